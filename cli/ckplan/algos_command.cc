@@ -1,0 +1,65 @@
+// ckplan algos: the registry of algorithms.
+#include "cli/ckplan/commands.h"
+#include "cli/common/text_table.h"
+#include "lib/emit/json_writer.h"
+#include "lib/solvers/solver.h"
+
+namespace ckplan {
+namespace {
+
+std::string AlgosJson() {
+  JsonWriter json;
+  json.BeginArray(JsonLayout::kLines);
+  for (const SolverInfo& info : AllSolvers()) {
+    json.BeginObject(JsonLayout::kLines);
+    json.Key("name").Text(info.name);
+    json.Key("summary").Text(info.summary);
+    json.Key("paper").Text(info.paper);
+    json.Key("guarantee").Text(NameOf(info.guarantee));
+    json.Key("graphs").Text(NameOf(info.graphs));
+    json.Key("takes_objective").Boolean(info.takes_objective);
+    json.Key("is_default").Boolean(info.name == kDefaultAlgorithm);
+    json.End();
+  }
+  json.End();
+  return std::move(json).Finish();
+}
+
+TextTable AlgosTable(bool has_papers) {
+  TextTable table;
+  table.columns = {{"algorithm"}, {"guarantee"}, {"graphs"}, {"what it does"}};
+  if (has_papers) table.columns.push_back({"paper"});
+  for (const SolverInfo& info : AllSolvers()) {
+    table.rows.push_back({std::string(info.name), std::string(NameOf(info.guarantee)),
+                          std::string(NameOf(info.graphs)), std::string(info.summary)});
+    if (has_papers) table.rows.back().emplace_back(info.paper);
+  }
+  return table;
+}
+
+std::string AlgosText() {
+  std::string text = AlgosTable(/*has_papers=*/false).Text();
+  text += "\nPapers\n";
+  for (const SolverInfo& info : AllSolvers()) {
+    if (info.paper == "none") continue;
+    text += "  " + std::string(info.name) + "\n    " + std::string(info.paper) + "\n";
+  }
+  return text + "\nThe default is " + std::string(kDefaultAlgorithm) + ".\n";
+}
+
+}  // namespace
+
+void AddAlgosOptions(CommandLine& line, Options& options) {
+  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "of the list", &options.format);
+}
+
+Result<ExitCode> RunAlgos(const Options& options, const Screen& screen) {
+  const std::string text = options.format == "json"  ? AlgosJson()
+                           : options.format == "md"  ? AlgosTable(true).Markdown()
+                           : options.format == "csv" ? AlgosTable(true).Csv()
+                                                     : AlgosText();
+  CKPLAN_RETURN_IF_ERROR(screen.Print(text));
+  return ExitCode::kOk;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,48 @@
+// ckplan apply: writes a plan into its model.
+#include <fmt/format.h>
+
+#include "cli/ckplan/annotation.h"
+#include "cli/ckplan/commands.h"
+#include "cli/ckplan/plan_file.h"
+#include "cli/common/files.h"
+#include "lib/plan/check.h"
+
+namespace ckplan {
+
+void AddApplyOptions(CommandLine& line, Options& options) {
+  line.Positional("PLAN", "a plan file, or a model annotated with one", &options.plan);
+  line.OptionalPositional("MODEL", "the model of the plan (default: beside it)", &options.source);
+  line.Value("-o,--output", "FILE", "the annotated model to write", &options.output);
+  AddCostOption(line, options);
+  AddScreenOptions(line, options);
+}
+
+Result<ExitCode> RunApply(const Options& options, const Screen& screen) {
+  if (!options.output) {
+    return MakeError(ErrorCode::kUsage, "-o is missing; name the annotated model to write");
+  }
+  if (*options.output == kStandardStream) {
+    return MakeError(ErrorCode::kUsage, "an ONNX file is not written to standard output");
+  }
+  CKPLAN_RETURN_IF_ERROR(CheckWritable(*options.output));
+  CKPLAN_ASSIGN_OR_RETURN(const PlanFile file,
+                          ReadPlanFile(options.plan, options.source, options.cost));
+  if (!file.source.is_model) {
+    return MakeError(ErrorCode::kUsage, "a graph file cannot be annotated; only a model can");
+  }
+  for (const std::string& warning : file.source.warnings) screen.Warn(warning);
+  std::vector<std::string> faults = CheckPlan(file.source.graph, file.plan);
+  if (!faults.empty()) {
+    return Error{ErrorCode::kCheckFailed,
+                 fmt::format("{} does not pass the checker; nothing was written", options.plan),
+                 {faults.front(), fmt::format("`ckplan check {}` tells all", options.plan)}};
+  }
+  CKPLAN_ASSIGN_OR_RETURN(
+      const auto warnings,
+      WriteAnnotatedModel(file.source, file.plan, file.model_path, *options.output));
+  for (const std::string& warning : warnings) screen.Warn(warning);
+  screen.Note(fmt::format("wrote {}   checked: ok", *options.output));
+  return ExitCode::kOk;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,94 @@
+#include "cli/ckplan/commands.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+
+namespace ckplan {
+namespace {
+
+constexpr std::array kCommands = {
+    Command{"plan", "plan one model by one algorithm; the word may be left out",
+            "ckplan plan resnet50.onnx -D N=64 --algo exact-dp --budget 60% -o plan.json",
+            AddPlanOptions, RunPlan},
+    Command{"graph", "write the graph that is planned, as graph.json or as a picture",
+            "ckplan graph resnet50.onnx -D N=64 -o graph.json", AddGraphOptions, RunGraph},
+    Command{"inspect", "show what a model consists of: sizes, operators, dimensions",
+            "ckplan inspect resnet50.onnx -D N=64", AddInspectOptions, RunInspect},
+    Command{"check", "judge a plan file by the independent checker",
+            "ckplan check plan.json resnet50.onnx", AddCheckOptions, RunCheck},
+    Command{"apply", "write a plan into its model, as an annotated ONNX file",
+            "ckplan apply plan.json resnet50.onnx -o resnet50.planned.onnx", AddApplyOptions,
+            RunApply},
+    Command{"algos", "list the algorithms, with their papers and guarantees", "ckplan algos",
+            AddAlgosOptions, RunAlgos},
+    Command{"schema", "print the JSON Schema of a file format", "ckplan schema plan",
+            AddSchemaOptions, RunSchema},
+};
+
+std::string ExitCodeLines() {
+  std::string text = "Exit codes:\n";
+  for (const ExitCodeMeaning& row : kExitCodeMeanings) {
+    text += fmt::format("  {:>3}  {}\n", static_cast<int>(row.code), row.meaning);
+  }
+  text.pop_back();
+  return text;
+}
+
+Screen MakeScreen(const Options& options) {
+  const ColourChoice choice = options.color == "always"  ? ColourChoice::kAlways
+                              : options.color == "never" ? ColourChoice::kNever
+                                                         : ColourChoice::kAuto;
+  Screen screen;
+  screen.out = DetectTerminal(STDOUT_FILENO, choice);
+  screen.err = DetectTerminal(STDERR_FILENO, choice);
+  screen.is_quiet = options.is_quiet;
+  screen.is_verbose = options.is_verbose;
+  screen.shows_progress = screen.err.is_tty && !options.is_quiet && !options.has_no_progress;
+  return screen;
+}
+
+}  // namespace
+
+std::span<const Command> AllCommands() { return kCommands; }
+
+const Command* FindCommand(std::string_view name) {
+  for (const Command& command : kCommands) {
+    if (command.name == name) return &command;
+  }
+  return nullptr;
+}
+
+Result<ExitCode> RunCommand(const Command& command, std::vector<std::string> arguments) {
+  Options options;
+  CommandLine line(fmt::format("ckplan {}", command.name), command.example,
+                   fmt::format("Purpose: {}.", command.summary));
+  command.add_options(line, options);
+  line.Footer(ExitCodeLines());
+  CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(std::move(arguments)));
+  const Screen screen = MakeScreen(options);
+  if (outcome == CommandLine::Outcome::kRun) return command.run(options, screen);
+  CKPLAN_RETURN_IF_ERROR(screen.Print(line.Help()));
+  return ExitCode::kOk;
+}
+
+std::string ProgramHelp() {
+  std::string text =
+      "Example:\n"
+      "  ckplan resnet50.onnx -D N=64 --algo exact-dp --budget 60% -o plan.json\n\n"
+      "Plans which activations a training step keeps and which it recomputes, so that the step\n"
+      "fits a memory budget at the least extra work.\n\n"
+      "Usage: ckplan COMMAND [options]\n"
+      "       ckplan MODEL [options]         short for `ckplan plan MODEL`\n\n"
+      "Commands (`ckplan COMMAND --help` tells more):\n";
+  for (const Command& command : kCommands) {
+    text += fmt::format("  {:<9} {}\n", command.name, command.summary);
+  }
+  text += "\nOptions:\n";
+  text += "  -h, --help     show this and exit\n";
+  text += "  --version      show the version and exit\n\n";
+  return text + ExitCodeLines() + "\n";
+}
+
+}  // namespace ckplan

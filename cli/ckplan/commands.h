@@ -1,0 +1,48 @@
+// The table of commands, from which come the dispatch, `ckplan --help` and "did you mean".
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "cli/ckplan/options.h"
+#include "cli/common/command_line.h"
+#include "cli/common/exit_code.h"
+#include "cli/common/terminal.h"
+#include "lib/base/result.h"
+
+namespace ckplan {
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;  // One line.
+  std::string_view example;  // A command line; the help of the command starts with it.
+  void (*add_options)(CommandLine& line, Options& options);
+  Result<ExitCode> (*run)(const Options& options, const Screen& screen);
+};
+
+std::span<const Command> AllCommands();
+const Command* FindCommand(std::string_view name);  // Null if there is none of that name.
+inline constexpr std::string_view kDefaultCommand = "plan";
+
+// Parses the arguments of a command, and runs it or prints its help.
+Result<ExitCode> RunCommand(const Command& command, std::vector<std::string> arguments);
+
+std::string ProgramHelp();
+
+// One file each: algos_command.cc and so on.
+void AddAlgosOptions(CommandLine& line, Options& options);
+void AddApplyOptions(CommandLine& line, Options& options);
+void AddCheckOptions(CommandLine& line, Options& options);
+void AddGraphOptions(CommandLine& line, Options& options);
+void AddInspectOptions(CommandLine& line, Options& options);
+void AddPlanOptions(CommandLine& line, Options& options);
+void AddSchemaOptions(CommandLine& line, Options& options);
+Result<ExitCode> RunAlgos(const Options& options, const Screen& screen);
+Result<ExitCode> RunApply(const Options& options, const Screen& screen);
+Result<ExitCode> RunCheck(const Options& options, const Screen& screen);
+Result<ExitCode> RunGraph(const Options& options, const Screen& screen);
+Result<ExitCode> RunInspect(const Options& options, const Screen& screen);
+Result<ExitCode> RunPlan(const Options& options, const Screen& screen);
+Result<ExitCode> RunSchema(const Options& options, const Screen& screen);
+
+}  // namespace ckplan

@@ -1,0 +1,43 @@
+// ckplan inspect: what a model consists of.
+#include <fmt/format.h>
+
+#include "cli/ckplan/commands.h"
+#include "cli/ckplan/inspection.h"
+#include "cli/ckplan/source.h"
+
+namespace ckplan {
+
+void AddInspectOptions(CommandLine& line, Options& options) {
+  line.Positionals("MODEL", "ONNX models or graph.json files, shown side by side",
+                   &options.sources);
+  AddSourceOptions(line, options);
+  line.Choice("--optimizer", {"sgd", "momentum", "adam"}, "whose state counts as constant",
+              &options.optimizer);
+  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "of what is printed", &options.format);
+  AddScreenOptions(line, options);
+}
+
+Result<ExitCode> RunInspect(const Options& options, const Screen& screen) {
+  Optimizer optimizer = Optimizer::kSgd;
+  for (const Optimizer known : {Optimizer::kMomentum, Optimizer::kAdam}) {
+    if (options.optimizer == NameOf(known)) optimizer = known;
+  }
+  std::vector<Inspection> inspections;
+  Progress progress(screen.shows_progress);
+  for (const std::string& path : options.sources) {
+    progress.Stage(fmt::format("reading {}", path));
+    CKPLAN_ASSIGN_OR_RETURN(const SourceRequest request, SourceRequestOf(options, path));
+    CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(request));
+    inspections.push_back(Inspect(source, optimizer));
+    progress.Clear();
+    for (const std::string& warning : source.warnings) screen.Warn(warning);
+  }
+  const std::string text = options.format == "json"  ? InspectionJson(inspections)
+                           : options.format == "md"  ? InspectionMarkdown(inspections)
+                           : options.format == "csv" ? InspectionCsv(inspections)
+                                                     : InspectionText(inspections, screen);
+  CKPLAN_RETURN_IF_ERROR(screen.Print(text));
+  return ExitCode::kOk;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,190 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <functional>
+
+#include "cli/ckplan/inspection.h"
+#include "cli/common/text_table.h"
+#include "lib/emit/human_bytes.h"
+#include "lib/emit/json_writer.h"
+
+namespace ckplan {
+namespace {
+
+constexpr int64_t kNsPerMs = 1'000'000;
+
+std::string CostText(Cost cost, const std::string& unit) {
+  if (unit != "ns") return std::to_string(cost.count());
+  return fmt::format("{:.3f} ms", static_cast<double>(cost.count()) / kNsPerMs);
+}
+
+std::string Share(Cost part, Cost whole) {
+  const double ratio =
+      whole == Cost(0) ? 0 : static_cast<double>(part.count()) / static_cast<double>(whole.count());
+  return fmt::format("{:.1f}%", ratio * 100);
+}
+
+std::string OpsetsText(const ModelIdentity& model) {
+  std::string text;
+  for (const auto& [domain, version] : model.opsets) {
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", domain.empty() ? "" : domain + " ",
+                        version);
+  }
+  return text.empty() ? "-" : text;
+}
+
+std::string DimsText(const ModelIdentity& model) {
+  std::string text;
+  for (const auto& [name, size] : model.dims) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, size);
+  }
+  for (const auto& [name, shape] : model.input_shapes) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, fmt::join(shape, ","));
+  }
+  return text.empty() ? "-" : text;
+}
+
+// One row for each figure, one column for each model.
+TextTable FiguresTable(const std::vector<Inspection>& inspections) {
+  TextTable table;
+  table.columns = {{""}};
+  for (const Inspection& one : inspections) table.columns.push_back({one.model.name, true});
+  const auto add = [&](std::string name,
+                       const std::function<std::string(const Inspection&)>& cell) {
+    table.rows.push_back({std::move(name)});
+    for (const Inspection& one : inspections) table.rows.back().push_back(cell(one));
+  };
+  using One = const Inspection&;
+  add("opsets", [](One i) { return OpsetsText(i.model); });
+  add("dimensions", [](One i) { return DimsText(i.model); });
+  add("nodes", [](One i) { return std::to_string(i.node_count); });
+  add("tensors", [](One i) { return std::to_string(i.tensor_count); });
+  add("activations", [](One i) { return HumanBytes(i.activations); });
+  add("statistics", [](One i) { return HumanBytes(i.statistics); });
+  add("saved for backward", [](One i) { return HumanBytes(i.saved_for_backward); });
+  add("peak, keeping all", [](One i) { return HumanBytes(i.keep_all_peak); });
+  add("parameters", [](One i) { return HumanBytes(i.constants.parameters); });
+  add("parameter gradients", [](One i) { return HumanBytes(i.constants.parameter_gradients); });
+  add("optimizer state", [](One i) { return HumanBytes(i.optimizer_state); });
+  add("inputs", [](One i) { return HumanBytes(i.constants.inputs); });
+  add("forward", [](One i) { return CostText(i.forward_cost, i.cost_unit); });
+  add("backward", [](One i) { return CostText(i.backward_cost, i.cost_unit); });
+  add("cost model", [](One i) { return i.cost_model; });
+  add("autograd", [](One i) { return std::string(NameOf(i.autograd)); });
+  return table;
+}
+
+TextTable OperatorsTable(const Inspection& one) {
+  TextTable table;
+  table.columns = {{"operator"},    {"nodes", true},    {"outputs", true}, {"forward", true},
+                   {"share", true}, {"backward", true}, {"share", true}};
+  for (const OperatorRow& row : one.operators) {
+    table.rows.push_back(
+        {row.op, std::to_string(row.count), HumanBytes(row.outputs),
+         CostText(row.forward_cost, one.cost_unit), Share(row.forward_cost, one.forward_cost),
+         CostText(row.backward_cost, one.cost_unit), Share(row.backward_cost, one.backward_cost)});
+  }
+  return table;
+}
+
+TextTable LargestTable(const Inspection& one, size_t name_width) {
+  TextTable table;
+  table.columns = {{"largest tensors"}, {"from"}, {"bytes", true}};
+  for (const TensorRow& row : one.largest) {
+    table.rows.push_back({Elided(row.name, name_width),
+                          row.producer.empty() ? "input" : row.producer, HumanBytes(row.bytes)});
+  }
+  return table;
+}
+
+void WriteJson(JsonWriter& json, const Inspection& one) {
+  json.BeginObject(JsonLayout::kLines);
+  json.Key("name").Text(one.model.name);
+  json.Key("sha256").Text(one.model.sha256);
+  const auto write_numbers = [&](std::string_view key, const std::map<std::string, int64_t>& map) {
+    json.Key(key).BeginObject(JsonLayout::kInline);
+    for (const auto& [name, number] : map) json.Key(name).Integer(number);
+    json.End();
+  };
+  write_numbers("opsets", one.model.opsets);
+  write_numbers("dims", one.model.dims);
+  json.Key("cost_model").Text(one.cost_model);
+  json.Key("cost_unit").Text(one.cost_unit);
+  json.Key("autograd").Text(NameOf(one.autograd));
+  json.Key("node_count").Integer(one.node_count);
+  json.Key("tensor_count").Integer(one.tensor_count);
+  json.Key("activation_bytes").Amount(one.activations);
+  json.Key("statistic_bytes").Amount(one.statistics);
+  json.Key("saved_for_backward_bytes").Amount(one.saved_for_backward);
+  json.Key("keep_all_peak_bytes").Amount(one.keep_all_peak);
+  json.Key("constant_bytes").BeginObject(JsonLayout::kInline);
+  json.Key("parameters").Amount(one.constants.parameters);
+  json.Key("parameter_gradients").Amount(one.constants.parameter_gradients);
+  json.Key("optimizer_state").Amount(one.optimizer_state);
+  json.Key("inputs").Amount(one.constants.inputs);
+  json.End();
+  json.Key("forward_cost").Amount(one.forward_cost);
+  json.Key("backward_cost").Amount(one.backward_cost);
+  json.Key("operators").BeginArray(JsonLayout::kLines);
+  for (const OperatorRow& row : one.operators) {
+    json.BeginObject(JsonLayout::kInline);
+    json.Key("op").Text(row.op).Key("count").Integer(row.count);
+    json.Key("output_bytes").Amount(row.outputs);
+    json.Key("forward_cost").Amount(row.forward_cost);
+    json.Key("backward_cost").Amount(row.backward_cost).End();
+  }
+  json.End();
+  json.Key("largest_tensors").BeginArray(JsonLayout::kLines);
+  for (const TensorRow& row : one.largest) {
+    json.BeginObject(JsonLayout::kInline);
+    json.Key("name").Text(row.name).Key("producer_op").Text(row.producer);
+    json.Key("bytes").Amount(row.bytes).End();
+  }
+  json.End();
+  json.Key("warnings").BeginArray(JsonLayout::kLines);
+  for (const std::string& warning : one.warnings) json.Text(warning);
+  json.End().End();
+}
+
+}  // namespace
+
+std::string InspectionText(const std::vector<Inspection>& inspections, const Screen& screen) {
+  std::string text = FiguresTable(inspections).Text();
+  if (inspections.size() > 1) return text;
+  const Inspection& one = inspections.front();
+  constexpr size_t kOtherColumns = 36;
+  const size_t name_width = static_cast<size_t>(screen.out.width) - kOtherColumns;
+  text += '\n' + OperatorsTable(one).Text();
+  return text + '\n' + LargestTable(one, name_width).Text();
+}
+
+std::string InspectionMarkdown(const std::vector<Inspection>& inspections) {
+  std::string text = FiguresTable(inspections).Markdown();
+  if (inspections.size() == 1) text += '\n' + OperatorsTable(inspections.front()).Markdown();
+  return text;
+}
+
+std::string InspectionJson(const std::vector<Inspection>& inspections) {
+  JsonWriter json;
+  const bool is_list = inspections.size() > 1;
+  if (is_list) json.BeginArray(JsonLayout::kLines);
+  for (const Inspection& one : inspections) WriteJson(json, one);
+  if (is_list) json.End();
+  return std::move(json).Finish();
+}
+
+std::string InspectionCsv(const std::vector<Inspection>& inspections) {
+  TextTable table;
+  table.columns = {{"model"},        {"op"},           {"count"},
+                   {"output_bytes"}, {"forward_cost"}, {"backward_cost"}};
+  for (const Inspection& one : inspections) {
+    for (const OperatorRow& row : one.operators) {
+      table.rows.push_back(
+          {one.model.name, row.op, std::to_string(row.count), std::to_string(row.outputs.count()),
+           std::to_string(row.forward_cost.count()), std::to_string(row.backward_cost.count())});
+    }
+  }
+  return table.Csv();
+}
+
+}  // namespace ckplan

@@ -1,0 +1,68 @@
+// ckplan: finds the command, runs it, and turns errors into exit codes. No algorithm lives here.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/ckplan/commands.h"
+#include "cli/common/guard.h"
+#include "lib/base/nearest_name.h"
+
+namespace ckplan {
+namespace {
+
+constexpr std::string_view kProgram = "ckplan";
+
+// A word that is no command, no option and no file was meant as a command.
+Result<Done> CheckIsSource(const std::string& word) {
+  const bool looks_like_file = word.find_first_of("./-") != std::string::npos;
+  if (looks_like_file || access(word.c_str(), F_OK) == 0) return Done{};
+  std::vector<std::string_view> names;
+  for (const Command& command : AllCommands()) names.push_back(command.name);
+  return Error{ErrorCode::kUsage,
+               fmt::format("\"{}\" is neither a command nor a file; did you mean \"{}\"?", word,
+                           NearestName(word, names)),
+               {"`ckplan --help` lists the commands"}};
+}
+
+Result<ExitCode> Run(std::vector<std::string> arguments) {
+  const Screen screen;
+  const std::string first = arguments.empty() ? "" : arguments.front();
+  if (first == "--version") {
+    CKPLAN_RETURN_IF_ERROR(screen.Print("ckplan " CKPLAN_VERSION "\n"));
+    return ExitCode::kOk;
+  }
+  if (first == "-h" || first == "--help") {
+    CKPLAN_RETURN_IF_ERROR(screen.Print(ProgramHelp()));
+    return ExitCode::kOk;
+  }
+  if (first.empty()) {
+    return Error{ErrorCode::kUsage,
+                 "no model is given; for example: ckplan resnet50.onnx -D N=64",
+                 {"`ckplan --help` lists the commands"}};
+  }
+  if (const Command* command = FindCommand(first)) {
+    arguments.erase(arguments.begin());
+    return RunCommand(*command, std::move(arguments));
+  }
+  CKPLAN_RETURN_IF_ERROR(CheckIsSource(first));
+  return RunCommand(*FindCommand(kDefaultCommand), std::move(arguments));
+}
+
+int RunAndTell(std::vector<std::string> arguments) {
+  const Result<ExitCode> code = Run(std::move(arguments));
+  if (code.ok()) return static_cast<int>(*code);
+  PrintError(code.error(), kProgram);
+  return static_cast<int>(ExitCodeOf(code.error().code));
+}
+
+}  // namespace
+}  // namespace ckplan
+
+int main(int argc, char** argv) {
+  return ckplan::RunGuarded(ckplan::kProgram, [&] {
+    return ckplan::RunAndTell(std::vector<std::string>(argv + 1, argv + argc));
+  });
+}

@@ -1,0 +1,177 @@
+// ckplan plan: one model, one algorithm, one plan.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "cli/ckplan/commands.h"
+#include "cli/ckplan/outputs.h"
+#include "cli/ckplan/plan_summary.h"
+#include "cli/ckplan/source.h"
+#include "cli/common/interrupt.h"
+#include "cli/common/size_arg.h"
+#include "lib/emit/json_plan.h"
+#include "lib/solvers/planner.h"
+
+namespace ckplan {
+namespace {
+
+Result<Done> CheckOneBudget(const Options& options) {
+  const int given = int{options.budget.has_value()} + int{options.budget_total.has_value()} +
+                    int{options.paper_budget.has_value()};
+  if (given <= 1) return Done{};
+  return MakeError(ErrorCode::kUsage,
+                   "--budget, --budget-total and --paper-budget exclude each other");
+}
+
+Result<PlannerRequest> PlannerRequestOf(const Options& options) {
+  PlannerRequest request;
+  CKPLAN_RETURN_IF_ERROR(CheckOneBudget(options));
+  if (options.algorithm) request.algorithm = *options.algorithm;
+  CKPLAN_RETURN_IF_ERROR(FindSolver(request.algorithm));
+  if (options.budget) {
+    CKPLAN_ASSIGN_OR_RETURN(request.budget, ParseBudget(*options.budget, "--budget", {}));
+  }
+  if (options.budget_total) {
+    const BudgetForms forms{.percent = true, .min = false};
+    CKPLAN_ASSIGN_OR_RETURN(request.budget,
+                            ParseBudget(*options.budget_total, "--budget-total", forms));
+    request.includes_constants = true;
+  }
+  if (options.paper_budget) {
+    const BudgetForms forms{.percent = false, .min = true};
+    CKPLAN_ASSIGN_OR_RETURN(request.paper_budget,
+                            ParseBudget(*options.paper_budget, "--paper-budget", forms));
+  }
+  request.objective = options.objective == "memory" ? Objective::kMemory : Objective::kTime;
+  for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kMomentum, Optimizer::kAdam}) {
+    if (options.optimizer == NameOf(optimizer)) request.optimizer = optimizer;
+  }
+  return request;
+}
+
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Adds to a plan what the planner cannot know.
+void Complete(const Source& source, Plan* plan) {
+  plan->request.cost_model = source.cost_model;
+  plan->request.cost_unit = source.cost_unit;
+  plan->request.autograd = source.autograd;
+  plan->request.align_bytes = source.align_bytes;
+  plan->model = source.identity;
+}
+
+std::string BudgetText(const Options& options) {
+  if (options.budget) return "--budget " + *options.budget;
+  if (options.budget_total) return "--budget-total " + *options.budget_total;
+  return "";
+}
+
+Result<std::string> Rendered(const Options& options, const Source& source, const Plan& plan,
+                             double solve_seconds, const Screen& screen) {
+  if (options.format == "json") return WritePlanJson(plan, source.graph);
+  if (options.format == "md") return PlanMarkdown(source.graph, plan);
+  if (options.format == "csv") return PlanCsv(source.graph, plan);
+  if (screen.is_quiet) return std::string();
+  const SummaryRequest request{BudgetText(options), options.budget_total.has_value(), solve_seconds,
+                               screen.is_verbose};
+  return PlanText(source.graph, plan, request, screen.out);
+}
+
+// A command line that goes on from here.
+std::string NextHint(const Options& options, const Source& source, const Outputs& outputs) {
+  const std::string plan_file = outputs.FileOf(OutputKind::kJson);
+  if (plan_file.empty()) return "next: add -o plan.json to write the plan";
+  if (!source.is_model) return fmt::format("next: ckplan check {} {}", plan_file, options.source);
+  return fmt::format("next: ckplan apply {} {} -o {}", plan_file, options.source,
+                     source.identity.name + ".planned.onnx");
+}
+
+Result<Plan> Solve(const Source& source, const PlannerRequest& request,
+                   const Interrupt& interrupt) {
+  if (interrupt.was_interrupted()) return MakeError(ErrorCode::kTimeout, "interrupted");
+  return MakePlan(source.graph, request, {interrupt.token()});
+}
+
+Result<ExitCode> Tell(const Options& options, const Outputs& outputs, const Source& source,
+                      const Plan& plan, double solve_seconds, const Screen& screen) {
+  CKPLAN_RETURN_IF_ERROR(outputs.Write(source, plan, screen));
+  if (!outputs.TakesStdout() || options.format != "text") {
+    CKPLAN_ASSIGN_OR_RETURN(const std::string text,
+                            Rendered(options, source, plan, solve_seconds, screen));
+    CKPLAN_RETURN_IF_ERROR(screen.Print(text));
+  }
+  if (options.format == "text" && !outputs.TakesStdout()) {
+    if (!screen.is_quiet) CKPLAN_RETURN_IF_ERROR(screen.Print("\n"));
+    for (const std::string& file : outputs.Files()) {
+      screen.Note(fmt::format("wrote {}   checked: ok", file));
+    }
+    screen.Note(NextHint(options, source, outputs));
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+void AddPlanOptions(CommandLine& line, Options& options) {
+  line.Positional("MODEL", "an ONNX model, or a graph.json; - reads a graph.json from stdin",
+                  &options.source);
+  line.Value("-a,--algo", "NAME", "the algorithm (default approx-dp); see `ckplan algos`",
+             &options.algorithm);
+  line.Value("-b,--budget", "SIZE|P%|min", "on the peak: 16GiB, 16GB, 60% of keep-all's, or min",
+             &options.budget);
+  line.Value("--budget-total", "SIZE|P%", "likewise, with parameters and inputs included",
+             &options.budget_total);
+  line.Value("--paper-budget", "SIZE|min", "on the algorithm's own objective, as in its paper",
+             &options.paper_budget);
+  line.Choice("--objective", {"time", "memory"}, "what exact-dp and approx-dp make least",
+              &options.objective);
+  line.Choice("--optimizer", {"sgd", "momentum", "adam"}, "whose state counts as constant",
+              &options.optimizer);
+  line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",
+             &options.time_limit);
+  AddSourceOptions(line, options);
+  line.Value("-o,--output", "FILE", "write the plan there; - is standard output", &options.output);
+  line.List("--emit", "KIND=FILE", "write it as json, dot or onnx (annotated model)",
+            &options.emits);
+  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "of what is printed", &options.format);
+  AddScreenOptions(line, options);
+}
+
+Result<ExitCode> RunPlan(const Options& options, const Screen& screen) {
+  CKPLAN_ASSIGN_OR_RETURN(const PlannerRequest request, PlannerRequestOf(options));
+  CKPLAN_ASSIGN_OR_RETURN(const SourceRequest source_request,
+                          SourceRequestOf(options, options.source));
+  CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs, Outputs::Create(options, OutputKind::kJson));
+  std::optional<std::chrono::milliseconds> time_limit;
+  if (options.time_limit) {
+    CKPLAN_ASSIGN_OR_RETURN(time_limit, ParseDuration(*options.time_limit, "--time-limit"));
+  }
+  const Interrupt interrupt(time_limit);
+  Progress progress(screen.shows_progress);
+  progress.Stage(fmt::format("reading {}", options.source));
+  CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(source_request));
+  CKPLAN_RETURN_IF_ERROR(outputs.CheckFor(source));
+  progress.Clear();
+  for (const std::string& warning : source.warnings) screen.Warn(warning);
+
+  progress.Stage(fmt::format("planning by {}", request.algorithm));
+  const auto start = std::chrono::steady_clock::now();
+  Result<Plan> plan = Solve(source, request, interrupt);
+  const double seconds = SecondsSince(start);
+  progress.Clear();
+  if (!plan.ok() && interrupt.was_interrupted()) {
+    screen.Note("ckplan: interrupted; nothing was written");
+    return ExitCode::kInterrupted;
+  }
+  if (!plan.ok()) return std::move(plan).error();
+  Complete(source, &*plan);
+  if (screen.is_verbose) screen.Note(fmt::format("ckplan: planned in {:.3f} s", seconds));
+  CKPLAN_ASSIGN_OR_RETURN(const ExitCode code,
+                          Tell(options, outputs, source, *plan, seconds, screen));
+  return interrupt.was_interrupted() ? ExitCode::kInterrupted : code;
+}
+
+}  // namespace ckplan

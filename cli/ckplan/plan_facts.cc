@@ -1,0 +1,145 @@
+#include "cli/ckplan/plan_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "lib/schedule/timeline.h"
+
+namespace ckplan {
+namespace {
+
+// The tick inside the peak step at which most is live. Buffers of earlier steps that live on are
+// there at all of its ticks, so only the ticks at which a buffer begins matter.
+int64_t PeakTick(const Timeline& timeline) {
+  const auto step = static_cast<int32_t>(timeline.peak_step);
+  std::vector<std::pair<int64_t, int64_t>> changes;  // Tick, bytes.
+  for (const Buffer& buffer : timeline.buffers) {
+    if (buffer.first_step > step || buffer.last_step < step) continue;
+    changes.emplace_back(buffer.begin, buffer.bytes.count());
+    changes.emplace_back(buffer.end, -buffer.bytes.count());
+  }
+  std::sort(changes.begin(), changes.end());
+  int64_t live = 0;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    live += changes[i].second;
+    const bool is_last_of_tick = i + 1 == changes.size() || changes[i + 1].first > changes[i].first;
+    if (is_last_of_tick && live == timeline.peak.count()) return changes[i].first;
+  }
+  return changes.empty() ? 0 : changes.front().first;
+}
+
+class PeakFacts {
+ public:
+  PeakFacts(const Timeline& timeline, PlanFacts* facts) : timeline_(timeline), facts_(*facts) {}
+
+  void Fill() {
+    const auto loss = static_cast<int32_t>(timeline_.loss_step);
+    for (const Version& version : timeline_.versions) {
+      if (IsKept(version)) ++facts_.kept_tensors;
+    }
+    const std::vector<const Version*> holders = VersionsAtPeak();
+    const int64_t tick = PeakTick(timeline_);
+    for (size_t i = 0; i < timeline_.buffers.size(); ++i) {
+      const Buffer& buffer = timeline_.buffers[i];
+      if (buffer.begin > tick || tick >= buffer.end) continue;
+      const Version* const version = holders[i];
+      if (buffer.kind == BufferKind::kGradient) {
+        facts_.gradients += buffer.bytes;
+      } else if (buffer.kind == BufferKind::kWorkspace) {
+        facts_.workspace += buffer.bytes;
+      } else if (version != nullptr && version->made_at > loss) {
+        facts_.recomputed += buffer.bytes;
+      } else if (version != nullptr && IsKept(*version)) {
+        facts_.kept += buffer.bytes;
+      } else {
+        facts_.passing += buffer.bytes;
+      }
+    }
+  }
+
+ private:
+  // Made in the forward pass and read after the loss.
+  bool IsKept(const Version& version) const {
+    const auto loss = static_cast<int32_t>(timeline_.loss_step);
+    return version.made_at < loss && version.last_read > loss;
+  }
+
+  // What each buffer holds at the peak step: the last version made in it so far.
+  std::vector<const Version*> VersionsAtPeak() const {
+    std::vector<const Version*> holders(timeline_.buffers.size(), nullptr);
+    for (const Version& version : timeline_.versions) {
+      const bool is_made = version.made_at <= static_cast<int32_t>(timeline_.peak_step);
+      if (is_made) holders[static_cast<size_t>(version.buffer)] = &version;
+    }
+    return holders;
+  }
+
+  const Timeline& timeline_;
+  PlanFacts& facts_;
+};
+
+std::string DescribeStep(const TensorGraph& graph, const Step& step) {
+  switch (step.kind) {
+    case StepKind::kForward:
+      return "forward of " + graph.node(step.node()).name;
+    case StepKind::kLoss:
+      return "the loss";
+    case StepKind::kBackward:
+      return "backward of " + graph.node(step.node()).name;
+    case StepKind::kFree:
+      return "the release of " + graph.tensor(step.tensor()).name;
+  }
+  return "";
+}
+
+std::vector<RecomputedGroup> GroupsOf(const TensorGraph& graph, const Plan& plan) {
+  const bool has_segments =
+      std::any_of(plan.decisions.begin(), plan.decisions.end(),
+                  [](const NodeDecision& decision) { return decision.segment > 0; });
+  struct Members {
+    RecomputedGroup group;
+    NodeId first, last;
+  };
+  std::map<std::pair<int32_t, std::string>, Members> members;
+  for (const NodeId id : graph.nodes().ids()) {
+    const NodeDecision& decision = plan.decisions[id];
+    if (decision.recompute_count == 0) continue;
+    const Node& node = graph.node(id);
+    Members& m = members[{decision.segment, has_segments ? "" : node.op}];
+    if (m.group.node_count++ == 0) m.first = id;
+    m.last = id;
+    m.group.overhead += decision.recompute_count * node.forward_cost;
+    for (const TensorId output : node.outputs) m.group.not_kept += graph.tensor(output).bytes;
+  }
+  std::vector<RecomputedGroup> groups;
+  for (auto& [key, m] : members) {
+    const std::string first = graph.node(m.first).name;
+    const std::string last = graph.node(m.last).name;
+    m.group.name = !has_segments ? key.second : first == last ? first : first + " ... " + last;
+    groups.push_back(std::move(m.group));
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
+    return std::tuple(b.not_kept, b.overhead) < std::tuple(a.not_kept, a.overhead);
+  });
+  return groups;
+}
+
+}  // namespace
+
+PlanFacts FactsOf(const TensorGraph& graph, const Plan& plan) {
+  PlanFacts facts;
+  const Timeline timeline = BuildTimeline(graph, plan.schedule);
+  PeakFacts(timeline, &facts).Fill();
+  facts.peak_step = DescribeStep(graph, plan.schedule.steps[timeline.peak_step]);
+  for (const NodeDecision& decision : plan.decisions) {
+    if (decision.recompute_count == 1) ++facts.run_twice;
+    if (decision.recompute_count > 1) ++facts.run_more_often;
+  }
+  facts.groups = GroupsOf(graph, plan);
+  return facts;
+}
+
+}  // namespace ckplan

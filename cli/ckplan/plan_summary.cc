@@ -1,0 +1,274 @@
+#include "cli/ckplan/plan_summary.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "cli/ckplan/plan_facts.h"
+#include "cli/common/text_table.h"
+#include "lib/emit/human_bytes.h"
+
+namespace ckplan {
+namespace {
+
+constexpr size_t kShownGroups = 3;
+
+double Ratio(int64_t part, int64_t whole) {
+  return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+// Costs are integers up to 2^52, which a double holds exactly; the ratios are for the eye alone.
+double StepOverhead(const PlanFigures& f) {
+  return Ratio(f.overhead.count(), (f.forward_cost + f.backward_cost).count());
+}
+double ForwardOverhead(const PlanFigures& f) {
+  return Ratio(f.overhead.count(), f.forward_cost.count());
+}
+double PeakChange(const PlanFigures& f) {
+  return Ratio((f.peak - f.baseline_peak).count(), f.baseline_peak.count());
+}
+
+std::string WithConstants(Bytes bytes, const PlanFigures& figures) {
+  return HumanBytes(bytes + TotalConstants(figures));
+}
+
+// "███████▌······": the share of a whole in `width` characters, in eighths of one.
+std::string Bar(double share, int width) {
+  constexpr std::string_view kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const double bounded = std::clamp(share, 0.0, 1.0);
+  const int eighths = static_cast<int>(std::lround(bounded * width * 8));
+  std::string bar;
+  for (int i = 0; i < eighths / 8; ++i) bar += "█";
+  bar += kEighths[eighths % 8];
+  const int used = (eighths + 7) / 8;
+  for (int i = used; i < width; ++i) bar += "·";
+  return bar;
+}
+
+std::string Plural(int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string RunsText(const TensorGraph& graph, const PlanFacts& facts) {
+  if (facts.run_twice + facts.run_more_often == 0) return "no op runs twice";
+  const std::string more =
+      facts.run_more_often == 0 ? "none" : fmt::format("{}", facts.run_more_often);
+  return fmt::format("{} of {} ops run twice, {} more often", facts.run_twice, graph.nodes().size(),
+                     more);
+}
+
+class SummaryWriter {
+ public:
+  SummaryWriter(const TensorGraph& graph, const Plan& plan, const SummaryRequest& request,
+                const Terminal& terminal)
+      : graph_(graph),
+        plan_(plan),
+        f_(plan.figures),
+        request_(request),
+        terminal_(terminal),
+        facts_(FactsOf(graph, plan)) {}
+
+  std::string Write() && {
+    text_ += fmt::format("ckplan {}   {}\n", CKPLAN_VERSION, ModelLine(graph_, plan_.model));
+    text_ += fmt::format("  keep all   peak {}, {} with constants   time 1.000 (cost model {})\n\n",
+                         HumanBytes(f_.baseline_peak), WithConstants(f_.baseline_peak, f_),
+                         plan_.request.cost_model);
+    WritePlan();
+    WriteBudget();
+    WritePeak();
+    Row("time", fmt::format("{} of a training step, {} of a forward pass   {}",
+                            SignedPercent(StepOverhead(f_)), SignedPercent(ForwardOverhead(f_)),
+                            RunsText(graph_, facts_)));
+    WriteKept();
+    Row("peak at", Elided(facts_.peak_step, static_cast<size_t>(terminal_.width) - kIndent));
+    WriteConstants();
+    WriteGroups();
+    return std::move(text_);
+  }
+
+ private:
+  static constexpr size_t kIndent = 13;
+
+  void Row(std::string_view label, std::string_view value) {
+    text_ += fmt::format("  {:<10} {}\n", label, value);
+  }
+
+  void WritePlan() {
+    std::string plan = fmt::format("{}   {}", plan_.request.algorithm,
+                                   f_.is_optimal ? "proven optimal" : "not proven optimal");
+    if (terminal_.is_tty && request_.solve_seconds) {
+      plan += fmt::format("   {:.2f} s", *request_.solve_seconds);
+    }
+    Row("plan", Styled(plan, TextStyle::kBold, terminal_));
+    if (!f_.guarantee.empty()) Row("", f_.guarantee);
+  }
+
+  void WriteBudget() {
+    if (plan_.request.paper_budget) {
+      Row("budget",
+          fmt::format("{} on the paper's own objective", HumanBytes(*plan_.request.paper_budget)));
+    } else if (!plan_.request.budget) {
+      Row("budget", "none: the choice of the algorithm's paper");
+    } else {
+      std::string text = HumanBytes(*plan_.request.budget);
+      if (request_.includes_constants) {
+        text += fmt::format(", {} with constants", WithConstants(*plan_.request.budget, f_));
+      }
+      if (!request_.budget_text.empty()) text += fmt::format("   ({})", request_.budget_text);
+      Row("budget", text);
+    }
+  }
+
+  void WritePeak() {
+    constexpr int kBarWidth = 24;
+    const std::string bar =
+        terminal_.is_tty ? Bar(Ratio(f_.peak.count(), f_.baseline_peak.count()), kBarWidth) + "  "
+                         : "";
+    const std::string peak =
+        fmt::format("{}  {}{}", HumanBytes(f_.peak), bar, SignedPercent(PeakChange(f_)));
+    Row("peak", fmt::format("{}   {} with constants", Styled(peak, TextStyle::kBold, terminal_),
+                            WithConstants(f_.peak, f_)));
+    if (f_.peak > f_.baseline_peak) {
+      Row("", Styled("this is more than keeping everything needs: the plan saves nothing",
+                     TextStyle::kWarning, terminal_));
+    }
+  }
+
+  void WriteKept() {
+    std::string text = fmt::format("{}   at the peak: kept {}, recomputed {}, gradients {}",
+                                   Plural(facts_.kept_tensors, "tensor"), HumanBytes(facts_.kept),
+                                   HumanBytes(facts_.recomputed), HumanBytes(facts_.gradients));
+    if (facts_.passing > Bytes(0)) text += fmt::format(", passing {}", HumanBytes(facts_.passing));
+    if (facts_.workspace > Bytes(0)) {
+      text += fmt::format(", workspace {}", HumanBytes(facts_.workspace));
+    }
+    Row("kept", text);
+  }
+
+  void WriteConstants() {
+    Row("constants",
+        fmt::format("{}: parameters {}, gradients {}, {} state {}, inputs {}",
+                    HumanBytes(TotalConstants(f_)), HumanBytes(f_.constants.parameters),
+                    HumanBytes(f_.constants.parameter_gradients), NameOf(plan_.request.optimizer),
+                    HumanBytes(f_.optimizer_state), HumanBytes(f_.constants.inputs)));
+  }
+
+  void WriteGroups() {
+    if (facts_.groups.empty()) return;
+    const size_t shown = request_.shows_all_groups ? facts_.groups.size()
+                                                   : std::min(kShownGroups, facts_.groups.size());
+    TextTable table;
+    table.columns = {{"recompute most"}, {"ops", true}, {"not kept", true}, {"time", true}};
+    const auto add = [&](std::string name, const RecomputedGroup& group) {
+      const int64_t step = (f_.forward_cost + f_.backward_cost).count();
+      table.rows.push_back({std::move(name), std::to_string(group.node_count),
+                            HumanBytes(group.not_kept),
+                            SignedPercent(Ratio(group.overhead.count(), step))});
+    };
+    const auto name_width = static_cast<size_t>(terminal_.width) - 40;
+    RecomputedGroup rest;
+    for (size_t i = 0; i < facts_.groups.size(); ++i) {
+      const RecomputedGroup& group = facts_.groups[i];
+      if (i < shown) {
+        add(Elided(group.name, name_width), group);
+        continue;
+      }
+      rest.node_count += group.node_count;
+      rest.not_kept += group.not_kept;
+      rest.overhead += group.overhead;
+    }
+    const size_t others = facts_.groups.size() - shown;
+    if (others > 0) add(fmt::format("[{}]", Plural(static_cast<int64_t>(others), "other")), rest);
+    text_ += '\n' + table.Text(2);
+  }
+
+  const TensorGraph& graph_;
+  const Plan& plan_;
+  const PlanFigures& f_;
+  const SummaryRequest& request_;
+  const Terminal& terminal_;
+  PlanFacts facts_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string SignedPercent(double ratio) {
+  const std::string text = fmt::format("{:+.1f}%", ratio * 100);
+  return text == "+0.0%" || text == "-0.0%" ? "0.0%" : text;
+}
+
+std::string ModelLine(const TensorGraph& graph, const ModelIdentity& model) {
+  std::string line = model.name;
+  for (const auto& [domain, version] : model.opsets) {
+    line += domain.empty() ? fmt::format("   opset {}", version)
+                           : fmt::format("   {} {}", domain, version);
+  }
+  line += "   " + Plural(static_cast<int64_t>(graph.nodes().size()), "node");
+  for (const auto& [name, size] : model.dims) line += fmt::format("   {}={}", name, size);
+  for (const auto& [name, shape] : model.input_shapes) {
+    line += fmt::format("   {}={}", name, fmt::join(shape, ","));
+  }
+  return line;
+}
+
+std::string PlanText(const TensorGraph& graph, const Plan& plan, const SummaryRequest& request,
+                     const Terminal& terminal) {
+  return SummaryWriter(graph, plan, request, terminal).Write();
+}
+
+std::string PlanMarkdown(const TensorGraph& graph, const Plan& plan) {
+  const PlanFigures& f = plan.figures;
+  const PlanFacts facts = FactsOf(graph, plan);
+  TextTable table;
+  table.columns = {
+      {plan.model.name}, {"keep all", true}, {plan.request.algorithm, true}, {"change", true}};
+  const Bytes constants = TotalConstants(f);
+  table.rows = {
+      {"peak", HumanBytes(f.baseline_peak), HumanBytes(f.peak), SignedPercent(PeakChange(f))},
+      {"peak with constants", HumanBytes(f.baseline_peak + constants),
+       HumanBytes(f.peak + constants),
+       SignedPercent(
+           Ratio((f.peak - f.baseline_peak).count(), (f.baseline_peak + constants).count()))},
+      {"time (" + plan.request.cost_model + ")", "1.000",
+       fmt::format("{:.3f}", 1 + StepOverhead(f)), SignedPercent(StepOverhead(f))},
+      {"ops that run again", "0", std::to_string(facts.run_twice + facts.run_more_often), ""},
+  };
+  return table.Markdown();
+}
+
+std::string PlanCsv(const TensorGraph& graph, const Plan& plan) {
+  const PlanFigures& f = plan.figures;
+  const PlanFacts facts = FactsOf(graph, plan);
+  const auto text = [](auto amount) { return std::to_string(amount.count()); };
+  const auto or_empty = [&](auto amount) { return amount ? text(*amount) : std::string(); };
+  const std::vector<std::pair<std::string, std::string>> cells = {
+      {"model", plan.model.name},
+      {"algorithm", plan.request.algorithm},
+      {"objective", std::string(NameOf(plan.request.objective))},
+      {"cost_model", plan.request.cost_model},
+      {"budget_bytes", or_empty(plan.request.budget)},
+      {"status", f.is_optimal ? "optimal" : "feasible"},
+      {"peak_bytes", text(f.peak)},
+      {"baseline_peak_bytes", text(f.baseline_peak)},
+      {"constant_bytes", text(TotalConstants(f))},
+      {"arena_bytes", text(f.arena)},
+      {"overhead_cost", text(f.overhead)},
+      {"forward_cost", text(f.forward_cost)},
+      {"backward_cost", text(f.backward_cost)},
+      {"kept_tensors", std::to_string(facts.kept_tensors)},
+      {"recomputed_nodes", std::to_string(facts.run_twice + facts.run_more_often)},
+  };
+  TextTable table;
+  table.rows.emplace_back();
+  for (const auto& [name, value] : cells) {
+    table.columns.push_back({name});
+    table.rows.front().push_back(value);
+  }
+  return table.Csv();
+}
+
+}  // namespace ckplan

@@ -1,0 +1,31 @@
+// A plan on the screen: memory and time together, without and with what no plan can change.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/common/terminal.h"
+#include "lib/graph/tensor_graph.h"
+#include "lib/plan/plan.h"
+
+namespace ckplan {
+
+struct SummaryRequest {
+  std::string budget_text;              // As it was typed; empty if none was.
+  bool includes_constants = false;      // --budget-total
+  std::optional<double> solve_seconds;  // Shown on a terminal alone.
+  bool shows_all_groups = false;
+};
+
+std::string PlanText(const TensorGraph& graph, const Plan& plan, const SummaryRequest& request,
+                     const Terminal& terminal);
+std::string PlanMarkdown(const TensorGraph& graph, const Plan& plan);
+std::string PlanCsv(const TensorGraph& graph, const Plan& plan);  // A heading and one row.
+
+// "resnet50.onnx   opset 20   124 nodes   N=64"
+std::string ModelLine(const TensorGraph& graph, const ModelIdentity& model);
+
+// "+11.3%", "-40.1%", "0.0%": by how much `part` of `whole` differs from nothing.
+std::string SignedPercent(double ratio);
+
+}  // namespace ckplan

@@ -1,0 +1,38 @@
+// ckplan schema: the JSON Schemas that are compiled into the program.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+#include "cli/ckplan/commands.h"
+#include "lib/base/nearest_name.h"
+#include "lib/emit/schemas.h"
+
+namespace ckplan {
+namespace {
+
+std::vector<std::string_view> SchemaNames() {
+  std::vector<std::string_view> names;
+  for (const EmbeddedSchema& schema : EmbeddedSchemas()) names.push_back(schema.name);
+  return names;
+}
+
+}  // namespace
+
+void AddSchemaOptions(CommandLine& line, Options& options) {
+  line.Positional("NAME", fmt::format("one of {}", fmt::join(SchemaNames(), ", ")), &options.name);
+}
+
+Result<ExitCode> RunSchema(const Options& options, const Screen& screen) {
+  const EmbeddedSchema* const schema = FindSchema(options.name);
+  if (schema == nullptr) {
+    return MakeError(
+        ErrorCode::kUsage,
+        fmt::format("there is no schema \"{}\"; did you mean \"{}\"? Known are {}", options.name,
+                    NearestName(options.name, SchemaNames()), fmt::join(SchemaNames(), ", ")));
+  }
+  CKPLAN_RETURN_IF_ERROR(screen.Print(schema->text));
+  return ExitCode::kOk;
+}
+
+}  // namespace ckplan

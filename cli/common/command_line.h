@@ -1,0 +1,50 @@
+// Declares and parses the arguments of one command. Wraps CLI11, which no other file includes.
+//
+// Every value is read as text; who asked for it parses it. What CLI11 would tell in its own words
+// and exit codes comes back as kUsage, with the nearest known name for an unknown one.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/result.h"
+
+namespace ckplan {
+
+class CommandLine {
+ public:
+  // `name` as it is typed, "ckplan plan". The help starts with the example.
+  CommandLine(std::string name, std::string_view example, std::string_view summary);
+  CommandLine(CommandLine&&) noexcept;
+  ~CommandLine();
+
+  void Positional(const std::string& name, std::string_view help, std::string* value);
+  void OptionalPositional(const std::string& name, std::string_view help, std::string* value);
+  void Positionals(const std::string& name, std::string_view help,
+                   std::vector<std::string>* values);  // One or more.
+  // `form` is shown after the flags: "SIZE".
+  void Value(const std::string& flags, std::string_view form, std::string_view help,
+             std::optional<std::string>* value);
+  void List(const std::string& flags, std::string_view form, std::string_view help,
+            std::vector<std::string>* values);
+  // The first choice is the default.
+  void Choice(const std::string& flags, std::vector<std::string> choices, std::string_view help,
+              std::string* value);
+  void Flag(const std::string& flags, std::string_view help, bool* value);
+  void Footer(std::string_view text);
+
+  enum class Outcome { kRun, kHelp };
+  Result<Outcome> Parse(std::vector<std::string> arguments);
+  std::string Help() const;
+
+ private:
+  struct State;
+  Error Unknown(const std::string& argument) const;
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ckplan

@@ -1,0 +1,63 @@
+// The exit statuses of all programs, in one place. They are part of the stable interface:
+// docs/plan-format.md lists them, --help prints them, and tests reach each of them.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "lib/base/result.h"
+
+namespace ckplan {
+
+enum class ExitCode : int {
+  kOk = 0,
+  kDifferent = 1,
+  kUsage = 2,
+  kInput = 3,
+  kInfeasible = 4,
+  kTimeLimit = 5,
+  kCheckFailed = 6,
+  kInternal = 70,  // Also in lib/base/check.cc, which must not know cli/.
+  kInterrupted = 130,
+};
+
+struct ExitCodeMeaning {
+  ExitCode code;
+  std::string_view meaning;
+};
+
+inline constexpr std::array kExitCodeMeanings = {
+    ExitCodeMeaning{ExitCode::kOk, "done"},
+    ExitCodeMeaning{ExitCode::kDifferent,
+                    "a difference was found, where the command line asks to tell so"},
+    ExitCodeMeaning{ExitCode::kUsage, "the command line is wrong"},
+    ExitCodeMeaning{ExitCode::kInput,
+                    "a file cannot be read, written, or planned (damaged, unsupported, too large)"},
+    ExitCodeMeaning{ExitCode::kInfeasible, "no plan fits the budget; the message names the least"},
+    ExitCodeMeaning{ExitCode::kTimeLimit, "the time limit passed without a plan"},
+    ExitCodeMeaning{ExitCode::kCheckFailed, "a plan does not pass the checker"},
+    ExitCodeMeaning{ExitCode::kInternal, "a fault of ckplan itself; please report it"},
+    ExitCodeMeaning{ExitCode::kInterrupted, "interrupted"},
+};
+
+constexpr ExitCode ExitCodeOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kUsage:
+      return ExitCode::kUsage;
+    case ErrorCode::kInvalidInput:
+    case ErrorCode::kUnsupported:
+    case ErrorCode::kIo:
+      return ExitCode::kInput;
+    case ErrorCode::kInfeasible:
+      return ExitCode::kInfeasible;
+    case ErrorCode::kTimeout:
+      return ExitCode::kTimeLimit;
+    case ErrorCode::kCheckFailed:
+      return ExitCode::kCheckFailed;
+    case ErrorCode::kInternal:
+      return ExitCode::kInternal;
+  }
+  return ExitCode::kInternal;
+}
+
+}  // namespace ckplan

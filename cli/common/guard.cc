@@ -1,0 +1,31 @@
+#include "cli/common/guard.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <new>
+
+#include "cli/common/exit_code.h"
+#include "cli/common/terminal.h"
+
+namespace ckplan {
+
+int RunGuarded(std::string_view name, const std::function<int()>& program) {
+  try {
+    return program();
+  } catch (const std::bad_alloc&) {
+    PrintError(MakeError(ErrorCode::kUnsupported,
+                         "out of memory; another algorithm (`ckplan algos`) may need less"),
+               name);
+    return static_cast<int>(ExitCode::kInput);
+  } catch (const std::exception& fault) {
+    PrintError(MakeError(ErrorCode::kInternal,
+                         fmt::format("internal fault: {}; please report it with the command line "
+                                     "and the model",
+                                     fault.what())),
+               name);
+    return static_cast<int>(ExitCode::kInternal);
+  }
+}
+
+}  // namespace ckplan

@@ -1,0 +1,60 @@
+#include "cli/common/guard.h"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <new>
+#include <stdexcept>
+
+#include "cli/common/exit_code.h"
+#include "lib/base/check.h"
+
+namespace ckplan {
+namespace {
+
+// The exit status of a child process that runs `program`, with nowhere to print to.
+int StatusOfChild(const std::function<int()>& program) {
+  const pid_t child = fork();
+  if (child == 0) {
+    close(STDOUT_FILENO);  // Else it would repeat what its parent has not flushed.
+    close(STDERR_FILENO);
+    _exit(RunGuarded("ckplan", program));
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_CASE("guard: a program's own status passes") {
+  CHECK(StatusOfChild([] { return 4; }) == 4);
+}
+
+TEST_CASE("guard: an escaped exception ends with 70") {
+  CHECK(StatusOfChild([]() -> int { throw std::logic_error("broken"); }) == 70);
+}
+
+TEST_CASE("guard: memory that runs out ends with 3") {
+  CHECK(StatusOfChild([]() -> int { throw std::bad_alloc(); }) == 3);
+}
+
+TEST_CASE("guard: a broken promise of our own code ends with 70") {
+  CHECK(StatusOfChild([] {
+          CKPLAN_CHECK(1 + 1 == 3, "a test breaks it");
+          return 0;
+        }) == static_cast<int>(ExitCode::kInternal));
+}
+
+TEST_CASE("exit codes: every kind of error has one of the table") {
+  for (int i = 0; i <= static_cast<int>(ErrorCode::kInternal); ++i) {
+    const ExitCode code = ExitCodeOf(static_cast<ErrorCode>(i));
+    CAPTURE(i);
+    CHECK(code != ExitCode::kOk);
+    bool is_listed = false;
+    for (const ExitCodeMeaning& row : kExitCodeMeanings) is_listed |= row.code == code;
+    CHECK(is_listed);
+  }
+}
+
+}  // namespace
+}  // namespace ckplan

@@ -1,0 +1,92 @@
+#include "cli/common/interrupt.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "lib/base/check.h"
+
+namespace ckplan {
+namespace {
+
+// A signal handler may do little more than write to a pipe; a thread reads it and does the rest.
+int signal_pipe[2] = {-1, -1};
+std::atomic<bool> has_signal = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may set it");
+
+constexpr char kInterruptByte = 'i';
+constexpr char kEndByte = 'e';
+
+void TellPipe(char byte) {
+  const int saved_errno = errno;
+  [[maybe_unused]] const ssize_t count = write(signal_pipe[1], &byte, 1);
+  errno = saved_errno;
+}
+
+extern "C" void HandleInterrupt(int) {
+  has_signal = true;
+  TellPipe(kInterruptByte);
+}
+
+void SetHandler(void (*handler)(int), int flags) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+int MillisecondsUntil(std::chrono::steady_clock::time_point deadline) {
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 1 << 30));
+}
+
+}  // namespace
+
+Interrupt::Interrupt(std::optional<std::chrono::milliseconds> time_limit) {
+  CKPLAN_CHECK(pipe2(signal_pipe, O_CLOEXEC) == 0, "a program may open a pipe");
+  has_signal = false;
+  const auto deadline = time_limit ? std::chrono::steady_clock::now() + *time_limit
+                                   : std::chrono::steady_clock::time_point::max();
+  if (time_limit && time_limit->count() == 0) {  // Now, without waiting for the thread.
+    has_timed_out_ = true;
+    source_.request_stop();
+  }
+  watcher_ = std::thread([this, deadline] { Watch(deadline); });
+  SetHandler(HandleInterrupt, SA_RESTART | static_cast<int>(SA_RESETHAND));
+}
+
+Interrupt::~Interrupt() {
+  SetHandler(SIG_DFL, 0);
+  TellPipe(kEndByte);
+  watcher_.join();
+  close(signal_pipe[0]);
+  close(signal_pipe[1]);
+}
+
+bool Interrupt::was_interrupted() const { return has_signal; }
+
+void Interrupt::Watch(std::chrono::steady_clock::time_point deadline) {
+  const bool has_deadline = deadline != std::chrono::steady_clock::time_point::max();
+  for (;;) {
+    const bool waits_for_time = has_deadline && !has_timed_out_;
+    pollfd pipe_end{signal_pipe[0], POLLIN, 0};
+    const int ready = poll(&pipe_end, 1, waits_for_time ? MillisecondsUntil(deadline) : -1);
+    if (ready == 0) {
+      has_timed_out_ = true;
+      source_.request_stop();
+      continue;
+    }
+    char byte = 0;
+    if (ready < 0 || read(signal_pipe[0], &byte, 1) != 1) continue;
+    if (byte == kEndByte) return;
+    source_.request_stop();
+  }
+}
+
+}  // namespace ckplan

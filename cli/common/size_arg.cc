@@ -1,0 +1,168 @@
+#include "cli/common/size_arg.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <optional>
+
+#include "lib/graph/tensor_graph.h"
+
+namespace ckplan {
+namespace {
+
+using Wide = unsigned __int128;
+
+struct Unit {
+  std::string_view name;
+  int64_t bytes;
+};
+constexpr Unit kUnits[] = {
+    {"B", 1},
+    {"KiB", int64_t{1} << 10},
+    {"MiB", int64_t{1} << 20},
+    {"GiB", int64_t{1} << 30},
+    {"TiB", int64_t{1} << 40},
+    {"PiB", int64_t{1} << 50},
+    {"kB", 1'000},
+    {"KB", 1'000},
+    {"MB", 1'000'000},
+    {"GB", 1'000'000'000},
+    {"TB", 1'000'000'000'000},
+    {"PB", 1'000'000'000'000'000},
+};
+
+constexpr int64_t kMostPercent = 1000;
+
+// Digits, with a point and more digits perhaps: value = digits / scale.
+struct Decimal {
+  int64_t digits = 0;
+  int64_t scale = 1;
+};
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// Takes the number from the front of `text`; nothing if there is none or if it has more digits
+// than any size needs.
+std::optional<Decimal> TakeDecimal(std::string_view* text) {
+  constexpr size_t kMostDigits = 18;  // 10^18 < 2^63
+  Decimal number;
+  size_t digit_count = 0;
+  bool has_point = false;
+  size_t i = 0;
+  for (; i < text->size(); ++i) {
+    const char c = (*text)[i];
+    if (c == '.' && !has_point && i > 0) {
+      has_point = true;
+      continue;
+    }
+    if (!IsDigit(c)) break;
+    if (++digit_count > kMostDigits) return std::nullopt;
+    number.digits = number.digits * 10 + (c - '0');
+    if (has_point) number.scale *= 10;
+  }
+  const bool ends_with_point = i > 0 && (*text)[i - 1] == '.';
+  if (digit_count == 0 || ends_with_point) return std::nullopt;
+  text->remove_prefix(i);
+  return number;
+}
+
+Error BadValue(std::string_view text, std::string_view flag, std::string_view forms) {
+  constexpr size_t kLongestEcho = 80;
+  const std::string_view dots = text.size() > kLongestEcho ? "..." : "";
+  return MakeError(ErrorCode::kUsage, fmt::format("{}: \"{}{}\" is not understood; give {}", flag,
+                                                  text.substr(0, kLongestEcho), dots, forms));
+}
+
+constexpr std::string_view kSizeForms =
+    "a size in bytes such as 16GiB (binary), 16GB (decimal), 512MiB or 1073741824";
+
+std::string BudgetFormsText(BudgetForms forms) {
+  std::string text(kSizeForms);
+  if (forms.percent) text += ", a share of keep-all's peak such as 60%";
+  if (forms.min) text += ", or min";
+  return text;
+}
+
+// Nothing if the text is no size at all; zero-sized and larger ones up to the graph's own limit.
+std::optional<Bytes> ReadSize(std::string_view text) {
+  const std::optional<Decimal> number = TakeDecimal(&text);
+  if (!number) return std::nullopt;
+  if (text.empty()) {
+    if (number->scale != 1) return std::nullopt;  // "1.5" of what?
+    text = "B";
+  }
+  for (const Unit& unit : kUnits) {
+    if (unit.name != text) continue;
+    const Wide bytes = static_cast<Wide>(number->digits) * static_cast<Wide>(unit.bytes) /
+                       static_cast<Wide>(number->scale);
+    if (bytes > static_cast<Wide>(kMaxTotalBytes.count())) return std::nullopt;
+    return Bytes(static_cast<int64_t>(bytes));
+  }
+  return std::nullopt;
+}
+
+std::optional<double> ReadPercent(std::string_view text) {
+  const std::optional<Decimal> number = TakeDecimal(&text);
+  if (!number || text != "%") return std::nullopt;
+  const double percent = static_cast<double>(number->digits) / static_cast<double>(number->scale);
+  if (percent > kMostPercent) return std::nullopt;
+  return percent;
+}
+
+}  // namespace
+
+Result<Bytes> ParseSize(std::string_view text, std::string_view flag) {
+  if (const auto size = ReadSize(text)) return *size;
+  return BadValue(text, flag, kSizeForms);
+}
+
+Result<BudgetRequest> ParseBudget(std::string_view text, std::string_view flag, BudgetForms forms) {
+  BudgetRequest budget;
+  if (const auto size = ReadSize(text)) {
+    budget.kind = BudgetRequest::Kind::kBytes;
+    budget.bytes = *size;
+    return budget;
+  }
+  const auto percent = ReadPercent(text);
+  if (forms.percent && percent) {
+    budget.kind = BudgetRequest::Kind::kPercent;
+    budget.percent = *percent;
+    return budget;
+  }
+  if (forms.min && text == "min") {
+    budget.kind = BudgetRequest::Kind::kMin;
+    return budget;
+  }
+  return BadValue(text, flag, BudgetFormsText(forms));
+}
+
+Result<std::chrono::milliseconds> ParseDuration(std::string_view text, std::string_view flag) {
+  struct DurationUnit {
+    std::string_view name;
+    int64_t milliseconds;
+  };
+  constexpr DurationUnit kDurationUnits[] = {{"ms", 1}, {"s", 1'000}, {"min", 60'000}};
+  constexpr int64_t kLongest = 24 * 60 * 60'000;
+  std::string_view rest = text;
+  const std::optional<Decimal> number = TakeDecimal(&rest);
+  for (const DurationUnit& unit : kDurationUnits) {
+    if (!number || unit.name != rest) continue;
+    const Wide count = static_cast<Wide>(number->digits) * static_cast<Wide>(unit.milliseconds) /
+                       static_cast<Wide>(number->scale);
+    if (count > static_cast<Wide>(kLongest)) break;
+    return std::chrono::milliseconds(static_cast<int64_t>(count));
+  }
+  return BadValue(text, flag, "a time such as 60s, 500ms or 5min, of a day at most");
+}
+
+Result<int64_t> ParseInteger(std::string_view text, std::string_view flag, int64_t low,
+                             int64_t high) {
+  int64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, fault] = std::from_chars(text.data(), end, number);
+  const bool is_number = fault == std::errc() && stop == end;
+  if (is_number && number >= low && number <= high) return number;
+  return BadValue(text, flag, fmt::format("a whole number from {} to {}", low, high));
+}
+
+}  // namespace ckplan

@@ -1,0 +1,37 @@
+// Sizes, budgets and durations as people type them, read strictly.
+//
+//   16GiB = 16 x 2^30   16GB = 16 x 10^9   16KiB   512   1.5GiB        bytes; fractions of a byte
+//   60%  62.5%          of keep-all's peak                             are cut off, exactly
+//   min                 the least that the algorithm reaches
+//
+// A bare "16G" is refused, since people mean both. All arithmetic is on integers. Every failure is
+// kUsage and names the accepted forms.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+#include "lib/solvers/planner.h"
+
+namespace ckplan {
+
+// `flag` is named in messages: "--budget".
+Result<Bytes> ParseSize(std::string_view text, std::string_view flag);
+
+struct BudgetForms {
+  bool percent = true;
+  bool min = true;
+};
+Result<BudgetRequest> ParseBudget(std::string_view text, std::string_view flag, BudgetForms forms);
+
+// "90s", "500ms", "2min"; up to a day.
+Result<std::chrono::milliseconds> ParseDuration(std::string_view text, std::string_view flag);
+
+// A whole number in [low, high], without sign or blanks.
+Result<int64_t> ParseInteger(std::string_view text, std::string_view flag, int64_t low,
+                             int64_t high);
+
+}  // namespace ckplan

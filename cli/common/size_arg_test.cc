@@ -1,0 +1,130 @@
+#include "cli/common/size_arg.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "lib/base/rng.h"
+#include "lib/graph/tensor_graph.h"
+
+namespace ckplan {
+namespace {
+
+using Kind = BudgetRequest::Kind;
+
+TEST_CASE("size: binary and decimal units are told apart, fractions are exact") {
+  const struct {
+    std::string text;
+    int64_t bytes;
+  } kRows[] = {
+      {"0", 0},
+      {"512", 512},
+      {"512B", 512},
+      {"16KiB", 16384},
+      {"16kB", 16000},
+      {"16KB", 16000},
+      {"1.5GiB", 1610612736},
+      {"16GiB", int64_t{16} << 30},
+      {"16GB", 16'000'000'000},
+      {"0.1GB", 100'000'000},
+      // 0.3 has no exact double; 0.3 x 10^15 is exact nevertheless.
+      {"0.3PB", 300'000'000'000'000},
+      {"8.61GiB", 9244917104},  // 9244917104.64 cut off.
+      {"64PiB", int64_t{1} << 56},
+  };
+  for (const auto& row : kRows) {
+    CAPTURE(row.text);
+    const auto size = ParseSize(row.text, "--budget");
+    REQUIRE(size.ok());
+    CHECK(size->count() == row.bytes);
+  }
+}
+
+TEST_CASE("size: what is no size is kUsage, names the flag and the accepted forms") {
+  for (const std::string text : {"",
+                                 "-1GiB",
+                                 "+1",
+                                 "nan",
+                                 "inf",
+                                 "1e9",
+                                 "16G",
+                                 "16gib",
+                                 "16 GiB",
+                                 " 16",
+                                 "GiB",
+                                 ".5GiB",
+                                 "1.GiB",
+                                 "1..5GiB",
+                                 "1.5",
+                                 "65PiB",
+                                 "999999999999999999999999",
+                                 "0x10",
+                                 "60%",
+                                 "min",
+                                 "1GiBs",
+                                 "1,5GiB"}) {
+    CAPTURE(text);
+    const auto size = ParseSize(text, "--paper-budget");
+    REQUIRE(!size.ok());
+    CHECK(size.error().code == ErrorCode::kUsage);
+    CHECK(size.error().message.starts_with("--paper-budget: "));
+    CHECK(size.error().message.find("16GiB (binary), 16GB (decimal)") != std::string::npos);
+  }
+}
+
+TEST_CASE("size: any text gives a size in range or an error, and never more than 400 letters") {
+  Rng rng(20241);
+  const std::string letters = "0123456789.%KMGTPiBkmn-+ eE\xff";
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text;
+    for (int64_t n = rng.Between(0, 300) / (i % 20 + 1); n > 0; --n) {
+      text +=
+          letters[static_cast<size_t>(rng.Between(0, static_cast<int64_t>(letters.size()) - 1))];
+    }
+    CAPTURE(text);
+    const auto size = ParseSize(text, "--budget");
+    if (size.ok()) {
+      CHECK(*size >= Bytes(0));
+      CHECK(*size <= kMaxTotalBytes);
+    } else {
+      CHECK(size.error().message.size() < 400);
+    }
+  }
+}
+
+TEST_CASE("budget: bytes, percent and min are told apart") {
+  CHECK(ParseBudget("60%", "-b", {})->kind == Kind::kPercent);
+  CHECK(ParseBudget("62.5%", "-b", {})->percent == 62.5);
+  CHECK(ParseBudget("min", "-b", {})->kind == Kind::kMin);
+  CHECK(ParseBudget("1GiB", "-b", {})->bytes == Bytes(int64_t{1} << 30));
+}
+
+TEST_CASE("budget: forms that the flag does not take are refused") {
+  CHECK(!ParseBudget("60%", "--paper-budget", {.percent = false, .min = true}).ok());
+  CHECK(!ParseBudget("min", "--budget-total", {.percent = true, .min = false}).ok());
+  for (const std::string text : {"-60%", "%", "1001%", "60 %", "MIN", ""}) {
+    CAPTURE(text);
+    CHECK(!ParseBudget(text, "--budget", {}).ok());
+  }
+}
+
+TEST_CASE("duration: milliseconds, seconds and minutes up to a day") {
+  CHECK(ParseDuration("500ms", "-t")->count() == 500);
+  CHECK(ParseDuration("1.5s", "-t")->count() == 1500);
+  CHECK(ParseDuration("5min", "-t")->count() == 300'000);
+  for (const std::string text : {"60", "-1s", "25h", "1441min", "s", ""}) {
+    CAPTURE(text);
+    CHECK(!ParseDuration(text, "-t").ok());
+  }
+}
+
+TEST_CASE("integer: within bounds, and nothing after it") {
+  CHECK(*ParseInteger("64", "-D", 1, 100) == 64);
+  for (const std::string text : {"0", "101", "", "6 4", "64x", "+64", "99999999999999999999"}) {
+    CAPTURE(text);
+    CHECK(!ParseInteger(text, "-D", 1, 100).ok());
+  }
+}
+
+}  // namespace
+}  // namespace ckplan

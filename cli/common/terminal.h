@@ -1,0 +1,64 @@
+// What the two output streams can show, and the only code that writes to them.
+//
+// Data goes to standard output, all else to standard error. Colour, bars and progress appear on a
+// terminal alone. NO_COLOR (non-empty), FORCE_COLOR and TERM=dumb are honoured; --color always and
+// never win over all of them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lib/base/result.h"
+
+namespace ckplan {
+
+enum class ColourChoice { kAuto, kAlways, kNever };
+
+struct Terminal {
+  bool is_tty = false;      // And not a dumb one.
+  bool has_colour = false;  // May be true without is_tty.
+  int width = 100;          // Columns.
+};
+
+Terminal DetectTerminal(int file_descriptor, ColourChoice choice);
+
+enum class TextStyle { kBold, kDim, kWarning };
+// `text` in that style, or as it is where there is no colour.
+std::string Styled(std::string_view text, TextStyle style, const Terminal& terminal);
+
+// Both streams, as one run of a program uses them.
+struct Screen {
+  Terminal out;
+  Terminal err;
+  bool is_quiet = false;    // Nothing on success but data that was asked for.
+  bool is_verbose = false;  // More on standard error.
+  bool shows_progress = false;
+
+  // kIo if not all of it could be written.
+  Result<Done> Print(std::string_view text) const;
+  // On standard error, unless quiet.
+  void Note(std::string_view line) const;
+  void Warn(std::string_view line) const;
+};
+
+// `ckplan: message` and the notes, of which no more is shown than fits a screen.
+void PrintError(const Error& error, std::string_view program);
+
+// A line on standard error that tells the present stage and is wiped out in the end. Does nothing
+// when standard error is no terminal.
+class Progress {
+ public:
+  explicit Progress(bool is_shown) : is_shown_(is_shown) {}
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress() { Clear(); }
+
+  void Stage(std::string_view text);
+  void Clear();
+
+ private:
+  bool is_shown_;
+  bool has_line_ = false;
+};
+
+}  // namespace ckplan

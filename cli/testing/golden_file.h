@@ -1,0 +1,58 @@
+// A command-line test is one text file:
+//
+//   # What it shows.
+//   $ ckplan check plan.json             the command, for /bin/sh; may stand more than once
+//   terminal                             optional: on a pseudo-terminal
+//   env NO_COLOR=1                       optional, any number of times
+//   === file plan.json                   optional: a file that is there beforehand
+//   {...}
+//   === stdin                            optional
+//   === stdout                           what is expected; absent: nothing
+//   === stderr
+//   === status                           absent: 0
+//   === wrote out.json                   a file that the command leaves
+//
+// In texts, ESC stands as ␛ and a carriage return as ␍; times on a terminal stand as #.## s.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/result.h"
+
+namespace ckplan {
+
+struct GoldenSection {
+  std::string kind;  // "stdout", "file"
+  std::string name;  // Of a file.
+  std::string text;
+};
+
+struct GoldenFile {
+  std::vector<std::string> head;  // The lines before the first section.
+  std::vector<std::string> commands;
+  std::vector<std::string> environment;
+  bool has_terminal = false;
+  std::vector<GoldenSection> sections;
+
+  std::string TextOf(std::string_view kind) const;
+};
+
+// kInvalidInput: a line of the head or a section that no test has.
+Result<GoldenFile> ParseGoldenFile(const std::string& text);
+std::string FormatGoldenFile(const GoldenFile& file);
+
+// A block of a Markdown page that begins with "```console". Its commands are the lines that begin
+// with "$ "; what follows each is what they print.
+struct ConsoleBlock {
+  size_t begin = 0;  // In the page: the first byte after the opening line.
+  size_t end = 0;    // The first byte of the closing line.
+  std::vector<std::string> commands;
+};
+std::vector<ConsoleBlock> FindConsoleBlocks(const std::string& page);
+
+// Text with control characters made visible.
+std::string Visible(std::string_view text);
+
+}  // namespace ckplan

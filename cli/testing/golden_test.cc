@@ -1,0 +1,222 @@
+// Runs the built ckplan against testdata/cli/*.test and against every console block of README.md
+// and docs/. `--update-golden` writes what it printed into those files instead of comparing; the
+// difference is then to be reviewed like code.
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <regex>
+#include <set>
+
+#include "cli/ckplan/commands.h"
+#include "cli/common/files.h"
+#include "cli/testing/golden_file.h"
+#include "cli/testing/run_program.h"
+
+namespace ckplan {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool updates_golden = false;
+
+const fs::path kProject = CKPLAN_PROJECT_DIR;
+
+// A folder like the project's root as far as commands of the tests see it: testdata/, and
+// scripts/run, which runs the built program. `ckplan` is on the path.
+class Workplace {
+ public:
+  Workplace() {
+    std::string name = (fs::temp_directory_path() / "ckplan_cli_XXXXXX").string();
+    folder_ = mkdtemp(name.data());
+    fs::create_directories(folder_ / "scripts");
+    fs::create_directories(folder_ / ".bin");
+    fs::create_directory_symlink(kProject / "testdata", folder_ / "testdata");
+    fs::create_symlink(CKPLAN_BINARY, folder_ / ".bin/ckplan");
+    fs::create_symlink(CKPLAN_BINARY, folder_ / "scripts/run");
+  }
+  ~Workplace() { fs::remove_all(folder_); }
+
+  ProgramResult Run(ProgramRun run) const {
+    run.folder = folder_.string();
+    run.environment.push_back("PATH=" + (folder_ / ".bin").string() + ":" + std::getenv("PATH"));
+    return RunProgram(run);
+  }
+  std::string PathOf(const std::string& name) const { return (folder_ / name).string(); }
+  void Write(const std::string& name, const std::string& text) const {
+    CHECK(WriteFiles({{PathOf(name), text}}).ok());
+  }
+  // Names of the files that commands have left.
+  std::set<std::string> Files() const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      if (entry.is_regular_file()) names.insert(entry.path().filename().string());
+    }
+    return names;
+  }
+
+ private:
+  fs::path folder_;
+};
+
+std::string Joined(const std::vector<std::string>& commands) {
+  std::string script;
+  for (const std::string& command : commands) script += command + "\n";
+  return script;
+}
+
+std::vector<fs::path> FilesEndingIn(const fs::path& folder, const std::string& ending) {
+  std::vector<fs::path> files;
+  if (!fs::exists(folder)) return files;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename().string().ends_with(ending)) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// How long things take is the one thing on a terminal that differs from run to run.
+std::string WithoutTimes(const std::string& text) {
+  return std::regex_replace(text, std::regex("[0-9]+\\.[0-9]+ s\\b"), "#.## s");
+}
+
+GoldenFile RunGoldenFile(const GoldenFile& file) {
+  const Workplace workplace;
+  std::set<std::string> given;
+  for (const GoldenSection& section : file.sections) {
+    if (section.kind != "file") continue;
+    workplace.Write(section.name, section.text);
+    given.insert(section.name);
+  }
+  const Streams streams = file.has_terminal ? Streams::kTerminal : Streams::kApart;
+  const ProgramResult result =
+      workplace.Run({Joined(file.commands), "", file.TextOf("stdin"), file.environment, streams});
+  GoldenFile actual = file;
+  std::erase_if(actual.sections, [](const GoldenSection& section) {
+    return section.kind != "file" && section.kind != "stdin";
+  });
+  const auto add = [&](std::string kind, std::string name, const std::string& text) {
+    const std::string shown = Visible(file.has_terminal ? WithoutTimes(text) : text);
+    actual.sections.push_back({std::move(kind), std::move(name), shown});
+  };
+  if (!result.out.empty()) add("stdout", "", result.out);
+  if (!result.err.empty()) add("stderr", "", result.err);
+  if (result.status != 0) add("status", "", std::to_string(result.status) + "\n");
+  for (const std::string& name : workplace.Files()) {
+    if (given.contains(name)) continue;
+    const bool is_text = !name.ends_with(".onnx");
+    add("wrote", name, is_text ? *ReadWholeFile(workplace.PathOf(name)) : "");
+  }
+  return actual;
+}
+
+void CompareOrUpdate(const fs::path& path, const std::string& expected, const std::string& actual) {
+  if (updates_golden && expected != actual) {
+    MESSAGE("rewritten: " << path.filename().string());
+    CHECK(WriteFiles({{path.string(), actual}}).ok());
+  } else {
+    CHECK(expected == actual);
+  }
+}
+
+TEST_CASE("command line: every test of testdata/cli prints, writes and ends as it says") {
+  const std::vector<fs::path> files = FilesEndingIn(kProject / "testdata/cli", ".test");
+  REQUIRE(files.size() > 20);
+  for (const fs::path& path : files) {
+    CAPTURE(path.filename().string());
+    const std::string text = *ReadWholeFile(path.string());
+    const Result<GoldenFile> file = ParseGoldenFile(text);
+    REQUIRE_MESSAGE(file.ok(), file.error().message);
+    CompareOrUpdate(path, text, FormatGoldenFile(RunGoldenFile(*file)));
+  }
+}
+
+// The page with what its commands really print.
+std::string RunPage(const std::string& page) {
+  std::string actual;
+  size_t copied = 0;
+  const Workplace workplace;
+  for (const ConsoleBlock& block : FindConsoleBlocks(page)) {
+    actual += page.substr(copied, block.begin - copied);
+    for (const std::string& command : block.commands) {
+      const ProgramResult result = workplace.Run({command, "", "", {}, Streams::kTogether});
+      actual += "$ " + command + "\n" + result.out;
+    }
+    copied = block.end;
+  }
+  return actual + page.substr(copied);
+}
+
+TEST_CASE("docs: every console block shows what its commands print") {
+  std::vector<fs::path> pages = FilesEndingIn(kProject / "docs", ".md");
+  pages.push_back(kProject / "README.md");
+  size_t block_count = 0;
+  for (const fs::path& path : pages) {
+    CAPTURE(path.filename().string());
+    const std::string page = *ReadWholeFile(path.string());
+    block_count += FindConsoleBlocks(page).size();
+    CompareOrUpdate(path, page, RunPage(page));
+  }
+  CHECK(block_count > 0);
+}
+
+TEST_CASE("help: every command has a golden --help") {
+  for (const Command& command : AllCommands()) {
+    CAPTURE(command.name);
+    CHECK(fs::exists(kProject / "testdata/cli" / ("help_" + std::string(command.name) + ".test")));
+  }
+}
+
+TEST_CASE("exit codes: the page of the plan format lists them as --help does") {
+  const std::string page = *ReadWholeFile((kProject / "docs/plan-format.md").string());
+  for (const ExitCodeMeaning& row : kExitCodeMeanings) {
+    const std::string line =
+        "| " + std::to_string(static_cast<int>(row.code)) + " | " + std::string(row.meaning);
+    CAPTURE(line);
+    CHECK(page.find(line) != std::string::npos);
+  }
+}
+
+TEST_CASE("interrupt: Ctrl-C ends with 130, and nothing is written") {
+  // The program reads its graph from a named pipe, so that it surely waits when the signal comes.
+  const Workplace workplace;
+  const std::string graph = workplace.PathOf("graph.json");
+  REQUIRE(mkfifo(graph.c_str(), 0600) == 0);
+  const std::string out = workplace.PathOf("plan.json");
+  const pid_t child = fork();
+  if (child == 0) {
+    execl(CKPLAN_BINARY, "ckplan", graph.c_str(), "-q", "-o", out.c_str(),
+          static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  const int pipe_end = open(graph.c_str(), O_WRONLY);  // Waits for the program to open it.
+  REQUIRE(pipe_end >= 0);
+  REQUIRE(kill(child, SIGINT) == 0);
+  const std::string text =
+      R"({"name": "one", "nodes": [{"id": 0, "name": "a", "op": "x", "bytes": 8, "time": 1}],
+          "edges": []})";
+  REQUIRE(write(pipe_end, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  close(pipe_end);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 130);
+  CHECK(!fs::exists(out));
+}
+
+}  // namespace
+}  // namespace ckplan
+
+int main(int argc, char** argv) {
+  doctest::Context context(argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--update-golden") ckplan::updates_golden = true;
+  }
+  return context.run();
+}

@@ -1,0 +1,89 @@
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+
+#include "lib/base/bitset.h"
+#include "lib/base/checked.h"
+#include "lib/base/hash.h"
+#include "lib/base/result.h"
+#include "lib/base/rng.h"
+#include "lib/base/units.h"
+
+namespace ckplan {
+
+TEST_CASE("sha256: the vectors of FIPS 180-4, whatever the pieces") {
+  CHECK(Sha256Hex("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  CHECK(Sha256Hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  const std::string million(1'000'000, 'a');
+  const std::string expected = "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0";
+  for (const size_t piece : {1, 3, 63, 64, 65, 1000}) {
+    CAPTURE(piece);
+    Sha256 sha;
+    for (size_t at = 0; at < million.size(); at += piece) {
+      sha.Update(std::string_view(million).substr(at, piece));
+    }
+    CHECK(sha.HexDigest() == expected);
+  }
+}
+
+TEST_CASE("sha256: every length around the padding's edges is told apart") {
+  std::string previous;
+  for (size_t length = 50; length < 70; ++length) {
+    const std::string digest = Sha256Hex(std::string(length, 'x'));
+    CHECK(digest.size() == 64);
+    CHECK(digest != previous);
+    previous = digest;
+  }
+}
+
+TEST_CASE("checked arithmetic: overflow is an absent value") {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  CHECK(CheckedAdd(kMax, 1) == std::nullopt);
+  CHECK(CheckedAdd(kMax - 1, 1) == kMax);
+  CHECK(CheckedMul(kMax / 2 + 1, 2) == std::nullopt);
+  CHECK(CheckedMul(-3, 4) == -12);
+}
+
+TEST_CASE("bitset: members, subset, union") {
+  Bitset small(130);
+  small.insert(0), small.insert(64), small.insert(129);
+  Bitset large = small;
+  large.insert(7);
+  CHECK(small.is_subset_of(large));
+  CHECK_FALSE(large.is_subset_of(small));
+  CHECK(large.count() == 4);
+  std::vector<size_t> members;
+  large.ForEach([&](size_t i) { members.push_back(i); });
+  CHECK(members == std::vector<size_t>{0, 7, 64, 129});
+  large.erase(7);
+  CHECK(large == small);
+  CHECK(large.hash() == small.hash());
+}
+
+TEST_CASE("rng: the same sequence everywhere") {
+  Rng rng(1);
+  CHECK(rng.Next() == 0x910a2dec89025cc1U);
+  for (int i = 0; i < 1000; ++i) {
+    const int64_t x = rng.Between(-2, 3);
+    CHECK((x >= -2 && x <= 3));
+  }
+}
+
+Result<int> Half(int n) {
+  if (n % 2 != 0) return MakeError(ErrorCode::kUsage, "odd");
+  return n / 2;
+}
+
+Result<int> Quarter(int n) {
+  CKPLAN_ASSIGN_OR_RETURN(const int half, Half(n));
+  return Half(half);
+}
+
+TEST_CASE("result: an error travels up unchanged") {
+  CHECK(*Quarter(12) == 3);
+  CHECK(Quarter(6).error().message == "odd");
+  CHECK(Quarter(3).error().code == ErrorCode::kUsage);
+}
+
+}  // namespace ckplan

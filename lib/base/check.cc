@@ -1,0 +1,23 @@
+#include "lib/base/check.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace ckplan {
+namespace {
+
+constexpr int kInternalFaultExitCode = 70;
+
+}  // namespace
+
+void FailCheck(std::string_view file, int line, std::string_view condition, std::string_view why) {
+  std::fprintf(stderr,
+               "ckplan: internal fault: %.*s (%.*s, line %d of %.*s); please report it with the "
+               "command line and the model\n",
+               static_cast<int>(why.size()), why.data(), static_cast<int>(condition.size()),
+               condition.data(), line, static_cast<int>(file.size()), file.data());
+  std::fflush(nullptr);
+  std::_Exit(kInternalFaultExitCode);
+}
+
+}  // namespace ckplan

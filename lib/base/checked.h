@@ -1,0 +1,21 @@
+// Arithmetic on sizes that come from files: an overflow is an absent value, never a wrap.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace ckplan {
+
+inline std::optional<int64_t> CheckedAdd(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;
+  return sum;
+}
+
+inline std::optional<int64_t> CheckedMul(int64_t a, int64_t b) {
+  int64_t product = 0;
+  if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;
+  return product;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,32 @@
+// A small random generator whose sequence is the same on every platform (splitmix64).
+// std::uniform_int_distribution is not: its results differ between standard libraries.
+#pragma once
+
+#include <cstdint>
+
+namespace ckplan {
+
+class Rng {
+ public:
+  explicit Rng(uint64_t seed) : state_(seed) {}
+
+  uint64_t Next() {
+    uint64_t z = (state_ += 0x9e3779b97f4a7c15U);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
+    return z ^ (z >> 31);
+  }
+
+  // Uniform in [low, high]. The modulo bias is below 2^-32 for the ranges that tests use.
+  int64_t Between(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(Next() % static_cast<uint64_t>(high - low + 1));
+  }
+
+  // True `percent` times in a hundred.
+  bool Chance(int percent) { return Between(1, 100) <= percent; }
+
+ private:
+  uint64_t state_;
+};
+
+}  // namespace ckplan

@@ -1,0 +1,90 @@
+#include "lib/cost/cost_model.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+namespace ckplan {
+namespace {
+
+TEST_CASE("cost: each spelling is read, and named in the same way again") {
+  for (const char* text : {"flops:a100-40g", "flops:h200-141g", "paper", "unit"}) {
+    const auto model = ParseCostModel(text);
+    REQUIRE(model.ok());
+    CHECK(model->name() == text);
+  }
+  CHECK(ParseCostModel("flops")->name() == "flops:a100-40g");
+  CHECK(ParseCostModel("file:a:b.json")->path == "a:b.json");
+  CHECK(ParseCostModel("file:a.json")->name() == "file");
+}
+
+TEST_CASE("cost: other spellings are usage errors that tell the known ones") {
+  for (const char* text : {"", "flop", "paper:x", "unit:1", "file", "file:", "flops:"}) {
+    CAPTURE(text);
+    const auto model = ParseCostModel(text);
+    REQUIRE_FALSE(model.ok());
+    CHECK(model.error().code == ErrorCode::kUsage);
+  }
+  const auto device = ParseCostModel("flops:a100");
+  REQUIRE_FALSE(device.ok());
+  CHECK(device.error().message.find("a100-40g, a100-80g") != std::string::npos);
+}
+
+TEST_CASE("cost: every preset is a whole machine") {
+  const auto devices = ListDevices();
+  REQUIRE(devices.ok());
+  std::set<std::string> names;
+  for (const Device& device : *devices) {
+    CAPTURE(device.name);
+    CHECK(names.insert(device.name).second);
+    CHECK_FALSE(device.description.empty());
+    CHECK(device.matrix_flops_per_second >= device.vector_flops_per_second);
+    CHECK(device.vector_flops_per_second > 1e11);
+    CHECK(device.bytes_per_second > 1e10);
+    CHECK(device.launch_ns > 0);
+    CHECK(device.memory >= Bytes(int64_t{16} << 30));
+  }
+  CHECK(names.contains(std::string(kDefaultDevice)));
+}
+
+TEST_CASE("cost: flops is the slower of arithmetic and memory, and the launch") {
+  CostModel model;
+  model.device.matrix_flops_per_second = 1e12;
+  model.device.vector_flops_per_second = 1e11;
+  model.device.bytes_per_second = 1e9;
+  model.device.launch_ns = 100;
+  OpWork work;
+  work.forward_flops = 5'000'000;
+  work.forward_traffic = Bytes(1000);
+  work.backward_flops = 10'000;
+  work.backward_traffic = Bytes(2000);
+  CHECK(CostOf(model, work).forward == Cost(50'000 + 100));  // 5e6 / 1e11 s
+  CHECK(CostOf(model, work).backward == Cost(2'000 + 100));  // 2000 / 1e9 s
+  work.uses_matrix_units = true;
+  CHECK(CostOf(model, work).forward == Cost(5'000 + 100));
+}
+
+TEST_CASE("cost: nanoseconds are rounded to the nearest and never to nothing") {
+  CostModel model;
+  model.device.matrix_flops_per_second = 1e9;
+  model.device.vector_flops_per_second = 1e9;
+  model.device.bytes_per_second = 2e9;
+  OpWork work;
+  CHECK(CostOf(model, work).forward == Cost(1));
+  work.forward_traffic = Bytes(5);
+  CHECK(CostOf(model, work).forward == Cost(3));  // 2.5
+  work.forward_traffic = Bytes(4);
+  CHECK(CostOf(model, work).forward == Cost(2));
+}
+
+TEST_CASE("cost: the papers charge ten for a convolution and one for all else") {
+  const CostModel paper = ParseCostModel("paper").value();
+  OpWork work;
+  CHECK(CostOf(paper, work).forward == Cost(1));
+  work.is_convolution = true;
+  CHECK(CostOf(paper, work).forward == Cost(10));
+  CHECK(CostOf(ParseCostModel("unit").value(), work).forward == Cost(1));
+}
+
+}  // namespace
+}  // namespace ckplan

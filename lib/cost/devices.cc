@@ -1,0 +1,53 @@
+// The presets of devices.json, which CMake puts into the program.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "devices_json.h"
+#include "lib/cost/cost_model.h"
+
+namespace ckplan {
+
+namespace {
+
+Device DeviceOf(const nlohmann::json& row) {
+  Device device;
+  device.name = row.at("name").get<std::string>();
+  device.description = row.at("description").get<std::string>();
+  device.matrix_flops_per_second = row.at("matrix_flops_per_second").get<double>();
+  device.vector_flops_per_second = row.at("vector_flops_per_second").get<double>();
+  device.bytes_per_second = row.at("bytes_per_second").get<double>();
+  device.launch_ns = row.at("launch_ns").get<double>();
+  device.memory = Bytes(row.at("memory_bytes").get<int64_t>());
+  return device;
+}
+
+}  // namespace
+
+Result<std::vector<Device>> ListDevices() {
+  std::vector<Device> devices;
+  try {
+    const nlohmann::json document = nlohmann::json::parse(kDevicesJson);
+    for (const nlohmann::json& row : document.at("devices")) devices.push_back(DeviceOf(row));
+  } catch (const nlohmann::json::exception& fault) {
+    return MakeError(ErrorCode::kInternal,
+                     fmt::format("lib/cost/devices.json, built into this program, is damaged: {}; "
+                                 "please report it",
+                                 fault.what()));
+  }
+  return devices;
+}
+
+Result<Device> FindDevice(std::string_view name) {
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<Device> devices, ListDevices());
+  std::string known;
+  for (const Device& device : devices) {
+    if (device.name == name) return device;
+    known += (known.empty() ? "" : ", ") + device.name;
+  }
+  return MakeError(
+      ErrorCode::kUsage,
+      fmt::format("no device preset is named \"{}\"; the presets are {}", name, known));
+}
+
+}  // namespace ckplan

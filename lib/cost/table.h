@@ -1,0 +1,41 @@
+// Measured costs: the file that `ckexec profile` writes and `--cost file:costs.json` reads.
+//
+//   {"schema_version": "1.0", "unit": "ns", "nodes": [
+//     {"name": "conv1", "forward_cost": 41234, "backward_cost": 90210,
+//      "forward_workspace_bytes": 0, "backward_workspace_bytes": 1048576}, ...]}
+//
+// A node is found by its name in the graph; schemas/costs.schema.json describes the file.
+// Costs may be fractions in the file: they are rounded to the nearest integer here, at least 1.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+
+namespace ckplan {
+
+struct MeasuredCost {
+  Cost forward;
+  Cost backward;
+  Bytes forward_workspace;
+  Bytes backward_workspace;
+
+  bool operator==(const MeasuredCost&) const = default;
+};
+
+using CostTable = std::map<std::string, MeasuredCost, std::less<>>;
+
+// kIo: the file cannot be read. kInvalidInput: not such a file; tells every fault it finds.
+Result<CostTable> ReadCostTable(const std::string& path);
+Result<CostTable> ParseCostTable(std::string_view text, const std::string& path);
+
+// The costs of the nodes with these names, in their order. kInvalidInput lists the missing ones.
+Result<std::vector<MeasuredCost>> LookUpCosts(const CostTable& table,
+                                              const std::vector<std::string>& names,
+                                              const std::string& path);
+
+}  // namespace ckplan

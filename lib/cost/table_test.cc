@@ -1,0 +1,53 @@
+#include "lib/cost/table.h"
+
+#include <doctest/doctest.h>
+
+namespace ckplan {
+namespace {
+
+constexpr const char* kTable = R"({"schema_version": "1.0", "unit": "ns", "nodes": [
+  {"name": "a", "forward_cost": 10, "backward_cost": 20.6, "forward_workspace_bytes": 30,
+   "backward_workspace_bytes": 40},
+  {"name": "b", "forward_cost": 0, "backward_cost": 0.4}]})";
+
+TEST_CASE("table: costs are found by name, rounded, and at least one") {
+  const auto table = ParseCostTable(kTable, "costs.json");
+  REQUIRE(table.ok());
+  const auto costs = LookUpCosts(*table, {"b", "a"}, "costs.json");
+  REQUIRE(costs.ok());
+  CHECK(costs->at(0) == MeasuredCost{Cost(1), Cost(1), Bytes(0), Bytes(0)});
+  CHECK(costs->at(1) == MeasuredCost{Cost(10), Cost(21), Bytes(30), Bytes(40)});
+}
+
+TEST_CASE("table: all nodes that are missing are told") {
+  const auto table = ParseCostTable(kTable, "costs.json");
+  REQUIRE(table.ok());
+  const auto costs = LookUpCosts(*table, {"c", "a", "d"}, "costs.json");
+  REQUIRE_FALSE(costs.ok());
+  CHECK(costs.error().code == ErrorCode::kInvalidInput);
+  CHECK(costs.error().message.find("2 faults: node \"c\" is missing") != std::string::npos);
+  REQUIRE(costs.error().notes.size() == 1);
+  CHECK(costs.error().notes[0] == "node \"d\" is missing");
+}
+
+TEST_CASE("table: a file that is none is refused with its faults") {
+  for (
+      const char* text :
+      {"", "[]", "{\"nodes\": 3}", "{\"schema_version\": \"2.0\", \"unit\": \"ns\", \"nodes\": []}",
+       "{\"schema_version\": \"1.0\", \"unit\": \"ms\", \"nodes\": []}",
+       "{\"schema_version\": \"1.0\", \"nodes\": []}",
+       R"({"schema_version": "1.0", "unit": "ns", "nodes": [3]})",
+       R"({"schema_version": "1.0", "unit": "ns", "nodes": [{"name": "a", "forward_cost": -1, "backward_cost": 1}]})",
+       R"({"schema_version": "1.0", "unit": "ns", "nodes": [{"name": "a", "forward_cost": 1e40, "backward_cost": 1}]})",
+       R"({"schema_version": "1.0", "unit": "ns", "nodes": [{"name": "a", "forward_cost": 1}]})"}) {
+    CAPTURE(text);
+    const auto table = ParseCostTable(text, "costs.json");
+    REQUIRE_FALSE(table.ok());
+    CHECK(table.error().code == ErrorCode::kInvalidInput);
+    CHECK(table.error().message.find("costs.json") != std::string::npos);
+  }
+  CHECK(ReadCostTable("no/such/costs.json").error().code == ErrorCode::kIo);
+}
+
+}  // namespace
+}  // namespace ckplan

@@ -1,0 +1,307 @@
+#include "lib/emit/json_plan.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "lib/base/rng.h"
+#include "lib/emit/random_plan.h"
+#include "lib/testing/graph_text.h"
+#include "lib/testing/random_graph.h"
+
+namespace ckplan {
+namespace {
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+std::string FaultsOf(const std::string& text, const TensorGraph& graph) {
+  const Result<Plan> plan = ReadPlanJson(text, graph, "p.json");
+  if (plan.ok()) return "no fault";
+  CHECK(plan.error().code == ErrorCode::kInvalidInput);
+  std::string all = plan.error().message;
+  for (const std::string& note : plan.error().notes) all += "\n" + note;
+  return all;
+}
+
+// a ──▶ b, where b is recomputed for no good reason.
+Plan SmallPlan() {
+  Plan plan;
+  plan.request.algorithm = "chen-sqrt";
+  plan.request.budget = Bytes(9);
+  plan.request.cost_model = "unit";
+  plan.request.cost_unit = "1";
+  plan.model = {"small.onnx", "00ff", {{"N", 4}}, {{"", 17}}, {{"x", {2, 3}}}};
+  plan.figures.guarantee = "none";
+  plan.figures.peak = Bytes(8);
+  plan.figures.paper.peak = Bytes(6);
+  plan.decisions.push_back({NodeAction::kKeep, 0, 0});
+  plan.decisions.push_back({NodeAction::kRecompute, 1, 1});
+  const NodeId a(0), b(1);
+  plan.schedule.steps = {Step::Forward(a), Step::Forward(b),  Step::Loss(),
+                         Step::Forward(b), Step::Backward(b), Step::Backward(a)};
+  plan.offsets = {Bytes(0), Bytes(4)};
+  return plan;
+}
+
+const char kSmallText[] = R"({
+  "schema_version": "1.0",
+  "tool": {"name": "ckplan", "version": "VERSION"},
+  "model": {
+    "name": "small.onnx",
+    "sha256": "00ff",
+    "dims": {"N": 4},
+    "opsets": {"": 17},
+    "input_shapes": {"x": [2, 3]}
+  },
+  "request": {
+    "algorithm": "chen-sqrt",
+    "objective": "time",
+    "budget_bytes": 9,
+    "paper_budget_bytes": null,
+    "cost_model": "unit",
+    "cost_unit": "1",
+    "autograd": "minimal",
+    "optimizer": "sgd",
+    "align_bytes": 1,
+    "liveness": true
+  },
+  "result": {
+    "status": "feasible",
+    "guarantee": "none",
+    "peak_bytes": 8,
+    "baseline_peak_bytes": 0,
+    "arena_bytes": 0,
+    "overhead_cost": 0,
+    "forward_cost": 0,
+    "backward_cost": 0,
+    "lower_bound_cost": null,
+    "constant_bytes": {"parameters": 0, "parameter_gradients": 0, "optimizer_state": 0, "inputs": 0},
+    "paper": {"budget_bytes": null, "peak_bytes": 6, "overhead_cost": 0}
+  },
+  "nodes": [
+    {"id": 0, "name": "a", "op": "", "action": "keep", "segment": 0, "recompute_count": 0, "outputs": [{"id": 0, "name": "a", "bytes": 4}]},
+    {"id": 1, "name": "b", "op": "", "action": "recompute", "segment": 1, "recompute_count": 1, "outputs": [{"id": 1, "name": "b", "bytes": 2}]}
+  ],
+  "schedule": {
+    "frees": "liveness",
+    "steps": [
+      ["f", 0], ["f", 1], ["loss"], ["f", 1], ["b", 1], ["b", 0]
+    ]
+  },
+  "arena": {
+    "offset_bytes": [
+      0, 4
+    ]
+  }
+}
+)";
+
+}  // namespace
+
+TEST_CASE("plan.json: read(write(plan)) is the plan, and writing it again gives the same bytes") {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const TensorGraph graph = RandomTensorGraph(rng);
+    const Plan plan = RandomPlan(rng, graph);
+    const std::string text = WritePlanJson(plan, graph);
+    const Result<Plan> again = ReadPlanJson(text, graph, "p.json");
+    REQUIRE(again.ok());
+    CHECK(*again == plan);
+    CHECK(WritePlanJson(*again, graph) == text);
+    const Result<PlanHeader> header = ReadPlanHeader(text, "p.json");
+    CHECK(header->request == plan.request);
+    CHECK(header->model == plan.model);
+  }
+}
+
+TEST_CASE("plan.json: the written form, to the byte") {
+  const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3");
+  const std::string written = WritePlanJson(SmallPlan(), graph);
+  const std::string version = nlohmann::json::parse(written)["tool"]["version"];
+  CHECK_FALSE(version.empty());
+  CHECK(written == Replaced(kSmallText, "VERSION", version));
+}
+
+TEST_CASE("plan.json: a plan of ten thousand nodes stays below 5 MB") {
+  Rng rng(1);
+  std::vector<TextVertex> vertices;
+  std::vector<std::pair<int32_t, int32_t>> edges;
+  for (int32_t v = 0; v < 10'000; ++v) {
+    const std::string name = fmt::format("/model/layers.{}/self_attn/q_proj/MatMul_output_0", v);
+    vertices.push_back({name, Bytes(123'456'789), Cost(1'234'567)});
+    if (v > 0) edges.emplace_back(v - 1, v);
+  }
+  const TensorGraph graph = GraphFromVertices("large", vertices, edges);
+  Plan plan = RandomPlan(rng, graph);
+  plan.offsets.assign(50'000, Bytes(12'345'678'901));
+  CHECK(plan.schedule.steps.size() > 30'000);
+  CHECK(WritePlanJson(plan, graph).size() < 5'000'000);
+}
+
+TEST_CASE("plan.json: what older and plainer writers leave out has a default") {
+  const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3");
+  nlohmann::json json = nlohmann::json::parse(WritePlanJson(SmallPlan(), graph));
+  for (const char* key : {"tool", "arena"}) json.erase(key);
+  for (const char* key :
+       {"paper_budget_bytes", "cost_unit", "autograd", "optimizer", "align_bytes", "liveness"}) {
+    json["request"].erase(key);
+  }
+  json["model"].erase("input_shapes");
+  json["result"].erase("guarantee");
+  json["schedule"].erase("frees");
+  json["unknown"] = {{"later", 1.5}};
+  json["schema_version"] = "1.9";
+  Plan expected = SmallPlan();
+  expected.request.cost_unit.clear();
+  expected.model.input_shapes.clear();
+  expected.figures.guarantee.clear();
+  expected.offsets.clear();
+  CHECK(*ReadPlanJson(json.dump(), graph, "p.json") == expected);
+}
+
+TEST_CASE("plan.json: every fixed key is missed by name") {
+  const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3");
+  const nlohmann::json json = nlohmann::json::parse(WritePlanJson(SmallPlan(), graph));
+  for (const char* path : {"/schema_version",
+                           "/model",
+                           "/model/name",
+                           "/model/sha256",
+                           "/model/dims",
+                           "/model/opsets",
+                           "/request",
+                           "/request/algorithm",
+                           "/request/objective",
+                           "/request/budget_bytes",
+                           "/request/cost_model",
+                           "/result",
+                           "/result/status",
+                           "/result/peak_bytes",
+                           "/result/baseline_peak_bytes",
+                           "/result/arena_bytes",
+                           "/result/overhead_cost",
+                           "/result/forward_cost",
+                           "/result/lower_bound_cost",
+                           "/result/constant_bytes",
+                           "/result/constant_bytes/parameters",
+                           "/result/constant_bytes/parameter_gradients",
+                           "/result/constant_bytes/optimizer_state",
+                           "/result/constant_bytes/inputs",
+                           "/result/paper",
+                           "/result/paper/budget_bytes",
+                           "/result/paper/peak_bytes",
+                           "/result/paper/overhead_cost",
+                           "/nodes",
+                           "/nodes/1/id",
+                           "/nodes/1/action",
+                           "/nodes/1/segment",
+                           "/nodes/1/recompute_count",
+                           "/schedule",
+                           "/schedule/steps"}) {
+    CAPTURE(path);
+    const nlohmann::json::json_pointer pointer{std::string(path)};
+    nlohmann::json damaged = json;
+    damaged[pointer.parent_pointer()].erase(pointer.back());
+    const std::string parent =
+        pointer.parent_pointer().empty() ? "/" : pointer.parent_pointer().to_string();
+    const std::string fault = parent + ": the key \"" + pointer.back() + "\" is missing";
+    CHECK(FaultsOf(damaged.dump(), graph) == "p.json: " + fault);
+  }
+}
+
+TEST_CASE("plan.json: faults are told with their place") {
+  const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3");
+  const struct {
+    std::string from, to, fault;
+  } kRows[] = {
+      {"\"1.0\"", "\"2.0\"",
+       "p.json: /schema_version: version \"2.0\" is not known; this ckplan reads 1.x"},
+      {"\"time\"", "\"speed\"",
+       "/request/objective: \"speed\" is unknown; it must be one of: time, memory"},
+      {"\"budget_bytes\": 9", "\"budget_bytes\": 9.0",
+       "/request/budget_bytes: is a number that is no"},
+      {"\"budget_bytes\": 9", "\"budget_bytes\": -9", "/request/budget_bytes: -9 is out of range"},
+      {"\"align_bytes\": 1", "\"align_bytes\": 0", "/request/align_bytes: 0 is out of range"},
+      {"\"feasible\"", "\"best\"", "/result/status: \"best\" is unknown"},
+      {"\"segment\": 1", "\"segment\": 2147483648", "/nodes/1/segment: 2147483648 is out of range"},
+      {"\"keep\"", "\"drop\"", "/nodes/0/action: \"drop\" is unknown"},
+      {"\"id\": 1, \"name\": \"b\", \"op\"", "\"id\": 0, \"op\"",
+       "/nodes/1: this node has a row already"},
+      {"\"id\": 1, \"name\": \"b\", \"op\"", "\"id\": 8, \"op\"",
+       "/nodes/1/id: the graph \"text\" has no node 8; the plan is for another graph"},
+      {"[\"loss\"]", "[\"loss\", 1]", "/schedule/steps/2: has 2 members, must have 1"},
+      {"[\"loss\"]", "[]", "/schedule/steps/2: member 0 is missing"},
+      {"[\"b\", 1]", "[\"b\"]", "/schedule/steps/4: member 1 is missing"},
+      {"[\"b\", 1]", "[\"x\", 1]", "/schedule/steps/4/0: \"x\" is unknown"},
+      {"[\"b\", 1]", "[\"b\", 2]", "/schedule/steps/4/1: the graph \"text\" has no node 2"},
+      {"[\"b\", 1]", "[\"free\", 2]", "/schedule/steps/4/1: the graph \"text\" has no tensor 2"},
+      {"\"N\": 4", "\"N\": \"4\"", "/model/dims/N: is a text, must be an integer"},
+      {"[2, 3]", "[2, null]", "/model/input_shapes/x/1: is null, must be an integer"},
+  };
+  for (const auto& row : kRows) {
+    CAPTURE(row.to);
+    const std::string faults = FaultsOf(Replaced(kSmallText, row.from, row.to), graph);
+    CAPTURE(faults);
+    CHECK(faults.find(row.fault) != std::string::npos);
+  }
+}
+
+TEST_CASE("plan.json: a plan for a graph of another size says so first") {
+  const TensorGraph larger = GraphFromText("a:4@1 -> b:2@3 -> c:1@1");
+  CHECK(FaultsOf(kSmallText, larger) ==
+        "p.json: /nodes: has 2 rows, but the graph \"text\" has 3 nodes; the plan is for another "
+        "graph");
+}
+
+TEST_CASE("plan.json: an unknown major version is the only fault of a file") {
+  CHECK(FaultsOf(R"({"schema_version": "2.0"})", GraphFromText("a:1@1")).find('\n') ==
+        std::string::npos);
+  CHECK_FALSE(ReadPlanHeader(R"({"schema_version": "2.0"})", "p.json").ok());
+}
+
+TEST_CASE("plan.json: cut off anywhere, it is an error and nothing else") {
+  const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3");
+  const std::string text = kSmallText;
+  REQUIRE(ReadPlanJson(text, graph, "p.json").ok());
+  for (size_t length = 0; length + 2 < text.size(); ++length) {
+    CAPTURE(length);
+    CHECK_FALSE(ReadPlanJson(text.substr(0, length), graph, "p.json").ok());
+    CHECK_FALSE(ReadPlanHeader(text.substr(0, length), "p.json").ok());
+  }
+}
+
+TEST_CASE("plan.json: random damage is an error or another plan, never a crash") {
+  const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3");
+  int errors = 0, plans = 0;
+  for (uint64_t seed = 0; seed < 4000; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    std::string text = kSmallText;
+    for (int64_t i = rng.Between(1, 4); i > 0; --i) {
+      const auto at = static_cast<size_t>(rng.Between(0, static_cast<int64_t>(text.size()) - 1));
+      constexpr std::string_view kLikely = "0123456789-.,:[]{}\"enu";
+      text[at] = rng.Chance(50) ? static_cast<char>(rng.Between(0, 255))
+                                : kLikely[static_cast<size_t>(rng.Between(0, kLikely.size() - 1))];
+    }
+    const Result<Plan> plan = ReadPlanJson(text, graph, "p.json");
+    if (!plan.ok()) {
+      ++errors;
+      CHECK(plan.error().code == ErrorCode::kInvalidInput);
+      CHECK(plan.error().message.find("p.json: ") == 0);
+    } else {
+      ++plans;
+      const std::string written = WritePlanJson(*plan, graph);
+      CHECK(*ReadPlanJson(written, graph, "p.json") == *plan);
+    }
+  }
+  CHECK((errors > 1000 && plans > 100));
+}
+
+}  // namespace ckplan

@@ -1,0 +1,272 @@
+#include "lib/emit/json_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/emit/json_writer.h"
+
+namespace ckplan {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMostTold = 10;
+constexpr int kMostLevels = 100;  // Our files have six; recursion over a document stays shallow.
+
+constexpr auto kMaxInteger = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+
+// True if brackets outside of strings nest deeper than kMostLevels.
+bool IsTooDeep(std::string_view text) {
+  int level = 0;
+  bool is_string = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (is_string) {
+      if (c == '\\') ++at;
+      if (c == '"') is_string = false;
+    } else if (c == '"') {
+      is_string = true;
+    } else if (c == '{' || c == '[') {
+      if (++level > kMostLevels) return true;
+    } else if (c == '}' || c == ']') {
+      --level;
+    }
+  }
+  return false;
+}
+
+// Finds where a text stops being JSON.
+class ErrorFinder : public nlohmann::json_sax<json> {
+ public:
+  size_t position = 0;
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(size_t) override { return true; }
+  bool key(string_t&) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(size_t at, const std::string&, const json::exception&) override {
+    position = at;
+    return false;
+  }
+};
+
+Error NotJson(std::string_view text, const std::string& where) {
+  ErrorFinder finder;
+  json::sax_parse(text.begin(), text.end(), &finder);
+  const size_t end = std::min(finder.position == 0 ? 0 : finder.position - 1, text.size());
+  const std::string_view before = text.substr(0, end);
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const size_t line_start =
+      before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
+  const std::string_view what =
+      end == text.size() ? "the text ends too early" : "it is damaged or no JSON";
+  return MakeError(ErrorCode::kInvalidInput,
+                   fmt::format("{}: line {}, column {}: {}; write the file again", where, line,
+                               end - line_start + 1, what));
+}
+
+std::string_view KindOf(const json& value) {
+  if (value.is_number_float()) return "a number that is no 64-bit integer";
+  if (value.is_number()) return "an integer";
+  if (value.is_string()) return "a text";
+  if (value.is_boolean()) return "a boolean";
+  if (value.is_array()) return "an array";
+  if (value.is_object()) return "an object";
+  return "null";
+}
+
+// Of what a file says, as much as a message can bear.
+std::string Shorten(std::string_view text) {
+  constexpr size_t kLongest = 60;
+  return text.size() <= kLongest ? std::string(text) : RepairUtf8(text.substr(0, kLongest)) + "...";
+}
+
+void AppendStep(std::string_view key, std::string* place) {
+  *place += '/';
+  for (const char c : Shorten(key)) {
+    if (c == '~') {
+      *place += "~0";
+    } else if (c == '/') {
+      *place += "~1";
+    } else {
+      *place += c;
+    }
+  }
+}
+
+// Appends the way from `from` to `value`, if that is inside. No deeper than kMostLevels.
+bool FindPlace(const json& from, const json* value, std::string* place) {
+  if (&from == value) return true;
+  const size_t length = place->size();
+  for (auto it = from.begin(); from.is_structured() && it != from.end(); ++it) {
+    AppendStep(from.is_object() ? it.key() : std::to_string(it - from.begin()), place);
+    if (FindPlace(*it, value, place)) return true;
+    place->resize(length);
+  }
+  return false;
+}
+
+}  // namespace
+
+bool JsonView::has(std::string_view key) const {
+  return value_ != nullptr && value_->is_object() && value_->find(key) != value_->end();
+}
+
+bool JsonView::has_value(std::string_view key) const {
+  return has(key) && !value_->find(key)->is_null();
+}
+
+JsonView JsonView::operator[](std::string_view key) const {
+  if (!ExpectObject()) return {nullptr, state_};
+  const auto member = value_->find(key);
+  if (member != value_->end()) return {&*member, state_};
+  Fault(fmt::format("the key \"{}\" is missing", key));
+  return {nullptr, state_};
+}
+
+size_t JsonView::size() const {
+  if (value_ == nullptr) return 0;
+  if (value_->is_array()) return value_->size();
+  WrongKind("an array");
+  return 0;
+}
+
+JsonView JsonView::at(size_t index) const {
+  const bool is_there = value_ != nullptr && value_->is_array() && index < value_->size();
+  if (!is_there && value_ != nullptr) Fault(fmt::format("member {} is missing", index));
+  return {is_there ? &(*value_)[index] : nullptr, state_};
+}
+
+bool JsonView::is_file_id() const {
+  return value_ != nullptr && value_->is_number_unsigned() &&
+         value_->get<uint64_t>() <= kMaxInteger;
+}
+
+int64_t JsonView::Integer(int64_t low, int64_t high) const {
+  if (value_ == nullptr) return 0;
+  if (!value_->is_number_integer()) {
+    WrongKind("an integer");
+    return 0;
+  }
+  const bool is_huge = value_->is_number_unsigned() && value_->get<uint64_t>() > kMaxInteger;
+  const int64_t number = is_huge ? 0 : value_->get<int64_t>();
+  if (is_huge || number < low || number > high) {
+    Fault(fmt::format("{} is out of range; it must be from {} to {}", value_->dump(), low, high));
+    return 0;
+  }
+  return number;
+}
+
+int64_t JsonView::IntegerOr(std::string_view key, int64_t absent) const {
+  return has(key) ? (*this)[key].Integer() : absent;
+}
+
+bool JsonView::Boolean() const {
+  if (value_ == nullptr) return false;
+  if (value_->is_boolean()) return value_->get<bool>();
+  WrongKind("true or false");
+  return false;
+}
+
+bool JsonView::BooleanOr(std::string_view key, bool absent) const {
+  return has(key) ? (*this)[key].Boolean() : absent;
+}
+
+std::string JsonView::Text() const {
+  if (value_ == nullptr) return {};
+  if (value_->is_string()) return value_->get<std::string>();
+  WrongKind("a text");
+  return {};
+}
+
+std::string JsonView::TextOr(std::string_view key, std::string_view absent) const {
+  return has(key) ? (*this)[key].Text() : std::string(absent);
+}
+
+size_t JsonView::Choice(const std::vector<std::string_view>& choices) const {
+  if (value_ == nullptr) return 0;
+  if (!value_->is_string()) {
+    WrongKind("a text");
+    return 0;
+  }
+  const auto& text = value_->get_ref<const std::string&>();
+  const auto found = std::find(choices.begin(), choices.end(), text);
+  if (found != choices.end()) return static_cast<size_t>(found - choices.begin());
+  Fault(fmt::format("\"{}\" is unknown; it must be one of: {}", Shorten(text),
+                    fmt::join(choices, ", ")));
+  return 0;
+}
+
+std::string JsonView::place() const {
+  std::string place;
+  if (value_ != nullptr) FindPlace(state_->root, value_, &place);
+  return place;
+}
+
+void JsonView::Fault(std::string_view what) const {
+  if (++state_->fault_count > kMostTold) return;
+  const std::string at = place();
+  state_->faults.push_back(fmt::format("{}: {}", at.empty() ? "/" : at, what));
+}
+
+bool JsonView::ExpectObject() const {
+  if (value_ == nullptr) return false;
+  if (value_->is_object()) return true;
+  WrongKind("an object");
+  return false;
+}
+
+void JsonView::WrongKind(std::string_view wanted) const {
+  Fault(fmt::format("is {}, must be {}", KindOf(*value_), wanted));
+}
+
+JsonDocument::JsonDocument(json root, std::string where)
+    : where_(std::move(where)), state_(std::make_unique<JsonState>()) {
+  state_->root = std::move(root);
+}
+
+Result<JsonDocument> JsonDocument::Parse(std::string_view text, std::string where) {
+  if (IsTooDeep(text)) {
+    return MakeError(ErrorCode::kInvalidInput,
+                     fmt::format("{}: its brackets nest deeper than {} levels; no file of ckplan "
+                                 "does so",
+                                 where, kMostLevels));
+  }
+  json parsed = json::parse(text.begin(), text.end(), nullptr, false);
+  if (parsed.is_discarded()) return NotJson(text, where);
+  return JsonDocument(std::move(parsed), std::move(where));
+}
+
+Result<Done> JsonDocument::Status() const {
+  if (state_->fault_count == 0) return Done{};
+  Error error = MakeError(ErrorCode::kInvalidInput, where_ + ": " + state_->faults.front());
+  error.notes.assign(state_->faults.begin() + 1, state_->faults.end());
+  if (state_->fault_count > state_->faults.size()) {
+    error.notes.push_back(
+        fmt::format("and {} more faults", state_->fault_count - state_->faults.size()));
+  }
+  return error;
+}
+
+void CheckSchemaVersion(const JsonView& root, bool may_lack) {
+  if (may_lack && !root.has("schema_version")) return;
+  const JsonView version = root["schema_version"];
+  const std::string text = version.Text();
+  if (!version.is_text() || text.substr(0, text.find('.')) == "1") return;
+  version.Fault(
+      fmt::format("version \"{}\" is not known; this ckplan reads 1.x, a newer one may "
+                  "read it",
+                  Shorten(text)));
+}
+
+}  // namespace ckplan

@@ -1,0 +1,173 @@
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+
+#include "lib/emit/human_bytes.h"
+#include "lib/emit/json_reader.h"
+#include "lib/emit/json_writer.h"
+
+namespace ckplan {
+
+TEST_CASE("json writer: a row per line, long lists sixteen to a line") {
+  JsonWriter json;
+  json.BeginObject(JsonLayout::kLines);
+  json.Key("rows").BeginArray(JsonLayout::kLines);
+  json.BeginObject(JsonLayout::kInline).Key("id").Integer(-1).Key("ok").Boolean(true).End();
+  json.BeginArray(JsonLayout::kInline).Null().Text("t").End();
+  json.End();
+  json.Key("none").BeginArray(JsonLayout::kLines).End();
+  json.Key("many").BeginArray(JsonLayout::kWrapped);
+  for (int i = 0; i < 18; ++i) json.Integer(i);
+  json.End().End();
+  CHECK(std::move(json).Finish() == R"({
+  "rows": [
+    {"id": -1, "ok": true},
+    [null, "t"]
+  ],
+  "none": [],
+  "many": [
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+    16, 17
+  ]
+}
+)");
+}
+
+TEST_CASE("json writer: what it quotes, a JSON parser reads back") {
+  for (const std::string& text :
+       {std::string("a\"b\\c\n\t\x01\x1f\x7f"), std::string("\0x", 2),
+        std::string("é 日本 🙂"), std::string("</script>"), std::string()}) {
+    CAPTURE(text);
+    JsonWriter json;
+    json.Text(text);
+    const std::string written = std::move(json).Finish();
+    const Result<JsonDocument> document = JsonDocument::Parse(written, "x");
+    CHECK(document->root().Text() == text);
+  }
+}
+
+TEST_CASE("json writer: bytes that are no UTF-8 become U+FFFD, the rest stays") {
+  const std::string bad = "\xef\xbf\xbd";
+  const struct {
+    std::string bytes, repaired;
+  } kRows[] = {
+      {"a\xff"
+       "b",
+       "a" + bad + "b"},
+      {"\xc0\xaf", bad + bad},                      // Overlong.
+      {"\xed\xa0\x80", bad + bad + bad},            // A surrogate.
+      {"\xf4\x90\x80\x80", bad + bad + bad + bad},  // Above U+10FFFF.
+      {"\xe6\x97", bad + bad},                      // Cut off.
+      {"\xf0\x9f\x99\x82\xf4\x8f\xbf\xbf", "\xf0\x9f\x99\x82\xf4\x8f\xbf\xbf"},
+  };
+  for (const auto& row : kRows) {
+    CAPTURE(row.bytes);
+    CHECK(RepairUtf8(row.bytes) == row.repaired);
+  }
+}
+
+TEST_CASE("json reader: faults carry their places, and all are told") {
+  const Result<JsonDocument> document = JsonDocument::Parse(
+      R"({"a/b": [0, {"x": 1.0}], "t": true, "big": 9223372036854775808, "neg": -1})", "f.json");
+  const JsonView root = document->root();
+  root["a/b"].at(1)["x"].Integer();
+  root["t"].Integer();
+  root["big"].Integer();
+  root["neg"].Integer();
+  root["a/b"].at(0)["deeper"]["still"].Text();
+  root["gone"].Boolean();
+  root["a/b"].at(2).Integer();
+  const Error error = document->Status().error();
+  CHECK(error.code == ErrorCode::kInvalidInput);
+  CHECK(error.message ==
+        "f.json: /a~1b/1/x: is a number that is no 64-bit integer, must be an integer");
+  REQUIRE(error.notes.size() == 6);
+  CHECK(error.notes[0] == "/t: is a boolean, must be an integer");
+  CHECK(error.notes[1].find("/big: 9223372036854775808 is out of range") == 0);
+  CHECK(error.notes[2].find("/neg: -1 is out of range; it must be from 0") == 0);
+  CHECK(error.notes[3] == "/a~1b/0: is an integer, must be an object");
+  CHECK(error.notes[4] == "/: the key \"gone\" is missing");
+  CHECK(error.notes[5] == "/a~1b: member 2 is missing");
+}
+
+TEST_CASE("json reader: the largest integer is read, one more is not") {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  const Result<JsonDocument> document = JsonDocument::Parse("[9223372036854775807]", "x");
+  CHECK(document->root().at(0).Integer() == kMax);
+  CHECK(document->Status().ok());
+  const Result<JsonDocument> huge = JsonDocument::Parse("[99999999999999999999]", "x");
+  huge->root().at(0).Integer();
+  CHECK_FALSE(huge->Status().ok());
+}
+
+TEST_CASE("json reader: of many faults ten are told, and how many more there are") {
+  std::string text = "[";
+  for (int i = 0; i < 30; ++i) text += "null,";
+  const Result<JsonDocument> document = JsonDocument::Parse(text + "null]", "x");
+  for (size_t i = 0; i < 31; ++i) document->root().at(i).Integer();
+  const Error error = document->Status().error();
+  CHECK(error.notes.size() == 10);
+  CHECK(error.notes.back() == "and 21 more faults");
+}
+
+TEST_CASE("json reader: damaged text is told by line and column") {
+  const struct {
+    std::string text, message;
+  } kRows[] = {
+      {"", "f: line 1, column 1: the text ends too early; write the file again"},
+      {"{\n  \"a\": 1,\n  b\n}",
+       "f: line 3, column 3: it is damaged or no JSON; write the file again"},
+      {"[1, 2", "f: line 1, column 6: the text ends too early; write the file again"},
+      {"[1] x", "f: line 1, column 5: it is damaged or no JSON; write the file again"},
+      {"[\"\xff\"]", "f: line 1, column 3: it is damaged or no JSON; write the file again"},
+      {"[1e999]", "f: line 1, column 6: it is damaged or no JSON; write the file again"},
+  };
+  for (const auto& row : kRows) {
+    CAPTURE(row.text);
+    const Result<JsonDocument> document = JsonDocument::Parse(row.text, "f");
+    REQUIRE_FALSE(document.ok());
+    CHECK(document.error().code == ErrorCode::kInvalidInput);
+    CHECK(document.error().message == row.message);
+  }
+}
+
+TEST_CASE("json reader: deep nesting is refused, not recursed into") {
+  for (const std::string& bracket : {std::string("["), std::string("{\"a\":")}) {
+    std::string text;
+    for (int i = 0; i < 1'000'000; ++i) text += bracket;
+    const Result<JsonDocument> document = JsonDocument::Parse(text, "f");
+    REQUIRE_FALSE(document.ok());
+    CHECK(document.error().message.find("nest deeper than 100 levels") != std::string::npos);
+  }
+  // Brackets in a text do not nest.
+  CHECK(
+      JsonDocument::Parse("\"" + std::string(500, '[') + "\\\"" + std::string(500, '{') + "\"", "f")
+          .ok());
+  CHECK(JsonDocument::Parse(std::string(100, '[') + std::string(100, ']'), "f").ok());
+}
+
+TEST_CASE("human bytes: binary units, two decimals, halves up") {
+  const struct {
+    int64_t bytes;
+    std::string text;
+  } kRows[] = {
+      {0, "0 B"},
+      {1023, "1023 B"},
+      {1024, "1.00 KiB"},
+      {1536, "1.50 KiB"},
+      {(int64_t{1} << 20) - 1, "1.00 MiB"},
+      {(int64_t{1} << 20) - 6, "1023.99 KiB"},
+      {int64_t{16020227294}, "14.92 GiB"},
+      {int64_t{1} << 56, "64.00 PiB"},
+      {std::numeric_limits<int64_t>::max(), "8192.00 PiB"},
+      {-2048, "-2.00 KiB"},
+      {std::numeric_limits<int64_t>::min(), "-8192.00 PiB"},
+  };
+  for (const auto& row : kRows) {
+    CAPTURE(row.bytes);
+    CHECK(HumanBytes(Bytes(row.bytes)) == row.text);
+  }
+}
+
+}  // namespace ckplan

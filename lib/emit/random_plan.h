@@ -1,0 +1,58 @@
+// For the tests of this folder: a plan that uses every field, with values that make no sense.
+// Writing and reading must keep them all the same.
+#pragma once
+
+#include "lib/base/rng.h"
+#include "lib/plan/plan.h"
+
+namespace ckplan {
+
+inline Schedule RandomSchedule(Rng& rng, const TensorGraph& graph) {
+  Schedule schedule;
+  const auto nodes = static_cast<int64_t>(graph.nodes().size());
+  const auto tensors = static_cast<int64_t>(graph.tensors().size());
+  schedule.frees = rng.Chance(50) ? FreePolicy::kExplicit : FreePolicy::kLiveness;
+  for (int64_t i = 0; i < 3 * nodes; ++i) {
+    const NodeId node(static_cast<size_t>(rng.Between(0, nodes - 1)));
+    schedule.steps.push_back(rng.Chance(50) ? Step::Forward(node) : Step::Backward(node));
+    const TensorId tensor(static_cast<size_t>(rng.Between(0, tensors - 1)));
+    if (rng.Chance(20)) schedule.steps.push_back(Step::Free(tensor));
+    if (i == nodes) schedule.steps.push_back(Step::Loss());
+  }
+  return schedule;
+}
+
+inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
+  const auto bytes = [&] { return Bytes(rng.Between(0, int64_t{1} << 40)); };
+  const auto cost = [&] { return Cost(rng.Between(0, int64_t{1} << 40)); };
+  Plan plan;
+  plan.request = {"exact-dp", Objective::kMemory, std::nullopt,     std::nullopt, "flops:a100-40g",
+                  "ns",       Autograd::kTorch,   Optimizer::kAdam, 512,          rng.Chance(50)};
+  if (rng.Chance(50)) plan.request.budget = bytes();
+  if (rng.Chance(50)) plan.request.paper_budget = bytes();
+  plan.model = {"net.onnx",
+                "5f3a",
+                {{"batch", 8}, {"a/b~\"c", 1}},
+                {{"", 17}, {"ai.onnx.ml", 3}},
+                {{"x", {2, 3, 64}}, {"scalar", {}}}};
+  PlanFigures& figures = plan.figures;
+  figures.is_optimal = rng.Chance(50);
+  figures.guarantee = "optimal for Eq. 2 \xe2\x80\x94 \"costs\" rounded to 17\xc2\xa0ns\n";
+  figures.peak = bytes(), figures.baseline_peak = bytes(), figures.arena = bytes();
+  figures.overhead = cost(), figures.forward_cost = cost(), figures.backward_cost = cost();
+  if (rng.Chance(50)) figures.lower_bound_cost = cost();
+  figures.constants = {bytes(), bytes(), bytes()};
+  figures.optimizer_state = bytes();
+  if (rng.Chance(50)) figures.paper.budget = bytes();
+  figures.paper.peak = bytes(), figures.paper.overhead = cost();
+  for ([[maybe_unused]] const NodeId id : graph.nodes().ids()) {
+    plan.decisions.push_back({static_cast<NodeAction>(rng.Between(0, 2)),
+                              static_cast<int32_t>(rng.Between(0, 3)),
+                              static_cast<int32_t>(rng.Between(0, 2))});
+  }
+  plan.schedule = RandomSchedule(rng, graph);
+  for (int i = 0; i < 40; ++i) plan.offsets.push_back(bytes());
+  return plan;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,151 @@
+#include "lib/emit/schemas.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
+
+#include "lib/base/rng.h"
+#include "lib/emit/json_graph.h"
+#include "lib/emit/json_plan.h"
+#include "lib/emit/random_plan.h"
+#include "lib/testing/graph_text.h"
+#include "lib/testing/random_graph.h"
+
+namespace ckplan {
+namespace {
+
+using nlohmann::json;
+
+class Judge {
+ public:
+  explicit Judge(std::string_view name) {
+    const EmbeddedSchema* embedded = FindSchema(name);
+    REQUIRE(embedded != nullptr);
+    const json document = json::parse(embedded->text);
+    valijson::SchemaParser parser(valijson::SchemaParser::kDraft7);
+    parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(document), schema_);
+  }
+  bool Accepts(const json& document) {
+    valijson::Validator validator;
+    return validator.validate(schema_, valijson::adapters::NlohmannJsonAdapter(document), nullptr);
+  }
+
+ private:
+  valijson::Schema schema_;
+};
+
+// The places of all values in a document, as JSON pointers.
+void ListPlaces(const json& value, const json::json_pointer& at,
+                std::vector<json::json_pointer>* places) {
+  places->push_back(at);
+  if (value.is_object()) {
+    for (const auto& [key, member] : value.items()) ListPlaces(member, at / key, places);
+  } else if (value.is_array()) {
+    for (size_t i = 0; i < value.size(); ++i) ListPlaces(value[i], at / i, places);
+  }
+}
+
+// What plans hold for people and for comparisons, and ReadPlanJson does not look at.
+bool IsIgnored(const json::json_pointer& place) {
+  const std::string text = place.to_string();
+  if (text.rfind("/tool", 0) == 0) return true;
+  if (text.rfind("/nodes/", 0) != 0) return false;
+  const std::string field = text.substr(text.find('/', 7) + 1);
+  return field == "name" || field == "op" || field.rfind("outputs", 0) == 0;
+}
+
+// Damages every value of `document` in turn: what the schema refuses, the reader must refuse; and a
+// key that the schema requires, the reader must require, and no other. Returns how many damages
+// were refused.
+template <typename Reads, typename Skips>
+int CompareWithReader(Judge& judge, const json& document, Reads reads, Skips skips) {
+  std::vector<json::json_pointer> places;
+  ListPlaces(document, json::json_pointer(), &places);
+  int refused = 0;
+  for (const json::json_pointer& place : places) {
+    if (skips(place)) continue;
+    CAPTURE(place.to_string());
+    for (const json& replacement : {json("text"), json(-1), json(1.5), json(nullptr), json(true),
+                                    json::array(), json::object()}) {
+      json damaged = document;
+      damaged[place] = replacement;
+      CAPTURE(replacement.dump());
+      if (judge.Accepts(damaged)) continue;
+      ++refused;
+      CHECK_FALSE(reads(damaged.dump()));
+    }
+    if (place.empty() || !document[place.parent_pointer()].is_object()) continue;
+    json damaged = document;
+    damaged[place.parent_pointer()].erase(place.back());
+    CHECK(judge.Accepts(damaged) == reads(damaged.dump()));
+  }
+  return refused;
+}
+
+}  // namespace
+
+TEST_CASE("schemas: embedded as they stand in the folder") {
+  CHECK(EmbeddedSchemas().size() == 3);
+  for (const EmbeddedSchema& schema : EmbeddedSchemas()) {
+    CAPTURE(schema.name);
+    std::ifstream file("schemas/" + std::string(schema.name) + ".schema.json");
+    std::stringstream text;
+    text << file.rdbuf();
+    REQUIRE_FALSE(text.str().empty());
+    CHECK(text.str() == schema.text);
+    CHECK(json::parse(schema.text)["$schema"] == "http://json-schema.org/draft-07/schema#");
+  }
+  CHECK(FindSchema("plan")->name == "plan");
+  CHECK(FindSchema("plam") == nullptr);
+}
+
+TEST_CASE("schemas: every graph and every plan that we write is valid") {
+  Judge graph_judge("graph"), plan_judge("plan");
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const TensorGraph graph = RandomTensorGraph(rng);
+    CHECK(graph_judge.Accepts(json::parse(WriteGraphJson(graph))));
+    CHECK(plan_judge.Accepts(json::parse(WritePlanJson(RandomPlan(rng, graph), graph))));
+  }
+}
+
+TEST_CASE("schemas: the plan's schema and its reader refuse the same damage") {
+  Judge judge("plan");
+  Rng rng(1);
+  const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3");
+  const json plan = json::parse(WritePlanJson(RandomPlan(rng, graph), graph));
+  REQUIRE(judge.Accepts(plan));
+  const auto reads = [&](const std::string& text) {
+    return ReadPlanJson(text, graph, "p.json").ok();
+  };
+  CHECK(CompareWithReader(judge, plan, reads, IsIgnored) > 300);
+}
+
+TEST_CASE("schemas: the graph's schema and its reader refuse the same damage, in both forms") {
+  Judge judge("graph");
+  const auto reads = [&](const std::string& text) { return ReadGraphJson(text, "g.json").ok(); };
+  const auto none = [](const json::json_pointer&) { return false; };
+  Rng rng(1);
+  RandomGraphOptions options;
+  options.nodes = 3;
+  options.in_place = 100;
+  const json full = json::parse(WriteGraphJson(RandomTensorGraph(rng, options)));
+  REQUIRE(judge.Accepts(full));
+  CHECK(CompareWithReader(judge, full, reads, none) > 100);
+  const json minimal = json::parse(
+      R"({"schema_version": "1.0", "name": "m", "edges": [[0, 1]],
+          "nodes": [{"id": 0, "name": "a", "op": "x", "bytes": 4, "time": 1},
+                    {"id": 1, "bytes": 2, "time": 3, "backward_time": 2, "backward_reads": [0]}]})");
+  REQUIRE(judge.Accepts(minimal));
+  CHECK(CompareWithReader(judge, minimal, reads, none) > 50);
+}
+
+}  // namespace ckplan

@@ -1,0 +1,410 @@
+#include "lib/graph/lower_set_dp.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace ckplan {
+namespace {
+
+constexpr Bytes kNoBytes = Bytes::Max();
+
+// Counts work against the limits of a call.
+class WorkMeter {
+ public:
+  WorkMeter(const LowerSetFamily& family, const DpLimits& limits)
+      : family_(family), limits_(limits) {}
+
+  void Add(int64_t transitions) { transitions_ += transitions; }
+
+  Result<Done> Check() const {
+    if (limits_.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
+    if (limits_.most_transitions > 0 && transitions_ > limits_.most_transitions) {
+      return MakeError(ErrorCode::kUnsupported,
+                       fmt::format("the search over {} lower sets takes more than {} transitions",
+                                   family_.size(), limits_.most_transitions));
+    }
+    return Done{};
+  }
+
+ private:
+  const LowerSetFamily& family_;
+  const DpLimits& limits_;
+  int64_t transitions_ = 0;
+};
+
+// What a step from a set to a larger one takes.
+struct Transition {
+  Bytes more_cached;   // M(d(L') \ L)
+  int64_t more_time;   // T(V' \ d(L'))
+};
+
+Transition Between(const LowerSetFamily& family, int32_t set, int32_t below) {
+  const LowerSetFamily::Facts& to = family.facts(set);
+  const LowerSetFamily::Facts& from = family.facts(below);
+  const LowerSetFamily::Overlap overlap = family.BoundaryWithin(set, below);
+  return {to.boundary_memory - overlap.memory,
+          (to.time - from.time - (to.boundary_time - overlap.time)).count()};
+}
+
+// One budget's view of the family: which segments fit, and two numbers per set that tell whether
+// memory alone lets a sequence through it.
+class FittingSegments {
+ public:
+  // Sets that are not in `is_useful` are left out; a null one leaves out none.
+  FittingSegments(LowerSetFamily* family, Bytes budget, WorkMeter* meter,
+                  const std::vector<bool>* is_useful = nullptr)
+      : family_(*family), budget_(budget), meter_(*meter), is_useful_(is_useful) {}
+
+  // The least memory cached on any way to each set, with the highest Eq. 2 value on one such way.
+  struct Arrival {
+    Bytes cached = kNoBytes;  // kNoBytes: no sequence leads here.
+    Bytes peak;
+  };
+  Result<std::vector<Arrival>> FindLeastCached() {
+    std::vector<Arrival> arrivals(static_cast<size_t>(family_.size()));
+    arrivals[0] = {Bytes(0), Bytes(0)};
+    for (int32_t set = 1; set < family_.size(); ++set) {
+      CKPLAN_RETURN_IF_ERROR(meter_.Check());
+      Arrival& here = arrivals[static_cast<size_t>(set)];
+      ForEach(set, [&](int32_t below, Bytes most_cached) {
+        const Arrival& from = arrivals[static_cast<size_t>(below)];
+        if (from.cached > most_cached) return;
+        if (from.cached + LeastMoreCached(set, below) >= here.cached) return;
+        const Bytes cached = from.cached + Between(family_, set, below).more_cached;
+        if (cached >= here.cached) return;
+        here = {cached, std::max(from.peak, from.cached + budget_ - most_cached)};
+      });
+    }
+    return arrivals;
+  }
+
+  // The most that may be cached on arrival at each set for V to be reached; negative: it cannot.
+  Result<std::vector<Bytes>> FindMostCached() {
+    std::vector<Bytes> most(static_cast<size_t>(family_.size()), Bytes(-1));
+    most.back() = kNoBytes;
+    for (int32_t set = family_.size() - 1; set > 0; --set) {
+      CKPLAN_RETURN_IF_ERROR(meter_.Check());
+      const Bytes here = most[static_cast<size_t>(set)];
+      if (here < Bytes(0)) continue;
+      ForEach(set, [&](int32_t below, Bytes most_cached) {
+        Bytes& best = most[static_cast<size_t>(below)];
+        if (most_cached <= best || here - LeastMoreCached(set, below) <= best) return;
+        best = std::max(best, std::min(most_cached,
+                                       here - Between(family_, set, below).more_cached));
+      });
+    }
+    return most;
+  }
+
+  // Visits the subsets of a set from which a segment fits, with the most that may be cached there.
+  template <typename Visit>
+  void ForEach(int32_t set, Visit visit) {
+    if (is_useful_ != nullptr && !(*is_useful_)[static_cast<size_t>(set)]) return;
+    const LowerSetFamily::Facts& facts = family_.facts(set);
+    const Bytes left = budget_ - facts.neighbours;
+    if (left < Bytes(0)) return;
+    int64_t pairs = 0;
+    family_.ForEachSubset(set, Bytes(left.count() / 2), [&](int32_t below) {
+      ++pairs;
+      const LowerSetFamily::Facts& from = family_.facts(below);
+      const Bytes most_cached = left - 2 * (facts.memory - from.memory);
+      // Whatever the way there, the boundary is cached.
+      if (most_cached >= from.boundary_memory) visit(below, most_cached);
+    });
+    meter_.Add(pairs);
+  }
+
+ private:
+  // What the smaller boundary cannot hold must be cached anew: a bound on Between().more_cached
+  // that needs no look at the members.
+  Bytes LeastMoreCached(int32_t set, int32_t below) const {
+    const Bytes more =
+        family_.facts(set).boundary_memory - family_.facts(below).boundary_memory;
+    return std::max(Bytes(0), more);
+  }
+
+  LowerSetFamily& family_;
+  const Bytes budget_;
+  WorkMeter& meter_;
+  const std::vector<bool>* is_useful_;
+};
+
+// What all memory sums of the family are multiples of; with it, few budgets are left to tell apart.
+int64_t MemoryGranularity(const LowerSetFamily& family) {
+  int64_t granularity = 0;
+  for (int32_t set = 0; set < family.size(); ++set) {
+    granularity = std::gcd(granularity, family.facts(set).memory.count());
+  }
+  return std::max<int64_t>(1, granularity);
+}
+
+// Halves the range of budgets that may be the least. A feasible budget comes down at once to the
+// peak of the sequence found, and sets that no sequence within it can pass are looked at no more.
+Result<Bytes> FindLeastBudget(LowerSetFamily* family, Bytes known, WorkMeter* meter) {
+  const auto set_count = static_cast<size_t>(family->size());
+  std::vector<bool> is_useful(set_count, true);
+  const int64_t granularity = MemoryGranularity(*family);
+  int64_t infeasible = -granularity;  // This and all below it.
+  Bytes feasible = known;
+  for (int64_t guess = known.count(); guess > infeasible;) {
+    FittingSegments segments(family, Bytes(guess), meter, &is_useful);
+    CKPLAN_ASSIGN_OR_RETURN(const auto arrivals, segments.FindLeastCached());
+    if (arrivals.back().cached == kNoBytes) {
+      CKPLAN_CHECK(guess < known.count(), "the search starts from a feasible budget");
+      infeasible = guess;
+    } else {
+      feasible = arrivals.back().peak;
+      CKPLAN_ASSIGN_OR_RETURN(const auto most_cached, segments.FindMostCached());
+      for (size_t set = 0; set < set_count; ++set) {
+        is_useful[set] = arrivals[set].cached <= most_cached[set];
+      }
+    }
+    guess = (infeasible + feasible.count()) / 2 / granularity * granularity;
+  }
+  return feasible;
+}
+
+// One call of Solve. Overheads are held as keys: the overhead itself for the least, its negative
+// for the most, so that the smaller key is the better one either way.
+class OverheadSearch {
+ public:
+  OverheadSearch(LowerSetFamily* family, Bytes budget, OverheadGoal goal, WorkMeter* meter)
+      : family_(*family),
+        sign_(goal == OverheadGoal::kLeast ? 1 : -1),
+        total_time_(family->facts(family->size() - 1).time.count()),
+        meter_(*meter),
+        segments_(family, budget, meter) {
+    while ((family->facts(family->size() - 1).memory.count() >> memory_shift_) >= kMemoryUnits) {
+      ++memory_shift_;
+    }
+  }
+
+  Result<std::optional<LowerSetPath>> Run() {
+    CKPLAN_ASSIGN_OR_RETURN(most_cached_, segments_.FindMostCached());
+    if (most_cached_[0] < Bytes(0)) return std::optional<LowerSetPath>();
+    CKPLAN_RETURN_IF_ERROR(FindEndCached());
+    CKPLAN_RETURN_IF_ERROR(FindPricedToGo());
+    // No key is above this, so at the latest a guess of it loses nothing.
+    const int64_t worst = sign_ > 0 ? total_time_ : 0;
+    row_.assign(static_cast<size_t>(total_time_) + 1, {});
+    for (int64_t slack = 1 + total_time_ / 128;; slack *= 3) {
+      guess_ = std::min(worst, LeastEndKey(0, 0, Bytes(0)) + slack);
+      CKPLAN_RETURN_IF_ERROR(FillTable());
+      if (!states_.back().empty()) return std::optional(TracePath());
+      CKPLAN_CHECK(guess_ < worst, "a feasible budget has a sequence");
+    }
+  }
+
+ private:
+  struct State {
+    int32_t overhead = 0;
+    int32_t from_set = -1;
+    int32_t from_state = -1;
+    Bytes cached = kNoBytes;
+  };
+
+  // Priced costs are key * kKeyUnit + price * memory units * T(V), all far below 2^62: at most
+  // 2^24 memory units, 2^20 units of time, prices up to 2^16.
+  static constexpr int64_t kMemoryUnits = int64_t{1} << 24;
+  static constexpr int64_t kKeyUnit = kMemoryUnits << 10;
+  static constexpr std::array<int64_t, 8> kPrices = {0, 64, 192, 512, 1280, 3584, 10240, 65536};
+  using Priced = std::array<int64_t, kPrices.size()>;  // One cost for each price.
+
+  int64_t MemoryUnits(Bytes bytes) const { return bytes.count() >> memory_shift_; }
+
+  // costs + what a step of this key and memory costs, at every price.
+  Priced Add(const Priced& costs, int64_t key, Bytes cached) const {
+    const int64_t memory = MemoryUnits(cached) * total_time_;
+    Priced sums;
+    for (size_t p = 0; p < kPrices.size(); ++p) {
+      sums[p] = costs[p] + key * kKeyUnit + kPrices[p] * memory;
+    }
+    return sums;
+  }
+
+  // The most that can be cached when the last segment begins.
+  Result<Done> FindEndCached() {
+    end_cached_ = Bytes(0);
+    segments_.ForEach(family_.size() - 1, [&](int32_t, Bytes most_cached) {
+      end_cached_ = std::max(end_cached_, most_cached);
+    });
+    return meter_.Check();
+  }
+
+  // A Lagrangian bound. Whoever stands at L with m cached may cache end_cached_ - m more; charging
+  // a price for each byte and giving that allowance back bounds the key to go from below, at any
+  // price. to_go_[L] holds the least charge over all ways from L to V, at every price.
+  Result<Done> FindPricedToGo() {
+    Priced no_way;
+    no_way.fill(kNoWay);
+    to_go_.assign(static_cast<size_t>(family_.size()), no_way);
+    to_go_.back().fill(0);
+    for (int32_t set = family_.size() - 1; set > 0; --set) {
+      CKPLAN_RETURN_IF_ERROR(meter_.Check());
+      const Priced from = to_go_[static_cast<size_t>(set)];
+      if (from[0] == kNoWay || most_cached_[static_cast<size_t>(set)] < Bytes(0)) continue;
+      segments_.ForEach(set, [&](int32_t below, Bytes) {
+        Priced& best = to_go_[static_cast<size_t>(below)];
+        if (!IsAnyLess(AddLeast(from, set, below), best)) return;
+        const Transition step = Between(family_, set, below);
+        const Priced sums = Add(from, sign_ * step.more_time, step.more_cached);
+        for (size_t p = 0; p < kPrices.size(); ++p) best[p] = std::min(best[p], sums[p]);
+      });
+    }
+    return Done{};
+  }
+
+  static bool IsAnyLess(const Priced& a, const Priced& b) {
+    bool is_less = false;
+    for (size_t p = 0; p < kPrices.size(); ++p) is_less |= a[p] < b[p];
+    return is_less;
+  }
+
+  // As Add for the step from `below` to `set`, but a bound: exact but for what the two boundaries
+  // share, and so told without a look at their members.
+  Priced AddLeast(const Priced& costs, int32_t set, int32_t below) const {
+    const LowerSetFamily::Facts& to = family_.facts(set);
+    const LowerSetFamily::Facts& from = family_.facts(below);
+    const Cost least = to.time - from.time - to.boundary_time;
+    const int64_t key =
+        sign_ > 0 ? std::max<int64_t>(0, least.count())
+                  : -(least + std::min(to.boundary_time, from.boundary_time)).count();
+    return Add(costs, key, std::max(Bytes(0), to.boundary_memory - from.boundary_memory));
+  }
+
+  // The least key with which a state can end: the best of the bounds at all prices.
+  int64_t LeastEndKey(int32_t set, int64_t key, Bytes cached) const {
+    const Priced& to_go = to_go_[static_cast<size_t>(set)];
+    if (to_go[0] == kNoWay) return kNoWay;
+    const int64_t allowance =
+        (MemoryUnits(std::max(Bytes(0), end_cached_ - cached)) + 1) * total_time_;
+    int64_t least = to_go[0];
+    for (size_t p = 1; p < kPrices.size(); ++p) {
+      least = std::max(least, to_go[p] - kPrices[p] * allowance);
+    }
+    // Keys are whole: round down, also below zero.
+    return key + (least >= 0 ? least / kKeyUnit : -((-least + kKeyUnit - 1) / kKeyUnit));
+  }
+
+  // The table of Alg. 1 without the states that cannot end with a key of at most guess_.
+  Result<Done> FillTable() {
+    states_.assign(static_cast<size_t>(family_.size()), {});
+    states_[0].push_back({0, -1, -1, Bytes(0)});
+    for (int32_t set = 1; set < family_.size(); ++set) {
+      CKPLAN_RETURN_IF_ERROR(meter_.Check());
+      if (to_go_[static_cast<size_t>(set)][0] == kNoWay) continue;
+      lowest_ = row_.size();
+      highest_ = 0;
+      segments_.ForEach(set,
+                        [&](int32_t below, Bytes most_below) { Pull(set, below, most_below); });
+      TakeRow(set);
+    }
+    return Done{};
+  }
+
+  // Lets every state of `below` take the step to `set`.
+  void Pull(int32_t set, int32_t below, Bytes most_below) {
+    const std::vector<State>& from = states_[static_cast<size_t>(below)];
+    // Along the list keys rise and memory falls: its end tells whether anything can pass.
+    if (from.empty() || from.back().cached > most_below) return;
+    const Transition step = Between(family_, set, below);
+    const Bytes most_cached =
+        std::min(most_below, most_cached_[static_cast<size_t>(set)] - step.more_cached);
+    meter_.Add(static_cast<int64_t>(from.size()));
+    const auto first = std::partition_point(
+        from.begin(), from.end(), [&](const State& state) { return state.cached > most_cached; });
+    for (auto it = first; it != from.end(); ++it) {
+      const int64_t overhead = it->overhead + step.more_time;
+      if (sign_ * overhead > guess_) break;
+      State& best = row_[static_cast<size_t>(overhead)];
+      const Bytes cached = it->cached + step.more_cached;
+      if (cached >= best.cached) continue;
+      best = {static_cast<int32_t>(overhead), below, static_cast<int32_t>(it - from.begin()),
+              cached};
+      lowest_ = std::min(lowest_, static_cast<size_t>(overhead));
+      highest_ = std::max(highest_, static_cast<size_t>(overhead));
+    }
+  }
+
+  // Moves the row into a set's list, best key first, without dominated and hopeless states.
+  void TakeRow(int32_t set) {
+    if (lowest_ > highest_) return;
+    std::vector<State>& states = states_[static_cast<size_t>(set)];
+    Bytes least = kNoBytes;
+    const size_t count = highest_ - lowest_ + 1;
+    for (size_t i = 0; i < count; ++i) {
+      State& state = row_[sign_ > 0 ? lowest_ + i : highest_ - i];
+      if (state.cached < least) {
+        least = state.cached;
+        if (LeastEndKey(set, sign_ * state.overhead, state.cached) <= guess_) {
+          states.push_back(state);
+        }
+      }
+      state.cached = kNoBytes;
+    }
+    states.shrink_to_fit();
+  }
+
+  LowerSetPath TracePath() const {
+    LowerSetPath path;
+    path.overhead = Cost(states_.back().front().overhead);
+    int32_t state = 0;
+    for (int32_t set = family_.size() - 1; set != 0;) {
+      path.sets.push_back(set);
+      const State& at = states_[static_cast<size_t>(set)][static_cast<size_t>(state)];
+      set = at.from_set;
+      state = at.from_state;
+    }
+    std::reverse(path.sets.begin(), path.sets.end());
+    return path;
+  }
+
+  static constexpr int64_t kNoWay = std::numeric_limits<int64_t>::max() / 2;
+
+  LowerSetFamily& family_;
+  const int64_t sign_;
+  const int64_t total_time_;
+  WorkMeter& meter_;
+  FittingSegments segments_;
+  int memory_shift_ = 0;
+  std::vector<Bytes> most_cached_;
+  Bytes end_cached_;
+  std::vector<Priced> to_go_;
+  int64_t guess_ = 0;
+  std::vector<std::vector<State>> states_;
+  std::vector<State> row_;  // Of the set at hand, by overhead; used in [lowest_, highest_].
+  size_t lowest_ = 0;
+  size_t highest_ = 0;
+};
+
+}  // namespace
+
+Result<Bytes> LowerSetDp::LeastBudget(std::optional<Bytes> known, const DpLimits& limits) {
+  WorkMeter meter(family_, limits);
+  const Bytes whole = 2 * family_.facts(family_.size() - 1).memory;  // {V} is always feasible.
+  return FindLeastBudget(&family_, std::min(known.value_or(whole), whole), &meter);
+}
+
+Result<std::optional<LowerSetPath>> LowerSetDp::Solve(Bytes budget, OverheadGoal goal,
+                                                      const DpLimits& limits) {
+  CKPLAN_CHECK(family_.facts(family_.size() - 1).time.count() < kMostDpColumns,
+               "the caller rounds times to at most that many units");
+  WorkMeter meter(family_, limits);
+  return OverheadSearch(&family_, budget, goal, &meter).Run();
+}
+
+IdVector<NodeId, int32_t> SegmentsOfPath(const LowerSetFamily& family, const VertexGraph& graph,
+                                         const std::vector<int32_t>& sets) {
+  IdVector<NodeId, int32_t> segment_of(graph.size());
+  for (size_t i = sets.size(); i-- > 0;) {
+    family.ForEachMember(sets[i], [&](NodeId v) { segment_of[v] = static_cast<int32_t>(i); });
+  }
+  return segment_of;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,141 @@
+// Families of lower sets: sets of nodes that contain all predecessors of their members.
+//
+//   a → b → d     lower sets: {} {a} {a,b} {a,c} {a,b,c} {a,b,c,d}
+//   a → c → d     closures L^v: {a} {a,b} {a,c} {a,b,c,d}
+//
+// The dynamic programs of Kusumoto et al. 2019 run over one of two families: all lower sets
+// (exact-dp), whose number can be exponential in the width of the graph, or the closures
+// L^v = {w : v is reachable from w}, one per node (approx-dp). A family knows for each member what
+// the recurrences need, and lists the subsets of a member without any table of all pairs.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+#include "lib/graph/vertex_graph.h"
+
+namespace ckplan {
+
+class LowerSetFamily {
+ public:
+  // Every lower set, the empty one and V included. kUnsupported, with the number met so far, when
+  // there are more than `most`. O(S x width) time and memory for S lower sets, times n / 64 words.
+  static Result<LowerSetFamily> All(const VertexGraph& graph, int64_t most);
+
+  // The empty set, every closure L^v, and V (which is no closure if there are several sinks).
+  // O(n^2 / 64) memory.
+  static LowerSetFamily Closures(const VertexGraph& graph);
+
+  // Members are numbered by ascending size: 0 is the empty set, size() - 1 is V.
+  int32_t size() const { return static_cast<int32_t>(facts_.size()); }
+
+  bool contains(int32_t set, NodeId v) const {
+    const auto i = static_cast<size_t>(v.index());
+    return (words(set)[i / 64] >> (i % 64) & 1) != 0;
+  }
+
+  // Visits the members of a set, ascending.
+  template <typename Visit>
+  void ForEachMember(int32_t set, Visit visit) const {
+    for (size_t w = 0; w < words_per_set_; ++w) {
+      for (uint64_t word = words(set)[w]; word != 0; word &= word - 1) {
+        visit(NodeId(w * 64 + static_cast<size_t>(std::countr_zero(word))));
+      }
+    }
+  }
+
+  struct Facts {
+    Bytes memory;      // M(L)
+    Cost time;         // T(L)
+    Bytes neighbours;  // M(d+(L) \ L) + M(d-(d+(L)) \ L): terms (iii) and (iv) of Eq. 2.
+    Bytes boundary_memory;  // M(d(L))
+    Cost boundary_time;     // T(d(L))
+  };
+  const Facts& facts(int32_t set) const { return facts_[static_cast<size_t>(set)]; }
+
+  // M and T of d(L') ∩ L, for a subset L of L'.
+  struct Overlap {
+    Bytes memory;
+    Cost time;
+  };
+  Overlap BoundaryWithin(int32_t larger, int32_t smaller) const {
+    Overlap overlap;
+    const uint64_t* members = words(smaller);
+    for (uint32_t i = boundary_starts_[static_cast<size_t>(larger)];
+         i < boundary_starts_[static_cast<size_t>(larger) + 1]; ++i) {
+      const BoundaryNode& node = boundary_[i];
+      if ((members[node.word] & node.bit) == 0) continue;
+      overlap.memory += node.memory;
+      overlap.time += node.time;
+    }
+    return overlap;
+  }
+
+  // Visits each proper subset L of `set` in the family with M(set \ L) <= `most_between`, once.
+  template <typename Visit>
+  void ForEachSubset(int32_t set, Bytes most_between, Visit visit);
+
+ private:
+  struct BoundaryNode {
+    uint32_t word;
+    uint64_t bit;
+    Bytes memory;
+    Cost time;
+  };
+
+  explicit LowerSetFamily(size_t node_count) : words_per_set_((node_count + 63) / 64) {}
+  const uint64_t* words(int32_t set) const {
+    return bits_.data() + static_cast<size_t>(set) * words_per_set_;
+  }
+  void ComputeFacts(const VertexGraph& graph);
+  void LinkCovers(const VertexGraph& graph);
+
+  size_t words_per_set_;
+  std::vector<uint64_t> bits_;
+  std::vector<Facts> facts_;
+  std::vector<BoundaryNode> boundary_;  // Those of set i stand in [starts[i], starts[i + 1]).
+  std::vector<uint32_t> boundary_starts_;
+  // All(): the members that have one node less, likewise. Closures(): empty.
+  std::vector<int32_t> covers_;
+  std::vector<uint32_t> cover_starts_;
+  // Closures(): the member that is the closure of a node.
+  IdVector<NodeId, int32_t> closure_of_;
+  // Scratch of ForEachSubset.
+  std::vector<int32_t> seen_at_;
+  std::vector<int32_t> queue_;
+  int32_t visit_number_ = 0;
+};
+
+template <typename Visit>
+void LowerSetFamily::ForEachSubset(int32_t set, Bytes most_between, Visit visit) {
+  const Bytes least_memory = facts(set).memory - most_between;
+  if (covers_.empty()) {
+    if (set != 0 && facts(0).memory >= least_memory) visit(0);
+    ForEachMember(set, [&](NodeId v) {
+      const int32_t closure = closure_of_[v];
+      if (closure != set && facts(closure).memory >= least_memory) visit(closure);
+    });
+    return;
+  }
+  // Breadth-first down the covers: a subset that is too far below has only such subsets itself.
+  seen_at_.resize(facts_.size(), -1);
+  ++visit_number_;
+  queue_.assign(1, set);
+  for (size_t head = 0; head < queue_.size(); ++head) {
+    const auto at = static_cast<size_t>(queue_[head]);
+    if (head > 0) visit(queue_[head]);
+    for (uint32_t i = cover_starts_[at]; i < cover_starts_[at + 1]; ++i) {
+      const int32_t below = covers_[i];
+      int32_t& seen = seen_at_[static_cast<size_t>(below)];
+      if (seen == visit_number_ || facts(below).memory < least_memory) continue;
+      seen = visit_number_;
+      queue_.push_back(below);
+    }
+  }
+}
+
+}  // namespace ckplan

@@ -1,0 +1,276 @@
+#include "lib/graph/tensor_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <queue>
+#include <set>
+#include <utility>
+
+#include "lib/base/checked.h"
+
+namespace ckplan {
+namespace {
+
+// Collects every fault of the parts, so that one run tells a user all of them.
+class Faults {
+ public:
+  template <typename... Args>
+  void Add(fmt::format_string<Args...> format, Args&&... args) {
+    ++count_;
+    if (texts_.size() < kMostTold) {
+      texts_.push_back(fmt::format(format, std::forward<Args>(args)...));
+    }
+  }
+  bool empty() const { return count_ == 0; }
+  Error ToError(const std::string& graph) && {
+    Error error = MakeError(ErrorCode::kInvalidInput,
+                            fmt::format("graph \"{}\": {}", graph, texts_.front()));
+    error.notes.assign(texts_.begin() + 1, texts_.end());
+    if (count_ > texts_.size()) {
+      error.notes.push_back(fmt::format("and {} more faults", count_ - texts_.size()));
+    }
+    return error;
+  }
+
+ private:
+  static constexpr size_t kMostTold = 10;
+  std::vector<std::string> texts_;
+  size_t count_ = 0;
+};
+
+template <typename T>
+bool Contains(const std::vector<T>& items, const T& item) {
+  return std::find(items.begin(), items.end(), item) != items.end();
+}
+
+class Validator {
+ public:
+  explicit Validator(const TensorGraphParts& parts) : parts_(parts) {}
+
+  // Fills `producers`; an empty result of faults means that the parts are consistent.
+  Faults Run(IdVector<TensorId, NodeId>* producers) {
+    producers_ = producers;
+    producers_->resize(parts_.tensors.size());
+    CheckTensors();
+    std::set<int64_t> ids;
+    for (const NodeId id : parts_.nodes.ids()) CheckNode(id, &ids);
+    for (const TensorId id : parts_.tensors.ids()) CheckProducer(id);
+    for (const TensorId id : parts_.outputs) {
+      if (!Exists(id)) faults_.Add("an output of the graph is no tensor of it");
+    }
+    CheckTotals();
+    return std::move(faults_);
+  }
+
+ private:
+  bool Exists(TensorId id) const {
+    return !id.is_none() && static_cast<size_t>(id.index()) < parts_.tensors.size();
+  }
+
+  void CheckTensors() {
+    std::set<int64_t> ids;
+    for (const Tensor& tensor : parts_.tensors) {
+      if (tensor.bytes < Bytes(0)) {
+        faults_.Add("tensor \"{}\" has {} bytes", tensor.name, tensor.bytes.count());
+      }
+      if (!ids.insert(tensor.file_id).second) {
+        faults_.Add("two tensors have the id {}; the second is \"{}\"", tensor.file_id,
+                    tensor.name);
+      }
+    }
+  }
+
+  void CheckNode(NodeId id, std::set<int64_t>* ids) {
+    const Node& node = parts_.nodes[id];
+    if (!ids->insert(node.file_id).second) {
+      faults_.Add("two nodes have the id {}; the second is \"{}\"", node.file_id, node.name);
+    }
+    for (const auto* list : {&node.inputs, &node.outputs, &node.backward_reads,
+                             &node.gradient_passthrough}) {
+      for (const TensorId tensor : *list) {
+        if (!Exists(tensor)) {
+          faults_.Add("node \"{}\" refers to a tensor that does not exist", node.name);
+          return;
+        }
+      }
+    }
+    if (node.outputs.empty()) faults_.Add("node \"{}\" has no output", node.name);
+    for (const TensorId output : node.outputs) {
+      NodeId& producer = (*producers_)[output];
+      if (!producer.is_none()) {
+        faults_.Add("tensor \"{}\" is made twice, by \"{}\" and by \"{}\"",
+                    parts_.tensors[output].name, parts_.nodes[producer].name, node.name);
+      }
+      producer = id;
+    }
+    CheckReads(node);
+    if (node.forward_cost < Cost(0) || node.backward_cost < Cost(0) ||
+        node.forward_workspace < Bytes(0) || node.backward_workspace < Bytes(0)) {
+      faults_.Add("node \"{}\" has a negative cost or workspace", node.name);
+    }
+  }
+
+  void CheckReads(const Node& node) {
+    for (const TensorId read : node.backward_reads) {
+      if (!Contains(node.inputs, read) && !Contains(node.outputs, read)) {
+        faults_.Add("the backward of node \"{}\" reads \"{}\", which is neither input nor output of it",
+                    node.name, parts_.tensors[read].name);
+      }
+    }
+    for (const TensorId input : node.gradient_passthrough) {
+      if (!Contains(node.inputs, input)) {
+        faults_.Add("node \"{}\" passes a gradient to \"{}\", which is no input of it", node.name,
+                    parts_.tensors[input].name);
+      }
+    }
+    for (const auto& [output, input] : node.in_place) {
+      if (!Contains(node.outputs, output) || !Contains(node.inputs, input)) {
+        faults_.Add("node \"{}\" has an in-place pair that is not an output and an input of it",
+                    node.name);
+      }
+    }
+  }
+
+  void CheckProducer(TensorId id) {
+    const Tensor& tensor = parts_.tensors[id];
+    const bool is_input = tensor.kind == TensorKind::kInput;
+    const bool is_made = !(*producers_)[id].is_none();
+    if (is_input && is_made) faults_.Add("input \"{}\" is made by a node", tensor.name);
+    if (!is_input && !is_made) faults_.Add("tensor \"{}\" is made by no node", tensor.name);
+  }
+
+  void CheckTotals() {
+    std::optional<int64_t> bytes = parts_.parameters.count();
+    std::optional<int64_t> cost = 0;
+    const auto add = [](std::optional<int64_t>* total, int64_t amount) {
+      if (total->has_value()) *total = CheckedAdd(**total, amount);
+    };
+    add(&bytes, parts_.parameter_gradients.count());
+    for (const Tensor& tensor : parts_.tensors) add(&bytes, tensor.bytes.count());
+    for (const Node& node : parts_.nodes) {
+      add(&bytes, node.forward_workspace.count());
+      add(&bytes, node.backward_workspace.count());
+      add(&cost, node.forward_cost.count());
+      add(&cost, node.backward_cost.count());
+    }
+    if (!bytes || *bytes > kMaxTotalBytes.count()) {
+      faults_.Add("its tensors together overflow the limit of {} bytes",
+                  kMaxTotalBytes.count());
+    }
+    if (!cost || *cost > kMaxTotalCost.count()) {
+      faults_.Add("its costs together overflow the limit of {}", kMaxTotalCost.count());
+    }
+  }
+
+  const TensorGraphParts& parts_;
+  IdVector<TensorId, NodeId>* producers_ = nullptr;
+  Faults faults_;
+};
+
+// Kahn's algorithm, always taking the ready node of least position: a list that is in order
+// already comes out unchanged. Shorter than the list of nodes if there is a cycle.
+std::vector<NodeId> TopologicalOrder(const TensorGraphParts& parts,
+                                     const IdVector<TensorId, NodeId>& producers) {
+  IdVector<NodeId, std::vector<NodeId>> successors(parts.nodes.size());
+  IdVector<NodeId, int32_t> waits_for(parts.nodes.size());
+  for (const NodeId id : parts.nodes.ids()) {
+    for (const TensorId input : parts.nodes[id].inputs) {
+      const NodeId producer = producers[input];
+      if (producer.is_none()) continue;
+      successors[producer].push_back(id);
+      ++waits_for[id];
+    }
+  }
+  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
+  for (const NodeId id : parts.nodes.ids()) {
+    if (waits_for[id] == 0) ready.push(id);
+  }
+  std::vector<NodeId> order;
+  order.reserve(parts.nodes.size());
+  while (!ready.empty()) {
+    const NodeId id = ready.top();
+    ready.pop();
+    order.push_back(id);
+    for (const NodeId successor : successors[id]) {
+      if (--waits_for[successor] == 0) ready.push(successor);
+    }
+  }
+  return order;
+}
+
+Error CycleError(const TensorGraphParts& parts, const std::vector<NodeId>& order) {
+  IdVector<NodeId, bool> is_sorted(parts.nodes.size());
+  for (const NodeId id : order) is_sorted[id] = true;
+  for (const NodeId id : parts.nodes.ids()) {
+    if (!is_sorted[id]) {
+      return MakeError(ErrorCode::kInvalidInput,
+                       fmt::format("graph \"{}\": node \"{}\" is on a cycle or behind one; a "
+                                   "training step needs a graph without cycles",
+                                   parts.name, parts.nodes[id].name));
+    }
+  }
+  CKPLAN_CHECK(false, "a short topological order leaves a node out");
+}
+
+int64_t RoundUp(int64_t bytes, int64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+}  // namespace
+
+Result<TensorGraph> TensorGraph::Create(TensorGraphParts parts) {
+  IdVector<TensorId, NodeId> producers;
+  Faults faults = Validator(parts).Run(&producers);
+  if (!faults.empty()) return std::move(faults).ToError(parts.name);
+  const std::vector<NodeId> order = TopologicalOrder(parts, producers);
+  if (order.size() != parts.nodes.size()) return CycleError(parts, order);
+
+  TensorGraph graph;
+  graph.name_ = std::move(parts.name);
+  graph.tensors_ = std::move(parts.tensors);
+  graph.outputs_ = std::move(parts.outputs);
+  graph.constants_ = {parts.parameters, parts.parameter_gradients, Bytes(0)};
+  for (const NodeId old : order) graph.nodes_.push_back(std::move(parts.nodes[old]));
+  for (Tensor& tensor : graph.tensors_) {
+    tensor.producer = NodeId();
+    tensor.consumers.clear();
+    if (tensor.kind == TensorKind::kInput) graph.constants_.inputs += tensor.bytes;
+  }
+  for (const NodeId id : graph.nodes_.ids()) {
+    const Node& node = graph.nodes_[id];
+    for (const TensorId output : node.outputs) graph.tensors_[output].producer = id;
+    for (const TensorId input : node.inputs) {
+      std::vector<NodeId>& consumers = graph.tensors_[input].consumers;
+      if (consumers.empty() || consumers.back() != id) consumers.push_back(id);
+    }
+    graph.forward_cost_ += node.forward_cost;
+    graph.backward_cost_ += node.backward_cost;
+  }
+  return graph;
+}
+
+TensorGraphParts PartsOf(const TensorGraph& graph) {
+  return {graph.name(),
+          graph.tensors(),
+          graph.nodes(),
+          graph.outputs(),
+          graph.constants().parameters,
+          graph.constants().parameter_gradients};
+}
+
+Result<TensorGraph> AlignSizes(const TensorGraph& graph, int64_t alignment_bytes) {
+  CKPLAN_CHECK(alignment_bytes >= 1 && alignment_bytes <= kMaxTotalBytes.count(),
+               "the command line admits only such alignments");
+  TensorGraphParts parts = PartsOf(graph);
+  for (Tensor& tensor : parts.tensors) {
+    tensor.bytes = Bytes(RoundUp(tensor.bytes.count(), alignment_bytes));
+  }
+  for (Node& node : parts.nodes) {
+    node.forward_workspace = Bytes(RoundUp(node.forward_workspace.count(), alignment_bytes));
+    node.backward_workspace = Bytes(RoundUp(node.backward_workspace.count(), alignment_bytes));
+  }
+  return TensorGraph::Create(std::move(parts));
+}
+
+}  // namespace ckplan

@@ -1,0 +1,135 @@
+// The problem: what one training step computes, how large each tensor is, and what each
+// operation costs. It knows no ONNX; lib/model makes it from a model, lib/emit from a graph file.
+//
+//        input x          node "conv"        tensor c         node "relu"       tensor r
+//      (kind kInput) ───▶ cost 40, ─────▶ (kActivation) ───▶ cost 2,  ─────▶ (kActivation)
+//                         backward reads x                   in place of c,
+//                                                            backward reads r
+//
+// Views (Reshape, Flatten, ...) are not nodes: their result is their input's tensor.
+// Parameters are not tensors of the graph: they are constant during a step and counted apart.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+
+namespace ckplan {
+
+enum class TensorKind {
+  kInput,       // Given from outside: always there, counted with the constants.
+  kActivation,  // Produced by a forward node from the batch.
+  kStatistic,   // Saved beside an activation for backward: batchnorm mean, pooling indices, masks.
+};
+
+struct Tensor {
+  int64_t file_id = -1;  // The number that files and plans use for it; unique.
+  std::string name;
+  Bytes bytes;
+  TensorKind kind = TensorKind::kActivation;
+  bool requires_grad = true;
+
+  // Derived by TensorGraph::Create.
+  NodeId producer;                // None for inputs.
+  std::vector<NodeId> consumers;  // Ascending, each once.
+
+  bool operator==(const Tensor&) const = default;
+};
+
+// `output` may be written into the memory of `input` if that dies at this very step.
+struct InPlacePair {
+  TensorId output;
+  TensorId input;
+  bool operator==(const InPlacePair&) const = default;
+};
+
+struct Node {
+  int64_t file_id = -1;  // The number that files and plans use for it; unique.
+  std::string name;
+  std::string op;
+  std::vector<TensorId> inputs;   // As the operation lists them; one may stand there twice.
+  std::vector<TensorId> outputs;  // Statistics included.
+  std::vector<TensorId> backward_reads;  // Which of its inputs and outputs its backward needs.
+  Cost forward_cost;
+  Cost backward_cost;
+  Bytes forward_workspace;
+  Bytes backward_workspace;
+  std::vector<InPlacePair> in_place;           // In the order in which they are tried.
+  std::vector<TensorId> gradient_passthrough;  // Inputs whose gradient is the output's, unchanged.
+  bool is_random = false;                      // A recomputation must replay its seed.
+
+  bool operator==(const Node&) const = default;
+};
+
+// Memory that a step holds from beginning to end, whatever the plan.
+struct ConstantMemory {
+  Bytes parameters;
+  Bytes parameter_gradients;
+  Bytes inputs;
+
+  bool operator==(const ConstantMemory&) const = default;
+};
+
+// What TensorGraph::Create makes a graph from. Nodes may come in any order.
+struct TensorGraphParts {
+  std::string name;
+  IdVector<TensorId, Tensor> tensors;
+  IdVector<NodeId, Node> nodes;
+  std::vector<TensorId> outputs;  // Of the model: the loss creates their gradients.
+  Bytes parameters;
+  Bytes parameter_gradients;
+};
+
+// Invariants: node ids are a topological order; every tensor but an input has one producer;
+// no sum of sizes or of costs over the whole graph can overflow, also several times over.
+class TensorGraph {
+ public:
+  // Sorts the nodes topologically, by least position in `parts` where there is a choice, so a
+  // list that already is in order keeps it. Derives producers and consumers.
+  // kInvalidInput: a cycle, a dangling or doubly produced tensor, a negative size or cost,
+  // a backward read that is no input or output of its node, or totals beyond the limits below.
+  // All faults are told, not the first alone.
+  static Result<TensorGraph> Create(TensorGraphParts parts);
+
+  const std::string& name() const { return name_; }
+  const IdVector<TensorId, Tensor>& tensors() const { return tensors_; }
+  const IdVector<NodeId, Node>& nodes() const { return nodes_; }
+  const Tensor& tensor(TensorId id) const { return tensors_[id]; }
+  const Node& node(NodeId id) const { return nodes_[id]; }
+  const std::vector<TensorId>& outputs() const { return outputs_; }
+  const ConstantMemory& constants() const { return constants_; }
+
+  bool is_input(TensorId id) const { return tensors_[id].kind == TensorKind::kInput; }
+  Cost forward_cost() const { return forward_cost_; }    // Of all nodes, each once.
+  Cost backward_cost() const { return backward_cost_; }  // Likewise.
+
+  bool operator==(const TensorGraph&) const = default;
+
+ private:
+  TensorGraph() = default;
+
+  std::string name_;
+  IdVector<TensorId, Tensor> tensors_;
+  IdVector<NodeId, Node> nodes_;
+  std::vector<TensorId> outputs_;
+  ConstantMemory constants_;
+  Cost forward_cost_;
+  Cost backward_cost_;
+};
+
+// Totals above these are refused. Far beyond any machine (64 PiB; 52 days in nanoseconds), yet
+// low enough that solvers may add and double such totals without a thought of overflow.
+inline constexpr Bytes kMaxTotalBytes{int64_t{1} << 56};
+inline constexpr Cost kMaxTotalCost{int64_t{1} << 52};
+
+// The same graph with every tensor and workspace rounded up to a multiple of `alignment_bytes`
+// (PyTorch's caching allocator: 512; cudaMalloc: 256). Overflow: kInvalidInput.
+Result<TensorGraph> AlignSizes(const TensorGraph& graph, int64_t alignment_bytes);
+
+// The parts again, to make a changed graph from (AlignSizes, new costs).
+TensorGraphParts PartsOf(const TensorGraph& graph);
+
+}  // namespace ckplan

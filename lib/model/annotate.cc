@@ -1,0 +1,157 @@
+#include "lib/model/annotate.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+
+#include "lib/base/hash.h"
+#include "lib/model/parse_file.h"
+#include "lib/model/wire.h"
+
+namespace ckplan {
+
+namespace {
+
+constexpr uint32_t kModelGraph = 7;
+constexpr uint32_t kGraphNode = 1;
+constexpr uint32_t kGraphInitializer = 5;
+constexpr uint32_t kTensorDataLocation = 14;
+
+Markers MarkersOf(const ModelNodeRole& role, const Plan& plan) {
+  if (role.role == NodeRole::kView) return {{"ckplan.action", "view"}};
+  if (role.role == NodeRole::kConstant) return {};
+  const NodeDecision& decision = plan.decisions[role.node];
+  return {{"ckplan.action", std::string(NameOf(decision.action))},
+          {"ckplan.segment", std::to_string(decision.segment)},
+          {"ckplan.recompute_count", std::to_string(decision.recompute_count)}};
+}
+
+// What annotating must know of the main graph.
+struct GraphFacts {
+  size_t nodes = 0;
+  bool has_external_weights = false;
+};
+
+bool IsExternal(std::string_view tensor) {
+  WireReader reader(tensor);
+  while (const auto field = reader.Next()) {
+    if (field->number == kTensorDataLocation && field->varint == 1) return true;
+  }
+  return false;
+}
+
+GraphFacts ReadGraphFacts(std::string_view source) {
+  GraphFacts facts;
+  WireReader model(source);
+  while (const auto part = model.Next()) {
+    if (part->number != kModelGraph || part->type != WireType::kLength) continue;
+    WireReader graph(part->payload);
+    while (const auto field = graph.Next()) {
+      if (field->number == kGraphNode) ++facts.nodes;
+      const bool is_weight = field->number == kGraphInitializer && field->type == WireType::kLength;
+      if (is_weight && !facts.has_external_weights) {
+        facts.has_external_weights = IsExternal(field->payload);
+      }
+    }
+  }
+  return facts;
+}
+
+Error CannotWrite(const std::string& path) {
+  return MakeError(ErrorCode::kIo,
+                   fmt::format("cannot write \"{}\": {}", path, std::strerror(errno)));
+}
+
+// Written beside its place and moved there when whole.
+Result<Done> WriteFile(const Rope& bytes, const std::string& path) {
+  const std::string temporary = path + ".part";
+  std::FILE* file = std::fopen(temporary.c_str(), "wb");
+  if (file == nullptr) return CannotWrite(path);
+  bool is_whole = true;
+  for (const std::string_view piece : bytes.pieces()) {
+    is_whole = is_whole && std::fwrite(piece.data(), 1, piece.size(), file) == piece.size();
+  }
+  is_whole = std::fclose(file) == 0 && is_whole;
+  if (is_whole && std::rename(temporary.c_str(), path.c_str()) == 0) return Done{};
+  const Error error = CannotWrite(path);
+  std::remove(temporary.c_str());
+  return error;
+}
+
+std::filesystem::path FolderOf(const std::string& path) {
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(path)).parent_path();
+}
+
+Result<AnnotateOutcome> Annotate(std::string_view source, const std::string& in_path,
+                                 const Annotation& annotation, const std::string& out_path) {
+  const GraphFacts facts = ReadGraphFacts(source);
+  if (facts.nodes != annotation.nodes.size()) {
+    return MakeError(
+        ErrorCode::kInvalidInput,
+        fmt::format("\"{}\" has {} nodes, the plan's model has {}: it changed since it "
+                    "was planned; plan it again",
+                    in_path, facts.nodes, annotation.nodes.size()));
+  }
+  RewriteOptions options;
+  options.drops_markers = true;
+  options.node_markers = &annotation.nodes;
+  options.model_markers = &annotation.model;
+  const auto rewritten = RewriteModel(source, options);
+  if (!rewritten.has_value()) {
+    return MakeError(ErrorCode::kInvalidInput,
+                     fmt::format("\"{}\" is not a readable ONNX model: its protobuf encoding is "
+                                 "damaged; export it again",
+                                 in_path));
+  }
+  AnnotateOutcome outcome;
+  if (facts.has_external_weights && FolderOf(in_path) != FolderOf(out_path)) {
+    outcome.warnings.push_back(
+        fmt::format("\"{}\" keeps its weights in files beside \"{}\": move or link them to its own "
+                    "folder before using it",
+                    out_path, in_path));
+  }
+  CKPLAN_RETURN_IF_ERROR(WriteFile(rewritten->bytes, out_path));
+  return outcome;
+}
+
+}  // namespace
+
+Annotation MakeAnnotation(const std::vector<ModelNodeRole>& roles, const Plan& plan,
+                          std::string plan_json) {
+  Annotation annotation;
+  for (const ModelNodeRole& role : roles) annotation.nodes.push_back(MarkersOf(role, plan));
+  annotation.model["ckplan.algorithm"] = plan.request.algorithm;
+  if (plan.request.budget.has_value()) {
+    annotation.model["ckplan.budget_bytes"] = std::to_string(plan.request.budget->count());
+  }
+  annotation.model["ckplan.peak_bytes"] = std::to_string(plan.figures.peak.count());
+  annotation.model["ckplan.plan_sha256"] = Sha256Hex(plan_json);
+  annotation.model["ckplan.plan"] = std::move(plan_json);
+  return annotation;
+}
+
+Result<AnnotateOutcome> AnnotateModel(const std::string& in_path, const Annotation& annotation,
+                                      const std::string& out_path) {
+  try {
+    if (IsTextModel(in_path)) {  // Its binary form is annotated.
+      CKPLAN_ASSIGN_OR_RETURN(const ParsedFile parsed, ParseModelFile(in_path));
+      return Annotate(parsed.proto->SerializeAsString(), in_path, annotation, out_path);
+    }
+    CKPLAN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(in_path));
+    return Annotate(file.bytes(), in_path, annotation, out_path);
+  } catch (const std::exception& fault) {  // Of protobuf or the file system.
+    return MakeError(ErrorCode::kIo,
+                     fmt::format("cannot annotate \"{}\": {}", in_path, fault.what()));
+  }
+}
+
+Result<std::optional<std::string>> ReadEmbeddedPlan(const std::string& path) {
+  CKPLAN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  return FindModelMetadata(file.bytes(), "ckplan.plan");
+}
+
+}  // namespace ckplan

@@ -1,0 +1,220 @@
+#include "lib/model/bind_dims.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "lib/graph/tensor_graph.h"
+
+namespace ckplan {
+
+namespace {
+
+using onnx::TensorShapeProto;
+using onnx::ValueInfoProto;
+
+constexpr size_t kShownName = 80;
+
+// Some exporters write 0 or -1 for a dimension that they leave open.
+bool IsOpen(const TensorShapeProto::Dimension& dim) {
+  return !dim.has_dim_value() || dim.dim_value() < 1;
+}
+
+std::string DeclaredText(const TensorShapeProto& shape) {
+  std::string text;
+  for (const auto& dim : shape.dim()) {
+    if (!text.empty()) text += ',';
+    text += !IsOpen(dim) ? std::to_string(dim.dim_value())
+                         : (dim.dim_param().empty() ? "?" : ShortName(dim.dim_param()));
+  }
+  return text;
+}
+
+class Binder {
+ public:
+  Binder(const LoadOptions& options, const std::string& file) : options_(options), file_(file) {}
+
+  Result<BoundDims> Bind(const onnx::GraphProto& graph,
+                         const std::unordered_set<std::string>& initializers) {
+    for (const ValueInfoProto& input : graph.input()) {
+      if (initializers.contains(input.name())) continue;
+      if (input.has_type() && !input.type().has_tensor_type()) {
+        return MakeError(ErrorCode::kUnsupported,
+                         fmt::format("{}: input \"{}\" is no tensor; only tensors can be planned",
+                                     file_, ShortName(input.name())));
+      }
+      bound_.inputs.push_back({&input, input.type()});
+    }
+    CKPLAN_RETURN_IF_ERROR(CheckNames());
+    for (BoundInput& input : bound_.inputs) CKPLAN_RETURN_IF_ERROR(Override(input));
+    for (const auto& [name, size] : options_.dims) bound_.dims[name] = size;
+    for (BoundInput& input : bound_.inputs) Fill(input);
+    if (!open_.empty()) return OpenDimensions();
+    for (const BoundInput& input : bound_.inputs) CKPLAN_RETURN_IF_ERROR(CheckSize(input));
+    return std::move(bound_);
+  }
+
+ private:
+  Error Usage(std::string text) const {
+    return MakeError(ErrorCode::kUsage, file_ + ": " + std::move(text));
+  }
+
+  Result<Done> CheckNames() const {
+    std::set<std::string> dims;
+    std::set<std::string> inputs;
+    for (const BoundInput& input : bound_.inputs) {
+      inputs.insert(input.input->name());
+      for (const auto& dim : input.type.tensor_type().shape().dim()) {
+        if (IsOpen(dim) && !dim.dim_param().empty()) dims.insert(dim.dim_param());
+      }
+    }
+    for (const auto& [name, size] : options_.dims) {
+      if (!dims.contains(name)) {
+        return Usage(fmt::format("there is no dimension \"{}\"; {}", ShortName(name),
+                                 Known("dimension", dims)));
+      }
+      if (size < 1) {
+        return Usage(fmt::format("dimension \"{}\" cannot be {}; give it a size of at least 1",
+                                 ShortName(name), size));
+      }
+    }
+    for (const auto& [name, shape] : options_.input_shapes) {
+      if (!inputs.contains(name)) {
+        return Usage(
+            fmt::format("there is no input \"{}\"; {}", ShortName(name), Known("input", inputs)));
+      }
+      for (const int64_t dim : shape) {
+        if (dim < 1) {
+          return Usage(
+              fmt::format("input \"{}\" cannot have a dimension of {}; all must be at "
+                          "least 1",
+                          ShortName(name), dim));
+        }
+      }
+    }
+    return Done{};
+  }
+
+  static std::string Known(std::string_view what, const std::set<std::string>& names) {
+    if (names.empty()) return fmt::format("the model has no open {} to bind", what);
+    return fmt::format("the model's {}s are: {}", what, ShortList({names.begin(), names.end()}));
+  }
+
+  // A given shape also says what the names of the declared one stand for, unless -D does.
+  Result<Done> Override(BoundInput& input) {
+    const auto given = options_.input_shapes.find(input.input->name());
+    if (given == options_.input_shapes.end()) return Done{};
+    const TensorShapeProto declared = input.type.tensor_type().shape();
+    const bool has_rank = input.type.tensor_type().has_shape();
+    if (has_rank && declared.dim_size() != static_cast<int>(given->second.size())) {
+      return Usage(fmt::format("input \"{}\" has {} dimensions ({}), but --input-shape gives it {}",
+                               ShortName(given->first), declared.dim_size(), DeclaredText(declared),
+                               given->second.size()));
+    }
+    auto* shape = input.type.mutable_tensor_type()->mutable_shape();
+    shape->clear_dim();
+    for (size_t i = 0; i < given->second.size(); ++i) {
+      shape->add_dim()->set_dim_value(given->second[i]);
+      if (!has_rank) continue;
+      const auto& dim = declared.dim(static_cast<int>(i));
+      if (IsOpen(dim) && !dim.dim_param().empty()) {
+        bound_.dims.emplace(dim.dim_param(), given->second[i]);
+      }
+    }
+    return Done{};
+  }
+
+  void Fill(BoundInput& input) {
+    const std::string& name = input.input->name();
+    if (!input.type.tensor_type().has_shape()) {
+      open_.push_back(fmt::format("the shape of input \"{}\"", ShortName(name)));
+      flags_.insert(fmt::format("--input-shape {}=...", ShortName(name)));
+      return;
+    }
+    if (FillDims(input.type, bound_.dims)) return;
+    const auto& shape = input.type.tensor_type().shape();
+    for (const auto& dim : shape.dim()) {
+      if (!IsOpen(dim)) continue;
+      if (dim.dim_param().empty()) {
+        open_.push_back(fmt::format("a nameless one of input \"{}\"", ShortName(name)));
+        flags_.insert(fmt::format("--input-shape {}={}", ShortName(name), DeclaredText(shape)));
+      } else {
+        open_.push_back(
+            fmt::format("{} (input \"{}\")", ShortName(dim.dim_param()), ShortName(name)));
+        flags_.insert(fmt::format("-D {}=...", ShortName(dim.dim_param())));
+      }
+    }
+  }
+
+  Error OpenDimensions() const {
+    std::string flags;
+    size_t shown = 0;
+    for (const std::string& flag : flags_) {
+      if (++shown > 10) break;
+      flags += " " + flag;
+    }
+    return Usage(fmt::format("open dimensions: {}; bind them with{}", ShortList(open_), flags));
+  }
+
+  Result<Done> CheckSize(const BoundInput& input) const {
+    const auto& tensor = input.type.tensor_type();
+    Dims dims;
+    for (const auto& dim : tensor.shape().dim()) dims.push_back(dim.dim_value());
+    const auto bytes = TensorBytes(tensor.elem_type(), dims);
+    if (bytes.has_value() && *bytes <= kMaxTotalBytes.count()) return Done{};
+    return MakeError(
+        ErrorCode::kInvalidInput,
+        fmt::format(
+            "{}: the size of input \"{}\", {}, {}; use smaller dimensions", file_,
+            ShortName(input.input->name()), TypeText(tensor.elem_type(), dims),
+            bytes.has_value() ? "is beyond any machine" : "overflows or has no fixed type"));
+  }
+
+  const LoadOptions& options_;
+  const std::string& file_;
+  BoundDims bound_;
+  std::vector<std::string> open_;
+  std::set<std::string> flags_;
+};
+
+}  // namespace
+
+Result<BoundDims> BindDims(const onnx::GraphProto& graph,
+                           const std::unordered_set<std::string>& initializers,
+                           const LoadOptions& options, const std::string& file) {
+  return Binder(options, file).Bind(graph, initializers);
+}
+
+bool FillDims(onnx::TypeProto& type, const std::map<std::string, int64_t>& dims) {
+  if (!type.has_tensor_type() || !type.tensor_type().has_shape()) return false;
+  bool is_full = true;
+  for (auto& dim : *type.mutable_tensor_type()->mutable_shape()->mutable_dim()) {
+    if (!IsOpen(dim)) continue;
+    const auto found = dims.find(dim.dim_param());
+    if (!dim.dim_param().empty() && found != dims.end()) {
+      dim.set_dim_value(found->second);
+    } else {
+      is_full = false;
+    }
+  }
+  return is_full;
+}
+
+std::string ShortName(const std::string& name) {
+  std::string text;
+  for (const char c : name.substr(0, kShownName)) text += (c >= ' ' && c != '\x7f') ? c : '?';
+  return name.size() > kShownName ? text + "..." : text;
+}
+
+std::string ShortList(const std::vector<std::string>& items, size_t most) {
+  std::string text;
+  for (size_t i = 0; i < std::min(items.size(), most); ++i) {
+    if (i > 0) text += ", ";
+    text += items[i];
+  }
+  if (items.size() > most) text += fmt::format(" and {} more", items.size() - most);
+  return text;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,39 @@
+// Gives every input of the batch a concrete shape: -D NAME=N and --input-shape.
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/model/constant.h"
+#include "lib/model/model.h"
+#include "onnx/onnx_pb.h"
+
+namespace ckplan {
+
+struct BoundInput {
+  const onnx::ValueInfoProto* input = nullptr;
+  onnx::TypeProto type;  // All dimensions are numbers.
+};
+
+struct BoundDims {
+  std::map<std::string, int64_t> dims;  // Also those that an overridden shape implies.
+  std::vector<BoundInput> inputs;       // Inputs of the graph that are not initializers.
+};
+
+// Errors as LoadModel says. `file` names the model in messages.
+Result<BoundDims> BindDims(const onnx::GraphProto& graph,
+                           const std::unordered_set<std::string>& initializers,
+                           const LoadOptions& options, const std::string& file);
+
+// The type with bound names filled in; false if a dimension stays open.
+bool FillDims(onnx::TypeProto& type, const std::map<std::string, int64_t>& dims);
+
+// A name as messages show it: long ones are cut, so that a message stays readable.
+std::string ShortName(const std::string& name);
+// "a, b, c and 7 more"
+std::string ShortList(const std::vector<std::string>& items, size_t most = 10);
+
+}  // namespace ckplan

@@ -1,0 +1,47 @@
+// Small values that are known before the batch is: shapes, axes, ratios, index ranges.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "onnx/onnx_pb.h"
+
+namespace ckplan {
+
+using Dims = std::vector<int64_t>;
+
+// Nothing on overflow or a negative size.
+std::optional<int64_t> ElementCount(const Dims& dims);
+// Nothing on overflow, or for types without a fixed size (strings). Types narrower than a byte
+// are packed, as ONNX stores them.
+std::optional<int64_t> TensorBytes(int32_t elem_type, const Dims& dims);
+bool IsFloatType(int32_t elem_type);
+// "float[4,3,224,224]"
+std::string TypeText(int32_t elem_type, const Dims& dims);
+
+// Values above this many elements are never shapes; their shapes are tracked, not their contents.
+inline constexpr int64_t kMaxFoldedElements = 4096;
+
+// Row-major. Integers and booleans stay exact 64-bit integers (INT64_MAX is a common Slice end);
+// floats are doubles, rounded to their own type after each operation.
+struct ConstantValue {
+  int32_t elem_type = 0;
+  Dims dims;
+  std::vector<int64_t> ints;
+  std::vector<double> reals;
+
+  bool is_float() const { return IsFloatType(elem_type); }
+  size_t size() const { return is_float() ? reals.size() : ints.size(); }
+};
+
+// Nothing if the contents are absent (external, left out, damaged), too many, or of another kind
+// than numbers and booleans.
+std::optional<ConstantValue> ReadTensor(const onnx::TensorProto& tensor);
+onnx::TensorProto MakeTensor(const ConstantValue& value);
+
+// Wraps integers to the width of their type and rounds floats, as the type itself would.
+void NormalizeToType(ConstantValue& value);
+
+}  // namespace ckplan

@@ -1,0 +1,18 @@
+// From the file's nested graph to Model::Impl's flat one: functions and constant branches are
+// expanded, types inferred, small values folded, all in one pass in the order of the file.
+#pragma once
+
+#include <string>
+
+#include "lib/base/result.h"
+#include "lib/model/bind_dims.h"
+#include "lib/model/model_impl.h"
+
+namespace ckplan {
+
+// Fills values, operations, graph_inputs and graph_outputs of `model` from its proto. Collects all
+// faults of one kind: kInvalidInput for a graph that contradicts itself and for shapes that stay
+// unknown, kUnsupported for control flow and operators on sequences.
+Result<Done> ExpandGraph(Model::Impl& model, const BoundDims& bound, const std::string& file);
+
+}  // namespace ckplan

@@ -1,0 +1,267 @@
+#include "lib/model/facts.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace ckplan {
+
+namespace {
+
+bool IsOneOf(std::string_view type, std::initializer_list<std::string_view> types) {
+  return std::find(types.begin(), types.end(), type) != types.end();
+}
+
+bool IsMovement(const OpRule& rule) {
+  return rule.kind == OpKind::kView || rule.kind == OpKind::kCast ||
+         rule.kind == OpKind::kCastLike || rule.kind == OpKind::kMayMoveNothing;
+}
+
+// Operators that exist to apply weights: any constant operand is one, of whatever size.
+bool AppliesWeights(const OpRule& rule) {
+  return IsOneOf(rule.type, {"Conv", "ConvTranspose", "DeformConv", "Gemm", "MatMul", "Einsum",
+                             "BatchNormalization", "LayerNormalization", "InstanceNormalization",
+                             "GroupNormalization", "RMSNormalization", "PRelu", "LSTM", "GRU",
+                             "RNN", "Gather"});
+}
+
+// A literal is a weight where weights are applied, and where a vector of them (a bias, a scale: one
+// dimension above 1) is added or multiplied in. A matrix that is added is a mask; a branch of Where
+// or a part of Concat is a bound or padding.
+bool TakesLiteralWeights(const OpRule& rule, const Dims& dims) {
+  if (AppliesWeights(rule)) return true;
+  const auto wide = std::count_if(dims.begin(), dims.end(), [](int64_t dim) { return dim > 1; });
+  return wide == 1 && IsOneOf(rule.type, {"Add", "Sub", "Mul", "Div", "Sum"});
+}
+
+class FactFinder {
+ public:
+  explicit FactFinder(const Model::Impl& model) : model_(model) {
+    facts_.values.resize(model.values.size());
+    facts_.operations.resize(model.operations.size());
+  }
+
+  ModelFacts Find() {
+    MarkSources();
+    for (size_t i = 0; i < model_.operations.size(); ++i) VisitForward(i);
+    FindOutputs();
+    MarkLive();
+    CountParameters();
+    return std::move(facts_);
+  }
+
+ private:
+  void MarkSources() {
+    for (size_t i = 0; i < model_.values.size(); ++i) {
+      const Value& value = model_.values[i];
+      ValueFacts& facts = facts_.values[i];
+      facts.root = static_cast<ValueIndex>(i);
+      facts.is_batch = value.source == Value::Source::kGraphInput;
+      facts.may_be_trained =
+          value.source == Value::Source::kInitializer && IsFloatType(value.elem_type);
+    }
+  }
+
+  void VisitForward(size_t index) {
+    const Operation& operation = model_.operations[index];
+    OperationFacts& facts = facts_.operations[index];
+    facts.rule = &RuleOf(operation);
+    facts.is_batch = DependsOnBatch(operation, *facts.rule);
+    if (!facts.is_batch) return VisitConstant(operation, *facts.rule);
+    facts.is_view = operation.input(0) != kNoValue && facts_.value(operation.inputs[0]).is_batch &&
+                    IsView(model_, *facts.rule, operation);
+    FindTrainedOperands(operation, facts);
+    const bool has_gradient = NeedsGradient(operation, facts);
+    for (size_t i = 0; i < operation.outputs.size(); ++i) {
+      if (operation.outputs[i] == kNoValue) continue;
+      ValueFacts& output = facts_.value(operation.outputs[i]);
+      // Updated running statistics are state between steps, not results of this one.
+      if (facts.rule->kind == OpKind::kBatchNorm && i > 0) continue;
+      output.is_batch = true;
+      const bool is_float = IsFloatType(model_.value(operation.outputs[i]).elem_type);
+      output.requires_grad = has_gradient && is_float;
+      facts.has_backward = facts.has_backward || output.requires_grad;
+      if (facts.is_view && i == 0) output.root = facts_.value(operation.inputs[0]).root;
+    }
+    facts.has_backward = facts.has_backward && !facts.is_view;
+  }
+
+  bool DependsOnBatch(const Operation& operation, const OpRule& rule) const {
+    const bool is_folded =
+        !operation.outputs.empty() &&
+        std::all_of(operation.outputs.begin(), operation.outputs.end(), [this](ValueIndex output) {
+          return output == kNoValue || model_.value(output).constant != nullptr;
+        });
+    if (is_folded) return false;
+    if (rule.kind == OpKind::kRandom || rule.kind == OpKind::kRandomLike) return true;
+    for (size_t i = 0; i < operation.inputs.size(); ++i) {
+      if (operation.inputs[i] != kNoValue && facts_.value(operation.inputs[i]).is_batch &&
+          ReadsContents(rule, operation, i)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // ---- Constants ------------------------------------------------------------------------------
+
+  void VisitConstant(const Operation& operation, const OpRule& rule) {
+    bool may_be_trained = false;
+    bool is_literal = IsLiteral(operation);
+    // Tables of sines are made of constant frequencies, never of weights.
+    const bool passes_training = rule.type != "Sin" && rule.type != "Cos";
+    for (size_t i = 0; i < operation.inputs.size(); ++i) {
+      if (!IsDifferentiable(model_, rule, operation, i)) continue;
+      const ValueFacts& input = facts_.value(operation.inputs[i]);
+      may_be_trained = may_be_trained || (input.may_be_trained && passes_training);
+      is_literal = is_literal || (input.is_literal && i == 0 && IsMovement(rule));
+    }
+    for (const ValueIndex output : operation.outputs) {
+      if (output == kNoValue || !IsFloatType(model_.value(output).elem_type)) continue;
+      facts_.value(output).may_be_trained = may_be_trained;
+      facts_.value(output).is_literal = is_literal && !may_be_trained;
+    }
+  }
+
+  // More than one number, written into the file.
+  bool IsLiteral(const Operation& operation) const {
+    if (operation.output(0) == kNoValue) return false;
+    if (ElementCount(model_.value(operation.outputs[0]).dims) == 1) return false;
+    if (operation.type() == "Constant") return true;
+    if (operation.type() != "ConstantOfShape" || operation.input(0) == kNoValue) return false;
+    const Value& shape = model_.value(operation.inputs[0]);
+    if (shape.source != Value::Source::kOperation) return true;
+    return model_.operations[static_cast<size_t>(shape.producer)].type() == "Constant";
+  }
+
+  // Which constants that a step reads are trained, and the initializers behind them.
+  void FindTrainedOperands(const Operation& operation, OperationFacts& facts) {
+    facts.reads_trained.assign(operation.inputs.size(), false);
+    for (size_t i = 0; i < operation.inputs.size(); ++i) {
+      const ValueIndex input = operation.inputs[i];
+      if (input == kNoValue || facts_.value(input).is_batch) continue;
+      const bool is_trained =
+          IsDifferentiable(model_, *facts.rule, operation, i) && IsTrainedHere(*facts.rule, input);
+      facts.reads_trained[i] = is_trained;
+      uses_.push_back({input, is_trained, static_cast<int32_t>(&facts - facts_.operations.data())});
+    }
+  }
+
+  bool IsTrainedHere(const OpRule& rule, ValueIndex input) const {
+    const ValueFacts& facts = facts_.value(input);
+    const bool is_single = ElementCount(model_.value(input).dims) == 1;
+    // Exporters lift plain numbers (a scale, an epsilon) into initializers of one element.
+    if (is_single && !AppliesWeights(rule)) return false;
+    if (facts.may_be_trained) return true;
+    return facts.is_literal && TakesLiteralWeights(rule, model_.value(input).dims);
+  }
+
+  // ---- Gradients ------------------------------------------------------------------------------
+
+  bool NeedsGradient(const Operation& operation, const OperationFacts& facts) const {
+    for (size_t i = 0; i < operation.inputs.size(); ++i) {
+      if (!IsDifferentiable(model_, *facts.rule, operation, i)) continue;
+      if (facts.reads_trained[i] || facts_.value(operation.inputs[i]).requires_grad) return true;
+    }
+    return false;
+  }
+
+  void FindOutputs() {
+    for (const ValueIndex output : model_.graph_outputs) {
+      const ValueFacts& facts = facts_.value(output);
+      const Value& value = model_.value(facts.root);
+      if (!facts.is_batch || !IsFloatType(model_.value(output).elem_type)) continue;
+      if (value.source == Value::Source::kGraphInput) continue;  // Passed through unchanged.
+      if (std::find(facts_.outputs.begin(), facts_.outputs.end(), facts.root) ==
+          facts_.outputs.end()) {
+        facts_.outputs.push_back(facts.root);
+      }
+    }
+  }
+
+  void MarkLive() {
+    std::vector<bool> is_needed(model_.values.size(), false);
+    for (const ValueIndex output : facts_.outputs) is_needed[static_cast<size_t>(output)] = true;
+    for (size_t i = model_.operations.size(); i-- > 0;) {
+      const Operation& operation = model_.operations[i];
+      OperationFacts& facts = facts_.operations[i];
+      if (!facts.is_batch || facts.is_view) {
+        facts.is_live = facts.is_view;
+        continue;
+      }
+      facts.is_live =
+          std::any_of(operation.outputs.begin(), operation.outputs.end(), [&](ValueIndex output) {
+            return output != kNoValue && is_needed[static_cast<size_t>(output)];
+          });
+      if (!facts.is_live) continue;
+      for (size_t k = 0; k < operation.inputs.size(); ++k) {
+        if (operation.inputs[k] == kNoValue || !ReadsContents(*facts.rule, operation, k)) continue;
+        is_needed[static_cast<size_t>(facts_.value(operation.inputs[k]).root)] = true;
+      }
+    }
+  }
+
+  // ---- Parameters -----------------------------------------------------------------------------
+
+  void CountParameters() {
+    std::vector<bool> is_trained(model_.values.size(), false);
+    std::vector<bool> is_buffer(model_.values.size(), false);
+    std::vector<bool> is_state(model_.values.size(), false);  // Running mean and variance.
+    for (const Use& use : uses_) {
+      const OperationFacts& reader = facts_.operations[static_cast<size_t>(use.operation)];
+      if (!reader.is_live) continue;
+      const bool is_norm = reader.rule->kind == OpKind::kBatchNorm;
+      MarkRoots(use.value, use.is_trained ? is_trained : is_norm ? is_state : is_buffer);
+    }
+    for (size_t i = 0; i < model_.values.size(); ++i) {
+      const Value& value = model_.values[i];
+      if (!is_trained[i] && !is_state[i] && !is_buffer[i]) continue;
+      // Other literals that no one trains are part of the program, not of the model's state.
+      if (!is_trained[i] && !is_state[i] && value.source != Value::Source::kInitializer) continue;
+      // Beyond the limit TensorGraph::Create refuses; adding on could overflow.
+      if (facts_.parameters > kMaxTotalBytes) return;
+      facts_.parameters += value.bytes;
+      if (is_trained[i]) facts_.parameter_gradients += value.bytes;
+    }
+  }
+
+  // The float initializers and literals that a constant is computed from.
+  void MarkRoots(ValueIndex from, std::vector<bool>& is_marked) const {
+    std::vector<ValueIndex> pending = {from};
+    std::unordered_set<ValueIndex> seen;
+    while (!pending.empty()) {
+      const ValueIndex at = pending.back();
+      pending.pop_back();
+      const Value& value = model_.value(at);
+      if (!IsFloatType(value.elem_type) || is_marked[static_cast<size_t>(at)]) continue;
+      if (value.source == Value::Source::kInitializer) {
+        is_marked[static_cast<size_t>(at)] = true;
+        continue;
+      }
+      if (value.source != Value::Source::kOperation) continue;
+      const Operation& operation = model_.operations[static_cast<size_t>(value.producer)];
+      if (IsLiteral(operation)) {
+        is_marked[static_cast<size_t>(at)] = true;
+      } else if (seen.insert(at).second) {
+        for (const ValueIndex input : operation.inputs) {
+          if (input != kNoValue) pending.push_back(input);
+        }
+      }
+    }
+  }
+
+  struct Use {
+    ValueIndex value = kNoValue;
+    bool is_trained = false;
+    int32_t operation = 0;
+  };
+
+  const Model::Impl& model_;
+  ModelFacts facts_;
+  std::vector<Use> uses_;
+};
+
+}  // namespace
+
+ModelFacts FindFacts(const Model::Impl& model) { return FactFinder(model).Find(); }
+
+}  // namespace ckplan

@@ -1,0 +1,127 @@
+#include "lib/model/infer_types.h"
+
+#include <exception>
+#include <optional>
+#include <unordered_map>
+
+#include "onnx/shape_inference/implementation.h"
+
+namespace ckplan {
+
+namespace {
+
+using onnx::TensorProto;
+
+// Contents are handed out only in types that ONNX's rules read.
+bool IsReadByRules(int32_t elem_type) {
+  return elem_type == TensorProto::INT64 || elem_type == TensorProto::INT32 ||
+         elem_type == TensorProto::FLOAT || elem_type == TensorProto::DOUBLE ||
+         elem_type == TensorProto::BOOL;
+}
+
+class NodeContext final : public onnx::InferenceContext {
+ public:
+  NodeContext(const Model::Impl& model, const Operation& operation)
+      : model_(model),
+        operation_(operation),
+        data_(operation.inputs.size()),
+        outputs_(operation.outputs.size()) {}
+
+  const onnx::AttributeProto* getAttribute(const std::string& name) const override {
+    return FindAttribute(*operation_.node, name);
+  }
+  size_t getNumInputs() const override { return operation_.inputs.size(); }
+  const onnx::TypeProto* getInputType(size_t index) const override {
+    // ONNX's own context throws here too: its rules rely on it in damaged files.
+    if (index >= operation_.inputs.size()) fail_type_inference("it has no input ", index);
+    const Value* value = InputAt(index);
+    return value == nullptr || value->type.value_case() == onnx::TypeProto::VALUE_NOT_SET
+               ? nullptr
+               : &value->type;
+  }
+  bool hasInput(size_t index) const override { return InputAt(index) != nullptr; }
+  const TensorProto* getInputData(size_t index) const override {
+    if (index >= operation_.inputs.size()) fail_type_inference("it has no input ", index);
+    const Value* value = InputAt(index);
+    if (value == nullptr || value->constant == nullptr ||
+        !IsReadByRules(value->constant->elem_type)) {
+      return nullptr;
+    }
+    if (!data_[index].has_value()) data_[index] = MakeTensor(*value->constant);
+    return &*data_[index];
+  }
+  size_t getNumOutputs() const override { return outputs_.size(); }
+  onnx::TypeProto* getOutputType(size_t index) override {
+    if (index >= outputs_.size()) fail_type_inference("it has no output ", index);
+    return &outputs_[index];
+  }
+  bool hasOutput(size_t index) override {
+    return index < operation_.outputs.size() && operation_.outputs[index] != kNoValue;
+  }
+  onnx::GraphInferencer* getGraphAttributeInferencer(const std::string& name) override {
+    fail_type_inference("attribute ", name, " holds a graph");
+  }
+  const onnx::SparseTensorProto* getInputSparseData(size_t) const override { return nullptr; }
+  const onnx::TensorShapeProto* getSymbolicInput(size_t) const override { return nullptr; }
+  std::string getDisplayName() const override { return operation_.name; }
+
+  std::vector<onnx::TypeProto> TakeOutputs() { return std::move(outputs_); }
+
+ private:
+  const Value* InputAt(size_t index) const {
+    const ValueIndex value = operation_.input(index);
+    return value == kNoValue ? nullptr : &model_.value(value);
+  }
+
+  const Model::Impl& model_;
+  const Operation& operation_;
+  mutable std::vector<std::optional<TensorProto>> data_;  // Made when a rule asks.
+  std::vector<onnx::TypeProto> outputs_;
+};
+
+void RunRule(const Operation& operation, NodeContext& context) {
+  const onnx::OpSchema& schema = *operation.schema;
+  if (schema.has_type_and_shape_inference_function()) {
+    schema.GetTypeAndShapeInferenceFunction()(context);
+  } else if (schema.HasFunction()) {
+    onnx::shape_inference::InferShapeForFunctionNode(*schema.GetFunction(),
+                                                     onnx::OpSchemaRegistry::Instance(), context);
+  }
+}
+
+// The mask of Dropout has its input's shape; ONNX's rules before opset 10 leave it open.
+void AddKnownShapes(const Model::Impl& model, const Operation& operation,
+                    std::vector<onnx::TypeProto>& outputs) {
+  if (operation.type() != "Dropout" || outputs.size() < 2 || operation.inputs.empty()) return;
+  if (IsFullTensor(outputs[1]) || operation.inputs[0] == kNoValue) return;
+  outputs[1] = model.value(operation.inputs[0]).type;
+  outputs[1].mutable_tensor_type()->set_elem_type(TensorProto::BOOL);
+}
+
+}  // namespace
+
+bool IsFullTensor(const onnx::TypeProto& type) {
+  if (!type.has_tensor_type() || !type.tensor_type().has_shape()) return false;
+  if (type.tensor_type().elem_type() == TensorProto::UNDEFINED) return false;
+  for (const auto& dim : type.tensor_type().shape().dim()) {
+    if (!dim.has_dim_value() || dim.dim_value() < 0) return false;
+  }
+  return true;
+}
+
+InferredTypes InferTypes(const Model::Impl& model, const Operation& operation) {
+  InferredTypes inferred;
+  inferred.outputs.resize(operation.outputs.size());
+  if (operation.schema == nullptr) return inferred;
+  NodeContext context(model, operation);
+  try {
+    RunRule(operation, context);
+    inferred.outputs = context.TakeOutputs();
+  } catch (const std::exception& fault) {
+    inferred.fault = fault.what();
+  }
+  AddKnownShapes(model, operation, inferred.outputs);
+  return inferred;
+}
+
+}  // namespace ckplan

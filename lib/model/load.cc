@@ -1,0 +1,86 @@
+// LoadModel: from a file to a Model. See model.h.
+#include <fmt/format.h>
+
+#include <exception>
+#include <filesystem>
+#include <unordered_set>
+
+#include "lib/model/expand.h"
+#include "lib/model/model_impl.h"
+#include "lib/model/parse_file.h"
+
+namespace ckplan {
+
+namespace {
+
+std::unordered_set<std::string> InitializerNames(const onnx::GraphProto& graph) {
+  std::unordered_set<std::string> names;
+  for (const auto& tensor : graph.initializer()) names.insert(tensor.name());
+  for (const auto& tensor : graph.sparse_initializer()) names.insert(tensor.values().name());
+  return names;
+}
+
+// Exporters that optimise fold BatchNormalization into the convolution before it and name the
+// new bias after the weight. Training such a model is not training the original one.
+bool LooksFolded(const onnx::GraphProto& graph) {
+  for (const auto& node : graph.node()) {
+    if (node.op_type() == "BatchNormalization") return false;
+  }
+  for (const auto& node : graph.node()) {
+    if (node.op_type() != "Conv" || node.input_size() < 3) continue;
+    if (node.input(2) == node.input(1) + "_bias") return true;
+    const bool is_renamed = node.input(1).starts_with("onnx::Conv_");
+    if (is_renamed && node.input(2).starts_with("onnx::Conv_")) return true;
+  }
+  return false;
+}
+
+void AddWarnings(Model::Impl& model, const std::string& file) {
+  if (LooksFolded(model.proto->graph())) {
+    model.warnings.push_back(fmt::format(
+        "{}: BatchNormalization looks folded into the convolutions: the plan is for a network "
+        "without it; export with training mode kept to plan the original",
+        file));
+  }
+}
+
+Result<Model> Load(const std::string& path, const LoadOptions& options) {
+  CKPLAN_ASSIGN_OR_RETURN(ParsedFile parsed, ParseModelFile(path));
+  auto impl = std::make_unique<Model::Impl>();
+  impl->proto = std::move(parsed.proto);
+  impl->identity.name = std::filesystem::path(path).filename().string();
+  impl->identity.sha256 = std::move(parsed.sha256);
+  impl->identity.input_shapes = options.input_shapes;
+  for (const auto& import : impl->proto->opset_import()) {
+    const std::string& domain = import.domain();
+    impl->identity.opsets[domain == "ai.onnx" ? "" : domain] = import.version();
+  }
+  const std::string file = impl->identity.name;
+  const onnx::GraphProto& graph = impl->proto->graph();
+  CKPLAN_ASSIGN_OR_RETURN(const BoundDims bound,
+                          BindDims(graph, InitializerNames(graph), options, file));
+  impl->identity.dims = bound.dims;
+  CKPLAN_RETURN_IF_ERROR(ExpandGraph(*impl, bound, file));
+  AddWarnings(*impl, file);
+  return Model(std::move(impl));
+}
+
+}  // namespace
+
+Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Model::Model(Model&&) noexcept = default;
+Model& Model::operator=(Model&&) noexcept = default;
+Model::~Model() = default;
+
+const ModelIdentity& Model::identity() const { return impl_->identity; }
+const std::vector<std::string>& Model::warnings() const { return impl_->warnings; }
+
+Result<Model> LoadModel(const std::string& path, const LoadOptions& options) {
+  try {
+    return Load(path, options);
+  } catch (const std::exception& fault) {  // Of protobuf, ONNX or the file system.
+    return NotOnnx(path, std::string(fault.what()).substr(0, 300));
+  }
+}
+
+}  // namespace ckplan

@@ -1,0 +1,224 @@
+// What LoadModel refuses, and what it makes of dimensions, shape arithmetic and nested graphs.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "lib/base/hash.h"
+#include "lib/model/model_impl.h"
+#include "lib/model/testing.h"
+
+namespace ckplan {
+namespace {
+
+constexpr const char* kRelu = "g (float[N,8] x) => (float[N,8] y) { y = Relu(x) }";
+
+Dims DimsOf(const Model& model, const std::string& name) {
+  for (const Value& value : model.impl().values) {
+    if (value.name == name) return value.dims;
+  }
+  FAIL("no value " << name);
+  return {};
+}
+
+void CheckFails(const Result<Model>& model, ErrorCode code, const std::string& part) {
+  REQUIRE_FALSE(model.ok());
+  CAPTURE(model.error().message);
+  CHECK(model.error().code == code);
+  CHECK(model.error().message.find(part) != std::string::npos);
+  CHECK(model.error().message.size() < 2000);
+}
+
+TEST_CASE("load: an open dimension is named with the flag that binds it") {
+  CheckFails(LoadText(kRelu), ErrorCode::kUsage, "-D N=");
+  CheckFails(LoadText("g (float[N,S] x, float[S,M] w) => (float[N,M] y) { y = MatMul(x, w) }"),
+             ErrorCode::kUsage, "-D M=... -D N=... -D S=...");
+  CheckFails(LoadText("g (float[?,8] x) => (float[?,8] y) { y = Relu(x) }"), ErrorCode::kUsage,
+             "--input-shape x=?,8");
+}
+
+TEST_CASE("load: a dimension that the model does not have is refused, with those it has") {
+  CheckFails(LoadText(kRelu, {{{"N", 4}, {"batch", 4}}, {}}), ErrorCode::kUsage,
+             "no dimension \"batch\"; the model's dimensions are: N");
+  CheckFails(LoadText("g (float[4,8] x) => (float[4,8] y) { y = Relu(x) }", BatchOf(4)),
+             ErrorCode::kUsage, "no open dimension");
+}
+
+TEST_CASE("load: a size below one is refused") {
+  CheckFails(LoadText(kRelu, BatchOf(0)), ErrorCode::kUsage, "cannot be 0");
+  CheckFails(LoadText(kRelu, BatchOf(-3)), ErrorCode::kUsage, "cannot be -3");
+  CheckFails(LoadText(kRelu, {{}, {{"x", {0, 8}}}}), ErrorCode::kUsage, "dimension of 0");
+}
+
+TEST_CASE("load: sizes that overflow are an error of the input, not a wrap") {
+  CheckFails(LoadText(kRelu, BatchOf(99'999'999'999'999'999)), ErrorCode::kInvalidInput,
+             "input \"x\"");
+  CheckFails(
+      LoadText("g (float[N] x) => (float[M,K] y) <int64[2] s = {-1, 1}, int64[2] t = {1, -1}> "
+               "{ c = Reshape(x, s) r = Reshape(x, t) y = MatMul(c, r) }",
+               BatchOf(1'000'000'000'000)),
+      ErrorCode::kInvalidInput, "beyond any machine");
+}
+
+TEST_CASE("load: --input-shape overrides a declared shape and binds its names") {
+  const auto model = LoadText(kRelu, {{}, {{"x", {3, 5}}}});
+  REQUIRE(model.ok());
+  CHECK(DimsOf(*model, "y") == Dims{3, 5});
+  CHECK(model->identity().dims == std::map<std::string, int64_t>{{"N", 3}});
+  CheckFails(LoadText(kRelu, {{}, {{"x", {3}}}}), ErrorCode::kUsage, "2 dimensions");
+  CheckFails(LoadText(kRelu, {{}, {{"z", {3, 8}}}}), ErrorCode::kUsage, "inputs are: x");
+}
+
+TEST_CASE("load: a damaged file is an error and never a crash") {
+  const std::string whole = ParseGraph(kRelu).SerializeAsString();
+  const TemporaryFile file("damaged.onnx");
+  std::string zeroed = whole;
+  std::fill(zeroed.begin() + 10, zeroed.begin() + 40, '\0');
+  for (const std::string& bytes : {std::string(), std::string("not a model"), zeroed,
+                                   whole.substr(0, whole.size() / 2), std::string(100, '\xff')}) {
+    file.Write(bytes);
+    CheckFails(LoadModel(file.path(), BatchOf(4)), ErrorCode::kInvalidInput, "readable ONNX model");
+  }
+  CheckFails(LoadModel("no/such/file.onnx", {}), ErrorCode::kIo, "no/such/file.onnx");
+  CheckFails(LoadModel(".", {}), ErrorCode::kIo, "regular file");
+}
+
+TEST_CASE("load: every cut and every flipped byte of a model is read or refused") {
+  std::string whole = ParseGraph(
+                          "g (float[N,8] x) => (float[N,M] y) <float[8,2] w = {1,2,3,4,5,6,7,8,"
+                          "9,10,11,12,13,14,15,16}, int64[2] s = {-1, 4}> "
+                          "{ h = MatMul(x, w) y = Reshape(h, s) }")
+                          .SerializeAsString();
+  const TemporaryFile file("fuzzed.onnx");
+  size_t refused = 0;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    file.Write(whole.substr(0, i));
+    refused += LoadModel(file.path(), BatchOf(4)).ok() ? 0 : 1;
+    std::string flipped = whole;
+    flipped[i] = static_cast<char>(flipped[i] ^ 0x55);
+    file.Write(flipped);
+    refused += LoadModel(file.path(), BatchOf(4)).ok() ? 0 : 1;
+  }
+  CHECK(refused > whole.size());
+}
+
+TEST_CASE("load: shape arithmetic is folded whatever it is made of") {
+  const auto model = LoadText(
+      "g (float[N,3,8] x, float[1] v) => (float[A,B] y, float[C] z, float[D] u) "
+      "<int64 zero = {0}, int64[1] minus = {-1}, int64[1] first = {0}, int64 two = {2},"
+      " int64[1] end = {9223372036854775807}, int64[1] start = {1}, float half = {0.5}> {"
+      "  s = Shape(x) n = Gather(s, zero) r = Unsqueeze(n, first) t = Concat<axis = 0>(r, minus)"
+      "  y = Reshape(x, t)"
+      "  tail = Slice(s, start, end) p = ReduceProd<keepdims = 0>(tail) m = Div(p, two)"
+      "  span = Range(zero, m, two) count = Shape(span) z = Expand(v, count)"
+      "  f = Cast<to = 1>(tail) h = Mul(f, half) g = Floor(h) i = Cast<to = 7>(g)"
+      "  big = Greater(i, start) w = Where(big, i, start) j = ReduceSum<keepdims = 1>(w)"
+      "  u = Expand(v, j) }",
+      BatchOf(6));
+  REQUIRE_MESSAGE(model.ok(), model.error().message);
+  CHECK(DimsOf(*model, "y") == Dims{6, 24});
+  CHECK(DimsOf(*model, "z") == Dims{6});      // Range(0, 24 / 2, 2) has 6 elements.
+  CHECK(DimsOf(*model, "u") == Dims{1 + 4});  // floor([3, 8] / 2) = [1, 4].
+}
+
+TEST_CASE("load: a value that is read before it is made is named") {
+  CheckFails(LoadText("g (float[2] x) => (float[2] y) { y = Neg(h) h = Relu(x) }"),
+             ErrorCode::kInvalidInput, "reads \"h\", which nothing before it produces");
+}
+
+TEST_CASE("load: a shape that depends on the batch's contents names node, operator and input") {
+  CheckFails(LoadText("g (float[4,8] x) => (int64[2,K] y) { y = NonZero(x) }"),
+             ErrorCode::kInvalidInput, "NonZero:y\" (NonZero) on float[4,8]");
+}
+
+TEST_CASE("load: an If of known condition becomes its branch") {
+  constexpr const char* kIf =
+      "g (float[N,8] x) => (float[N,M] y) <bool c = {%d}> {"
+      "  y = If (c) <then_branch = a () => (float[N,8] u) { u = Relu(x) },"
+      "              else_branch = b () => (float[N,K] v) { v = Concat<axis = 1>(x, x) }> }";
+  for (const int condition : {0, 1}) {
+    char text[512];
+    std::snprintf(text, sizeof text, kIf, condition);
+    const auto model = LoadText(text, BatchOf(2));
+    REQUIRE_MESSAGE(model.ok(), model.error().message);
+    const Model::Impl& impl = model->impl();
+    REQUIRE(impl.operations.size() == 1);
+    CHECK(impl.operations[0].type() == (condition == 1 ? "Relu" : "Concat"));
+    CHECK(impl.value(impl.graph_outputs[0]).dims == Dims{2, condition == 1 ? 8 : 16});
+  }
+}
+
+TEST_CASE("load: control flow that depends on the batch is named, not dropped") {
+  CheckFails(LoadText("g (float[2,8] x, bool c) => (float[2,8] y) {"
+                      "  [branch] y = If (c) <then_branch = a () => (float[2,8] u) { u = Relu(x) },"
+                      "              else_branch = b () => (float[2,8] v) { v = Neg(x) }> }"),
+             ErrorCode::kUnsupported, "If \"branch\"");
+}
+
+TEST_CASE("load: sequences are named, not dropped") {
+  CheckFails(LoadText("g (float[4,8] x) => (float[2,8] y) <int64 i = {0}, int64 n = {2}> {"
+                      "  s = SplitToSequence<axis = 0>(x, n) y = SequenceAt(s, i) }"),
+             ErrorCode::kUnsupported, "SplitToSequence");
+}
+
+TEST_CASE("load: functions are inlined, attributes and inner functions included") {
+  const auto proto = ParseText(
+      "<ir_version: 10, opset_import: [\"\" : 20, \"local\" : 1]> "
+      "g (float[N,8] x) => (float[N,8] y) {"
+      "  h = local.Twice<slope: float = 0.25>(x) y = local.Twice<slope: float = 0.5>(h) }"
+      "<opset_import: [\"\" : 20, \"local\" : 1], domain: \"local\"> "
+      "Twice <slope> (a) => (c) { b = local.Once<slope: float = @slope>(a)"
+      "                           c = local.Once<slope: float = @slope>(b) }"
+      "<opset_import: [\"\" : 20], domain: \"local\"> "
+      "Once <slope> (a) => (b) { b = LeakyRelu<alpha: float = @slope>(a) }");
+  const auto model = LoadProto(proto, BatchOf(2));
+  REQUIRE_MESSAGE(model.ok(), model.error().message);
+  const auto& operations = model->impl().operations;
+  REQUIRE(operations.size() == 4);
+  CHECK(FloatAttribute(*operations[1].node, "alpha", 0) == 0.25);
+  CHECK(FloatAttribute(*operations[3].node, "alpha", 0) == 0.5);
+  CHECK(operations[1].file_node == 0);
+  CHECK(operations[3].file_node == 1);
+  CHECK(operations[0].name != operations[1].name);
+}
+
+TEST_CASE("load: a function that calls itself is refused") {
+  const auto proto = ParseText(
+      "<ir_version: 10, opset_import: [\"\" : 20, \"local\" : 1]> "
+      "g (float[2,8] x) => (float[2,8] y) { y = local.Loop(x) }"
+      "<opset_import: [\"local\" : 1], domain: \"local\"> Loop (a) => (b) { b = local.Loop(a) }");
+  CheckFails(LoadProto(proto), ErrorCode::kUnsupported, "levels deep");
+}
+
+TEST_CASE("load: a wrongly declared shape does not count where ONNX knows better") {
+  const auto model = LoadText(
+      "g (float[4,8] x) => (float[1,1] y) <float[7,7] h> {"
+      "  h = Relu(x) y = Neg(h) }");
+  REQUIRE_MESSAGE(model.ok(), model.error().message);
+  CHECK(DimsOf(*model, "y") == Dims{4, 8});
+}
+
+TEST_CASE("load: an annotated or untouched small file is told apart by the hash of its bytes") {
+  const TemporaryFile file("identity.onnx");
+  const std::string bytes = ParseGraph(kRelu).SerializeAsString();
+  file.Write(bytes);
+  const auto model = LoadModel(file.path(), BatchOf(4));
+  REQUIRE(model.ok());
+  CHECK(model->identity().sha256 == Sha256Hex(bytes));
+  CHECK(model->identity().opsets == std::map<std::string, int64_t>{{"", 20}});
+}
+
+TEST_CASE("load: ONNX's own text and protobuf's text are read") {
+  const TemporaryFile text("model.onnxtxt");
+  text.Write("<ir_version: 10, opset_import: [\"\" : 20]> " + std::string(kRelu));
+  CHECK(LoadModel(text.path(), BatchOf(4)).ok());
+  const TemporaryFile proto("model.textproto");
+  proto.Write(ParseGraph(kRelu).DebugString());
+  CHECK(LoadModel(proto.path(), BatchOf(4)).ok());
+  text.Write("this is no model");
+  CheckFails(LoadModel(text.path(), {}), ErrorCode::kInvalidInput, "readable ONNX model");
+  proto.Write("graph { node { op_type: 3 } }");
+  CheckFails(LoadModel(proto.path(), {}), ErrorCode::kInvalidInput, "line 1");
+}
+
+}  // namespace
+}  // namespace ckplan

@@ -1,0 +1,281 @@
+// LowerModel: from a Model to the TensorGraph of its training step. See model.h.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "lib/cost/table.h"
+#include "lib/model/backward_reads.h"
+#include "lib/model/bind_dims.h"
+#include "lib/model/facts.h"
+#include "lib/model/op_work.h"
+#include "lib/model/statistics.h"
+
+namespace ckplan {
+
+namespace {
+
+class Lowerer {
+ public:
+  Lowerer(const Model::Impl& model, const LowerOptions& options)
+      : model_(model),
+        options_(options),
+        facts_(FindFacts(model)),
+        tensors_(model.values.size()),
+        is_read_(model.values.size(), false),
+        nodes_(model.operations.size()) {}
+
+  Result<LoweredModel> Lower() {
+    if (facts_.outputs.empty()) {
+      return MakeError(
+          ErrorCode::kInvalidInput,
+          fmt::format(
+              "{}: no output is a float tensor that depends on the inputs: there is nothing "
+              "to train; give the model such an output",
+              model_.identity.name));
+    }
+    FindReadValues();
+    AddInputs();
+    for (size_t i = 0; i < model_.operations.size(); ++i) {
+      if (facts_.operations[i].is_live && !facts_.operations[i].is_view) AddNode(i);
+    }
+    for (const ValueIndex output : facts_.outputs) parts_.outputs.push_back(TensorOf(output));
+    CKPLAN_RETURN_IF_ERROR(SetMeasuredCosts());
+    parts_.name = model_.identity.name;
+    parts_.parameters = facts_.parameters;
+    parts_.parameter_gradients = facts_.parameter_gradients;
+    CKPLAN_ASSIGN_OR_RETURN(TensorGraph graph, TensorGraph::Create(std::move(parts_)));
+    return LoweredModel{std::move(graph), Roles(), Warnings()};
+  }
+
+ private:
+  // ---- Tensors --------------------------------------------------------------------------------
+
+  TensorId TensorOf(ValueIndex value) const {
+    return tensors_[static_cast<size_t>(facts_.value(value).root)];
+  }
+
+  TensorId AddTensor(std::string name, Bytes bytes, TensorKind kind, bool requires_grad) {
+    Tensor tensor;
+    tensor.file_id = static_cast<int64_t>(parts_.tensors.size());
+    tensor.name = std::move(name);
+    tensor.bytes = bytes;
+    tensor.kind = kind;
+    tensor.requires_grad = requires_grad;
+    return parts_.tensors.push_back(std::move(tensor));
+  }
+
+  // An optional output that nothing reads is not produced.
+  void FindReadValues() {
+    for (const ValueIndex output : facts_.outputs) is_read_[static_cast<size_t>(output)] = true;
+    for (size_t i = 0; i < model_.operations.size(); ++i) {
+      const Operation& operation = model_.operations[i];
+      const OperationFacts& own = facts_.operations[i];
+      if (!own.is_live || own.is_view) continue;
+      for (size_t k = 0; k < operation.inputs.size(); ++k) {
+        if (operation.inputs[k] == kNoValue || !ReadsContents(*own.rule, operation, k)) continue;
+        is_read_[static_cast<size_t>(facts_.value(operation.inputs[k]).root)] = true;
+      }
+    }
+  }
+
+  void AddInputs() {
+    for (const ValueIndex input : model_.graph_inputs) {
+      const Value& value = model_.value(input);
+      tensors_[static_cast<size_t>(input)] =
+          AddTensor(value.name, value.bytes, TensorKind::kInput, false);
+    }
+  }
+
+  // ---- Nodes ----------------------------------------------------------------------------------
+
+  void AddNode(size_t index) {
+    const Operation& operation = model_.operations[index];
+    const OperationFacts& own = facts_.operations[index];
+    Node node;
+    node.file_id = static_cast<int64_t>(parts_.nodes.size());
+    node.name = operation.name;
+    node.op = operation.is_standard() ? operation.type()
+                                      : operation.node->domain() + "." + operation.type();
+    node.is_random = own.rule->is_random();
+    AddInputsOf(operation, own, node);
+    const std::vector<bool> is_tensor = AddOutputsOf(operation, node);
+    BackwardReads backward;
+    Bytes statistic;
+    TensorId statistic_tensor;
+    if (own.has_backward) {
+      backward = FindBackwardReads(model_, facts_, operation, own, options_.autograd);
+      const auto saved = StatisticOf(model_, operation, *own.rule, options_.autograd, is_tensor);
+      if (backward.statistic && saved.has_value()) {
+        statistic = saved->bytes;
+        statistic_tensor = AddTensor(fmt::format("{}:{}", node.name, saved->suffix), saved->bytes,
+                                     TensorKind::kStatistic, false);
+        node.outputs.push_back(statistic_tensor);
+      }
+      AddReads(operation, own, backward, statistic_tensor, node);
+      AddPassthrough(operation, own, node);
+    }
+    AddInPlace(operation, own, node);
+    if (options_.cost.kind != CostKind::kFile) {
+      const OpCost cost =
+          CostOf(options_.cost, WorkOf(model_, facts_, operation, own, backward, statistic));
+      node.forward_cost = cost.forward;
+      node.backward_cost = own.has_backward ? cost.backward : Cost(0);
+    }
+    if (own.rule->kind == OpKind::kUnknown) unknown_[node.op].push_back(node.name);
+    nodes_[index] = parts_.nodes.push_back(std::move(node));
+  }
+
+  void AddInputsOf(const Operation& operation, const OperationFacts& own, Node& node) const {
+    for (size_t i = 0; i < operation.inputs.size(); ++i) {
+      const ValueIndex input = operation.inputs[i];
+      if (input == kNoValue || !facts_.value(input).is_batch) continue;
+      if (ReadsContents(*own.rule, operation, i)) node.inputs.push_back(TensorOf(input));
+    }
+  }
+
+  // By position: whether the output exists as a tensor.
+  std::vector<bool> AddOutputsOf(const Operation& operation, Node& node) {
+    std::vector<bool> is_tensor(operation.outputs.size(), false);
+    for (size_t i = 0; i < operation.outputs.size(); ++i) {
+      const ValueIndex output = operation.outputs[i];
+      if (output == kNoValue || !is_read_[static_cast<size_t>(output)]) continue;
+      const Value& value = model_.value(output);
+      const TensorId tensor = AddTensor(value.name, value.bytes, TensorKind::kActivation,
+                                        facts_.value(output).requires_grad);
+      tensors_[static_cast<size_t>(output)] = tensor;
+      node.outputs.push_back(tensor);
+      is_tensor[i] = true;
+    }
+    return is_tensor;
+  }
+
+  // Tensors alone: parameters and constants are always there.
+  void AddReads(const Operation& operation, const OperationFacts& own,
+                const BackwardReads& backward, TensorId statistic, Node& node) const {
+    const auto add = [&node](TensorId tensor) {
+      auto& list = node.backward_reads;
+      if (tensor.is_none() || std::find(list.begin(), list.end(), tensor) != list.end()) return;
+      list.push_back(tensor);
+    };
+    for (const size_t i : backward.inputs) {
+      const ValueIndex input = operation.inputs[i];
+      if (facts_.value(input).is_batch && ReadsContents(*own.rule, operation, i)) {
+        add(TensorOf(input));
+      }
+    }
+    for (const size_t i : backward.outputs) {
+      if (operation.output(i) != kNoValue) add(tensors_[static_cast<size_t>(operation.outputs[i])]);
+    }
+    if (!backward.statistic) return;
+    const bool uses_own_indices = statistic.is_none() && operation.output(1) != kNoValue &&
+                                  (own.rule->statistic == Statistic::kPoolIndices ||
+                                   own.rule->statistic == Statistic::kTopIndices);
+    add(uses_own_indices ? tensors_[static_cast<size_t>(operation.outputs[1])] : statistic);
+  }
+
+  // A contribution without a change of shape: the output's own gradient serves.
+  void AddPassthrough(const Operation& operation, const OperationFacts& own, Node& node) const {
+    if (own.rule->kind != OpKind::kAdd && own.rule->kind != OpKind::kSub) return;
+    const size_t count = own.rule->kind == OpKind::kSub ? 1 : operation.inputs.size();
+    for (size_t i = 0; i < count; ++i) {
+      if (!HasShapeOfOutput(operation, i)) continue;
+      const ValueFacts& input = facts_.value(operation.inputs[i]);
+      if (!input.is_batch || !input.requires_grad) continue;
+      // Sub(x, x) and the like: one and the same tensor cannot both pass through and not.
+      const TensorId tensor = TensorOf(operation.inputs[i]);
+      const auto uses = std::count(node.inputs.begin(), node.inputs.end(), tensor);
+      auto& list = node.gradient_passthrough;
+      if (own.rule->kind == OpKind::kSub && uses > 1) continue;
+      if (std::find(list.begin(), list.end(), tensor) == list.end()) list.push_back(tensor);
+    }
+  }
+
+  void AddInPlace(const Operation& operation, const OperationFacts& own, Node& node) const {
+    if (!own.rule->is_elementwise() || operation.output(0) == kNoValue) return;
+    const TensorId output = tensors_[static_cast<size_t>(operation.outputs[0])];
+    if (output.is_none()) return;
+    for (size_t i = 0; i < operation.inputs.size(); ++i) {
+      if (!HasShapeOfOutput(operation, i) || !facts_.value(operation.inputs[i]).is_batch) continue;
+      if (!ReadsContents(*own.rule, operation, i)) continue;
+      const TensorId input = TensorOf(operation.inputs[i]);
+      const InPlacePair pair{output, input};
+      if (parts_.tensors[input].kind != TensorKind::kActivation) continue;
+      auto& list = node.in_place;
+      if (std::find(list.begin(), list.end(), pair) == list.end()) list.push_back(pair);
+    }
+  }
+
+  bool HasShapeOfOutput(const Operation& operation, size_t input) const {
+    if (operation.input(input) == kNoValue || operation.output(0) == kNoValue) return false;
+    const Value& from = model_.value(operation.inputs[input]);
+    const Value& to = model_.value(operation.outputs[0]);
+    return from.dims == to.dims && from.bytes == to.bytes &&
+           IsFloatType(from.elem_type) == IsFloatType(to.elem_type);
+  }
+
+  // ---- The rest -------------------------------------------------------------------------------
+
+  Result<Done> SetMeasuredCosts() {
+    if (options_.cost.kind != CostKind::kFile) return Done{};
+    CKPLAN_ASSIGN_OR_RETURN(const CostTable table, ReadCostTable(options_.cost.path));
+    std::vector<std::string> names;
+    for (const Node& node : parts_.nodes) names.push_back(node.name);
+    CKPLAN_ASSIGN_OR_RETURN(const std::vector<MeasuredCost> costs,
+                            LookUpCosts(table, names, options_.cost.path));
+    size_t index = 0;
+    for (Node& node : parts_.nodes) {
+      const MeasuredCost& cost = costs[index++];
+      node.forward_cost = cost.forward;
+      node.backward_cost = cost.backward;
+      node.forward_workspace = cost.forward_workspace;
+      node.backward_workspace = cost.backward_workspace;
+    }
+    return Done{};
+  }
+
+  std::vector<ModelNodeRole> Roles() const {
+    std::vector<ModelNodeRole> roles(static_cast<size_t>(model_.proto->graph().node_size()));
+    for (size_t i = 0; i < model_.operations.size(); ++i) {
+      ModelNodeRole& role = roles[static_cast<size_t>(model_.operations[i].file_node)];
+      if (role.role == NodeRole::kNode) continue;
+      if (!nodes_[i].is_none()) {
+        role = {NodeRole::kNode, nodes_[i]};
+      } else if (facts_.operations[i].is_view) {
+        role.role = NodeRole::kView;
+      }
+    }
+    return roles;
+  }
+
+  std::vector<std::string> Warnings() const {
+    std::vector<std::string> warnings;
+    for (const auto& [op, names] : unknown_) {
+      std::vector<std::string> shown;
+      for (const std::string& name : names) shown.push_back(fmt::format("\"{}\"", ShortName(name)));
+      warnings.push_back(
+          fmt::format("{}: operator {} is not known: its cost is that of moving its bytes, and its "
+                      "backward is taken to read all its inputs and outputs ({})",
+                      model_.identity.name, op, ShortList(shown, 3)));
+    }
+    return warnings;
+  }
+
+  const Model::Impl& model_;
+  const LowerOptions& options_;
+  const ModelFacts facts_;
+  std::vector<TensorId> tensors_;  // By value; views have none of their own.
+  std::vector<bool> is_read_;      // By value.
+  TensorGraphParts parts_;
+  std::vector<NodeId> nodes_;  // By operation; none where it is no node.
+  std::map<std::string, std::vector<std::string>> unknown_;
+};
+
+}  // namespace
+
+Result<LoweredModel> LowerModel(const Model& model, const LowerOptions& options) {
+  return Lowerer(model.impl(), options).Lower();
+}
+
+}  // namespace ckplan

@@ -1,0 +1,74 @@
+// What a loaded model is made of; for lib/model and lib/exec alone.
+//
+// The graph is flat: calls of functions and branches of Ifs with a known condition are expanded
+// where they stand. Values and operations are indices into two vectors; names are for people.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/model/constant.h"
+#include "lib/model/model.h"
+#include "onnx/defs/schema.h"
+#include "onnx/onnx_pb.h"
+
+namespace ckplan {
+
+using ValueIndex = int32_t;
+inline constexpr ValueIndex kNoValue = -1;  // An optional input or output that is left out.
+
+struct Value {
+  enum class Source { kGraphInput, kInitializer, kOperation };
+
+  std::string name;  // Unique.
+  Source source = Source::kOperation;
+  onnx::TypeProto type;
+  bool has_shape = false;  // `elem_type`, `dims` and `bytes` are known.
+  int32_t elem_type = 0;
+  Dims dims;
+  Bytes bytes;
+  int32_t producer = -1;                           // Index into ops, for kOperation.
+  const onnx::TensorProto* initializer = nullptr;  // For kInitializer.
+  std::unique_ptr<ConstantValue> constant;         // Its contents, where they are known and small.
+};
+
+struct Operation {
+  std::string name;  // Unique: the node's own, else "Conv:out"; made unique by a suffix.
+  const onnx::NodeProto* node = nullptr;   // Attributes of an enclosing function are filled in.
+  const onnx::OpSchema* schema = nullptr;  // Null: no one knows this operator.
+  int32_t file_node = 0;                   // Its row among the nodes of the file's main graph.
+  std::vector<ValueIndex> inputs;          // As the node lists them, or kNoValue.
+  std::vector<ValueIndex> outputs;
+
+  const std::string& type() const { return node->op_type(); }
+  bool is_standard() const { return node->domain().empty() || node->domain() == "ai.onnx"; }
+  ValueIndex input(size_t i) const { return i < inputs.size() ? inputs[i] : kNoValue; }
+  ValueIndex output(size_t i) const { return i < outputs.size() ? outputs[i] : kNoValue; }
+};
+
+struct Model::Impl {
+  std::unique_ptr<onnx::ModelProto> proto;  // As in the file, but for large tensor contents.
+  std::deque<onnx::NodeProto> made_nodes;   // Nodes of expanded calls and branches.
+  std::vector<Value> values;
+  std::vector<Operation> operations;     // In the order in which they run.
+  std::vector<ValueIndex> graph_inputs;  // Without initializers.
+  std::vector<ValueIndex> graph_outputs;
+  ModelIdentity identity;
+  std::vector<std::string> warnings;
+
+  const Value& value(ValueIndex i) const { return values[static_cast<size_t>(i)]; }
+  Value& value(ValueIndex i) { return values[static_cast<size_t>(i)]; }
+};
+
+// Attributes of a node, with the operator's default where it has none of its own.
+const onnx::AttributeProto* FindAttribute(const onnx::NodeProto& node, std::string_view name);
+int64_t IntAttribute(const onnx::NodeProto& node, std::string_view name, int64_t otherwise);
+double FloatAttribute(const onnx::NodeProto& node, std::string_view name, double otherwise);
+std::string StringAttribute(const onnx::NodeProto& node, std::string_view name,
+                            std::string_view otherwise);
+std::vector<int64_t> IntsAttribute(const onnx::NodeProto& node, std::string_view name);
+
+}  // namespace ckplan

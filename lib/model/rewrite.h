@@ -1,0 +1,44 @@
+// Copies of a model file at wire level: without its weights, or with other markers.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/model/wire.h"
+
+namespace ckplan {
+
+// metadata_props whose keys start so are ckplan's own: dropped before new ones are written.
+inline constexpr std::string_view kMarkerPrefix = "ckplan.";
+
+using Markers = std::map<std::string, std::string>;
+
+struct RewriteOptions {
+  // Tensor contents above this many bytes are left out; name, type and shape stay.
+  uint64_t largest_tensor_bytes = std::numeric_limits<uint64_t>::max();
+  bool drops_markers = false;
+  // Appended to the nodes of the main graph, by position, and to the model; null: none.
+  const std::vector<Markers>* node_markers = nullptr;
+  const Markers* model_markers = nullptr;
+};
+
+struct RewrittenModel {
+  Rope bytes;                 // Its views are into the source.
+  bool has_markers = false;   // The source holds markers of ckplan.
+  bool has_left_out = false;  // Some tensor contents are left out.
+};
+
+// Nothing when the source is damaged: a field that reaches beyond its message, or a nesting
+// deeper than protobuf would read.
+std::optional<RewrittenModel> RewriteModel(std::string_view source, const RewriteOptions& options);
+
+// The value of a metadata entry of the model itself, if it has one of that key.
+std::optional<std::string> FindModelMetadata(std::string_view source, std::string_view key);
+
+}  // namespace ckplan

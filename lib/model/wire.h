@@ -1,0 +1,83 @@
+// The protobuf wire format, read in place and rewritten piecewise.
+//
+// ONNX files hold their weights inline, protobuf itself refuses files over 2 GB, and parsing copies
+// all of it. Here a file stays where it is mapped; a rewritten one is a Rope: a list of views into
+// it and of a few new bytes between them. Cost: the number of fields, not of bytes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/result.h"
+
+namespace ckplan {
+
+enum class WireType : uint8_t { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
+
+struct WireField {
+  uint32_t number = 0;
+  WireType type = WireType::kVarint;
+  uint64_t varint = 0;       // kVarint.
+  std::string_view payload;  // kLength: the bytes after the length.
+  std::string_view whole;    // The field as it stands in the file, tag included.
+};
+
+// Reads the fields of one message in their order.
+class WireReader {
+ public:
+  explicit WireReader(std::string_view message) : rest_(message) {}
+
+  // The next field; nothing at the end, and nothing at damage, which is_damaged() tells apart.
+  std::optional<WireField> Next();
+  bool is_damaged() const { return is_damaged_; }
+  std::string_view rest() const { return rest_; }
+
+ private:
+  bool ReadVarint(uint64_t& value);
+
+  std::string_view rest_;
+  bool is_damaged_ = false;
+};
+
+// Bytes in pieces: views that the caller keeps alive, and strings of its own.
+class Rope {
+ public:
+  void Append(std::string_view bytes);
+  void AppendOwned(std::string bytes);
+  // Tag, length and content of an embedded message or string.
+  void AppendMessage(uint32_t number, Rope content);
+  void AppendString(uint32_t number, std::string bytes);
+
+  uint64_t size() const { return size_; }
+  const std::vector<std::string_view>& pieces() const { return pieces_; }
+  std::string Flatten() const;
+
+ private:
+  std::vector<std::string_view> pieces_;
+  std::list<std::string> owned_;  // A list: its strings never move.
+  uint64_t size_ = 0;
+};
+
+// A file mapped read-only for as long as this lives.
+class MappedFile {
+ public:
+  static Result<MappedFile> Open(const std::string& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  std::string_view bytes() const { return {data_, size_}; }
+
+ private:
+  MappedFile() = default;
+
+  const char* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace ckplan

@@ -1,0 +1,56 @@
+#include "lib/plan/assemble.h"
+
+#include <utility>
+
+#include "lib/schedule/arena.h"
+#include "lib/schedule/simulate.h"
+#include "lib/schedule/timeline.h"
+
+namespace ckplan {
+namespace {
+
+IdVector<NodeId, NodeDecision> Decide(const TensorGraph& graph, const Timeline& timeline,
+                                      const IdVector<NodeId, int32_t>& segment_of) {
+  IdVector<NodeId, NodeDecision> decisions(graph.nodes().size(),
+                                           {NodeAction::kTransient, 0, -1});
+  const auto loss = static_cast<int32_t>(timeline.loss_step);
+  for (const Version& version : timeline.versions) {
+    const NodeId producer = graph.tensor(version.tensor).producer;
+    NodeDecision& decision = decisions[producer];
+    // A node with several outputs makes as many versions a run; its first output counts the runs.
+    if (version.tensor == graph.node(producer).outputs.front()) ++decision.recompute_count;
+    if (version.made_at < loss && version.last_read > loss) decision.action = NodeAction::kKeep;
+  }
+  for (const NodeId id : graph.nodes().ids()) {
+    decisions[id].segment = segment_of[id];
+    if (decisions[id].recompute_count > 0) decisions[id].action = NodeAction::kRecompute;
+  }
+  return decisions;
+}
+
+}  // namespace
+
+Plan AssemblePlan(const TensorGraph& graph, const Schedule& schedule,
+                  IdVector<NodeId, int32_t> segment_of) {
+  Simulator simulator(graph);
+  const Simulation simulation = simulator.Run(schedule).value();
+  const Simulation baseline = simulator.Run(KeepAllSchedule(ForwardOrder(schedule))).value();
+  const Timeline timeline = BuildTimeline(graph, schedule);
+  CKPLAN_CHECK(timeline.peak == simulation.peak, "the timeline and the simulator are one model");
+  Arena arena = PlaceBuffers(timeline);
+
+  Plan plan;
+  plan.figures.peak = simulation.peak;
+  plan.figures.baseline_peak = baseline.peak;
+  plan.figures.arena = arena.bytes;
+  plan.figures.overhead = simulation.overhead;
+  plan.figures.forward_cost = graph.forward_cost();
+  plan.figures.backward_cost = graph.backward_cost();
+  plan.figures.constants = graph.constants();
+  plan.decisions = Decide(graph, timeline, segment_of);
+  plan.schedule = schedule;
+  plan.offsets = std::move(arena.offsets);
+  return plan;
+}
+
+}  // namespace ckplan

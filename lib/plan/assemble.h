@@ -1,0 +1,16 @@
+// Strategy → Plan: lowers, simulates, places, and gathers the figures. The caller checks the
+// result (check.h) before anyone sees it.
+#pragma once
+
+#include "lib/base/result.h"
+#include "lib/plan/plan.h"
+#include "lib/schedule/schedule.h"
+
+namespace ckplan {
+
+// `schedule` must be a valid training step of `graph` (Simulator::Run). The caller adds what only
+// it knows: the request, the model's identity, the paper's figures, the guarantee.
+Plan AssemblePlan(const TensorGraph& graph, const Schedule& schedule,
+                  IdVector<NodeId, int32_t> segment_of);
+
+}  // namespace ckplan

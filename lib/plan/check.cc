@@ -1,0 +1,416 @@
+#include "lib/plan/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace ckplan {
+namespace {
+
+// Memory as the plan lays it out: each allocation takes the plan's next offset.
+class Slab {
+ public:
+  // Without offsets only the bytes are counted.
+  explicit Slab(const std::vector<Bytes>* offsets) : offsets_(offsets) {}
+
+  int Allocate(Bytes bytes, const std::string& what) {
+    const auto id = static_cast<int>(blocks_.size());
+    Block block{bytes, Bytes(0), what};
+    if (offsets_ != nullptr) {
+      if (blocks_.size() >= offsets_->size()) {
+        Fault(fmt::format("the arena has no offset for buffer {} ({})", id, what));
+      } else {
+        block.offset = (*offsets_)[blocks_.size()];
+        Place(block);
+      }
+    }
+    blocks_.push_back(block);
+    live_ += bytes;
+    highest_ = std::max(highest_, live_);
+    return id;
+  }
+
+  void Release(int id) {
+    const Block& block = blocks_[static_cast<size_t>(id)];
+    live_ -= block.bytes;
+    if (offsets_ == nullptr || block.bytes == Bytes(0)) return;
+    const auto it = by_offset_.find(block.offset);
+    if (it != by_offset_.end() && it->second.id == id) by_offset_.erase(it);
+  }
+
+  Bytes live() const { return live_; }
+  Bytes highest() const { return highest_; }
+  Bytes end() const { return end_; }
+  size_t allocations() const { return blocks_.size(); }
+  const std::optional<std::string>& fault() const { return fault_; }
+
+ private:
+  struct Block {
+    Bytes bytes;
+    Bytes offset;
+    std::string what;
+  };
+  struct Placed {
+    Bytes bytes;
+    int id;
+  };
+
+  void Fault(std::string text) {
+    if (!fault_) fault_ = std::move(text);
+  }
+
+  void Place(const Block& block) {
+    if (block.offset < Bytes(0)) Fault(fmt::format("{} has a negative offset", block.what));
+    end_ = std::max(end_, block.offset + block.bytes);
+    if (block.bytes == Bytes(0)) return;
+    const auto after = by_offset_.lower_bound(block.offset);
+    if (after != by_offset_.end() && after->first < block.offset + block.bytes) {
+      Overlap(block, after->second);
+    }
+    if (after != by_offset_.begin()) {
+      const auto before = std::prev(after);
+      if (before->first + before->second.bytes > block.offset) Overlap(block, before->second);
+    }
+    by_offset_[block.offset] = {block.bytes, static_cast<int>(blocks_.size())};
+  }
+
+  void Overlap(const Block& block, const Placed& other) {
+    Fault(fmt::format("in the arena {} overlaps {}, which lives at the same time", block.what,
+                      blocks_[static_cast<size_t>(other.id)].what));
+  }
+
+  const std::vector<Bytes>* offsets_;
+  std::vector<Block> blocks_;
+  std::map<Bytes, Placed> by_offset_;
+  Bytes live_;
+  Bytes highest_;
+  Bytes end_;
+  std::optional<std::string> fault_;
+};
+
+// The gradients of one backward pass, buffer by buffer.
+class Gradients {
+ public:
+  Gradients(const TensorGraph& graph, Slab* slab) : graph_(graph), slab_(slab) {}
+
+  void AfterLoss() {
+    for (const TensorId t : graph_.outputs()) {
+      if (graph_.tensor(t).requires_grad && held_.count(t) == 0) held_[t] = New(t);
+    }
+  }
+
+  void Through(const Node& node) {
+    std::vector<TensorId> arrived;
+    for (const TensorId t : node.outputs) {
+      if (held_.count(t) != 0) arrived.push_back(t);
+    }
+    if (arrived.empty()) return;
+    for (const TensorId t : node.inputs) {
+      if (graph_.tensor(t).requires_grad) Give(node, arrived.front(), t);
+    }
+    for (const TensorId t : arrived) {
+      Forget(held_.at(t));
+      held_.erase(t);
+    }
+  }
+
+ private:
+  int New(TensorId t) {
+    const int block = slab_->Allocate(graph_.tensor(t).bytes,
+                                      fmt::format("the gradient of \"{}\"", graph_.tensor(t).name));
+    holders_[block] = 1;
+    return block;
+  }
+  void Forget(int block) {
+    if (--holders_.at(block) == 0) slab_->Release(block);
+  }
+  void MakeOwn(TensorId t) {
+    const int shared = held_.at(t);
+    if (holders_.at(shared) == 1) return;
+    held_[t] = New(t);
+    Forget(shared);
+  }
+
+  void Give(const Node& node, TensorId from, TensorId to) {
+    const bool is_listed = std::count(node.gradient_passthrough.begin(),
+                                      node.gradient_passthrough.end(), to) > 0;
+    if (is_listed && graph_.tensor(from).bytes == graph_.tensor(to).bytes) {
+      if (held_.count(to) != 0) return MakeOwn(to);
+      held_[to] = held_.at(from);
+      ++holders_.at(held_.at(from));
+      return;
+    }
+    const int contribution = New(to);
+    if (held_.count(to) == 0) {
+      held_[to] = contribution;
+      return;
+    }
+    MakeOwn(to);
+    Forget(contribution);
+  }
+
+  const TensorGraph& graph_;
+  Slab* slab_;
+  std::map<TensorId, int> held_;
+  std::map<int, int> holders_;
+};
+
+// Replays steps one at a time; stops at the first fault, for what follows would make no sense.
+class Replay {
+ public:
+  Replay(const TensorGraph& graph, const Schedule& schedule, const std::vector<Bytes>* offsets)
+      : graph_(graph), schedule_(schedule), slab_(offsets), gradients_(graph, &slab_) {
+    runs_.resize(graph.nodes().size());
+    has_run_backward_.resize(graph.nodes().size());
+  }
+
+  std::optional<std::string> Run() {
+    if (auto fault = FindLastReads()) return fault;
+    for (size_t k = 0; k < schedule_.steps.size(); ++k) {
+      if (auto fault = RunStep(k)) return fmt::format("step {}: {}", k, *fault);
+    }
+    if (backward_count_ != graph_.nodes().size()) {
+      return fmt::format("{} of {} nodes ran backward", backward_count_, graph_.nodes().size());
+    }
+    if (!blocks_.empty()) {
+      return fmt::format("\"{}\" is still in memory at the end",
+                         graph_.tensor(blocks_.begin()->first).name);
+    }
+    return slab_.fault();
+  }
+
+  const Slab& slab() const { return slab_; }
+  Cost overhead() const { return overhead_; }
+  const IdVector<NodeId, int32_t>& runs() const { return runs_; }
+  const std::vector<NodeId>& order() const { return order_; }
+  // Nodes of which an output waited in memory from its first run until after the loss.
+  const std::set<NodeId>& waiting() const { return waiting_; }
+
+ private:
+  bool IsNode(const Step& step) const {
+    return step.kind == StepKind::kForward || step.kind == StepKind::kBackward;
+  }
+
+  std::vector<TensorId> Reads(const Step& step) const {
+    std::vector<TensorId> reads;
+    if (step.kind == StepKind::kLoss) reads = graph_.outputs();
+    if (step.kind == StepKind::kForward) reads = graph_.node(step.node()).inputs;
+    if (step.kind == StepKind::kBackward) reads = graph_.node(step.node()).backward_reads;
+    std::erase_if(reads, [&](TensorId t) { return graph_.is_input(t); });
+    return reads;
+  }
+
+  // For liveness: what is released behind each step.
+  std::optional<std::string> FindLastReads() {
+    std::map<TensorId, size_t> last;
+    for (size_t k = 0; k < schedule_.steps.size(); ++k) {
+      const Step& step = schedule_.steps[k];
+      const size_t limit = step.kind == StepKind::kFree ? graph_.tensors().size()
+                           : IsNode(step)               ? graph_.nodes().size()
+                                                        : 0;
+      if (step.kind != StepKind::kLoss && static_cast<size_t>(step.index) >= limit) {
+        return fmt::format("step {}: there is no node or tensor of number {}", k, step.index);
+      }
+      for (const TensorId t : Reads(step)) last[t] = k;
+      if (step.kind != StepKind::kForward) continue;
+      for (const TensorId t : graph_.node(step.node()).outputs) {
+        if (last.count(t) != 0) dies_after_[last[t]].push_back(t);
+        last[t] = k;
+      }
+    }
+    for (const auto& [t, k] : last) dies_after_[k].push_back(t);
+    return std::nullopt;
+  }
+
+  std::optional<std::string> RunStep(size_t k) {
+    const Step& step = schedule_.steps[k];
+    for (const TensorId t : Reads(step)) {
+      if (blocks_.count(t) == 0) {
+        return fmt::format("\"{}\" is read but not in memory", graph_.tensor(t).name);
+      }
+    }
+    if (loss_count_ > 0) NoteWaiting(Reads(step));
+    const bool is_explicit = schedule_.frees == FreePolicy::kExplicit;
+    std::vector<TensorId> dying;
+    if (!is_explicit && dies_after_.count(k) != 0) dying = dies_after_.at(k);
+    std::optional<std::string> fault;
+    switch (step.kind) {
+      case StepKind::kForward: fault = Forward(step.node(), &dying); break;
+      case StepKind::kLoss: fault = Loss(); break;
+      case StepKind::kBackward: fault = Backward(step.node()); break;
+      case StepKind::kFree:
+        if (!is_explicit) return "a free in a schedule whose frees follow from liveness";
+        dying = {step.tensor()};
+        break;
+    }
+    if (fault) return fault;
+    for (const TensorId t : dying) {
+      if (blocks_.count(t) == 0) {
+        return fmt::format("\"{}\" is freed but not in memory", graph_.tensor(t).name);
+      }
+      slab_.Release(blocks_.at(t));
+      blocks_.erase(t);
+    }
+    return slab_.fault();
+  }
+
+  std::optional<std::string> Forward(NodeId id, std::vector<TensorId>* dying) {
+    const Node& node = graph_.node(id);
+    if (runs_[id]++ == 0) {
+      if (loss_count_ > 0) return fmt::format("\"{}\" runs first after the loss", node.name);
+      order_.push_back(id);
+    } else {
+      overhead_ += node.forward_cost;
+    }
+    TensorId written_in_place;
+    for (const auto& [output, input] : node.in_place) {
+      const auto it = std::find(dying->begin(), dying->end(), input);
+      const bool is_equal = graph_.tensor(output).bytes == graph_.tensor(input).bytes;
+      if (it == dying->end() || !is_equal) continue;
+      written_in_place = output;
+      const int block = blocks_.at(input);
+      blocks_.erase(input);
+      dying->erase(it);
+      if (blocks_.count(output) != 0) return StillThere(output);
+      blocks_[output] = block;
+      break;
+    }
+    for (const TensorId t : node.outputs) {
+      if (t == written_in_place) continue;
+      if (blocks_.count(t) != 0) return StillThere(t);
+      blocks_[t] = slab_.Allocate(graph_.tensor(t).bytes, "\"" + graph_.tensor(t).name + "\"");
+    }
+    UseWorkspace(node.forward_workspace, node.name);
+    return std::nullopt;
+  }
+
+  std::string StillThere(TensorId t) const {
+    return fmt::format("\"{}\" is made again while it is in memory", graph_.tensor(t).name);
+  }
+
+  void UseWorkspace(Bytes bytes, const std::string& name) {
+    if (bytes == Bytes(0)) return;
+    slab_.Release(slab_.Allocate(bytes, "the workspace of \"" + name + "\""));
+  }
+
+  std::optional<std::string> Loss() {
+    if (++loss_count_ > 1) return "a second loss";
+    if (order_.size() != graph_.nodes().size()) return "not every node has run forward";
+    gradients_.AfterLoss();
+    return std::nullopt;
+  }
+
+  std::optional<std::string> Backward(NodeId id) {
+    const Node& node = graph_.node(id);
+    if (loss_count_ == 0) return "a backward before the loss";
+    if (has_run_backward_[id]) return fmt::format("\"{}\" runs backward twice", node.name);
+    if (order_[order_.size() - 1 - backward_count_] != id) {
+      return fmt::format("\"{}\" runs backward out of the reverse forward order", node.name);
+    }
+    has_run_backward_[id] = true;
+    ++backward_count_;
+    int workspace = -1;
+    if (node.backward_workspace > Bytes(0)) {
+      workspace = slab_.Allocate(node.backward_workspace, "the workspace of \"" + node.name + "\"");
+    }
+    gradients_.Through(node);
+    if (workspace >= 0) slab_.Release(workspace);
+    return std::nullopt;
+  }
+
+  // A first version that is read behind the loss has waited for it.
+  void NoteWaiting(const std::vector<TensorId>& reads) {
+    for (const TensorId t : reads) {
+      const NodeId producer = graph_.tensor(t).producer;
+      if (runs_[producer] == 1) waiting_.insert(producer);
+    }
+  }
+
+  const TensorGraph& graph_;
+  const Schedule& schedule_;
+  Slab slab_;
+  Gradients gradients_;
+  std::map<size_t, std::vector<TensorId>> dies_after_;
+  std::map<TensorId, int> blocks_;  // What is in memory, and in which block.
+  std::set<NodeId> waiting_;
+  IdVector<NodeId, int32_t> runs_;
+  IdVector<NodeId, bool> has_run_backward_;
+  std::vector<NodeId> order_;
+  size_t backward_count_ = 0;
+  int loss_count_ = 0;
+  Cost overhead_;
+};
+
+Schedule WithoutRecomputation(const std::vector<NodeId>& order) {
+  Schedule schedule;
+  for (const NodeId id : order) schedule.steps.push_back(Step::Forward(id));
+  schedule.steps.push_back(Step::Loss());
+  for (size_t i = order.size(); i-- > 0;) schedule.steps.push_back(Step::Backward(order[i]));
+  return schedule;
+}
+
+template <typename T>
+void Compare(std::string_view what, T told, T found, std::vector<std::string>* faults) {
+  if (told == found) return;
+  faults->push_back(fmt::format("{}: the plan says {}, the replay finds {}", what, told.count(),
+                                found.count()));
+}
+
+void CompareDecisions(const TensorGraph& graph, const Plan& plan, const Replay& replay,
+                      std::vector<std::string>* faults) {
+  if (plan.decisions.size() != graph.nodes().size()) {
+    faults->push_back(fmt::format("the plan decides on {} nodes, the graph has {}",
+                                  plan.decisions.size(), graph.nodes().size()));
+    return;
+  }
+  for (const NodeId id : graph.nodes().ids()) {
+    const NodeDecision& decision = plan.decisions[id];
+    const int32_t recomputed = replay.runs()[id] - 1;
+    const NodeAction action = recomputed > 0                       ? NodeAction::kRecompute
+                              : replay.waiting().count(id) != 0 ? NodeAction::kKeep
+                                                                : NodeAction::kTransient;
+    if (decision.recompute_count == recomputed && decision.action == action) continue;
+    faults->push_back(fmt::format(
+        "node \"{}\": the plan says {} with {} recomputations, the steps say {} with {}",
+        graph.node(id).name, NameOf(decision.action), decision.recompute_count, NameOf(action),
+        recomputed));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> CheckPlan(const TensorGraph& graph, const Plan& plan) {
+  std::vector<std::string> faults;
+  Replay replay(graph, plan.schedule, &plan.offsets);
+  if (const auto fault = replay.Run()) return {*fault};
+  const Schedule keep_all = WithoutRecomputation(replay.order());
+  Replay baseline(graph, keep_all, nullptr);
+  if (const auto fault = baseline.Run()) return {"without recomputation: " + *fault};
+
+  const PlanFigures& figures = plan.figures;
+  Compare("peak_bytes", figures.peak, replay.slab().highest(), &faults);
+  Compare("baseline_peak_bytes", figures.baseline_peak, baseline.slab().highest(), &faults);
+  Compare("arena_bytes", figures.arena, replay.slab().end(), &faults);
+  Compare("overhead_cost", figures.overhead, replay.overhead(), &faults);
+  Compare("forward_cost", figures.forward_cost, graph.forward_cost(), &faults);
+  Compare("backward_cost", figures.backward_cost, graph.backward_cost(), &faults);
+  Compare("parameters", figures.constants.parameters, graph.constants().parameters, &faults);
+  Compare("parameter_gradients", figures.constants.parameter_gradients,
+          graph.constants().parameter_gradients, &faults);
+  Compare("inputs", figures.constants.inputs, graph.constants().inputs, &faults);
+  if (plan.offsets.size() != replay.slab().allocations()) {
+    faults.push_back(fmt::format("the arena has {} offsets for {} buffers", plan.offsets.size(),
+                                 replay.slab().allocations()));
+  }
+  if (plan.request.budget && replay.slab().highest() > *plan.request.budget) {
+    faults.push_back(fmt::format("the peak of {} bytes is above the budget of {} bytes",
+                                 replay.slab().highest().count(), plan.request.budget->count()));
+  }
+  CompareDecisions(graph, plan, replay, &faults);
+  return faults;
+}
+
+}  // namespace ckplan

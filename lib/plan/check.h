@@ -1,0 +1,21 @@
+// The judge of plans: a second, plain replay of the schedule that shares no code with the solvers,
+// the simulator or the arena. It runs on every plan before the plan is shown or written, and on
+// every plan file that is read.
+//
+// It recomputes every figure and looks for: steps that the graph does not know, reads of absent
+// tensors, memory left at the end, two buffers in one place at one time, figures that differ from
+// the plan's, decisions that differ from the steps, a peak above the budget.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/graph/tensor_graph.h"
+#include "lib/plan/plan.h"
+
+namespace ckplan {
+
+// One line for each fault; empty if the plan holds. O(steps x (reads + log buffers)).
+std::vector<std::string> CheckPlan(const TensorGraph& graph, const Plan& plan);
+
+}  // namespace ckplan

@@ -1,0 +1,45 @@
+#include "lib/plan/plan.h"
+
+namespace ckplan {
+
+std::string_view NameOf(Objective objective) {
+  return objective == Objective::kTime ? "time" : "memory";
+}
+
+std::string_view NameOf(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::kSgd: return "sgd";
+    case Optimizer::kMomentum: return "momentum";
+    case Optimizer::kAdam: return "adam";
+  }
+  return "";
+}
+
+std::string_view NameOf(Autograd autograd) {
+  return autograd == Autograd::kMinimal ? "minimal" : "torch";
+}
+
+std::string_view NameOf(NodeAction action) {
+  switch (action) {
+    case NodeAction::kKeep: return "keep";
+    case NodeAction::kRecompute: return "recompute";
+    case NodeAction::kTransient: return "transient";
+  }
+  return "";
+}
+
+Bytes OptimizerState(Optimizer optimizer, Bytes parameter_gradients) {
+  switch (optimizer) {
+    case Optimizer::kSgd: return Bytes(0);
+    case Optimizer::kMomentum: return parameter_gradients;
+    case Optimizer::kAdam: return 2 * parameter_gradients;
+  }
+  return Bytes(0);
+}
+
+Bytes TotalConstants(const PlanFigures& figures) {
+  return figures.constants.parameters + figures.constants.parameter_gradients +
+         figures.constants.inputs + figures.optimizer_state;
+}
+
+}  // namespace ckplan

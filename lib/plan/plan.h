@@ -1,0 +1,112 @@
+// The answer: everything needed to replay a plan, to check it, and to tell people about it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/units.h"
+#include "lib/graph/tensor_graph.h"
+#include "lib/schedule/schedule.h"
+
+namespace ckplan {
+
+enum class Objective { kTime, kMemory };
+enum class Optimizer { kSgd, kMomentum, kAdam };
+enum class Autograd { kMinimal, kTorch };
+
+std::string_view NameOf(Objective objective);
+std::string_view NameOf(Optimizer optimizer);
+std::string_view NameOf(Autograd autograd);
+
+// What was asked for. Two equal requests on the same model give the same plan, to the byte.
+struct PlanRequest {
+  std::string algorithm;  // Name in the registry.
+  Objective objective = Objective::kTime;
+  std::optional<Bytes> budget;        // On the simulated peak, constants left out.
+  std::optional<Bytes> paper_budget;  // On the algorithm's own objective.
+  std::string cost_model;             // "flops:a100-40g"
+  std::string cost_unit;              // "ns"
+  Autograd autograd = Autograd::kMinimal;
+  Optimizer optimizer = Optimizer::kSgd;
+  int64_t align_bytes = 1;
+  bool uses_liveness = true;
+
+  bool operator==(const PlanRequest&) const = default;
+};
+
+// Which model a plan is for.
+struct ModelIdentity {
+  std::string name;                        // File name without folders.
+  std::string sha256;                      // Of the file's bytes.
+  std::map<std::string, int64_t> dims;     // Symbolic dimensions as bound.
+  std::map<std::string, int64_t> opsets;   // Domain ("" is ai.onnx) to version.
+  std::map<std::string, std::vector<int64_t>> input_shapes;  // Overridden ones alone.
+
+  bool operator==(const ModelIdentity&) const = default;
+};
+
+// An algorithm's own objective, by its paper's definition.
+struct PaperFigures {
+  std::optional<Bytes> budget;
+  Bytes peak;
+  Cost overhead;
+
+  bool operator==(const PaperFigures&) const = default;
+};
+
+struct PlanFigures {
+  bool is_optimal = false;  // Within the class that `guarantee` names.
+  std::string guarantee;    // "optimal canonical strategy for Eq. 2; costs rounded to 17 ns"
+  Bytes peak;
+  Bytes baseline_peak;      // Keep-all in the same forward order.
+  Bytes arena;
+  Cost overhead;            // Forward cost run beyond one time each.
+  Cost forward_cost;        // One forward pass.
+  Cost backward_cost;       // One backward pass.
+  std::optional<Cost> lower_bound_cost;
+  ConstantMemory constants;
+  Bytes optimizer_state;
+  PaperFigures paper;
+
+  bool operator==(const PlanFigures&) const = default;
+};
+
+enum class NodeAction {
+  kKeep,       // Runs forward once; an output of it that backward needs waits for it in memory.
+  kRecompute,  // Runs forward more than once.
+  kTransient,  // Runs forward once, and nothing of it is needed after the forward pass.
+};
+
+std::string_view NameOf(NodeAction action);  // "keep", "recompute", "transient"
+
+struct NodeDecision {
+  NodeAction action = NodeAction::kKeep;
+  int32_t segment = 0;          // 0-based, in forward order.
+  int32_t recompute_count = 0;  // Forward runs beyond the first.
+
+  bool operator==(const NodeDecision&) const = default;
+};
+
+struct Plan {
+  PlanRequest request;
+  ModelIdentity model;
+  PlanFigures figures;
+  IdVector<NodeId, NodeDecision> decisions;
+  Schedule schedule;
+  // One offset per buffer of the schedule's Timeline, in order of allocation; see timeline.h.
+  std::vector<Bytes> offsets;
+
+  bool operator==(const Plan&) const = default;
+};
+
+// What the optimizer keeps beside the parameters: nothing, one, or two values for each trained one.
+Bytes OptimizerState(Optimizer optimizer, Bytes parameter_gradients);
+
+// Parameters, their gradients, optimizer state and inputs: what a plan cannot change.
+Bytes TotalConstants(const PlanFigures& figures);
+
+}  // namespace ckplan

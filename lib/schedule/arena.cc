@@ -1,0 +1,285 @@
+#include "lib/schedule/arena.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <queue>
+#include <set>
+
+namespace ckplan {
+namespace {
+
+constexpr int64_t kInfinity = std::numeric_limits<int64_t>::max();
+constexpr int32_t kNone = -1;
+
+// Finds the leftmost position at or after a start whose key is small enough; keys can be erased.
+class LeftmostFinder {
+ public:
+  explicit LeftmostFinder(const std::vector<int64_t>& keys) {
+    while (leaves_ < keys.size()) leaves_ *= 2;
+    least_.assign(2 * leaves_, kInfinity);
+    std::copy(keys.begin(), keys.end(), least_.begin() + static_cast<std::ptrdiff_t>(leaves_));
+    for (size_t i = leaves_; i-- > 1;) least_[i] = std::min(least_[2 * i], least_[2 * i + 1]);
+  }
+
+  void Erase(size_t position) {
+    size_t i = position + leaves_;
+    least_[i] = kInfinity;
+    for (i /= 2; i >= 1; i /= 2) least_[i] = std::min(least_[2 * i], least_[2 * i + 1]);
+  }
+
+  // The least position >= start with key <= limit.
+  std::optional<size_t> Find(size_t start, int64_t limit) const {
+    if (start >= leaves_) return std::nullopt;
+    size_t i = start + leaves_;
+    while (least_[i] > limit) {
+      while (i % 2 == 1) i /= 2;  // Up while a right child: nothing further right in that parent.
+      if (i == 0) return std::nullopt;
+      ++i;
+    }
+    while (i < leaves_) i = least_[2 * i] <= limit ? 2 * i : 2 * i + 1;
+    return i - leaves_;
+  }
+
+ private:
+  size_t leaves_ = 1;
+  std::vector<int64_t> least_;
+};
+
+// Which buffer of those that fit into a valley goes first.
+enum class SkylineRule { kEarliest, kLatest, kLonger, kLarger, kShorter };
+constexpr SkylineRule kSkylineRules[] = {SkylineRule::kLonger, SkylineRule::kEarliest,
+                                         SkylineRule::kLatest, SkylineRule::kLarger,
+                                         SkylineRule::kShorter};
+
+class SkylinePacker {
+ public:
+  SkylinePacker(const std::vector<Buffer>& buffers, SkylineRule rule)
+      : buffers_(buffers),
+        rule_(rule),
+        by_begin_(SortedBy([&](size_t b) { return buffers[b].begin; })),
+        by_end_(SortedBy([&](size_t b) { return -buffers[b].end; })),
+        ends_by_begin_(Keys(by_begin_, [&](size_t b) { return buffers[b].end; })),
+        begins_by_end_(Keys(by_end_, [&](size_t b) { return -buffers[b].begin; })) {}
+
+  // Gives up, with nothing, as soon as the slab is not smaller than `limit`.
+  std::optional<Arena> Pack(Bytes limit) && {
+    Arena arena;
+    arena.offsets.resize(buffers_.size());
+    AddSegment(0, LastTick(), 0);
+    for (size_t left = buffers_.size(); left > 0;) {
+      const int64_t begin = valleys_.begin()->second;
+      const Segment valley = skyline_.at(begin);
+      const int32_t fit = FindFit(begin, valley.end);
+      if (fit == kNone) {
+        RaiseFloor(begin, valley);
+        continue;
+      }
+      const Buffer& buffer = buffers_[static_cast<size_t>(fit)];
+      arena.offsets[static_cast<size_t>(fit)] = Bytes(valley.height);
+      const int64_t top = valley.height + buffer.bytes.count();
+      if (top >= limit.count()) return std::nullopt;
+      arena.bytes = std::max(arena.bytes, Bytes(top));
+      Split(begin, valley, buffer, top);
+      Take(static_cast<size_t>(fit));
+      --left;
+    }
+    return arena;
+  }
+
+ private:
+  struct Segment {
+    int64_t end = 0;
+    int64_t height = 0;
+  };
+
+  template <typename Key>
+  std::vector<size_t> SortedBy(Key key) const {
+    std::vector<size_t> order(buffers_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key(a) < key(b); });
+    return order;
+  }
+  template <typename Key>
+  static std::vector<int64_t> Keys(const std::vector<size_t>& order, Key key) {
+    std::vector<int64_t> keys;
+    for (const size_t b : order) keys.push_back(key(b));
+    return keys;
+  }
+
+  int64_t LastTick() const {
+    int64_t last = 1;
+    for (const Buffer& buffer : buffers_) last = std::max(last, buffer.end);
+    return last;
+  }
+
+  void AddSegment(int64_t begin, int64_t end, int64_t height) {
+    skyline_[begin] = {end, height};
+    valleys_.insert({height, begin});
+  }
+  void RemoveSegment(int64_t begin) {
+    const auto it = skyline_.find(begin);
+    valleys_.erase({it->second.height, begin});
+    skyline_.erase(it);
+  }
+
+  // The first buffer to begin in [begin, end) and end by `end`, and the last to end there.
+  int32_t FindFit(int64_t begin, int64_t end) {
+    const auto earliest = ends_by_begin_.Find(Position(by_begin_, begin, true), end);
+    if (!earliest) return kNone;
+    const size_t a = by_begin_[*earliest];
+    if (buffers_[a].begin >= end) return kNone;
+    const auto latest = begins_by_end_.Find(Position(by_end_, end, false), -begin);
+    const size_t b = latest ? by_end_[*latest] : a;
+    return static_cast<int32_t>(Prefer(a, b));
+  }
+
+  size_t Position(const std::vector<size_t>& order, int64_t tick, bool ascending) const {
+    const auto it = std::partition_point(order.begin(), order.end(), [&](size_t b) {
+      return ascending ? buffers_[b].begin < tick : buffers_[b].end > tick;
+    });
+    return static_cast<size_t>(it - order.begin());
+  }
+
+  size_t Prefer(size_t earliest, size_t latest) const {
+    const auto length = [&](size_t b) { return buffers_[b].end - buffers_[b].begin; };
+    switch (rule_) {
+      case SkylineRule::kEarliest: return earliest;
+      case SkylineRule::kLatest: return latest;
+      case SkylineRule::kLonger: return length(latest) > length(earliest) ? latest : earliest;
+      case SkylineRule::kShorter: return length(latest) < length(earliest) ? latest : earliest;
+      case SkylineRule::kLarger:
+        return buffers_[latest].bytes > buffers_[earliest].bytes ? latest : earliest;
+    }
+    return earliest;
+  }
+
+  void Split(int64_t begin, const Segment& valley, const Buffer& buffer, int64_t top) {
+    RemoveSegment(begin);
+    if (begin < buffer.begin) AddSegment(begin, buffer.begin, valley.height);
+    AddSegment(buffer.begin, buffer.end, top);
+    if (buffer.end < valley.end) AddSegment(buffer.end, valley.end, valley.height);
+    MergeAround(buffer.begin);
+  }
+
+  // Lifts a valley that nothing fits into to its lower wall, and joins it with that.
+  void RaiseFloor(int64_t begin, const Segment& valley) {
+    const auto it = skyline_.find(begin);
+    int64_t wall = kInfinity;
+    if (it != skyline_.begin()) wall = std::min(wall, std::prev(it)->second.height);
+    if (std::next(it) != skyline_.end()) wall = std::min(wall, std::next(it)->second.height);
+    CKPLAN_CHECK(wall != kInfinity, "every unplaced buffer fits between the ends of time");
+    const int64_t end = valley.end;
+    RemoveSegment(begin);
+    AddSegment(begin, end, wall);
+    MergeAround(begin);
+  }
+
+  // Joins the segment at `begin` with neighbours of the same height.
+  void MergeAround(int64_t begin) {
+    auto it = skyline_.find(begin);
+    if (it != skyline_.begin() && std::prev(it)->second.height == it->second.height) {
+      const int64_t left = std::prev(it)->first;
+      const Segment joined{it->second.end, it->second.height};
+      RemoveSegment(begin);
+      RemoveSegment(left);
+      AddSegment(left, joined.end, joined.height);
+      it = skyline_.find(left);
+    }
+    const auto next = std::next(it);
+    if (next != skyline_.end() && next->second.height == it->second.height) {
+      const int64_t left = it->first;
+      const Segment joined{next->second.end, it->second.height};
+      RemoveSegment(next->first);
+      RemoveSegment(left);
+      AddSegment(left, joined.end, joined.height);
+    }
+  }
+
+  void Take(size_t buffer) {
+    ends_by_begin_.Erase(Position(by_begin_, buffers_[buffer].begin, true));
+    begins_by_end_.Erase(Position(by_end_, buffers_[buffer].end, false));
+  }
+
+  const std::vector<Buffer>& buffers_;
+  const SkylineRule rule_;
+  const std::vector<size_t> by_begin_;  // Ticks are unique, so are the positions.
+  const std::vector<size_t> by_end_;    // Latest end first.
+  LeftmostFinder ends_by_begin_;
+  LeftmostFinder begins_by_end_;
+  std::map<int64_t, Segment> skyline_;             // By begin.
+  std::set<std::pair<int64_t, int64_t>> valleys_;  // (height, begin).
+};
+
+// First-fit: in the given order, each buffer goes to the lowest gap between those already placed
+// that live at the same time. O(n^2), hence for small problems alone.
+std::optional<Arena> FirstFit(const std::vector<Buffer>& buffers, const std::vector<size_t>& order,
+                              Bytes limit) {
+  Arena arena;
+  arena.offsets.resize(buffers.size());
+  std::vector<size_t> placed;  // By offset.
+  for (const size_t b : order) {
+    int64_t offset = 0;
+    for (const size_t p : placed) {
+      if (buffers[p].end <= buffers[b].begin || buffers[b].end <= buffers[p].begin) continue;
+      const int64_t bottom = arena.offsets[p].count();
+      if (bottom >= offset + buffers[b].bytes.count()) break;
+      offset = std::max(offset, bottom + buffers[p].bytes.count());
+    }
+    const Bytes top = Bytes(offset) + buffers[b].bytes;
+    if (top >= limit) return std::nullopt;
+    arena.offsets[b] = Bytes(offset);
+    arena.bytes = std::max(arena.bytes, top);
+    const auto at = std::upper_bound(
+        placed.begin(), placed.end(), offset,
+        [&](int64_t o, size_t p) { return o < arena.offsets[p].count(); });
+    placed.insert(at, b);
+  }
+  return arena;
+}
+
+// First-fit orders: largest first, longest first, largest area first.
+std::vector<std::vector<size_t>> FirstFitOrders(const std::vector<Buffer>& buffers) {
+  const auto length = [&](size_t b) { return buffers[b].end - buffers[b].begin; };
+  const auto bytes = [&](size_t b) { return buffers[b].bytes.count(); };
+  const auto area = [&](size_t b) {
+    return static_cast<double>(length(b)) * static_cast<double>(bytes(b));
+  };
+  std::vector<size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::vector<std::vector<size_t>> orders(3, order);
+  const auto sort_by = [&](std::vector<size_t>* o, auto key) {
+    std::stable_sort(o->begin(), o->end(), [&](size_t a, size_t b) { return key(a) > key(b); });
+  };
+  sort_by(&orders[0], bytes);
+  sort_by(&orders[1], length);
+  sort_by(&orders[2], area);
+  return orders;
+}
+
+constexpr size_t kMostForFirstFit = 8'000;  // A fifth of a second at the worst.
+
+}  // namespace
+
+Arena PlaceBuffers(const Timeline& timeline) {
+  const std::vector<Buffer>& buffers = timeline.buffers;
+  Arena best{Bytes::Max(), {}};
+  const auto try_one = [&](std::optional<Arena> arena) {
+    if (arena) best = std::move(*arena);
+    return best.bytes == timeline.peak;
+  };
+  for (const SkylineRule rule : kSkylineRules) {
+    if (try_one(SkylinePacker(buffers, rule).Pack(best.bytes))) return best;
+  }
+  if (buffers.size() <= kMostForFirstFit) {
+    for (const std::vector<size_t>& order : FirstFitOrders(buffers)) {
+      if (try_one(FirstFit(buffers, order, best.bytes))) return best;
+    }
+  }
+  return best;
+}
+
+}  // namespace ckplan

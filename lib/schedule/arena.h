@@ -1,0 +1,35 @@
+// Offsets for all buffers of a timeline in one slab of memory.
+//
+// Idea. Seen as rectangles, a buffer has a fixed place in time and slides along the memory axis;
+// the task is to stack the rectangles without overlap in as little height as possible (NP-hard).
+// A skyline packer fills the lowest valley of what is stacked so far with a buffer that fits
+// between the valley's walls, or raises the valley's floor to its lower wall when none fits.
+//
+//   height        ┌────┐
+//     ▲    ┌──────┤    │  ◀ the valley between the two towers is filled next, by a buffer
+//     │    │      │    ├──┐   whose whole life lies within it
+//     └────┴──────┴────┴──┴──▶ ticks
+//
+// Which of several fitting buffers goes first is a rule; a portfolio of rules is tried, each in
+// O(n log n), until one reaches the lower bound (the peak). For small problems first-fit orders
+// are tried as well.
+//
+// Guarantee  no two buffers that live at the same time overlap; not always the least height:
+//            docs/benchmarks.md has the measured ratios.
+#pragma once
+
+#include <vector>
+
+#include "lib/base/units.h"
+#include "lib/schedule/timeline.h"
+
+namespace ckplan {
+
+struct Arena {
+  Bytes bytes;                 // Of the slab.
+  std::vector<Bytes> offsets;  // Parallel to the timeline's buffers.
+};
+
+Arena PlaceBuffers(const Timeline& timeline);
+
+}  // namespace ckplan

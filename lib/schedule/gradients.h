@@ -1,0 +1,110 @@
+// How the gradients of activations come and go during the backward pass; a part of simulate.cc
+// and timeline.cc, which must agree on it to the byte.
+//
+// The loss creates the gradient of every output of the graph. A backward step then makes one
+// contribution to the gradient of each activation input that needs one:
+//   - the first contribution becomes the gradient's buffer;
+//   - a later one needs a temporary buffer and is added in;
+//   - a pass-through contribution (Add) shares the buffer of the output's gradient by reference
+//     count, and a shared buffer is copied before it may be accumulated into.
+// Since the backward order is the reverse of the forward order, none of this depends on what the
+// plan recomputes.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "lib/base/units.h"
+#include "lib/graph/tensor_graph.h"
+
+namespace ckplan {
+
+// Sink has two members:
+//   void Allocate(int32_t buffer, TensorId gradient_of);   of the tensor's own size
+//   void Release(int32_t buffer);
+// Buffers are numbered from 0 in the order of allocation.
+template <typename Sink>
+class GradientReplay {
+ public:
+  GradientReplay(const TensorGraph& graph, Sink* sink)
+      : graph_(graph), sink_(sink), buffer_of_(graph.tensors().size(), kNoBuffer) {}
+
+  void Loss() {
+    for (const TensorId output : graph_.outputs()) {
+      if (graph_.tensor(output).requires_grad && buffer_of_[output] == kNoBuffer) {
+        buffer_of_[output] = New(output);
+      }
+    }
+  }
+
+  void Backward(NodeId id) {
+    const Node& node = graph_.node(id);
+    const auto first = std::find_if(node.outputs.begin(), node.outputs.end(), [&](TensorId t) {
+      return buffer_of_[t] != kNoBuffer;
+    });
+    if (first == node.outputs.end()) return;  // No gradient arrives here.
+    for (const TensorId input : node.inputs) {
+      if (graph_.tensor(input).requires_grad) Contribute(node, *first, input);
+    }
+    for (const TensorId output : node.outputs) {
+      if (buffer_of_[output] == kNoBuffer) continue;
+      Drop(buffer_of_[output]);
+      buffer_of_[output] = kNoBuffer;
+    }
+  }
+
+ private:
+  static constexpr int32_t kNoBuffer = -1;
+
+  int32_t New(TensorId tensor) {
+    const auto buffer = static_cast<int32_t>(references_.size());
+    references_.push_back(1);
+    sink_->Allocate(buffer, tensor);
+    return buffer;
+  }
+
+  void Drop(int32_t buffer) {
+    if (--references_[static_cast<size_t>(buffer)] == 0) sink_->Release(buffer);
+  }
+
+  bool PassesThrough(const Node& node, TensorId output, TensorId input) const {
+    const auto& list = node.gradient_passthrough;
+    return std::find(list.begin(), list.end(), input) != list.end() &&
+           graph_.tensor(input).bytes == graph_.tensor(output).bytes;
+  }
+
+  // Gives the gradient of `tensor` a buffer of its own before something is added to it.
+  void CopyIfShared(TensorId tensor) {
+    const int32_t shared = buffer_of_[tensor];
+    if (references_[static_cast<size_t>(shared)] == 1) return;
+    buffer_of_[tensor] = New(tensor);
+    Drop(shared);
+  }
+
+  void Contribute(const Node& node, TensorId output, TensorId input) {
+    int32_t& buffer = buffer_of_[input];
+    if (PassesThrough(node, output, input)) {
+      if (buffer == kNoBuffer) {
+        buffer = buffer_of_[output];
+        ++references_[static_cast<size_t>(buffer)];
+      } else {
+        CopyIfShared(input);
+      }
+      return;
+    }
+    const int32_t contribution = New(input);
+    if (buffer == kNoBuffer) {
+      buffer = contribution;
+      return;
+    }
+    CopyIfShared(input);
+    Drop(contribution);
+  }
+
+  const TensorGraph& graph_;
+  Sink* sink_;
+  IdVector<TensorId, int32_t> buffer_of_;
+  std::vector<int32_t> references_;
+};
+
+}  // namespace ckplan

@@ -1,0 +1,31 @@
+// Strategy → Schedule.
+//
+// Idea. Run everything forward, then walk backward; whenever a backward step reads a tensor that
+// was dropped, recompute it first, together with whatever of its ancestors was dropped too. A
+// recomputed tensor then stays for all later readers, so nothing is recomputed twice. So
+//   - recomputation happens as late as the first reader allows, not a segment at a time;
+//   - what no backward step needs is never recomputed;
+//   - the last segment of a sequence is kept, since its backward comes first.
+// The frees follow from liveness (simulate.h).
+//
+// Cost: O(nodes + edges).
+#pragma once
+
+#include <vector>
+
+#include "lib/graph/tensor_graph.h"
+#include "lib/schedule/schedule.h"
+#include "lib/schedule/strategy.h"
+
+namespace ckplan {
+
+Schedule LowerStrategy(const TensorGraph& graph, const Strategy& strategy);
+
+// Segment of each node, 0-based in forward order; all 0 for strategies without segments.
+IdVector<NodeId, int32_t> SegmentsOf(const TensorGraph& graph, const Strategy& strategy);
+
+// The nodes whose results a lower-set sequence keeps: the boundaries (nodes with a reader in a
+// later segment) and the whole last segment.
+IdVector<NodeId, bool> KeptBy(const TensorGraph& graph, const LowerSetSequence& sequence);
+
+}  // namespace ckplan

@@ -1,0 +1,30 @@
+#include "lib/schedule/schedule.h"
+
+namespace ckplan {
+
+Schedule KeepAllSchedule(const std::vector<NodeId>& order) {
+  Schedule schedule;
+  schedule.steps.reserve(2 * order.size() + 1);
+  for (const NodeId node : order) schedule.steps.push_back(Step::Forward(node));
+  schedule.steps.push_back(Step::Loss());
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    schedule.steps.push_back(Step::Backward(*it));
+  }
+  return schedule;
+}
+
+std::vector<NodeId> ForwardOrder(const Schedule& schedule) {
+  // Every node's first forward step stands before the loss, and nothing before it may be skipped.
+  std::vector<NodeId> order;
+  std::vector<bool> has_run;
+  for (const Step& step : schedule.steps) {
+    if (step.kind != StepKind::kForward) continue;
+    const auto index = static_cast<size_t>(step.index);
+    if (index >= has_run.size()) has_run.resize(index + 1);
+    if (!has_run[index]) order.push_back(step.node());
+    has_run[index] = true;
+  }
+  return order;
+}
+
+}  // namespace ckplan

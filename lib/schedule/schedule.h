@@ -1,0 +1,58 @@
+// The spine of ckplan: an explicit list of what a training step does, in order.
+//
+// Every strategy, however clever, is lowered to a Schedule, and the simulator, the arena, the
+// checker, the emitters and the executor read nothing else. Example: a chain a → b → c where the
+// backward of c reads b, which is dropped and recomputed:
+//
+//   forward a, forward b, forward c, loss, forward b, backward c, backward b, backward a
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/base/units.h"
+#include "lib/graph/tensor_graph.h"
+
+namespace ckplan {
+
+enum class StepKind : uint8_t {
+  kForward,   // Run a node forward: for the first time, or again to recompute its outputs.
+  kLoss,      // Create the gradient of every output of the graph.
+  kBackward,  // Run a node backward.
+  kFree,      // Release a tensor; only in schedules with explicit frees.
+};
+
+struct Step {
+  StepKind kind = StepKind::kLoss;
+  int32_t index = -1;  // Of the node, or for kFree of the tensor; -1 for the loss.
+
+  static Step Forward(NodeId node) { return {StepKind::kForward, node.index()}; }
+  static Step Loss() { return {StepKind::kLoss, -1}; }
+  static Step Backward(NodeId node) { return {StepKind::kBackward, node.index()}; }
+  static Step Free(TensorId tensor) { return {StepKind::kFree, tensor.index()}; }
+
+  NodeId node() const { return NodeId(index); }
+  TensorId tensor() const { return TensorId(index); }
+  bool operator==(const Step&) const = default;
+};
+
+enum class FreePolicy : uint8_t {
+  kLiveness,  // A version of a tensor dies after the last step that reads it.
+  kExplicit,  // A version dies at its kFree step: the papers' batch-wise frees.
+};
+
+struct Schedule {
+  std::vector<Step> steps;
+  FreePolicy frees = FreePolicy::kLiveness;
+
+  bool operator==(const Schedule&) const = default;
+};
+
+// Everything forward in the order of the graph, the loss, everything backward: nothing is
+// recomputed. The baseline of every comparison when `order` is the plan's forward order.
+Schedule KeepAllSchedule(const std::vector<NodeId>& order);
+
+// The nodes in the order of their first forward steps.
+std::vector<NodeId> ForwardOrder(const Schedule& schedule);
+
+}  // namespace ckplan

@@ -1,0 +1,85 @@
+// The one judge of all plans: how much memory a schedule needs at its worst step, and how much
+// forward work it repeats. Exact to the byte; docs/algorithms.md gives the model in words.
+//
+// Memory while a step runs = live tensors before it + what it allocates + its workspace:
+//   forward(n)   allocates the outputs of n, unless one is written in place of an equally large
+//                input that dies here
+//   loss         allocates the gradients of the graph's outputs
+//   backward(n)  allocates gradients, see gradients.h
+// A version of a tensor lives from the forward step that makes it to its last read.
+// Constants (parameters, inputs, ...) are not in these figures.
+//
+// Cost: O(reads of all steps); the reads of a graph are laid out flat once, in the constructor, so
+// that the many schedules of a budget search are replayed at more than 10 million steps a second.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+#include "lib/graph/tensor_graph.h"
+#include "lib/schedule/schedule.h"
+
+namespace ckplan {
+
+struct Simulation {
+  Bytes peak;
+  size_t peak_step = 0;  // The first step that needs `peak`.
+  Cost overhead;         // Forward cost beyond one run of each node.
+};
+
+class Simulator {
+ public:
+  explicit Simulator(const TensorGraph& graph);  // Keeps a reference to `graph`.
+
+  // kInvalidInput if the schedule is no valid training step of the graph: a node that never runs
+  // forward, a read of an absent tensor, a loss or backward missing, doubled or out of order, or
+  // memory that is still live at the end. Names the step and the tensor.
+  Result<Simulation> Run(const Schedule& schedule);
+
+ private:
+  // The lists of all nodes in one array; those of node n stand in [starts[n], starts[n + 1]).
+  struct Lists {
+    std::vector<int32_t> items;
+    std::vector<int32_t> starts = {0};
+    std::span<const int32_t> of(size_t node) const {
+      const auto start = static_cast<size_t>(starts[node]);
+      return {items.data() + start, static_cast<size_t>(starts[node + 1]) - start};
+    }
+    void Append(const std::vector<TensorId>& list, const TensorGraph& graph, bool with_inputs);
+  };
+  // Gradient bytes while and after each node's backward runs, for one forward order.
+  struct GradientProfile {
+    std::vector<NodeId> order;
+    Bytes after_loss;
+    IdVector<NodeId, Bytes> during;
+    IdVector<NodeId, Bytes> after;
+  };
+
+  Result<Done> CheckShape(const Schedule& schedule);
+  void UpdateProfile();
+  Result<Simulation> RunLiveness(const Schedule& schedule);
+  Result<Simulation> RunExplicit(const Schedule& schedule);
+  int64_t ReusedBytes(const Node& node, int32_t step) const;
+  int64_t GradientsAfter(size_t backward_steps) const;
+  Error AbsentTensor(const Schedule& schedule, int32_t tensor) const;
+  Error StepError(const Schedule& schedule, size_t step, const std::string& fault) const;
+
+  const TensorGraph& graph_;
+  std::vector<int64_t> tensor_bytes_;
+  Lists forward_reads_;   // Inputs of the graph left out: they are always there.
+  Lists backward_reads_;  // Likewise.
+  Lists outputs_;
+  std::vector<int32_t> loss_reads_;
+  std::vector<int64_t> output_bytes_;  // Of all outputs of a node together.
+  GradientProfile profile_;
+  // Scratch of Run, kept so that a search allocates nothing.
+  std::vector<NodeId> order_;
+  std::vector<int32_t> runs_;
+  std::vector<int32_t> last_read_;
+};
+
+}  // namespace ckplan

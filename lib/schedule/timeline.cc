@@ -1,0 +1,206 @@
+#include "lib/schedule/timeline.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/schedule/gradients.h"
+
+namespace ckplan {
+namespace {
+
+constexpr int32_t kNone = -1;
+
+const std::vector<TensorId>& ReadsOf(const TensorGraph& graph, const Step& step) {
+  static const std::vector<TensorId> kNothing;
+  switch (step.kind) {
+    case StepKind::kForward: return graph.node(step.node()).inputs;
+    case StepKind::kBackward: return graph.node(step.node()).backward_reads;
+    case StepKind::kLoss: return graph.outputs();
+    case StepKind::kFree: return kNothing;
+  }
+  return kNothing;
+}
+
+// The versions of all tensors in order of making, each with its last read, and for each step the
+// versions that die there, in the order of the timeline's contract.
+struct Lifetimes {
+  std::vector<Version> versions;
+  std::vector<std::vector<int32_t>> dying;  // Per step; indices into `versions`.
+};
+
+Lifetimes FindLifetimes(const TensorGraph& graph, const Schedule& schedule) {
+  Lifetimes lifetimes;
+  IdVector<TensorId, int32_t> current(graph.tensors().size(), kNone);
+  std::vector<int32_t> freed_at;  // Explicit frees; parallel to versions.
+  for (size_t k = 0; k < schedule.steps.size(); ++k) {
+    const Step& step = schedule.steps[k];
+    const auto at = static_cast<int32_t>(k);
+    if (step.kind == StepKind::kFree) {
+      freed_at[static_cast<size_t>(current[step.tensor()])] = at;
+      continue;
+    }
+    for (const TensorId read : ReadsOf(graph, step)) {
+      if (current[read] != kNone) {
+        lifetimes.versions[static_cast<size_t>(current[read])].last_read = at;
+      }
+    }
+    if (step.kind != StepKind::kForward) continue;
+    for (const TensorId output : graph.node(step.node()).outputs) {
+      current[output] = static_cast<int32_t>(lifetimes.versions.size());
+      lifetimes.versions.push_back({output, kNone, at, at});
+      freed_at.push_back(kNone);
+    }
+  }
+  const bool is_explicit = schedule.frees == FreePolicy::kExplicit;
+  lifetimes.dying.resize(schedule.steps.size());
+  for (size_t v = 0; v < lifetimes.versions.size(); ++v) {
+    const int32_t dies = is_explicit ? freed_at[v] : lifetimes.versions[v].last_read;
+    lifetimes.dying[static_cast<size_t>(dies)].push_back(static_cast<int32_t>(v));
+  }
+  return lifetimes;
+}
+
+class TimelineBuilder {
+ public:
+  TimelineBuilder(const TensorGraph& graph, const Schedule& schedule)
+      : graph_(graph),
+        schedule_(schedule),
+        lifetimes_(FindLifetimes(graph, schedule)),
+        replay_(graph, this) {}
+
+  Timeline Build() && {
+    for (step_ = 0; step_ < schedule_.steps.size(); ++step_) {
+      const Step& step = schedule_.steps[step_];
+      highest_ = live_;
+      if (step.kind == StepKind::kForward) Forward(step.node());
+      if (step.kind == StepKind::kLoss) {
+        timeline_.loss_step = step_;
+        replay_.Loss();
+      }
+      if (step.kind == StepKind::kBackward) Backward(step.node());
+      ReleaseDying(step);
+      timeline_.step_bytes.push_back(highest_);
+      if (highest_ > timeline_.peak) {
+        timeline_.peak = highest_;
+        timeline_.peak_step = step_;
+      }
+    }
+    timeline_.versions = std::move(lifetimes_.versions);
+    return std::move(timeline_);
+  }
+
+  // The sink of GradientReplay.
+  void Allocate(int32_t gradient, TensorId gradient_of) {
+    const int32_t buffer = New({BufferKind::kGradient, gradient_of, NodeId(),
+                                graph_.tensor(gradient_of).bytes});
+    CKPLAN_CHECK(static_cast<size_t>(gradient) == gradient_buffers_.size(),
+                 "gradients are numbered in the order of allocation");
+    gradient_buffers_.push_back(buffer);
+  }
+  void Release(int32_t gradient) { End(gradient_buffers_[static_cast<size_t>(gradient)]); }
+
+ private:
+  int32_t New(Buffer buffer) {
+    buffer.begin = tick_++;
+    buffer.first_step = static_cast<int32_t>(step_);
+    live_ += buffer.bytes;
+    highest_ = std::max(highest_, live_);
+    timeline_.buffers.push_back(buffer);
+    return static_cast<int32_t>(timeline_.buffers.size() - 1);
+  }
+
+  void End(int32_t index) {
+    Buffer& buffer = timeline_.buffers[static_cast<size_t>(index)];
+    buffer.end = tick_++;
+    buffer.last_step = static_cast<int32_t>(step_);
+    live_ -= buffer.bytes;
+  }
+
+  int32_t NewWorkspace(NodeId node, Bytes bytes) {
+    if (bytes == Bytes(0)) return kNone;
+    return New({BufferKind::kWorkspace, TensorId(), node, bytes});
+  }
+
+  // The dying version of `tensor` at this step, if there is one.
+  int32_t DyingVersion(TensorId tensor) const {
+    for (const int32_t v : lifetimes_.dying[step_]) {
+      const Version& version = lifetimes_.versions[static_cast<size_t>(v)];
+      if (version.tensor == tensor && version.buffer != kNone) return v;
+    }
+    return kNone;
+  }
+
+  // The output that is written in place and the version whose buffer it takes over, if any.
+  std::pair<TensorId, int32_t> FindInPlace(const Node& node) const {
+    if (schedule_.frees == FreePolicy::kExplicit) return {TensorId(), kNone};
+    for (const auto& [output, input] : node.in_place) {
+      if (graph_.tensor(input).bytes != graph_.tensor(output).bytes) continue;
+      const int32_t version = DyingVersion(input);
+      if (version != kNone) return {output, version};
+    }
+    return {TensorId(), kNone};
+  }
+
+  void Forward(NodeId id) {
+    const Node& node = graph_.node(id);
+    const auto [in_place_output, reused] = FindInPlace(node);
+    for (const TensorId output : node.outputs) {
+      Version& version = lifetimes_.versions[next_version_++];
+      if (output == in_place_output) {
+        Version& old = lifetimes_.versions[static_cast<size_t>(reused)];
+        version.buffer = old.buffer;
+        taken_over_ = reused;
+      } else {
+        version.buffer = New({BufferKind::kTensor, output, NodeId(), graph_.tensor(output).bytes});
+      }
+    }
+    const int32_t workspace = NewWorkspace(id, node.forward_workspace);
+    if (workspace != kNone) End(workspace);
+  }
+
+  void Backward(NodeId id) {
+    const int32_t workspace = NewWorkspace(id, graph_.node(id).backward_workspace);
+    replay_.Backward(id);
+    if (workspace != kNone) End(workspace);
+  }
+
+  // In the order of the step's reads, then of its outputs: position in the reads decides, and
+  // versions that nobody reads come last, in order of making.
+  void ReleaseDying(const Step& step) {
+    std::vector<int32_t>& dying = lifetimes_.dying[step_];
+    const std::vector<TensorId>& reads = ReadsOf(graph_, step);
+    const auto position = [&](int32_t v) {
+      const TensorId tensor = lifetimes_.versions[static_cast<size_t>(v)].tensor;
+      return std::find(reads.begin(), reads.end(), tensor) - reads.begin();
+    };
+    if (dying.size() > 1) {
+      std::stable_sort(dying.begin(), dying.end(),
+                       [&](int32_t a, int32_t b) { return position(a) < position(b); });
+    }
+    for (const int32_t v : dying) {
+      if (v != taken_over_) End(lifetimes_.versions[static_cast<size_t>(v)].buffer);
+    }
+    taken_over_ = kNone;
+  }
+
+  const TensorGraph& graph_;
+  const Schedule& schedule_;
+  Lifetimes lifetimes_;
+  GradientReplay<TimelineBuilder> replay_;
+  std::vector<int32_t> gradient_buffers_;
+  Timeline timeline_;
+  size_t next_version_ = 0;
+  size_t step_ = 0;
+  int32_t taken_over_ = kNone;  // The version whose buffer lives on in an output of this step.
+  int64_t tick_ = 0;
+  Bytes live_;
+  Bytes highest_;
+};
+
+}  // namespace
+
+Timeline BuildTimeline(const TensorGraph& graph, const Schedule& schedule) {
+  return TimelineBuilder(graph, schedule).Build();
+}
+
+}  // namespace ckplan

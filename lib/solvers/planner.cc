@@ -1,0 +1,262 @@
+#include "lib/solvers/planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "lib/plan/assemble.h"
+#include "lib/plan/check.h"
+#include "lib/schedule/lower.h"
+#include "lib/schedule/simulate.h"
+
+namespace ckplan {
+namespace {
+
+// One setting of the knob, carried through to what the simulator says of it.
+struct Candidate {
+  int64_t setting = 0;
+  SolveOutcome outcome;
+  Schedule schedule;
+  Simulation simulation;
+};
+
+// Less overhead is better, then less memory; of equals the one with the lower setting.
+bool IsBetterForTime(const Candidate& a, const Candidate& b) {
+  return std::tuple(a.simulation.overhead, a.simulation.peak, a.setting) <
+         std::tuple(b.simulation.overhead, b.simulation.peak, b.setting);
+}
+bool IsBetterForMemory(const Candidate& a, const Candidate& b) {
+  return std::tuple(a.simulation.peak, a.simulation.overhead, a.setting) <
+         std::tuple(b.simulation.peak, b.simulation.overhead, b.setting);
+}
+
+// The settings of a knob that have been tried, and the search over them.
+//
+// Memory and overhead are nearly, but not exactly, monotonic in a knob: liveness frees more than
+// the papers' objectives know of. So a grid over the knob's whole range is tried first, and then
+// the gaps beside the best setting are halved a few times.
+class KnobSearch {
+ public:
+  KnobSearch(const Problem& problem, PreparedSolver* solver, const SolveLimits& limits)
+      : problem_(problem), solver_(*solver), limits_(limits), simulator_(problem.graph) {}
+
+  Result<const Candidate*> Try(int64_t setting) {
+    const auto known = tried_.find(setting);
+    if (known != tried_.end()) return &known->second;
+    CKPLAN_ASSIGN_OR_RETURN(SolveOutcome outcome, solver_.Solve(setting, limits_));
+    Schedule schedule = LowerStrategy(problem_.graph, outcome.strategy);
+    const Simulation simulation = simulator_.Run(schedule).value();
+    const auto [it, is_new] = tried_.emplace(
+        setting, Candidate{setting, std::move(outcome), std::move(schedule), simulation});
+    return &it->second;
+  }
+
+  // The plan of least overhead whose peak is at most `budget`; null if none was found.
+  Result<const Candidate*> BestWithin(Bytes budget) {
+    const auto fits = [&](const Candidate& c) { return c.simulation.peak <= budget; };
+    const auto best = [&]() -> const Candidate* {
+      const Candidate* found = nullptr;
+      for (const auto& [setting, candidate] : tried_) {
+        if (fits(candidate) && (found == nullptr || IsBetterForTime(candidate, *found))) {
+          found = &candidate;
+        }
+      }
+      return found;
+    };
+    CKPLAN_RETURN_IF_ERROR(TryGrid([&](const Candidate& candidate) {
+      return fits(candidate) && candidate.simulation.overhead == Cost(0);
+    }));
+    // More memory for the paper's objective means less overhead: look above the best that fits.
+    for (int i = 0; i < kRefinements && best() != nullptr; ++i) {
+      const auto above = std::next(tried_.find(best()->setting));
+      if (above == tried_.end() || best()->simulation.overhead == Cost(0)) break;
+      if (!HalveGap(best()->setting, above->first)) break;
+      CKPLAN_RETURN_IF_ERROR(Try(middle_));
+    }
+    return best();
+  }
+
+  // The plan of least peak found anywhere in the range.
+  Result<const Candidate*> LeastPeak() {
+    CKPLAN_RETURN_IF_ERROR(TryGrid([](const Candidate&) { return false; }));
+    const auto best = [&] {
+      return &std::min_element(tried_.begin(), tried_.end(), [](const auto& a, const auto& b) {
+                return IsBetterForMemory(a.second, b.second);
+              })->second;
+    };
+    for (int i = 0; i < kRefinements; ++i) {
+      const auto at = tried_.find(best()->setting);
+      if (std::next(at) != tried_.end() && HalveGap(at->first, std::next(at)->first)) {
+        CKPLAN_RETURN_IF_ERROR(Try(middle_));
+      }
+      if (at != tried_.begin() && HalveGap(std::prev(at)->first, at->first)) {
+        CKPLAN_RETURN_IF_ERROR(Try(middle_));
+      }
+    }
+    return best();
+  }
+
+ private:
+  static constexpr double kGridRatio = 1.3;
+  static constexpr int kRefinements = 5;
+
+  // From the least setting upwards in equal ratios, until `is_enough` or the end of the range.
+  template <typename IsEnough>
+  Result<Done> TryGrid(IsEnough is_enough) {
+    const Knob knob = solver_.knob();
+    for (int64_t setting = knob.least;;) {
+      CKPLAN_ASSIGN_OR_RETURN(const Candidate* candidate, Try(setting));
+      if (setting >= knob.most || is_enough(*candidate)) return Done{};
+      const auto next = static_cast<int64_t>(static_cast<double>(setting) * kGridRatio);
+      setting = std::min(knob.most, std::max(setting + 1, next));
+    }
+  }
+
+  // Sets middle_ to a setting strictly between two others, unless they are as good as neighbours.
+  bool HalveGap(int64_t low, int64_t high) {
+    middle_ = low + (high - low) / 2;
+    return middle_ > low && (high - low) * 1000 > low;
+  }
+
+  const Problem& problem_;
+  PreparedSolver& solver_;
+  const SolveLimits& limits_;
+  Simulator simulator_;
+  std::map<int64_t, Candidate> tried_;
+  int64_t middle_ = 0;
+};
+
+std::string DescribeStep(const TensorGraph& graph, const Step& step) {
+  if (step.kind == StepKind::kLoss) return "the loss";
+  const char* verb = step.kind == StepKind::kForward ? "forward" : "backward";
+  return fmt::format("{} of \"{}\"", verb, graph.node(step.node()).name);
+}
+
+std::string Gibibytes(Bytes bytes) {
+  return fmt::format("{:.2f} GiB", static_cast<double>(bytes.count()) / (1 << 30));
+}
+
+Error Infeasible(const TensorGraph& graph, std::string_view algorithm, Bytes budget, Bytes constants,
+                 const Candidate& least) {
+  const Step& step = least.schedule.steps[least.simulation.peak_step];
+  const Bytes needed = least.simulation.peak + constants;
+  return MakeError(
+      ErrorCode::kInfeasible,
+      fmt::format("infeasible: {} finds no plan within {} ({} bytes); the least it reaches is {} "
+                  "({} bytes, needed at {}); try --budget {}",
+                  algorithm, Gibibytes(budget + constants), (budget + constants).count(),
+                  Gibibytes(needed), needed.count(), DescribeStep(graph, step), needed.count()));
+}
+
+Bytes ConstantsOf(const TensorGraph& graph, Optimizer optimizer) {
+  const ConstantMemory& constants = graph.constants();
+  return constants.parameters + constants.parameter_gradients + constants.inputs +
+         OptimizerState(optimizer, constants.parameter_gradients);
+}
+
+// The budget on the simulated peak alone, in bytes.
+Bytes ActivationBudget(const TensorGraph& graph, const PlannerRequest& request, Bytes constants) {
+  if (request.budget.kind == BudgetRequest::Kind::kBytes) return request.budget.bytes - constants;
+  std::vector<NodeId> order;
+  for (const NodeId id : graph.nodes().ids()) order.push_back(id);
+  const Bytes baseline = Simulator(graph).Run(KeepAllSchedule(order)).value().peak + constants;
+  const double share = static_cast<double>(baseline.count()) * request.budget.percent / 100;
+  return Bytes(static_cast<int64_t>(std::floor(share))) - constants;
+}
+
+Result<const Candidate*> SolveForPaperBudget(const SolverInfo& info, const Knob& knob,
+                                             const PlannerRequest& request, KnobSearch* search) {
+  if (knob.kind != Knob::Kind::kPaperBudget) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("{} has no budget of its own; --paper-budget is for algorithms "
+                                 "whose paper has one, such as exact-dp; use --budget",
+                                 info.name));
+  }
+  if (request.paper_budget.kind == BudgetRequest::Kind::kMin) return search->Try(knob.least);
+  const Bytes budget = request.paper_budget.bytes;
+  if (budget.count() < knob.least) {
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("infeasible: {} has no plan with --paper-budget {}; the least is "
+                                 "{} bytes; try --paper-budget min",
+                                 info.name, budget.count(), knob.least));
+  }
+  return search->Try(budget.count());
+}
+
+Result<const Candidate*> SolveForBudget(const TensorGraph& graph, const SolverInfo& info,
+                                        const PlannerRequest& request, KnobSearch* search) {
+  if (request.budget.kind == BudgetRequest::Kind::kMin) return search->LeastPeak();
+  const Bytes constants =
+      request.includes_constants ? ConstantsOf(graph, request.optimizer) : Bytes(0);
+  const Bytes budget = ActivationBudget(graph, request, constants);
+  CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, search->BestWithin(budget));
+  if (best != nullptr) return best;
+  CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search->LeastPeak());
+  if (least->simulation.peak <= budget) return least;
+  return Infeasible(graph, info.name, budget, constants, *least);
+}
+
+void FillRequest(const TensorGraph& graph, const PlannerRequest& request, const Candidate& chosen,
+                 PlanRequest* told) {
+  told->algorithm = request.algorithm;
+  told->objective = request.objective;
+  told->optimizer = request.optimizer;
+  if (request.paper_budget.kind != BudgetRequest::Kind::kNone) {
+    told->paper_budget = chosen.outcome.paper.budget;
+  }
+  switch (request.budget.kind) {
+    case BudgetRequest::Kind::kNone: return;
+    case BudgetRequest::Kind::kMin: told->budget = chosen.simulation.peak; return;
+    case BudgetRequest::Kind::kBytes:
+    case BudgetRequest::Kind::kPercent: break;
+  }
+  const Bytes constants =
+      request.includes_constants ? ConstantsOf(graph, request.optimizer) : Bytes(0);
+  told->budget = ActivationBudget(graph, request, constants);
+}
+
+}  // namespace
+
+Result<Plan> MakePlan(const TensorGraph& graph, const PlannerRequest& request,
+                      const SolveLimits& limits) {
+  CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(request.algorithm));
+  if (request.objective == Objective::kMemory && !info->takes_objective) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("--objective memory is for exact-dp and approx-dp; {} has no "
+                                 "memory-centric form",
+                                 info->name));
+  }
+  const Problem problem(graph, request.objective);
+  CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,
+                          info->prepare(problem, limits));
+  KnobSearch search(problem, solver.get(), limits);
+  const Knob knob = solver->knob();
+  const bool has_paper_budget = request.paper_budget.kind != BudgetRequest::Kind::kNone;
+  const bool has_budget = request.budget.kind != BudgetRequest::Kind::kNone;
+  if (has_paper_budget && has_budget) {
+    return MakeError(ErrorCode::kUsage, "--budget and --paper-budget exclude each other");
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const Candidate* chosen,
+                          has_paper_budget ? SolveForPaperBudget(*info, knob, request, &search)
+                          : has_budget     ? SolveForBudget(graph, *info, request, &search)
+                                           : search.Try(knob.preset));
+
+  Plan plan = AssemblePlan(graph, chosen->schedule, SegmentsOf(graph, chosen->outcome.strategy));
+  FillRequest(graph, request, *chosen, &plan.request);
+  plan.figures.paper = chosen->outcome.paper;
+  plan.figures.guarantee = chosen->outcome.guarantee;
+  // Optimal for the paper's own objective; a search for a simulated peak proves less than that.
+  plan.figures.is_optimal = chosen->outcome.is_optimal &&
+                            (!has_budget || chosen->simulation.overhead == Cost(0));
+  if (plan.figures.overhead == Cost(0)) plan.figures.lower_bound_cost = Cost(0);
+  plan.figures.optimizer_state =
+      OptimizerState(request.optimizer, graph.constants().parameter_gradients);
+  const std::vector<std::string> faults = CheckPlan(graph, plan);
+  CKPLAN_CHECK(faults.empty(), faults.front());
+  return plan;
+}
+
+}  // namespace ckplan

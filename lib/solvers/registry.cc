@@ -1,0 +1,71 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "lib/base/nearest_name.h"
+#include "lib/solvers/approx_dp.h"
+#include "lib/solvers/chen_sqrt.h"
+#include "lib/solvers/exact_dp.h"
+#include "lib/solvers/keep_all.h"
+#include "lib/solvers/recompute_all.h"
+#include "lib/solvers/solver.h"
+
+namespace ckplan {
+namespace {
+
+constexpr std::string_view kChenPaper =
+    "Chen, Xu, Zhang, Guestrin: Training Deep Nets with Sublinear Memory Cost, 2016";
+constexpr std::string_view kKusumotoPaper =
+    "Kusumoto, Inoue, Watanabe, Akiba, Koyama: A Graph Theoretic Framework of Recomputation "
+    "Algorithms for Memory-Efficient Backpropagation, NeurIPS 2019";
+
+// The one list from which `ckplan algos`, --algo, the shared tests and the docs are made.
+constexpr std::array kSolvers = {
+    SolverInfo{"approx-dp", "dynamic program over the closures of single nodes", kKusumotoPaper,
+               Guarantee::kHeuristic, GraphClass::kAnyDag, true, PrepareApproxDp},
+    SolverInfo{"chen-sqrt", "about sqrt(n) segments of equal memory", kChenPaper,
+               Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
+               PrepareChenSqrt},
+    SolverInfo{"exact-dp", "dynamic program over all lower sets", kKusumotoPaper,
+               Guarantee::kOptimalInClass, GraphClass::kAnyDag, true, PrepareExactDp},
+    SolverInfo{"keep-all", "keep every activation: ordinary training", "none",
+               Guarantee::kBaseline, GraphClass::kAnyDag, false, PrepareKeepAll},
+    SolverInfo{"recompute-all", "keep nothing but the inputs, run forward twice", "none",
+               Guarantee::kBaseline, GraphClass::kAnyDag, false, PrepareRecomputeAll},
+};
+
+}  // namespace
+
+std::span<const SolverInfo> AllSolvers() { return kSolvers; }
+
+Result<const SolverInfo*> FindSolver(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const SolverInfo& info : kSolvers) {
+    if (info.name == name) return &info;
+    names.push_back(info.name);
+  }
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("unknown algorithm \"{}\"; did you mean \"{}\"? `ckplan algos` lists "
+                               "all",
+                               name, NearestName(name, names)));
+}
+
+std::string_view NameOf(Guarantee guarantee) {
+  switch (guarantee) {
+    case Guarantee::kBaseline: return "baseline";
+    case Guarantee::kHeuristic: return "heuristic";
+    case Guarantee::kOptimalInClass: return "optimal in its class";
+  }
+  return "";
+}
+
+std::string_view NameOf(GraphClass graphs) {
+  switch (graphs) {
+    case GraphClass::kChainOfSplittingVertices: return "chain of splitting vertices";
+    case GraphClass::kAnyDag: return "any graph";
+  }
+  return "";
+}
+
+}  // namespace ckplan

@@ -1,0 +1,132 @@
+#include "lib/testing/graph_text.h"
+
+#include <charconv>
+#include <map>
+
+namespace ckplan {
+namespace {
+
+using Edges = std::vector<std::pair<int32_t, int32_t>>;
+
+std::string_view Trim(std::string_view text) {
+  constexpr std::string_view kSpaces = " \t\n";
+  const size_t begin = text.find_first_not_of(kSpaces);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
+}
+
+// Cuts off what stands before `separator`; the whole text if there is none.
+std::string_view TakeUntil(std::string_view* text, std::string_view separator) {
+  const size_t at = text->find(separator);
+  const std::string_view part = text->substr(0, at);
+  *text = at == std::string_view::npos ? std::string_view{} : text->substr(at + separator.size());
+  return Trim(part);
+}
+
+int64_t ParseNumber(std::string_view text) {
+  int64_t number = -1;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  CKPLAN_CHECK(code == std::errc() && end == text.data() + text.size() && number >= 0,
+               "bytes and costs of a graph text are whole numbers");
+  return number;
+}
+
+class TextReader {
+ public:
+  void ReadPath(std::string_view path) {
+    int32_t from = -1;
+    while (!path.empty()) {
+      const int32_t to = ReadMention(TakeUntil(&path, "->"));
+      if (from >= 0) edges.emplace_back(from, to);
+      from = to;
+    }
+  }
+
+  std::vector<TextVertex> vertices;
+  Edges edges;
+
+ private:
+  int32_t ReadMention(std::string_view mention) {
+    const bool is_declaration = mention.find(':') != std::string_view::npos;
+    const std::string name(TakeUntil(&mention, ":"));
+    CKPLAN_CHECK(!name.empty(), "each node of a graph text has a name");
+    const auto [place, is_new] = positions_.emplace(name, static_cast<int32_t>(vertices.size()));
+    CKPLAN_CHECK(is_new == is_declaration,
+                 "a node of a graph text is declared once, at its first mention");
+    if (is_new) {
+      const Bytes bytes(ParseNumber(TakeUntil(&mention, "@")));
+      const Cost cost(mention.empty() ? 1 : ParseNumber(Trim(mention)));
+      vertices.push_back({name, bytes, cost});
+    }
+    return place->second;
+  }
+
+  std::map<std::string, int32_t> positions_;
+};
+
+TensorGraph CreateOrStop(TensorGraphParts parts) {
+  return TensorGraph::Create(std::move(parts)).value();
+}
+
+// The same graph with tensor i the output of node i, and file ids to match.
+TensorGraph NumberAlike(const TensorGraph& graph) {
+  IdVector<TensorId, TensorId> renamed(graph.tensors().size());
+  TensorGraphParts parts = PartsOf(graph);
+  for (const NodeId id : graph.nodes().ids()) {
+    const TensorId old = graph.node(id).outputs.front();
+    renamed[old] = TensorId(id.index());
+    parts.tensors[renamed[old]] = graph.tensor(old);
+    parts.tensors[renamed[old]].file_id = id.index();
+    parts.nodes[id].file_id = id.index();
+  }
+  for (Node& node : parts.nodes) {
+    for (auto* list : {&node.inputs, &node.outputs, &node.backward_reads}) {
+      for (TensorId& tensor : *list) tensor = renamed[tensor];
+    }
+  }
+  parts.outputs.clear();
+  for (const NodeId id : graph.nodes().ids()) {
+    if (graph.tensor(graph.node(id).outputs.front()).consumers.empty()) {
+      parts.outputs.push_back(TensorId(id.index()));
+    }
+  }
+  return CreateOrStop(std::move(parts));
+}
+
+}  // namespace
+
+TensorGraph GraphFromVertices(std::string name, const std::vector<TextVertex>& vertices,
+                              const Edges& edges) {
+  TensorGraphParts parts;
+  parts.name = std::move(name);
+  for (const TextVertex& vertex : vertices) {
+    const auto position = static_cast<int32_t>(parts.nodes.size());
+    Tensor tensor;
+    tensor.file_id = position;
+    tensor.name = vertex.name;
+    tensor.bytes = vertex.bytes;
+    parts.tensors.push_back(tensor);
+    Node node;
+    node.file_id = position;
+    node.name = vertex.name;
+    node.outputs = {TensorId(position)};
+    node.forward_cost = vertex.cost;
+    node.backward_cost = vertex.cost;
+    parts.nodes.push_back(node);
+  }
+  for (const auto& [from, to] : edges) parts.nodes[NodeId(to)].inputs.push_back(TensorId(from));
+  for (Node& node : parts.nodes) {
+    node.backward_reads = node.inputs;
+    node.backward_reads.push_back(node.outputs.front());
+  }
+  return NumberAlike(CreateOrStop(std::move(parts)));
+}
+
+TensorGraph GraphFromText(std::string_view text) {
+  TextReader reader;
+  while (!text.empty()) reader.ReadPath(TakeUntil(&text, ";"));
+  CKPLAN_CHECK(!reader.vertices.empty(), "a graph text declares at least one node");
+  return GraphFromVertices("text", reader.vertices, reader.edges);
+}
+
+}  // namespace ckplan

@@ -1,0 +1,40 @@
+// Graphs for tests, drawn on one line: bytes @ cost, as in the papers' figures.
+//
+//   GraphFromText("a:4@1 -> b:2@3 -> c:1@1; a -> c")
+//
+//        a ──▶ b ──▶ c          a makes 4 bytes at cost 1, b makes 2 bytes at cost 3, ...
+//        └───────────▲          c reads b and a
+//
+// A node is declared at its first mention, `name:bytes@cost`, or `name:bytes` for cost 1; later
+// mentions are the bare name. `;` ends a path; a path of one node is a node without edges.
+//
+// What it means is what the minimal form of graph.json means: one output per node, no inputs,
+// backward costs what forward does and reads all inputs and the own output, the outputs of the
+// graph are those that no node reads. Node i makes tensor i, and both have the file id i.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/base/units.h"
+#include "lib/graph/tensor_graph.h"
+
+namespace ckplan {
+
+// Bad text stops the program through CKPLAN_CHECK: it is a fault of the test.
+TensorGraph GraphFromText(std::string_view text);
+
+// The same meaning from lists. Edges are positions in `vertices`; an input stands in a node's list
+// in the order of `edges`.
+struct TextVertex {
+  std::string name;
+  Bytes bytes;
+  Cost cost;
+};
+TensorGraph GraphFromVertices(std::string name, const std::vector<TextVertex>& vertices,
+                              const std::vector<std::pair<int32_t, int32_t>>& edges);
+
+}  // namespace ckplan

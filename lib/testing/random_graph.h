@@ -1,0 +1,43 @@
+// Random graphs for tests and fuzzers. The same seed gives the same graph on every platform, so a
+// failing test need only print its seed.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/base/rng.h"
+#include "lib/graph/tensor_graph.h"
+
+namespace ckplan {
+
+// How often each feature of a TensorGraph turns up, in percent. With all of them at 0 and one
+// input the graph still has nodes of several inputs.
+struct RandomGraphOptions {
+  int nodes = 12;  // At least 1.
+  int graph_inputs = 2;
+  int max_node_inputs = 3;
+  int64_t max_bytes = 20;
+  int64_t max_cost = 10;
+  int second_output = 20;
+  int statistic = 25;
+  int duplicate_input = 10;  // The same tensor stands twice among a node's inputs.
+  int in_place = 35;
+  int gradient_passthrough = 30;
+  int workspace = 30;  // For forward and for backward, independently.
+  int random_node = 10;
+  int no_gradient = 15;     // An output that needs no gradient although an input does.
+  int input_gradient = 20;  // A graph input that needs a gradient.
+  int extra_output = 10;    // A tensor that others read is an output of the graph too.
+  int dead_end = 5;         // A tensor that nobody reads is no output of the graph.
+  int equal_bytes = 50;     // An output as large as an input: in-place and pass-through need it.
+};
+
+// Any graph that the training-step model admits: several outputs per node, statistics, inputs with
+// and without gradients, in-place pairs, pass-through gradients, random nodes, workspaces, constant
+// memory, scattered file ids, one or more outputs.
+TensorGraph RandomTensorGraph(Rng& rng, const RandomGraphOptions& options = {});
+
+// The papers' kind of graph: one output per node, nodes named n0, n1, ... in topological order,
+// each pair an edge `edge_percent` times in a hundred. Bytes and costs are uniform in [1, max].
+TensorGraph RandomDag(Rng& rng, int nodes, int edge_percent, int64_t max_bytes, int64_t max_cost);
+
+}  // namespace ckplan

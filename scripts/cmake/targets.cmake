@@ -1,0 +1,58 @@
+# One target per folder of lib/, with exactly the links that docs/architecture.md draws.
+#
+#   ckplan_library(schedule
+#     SOURCES simulate.cc ...          absent for a folder of headers alone
+#     DEPENDS base graph cost          the only folders of lib/ that its files may include
+#     PACKAGES fmt::fmt                outside libraries, private to this folder
+#     TESTS simulate_test.cc ...)      one doctest program per folder, registered with CTest
+#
+# DEPENDS is enforced twice: the linker sees nothing else, and check_includes.cmake reads the
+# #include lines, which would otherwise let a header slip through.
+
+function(ckplan_options target)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow -Wnon-virtual-dtor)
+  if(CKPLAN_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(CKPLAN_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${CKPLAN_SANITIZE}
+                           -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(${target} PRIVATE -fsanitize=${CKPLAN_SANITIZE})
+  endif()
+endfunction()
+
+function(ckplan_library folder)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PACKAGES;TESTS;TEST_DEPENDS" ${ARGN})
+  set(target ckplan_${folder})
+  list(TRANSFORM ARG_DEPENDS PREPEND ckplan_ OUTPUT_VARIABLE links)
+  add_library(${target} STATIC ${ARG_SOURCES})
+  ckplan_options(${target})
+  target_link_libraries(${target} PUBLIC ${links} PRIVATE ${ARG_PACKAGES})
+
+  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
+  set(stamp ${CMAKE_CURRENT_BINARY_DIR}/includes.stamp)
+  add_custom_command(OUTPUT ${stamp}
+    COMMAND ${CMAKE_COMMAND} -DFOLDER=${folder} "-DALLOWED=${ARG_DEPENDS}" -DSTAMP=${stamp}
+            -DSOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR} "-DFILES=${ARG_SOURCES};${headers}"
+            -P ${PROJECT_SOURCE_DIR}/scripts/cmake/check_includes.cmake
+    DEPENDS ${ARG_SOURCES} ${headers} ${PROJECT_SOURCE_DIR}/scripts/cmake/check_includes.cmake
+    COMMENT "Checking who lib/${folder} includes" VERBATIM)
+  add_custom_target(${target}_includes DEPENDS ${stamp})
+  add_dependencies(${target} ${target}_includes)
+
+  if(CKPLAN_TESTS AND ARG_TESTS)
+    list(TRANSFORM ARG_TEST_DEPENDS PREPEND ckplan_ OUTPUT_VARIABLE test_links)
+    ckplan_test(${folder} SOURCES ${ARG_TESTS} LINKS ${target} ${test_links})
+  endif()
+endfunction()
+
+# A doctest program ckplan_NAME_test, run by CTest with the project's root as its folder.
+function(ckplan_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  set(target ckplan_${name}_test)
+  add_executable(${target} ${ARG_SOURCES} ${PROJECT_SOURCE_DIR}/lib/testing/doctest_main.cc)
+  ckplan_options(${target})
+  target_link_libraries(${target} PRIVATE ${ARG_LINKS} doctest::doctest)
+  add_test(NAME ${name} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+endfunction()
