@@ -36,6 +36,12 @@ std::string ExitCodeLines() {
   return text;
 }
 
+std::string Sentence(std::string_view summary) {
+  std::string text = fmt::format("{}.", summary);
+  if (text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
 Screen MakeScreen(const Options& options) {
   const ColourChoice choice = options.color == "always"  ? ColourChoice::kAlways
                               : options.color == "never" ? ColourChoice::kNever
@@ -63,7 +69,7 @@ const Command* FindCommand(std::string_view name) {
 Result<ExitCode> RunCommand(const Command& command, std::vector<std::string> arguments) {
   Options options;
   CommandLine line(fmt::format("ckplan {}", command.name), command.example,
-                   fmt::format("Purpose: {}.", command.summary));
+                   Sentence(command.summary));
   command.add_options(line, options);
   line.Footer(ExitCodeLines());
   CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(std::move(arguments)));

@@ -21,9 +21,11 @@ Result<Done> CheckIsSource(const std::string& word) {
   if (looks_like_file || access(word.c_str(), F_OK) == 0) return Done{};
   std::vector<std::string_view> names;
   for (const Command& command : AllCommands()) names.push_back(command.name);
+  const std::string_view nearest = NearestName(word, names);
+  const bool is_typo = nearest.front() == word.front();
   return Error{ErrorCode::kUsage,
-               fmt::format("\"{}\" is neither a command nor a file; did you mean \"{}\"?", word,
-                           NearestName(word, names)),
+               fmt::format("\"{}\" is neither a command nor a file{}", word,
+                           is_typo ? fmt::format("; did you mean \"{}\"?", nearest) : ""),
                {"`ckplan --help` lists the commands"}};
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/outputs.h"
@@ -74,10 +75,9 @@ Result<std::string> Rendered(const Options& options, const Source& source, const
   if (options.format == "json") return WritePlanJson(plan, source.graph);
   if (options.format == "md") return PlanMarkdown(source.graph, plan);
   if (options.format == "csv") return PlanCsv(source.graph, plan);
-  if (screen.is_quiet) return std::string();
   const SummaryRequest request{BudgetText(options), options.budget_total.has_value(), solve_seconds,
                                screen.is_verbose};
-  return PlanText(source.graph, plan, request, screen.out);
+  return PlanText(source.graph, plan, request, screen.out) + "\n";
 }
 
 // A command line that goes on from here.
@@ -86,7 +86,7 @@ std::string NextHint(const Options& options, const Source& source, const Outputs
   if (plan_file.empty()) return "next: add -o plan.json to write the plan";
   if (!source.is_model) return fmt::format("next: ckplan check {} {}", plan_file, options.source);
   return fmt::format("next: ckplan apply {} {} -o {}", plan_file, options.source,
-                     source.identity.name + ".planned.onnx");
+                     std::filesystem::path(source.identity.name).stem().string() + ".planned.onnx");
 }
 
 Result<Plan> Solve(const Source& source, const PlannerRequest& request,
@@ -98,19 +98,31 @@ Result<Plan> Solve(const Source& source, const PlannerRequest& request,
 Result<ExitCode> Tell(const Options& options, const Outputs& outputs, const Source& source,
                       const Plan& plan, double solve_seconds, const Screen& screen) {
   CKPLAN_RETURN_IF_ERROR(outputs.Write(source, plan, screen));
-  if (!outputs.TakesStdout() || options.format != "text") {
+  const bool has_summary = options.format == "text" && !outputs.TakesStdout() && !screen.is_quiet;
+  if (has_summary || options.format != "text") {
     CKPLAN_ASSIGN_OR_RETURN(const std::string text,
                             Rendered(options, source, plan, solve_seconds, screen));
     CKPLAN_RETURN_IF_ERROR(screen.Print(text));
   }
-  if (options.format == "text" && !outputs.TakesStdout()) {
-    if (!screen.is_quiet) CKPLAN_RETURN_IF_ERROR(screen.Print("\n"));
-    for (const std::string& file : outputs.Files()) {
-      screen.Note(fmt::format("wrote {}   checked: ok", file));
-    }
-    screen.Note(NextHint(options, source, outputs));
+  for (const std::string& file : outputs.Files()) {
+    screen.Note(fmt::format("wrote {}   checked: ok", file));
   }
+  if (has_summary) screen.Note(NextHint(options, source, outputs));
   return ExitCode::kOk;
+}
+
+// Why there is no plan, in the words of the command line.
+Result<ExitCode> WithoutPlan(const Options& options, const Interrupt& interrupt, Error error,
+                             const Screen& screen) {
+  if (interrupt.was_interrupted()) {
+    screen.Note("ckplan: interrupted; nothing was written");
+    return ExitCode::kInterrupted;
+  }
+  if (error.code != ErrorCode::kTimeout) return error;
+  return MakeError(ErrorCode::kTimeout,
+                   fmt::format("the time limit of {} passed without a plan; give more time, or "
+                               "another algorithm (`ckplan algos`)",
+                               options.time_limit.value_or("")));
 }
 
 }  // namespace
@@ -162,11 +174,7 @@ Result<ExitCode> RunPlan(const Options& options, const Screen& screen) {
   Result<Plan> plan = Solve(source, request, interrupt);
   const double seconds = SecondsSince(start);
   progress.Clear();
-  if (!plan.ok() && interrupt.was_interrupted()) {
-    screen.Note("ckplan: interrupted; nothing was written");
-    return ExitCode::kInterrupted;
-  }
-  if (!plan.ok()) return std::move(plan).error();
+  if (!plan.ok()) return WithoutPlan(options, interrupt, std::move(plan).error(), screen);
   Complete(source, &*plan);
   if (screen.is_verbose) screen.Note(fmt::format("ckplan: planned in {:.3f} s", seconds));
   CKPLAN_ASSIGN_OR_RETURN(const ExitCode code,

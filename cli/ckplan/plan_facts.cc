@@ -81,10 +81,10 @@ class PeakFacts {
   PlanFacts& facts_;
 };
 
-std::string DescribeStep(const TensorGraph& graph, const Step& step) {
+std::string DescribeStep(const TensorGraph& graph, const Step& step, bool is_after_loss) {
   switch (step.kind) {
     case StepKind::kForward:
-      return "forward of " + graph.node(step.node()).name;
+      return (is_after_loss ? "recomputation of " : "forward of ") + graph.node(step.node()).name;
     case StepKind::kLoss:
       return "the loss";
     case StepKind::kBackward:
@@ -133,7 +133,8 @@ PlanFacts FactsOf(const TensorGraph& graph, const Plan& plan) {
   PlanFacts facts;
   const Timeline timeline = BuildTimeline(graph, plan.schedule);
   PeakFacts(timeline, &facts).Fill();
-  facts.peak_step = DescribeStep(graph, plan.schedule.steps[timeline.peak_step]);
+  facts.peak_step = DescribeStep(graph, plan.schedule.steps[timeline.peak_step],
+                                 timeline.peak_step > timeline.loss_step);
   for (const NodeDecision& decision : plan.decisions) {
     if (decision.recompute_count == 1) ++facts.run_twice;
     if (decision.recompute_count > 1) ++facts.run_more_often;

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "cli/ckplan/plan_facts.h"
 #include "cli/common/text_table.h"
 #include "lib/emit/human_bytes.h"
+#include "lib/solvers/solver.h"
 
 namespace ckplan {
 namespace {
@@ -53,11 +55,36 @@ std::string Plural(int64_t count, std::string_view noun) {
 }
 
 std::string RunsText(const TensorGraph& graph, const PlanFacts& facts) {
-  if (facts.run_twice + facts.run_more_often == 0) return "no op runs twice";
+  if (facts.run_twice + facts.run_more_often == 0) return "no op runs more than once";
   const std::string more =
       facts.run_more_often == 0 ? "none" : fmt::format("{}", facts.run_more_often);
   return fmt::format("{} of {} ops run twice, {} more often", facts.run_twice, graph.nodes().size(),
                      more);
+}
+
+// Lines of at most `width` columns, broken at blanks.
+std::vector<std::string> Wrapped(std::string_view text, size_t width) {
+  std::vector<std::string> lines(1);
+  while (!text.empty()) {
+    const size_t blank = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, blank);
+    if (!lines.back().empty() && DisplayWidth(lines.back()) + 1 + DisplayWidth(word) > width) {
+      lines.emplace_back();
+    }
+    if (!lines.back().empty()) lines.back() += ' ';
+    lines.back() += word;
+    text.remove_prefix(std::min(blank + 1, text.size()));
+  }
+  return lines;
+}
+
+std::string StatusText(const Plan& plan) {
+  if (plan.figures.is_optimal) return "proven optimal";
+  const auto info = FindSolver(plan.request.algorithm);
+  if (!info.ok()) return "";
+  const bool may_be_optimal = (*info)->guarantee == Guarantee::kOptimalInClass;
+  return may_be_optimal ? "not proven optimal for this budget"
+                        : std::string(NameOf((*info)->guarantee));
 }
 
 class SummaryWriter {
@@ -79,9 +106,9 @@ class SummaryWriter {
     WritePlan();
     WriteBudget();
     WritePeak();
-    Row("time", fmt::format("{} of a training step, {} of a forward pass   {}",
-                            SignedPercent(StepOverhead(f_)), SignedPercent(ForwardOverhead(f_)),
-                            RunsText(graph_, facts_)));
+    Row("time", fmt::format("{} of a training step, {} of a forward pass",
+                            SignedPercent(StepOverhead(f_)), SignedPercent(ForwardOverhead(f_))));
+    Row("runs", RunsText(graph_, facts_));
     WriteKept();
     Row("peak at", Elided(facts_.peak_step, static_cast<size_t>(terminal_.width) - kIndent));
     WriteConstants();
@@ -96,14 +123,20 @@ class SummaryWriter {
     text_ += fmt::format("  {:<10} {}\n", label, value);
   }
 
+  // Likewise for a long text: broken between words.
+  void WrappedRow(std::string_view label, std::string_view value) {
+    for (const std::string& line : Wrapped(value, static_cast<size_t>(terminal_.width) - kIndent)) {
+      Row(std::exchange(label, ""), line);
+    }
+  }
+
   void WritePlan() {
-    std::string plan = fmt::format("{}   {}", plan_.request.algorithm,
-                                   f_.is_optimal ? "proven optimal" : "not proven optimal");
+    std::string plan = fmt::format("{}   {}", plan_.request.algorithm, StatusText(plan_));
     if (terminal_.is_tty && request_.solve_seconds) {
       plan += fmt::format("   {:.2f} s", *request_.solve_seconds);
     }
     Row("plan", Styled(plan, TextStyle::kBold, terminal_));
-    if (!f_.guarantee.empty()) Row("", f_.guarantee);
+    if (!f_.guarantee.empty()) WrappedRow("", f_.guarantee);
   }
 
   void WriteBudget() {
@@ -145,11 +178,12 @@ class SummaryWriter {
     if (facts_.workspace > Bytes(0)) {
       text += fmt::format(", workspace {}", HumanBytes(facts_.workspace));
     }
-    Row("kept", text);
+    WrappedRow("kept", text);
   }
 
   void WriteConstants() {
-    Row("constants",
+    WrappedRow(
+        "constants",
         fmt::format("{}: parameters {}, gradients {}, {} state {}, inputs {}",
                     HumanBytes(TotalConstants(f_)), HumanBytes(f_.constants.parameters),
                     HumanBytes(f_.constants.parameter_gradients), NameOf(plan_.request.optimizer),

@@ -21,7 +21,12 @@ Chain FindChain(const TensorGraph& graph, const VertexGraph& vertices) {
   int32_t block = 0;
   bool is_block_open = false;
   for (const NodeId v : vertices.ids()) {
-    if (!NeedsGradient(graph, v)) continue;
+    if (!NeedsGradient(graph, v)) {
+      for (const NodeId p : vertices.predecessors(v)) {
+        chain.block_of[v] = std::max(chain.block_of[v], chain.block_of[p]);
+      }
+      continue;
+    }
     chain.block_of[v] = block;
     is_block_open = true;
     const bool is_splitting = furthest <= v;

@@ -10,7 +10,7 @@
 //
 // Only vertices that need a gradient are looked at. What is computed from the batch without one,
 // such as an attention mask that every layer reads, would otherwise leave a transformer without
-// any splitting vertex; those few nodes belong to the first block and feed the others.
+// any splitting vertex; those few nodes belong to the first block that they can run in.
 #pragma once
 
 #include <cstdint>

@@ -320,7 +320,7 @@ class OverheadSearch {
         from.begin(), from.end(), [&](const State& state) { return state.cached > most_cached; });
     for (auto it = first; it != from.end(); ++it) {
       const int64_t overhead = it->overhead + step.more_time;
-      if (sign_ * overhead > guess_) break;
+      if (sign_ > 0 && overhead > guess_) break;  // It only grows.
       State& best = row_[static_cast<size_t>(overhead)];
       const Bytes cached = it->cached + step.more_cached;
       if (cached >= best.cached) continue;

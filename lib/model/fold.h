@@ -8,6 +8,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "lib/model/constant.h"
@@ -24,6 +25,13 @@ struct FoldInput {
 // The outputs, or nothing if this operation, or these inputs, cannot be folded.
 std::optional<std::vector<ConstantValue>> FoldNode(const onnx::NodeProto& node,
                                                    const std::vector<FoldInput>& inputs);
+
+// Operators of fold_elementwise.cc.
+std::optional<std::vector<ConstantValue>> FoldElementwise(const onnx::NodeProto& node,
+                                                          const std::vector<FoldInput>& inputs);
+// "Add", "Sub", "Mul", "Div", "Mod", "Pow", "Min", "Max", "And", "Or", "Xor". Nothing on overflow
+// and on division by zero.
+std::optional<int64_t> ApplyToInts(std::string_view op, int64_t a, int64_t b);
 
 // Operators of fold_move.cc: the result's shape, and for each element its source position.
 struct ElementMap {

@@ -9,6 +9,7 @@ namespace ckplan {
 namespace {
 
 constexpr int32_t kNone = -1;
+constexpr int64_t kStillLive = -1;
 
 const std::vector<TensorId>& ReadsOf(const TensorGraph& graph, const Step& step) {
   static const std::vector<TensorId> kNothing;
@@ -85,6 +86,7 @@ class TimelineBuilder {
         timeline_.peak_step = step_;
       }
     }
+    EndTheRest();
     timeline_.versions = std::move(lifetimes_.versions);
     return std::move(timeline_);
   }
@@ -102,6 +104,7 @@ class TimelineBuilder {
  private:
   int32_t New(Buffer buffer) {
     buffer.begin = tick_++;
+    buffer.end = kStillLive;
     buffer.first_step = static_cast<int32_t>(step_);
     live_ += buffer.bytes;
     highest_ = std::max(highest_, live_);
@@ -114,6 +117,16 @@ class TimelineBuilder {
     buffer.end = tick_++;
     buffer.last_step = static_cast<int32_t>(step_);
     live_ -= buffer.bytes;
+  }
+
+  // Gradients of the graph's own inputs are results: they live until the end.
+  void EndTheRest() {
+    for (size_t i = 0; i < timeline_.buffers.size(); ++i) {
+      if (timeline_.buffers[i].end == kStillLive) {
+        step_ = schedule_.steps.size() - 1;
+        End(static_cast<int32_t>(i));
+      }
+    }
   }
 
   int32_t NewWorkspace(NodeId node, Bytes bytes) {

@@ -223,6 +223,12 @@ void FillRequest(const TensorGraph& graph, const PlannerRequest& request, const 
 Result<Plan> MakePlan(const TensorGraph& graph, const PlannerRequest& request,
                       const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(request.algorithm));
+  if (graph.nodes().empty()) {
+    return MakeError(ErrorCode::kInvalidInput,
+                     fmt::format("\"{}\" has no node that makes an activation; there is nothing "
+                                 "to plan",
+                                 graph.name()));
+  }
   if (request.objective == Objective::kMemory && !info->takes_objective) {
     return MakeError(ErrorCode::kUsage,
                      fmt::format("--objective memory is for exact-dp and approx-dp; {} has no "

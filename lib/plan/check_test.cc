@@ -1,0 +1,118 @@
+#include "lib/plan/check.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <string>
+
+#include "lib/base/rng.h"
+#include "lib/plan/assemble.h"
+#include "lib/schedule/lower.h"
+#include "lib/testing/graph_text.h"
+#include "lib/testing/random_graph.h"
+
+namespace ckplan {
+namespace {
+
+Plan PlanKeeping(const TensorGraph& graph, const KeptSet& kept) {
+  return AssemblePlan(graph, LowerStrategy(graph, kept),
+                      IdVector<NodeId, int32_t>(graph.nodes().size()));
+}
+
+// a → b → c → d with b dropped; backward of each reads its input and its output.
+struct Example {
+  TensorGraph graph = GraphFromText("a:400@1 -> b:200@3 -> c:100@5 -> d:50@7");
+  Plan plan;
+  Example() {
+    KeptSet kept{IdVector<NodeId, bool>(4, true)};
+    kept.is_kept[NodeId(1)] = false;
+    plan = PlanKeeping(graph, kept);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("check: it accepts every assembled plan of random graphs and strategies") {
+  for (uint64_t seed = 1; seed <= 1500; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomGraphOptions options;
+    options.nodes = static_cast<int>(rng.Between(1, 15));
+    const TensorGraph graph = RandomTensorGraph(rng, options);
+    KeptSet kept;
+    for (size_t i = 0; i < graph.nodes().size(); ++i) kept.is_kept.push_back(rng.Chance(50));
+    const std::vector<std::string> faults = CheckPlan(graph, PlanKeeping(graph, kept));
+    CHECK(faults == std::vector<std::string>{});
+  }
+}
+
+TEST_CASE("check: each damage to a plan is found and named") {
+  struct Row {
+    const char* part_of_message;
+    std::function<void(Plan*)> damage;
+  };
+  const Row rows[] = {
+      {"peak_bytes: the plan says 1", [](Plan* p) { p->figures.peak = Bytes(1); }},
+      {"overhead_cost", [](Plan* p) { p->figures.overhead += Cost(1); }},
+      {"baseline_peak_bytes", [](Plan* p) { p->figures.baseline_peak += Bytes(1); }},
+      {"forward_cost", [](Plan* p) { p->figures.forward_cost += Cost(1); }},
+      {"arena_bytes", [](Plan* p) { p->figures.arena += Bytes(1); }},
+      {"parameters", [](Plan* p) { p->figures.constants.parameters += Bytes(1); }},
+      {"above the budget", [](Plan* p) { p->request.budget = Bytes(10); }},
+      {"no offset", [](Plan* p) { p->offsets.pop_back(); }},
+      {"offsets for", [](Plan* p) { p->offsets.push_back(Bytes(0)); }},
+      {"overlaps", [](Plan* p) { p->offsets[1] = p->offsets[0]; }},
+      {"negative offset", [](Plan* p) { p->offsets[0] = Bytes(-400); }},
+      {"node \"b\": the plan says keep",
+       [](Plan* p) { p->decisions[NodeId(1)].action = NodeAction::kKeep; }},
+      {"with 2 recomputations", [](Plan* p) { p->decisions[NodeId(1)].recompute_count = 2; }},
+      {"the plan decides on 5 nodes", [](Plan* p) { p->decisions.push_back({}); }},
+      {"\"b\" is read but not in memory",  // b is needed by c before its first run
+       [](Plan* p) { std::swap(p->schedule.steps[1], p->schedule.steps[2]); }},
+      {"no node or tensor of number 44", [](Plan* p) { p->schedule.steps[0].index = 44; }},
+      {"of 4 nodes ran backward", [](Plan* p) { p->schedule.steps.pop_back(); }},
+      {"a second loss",
+       [](Plan* p) { p->schedule.steps.insert(p->schedule.steps.begin() + 5, Step::Loss()); }},
+      {"runs backward twice",
+       [](Plan* p) { p->schedule.steps.push_back(Step::Backward(NodeId(0))); }},
+      {"a backward before the loss",
+       [](Plan* p) { p->schedule.steps.insert(p->schedule.steps.begin() + 4, Step::Backward(NodeId(3))); }},
+      {"a free in a schedule", [](Plan* p) { p->schedule.steps.push_back(Step::Free(TensorId(0))); }},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(std::string(row.part_of_message));
+    Example example;
+    row.damage(&example.plan);
+    const std::vector<std::string> faults = CheckPlan(example.graph, example.plan);
+    bool is_named = false;
+    std::string all;
+    for (const std::string& fault : faults) {
+      is_named |= fault.find(row.part_of_message) != std::string::npos;
+      all += fault + "\n";
+    }
+    CAPTURE(all);
+    CHECK(is_named);
+  }
+}
+
+TEST_CASE("check: with explicit frees, one that is missing or too early is found") {
+  Example example;
+  Schedule schedule = KeepAllSchedule({NodeId(0), NodeId(1), NodeId(2), NodeId(3)});
+  schedule.frees = FreePolicy::kExplicit;
+  for (int32_t t = 0; t < 4; ++t) schedule.steps.push_back(Step::Free(TensorId(t)));
+  const IdVector<NodeId, int32_t> segments(4);
+  Plan plan = AssemblePlan(example.graph, schedule, segments);
+  CHECK(CheckPlan(example.graph, plan).empty());
+
+  Plan leak = plan;
+  leak.schedule.steps.pop_back();
+  CHECK(CheckPlan(example.graph, leak).front().find("still in memory at the end") !=
+        std::string::npos);
+  Plan early = plan;
+  std::rotate(early.schedule.steps.begin() + 8, early.schedule.steps.begin() + 9,
+              early.schedule.steps.begin() + 10);
+  CHECK(CheckPlan(example.graph, early).front().find("is read but not in memory") !=
+        std::string::npos);
+}
+
+}  // namespace ckplan
