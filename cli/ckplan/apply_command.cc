@@ -25,8 +25,11 @@ Result<ExitCode> RunApply(const Options& options, const Screen& screen) {
     return MakeError(ErrorCode::kUsage, "an ONNX file is not written to standard output");
   }
   CKPLAN_RETURN_IF_ERROR(CheckWritable(*options.output));
+  Progress progress(screen.shows_progress);
+  progress.Stage(fmt::format("reading {}", options.plan));
   CKPLAN_ASSIGN_OR_RETURN(const PlanFile file,
                           ReadPlanFile(options.plan, options.source, options.cost));
+  progress.Clear();
   if (!file.source.is_model) {
     return MakeError(ErrorCode::kUsage, "a graph file cannot be annotated; only a model can");
   }

@@ -56,8 +56,11 @@ void AddCheckOptions(CommandLine& line, Options& options) {
 }
 
 Result<ExitCode> RunCheck(const Options& options, const Screen& screen) {
+  Progress progress(screen.shows_progress);
+  progress.Stage(fmt::format("reading {}", options.plan));
   CKPLAN_ASSIGN_OR_RETURN(const PlanFile file,
                           ReadPlanFile(options.plan, options.source, options.cost));
+  progress.Clear();
   for (const std::string& warning : file.source.warnings) screen.Warn(warning);
   std::vector<std::string> faults = CheckPlan(file.source.graph, file.plan);
   if (options.format == "json") {

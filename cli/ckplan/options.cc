@@ -21,7 +21,6 @@ void AddSourceOptions(CommandLine& line, Options& options) {
 void AddScreenOptions(CommandLine& line, Options& options) {
   line.Choice("--color", {"auto", "always", "never"}, "colour of text", &options.color);
   line.Flag("-q,--quiet", "print nothing on success but what was asked for", &options.is_quiet);
-  line.Flag("-v,--verbose", "tell more on standard error", &options.is_verbose);
   line.Flag("--no-progress", "no progress line on a terminal", &options.has_no_progress);
 }
 

@@ -45,6 +45,6 @@ struct Options {
 // Groups of options that several commands share.
 void AddSourceOptions(CommandLine& line, Options& options);  // -D to --align
 void AddCostOption(CommandLine& line, Options& options);
-void AddScreenOptions(CommandLine& line, Options& options);  // --color, -q, -v, --no-progress
+void AddScreenOptions(CommandLine& line, Options& options);  // --color, -q, --no-progress
 
 }  // namespace ckplan

@@ -150,6 +150,8 @@ void AddPlanOptions(CommandLine& line, Options& options) {
             &options.emits);
   line.Choice("-f,--format", {"text", "json", "md", "csv"}, "of what is printed", &options.format);
   AddScreenOptions(line, options);
+  line.Flag("-v,--verbose", "all that is recomputed, and the solve time on standard error",
+            &options.is_verbose);
 }
 
 Result<ExitCode> RunPlan(const Options& options, const Screen& screen) {

@@ -78,13 +78,12 @@ std::vector<std::string> Wrapped(std::string_view text, size_t width) {
   return lines;
 }
 
-std::string StatusText(const Plan& plan) {
-  if (plan.figures.is_optimal) return "proven optimal";
+// What is proven; the guarantee, which is told below it, says among what.
+std::string_view StatusText(const Plan& plan) {
+  if (plan.figures.is_optimal) return "   proven optimal";
   const auto info = FindSolver(plan.request.algorithm);
-  if (!info.ok()) return "";
-  const bool may_be_optimal = (*info)->guarantee == Guarantee::kOptimalInClass;
-  return may_be_optimal ? "not proven optimal for this budget"
-                        : std::string(NameOf((*info)->guarantee));
+  const bool may_be_optimal = info.ok() && (*info)->guarantee == Guarantee::kOptimalInClass;
+  return may_be_optimal ? "   not proven optimal for this budget" : "";
 }
 
 class SummaryWriter {
@@ -110,7 +109,6 @@ class SummaryWriter {
                             SignedPercent(StepOverhead(f_)), SignedPercent(ForwardOverhead(f_))));
     Row("runs", RunsText(graph_, facts_));
     WriteKept();
-    Row("peak at", Elided(facts_.peak_step, static_cast<size_t>(terminal_.width) - kIndent));
     WriteConstants();
     WriteGroups();
     return std::move(text_);
@@ -131,7 +129,7 @@ class SummaryWriter {
   }
 
   void WritePlan() {
-    std::string plan = fmt::format("{}   {}", plan_.request.algorithm, StatusText(plan_));
+    std::string plan = fmt::format("{}{}", plan_.request.algorithm, StatusText(plan_));
     if (terminal_.is_tty && request_.solve_seconds) {
       plan += fmt::format("   {:.2f} s", *request_.solve_seconds);
     }
@@ -171,17 +169,23 @@ class SummaryWriter {
   }
 
   void WriteKept() {
-    std::string text = fmt::format("{}   at the peak: kept {}, recomputed {}, gradients {}",
-                                   Plural(facts_.kept_tensors, "tensor"), HumanBytes(facts_.kept),
-                                   HumanBytes(facts_.recomputed), HumanBytes(facts_.gradients));
-    if (facts_.passing > Bytes(0)) text += fmt::format(", passing {}", HumanBytes(facts_.passing));
-    if (facts_.workspace > Bytes(0)) {
-      text += fmt::format(", workspace {}", HumanBytes(facts_.workspace));
+    Row("kept", fmt::format("{}, {} at the peak", Plural(facts_.kept_tensors, "tensor"),
+                            HumanBytes(facts_.kept)));
+    Row("peak at", Elided(facts_.peak_step, static_cast<size_t>(terminal_.width) - kIndent));
+    std::string parts =
+        fmt::format("kept {} + recomputed {} + gradients {}", HumanBytes(facts_.kept),
+                    HumanBytes(facts_.recomputed), HumanBytes(facts_.gradients));
+    if (facts_.passing > Bytes(0)) {
+      parts += fmt::format(" + passing {}", HumanBytes(facts_.passing));
     }
-    WrappedRow("kept", text);
+    if (facts_.workspace > Bytes(0)) {
+      parts += fmt::format(" + workspace {}", HumanBytes(facts_.workspace));
+    }
+    Row("", parts);
   }
 
   void WriteConstants() {
+    if (TotalConstants(f_) == Bytes(0)) return Row("constants", "none");
     WrappedRow(
         "constants",
         fmt::format("{}: parameters {}, gradients {}, {} state {}, inputs {}",

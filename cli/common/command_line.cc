@@ -147,6 +147,12 @@ Result<CommandLine::Outcome> CommandLine::Parse(std::vector<std::string> argumen
     state_->app.parse(std::move(arguments));
   } catch (const CLI::CallForHelp&) {
     return Outcome::kHelp;
+  } catch (const CLI::ArgumentMismatch& fault) {
+    const std::string text = fault.what();  // "--algo: ..."
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{} takes one value, and may stand once",
+                             text.substr(0, text.find(':'))),
+                 {state_->HelpHint()}};
   } catch (const CLI::Error& fault) {
     return Error{ErrorCode::kUsage, fault.what(), {state_->HelpHint()}};
   }

@@ -35,7 +35,8 @@ inline constexpr std::array kExitCodeMeanings = {
                     "a file cannot be read, written, or planned (damaged, unsupported, too large)"},
     ExitCodeMeaning{ExitCode::kInfeasible, "no plan fits the budget; the message names the least"},
     ExitCodeMeaning{ExitCode::kTimeLimit, "the time limit passed without a plan"},
-    ExitCodeMeaning{ExitCode::kCheckFailed, "a plan does not pass the checker"},
+    ExitCodeMeaning{ExitCode::kCheckFailed,
+                    "a plan does not pass the checker, or is for another model"},
     ExitCodeMeaning{ExitCode::kInternal, "a fault of ckplan itself; please report it"},
     ExitCodeMeaning{ExitCode::kInterrupted, "interrupted"},
 };

@@ -31,7 +31,7 @@ struct Screen {
   Terminal out;
   Terminal err;
   bool is_quiet = false;    // Nothing on success but data that was asked for.
-  bool is_verbose = false;  // More on standard error.
+  bool is_verbose = false;  // Everything instead of the most important.
   bool shows_progress = false;
 
   // kIo if not all of it could be written.

@@ -251,6 +251,12 @@ class Lowerer {
 
   std::vector<std::string> Warnings() const {
     std::vector<std::string> warnings;
+    if (facts_.parameter_gradients == Bytes(0)) {
+      warnings.push_back(
+          fmt::format("{}: no trained parameter was found, so nothing has a gradient; are the "
+                      "weights inputs of the graph? They must be initializers",
+                      model_.identity.name));
+    }
     for (const auto& [op, names] : unknown_) {
       std::vector<std::string> shown;
       for (const std::string& name : names) shown.push_back(fmt::format("\"{}\"", ShortName(name)));

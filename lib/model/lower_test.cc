@@ -330,6 +330,13 @@ TEST_CASE("lower: an unknown operator of declared shape costs its bytes, reads a
         std::string::npos);
 }
 
+TEST_CASE("lower: a model without trained parameters is warned of") {
+  const LoweredModel lowered = LowerText("g (float[4] x) => (float[4] y) { y = Relu(x) }");
+  REQUIRE(lowered.warnings.size() == 1);
+  CHECK(lowered.warnings[0].find("no trained parameter") != std::string::npos);
+  CHECK(NodeOf(lowered.graph, "Relu").backward_reads.empty());
+}
+
 TEST_CASE("lower: names of nodes are unique whatever the file does") {
   const LoweredModel lowered = LowerText(
       "g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}> "
