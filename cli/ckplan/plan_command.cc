@@ -138,8 +138,8 @@ void AddPlanOptions(CommandLine& line, Options& options) {
              &options.budget_total);
   line.Value("--paper-budget", "SIZE|min", "on the algorithm's own objective, as in its paper",
              &options.paper_budget);
-  line.Choice("--objective", {"time", "memory"}, "what exact-dp and approx-dp make least",
-              &options.objective);
+  line.Choice("--objective", {"time", "memory"},
+              "of exact-dp and approx-dp: least time, or memory-centric", &options.objective);
   line.Choice("--optimizer", {"sgd", "momentum", "adam"}, "whose state counts as constant",
               &options.optimizer);
   line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",

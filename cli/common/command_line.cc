@@ -149,10 +149,10 @@ Result<CommandLine::Outcome> CommandLine::Parse(std::vector<std::string> argumen
     return Outcome::kHelp;
   } catch (const CLI::ArgumentMismatch& fault) {
     const std::string text = fault.what();  // "--algo: ..."
-    return Error{ErrorCode::kUsage,
-                 fmt::format("{} takes one value, and may stand once",
-                             text.substr(0, text.find(':'))),
-                 {state_->HelpHint()}};
+    return Error{
+        ErrorCode::kUsage,
+        fmt::format("{} takes one value, and may stand once", text.substr(0, text.find(':'))),
+        {state_->HelpHint()}};
   } catch (const CLI::Error& fault) {
     return Error{ErrorCode::kUsage, fault.what(), {state_->HelpHint()}};
   }

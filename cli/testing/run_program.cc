@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "lib/base/check.h"
 
@@ -108,22 +109,24 @@ ProgramResult RunProgram(const ProgramRun& run) {
   const Pipe out;
   const Pipe err;
   const bool has_terminal = run.streams == Streams::kTerminal;
-  const PseudoTerminal terminal;
-  const int out_end = has_terminal ? terminal.slave : out.write_end();
+  std::optional<PseudoTerminal> terminal;
+  if (has_terminal) terminal.emplace();
+  const int out_end = has_terminal ? terminal->slave : out.write_end();
   const int err_end = run.streams == Streams::kApart ? err.write_end() : out_end;
   const pid_t child = fork();
   if (child == 0) {
     signal(SIGPIPE, SIG_DFL);
     BecomeProgram(run, in.read_end(), out_end, err_end);
   }
-  for (const int end : {in.read_end(), out.write_end(), err.write_end(), terminal.slave})
-    close(end);
+  for (const int end : {in.read_end(), out.write_end(), err.write_end()}) close(end);
+  if (has_terminal) close(terminal->slave);
   WriteInput(in.write_end(), run.input);
   ProgramResult result;
-  const int main_end = has_terminal ? terminal.master : out.read_end();
+  const int main_end = has_terminal ? terminal->master : out.read_end();
   if (!ReadAll(main_end, err.read_end(), &result)) kill(-child, SIGKILL);
   result.status = WaitFor(child);
-  for (const int end : {out.read_end(), err.read_end(), terminal.master}) close(end);
+  for (const int end : {out.read_end(), err.read_end()}) close(end);
+  if (has_terminal) close(terminal->master);
   return result;
 }
 

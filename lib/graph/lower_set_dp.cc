@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 namespace ckplan {
@@ -134,49 +134,108 @@ class FittingSegments {
   const std::vector<bool>* is_useful_;
 };
 
-// What all memory sums of the family are multiples of; with it, few budgets are left to tell apart.
-int64_t MemoryGranularity(const LowerSetFamily& family) {
-  int64_t granularity = 0;
-  for (int32_t set = 0; set < family.size(); ++set) {
-    granularity = std::gcd(granularity, family.facts(set).memory.count());
-  }
-  return std::max<int64_t>(1, granularity);
-}
+// The least feasible budget: halves the range in which it lies until that is narrow, and then
+// settles what is left in one pass over the values that really occur there.
+class LeastBudgetSearch {
+ public:
+  // `known` must be feasible.
+  LeastBudgetSearch(LowerSetFamily* family, Bytes known, WorkMeter* meter)
+      : family_(*family),
+        meter_(*meter),
+        feasible_(known),
+        is_useful_(static_cast<size_t>(family->size()), true) {}
 
-// Halves the range of budgets that may be the least. A feasible budget comes down at once to the
-// peak of the sequence found, and sets that no sequence within it can pass are looked at no more.
-Result<Bytes> FindLeastBudget(LowerSetFamily* family, Bytes known, WorkMeter* meter) {
-  const auto set_count = static_cast<size_t>(family->size());
-  std::vector<bool> is_useful(set_count, true);
-  const int64_t granularity = MemoryGranularity(*family);
-  int64_t infeasible = -granularity;  // This and all below it.
-  Bytes feasible = known;
-  for (int64_t guess = known.count(); guess > infeasible;) {
-    FittingSegments segments(family, Bytes(guess), meter, &is_useful);
+  Result<Bytes> Run() {
+    CKPLAN_RETURN_IF_ERROR(Try(feasible_));
+    const Bytes narrow(feasible_.count() / 128);
+    while (feasible_ - infeasible_ > narrow + Bytes(1)) {
+      CKPLAN_RETURN_IF_ERROR(Try(Bytes((infeasible_.count() + feasible_.count()) / 2)));
+    }
+    return SettleRest();
+  }
+
+ private:
+  // A way to a set: what is cached, and the highest Eq. 2 value so far.
+  struct Way {
+    Bytes cached;
+    Bytes peak;
+    auto operator<=>(const Way&) const = default;
+  };
+  static constexpr size_t kMostUnsorted = 1024;
+
+  // A feasible guess comes down at once to the peak of the sequence found, and sets that no
+  // sequence within it can pass are looked at no more.
+  Result<Done> Try(Bytes guess) {
+    FittingSegments segments(&family_, guess, &meter_, &is_useful_);
     CKPLAN_ASSIGN_OR_RETURN(const auto arrivals, segments.FindLeastCached());
     if (arrivals.back().cached == kNoBytes) {
-      CKPLAN_CHECK(guess < known.count(), "the search starts from a feasible budget");
-      infeasible = guess;
-    } else {
-      feasible = arrivals.back().peak;
-      CKPLAN_ASSIGN_OR_RETURN(const auto most_cached, segments.FindMostCached());
-      for (size_t set = 0; set < set_count; ++set) {
-        is_useful[set] = arrivals[set].cached <= most_cached[set];
-      }
+      infeasible_ = guess;
+      return Done{};
     }
-    guess = (infeasible + feasible.count()) / 2 / granularity * granularity;
+    feasible_ = arrivals.back().peak;
+    CKPLAN_ASSIGN_OR_RETURN(const auto most_cached, segments.FindMostCached());
+    for (size_t set = 0; set < is_useful_.size(); ++set) {
+      is_useful_[set] = arrivals[set].cached <= most_cached[set];
+    }
+    return Done{};
   }
-  return feasible;
-}
+
+  // Keeps for each set the ways of which none is better in both numbers. Peaks that are known to
+  // be infeasible in the end count as equal, so that few ways differ.
+  Result<Bytes> SettleRest() {
+    FittingSegments segments(&family_, feasible_, &meter_, &is_useful_);
+    std::vector<std::vector<Way>> ways(is_useful_.size());
+    ways[0].push_back({Bytes(0), infeasible_ + Bytes(1)});
+    std::vector<Way> reached;
+    for (int32_t set = 1; set < family_.size(); ++set) {
+      CKPLAN_RETURN_IF_ERROR(meter_.Check());
+      reached.clear();
+      segments.ForEach(set, [&](int32_t below, Bytes most_cached) {
+        const std::vector<Way>& from = ways[static_cast<size_t>(below)];
+        if (from.empty() || from.front().cached > most_cached) return;
+        const Bytes more_cached = Between(family_, set, below).more_cached;
+        meter_.Add(static_cast<int64_t>(from.size()));
+        for (const Way& way : from) {
+          if (way.cached > most_cached) break;
+          const Bytes needed = way.cached + feasible_ - most_cached;
+          reached.push_back({way.cached + more_cached, std::max(way.peak, needed)});
+        }
+        if (reached.size() > kMostUnsorted) KeepBest(&reached);
+      });
+      KeepBest(&reached);
+      ways[static_cast<size_t>(set)] = reached;
+    }
+    CKPLAN_CHECK(!ways.back().empty(), "the search starts from a feasible budget");
+    return ways.back().back().peak;
+  }
+
+  // Sorts by cached memory and drops what is no better in the peak than one before it.
+  static void KeepBest(std::vector<Way>* ways) {
+    std::sort(ways->begin(), ways->end());
+    size_t kept = 0;
+    for (const Way& way : *ways) {
+      if (kept == 0 || way.peak < (*ways)[kept - 1].peak) (*ways)[kept++] = way;
+    }
+    ways->resize(kept);
+  }
+
+  LowerSetFamily& family_;
+  WorkMeter& meter_;
+  Bytes feasible_;
+  Bytes infeasible_{-1};  // This and all below it.
+  std::vector<bool> is_useful_;
+};
 
 // One call of Solve. Overheads are held as keys: the overhead itself for the least, its negative
 // for the most, so that the smaller key is the better one either way.
 class OverheadSearch {
  public:
-  OverheadSearch(LowerSetFamily* family, Bytes budget, OverheadGoal goal, WorkMeter* meter)
+  OverheadSearch(LowerSetFamily* family, Bytes budget, OverheadGoal goal, SearchHints* hints,
+                 WorkMeter* meter)
       : family_(*family),
         sign_(goal == OverheadGoal::kLeast ? 1 : -1),
         total_time_(family->facts(family->size() - 1).time.count()),
+        hints_(*hints),
         meter_(*meter),
         segments_(family, budget, meter) {
     while ((family->facts(family->size() - 1).memory.count() >> memory_shift_) >= kMemoryUnits) {
@@ -188,14 +247,19 @@ class OverheadSearch {
     CKPLAN_ASSIGN_OR_RETURN(most_cached_, segments_.FindMostCached());
     if (most_cached_[0] < Bytes(0)) return std::optional<LowerSetPath>();
     CKPLAN_RETURN_IF_ERROR(FindEndCached());
-    CKPLAN_RETURN_IF_ERROR(FindPricedToGo());
+    CKPLAN_RETURN_IF_ERROR(ChoosePrices());
     // No key is above this, so at the latest a guess of it loses nothing.
     const int64_t worst = sign_ > 0 ? total_time_ : 0;
     row_.assign(static_cast<size_t>(total_time_) + 1, {});
-    for (int64_t slack = 1 + total_time_ / 128;; slack *= 3) {
-      guess_ = std::min(worst, LeastEndKey(0, 0, Bytes(0)) + slack);
+    const int64_t least = LeastEndKey(0, 0, Bytes(0));
+    for (int64_t slack = FirstSlack();; slack = slack * 7 / 4 + 1) {
+      guess_ = std::min(worst, least + slack);
       CKPLAN_RETURN_IF_ERROR(FillTable());
-      if (!states_.back().empty()) return std::optional(TracePath());
+      if (!states_.back().empty()) {
+        LowerSetPath path = TracePath();
+        hints_.slack = sign_ * path.overhead.count() - least;
+        return std::optional(std::move(path));
+      }
       CKPLAN_CHECK(guess_ < worst, "a feasible budget has a sequence");
     }
   }
@@ -212,8 +276,10 @@ class OverheadSearch {
   // 2^24 memory units, 2^20 units of time, prices up to 2^16.
   static constexpr int64_t kMemoryUnits = int64_t{1} << 24;
   static constexpr int64_t kKeyUnit = kMemoryUnits << 10;
-  static constexpr std::array<int64_t, 8> kPrices = {0, 64, 192, 512, 1280, 3584, 10240, 65536};
-  using Priced = std::array<int64_t, kPrices.size()>;  // One cost for each price.
+  static constexpr int64_t kMostPrice = int64_t{1} << 16;
+  static constexpr size_t kPriceCount = 6;
+  using Prices = std::array<int64_t, kPriceCount>;
+  using Priced = std::array<int64_t, kPriceCount>;  // One cost for each price.
 
   int64_t MemoryUnits(Bytes bytes) const { return bytes.count() >> memory_shift_; }
 
@@ -221,8 +287,8 @@ class OverheadSearch {
   Priced Add(const Priced& costs, int64_t key, Bytes cached) const {
     const int64_t memory = MemoryUnits(cached) * total_time_;
     Priced sums;
-    for (size_t p = 0; p < kPrices.size(); ++p) {
-      sums[p] = costs[p] + key * kKeyUnit + kPrices[p] * memory;
+    for (size_t p = 0; p < kPriceCount; ++p) {
+      sums[p] = costs[p] + key * kKeyUnit + prices_[p] * memory;
     }
     return sums;
   }
@@ -234,6 +300,50 @@ class OverheadSearch {
       end_cached_ = std::max(end_cached_, most_cached);
     });
     return meter_.Check();
+  }
+
+  int64_t FirstSlack() const {
+    return std::clamp(hints_.slack, 1 + total_time_ / 256, 1 + total_time_ / 64);
+  }
+
+  // The bound is concave in the price, so the best price lies between the neighbours of the best
+  // of several. A call begins around the price that the one before it found best.
+  Result<Done> ChoosePrices() {
+    if (hints_.price > 0) {
+      prices_ = PricesBetween(std::max<int64_t>(1, hints_.price / 2), hints_.price * 8 / 5 + 1);
+    } else {
+      prices_ = PricesBetween(64, kMostPrice / 4);
+      CKPLAN_RETURN_IF_ERROR(FindPricedToGo());
+      const size_t best = BestPrice();
+      prices_ = PricesBetween(prices_[best == 0 ? 0 : best - 1],
+                              prices_[std::min(best + 1, kPriceCount - 1)]);
+    }
+    prices_[0] = 0;  // Best where memory does not bind.
+    CKPLAN_RETURN_IF_ERROR(FindPricedToGo());
+    hints_.price = prices_[BestPrice()];
+    return Done{};
+  }
+
+  // In equal ratios. Only bounds come from prices, so it does not matter how they are rounded.
+  static Prices PricesBetween(int64_t low, int64_t high) {
+    Prices prices;
+    const double ratio = std::pow(static_cast<double>(high) / static_cast<double>(low),
+                                  1.0 / static_cast<double>(kPriceCount - 1));
+    double price = static_cast<double>(low);
+    for (size_t p = 0; p < kPriceCount; ++p, price *= ratio) {
+      prices[p] = std::min(kMostPrice, static_cast<int64_t>(price) + 1);
+    }
+    return prices;
+  }
+
+  size_t BestPrice() const {
+    const Priced& to_go = to_go_[0];
+    const int64_t allowance = (MemoryUnits(end_cached_) + 1) * total_time_;
+    size_t best = 0;
+    for (size_t p = 1; p < kPriceCount; ++p) {
+      if (to_go[p] - prices_[p] * allowance > to_go[best] - prices_[best] * allowance) best = p;
+    }
+    return best;
   }
 
   // A Lagrangian bound. Whoever stands at L with m cached may cache end_cached_ - m more; charging
@@ -253,7 +363,7 @@ class OverheadSearch {
         if (!IsAnyLess(AddLeast(from, set, below), best)) return;
         const Transition step = Between(family_, set, below);
         const Priced sums = Add(from, sign_ * step.more_time, step.more_cached);
-        for (size_t p = 0; p < kPrices.size(); ++p) best[p] = std::min(best[p], sums[p]);
+        for (size_t p = 0; p < kPriceCount; ++p) best[p] = std::min(best[p], sums[p]);
       });
     }
     return Done{};
@@ -261,7 +371,7 @@ class OverheadSearch {
 
   static bool IsAnyLess(const Priced& a, const Priced& b) {
     bool is_less = false;
-    for (size_t p = 0; p < kPrices.size(); ++p) is_less |= a[p] < b[p];
+    for (size_t p = 0; p < kPriceCount; ++p) is_less |= a[p] < b[p];
     return is_less;
   }
 
@@ -270,11 +380,16 @@ class OverheadSearch {
   Priced AddLeast(const Priced& costs, int32_t set, int32_t below) const {
     const LowerSetFamily::Facts& to = family_.facts(set);
     const LowerSetFamily::Facts& from = family_.facts(below);
-    const Cost least = to.time - from.time - to.boundary_time;
-    const int64_t key =
-        sign_ > 0 ? std::max<int64_t>(0, least.count())
-                  : -(least + std::min(to.boundary_time, from.boundary_time)).count();
-    return Add(costs, key, std::max(Bytes(0), to.boundary_memory - from.boundary_memory));
+    const int64_t least = LeastTime(set, below);
+    const int64_t most = least + std::min(to.boundary_time, from.boundary_time).count();
+    return Add(costs, sign_ > 0 ? least : -most,
+               std::max(Bytes(0), to.boundary_memory - from.boundary_memory));
+  }
+
+  int64_t LeastTime(int32_t set, int32_t below) const {
+    const LowerSetFamily::Facts& to = family_.facts(set);
+    const Cost least = to.time - family_.facts(below).time - to.boundary_time;
+    return std::max<int64_t>(0, least.count());
   }
 
   // The least key with which a state can end: the best of the bounds at all prices.
@@ -283,9 +398,9 @@ class OverheadSearch {
     if (to_go[0] == kNoWay) return kNoWay;
     const int64_t allowance =
         (MemoryUnits(std::max(Bytes(0), end_cached_ - cached)) + 1) * total_time_;
-    int64_t least = to_go[0];
-    for (size_t p = 1; p < kPrices.size(); ++p) {
-      least = std::max(least, to_go[p] - kPrices[p] * allowance);
+    int64_t least = to_go[0] - prices_[0] * allowance;
+    for (size_t p = 1; p < kPriceCount; ++p) {
+      least = std::max(least, to_go[p] - prices_[p] * allowance);
     }
     // Keys are whole: round down, also below zero.
     return key + (least >= 0 ? least / kKeyUnit : -((-least + kKeyUnit - 1) / kKeyUnit));
@@ -312,6 +427,7 @@ class OverheadSearch {
     const std::vector<State>& from = states_[static_cast<size_t>(below)];
     // Along the list keys rise and memory falls: its end tells whether anything can pass.
     if (from.empty() || from.back().cached > most_below) return;
+    if (sign_ > 0 && from.front().overhead + LeastTime(set, below) > guess_) return;
     const Transition step = Between(family_, set, below);
     const Bytes most_cached =
         std::min(most_below, most_cached_[static_cast<size_t>(set)] - step.more_cached);
@@ -369,8 +485,10 @@ class OverheadSearch {
   LowerSetFamily& family_;
   const int64_t sign_;
   const int64_t total_time_;
+  SearchHints& hints_;
   WorkMeter& meter_;
   FittingSegments segments_;
+  Prices prices_{};
   int memory_shift_ = 0;
   std::vector<Bytes> most_cached_;
   Bytes end_cached_;
@@ -387,7 +505,7 @@ class OverheadSearch {
 Result<Bytes> LowerSetDp::LeastBudget(std::optional<Bytes> known, const DpLimits& limits) {
   WorkMeter meter(family_, limits);
   const Bytes whole = 2 * family_.facts(family_.size() - 1).memory;  // {V} is always feasible.
-  return FindLeastBudget(&family_, std::min(known.value_or(whole), whole), &meter);
+  return LeastBudgetSearch(&family_, std::min(known.value_or(whole), whole), &meter).Run();
 }
 
 Result<std::optional<LowerSetPath>> LowerSetDp::Solve(Bytes budget, OverheadGoal goal,
@@ -395,7 +513,7 @@ Result<std::optional<LowerSetPath>> LowerSetDp::Solve(Bytes budget, OverheadGoal
   CKPLAN_CHECK(family_.facts(family_.size() - 1).time.count() < kMostDpColumns,
                "the caller rounds times to at most that many units");
   WorkMeter meter(family_, limits);
-  return OverheadSearch(&family_, budget, goal, &meter).Run();
+  return OverheadSearch(&family_, budget, goal, &hints_, &meter).Run();
 }
 
 IdVector<NodeId, int32_t> SegmentsOfPath(const LowerSetFamily& family, const VertexGraph& graph,

@@ -53,6 +53,13 @@ struct DpLimits {
 // The total time of a family's graph may be at most this: the table has a column per unit of it.
 inline constexpr int64_t kMostDpColumns = 1 << 20;
 
+// What one call of Solve learns for the next one on the same family: it saves work, and never
+// changes a result.
+struct SearchHints {
+  int64_t price = -1;  // The best price of a byte; -1 before the first call.
+  int64_t slack = 0;   // By how much the optimum was above its bound.
+};
+
 class LowerSetDp {
  public:
   // Keeps a reference to `family`, whose scratch it uses.
@@ -69,6 +76,7 @@ class LowerSetDp {
 
  private:
   LowerSetFamily& family_;
+  SearchHints hints_;
 };
 
 // segment_of for LowerSetSequence and EvaluateCanonical.

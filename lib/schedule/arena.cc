@@ -216,8 +216,7 @@ class SkylinePacker {
 
 // First-fit: in the given order, each buffer goes to the lowest gap between those already placed
 // that live at the same time. O(n^2), hence for small problems alone.
-std::optional<Arena> FirstFit(const std::vector<Buffer>& buffers, const std::vector<size_t>& order,
-                              Bytes limit) {
+Arena FirstFit(const std::vector<Buffer>& buffers, const std::vector<size_t>& order) {
   Arena arena;
   arena.offsets.resize(buffers.size());
   std::vector<size_t> placed;  // By offset.
@@ -230,7 +229,6 @@ std::optional<Arena> FirstFit(const std::vector<Buffer>& buffers, const std::vec
       offset = std::max(offset, bottom + buffers[p].bytes.count());
     }
     const Bytes top = Bytes(offset) + buffers[b].bytes;
-    if (top >= limit) return std::nullopt;
     arena.offsets[b] = Bytes(offset);
     arena.bytes = std::max(arena.bytes, top);
     const auto at = std::upper_bound(
@@ -239,6 +237,16 @@ std::optional<Arena> FirstFit(const std::vector<Buffer>& buffers, const std::vec
     placed.insert(at, b);
   }
   return arena;
+}
+
+// What stands above the lower bound in a layout came too late in its order: moves those buffers to
+// the front, keeping all else in place.
+std::vector<size_t> PromoteTooHigh(const std::vector<Buffer>& buffers, const Arena& arena,
+                                   Bytes lower_bound, std::vector<size_t> order) {
+  std::stable_partition(order.begin(), order.end(), [&](size_t b) {
+    return arena.offsets[b] + buffers[b].bytes > lower_bound;
+  });
+  return order;
 }
 
 // First-fit orders: largest first, longest first, largest area first.
@@ -261,6 +269,9 @@ std::vector<std::vector<size_t>> FirstFitOrders(const std::vector<Buffer>& buffe
 }
 
 constexpr size_t kMostForFirstFit = 8'000;  // A fifth of a second at the worst.
+// First-fit work, in buffers squared, that promoting may take: about as long again.
+constexpr size_t kPromotionWork = 4 * kMostForFirstFit * kMostForFirstFit;
+constexpr size_t kMostPromotions = 200;
 
 }  // namespace
 
@@ -274,9 +285,14 @@ Arena PlaceBuffers(const Timeline& timeline) {
   for (const SkylineRule rule : kSkylineRules) {
     if (try_one(SkylinePacker(buffers, rule).Pack(best.bytes))) return best;
   }
-  if (buffers.size() <= kMostForFirstFit) {
-    for (const std::vector<size_t>& order : FirstFitOrders(buffers)) {
-      if (try_one(FirstFit(buffers, order, best.bytes))) return best;
+  if (buffers.empty() || buffers.size() > kMostForFirstFit) return best;
+  const size_t promotions =
+      std::min(kMostPromotions, kPromotionWork / (buffers.size() * buffers.size()) / 3);
+  for (std::vector<size_t>& order : FirstFitOrders(buffers)) {
+    for (size_t round = 0; round <= promotions; ++round) {
+      const Arena arena = FirstFit(buffers, order);
+      if (arena.bytes < best.bytes && try_one(arena)) return best;
+      order = PromoteTooHigh(buffers, arena, timeline.peak, std::move(order));
     }
   }
   return best;

@@ -15,7 +15,7 @@ namespace ckplan {
 
 // Costs above this total are rounded for the dynamic program: its table has one column per unit
 // of overhead. docs/benchmarks.md has what a finer unit costs and gains.
-inline constexpr int64_t kMostDpTime = 2000;
+inline constexpr int64_t kMostDpTime = 1000;
 
 // The vertices with times in units of `unit`, rounded to the nearest, at least 1 where not 0.
 VertexGraph RoundTimes(const VertexGraph& vertices, int64_t unit);

@@ -57,6 +57,7 @@ class KnobSearch {
   // The plan of least overhead whose peak is at most `budget`; null if none was found.
   Result<const Candidate*> BestWithin(Bytes budget) {
     const auto fits = [&](const Candidate& c) { return c.simulation.peak <= budget; };
+    CKPLAN_RETURN_IF_ERROR(TryAround(budget, fits));
     const auto best = [&]() -> const Candidate* {
       const Candidate* found = nullptr;
       for (const auto& [setting, candidate] : tried_) {
@@ -66,9 +67,6 @@ class KnobSearch {
       }
       return found;
     };
-    CKPLAN_RETURN_IF_ERROR(TryGrid([&](const Candidate& candidate) {
-      return fits(candidate) && candidate.simulation.overhead == Cost(0);
-    }));
     // More memory for the paper's objective means less overhead: look above the best that fits.
     for (int i = 0; i < kRefinements && best() != nullptr; ++i) {
       const auto above = std::next(tried_.find(best()->setting));
@@ -81,7 +79,7 @@ class KnobSearch {
 
   // The plan of least peak found anywhere in the range.
   Result<const Candidate*> LeastPeak() {
-    CKPLAN_RETURN_IF_ERROR(TryGrid([](const Candidate&) { return false; }));
+    CKPLAN_RETURN_IF_ERROR(TryGrid());
     const auto best = [&] {
       return &std::min_element(tried_.begin(), tried_.end(), [](const auto& a, const auto& b) {
                 return IsBetterForMemory(a.second, b.second);
@@ -100,19 +98,48 @@ class KnobSearch {
   }
 
  private:
-  static constexpr double kGridRatio = 1.3;
-  static constexpr int kRefinements = 5;
+  static constexpr int kRefinements = 4;
+  static constexpr int kMostMisfits = 3;
 
-  // From the least setting upwards in equal ratios, until `is_enough` or the end of the range.
-  template <typename IsEnough>
-  Result<Done> TryGrid(IsEnough is_enough) {
+  // From the least setting upwards in equal ratios to the end of the range.
+  std::vector<int64_t> Grid() const {
     const Knob knob = solver_.knob();
-    for (int64_t setting = knob.least;;) {
-      CKPLAN_ASSIGN_OR_RETURN(const Candidate* candidate, Try(setting));
-      if (setting >= knob.most || is_enough(*candidate)) return Done{};
-      const auto next = static_cast<int64_t>(static_cast<double>(setting) * kGridRatio);
-      setting = std::min(knob.most, std::max(setting + 1, next));
+    std::vector<int64_t> grid = {knob.least};
+    while (grid.back() < knob.most) {
+      grid.push_back(std::min(knob.most, grid.back() + std::max<int64_t>(1, grid.back() / 4)));
     }
+    return grid;
+  }
+
+  Result<Done> TryGrid() {
+    for (const int64_t setting : Grid()) CKPLAN_RETURN_IF_ERROR(Try(setting));
+    return Done{};
+  }
+
+  // The part of the grid that matters for a budget. Where the knob is a paper's budget, settings
+  // well below the simulated one fit but waste memory: start near it, go up until several in a row
+  // do not fit, and go down only if none did.
+  template <typename Fits>
+  Result<Done> TryAround(Bytes budget, Fits fits) {
+    const std::vector<int64_t> grid = Grid();
+    size_t start = 0;
+    if (solver_.knob().kind == Knob::Kind::kPaperBudget) {
+      const int64_t near = budget.count() / 4 * 3;
+      while (start + 1 < grid.size() && grid[start] < near) ++start;
+    }
+    bool has_fit = false;
+    int misfits = 0;
+    for (size_t i = start; i < grid.size() && misfits < kMostMisfits; ++i) {
+      CKPLAN_ASSIGN_OR_RETURN(const Candidate* candidate, Try(grid[i]));
+      misfits = fits(*candidate) ? 0 : misfits + 1;
+      has_fit |= misfits == 0;
+      if (misfits == 0 && candidate->simulation.overhead == Cost(0)) return Done{};
+    }
+    for (size_t i = start; i-- > 0 && !has_fit;) {
+      CKPLAN_ASSIGN_OR_RETURN(const Candidate* candidate, Try(grid[i]));
+      has_fit = fits(*candidate);
+    }
+    return Done{};
   }
 
   // Sets middle_ to a setting strictly between two others, unless they are as good as neighbours.
