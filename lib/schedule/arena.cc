@@ -2,18 +2,20 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <optional>
 #include <queue>
-#include <set>
+#include <utility>
+#include <vector>
 
 namespace ckplan {
 namespace {
 
 constexpr int64_t kInfinity = std::numeric_limits<int64_t>::max();
 constexpr int32_t kNone = -1;
+constexpr int64_t kNoSegment = -1;
 
 // Finds the leftmost position at or after a start whose key is small enough; keys can be erased.
 class LeftmostFinder {
@@ -69,10 +71,12 @@ class SkylinePacker {
   std::optional<Arena> Pack(Bytes limit) && {
     Arena arena;
     arena.offsets.resize(buffers_.size());
-    AddSegment(0, LastTick(), 0);
+    const int64_t last_tick = LastTick();
+    skyline_.resize(static_cast<size_t>(last_tick));
+    SetSegment(0, {last_tick, 0, kNoSegment});
     for (size_t left = buffers_.size(); left > 0;) {
-      const int64_t begin = valleys_.begin()->second;
-      const Segment valley = skyline_.at(begin);
+      const int64_t begin = LowestValley();
+      const Segment valley = At(begin);
       const int32_t fit = FindFit(begin, valley.end);
       if (fit == kNone) {
         RaiseFloor(begin, valley);
@@ -93,7 +97,8 @@ class SkylinePacker {
  private:
   struct Segment {
     int64_t end = 0;
-    int64_t height = 0;
+    int64_t height = kNoSegment;
+    int64_t left = kNoSegment;  // Where the segment before it begins; kNoSegment for the first.
   };
 
   template <typename Key>
@@ -116,14 +121,18 @@ class SkylinePacker {
     return last;
   }
 
-  void AddSegment(int64_t begin, int64_t end, int64_t height) {
-    skyline_[begin] = {end, height};
-    valleys_.insert({height, begin});
+  Segment& At(int64_t begin) { return skyline_[static_cast<size_t>(begin)]; }
+
+  // Puts a segment there and tells the one behind it.
+  void SetSegment(int64_t begin, const Segment& segment) {
+    At(begin) = segment;
+    if (static_cast<size_t>(segment.end) < skyline_.size()) At(segment.end).left = begin;
+    valleys_.push({segment.height, begin});
   }
-  void RemoveSegment(int64_t begin) {
-    const auto it = skyline_.find(begin);
-    valleys_.erase({it->second.height, begin});
-    skyline_.erase(it);
+
+  int64_t LowestValley() {
+    while (At(valleys_.top().second).height != valleys_.top().first) valleys_.pop();
+    return valleys_.top().second;
   }
 
   // The first buffer to begin in [begin, end) and end by `end`, and the last to end there.
@@ -158,45 +167,47 @@ class SkylinePacker {
   }
 
   void Split(int64_t begin, const Segment& valley, const Buffer& buffer, int64_t top) {
-    RemoveSegment(begin);
-    if (begin < buffer.begin) AddSegment(begin, buffer.begin, valley.height);
-    AddSegment(buffer.begin, buffer.end, top);
-    if (buffer.end < valley.end) AddSegment(buffer.end, valley.end, valley.height);
+    int64_t left = valley.left;
+    if (begin < buffer.begin) {
+      SetSegment(begin, {buffer.begin, valley.height, left});
+      left = begin;
+    }
+    SetSegment(buffer.begin, {buffer.end, top, left});
+    if (buffer.end < valley.end) {
+      SetSegment(buffer.end, {valley.end, valley.height, buffer.begin});
+    }
     MergeAround(buffer.begin);
   }
 
   // Lifts a valley that nothing fits into to its lower wall, and joins it with that.
   void RaiseFloor(int64_t begin, const Segment& valley) {
-    const auto it = skyline_.find(begin);
     int64_t wall = kInfinity;
-    if (it != skyline_.begin()) wall = std::min(wall, std::prev(it)->second.height);
-    if (std::next(it) != skyline_.end()) wall = std::min(wall, std::next(it)->second.height);
+    if (valley.left != kNoSegment) wall = At(valley.left).height;
+    if (HasSegment(valley.end)) wall = std::min(wall, At(valley.end).height);
     CKPLAN_CHECK(wall != kInfinity, "every unplaced buffer fits between the ends of time");
-    const int64_t end = valley.end;
-    RemoveSegment(begin);
-    AddSegment(begin, end, wall);
+    SetSegment(begin, {valley.end, wall, valley.left});
     MergeAround(begin);
   }
 
+  bool HasSegment(int64_t begin) const { return static_cast<size_t>(begin) < skyline_.size(); }
+
   // Joins the segment at `begin` with neighbours of the same height.
   void MergeAround(int64_t begin) {
-    auto it = skyline_.find(begin);
-    if (it != skyline_.begin() && std::prev(it)->second.height == it->second.height) {
-      const int64_t left = std::prev(it)->first;
-      const Segment joined{it->second.end, it->second.height};
-      RemoveSegment(begin);
-      RemoveSegment(left);
-      AddSegment(left, joined.end, joined.height);
-      it = skyline_.find(left);
+    const int64_t left = At(begin).left;
+    if (left != kNoSegment && At(left).height == At(begin).height) {
+      JoinWithNext(left);
+      begin = left;
     }
-    const auto next = std::next(it);
-    if (next != skyline_.end() && next->second.height == it->second.height) {
-      const int64_t left = it->first;
-      const Segment joined{next->second.end, it->second.height};
-      RemoveSegment(next->first);
-      RemoveSegment(left);
-      AddSegment(left, joined.end, joined.height);
+    if (HasSegment(At(begin).end) && At(At(begin).end).height == At(begin).height) {
+      JoinWithNext(begin);
     }
+  }
+
+  void JoinWithNext(int64_t begin) {
+    Segment& next = At(At(begin).end);
+    const Segment joined{next.end, At(begin).height, At(begin).left};
+    next.height = kNoSegment;
+    SetSegment(begin, joined);
   }
 
   void Take(size_t buffer) {
@@ -210,8 +221,12 @@ class SkylinePacker {
   const std::vector<size_t> by_end_;    // Latest end first.
   LeftmostFinder ends_by_begin_;
   LeftmostFinder begins_by_end_;
-  std::map<int64_t, Segment> skyline_;             // By begin.
-  std::set<std::pair<int64_t, int64_t>> valleys_;  // (height, begin).
+  std::vector<Segment> skyline_;  // By begin; a height of kNoSegment where none begins.
+  // (height, begin), lowest first. Entries of segments that have changed since are stale: they
+  // are skipped when they come up.
+  std::priority_queue<std::pair<int64_t, int64_t>, std::vector<std::pair<int64_t, int64_t>>,
+                      std::greater<>>
+      valleys_;
 };
 
 // First-fit: in the given order, each buffer goes to the lowest gap between those already placed
@@ -272,15 +287,19 @@ constexpr size_t kMostForFirstFit = 8'000;  // A fifth of a second at the worst.
 // First-fit work, in buffers squared, that promoting may take: about as long again.
 constexpr size_t kPromotionWork = 4 * kMostForFirstFit * kMostForFirstFit;
 constexpr size_t kMostPromotions = 200;
+constexpr size_t kMany = 100'000;
 
 }  // namespace
 
 Arena PlaceBuffers(const Timeline& timeline) {
   const std::vector<Buffer>& buffers = timeline.buffers;
   Arena best{Bytes::Max(), {}};
+  // For very many buffers a five-hundredth is not worth seconds.
+  const Bytes good_enough(timeline.peak.count() +
+                          (buffers.size() > kMany ? timeline.peak.count() / 500 : 0));
   const auto try_one = [&](std::optional<Arena> arena) {
     if (arena) best = std::move(*arena);
-    return best.bytes == timeline.peak;
+    return best.bytes <= good_enough;
   };
   for (const SkylineRule rule : kSkylineRules) {
     if (try_one(SkylinePacker(buffers, rule).Pack(best.bytes))) return best;
