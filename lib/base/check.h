@@ -12,9 +12,9 @@ namespace ckplan {
 }  // namespace ckplan
 
 // Stops the program with exit code 70 unless `condition` holds; `why` says why it must hold.
-#define CKPLAN_CHECK(condition, why)                                \
-  do {                                                              \
-    if (!(condition)) {                                             \
-      ::ckplan::FailCheck(__FILE__, __LINE__, #condition, (why));   \
-    }                                                               \
+#define CKPLAN_CHECK(condition, why)                              \
+  do {                                                            \
+    if (!(condition)) {                                           \
+      ::ckplan::FailCheck(__FILE__, __LINE__, #condition, (why)); \
+    }                                                             \
   } while (false)

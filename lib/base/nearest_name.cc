@@ -30,10 +30,9 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 
 std::string_view NearestName(std::string_view typed, std::span<const std::string_view> names) {
   CKPLAN_CHECK(!names.empty(), "a nearest name needs names");
-  return *std::min_element(names.begin(), names.end(),
-                           [&](std::string_view a, std::string_view b) {
-                             return EditDistance(typed, a) < EditDistance(typed, b);
-                           });
+  return *std::min_element(names.begin(), names.end(), [&](std::string_view a, std::string_view b) {
+    return EditDistance(typed, a) < EditDistance(typed, b);
+  });
 }
 
 }  // namespace ckplan

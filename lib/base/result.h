@@ -33,12 +33,14 @@ struct Error {
   std::vector<std::string> notes;  // Further lines, printed below the message.
 };
 
-inline Error MakeError(ErrorCode code, std::string message) { return {code, std::move(message), {}}; }
+inline Error MakeError(ErrorCode code, std::string message) {
+  return {code, std::move(message), {}};
+}
 
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}    // NOLINT: implicit
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit
 
   bool ok() const { return state_.index() == 0; }
@@ -92,9 +94,9 @@ struct Done {};
   declaration = std::move(name).value()
 
 // Returns the Error of a Result from this function, if it holds one.
-#define CKPLAN_RETURN_IF_ERROR(expression)                                    \
-  do {                                                                        \
-    if (auto ckplan_status = (expression); !ckplan_status.ok()) {             \
-      return std::move(ckplan_status).error();                                \
-    }                                                                         \
+#define CKPLAN_RETURN_IF_ERROR(expression)                        \
+  do {                                                            \
+    if (auto ckplan_status = (expression); !ckplan_status.ok()) { \
+      return std::move(ckplan_status).error();                    \
+    }                                                             \
   } while (false)

@@ -40,9 +40,8 @@ CanonicalFigures EvaluateCanonical(const VertexGraph& graph,
     const auto segment = static_cast<size_t>(segment_of[v]);
     segment_memory[segment] += graph.memory(v);
     const auto successors = graph.successors(v);
-    const bool is_cached = std::any_of(successors.begin(), successors.end(), [&](NodeId w) {
-      return segment_of[w] > segment_of[v];
-    });
+    const bool is_cached = std::any_of(successors.begin(), successors.end(),
+                                       [&](NodeId w) { return segment_of[w] > segment_of[v]; });
     if (is_cached) {
       newly_cached[segment] += graph.memory(v);
     } else {

@@ -23,8 +23,8 @@
 namespace ckplan {
 
 struct Chain {
-  std::vector<NodeId> splitting;          // Ascending.
-  IdVector<NodeId, int32_t> block_of;     // Block i ends with splitting[i]; one more if nodes follow.
+  std::vector<NodeId> splitting;       // Ascending.
+  IdVector<NodeId, int32_t> block_of;  // Block i ends with splitting[i]; one more if nodes follow.
   int32_t block_count = 0;
 };
 

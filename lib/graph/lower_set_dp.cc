@@ -39,8 +39,8 @@ class WorkMeter {
 
 // What a step from a set to a larger one takes.
 struct Transition {
-  Bytes more_cached;   // M(d(L') \ L)
-  int64_t more_time;   // T(V' \ d(L'))
+  Bytes more_cached;  // M(d(L') \ L)
+  int64_t more_time;  // T(V' \ d(L'))
 };
 
 Transition Between(const LowerSetFamily& family, int32_t set, int32_t below) {
@@ -94,8 +94,8 @@ class FittingSegments {
       ForEach(set, [&](int32_t below, Bytes most_cached) {
         Bytes& best = most[static_cast<size_t>(below)];
         if (most_cached <= best || here - LeastMoreCached(set, below) <= best) return;
-        best = std::max(best, std::min(most_cached,
-                                       here - Between(family_, set, below).more_cached));
+        best =
+            std::max(best, std::min(most_cached, here - Between(family_, set, below).more_cached));
       });
     }
     return most;
@@ -123,8 +123,7 @@ class FittingSegments {
   // What the smaller boundary cannot hold must be cached anew: a bound on Between().more_cached
   // that needs no look at the members.
   Bytes LeastMoreCached(int32_t set, int32_t below) const {
-    const Bytes more =
-        family_.facts(set).boundary_memory - family_.facts(below).boundary_memory;
+    const Bytes more = family_.facts(set).boundary_memory - family_.facts(below).boundary_memory;
     return std::max(Bytes(0), more);
   }
 

@@ -200,8 +200,7 @@ void LowerSetFamily::ComputeFacts(const VertexGraph& graph) {
       facts.boundary_memory += graph.memory(v);
       facts.boundary_time += graph.time(v);
       const auto bit = static_cast<uint32_t>(v.index());
-      boundary_.push_back(
-          {bit / 64, uint64_t{1} << (bit % 64), graph.memory(v), graph.time(v)});
+      boundary_.push_back({bit / 64, uint64_t{1} << (bit % 64), graph.memory(v), graph.time(v)});
     });
     facts_.push_back(facts);
     boundary_starts_.push_back(static_cast<uint32_t>(boundary_.size()));

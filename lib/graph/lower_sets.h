@@ -49,9 +49,9 @@ class LowerSetFamily {
   }
 
   struct Facts {
-    Bytes memory;      // M(L)
-    Cost time;         // T(L)
-    Bytes neighbours;  // M(d+(L) \ L) + M(d-(d+(L)) \ L): terms (iii) and (iv) of Eq. 2.
+    Bytes memory;           // M(L)
+    Cost time;              // T(L)
+    Bytes neighbours;       // M(d+(L) \ L) + M(d-(d+(L)) \ L): terms (iii) and (iv) of Eq. 2.
     Bytes boundary_memory;  // M(d(L))
     Cost boundary_time;     // T(d(L))
   };

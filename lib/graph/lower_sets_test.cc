@@ -122,7 +122,8 @@ TEST_CASE("lower sets: the enumeration equals the definition on random graphs") 
     // Each member's subsets, near and far.
     for (int32_t set = 0; set < family.size(); ++set) {
       std::multiset<NodeBits> below;
-      family.ForEachSubset(set, Bytes(1 << 20), [&](int32_t b) { below.insert(BitsOf(family, b)); });
+      family.ForEachSubset(set, Bytes(1 << 20),
+                           [&](int32_t b) { below.insert(BitsOf(family, b)); });
       std::multiset<NodeBits> subsets;
       for (const NodeBits bits : expected) {
         if (bits != BitsOf(family, set) && (bits & BitsOf(family, set)) == bits) {

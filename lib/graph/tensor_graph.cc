@@ -24,8 +24,8 @@ class Faults {
   }
   bool empty() const { return count_ == 0; }
   Error ToError(const std::string& graph) && {
-    Error error = MakeError(ErrorCode::kInvalidInput,
-                            fmt::format("graph \"{}\": {}", graph, texts_.front()));
+    Error error =
+        MakeError(ErrorCode::kInvalidInput, fmt::format("graph \"{}\": {}", graph, texts_.front()));
     error.notes.assign(texts_.begin() + 1, texts_.end());
     if (count_ > texts_.size()) {
       error.notes.push_back(fmt::format("and {} more faults", count_ - texts_.size()));
@@ -86,8 +86,8 @@ class Validator {
     if (!ids->insert(node.file_id).second) {
       faults_.Add("two nodes have the id {}; the second is \"{}\"", node.file_id, node.name);
     }
-    for (const auto* list : {&node.inputs, &node.outputs, &node.backward_reads,
-                             &node.gradient_passthrough}) {
+    for (const auto* list :
+         {&node.inputs, &node.outputs, &node.backward_reads, &node.gradient_passthrough}) {
       for (const TensorId tensor : *list) {
         if (!Exists(tensor)) {
           faults_.Add("node \"{}\" refers to a tensor that does not exist", node.name);
@@ -114,8 +114,9 @@ class Validator {
   void CheckReads(const Node& node) {
     for (const TensorId read : node.backward_reads) {
       if (!Contains(node.inputs, read) && !Contains(node.outputs, read)) {
-        faults_.Add("the backward of node \"{}\" reads \"{}\", which is neither input nor output of it",
-                    node.name, parts_.tensors[read].name);
+        faults_.Add(
+            "the backward of node \"{}\" reads \"{}\", which is neither input nor output of it",
+            node.name, parts_.tensors[read].name);
       }
     }
     for (const TensorId input : node.gradient_passthrough) {
@@ -155,8 +156,7 @@ class Validator {
       add(&cost, node.backward_cost.count());
     }
     if (!bytes || *bytes > kMaxTotalBytes.count()) {
-      faults_.Add("its tensors together overflow the limit of {} bytes",
-                  kMaxTotalBytes.count());
+      faults_.Add("its tensors together overflow the limit of {} bytes", kMaxTotalBytes.count());
     }
     if (!cost || *cost > kMaxTotalCost.count()) {
       faults_.Add("its costs together overflow the limit of {}", kMaxTotalCost.count());

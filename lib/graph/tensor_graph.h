@@ -50,8 +50,8 @@ struct Node {
   int64_t file_id = -1;  // The number that files and plans use for it; unique.
   std::string name;
   std::string op;
-  std::vector<TensorId> inputs;   // As the operation lists them; one may stand there twice.
-  std::vector<TensorId> outputs;  // Statistics included.
+  std::vector<TensorId> inputs;          // As the operation lists them; one may stand there twice.
+  std::vector<TensorId> outputs;         // Statistics included.
   std::vector<TensorId> backward_reads;  // Which of its inputs and outputs its backward needs.
   Cost forward_cost;
   Cost backward_cost;

@@ -11,8 +11,7 @@ namespace {
 
 IdVector<NodeId, NodeDecision> Decide(const TensorGraph& graph, const Timeline& timeline,
                                       const IdVector<NodeId, int32_t>& segment_of) {
-  IdVector<NodeId, NodeDecision> decisions(graph.nodes().size(),
-                                           {NodeAction::kTransient, 0, -1});
+  IdVector<NodeId, NodeDecision> decisions(graph.nodes().size(), {NodeAction::kTransient, 0, -1});
   const auto loss = static_cast<int32_t>(timeline.loss_step);
   for (const Version& version : timeline.versions) {
     const NodeId producer = graph.tensor(version.tensor).producer;

@@ -135,8 +135,8 @@ class Gradients {
   }
 
   void Give(const Node& node, TensorId from, TensorId to) {
-    const bool is_listed = std::count(node.gradient_passthrough.begin(),
-                                      node.gradient_passthrough.end(), to) > 0;
+    const bool is_listed =
+        std::count(node.gradient_passthrough.begin(), node.gradient_passthrough.end(), to) > 0;
     if (is_listed && graph_.tensor(from).bytes == graph_.tensor(to).bytes) {
       if (held_.count(to) != 0) return MakeOwn(to);
       held_[to] = held_.at(from);
@@ -238,9 +238,15 @@ class Replay {
     if (!is_explicit && dies_after_.count(k) != 0) dying = dies_after_.at(k);
     std::optional<std::string> fault;
     switch (step.kind) {
-      case StepKind::kForward: fault = Forward(step.node(), &dying); break;
-      case StepKind::kLoss: fault = Loss(); break;
-      case StepKind::kBackward: fault = Backward(step.node()); break;
+      case StepKind::kForward:
+        fault = Forward(step.node(), &dying);
+        break;
+      case StepKind::kLoss:
+        fault = Loss();
+        break;
+      case StepKind::kBackward:
+        fault = Backward(step.node());
+        break;
       case StepKind::kFree:
         if (!is_explicit) return "a free in a schedule whose frees follow from liveness";
         dying = {step.tensor()};
@@ -355,8 +361,8 @@ Schedule WithoutRecomputation(const std::vector<NodeId>& order) {
 template <typename T>
 void Compare(std::string_view what, T told, T found, std::vector<std::string>* faults) {
   if (told == found) return;
-  faults->push_back(fmt::format("{}: the plan says {}, the replay finds {}", what, told.count(),
-                                found.count()));
+  faults->push_back(
+      fmt::format("{}: the plan says {}, the replay finds {}", what, told.count(), found.count()));
 }
 
 void CompareDecisions(const TensorGraph& graph, const Plan& plan, const Replay& replay,
@@ -369,7 +375,7 @@ void CompareDecisions(const TensorGraph& graph, const Plan& plan, const Replay& 
   for (const NodeId id : graph.nodes().ids()) {
     const NodeDecision& decision = plan.decisions[id];
     const int32_t recomputed = replay.runs()[id] - 1;
-    const NodeAction action = recomputed > 0                       ? NodeAction::kRecompute
+    const NodeAction action = recomputed > 0                    ? NodeAction::kRecompute
                               : replay.waiting().count(id) != 0 ? NodeAction::kKeep
                                                                 : NodeAction::kTransient;
     if (decision.recompute_count == recomputed && decision.action == action) continue;

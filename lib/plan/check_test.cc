@@ -76,8 +76,11 @@ TEST_CASE("check: each damage to a plan is found and named") {
       {"runs backward twice",
        [](Plan* p) { p->schedule.steps.push_back(Step::Backward(NodeId(0))); }},
       {"a backward before the loss",
-       [](Plan* p) { p->schedule.steps.insert(p->schedule.steps.begin() + 4, Step::Backward(NodeId(3))); }},
-      {"a free in a schedule", [](Plan* p) { p->schedule.steps.push_back(Step::Free(TensorId(0))); }},
+       [](Plan* p) {
+         p->schedule.steps.insert(p->schedule.steps.begin() + 4, Step::Backward(NodeId(3)));
+       }},
+      {"a free in a schedule",
+       [](Plan* p) { p->schedule.steps.push_back(Step::Free(TensorId(0))); }},
   };
   for (const Row& row : rows) {
     CAPTURE(std::string(row.part_of_message));

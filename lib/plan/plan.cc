@@ -8,9 +8,12 @@ std::string_view NameOf(Objective objective) {
 
 std::string_view NameOf(Optimizer optimizer) {
   switch (optimizer) {
-    case Optimizer::kSgd: return "sgd";
-    case Optimizer::kMomentum: return "momentum";
-    case Optimizer::kAdam: return "adam";
+    case Optimizer::kSgd:
+      return "sgd";
+    case Optimizer::kMomentum:
+      return "momentum";
+    case Optimizer::kAdam:
+      return "adam";
   }
   return "";
 }
@@ -21,18 +24,24 @@ std::string_view NameOf(Autograd autograd) {
 
 std::string_view NameOf(NodeAction action) {
   switch (action) {
-    case NodeAction::kKeep: return "keep";
-    case NodeAction::kRecompute: return "recompute";
-    case NodeAction::kTransient: return "transient";
+    case NodeAction::kKeep:
+      return "keep";
+    case NodeAction::kRecompute:
+      return "recompute";
+    case NodeAction::kTransient:
+      return "transient";
   }
   return "";
 }
 
 Bytes OptimizerState(Optimizer optimizer, Bytes parameter_gradients) {
   switch (optimizer) {
-    case Optimizer::kSgd: return Bytes(0);
-    case Optimizer::kMomentum: return parameter_gradients;
-    case Optimizer::kAdam: return 2 * parameter_gradients;
+    case Optimizer::kSgd:
+      return Bytes(0);
+    case Optimizer::kMomentum:
+      return parameter_gradients;
+    case Optimizer::kAdam:
+      return 2 * parameter_gradients;
   }
   return Bytes(0);
 }

@@ -40,10 +40,10 @@ struct PlanRequest {
 
 // Which model a plan is for.
 struct ModelIdentity {
-  std::string name;                        // File name without folders.
-  std::string sha256;                      // Of the file's bytes.
-  std::map<std::string, int64_t> dims;     // Symbolic dimensions as bound.
-  std::map<std::string, int64_t> opsets;   // Domain ("" is ai.onnx) to version.
+  std::string name;                                          // File name without folders.
+  std::string sha256;                                        // Of the file's bytes.
+  std::map<std::string, int64_t> dims;                       // Symbolic dimensions as bound.
+  std::map<std::string, int64_t> opsets;                     // Domain ("" is ai.onnx) to version.
   std::map<std::string, std::vector<int64_t>> input_shapes;  // Overridden ones alone.
 
   bool operator==(const ModelIdentity&) const = default;
@@ -62,11 +62,11 @@ struct PlanFigures {
   bool is_optimal = false;  // Within the class that `guarantee` names.
   std::string guarantee;    // "optimal canonical strategy for Eq. 2; costs rounded to 17 ns"
   Bytes peak;
-  Bytes baseline_peak;      // Keep-all in the same forward order.
+  Bytes baseline_peak;  // Keep-all in the same forward order.
   Bytes arena;
-  Cost overhead;            // Forward cost run beyond one time each.
-  Cost forward_cost;        // One forward pass.
-  Cost backward_cost;       // One backward pass.
+  Cost overhead;       // Forward cost run beyond one time each.
+  Cost forward_cost;   // One forward pass.
+  Cost backward_cost;  // One backward pass.
   std::optional<Cost> lower_bound_cost;
   ConstantMemory constants;
   Bytes optimizer_state;

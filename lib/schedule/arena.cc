@@ -156,10 +156,14 @@ class SkylinePacker {
   size_t Prefer(size_t earliest, size_t latest) const {
     const auto length = [&](size_t b) { return buffers_[b].end - buffers_[b].begin; };
     switch (rule_) {
-      case SkylineRule::kEarliest: return earliest;
-      case SkylineRule::kLatest: return latest;
-      case SkylineRule::kLonger: return length(latest) > length(earliest) ? latest : earliest;
-      case SkylineRule::kShorter: return length(latest) < length(earliest) ? latest : earliest;
+      case SkylineRule::kEarliest:
+        return earliest;
+      case SkylineRule::kLatest:
+        return latest;
+      case SkylineRule::kLonger:
+        return length(latest) > length(earliest) ? latest : earliest;
+      case SkylineRule::kShorter:
+        return length(latest) < length(earliest) ? latest : earliest;
       case SkylineRule::kLarger:
         return buffers_[latest].bytes > buffers_[earliest].bytes ? latest : earliest;
     }
@@ -246,9 +250,9 @@ Arena FirstFit(const std::vector<Buffer>& buffers, const std::vector<size_t>& or
     const Bytes top = Bytes(offset) + buffers[b].bytes;
     arena.offsets[b] = Bytes(offset);
     arena.bytes = std::max(arena.bytes, top);
-    const auto at = std::upper_bound(
-        placed.begin(), placed.end(), offset,
-        [&](int64_t o, size_t p) { return o < arena.offsets[p].count(); });
+    const auto at =
+        std::upper_bound(placed.begin(), placed.end(), offset,
+                         [&](int64_t o, size_t p) { return o < arena.offsets[p].count(); });
     placed.insert(at, b);
   }
   return arena;

@@ -39,9 +39,8 @@ class GradientReplay {
 
   void Backward(NodeId id) {
     const Node& node = graph_.node(id);
-    const auto first = std::find_if(node.outputs.begin(), node.outputs.end(), [&](TensorId t) {
-      return buffer_of_[t] != kNoBuffer;
-    });
+    const auto first = std::find_if(node.outputs.begin(), node.outputs.end(),
+                                    [&](TensorId t) { return buffer_of_[t] != kNoBuffer; });
     if (first == node.outputs.end()) return;  // No gradient arrives here.
     for (const TensorId input : node.inputs) {
       if (graph_.tensor(input).requires_grad) Contribute(node, *first, input);

@@ -105,8 +105,9 @@ Result<Done> Simulator::CheckShape(const Schedule& schedule) {
     if (step.kind == StepKind::kLoss) {
       if (has_loss) return StepError(schedule, k, "is a second loss");
       if (order_.size() != node_count) {
-        return StepError(schedule, k, fmt::format("comes before {} nodes have run forward",
-                                                  node_count - order_.size()));
+        return StepError(
+            schedule, k,
+            fmt::format("comes before {} nodes have run forward", node_count - order_.size()));
       }
       has_loss = true;
       backward_left = node_count;
@@ -261,9 +262,9 @@ Result<Simulation> Simulator::RunExplicit(const Schedule& schedule) {
   }
   for (const TensorId id : graph_.tensors().ids()) {
     if (is_live[static_cast<size_t>(id.index())]) {
-      return MakeError(ErrorCode::kInvalidInput,
-                       fmt::format("schedule: tensor \"{}\" is never freed",
-                                   graph_.tensor(id).name));
+      return MakeError(
+          ErrorCode::kInvalidInput,
+          fmt::format("schedule: tensor \"{}\" is never freed", graph_.tensor(id).name));
     }
   }
   return Simulation{Bytes(peak.bytes), peak.step, Cost(forward_cost) - graph_.forward_cost()};

@@ -28,10 +28,14 @@ bool Reads(const TensorGraph& graph, const Step& step, TensorId tensor) {
     return std::count(list.begin(), list.end(), tensor) > 0;
   };
   switch (step.kind) {
-    case StepKind::kForward: return lists(graph.node(step.node()).inputs);
-    case StepKind::kBackward: return lists(graph.node(step.node()).backward_reads);
-    case StepKind::kLoss: return lists(graph.outputs());
-    case StepKind::kFree: return false;
+    case StepKind::kForward:
+      return lists(graph.node(step.node()).inputs);
+    case StepKind::kBackward:
+      return lists(graph.node(step.node()).backward_reads);
+    case StepKind::kLoss:
+      return lists(graph.outputs());
+    case StepKind::kFree:
+      return false;
   }
   return false;
 }
@@ -110,7 +114,8 @@ class NaiveSimulation {
     if (step.kind == StepKind::kLoss) {
       for (const TensorId output : graph_.outputs()) {
         if (graph_.tensor(output).requires_grad) holder_[output] = buffers_++;
-        if (graph_.tensor(output).requires_grad) size_[holder_[output]] = graph_.tensor(output).bytes;
+        if (graph_.tensor(output).requires_grad)
+          size_[holder_[output]] = graph_.tensor(output).bytes;
       }
       return bytes + GradientBytes();
     }
@@ -220,7 +225,9 @@ TEST_CASE("simulate: it agrees with its naive twin, and the timeline with both")
   }
 }
 
-TEST_CASE("arena: buffers that live together never overlap, and the slab is hardly larger than the peak") {
+TEST_CASE(
+    "arena: buffers that live together never overlap, and the slab is hardly larger than the "
+    "peak") {
   int tight = 0;
   int tried = 0;
   for (uint64_t seed = 1; seed <= 500; ++seed) {
@@ -229,8 +236,7 @@ TEST_CASE("arena: buffers that live together never overlap, and the slab is hard
     RandomGraphOptions options;
     options.nodes = static_cast<int>(rng.Between(1, 30));
     const TensorGraph graph = RandomTensorGraph(rng, options);
-    const Timeline timeline =
-        BuildTimeline(graph, LowerStrategy(graph, RandomKeptSet(rng, graph)));
+    const Timeline timeline = BuildTimeline(graph, LowerStrategy(graph, RandomKeptSet(rng, graph)));
     const Arena arena = PlaceBuffers(timeline);
     REQUIRE(arena.offsets.size() == timeline.buffers.size());
     CHECK(arena.bytes >= timeline.peak);

@@ -14,10 +14,14 @@ constexpr int64_t kStillLive = -1;
 const std::vector<TensorId>& ReadsOf(const TensorGraph& graph, const Step& step) {
   static const std::vector<TensorId> kNothing;
   switch (step.kind) {
-    case StepKind::kForward: return graph.node(step.node()).inputs;
-    case StepKind::kBackward: return graph.node(step.node()).backward_reads;
-    case StepKind::kLoss: return graph.outputs();
-    case StepKind::kFree: return kNothing;
+    case StepKind::kForward:
+      return graph.node(step.node()).inputs;
+    case StepKind::kBackward:
+      return graph.node(step.node()).backward_reads;
+    case StepKind::kLoss:
+      return graph.outputs();
+    case StepKind::kFree:
+      return kNothing;
   }
   return kNothing;
 }
@@ -93,8 +97,8 @@ class TimelineBuilder {
 
   // The sink of GradientReplay.
   void Allocate(int32_t gradient, TensorId gradient_of) {
-    const int32_t buffer = New({BufferKind::kGradient, gradient_of, NodeId(),
-                                graph_.tensor(gradient_of).bytes});
+    const int32_t buffer =
+        New({BufferKind::kGradient, gradient_of, NodeId(), graph_.tensor(gradient_of).bytes});
     CKPLAN_CHECK(static_cast<size_t>(gradient) == gradient_buffers_.size(),
                  "gradients are numbered in the order of allocation");
     gradient_buffers_.push_back(buffer);

@@ -37,8 +37,8 @@ struct Buffer {
 // One making of a tensor by a forward step.
 struct Version {
   TensorId tensor;
-  int32_t buffer = -1;  // Index into Timeline::buffers.
-  int32_t made_at = 0;  // Step.
+  int32_t buffer = -1;    // Index into Timeline::buffers.
+  int32_t made_at = 0;    // Step.
   int32_t last_read = 0;  // Step; made_at if nobody reads it.
 };
 

@@ -36,6 +36,11 @@ TensorGraph GraphOf(uint64_t seed) {
   return RandomTensorGraph(rng, options);
 }
 
+// Some algorithms refuse graphs that they could not finish.
+bool IsTooLarge(const Result<Plan>& plan) {
+  return !plan.ok() && plan.error().code == ErrorCode::kUnsupported;
+}
+
 Bytes KeepAllPeak(const TensorGraph& graph) {
   PlannerRequest request;
   request.algorithm = "keep-all";
@@ -60,14 +65,18 @@ TEST_CASE("registry: names are in order, unique, and found again") {
 TEST_CASE("every solver: its plan without a budget passes the checker") {
   for (const SolverInfo& info : AllSolvers()) {
     CAPTURE(std::string(info.name));
+    int served = 0;
     for (uint64_t seed = 1; seed <= 200; ++seed) {
       CAPTURE(seed);
       const TensorGraph graph = GraphOf(seed);
       const auto plan = MakePlan(graph, RequestFor(info), {});
+      if (IsTooLarge(plan)) continue;
       REQUIRE(plan.ok());
+      ++served;
       CHECK(CheckPlan(graph, *plan).empty());
       CHECK(plan->request.algorithm == info.name);
     }
+    CHECK(served > 50);
   }
 }
 
@@ -81,6 +90,7 @@ TEST_CASE("every solver: a budget is met, or refused with the least one that is 
       const Bytes most = KeepAllPeak(graph);
       const auto least =
           MakePlan(graph, WithBudget(RequestFor(info), BudgetRequest::Kind::kMin), {});
+      if (IsTooLarge(least)) continue;
       REQUIRE(least.ok());
       Cost previous = Cost::Max();
       for (int64_t share = 1; share <= 4; ++share) {
@@ -106,7 +116,7 @@ TEST_CASE("every solver: a budget is met, or refused with the least one that is 
           {});
       CHECK(named.ok());
     }
-    CHECK(met > 50);
+    CHECK(met > 30);
   }
 }
 
@@ -116,7 +126,9 @@ TEST_CASE("every solver: the same problem gives the same plan, and names do not 
     for (uint64_t seed = 1; seed <= 40; ++seed) {
       CAPTURE(seed);
       const TensorGraph graph = GraphOf(seed);
-      const Plan plan = *MakePlan(graph, RequestFor(info), {});
+      const auto made = MakePlan(graph, RequestFor(info), {});
+      if (IsTooLarge(made)) continue;
+      const Plan& plan = *made;
       CHECK(*MakePlan(graph, RequestFor(info), {}) == plan);
       TensorGraphParts parts = PartsOf(graph);
       for (Node& node : parts.nodes) node.name = "renamed " + node.name;
@@ -134,7 +146,7 @@ TEST_CASE("every solver: a stop request is honoured") {
   for (const SolverInfo& info : AllSolvers()) {
     CAPTURE(std::string(info.name));
     const auto plan = MakePlan(graph, RequestFor(info), {source.get_token()});
-    if (!plan.ok()) CHECK(plan.error().code == ErrorCode::kTimeout);
+    if (!plan.ok() && !IsTooLarge(plan)) CHECK(plan.error().code == ErrorCode::kTimeout);
   }
   CHECK_FALSE(MakePlan(graph, RequestFor(**FindSolver("exact-dp")), {source.get_token()}).ok());
 }
@@ -175,6 +187,40 @@ TEST_CASE("exact-dp: it never needs a larger paper budget, nor more overhead, th
     better += exact.figures.paper.overhead < approx.figures.paper.overhead;
   }
   CHECK(better > 0);
+}
+
+TEST_CASE("exact-dp: it equals kusumoto-exhaustive at many budgets, for both objectives") {
+  int compared = 0;
+  for (uint64_t seed = 1; seed <= 1500; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const TensorGraph graph = RandomDag(rng, static_cast<int>(rng.Between(1, 8)),
+                                        static_cast<int>(rng.Between(20, 70)), 20, 9);
+    PlannerRequest request;
+    request.paper_budget.kind = BudgetRequest::Kind::kMin;
+    request.algorithm = "kusumoto-exhaustive";
+    const auto least = MakePlan(graph, request, {});
+    if (IsTooLarge(least)) continue;
+    for (const Objective objective : {Objective::kTime, Objective::kMemory}) {
+      for (const int64_t more : {0, 3, 15, 60}) {
+        request.objective = objective;
+        request.paper_budget = {BudgetRequest::Kind::kBytes,
+                                *least->figures.paper.budget + Bytes(more), 0};
+        request.algorithm = "kusumoto-exhaustive";
+        const Plan exhaustive = *MakePlan(graph, request, {});
+        request.algorithm = "exact-dp";
+        const auto exact = MakePlan(graph, request, {});
+        REQUIRE(exact.ok());
+        CHECK(exact->figures.paper.overhead == exhaustive.figures.paper.overhead);
+        ++compared;
+      }
+    }
+    request.paper_budget = {BudgetRequest::Kind::kBytes, *least->figures.paper.budget - Bytes(1),
+                            0};
+    request.algorithm = "exact-dp";
+    CHECK(MakePlan(graph, request, {}).error().code == ErrorCode::kInfeasible);
+  }
+  CHECK(compared > 2000);
 }
 
 TEST_CASE("chen-sqrt: four equal segments of a chain of sixteen equal layers") {

@@ -25,9 +25,9 @@ int64_t DpTimeUnit(const VertexGraph& vertices);
 class CanonicalSolver : public PreparedSolver {
  public:
   struct Options {
-    std::string class_name;          // "canonical strategies over all lower sets"
-    bool is_exact = false;           // The family holds all lower sets.
-    int64_t most_transitions = 0;    // 0: no limit.
+    std::string class_name;             // "canonical strategies over all lower sets"
+    bool is_exact = false;              // The family holds all lower sets.
+    int64_t most_transitions = 0;       // 0: no limit.
     std::optional<Bytes> known_budget;  // A feasible B, to start the search for the least from.
   };
   // Finds the least feasible budget. kTimeout or kUnsupported as LowerSetDp::LeastBudget.

@@ -53,7 +53,9 @@ class ChenSqrt : public PreparedSolver {
     for (size_t block = 0; block < block_memory_.size(); ++block) {
       segment_of_block.push_back(segment);
       passed += block_memory_[block];
-      const auto is_due = [&] { return passed.count() >= MultipleOf(total, multiple, segment_count); };
+      const auto is_due = [&] {
+        return passed.count() >= MultipleOf(total, multiple, segment_count);
+      };
       const bool is_last = block + 1 == block_memory_.size();
       if (is_last || multiple >= segment_count || !is_due()) continue;
       ++segment;

@@ -18,8 +18,8 @@ Result<std::unique_ptr<PreparedSolver>> PrepareExactDp(const Problem& problem,
   auto family = LowerSetFamily::All(rounded, most);
   if (!family.ok()) {
     Error error = std::move(family).error();
-    error.message = fmt::format("exact-dp: {}, the most that it takes on; use --algo approx-dp",
-                                error.message);
+    error.message =
+        fmt::format("exact-dp: {}, the most that it takes on; use --algo approx-dp", error.message);
     return error;
   }
   CanonicalSolver::Options options;
@@ -28,7 +28,8 @@ Result<std::unique_ptr<PreparedSolver>> PrepareExactDp(const Problem& problem,
   options.most_transitions = kMostTransitions;
   // Closures are lower sets: what is feasible for them bounds the least budget from above.
   LowerSetFamily closures = LowerSetFamily::Closures(rounded);
-  CKPLAN_ASSIGN_OR_RETURN(options.known_budget, LowerSetDp(&closures).LeastBudget({}, {limits.stop}));
+  CKPLAN_ASSIGN_OR_RETURN(options.known_budget,
+                          LowerSetDp(&closures).LeastBudget({}, {limits.stop}));
   return CanonicalSolver::Prepare(problem, std::move(*family), std::move(options), limits);
 }
 

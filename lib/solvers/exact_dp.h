@@ -27,7 +27,8 @@
 
 namespace ckplan {
 
-// Above these exact-dp refuses, with the number met: docs/benchmarks.md has the sizes of real models.
+// Above these exact-dp refuses, with the number met: docs/benchmarks.md has the sizes of real
+// models.
 inline constexpr int64_t kMostLowerSets = 250'000;
 inline constexpr int64_t kMostLowerSetBytes = int64_t{512} << 20;  // Of their bits.
 inline constexpr int64_t kMostTransitions = 60'000'000'000;        // Minutes of one core.

@@ -6,8 +6,7 @@
 
 namespace ckplan {
 
-Result<std::unique_ptr<PreparedSolver>> PrepareKeepAll(const Problem& problem,
-                                                       const SolveLimits&) {
+Result<std::unique_ptr<PreparedSolver>> PrepareKeepAll(const Problem& problem, const SolveLimits&) {
   SolveOutcome outcome;
   outcome.strategy = KeptSet{IdVector<NodeId, bool>(problem.vertices.size(), true)};
   outcome.paper = {std::nullopt, problem.vertices.total_memory(), Cost(0)};

@@ -166,8 +166,8 @@ std::string Gibibytes(Bytes bytes) {
   return fmt::format("{:.2f} GiB", static_cast<double>(bytes.count()) / (1 << 30));
 }
 
-Error Infeasible(const TensorGraph& graph, std::string_view algorithm, Bytes budget, Bytes constants,
-                 const Candidate& least) {
+Error Infeasible(const TensorGraph& graph, std::string_view algorithm, Bytes budget,
+                 Bytes constants, const Candidate& least) {
   const Step& step = least.schedule.steps[least.simulation.peak_step];
   const Bytes needed = least.simulation.peak + constants;
   return MakeError(
@@ -235,10 +235,14 @@ void FillRequest(const TensorGraph& graph, const PlannerRequest& request, const 
     told->paper_budget = chosen.outcome.paper.budget;
   }
   switch (request.budget.kind) {
-    case BudgetRequest::Kind::kNone: return;
-    case BudgetRequest::Kind::kMin: told->budget = chosen.simulation.peak; return;
+    case BudgetRequest::Kind::kNone:
+      return;
+    case BudgetRequest::Kind::kMin:
+      told->budget = chosen.simulation.peak;
+      return;
     case BudgetRequest::Kind::kBytes:
-    case BudgetRequest::Kind::kPercent: break;
+    case BudgetRequest::Kind::kPercent:
+      break;
   }
   const Bytes constants =
       request.includes_constants ? ConstantsOf(graph, request.optimizer) : Bytes(0);
@@ -282,8 +286,8 @@ Result<Plan> MakePlan(const TensorGraph& graph, const PlannerRequest& request,
   plan.figures.paper = chosen->outcome.paper;
   plan.figures.guarantee = chosen->outcome.guarantee;
   // Optimal for the paper's own objective; a search for a simulated peak proves less than that.
-  plan.figures.is_optimal = chosen->outcome.is_optimal &&
-                            (!has_budget || chosen->simulation.overhead == Cost(0));
+  plan.figures.is_optimal =
+      chosen->outcome.is_optimal && (!has_budget || chosen->simulation.overhead == Cost(0));
   if (plan.figures.overhead == Cost(0)) plan.figures.lower_bound_cost = Cost(0);
   plan.figures.optimizer_state =
       OptimizerState(request.optimizer, graph.constants().parameter_gradients);

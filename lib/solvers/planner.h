@@ -27,8 +27,8 @@ struct BudgetRequest {
 struct PlannerRequest {
   std::string algorithm = std::string(kDefaultAlgorithm);
   Objective objective = Objective::kTime;
-  BudgetRequest budget;        // On the simulated peak.
-  BudgetRequest paper_budget;  // On the algorithm's own objective; kNone, kBytes or kMin.
+  BudgetRequest budget;             // On the simulated peak.
+  BudgetRequest paper_budget;       // On the algorithm's own objective; kNone, kBytes or kMin.
   bool includes_constants = false;  // --budget-total: the budget covers the constants too.
   Optimizer optimizer = Optimizer::kSgd;
 };

@@ -7,7 +7,11 @@
 #include "lib/solvers/approx_dp.h"
 #include "lib/solvers/chen_sqrt.h"
 #include "lib/solvers/exact_dp.h"
+#include "lib/solvers/hong_dynamic.h"
+#include "lib/solvers/hong_linear.h"
+#include "lib/solvers/hong_selection.h"
 #include "lib/solvers/keep_all.h"
+#include "lib/solvers/kusumoto_exhaustive.h"
 #include "lib/solvers/recompute_all.h"
 #include "lib/solvers/solver.h"
 
@@ -16,6 +20,9 @@ namespace {
 
 constexpr std::string_view kChenPaper =
     "Chen, Xu, Zhang, Guestrin: Training Deep Nets with Sublinear Memory Cost, 2016";
+constexpr std::string_view kHongPaper =
+    "Hong, Tsai, Wang, Liu, Wu: GPU Memory Usage Optimization for Backward Propagation in Deep "
+    "Network Training, 2024";
 constexpr std::string_view kKusumotoPaper =
     "Kusumoto, Inoue, Watanabe, Akiba, Koyama: A Graph Theoretic Framework of Recomputation "
     "Algorithms for Memory-Efficient Backpropagation, NeurIPS 2019";
@@ -29,8 +36,19 @@ constexpr std::array kSolvers = {
                PrepareChenSqrt},
     SolverInfo{"exact-dp", "dynamic program over all lower sets", kKusumotoPaper,
                Guarantee::kOptimalInClass, GraphClass::kAnyDag, true, PrepareExactDp},
-    SolverInfo{"keep-all", "keep every activation: ordinary training", "none",
-               Guarantee::kBaseline, GraphClass::kAnyDag, false, PrepareKeepAll},
+    SolverInfo{"hong-dynamic", "checkpoints for memory as PyTorch frees it, in O(n^2)", kHongPaper,
+               Guarantee::kOptimalInClass, GraphClass::kChainOfSplittingVertices, false,
+               PrepareHongDynamic},
+    SolverInfo{"hong-linear", "checkpoints for memory as PyTorch frees it, in O(n)", kHongPaper,
+               Guarantee::kOptimalInClass, GraphClass::kChainOfSplittingVertices, false,
+               PrepareHongLinear},
+    SolverInfo{"hong-selection", "least checkpoints plus largest segment", kHongPaper,
+               Guarantee::kOptimalInClass, GraphClass::kChainOfSplittingVertices, false,
+               PrepareHongSelection},
+    SolverInfo{"keep-all", "keep every activation: ordinary training", "none", Guarantee::kBaseline,
+               GraphClass::kAnyDag, false, PrepareKeepAll},
+    SolverInfo{"kusumoto-exhaustive", "every sequence of lower sets, depth first", kKusumotoPaper,
+               Guarantee::kOptimalInClass, GraphClass::kAnyDag, true, PrepareKusumotoExhaustive},
     SolverInfo{"recompute-all", "keep nothing but the inputs, run forward twice", "none",
                Guarantee::kBaseline, GraphClass::kAnyDag, false, PrepareRecomputeAll},
 };
@@ -45,25 +63,31 @@ Result<const SolverInfo*> FindSolver(std::string_view name) {
     if (info.name == name) return &info;
     names.push_back(info.name);
   }
-  return MakeError(ErrorCode::kUsage,
-                   fmt::format("unknown algorithm \"{}\"; did you mean \"{}\"? `ckplan algos` lists "
-                               "all",
-                               name, NearestName(name, names)));
+  return MakeError(
+      ErrorCode::kUsage,
+      fmt::format("unknown algorithm \"{}\"; did you mean \"{}\"? `ckplan algos` lists "
+                  "all",
+                  name, NearestName(name, names)));
 }
 
 std::string_view NameOf(Guarantee guarantee) {
   switch (guarantee) {
-    case Guarantee::kBaseline: return "baseline";
-    case Guarantee::kHeuristic: return "heuristic";
-    case Guarantee::kOptimalInClass: return "optimal in its class";
+    case Guarantee::kBaseline:
+      return "baseline";
+    case Guarantee::kHeuristic:
+      return "heuristic";
+    case Guarantee::kOptimalInClass:
+      return "optimal in its class";
   }
   return "";
 }
 
 std::string_view NameOf(GraphClass graphs) {
   switch (graphs) {
-    case GraphClass::kChainOfSplittingVertices: return "chain of splitting vertices";
-    case GraphClass::kAnyDag: return "any graph";
+    case GraphClass::kChainOfSplittingVertices:
+      return "chain of splitting vertices";
+    case GraphClass::kAnyDag:
+      return "any graph";
   }
   return "";
 }
