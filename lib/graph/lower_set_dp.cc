@@ -1,137 +1,15 @@
 #include "lib/graph/lower_set_dp.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
 
+#include "lib/graph/fitting_segments.h"
+
 namespace ckplan {
 namespace {
-
-constexpr Bytes kNoBytes = Bytes::Max();
-
-// Counts work against the limits of a call.
-class WorkMeter {
- public:
-  WorkMeter(const LowerSetFamily& family, const DpLimits& limits)
-      : family_(family), limits_(limits) {}
-
-  void Add(int64_t transitions) { transitions_ += transitions; }
-
-  Result<Done> Check() const {
-    if (limits_.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
-    if (limits_.most_transitions > 0 && transitions_ > limits_.most_transitions) {
-      return MakeError(ErrorCode::kUnsupported,
-                       fmt::format("the search over {} lower sets takes more than {} transitions",
-                                   family_.size(), limits_.most_transitions));
-    }
-    return Done{};
-  }
-
- private:
-  const LowerSetFamily& family_;
-  const DpLimits& limits_;
-  int64_t transitions_ = 0;
-};
-
-// What a step from a set to a larger one takes.
-struct Transition {
-  Bytes more_cached;  // M(d(L') \ L)
-  int64_t more_time;  // T(V' \ d(L'))
-};
-
-Transition Between(const LowerSetFamily& family, int32_t set, int32_t below) {
-  const LowerSetFamily::Facts& to = family.facts(set);
-  const LowerSetFamily::Facts& from = family.facts(below);
-  const LowerSetFamily::Overlap overlap = family.BoundaryWithin(set, below);
-  return {to.boundary_memory - overlap.memory,
-          (to.time - from.time - (to.boundary_time - overlap.time)).count()};
-}
-
-// One budget's view of the family: which segments fit, and two numbers per set that tell whether
-// memory alone lets a sequence through it.
-class FittingSegments {
- public:
-  // Sets that are not in `is_useful` are left out; a null one leaves out none.
-  FittingSegments(LowerSetFamily* family, Bytes budget, WorkMeter* meter,
-                  const std::vector<bool>* is_useful = nullptr)
-      : family_(*family), budget_(budget), meter_(*meter), is_useful_(is_useful) {}
-
-  // The least memory cached on any way to each set, with the highest Eq. 2 value on one such way.
-  struct Arrival {
-    Bytes cached = kNoBytes;  // kNoBytes: no sequence leads here.
-    Bytes peak;
-  };
-  Result<std::vector<Arrival>> FindLeastCached() {
-    std::vector<Arrival> arrivals(static_cast<size_t>(family_.size()));
-    arrivals[0] = {Bytes(0), Bytes(0)};
-    for (int32_t set = 1; set < family_.size(); ++set) {
-      CKPLAN_RETURN_IF_ERROR(meter_.Check());
-      Arrival& here = arrivals[static_cast<size_t>(set)];
-      ForEach(set, [&](int32_t below, Bytes most_cached) {
-        const Arrival& from = arrivals[static_cast<size_t>(below)];
-        if (from.cached > most_cached) return;
-        if (from.cached + LeastMoreCached(set, below) >= here.cached) return;
-        const Bytes cached = from.cached + Between(family_, set, below).more_cached;
-        if (cached >= here.cached) return;
-        here = {cached, std::max(from.peak, from.cached + budget_ - most_cached)};
-      });
-    }
-    return arrivals;
-  }
-
-  // The most that may be cached on arrival at each set for V to be reached; negative: it cannot.
-  Result<std::vector<Bytes>> FindMostCached() {
-    std::vector<Bytes> most(static_cast<size_t>(family_.size()), Bytes(-1));
-    most.back() = kNoBytes;
-    for (int32_t set = family_.size() - 1; set > 0; --set) {
-      CKPLAN_RETURN_IF_ERROR(meter_.Check());
-      const Bytes here = most[static_cast<size_t>(set)];
-      if (here < Bytes(0)) continue;
-      ForEach(set, [&](int32_t below, Bytes most_cached) {
-        Bytes& best = most[static_cast<size_t>(below)];
-        if (most_cached <= best || here - LeastMoreCached(set, below) <= best) return;
-        best =
-            std::max(best, std::min(most_cached, here - Between(family_, set, below).more_cached));
-      });
-    }
-    return most;
-  }
-
-  // Visits the subsets of a set from which a segment fits, with the most that may be cached there.
-  template <typename Visit>
-  void ForEach(int32_t set, Visit visit) {
-    if (is_useful_ != nullptr && !(*is_useful_)[static_cast<size_t>(set)]) return;
-    const LowerSetFamily::Facts& facts = family_.facts(set);
-    const Bytes left = budget_ - facts.neighbours;
-    if (left < Bytes(0)) return;
-    int64_t pairs = 0;
-    family_.ForEachSubset(set, Bytes(left.count() / 2), [&](int32_t below) {
-      ++pairs;
-      const LowerSetFamily::Facts& from = family_.facts(below);
-      const Bytes most_cached = left - 2 * (facts.memory - from.memory);
-      // Whatever the way there, the boundary is cached.
-      if (most_cached >= from.boundary_memory) visit(below, most_cached);
-    });
-    meter_.Add(pairs);
-  }
-
- private:
-  // What the smaller boundary cannot hold must be cached anew: a bound on Between().more_cached
-  // that needs no look at the members.
-  Bytes LeastMoreCached(int32_t set, int32_t below) const {
-    const Bytes more = family_.facts(set).boundary_memory - family_.facts(below).boundary_memory;
-    return std::max(Bytes(0), more);
-  }
-
-  LowerSetFamily& family_;
-  const Bytes budget_;
-  WorkMeter& meter_;
-  const std::vector<bool>* is_useful_;
-};
 
 // The least feasible budget: halves the range in which it lies until that is narrow, and then
 // settles what is left in one pass over the values that really occur there.
@@ -502,7 +380,7 @@ class OverheadSearch {
 }  // namespace
 
 Result<Bytes> LowerSetDp::LeastBudget(std::optional<Bytes> known, const DpLimits& limits) {
-  WorkMeter meter(family_, limits);
+  WorkMeter meter(family_.size(), limits);
   const Bytes whole = 2 * family_.facts(family_.size() - 1).memory;  // {V} is always feasible.
   return LeastBudgetSearch(&family_, std::min(known.value_or(whole), whole), &meter).Run();
 }
@@ -511,7 +389,7 @@ Result<std::optional<LowerSetPath>> LowerSetDp::Solve(Bytes budget, OverheadGoal
                                                       const DpLimits& limits) {
   CKPLAN_CHECK(family_.facts(family_.size() - 1).time.count() < kMostDpColumns,
                "the caller rounds times to at most that many units");
-  WorkMeter meter(family_, limits);
+  WorkMeter meter(family_.size(), limits);
   return OverheadSearch(&family_, budget, goal, &hints_, &meter).Run();
 }
 

@@ -24,13 +24,13 @@
 
 #include <cstdint>
 #include <optional>
-#include <stop_token>
 #include <vector>
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
 #include "lib/graph/lower_sets.h"
 #include "lib/graph/vertex_graph.h"
+#include "lib/graph/work_meter.h"
 
 namespace ckplan {
 
@@ -43,11 +43,6 @@ enum class OverheadGoal {
 struct LowerSetPath {
   std::vector<int32_t> sets;
   Cost overhead;  // Eq. 1, in the times of the family's graph.
-};
-
-struct DpLimits {
-  std::stop_token stop;
-  int64_t most_transitions = 0;  // State transitions tried; 0 is no limit.
 };
 
 // The total time of a family's graph may be at most this: the table has a column per unit of it.
