@@ -23,10 +23,13 @@
 namespace ckplan {
 
 struct Chain {
-  std::vector<NodeId> splitting;          // Ascending.
-  IdVector<NodeId, int32_t> block_of;     // Block i ends with splitting[i]; one more if nodes follow.
+  std::vector<NodeId> splitting;       // Ascending.
+  IdVector<NodeId, int32_t> block_of;  // Block i ends with splitting[i]; one more if nodes follow.
   int32_t block_count = 0;
 };
+
+// Whether an output of the node needs a gradient.
+bool NeedsGradient(const TensorGraph& graph, NodeId id);
 
 // O(nodes + edges).
 Chain FindChain(const TensorGraph& graph, const VertexGraph& vertices);

@@ -7,6 +7,8 @@
 #include "lib/solvers/approx_dp.h"
 #include "lib/solvers/chen_sqrt.h"
 #include "lib/solvers/exact_dp.h"
+#include "lib/solvers/feng_acg.h"
+#include "lib/solvers/feng_linear.h"
 #include "lib/solvers/keep_all.h"
 #include "lib/solvers/recompute_all.h"
 #include "lib/solvers/solver.h"
@@ -16,6 +18,8 @@ namespace {
 
 constexpr std::string_view kChenPaper =
     "Chen, Xu, Zhang, Guestrin: Training Deep Nets with Sublinear Memory Cost, 2016";
+constexpr std::string_view kFengPaper =
+    "Feng, Huang: Cutting Down Training Memory by Re-forwarding, 2018";
 constexpr std::string_view kKusumotoPaper =
     "Kusumoto, Inoue, Watanabe, Akiba, Koyama: A Graph Theoretic Framework of Recomputation "
     "Algorithms for Memory-Efficient Backpropagation, NeurIPS 2019";
@@ -29,8 +33,13 @@ constexpr std::array kSolvers = {
                PrepareChenSqrt},
     SolverInfo{"exact-dp", "dynamic program over all lower sets", kKusumotoPaper,
                Guarantee::kOptimalInClass, GraphClass::kAnyDag, true, PrepareExactDp},
-    SolverInfo{"keep-all", "keep every activation: ordinary training", "none",
-               Guarantee::kBaseline, GraphClass::kAnyDag, false, PrepareKeepAll},
+    SolverInfo{"feng-acg", "kept tensors plus largest segment, over the division tree", kFengPaper,
+               Guarantee::kOptimalInClass, GraphClass::kAnyDag, false, PrepareFengAcg},
+    SolverInfo{"feng-linear", "kept tensors plus largest segment, along the chain", kFengPaper,
+               Guarantee::kOptimalInClass, GraphClass::kChainOfSplittingVertices, false,
+               PrepareFengLinear},
+    SolverInfo{"keep-all", "keep every activation: ordinary training", "none", Guarantee::kBaseline,
+               GraphClass::kAnyDag, false, PrepareKeepAll},
     SolverInfo{"recompute-all", "keep nothing but the inputs, run forward twice", "none",
                Guarantee::kBaseline, GraphClass::kAnyDag, false, PrepareRecomputeAll},
 };
@@ -45,25 +54,31 @@ Result<const SolverInfo*> FindSolver(std::string_view name) {
     if (info.name == name) return &info;
     names.push_back(info.name);
   }
-  return MakeError(ErrorCode::kUsage,
-                   fmt::format("unknown algorithm \"{}\"; did you mean \"{}\"? `ckplan algos` lists "
-                               "all",
-                               name, NearestName(name, names)));
+  return MakeError(
+      ErrorCode::kUsage,
+      fmt::format("unknown algorithm \"{}\"; did you mean \"{}\"? `ckplan algos` lists "
+                  "all",
+                  name, NearestName(name, names)));
 }
 
 std::string_view NameOf(Guarantee guarantee) {
   switch (guarantee) {
-    case Guarantee::kBaseline: return "baseline";
-    case Guarantee::kHeuristic: return "heuristic";
-    case Guarantee::kOptimalInClass: return "optimal in its class";
+    case Guarantee::kBaseline:
+      return "baseline";
+    case Guarantee::kHeuristic:
+      return "heuristic";
+    case Guarantee::kOptimalInClass:
+      return "optimal in its class";
   }
   return "";
 }
 
 std::string_view NameOf(GraphClass graphs) {
   switch (graphs) {
-    case GraphClass::kChainOfSplittingVertices: return "chain of splitting vertices";
-    case GraphClass::kAnyDag: return "any graph";
+    case GraphClass::kChainOfSplittingVertices:
+      return "chain of splitting vertices";
+    case GraphClass::kAnyDag:
+      return "any graph";
   }
   return "";
 }

@@ -1,0 +1,3 @@
+#include "lib/graph/division_tree.h"
+
+#include <doctest/doctest.h>
