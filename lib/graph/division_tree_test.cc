@@ -183,6 +183,18 @@ TEST_CASE("two-terminal graph: several sources and targets, in-place, no gradien
     CHECK(graph.is_virtual(graph.target()));
     CHECK(Shape(TreeOf(graph)) == "e");
   }
+  SUBCASE("the batch is the source where there is one") {
+    TensorGraphParts parts = PartsOf(GraphFromText("a:7 -> b:7"));
+    Tensor batch;
+    batch.file_id = 9;
+    batch.name = "x";
+    batch.kind = TensorKind::kInput;
+    parts.nodes[NodeId(0)].inputs = {parts.tensors.push_back(batch)};
+    const TwoTerminalGraph graph = TwoTerminalOf(*TensorGraph::Create(std::move(parts)));
+    CHECK(graph.vertices.size() == 3);
+    CHECK(graph.is_virtual(graph.source()));
+    CHECK_FALSE(graph.is_virtual(graph.target()));
+  }
   SUBCASE("what is overwritten in place shares its vertex") {
     TensorGraphParts parts = PartsOf(GraphFromText("a:3 -> b:5 -> c:5 -> d:1"));
     for (Node& node : parts.nodes) node.backward_reads = node.outputs;

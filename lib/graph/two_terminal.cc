@@ -132,14 +132,25 @@ class TwoTerminalBuilder {
     DropVirtualEnds();
   }
 
-  // A virtual end that joins one vertex alone is not needed, but a lone vertex is no two ends.
+  // A virtual end that joins one vertex alone is not needed, unless it stands for the batch; and
+  // a lone vertex is not both ends.
   void DropVirtualEnds() {
-    auto& vertices = result_.vertices;
-    const bool drops_source =
-        vertices.size() > 2 && vertices[result_.source()].successors.size() == 1;
+    size_t rest = result_.vertices.size();
+    const std::vector<VertexId>& first = result_.vertices[result_.source()].successors;
+    const bool drops_source = rest > 2 && first.size() == 1 && !ReadsInput(first.front());
+    rest -= drops_source ? 1 : 0;
     const bool drops_target =
-        vertices.size() > 3 && vertices[result_.target()].predecessors.size() == 1;
+        rest > 2 && result_.vertices[result_.target()].predecessors.size() == 1;
     Drop(drops_source, drops_target);
+  }
+
+  bool ReadsInput(VertexId v) const {
+    for (const NodeId id : result_.vertices[v].nodes) {
+      for (const TensorId input : graph_.node(id).inputs) {
+        if (graph_.is_input(input)) return true;
+      }
+    }
+    return false;
   }
 
   void Drop(bool first, bool last) {

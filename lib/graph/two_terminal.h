@@ -4,7 +4,7 @@
 //   x ── conv ── bn ── relu ── ...        vertices: {conv} {bn, relu}
 //                  relu writes in place of bn's output
 //
-// Four things differ from the VertexGraph:
+// What differs from the VertexGraph:
 //   - Nodes that need no gradient are no vertices. They are kept, and never recomputed.
 //   - An operation that writes in place shares the vertex of what it overwrites ("every edge is a
 //     non-inplace operation"): the overwritten tensor is not counted.
@@ -12,6 +12,7 @@
 //     extra source is tied to the splitting vertex before it, an extra target to the one behind
 //     it (chain.h), so a state that every layer hands out leaves the layers separable. Where
 //     there is none, a virtual source or target of no size joins them.
+//   - What the graph reads from outside is the source: it is always there and has no size here.
 //   - Such ties order the computation and carry no data; what is valid with them is without.
 #pragma once
 
