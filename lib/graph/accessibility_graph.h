@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <queue>
 #include <stop_token>
 #include <utility>
 #include <vector>
@@ -53,8 +54,9 @@ struct BestMaxTerm {
 
 // The max term in [least, most] that minimises kept + largest. `evaluate(C)` solves for C.
 //
-// Halves the range. Between two terms lo < hi that were solved, every solution costs more than
-// f(hi) + lo; where that is no gain, or f(lo) = f(hi), the whole gap is skipped.
+// Halves the range, the most promising part first. Between two terms lo < hi that were solved,
+// every solution costs more than f(hi) + lo; where that is no gain, or f(lo) = f(hi), the whole gap
+// is skipped.
 template <typename Evaluate>
 BestMaxTerm FindBestMaxTerm(Bytes least, Bytes most, std::stop_token stop, Evaluate evaluate);
 
@@ -65,23 +67,27 @@ BestMaxTerm FindBestMaxTerm(Bytes least, Bytes most, std::stop_token stop, Evalu
   struct Gap {
     Bytes low, high;  // Both are solved; `high` is the largest segment of its solution.
     Bytes kept_low, kept_high;
+    // No solution with its largest segment in between costs less.
+    Bytes bound() const { return kept_high + low + Bytes(1); }
+    bool operator<(const Gap& other) const {
+      return std::pair(bound(), low) > std::pair(other.bound(), other.low);
+    }
   };
   const MaxTermFigures at_most = evaluate(most);
   const MaxTermFigures at_least = evaluate(least);
   MaxTermFigures best = at_least.objective() <= at_most.objective() ? at_least : at_most;
-  std::vector<Gap> gaps = {{least, at_most.largest, at_least.kept, at_most.kept}};
-  while (!gaps.empty()) {
-    const Gap gap = gaps.back();
-    gaps.pop_back();
-    const Bytes one(1);
-    if (gap.low + one >= gap.high || gap.kept_low == gap.kept_high) continue;
-    if (gap.kept_high + gap.low + one >= best.objective()) continue;
+  std::priority_queue<Gap> gaps;  // The least bound on top.
+  gaps.push({least, at_most.largest, at_least.kept, at_most.kept});
+  while (!gaps.empty() && gaps.top().bound() < best.objective()) {
+    const Gap gap = gaps.top();
+    gaps.pop();
+    if (gap.low + Bytes(1) >= gap.high || gap.kept_low == gap.kept_high) continue;
     if (stop.stop_requested()) return {best.largest, false};
     const Bytes middle = gap.low + Bytes((gap.high - gap.low).count() / 2);
     const MaxTermFigures found = evaluate(middle);
     if (found.objective() < best.objective()) best = found;
-    gaps.push_back({middle, gap.high, found.kept, gap.kept_high});
-    gaps.push_back({gap.low, found.largest, gap.kept_low, found.kept});
+    gaps.push({middle, gap.high, found.kept, gap.kept_high});
+    gaps.push({gap.low, found.largest, gap.kept_low, found.kept});
   }
   return {best.largest, true};
 }

@@ -16,7 +16,8 @@ CloseSetSolver::CloseSetSolver(const Problem& problem, TwoTerminalGraph graph, D
       tree_(std::move(tree)),
       class_name_(std::move(class_name)),
       vertex_of_(problem.vertices.size()),
-      least_(tree_.close_sets.size()) {
+      least_(tree_.close_sets.size()),
+      stops_(tree_.close_sets.size()) {
   for (const VertexId v : graph_.vertices.ids()) {
     for (const NodeId node : graph_.vertices[v].nodes) vertex_of_[node] = v;
   }
@@ -61,9 +62,9 @@ void CloseSetSolver::ComputeLeast(Bytes max_term) {
     least_[i] = Bytes(0);
     if (set.memory <= max_term || set.kind == CloseSetKind::kUndivided) continue;
     if (set.kind == CloseSetKind::kSplittable) {
-      const auto path = ShortestAccessiblePath(ItemsOf(set), max_term);
-      CKPLAN_CHECK(path.has_value(), "the knob starts where every undivided segment fits");
-      least_[i] = path->kept;
+      AccessiblePath path = PathThrough(set, max_term);
+      least_[i] = path.kept;
+      stops_[i] = std::move(path.stops);
       continue;
     }
     for (const VertexId v : set.inner) least_[i] += graph_.vertices[v].memory;
@@ -71,8 +72,11 @@ void CloseSetSolver::ComputeLeast(Bytes max_term) {
   }
 }
 
-ChainItems CloseSetSolver::ItemsOf(const CloseSet& set) const {
+AccessiblePath CloseSetSolver::PathThrough(const CloseSet& set, Bytes max_term) const {
   ChainItems items;
+  items.memory.reserve(set.children.size());
+  items.divided.reserve(set.children.size());
+  items.vertices.reserve(set.inner.size());
   for (const int32_t child : set.children) {
     items.memory.push_back(close_set(child).memory);
     const bool is_whole = close_set(child).kind == CloseSetKind::kUndivided;
@@ -80,7 +84,9 @@ ChainItems CloseSetSolver::ItemsOf(const CloseSet& set) const {
                                      : std::optional(least_[static_cast<size_t>(child)]));
   }
   for (const VertexId v : set.inner) items.vertices.push_back(graph_.vertices[v].memory);
-  return items;
+  std::optional<AccessiblePath> path = ShortestAccessiblePath(items, max_term);
+  CKPLAN_CHECK(path.has_value(), "the knob starts where every undivided segment fits");
+  return *std::move(path);
 }
 
 CloseSetSolver::Division CloseSetSolver::Divide(Bytes max_term) {
@@ -115,9 +121,9 @@ CloseSetSolver::Division CloseSetSolver::Divide(Bytes max_term) {
 
 // The shortest path: its runs become segments, its single children that do not fit are divided.
 void CloseSetSolver::CutIntoRuns(int32_t index, Bytes max_term, Division& division,
-                                 std::vector<int32_t>& open) {
+                                 std::vector<int32_t>& open) const {
   const CloseSet& set = close_set(index);
-  std::vector<int32_t> stops = ShortestAccessiblePath(ItemsOf(set), max_term)->stops;
+  std::vector<int32_t> stops = stops_[static_cast<size_t>(index)];
   for (const int32_t stop : stops) {
     division.kept.push_back(set.inner[static_cast<size_t>(stop) - 1]);
   }

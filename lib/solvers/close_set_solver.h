@@ -47,9 +47,10 @@ class CloseSetSolver : public PreparedSolver {
   };
 
   void ComputeLeast(Bytes max_term);
-  ChainItems ItemsOf(const CloseSet& set) const;
+  AccessiblePath PathThrough(const CloseSet& set, Bytes max_term) const;
   Division Divide(Bytes max_term);
-  void CutIntoRuns(int32_t index, Bytes max_term, Division& division, std::vector<int32_t>& open);
+  void CutIntoRuns(int32_t index, Bytes max_term, Division& division,
+                   std::vector<int32_t>& open) const;
   void AddSegment(Segment segment, Division& division) const;
   std::vector<VertexId> VerticesOf(const Segment& segment) const;
   LowerSetSequence SequenceOf(const Division& division) const;
@@ -64,7 +65,9 @@ class CloseSetSolver : public PreparedSolver {
   const DivisionTree tree_;
   const std::string class_name_;
   IdVector<NodeId, VertexId> vertex_of_;
-  std::vector<Bytes> least_;  // Of each close set, for the max term last computed.
+  // Of each close set, for the max term last computed: what it keeps, and where if splittable.
+  std::vector<Bytes> least_;
+  std::vector<std::vector<int32_t>> stops_;
   BestMaxTerm best_;
 };
 
