@@ -3,15 +3,12 @@
 #include <algorithm>
 
 namespace ckplan {
-namespace {
 
 bool NeedsGradient(const TensorGraph& graph, NodeId id) {
   const std::vector<TensorId>& outputs = graph.node(id).outputs;
   return std::any_of(outputs.begin(), outputs.end(),
                      [&](TensorId output) { return graph.tensor(output).requires_grad; });
 }
-
-}  // namespace
 
 Chain FindChain(const TensorGraph& graph, const VertexGraph& vertices) {
   Chain chain;

@@ -28,6 +28,9 @@ struct Chain {
   int32_t block_count = 0;
 };
 
+// Whether an output of the node needs a gradient.
+bool NeedsGradient(const TensorGraph& graph, NodeId id);
+
 // O(nodes + edges).
 Chain FindChain(const TensorGraph& graph, const VertexGraph& vertices);
 

@@ -7,6 +7,8 @@
 #include "lib/solvers/approx_dp.h"
 #include "lib/solvers/chen_sqrt.h"
 #include "lib/solvers/exact_dp.h"
+#include "lib/solvers/feng_acg.h"
+#include "lib/solvers/feng_linear.h"
 #include "lib/solvers/hong_dynamic.h"
 #include "lib/solvers/hong_linear.h"
 #include "lib/solvers/hong_selection.h"
@@ -23,6 +25,8 @@ constexpr std::string_view kChenPaper =
 constexpr std::string_view kHongPaper =
     "Hong, Tsai, Wang, Liu, Wu: GPU Memory Usage Optimization for Backward Propagation in Deep "
     "Network Training, 2024";
+constexpr std::string_view kFengPaper =
+    "Feng, Huang: Cutting Down Training Memory by Re-forwarding, 2018";
 constexpr std::string_view kKusumotoPaper =
     "Kusumoto, Inoue, Watanabe, Akiba, Koyama: A Graph Theoretic Framework of Recomputation "
     "Algorithms for Memory-Efficient Backpropagation, NeurIPS 2019";
@@ -36,6 +40,11 @@ constexpr std::array kSolvers = {
                PrepareChenSqrt},
     SolverInfo{"exact-dp", "dynamic program over all lower sets", kKusumotoPaper,
                Guarantee::kOptimalInClass, GraphClass::kAnyDag, true, PrepareExactDp},
+    SolverInfo{"feng-acg", "kept tensors plus largest segment, over the division tree", kFengPaper,
+               Guarantee::kOptimalInClass, GraphClass::kAnyDag, false, PrepareFengAcg},
+    SolverInfo{"feng-linear", "kept tensors plus largest segment, along the chain", kFengPaper,
+               Guarantee::kOptimalInClass, GraphClass::kChainOfSplittingVertices, false,
+               PrepareFengLinear},
     SolverInfo{"hong-dynamic", "checkpoints for memory as PyTorch frees it, in O(n^2)", kHongPaper,
                Guarantee::kOptimalInClass, GraphClass::kChainOfSplittingVertices, false,
                PrepareHongDynamic},

@@ -42,9 +42,10 @@ struct SolveLimits {
 // The knob's meaning and useful settings, [least, most].
 struct Knob {
   enum class Kind {
-    kNone,          // One plan and no other.
-    kPaperBudget,   // Bytes of the paper's own objective; plans exist from `least` upwards.
-    kSegmentCount,  // How many segments the chain is cut into.
+    kNone,            // One plan and no other.
+    kPaperBudget,     // Bytes of the paper's own objective; plans exist from `least` upwards.
+    kSegmentCount,    // How many segments the chain is cut into.
+    kLargestSegment,  // Bytes that a segment may hold; plans exist from `least` upwards.
   };
   Kind kind = Kind::kNone;
   int64_t least = 0;

@@ -1,0 +1,95 @@
+// Feng & Huang's two tools for "kept tensors plus the largest segment" (Eq. 1).
+//
+// The accessibility graph. Positions 0 .. k along a sequence of k items; between two items stands a
+// vertex that may be a checkpoint. An edge leads from a to b if all between them fits the max term
+// C, or if they are one item apart, which can be divided further. The shortest path from 0 to k
+// picks the checkpoints of least memory:
+//
+//   items        3     2     4     1         C = 6: 0 ──▶ 2 ──▶ 4, checkpoint p2, kept 1
+//   positions 0 ─── 1 ─── 2 ─── 3 ─── 4      (3 + 1 + 2 <= 6, 4 + 1 + 1 <= 6)
+//   vertices       p1:1  p2:1  p3:1
+//
+// The search over C. f(C), the least kept memory with segments of at most C, never grows with C.
+// If the solution at C has segments of at most B < C, it is a solution for every term in [B, C],
+// and these can be skipped.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <queue>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+#include "lib/base/units.h"
+
+namespace ckplan {
+
+struct ChainItems {
+  std::vector<Bytes> memory;                  // l of each item: what a segment of it alone holds.
+  std::vector<Bytes> vertices;                // Of the vertex behind each item but the last.
+  std::vector<std::optional<Bytes>> divided;  // Least kept inside an item if it is divided.
+};
+
+struct AccessiblePath {
+  Bytes kept;                  // At the checkpoints, and inside the items that are divided.
+  std::vector<int32_t> stops;  // Positions in (0, k) that are checkpoints, ascending.
+};
+
+// Nothing if some item neither fits `max_term` nor can be divided. Of equally short paths the one
+// whose last stops come first. O(k).
+std::optional<AccessiblePath> ShortestAccessiblePath(const ChainItems& items, Bytes max_term);
+
+// A solution for one max term.
+struct MaxTermFigures {
+  Bytes kept;
+  Bytes largest;  // The largest segment, at most the max term asked for.
+  Bytes objective() const { return kept + largest; }
+};
+
+struct BestMaxTerm {
+  Bytes max_term;         // The largest segment of the best solution.
+  bool is_proven = true;  // False: stopped before all terms were looked at or skipped.
+};
+
+// The max term in [least, most] that minimises kept + largest. `evaluate(C)` solves for C.
+//
+// Halves the range, the most promising part first. Between two terms lo < hi that were solved,
+// every solution costs more than f(hi) + lo; where that is no gain, or f(lo) = f(hi), the whole gap
+// is skipped.
+template <typename Evaluate>
+BestMaxTerm FindBestMaxTerm(Bytes least, Bytes most, std::stop_token stop, Evaluate evaluate);
+
+// Implementation.
+
+template <typename Evaluate>
+BestMaxTerm FindBestMaxTerm(Bytes least, Bytes most, std::stop_token stop, Evaluate evaluate) {
+  struct Gap {
+    Bytes low, high;  // Both are solved; `high` is the largest segment of its solution.
+    Bytes kept_low, kept_high;
+    // No solution with its largest segment in between costs less.
+    Bytes bound() const { return kept_high + low + Bytes(1); }
+    bool operator<(const Gap& other) const {
+      return std::pair(bound(), low) > std::pair(other.bound(), other.low);
+    }
+  };
+  const MaxTermFigures at_most = evaluate(most);
+  const MaxTermFigures at_least = evaluate(least);
+  MaxTermFigures best = at_least.objective() <= at_most.objective() ? at_least : at_most;
+  std::priority_queue<Gap> gaps;  // The least bound on top.
+  gaps.push({least, at_most.largest, at_least.kept, at_most.kept});
+  while (!gaps.empty() && gaps.top().bound() < best.objective()) {
+    const Gap gap = gaps.top();
+    gaps.pop();
+    if (gap.low + Bytes(1) >= gap.high || gap.kept_low == gap.kept_high) continue;
+    if (stop.stop_requested()) return {best.largest, false};
+    const Bytes middle = gap.low + Bytes((gap.high - gap.low).count() / 2);
+    const MaxTermFigures found = evaluate(middle);
+    if (found.objective() < best.objective()) best = found;
+    gaps.push({middle, gap.high, found.kept, gap.kept_high});
+    gaps.push({gap.low, found.largest, gap.kept_low, found.kept});
+  }
+  return {best.largest, true};
+}
+
+}  // namespace ckplan
