@@ -8,6 +8,7 @@
 #include "cli/ckplan/annotation.h"
 #include "cli/common/files.h"
 #include "lib/base/nearest_name.h"
+#include "lib/emit/division_tree_dot.h"
 #include "lib/emit/dot.h"
 #include "lib/emit/json_graph.h"
 #include "lib/emit/json_plan.h"
@@ -19,9 +20,9 @@ struct KindName {
   OutputKind kind;
   std::string_view name;
 };
-constexpr std::array kKinds = {KindName{OutputKind::kJson, "json"},
-                               KindName{OutputKind::kDot, "dot"},
-                               KindName{OutputKind::kOnnx, "onnx"}};
+constexpr std::array kKinds = {
+    KindName{OutputKind::kJson, "json"}, KindName{OutputKind::kDot, "dot"},
+    KindName{OutputKind::kDivisionTree, "division-tree"}, KindName{OutputKind::kOnnx, "onnx"}};
 
 Result<OutputKind> ReadKind(std::string_view text) {
   std::vector<std::string_view> names;
@@ -29,9 +30,10 @@ Result<OutputKind> ReadKind(std::string_view text) {
     if (row.name == text) return row.kind;
     names.push_back(row.name);
   }
-  return MakeError(ErrorCode::kUsage,
-                   fmt::format("--emit: \"{}\" is none of json, dot, onnx; did you mean \"{}\"?",
-                               text.substr(0, 80), NearestName(text, names)));
+  return MakeError(
+      ErrorCode::kUsage,
+      fmt::format("--emit: \"{}\" is none of json, dot, division-tree, onnx; did you mean \"{}\"?",
+                  text.substr(0, 80), NearestName(text, names)));
 }
 
 Error TwoForStdout() {
@@ -83,6 +85,8 @@ Result<Done> Outputs::Write(const Source& source, const Plan& plan, const Screen
       contents.push_back({item.path, WritePlanJson(plan, source.graph)});
     } else if (item.kind == OutputKind::kDot) {
       contents.push_back({item.path, WriteDot(source.graph, &plan)});
+    } else if (item.kind == OutputKind::kDivisionTree) {
+      contents.push_back({item.path, WriteDivisionTreeDot(source.graph)});
     } else {
       CKPLAN_ASSIGN_OR_RETURN(const auto warnings,
                               WriteAnnotatedModel(source, plan, model_path_, item.path));
@@ -95,8 +99,10 @@ Result<Done> Outputs::Write(const Source& source, const Plan& plan, const Screen
 Result<Done> Outputs::WriteGraph(const TensorGraph& graph, const Screen& screen) const {
   std::vector<Content> contents;
   for (const Item& item : items_) {
-    contents.push_back({item.path, item.kind == OutputKind::kDot ? WriteDot(graph, nullptr)
-                                                                 : WriteGraphJson(graph)});
+    const bool is_tree = item.kind == OutputKind::kDivisionTree;
+    contents.push_back({item.path, is_tree                         ? WriteDivisionTreeDot(graph)
+                                   : item.kind == OutputKind::kDot ? WriteDot(graph, nullptr)
+                                                                   : WriteGraphJson(graph)});
   }
   return WriteContents(contents, screen);
 }

@@ -12,7 +12,7 @@
 
 namespace ckplan {
 
-enum class OutputKind { kJson, kDot, kOnnx };
+enum class OutputKind { kJson, kDot, kDivisionTree, kOnnx };
 
 class Outputs {
  public:
@@ -25,7 +25,7 @@ class Outputs {
 
   // All of them; the one for standard output last.
   Result<Done> Write(const Source& source, const Plan& plan, const Screen& screen) const;
-  // The graph alone, as json or dot.
+  // The graph alone, as json, dot or division tree.
   Result<Done> WriteGraph(const TensorGraph& graph, const Screen& screen) const;
 
   bool TakesStdout() const;

@@ -146,7 +146,7 @@ void AddPlanOptions(CommandLine& line, Options& options) {
              &options.time_limit);
   AddSourceOptions(line, options);
   line.Value("-o,--output", "FILE", "write the plan there; - is standard output", &options.output);
-  line.List("--emit", "KIND=FILE", "write it as json, dot or onnx (annotated model)",
+  line.List("--emit", "KIND=FILE", "write it as json, dot, division-tree (as dot) or onnx",
             &options.emits);
   line.Choice("-f,--format", {"text", "json", "md", "csv"}, "of what is printed", &options.format);
   AddScreenOptions(line, options);

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "lib/base/check.h"
+#include "lib/emit/dot_text.h"
 #include "lib/emit/human_bytes.h"
-#include "lib/emit/json_writer.h"
 
 namespace ckplan {
 namespace {
@@ -32,30 +32,12 @@ std::string_view StyleOf(NodeAction action) {
   CKPLAN_CHECK(false, "every action has a style");
 }
 
-// For use between double quotes. dot reads backslash escapes and HTML entities in labels.
-std::string Escape(std::string_view text) {
-  std::string escaped;
-  for (const char c : RepairUtf8(text)) {
-    if (c == '"' || c == '\\') {
-      escaped += '\\';
-      escaped += c;
-    } else if (c == '&') {
-      escaped += "&amp;";
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      escaped += ' ';
-    } else {
-      escaped += c;
-    }
-  }
-  return escaped;
-}
-
 class DotWriter {
  public:
   DotWriter(const TensorGraph& graph, const Plan* plan) : graph_(graph), plan_(plan) {}
 
   std::string Write() && {
-    Line(0, "digraph \"{}\" {{", Escape(graph_.name()));
+    Line(0, "digraph \"{}\" {{", EscapeForDot(graph_.name()));
     Line(1, "rankdir=TB;");
     Line(1, "node [fontname=\"Helvetica\", fontsize=11];");
     Line(1, "edge [fontname=\"Helvetica\", fontsize=9];");
@@ -85,7 +67,7 @@ class DotWriter {
     Line(
         1,
         "label=\"{}: peak {}, keep-all {}\\nbox: keep   ellipse: recompute   hexagon: transient\";",
-        Escape(plan_->request.algorithm), HumanBytes(figures.peak),
+        EscapeForDot(plan_->request.algorithm), HumanBytes(figures.peak),
         HumanBytes(figures.baseline_peak));
   }
 
@@ -94,7 +76,7 @@ class DotWriter {
     for (const TensorId id : graph_.tensors().ids()) {
       const Tensor& tensor = graph_.tensor(id);
       if (!graph_.is_input(id) || tensor.consumers.empty()) continue;
-      Line(1, "t{} [label=\"{}\", shape=plaintext];", id.index(), Escape(tensor.name));
+      Line(1, "t{} [label=\"{}\", shape=plaintext];", id.index(), EscapeForDot(tensor.name));
     }
   }
 
@@ -113,9 +95,9 @@ class DotWriter {
 
   void WriteNode(size_t depth, NodeId id) {
     const Node& node = graph_.node(id);
-    std::string label = Escape(node.name);
+    std::string label = EscapeForDot(node.name);
     if (!node.op.empty() && node.op != node.name) {
-      label += (label.empty() ? "" : "\\n") + Escape(node.op);
+      label += (label.empty() ? "" : "\\n") + EscapeForDot(node.op);
     }
     std::string_view style = kPlainStyle;
     if (plan_ != nullptr) {
@@ -135,7 +117,7 @@ class DotWriter {
                                                    : fmt::format("n{}", tensor.producer.index());
       for (const NodeId consumer : tensor.consumers) {
         Line(1, "{} -> n{} [label=\"{}\", tooltip=\"{}\"];", from, consumer.index(),
-             HumanBytes(tensor.bytes), Escape(tensor.name));
+             HumanBytes(tensor.bytes), EscapeForDot(tensor.name));
       }
     }
   }

@@ -12,8 +12,8 @@
 //     extra source is tied to the splitting vertex before it, an extra target to the one behind
 //     it (chain.h), so a state that every layer hands out leaves the layers separable. Where
 //     there is none, a virtual source or target of no size joins them.
+//     Such ties order the computation and carry no data; what is valid with them is without.
 //   - What the graph reads from outside is the source: it is always there and has no size here.
-//   - Such ties order the computation and carry no data; what is valid with them is without.
 #pragma once
 
 #include <vector>

@@ -189,7 +189,7 @@ TensorGraph SmallGraph(uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("feng: sixteen equal layers between two ends are cut into four") {
+TEST_CASE("feng: fifteen equal layers between two ends are cut into four") {
   std::vector<int64_t> sizes(17, 10);
   const TensorGraph graph = ChainOf(sizes);
   for (const char* algorithm : {"feng-linear", "feng-acg"}) {
