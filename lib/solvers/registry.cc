@@ -5,6 +5,8 @@
 
 #include "lib/base/nearest_name.h"
 #include "lib/solvers/approx_dp.h"
+#include "lib/solvers/chen_greedy.h"
+#include "lib/solvers/chen_search.h"
 #include "lib/solvers/chen_sqrt.h"
 #include "lib/solvers/exact_dp.h"
 #include "lib/solvers/keep_all.h"
@@ -24,6 +26,12 @@ constexpr std::string_view kKusumotoPaper =
 constexpr std::array kSolvers = {
     SolverInfo{"approx-dp", "dynamic program over the closures of single nodes", kKusumotoPaper,
                Guarantee::kHeuristic, GraphClass::kAnyDag, true, PrepareApproxDp},
+    SolverInfo{"chen-greedy", "segments closed as soon as they pass a budget", kChenPaper,
+               Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
+               PrepareChenGreedy},
+    SolverInfo{"chen-search", "the best of a grid of segment budgets, costed exactly", kChenPaper,
+               Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
+               PrepareChenSearch},
     SolverInfo{"chen-sqrt", "about sqrt(n) segments of equal memory", kChenPaper,
                Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
                PrepareChenSqrt},
