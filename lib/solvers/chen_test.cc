@@ -8,6 +8,7 @@
 #include "lib/base/rng.h"
 #include "lib/graph/greedy_cut.h"
 #include "lib/plan/check.h"
+#include "lib/solvers/chen_drop_cheap.h"
 #include "lib/solvers/planner.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
@@ -149,6 +150,80 @@ TEST_CASE("chen-search: never a larger arena than any point of its grid") {
     }
   }
   CHECK(better > 30);
+}
+
+// Sixteen layers of 10 bytes, k = 1: log2 16 = 4 results, one on each level.
+TEST_CASE("chen-recursive: Eq. 3 by the paper's own figures, and a lower overhead in truth") {
+  const TensorGraph graph = ChainOf(std::vector<int64_t>(16, 10));
+  const Plan plan = *MakePlan(graph, RequestOf("chen-recursive"), {});
+  CHECK(plan.figures.paper.peak == Bytes(4 * 10));
+  CHECK(plan.figures.paper.overhead == Cost(4 * 16));
+  CHECK(plan.figures.peak == Bytes((4 + 3) * 10));
+  CHECK(plan.figures.overhead == Cost(17));
+  CHECK(plan.decisions[NodeId(0)].recompute_count == 3);
+  CHECK(plan.decisions[NodeId(15)].recompute_count == 0);
+  CHECK(plan.decisions[NodeId(7)].segment == 0);
+  CHECK(plan.decisions[NodeId(8)].segment == 1);
+}
+
+TEST_CASE("chen-recursive: the least peaks of long chains are below those of one level") {
+  const TensorGraph graph = ChainOf(std::vector<int64_t>(200, 10));
+  PlannerRequest request = RequestOf("chen-recursive");
+  request.budget.kind = BudgetRequest::Kind::kMin;
+  const Plan recursive = *MakePlan(graph, request, {});
+  request.algorithm = "chen-sqrt";
+  CHECK(2 * recursive.figures.peak < MakePlan(graph, request, {})->figures.peak);
+}
+
+TEST_CASE("chen-drop-cheap: the price of an operation by its name") {
+  for (const char* op : {"Conv", "ConvTranspose", "Gemm", "MatMul", "Einsum", "LSTM", "GRU", "RNN",
+                         "Attention", "Convolution2DFunction", "LinearFunction", "Conv+Relu"}) {
+    CAPTURE(std::string(op));
+    CHECK(PriceOf(op) == OpPrice::kCostly);
+  }
+  for (const char* op : {"BatchNormalization", "LayerNormalization", "Relu", "LeakyRelu", "Gelu",
+                         "MaxPool", "GlobalAveragePool", "Dropout", "Sigmoid", "Tanh", "Erf"}) {
+    CAPTURE(std::string(op));
+    CHECK(PriceOf(op) == OpPrice::kCheap);
+  }
+  for (const char* op : {"", "Add", "Concat", "Mul", "Softmax", "Interface"}) {
+    CAPTURE(std::string(op));
+    CHECK(PriceOf(op) == OpPrice::kUnknown);
+  }
+}
+
+TEST_CASE("chen-drop-cheap: conv - bn - relu twice, and the same without names by cost") {
+  const TensorGraph unnamed =
+      GraphFromText("c1:4@10 -> b1:4@1 -> r1:4@1 -> c2:4@10 -> b2:4@1 -> r2:4@1 -> c3:2@10");
+  TensorGraphParts parts = PartsOf(unnamed);
+  int32_t i = 0;
+  for (const char* op : {"Conv", "BatchNormalization", "Relu"}) {
+    for (NodeId id(i++); id.index() < 7; id = NodeId(id.index() + 3)) parts.nodes[id].op = op;
+  }
+  const TensorGraph named = *TensorGraph::Create(std::move(parts));
+  for (const TensorGraph* graph : {&unnamed, &named}) {
+    const Plan plan = *MakePlan(*graph, RequestOf("chen-drop-cheap"), {});
+    CHECK(plan.figures.paper.peak == Bytes(10));
+    CHECK(plan.figures.paper.overhead == Cost(4));
+    CHECK(plan.figures.overhead == Cost(4));
+    CHECK(plan.figures.peak < plan.figures.baseline_peak);
+    for (const int32_t conv : {0, 3, 6}) CHECK(plan.decisions[NodeId(conv)].recompute_count == 0);
+  }
+}
+
+TEST_CASE("chen-drop-cheap: no costly operation is recomputed, on any graph") {
+  for (uint64_t seed = 1; seed <= 1000; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const TensorGraph graph = RandomTensorGraph(rng);
+    const Plan plan = *MakePlan(graph, RequestOf("chen-drop-cheap"), {});
+    for (const NodeId id : graph.nodes().ids()) {
+      if (PriceOf(graph.node(id).op) == OpPrice::kCostly) {
+        CHECK(plan.decisions[id].recompute_count == 0);
+      }
+    }
+    CHECK(plan.figures.overhead <= plan.figures.paper.overhead);
+  }
 }
 
 TEST_CASE("geometric mean: the root, rounded down, also of products beyond 64 bits") {

@@ -42,11 +42,12 @@ struct SolveLimits {
 // The knob's meaning and useful settings, [least, most].
 struct Knob {
   enum class Kind {
-    kNone,          // One plan and no other.
-    kPaperBudget,   // Bytes of the paper's own objective; plans exist from `least` upwards.
-    kSegmentCount,  // How many segments the chain is cut into.
-    kSegmentBudget,  // Bytes that a segment may hold (Chen's B): less of it keeps more.
-    kGridPoint,      // Which point of the paper's own grid of settings is taken.
+    kNone,            // One plan and no other.
+    kPaperBudget,     // Bytes of the paper's own objective; plans exist from `least` upwards.
+    kSegmentCount,    // How many segments the chain is cut into.
+    kSegmentBudget,   // Bytes that a segment may hold (Chen's B): less of it keeps more.
+    kGridPoint,       // Which point of the paper's own grid of settings is taken.
+    kResultsPerLevel,  // Results that each level of a recursion keeps.
   };
   Kind kind = Kind::kNone;
   int64_t least = 0;
