@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/schedule/lower_recursive.h"
+
 namespace ckplan {
 namespace {
 
@@ -93,12 +95,16 @@ Schedule LowerStrategy(const TensorGraph& graph, const Strategy& strategy) {
   if (const auto* kept = std::get_if<KeptSet>(&strategy)) {
     return OnDemandLowering(graph, kept->is_kept).Run(GraphOrder(graph));
   }
+  if (const auto* split = std::get_if<RecursiveSplit>(&strategy)) {
+    return LowerRecursiveSplit(graph, *split);
+  }
   const auto& sequence = std::get<LowerSetSequence>(strategy);
   return OnDemandLowering(graph, KeptBy(graph, sequence)).Run(SegmentOrder(graph, sequence));
 }
 
 IdVector<NodeId, int32_t> SegmentsOf(const TensorGraph& graph, const Strategy& strategy) {
   if (const auto* sequence = std::get_if<LowerSetSequence>(&strategy)) return sequence->segment_of;
+  if (const auto* split = std::get_if<RecursiveSplit>(&strategy)) return OutermostRanges(*split);
   return IdVector<NodeId, int32_t>(graph.nodes().size());
 }
 

@@ -23,6 +23,16 @@ struct KeptSet {
   IdVector<NodeId, bool> is_kept;
 };
 
-using Strategy = std::variant<LowerSetSequence, KeptSet, Schedule>;
+// Blocks in forward order, cut again and again into kept_per_level + 1 ranges as equal as can be
+// (Chen et al. 2016, section 4.4): what crosses the cuts of a range is kept while the range's
+// backward goes on, and a range but the last is run forward again before its own backward begins.
+// No block reads from a later one. See lower_recursive.h.
+struct RecursiveSplit {
+  IdVector<NodeId, int32_t> block_of;
+  int32_t block_count = 0;     // At least 1; every block has a node.
+  int32_t kept_per_level = 1;  // k of Eq. 2, at least 1.
+};
+
+using Strategy = std::variant<LowerSetSequence, KeptSet, RecursiveSplit, Schedule>;
 
 }  // namespace ckplan

@@ -67,11 +67,8 @@ class KnobSearch {
       }
       return found;
     };
-    // More memory for the paper's objective means less overhead: look above the best that fits.
     for (int i = 0; i < kRefinements && best() != nullptr; ++i) {
-      const auto above = std::next(tried_.find(best()->setting));
-      if (above == tried_.end() || best()->simulation.overhead == Cost(0)) break;
-      if (!HalveGap(best()->setting, above->first)) break;
+      if (best()->simulation.overhead == Cost(0) || !HalveTowardsLessOverhead(*best())) break;
       CKPLAN_RETURN_IF_ERROR(Try(middle_));
     }
     return best();
@@ -116,24 +113,24 @@ class KnobSearch {
     return Done{};
   }
 
-  // The part of the grid that matters for a budget. Where the knob is a paper's budget, settings
-  // well below the simulated one fit but waste memory: start near it, go up until several in a row
-  // do not fit, and go down only if none did.
+  // The part of the grid that matters for a budget. Where the knob is a budget on a whole plan,
+  // settings well below the simulated one fit but waste memory: start near it, go up until several
+  // in a row do not fit, and go down only if none did. Other knobs tell nothing of the peak, and
+  // both ends of their range can need the most: all of the grid.
   template <typename Fits>
   Result<Done> TryAround(Bytes budget, Fits fits) {
     const std::vector<int64_t> grid = Grid();
+    const bool is_near_peak = solver_.knob().kind == Knob::Kind::kPaperBudget;
     size_t start = 0;
-    if (solver_.knob().kind == Knob::Kind::kPaperBudget) {
-      const int64_t near = budget.count() / 4 * 3;
-      while (start + 1 < grid.size() && grid[start] < near) ++start;
-    }
+    const int64_t near = budget.count() / 4 * 3;
+    while (is_near_peak && start + 1 < grid.size() && grid[start] < near) ++start;
     bool has_fit = false;
     int misfits = 0;
     for (size_t i = start; i < grid.size() && misfits < kMostMisfits; ++i) {
       CKPLAN_ASSIGN_OR_RETURN(const Candidate* candidate, Try(grid[i]));
-      misfits = fits(*candidate) ? 0 : misfits + 1;
-      has_fit |= misfits == 0;
-      if (misfits == 0 && candidate->simulation.overhead == Cost(0)) return Done{};
+      misfits = fits(*candidate) || !is_near_peak ? 0 : misfits + 1;
+      has_fit |= fits(*candidate);
+      if (fits(*candidate) && candidate->simulation.overhead == Cost(0)) return Done{};
     }
     for (size_t i = start; i-- > 0 && !has_fit;) {
       CKPLAN_ASSIGN_OR_RETURN(const Candidate* candidate, Try(grid[i]));
@@ -145,7 +142,16 @@ class KnobSearch {
   // Sets middle_ to a setting strictly between two others, unless they are as good as neighbours.
   bool HalveGap(int64_t low, int64_t high) {
     middle_ = low + (high - low) / 2;
-    return middle_ > low && (high - low) * 1000 > low;
+    return middle_ > low && high - low > low / 1000;
+  }
+
+  // The middle between the best setting that fits and its neighbour that keeps more.
+  bool HalveTowardsLessOverhead(const Candidate& best) {
+    const auto at = tried_.find(best.setting);
+    if (solver_.knob().kind == Knob::Kind::kSegmentBudget) {
+      return at != tried_.begin() && HalveGap(std::prev(at)->first, best.setting);
+    }
+    return std::next(at) != tried_.end() && HalveGap(best.setting, std::next(at)->first);
   }
 
   const Problem& problem_;
@@ -196,7 +202,7 @@ Bytes ActivationBudget(const TensorGraph& graph, const PlannerRequest& request, 
 
 Result<const Candidate*> SolveForPaperBudget(const SolverInfo& info, const Knob& knob,
                                              const PlannerRequest& request, KnobSearch* search) {
-  if (knob.kind != Knob::Kind::kPaperBudget) {
+  if (knob.kind != Knob::Kind::kPaperBudget && knob.kind != Knob::Kind::kSegmentBudget) {
     return MakeError(ErrorCode::kUsage,
                      fmt::format("{} has no budget of its own; --paper-budget is for algorithms "
                                  "whose paper has one, such as exact-dp; use --budget",

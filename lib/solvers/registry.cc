@@ -5,6 +5,10 @@
 
 #include "lib/base/nearest_name.h"
 #include "lib/solvers/approx_dp.h"
+#include "lib/solvers/chen_drop_cheap.h"
+#include "lib/solvers/chen_greedy.h"
+#include "lib/solvers/chen_recursive.h"
+#include "lib/solvers/chen_search.h"
 #include "lib/solvers/chen_sqrt.h"
 #include "lib/solvers/exact_dp.h"
 #include "lib/solvers/feng_acg.h"
@@ -35,6 +39,18 @@ constexpr std::string_view kKusumotoPaper =
 constexpr std::array kSolvers = {
     SolverInfo{"approx-dp", "dynamic program over the closures of single nodes", kKusumotoPaper,
                Guarantee::kHeuristic, GraphClass::kAnyDag, true, PrepareApproxDp},
+    SolverInfo{"chen-drop-cheap", "keep convolutions and matrix products, drop bn and relu",
+               kChenPaper, Guarantee::kHeuristic, GraphClass::kAnyDag, false,
+               PrepareChenDropCheap},
+    SolverInfo{"chen-greedy", "segments closed as soon as they pass a budget", kChenPaper,
+               Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
+               PrepareChenGreedy},
+    SolverInfo{"chen-recursive", "k results kept per level, segments solved recursively",
+               kChenPaper, Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
+               PrepareChenRecursive},
+    SolverInfo{"chen-search", "the best of a grid of segment budgets, costed exactly", kChenPaper,
+               Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
+               PrepareChenSearch},
     SolverInfo{"chen-sqrt", "about sqrt(n) segments of equal memory", kChenPaper,
                Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
                PrepareChenSqrt},

@@ -46,6 +46,9 @@ struct Knob {
     kPaperBudget,     // Bytes of the paper's own objective; plans exist from `least` upwards.
     kSegmentCount,    // How many segments the chain is cut into.
     kLargestSegment,  // Bytes that a segment may hold; plans exist from `least` upwards.
+    kSegmentBudget,   // Bytes that a segment may hold (Chen's B): less of it keeps more.
+    kGridPoint,       // Which point of the paper's own grid of settings is taken.
+    kResultsPerLevel,  // Results that each level of a recursion keeps.
   };
   Kind kind = Kind::kNone;
   int64_t least = 0;
