@@ -179,9 +179,10 @@ Error Infeasible(const TensorGraph& graph, std::string_view algorithm, Bytes bud
   return MakeError(
       ErrorCode::kInfeasible,
       fmt::format("infeasible: {} finds no plan within {} ({} bytes); the least it reaches is {} "
-                  "({} bytes, needed at {}); try --budget {}",
+                  "({} bytes, needed at {}); try {} {}",
                   algorithm, Gibibytes(budget + constants), (budget + constants).count(),
-                  Gibibytes(needed), needed.count(), DescribeStep(graph, step), needed.count()));
+                  Gibibytes(needed), needed.count(), DescribeStep(graph, step),
+                  constants > Bytes(0) ? "--budget-total" : "--budget", needed.count()));
 }
 
 Bytes ConstantsOf(const TensorGraph& graph, Optimizer optimizer) {
