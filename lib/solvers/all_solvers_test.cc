@@ -151,6 +151,19 @@ TEST_CASE("every solver: a stop request is honoured") {
   CHECK_FALSE(MakePlan(graph, RequestFor(**FindSolver("exact-dp")), {source.get_token()}).ok());
 }
 
+TEST_CASE("planner: a budget that keep-all meets is met without recomputation") {
+  for (const char* algorithm : {"approx-dp", "exact-dp", "chen-sqrt"}) {
+    for (uint64_t seed = 1; seed <= 60; ++seed) {
+      CAPTURE(seed);
+      const TensorGraph graph = GraphOf(seed);
+      PlannerRequest request;
+      request.algorithm = algorithm;
+      request = WithBudget(request, BudgetRequest::Kind::kBytes, KeepAllPeak(graph).count());
+      CHECK(MakePlan(graph, request, {})->figures.overhead == Cost(0));
+    }
+  }
+}
+
 TEST_CASE("planner: requests that contradict the algorithm are usage errors") {
   const TensorGraph graph = GraphFromText("a:4 -> b:2 -> c:1");
   PlannerRequest request;

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "lib/graph/canonical.h"
 #include "lib/plan/assemble.h"
 #include "lib/plan/check.h"
 #include "lib/schedule/lower.h"
@@ -57,6 +58,11 @@ class KnobSearch {
   // The plan of least overhead whose peak is at most `budget`; null if none was found.
   Result<const Candidate*> BestWithin(Bytes budget) {
     const auto fits = [&](const Candidate& c) { return c.simulation.peak <= budget; };
+    if (solver_.knob().kind == Knob::Kind::kPaperBudget) {
+      const Candidate* one_segment = TryOneSegment();
+      if (fits(*one_segment)) return one_segment;
+      tried_.erase(kOneSegment);  // It is no setting, so nothing may be looked for beside it.
+    }
     CKPLAN_RETURN_IF_ERROR(TryAround(budget, fits));
     const auto best = [&]() -> const Candidate* {
       const Candidate* found = nullptr;
@@ -138,6 +144,24 @@ class KnobSearch {
     }
     return Done{};
   }
+
+  // The canonical strategy {V}. Its one segment is the last, which is kept, so it recomputes
+  // nothing; but Eq. 1 charges it in full, and no setting of a knob for Eq. 1 leads to it.
+  const Candidate* TryOneSegment() {
+    const VertexGraph& vertices = problem_.vertices;
+    LowerSetSequence sequence{IdVector<NodeId, int32_t>(vertices.size()), 1};
+    const CanonicalFigures figures = EvaluateCanonical(vertices, sequence.segment_of, 1);
+    Candidate candidate;
+    candidate.setting = kOneSegment;
+    candidate.schedule = LowerStrategy(problem_.graph, sequence);
+    candidate.simulation = simulator_.Run(candidate.schedule).value();
+    candidate.outcome.strategy = std::move(sequence);
+    candidate.outcome.paper = {std::nullopt, figures.peak, figures.overhead};
+    candidate.outcome.is_optimal = true;
+    candidate.outcome.guarantee = "one segment fits the budget: nothing is recomputed";
+    return &tried_.insert_or_assign(kOneSegment, std::move(candidate)).first->second;
+  }
+  static constexpr int64_t kOneSegment = -1;  // Stands before all settings.
 
   // Sets middle_ to a setting strictly between two others, unless they are as good as neighbours.
   bool HalveGap(int64_t low, int64_t high) {
