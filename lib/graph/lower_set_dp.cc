@@ -24,7 +24,7 @@ class LeastBudgetSearch {
 
   Result<Bytes> Run() {
     CKPLAN_RETURN_IF_ERROR(Try(feasible_));
-    const Bytes narrow(feasible_.count() / 128);
+    const Bytes narrow(feasible_.count() / 1024);
     while (feasible_ - infeasible_ > narrow + Bytes(1)) {
       CKPLAN_RETURN_IF_ERROR(Try(Bytes((infeasible_.count() + feasible_.count()) / 2)));
     }
