@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "lib/base/result.h"
@@ -33,30 +34,30 @@ inline Transition Between(const LowerSetFamily& family, int32_t set, int32_t bel
 // memory alone lets a sequence through it.
 class FittingSegments {
  public:
-  // Sets that are not in `is_useful` are left out; a null one leaves out none.
-  FittingSegments(LowerSetFamily* family, Bytes budget, WorkMeter* meter,
-                  const std::vector<bool>* is_useful = nullptr)
-      : family_(*family), budget_(budget), meter_(*meter), is_useful_(is_useful) {}
+  // Keeps references to `family`, whose scratch it uses, and to `meter`.
+  FittingSegments(LowerSetFamily* family, Bytes budget, WorkMeter* meter)
+      : family_(*family), budget_(budget), meter_(*meter) {}
 
   // The least memory cached on any way to each set, with the highest Eq. 2 value on one such way.
   struct Arrival {
     Bytes cached = kNoBytes;  // kNoBytes: no sequence leads here.
     Bytes peak;
   };
-  Result<std::vector<Arrival>> FindLeastCached();
+  // Sequences pass through the `useful` sets alone: an ascending list with the first and the last.
+  Result<std::vector<Arrival>> FindLeastCached(std::span<const int32_t> useful);
 
   // The most that may be cached on arrival at each set for V to be reached; negative: it cannot.
-  Result<std::vector<Bytes>> FindMostCached();
+  Result<std::vector<Bytes>> FindMostCached(std::span<const int32_t> useful);
 
-  // Visits the subsets of a set from which a segment fits, with the most that may be cached there.
+  // Visits the subsets of a set from which a segment fits, with the most that may be cached there:
+  // those in the ascending list `candidates`, and perhaps others.
   template <typename Visit>
-  void ForEach(int32_t set, Visit visit) {
-    if (is_useful_ != nullptr && !(*is_useful_)[static_cast<size_t>(set)]) return;
+  void ForEach(int32_t set, std::span<const int32_t> candidates, Visit visit) {
     const LowerSetFamily::Facts& facts = family_.facts(set);
     const Bytes left = budget_ - facts.neighbours;
     if (left < Bytes(0)) return;
     int64_t pairs = 0;
-    family_.ForEachSubset(set, Bytes(left.count() / 2), [&](int32_t below) {
+    family_.ForEachSubset(set, Bytes(left.count() / 2), candidates, [&](int32_t below) {
       ++pairs;
       const LowerSetFamily::Facts& from = family_.facts(below);
       const Bytes most_cached = left - 2 * (facts.memory - from.memory);
@@ -77,7 +78,6 @@ class FittingSegments {
   LowerSetFamily& family_;
   const Bytes budget_;
   WorkMeter& meter_;
-  const std::vector<bool>* is_useful_;
 };
 
 }  // namespace ckplan

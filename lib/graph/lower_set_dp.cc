@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <span>
 #include <utility>
 
 #include "lib/graph/fitting_segments.h"
@@ -11,16 +13,19 @@
 namespace ckplan {
 namespace {
 
+std::vector<int32_t> AllSets(const LowerSetFamily& family) {
+  std::vector<int32_t> sets(static_cast<size_t>(family.size()));
+  std::iota(sets.begin(), sets.end(), 0);
+  return sets;
+}
+
 // The least feasible budget: halves the range in which it lies until that is narrow, and then
 // settles what is left in one pass over the values that really occur there.
 class LeastBudgetSearch {
  public:
   // `known` must be feasible.
   LeastBudgetSearch(LowerSetFamily* family, Bytes known, WorkMeter* meter)
-      : family_(*family),
-        meter_(*meter),
-        feasible_(known),
-        is_useful_(static_cast<size_t>(family->size()), true) {}
+      : family_(*family), meter_(*meter), feasible_(known), useful_(AllSets(*family)) {}
 
   Result<Bytes> Run() {
     CKPLAN_RETURN_IF_ERROR(Try(feasible_));
@@ -43,31 +48,32 @@ class LeastBudgetSearch {
   // A feasible guess comes down at once to the peak of the sequence found, and sets that no
   // sequence within it can pass are looked at no more.
   Result<Done> Try(Bytes guess) {
-    FittingSegments segments(&family_, guess, &meter_, &is_useful_);
-    CKPLAN_ASSIGN_OR_RETURN(const auto arrivals, segments.FindLeastCached());
+    FittingSegments segments(&family_, guess, &meter_);
+    CKPLAN_ASSIGN_OR_RETURN(const auto arrivals, segments.FindLeastCached(useful_));
     if (arrivals.back().cached == kNoBytes) {
       infeasible_ = guess;
       return Done{};
     }
     feasible_ = arrivals.back().peak;
-    CKPLAN_ASSIGN_OR_RETURN(const auto most_cached, segments.FindMostCached());
-    for (size_t set = 0; set < is_useful_.size(); ++set) {
-      is_useful_[set] = arrivals[set].cached <= most_cached[set];
-    }
+    CKPLAN_ASSIGN_OR_RETURN(const auto most_cached, segments.FindMostCached(useful_));
+    std::erase_if(useful_, [&](int32_t set) {
+      const auto i = static_cast<size_t>(set);
+      return arrivals[i].cached > most_cached[i];
+    });
     return Done{};
   }
 
   // Keeps for each set the ways of which none is better in both numbers. Peaks that are known to
   // be infeasible in the end count as equal, so that few ways differ.
   Result<Bytes> SettleRest() {
-    FittingSegments segments(&family_, feasible_, &meter_, &is_useful_);
-    std::vector<std::vector<Way>> ways(is_useful_.size());
+    FittingSegments segments(&family_, feasible_, &meter_);
+    std::vector<std::vector<Way>> ways(static_cast<size_t>(family_.size()));
     ways[0].push_back({Bytes(0), infeasible_ + Bytes(1)});
     std::vector<Way> reached;
-    for (int32_t set = 1; set < family_.size(); ++set) {
+    for (const int32_t set : std::span(useful_).subspan(1)) {
       CKPLAN_RETURN_IF_ERROR(meter_.Check());
       reached.clear();
-      segments.ForEach(set, [&](int32_t below, Bytes most_cached) {
+      segments.ForEach(set, useful_, [&](int32_t below, Bytes most_cached) {
         const std::vector<Way>& from = ways[static_cast<size_t>(below)];
         if (from.empty() || from.front().cached > most_cached) return;
         const Bytes more_cached = Between(family_, set, below).more_cached;
@@ -99,8 +105,8 @@ class LeastBudgetSearch {
   LowerSetFamily& family_;
   WorkMeter& meter_;
   Bytes feasible_;
-  Bytes infeasible_{-1};  // This and all below it.
-  std::vector<bool> is_useful_;
+  Bytes infeasible_{-1};         // This and all below it.
+  std::vector<int32_t> useful_;  // The sets through which some sequence may yet lead, ascending.
 };
 
 // One call of Solve. Overheads are held as keys: the overhead itself for the least, its negative
@@ -121,8 +127,12 @@ class OverheadSearch {
   }
 
   Result<std::optional<LowerSetPath>> Run() {
-    CKPLAN_ASSIGN_OR_RETURN(most_cached_, segments_.FindMostCached());
+    useful_ = AllSets(family_);
+    CKPLAN_ASSIGN_OR_RETURN(most_cached_, segments_.FindMostCached(useful_));
     if (most_cached_[0] < Bytes(0)) return std::optional<LowerSetPath>();
+    std::erase_if(useful_, [&](int32_t set) {
+      return most_cached_[static_cast<size_t>(set)] < family_.facts(set).boundary_memory;
+    });
     CKPLAN_RETURN_IF_ERROR(FindEndCached());
     CKPLAN_RETURN_IF_ERROR(ChoosePrices());
     // No key is above this, so at the latest a guess of it loses nothing.
@@ -173,7 +183,7 @@ class OverheadSearch {
   // The most that can be cached when the last segment begins.
   Result<Done> FindEndCached() {
     end_cached_ = Bytes(0);
-    segments_.ForEach(family_.size() - 1, [&](int32_t, Bytes most_cached) {
+    segments_.ForEach(family_.size() - 1, useful_, [&](int32_t, Bytes most_cached) {
       end_cached_ = std::max(end_cached_, most_cached);
     });
     return meter_.Check();
@@ -231,11 +241,12 @@ class OverheadSearch {
     no_way.fill(kNoWay);
     to_go_.assign(static_cast<size_t>(family_.size()), no_way);
     to_go_.back().fill(0);
-    for (int32_t set = family_.size() - 1; set > 0; --set) {
+    for (size_t i = useful_.size(); i-- > 1;) {
+      const int32_t set = useful_[i];
       CKPLAN_RETURN_IF_ERROR(meter_.Check());
       const Priced from = to_go_[static_cast<size_t>(set)];
-      if (from[0] == kNoWay || most_cached_[static_cast<size_t>(set)] < Bytes(0)) continue;
-      segments_.ForEach(set, [&](int32_t below, Bytes) {
+      if (from[0] == kNoWay) continue;
+      segments_.ForEach(set, useful_, [&](int32_t below, Bytes) {
         Priced& best = to_go_[static_cast<size_t>(below)];
         if (!IsAnyLess(AddLeast(from, set, below), best)) return;
         const Transition step = Between(family_, set, below);
@@ -287,14 +298,16 @@ class OverheadSearch {
   Result<Done> FillTable() {
     states_.assign(static_cast<size_t>(family_.size()), {});
     states_[0].push_back({0, -1, -1, Bytes(0)});
-    for (int32_t set = 1; set < family_.size(); ++set) {
+    std::vector<int32_t> reached = {0};
+    for (const int32_t set : std::span(useful_).subspan(1)) {
       CKPLAN_RETURN_IF_ERROR(meter_.Check());
       if (to_go_[static_cast<size_t>(set)][0] == kNoWay) continue;
       lowest_ = row_.size();
       highest_ = 0;
-      segments_.ForEach(set,
+      segments_.ForEach(set, reached,
                         [&](int32_t below, Bytes most_below) { Pull(set, below, most_below); });
       TakeRow(set);
+      if (!states_[static_cast<size_t>(set)].empty()) reached.push_back(set);
     }
     return Done{};
   }
@@ -367,6 +380,7 @@ class OverheadSearch {
   FittingSegments segments_;
   Prices prices_{};
   int memory_shift_ = 0;
+  std::vector<int32_t> useful_;  // The sets from which V can be reached, ascending.
   std::vector<Bytes> most_cached_;
   Bytes end_cached_;
   std::vector<Priced> to_go_;

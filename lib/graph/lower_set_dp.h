@@ -6,7 +6,7 @@
 //   from (L, t, m) to L' > L      fits if  m + 2 M(V') + neighbours(L') <= B        V' = L' \ L
 //                                 t' = t + T(V' \ d(L'))       m' = m + M(d(L') \ L)
 //
-// Here L' pulls from its subsets in ascending order of size, so no table of pairs exists, subsets
+// Here L' pulls from its subsets in ascending order of memory, so no table of pairs exists, subsets
 // whose segment alone exceeds B are never visited, and one row of best[t] serves all of them.
 //
 // Prunings, each exact (tests compare them with brute force):

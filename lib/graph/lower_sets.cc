@@ -95,21 +95,24 @@ class Enumerator {
   int64_t count_ = 0;
 };
 
-size_t CountBits(const uint64_t* words, size_t word_count) {
-  size_t count = 0;
-  for (size_t w = 0; w < word_count; ++w) count += static_cast<size_t>(std::popcount(words[w]));
-  return count;
-}
-
-// The numbers of the sets by ascending size; sets of equal size stay in their order.
-std::vector<size_t> OrderBySize(const std::vector<uint64_t>& bits, size_t word_count) {
+// The numbers of the sets by ascending memory, then by ascending size: nodes without memory must
+// not bring a set before its subsets. Equals stay in their order.
+std::vector<size_t> OrderByMemory(const VertexGraph& graph, const std::vector<uint64_t>& bits,
+                                  size_t word_count) {
   const size_t set_count = bits.size() / word_count;
-  std::vector<size_t> sizes(set_count);
-  for (size_t i = 0; i < set_count; ++i) sizes[i] = CountBits(&bits[i * word_count], word_count);
+  std::vector<std::pair<Bytes, int64_t>> keys(set_count);
+  for (size_t i = 0; i < set_count; ++i) {
+    for (size_t w = 0; w < word_count; ++w) {
+      for (uint64_t word = bits[i * word_count + w]; word != 0; word &= word - 1) {
+        keys[i].first += graph.memory(NodeId(w * 64 + static_cast<size_t>(std::countr_zero(word))));
+        ++keys[i].second;
+      }
+    }
+  }
   std::vector<size_t> order(set_count);
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return sizes[a] < sizes[b]; });
+                   [&](size_t a, size_t b) { return keys[a] < keys[b]; });
   return order;
 }
 
@@ -135,7 +138,7 @@ Result<LowerSetFamily> LowerSetFamily::All(const VertexGraph& graph, int64_t mos
   }
   const std::vector<uint64_t> bits = enumerator.TakeBits();
   const size_t word_count = family.words_per_set_;
-  family.bits_ = Reorder(bits, word_count, OrderBySize(bits, word_count));
+  family.bits_ = Reorder(bits, word_count, OrderByMemory(graph, bits, word_count));
   family.ComputeFacts(graph);
   family.LinkCovers(graph);
   return family;
@@ -159,7 +162,7 @@ LowerSetFamily LowerSetFamily::Closures(const VertexGraph& graph) {
     if (graph.successors(v).empty()) ++sinks;
   }
   if (sinks <= 1) rows.resize(rows.size() - word_count);  // V is the closure of the one sink.
-  const std::vector<size_t> order = OrderBySize(rows, word_count);
+  const std::vector<size_t> order = OrderByMemory(graph, rows, word_count);
   family.bits_ = Reorder(rows, word_count, order);
   family.closure_of_.resize(graph.size());
   for (size_t set = 0; set < order.size(); ++set) {
@@ -203,6 +206,7 @@ void LowerSetFamily::ComputeFacts(const VertexGraph& graph) {
       boundary_.push_back({bit / 64, uint64_t{1} << (bit % 64), graph.memory(v), graph.time(v)});
     });
     facts_.push_back(facts);
+    memories_.push_back(facts.memory);
     boundary_starts_.push_back(static_cast<uint32_t>(boundary_.size()));
   }
 }

@@ -9,6 +9,7 @@
 // the recurrences need, and lists the subsets of a member without any table of all pairs.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <span>
@@ -30,7 +31,8 @@ class LowerSetFamily {
   // O(n^2 / 64) memory.
   static LowerSetFamily Closures(const VertexGraph& graph);
 
-  // Members are numbered by ascending size: 0 is the empty set, size() - 1 is V.
+  // Members are numbered by ascending memory M(L), sets of equal memory by ascending size, so that
+  // a set stands behind its subsets: 0 is the empty set, size() - 1 is V.
   int32_t size() const { return static_cast<int32_t>(facts_.size()); }
 
   bool contains(int32_t set, NodeId v) const {
@@ -75,9 +77,12 @@ class LowerSetFamily {
     return overlap;
   }
 
-  // Visits each proper subset L of `set` in the family with M(set \ L) <= `most_between`, once.
+  // Visits each proper subset L of `set` with M(set \ L) <= `most_between` that is in `candidates`,
+  // an ascending list of members, once. May visit such subsets that are no candidates as well: the
+  // list saves work where the caller would make nothing of the others.
   template <typename Visit>
-  void ForEachSubset(int32_t set, Bytes most_between, Visit visit);
+  void ForEachSubset(int32_t set, Bytes most_between, std::span<const int32_t> candidates,
+                     Visit visit);
 
  private:
   struct BoundaryNode {
@@ -93,10 +98,19 @@ class LowerSetFamily {
   }
   void ComputeFacts(const VertexGraph& graph);
   void LinkCovers(const VertexGraph& graph);
+  template <typename Visit>
+  void Scan(int32_t set, std::span<const int32_t> candidates, Visit visit);
+  template <typename Visit>
+  void WalkCovers(int32_t set, Bytes least_memory, Visit visit);
+
+  // One step down a cover costs about as much as this many tests of a candidate.
+  static constexpr int64_t kWalkCost = 8;
+  static constexpr int64_t kShareUnit = 1024;
 
   size_t words_per_set_;
   std::vector<uint64_t> bits_;
   std::vector<Facts> facts_;
+  std::vector<Bytes> memories_;         // Of the facts, close together for the searches.
   std::vector<BoundaryNode> boundary_;  // Those of set i stand in [starts[i], starts[i + 1]).
   std::vector<uint32_t> boundary_starts_;
   // All(): the members that have one node less, likewise. Closures(): empty.
@@ -104,14 +118,19 @@ class LowerSetFamily {
   std::vector<uint32_t> cover_starts_;
   // Closures(): the member that is the closure of a node.
   IdVector<NodeId, int32_t> closure_of_;
+  // How many of the sets in the last window were subsets, in units of 1 / kShareUnit; tells which
+  // way of finding them will be cheaper in the next one.
+  int64_t subset_share_ = kShareUnit;
   // Scratch of ForEachSubset.
+  std::vector<uint64_t> outside_;
   std::vector<int32_t> seen_at_;
   std::vector<int32_t> queue_;
   int32_t visit_number_ = 0;
 };
 
 template <typename Visit>
-void LowerSetFamily::ForEachSubset(int32_t set, Bytes most_between, Visit visit) {
+void LowerSetFamily::ForEachSubset(int32_t set, Bytes most_between,
+                                   std::span<const int32_t> candidates, Visit visit) {
   const Bytes least_memory = facts(set).memory - most_between;
   if (covers_.empty()) {
     if (set != 0 && facts(0).memory >= least_memory) visit(0);
@@ -121,7 +140,43 @@ void LowerSetFamily::ForEachSubset(int32_t set, Bytes most_between, Visit visit)
     });
     return;
   }
-  // Breadth-first down the covers: a subset that is too far below has only such subsets itself.
+  // All subsets lie in a window of the numbers that ends before `set`.
+  const auto window_begin = static_cast<int32_t>(
+      std::lower_bound(memories_.begin(), memories_.begin() + set, least_memory) -
+      memories_.begin());
+  const auto begin = std::lower_bound(candidates.begin(), candidates.end(), window_begin);
+  const auto end = std::lower_bound(begin, candidates.end(), set);
+  const int64_t window = set - window_begin;
+  int64_t found = 0;
+  const auto count_and_visit = [&](int32_t below) {
+    ++found;
+    visit(below);
+  };
+  if ((end - begin) * kShareUnit <= kWalkCost * subset_share_ * window) {
+    Scan(set, {begin, end}, count_and_visit);
+    if (end > begin) subset_share_ = found * kShareUnit / (end - begin) + 1;
+  } else {
+    WalkCovers(set, least_memory, count_and_visit);
+    if (window > 0) subset_share_ = found * kShareUnit / window + 1;
+  }
+}
+
+// Tests every candidate: the faster way where many are subsets, for it reads memory in order.
+template <typename Visit>
+void LowerSetFamily::Scan(int32_t set, std::span<const int32_t> candidates, Visit visit) {
+  outside_.assign(words(set), words(set) + words_per_set_);
+  for (uint64_t& word : outside_) word = ~word;
+  for (const int32_t below : candidates) {
+    const uint64_t* members = words(below);
+    uint64_t strays = 0;
+    for (size_t w = 0; w < words_per_set_; ++w) strays |= members[w] & outside_[w];
+    if (strays == 0) visit(below);
+  }
+}
+
+// Breadth-first down the covers: a subset that is too far below has only such subsets itself.
+template <typename Visit>
+void LowerSetFamily::WalkCovers(int32_t set, Bytes least_memory, Visit visit) {
   seen_at_.resize(facts_.size(), -1);
   ++visit_number_;
   queue_.assign(1, set);
@@ -129,11 +184,11 @@ void LowerSetFamily::ForEachSubset(int32_t set, Bytes most_between, Visit visit)
     const auto at = static_cast<size_t>(queue_[head]);
     if (head > 0) visit(queue_[head]);
     for (uint32_t i = cover_starts_[at]; i < cover_starts_[at + 1]; ++i) {
-      const int32_t below = covers_[i];
-      int32_t& seen = seen_at_[static_cast<size_t>(below)];
-      if (seen == visit_number_ || facts(below).memory < least_memory) continue;
+      const auto below = static_cast<size_t>(covers_[i]);
+      int32_t& seen = seen_at_[below];
+      if (seen == visit_number_ || memories_[below] < least_memory) continue;
       seen = visit_number_;
-      queue_.push_back(below);
+      queue_.push_back(covers_[i]);
     }
   }
 }

@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "lib/base/rng.h"
 #include "lib/graph/canonical.h"
@@ -119,10 +121,16 @@ TEST_CASE("lower sets: the enumeration equals the definition on random graphs") 
     for (int32_t set = 0; set < family.size(); ++set) found.insert(BitsOf(family, set));
     CHECK(found == expected);
     CHECK(static_cast<size_t>(family.size()) == expected.size());
-    // Each member's subsets, near and far.
+    // Each member's subsets, near and far, among all members and among a few.
+    std::vector<int32_t> all;
+    std::vector<int32_t> few;
+    for (int32_t set = 0; set < family.size(); ++set) {
+      all.push_back(set);
+      if (rng.Between(0, 9) == 0) few.push_back(set);
+    }
     for (int32_t set = 0; set < family.size(); ++set) {
       std::multiset<NodeBits> below;
-      family.ForEachSubset(set, Bytes(1 << 20),
+      family.ForEachSubset(set, Bytes(1 << 20), all,
                            [&](int32_t b) { below.insert(BitsOf(family, b)); });
       std::multiset<NodeBits> subsets;
       for (const NodeBits bits : expected) {
@@ -131,6 +139,15 @@ TEST_CASE("lower sets: the enumeration equals the definition on random graphs") 
         }
       }
       CHECK(below == subsets);
+      std::multiset<NodeBits> wanted;
+      for (const int32_t b : few) {
+        if (subsets.count(BitsOf(family, b)) != 0) wanted.insert(BitsOf(family, b));
+      }
+      std::multiset<NodeBits> met;
+      family.ForEachSubset(set, Bytes(1 << 20), few,
+                           [&](int32_t b) { met.insert(BitsOf(family, b)); });
+      CHECK(std::includes(subsets.begin(), subsets.end(), met.begin(), met.end()));
+      CHECK(std::includes(met.begin(), met.end(), wanted.begin(), wanted.end()));
     }
   }
 }

@@ -15,7 +15,7 @@
 //            budget, T = overheads after rounding; O(S (T + n / 64)) memory for S lower sets.
 //            S can be exponential in the width of the graph: refused above kMostLowerSets.
 // Paper      U -> cached, M_v, T_v, B, L as there.
-// Differs    - sets are visited by ascending size. The authors' program numbers them as it finds
+// Differs    - sets are visited after their subsets. The authors' program numbers them as it finds
 //              them and tries higher numbers only, which misses transitions.
 //            - --objective memory is Alg. 1 with max at line 15 over all states, read literally.
 #pragma once
