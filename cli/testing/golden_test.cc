@@ -147,6 +147,10 @@ TEST_CASE("command line: every test of testdata/cli prints, writes and ends as i
     const std::string text = *ReadWholeFile(path.string());
     const Result<GoldenFile> file = ParseGoldenFile(text);
     REQUIRE_MESSAGE(file.ok(), file.error().message);
+    if (file->has_terminal && !HasTerminals()) {
+      MESSAGE("SKIPPED: no pseudo-terminal can be opened here (is /dev/pts mounted?)");
+      continue;
+    }
     CompareOrUpdate(path, text, FormatGoldenFile(RunGoldenFile(*file)));
   }
 }

@@ -103,6 +103,15 @@ int WaitFor(pid_t child) {
 
 }  // namespace
 
+bool HasTerminals() {
+  int master = -1;
+  int slave = -1;
+  if (openpty(&master, &slave, nullptr, nullptr, nullptr) != 0) return false;
+  close(master);
+  close(slave);
+  return true;
+}
+
 ProgramResult RunProgram(const ProgramRun& run) {
   signal(SIGPIPE, SIG_IGN);
   const Pipe in;

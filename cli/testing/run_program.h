@@ -30,4 +30,7 @@ struct ProgramResult {
 // minutes is killed.
 ProgramResult RunProgram(const ProgramRun& run);
 
+// Whether this machine has pseudo-terminals: a bare chroot has no /dev/pts.
+bool HasTerminals();
+
 }  // namespace ckplan

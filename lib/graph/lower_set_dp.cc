@@ -304,6 +304,7 @@ class OverheadSearch {
       if (to_go_[static_cast<size_t>(set)][0] == kNoWay) continue;
       lowest_ = row_.size();
       highest_ = 0;
+      most_overhead_ = MostOverhead(set, 0, family_.facts(set).boundary_memory);
       segments_.ForEach(set, reached,
                         [&](int32_t below, Bytes most_below) { Pull(set, below, most_below); });
       TakeRow(set);
@@ -312,21 +313,29 @@ class OverheadSearch {
     return Done{};
   }
 
+  // With more overhead than this no state that caches at least `cached` at `set` can end within the
+  // guess; less `more_time`, the same of a state that has yet to take that much to get there.
+  int64_t MostOverhead(int32_t set, int64_t more_time, Bytes cached) const {
+    return sign_ > 0 ? guess_ - LeastEndKey(set, more_time, cached) : total_time_;
+  }
+
   // Lets every state of `below` take the step to `set`.
   void Pull(int32_t set, int32_t below, Bytes most_below) {
     const std::vector<State>& from = states_[static_cast<size_t>(below)];
     // Along the list keys rise and memory falls: its end tells whether anything can pass.
     if (from.empty() || from.back().cached > most_below) return;
-    if (sign_ > 0 && from.front().overhead + LeastTime(set, below) > guess_) return;
+    if (sign_ > 0 && from.front().overhead + LeastTime(set, below) > most_overhead_) return;
     const Transition step = Between(family_, set, below);
     const Bytes most_cached =
         std::min(most_below, most_cached_[static_cast<size_t>(set)] - step.more_cached);
+    const int64_t most_overhead =
+        MostOverhead(set, step.more_time, from.back().cached + step.more_cached);
     meter_.Add(static_cast<int64_t>(from.size()));
     const auto first = std::partition_point(
         from.begin(), from.end(), [&](const State& state) { return state.cached > most_cached; });
     for (auto it = first; it != from.end(); ++it) {
+      if (it->overhead > most_overhead) break;  // It only grows.
       const int64_t overhead = it->overhead + step.more_time;
-      if (sign_ > 0 && overhead > guess_) break;  // It only grows.
       State& best = row_[static_cast<size_t>(overhead)];
       const Bytes cached = it->cached + step.more_cached;
       if (cached >= best.cached) continue;
@@ -386,7 +395,8 @@ class OverheadSearch {
   std::vector<Priced> to_go_;
   int64_t guess_ = 0;
   std::vector<std::vector<State>> states_;
-  std::vector<State> row_;  // Of the set at hand, by overhead; used in [lowest_, highest_].
+  std::vector<State> row_;     // Of the set at hand, by overhead; used in [lowest_, highest_].
+  int64_t most_overhead_ = 0;  // Of any state of the set at hand.
   size_t lowest_ = 0;
   size_t highest_ = 0;
 };

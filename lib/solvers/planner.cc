@@ -103,6 +103,7 @@ class KnobSearch {
  private:
   static constexpr int kRefinements = 4;
   static constexpr int kMostMisfits = 3;
+  static constexpr int64_t kFarOff = 5;  // A fifth above the budget.
 
   // From the least setting upwards in equal ratios to the end of the range.
   std::vector<int64_t> Grid() const {
@@ -119,23 +120,24 @@ class KnobSearch {
     return Done{};
   }
 
-  // The part of the grid that matters for a budget. Where the knob is a budget on a whole plan,
-  // settings well below the simulated one fit but waste memory: start near it, go up until several
-  // in a row do not fit, and go down only if none did. Other knobs tell nothing of the peak, and
-  // both ends of their range can need the most: all of the grid.
+  // The part of the grid that matters for a budget. Where the knob is a budget on a whole plan, the
+  // simulated peak is mostly below it: start there, go up until several in a row do not fit or one
+  // is far off, and go down only if none did. Other knobs tell nothing of the peak, and both ends
+  // of their range can need the most: all of the grid.
   template <typename Fits>
   Result<Done> TryAround(Bytes budget, Fits fits) {
     const std::vector<int64_t> grid = Grid();
     const bool is_near_peak = solver_.knob().kind == Knob::Kind::kPaperBudget;
     size_t start = 0;
-    const int64_t near = budget.count() / 4 * 3;
-    while (is_near_peak && start + 1 < grid.size() && grid[start] < near) ++start;
+    while (is_near_peak && start + 1 < grid.size() && grid[start] < budget.count()) ++start;
     bool has_fit = false;
     int misfits = 0;
     for (size_t i = start; i < grid.size() && misfits < kMostMisfits; ++i) {
       CKPLAN_ASSIGN_OR_RETURN(const Candidate* candidate, Try(grid[i]));
       misfits = fits(*candidate) || !is_near_peak ? 0 : misfits + 1;
       has_fit |= fits(*candidate);
+      const Bytes peak = candidate->simulation.peak;
+      if (is_near_peak && (peak - budget).count() > budget.count() / kFarOff) break;
       if (fits(*candidate) && candidate->simulation.overhead == Cost(0)) return Done{};
     }
     for (size_t i = start; i-- > 0 && !has_fit;) {
