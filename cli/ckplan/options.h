@@ -30,6 +30,7 @@ struct Options {
   std::optional<std::string> paper_budget;
   std::string objective = "time";
   std::string optimizer = "sgd";
+  bool has_no_liveness = false;
   std::optional<std::string> time_limit;
 
   // What to write, and how.

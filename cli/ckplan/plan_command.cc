@@ -45,6 +45,7 @@ Result<PlannerRequest> PlannerRequestOf(const Options& options) {
                             ParseBudget(*options.paper_budget, "--paper-budget", forms));
   }
   request.objective = options.objective == "memory" ? Objective::kMemory : Objective::kTime;
+  request.uses_liveness = !options.has_no_liveness;
   for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kMomentum, Optimizer::kAdam}) {
     if (options.optimizer == NameOf(optimizer)) request.optimizer = optimizer;
   }
@@ -142,6 +143,8 @@ void AddPlanOptions(CommandLine& line, Options& options) {
               "of exact-dp and approx-dp: least time, or memory-centric", &options.objective);
   line.Choice("--optimizer", {"sgd", "momentum", "adam"}, "whose state counts as constant",
               &options.optimizer);
+  line.Flag("--no-liveness", "release tensors a segment at a time, as the papers do by themselves",
+            &options.has_no_liveness);
   line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",
              &options.time_limit);
   AddSourceOptions(line, options);

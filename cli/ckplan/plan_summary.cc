@@ -104,6 +104,7 @@ class SummaryWriter {
                          plan_.request.cost_model);
     WritePlan();
     WriteBudget();
+    if (!plan_.request.uses_liveness) Row("frees", "without liveness (--no-liveness)");
     WritePeak();
     Row("time", fmt::format("{} of a training step, {} of a forward pass",
                             SignedPercent(StepOverhead(f_)), SignedPercent(ForwardOverhead(f_))));

@@ -11,6 +11,7 @@
 #include "lib/plan/assemble.h"
 #include "lib/plan/check.h"
 #include "lib/schedule/lower.h"
+#include "lib/schedule/lower_without_liveness.h"
 #include "lib/schedule/simulate.h"
 
 namespace ckplan {
@@ -41,14 +42,19 @@ bool IsBetterForMemory(const Candidate& a, const Candidate& b) {
 // the gaps beside the best setting are halved a few times.
 class KnobSearch {
  public:
-  KnobSearch(const Problem& problem, PreparedSolver* solver, const SolveLimits& limits)
-      : problem_(problem), solver_(*solver), limits_(limits), simulator_(problem.graph) {}
+  KnobSearch(const Problem& problem, bool uses_liveness, PreparedSolver* solver,
+             const SolveLimits& limits)
+      : problem_(problem),
+        uses_liveness_(uses_liveness),
+        solver_(*solver),
+        limits_(limits),
+        simulator_(problem.graph) {}
 
   Result<const Candidate*> Try(int64_t setting) {
     const auto known = tried_.find(setting);
     if (known != tried_.end()) return &known->second;
     CKPLAN_ASSIGN_OR_RETURN(SolveOutcome outcome, solver_.Solve(setting, limits_));
-    Schedule schedule = LowerStrategy(problem_.graph, outcome.strategy);
+    Schedule schedule = Lower(outcome.strategy);
     const Simulation simulation = simulator_.Run(schedule).value();
     const auto [it, is_new] = tried_.emplace(
         setting, Candidate{setting, std::move(outcome), std::move(schedule), simulation});
@@ -105,6 +111,11 @@ class KnobSearch {
   static constexpr int kMostMisfits = 3;
   static constexpr int64_t kFarOff = 5;  // A fifth above the budget.
 
+  Schedule Lower(const Strategy& strategy) const {
+    return uses_liveness_ ? LowerStrategy(problem_.graph, strategy)
+                          : LowerWithoutLiveness(problem_.graph, strategy);
+  }
+
   // From the least setting upwards in equal ratios to the end of the range.
   std::vector<int64_t> Grid() const {
     const Knob knob = solver_.knob();
@@ -155,7 +166,7 @@ class KnobSearch {
     const CanonicalFigures figures = EvaluateCanonical(vertices, sequence.segment_of, 1);
     Candidate candidate;
     candidate.setting = kOneSegment;
-    candidate.schedule = LowerStrategy(problem_.graph, sequence);
+    candidate.schedule = Lower(sequence);
     candidate.simulation = simulator_.Run(candidate.schedule).value();
     candidate.outcome.strategy = std::move(sequence);
     candidate.outcome.paper = {std::nullopt, figures.peak, figures.overhead};
@@ -181,6 +192,7 @@ class KnobSearch {
   }
 
   const Problem& problem_;
+  const bool uses_liveness_;
   PreparedSolver& solver_;
   const SolveLimits& limits_;
   Simulator simulator_;
@@ -264,6 +276,7 @@ void FillRequest(const TensorGraph& graph, const PlannerRequest& request, const 
   told->algorithm = request.algorithm;
   told->objective = request.objective;
   told->optimizer = request.optimizer;
+  told->uses_liveness = request.uses_liveness;
   if (request.paper_budget.kind != BudgetRequest::Kind::kNone) {
     told->paper_budget = chosen.outcome.paper.budget;
   }
@@ -302,7 +315,7 @@ Result<Plan> MakePlan(const TensorGraph& graph, const PlannerRequest& request,
   const Problem problem(graph, request.objective);
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,
                           info->prepare(problem, limits));
-  KnobSearch search(problem, solver.get(), limits);
+  KnobSearch search(problem, request.uses_liveness, solver.get(), limits);
   const Knob knob = solver->knob();
   const bool has_paper_budget = request.paper_budget.kind != BudgetRequest::Kind::kNone;
   const bool has_budget = request.budget.kind != BudgetRequest::Kind::kNone;

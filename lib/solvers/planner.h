@@ -31,6 +31,7 @@ struct PlannerRequest {
   BudgetRequest paper_budget;       // On the algorithm's own objective; kNone, kBytes or kMin.
   bool includes_constants = false;  // --budget-total: the budget covers the constants too.
   Optimizer optimizer = Optimizer::kSgd;
+  bool uses_liveness = true;  // Else frees are explicit: lower_without_liveness.h.
 };
 
 // The plan's request (algorithm, objective, budgets in bytes, optimizer), figures, decisions and

@@ -1,0 +1,35 @@
+// Strategy → Schedule with explicit frees: what the papers' strategies need where no liveness
+// analysis helps them (Kusumoto et al. 2019, appendix C and Table 2).
+//
+// A sequence of lower sets goes segment by segment, as section 3 tells it:
+//   forward    run a segment, then release all of it but its boundary;
+//   backward   recompute what the segment's backward needs, all at once; run the segment backward;
+//              then release all of it.
+//
+//   a → b | c → d     forward a b, free a, forward c d, loss, backward d c, free c d,
+//                     forward a, backward b a, free a b
+//
+// Other strategies have no segments to go by. Their schedule is the one of LowerStrategy, and what
+// it makes is released by a plain rule: what no step behind the loss reads, or what is made again
+// behind it, is dropped after its last reader; everything else stays until the backward of the node
+// that made it has run.
+//
+// Nothing is written in place. Gradients are not the strategies' matter: they live as in
+// simulate.h.
+//
+// Cost: O(nodes + edges).
+#pragma once
+
+#include "lib/graph/tensor_graph.h"
+#include "lib/schedule/schedule.h"
+#include "lib/schedule/strategy.h"
+
+namespace ckplan {
+
+Schedule LowerWithoutLiveness(const TensorGraph& graph, const Strategy& strategy);
+
+// The same steps with explicit frees by the rule for strategies without segments. `schedule` must
+// be valid, with frees by liveness.
+Schedule HoldUntilBackward(const TensorGraph& graph, const Schedule& schedule);
+
+}  // namespace ckplan
