@@ -95,6 +95,13 @@ class PlanWriter {
     json_.Key("peak_bytes").Amount(figures.peak);
     json_.Key("baseline_peak_bytes").Amount(figures.baseline_peak);
     json_.Key("arena_bytes").Amount(figures.arena);
+    if (figures.static_allocations) {
+      json_.Key("static_allocation_bytes").BeginObject(JsonLayout::kInline);
+      json_.Key("none").Amount(figures.static_allocations->none);
+      json_.Key("inplace").Amount(figures.static_allocations->inplace);
+      json_.Key("sharing").Amount(figures.static_allocations->sharing);
+      json_.End();
+    }
     json_.Key("overhead_cost").Amount(figures.overhead);
     json_.Key("forward_cost").Amount(figures.forward_cost);
     json_.Key("backward_cost").Amount(figures.backward_cost);
@@ -237,6 +244,11 @@ PlanFigures ReadFigures(const JsonView& json) {
   figures.peak = Bytes(json["peak_bytes"].Integer());
   figures.baseline_peak = Bytes(json["baseline_peak_bytes"].Integer());
   figures.arena = Bytes(json["arena_bytes"].Integer());
+  if (json.has("static_allocation_bytes")) {
+    const JsonView bytes = json["static_allocation_bytes"];
+    figures.static_allocations = {Bytes(bytes["none"].Integer()), Bytes(bytes["inplace"].Integer()),
+                                  Bytes(bytes["sharing"].Integer())};
+  }
   figures.overhead = Cost(json["overhead_cost"].Integer());
   figures.forward_cost = Cost(json["forward_cost"].Integer());
   figures.backward_cost = Cost(json.IntegerOr("backward_cost", 0));

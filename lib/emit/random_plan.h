@@ -39,6 +39,7 @@ inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
   figures.is_optimal = rng.Chance(50);
   figures.guarantee = "optimal for Eq. 2 \xe2\x80\x94 \"costs\" rounded to 17\xc2\xa0ns\n";
   figures.peak = bytes(), figures.baseline_peak = bytes(), figures.arena = bytes();
+  if (rng.Chance(50)) figures.static_allocations = {bytes(), bytes(), bytes()};
   figures.overhead = cost(), figures.forward_cost = cost(), figures.backward_cost = cost();
   if (rng.Chance(50)) figures.lower_bound_cost = cost();
   figures.constants = {bytes(), bytes(), bytes()};

@@ -4,6 +4,7 @@
 
 #include "lib/schedule/arena.h"
 #include "lib/schedule/simulate.h"
+#include "lib/schedule/static_allocation.h"
 #include "lib/schedule/timeline.h"
 
 namespace ckplan {
@@ -42,6 +43,9 @@ Plan AssemblePlan(const TensorGraph& graph, const Schedule& schedule,
   plan.figures.peak = simulation.peak;
   plan.figures.baseline_peak = baseline.peak;
   plan.figures.arena = arena.bytes;
+  plan.figures.static_allocations = {StaticAllocation(graph, schedule, ArenaStrategy::kNone),
+                                     StaticAllocation(graph, schedule, ArenaStrategy::kInplace),
+                                     StaticAllocation(graph, schedule, ArenaStrategy::kSharing)};
   plan.figures.overhead = simulation.overhead;
   plan.figures.forward_cost = graph.forward_cost();
   plan.figures.backward_cost = graph.backward_cost();

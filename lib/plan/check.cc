@@ -400,6 +400,10 @@ std::vector<std::string> CheckPlan(const TensorGraph& graph, const Plan& plan) {
   Compare("peak_bytes", figures.peak, replay.slab().highest(), &faults);
   Compare("baseline_peak_bytes", figures.baseline_peak, baseline.slab().highest(), &faults);
   Compare("arena_bytes", figures.arena, replay.slab().end(), &faults);
+  if (const auto& fixed = figures.static_allocations;
+      fixed && (fixed->sharing > fixed->inplace || fixed->inplace > fixed->none)) {
+    faults.push_back("static_allocation_bytes: each strategy needs no more than the one before it");
+  }
   Compare("overhead_cost", figures.overhead, replay.overhead(), &faults);
   Compare("forward_cost", figures.forward_cost, graph.forward_cost(), &faults);
   Compare("backward_cost", figures.backward_cost, graph.backward_cost(), &faults);

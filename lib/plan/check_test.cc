@@ -57,6 +57,8 @@ TEST_CASE("check: each damage to a plan is found and named") {
       {"baseline_peak_bytes", [](Plan* p) { p->figures.baseline_peak += Bytes(1); }},
       {"forward_cost", [](Plan* p) { p->figures.forward_cost += Cost(1); }},
       {"arena_bytes", [](Plan* p) { p->figures.arena += Bytes(1); }},
+      {"static_allocation_bytes",
+       [](Plan* p) { p->figures.static_allocations->inplace += Bytes(1'000'000); }},
       {"parameters", [](Plan* p) { p->figures.constants.parameters += Bytes(1); }},
       {"above the budget", [](Plan* p) { p->request.budget = Bytes(10); }},
       {"no offset", [](Plan* p) { p->offsets.pop_back(); }},

@@ -58,15 +58,25 @@ struct PaperFigures {
   bool operator==(const PaperFigures&) const = default;
 };
 
+// What Chen's three allocation strategies need for the schedule: schedule/static_allocation.h.
+struct StaticAllocations {
+  Bytes none;
+  Bytes inplace;
+  Bytes sharing;
+
+  bool operator==(const StaticAllocations&) const = default;
+};
+
 struct PlanFigures {
   bool is_optimal = false;  // Within the class that `guarantee` names.
   std::string guarantee;    // "optimal canonical strategy for Eq. 2; costs rounded to 17 ns"
   Bytes peak;
   Bytes baseline_peak;  // Keep-all in the same forward order.
   Bytes arena;
-  Cost overhead;       // Forward cost run beyond one time each.
-  Cost forward_cost;   // One forward pass.
-  Cost backward_cost;  // One backward pass.
+  std::optional<StaticAllocations> static_allocations;  // Nothing in files that leave them out.
+  Cost overhead;                                        // Forward cost run beyond one time each.
+  Cost forward_cost;                                    // One forward pass.
+  Cost backward_cost;                                   // One backward pass.
   std::optional<Cost> lower_bound_cost;
   ConstantMemory constants;
   Bytes optimizer_state;
