@@ -5,6 +5,7 @@
 #include "cli/ckplan/outputs.h"
 #include "cli/ckplan/source.h"
 #include "cli/common/files.h"
+#include "lib/graph/layer_fold.h"
 
 namespace ckplan {
 
@@ -12,6 +13,7 @@ void AddGraphOptions(CommandLine& line, Options& options) {
   line.Positional("MODEL", "an ONNX model, or a graph.json; - reads a graph.json from stdin",
                   &options.source);
   AddSourceOptions(line, options);
+  AddGranularityOption(line, options);
   line.Value("-o,--output", "FILE", "write the graph there; - (the default) is standard output",
              &options.output);
   line.List("--emit", "KIND=FILE", "write it as json or dot", &options.emits);
@@ -34,7 +36,9 @@ Result<ExitCode> RunGraph(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(request));
   progress.Clear();
   for (const std::string& warning : source.warnings) screen.Warn(warning);
-  CKPLAN_RETURN_IF_ERROR(outputs.WriteGraph(source.graph, screen));
+  const bool is_folded = options.granularity == "layer";
+  const TensorGraph graph = is_folded ? FoldLayers(source.graph).graph : source.graph;
+  CKPLAN_RETURN_IF_ERROR(outputs.WriteGraph(graph, screen));
   for (const std::string& file : outputs.Files()) screen.Note(fmt::format("wrote {}", file));
   return ExitCode::kOk;
 }

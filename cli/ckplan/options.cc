@@ -7,6 +7,11 @@ void AddCostOption(CommandLine& line, Options& options) {
              &options.cost);
 }
 
+void AddGranularityOption(CommandLine& line, Options& options) {
+  line.Choice("--granularity", {"node", "layer"},
+              "decide on nodes, or on layers: conv, bn, relu as one", &options.granularity);
+}
+
 void AddSourceOptions(CommandLine& line, Options& options) {
   line.List("-D,--dim", "NAME=N", "bind a symbolic dimension; once for each", &options.dims);
   line.List("--input-shape", "NAME=N,N,...", "another shape for an input: x=2,3,64,64",

@@ -29,6 +29,7 @@ struct Options {
   std::optional<std::string> budget_total;
   std::optional<std::string> paper_budget;
   std::string objective = "time";
+  std::string granularity = "node";
   std::string optimizer = "sgd";
   bool has_no_liveness = false;
   std::optional<std::string> time_limit;
@@ -45,6 +46,7 @@ struct Options {
 
 // Groups of options that several commands share.
 void AddSourceOptions(CommandLine& line, Options& options);  // -D to --align
+void AddGranularityOption(CommandLine& line, Options& options);
 void AddCostOption(CommandLine& line, Options& options);
 void AddScreenOptions(CommandLine& line, Options& options);  // --color, -q, --no-progress
 

@@ -46,6 +46,7 @@ Result<PlannerRequest> PlannerRequestOf(const Options& options) {
   }
   request.objective = options.objective == "memory" ? Objective::kMemory : Objective::kTime;
   request.uses_liveness = !options.has_no_liveness;
+  if (options.granularity == "layer") request.granularity = Granularity::kLayer;
   for (const Optimizer optimizer : {Optimizer::kSgd, Optimizer::kMomentum, Optimizer::kAdam}) {
     if (options.optimizer == NameOf(optimizer)) request.optimizer = optimizer;
   }
@@ -141,6 +142,7 @@ void AddPlanOptions(CommandLine& line, Options& options) {
              &options.paper_budget);
   line.Choice("--objective", {"time", "memory"},
               "of exact-dp and approx-dp: least time, or memory-centric", &options.objective);
+  AddGranularityOption(line, options);
   line.Choice("--optimizer", {"sgd", "momentum", "adam"}, "whose state counts as constant",
               &options.optimizer);
   line.Flag("--no-liveness", "release tensors a segment at a time, as the papers do by themselves",

@@ -76,6 +76,9 @@ class PlanWriter {
     json_.Key("request").BeginObject(JsonLayout::kLines);
     json_.Key("algorithm").Text(request.algorithm);
     json_.Key("objective").Text(NameOf(request.objective));
+    if (request.granularity != Granularity::kNode) {
+      json_.Key("granularity").Text(NameOf(request.granularity));
+    }
     json_.Key("budget_bytes").Amount(request.budget);
     json_.Key("paper_budget_bytes").Amount(request.paper_budget);
     json_.Key("cost_model").Text(request.cost_model);
@@ -222,6 +225,8 @@ PlanRequest ReadRequest(const JsonView& json) {
   PlanRequest request;
   request.algorithm = json["algorithm"].Text();
   request.objective = ReadEnum(json["objective"], {Objective::kTime, Objective::kMemory});
+  request.granularity = ReadEnumOr(json, "granularity", request.granularity,
+                                   {Granularity::kNode, Granularity::kLayer});
   request.budget = json["budget_bytes"].AmountOrNull<Bytes>();
   request.paper_budget = ReadOptionalAmount<Bytes>(json, "paper_budget_bytes");
   request.cost_model = json["cost_model"].Text();

@@ -6,6 +6,10 @@ std::string_view NameOf(Objective objective) {
   return objective == Objective::kTime ? "time" : "memory";
 }
 
+std::string_view NameOf(Granularity granularity) {
+  return granularity == Granularity::kNode ? "node" : "layer";
+}
+
 std::string_view NameOf(Optimizer optimizer) {
   switch (optimizer) {
     case Optimizer::kSgd:

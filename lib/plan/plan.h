@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/base/units.h"
+#include "lib/graph/layer_fold.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/schedule/schedule.h"
 
@@ -19,6 +20,7 @@ enum class Optimizer { kSgd, kMomentum, kAdam };
 enum class Autograd { kMinimal, kTorch };
 
 std::string_view NameOf(Objective objective);
+std::string_view NameOf(Granularity granularity);
 std::string_view NameOf(Optimizer optimizer);
 std::string_view NameOf(Autograd autograd);
 
@@ -34,6 +36,7 @@ struct PlanRequest {
   Optimizer optimizer = Optimizer::kSgd;
   int64_t align_bytes = 1;
   bool uses_liveness = true;
+  Granularity granularity = Granularity::kNode;
 
   bool operator==(const PlanRequest&) const = default;
 };

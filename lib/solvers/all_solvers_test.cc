@@ -80,6 +80,34 @@ TEST_CASE("every solver: its plan without a budget passes the checker") {
   }
 }
 
+TEST_CASE("every solver: decides on layers as well, and its plan passes the checker") {
+  for (const SolverInfo& info : AllSolvers()) {
+    CAPTURE(std::string(info.name));
+    int served = 0;
+    int folded = 0;
+    for (uint64_t seed = 1; seed <= 200; ++seed) {
+      CAPTURE(seed);
+      TensorGraphParts parts = PartsOf(GraphOf(seed));
+      for (const NodeId id : parts.nodes.ids())
+        parts.nodes[id].op = id.index() % 2 ? "Relu" : "Conv";
+      const TensorGraph graph = TensorGraph::Create(std::move(parts)).value();
+      PlannerRequest request = RequestFor(info);
+      request.granularity = Granularity::kLayer;
+      const auto plan = MakePlan(graph, request, {});
+      if (IsTooLarge(plan)) continue;
+      REQUIRE(plan.ok());
+      ++served;
+      CHECK(CheckPlan(graph, *plan).empty());
+      CHECK(plan->request.granularity == Granularity::kLayer);
+      const LayerFold fold = FoldLayers(graph);
+      folded += fold.graph.nodes().size() < graph.nodes().size() ? 1 : 0;
+      if (info.name == "keep-all") CHECK(plan->figures.overhead == Cost(0));
+    }
+    CHECK(served > 50);
+    CHECK(folded > 10);
+  }
+}
+
 TEST_CASE("every solver: a budget is met, or refused with the least one that is not") {
   for (const SolverInfo& info : AllSolvers()) {
     CAPTURE(std::string(info.name));

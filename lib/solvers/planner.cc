@@ -13,6 +13,7 @@
 #include "lib/schedule/lower.h"
 #include "lib/schedule/lower_without_liveness.h"
 #include "lib/schedule/simulate.h"
+#include "lib/schedule/unfold.h"
 
 namespace ckplan {
 namespace {
@@ -35,6 +36,29 @@ bool IsBetterForMemory(const Candidate& a, const Candidate& b) {
          std::tuple(b.simulation.peak, b.simulation.overhead, b.setting);
 }
 
+// The graph that plans are judged on, and what the algorithm sees of it.
+struct View {
+  View(const TensorGraph& judged, const PlannerRequest& request)
+      : graph(judged),
+        fold(request.granularity == Granularity::kLayer ? std::optional(FoldLayers(judged))
+                                                        : std::nullopt),
+        problem(fold ? fold->graph : graph, request.objective),
+        uses_liveness(request.uses_liveness) {}
+  View(const View&) = delete;  // The problem refers to the fold.
+  View& operator=(const View&) = delete;
+
+  Strategy OnNodes(Strategy strategy) const { return fold ? Unfold(*fold, strategy) : strategy; }
+
+  Schedule Lower(const Strategy& strategy) const {
+    return uses_liveness ? LowerStrategy(graph, strategy) : LowerWithoutLiveness(graph, strategy);
+  }
+
+  const TensorGraph& graph;
+  const std::optional<LayerFold> fold;
+  const Problem problem;
+  const bool uses_liveness;
+};
+
 // The settings of a knob that have been tried, and the search over them.
 //
 // Memory and overhead are nearly, but not exactly, monotonic in a knob: liveness frees more than
@@ -42,19 +66,15 @@ bool IsBetterForMemory(const Candidate& a, const Candidate& b) {
 // the gaps beside the best setting are halved a few times.
 class KnobSearch {
  public:
-  KnobSearch(const Problem& problem, bool uses_liveness, PreparedSolver* solver,
-             const SolveLimits& limits)
-      : problem_(problem),
-        uses_liveness_(uses_liveness),
-        solver_(*solver),
-        limits_(limits),
-        simulator_(problem.graph) {}
+  KnobSearch(const View& view, PreparedSolver* solver, const SolveLimits& limits)
+      : view_(view), solver_(*solver), limits_(limits), simulator_(view.graph) {}
 
   Result<const Candidate*> Try(int64_t setting) {
     const auto known = tried_.find(setting);
     if (known != tried_.end()) return &known->second;
     CKPLAN_ASSIGN_OR_RETURN(SolveOutcome outcome, solver_.Solve(setting, limits_));
-    Schedule schedule = Lower(outcome.strategy);
+    outcome.strategy = view_.OnNodes(std::move(outcome.strategy));
+    Schedule schedule = view_.Lower(outcome.strategy);
     const Simulation simulation = simulator_.Run(schedule).value();
     const auto [it, is_new] = tried_.emplace(
         setting, Candidate{setting, std::move(outcome), std::move(schedule), simulation});
@@ -111,11 +131,6 @@ class KnobSearch {
   static constexpr int kMostMisfits = 3;
   static constexpr int64_t kFarOff = 5;  // A fifth above the budget.
 
-  Schedule Lower(const Strategy& strategy) const {
-    return uses_liveness_ ? LowerStrategy(problem_.graph, strategy)
-                          : LowerWithoutLiveness(problem_.graph, strategy);
-  }
-
   // From the least setting upwards in equal ratios to the end of the range.
   std::vector<int64_t> Grid() const {
     const Knob knob = solver_.knob();
@@ -161,14 +176,14 @@ class KnobSearch {
   // The canonical strategy {V}. Its one segment is the last, which is kept, so it recomputes
   // nothing; but Eq. 1 charges it in full, and no setting of a knob for Eq. 1 leads to it.
   const Candidate* TryOneSegment() {
-    const VertexGraph& vertices = problem_.vertices;
+    const VertexGraph& vertices = view_.problem.vertices;
     LowerSetSequence sequence{IdVector<NodeId, int32_t>(vertices.size()), 1};
     const CanonicalFigures figures = EvaluateCanonical(vertices, sequence.segment_of, 1);
     Candidate candidate;
     candidate.setting = kOneSegment;
-    candidate.schedule = Lower(sequence);
+    candidate.outcome.strategy = view_.OnNodes(std::move(sequence));
+    candidate.schedule = view_.Lower(candidate.outcome.strategy);
     candidate.simulation = simulator_.Run(candidate.schedule).value();
-    candidate.outcome.strategy = std::move(sequence);
     candidate.outcome.paper = {std::nullopt, figures.peak, figures.overhead};
     candidate.outcome.is_optimal = true;
     candidate.outcome.guarantee = "one segment fits the budget: nothing is recomputed";
@@ -191,8 +206,7 @@ class KnobSearch {
     return std::next(at) != tried_.end() && HalveGap(best.setting, std::next(at)->first);
   }
 
-  const Problem& problem_;
-  const bool uses_liveness_;
+  const View& view_;
   PreparedSolver& solver_;
   const SolveLimits& limits_;
   Simulator simulator_;
@@ -275,6 +289,7 @@ void FillRequest(const TensorGraph& graph, const PlannerRequest& request, const 
                  PlanRequest* told) {
   told->algorithm = request.algorithm;
   told->objective = request.objective;
+  told->granularity = request.granularity;
   told->optimizer = request.optimizer;
   told->uses_liveness = request.uses_liveness;
   if (request.paper_budget.kind != BudgetRequest::Kind::kNone) {
@@ -312,10 +327,10 @@ Result<Plan> MakePlan(const TensorGraph& graph, const PlannerRequest& request,
                                  "memory-centric form",
                                  info->name));
   }
-  const Problem problem(graph, request.objective);
+  const View view(graph, request);
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,
-                          info->prepare(problem, limits));
-  KnobSearch search(problem, request.uses_liveness, solver.get(), limits);
+                          info->prepare(view.problem, limits));
+  KnobSearch search(view, solver.get(), limits);
   const Knob knob = solver->knob();
   const bool has_paper_budget = request.paper_budget.kind != BudgetRequest::Kind::kNone;
   const bool has_budget = request.budget.kind != BudgetRequest::Kind::kNone;

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "lib/base/result.h"
+#include "lib/graph/layer_fold.h"
 #include "lib/plan/plan.h"
 #include "lib/solvers/solver.h"
 
@@ -27,6 +28,7 @@ struct BudgetRequest {
 struct PlannerRequest {
   std::string algorithm = std::string(kDefaultAlgorithm);
   Objective objective = Objective::kTime;
+  Granularity granularity = Granularity::kNode;  // What the algorithm decides on.
   BudgetRequest budget;             // On the simulated peak.
   BudgetRequest paper_budget;       // On the algorithm's own objective; kNone, kBytes or kMin.
   bool includes_constants = false;  // --budget-total: the budget covers the constants too.

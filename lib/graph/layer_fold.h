@@ -1,0 +1,38 @@
+// A graph at the granularity of the papers: a convolution with its normalisation and activation
+// is one layer, where ONNX has three nodes.
+//
+//   conv ─▶ bn ─▶ relu ─▶ pool ─▶ conv ─▶ relu        nodes
+//   └── layer ──────┘    └ l. ┘  └── layer ───┘       layers: their results are relu, pool, relu
+//
+// A layer grows by the node that alone reads its result, and that reads nothing else from the
+// batch, if that node is
+//   - an activation function: behind anything ("every edge is a non-inplace operation", Feng &
+//     Huang 2018; "Conv2d/ReLU", Hong et al. 2024, Fig. 3 and 4);
+//   - a normalisation of batches, or the addition of a bias or product with a scale: behind a
+//     convolution or a matrix product, as part of it ("we count a conv-bn-relu as one layer",
+//     Chen et al. 2016, section 5.2).
+// Pooling, concatenation, addition of two results, and dropout are layers of their own.
+// An activation that a model spells out in several nodes, x * sigmoid(x), is not recognised.
+//
+// The folded graph is for solvers: it says what they may decide. A layer's memory is that of its
+// result, as in the papers; saved statistics and what is overwritten inside do not count. What a
+// solver answers is carried back to the nodes (lib/schedule/unfold.h), and judged there, exactly.
+#pragma once
+
+#include "lib/base/units.h"
+#include "lib/graph/tensor_graph.h"
+
+namespace ckplan {
+
+enum class Granularity { kNode, kLayer };
+
+struct LayerFold {
+  TensorGraph graph;                    // One node for each layer, named after its first node.
+  IdVector<NodeId, NodeId> layer_of;    // Of each node: its layer, a node of `graph`.
+  IdVector<NodeId, bool> makes_result;  // Whether a node's output is one of its layer's results.
+};
+
+// O(nodes + edges).
+LayerFold FoldLayers(const TensorGraph& graph);
+
+}  // namespace ckplan
