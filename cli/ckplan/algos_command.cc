@@ -1,4 +1,7 @@
 // ckplan algos: the registry of algorithms.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "cli/ckplan/commands.h"
 #include "cli/common/text_table.h"
 #include "lib/emit/json_writer.h"
@@ -13,6 +16,9 @@ std::string AlgosJson() {
   for (const SolverInfo& info : AllSolvers()) {
     json.BeginObject(JsonLayout::kLines);
     json.Key("name").Text(info.name);
+    json.Key("aliases").BeginArray(JsonLayout::kInline);
+    for (const std::string_view alias : AliasesOf(info.name)) json.Text(alias);
+    json.End();
     json.Key("summary").Text(info.summary);
     json.Key("paper").Text(info.paper);
     json.Key("guarantee").Text(NameOf(info.guarantee));
@@ -43,6 +49,12 @@ std::string AlgosText() {
   for (const SolverInfo& info : AllSolvers()) {
     if (info.paper == "none") continue;
     text += "  " + std::string(info.name) + "\n    " + std::string(info.paper) + "\n";
+  }
+  text += "\nAlso known as\n";
+  for (const SolverInfo& info : AllSolvers()) {
+    const std::vector<std::string_view> aliases = AliasesOf(info.name);
+    if (aliases.empty()) continue;
+    text += fmt::format("  {:<19} {}\n", info.name, fmt::join(aliases, ", "));
   }
   return text + "\nThe default is " + std::string(kDefaultAlgorithm) + ".\n";
 }

@@ -12,6 +12,7 @@
 #include <valijson/validator.hpp>
 
 #include "lib/base/rng.h"
+#include "lib/emit/json_compare.h"
 #include "lib/emit/json_graph.h"
 #include "lib/emit/json_plan.h"
 #include "lib/emit/random_plan.h"
@@ -92,7 +93,7 @@ int CompareWithReader(Judge& judge, const json& document, Reads reads, Skips ski
 }  // namespace
 
 TEST_CASE("schemas: embedded as they stand in the folder") {
-  CHECK(EmbeddedSchemas().size() == 3);
+  CHECK(EmbeddedSchemas().size() == 4);
   for (const EmbeddedSchema& schema : EmbeddedSchemas()) {
     CAPTURE(schema.name);
     std::ifstream file("schemas/" + std::string(schema.name) + ".schema.json");
@@ -114,6 +115,24 @@ TEST_CASE("schemas: every graph and every plan that we write is valid") {
     const TensorGraph graph = RandomTensorGraph(rng);
     CHECK(graph_judge.Accepts(json::parse(WriteGraphJson(graph))));
     CHECK(plan_judge.Accepts(json::parse(WritePlanJson(RandomPlan(rng, graph), graph))));
+  }
+}
+
+TEST_CASE("schemas: every comparison that we write is valid") {
+  Judge judge("compare");
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const TensorGraph graph = RandomTensorGraph(rng);
+    const Plan plan = RandomPlan(rng, graph);
+    const std::vector<ComparedRow> rows = {{"a", "heuristic", plan, ""},
+                                           {"b", "baseline", std::nullopt, "too \"large\""}};
+    const json text = json::parse(WriteCompareJson(plan.model, Bytes(17), rows));
+    CHECK(judge.Accepts(text));
+    CHECK(text["rows"][0]["result"]["peak_bytes"] == plan.figures.peak.count());
+    json damaged = text;
+    damaged["rows"][0]["result"].erase("peak_bytes");
+    CHECK_FALSE(judge.Accepts(damaged));
   }
 }
 

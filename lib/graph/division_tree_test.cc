@@ -24,14 +24,16 @@ DivisionTree TreeOf(const TwoTerminalGraph& graph) { return *DivideGraph(graph, 
 std::string Shape(const DivisionTree& tree, int32_t index = 0) {
   const CloseSet& set = tree.close_sets[static_cast<size_t>(index)];
   if (set.kind == CloseSetKind::kEdge) return "e";
-  std::string shape = set.kind == CloseSetKind::kSplittable ? "S("
-                      : set.kind == CloseSetKind::kBranched ? "B("
-                                                            : "N(";
+  const char letter = set.kind == CloseSetKind::kSplittable ? 'S'
+                      : set.kind == CloseSetKind::kBranched ? 'B'
+                                                            : 'N';
+  std::string shape = {letter, '('};
   for (const int32_t child : set.children) {
     if (shape.back() != '(') shape += ' ';
     shape += Shape(tree, child);
   }
-  return shape + ")";
+  shape += ')';
+  return shape;
 }
 
 std::string ShapeOf(const std::string& text) {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include "lib/base/rng.h"
@@ -45,6 +46,25 @@ Bytes KeepAllPeak(const TensorGraph& graph) {
   PlannerRequest request;
   request.algorithm = "keep-all";
   return MakePlan(graph, request, {})->figures.peak;
+}
+
+TEST_CASE("all solvers: an alias means one algorithm, and is no algorithm's name") {
+  std::set<std::string_view> seen;
+  for (const SolverInfo& info : AllSolvers()) seen.insert(info.name);
+  int count = 0;
+  for (const SolverInfo& info : AllSolvers()) {
+    for (const std::string_view alias : AliasesOf(info.name)) {
+      CAPTURE(std::string(alias));
+      CHECK(seen.insert(alias).second);
+      CHECK((*FindSolver(alias))->name == info.name);
+      ++count;
+    }
+  }
+  CHECK(count > 10);
+  const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3 -> c:1@5");
+  PlannerRequest request;
+  request.algorithm = "vanilla";
+  CHECK(MakePlan(graph, request, {})->request.algorithm == "keep-all");
 }
 
 }  // namespace

@@ -46,7 +46,9 @@ CanonicalSolver::CanonicalSolver(const Problem& problem, LowerSetFamily family, 
 Knob CanonicalSolver::knob() const {
   // With B = 2 M(V) every sequence is feasible, and the least overhead is reached.
   const int64_t most = std::max(least_budget_, 2 * problem_.vertices.total_memory()).count();
-  return {Knob::Kind::kPaperBudget, least_budget_.count(), most, least_budget_.count()};
+  // A call takes about the square of the number of sets.
+  const int64_t grid_steps = family_.size() <= 300 ? 32 : 4;
+  return {Knob::Kind::kPaperBudget, least_budget_.count(), most, least_budget_.count(), grid_steps};
 }
 
 std::string CanonicalSolver::DescribeGuarantee() const {

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "lib/graph/canonical.h"
@@ -128,15 +130,16 @@ class KnobSearch {
 
  private:
   static constexpr int kRefinements = 4;
-  static constexpr int kMostMisfits = 3;
-  static constexpr int64_t kFarOff = 5;  // A fifth above the budget.
+  static constexpr int64_t kMostMisfits = 3;  // At 4 grid steps.
+  static constexpr int64_t kFarOff = 5;       // A fifth above the budget.
 
   // From the least setting upwards in equal ratios to the end of the range.
   std::vector<int64_t> Grid() const {
     const Knob knob = solver_.knob();
     std::vector<int64_t> grid = {knob.least};
     while (grid.back() < knob.most) {
-      grid.push_back(std::min(knob.most, grid.back() + std::max<int64_t>(1, grid.back() / 4)));
+      grid.push_back(
+          std::min(knob.most, grid.back() + std::max<int64_t>(1, grid.back() / knob.grid_steps)));
     }
     return grid;
   }
@@ -157,8 +160,9 @@ class KnobSearch {
     size_t start = 0;
     while (is_near_peak && start + 1 < grid.size() && grid[start] < budget.count()) ++start;
     bool has_fit = false;
-    int misfits = 0;
-    for (size_t i = start; i < grid.size() && misfits < kMostMisfits; ++i) {
+    int64_t misfits = 0;
+    const int64_t most_misfits = kMostMisfits * solver_.knob().grid_steps / 4;
+    for (size_t i = start; i < grid.size() && misfits < most_misfits; ++i) {
       CKPLAN_ASSIGN_OR_RETURN(const Candidate* candidate, Try(grid[i]));
       misfits = fits(*candidate) || !is_near_peak ? 0 : misfits + 1;
       has_fit |= fits(*candidate);
@@ -220,8 +224,14 @@ std::string DescribeStep(const TensorGraph& graph, const Step& step) {
   return fmt::format("{} of \"{}\"", verb, graph.node(step.node()).name);
 }
 
-std::string Gibibytes(Bytes bytes) {
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes.count()) / (1 << 30));
+// In the largest binary unit of which there is one.
+std::string Binary(Bytes bytes) {
+  constexpr std::array<std::string_view, 3> kUnits = {"KiB", "MiB", "GiB"};
+  if (bytes < Bytes(1 << 10)) return fmt::format("{} B", bytes.count());
+  size_t unit = 0;
+  while (unit + 1 < kUnits.size() && bytes.count() >> (10 * (unit + 2)) > 0) ++unit;
+  const auto whole = static_cast<double>(int64_t{1} << (10 * (unit + 1)));
+  return fmt::format("{:.2f} {}", static_cast<double>(bytes.count()) / whole, kUnits[unit]);
 }
 
 Error Infeasible(const TensorGraph& graph, std::string_view algorithm, Bytes budget,
@@ -232,8 +242,8 @@ Error Infeasible(const TensorGraph& graph, std::string_view algorithm, Bytes bud
       ErrorCode::kInfeasible,
       fmt::format("infeasible: {} finds no plan within {} ({} bytes); the least it reaches is {} "
                   "({} bytes, needed at {}); try {} {}",
-                  algorithm, Gibibytes(budget + constants), (budget + constants).count(),
-                  Gibibytes(needed), needed.count(), DescribeStep(graph, step),
+                  algorithm, Binary(budget + constants), (budget + constants).count(),
+                  Binary(needed), needed.count(), DescribeStep(graph, step),
                   constants > Bytes(0) ? "--budget-total" : "--budget", needed.count()));
 }
 
@@ -287,7 +297,7 @@ Result<const Candidate*> SolveForBudget(const TensorGraph& graph, const SolverIn
 
 void FillRequest(const TensorGraph& graph, const PlannerRequest& request, const Candidate& chosen,
                  PlanRequest* told) {
-  told->algorithm = request.algorithm;
+  told->algorithm = FindSolver(request.algorithm).value()->name;
   told->objective = request.objective;
   told->granularity = request.granularity;
   told->optimizer = request.optimizer;

@@ -29,7 +29,7 @@ struct PlannerRequest {
   std::string algorithm = std::string(kDefaultAlgorithm);
   Objective objective = Objective::kTime;
   Granularity granularity = Granularity::kNode;  // What the algorithm decides on.
-  BudgetRequest budget;             // On the simulated peak.
+  BudgetRequest budget;                          // On the simulated peak.
   BudgetRequest paper_budget;       // On the algorithm's own objective; kNone, kBytes or kMin.
   bool includes_constants = false;  // --budget-total: the budget covers the constants too.
   Optimizer optimizer = Optimizer::kSgd;

@@ -40,8 +40,7 @@ constexpr std::array kSolvers = {
     SolverInfo{"approx-dp", "dynamic program over the closures of single nodes", kKusumotoPaper,
                Guarantee::kHeuristic, GraphClass::kAnyDag, true, PrepareApproxDp},
     SolverInfo{"chen-drop-cheap", "keep convolutions and matrix products, drop bn and relu",
-               kChenPaper, Guarantee::kHeuristic, GraphClass::kAnyDag, false,
-               PrepareChenDropCheap},
+               kChenPaper, Guarantee::kHeuristic, GraphClass::kAnyDag, false, PrepareChenDropCheap},
     SolverInfo{"chen-greedy", "segments closed as soon as they pass a budget", kChenPaper,
                Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
                PrepareChenGreedy},
@@ -78,14 +77,46 @@ constexpr std::array kSolvers = {
                Guarantee::kBaseline, GraphClass::kAnyDag, false, PrepareRecomputeAll},
 };
 
+struct Alias {
+  std::string_view alias;
+  std::string_view name;
+};
+
+// How people say it, in papers, issues and other tools. In alphabetical order.
+constexpr std::array kAliases = {
+    Alias{"acg", "feng-acg"},
+    Alias{"approx", "approx-dp"},
+    Alias{"canonical", "exact-dp"},
+    Alias{"chen", "chen-sqrt"},
+    Alias{"drop-cheap", "chen-drop-cheap"},
+    Alias{"exact", "exact-dp"},
+    Alias{"exhaustive", "kusumoto-exhaustive"},
+    Alias{"feng", "feng-acg"},
+    Alias{"greedy", "chen-greedy"},
+    Alias{"hong", "hong-linear"},
+    Alias{"kusumoto", "exact-dp"},
+    Alias{"kusumoto-approx", "approx-dp"},
+    Alias{"kusumoto-exact", "exact-dp"},
+    Alias{"lcg", "feng-linear"},
+    Alias{"none", "keep-all"},
+    Alias{"recursive", "chen-recursive"},
+    Alias{"sqrt", "chen-sqrt"},
+    Alias{"sublinear", "chen-search"},
+    Alias{"vanilla", "keep-all"},
+};
+
 }  // namespace
 
 std::span<const SolverInfo> AllSolvers() { return kSolvers; }
 
 Result<const SolverInfo*> FindSolver(std::string_view name) {
+  std::string_view wanted = name;
+  for (const Alias& row : kAliases) {
+    if (row.alias == name) wanted = row.name;
+  }
   std::vector<std::string_view> names;
   for (const SolverInfo& info : kSolvers) {
-    if (info.name == name) return &info;
+    if (info.name == wanted) return &info;
     names.push_back(info.name);
   }
   return MakeError(
@@ -93,6 +124,14 @@ Result<const SolverInfo*> FindSolver(std::string_view name) {
       fmt::format("unknown algorithm \"{}\"; did you mean \"{}\"? `ckplan algos` lists "
                   "all",
                   name, NearestName(name, names)));
+}
+
+std::vector<std::string_view> AliasesOf(std::string_view name) {
+  std::vector<std::string_view> aliases;
+  for (const Alias& row : kAliases) {
+    if (row.name == name) aliases.push_back(row.alias);
+  }
+  return aliases;
 }
 
 std::string_view NameOf(Guarantee guarantee) {

@@ -42,18 +42,20 @@ struct SolveLimits {
 // The knob's meaning and useful settings, [least, most].
 struct Knob {
   enum class Kind {
-    kNone,            // One plan and no other.
-    kPaperBudget,     // Bytes of the paper's own objective; plans exist from `least` upwards.
-    kSegmentCount,    // How many segments the chain is cut into.
-    kLargestSegment,  // Bytes that a segment may hold; plans exist from `least` upwards.
-    kSegmentBudget,   // Bytes that a segment may hold (Chen's B): less of it keeps more.
-    kGridPoint,       // Which point of the paper's own grid of settings is taken.
+    kNone,             // One plan and no other.
+    kPaperBudget,      // Bytes of the paper's own objective; plans exist from `least` upwards.
+    kSegmentCount,     // How many segments the chain is cut into.
+    kLargestSegment,   // Bytes that a segment may hold; plans exist from `least` upwards.
+    kSegmentBudget,    // Bytes that a segment may hold (Chen's B): less of it keeps more.
+    kGridPoint,        // Which point of the paper's own grid of settings is taken.
     kResultsPerLevel,  // Results that each level of a recursion keeps.
   };
   Kind kind = Kind::kNone;
   int64_t least = 0;
   int64_t most = 0;
   int64_t preset = 0;  // The paper's own choice when no budget is given.
+  // A search tries settings that grow by one part in so many: more where an answer costs little.
+  int64_t grid_steps = 4;
 };
 
 struct SolveOutcome {
@@ -91,8 +93,11 @@ struct SolverInfo {
 
 // registry.cc: one array, in alphabetical order.
 std::span<const SolverInfo> AllSolvers();
-// kUsage with the nearest name if there is none of that name.
+// By its name, or as people call it: "kusumoto" is exact-dp. kUsage with the nearest name if there
+// is none of that name.
 Result<const SolverInfo*> FindSolver(std::string_view name);
+// What else an algorithm may be called by, in alphabetical order; plans carry its name alone.
+std::vector<std::string_view> AliasesOf(std::string_view name);
 inline constexpr std::string_view kDefaultAlgorithm = "approx-dp";
 
 }  // namespace ckplan

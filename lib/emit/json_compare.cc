@@ -1,0 +1,64 @@
+#include "lib/emit/json_compare.h"
+
+#include <utility>
+
+#include "lib/emit/json_writer.h"
+
+namespace ckplan {
+namespace {
+
+void WriteFigures(const Plan& plan, JsonWriter* json) {
+  const PlanFigures& figures = plan.figures;
+  json->BeginObject(JsonLayout::kInline);
+  json->Key("status").Text(figures.is_optimal ? "optimal" : "feasible");
+  json->Key("guarantee").Text(figures.guarantee);
+  json->Key("budget_bytes").Amount(plan.request.budget);
+  json->Key("peak_bytes").Amount(figures.peak);
+  json->Key("baseline_peak_bytes").Amount(figures.baseline_peak);
+  json->Key("arena_bytes").Amount(figures.arena);
+  json->Key("overhead_cost").Amount(figures.overhead);
+  json->Key("forward_cost").Amount(figures.forward_cost);
+  json->Key("backward_cost").Amount(figures.backward_cost);
+  json->Key("paper").BeginObject(JsonLayout::kInline);
+  json->Key("budget_bytes").Amount(figures.paper.budget);
+  json->Key("peak_bytes").Amount(figures.paper.peak);
+  json->Key("overhead_cost").Amount(figures.paper.overhead);
+  json->End().End();
+}
+
+}  // namespace
+
+std::string WriteCompareJson(const ModelIdentity& model, Bytes baseline_peak,
+                             const std::vector<ComparedRow>& rows) {
+  JsonWriter json;
+  json.BeginObject(JsonLayout::kLines);
+  json.Key("schema_version").Text("1.0");
+  json.Key("model").BeginObject(JsonLayout::kInline);
+  json.Key("name").Text(model.name);
+  json.Key("sha256").Text(model.sha256);
+  json.End();
+  json.Key("baseline_peak_bytes").Amount(baseline_peak);
+  json.Key("rows").BeginArray(JsonLayout::kLines);
+  for (const ComparedRow& row : rows) {
+    json.BeginObject(JsonLayout::kLines);
+    json.Key("algorithm").Text(row.algorithm);
+    json.Key("guarantee").Text(row.guarantee);
+    json.Key("result");
+    if (row.plan) {
+      WriteFigures(*row.plan, &json);
+    } else {
+      json.Null();
+    }
+    json.Key("failure");
+    if (row.plan) {
+      json.Null();
+    } else {
+      json.Text(row.failure);
+    }
+    json.End();
+  }
+  json.End().End();
+  return std::move(json).Finish();
+}
+
+}  // namespace ckplan
