@@ -40,6 +40,7 @@ class Workplace {
     fs::create_directory_symlink(kProject / "testdata", folder_ / "testdata");
     fs::create_symlink(CKPLAN_BINARY, folder_ / ".bin/ckplan");
     fs::create_symlink(CKPLAN_BINARY, folder_ / "scripts/run");
+    fs::create_symlink(CKBENCH_BINARY, folder_ / ".bin/ckbench");
   }
   ~Workplace() { fs::remove_all(folder_); }
 

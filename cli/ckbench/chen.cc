@@ -1,0 +1,203 @@
+// Chen et al. 2016: the memory of five allocation strategies over the depth of residual networks
+// (Fig. 5) and over the steps of an unrolled LSTM (Fig. 6).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "cli/ckbench/paper_graph.h"
+#include "cli/ckbench/reproduction.h"
+#include "cli/ckbench/synthetic_graph.h"
+#include "lib/schedule/lower.h"
+#include "lib/schedule/static_allocation.h"
+#include "lib/solvers/solver.h"
+
+namespace ckplan {
+namespace {
+
+// The curves of Fig. 5 and 6.
+struct Curves {
+  Bytes none, in_place, sharing, drop_cheap, sublinear;
+};
+
+Schedule KeepAll(const TensorGraph& graph) {
+  std::vector<NodeId> order;
+  for (const NodeId id : graph.nodes().ids()) order.push_back(id);
+  return KeepAllSchedule(order);
+}
+
+// The plan that the algorithm makes without a budget, as section 5 has it.
+Result<Schedule> PlanOf(const TensorGraph& graph, std::string_view algorithm) {
+  const Problem problem(graph);
+  CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* const info, FindSolver(algorithm));
+  CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,
+                          info->prepare(problem, SolveLimits{}));
+  CKPLAN_ASSIGN_OR_RETURN(const SolveOutcome outcome,
+                          solver->Solve(solver->knob().preset, SolveLimits{}));
+  return LowerStrategy(graph, outcome.strategy);
+}
+
+Bytes Shared(const TensorGraph& graph, const Schedule& schedule) {
+  return StaticAllocation(graph, schedule, ArenaStrategy::kSharing);
+}
+
+Curves KeepAllCurves(const TensorGraph& graph) {
+  const Schedule keep_all = KeepAll(graph);
+  Curves curves;
+  curves.none = StaticAllocation(graph, keep_all, ArenaStrategy::kNone);
+  curves.in_place = StaticAllocation(graph, keep_all, ArenaStrategy::kInplace);
+  curves.sharing = Shared(graph, keep_all);
+  return curves;
+}
+
+Result<Curves> ResidualCurves(int64_t depth) {
+  const TensorGraph graph = ResidualNetwork(StagesOfDepth(depth), 32, 224);
+  Curves curves = KeepAllCurves(graph);
+  CKPLAN_ASSIGN_OR_RETURN(const Schedule drop_cheap, PlanOf(graph, "chen-drop-cheap"));
+  CKPLAN_ASSIGN_OR_RETURN(const Schedule sublinear, PlanOf(graph, "chen-search"));
+  curves.drop_cheap = Shared(graph, drop_cheap);
+  curves.sublinear = Shared(graph, sublinear);
+  return curves;
+}
+
+// Segments of equally many steps of time; of all numbers of segments the one of least memory.
+Bytes BestOverTime(const UnrolledLstm& lstm, int64_t steps) {
+  Bytes best = Bytes::Max();
+  for (int64_t segments = 1; segments <= steps; segments *= 2) {
+    LowerSetSequence sequence{IdVector<NodeId, int32_t>(lstm.step_of.size()),
+                              static_cast<int32_t>(segments)};
+    for (const NodeId id : lstm.step_of.ids()) {
+      sequence.segment_of[id] = static_cast<int32_t>(lstm.step_of[id] * segments / steps);
+    }
+    best = std::min(best, Shared(lstm.graph, LowerStrategy(lstm.graph, sequence)));
+  }
+  return best;
+}
+
+Curves LstmCurves(int64_t steps) {
+  const UnrolledLstm lstm = UnrollLstm(4, 1024, 50, 5000, 64, steps);
+  Curves curves = KeepAllCurves(lstm.graph);
+  curves.sublinear = BestOverTime(lstm, steps);
+  return curves;
+}
+
+void Add(FigureTable* table, const std::string& subject, const char* how, FigureUnit unit,
+         int64_t ours, std::optional<int64_t> paper = {}, const char* why = "") {
+  Figure figure;
+  figure.subject = subject;
+  figure.quantity = how;
+  figure.unit = unit;
+  figure.ours = ours;
+  figure.paper = paper;
+  if (*why != '\0') figure.note = table->Note(why);
+  table->figures.push_back(std::move(figure));
+}
+
+// The exponent of memory ~ work^exponent, of which 1 is linear.
+int64_t ExponentSteps(Bytes few, Bytes many, int64_t work_few, int64_t work_many) {
+  const auto log_ratio = [](int64_t a, int64_t b) {
+    return std::log(static_cast<double>(b) / static_cast<double>(a));
+  };
+  const double exponent = log_ratio(few.count(), many.count()) / log_ratio(work_few, work_many);
+  return std::lround(exponent * 100);
+}
+
+constexpr const char* kDepthIntro =
+    "Memory of feature maps and their gradients by static allocation, batch 32, images of 224 x "
+    "224: pre-activation bottleneck "
+    "networks with as many units in each of the four stages. All but the last two curves keep "
+    "everything; drop bn-relu is "
+    "`chen-drop-cheap`, the sublinear plan `chen-search`, both with sharing. The paper gives "
+    "numbers for 1,000 layers alone. "
+    "The exponent is that of memory ~ depth^exponent between 200 and 1,001 layers.";
+
+constexpr const char* kSublinearNote =
+    "\"Less than 7GB\" is what a device reported, with parameters and workspaces; ours are feature "
+    "maps and gradients alone.";
+constexpr const char* kFactorNote =
+    "\"A factor of two to three\", read off a logarithmic figure. Ours counts each gradient in "
+    "full under no optimization.";
+
+void AddResidualCurves(FigureTable* table, int64_t depth, const Curves& curves) {
+  const std::string subject = fmt::format("ResNet, {} layers", depth);
+  const bool has_paper = depth == 1001;
+  const auto number = [&](int64_t steps) {
+    return has_paper ? std::optional<int64_t>(steps) : std::nullopt;
+  };
+  constexpr FigureUnit kUnit = FigureUnit::kGigabytes;
+  Add(table, subject, "no optimization", kUnit, GigabyteSteps(curves.none));
+  Add(table, subject, "inplace", kUnit, GigabyteSteps(curves.in_place));
+  Add(table, subject, "sharing", kUnit, GigabyteSteps(curves.sharing), number(480));
+  Add(table, subject, "drop bn-relu", kUnit, GigabyteSteps(curves.drop_cheap));
+  Add(table, subject, "sublinear plan", kUnit, GigabyteSteps(curves.sublinear), number(70),
+      has_paper ? kSublinearNote : "");
+}
+
+Result<FigureTable> ResidualTable() {
+  FigureTable table;
+  table.title = "Figure 5, residual networks of growing depth";
+  table.intro = kDepthIntro;
+  Curves at_200;
+  Curves at_1001;
+  for (const int64_t depth : {50, 101, 200, 500, 1001}) {
+    CKPLAN_ASSIGN_OR_RETURN(const Curves curves, ResidualCurves(depth));
+    AddResidualCurves(&table, depth, curves);
+    if (depth == 200) at_200 = curves;
+    at_1001 = curves;
+  }
+  constexpr FigureUnit kUnit = FigureUnit::kFactor;
+  const auto exponent = [](Bytes few, Bytes many) { return ExponentSteps(few, many, 200, 1001); };
+  Add(&table, "ResNet, 200 to 1001 layers", "exponent of sharing", kUnit,
+      exponent(at_200.sharing, at_1001.sharing), 100);
+  Add(&table, "ResNet, 200 to 1001 layers", "exponent of the sublinear plan", kUnit,
+      exponent(at_200.sublinear, at_1001.sublinear));
+  Add(&table, "ResNet, 1001 layers", "no optimization / sharing", kUnit,
+      FactorSteps(at_1001.none, at_1001.sharing), 300, kFactorNote);
+  return table;
+}
+
+constexpr const char* kLstmIntro =
+    "An LSTM of 4 layers and 1,024 hidden units, batch 64, 50 inputs and a softmax over 5,000 "
+    "classes at each step of time. The cell "
+    "is spelled out in single operations, as in MXNet. An unrolled network has no splitting "
+    "vertices, for the states of all layers "
+    "go from step to step; so the sublinear plan cuts between steps of time and keeps all states "
+    "there: 1, 2, 4, ... segments, "
+    "whichever need the least memory. The gradients of weights are no feature maps and are left "
+    "out.";
+constexpr const char* kLstmNote =
+    "\"More than 4x\". The factor grows with the number of steps, which the paper does not name.";
+
+FigureTable LstmTable() {
+  FigureTable table;
+  table.title = "Figure 6, unrolled LSTM";
+  table.intro = kLstmIntro;
+  for (const int64_t steps : {64, 128, 256, 512}) {
+    const Curves curves = LstmCurves(steps);
+    const std::string subject = fmt::format("LSTM, {} steps", steps);
+    constexpr FigureUnit kUnit = FigureUnit::kGigabytes;
+    Add(&table, subject, "no optimization", kUnit, GigabyteSteps(curves.none));
+    Add(&table, subject, "inplace", kUnit, GigabyteSteps(curves.in_place));
+    Add(&table, subject, "sharing", kUnit, GigabyteSteps(curves.sharing));
+    Add(&table, subject, "sublinear plan", kUnit, GigabyteSteps(curves.sublinear));
+    Add(&table, subject, "sharing / sublinear plan", FigureUnit::kFactor,
+        FactorSteps(curves.sharing, curves.sublinear), 400, kLstmNote);
+  }
+  return table;
+}
+
+}  // namespace
+
+Result<Reproduction> ReproduceChen(const std::string&) {
+  CKPLAN_ASSIGN_OR_RETURN(FigureTable residual, ResidualTable());
+  return Reproduction{
+      "chen",
+      "Chen, Xu, Zhang, Guestrin: Training Deep Nets with Sublinear Memory Cost, 2016",
+      {std::move(residual), LstmTable()}};
+}
+
+}  // namespace ckplan

@@ -1,0 +1,94 @@
+#include "cli/ckbench/paper_graph.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "cli/ckbench/synthetic_graph.h"
+#include "lib/testing/graph_text.h"
+
+namespace ckplan {
+namespace {
+
+// A node's operator is its name up to a digit.
+TensorGraph GraphOfOps(std::string_view text) {
+  TensorGraphParts parts = PartsOf(GraphFromText(text));
+  for (Node& node : parts.nodes) {
+    node.op = node.name.substr(0, node.name.find_first_of("0123456789"));
+  }
+  return TensorGraph::Create(std::move(parts)).value();
+}
+
+size_t CountOf(const TensorGraph& graph, std::string_view op) {
+  size_t count = 0;
+  for (const Node& node : graph.nodes()) count += node.op == op ? 1 : 0;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("paper graph: a removed node hands its input on, also several in a row") {
+  const TensorGraph graph =
+      GraphOfOps("Conv1:8 -> Dropout1:8 -> Dropout2:8 -> Gemm1:2; Dropout1 -> Gemm1");
+  const TensorGraph bare =
+      WithoutNodes(graph, [](const Node& node) { return node.op == "Dropout"; });
+  REQUIRE(bare.nodes().size() == 2);
+  CHECK(bare.tensors().size() == 2);
+  const Node& last = bare.node(NodeId(1));
+  CHECK(last.inputs == std::vector<TensorId>{TensorId(0), TensorId(0)});
+  CHECK(last.backward_reads == std::vector<TensorId>{TensorId(0), TensorId(1)});
+}
+
+TEST_CASE("paper graph: statistics go, and a pooling reads what cuDNN reads") {
+  TensorGraphParts parts = PartsOf(GraphOfOps("Conv1:8 -> MaxPool1:2"));
+  Tensor indices;
+  indices.file_id = 7;
+  indices.kind = TensorKind::kStatistic;
+  indices.bytes = Bytes(16);
+  const TensorId id = parts.tensors.push_back(indices);
+  parts.nodes[NodeId(1)].outputs.push_back(id);
+  parts.nodes[NodeId(1)].backward_reads = {id};
+  const TensorGraph bare = WithoutStatistics(TensorGraph::Create(std::move(parts)).value());
+  CHECK(bare.tensors().size() == 2);
+  CHECK(bare.node(NodeId(1)).backward_reads == std::vector<TensorId>{TensorId(0), TensorId(1)});
+}
+
+TEST_CASE("paper graph: a concatenation of all earlier results becomes one of two") {
+  const TensorGraph graph = GraphOfOps(
+      "a1:1 -> Concat1:3; b1:2 -> Concat1; a1 -> Concat2:6; b1 -> Concat2; c1:3 -> Concat2");
+  const TensorGraph chained = WithChainedConcatenations(graph);
+  const Node& last = chained.nodes()[NodeId(chained.nodes().size() - 1)];
+  REQUIRE(last.name == "Concat2");
+  REQUIRE(last.inputs.size() == 2);
+  CHECK(chained.tensor(last.inputs[0]).name == "Concat1");
+  CHECK(chained.tensor(last.inputs[1]).name == "c1");
+}
+
+TEST_CASE("synthetic graphs: a residual network has the convolutions of its depth") {
+  for (const int64_t depth : {50, 101, 200, 1001}) {
+    CAPTURE(depth);
+    const std::vector<int64_t> units = StagesOfDepth(depth);
+    const TensorGraph graph = ResidualNetwork(units, 1, 224);
+    const int64_t total = units[0] + units[1] + units[2] + units[3];
+    CHECK(total == (depth - 2) / 3);
+    // Three for each unit, the first one, and a shortcut for each stage.
+    CHECK(CountOf(graph, "Conv") == static_cast<size_t>(3 * total + 5));
+    CHECK(CountOf(graph, "Add") == static_cast<size_t>(total));
+  }
+}
+
+TEST_CASE("synthetic graphs: every step of an LSTM is there, and softmax on top of each") {
+  const UnrolledLstm lstm = UnrollLstm(4, 16, 5, 7, 2, 9);
+  CHECK(CountOf(lstm.graph, "Softmax") == 9);
+  CHECK(CountOf(lstm.graph, "Tanh") == 2 * 4 * 9);
+  CHECK(lstm.graph.outputs().size() == 9);
+  REQUIRE(lstm.step_of.size() == lstm.graph.nodes().size());
+  for (const NodeId id : lstm.graph.nodes().ids()) {
+    for (const TensorId input : lstm.graph.node(id).inputs) {
+      const NodeId producer = lstm.graph.tensor(input).producer;
+      if (!producer.is_none()) CHECK(lstm.step_of[producer] <= lstm.step_of[id]);
+    }
+  }
+}
+
+}  // namespace ckplan

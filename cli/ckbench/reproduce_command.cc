@@ -1,0 +1,107 @@
+#include "cli/ckbench/reproduce_command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "cli/ckbench/reproduction.h"
+#include "cli/common/command_line.h"
+#include "cli/common/terminal.h"
+#include "lib/base/nearest_name.h"
+
+namespace ckplan {
+namespace {
+
+struct PaperRow {
+  std::string_view key;
+  Result<Reproduction> (*reproduce)(const std::string& models);
+};
+
+constexpr std::array kPapers = {
+    PaperRow{"chen", ReproduceChen},
+    PaperRow{"feng", ReproduceFeng},
+    PaperRow{"hong", ReproduceHong},
+    PaperRow{"kusumoto", ReproduceKusumoto},
+};
+constexpr std::string_view kAll = "all";
+
+struct Request {
+  std::string paper = std::string(kAll);
+  std::optional<std::string> models;
+  std::string format = "text";
+};
+
+Result<Done> CheckPaper(const std::string& paper) {
+  std::vector<std::string_view> names = {kAll};
+  for (const PaperRow& row : kPapers) names.push_back(row.key);
+  for (const std::string_view name : names) {
+    if (name == paper) return Done{};
+  }
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("unknown paper \"{}\"; did you mean \"{}\"? Known are chen, feng, "
+                               "hong, kusumoto and all",
+                               paper, NearestName(paper, names)));
+}
+
+CommandLine MakeCommandLine(Request* request) {
+  CommandLine line("ckbench reproduce", "ckbench reproduce feng --format md",
+                   "Computes what the papers publish, and prints both side by side.");
+  line.OptionalPositional("PAPER", "chen, feng, hong, kusumoto or all (default)", &request->paper);
+  line.Value("--models", "DIR", "where the models are (default testdata/models)", &request->models);
+  line.Choice("-f,--format", {"text", "json", "md"}, "of what is printed", &request->format);
+  return line;
+}
+
+Result<ExitCode> RunReproduce(std::vector<std::string> arguments) {
+  Request request;
+  CommandLine line = MakeCommandLine(&request);
+  CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(std::move(arguments)));
+  Screen screen;
+  screen.err = DetectTerminal(STDERR_FILENO, ColourChoice::kAuto);
+  if (outcome == CommandLine::Outcome::kHelp) {
+    CKPLAN_RETURN_IF_ERROR(screen.Print(line.Help()));
+    return ExitCode::kOk;
+  }
+  if (request.paper.empty()) request.paper = kAll;
+  CKPLAN_RETURN_IF_ERROR(CheckPaper(request.paper));
+  Progress progress(screen.err.is_tty);
+  std::vector<Reproduction> reproductions;
+  for (const PaperRow& row : kPapers) {
+    if (request.paper != kAll && request.paper != row.key) continue;
+    progress.Stage(fmt::format("reproducing {}", row.key));
+    CKPLAN_ASSIGN_OR_RETURN(Reproduction reproduction,
+                            row.reproduce(request.models.value_or("testdata/models")));
+    reproductions.push_back(std::move(reproduction));
+  }
+  progress.Clear();
+  CKPLAN_RETURN_IF_ERROR(screen.Print(request.format == "json" ? ReproductionJson(reproductions)
+                                      : request.format == "md" ? ReproductionMarkdown(reproductions)
+                                                               : ReproductionText(reproductions)));
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+Result<ExitCode> RunBench(std::vector<std::string> arguments) {
+  const Screen screen;
+  const std::string first = arguments.empty() ? "" : arguments.front();
+  if (first == "--version") {
+    CKPLAN_RETURN_IF_ERROR(screen.Print("ckbench " CKPLAN_VERSION "\n"));
+    return ExitCode::kOk;
+  }
+  if (first == "-h" || first == "--help") return RunReproduce({"--help"});
+  if (first != "reproduce") {
+    return Error{ErrorCode::kUsage,
+                 first.empty()
+                     ? "no command is given; for example: ckbench reproduce feng"
+                     : fmt::format("unknown command \"{}\"; there is one: reproduce", first),
+                 {"`ckbench reproduce --help` tells more"}};
+  }
+  arguments.erase(arguments.begin());
+  return RunReproduce(std::move(arguments));
+}
+
+}  // namespace ckplan

@@ -1,0 +1,276 @@
+#include "cli/ckbench/reproduction.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "cli/common/text_table.h"
+#include "lib/emit/json_writer.h"
+
+namespace ckplan {
+namespace {
+
+constexpr int64_t kExplainAbove = 20;  // 2 %, in 0.1 percent.
+
+std::string_view NameOf(FigureUnit unit) {
+  switch (unit) {
+    case FigureUnit::kRatio:
+      return "0.0001";
+    case FigureUnit::kReduction:
+      return "0.1 percent of the baseline";
+    case FigureUnit::kMebibytes:
+      return "MiB";
+    case FigureUnit::kGigabytes:
+      return "0.1 GB";
+    case FigureUnit::kFactor:
+      return "0.01";
+    case FigureUnit::kPercent:
+      return "0.1 percent";
+    case FigureUnit::kCheckpoints:
+      return "checkpoints";
+  }
+  return "";
+}
+
+std::string_view NameOf(SetMatch match) {
+  switch (match) {
+    case SetMatch::kSame:
+      return "same";
+    case SetMatch::kTie:
+      return "tie";
+    case SetMatch::kDiffers:
+      return "differs";
+  }
+  return "";
+}
+
+// `steps` of 1 / 10^decimals.
+std::string Decimal(int64_t steps, int decimals) {
+  int64_t scale = 1;
+  for (int i = 0; i < decimals; ++i) scale *= 10;
+  const int64_t size = std::abs(steps);
+  return fmt::format("{}{}.{:0{}}", steps < 0 ? "-" : "", size / scale, size % scale, decimals);
+}
+
+std::string ValueText(FigureUnit unit, std::optional<int64_t> value) {
+  if (!value) return "-";
+  switch (unit) {
+    case FigureUnit::kRatio:
+      return Decimal(*value, 4);
+    case FigureUnit::kReduction:
+    case FigureUnit::kPercent:
+      return Decimal(*value, 1) + " %";
+    case FigureUnit::kMebibytes:
+      return fmt::format("{} MiB", *value);
+    case FigureUnit::kGigabytes:
+      return Decimal(*value, 1) + " GB";
+    case FigureUnit::kFactor:
+      return Decimal(*value, 2);
+    case FigureUnit::kCheckpoints:
+      break;
+  }
+  return "";
+}
+
+std::string SetText(const std::vector<int64_t>& set) {
+  return fmt::format("{{{}}}", fmt::join(set, ","));
+}
+
+// Lines of at most `width` columns, the second and later ones behind `indent` blanks.
+std::string Wrapped(std::string_view text, size_t width, size_t indent) {
+  std::string wrapped;
+  size_t column = 0;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (column > 0 && column + 1 + word.size() > width) {
+      wrapped += '\n';
+      wrapped.append(indent, ' ');
+      column = indent;
+    } else if (column > 0) {
+      wrapped += ' ';
+      ++column;
+    }
+    wrapped += word;
+    column += word.size();
+  }
+  return wrapped;
+}
+
+constexpr size_t kTextWidth = 100;
+constexpr size_t kPageWidth = 120;
+
+TextTable TableOf(const FigureTable& table) {
+  TextTable text;
+  text.columns = {{"what"},      {"how"}, {"ours", true}, {"paper", true}, {"difference", true},
+                  {"note", true}};
+  for (const Figure& figure : table.figures) {
+    const bool is_set = figure.unit == FigureUnit::kCheckpoints;
+    text.rows.push_back({figure.subject, figure.quantity,
+                         is_set ? SetText(figure.our_set) : ValueText(figure.unit, figure.ours),
+                         is_set ? SetText(figure.paper_set) : ValueText(figure.unit, figure.paper),
+                         DifferenceText(figure),
+                         figure.note > 0 ? fmt::format("{}", figure.note) : ""});
+  }
+  return text;
+}
+
+int64_t RoundedQuotient(int64_t numerator, int64_t factor, int64_t denominator) {
+  const auto wide = static_cast<__int128>(numerator) * factor * 2 + denominator;
+  auto quotient = wide / (2 * static_cast<__int128>(denominator));
+  if (wide % (2 * static_cast<__int128>(denominator)) != 0 && wide < 0) --quotient;
+  return static_cast<int64_t>(quotient);
+}
+
+void WriteFigure(const Figure& figure, JsonWriter& json) {
+  const auto number = [&](std::string_view key, std::optional<int64_t> value) {
+    json.Key(key);
+    if (value) {
+      json.Integer(*value);
+    } else {
+      json.Null();
+    }
+  };
+  const auto set = [&](std::string_view key, const std::vector<int64_t>& values) {
+    json.Key(key).BeginArray(JsonLayout::kInline);
+    for (const int64_t value : values) json.Integer(value);
+    json.End();
+  };
+  json.BeginObject(JsonLayout::kInline);
+  json.Key("what").Text(figure.subject);
+  json.Key("how").Text(figure.quantity);
+  json.Key("unit").Text(NameOf(figure.unit));
+  if (figure.unit == FigureUnit::kCheckpoints) {
+    set("our_checkpoints", figure.our_set);
+    set("paper_checkpoints", figure.paper_set);
+    json.Key("match").Text(NameOf(figure.match));
+  } else {
+    number("ours", figure.ours);
+    number("paper", figure.paper);
+    number("difference_permille", figure.Difference());
+  }
+  json.Key("note").Integer(figure.note);
+  json.End();
+}
+
+}  // namespace
+
+std::optional<int64_t> Figure::Difference() const {
+  if (!ours || !paper || unit == FigureUnit::kCheckpoints) return std::nullopt;
+  const bool is_in_points = unit == FigureUnit::kReduction || unit == FigureUnit::kPercent;
+  if (is_in_points) return *ours - *paper;
+  return RoundedQuotient(*ours - *paper, 1000, *paper);
+}
+
+bool Figure::NeedsExplanation() const {
+  if (unit == FigureUnit::kCheckpoints) return match == SetMatch::kDiffers;
+  if (!ours) return true;
+  return Difference().has_value() && std::abs(*Difference()) > kExplainAbove;
+}
+
+int32_t FigureTable::Note(const std::string& text) {
+  const auto found = std::find(notes.begin(), notes.end(), text);
+  if (found != notes.end()) return static_cast<int32_t>(found - notes.begin()) + 1;
+  notes.push_back(text);
+  return static_cast<int32_t>(notes.size());
+}
+
+std::string DifferenceText(const Figure& figure) {
+  if (figure.unit == FigureUnit::kCheckpoints) return std::string(NameOf(figure.match));
+  const std::optional<int64_t> difference = figure.Difference();
+  if (!difference) return "";
+  if (figure.ours == figure.paper) return "same";
+  const bool is_in_points =
+      figure.unit == FigureUnit::kReduction || figure.unit == FigureUnit::kPercent;
+  return fmt::format("{}{} {}", *difference >= 0 ? "+" : "", Decimal(*difference, 1),
+                     is_in_points ? "points" : "%");
+}
+
+std::string ReproductionText(const std::vector<Reproduction>& reproductions) {
+  std::string text;
+  for (const Reproduction& reproduction : reproductions) {
+    text += fmt::format("{}{}\n", text.empty() ? "" : "\n", reproduction.paper);
+    for (const FigureTable& table : reproduction.tables) {
+      text += fmt::format("\n{}\n{}\n\n{}", table.title, Wrapped(table.intro, kTextWidth, 0),
+                          TableOf(table).Text(2));
+      for (size_t i = 0; i < table.notes.size(); ++i) {
+        const std::string note = fmt::format("({}) {}", i + 1, table.notes[i]);
+        text += fmt::format("{}{}\n", i == 0 ? "\n" : "", Wrapped(note, kTextWidth, 4));
+      }
+    }
+  }
+  return text;
+}
+
+std::string ReproductionMarkdown(const std::vector<Reproduction>& reproductions) {
+  std::string page =
+      "# The papers' figures, and ours\n\n"
+      "This page is what `ckbench reproduce --format md` prints, from the models in "
+      "`testdata/models` and from graphs that it\n"
+      "builds itself. Nothing in it is measured on a device: memory is simulated, exact to the "
+      "byte, or an algorithm's own\n"
+      "objective. A difference of more than 2 %, or 2 percentage points of a reduction, has a "
+      "note.\n";
+  for (const Reproduction& reproduction : reproductions) {
+    page += fmt::format("\n## {}\n", reproduction.paper);
+    for (const FigureTable& table : reproduction.tables) {
+      page += fmt::format("\n### {}\n\n{}\n\n{}", table.title, Wrapped(table.intro, kPageWidth, 0),
+                          TableOf(table).Markdown());
+      for (size_t i = 0; i < table.notes.size(); ++i) {
+        const std::string note = fmt::format("{}. {}", i + 1, table.notes[i]);
+        page += fmt::format("{}{}\n", i == 0 ? "\n" : "", Wrapped(note, kPageWidth, 3));
+      }
+    }
+  }
+  return page;
+}
+
+std::string ReproductionJson(const std::vector<Reproduction>& reproductions) {
+  JsonWriter json;
+  json.BeginObject(JsonLayout::kLines);
+  json.Key("schema_version").Text("1.0");
+  json.Key("papers").BeginArray(JsonLayout::kLines);
+  for (const Reproduction& reproduction : reproductions) {
+    json.BeginObject(JsonLayout::kLines);
+    json.Key("key").Text(reproduction.key);
+    json.Key("paper").Text(reproduction.paper);
+    json.Key("tables").BeginArray(JsonLayout::kLines);
+    for (const FigureTable& table : reproduction.tables) {
+      json.BeginObject(JsonLayout::kLines);
+      json.Key("title").Text(table.title);
+      json.Key("intro").Text(table.intro);
+      json.Key("figures").BeginArray(JsonLayout::kLines);
+      for (const Figure& figure : table.figures) WriteFigure(figure, json);
+      json.End();
+      json.Key("notes").BeginArray(JsonLayout::kLines);
+      for (const std::string& note : table.notes) json.Text(note);
+      json.End();
+      json.End();
+    }
+    json.End();
+    json.End();
+  }
+  json.End();
+  json.End();
+  return std::move(json).Finish();
+}
+
+int64_t RatioSteps(Bytes part, Bytes whole) {
+  return RoundedQuotient(part.count(), 10000, whole.count());
+}
+
+int64_t ReductionSteps(Bytes peak, Bytes baseline) {
+  return RoundedQuotient(peak.count() - baseline.count(), 1000, baseline.count());
+}
+
+int64_t MebibyteSteps(Bytes bytes) { return RoundedQuotient(bytes.count(), 1, int64_t{1} << 20); }
+
+int64_t GigabyteSteps(Bytes bytes) { return RoundedQuotient(bytes.count(), 1, 100'000'000); }
+
+int64_t FactorSteps(Bytes larger, Bytes smaller) {
+  return RoundedQuotient(larger.count(), 100, smaller.count());
+}
+
+}  // namespace ckplan

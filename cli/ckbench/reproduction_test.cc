@@ -1,0 +1,142 @@
+#include "cli/ckbench/reproduction.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
+
+#include "cli/common/files.h"
+#include "lib/emit/schemas.h"
+
+namespace ckplan {
+namespace {
+
+// Computed once for all tests: seconds.
+const std::vector<Reproduction>& AllReproductions() {
+  static const std::vector<Reproduction> all = [] {
+    std::vector<Reproduction> reproductions;
+    for (const auto reproduce : {ReproduceChen, ReproduceFeng, ReproduceHong, ReproduceKusumoto}) {
+      Result<Reproduction> reproduction = reproduce("testdata/models");
+      REQUIRE_MESSAGE(reproduction.ok(), reproduction.error().message);
+      reproductions.push_back(std::move(reproduction).value());
+    }
+    return reproductions;
+  }();
+  return all;
+}
+
+const Reproduction& Of(std::string_view key) {
+  for (const Reproduction& reproduction : AllReproductions()) {
+    if (reproduction.key == key) return reproduction;
+  }
+  FAIL("no such paper");
+  return AllReproductions().front();
+}
+
+Figure Number(FigureUnit unit, int64_t ours, int64_t paper) {
+  Figure figure;
+  figure.unit = unit;
+  figure.ours = ours;
+  figure.paper = paper;
+  return figure;
+}
+
+}  // namespace
+
+TEST_CASE("reproduction: docs/reproduction.md is what ckbench prints") {
+  CHECK(*ReadWholeFile("docs/reproduction.md") == ReproductionMarkdown(AllReproductions()));
+}
+
+TEST_CASE("reproduction: every difference above 2 % has an explanation") {
+  size_t figures = 0;
+  for (const Reproduction& reproduction : AllReproductions()) {
+    for (const FigureTable& table : reproduction.tables) {
+      for (const Figure& figure : table.figures) {
+        CAPTURE(reproduction.key);
+        CAPTURE(figure.subject);
+        CAPTURE(figure.quantity);
+        ++figures;
+        const bool is_explained = figure.note > 0;
+        CHECK((is_explained || !figure.NeedsExplanation()));
+        CHECK(figure.note <= static_cast<int32_t>(table.notes.size()));
+      }
+    }
+  }
+  CHECK(figures > 150);
+}
+
+TEST_CASE("reproduction: Feng's ratios, all within 0.01, ten of fifteen within 0.0001") {
+  const std::vector<Figure>& figures = Of("feng").tables[0].figures;
+  REQUIRE(figures.size() == 15);
+  int exact = 0;
+  for (const Figure& figure : figures) {
+    CAPTURE(figure.subject);
+    const int64_t away = std::abs(*figure.ours - *figure.paper);
+    CHECK(away < 100);
+    exact += away <= 1 ? 1 : 0;
+  }
+  CHECK(exact >= 10);
+}
+
+TEST_CASE("reproduction: Hong's checkpoint sets are the paper's, or tie with them") {
+  const std::vector<Figure>& figures = Of("hong").tables[0].figures;
+  REQUIRE(figures.size() == 8);
+  for (const Figure& figure : figures) {
+    CAPTURE(figure.subject);
+    CAPTURE(figure.quantity);
+    CHECK(figure.match != SetMatch::kDiffers);
+  }
+}
+
+TEST_CASE("reproduction: Chen's sublinear plan is sublinear, and the LSTM gains more than 4x") {
+  const std::vector<Figure>& depth = Of("chen").tables[0].figures;
+  bool is_sublinear = false;
+  for (const Figure& figure : depth) {
+    if (figure.quantity == "exponent of the sublinear plan") is_sublinear = *figure.ours < 70;
+  }
+  CHECK(is_sublinear);
+  CHECK(*Of("chen").tables[1].figures.back().ours > 400);
+}
+
+TEST_CASE("reproduction: JSON is as its schema says") {
+  valijson::Schema schema;
+  const auto document = nlohmann::json::parse(FindSchema("bench")->text);
+  valijson::SchemaParser(valijson::SchemaParser::kDraft7)
+      .populateSchema(valijson::adapters::NlohmannJsonAdapter(document), schema);
+  auto json = nlohmann::json::parse(ReproductionJson(AllReproductions()));
+  const auto accepts = [&] {
+    valijson::Validator validator;
+    return validator.validate(schema, valijson::adapters::NlohmannJsonAdapter(json), nullptr);
+  };
+  CHECK(accepts());
+  json["papers"][0]["tables"][0]["figures"][0].erase("unit");
+  CHECK(!accepts());
+}
+
+TEST_CASE("reproduction: differences are relative, but of percentages in points") {
+  CHECK(DifferenceText(Number(FigureUnit::kMebibytes, 102, 100)) == "+2.0 %");
+  CHECK(DifferenceText(Number(FigureUnit::kReduction, -650, -620)) == "-3.0 points");
+  CHECK(DifferenceText(Number(FigureUnit::kRatio, 3720, 3720)) == "same");
+  CHECK(!Number(FigureUnit::kMebibytes, 102, 100).NeedsExplanation());
+  CHECK(Number(FigureUnit::kMebibytes, 103, 100).NeedsExplanation());
+  CHECK(Number(FigureUnit::kReduction, -641, -620).NeedsExplanation());
+  Figure absent;
+  absent.paper = 5;
+  CHECK(absent.NeedsExplanation());
+}
+
+TEST_CASE("reproduction: numbers are rounded to the nearest step") {
+  CHECK(RatioSteps(Bytes(1), Bytes(3)) == 3333);
+  CHECK(RatioSteps(Bytes(2), Bytes(3)) == 6667);
+  CHECK(ReductionSteps(Bytes(1), Bytes(3)) == -667);
+  CHECK(ReductionSteps(Bytes(3), Bytes(2)) == 500);
+  CHECK(MebibyteSteps(Bytes((int64_t{3} << 19))) == 2);
+  CHECK(GigabyteSteps(Bytes(149'999'999)) == 1);
+  CHECK(FactorSteps(Bytes(7), Bytes(2)) == 350);
+}
+
+}  // namespace ckplan
