@@ -15,6 +15,8 @@ constexpr std::array kCommands = {
     Command{"compare", "plan one model by many algorithms, side by side",
             "ckplan compare resnet50.onnx -D N=64 --algo all --budget 60%", AddCompareOptions,
             RunCompare},
+    Command{"diff", "show what changed between two plans", "ckplan diff old.json new.json",
+            AddDiffOptions, RunDiff},
     Command{"graph", "write the graph that is planned, as graph.json or as a picture",
             "ckplan graph resnet50.onnx -D N=64 -o graph.json", AddGraphOptions, RunGraph},
     Command{"inspect", "show what a model consists of: sizes, operators, dimensions",

@@ -39,6 +39,11 @@ struct Options {
   std::vector<std::string> emits;
   std::string format = "text";
   std::string color = "auto";
+  std::vector<std::string> fail_on;
+  std::optional<std::string> against;
+  std::string annotate = "none";
+  bool has_exit_code = false;
+  bool is_strict = false;
   bool is_quiet = false;
   bool is_verbose = false;
   bool has_no_progress = false;

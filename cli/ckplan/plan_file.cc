@@ -79,4 +79,9 @@ Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& m
   return PlanFile{std::move(source), std::move(plan), path};
 }
 
+Result<PlanDigest> ReadPlanDigestFile(const std::string& plan_path) {
+  CKPLAN_ASSIGN_OR_RETURN(const PlanText text, ReadPlanText(plan_path));
+  return ReadPlanDigest(text.text, text.where);
+}
+
 }  // namespace ckplan

@@ -6,6 +6,7 @@
 
 #include "cli/ckplan/source.h"
 #include "lib/base/result.h"
+#include "lib/plan/diff.h"
 #include "lib/plan/plan.h"
 
 namespace ckplan {
@@ -21,5 +22,8 @@ struct PlanFile {
 // the model's name beside the plan. kCheckFailed: the model is another one than the plan's.
 Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& model_path,
                               const std::optional<std::string>& cost);
+
+// What a plan file, or an annotated model, tells by itself.
+Result<PlanDigest> ReadPlanDigestFile(const std::string& plan_path);
 
 }  // namespace ckplan

@@ -270,6 +270,37 @@ PlanFigures ReadFigures(const JsonView& json) {
   return figures;
 }
 
+NodeDecision ReadDecision(const JsonView& row) {
+  NodeDecision decision;
+  decision.action =
+      ReadEnum(row["action"], {NodeAction::kKeep, NodeAction::kRecompute, NodeAction::kTransient});
+  decision.segment = static_cast<int32_t>(row["segment"].Integer(0, kMaxInt32));
+  decision.recompute_count = static_cast<int32_t>(row["recompute_count"].Integer(0, kMaxInt32));
+  return decision;
+}
+
+// Names are those of the plan's own graph; nodes without one go by their number.
+std::vector<PlanDigest::Row> ReadRows(const JsonView& json) {
+  std::vector<PlanDigest::Row> rows;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const JsonView row = json.at(i);
+    PlanDigest::Row read;
+    read.name = row.TextOr("name", "");
+    if (read.name.empty()) read.name = fmt::format("node {}", row["id"].Integer());
+    read.op = row.TextOr("op", "");
+    read.decision = ReadDecision(row);
+    if (row.has("outputs")) {
+      const JsonView outputs = row["outputs"];
+      for (size_t k = 0; k < outputs.size(); ++k) {
+        read.bytes += Bytes(outputs.at(k)["bytes"].Integer(0, kMaxTotalBytes.count()));
+        read.bytes = std::min(read.bytes, kMaxTotalBytes);
+      }
+    }
+    rows.push_back(std::move(read));
+  }
+  return rows;
+}
+
 // ---- Reading: what refers to the graph ----
 
 class GraphPartReader {
@@ -312,15 +343,6 @@ class GraphPartReader {
   }
 
  private:
-  static NodeDecision ReadDecision(const JsonView& row) {
-    NodeDecision decision;
-    decision.action = ReadEnum(row["action"],
-                               {NodeAction::kKeep, NodeAction::kRecompute, NodeAction::kTransient});
-    decision.segment = static_cast<int32_t>(row["segment"].Integer(0, kMaxInt32));
-    decision.recompute_count = static_cast<int32_t>(row["recompute_count"].Integer(0, kMaxInt32));
-    return decision;
-  }
-
   Step ReadStep(const JsonView& json) const {
     const size_t kind = json.at(0).Choice({kForwardStep, kLossStep, kBackwardStep, kFreeStep});
     const size_t size = kind == 1 ? 1 : 2;
@@ -376,6 +398,17 @@ Result<PlanHeader> ReadPlanHeader(std::string_view text, const std::string& wher
   PlanHeader header{ReadRequest(root["request"]), ReadModel(root["model"])};
   CKPLAN_RETURN_IF_ERROR(document.Status());
   return header;
+}
+
+Result<PlanDigest> ReadPlanDigest(std::string_view text, const std::string& where) {
+  CKPLAN_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, where));
+  const JsonView root = document.root();
+  CheckSchemaVersion(root, /*may_lack=*/false);
+  CKPLAN_RETURN_IF_ERROR(document.Status());
+  PlanDigest digest{ReadRequest(root["request"]), ReadModel(root["model"]),
+                    ReadFigures(root["result"]), ReadRows(root["nodes"])};
+  CKPLAN_RETURN_IF_ERROR(document.Status());
+  return digest;
 }
 
 Result<Plan> ReadPlanJson(std::string_view text, const TensorGraph& graph,

@@ -18,6 +18,7 @@
 
 #include "lib/base/result.h"
 #include "lib/graph/tensor_graph.h"
+#include "lib/plan/diff.h"
 #include "lib/plan/plan.h"
 
 namespace ckplan {
@@ -32,6 +33,9 @@ struct PlanHeader {
   ModelIdentity model;
 };
 Result<PlanHeader> ReadPlanHeader(std::string_view text, const std::string& where);
+
+// The same and more: the figures, and the table of nodes by their names.
+Result<PlanDigest> ReadPlanDigest(std::string_view text, const std::string& where);
 
 // Reading ignores fields that it does not know. kInvalidInput: damaged text, an unknown major
 // version, a plan for another graph (other ids, another number of nodes). It does not judge the

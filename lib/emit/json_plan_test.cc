@@ -105,6 +105,26 @@ const char kSmallText[] = R"({
 
 }  // namespace
 
+TEST_CASE("json plan: a digest is what the plan and its graph say together") {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const TensorGraph graph = RandomTensorGraph(rng);
+    const Plan plan = RandomPlan(rng, graph);
+    const PlanDigest read = *ReadPlanDigest(WritePlanJson(plan, graph), "p.json");
+    const PlanDigest made = DigestOf(graph, plan);
+    CHECK(read.figures == made.figures);
+    CHECK(read.request == made.request);
+    CHECK(read.model == made.model);
+    REQUIRE(read.rows.size() == made.rows.size());
+    for (size_t i = 0; i < read.rows.size(); ++i) {
+      CHECK(read.rows[i].name == made.rows[i].name);
+      CHECK(read.rows[i].decision == made.rows[i].decision);
+      CHECK(read.rows[i].bytes == made.rows[i].bytes);
+    }
+  }
+}
+
 TEST_CASE("plan.json: read(write(plan)) is the plan, and writing it again gives the same bytes") {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     CAPTURE(seed);
