@@ -86,7 +86,10 @@ Result<Done> Outputs::Write(const Source& source, const Plan& plan, const Screen
     } else if (item.kind == OutputKind::kDot) {
       contents.push_back({item.path, WriteDot(source.graph, &plan)});
     } else if (item.kind == OutputKind::kDivisionTree) {
-      contents.push_back({item.path, WriteDivisionTreeDot(source.graph)});
+      const bool is_folded = plan.request.granularity == Granularity::kLayer;
+      const std::string tree = is_folded ? WriteDivisionTreeDot(FoldLayers(source.graph).graph)
+                                         : WriteDivisionTreeDot(source.graph);
+      contents.push_back({item.path, tree});
     } else {
       CKPLAN_ASSIGN_OR_RETURN(const auto warnings,
                               WriteAnnotatedModel(source, plan, model_path_, item.path));
