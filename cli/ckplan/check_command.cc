@@ -110,16 +110,19 @@ std::string Annotations(const Options& options, const Plan& plan,
   return "";
 }
 
-// What to say of thresholds that failed, and whether any did.
-bool TellFailures(const std::string& path, const std::vector<CheckedItem>& items,
-                  const Screen& screen) {
-  bool has_failed = false;
+// Says which limits do not hold, also where nothing else is said; whether there are any.
+bool TellFailures(const std::string& path, const std::vector<CheckedItem>& items) {
+  std::vector<std::string> failures;
   for (size_t i = 1; i < items.size(); ++i) {
     if (items[i].message.empty()) continue;
-    has_failed = true;
-    screen.Note(fmt::format("ckplan: {} fails {}: {}", path, items[i].name, items[i].message));
+    failures.push_back(fmt::format("{}: {}", items[i].name, items[i].message));
   }
-  return has_failed;
+  if (failures.empty()) return false;
+  Error error = MakeError(ErrorCode::kCheckFailed, fmt::format("{} fails {} of {} limits", path,
+                                                               failures.size(), items.size() - 1));
+  error.notes = FirstOf(std::move(failures));
+  PrintError(error, "ckplan");
+  return true;
 }
 
 }  // namespace
@@ -157,7 +160,7 @@ Result<ExitCode> RunCheck(const Options& options, const Screen& screen) {
   }
   CKPLAN_RETURN_IF_ERROR(screen.Print(Annotations(options, file.plan, items)));
   if (!faults.empty()) return CheckError(options.plan, std::move(faults));
-  if (TellFailures(options.plan, items, screen)) return ExitCode::kDifferent;
+  if (TellFailures(options.plan, items)) return ExitCode::kDifferent;
   if (options.format == "text" && options.annotate == "none" && !screen.is_quiet) {
     CKPLAN_RETURN_IF_ERROR(screen.Print(CheckText(file)));
   }

@@ -57,6 +57,9 @@ std::string_view NameOf(Threshold::Metric metric) {
   return "";
 }
 
+// Ratios are rounded: growth by exactly the limit must pass.
+constexpr double kRounding = 1e-9;
+
 double GrowthPercent(double older, double newer) {
   return older == 0 ? (newer == 0 ? 0 : 100) : (newer / older - 1) * 100;
 }
@@ -67,7 +70,7 @@ std::string JudgeGrowth(const Threshold& threshold, const PlanFigures& figures,
     const double older = 1 + StepOverheadRatio(against);
     const double newer = 1 + StepOverheadRatio(figures);
     const double growth = GrowthPercent(older, newer);
-    if (growth <= threshold.most_percent) return "";
+    if (growth <= threshold.most_percent + kRounding) return "";
     return fmt::format("time grew by {:.1f}%, from {:.3f} to {:.3f} of a step that keeps all",
                        growth, older, newer);
   }
@@ -75,7 +78,7 @@ std::string JudgeGrowth(const Threshold& threshold, const PlanFigures& figures,
   const Bytes newer = BytesOf(threshold.metric, figures);
   const double growth =
       GrowthPercent(static_cast<double>(older.count()), static_cast<double>(newer.count()));
-  if (growth <= threshold.most_percent) return "";
+  if (growth <= threshold.most_percent + kRounding) return "";
   return fmt::format("{} grew by {:.1f}%, from {} to {}", NameOf(threshold.metric), growth,
                      HumanBytes(older), HumanBytes(newer));
 }

@@ -4,16 +4,19 @@
 #include <map>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 namespace ckplan {
 namespace {
 
-using RowsByName = std::map<std::string_view, const PlanDigest::Row*>;
+// Nodes that share a name are told apart by their order.
+using RowKey = std::pair<std::string_view, int32_t>;
+using RowsByName = std::map<RowKey, const PlanDigest::Row*>;
 
-// Of nodes that share a name the first stands for all of them.
 RowsByName ByName(const PlanDigest& digest) {
   RowsByName rows;
-  for (const PlanDigest::Row& row : digest.rows) rows.emplace(row.name, &row);
+  std::map<std::string_view, int32_t> seen;
+  for (const PlanDigest::Row& row : digest.rows) rows[{row.name, seen[row.name]++}] = &row;
   return rows;
 }
 
@@ -25,8 +28,8 @@ int32_t RunsOf(const PlanDigest::Row* row) {
 }
 Bytes HeldBy(const PlanDigest::Row* row) { return IsKept(row) ? row->bytes : Bytes(0); }
 
-const PlanDigest::Row* Find(const RowsByName& rows, std::string_view name) {
-  const auto found = rows.find(name);
+const PlanDigest::Row* Find(const RowsByName& rows, const RowKey& key) {
+  const auto found = rows.find(key);
   return found == rows.end() ? nullptr : found->second;
 }
 
@@ -77,9 +80,11 @@ PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer) {
   diff.new_kept = CountKept(newer);
   const RowsByName old_rows = ByName(older);
   const RowsByName new_rows = ByName(newer);
-  for (const auto& [name, row] : old_rows) Compare(name, row, Find(new_rows, name), &diff.changes);
-  for (const auto& [name, row] : new_rows) {
-    if (Find(old_rows, name) == nullptr) Compare(name, nullptr, row, &diff.changes);
+  for (const auto& [key, row] : old_rows) {
+    Compare(key.first, row, Find(new_rows, key), &diff.changes);
+  }
+  for (const auto& [key, row] : new_rows) {
+    if (Find(old_rows, key) == nullptr) Compare(key.first, nullptr, row, &diff.changes);
   }
   const auto size = [](const NodeChange& change) {
     return change.held < Bytes(0) ? Bytes(0) - change.held : change.held;
@@ -94,8 +99,10 @@ PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer) {
 }
 
 double StepOverheadRatio(const PlanFigures& figures) {
-  const int64_t step = (figures.forward_cost + figures.backward_cost).count();
-  return step == 0 ? 0 : static_cast<double>(figures.overhead.count()) / static_cast<double>(step);
+  // In doubles: the figures may come from a file that nobody has checked.
+  const double step = static_cast<double>(figures.forward_cost.count()) +
+                      static_cast<double>(figures.backward_cost.count());
+  return step == 0 ? 0 : static_cast<double>(figures.overhead.count()) / step;
 }
 
 }  // namespace ckplan

@@ -69,6 +69,14 @@ TEST_CASE("diff: nodes of a model that has grown are matched by name") {
   CHECK(diff.changes[2].old_runs == 0);
 }
 
+TEST_CASE("diff: nodes that share a name are matched in their order") {
+  const PlanDigest older = DigestWith({RowOf("x", kKeep, 4), RowOf("x", kKeep, 7)});
+  const PlanDigest newer = DigestWith({RowOf("x", kKeep, 4), RowOf("x", kRecompute, 7, 1)});
+  const PlanDiff diff = DiffPlans(older, newer);
+  REQUIRE(diff.changes.size() == 1);
+  CHECK(diff.changes[0].held == Bytes(-7));
+}
+
 TEST_CASE("diff: a figure alone makes a difference") {
   const PlanDigest older = DigestWith({RowOf("a", kKeep, 4)});
   PlanDigest newer = older;
