@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "cli/ckplan/commands.h"
+#include "cli/ckplan/outputs.h"
 #include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/planning.h"
+#include "cli/common/files.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/size_arg.h"
 #include "cli/common/text_table.h"
@@ -24,6 +26,7 @@ namespace {
 constexpr std::string_view kAll = "all";
 
 struct Row : ComparedRow {
+  const SolverInfo* info = nullptr;
   std::optional<Error> error;
   double seconds = 0;
 };
@@ -31,6 +34,7 @@ struct Row : ComparedRow {
 struct Comparison {
   Source source;
   Bytes baseline_peak;
+  PlannerRequest request;
   std::vector<Row> rows;
   bool shows_times = false;
 };
@@ -56,9 +60,25 @@ Result<std::vector<const SolverInfo*>> AlgorithmsOf(const std::string& list) {
   return algorithms;
 }
 
+bool HasBudget(const BudgetRequest& budget) { return budget.kind != BudgetRequest::Kind::kNone; }
+
+// The least budget, of the kind that was asked for, that the algorithm has a plan for.
+std::optional<Bytes> LeastBudget(const TensorGraph& graph, PlannerRequest request,
+                                 const SolveLimits& limits) {
+  const bool is_on_paper = HasBudget(request.paper_budget);
+  BudgetRequest& budget = is_on_paper ? request.paper_budget : request.budget;
+  budget.kind = BudgetRequest::Kind::kMin;
+  const Result<Plan> plan = MakePlan(graph, request, limits);
+  if (!plan.ok()) return std::nullopt;
+  if (is_on_paper) return plan->figures.paper.budget;
+  return plan->figures.peak +
+         (request.includes_constants ? TotalConstants(plan->figures) : Bytes(0));
+}
+
 Row PlanBy(const SolverInfo& info, const Source& source, const PlannerRequest& request,
            const Interrupt& interrupt, const std::string& time_limit) {
   Row row;
+  row.info = &info;
   row.algorithm = info.name;
   row.guarantee = NameOf(info.guarantee);
   const auto start = std::chrono::steady_clock::now();
@@ -74,19 +94,15 @@ Row PlanBy(const SolverInfo& info, const Source& source, const PlannerRequest& r
       row.error->code == ErrorCode::kTimeout
           ? fmt::format("{} has no plan within the time limit of {}", info.name, time_limit)
           : row.error->message;
+  if (row.error->code == ErrorCode::kInfeasible) {
+    row.least = LeastBudget(source.graph, request, {interrupt.token()});
+  }
   return row;
 }
 
-double StepOverhead(const PlanFigures& figures) {
+double ShareOfStep(Cost overhead, const PlanFigures& figures) {
   const int64_t step = (figures.forward_cost + figures.backward_cost).count();
-  return step == 0 ? 0 : static_cast<double>(figures.overhead.count()) / static_cast<double>(step);
-}
-
-double PaperOverhead(const PlanFigures& figures) {
-  const int64_t forward = figures.forward_cost.count();
-  return forward == 0
-             ? 0
-             : static_cast<double>(figures.paper.overhead.count()) / static_cast<double>(forward);
+  return step == 0 ? 0 : static_cast<double>(overhead.count()) / static_cast<double>(step);
 }
 
 double Change(Bytes peak, Bytes baseline) {
@@ -95,14 +111,19 @@ double Change(Bytes peak, Bytes baseline) {
                                     static_cast<double>(baseline.count());
 }
 
-// A word or two; the whole of a failure stands below the table.
-std::string StatusOf(const Row& row) {
+// Why an algorithm cannot serve the request at all: the one error of usage left to a single row.
+std::string_view MisfitOf(const PlannerRequest& request) {
+  return HasBudget(request.paper_budget) ? "no budget of its own" : "no memory objective";
+}
+
+// One word for programs.
+std::string_view StatusWord(const Row& row) {
   if (!row.plan) {
     switch (row.error->code) {
       case ErrorCode::kInfeasible:
         return "infeasible";
       case ErrorCode::kTimeout:
-        return "too slow";
+        return "time limit";
       case ErrorCode::kUnsupported:
         return "too large";
       default:
@@ -111,47 +132,93 @@ std::string StatusOf(const Row& row) {
   }
   const PlanFigures& figures = row.plan->figures;
   if (figures.peak > figures.baseline_peak) return "above keep-all";
+  if (row.info->guarantee == Guarantee::kBaseline) return "ok";
   return figures.is_optimal ? "optimal" : "ok";
 }
 
-std::vector<std::string> CellsOf(const Row& row, Bytes baseline_peak) {
-  std::vector<std::string> cells = {row.algorithm, row.guarantee};
-  if (row.plan) {
-    const PlanFigures& figures = row.plan->figures;
-    cells.insert(cells.end(),
-                 {HumanBytes(figures.peak), SignedPercent(Change(figures.peak, baseline_peak)),
-                  SignedPercent(StepOverhead(figures)), HumanBytes(figures.arena),
-                  HumanBytes(figures.paper.peak), SignedPercent(PaperOverhead(figures))});
-  } else {
-    cells.insert(cells.end(), 6, "-");
+// A few words for people; the whole of a failure stands below the table.
+std::string StatusText(const Row& row, const PlannerRequest& request) {
+  if (row.least) return "needs " + HumanBytes(*row.least);
+  if (!row.plan && row.error->code == ErrorCode::kUsage) return std::string(MisfitOf(request));
+  const bool keeps_all = row.plan && row.plan->figures.overhead == Cost(0);
+  const bool has_budget = HasBudget(request.budget) || HasBudget(request.paper_budget);
+  if (keeps_all && !has_budget && row.info->guarantee != Guarantee::kBaseline) {
+    const auto& decisions = row.plan->decisions;
+    const bool is_whole = std::all_of(decisions.begin(), decisions.end(),
+                                      [](const NodeDecision& d) { return d.segment == 0; });
+    const bool is_for_chains = row.info->graphs == GraphClass::kChainOfSplittingVertices;
+    return is_for_chains && is_whole ? "nothing to cut" : "keeps all";
   }
-  cells.push_back(StatusOf(row));
-  return cells;
+  return std::string(StatusWord(row));
 }
 
-TextTable TableOf(const Comparison& comparison) {
+std::string_view ShortNameOf(Guarantee guarantee) {
+  return guarantee == Guarantee::kOptimalInClass ? "optimal*" : NameOf(guarantee);
+}
+
+constexpr size_t kArenaColumn = 5;
+
+// All sizes in one unit, which saves the width of its name in each column.
+TextTable TableOf(const Comparison& comparison, const ByteUnit& unit) {
   TextTable table;
-  table.columns = {{"algorithm"},          {"guarantee"},      {"peak", true},
-                   {"change", true},       {"time", true},     {"arena", true},
-                   {"paper's peak", true}, {"its time", true}, {"status"}};
+  table.columns = {{"algorithm"},    {"guarantee"},  {"peak", true},
+                   {"change", true}, {"time", true}, {"arena", true},
+                   {"paper", true},  {"time", true}, {"status"}};
   for (const Row& row : comparison.rows) {
-    table.rows.push_back(CellsOf(row, comparison.baseline_peak));
+    std::vector<std::string> cells = {row.algorithm, std::string(ShortNameOf(row.info->guarantee))};
+    if (row.plan) {
+      const PlanFigures& f = row.plan->figures;
+      cells.insert(cells.end(),
+                   {AmountIn(unit, f.peak), SignedPercent(Change(f.peak, comparison.baseline_peak)),
+                    SignedPercent(ShareOfStep(f.overhead, f)), AmountIn(unit, f.arena),
+                    AmountIn(unit, f.paper.peak), SignedPercent(ShareOfStep(f.paper.overhead, f))});
+    } else {
+      cells.insert(cells.end(), 6, "-");
+    }
+    cells.push_back(StatusText(row, comparison.request));
+    if (comparison.shows_times) cells.push_back(fmt::format("{:.2f} s", row.seconds));
+    table.rows.push_back(std::move(cells));
   }
-  if (!comparison.shows_times) return table;
-  table.columns.push_back({"solve", true});
-  for (size_t i = 0; i < comparison.rows.size(); ++i) {
-    table.rows[i].push_back(fmt::format("{:.2f} s", comparison.rows[i].seconds));
-  }
+  if (comparison.shows_times) table.columns.push_back({"solve", true});
   return table;
 }
 
-std::string CompareText(const Comparison& comparison) {
+// The table as text; without the arena, which tells least, where it would be too wide.
+std::string Fitted(TextTable table, int width) {
+  const std::string text = table.Text();
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    if (DisplayWidth(std::string_view(text).substr(begin, end - begin)) >
+        static_cast<size_t>(width)) {
+      table.columns.erase(table.columns.begin() + kArenaColumn);
+      for (auto& row : table.rows) row.erase(row.begin() + kArenaColumn);
+      return table.Text();
+    }
+    begin = end + 1;
+  }
+  return text;
+}
+
+std::string Legend(const Comparison& comparison, const ByteUnit& unit) {
+  std::string text = fmt::format(
+      "sizes in {}; time: recomputation, as a share of a training step\n"
+      "paper: peak and time by the objective of the algorithm's own paper\n",
+      unit.name);
+  const bool has_optimal =
+      std::any_of(comparison.rows.begin(), comparison.rows.end(),
+                  [](const Row& row) { return row.info->guarantee == Guarantee::kOptimalInClass; });
+  if (has_optimal) text += "* for that objective, in its class of plans; see docs/algorithms.md\n";
+  return text;
+}
+
+std::string CompareText(const Comparison& comparison, int width) {
   const Source& source = comparison.source;
   std::string text =
       fmt::format("ckplan {}   {}\n", CKPLAN_VERSION, ModelLine(source.graph, source.identity));
   text += fmt::format("  keep all   peak {}   time 1.000 (cost model {})\n\n",
                       HumanBytes(comparison.baseline_peak), source.cost_model);
-  text += TableOf(comparison).Text();
+  const ByteUnit unit = UnitOf(comparison.baseline_peak);
+  text += Fitted(TableOf(comparison, unit), width) + "\n" + Legend(comparison, unit);
   std::string failures;
   for (const Row& row : comparison.rows) {
     if (!row.plan) failures += fmt::format("  {}\n", row.failure);
@@ -160,12 +227,14 @@ std::string CompareText(const Comparison& comparison) {
 }
 
 std::string CompareMarkdown(const Comparison& comparison) {
-  TextTable table = TableOf(comparison);
+  const ByteUnit unit = UnitOf(comparison.baseline_peak);
+  TextTable table = TableOf(comparison, unit);
   table.columns.push_back({"why there is no plan"});
   for (size_t i = 0; i < comparison.rows.size(); ++i) {
     table.rows[i].push_back(comparison.rows[i].failure);
   }
-  return table.Markdown();
+  return table.Markdown() +
+         fmt::format("\nSizes in {}; times as shares of a training step.\n", unit.name);
 }
 
 std::string CompareCsv(const Comparison& comparison) {
@@ -173,9 +242,10 @@ std::string CompareCsv(const Comparison& comparison) {
   table.columns = {{"algorithm"},        {"guarantee"},           {"status"},
                    {"peak_bytes"},       {"baseline_peak_bytes"}, {"arena_bytes"},
                    {"overhead_cost"},    {"forward_cost"},        {"backward_cost"},
-                   {"paper_peak_bytes"}, {"paper_overhead_cost"}, {"failure"}};
+                   {"paper_peak_bytes"}, {"paper_overhead_cost"}, {"least_bytes"},
+                   {"failure"}};
   for (const Row& row : comparison.rows) {
-    std::vector<std::string> cells = {row.algorithm, row.guarantee, StatusOf(row)};
+    std::vector<std::string> cells = {row.algorithm, row.guarantee, std::string(StatusWord(row))};
     if (row.plan) {
       const PlanFigures& f = row.plan->figures;
       for (const int64_t number :
@@ -187,18 +257,37 @@ std::string CompareCsv(const Comparison& comparison) {
     } else {
       cells.insert(cells.end(), 8, "");
     }
+    cells.push_back(row.least ? std::to_string(row.least->count()) : "");
     cells.push_back(row.failure);
     table.rows.push_back(std::move(cells));
   }
   return table.Csv();
 }
 
-std::string Rendered(const Options& options, const Comparison& comparison) {
+std::string CompareJson(const Comparison& comparison) {
+  const Source& source = comparison.source;
+  const std::vector<ComparedRow> rows(comparison.rows.begin(), comparison.rows.end());
+  return WriteCompareJson(
+      {source.identity, source.cost_model, source.cost_unit, comparison.baseline_peak}, rows);
+}
+
+std::string Rendered(const Options& options, const Comparison& comparison, const Screen& screen) {
   if (options.format == "md") return CompareMarkdown(comparison);
   if (options.format == "csv") return CompareCsv(comparison);
-  if (options.format == "text") return CompareText(comparison);
-  const std::vector<ComparedRow> rows(comparison.rows.begin(), comparison.rows.end());
-  return WriteCompareJson(comparison.source.identity, comparison.baseline_peak, rows);
+  if (options.format == "text") return CompareText(comparison, screen.out.width);
+  return CompareJson(comparison);
+}
+
+// -o FILE, and what is printed: the table, unless standard output takes the JSON.
+Result<Done> Tell(const Options& options, const Outputs& outputs, const Comparison& comparison,
+                  const Screen& screen) {
+  if (outputs.TakesStdout()) return screen.Print(CompareJson(comparison));
+  const std::string file = outputs.FileOf(OutputKind::kJson);
+  if (!file.empty()) CKPLAN_RETURN_IF_ERROR(WriteFiles({{file, CompareJson(comparison)}}));
+  const bool is_wanted = file.empty() || options.format != "text" || !screen.is_quiet;
+  if (is_wanted) CKPLAN_RETURN_IF_ERROR(screen.Print(Rendered(options, comparison, screen)));
+  if (!file.empty()) screen.Note(fmt::format("wrote {}", file));
+  return Done{};
 }
 
 Bytes BaselinePeak(const TensorGraph& graph) {
@@ -218,6 +307,7 @@ void AddCompareOptions(CommandLine& line, Options& options) {
   line.Value("--time-limit", "TIME", "for each algorithm (default 10s); a slower one has no plan",
              &options.time_limit);
   AddSourceOptions(line, options);
+  line.Value("-o,--output", "FILE", "write the JSON there; - is standard output", &options.output);
   line.Choice("-f,--format", {"text", "json", "md", "csv"}, "of the table", &options.format);
   AddScreenOptions(line, options);
   line.Flag("-v,--verbose", "solve times, which a terminal shows anyway", &options.is_verbose);
@@ -232,10 +322,11 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, ParseDuration(limit_text, "--time-limit"));
   CKPLAN_ASSIGN_OR_RETURN(const SourceRequest source_request,
                           SourceRequestOf(options, options.source));
+  CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs, Outputs::Create(options, OutputKind::kJson));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.source));
   CKPLAN_ASSIGN_OR_RETURN(Source source, LoadSource(source_request));
-  Comparison comparison{std::move(source), Bytes(0), {}, false};
+  Comparison comparison{std::move(source), Bytes(0), request, {}, false};
   progress.Clear();
   for (const std::string& warning : comparison.source.warnings) screen.Warn(warning);
   if (comparison.source.graph.nodes().empty()) {
@@ -255,7 +346,7 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
     }
   }
   progress.Clear();
-  CKPLAN_RETURN_IF_ERROR(screen.Print(Rendered(options, comparison)));
+  CKPLAN_RETURN_IF_ERROR(Tell(options, outputs, comparison, screen));
   const bool has_plan = std::any_of(comparison.rows.begin(), comparison.rows.end(),
                                     [](const Row& row) { return row.plan.has_value(); });
   return has_plan ? ExitCode::kOk : ExitCodeOf(comparison.rows.front().error->code);

@@ -276,7 +276,11 @@ std::string PlanMarkdown(const TensorGraph& graph, const Plan& plan) {
        fmt::format("{:.3f}", 1 + StepOverhead(f)), SignedPercent(StepOverhead(f))},
       {"ops that run again", "0", std::to_string(facts.run_twice + facts.run_more_often), ""},
   };
-  return table.Markdown();
+  std::string text = table.Markdown();
+  if (f.peak > f.baseline_peak) {
+    text += "\nThis is more than keeping everything needs: the plan saves nothing.\n";
+  }
+  return text;
 }
 
 std::string PlanCsv(const TensorGraph& graph, const Plan& plan) {

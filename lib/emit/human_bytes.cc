@@ -16,21 +16,37 @@ uint64_t Hundredths(uint64_t count, int shift) {
   return whole * 100 + ((rest * 100 + half) >> shift);
 }
 
+uint64_t Magnitude(Bytes bytes) {
+  const auto bits = static_cast<uint64_t>(bytes.count());
+  return bytes < Bytes(0) ? 0 - bits : bits;
+}
+
 }  // namespace
 
-std::string HumanBytes(Bytes bytes) {
-  const std::string_view sign = bytes < Bytes(0) ? "-" : "";
-  const auto bits = static_cast<uint64_t>(bytes.count());
-  const uint64_t count = bytes < Bytes(0) ? 0 - bits : bits;
-  if (count < 1024) return fmt::format("{}{} B", sign, count);
+ByteUnit UnitOf(Bytes typical) {
+  const uint64_t count = Magnitude(typical);
+  if (count < 1024) return {"B", 0};
   constexpr std::string_view kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
   size_t unit = 0;
-  uint64_t value = Hundredths(count, 10);
-  while (value >= 102400 && unit + 1 < std::size(kUnits)) {
+  int shift = 10;
+  while (Hundredths(count, shift) >= 102400 && unit + 1 < std::size(kUnits)) {
     ++unit;
-    value = Hundredths(count, 10 * (static_cast<int>(unit) + 1));
+    shift += 10;
   }
-  return fmt::format("{}{}.{:02} {}", sign, value / 100, value % 100, kUnits[unit]);
+  return {std::string(kUnits[unit]), shift};
+}
+
+std::string AmountIn(const ByteUnit& unit, Bytes bytes) {
+  const std::string_view sign = bytes < Bytes(0) ? "-" : "";
+  const uint64_t count = Magnitude(bytes);
+  if (unit.shift == 0) return fmt::format("{}{}", sign, count);
+  const uint64_t value = Hundredths(count, unit.shift);
+  return fmt::format("{}{}.{:02}", sign, value / 100, value % 100);
+}
+
+std::string HumanBytes(Bytes bytes) {
+  const ByteUnit unit = UnitOf(bytes);
+  return fmt::format("{} {}", AmountIn(unit, bytes), unit.name);
 }
 
 }  // namespace ckplan

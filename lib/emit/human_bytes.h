@@ -10,4 +10,12 @@ namespace ckplan {
 // Binary units with two decimals, rounded half up: "0 B", "1023 B", "1.00 KiB", "14.92 GiB".
 std::string HumanBytes(Bytes bytes);
 
+// One unit for a column of sizes: the one in which HumanBytes tells `typical`.
+struct ByteUnit {
+  std::string name;  // "GiB"
+  int shift = 0;     // It is 2^shift bytes.
+};
+ByteUnit UnitOf(Bytes typical);
+std::string AmountIn(const ByteUnit& unit, Bytes bytes);  // "14.92"; whole numbers of bytes.
+
 }  // namespace ckplan

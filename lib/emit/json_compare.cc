@@ -28,16 +28,17 @@ void WriteFigures(const Plan& plan, JsonWriter* json) {
 
 }  // namespace
 
-std::string WriteCompareJson(const ModelIdentity& model, Bytes baseline_peak,
-                             const std::vector<ComparedRow>& rows) {
+std::string WriteCompareJson(const ComparisonHead& head, const std::vector<ComparedRow>& rows) {
   JsonWriter json;
   json.BeginObject(JsonLayout::kLines);
   json.Key("schema_version").Text("1.0");
   json.Key("model").BeginObject(JsonLayout::kInline);
-  json.Key("name").Text(model.name);
-  json.Key("sha256").Text(model.sha256);
+  json.Key("name").Text(head.model.name);
+  json.Key("sha256").Text(head.model.sha256);
   json.End();
-  json.Key("baseline_peak_bytes").Amount(baseline_peak);
+  json.Key("cost_model").Text(head.cost_model);
+  json.Key("cost_unit").Text(head.cost_unit);
+  json.Key("baseline_peak_bytes").Amount(head.baseline_peak);
   json.Key("rows").BeginArray(JsonLayout::kLines);
   for (const ComparedRow& row : rows) {
     json.BeginObject(JsonLayout::kLines);
@@ -55,6 +56,7 @@ std::string WriteCompareJson(const ModelIdentity& model, Bytes baseline_peak,
     } else {
       json.Text(row.failure);
     }
+    json.Key("least_bytes").Amount(row.least);
     json.End();
   }
   json.End().End();

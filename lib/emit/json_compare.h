@@ -14,12 +14,18 @@ struct ComparedRow {
   std::string algorithm;
   std::string guarantee;  // "heuristic"
   std::optional<Plan> plan;
-  std::string failure;  // Where there is no plan.
+  std::string failure;         // Where there is no plan.
+  std::optional<Bytes> least;  // Where there is none within the budget: the least that has one.
 };
 
-// `baseline_peak` is keep-all's in the model's own order. No solve times: the same input gives the
-// same bytes.
-std::string WriteCompareJson(const ModelIdentity& model, Bytes baseline_peak,
-                             const std::vector<ComparedRow>& rows);
+struct ComparisonHead {
+  ModelIdentity model;
+  std::string cost_model;
+  std::string cost_unit;
+  Bytes baseline_peak;  // Keep-all's, in the model's own order.
+};
+
+// No solve times: the same input gives the same bytes.
+std::string WriteCompareJson(const ComparisonHead& head, const std::vector<ComparedRow>& rows);
 
 }  // namespace ckplan

@@ -127,13 +127,20 @@ TEST_CASE("schemas: every comparison that we write is valid") {
     Rng rng(seed);
     const TensorGraph graph = RandomTensorGraph(rng);
     const Plan plan = RandomPlan(rng, graph);
-    const std::vector<ComparedRow> rows = {{"a", "heuristic", plan, ""},
-                                           {"b", "baseline", std::nullopt, "too \"large\""}};
-    const json text = json::parse(WriteCompareJson(plan.model, Bytes(17), rows));
+    const std::vector<ComparedRow> rows = {
+        {"a", "heuristic", plan, "", std::nullopt},
+        {"b", "baseline", std::nullopt, "too \"large\"", Bytes(20)}};
+    const json text = json::parse(WriteCompareJson({plan.model, "flops", "ns", Bytes(17)}, rows));
     CHECK(judge.Accepts(text));
     CHECK(text["rows"][0]["result"]["peak_bytes"] == plan.figures.peak.count());
     json damaged = text;
     damaged["rows"][0]["result"].erase("peak_bytes");
+    CHECK_FALSE(judge.Accepts(damaged));
+    damaged = text;
+    damaged.erase("cost_unit");
+    CHECK_FALSE(judge.Accepts(damaged));
+    damaged = text;
+    damaged["rows"][1]["least_bytes"] = "20";
     CHECK_FALSE(judge.Accepts(damaged));
   }
 }
