@@ -17,6 +17,7 @@
 #include "cli/common/text_table.h"
 #include "lib/emit/human_bytes.h"
 #include "lib/emit/json_compare.h"
+#include "lib/graph/chain.h"
 #include "lib/schedule/simulate.h"
 #include "lib/solvers/solver.h"
 
@@ -35,6 +36,7 @@ struct Comparison {
   Source source;
   Bytes baseline_peak;
   PlannerRequest request;
+  bool has_cuts = false;  // For algorithms on chains.
   std::vector<Row> rows;
   bool shows_times = false;
 };
@@ -137,17 +139,15 @@ std::string_view StatusWord(const Row& row) {
 }
 
 // A few words for people; the whole of a failure stands below the table.
-std::string StatusText(const Row& row, const PlannerRequest& request) {
+std::string StatusText(const Row& row, const Comparison& comparison) {
+  const PlannerRequest& request = comparison.request;
   if (row.least) return "needs " + HumanBytes(*row.least);
   if (!row.plan && row.error->code == ErrorCode::kUsage) return std::string(MisfitOf(request));
   const bool keeps_all = row.plan && row.plan->figures.overhead == Cost(0);
   const bool has_budget = HasBudget(request.budget) || HasBudget(request.paper_budget);
   if (keeps_all && !has_budget && row.info->guarantee != Guarantee::kBaseline) {
-    const auto& decisions = row.plan->decisions;
-    const bool is_whole = std::all_of(decisions.begin(), decisions.end(),
-                                      [](const NodeDecision& d) { return d.segment == 0; });
     const bool is_for_chains = row.info->graphs == GraphClass::kChainOfSplittingVertices;
-    return is_for_chains && is_whole ? "nothing to cut" : "keeps all";
+    return is_for_chains && !comparison.has_cuts ? "nothing to cut" : "keeps all";
   }
   return std::string(StatusWord(row));
 }
@@ -175,7 +175,7 @@ TextTable TableOf(const Comparison& comparison, const ByteUnit& unit) {
     } else {
       cells.insert(cells.end(), 6, "-");
     }
-    cells.push_back(StatusText(row, comparison.request));
+    cells.push_back(StatusText(row, comparison));
     if (comparison.shows_times) cells.push_back(fmt::format("{:.2f} s", row.seconds));
     table.rows.push_back(std::move(cells));
   }
@@ -296,6 +296,12 @@ Bytes BaselinePeak(const TensorGraph& graph) {
   return Simulator(graph).Run(KeepAllSchedule(order)).value().peak;
 }
 
+// The first block is one vertex and the last is kept anyway: a cut needs a block between them.
+bool CanBeCut(const TensorGraph& graph) {
+  constexpr int32_t kFirstAndLast = 2;
+  return FindChain(graph, VertexGraph(graph)).block_count > kFirstAndLast;
+}
+
 }  // namespace
 
 void AddCompareOptions(CommandLine& line, Options& options) {
@@ -326,13 +332,14 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.source));
   CKPLAN_ASSIGN_OR_RETURN(Source source, LoadSource(source_request));
-  Comparison comparison{std::move(source), Bytes(0), request, {}, false};
+  Comparison comparison{std::move(source), Bytes(0), request, false, {}, false};
   progress.Clear();
   for (const std::string& warning : comparison.source.warnings) screen.Warn(warning);
   if (comparison.source.graph.nodes().empty()) {
     return MakePlan(comparison.source.graph, request, {}).error();
   }
   comparison.baseline_peak = BaselinePeak(comparison.source.graph);
+  comparison.has_cuts = CanBeCut(comparison.source.graph);
   comparison.shows_times = options.format == "text" && (screen.out.is_tty || screen.is_verbose);
   for (const SolverInfo* info : algorithms) {
     progress.Stage(fmt::format("planning by {}", info->name));
