@@ -1,16 +1,17 @@
 // ckplan check: replays a plan file by the independent checker.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "cli/ckplan/commands.h"
+#include "cli/ckplan/findings.h"
 #include "cli/ckplan/plan_file.h"
 #include "cli/ckplan/plan_summary.h"
-#include "cli/ckplan/thresholds.h"
+#include "cli/ckplan/threshold.h"
 #include "lib/emit/human_bytes.h"
 #include "lib/emit/json_writer.h"
 #include "lib/plan/check.h"
@@ -18,39 +19,54 @@
 namespace ckplan {
 namespace {
 
-std::string CheckJson(const Plan& plan, const std::vector<std::string>& faults,
-                      const std::vector<CheckedItem>& items) {
+constexpr std::string_view kChecker = "checker";
+
+// What was found about a plan that could be read.
+struct Findings {
+  std::vector<std::string> faults;  // Of the checker.
+  std::vector<Verdict> verdicts;    // One for each limit; none where there are faults.
+
+  bool limits_hold() const {
+    return std::all_of(verdicts.begin(), verdicts.end(),
+                       [](const Verdict& verdict) { return verdict.holds; });
+  }
+};
+
+std::string CheckJson(const Plan& plan, const Findings& findings) {
   JsonWriter json;
   json.BeginObject(JsonLayout::kLines);
   json.Key("model").Text(plan.model.name);
   json.Key("algorithm").Text(plan.request.algorithm);
-  const bool is_ok = std::all_of(items.begin(), items.end(),
-                                 [](const CheckedItem& item) { return item.message.empty(); });
-  json.Key("ok").Boolean(is_ok);
+  json.Key("ok").Boolean(findings.faults.empty() && findings.limits_hold());
   json.Key("peak_bytes").Amount(plan.figures.peak);
   json.Key("overhead_cost").Amount(plan.figures.overhead);
   json.Key("faults").BeginArray(JsonLayout::kLines);
-  for (const std::string& fault : faults) json.Text(fault);
+  for (const std::string& fault : findings.faults) json.Text(fault);
   json.End();
   json.Key("limits").BeginArray(JsonLayout::kLines);
-  for (size_t i = 1; i < items.size(); ++i) {
+  for (const Verdict& verdict : findings.verdicts) {
     json.BeginObject(JsonLayout::kInline);
-    json.Key("limit").Text(items[i].name);
-    json.Key("ok").Boolean(items[i].message.empty());
-    json.Key("why").Text(items[i].message);
+    json.Key("limit").Text(verdict.threshold);
+    json.Key("ok").Boolean(verdict.holds);
+    json.Key("why").Text(verdict.message);
     json.End();
   }
   json.End().End();
   return std::move(json).Finish();
 }
 
-std::string CheckText(const PlanFile& file) {
-  const PlanFigures& figures = file.plan.figures;
-  const auto step = static_cast<double>((figures.forward_cost + figures.backward_cost).count());
-  const double overhead = step > 0 ? static_cast<double>(figures.overhead.count()) / step : 0;
-  return fmt::format("ok   {}   {}   peak {}   time {} of a training step\n", file.plan.model.name,
-                     file.plan.request.algorithm, HumanBytes(figures.peak),
-                     SignedPercent(overhead));
+std::string CheckText(const Plan& plan, const Findings& findings, const Terminal& terminal) {
+  std::string text =
+      fmt::format("ok   {}   {}   peak {}   time {} of a training step\n", plan.model.name,
+                  plan.request.algorithm, HumanBytes(plan.figures.peak),
+                  SignedPercent(StepOverheadRatio(plan.figures)));
+  for (const Verdict& verdict : findings.verdicts) {
+    const std::string line = fmt::format("{} {}   {}", verdict.holds ? "ok  " : "FAIL",
+                                         verdict.threshold, verdict.message);
+    text += verdict.holds ? line : Styled(line, TextStyle::kWarning, terminal);
+    text += '\n';
+  }
+  return text;
 }
 
 // The first few lines of a list.
@@ -68,61 +84,112 @@ Error CheckError(std::string_view plan_path, std::vector<std::string> faults) {
   return error;
 }
 
-struct Thresholds {
-  std::vector<Threshold> list;
+struct CheckRequest {
+  std::vector<Threshold> thresholds;
   std::optional<PlanDigest> against;
 };
 
-// kUsage before anything is read, but for the old plan itself.
-Result<Thresholds> ThresholdsOf(const Options& options) {
-  Thresholds thresholds;
+// All that can be wrong about the command line, before the model is read.
+Result<CheckRequest> CheckRequestOf(const Options& options) {
+  if (options.annotate != "none" && options.format == "json") {
+    return MakeError(ErrorCode::kUsage, "--annotate and --format json exclude each other");
+  }
+  CheckRequest request;
+  bool has_growth = false;
   for (const std::string& text : options.fail_on) {
     CKPLAN_ASSIGN_OR_RETURN(Threshold threshold, ParseThreshold(text));
-    if (threshold.is_growth && !options.against) {
-      return MakeError(
-          ErrorCode::kUsage,
-          fmt::format("--fail-on \"{}\" needs --against OLD, the plan to grow from", text));
-    }
-    thresholds.list.push_back(std::move(threshold));
+    has_growth = has_growth || threshold.is_growth;
+    request.thresholds.push_back(std::move(threshold));
   }
   if (options.against) {
-    CKPLAN_ASSIGN_OR_RETURN(thresholds.against, ReadPlanDigestFile(*options.against));
+    CKPLAN_ASSIGN_OR_RETURN(request.against, ReadPlanDigestFile(*options.against));
+  } else if (has_growth) {
+    CKPLAN_RETURN_IF_ERROR(JudgeThresholds(request.thresholds, {}, {}, nullptr));
   }
-  return thresholds;
+  return request;
 }
 
-// The checker first, then the thresholds in the order of the command line.
-std::vector<CheckedItem> ItemsOf(const Thresholds& thresholds, const Plan& plan,
-                                 const std::vector<std::string>& faults) {
-  std::vector<CheckedItem> items = {{"checker", fmt::format("{}", fmt::join(faults, "; "))}};
-  const PlanFigures* const against = thresholds.against ? &thresholds.against->figures : nullptr;
-  for (const Threshold& threshold : thresholds.list) {
-    items.push_back(Judge(threshold, plan.figures, against));
-  }
-  return items;
+// The figures of a plan with faults say nothing: no limit is judged by them.
+Result<Findings> Judge(const CheckRequest& request, const PlanFile& file) {
+  Findings findings;
+  findings.faults = CheckPlan(file.source.graph, file.plan);
+  if (!findings.faults.empty()) return findings;
+  CKPLAN_ASSIGN_OR_RETURN(findings.verdicts,
+                          JudgeThresholds(request.thresholds, file.plan.figures, file.plan.request,
+                                          request.against ? &*request.against : nullptr));
+  return findings;
 }
 
-std::string Annotations(const Options& options, const Plan& plan,
-                        const std::vector<CheckedItem>& items) {
-  if (options.annotate == "github") return GithubAnnotations(items, options.plan);
-  if (options.annotate == "gitlab") return GitlabReport(items, options.plan, plan.model.name);
-  if (options.annotate == "junit") return JunitReport(items, options.plan);
-  return "";
+// ---- For continuous integration ----
+
+// "peak_bytes: the plan says 1, ..." is about peak_bytes, whatever the numbers are.
+std::string SubjectOf(std::string_view fault) {
+  return fmt::format("{}: {}", kChecker, fault.substr(0, fault.find(':')));
 }
 
-// Says which limits do not hold, also where nothing else is said; whether there are any.
-bool TellFailures(const std::string& path, const std::vector<CheckedItem>& items) {
-  std::vector<std::string> failures;
-  for (size_t i = 1; i < items.size(); ++i) {
-    if (items[i].message.empty()) continue;
-    failures.push_back(fmt::format("{}: {}", items[i].name, items[i].message));
+FindingsReport ReportOf(const Options& options, const std::string& model,
+                        const Findings& findings) {
+  FindingsReport report{options.plan, model, {}};
+  for (const std::string& fault : findings.faults) {
+    report.findings.push_back({std::string(kChecker), SubjectOf(fault), fault, true});
   }
-  if (failures.empty()) return false;
-  Error error = MakeError(ErrorCode::kCheckFailed, fmt::format("{} fails {} of {} limits", path,
-                                                               failures.size(), items.size() - 1));
-  error.notes = FirstOf(std::move(failures));
-  PrintError(error, "ckplan");
+  if (findings.faults.empty()) {
+    report.findings.push_back({std::string(kChecker), std::string(kChecker), "ok", false});
+  }
+  for (const Verdict& verdict : findings.verdicts) {
+    report.findings.push_back({verdict.check, verdict.threshold, verdict.message, !verdict.holds});
+  }
+  return report;
+}
+
+std::string Annotated(const Options& options, const FindingsReport& report) {
+  if (options.annotate == "github") return GithubAnnotations(report);
+  if (options.annotate == "gitlab") return GitlabCodeQuality(report);
+  return JunitReport(report);
+}
+
+// A plan for another model is a finding as well: the model has changed, and its plan has not.
+Result<ExitCode> TellUnreadable(const Options& options, Error error, const Screen& screen) {
+  if (error.code == ErrorCode::kCheckFailed && options.annotate != "none") {
+    const std::string model = std::filesystem::path(options.source).filename().string();
+    const FindingsReport report{
+        options.plan,
+        model,
+        {{std::string(kChecker), "checker: other model", error.message, true}}};
+    CKPLAN_RETURN_IF_ERROR(screen.Print(Annotated(options, report)));
+  }
+  return error;
+}
+
+// On standard output; returns whether it names the limits that fail.
+Result<bool> Tell(const Options& options, const Plan& plan, const Findings& findings,
+                  const Screen& screen) {
+  if (options.format == "json") {
+    CKPLAN_RETURN_IF_ERROR(screen.Print(CheckJson(plan, findings)));
+    return false;
+  }
+  if (options.annotate != "none") {
+    const FindingsReport report = ReportOf(options, plan.model.name, findings);
+    CKPLAN_RETURN_IF_ERROR(screen.Print(Annotated(options, report)));
+    return false;
+  }
+  if (!findings.faults.empty() || screen.is_quiet) return false;
+  CKPLAN_RETURN_IF_ERROR(screen.Print(CheckText(plan, findings, screen.out)));
   return true;
+}
+
+// On standard error: that limits fail, and which unless that has been said.
+void TellFailures(const std::string& path, const std::vector<Verdict>& verdicts, bool is_told) {
+  std::vector<std::string> failures;
+  for (const Verdict& verdict : verdicts) {
+    if (!verdict.holds)
+      failures.push_back(fmt::format("{}: {}", verdict.threshold, verdict.message));
+  }
+  Error error = MakeError(ErrorCode::kCheckFailed,
+                          fmt::format("{} fails {} of {} limit{}", path, failures.size(),
+                                      verdicts.size(), verdicts.size() == 1 ? "" : "s"));
+  if (!is_told) error.notes = FirstOf(std::move(failures));
+  PrintError(error, "ckplan");
 }
 
 }  // namespace
@@ -143,28 +210,19 @@ void AddCheckOptions(CommandLine& line, Options& options) {
 }
 
 Result<ExitCode> RunCheck(const Options& options, const Screen& screen) {
-  if (options.annotate != "none" && options.format == "json") {
-    return MakeError(ErrorCode::kUsage, "--annotate and --format json exclude each other");
-  }
-  CKPLAN_ASSIGN_OR_RETURN(const Thresholds thresholds, ThresholdsOf(options));
+  CKPLAN_ASSIGN_OR_RETURN(const CheckRequest request, CheckRequestOf(options));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.plan));
-  CKPLAN_ASSIGN_OR_RETURN(const PlanFile file,
-                          ReadPlanFile(options.plan, options.source, options.cost));
+  Result<PlanFile> file = ReadPlanFile(options.plan, options.source, options.cost);
   progress.Clear();
-  for (const std::string& warning : file.source.warnings) screen.Warn(warning);
-  std::vector<std::string> faults = CheckPlan(file.source.graph, file.plan);
-  const std::vector<CheckedItem> items = ItemsOf(thresholds, file.plan, faults);
-  if (options.format == "json") {
-    CKPLAN_RETURN_IF_ERROR(screen.Print(CheckJson(file.plan, faults, items)));
-  }
-  CKPLAN_RETURN_IF_ERROR(screen.Print(Annotations(options, file.plan, items)));
-  if (!faults.empty()) return CheckError(options.plan, std::move(faults));
-  if (TellFailures(options.plan, items)) return ExitCode::kDifferent;
-  if (options.format == "text" && options.annotate == "none" && !screen.is_quiet) {
-    CKPLAN_RETURN_IF_ERROR(screen.Print(CheckText(file)));
-  }
-  return ExitCode::kOk;
+  if (!file.ok()) return TellUnreadable(options, std::move(file).error(), screen);
+  for (const std::string& warning : file->source.warnings) screen.Warn(warning);
+  CKPLAN_ASSIGN_OR_RETURN(const Findings findings, Judge(request, *file));
+  CKPLAN_ASSIGN_OR_RETURN(const bool is_told, Tell(options, file->plan, findings, screen));
+  if (!findings.faults.empty()) return CheckError(options.plan, findings.faults);
+  if (findings.limits_hold()) return ExitCode::kOk;
+  TellFailures(options.plan, findings.verdicts, is_told);
+  return ExitCode::kDifferent;
 }
 
 }  // namespace ckplan

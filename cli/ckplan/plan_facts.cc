@@ -6,56 +6,28 @@
 #include <map>
 #include <tuple>
 
+#include "lib/schedule/peak.h"
 #include "lib/schedule/timeline.h"
 
 namespace ckplan {
 namespace {
-
-// The tick inside the peak step at which most is live. Buffers of earlier steps that live on are
-// there at all of its ticks, so only the ticks at which a buffer begins matter.
-int64_t PeakTick(const Timeline& timeline) {
-  const auto step = static_cast<int32_t>(timeline.peak_step);
-  std::vector<std::pair<int64_t, int64_t>> changes;  // Tick, bytes.
-  for (const Buffer& buffer : timeline.buffers) {
-    if (buffer.first_step > step || buffer.last_step < step) continue;
-    changes.emplace_back(buffer.begin, buffer.bytes.count());
-    changes.emplace_back(buffer.end, -buffer.bytes.count());
-  }
-  std::sort(changes.begin(), changes.end());
-  int64_t live = 0;
-  for (size_t i = 0; i < changes.size(); ++i) {
-    live += changes[i].second;
-    const bool is_last_of_tick = i + 1 == changes.size() || changes[i + 1].first > changes[i].first;
-    if (is_last_of_tick && live == timeline.peak.count()) return changes[i].first;
-  }
-  return changes.empty() ? 0 : changes.front().first;
-}
 
 class PeakFacts {
  public:
   PeakFacts(const Timeline& timeline, PlanFacts* facts) : timeline_(timeline), facts_(*facts) {}
 
   void Fill() {
-    const auto loss = static_cast<int32_t>(timeline_.loss_step);
     for (const Version& version : timeline_.versions) {
       if (IsKept(version)) ++facts_.kept_tensors;
     }
-    const std::vector<const Version*> holders = VersionsAtPeak();
-    const int64_t tick = PeakTick(timeline_);
-    for (size_t i = 0; i < timeline_.buffers.size(); ++i) {
-      const Buffer& buffer = timeline_.buffers[i];
-      if (buffer.begin > tick || tick >= buffer.end) continue;
-      const Version* const version = holders[i];
+    for (const PeakBuffer& live : FindPeakBuffers(timeline_)) {
+      const Buffer& buffer = timeline_.buffers[static_cast<size_t>(live.buffer)];
       if (buffer.kind == BufferKind::kGradient) {
         facts_.gradients += buffer.bytes;
       } else if (buffer.kind == BufferKind::kWorkspace) {
         facts_.workspace += buffer.bytes;
-      } else if (version != nullptr && version->made_at > loss) {
-        facts_.recomputed += buffer.bytes;
-      } else if (version != nullptr && IsKept(*version)) {
-        facts_.kept += buffer.bytes;
       } else {
-        facts_.passing += buffer.bytes;
+        PartOf(timeline_.versions[static_cast<size_t>(live.version)]) += buffer.bytes;
       }
     }
   }
@@ -67,14 +39,9 @@ class PeakFacts {
     return version.made_at < loss && version.last_read > loss;
   }
 
-  // What each buffer holds at the peak step: the last version made in it so far.
-  std::vector<const Version*> VersionsAtPeak() const {
-    std::vector<const Version*> holders(timeline_.buffers.size(), nullptr);
-    for (const Version& version : timeline_.versions) {
-      const bool is_made = version.made_at <= static_cast<int32_t>(timeline_.peak_step);
-      if (is_made) holders[static_cast<size_t>(version.buffer)] = &version;
-    }
-    return holders;
+  Bytes& PartOf(const Version& version) {
+    if (version.made_at > static_cast<int32_t>(timeline_.loss_step)) return facts_.recomputed;
+    return IsKept(version) ? facts_.kept : facts_.passing;
   }
 
   const Timeline& timeline_;

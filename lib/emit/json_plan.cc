@@ -5,177 +5,13 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lib/emit/json_plan_words.h"
 #include "lib/emit/json_reader.h"
-#include "lib/emit/json_writer.h"
 
 namespace ckplan {
 namespace {
 
 constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
-
-constexpr std::string_view kForwardStep = "f";
-constexpr std::string_view kLossStep = "loss";
-constexpr std::string_view kBackwardStep = "b";
-constexpr std::string_view kFreeStep = "free";
-constexpr std::string_view kOptimal = "optimal";
-constexpr std::string_view kFeasible = "feasible";
-constexpr std::string_view kLivenessFrees = "liveness";
-constexpr std::string_view kExplicitFrees = "explicit";
-
-// ---- Writing ----
-
-class PlanWriter {
- public:
-  PlanWriter(const Plan& plan, const TensorGraph& graph) : plan_(plan), graph_(graph) {}
-
-  std::string Write() && {
-    json_.BeginObject(JsonLayout::kLines);
-    json_.Key("schema_version").Text(kSchemaVersion);
-    json_.Key("tool").BeginObject(JsonLayout::kInline);
-    json_.Key("name").Text("ckplan").Key("version").Text(CKPLAN_VERSION).End();
-    WriteModel();
-    WriteRequest();
-    WriteResult();
-    json_.Key("nodes").BeginArray(JsonLayout::kLines);
-    for (const NodeId id : graph_.nodes().ids()) WriteNode(id);
-    json_.End();
-    WriteSchedule();
-    json_.Key("arena").BeginObject(JsonLayout::kLines);
-    json_.Key("offset_bytes").BeginArray(JsonLayout::kWrapped);
-    for (const Bytes offset : plan_.offsets) json_.Amount(offset);
-    json_.End().End();
-    json_.End();
-    return std::move(json_).Finish();
-  }
-
- private:
-  void WriteModel() {
-    const ModelIdentity& model = plan_.model;
-    json_.Key("model").BeginObject(JsonLayout::kLines);
-    json_.Key("name").Text(model.name);
-    json_.Key("sha256").Text(model.sha256);
-    WriteNumbers("dims", model.dims);
-    WriteNumbers("opsets", model.opsets);
-    json_.Key("input_shapes").BeginObject(JsonLayout::kInline);
-    for (const auto& [input, shape] : model.input_shapes) {
-      json_.Key(input).BeginArray(JsonLayout::kInline);
-      for (const int64_t size : shape) json_.Integer(size);
-      json_.End();
-    }
-    json_.End().End();
-  }
-
-  void WriteNumbers(std::string_view key, const std::map<std::string, int64_t>& numbers) {
-    json_.Key(key).BeginObject(JsonLayout::kInline);
-    for (const auto& [name, number] : numbers) json_.Key(name).Integer(number);
-    json_.End();
-  }
-
-  void WriteRequest() {
-    const PlanRequest& request = plan_.request;
-    json_.Key("request").BeginObject(JsonLayout::kLines);
-    json_.Key("algorithm").Text(request.algorithm);
-    json_.Key("objective").Text(NameOf(request.objective));
-    if (request.granularity != Granularity::kNode) {
-      json_.Key("granularity").Text(NameOf(request.granularity));
-    }
-    json_.Key("budget_bytes").Amount(request.budget);
-    json_.Key("paper_budget_bytes").Amount(request.paper_budget);
-    json_.Key("cost_model").Text(request.cost_model);
-    json_.Key("cost_unit").Text(request.cost_unit);
-    json_.Key("autograd").Text(NameOf(request.autograd));
-    json_.Key("optimizer").Text(NameOf(request.optimizer));
-    json_.Key("align_bytes").Integer(request.align_bytes);
-    json_.Key("liveness").Boolean(request.uses_liveness);
-    json_.End();
-  }
-
-  void WriteResult() {
-    const PlanFigures& figures = plan_.figures;
-    json_.Key("result").BeginObject(JsonLayout::kLines);
-    json_.Key("status").Text(figures.is_optimal ? kOptimal : kFeasible);
-    json_.Key("guarantee").Text(figures.guarantee);
-    json_.Key("peak_bytes").Amount(figures.peak);
-    json_.Key("baseline_peak_bytes").Amount(figures.baseline_peak);
-    json_.Key("arena_bytes").Amount(figures.arena);
-    if (figures.static_allocations) {
-      json_.Key("static_allocation_bytes").BeginObject(JsonLayout::kInline);
-      json_.Key("none").Amount(figures.static_allocations->none);
-      json_.Key("inplace").Amount(figures.static_allocations->inplace);
-      json_.Key("sharing").Amount(figures.static_allocations->sharing);
-      json_.End();
-    }
-    json_.Key("overhead_cost").Amount(figures.overhead);
-    json_.Key("forward_cost").Amount(figures.forward_cost);
-    json_.Key("backward_cost").Amount(figures.backward_cost);
-    json_.Key("lower_bound_cost").Amount(figures.lower_bound_cost);
-    json_.Key("constant_bytes").BeginObject(JsonLayout::kInline);
-    json_.Key("parameters").Amount(figures.constants.parameters);
-    json_.Key("parameter_gradients").Amount(figures.constants.parameter_gradients);
-    json_.Key("optimizer_state").Amount(figures.optimizer_state);
-    json_.Key("inputs").Amount(figures.constants.inputs);
-    json_.End();
-    json_.Key("paper").BeginObject(JsonLayout::kInline);
-    json_.Key("budget_bytes").Amount(figures.paper.budget);
-    json_.Key("peak_bytes").Amount(figures.paper.peak);
-    json_.Key("overhead_cost").Amount(figures.paper.overhead);
-    json_.End().End();
-  }
-
-  void WriteNode(NodeId id) {
-    const Node& node = graph_.node(id);
-    const NodeDecision& decision = plan_.decisions[id];
-    json_.BeginObject(JsonLayout::kInline);
-    json_.Key("id").Integer(node.file_id);
-    json_.Key("name").Text(node.name);
-    json_.Key("op").Text(node.op);
-    json_.Key("action").Text(NameOf(decision.action));
-    json_.Key("segment").Integer(decision.segment);
-    json_.Key("recompute_count").Integer(decision.recompute_count);
-    json_.Key("outputs").BeginArray(JsonLayout::kInline);
-    for (const TensorId output : node.outputs) {
-      const Tensor& tensor = graph_.tensor(output);
-      json_.BeginObject(JsonLayout::kInline);
-      json_.Key("id").Integer(tensor.file_id);
-      json_.Key("name").Text(tensor.name);
-      json_.Key("bytes").Amount(tensor.bytes);
-      json_.End();
-    }
-    json_.End().End();
-  }
-
-  void WriteSchedule() {
-    const bool is_explicit = plan_.schedule.frees == FreePolicy::kExplicit;
-    json_.Key("schedule").BeginObject(JsonLayout::kLines);
-    json_.Key("frees").Text(is_explicit ? kExplicitFrees : kLivenessFrees);
-    json_.Key("steps").BeginArray(JsonLayout::kWrapped);
-    for (const Step& step : plan_.schedule.steps) WriteStep(step);
-    json_.End().End();
-  }
-
-  void WriteStep(const Step& step) {
-    json_.BeginArray(JsonLayout::kInline);
-    switch (step.kind) {
-      case StepKind::kForward:
-        json_.Text(kForwardStep).Integer(graph_.node(step.node()).file_id);
-        break;
-      case StepKind::kLoss:
-        json_.Text(kLossStep);
-        break;
-      case StepKind::kBackward:
-        json_.Text(kBackwardStep).Integer(graph_.node(step.node()).file_id);
-        break;
-      case StepKind::kFree:
-        json_.Text(kFreeStep).Integer(graph_.tensor(step.tensor()).file_id);
-        break;
-    }
-    json_.End();
-  }
-
-  const Plan& plan_;
-  const TensorGraph& graph_;
-  JsonWriter json_;
-};
 
 // ---- Reading: what needs no graph ----
 
@@ -279,26 +115,61 @@ NodeDecision ReadDecision(const JsonView& row) {
   return decision;
 }
 
-// Names are those of the plan's own graph; nodes without one go by their number.
-std::vector<PlanDigest::Row> ReadRows(const JsonView& json) {
-  std::vector<PlanDigest::Row> rows;
-  for (size_t i = 0; i < json.size(); ++i) {
-    const JsonView row = json.at(i);
-    PlanDigest::Row read;
-    read.name = row.TextOr("name", "");
-    if (read.name.empty()) read.name = fmt::format("node {}", row["id"].Integer());
-    read.op = row.TextOr("op", "");
-    read.decision = ReadDecision(row);
-    if (row.has("outputs")) {
-      const JsonView outputs = row["outputs"];
-      for (size_t k = 0; k < outputs.size(); ++k) {
-        read.bytes += Bytes(outputs.at(k)["bytes"].Integer(0, kMaxTotalBytes.count()));
-        read.bytes = std::min(read.bytes, kMaxTotalBytes);
-      }
+// Names are those of the plan's own graph; nodes without one go by their number. `total` sums up
+// all rows: no more than a graph may hold, so that no later sum overflows.
+PlanDigest::Row ReadRow(const JsonView& json, Bytes* total) {
+  PlanDigest::Row row;
+  row.name = json.TextOr("name", "");
+  row.op = json.TextOr("op", "");
+  row.decision = ReadDecision(json);
+  if (json.has("outputs")) {
+    const JsonView outputs = json["outputs"];
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      const JsonView output = outputs.at(k);
+      if (k == 0) row.tensor = output["name"].Text();
+      const Bytes bytes(output["bytes"].Integer(0, (kMaxTotalBytes - *total).count()));
+      row.bytes += bytes;
+      *total += bytes;
     }
-    rows.push_back(std::move(read));
+  }
+  if (row.name.empty()) row.name = row.tensor;
+  if (row.name.empty()) row.name = fmt::format("node {}", json["id"].Integer());
+  return row;
+}
+
+// Whose row has which tensor.
+std::unordered_map<int64_t, size_t> RowsOfTensors(const JsonView& nodes) {
+  std::unordered_map<int64_t, size_t> rows;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!nodes.at(i).has("outputs")) continue;
+    const JsonView outputs = nodes.at(i)["outputs"];
+    for (size_t k = 0; k < outputs.size(); ++k) rows.emplace(outputs.at(k)["id"].Integer(), i);
   }
   return rows;
+}
+
+// Adds what is in memory at the peak to the rows and to the rest. Nobody has checked the file, so
+// it is made sure here that all of it together is the peak.
+void ReadPeakParts(const JsonView& root, PlanDigest* digest) {
+  const std::unordered_map<int64_t, size_t> rows = RowsOfTensors(root["nodes"]);
+  const JsonView live = root["peak"]["live"];
+  PlanDigest::PeakRest rest;
+  int64_t left = digest->figures.peak.count();
+  for (size_t i = 0; i < live.size(); ++i) {
+    const JsonView json = live.at(i);
+    const size_t kind = json.at(0).Choice({kLiveTensor, kLiveGradient, kLiveWorkspace});
+    const Bytes bytes(json.at(2).Integer());
+    if (bytes.count() > left) return json.Fault("what is in memory is more than peak_bytes");
+    left -= bytes.count();
+    if (kind == 1) rest.gradients += bytes;
+    if (kind == 2) rest.workspace += bytes;
+    if (kind != 0) continue;
+    const auto row = rows.find(json.at(1).Integer());
+    if (row == rows.end()) return json.at(1).Fault("no node has this tensor");
+    digest->rows[row->second].at_peak += bytes;
+  }
+  if (left > 0) live.Fault(fmt::format("is {} bytes less than peak_bytes", left));
+  digest->rest = rest;
 }
 
 // ---- Reading: what refers to the graph ----
@@ -342,7 +213,28 @@ class GraphPartReader {
     return schedule;
   }
 
+  PeakMoment ReadPeak(const JsonView& json) const {
+    PeakMoment peak;
+    peak.step = static_cast<int32_t>(json["step"].Integer(0, kMaxInt32));
+    const JsonView live = json["live"];
+    peak.live.reserve(live.size());
+    for (size_t i = 0; i < live.size(); ++i) peak.live.push_back(ReadLiveBuffer(live.at(i)));
+    return peak;
+  }
+
  private:
+  LiveBuffer ReadLiveBuffer(const JsonView& json) const {
+    constexpr size_t kMembers = 3;
+    const size_t kind = json.at(0).Choice({kLiveTensor, kLiveGradient, kLiveWorkspace});
+    const Bytes bytes(json.at(2).Integer());
+    if (json.size() > kMembers) {
+      json.Fault(fmt::format("has {} members, must have {}", json.size(), kMembers));
+    }
+    if (kind == 2) return LiveBuffer::Workspace(FindNode(json.at(1)), bytes);
+    const TensorId tensor = FindIn(tensors_, json.at(1), "tensor");
+    return kind == 0 ? LiveBuffer::Tensor(tensor, bytes) : LiveBuffer::Gradient(tensor, bytes);
+  }
+
   Step ReadStep(const JsonView& json) const {
     const size_t kind = json.at(0).Choice({kForwardStep, kLossStep, kBackwardStep, kFreeStep});
     const size_t size = kind == 1 ? 1 : 2;
@@ -384,12 +276,6 @@ std::vector<Bytes> ReadOffsets(const JsonView& root) {
 
 }  // namespace
 
-std::string WritePlanJson(const Plan& plan, const TensorGraph& graph) {
-  CKPLAN_CHECK(plan.decisions.size() == graph.nodes().size(),
-               "a plan decides about every node of its graph");
-  return PlanWriter(plan, graph).Write();
-}
-
 Result<PlanHeader> ReadPlanHeader(std::string_view text, const std::string& where) {
   CKPLAN_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, where));
   const JsonView root = document.root();
@@ -405,8 +291,15 @@ Result<PlanDigest> ReadPlanDigest(std::string_view text, const std::string& wher
   const JsonView root = document.root();
   CheckSchemaVersion(root, /*may_lack=*/false);
   CKPLAN_RETURN_IF_ERROR(document.Status());
-  PlanDigest digest{ReadRequest(root["request"]), ReadModel(root["model"]),
-                    ReadFigures(root["result"]), ReadRows(root["nodes"])};
+  PlanDigest digest{ReadRequest(root["request"]),
+                    ReadModel(root["model"]),
+                    ReadFigures(root["result"]),
+                    {},
+                    std::nullopt};
+  const JsonView nodes = root["nodes"];
+  Bytes total;
+  for (size_t i = 0; i < nodes.size(); ++i) digest.rows.push_back(ReadRow(nodes.at(i), &total));
+  if (root.has("peak")) ReadPeakParts(root, &digest);
   CKPLAN_RETURN_IF_ERROR(document.Status());
   return digest;
 }
@@ -424,6 +317,7 @@ Result<Plan> ReadPlanJson(std::string_view text, const TensorGraph& graph,
   const GraphPartReader reader(graph);
   plan.decisions = reader.ReadDecisions(root["nodes"]);
   plan.schedule = reader.ReadSchedule(root["schedule"]);
+  if (root.has("peak")) plan.peak = reader.ReadPeak(root["peak"]);
   plan.offsets = ReadOffsets(root);
   CKPLAN_RETURN_IF_ERROR(document.Status());
   return plan;

@@ -22,6 +22,21 @@ inline Schedule RandomSchedule(Rng& rng, const TensorGraph& graph) {
   return schedule;
 }
 
+// Its bytes add up to less than 2^50.
+inline PeakMoment RandomPeak(Rng& rng, const TensorGraph& graph) {
+  PeakMoment peak{static_cast<int32_t>(rng.Between(0, 100)), {}};
+  for (int64_t i = rng.Between(0, 30); i > 0; --i) {
+    const Bytes bytes(rng.Between(0, int64_t{1} << 40));
+    const NodeId node(
+        static_cast<size_t>(rng.Between(0, static_cast<int64_t>(graph.nodes().size()) - 1)));
+    const TensorId tensor = graph.node(node).outputs.front();
+    peak.live.push_back(rng.Chance(60)   ? LiveBuffer::Tensor(tensor, bytes)
+                        : rng.Chance(50) ? LiveBuffer::Gradient(tensor, bytes)
+                                         : LiveBuffer::Workspace(node, bytes));
+  }
+  return peak;
+}
+
 inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
   const auto bytes = [&] { return Bytes(rng.Between(0, int64_t{1} << 40)); };
   const auto cost = [&] { return Cost(rng.Between(0, int64_t{1} << 40)); };
@@ -53,6 +68,11 @@ inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
                               static_cast<int32_t>(rng.Between(0, 2))});
   }
   plan.schedule = RandomSchedule(rng, graph);
+  if (rng.Chance(80)) {
+    plan.peak = RandomPeak(rng, graph);
+    plan.figures.peak = Bytes(0);
+    for (const LiveBuffer& buffer : plan.peak->live) plan.figures.peak += buffer.bytes;
+  }
   for (int i = 0; i < 40; ++i) plan.offsets.push_back(bytes());
   return plan;
 }

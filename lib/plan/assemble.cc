@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lib/schedule/arena.h"
+#include "lib/schedule/peak.h"
 #include "lib/schedule/simulate.h"
 #include "lib/schedule/static_allocation.h"
 #include "lib/schedule/timeline.h"
@@ -26,6 +27,22 @@ IdVector<NodeId, NodeDecision> Decide(const TensorGraph& graph, const Timeline& 
     if (decisions[id].recompute_count > 0) decisions[id].action = NodeAction::kRecompute;
   }
   return decisions;
+}
+
+PeakMoment PeakOf(const Timeline& timeline) {
+  PeakMoment peak{static_cast<int32_t>(timeline.peak_step), {}};
+  for (const PeakBuffer& live : FindPeakBuffers(timeline)) {
+    const Buffer& buffer = timeline.buffers[static_cast<size_t>(live.buffer)];
+    if (buffer.kind == BufferKind::kWorkspace) {
+      peak.live.push_back(LiveBuffer::Workspace(buffer.node, buffer.bytes));
+    } else if (buffer.kind == BufferKind::kGradient) {
+      peak.live.push_back(LiveBuffer::Gradient(buffer.tensor, buffer.bytes));
+    } else {
+      const Version& version = timeline.versions[static_cast<size_t>(live.version)];
+      peak.live.push_back(LiveBuffer::Tensor(version.tensor, buffer.bytes));
+    }
+  }
+  return peak;
 }
 
 }  // namespace
@@ -52,6 +69,7 @@ Plan AssemblePlan(const TensorGraph& graph, const Schedule& schedule,
   plan.figures.constants = graph.constants();
   plan.decisions = Decide(graph, timeline, segment_of);
   plan.schedule = schedule;
+  plan.peak = PeakOf(timeline);
   plan.offsets = std::move(arena.offsets);
   return plan;
 }

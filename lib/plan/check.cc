@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 namespace ckplan {
 namespace {
@@ -16,9 +18,10 @@ class Slab {
   // Without offsets only the bytes are counted.
   explicit Slab(const std::vector<Bytes>* offsets) : offsets_(offsets) {}
 
-  int Allocate(Bytes bytes, const std::string& what) {
+  int Allocate(const LiveBuffer& buffer, const std::string& what) {
     const auto id = static_cast<int>(blocks_.size());
-    Block block{bytes, Bytes(0), what};
+    const Bytes bytes = buffer.bytes;
+    Block block{bytes, Bytes(0), what, buffer};
     if (offsets_ != nullptr) {
       if (blocks_.size() >= offsets_->size()) {
         Fault(fmt::format("the arena has no offset for buffer {} ({})", id, what));
@@ -29,12 +32,23 @@ class Slab {
     }
     blocks_.push_back(block);
     live_ += bytes;
-    highest_ = std::max(highest_, live_);
+    if (live_ > highest_) {
+      highest_ = live_;
+      peak_id_ = id;
+    }
     return id;
   }
 
+  // From now on the block is `tensor`'s.
+  void HandOver(int id, TensorId tensor) {
+    Block& block = blocks_[static_cast<size_t>(id)];
+    // After the peak it no longer matters; before, the next peak may come.
+    block.heirs.emplace_back(static_cast<int>(blocks_.size()), tensor);
+  }
+
   void Release(int id) {
-    const Block& block = blocks_[static_cast<size_t>(id)];
+    Block& block = blocks_[static_cast<size_t>(id)];
+    block.released_before = static_cast<int>(blocks_.size());
     live_ -= block.bytes;
     if (offsets_ == nullptr || block.bytes == Bytes(0)) return;
     const auto it = by_offset_.find(block.offset);
@@ -47,11 +61,29 @@ class Slab {
   size_t allocations() const { return blocks_.size(); }
   const std::optional<std::string>& fault() const { return fault_; }
 
+  // What was there when the peak was reached first. Allocations are the clock: block 7 is the
+  // event number 7.
+  std::vector<LiveBuffer> AtPeak() const {
+    std::vector<LiveBuffer> live;
+    for (int id = 0; id <= peak_id_; ++id) {
+      const Block& block = blocks_[static_cast<size_t>(id)];
+      if (block.bytes == Bytes(0) || block.released_before <= peak_id_) continue;
+      live.push_back(block.buffer);
+      for (const auto& [moment, heir] : block.heirs) {
+        if (moment <= peak_id_) live.back().index = heir.index();
+      }
+    }
+    return live;
+  }
+
  private:
   struct Block {
     Bytes bytes;
     Bytes offset;
     std::string what;
+    LiveBuffer buffer;                                      // As it was allocated.
+    std::vector<std::pair<int, TensorId>> heirs = {};       // Since which event, who.
+    int released_before = std::numeric_limits<int>::max();  // Which event.
   };
   struct Placed {
     Bytes bytes;
@@ -87,6 +119,7 @@ class Slab {
   std::map<Bytes, Placed> by_offset_;
   Bytes live_;
   Bytes highest_;
+  int peak_id_ = -1;  // The allocation that reached it first.
   Bytes end_;
   std::optional<std::string> fault_;
 };
@@ -119,8 +152,9 @@ class Gradients {
 
  private:
   int New(TensorId t) {
-    const int block = slab_->Allocate(graph_.tensor(t).bytes,
-                                      fmt::format("the gradient of \"{}\"", graph_.tensor(t).name));
+    const Tensor& tensor = graph_.tensor(t);
+    const int block = slab_->Allocate(LiveBuffer::Gradient(t, tensor.bytes),
+                                      fmt::format("the gradient of \"{}\"", tensor.name));
     holders_[block] = 1;
     return block;
   }
@@ -170,7 +204,9 @@ class Replay {
   std::optional<std::string> Run() {
     if (auto fault = FindLastReads()) return fault;
     for (size_t k = 0; k < schedule_.steps.size(); ++k) {
+      const Bytes highest = slab_.highest();
       if (auto fault = RunStep(k)) return fmt::format("step {}: {}", k, *fault);
+      if (slab_.highest() > highest) peak_step_ = static_cast<int32_t>(k);
     }
     if (backward_count_ != graph_.nodes().size()) {
       return fmt::format("{} of {} nodes ran backward", backward_count_, graph_.nodes().size());
@@ -183,6 +219,7 @@ class Replay {
   }
 
   const Slab& slab() const { return slab_; }
+  int32_t peak_step() const { return peak_step_; }
   Cost overhead() const { return overhead_; }
   const IdVector<NodeId, int32_t>& runs() const { return runs_; }
   const std::vector<NodeId>& order() const { return order_; }
@@ -282,14 +319,18 @@ class Replay {
       dying->erase(it);
       if (blocks_.count(output) != 0) return StillThere(output);
       blocks_[output] = block;
+      slab_.HandOver(block, output);
       break;
     }
     for (const TensorId t : node.outputs) {
       if (t == written_in_place) continue;
       if (blocks_.count(t) != 0) return StillThere(t);
-      blocks_[t] = slab_.Allocate(graph_.tensor(t).bytes, "\"" + graph_.tensor(t).name + "\"");
+      const Tensor& tensor = graph_.tensor(t);
+      blocks_[t] = slab_.Allocate(LiveBuffer::Tensor(t, tensor.bytes), "\"" + tensor.name + "\"");
     }
-    UseWorkspace(node.forward_workspace, node.name);
+    if (node.forward_workspace > Bytes(0)) {
+      slab_.Release(AllocateWorkspace(id, node.forward_workspace));
+    }
     return std::nullopt;
   }
 
@@ -297,9 +338,9 @@ class Replay {
     return fmt::format("\"{}\" is made again while it is in memory", graph_.tensor(t).name);
   }
 
-  void UseWorkspace(Bytes bytes, const std::string& name) {
-    if (bytes == Bytes(0)) return;
-    slab_.Release(slab_.Allocate(bytes, "the workspace of \"" + name + "\""));
+  int AllocateWorkspace(NodeId id, Bytes bytes) {
+    return slab_.Allocate(LiveBuffer::Workspace(id, bytes),
+                          "the workspace of \"" + graph_.node(id).name + "\"");
   }
 
   std::optional<std::string> Loss() {
@@ -320,7 +361,7 @@ class Replay {
     ++backward_count_;
     int workspace = -1;
     if (node.backward_workspace > Bytes(0)) {
-      workspace = slab_.Allocate(node.backward_workspace, "the workspace of \"" + node.name + "\"");
+      workspace = AllocateWorkspace(id, node.backward_workspace);
     }
     gradients_.Through(node);
     if (workspace >= 0) slab_.Release(workspace);
@@ -347,6 +388,7 @@ class Replay {
   std::vector<NodeId> order_;
   size_t backward_count_ = 0;
   int loss_count_ = 0;
+  int32_t peak_step_ = 0;
   Cost overhead_;
 };
 
@@ -363,6 +405,23 @@ void Compare(std::string_view what, T told, T found, std::vector<std::string>* f
   if (told == found) return;
   faults->push_back(
       fmt::format("{}: the plan says {}, the replay finds {}", what, told.count(), found.count()));
+}
+
+void ComparePeak(const Plan& plan, const Replay& replay, std::vector<std::string>* faults) {
+  if (!plan.peak) return;
+  if (plan.peak->step != replay.peak_step()) {
+    faults->push_back(fmt::format("peak: the plan says step {}, the replay finds step {}",
+                                  plan.peak->step, replay.peak_step()));
+    return;
+  }
+  const std::vector<LiveBuffer> live = replay.slab().AtPeak();
+  const auto [told, found] =
+      std::mismatch(plan.peak->live.begin(), plan.peak->live.end(), live.begin(), live.end());
+  if (told == plan.peak->live.end() && found == live.end()) return;
+  faults->push_back(
+      fmt::format("peak: row {} of what the plan says is in memory is not so; the "
+                  "replay finds {} buffers, the plan has {}",
+                  found - live.begin(), live.size(), plan.peak->live.size()));
 }
 
 void CompareDecisions(const TensorGraph& graph, const Plan& plan, const Replay& replay,
@@ -419,6 +478,7 @@ std::vector<std::string> CheckPlan(const TensorGraph& graph, const Plan& plan) {
     faults.push_back(fmt::format("the peak of {} bytes is above the budget of {} bytes",
                                  replay.slab().highest().count(), plan.request.budget->count()));
   }
+  ComparePeak(plan, replay, &faults);
   CompareDecisions(graph, plan, replay, &faults);
   return faults;
 }

@@ -1,16 +1,22 @@
 // What changed between two plans.
 //
-// Idea. Plans are told apart by the names of their nodes, so plans of models that have grown can be
+// Idea. Nodes are matched by the names of their tensors, so plans of models that have grown can be
 // compared as well; no graph is needed, only what plan files say of themselves (PlanDigest).
 //
-// A node's results are held from its forward to its backward step where its action is keep. So a
-// change from keep to anything else frees the bytes of its results in between, which is where the
-// peak lies, and a change to keep takes them.
+// Two figures tell what a change is worth:
+//   held      A node's results are held from its forward to its backward step where its action is
+//             keep. A change from keep to anything else frees their bytes in between.
+//   at_peak   How many more bytes of the node's results are in memory at the new plan's peak than
+//   at
+//             the old plan's, which is another moment. Together with the rest - nodes that are
+//             treated as before, gradients, workspace - it is the change of the peak, exactly:
+//             sum of at_peak + rest = new peak - old peak.
 //
 // Cost: O(n log n) for n nodes.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,22 +28,30 @@ namespace ckplan {
 // What a plan file tells without its graph.
 struct PlanDigest {
   struct Row {
-    std::string name;
+    std::string name;    // Of the node; of its first output where the node has none.
+    std::string tensor;  // Its first output.
     std::string op;
     NodeDecision decision;
-    Bytes bytes;  // Of all its outputs.
+    Bytes bytes;    // Of all its outputs.
+    Bytes at_peak;  // Those in memory at the peak.
+  };
+  // What is in memory at the peak beside the rows' tensors.
+  struct PeakRest {
+    Bytes gradients;
+    Bytes workspace;
   };
   PlanRequest request;
   ModelIdentity model;
   PlanFigures figures;
   std::vector<Row> rows;
+  std::optional<PeakRest> rest;  // Nothing: the file does not say what is in memory at the peak.
 };
 
 PlanDigest DigestOf(const TensorGraph& graph, const Plan& plan);
 
 struct NodeChange {
   enum class Kind {
-    kKept,        // Held in the new plan, not in the old one.
+    kKept,        // Held in the new plan, not in the old one; or held in both, by other bytes.
     kNotKept,     // Held in the old plan, not in the new one.
     kRecomputed,  // Held in neither, but run another number of times.
   };
@@ -46,14 +60,29 @@ struct NodeChange {
   // Forward runs; 0 where the plan's model has no such node.
   int32_t old_runs = 0;
   int32_t new_runs = 0;
-  Bytes held;  // By how much more is held; negative: less.
+  Bytes held;     // By how much more is held; negative: less.
+  Bytes at_peak;  // Likewise, by how much more of it is in memory at the peak.
+};
+
+// What the changes leave of the change of the peak. Signed: new less old.
+struct RestAtPeak {
+  Bytes tensors;  // Results of nodes that are treated as before, but live at one peak alone.
+  Bytes gradients;
+  Bytes workspace;
+
+  Bytes sum() const { return tensors + gradients + workspace; }
+  bool operator==(const RestAtPeak&) const = default;
 };
 
 struct PlanDiff {
   bool has_same_model = false;
-  int64_t old_kept = 0;  // Nodes whose results are held.
+  bool has_same_costs = false;  // Of one cost model: times compare.
+  int64_t old_kept = 0;         // Nodes whose results are held.
   int64_t new_kept = 0;
-  std::vector<NodeChange> changes;  // The most bytes first, then by name.
+  // The most bytes at the peak first, then the most held, then by name.
+  std::vector<NodeChange> changes;
+  // Nothing if one of the plans does not say what is in memory at its peak; at_peak is 0 then.
+  std::optional<RestAtPeak> rest;
   // Whether any figure or node differs.
   bool has_changes = false;
 };

@@ -5,22 +5,69 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/rng.h"
+#include "lib/plan/assemble.h"
+#include "lib/schedule/lower.h"
+#include "lib/testing/graph_text.h"
+#include "lib/testing/random_graph.h"
+
 namespace ckplan {
 namespace {
 
+constexpr NodeAction kKeep = NodeAction::kKeep;
+constexpr NodeAction kRecompute = NodeAction::kRecompute;
+constexpr NodeAction kTransient = NodeAction::kTransient;
+
 PlanDigest::Row RowOf(std::string name, NodeAction action, int64_t bytes, int32_t recomputed = 0) {
-  return {std::move(name), "Conv", {action, 0, recomputed}, Bytes(bytes)};
+  std::string tensor = name + ":0";
+  return {std::move(name),         std::move(tensor), "Conv",
+          {action, 0, recomputed}, Bytes(bytes),      Bytes(0)};
+}
+
+PlanDigest::Row AtPeak(PlanDigest::Row row, int64_t bytes) {
+  row.at_peak = Bytes(bytes);
+  return row;
 }
 
 PlanDigest DigestWith(std::vector<PlanDigest::Row> rows) {
   PlanDigest digest;
   digest.rows = std::move(rows);
+  digest.rest.emplace();
   return digest;
 }
 
-constexpr NodeAction kKeep = NodeAction::kKeep;
-constexpr NodeAction kRecompute = NodeAction::kRecompute;
-constexpr NodeAction kTransient = NodeAction::kTransient;
+Plan PlanOf(const TensorGraph& graph, const KeptSet& kept) {
+  return AssemblePlan(graph, LowerStrategy(graph, kept),
+                      IdVector<NodeId, int32_t>(graph.nodes().size()));
+}
+
+KeptSet RandomKeptSet(Rng& rng, const TensorGraph& graph) {
+  KeptSet kept;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) kept.is_kept.push_back(rng.Chance(50));
+  return kept;
+}
+
+// The same graph with every tensor and node of another number, and some of other names and sizes.
+TensorGraph Changed(Rng& rng, const TensorGraph& graph) {
+  TensorGraphParts parts = PartsOf(graph);
+  for (Tensor& tensor : parts.tensors) {
+    tensor.file_id += 1000;
+    if (rng.Chance(20)) tensor.name += "_renamed";
+    if (rng.Chance(20)) tensor.bytes += Bytes(rng.Between(0, 9));
+  }
+  for (Node& node : parts.nodes) {
+    if (rng.Chance(20)) node.name += "_renamed";
+  }
+  return TensorGraph::Create(std::move(parts)).value();
+}
+
+Bytes SumOf(const PlanDiff& diff) {
+  Bytes sum = diff.rest->sum();
+  for (const NodeChange& change : diff.changes) sum += change.at_peak;
+  return sum;
+}
+
+}  // namespace
 
 TEST_CASE("diff: a plan does not differ from itself") {
   const PlanDigest plan = DigestWith({RowOf("a", kKeep, 4), RowOf("b", kRecompute, 3, 1)});
@@ -28,7 +75,9 @@ TEST_CASE("diff: a plan does not differ from itself") {
   CHECK_FALSE(diff.has_changes);
   CHECK(diff.changes.empty());
   CHECK(diff.has_same_model);
+  CHECK(diff.has_same_costs);
   CHECK(diff.old_kept == 1);
+  CHECK(diff.rest == RestAtPeak{});
 }
 
 TEST_CASE("diff: what is held and no longer held, the most bytes first") {
@@ -53,6 +102,25 @@ TEST_CASE("diff: what is held and no longer held, the most bytes first") {
   CHECK(diff.new_kept == 1);
 }
 
+TEST_CASE("diff: bytes at the peak come first, and what is no change goes to the rest") {
+  PlanDigest older = DigestWith(
+      {AtPeak(RowOf("a", kKeep, 4), 4), RowOf("b", kKeep, 30), AtPeak(RowOf("c", kKeep, 7), 7)});
+  PlanDigest newer = DigestWith(
+      {RowOf("a", kRecompute, 4, 1), RowOf("b", kRecompute, 30, 1), RowOf("c", kKeep, 7)});
+  older.rest->gradients = Bytes(5);
+  newer.rest->workspace = Bytes(2);
+  const PlanDiff diff = DiffPlans(older, newer);
+  REQUIRE(diff.changes.size() == 2);
+  CHECK(diff.changes[0].name == "a");  // b is larger, but lives at no peak.
+  CHECK(diff.changes[0].at_peak == Bytes(-4));
+  CHECK(diff.changes[1].at_peak == Bytes(0));
+  CHECK(diff.rest == RestAtPeak{Bytes(-7), Bytes(-5), Bytes(2)});
+  CHECK(SumOf(diff) == Bytes(-14));
+  newer.rest.reset();
+  CHECK_FALSE(DiffPlans(older, newer).rest.has_value());
+  CHECK(DiffPlans(older, newer).changes[0].name == "b");
+}
+
 TEST_CASE("diff: nodes of a model that has grown are matched by name") {
   PlanDigest older = DigestWith({RowOf("a", kKeep, 4), RowOf("gone", kKeep, 7)});
   PlanDigest newer = DigestWith({RowOf("new", kKeep, 2), RowOf("a", kKeep, 8)});
@@ -69,7 +137,22 @@ TEST_CASE("diff: nodes of a model that has grown are matched by name") {
   CHECK(diff.changes[2].old_runs == 0);
 }
 
-TEST_CASE("diff: nodes that share a name are matched in their order") {
+TEST_CASE("diff: the name of the tensor decides, then that of the node") {
+  PlanDigest older = DigestWith({RowOf("x", kKeep, 4), RowOf("y", kKeep, 7)});
+  PlanDigest newer = DigestWith({RowOf("y", kKeep, 4), RowOf("x", kRecompute, 7, 1)});
+  newer.rows[0].tensor = "x:0";  // The nodes have swapped their names.
+  newer.rows[1].tensor = "y:0";
+  const PlanDiff by_tensor = DiffPlans(older, newer);
+  REQUIRE(by_tensor.changes.size() == 1);
+  CHECK(by_tensor.changes[0].name == "x");
+  CHECK(by_tensor.changes[0].held == Bytes(-7));
+
+  newer.rows = {RowOf("y", kKeep, 7), RowOf("x", kKeep, 4)};
+  newer.rows[0].tensor = "output";  // No tensor of the older plan.
+  CHECK(DiffPlans(older, newer).changes.empty());
+}
+
+TEST_CASE("diff: nodes that share all names are matched in their order") {
   const PlanDigest older = DigestWith({RowOf("x", kKeep, 4), RowOf("x", kKeep, 7)});
   const PlanDigest newer = DigestWith({RowOf("x", kKeep, 4), RowOf("x", kRecompute, 7, 1)});
   const PlanDiff diff = DiffPlans(older, newer);
@@ -77,14 +160,59 @@ TEST_CASE("diff: nodes that share a name are matched in their order") {
   CHECK(diff.changes[0].held == Bytes(-7));
 }
 
-TEST_CASE("diff: a figure alone makes a difference") {
+TEST_CASE("diff: a figure alone makes a difference, another cost model is told") {
   const PlanDigest older = DigestWith({RowOf("a", kKeep, 4)});
   PlanDigest newer = older;
   newer.figures.overhead = Cost(1);
-  const PlanDiff diff = DiffPlans(older, newer);
-  CHECK(diff.has_changes);
-  CHECK(diff.changes.empty());
+  CHECK(DiffPlans(older, newer).has_changes);
+  CHECK(DiffPlans(older, newer).changes.empty());
+  newer.request.cost_model = "unit";
+  CHECK_FALSE(DiffPlans(older, newer).has_same_costs);
 }
 
-}  // namespace
+// b is dropped. Keep-all's peak is at the backward of d: 400 + 200 + 100 + 50, the gradients of d
+// and c. Without b, the peak is there as well, and 200 bytes less.
+TEST_CASE("diff: what a chain frees at its peak") {
+  const TensorGraph graph = GraphFromText("a:400@1 -> b:200@3 -> c:100@5 -> d:50@7");
+  KeptSet all{IdVector<NodeId, bool>(4, true)};
+  KeptSet some = all;
+  some.is_kept[NodeId(1)] = false;
+  const PlanDigest older = DigestOf(graph, PlanOf(graph, all));
+  const PlanDigest newer = DigestOf(graph, PlanOf(graph, some));
+  const PlanDiff diff = DiffPlans(older, newer);
+  REQUIRE(diff.changes.size() == 1);
+  CHECK(diff.changes[0].name == "b");
+  CHECK(diff.changes[0].held == Bytes(-200));
+  CHECK(SumOf(diff) == newer.figures.peak - older.figures.peak);
+}
+
+TEST_CASE("diff: on random graphs, all lines together are the change of the peak, there and back") {
+  int64_t changes = 0, tensors = 0, gradients = 0, workspace = 0;
+  for (uint64_t seed = 1; seed <= 1000; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomGraphOptions options;
+    options.nodes = static_cast<int>(rng.Between(1, 15));
+    const TensorGraph old_graph = RandomTensorGraph(rng, options);
+    const TensorGraph new_graph = rng.Chance(50) ? old_graph : Changed(rng, old_graph);
+    const PlanDigest older = DigestOf(old_graph, PlanOf(old_graph, RandomKeptSet(rng, old_graph)));
+    const PlanDigest newer = DigestOf(new_graph, PlanOf(new_graph, RandomKeptSet(rng, new_graph)));
+    const PlanDiff diff = DiffPlans(older, newer);
+    const PlanDiff back = DiffPlans(newer, older);
+    REQUIRE(diff.rest.has_value());
+    CHECK(SumOf(diff) == newer.figures.peak - older.figures.peak);
+    CHECK(SumOf(back) == older.figures.peak - newer.figures.peak);
+    CHECK(back.changes.size() == diff.changes.size());
+    changes += static_cast<int64_t>(diff.changes.size());
+    tensors += diff.rest->tensors != Bytes(0);
+    gradients += diff.rest->gradients != Bytes(0);
+    workspace += diff.rest->workspace != Bytes(0);
+  }
+  // Every kind of line turned up.
+  CHECK(changes > 1000);
+  CHECK(tensors > 100);
+  CHECK(gradients > 100);
+  CHECK(workspace > 50);
+}
+
 }  // namespace ckplan

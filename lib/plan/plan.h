@@ -12,6 +12,7 @@
 #include "lib/graph/layer_fold.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/schedule/schedule.h"
+#include "lib/schedule/timeline.h"
 
 namespace ckplan {
 
@@ -104,12 +105,39 @@ struct NodeDecision {
   bool operator==(const NodeDecision&) const = default;
 };
 
+// One buffer in memory.
+struct LiveBuffer {
+  BufferKind kind = BufferKind::kTensor;
+  int32_t index = -1;  // Of the tensor in it, or whose gradient it was made for; kWorkspace: node.
+  Bytes bytes;
+
+  static LiveBuffer Tensor(TensorId id, Bytes b) { return {BufferKind::kTensor, id.index(), b}; }
+  static LiveBuffer Gradient(TensorId of, Bytes b) {
+    return {BufferKind::kGradient, of.index(), b};
+  }
+  static LiveBuffer Workspace(NodeId of, Bytes b) {
+    return {BufferKind::kWorkspace, of.index(), b};
+  }
+  TensorId tensor() const { return TensorId(index); }
+  NodeId node() const { return NodeId(index); }
+  bool operator==(const LiveBuffer&) const = default;
+};
+
+// The first moment at which the most is in memory.
+struct PeakMoment {
+  int32_t step = 0;              // Index into Schedule::steps.
+  std::vector<LiveBuffer> live;  // In order of allocation, none of no bytes; together the peak.
+
+  bool operator==(const PeakMoment&) const = default;
+};
+
 struct Plan {
   PlanRequest request;
   ModelIdentity model;
   PlanFigures figures;
   IdVector<NodeId, NodeDecision> decisions;
   Schedule schedule;
+  std::optional<PeakMoment> peak;  // Nothing in files that leave it out.
   // One offset per buffer of the schedule's Timeline, in order of allocation; see timeline.h.
   std::vector<Bytes> offsets;
 

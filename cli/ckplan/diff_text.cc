@@ -1,0 +1,183 @@
+#include "cli/ckplan/diff_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/ckplan/plan_summary.h"
+#include "cli/common/text_table.h"
+#include "lib/emit/human_bytes.h"
+#include "lib/emit/json_diff.h"
+
+namespace ckplan {
+namespace {
+
+constexpr size_t kShownChanges = 12;
+
+std::string SignedBytes(Bytes bytes) {
+  if (bytes == Bytes(0)) return "0 B";
+  if (bytes < Bytes(0)) return fmt::format("-{}", HumanBytes(Bytes(0) - bytes));
+  return fmt::format("+{}", HumanBytes(bytes));
+}
+
+std::string SignedFixed(double value) {
+  const std::string text = fmt::format("{:+.3f}", value);
+  return text == "+0.000" || text == "-0.000" ? "0.000" : text;
+}
+
+std::string SignedWhole(double value) {
+  return value == 0 ? std::string("0") : fmt::format("{:+.0f}", value);
+}
+
+// Nothing where there was nothing to grow from.
+std::string Growth(double older, double newer) {
+  if (older == newer) return SignedPercent(0);
+  return older == 0 ? "" : SignedPercent(newer / older - 1);
+}
+
+// In doubles: sums of figures of a file that nobody has checked may be beyond 2^63.
+double StepCost(const PlanFigures& figures) {
+  return static_cast<double>(figures.forward_cost.count()) +
+         static_cast<double>(figures.backward_cost.count()) +
+         static_cast<double>(figures.overhead.count());
+}
+
+std::vector<std::string> BytesRow(std::string name, Bytes older, Bytes newer) {
+  return {std::move(name), HumanBytes(older), HumanBytes(newer), SignedBytes(newer - older),
+          Growth(static_cast<double>(older.count()), static_cast<double>(newer.count()))};
+}
+
+// Costs by different models have nothing to do with each other.
+void AddTimeRows(const ComparedPlans& plans, TextTable* table) {
+  const PlanFigures& older = plans.older.plan.figures;
+  const PlanFigures& newer = plans.newer.plan.figures;
+  const double old_ratio = 1 + StepOverheadRatio(older);
+  const double new_ratio = 1 + StepOverheadRatio(newer);
+  const bool compares = plans.diff.has_same_costs;
+  table->rows.push_back({"time", fmt::format("{:.3f}", old_ratio), fmt::format("{:.3f}", new_ratio),
+                         compares ? SignedFixed(new_ratio - old_ratio) : "",
+                         compares ? Growth(old_ratio, new_ratio) : ""});
+  if (!compares) return;
+  const std::string& unit = plans.newer.plan.request.cost_unit;
+  const double old_step = StepCost(older);
+  const double new_step = StepCost(newer);
+  table->rows.push_back({unit == "1" ? "step cost" : "step " + unit,
+                         fmt::format("{:.0f}", old_step), fmt::format("{:.0f}", new_step),
+                         SignedWhole(new_step - old_step), Growth(old_step, new_step)});
+}
+
+TextTable FiguresTable(const ComparedPlans& plans) {
+  const PlanFigures& older = plans.older.plan.figures;
+  const PlanFigures& newer = plans.newer.plan.figures;
+  TextTable table;
+  table.columns = {{""}, {"old", true}, {"new", true}, {"change", true}, {"", true}};
+  table.rows.push_back(BytesRow("peak", older.peak, newer.peak));
+  table.rows.push_back(BytesRow("arena", older.arena, newer.arena));
+  AddTimeRows(plans, &table);
+  const PlanDiff& diff = plans.diff;
+  table.rows.push_back({"kept", std::to_string(diff.old_kept), std::to_string(diff.new_kept),
+                        SignedWhole(static_cast<double>(diff.new_kept - diff.old_kept)), ""});
+  return table;
+}
+
+// "2x -> 1x"
+std::string RunsText(const NodeChange& change) {
+  return change.old_runs == change.new_runs
+             ? ""
+             : fmt::format("{}x -> {}x", change.old_runs, change.new_runs);
+}
+
+// What is no change of a node's, so that the last column adds up to the change of the peak.
+void AddRest(const PlanDiff& diff, TextTable* table) {
+  if (!diff.rest) return;
+  const std::pair<std::string_view, Bytes> parts[] = {
+      {"[nodes treated as before]", diff.rest->tensors},
+      {"[gradients]", diff.rest->gradients},
+      {"[workspace]", diff.rest->workspace}};
+  for (const auto& [name, bytes] : parts) {
+    if (bytes == Bytes(0)) continue;
+    table->rows.push_back({"", std::string(name), "", "", SignedBytes(bytes)});
+  }
+}
+
+TextTable ChangesTable(const PlanDiff& diff, size_t shown, size_t name_width) {
+  TextTable table;
+  table.columns = {{""}, {"node"}, {"runs"}, {"held", true}, {"at peak", true}};
+  Bytes rest_held, rest_at_peak;
+  for (size_t i = 0; i < diff.changes.size(); ++i) {
+    const NodeChange& change = diff.changes[i];
+    if (i >= shown) {
+      rest_held += change.held;
+      rest_at_peak += change.at_peak;
+      continue;
+    }
+    const auto [sign, verb] = WordsOf(change);
+    table.rows.push_back({fmt::format("{} {}", sign, verb), Elided(change.name, name_width),
+                          RunsText(change), SignedBytes(change.held), SignedBytes(change.at_peak)});
+  }
+  if (diff.changes.size() > shown) {
+    const size_t others = diff.changes.size() - shown;
+    table.rows.push_back({"~", fmt::format("[{} other{}]", others, others == 1 ? "" : "s"), "",
+                          SignedBytes(rest_held), SignedBytes(rest_at_peak)});
+  }
+  AddRest(diff, &table);
+  if (diff.rest) return table;
+  table.columns.pop_back();
+  for (auto& row : table.rows) row.pop_back();
+  return table;
+}
+
+size_t ShownOf(const PlanDiff& diff, bool shows_all) {
+  return shows_all ? diff.changes.size() : std::min(kShownChanges, diff.changes.size());
+}
+
+bool HasRows(const PlanDiff& diff) {
+  return !diff.changes.empty() || (diff.rest && *diff.rest != RestAtPeak{});
+}
+
+// "old.json   exact-dp   net.onnx sha256:374357ab23c2"
+std::string Heading(const DiffSide& side) {
+  constexpr size_t kShownDigits = 12;
+  const PlanDigest& plan = side.plan;
+  const bool is_file = side.title != plan.request.algorithm;
+  return fmt::format("{}{}   {} sha256:{}{}", side.title,
+                     is_file ? "   " + plan.request.algorithm : "", plan.model.name,
+                     plan.model.sha256.substr(0, kShownDigits),
+                     plan.request.budget ? "   budget " + HumanBytes(*plan.request.budget) : "");
+}
+
+std::string MarkdownName(const DiffSide& side) {
+  const std::string& algorithm = side.plan.request.algorithm;
+  if (side.title == algorithm) return fmt::format("`{}`", algorithm);
+  return fmt::format("`{}` ({})", side.title, algorithm);
+}
+
+}  // namespace
+
+std::string DiffText(const ComparedPlans& plans, bool shows_all, const Terminal& terminal) {
+  constexpr size_t kOtherColumns = 55;
+  constexpr int kLeastWidth = 80;
+  const auto width = static_cast<size_t>(std::max(terminal.width, kLeastWidth));
+  const PlanDiff& diff = plans.diff;
+  std::string text =
+      fmt::format("{}\n{}\n", Styled("--- " + Heading(plans.older), TextStyle::kBold, terminal),
+                  Styled("+++ " + Heading(plans.newer), TextStyle::kBold, terminal));
+  text += FiguresTable(plans).Text();
+  if (diff.changes.empty()) text += "\nno node is treated differently\n";
+  if (!HasRows(diff)) return text;
+  return text + '\n' + ChangesTable(diff, ShownOf(diff, shows_all), width - kOtherColumns).Text();
+}
+
+std::string DiffMarkdown(const ComparedPlans& plans, bool shows_all) {
+  constexpr size_t kNameWidth = 80;
+  const PlanDiff& diff = plans.diff;
+  std::string text = fmt::format("**Plan of `{}`**: {} -> {}\n\n", plans.newer.plan.model.name,
+                                 MarkdownName(plans.older), MarkdownName(plans.newer));
+  text += FiguresTable(plans).Markdown();
+  if (diff.changes.empty()) text += "\nNo node is treated differently.\n";
+  if (!HasRows(diff)) return text;
+  return text + '\n' + ChangesTable(diff, ShownOf(diff, shows_all), kNameWidth).Markdown();
+}
+
+}  // namespace ckplan

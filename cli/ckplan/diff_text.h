@@ -1,0 +1,25 @@
+// The difference of two plans for people: on the screen, and for a pull request.
+#pragma once
+
+#include <string>
+
+#include "cli/common/terminal.h"
+#include "lib/plan/diff.h"
+
+namespace ckplan {
+
+struct DiffSide {
+  std::string title;  // The file, or the algorithm as it was typed.
+  PlanDigest plan;
+};
+
+struct ComparedPlans {
+  DiffSide older;
+  DiffSide newer;
+  PlanDiff diff;  // DiffPlans(older.plan, newer.plan)
+};
+
+std::string DiffText(const ComparedPlans& plans, bool shows_all, const Terminal& terminal);
+std::string DiffMarkdown(const ComparedPlans& plans, bool shows_all);
+
+}  // namespace ckplan

@@ -1,0 +1,119 @@
+#include "cli/ckplan/findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "lib/base/hash.h"
+#include "lib/emit/json_writer.h"
+
+namespace ckplan {
+namespace {
+
+// As the runner's own toolkit escapes: a message, or a property, which must not end early.
+std::string GithubEscaped(std::string_view text, bool is_property) {
+  std::string escaped;
+  for (const char c : text) {
+    const bool is_special = c == '%' || c == '\r' || c == '\n';
+    if (is_special || (is_property && (c == ':' || c == ','))) {
+      escaped += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+// XML 1.0 knows no control characters but tab and line ends, not even escaped.
+std::string XmlEscaped(std::string_view text) {
+  std::string escaped;
+  for (const char c : RepairUtf8(text)) {
+    if (c == '&') {
+      escaped += "&amp;";
+    } else if (c == '<') {
+      escaped += "&lt;";
+    } else if (c == '>') {
+      escaped += "&gt;";
+    } else if (c == '"') {
+      escaped += "&quot;";
+    } else if (c == '\n' || c == '\t' || c == '\r') {
+      escaped += fmt::format("&#{};", static_cast<int>(c));
+    } else {
+      const bool is_control = static_cast<unsigned char>(c) < 0x20;
+      escaped += is_control ? '?' : c;
+    }
+  }
+  return escaped;
+}
+
+std::string TitleOf(const Finding& finding) { return "ckplan " + finding.subject; }
+
+}  // namespace
+
+std::string GithubAnnotations(const FindingsReport& report) {
+  std::string text;
+  for (const Finding& finding : report.findings) {
+    if (!finding.is_fault) continue;
+    text +=
+        fmt::format("::error file={},title={}::{}\n", GithubEscaped(report.plan_path, true),
+                    GithubEscaped(TitleOf(finding), true), GithubEscaped(finding.message, false));
+  }
+  return text;
+}
+
+std::string GitlabCodeQuality(const FindingsReport& report) {
+  std::map<std::string, int> seen;
+  JsonWriter json;
+  json.BeginArray(JsonLayout::kLines);
+  for (const Finding& finding : report.findings) {
+    std::string identity = fmt::format("{}\n{}\n{}\n{}", finding.check, report.plan_path,
+                                       report.model, WithoutNumbers(finding.subject));
+    // Those in order are counted, too: a fault must not change its name when another one is mended.
+    const int earlier = seen[identity]++;
+    if (!finding.is_fault) continue;
+    if (earlier > 0) identity += fmt::format("\n{}", earlier);
+    json.BeginObject(JsonLayout::kLines);
+    json.Key("description").Text(finding.message);
+    json.Key("check_name").Text("ckplan/" + finding.check);
+    json.Key("fingerprint").Text(Sha256Hex(identity));
+    json.Key("severity").Text(finding.check == "checker" ? "critical" : "major");
+    json.Key("location").BeginObject(JsonLayout::kInline);
+    json.Key("path").Text(report.plan_path);
+    json.Key("lines").BeginObject(JsonLayout::kInline);
+    json.Key("begin").Integer(1).End();
+    json.End().End();
+  }
+  json.End();
+  return std::move(json).Finish();
+}
+
+std::string JunitReport(const FindingsReport& report) {
+  const auto faults = std::count_if(report.findings.begin(), report.findings.end(),
+                                    [](const Finding& finding) { return finding.is_fault; });
+  std::string text = fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+      "<testsuites>\n"
+      "  <testsuite name=\"ckplan check {}\" tests=\"{}\" failures=\"{}\" errors=\"0\">\n",
+      XmlEscaped(report.plan_path), report.findings.size(), faults);
+  for (const Finding& finding : report.findings) {
+    text += fmt::format("    <testcase classname=\"{}\" name=\"{}\"", XmlEscaped(report.model),
+                        XmlEscaped(finding.subject));
+    text += finding.is_fault ? fmt::format(">\n      <failure message=\"{}\"/>\n    </testcase>\n",
+                                           XmlEscaped(finding.message))
+                             : "/>\n";
+  }
+  return text + "  </testsuite>\n</testsuites>\n";
+}
+
+std::string WithoutNumbers(std::string_view text) {
+  std::string rest;
+  bool is_quoted = false;
+  for (const char c : text) {
+    if (c == '"') is_quoted = !is_quoted;
+    if (is_quoted || c < '0' || c > '9') rest += c;
+  }
+  return rest;
+}
+
+}  // namespace ckplan

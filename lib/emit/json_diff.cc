@@ -1,0 +1,90 @@
+#include "lib/emit/json_diff.h"
+
+#include <utility>
+
+#include "lib/emit/json_reader.h"
+#include "lib/emit/json_writer.h"
+
+namespace ckplan {
+namespace {
+
+void WriteSide(std::string_view key, const PlanDigest& plan, int64_t kept, JsonWriter* json) {
+  const PlanFigures& figures = plan.figures;
+  json->Key(key).BeginObject(JsonLayout::kLines);
+  json->Key("model").Text(plan.model.name);
+  json->Key("sha256").Text(plan.model.sha256);
+  json->Key("algorithm").Text(plan.request.algorithm);
+  json->Key("budget_bytes").Amount(plan.request.budget);
+  json->Key("peak_bytes").Amount(figures.peak);
+  json->Key("arena_bytes").Amount(figures.arena);
+  json->Key("cost_model").Text(plan.request.cost_model);
+  json->Key("cost_unit").Text(plan.request.cost_unit);
+  json->Key("overhead_cost").Amount(figures.overhead);
+  json->Key("forward_cost").Amount(figures.forward_cost);
+  json->Key("backward_cost").Amount(figures.backward_cost);
+  json->Key("kept_nodes").Integer(kept);
+  json->End();
+}
+
+void WriteChange(const NodeChange& change, bool has_peaks, JsonWriter* json) {
+  const auto [sign, verb] = WordsOf(change);
+  json->BeginObject(JsonLayout::kInline);
+  json->Key("sign").Text(sign);
+  json->Key("change").Text(verb);
+  json->Key("node").Text(change.name);
+  json->Key("old_runs").Integer(change.old_runs);
+  json->Key("new_runs").Integer(change.new_runs);
+  json->Key("held_bytes").Amount(change.held);
+  json->Key("at_peak_bytes");
+  has_peaks ? json->Amount(change.at_peak) : json->Null();
+  json->End();
+}
+
+void WriteRest(const PlanDiff& diff, JsonWriter* json) {
+  json->Key("rest_at_peak_bytes");
+  if (!diff.rest) {
+    json->Null();
+    return;
+  }
+  json->BeginObject(JsonLayout::kInline);
+  json->Key("tensors").Amount(diff.rest->tensors);
+  json->Key("gradients").Amount(diff.rest->gradients);
+  json->Key("workspace").Amount(diff.rest->workspace);
+  json->End();
+}
+
+}  // namespace
+
+ChangeWords WordsOf(const NodeChange& change) {
+  if (change.old_runs == 0) return {"+", "new"};
+  if (change.new_runs == 0) return {"-", "gone"};
+  switch (change.kind) {
+    case NodeChange::Kind::kKept: {
+      const bool is_smaller = change.old_runs == change.new_runs && change.held < Bytes(0);
+      return {is_smaller ? "-" : "+", "keep"};
+    }
+    case NodeChange::Kind::kNotKept:
+      return {"-", "keep"};
+    case NodeChange::Kind::kRecomputed:
+      break;
+  }
+  return {"~", "recompute"};
+}
+
+std::string WriteDiffJson(const PlanDigest& older, const PlanDigest& newer, const PlanDiff& diff) {
+  JsonWriter json;
+  json.BeginObject(JsonLayout::kLines);
+  json.Key("schema_version").Text(kSchemaVersion);
+  json.Key("differs").Boolean(diff.has_changes);
+  json.Key("same_model").Boolean(diff.has_same_model);
+  WriteSide("old", older, diff.old_kept, &json);
+  WriteSide("new", newer, diff.new_kept, &json);
+  json.Key("changes").BeginArray(JsonLayout::kLines);
+  for (const NodeChange& change : diff.changes) WriteChange(change, diff.rest.has_value(), &json);
+  json.End();
+  WriteRest(diff, &json);
+  json.End();
+  return std::move(json).Finish();
+}
+
+}  // namespace ckplan

@@ -1,0 +1,21 @@
+// Two plans side by side, as JSON: schemas/diff.schema.json.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lib/plan/diff.h"
+
+namespace ckplan {
+
+// How a change is told: by its sign, which is what grep looks for, and a word.
+struct ChangeWords {
+  std::string_view sign;  // "+", "-", "~"
+  std::string_view verb;  // "keep", "recompute", "new", "gone"
+};
+ChangeWords WordsOf(const NodeChange& change);
+
+// `diff` must be DiffPlans(older, newer). All changes, in its order.
+std::string WriteDiffJson(const PlanDigest& older, const PlanDigest& newer, const PlanDiff& diff);
+
+}  // namespace ckplan

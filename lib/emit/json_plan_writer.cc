@@ -1,0 +1,192 @@
+#include <utility>
+
+#include "lib/base/check.h"
+#include "lib/emit/json_plan.h"
+#include "lib/emit/json_plan_words.h"
+#include "lib/emit/json_reader.h"
+#include "lib/emit/json_writer.h"
+
+namespace ckplan {
+namespace {
+
+class PlanWriter {
+ public:
+  PlanWriter(const Plan& plan, const TensorGraph& graph) : plan_(plan), graph_(graph) {}
+
+  std::string Write() && {
+    json_.BeginObject(JsonLayout::kLines);
+    json_.Key("schema_version").Text(kSchemaVersion);
+    json_.Key("tool").BeginObject(JsonLayout::kInline);
+    json_.Key("name").Text("ckplan").Key("version").Text(CKPLAN_VERSION).End();
+    WriteModel();
+    WriteRequest();
+    WriteResult();
+    json_.Key("nodes").BeginArray(JsonLayout::kLines);
+    for (const NodeId id : graph_.nodes().ids()) WriteNode(id);
+    json_.End();
+    WriteSchedule();
+    WritePeak();
+    json_.Key("arena").BeginObject(JsonLayout::kLines);
+    json_.Key("offset_bytes").BeginArray(JsonLayout::kWrapped);
+    for (const Bytes offset : plan_.offsets) json_.Amount(offset);
+    json_.End().End();
+    json_.End();
+    return std::move(json_).Finish();
+  }
+
+ private:
+  void WriteModel() {
+    const ModelIdentity& model = plan_.model;
+    json_.Key("model").BeginObject(JsonLayout::kLines);
+    json_.Key("name").Text(model.name);
+    json_.Key("sha256").Text(model.sha256);
+    WriteNumbers("dims", model.dims);
+    WriteNumbers("opsets", model.opsets);
+    json_.Key("input_shapes").BeginObject(JsonLayout::kInline);
+    for (const auto& [input, shape] : model.input_shapes) {
+      json_.Key(input).BeginArray(JsonLayout::kInline);
+      for (const int64_t size : shape) json_.Integer(size);
+      json_.End();
+    }
+    json_.End().End();
+  }
+
+  void WriteNumbers(std::string_view key, const std::map<std::string, int64_t>& numbers) {
+    json_.Key(key).BeginObject(JsonLayout::kInline);
+    for (const auto& [name, number] : numbers) json_.Key(name).Integer(number);
+    json_.End();
+  }
+
+  void WriteRequest() {
+    const PlanRequest& request = plan_.request;
+    json_.Key("request").BeginObject(JsonLayout::kLines);
+    json_.Key("algorithm").Text(request.algorithm);
+    json_.Key("objective").Text(NameOf(request.objective));
+    if (request.granularity != Granularity::kNode) {
+      json_.Key("granularity").Text(NameOf(request.granularity));
+    }
+    json_.Key("budget_bytes").Amount(request.budget);
+    json_.Key("paper_budget_bytes").Amount(request.paper_budget);
+    json_.Key("cost_model").Text(request.cost_model);
+    json_.Key("cost_unit").Text(request.cost_unit);
+    json_.Key("autograd").Text(NameOf(request.autograd));
+    json_.Key("optimizer").Text(NameOf(request.optimizer));
+    json_.Key("align_bytes").Integer(request.align_bytes);
+    json_.Key("liveness").Boolean(request.uses_liveness);
+    json_.End();
+  }
+
+  void WriteResult() {
+    const PlanFigures& figures = plan_.figures;
+    json_.Key("result").BeginObject(JsonLayout::kLines);
+    json_.Key("status").Text(figures.is_optimal ? kOptimal : kFeasible);
+    json_.Key("guarantee").Text(figures.guarantee);
+    json_.Key("peak_bytes").Amount(figures.peak);
+    json_.Key("baseline_peak_bytes").Amount(figures.baseline_peak);
+    json_.Key("arena_bytes").Amount(figures.arena);
+    if (figures.static_allocations) {
+      json_.Key("static_allocation_bytes").BeginObject(JsonLayout::kInline);
+      json_.Key("none").Amount(figures.static_allocations->none);
+      json_.Key("inplace").Amount(figures.static_allocations->inplace);
+      json_.Key("sharing").Amount(figures.static_allocations->sharing);
+      json_.End();
+    }
+    json_.Key("overhead_cost").Amount(figures.overhead);
+    json_.Key("forward_cost").Amount(figures.forward_cost);
+    json_.Key("backward_cost").Amount(figures.backward_cost);
+    json_.Key("lower_bound_cost").Amount(figures.lower_bound_cost);
+    json_.Key("constant_bytes").BeginObject(JsonLayout::kInline);
+    json_.Key("parameters").Amount(figures.constants.parameters);
+    json_.Key("parameter_gradients").Amount(figures.constants.parameter_gradients);
+    json_.Key("optimizer_state").Amount(figures.optimizer_state);
+    json_.Key("inputs").Amount(figures.constants.inputs);
+    json_.End();
+    json_.Key("paper").BeginObject(JsonLayout::kInline);
+    json_.Key("budget_bytes").Amount(figures.paper.budget);
+    json_.Key("peak_bytes").Amount(figures.paper.peak);
+    json_.Key("overhead_cost").Amount(figures.paper.overhead);
+    json_.End().End();
+  }
+
+  void WriteNode(NodeId id) {
+    const Node& node = graph_.node(id);
+    const NodeDecision& decision = plan_.decisions[id];
+    json_.BeginObject(JsonLayout::kInline);
+    json_.Key("id").Integer(node.file_id);
+    json_.Key("name").Text(node.name);
+    json_.Key("op").Text(node.op);
+    json_.Key("action").Text(NameOf(decision.action));
+    json_.Key("segment").Integer(decision.segment);
+    json_.Key("recompute_count").Integer(decision.recompute_count);
+    json_.Key("outputs").BeginArray(JsonLayout::kInline);
+    for (const TensorId output : node.outputs) {
+      const Tensor& tensor = graph_.tensor(output);
+      json_.BeginObject(JsonLayout::kInline);
+      json_.Key("id").Integer(tensor.file_id);
+      json_.Key("name").Text(tensor.name);
+      json_.Key("bytes").Amount(tensor.bytes);
+      json_.End();
+    }
+    json_.End().End();
+  }
+
+  void WriteSchedule() {
+    const bool is_explicit = plan_.schedule.frees == FreePolicy::kExplicit;
+    json_.Key("schedule").BeginObject(JsonLayout::kLines);
+    json_.Key("frees").Text(is_explicit ? kExplicitFrees : kLivenessFrees);
+    json_.Key("steps").BeginArray(JsonLayout::kWrapped);
+    for (const Step& step : plan_.schedule.steps) WriteStep(step);
+    json_.End().End();
+  }
+
+  void WriteStep(const Step& step) {
+    json_.BeginArray(JsonLayout::kInline);
+    switch (step.kind) {
+      case StepKind::kForward:
+        json_.Text(kForwardStep).Integer(graph_.node(step.node()).file_id);
+        break;
+      case StepKind::kLoss:
+        json_.Text(kLossStep);
+        break;
+      case StepKind::kBackward:
+        json_.Text(kBackwardStep).Integer(graph_.node(step.node()).file_id);
+        break;
+      case StepKind::kFree:
+        json_.Text(kFreeStep).Integer(graph_.tensor(step.tensor()).file_id);
+        break;
+    }
+    json_.End();
+  }
+
+  void WritePeak() {
+    if (!plan_.peak) return;
+    json_.Key("peak").BeginObject(JsonLayout::kLines);
+    json_.Key("step").Integer(plan_.peak->step);
+    json_.Key("live").BeginArray(JsonLayout::kWrapped);
+    for (const LiveBuffer& buffer : plan_.peak->live) {
+      json_.BeginArray(JsonLayout::kInline);
+      if (buffer.kind == BufferKind::kWorkspace) {
+        json_.Text(kLiveWorkspace).Integer(graph_.node(buffer.node()).file_id);
+      } else {
+        json_.Text(buffer.kind == BufferKind::kTensor ? kLiveTensor : kLiveGradient);
+        json_.Integer(graph_.tensor(buffer.tensor()).file_id);
+      }
+      json_.Amount(buffer.bytes).End();
+    }
+    json_.End().End();
+  }
+
+  const Plan& plan_;
+  const TensorGraph& graph_;
+  JsonWriter json_;
+};
+
+}  // namespace
+
+std::string WritePlanJson(const Plan& plan, const TensorGraph& graph) {
+  CKPLAN_CHECK(plan.decisions.size() == graph.nodes().size(),
+               "a plan decides about every node of its graph");
+  return PlanWriter(plan, graph).Write();
+}
+
+}  // namespace ckplan
