@@ -46,6 +46,10 @@ Plan SmallPlan() {
   const NodeId a(0), b(1);
   plan.schedule.steps = {Step::Forward(a), Step::Forward(b),  Step::Loss(),
                          Step::Forward(b), Step::Backward(b), Step::Backward(a)};
+  plan.peak =
+      PeakMoment{4,
+                 {LiveBuffer::Tensor(TensorId(0), Bytes(4)),
+                  LiveBuffer::Gradient(TensorId(1), Bytes(2)), LiveBuffer::Workspace(b, Bytes(2))}};
   plan.offsets = {Bytes(0), Bytes(4)};
   return plan;
 }
@@ -95,6 +99,12 @@ const char kSmallText[] = R"({
       ["f", 0], ["f", 1], ["loss"], ["f", 1], ["b", 1], ["b", 0]
     ]
   },
+  "peak": {
+    "step": 4,
+    "live": [
+      ["t", 0, 4], ["g", 1, 2], ["w", 1, 2]
+    ]
+  },
   "arena": {
     "offset_bytes": [
       0, 4
@@ -119,9 +129,39 @@ TEST_CASE("json plan: a digest is what the plan and its graph say together") {
     REQUIRE(read.rows.size() == made.rows.size());
     for (size_t i = 0; i < read.rows.size(); ++i) {
       CHECK(read.rows[i].name == made.rows[i].name);
+      CHECK(read.rows[i].tensor == made.rows[i].tensor);
+      CHECK(read.rows[i].op == made.rows[i].op);
+      CHECK(read.rows[i].at_peak == made.rows[i].at_peak);
       CHECK(read.rows[i].decision == made.rows[i].decision);
       CHECK(read.rows[i].bytes == made.rows[i].bytes);
     }
+    REQUIRE(read.rest.has_value() == made.rest.has_value());
+    if (!read.rest) continue;
+    CHECK(read.rest->gradients == made.rest->gradients);
+    CHECK(read.rest->workspace == made.rest->workspace);
+  }
+}
+
+TEST_CASE("json plan: a digest is refused where its sums cannot be") {
+  const struct {
+    std::string from, to, fault;
+  } kRows[] = {
+      {"\"peak_bytes\": 8", "\"peak_bytes\": 9", "/peak/live: is 1 bytes less than peak_bytes"},
+      {"\"peak_bytes\": 8", "\"peak_bytes\": 7",
+       "/peak/live/2: what is in memory is more than peak_bytes"},
+      {"[\"w\", 1, 2]", "[\"w\", 1, 9223372036854775807]",
+       "/peak/live/2: what is in memory is more than peak_bytes"},
+      {"[\"t\", 0, 4]", "[\"t\", 9, 4]", "/peak/live/0/1: no node has this tensor"},
+      {"\"bytes\": 2}", "\"bytes\": 72057594037927936}", "/nodes/1/outputs/0/bytes"},
+  };
+  REQUIRE(ReadPlanDigest(kSmallText, "p.json").ok());
+  for (const auto& row : kRows) {
+    CAPTURE(row.to);
+    const Result<PlanDigest> digest =
+        ReadPlanDigest(Replaced(kSmallText, row.from, row.to), "p.json");
+    REQUIRE_FALSE(digest.ok());
+    CHECK(digest.error().code == ErrorCode::kInvalidInput);
+    CHECK(digest.error().message.find(row.fault) != std::string::npos);
   }
 }
 
@@ -162,6 +202,10 @@ TEST_CASE("plan.json: a plan of ten thousand nodes stays below 5 MB") {
   const TensorGraph graph = GraphFromVertices("large", vertices, edges);
   Plan plan = RandomPlan(rng, graph);
   plan.offsets.assign(50'000, Bytes(12'345'678'901));
+  plan.peak.emplace();
+  for (const TensorId id : graph.tensors().ids()) {
+    plan.peak->live.push_back(LiveBuffer::Tensor(id, Bytes(123'456'789)));
+  }
   CHECK(plan.schedule.steps.size() > 30'000);
   CHECK(WritePlanJson(plan, graph).size() < 5'000'000);
 }
@@ -169,7 +213,7 @@ TEST_CASE("plan.json: a plan of ten thousand nodes stays below 5 MB") {
 TEST_CASE("plan.json: what older and plainer writers leave out has a default") {
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3");
   nlohmann::json json = nlohmann::json::parse(WritePlanJson(SmallPlan(), graph));
-  for (const char* key : {"tool", "arena"}) json.erase(key);
+  for (const char* key : {"tool", "peak", "arena"}) json.erase(key);
   for (const char* key :
        {"paper_budget_bytes", "cost_unit", "autograd", "optimizer", "align_bytes", "liveness"}) {
     json["request"].erase(key);
@@ -183,6 +227,7 @@ TEST_CASE("plan.json: what older and plainer writers leave out has a default") {
   expected.request.cost_unit.clear();
   expected.model.input_shapes.clear();
   expected.figures.guarantee.clear();
+  expected.peak.reset();
   expected.offsets.clear();
   CHECK(*ReadPlanJson(json.dump(), graph, "p.json") == expected);
 }
@@ -224,7 +269,9 @@ TEST_CASE("plan.json: every fixed key is missed by name") {
                            "/nodes/1/segment",
                            "/nodes/1/recompute_count",
                            "/schedule",
-                           "/schedule/steps"}) {
+                           "/schedule/steps",
+                           "/peak/step",
+                           "/peak/live"}) {
     CAPTURE(path);
     const nlohmann::json::json_pointer pointer{std::string(path)};
     nlohmann::json damaged = json;
@@ -262,6 +309,12 @@ TEST_CASE("plan.json: faults are told with their place") {
       {"[\"b\", 1]", "[\"x\", 1]", "/schedule/steps/4/0: \"x\" is unknown"},
       {"[\"b\", 1]", "[\"b\", 2]", "/schedule/steps/4/1: the graph \"text\" has no node 2"},
       {"[\"b\", 1]", "[\"free\", 2]", "/schedule/steps/4/1: the graph \"text\" has no tensor 2"},
+      {"[\"t\", 0, 4]", "[\"t\", 0]", "/peak/live/0: member 2 is missing"},
+      {"[\"t\", 0, 4]", "[\"t\", 0, 4, 4]", "/peak/live/0: has 4 members, must have 3"},
+      {"[\"t\", 0, 4]", "[\"f\", 0, 4]", "/peak/live/0/0: \"f\" is unknown"},
+      {"[\"g\", 1, 2]", "[\"g\", 7, 2]", "/peak/live/1/1: the graph \"text\" has no tensor 7"},
+      {"[\"w\", 1, 2]", "[\"w\", 7, 2]", "/peak/live/2/1: the graph \"text\" has no node 7"},
+      {"[\"w\", 1, 2]", "[\"w\", 1, -2]", "/peak/live/2/2: -2 is out of range"},
       {"\"N\": 4", "\"N\": \"4\"", "/model/dims/N: is a text, must be an integer"},
       {"[2, 3]", "[2, null]", "/model/input_shapes/x/1: is null, must be an integer"},
   };

@@ -14,6 +14,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/emit/json_compare.h"
+#include "lib/emit/json_diff.h"
 #include "lib/emit/json_graph.h"
 #include "lib/emit/json_plan.h"
 #include "lib/emit/random_plan.h"
@@ -145,11 +146,74 @@ TEST_CASE("schemas: every comparison that we write is valid") {
   }
 }
 
+TEST_CASE("schemas: every difference that we write is valid") {
+  Judge judge("diff");
+  size_t changes = 0, with_peaks = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const TensorGraph old_graph = RandomTensorGraph(rng);
+    const TensorGraph new_graph = rng.Chance(50) ? old_graph : RandomTensorGraph(rng);
+    const PlanDigest older = DigestOf(old_graph, RandomPlan(rng, old_graph));
+    const PlanDigest newer = DigestOf(new_graph, RandomPlan(rng, new_graph));
+    const PlanDiff diff = DiffPlans(older, newer);
+    const json text = json::parse(WriteDiffJson(older, newer, diff));
+    CHECK(judge.Accepts(text));
+    REQUIRE(text["changes"].size() == diff.changes.size());
+    changes += diff.changes.size();
+    CHECK(text["rest_at_peak_bytes"].is_null() == !diff.rest.has_value());
+    if (!diff.rest) continue;
+    ++with_peaks;
+    int64_t sum = 0;
+    for (const json& change : text["changes"]) sum += change["at_peak_bytes"].get<int64_t>();
+    for (const json& rest : text["rest_at_peak_bytes"]) sum += rest.get<int64_t>();
+    CHECK(sum ==
+          text["new"]["peak_bytes"].get<int64_t>() - text["old"]["peak_bytes"].get<int64_t>());
+  }
+  CHECK(changes > 500);
+  CHECK(with_peaks > 20);
+}
+
+TEST_CASE("schemas: the difference's schema misses every key, and refuses other kinds of values") {
+  Judge judge("diff");
+  Rng rng(1);
+  const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3");
+  Plan plan = RandomPlan(rng, graph);
+  plan.peak = RandomPeak(rng, graph);
+  PlanDigest older = DigestOf(graph, plan);
+  PlanDigest newer = older;
+  older.rows[0].decision = {NodeAction::kKeep, 0, 0};
+  newer.rows[0].decision = {NodeAction::kRecompute, 0, 1};
+  const json text = json::parse(WriteDiffJson(older, newer, DiffPlans(older, newer)));
+  REQUIRE(judge.Accepts(text));
+  REQUIRE(text["changes"].size() == 1);
+  std::vector<json::json_pointer> places;
+  ListPlaces(text, json::json_pointer(), &places);
+  for (const json::json_pointer& place : places) {
+    CAPTURE(place.to_string());
+    json damaged = text;
+    damaged[place] = 1.5;  // Nothing is.
+    CHECK_FALSE(judge.Accepts(damaged));
+    if (place.empty() || !text[place.parent_pointer()].is_object()) continue;
+    damaged = text;
+    damaged[place.parent_pointer()].erase(place.back());
+    CHECK_FALSE(judge.Accepts(damaged));
+  }
+  json damaged = text;
+  damaged["changes"][0]["sign"] = "*";
+  CHECK_FALSE(judge.Accepts(damaged));
+  damaged = text;
+  damaged["old"]["peak_bytes"] = -1;
+  CHECK_FALSE(judge.Accepts(damaged));
+}
+
 TEST_CASE("schemas: the plan's schema and its reader refuse the same damage") {
   Judge judge("plan");
   Rng rng(1);
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3");
-  const json plan = json::parse(WritePlanJson(RandomPlan(rng, graph), graph));
+  Plan random = RandomPlan(rng, graph);
+  random.peak = RandomPeak(rng, graph);
+  const json plan = json::parse(WritePlanJson(random, graph));
   REQUIRE(judge.Accepts(plan));
   const auto reads = [&](const std::string& text) {
     return ReadPlanJson(text, graph, "p.json").ok();

@@ -170,20 +170,35 @@ TEST_CASE("diff: a figure alone makes a difference, another cost model is told")
   CHECK_FALSE(DiffPlans(older, newer).has_same_costs);
 }
 
-// b is dropped. Keep-all's peak is at the backward of d: 400 + 200 + 100 + 50, the gradients of d
-// and c. Without b, the peak is there as well, and 200 bytes less.
+// Keep-all's peak is at the backward of d, where all four results are there, and the gradients of d
+// and of c: 750 + 100 + 400. Without a it stays there, and is 200 less.
 TEST_CASE("diff: what a chain frees at its peak") {
-  const TensorGraph graph = GraphFromText("a:400@1 -> b:200@3 -> c:100@5 -> d:50@7");
+  const TensorGraph graph = GraphFromText("a:200@1 -> b:50@3 -> c:400@5 -> d:100@7");
   KeptSet all{IdVector<NodeId, bool>(4, true)};
   KeptSet some = all;
-  some.is_kept[NodeId(1)] = false;
+  some.is_kept[NodeId(0)] = false;
   const PlanDigest older = DigestOf(graph, PlanOf(graph, all));
   const PlanDigest newer = DigestOf(graph, PlanOf(graph, some));
+  CHECK(older.figures.peak == Bytes(1250));
+  CHECK(newer.figures.peak == Bytes(1050));
   const PlanDiff diff = DiffPlans(older, newer);
   REQUIRE(diff.changes.size() == 1);
-  CHECK(diff.changes[0].name == "b");
-  CHECK(diff.changes[0].held == Bytes(-200));
-  CHECK(SumOf(diff) == newer.figures.peak - older.figures.peak);
+  CHECK(diff.changes[0].name == "a");
+  CHECK(diff.changes[0].at_peak == Bytes(-200));
+  CHECK(diff.rest == RestAtPeak{});
+}
+
+// Recomputing all of it frees nothing at the peak, which is at the backward of b: a and b must be
+// there, and their gradients.
+TEST_CASE("diff: what is no longer held may be at the peak all the same") {
+  const TensorGraph graph = GraphFromText("a:400@1 -> b:200@3 -> c:100@5 -> d:50@7");
+  const PlanDigest older = DigestOf(graph, PlanOf(graph, {IdVector<NodeId, bool>(4, true)}));
+  const PlanDigest newer = DigestOf(graph, PlanOf(graph, {IdVector<NodeId, bool>(4, false)}));
+  const PlanDiff diff = DiffPlans(older, newer);
+  REQUIRE(diff.changes.size() == 4);
+  CHECK(diff.changes[0].held == Bytes(-400));
+  for (const NodeChange& change : diff.changes) CHECK(change.at_peak == Bytes(0));
+  CHECK(newer.figures.peak == Bytes(1200));
 }
 
 TEST_CASE("diff: on random graphs, all lines together are the change of the peak, there and back") {
