@@ -202,16 +202,17 @@ TEST_CASE("exit codes: the page of the plan format lists them as --help does") {
   }
 }
 
-TEST_CASE("interrupt: Ctrl-C ends with 130, and nothing is written") {
-  // The program reads its graph from a named pipe, so that it surely waits when the signal comes.
-  const Workplace workplace;
-  const std::string graph = workplace.PathOf("graph.json");
+// The status of the program with these arguments, interrupted while it reads its graph, which is
+// the named pipe `graph`: there it surely waits when the signal comes.
+int StatusOfInterrupted(const std::string& graph, std::vector<std::string> arguments) {
   REQUIRE(mkfifo(graph.c_str(), 0600) == 0);
-  const std::string out = workplace.PathOf("plan.json");
   const pid_t child = fork();
   if (child == 0) {
-    execl(CKPLAN_BINARY, "ckplan", graph.c_str(), "-q", "-o", out.c_str(),
-          static_cast<char*>(nullptr));
+    std::string name = "ckplan";
+    std::vector<char*> argv = {name.data()};
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    execv(CKPLAN_BINARY, argv.data());
     _exit(127);
   }
   const int pipe_end = open(graph.c_str(), O_WRONLY);  // Waits for the program to open it.
@@ -224,9 +225,25 @@ TEST_CASE("interrupt: Ctrl-C ends with 130, and nothing is written") {
   close(pipe_end);
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
+  return status;
+}
+
+TEST_CASE("interrupt: Ctrl-C ends with 130, and nothing is written") {
+  const Workplace workplace;
+  const std::string graph = workplace.PathOf("graph.json");
+  const std::string out = workplace.PathOf("plan.json");
+  const int status = StatusOfInterrupted(graph, {graph, "-q", "-o", out});
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 130);
   CHECK(!fs::exists(out));
+}
+
+TEST_CASE("interrupt: ckplan diff of one model ends with 130, too") {
+  const Workplace workplace;
+  const std::string graph = workplace.PathOf("graph.json");
+  const int status = StatusOfInterrupted(graph, {"diff", graph, "-a", "keep-all,chen-sqrt", "-q"});
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 130);
 }
 
 }  // namespace
