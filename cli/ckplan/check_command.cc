@@ -131,7 +131,9 @@ FindingsReport ReportOf(const Options& options, const std::string& model,
                         const Findings& findings) {
   FindingsReport report{options.plan, model, {}};
   for (const std::string& fault : findings.faults) {
-    report.findings.push_back({std::string(kChecker), SubjectOf(fault), fault, true});
+    const std::string subject = SubjectOf(fault);
+    report.findings.push_back(
+        {std::string(kChecker), subject, fault, true, WithoutNumbers(subject)});
   }
   if (findings.faults.empty()) {
     report.findings.push_back({std::string(kChecker), std::string(kChecker), "ok", false});
@@ -155,7 +157,7 @@ Result<ExitCode> TellUnreadable(const Options& options, Error error, const Scree
     const FindingsReport report{
         options.plan,
         model,
-        {{std::string(kChecker), "checker: other model", error.message, true}}};
+        {{std::string(kChecker), "checker: other model", error.message, true, "other model"}}};
     CKPLAN_RETURN_IF_ERROR(screen.Print(Annotated(options, report)));
   }
   return error;

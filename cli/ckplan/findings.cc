@@ -68,7 +68,7 @@ std::string GitlabCodeQuality(const FindingsReport& report) {
   json.BeginArray(JsonLayout::kLines);
   for (const Finding& finding : report.findings) {
     std::string identity = fmt::format("{}\n{}\n{}\n{}", finding.check, report.plan_path,
-                                       report.model, WithoutNumbers(finding.subject));
+                                       report.model, finding.identity);
     // Those in order are counted, too: a fault must not change its name when another one is mended.
     const int earlier = seen[identity]++;
     if (!finding.is_fault) continue;

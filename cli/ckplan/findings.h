@@ -12,6 +12,8 @@ struct Finding {
   std::string subject;  // What was looked at: "peak>16GiB", "checker: node \"conv1\""
   std::string message;
   bool is_fault = true;  // False: looked at and found in order, which JUnit alone shows.
+  // What tells findings of one kind apart from run to run: the name of a thing, not its numbers.
+  std::string identity = {};
 };
 
 struct FindingsReport {
@@ -24,8 +26,8 @@ struct FindingsReport {
 std::string GithubAnnotations(const FindingsReport& report);
 
 // GitLab Code Quality: a list of faults. A fingerprint is the SHA-256 of check, plan, model and
-// subject without numbers: the same from run to run while figures and limits move. Findings that
-// agree in all of these are told apart by their order.
+// identity: the same from run to run while figures and limits move. Findings that agree in all of
+// these are told apart by their order.
 std::string GitlabCodeQuality(const FindingsReport& report);
 
 // JUnit XML: one test case for each finding.

@@ -33,25 +33,30 @@ TEST_CASE("findings: GitHub's lines cannot be ended or extended by a message or 
         "::error file=plans/a%2Cb.json,title=ckplan peak::100%25%0A::error::x\n");
 }
 
-TEST_CASE("findings: a fingerprint depends on check, model and subject, not on the message") {
-  const Finding finding{"peak-limit", "peak", "17 GiB", true};
+TEST_CASE("findings: a fingerprint depends on check and identity, not on what may move") {
+  const Finding finding{"peak-limit", "peak>16GiB", "17 GiB", true, "conv1"};
   Finding other = finding;
   other.message = "18 GiB";
+  other.subject = "peak>900MiB";
   CHECK(FingerprintOf(finding) == FingerprintOf(other));
   other.check = "peak-growth";
   CHECK(FingerprintOf(finding) != FingerprintOf(other));
   other = finding;
-  other.subject = "arena";
+  other.identity = "conv2";
   CHECK(FingerprintOf(finding) != FingerprintOf(other));
 }
 
-TEST_CASE("findings: a limit that is moved, or a figure, leaves the fingerprint; a name does not") {
-  const auto about = [](const std::string& subject) {
-    return FingerprintOf({"checker", subject, "x", true});
+TEST_CASE("findings: a fingerprint depends on the plan and its model") {
+  FindingsReport report = ReportOf({{"peak-limit", "peak>16GiB", "17 GiB", true}});
+  const std::string first = GitlabCodeQuality(report);
+  report.model = "other.onnx";
+  const std::string second = GitlabCodeQuality(report);
+  const auto fingerprint = [](const std::string& text) {
+    return json::parse(text)[0]["fingerprint"].get<std::string>();
   };
-  CHECK(about("peak>16GiB") == about("peak>8GiB"));
-  CHECK(about("step 3") == about("step 14"));
-  CHECK(about("node \"conv1\"") != about("node \"conv2\""));
+  CHECK(fingerprint(first) != fingerprint(second));
+  report.plan_path = "other.json";
+  CHECK(fingerprint(second) != fingerprint(GitlabCodeQuality(report)));
 }
 
 TEST_CASE("findings: fingerprints are unique within a report, whatever else fails") {

@@ -117,11 +117,6 @@ void JudgeGrowth(const Threshold& threshold, const PlanFigures& figures, const P
                                  std::string_view(threshold.text).substr(threshold.text.find('+')));
 }
 
-std::string CostText(const PlanRequest& request) {
-  return fmt::format("\"{}\" in {}", request.cost_model,
-                     request.cost_unit == "1" ? "plain numbers" : request.cost_unit);
-}
-
 Result<Done> CheckComparable(const Threshold& threshold, const PlanRequest& request,
                              const PlanDigest* old_plan) {
   if (!threshold.is_growth) return Done{};
@@ -131,14 +126,18 @@ Result<Done> CheckComparable(const Threshold& threshold, const PlanRequest& requ
         fmt::format("--fail-on \"{}\" needs --against OLD, the plan to grow from", threshold.text));
   }
   const PlanRequest& old = old_plan->request;
-  const bool has_same_costs =
-      old.cost_model == request.cost_model && old.cost_unit == request.cost_unit;
-  if (threshold.metric != Metric::kTime || has_same_costs) return Done{};
+  const bool has_same_unit = old.cost_unit == request.cost_unit;
+  if (threshold.metric != Metric::kTime) return Done{};
+  if (has_same_unit && old.cost_model == request.cost_model) return Done{};
+  const auto costs = [&](const PlanRequest& of) {
+    return has_same_unit ? fmt::format("\"{}\"", of.cost_model)
+                         : fmt::format("\"{}\" in units of {}", of.cost_model, of.cost_unit);
+  };
   return MakeError(
       ErrorCode::kUsage,
-      fmt::format("--fail-on \"{}\": times do not compare, the plan's costs are by {}, those of "
-                  "--against by {}; plan both with one --cost",
-                  threshold.text, CostText(request), CostText(old)));
+      fmt::format("--fail-on \"{}\": times do not compare: the plan's costs are by {}, "
+                  "those of --against by {}; plan both with one --cost",
+                  threshold.text, costs(request), costs(old)));
 }
 
 }  // namespace

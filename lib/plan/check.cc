@@ -407,7 +407,8 @@ void Compare(std::string_view what, T told, T found, std::vector<std::string>* f
       fmt::format("{}: the plan says {}, the replay finds {}", what, told.count(), found.count()));
 }
 
-void ComparePeak(const Plan& plan, const Replay& replay, std::vector<std::string>* faults) {
+void ComparePeak(const TensorGraph& graph, const Plan& plan, const Replay& replay,
+                 std::vector<std::string>* faults) {
   if (!plan.peak) return;
   if (plan.peak->step != replay.peak_step()) {
     faults->push_back(fmt::format("peak: the plan says step {}, the replay finds step {}",
@@ -415,13 +416,21 @@ void ComparePeak(const Plan& plan, const Replay& replay, std::vector<std::string
     return;
   }
   const std::vector<LiveBuffer> live = replay.slab().AtPeak();
-  const auto [told, found] =
-      std::mismatch(plan.peak->live.begin(), plan.peak->live.end(), live.begin(), live.end());
-  if (told == plan.peak->live.end() && found == live.end()) return;
-  faults->push_back(
-      fmt::format("peak: row {} of what the plan says is in memory is not so; the "
-                  "replay finds {} buffers, the plan has {}",
-                  found - live.begin(), live.size(), plan.peak->live.size()));
+  const std::vector<LiveBuffer>& told = plan.peak->live;
+  const auto row = std::mismatch(told.begin(), told.end(), live.begin(), live.end()).second;
+  if (row != live.end()) {
+    const bool is_workspace = row->kind == BufferKind::kWorkspace;
+    faults->push_back(
+        fmt::format("peak: row {} must be {}\"{}\" with {} bytes", row - live.begin(),
+                    is_workspace                         ? "the workspace of "
+                    : row->kind == BufferKind::kGradient ? "the gradient of "
+                                                         : "",
+                    is_workspace ? graph.node(row->node()).name : graph.tensor(row->tensor()).name,
+                    row->bytes.count()));
+  } else if (told.size() > live.size()) {
+    faults->push_back(fmt::format("peak: the plan has {} rows, the replay finds {} buffers",
+                                  told.size(), live.size()));
+  }
 }
 
 void CompareDecisions(const TensorGraph& graph, const Plan& plan, const Replay& replay,
@@ -478,7 +487,7 @@ std::vector<std::string> CheckPlan(const TensorGraph& graph, const Plan& plan) {
     faults.push_back(fmt::format("the peak of {} bytes is above the budget of {} bytes",
                                  replay.slab().highest().count(), plan.request.budget->count()));
   }
-  ComparePeak(plan, replay, &faults);
+  ComparePeak(graph, plan, replay, &faults);
   CompareDecisions(graph, plan, replay, &faults);
   return faults;
 }
