@@ -153,7 +153,8 @@ std::string Annotated(const Options& options, const FindingsReport& report) {
 // A plan for another model is a finding as well: the model has changed, and its plan has not.
 Result<ExitCode> TellUnreadable(const Options& options, Error error, const Screen& screen) {
   if (error.code == ErrorCode::kCheckFailed && options.annotate != "none") {
-    const std::string model = std::filesystem::path(options.source).filename().string();
+    const std::string& path = options.source.empty() ? options.plan : options.source;
+    const std::string model = std::filesystem::path(path).filename().string();
     const FindingsReport report{
         options.plan,
         model,
