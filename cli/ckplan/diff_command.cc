@@ -80,13 +80,23 @@ Result<Sides> FromModel(const Options& options, const Interrupt& interrupt, cons
   return Sides(std::move(older), std::move(newer));
 }
 
+std::string NameOf(const ModelIdentity& model) {
+  constexpr size_t kShownDigits = 12;
+  return fmt::format("\"{}\" sha256:{}", model.name, model.sha256.substr(0, kShownDigits));
+}
+
 // What a reader of the figures must know. kInvalidInput: --strict, and not the same model.
 Result<Done> TellLimits(const ComparedPlans& plans, bool is_strict, const Screen& screen) {
   if (!plans.diff.has_same_model) {
-    constexpr std::string_view kOtherModels =
-        "the plans are for different models; their nodes are matched by the names of tensors";
-    if (is_strict) return MakeError(ErrorCode::kInvalidInput, std::string(kOtherModels));
-    screen.Warn(kOtherModels);
+    const std::string text =
+        fmt::format("the plans are for different models, {} and {}", NameOf(plans.older.plan.model),
+                    NameOf(plans.newer.plan.model));
+    constexpr std::string_view kMatching = "their nodes are matched by the names of tensors";
+    if (is_strict) {
+      return MakeError(ErrorCode::kInvalidInput,
+                       fmt::format("{}; without --strict, {}", text, kMatching));
+    }
+    screen.Warn(fmt::format("{}; {}", text, kMatching));
   }
   if (!plans.diff.has_same_costs) {
     screen.Warn(fmt::format("the plans' costs are by \"{}\" and \"{}\"; their times do not compare",
