@@ -352,7 +352,8 @@ TEST_CASE("plan.json: cut off anywhere, it is an error and nothing else") {
 
 TEST_CASE("plan.json: random damage is an error or another plan, never a crash") {
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3");
-  int errors = 0, plans = 0;
+  const PlanDigest sound = *ReadPlanDigest(kSmallText, "p.json");
+  int errors = 0, plans = 0, digests = 0;
   for (uint64_t seed = 0; seed < 4000; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
@@ -362,6 +363,13 @@ TEST_CASE("plan.json: random damage is an error or another plan, never a crash")
       constexpr std::string_view kLikely = "0123456789-.,:[]{}\"enu";
       text[at] = rng.Chance(50) ? static_cast<char>(rng.Between(0, 255))
                                 : kLikely[static_cast<size_t>(rng.Between(0, kLikely.size() - 1))];
+    }
+    if (const Result<PlanDigest> digest = ReadPlanDigest(text, "p.json"); digest.ok()) {
+      ++digests;
+      const PlanDiff diff = DiffPlans(sound, *digest);
+      Bytes sum = diff.rest ? diff.rest->sum() : digest->figures.peak - sound.figures.peak;
+      for (const NodeChange& change : diff.changes) sum += change.at_peak;
+      CHECK(sum == digest->figures.peak - sound.figures.peak);
     }
     const Result<Plan> plan = ReadPlanJson(text, graph, "p.json");
     if (!plan.ok()) {
@@ -374,7 +382,7 @@ TEST_CASE("plan.json: random damage is an error or another plan, never a crash")
       CHECK(*ReadPlanJson(written, graph, "p.json") == *plan);
     }
   }
-  CHECK((errors > 1000 && plans > 100));
+  CHECK((errors > 1000 && plans > 100 && digests > 100));
 }
 
 }  // namespace ckplan
