@@ -34,6 +34,8 @@ struct Network {
   Columns with_liveness;
   Columns without_liveness;
   const char* why;  // What the graph explains of differences.
+  // Show what the dynamic programs find under a budget so much above the least, too. 0: do not.
+  int percent_above_least = 0;
 };
 
 constexpr const char* kPspWhy =
@@ -51,9 +53,10 @@ constexpr const char* kResNetWhy =
     "on both for the approximate program).";
 constexpr const char* kVggWhy =
     "The graph is the authors', with the least budget to the byte (2,106,589,184 at batch 32) and "
-    "their overhead (41). But more than "
-    "one sequence may reach that overhead under that budget, the paper does not say which is "
-    "taken, and liveness frees more in some.";
+    "their overhead (41). A budget 5 % above the least (the last four rows) allows sequences that "
+    "keep less: the memory-centric peak is then the paper's, the time-centric one within 3 points. "
+    "So the paper's search for the least budget seems to have ended above it for Table 1; Table 2 "
+    "agrees at the least budget itself.";
 constexpr const char* kDenseWhy =
     "The same graph up to the loss. The paper's is measured on a device, where convolutions have "
     "workspaces and memory is taken in "
@@ -102,8 +105,16 @@ constexpr std::array kNetworks = {
             {23, 25, 23, 25, 24},
             {28, 28, 28, 28, 41},
             kResNetWhy},
-    Network{
-        "vgg19", "VGG19", 64, false, true, 70, {45, 55, 45, 55, 47}, {55, 55, 55, 55, 63}, kVggWhy},
+    Network{"vgg19",
+            "VGG19",
+            64,
+            false,
+            true,
+            70,
+            {45, 55, 45, 55, 47},
+            {55, 55, 55, 55, 63},
+            kVggWhy,
+            5},
     Network{"densenet161",
             "DenseNet161",
             32,
@@ -215,11 +226,16 @@ Schedule WithLiveness(Schedule schedule) {
   return schedule;
 }
 
-Figure ReductionFigure(const Network& network, const Column& column, int64_t paper_peak, Bytes peak,
-                       Bytes vanilla, FigureTable* table) {
+std::string QuantityOf(const Column& column, int percent_above_least) {
+  if (percent_above_least == 0) return column.name;
+  return fmt::format("{}, B {} % above least", column.name, percent_above_least);
+}
+
+Figure ReductionFigure(const Network& network, const Column& column, std::string quantity,
+                       int64_t paper_peak, Bytes peak, Bytes vanilla, FigureTable* table) {
   Figure figure;
   figure.subject = network.name;
-  figure.quantity = column.name;
+  figure.quantity = std::move(quantity);
   figure.unit = FigureUnit::kReduction;
   figure.ours = ReductionSteps(peak, vanilla);
   if (paper_peak != kNone) {
@@ -232,13 +248,15 @@ Figure ReductionFigure(const Network& network, const Column& column, int64_t pap
   return figure;
 }
 
-Result<Strategy> StrategyOf(const TensorGraph& graph, const Column& column) {
+Result<Strategy> StrategyOf(const TensorGraph& graph, const Column& column,
+                            int percent_above_least) {
   const Problem problem(graph, column.objective);
   CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* const info, FindSolver(column.algorithm));
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,
                           info->prepare(problem, SolveLimits{}));
-  CKPLAN_ASSIGN_OR_RETURN(SolveOutcome outcome,
-                          solver->Solve(solver->knob().preset, SolveLimits{}));
+  const int64_t preset = solver->knob().preset;
+  const int64_t setting = preset + preset / 100 * percent_above_least;
+  CKPLAN_ASSIGN_OR_RETURN(SolveOutcome outcome, solver->Solve(setting, SolveLimits{}));
   return std::move(outcome.strategy);
 }
 
@@ -251,13 +269,23 @@ Result<Done> AddNetwork(const std::string& models, const Network& network, Figur
   };
   const Bytes vanilla = peak_of(VanillaSchedule(graph));
   with->figures.push_back(VanillaFigure(network, vanilla, with));
-  for (size_t i = 0; i < kColumns.size(); ++i) {
-    CKPLAN_ASSIGN_OR_RETURN(const Strategy strategy, StrategyOf(graph, kColumns[i]));
+  const auto add_column = [&](size_t i, int percent_above_least) -> Result<Done> {
+    const Column& column = kColumns[i];
+    CKPLAN_ASSIGN_OR_RETURN(const Strategy strategy,
+                            StrategyOf(graph, column, percent_above_least));
     const Schedule schedule = LowerWithoutLiveness(graph, strategy);
-    with->figures.push_back(ReductionFigure(network, kColumns[i], network.with_liveness[i],
+    const std::string quantity = QuantityOf(column, percent_above_least);
+    with->figures.push_back(ReductionFigure(network, column, quantity, network.with_liveness[i],
                                             peak_of(WithLiveness(schedule)), vanilla, with));
-    without->figures.push_back(ReductionFigure(network, kColumns[i], network.without_liveness[i],
-                                               peak_of(schedule), vanilla, without));
+    without->figures.push_back(ReductionFigure(network, column, quantity,
+                                               network.without_liveness[i], peak_of(schedule),
+                                               vanilla, without));
+    return Done{};
+  };
+  for (size_t i = 0; i < kColumns.size(); ++i) CKPLAN_RETURN_IF_ERROR(add_column(i, 0));
+  if (network.percent_above_least == 0) return Done{};
+  for (size_t i = 0; i + 1 < kColumns.size(); ++i) {  // All but Chen's, which has no B of Eq. 2.
+    CKPLAN_RETURN_IF_ERROR(add_column(i, network.percent_above_least));
   }
   return Done{};
 }
