@@ -1,0 +1,105 @@
+// What a device must be able to do for the executor: hold memory and run operators. The core above
+// it knows schedules and buffers but no kernels; a backend knows kernels but no schedules.
+//
+//   Prepare(spec) ─▶ PreparedOp ─ workspace() ─▶ the planner's figures, the arena
+//                        ├─ Forward(call)
+//                        └─ BackwardInput(call, i, gradient)    once for each input that wants one
+//
+// All pointers are to memory of the device. All calls of one backend come from one thread, in
+// order; they may return before the work is done, and Synchronize waits for it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/backend/op_spec.h"
+#include "lib/base/result.h"
+
+namespace ckplan {
+
+// Bytes of scratch memory that a call needs while it runs. Its contents do not outlive the call,
+// but the calls of BackwardInput of one backward step share one workspace, in the order of the
+// inputs: what one leaves there, the next may use.
+struct OpWorkspace {
+  int64_t forward = 0;
+  int64_t backward = 0;
+};
+
+struct ForwardCall {
+  std::span<const void* const> inputs;  // By position; null where absent or unread.
+  // By position; null where nobody reads the output. May be the memory of an input of the same
+  // size, for elementwise operators alone: they read each element before they write it.
+  std::span<void* const> outputs;
+  void* statistic = nullptr;  // spec.statistic_bytes.
+  void* workspace = nullptr;  // workspace().forward bytes; null for 0.
+  uint64_t seed = 0;          // For random operators: the same again when recomputed.
+};
+
+struct BackwardCall {
+  std::span<const void* const> inputs;            // Null unless read by backward or constant.
+  std::span<const void* const> outputs;           // Null unless read by backward.
+  std::span<const void* const> output_gradients;  // Null where no gradient arrives: it is zero.
+  const void* statistic = nullptr;                // Null unless read by backward.
+  void* workspace = nullptr;                      // workspace().backward bytes; null for 0.
+  uint64_t seed = 0;                              // That of the forward call.
+};
+
+// An operator with fixed shapes, ready to run. Whatever it computes depends on the arguments of the
+// call alone, bit for bit: not on addresses, time, or earlier calls.
+class PreparedOp {
+ public:
+  virtual ~PreparedOp() = default;
+  virtual OpWorkspace workspace() const { return {}; }
+  // Writes every element of every output and of the statistic.
+  virtual void Forward(const ForwardCall& call) = 0;
+  // Writes (does not add to) the gradient of the input at `position`, of the input's own shape.
+  // Asked only for inputs with has_gradient, in ascending order of positions.
+  virtual void BackwardInput(const BackwardCall& call, size_t position, void* gradient) = 0;
+};
+
+struct OpSupport {
+  std::string type;  // "Conv"
+  bool has_gradient = false;
+  std::string limits;  // What of it is not supported; empty where all of it is.
+};
+
+// What a look at a buffer tells.
+struct BufferDigest {
+  uint64_t hash = 0;       // Equal contents have equal hashes, whatever the address.
+  int64_t first_nan = -1;  // Index of the first float that is no number; -1 if there is none.
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;  // "cpu"
+  virtual std::string Describe() const = 0;   // "oneDNN 3.2.0, 2 threads"
+  virtual int64_t alignment() const = 0;      // Bytes; offsets of buffers must be multiples.
+  virtual std::vector<OpSupport> Operators() const = 0;  // In alphabetical order.
+
+  // kUnsupported: no kernel for this operator, or not for these attributes, shapes or types.
+  virtual Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) = 0;
+
+  // kInfeasible: the device has not so much memory. 0 bytes are allowed.
+  virtual Result<void*> Allocate(int64_t bytes) = 0;
+  virtual void Release(void* memory) = 0;
+  virtual void Upload(void* to_device, const void* from_host, int64_t bytes) = 0;
+  virtual void Download(void* to_host, const void* from_device, int64_t bytes) = 0;
+  virtual void Copy(void* to, const void* from, int64_t bytes) = 0;
+  // Writes a NaN whose bits no arithmetic makes into every whole 4 bytes, and ones into the rest.
+  virtual void Poison(void* memory, int64_t bytes) = 0;
+  virtual void Zero(void* memory, int64_t bytes) = 0;
+  // into[i] += scale * from[i].
+  virtual void AddScaled(float* into, const float* from, float scale, int64_t count) = 0;
+  // `is_float`: look for NaNs too.
+  virtual BufferDigest Inspect(const void* memory, int64_t bytes, bool is_float) = 0;
+  virtual void Synchronize() = 0;
+};
+
+// What Poison writes.
+inline constexpr uint32_t kPoison = 0xFFF5A5A5;
+
+}  // namespace ckplan

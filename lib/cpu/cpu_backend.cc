@@ -1,0 +1,149 @@
+#include "lib/cpu/cpu_backend.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+#include "lib/cpu/parallel.h"
+#include "lib/cpu/registry.h"
+
+namespace ckplan::cpu {
+
+namespace {
+
+constexpr int64_t kCacheLine = 64;
+constexpr int64_t kDigestBlock = 1 << 16;  // Bytes that are digested by themselves.
+
+// A step of the 64-bit hash xxh64-style mixing: multiply, rotate.
+uint64_t Mix(uint64_t hash, uint64_t word) {
+  hash ^= word * 0x9E3779B97F4A7C15u;
+  return ((hash << 27) | (hash >> 37)) * 0xC2B2AE3D27D4EB4Fu;
+}
+
+uint64_t HashBlock(const unsigned char* bytes, int64_t size) {
+  uint64_t hash = static_cast<uint64_t>(size);
+  int64_t i = 0;
+  for (; i + 8 <= size; i += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes + i, 8);
+    hash = Mix(hash, word);
+  }
+  for (; i < size; ++i) hash = Mix(hash, bytes[i]);
+  return hash;
+}
+
+// Index of the first NaN among the floats of a block, or -1.
+int64_t FirstNan(const unsigned char* bytes, int64_t size) {
+  for (int64_t i = 0; i + 4 <= size; i += 4) {
+    float value = 0;
+    std::memcpy(&value, bytes + i, 4);
+    if (std::isnan(value)) return i / 4;
+  }
+  return -1;
+}
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(int threads) : threads_(threads > 0 ? threads : omp_get_num_procs()) {
+    omp_set_dynamic(0);
+    omp_set_num_threads(threads_);
+  }
+
+  std::string_view name() const override { return "cpu"; }
+  std::string Describe() const override {
+    return fmt::format("{} thread{}", threads_, threads_ == 1 ? "" : "s");
+  }
+  int64_t alignment() const override { return 8; }
+
+  std::vector<OpSupport> Operators() const override {
+    std::vector<OpSupport> support;
+    for (const OpRow& row : OpRows()) {
+      support.push_back({std::string(row.type), row.has_gradient, std::string(row.limits)});
+    }
+    return support;
+  }
+
+  Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) override {
+    const OpRow* row = FindOp(spec.type);
+    if (row == nullptr) return Unsupported(spec, "it has no kernel for this operator");
+    return row->prepare(spec);
+  }
+
+  Result<void*> Allocate(int64_t bytes) override {
+    const auto size = static_cast<size_t>((bytes + kCacheLine - 1) / kCacheLine * kCacheLine);
+    void* memory = std::aligned_alloc(kCacheLine, std::max<size_t>(size, kCacheLine));
+    if (memory == nullptr) {
+      return MakeError(ErrorCode::kInfeasible,
+                       fmt::format("this machine has no {} bytes of memory left", bytes));
+    }
+    return memory;
+  }
+  void Release(void* memory) override { std::free(memory); }
+
+  void Upload(void* to_device, const void* from_host, int64_t bytes) override {
+    Copy(to_device, from_host, bytes);
+  }
+  void Download(void* to_host, const void* from_device, int64_t bytes) override {
+    Copy(to_host, from_device, bytes);
+  }
+  void Copy(void* to, const void* from, int64_t bytes) override {
+    ParallelFor(bytes, kDigestBlock, [&](int64_t begin, int64_t end) {
+      std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
+                  static_cast<size_t>(end - begin));
+    });
+  }
+
+  void Poison(void* memory, int64_t bytes) override {
+    auto* at = static_cast<unsigned char*>(memory);
+    ParallelFor(bytes, kDigestBlock, [&](int64_t begin, int64_t end) {
+      int64_t i = begin;
+      for (; i + 4 <= end; i += 4) std::memcpy(at + i, &kPoison, 4);
+      for (; i < end; ++i) at[i] = 0xFF;
+    });
+  }
+  void Zero(void* memory, int64_t bytes) override {
+    if (bytes > 0) std::memset(memory, 0, static_cast<size_t>(bytes));
+  }
+
+  void AddScaled(float* into, const float* from, float scale, int64_t count) override {
+    ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) into[i] += scale * from[i];
+    });
+  }
+
+  BufferDigest Inspect(const void* memory, int64_t bytes, bool is_float) override {
+    const auto* at = static_cast<const unsigned char*>(memory);
+    const auto blocks = static_cast<size_t>((bytes + kDigestBlock - 1) / kDigestBlock);
+    std::vector<BufferDigest> parts(blocks);
+    ParallelFor(bytes, kDigestBlock, [&](int64_t begin, int64_t end) {
+      BufferDigest& part = parts[static_cast<size_t>(begin / kDigestBlock)];
+      part.hash = HashBlock(at + begin, end - begin);
+      const int64_t nan = is_float ? FirstNan(at + begin, end - begin) : -1;
+      part.first_nan = nan < 0 ? -1 : begin / 4 + nan;
+    });
+    BufferDigest whole;
+    for (const BufferDigest& part : parts) {
+      whole.hash = Mix(whole.hash, part.hash);
+      if (whole.first_nan < 0) whole.first_nan = part.first_nan;
+    }
+    return whole;
+  }
+
+  void Synchronize() override {}
+
+ private:
+  int threads_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> MakeCpuBackend(int threads) {
+  return std::make_unique<CpuBackend>(threads);
+}
+
+}  // namespace ckplan::cpu

@@ -1,0 +1,30 @@
+// The operators of the CPU backend: one row for each, in registry.cc.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "lib/backend/backend.h"
+#include "lib/base/result.h"
+
+namespace ckplan::cpu {
+
+// kUnsupported: these attributes, shapes or types have no kernel.
+using PrepareFunction = Result<std::unique_ptr<PreparedOp>> (*)(const OpSpec& spec);
+
+struct OpRow {
+  std::string_view type;
+  PrepareFunction prepare = nullptr;
+  bool has_gradient = true;
+  std::string_view limits;  // What of it is not supported.
+};
+
+// In alphabetical order.
+std::span<const OpRow> OpRows();
+const OpRow* FindOp(std::string_view type);
+
+// UnsupportedOp of this backend.
+Error Unsupported(const OpSpec& spec, std::string_view what);
+
+}  // namespace ckplan::cpu
