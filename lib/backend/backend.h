@@ -68,8 +68,11 @@ struct OpSupport {
 
 // What a look at a buffer tells.
 struct BufferDigest {
-  uint64_t hash = 0;       // Equal contents have equal hashes, whatever the address.
-  int64_t first_nan = -1;  // Index of the first float that is no number; -1 if there is none.
+  uint64_t hash = 0;          // Equal contents have equal hashes, whatever the address.
+  int64_t first_poison = -1;  // Index of the first float that is kPoison, or -1.
+  bool has_nan = false;       // Some float is no number.
+
+  bool operator==(const BufferDigest&) const = default;
 };
 
 class Backend {
@@ -83,6 +86,8 @@ class Backend {
   // kUnsupported: no kernel for this operator, or not for these attributes, shapes or types.
   virtual Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) = 0;
 
+  // Bytes that Allocate can still hand out, about.
+  virtual int64_t AvailableBytes() const = 0;
   // kInfeasible: the device has not so much memory. 0 bytes are allowed.
   virtual Result<void*> Allocate(int64_t bytes) = 0;
   virtual void Release(void* memory) = 0;
@@ -94,7 +99,7 @@ class Backend {
   virtual void Zero(void* memory, int64_t bytes) = 0;
   // into[i] += scale * from[i].
   virtual void AddScaled(float* into, const float* from, float scale, int64_t count) = 0;
-  // `is_float`: look for NaNs too.
+  // `is_float`: look for poison and other NaNs too.
   virtual BufferDigest Inspect(const void* memory, int64_t bytes, bool is_float) = 0;
   virtual void Synchronize() = 0;
 };

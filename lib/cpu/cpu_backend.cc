@@ -4,10 +4,11 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <limits>
+#include <string>
 
 #include "lib/cpu/parallel.h"
 #include "lib/cpu/registry.h"
@@ -37,14 +38,30 @@ uint64_t HashBlock(const unsigned char* bytes, int64_t size) {
   return hash;
 }
 
-// Index of the first NaN among the floats of a block, or -1.
-int64_t FirstNan(const unsigned char* bytes, int64_t size) {
+void LookForNans(const unsigned char* bytes, int64_t size, int64_t first_index,
+                 BufferDigest& digest) {
   for (int64_t i = 0; i + 4 <= size; i += 4) {
-    float value = 0;
-    std::memcpy(&value, bytes + i, 4);
-    if (std::isnan(value)) return i / 4;
+    uint32_t bits = 0;
+    std::memcpy(&bits, bytes + i, 4);
+    if ((bits & 0x7FFFFFFFu) <= 0x7F800000u) continue;
+    digest.has_nan = true;
+    if (bits != kPoison) continue;
+    digest.first_poison = first_index + i / 4;
+    return;
   }
-  return -1;
+}
+
+// What this process may still take: the machine's free memory. Control groups are not looked at.
+int64_t FreeMemory() {
+  std::ifstream info("/proc/meminfo");
+  std::string key;
+  int64_t kibibytes = 0;
+  std::string unit;
+  while (info >> key >> kibibytes) {
+    if (key == "MemAvailable:") return kibibytes * 1024;
+    std::getline(info, unit);
+  }
+  return std::numeric_limits<int64_t>::max();
 }
 
 class CpuBackend final : public Backend {
@@ -74,10 +91,14 @@ class CpuBackend final : public Backend {
     return row->prepare(spec);
   }
 
+  int64_t AvailableBytes() const override { return FreeMemory(); }
+
   Result<void*> Allocate(int64_t bytes) override {
     const auto size = static_cast<size_t>((bytes + kCacheLine - 1) / kCacheLine * kCacheLine);
     void* memory = std::aligned_alloc(kCacheLine, std::max<size_t>(size, kCacheLine));
-    if (memory == nullptr) {
+    // Linux hands out more than there is and ends the process later; so ask before.
+    if (memory == nullptr || bytes > FreeMemory()) {
+      std::free(memory);
       return MakeError(ErrorCode::kInfeasible,
                        fmt::format("this machine has no {} bytes of memory left", bytes));
     }
@@ -123,13 +144,13 @@ class CpuBackend final : public Backend {
     ParallelFor(bytes, kDigestBlock, [&](int64_t begin, int64_t end) {
       BufferDigest& part = parts[static_cast<size_t>(begin / kDigestBlock)];
       part.hash = HashBlock(at + begin, end - begin);
-      const int64_t nan = is_float ? FirstNan(at + begin, end - begin) : -1;
-      part.first_nan = nan < 0 ? -1 : begin / 4 + nan;
+      if (is_float) LookForNans(at + begin, end - begin, begin / 4, part);
     });
     BufferDigest whole;
     for (const BufferDigest& part : parts) {
       whole.hash = Mix(whole.hash, part.hash);
-      if (whole.first_nan < 0) whole.first_nan = part.first_nan;
+      if (whole.first_poison < 0) whole.first_poison = part.first_poison;
+      whole.has_nan = whole.has_nan || part.has_nan;
     }
     return whole;
   }

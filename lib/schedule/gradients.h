@@ -22,7 +22,11 @@ namespace ckplan {
 // Sink has two members:
 //   void Allocate(int32_t buffer, TensorId gradient_of);   of the tensor's own size
 //   void Release(int32_t buffer);
-// Buffers are numbered from 0 in the order of allocation.
+// Buffers are numbered from 0 in the order of allocation. A sink that also wants to know what
+// becomes of their contents, as the executor does, has three more:
+//   void Write(size_t input, int32_t buffer);      the contribution to node.inputs[input]
+//   void Add(int32_t into, int32_t from);
+//   void Copy(int32_t into, int32_t from);
 template <typename Sink>
 class GradientReplay {
  public:
@@ -42,8 +46,8 @@ class GradientReplay {
     const auto first = std::find_if(node.outputs.begin(), node.outputs.end(),
                                     [&](TensorId t) { return buffer_of_[t] != kNoBuffer; });
     if (first == node.outputs.end()) return;  // No gradient arrives here.
-    for (const TensorId input : node.inputs) {
-      if (graph_.tensor(input).requires_grad) Contribute(node, *first, input);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (graph_.tensor(node.inputs[i]).requires_grad) Contribute(node, *first, i);
     }
     for (const TensorId output : node.outputs) {
       if (buffer_of_[output] == kNoBuffer) continue;
@@ -52,9 +56,11 @@ class GradientReplay {
     }
   }
 
- private:
+  // Where the gradient of `tensor` is now; kNoBuffer if there is none.
+  int32_t BufferOf(TensorId tensor) const { return buffer_of_[tensor]; }
   static constexpr int32_t kNoBuffer = -1;
 
+ private:
   int32_t New(TensorId tensor) {
     const auto buffer = static_cast<int32_t>(references_.size());
     references_.push_back(1);
@@ -72,15 +78,23 @@ class GradientReplay {
            graph_.tensor(input).bytes == graph_.tensor(output).bytes;
   }
 
+  void Add(int32_t into, int32_t from) {
+    if constexpr (requires { sink_->Add(into, from); }) sink_->Add(into, from);
+  }
+
   // Gives the gradient of `tensor` a buffer of its own before something is added to it.
   void CopyIfShared(TensorId tensor) {
     const int32_t shared = buffer_of_[tensor];
     if (references_[static_cast<size_t>(shared)] == 1) return;
     buffer_of_[tensor] = New(tensor);
+    if constexpr (requires { sink_->Copy(shared, shared); }) {
+      sink_->Copy(buffer_of_[tensor], shared);
+    }
     Drop(shared);
   }
 
-  void Contribute(const Node& node, TensorId output, TensorId input) {
+  void Contribute(const Node& node, TensorId output, size_t position) {
+    const TensorId input = node.inputs[position];
     int32_t& buffer = buffer_of_[input];
     if (PassesThrough(node, output, input)) {
       if (buffer == kNoBuffer) {
@@ -88,15 +102,20 @@ class GradientReplay {
         ++references_[static_cast<size_t>(buffer)];
       } else {
         CopyIfShared(input);
+        Add(buffer, buffer_of_[output]);
       }
       return;
     }
     const int32_t contribution = New(input);
+    if constexpr (requires { sink_->Write(position, contribution); }) {
+      sink_->Write(position, contribution);
+    }
     if (buffer == kNoBuffer) {
       buffer = contribution;
       return;
     }
     CopyIfShared(input);
+    Add(buffer, contribution);
     Drop(contribution);
   }
 

@@ -1,0 +1,272 @@
+#include "lib/exec/constant_store.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "lib/base/check.h"
+#include "lib/exec/seeded.h"
+
+namespace ckplan {
+
+namespace {
+
+template <typename T>
+void Put(std::vector<std::byte>& bytes, size_t index, T value) {
+  std::memcpy(bytes.data() + index * sizeof(T), &value, sizeof(T));
+}
+
+void PutNumber(std::vector<std::byte>& bytes, ElementType type, size_t index, double real,
+               int64_t integer) {
+  switch (type) {
+    case ElementType::kFloat32:
+      return Put(bytes, index, static_cast<float>(real));
+    case ElementType::kInt32:
+      return Put(bytes, index, static_cast<int32_t>(integer));
+    case ElementType::kInt64:
+      return Put(bytes, index, integer);
+    case ElementType::kBool:
+      return Put(bytes, index, static_cast<uint8_t>(integer != 0));
+  }
+}
+
+std::vector<std::byte> KnownBytes(const Operand& operand) {
+  std::vector<std::byte> bytes(static_cast<size_t>(operand.bytes()));
+  const KnownValue& known = *operand.known;
+  for (size_t i = 0; i < static_cast<size_t>(operand.elements()); ++i) {
+    PutNumber(bytes, operand.type, i, i < known.reals.size() ? known.reals[i] : 0,
+              i < known.ints.size() ? known.ints[i] : 0);
+  }
+  return bytes;
+}
+
+std::vector<std::byte> FilledBytes(const Operand& operand, double fill) {
+  std::vector<std::byte> bytes(static_cast<size_t>(operand.bytes()));
+  for (size_t i = 0; i < static_cast<size_t>(operand.elements()); ++i) {
+    PutNumber(bytes, operand.type, i, fill, static_cast<int64_t>(fill));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+ConstantStore::ConstantStore(Backend& backend, const StepModel& step, const PreparedStep& prepared)
+    : backend_(&backend),
+      step_(&step),
+      prepared_(&prepared),
+      gradients_of_(step, prepared.constant_ops),
+      memory_(step.constants.size(), nullptr),
+      gradients_(step.constants.size(), nullptr),
+      inputs_(step.graph.tensors().size(), nullptr) {}
+
+ConstantStore::ConstantStore(ConstantStore&& other) noexcept
+    : backend_(other.backend_),
+      step_(other.step_),
+      prepared_(other.prepared_),
+      gradients_of_(std::move(other.gradients_of_)),
+      memory_(std::move(other.memory_)),
+      gradients_(std::move(other.gradients_)),
+      inputs_(std::move(other.inputs_)),
+      trained_(std::move(other.trained_)),
+      usage_(other.usage_) {
+  other.memory_ = {};
+  other.gradients_ = {};
+  other.inputs_ = {};
+}
+
+ConstantStore::~ConstantStore() {
+  for (void* memory : memory_) backend_->Release(memory);
+  for (void* memory : gradients_) backend_->Release(memory);
+  for (void* memory : inputs_) backend_->Release(memory);
+}
+
+Result<ConstantStore> ConstantStore::Create(Backend& backend, const StepModel& step,
+                                            const PreparedStep& prepared, const WeightFile& weights,
+                                            uint64_t seed) {
+  ConstantStore store(backend, step, prepared);
+  CKPLAN_RETURN_IF_ERROR(store.FillLeaves(weights, seed));
+  CKPLAN_RETURN_IF_ERROR(store.Evaluate(false));
+  store.DropUnread();
+  CKPLAN_RETURN_IF_ERROR(store.AllocateGradients());
+  CKPLAN_RETURN_IF_ERROR(store.FillInputs(seed));
+  return store;
+}
+
+Result<void*> ConstantStore::Allocate(int64_t bytes, Bytes& counted) {
+  counted += Bytes(bytes);
+  return backend_->Allocate(bytes);
+}
+
+Result<Done> ConstantStore::FillLeaves(const WeightFile& weights, uint64_t seed) {
+  for (const ConstantId id : step_->constants.ids()) {
+    const StepConstant& constant = step_->constants[id];
+    if (constant.root != id || constant.producer >= 0) continue;
+    const bool is_parameter =
+        constant.is_trained ||
+        (constant.is_leaf_in_file && constant.operand.type == ElementType::kFloat32);
+    CKPLAN_ASSIGN_OR_RETURN(
+        memory_[id],
+        Allocate(constant.operand.bytes(), is_parameter ? usage_.parameters : usage_.derived));
+    std::vector<std::byte> bytes;
+    // A trained leaf that is one number everywhere was left out by an old exporter.
+    if (constant.fill && !constant.is_trained) {
+      bytes = FilledBytes(constant.operand, *constant.fill);
+    } else if (constant.operand.known && !constant.fill) {
+      bytes = KnownBytes(constant.operand);
+    } else if (auto read = weights.Read(constant.name, constant.operand); read) {
+      bytes = std::move(*read);
+      ++usage_.leaves_from_file;
+    } else {
+      bytes = SeededConstant(seed, constant);
+      ++usage_.leaves_from_seed;
+    }
+    backend_->Upload(memory_[id], bytes.data(), static_cast<int64_t>(bytes.size()));
+  }
+  return Done{};
+}
+
+// In the order of the operators. Known results need no computing, but they are few and small.
+Result<Done> ConstantStore::Evaluate(bool only_trained) {
+  for (size_t i = 0; i < step_->constant_ops.size(); ++i) {
+    const ConstantOp& op = step_->constant_ops[i];
+    const bool is_trained = std::any_of(op.outputs.begin(), op.outputs.end(), [&](ConstantId id) {
+      return !id.is_none() && step_->constants[id].has_gradient;
+    });
+    if (only_trained && !is_trained) continue;
+    std::vector<const void*> inputs;
+    for (const ConstantId input : op.inputs) inputs.push_back(constant(input));
+    std::vector<void*> outputs;
+    for (const ConstantId output : op.outputs) {
+      if (!output.is_none() && memory_[output] == nullptr) {
+        CKPLAN_ASSIGN_OR_RETURN(memory_[output],
+                                Allocate(step_->constants[output].operand.bytes(), usage_.derived));
+      }
+      outputs.push_back(output.is_none() ? nullptr : memory_[output]);
+    }
+    CKPLAN_ASSIGN_OR_RETURN(void* workspace,
+                            backend_->Allocate(prepared_->constant_ops[i]->workspace().forward));
+    prepared_->constant_ops[i]->Forward({inputs, outputs, nullptr, workspace, 0});
+    backend_->Synchronize();
+    backend_->Release(workspace);
+  }
+  return Done{};
+}
+
+// What only other constants are computed from goes, except on the way of a gradient.
+void ConstantStore::DropUnread() {
+  IdVector<ConstantId, char> is_read(step_->constants.size(), 0);
+  const auto read = [&](ConstantId id) {
+    if (!id.is_none()) is_read[step_->constants[id].root] = 1;
+  };
+  for (const StepNode& node : step_->nodes) {
+    for (const Binding& input : node.inputs) read(input.constant);
+  }
+  for (const ConstantOp& op : step_->constant_ops) {
+    const bool is_trained = std::any_of(op.outputs.begin(), op.outputs.end(), [&](ConstantId id) {
+      return !id.is_none() && step_->constants[id].has_gradient;
+    });
+    if (!is_trained) continue;
+    for (const ConstantId id : op.inputs) read(id);
+    for (const ConstantId id : op.outputs) read(id);
+  }
+  for (const ConstantId id : memory_.ids()) {
+    const StepConstant& constant = step_->constants[id];
+    if (is_read[id] != 0 || memory_[id] == nullptr || constant.is_leaf_in_file) continue;
+    backend_->Release(memory_[id]);
+    memory_[id] = nullptr;
+    usage_.derived -= Bytes(constant.operand.bytes());
+  }
+}
+
+Result<Done> ConstantStore::AllocateGradients() {
+  for (const ConstantId id : step_->constants.ids()) {
+    if (!step_->constants[id].is_trained) continue;
+    trained_.push_back(id);
+    CKPLAN_ASSIGN_OR_RETURN(
+        gradients_[id], Allocate(step_->constants[id].operand.bytes(), usage_.parameter_gradients));
+  }
+  ClearGradients();
+  return Done{};
+}
+
+Result<Done> ConstantStore::FillInputs(uint64_t seed) {
+  for (const StepInput& input : step_->inputs) {
+    CKPLAN_ASSIGN_OR_RETURN(inputs_[input.tensor], Allocate(input.operand.bytes(), usage_.inputs));
+    const std::vector<std::byte> bytes = SeededInput(seed, input);
+    backend_->Upload(inputs_[input.tensor], bytes.data(), static_cast<int64_t>(bytes.size()));
+  }
+  return Done{};
+}
+
+const void* ConstantStore::constant(ConstantId id) const {
+  return id.is_none() ? nullptr : memory_[step_->constants[id].root];
+}
+
+const void* ConstantStore::input(TensorId tensor) const { return inputs_[tensor]; }
+
+void ConstantStore::ClearGradients() {
+  for (const ConstantId id : trained_) {
+    backend_->Zero(gradients_[id], step_->constants[id].operand.bytes());
+  }
+}
+
+void ConstantStore::BackwardConstant(const StepNode& node, PreparedOp& op, const BackwardCall& call,
+                                     size_t position, void* scratch) {
+  const ConstantId constant = node.inputs[position].constant;
+  const ConstantId root = step_->constants[constant].root;
+  if (gradients_of_.IsDirect(constant)) {
+    return op.BackwardInput(call, position, gradients_[root]);
+  }
+  op.BackwardInput(call, position, scratch);
+  PassOn(root, static_cast<char*>(scratch));
+}
+
+// Carries the gradient of `root`, which is at `gradient`, on to the leaves; works behind it.
+void ConstantStore::PassOn(ConstantId root, char* gradient) {
+  const StepConstant& constant = step_->constants[root];
+  if (constant.producer < 0) {
+    backend_->AddScaled(static_cast<float*>(gradients_[root]),
+                        reinterpret_cast<const float*>(gradient), 1, constant.operand.elements());
+    return;
+  }
+  const auto at = static_cast<size_t>(constant.producer);
+  const ConstantOp& op = step_->constant_ops[at];
+  std::vector<const void*> inputs;
+  std::vector<const void*> outputs;
+  std::vector<const void*> output_gradients;
+  for (const ConstantId id : op.inputs) inputs.push_back(this->constant(id));
+  for (const ConstantId id : op.outputs) {
+    outputs.push_back(this->constant(id));
+    output_gradients.push_back(id == root ? gradient : nullptr);
+  }
+  PreparedOp& prepared = *prepared_->constant_ops[at];
+  char* const workspace = gradient + AlignedBytes(constant.operand.bytes());
+  char* const next = workspace + AlignedBytes(prepared.workspace().backward);
+  const BackwardCall call{inputs, outputs, output_gradients, nullptr, workspace, 0};
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    if (!op.spec.inputs[i].has_gradient) continue;
+    prepared.BackwardInput(call, i, next);
+    PassOn(step_->constants[op.inputs[i]].root, next);
+  }
+}
+
+std::vector<float> ConstantStore::DownloadGradient(ConstantId leaf) const {
+  const Operand& operand = step_->constants[leaf].operand;
+  std::vector<float> gradient(static_cast<size_t>(operand.elements()));
+  backend_->Download(gradient.data(), gradients_[leaf], operand.bytes());
+  return gradient;
+}
+
+BufferDigest ConstantStore::InspectGradient(ConstantId leaf) const {
+  return backend_->Inspect(gradients_[leaf], step_->constants[leaf].operand.bytes(), true);
+}
+
+void ConstantStore::Descend(float rate) {
+  for (const ConstantId id : trained_) {
+    backend_->AddScaled(static_cast<float*>(memory_[id]), static_cast<const float*>(gradients_[id]),
+                        -rate, step_->constants[id].operand.elements());
+  }
+  const Result<Done> evaluated = Evaluate(true);  // In memory that is there already.
+  CKPLAN_CHECK(evaluated.ok(), "constants are evaluated again in their own memory");
+}
+
+}  // namespace ckplan

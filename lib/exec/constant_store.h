@@ -1,0 +1,78 @@
+// The memory that a step holds from beginning to end: parameters, their gradients, other constants,
+// and the batch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/backend/backend.h"
+#include "lib/base/result.h"
+#include "lib/exec/constant_gradients.h"
+#include "lib/exec/prepared_step.h"
+#include "lib/exec/step_model.h"
+#include "lib/exec/weights.h"
+
+namespace ckplan {
+
+struct ConstantUsage {
+  Bytes parameters;           // Float leaves: trained, or buffers such as running statistics.
+  Bytes parameter_gradients;  // Of trained leaves.
+  Bytes derived;              // Computed from them, or integers and masks.
+  Bytes inputs;               // The batch.
+  int64_t leaves_from_file = 0;
+  int64_t leaves_from_seed = 0;
+};
+
+class ConstantStore {
+ public:
+  // Uploads the leaves, evaluates the constant operators, fills the batch. `step` and `prepared`
+  // must outlive the store. kInfeasible: too little memory on the device.
+  static Result<ConstantStore> Create(Backend& backend, const StepModel& step,
+                                      const PreparedStep& prepared, const WeightFile& weights,
+                                      uint64_t seed);
+  ConstantStore(ConstantStore&&) noexcept;
+  ~ConstantStore();
+
+  const ConstantUsage& usage() const { return usage_; }
+  // Null for constants that nothing reads after they were evaluated.
+  const void* constant(ConstantId id) const;
+  const void* input(TensorId tensor) const;
+
+  // To zero, as backward adds to those that are not written directly.
+  void ClearGradients();
+  // Runs the backward of `call` for its constant at `position`, into the gradients of the leaves
+  // behind it. `scratch`: the node's gradient scratch.
+  void BackwardConstant(const StepNode& node, PreparedOp& op, const BackwardCall& call,
+                        size_t position, void* scratch);
+
+  // Trained leaves, in the order of the constants; their gradients in host memory.
+  const std::vector<ConstantId>& trained() const { return trained_; }
+  std::vector<float> DownloadGradient(ConstantId leaf) const;
+  BufferDigest InspectGradient(ConstantId leaf) const;
+  // parameter -= rate * gradient, for all of them; then what is computed from them.
+  void Descend(float rate);
+
+ private:
+  ConstantStore(Backend& backend, const StepModel& step, const PreparedStep& prepared);
+  Result<void*> Allocate(int64_t bytes, Bytes& counted);
+  Result<Done> FillLeaves(const WeightFile& weights, uint64_t seed);
+  Result<Done> AllocateGradients();
+  Result<Done> FillInputs(uint64_t seed);
+  Result<Done> Evaluate(bool only_trained);
+  void DropUnread();
+  void PassOn(ConstantId root, char* gradient);
+
+  Backend* backend_;
+  const StepModel* step_;
+  const PreparedStep* prepared_;
+  ConstantGradients gradients_of_;
+  IdVector<ConstantId, void*> memory_;     // Of roots.
+  IdVector<ConstantId, void*> gradients_;  // Of trained leaves.
+  IdVector<TensorId, void*> inputs_;
+  std::vector<ConstantId> trained_;
+  ConstantUsage usage_;
+};
+
+}  // namespace ckplan

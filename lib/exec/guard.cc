@@ -1,0 +1,153 @@
+#include "lib/exec/guard.h"
+
+#include <fmt/format.h>
+
+namespace ckplan {
+
+namespace {
+
+bool IsFloat(const Operand& operand) { return operand.type == ElementType::kFloat32; }
+
+}  // namespace
+
+Guard::Guard(Backend& backend, const StepModel& step, Reference& reference)
+    : backend_(backend), step_(step), reference_(reference) {}
+
+Result<Done> Guard::Before(const Action& action, const RunState& state) {
+  records_.resize(state.address.size());
+  switch (action.kind) {
+    case ActionKind::kForward:
+    case ActionKind::kBackward:
+      return CheckReads(action, state);
+    case ActionKind::kAdd:
+      CKPLAN_RETURN_IF_ERROR(CheckRead(action, state, action.buffer));
+      return CheckRead(action, state, action.from);
+    case ActionKind::kCopy:
+      return CheckRead(action, state, action.from);
+    case ActionKind::kLoss:
+      return CheckRead(action, state,
+                       state.program.output_buffers[static_cast<size_t>(action.position)]);
+    case ActionKind::kAllocate:
+    case ActionKind::kRelease:
+      record(action.buffer).reset();
+      return Done{};
+  }
+  return Done{};
+}
+
+Result<Done> Guard::CheckReads(const Action& action, const RunState& state) {
+  if (action.call == checked_call_) return Done{};  // Backward calls once for each input.
+  checked_call_ = action.call;
+  const Call& call = state.program.calls[static_cast<size_t>(action.call)];
+  for (const int32_t buffer : call.inputs) {
+    CKPLAN_RETURN_IF_ERROR(CheckRead(action, state, buffer));
+  }
+  if (action.kind == ActionKind::kForward) return Done{};
+  for (const int32_t buffer : call.outputs) {
+    CKPLAN_RETURN_IF_ERROR(CheckRead(action, state, buffer));
+  }
+  CKPLAN_RETURN_IF_ERROR(CheckRead(action, state, call.statistic));
+  return CheckGradients(action, state, call);
+}
+
+Result<Done> Guard::CheckRead(const Action& action, const RunState& state, int32_t buffer) const {
+  if (buffer == kNoBuffer) return Done{};
+  const std::string what = BufferText(step_, state.program, buffer);
+  const std::string where = StepText(step_, state.program, action);
+  const auto& record = records_[static_cast<size_t>(buffer)];
+  const void* const memory = state.address[static_cast<size_t>(buffer)];
+  if (memory == nullptr) {
+    return MakeError(ErrorCode::kCheckFailed,
+                     fmt::format("{} needs {}, which is not in memory", where, what));
+  }
+  if (!record) {
+    return MakeError(ErrorCode::kCheckFailed,
+                     fmt::format("{} reads {}, which nothing has written", where, what));
+  }
+  const BufferDigest now = backend_.Inspect(memory, record->bytes, record->is_float);
+  if (now == record->digest) return Done{};
+  return MakeError(
+      ErrorCode::kCheckFailed,
+      fmt::format("{} reads {}, but its memory was {} after step {} had written it", where, what,
+                  now.first_poison >= 0 ? "freed" : "overwritten", record->written_at));
+}
+
+// A gradient is complete when the node that made the tensor runs backward.
+Result<Done> Guard::CheckGradients(const Action& action, const RunState& state, const Call& call) {
+  const StepNode& node = step_.nodes[call.node];
+  for (size_t i = 0; i < call.output_gradients.size(); ++i) {
+    const int32_t buffer = call.output_gradients[i];
+    if (buffer == kNoBuffer) continue;
+    CKPLAN_RETURN_IF_ERROR(CheckRead(action, state, buffer));
+    const TensorId tensor = node.outputs[i];
+    CKPLAN_RETURN_IF_ERROR(Compare(
+        reference_.gradients[tensor], record(buffer)->digest,
+        fmt::format("the gradient of \"{}\"", step_.graph.tensor(tensor).name), action, state));
+  }
+  return Done{};
+}
+
+Result<Done> Guard::After(const Action& action, const RunState& state) {
+  switch (action.kind) {
+    case ActionKind::kForward:
+      return RecordOutputs(action, state);
+    case ActionKind::kBackward:
+    case ActionKind::kLoss:
+    case ActionKind::kAdd:
+    case ActionKind::kCopy: {
+      if (action.buffer == kNoBuffer) return Done{};
+      const TensorId tensor = state.program.buffers[static_cast<size_t>(action.buffer)].tensor;
+      return Write(action, state, action.buffer, step_.tensors[tensor]);
+    }
+    case ActionKind::kAllocate:
+    case ActionKind::kRelease:
+      return Done{};
+  }
+  return Done{};
+}
+
+Result<Done> Guard::RecordOutputs(const Action& action, const RunState& state) {
+  const Call& call = state.program.calls[static_cast<size_t>(action.call)];
+  const StepNode& node = step_.nodes[call.node];
+  const auto made = [&](int32_t buffer, TensorId tensor) -> Result<Done> {
+    CKPLAN_RETURN_IF_ERROR(Write(action, state, buffer, step_.tensors[tensor]));
+    return Compare(reference_.tensors[tensor], record(buffer)->digest,
+                   fmt::format("\"{}\"", step_.graph.tensor(tensor).name), action, state);
+  };
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    if (call.outputs[i] == kNoBuffer) continue;
+    CKPLAN_RETURN_IF_ERROR(made(call.outputs[i], node.outputs[i]));
+  }
+  if (call.statistic == kNoBuffer) return Done{};
+  return made(call.statistic, node.statistic);
+}
+
+Result<Done> Guard::Write(const Action& action, const RunState& state, int32_t buffer,
+                          const Operand& operand) {
+  Record written;
+  written.bytes = operand.bytes();
+  written.is_float = IsFloat(operand);
+  written.written_at = action.step;
+  written.digest =
+      backend_.Inspect(state.address[static_cast<size_t>(buffer)], written.bytes, written.is_float);
+  const int64_t poison = written.digest.first_poison;
+  record(buffer) = written;
+  if (poison < 0) return Done{};
+  return MakeError(ErrorCode::kCheckFailed,
+                   fmt::format("{} leaves element {} of {} poisoned: it read memory that was freed "
+                               "or never written",
+                               StepText(step_, state.program, action), poison,
+                               BufferText(step_, state.program, buffer)));
+}
+
+Result<Done> Guard::Compare(std::optional<BufferDigest>& reference, const BufferDigest& digest,
+                            const std::string& what, const Action& action,
+                            const RunState& state) const {
+  if (!reference) reference = digest;
+  if (*reference == digest) return Done{};
+  return MakeError(ErrorCode::kCheckFailed,
+                   fmt::format("{}: {} is not, bit for bit, what keeping everything makes",
+                               StepText(step_, state.program, action), what));
+}
+
+}  // namespace ckplan

@@ -1,0 +1,58 @@
+// Watches a run: every buffer that is read must hold, bit for bit, what was last written there, and
+// every tensor and gradient must be the one that the reference run made.
+//
+// Together with the poison of the arena this proves of a plan what no bookkeeping can: that memory
+// freed is not needed, memory shared is not shared at the same time, and what is recomputed is what
+// was dropped. Costs about one more pass over the memory that each step touches.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "lib/exec/runner.h"
+
+namespace ckplan {
+
+// What a run made: filled by the first run that is guarded with it, compared with by all others.
+struct Reference {
+  IdVector<TensorId, std::optional<BufferDigest>> tensors;
+  IdVector<TensorId, std::optional<BufferDigest>> gradients;  // When they are complete.
+
+  explicit Reference(const TensorGraph& graph)
+      : tensors(graph.tensors().size()), gradients(graph.tensors().size()) {}
+};
+
+class Guard final : public RunObserver {
+ public:
+  Guard(Backend& backend, const StepModel& step, Reference& reference);
+
+  // kCheckFailed names the step and the tensor.
+  Result<Done> Before(const Action& action, const RunState& state) override;
+  Result<Done> After(const Action& action, const RunState& state) override;
+
+ private:
+  struct Record {
+    BufferDigest digest;
+    int64_t bytes = 0;
+    bool is_float = false;
+    int32_t written_at = 0;  // Step.
+  };
+
+  Result<Done> CheckReads(const Action& action, const RunState& state);
+  Result<Done> CheckRead(const Action& action, const RunState& state, int32_t buffer) const;
+  Result<Done> CheckGradients(const Action& action, const RunState& state, const Call& call);
+  Result<Done> RecordOutputs(const Action& action, const RunState& state);
+  Result<Done> Write(const Action& action, const RunState& state, int32_t buffer,
+                     const Operand& operand);
+  Result<Done> Compare(std::optional<BufferDigest>& reference, const BufferDigest& digest,
+                       const std::string& what, const Action& action, const RunState& state) const;
+  std::optional<Record>& record(int32_t buffer) { return records_[static_cast<size_t>(buffer)]; }
+
+  Backend& backend_;
+  const StepModel& step_;
+  Reference& reference_;
+  std::vector<std::optional<Record>> records_;  // By buffer.
+  int32_t checked_call_ = -1;
+};
+
+}  // namespace ckplan

@@ -1,0 +1,74 @@
+#include "lib/exec/loss.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lib/base/rng.h"
+#include "lib/exec/seeded.h"
+
+namespace ckplan {
+
+namespace {
+
+// Mean softmax cross-entropy over all positions but the class axis. Replaces the scores by their
+// gradients.
+double CrossEntropy(uint64_t seed, const std::vector<int64_t>& dims, std::vector<float>& scores) {
+  const size_t axis = ClassAxis(dims);
+  int64_t outer = 1;
+  int64_t inner = 1;
+  for (size_t i = 0; i < dims.size(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : dims[i];
+  const int64_t classes = dims.empty() ? 1 : dims[axis];
+  const auto positions = static_cast<double>(outer * inner);
+  Rng rng(seed);
+  double loss = 0;
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t i = 0; i < inner; ++i) {
+      float* const first = scores.data() + o * classes * inner + i;
+      const int64_t label = rng.Between(0, classes - 1);
+      float most = first[0];
+      for (int64_t c = 1; c < classes; ++c) most = std::max(most, first[c * inner]);
+      double sum = 0;
+      for (int64_t c = 0; c < classes; ++c)
+        sum += std::exp(static_cast<double>(first[c * inner] - most));
+      const double label_score = static_cast<double>(first[label * inner] - most);
+      loss += (std::log(sum) - label_score) / positions;
+      for (int64_t c = 0; c < classes; ++c) {
+        const double probability = std::exp(static_cast<double>(first[c * inner] - most)) / sum;
+        first[c * inner] = static_cast<float>((probability - (c == label ? 1 : 0)) / positions);
+      }
+    }
+  }
+  return loss;
+}
+
+}  // namespace
+
+std::string_view NameOf(LossKind kind) {
+  return kind == LossKind::kGiven ? "given" : "cross-entropy";
+}
+
+size_t ClassAxis(const std::vector<int64_t>& dims) {
+  if (dims.size() == 3) return 2;
+  return dims.size() < 2 ? 0 : 1;
+}
+
+double Loss::Run(Backend& backend, std::string_view name, const Operand& output,
+                 const void* contents, void* gradient) const {
+  const int64_t count = output.elements();
+  const uint64_t seed = SeedFor(seed_, name);
+  std::vector<float> values(static_cast<size_t>(count));
+  backend.Download(values.data(), contents, output.bytes());
+  double loss = 0;
+  if (kind_ == LossKind::kCrossEntropy) {
+    loss = CrossEntropy(seed, output.dims, values);
+  } else {
+    const float bound = 1.0F / std::sqrt(static_cast<float>(std::max<int64_t>(count, 1)));
+    const std::vector<float> given = UniformFloats(seed, count, -bound, bound);
+    for (size_t i = 0; i < given.size(); ++i) loss += static_cast<double>(values[i] * given[i]);
+    values = given;
+  }
+  backend.Upload(gradient, values.data(), output.bytes());
+  return loss;
+}
+
+}  // namespace ckplan

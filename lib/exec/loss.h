@@ -1,0 +1,38 @@
+// What the training step descends on, and the gradients of the outputs that it makes.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "lib/backend/backend.h"
+#include "lib/backend/op_spec.h"
+
+namespace ckplan {
+
+enum class LossKind {
+  kGiven,         // The output's gradient comes from a seed; the loss is their inner product.
+  kCrossEntropy,  // Mean of softmax cross-entropy against labels from a seed.
+};
+
+std::string_view NameOf(LossKind kind);
+
+class Loss {
+ public:
+  Loss(LossKind kind, uint64_t seed) : kind_(kind), seed_(seed) {}
+
+  LossKind kind() const { return kind_; }
+  // Writes the gradient of the output into `gradient`; both are device memory. Computed on the
+  // host. The loss of several outputs is their sum.
+  double Run(Backend& backend, std::string_view name, const Operand& output, const void* contents,
+             void* gradient) const;
+
+ private:
+  LossKind kind_;
+  uint64_t seed_;
+};
+
+// The axis of an output that holds the scores of the classes: the second of [N, C] and of images
+// [N, C, H, W], the last of sequences [N, T, C].
+size_t ClassAxis(const std::vector<int64_t>& dims);
+
+}  // namespace ckplan

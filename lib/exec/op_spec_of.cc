@@ -1,0 +1,107 @@
+#include "lib/exec/op_spec_of.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace ckplan {
+
+namespace {
+
+std::optional<AttributeValue> ValueOf(const onnx::AttributeProto& attribute) {
+  switch (attribute.type()) {
+    case onnx::AttributeProto::FLOAT:
+      return static_cast<double>(attribute.f());
+    case onnx::AttributeProto::INT:
+      return attribute.i();
+    case onnx::AttributeProto::STRING:
+      return attribute.s();
+    case onnx::AttributeProto::FLOATS:
+      return std::vector<double>(attribute.floats().begin(), attribute.floats().end());
+    case onnx::AttributeProto::INTS:
+      return std::vector<int64_t>(attribute.ints().begin(), attribute.ints().end());
+    case onnx::AttributeProto::STRINGS:  // As one text: "Sigmoid,Tanh,Tanh".
+      return fmt::format("{}", fmt::join(attribute.strings(), ","));
+    case onnx::AttributeProto::TENSOR:
+      if (const auto value = ReadTensor(attribute.t()))
+        return KnownValue{value->ints, value->reals};
+      return std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+int64_t OpsetOf(const Model::Impl& model, const Operation& operation) {
+  const std::string domain = operation.is_standard() ? "" : operation.node->domain();
+  const auto found = model.identity.opsets.find(domain);
+  return found == model.identity.opsets.end() ? 0 : found->second;
+}
+
+}  // namespace
+
+std::optional<ElementType> ElementTypeOf(int32_t onnx_type) {
+  switch (onnx_type) {
+    case onnx::TensorProto::FLOAT:
+    case onnx::TensorProto::FLOAT16:
+    case onnx::TensorProto::BFLOAT16:
+    case onnx::TensorProto::DOUBLE:
+      return ElementType::kFloat32;
+    case onnx::TensorProto::INT32:
+      return ElementType::kInt32;
+    case onnx::TensorProto::INT64:
+      return ElementType::kInt64;
+    case onnx::TensorProto::BOOL:
+      return ElementType::kBool;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool IsOtherFloat(int32_t onnx_type) {
+  return IsFloatType(onnx_type) && onnx_type != onnx::TensorProto::FLOAT;
+}
+
+std::string FloatTypeName(int32_t onnx_type) {
+  switch (onnx_type) {
+    case onnx::TensorProto::FLOAT16:
+      return "float16";
+    case onnx::TensorProto::BFLOAT16:
+      return "bfloat16";
+    case onnx::TensorProto::DOUBLE:
+      return "float64";
+    default:
+      return "float32";
+  }
+}
+
+int64_t FloatBytes(int32_t onnx_type) {
+  switch (onnx_type) {
+    case onnx::TensorProto::FLOAT16:
+    case onnx::TensorProto::BFLOAT16:
+      return 2;
+    case onnx::TensorProto::DOUBLE:
+      return 8;
+    default:
+      return 4;
+  }
+}
+
+OpSpec SpecOf(const Model::Impl& model, const Operation& operation) {
+  OpSpec spec;
+  spec.name = operation.name;
+  spec.type = operation.is_standard() ? operation.type()
+                                      : operation.node->domain() + "." + operation.type();
+  spec.opset = OpsetOf(model, operation);
+  if (operation.schema != nullptr) {
+    for (const auto& [name, attribute] : operation.schema->attributes()) {
+      if (attribute.default_value.has_name() || attribute.default_value.has_type()) {
+        if (auto value = ValueOf(attribute.default_value)) spec.attributes[name] = *value;
+      }
+    }
+  }
+  for (const onnx::AttributeProto& attribute : operation.node->attribute()) {
+    if (auto value = ValueOf(attribute)) spec.attributes[attribute.name()] = *value;
+  }
+  return spec;
+}
+
+}  // namespace ckplan

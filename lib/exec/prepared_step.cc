@@ -1,0 +1,81 @@
+#include "lib/exec/prepared_step.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "lib/exec/constant_gradients.h"
+
+namespace ckplan {
+
+namespace {
+
+// One line for each reason, with the first node that has it and how many more do.
+class Refusals {
+ public:
+  void Add(const Error& error, const OpSpec& spec) {
+    const size_t colon = error.message.rfind("\": ");
+    const std::string why =
+        spec.type + ": " +
+        (colon == std::string::npos ? error.message : error.message.substr(colon + 3));
+    auto& [first, count] = reasons_[why];
+    if (count++ == 0) first = spec.name;
+  }
+  bool empty() const { return reasons_.empty(); }
+
+  Error ToError(std::string_view backend) const {
+    Error error =
+        MakeError(ErrorCode::kUnsupported,
+                  fmt::format("the {} backend cannot run this model: {} operator{} "
+                              "missing; `ckexec ops` lists what there is",
+                              backend, reasons_.size(), reasons_.size() == 1 ? " is" : "s are"));
+    for (const auto& [why, who] : reasons_) {
+      error.notes.push_back(
+          who.second == 1 ? fmt::format("{} (\"{}\")", why, who.first)
+                          : fmt::format("{} (\"{}\" and {} more)", why, who.first, who.second - 1));
+    }
+    return error;
+  }
+
+ private:
+  std::map<std::string, std::pair<std::string, int>> reasons_;
+};
+
+}  // namespace
+
+Result<PreparedStep> PrepareStep(Backend& backend, const StepModel& step) {
+  PreparedStep prepared;
+  Refusals refusals;
+  const auto prepare = [&](const OpSpec& spec) -> std::unique_ptr<PreparedOp> {
+    auto op = backend.Prepare(spec);
+    if (op.ok()) return std::move(*op);
+    refusals.Add(op.error(), spec);
+    return nullptr;
+  };
+  for (const StepNode& node : step.nodes) prepared.nodes.push_back(prepare(node.spec));
+  for (const ConstantOp& op : step.constant_ops) {
+    prepared.constant_ops.push_back(prepare(op.spec));
+  }
+  if (!refusals.empty()) return refusals.ToError(backend.name());
+  const ConstantGradients gradients(step, prepared.constant_ops);
+  for (const NodeId id : step.nodes.ids()) {
+    OpWorkspace workspace = prepared.nodes[id]->workspace();
+    const int64_t scratch = gradients.ScratchBytes(step.nodes[id]);
+    prepared.gradient_scratch.push_back(AlignedBytes(workspace.backward));
+    if (scratch > 0) workspace.backward = AlignedBytes(workspace.backward) + scratch;
+    prepared.workspaces.push_back(workspace);
+  }
+  return prepared;
+}
+
+Result<TensorGraph> GraphWithWorkspaces(const StepModel& step, const PreparedStep& prepared) {
+  TensorGraphParts parts = PartsOf(step.graph);
+  for (const NodeId id : parts.nodes.ids()) {
+    parts.nodes[id].forward_workspace = Bytes(prepared.workspaces[id].forward);
+    parts.nodes[id].backward_workspace = Bytes(prepared.workspaces[id].backward);
+  }
+  return TensorGraph::Create(std::move(parts));
+}
+
+}  // namespace ckplan

@@ -1,0 +1,72 @@
+// A schedule spelled out: every allocation, call and release, in order, with the buffer of each
+// operand. What the timeline only counts, the program does; both come from one replay, so their
+// buffers are the same, one by one.
+//
+//   step 7: backward relu      allocate g9 │ call relu.backward(input 0 → g9) │ release g7, t3
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/exec/step_model.h"
+#include "lib/graph/tensor_graph.h"
+#include "lib/schedule/schedule.h"
+#include "lib/schedule/timeline.h"
+
+namespace ckplan {
+
+inline constexpr int32_t kNoBuffer = -1;
+
+enum class ActionKind : uint8_t {
+  kAllocate,  // `buffer` begins.
+  kRelease,   // `buffer` ends.
+  kForward,   // `call` runs forward.
+  kLoss,      // The gradient of output `position` of the graph is written into `buffer`.
+  kBackward,  // `call` runs backward for the input at `position`, into `buffer`, or, where that is
+              // kNoBuffer, into the gradient of the constant there.
+  kAdd,       // `buffer` += `from`.
+  kCopy,      // `buffer` = `from`.
+};
+
+struct Action {
+  ActionKind kind = ActionKind::kAllocate;
+  int32_t step = 0;
+  int32_t buffer = kNoBuffer;
+  int32_t from = kNoBuffer;
+  int32_t call = -1;
+  int32_t position = -1;
+};
+
+// The buffers of one forward or backward step. Lists go by position of the operator's operands;
+// kNoBuffer where the operand is absent, a constant, or an input of the graph.
+struct Call {
+  NodeId node;
+  bool is_recomputation = false;
+  std::vector<int32_t> inputs;
+  std::vector<int32_t> outputs;
+  std::vector<int32_t> output_gradients;  // Backward alone.
+  int32_t statistic = kNoBuffer;
+  int32_t workspace = kNoBuffer;
+};
+
+struct ProgramBuffer {
+  BufferKind kind = BufferKind::kTensor;
+  TensorId tensor;  // As in Buffer.
+  NodeId node;
+  Bytes bytes;
+};
+
+struct Program {
+  std::vector<Action> actions;
+  std::vector<Call> calls;
+  std::vector<ProgramBuffer> buffers;   // Those of the timeline, in its order.
+  std::vector<int32_t> output_buffers;  // Of the graph's outputs, at the loss.
+  size_t steps = 0;
+};
+
+// `graph` is that of the step, perhaps with workspaces and aligned sizes; `timeline` is its and the
+// schedule's.
+Program BuildProgram(const StepModel& step, const TensorGraph& graph, const Schedule& schedule,
+                     const Timeline& timeline);
+
+}  // namespace ckplan

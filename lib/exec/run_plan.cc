@@ -1,0 +1,91 @@
+#include "lib/exec/run_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/schedule/arena.h"
+#include "lib/schedule/timeline.h"
+
+namespace ckplan {
+
+namespace {
+
+bool HasWorkspaces(const TensorGraph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node& node) {
+    return node.forward_workspace > Bytes(0) || node.backward_workspace > Bytes(0);
+  });
+}
+
+Error OtherWorkspace(const Node& planned, const OpWorkspace& real) {
+  return MakeError(
+      ErrorCode::kCheckFailed,
+      fmt::format("the plan's costs give \"{}\" a workspace of {} + {} bytes (forward, backward), "
+                  "but here it needs {} + {}; profile again with this backend and as many threads, "
+                  "and plan with those costs",
+                  planned.name, planned.forward_workspace.count(),
+                  planned.backward_workspace.count(), real.forward, real.backward));
+}
+
+RunPlan Ready(const StepModel& step, const RunGraph& run, const Schedule& schedule) {
+  RunPlan ready;
+  const Timeline timeline = BuildTimeline(run.graph, schedule);
+  ready.program = BuildProgram(step, run.graph, schedule, timeline);
+  ready.predicted_peak = timeline.peak;
+  ready.has_workspaces = run.has_workspaces;
+  Arena arena = PlaceBuffers(timeline);
+  ready.offsets = std::move(arena.offsets);
+  ready.arena_bytes = arena.bytes;
+  return ready;
+}
+
+}  // namespace
+
+Result<RunGraph> GraphToRun(const StepModel& step, const PreparedStep& prepared,
+                            const TensorGraph& planned, int64_t align_bytes) {
+  RunGraph run{step.graph};
+  run.has_workspaces = HasWorkspaces(planned);
+  if (run.has_workspaces) {
+    for (const NodeId id : planned.nodes().ids()) {
+      const Node& node = planned.node(id);
+      const OpWorkspace& real = prepared.workspaces[id];
+      if (node.forward_workspace.count() != real.forward ||
+          node.backward_workspace.count() != real.backward) {
+        return OtherWorkspace(node, real);
+      }
+    }
+    CKPLAN_ASSIGN_OR_RETURN(run.graph, GraphWithWorkspaces(step, prepared));
+  }
+  for (const TensorId id : planned.tensors().ids()) {
+    run.has_planned_sizes =
+        run.has_planned_sizes && planned.tensor(id).bytes == run.graph.tensor(id).bytes;
+  }
+  if (align_bytes > 1) {
+    CKPLAN_ASSIGN_OR_RETURN(run.graph, AlignSizes(run.graph, align_bytes));
+  }
+  return run;
+}
+
+RunPlan MakeRunPlan(const StepModel& step, const RunGraph& run, const Plan& plan) {
+  RunPlan ready = Ready(step, run, plan.schedule);
+  if (run.has_planned_sizes) {
+    ready.offsets = plan.offsets;
+    ready.arena_bytes = plan.figures.arena;
+    ready.predicted_peak = plan.figures.peak;
+  }
+  return ready;
+}
+
+RunPlan MakeKeepAllRunPlan(const StepModel& step, const RunGraph& run, const Schedule& planned) {
+  return Ready(step, run, KeepAllSchedule(ForwardOrder(planned)));
+}
+
+Bytes LargestWorkspace(const PreparedStep& prepared) {
+  int64_t most = 0;
+  for (const OpWorkspace& workspace : prepared.workspaces) {
+    most = std::max({most, workspace.forward, workspace.backward});
+  }
+  return Bytes(most);
+}
+
+}  // namespace ckplan

@@ -1,0 +1,45 @@
+// A schedule made ready to run: its graph in the sizes of the executor, its program, its arena.
+#pragma once
+
+#include <vector>
+
+#include "lib/backend/backend.h"
+#include "lib/base/result.h"
+#include "lib/exec/prepared_step.h"
+#include "lib/exec/program.h"
+#include "lib/exec/step_model.h"
+#include "lib/plan/plan.h"
+
+namespace ckplan {
+
+struct RunPlan {
+  Program program;
+  std::vector<Bytes> offsets;
+  Bytes arena_bytes;
+  Bytes predicted_peak;
+  // Workspaces are buffers of the program; else calls work in memory outside.
+  bool has_workspaces = false;
+};
+
+// The graph whose buffers a plan places: that of the step, with workspaces if the plan knows them,
+// in sizes rounded up as the plan rounds them.
+struct RunGraph {
+  TensorGraph graph;
+  bool has_workspaces = false;
+  bool has_planned_sizes = true;  // Else the plan's offsets are for tensors of other float types.
+};
+
+// `planned`: the graph that the plan was made for, before its sizes were aligned.
+// kCheckFailed: the plan's workspaces are not those of the backend; names the first such node.
+Result<RunGraph> GraphToRun(const StepModel& step, const PreparedStep& prepared,
+                            const TensorGraph& planned, int64_t align_bytes);
+
+// With the plan's own offsets where they fit, else placed anew.
+RunPlan MakeRunPlan(const StepModel& step, const RunGraph& run, const Plan& plan);
+// Keeping everything, in the plan's forward order.
+RunPlan MakeKeepAllRunPlan(const StepModel& step, const RunGraph& run, const Schedule& planned);
+
+// The largest workspace of any node: what calls of programs without workspaces need.
+Bytes LargestWorkspace(const PreparedStep& prepared);
+
+}  // namespace ckplan

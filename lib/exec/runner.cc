@@ -1,0 +1,193 @@
+#include "lib/exec/runner.h"
+
+#include <fmt/format.h>
+
+#include "lib/exec/seeded.h"
+
+namespace ckplan {
+
+namespace {
+
+const char* VerbOf(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::kForward:
+      return "forward of";
+    case ActionKind::kBackward:
+      return "backward of";
+    default:
+      return "around";
+  }
+}
+
+}  // namespace
+
+std::string StepText(const StepModel& step, const Program& program, const Action& action) {
+  if (action.kind == ActionKind::kLoss) return fmt::format("step {} (the loss)", action.step);
+  if (action.call >= 0) {
+    const NodeId node = program.calls[static_cast<size_t>(action.call)].node;
+    return fmt::format("step {} ({} \"{}\")", action.step, VerbOf(action.kind),
+                       step.graph.node(node).name);
+  }
+  return fmt::format("step {}", action.step);
+}
+
+std::string BufferText(const StepModel& step, const Program& program, int32_t buffer) {
+  const ProgramBuffer& about = program.buffers[static_cast<size_t>(buffer)];
+  switch (about.kind) {
+    case BufferKind::kTensor:
+      return fmt::format("\"{}\"", step.graph.tensor(about.tensor).name);
+    case BufferKind::kGradient:
+      return fmt::format("the gradient of \"{}\"", step.graph.tensor(about.tensor).name);
+    case BufferKind::kWorkspace:
+      return fmt::format("the workspace of \"{}\"", step.graph.node(about.node).name);
+  }
+  return "";
+}
+
+Runner::Runner(Backend& backend, const StepModel& step, const PreparedStep& prepared,
+               ConstantStore& constants, const Loss& loss, uint64_t seed, void* spare_workspace)
+    : backend_(backend),
+      step_(step),
+      prepared_(prepared),
+      constants_(constants),
+      loss_(loss),
+      seed_(seed),
+      spare_workspace_(spare_workspace) {}
+
+Result<double> Runner::Run(const Program& program, BufferMemory& memory, RunObserver* observer,
+                           uint64_t number) {
+  step_seed_ = SeedFor(seed_ + number, "step");
+  constants_.ClearGradients();
+  RunState state{program, std::vector<void*>(program.buffers.size(), nullptr)};
+  double loss = 0;
+  for (const Action& action : program.actions) {
+    if (observer != nullptr) CKPLAN_RETURN_IF_ERROR(observer->Before(action, state));
+    CKPLAN_RETURN_IF_ERROR(Do(action, state, memory, loss));
+    if (observer != nullptr) CKPLAN_RETURN_IF_ERROR(observer->After(action, state));
+  }
+  backend_.Synchronize();
+  CKPLAN_RETURN_IF_ERROR(CheckNothingIsLeft(state));
+  return loss;
+}
+
+Result<Done> Runner::CheckNothingIsLeft(const RunState& state) const {
+  for (size_t i = 0; i < state.address.size(); ++i) {
+    if (state.address[i] == nullptr) continue;
+    return MakeError(ErrorCode::kCheckFailed,
+                     fmt::format("{} is still in memory after step {}, the last one",
+                                 BufferText(step_, state.program, static_cast<int32_t>(i)),
+                                 state.program.steps - 1));
+  }
+  return Done{};
+}
+
+Result<Done> Runner::Do(const Action& action, RunState& state, BufferMemory& memory, double& loss) {
+  const auto buffer = static_cast<size_t>(action.buffer);
+  switch (action.kind) {
+    case ActionKind::kAllocate: {
+      CKPLAN_ASSIGN_OR_RETURN(state.address[buffer], memory.Begin(action.buffer, action.step));
+      return Done{};
+    }
+    case ActionKind::kRelease:
+      memory.End(action.buffer);
+      state.address[buffer] = nullptr;
+      return Done{};
+    case ActionKind::kForward:
+      return Forward(state.program.calls[static_cast<size_t>(action.call)], state, action.step);
+    case ActionKind::kBackward:
+      return Backward(action, state);
+    case ActionKind::kLoss:
+      return RunLoss(action, state, loss);
+    case ActionKind::kAdd: {
+      const TensorId tensor = state.program.buffers[buffer].tensor;
+      backend_.AddScaled(static_cast<float*>(state.address[buffer]),
+                         static_cast<const float*>(state.address[static_cast<size_t>(action.from)]),
+                         1, step_.tensors[tensor].elements());
+      return Done{};
+    }
+    case ActionKind::kCopy: {
+      const TensorId tensor = state.program.buffers[buffer].tensor;
+      backend_.Copy(state.address[buffer], state.address[static_cast<size_t>(action.from)],
+                    step_.tensors[tensor].bytes());
+      return Done{};
+    }
+  }
+  return Done{};
+}
+
+Result<Runner::Operands> Runner::OperandsOf(const Call& call, const RunState& state,
+                                            int32_t step) const {
+  const StepNode& node = step_.nodes[call.node];
+  Operands operands;
+  Result<Done> fault = Done{};
+  const auto address = [&](int32_t buffer) -> void* {
+    if (buffer == kNoBuffer) return nullptr;
+    void* const found = state.address[static_cast<size_t>(buffer)];
+    // A buffer of no bytes has an address as well, so null means that it is not there.
+    if (found == nullptr && fault.ok()) {
+      fault = MakeError(
+          ErrorCode::kCheckFailed,
+          fmt::format("step {} (\"{}\") needs {}, which is not in memory", step,
+                      step_.graph.node(call.node).name, BufferText(step_, state.program, buffer)));
+    }
+    return found;
+  };
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const Binding& binding = node.inputs[i];
+    const void* at = address(call.inputs[i]);
+    if (!binding.constant.is_none()) at = constants_.constant(binding.constant);
+    if (!binding.tensor.is_none() && step_.graph.is_input(binding.tensor)) {
+      at = constants_.input(binding.tensor);
+    }
+    operands.inputs.push_back(at);
+  }
+  for (const int32_t output : call.outputs) {
+    operands.outputs.push_back(address(output));
+    operands.readable_outputs.push_back(operands.outputs.back());
+  }
+  for (const int32_t gradient : call.output_gradients) {
+    operands.output_gradients.push_back(address(gradient));
+  }
+  operands.statistic = address(call.statistic);
+  operands.workspace = call.workspace == kNoBuffer ? spare_workspace_ : address(call.workspace);
+  operands.seed = SeedFor(step_seed_, node.spec.name);
+  CKPLAN_RETURN_IF_ERROR(fault);
+  return operands;
+}
+
+Result<Done> Runner::Forward(const Call& call, const RunState& state, int32_t step) {
+  CKPLAN_ASSIGN_OR_RETURN(const Operands operands, OperandsOf(call, state, step));
+  prepared_.nodes[call.node]->Forward(
+      {operands.inputs, operands.outputs, operands.statistic, operands.workspace, operands.seed});
+  return Done{};
+}
+
+Result<Done> Runner::Backward(const Action& action, const RunState& state) {
+  const Call& call = state.program.calls[static_cast<size_t>(action.call)];
+  CKPLAN_ASSIGN_OR_RETURN(const Operands operands, OperandsOf(call, state, action.step));
+  const BackwardCall backward{operands.inputs,           operands.readable_outputs,
+                              operands.output_gradients, operands.statistic,
+                              operands.workspace,        operands.seed};
+  const auto position = static_cast<size_t>(action.position);
+  PreparedOp& op = *prepared_.nodes[call.node];
+  if (action.buffer != kNoBuffer) {
+    op.BackwardInput(backward, position, state.address[static_cast<size_t>(action.buffer)]);
+    return Done{};
+  }
+  char* const workspace = static_cast<char*>(operands.workspace);
+  void* const scratch = workspace + prepared_.gradient_scratch[call.node];
+  constants_.BackwardConstant(step_.nodes[call.node], op, backward, position, scratch);
+  return Done{};
+}
+
+Result<Done> Runner::RunLoss(const Action& action, const RunState& state, double& loss) {
+  const auto position = static_cast<size_t>(action.position);
+  const int32_t output = state.program.output_buffers[position];
+  const TensorId tensor = step_.graph.outputs()[position];
+  loss += loss_.Run(backend_, step_.graph.tensor(tensor).name, step_.tensors[tensor],
+                    state.address[static_cast<size_t>(output)],
+                    state.address[static_cast<size_t>(action.buffer)]);
+  return Done{};
+}
+
+}  // namespace ckplan

@@ -1,0 +1,82 @@
+// Runs a program on a backend, action by action.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lib/backend/backend.h"
+#include "lib/base/result.h"
+#include "lib/exec/buffer_memory.h"
+#include "lib/exec/constant_store.h"
+#include "lib/exec/loss.h"
+#include "lib/exec/prepared_step.h"
+#include "lib/exec/program.h"
+#include "lib/exec/step_model.h"
+
+namespace ckplan {
+
+// What the buffers of a running program hold; observers look at it.
+struct RunState {
+  const Program& program;
+  std::vector<void*> address;  // By buffer; null while it does not exist.
+};
+
+// Told of every action. An error from it ends the run.
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+  virtual Result<Done> Before(const Action& action, const RunState& state) = 0;
+  virtual Result<Done> After(const Action& action, const RunState& state) = 0;
+};
+
+class Runner {
+ public:
+  // All of them must outlive the runner. `spare_workspace`: device memory for calls of programs
+  // that have no workspaces of their own; as large as the largest workspace of `prepared`.
+  Runner(Backend& backend, const StepModel& step, const PreparedStep& prepared,
+         ConstantStore& constants, const Loss& loss, uint64_t seed, void* spare_workspace);
+
+  // One training step; its value is the loss. The gradients of the parameters are then those in the
+  // constant store. `number` varies the seeds of random operators.
+  // kInfeasible: no memory for a buffer. kCheckFailed: a call needs a buffer that is not there;
+  // names the step and the tensor.
+  Result<double> Run(const Program& program, BufferMemory& memory, RunObserver* observer,
+                     uint64_t number = 0);
+
+ private:
+  Result<Done> CheckNothingIsLeft(const RunState& state) const;
+  Result<Done> Do(const Action& action, RunState& state, BufferMemory& memory, double& loss);
+  Result<Done> Forward(const Call& call, const RunState& state, int32_t step);
+  Result<Done> Backward(const Action& action, const RunState& state);
+  Result<Done> RunLoss(const Action& action, const RunState& state, double& loss);
+
+  // The addresses of one call's operands; null where there is none.
+  struct Operands {
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    std::vector<const void*> readable_outputs;
+    std::vector<const void*> output_gradients;
+    void* statistic = nullptr;
+    void* workspace = nullptr;
+    uint64_t seed = 0;
+  };
+  Result<Operands> OperandsOf(const Call& call, const RunState& state, int32_t step) const;
+
+  Backend& backend_;
+  const StepModel& step_;
+  const PreparedStep& prepared_;
+  ConstantStore& constants_;
+  const Loss& loss_;
+  uint64_t seed_;
+  void* spare_workspace_;
+  uint64_t step_seed_ = 0;
+};
+
+// "step 12 (backward of \"conv3\")"
+std::string StepText(const StepModel& step, const Program& program, const Action& action);
+// The tensor in a buffer: "\"relu1\"", "the gradient of \"relu1\"", "the workspace of \"conv3\"".
+std::string BufferText(const StepModel& step, const Program& program, int32_t buffer);
+
+}  // namespace ckplan

@@ -1,0 +1,190 @@
+#include "lib/exec/validate.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "lib/exec/device_block.h"
+#include "lib/exec/guard.h"
+#include "lib/exec/run_plan.h"
+#include "lib/exec/runner.h"
+#include "lib/exec/stopwatch.h"
+
+namespace ckplan {
+
+namespace {
+
+class Validator {
+ public:
+  Validator(Backend& backend, const StepModel& step, ConstantStore& constants, Runner& runner,
+            const ValidateOptions& options)
+      : backend_(backend),
+        step_(step),
+        constants_(constants),
+        runner_(runner),
+        options_(options),
+        reference_(step.graph) {}
+
+  Result<ValidationReport> Validate(const RunPlan& keep_all, const RunPlan& plan) {
+    CKPLAN_RETURN_IF_ERROR(Prove(keep_all, "keeping everything", report_.keep_all));
+    if (!report_.failures.empty()) return std::move(report_);
+    for (const ConstantId leaf : constants_.trained()) {
+      expected_.push_back(constants_.DownloadGradient(leaf));
+    }
+    CKPLAN_RETURN_IF_ERROR(Prove(plan, "the plan", report_.plan));
+    if (!report_.failures.empty()) return std::move(report_);
+    CompareGradients();
+    CKPLAN_RETURN_IF_ERROR(Time(keep_all, plan));
+    return std::move(report_);
+  }
+
+ private:
+  // Runs it guarded in a poisoned arena, then in the counting allocator.
+  Result<Done> Prove(const RunPlan& run, std::string_view which, RunFigures& figures) {
+    figures.predicted_peak = run.predicted_peak;
+    figures.arena_bytes = run.arena_bytes;
+    auto arena =
+        ArenaMemory::Create(backend_, run.program, run.offsets, run.arena_bytes, /*poisons=*/true);
+    if (!arena.ok()) return Judge(arena.error(), which);
+    Guard guard(backend_, step_, reference_);
+    const Result<double> loss = runner_.Run(run.program, **arena, &guard);
+    if (!loss.ok()) return Judge(loss.error(), which);
+    figures.loss = *loss;
+    figures.arena_peak = (*arena)->peak();
+    figures.arena_used = (*arena)->used();
+    arena->reset();
+    CKPLAN_RETURN_IF_ERROR(Measure(run, which, figures));
+    ComparePeaks(which, figures);
+    return Done{};
+  }
+
+  Result<Done> Measure(const RunPlan& run, std::string_view which, RunFigures& figures) {
+    CountingMemory memory(backend_, run.program);
+    const Result<double> loss = runner_.Run(run.program, memory, nullptr);
+    if (!loss.ok()) return Judge(loss.error(), which);
+    figures.counted_peak = memory.peak();
+    return Done{};
+  }
+
+  void ComparePeaks(std::string_view which, const RunFigures& figures) {
+    const auto compare = [&](std::string_view what, Bytes measured, Bytes predicted) {
+      if (measured == predicted) return;
+      report_.failures.push_back(fmt::format("{}: the {} measured {} bytes, predicted were {}",
+                                             which, what, measured.count(), predicted.count()));
+    };
+    compare("arena's peak", figures.arena_peak.total, figures.predicted_peak);
+    compare("counting allocator's peak", figures.counted_peak.total, figures.predicted_peak);
+  }
+
+  // What is wrong with the plan is a finding; all else ends the validation.
+  Result<Done> Judge(const Error& error, std::string_view which) {
+    if (error.code != ErrorCode::kCheckFailed) return error;
+    report_.failures.push_back(fmt::format("{}: {}", which, error.message));
+    return Done{};
+  }
+
+  void CompareGradients() {
+    const auto& trained = constants_.trained();
+    report_.parameters = static_cast<int64_t>(trained.size());
+    for (size_t i = 0; i < trained.size(); ++i) {
+      const std::vector<float> gradient = constants_.DownloadGradient(trained[i]);
+      if (std::memcmp(gradient.data(), expected_[i].data(), gradient.size() * sizeof(float)) == 0) {
+        continue;
+      }
+      ParameterDifference difference{step_.constants[trained[i]].name};
+      for (size_t k = 0; k < gradient.size(); ++k) {
+        if (gradient[k] == expected_[i][k]) continue;
+        ++difference.elements;
+        difference.largest = std::fmax(
+            difference.largest,
+            std::fabs(static_cast<double>(gradient[k]) - static_cast<double>(expected_[i][k])));
+      }
+      report_.differences.push_back(std::move(difference));
+    }
+    if (report_.differences.empty()) return;
+    const ParameterDifference& first = report_.differences.front();
+    report_.failures.push_back(fmt::format(
+        "the gradients of {} of {} parameters differ; the first is \"{}\", in {} "
+        "elements, by at most {:g}",
+        report_.differences.size(), report_.parameters, first.name, first.elements, first.largest));
+  }
+
+  // In turns, so that a machine that grows slower slows both.
+  Result<Done> Time(const RunPlan& keep_all, const RunPlan& plan) {
+    if (options_.timed_runs == 0) return Done{};
+    std::vector<double> seconds[2];
+    std::vector<double> recompute;
+    for (int i = 0; i < options_.timed_runs; ++i) {
+      CKPLAN_ASSIGN_OR_RETURN(const Timed kept, TimeOnce(keep_all));
+      CKPLAN_ASSIGN_OR_RETURN(const Timed planned, TimeOnce(plan));
+      seconds[0].push_back(kept.total);
+      seconds[1].push_back(planned.total);
+      recompute.push_back(planned.recompute);
+    }
+    report_.keep_all.seconds = Median(seconds[0]);
+    report_.plan.seconds = Median(seconds[1]);
+    report_.plan.recompute_seconds = Median(recompute);
+    if (*report_.keep_all.seconds > 0) {
+      report_.measured_overhead = *report_.plan.seconds / *report_.keep_all.seconds - 1;
+    }
+    return Done{};
+  }
+
+  struct Timed {
+    double total = 0;
+    double recompute = 0;
+  };
+  Result<Timed> TimeOnce(const RunPlan& run) {
+    CKPLAN_ASSIGN_OR_RETURN(const auto arena,
+                            ArenaMemory::Create(backend_, run.program, run.offsets, run.arena_bytes,
+                                                /*poisons=*/false));
+    arena->Touch();
+    Stopwatch watch(backend_, step_);
+    CKPLAN_RETURN_IF_ERROR(runner_.Run(run.program, *arena, &watch));
+    return Timed{watch.total(), watch.recompute()};
+  }
+
+  Backend& backend_;
+  const StepModel& step_;
+  ConstantStore& constants_;
+  Runner& runner_;
+  const ValidateOptions& options_;
+  Reference reference_;
+  std::vector<std::vector<float>> expected_;  // Gradients, by trained().
+  ValidationReport report_;
+};
+
+}  // namespace
+
+Result<ValidationReport> ValidatePlan(Backend& backend, const StepModel& step,
+                                      const PreparedStep& prepared, ConstantStore& constants,
+                                      const TensorGraph& planned, const Plan& plan,
+                                      const ValidateOptions& options) {
+  CKPLAN_ASSIGN_OR_RETURN(const RunGraph run,
+                          GraphToRun(step, prepared, planned, plan.request.align_bytes));
+  const RunPlan ready = MakeRunPlan(step, run, plan);
+  const RunPlan keep_all = MakeKeepAllRunPlan(step, run, plan.schedule);
+  const Bytes spare = run.has_workspaces ? Bytes(0) : LargestWorkspace(prepared);
+  CKPLAN_ASSIGN_OR_RETURN(const DeviceBlock workspace, DeviceBlock::Allocate(backend, spare));
+  const Loss loss(options.loss, options.seed);
+  Runner runner(backend, step, prepared, constants, loss, options.seed, workspace.get());
+  CKPLAN_ASSIGN_OR_RETURN(
+      ValidationReport report,
+      Validator(backend, step, constants, runner, options).Validate(keep_all, ready));
+  report.constants = constants.usage();
+  report.has_planned_workspaces = run.has_workspaces;
+  report.unplanned_workspace = spare;
+  report.notes = step.notes;
+  if (!run.has_planned_sizes) {
+    report.notes.push_back("tensors are larger than the plan's; they were placed anew");
+  }
+  const auto step_cost =
+      static_cast<double>((plan.figures.forward_cost + plan.figures.backward_cost).count());
+  if (step_cost > 0) {
+    report.predicted_overhead = static_cast<double>(plan.figures.overhead.count()) / step_cost;
+  }
+  return report;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,35 @@
+// The contents of a model's weights, where its file or the files beside it hold them. The planner
+// never reads them; the executor does.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/backend/op_spec.h"
+#include "lib/base/result.h"
+
+namespace ckplan {
+
+class WeightFile {
+ public:
+  // kIo, kInvalidInput: the model cannot be read again.
+  static Result<WeightFile> Open(const std::string& model_path);
+  WeightFile(WeightFile&&) noexcept;
+  ~WeightFile();
+
+  // The contents of the initializer or Constant of that name, in the operand's element type.
+  // Nothing where the file does not hold them: left out, or in a file that is missing or too short.
+  std::optional<std::vector<std::byte>> Read(std::string_view name, const Operand& operand) const;
+
+ private:
+  struct State;
+  explicit WeightFile(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ckplan
