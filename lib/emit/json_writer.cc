@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -116,6 +117,13 @@ JsonWriter& JsonWriter::Integer(int64_t number) {
   BeginValue();
   const fmt::format_int digits(number);
   text_.append(digits.data(), digits.size());
+  return *this;
+}
+
+JsonWriter& JsonWriter::Decimal(double number, int decimals) {
+  if (!std::isfinite(number)) return Null();
+  BeginValue();
+  text_ += fmt::format("{:.{}f}", number, decimals);
   return *this;
 }
 

@@ -36,6 +36,8 @@ class JsonWriter {
 
   JsonWriter& Text(std::string_view text);
   JsonWriter& Integer(int64_t number);
+  // With so many decimals: a measurement. Infinite and undefined ones are null.
+  JsonWriter& Decimal(double number, int decimals);
   JsonWriter& Boolean(bool value);
   JsonWriter& Null();
   template <typename Unit>

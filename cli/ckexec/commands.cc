@@ -1,0 +1,140 @@
+#include "cli/ckexec/commands.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <span>
+
+#include "lib/base/nearest_name.h"
+
+namespace ckplan {
+namespace {
+
+struct ExecCommand {
+  std::string_view name;
+  std::string_view summary;  // One line.
+  std::string_view example;
+  void (*add_options)(CommandLine& line, ExecOptions& options);
+  Result<ExitCode> (*run)(const ExecOptions& options, const Screen& screen);
+};
+
+constexpr std::array kCommands = {
+    ExecCommand{"validate", "run a training step twice, keeping all and by the plan, and compare",
+                "ckexec validate resnet50.planned.onnx", AddValidateOptions, RunValidate},
+    ExecCommand{"profile", "measure time and workspace of each node, for ckplan --cost file:",
+                "ckexec profile resnet50.onnx -D N=8 -o costs.json", AddProfileOptions, RunProfile},
+    ExecCommand{"run", "train for some steps by the plan, and show the loss",
+                "ckexec run resnet50.planned.onnx --steps 5", AddRunOptions, RunRun},
+    ExecCommand{"ops", "list the operators that a backend can run", "ckexec ops", AddOpsOptions,
+                RunOps},
+};
+
+std::string ExitCodeLines() {
+  std::string text = "Exit codes:\n";
+  for (const ExitCodeMeaning& row : kExitCodeMeanings) {
+    text += fmt::format("  {:>3}  {}\n", static_cast<int>(row.code), row.meaning);
+  }
+  text.pop_back();
+  return text;
+}
+
+std::string Help() {
+  std::string text =
+      "Example:\n"
+      "  ckexec validate resnet50.planned.onnx\n\n"
+      "Runs the training step of a planned model for real and proves the plan: the same "
+      "gradients,\n"
+      "bit for bit, in the memory that the plan predicts.\n\n"
+      "Usage: ckexec COMMAND [options]\n\n"
+      "Commands (`ckexec COMMAND --help` tells more):\n";
+  for (const ExecCommand& command : kCommands) {
+    text += fmt::format("  {:<9} {}\n", command.name, command.summary);
+  }
+  text += "\nOptions:\n";
+  text += "  -h, --help     show this and exit\n";
+  text += "  --version      show the version and exit\n\n";
+  return text + ExitCodeLines() + "\n";
+}
+
+Screen MakeScreen(const ExecOptions& options) {
+  const ColourChoice choice = options.color == "always"  ? ColourChoice::kAlways
+                              : options.color == "never" ? ColourChoice::kNever
+                                                         : ColourChoice::kAuto;
+  Screen screen;
+  screen.out = DetectTerminal(STDOUT_FILENO, choice);
+  screen.err = DetectTerminal(STDERR_FILENO, choice);
+  screen.is_quiet = options.is_quiet;
+  screen.shows_progress = screen.err.is_tty && !options.is_quiet && !options.has_no_progress;
+  return screen;
+}
+
+Result<const ExecCommand*> FindExecCommand(const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const ExecCommand& command : kCommands) {
+    if (command.name == name) return &command;
+    names.push_back(command.name);
+  }
+  return Error{ErrorCode::kUsage,
+               name.empty() ? "no command is given; for example: ckexec validate planned.onnx"
+                            : fmt::format("unknown command \"{}\"; did you mean \"{}\"?", name,
+                                          NearestName(name, names)),
+               {"`ckexec --help` lists the commands"}};
+}
+
+std::string Sentence(std::string_view summary) {
+  std::string text = fmt::format("{}.", summary);
+  text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
+}  // namespace
+
+void AddDimOptions(CommandLine& line, ExecOptions& options) {
+  line.List("-D,--dim", "NAME=N", "bind a symbolic dimension; once for each", &options.dims);
+  line.List("--input-shape", "NAME=N,N,...", "another shape for an input: x=2,3,64,64",
+            &options.input_shapes);
+}
+
+void AddBackendOptions(CommandLine& line, ExecOptions& options) {
+  line.Choice("--backend", {"cpu", "cuda"}, "what runs it", &options.backend);
+  line.Value("--threads", "N", "of the cpu backend (default: one for each processor)",
+             &options.threads);
+  line.Value("--memory-limit", "SIZE", "refuse to take more memory of the device",
+             &options.memory_limit);
+  line.Value("--seed", "N", "of weights that the file lacks, the batch, and random operators",
+             &options.seed);
+}
+
+void AddExecScreenOptions(CommandLine& line, ExecOptions& options) {
+  line.Choice("--color", {"auto", "always", "never"}, "colour of text", &options.color);
+  line.Flag("-q,--quiet", "print nothing on success but what was asked for", &options.is_quiet);
+  line.Flag("--no-progress", "no progress line on a terminal", &options.has_no_progress);
+}
+
+Result<ExitCode> RunExec(std::vector<std::string> arguments) {
+  const Screen plain;
+  const std::string first = arguments.empty() ? "" : arguments.front();
+  if (first == "--version") {
+    CKPLAN_RETURN_IF_ERROR(plain.Print("ckexec " CKPLAN_VERSION "\n"));
+    return ExitCode::kOk;
+  }
+  if (first == "-h" || first == "--help") {
+    CKPLAN_RETURN_IF_ERROR(plain.Print(Help()));
+    return ExitCode::kOk;
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const ExecCommand* command, FindExecCommand(first));
+  arguments.erase(arguments.begin());
+  ExecOptions options;
+  CommandLine line(fmt::format("ckexec {}", command->name), command->example,
+                   Sentence(command->summary));
+  command->add_options(line, options);
+  line.Footer(ExitCodeLines());
+  CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(std::move(arguments)));
+  const Screen screen = MakeScreen(options);
+  if (outcome == CommandLine::Outcome::kRun) return command->run(options, screen);
+  CKPLAN_RETURN_IF_ERROR(screen.Print(line.Help()));
+  return ExitCode::kOk;
+}
+
+}  // namespace ckplan

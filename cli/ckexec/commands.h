@@ -1,0 +1,33 @@
+// The table of ckexec's commands, from which come the dispatch, `ckexec --help` and "did you mean".
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/ckexec/options.h"
+#include "cli/common/command_line.h"
+#include "cli/common/exit_code.h"
+#include "cli/common/terminal.h"
+#include "lib/base/result.h"
+
+namespace ckplan {
+
+// All of the command line but the program's name.
+Result<ExitCode> RunExec(std::vector<std::string> arguments);
+
+// One file each: ops_command.cc and so on.
+void AddOpsOptions(CommandLine& line, ExecOptions& options);
+void AddProfileOptions(CommandLine& line, ExecOptions& options);
+void AddRunOptions(CommandLine& line, ExecOptions& options);
+void AddValidateOptions(CommandLine& line, ExecOptions& options);
+Result<ExitCode> RunOps(const ExecOptions& options, const Screen& screen);
+Result<ExitCode> RunProfile(const ExecOptions& options, const Screen& screen);
+Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen);
+Result<ExitCode> RunValidate(const ExecOptions& options, const Screen& screen);
+
+// Groups of options that several commands share.
+void AddBackendOptions(CommandLine& line, ExecOptions& options);  // --backend to --seed
+void AddDimOptions(CommandLine& line, ExecOptions& options);      // -D, --input-shape
+void AddExecScreenOptions(CommandLine& line, ExecOptions& options);
+
+}  // namespace ckplan

@@ -1,0 +1,83 @@
+#include "cli/ckexec/limited_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "lib/emit/human_bytes.h"
+
+namespace ckplan {
+namespace {
+
+// Passes all on, and counts what is allocated.
+class LimitedBackend final : public Backend {
+ public:
+  LimitedBackend(std::unique_ptr<Backend> backend, Bytes limit)
+      : backend_(std::move(backend)), limit_(limit) {}
+
+  std::string_view name() const override { return backend_->name(); }
+  std::string Describe() const override { return backend_->Describe(); }
+  int64_t alignment() const override { return backend_->alignment(); }
+  std::vector<OpSupport> Operators() const override { return backend_->Operators(); }
+  Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) override {
+    return backend_->Prepare(spec);
+  }
+  int64_t AvailableBytes() const override {
+    return std::min((limit_ - taken_).count(), backend_->AvailableBytes());
+  }
+
+  Result<void*> Allocate(int64_t bytes) override {
+    if (taken_ + Bytes(bytes) > limit_) {
+      return MakeError(
+          ErrorCode::kInfeasible,
+          fmt::format("--memory-limit {} is not enough: {} are taken, and {} more are "
+                      "needed; plan for a smaller --budget, or a smaller batch",
+                      HumanBytes(limit_), HumanBytes(taken_), HumanBytes(Bytes(bytes))));
+    }
+    CKPLAN_ASSIGN_OR_RETURN(void* memory, backend_->Allocate(bytes));
+    taken_ += Bytes(bytes);
+    sizes_[memory] = Bytes(bytes);
+    return memory;
+  }
+  void Release(void* memory) override {
+    const auto found = sizes_.find(memory);
+    if (found != sizes_.end()) {
+      taken_ -= found->second;
+      sizes_.erase(found);
+    }
+    backend_->Release(memory);
+  }
+
+  void Upload(void* to, const void* from, int64_t bytes) override {
+    backend_->Upload(to, from, bytes);
+  }
+  void Download(void* to, const void* from, int64_t bytes) override {
+    backend_->Download(to, from, bytes);
+  }
+  void Copy(void* to, const void* from, int64_t bytes) override { backend_->Copy(to, from, bytes); }
+  void Poison(void* memory, int64_t bytes) override { backend_->Poison(memory, bytes); }
+  void Zero(void* memory, int64_t bytes) override { backend_->Zero(memory, bytes); }
+  void AddScaled(float* into, const float* from, float scale, int64_t count) override {
+    backend_->AddScaled(into, from, scale, count);
+  }
+  BufferDigest Inspect(const void* memory, int64_t bytes, bool is_float) override {
+    return backend_->Inspect(memory, bytes, is_float);
+  }
+  void Synchronize() override { backend_->Synchronize(); }
+
+ private:
+  std::unique_ptr<Backend> backend_;
+  Bytes limit_;
+  Bytes taken_;
+  std::map<void*, Bytes> sizes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> LimitMemory(std::unique_ptr<Backend> backend, Bytes limit) {
+  return std::make_unique<LimitedBackend>(std::move(backend), limit);
+}
+
+}  // namespace ckplan

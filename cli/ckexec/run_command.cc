@@ -1,0 +1,115 @@
+// ckexec run: trains for some steps.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "cli/ckexec/commands.h"
+#include "cli/ckexec/session.h"
+#include "lib/emit/human_bytes.h"
+#include "lib/emit/json_writer.h"
+#include "lib/exec/train.h"
+
+namespace ckplan {
+namespace {
+
+Result<double> LearningRateOf(const std::optional<std::string>& text) {
+  if (!text) return TrainOptions().learning_rate;
+  double rate = 0;
+  const char* const end = text->data() + text->size();
+  const auto parsed = std::from_chars(text->data(), end, rate);
+  if (parsed.ec == std::errc() && parsed.ptr == end && std::isfinite(rate) && rate >= 0)
+    return rate;
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("--learning-rate: \"{}\" is no number of 0 or more", *text));
+}
+
+// By the plan where there is one, else keeping everything in the model's order.
+Result<RunPlan> ScheduleOf(const PlannedModel& planned, const ReadyStep& ready) {
+  if (planned.plan) {
+    CKPLAN_ASSIGN_OR_RETURN(const RunGraph run,
+                            GraphToRun(*ready.step, *ready.prepared, planned.lowered.graph,
+                                       planned.plan->request.align_bytes));
+    return MakeRunPlan(*ready.step, run, *planned.plan);
+  }
+  std::vector<NodeId> order;
+  for (const NodeId id : ready.step->graph.nodes().ids()) order.push_back(id);
+  constexpr int64_t kCacheLine = 64;
+  CKPLAN_ASSIGN_OR_RETURN(const RunGraph run, GraphToRun(*ready.step, *ready.prepared,
+                                                         planned.lowered.graph, kCacheLine));
+  return MakeKeepAllRunPlan(*ready.step, run, KeepAllSchedule(order));
+}
+
+std::string StepsJson(const PlannedModel& planned, const TrainOptions& train, const RunPlan& plan,
+                      const std::vector<TrainedStep>& steps) {
+  JsonWriter json;
+  json.BeginObject(JsonLayout::kLines);
+  json.Key("model").Text(planned.model.identity().name);
+  json.Key("algorithm").Text(planned.plan ? planned.plan->request.algorithm : "keep-all");
+  json.Key("loss").Text(NameOf(train.loss));
+  json.Key("arena_bytes").Amount(plan.arena_bytes);
+  json.Key("steps").BeginArray(JsonLayout::kLines);
+  for (const TrainedStep& step : steps) {
+    json.BeginObject(JsonLayout::kInline);
+    json.Key("loss").Decimal(step.loss, 6);
+    json.Key("seconds").Decimal(step.seconds, 6);
+    json.End();
+  }
+  json.End().End();
+  return std::move(json).Finish();
+}
+
+}  // namespace
+
+void AddRunOptions(CommandLine& line, ExecOptions& options) {
+  line.Positional("MODEL", "the model; with a plan in it, or with --plan, it is run by the plan",
+                  &options.model);
+  line.Value("--plan", "PLAN", "the plan file, where the model holds none", &options.plan);
+  line.Value("--cost", "file:PATH", "the costs that the plan was made with, if from a file",
+             &options.cost);
+  AddDimOptions(line, options);
+  AddBackendOptions(line, options);
+  line.Value("--steps", "N", "training steps on one batch (default 1)", &options.steps);
+  line.Value("--learning-rate", "RATE", "of plain gradient descent (default 0.01)",
+             &options.learning_rate);
+  line.Choice("--loss", {"cross-entropy", "given"}, "what it descends on", &options.loss);
+  line.Choice("-f,--format", {"text", "json"}, "of what is printed", &options.format);
+  AddExecScreenOptions(line, options);
+}
+
+Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen) {
+  TrainOptions train;
+  CKPLAN_ASSIGN_OR_RETURN(train.seed, SeedOf(options));
+  CKPLAN_ASSIGN_OR_RETURN(train.steps, CountOf(options.steps, "--steps", train.steps, 1));
+  CKPLAN_ASSIGN_OR_RETURN(train.learning_rate, LearningRateOf(options.learning_rate));
+  if (options.loss == NameOf(LossKind::kGiven)) train.loss = LossKind::kGiven;
+  CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBackend(options));
+  CKPLAN_ASSIGN_OR_RETURN(const PlannedModel planned,
+                          LoadPlannedModel(options, PlanNeed::kOptional));
+  CKPLAN_ASSIGN_OR_RETURN(const ReadyStep ready, ReadyStep::Create(*backend, planned, options));
+  CKPLAN_ASSIGN_OR_RETURN(const RunPlan plan, ScheduleOf(planned, ready));
+  for (const std::string& note : ready.step->notes) screen.Note(note);
+  const bool is_text = options.format == "text";
+  if (is_text && !screen.is_quiet) {
+    CKPLAN_RETURN_IF_ERROR(screen.Print(
+        fmt::format("{}   {}   {}: {}   arena {}\n", planned.model.identity().name,
+                    planned.plan ? planned.plan->request.algorithm : "keep-all", backend->name(),
+                    backend->Describe(), HumanBytes(plan.arena_bytes))));
+  }
+  int number = 0;
+  Result<Done> printed = Done{};
+  const auto print = [&](const TrainedStep& step) {
+    ++number;
+    if (!is_text || !printed.ok()) return;
+    printed = screen.Print(
+        fmt::format("step {:>4}   loss {:.6f}   {:.3f} s\n", number, step.loss, step.seconds));
+  };
+  CKPLAN_ASSIGN_OR_RETURN(
+      const std::vector<TrainedStep> steps,
+      Train(*backend, *ready.step, *ready.prepared, *ready.constants, plan, train, print));
+  CKPLAN_RETURN_IF_ERROR(printed);
+  if (!is_text) CKPLAN_RETURN_IF_ERROR(screen.Print(StepsJson(planned, train, plan, steps)));
+  return ExitCode::kOk;
+}
+
+}  // namespace ckplan

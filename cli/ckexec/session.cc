@@ -1,0 +1,152 @@
+#include "cli/ckexec/session.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "cli/ckexec/limited_backend.h"
+#include "cli/ckplan/source.h"
+#include "cli/common/files.h"
+#include "cli/common/size_arg.h"
+#include "lib/cpu/cpu_backend.h"
+#include "lib/emit/json_plan.h"
+#include "lib/model/annotate.h"
+#include "lib/plan/check.h"
+
+namespace ckplan {
+namespace {
+
+struct PlanText {
+  std::string text;
+  std::string where;
+};
+
+Result<std::optional<PlanText>> FindPlan(const ExecOptions& options, PlanNeed need) {
+  if (need == PlanNeed::kNone) return std::optional<PlanText>();
+  if (options.plan) {
+    CKPLAN_ASSIGN_OR_RETURN(std::string text, ReadWholeFile(*options.plan));
+    return std::optional(PlanText{std::move(text), *options.plan});
+  }
+  CKPLAN_ASSIGN_OR_RETURN(std::optional<std::string> embedded, ReadEmbeddedPlan(options.model));
+  if (embedded)
+    return std::optional(PlanText{std::move(*embedded), "the plan in " + options.model});
+  if (need == PlanNeed::kOptional) return std::optional<PlanText>();
+  return MakeError(
+      ErrorCode::kUsage,
+      fmt::format("\"{}\" has no plan in it; name one with --plan, or write one into it "
+                  "with `ckplan apply`",
+                  options.model));
+}
+
+Result<PlannedModel> Load(const SourceRequest& request) {
+  LowerOptions lower;
+  lower.autograd = request.autograd;
+  if (request.cost) {
+    lower.cost = *request.cost;
+  } else {
+    CKPLAN_ASSIGN_OR_RETURN(lower.cost, ParseCostModel("flops"));
+  }
+  CKPLAN_ASSIGN_OR_RETURN(Model model, LoadModel(request.path, request.load));
+  CKPLAN_ASSIGN_OR_RETURN(LoweredModel lowered, LowerModel(model, lower));
+  return PlannedModel{std::move(model), std::move(lowered), std::nullopt};
+}
+
+Error OtherModel(const ModelIdentity& planned, const ModelIdentity& found) {
+  constexpr size_t kShownDigits = 12;
+  return MakeError(
+      ErrorCode::kCheckFailed,
+      fmt::format("the plan is for another model: \"{}\" with sha256 {}..., but \"{}\" "
+                  "has {}...; plan the model again",
+                  planned.name, planned.sha256.substr(0, kShownDigits), found.name,
+                  found.sha256.substr(0, kShownDigits)));
+}
+
+Result<Done> CheckRuns(const PlanHeader& header) {
+  if (header.request.autograd == Autograd::kMinimal) return Done{};
+  return MakeError(ErrorCode::kUsage,
+                   "the plan keeps what PyTorch's autograd keeps; ckexec runs plans of --autograd "
+                   "minimal, so plan again without --autograd torch");
+}
+
+}  // namespace
+
+Result<PlannedModel> LoadPlannedModel(const ExecOptions& options, PlanNeed need) {
+  if (IsGraphFile(options.model)) {
+    return MakeError(
+        ErrorCode::kUsage,
+        fmt::format("\"{}\" is a graph file, which nobody can run; name the model", options.model));
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const std::optional<PlanText> text, FindPlan(options, need));
+  if (!text) {
+    Options source;
+    source.dims = options.dims;
+    source.input_shapes = options.input_shapes;
+    CKPLAN_ASSIGN_OR_RETURN(const SourceRequest request, SourceRequestOf(source, options.model));
+    return Load(request);
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const PlanHeader header, ReadPlanHeader(text->text, text->where));
+  CKPLAN_RETURN_IF_ERROR(CheckRuns(header));
+  CKPLAN_ASSIGN_OR_RETURN(
+      const SourceRequest request,
+      SourceRequestOf(header.request, header.model, options.cost, options.model));
+  CKPLAN_ASSIGN_OR_RETURN(PlannedModel planned, Load(request));
+  if (planned.model.identity().sha256 != header.model.sha256) {
+    return OtherModel(header.model, planned.model.identity());
+  }
+  TensorGraph aligned = planned.lowered.graph;
+  if (request.align_bytes > 1) {
+    CKPLAN_ASSIGN_OR_RETURN(aligned, AlignSizes(aligned, request.align_bytes));
+  }
+  CKPLAN_ASSIGN_OR_RETURN(planned.plan, ReadPlanJson(text->text, aligned, text->where));
+  const std::vector<std::string> faults = CheckPlan(aligned, *planned.plan);
+  if (faults.empty()) return planned;
+  return Error{ErrorCode::kCheckFailed,
+               fmt::format("{} does not pass the checker, so nothing was run", text->where),
+               faults};
+}
+
+Result<ReadyStep> ReadyStep::Create(Backend& backend, const PlannedModel& planned,
+                                    const ExecOptions& options) {
+  CKPLAN_ASSIGN_OR_RETURN(const uint64_t seed, SeedOf(options));
+  ReadyStep ready;
+  CKPLAN_ASSIGN_OR_RETURN(StepModel step, BuildStepModel(planned.model, planned.lowered));
+  ready.step = std::make_unique<const StepModel>(std::move(step));
+  CKPLAN_ASSIGN_OR_RETURN(PreparedStep prepared, PrepareStep(backend, *ready.step));
+  ready.prepared = std::make_unique<const PreparedStep>(std::move(prepared));
+  CKPLAN_ASSIGN_OR_RETURN(const WeightFile weights, WeightFile::Open(options.model));
+  CKPLAN_ASSIGN_OR_RETURN(
+      ConstantStore constants,
+      ConstantStore::Create(backend, *ready.step, *ready.prepared, weights, seed));
+  ready.constants = std::make_unique<ConstantStore>(std::move(constants));
+  return ready;
+}
+
+Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options) {
+  if (options.backend != "cpu") {
+    return MakeError(ErrorCode::kUnsupported,
+                     "this ckexec was built without the cuda backend; use --backend cpu");
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const int threads, CountOf(options.threads, "--threads", 0, 1));
+  std::unique_ptr<Backend> backend = cpu::MakeCpuBackend(threads);
+  if (!options.memory_limit) return backend;
+  CKPLAN_ASSIGN_OR_RETURN(const Bytes limit, ParseSize(*options.memory_limit, "--memory-limit"));
+  return LimitMemory(std::move(backend), limit);
+}
+
+Result<uint64_t> SeedOf(const ExecOptions& options) {
+  if (!options.seed) return uint64_t{0};
+  CKPLAN_ASSIGN_OR_RETURN(const int64_t seed, ParseInteger(*options.seed, "--seed", 0,
+                                                           std::numeric_limits<int64_t>::max()));
+  return static_cast<uint64_t>(seed);
+}
+
+Result<int> CountOf(const std::optional<std::string>& text, std::string_view flag, int otherwise,
+                    int least) {
+  if (!text) return otherwise;
+  constexpr int kMost = 1'000'000;
+  CKPLAN_ASSIGN_OR_RETURN(const int64_t count,
+                          ParseInteger(*text, std::string(flag), least, kMost));
+  return static_cast<int>(count);
+}
+
+}  // namespace ckplan

@@ -1,0 +1,50 @@
+// What the commands of ckexec work on: a model and perhaps its plan, ready on a backend.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/ckexec/options.h"
+#include "lib/backend/backend.h"
+#include "lib/base/result.h"
+#include "lib/exec/constant_store.h"
+#include "lib/exec/prepared_step.h"
+#include "lib/exec/step_model.h"
+#include "lib/model/model.h"
+#include "lib/plan/plan.h"
+
+namespace ckplan {
+
+struct PlannedModel {
+  Model model;
+  LoweredModel lowered;      // By the plan's costs; of the model alone where there is no plan.
+  std::optional<Plan> plan;  // Passed the checker.
+};
+
+// kUsage: no plan where one is needed, or one that ckexec cannot run. kCheckFailed: the plan is for
+// another model, or does not pass the checker.
+enum class PlanNeed { kNone, kOptional, kRequired };
+Result<PlannedModel> LoadPlannedModel(const ExecOptions& options, PlanNeed need);
+
+// A model ready to run: its step, its operators, and its constants in the memory of the backend.
+// Behind pointers, since each refers to those before it.
+struct ReadyStep {
+  std::unique_ptr<const StepModel> step;
+  std::unique_ptr<const PreparedStep> prepared;
+  std::unique_ptr<ConstantStore> constants;
+
+  // kUnsupported: types or operators that the backend cannot run, all of them named.
+  static Result<ReadyStep> Create(Backend& backend, const PlannedModel& planned,
+                                  const ExecOptions& options);
+};
+
+// kUsage: unknown. kUnsupported: this build or machine has not the backend.
+Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options);
+
+// The options' texts as numbers, or their defaults.
+Result<uint64_t> SeedOf(const ExecOptions& options);
+Result<int> CountOf(const std::optional<std::string>& text, std::string_view flag, int otherwise,
+                    int least);
+
+}  // namespace ckplan

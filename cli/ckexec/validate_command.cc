@@ -1,0 +1,69 @@
+// ckexec validate: proves a plan by running it.
+#include <fmt/format.h>
+
+#include "cli/ckexec/commands.h"
+#include "cli/ckexec/session.h"
+#include "cli/ckexec/validation_report.h"
+#include "cli/common/files.h"
+
+namespace ckplan {
+namespace {
+
+Error NotProven(const PlannedModel& planned, std::vector<std::string> failures) {
+  return Error{ErrorCode::kCheckFailed,
+               fmt::format("{}: the plan is not proven", planned.model.identity().name),
+               std::move(failures)};
+}
+
+}  // namespace
+
+void AddValidateOptions(CommandLine& line, ExecOptions& options) {
+  line.Positional("MODEL", "the model, with a plan in it or with --plan", &options.model);
+  line.Value("--plan", "PLAN", "the plan file, where the model holds none", &options.plan);
+  line.Value("--cost", "file:PATH", "the costs that the plan was made with, if from a file",
+             &options.cost);
+  AddBackendOptions(line, options);
+  line.Choice("--loss", {"given", "cross-entropy"}, "what makes the outputs' gradients",
+              &options.loss);
+  line.Value("--runs", "N", "timed steps of each kind (default 3; 0 for none)", &options.runs);
+  line.Value("-o,--output", "FILE", "where to write the report as JSON; - for standard output",
+             &options.output);
+  line.Choice("-f,--format", {"text", "json"}, "of what is printed", &options.format);
+  AddExecScreenOptions(line, options);
+}
+
+Result<ExitCode> RunValidate(const ExecOptions& options, const Screen& screen) {
+  ValidateOptions validate;
+  CKPLAN_ASSIGN_OR_RETURN(validate.seed, SeedOf(options));
+  CKPLAN_ASSIGN_OR_RETURN(validate.timed_runs,
+                          CountOf(options.runs, "--runs", validate.timed_runs, 0));
+  if (options.loss == NameOf(LossKind::kCrossEntropy)) validate.loss = LossKind::kCrossEntropy;
+  if (options.output) CKPLAN_RETURN_IF_ERROR(CheckWritable(*options.output));
+  CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBackend(options));
+  Progress progress(screen.shows_progress);
+  progress.Stage(fmt::format("reading {}", options.model));
+  CKPLAN_ASSIGN_OR_RETURN(const PlannedModel planned,
+                          LoadPlannedModel(options, PlanNeed::kRequired));
+  CKPLAN_ASSIGN_OR_RETURN(const ReadyStep ready, ReadyStep::Create(*backend, planned, options));
+  progress.Stage("running");
+  CKPLAN_ASSIGN_OR_RETURN(ValidationReport report,
+                          ValidatePlan(*backend, *ready.step, *ready.prepared, *ready.constants,
+                                       planned.lowered.graph, *planned.plan, validate));
+  progress.Clear();
+  const ValidationContext context{
+      *planned.plan, fmt::format("{}: {}", backend->name(), backend->Describe()), validate};
+  const std::string json = ValidationJson(report, context);
+  const bool json_to_stdout = options.format == "json" || options.output == kStandardStream;
+  if (options.output && options.output != kStandardStream) {
+    CKPLAN_RETURN_IF_ERROR(WriteFiles({{*options.output, json}}));
+  }
+  if (json_to_stdout) {
+    CKPLAN_RETURN_IF_ERROR(screen.Print(json));
+  } else if (!screen.is_quiet) {
+    CKPLAN_RETURN_IF_ERROR(screen.Print(ValidationText(report, context)));
+  }
+  if (!report.failures.empty()) return NotProven(planned, std::move(report.failures));
+  return ExitCode::kOk;
+}
+
+}  // namespace ckplan

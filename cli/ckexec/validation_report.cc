@@ -1,0 +1,183 @@
+#include "cli/ckexec/validation_report.h"
+
+#include <fmt/format.h>
+
+#include "cli/common/text_table.h"
+#include "lib/emit/human_bytes.h"
+#include "lib/emit/json_writer.h"
+
+namespace ckplan {
+namespace {
+
+std::string Percent(double share) { return fmt::format("{:+.1f} %", share * 100); }
+
+// ---- Text ---------------------------------------------------------------------------------------
+
+std::string Equality(Bytes measured, Bytes predicted) {
+  if (measured == predicted) return "equal";
+  return fmt::format("{:+} B", (measured - predicted).count());
+}
+
+TextTable PeakTable(const ValidationReport& report) {
+  TextTable table;
+  table.columns = {{""}, {"predicted", true}, {"arena", true}, {"counted", true}, {"measured"}};
+  const auto add = [&table](std::string name, const RunFigures& run) {
+    table.rows.push_back({std::move(name), HumanBytes(run.predicted_peak),
+                          HumanBytes(run.arena_peak.total), HumanBytes(run.counted_peak.total),
+                          Equality(run.counted_peak.total, run.predicted_peak)});
+  };
+  add("keeping all", report.keep_all);
+  add("by the plan", report.plan);
+  return table;
+}
+
+std::string PeakParts(const ValidationReport& report) {
+  const MeasuredPeak& peak = report.plan.counted_peak;
+  std::string text = fmt::format("  at its peak: activations {}, gradients {}, workspaces {}\n",
+                                 HumanBytes(peak.tensors), HumanBytes(peak.gradients),
+                                 HumanBytes(peak.workspaces));
+  if (!report.has_planned_workspaces && report.unplanned_workspace > Bytes(0)) {
+    text += fmt::format(
+        "  outside the plan: workspaces of up to {}; `ckexec profile` and `ckplan "
+        "--cost file:` plan them\n",
+        HumanBytes(report.unplanned_workspace));
+  }
+  const ConstantUsage& constants = report.constants;
+  text += fmt::format(
+      "  whatever the plan: parameters {}, their gradients {}, inputs {}, masks and "
+      "the like {}\n",
+      HumanBytes(constants.parameters), HumanBytes(constants.parameter_gradients),
+      HumanBytes(constants.inputs), HumanBytes(constants.derived));
+  return text;
+}
+
+std::string TimeText(const ValidationReport& report) {
+  if (!report.plan.seconds || !report.keep_all.seconds) return "";
+  std::string text = fmt::format(
+      "time       keeping all {:.1f} ms, by the plan {:.1f} ms, {:.1f} ms of it again\n",
+      *report.keep_all.seconds * 1e3, *report.plan.seconds * 1e3,
+      report.plan.recompute_seconds.value_or(0) * 1e3);
+  if (report.measured_overhead && report.predicted_overhead) {
+    text += fmt::format("overhead   {} measured, {} predicted\n",
+                        Percent(*report.measured_overhead), Percent(*report.predicted_overhead));
+  }
+  return text;
+}
+
+std::string GradientText(const ValidationReport& report) {
+  const auto differing = static_cast<int64_t>(report.differences.size());
+  return fmt::format("gradients  {} of {} parameters equal, bit for bit\n",
+                     report.parameters - differing, report.parameters);
+}
+
+// ---- JSON ---------------------------------------------------------------------------------------
+
+void WritePeak(JsonWriter& json, std::string_view key, const MeasuredPeak& peak) {
+  json.Key(key).BeginObject(JsonLayout::kInline);
+  json.Key("total_bytes").Amount(peak.total);
+  json.Key("activation_bytes").Amount(peak.tensors);
+  json.Key("gradient_bytes").Amount(peak.gradients);
+  json.Key("workspace_bytes").Amount(peak.workspaces);
+  json.Key("step").Integer(peak.step);
+  json.End();
+}
+
+void WriteSeconds(JsonWriter& json, std::string_view key, const std::optional<double>& seconds) {
+  json.Key(key);
+  if (seconds) {
+    json.Decimal(*seconds, 6);
+  } else {
+    json.Null();
+  }
+}
+
+void WriteRun(JsonWriter& json, std::string_view key, const RunFigures& run) {
+  json.Key(key).BeginObject(JsonLayout::kLines);
+  json.Key("predicted_peak_bytes").Amount(run.predicted_peak);
+  WritePeak(json, "arena_peak", run.arena_peak);
+  WritePeak(json, "counted_peak", run.counted_peak);
+  json.Key("arena_bytes").Amount(run.arena_bytes);
+  json.Key("arena_used_bytes").Amount(run.arena_used);
+  json.Key("loss").Decimal(run.loss, 9);
+  WriteSeconds(json, "seconds", run.seconds);
+  WriteSeconds(json, "recompute_seconds", run.recompute_seconds);
+  json.End();
+}
+
+void WriteConstants(JsonWriter& json, const ConstantUsage& constants) {
+  json.Key("constants").BeginObject(JsonLayout::kLines);
+  json.Key("parameter_bytes").Amount(constants.parameters);
+  json.Key("parameter_gradient_bytes").Amount(constants.parameter_gradients);
+  json.Key("input_bytes").Amount(constants.inputs);
+  json.Key("other_bytes").Amount(constants.derived);
+  json.Key("from_file").Integer(constants.leaves_from_file);
+  json.Key("from_seed").Integer(constants.leaves_from_seed);
+  json.End();
+}
+
+void WriteGradients(JsonWriter& json, const ValidationReport& report) {
+  json.Key("gradients").BeginObject(JsonLayout::kLines);
+  json.Key("parameters").Integer(report.parameters);
+  json.Key("differing").BeginArray(JsonLayout::kLines);
+  for (const ParameterDifference& difference : report.differences) {
+    json.BeginObject(JsonLayout::kInline);
+    json.Key("name").Text(difference.name);
+    json.Key("elements").Integer(difference.elements);
+    json.Key("largest").Text(fmt::format("{:g}", difference.largest));
+    json.End();
+  }
+  json.End().End();
+}
+
+void WriteLines(JsonWriter& json, std::string_view key, const std::vector<std::string>& lines) {
+  json.Key(key).BeginArray(JsonLayout::kLines);
+  for (const std::string& line : lines) json.Text(line);
+  json.End();
+}
+
+}  // namespace
+
+std::string ValidationText(const ValidationReport& report, const ValidationContext& context) {
+  std::string text = fmt::format("{}   {}   {}\n\n", context.plan.model.name,
+                                 context.plan.request.algorithm, context.backend);
+  if (report.failures.empty()) {
+    text += PeakTable(report).Text() + PeakParts(report) + "\n";
+    text += GradientText(report) + TimeText(report);
+    text += fmt::format("weights    {} from the file, {} from the seed {}\n",
+                        report.constants.leaves_from_file, report.constants.leaves_from_seed,
+                        context.options.seed);
+    for (const std::string& note : report.notes) text += fmt::format("note       {}\n", note);
+    return text + "\nproven: this plan computes the same gradients in the predicted memory\n";
+  }
+  for (const std::string& note : report.notes) text += fmt::format("note       {}\n", note);
+  return text;
+}
+
+std::string ValidationJson(const ValidationReport& report, const ValidationContext& context) {
+  JsonWriter json;
+  json.BeginObject(JsonLayout::kLines);
+  json.Key("schema_version").Text("1.0");
+  json.Key("ok").Boolean(report.failures.empty());
+  json.Key("model").BeginObject(JsonLayout::kInline);
+  json.Key("name").Text(context.plan.model.name);
+  json.Key("sha256").Text(context.plan.model.sha256);
+  json.End();
+  json.Key("algorithm").Text(context.plan.request.algorithm);
+  json.Key("backend").Text(context.backend);
+  json.Key("seed").Integer(static_cast<int64_t>(context.options.seed));
+  json.Key("loss").Text(NameOf(context.options.loss));
+  WriteRun(json, "keep_all", report.keep_all);
+  WriteRun(json, "plan", report.plan);
+  json.Key("has_planned_workspaces").Boolean(report.has_planned_workspaces);
+  json.Key("unplanned_workspace_bytes").Amount(report.unplanned_workspace);
+  WriteConstants(json, report.constants);
+  WriteGradients(json, report);
+  WriteSeconds(json, "predicted_overhead", report.predicted_overhead);
+  WriteSeconds(json, "measured_overhead", report.measured_overhead);
+  WriteLines(json, "notes", report.notes);
+  WriteLines(json, "failures", report.failures);
+  json.End();
+  return std::move(json).Finish();
+}
+
+}  // namespace ckplan

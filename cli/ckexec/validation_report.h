@@ -1,0 +1,23 @@
+// What ckexec validate found, for people and for programs.
+#pragma once
+
+#include <string>
+
+#include "lib/backend/backend.h"
+#include "lib/exec/validate.h"
+#include "lib/plan/plan.h"
+
+namespace ckplan {
+
+// What the report is about.
+struct ValidationContext {
+  const Plan& plan;
+  std::string backend;  // "cpu: oneDNN 3.2.0, 2 threads"
+  const ValidateOptions& options;
+};
+
+std::string ValidationText(const ValidationReport& report, const ValidationContext& context);
+// schemas/validation.schema.json describes it.
+std::string ValidationJson(const ValidationReport& report, const ValidationContext& context);
+
+}  // namespace ckplan

@@ -1,0 +1,56 @@
+#include "lib/exec/profile.h"
+
+#include "lib/exec/run_plan.h"
+#include "lib/exec/runner.h"
+#include "lib/exec/stopwatch.h"
+
+namespace ckplan {
+
+namespace {
+
+struct Samples {
+  std::vector<double> forward;
+  std::vector<double> backward;
+};
+
+Schedule KeepAllOf(const TensorGraph& graph) {
+  std::vector<NodeId> order;
+  for (const NodeId id : graph.nodes().ids()) order.push_back(id);
+  return KeepAllSchedule(order);
+}
+
+}  // namespace
+
+Result<std::vector<ProfiledNode>> ProfileNodes(Backend& backend, const StepModel& step,
+                                               const PreparedStep& prepared,
+                                               ConstantStore& constants,
+                                               const ProfileOptions& options) {
+  RunGraph run{step.graph};
+  CKPLAN_ASSIGN_OR_RETURN(run.graph, GraphWithWorkspaces(step, prepared));
+  CKPLAN_ASSIGN_OR_RETURN(run.graph, AlignSizes(run.graph, 64));  // A cache line.
+  run.has_workspaces = true;
+  const RunPlan plan = MakeKeepAllRunPlan(step, run, KeepAllOf(step.graph));
+  CKPLAN_ASSIGN_OR_RETURN(const auto arena, ArenaMemory::Create(backend, plan.program, plan.offsets,
+                                                                plan.arena_bytes, false));
+  arena->Touch();
+  const Loss loss(LossKind::kGiven, options.seed);
+  Runner runner(backend, step, prepared, constants, loss, options.seed, nullptr);
+  IdVector<NodeId, Samples> samples(step.graph.nodes().size());
+  for (int i = 0; i <= options.runs; ++i) {
+    Stopwatch watch(backend, step);
+    CKPLAN_RETURN_IF_ERROR(runner.Run(plan.program, *arena, &watch));
+    if (i == 0) continue;
+    for (const NodeId id : samples.ids()) {
+      samples[id].forward.push_back(watch.nodes()[id].forward);
+      samples[id].backward.push_back(watch.nodes()[id].backward);
+    }
+  }
+  std::vector<ProfiledNode> nodes;
+  for (const NodeId id : samples.ids()) {
+    nodes.push_back({step.graph.node(id).name, Median(samples[id].forward),
+                     Median(samples[id].backward), prepared.workspaces[id]});
+  }
+  return nodes;
+}
+
+}  // namespace ckplan

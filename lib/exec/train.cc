@@ -1,0 +1,32 @@
+#include "lib/exec/train.h"
+
+#include "lib/exec/device_block.h"
+#include "lib/exec/runner.h"
+#include "lib/exec/stopwatch.h"
+
+namespace ckplan {
+
+Result<std::vector<TrainedStep>> Train(Backend& backend, const StepModel& step,
+                                       const PreparedStep& prepared, ConstantStore& constants,
+                                       const RunPlan& plan, const TrainOptions& options,
+                                       const std::function<void(const TrainedStep&)>& after_step) {
+  CKPLAN_ASSIGN_OR_RETURN(const auto arena, ArenaMemory::Create(backend, plan.program, plan.offsets,
+                                                                plan.arena_bytes, false));
+  CKPLAN_ASSIGN_OR_RETURN(
+      const DeviceBlock workspace,
+      DeviceBlock::Allocate(backend, plan.has_workspaces ? Bytes(0) : LargestWorkspace(prepared)));
+  const Loss loss(options.loss, options.seed);
+  Runner runner(backend, step, prepared, constants, loss, options.seed, workspace.get());
+  std::vector<TrainedStep> steps;
+  for (int i = 0; i < options.steps; ++i) {
+    Stopwatch watch(backend, step);
+    CKPLAN_ASSIGN_OR_RETURN(const double value,
+                            runner.Run(plan.program, *arena, &watch, static_cast<uint64_t>(i)));
+    steps.push_back({value, watch.total()});
+    constants.Descend(static_cast<float>(options.learning_rate));
+    after_step(steps.back());
+  }
+  return steps;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,35 @@
+// Training steps with plain stochastic gradient descent, by a plan or keeping everything.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "lib/backend/backend.h"
+#include "lib/base/result.h"
+#include "lib/exec/constant_store.h"
+#include "lib/exec/loss.h"
+#include "lib/exec/prepared_step.h"
+#include "lib/exec/run_plan.h"
+#include "lib/exec/step_model.h"
+
+namespace ckplan {
+
+struct TrainOptions {
+  uint64_t seed = 0;
+  LossKind loss = LossKind::kCrossEntropy;
+  int steps = 1;
+  double learning_rate = 0.01;
+};
+
+struct TrainedStep {
+  double loss = 0;  // Before the step's update.
+  double seconds = 0;
+};
+
+// The batch is the same in every step, random operators draw anew. `after_step` is told of each.
+Result<std::vector<TrainedStep>> Train(Backend& backend, const StepModel& step,
+                                       const PreparedStep& prepared, ConstantStore& constants,
+                                       const RunPlan& plan, const TrainOptions& options,
+                                       const std::function<void(const TrainedStep&)>& after_step);
+
+}  // namespace ckplan
