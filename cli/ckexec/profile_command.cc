@@ -45,7 +45,7 @@ std::string Summary(const Backend& backend, const ModelIdentity& model,
   for (const ProfiledNode& node : nodes) {
     forward += node.forward_seconds;
     backward += node.backward_seconds;
-    workspace = std::max({workspace, node.workspace.forward, node.workspace.backward});
+    workspace = std::max(workspace, std::max(node.workspace.forward, node.workspace.backward));
   }
   return fmt::format(
       "{}   {} nodes   forward {:.1f} ms, backward {:.1f} ms   largest workspace {}\n"
