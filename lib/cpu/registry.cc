@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <vector>
 
+#include "lib/cpu/families.h"
+
 namespace ckplan::cpu {
 
 namespace {
 
 std::vector<OpRow> SortedRows() {
   std::vector<OpRow> rows;
+  for (const auto family : {ActivationOps(), UnaryMathOps(), ClipCastOps()}) {
+    rows.insert(rows.end(), family.begin(), family.end());
+  }
   std::sort(rows.begin(), rows.end(),
             [](const OpRow& a, const OpRow& b) { return a.type < b.type; });
   return rows;

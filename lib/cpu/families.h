@@ -1,0 +1,15 @@
+// The operators of the CPU backend by family: one list, one or two files each. registry.cc joins
+// them.
+#pragma once
+
+#include <span>
+
+#include "lib/cpu/registry.h"
+
+namespace ckplan::cpu {
+
+std::span<const OpRow> ActivationOps();
+std::span<const OpRow> UnaryMathOps();
+std::span<const OpRow> ClipCastOps();
+
+}  // namespace ckplan::cpu

@@ -1,0 +1,26 @@
+// The operators of the CPU backend against the double-precision reference: one case a row, see
+// lib/reference/op_case.h.
+#include <doctest/doctest.h>
+
+#include "lib/cpu/cpu_backend.h"
+#include "lib/reference/check_op.h"
+
+namespace ckplan::cpu {
+namespace {
+
+constexpr uint64_t kSeed = 20240607;
+
+void CheckCases(std::span<const reference::CaseRow> rows) {
+  const auto backend = MakeCpuBackend(2);
+  for (const reference::CaseRow& row : rows) {
+    const std::vector<std::string> faults = reference::CheckOp(*backend, row, kSeed);
+    std::string message;
+    for (const std::string& fault : faults) message += fault + "\n";
+    CHECK_MESSAGE(faults.empty(), message);
+  }
+}
+
+TEST_CASE("cpu: elementwise operators of one input") { CheckCases(reference::UnaryCases()); }
+
+}  // namespace
+}  // namespace ckplan::cpu

@@ -1,0 +1,100 @@
+// The frame of the elementwise operators of one input. An operator is a struct:
+//
+//   struct Tanh {
+//     static constexpr Reads kReads = Reads::kOutput;   what its slope is computed from
+//     explicit Tanh(const OpSpec& spec);                reads the attributes
+//     bool HasSlope() const;                            with these attributes
+//     float Value(float x) const;
+//     float Slope(float y) const;                       dy/dx, from x or y as kReads says
+//   };
+#pragma once
+
+#include <memory>
+
+#include "lib/backend/backend.h"
+#include "lib/cpu/parallel.h"
+#include "lib/cpu/registry.h"
+
+namespace ckplan::cpu {
+
+enum class Reads { kNothing, kInput, kOutput };
+
+// An operator without attributes.
+template <Reads reads>
+struct PlainUnary {
+  static constexpr Reads kReads = reads;
+  explicit PlainUnary(const OpSpec&) {}
+  bool HasSlope() const { return true; }
+};
+
+template <typename Op>
+class UnaryOp final : public PreparedOp {
+ public:
+  UnaryOp(const OpSpec& spec, const Op& op) : count_(spec.output(0).elements()), op_(op) {}
+
+  void Forward(const ForwardCall& call) override {
+    const auto* x = static_cast<const float*>(call.inputs[0]);
+    auto* y = static_cast<float*>(call.outputs[0]);
+    ParallelFor(count_, kGrain, [x, y, this](int64_t begin, int64_t end) {
+      const Op op = op_;
+      for (int64_t i = begin; i < end; ++i) y[i] = op.Value(x[i]);
+    });
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    const auto* g = static_cast<const float*>(call.output_gradients[0]);
+    const void* read = Op::kReads == Reads::kInput    ? call.inputs[0]
+                       : Op::kReads == Reads::kOutput ? call.outputs[0]
+                                                      : g;
+    const auto* from = static_cast<const float*>(read);
+    auto* dx = static_cast<float*>(gradient);
+    ParallelFor(count_, kGrain, [g, from, dx, this](int64_t begin, int64_t end) {
+      const Op op = op_;
+      for (int64_t i = begin; i < end; ++i) dx[i] = g[i] * op.Slope(from[i]);
+    });
+  }
+
+ private:
+  int64_t count_;
+  Op op_;
+};
+
+template <typename Op>
+Result<std::unique_ptr<PreparedOp>> PrepareUnary(const OpSpec& spec) {
+  if (spec.input(0).type != ElementType::kFloat32) {
+    return Unsupported(spec, "its input is of an integer type");
+  }
+  const Op op(spec);
+  if (spec.input(0).has_gradient && !op.HasSlope()) {
+    return Unsupported(spec, "with these attributes its output does not tell its gradient");
+  }
+  return std::unique_ptr<PreparedOp>(std::make_unique<UnaryOp<Op>>(spec, op));
+}
+
+// Operators of any element type and without a gradient: F::Value(x), a template.
+template <typename From, typename To, typename F>
+class MapOp final : public PreparedOp {
+ public:
+  explicit MapOp(const OpSpec& spec) : count_(spec.output(0).elements()) {}
+
+  void Forward(const ForwardCall& call) override {
+    const auto* x = static_cast<const From*>(call.inputs[0]);
+    auto* y = static_cast<To*>(call.outputs[0]);
+    ParallelFor(count_, kGrain, [x, y](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) y[i] = static_cast<To>(F::Value(x[i]));
+    });
+  }
+  void BackwardInput(const BackwardCall&, size_t, void*) override {
+    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+  }
+
+ private:
+  int64_t count_;
+};
+
+template <typename From, typename To, typename F>
+std::unique_ptr<PreparedOp> MakeMap(const OpSpec& spec) {
+  return std::make_unique<MapOp<From, To, F>>(spec);
+}
+
+}  // namespace ckplan::cpu

@@ -1,0 +1,65 @@
+// One operator on one backend, its memory watched: guard bytes around every buffer, poison in
+// what the operator is to write.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/backend/backend.h"
+#include "lib/reference/tensor.h"
+
+namespace ckplan::reference {
+
+// Memory of a backend between guard bytes. Aligned as the arena is, and no better.
+class WatchedBuffer {
+ public:
+  // Poisoned.
+  WatchedBuffer(Backend& backend, int64_t bytes);
+  WatchedBuffer(Backend& backend, const Tensor& contents);
+  ~WatchedBuffer();
+  WatchedBuffer(const WatchedBuffer&) = delete;
+  WatchedBuffer& operator=(const WatchedBuffer&) = delete;
+
+  void* at() const;  // Null where it has no bytes.
+  std::vector<unsigned char> Read() const;
+  bool AreGuardsIntact() const;
+
+ private:
+  Backend& backend_;
+  int64_t bytes_;
+  int64_t guard_;
+  void* base_;
+};
+
+std::vector<unsigned char> ToBytes(const Tensor& tensor);
+// The values of bytes of this type and dimensions.
+Tensor FromBytes(const std::vector<unsigned char>& bytes, const Operand& operand);
+
+// Index of the first element that still holds poison; -1 if there is none.
+int64_t FirstPoisoned(const std::vector<unsigned char>& bytes, ElementType type);
+
+using Blob = std::vector<unsigned char>;
+
+struct ForwardResult {
+  std::vector<Blob> outputs;  // Empty where the output is absent or left out.
+  Blob statistic;
+  std::vector<std::string> faults;  // Broken guards, changed inputs, unwritten bytes.
+};
+
+struct BackwardResult {
+  std::vector<Blob> gradients;  // By position of inputs; empty where none is wanted.
+  std::vector<std::string> faults;
+};
+
+// `left_out`: position of an output that nobody reads, -1 for none. `in_place`: position of the
+// input whose memory output 0 takes, -1 for none.
+ForwardResult RunForward(Backend& backend, PreparedOp& op, const OpSpec& spec,
+                         const std::vector<Tensor>& inputs, uint64_t seed, int64_t left_out = -1,
+                         int64_t in_place = -1);
+
+BackwardResult RunBackward(Backend& backend, PreparedOp& op, const OpSpec& spec,
+                           const std::vector<Tensor>& inputs, const ForwardResult& forward,
+                           const std::vector<Tensor>& output_gradients, uint64_t seed);
+
+}  // namespace ckplan::reference

@@ -1,0 +1,14 @@
+#include "lib/reference/reference.h"
+
+namespace ckplan::reference {
+
+Function FindFunction(std::string_view type) {
+  for (const auto list : {UnaryFunctions(), BinaryFunctions()}) {
+    for (const FunctionRow& row : list) {
+      if (row.type == type) return row.function;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace ckplan::reference
