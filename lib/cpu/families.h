@@ -11,5 +11,8 @@ namespace ckplan::cpu {
 std::span<const OpRow> ActivationOps();
 std::span<const OpRow> UnaryMathOps();
 std::span<const OpRow> ClipCastOps();
+std::span<const OpRow> BinaryOps();
+std::span<const OpRow> NaryOps();
+std::span<const OpRow> LogicOps();
 
 }  // namespace ckplan::cpu

@@ -21,6 +21,7 @@ void CheckCases(std::span<const reference::CaseRow> rows) {
 }
 
 TEST_CASE("cpu: elementwise operators of one input") { CheckCases(reference::UnaryCases()); }
+TEST_CASE("cpu: elementwise operators of several inputs") { CheckCases(reference::BinaryCases()); }
 
 }  // namespace
 }  // namespace ckplan::cpu

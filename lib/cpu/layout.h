@@ -1,0 +1,82 @@
+// How several tensors are walked together: the axes of a result, and how far each operand moves
+// along each of them. Axes that all operands pass alike are merged, so that what is contiguous, or
+// broadcast, is one long inner loop:
+//
+//   [8,64,56,56] + [64,1,1]   becomes   dims {8, 64, 3136}, strides {200704, 3136, 1} {0, 1, 0}
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "lib/cpu/parallel.h"
+
+namespace ckplan::cpu {
+
+using Dims = std::vector<int64_t>;
+
+int64_t Product(const Dims& dims);
+// Of a row-major tensor: elements from one index to the next, by axis.
+Dims RowMajorStrides(const Dims& dims);
+// Those of a tensor broadcast to `to`: 0 along the axes that it lacks or has once.
+Dims BroadcastStrides(const Dims& dims, const Dims& to);
+
+struct Layout {
+  Dims dims;                  // At least one.
+  std::vector<Dims> strides;  // By operand, then axis; elements.
+
+  int64_t count() const { return Product(dims); }
+  int64_t inner() const { return dims.back(); }
+  int64_t inner_stride(size_t operand) const { return strides[operand].back(); }
+};
+
+// Drops axes of one element and merges the rest.
+Layout Collapse(const Dims& dims, const std::vector<Dims>& strides);
+// Of operands that are broadcast to `dims`; the last operand is the result itself.
+Layout BroadcastLayout(const Dims& dims, const std::vector<Dims>& operands);
+
+// Walks a part of a layout: calls body(offsets, length) for runs along the inner axis, which
+// together are the elements [begin, end) in row-major order; `offsets` by operand.
+template <typename Body>
+void WalkRuns(const Layout& layout, int64_t begin, int64_t end, const Body& body) {
+  const size_t rank = layout.dims.size();
+  Dims index(rank, 0);
+  Dims offsets(layout.strides.size(), 0);
+  int64_t rest = begin;
+  for (size_t axis = rank; axis-- > 0;) {
+    index[axis] = rest % layout.dims[axis];
+    rest /= layout.dims[axis];
+    for (size_t k = 0; k < offsets.size(); ++k) {
+      offsets[k] += index[axis] * layout.strides[k][axis];
+    }
+  }
+  for (int64_t at = begin; at < end;) {
+    const int64_t left = layout.inner() - index[rank - 1];
+    const int64_t length = left < end - at ? left : end - at;
+    body(static_cast<const int64_t*>(offsets.data()), length);
+    at += length;
+    if (at >= end) return;
+    // To the start of the next row.
+    for (size_t k = 0; k < offsets.size(); ++k) {
+      offsets[k] -= index[rank - 1] * layout.strides[k][rank - 1];
+    }
+    index[rank - 1] = 0;
+    for (size_t axis = rank - 1; axis-- > 0;) {
+      for (size_t k = 0; k < offsets.size(); ++k) offsets[k] += layout.strides[k][axis];
+      if (++index[axis] < layout.dims[axis]) break;
+      for (size_t k = 0; k < offsets.size(); ++k) {
+        offsets[k] -= layout.dims[axis] * layout.strides[k][axis];
+      }
+      index[axis] = 0;
+    }
+  }
+}
+
+// All of it, over the threads.
+template <typename Body>
+void ForRuns(const Layout& layout, const Body& body) {
+  ParallelFor(layout.count(), kGrain,
+              [&layout, &body](int64_t begin, int64_t end) { WalkRuns(layout, begin, end, body); });
+}
+
+}  // namespace ckplan::cpu
