@@ -14,5 +14,7 @@ std::span<const OpRow> ClipCastOps();
 std::span<const OpRow> BinaryOps();
 std::span<const OpRow> NaryOps();
 std::span<const OpRow> LogicOps();
+std::span<const OpRow> ReduceOps();
+std::span<const OpRow> ScanOps();
 
 }  // namespace ckplan::cpu

@@ -22,6 +22,7 @@ void CheckCases(std::span<const reference::CaseRow> rows) {
 
 TEST_CASE("cpu: elementwise operators of one input") { CheckCases(reference::UnaryCases()); }
 TEST_CASE("cpu: elementwise operators of several inputs") { CheckCases(reference::BinaryCases()); }
+TEST_CASE("cpu: reductions and running sums") { CheckCases(reference::ReduceCases()); }
 
 }  // namespace
 }  // namespace ckplan::cpu

@@ -50,14 +50,14 @@ class Reduction {
   int64_t workspace() const;  // Bytes.
 
   // segment(offsets, length, buffer) gives the values of a run: a pointer to them, be it `buffer`
-  // (kTile floats) after filling it. finish(double) makes the stored float of each result.
+  // (kTile floats) after filling it. finish(value, i) makes the stored float of result i.
   template <typename Combiner, typename Segment, typename Finish>
   void Run(float* result, void* workspace, const Segment& segment, const Finish& finish) const;
 
   template <typename Combiner, typename Segment>
   void Run(float* result, void* workspace, const Segment& segment) const {
     Run<Combiner>(result, workspace, segment,
-                  [](double value) { return static_cast<float>(value); });
+                  [](double value, int64_t) { return static_cast<float>(value); });
   }
 
  private:
@@ -137,7 +137,7 @@ template <typename Combiner, typename Segment, typename Finish>
 void Reduction::Run(float* result, void* workspace, const Segment& segment,
                     const Finish& finish) const {
   if (layout_.count() == 0) {
-    for (int64_t i = 0; i < results_; ++i) result[i] = finish(Combiner::kIdentity);
+    for (int64_t i = 0; i < results_; ++i) result[i] = finish(Combiner::kIdentity, i);
     return;
   }
   const int64_t row_tiles = is_inner_kept_ ? tiles_ : 1;
@@ -157,7 +157,7 @@ void Reduction::Run(float* result, void* workspace, const Segment& segment,
         continue;
       }
       for (int64_t k = 0; k < width; ++k) {
-        result[first + k] = finish(sums[static_cast<size_t>(k)]);
+        result[first + k] = finish(sums[static_cast<size_t>(k)], first + k);
       }
     }
   });
@@ -168,7 +168,7 @@ void Reduction::Run(float* result, void* workspace, const Segment& segment,
     for (int64_t part = 1; part < parts_; ++part) {
       value = Combiner::Merge(value, parts[part * results_ + i]);
     }
-    result[i] = finish(value);
+    result[i] = finish(value, i);
   }
 }
 

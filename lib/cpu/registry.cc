@@ -11,8 +11,8 @@ namespace {
 
 std::vector<OpRow> SortedRows() {
   std::vector<OpRow> rows;
-  for (const auto family :
-       {ActivationOps(), UnaryMathOps(), ClipCastOps(), BinaryOps(), NaryOps(), LogicOps()}) {
+  for (const auto family : {ActivationOps(), UnaryMathOps(), ClipCastOps(), BinaryOps(), NaryOps(),
+                            LogicOps(), ReduceOps(), ScanOps()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }
   std::sort(rows.begin(), rows.end(),

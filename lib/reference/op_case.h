@@ -56,5 +56,6 @@ OpCase ParseCase(const CaseRow& row);
 // One list for each family, in a file of its own: cases_FAMILY.cc.
 std::span<const CaseRow> UnaryCases();
 std::span<const CaseRow> BinaryCases();
+std::span<const CaseRow> ReduceCases();
 
 }  // namespace ckplan::reference

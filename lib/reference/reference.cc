@@ -3,7 +3,7 @@
 namespace ckplan::reference {
 
 Function FindFunction(std::string_view type) {
-  for (const auto list : {UnaryFunctions(), BinaryFunctions()}) {
+  for (const auto list : {UnaryFunctions(), BinaryFunctions(), ReduceFunctions()}) {
     for (const FunctionRow& row : list) {
       if (row.type == type) return row.function;
     }

@@ -26,5 +26,6 @@ Function FindFunction(std::string_view type);
 // One list for each family, in a file of its own: reference_FAMILY.cc.
 std::span<const FunctionRow> UnaryFunctions();
 std::span<const FunctionRow> BinaryFunctions();
+std::span<const FunctionRow> ReduceFunctions();
 
 }  // namespace ckplan::reference
