@@ -19,7 +19,8 @@ void RunningSum(const AxisView& view, bool is_exclusive, bool is_reverse, const 
         const int64_t before = is_reverse ? index + 1 : index - 1;
         T* to = y + (row * view.size + index) * view.inner;
         const T* sum = step == 0 ? nullptr : y + (row * view.size + before) * view.inner;
-        const T* add = x + (row * view.size + (is_exclusive ? before : index)) * view.inner;
+        const T* add =
+            x + (row * view.size + (is_exclusive && step > 0 ? before : index)) * view.inner;
         for (int64_t i = 0; i < view.inner; ++i) {
           if (step == 0) {
             to[i] = is_exclusive ? T{0} : add[i];

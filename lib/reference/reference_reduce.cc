@@ -17,8 +17,9 @@ std::vector<bool> ReducedAxes(const OpSpec& spec, std::span<const Tensor> inputs
   }
   const bool all = axes.empty() && spec.Int("noop_with_empty_axes", 0) == 0;
   std::vector<bool> is_reduced(static_cast<size_t>(rank), all);
-  for (const int64_t axis : axes)
+  for (const int64_t axis : axes) {
     is_reduced[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = true;
+  }
   return is_reduced;
 }
 
@@ -69,9 +70,10 @@ double SumSquare(Group g) {
 double L2(Group g) { return std::sqrt(SumSquare(g)); }
 double LogSum(Group g) { return std::log(Sum(g)); }
 double LogSumExp(Group g) {
+  const double max = Max(g);
   double sum = 0;
-  for (const double x : g) sum += std::exp(x - Max(g));
-  return std::log(sum) + Max(g);
+  for (const double x : g) sum += std::exp(x - max);
+  return std::log(sum) + max;
 }
 
 void CumSum(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
