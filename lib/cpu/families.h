@@ -16,5 +16,8 @@ std::span<const OpRow> NaryOps();
 std::span<const OpRow> LogicOps();
 std::span<const OpRow> ReduceOps();
 std::span<const OpRow> ScanOps();
+std::span<const OpRow> MoveOps();
+std::span<const OpRow> JoinOps();
+std::span<const OpRow> GenerateOps();
 
 }  // namespace ckplan::cpu

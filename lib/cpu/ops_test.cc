@@ -23,6 +23,8 @@ void CheckCases(std::span<const reference::CaseRow> rows) {
 TEST_CASE("cpu: elementwise operators of one input") { CheckCases(reference::UnaryCases()); }
 TEST_CASE("cpu: elementwise operators of several inputs") { CheckCases(reference::BinaryCases()); }
 TEST_CASE("cpu: reductions and running sums") { CheckCases(reference::ReduceCases()); }
+TEST_CASE("cpu: movement") { CheckCases(reference::MoveCases()); }
+TEST_CASE("cpu: generated tensors") { CheckCases(reference::GenerateCases()); }
 
 }  // namespace
 }  // namespace ckplan::cpu

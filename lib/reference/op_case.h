@@ -57,5 +57,7 @@ OpCase ParseCase(const CaseRow& row);
 std::span<const CaseRow> UnaryCases();
 std::span<const CaseRow> BinaryCases();
 std::span<const CaseRow> ReduceCases();
+std::span<const CaseRow> MoveCases();
+std::span<const CaseRow> GenerateCases();
 
 }  // namespace ckplan::reference

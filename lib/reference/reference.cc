@@ -3,7 +3,8 @@
 namespace ckplan::reference {
 
 Function FindFunction(std::string_view type) {
-  for (const auto list : {UnaryFunctions(), BinaryFunctions(), ReduceFunctions()}) {
+  for (const auto list : {UnaryFunctions(), BinaryFunctions(), ReduceFunctions(), MoveFunctions(),
+                          GenerateFunctions()}) {
     for (const FunctionRow& row : list) {
       if (row.type == type) return row.function;
     }

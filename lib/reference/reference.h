@@ -27,5 +27,7 @@ Function FindFunction(std::string_view type);
 std::span<const FunctionRow> UnaryFunctions();
 std::span<const FunctionRow> BinaryFunctions();
 std::span<const FunctionRow> ReduceFunctions();
+std::span<const FunctionRow> MoveFunctions();
+std::span<const FunctionRow> GenerateFunctions();
 
 }  // namespace ckplan::reference
