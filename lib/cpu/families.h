@@ -19,5 +19,7 @@ std::span<const OpRow> ScanOps();
 std::span<const OpRow> MoveOps();
 std::span<const OpRow> JoinOps();
 std::span<const OpRow> GenerateOps();
+std::span<const OpRow> ResizeOps();
+std::span<const OpRow> PadOps();
 
 }  // namespace ckplan::cpu

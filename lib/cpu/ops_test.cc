@@ -25,6 +25,7 @@ TEST_CASE("cpu: elementwise operators of several inputs") { CheckCases(reference
 TEST_CASE("cpu: reductions and running sums") { CheckCases(reference::ReduceCases()); }
 TEST_CASE("cpu: movement") { CheckCases(reference::MoveCases()); }
 TEST_CASE("cpu: generated tensors") { CheckCases(reference::GenerateCases()); }
+TEST_CASE("cpu: resizing and padding") { CheckCases(reference::ResizeCases()); }
 
 }  // namespace
 }  // namespace ckplan::cpu

@@ -13,7 +13,7 @@ std::vector<OpRow> SortedRows() {
   std::vector<OpRow> rows;
   for (const auto family :
        {ActivationOps(), UnaryMathOps(), ClipCastOps(), BinaryOps(), NaryOps(), LogicOps(),
-        ReduceOps(), ScanOps(), MoveOps(), JoinOps(), GenerateOps()}) {
+        ReduceOps(), ScanOps(), MoveOps(), JoinOps(), GenerateOps(), ResizeOps(), PadOps()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }
   std::sort(rows.begin(), rows.end(),

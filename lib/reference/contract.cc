@@ -106,6 +106,7 @@ constexpr ContractRow kRows[] = {
     {"DepthToSpace", "0"},
     {"SpaceToDepth", "0"},
     {"Trilu", "0"},
+    {"CenterCropPad", "0"},
     {"Gather", "I"},
     {"GatherElements", "I"},
     {"GatherND", "I"},

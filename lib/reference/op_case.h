@@ -59,5 +59,6 @@ std::span<const CaseRow> BinaryCases();
 std::span<const CaseRow> ReduceCases();
 std::span<const CaseRow> MoveCases();
 std::span<const CaseRow> GenerateCases();
+std::span<const CaseRow> ResizeCases();
 
 }  // namespace ckplan::reference

@@ -29,5 +29,6 @@ std::span<const FunctionRow> BinaryFunctions();
 std::span<const FunctionRow> ReduceFunctions();
 std::span<const FunctionRow> MoveFunctions();
 std::span<const FunctionRow> GenerateFunctions();
+std::span<const FunctionRow> ResizeFunctions();
 
 }  // namespace ckplan::reference
