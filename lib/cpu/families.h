@@ -21,5 +21,7 @@ std::span<const OpRow> JoinOps();
 std::span<const OpRow> GenerateOps();
 std::span<const OpRow> ResizeOps();
 std::span<const OpRow> PadOps();
+std::span<const OpRow> GatherOps();
+std::span<const OpRow> ElementOps();
 
 }  // namespace ckplan::cpu

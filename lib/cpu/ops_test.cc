@@ -26,6 +26,7 @@ TEST_CASE("cpu: reductions and running sums") { CheckCases(reference::ReduceCase
 TEST_CASE("cpu: movement") { CheckCases(reference::MoveCases()); }
 TEST_CASE("cpu: generated tensors") { CheckCases(reference::GenerateCases()); }
 TEST_CASE("cpu: resizing and padding") { CheckCases(reference::ResizeCases()); }
+TEST_CASE("cpu: gathering and scattering") { CheckCases(reference::GatherCases()); }
 
 }  // namespace
 }  // namespace ckplan::cpu

@@ -11,9 +11,9 @@ namespace {
 
 std::vector<OpRow> SortedRows() {
   std::vector<OpRow> rows;
-  for (const auto family :
-       {ActivationOps(), UnaryMathOps(), ClipCastOps(), BinaryOps(), NaryOps(), LogicOps(),
-        ReduceOps(), ScanOps(), MoveOps(), JoinOps(), GenerateOps(), ResizeOps(), PadOps()}) {
+  for (const auto family : {ActivationOps(), UnaryMathOps(), ClipCastOps(), BinaryOps(), NaryOps(),
+                            LogicOps(), ReduceOps(), ScanOps(), MoveOps(), JoinOps(), GenerateOps(),
+                            ResizeOps(), PadOps(), GatherOps(), ElementOps()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }
   std::sort(rows.begin(), rows.end(),

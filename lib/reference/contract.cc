@@ -110,6 +110,7 @@ constexpr ContractRow kRows[] = {
     {"Gather", "I"},
     {"GatherElements", "I"},
     {"GatherND", "I"},
+    {"Scatter", "I"},
     {"ScatterElements", "I"},
     {"ScatterND", "I"},
     {"Resize", "0"},

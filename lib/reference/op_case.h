@@ -60,5 +60,6 @@ std::span<const CaseRow> ReduceCases();
 std::span<const CaseRow> MoveCases();
 std::span<const CaseRow> GenerateCases();
 std::span<const CaseRow> ResizeCases();
+std::span<const CaseRow> GatherCases();
 
 }  // namespace ckplan::reference

@@ -4,7 +4,7 @@ namespace ckplan::reference {
 
 Function FindFunction(std::string_view type) {
   for (const auto list : {UnaryFunctions(), BinaryFunctions(), ReduceFunctions(), MoveFunctions(),
-                          GenerateFunctions(), ResizeFunctions()}) {
+                          GenerateFunctions(), ResizeFunctions(), GatherFunctions()}) {
     for (const FunctionRow& row : list) {
       if (row.type == type) return row.function;
     }

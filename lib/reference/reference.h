@@ -30,5 +30,6 @@ std::span<const FunctionRow> ReduceFunctions();
 std::span<const FunctionRow> MoveFunctions();
 std::span<const FunctionRow> GenerateFunctions();
 std::span<const FunctionRow> ResizeFunctions();
+std::span<const FunctionRow> GatherFunctions();
 
 }  // namespace ckplan::reference
