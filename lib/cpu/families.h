@@ -23,5 +23,7 @@ std::span<const OpRow> ResizeOps();
 std::span<const OpRow> PadOps();
 std::span<const OpRow> GatherOps();
 std::span<const OpRow> ElementOps();
+std::span<const OpRow> RandomOps();
+std::span<const OpRow> RotaryOps();
 
 }  // namespace ckplan::cpu

@@ -27,6 +27,7 @@ TEST_CASE("cpu: movement") { CheckCases(reference::MoveCases()); }
 TEST_CASE("cpu: generated tensors") { CheckCases(reference::GenerateCases()); }
 TEST_CASE("cpu: resizing and padding") { CheckCases(reference::ResizeCases()); }
 TEST_CASE("cpu: gathering and scattering") { CheckCases(reference::GatherCases()); }
+TEST_CASE("cpu: rotary embeddings") { CheckCases(reference::RotaryCases()); }
 
 }  // namespace
 }  // namespace ckplan::cpu

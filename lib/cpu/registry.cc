@@ -11,9 +11,10 @@ namespace {
 
 std::vector<OpRow> SortedRows() {
   std::vector<OpRow> rows;
-  for (const auto family : {ActivationOps(), UnaryMathOps(), ClipCastOps(), BinaryOps(), NaryOps(),
-                            LogicOps(), ReduceOps(), ScanOps(), MoveOps(), JoinOps(), GenerateOps(),
-                            ResizeOps(), PadOps(), GatherOps(), ElementOps()}) {
+  for (const auto family :
+       {ActivationOps(), UnaryMathOps(), ClipCastOps(), BinaryOps(), NaryOps(), LogicOps(),
+        ReduceOps(), ScanOps(), MoveOps(), JoinOps(), GenerateOps(), ResizeOps(), PadOps(),
+        GatherOps(), ElementOps(), RandomOps(), RotaryOps()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }
   std::sort(rows.begin(), rows.end(),

@@ -61,5 +61,6 @@ std::span<const CaseRow> MoveCases();
 std::span<const CaseRow> GenerateCases();
 std::span<const CaseRow> ResizeCases();
 std::span<const CaseRow> GatherCases();
+std::span<const CaseRow> RotaryCases();
 
 }  // namespace ckplan::reference

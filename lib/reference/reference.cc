@@ -3,8 +3,9 @@
 namespace ckplan::reference {
 
 Function FindFunction(std::string_view type) {
-  for (const auto list : {UnaryFunctions(), BinaryFunctions(), ReduceFunctions(), MoveFunctions(),
-                          GenerateFunctions(), ResizeFunctions(), GatherFunctions()}) {
+  for (const auto list :
+       {UnaryFunctions(), BinaryFunctions(), ReduceFunctions(), MoveFunctions(),
+        GenerateFunctions(), ResizeFunctions(), GatherFunctions(), RotaryFunctions()}) {
     for (const FunctionRow& row : list) {
       if (row.type == type) return row.function;
     }

@@ -31,5 +31,6 @@ std::span<const FunctionRow> MoveFunctions();
 std::span<const FunctionRow> GenerateFunctions();
 std::span<const FunctionRow> ResizeFunctions();
 std::span<const FunctionRow> GatherFunctions();
+std::span<const FunctionRow> RotaryFunctions();
 
 }  // namespace ckplan::reference
