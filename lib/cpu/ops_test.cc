@@ -4,6 +4,7 @@
 
 #include "lib/cpu/cpu_backend.h"
 #include "lib/reference/check_op.h"
+#include "lib/reference/contract.h"
 
 namespace ckplan::cpu {
 namespace {
@@ -28,6 +29,19 @@ TEST_CASE("cpu: generated tensors") { CheckCases(reference::GenerateCases()); }
 TEST_CASE("cpu: resizing and padding") { CheckCases(reference::ResizeCases()); }
 TEST_CASE("cpu: gathering and scattering") { CheckCases(reference::GatherCases()); }
 TEST_CASE("cpu: rotary embeddings") { CheckCases(reference::RotaryCases()); }
+
+// What is random has no reference, and tests of its own in random_test.cc.
+bool IsRandom(std::string_view type) {
+  return type.substr(0, 6) == "Random" || type == "Bernoulli" || type == "Dropout";
+}
+
+TEST_CASE("cpu: every operator has cases, and a gradient where the planner counts on one") {
+  for (const OpSupport& op : MakeCpuBackend(2)->Operators()) {
+    CAPTURE(op.type);
+    CHECK((IsRandom(op.type) || reference::CountCases(op.type) > 0));
+    CHECK(op.has_gradient == (reference::FindContract(op.type) != nullptr));
+  }
+}
 
 }  // namespace
 }  // namespace ckplan::cpu

@@ -63,4 +63,7 @@ std::span<const CaseRow> ResizeCases();
 std::span<const CaseRow> GatherCases();
 std::span<const CaseRow> RotaryCases();
 
+// How many cases of all families are of this operator.
+int CountCases(std::string_view type);
+
 }  // namespace ckplan::reference
