@@ -25,5 +25,9 @@ std::span<const OpRow> GatherOps();
 std::span<const OpRow> ElementOps();
 std::span<const OpRow> RandomOps();
 std::span<const OpRow> RotaryOps();
+std::span<const OpRow> TopKOps();
+std::span<const OpRow> LpNormOps();
+std::span<const OpRow> ReverseOps();
+std::span<const OpRow> LossOps();
 
 }  // namespace ckplan::cpu

@@ -47,6 +47,32 @@ Result<std::unique_ptr<PreparedOp>> PrepareTest(const OpSpec& spec) {
   return Unsupported(spec, "its inputs are of an unknown element type");
 }
 
+#define CKPLAN_BITS(Name, expression) \
+  struct Name {                       \
+    template <typename T>             \
+    static T Value(T a, T b) {        \
+      return (expression);            \
+    }                                 \
+  }
+
+CKPLAN_BITS(BitwiseAnd, a& b);
+CKPLAN_BITS(BitwiseOr, a | b);
+CKPLAN_BITS(BitwiseXor, a ^ b);
+
+#undef CKPLAN_BITS
+
+template <typename F>
+Result<std::unique_ptr<PreparedOp>> PrepareBits(const OpSpec& spec) {
+  switch (spec.input(0).type) {
+    case ElementType::kInt32:
+      return std::unique_ptr<PreparedOp>(std::make_unique<BinaryMap<int32_t, int32_t, F>>(spec));
+    case ElementType::kInt64:
+      return std::unique_ptr<PreparedOp>(std::make_unique<BinaryMap<int64_t, int64_t, F>>(spec));
+    default:
+      return Unsupported(spec, "its inputs are no integers");
+  }
+}
+
 template <typename T>
 class WhereMap : public PreparedOp {
  public:
@@ -140,6 +166,9 @@ constexpr OpRow kRows[] = {
     {"And", PrepareTest<And>, false},
     {"Or", PrepareTest<Or>, false},
     {"Xor", PrepareTest<Xor>, false},
+    {"BitwiseAnd", PrepareBits<BitwiseAnd>, false},
+    {"BitwiseOr", PrepareBits<BitwiseOr>, false},
+    {"BitwiseXor", PrepareBits<BitwiseXor>, false},
     {"Where", PrepareWhere},
 };
 

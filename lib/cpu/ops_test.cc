@@ -42,6 +42,7 @@ TEST_CASE("cpu: every operator has cases, and a gradient where the planner count
     CHECK(op.has_gradient == (reference::FindContract(op.type) != nullptr));
   }
 }
+TEST_CASE("cpu: losses") { CheckCases(reference::LossCases()); }
 
 }  // namespace
 }  // namespace ckplan::cpu

@@ -12,9 +12,10 @@ namespace {
 std::vector<OpRow> SortedRows() {
   std::vector<OpRow> rows;
   for (const auto family :
-       {ActivationOps(), UnaryMathOps(), ClipCastOps(), BinaryOps(), NaryOps(), LogicOps(),
-        ReduceOps(), ScanOps(), MoveOps(), JoinOps(), GenerateOps(), ResizeOps(), PadOps(),
-        GatherOps(), ElementOps(), RandomOps(), RotaryOps()}) {
+       {ActivationOps(), UnaryMathOps(), ClipCastOps(), BinaryOps(), NaryOps(),     LogicOps(),
+        ReduceOps(),     ScanOps(),      MoveOps(),     JoinOps(),   GenerateOps(), ResizeOps(),
+        PadOps(),        GatherOps(),    ElementOps(),  RandomOps(), RotaryOps(),   TopKOps(),
+        LpNormOps(),     ReverseOps(),   LossOps()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }
   std::sort(rows.begin(), rows.end(),

@@ -127,7 +127,49 @@ Result<std::unique_ptr<PreparedOp>> PrepareArg(const OpSpec& spec) {
   }
 }
 
+// 1 where the first maximum is, 0 elsewhere.
+class HardmaxOp final : public PreparedOp {
+ public:
+  explicit HardmaxOp(const AxisView& view) : view_(view) {}
+
+  void Forward(const ForwardCall& call) override {
+    const auto* x = static_cast<const float*>(call.inputs[0]);
+    auto* y = static_cast<float*>(call.outputs[0]);
+    if (view_.size == 0) return;
+    const int64_t grain = std::max<int64_t>(1, kGrain / view_.size);
+    ParallelFor(view_.outer * view_.inner, grain, [=, this](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = i / view_.inner * view_.size * view_.inner + i % view_.inner;
+        int64_t best = 0;
+        for (int64_t k = 0; k < view_.size; ++k) {
+          y[first + k * view_.inner] = 0;
+          if (x[first + k * view_.inner] > x[first + best * view_.inner]) best = k;
+        }
+        y[first + best * view_.inner] = 1;
+      }
+    });
+  }
+  void BackwardInput(const BackwardCall&, size_t, void*) override {
+    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+  }
+
+ private:
+  AxisView view_;
+};
+
+// Before opset 13 all axes from the given one on were one.
+Result<std::unique_ptr<PreparedOp>> PrepareHardmax(const OpSpec& spec) {
+  const Dims& dims = spec.input(0).dims;
+  const bool is_old = spec.opset < 13;
+  CKPLAN_ASSIGN_OR_RETURN(const size_t axis,
+                          NormalAxis(spec, spec.Int("axis", is_old ? 1 : -1), dims.size()));
+  AxisView view = ViewAlong(dims, axis);
+  if (is_old) view = {view.outer, view.size * view.inner, 1};
+  return std::unique_ptr<PreparedOp>(std::make_unique<HardmaxOp>(view));
+}
+
 constexpr OpRow kRows[] = {
+    {"Hardmax", PrepareHardmax, false},
     {"CumSum", PrepareCumSum},
     {"ArgMax", PrepareArg, false},
     {"ArgMin", PrepareArg, false},

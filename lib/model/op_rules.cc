@@ -132,6 +132,8 @@ bool IsDifferentiable(const Model::Impl& model, const OpRule& rule, const Operat
   const std::string& type = operation.type();
   if (type == "Resize" || type == "Upsample" || type == "Clip" || type == "Pad") return input == 0;
   if (type == "RoiAlign" || type == "MaxRoiPool") return input == 0;
+  // The weights of classes are given, not learned.
+  if (type == "SoftmaxCrossEntropyLoss" || type == "NegativeLogLikelihoodLoss") return input == 0;
   if (rule.kind == OpKind::kRotary) return input == 0;
   return true;
 }

@@ -4,8 +4,9 @@ namespace ckplan::reference {
 
 int CountCases(std::string_view type) {
   int count = 0;
-  for (const auto family : {UnaryCases(), BinaryCases(), ReduceCases(), MoveCases(),
-                            GenerateCases(), ResizeCases(), GatherCases(), RotaryCases()}) {
+  for (const auto family :
+       {UnaryCases(), BinaryCases(), ReduceCases(), MoveCases(), GenerateCases(), ResizeCases(),
+        GatherCases(), RotaryCases(), LossCases()}) {
     for (const CaseRow& row : family) {
       if (row.type.substr(0, row.type.find('@')) == type) ++count;
     }

@@ -72,6 +72,8 @@ constexpr ContractRow kRows[] = {
     {"InstanceNormalization", "X | S"},
     {"GroupNormalization", "X | S"},
     {"LRN", "X | Y"},
+    {"SoftmaxCrossEntropyLoss", "X | I"},
+    {"NegativeLogLikelihoodLoss", "I"},
     {"Softmax", "Y"},
     {"LogSoftmax", "Y"},
     {"MaxPool", "S"},
@@ -89,6 +91,10 @@ constexpr ContractRow kRows[] = {
     {"ReduceLogSum", "Y"},
     {"ReduceLogSumExp", "X | Y"},
     {"CumSum", "0"},
+    {"TopK", "S"},
+    {"LpNormalization", "X | Y"},
+    {"GlobalLpPool", "X | Y"},
+    {"ReverseSequence", "I"},
     {"Identity", "0"},
     {"Reshape", "0"},
     {"Flatten", "0"},
@@ -118,9 +124,24 @@ constexpr ContractRow kRows[] = {
     {"RotaryEmbedding", "P"},
 };
 
-constexpr std::string_view kElementwiseWithoutGradient[] = {
-    "Sign",  "Floor",   "Ceil",        "Round",          "Not",   "And",  "Or", "Xor", "Less",
-    "Equal", "Greater", "LessOrEqual", "GreaterOrEqual", "IsNaN", "IsInf"};
+constexpr std::string_view kElementwiseWithoutGradient[] = {"Sign",
+                                                            "Floor",
+                                                            "Ceil",
+                                                            "Round",
+                                                            "Not",
+                                                            "And",
+                                                            "Or",
+                                                            "Xor",
+                                                            "Less",
+                                                            "Equal",
+                                                            "Greater",
+                                                            "LessOrEqual",
+                                                            "GreaterOrEqual",
+                                                            "IsNaN",
+                                                            "IsInf",
+                                                            "BitwiseAnd",
+                                                            "BitwiseOr",
+                                                            "BitwiseXor"};
 
 bool IsOneOf(std::string_view type, std::initializer_list<std::string_view> list) {
   return std::find(list.begin(), list.end(), type) != list.end();
@@ -128,8 +149,9 @@ bool IsOneOf(std::string_view type, std::initializer_list<std::string_view> list
 
 // The operators whose gradient goes to the first input alone, whatever float inputs they have.
 bool HasOneDifferentiableInput(std::string_view type) {
-  return IsOneOf(type, {"Resize", "Upsample", "Clip", "Pad", "RotaryEmbedding", "Dropout",
-                        "CastLike", "Reshape", "Expand", "Tile"});
+  return IsOneOf(
+      type, {"Resize", "Upsample", "Clip", "Pad", "RotaryEmbedding", "Dropout", "CastLike",
+             "Reshape", "Expand", "Tile", "SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"});
 }
 
 bool Has(std::string_view letters, char letter) {
@@ -211,6 +233,7 @@ int64_t StatisticBytes(const OpSpec& spec) {
   if (IsOneOf(spec.type, {"MaxPool", "GlobalMaxPool"})) {
     return spec.output(1).is_present ? 0 : 4 * spec.outputs[0].elements();
   }
+  if (spec.type == "TopK") return spec.output(1).is_present ? 0 : 8 * spec.outputs[0].elements();
   if (spec.type == "Attention") return AttentionBytes(spec);
   return ReserveBytes(spec);
 }

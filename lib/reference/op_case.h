@@ -65,5 +65,6 @@ std::span<const CaseRow> RotaryCases();
 
 // How many cases of all families are of this operator.
 int CountCases(std::string_view type);
+std::span<const CaseRow> LossCases();
 
 }  // namespace ckplan::reference

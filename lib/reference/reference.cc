@@ -3,9 +3,9 @@
 namespace ckplan::reference {
 
 Function FindFunction(std::string_view type) {
-  for (const auto list :
-       {UnaryFunctions(), BinaryFunctions(), ReduceFunctions(), MoveFunctions(),
-        GenerateFunctions(), ResizeFunctions(), GatherFunctions(), RotaryFunctions()}) {
+  for (const auto list : {UnaryFunctions(), BinaryFunctions(), ReduceFunctions(), MoveFunctions(),
+                          GenerateFunctions(), ResizeFunctions(), GatherFunctions(),
+                          RotaryFunctions(), LossFunctions()}) {
     for (const FunctionRow& row : list) {
       if (row.type == type) return row.function;
     }

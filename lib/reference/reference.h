@@ -32,5 +32,6 @@ std::span<const FunctionRow> GenerateFunctions();
 std::span<const FunctionRow> ResizeFunctions();
 std::span<const FunctionRow> GatherFunctions();
 std::span<const FunctionRow> RotaryFunctions();
+std::span<const FunctionRow> LossFunctions();
 
 }  // namespace ckplan::reference

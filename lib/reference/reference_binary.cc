@@ -34,6 +34,8 @@ double Modulo(const OpSpec& spec, double a, double b) {
   return a - std::floor(a / b) * b;  // The sign of the divisor.
 }
 
+int64_t Bits(double value) { return static_cast<int64_t>(value); }
+
 void Where(const OpSpec&, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   ForEach(outputs[0].dims, [&](const Index& index, int64_t i) {
     const Tensor& from = inputs[0][Offset(inputs[0], index)] != 0 ? inputs[1] : inputs[2];
@@ -60,6 +62,9 @@ constexpr FunctionRow kRows[] = {
     {"And", CKPLAN_SCALAR(a != 0 && b != 0 ? 1 : 0)},
     {"Or", CKPLAN_SCALAR(a != 0 || b != 0 ? 1 : 0)},
     {"Xor", CKPLAN_SCALAR((a != 0) != (b != 0) ? 1 : 0)},
+    {"BitwiseAnd", CKPLAN_SCALAR(static_cast<double>(Bits(a) & Bits(b)))},
+    {"BitwiseOr", CKPLAN_SCALAR(static_cast<double>(Bits(a) | Bits(b)))},
+    {"BitwiseXor", CKPLAN_SCALAR(static_cast<double>(Bits(a) ^ Bits(b)))},
     {"Equal", CKPLAN_SCALAR(a == b ? 1 : 0)},
     {"Less", CKPLAN_SCALAR(a < b ? 1 : 0)},
     {"LessOrEqual", CKPLAN_SCALAR(a <= b ? 1 : 0)},

@@ -115,7 +115,106 @@ void ArgExtreme(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Te
   });
 }
 
+void Hardmax(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  const Tensor& x = inputs[0];
+  int64_t axis = spec.Int("axis", spec.opset < 13 ? 1 : -1);
+  if (axis < 0) axis += x.rank();
+  // The elements that one is chosen of have the same index before the axis, and, since opset 13,
+  // after it.
+  const auto is_rival = [&](const Index& a, const Index& b) {
+    for (size_t k = 0; k < a.size(); ++k) {
+      const auto at = static_cast<int64_t>(k);
+      if (a[k] != b[k] && (at < axis || (at > axis && spec.opset >= 13))) return false;
+    }
+    return true;
+  };
+  ForEach(x.dims, [&](const Index& index, int64_t i) {
+    bool is_first_maximum = true;
+    ForEach(x.dims, [&](const Index& other, int64_t k) {
+      if (!is_rival(index, other)) return;
+      if (x[k] > x[i] || (x[k] == x[i] && k < i)) is_first_maximum = false;
+    });
+    outputs[0][i] = is_first_maximum ? 1 : 0;
+  });
+}
+
+// Values and indices of the k largest, or smallest, in order; of equals the first ones.
+void TopK(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  const Tensor& x = inputs[0];
+  int64_t axis = spec.Int("axis", -1);
+  if (axis < 0) axis += x.rank();
+  const double sign = spec.Int("largest", 1) != 0 ? -1 : 1;
+  std::vector<int64_t> others = x.dims;
+  others[static_cast<size_t>(axis)] = 1;
+  ForEach(others, [&](const Index& index, int64_t) {
+    Index at = index;
+    std::vector<std::pair<double, int64_t>> line;
+    for (int64_t k = 0; k < x.dim(axis); ++k) {
+      at[static_cast<size_t>(axis)] = k;
+      line.emplace_back(sign * x[Offset(x, at)], k);
+    }
+    std::sort(line.begin(), line.end());
+    for (int64_t k = 0; k < outputs[0].dim(axis); ++k) {
+      const auto& [value, from] = line[static_cast<size_t>(k)];
+      at[static_cast<size_t>(axis)] = k;
+      outputs[0][Offset(outputs[0], at)] = sign * value;
+      if (outputs[1].is_present) {
+        outputs[1][Offset(outputs[1], at)] = static_cast<double>(from);
+      }
+    }
+  });
+}
+
+double LpNorm(Group g, double p) {
+  double sum = 0;
+  for (const double x : g) sum += std::pow(std::abs(x), p);
+  return std::pow(sum, 1 / p);
+}
+
+void LpNormalization(const OpSpec& spec, std::span<const Tensor> inputs,
+                     std::span<Tensor> outputs) {
+  const Tensor& x = inputs[0];
+  int64_t axis = spec.Int("axis", -1);
+  if (axis < 0) axis += x.rank();
+  ForEach(x.dims, [&](const Index& index, int64_t i) {
+    Index at = index;
+    std::vector<double> line;
+    for (int64_t k = 0; k < x.dim(axis); ++k) {
+      at[static_cast<size_t>(axis)] = k;
+      line.push_back(x[Offset(x, at)]);
+    }
+    const double norm = LpNorm(line, static_cast<double>(spec.Int("p", 2)));
+    outputs[0][i] = norm == 0 ? 0 : x[i] / norm;
+  });
+}
+
+void GlobalLpPool(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  const int64_t pixels = inputs[0].size() / outputs[0].size();
+  for (int64_t i = 0; i < outputs[0].size(); ++i) {
+    const auto first = inputs[0].values.begin() + i * pixels;
+    outputs[0][i] =
+        LpNorm(std::vector<double>(first, first + pixels), static_cast<double>(spec.Int("p", 2)));
+  }
+}
+
+void ReverseSequence(const OpSpec& spec, std::span<const Tensor> inputs,
+                     std::span<Tensor> outputs) {
+  const auto batch = static_cast<size_t>(spec.Int("batch_axis", 1));
+  const auto time = static_cast<size_t>(spec.Int("time_axis", 0));
+  ForEach(outputs[0].dims, [&](const Index& index, int64_t i) {
+    const auto length = static_cast<int64_t>(inputs[1][index[batch]]);
+    Index from = index;
+    if (index[time] < length) from[time] = length - 1 - index[time];
+    outputs[0][i] = inputs[0][Offset(inputs[0], from)];
+  });
+}
+
 constexpr FunctionRow kRows[] = {
+    {"Hardmax", Hardmax},
+    {"TopK", TopK},
+    {"LpNormalization", LpNormalization},
+    {"GlobalLpPool", GlobalLpPool},
+    {"ReverseSequence", ReverseSequence},
     {"ReduceSum", Reduce<Sum>},
     {"ReduceMean", Reduce<Mean>},
     {"ReduceMax", Reduce<Max>},
