@@ -62,9 +62,9 @@ std::span<const CaseRow> GenerateCases();
 std::span<const CaseRow> ResizeCases();
 std::span<const CaseRow> GatherCases();
 std::span<const CaseRow> RotaryCases();
+std::span<const CaseRow> LossCases();
 
 // How many cases of all families are of this operator.
 int CountCases(std::string_view type);
-std::span<const CaseRow> LossCases();
 
 }  // namespace ckplan::reference
