@@ -29,6 +29,8 @@ TEST_CASE("cpu: generated tensors") { CheckCases(reference::GenerateCases()); }
 TEST_CASE("cpu: resizing and padding") { CheckCases(reference::ResizeCases()); }
 TEST_CASE("cpu: gathering and scattering") { CheckCases(reference::GatherCases()); }
 TEST_CASE("cpu: rotary embeddings") { CheckCases(reference::RotaryCases()); }
+TEST_CASE("cpu: convolutions and pools") { CheckCases(reference::ConvCases()); }
+TEST_CASE("cpu: normalisations and softmax") { CheckCases(reference::NormCases()); }
 TEST_CASE("cpu: losses") { CheckCases(reference::LossCases()); }
 
 // What is random has no reference, and tests of its own in random_test.cc.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "lib/cpu/dnn_families.h"
 #include "lib/cpu/families.h"
 
 namespace ckplan::cpu {
@@ -16,6 +17,9 @@ std::vector<OpRow> SortedRows() {
         ReduceOps(),     ScanOps(),      MoveOps(),     JoinOps(),   GenerateOps(), ResizeOps(),
         PadOps(),        GatherOps(),    ElementOps(),  RandomOps(), RotaryOps(),   TopKOps(),
         LpNormOps(),     ReverseOps(),   LossOps()}) {
+    rows.insert(rows.end(), family.begin(), family.end());
+  }
+  for (const auto family : {ConvOps(), BatchNormOps(), PoolOps()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }
   std::sort(rows.begin(), rows.end(),

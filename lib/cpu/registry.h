@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "lib/backend/backend.h"
 #include "lib/base/result.h"
@@ -23,6 +24,13 @@ struct OpRow {
 // In alphabetical order.
 std::span<const OpRow> OpRows();
 const OpRow* FindOp(std::string_view type);
+
+// What a PrepareFunction returns when all is well.
+template <typename Op, typename... Arguments>
+Result<std::unique_ptr<PreparedOp>> Prepared(Arguments&&... arguments) {
+  std::unique_ptr<PreparedOp> op = std::make_unique<Op>(std::forward<Arguments>(arguments)...);
+  return op;
+}
 
 // UnsupportedOp of this backend.
 Error Unsupported(const OpSpec& spec, std::string_view what);

@@ -111,19 +111,17 @@ Operand ParseOperand(std::string_view text, Contents& contents) {
   if (text == "_") return operand;
   operand.is_present = true;
   operand.type = ParseType(text[0]);
-  const size_t end = std::min(text.find_first_of("*~(=@"), text.size());
+  const size_t end = std::min(text.find_first_of("*~!(=@"), text.size());
   if (const std::string_view dims = text.substr(1, end - 1); dims != "s") {
     for (const std::string_view dim : Split(dims, 'x')) operand.dims.push_back(ParseInt(dim));
   }
   text.remove_prefix(end);
   contents.wants_gradient = operand.type == ElementType::kFloat32;
-  if (!text.empty() && (text[0] == '*' || text[0] == '~')) {
-    contents.wants_gradient = false;
-    contents.is_constant = text[0] == '*';
-    text.remove_prefix(1);
-  }
+  const char role = text.empty() ? ' ' : text[0];
+  if (role == '*' || role == '~' || role == '!') text.remove_prefix(1);
+  contents.is_constant = role == '*' || role == '!';
   ParseContents(text, operand, contents);
-  if (contents.is_constant) contents.wants_gradient = false;
+  if (role != '!' && (role == '~' || contents.is_constant)) contents.wants_gradient = false;
   return operand;
 }
 

@@ -12,6 +12,7 @@
 //   dims      2x3; s for a scalar
 //   role      *  constant during the step: no gradient, but backward may read it
 //             ~  of the batch, but nobody asks for its gradient
+//             !  a trained parameter: constant during the step, and its gradient is asked for
 //             (nothing): of the batch; if float, its gradient is asked for, where there is one
 //   contents  (0.5..2) random in this range; @[1,2] these; =[1,2] these, constant and known to
 //             Prepare. Without: (-2..2); integers 0 or 1.
@@ -63,6 +64,8 @@ std::span<const CaseRow> ResizeCases();
 std::span<const CaseRow> GatherCases();
 std::span<const CaseRow> RotaryCases();
 std::span<const CaseRow> LossCases();
+std::span<const CaseRow> ConvCases();
+std::span<const CaseRow> NormCases();
 
 // How many cases of all families are of this operator.
 int CountCases(std::string_view type);

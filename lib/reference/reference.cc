@@ -5,7 +5,7 @@ namespace ckplan::reference {
 Function FindFunction(std::string_view type) {
   for (const auto list : {UnaryFunctions(), BinaryFunctions(), ReduceFunctions(), MoveFunctions(),
                           GenerateFunctions(), ResizeFunctions(), GatherFunctions(),
-                          RotaryFunctions(), LossFunctions()}) {
+                          RotaryFunctions(), LossFunctions(), ConvFunctions(), NormFunctions()}) {
     for (const FunctionRow& row : list) {
       if (row.type == type) return row.function;
     }

@@ -33,5 +33,7 @@ std::span<const FunctionRow> ResizeFunctions();
 std::span<const FunctionRow> GatherFunctions();
 std::span<const FunctionRow> RotaryFunctions();
 std::span<const FunctionRow> LossFunctions();
+std::span<const FunctionRow> ConvFunctions();
+std::span<const FunctionRow> NormFunctions();
 
 }  // namespace ckplan::reference

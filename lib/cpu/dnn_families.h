@@ -1,0 +1,14 @@
+// The operators of neural networks proper, by family, as families.h has the others.
+#pragma once
+
+#include <span>
+
+#include "lib/cpu/registry.h"
+
+namespace ckplan::cpu {
+
+std::span<const OpRow> ConvOps();
+std::span<const OpRow> BatchNormOps();
+std::span<const OpRow> PoolOps();
+
+}  // namespace ckplan::cpu

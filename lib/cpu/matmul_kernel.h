@@ -1,0 +1,42 @@
+// Products of matrices, alone or in batches: what Gemm, MatMul, Einsum, LSTM, GRU, Attention and
+// convolutions with a 1x1 kernel are made of.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "lib/cpu/dnnl_support.h"
+
+namespace ckplan::cpu {
+
+// How a matrix lies in memory: row-major as it is used, or transposed.
+struct MatrixLayout {
+  bool is_transposed = false;  // Its columns are the rows in memory.
+  int64_t row_stride = 0;      // Elements from one row in memory to the next; 0: no gap.
+  bool is_shared = false;      // The whole batch reads this one matrix.
+};
+
+// C = alpha A B, or C += alpha A B; A is m x k, B is k x n, for each of `batch`, which lie one
+// after the other.
+struct MatMulShape {
+  int64_t batch = 1;
+  int64_t m = 0, n = 0, k = 0;
+  MatrixLayout a, b, c;
+  float alpha = 1;
+  bool adds = false;
+};
+
+class MatMulKernel {
+ public:
+  explicit MatMulKernel(const MatMulShape& shape);  // Throws what oneDNN throws.
+
+  int64_t workspace() const { return primitive_.workspace(); }
+  void Run(const float* a, const float* b, float* c, void* workspace) const;
+
+ private:
+  DnnlDevice device_;
+  dnnl::memory::desc a_, b_, c_;
+  DnnlPrimitive primitive_;
+};
+
+}  // namespace ckplan::cpu
