@@ -6,14 +6,13 @@
 
 #include "lib/cpu/dnn_families.h"
 #include "lib/cpu/dnnl_support.h"
+#include "lib/cpu/floats.h"
 #include "lib/cpu/parallel.h"
 #include "lib/cpu/sum.h"
 
 namespace ckplan::cpu {
 
 namespace {
-
-const float* Floats(const void* at) { return static_cast<const float*>(at); }
 
 // A tensor of samples, channels and positions.
 struct Shape {
@@ -91,8 +90,8 @@ class BatchNormOp final : public PreparedOp {
     double sum = 0;
     for (int64_t n = 0; n < shape_.samples; ++n) {
       const float* at = x + shape_.offset(n, channel);
-      sum += SumOf(shape_.positions,
-                   [at, mean](int64_t i) { return (at[i] - mean) * (at[i] - mean); });
+      sum += SumTerms(shape_.positions,
+                      [at, mean](int64_t i) { return (at[i] - mean) * (at[i] - mean); });
     }
     return sum;
   }
@@ -132,7 +131,7 @@ class BatchNormOp final : public PreparedOp {
       const float* at = x + shape_.offset(n, c);
       const float* gradient = dy + shape_.offset(n, c);
       sum += Sum(gradient, shape_.positions);
-      weighted += SumOf(shape_.positions, [at, gradient, moments](int64_t i) {
+      weighted += SumTerms(shape_.positions, [at, gradient, moments](int64_t i) {
         return gradient[i] * (at[i] - moments.mean);
       });
     }

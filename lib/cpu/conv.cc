@@ -4,14 +4,13 @@
 #include "lib/cpu/conv_kernel.h"
 #include "lib/cpu/dnn_families.h"
 #include "lib/cpu/dnnl_support.h"
+#include "lib/cpu/floats.h"
 #include "lib/cpu/parallel.h"
 #include "lib/cpu/sum.h"
 
 namespace ckplan::cpu {
 
 namespace {
-
-const float* Floats(const void* at) { return static_cast<const float*>(at); }
 
 // Adds bias[c] to each element of channel c.
 void AddBias(float* y, const float* bias, int64_t batch, int64_t channels, int64_t positions) {

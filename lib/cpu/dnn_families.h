@@ -10,5 +10,7 @@ namespace ckplan::cpu {
 std::span<const OpRow> ConvOps();
 std::span<const OpRow> BatchNormOps();
 std::span<const OpRow> PoolOps();
+std::span<const OpRow> MatMulOps();
+std::span<const OpRow> SoftmaxOps();
 
 }  // namespace ckplan::cpu

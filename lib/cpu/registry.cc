@@ -19,7 +19,7 @@ std::vector<OpRow> SortedRows() {
         LpNormOps(),     ReverseOps(),   LossOps()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }
-  for (const auto family : {ConvOps(), BatchNormOps(), PoolOps()}) {
+  for (const auto family : {ConvOps(), BatchNormOps(), PoolOps(), MatMulOps(), SoftmaxOps()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }
   std::sort(rows.begin(), rows.end(),

@@ -10,7 +10,7 @@ namespace ckplan::cpu {
 // are added up in double before they lose precision. Written out in lanes, because a compiler that
 // vectorises a plain loop may begin at an address that suits it, and so change the order.
 template <typename Term>
-double SumOf(int64_t count, const Term& term) {
+double SumTerms(int64_t count, const Term& term) {
   constexpr int64_t kLanes = 16;
   constexpr int64_t kBlock = 2048;
   double sum = 0;
@@ -28,7 +28,7 @@ double SumOf(int64_t count, const Term& term) {
 }
 
 inline double Sum(const float* values, int64_t count) {
-  return SumOf(count, [values](int64_t i) { return values[i]; });
+  return SumTerms(count, [values](int64_t i) { return values[i]; });
 }
 
 }  // namespace ckplan::cpu

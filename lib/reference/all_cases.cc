@@ -6,7 +6,7 @@ int CountCases(std::string_view type) {
   int count = 0;
   for (const auto family :
        {UnaryCases(), BinaryCases(), ReduceCases(), MoveCases(), GenerateCases(), ResizeCases(),
-        GatherCases(), RotaryCases(), LossCases(), ConvCases(), NormCases()}) {
+        GatherCases(), RotaryCases(), LossCases(), ConvCases(), NormCases(), MatMulCases()}) {
     for (const CaseRow& row : family) {
       if (row.type.substr(0, row.type.find('@')) == type) ++count;
     }

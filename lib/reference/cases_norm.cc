@@ -13,6 +13,21 @@ constexpr CaseRow kRows[] = {
     {"BatchNormalization", "f7x4x9 f4! f4! f4* f4* -> f7x4x9"},
     {"BatchNormalization", "f2x3x2x3x4 f3! f3! f3* f3* -> f2x3x2x3x4"},
     {"BatchNormalization", "f1x2x60x60 f2! f2! f2* f2* -> f1x2x60x60"},
+    {"Softmax", "f3x7 -> f3x7"},
+    {"Softmax", "f2x3x40 -> f2x3x40", "axis=-1"},
+    {"Softmax", "f2x5x3x4 -> f2x5x3x4", "axis=1"},
+    {"Softmax", "f3x70 -> f3x70", "axis=0"},
+    {"Softmax", "f9 -> f9"},
+    {"Softmax", "f2x8(-80..80) -> f2x8"},
+    {"Softmax@12", "f2x3x4 -> f2x3x4"},
+    {"Softmax@9", "f2x3x4 -> f2x3x4", "axis=2"},
+    {"Softmax@11", "f2x3x4 -> f2x3x4", "axis=0"},
+    {"Softmax", "f2x4~@[1,-inf,0,2,-inf,-inf,-inf,-inf] -> f2x4"},
+    {"Softmax", "f4x2~@[1,-inf,-inf,-inf,0,-inf,3,-inf] -> f4x2", "axis=0"},
+    {"LogSoftmax", "f3x7 -> f3x7"},
+    {"LogSoftmax", "f2x3x40(-60..60) -> f2x3x40", "axis=2"},
+    {"LogSoftmax", "f2x5x3x4 -> f2x5x3x4", "axis=1"},
+    {"LogSoftmax@12", "f2x3x4 -> f2x3x4"},
 };
 
 }  // namespace

@@ -66,6 +66,7 @@ std::span<const CaseRow> RotaryCases();
 std::span<const CaseRow> LossCases();
 std::span<const CaseRow> ConvCases();
 std::span<const CaseRow> NormCases();
+std::span<const CaseRow> MatMulCases();
 
 // How many cases of all families are of this operator.
 int CountCases(std::string_view type);

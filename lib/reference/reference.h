@@ -35,5 +35,6 @@ std::span<const FunctionRow> RotaryFunctions();
 std::span<const FunctionRow> LossFunctions();
 std::span<const FunctionRow> ConvFunctions();
 std::span<const FunctionRow> NormFunctions();
+std::span<const FunctionRow> MatMulFunctions();
 
 }  // namespace ckplan::reference

@@ -1,0 +1,40 @@
+#include "lib/reference/op_case.h"
+
+namespace ckplan::reference {
+
+namespace {
+
+constexpr CaseRow kRows[] = {
+    {"Gemm", "f3x4 f4x5 -> f3x5"},
+    {"Gemm", "f3x4 f4x5 f5 -> f3x5", "alpha=0.5 beta=-2.0"},
+    {"Gemm", "f4x3 f4x5 f3x5 -> f3x5", "transA=1"},
+    {"Gemm", "f3x4 f5x4 f1x5 -> f3x5", "transB=1 alpha=1.5"},
+    {"Gemm", "f4x3 f5x4 f3x1 -> f3x5", "transA=1 transB=1 alpha=-1.0"},
+    {"Gemm", "f3x4 f4x5 fs -> f3x5", "beta=0.25"},
+    {"Gemm", "f3x4 f4x5 f1 -> f3x5"},
+    {"Gemm", "f3x4 f4x1 f3x1 -> f3x1"},
+    {"Gemm", "f1x4 f4x5 f1x5 -> f1x5"},
+    {"Gemm", "f8x32 f40x32! f40! -> f8x40", "transB=1"},
+    {"Gemm", "f1x1 f1x1 f1x1 -> f1x1"},
+    {"MatMul", "f3x4 f4x5 -> f3x5"},
+    {"MatMul", "f4 f4x5 -> f5"},
+    {"MatMul", "f3x4 f4 -> f3"},
+    {"MatMul", "f4 f4 -> fs"},
+    {"MatMul", "f2x3x4 f4x5 -> f2x3x5"},
+    {"MatMul", "f2x3x4 f4x5! -> f2x3x5"},
+    {"MatMul", "f2x3x4 f2x4x5 -> f2x3x5"},
+    {"MatMul", "f3x4 f2x4x5 -> f2x3x5"},
+    {"MatMul", "f2x1x3x4 f5x4x2 -> f2x5x3x2"},
+    {"MatMul", "f2x5x3x4 f2x1x4x2 -> f2x5x3x2"},
+    {"MatMul", "f1x5x3x4 f2x5x4x2 -> f2x5x3x2"},
+    {"MatMul", "f2x5x3x4 f1x1x4x2 -> f2x5x3x2"},
+    {"MatMul", "f2x3x4 f4 -> f2x3"},
+    {"MatMul", "f4 f2x4x5 -> f2x5"},
+    {"MatMul", "f2x2x20x24 f2x2x24x20 -> f2x2x20x20"},
+};
+
+}  // namespace
+
+std::span<const CaseRow> MatMulCases() { return kRows; }
+
+}  // namespace ckplan::reference
