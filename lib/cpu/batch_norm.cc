@@ -7,8 +7,8 @@
 #include "lib/cpu/dnn_families.h"
 #include "lib/cpu/dnnl_support.h"
 #include "lib/cpu/floats.h"
+#include "lib/cpu/moments.h"
 #include "lib/cpu/parallel.h"
-#include "lib/cpu/sum.h"
 
 namespace ckplan::cpu {
 
@@ -33,11 +33,6 @@ Shape ShapeOf(const Operand& x) {
   shape.positions = x.elements() / std::max<int64_t>(1, shape.samples * shape.channels);
   return shape;
 }
-
-// Of one channel.
-struct Moments {
-  float mean = 0, inverse_deviation = 0;
-};
 
 class BatchNormOp final : public PreparedOp {
  public:

@@ -12,5 +12,8 @@ std::span<const OpRow> BatchNormOps();
 std::span<const OpRow> PoolOps();
 std::span<const OpRow> MatMulOps();
 std::span<const OpRow> SoftmaxOps();
+std::span<const OpRow> LayerNormOps();
+std::span<const OpRow> GroupNormOps();
+std::span<const OpRow> LrnOps();
 
 }  // namespace ckplan::cpu

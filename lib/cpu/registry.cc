@@ -19,7 +19,8 @@ std::vector<OpRow> SortedRows() {
         LpNormOps(),     ReverseOps(),   LossOps()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }
-  for (const auto family : {ConvOps(), BatchNormOps(), PoolOps(), MatMulOps(), SoftmaxOps()}) {
+  for (const auto family : {ConvOps(), BatchNormOps(), PoolOps(), MatMulOps(), SoftmaxOps(),
+                            LayerNormOps(), GroupNormOps(), LrnOps()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }
   std::sort(rows.begin(), rows.end(),
