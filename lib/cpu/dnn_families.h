@@ -15,5 +15,7 @@ std::span<const OpRow> SoftmaxOps();
 std::span<const OpRow> LayerNormOps();
 std::span<const OpRow> GroupNormOps();
 std::span<const OpRow> LrnOps();
+std::span<const OpRow> LstmOps();
+std::span<const OpRow> GruOps();
 
 }  // namespace ckplan::cpu

@@ -1,5 +1,7 @@
 #include "lib/cpu/matmul_kernel.h"
 
+#include <cstring>
+
 namespace ckplan::cpu {
 
 namespace {
@@ -33,8 +35,22 @@ MatMulKernel::MatMulKernel(const MatMulShape& shape)
   }
   if (shape.adds) after.append_sum(1);
   attributes.set_post_ops(after);
-  primitive_ = DnnlPrimitive::Of<dnnl::matmul>(
-      dnnl::matmul::primitive_desc(device_.engine, a_, b_, c_, attributes));
+  const dnnl::memory::desc plain_b = b_;
+  if (shape.packs_b) {
+    b_ = {{shape.k, shape.n}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+  }
+  const dnnl::matmul::primitive_desc description(device_.engine, a_, b_, c_, attributes);
+  primitive_ = DnnlPrimitive::Of<dnnl::matmul>(description);
+  b_ = description.weights_desc();
+  if (shape.packs_b) packing_ = LayoutChange(device_, plain_b, b_);
+}
+
+void MatMulKernel::Pack(const float* b, float* packed, void* workspace) const {
+  if (packing_.is_needed()) {
+    packing_.Run(device_, b, packed, workspace);
+  } else {
+    std::memcpy(packed, b, b_.get_size());
+  }
 }
 
 void MatMulKernel::Run(const float* a, const float* b, float* c, void* workspace) const {

@@ -2,8 +2,8 @@
 // convolutions with a 1x1 kernel are made of.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <optional>
 
 #include "lib/cpu/dnnl_support.h"
 
@@ -24,19 +24,24 @@ struct MatMulShape {
   MatrixLayout a, b, c;
   float alpha = 1;
   bool adds = false;
+  bool packs_b = false;  // Run takes B as Pack left it, for one B in many products; batch is 1.
 };
 
 class MatMulKernel {
  public:
   explicit MatMulKernel(const MatMulShape& shape);  // Throws what oneDNN throws.
 
-  int64_t workspace() const { return primitive_.workspace(); }
+  int64_t workspace() const { return std::max(primitive_.workspace(), packing_.workspace()); }
   void Run(const float* a, const float* b, float* c, void* workspace) const;
+
+  int64_t packed_bytes() const { return static_cast<int64_t>(b_.get_size()); }
+  void Pack(const float* b, float* packed, void* workspace) const;
 
  private:
   DnnlDevice device_;
   dnnl::memory::desc a_, b_, c_;
   DnnlPrimitive primitive_;
+  LayoutChange packing_;
 };
 
 }  // namespace ckplan::cpu

@@ -20,7 +20,7 @@ std::vector<OpRow> SortedRows() {
     rows.insert(rows.end(), family.begin(), family.end());
   }
   for (const auto family : {ConvOps(), BatchNormOps(), PoolOps(), MatMulOps(), SoftmaxOps(),
-                            LayerNormOps(), GroupNormOps(), LrnOps()}) {
+                            LayerNormOps(), GroupNormOps(), LrnOps(), LstmOps(), GruOps()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }
   std::sort(rows.begin(), rows.end(),

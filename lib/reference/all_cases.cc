@@ -6,7 +6,8 @@ int CountCases(std::string_view type) {
   int count = 0;
   for (const auto family :
        {UnaryCases(), BinaryCases(), ReduceCases(), MoveCases(), GenerateCases(), ResizeCases(),
-        GatherCases(), RotaryCases(), LossCases(), ConvCases(), NormCases(), MatMulCases()}) {
+        GatherCases(), RotaryCases(), LossCases(), ConvCases(), NormCases(), MatMulCases(),
+        RecurrentCases()}) {
     for (const CaseRow& row : family) {
       if (row.type.substr(0, row.type.find('@')) == type) ++count;
     }

@@ -67,6 +67,7 @@ std::span<const CaseRow> LossCases();
 std::span<const CaseRow> ConvCases();
 std::span<const CaseRow> NormCases();
 std::span<const CaseRow> MatMulCases();
+std::span<const CaseRow> RecurrentCases();
 
 // How many cases of all families are of this operator.
 int CountCases(std::string_view type);

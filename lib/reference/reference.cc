@@ -3,10 +3,10 @@
 namespace ckplan::reference {
 
 Function FindFunction(std::string_view type) {
-  for (const auto list :
-       {UnaryFunctions(), BinaryFunctions(), ReduceFunctions(), MoveFunctions(),
-        GenerateFunctions(), ResizeFunctions(), GatherFunctions(), RotaryFunctions(),
-        LossFunctions(), ConvFunctions(), NormFunctions(), MatMulFunctions()}) {
+  for (const auto list : {UnaryFunctions(), BinaryFunctions(), ReduceFunctions(), MoveFunctions(),
+                          GenerateFunctions(), ResizeFunctions(), GatherFunctions(),
+                          RotaryFunctions(), LossFunctions(), ConvFunctions(), NormFunctions(),
+                          MatMulFunctions(), RecurrentFunctions()}) {
     for (const FunctionRow& row : list) {
       if (row.type == type) return row.function;
     }

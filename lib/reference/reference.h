@@ -36,5 +36,6 @@ std::span<const FunctionRow> LossFunctions();
 std::span<const FunctionRow> ConvFunctions();
 std::span<const FunctionRow> NormFunctions();
 std::span<const FunctionRow> MatMulFunctions();
+std::span<const FunctionRow> RecurrentFunctions();
 
 }  // namespace ckplan::reference
