@@ -17,5 +17,6 @@ std::span<const OpRow> GroupNormOps();
 std::span<const OpRow> LrnOps();
 std::span<const OpRow> LstmOps();
 std::span<const OpRow> GruOps();
+std::span<const OpRow> AttentionOps();
 
 }  // namespace ckplan::cpu

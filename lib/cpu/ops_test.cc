@@ -33,6 +33,7 @@ TEST_CASE("cpu: convolutions and pools") { CheckCases(reference::ConvCases()); }
 TEST_CASE("cpu: normalisations and softmax") { CheckCases(reference::NormCases()); }
 TEST_CASE("cpu: matrix products") { CheckCases(reference::MatMulCases()); }
 TEST_CASE("cpu: recurrent networks") { CheckCases(reference::RecurrentCases()); }
+TEST_CASE("cpu: attention") { CheckCases(reference::AttentionCases()); }
 TEST_CASE("cpu: losses") { CheckCases(reference::LossCases()); }
 
 // What is random has no reference, and tests of its own in random_test.cc.

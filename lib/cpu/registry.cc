@@ -19,8 +19,9 @@ std::vector<OpRow> SortedRows() {
         LpNormOps(),     ReverseOps(),   LossOps()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }
-  for (const auto family : {ConvOps(), BatchNormOps(), PoolOps(), MatMulOps(), SoftmaxOps(),
-                            LayerNormOps(), GroupNormOps(), LrnOps(), LstmOps(), GruOps()}) {
+  for (const auto family :
+       {ConvOps(), BatchNormOps(), PoolOps(), MatMulOps(), SoftmaxOps(), LayerNormOps(),
+        GroupNormOps(), LrnOps(), LstmOps(), GruOps(), AttentionOps()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }
   std::sort(rows.begin(), rows.end(),

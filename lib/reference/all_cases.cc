@@ -7,7 +7,7 @@ int CountCases(std::string_view type) {
   for (const auto family :
        {UnaryCases(), BinaryCases(), ReduceCases(), MoveCases(), GenerateCases(), ResizeCases(),
         GatherCases(), RotaryCases(), LossCases(), ConvCases(), NormCases(), MatMulCases(),
-        RecurrentCases()}) {
+        RecurrentCases(), AttentionCases()}) {
     for (const CaseRow& row : family) {
       if (row.type.substr(0, row.type.find('@')) == type) ++count;
     }

@@ -68,6 +68,7 @@ std::span<const CaseRow> ConvCases();
 std::span<const CaseRow> NormCases();
 std::span<const CaseRow> MatMulCases();
 std::span<const CaseRow> RecurrentCases();
+std::span<const CaseRow> AttentionCases();
 
 // How many cases of all families are of this operator.
 int CountCases(std::string_view type);

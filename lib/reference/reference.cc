@@ -6,7 +6,7 @@ Function FindFunction(std::string_view type) {
   for (const auto list : {UnaryFunctions(), BinaryFunctions(), ReduceFunctions(), MoveFunctions(),
                           GenerateFunctions(), ResizeFunctions(), GatherFunctions(),
                           RotaryFunctions(), LossFunctions(), ConvFunctions(), NormFunctions(),
-                          MatMulFunctions(), RecurrentFunctions()}) {
+                          MatMulFunctions(), RecurrentFunctions(), AttentionFunctions()}) {
     for (const FunctionRow& row : list) {
       if (row.type == type) return row.function;
     }

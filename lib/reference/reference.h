@@ -37,5 +37,6 @@ std::span<const FunctionRow> ConvFunctions();
 std::span<const FunctionRow> NormFunctions();
 std::span<const FunctionRow> MatMulFunctions();
 std::span<const FunctionRow> RecurrentFunctions();
+std::span<const FunctionRow> AttentionFunctions();
 
 }  // namespace ckplan::reference
