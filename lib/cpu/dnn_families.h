@@ -18,5 +18,6 @@ std::span<const OpRow> LrnOps();
 std::span<const OpRow> LstmOps();
 std::span<const OpRow> GruOps();
 std::span<const OpRow> AttentionOps();
+std::span<const OpRow> EinsumOps();
 
 }  // namespace ckplan::cpu

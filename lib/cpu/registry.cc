@@ -21,7 +21,7 @@ std::vector<OpRow> SortedRows() {
   }
   for (const auto family :
        {ConvOps(), BatchNormOps(), PoolOps(), MatMulOps(), SoftmaxOps(), LayerNormOps(),
-        GroupNormOps(), LrnOps(), LstmOps(), GruOps(), AttentionOps()}) {
+        GroupNormOps(), LrnOps(), LstmOps(), GruOps(), AttentionOps(), EinsumOps()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }
   std::sort(rows.begin(), rows.end(),

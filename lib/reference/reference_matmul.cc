@@ -1,4 +1,9 @@
 // Matrix products.
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <string>
+
 #include "lib/reference/reference.h"
 
 namespace ckplan::reference {
@@ -46,7 +51,70 @@ void Gemm(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> 
   });
 }
 
+// Where in a term of an equation a label stands, counted from the end; an ellipsis is the axes that
+// the letters leave over, and its labels are the numbers from its end.
+std::vector<int> LabelsOf(const std::string& term, size_t rank) {
+  std::vector<int> labels;
+  const size_t dots = std::count(term.begin(), term.end(), '.');
+  for (size_t i = 0; i < term.size(); ++i) {
+    if (term[i] != '.') {
+      labels.push_back(term[i]);
+      continue;
+    }
+    for (size_t k = rank + dots - term.size(); k > 0; --k) labels.push_back(static_cast<int>(k));
+    i += 2;
+  }
+  return labels;
+}
+
+// Goes through all values of all labels, and adds each product where it belongs.
+void Einsum(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  std::vector<std::string> terms(1);
+  for (const char c : spec.String("equation", "")) {
+    if (c == ',' || c == '>') terms.emplace_back();
+    if (std::isalpha(c) != 0 || c == '.') terms.back() += c;
+  }
+  std::vector<std::vector<int>> labels;
+  std::map<int, int64_t> sizes;
+  std::map<int, int> uses;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    labels.push_back(LabelsOf(terms[i], inputs[i].dims.size()));
+    for (size_t axis = 0; axis < labels[i].size(); ++axis) {
+      int64_t& size = sizes[labels[i][axis]];
+      size = std::max(size, inputs[i].dims[axis]);
+      ++uses[labels[i][axis]];
+    }
+  }
+  std::vector<int> result;
+  if (terms.size() > inputs.size()) {
+    result = LabelsOf(terms.back(), outputs[0].dims.size());
+  } else {
+    for (const auto& [label, count] : uses) {
+      if (count == 1) result.push_back(label);
+    }
+  }
+  std::vector<int64_t> dims;
+  std::map<int, size_t> place;
+  for (const auto& [label, size] : sizes) {
+    place[label] = dims.size();
+    dims.push_back(size);
+  }
+  const auto pick = [&](const std::vector<int>& of, const Index& index) {
+    Index picked;
+    for (const int label : of) picked.push_back(index[place.at(label)]);
+    return picked;
+  };
+  ForEach(dims, [&](const Index& index, int64_t) {
+    double product = 1;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      product *= inputs[i][Offset(inputs[i], pick(labels[i], index))];
+    }
+    outputs[0][Offset(outputs[0], pick(result, index))] += product;
+  });
+}
+
 constexpr FunctionRow kRows[] = {
+    {"Einsum", Einsum},
     {"Gemm", Gemm},
     {"MatMul", MatMul},
 };
