@@ -19,5 +19,6 @@ std::span<const OpRow> LstmOps();
 std::span<const OpRow> GruOps();
 std::span<const OpRow> AttentionOps();
 std::span<const OpRow> EinsumOps();
+std::span<const OpRow> MeanVarianceNormOps();
 
 }  // namespace ckplan::cpu

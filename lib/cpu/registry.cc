@@ -19,9 +19,9 @@ std::vector<OpRow> SortedRows() {
         LpNormOps(),     ReverseOps(),   LossOps()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }
-  for (const auto family :
-       {ConvOps(), BatchNormOps(), PoolOps(), MatMulOps(), SoftmaxOps(), LayerNormOps(),
-        GroupNormOps(), LrnOps(), LstmOps(), GruOps(), AttentionOps(), EinsumOps()}) {
+  for (const auto family : {ConvOps(), BatchNormOps(), PoolOps(), MatMulOps(), SoftmaxOps(),
+                            LayerNormOps(), GroupNormOps(), LrnOps(), LstmOps(), GruOps(),
+                            AttentionOps(), EinsumOps(), MeanVarianceNormOps()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }
   std::sort(rows.begin(), rows.end(),

@@ -71,6 +71,7 @@ constexpr ContractRow kRows[] = {
     {"RMSNormalization", "X | S"},
     {"InstanceNormalization", "X | S"},
     {"GroupNormalization", "X | S"},
+    {"MeanVarianceNormalization", "X"},
     {"LRN", "X | Y"},
     {"SoftmaxCrossEntropyLoss", "X | I"},
     {"NegativeLogLikelihoodLoss", "I"},

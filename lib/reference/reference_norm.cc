@@ -59,6 +59,24 @@ void InstanceNormalization(const OpSpec& spec, std::span<const Tensor> inputs,
   });
 }
 
+void MeanVarianceNormalization(const OpSpec& spec, std::span<const Tensor> inputs,
+                               std::span<Tensor> outputs) {
+  const Tensor& x = inputs[0];
+  const std::vector<int64_t> axes =
+      spec.Has("axes") ? spec.Ints("axes") : std::vector<int64_t>{0, 2, 3};
+  const auto group = [&](const Index& at) {
+    Index kept = at;
+    for (const int64_t axis : axes)
+      kept[static_cast<size_t>(axis < 0 ? axis + x.rank() : axis)] = 0;
+    return Offset(x, kept);
+  };
+  const auto moments = MomentsBy(x, group);
+  ForEach(x.dims, [&](const Index& at, int64_t i) {
+    const Moments& of = moments.at(group(at));
+    outputs[0][i] = (x[i] - of.mean) / (std::sqrt(of.variance) + 1e-9);
+  });
+}
+
 // Scale and bias are of channels; up to opset 20 of groups.
 void GroupNormalization(const OpSpec& spec, std::span<const Tensor> inputs,
                         std::span<Tensor> outputs) {
@@ -162,10 +180,15 @@ void LogSoftmax(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Te
 }
 
 constexpr FunctionRow kRows[] = {
-    {"BatchNormalization", BatchNormalization},       {"GroupNormalization", GroupNormalization},
-    {"InstanceNormalization", InstanceNormalization}, {"LRN", Lrn},
-    {"LayerNormalization", LayerNormalization},       {"LogSoftmax", LogSoftmax},
-    {"RMSNormalization", RmsNormalization},           {"Softmax", Softmax},
+    {"BatchNormalization", BatchNormalization},
+    {"GroupNormalization", GroupNormalization},
+    {"InstanceNormalization", InstanceNormalization},
+    {"LRN", Lrn},
+    {"LayerNormalization", LayerNormalization},
+    {"LogSoftmax", LogSoftmax},
+    {"MeanVarianceNormalization", MeanVarianceNormalization},
+    {"RMSNormalization", RmsNormalization},
+    {"Softmax", Softmax},
 };
 
 }  // namespace
