@@ -4,7 +4,9 @@
 #include <limits>
 
 #include "lib/cpu/dnn_families.h"
+#include "lib/cpu/floats.h"
 #include "lib/cpu/parallel.h"
+#include "lib/cpu/sum.h"
 #include "lib/cpu/window.h"
 
 namespace ckplan::cpu {
@@ -22,6 +24,15 @@ struct Axis {
   int64_t last(int64_t o) const {
     const int64_t room = in - origin(o);
     return room <= 0 ? 0 : std::min(kernel, (room + dilation - 1) / dilation);
+  }
+  // Output positions [first, last) whose window has position k of the kernel on the input.
+  int64_t first_out(int64_t k) const {
+    const int64_t reach = begin - k * dilation;
+    return reach <= 0 ? 0 : std::min(out, (reach + stride - 1) / stride);
+  }
+  int64_t last_out(int64_t k) const {
+    const int64_t room = in + begin - k * dilation;
+    return room <= 0 ? 0 : std::min(out, (room + stride - 1) / stride);
   }
   // Positions of the kernel that fall on the input or its padding: a window that ceil_mode adds may
   // reach beyond.
@@ -62,32 +73,45 @@ PoolShape ShapeOf(const OpSpec& spec, bool is_global) {
   return shape;
 }
 
-// Calls body(o, window) for every output position of a plane, in order. window(visit) calls
-// visit(i) for each input position of the window, in order.
+// Output columns that are computed together.
+constexpr int64_t kColumns = 128;
+
+// A stretch of one output row, and what it reads.
+struct Stretch {
+  int64_t z = 0, y = 0;         // Of the row.
+  int64_t first = 0, last = 0;  // Columns.
+  int64_t offset = 0;           // Of column `first` in the output plane.
+};
+
 template <typename Body>
-void ForEachWindow(const PoolShape& shape, const Body& body) {
+void ForEachStretch(const PoolShape& shape, const Body& body) {
   const auto& [d, h, w] = shape.axes;
-  int64_t o = 0;
   for (int64_t z = 0; z < d.out; ++z) {
     for (int64_t y = 0; y < h.out; ++y) {
-      for (int64_t x = 0; x < w.out; ++x) {
-        body(o++, std::array<int64_t, 3>{z, y, x});
+      for (int64_t x = 0; x < w.out; x += kColumns) {
+        body(Stretch{z, y, x, std::min(w.out, x + kColumns), (z * h.out + y) * w.out + x});
       }
     }
   }
 }
 
+// For every position of the kernel, in order, the columns of the stretch that have it on the input:
+// visit(begin, end, from), where column `begin + i` of the stretch, counted from its first one,
+// reads element `from + i * stride` of the input plane.
 template <typename Visit>
-void ForEachInput(const PoolShape& shape, const std::array<int64_t, 3>& at, const Visit& visit) {
+void ForEachTap(const PoolShape& shape, const Stretch& stretch, const Visit& visit) {
   const auto& [d, h, w] = shape.axes;
-  const int64_t first = w.first(at[2]);
-  const int64_t last = w.last(at[2]);
-  for (int64_t i = d.first(at[0]); i < d.last(at[0]); ++i) {
-    const int64_t z = d.origin(at[0]) + i * d.dilation;
-    for (int64_t j = h.first(at[1]); j < h.last(at[1]); ++j) {
-      const int64_t y = h.origin(at[1]) + j * h.dilation;
-      const int64_t row = (z * h.in + y) * w.in + w.origin(at[2]);
-      for (int64_t k = first; k < last; ++k) visit(row + k * w.dilation);
+  for (int64_t i = d.first(stretch.z); i < d.last(stretch.z); ++i) {
+    const int64_t z = d.origin(stretch.z) + i * d.dilation;
+    for (int64_t j = h.first(stretch.y); j < h.last(stretch.y); ++j) {
+      const int64_t y = h.origin(stretch.y) + j * h.dilation;
+      for (int64_t k = 0; k < w.kernel; ++k) {
+        const int64_t begin = std::max(stretch.first, w.first_out(k));
+        const int64_t end = std::min(stretch.last, w.last_out(k));
+        if (begin >= end) continue;
+        const int64_t from = (z * h.in + y) * w.in + w.origin(begin) + k * w.dilation;
+        visit(begin - stretch.first, end - stretch.first, from);
+      }
     }
   }
 }
@@ -108,12 +132,17 @@ class MaxPoolOp final : public PreparedOp {
     auto* output = call.outputs.size() > 1 ? static_cast<int64_t*>(call.outputs[1]) : nullptr;
     ParallelFor(shape_.planes, shape_.grain(), [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
-        ForEachWindow(shape_, [&](int64_t o, const std::array<int64_t, 3>& at) {
-          const int64_t index = FindMaximum(x + p * shape_.in(), at);
-          const int64_t to = p * shape_.out() + o;
-          if (y != nullptr) y[to] = x[p * shape_.in() + index];
-          if (saved != nullptr) saved[to] = static_cast<int32_t>(index);
-          if (output != nullptr) output[to] = p * shape_.in() + ToStorage(index);
+        ForEachStretch(shape_, [&](const Stretch& stretch) {
+          float highest[kColumns];
+          int32_t where[kColumns];
+          FindMaxima(x + p * shape_.in(), stretch, highest, where);
+          const int64_t to = p * shape_.out() + stretch.offset;
+          const int64_t count = stretch.last - stretch.first;
+          if (y != nullptr) std::copy_n(highest, count, y + to);
+          if (saved != nullptr) std::copy_n(where, count, saved + to);
+          for (int64_t i = 0; output != nullptr && i < count; ++i) {
+            output[to + i] = p * shape_.in() + ToStorage(where[i]);
+          }
         });
       }
     });
@@ -139,16 +168,23 @@ class MaxPoolOp final : public PreparedOp {
 
  private:
   // The first of the greatest; a NaN is greater than all.
-  int64_t FindMaximum(const float* plane, const std::array<int64_t, 3>& at) const {
-    int64_t best = -1;
-    float value = -std::numeric_limits<float>::infinity();
-    ForEachInput(shape_, at, [&](int64_t i) {
-      if (best >= 0 && !(plane[i] > value) && plane[i] == plane[i]) return;
-      if (best >= 0 && value != value) return;
-      best = i;
-      value = plane[i];
+  void FindMaxima(const float* plane, const Stretch& stretch, float* highest,
+                  int32_t* where) const {
+    std::fill_n(highest, kColumns, -std::numeric_limits<float>::infinity());
+    std::fill_n(where, kColumns, -1);
+    const int64_t stride = shape_.axes[2].stride;
+    ForEachTap(shape_, stretch, [&](int64_t begin, int64_t end, int64_t from) {
+      const float* at = plane + from;
+      auto index = static_cast<int32_t>(from);
+      const auto step = static_cast<int32_t>(stride);
+      for (int64_t i = begin; i < end; ++i, at += stride, index += step) {
+        const float value = *at;
+        const bool is_higher =
+            (value > highest[i]) | (where[i] < 0) | ((value != value) & (highest[i] == highest[i]));
+        highest[i] = is_higher ? value : highest[i];
+        where[i] = is_higher ? index : where[i];
+      }
     });
-    return std::max<int64_t>(best, 0);  // A window on padding alone, which no valid pool has.
   }
 
   // Index of the same element where the last axis is counted in the outermost place.
@@ -175,52 +211,110 @@ class MaxPoolOp final : public PreparedOp {
 class AveragePoolOp final : public PreparedOp {
  public:
   AveragePoolOp(const OpSpec& spec, const PoolShape& shape)
-      : shape_(shape), counts_padding_(spec.Int("count_include_pad", 0) != 0) {}
+      : shape_(shape), counts_padding_(spec.Int("count_include_pad", 0) != 0) {
+    for (int64_t x = 0; x < shape.axes[2].out; ++x) column_counts_.push_back(Count(2, x));
+  }
 
   void Forward(const ForwardCall& call) override {
     const auto* x = static_cast<const float*>(call.inputs[0]);
     auto* y = static_cast<float*>(call.outputs[0]);
     if (y == nullptr) return;
-    ParallelFor(shape_.planes, shape_.grain(), [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) {
-        const float* plane = x + p * shape_.in();
-        ForEachWindow(shape_, [&](int64_t o, const std::array<int64_t, 3>& at) {
-          double sum = 0;
-          ForEachInput(shape_, at, [&](int64_t i) { sum += static_cast<double>(plane[i]); });
-          y[p * shape_.out() + o] = static_cast<float>(sum / Divisor(at));
+    const int64_t stride = shape_.axes[2].stride;
+    ForPlanes([&](int64_t p) {
+      const float* plane = x + p * shape_.in();
+      ForEachStretch(shape_, [&](const Stretch& stretch) {
+        double sums[kColumns] = {};
+        ForEachTap(shape_, stretch, [&](int64_t begin, int64_t end, int64_t from) {
+          const float* at = plane + from;
+          for (int64_t i = begin; i < end; ++i, at += stride) sums[i] += static_cast<double>(*at);
         });
-      }
+        float* to = y + p * shape_.out() + stretch.offset;
+        const double rows = Rows(stretch);
+        const double* columns = column_counts_.data() + stretch.first;
+        for (int64_t i = 0; i < stretch.last - stretch.first; ++i) {
+          to[i] = static_cast<float>(sums[i] / (rows * columns[i]));
+        }
+      });
     });
   }
 
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
     const auto* dy = static_cast<const float*>(call.output_gradients[0]);
     auto* dx = static_cast<float*>(gradient);
-    ParallelFor(shape_.planes, shape_.grain(), [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p) {
-        float* plane = dx + p * shape_.in();
-        std::fill(plane, plane + shape_.in(), 0.0F);
-        ForEachWindow(shape_, [&](int64_t o, const std::array<int64_t, 3>& at) {
-          const auto share =
-              static_cast<float>(static_cast<double>(dy[p * shape_.out() + o]) / Divisor(at));
-          ForEachInput(shape_, at, [&](int64_t i) { plane[i] += share; });
+    const int64_t stride = shape_.axes[2].stride;
+    ForPlanes([&](int64_t p) {
+      float* plane = dx + p * shape_.in();
+      std::fill(plane, plane + shape_.in(), 0.0F);
+      ForEachStretch(shape_, [&](const Stretch& stretch) {
+        const float* from = dy + p * shape_.out() + stretch.offset;
+        float shares[kColumns];
+        const double rows = Rows(stretch);
+        const double* columns = column_counts_.data() + stretch.first;
+        for (int64_t i = 0; i < stretch.last - stretch.first; ++i) {
+          shares[i] = static_cast<float>(static_cast<double>(from[i]) / (rows * columns[i]));
+        }
+        ForEachTap(shape_, stretch, [&](int64_t begin, int64_t end, int64_t at) {
+          float* to = plane + at;
+          for (int64_t i = begin; i < end; ++i, to += stride) *to += shares[i];
         });
-      }
+      });
     });
   }
 
  private:
-  double Divisor(const std::array<int64_t, 3>& at) const {
-    int64_t count = 1;
-    for (size_t i = 0; i < 3; ++i) {
-      const Axis& axis = shape_.axes[i];
-      count *= counts_padding_ ? axis.padded(at[i]) : axis.last(at[i]) - axis.first(at[i]);
-    }
+  template <typename Body>
+  void ForPlanes(const Body& body) const {
+    ParallelFor(shape_.planes, shape_.grain(), [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) body(p);
+    });
+  }
+
+  // Positions that the mean is taken over, along an axis; at least 1.
+  double Count(size_t axis, int64_t at) const {
+    const Axis& of = shape_.axes[axis];
+    const int64_t count = counts_padding_ ? of.padded(at) : of.last(at) - of.first(at);
     return static_cast<double>(std::max<int64_t>(count, 1));
   }
+  double Rows(const Stretch& stretch) const { return Count(0, stretch.z) * Count(1, stretch.y); }
 
   PoolShape shape_;
   bool counts_padding_;
+  std::vector<double> column_counts_;
+};
+
+// The whole image is one window.
+class GlobalAveragePoolOp final : public PreparedOp {
+ public:
+  GlobalAveragePoolOp(const OpSpec&, const PoolShape& shape) : shape_(shape) {}
+
+  void Forward(const ForwardCall& call) override {
+    const float* x = Floats(call.inputs[0]);
+    float* y = Floats(call.outputs[0]);
+    if (y == nullptr) return;
+    const auto size = static_cast<double>(shape_.in());
+    ForPlanes([&](int64_t p) {
+      y[p] = static_cast<float>(Sum(x + p * shape_.in(), shape_.in()) / size);
+    });
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    const float* dy = Floats(call.output_gradients[0]);
+    const float share = 1 / static_cast<float>(shape_.in());
+    ForPlanes([&](int64_t p) {
+      std::fill_n(Floats(gradient) + p * shape_.in(), shape_.in(), dy[p] * share);
+    });
+  }
+
+ private:
+  template <typename Body>
+  void ForPlanes(const Body& body) const {
+    const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, shape_.in()));
+    ParallelFor(shape_.planes, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) body(p);
+    });
+  }
+
+  PoolShape shape_;
 };
 
 template <typename Op, bool kIsGlobal>
@@ -238,7 +332,7 @@ Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
 
 constexpr OpRow kOps[] = {
     {"AveragePool", Prepare<AveragePoolOp, false>, true, "1 to 3 spatial axes"},
-    {"GlobalAveragePool", Prepare<AveragePoolOp, true>},
+    {"GlobalAveragePool", Prepare<GlobalAveragePoolOp, true>},
     {"GlobalMaxPool", Prepare<MaxPoolOp, true>},
     {"MaxPool", Prepare<MaxPoolOp, false>, true, "1 to 3 spatial axes"},
 };

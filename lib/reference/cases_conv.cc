@@ -55,6 +55,8 @@ constexpr CaseRow kRows[] = {
     {"AveragePool", "f1x2x9x9 -> f1x2x5x3", "kernel_shape=[3,3] dilations=[2,3]"},
     {"AveragePool", "f2x3x9 -> f2x3x4", "kernel_shape=[3] strides=[2]"},
     {"AveragePool", "f1x2x4x5x4 -> f1x2x3x4x3", "kernel_shape=[2,2,2]"},
+    {"MaxPool", "f1x1x3x300 -> f1x1x2x150", "kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1]"},
+    {"AveragePool", "f1x1x3x300 -> f1x1x2x150", "kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1]"},
     {"GlobalAveragePool", "f2x3x5x4 -> f2x3x1x1"},
     {"GlobalAveragePool", "f2x3x7 -> f2x3x1"},
     {"GlobalMaxPool", "f2x3x5x4 -> f2x3x1x1"},
