@@ -31,17 +31,22 @@ class MatMulKernel {
  public:
   explicit MatMulKernel(const MatMulShape& shape);  // Throws what oneDNN throws.
 
-  int64_t workspace() const { return std::max(primitive_.workspace(), packing_.workspace()); }
+  int64_t workspace() const { return plan_.total(); }
   void Run(const float* a, const float* b, float* c, void* workspace) const;
 
   int64_t packed_bytes() const { return static_cast<int64_t>(b_.get_size()); }
   void Pack(const float* b, float* packed, void* workspace) const;
 
  private:
+  int64_t columns_;
+  int64_t panel_;      // Columns of B that are computed at once.
+  bool packs_panels_;  // B is brought into oneDNN's layout, a panel at a time.
   DnnlDevice device_;
   dnnl::memory::desc a_, b_, c_;
   DnnlPrimitive primitive_;
   LayoutChange packing_;
+  WorkspacePlan plan_;
+  int64_t packed_ = 0, scratch_ = 0;  // Offsets in the workspace.
 };
 
 }  // namespace ckplan::cpu

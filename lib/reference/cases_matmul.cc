@@ -30,6 +30,8 @@ constexpr CaseRow kRows[] = {
     {"MatMul", "f2x5x3x4 f1x1x4x2 -> f2x5x3x2"},
     {"MatMul", "f2x3x4 f4 -> f2x3"},
     {"MatMul", "f4 f2x4x5 -> f2x5"},
+    {"MatMul", "f40x3 f3x1024! -> f40x1024", "", 1e-4},  // A stride that is bad for the cache.
+    {"Gemm", "f40x3~ f3x2048! f2048! -> f40x2048", "alpha=0.5", 1e-4},
     {"Einsum", "f3x4 f4x5 -> f3x5", "equation='ij,jk->ik'"},
     {"Einsum", "f3x4 f4x5 -> f3x5", "equation='ij,jk'"},
     {"Einsum", "f2x3x4 f2x5x4 -> f2x3x5", "equation='bid,bjd->bij'"},
