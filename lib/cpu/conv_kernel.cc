@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <string>
 
 #include "lib/cpu/dnnl_support.h"
-#include "lib/cpu/matmul_kernel.h"
 #include "lib/cpu/parallel.h"
 
 namespace ckplan::cpu {
@@ -15,79 +14,14 @@ namespace {
 using Dims = std::vector<int64_t>;
 using Desc = dnnl::memory::desc;
 
-// Positions of an image from which on a matrix product beats the blocked layouts.
-constexpr int64_t kPointwisePositions = 128;
 // Bytes of x and y that are brought into another layout at once, at least.
 constexpr int64_t kChunkBytes = int64_t{4} << 20;
-
-bool IsAll(const Dims& values, int64_t value) {
-  return std::all_of(values.begin(), values.end(), [value](int64_t v) { return v == value; });
-}
-
-bool IsPointwise(const ConvGeometry& geometry, ConvJob job) {
-  const Window& window = geometry.window;
-  return geometry.groups == 1 && IsAll(window.kernel, 1) && IsAll(window.strides, 1) &&
-         IsAll(window.begin, 0) && IsAll(window.end, 0) &&
-         (job == ConvJob::kForward || Product(window.in) >= kPointwisePositions);
-}
-
-// Each sample of y is w times that sample of x.
-class PointwiseConv final : public ConvKernel {
- public:
-  PointwiseConv(const ConvGeometry& geometry, ConvJob job)
-      : job_(job),
-        batch_(geometry.batch),
-        x_size_(geometry.in_channels * Product(geometry.window.in)),
-        y_size_(geometry.out_channels * Product(geometry.window.in)),
-        w_size_(geometry.in_channels * geometry.out_channels),
-        product_(Shape(geometry, job)) {}
-
-  int64_t workspace() const override { return product_.workspace(); }
-
-  void Run(const float* first, const float* second, float* result, void* workspace) const override {
-    if (job_ != ConvJob::kBackwardWeights) {
-      const float* w = job_ == ConvJob::kForward ? second : first;
-      const float* from = job_ == ConvJob::kForward ? first : second;
-      product_.Run(w, from, result, workspace);
-      return;
-    }
-    std::memset(result, 0, static_cast<size_t>(w_size_) * sizeof(float));
-    for (int64_t n = 0; n < batch_; ++n) {
-      product_.Run(second + n * y_size_, first + n * x_size_, result, workspace);
-    }
-  }
-
- private:
-  static MatMulShape Shape(const ConvGeometry& geometry, ConvJob job) {
-    const int64_t in = geometry.in_channels;
-    const int64_t out = geometry.out_channels;
-    const int64_t positions = Product(geometry.window.in);
-    const int64_t batch = geometry.batch;
-    switch (job) {
-      case ConvJob::kForward:
-        return {.batch = batch, .m = out, .n = positions, .k = in, .a = {.is_shared = true}};
-      case ConvJob::kBackwardData:
-        return {.batch = batch,
-                .m = in,
-                .n = positions,
-                .k = out,
-                .a = {.is_transposed = true, .is_shared = true}};
-      case ConvJob::kBackwardWeights:
-        break;
-    }
-    return {.m = out, .n = in, .k = positions, .b = {.is_transposed = true}, .adds = true};
-  }
-
-  ConvJob job_;
-  int64_t batch_;
-  int64_t x_size_, y_size_, w_size_;  // Elements; of x and y those of one sample.
-  MatMulKernel product_;
-};
 
 // What oneDNN prefers for a chunk of samples.
 struct BlockedChoice {
   DnnlPrimitive primitive;
   Desc x, w, y;
+  std::string kernel;  // Its name.
 };
 
 BlockedChoice ChooseBlocked(const DnnlDevice& device, ConvJob job, const Window& window,
@@ -105,13 +39,14 @@ BlockedChoice ChooseBlocked(const DnnlDevice& device, ConvJob job, const Window&
   switch (job) {
     case ConvJob::kForward:
       return {DnnlPrimitive::Of<dnnl::convolution_forward>(forward), forward.src_desc(),
-              forward.weights_desc(), forward.dst_desc()};
+              forward.weights_desc(), forward.dst_desc(), forward.impl_info_str()};
     case ConvJob::kBackwardData: {
       const dnnl::convolution_backward_data::primitive_desc backward(
           device.engine, direct, any(x_dims), any(w_dims), any(y_dims), window.strides, gaps,
           window.begin, window.end, forward, attributes);
       return {DnnlPrimitive::Of<dnnl::convolution_backward_data>(backward),
-              backward.diff_src_desc(), backward.weights_desc(), backward.diff_dst_desc()};
+              backward.diff_src_desc(), backward.weights_desc(), backward.diff_dst_desc(),
+              backward.impl_info_str()};
     }
     case ConvJob::kBackwardWeights:
       break;
@@ -120,7 +55,7 @@ BlockedChoice ChooseBlocked(const DnnlDevice& device, ConvJob job, const Window&
       device.engine, direct, any(x_dims), any(w_dims), any(y_dims), window.strides, gaps,
       window.begin, window.end, forward, attributes);
   return {DnnlPrimitive::Of<dnnl::convolution_backward_weights>(backward), backward.src_desc(),
-          backward.diff_weights_desc(), backward.diff_dst_desc()};
+          backward.diff_weights_desc(), backward.diff_dst_desc(), backward.impl_info_str()};
 }
 
 Dims WithChannels(int64_t batch, int64_t channels, const Dims& spatial) {
@@ -173,6 +108,8 @@ class BlockedConv final : public ConvKernel {
     const Dims y_dims = WithChannels(chunk, geometry.out_channels, geometry.window.out);
     BlockedChoice choice = ChooseBlocked(device_, job, geometry.window, x_dims, w_dims, y_dims);
     primitive_ = choice.primitive;
+    is_fallback_ = choice.kernel.find("gemm") != std::string::npos ||
+                   choice.kernel.find("ref") != std::string::npos;
     const bool reads_x = job != ConvJob::kBackwardData;
     const bool reads_y = job != ConvJob::kForward;
     const Side x = {reads_x ? DNNL_ARG_SRC : DNNL_ARG_DIFF_SRC,
@@ -196,6 +133,8 @@ class BlockedConv final : public ConvKernel {
   }
 
   int64_t workspace() const override { return plan_.total(); }
+  // oneDNN has no kernel made for this convolution, but a general one.
+  bool is_fallback() const { return is_fallback_; }
 
   void Run(const float* first, const float* second, float* result, void* workspace) const override {
     for (int64_t chunk = 0; chunk < chunks_; ++chunk) {
@@ -250,6 +189,7 @@ class BlockedConv final : public ConvKernel {
   DnnlDevice device_;
   ConvJob job_;
   int64_t chunks_ = 1;
+  bool is_fallback_ = false;
   DnnlPrimitive primitive_;
   std::array<Side, 3> sides_;  // The two operands and the result, in the order of Run.
   WorkspacePlan plan_;
@@ -260,8 +200,13 @@ class BlockedConv final : public ConvKernel {
 }  // namespace
 
 std::unique_ptr<ConvKernel> MakeConvKernel(const ConvGeometry& geometry, ConvJob job) {
-  if (IsPointwise(geometry, job)) return std::make_unique<PointwiseConv>(geometry, job);
-  return std::make_unique<BlockedConv>(geometry, job);
+  if (std::unique_ptr<ConvKernel> product = MakePointwiseConv(geometry, job)) return product;
+  auto blocked = std::make_unique<BlockedConv>(geometry, job);
+  const bool is_grouped = geometry.groups > 1;
+  if (job == ConvJob::kBackwardWeights && is_grouped && blocked->is_fallback()) {
+    return MakeGroupedWeights(geometry);
+  }
+  return blocked;
 }
 
 }  // namespace ckplan::cpu

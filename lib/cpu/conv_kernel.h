@@ -1,8 +1,9 @@
 // The three computations that a convolution and its gradients are: y from x and w, x from w and y,
 // w from x and y. A transposed convolution is the second one forward, and the others backward.
 //
-// Tensors lie as ONNX has them, plain. The kernel chooses, as measured in docs/executor.md:
+// Tensors lie as ONNX has them, plain. The kernel chooses by what was measured:
 //   pointwise   a kernel of 1x1 on a large enough image is a matrix product, for each sample.
+//   grouped     the weights of groups that oneDNN has no kernel for.
 //   blocked     all else in the layout that oneDNN likes best. The tensors are brought into it and
 //               back a few samples at a time: enough to be worth the weights, few enough that the
 //               copies stay in the cache and the workspace small.
@@ -37,5 +38,11 @@ class ConvKernel {
 
 // Throws what oneDNN throws.
 std::unique_ptr<ConvKernel> MakeConvKernel(const ConvGeometry& geometry, ConvJob job);
+
+// Null where it is no matrix product, or is better computed otherwise.
+std::unique_ptr<ConvKernel> MakePointwiseConv(const ConvGeometry& geometry, ConvJob job);
+
+// The gradient of the weights of many small groups, in the plain layout.
+std::unique_ptr<ConvKernel> MakeGroupedWeights(const ConvGeometry& geometry);
 
 }  // namespace ckplan::cpu
