@@ -5,6 +5,7 @@
 
 #include "lib/cpu/conv_kernel.h"
 #include "lib/cpu/parallel.h"
+#include "lib/cpu/vector_clones.h"
 
 namespace ckplan::cpu {
 
@@ -14,6 +15,7 @@ constexpr int64_t kLanes = 8;
 
 // sums[i % kLanes] += y[i] * x[i * stride]. In lanes, so that vector instructions may do it in any
 // alignment with the same result.
+CKPLAN_VECTOR_CLONES
 void AddProducts(const float* y, const float* x, int64_t stride, int64_t count, float* sums) {
   float lanes[kLanes];
   std::copy_n(sums, kLanes, lanes);

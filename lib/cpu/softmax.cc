@@ -7,6 +7,7 @@
 #include "lib/cpu/floats.h"
 #include "lib/cpu/parallel.h"
 #include "lib/cpu/softmax_row.h"
+#include "lib/cpu/vector_math.h"
 
 namespace ckplan::cpu {
 

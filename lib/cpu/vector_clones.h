@@ -1,0 +1,13 @@
+// For functions that are one loop over many floats: compiled once for each width of vector
+// instructions, and the widest that the processor has is chosen when the program starts. Results
+// may differ in the last bit between processors, but not between runs on one of them.
+#pragma once
+
+// Sanitizers start too late for the choice.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define CKPLAN_VECTOR_CLONES \
+  __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define CKPLAN_VECTOR_CLONES
+#endif
