@@ -11,7 +11,6 @@ namespace ckplan::cpu {
 
 namespace {
 
-using Dims = std::vector<int64_t>;
 using Desc = dnnl::memory::desc;
 
 // Bytes of x and y that are brought into another layout at once, at least.

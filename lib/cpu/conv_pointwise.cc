@@ -9,8 +9,6 @@ namespace ckplan::cpu {
 
 namespace {
 
-using Dims = std::vector<int64_t>;
-
 // Positions of an image from which on a product for each sample beats the blocked layouts.
 constexpr int64_t kPointwisePositions = 128;
 

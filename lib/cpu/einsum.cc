@@ -10,14 +10,12 @@
 #include "lib/cpu/dnn_families.h"
 #include "lib/cpu/dnnl_support.h"
 #include "lib/cpu/floats.h"
+#include "lib/cpu/layout.h"
 #include "lib/cpu/parallel.h"
-#include "lib/cpu/window.h"
 
 namespace ckplan::cpu {
 
 namespace {
-
-using Dims = std::vector<int64_t>;
 
 // An operand: by axis its label, and its size, which is 1 where it is broadcast.
 struct Term {

@@ -4,9 +4,9 @@
 
 #include "lib/cpu/dnn_families.h"
 #include "lib/cpu/floats.h"
+#include "lib/cpu/layout.h"
 #include "lib/cpu/moments.h"
 #include "lib/cpu/parallel.h"
-#include "lib/cpu/window.h"
 
 namespace ckplan::cpu {
 

@@ -6,14 +6,12 @@
 #include "lib/cpu/dnn_families.h"
 #include "lib/cpu/dnnl_support.h"
 #include "lib/cpu/floats.h"
+#include "lib/cpu/layout.h"
 #include "lib/cpu/parallel.h"
-#include "lib/cpu/window.h"
 
 namespace ckplan::cpu {
 
 namespace {
-
-using Dims = std::vector<int64_t>;
 
 // The product as one of matrices, and which pairs of them are multiplied.
 struct Problem {

@@ -47,10 +47,4 @@ Window ReadWindow(const OpSpec& spec, const Operand& in, const Operand& out,
   return window;
 }
 
-int64_t Product(const std::vector<int64_t>& dims) {
-  int64_t product = 1;
-  for (const int64_t dim : dims) product *= dim;
-  return product;
-}
-
 }  // namespace ckplan::cpu

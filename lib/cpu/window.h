@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lib/backend/op_spec.h"
+#include "lib/cpu/layout.h"
 
 namespace ckplan::cpu {
 
@@ -20,7 +21,5 @@ struct Window {
 // kernel_shape is absent. For a transposed convolution, `in` is its output and `out` its input.
 Window ReadWindow(const OpSpec& spec, const Operand& in, const Operand& out,
                   const std::vector<int64_t>& kernel, bool is_transposed = false);
-
-int64_t Product(const std::vector<int64_t>& dims);
 
 }  // namespace ckplan::cpu
