@@ -64,7 +64,9 @@ double Loss::Run(Backend& backend, std::string_view name, const Operand& output,
   } else {
     const float bound = 1.0F / std::sqrt(static_cast<float>(std::max<int64_t>(count, 1)));
     const std::vector<float> given = UniformFloats(seed, count, -bound, bound);
-    for (size_t i = 0; i < given.size(); ++i) loss += static_cast<double>(values[i] * given[i]);
+    for (size_t i = 0; i < given.size(); ++i) {
+      loss += static_cast<double>(values[i]) * static_cast<double>(given[i]);
+    }
     values = given;
   }
   backend.Upload(gradient, values.data(), output.bytes());

@@ -27,18 +27,6 @@ Error OtherWorkspace(const Node& planned, const OpWorkspace& real) {
                   planned.backward_workspace.count(), real.forward, real.backward));
 }
 
-RunPlan Ready(const StepModel& step, const RunGraph& run, const Schedule& schedule) {
-  RunPlan ready;
-  const Timeline timeline = BuildTimeline(run.graph, schedule);
-  ready.program = BuildProgram(step, run.graph, schedule, timeline);
-  ready.predicted_peak = timeline.peak;
-  ready.has_workspaces = run.has_workspaces;
-  Arena arena = PlaceBuffers(timeline);
-  ready.offsets = std::move(arena.offsets);
-  ready.arena_bytes = arena.bytes;
-  return ready;
-}
-
 }  // namespace
 
 Result<RunGraph> GraphToRun(const StepModel& step, const PreparedStep& prepared,
@@ -66,8 +54,20 @@ Result<RunGraph> GraphToRun(const StepModel& step, const PreparedStep& prepared,
   return run;
 }
 
+RunPlan PlaceRunPlan(const StepModel& step, const RunGraph& run, const Schedule& schedule) {
+  RunPlan ready;
+  const Timeline timeline = BuildTimeline(run.graph, schedule);
+  ready.program = BuildProgram(step, run.graph, schedule, timeline);
+  ready.predicted_peak = timeline.peak;
+  ready.has_workspaces = run.has_workspaces;
+  Arena arena = PlaceBuffers(timeline);
+  ready.offsets = std::move(arena.offsets);
+  ready.arena_bytes = arena.bytes;
+  return ready;
+}
+
 RunPlan MakeRunPlan(const StepModel& step, const RunGraph& run, const Plan& plan) {
-  RunPlan ready = Ready(step, run, plan.schedule);
+  RunPlan ready = PlaceRunPlan(step, run, plan.schedule);
   if (run.has_planned_sizes) {
     ready.offsets = plan.offsets;
     ready.arena_bytes = plan.figures.arena;
@@ -77,7 +77,7 @@ RunPlan MakeRunPlan(const StepModel& step, const RunGraph& run, const Plan& plan
 }
 
 RunPlan MakeKeepAllRunPlan(const StepModel& step, const RunGraph& run, const Schedule& planned) {
-  return Ready(step, run, KeepAllSchedule(ForwardOrder(planned)));
+  return PlaceRunPlan(step, run, KeepAllSchedule(ForwardOrder(planned)));
 }
 
 Bytes LargestWorkspace(const PreparedStep& prepared) {

@@ -34,6 +34,8 @@ struct RunGraph {
 Result<RunGraph> GraphToRun(const StepModel& step, const PreparedStep& prepared,
                             const TensorGraph& planned, int64_t align_bytes);
 
+// Placed anew.
+RunPlan PlaceRunPlan(const StepModel& step, const RunGraph& run, const Schedule& schedule);
 // With the plan's own offsets where they fit, else placed anew.
 RunPlan MakeRunPlan(const StepModel& step, const RunGraph& run, const Plan& plan);
 // Keeping everything, in the plan's forward order.

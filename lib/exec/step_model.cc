@@ -183,7 +183,9 @@ class Builder {
   // trained is a weight that an old exporter left out: a leaf as well.
   bool IsLeaf(ValueIndex index) const {
     const Value& value = model_.value(index);
-    if (value.source != Value::Source::kOperation || value.constant != nullptr) return true;
+    if (value.source != Value::Source::kOperation) return true;
+    // What is known, but computed from a weight, changes with the weight.
+    if (value.constant != nullptr && !facts_.value(index).may_be_trained) return true;
     const std::string& type = model_.operations[static_cast<size_t>(value.producer)].type();
     return type == "Constant" || (type == "ConstantOfShape" && facts_.value(index).is_literal);
   }

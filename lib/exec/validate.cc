@@ -7,8 +7,6 @@
 
 #include "lib/exec/device_block.h"
 #include "lib/exec/guard.h"
-#include "lib/exec/run_plan.h"
-#include "lib/exec/runner.h"
 #include "lib/exec/stopwatch.h"
 
 namespace ckplan {
@@ -157,6 +155,13 @@ class Validator {
 
 }  // namespace
 
+Result<ValidationReport> ValidateRuns(Backend& backend, const StepModel& step,
+                                      ConstantStore& constants, Runner& runner,
+                                      const RunPlan& keep_all, const RunPlan& plan,
+                                      const ValidateOptions& options) {
+  return Validator(backend, step, constants, runner, options).Validate(keep_all, plan);
+}
+
 Result<ValidationReport> ValidatePlan(Backend& backend, const StepModel& step,
                                       const PreparedStep& prepared, ConstantStore& constants,
                                       const TensorGraph& planned, const Plan& plan,
@@ -169,9 +174,8 @@ Result<ValidationReport> ValidatePlan(Backend& backend, const StepModel& step,
   CKPLAN_ASSIGN_OR_RETURN(const DeviceBlock workspace, DeviceBlock::Allocate(backend, spare));
   const Loss loss(options.loss, options.seed);
   Runner runner(backend, step, prepared, constants, loss, options.seed, workspace.get());
-  CKPLAN_ASSIGN_OR_RETURN(
-      ValidationReport report,
-      Validator(backend, step, constants, runner, options).Validate(keep_all, ready));
+  CKPLAN_ASSIGN_OR_RETURN(ValidationReport report,
+                          ValidateRuns(backend, step, constants, runner, keep_all, ready, options));
   report.constants = constants.usage();
   report.has_planned_workspaces = run.has_workspaces;
   report.unplanned_workspace = spare;

@@ -12,6 +12,8 @@
 #include "lib/exec/constant_store.h"
 #include "lib/exec/loss.h"
 #include "lib/exec/prepared_step.h"
+#include "lib/exec/run_plan.h"
+#include "lib/exec/runner.h"
 #include "lib/exec/step_model.h"
 #include "lib/plan/plan.h"
 #include "lib/schedule/arena.h"
@@ -63,6 +65,12 @@ struct ValidationReport {
 Result<ValidationReport> ValidatePlan(Backend& backend, const StepModel& step,
                                       const PreparedStep& prepared, ConstantStore& constants,
                                       const TensorGraph& planned, const Plan& plan,
+                                      const ValidateOptions& options);
+
+// The part of it that runs: two schedules of one step that are ready to run.
+Result<ValidationReport> ValidateRuns(Backend& backend, const StepModel& step,
+                                      ConstantStore& constants, Runner& runner,
+                                      const RunPlan& keep_all, const RunPlan& plan,
                                       const ValidateOptions& options);
 
 }  // namespace ckplan

@@ -1,0 +1,90 @@
+#include "lib/exec/program.h"
+
+#include "lib/cpu/cpu_backend.h"
+#include "lib/exec/testing.h"
+
+namespace ckplan {
+namespace {
+
+// The most bytes that live at once when the actions are followed; each buffer must begin once and
+// end once, and be there when it is used.
+Bytes PeakOf(const Program& program) {
+  std::vector<int> begun(program.buffers.size());
+  std::vector<int> ended(program.buffers.size());
+  Bytes live;
+  Bytes peak;
+  const auto check_lives = [&](int32_t buffer) {
+    if (buffer == kNoBuffer) return;
+    CHECK(begun[static_cast<size_t>(buffer)] == 1);
+    CHECK(ended[static_cast<size_t>(buffer)] == 0);
+  };
+  for (const Action& action : program.actions) {
+    const auto at = static_cast<size_t>(action.buffer);
+    if (action.kind == ActionKind::kAllocate) {
+      ++begun[at];
+      live += program.buffers[at].bytes;
+      peak = std::max(peak, live);
+    } else if (action.kind == ActionKind::kRelease) {
+      check_lives(action.buffer);
+      ++ended[at];
+      live -= program.buffers[at].bytes;
+    } else {
+      check_lives(action.buffer);
+      check_lives(action.from);
+    }
+  }
+  for (size_t i = 0; i < begun.size(); ++i) {
+    CHECK(begun[i] == 1);
+    CHECK(ended[i] == 1);
+  }
+  CHECK(live == Bytes(0));
+  return peak;
+}
+
+}  // namespace
+
+TEST_CASE("program: allocates what the timeline counts, whatever is kept") {
+  const auto backend = cpu::MakeCpuBackend(1);
+  const SmallStep small(*backend, SmallNet(), BatchOf(2));
+  constexpr uint64_t kFirstSeed = 100;
+  for (uint64_t seed = kFirstSeed; seed < kFirstSeed + 200; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const RunPlan plan = small.Random(rng, static_cast<int>(rng.Between(0, 100)));
+    CHECK(PeakOf(plan.program) == plan.predicted_peak);
+  }
+}
+
+TEST_CASE("program: plans of random kept sets compute the same gradients in the predicted memory") {
+  const auto backend = cpu::MakeCpuBackend(1);
+  SmallStep small(*backend, SmallNet(), BatchOf(2));
+  const RunPlan keep_all = small.KeepAll();
+  constexpr uint64_t kFirstSeed = 500;
+  int recomputing = 0;
+  for (uint64_t seed = kFirstSeed; seed < kFirstSeed + 100; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const RunPlan plan = small.Random(rng, static_cast<int>(rng.Between(0, 100)));
+    recomputing += plan.program.calls.size() > keep_all.program.calls.size() ? 1 : 0;
+    const ValidationReport report = small.Validate(keep_all, plan);
+    CHECK(report.failures == std::vector<std::string>());
+    CHECK(report.parameters == 8);
+    CHECK(report.differences.empty());
+    CHECK(report.plan.arena_peak.total == plan.predicted_peak);
+    CHECK(report.plan.counted_peak.total == plan.predicted_peak);
+    CHECK(report.plan.loss == report.keep_all.loss);
+    CHECK(report.plan.arena_used <= plan.arena_bytes);
+  }
+  CHECK(recomputing > 50);
+}
+
+TEST_CASE("program: the parts of the measured peak add up") {
+  const auto backend = cpu::MakeCpuBackend(1);
+  SmallStep small(*backend, SmallNet(), BatchOf(2));
+  const RunPlan keep_all = small.KeepAll();
+  const MeasuredPeak peak = small.Validate(keep_all, keep_all).plan.counted_peak;
+  CHECK(peak.tensors + peak.gradients + peak.workspaces == peak.total);
+  CHECK(peak.tensors > Bytes(0));
+}
+
+}  // namespace ckplan

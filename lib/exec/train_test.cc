@@ -1,0 +1,58 @@
+#include "lib/exec/train.h"
+
+#include "lib/cpu/cpu_backend.h"
+#include "lib/exec/profile.h"
+#include "lib/exec/testing.h"
+
+namespace ckplan {
+namespace {
+
+std::vector<double> LossesOf(Backend& backend, bool keeps_all) {
+  SmallStep small(backend, SmallNet(), BatchOf(4));
+  Rng rng(11);
+  const RunPlan plan = keeps_all ? small.KeepAll() : small.Random(rng, 30);
+  TrainOptions options;
+  options.steps = 12;
+  options.learning_rate = 0.05;
+  size_t told = 0;
+  const Result<std::vector<TrainedStep>> steps =
+      Train(backend, small.step(), small.prepared(), small.constants(), plan, options,
+            [&](const TrainedStep&) { ++told; });
+  REQUIRE(steps.ok());
+  CHECK(told == steps->size());
+  std::vector<double> losses;
+  for (const TrainedStep& step : *steps) losses.push_back(step.loss);
+  return losses;
+}
+
+}  // namespace
+
+TEST_CASE("train: the loss falls, and falls the same when most is recomputed") {
+  const auto backend = cpu::MakeCpuBackend(1);
+  const std::vector<double> kept = LossesOf(*backend, true);
+  REQUIRE(kept.size() == 12);
+  CHECK(kept.back() < kept.front());
+  CHECK(LossesOf(*backend, false) == kept);
+}
+
+TEST_CASE("profile: every node has its time and the workspace that it was prepared with") {
+  const auto backend = cpu::MakeCpuBackend(1);
+  SmallStep small(*backend, SmallNet(), BatchOf(2));
+  ProfileOptions options;
+  options.runs = 1;
+  const auto nodes =
+      ProfileNodes(*backend, small.step(), small.prepared(), small.constants(), options);
+  REQUIRE(nodes.ok());
+  REQUIRE(nodes->size() == small.step().graph.nodes().size());
+  double forward = 0;
+  for (const NodeId id : small.step().graph.nodes().ids()) {
+    const ProfiledNode& node = (*nodes)[static_cast<size_t>(id.index())];
+    CHECK(node.name == small.step().graph.node(id).name);
+    CHECK(node.workspace.forward == small.prepared().workspaces[id].forward);
+    CHECK(node.workspace.backward == small.prepared().workspaces[id].backward);
+    forward += node.forward_seconds;
+  }
+  CHECK(forward > 0);
+}
+
+}  // namespace ckplan
