@@ -24,6 +24,7 @@ struct ExecOptions {
   std::optional<std::string> runs;
   std::optional<std::string> steps;
   std::optional<std::string> learning_rate;
+  std::optional<std::string> tensors;
 
   std::optional<std::string> output;
   std::string format = "text";

@@ -6,8 +6,10 @@
 
 #include "cli/ckexec/commands.h"
 #include "cli/ckexec/session.h"
+#include "cli/common/files.h"
 #include "lib/emit/human_bytes.h"
 #include "lib/emit/json_writer.h"
+#include "lib/exec/snapshot.h"
 #include "lib/exec/train.h"
 
 namespace ckplan {
@@ -73,6 +75,8 @@ void AddRunOptions(CommandLine& line, ExecOptions& options) {
   line.Value("--learning-rate", "RATE", "of plain gradient descent (default 0.01)",
              &options.learning_rate);
   line.Choice("--loss", {"cross-entropy", "given"}, "what it descends on", &options.loss);
+  line.Value("--tensors", "FILE.onnx", "write what goes into the first step and what comes out",
+             &options.tensors);
   line.Choice("-f,--format", {"text", "json"}, "of what is printed", &options.format);
   AddExecScreenOptions(line, options);
 }
@@ -83,12 +87,19 @@ Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(train.steps, CountOf(options.steps, "--steps", train.steps, 1));
   CKPLAN_ASSIGN_OR_RETURN(train.learning_rate, LearningRateOf(options.learning_rate));
   if (options.loss == NameOf(LossKind::kGiven)) train.loss = LossKind::kGiven;
+  if (options.tensors) CKPLAN_RETURN_IF_ERROR(CheckWritable(*options.tensors));
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBackend(options));
   CKPLAN_ASSIGN_OR_RETURN(const PlannedModel planned,
                           LoadPlannedModel(options, PlanNeed::kOptional));
   CKPLAN_ASSIGN_OR_RETURN(const ReadyStep ready, ReadyStep::Create(*backend, planned, options));
   CKPLAN_ASSIGN_OR_RETURN(const RunPlan plan, ScheduleOf(planned, ready));
   for (const std::string& note : ready.step->notes) screen.Note(note);
+  if (options.tensors) {
+    CKPLAN_ASSIGN_OR_RETURN(const std::string tensors,
+                            TakeSnapshot(*backend, *ready.step, *ready.prepared, *ready.constants,
+                                         plan, train.loss, train.seed));
+    CKPLAN_RETURN_IF_ERROR(WriteFiles({{*options.tensors, tensors}}));
+  }
   const bool is_text = options.format == "text";
   if (is_text && !screen.is_quiet) {
     CKPLAN_RETURN_IF_ERROR(screen.Print(

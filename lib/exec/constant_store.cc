@@ -203,6 +203,8 @@ const void* ConstantStore::constant(ConstantId id) const {
 
 const void* ConstantStore::input(TensorId tensor) const { return inputs_[tensor]; }
 
+const void* ConstantStore::gradient(ConstantId leaf) const { return gradients_[leaf]; }
+
 void ConstantStore::ClearGradients() {
   for (const ConstantId id : trained_) {
     backend_->Zero(gradients_[id], step_->constants[id].operand.bytes());
@@ -254,10 +256,6 @@ std::vector<float> ConstantStore::DownloadGradient(ConstantId leaf) const {
   std::vector<float> gradient(static_cast<size_t>(operand.elements()));
   backend_->Download(gradient.data(), gradients_[leaf], operand.bytes());
   return gradient;
-}
-
-BufferDigest ConstantStore::InspectGradient(ConstantId leaf) const {
-  return backend_->Inspect(gradients_[leaf], step_->constants[leaf].operand.bytes(), true);
 }
 
 void ConstantStore::Descend(float rate) {

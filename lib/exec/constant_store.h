@@ -39,6 +39,7 @@ class ConstantStore {
   // Null for constants that nothing reads after they were evaluated.
   const void* constant(ConstantId id) const;
   const void* input(TensorId tensor) const;
+  const void* gradient(ConstantId leaf) const;  // Of a trained leaf.
 
   // To zero, as backward adds to those that are not written directly.
   void ClearGradients();
@@ -50,7 +51,6 @@ class ConstantStore {
   // Trained leaves, in the order of the constants; their gradients in host memory.
   const std::vector<ConstantId>& trained() const { return trained_; }
   std::vector<float> DownloadGradient(ConstantId leaf) const;
-  BufferDigest InspectGradient(ConstantId leaf) const;
   // parameter -= rate * gradient, for all of them; then what is computed from them.
   void Descend(float rate);
 

@@ -1,0 +1,112 @@
+#include "lib/exec/snapshot.h"
+
+#include <limits>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/exec/device_block.h"
+#include "lib/exec/runner.h"
+#include "onnx/onnx_pb.h"
+
+namespace ckplan {
+
+namespace {
+
+constexpr int64_t kMostBytes = std::numeric_limits<int32_t>::max();  // Of one protobuf message.
+
+int32_t OnnxTypeOf(ElementType type) {
+  switch (type) {
+    case ElementType::kFloat32:
+      return onnx::TensorProto::FLOAT;
+    case ElementType::kInt32:
+      return onnx::TensorProto::INT32;
+    case ElementType::kInt64:
+      return onnx::TensorProto::INT64;
+    case ElementType::kBool:
+      return onnx::TensorProto::BOOL;
+  }
+  return onnx::TensorProto::UNDEFINED;
+}
+
+class Snapshot final : public RunObserver {
+ public:
+  Snapshot(Backend& backend, const StepModel& step) : backend_(backend), step_(step) {
+    model_.set_ir_version(onnx::Version::IR_VERSION);
+    model_.mutable_graph()->set_name("training_step");
+    model_.add_opset_import()->set_version(1);
+  }
+
+  void Add(std::string_view kind, const std::string& name, const Operand& operand,
+           const void* contents) {
+    bytes_ += operand.bytes();
+    if (bytes_ > kMostBytes) return;
+    onnx::TensorProto& tensor = *model_.mutable_graph()->add_initializer();
+    tensor.set_name(std::string(kind) + "/" + name);
+    tensor.set_data_type(OnnxTypeOf(operand.type));
+    for (const int64_t dim : operand.dims) tensor.add_dims(dim);
+    std::string& raw = *tensor.mutable_raw_data();
+    raw.resize(static_cast<size_t>(operand.bytes()));
+    backend_.Download(raw.data(), contents, operand.bytes());
+  }
+
+  Result<Done> Before(const Action&, const RunState&) override { return Done{}; }
+  Result<Done> After(const Action& action, const RunState& state) override {
+    if (action.kind != ActionKind::kLoss) return Done{};
+    const auto position = static_cast<size_t>(action.position);
+    const TensorId tensor = step_.graph.outputs()[position];
+    const std::string& name = step_.graph.tensor(tensor).name;
+    const auto contents = [&state](int32_t buffer) {
+      return state.address[static_cast<size_t>(buffer)];
+    };
+    Add("output", name, step_.tensors[tensor], contents(state.program.output_buffers[position]));
+    Add("output_gradient", name, step_.tensors[tensor], contents(action.buffer));
+    return Done{};
+  }
+
+  Result<std::string> Finish() && {
+    if (bytes_ > kMostBytes) {
+      return MakeError(ErrorCode::kUnsupported,
+                       "the tensors of this step are above 2 GB, which no ONNX file holds; take a "
+                       "smaller batch or model");
+    }
+    return model_.SerializeAsString();
+  }
+
+ private:
+  Backend& backend_;
+  const StepModel& step_;
+  onnx::ModelProto model_;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace
+
+Result<std::string> TakeSnapshot(Backend& backend, const StepModel& step,
+                                 const PreparedStep& prepared, ConstantStore& constants,
+                                 const RunPlan& plan, LossKind loss, uint64_t seed) {
+  CKPLAN_ASSIGN_OR_RETURN(
+      const DeviceBlock workspace,
+      DeviceBlock::Allocate(backend, plan.has_workspaces ? Bytes(0) : LargestWorkspace(prepared)));
+  CKPLAN_ASSIGN_OR_RETURN(const auto arena,
+                          ArenaMemory::Create(backend, plan.program, plan.offsets, plan.arena_bytes,
+                                              /*poisons=*/false));
+  const Loss descended(loss, seed);
+  Runner runner(backend, step, prepared, constants, descended, seed, workspace.get());
+  Snapshot snapshot(backend, step);
+  for (const StepInput& input : step.inputs) {
+    snapshot.Add("input", input.name, input.operand, constants.input(input.tensor));
+  }
+  for (const ConstantId leaf : constants.trained()) {
+    const StepConstant& constant = step.constants[leaf];
+    snapshot.Add("parameter", constant.name, constant.operand, constants.constant(leaf));
+  }
+  CKPLAN_RETURN_IF_ERROR(runner.Run(plan.program, *arena, &snapshot));
+  for (const ConstantId leaf : constants.trained()) {
+    const StepConstant& constant = step.constants[leaf];
+    snapshot.Add("parameter_gradient", constant.name, constant.operand, constants.gradient(leaf));
+  }
+  return std::move(snapshot).Finish();
+}
+
+}  // namespace ckplan

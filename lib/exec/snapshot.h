@@ -1,0 +1,26 @@
+// All that goes into one training step and all that comes out of it, for comparison with other
+// programs.
+#pragma once
+
+#include <string>
+
+#include "lib/backend/backend.h"
+#include "lib/base/result.h"
+#include "lib/exec/constant_store.h"
+#include "lib/exec/loss.h"
+#include "lib/exec/prepared_step.h"
+#include "lib/exec/run_plan.h"
+#include "lib/exec/step_model.h"
+
+namespace ckplan {
+
+// Runs one step and returns an ONNX model without nodes whose initializers are its tensors:
+//
+//   input/NAME, output/NAME, output_gradient/NAME, parameter/NAME, parameter_gradient/NAME
+//
+// Parameters are as the step found them. kUnsupported: above 2 GB, which ONNX cannot hold.
+Result<std::string> TakeSnapshot(Backend& backend, const StepModel& step,
+                                 const PreparedStep& prepared, ConstantStore& constants,
+                                 const RunPlan& plan, LossKind loss, uint64_t seed);
+
+}  // namespace ckplan
