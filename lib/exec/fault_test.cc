@@ -148,10 +148,10 @@ TEST_CASE("fault: a tensor lies where another one still lives") {
 TEST_CASE("fault: an offset beyond the arena, and one that is not aligned") {
   FaultyPlan outside;
   outside.plan().offsets[0] = outside.plan().arena_bytes;
-  outside.CheckFails({outside.Name(0)});
+  outside.CheckFails({"buffer 0 lies outside the arena"});
   FaultyPlan unaligned;
   unaligned.plan().offsets[0] = Bytes(4);
-  unaligned.CheckFails({unaligned.Name(0), "--align"});
+  unaligned.CheckFails({"buffer 0 begins at byte 4", "plan with --align"});
 }
 
 TEST_CASE("fault: the predicted peak is wrong by a byte") {

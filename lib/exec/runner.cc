@@ -93,7 +93,7 @@ Result<Done> Runner::Do(const Action& action, RunState& state, BufferMemory& mem
       state.address[buffer] = nullptr;
       return Done{};
     case ActionKind::kForward:
-      return Forward(state.program.calls[static_cast<size_t>(action.call)], state, action.step);
+      return Forward(action, state);
     case ActionKind::kBackward:
       return Backward(action, state);
     case ActionKind::kLoss:
@@ -115,8 +115,8 @@ Result<Done> Runner::Do(const Action& action, RunState& state, BufferMemory& mem
   return Done{};
 }
 
-Result<Runner::Operands> Runner::OperandsOf(const Call& call, const RunState& state,
-                                            int32_t step) const {
+Result<Runner::Operands> Runner::OperandsOf(const Action& action, const RunState& state) const {
+  const Call& call = state.program.calls[static_cast<size_t>(action.call)];
   const StepNode& node = step_.nodes[call.node];
   Operands operands;
   Result<Done> fault = Done{};
@@ -125,10 +125,10 @@ Result<Runner::Operands> Runner::OperandsOf(const Call& call, const RunState& st
     void* const found = state.address[static_cast<size_t>(buffer)];
     // A buffer of no bytes has an address as well, so null means that it is not there.
     if (found == nullptr && fault.ok()) {
-      fault = MakeError(
-          ErrorCode::kCheckFailed,
-          fmt::format("step {} (\"{}\") needs {}, which is not in memory", step,
-                      step_.graph.node(call.node).name, BufferText(step_, state.program, buffer)));
+      fault =
+          MakeError(ErrorCode::kCheckFailed, fmt::format("{} needs {}, which is not in memory",
+                                                         StepText(step_, state.program, action),
+                                                         BufferText(step_, state.program, buffer)));
     }
     return found;
   };
@@ -155,8 +155,9 @@ Result<Runner::Operands> Runner::OperandsOf(const Call& call, const RunState& st
   return operands;
 }
 
-Result<Done> Runner::Forward(const Call& call, const RunState& state, int32_t step) {
-  CKPLAN_ASSIGN_OR_RETURN(const Operands operands, OperandsOf(call, state, step));
+Result<Done> Runner::Forward(const Action& action, const RunState& state) {
+  CKPLAN_ASSIGN_OR_RETURN(const Operands operands, OperandsOf(action, state));
+  const Call& call = state.program.calls[static_cast<size_t>(action.call)];
   prepared_.nodes[call.node]->Forward(
       {operands.inputs, operands.outputs, operands.statistic, operands.workspace, operands.seed});
   return Done{};
@@ -164,7 +165,7 @@ Result<Done> Runner::Forward(const Call& call, const RunState& state, int32_t st
 
 Result<Done> Runner::Backward(const Action& action, const RunState& state) {
   const Call& call = state.program.calls[static_cast<size_t>(action.call)];
-  CKPLAN_ASSIGN_OR_RETURN(const Operands operands, OperandsOf(call, state, action.step));
+  CKPLAN_ASSIGN_OR_RETURN(const Operands operands, OperandsOf(action, state));
   const BackwardCall backward{operands.inputs,           operands.readable_outputs,
                               operands.output_gradients, operands.statistic,
                               operands.workspace,        operands.seed};

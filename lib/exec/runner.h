@@ -48,7 +48,7 @@ class Runner {
  private:
   Result<Done> CheckNothingIsLeft(const RunState& state) const;
   Result<Done> Do(const Action& action, RunState& state, BufferMemory& memory, double& loss);
-  Result<Done> Forward(const Call& call, const RunState& state, int32_t step);
+  Result<Done> Forward(const Action& action, const RunState& state);
   Result<Done> Backward(const Action& action, const RunState& state);
   Result<Done> RunLoss(const Action& action, const RunState& state, double& loss);
 
@@ -62,7 +62,7 @@ class Runner {
     void* workspace = nullptr;
     uint64_t seed = 0;
   };
-  Result<Operands> OperandsOf(const Call& call, const RunState& state, int32_t step) const;
+  Result<Operands> OperandsOf(const Action& action, const RunState& state) const;
 
   Backend& backend_;
   const StepModel& step_;
