@@ -30,9 +30,23 @@ constexpr std::array kCommands = {
                 RunOps},
 };
 
+// The common codes, in the executor's words.
+constexpr std::array kMeanings = {
+    ExitCodeMeaning{ExitCode::kOk, "done; of validate: the plan is proven"},
+    ExitCodeMeaning{ExitCode::kUsage,
+                    "the command line is wrong, or the plan is not of a kind that can be run"},
+    ExitCodeMeaning{ExitCode::kInput,
+                    "a file cannot be read or written, or the model cannot be run"},
+    ExitCodeMeaning{ExitCode::kInfeasible, "there is not enough memory"},
+    ExitCodeMeaning{ExitCode::kCheckFailed,
+                    "the plan is not proven, fails the checker, or is for another model"},
+    ExitCodeMeaning{ExitCode::kInternal, "a fault of ckexec itself; please report it"},
+    ExitCodeMeaning{ExitCode::kInterrupted, "interrupted"},
+};
+
 std::string ExitCodeLines() {
   std::string text = "Exit codes:\n";
-  for (const ExitCodeMeaning& row : kExitCodeMeanings) {
+  for (const ExitCodeMeaning& row : kMeanings) {
     text += fmt::format("  {:>3}  {}\n", static_cast<int>(row.code), row.meaning);
   }
   text.pop_back();

@@ -33,7 +33,7 @@ class LimitedBackend final : public Backend {
       return MakeError(
           ErrorCode::kInfeasible,
           fmt::format("--memory-limit {} is not enough: {} are taken, and {} more are "
-                      "needed; plan for a smaller --budget, or a smaller batch",
+                      "needed; raise it, or take a smaller batch",
                       HumanBytes(limit_), HumanBytes(taken_), HumanBytes(Bytes(bytes))));
     }
     CKPLAN_ASSIGN_OR_RETURN(void* memory, backend_->Allocate(bytes));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cli/ckexec/commands.h"
+#include "cli/ckexec/duration.h"
 #include "cli/ckexec/session.h"
 #include "cli/common/files.h"
 #include "lib/emit/human_bytes.h"
@@ -48,10 +49,18 @@ std::string Summary(const Backend& backend, const ModelIdentity& model,
     workspace = std::max(workspace, std::max(node.workspace.forward, node.workspace.backward));
   }
   return fmt::format(
-      "{}   {} nodes   forward {:.1f} ms, backward {:.1f} ms   largest workspace {}\n"
+      "{}   {} nodes   forward {}, backward {}   largest workspace {}\n"
       "{}: {}\n",
-      model.name, nodes.size(), forward * 1e3, backward * 1e3, HumanBytes(Bytes(workspace)),
-      backend.name(), backend.Describe());
+      model.name, nodes.size(), DurationText(forward), DurationText(backward),
+      HumanBytes(Bytes(workspace)), backend.name(), backend.Describe());
+}
+
+std::string NextStep(const ExecOptions& options) {
+  if (!options.output) return "next: add -o costs.json to write the costs\n";
+  std::string text = "next: ckplan " + options.model;
+  for (const std::string& dim : options.dims) text += " -D " + dim;
+  for (const std::string& shape : options.input_shapes) text += " --input-shape " + shape;
+  return text + fmt::format(" --cost file:{} --align 64 -o plan.json\n", *options.output);
 }
 
 }  // namespace
@@ -74,7 +83,8 @@ Result<ExitCode> RunProfile(const ExecOptions& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBackend(options));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.model));
-  CKPLAN_ASSIGN_OR_RETURN(const PlannedModel planned, LoadPlannedModel(options, PlanNeed::kNone));
+  CKPLAN_ASSIGN_OR_RETURN(const PlannedModel planned,
+                          LoadPlannedModel(options, *backend, PlanNeed::kNone));
   CKPLAN_ASSIGN_OR_RETURN(ReadyStep ready, ReadyStep::Create(*backend, planned, options));
   progress.Stage("measuring");
   CKPLAN_ASSIGN_OR_RETURN(
@@ -87,9 +97,12 @@ Result<ExitCode> RunProfile(const ExecOptions& options, const Screen& screen) {
     CKPLAN_RETURN_IF_ERROR(screen.Print(json));
     return ExitCode::kOk;
   }
-  if (options.output) CKPLAN_RETURN_IF_ERROR(WriteFiles({{*options.output, json}}));
+  if (options.output) {
+    CKPLAN_RETURN_IF_ERROR(WriteUninterrupted(*options.output, json));
+  }
   if (!screen.is_quiet) {
-    CKPLAN_RETURN_IF_ERROR(screen.Print(Summary(*backend, planned.model.identity(), nodes)));
+    CKPLAN_RETURN_IF_ERROR(
+        screen.Print(Summary(*backend, planned.model.identity(), nodes) + NextStep(options)));
   }
   return ExitCode::kOk;
 }

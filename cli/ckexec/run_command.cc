@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cli/ckexec/commands.h"
+#include "cli/ckexec/duration.h"
 #include "cli/ckexec/session.h"
 #include "cli/common/files.h"
 #include "lib/emit/human_bytes.h"
@@ -90,7 +91,7 @@ Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen) {
   if (options.tensors) CKPLAN_RETURN_IF_ERROR(CheckWritable(*options.tensors));
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBackend(options));
   CKPLAN_ASSIGN_OR_RETURN(const PlannedModel planned,
-                          LoadPlannedModel(options, PlanNeed::kOptional));
+                          LoadPlannedModel(options, *backend, PlanNeed::kOptional));
   CKPLAN_ASSIGN_OR_RETURN(const ReadyStep ready, ReadyStep::Create(*backend, planned, options));
   CKPLAN_ASSIGN_OR_RETURN(const RunPlan plan, ScheduleOf(planned, ready));
   for (const std::string& note : ready.step->notes) screen.Note(note);
@@ -112,8 +113,8 @@ Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen) {
   const auto print = [&](const TrainedStep& step) {
     ++number;
     if (!is_text || !printed.ok()) return;
-    printed = screen.Print(
-        fmt::format("step {:>4}   loss {:.6f}   {:.3f} s\n", number, step.loss, step.seconds));
+    printed = screen.Print(fmt::format("step {:>4}   loss {:.6f}   {}\n", number, step.loss,
+                                       DurationText(step.seconds)));
   };
   CKPLAN_ASSIGN_OR_RETURN(
       const std::vector<TrainedStep> steps,

@@ -1,10 +1,12 @@
 #include "cli/ckexec/session.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <limits>
 
 #include "cli/ckexec/limited_backend.h"
+#include "cli/ckexec/plan_again.h"
 #include "cli/ckplan/source.h"
 #include "cli/common/files.h"
 #include "cli/common/size_arg.h"
@@ -70,7 +72,8 @@ Result<Done> CheckRuns(const PlanHeader& header) {
 
 }  // namespace
 
-Result<PlannedModel> LoadPlannedModel(const ExecOptions& options, PlanNeed need) {
+Result<PlannedModel> LoadPlannedModel(const ExecOptions& options, const Backend& backend,
+                                      PlanNeed need) {
   if (IsGraphFile(options.model)) {
     return MakeError(
         ErrorCode::kUsage,
@@ -99,10 +102,13 @@ Result<PlannedModel> LoadPlannedModel(const ExecOptions& options, PlanNeed need)
   }
   CKPLAN_ASSIGN_OR_RETURN(planned.plan, ReadPlanJson(text->text, aligned, text->where));
   const std::vector<std::string> faults = CheckPlan(aligned, *planned.plan);
-  if (faults.empty()) return planned;
-  return Error{ErrorCode::kCheckFailed,
-               fmt::format("{} does not pass the checker, so nothing was run", text->where),
-               faults};
+  if (!faults.empty()) {
+    return Error{ErrorCode::kCheckFailed,
+                 fmt::format("{} does not pass the checker, so nothing was run", text->where),
+                 faults};
+  }
+  CKPLAN_RETURN_IF_ERROR(CheckAlignment(aligned, *planned.plan, backend, options));
+  return planned;
 }
 
 Result<ReadyStep> ReadyStep::Create(Backend& backend, const PlannedModel& planned,
@@ -131,6 +137,13 @@ Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options) {
   if (!options.memory_limit) return backend;
   CKPLAN_ASSIGN_OR_RETURN(const Bytes limit, ParseSize(*options.memory_limit, "--memory-limit"));
   return LimitMemory(std::move(backend), limit);
+}
+
+Result<Done> WriteUninterrupted(const std::string& path, std::string_view text) {
+  const auto handler = signal(SIGINT, SIG_IGN);
+  Result<Done> written = WriteFiles({{path, text}});
+  signal(SIGINT, handler);
+  return written;
 }
 
 Result<uint64_t> SeedOf(const ExecOptions& options) {

@@ -22,10 +22,11 @@ struct PlannedModel {
   std::optional<Plan> plan;  // Passed the checker.
 };
 
-// kUsage: no plan where one is needed, or one that ckexec cannot run. kCheckFailed: the plan is for
-// another model, or does not pass the checker.
+// kUsage: no plan where one is needed, or one that `backend` cannot run. kCheckFailed: the plan is
+// for another model, or does not pass the checker.
 enum class PlanNeed { kNone, kOptional, kRequired };
-Result<PlannedModel> LoadPlannedModel(const ExecOptions& options, PlanNeed need);
+Result<PlannedModel> LoadPlannedModel(const ExecOptions& options, const Backend& backend,
+                                      PlanNeed need);
 
 // A model ready to run: its step, its operators, and its constants in the memory of the backend.
 // Behind pointers, since each refers to those before it.
@@ -41,6 +42,9 @@ struct ReadyStep {
 
 // kUsage: unknown. kUnsupported: this build or machine has not the backend.
 Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options);
+
+// WriteFiles of one file, during which Ctrl-C has no effect.
+Result<Done> WriteUninterrupted(const std::string& path, std::string_view text);
 
 // The options' texts as numbers, or their defaults.
 Result<uint64_t> SeedOf(const ExecOptions& options);

@@ -5,6 +5,7 @@
 #include "cli/ckexec/session.h"
 #include "cli/ckexec/validation_report.h"
 #include "cli/common/files.h"
+#include "lib/emit/human_bytes.h"
 
 namespace ckplan {
 namespace {
@@ -13,6 +14,16 @@ Error NotProven(const PlannedModel& planned, std::vector<std::string> failures) 
   return Error{ErrorCode::kCheckFailed,
                fmt::format("{}: the plan is not proven", planned.model.identity().name),
                std::move(failures)};
+}
+
+// The plan's own memory may be there, and that of its rival not.
+Error WithMemoryOfBoth(Error error, const Plan& plan) {
+  if (error.code != ErrorCode::kInfeasible) return error;
+  error.notes.push_back(
+      fmt::format("validate runs the step by the plan, in {}, and also keeping everything, in {}; "
+                  "`ckexec run` runs the plan alone",
+                  HumanBytes(plan.figures.peak), HumanBytes(plan.figures.baseline_peak)));
+  return error;
 }
 
 }  // namespace
@@ -43,19 +54,21 @@ Result<ExitCode> RunValidate(const ExecOptions& options, const Screen& screen) {
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.model));
   CKPLAN_ASSIGN_OR_RETURN(const PlannedModel planned,
-                          LoadPlannedModel(options, PlanNeed::kRequired));
+                          LoadPlannedModel(options, *backend, PlanNeed::kRequired));
   CKPLAN_ASSIGN_OR_RETURN(const ReadyStep ready, ReadyStep::Create(*backend, planned, options));
   progress.Stage("running");
-  CKPLAN_ASSIGN_OR_RETURN(ValidationReport report,
-                          ValidatePlan(*backend, *ready.step, *ready.prepared, *ready.constants,
-                                       planned.lowered.graph, *planned.plan, validate));
+  Result<ValidationReport> found =
+      ValidatePlan(*backend, *ready.step, *ready.prepared, *ready.constants, planned.lowered.graph,
+                   *planned.plan, validate);
   progress.Clear();
+  if (!found.ok()) return WithMemoryOfBoth(found.error(), *planned.plan);
+  ValidationReport report = std::move(found).value();
   const ValidationContext context{
       *planned.plan, fmt::format("{}: {}", backend->name(), backend->Describe()), validate};
   const std::string json = ValidationJson(report, context);
   const bool json_to_stdout = options.format == "json" || options.output == kStandardStream;
   if (options.output && options.output != kStandardStream) {
-    CKPLAN_RETURN_IF_ERROR(WriteFiles({{*options.output, json}}));
+    CKPLAN_RETURN_IF_ERROR(WriteUninterrupted(*options.output, json));
   }
   if (json_to_stdout) {
     CKPLAN_RETURN_IF_ERROR(screen.Print(json));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/ckexec/duration.h"
 #include "cli/common/text_table.h"
 #include "lib/emit/human_bytes.h"
 #include "lib/emit/json_writer.h"
@@ -9,7 +10,7 @@
 namespace ckplan {
 namespace {
 
-std::string Percent(double share) { return fmt::format("{:+.1f} %", share * 100); }
+std::string Percent(double share) { return fmt::format("{:+.1f}%", share * 100); }
 
 // ---- Text ---------------------------------------------------------------------------------------
 
@@ -38,30 +39,35 @@ std::string PeakParts(const ValidationReport& report) {
                                  HumanBytes(peak.workspaces));
   if (!report.has_planned_workspaces && report.unplanned_workspace > Bytes(0)) {
     text += fmt::format(
-        "  outside the plan: workspaces of up to {}; `ckexec profile` and `ckplan "
-        "--cost file:` plan them\n",
+        "  outside the plan: workspaces of up to {}; plan with --cost file: to include them\n",
         HumanBytes(report.unplanned_workspace));
   }
   const ConstantUsage& constants = report.constants;
-  text += fmt::format(
-      "  whatever the plan: parameters {}, their gradients {}, inputs {}, masks and "
-      "the like {}\n",
-      HumanBytes(constants.parameters), HumanBytes(constants.parameter_gradients),
-      HumanBytes(constants.inputs), HumanBytes(constants.derived));
+  text +=
+      fmt::format("  whatever the plan: parameters {}, their gradients {}, inputs {}, tables {}\n",
+                  HumanBytes(constants.parameters), HumanBytes(constants.parameter_gradients),
+                  HumanBytes(constants.inputs), HumanBytes(constants.derived));
   return text;
 }
 
-std::string TimeText(const ValidationReport& report) {
+std::string TimeText(const ValidationReport& report, const std::string& cost_model) {
   if (!report.plan.seconds || !report.keep_all.seconds) return "";
-  std::string text = fmt::format(
-      "time       keeping all {:.1f} ms, by the plan {:.1f} ms, {:.1f} ms of it again\n",
-      *report.keep_all.seconds * 1e3, *report.plan.seconds * 1e3,
-      report.plan.recompute_seconds.value_or(0) * 1e3);
+  std::string text =
+      fmt::format("time       keeping all {}, by the plan {}, of which recomputing {}\n",
+                  DurationText(*report.keep_all.seconds), DurationText(*report.plan.seconds),
+                  DurationText(report.plan.recompute_seconds.value_or(0)));
   if (report.measured_overhead && report.predicted_overhead) {
-    text += fmt::format("overhead   {} measured, {} predicted\n",
-                        Percent(*report.measured_overhead), Percent(*report.predicted_overhead));
+    text += fmt::format("overhead   {} measured, {} predicted (cost model {})\n",
+                        Percent(*report.measured_overhead), Percent(*report.predicted_overhead),
+                        cost_model);
   }
   return text;
+}
+
+std::string WeightText(const ConstantUsage& constants, uint64_t seed) {
+  if (constants.leaves_from_seed == 0) return "weights    all from the file\n";
+  return fmt::format("weights    {} from the seed {}, the others from the file\n",
+                     constants.leaves_from_seed, seed);
 }
 
 std::string GradientText(const ValidationReport& report) {
@@ -142,10 +148,8 @@ std::string ValidationText(const ValidationReport& report, const ValidationConte
                                  context.plan.request.algorithm, context.backend);
   if (report.failures.empty()) {
     text += PeakTable(report).Text() + PeakParts(report) + "\n";
-    text += GradientText(report) + TimeText(report);
-    text += fmt::format("weights    {} from the file, {} from the seed {}\n",
-                        report.constants.leaves_from_file, report.constants.leaves_from_seed,
-                        context.options.seed);
+    text += GradientText(report) + TimeText(report, context.plan.request.cost_model);
+    text += WeightText(report.constants, context.options.seed);
     for (const std::string& note : report.notes) text += fmt::format("note       {}\n", note);
     return text + "\nproven: this plan computes the same gradients in the predicted memory\n";
   }

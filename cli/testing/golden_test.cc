@@ -1,4 +1,4 @@
-// Runs the built ckplan against testdata/cli/*.test and against every console block of README.md
+// Runs the built programs against testdata/cli/*.test and against every console block of README.md
 // and docs/. `--update-golden` writes what it printed into those files instead of comparing; the
 // difference is then to be reviewed like code.
 #define DOCTEST_CONFIG_IMPLEMENT
@@ -28,8 +28,22 @@ bool updates_golden = false;
 
 const fs::path kProject = CKPLAN_PROJECT_DIR;
 
+// The executor is built only where what it needs was found.
+#ifdef CKEXEC_BINARY
+constexpr const char* kExecutor = CKEXEC_BINARY;
+#else
+constexpr const char* kExecutor = nullptr;
+#endif
+
+bool CanRun(const std::vector<std::string>& commands) {
+  if (kExecutor != nullptr) return true;
+  return std::none_of(commands.begin(), commands.end(), [](const std::string& command) {
+    return command.find("ckexec ") != std::string::npos;
+  });
+}
+
 // A folder like the project's root as far as commands of the tests see it: testdata/, and
-// scripts/run, which runs the built program. `ckplan` is on the path.
+// scripts/run, which runs the built program. The programs are on the path.
 class Workplace {
  public:
   Workplace() {
@@ -41,6 +55,7 @@ class Workplace {
     fs::create_symlink(CKPLAN_BINARY, folder_ / ".bin/ckplan");
     fs::create_symlink(CKPLAN_BINARY, folder_ / "scripts/run");
     fs::create_symlink(CKBENCH_BINARY, folder_ / ".bin/ckbench");
+    if (kExecutor != nullptr) fs::create_symlink(kExecutor, folder_ / ".bin/ckexec");
   }
   ~Workplace() { fs::remove_all(folder_); }
 
@@ -148,6 +163,10 @@ TEST_CASE("command line: every test of testdata/cli prints, writes and ends as i
     const std::string text = *ReadWholeFile(path.string());
     const Result<GoldenFile> file = ParseGoldenFile(text);
     REQUIRE_MESSAGE(file.ok(), file.error().message);
+    if (!CanRun(file->commands)) {
+      MESSAGE("SKIPPED: ckexec was not built; see docs/dependencies.md");
+      continue;
+    }
     if (file->has_terminal && !HasTerminals()) {
       MESSAGE("SKIPPED: no pseudo-terminal can be opened here (is /dev/pts mounted?)");
       continue;
@@ -162,6 +181,10 @@ std::string RunPage(const std::string& page) {
   size_t copied = 0;
   const Workplace workplace;
   for (const ConsoleBlock& block : FindConsoleBlocks(page)) {
+    if (!CanRun(block.commands)) {
+      MESSAGE("SKIPPED: a block of ckexec, which was not built; see docs/dependencies.md");
+      continue;
+    }
     actual += page.substr(copied, block.begin - copied);
     for (const std::string& command : block.commands) {
       const ProgramResult result = workplace.Run({command, "", "", {}, Streams::kTogether});
@@ -202,37 +225,43 @@ TEST_CASE("exit codes: the page of the plan format lists them as --help does") {
   }
 }
 
-// The status of the program with these arguments, interrupted while it reads its graph, which is
-// the named pipe `graph`: there it surely waits when the signal comes.
-int StatusOfInterrupted(const std::string& graph, std::vector<std::string> arguments) {
-  REQUIRE(mkfifo(graph.c_str(), 0600) == 0);
+// The status of the program, interrupted while it reads the named pipe `pipe_name`: there it surely
+// waits when the signal comes. Then it is given `text`, if there is any.
+int StatusOfInterrupted(const char* program, const std::string& pipe_name, const std::string& text,
+                        std::vector<std::string> arguments) {
+  REQUIRE(mkfifo(pipe_name.c_str(), 0600) == 0);
   const pid_t child = fork();
   if (child == 0) {
-    std::string name = "ckplan";
+    std::string name = fs::path(program).filename().string();
     std::vector<char*> argv = {name.data()};
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);
-    execv(CKPLAN_BINARY, argv.data());
+    execv(program, argv.data());
     _exit(127);
   }
-  const int pipe_end = open(graph.c_str(), O_WRONLY);  // Waits for the program to open it.
+  const int pipe_end = open(pipe_name.c_str(), O_WRONLY);  // Waits for the program to open it.
   REQUIRE(pipe_end >= 0);
   REQUIRE(kill(child, SIGINT) == 0);
-  const std::string text =
-      R"({"name": "one", "nodes": [{"id": 0, "name": "a", "op": "x", "bytes": 8, "time": 1}],
-          "edges": []})";
-  REQUIRE(write(pipe_end, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
-  close(pipe_end);
+  if (!text.empty()) {
+    REQUIRE(write(pipe_end, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    close(pipe_end);
+  }
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
+  if (text.empty()) close(pipe_end);
   return status;
 }
+
+constexpr const char* kSmallGraph =
+    R"({"name": "one", "nodes": [{"id": 0, "name": "a", "op": "x", "bytes": 8, "time": 1}],
+        "edges": []})";
 
 TEST_CASE("interrupt: Ctrl-C ends with 130, and nothing is written") {
   const Workplace workplace;
   const std::string graph = workplace.PathOf("graph.json");
   const std::string out = workplace.PathOf("plan.json");
-  const int status = StatusOfInterrupted(graph, {graph, "-q", "-o", out});
+  const int status =
+      StatusOfInterrupted(CKPLAN_BINARY, graph, kSmallGraph, {graph, "-q", "-o", out});
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 130);
   CHECK(!fs::exists(out));
@@ -241,9 +270,26 @@ TEST_CASE("interrupt: Ctrl-C ends with 130, and nothing is written") {
 TEST_CASE("interrupt: ckplan diff of one model ends with 130, too") {
   const Workplace workplace;
   const std::string graph = workplace.PathOf("graph.json");
-  const int status = StatusOfInterrupted(graph, {"diff", graph, "-a", "keep-all,chen-sqrt", "-q"});
+  const int status = StatusOfInterrupted(CKPLAN_BINARY, graph, kSmallGraph,
+                                         {"diff", graph, "-a", "keep-all,chen-sqrt", "-q"});
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 130);
+}
+
+TEST_CASE("interrupt: ckexec ends with 130, and nothing is written") {
+  if (kExecutor == nullptr) {
+    MESSAGE("SKIPPED: ckexec was not built; see docs/dependencies.md");
+    return;
+  }
+  const Workplace workplace;
+  const std::string plan = workplace.PathOf("plan.json");
+  const std::string out = workplace.PathOf("report.json");
+  const std::string model = workplace.PathOf("testdata/models/tiny_mlp.onnx");
+  const int status = StatusOfInterrupted(kExecutor, plan, "",
+                                         {"validate", model, "--plan", plan, "-q", "-o", out});
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 130);
+  CHECK(!fs::exists(out));
 }
 
 }  // namespace

@@ -1,0 +1,20 @@
+// What to do about a plan that the backend cannot place.
+#pragma once
+
+#include "cli/ckexec/options.h"
+#include "lib/backend/backend.h"
+#include "lib/base/result.h"
+#include "lib/graph/tensor_graph.h"
+#include "lib/plan/plan.h"
+
+namespace ckplan {
+
+// Whether every buffer of `graph`, in the plan's sizes, can begin where the one before it ends.
+// kUsage: not so; names a buffer, and the command that plans again.
+Result<Done> CheckAlignment(const TensorGraph& graph, const Plan& plan, const Backend& backend,
+                            const ExecOptions& options);
+
+// The command that makes such a plan once more, but with --align.
+std::string PlanAgainCommand(const Plan& plan, int64_t align_bytes, const ExecOptions& options);
+
+}  // namespace ckplan
