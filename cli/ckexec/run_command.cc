@@ -65,7 +65,7 @@ std::string StepsJson(const PlannedModel& planned, const TrainOptions& train, co
 }  // namespace
 
 void AddRunOptions(CommandLine& line, ExecOptions& options) {
-  line.Positional("MODEL", "the model; with a plan in it, or with --plan, it is run by the plan",
+  line.Positional("MODEL", "the model; run by its plan, if one is in it or with --plan",
                   &options.model);
   line.Value("--plan", "PLAN", "the plan file, where the model holds none", &options.plan);
   line.Value("--cost", "file:PATH", "the costs that the plan was made with, if from a file",
