@@ -38,7 +38,7 @@ constexpr const char* kExecutor = nullptr;
 bool CanRun(const std::vector<std::string>& commands) {
   if (kExecutor != nullptr) return true;
   return std::none_of(commands.begin(), commands.end(), [](const std::string& command) {
-    return command.find("ckexec ") != std::string::npos;
+    return command.ends_with("ckexec") || command.find("ckexec ") != std::string::npos;
   });
 }
 
