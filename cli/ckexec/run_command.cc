@@ -62,6 +62,16 @@ std::string StepsJson(const PlannedModel& planned, const TrainOptions& train, co
   return std::move(json).Finish();
 }
 
+Error WithWayOut(Error error, bool has_plan, Bytes arena) {
+  if (error.code != ErrorCode::kInfeasible) return error;
+  error.notes.push_back(
+      has_plan
+          ? fmt::format("the plan takes {}; plan for a smaller --budget", HumanBytes(arena))
+          : fmt::format("keeping everything takes {}; plan it with --budget, and run that plan",
+                        HumanBytes(arena)));
+  return error;
+}
+
 }  // namespace
 
 void AddRunOptions(CommandLine& line, ExecOptions& options) {
@@ -116,11 +126,13 @@ Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen) {
     printed = screen.Print(fmt::format("step {:>4}   loss {:.6f}   {}\n", number, step.loss,
                                        DurationText(step.seconds)));
   };
-  CKPLAN_ASSIGN_OR_RETURN(
-      const std::vector<TrainedStep> steps,
-      Train(*backend, *ready.step, *ready.prepared, *ready.constants, plan, train, print));
+  const Result<std::vector<TrainedStep>> steps =
+      Train(*backend, *ready.step, *ready.prepared, *ready.constants, plan, train, print);
+  if (!steps.ok()) {
+    return WithWayOut(steps.error(), planned.plan.has_value(), plan.arena_bytes);
+  }
   CKPLAN_RETURN_IF_ERROR(printed);
-  if (!is_text) CKPLAN_RETURN_IF_ERROR(screen.Print(StepsJson(planned, train, plan, steps)));
+  if (!is_text) CKPLAN_RETURN_IF_ERROR(screen.Print(StepsJson(planned, train, plan, *steps)));
   return ExitCode::kOk;
 }
 
