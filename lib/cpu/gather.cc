@@ -23,13 +23,13 @@ void GatherRows(const RowIndex& index, int64_t outer, int64_t inner, const void*
   ParallelFor(outer * count, grain, [=, &index](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = index.RowOf(indices, i / count, i % count);
-      const T* source = x + (i / count * rows + row) * inner;
+      const int64_t source = (i / count * rows + row) * inner;
       if (inner == 1) {
-        y[i] = row < 0 ? T{0} : *source;
+        y[i] = row < 0 ? T{0} : x[source];
       } else if (row < 0) {
         std::fill_n(y + i * inner, inner, T{0});
       } else {
-        std::copy_n(source, inner, y + i * inner);
+        std::copy_n(x + source, inner, y + i * inner);
       }
     }
   });

@@ -59,7 +59,7 @@ class PadOp final : public PreparedOp {
   void Forward(const ForwardCall& call) override {
     const int64_t zero = 0;
     const void* fill = &zero;
-    if (has_value_) fill = call.inputs[2];
+    if (has_value_ && call.inputs[2] != nullptr) fill = call.inputs[2];
     if (!has_value_ && element_bytes_ == 4) fill = &value_;
     map_.Select(call.inputs[0], call.outputs[0], element_bytes_, fill);
   }
