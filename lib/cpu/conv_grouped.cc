@@ -44,6 +44,12 @@ struct Axis {
   }
 };
 
+// Images that are as wide as their result are multiplied as one row, where their own rows are too
+// short for vector instructions: elements of y whose partner would be in another row of x are left
+// out by setting them to zero.
+constexpr int64_t kFlatImage = 1024;
+constexpr int64_t kFlatWidth = 24;
+
 class GroupedWeights final : public ConvKernel {
  public:
   explicit GroupedWeights(const ConvGeometry& geometry)
@@ -63,33 +69,46 @@ class GroupedWeights final : public ConvKernel {
   int64_t workspace() const override { return 0; }
 
   void Run(const float* x, const float* y, float* result, void*) const override {
-    const auto& [d, h, w] = axes_;
-    const int64_t taps = d.kernel * h.kernel * w.kernel;
-    const int64_t in = d.in * h.in * w.in;
-    const int64_t out = d.out * h.out * w.out;
+    const int64_t taps = axes_[0].kernel * axes_[1].kernel * axes_[2].kernel;
     ParallelFor(out_channels_ * group_in_, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t pair = begin; pair < end; ++pair) {
-        const int64_t y_channel = pair / group_in_;
-        const int64_t x_channel = y_channel / group_out_ * group_in_ + pair % group_in_;
-        for (int64_t tap = 0; tap < taps; ++tap) {
-          double sum = 0;
-          for (int64_t n = 0; n < batch_; ++n) {
-            sum += Multiply(y + (n * out_channels_ + y_channel) * out,
-                            x + (n * in_channels_ + x_channel) * in, tap);
-          }
-          result[pair * taps + tap] = static_cast<float>(sum);
-        }
-      }
+      for (int64_t pair = begin; pair < end; ++pair) MakeWeights(x, y, pair, result + pair * taps);
     });
   }
 
  private:
-  // The image of y by that of x, as far as this position of the kernel lies on x.
-  double Multiply(const float* y, const float* x, int64_t tap) const {
+  // Those between one channel of y and one of x.
+  void MakeWeights(const float* x, const float* y, int64_t pair, float* weights) const {
     const auto& [d, h, w] = axes_;
-    const int64_t i = tap / (h.kernel * w.kernel);
-    const int64_t j = tap / w.kernel % h.kernel;
-    const int64_t k = tap % w.kernel;
+    const int64_t in = d.in * h.in * w.in;
+    const int64_t out = d.out * h.out * w.out;
+    const int64_t y_channel = pair / group_in_;
+    const int64_t x_channel = y_channel / group_out_ * group_in_ + pair % group_in_;
+    const bool is_flat = d.in == 1 && d.kernel == 1 && w.stride == 1 && h.stride == 1 &&
+                         w.in == w.out && w.out <= kFlatWidth && out <= kFlatImage;
+    const int64_t rows = d.kernel * h.kernel;
+    for (int64_t k = 0; k < w.kernel; ++k) {
+      for (int64_t row = 0; row < rows; ++row) {
+        double sum = 0;
+        for (int64_t n = 0; n < batch_; ++n) {
+          const float* from_y = y + (n * out_channels_ + y_channel) * out;
+          const float* from_x = x + (n * in_channels_ + x_channel) * in;
+          sum += is_flat ? MultiplyFlat(from_y, from_x, row, k)
+                         : Multiply(from_y, from_x, row / h.kernel, row % h.kernel, k);
+        }
+        weights[row * w.kernel + k] = static_cast<float>(sum);
+      }
+    }
+  }
+
+  static double SumLanes(const float* lanes) {
+    double sum = 0;
+    for (int64_t lane = 0; lane < kLanes; ++lane) sum += static_cast<double>(lanes[lane]);
+    return sum;
+  }
+
+  // The image of y by that of x, as far as position (i, j, k) of the kernel lies on x.
+  double Multiply(const float* y, const float* x, int64_t i, int64_t j, int64_t k) const {
+    const auto& [d, h, w] = axes_;
     const int64_t first = w.first(k);
     const int64_t count = w.last(k) - first;
     float lanes[kLanes] = {};
@@ -100,9 +119,29 @@ class GroupedWeights final : public ConvKernel {
         AddProducts(row_y, row_x, w.stride, count, lanes);
       }
     }
-    double sum = 0;
-    for (const float lane : lanes) sum += static_cast<double>(lane);
-    return sum;
+    return SumLanes(lanes);
+  }
+
+  double MultiplyFlat(const float* y, const float* x, int64_t j, int64_t k) const {
+    const auto& [d, h, w] = axes_;
+    const int64_t first_row = h.first(j);
+    const int64_t last_row = h.last(j);
+    const int64_t first = w.first(k);
+    const int64_t last = w.last(k);
+    if (first_row >= last_row || first >= last) return 0;
+    float masked[kFlatImage];
+    for (int64_t b = first_row; b < last_row; ++b) {
+      float* row = masked + b * w.out;
+      std::copy_n(y + b * w.out, w.out, row);
+      std::fill(row, row + first, 0.0F);
+      std::fill(row + last, row + w.out, 0.0F);
+    }
+    float lanes[kLanes] = {};
+    const int64_t begin = first_row * w.out + first;
+    const int64_t end = (last_row - 1) * w.out + last;
+    AddProducts(masked + begin, x + h.at(first_row, j) * w.in + w.at(first, k), 1, end - begin,
+                lanes);
+    return SumLanes(lanes);
   }
 
   int64_t batch_, in_channels_, out_channels_, group_in_, group_out_;
