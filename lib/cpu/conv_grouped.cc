@@ -111,6 +111,7 @@ class GroupedWeights final : public ConvKernel {
     const auto& [d, h, w] = axes_;
     const int64_t first = w.first(k);
     const int64_t count = w.last(k) - first;
+    if (count <= 0) return 0;
     float lanes[kLanes] = {};
     for (int64_t a = d.first(i); a < d.last(i); ++a) {
       for (int64_t b = h.first(j); b < h.last(j); ++b) {
