@@ -126,14 +126,8 @@ def distance(ours, theirs):
 
 
 def gradients_by_name(network, tensors):
-    """ckexec's gradients by the names of PyTorch's parameters.
-
-    The exporter packs the weights of recurrent layers anew and gives them names of its own; those
-    are compared through the outputs' gradients that flow through them alone.
-    """
-    kind = "parameter_gradient/"
-    ours = {name[len(kind):]: t for name, t in tensors.items() if name.startswith(kind)}
-    return {name: ours[name] for name, _ in network.named_parameters() if name in ours}
+    """ckexec's gradients, by the names of PyTorch's parameters, which the exporter keeps."""
+    return {name: tensors[f"parameter_gradient/{name}"] for name, _ in network.named_parameters()}
 
 
 def compare(ckexec, folder, make, sample):
@@ -154,15 +148,13 @@ def compare(ckexec, folder, make, sample):
     worst, where = distance(tensors["output/y"], output.detach()), "the output"
     gradients = gradients_by_name(network, tensors)
     for name, parameter in network.named_parameters():
-        if name in gradients:
-            off = distance(gradients[name], parameter.grad)
-            if off > worst:
-                worst, where = off, name
+        off = distance(gradients[name], parameter.grad)
+        if off > worst:
+            worst, where = off, name
     verdict = "ok  " if worst <= TOLERANCE else "FAIL"
-    count = len(list(network.parameters()))
-    print(f"{verdict} {make.__name__:14} {len(gradients)} of {count} parameters compared, "
+    print(f"{verdict} {make.__name__:14} {len(gradients)} parameters, "
           f"largest difference {worst:.1e} ({where})")
-    return worst <= TOLERANCE and gradients
+    return worst <= TOLERANCE
 
 
 def main():

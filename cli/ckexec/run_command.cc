@@ -28,22 +28,22 @@ Result<double> LearningRateOf(const std::optional<std::string>& text) {
 }
 
 // By the plan where there is one, else keeping everything in the model's order.
-Result<RunPlan> ScheduleOf(const PlannedModel& planned, const ReadyStep& ready) {
+Result<ReadyPlan> ScheduleOf(const PlannedModel& planned, const ReadyStep& ready) {
   if (planned.plan) {
-    CKPLAN_ASSIGN_OR_RETURN(const RunGraph run,
+    CKPLAN_ASSIGN_OR_RETURN(const ReadyGraph run,
                             GraphToRun(*ready.step, *ready.prepared, planned.lowered.graph,
                                        planned.plan->request.align_bytes));
-    return MakeRunPlan(*ready.step, run, *planned.plan);
+    return MakeReadyPlan(*ready.step, run, *planned.plan);
   }
   std::vector<NodeId> order;
   for (const NodeId id : ready.step->graph.nodes().ids()) order.push_back(id);
   constexpr int64_t kCacheLine = 64;
-  CKPLAN_ASSIGN_OR_RETURN(const RunGraph run, GraphToRun(*ready.step, *ready.prepared,
-                                                         planned.lowered.graph, kCacheLine));
-  return MakeKeepAllRunPlan(*ready.step, run, KeepAllSchedule(order));
+  CKPLAN_ASSIGN_OR_RETURN(const ReadyGraph run, GraphToRun(*ready.step, *ready.prepared,
+                                                           planned.lowered.graph, kCacheLine));
+  return MakeReadyKeepAll(*ready.step, run, KeepAllSchedule(order));
 }
 
-std::string StepsJson(const PlannedModel& planned, const TrainOptions& train, const RunPlan& plan,
+std::string StepsJson(const PlannedModel& planned, const TrainOptions& train, const ReadyPlan& plan,
                       const std::vector<TrainedStep>& steps) {
   JsonWriter json;
   json.BeginObject(JsonLayout::kLines);
@@ -103,7 +103,7 @@ Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const PlannedModel planned,
                           LoadPlannedModel(options, *backend, PlanNeed::kOptional));
   CKPLAN_ASSIGN_OR_RETURN(const ReadyStep ready, ReadyStep::Create(*backend, planned, options));
-  CKPLAN_ASSIGN_OR_RETURN(const RunPlan plan, ScheduleOf(planned, ready));
+  CKPLAN_ASSIGN_OR_RETURN(const ReadyPlan plan, ScheduleOf(planned, ready));
   for (const std::string& note : ready.step->notes) screen.Note(note);
   if (options.tensors) {
     CKPLAN_ASSIGN_OR_RETURN(const std::string tensors,

@@ -112,6 +112,7 @@ Result<Done> ConstantStore::FillLeaves(const WeightFile& weights, uint64_t seed)
       bytes = FilledBytes(constant.operand, *constant.fill);
     } else if (constant.operand.known && !constant.fill) {
       bytes = KnownBytes(constant.operand);
+      if (is_parameter) ++usage_.leaves_from_file;
     } else if (auto read = weights.Read(constant.name, constant.operand); read) {
       bytes = std::move(*read);
       ++usage_.leaves_from_file;

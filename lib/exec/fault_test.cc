@@ -16,7 +16,7 @@ class FaultyPlan {
     keep_all_ = small_.KeepAll();
   }
 
-  RunPlan& plan() { return plan_; }
+  ReadyPlan& plan() { return plan_; }
   std::vector<Action>& actions() { return plan_.program.actions; }
   std::string Name(int32_t buffer) const {
     return BufferText(small_.step(), plan_.program, buffer);
@@ -52,8 +52,8 @@ class FaultyPlan {
  private:
   std::unique_ptr<Backend> backend_;
   SmallStep small_;
-  RunPlan plan_;
-  RunPlan keep_all_;
+  ReadyPlan plan_;
+  ReadyPlan keep_all_;
 };
 
 bool IsTensor(const FaultyPlan& faulty, const Program& program, int32_t buffer) {

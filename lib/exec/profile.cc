@@ -1,6 +1,6 @@
 #include "lib/exec/profile.h"
 
-#include "lib/exec/run_plan.h"
+#include "lib/exec/ready_plan.h"
 #include "lib/exec/runner.h"
 #include "lib/exec/stopwatch.h"
 
@@ -25,11 +25,11 @@ Result<std::vector<ProfiledNode>> ProfileNodes(Backend& backend, const StepModel
                                                const PreparedStep& prepared,
                                                ConstantStore& constants,
                                                const ProfileOptions& options) {
-  RunGraph run{step.graph};
+  ReadyGraph run{step.graph};
   CKPLAN_ASSIGN_OR_RETURN(run.graph, GraphWithWorkspaces(step, prepared));
   CKPLAN_ASSIGN_OR_RETURN(run.graph, AlignSizes(run.graph, 64));  // A cache line.
   run.has_workspaces = true;
-  const RunPlan plan = MakeKeepAllRunPlan(step, run, KeepAllOf(step.graph));
+  const ReadyPlan plan = MakeReadyKeepAll(step, run, KeepAllOf(step.graph));
   CKPLAN_ASSIGN_OR_RETURN(const auto arena, ArenaMemory::Create(backend, plan.program, plan.offsets,
                                                                 plan.arena_bytes, false));
   arena->Touch();

@@ -84,7 +84,7 @@ class Snapshot final : public RunObserver {
 
 Result<std::string> TakeSnapshot(Backend& backend, const StepModel& step,
                                  const PreparedStep& prepared, ConstantStore& constants,
-                                 const RunPlan& plan, LossKind loss, uint64_t seed) {
+                                 const ReadyPlan& plan, LossKind loss, uint64_t seed) {
   CKPLAN_ASSIGN_OR_RETURN(
       const DeviceBlock workspace,
       DeviceBlock::Allocate(backend, plan.has_workspaces ? Bytes(0) : LargestWorkspace(prepared)));

@@ -9,7 +9,7 @@
 #include "lib/exec/constant_store.h"
 #include "lib/exec/loss.h"
 #include "lib/exec/prepared_step.h"
-#include "lib/exec/run_plan.h"
+#include "lib/exec/ready_plan.h"
 #include "lib/exec/step_model.h"
 
 namespace ckplan {
@@ -21,6 +21,6 @@ namespace ckplan {
 // Parameters are as the step found them. kUnsupported: above 2 GB, which ONNX cannot hold.
 Result<std::string> TakeSnapshot(Backend& backend, const StepModel& step,
                                  const PreparedStep& prepared, ConstantStore& constants,
-                                 const RunPlan& plan, LossKind loss, uint64_t seed);
+                                 const ReadyPlan& plan, LossKind loss, uint64_t seed);
 
 }  // namespace ckplan

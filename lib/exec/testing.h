@@ -12,7 +12,7 @@
 #include "lib/base/rng.h"
 #include "lib/exec/constant_store.h"
 #include "lib/exec/prepared_step.h"
-#include "lib/exec/run_plan.h"
+#include "lib/exec/ready_plan.h"
 #include "lib/exec/runner.h"
 #include "lib/exec/step_model.h"
 #include "lib/exec/validate.h"
@@ -104,26 +104,26 @@ class SmallStep {
   ConstantStore& constants() { return *constants_; }
 
   // Its graph with workspaces, sizes in cache lines, as `ckplan --cost file: --align 64` plans it.
-  RunGraph Graph() const {
-    RunGraph run{GraphWithWorkspaces(*step_, *prepared_).value(), true};
+  ReadyGraph Graph() const {
+    ReadyGraph run{GraphWithWorkspaces(*step_, *prepared_).value(), true};
     run.graph = AlignSizes(run.graph, 64).value();
     return run;
   }
-  RunPlan KeepAll() const {
+  ReadyPlan KeepAll() const {
     std::vector<NodeId> order;
     for (const NodeId id : step_->graph.nodes().ids()) order.push_back(id);
-    return PlaceRunPlan(*step_, Graph(), KeepAllSchedule(order));
+    return PlaceReadyPlan(*step_, Graph(), KeepAllSchedule(order));
   }
   // Keeps each node's results with the chance of `percent`.
-  RunPlan Random(Rng& rng, int percent) const {
-    const RunGraph run = Graph();
+  ReadyPlan Random(Rng& rng, int percent) const {
+    const ReadyGraph run = Graph();
     KeptSet kept{IdVector<NodeId, bool>(run.graph.nodes().size())};
     for (const NodeId id : run.graph.nodes().ids()) kept.is_kept[id] = rng.Chance(percent);
-    return PlaceRunPlan(*step_, run, LowerStrategy(run.graph, kept));
+    return PlaceReadyPlan(*step_, run, LowerStrategy(run.graph, kept));
   }
 
   // Runs one step in the counting allocator; the gradients are then in constants().
-  double Run(const RunPlan& plan, LossKind kind) {
+  double Run(const ReadyPlan& plan, LossKind kind) {
     const Loss loss(kind, kSeed);
     Runner runner(backend_, *step_, *prepared_, *constants_, loss, kSeed, nullptr);
     CountingMemory memory(backend_, plan.program);
@@ -131,7 +131,7 @@ class SmallStep {
     REQUIRE_MESSAGE(value.ok(), value.error().message);
     return *value;
   }
-  ValidationReport Validate(const RunPlan& keep_all, const RunPlan& plan) {
+  ValidationReport Validate(const ReadyPlan& keep_all, const ReadyPlan& plan) {
     const Loss loss(LossKind::kGiven, kSeed);
     Runner runner(backend_, *step_, *prepared_, *constants_, loss, kSeed, nullptr);
     ValidateOptions options;

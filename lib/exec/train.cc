@@ -8,7 +8,7 @@ namespace ckplan {
 
 Result<std::vector<TrainedStep>> Train(Backend& backend, const StepModel& step,
                                        const PreparedStep& prepared, ConstantStore& constants,
-                                       const RunPlan& plan, const TrainOptions& options,
+                                       const ReadyPlan& plan, const TrainOptions& options,
                                        const std::function<void(const TrainedStep&)>& after_step) {
   CKPLAN_ASSIGN_OR_RETURN(const auto arena, ArenaMemory::Create(backend, plan.program, plan.offsets,
                                                                 plan.arena_bytes, false));

@@ -9,7 +9,7 @@
 #include "lib/exec/constant_store.h"
 #include "lib/exec/loss.h"
 #include "lib/exec/prepared_step.h"
-#include "lib/exec/run_plan.h"
+#include "lib/exec/ready_plan.h"
 #include "lib/exec/step_model.h"
 
 namespace ckplan {
@@ -29,7 +29,7 @@ struct TrainedStep {
 // The batch is the same in every step, random operators draw anew. `after_step` is told of each.
 Result<std::vector<TrainedStep>> Train(Backend& backend, const StepModel& step,
                                        const PreparedStep& prepared, ConstantStore& constants,
-                                       const RunPlan& plan, const TrainOptions& options,
+                                       const ReadyPlan& plan, const TrainOptions& options,
                                        const std::function<void(const TrainedStep&)>& after_step);
 
 }  // namespace ckplan

@@ -10,7 +10,7 @@ namespace {
 std::vector<double> LossesOf(Backend& backend, bool keeps_all) {
   SmallStep small(backend, SmallNet(), BatchOf(4));
   Rng rng(11);
-  const RunPlan plan = keeps_all ? small.KeepAll() : small.Random(rng, 30);
+  const ReadyPlan plan = keeps_all ? small.KeepAll() : small.Random(rng, 30);
   TrainOptions options;
   options.steps = 12;
   options.learning_rate = 0.05;

@@ -24,7 +24,7 @@ class Validator {
         options_(options),
         reference_(step.graph) {}
 
-  Result<ValidationReport> Validate(const RunPlan& keep_all, const RunPlan& plan) {
+  Result<ValidationReport> Validate(const ReadyPlan& keep_all, const ReadyPlan& plan) {
     CKPLAN_RETURN_IF_ERROR(Prove(keep_all, "keeping everything", report_.keep_all));
     if (!report_.failures.empty()) return std::move(report_);
     for (const ConstantId leaf : constants_.trained()) {
@@ -39,7 +39,7 @@ class Validator {
 
  private:
   // Runs it guarded in a poisoned arena, then in the counting allocator.
-  Result<Done> Prove(const RunPlan& run, std::string_view which, RunFigures& figures) {
+  Result<Done> Prove(const ReadyPlan& run, std::string_view which, RunFigures& figures) {
     figures.predicted_peak = run.predicted_peak;
     figures.arena_bytes = run.arena_bytes;
     auto arena =
@@ -57,7 +57,7 @@ class Validator {
     return Done{};
   }
 
-  Result<Done> Measure(const RunPlan& run, std::string_view which, RunFigures& figures) {
+  Result<Done> Measure(const ReadyPlan& run, std::string_view which, RunFigures& figures) {
     CountingMemory memory(backend_, run.program);
     const Result<double> loss = runner_.Run(run.program, memory, nullptr);
     if (!loss.ok()) return Judge(loss.error(), which);
@@ -109,7 +109,7 @@ class Validator {
   }
 
   // In turns, so that a machine that grows slower slows both.
-  Result<Done> Time(const RunPlan& keep_all, const RunPlan& plan) {
+  Result<Done> Time(const ReadyPlan& keep_all, const ReadyPlan& plan) {
     if (options_.timed_runs == 0) return Done{};
     std::vector<double> seconds[2];
     std::vector<double> recompute;
@@ -133,7 +133,7 @@ class Validator {
     double total = 0;
     double recompute = 0;
   };
-  Result<Timed> TimeOnce(const RunPlan& run) {
+  Result<Timed> TimeOnce(const ReadyPlan& run) {
     CKPLAN_ASSIGN_OR_RETURN(const auto arena,
                             ArenaMemory::Create(backend_, run.program, run.offsets, run.arena_bytes,
                                                 /*poisons=*/false));
@@ -157,7 +157,7 @@ class Validator {
 
 Result<ValidationReport> ValidateRuns(Backend& backend, const StepModel& step,
                                       ConstantStore& constants, Runner& runner,
-                                      const RunPlan& keep_all, const RunPlan& plan,
+                                      const ReadyPlan& keep_all, const ReadyPlan& plan,
                                       const ValidateOptions& options) {
   return Validator(backend, step, constants, runner, options).Validate(keep_all, plan);
 }
@@ -166,10 +166,10 @@ Result<ValidationReport> ValidatePlan(Backend& backend, const StepModel& step,
                                       const PreparedStep& prepared, ConstantStore& constants,
                                       const TensorGraph& planned, const Plan& plan,
                                       const ValidateOptions& options) {
-  CKPLAN_ASSIGN_OR_RETURN(const RunGraph run,
+  CKPLAN_ASSIGN_OR_RETURN(const ReadyGraph run,
                           GraphToRun(step, prepared, planned, plan.request.align_bytes));
-  const RunPlan ready = MakeRunPlan(step, run, plan);
-  const RunPlan keep_all = MakeKeepAllRunPlan(step, run, plan.schedule);
+  const ReadyPlan ready = MakeReadyPlan(step, run, plan);
+  const ReadyPlan keep_all = MakeReadyKeepAll(step, run, plan.schedule);
   const Bytes spare = run.has_workspaces ? Bytes(0) : LargestWorkspace(prepared);
   CKPLAN_ASSIGN_OR_RETURN(const DeviceBlock workspace, DeviceBlock::Allocate(backend, spare));
   const Loss loss(options.loss, options.seed);

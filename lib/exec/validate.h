@@ -12,7 +12,7 @@
 #include "lib/exec/constant_store.h"
 #include "lib/exec/loss.h"
 #include "lib/exec/prepared_step.h"
-#include "lib/exec/run_plan.h"
+#include "lib/exec/ready_plan.h"
 #include "lib/exec/runner.h"
 #include "lib/exec/step_model.h"
 #include "lib/plan/plan.h"
@@ -70,7 +70,7 @@ Result<ValidationReport> ValidatePlan(Backend& backend, const StepModel& step,
 // The part of it that runs: two schedules of one step that are ready to run.
 Result<ValidationReport> ValidateRuns(Backend& backend, const StepModel& step,
                                       ConstantStore& constants, Runner& runner,
-                                      const RunPlan& keep_all, const RunPlan& plan,
+                                      const ReadyPlan& keep_all, const ReadyPlan& plan,
                                       const ValidateOptions& options);
 
 }  // namespace ckplan

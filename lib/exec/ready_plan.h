@@ -12,7 +12,7 @@
 
 namespace ckplan {
 
-struct RunPlan {
+struct ReadyPlan {
   Program program;
   std::vector<Bytes> offsets;
   Bytes arena_bytes;
@@ -23,7 +23,7 @@ struct RunPlan {
 
 // The graph whose buffers a plan places: that of the step, with workspaces if the plan knows them,
 // in sizes rounded up as the plan rounds them.
-struct RunGraph {
+struct ReadyGraph {
   TensorGraph graph;
   bool has_workspaces = false;
   bool has_planned_sizes = true;  // Else the plan's offsets are for tensors of other float types.
@@ -31,15 +31,15 @@ struct RunGraph {
 
 // `planned`: the graph that the plan was made for, before its sizes were aligned.
 // kCheckFailed: the plan's workspaces are not those of the backend; names the first such node.
-Result<RunGraph> GraphToRun(const StepModel& step, const PreparedStep& prepared,
-                            const TensorGraph& planned, int64_t align_bytes);
+Result<ReadyGraph> GraphToRun(const StepModel& step, const PreparedStep& prepared,
+                              const TensorGraph& planned, int64_t align_bytes);
 
 // Placed anew.
-RunPlan PlaceRunPlan(const StepModel& step, const RunGraph& run, const Schedule& schedule);
+ReadyPlan PlaceReadyPlan(const StepModel& step, const ReadyGraph& run, const Schedule& schedule);
 // With the plan's own offsets where they fit, else placed anew.
-RunPlan MakeRunPlan(const StepModel& step, const RunGraph& run, const Plan& plan);
+ReadyPlan MakeReadyPlan(const StepModel& step, const ReadyGraph& run, const Plan& plan);
 // Keeping everything, in the plan's forward order.
-RunPlan MakeKeepAllRunPlan(const StepModel& step, const RunGraph& run, const Schedule& planned);
+ReadyPlan MakeReadyKeepAll(const StepModel& step, const ReadyGraph& run, const Schedule& planned);
 
 // The largest workspace of any node: what calls of programs without workspaces need.
 Bytes LargestWorkspace(const PreparedStep& prepared);

@@ -1,4 +1,4 @@
-#include "lib/exec/run_plan.h"
+#include "lib/exec/ready_plan.h"
 
 #include <fmt/format.h>
 
@@ -29,9 +29,9 @@ Error OtherWorkspace(const Node& planned, const OpWorkspace& real) {
 
 }  // namespace
 
-Result<RunGraph> GraphToRun(const StepModel& step, const PreparedStep& prepared,
-                            const TensorGraph& planned, int64_t align_bytes) {
-  RunGraph run{step.graph};
+Result<ReadyGraph> GraphToRun(const StepModel& step, const PreparedStep& prepared,
+                              const TensorGraph& planned, int64_t align_bytes) {
+  ReadyGraph run{step.graph};
   run.has_workspaces = HasWorkspaces(planned);
   if (run.has_workspaces) {
     for (const NodeId id : planned.nodes().ids()) {
@@ -54,8 +54,8 @@ Result<RunGraph> GraphToRun(const StepModel& step, const PreparedStep& prepared,
   return run;
 }
 
-RunPlan PlaceRunPlan(const StepModel& step, const RunGraph& run, const Schedule& schedule) {
-  RunPlan ready;
+ReadyPlan PlaceReadyPlan(const StepModel& step, const ReadyGraph& run, const Schedule& schedule) {
+  ReadyPlan ready;
   const Timeline timeline = BuildTimeline(run.graph, schedule);
   ready.program = BuildProgram(step, run.graph, schedule, timeline);
   ready.predicted_peak = timeline.peak;
@@ -66,8 +66,8 @@ RunPlan PlaceRunPlan(const StepModel& step, const RunGraph& run, const Schedule&
   return ready;
 }
 
-RunPlan MakeRunPlan(const StepModel& step, const RunGraph& run, const Plan& plan) {
-  RunPlan ready = PlaceRunPlan(step, run, plan.schedule);
+ReadyPlan MakeReadyPlan(const StepModel& step, const ReadyGraph& run, const Plan& plan) {
+  ReadyPlan ready = PlaceReadyPlan(step, run, plan.schedule);
   if (run.has_planned_sizes) {
     ready.offsets = plan.offsets;
     ready.arena_bytes = plan.figures.arena;
@@ -76,8 +76,8 @@ RunPlan MakeRunPlan(const StepModel& step, const RunGraph& run, const Plan& plan
   return ready;
 }
 
-RunPlan MakeKeepAllRunPlan(const StepModel& step, const RunGraph& run, const Schedule& planned) {
-  return PlaceRunPlan(step, run, KeepAllSchedule(ForwardOrder(planned)));
+ReadyPlan MakeReadyKeepAll(const StepModel& step, const ReadyGraph& run, const Schedule& planned) {
+  return PlaceReadyPlan(step, run, KeepAllSchedule(ForwardOrder(planned)));
 }
 
 Bytes LargestWorkspace(const PreparedStep& prepared) {
