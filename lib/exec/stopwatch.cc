@@ -1,6 +1,7 @@
 #include "lib/exec/stopwatch.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ckplan {
 
@@ -45,18 +46,29 @@ double Stopwatch::total() const {
   return sum;
 }
 
-double Stopwatch::recompute() const {
-  double sum = 0;
-  for (const NodeSeconds& node : nodes_) sum += node.recompute;
-  return sum;
-}
-
 double Median(std::vector<double> values) {
   if (values.empty()) return 0;
   const size_t middle = values.size() / 2;
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle),
                    values.end());
   return values[middle];
+}
+
+StepSeconds TypicalSeconds(const std::vector<Stopwatch>& runs) {
+  StepSeconds step;
+  if (runs.empty()) return step;
+  const auto typical = [&runs](NodeId id, double NodeSeconds::*part) {
+    std::vector<double> seconds;
+    for (const Stopwatch& run : runs) seconds.push_back(run.nodes()[id].*part);
+    return Median(std::move(seconds));
+  };
+  for (const NodeId id : runs.front().nodes().ids()) {
+    const double recompute = typical(id, &NodeSeconds::recompute);
+    step.recompute += recompute;
+    step.total +=
+        typical(id, &NodeSeconds::forward) + recompute + typical(id, &NodeSeconds::backward);
+  }
+  return step;
 }
 
 }  // namespace ckplan

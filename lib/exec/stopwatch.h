@@ -26,7 +26,6 @@ class Stopwatch final : public RunObserver {
 
   const IdVector<NodeId, NodeSeconds>& nodes() const { return nodes_; }
   double total() const;  // Without the loss and without the memory's own time.
-  double recompute() const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -38,5 +37,14 @@ class Stopwatch final : public RunObserver {
 };
 
 double Median(std::vector<double> values);  // 0 of none.
+
+struct StepSeconds {
+  double total = 0;
+  double recompute = 0;  // Of that.
+};
+
+// A step that takes at each node what is the median there over several runs of one schedule: what
+// else happens on the machine hits some nodes in each run, but rarely the same.
+StepSeconds TypicalSeconds(const std::vector<Stopwatch>& runs);
 
 }  // namespace ckplan

@@ -34,7 +34,7 @@ struct RunFigures {
   Bytes arena_bytes;          // Of the slab.
   Bytes arena_used;
   double loss = 0;
-  std::optional<double> seconds;            // Median of the timed runs, without the loss.
+  std::optional<double> seconds;            // Of the timed runs, without the loss.
   std::optional<double> recompute_seconds;  // Of that, in forward steps that run again.
 };
 
