@@ -7,15 +7,12 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validator.hpp>
 
 #include "cli/ckexec/commands.h"
 #include "cli/ckplan/commands.h"
 #include "cli/common/files.h"
 #include "lib/emit/schemas.h"
+#include "lib/testing/schema_judge.h"
 
 namespace ckplan {
 namespace {
@@ -28,12 +25,7 @@ constexpr const char* kModel = "testdata/models/tiny_mlp.onnx";
 bool Accepts(std::string_view schema_name, const json& document) {
   const EmbeddedSchema* const embedded = FindSchema(schema_name);
   REQUIRE(embedded != nullptr);
-  valijson::Schema schema;
-  const json text = json::parse(embedded->text);
-  valijson::SchemaParser(valijson::SchemaParser::kDraft7)
-      .populateSchema(valijson::adapters::NlohmannJsonAdapter(text), schema);
-  valijson::Validator validator;
-  return validator.validate(schema, valijson::adapters::NlohmannJsonAdapter(document), nullptr);
+  return SchemaJudge(embedded->text).Accepts(document);
 }
 
 // A folder that is gone after the test.

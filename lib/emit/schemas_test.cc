@@ -7,10 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validator.hpp>
 
 #include "lib/base/rng.h"
 #include "lib/emit/json_compare.h"
@@ -20,29 +16,18 @@
 #include "lib/emit/random_plan.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
+#include "lib/testing/schema_judge.h"
 
 namespace ckplan {
 namespace {
 
 using nlohmann::json;
 
-class Judge {
- public:
-  explicit Judge(std::string_view name) {
-    const EmbeddedSchema* embedded = FindSchema(name);
-    REQUIRE(embedded != nullptr);
-    const json document = json::parse(embedded->text);
-    valijson::SchemaParser parser(valijson::SchemaParser::kDraft7);
-    parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(document), schema_);
-  }
-  bool Accepts(const json& document) {
-    valijson::Validator validator;
-    return validator.validate(schema_, valijson::adapters::NlohmannJsonAdapter(document), nullptr);
-  }
-
- private:
-  valijson::Schema schema_;
-};
+SchemaJudge JudgeOf(std::string_view name) {
+  const EmbeddedSchema* embedded = FindSchema(name);
+  REQUIRE(embedded != nullptr);
+  return SchemaJudge(embedded->text);
+}
 
 // The places of all values in a document, as JSON pointers.
 void ListPlaces(const json& value, const json::json_pointer& at,
@@ -68,7 +53,7 @@ bool IsIgnored(const json::json_pointer& place) {
 // key that the schema requires, the reader must require, and no other. Returns how many damages
 // were refused.
 template <typename Reads, typename Skips>
-int CompareWithReader(Judge& judge, const json& document, Reads reads, Skips skips) {
+int CompareWithReader(const SchemaJudge& judge, const json& document, Reads reads, Skips skips) {
   std::vector<json::json_pointer> places;
   ListPlaces(document, json::json_pointer(), &places);
   int refused = 0;
@@ -111,7 +96,8 @@ TEST_CASE("schemas: embedded as they stand in the folder") {
 }
 
 TEST_CASE("schemas: every graph and every plan that we write is valid") {
-  Judge graph_judge("graph"), plan_judge("plan");
+  const SchemaJudge graph_judge = JudgeOf("graph");
+  const SchemaJudge plan_judge = JudgeOf("plan");
   for (uint64_t seed = 0; seed < 100; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
@@ -122,7 +108,7 @@ TEST_CASE("schemas: every graph and every plan that we write is valid") {
 }
 
 TEST_CASE("schemas: every comparison that we write is valid") {
-  Judge judge("compare");
+  const SchemaJudge judge = JudgeOf("compare");
   for (uint64_t seed = 0; seed < 50; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
@@ -147,7 +133,7 @@ TEST_CASE("schemas: every comparison that we write is valid") {
 }
 
 TEST_CASE("schemas: every difference that we write is valid") {
-  Judge judge("diff");
+  const SchemaJudge judge = JudgeOf("diff");
   size_t changes = 0, with_peaks = 0;
   for (uint64_t seed = 0; seed < 100; ++seed) {
     CAPTURE(seed);
@@ -175,7 +161,7 @@ TEST_CASE("schemas: every difference that we write is valid") {
 }
 
 TEST_CASE("schemas: the difference's schema misses every key, and refuses other kinds of values") {
-  Judge judge("diff");
+  const SchemaJudge judge = JudgeOf("diff");
   Rng rng(1);
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3");
   Plan plan = RandomPlan(rng, graph);
@@ -208,7 +194,7 @@ TEST_CASE("schemas: the difference's schema misses every key, and refuses other 
 }
 
 TEST_CASE("schemas: the plan's schema and its reader refuse the same damage") {
-  Judge judge("plan");
+  const SchemaJudge judge = JudgeOf("plan");
   Rng rng(1);
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3");
   Plan random = RandomPlan(rng, graph);
@@ -222,7 +208,7 @@ TEST_CASE("schemas: the plan's schema and its reader refuse the same damage") {
 }
 
 TEST_CASE("schemas: the graph's schema and its reader refuse the same damage, in both forms") {
-  Judge judge("graph");
+  const SchemaJudge judge = JudgeOf("graph");
   const auto reads = [&](const std::string& text) { return ReadGraphJson(text, "g.json").ok(); };
   const auto none = [](const json::json_pointer&) { return false; };
   Rng rng(1);

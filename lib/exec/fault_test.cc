@@ -10,7 +10,7 @@ namespace {
 
 class FaultyPlan {
  public:
-  FaultyPlan() : backend_(cpu::MakeCpuBackend(1)), small_(*backend_, SmallNet(), BatchOf(2)) {
+  FaultyPlan() : backend_(cpu::MakeCpuBackend(1)), small_(*backend_, SmallNet(), 2) {
     Rng rng(3);
     plan_ = small_.Random(rng, 50);
     keep_all_ = small_.KeepAll();

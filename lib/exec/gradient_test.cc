@@ -17,7 +17,7 @@ std::string Listed(const std::vector<double>& values) {
 double LossAt(Backend& backend, std::string graph, const std::vector<double>& weight,
               std::vector<float>* gradient) {
   graph.replace(graph.find('@'), 1, Listed(weight));
-  SmallStep small(backend, ParseGraph(graph));
+  SmallStep small(backend, {graph});
   const double loss = small.Run(small.KeepAll(), LossKind::kGiven);
   REQUIRE(small.constants().trained().size() == 1);
   if (gradient != nullptr) {

@@ -45,7 +45,7 @@ Bytes PeakOf(const Program& program) {
 
 TEST_CASE("program: allocates what the timeline counts, whatever is kept") {
   const auto backend = cpu::MakeCpuBackend(1);
-  const SmallStep small(*backend, SmallNet(), BatchOf(2));
+  const SmallStep small(*backend, SmallNet(), 2);
   constexpr uint64_t kFirstSeed = 100;
   for (uint64_t seed = kFirstSeed; seed < kFirstSeed + 200; ++seed) {
     CAPTURE(seed);
@@ -57,7 +57,7 @@ TEST_CASE("program: allocates what the timeline counts, whatever is kept") {
 
 TEST_CASE("program: plans of random kept sets compute the same gradients in the predicted memory") {
   const auto backend = cpu::MakeCpuBackend(1);
-  SmallStep small(*backend, SmallNet(), BatchOf(2));
+  SmallStep small(*backend, SmallNet(), 2);
   const ReadyPlan keep_all = small.KeepAll();
   constexpr uint64_t kFirstSeed = 500;
   int recomputing = 0;
@@ -80,7 +80,7 @@ TEST_CASE("program: plans of random kept sets compute the same gradients in the 
 
 TEST_CASE("program: the parts of the measured peak add up") {
   const auto backend = cpu::MakeCpuBackend(1);
-  SmallStep small(*backend, SmallNet(), BatchOf(2));
+  SmallStep small(*backend, SmallNet(), 2);
   const ReadyPlan keep_all = small.KeepAll();
   const MeasuredPeak peak = small.Validate(keep_all, keep_all).plan.counted_peak;
   CHECK(peak.tensors + peak.gradients + peak.workspaces == peak.total);

@@ -2,6 +2,7 @@
 
 #include "lib/cpu/cpu_backend.h"
 #include "lib/exec/testing.h"
+#include "lib/model/testing.h"
 
 namespace ckplan {
 namespace {
@@ -40,7 +41,7 @@ TEST_CASE("step model: types that nothing runs in are named") {
 
 TEST_CASE("step model: what is computed from weights alone is computed once") {
   const auto backend = cpu::MakeCpuBackend(1);
-  SmallStep small(*backend, SmallNet(), BatchOf(2));
+  SmallStep small(*backend, SmallNet(), 2);
   int transposes = 0;
   for (const ConstantOp& op : small.step().constant_ops) transposes += op.spec.type == "Transpose";
   CHECK(transposes == 1);
@@ -49,7 +50,7 @@ TEST_CASE("step model: what is computed from weights alone is computed once") {
 
 TEST_CASE("step model: every node and tensor of the graph, in its sizes") {
   const auto backend = cpu::MakeCpuBackend(1);
-  const SmallStep small(*backend, SmallNet(), BatchOf(2));
+  const SmallStep small(*backend, SmallNet(), 2);
   const StepModel& step = small.step();
   REQUIRE(step.nodes.size() == step.graph.nodes().size());
   for (const NodeId id : step.graph.nodes().ids()) {

@@ -8,7 +8,7 @@ namespace ckplan {
 namespace {
 
 std::vector<double> LossesOf(Backend& backend, bool keeps_all) {
-  SmallStep small(backend, SmallNet(), BatchOf(4));
+  SmallStep small(backend, SmallNet(), 4);
   Rng rng(11);
   const ReadyPlan plan = keeps_all ? small.KeepAll() : small.Random(rng, 30);
   TrainOptions options;
@@ -37,7 +37,7 @@ TEST_CASE("train: the loss falls, and falls the same when most is recomputed") {
 
 TEST_CASE("profile: every node has its time and the workspace that it was prepared with") {
   const auto backend = cpu::MakeCpuBackend(1);
-  SmallStep small(*backend, SmallNet(), BatchOf(2));
+  SmallStep small(*backend, SmallNet(), 2);
   ProfileOptions options;
   options.runs = 1;
   const auto nodes =

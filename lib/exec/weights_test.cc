@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "lib/exec/testing.h"
+#include "lib/model/testing.h"
 
 namespace ckplan {
 namespace {

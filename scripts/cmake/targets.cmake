@@ -4,7 +4,8 @@
 #     SOURCES simulate.cc ...          absent for a folder of headers alone
 #     DEPENDS base graph cost          the only folders of lib/ that its files may include
 #     PACKAGES fmt::fmt                outside libraries, private to this folder
-#     TESTS simulate_test.cc ...)      one doctest program per folder, registered with CTest
+#     TESTS simulate_test.cc ...       one doctest program per folder, registered with CTest
+#     QUICK_BUILD)                     little runs here: compiled in less time, optimized less
 #
 # DEPENDS is enforced twice: the linker sees nothing else, and check_includes.cmake reads the
 # #include lines, which would otherwise let a header slip through.
@@ -27,12 +28,20 @@ function(ckplan_options target)
   endif()
 endfunction()
 
+# What optimizing more does not make faster to use, and slower to build. Tests are such, too.
+function(ckplan_quick_build target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
 function(ckplan_library folder)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PACKAGES;TESTS;TEST_DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "QUICK_BUILD" "" "SOURCES;DEPENDS;PACKAGES;TESTS;TEST_DEPENDS" ${ARGN})
   set(target ckplan_${folder})
   list(TRANSFORM ARG_DEPENDS PREPEND ckplan_ OUTPUT_VARIABLE links)
   add_library(${target} STATIC ${ARG_SOURCES})
   ckplan_options(${target})
+  if(ARG_QUICK_BUILD)
+    ckplan_quick_build(${target})
+  endif()
   target_link_libraries(${target} PUBLIC ${links} PRIVATE ${ARG_PACKAGES})
 
   file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
@@ -59,10 +68,12 @@ function(ckplan_test name)
   if(NOT TARGET ckplan_doctest_main) # doctest itself, compiled once for all of them
     add_library(ckplan_doctest_main OBJECT ${PROJECT_SOURCE_DIR}/lib/testing/doctest_main.cc)
     ckplan_options(ckplan_doctest_main)
+    ckplan_quick_build(ckplan_doctest_main)
     target_link_libraries(ckplan_doctest_main PRIVATE doctest::doctest)
   endif()
   add_executable(${target} ${ARG_SOURCES})
   ckplan_options(${target})
+  ckplan_quick_build(${target})
   target_link_libraries(${target} PRIVATE ${ARG_LINKS} ckplan_doctest_main doctest::doctest)
   add_test(NAME ${name} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endfunction()

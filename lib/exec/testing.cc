@@ -1,0 +1,139 @@
+#include "lib/exec/testing.h"
+
+#include <optional>
+#include <utility>
+
+#include "lib/exec/weights.h"
+#include "lib/model/testing.h"
+#include "lib/schedule/lower.h"
+
+namespace ckplan {
+
+namespace {
+
+constexpr uint64_t kSeed = 20190704;
+
+onnx::ModelProto ProtoOf(const NetText& net) {
+  onnx::ModelProto proto = ParseGraph(net.graph);
+  for (const ParameterShape& parameter : net.parameters) {
+    onnx::TensorProto& tensor = *proto.mutable_graph()->add_initializer();
+    tensor.set_name(parameter.name);
+    tensor.set_data_type(onnx::TensorProto::FLOAT);
+    for (const int64_t dim : parameter.dims) tensor.add_dims(dim);
+  }
+  return proto;
+}
+
+}  // namespace
+
+NetText SmallNet() {
+  return {
+      "g (float[N,3,8,8] x) => (float[N,5] y) <float p = {0.3}, bool is_training = {1}> {"
+      "  c1 = Conv<pads = [1,1,1,1]>(x, w1, b1)"
+      "  n1 = BatchNormalization(c1, scale, shift, mean, variance)"
+      "  r1 = Relu(n1)"
+      "  c2 = Conv<pads = [1,1,1,1]>(r1, w2, b2)"
+      "  a = Add(c2, r1)"
+      "  r2 = Relu(a)"
+      "  p2 = MaxPool<kernel_shape = [2,2], strides = [2,2]>(r2)"
+      "  c3 = Conv<pads = [1,1,1,1]>(p2, w2, b2)"
+      "  s3 = Sigmoid(c3)"
+      "  m3 = Mul(s3, c3)"
+      "  q = GlobalAveragePool(m3)"
+      "  f = Flatten(q)"
+      "  d = Dropout(f, p, is_training)"
+      "  t4 = Transpose<perm = [1,0]>(w4)"
+      "  h = MatMul(d, t4)"
+      "  e = Exp(h)"
+      "  y = MatMul(e, w5)"
+      "}",
+      {{"w1", {4, 3, 3, 3}},
+       {"b1", {4}},
+       {"scale", {4}},
+       {"shift", {4}},
+       {"mean", {4}},
+       {"variance", {4}},
+       {"w2", {4, 4, 3, 3}},
+       {"b2", {4}},
+       {"w4", {6, 4}},
+       {"w5", {6, 5}}}};
+}
+
+struct SmallStep::State {
+  explicit State(Backend& the_backend) : backend(the_backend) {}
+
+  Backend& backend;
+  TemporaryFile file{"step.onnx"};
+  std::optional<LoweredModel> lowered;
+  std::optional<StepModel> step;
+  std::optional<PreparedStep> prepared;
+  std::unique_ptr<ConstantStore> constants;
+};
+
+SmallStep::SmallStep(Backend& backend, const NetText& net, int64_t batch)
+    : state_(std::make_unique<State>(backend)) {
+  state_->file.Write(ProtoOf(net).SerializeAsString());
+  const std::string& path = state_->file.path();
+  const Result<Model> model = LoadModel(path, batch == 0 ? LoadOptions() : BatchOf(batch));
+  REQUIRE_MESSAGE(model.ok(), model.error().message);
+  LowerOptions lower;
+  lower.cost = ParseCostModel("flops").value();
+  state_->lowered = LowerModel(*model, lower).value();
+  Result<StepModel> built = BuildStepModel(*model, *state_->lowered);
+  REQUIRE_MESSAGE(built.ok(), built.error().message);
+  state_->step = std::move(built).value();
+  Result<PreparedStep> prepared = PrepareStep(backend, *state_->step);
+  REQUIRE_MESSAGE(prepared.ok(), prepared.error().notes.front());
+  state_->prepared = std::move(prepared).value();
+  state_->constants = std::make_unique<ConstantStore>(
+      ConstantStore::Create(backend, *state_->step, *state_->prepared,
+                            WeightFile::Open(path).value(), kSeed)
+          .value());
+}
+
+SmallStep::~SmallStep() = default;
+
+const StepModel& SmallStep::step() const { return *state_->step; }
+const PreparedStep& SmallStep::prepared() const { return *state_->prepared; }
+ConstantStore& SmallStep::constants() { return *state_->constants; }
+
+ReadyGraph SmallStep::Graph() const {
+  ReadyGraph run{GraphWithWorkspaces(step(), prepared()).value(), true};
+  run.graph = AlignSizes(run.graph, 64).value();
+  return run;
+}
+
+ReadyPlan SmallStep::KeepAll() const {
+  std::vector<NodeId> order;
+  for (const NodeId id : step().graph.nodes().ids()) order.push_back(id);
+  return PlaceReadyPlan(step(), Graph(), KeepAllSchedule(order));
+}
+
+ReadyPlan SmallStep::Random(Rng& rng, int percent) const {
+  const ReadyGraph run = Graph();
+  KeptSet kept{IdVector<NodeId, bool>(run.graph.nodes().size())};
+  for (const NodeId id : run.graph.nodes().ids()) kept.is_kept[id] = rng.Chance(percent);
+  return PlaceReadyPlan(step(), run, LowerStrategy(run.graph, kept));
+}
+
+double SmallStep::Run(const ReadyPlan& plan, LossKind kind) {
+  const Loss loss(kind, kSeed);
+  Runner runner(state_->backend, step(), prepared(), constants(), loss, kSeed, nullptr);
+  CountingMemory memory(state_->backend, plan.program);
+  const Result<double> value = runner.Run(plan.program, memory, nullptr);
+  REQUIRE_MESSAGE(value.ok(), value.error().message);
+  return *value;
+}
+
+ValidationReport SmallStep::Validate(const ReadyPlan& keep_all, const ReadyPlan& plan) {
+  const Loss loss(LossKind::kGiven, kSeed);
+  Runner runner(state_->backend, step(), prepared(), constants(), loss, kSeed, nullptr);
+  ValidateOptions options;
+  options.timed_runs = 0;
+  Result<ValidationReport> report =
+      ValidateRuns(state_->backend, step(), constants(), runner, keep_all, plan, options);
+  REQUIRE_MESSAGE(report.ok(), report.error().message);
+  return std::move(report).value();
+}
+
+}  // namespace ckplan

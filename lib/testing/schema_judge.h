@@ -1,0 +1,25 @@
+// Validates JSON by a JSON Schema, draft-07, with other people's code (valijson). Of all tests only
+// its source includes that: it takes half a minute to compile.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+namespace ckplan {
+
+class SchemaJudge {
+ public:
+  explicit SchemaJudge(std::string_view schema);  // Throws where it is no schema.
+  ~SchemaJudge();
+  SchemaJudge(const SchemaJudge&) = delete;
+  SchemaJudge& operator=(const SchemaJudge&) = delete;
+
+  bool Accepts(const nlohmann::json& document) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ckplan
