@@ -1,9 +1,7 @@
 #include "cli/ckexec/validation_report.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,11 +11,11 @@
 #include "cli/common/files.h"
 #include "lib/emit/schemas.h"
 #include "lib/testing/schema_judge.h"
+#include "lib/testing/temporary_folder.h"
 
 namespace ckplan {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr const char* kModel = "testdata/models/tiny_mlp.onnx";
@@ -27,20 +25,6 @@ bool Accepts(std::string_view schema_name, const json& document) {
   REQUIRE(embedded != nullptr);
   return SchemaJudge(embedded->text).Accepts(document);
 }
-
-// A folder that is gone after the test.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "ckexec_XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
 
 void Execute(std::vector<std::string> arguments) {
   const Result<ExitCode> code = RunExec(std::move(arguments));
@@ -70,7 +54,7 @@ ValidationReport FailedReport() {
 }  // namespace
 
 TEST_CASE("validation: the report of a real run is as its schema says, and proves the plan") {
-  const Folder folder;
+  const TemporaryFolder folder;
   MakePlan(folder / "plan.json");
   Execute({"validate", kModel, "--plan", folder / "plan.json", "--runs", "1", "--threads", "1",
            "-q", "-o", folder / "report.json"});
@@ -114,7 +98,7 @@ TEST_CASE("validation: the text never calls a failed plan proven") {
 }
 
 TEST_CASE("profile: costs.json is as its schema says, and ckplan plans by it") {
-  const Folder folder;
+  const TemporaryFolder folder;
   const std::string costs = folder / "costs.json";
   Execute({"profile", kModel, "-D", "N=8", "--runs", "1", "--threads", "1", "-q", "-o", costs});
   const json measured = FileOf(costs);

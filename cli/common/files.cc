@@ -71,6 +71,7 @@ class PendingFile {
     auto pending = std::make_unique<PendingFile>();
     pending->shown_path_ = file.path;
     pending->target_ = TargetOf(file.path);
+    // mkstemp(3) wants six X at the end, and puts there what no other file has.
     std::string name = pending->target_ + ".XXXXXX";
     Descriptor fd(mkstemp(name.data()));
     if (fd.get() < 0) return IoError("write", file.path, errno);

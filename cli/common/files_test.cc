@@ -6,24 +6,16 @@
 
 #include <filesystem>
 
+#include "lib/testing/temporary_folder.h"
+
 namespace ckplan {
 namespace {
 
 namespace fs = std::filesystem;
 
-// An empty folder that is removed with all that is in it.
-struct TemporaryFolder {
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "ckplan_files_XXXXXX").string();
-    path = mkdtemp(name.data());
-  }
-  ~TemporaryFolder() { fs::remove_all(path); }
-  std::string operator/(const std::string& name) const { return (path / name).string(); }
-  size_t FileCount() const {
-    return static_cast<size_t>(std::distance(fs::directory_iterator(path), {}));
-  }
-  fs::path path;
-};
+size_t FileCount(const TemporaryFolder& folder) {
+  return static_cast<size_t>(std::distance(fs::directory_iterator(folder.path()), {}));
+}
 
 TEST_CASE("files: what is written is read back, and nothing else is left behind") {
   const TemporaryFolder folder;
@@ -32,7 +24,7 @@ TEST_CASE("files: what is written is read back, and nothing else is left behind"
   CHECK(*ReadWholeFile(folder / "b") == "");
   REQUIRE(WriteFiles({{folder / "a", "two"}}).ok());
   CHECK(*ReadWholeFile(folder / "a") == "two");
-  CHECK(folder.FileCount() == 2);
+  CHECK(FileCount(folder) == 2);
 }
 
 TEST_CASE("files: when one of them cannot be written, none is") {
@@ -41,7 +33,7 @@ TEST_CASE("files: when one of them cannot be written, none is") {
   REQUIRE(!done.ok());
   CHECK(done.error().code == ErrorCode::kIo);
   CHECK(done.error().message.find("no/such/b") != std::string::npos);
-  CHECK(folder.FileCount() == 0);
+  CHECK(FileCount(folder) == 0);
 }
 
 TEST_CASE("files: a full disk is told") {
@@ -72,7 +64,7 @@ TEST_CASE("files: an output that cannot be written is known before the work") {
   CHECK(CheckWritable("-").ok());
   CHECK(CheckWritable("/dev/null").ok());
   CHECK(!CheckWritable(folder / "no/a").ok());
-  CHECK(!CheckWritable(folder.path.string()).ok());
+  CHECK(!CheckWritable(folder.path().string()).ok());
 }
 
 TEST_CASE("files: reading what is not there names it") {

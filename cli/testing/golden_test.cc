@@ -18,6 +18,7 @@
 #include "cli/common/files.h"
 #include "cli/testing/golden_file.h"
 #include "cli/testing/run_program.h"
+#include "lib/testing/temporary_folder.h"
 
 namespace ckplan {
 namespace {
@@ -47,38 +48,36 @@ bool CanRun(const std::vector<std::string>& commands) {
 class Workplace {
  public:
   Workplace() {
-    std::string name = (fs::temp_directory_path() / "ckplan_cli_XXXXXX").string();
-    folder_ = mkdtemp(name.data());
-    fs::create_directories(folder_ / "scripts");
-    fs::create_directories(folder_ / ".bin");
-    fs::create_directory_symlink(kProject / "testdata", folder_ / "testdata");
-    fs::create_symlink(CKPLAN_BINARY, folder_ / ".bin/ckplan");
-    fs::create_symlink(CKPLAN_BINARY, folder_ / "scripts/run");
-    fs::create_symlink(CKBENCH_BINARY, folder_ / ".bin/ckbench");
-    if (kExecutor != nullptr) fs::create_symlink(kExecutor, folder_ / ".bin/ckexec");
+    fs::create_directories(folder_.path() / "scripts");
+    fs::create_directories(folder_.path() / ".bin");
+    fs::create_directory_symlink(kProject / "testdata", folder_.path() / "testdata");
+    fs::create_symlink(CKPLAN_BINARY, folder_.path() / ".bin/ckplan");
+    fs::create_symlink(CKPLAN_BINARY, folder_.path() / "scripts/run");
+    fs::create_symlink(CKBENCH_BINARY, folder_.path() / ".bin/ckbench");
+    if (kExecutor != nullptr) fs::create_symlink(kExecutor, folder_.path() / ".bin/ckexec");
   }
-  ~Workplace() { fs::remove_all(folder_); }
 
   ProgramResult Run(ProgramRun run) const {
-    run.folder = folder_.string();
-    run.environment.push_back("PATH=" + (folder_ / ".bin").string() + ":" + std::getenv("PATH"));
+    run.folder = folder_.path().string();
+    run.environment.push_back("PATH=" + (folder_.path() / ".bin").string() + ":" +
+                              std::getenv("PATH"));
     return RunProgram(run);
   }
-  std::string PathOf(const std::string& name) const { return (folder_ / name).string(); }
+  std::string PathOf(const std::string& name) const { return folder_ / name; }
   void Write(const std::string& name, const std::string& text) const {
     CHECK(WriteFiles({{PathOf(name), text}}).ok());
   }
   // Names of the files that commands have left.
   std::set<std::string> Files() const {
     std::set<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_)) {
+    for (const auto& entry : fs::directory_iterator(folder_.path())) {
       if (entry.is_regular_file()) names.insert(entry.path().filename().string());
     }
     return names;
   }
 
  private:
-  fs::path folder_;
+  TemporaryFolder folder_;
 };
 
 std::string Joined(const std::vector<std::string>& commands) {
