@@ -59,11 +59,12 @@ class LimitedBackend final : public Backend {
   void Copy(void* to, const void* from, int64_t bytes) override { backend_->Copy(to, from, bytes); }
   void Poison(void* memory, int64_t bytes) override { backend_->Poison(memory, bytes); }
   void Zero(void* memory, int64_t bytes) override { backend_->Zero(memory, bytes); }
-  void AddScaled(float* into, const float* from, float scale, int64_t count) override {
-    backend_->AddScaled(into, from, scale, count);
+  void AddScaled(void* into, const void* from, ElementType type, float scale,
+                 int64_t count) override {
+    backend_->AddScaled(into, from, type, scale, count);
   }
-  BufferDigest Inspect(const void* memory, int64_t bytes, bool is_float) override {
-    return backend_->Inspect(memory, bytes, is_float);
+  BufferDigest Inspect(const void* memory, int64_t bytes, ElementType type) override {
+    return backend_->Inspect(memory, bytes, type);
   }
   void Synchronize() override { backend_->Synchronize(); }
 

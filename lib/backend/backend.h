@@ -94,17 +94,19 @@ class Backend {
   virtual void Upload(void* to_device, const void* from_host, int64_t bytes) = 0;
   virtual void Download(void* to_host, const void* from_device, int64_t bytes) = 0;
   virtual void Copy(void* to, const void* from, int64_t bytes) = 0;
-  // Writes a NaN whose bits no arithmetic makes into every whole 4 bytes, and ones into the rest.
+  // Writes kPoison, whose bits no arithmetic makes, into every whole 4 bytes, and ones into the rest.
   virtual void Poison(void* memory, int64_t bytes) = 0;
   virtual void Zero(void* memory, int64_t bytes) = 0;
-  // into[i] += scale * from[i].
-  virtual void AddScaled(float* into, const float* from, float scale, int64_t count) = 0;
-  // `is_float`: look for poison and other NaNs too.
-  virtual BufferDigest Inspect(const void* memory, int64_t bytes, bool is_float) = 0;
+  // into[i] += scale * from[i], of floats of this type.
+  virtual void AddScaled(void* into, const void* from, ElementType type, float scale,
+                         int64_t count) = 0;
+  // Looks for poison and other NaNs among floats, and only hashes other types.
+  virtual BufferDigest Inspect(const void* memory, int64_t bytes, ElementType type) = 0;
   virtual void Synchronize() = 0;
 };
 
-// What Poison writes.
-inline constexpr uint32_t kPoison = 0xFFF5A5A5;
+// What Poison writes: no number as a float32, nor as two of bfloat16, kBFloat16Poison.
+inline constexpr uint32_t kPoison = 0xFFF5FFF5;
+inline constexpr uint16_t kBFloat16Poison = 0xFFF5;
 
 }  // namespace ckplan

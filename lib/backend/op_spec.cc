@@ -20,6 +20,8 @@ std::string_view NameOf(ElementType type) {
   switch (type) {
     case ElementType::kFloat32:
       return "float32";
+    case ElementType::kBFloat16:
+      return "bfloat16";
     case ElementType::kInt32:
       return "int32";
     case ElementType::kInt64:
@@ -35,6 +37,8 @@ int64_t SizeOf(ElementType type) {
     case ElementType::kFloat32:
     case ElementType::kInt32:
       return 4;
+    case ElementType::kBFloat16:
+      return 2;
     case ElementType::kInt64:
       return 8;
     case ElementType::kBool:
@@ -84,6 +88,11 @@ bool OpSpec::Has(std::string_view attribute) const {
 Error UnsupportedOp(const OpSpec& spec, std::string_view backend, std::string_view what) {
   return MakeError(ErrorCode::kUnsupported, fmt::format("the {} backend cannot run {} \"{}\": {}",
                                                         backend, spec.type, spec.name, what));
+}
+
+Error UnsupportedOp(const OpSpec& spec, std::string_view what) {
+  return MakeError(ErrorCode::kUnsupported,
+                   fmt::format("no backend can run {} \"{}\": {}", spec.type, spec.name, what));
 }
 
 }  // namespace ckplan

@@ -16,11 +16,15 @@
 
 namespace ckplan {
 
-// Every floating-point tensor of a model is computed in float32; see docs/executor.md.
-enum class ElementType : uint8_t { kFloat32, kInt32, kInt64, kBool };
+// Every floating-point tensor of a model is computed in float32, and stored as that or, if it
+// depends on the batch and --bf16 is given, as bfloat16; see docs/executor.md.
+enum class ElementType : uint8_t { kFloat32, kBFloat16, kInt32, kInt64, kBool };
 
 std::string_view NameOf(ElementType type);
-int64_t SizeOf(ElementType type);  // Bytes of one element: 4, 4, 8, 1.
+int64_t SizeOf(ElementType type);  // Bytes of one element: 4, 2, 4, 8, 1.
+constexpr bool IsFloat(ElementType type) {
+  return type == ElementType::kFloat32 || type == ElementType::kBFloat16;
+}
 
 // Row-major contents of a small tensor: shapes, axes, pads. One of the two is filled.
 struct KnownValue {
@@ -71,5 +75,7 @@ struct OpSpec {
 
 // kUnsupported: `what` of the operator is not supported by `backend`. Names the node.
 Error UnsupportedOp(const OpSpec& spec, std::string_view backend, std::string_view what);
+// The same of every backend.
+Error UnsupportedOp(const OpSpec& spec, std::string_view what);
 
 }  // namespace ckplan

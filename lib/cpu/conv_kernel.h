@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-#include "lib/cpu/window.h"
+#include "lib/backend/window.h"
 
 namespace ckplan::cpu {
 

@@ -10,6 +10,7 @@
 #include <limits>
 #include <string>
 
+#include "lib/base/check.h"
 #include "lib/cpu/parallel.h"
 #include "lib/cpu/registry.h"
 
@@ -131,20 +132,24 @@ class CpuBackend final : public Backend {
     if (bytes > 0) std::memset(memory, 0, static_cast<size_t>(bytes));
   }
 
-  void AddScaled(float* into, const float* from, float scale, int64_t count) override {
-    ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) into[i] += scale * from[i];
+  void AddScaled(void* into, const void* from, ElementType type, float scale,
+                 int64_t count) override {
+    CKPLAN_CHECK(type == ElementType::kFloat32, "this backend stores floats as float32 alone");
+    auto* to = static_cast<float*>(into);
+    const auto* x = static_cast<const float*>(from);
+    ParallelFor(count, kGrain, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) to[i] += scale * x[i];
     });
   }
 
-  BufferDigest Inspect(const void* memory, int64_t bytes, bool is_float) override {
+  BufferDigest Inspect(const void* memory, int64_t bytes, ElementType type) override {
     const auto* at = static_cast<const unsigned char*>(memory);
     const auto blocks = static_cast<size_t>((bytes + kDigestBlock - 1) / kDigestBlock);
     std::vector<BufferDigest> parts(blocks);
     ParallelFor(bytes, kDigestBlock, [&](int64_t begin, int64_t end) {
       BufferDigest& part = parts[static_cast<size_t>(begin / kDigestBlock)];
       part.hash = HashBlock(at + begin, end - begin);
-      if (is_float) LookForNans(at + begin, end - begin, begin / 4, part);
+      if (IsFloat(type)) LookForNans(at + begin, end - begin, begin / 4, part);
     });
     BufferDigest whole;
     for (const BufferDigest& part : parts) {

@@ -1,7 +1,7 @@
 // GatherElements and ScatterElements: each element has an index of its own along one axis.
 #include <algorithm>
 
-#include "lib/cpu/axes.h"
+#include "lib/backend/axes.h"
 #include "lib/cpu/families.h"
 #include "lib/cpu/scatter_reduction.h"
 

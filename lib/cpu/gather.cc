@@ -1,7 +1,7 @@
 // Gather, GatherND and ScatterND: rows that are named by indices.
 #include <algorithm>
 
-#include "lib/cpu/axes.h"
+#include "lib/backend/axes.h"
 #include "lib/cpu/families.h"
 #include "lib/cpu/row_index.h"
 #include "lib/cpu/scatter_reduction.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "lib/cpu/axes.h"
+#include "lib/backend/axes.h"
 #include "lib/cpu/families.h"
 #include "lib/cpu/integers.h"
 #include "lib/cpu/strided_copy.h"

@@ -1,7 +1,7 @@
 // Operators that lay tensors beside each other along an axis, or take them apart.
 #include <algorithm>
 
-#include "lib/cpu/axes.h"
+#include "lib/backend/axes.h"
 #include "lib/cpu/families.h"
 #include "lib/cpu/strided_copy.h"
 

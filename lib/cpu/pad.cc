@@ -1,7 +1,7 @@
 // Pad in all its modes, and CenterCropPad.
 #include <algorithm>
 
-#include "lib/cpu/axes.h"
+#include "lib/backend/axes.h"
 #include "lib/cpu/families.h"
 #include "lib/cpu/separable.h"
 

@@ -7,7 +7,7 @@
 #include "lib/cpu/floats.h"
 #include "lib/cpu/parallel.h"
 #include "lib/cpu/sum.h"
-#include "lib/cpu/window.h"
+#include "lib/backend/window.h"
 
 namespace ckplan::cpu {
 

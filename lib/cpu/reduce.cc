@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "lib/cpu/axes.h"
+#include "lib/backend/axes.h"
 #include "lib/cpu/families.h"
 #include "lib/cpu/integers.h"
 #include "lib/cpu/reduction.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/cpu/axes.h"
+#include "lib/backend/axes.h"
 #include "lib/cpu/families.h"
 #include "lib/cpu/separable.h"
 

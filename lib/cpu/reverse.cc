@@ -1,7 +1,7 @@
 // ReverseSequence: the first elements of each sequence in the opposite order, the rest as they are.
 #include <algorithm>
 
-#include "lib/cpu/axes.h"
+#include "lib/backend/axes.h"
 #include "lib/cpu/families.h"
 #include "lib/cpu/strided_copy.h"
 

@@ -1,7 +1,7 @@
 // Operators that walk one axis: running sums, and where the extremes are.
 #include <algorithm>
 
-#include "lib/cpu/axes.h"
+#include "lib/backend/axes.h"
 #include "lib/cpu/families.h"
 #include "lib/cpu/integers.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lib/cpu/axes.h"
+#include "lib/backend/axes.h"
 #include "lib/cpu/families.h"
 #include "lib/cpu/strided_copy.h"
 

@@ -227,8 +227,8 @@ void ConstantStore::BackwardConstant(const StepNode& node, PreparedOp& op, const
 void ConstantStore::PassOn(ConstantId root, char* gradient) {
   const StepConstant& constant = step_->constants[root];
   if (constant.producer < 0) {
-    backend_->AddScaled(static_cast<float*>(gradients_[root]),
-                        reinterpret_cast<const float*>(gradient), 1, constant.operand.elements());
+    backend_->AddScaled(gradients_[root], gradient, ElementType::kFloat32, 1,
+                        constant.operand.elements());
     return;
   }
   const auto at = static_cast<size_t>(constant.producer);
@@ -261,8 +261,8 @@ std::vector<float> ConstantStore::DownloadGradient(ConstantId leaf) const {
 
 void ConstantStore::Descend(float rate) {
   for (const ConstantId id : trained_) {
-    backend_->AddScaled(static_cast<float*>(memory_[id]), static_cast<const float*>(gradients_[id]),
-                        -rate, step_->constants[id].operand.elements());
+    backend_->AddScaled(memory_[id], gradients_[id], ElementType::kFloat32, -rate,
+                        step_->constants[id].operand.elements());
   }
   const Result<Done> evaluated = Evaluate(true);  // In memory that is there already.
   CKPLAN_CHECK(evaluated.ok(), "constants are evaluated again in their own memory");

@@ -4,12 +4,6 @@
 
 namespace ckplan {
 
-namespace {
-
-bool IsFloat(const Operand& operand) { return operand.type == ElementType::kFloat32; }
-
-}  // namespace
-
 Guard::Guard(Backend& backend, const StepModel& step, Reference& reference)
     : backend_(backend), step_(step), reference_(reference) {}
 
@@ -64,7 +58,7 @@ Result<Done> Guard::CheckRead(const Action& action, const RunState& state, int32
     return MakeError(ErrorCode::kCheckFailed,
                      fmt::format("{} reads {}, which nothing has written", where, what));
   }
-  const BufferDigest now = backend_.Inspect(memory, record->bytes, record->is_float);
+  const BufferDigest now = backend_.Inspect(memory, record->bytes, record->type);
   if (now == record->digest) return Done{};
   return MakeError(
       ErrorCode::kCheckFailed,
@@ -126,10 +120,10 @@ Result<Done> Guard::Write(const Action& action, const RunState& state, int32_t b
                           const Operand& operand) {
   Record written;
   written.bytes = operand.bytes();
-  written.is_float = IsFloat(operand);
+  written.type = operand.type;
   written.written_at = action.step;
   written.digest =
-      backend_.Inspect(state.address[static_cast<size_t>(buffer)], written.bytes, written.is_float);
+      backend_.Inspect(state.address[static_cast<size_t>(buffer)], written.bytes, written.type);
   const int64_t poison = written.digest.first_poison;
   record(buffer) = written;
   if (poison < 0) return Done{};

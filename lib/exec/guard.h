@@ -34,7 +34,7 @@ class Guard final : public RunObserver {
   struct Record {
     BufferDigest digest;
     int64_t bytes = 0;
-    bool is_float = false;
+    ElementType type = ElementType::kFloat32;
     int32_t written_at = 0;  // Step.
   };
 

@@ -100,9 +100,9 @@ Result<Done> Runner::Do(const Action& action, RunState& state, BufferMemory& mem
       return RunLoss(action, state, loss);
     case ActionKind::kAdd: {
       const TensorId tensor = state.program.buffers[buffer].tensor;
-      backend_.AddScaled(static_cast<float*>(state.address[buffer]),
-                         static_cast<const float*>(state.address[static_cast<size_t>(action.from)]),
-                         1, step_.tensors[tensor].elements());
+      const Operand& operand = step_.tensors[tensor];
+      backend_.AddScaled(state.address[buffer], state.address[static_cast<size_t>(action.from)],
+                         operand.type, 1, operand.elements());
       return Done{};
     }
     case ActionKind::kCopy: {

@@ -19,6 +19,8 @@ int32_t OnnxTypeOf(ElementType type) {
   switch (type) {
     case ElementType::kFloat32:
       return onnx::TensorProto::FLOAT;
+    case ElementType::kBFloat16:
+      return onnx::TensorProto::BFLOAT16;
     case ElementType::kInt32:
       return onnx::TensorProto::INT32;
     case ElementType::kInt64:

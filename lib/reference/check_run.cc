@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 
 namespace ckplan::reference {
@@ -26,10 +28,24 @@ double ReadAt(const Blob& bytes, size_t i) {
   return static_cast<double>(value);
 }
 
+// bfloat16 is the upper half of a float32.
+float FromBFloat16(uint16_t half) { return std::bit_cast<float>(uint32_t{half} << 16); }
+
+uint16_t ToBFloat16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  if (std::isnan(value)) return static_cast<uint16_t>((bits >> 16) | 0x40U);
+  return static_cast<uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);  // Halves to even.
+}
+
 double ReadElement(const Blob& bytes, ElementType type, size_t i) {
   switch (type) {
     case ElementType::kFloat32:
       return ReadAt<float>(bytes, i);
+    case ElementType::kBFloat16: {
+      uint16_t half = 0;
+      std::memcpy(&half, bytes.data() + i * sizeof(half), sizeof(half));
+      return static_cast<double>(FromBFloat16(half));
+    }
     case ElementType::kInt32:
       return ReadAt<int32_t>(bytes, i);
     case ElementType::kInt64:
@@ -126,6 +142,9 @@ Blob ToBytes(const Tensor& tensor) {
       case ElementType::kFloat32:
         Append(bytes, static_cast<float>(value));
         break;
+      case ElementType::kBFloat16:
+        Append(bytes, ToBFloat16(static_cast<float>(value)));
+        break;
       case ElementType::kInt32:
         Append(bytes, static_cast<int32_t>(value));
         break;
@@ -152,6 +171,14 @@ int64_t FirstPoisoned(const Blob& bytes, ElementType type) {
   if (type == ElementType::kBool) {
     for (size_t i = 0; i < bytes.size(); ++i) {
       if (bytes[i] > 1) return static_cast<int64_t>(i);
+    }
+    return -1;
+  }
+  if (type == ElementType::kBFloat16) {
+    for (size_t i = 0; i + 2 <= bytes.size(); i += 2) {
+      uint16_t half = 0;
+      std::memcpy(&half, bytes.data() + i, 2);
+      if (half == kBFloat16Poison) return static_cast<int64_t>(i) / 2;
     }
     return -1;
   }
@@ -237,7 +264,7 @@ BackwardResult RunBackward(Backend& backend, PreparedOp& op, const OpSpec& spec,
     op.BackwardInput(call, i, gradients[i]->at());
     backend.Synchronize();
     result.gradients[i] = gradients[i]->Read();
-    const int64_t poisoned = FirstPoisoned(result.gradients[i], ElementType::kFloat32);
+    const int64_t poisoned = FirstPoisoned(result.gradients[i], spec.inputs[i].type);
     if (poisoned < 0) continue;
     result.faults.push_back(
         fmt::format("it leaves element {} of the gradient of input {} unwritten", poisoned, i));

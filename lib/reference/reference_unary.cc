@@ -69,6 +69,7 @@ void Cast(const OpSpec&, std::span<const Tensor> inputs, std::span<Tensor> outpu
     const double x = inputs[0][i];
     switch (outputs[0].type) {
       case ElementType::kFloat32:
+      case ElementType::kBFloat16:
         outputs[0][i] = x;
         break;
       case ElementType::kBool:

@@ -5,6 +5,7 @@
 #     DEPENDS base graph cost          the only folders of lib/ that its files may include
 #     PACKAGES fmt::fmt                outside libraries, private to this folder
 #     TESTS simulate_test.cc ...       one doctest program per folder, registered with CTest
+#     PART_OF cuda                     the folder of lib/ that it is a part of, if it is not its own
 #     QUICK_BUILD)                     little runs here: compiled in less time, optimized less
 #
 # DEPENDS is enforced twice: the linker sees nothing else, and check_includes.cmake reads the
@@ -34,7 +35,12 @@ function(ckplan_quick_build target)
 endfunction()
 
 function(ckplan_library folder)
-  cmake_parse_arguments(ARG "QUICK_BUILD" "" "SOURCES;DEPENDS;PACKAGES;TESTS;TEST_DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "QUICK_BUILD" "PART_OF" "SOURCES;DEPENDS;PACKAGES;TESTS;TEST_DEPENDS"
+                        ${ARGN})
+  set(whole ${folder})
+  if(ARG_PART_OF)
+    set(whole ${ARG_PART_OF})
+  endif()
   set(target ckplan_${folder})
   list(TRANSFORM ARG_DEPENDS PREPEND ckplan_ OUTPUT_VARIABLE links)
   add_library(${target} STATIC ${ARG_SOURCES})
@@ -47,7 +53,7 @@ function(ckplan_library folder)
   file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
   set(stamp ${CMAKE_CURRENT_BINARY_DIR}/includes.stamp)
   add_custom_command(OUTPUT ${stamp}
-    COMMAND ${CMAKE_COMMAND} -DFOLDER=${folder} "-DALLOWED=${ARG_DEPENDS}" -DSTAMP=${stamp}
+    COMMAND ${CMAKE_COMMAND} -DFOLDER=${whole} "-DALLOWED=${ARG_DEPENDS}" -DSTAMP=${stamp}
             -DSOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR} "-DFILES=${ARG_SOURCES};${headers}"
             -P ${PROJECT_SOURCE_DIR}/scripts/cmake/check_includes.cmake
     DEPENDS ${ARG_SOURCES} ${headers} ${PROJECT_SOURCE_DIR}/scripts/cmake/check_includes.cmake

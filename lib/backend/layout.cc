@@ -1,8 +1,8 @@
-#include "lib/cpu/layout.h"
+#include "lib/backend/layout.h"
 
 #include "lib/base/check.h"
 
-namespace ckplan::cpu {
+namespace ckplan {
 
 int64_t Product(const Dims& dims) {
   int64_t product = 1;
@@ -60,4 +60,4 @@ Layout BroadcastLayout(const Dims& dims, const std::vector<Dims>& operands) {
   return Collapse(dims, strides);
 }
 
-}  // namespace ckplan::cpu
+}  // namespace ckplan

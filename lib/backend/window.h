@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "lib/backend/op_spec.h"
-#include "lib/cpu/layout.h"
+#include "lib/backend/layout.h"
 
-namespace ckplan::cpu {
+namespace ckplan {
 
 // By spatial axis. Output position o covers the input positions o * stride - begin + i * dilation.
 struct Window {
@@ -22,4 +22,4 @@ struct Window {
 Window ReadWindow(const OpSpec& spec, const Operand& in, const Operand& out,
                   const std::vector<int64_t>& kernel, bool is_transposed = false);
 
-}  // namespace ckplan::cpu
+}  // namespace ckplan

@@ -1,14 +1,14 @@
-#include "lib/cpu/axes.h"
+#include "lib/backend/axes.h"
 
 #include <fmt/format.h>
 
-namespace ckplan::cpu {
+namespace ckplan {
 
 Result<size_t> NormalAxis(const OpSpec& spec, int64_t axis, size_t rank) {
   const auto signed_rank = static_cast<int64_t>(rank);
   const int64_t normal = axis < 0 ? axis + signed_rank : axis;
   if (normal < 0 || normal >= signed_rank) {
-    return Unsupported(spec, fmt::format("axis {} is none of its {}", axis, rank));
+    return UnsupportedOp(spec, fmt::format("axis {} is none of its {}", axis, rank));
   }
   return static_cast<size_t>(normal);
 }
@@ -21,7 +21,7 @@ Result<std::optional<Dims>> KnownInts(const OpSpec& spec, size_t input,
     return std::optional<Dims>(spec.Ints(attribute));
   }
   if (!operand.known.has_value()) {
-    return Unsupported(spec, fmt::format("its {} are computed during the step", attribute));
+    return UnsupportedOp(spec, fmt::format("its {} are computed during the step", attribute));
   }
   return std::optional<Dims>(operand.known->ints);
 }
@@ -48,4 +48,4 @@ AxisView ViewAlong(const Dims& dims, size_t axis) {
   return view;
 }
 
-}  // namespace ckplan::cpu
+}  // namespace ckplan

@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "lib/backend/backend.h"
-#include "lib/cpu/layout.h"
-#include "lib/cpu/registry.h"
+#include "lib/backend/layout.h"
 
-namespace ckplan::cpu {
+namespace ckplan {
 
 // The axis as an index from 0; kUnsupported where the tensor has no such axis.
 Result<size_t> NormalAxis(const OpSpec& spec, int64_t axis, size_t rank);
@@ -27,4 +26,4 @@ struct AxisView {
 };
 AxisView ViewAlong(const Dims& dims, size_t axis);
 
-}  // namespace ckplan::cpu
+}  // namespace ckplan

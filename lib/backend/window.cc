@@ -1,8 +1,8 @@
-#include "lib/cpu/window.h"
+#include "lib/backend/window.h"
 
 #include <algorithm>
 
-namespace ckplan::cpu {
+namespace ckplan {
 
 namespace {
 
@@ -47,4 +47,4 @@ Window ReadWindow(const OpSpec& spec, const Operand& in, const Operand& out,
   return window;
 }
 
-}  // namespace ckplan::cpu
+}  // namespace ckplan

@@ -1,0 +1,160 @@
+#include <string>
+#include <utility>
+
+#include "lib/cuda/cuda_backend.h"
+#include "lib/cuda/launch.h"
+#include "lib/cuda/reduce.h"
+#include "lib/cuda/registry.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+// What cudaMalloc aligns to, and the widest that any library asks for.
+constexpr int64_t kAlignment = 256;
+
+struct AddProduct {
+  float scale;
+  CKPLAN_DEVICE float operator()(float into, float from) const { return into + scale * from; }
+};
+
+// A digest in the making. The sum of a hash of each word and its place: in any order the same.
+struct Digest {
+  uint64_t hash;
+  int64_t first_poison;  // kNone if there is none.
+};
+constexpr int64_t kNone = int64_t{1} << 62;
+constexpr int64_t kNan = int64_t{1} << 61;  // No poison, but no number either.
+
+CKPLAN_DEVICE inline uint64_t HashOf(uint64_t word, int64_t place) {
+  uint64_t z = word + (static_cast<uint64_t>(place) + 1) * 0x9E3779B97F4A7C15U;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;  // The mixer of splitmix64.
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
+  return z ^ (z >> 31);
+}
+
+struct MergeDigests {
+  CKPLAN_DEVICE Digest operator()(const Digest& a, const Digest& b) const {
+    return {a.hash + b.hash, a.first_poison < b.first_poison ? a.first_poison : b.first_poison};
+  }
+};
+
+CKPLAN_DEVICE inline int64_t LookAtFloat(uint32_t bits, int64_t place) {
+  if ((bits & 0x7FFFFFFFU) <= 0x7F800000U) return kNone;
+  return bits == kPoison ? place : kNan;
+}
+
+CKPLAN_DEVICE inline int64_t LookAtHalf(uint32_t half, int64_t place) {
+  if ((half & 0x7FFFU) <= 0x7F80U) return kNone;
+  return half == kBFloat16Poison ? place : kNan;
+}
+
+// `place`: of the word among the words of the buffer.
+CKPLAN_DEVICE inline int64_t LookAtWord(uint32_t word, int64_t place, ElementType type) {
+  if (type == ElementType::kFloat32) return LookAtFloat(word, place);
+  if (type != ElementType::kBFloat16) return kNone;
+  return Min(LookAtHalf(word & 0xFFFFU, 2 * place), LookAtHalf(word >> 16, 2 * place + 1));
+}
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(std::unique_ptr<Device> device) : device_(std::move(device)) {}
+  ~CudaBackend() override { device_->Release(scratch_); }
+
+  std::string_view name() const override { return "cuda"; }
+  std::string Describe() const override { return device_->Describe(); }
+  int64_t alignment() const override { return kAlignment; }
+
+  std::vector<OpSupport> Operators() const override {
+    std::vector<OpSupport> support;
+    for (const OpRow& row : OpRows()) {
+      support.push_back({std::string(row.type), row.has_gradient, std::string(row.limits)});
+    }
+    return support;
+  }
+
+  Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) override {
+    const OpRow* row = FindOp(spec.type);
+    if (row == nullptr) return Unsupported(spec, "it has no kernel for this operator");
+    return row->prepare(spec, *device_);
+  }
+
+  int64_t AvailableBytes() const override { return device_->AvailableBytes(); }
+  Result<void*> Allocate(int64_t bytes) override { return device_->Allocate(bytes); }
+  void Release(void* memory) override { device_->Release(memory); }
+  void Upload(void* to_device, const void* from_host, int64_t bytes) override {
+    device_->Upload(to_device, from_host, bytes);
+  }
+  void Download(void* to_host, const void* from_device, int64_t bytes) override {
+    device_->Download(to_host, from_device, bytes);
+  }
+  void Copy(void* to, const void* from, int64_t bytes) override { device_->Copy(to, from, bytes); }
+  void Zero(void* memory, int64_t bytes) override { device_->Zero(memory, bytes); }
+  void Synchronize() override { device_->Synchronize(); }
+
+  void Poison(void* memory, int64_t bytes) override {
+    auto* words = static_cast<uint32_t*>(memory);
+    auto* rest = static_cast<unsigned char*>(memory);
+    ForEach(*device_, CeilDiv(bytes, 4), [=] CKPLAN_KERNEL(int64_t i) {
+      if (4 * i + 4 <= bytes) {
+        words[i] = kPoison;
+      } else {
+        for (int64_t k = 4 * i; k < bytes; ++k) rest[k] = 0xFF;
+      }
+    });
+  }
+
+  void AddScaled(void* into, const void* from, ElementType type, float scale,
+                 int64_t count) override {
+    Map(*device_, count, FloatsOut(into, type), AddProduct{scale}, FloatsIn(into, type),
+        FloatsIn(from, type));
+  }
+
+  BufferDigest Inspect(const void* memory, int64_t bytes, ElementType type) override {
+    const auto shape = ReduceShape::Of(1, CeilDiv(bytes, 4), false);
+    auto* result = static_cast<Digest*>(Scratch(shape.workspace<Digest>()));
+    Reduce(
+        *device_, shape, Digest{0, kNone},
+        [=] CKPLAN_KERNEL(int64_t, int64_t i) {
+          uint32_t word = 0;
+          if (4 * i + 4 <= bytes) {
+            word = static_cast<const uint32_t*>(memory)[i];
+          } else {
+            for (int64_t k = 4 * i; k < bytes; ++k) {
+              word = (word << 8) | static_cast<const unsigned char*>(memory)[k];
+            }
+          }
+          return Digest{HashOf(word, i), LookAtWord(word, i, type)};
+        },
+        MergeDigests(), [=] CKPLAN_KERNEL(int64_t, const Digest& digest) { *result = digest; },
+        result + 1);
+    Digest digest{};
+    device_->Download(&digest, result, sizeof(digest));
+    const int64_t found = digest.first_poison;
+    return {digest.hash + static_cast<uint64_t>(bytes), found < kNan ? found : -1, found != kNone};
+  }
+
+ private:
+  // Of one digest and what its parts need, taken at the first look.
+  void* Scratch(int64_t bytes) {
+    constexpr int64_t kLargest = 257 * static_cast<int64_t>(sizeof(Digest));
+    CKPLAN_CHECK(bytes < kLargest, "a reduction has at most 256 parts");
+    if (scratch_ == nullptr) {
+      Result<void*> memory = device_->Allocate(kLargest);
+      CKPLAN_CHECK(memory.ok(), "a GPU that holds the arena has a few kilobytes left");
+      scratch_ = *memory;
+    }
+    return scratch_;
+  }
+
+  std::unique_ptr<Device> device_;
+  void* scratch_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> MakeBackend(std::unique_ptr<Device> device) {
+  return std::make_unique<CudaBackend>(std::move(device));
+}
+
+}  // namespace ckplan::cuda

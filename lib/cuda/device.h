@@ -1,0 +1,86 @@
+// One GPU, as the operators of this backend see it: memory, a stream of work, and the vendor's
+// libraries. CudaDevice (cuda_device.h) is a real one; HostDevice (host_device.h) does the same on
+// the host, for tests.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/check.h"
+#include "lib/base/result.h"
+#include "lib/cuda/libraries.h"
+
+namespace ckplan::cuda {
+
+struct DeviceOptions {
+  // Products of float32 may be computed in TF32: 10 bits of mantissa instead of 23.
+  bool allow_tf32 = false;
+  // The most bytes of workspace that one call of a library may take.
+  int64_t workspace_limit = int64_t{256} << 20;
+};
+
+class Device {
+ public:
+  explicit Device(const DeviceOptions& options) : options_(options) {}
+  virtual ~Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const DeviceOptions& options() const { return options_; }
+
+  virtual std::string Describe() const = 0;
+  virtual int64_t AvailableBytes() const = 0;
+  // kInfeasible: there is not so much memory.
+  virtual Result<void*> Allocate(int64_t bytes) = 0;
+  virtual void Release(void* memory) = 0;
+  // These wait until the bytes have been copied.
+  virtual void Upload(void* to_device, const void* from_host, int64_t bytes) = 0;
+  virtual void Download(void* to_host, const void* from_device, int64_t bytes) = 0;
+  // These do not.
+  virtual void Copy(void* to, const void* from, int64_t bytes) = 0;
+  virtual void Zero(void* memory, int64_t bytes) = 0;
+  virtual void Synchronize() = 0;
+
+  virtual Libraries& libraries() = 0;
+  virtual void* stream() const = 0;  // A cudaStream_t.
+
+ private:
+  DeviceOptions options_;
+};
+
+// A small constant table of an operator in the device's memory, there from Prepare on: indices,
+// weights of interpolation. It is no part of the plan; docs/executor.md says how it is counted.
+template <typename T>
+class DeviceTable {
+ public:
+  DeviceTable() = default;
+  static Result<DeviceTable> Create(Device& device, const std::vector<T>& values) {
+    const auto bytes = static_cast<int64_t>(values.size() * sizeof(T));
+    CKPLAN_ASSIGN_OR_RETURN(void* memory, device.Allocate(bytes));
+    device.Upload(memory, values.data(), bytes);
+    return DeviceTable(device, static_cast<T*>(memory));
+  }
+  DeviceTable(DeviceTable&& other) noexcept
+      : device_(other.device_), data_(std::exchange(other.data_, nullptr)) {}
+  DeviceTable& operator=(DeviceTable&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~DeviceTable() {
+    if (data_ != nullptr) device_->Release(data_);
+  }
+
+  const T* data() const { return data_; }
+
+ private:
+  DeviceTable(Device& device, T* data) : device_(&device), data_(data) {}
+
+  Device* device_ = nullptr;
+  T* data_ = nullptr;
+};
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,14 @@
+// The operators of the CUDA backend by family: one list, one or two files each. registry.cc joins
+// them.
+#pragma once
+
+#include <span>
+
+#include "lib/cuda/registry.h"
+
+namespace ckplan::cuda {
+
+std::span<const OpRow> ActivationOps();
+std::span<const OpRow> UnaryMathOps();
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,10 @@
+#include "lib/cuda/test_backend.h"
+
+#include "lib/cuda/cuda_backend.h"
+#include "lib/cuda/host/host_device.h"
+
+namespace ckplan::cuda {
+
+std::unique_ptr<Backend> MakeTestBackend() { return MakeBackend(MakeHostDevice()); }
+
+}  // namespace ckplan::cuda

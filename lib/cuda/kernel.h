@@ -1,0 +1,143 @@
+// What kernels are written in: C++ that nvcc compiles for the GPU, and any compiler for the host,
+// where the tests run the very same kernels without a GPU (host_device.h).
+//
+// CKPLAN_DEVICE marks functions that kernels call, CKPLAN_KERNEL the lambdas that are kernels.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "lib/backend/op_spec.h"
+
+#ifdef __CUDACC__
+#define CKPLAN_DEVICE __host__ __device__
+#define CKPLAN_KERNEL __device__
+#else
+#define CKPLAN_DEVICE
+#define CKPLAN_KERNEL
+#endif
+
+namespace ckplan::cuda {
+
+// Elements that one thread reads at once where it can: 16 bytes of float32, 8 of bfloat16.
+inline constexpr int64_t kVector = 4;
+
+// The upper half of a float32, rounded to nearest, halves to even; no number stays no number.
+CKPLAN_DEVICE inline uint16_t ToBFloat16(float value) {
+  uint32_t bits = 0;
+  memcpy(&bits, &value, sizeof(bits));
+  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return static_cast<uint16_t>((bits >> 16) | 0x40U);
+  return static_cast<uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
+}
+
+CKPLAN_DEVICE inline float FromBFloat16(uint16_t half) {
+  const uint32_t bits = static_cast<uint32_t>(half) << 16;
+  float value = 0;
+  memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+struct alignas(16) Float4 {
+  float at[kVector];
+};
+struct alignas(8) BFloat4 {
+  uint16_t at[kVector];
+};
+
+// A tensor of floats to read, stored as float32 or bfloat16: kernels are written once, for both.
+class FloatsIn {
+ public:
+  FloatsIn() = default;
+  FloatsIn(const void* data, ElementType type)
+      : data_(data), is_half_(type == ElementType::kBFloat16) {}
+
+  CKPLAN_DEVICE float operator[](int64_t i) const {
+    return is_half_ ? FromBFloat16(static_cast<const uint16_t*>(data_)[i])
+                    : static_cast<const float*>(data_)[i];
+  }
+  // Elements [kVector * group, kVector * group + kVector); the data must be aligned to 16 bytes.
+  CKPLAN_DEVICE Float4 Load(int64_t group) const {
+    if (!is_half_) return static_cast<const Float4*>(data_)[group];
+    const BFloat4 halves = static_cast<const BFloat4*>(data_)[group];
+    Float4 values;
+    for (int k = 0; k < kVector; ++k) values.at[k] = FromBFloat16(halves.at[k]);
+    return values;
+  }
+  CKPLAN_DEVICE bool is_null() const { return data_ == nullptr; }
+
+ private:
+  const void* data_ = nullptr;
+  bool is_half_ = false;
+};
+
+// A tensor of floats to write.
+class FloatsOut {
+ public:
+  FloatsOut() = default;
+  FloatsOut(void* data, ElementType type) : data_(data), is_half_(type == ElementType::kBFloat16) {}
+
+  CKPLAN_DEVICE void Set(int64_t i, float value) const {
+    if (is_half_) {
+      static_cast<uint16_t*>(data_)[i] = ToBFloat16(value);
+    } else {
+      static_cast<float*>(data_)[i] = value;
+    }
+  }
+  CKPLAN_DEVICE void Store(int64_t group, const Float4& values) const {
+    if (!is_half_) {
+      static_cast<Float4*>(data_)[group] = values;
+      return;
+    }
+    BFloat4 halves;
+    for (int k = 0; k < kVector; ++k) halves.at[k] = ToBFloat16(values.at[k]);
+    static_cast<BFloat4*>(data_)[group] = halves;
+  }
+  // What has been written there.
+  CKPLAN_DEVICE float operator[](int64_t i) const {
+    return is_half_ ? FromBFloat16(static_cast<const uint16_t*>(data_)[i])
+                    : static_cast<const float*>(data_)[i];
+  }
+  CKPLAN_DEVICE bool is_null() const { return data_ == nullptr; }
+
+ private:
+  void* data_ = nullptr;
+  bool is_half_ = false;
+};
+
+// Reads integers of either width.
+class IntegersIn {
+ public:
+  IntegersIn() = default;
+  IntegersIn(const void* data, ElementType type)
+      : data_(data), is_long_(type == ElementType::kInt64) {}
+
+  CKPLAN_DEVICE int64_t operator[](int64_t i) const {
+    return is_long_ ? static_cast<const int64_t*>(data_)[i]
+                    : static_cast<int64_t>(static_cast<const int32_t*>(data_)[i]);
+  }
+
+ private:
+  const void* data_ = nullptr;
+  bool is_long_ = true;
+};
+
+CKPLAN_DEVICE constexpr int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
+CKPLAN_DEVICE constexpr int64_t Max(int64_t a, int64_t b) { return a > b ? a : b; }
+CKPLAN_DEVICE constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// What reductions combine with.
+struct SumOf {
+  CKPLAN_DEVICE float operator()(float a, float b) const { return a + b; }
+};
+struct ProductOf {
+  CKPLAN_DEVICE float operator()(float a, float b) const { return a * b; }
+};
+// No number wins, as in the CPU backend.
+struct LargerOf {
+  CKPLAN_DEVICE float operator()(float a, float b) const { return a < b || b != b ? b : a; }
+};
+struct SmallerOf {
+  CKPLAN_DEVICE float operator()(float a, float b) const { return a > b || b != b ? b : a; }
+};
+
+}  // namespace ckplan::cuda

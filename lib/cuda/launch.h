@@ -1,0 +1,170 @@
+// How kernels are started. Everything here does the same on the host, thread by thread in the same
+// order, so that what a kernel computes can be tested where there is no GPU.
+//
+//   ForEach   body(i) for each i: elementwise work, gathering, copies
+//   Map       the same of whole tensors, 16 bytes at a time
+//   ForRows   body(team, row): several threads work on a row together, and may reduce over it
+//
+// Sums of few but long rows, and sums over columns: reduce.h.
+//
+// A body is a lambda marked CKPLAN_KERNEL that captures by value. It must stand in a function or
+// public method that is no lambda itself.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "lib/cuda/device.h"
+#include "lib/cuda/kernel.h"
+#include "lib/cuda/team.h"
+
+#ifdef __CUDACC__
+#include "lib/cuda/cuda_check.h"
+#endif
+
+namespace ckplan::cuda {
+
+inline constexpr int64_t kBlockThreads = 256;
+// Blocks of one launch; what there is beyond, its threads take in turn.
+inline constexpr int64_t kMostBlocks = int64_t{1} << 20;
+
+#ifdef __CUDACC__
+
+template <typename Body>
+__global__ void __launch_bounds__(kBlockThreads) ForEachKernel(int64_t count, Body body) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kBlockThreads;
+  for (int64_t i = blockIdx.x * kBlockThreads + threadIdx.x; i < count; i += step) body(i);
+}
+
+template <typename Body>
+void ForEach(Device& device, int64_t count, const Body& body) {
+  if (count <= 0) return;
+  const int64_t blocks = std::min(CeilDiv(count, kBlockThreads), kMostBlocks);
+  ForEachKernel<<<static_cast<unsigned>(blocks), kBlockThreads, 0, StreamOf(device)>>>(count, body);
+  CheckLaunch();
+}
+
+template <int kTeam, typename Body>
+__global__ void __launch_bounds__(kTeam < kBlockThreads ? kBlockThreads : kTeam)
+    ForRowsKernel(int64_t rows, Body body) {
+  constexpr int kTeams = kTeam < kBlockThreads ? kBlockThreads / kTeam : 1;
+  __shared__ alignas(kPartialBytes) unsigned char scratch[kTeams * kTeam * kPartialBytes];
+  const int team_index = static_cast<int>(threadIdx.x) / kTeam;
+  Team team(static_cast<int>(threadIdx.x) % kTeam, kTeam,
+            scratch + team_index * kTeam * kPartialBytes);
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kTeams;
+  for (int64_t row = blockIdx.x * int64_t{kTeams} + team_index; row < rows; row += step) {
+    body(team, row);
+  }
+}
+
+template <typename Body>
+void ForRows(Device& device, int64_t rows, int64_t length, const Body& body) {
+  if (rows <= 0) return;
+  const int team = TeamSize(rows, length);
+  const int64_t teams = std::max<int64_t>(1, kBlockThreads / team);
+  const auto blocks = static_cast<unsigned>(std::min(CeilDiv(rows, teams), kMostBlocks));
+  const cudaStream_t stream = StreamOf(device);
+  if (team == kWarpTeam) {
+    ForRowsKernel<kWarpTeam><<<blocks, kBlockThreads, 0, stream>>>(rows, body);
+  } else if (team == kBlockTeam) {
+    ForRowsKernel<kBlockTeam><<<blocks, kBlockTeam, 0, stream>>>(rows, body);
+  } else {
+    ForRowsKernel<kLargeTeam><<<blocks, kLargeTeam, 0, stream>>>(rows, body);
+  }
+  CheckLaunch();
+}
+
+#else
+
+template <typename Body>
+void ForEach(Device&, int64_t count, const Body& body) {
+  for (int64_t i = 0; i < count; ++i) body(i);
+}
+
+template <typename Body>
+void ForRows(Device&, int64_t rows, int64_t length, const Body& body) {
+  alignas(kPartialBytes) unsigned char scratch[kLargeTeam * kPartialBytes];
+  Team team(0, TeamSize(rows, length), scratch);
+  for (int64_t row = 0; row < rows; ++row) body(team, row);
+}
+
+#endif
+
+namespace detail {
+
+// A functor, for lambdas that are kernels cannot be variadic.
+template <typename F>
+struct Map1 {
+  int64_t count;
+  FloatsOut y;
+  F f;
+  FloatsIn a;
+  CKPLAN_DEVICE void operator()(int64_t group) const {
+    const int64_t first = group * kVector;
+    if (first + kVector <= count) {
+      Float4 p = a.Load(group);
+      for (int k = 0; k < kVector; ++k) p.at[k] = f(p.at[k]);
+      y.Store(group, p);
+      return;
+    }
+    for (int64_t i = first; i < count; ++i) y.Set(i, f(a[i]));
+  }
+};
+template <typename F>
+struct Map2 {
+  int64_t count;
+  FloatsOut y;
+  F f;
+  FloatsIn a, b;
+  CKPLAN_DEVICE void operator()(int64_t group) const {
+    const int64_t first = group * kVector;
+    if (first + kVector <= count) {
+      Float4 p = a.Load(group);
+      const Float4 q = b.Load(group);
+      for (int k = 0; k < kVector; ++k) p.at[k] = f(p.at[k], q.at[k]);
+      y.Store(group, p);
+      return;
+    }
+    for (int64_t i = first; i < count; ++i) y.Set(i, f(a[i], b[i]));
+  }
+};
+template <typename F>
+struct Map3 {
+  int64_t count;
+  FloatsOut y;
+  F f;
+  FloatsIn a, b, c;
+  CKPLAN_DEVICE void operator()(int64_t group) const {
+    const int64_t first = group * kVector;
+    if (first + kVector <= count) {
+      Float4 p = a.Load(group);
+      const Float4 q = b.Load(group);
+      const Float4 r = c.Load(group);
+      for (int k = 0; k < kVector; ++k) p.at[k] = f(p.at[k], q.at[k], r.at[k]);
+      y.Store(group, p);
+      return;
+    }
+    for (int64_t i = first; i < count; ++i) y.Set(i, f(a[i], b[i], c[i]));
+  }
+};
+
+}  // namespace detail
+
+// y[i] = f(a[i], ...) for contiguous tensors of `count` elements. y may be the memory of an input
+// of the same type. f is a functor whose operator() is marked CKPLAN_DEVICE.
+template <typename F>
+void Map(Device& device, int64_t count, FloatsOut y, const F& f, FloatsIn a) {
+  ForEach(device, CeilDiv(count, kVector), detail::Map1<F>{count, y, f, a});
+}
+template <typename F>
+void Map(Device& device, int64_t count, FloatsOut y, const F& f, FloatsIn a, FloatsIn b) {
+  ForEach(device, CeilDiv(count, kVector), detail::Map2<F>{count, y, f, a, b});
+}
+template <typename F>
+void Map(Device& device, int64_t count, FloatsOut y, const F& f, FloatsIn a, FloatsIn b,
+         FloatsIn c) {
+  ForEach(device, CeilDiv(count, kVector), detail::Map3<F>{count, y, f, a, b, c});
+}
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,40 @@
+// The operators of the CUDA backend against the double-precision reference: the cases that the CPU
+// backend is tested with, see lib/reference/op_case.h.
+#include <doctest/doctest.h>
+
+#include "lib/cuda/test_backend.h"
+#include "lib/reference/check_op.h"
+#include "lib/reference/contract.h"
+
+namespace ckplan::cuda {
+namespace {
+
+constexpr uint64_t kSeed = 20240607;
+
+void CheckCases(std::span<const reference::CaseRow> rows) {
+  const auto backend = MakeTestBackend();
+  for (const reference::CaseRow& row : rows) {
+    const std::vector<std::string> faults = reference::CheckOp(*backend, row, kSeed);
+    std::string message;
+    for (const std::string& fault : faults) message += fault + "\n";
+    CHECK_MESSAGE(faults.empty(), message);
+  }
+}
+
+TEST_CASE("cuda: elementwise operators of one input") { CheckCases(reference::UnaryCases()); }
+TEST_CASE("cuda: elementwise operators of several inputs") { CheckCases(reference::BinaryCases()); }
+TEST_CASE("cuda: reductions and running sums") { CheckCases(reference::ReduceCases()); }
+TEST_CASE("cuda: movement") { CheckCases(reference::MoveCases()); }
+TEST_CASE("cuda: generated tensors") { CheckCases(reference::GenerateCases()); }
+TEST_CASE("cuda: resizing and padding") { CheckCases(reference::ResizeCases()); }
+TEST_CASE("cuda: gathering and scattering") { CheckCases(reference::GatherCases()); }
+TEST_CASE("cuda: rotary embeddings") { CheckCases(reference::RotaryCases()); }
+TEST_CASE("cuda: convolutions and pools") { CheckCases(reference::ConvCases()); }
+TEST_CASE("cuda: normalisations and softmax") { CheckCases(reference::NormCases()); }
+TEST_CASE("cuda: matrix products") { CheckCases(reference::MatMulCases()); }
+TEST_CASE("cuda: recurrent networks") { CheckCases(reference::RecurrentCases()); }
+TEST_CASE("cuda: attention") { CheckCases(reference::AttentionCases()); }
+TEST_CASE("cuda: losses") { CheckCases(reference::LossCases()); }
+
+}  // namespace
+}  // namespace ckplan::cuda

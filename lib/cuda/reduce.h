@@ -1,0 +1,172 @@
+// Reductions whose results are few and long, or lie side by side: what a team of ForRows is too
+// small for, or would read across memory.
+//
+//   rows      value(result, i) of neighbouring i lie side by side    sum over the last axis
+//   columns   value(result, i) of neighbouring results do            sum over the first axis
+//
+// A block of threads is a grid of `across` results by `along` shares of their elements. Long
+// results are cut into parts, each a block's, which wait in the workspace to be combined in order.
+// The order of every sum depends on the shape alone.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "lib/cuda/launch.h"
+
+namespace ckplan::cuda {
+
+struct ReduceShape {
+  int64_t results = 0;
+  int64_t length = 0;  // Elements of each.
+  int64_t across = 1;  // Results of a block; a power of two, as is `along`.
+  int64_t along = kBlockThreads;
+  int64_t parts = 1;
+
+  static constexpr ReduceShape Of(int64_t results, int64_t length, bool is_columns) {
+    constexpr int64_t kLeastShare = 4;       // Elements of a thread that are worth a thread.
+    constexpr int64_t kColumns = 32;         // As many as one access to memory covers.
+    constexpr int64_t kWantedBlocks = 1024;  // Several for each multiprocessor of any GPU.
+    constexpr int64_t kMostParts = 256;
+    ReduceShape shape{results, length};
+    int64_t along = 1;
+    const int64_t most = is_columns ? kBlockThreads / kColumns : kBlockThreads;
+    while (along < most && along * kLeastShare < length) along *= 2;
+    shape.along = along;
+    shape.across = kBlockThreads / along;
+    const int64_t blocks = std::max<int64_t>(1, CeilDiv(results, shape.across));
+    const int64_t wanted = kWantedBlocks / blocks;
+    const int64_t possible = length / (along * kLeastShare * 4);
+    shape.parts = std::clamp<int64_t>(std::min(wanted, possible), 1, kMostParts);
+    return shape;
+  }
+
+  // Bytes that Reduce of this Value needs.
+  template <typename Value>
+  constexpr int64_t workspace() const {
+    return parts == 1 ? 0 : parts * results * static_cast<int64_t>(sizeof(Value));
+  }
+
+  CKPLAN_DEVICE int64_t FirstOf(int64_t part) const { return length * part / parts; }
+};
+
+namespace detail {
+
+// What one thread adds up: every `along`-th element of a part, from its own on.
+template <typename Value, typename MapTo, typename Combine>
+CKPLAN_KERNEL Value ReduceShare(const ReduceShape& shape, int64_t result, int64_t part,
+                                int64_t rank, Value identity, const MapTo& map,
+                                const Combine& combine) {
+  Value value = identity;
+  if (result >= shape.results) return value;
+  const int64_t end = shape.FirstOf(part + 1);
+  for (int64_t i = shape.FirstOf(part) + rank; i < end; i += shape.along) {
+    value = combine(value, map(result, i));
+  }
+  return value;
+}
+
+template <typename Value, typename Finish>
+CKPLAN_KERNEL void ReduceStore(const ReduceShape& shape, int64_t result, int64_t part, Value value,
+                               Value* partials, const Finish& finish) {
+  if (result >= shape.results) return;
+  if (shape.parts == 1) {
+    finish(result, value);
+  } else {
+    partials[part * shape.results + result] = value;
+  }
+}
+
+#ifdef __CUDACC__
+
+template <typename Value, typename MapTo, typename Combine, typename Finish>
+__global__ void __launch_bounds__(kBlockThreads)
+    ReduceKernel(ReduceShape shape, Value identity, MapTo map, Combine combine, Finish finish,
+                 Value* partials) {
+  __shared__ alignas(kPartialBytes) unsigned char scratch[kBlockThreads * kPartialBytes];
+  auto* shares = reinterpret_cast<Value*>(scratch);
+  const int64_t column = threadIdx.x % shape.across;
+  const int64_t rank = threadIdx.x / shape.across;
+  const int64_t groups = CeilDiv(shape.results, shape.across);
+  for (int64_t block = blockIdx.x; block < groups * shape.parts; block += gridDim.x) {
+    const int64_t result = block % groups * shape.across + column;
+    const int64_t part = block / groups;
+    shares[threadIdx.x] = ReduceShare(shape, result, part, rank, identity, map, combine);
+    __syncthreads();
+    for (int64_t half = shape.along / 2; half > 0; half /= 2) {
+      if (rank < half) {
+        shares[threadIdx.x] =
+            combine(shares[threadIdx.x], shares[threadIdx.x + half * shape.across]);
+      }
+      __syncthreads();
+    }
+    if (rank == 0) ReduceStore(shape, result, part, shares[column], partials, finish);
+    __syncthreads();
+  }
+}
+
+template <typename Value, typename MapTo, typename Combine, typename Finish>
+void ReduceParts(Device& device, const ReduceShape& shape, Value identity, const MapTo& map,
+                 const Combine& combine, const Finish& finish, Value* partials) {
+  const int64_t blocks = CeilDiv(shape.results, shape.across) * shape.parts;
+  ReduceKernel<<<static_cast<unsigned>(std::min(blocks, kMostBlocks)), kBlockThreads, 0,
+                 StreamOf(device)>>>(shape, identity, map, combine, finish, partials);
+  CheckLaunch();
+}
+
+#else
+
+template <typename Value, typename MapTo, typename Combine, typename Finish>
+void ReduceParts(Device&, const ReduceShape& shape, Value identity, const MapTo& map,
+                 const Combine& combine, const Finish& finish, Value* partials) {
+  Value shares[kBlockThreads];
+  for (int64_t part = 0; part < shape.parts; ++part) {
+    for (int64_t result = 0; result < shape.results; ++result) {
+      for (int64_t rank = 0; rank < shape.along; ++rank) {
+        shares[rank] = ReduceShare(shape, result, part, rank, identity, map, combine);
+      }
+      for (int64_t half = shape.along / 2; half > 0; half /= 2) {
+        for (int64_t rank = 0; rank < half; ++rank) {
+          shares[rank] = combine(shares[rank], shares[rank + half]);
+        }
+      }
+      ReduceStore(shape, result, part, shares[0], partials, finish);
+    }
+  }
+}
+
+#endif
+
+template <typename Value, typename Combine, typename Finish>
+struct CombineParts {
+  ReduceShape shape;
+  const Value* partials;
+  Combine combine;
+  Finish finish;
+  CKPLAN_KERNEL void operator()(int64_t result) const {
+    Value value = partials[result];
+    for (int64_t part = 1; part < shape.parts; ++part) {
+      value = combine(value, partials[part * shape.results + result]);
+    }
+    finish(result, value);
+  }
+};
+
+}  // namespace detail
+
+// finish(result, combination of map(result, i) over all i) for each result. map and finish are
+// kernels; `combine` a functor such as SumOf. Value: up to 16 bytes, without constructors.
+// `workspace`: shape.workspace<Value>() bytes.
+template <typename Value, typename MapTo, typename Combine, typename Finish>
+void Reduce(Device& device, const ReduceShape& shape, Value identity, const MapTo& map,
+            const Combine& combine, const Finish& finish, void* workspace) {
+  static_assert(sizeof(Value) <= kPartialBytes);
+  if (shape.results <= 0) return;
+  auto* partials = static_cast<Value*>(workspace);
+  detail::ReduceParts(device, shape, identity, map, combine, finish, partials);
+  if (shape.parts == 1) return;
+  ForEach(device, shape.results,
+          detail::CombineParts<Value, Combine, Finish>{shape, partials, combine, finish});
+}
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,39 @@
+// The operators of the CUDA backend: one row for each, in registry.cc.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "lib/backend/backend.h"
+#include "lib/base/result.h"
+#include "lib/cuda/device.h"
+
+namespace ckplan::cuda {
+
+// kUnsupported: these attributes, shapes or types have no kernel.
+using PrepareFunction = Result<std::unique_ptr<PreparedOp>> (*)(const OpSpec& spec, Device& device);
+
+struct OpRow {
+  std::string_view type;
+  PrepareFunction prepare = nullptr;
+  bool has_gradient = true;
+  std::string_view limits = {};  // What of it is not supported.
+};
+
+// In alphabetical order.
+std::span<const OpRow> OpRows();
+const OpRow* FindOp(std::string_view type);
+
+// What a PrepareFunction returns when all is well.
+template <typename Op, typename... Arguments>
+Result<std::unique_ptr<PreparedOp>> Prepared(Arguments&&... arguments) {
+  std::unique_ptr<PreparedOp> op = std::make_unique<Op>(std::forward<Arguments>(arguments)...);
+  return Result<std::unique_ptr<PreparedOp>>(std::move(op));  // nvcc moves only what it is told.
+}
+
+// UnsupportedOp of this backend.
+Error Unsupported(const OpSpec& spec, std::string_view what);
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,7 @@
+# What both of the compilers see, one file a line. Paths are relative to this folder.
+set(ckplan_cuda_sources
+  activations.cu
+  cuda_backend.cu
+  registry.cc
+  unary_math.cu
+)
