@@ -20,6 +20,9 @@ void PutNumber(std::vector<std::byte>& bytes, ElementType type, size_t index, do
   switch (type) {
     case ElementType::kFloat32:
       return Put(bytes, index, static_cast<float>(real));
+    case ElementType::kBFloat16:
+      CKPLAN_CHECK(false, "what does not depend on the batch is stored as float32");
+      return;
     case ElementType::kInt32:
       return Put(bytes, index, static_cast<int32_t>(integer));
     case ElementType::kInt64:
