@@ -9,6 +9,7 @@
 #include "lib/base/rng.h"
 #include "lib/reference/check_run.h"
 #include "lib/reference/contract.h"
+#include "lib/reference/fill.h"
 #include "lib/reference/reference.h"
 
 namespace ckplan::reference {
@@ -22,56 +23,6 @@ constexpr int64_t kMostDifferences = 300;
 constexpr int64_t kFewDifferences = 10;
 constexpr int64_t kMostDifferencedElements = 300000;
 
-Tensor EmptyTensor(const Operand& operand) {
-  Tensor tensor{operand.is_present, operand.type, operand.dims, {}};
-  if (operand.is_present) tensor.values.assign(static_cast<size_t>(operand.elements()), 0.0);
-  return tensor;
-}
-
-// The floats of all inputs of a case are different points of one grid, in random order, and none
-// is 0: where an operator compares them, a small step changes nothing.
-class Filler {
- public:
-  Filler(const OpCase& op_case, uint64_t seed) : rng_(seed) {
-    int64_t count = 0;
-    for (const Operand& operand : op_case.spec.inputs) {
-      if (operand.is_present && operand.type == ElementType::kFloat32) count += operand.elements();
-    }
-    count += count % 2;  // An even number of cells: 0 lies between two of them.
-    for (int64_t i = 0; i < count; ++i) {
-      const double jitter = static_cast<double>(rng_.Between(-25, 25)) / 100.0;
-      points_.push_back((static_cast<double>(i) + 0.5 + jitter) / static_cast<double>(count));
-    }
-    for (size_t i = points_.size(); i > 1; --i) {
-      const auto other = static_cast<size_t>(rng_.Between(0, static_cast<int64_t>(i) - 1));
-      std::swap(points_[i - 1], points_[other]);
-    }
-  }
-
-  Tensor Fill(const Operand& operand, const Contents& contents) {
-    Tensor tensor = EmptyTensor(operand);
-    if (!operand.is_present) return tensor;
-    for (size_t i = 0; i < tensor.values.size(); ++i) {
-      tensor.values[i] = contents.values.empty() ? Next(operand, contents) : contents.values[i];
-    }
-    return tensor;
-  }
-
- private:
-  double Next(const Operand& operand, const Contents& contents) {
-    if (operand.type != ElementType::kFloat32) {
-      return static_cast<double>(
-          rng_.Between(static_cast<int64_t>(contents.low), static_cast<int64_t>(contents.high)));
-    }
-    const double point = points_.back();
-    points_.pop_back();
-    return static_cast<float>(contents.low + (contents.high - contents.low) * point);
-  }
-
-  Rng rng_;
-  std::vector<double> points_;
-};
-
 class Checker {
  public:
   Checker(Backend& backend, const CaseRow& row, uint64_t seed)
@@ -83,14 +34,11 @@ class Checker {
       Fail("it has no reference");
       return std::move(faults_);
     }
-    Filler filler(case_, seed_);
-    for (size_t i = 0; i < case_.spec.inputs.size(); ++i) {
-      inputs_.push_back(filler.Fill(case_.spec.inputs[i], case_.contents[i]));
-      is_constant_.push_back(case_.contents[i].is_constant);
-    }
+    inputs_ = FillInputs(case_, seed_);
+    for (const Contents& contents : case_.contents) is_constant_.push_back(contents.is_constant);
     expected_ = Evaluate(inputs_);
     for (const Operand& operand : case_.spec.outputs) {
-      output_gradients_.push_back(RandomGradient(operand));
+      output_gradients_.push_back(RandomGradient(operand, rng_));
     }
     CheckVariants();
     return std::move(faults_);
@@ -109,15 +57,6 @@ class Checker {
     for (const Operand& operand : case_.spec.outputs) outputs.push_back(EmptyTensor(operand));
     function_(case_.spec, inputs, outputs);
     return outputs;
-  }
-
-  Tensor RandomGradient(const Operand& operand) {
-    if (operand.type != ElementType::kFloat32) return {};
-    Tensor gradient = EmptyTensor(operand);
-    for (double& value : gradient.values) {
-      value = static_cast<float>(static_cast<double>(rng_.Between(-1000, 1000)) / 1000.0);
-    }
-    return gradient;
   }
 
   void CheckVariants() {

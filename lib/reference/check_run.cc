@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstring>
+
+#include "lib/backend/bfloat16.h"
 
 namespace ckplan::reference {
 
@@ -26,15 +26,6 @@ double ReadAt(const Blob& bytes, size_t i) {
   T value{};
   std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
   return static_cast<double>(value);
-}
-
-// bfloat16 is the upper half of a float32.
-float FromBFloat16(uint16_t half) { return std::bit_cast<float>(uint32_t{half} << 16); }
-
-uint16_t ToBFloat16(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  if (std::isnan(value)) return static_cast<uint16_t>((bits >> 16) | 0x40U);
-  return static_cast<uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);  // Halves to even.
 }
 
 double ReadElement(const Blob& bytes, ElementType type, size_t i) {

@@ -1,0 +1,227 @@
+#include "lib/reference/check_bfloat16.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "lib/backend/bfloat16.h"
+#include "lib/base/rng.h"
+#include "lib/reference/check_run.h"
+#include "lib/reference/contract.h"
+#include "lib/reference/fill.h"
+
+namespace ckplan::reference {
+
+namespace {
+
+// The most by which rounding to 8 significant bits changes a number, as a share of it.
+constexpr double kRounding = 1.0 / 256;
+// How far the runs may lie apart, in roundings of the tensor's largest number, or of 1 if that is
+// larger: a sum of large terms that cancel has the rounding of the terms. One rounding is that of
+// the number itself as it is stored. The others are those of outputs that backward reads, or that a
+// recurrent network reads as its own state: a formula in y has the slope of y^2 (Tan, Reciprocal)
+// or of exp y (LogSoftmax, ReduceLogSumExp), which make at most three of one. A wrong element, or
+// one byte read wrongly, is off by far more than the 1.6 % that this allows.
+constexpr double kRoundings = 4;
+
+// Statistics of these are positions; those of all others are floats.
+constexpr std::string_view kSavesPositions[] = {"MaxPool", "GlobalMaxPool", "TopK"};
+
+Tensor Rounded(Tensor tensor) {
+  for (double& value : tensor.values) {
+    value = static_cast<double>(FromBFloat16(ToBFloat16(static_cast<float>(value))));
+  }
+  return tensor;
+}
+
+// All that one run makes.
+struct Made {
+  ForwardResult forward;
+  BackwardResult backward;
+};
+
+class Comparison {
+ public:
+  Comparison(Backend& backend, const CaseRow& row, uint64_t seed)
+      : backend_(backend), case_(ParseCase(row)), seed_(seed), wide_(case_.spec) {}
+
+  std::vector<std::string> Check() {
+    if (!DependsOnBatch()) return {};
+    SetRoles();
+    Fill();
+    const std::optional<Made> wide = Run(wide_, wide_inputs_, wide_gradients_, "as float32");
+    const std::optional<Made> narrow = Run(narrow_, narrow_inputs_, narrow_gradients_, "");
+    if (wide && narrow) Compare(*wide, *narrow);
+    return std::move(faults_);
+  }
+
+ private:
+  void Fail(const std::string& what) {
+    faults_.push_back(fmt::format("{} [seed {}], as bfloat16: {}", case_.text, seed_, what));
+  }
+
+  // Of constants alone come constants, which are float32, whatever the activations are.
+  bool DependsOnBatch() const {
+    const auto& inputs = case_.spec.inputs;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].is_present && !case_.contents[i].is_constant) return true;
+    }
+    return false;
+  }
+
+  bool IsStoredNarrow(size_t input) const {
+    const Operand& operand = case_.spec.inputs[input];
+    return operand.is_present && IsFloat(operand.type) && !case_.contents[input].is_constant;
+  }
+
+  void SetRoles() {
+    std::vector<bool> wants;
+    std::vector<bool> is_constant;
+    std::vector<bool> arrives;
+    for (const Operand& output : wide_.outputs) {
+      arrives.push_back(output.is_present && IsFloat(output.type));
+    }
+    const bool has_float = std::find(arrives.begin(), arrives.end(), true) != arrives.end();
+    for (size_t i = 0; i < wide_.inputs.size(); ++i) {
+      wants.push_back(has_float && case_.contents[i].wants_gradient && IsDifferentiable(wide_, i));
+      is_constant.push_back(case_.contents[i].is_constant);
+    }
+    wants_any_ = std::find(wants.begin(), wants.end(), true) != wants.end();
+    if (!wants_any_) arrives.assign(arrives.size(), false);
+    ApplyContract(wide_, wants, is_constant, arrives);
+    narrow_ = wide_;
+    for (size_t i = 0; i < narrow_.inputs.size(); ++i) {
+      if (IsStoredNarrow(i)) narrow_.inputs[i].type = ElementType::kBFloat16;
+    }
+    for (Operand& output : narrow_.outputs) {
+      if (output.is_present && IsFloat(output.type)) output.type = ElementType::kBFloat16;
+    }
+  }
+
+  void Fill() {
+    wide_inputs_ = FillInputs(case_, seed_);
+    for (size_t i = 0; i < wide_inputs_.size(); ++i) {
+      if (IsStoredNarrow(i)) wide_inputs_[i] = Rounded(std::move(wide_inputs_[i]));
+      narrow_inputs_.push_back(wide_inputs_[i]);
+      narrow_inputs_.back().type = narrow_.inputs[i].type;
+    }
+    Rng rng(seed_ ^ 0xBF16);
+    for (size_t i = 0; i < wide_.outputs.size(); ++i) {
+      const Operand& output = wide_.outputs[i];
+      wide_gradients_.push_back(output.has_gradient ? Rounded(RandomGradient(output, rng))
+                                                    : Tensor());
+      narrow_gradients_.push_back(wide_gradients_.back());
+      narrow_gradients_.back().type = narrow_.outputs[i].type;
+    }
+  }
+
+  std::optional<Made> Run(const OpSpec& spec, const std::vector<Tensor>& inputs,
+                          const std::vector<Tensor>& gradients, const std::string& how) {
+    const auto fail_all = [&](const std::vector<std::string>& faults) {
+      for (const std::string& fault : faults) Fail(how + (how.empty() ? "" : ": ") + fault);
+    };
+    auto prepared = backend_.Prepare(spec);
+    if (!prepared.ok()) {
+      fail_all({prepared.error().message});
+      return std::nullopt;
+    }
+    PreparedOp& op = **prepared;
+    Made made;
+    made.forward = RunForward(backend_, op, spec, inputs, seed_);
+    fail_all(made.forward.faults);
+    CheckForwardAgain(op, spec, inputs, made.forward);
+    if (!wants_any_) return made;
+    made.backward = RunBackward(backend_, op, spec, inputs, made.forward, gradients, seed_);
+    fail_all(made.backward.faults);
+    const BackwardResult again =
+        RunBackward(backend_, op, spec, inputs, made.forward, gradients, seed_);
+    if (again.gradients != made.backward.gradients) Fail("a second backward gives other bits");
+    return made;
+  }
+
+  void CheckForwardAgain(PreparedOp& op, const OpSpec& spec, const std::vector<Tensor>& inputs,
+                         const ForwardResult& forward) {
+    const ForwardResult again = RunForward(backend_, op, spec, inputs, seed_);
+    if (again.outputs != forward.outputs || again.statistic != forward.statistic) {
+      Fail("a second forward gives other bits");
+    }
+    if (!IsElementwise(spec.type) || spec.outputs[0].bytes() == 0) return;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Operand& input = spec.inputs[i];
+      if (input.type != spec.outputs[0].type || input.dims != spec.outputs[0].dims) continue;
+      if (!inputs[i].is_present) continue;
+      const ForwardResult in_place =
+          RunForward(backend_, op, spec, inputs, seed_, -1, static_cast<int64_t>(i));
+      if (in_place.outputs[0] != forward.outputs[0]) {
+        Fail(fmt::format("in place of input {} it differs", i));
+      }
+    }
+  }
+
+  void Compare(const Made& wide, const Made& narrow) {
+    for (size_t i = 0; i < wide_.outputs.size(); ++i) {
+      if (!wide_.outputs[i].is_present) continue;
+      CompareValues(FromBytes(narrow.forward.outputs[i], narrow_.outputs[i]),
+                    FromBytes(wide.forward.outputs[i], wide_.outputs[i]),
+                    fmt::format("output {}", i));
+    }
+    CompareStatistics(wide.forward.statistic, narrow.forward.statistic);
+    for (size_t i = 0; i < wide_.inputs.size(); ++i) {
+      if (!wide_.inputs[i].has_gradient) continue;
+      CompareValues(FromBytes(narrow.backward.gradients[i], narrow_.inputs[i]),
+                    FromBytes(wide.backward.gradients[i], wide_.inputs[i]),
+                    fmt::format("the gradient of input {}", i));
+    }
+  }
+
+  void CompareStatistics(const Blob& wide, const Blob& narrow) {
+    const bool has_positions = std::find(std::begin(kSavesPositions), std::end(kSavesPositions),
+                                         wide_.type) != std::end(kSavesPositions);
+    if (has_positions) {
+      if (wide != narrow) Fail("it saves other positions");
+      return;
+    }
+    const Operand floats{true, ElementType::kFloat32, {wide_.statistic_bytes / 4}};
+    CompareValues(FromBytes(narrow, floats), FromBytes(wide, floats), "the statistic");
+  }
+
+  void CompareValues(const Tensor& narrow, const Tensor& wide, const std::string& what) {
+    double largest = 1;
+    for (const double value : wide.values) {
+      if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+    }
+    const double bound = IsFloat(wide.type) ? kRoundings * kRounding * largest : 0;
+    for (int64_t i = 0; i < wide.size(); ++i) {
+      const bool agrees = std::isnan(wide[i])
+                              ? std::isnan(narrow[i])
+                              : narrow[i] == wide[i] || std::abs(narrow[i] - wide[i]) <= bound;
+      if (agrees) continue;
+      Fail(fmt::format("{}, element {}: {}, and {} as float32, though the largest is {}", what, i,
+                       narrow[i], wide[i], largest));
+      return;
+    }
+  }
+
+  Backend& backend_;
+  const OpCase case_;
+  const uint64_t seed_;
+  bool wants_any_ = false;
+  OpSpec wide_;
+  OpSpec narrow_;
+  std::vector<Tensor> wide_inputs_;
+  std::vector<Tensor> narrow_inputs_;
+  std::vector<Tensor> wide_gradients_;
+  std::vector<Tensor> narrow_gradients_;
+  std::vector<std::string> faults_;
+};
+
+}  // namespace
+
+std::vector<std::string> CheckBFloat16(Backend& backend, const CaseRow& row, uint64_t seed) {
+  return Comparison(backend, row, seed).Check();
+}
+
+}  // namespace ckplan::reference
