@@ -21,6 +21,7 @@ class LimitedBackend final : public Backend {
   std::string Describe() const override { return backend_->Describe(); }
   int64_t alignment() const override { return backend_->alignment(); }
   std::vector<OpSupport> Operators() const override { return backend_->Operators(); }
+  bool StoresBFloat16() const override { return backend_->StoresBFloat16(); }
   Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) override {
     return backend_->Prepare(spec);
   }

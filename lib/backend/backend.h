@@ -82,6 +82,8 @@ class Backend {
   virtual std::string Describe() const = 0;   // "oneDNN 3.2.0, 2 threads"
   virtual int64_t alignment() const = 0;      // Bytes; offsets of buffers must be multiples.
   virtual std::vector<OpSupport> Operators() const = 0;  // In alphabetical order.
+  // Whether operands may be kBFloat16. Where not, floats are float32 alone.
+  virtual bool StoresBFloat16() const { return false; }
 
   // kUnsupported: no kernel for this operator, or not for these attributes, shapes or types.
   virtual Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) = 0;
@@ -94,7 +96,8 @@ class Backend {
   virtual void Upload(void* to_device, const void* from_host, int64_t bytes) = 0;
   virtual void Download(void* to_host, const void* from_device, int64_t bytes) = 0;
   virtual void Copy(void* to, const void* from, int64_t bytes) = 0;
-  // Writes kPoison, whose bits no arithmetic makes, into every whole 4 bytes, and ones into the rest.
+  // Writes kPoison, whose bits no arithmetic makes, into every whole 4 bytes, and ones into the
+  // rest.
   virtual void Poison(void* memory, int64_t bytes) = 0;
   virtual void Zero(void* memory, int64_t bytes) = 0;
   // into[i] += scale * from[i], of floats of this type.

@@ -65,6 +65,8 @@ class CudaBackend final : public Backend {
   std::string Describe() const override { return device_->Describe(); }
   int64_t alignment() const override { return kAlignment; }
 
+  bool StoresBFloat16() const override { return true; }
+
   std::vector<OpSupport> Operators() const override {
     std::vector<OpSupport> support;
     for (const OpRow& row : OpRows()) {
@@ -120,8 +122,9 @@ class CudaBackend final : public Backend {
           if (4 * i + 4 <= bytes) {
             word = static_cast<const uint32_t*>(memory)[i];
           } else {
-            for (int64_t k = 4 * i; k < bytes; ++k) {
-              word = (word << 8) | static_cast<const unsigned char*>(memory)[k];
+            for (int64_t k = 4 * i; k < bytes; ++k) {  // A bfloat16 at the end is the lower half.
+              const uint32_t byte = static_cast<const unsigned char*>(memory)[k];
+              word |= byte << (8 * (k - 4 * i));
             }
           }
           return Digest{HashOf(word, i), LookAtWord(word, i, type)};
