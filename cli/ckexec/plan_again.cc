@@ -52,6 +52,9 @@ std::string PlanAgainCommand(const Plan& plan, int64_t align_bytes, const ExecOp
   if (request.granularity != Granularity::kNode) {
     text += fmt::format(" --granularity {}", NameOf(request.granularity));
   }
+  if (request.activation_type != ActivationType::kOfModel) {
+    text += fmt::format(" --activation-type {}", NameOf(request.activation_type));
+  }
   if (!request.uses_liveness) text += " --no-liveness";
   return text + fmt::format(" --align {} -o {}", align_bytes, options.plan.value_or("plan.json"));
 }

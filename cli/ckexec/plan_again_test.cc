@@ -21,12 +21,14 @@ TEST_CASE("plan again: the command asks for all that the plan was asked for") {
   plan.request.objective = Objective::kMemory;
   plan.request.optimizer = Optimizer::kAdam;
   plan.request.granularity = Granularity::kLayer;
+  plan.request.activation_type = ActivationType::kBFloat16;
   plan.request.uses_liveness = false;
   options.cost = "file:costs.json";
   options.plan = "old.json";
   CHECK(PlanAgainCommand(plan, 8, options) ==
         "ckplan net.onnx --algo exact-dp --budget 1000 --cost file:costs.json --objective memory "
-        "--optimizer adam --granularity layer --no-liveness --align 8 -o old.json");
+        "--optimizer adam --granularity layer --activation-type bf16 --no-liveness --align 8 "
+        "-o old.json");
   plan.request.budget = std::nullopt;
   plan.request.paper_budget = Bytes(7);
   CHECK(PlanAgainCommand(plan, 8, options).find(" --paper-budget 7 ") != std::string::npos);

@@ -85,6 +85,10 @@ std::string NameOf(const ModelIdentity& model) {
   return fmt::format("\"{}\" sha256:{}", model.name, model.sha256.substr(0, kShownDigits));
 }
 
+std::string_view ActivationTypeText(ActivationType type) {
+  return type == ActivationType::kOfModel ? "the model says" : NameOf(type);
+}
+
 // What a reader of the figures must know. kInvalidInput: --strict, and not the same model.
 Result<Done> TellLimits(const ComparedPlans& plans, bool is_strict, const Screen& screen) {
   if (!plans.diff.has_same_model) {
@@ -102,6 +106,14 @@ Result<Done> TellLimits(const ComparedPlans& plans, bool is_strict, const Screen
     screen.Warn(fmt::format("the plans' costs are by \"{}\" and \"{}\"; their times do not compare",
                             plans.older.plan.request.cost_model,
                             plans.newer.plan.request.cost_model));
+  }
+  const ActivationType older = plans.older.plan.request.activation_type;
+  const ActivationType newer = plans.newer.plan.request.activation_type;
+  if (older != newer) {
+    screen.Warn(
+        fmt::format("activations are stored as {} and {}: what differs is not the plan's "
+                    "doing alone",
+                    ActivationTypeText(older), ActivationTypeText(newer)));
   }
   for (const DiffSide* side : {&plans.older, &plans.newer}) {
     if (side->plan.rest) continue;

@@ -61,6 +61,7 @@ Inspection Inspect(const Source& source, Optimizer optimizer) {
   result.cost_model = source.cost_model;
   result.cost_unit = source.cost_unit;
   result.autograd = source.autograd;
+  result.activation_type = source.activation_type;
   result.node_count = static_cast<int64_t>(graph.nodes().size());
   result.tensor_count = static_cast<int64_t>(graph.tensors().size());
   for (const Tensor& tensor : graph.tensors()) {

@@ -30,6 +30,7 @@ struct Inspection {
   std::string cost_model;
   std::string cost_unit;
   Autograd autograd = Autograd::kMinimal;
+  ActivationType activation_type = ActivationType::kOfModel;
   int64_t node_count = 0;
   int64_t tensor_count = 0;
   Bytes activations;

@@ -71,6 +71,9 @@ TextTable FiguresTable(const std::vector<Inspection>& inspections) {
   add("backward", [](One i) { return CostText(i.backward_cost, i.cost_unit); });
   add("cost model", [](One i) { return i.cost_model; });
   add("autograd", [](One i) { return std::string(NameOf(i.autograd)); });
+  if (inspections.front().activation_type != ActivationType::kOfModel) {
+    add("activation type", [](One i) { return std::string(NameOf(i.activation_type)); });
+  }
   return table;
 }
 
@@ -111,6 +114,9 @@ void WriteJson(JsonWriter& json, const Inspection& one) {
   json.Key("cost_model").Text(one.cost_model);
   json.Key("cost_unit").Text(one.cost_unit);
   json.Key("autograd").Text(NameOf(one.autograd));
+  if (one.activation_type != ActivationType::kOfModel) {
+    json.Key("activation_type").Text(NameOf(one.activation_type));
+  }
   json.Key("node_count").Integer(one.node_count);
   json.Key("tensor_count").Integer(one.tensor_count);
   json.Key("activation_bytes").Amount(one.activations);

@@ -19,6 +19,9 @@ void AddSourceOptions(CommandLine& line, Options& options) {
   AddCostOption(line, options);
   line.Value("--autograd", "minimal|torch",
              "what backward reads: what it needs, or what PyTorch keeps", &options.autograd);
+  line.Value("--activation-type", "float32|bf16",
+             "what activations are stored as (default: the model's own types)",
+             &options.activation_type);
   line.Value("--align", "N", "round every buffer up to N bytes (PyTorch: 512, CUDA: 256)",
              &options.align);
 }

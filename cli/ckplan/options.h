@@ -21,6 +21,7 @@ struct Options {
   std::vector<std::string> input_shapes;
   std::optional<std::string> cost;
   std::optional<std::string> autograd;
+  std::optional<std::string> activation_type;
   std::optional<std::string> align;
 
   // What to plan.

@@ -104,6 +104,10 @@ class SummaryWriter {
                          plan_.request.cost_model);
     WritePlan();
     WriteBudget();
+    if (plan_.request.activation_type != ActivationType::kOfModel) {
+      Row("stored", fmt::format("activations and their gradients as {} (--activation-type)",
+                                NameOf(plan_.request.activation_type)));
+    }
     if (!plan_.request.uses_liveness) Row("frees", "without liveness (--no-liveness)");
     WritePeak();
     Row("time", fmt::format("{} of a training step, {} of a forward pass",

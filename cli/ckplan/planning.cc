@@ -66,6 +66,7 @@ void Complete(const Source& source, Plan* plan) {
   plan->request.cost_model = source.cost_model;
   plan->request.cost_unit = source.cost_unit;
   plan->request.autograd = source.autograd;
+  plan->request.activation_type = source.activation_type;
   plan->request.align_bytes = source.align_bytes;
   plan->model = source.identity;
 }

@@ -76,6 +76,14 @@ Result<Autograd> ReadAutograd(const std::string& text) {
                    fmt::format("--autograd: \"{}\" is neither minimal nor torch", text));
 }
 
+Result<ActivationType> ReadActivationType(const std::string& text) {
+  for (const ActivationType type : {ActivationType::kFloat32, ActivationType::kBFloat16}) {
+    if (text == NameOf(type)) return type;
+  }
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("--activation-type: \"{}\" is neither float32 nor bf16", text));
+}
+
 Error NotForGraphFiles(std::string_view flag, std::string_view why) {
   return MakeError(ErrorCode::kUsage, fmt::format("{} is for models; a graph file {}", flag, why));
 }
@@ -106,6 +114,9 @@ Result<Done> CheckGraphFileRequest(const SourceRequest& request) {
   if (request.autograd != Autograd::kMinimal) {
     return NotForGraphFiles("--autograd torch", "says itself what its backward reads");
   }
+  if (request.load.activation_type != ActivationType::kOfModel) {
+    return NotForGraphFiles("--activation-type", "has sizes of its own");
+  }
   if (!request.cost) return Done{};
   if (request.cost->kind == CostKind::kUnit || request.cost->kind == CostKind::kFile) return Done{};
   return NotForGraphFiles("--cost " + request.cost->name(),
@@ -122,7 +133,7 @@ Result<Source> LoadGraphFile(const SourceRequest& request) {
   if (request.cost) {
     CKPLAN_ASSIGN_OR_RETURN(graph, WithCosts(graph, *request.cost));
   }
-  Source source{std::move(graph), {}, std::string(kOwnCosts), "1", {}, 1, false, {}, {}};
+  Source source{std::move(graph), {}, std::string(kOwnCosts), "1", {}, {}, 1, false, {}, {}};
   source.identity.name = where;
   source.identity.sha256 = Sha256Hex(text);
   return source;
@@ -143,6 +154,7 @@ Result<Source> LoadModelFile(const SourceRequest& request) {
                 lower.cost.name(),
                 std::string(lower.cost.unit()),
                 request.autograd,
+                request.load.activation_type,
                 1,
                 true,
                 std::move(lowered.roles),
@@ -161,6 +173,10 @@ Result<SourceRequest> SourceRequestOf(const Options& options, const std::string&
   if (options.autograd) {
     CKPLAN_ASSIGN_OR_RETURN(request.autograd, ReadAutograd(*options.autograd));
   }
+  if (options.activation_type) {
+    CKPLAN_ASSIGN_OR_RETURN(request.load.activation_type,
+                            ReadActivationType(*options.activation_type));
+  }
   if (options.cost) {
     CKPLAN_ASSIGN_OR_RETURN(request.cost, ParseCostModel(*options.cost));
   }
@@ -176,7 +192,7 @@ Result<SourceRequest> SourceRequestOf(const PlanRequest& request, const ModelIde
                                       const std::string& path) {
   SourceRequest source;
   source.path = path;
-  source.load = {model.dims, model.input_shapes};
+  source.load = {model.dims, model.input_shapes, request.activation_type};
   source.autograd = request.autograd;
   source.align_bytes = request.align_bytes;
   if (cost) {

@@ -30,6 +30,7 @@ struct Source {
   std::string cost_model;
   std::string cost_unit;
   Autograd autograd = Autograd::kMinimal;
+  ActivationType activation_type = ActivationType::kOfModel;
   int64_t align_bytes = 1;
   // Of a model alone; see LoweredModel.
   bool is_model = false;

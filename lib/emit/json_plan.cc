@@ -69,6 +69,9 @@ PlanRequest ReadRequest(const JsonView& json) {
   request.cost_unit = json.TextOr("cost_unit", request.cost_unit);
   request.autograd =
       ReadEnumOr(json, "autograd", request.autograd, {Autograd::kMinimal, Autograd::kTorch});
+  request.activation_type =
+      ReadEnumOr(json, "activation_type", request.activation_type,
+                 {ActivationType::kOfModel, ActivationType::kFloat32, ActivationType::kBFloat16});
   request.optimizer = ReadEnumOr(json, "optimizer", request.optimizer,
                                  {Optimizer::kSgd, Optimizer::kMomentum, Optimizer::kAdam});
   if (json.has("align_bytes")) {

@@ -70,6 +70,9 @@ class PlanWriter {
     json_.Key("cost_model").Text(request.cost_model);
     json_.Key("cost_unit").Text(request.cost_unit);
     json_.Key("autograd").Text(NameOf(request.autograd));
+    if (request.activation_type != ActivationType::kOfModel) {
+      json_.Key("activation_type").Text(NameOf(request.activation_type));
+    }
     json_.Key("optimizer").Text(NameOf(request.optimizer));
     json_.Key("align_bytes").Integer(request.align_bytes);
     json_.Key("liveness").Boolean(request.uses_liveness);

@@ -44,6 +44,7 @@ inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
   plan.request = {"exact-dp", Objective::kMemory, std::nullopt,     std::nullopt, "flops:a100-40g",
                   "ns",       Autograd::kTorch,   Optimizer::kAdam, 512,          rng.Chance(50)};
   if (rng.Chance(50)) plan.request.granularity = Granularity::kLayer;
+  if (rng.Chance(50)) plan.request.activation_type = ActivationType::kBFloat16;
   if (rng.Chance(50)) plan.request.budget = bytes();
   if (rng.Chance(50)) plan.request.paper_budget = bytes();
   plan.model = {"net.onnx",

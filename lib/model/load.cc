@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <unordered_set>
 
+#include "lib/model/activation_type.h"
 #include "lib/model/expand.h"
 #include "lib/model/model_impl.h"
 #include "lib/model/parse_file.h"
@@ -61,6 +62,7 @@ Result<Model> Load(const std::string& path, const LoadOptions& options) {
                           BindDims(graph, InitializerNames(graph), options, file));
   impl->identity.dims = bound.dims;
   CKPLAN_RETURN_IF_ERROR(ExpandGraph(*impl, bound, file));
+  CKPLAN_RETURN_IF_ERROR(SetActivationType(*impl, options.activation_type));
   AddWarnings(*impl, file);
   return Model(std::move(impl));
 }

@@ -23,6 +23,9 @@ namespace ckplan {
 struct LoadOptions {
   std::map<std::string, int64_t> dims;                       // -D batch=64
   std::map<std::string, std::vector<int64_t>> input_shapes;  // --input-shape x=2,3,64,64
+  // --activation-type: counts every float tensor that depends on the batch at this size. Parameters
+  // and other constants keep the model's types.
+  ActivationType activation_type = ActivationType::kOfModel;
 };
 
 class Model {

@@ -57,6 +57,7 @@ struct Model::Impl {
   std::vector<ValueIndex> graph_inputs;  // Without initializers.
   std::vector<ValueIndex> graph_outputs;
   ModelIdentity identity;
+  ActivationType activation_type = ActivationType::kOfModel;  // `bytes` of values follow it.
   std::vector<std::string> warnings;
 
   const Value& value(ValueIndex i) const { return values[static_cast<size_t>(i)]; }

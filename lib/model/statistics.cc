@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/model/activation_type.h"
 #include "lib/model/op_shapes.h"
 
 namespace ckplan {
@@ -36,7 +37,7 @@ int64_t ReserveBytes(const Model::Impl& model, const Operation& operation, bool 
   const int64_t saved = operation.type() == "LSTM" ? 5 : operation.type() == "GRU" ? 4 : 0;
   const int64_t vectors = saved + (has_all_states ? 0 : 1);
   return SaturatingProduct({shape.directions, shape.steps, shape.batch, shape.hidden, vectors,
-                            ElementBytes(model.value(operation.inputs[0]))});
+                            SavedElementBytes(model, operation)});
 }
 
 int64_t AttentionBytes(const Model::Impl& model, const Operation& operation, Autograd autograd) {
@@ -44,8 +45,8 @@ int64_t AttentionBytes(const Model::Impl& model, const Operation& operation, Aut
   if (autograd == Autograd::kTorch) {
     return SaturatingProduct({shape.batch, shape.heads, shape.queries, kScaleBytes});
   }
-  return SaturatingProduct({shape.batch, shape.heads, shape.queries, shape.keys,
-                            ElementBytes(model.value(operation.inputs[0]))});
+  return SaturatingProduct(
+      {shape.batch, shape.heads, shape.queries, shape.keys, SavedElementBytes(model, operation)});
 }
 
 }  // namespace

@@ -26,6 +26,18 @@ std::string_view NameOf(Autograd autograd) {
   return autograd == Autograd::kMinimal ? "minimal" : "torch";
 }
 
+std::string_view NameOf(ActivationType type) {
+  switch (type) {
+    case ActivationType::kOfModel:
+      return "model";
+    case ActivationType::kFloat32:
+      return "float32";
+    case ActivationType::kBFloat16:
+      return "bf16";
+  }
+  return "";
+}
+
 std::string_view NameOf(NodeAction action) {
   switch (action) {
     case NodeAction::kKeep:

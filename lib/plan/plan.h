@@ -19,11 +19,15 @@ namespace ckplan {
 enum class Objective { kTime, kMemory };
 enum class Optimizer { kSgd, kMomentum, kAdam };
 enum class Autograd { kMinimal, kTorch };
+// How float tensors of the batch, and their gradients, are stored. Parameters, their gradients and
+// what nodes save as statistics are not meant.
+enum class ActivationType { kOfModel, kFloat32, kBFloat16 };
 
 std::string_view NameOf(Objective objective);
 std::string_view NameOf(Granularity granularity);
 std::string_view NameOf(Optimizer optimizer);
 std::string_view NameOf(Autograd autograd);
+std::string_view NameOf(ActivationType type);  // "model", "float32", "bf16"
 
 // What was asked for. Two equal requests on the same model give the same plan, to the byte.
 struct PlanRequest {
@@ -38,6 +42,7 @@ struct PlanRequest {
   int64_t align_bytes = 1;
   bool uses_liveness = true;
   Granularity granularity = Granularity::kNode;
+  ActivationType activation_type = ActivationType::kOfModel;
 
   bool operator==(const PlanRequest&) const = default;
 };
