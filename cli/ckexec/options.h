@@ -17,6 +17,7 @@ struct ExecOptions {
   std::vector<std::string> input_shapes;
 
   std::string backend = "cpu";
+  bool stores_bfloat16 = false;
   std::optional<std::string> threads;
   std::optional<std::string> memory_limit;
   std::optional<std::string> seed;

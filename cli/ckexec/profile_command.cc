@@ -10,6 +10,7 @@
 #include "lib/emit/human_bytes.h"
 #include "lib/emit/json_writer.h"
 #include "lib/exec/profile.h"
+#include "lib/exec/ready_plan.h"
 
 namespace ckplan {
 namespace {
@@ -55,12 +56,14 @@ std::string Summary(const Backend& backend, const ModelIdentity& model,
       HumanBytes(Bytes(workspace)), backend.name(), backend.Describe());
 }
 
-std::string NextStep(const ExecOptions& options) {
+std::string NextStep(const ExecOptions& options, const Backend& backend) {
   if (!options.output) return "next: add -o costs.json to write the costs\n";
   std::string text = "next: ckplan " + options.model;
   for (const std::string& dim : options.dims) text += " -D " + dim;
   for (const std::string& shape : options.input_shapes) text += " --input-shape " + shape;
-  return text + fmt::format(" --cost file:{} --align 64 -o plan.json\n", *options.output);
+  if (options.stores_bfloat16) text += " --activation-type bf16";
+  return text + fmt::format(" --cost file:{} --align {} -o plan.json\n", *options.output,
+                            BufferAlignment(backend));
 }
 
 }  // namespace
@@ -101,8 +104,8 @@ Result<ExitCode> RunProfile(const ExecOptions& options, const Screen& screen) {
     CKPLAN_RETURN_IF_ERROR(WriteUninterrupted(*options.output, json));
   }
   if (!screen.is_quiet) {
-    CKPLAN_RETURN_IF_ERROR(
-        screen.Print(Summary(*backend, planned.model.identity(), nodes) + NextStep(options)));
+    CKPLAN_RETURN_IF_ERROR(screen.Print(Summary(*backend, planned.model.identity(), nodes) +
+                                        NextStep(options, *backend)));
   }
   return ExitCode::kOk;
 }

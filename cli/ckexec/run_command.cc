@@ -28,7 +28,8 @@ Result<double> LearningRateOf(const std::optional<std::string>& text) {
 }
 
 // By the plan where there is one, else keeping everything in the model's order.
-Result<ReadyPlan> ScheduleOf(const PlannedModel& planned, const ReadyStep& ready) {
+Result<ReadyPlan> ScheduleOf(const Backend& backend, const PlannedModel& planned,
+                             const ReadyStep& ready) {
   if (planned.plan) {
     CKPLAN_ASSIGN_OR_RETURN(const ReadyGraph run,
                             GraphToRun(*ready.step, *ready.prepared, planned.lowered.graph,
@@ -37,9 +38,9 @@ Result<ReadyPlan> ScheduleOf(const PlannedModel& planned, const ReadyStep& ready
   }
   std::vector<NodeId> order;
   for (const NodeId id : ready.step->graph.nodes().ids()) order.push_back(id);
-  constexpr int64_t kCacheLine = 64;
-  CKPLAN_ASSIGN_OR_RETURN(const ReadyGraph run, GraphToRun(*ready.step, *ready.prepared,
-                                                           planned.lowered.graph, kCacheLine));
+  CKPLAN_ASSIGN_OR_RETURN(
+      const ReadyGraph run,
+      GraphToRun(*ready.step, *ready.prepared, planned.lowered.graph, BufferAlignment(backend)));
   return MakeReadyKeepAll(*ready.step, run, KeepAllSchedule(order));
 }
 
@@ -103,7 +104,7 @@ Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const PlannedModel planned,
                           LoadPlannedModel(options, *backend, PlanNeed::kOptional));
   CKPLAN_ASSIGN_OR_RETURN(const ReadyStep ready, ReadyStep::Create(*backend, planned, options));
-  CKPLAN_ASSIGN_OR_RETURN(const ReadyPlan plan, ScheduleOf(planned, ready));
+  CKPLAN_ASSIGN_OR_RETURN(const ReadyPlan plan, ScheduleOf(*backend, planned, ready));
   for (const std::string& note : ready.step->notes) screen.Note(note);
   if (options.tensors) {
     CKPLAN_ASSIGN_OR_RETURN(const std::string tensors,

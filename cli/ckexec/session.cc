@@ -70,6 +70,27 @@ Result<Done> CheckRuns(const PlanHeader& header) {
                    "minimal, so plan again without --autograd torch");
 }
 
+// How the step stores activations: as the plan says, where there is one.
+Result<ActivationType> ActivationTypeOf(const ExecOptions& options, const PlanHeader* plan,
+                                        const Backend& backend) {
+  ActivationType type = plan != nullptr ? plan->request.activation_type : ActivationType::kOfModel;
+  if (options.stores_bfloat16) {
+    if (plan != nullptr && type != ActivationType::kBFloat16) {
+      return MakeError(ErrorCode::kUsage,
+                       "the plan is not for activations stored as bfloat16; plan again with "
+                       "--activation-type bf16, or leave out --bf16");
+    }
+    type = ActivationType::kBFloat16;
+  }
+  if (type != ActivationType::kBFloat16 || backend.StoresBFloat16()) return type;
+  return MakeError(
+      ErrorCode::kUnsupported,
+      fmt::format("the {} backend stores floats as float32 alone; use --backend cuda, "
+                  "or {}",
+                  backend.name(),
+                  plan != nullptr ? "plan without --activation-type bf16" : "leave out --bf16"));
+}
+
 }  // namespace
 
 Result<PlannedModel> LoadPlannedModel(const ExecOptions& options, const Backend& backend,
@@ -84,11 +105,14 @@ Result<PlannedModel> LoadPlannedModel(const ExecOptions& options, const Backend&
     Options source;
     source.dims = options.dims;
     source.input_shapes = options.input_shapes;
-    CKPLAN_ASSIGN_OR_RETURN(const SourceRequest request, SourceRequestOf(source, options.model));
+    CKPLAN_ASSIGN_OR_RETURN(SourceRequest request, SourceRequestOf(source, options.model));
+    CKPLAN_ASSIGN_OR_RETURN(request.load.activation_type,
+                            ActivationTypeOf(options, nullptr, backend));
     return Load(request);
   }
   CKPLAN_ASSIGN_OR_RETURN(const PlanHeader header, ReadPlanHeader(text->text, text->where));
   CKPLAN_RETURN_IF_ERROR(CheckRuns(header));
+  CKPLAN_RETURN_IF_ERROR(ActivationTypeOf(options, &header, backend));
   CKPLAN_ASSIGN_OR_RETURN(
       const SourceRequest request,
       SourceRequestOf(header.request, header.model, options.cost, options.model));

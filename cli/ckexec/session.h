@@ -22,8 +22,9 @@ struct PlannedModel {
   std::optional<Plan> plan;  // Passed the checker.
 };
 
-// kUsage: no plan where one is needed, or one that `backend` cannot run. kCheckFailed: the plan is
-// for another model, or does not pass the checker.
+// kUsage: no plan where one is needed, or one that `backend` cannot run, or not with these options.
+// kUnsupported: the backend cannot store what the plan or --bf16 asks for. kCheckFailed: the plan
+// is for another model, or does not pass the checker.
 enum class PlanNeed { kNone, kOptional, kRequired };
 Result<PlannedModel> LoadPlannedModel(const ExecOptions& options, const Backend& backend,
                                       PlanNeed need);

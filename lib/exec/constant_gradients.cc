@@ -4,14 +4,22 @@
 
 namespace ckplan {
 
-int64_t AlignedBytes(int64_t bytes) {
-  constexpr int64_t kLine = 64;
-  return (bytes + kLine - 1) / kLine * kLine;
+int64_t BufferAlignment(const Backend& backend) {
+  constexpr int64_t kCacheLine = 64;
+  return std::max(kCacheLine, backend.alignment());  // Both powers of two.
 }
 
-ConstantGradients::ConstantGradients(const StepModel& step,
+int64_t AlignedBytes(int64_t bytes, const Backend& backend) {
+  const int64_t alignment = BufferAlignment(backend);
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+ConstantGradients::ConstantGradients(const Backend& backend, const StepModel& step,
                                      const std::vector<std::unique_ptr<PreparedOp>>& constant_ops)
-    : step_(step), constant_ops_(constant_ops), contributions_(step.constants.size(), 0) {
+    : backend_(backend),
+      step_(step),
+      constant_ops_(constant_ops),
+      contributions_(step.constants.size(), 0) {
   for (const StepNode& node : step_.nodes) {
     for (const size_t position : node.trained_positions) Count(node.inputs[position].constant);
   }
@@ -52,9 +60,9 @@ int64_t ConstantGradients::ScratchBytes(ConstantId root) const {
       if (!op.spec.inputs[i].has_gradient) continue;
       below = std::max(below, ScratchBytes(step_.constants[op.inputs[i]].root));
     }
-    below += AlignedBytes(constant_ops_[at]->workspace().backward);
+    below += AlignedBytes(constant_ops_[at]->workspace().backward, backend_);
   }
-  return AlignedBytes(constant.operand.bytes()) + below;
+  return AlignedBytes(constant.operand.bytes(), backend_) + below;
 }
 
 }  // namespace ckplan

@@ -17,12 +17,14 @@
 
 namespace ckplan {
 
-// Rounded up to a cache line, so that scratch areas never share one.
-int64_t AlignedBytes(int64_t bytes);
+// What areas of memory that no plan places are rounded up to: a cache line, so that no two share
+// one, or more where the backend needs it.
+int64_t BufferAlignment(const Backend& backend);
+int64_t AlignedBytes(int64_t bytes, const Backend& backend);  // Rounded up to it.
 
 class ConstantGradients {
  public:
-  ConstantGradients(const StepModel& step,
+  ConstantGradients(const Backend& backend, const StepModel& step,
                     const std::vector<std::unique_ptr<PreparedOp>>& constant_ops);
 
   // Whether backward may write this constant's gradient straight into that of its leaf.
@@ -35,6 +37,7 @@ class ConstantGradients {
  private:
   void Count(ConstantId constant);
 
+  const Backend& backend_;
   const StepModel& step_;
   const std::vector<std::unique_ptr<PreparedOp>>& constant_ops_;
   IdVector<ConstantId, int32_t> contributions_;  // To each root, in one step.

@@ -56,7 +56,7 @@ ConstantStore::ConstantStore(Backend& backend, const StepModel& step, const Prep
     : backend_(&backend),
       step_(&step),
       prepared_(&prepared),
-      gradients_of_(step, prepared.constant_ops),
+      gradients_of_(backend, step, prepared.constant_ops),
       memory_(step.constants.size(), nullptr),
       gradients_(step.constants.size(), nullptr),
       inputs_(step.graph.tensors().size(), nullptr) {}
@@ -245,8 +245,8 @@ void ConstantStore::PassOn(ConstantId root, char* gradient) {
     output_gradients.push_back(id == root ? gradient : nullptr);
   }
   PreparedOp& prepared = *prepared_->constant_ops[at];
-  char* const workspace = gradient + AlignedBytes(constant.operand.bytes());
-  char* const next = workspace + AlignedBytes(prepared.workspace().backward);
+  char* const workspace = gradient + AlignedBytes(constant.operand.bytes(), *backend_);
+  char* const next = workspace + AlignedBytes(prepared.workspace().backward, *backend_);
   const BackwardCall call{inputs, outputs, output_gradients, nullptr, workspace, 0};
   for (size_t i = 0; i < op.inputs.size(); ++i) {
     if (!op.spec.inputs[i].has_gradient) continue;

@@ -2,7 +2,7 @@
 // the fault shows.
 #include <algorithm>
 
-#include "lib/cpu/cpu_backend.h"
+#include "lib/exec/test_backend.h"
 #include "lib/exec/testing.h"
 
 namespace ckplan {
@@ -10,7 +10,8 @@ namespace {
 
 class FaultyPlan {
  public:
-  FaultyPlan() : backend_(cpu::MakeCpuBackend(1)), small_(*backend_, SmallNet(), 2) {
+  explicit FaultyPlan(ActivationType type)
+      : backend_(MakeTestBackend()), small_(*backend_, SmallNet(), 2, type) {
     Rng rng(3);
     plan_ = small_.Random(rng, 50);
     keep_all_ = small_.KeepAll();
@@ -61,12 +62,10 @@ bool IsTensor(const FaultyPlan& faulty, const Program& program, int32_t buffer) 
          program.buffers[static_cast<size_t>(buffer)].bytes > Bytes(0);
 }
 
-}  // namespace
+void PassesWithout(ActivationType type) { CHECK(FaultyPlan(type).Passes()); }
 
-TEST_CASE("fault: without one, the plan passes") { CHECK(FaultyPlan().Passes()); }
-
-TEST_CASE("fault: a free is missing") {
-  FaultyPlan faulty;
+void FindsMissingFree(ActivationType type) {
+  FaultyPlan faulty(type);
   const auto free =
       std::find_if(faulty.actions().begin(), faulty.actions().end(), [&](const Action& action) {
         return action.kind == ActionKind::kRelease &&
@@ -78,12 +77,12 @@ TEST_CASE("fault: a free is missing") {
   faulty.CheckFails({tensor, "is still in memory after step"});
 }
 
-TEST_CASE("fault: every free that comes one reader too early") {
-  const std::vector<Action> whole = FaultyPlan().actions();
+void FindsEveryEarlyFree(ActivationType type) {
+  const std::vector<Action> whole = FaultyPlan(type).actions();
   int tried = 0;
   for (size_t at = 0; at < whole.size(); ++at) {
     if (whole[at].kind != ActionKind::kRelease) continue;
-    FaultyPlan faulty;
+    FaultyPlan faulty(type);
     const int32_t buffer = whole[at].buffer;
     size_t reader = at;
     while (reader > 0 && !faulty.Reads(whole[reader], buffer)) --reader;
@@ -99,12 +98,12 @@ TEST_CASE("fault: every free that comes one reader too early") {
   CHECK(tried > 20);
 }
 
-TEST_CASE("fault: the offsets of two tensors are swapped") {
-  const std::vector<Bytes> whole = FaultyPlan().plan().offsets;
+void FindsSwappedOffsets(ActivationType type) {
+  const std::vector<Bytes> whole = FaultyPlan(type).plan().offsets;
   int failed = 0;
   for (size_t i = 0; i < whole.size(); ++i) {
     for (size_t k = i + 1; k < whole.size(); ++k) {
-      FaultyPlan faulty;
+      FaultyPlan faulty(type);
       const auto& buffers = faulty.plan().program.buffers;
       // Where the smaller one lies, the larger must run into something.
       const auto a = static_cast<int32_t>(i);
@@ -124,8 +123,8 @@ TEST_CASE("fault: the offsets of two tensors are swapped") {
   CHECK(failed > 3);
 }
 
-TEST_CASE("fault: a tensor lies where another one still lives") {
-  FaultyPlan faulty;
+void FindsSharedMemory(ActivationType type) {
+  FaultyPlan faulty(type);
   // The first tensor that is made while another lives which is read later.
   const Program& program = faulty.plan().program;
   const auto first =
@@ -145,19 +144,38 @@ TEST_CASE("fault: a tensor lies where another one still lives") {
   faulty.CheckFails({faulty.Name(first->buffer)});
 }
 
-TEST_CASE("fault: an offset beyond the arena, and one that is not aligned") {
-  FaultyPlan outside;
+void FindsMisplacedBuffers(ActivationType type) {
+  FaultyPlan outside(type);
   outside.plan().offsets[0] = outside.plan().arena_bytes;
   outside.CheckFails({"buffer 0 lies outside the arena"});
-  FaultyPlan unaligned;
+  FaultyPlan unaligned(type);
   unaligned.plan().offsets[0] = Bytes(4);
   unaligned.CheckFails({"buffer 0 begins at byte 4", "plan with --align"});
 }
 
-TEST_CASE("fault: the predicted peak is wrong by a byte") {
-  FaultyPlan faulty;
+void FindsWrongPeak(ActivationType type) {
+  FaultyPlan faulty(type);
   faulty.plan().predicted_peak += Bytes(1);
   CHECK_FALSE(faulty.Passes());
 }
+
+void ForEachType(void (*check)(ActivationType)) {
+  for (const ActivationType type : StoredTypes(*MakeTestBackend())) {
+    CAPTURE(NameOf(type));
+    check(type);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("fault: without one, the plan passes") { ForEachType(PassesWithout); }
+TEST_CASE("fault: a free is missing") { ForEachType(FindsMissingFree); }
+TEST_CASE("fault: every free that comes one reader too early") { ForEachType(FindsEveryEarlyFree); }
+TEST_CASE("fault: the offsets of two tensors are swapped") { ForEachType(FindsSwappedOffsets); }
+TEST_CASE("fault: a tensor lies where another one still lives") { ForEachType(FindsSharedMemory); }
+TEST_CASE("fault: an offset beyond the arena, and one that is not aligned") {
+  ForEachType(FindsMisplacedBuffers);
+}
+TEST_CASE("fault: the predicted peak is wrong by a byte") { ForEachType(FindsWrongPeak); }
 
 }  // namespace ckplan

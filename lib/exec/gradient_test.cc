@@ -1,7 +1,7 @@
 // Gradients of whole networks against differences of the loss.
 #include <cmath>
 
-#include "lib/cpu/cpu_backend.h"
+#include "lib/exec/test_backend.h"
 #include "lib/exec/testing.h"
 
 namespace ckplan {
@@ -27,7 +27,7 @@ double LossAt(Backend& backend, std::string graph, const std::vector<double>& we
 }
 
 void CheckGradient(const std::string& graph, std::vector<double> weight) {
-  const auto backend = cpu::MakeCpuBackend(1);
+  const auto backend = MakeTestBackend();
   std::vector<float> gradient;
   LossAt(*backend, graph, weight, &gradient);
   REQUIRE(gradient.size() == weight.size());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lib/backend/bfloat16.h"
 #include "lib/base/rng.h"
 #include "lib/exec/seeded.h"
 
@@ -41,6 +42,27 @@ double CrossEntropy(uint64_t seed, const std::vector<int64_t>& dims, std::vector
   return loss;
 }
 
+std::vector<float> DownloadFloats(Backend& backend, const Operand& operand, const void* contents) {
+  const auto count = static_cast<size_t>(operand.elements());
+  if (operand.type == ElementType::kBFloat16) {
+    std::vector<uint16_t> halves(count);
+    backend.Download(halves.data(), contents, operand.bytes());
+    return FromBFloat16(halves);
+  }
+  std::vector<float> values(count);
+  backend.Download(values.data(), contents, operand.bytes());
+  return values;
+}
+
+void UploadFloats(Backend& backend, const Operand& operand, void* contents,
+                  const std::vector<float>& values) {
+  if (operand.type == ElementType::kBFloat16) {
+    backend.Upload(contents, ToBFloat16(values).data(), operand.bytes());
+  } else {
+    backend.Upload(contents, values.data(), operand.bytes());
+  }
+}
+
 }  // namespace
 
 std::string_view NameOf(LossKind kind) {
@@ -56,20 +78,21 @@ double Loss::Run(Backend& backend, std::string_view name, const Operand& output,
                  const void* contents, void* gradient) const {
   const int64_t count = output.elements();
   const uint64_t seed = SeedFor(seed_, name);
-  std::vector<float> values(static_cast<size_t>(count));
-  backend.Download(values.data(), contents, output.bytes());
+  std::vector<float> values = DownloadFloats(backend, output, contents);
   double loss = 0;
   if (kind_ == LossKind::kCrossEntropy) {
     loss = CrossEntropy(seed, output.dims, values);
   } else {
     const float bound = 1.0F / std::sqrt(static_cast<float>(std::max<int64_t>(count, 1)));
-    const std::vector<float> given = UniformFloats(seed, count, -bound, bound);
+    std::vector<float> given = UniformFloats(seed, count, -bound, bound);
+    // The loss is the inner product with what is really given.
+    if (output.type == ElementType::kBFloat16) given = FromBFloat16(ToBFloat16(given));
     for (size_t i = 0; i < given.size(); ++i) {
       loss += static_cast<double>(values[i]) * static_cast<double>(given[i]);
     }
     values = given;
   }
-  backend.Upload(gradient, values.data(), output.bytes());
+  UploadFloats(backend, output, gradient, values);
   return loss;
 }
 

@@ -21,8 +21,9 @@ class Loss {
   Loss(LossKind kind, uint64_t seed) : kind_(kind), seed_(seed) {}
 
   LossKind kind() const { return kind_; }
-  // Writes the gradient of the output into `gradient`; both are device memory. Computed on the
-  // host. The loss of several outputs is their sum.
+  // Writes the gradient of the output into `gradient`; both are device memory, of floats of the
+  // output's type. Computed on the host, in float32 and wider. The loss of several outputs is their
+  // sum.
   double Run(Backend& backend, std::string_view name, const Operand& output, const void* contents,
              void* gradient) const;
 

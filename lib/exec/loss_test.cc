@@ -1,37 +1,51 @@
 #include "lib/exec/loss.h"
 
-#include "lib/cpu/cpu_backend.h"
+#include "lib/backend/bfloat16.h"
+#include "lib/exec/device_block.h"
 #include "lib/exec/seeded.h"
+#include "lib/exec/test_backend.h"
 #include "lib/exec/testing.h"
 
 namespace ckplan {
 namespace {
 
-Operand Scores(std::vector<int64_t> dims) {
+Operand Scores(std::vector<int64_t> dims, ElementType type = ElementType::kFloat32) {
   Operand operand;
   operand.is_present = true;
+  operand.type = type;
   operand.dims = std::move(dims);
   return operand;
 }
 
+// The loss of these scores, and its gradient. T: float, or uint16_t of bfloat16.
+template <typename T>
+double LossOf(Backend& backend, const Loss& loss, std::string_view name, const Operand& scores,
+              const std::vector<T>& values, std::vector<T>& gradient) {
+  const Bytes bytes(scores.bytes());
+  const DeviceBlock from = DeviceBlock::Allocate(backend, bytes).value();
+  const DeviceBlock into = DeviceBlock::Allocate(backend, bytes).value();
+  backend.Upload(from.get(), values.data(), bytes.count());
+  const double value = loss.Run(backend, name, scores, from.get(), into.get());
+  gradient.resize(values.size());
+  backend.Download(gradient.data(), into.get(), bytes.count());
+  return value;
+}
+
 void CheckCrossEntropy(const std::vector<int64_t>& dims) {
-  const auto backend = cpu::MakeCpuBackend(1);
+  const auto backend = MakeTestBackend();
   const Operand scores = Scores(dims);
   std::vector<float> values = UniformFloats(5, scores.elements(), -1, 1);
-  std::vector<float> gradient(values.size());
+  std::vector<float> gradient;
   const Loss loss(LossKind::kCrossEntropy, 9);
-  const auto run = [&](std::vector<float>& into) {
-    return loss.Run(*backend, "y", scores, values.data(), into.data());
-  };
-  CHECK(run(gradient) > 0);
-  std::vector<float> ignored(values.size());
+  CHECK(LossOf(*backend, loss, "y", scores, values, gradient) > 0);
+  std::vector<float> ignored;
   constexpr float kStep = 1.0F / 128;
   for (size_t i = 0; i < values.size(); ++i) {
     const float middle = values[i];
     values[i] = middle + kStep;
-    const double above = run(ignored);
+    const double above = LossOf(*backend, loss, "y", scores, values, ignored);
     values[i] = middle - kStep;
-    const double below = run(ignored);
+    const double below = LossOf(*backend, loss, "y", scores, values, ignored);
     values[i] = middle;
     CHECK(static_cast<double>(gradient[i]) ==
           doctest::Approx((above - below) / (2.0 * static_cast<double>(kStep))).epsilon(0.001));
@@ -54,17 +68,42 @@ TEST_CASE("loss: where the classes are") {
 }
 
 TEST_CASE("loss: a given gradient is the same for the same seed and name alone") {
-  const auto backend = cpu::MakeCpuBackend(1);
-  const Operand scores = Scores({3, 4});
+  const auto backend = MakeTestBackend();
   const std::vector<float> values = UniformFloats(5, 12, -1, 1);
   const auto gradient = [&](uint64_t seed, std::string_view name) {
-    std::vector<float> given(values.size());
-    Loss(LossKind::kGiven, seed).Run(*backend, name, scores, values.data(), given.data());
+    std::vector<float> given;
+    LossOf(*backend, Loss(LossKind::kGiven, seed), name, Scores({3, 4}), values, given);
     return given;
   };
   CHECK(gradient(1, "y") == gradient(1, "y"));
   CHECK(gradient(1, "y") != gradient(2, "y"));
   CHECK(gradient(1, "y") != gradient(1, "z"));
+}
+
+TEST_CASE("loss: of bfloat16, as of the same numbers in float32, and its gradient rounded") {
+  const auto backend = MakeTestBackend();
+  const std::vector<uint16_t> narrow = ToBFloat16(UniformFloats(5, 15, -1, 1));
+  const std::vector<float> wide = FromBFloat16(narrow);
+  const Operand narrow_scores = Scores({3, 5}, ElementType::kBFloat16);
+  std::vector<uint16_t> narrow_gradient;
+  std::vector<float> wide_gradient;
+
+  const Loss entropy(LossKind::kCrossEntropy, 9);
+  const double loss = LossOf(*backend, entropy, "y", Scores({3, 5}), wide, wide_gradient);
+  CHECK(LossOf(*backend, entropy, "y", narrow_scores, narrow, narrow_gradient) == loss);
+  CHECK(narrow_gradient == ToBFloat16(wide_gradient));
+
+  // What is given is what was rounded, for the loss as well.
+  const Loss given(LossKind::kGiven, 9);
+  LossOf(*backend, given, "y", Scores({3, 5}), wide, wide_gradient);
+  const double inner = LossOf(*backend, given, "y", narrow_scores, narrow, narrow_gradient);
+  CHECK(narrow_gradient == ToBFloat16(wide_gradient));
+  double expected = 0;
+  for (size_t i = 0; i < wide.size(); ++i) {
+    expected +=
+        static_cast<double>(wide[i]) * static_cast<double>(FromBFloat16(narrow_gradient[i]));
+  }
+  CHECK(inner == expected);
 }
 
 }  // namespace ckplan

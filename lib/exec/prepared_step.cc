@@ -58,12 +58,12 @@ Result<PreparedStep> PrepareStep(Backend& backend, const StepModel& step) {
     prepared.constant_ops.push_back(prepare(op.spec));
   }
   if (!refusals.empty()) return refusals.ToError(backend.name());
-  const ConstantGradients gradients(step, prepared.constant_ops);
+  const ConstantGradients gradients(backend, step, prepared.constant_ops);
   for (const NodeId id : step.nodes.ids()) {
     OpWorkspace workspace = prepared.nodes[id]->workspace();
     const int64_t scratch = gradients.ScratchBytes(step.nodes[id]);
-    prepared.gradient_scratch.push_back(AlignedBytes(workspace.backward));
-    if (scratch > 0) workspace.backward = AlignedBytes(workspace.backward) + scratch;
+    prepared.gradient_scratch.push_back(AlignedBytes(workspace.backward, backend));
+    if (scratch > 0) workspace.backward = AlignedBytes(workspace.backward, backend) + scratch;
     prepared.workspaces.push_back(workspace);
   }
   return prepared;

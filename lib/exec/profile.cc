@@ -27,7 +27,7 @@ Result<std::vector<ProfiledNode>> ProfileNodes(Backend& backend, const StepModel
                                                const ProfileOptions& options) {
   ReadyGraph run{step.graph};
   CKPLAN_ASSIGN_OR_RETURN(run.graph, GraphWithWorkspaces(step, prepared));
-  CKPLAN_ASSIGN_OR_RETURN(run.graph, AlignSizes(run.graph, 64));  // A cache line.
+  CKPLAN_ASSIGN_OR_RETURN(run.graph, AlignSizes(run.graph, BufferAlignment(backend)));
   run.has_workspaces = true;
   const ReadyPlan plan = MakeReadyKeepAll(step, run, KeepAllOf(step.graph));
   CKPLAN_ASSIGN_OR_RETURN(const auto arena, ArenaMemory::Create(backend, plan.program, plan.offsets,

@@ -1,6 +1,6 @@
 #include "lib/exec/program.h"
 
-#include "lib/cpu/cpu_backend.h"
+#include "lib/exec/test_backend.h"
 #include "lib/exec/testing.h"
 
 namespace ckplan {
@@ -41,23 +41,7 @@ Bytes PeakOf(const Program& program) {
   return peak;
 }
 
-}  // namespace
-
-TEST_CASE("program: allocates what the timeline counts, whatever is kept") {
-  const auto backend = cpu::MakeCpuBackend(1);
-  const SmallStep small(*backend, SmallNet(), 2);
-  constexpr uint64_t kFirstSeed = 100;
-  for (uint64_t seed = kFirstSeed; seed < kFirstSeed + 200; ++seed) {
-    CAPTURE(seed);
-    Rng rng(seed);
-    const ReadyPlan plan = small.Random(rng, static_cast<int>(rng.Between(0, 100)));
-    CHECK(PeakOf(plan.program) == plan.predicted_peak);
-  }
-}
-
-TEST_CASE("program: plans of random kept sets compute the same gradients in the predicted memory") {
-  const auto backend = cpu::MakeCpuBackend(1);
-  SmallStep small(*backend, SmallNet(), 2);
+void CheckRandomPlans(SmallStep& small) {
   const ReadyPlan keep_all = small.KeepAll();
   constexpr uint64_t kFirstSeed = 500;
   int recomputing = 0;
@@ -78,13 +62,41 @@ TEST_CASE("program: plans of random kept sets compute the same gradients in the 
   CHECK(recomputing > 50);
 }
 
+}  // namespace
+
+TEST_CASE("program: allocates what the timeline counts, whatever is kept") {
+  const auto backend = MakeTestBackend();
+  for (const ActivationType type : StoredTypes(*backend)) {
+    CAPTURE(NameOf(type));
+    const SmallStep small(*backend, SmallNet(), 2, type);
+    constexpr uint64_t kFirstSeed = 100;
+    for (uint64_t seed = kFirstSeed; seed < kFirstSeed + 200; ++seed) {
+      CAPTURE(seed);
+      Rng rng(seed);
+      const ReadyPlan plan = small.Random(rng, static_cast<int>(rng.Between(0, 100)));
+      CHECK(PeakOf(plan.program) == plan.predicted_peak);
+    }
+  }
+}
+
+TEST_CASE("program: plans of random kept sets compute the same gradients in the predicted memory") {
+  const auto backend = MakeTestBackend();
+  for (const ActivationType type : StoredTypes(*backend)) {
+    CAPTURE(NameOf(type));
+    SmallStep small(*backend, SmallNet(), 2, type);
+    CheckRandomPlans(small);
+  }
+}
+
 TEST_CASE("program: the parts of the measured peak add up") {
-  const auto backend = cpu::MakeCpuBackend(1);
-  SmallStep small(*backend, SmallNet(), 2);
-  const ReadyPlan keep_all = small.KeepAll();
-  const MeasuredPeak peak = small.Validate(keep_all, keep_all).plan.counted_peak;
-  CHECK(peak.tensors + peak.gradients + peak.workspaces == peak.total);
-  CHECK(peak.tensors > Bytes(0));
+  const auto backend = MakeTestBackend();
+  for (const ActivationType type : StoredTypes(*backend)) {
+    SmallStep small(*backend, SmallNet(), 2, type);
+    const ReadyPlan keep_all = small.KeepAll();
+    const MeasuredPeak peak = small.Validate(keep_all, keep_all).plan.counted_peak;
+    CHECK(peak.tensors + peak.gradients + peak.workspaces == peak.total);
+    CHECK(peak.tensors > Bytes(0));
+  }
 }
 
 }  // namespace ckplan

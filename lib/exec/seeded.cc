@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "lib/backend/bfloat16.h"
 #include "lib/base/rng.h"
 
 namespace ckplan {
@@ -12,9 +13,10 @@ namespace {
 
 constexpr float kSqrt3 = 1.7320508F;  // Uniform in [-sqrt 3, sqrt 3] has variance 1.
 
-std::vector<std::byte> BytesOf(const std::vector<float>& floats) {
-  std::vector<std::byte> bytes(floats.size() * sizeof(float));
-  std::memcpy(bytes.data(), floats.data(), bytes.size());
+template <typename T>
+std::vector<std::byte> BytesOf(const std::vector<T>& numbers) {
+  std::vector<std::byte> bytes(numbers.size() * sizeof(T));
+  std::memcpy(bytes.data(), numbers.data(), bytes.size());
   return bytes;
 }
 
@@ -83,10 +85,10 @@ std::vector<std::byte> SeededConstant(uint64_t seed, const StepConstant& constan
 
 std::vector<std::byte> SeededInput(uint64_t seed, const StepInput& input) {
   const uint64_t own = SeedFor(seed, input.name);
-  if (input.operand.type != ElementType::kFloat32) {
-    return Integers(own, input.operand, input.index_bound);
-  }
-  return BytesOf(UniformFloats(own, input.operand.elements(), -kSqrt3, kSqrt3));
+  if (!IsFloat(input.operand.type)) return Integers(own, input.operand, input.index_bound);
+  const std::vector<float> floats = UniformFloats(own, input.operand.elements(), -kSqrt3, kSqrt3);
+  return input.operand.type == ElementType::kBFloat16 ? BytesOf(ToBFloat16(floats))
+                                                      : BytesOf(floats);
 }
 
 }  // namespace ckplan

@@ -20,6 +20,7 @@ std::vector<float> UniformFloats(uint64_t seed, int64_t count, float low, float 
 // (He et al. 2015), scales around 1, shifts around 0, indices below their bound.
 std::vector<std::byte> SeededConstant(uint64_t seed, const StepConstant& constant);
 
+// In the operand's own type: floats are rounded to bfloat16 where that is it.
 // Floats of variance 1 around 0, indices below their bound, other integers and booleans 1: masks
 // let everything through.
 std::vector<std::byte> SeededInput(uint64_t seed, const StepInput& input);

@@ -24,6 +24,7 @@ class Builder {
       : model_(model),
         graph_(graph),
         facts_(FindFacts(model)),
+        stores_bfloat16_(model.activation_type == ActivationType::kBFloat16),
         constant_of_(model.values.size()),
         tensor_of_(model.values.size()),
         step_{.graph = graph} {}
@@ -73,6 +74,9 @@ class Builder {
     if (IsOtherFloat(value.elem_type)) other_floats_.insert(value.elem_type);
     operand.is_present = true;
     operand.type = *type;
+    if (stores_bfloat16_ && IsFloat(*type) && facts_.value(index).is_batch) {
+      operand.type = ElementType::kBFloat16;
+    }
     operand.dims = value.dims;
     if (value.constant != nullptr) operand.known = {value.constant->ints, value.constant->reals};
     return operand;
@@ -285,12 +289,14 @@ class Builder {
     }
   }
 
-  // Statistics that hold elements of the operator's own type grow with it.
+  // Statistics that hold elements of the operator's own type grow with it, unless they were counted
+  // as float32 already.
   int64_t StatisticBytes(const Operation& operation, TensorId statistic) const {
     const int64_t planned = graph_.tensor(statistic).bytes.count();
     const std::string& type = operation.type();
+    const bool has_own_type = model_.activation_type == ActivationType::kOfModel;
     const bool follows_type =
-        type == "LSTM" || type == "GRU" || type == "RNN" || type == "Attention";
+        has_own_type && (type == "LSTM" || type == "GRU" || type == "RNN" || type == "Attention");
     return follows_type ? planned / FloatBytes(model_.value(operation.inputs[0]).elem_type) * 4
                         : planned;
   }
@@ -307,6 +313,11 @@ class Builder {
     TensorGraphParts parts = PartsOf(graph_);
     for (const TensorId id : parts.tensors.ids()) {
       if (step_.tensors[id].is_present) parts.tensors[id].bytes = Bytes(step_.tensors[id].bytes());
+    }
+    if (stores_bfloat16_) {
+      step_.notes.push_back(
+          "activations and their gradients are stored as bfloat16; arithmetic, parameters and "
+          "parameter gradients are float32");
     }
     if (!other_floats_.empty()) {
       std::vector<std::string> names;
@@ -339,6 +350,7 @@ class Builder {
   const Model::Impl& model_;
   const TensorGraph& graph_;
   const ModelFacts facts_;
+  const bool stores_bfloat16_;
   std::vector<ConstantId> constant_of_;  // By value.
   std::vector<TensorId> tensor_of_;      // By value.
   std::map<std::string_view, NodeId> node_of_;

@@ -4,7 +4,9 @@
 //   initializer W ─▶ Transpose (constant op) ─▶ constant Wt ┐
 //                                              tensor x ────┴▶ MatMul (node) ─▶ tensor y
 //
-// Floats narrower or wider than 32 bits are computed in float32; the graph's sizes follow.
+// All floats are computed in float32. They are stored so, too, whatever the model's types are; but
+// of a model loaded with ActivationType::kBFloat16, those that depend on the batch, and their
+// gradients, are stored as bfloat16. The graph's sizes follow.
 #pragma once
 
 #include <cstdint>

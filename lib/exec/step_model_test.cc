@@ -1,15 +1,21 @@
 #include "lib/exec/step_model.h"
 
-#include "lib/cpu/cpu_backend.h"
+#include <cstring>
+
+#include "lib/backend/bfloat16.h"
+#include "lib/exec/seeded.h"
+#include "lib/exec/test_backend.h"
 #include "lib/exec/testing.h"
 #include "lib/model/testing.h"
 
 namespace ckplan {
 namespace {
 
-Result<StepModel> StepOf(const std::string& graph) {
+Result<StepModel> StepOf(const std::string& graph, ActivationType type = ActivationType::kOfModel) {
   const onnx::ModelProto proto = ParseGraph(graph);
-  const Model model = LoadProto(proto).value();
+  LoadOptions options;
+  options.activation_type = type;
+  const Model model = LoadProto(proto, options).value();
   LowerOptions lower;
   lower.cost = ParseCostModel("flops").value();
   return BuildStepModel(model, LowerModel(model, lower).value());
@@ -29,6 +35,78 @@ TEST_CASE("step model: half precision runs in float32, and says so") {
   }
 }
 
+TEST_CASE("step model: bfloat16 is for what depends on the batch, and says so") {
+  const Result<StepModel> built = StepOf(
+      "g (float[2,4] x) => (float[2,3] y) <float[3,4] w = {1,2,3,4,5,6,7,8,9,10,11,12}, "
+      "float[3] s = {1,1,1}, float[3] b = {0,0,0}> { v = Transpose<perm = [1,0]>(w) "
+      "h = MatMul(x, v) n = LayerNormalization(h, s, b) k = Greater(n, b) y = Where(k, n, h) }",
+      ActivationType::kBFloat16);
+  REQUIRE_MESSAGE(built.ok(), built.error().message);
+  const StepModel& step = *built;
+  REQUIRE(step.notes.size() == 1);
+  CHECK(step.notes.front().find("bfloat16") != std::string::npos);
+  CHECK(step.inputs.front().operand.type == ElementType::kBFloat16);
+  for (const StepConstant& constant : step.constants) {
+    CHECK(constant.operand.type == ElementType::kFloat32);
+  }
+  for (const ConstantOp& op : step.constant_ops) {
+    CHECK(op.spec.outputs[0].type == ElementType::kFloat32);
+  }
+  int floats = 0;
+  for (const StepNode& node : step.nodes) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ElementType type = node.spec.inputs[i].type;
+      const bool is_constant = !node.inputs[i].constant.is_none();
+      CHECK(type != (is_constant ? ElementType::kBFloat16 : ElementType::kFloat32));
+    }
+    floats += node.spec.outputs[0].type == ElementType::kBFloat16 ? 1 : 0;
+  }
+  CHECK(floats == static_cast<int>(step.nodes.size()) - 1);  // All but k.
+  // The planner counted these sizes, statistics included.
+  const TensorGraph& planned = step.graph;
+  for (const TensorId id : planned.tensors().ids()) {
+    const Tensor& tensor = planned.tensor(id);
+    const int64_t element = tensor.name == "k" ? 1 : 2;
+    if (tensor.kind == TensorKind::kStatistic) {
+      CHECK(tensor.bytes == Bytes(2 * 8));  // A mean and an inverse deviation of each row.
+    } else {
+      CHECK(tensor.bytes == Bytes(element * step.tensors[id].elements()));
+    }
+  }
+}
+
+TEST_CASE(
+    "step model: a model's own half precision, counted as float32, runs in the plan's sizes") {
+  constexpr const char* kHalf =
+      "g (float16[5,2,1] x) => (float16[5,1,2,1] y) <float16[1,4,1] w = {1,2,3,4}, "
+      "float16[1,4,1] r = {1,2,3,4}> { y = LSTM<hidden_size = 1>(x, w, r) }";
+  const auto bytes = [&](ActivationType type) {
+    const StepModel step = StepOf(kHalf, type).value();
+    int64_t sum = 0;
+    for (const Tensor& tensor : step.graph.tensors()) sum += tensor.bytes.count();
+    return sum;
+  };
+  constexpr int64_t kGates = 5 * 2 * 5 * 4;
+  CHECK(bytes(ActivationType::kOfModel) == 2 * 10 * 4 + kGates);
+  CHECK(bytes(ActivationType::kFloat32) == 2 * 10 * 4 + kGates);
+  CHECK(bytes(ActivationType::kBFloat16) == 2 * 10 * 2 + kGates);
+}
+
+TEST_CASE("step model: an input of bfloat16 holds the rounded numbers of one of float32") {
+  StepInput input;
+  input.name = "x";
+  input.operand.is_present = true;
+  input.operand.dims = {7};
+  std::vector<float> wide(7);
+  std::memcpy(wide.data(), SeededInput(3, input).data(), wide.size() * sizeof(float));
+  input.operand.type = ElementType::kBFloat16;
+  std::vector<uint16_t> narrow(7);
+  const std::vector<std::byte> bytes = SeededInput(3, input);
+  REQUIRE(bytes.size() == narrow.size() * sizeof(uint16_t));
+  std::memcpy(narrow.data(), bytes.data(), bytes.size());
+  CHECK(narrow == ToBFloat16(wide));
+}
+
 TEST_CASE("step model: types that nothing runs in are named") {
   const Result<StepModel> step = StepOf(
       "g (uint8[2,4] x) => (float[2,4] y) <float[4] w = {1,2,3,4}> "
@@ -40,7 +118,7 @@ TEST_CASE("step model: types that nothing runs in are named") {
 }
 
 TEST_CASE("step model: what is computed from weights alone is computed once") {
-  const auto backend = cpu::MakeCpuBackend(1);
+  const auto backend = MakeTestBackend();
   SmallStep small(*backend, SmallNet(), 2);
   int transposes = 0;
   for (const ConstantOp& op : small.step().constant_ops) transposes += op.spec.type == "Transpose";
@@ -49,7 +127,7 @@ TEST_CASE("step model: what is computed from weights alone is computed once") {
 }
 
 TEST_CASE("step model: every node and tensor of the graph, in its sizes") {
-  const auto backend = cpu::MakeCpuBackend(1);
+  const auto backend = MakeTestBackend();
   const SmallStep small(*backend, SmallNet(), 2);
   const StepModel& step = small.step();
   REQUIRE(step.nodes.size() == step.graph.nodes().size());

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "lib/exec/test_backend.h"
 #include "lib/exec/weights.h"
 #include "lib/model/testing.h"
 #include "lib/schedule/lower.h"
@@ -25,6 +26,12 @@ onnx::ModelProto ProtoOf(const NetText& net) {
 }
 
 }  // namespace
+
+std::vector<ActivationType> StoredTypes(const Backend& backend) {
+  std::vector<ActivationType> types{ActivationType::kFloat32};
+  if (backend.StoresBFloat16()) types.push_back(ActivationType::kBFloat16);
+  return types;
+}
 
 NetText SmallNet() {
   return {
@@ -70,11 +77,13 @@ struct SmallStep::State {
   std::unique_ptr<ConstantStore> constants;
 };
 
-SmallStep::SmallStep(Backend& backend, const NetText& net, int64_t batch)
+SmallStep::SmallStep(Backend& backend, const NetText& net, int64_t batch, ActivationType type)
     : state_(std::make_unique<State>(backend)) {
   state_->file.Write(ProtoOf(net).SerializeAsString());
   const std::string& path = state_->file.path();
-  const Result<Model> model = LoadModel(path, batch == 0 ? LoadOptions() : BatchOf(batch));
+  LoadOptions options = batch == 0 ? LoadOptions() : BatchOf(batch);
+  options.activation_type = type;
+  const Result<Model> model = LoadModel(path, options);
   REQUIRE_MESSAGE(model.ok(), model.error().message);
   LowerOptions lower;
   lower.cost = ParseCostModel("flops").value();
@@ -99,7 +108,7 @@ ConstantStore& SmallStep::constants() { return *state_->constants; }
 
 ReadyGraph SmallStep::Graph() const {
   ReadyGraph run{GraphWithWorkspaces(step(), prepared()).value(), true};
-  run.graph = AlignSizes(run.graph, 64).value();
+  run.graph = AlignSizes(run.graph, BufferAlignment(state_->backend)).value();
   return run;
 }
 

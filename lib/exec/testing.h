@@ -40,14 +40,16 @@ NetText SmallNet();
 class SmallStep {
  public:
   // `batch` binds N, if it is not 0.
-  SmallStep(Backend& backend, const NetText& net, int64_t batch = 0);
+  SmallStep(Backend& backend, const NetText& net, int64_t batch = 0,
+            ActivationType type = ActivationType::kOfModel);
   ~SmallStep();
 
   const StepModel& step() const;
   const PreparedStep& prepared() const;
   ConstantStore& constants();
 
-  // Its graph with workspaces, sizes in cache lines, as `ckplan --cost file: --align 64` plans it.
+  // Its graph with workspaces, sizes rounded up as the backend needs it, as `ckplan --cost file:
+  // --align N` plans it.
   ReadyGraph Graph() const;
   ReadyPlan KeepAll() const;
   // Keeps each node's results with the chance of `percent`.

@@ -1,14 +1,14 @@
 #include "lib/exec/train.h"
 
-#include "lib/cpu/cpu_backend.h"
 #include "lib/exec/profile.h"
+#include "lib/exec/test_backend.h"
 #include "lib/exec/testing.h"
 
 namespace ckplan {
 namespace {
 
-std::vector<double> LossesOf(Backend& backend, bool keeps_all) {
-  SmallStep small(backend, SmallNet(), 4);
+std::vector<double> LossesOf(Backend& backend, ActivationType type, bool keeps_all) {
+  SmallStep small(backend, SmallNet(), 4, type);
   Rng rng(11);
   const ReadyPlan plan = keeps_all ? small.KeepAll() : small.Random(rng, 30);
   TrainOptions options;
@@ -28,15 +28,18 @@ std::vector<double> LossesOf(Backend& backend, bool keeps_all) {
 }  // namespace
 
 TEST_CASE("train: the loss falls, and falls the same when most is recomputed") {
-  const auto backend = cpu::MakeCpuBackend(1);
-  const std::vector<double> kept = LossesOf(*backend, true);
-  REQUIRE(kept.size() == 12);
-  CHECK(kept.back() < kept.front());
-  CHECK(LossesOf(*backend, false) == kept);
+  const auto backend = MakeTestBackend();
+  for (const ActivationType type : StoredTypes(*backend)) {
+    CAPTURE(NameOf(type));
+    const std::vector<double> kept = LossesOf(*backend, type, true);
+    REQUIRE(kept.size() == 12);
+    CHECK(kept.back() < kept.front());
+    CHECK(LossesOf(*backend, type, false) == kept);
+  }
 }
 
 TEST_CASE("profile: every node has its time and the workspace that it was prepared with") {
-  const auto backend = cpu::MakeCpuBackend(1);
+  const auto backend = MakeTestBackend();
   SmallStep small(*backend, SmallNet(), 2);
   ProfileOptions options;
   options.runs = 1;

@@ -1,0 +1,18 @@
+// The backend that the tests of this folder run on. They are linked into several programs, each
+// with another one: the CPU's here, the CUDA backend's in lib/cuda.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "lib/backend/backend.h"
+#include "lib/plan/plan.h"
+
+namespace ckplan {
+
+std::unique_ptr<Backend> MakeTestBackend();
+
+// How a backend can store activations: float32 and, if it can, bfloat16.
+std::vector<ActivationType> StoredTypes(const Backend& backend);
+
+}  // namespace ckplan

@@ -1,0 +1,9 @@
+# Tests of running steps, which are linked with one backend or another: see test_backend.h.
+set(ckplan_exec_tests
+  fault_test.cc
+  gradient_test.cc
+  loss_test.cc
+  program_test.cc
+  step_model_test.cc
+  testing.cc
+  train_test.cc)
