@@ -82,6 +82,11 @@ class CudaBackend final : public Backend {
   int64_t AvailableBytes() const override { return device_->AvailableBytes(); }
   Result<void*> Allocate(int64_t bytes) override { return device_->Allocate(bytes); }
   void Release(void* memory) override { device_->Release(memory); }
+  Result<void*> AllocatePooled(int64_t bytes) override { return device_->AllocatePooled(bytes); }
+  void ReleasePooled(void* memory) override { device_->ReleasePooled(memory); }
+  void ResetPooledPeak() override { device_->ResetPooledPeak(); }
+  std::optional<int64_t> PooledPeak() override { return device_->PooledPeak(); }
+  std::vector<MemoryUse> Overheads() const override { return device_->Overheads(); }
   void Upload(void* to_device, const void* from_host, int64_t bytes) override {
     device_->Upload(to_device, from_host, bytes);
   }
