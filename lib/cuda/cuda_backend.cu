@@ -65,13 +65,7 @@ class CudaBackend final : public Backend {
   std::string Describe() const override { return device_->Describe(); }
   int64_t alignment() const override { return kAlignment; }
 
-  std::vector<OpSupport> Operators() const override {
-    std::vector<OpSupport> support;
-    for (const OpRow& row : OpRows()) {
-      support.push_back({std::string(row.type), row.has_gradient, std::string(row.limits)});
-    }
-    return support;
-  }
+  std::vector<OpSupport> Operators() const override { return cuda::Operators(); }
 
   Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) override {
     const OpRow* row = FindOp(spec.type);
@@ -157,6 +151,14 @@ class CudaBackend final : public Backend {
 };
 
 }  // namespace
+
+std::vector<OpSupport> Operators() {
+  std::vector<OpSupport> support;
+  for (const OpRow& row : OpRows()) {
+    support.push_back({std::string(row.type), row.has_gradient, std::string(row.limits)});
+  }
+  return support;
+}
 
 std::unique_ptr<Backend> MakeBackend(std::unique_ptr<Device> device) {
   return std::make_unique<CudaBackend>(std::move(device));
