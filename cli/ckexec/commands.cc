@@ -116,6 +116,11 @@ void AddBackendOptions(CommandLine& line, ExecOptions& options) {
             &options.stores_bfloat16);
   line.Value("--threads", "N", "of the cpu backend (default: one for each processor)",
              &options.threads);
+  line.Flag("--allow-tf32", "of the cuda backend: products of float32 in TF32",
+            &options.allows_tf32);
+  line.Value("--workspace-limit", "SIZE",
+             "of the cuda backend: the most workspace of one call (default 256MiB)",
+             &options.workspace_limit);
   line.Value("--memory-limit", "SIZE", "refuse to take more memory of the device",
              &options.memory_limit);
   line.Value("--seed", "N", "of weights that the file lacks, the batch, and random operators",

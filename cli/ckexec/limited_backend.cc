@@ -30,26 +30,28 @@ class LimitedBackend final : public Backend {
   }
 
   Result<void*> Allocate(int64_t bytes) override {
-    if (taken_ + Bytes(bytes) > limit_) {
-      return MakeError(
-          ErrorCode::kInfeasible,
-          fmt::format("--memory-limit {} is not enough: {} are taken, and {} more are "
-                      "needed; raise it, or take a smaller batch",
-                      HumanBytes(limit_), HumanBytes(taken_), HumanBytes(Bytes(bytes))));
-    }
+    CKPLAN_RETURN_IF_ERROR(CheckLimit(bytes));
     CKPLAN_ASSIGN_OR_RETURN(void* memory, backend_->Allocate(bytes));
-    taken_ += Bytes(bytes);
-    sizes_[memory] = Bytes(bytes);
+    Count(memory, bytes);
     return memory;
   }
   void Release(void* memory) override {
-    const auto found = sizes_.find(memory);
-    if (found != sizes_.end()) {
-      taken_ -= found->second;
-      sizes_.erase(found);
-    }
+    Forget(memory);
     backend_->Release(memory);
   }
+  Result<void*> AllocatePooled(int64_t bytes) override {
+    CKPLAN_RETURN_IF_ERROR(CheckLimit(bytes));
+    CKPLAN_ASSIGN_OR_RETURN(void* memory, backend_->AllocatePooled(bytes));
+    Count(memory, bytes);
+    return memory;
+  }
+  void ReleasePooled(void* memory) override {
+    Forget(memory);
+    backend_->ReleasePooled(memory);
+  }
+  void ResetPooledPeak() override { backend_->ResetPooledPeak(); }
+  std::optional<int64_t> PooledPeak() override { return backend_->PooledPeak(); }
+  std::vector<MemoryUse> Overheads() const override { return backend_->Overheads(); }
 
   void Upload(void* to, const void* from, int64_t bytes) override {
     backend_->Upload(to, from, bytes);
@@ -70,6 +72,24 @@ class LimitedBackend final : public Backend {
   void Synchronize() override { backend_->Synchronize(); }
 
  private:
+  Result<Done> CheckLimit(int64_t bytes) const {
+    if (taken_ + Bytes(bytes) <= limit_) return Done{};
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("--memory-limit {} is not enough: {} are taken, and {} more are "
+                                 "needed; raise it, or take a smaller batch",
+                                 HumanBytes(limit_), HumanBytes(taken_), HumanBytes(Bytes(bytes))));
+  }
+  void Count(void* memory, int64_t bytes) {
+    taken_ += Bytes(bytes);
+    sizes_[memory] = Bytes(bytes);
+  }
+  void Forget(void* memory) {
+    const auto found = sizes_.find(memory);
+    if (found == sizes_.end()) return;
+    taken_ -= found->second;
+    sizes_.erase(found);
+  }
+
   std::unique_ptr<Backend> backend_;
   Bytes limit_;
   Bytes taken_;

@@ -1,18 +1,20 @@
 // ckexec ops: what a backend can run.
+#include <span>
+
+#include "cli/ckexec/backends.h"
 #include "cli/ckexec/commands.h"
-#include "cli/ckexec/session.h"
 #include "cli/common/text_table.h"
 #include "lib/emit/json_writer.h"
 
 namespace ckplan {
 namespace {
 
-std::string OpsJson(const Backend& backend) {
+std::string OpsJson(const std::string& backend, std::span<const OpSupport> operators) {
   JsonWriter json;
   json.BeginObject(JsonLayout::kLines);
-  json.Key("backend").Text(backend.name());
+  json.Key("backend").Text(backend);
   json.Key("operators").BeginArray(JsonLayout::kLines);
-  for (const OpSupport& op : backend.Operators()) {
+  for (const OpSupport& op : operators) {
     json.BeginObject(JsonLayout::kInline);
     json.Key("operator").Text(op.type);
     json.Key("has_gradient").Boolean(op.has_gradient);
@@ -23,10 +25,10 @@ std::string OpsJson(const Backend& backend) {
   return std::move(json).Finish();
 }
 
-TextTable OpsTable(const Backend& backend) {
+TextTable OpsTable(std::span<const OpSupport> operators) {
   TextTable table;
   table.columns = {{"operator"}, {"gradient"}, {"not supported"}};
-  for (const OpSupport& op : backend.Operators()) {
+  for (const OpSupport& op : operators) {
     table.rows.push_back({op.type, op.has_gradient ? "yes" : "-", op.limits});
   }
   return table;
@@ -41,10 +43,10 @@ void AddOpsOptions(CommandLine& line, ExecOptions& options) {
 }
 
 Result<ExitCode> RunOps(const ExecOptions& options, const Screen& screen) {
-  CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBackend(options));
-  CKPLAN_RETURN_IF_ERROR(screen.Print(options.format == "json" ? OpsJson(*backend)
-                                      : options.format == "md" ? OpsTable(*backend).Markdown()
-                                                               : OpsTable(*backend).Text()));
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<OpSupport> operators, OperatorsOf(options.backend));
+  CKPLAN_RETURN_IF_ERROR(screen.Print(options.format == "json" ? OpsJson(options.backend, operators)
+                                      : options.format == "md" ? OpsTable(operators).Markdown()
+                                                               : OpsTable(operators).Text()));
   return ExitCode::kOk;
 }
 

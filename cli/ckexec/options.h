@@ -19,6 +19,8 @@ struct ExecOptions {
   std::string backend = "cpu";
   bool stores_bfloat16 = false;
   std::optional<std::string> threads;
+  std::optional<std::string> workspace_limit;
+  bool allows_tf32 = false;
   std::optional<std::string> memory_limit;
   std::optional<std::string> seed;
   std::string loss;

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "cli/ckexec/backends.h"
 #include "cli/ckexec/commands.h"
 #include "cli/ckexec/duration.h"
 #include "cli/ckexec/session.h"

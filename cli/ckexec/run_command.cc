@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "cli/ckexec/backends.h"
 #include "cli/ckexec/commands.h"
 #include "cli/ckexec/duration.h"
 #include "cli/ckexec/session.h"

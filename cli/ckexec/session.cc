@@ -5,12 +5,10 @@
 
 #include <limits>
 
-#include "cli/ckexec/limited_backend.h"
 #include "cli/ckexec/plan_again.h"
 #include "cli/ckplan/source.h"
 #include "cli/common/files.h"
 #include "cli/common/size_arg.h"
-#include "lib/cpu/cpu_backend.h"
 #include "lib/emit/json_plan.h"
 #include "lib/model/annotate.h"
 #include "lib/plan/check.h"
@@ -149,18 +147,6 @@ Result<ReadyStep> ReadyStep::Create(Backend& backend, const PlannedModel& planne
       ConstantStore::Create(backend, *ready.step, *ready.prepared, weights, seed));
   ready.constants = std::make_unique<ConstantStore>(std::move(constants));
   return ready;
-}
-
-Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options) {
-  if (options.backend != "cpu") {
-    return MakeError(ErrorCode::kUnsupported,
-                     "this ckexec was built without the cuda backend; use --backend cpu");
-  }
-  CKPLAN_ASSIGN_OR_RETURN(const int threads, CountOf(options.threads, "--threads", 0, 1));
-  std::unique_ptr<Backend> backend = cpu::MakeCpuBackend(threads);
-  if (!options.memory_limit) return backend;
-  CKPLAN_ASSIGN_OR_RETURN(const Bytes limit, ParseSize(*options.memory_limit, "--memory-limit"));
-  return LimitMemory(std::move(backend), limit);
 }
 
 Result<Done> WriteUninterrupted(const std::string& path, std::string_view text) {

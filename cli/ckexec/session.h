@@ -41,9 +41,6 @@ struct ReadyStep {
                                   const ExecOptions& options);
 };
 
-// kUsage: unknown. kUnsupported: this build or machine has not the backend.
-Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options);
-
 // WriteFiles of one file, during which Ctrl-C has no effect.
 Result<Done> WriteUninterrupted(const std::string& path, std::string_view text);
 

@@ -1,6 +1,7 @@
 // ckexec validate: proves a plan by running it.
 #include <fmt/format.h>
 
+#include "cli/ckexec/backends.h"
 #include "cli/ckexec/commands.h"
 #include "cli/ckexec/session.h"
 #include "cli/ckexec/validation_report.h"

@@ -47,6 +47,14 @@ std::string PeakParts(const ValidationReport& report) {
       fmt::format("  whatever the plan: parameters {}, their gradients {}, inputs {}, tables {}\n",
                   HumanBytes(constants.parameters), HumanBytes(constants.parameter_gradients),
                   HumanBytes(constants.inputs), HumanBytes(constants.derived));
+  if (report.plan.driver_peak && report.keep_all.driver_peak) {
+    text +=
+        fmt::format("  by the driver's own count: keeping all {}, by the plan {}\n",
+                    HumanBytes(*report.keep_all.driver_peak), HumanBytes(*report.plan.driver_peak));
+  }
+  for (const MemoryUse& use : report.overheads) {
+    text += fmt::format("  beside all that: {} {}\n", use.what, HumanBytes(Bytes(use.bytes)));
+  }
   return text;
 }
 
@@ -102,6 +110,12 @@ void WriteRun(JsonWriter& json, std::string_view key, const RunFigures& run) {
   json.Key("predicted_peak_bytes").Amount(run.predicted_peak);
   WritePeak(json, "arena_peak", run.arena_peak);
   WritePeak(json, "counted_peak", run.counted_peak);
+  json.Key("driver_peak_bytes");
+  if (run.driver_peak) {
+    json.Amount(*run.driver_peak);
+  } else {
+    json.Null();
+  }
   json.Key("arena_bytes").Amount(run.arena_bytes);
   json.Key("arena_used_bytes").Amount(run.arena_used);
   json.Key("loss").Decimal(run.loss, 9);
@@ -118,6 +132,17 @@ void WriteConstants(JsonWriter& json, const ConstantUsage& constants) {
   json.Key("other_bytes").Amount(constants.derived);
   json.Key("from_file").Integer(constants.leaves_from_file);
   json.Key("from_seed").Integer(constants.leaves_from_seed);
+  json.End();
+}
+
+void WriteOverheads(JsonWriter& json, const std::vector<MemoryUse>& overheads) {
+  json.Key("overheads").BeginArray(JsonLayout::kLines);
+  for (const MemoryUse& use : overheads) {
+    json.BeginObject(JsonLayout::kInline);
+    json.Key("what").Text(use.what);
+    json.Key("bytes").Amount(Bytes(use.bytes));
+    json.End();
+  }
   json.End();
 }
 
@@ -175,6 +200,7 @@ std::string ValidationJson(const ValidationReport& report, const ValidationConte
   json.Key("has_planned_workspaces").Boolean(report.has_planned_workspaces);
   json.Key("unplanned_workspace_bytes").Amount(report.unplanned_workspace);
   WriteConstants(json, report.constants);
+  WriteOverheads(json, report.overheads);
   WriteGradients(json, report);
   WriteSeconds(json, "predicted_overhead", report.predicted_overhead);
   WriteSeconds(json, "measured_overhead", report.measured_overhead);

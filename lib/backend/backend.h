@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -75,6 +76,11 @@ struct BufferDigest {
   bool operator==(const BufferDigest&) const = default;
 };
 
+struct MemoryUse {
+  std::string what;
+  int64_t bytes = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -93,6 +99,16 @@ class Backend {
   // kInfeasible: the device has not so much memory. 0 bytes are allowed.
   virtual Result<void*> Allocate(int64_t bytes) = 0;
   virtual void Release(void* memory) = 0;
+  // The same from a pool of the device's driver, in the order of the work: memory that is given
+  // back may be handed out again before the work that used it is done.
+  virtual Result<void*> AllocatePooled(int64_t bytes) { return Allocate(bytes); }
+  virtual void ReleasePooled(void* memory) { Release(memory); }
+  // The most bytes of the pool that were in use since the last reset, by the driver's own count;
+  // nothing where no driver counts.
+  virtual void ResetPooledPeak() {}
+  virtual std::optional<int64_t> PooledPeak() { return std::nullopt; }
+  // What the device's memory holds beside what was allocated: contexts, handles of libraries.
+  virtual std::vector<MemoryUse> Overheads() const { return {}; }
   virtual void Upload(void* to_device, const void* from_host, int64_t bytes) = 0;
   virtual void Download(void* to_host, const void* from_device, int64_t bytes) = 0;
   virtual void Copy(void* to, const void* from, int64_t bytes) = 0;

@@ -117,6 +117,8 @@ std::unique_ptr<PreparedOp> MakeCast(const OpSpec& spec) {
       return MakeMap<From, int64_t, Convert<int64_t>>(spec);
     case ElementType::kBool:
       return MakeMap<From, uint8_t, ToBool>(spec);
+    case ElementType::kBFloat16:  // The backend refuses it before.
+      break;
   }
   return nullptr;
 }
@@ -132,6 +134,8 @@ Result<std::unique_ptr<PreparedOp>> PrepareCast(const OpSpec& spec) {
       return MakeCast<int64_t>(spec);
     case ElementType::kBool:
       return MakeCast<uint8_t>(spec);
+    case ElementType::kBFloat16:
+      break;
   }
   return Unsupported(spec, "its input is of an unknown type");
 }

@@ -66,14 +66,7 @@ class CudaBackend final : public Backend {
   int64_t alignment() const override { return kAlignment; }
 
   bool StoresBFloat16() const override { return true; }
-
-  std::vector<OpSupport> Operators() const override {
-    std::vector<OpSupport> support;
-    for (const OpRow& row : OpRows()) {
-      support.push_back({std::string(row.type), row.has_gradient, std::string(row.limits)});
-    }
-    return support;
-  }
+  std::vector<OpSupport> Operators() const override { return cuda::Operators(); }
 
   Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) override {
     const OpRow* row = FindOp(spec.type);
@@ -84,6 +77,11 @@ class CudaBackend final : public Backend {
   int64_t AvailableBytes() const override { return device_->AvailableBytes(); }
   Result<void*> Allocate(int64_t bytes) override { return device_->Allocate(bytes); }
   void Release(void* memory) override { device_->Release(memory); }
+  Result<void*> AllocatePooled(int64_t bytes) override { return device_->AllocatePooled(bytes); }
+  void ReleasePooled(void* memory) override { device_->ReleasePooled(memory); }
+  void ResetPooledPeak() override { device_->ResetPooledPeak(); }
+  std::optional<int64_t> PooledPeak() override { return device_->PooledPeak(); }
+  std::vector<MemoryUse> Overheads() const override { return device_->Overheads(); }
   void Upload(void* to_device, const void* from_host, int64_t bytes) override {
     device_->Upload(to_device, from_host, bytes);
   }
@@ -155,6 +153,14 @@ class CudaBackend final : public Backend {
 };
 
 }  // namespace
+
+std::vector<OpSupport> Operators() {
+  std::vector<OpSupport> support;
+  for (const OpRow& row : OpRows()) {
+    support.push_back({std::string(row.type), row.has_gradient, std::string(row.limits)});
+  }
+  return support;
+}
 
 std::unique_ptr<Backend> MakeBackend(std::unique_ptr<Device> device) {
   return std::make_unique<CudaBackend>(std::move(device));

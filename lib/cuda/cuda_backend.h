@@ -2,11 +2,15 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "lib/backend/backend.h"
 #include "lib/cuda/device.h"
 
 namespace ckplan::cuda {
+
+// What it runs on any device.
+std::vector<OpSupport> Operators();
 
 std::unique_ptr<Backend> MakeBackend(std::unique_ptr<Device> device);
 

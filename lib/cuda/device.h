@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lib/backend/backend.h"
 #include "lib/base/check.h"
 #include "lib/base/result.h"
 #include "lib/cuda/libraries.h"
@@ -36,6 +38,12 @@ class Device {
   // kInfeasible: there is not so much memory.
   virtual Result<void*> Allocate(int64_t bytes) = 0;
   virtual void Release(void* memory) = 0;
+  // See Backend.
+  virtual Result<void*> AllocatePooled(int64_t bytes) { return Allocate(bytes); }
+  virtual void ReleasePooled(void* memory) { Release(memory); }
+  virtual void ResetPooledPeak() {}
+  virtual std::optional<int64_t> PooledPeak() { return std::nullopt; }
+  virtual std::vector<MemoryUse> Overheads() const { return {}; }
   // These wait until the bytes have been copied.
   virtual void Upload(void* to_device, const void* from_host, int64_t bytes) = 0;
   virtual void Download(void* to_host, const void* from_device, int64_t bytes) = 0;

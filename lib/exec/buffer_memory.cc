@@ -99,17 +99,17 @@ CountingMemory::CountingMemory(Backend& backend, const Program& program)
     : BufferMemory(program), backend_(backend), memory_(program.buffers.size(), nullptr) {}
 
 CountingMemory::~CountingMemory() {
-  for (void* memory : memory_) backend_.Release(memory);
+  for (void* memory : memory_) backend_.ReleasePooled(memory);
 }
 
 Result<void*> CountingMemory::Take(int32_t index) {
-  CKPLAN_ASSIGN_OR_RETURN(void* memory, backend_.Allocate(buffer(index).bytes.count()));
+  CKPLAN_ASSIGN_OR_RETURN(void* memory, backend_.AllocatePooled(buffer(index).bytes.count()));
   memory_[static_cast<size_t>(index)] = memory;
   return memory;
 }
 
 void CountingMemory::Give(int32_t index) {
-  backend_.Release(std::exchange(memory_[static_cast<size_t>(index)], nullptr));
+  backend_.ReleasePooled(std::exchange(memory_[static_cast<size_t>(index)], nullptr));
 }
 
 }  // namespace ckplan

@@ -79,7 +79,7 @@ class ArenaMemory final : public BufferMemory {
   Bytes used_;
 };
 
-// Each buffer by itself from the backend's own allocator.
+// Each buffer by itself from the pool of the device's driver, which counts too where it can.
 class CountingMemory final : public BufferMemory {
  public:
   CountingMemory(Backend& backend, const Program& program);

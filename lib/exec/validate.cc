@@ -59,9 +59,11 @@ class Validator {
 
   Result<Done> Measure(const ReadyPlan& run, std::string_view which, RunFigures& figures) {
     CountingMemory memory(backend_, run.program);
+    backend_.ResetPooledPeak();
     const Result<double> loss = runner_.Run(run.program, memory, nullptr);
     if (!loss.ok()) return Judge(loss.error(), which);
     figures.counted_peak = memory.peak();
+    if (const auto bytes = backend_.PooledPeak()) figures.driver_peak = Bytes(*bytes);
     return Done{};
   }
 
@@ -170,6 +172,7 @@ Result<ValidationReport> ValidatePlan(Backend& backend, const StepModel& step,
   CKPLAN_ASSIGN_OR_RETURN(ValidationReport report,
                           ValidateRuns(backend, step, constants, runner, keep_all, ready, options));
   report.constants = constants.usage();
+  report.overheads = backend.Overheads();
   report.has_planned_workspaces = run.has_workspaces;
   report.unplanned_workspace = spare;
   report.notes = step.notes;

@@ -31,7 +31,10 @@ struct RunFigures {
   Bytes predicted_peak;
   MeasuredPeak arena_peak;    // Of what lived in the arena.
   MeasuredPeak counted_peak;  // Of the counting allocator.
-  Bytes arena_bytes;          // Of the slab.
+  // The same run by the count of the device's driver, where there is one. It rounds what it hands
+  // out.
+  std::optional<Bytes> driver_peak;
+  Bytes arena_bytes;  // Of the slab.
   Bytes arena_used;
   double loss = 0;
   std::optional<double> seconds;            // Of the timed runs, without the loss.
@@ -48,6 +51,7 @@ struct ValidationReport {
   RunFigures keep_all;
   RunFigures plan;
   ConstantUsage constants;
+  std::vector<MemoryUse> overheads;  // Of the device: contexts, handles of libraries.
   // Workspaces are in the peaks where the plan knows them; else they lie outside, this large.
   bool has_planned_workspaces = false;
   Bytes unplanned_workspace;

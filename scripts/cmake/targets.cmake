@@ -14,10 +14,11 @@
 function(ckplan_options target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   # Fields that a designated initializer leaves out have defaults: that is what defaults are for.
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-missing-field-initializers -Wconversion -Wshadow -Wnon-virtual-dtor)
+  set(warnings -Wall -Wextra -Wno-missing-field-initializers -Wconversion -Wshadow -Wnon-virtual-dtor)
   if(CKPLAN_WERROR)
-    target_compile_options(${target} PRIVATE -Werror)
+    list(APPEND warnings -Werror)
   endif()
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${warnings}>)
   if(CKPLAN_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${CKPLAN_SANITIZE}
                            -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -31,7 +32,7 @@ endfunction()
 
 # What optimizing more does not make faster to use, and slower to build. Tests are such, too.
 function(ckplan_quick_build target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
 endfunction()
 
 function(ckplan_library folder)

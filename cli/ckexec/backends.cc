@@ -1,0 +1,114 @@
+#include "cli/ckexec/backends.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cli/ckexec/limited_backend.h"
+#include "cli/ckexec/session.h"
+#include "cli/common/size_arg.h"
+#ifdef CKPLAN_HAS_CPU
+#include "lib/cpu/cpu_backend.h"
+#endif
+#ifdef CKPLAN_HAS_CUDA
+#include "lib/cuda/cuda_backend.h"
+#include "lib/cuda/gpu/cuda_device.h"
+#endif
+
+namespace ckplan {
+namespace {
+
+Error OptionOf(std::string_view option, std::string_view backend) {
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("{} is of the {} backend alone; add --backend {}, or leave it out",
+                               option, backend, backend));
+}
+
+// ---- CPU ----------------------------------------------------------------------------------------
+
+#ifdef CKPLAN_HAS_CPU
+
+std::vector<OpSupport> CpuOperators() { return cpu::MakeCpuBackend(1)->Operators(); }
+
+Result<std::unique_ptr<Backend>> MakeCpu(const ExecOptions& options) {
+  CKPLAN_ASSIGN_OR_RETURN(const int threads, CountOf(options.threads, "--threads", 0, 1));
+  return cpu::MakeCpuBackend(threads);
+}
+
+Result<Done> CheckBuiltWithCpu() { return Done{}; }
+
+#else
+
+std::vector<OpSupport> CpuOperators() { return {}; }
+
+Result<Done> CheckBuiltWithCpu() {
+  return MakeError(ErrorCode::kUnsupported,
+                   "this ckexec was built without the cpu backend, as programs for other machines "
+                   "are; use --backend cuda");
+}
+
+Result<std::unique_ptr<Backend>> MakeCpu(const ExecOptions&) { return CheckBuiltWithCpu().error(); }
+
+#endif
+
+// ---- CUDA ---------------------------------------------------------------------------------------
+
+#ifdef CKPLAN_HAS_CUDA
+
+Result<Done> CheckBuiltWithCuda() { return Done{}; }
+
+std::vector<OpSupport> CudaOperators() { return cuda::Operators(); }
+
+Result<std::unique_ptr<Backend>> MakeCuda(const ExecOptions& options) {
+  cuda::DeviceOptions device_options;
+  device_options.allow_tf32 = options.allows_tf32;
+  if (options.workspace_limit) {
+    CKPLAN_ASSIGN_OR_RETURN(const Bytes limit,
+                            ParseSize(*options.workspace_limit, "--workspace-limit"));
+    device_options.workspace_limit = limit.count();
+  }
+  CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Device> device,
+                          cuda::OpenCudaDevice(device_options));
+  return cuda::MakeBackend(std::move(device));
+}
+
+#else
+
+Result<Done> CheckBuiltWithCuda() {
+  return MakeError(ErrorCode::kUnsupported,
+                   "the cuda backend cannot run here: this ckexec was built without it, for want "
+                   "of a CUDA toolkit; use --backend cpu");
+}
+
+std::vector<OpSupport> CudaOperators() { return {}; }
+
+Result<std::unique_ptr<Backend>> MakeCuda(const ExecOptions&) {
+  return CheckBuiltWithCuda().error();
+}
+
+#endif
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options) {
+  const bool is_cuda = options.backend == "cuda";
+  if (is_cuda && options.threads) return OptionOf("--threads", "cpu");
+  if (!is_cuda && options.allows_tf32) return OptionOf("--allow-tf32", "cuda");
+  if (!is_cuda && options.workspace_limit) return OptionOf("--workspace-limit", "cuda");
+  CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
+                          is_cuda ? MakeCuda(options) : MakeCpu(options));
+  if (!options.memory_limit) return backend;
+  CKPLAN_ASSIGN_OR_RETURN(const Bytes limit, ParseSize(*options.memory_limit, "--memory-limit"));
+  return LimitMemory(std::move(backend), limit);
+}
+
+Result<std::vector<OpSupport>> OperatorsOf(const std::string& backend) {
+  if (backend == "cuda") {
+    CKPLAN_RETURN_IF_ERROR(CheckBuiltWithCuda());
+    return CudaOperators();
+  }
+  CKPLAN_RETURN_IF_ERROR(CheckBuiltWithCpu());
+  return CpuOperators();
+}
+
+}  // namespace ckplan

@@ -1,0 +1,48 @@
+#include "cli/ckexec/backends.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+namespace ckplan {
+namespace {
+
+// Where there is a GPU, there is no error to look at.
+TEST_CASE("backends: without CUDA, one line says what is missing") {
+  ExecOptions options;
+  options.backend = "cuda";
+  const auto backend = MakeBackend(options);
+  if (backend.ok()) return;
+  CHECK(backend.error().code == ErrorCode::kUnsupported);
+  const std::string& message = backend.error().message;
+  CAPTURE(message);
+  CHECK(message.find('\n') == std::string::npos);
+  CHECK((message.find("the cuda backend cannot run here: ") == 0 ||
+         message.find(" was not found: ") != std::string::npos));
+}
+
+TEST_CASE("backends: options of one backend are refused by the other") {
+  ExecOptions tf32;
+  tf32.allows_tf32 = true;
+  CHECK(MakeBackend(tf32).error().code == ErrorCode::kUsage);
+  ExecOptions limit;
+  limit.workspace_limit = "1MiB";
+  CHECK(MakeBackend(limit).error().code == ErrorCode::kUsage);
+  ExecOptions threads;
+  threads.backend = "cuda";
+  threads.threads = "2";
+  CHECK(MakeBackend(threads).error().code == ErrorCode::kUsage);
+}
+
+TEST_CASE("backends: both have the same operators, where this build has both") {
+  const auto cpu = OperatorsOf("cpu");
+  const auto cuda = OperatorsOf("cuda");
+  if (!cpu.ok() || !cuda.ok()) return;
+  const auto same = [](const OpSupport& a, const OpSupport& b) {
+    return a.type == b.type && a.has_gradient == b.has_gradient;
+  };
+  CHECK(std::equal(cpu->begin(), cpu->end(), cuda->begin(), cuda->end(), same));
+}
+
+}  // namespace
+}  // namespace ckplan

@@ -1,0 +1,86 @@
+#include "lib/cuda/gpu/cublas_gemm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/cuda/gpu/shared_library.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+// What cuBLAS takes by itself on Hopper; more makes nothing faster.
+constexpr int64_t kWantedWorkspace = int64_t{32} << 20;
+
+void Check(cublasStatus_t status, const char* call) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  FailCheck(__FILE__, __LINE__, call,
+            fmt::format("cuBLAS answers with status {}", static_cast<int>(status)));
+}
+
+cudaDataType TypeOf(ElementType type) {
+  return type == ElementType::kBFloat16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+cublasOperation_t OperationOf(const MatrixView& view) {
+  return view.is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+}
+
+}  // namespace
+
+Result<CublasApi> CublasApi::Load(const std::vector<std::string>& folders) {
+  // cuBLAS needs its own sister, and finds it only where the loader has it already.
+  CKPLAN_RETURN_IF_ERROR(
+      SharedLibrary::Open("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}, folders));
+  CKPLAN_ASSIGN_OR_RETURN(
+      const SharedLibrary library,
+      SharedLibrary::Open("cuBLAS", {"libcublas.so.13", "libcublas.so.12"}, folders));
+  CublasApi api;
+  CKPLAN_RETURN_IF_ERROR(library.Find("cublasCreate_v2", api.create));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cublasDestroy_v2", api.destroy));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cublasSetStream_v2", api.set_stream));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cublasSetMathMode", api.set_math_mode));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cublasSetWorkspace_v2", api.set_workspace));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cublasGetVersion_v2", api.get_version));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cublasGemmStridedBatchedEx_64", api.gemm));
+  return api;
+}
+
+CublasGemm::CublasGemm(const CublasApi& api, const DeviceOptions& options, cudaStream_t stream)
+    : api_(api),
+      allow_tf32_(options.allow_tf32),
+      workspace_(std::min(kWantedWorkspace, options.workspace_limit)) {
+  Check(api_.create(&handle_), "cublasCreate");
+  Check(api_.set_stream(handle_, stream), "cublasSetStream");
+  // Sums of bfloat16 products stay in float32 where cuBLAS splits them, too.
+  Check(api_.set_math_mode(handle_, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
+        "cublasSetMathMode");
+}
+
+CublasGemm::~CublasGemm() { api_.destroy(handle_); }
+
+int CublasGemm::version() const {
+  int version = 0;
+  Check(api_.get_version(handle_, &version), "cublasGetVersion");
+  return version;
+}
+
+// cuBLAS sees matrices column by column, so each of ours transposed: C' = B' A'.
+void CublasGemm::Run(const GemmShape& shape, const void* a, const void* b, void* c,
+                     void* workspace) {
+  if (shape.batch == 0 || shape.m == 0 || shape.n == 0) return;
+  const cublasComputeType_t compute = allow_tf32_ && shape.a.type == ElementType::kFloat32
+                                          ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                          : CUBLAS_COMPUTE_32F;
+  Check(api_.set_workspace(handle_, workspace, static_cast<size_t>(workspace_)),
+        "cublasSetWorkspace");
+  Check(api_.gemm(handle_, OperationOf(shape.b), OperationOf(shape.a), shape.n, shape.m, shape.k,
+                  &shape.alpha, b, TypeOf(shape.b.type), shape.b.row_stride, shape.b.batch_stride,
+                  a, TypeOf(shape.a.type), shape.a.row_stride, shape.a.batch_stride, &shape.beta, c,
+                  TypeOf(shape.c.type), shape.c.row_stride, shape.c.batch_stride, shape.batch,
+                  compute, CUBLAS_GEMM_DEFAULT),
+        "cublasGemmStridedBatchedEx");
+}
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,48 @@
+// Products of matrices by cuBLAS, through the functions that were found at run time.
+#pragma once
+
+#include <cublas_v2.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/cuda/device.h"
+
+namespace ckplan::cuda {
+
+// What is called of cuBLAS. Tests fill it with functions of their own.
+struct CublasApi {
+  decltype(&cublasCreate_v2) create = nullptr;
+  decltype(&cublasDestroy_v2) destroy = nullptr;
+  decltype(&cublasSetStream_v2) set_stream = nullptr;
+  decltype(&cublasSetMathMode) set_math_mode = nullptr;
+  decltype(&cublasSetWorkspace_v2) set_workspace = nullptr;
+  decltype(&cublasGetVersion_v2) get_version = nullptr;
+  decltype(&cublasGemmStridedBatchedEx_64) gemm = nullptr;
+
+  // kUnsupported: there is no cuBLAS, or one that is too old.
+  static Result<CublasApi> Load(const std::vector<std::string>& folders);
+};
+
+class CublasGemm {
+ public:
+  CublasGemm(const CublasApi& api, const DeviceOptions& options, cudaStream_t stream);
+  ~CublasGemm();
+  CublasGemm(const CublasGemm&) = delete;
+  CublasGemm& operator=(const CublasGemm&) = delete;
+
+  int version() const;  // 130002 of 13.0.2
+  int64_t workspace() const { return workspace_; }
+  // See Libraries::Gemm. `workspace`: workspace() bytes.
+  void Run(const GemmShape& shape, const void* a, const void* b, void* c, void* workspace);
+
+ private:
+  CublasApi api_;
+  bool allow_tf32_;
+  int64_t workspace_;
+  cublasHandle_t handle_ = nullptr;
+};
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,212 @@
+#include "lib/cuda/gpu/cuda_device.h"
+
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "lib/cuda/cuda_check.h"
+#include "lib/cuda/gpu/cublas_gemm.h"
+#include "lib/cuda/gpu/cudnn_convolution.h"
+#include "lib/cuda/gpu/shared_library.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+// The oldest architecture that there are kernels for: compute capability 8.0.
+constexpr int kLeastMajor = 8;
+
+std::string VersionText(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+Error NoCuda(const std::string& why) {
+  return MakeError(ErrorCode::kUnsupported,
+                   fmt::format("the cuda backend cannot run here: {}; use --backend cpu", why));
+}
+
+Result<Done> CheckDriver() {
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
+    return NoCuda("this machine has no NVIDIA driver");
+  }
+  int runtime = 0;
+  CheckCuda(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+  int devices = 0;
+  const cudaError_t status = cudaGetDeviceCount(&devices);
+  if (status == cudaErrorInsufficientDriver) {
+    return NoCuda(fmt::format("its driver knows CUDA {}, and this ckexec was built for {}",
+                              VersionText(driver), VersionText(runtime)));
+  }
+  if (status == cudaErrorNoDevice || (status == cudaSuccess && devices == 0)) {
+    return NoCuda("this machine has a driver, but shows no GPU");
+  }
+  if (status != cudaSuccess) return NoCuda(cudaGetErrorString(status));
+  return Done{};
+}
+
+class CudaLibraries final : public Libraries {
+ public:
+  CudaLibraries(const CublasApi& cublas, const CudnnApi& cudnn, const DeviceOptions& options,
+                cudaStream_t stream)
+      : gemm_(cublas, options, stream), convolutions_(cudnn, options, stream) {}
+
+  int64_t GemmWorkspace(const GemmShape&) const override { return gemm_.workspace(); }
+  void Gemm(const GemmShape& shape, const void* a, const void* b, void* c,
+            void* workspace) override {
+    gemm_.Run(shape, a, b, c, workspace);
+  }
+  Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvShape& shape,
+                                                          ConvPass pass) override {
+    return convolutions_.Prepare(shape, pass);
+  }
+
+  std::string Describe() const {
+    const int cublas = gemm_.version();
+    const int64_t cudnn = convolutions_.version();
+    return fmt::format("cuBLAS {}.{}, cuDNN {}.{}", cublas / 10000, cublas / 100 % 100,
+                       cudnn / 10000, cudnn / 100 % 100);
+  }
+
+ private:
+  CublasGemm gemm_;
+  CudnnConvolutions convolutions_;
+};
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(const DeviceOptions& options, const cudaDeviceProp& properties,
+             const CublasApi& cublas, const CudnnApi& cudnn)
+      : Device(options), properties_(properties) {
+    CheckCuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+    CheckCuda(cudaDeviceGetDefaultMemPool(&pool_, 0), "cudaDeviceGetDefaultMemPool");
+    const int64_t before = AvailableBytes();
+    overheads_.push_back({"context, and other programs", Total() - before});
+    libraries_.emplace(cublas, cudnn, options, stream_);
+    overheads_.push_back({"cuBLAS and cuDNN", before - AvailableBytes()});
+  }
+
+  ~CudaDevice() override {
+    libraries_.reset();
+    cudaStreamDestroy(stream_);
+  }
+
+  std::string Describe() const override {
+    int runtime = 0;
+    CheckCuda(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+    return fmt::format("{} (compute capability {}.{}), CUDA {}, {}{}", properties_.name,
+                       properties_.major, properties_.minor, VersionText(runtime),
+                       libraries_->Describe(), options().allow_tf32 ? ", TF32" : "");
+  }
+  std::vector<MemoryUse> Overheads() const override { return overheads_; }
+
+  int64_t AvailableBytes() const override {
+    size_t available = 0;
+    size_t total = 0;
+    CheckCuda(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
+    return static_cast<int64_t>(available);
+  }
+
+  Result<void*> Allocate(int64_t bytes) override {
+    void* memory = nullptr;
+    bytes = std::max<int64_t>(bytes, 1);  // Also what is empty has an address.
+    return Taken(cudaMalloc(&memory, static_cast<size_t>(bytes)), memory, bytes);
+  }
+  void Release(void* memory) override {
+    Synchronize();  // What still runs may use it.
+    CheckCuda(cudaFree(memory), "cudaFree");
+  }
+
+  Result<void*> AllocatePooled(int64_t bytes) override {
+    void* memory = nullptr;
+    bytes = std::max<int64_t>(bytes, 1);  // Also what is empty has an address.
+    return Taken(cudaMallocAsync(&memory, static_cast<size_t>(bytes), stream_), memory, bytes);
+  }
+  void ReleasePooled(void* memory) override {
+    if (memory != nullptr) CheckCuda(cudaFreeAsync(memory, stream_), "cudaFreeAsync");
+  }
+  void ResetPooledPeak() override {
+    Synchronize();
+    uint64_t zero = 0;  // The only value that the driver takes; the mark becomes what is in use.
+    CheckCuda(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrUsedMemHigh, &zero),
+              "cudaMemPoolSetAttribute");
+  }
+  std::optional<int64_t> PooledPeak() override {
+    Synchronize();
+    uint64_t bytes = 0;
+    CheckCuda(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemHigh, &bytes),
+              "cudaMemPoolGetAttribute");
+    return static_cast<int64_t>(bytes);
+  }
+
+  void Upload(void* to, const void* from, int64_t bytes) override {
+    Move(to, from, bytes, cudaMemcpyHostToDevice);
+    Synchronize();
+  }
+  void Download(void* to, const void* from, int64_t bytes) override {
+    Move(to, from, bytes, cudaMemcpyDeviceToHost);
+    Synchronize();
+  }
+  void Copy(void* to, const void* from, int64_t bytes) override {
+    Move(to, from, bytes, cudaMemcpyDeviceToDevice);
+  }
+  void Zero(void* memory, int64_t bytes) override {
+    if (bytes == 0) return;
+    CheckCuda(cudaMemsetAsync(memory, 0, static_cast<size_t>(bytes), stream_), "cudaMemsetAsync");
+  }
+  void Synchronize() override { CheckCuda(cudaStreamSynchronize(stream_), "running the kernels"); }
+
+  Libraries& libraries() override { return *libraries_; }
+  void* stream() const override { return stream_; }
+
+ private:
+  int64_t Total() const { return static_cast<int64_t>(properties_.totalGlobalMem); }
+
+  Result<void*> Taken(cudaError_t status, void* memory, int64_t bytes) const {
+    if (status == cudaSuccess) return memory;
+    (void)cudaGetLastError();  // This failure is told here, and no later call's.
+    if (status != cudaErrorMemoryAllocation) CheckCuda(status, "taking memory");
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("the GPU has no {} bytes of memory left; {} of {} are free", bytes,
+                                 AvailableBytes(), Total()));
+  }
+
+  void Move(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind) {
+    if (bytes == 0) return;
+    CheckCuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream_),
+              "cudaMemcpyAsync");
+  }
+
+  cudaDeviceProp properties_;
+  cudaStream_t stream_ = nullptr;
+  cudaMemPool_t pool_ = nullptr;
+  std::vector<MemoryUse> overheads_;
+  std::optional<CudaLibraries> libraries_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> OpenCudaDevice(const DeviceOptions& options) {
+  CKPLAN_RETURN_IF_ERROR(CheckDriver());
+  cudaDeviceProp properties{};
+  CheckCuda(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+  if (properties.major < kLeastMajor) {
+    return NoCuda(
+        fmt::format("its GPU, {}, is of compute capability {}.{}, and kernels are built "
+                    "for {}.0 and above",
+                    properties.name, properties.major, properties.minor, kLeastMajor));
+  }
+  if (const cudaError_t status = cudaSetDevice(0); status != cudaSuccess) {
+    return NoCuda(fmt::format("{}: {}", properties.name, cudaGetErrorString(status)));
+  }
+  const std::vector<std::string> folders = LibraryFolders();
+  CKPLAN_ASSIGN_OR_RETURN(const CublasApi cublas, CublasApi::Load(folders));
+  CKPLAN_ASSIGN_OR_RETURN(const CudnnApi cudnn, CudnnApi::Load(folders));
+  std::unique_ptr<Device> device = std::make_unique<CudaDevice>(options, properties, cublas, cudnn);
+  return Result<std::unique_ptr<Device>>(std::move(device));
+}
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,308 @@
+#include "lib/cuda/gpu/cudnn_convolution.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "lib/cuda/gpu/shared_library.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+void CheckStatus(const CudnnApi& api, cudnnStatus_t status, const char* call) {
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  FailCheck(__FILE__, __LINE__, call, api.get_error_string(status));
+}
+
+// A descriptor of cuDNN's, destroyed with its owner.
+template <typename Handle>
+class Descriptor {
+ public:
+  using Create = cudnnStatus_t (*)(Handle*);
+  using Destroy = cudnnStatus_t (*)(Handle);
+
+  Descriptor(const CudnnApi& api, Create create, Destroy destroy) : destroy_(destroy) {
+    CheckStatus(api, create(&handle_), "creating a descriptor");
+  }
+  ~Descriptor() { destroy_(handle_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  Handle get() const { return handle_; }
+
+ private:
+  Destroy destroy_;
+  Handle handle_ = nullptr;
+};
+
+std::vector<int> Narrow(const std::vector<int64_t>& values) {
+  return {values.begin(), values.end()};
+}
+
+std::vector<int64_t> Joined(int64_t first, int64_t second, const std::vector<int64_t>& rest) {
+  std::vector<int64_t> dims{first, second};
+  dims.insert(dims.end(), rest.begin(), rest.end());
+  return dims;
+}
+
+// Whether cuDNN's 32-bit dimensions and strides hold the tensor.
+bool Fits(const std::vector<int64_t>& dims) {
+  int64_t elements = 1;
+  for (const int64_t dim : dims) {
+    if (dim <= 0 || dim > std::numeric_limits<int>::max() / elements) return false;
+    elements *= dim;
+  }
+  return true;
+}
+
+// One pass, of one kind of algorithm. `Pass` names the functions of the library.
+template <typename Pass>
+class CudnnConvolution final : public Convolution {
+ public:
+  CudnnConvolution(const CudnnApi& api, cudnnHandle_t handle, const ConvShape& shape)
+      : api_(api),
+        handle_(handle),
+        x_(api, api.create_tensor, api.destroy_tensor),
+        y_(api, api.create_tensor, api.destroy_tensor),
+        w_(api, api.create_filter, api.destroy_filter),
+        convolution_(api, api.create_convolution, api.destroy_convolution) {
+    const cudnnDataType_t type =
+        shape.type == ElementType::kBFloat16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+    SetTensor(x_.get(), type, Joined(shape.batch, shape.groups * shape.in_channels, shape.in));
+    SetTensor(y_.get(), type, Joined(shape.batch, shape.groups * shape.out_channels, shape.out));
+    const std::vector<int> filter =
+        Narrow(Joined(shape.groups * shape.out_channels, shape.in_channels, shape.kernel));
+    Check(api.set_filter(w_.get(), type, CUDNN_TENSOR_NCHW, static_cast<int>(filter.size()),
+                         filter.data()),
+          "cudnnSetFilterNdDescriptor");
+    const std::vector<int> pads = Narrow(shape.pads);
+    const std::vector<int> strides = Narrow(shape.strides);
+    const std::vector<int> dilations = Narrow(shape.dilations);
+    Check(api.set_convolution(convolution_.get(), static_cast<int>(pads.size()), pads.data(),
+                              strides.data(), dilations.data(), CUDNN_CROSS_CORRELATION,
+                              CUDNN_DATA_FLOAT),
+          "cudnnSetConvolutionNdDescriptor");
+    Check(api.set_groups(convolution_.get(), static_cast<int>(shape.groups)),
+          "cudnnSetConvolutionGroupCount");
+  }
+
+  // The first, in cuDNN's own order of speed, that is deterministic and fits into `limit`. Returns
+  // whether there is one.
+  bool Choose(cudnnMathType_t math, int64_t limit) {
+    CheckStatus(api_, api_.set_math_type(convolution_.get(), math), "cudnnSetConvolutionMathType");
+    constexpr int kMost = 16;
+    typename Pass::Performance found[kMost];
+    int count = 0;
+    if (Pass::Algorithms(*this, kMost, &count, found) != CUDNN_STATUS_SUCCESS) return false;
+    for (int i = 0; i < count; ++i) {
+      if (found[i].status != CUDNN_STATUS_SUCCESS) continue;
+      if (found[i].determinism != CUDNN_DETERMINISTIC) continue;
+      size_t bytes = 0;
+      if (Pass::Workspace(*this, found[i].algo, &bytes) != CUDNN_STATUS_SUCCESS) continue;
+      if (bytes > static_cast<size_t>(limit)) continue;
+      algorithm_ = found[i].algo;
+      workspace_ = static_cast<int64_t>(bytes);
+      return true;
+    }
+    return false;
+  }
+
+  int64_t workspace() const override { return workspace_; }
+
+  void Run(void* x, void* w, void* y, void* workspace) override {
+    const float one = 1;
+    const float zero = 0;
+    Check(Pass::Run(*this, &one, &zero, x, w, y, workspace), Pass::kName);
+  }
+
+ private:
+  friend Pass;
+
+  void Check(cudnnStatus_t status, const char* call) const { CheckStatus(api_, status, call); }
+
+  void SetTensor(cudnnTensorDescriptor_t tensor, cudnnDataType_t type,
+                 const std::vector<int64_t>& dims) {
+    std::vector<int> strides(dims.size(), 1);
+    for (size_t i = dims.size(); i-- > 1;) {
+      strides[i - 1] = strides[i] * static_cast<int>(dims[i]);
+    }
+    const std::vector<int> narrow = Narrow(dims);
+    Check(api_.set_tensor(tensor, type, static_cast<int>(narrow.size()), narrow.data(),
+                          strides.data()),
+          "cudnnSetTensorNdDescriptor");
+  }
+
+  const CudnnApi& api_;
+  cudnnHandle_t handle_;
+  Descriptor<cudnnTensorDescriptor_t> x_, y_;
+  Descriptor<cudnnFilterDescriptor_t> w_;
+  Descriptor<cudnnConvolutionDescriptor_t> convolution_;
+  typename Pass::Algorithm algorithm_{};
+  int64_t workspace_ = 0;
+};
+
+struct ForwardPass {
+  using Algorithm = cudnnConvolutionFwdAlgo_t;
+  using Performance = cudnnConvolutionFwdAlgoPerf_t;
+  static constexpr const char* kName = "cudnnConvolutionForward";
+
+  template <typename C>
+  static cudnnStatus_t Algorithms(const C& c, int most, int* count, Performance* found) {
+    return c.api_.forward_algorithms(c.handle_, c.x_.get(), c.w_.get(), c.convolution_.get(),
+                                     c.y_.get(), most, count, found);
+  }
+  template <typename C>
+  static cudnnStatus_t Workspace(const C& c, Algorithm algorithm, size_t* bytes) {
+    return c.api_.forward_workspace(c.handle_, c.x_.get(), c.w_.get(), c.convolution_.get(),
+                                    c.y_.get(), algorithm, bytes);
+  }
+  template <typename C>
+  static cudnnStatus_t Run(const C& c, const float* one, const float* zero, void* x, void* w,
+                           void* y, void* workspace) {
+    return c.api_.forward(c.handle_, one, c.x_.get(), x, c.w_.get(), w, c.convolution_.get(),
+                          c.algorithm_, workspace, static_cast<size_t>(c.workspace_), zero,
+                          c.y_.get(), y);
+  }
+};
+
+struct DataPass {
+  using Algorithm = cudnnConvolutionBwdDataAlgo_t;
+  using Performance = cudnnConvolutionBwdDataAlgoPerf_t;
+  static constexpr const char* kName = "cudnnConvolutionBackwardData";
+
+  template <typename C>
+  static cudnnStatus_t Algorithms(const C& c, int most, int* count, Performance* found) {
+    return c.api_.data_algorithms(c.handle_, c.w_.get(), c.y_.get(), c.convolution_.get(),
+                                  c.x_.get(), most, count, found);
+  }
+  template <typename C>
+  static cudnnStatus_t Workspace(const C& c, Algorithm algorithm, size_t* bytes) {
+    return c.api_.data_workspace(c.handle_, c.w_.get(), c.y_.get(), c.convolution_.get(),
+                                 c.x_.get(), algorithm, bytes);
+  }
+  template <typename C>
+  static cudnnStatus_t Run(const C& c, const float* one, const float* zero, void* x, void* w,
+                           void* y, void* workspace) {
+    return c.api_.data(c.handle_, one, c.w_.get(), w, c.y_.get(), y, c.convolution_.get(),
+                       c.algorithm_, workspace, static_cast<size_t>(c.workspace_), zero, c.x_.get(),
+                       x);
+  }
+};
+
+struct WeightsPass {
+  using Algorithm = cudnnConvolutionBwdFilterAlgo_t;
+  using Performance = cudnnConvolutionBwdFilterAlgoPerf_t;
+  static constexpr const char* kName = "cudnnConvolutionBackwardFilter";
+
+  template <typename C>
+  static cudnnStatus_t Algorithms(const C& c, int most, int* count, Performance* found) {
+    return c.api_.weight_algorithms(c.handle_, c.x_.get(), c.y_.get(), c.convolution_.get(),
+                                    c.w_.get(), most, count, found);
+  }
+  template <typename C>
+  static cudnnStatus_t Workspace(const C& c, Algorithm algorithm, size_t* bytes) {
+    return c.api_.weight_workspace(c.handle_, c.x_.get(), c.y_.get(), c.convolution_.get(),
+                                   c.w_.get(), algorithm, bytes);
+  }
+  template <typename C>
+  static cudnnStatus_t Run(const C& c, const float* one, const float* zero, void* x, void* w,
+                           void* y, void* workspace) {
+    return c.api_.weights(c.handle_, one, c.x_.get(), x, c.y_.get(), y, c.convolution_.get(),
+                          c.algorithm_, workspace, static_cast<size_t>(c.workspace_), zero,
+                          c.w_.get(), w);
+  }
+};
+
+template <typename Pass>
+Result<std::unique_ptr<Convolution>> PreparePass(const CudnnApi& api, cudnnHandle_t handle,
+                                                 const ConvShape& shape,
+                                                 const DeviceOptions& options) {
+  auto convolution = std::make_unique<CudnnConvolution<Pass>>(api, handle, shape);
+  const bool is_half = shape.type == ElementType::kBFloat16;
+  const cudnnMathType_t math =
+      is_half || options.allow_tf32 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH;
+  if (!convolution->Choose(math, options.workspace_limit)) {
+    return MakeError(ErrorCode::kUnsupported,
+                     fmt::format("{} has no deterministic algorithm for this shape that takes at "
+                                 "most {} bytes of workspace; raise --workspace-limit",
+                                 Pass::kName, options.workspace_limit));
+  }
+  return Result<std::unique_ptr<Convolution>>(std::move(convolution));
+}
+
+}  // namespace
+
+Result<CudnnApi> CudnnApi::Load(const std::vector<std::string>& folders) {
+  CKPLAN_ASSIGN_OR_RETURN(const SharedLibrary library,
+                          SharedLibrary::Open("cuDNN 9", {"libcudnn.so.9"}, folders));
+  CudnnApi api;
+  CKPLAN_RETURN_IF_ERROR(library.Find("cudnnCreate", api.create));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cudnnDestroy", api.destroy));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cudnnSetStream", api.set_stream));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cudnnGetVersion", api.get_version));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cudnnGetErrorString", api.get_error_string));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cudnnCreateTensorDescriptor", api.create_tensor));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cudnnDestroyTensorDescriptor", api.destroy_tensor));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cudnnSetTensorNdDescriptor", api.set_tensor));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cudnnCreateFilterDescriptor", api.create_filter));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cudnnDestroyFilterDescriptor", api.destroy_filter));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cudnnSetFilterNdDescriptor", api.set_filter));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cudnnCreateConvolutionDescriptor", api.create_convolution));
+  CKPLAN_RETURN_IF_ERROR(
+      library.Find("cudnnDestroyConvolutionDescriptor", api.destroy_convolution));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cudnnSetConvolutionNdDescriptor", api.set_convolution));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cudnnSetConvolutionGroupCount", api.set_groups));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cudnnSetConvolutionMathType", api.set_math_type));
+  CKPLAN_RETURN_IF_ERROR(
+      library.Find("cudnnGetConvolutionForwardAlgorithm_v7", api.forward_algorithms));
+  CKPLAN_RETURN_IF_ERROR(
+      library.Find("cudnnGetConvolutionForwardWorkspaceSize", api.forward_workspace));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cudnnConvolutionForward", api.forward));
+  CKPLAN_RETURN_IF_ERROR(
+      library.Find("cudnnGetConvolutionBackwardDataAlgorithm_v7", api.data_algorithms));
+  CKPLAN_RETURN_IF_ERROR(
+      library.Find("cudnnGetConvolutionBackwardDataWorkspaceSize", api.data_workspace));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cudnnConvolutionBackwardData", api.data));
+  CKPLAN_RETURN_IF_ERROR(
+      library.Find("cudnnGetConvolutionBackwardFilterAlgorithm_v7", api.weight_algorithms));
+  CKPLAN_RETURN_IF_ERROR(
+      library.Find("cudnnGetConvolutionBackwardFilterWorkspaceSize", api.weight_workspace));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cudnnConvolutionBackwardFilter", api.weights));
+  return api;
+}
+
+CudnnConvolutions::CudnnConvolutions(const CudnnApi& api, const DeviceOptions& options,
+                                     cudaStream_t stream)
+    : api_(api), options_(options) {
+  CheckStatus(api_, api_.create(&handle_), "cudnnCreate");
+  CheckStatus(api_, api_.set_stream(handle_, stream), "cudnnSetStream");
+}
+
+CudnnConvolutions::~CudnnConvolutions() { api_.destroy(handle_); }
+
+int64_t CudnnConvolutions::version() const { return static_cast<int64_t>(api_.get_version()); }
+
+Result<std::unique_ptr<Convolution>> CudnnConvolutions::Prepare(const ConvShape& shape,
+                                                                ConvPass pass) {
+  const bool fits = Fits(Joined(shape.batch, shape.groups * shape.in_channels, shape.in)) &&
+                    Fits(Joined(shape.batch, shape.groups * shape.out_channels, shape.out));
+  if (!fits) {
+    return MakeError(ErrorCode::kUnsupported,
+                     "cuDNN takes tensors of at least one element and below 2^31; take a smaller "
+                     "batch");
+  }
+  switch (pass) {
+    case ConvPass::kForward:
+      return PreparePass<ForwardPass>(api_, handle_, shape, options_);
+    case ConvPass::kBackwardData:
+      return PreparePass<DataPass>(api_, handle_, shape, options_);
+    case ConvPass::kBackwardWeights:
+      return PreparePass<WeightsPass>(api_, handle_, shape, options_);
+  }
+  return PreparePass<ForwardPass>(api_, handle_, shape, options_);
+}
+
+}  // namespace ckplan::cuda
