@@ -89,6 +89,13 @@ class CpuBackend final : public Backend {
   Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) override {
     const OpRow* row = FindOp(spec.type);
     if (row == nullptr) return Unsupported(spec, "it has no kernel for this operator");
+    for (const auto* operands : {&spec.inputs, &spec.outputs}) {
+      for (const Operand& operand : *operands) {
+        if (operand.is_present && operand.type == ElementType::kBFloat16) {
+          return Unsupported(spec, "it stores floats as float32 alone");
+        }
+      }
+    }
     return row->prepare(spec);
   }
 

@@ -43,6 +43,8 @@ Result<std::unique_ptr<PreparedOp>> PrepareTest(const OpSpec& spec) {
       return MakeTest<int64_t, F>(spec);
     case ElementType::kBool:
       return MakeTest<uint8_t, F>(spec);
+    case ElementType::kBFloat16:
+      break;
   }
   return Unsupported(spec, "its inputs are of an unknown element type");
 }

@@ -5,6 +5,7 @@
 
 #include "lib/backend/axes.h"
 #include "lib/cpu/families.h"
+#include "lib/cpu/parallel.h"
 #include "lib/cpu/vector_math.h"
 
 namespace ckplan::cpu {

@@ -177,6 +177,8 @@ Result<std::unique_ptr<PreparedOp>> PrepareBernoulli(const OpSpec& spec) {
       return std::unique_ptr<PreparedOp>(std::make_unique<BernoulliOp<int64_t>>(spec));
     case ElementType::kBool:
       return std::unique_ptr<PreparedOp>(std::make_unique<BernoulliOp<uint8_t>>(spec));
+    case ElementType::kBFloat16:
+      break;
   }
   return Unsupported(spec, "its output is of an unknown type");
 }
