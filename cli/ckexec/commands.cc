@@ -112,7 +112,7 @@ void AddDimOptions(CommandLine& line, ExecOptions& options) {
 
 void AddBackendOptions(CommandLine& line, ExecOptions& options) {
   line.Choice("--backend", {"cpu", "cuda"}, "what runs it", &options.backend);
-  line.Flag("--bf16", "store activations and their gradients as bfloat16; a bf16 plan implies it",
+  line.Flag("--bf16", "store activations as bfloat16; a bf16 plan implies it",
             &options.stores_bfloat16);
   line.Value("--threads", "N", "of the cpu backend (default: one for each processor)",
              &options.threads);
