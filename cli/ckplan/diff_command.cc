@@ -111,8 +111,8 @@ Result<Done> TellLimits(const ComparedPlans& plans, bool is_strict, const Screen
   const ActivationType newer = plans.newer.plan.request.activation_type;
   if (older != newer) {
     screen.Warn(
-        fmt::format("activations are stored as {} and {}: what differs is not the plan's "
-                    "doing alone",
+        fmt::format("the plans store activations as {} and as {}; that alone changes "
+                    "their bytes and times",
                     ActivationTypeText(older), ActivationTypeText(newer)));
   }
   for (const DiffSide* side : {&plans.older, &plans.newer}) {
