@@ -9,6 +9,8 @@
 namespace ckplan::cuda {
 
 std::span<const OpRow> ActivationOps();
+std::span<const OpRow> BinaryOps();
+std::span<const OpRow> ClipCastOps();
 std::span<const OpRow> UnaryMathOps();
 
 }  // namespace ckplan::cuda

@@ -12,6 +12,8 @@ namespace {
 // clang-format off
 constexpr std::span<const OpRow> (*kFamilies[])() = {
     ActivationOps,
+    BinaryOps,
+    ClipCastOps,
     UnaryMathOps,
 };
 // clang-format on

@@ -1,6 +1,8 @@
 # What both of the compilers see, one file a line. Paths are relative to this folder.
 set(ckplan_cuda_sources
   activations.cu
+  binary.cu
+  clip_cast.cu
   cuda_backend.cu
   registry.cc
   unary_math.cu
