@@ -44,6 +44,8 @@ class BroadcastWalk {
   CKPLAN_DEVICE int64_t FindOne(int operand, int64_t step) const {
     return layout_.FindOne(operand, step);
   }
+  // Whether the operand moves with the result along the inner axis.
+  CKPLAN_DEVICE bool moves(int operand) const { return moves_[operand]; }
   CKPLAN_DEVICE bool IsWholeGroup(int64_t step) const {
     return is_grouped_ && (step + 1) * kVector <= count_;
   }

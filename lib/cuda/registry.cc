@@ -14,6 +14,8 @@ constexpr std::span<const OpRow> (*kFamilies[])() = {
     ActivationOps,
     BinaryOps,
     ClipCastOps,
+    LogicOps,
+    NaryOps,
     UnaryMathOps,
 };
 // clang-format on

@@ -4,6 +4,8 @@ set(ckplan_cuda_sources
   binary.cu
   clip_cast.cu
   cuda_backend.cu
+  logic.cu
+  nary.cu
   registry.cc
   unary_math.cu
 )
