@@ -223,6 +223,11 @@ class ExtremeOp final : public NaryOp<F> {
   DeviceLayout<kMostInputs> layout_;
 };
 
+template <typename T>
+struct Pointers {
+  const T* at[kMostInputs];
+};
+
 template <typename T, typename F>
 class IntegerNaryOp final : public PreparedOp {
  public:
@@ -234,7 +239,7 @@ class IntegerNaryOp final : public PreparedOp {
   }
 
   void Forward(const ForwardCall& call) override {
-    Pointers in{};
+    Pointers<T> in{};
     for (int k = 0; k < inputs_; ++k) {
       in.at[k] = static_cast<const T*>(call.inputs[static_cast<size_t>(k)]);
     }
@@ -252,10 +257,6 @@ class IntegerNaryOp final : public PreparedOp {
   }
 
  private:
-  struct Pointers {
-    const T* at[kMostInputs];
-  };
-
   Device& device_;
   int inputs_;
   DeviceLayout<kMostInputs> layout_;

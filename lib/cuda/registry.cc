@@ -16,6 +16,8 @@ constexpr std::span<const OpRow> (*kFamilies[])() = {
     ClipCastOps,
     LogicOps,
     NaryOps,
+    RandomOps,
+    RotaryOps,
     UnaryMathOps,
 };
 // clang-format on

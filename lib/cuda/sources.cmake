@@ -6,6 +6,8 @@ set(ckplan_cuda_sources
   cuda_backend.cu
   logic.cu
   nary.cu
+  random.cu
   registry.cc
+  rotary.cu
   unary_math.cu
 )
