@@ -15,9 +15,11 @@ constexpr std::span<const OpRow> (*kFamilies[])() = {
     BinaryOps,
     ClipCastOps,
     LogicOps,
+    LossOps,
     NaryOps,
     RandomOps,
     RotaryOps,
+    TopKOps,
     UnaryMathOps,
 };
 // clang-format on

@@ -5,9 +5,11 @@ set(ckplan_cuda_sources
   clip_cast.cu
   cuda_backend.cu
   logic.cu
+  losses.cu
   nary.cu
   random.cu
   registry.cc
   rotary.cu
+  top_k.cu
   unary_math.cu
 )
