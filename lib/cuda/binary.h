@@ -18,6 +18,7 @@
 #include "lib/base/check.h"
 #include "lib/cuda/broadcast.h"
 #include "lib/cuda/registry.h"
+#include "lib/cuda/typed.h"
 
 namespace ckplan::cuda {
 
@@ -33,18 +34,6 @@ inline constexpr std::string_view kTooManyAxes =
 inline Layout BinaryLayout(const OpSpec& spec) {
   return BroadcastLayout(spec.output(0).dims, {spec.input(0).dims, spec.input(1).dims});
 }
-
-// How an element type is read: floats in either storage.
-template <typename T>
-struct Reader {
-  const T* data;
-  Reader(const void* from, ElementType) : data(static_cast<const T*>(from)) {}
-  CKPLAN_DEVICE T operator[](int64_t i) const { return data[i]; }
-};
-template <>
-struct Reader<float> : FloatsIn {
-  using FloatsIn::FloatsIn;
-};
 
 // Of any element types, without a gradient.
 template <typename T, typename R, typename Op>

@@ -161,7 +161,7 @@ struct SameFloat : PlainUnary<Reads::kNothing> {
   CKPLAN_DEVICE float Slope(float) const { return 1; }
 };
 
-// Integers and booleans to floats, stored either way.
+// Integers and booleans to floats.
 template <typename From>
 class ToFloatOp final : public PreparedOp {
  public:

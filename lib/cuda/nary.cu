@@ -1,6 +1,5 @@
 // Elementwise operators of any number of inputs: sums and extremes.
 #include <algorithm>
-#include <array>
 #include <type_traits>
 #include <vector>
 

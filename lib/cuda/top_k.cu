@@ -3,10 +3,10 @@
 // Two ways that need no memory. By rank: each element counts those before it, and goes where its
 // rank says. In turns: a team finds the next one of its line, as often as there are to be chosen.
 #include "lib/backend/axes.h"
-#include "lib/cuda/binary.h"
 #include "lib/cuda/families.h"
 #include "lib/cuda/index.h"
 #include "lib/cuda/launch.h"
+#include "lib/cuda/typed.h"
 
 namespace ckplan::cuda {
 
@@ -57,19 +57,6 @@ struct EarlierOf {
     if (b.index < 0) return a;
     return order.IsBefore(a, b) ? a : b;
   }
-};
-
-// Where integers go, as FloatsOut has it for floats.
-template <typename T>
-struct Writer {
-  T* data;
-  Writer(void* to, ElementType) : data(static_cast<T*>(to)) {}
-  CKPLAN_DEVICE void Set(int64_t i, T value) const { data[i] = value; }
-  CKPLAN_DEVICE bool is_null() const { return data == nullptr; }
-};
-template <>
-struct Writer<float> : FloatsOut {
-  using FloatsOut::FloatsOut;
 };
 
 // What is found goes here; either may be null.
