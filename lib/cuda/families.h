@@ -9,6 +9,14 @@
 namespace ckplan::cuda {
 
 std::span<const OpRow> ActivationOps();
+std::span<const OpRow> BinaryOps();
+std::span<const OpRow> ClipCastOps();
+std::span<const OpRow> LogicOps();
+std::span<const OpRow> LossOps();
+std::span<const OpRow> NaryOps();
+std::span<const OpRow> RandomOps();
+std::span<const OpRow> RotaryOps();
+std::span<const OpRow> TopKOps();
 std::span<const OpRow> UnaryMathOps();
 
 }  // namespace ckplan::cuda

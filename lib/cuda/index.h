@@ -85,6 +85,16 @@ class DeviceLayout {
     for (int k = 0; k < kOperands; ++k) offsets.at[k] += index * strides_[k][0];
     return offsets;
   }
+  // The same of one operand.
+  CKPLAN_DEVICE int64_t FindOne(int operand, int64_t index) const {
+    int64_t offset = 0;
+    for (int axis = rank_ - 1; axis > 0; --axis) {
+      const int64_t outer = dims_[axis].Quotient(index);
+      offset += (index - outer * dims_[axis].divisor()) * strides_[operand][axis];
+      index = outer;
+    }
+    return offset + index * strides_[operand][0];
+  }
 
  private:
   int rank_ = 0;

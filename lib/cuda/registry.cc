@@ -12,6 +12,14 @@ namespace {
 // clang-format off
 constexpr std::span<const OpRow> (*kFamilies[])() = {
     ActivationOps,
+    BinaryOps,
+    ClipCastOps,
+    LogicOps,
+    LossOps,
+    NaryOps,
+    RandomOps,
+    RotaryOps,
+    TopKOps,
     UnaryMathOps,
 };
 // clang-format on

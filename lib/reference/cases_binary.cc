@@ -33,6 +33,7 @@ constexpr CaseRow kRows[] = {
     {"Mul", "f2x3x2x2 f1x3x1x1 -> f2x3x2x2"},
     {"Mul", "f2x3x4 f4 -> f2x3x4"},
     {"Mul", "f2x1x4 f1x3x1 -> f2x3x4"},
+    {"Mul", "f2x9000 f2x1 -> f2x9000"},
     {"Mul", "f2x3x4 f2x3x4~ -> f2x3x4"},
     {"Mul", "f5x1 f1x3 -> f5x3"},
     {"Mul", "i2x3(-9..9) is(-9..9) -> i2x3"},

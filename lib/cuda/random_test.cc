@@ -1,0 +1,183 @@
+// What is random has no reference. It must be what the generator of all backends says, have the
+// distribution that its name says, be the same for the same seed, and, Dropout's, drop of the
+// gradient what it dropped of the values.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "lib/backend/counter_rng.h"
+#include "lib/cuda/test_backend.h"
+#include "lib/reference/check_run.h"
+#include "lib/reference/contract.h"
+#include "lib/reference/op_case.h"
+
+namespace ckplan::cuda {
+namespace {
+
+using reference::BackwardResult;
+using reference::ForwardResult;
+using reference::Tensor;
+
+// An operator whose inputs are all of one value.
+struct Drawn {
+  OpSpec spec;
+  std::unique_ptr<Backend> backend = MakeTestBackend();
+  std::unique_ptr<PreparedOp> op;
+  std::vector<Tensor> inputs;
+};
+
+Drawn Prepare(const reference::CaseRow& row, double value) {
+  Drawn drawn;
+  const reference::OpCase parsed = ParseCase(row);
+  drawn.spec = parsed.spec;
+  std::vector<bool> wants, constant;
+  for (size_t i = 0; i < drawn.spec.inputs.size(); ++i) {
+    const Operand& operand = drawn.spec.inputs[i];
+    wants.push_back(reference::IsDifferentiable(drawn.spec, i));
+    constant.push_back(parsed.contents[i].is_constant);
+    const auto count = static_cast<size_t>(operand.elements());
+    drawn.inputs.push_back({operand.is_present, operand.type, operand.dims,
+                            std::vector<double>(operand.is_present ? count : 0, value)});
+  }
+  reference::ApplyContract(drawn.spec, wants, constant,
+                           std::vector<bool>(drawn.spec.outputs.size(), true));
+  drawn.op = std::move(drawn.backend->Prepare(drawn.spec).value());
+  return drawn;
+}
+
+ForwardResult Forward(Drawn& drawn, uint64_t seed, int64_t in_place = -1) {
+  ForwardResult result =
+      RunForward(*drawn.backend, *drawn.op, drawn.spec, drawn.inputs, seed, -1, in_place);
+  CHECK(result.faults.empty());
+  return result;
+}
+
+std::vector<double> Values(const Drawn& drawn, const ForwardResult& result, size_t output = 0) {
+  return reference::FromBytes(result.outputs[output], drawn.spec.outputs[output]).values;
+}
+
+struct Moments {
+  double mean = 0, deviation = 0;
+};
+Moments MomentsOf(const std::vector<double>& values) {
+  Moments moments;
+  const auto count = static_cast<double>(values.size());
+  for (const double value : values) moments.mean += value / count;
+  for (const double value : values) {
+    moments.deviation += (value - moments.mean) * (value - moments.mean) / count;
+  }
+  moments.deviation = std::sqrt(moments.deviation);
+  return moments;
+}
+
+TEST_CASE("cuda: what is drawn is what CounterRng says of seed and place") {
+  const CounterRng rng(7);
+  Drawn dropout = Prepare({"Dropout", "f4003 fs=[0.25] -> f4003 b4003"}, 1);
+  Drawn uniform = Prepare({"RandomUniform", "-> f4003", "low=-1.0 high=3.0"}, 0);
+  Drawn normal = Prepare({"RandomNormal", "-> f4003", "mean=5.0 scale=0.5"}, 0);
+  Drawn floats = Prepare({"Bernoulli", "f4003 -> f4003"}, 0.3F);
+  Drawn integers = Prepare({"Bernoulli", "f4003 -> n4003"}, 0.3F);
+  const ForwardResult dropped = Forward(dropout, 7);
+  const std::vector<double> kept = Values(dropout, dropped);
+  const std::vector<double> mask = Values(dropout, dropped, 1);
+  const std::vector<double> uniforms = Values(uniform, Forward(uniform, 7));
+  const std::vector<double> normals = Values(normal, Forward(normal, 7));
+  const std::vector<double> ones = Values(floats, Forward(floats, 7));
+  const std::vector<double> integer_ones = Values(integers, Forward(integers, 7));
+  int64_t wrong = 0;
+  for (size_t i = 0; i < 4003; ++i) {
+    const auto place = static_cast<int64_t>(i);
+    const uint32_t bits = rng.Bits(place);
+    const bool is_kept = bits >= DropoutThreshold(0.25);
+    wrong += mask[i] != (is_kept ? 1.0 : 0.0);
+    wrong += kept[i] != (is_kept ? static_cast<double>(static_cast<float>(1 / 0.75)) : 0.0);
+    wrong += uniforms[i] != static_cast<double>(-1 + 4 * CounterRng::Uniform(bits));
+    const bool is_one = CounterRng::Uniform(bits) < 0.3F;
+    wrong += ones[i] != (is_one ? 1.0 : 0.0);
+    wrong += integer_ones[i] != (is_one ? 1.0 : 0.0);
+    // Functions of double precision may differ in their last bit, and then the float's.
+    const uint64_t word = rng.Word(place / 2);
+    const double radius =
+        std::sqrt(-2 * std::log((static_cast<double>(word & 0xFFFFFFFFU) + 0.5) * 0x1p-32));
+    const double angle = static_cast<double>(word >> 32) * (2 * M_PI * 0x1p-32);
+    const double expected = 5 + 0.5 * radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
+    wrong += std::abs(normals[i] - expected) > 1e-6;
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("cuda: dropout: drops the ratio, scales the rest, and the gradient alike") {
+  const reference::CaseRow rows[] = {
+      {"Dropout", "f40001 fs=[0.25] -> f40001 b40001"},
+      {"Dropout", "f40001 fs=[0.25] bs=[0] -> f40001 b40001"},
+      {"Dropout@10", "f40001 -> f40001 b40001", "ratio=0.25"},
+  };
+  for (const reference::CaseRow& row : rows) {
+    CAPTURE(row.attributes);
+    Drawn drawn = Prepare(row, 3);
+    const ForwardResult forward = Forward(drawn, 7);
+    const std::vector<double> values = Values(drawn, forward);
+    const std::vector<double> mask = Values(drawn, forward, 1);
+    int64_t wrong = 0;
+    for (size_t i = 0; i < values.size(); ++i) wrong += values[i] != (mask[i] != 0 ? 4.0 : 0.0);
+    CHECK(wrong == 0);
+    CHECK(MomentsOf(mask).mean == doctest::Approx(0.75).epsilon(0.01));
+
+    Tensor arriving{true, ElementType::kFloat32, {40001}, std::vector<double>(40001, 6)};
+    const BackwardResult backward = RunBackward(*drawn.backend, *drawn.op, drawn.spec, drawn.inputs,
+                                                forward, {arriving, Tensor()}, 7);
+    CHECK(backward.faults.empty());
+    const std::vector<double> gradient =
+        reference::FromBytes(backward.gradients[0], drawn.spec.inputs[0]).values;
+    for (size_t i = 0; i < values.size(); ++i) wrong += gradient[i] != (mask[i] != 0 ? 8.0 : 0.0);
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("cuda: dropout: the seed alone decides, in place as well") {
+  Drawn drawn = Prepare({"Dropout", "f40001 fs=[0.5] -> f40001"}, 1);
+  const ForwardResult first = Forward(drawn, 7);
+  CHECK(Forward(drawn, 7).outputs == first.outputs);
+  CHECK(Forward(drawn, 7, 0).outputs[0] == first.outputs[0]);
+  CHECK(Forward(drawn, 8).outputs != first.outputs);
+}
+
+TEST_CASE("cuda: dropout: everything, and nothing") {
+  Drawn all = Prepare({"Dropout", "f999 fs=[1] -> f999"}, 1);
+  CHECK(Values(all, Forward(all, 7)) == std::vector<double>(999, 0.0));
+  Drawn none = Prepare({"Dropout", "f999 fs=[0] -> f999"}, 1);
+  CHECK(Values(none, Forward(none, 7)) == std::vector<double>(999, 1.0));
+}
+
+TEST_CASE("cuda: random tensors: means, deviations, bounds, and the seed") {
+  struct Row {
+    reference::CaseRow op;
+    double mean, deviation, low, high;
+  };
+  const Row rows[] = {
+      {{"RandomUniform", "-> f40001"}, 0.5, 0.2887, 0, 1},
+      {{"RandomUniformLike", "f40001 -> f40001", "low=-1.0 high=3.0"}, 1, 1.1547, -1, 3},
+      {{"RandomNormal", "-> f40001"}, 0, 1, -7, 7},
+      {{"RandomNormalLike", "f40001 -> f40001", "mean=5.0 scale=0.5"}, 5, 0.5, 1.5, 8.5},
+      {{"Bernoulli", "f40001 -> f40001"}, 0.3, 0.4583, 0, 1.5},
+      {{"Bernoulli", "f40001 -> b40001"}, 0.3, 0.4583, 0, 1.5},
+      {{"Bernoulli", "f40001 -> i40001"}, 0.3, 0.4583, 0, 1.5},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.op.type);
+    Drawn drawn = Prepare(row.op, 0.3);
+    const ForwardResult first = Forward(drawn, 11);
+    const std::vector<double> values = Values(drawn, first);
+    const Moments moments = MomentsOf(values);
+    CHECK(std::abs(moments.mean - row.mean) < 0.03 * row.deviation);
+    CHECK(moments.deviation == doctest::Approx(row.deviation).epsilon(0.02));
+    int64_t outside = 0;
+    for (const double value : values) outside += value < row.low || value >= row.high;
+    CHECK(outside == 0);
+    CHECK(Forward(drawn, 11).outputs == first.outputs);
+    CHECK(Forward(drawn, 12).outputs != first.outputs);
+  }
+}
+
+}  // namespace
+}  // namespace ckplan::cuda

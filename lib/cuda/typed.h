@@ -1,0 +1,33 @@
+// Elements of any type, by one name: float stands for floats in either storage.
+#pragma once
+
+#include "lib/cuda/kernel.h"
+
+namespace ckplan::cuda {
+
+// x[i] of a tensor of T.
+template <typename T>
+struct Reader {
+  const T* data;
+  Reader(const void* from, ElementType) : data(static_cast<const T*>(from)) {}
+  CKPLAN_DEVICE T operator[](int64_t i) const { return data[i]; }
+};
+template <>
+struct Reader<float> : FloatsIn {
+  using FloatsIn::FloatsIn;
+};
+
+// Set(i, x) of a tensor of T, which may be null.
+template <typename T>
+struct Writer {
+  T* data;
+  Writer(void* to, ElementType) : data(static_cast<T*>(to)) {}
+  CKPLAN_DEVICE void Set(int64_t i, T value) const { data[i] = value; }
+  CKPLAN_DEVICE bool is_null() const { return data == nullptr; }
+};
+template <>
+struct Writer<float> : FloatsOut {
+  using FloatsOut::FloatsOut;
+};
+
+}  // namespace ckplan::cuda
