@@ -9,6 +9,10 @@
 namespace ckplan::cuda {
 
 std::span<const OpRow> ActivationOps();
+std::span<const OpRow> GenerateOps();
+std::span<const OpRow> JoinOps();
+std::span<const OpRow> MoveOps();
+std::span<const OpRow> ReverseOps();
 std::span<const OpRow> UnaryMathOps();
 
 }  // namespace ckplan::cuda

@@ -12,6 +12,10 @@ namespace {
 // clang-format off
 constexpr std::span<const OpRow> (*kFamilies[])() = {
     ActivationOps,
+    GenerateOps,
+    JoinOps,
+    MoveOps,
+    ReverseOps,
     UnaryMathOps,
 };
 // clang-format on

@@ -2,6 +2,11 @@
 set(ckplan_cuda_sources
   activations.cu
   cuda_backend.cu
+  generate.cu
+  join.cu
+  move.cu
   registry.cc
+  reverse.cu
+  strided_copy.cu
   unary_math.cu
 )
