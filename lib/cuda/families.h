@@ -9,10 +9,13 @@
 namespace ckplan::cuda {
 
 std::span<const OpRow> ActivationOps();
+std::span<const OpRow> ElementOps();
+std::span<const OpRow> GatherOps();
 std::span<const OpRow> GenerateOps();
 std::span<const OpRow> JoinOps();
 std::span<const OpRow> MoveOps();
 std::span<const OpRow> ReverseOps();
+std::span<const OpRow> RunningSumOps();
 std::span<const OpRow> UnaryMathOps();
 
 }  // namespace ckplan::cuda

@@ -12,10 +12,13 @@ namespace {
 // clang-format off
 constexpr std::span<const OpRow> (*kFamilies[])() = {
     ActivationOps,
+    ElementOps,
+    GatherOps,
     GenerateOps,
     JoinOps,
     MoveOps,
     ReverseOps,
+    RunningSumOps,
     UnaryMathOps,
 };
 // clang-format on

@@ -2,11 +2,14 @@
 set(ckplan_cuda_sources
   activations.cu
   cuda_backend.cu
+  elements.cu
+  gather.cu
   generate.cu
   join.cu
   move.cu
   registry.cc
   reverse.cu
+  running_sum.cu
   strided_copy.cu
   unary_math.cu
 )

@@ -1,0 +1,100 @@
+// Who names which row: the indices, sorted by the rows that they name, and where they name the same
+// one, by their own order. What is summed for a row is so in a fixed order, and by one thread for
+// each column, without a search through all indices.
+//
+// Sorting is by merging: each key finds its place by a search in the run beside its own.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "lib/cuda/launch.h"
+
+namespace ckplan::cuda {
+
+// A row and the index that names it, in one number that sorts by the row first.
+struct Occurrence {
+  uint64_t key = 0;
+  CKPLAN_DEVICE static Occurrence Of(int64_t row, int64_t index) {
+    return {(static_cast<uint64_t>(row) << 32) | static_cast<uint64_t>(index)};
+  }
+  CKPLAN_DEVICE int64_t row() const { return static_cast<int64_t>(key >> 32); }
+  CKPLAN_DEVICE int64_t index() const { return static_cast<int64_t>(key & 0xFFFFFFFFU); }
+};
+
+inline constexpr int64_t kMostRowsSorted = int64_t{1} << 31;
+
+// Runs that are sorted by comparing all with all.
+inline constexpr int64_t kFirstRun = 32;
+
+namespace detail {
+
+template <typename Target>
+struct SortFirstRuns {
+  Target target;
+  int64_t rows, count;
+  Occurrence* to;
+
+  CKPLAN_DEVICE Occurrence At(int64_t i) const {
+    const int64_t row = target(i);
+    return Occurrence::Of(row < 0 ? rows : row, i);
+  }
+  CKPLAN_DEVICE void operator()(int64_t i) const {
+    const int64_t begin = i / kFirstRun * kFirstRun;
+    const int64_t end = Min(begin + kFirstRun, count);
+    const Occurrence own = At(i);
+    int64_t place = begin;
+    for (int64_t k = begin; k < end; ++k) place += At(k).key < own.key ? 1 : 0;
+    to[place] = own;
+  }
+};
+
+// Pairs of neighbouring runs of `run` keys become one; no two keys are equal.
+struct MergeRuns {
+  const Occurrence* from;
+  Occurrence* to;
+  int64_t count, run;
+
+  CKPLAN_DEVICE void operator()(int64_t i) const {
+    const int64_t begin = i / (2 * run) * (2 * run);
+    const int64_t middle = Min(begin + run, count);
+    const bool is_first = i < middle;
+    const Occurrence own = from[i];
+    const int64_t other = is_first ? middle : begin;
+    int64_t low = other;
+    int64_t high = is_first ? Min(begin + 2 * run, count) : middle;
+    while (low < high) {
+      const int64_t half = low + (high - low) / 2;
+      if (from[half].key < own.key) {
+        low = half + 1;
+      } else {
+        high = half;
+      }
+    }
+    to[begin + (i - (is_first ? begin : middle)) + (low - other)] = own;
+  }
+};
+
+}  // namespace detail
+
+// Bytes that SortOccurrences needs, a multiple of 256.
+inline int64_t OccurrencesWorkspace(int64_t count) {
+  return CeilDiv(2 * count * static_cast<int64_t>(sizeof(Occurrence)), 256) * 256;
+}
+
+// The occurrences of `count` indices; those that name no row are last, as of row `rows`. Both are
+// below kMostRowsSorted. Lies in the workspace.
+template <typename Target>
+const Occurrence* SortOccurrences(Device& device, const Target& target, int64_t rows, int64_t count,
+                                  void* workspace) {
+  auto* sorted = static_cast<Occurrence*>(workspace);
+  Occurrence* other = sorted + count;
+  ForEach(device, count, detail::SortFirstRuns<Target>{target, rows, count, sorted});
+  for (int64_t run = kFirstRun; run < count; run *= 2) {
+    ForEach(device, count, detail::MergeRuns{sorted, other, count, run});
+    std::swap(sorted, other);
+  }
+  return sorted;
+}
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,168 @@
+// Rows that are read where indices say, and rows that are combined there.
+//
+//   data: outer x rows x inner       updates: outer x count x inner
+#pragma once
+
+#include <cstdint>
+
+#include "lib/cuda/element_copy.h"
+#include "lib/cuda/occurrences.h"
+#include "lib/cuda/targets.h"
+
+namespace ckplan::cuda {
+
+struct ScatterShape {
+  int64_t outer = 1;  // Indices are the same for all of them.
+  int64_t rows = 0, count = 0, inner = 0;
+
+  int64_t data() const { return outer * rows * inner; }
+  int64_t updates() const { return outer * count * inner; }
+  // In pieces of several elements.
+  ScatterShape InPieces(int64_t at_once) const { return {outer, rows, count, inner / at_once}; }
+};
+
+// An element of the updates, or of the sorted occurrences in their place.
+struct UpdatePlace {
+  int64_t outer, index, column;
+};
+
+struct UpdatePlaces {
+  Divider inner{1}, count{1};
+  explicit UpdatePlaces(const ScatterShape& shape) : inner(shape.inner), count(shape.count) {}
+  CKPLAN_DEVICE UpdatePlace Find(int64_t i) const {
+    UpdatePlace place{};
+    place.column = i;
+    place.index = inner.Split(place.column);
+    place.outer = count.Split(place.index);
+    return place;
+  }
+};
+
+// updates[o, i] = data[o, target(i)], or zeros.
+template <typename Target>
+void GatherRows(Device& device, ScatterShape shape, const Target& target, const void* data,
+                ElementType data_type, void* updates, ElementType updates_type) {
+  if (shape.updates() == 0) return;
+  ElementCopy copy(data, data_type, updates, updates_type);
+  if (data_type == updates_type) {
+    const int64_t at_once = ElementsAtOnce(shape.inner, SizeOf(data_type));
+    copy = ElementCopy(data, updates, at_once * SizeOf(data_type));
+    shape = shape.InPieces(at_once);
+  }
+  const UpdatePlaces places(shape);
+  ForEach(device, shape.updates(), [=] CKPLAN_KERNEL(int64_t i) {
+    const UpdatePlace at = places.Find(i);
+    const int64_t row = target(at.index);
+    if (row < 0) {
+      copy.Clear(i);
+    } else {
+      copy(i, (at.outer * shape.rows + row) * shape.inner + at.column);
+    }
+  });
+}
+
+// data[o, target(i)] = 0 for all i.
+template <typename Target>
+void ClearRows(Device& device, const ScatterShape& shape, const Target& target, void* data,
+               ElementType type) {
+  if (shape.updates() == 0) return;
+  const ElementCopy copy(nullptr, data, SizeOf(type));
+  const UpdatePlaces places(shape);
+  ForEach(device, shape.updates(), [=] CKPLAN_KERNEL(int64_t i) {
+    const UpdatePlace at = places.Find(i);
+    const int64_t row = target(at.index);
+    if (row >= 0) copy.Clear((at.outer * shape.rows + row) * shape.inner + at.column);
+  });
+}
+
+// data[o, row] = updates[o, i], with the last i of those that name the row.
+inline void SetRows(Device& device, const ScatterShape& shape, const Occurrence* sorted,
+                    const void* updates, ElementType updates_type, void* data,
+                    ElementType data_type) {
+  if (shape.updates() == 0) return;
+  const ElementCopy copy(updates, updates_type, data, data_type);
+  const UpdatePlaces places(shape);
+  ForEach(device, shape.updates(), [=] CKPLAN_KERNEL(int64_t i) {
+    const UpdatePlace at = places.Find(i);
+    const Occurrence own = sorted[at.index];
+    const bool is_last = at.index + 1 == shape.count || sorted[at.index + 1].row() != own.row();
+    if (own.row() >= shape.rows || !is_last) return;
+    copy((at.outer * shape.rows + own.row()) * shape.inner + at.column,
+         (at.outer * shape.count + own.index()) * shape.inner + at.column);
+  });
+}
+
+// data[o, row] = combine(data[o, row], updates[o, i]) in the order of the i that name the row.
+// In, Out: FloatsIn and FloatsOut, or the same of another type; Value: of one element.
+template <typename Value, typename In, typename Out, typename Combine>
+void CombineRows(Device& device, const ScatterShape& shape, const Occurrence* sorted, In updates,
+                 Out data, const Combine& combine) {
+  if (shape.updates() == 0) return;
+  const UpdatePlaces places(shape);
+  ForEach(device, shape.updates(), [=] CKPLAN_KERNEL(int64_t i) {
+    const UpdatePlace at = places.Find(i);
+    const int64_t row = sorted[at.index].row();
+    if (row >= shape.rows || (at.index > 0 && sorted[at.index - 1].row() == row)) return;
+    const int64_t to = (at.outer * shape.rows + row) * shape.inner + at.column;
+    Value value = data[to];
+    for (int64_t k = at.index; k < shape.count && sorted[k].row() == row; ++k) {
+      const int64_t from = at.outer * shape.count + sorted[k].index();
+      value = combine(value, updates[from * shape.inner + at.column]);
+    }
+    data.Set(to, value);
+  });
+}
+
+// ---- Sums of floats -----------------------------------------------------------------------------
+
+// A row that many indices name, as that of a padding token, is summed by chunks of them.
+inline constexpr int64_t kChunk = 64;
+
+inline int64_t ChunksWorkspace(const ScatterShape& shape) {
+  return shape.outer * (shape.count / kChunk) * shape.inner * static_cast<int64_t>(sizeof(float));
+}
+
+// data[o, row] += Σ updates[o, i] of the i that name the row.
+inline void AddRows(Device& device, const ScatterShape& shape, const Occurrence* sorted,
+                    FloatsIn updates, FloatsOut data, void* workspace) {
+  if (shape.updates() == 0) return;
+  auto* sums = static_cast<float*>(workspace);
+  const ScatterShape chunks{shape.outer, shape.rows, shape.count / kChunk, shape.inner};
+  if (chunks.updates() > 0) {
+    const UpdatePlaces places(chunks);
+    ForEach(device, chunks.updates(), [=] CKPLAN_KERNEL(int64_t i) {
+      const UpdatePlace at = places.Find(i);
+      const Occurrence* chunk = sorted + at.index * kChunk;
+      const int64_t row = chunk[0].row();
+      if (row >= shape.rows || chunk[kChunk - 1].row() != row) return;
+      float sum = 0;
+      for (int64_t k = 0; k < kChunk; ++k) {
+        const int64_t from = at.outer * shape.count + chunk[k].index();
+        sum += updates[from * shape.inner + at.column];
+      }
+      sums[i] = sum;
+    });
+  }
+  const UpdatePlaces places(shape);
+  ForEach(device, shape.updates(), [=] CKPLAN_KERNEL(int64_t i) {
+    const UpdatePlace at = places.Find(i);
+    const int64_t row = sorted[at.index].row();
+    if (row >= shape.rows || (at.index > 0 && sorted[at.index - 1].row() == row)) return;
+    const int64_t to = (at.outer * shape.rows + row) * shape.inner + at.column;
+    float sum = data[to];
+    for (int64_t k = at.index; k < shape.count && sorted[k].row() == row;) {
+      const int64_t last = k + kChunk - 1;
+      if (k % kChunk == 0 && last < shape.count && sorted[last].row() == row) {
+        sum += sums[(at.outer * chunks.count + k / kChunk) * shape.inner + at.column];
+        k += kChunk;
+      } else {
+        const int64_t from = at.outer * shape.count + sorted[k].index();
+        sum += updates[from * shape.inner + at.column];
+        ++k;
+      }
+    }
+    data.Set(to, sum);
+  });
+}
+
+}  // namespace ckplan::cuda
