@@ -14,6 +14,8 @@ std::span<const OpRow> GatherOps();
 std::span<const OpRow> GenerateOps();
 std::span<const OpRow> JoinOps();
 std::span<const OpRow> MoveOps();
+std::span<const OpRow> PadOps();
+std::span<const OpRow> ResizeOps();
 std::span<const OpRow> ReverseOps();
 std::span<const OpRow> RunningSumOps();
 std::span<const OpRow> UnaryMathOps();

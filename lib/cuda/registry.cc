@@ -17,6 +17,8 @@ constexpr std::span<const OpRow> (*kFamilies[])() = {
     GenerateOps,
     JoinOps,
     MoveOps,
+    PadOps,
+    ResizeOps,
     ReverseOps,
     RunningSumOps,
     UnaryMathOps,

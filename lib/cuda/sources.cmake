@@ -7,9 +7,12 @@ set(ckplan_cuda_sources
   generate.cu
   join.cu
   move.cu
+  pad.cu
   registry.cc
+  resize.cu
   reverse.cu
   running_sum.cu
+  separable.cu
   strided_copy.cu
   unary_math.cu
 )
