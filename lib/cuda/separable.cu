@@ -125,7 +125,7 @@ Result<SeparableMap> SeparableMap::Create(const OpSpec& spec, Device& device,
   SeparableMap map;
   map.count_ = 1;
   for (const AxisTaps& axis : merged) map.count_ *= axis.output_size();
-  if (map.count_ == 0) return map;
+  if (map.count_ == 0) return Result<SeparableMap>(std::move(map));
   std::vector<int64_t> begins;
   std::vector<Tap> taps;
   std::vector<size_t> begins_at(merged.size()), taps_at(merged.size());
@@ -151,7 +151,7 @@ Result<SeparableMap> SeparableMap::Create(const OpSpec& spec, Device& device,
     axis.begin = map.begins_.data() + begins_at[i];
     axis.taps = map.taps_.data() + taps_at[i];
   }
-  return map;
+  return Result<SeparableMap>(std::move(map));  // nvcc moves only what it is told.
 }
 
 void SeparableMap::Run(Device& device, const void* from, ElementType from_type, void* to,
