@@ -1,6 +1,7 @@
 // The operators that read or write rows where indices say, by any rule of targets.h.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <type_traits>
 
@@ -16,7 +17,7 @@ inline StridedCopy WholeCopy(int64_t count, ElementType from, ElementType to) {
 }
 
 inline bool FitsSort(const ScatterShape& shape) {
-  return shape.rows < kMostRowsSorted && shape.count < kMostRowsSorted;
+  return shape.rows < kMostRows && shape.count < kMostRows;
 }
 inline constexpr std::string_view kTooManyRows = "it has more rows than its kernel sorts";
 
@@ -34,7 +35,7 @@ class GatherOp final : public PreparedOp {
 
   OpWorkspace workspace() const override {
     if (!has_gradient_) return {};
-    return {0, OccurrencesWorkspace(shape_.count) + ChunksWorkspace(shape_)};
+    return {0, SortWorkspace(shape_.slab()) + ChunksWorkspace(shape_)};
   }
 
   void Forward(const ForwardCall& call) override {
@@ -48,11 +49,15 @@ class GatherOp final : public PreparedOp {
     if (shape_.updates() == 0) return;
     Target target = target_;
     target.indices = IntegersIn(call.inputs[1], index_type_);
-    const Occurrence* sorted =
-        SortOccurrences(device_, target, shape_.rows, shape_.count, call.workspace);
-    AddRows(device_, shape_, sorted, FloatsIn(call.output_gradients[0], y_type_),
-            FloatsOut(gradient, x_type_),
-            static_cast<char*>(call.workspace) + OccurrencesWorkspace(shape_.count));
+    const FloatsIn g(call.output_gradients[0], y_type_);
+    const FloatsOut dx(gradient, x_type_);
+    void* sums = static_cast<char*>(call.workspace) + SortWorkspace(shape_.slab());
+    const int64_t slab = shape_.slab();
+    for (int64_t first = 0; first < shape_.count; first += slab) {
+      const int64_t count = std::min(slab, shape_.count - first);
+      AddRows(device_, shape_,
+              SortIndices(device_, target, shape_.rows, first, count, call.workspace), g, dx, sums);
+    }
   }
 
  private:
@@ -122,7 +127,7 @@ class ScatterOp final : public PreparedOp {
 
   OpWorkspace workspace() const override {
     const bool sums = kind_ == Scattering::kAdd && IsFloat(y_type_);
-    return {OccurrencesWorkspace(shape_.count) + (sums ? ChunksWorkspace(shape_) : 0), 0};
+    return {SortWorkspace(shape_.slab()) + (sums ? ChunksWorkspace(shape_) : 0), 0};
   }
 
   void Forward(const ForwardCall& call) override {
@@ -130,16 +135,10 @@ class ScatterOp final : public PreparedOp {
     if (shape_.updates() == 0) return;
     Target target = target_;
     target.indices = IntegersIn(call.inputs[1], index_type_);
-    const Occurrence* sorted =
-        SortOccurrences(device_, target, shape_.rows, shape_.count, call.workspace);
-    if (kind_ == Scattering::kSet) {
-      SetRows(device_, shape_, sorted, call.inputs[2], update_type_, call.outputs[0], y_type_);
-    } else if (IsFloat(y_type_)) {
-      CombineFloats(call, sorted);
-    } else if (y_type_ == ElementType::kInt32) {
-      CombineIntegers<int32_t>(call, sorted);
-    } else {
-      CombineIntegers<int64_t>(call, sorted);
+    const int64_t slab = shape_.slab();
+    for (int64_t first = 0; first < shape_.count; first += slab) {
+      const int64_t count = std::min(slab, shape_.count - first);
+      Scatter(call, SortIndices(device_, target, shape_.rows, first, count, call.workspace));
     }
   }
 
@@ -155,12 +154,24 @@ class ScatterOp final : public PreparedOp {
   }
 
  private:
-  void CombineFloats(const ForwardCall& call, const Occurrence* sorted) {
+  void Scatter(const ForwardCall& call, const SortedIndices& sorted) {
+    if (kind_ == Scattering::kSet) {
+      SetRows(device_, shape_, sorted, call.inputs[2], update_type_, call.outputs[0], y_type_);
+    } else if (IsFloat(y_type_)) {
+      CombineFloats(call, sorted);
+    } else if (y_type_ == ElementType::kInt32) {
+      CombineIntegers<int32_t>(call, sorted);
+    } else {
+      CombineIntegers<int64_t>(call, sorted);
+    }
+  }
+
+  void CombineFloats(const ForwardCall& call, const SortedIndices& sorted) {
     const FloatsIn updates(call.inputs[2], update_type_);
     const FloatsOut y(call.outputs[0], y_type_);
     if (kind_ == Scattering::kAdd) {
       AddRows(device_, shape_, sorted, updates, y,
-              static_cast<char*>(call.workspace) + OccurrencesWorkspace(shape_.count));
+              static_cast<char*>(call.workspace) + SortWorkspace(shape_.slab()));
     } else if (kind_ == Scattering::kMul) {
       CombineRows<float>(device_, shape_, sorted, updates, y, ProductOf());
     } else if (kind_ == Scattering::kMax) {
@@ -171,7 +182,7 @@ class ScatterOp final : public PreparedOp {
   }
 
   template <typename T>
-  void CombineIntegers(const ForwardCall& call, const Occurrence* sorted) {
+  void CombineIntegers(const ForwardCall& call, const SortedIndices& sorted) {
     const auto* updates = static_cast<const T*>(call.inputs[2]);
     const IntegersOut<T> y{static_cast<T*>(call.outputs[0])};
     if (kind_ == Scattering::kAdd) {

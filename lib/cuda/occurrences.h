@@ -1,6 +1,6 @@
-// Who names which row: the indices, sorted by the rows that they name, and where they name the same
-// one, by their own order. What is summed for a row is so in a fixed order, and by one thread for
-// each column, without a search through all indices.
+// Who names which row: indices sorted by the rows that they name, and where they name the same one,
+// by their own order. What is summed for a row is so in a fixed order, and by one thread for each
+// column, without a search through all indices.
 //
 // Sorting is by merging: each key finds its place by a search in the run beside its own.
 #pragma once
@@ -22,7 +22,23 @@ struct Occurrence {
   CKPLAN_DEVICE int64_t index() const { return static_cast<int64_t>(key & 0xFFFFFFFFU); }
 };
 
-inline constexpr int64_t kMostRowsSorted = int64_t{1} << 31;
+// What a key has place for.
+inline constexpr int64_t kMostRows = int64_t{1} << 31;
+
+// Indices that are sorted at once; what there is beyond comes after them.
+inline constexpr int64_t kMostSorted = int64_t{1} << 20;
+
+// Some of the indices, sorted.
+struct SortedIndices {
+  const Occurrence* list;
+  int64_t count;
+
+  CKPLAN_DEVICE int64_t row(int64_t i) const { return list[i].row(); }
+  CKPLAN_DEVICE int64_t index(int64_t i) const { return list[i].index(); }
+  // Of those that name the same row.
+  CKPLAN_DEVICE bool IsFirst(int64_t i) const { return i == 0 || row(i - 1) != row(i); }
+  CKPLAN_DEVICE bool IsLast(int64_t i) const { return i + 1 == count || row(i + 1) != row(i); }
+};
 
 // Runs that are sorted by comparing all with all.
 inline constexpr int64_t kFirstRun = 32;
@@ -32,12 +48,12 @@ namespace detail {
 template <typename Target>
 struct SortFirstRuns {
   Target target;
-  int64_t rows, count;
+  int64_t rows, first, count;
   Occurrence* to;
 
   CKPLAN_DEVICE Occurrence At(int64_t i) const {
-    const int64_t row = target(i);
-    return Occurrence::Of(row < 0 ? rows : row, i);
+    const int64_t row = target(first + i);
+    return Occurrence::Of(row < 0 ? rows : row, first + i);
   }
   CKPLAN_DEVICE void operator()(int64_t i) const {
     const int64_t begin = i / kFirstRun * kFirstRun;
@@ -77,24 +93,24 @@ struct MergeRuns {
 
 }  // namespace detail
 
-// Bytes that SortOccurrences needs, a multiple of 256.
-inline int64_t OccurrencesWorkspace(int64_t count) {
+// Bytes that SortIndices needs, a multiple of 256.
+inline int64_t SortWorkspace(int64_t count) {
   return CeilDiv(2 * count * static_cast<int64_t>(sizeof(Occurrence)), 256) * 256;
 }
 
-// The occurrences of `count` indices; those that name no row are last, as of row `rows`. Both are
-// below kMostRowsSorted. Lies in the workspace.
+// Sorts the indices [first, first + count); those that name no row are last, as of row `rows`. Rows
+// and indices are fewer than kMostRows. The result lies in the workspace.
 template <typename Target>
-const Occurrence* SortOccurrences(Device& device, const Target& target, int64_t rows, int64_t count,
-                                  void* workspace) {
+SortedIndices SortIndices(Device& device, const Target& target, int64_t rows, int64_t first,
+                          int64_t count, void* workspace) {
   auto* sorted = static_cast<Occurrence*>(workspace);
   Occurrence* other = sorted + count;
-  ForEach(device, count, detail::SortFirstRuns<Target>{target, rows, count, sorted});
+  ForEach(device, count, detail::SortFirstRuns<Target>{target, rows, first, count, sorted});
   for (int64_t run = kFirstRun; run < count; run *= 2) {
     ForEach(device, count, detail::MergeRuns{sorted, other, count, run});
     std::swap(sorted, other);
   }
-  return sorted;
+  return {sorted, count};
 }
 
 }  // namespace ckplan::cuda

@@ -14,21 +14,29 @@ namespace ckplan::cuda {
 struct ScatterShape {
   int64_t outer = 1;  // Indices are the same for all of them.
   int64_t rows = 0, count = 0, inner = 0;
+  int64_t unit = 1;  // Indices that are better sorted at once, and at least.
 
   int64_t data() const { return outer * rows * inner; }
   int64_t updates() const { return outer * count * inner; }
   // In pieces of several elements.
-  ScatterShape InPieces(int64_t at_once) const { return {outer, rows, count, inner / at_once}; }
+  ScatterShape InPieces(int64_t at_once) const {
+    return {outer, rows, count, inner / at_once, unit};
+  }
+  // Indices that are sorted at once.
+  int64_t slab() const {
+    const int64_t most = unit < kMostSorted ? kMostSorted / unit * unit : kMostSorted;
+    return Min(count, most);
+  }
 };
 
-// An element of the updates, or of the sorted occurrences in their place.
+// A column of an index, or of one in the sorted indices.
 struct UpdatePlace {
   int64_t outer, index, column;
 };
 
 struct UpdatePlaces {
   Divider inner{1}, count{1};
-  explicit UpdatePlaces(const ScatterShape& shape) : inner(shape.inner), count(shape.count) {}
+  UpdatePlaces(int64_t inner_size, int64_t index_count) : inner(inner_size), count(index_count) {}
   CKPLAN_DEVICE UpdatePlace Find(int64_t i) const {
     UpdatePlace place{};
     place.column = i;
@@ -49,7 +57,7 @@ void GatherRows(Device& device, ScatterShape shape, const Target& target, const 
     copy = ElementCopy(data, updates, at_once * SizeOf(data_type));
     shape = shape.InPieces(at_once);
   }
-  const UpdatePlaces places(shape);
+  const UpdatePlaces places(shape.inner, shape.count);
   ForEach(device, shape.updates(), [=] CKPLAN_KERNEL(int64_t i) {
     const UpdatePlace at = places.Find(i);
     const int64_t row = target(at.index);
@@ -67,7 +75,7 @@ void ClearRows(Device& device, const ScatterShape& shape, const Target& target, 
                ElementType type) {
   if (shape.updates() == 0) return;
   const ElementCopy copy(nullptr, data, SizeOf(type));
-  const UpdatePlaces places(shape);
+  const UpdatePlaces places(shape.inner, shape.count);
   ForEach(device, shape.updates(), [=] CKPLAN_KERNEL(int64_t i) {
     const UpdatePlace at = places.Find(i);
     const int64_t row = target(at.index);
@@ -76,37 +84,34 @@ void ClearRows(Device& device, const ScatterShape& shape, const Target& target, 
 }
 
 // data[o, row] = updates[o, i], with the last i of those that name the row.
-inline void SetRows(Device& device, const ScatterShape& shape, const Occurrence* sorted,
+inline void SetRows(Device& device, const ScatterShape& shape, const SortedIndices& sorted,
                     const void* updates, ElementType updates_type, void* data,
                     ElementType data_type) {
-  if (shape.updates() == 0) return;
   const ElementCopy copy(updates, updates_type, data, data_type);
-  const UpdatePlaces places(shape);
-  ForEach(device, shape.updates(), [=] CKPLAN_KERNEL(int64_t i) {
+  const UpdatePlaces places(shape.inner, sorted.count);
+  ForEach(device, shape.outer * sorted.count * shape.inner, [=] CKPLAN_KERNEL(int64_t i) {
     const UpdatePlace at = places.Find(i);
-    const Occurrence own = sorted[at.index];
-    const bool is_last = at.index + 1 == shape.count || sorted[at.index + 1].row() != own.row();
-    if (own.row() >= shape.rows || !is_last) return;
-    copy((at.outer * shape.rows + own.row()) * shape.inner + at.column,
-         (at.outer * shape.count + own.index()) * shape.inner + at.column);
+    const int64_t row = sorted.row(at.index);
+    if (row >= shape.rows || !sorted.IsLast(at.index)) return;
+    copy((at.outer * shape.rows + row) * shape.inner + at.column,
+         (at.outer * shape.count + sorted.index(at.index)) * shape.inner + at.column);
   });
 }
 
 // data[o, row] = combine(data[o, row], updates[o, i]) in the order of the i that name the row.
 // In, Out: FloatsIn and FloatsOut, or the same of another type; Value: of one element.
 template <typename Value, typename In, typename Out, typename Combine>
-void CombineRows(Device& device, const ScatterShape& shape, const Occurrence* sorted, In updates,
+void CombineRows(Device& device, const ScatterShape& shape, const SortedIndices& sorted, In updates,
                  Out data, const Combine& combine) {
-  if (shape.updates() == 0) return;
-  const UpdatePlaces places(shape);
-  ForEach(device, shape.updates(), [=] CKPLAN_KERNEL(int64_t i) {
+  const UpdatePlaces places(shape.inner, sorted.count);
+  ForEach(device, shape.outer * sorted.count * shape.inner, [=] CKPLAN_KERNEL(int64_t i) {
     const UpdatePlace at = places.Find(i);
-    const int64_t row = sorted[at.index].row();
-    if (row >= shape.rows || (at.index > 0 && sorted[at.index - 1].row() == row)) return;
+    const int64_t row = sorted.row(at.index);
+    if (row >= shape.rows || !sorted.IsFirst(at.index)) return;
     const int64_t to = (at.outer * shape.rows + row) * shape.inner + at.column;
     Value value = data[to];
-    for (int64_t k = at.index; k < shape.count && sorted[k].row() == row; ++k) {
-      const int64_t from = at.outer * shape.count + sorted[k].index();
+    for (int64_t k = at.index; k < sorted.count && sorted.row(k) == row; ++k) {
+      const int64_t from = at.outer * shape.count + sorted.index(k);
       value = combine(value, updates[from * shape.inner + at.column]);
     }
     data.Set(to, value);
@@ -119,44 +124,50 @@ void CombineRows(Device& device, const ScatterShape& shape, const Occurrence* so
 inline constexpr int64_t kChunk = 64;
 
 inline int64_t ChunksWorkspace(const ScatterShape& shape) {
-  return shape.outer * (shape.count / kChunk) * shape.inner * static_cast<int64_t>(sizeof(float));
+  const int64_t chunks = shape.slab() / kChunk;
+  return shape.outer * chunks * shape.inner * static_cast<int64_t>(sizeof(float));
+}
+
+// sums[o, chunk] = Σ updates[o, i] of a chunk's i, where all of them name one row.
+inline void SumChunks(Device& device, const ScatterShape& shape, const SortedIndices& sorted,
+                      FloatsIn updates, float* sums) {
+  const int64_t chunks = sorted.count / kChunk;
+  if (chunks == 0) return;
+  const UpdatePlaces places(shape.inner, chunks);
+  ForEach(device, shape.outer * chunks * shape.inner, [=] CKPLAN_KERNEL(int64_t i) {
+    const UpdatePlace at = places.Find(i);
+    const int64_t first = at.index * kChunk;
+    const int64_t row = sorted.row(first);
+    if (row >= shape.rows || sorted.row(first + kChunk - 1) != row) return;
+    float sum = 0;
+    for (int64_t k = first; k < first + kChunk; ++k) {
+      const int64_t from = at.outer * shape.count + sorted.index(k);
+      sum += updates[from * shape.inner + at.column];
+    }
+    sums[i] = sum;
+  });
 }
 
 // data[o, row] += Σ updates[o, i] of the i that name the row.
-inline void AddRows(Device& device, const ScatterShape& shape, const Occurrence* sorted,
+inline void AddRows(Device& device, const ScatterShape& shape, const SortedIndices& sorted,
                     FloatsIn updates, FloatsOut data, void* workspace) {
-  if (shape.updates() == 0) return;
   auto* sums = static_cast<float*>(workspace);
-  const ScatterShape chunks{shape.outer, shape.rows, shape.count / kChunk, shape.inner};
-  if (chunks.updates() > 0) {
-    const UpdatePlaces places(chunks);
-    ForEach(device, chunks.updates(), [=] CKPLAN_KERNEL(int64_t i) {
-      const UpdatePlace at = places.Find(i);
-      const Occurrence* chunk = sorted + at.index * kChunk;
-      const int64_t row = chunk[0].row();
-      if (row >= shape.rows || chunk[kChunk - 1].row() != row) return;
-      float sum = 0;
-      for (int64_t k = 0; k < kChunk; ++k) {
-        const int64_t from = at.outer * shape.count + chunk[k].index();
-        sum += updates[from * shape.inner + at.column];
-      }
-      sums[i] = sum;
-    });
-  }
-  const UpdatePlaces places(shape);
-  ForEach(device, shape.updates(), [=] CKPLAN_KERNEL(int64_t i) {
+  SumChunks(device, shape, sorted, updates, sums);
+  const int64_t chunks = sorted.count / kChunk;
+  const UpdatePlaces places(shape.inner, sorted.count);
+  ForEach(device, shape.outer * sorted.count * shape.inner, [=] CKPLAN_KERNEL(int64_t i) {
     const UpdatePlace at = places.Find(i);
-    const int64_t row = sorted[at.index].row();
-    if (row >= shape.rows || (at.index > 0 && sorted[at.index - 1].row() == row)) return;
+    const int64_t row = sorted.row(at.index);
+    if (row >= shape.rows || !sorted.IsFirst(at.index)) return;
     const int64_t to = (at.outer * shape.rows + row) * shape.inner + at.column;
     float sum = data[to];
-    for (int64_t k = at.index; k < shape.count && sorted[k].row() == row;) {
+    for (int64_t k = at.index; k < sorted.count && sorted.row(k) == row;) {
       const int64_t last = k + kChunk - 1;
-      if (k % kChunk == 0 && last < shape.count && sorted[last].row() == row) {
-        sum += sums[(at.outer * chunks.count + k / kChunk) * shape.inner + at.column];
+      if (k % kChunk == 0 && last < sorted.count && sorted.row(last) == row) {
+        sum += sums[(at.outer * chunks + k / kChunk) * shape.inner + at.column];
         k += kChunk;
       } else {
-        const int64_t from = at.outer * shape.count + sorted[k].index();
+        const int64_t from = at.outer * shape.count + sorted.index(k);
         sum += updates[from * shape.inner + at.column];
         ++k;
       }

@@ -57,6 +57,7 @@ struct ElementTarget {
   IntegersIn indices;  // Set for each call.
   DeviceLayout<1> others;
   int64_t size = 0, step = 1;  // Along the axis of the data.
+  int64_t block = 1;           // Indices of the lines that lie between each other.
 
   CKPLAN_DEVICE int64_t operator()(int64_t i) const {
     const int64_t at = IndexInside(indices[i], size);
