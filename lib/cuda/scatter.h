@@ -128,52 +128,113 @@ inline int64_t ChunksWorkspace(const ScatterShape& shape) {
   return shape.outer * chunks * shape.inner * static_cast<int64_t>(sizeof(float));
 }
 
+namespace detail {
+
+// Neighbouring columns, kWidth of them: one, or as many as a thread reads at once.
+template <int kWidth>
+struct Columns {
+  float at[kWidth] = {};
+
+  // From element `i` on, a multiple of kWidth.
+  CKPLAN_DEVICE void Add(const FloatsIn& from, int64_t i) {
+    if constexpr (kWidth == kVector) {
+      const Float4 values = from.Load(i / kVector);
+      for (int k = 0; k < kWidth; ++k) at[k] += values.at[k];
+    } else {
+      for (int k = 0; k < kWidth; ++k) at[k] += from[i + k];
+    }
+  }
+  CKPLAN_DEVICE void AddTo(const FloatsOut& to, int64_t i) const {
+    if constexpr (kWidth == kVector) {
+      Float4 values;
+      for (int k = 0; k < kWidth; ++k) values.at[k] = to[i + k] + at[k];
+      to.Store(i / kVector, values);
+    } else {
+      for (int k = 0; k < kWidth; ++k) to.Set(i + k, to[i + k] + at[k]);
+    }
+  }
+};
+
 // sums[o, chunk] = Σ updates[o, i] of a chunk's i, where all of them name one row.
-inline void SumChunks(Device& device, const ScatterShape& shape, const SortedIndices& sorted,
-                      FloatsIn updates, float* sums) {
-  const int64_t chunks = sorted.count / kChunk;
-  if (chunks == 0) return;
-  const UpdatePlaces places(shape.inner, chunks);
-  ForEach(device, shape.outer * chunks * shape.inner, [=] CKPLAN_KERNEL(int64_t i) {
+template <int kWidth>
+struct SumChunks {
+  ScatterShape shape;
+  SortedIndices sorted;
+  UpdatePlaces places;
+  FloatsIn updates;
+  float* sums;
+
+  CKPLAN_DEVICE void operator()(int64_t i) const {
     const UpdatePlace at = places.Find(i);
     const int64_t first = at.index * kChunk;
     const int64_t row = sorted.row(first);
     if (row >= shape.rows || sorted.row(first + kChunk - 1) != row) return;
-    float sum = 0;
+    const int64_t base = at.outer * shape.count;
+    const int64_t column = at.column * kWidth;
+    Columns<kWidth> sum;
     for (int64_t k = first; k < first + kChunk; ++k) {
-      const int64_t from = at.outer * shape.count + sorted.index(k);
-      sum += updates[from * shape.inner + at.column];
+      sum.Add(updates, (base + sorted.index(k)) * shape.inner + column);
     }
-    sums[i] = sum;
-  });
-}
+    for (int k = 0; k < kWidth; ++k) sums[i * kWidth + k] = sum.at[k];
+  }
+};
 
-// data[o, row] += Σ updates[o, i] of the i that name the row.
-inline void AddRows(Device& device, const ScatterShape& shape, const SortedIndices& sorted,
-                    FloatsIn updates, FloatsOut data, void* workspace) {
-  auto* sums = static_cast<float*>(workspace);
-  SumChunks(device, shape, sorted, updates, sums);
-  const int64_t chunks = sorted.count / kChunk;
-  const UpdatePlaces places(shape.inner, sorted.count);
-  ForEach(device, shape.outer * sorted.count * shape.inner, [=] CKPLAN_KERNEL(int64_t i) {
+// The first of the indices that name a row sums for all of them.
+template <int kWidth>
+struct AddRows {
+  ScatterShape shape;
+  SortedIndices sorted;
+  UpdatePlaces places;
+  FloatsIn updates, sums;
+  FloatsOut data;
+
+  CKPLAN_DEVICE void operator()(int64_t i) const {
     const UpdatePlace at = places.Find(i);
     const int64_t row = sorted.row(at.index);
     if (row >= shape.rows || !sorted.IsFirst(at.index)) return;
-    const int64_t to = (at.outer * shape.rows + row) * shape.inner + at.column;
-    float sum = data[to];
+    const int64_t base = at.outer * shape.count;
+    const int64_t chunks = at.outer * (sorted.count / kChunk);
+    const int64_t column = at.column * kWidth;
+    Columns<kWidth> sum;
     for (int64_t k = at.index; k < sorted.count && sorted.row(k) == row;) {
       const int64_t last = k + kChunk - 1;
       if (k % kChunk == 0 && last < sorted.count && sorted.row(last) == row) {
-        sum += sums[(at.outer * chunks + k / kChunk) * shape.inner + at.column];
+        sum.Add(sums, (chunks + k / kChunk) * shape.inner + column);
         k += kChunk;
       } else {
-        const int64_t from = at.outer * shape.count + sorted.index(k);
-        sum += updates[from * shape.inner + at.column];
+        sum.Add(updates, (base + sorted.index(k)) * shape.inner + column);
         ++k;
       }
     }
-    data.Set(to, sum);
-  });
+    sum.AddTo(data, (at.outer * shape.rows + row) * shape.inner + column);
+  }
+};
+
+template <int kWidth>
+void AddRowsOf(Device& device, const ScatterShape& shape, const SortedIndices& sorted,
+               FloatsIn updates, FloatsOut data, void* workspace) {
+  const int64_t columns = shape.inner / kWidth;
+  const int64_t chunks = sorted.count / kChunk;
+  if (chunks > 0) {
+    ForEach(device, shape.outer * chunks * columns,
+            SumChunks<kWidth>{shape, sorted, UpdatePlaces(columns, chunks), updates,
+                              static_cast<float*>(workspace)});
+  }
+  ForEach(device, shape.outer * sorted.count * columns,
+          AddRows<kWidth>{shape, sorted, UpdatePlaces(columns, sorted.count), updates,
+                          FloatsIn(workspace, ElementType::kFloat32), data});
+}
+
+}  // namespace detail
+
+// data[o, row] += Σ updates[o, i] of the i that name the row. `workspace`: ChunksWorkspace bytes.
+inline void AddRows(Device& device, const ScatterShape& shape, const SortedIndices& sorted,
+                    FloatsIn updates, FloatsOut data, void* workspace) {
+  if (shape.inner % kVector == 0) {
+    detail::AddRowsOf<kVector>(device, shape, sorted, updates, data, workspace);
+  } else {
+    detail::AddRowsOf<1>(device, shape, sorted, updates, data, workspace);
+  }
 }
 
 }  // namespace ckplan::cuda

@@ -16,6 +16,7 @@ constexpr CaseRow kRows[] = {
     {"Gather", "f3x70x40 i9(-70..69) -> f3x9x40", "axis=1"},
     {"Gather", "f2x3 i300(0..1) -> f300x3", "axis=0"},
     {"Gather", "f2x4x3 i200(0..0) -> f2x200x3", "axis=1"},
+    {"Gather", "f2x4x8 i200(0..1) -> f2x200x8", "axis=1"},
     {"Gather", "i5(0..99) i2x2@[0,4,2,2] -> i2x2"},
     {"Gather", "b5 i2@[4,0] -> b2"},
     {"Gather", "f5x0 i2@[4,0] -> f2x0"},
