@@ -4,6 +4,7 @@
 #include "lib/backend/axes.h"
 #include "lib/cpu/families.h"
 #include "lib/cpu/integers.h"
+#include "lib/cpu/parallel.h"
 
 namespace ckplan::cpu {
 
