@@ -17,6 +17,15 @@ std::span<const OpRow> NaryOps();
 std::span<const OpRow> RandomOps();
 std::span<const OpRow> RotaryOps();
 std::span<const OpRow> TopKOps();
+std::span<const OpRow> ElementOps();
+std::span<const OpRow> GatherOps();
+std::span<const OpRow> GenerateOps();
+std::span<const OpRow> JoinOps();
+std::span<const OpRow> MoveOps();
+std::span<const OpRow> PadOps();
+std::span<const OpRow> ResizeOps();
+std::span<const OpRow> ReverseOps();
+std::span<const OpRow> RunningSumOps();
 std::span<const OpRow> UnaryMathOps();
 
 }  // namespace ckplan::cuda

@@ -20,6 +20,15 @@ constexpr std::span<const OpRow> (*kFamilies[])() = {
     RandomOps,
     RotaryOps,
     TopKOps,
+    ElementOps,
+    GatherOps,
+    GenerateOps,
+    JoinOps,
+    MoveOps,
+    PadOps,
+    ResizeOps,
+    ReverseOps,
+    RunningSumOps,
     UnaryMathOps,
 };
 // clang-format on

@@ -11,5 +11,17 @@ set(ckplan_cuda_sources
   registry.cc
   rotary.cu
   top_k.cu
+  elements.cu
+  gather.cu
+  generate.cu
+  join.cu
+  move.cu
+  pad.cu
+  registry.cc
+  resize.cu
+  reverse.cu
+  running_sum.cu
+  separable.cu
+  strided_copy.cu
   unary_math.cu
 )

@@ -23,6 +23,8 @@ constexpr CaseRow kRows[] = {
     {"Transpose", "f1x3x1x4 -> f4x1x1x3", "perm=[3,0,2,1]"},
     {"Transpose", "i2x3(-9..9) -> i3x2"},
     {"Transpose", "b5x9 -> b9x5"},
+    {"Transpose", "b2x40x33x3 -> b3x33x2x40", "perm=[3,2,0,1]"},
+    {"Transpose", "i9x35(-9..9) -> i35x9"},
     {"Transpose", "f0x3 -> f3x0"},
     {"Transpose", "fs -> fs"},
     {"Slice", "f5x6 i1=[1] i1=[4] i1=[0] -> f3x6"},

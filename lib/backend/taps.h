@@ -1,0 +1,38 @@
+// Linear maps that act on each axis by itself: resizing, padding, cropping. An element of the
+// output is a weighted sum of few elements of the input:
+//
+//   y[i, j] = Σ_p Σ_q rows[i].weight[p] columns[j].weight[q]
+//             x[rows[i].index[p], columns[j].index[q]]
+//
+// The gradient is the map with each axis transposed: a sum again, in a fixed order, and no element
+// of it is written twice.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ckplan {
+
+// What one axis of the output is made of: the taps of index i are [begin[i], begin[i + 1]).
+struct AxisTaps {
+  int64_t input_size = 0;
+  std::vector<int64_t> begin{0};
+  std::vector<int64_t> index;
+  std::vector<float> weight;
+
+  int64_t output_size() const { return static_cast<int64_t>(begin.size()) - 1; }
+  // Taps are added to the last index of the output until it is closed.
+  void Add(int64_t input_index, double tap_weight);
+  void Close() { begin.push_back(static_cast<int64_t>(index.size())); }
+  bool IsIdentity() const;
+  AxisTaps Transposed() const;  // From output to input.
+};
+
+AxisTaps IdentityTaps(int64_t size);
+std::vector<AxisTaps> Transposed(const std::vector<AxisTaps>& axes);
+
+// Neighbouring axes that nothing happens to become one. At least one axis is left.
+std::vector<AxisTaps> MergeIdentities(const std::vector<AxisTaps>& axes);
+
+}  // namespace ckplan

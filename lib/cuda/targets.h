@@ -1,0 +1,68 @@
+// Which row of a tensor each index, or tuple of indices, names. A target is such a rule:
+//
+//   target(i)   the row that index i names, or -1 where it is outside: such an index reads zeros
+//               and writes nothing
+//
+// Negative indices count from the end.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/cuda/index.h"
+#include "lib/cuda/kernel.h"
+
+namespace ckplan::cuda {
+
+CKPLAN_DEVICE inline int64_t IndexInside(int64_t index, int64_t size) {
+  if (index < 0) index += size;
+  return index >= 0 && index < size ? index : -1;
+}
+
+// Gather, GatherND, ScatterND: tuples of indices, that name rows of as many leading dimensions.
+//
+//   data: outer x rows x inner       indices: [outer] x count x tuple
+struct RowTarget {
+  IntegersIn indices;  // Set for each call.
+  int tuple = 0;
+  int64_t dims[kMostAxes] = {};
+  int64_t rows = 1;   // Of one outer index.
+  int64_t count = 0;  // Tuples that name rows of the same outer index.
+  Divider counts;
+
+  RowTarget() = default;
+  // `indexed`: at most kMostAxes.
+  RowTarget(const Dims& indexed, int64_t tuples)
+      : tuple(static_cast<int>(indexed.size())),
+        rows(Product(indexed)),
+        count(tuples),
+        counts(tuples > 0 ? tuples : 1) {
+    for (size_t k = 0; k < indexed.size(); ++k) dims[k] = indexed[k];
+  }
+
+  // Of all tuples of all outer indices, to all rows of the data.
+  CKPLAN_DEVICE int64_t operator()(int64_t i) const {
+    int64_t row = 0;
+    for (int k = 0; k < tuple; ++k) {
+      const int64_t at = IndexInside(indices[i * tuple + k], dims[k]);
+      if (at < 0) return -1;
+      row = row * dims[k] + at;
+    }
+    return counts.Quotient(i) * rows + row;
+  }
+};
+
+// GatherElements and ScatterElements: each index is of one element, whose place along the other
+// axes is its own.
+struct ElementTarget {
+  IntegersIn indices;  // Set for each call.
+  DeviceLayout<1> others;
+  int64_t size = 0, step = 1;  // Along the axis of the data.
+  int64_t block = 1;           // Indices of the lines that lie between each other.
+
+  CKPLAN_DEVICE int64_t operator()(int64_t i) const {
+    const int64_t at = IndexInside(indices[i], size);
+    return at < 0 ? -1 : others.Find(i)[0] + at * step;
+  }
+};
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,97 @@
+// Matrices read along their rows and written along their columns: through tiles, so that both the
+// reads and the writes of neighbouring threads are of neighbouring addresses.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "lib/cuda/launch.h"
+
+namespace ckplan::cuda {
+
+inline constexpr int64_t kTile = 32;
+
+// Which elements a tile covers.
+struct TileGrid {
+  int64_t matrices = 0, rows = 0, columns = 0;
+
+  CKPLAN_DEVICE int64_t down() const { return CeilDiv(rows, kTile); }
+  CKPLAN_DEVICE int64_t across() const { return CeilDiv(columns, kTile); }
+  CKPLAN_DEVICE int64_t count() const { return matrices * down() * across(); }
+
+  struct Place {
+    int64_t matrix, row, column;  // Of the first element.
+  };
+  CKPLAN_DEVICE Place Find(int64_t tile) const {
+    const int64_t strip = tile / across();
+    return {strip / down(), strip % down() * kTile, tile % across() * kTile};
+  }
+};
+
+#ifdef __CUDACC__
+
+namespace detail {
+
+template <typename T, typename Body>
+__global__ void __launch_bounds__(kBlockThreads) TilesKernel(TileGrid grid, Body body) {
+  __shared__ T values[kTile][kTile + 1];  // One more: the banks of a column differ.
+  constexpr int64_t kLines = kBlockThreads / kTile;
+  const int64_t lane = threadIdx.x % kTile;
+  const int64_t line = threadIdx.x / kTile;
+  for (int64_t tile = blockIdx.x; tile < grid.count(); tile += gridDim.x) {
+    const TileGrid::Place place = grid.Find(tile);
+    const auto offsets = body.Begin(place.matrix);
+    for (int64_t i = line; i < kTile && place.row + i < grid.rows; i += kLines) {
+      if (place.column + lane < grid.columns) {
+        values[i][lane] = body.Load(offsets, place.row + i, place.column + lane);
+      }
+    }
+    __syncthreads();
+    for (int64_t i = line; i < kTile && place.column + i < grid.columns; i += kLines) {
+      if (place.row + lane < grid.rows) {
+        body.Store(offsets, place.row + lane, place.column + i, values[lane][i]);
+      }
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace detail
+
+// body.Store(offsets, row, column, body.Load(offsets, row, column)) for each element of each
+// matrix; `offsets` is what body.Begin(matrix) returns. Load reads neighbouring columns together,
+// Store writes neighbouring rows.
+template <typename T, typename Body>
+void ForTiles(Device& device, const TileGrid& grid, const Body& body) {
+  if (grid.count() <= 0) return;
+  const auto blocks = static_cast<unsigned>(std::min(grid.count(), kMostBlocks));
+  detail::TilesKernel<T><<<blocks, kBlockThreads, 0, StreamOf(device)>>>(grid, body);
+  CheckLaunch();
+}
+
+#else
+
+template <typename T, typename Body>
+void ForTiles(Device&, const TileGrid& grid, const Body& body) {
+  T values[kTile][kTile + 1];
+  for (int64_t tile = 0; tile < grid.count(); ++tile) {
+    const TileGrid::Place place = grid.Find(tile);
+    const auto offsets = body.Begin(place.matrix);
+    const int64_t height = Min(kTile, grid.rows - place.row);
+    const int64_t width = Min(kTile, grid.columns - place.column);
+    for (int64_t i = 0; i < height; ++i) {
+      for (int64_t k = 0; k < width; ++k) {
+        values[i][k] = body.Load(offsets, place.row + i, place.column + k);
+      }
+    }
+    for (int64_t k = 0; k < width; ++k) {
+      for (int64_t i = 0; i < height; ++i) {
+        body.Store(offsets, place.row + i, place.column + k, values[i][k]);
+      }
+    }
+  }
+}
+
+#endif
+
+}  // namespace ckplan::cuda
