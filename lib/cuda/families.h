@@ -9,6 +9,7 @@
 namespace ckplan::cuda {
 
 std::span<const OpRow> ActivationOps();
+std::span<const OpRow> ReduceOps();
 std::span<const OpRow> UnaryMathOps();
 
 }  // namespace ckplan::cuda

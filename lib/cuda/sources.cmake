@@ -2,6 +2,8 @@
 set(ckplan_cuda_sources
   activations.cu
   cuda_backend.cu
+  reduce.cu
+  reduce_integers.cu
   registry.cc
   unary_math.cu
 )
