@@ -9,7 +9,11 @@
 namespace ckplan::cuda {
 
 std::span<const OpRow> ActivationOps();
+std::span<const OpRow> ExtremeOps();
+std::span<const OpRow> LayerNormOps();
+std::span<const OpRow> LpNormOps();
 std::span<const OpRow> ReduceOps();
+std::span<const OpRow> SoftmaxOps();
 std::span<const OpRow> UnaryMathOps();
 
 }  // namespace ckplan::cuda

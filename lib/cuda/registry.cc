@@ -12,7 +12,11 @@ namespace {
 // clang-format off
 constexpr std::span<const OpRow> (*kFamilies[])() = {
     ActivationOps,
+    ExtremeOps,
+    LayerNormOps,
+    LpNormOps,
     ReduceOps,
+    SoftmaxOps,
     UnaryMathOps,
 };
 // clang-format on
