@@ -12,9 +12,13 @@ namespace {
 // clang-format off
 constexpr std::span<const OpRow> (*kFamilies[])() = {
     ActivationOps,
+    BatchNormOps,
     ExtremeOps,
+    GroupNormOps,
     LayerNormOps,
     LpNormOps,
+    LrnOps,
+    MeanVarianceNormOps,
     ReduceOps,
     SoftmaxOps,
     UnaryMathOps,

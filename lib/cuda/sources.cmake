@@ -2,9 +2,13 @@
 set(ckplan_cuda_sources
   activations.cu
   cuda_backend.cu
+  batch_norm.cu
   extremes.cu
+  group_norm.cu
   layer_norm.cu
   lp_norms.cu
+  lrn.cu
+  mean_variance_norm.cu
   reduce.cu
   reduce_integers.cu
   registry.cc
