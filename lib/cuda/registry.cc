@@ -12,12 +12,14 @@ namespace {
 // clang-format off
 constexpr std::span<const OpRow> (*kFamilies[])() = {
     ActivationOps,
+    AveragePoolOps,
     BatchNormOps,
     ExtremeOps,
     GroupNormOps,
     LayerNormOps,
     LpNormOps,
     LrnOps,
+    MaxPoolOps,
     MeanVarianceNormOps,
     ReduceOps,
     SoftmaxOps,

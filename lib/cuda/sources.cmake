@@ -2,12 +2,14 @@
 set(ckplan_cuda_sources
   activations.cu
   cuda_backend.cu
+  average_pool.cu
   batch_norm.cu
   extremes.cu
   group_norm.cu
   layer_norm.cu
   lp_norms.cu
   lrn.cu
+  max_pool.cu
   mean_variance_norm.cu
   reduce.cu
   reduce_integers.cu
