@@ -11,7 +11,6 @@ namespace ckplan::cuda {
 
 class Reduction {
  public:
-  Reduction() = default;
   // `layout`: of the tensor and the result, which stands still along the reduced axes.
   explicit Reduction(const Layout& layout) {
     Layout kept{{}, {{}}}, reduced{{}, {{}}};

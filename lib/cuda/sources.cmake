@@ -1,9 +1,9 @@
 # What both of the compilers see, one file a line. Paths are relative to this folder.
 set(ckplan_cuda_sources
   activations.cu
-  cuda_backend.cu
   average_pool.cu
   batch_norm.cu
+  cuda_backend.cu
   extremes.cu
   group_norm.cu
   layer_norm.cu
