@@ -1,76 +1,20 @@
 // MaxPool, AveragePool and their global forms. All are seen as pools of three spatial axes.
 #include <algorithm>
-#include <array>
 #include <limits>
 
+#include "lib/backend/pool_shape.h"
 #include "lib/cpu/dnn_families.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/parallel.h"
 #include "lib/cpu/sum.h"
-#include "lib/backend/window.h"
 
 namespace ckplan::cpu {
 
 namespace {
 
-struct Axis {
-  int64_t in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, begin = 0, end = 0;
-
-  // Positions [first, last) of the kernel that fall on the input, at this output position.
-  int64_t origin(int64_t o) const { return o * stride - begin; }
-  int64_t first(int64_t o) const {
-    return origin(o) >= 0 ? 0 : (-origin(o) + dilation - 1) / dilation;
-  }
-  int64_t last(int64_t o) const {
-    const int64_t room = in - origin(o);
-    return room <= 0 ? 0 : std::min(kernel, (room + dilation - 1) / dilation);
-  }
-  // Output positions [first, last) whose window has position k of the kernel on the input.
-  int64_t first_out(int64_t k) const {
-    const int64_t reach = begin - k * dilation;
-    return reach <= 0 ? 0 : std::min(out, (reach + stride - 1) / stride);
-  }
-  int64_t last_out(int64_t k) const {
-    const int64_t room = in + begin - k * dilation;
-    return room <= 0 ? 0 : std::min(out, (room + stride - 1) / stride);
-  }
-  // Positions of the kernel that fall on the input or its padding: a window that ceil_mode adds may
-  // reach beyond.
-  int64_t padded(int64_t o) const {
-    const int64_t room = in + end - origin(o);
-    return std::min(kernel, (room + dilation - 1) / dilation);
-  }
-};
-
-struct PoolShape {
-  int64_t planes = 1;  // Samples times channels.
-  int64_t channels = 1;
-  std::array<Axis, 3> axes;
-
-  int64_t in() const { return axes[0].in * axes[1].in * axes[2].in; }
-  int64_t out() const { return axes[0].out * axes[1].out * axes[2].out; }
-  int64_t grain() const {
-    const int64_t window = axes[0].kernel * axes[1].kernel * axes[2].kernel;
-    return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, out() * window));
-  }
-};
-
-PoolShape ShapeOf(const OpSpec& spec, bool is_global) {
-  const Operand& x = spec.input(0);
-  PoolShape shape;
-  shape.planes = x.dims[0] * x.dims[1];
-  if (is_global) {
-    shape.axes[2].in = shape.axes[2].kernel = x.elements() / std::max<int64_t>(1, shape.planes);
-    return shape;
-  }
-  const Window window = ReadWindow(spec, x, spec.output(0), {});
-  const size_t skipped = 3 - window.rank();
-  for (size_t i = 0; i < window.rank(); ++i) {
-    shape.axes[i + skipped] = {window.in[i],      window.out[i],       window.kernel[i],
-                               window.strides[i], window.dilations[i], window.begin[i],
-                               window.end[i]};
-  }
-  return shape;
+int64_t GrainOf(const PoolShape& shape) {
+  const int64_t window = shape.axes[0].kernel * shape.axes[1].kernel * shape.axes[2].kernel;
+  return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, shape.out() * window));
 }
 
 // Output columns that are computed together.
@@ -130,7 +74,7 @@ class MaxPoolOp final : public PreparedOp {
     auto* y = static_cast<float*>(call.outputs[0]);
     auto* saved = static_cast<int32_t*>(call.statistic);
     auto* output = call.outputs.size() > 1 ? static_cast<int64_t*>(call.outputs[1]) : nullptr;
-    ParallelFor(shape_.planes, shape_.grain(), [&](int64_t begin, int64_t end) {
+    ParallelFor(shape_.planes, GrainOf(shape_), [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
         ForEachStretch(shape_, [&](const Stretch& stretch) {
           float highest[kColumns];
@@ -153,7 +97,7 @@ class MaxPoolOp final : public PreparedOp {
     const auto* saved = static_cast<const int32_t*>(call.statistic);
     const auto* output = saves_output_ ? static_cast<const int64_t*>(call.outputs[1]) : nullptr;
     auto* dx = static_cast<float*>(gradient);
-    ParallelFor(shape_.planes, shape_.grain(), [&](int64_t begin, int64_t end) {
+    ParallelFor(shape_.planes, GrainOf(shape_), [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
         float* plane = dx + p * shape_.in();
         std::fill(plane, plane + shape_.in(), 0.0F);
@@ -264,16 +208,13 @@ class AveragePoolOp final : public PreparedOp {
  private:
   template <typename Body>
   void ForPlanes(const Body& body) const {
-    ParallelFor(shape_.planes, shape_.grain(), [&](int64_t begin, int64_t end) {
+    ParallelFor(shape_.planes, GrainOf(shape_), [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) body(p);
     });
   }
 
-  // Positions that the mean is taken over, along an axis; at least 1.
   double Count(size_t axis, int64_t at) const {
-    const Axis& of = shape_.axes[axis];
-    const int64_t count = counts_padding_ ? of.padded(at) : of.last(at) - of.first(at);
-    return static_cast<double>(std::max<int64_t>(count, 1));
+    return static_cast<double>(shape_.axes[axis].count(at, counts_padding_));
   }
   double Rows(const Stretch& stretch) const { return Count(0, stretch.z) * Count(1, stretch.y); }
 
@@ -319,14 +260,7 @@ class GlobalAveragePoolOp final : public PreparedOp {
 
 template <typename Op, bool kIsGlobal>
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
-  const Operand& x = spec.input(0);
-  if (!kIsGlobal && (x.dims.size() < 3 || x.dims.size() > 5)) {
-    return Unsupported(spec, "only 1 to 3 spatial axes are");
-  }
-  const PoolShape shape = ShapeOf(spec, kIsGlobal);
-  if (shape.in() > std::numeric_limits<int32_t>::max()) {
-    return Unsupported(spec, "an image of it has more than 2^31 elements");
-  }
+  CKPLAN_ASSIGN_OR_RETURN(const PoolShape shape, ReadPoolShape(spec, kIsGlobal));
   return Prepared<Op>(spec, shape);
 }
 

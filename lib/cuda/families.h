@@ -26,6 +26,17 @@ std::span<const OpRow> PadOps();
 std::span<const OpRow> ResizeOps();
 std::span<const OpRow> ReverseOps();
 std::span<const OpRow> RunningSumOps();
+std::span<const OpRow> AveragePoolOps();
+std::span<const OpRow> BatchNormOps();
+std::span<const OpRow> ExtremeOps();
+std::span<const OpRow> GroupNormOps();
+std::span<const OpRow> LayerNormOps();
+std::span<const OpRow> LpNormOps();
+std::span<const OpRow> LrnOps();
+std::span<const OpRow> MaxPoolOps();
+std::span<const OpRow> MeanVarianceNormOps();
+std::span<const OpRow> ReduceOps();
+std::span<const OpRow> SoftmaxOps();
 std::span<const OpRow> UnaryMathOps();
 
 }  // namespace ckplan::cuda

@@ -29,6 +29,17 @@ constexpr std::span<const OpRow> (*kFamilies[])() = {
     ResizeOps,
     ReverseOps,
     RunningSumOps,
+    AveragePoolOps,
+    BatchNormOps,
+    ExtremeOps,
+    GroupNormOps,
+    LayerNormOps,
+    LpNormOps,
+    LrnOps,
+    MaxPoolOps,
+    MeanVarianceNormOps,
+    ReduceOps,
+    SoftmaxOps,
     UnaryMathOps,
 };
 // clang-format on

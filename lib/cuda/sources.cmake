@@ -23,5 +23,19 @@ set(ckplan_cuda_sources
   running_sum.cu
   separable.cu
   strided_copy.cu
+  average_pool.cu
+  batch_norm.cu
+  cuda_backend.cu
+  extremes.cu
+  group_norm.cu
+  layer_norm.cu
+  lp_norms.cu
+  lrn.cu
+  max_pool.cu
+  mean_variance_norm.cu
+  reduce.cu
+  reduce_integers.cu
+  registry.cc
+  softmax.cu
   unary_math.cu
 )

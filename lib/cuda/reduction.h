@@ -1,0 +1,99 @@
+// Reductions of a tensor along some of its axes, whichever these are.
+//
+// Elements that lie side by side are read by neighbouring threads: where the last axis is reduced,
+// those of one result; where it is kept, those of neighbouring results.
+#pragma once
+
+#include "lib/cuda/index.h"
+#include "lib/cuda/reduce.h"
+
+namespace ckplan::cuda {
+
+class Reduction {
+ public:
+  // `layout`: of the tensor and the result, which stands still along the reduced axes.
+  explicit Reduction(const Layout& layout) {
+    Layout kept{{}, {{}}}, reduced{{}, {{}}};
+    for (size_t axis = 0; axis < layout.dims.size(); ++axis) {
+      Layout& axes = layout.strides[1][axis] != 0 ? kept : reduced;
+      axes.dims.push_back(layout.dims[axis]);
+      axes.strides[0].push_back(layout.strides[0][axis]);
+    }
+    constexpr int64_t kFewColumns = 16;
+    const bool is_columns = layout.inner_stride(1) != 0 && layout.inner() >= kFewColumns;
+    kept_ = DeviceLayout<1>(Filled(kept));
+    reduced_ = DeviceLayout<1>(Filled(reduced));
+    shape_ = ReduceShape::Of(kept_.count(), reduced_.count(), is_columns);
+    // Rows of a few elements are better taken by one thread each than by a team.
+    constexpr int64_t kShort = 16, kManyRows = 1024;
+    is_by_teams_ = !is_columns && shape_.length > kShort && shape_.results >= kManyRows;
+  }
+
+  int64_t results() const { return shape_.results; }
+  int64_t length() const { return shape_.length; }
+  // Bytes that Run with this Value needs.
+  template <typename Value>
+  int64_t workspace() const {
+    return is_by_teams_ ? 0 : shape_.workspace<Value>();
+  }
+
+  // finish(result, combination of load(result, element) over the elements of the tensor that go
+  // into it). `load` and `finish` are kernels; the rest as for Reduce.
+  template <typename Value, typename Load, typename Combine, typename Finish>
+  void Run(Device& device, Value identity, const Load& load, const Combine& combine,
+           const Finish& finish, void* workspace) const;
+
+ private:
+  static Layout Filled(Layout layout) {
+    if (!layout.dims.empty()) return layout;
+    return {{1}, {{0}}};
+  }
+
+  ReduceShape shape_;
+  bool is_by_teams_ = false;
+  DeviceLayout<1> kept_, reduced_;
+};
+
+namespace detail {
+
+template <typename Load>
+struct LoadElement {
+  DeviceLayout<1> kept, reduced;
+  Load load;
+  CKPLAN_KERNEL auto operator()(int64_t result, int64_t i) const {
+    return load(result, kept.Find(result)[0] + reduced.Find(i)[0]);
+  }
+};
+
+template <typename Value, typename Load, typename Combine, typename Finish>
+struct ReduceRow {
+  int64_t length;
+  Value identity;
+  LoadElement<Load> element;
+  Combine combine;
+  Finish finish;
+  CKPLAN_KERNEL void operator()(const Team& team, int64_t row) const {
+    const int64_t first = element.kept.Find(row)[0];
+    const Value value = team.Reduce(
+        length, identity,
+        [&](int64_t i) { return element.load(row, first + element.reduced.Find(i)[0]); }, combine);
+    if (team.IsFirst()) finish(row, value);
+  }
+};
+
+}  // namespace detail
+
+template <typename Value, typename Load, typename Combine, typename Finish>
+void Reduction::Run(Device& device, Value identity, const Load& load, const Combine& combine,
+                    const Finish& finish, void* workspace) const {
+  const detail::LoadElement<Load> element{kept_, reduced_, load};
+  if (is_by_teams_) {
+    ForRows(device, shape_.results, shape_.length,
+            detail::ReduceRow<Value, Load, Combine, Finish>{shape_.length, identity, element,
+                                                            combine, finish});
+  } else {
+    Reduce(device, shape_, identity, element, combine, finish, workspace);
+  }
+}
+
+}  // namespace ckplan::cuda
