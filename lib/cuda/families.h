@@ -9,6 +9,12 @@
 namespace ckplan::cuda {
 
 std::span<const OpRow> ActivationOps();
+std::span<const OpRow> AttentionOps();
+std::span<const OpRow> ConvOps();
+std::span<const OpRow> EinsumOps();
+std::span<const OpRow> GruOps();
+std::span<const OpRow> LstmOps();
+std::span<const OpRow> MatMulOps();
 std::span<const OpRow> UnaryMathOps();
 
 }  // namespace ckplan::cuda

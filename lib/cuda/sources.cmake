@@ -1,7 +1,10 @@
 # What both of the compilers see, one file a line. Paths are relative to this folder.
 set(ckplan_cuda_sources
   activations.cu
+  convert.cu
   cuda_backend.cu
+  matmul.cu
+  product.cc
   registry.cc
   unary_math.cu
 )
