@@ -1,6 +1,7 @@
 # What both of the compilers see, one file a line. Paths are relative to this folder.
 set(ckplan_cuda_sources
   activations.cu
+  conv.cu
   convert.cu
   cuda_backend.cu
   matmul.cu
