@@ -28,7 +28,31 @@ struct ConvGeometry {
   int64_t padded_elements() const { return planes() * Product(shape.in); }
 };
 
-// An image and its padded copy, both of three spatial axes.
+// The spatial axes of an image and of its padded copy, three always.
+struct PaddedAxes {
+  Divider image[3], padded[3];
+  int64_t begin[3] = {0, 0, 0};
+
+  static int64_t Size(const Divider* axes) {
+    return axes[0].divisor() * axes[1].divisor() * axes[2].divisor();
+  }
+  // Index in `to`, which begins `sign` times `begin` away; -1 outside.
+  CKPLAN_DEVICE int64_t Find(int64_t index, const Divider* from, const Divider* to,
+                             int64_t sign) const {
+    int64_t place = 0;
+    int64_t stride = 1;
+    for (int axis = 2; axis >= 0; --axis) {
+      const int64_t outer = from[axis].Quotient(index);
+      const int64_t at = index - outer * from[axis].divisor() + sign * begin[axis];
+      if (at < 0 || at >= to[axis].divisor()) return -1;
+      place += at * stride;
+      stride *= to[axis].divisor();
+      index = outer;
+    }
+    return index * stride + place;
+  }
+};
+
 class Padding {
  public:
   explicit Padding(const ConvGeometry& geometry) : planes_(geometry.planes()) {
@@ -41,7 +65,7 @@ class Padding {
   }
 
   void Pad(Device& device, FloatsIn image, FloatsOut padded) const {
-    const Axes axes = axes_;
+    const PaddedAxes axes = axes_;
     ForEach(device, planes_ * axes.Size(axes.padded), [=] CKPLAN_KERNEL(int64_t i) {
       const int64_t at = axes.Find(i, axes.padded, axes.image, -1);
       padded.Set(i, at < 0 ? 0.0F : image[at]);
@@ -49,7 +73,7 @@ class Padding {
   }
   // Zero where no window reaches.
   void Crop(Device& device, FloatsIn padded, FloatsOut image) const {
-    const Axes axes = axes_;
+    const PaddedAxes axes = axes_;
     ForEach(device, planes_ * axes.Size(axes.image), [=] CKPLAN_KERNEL(int64_t i) {
       const int64_t at = axes.Find(i, axes.image, axes.padded, 1);
       image.Set(i, at < 0 ? 0.0F : padded[at]);
@@ -57,32 +81,8 @@ class Padding {
   }
 
  private:
-  struct Axes {
-    Divider image[3], padded[3];
-    int64_t begin[3] = {0, 0, 0};
-
-    static int64_t Size(const Divider* axes) {
-      return axes[0].divisor() * axes[1].divisor() * axes[2].divisor();
-    }
-    // Index in `to`, which begins `sign` times `begin` away; -1 outside.
-    CKPLAN_DEVICE int64_t Find(int64_t index, const Divider* from, const Divider* to,
-                               int64_t sign) const {
-      int64_t place = 0;
-      int64_t stride = 1;
-      for (int axis = 2; axis >= 0; --axis) {
-        const int64_t outer = from[axis].Quotient(index);
-        const int64_t at = index - outer * from[axis].divisor() + sign * begin[axis];
-        if (at < 0 || at >= to[axis].divisor()) return -1;
-        place += at * stride;
-        stride *= to[axis].divisor();
-        index = outer;
-      }
-      return index * stride + place;
-    }
-  };
-
   int64_t planes_;
-  Axes axes_;
+  PaddedAxes axes_;
 };
 
 // One pass on tensors as the model has them. Where they are not as cuDNN takes them, they are

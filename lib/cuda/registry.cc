@@ -12,6 +12,7 @@ namespace {
 // clang-format off
 constexpr std::span<const OpRow> (*kFamilies[])() = {
     ActivationOps,
+    AttentionOps,
     ConvOps,
     MatMulOps,
     UnaryMathOps,

@@ -1,6 +1,8 @@
 # What both of the compilers see, one file a line. Paths are relative to this folder.
 set(ckplan_cuda_sources
   activations.cu
+  attention.cu
+  attention_shape.cc
   conv.cu
   convert.cu
   cuda_backend.cu
