@@ -48,7 +48,8 @@ struct Mask {
 // The score of a key after the mask; minus infinity where it is hidden.
 struct MaskedScore {
   Mask mask;
-  const void* contents;  // Of the mask.
+  const uint8_t* seen;  // The contents of the mask, if boolean, and else
+  FloatsIn terms;
   bool is_causal;
   Divider queries, heads;
 
@@ -66,8 +67,8 @@ struct MaskedScore {
     if (is_causal && key > row.query) return -HUGE_VALF;
     if (!mask.is_present) return score;
     const int64_t at = row.offset + key * mask.strides[3];
-    if (!mask.is_bool) return score + FloatsIn(contents, mask.type)[at];
-    return static_cast<const uint8_t*>(contents)[at] != 0 ? score : -HUGE_VALF;
+    if (!mask.is_bool) return score + terms[at];
+    return seen[at] != 0 ? score : -HUGE_VALF;
   }
 };
 
@@ -122,7 +123,11 @@ class AttentionOp final : public PreparedOp {
 
   void Forward(const ForwardCall& call) override {
     const void* mask = call.inputs.size() > 3 ? call.inputs[3] : nullptr;
-    const MaskedScore masked{mask_, mask, shape_.is_causal, Divider(shape_.queries),
+    const MaskedScore masked{mask_,
+                             static_cast<const uint8_t*>(mask),
+                             FloatsIn(mask, mask_.type),
+                             shape_.is_causal,
+                             Divider(shape_.queries),
                              Divider(shape_.heads)};
     std::array<const void*, 3> in = {};
     for (size_t i = 0; i < 3; ++i) {

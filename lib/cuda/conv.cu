@@ -89,11 +89,12 @@ class Padding {
 // brought into the workspace, or from there.
 class ConvRunner {
  public:
-  static Result<std::unique_ptr<ConvRunner>> Make(Device& device, const ConvGeometry& geometry,
-                                                  ConvPass pass) {
-    CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<Convolution> convolution,
-                            device.libraries().PrepareConvolution(geometry.shape, pass));
-    return std::make_unique<ConvRunner>(device, geometry, pass, std::move(convolution));
+  static Result<std::unique_ptr<ConvRunner>> Make(const OpSpec& spec, Device& device,
+                                                  const ConvGeometry& geometry, ConvPass pass) {
+    auto convolution = device.libraries().PrepareConvolution(geometry.shape, pass);
+    if (!convolution.ok()) return Unsupported(spec, convolution.error().message);
+    return Result<std::unique_ptr<ConvRunner>>(
+        std::make_unique<ConvRunner>(device, geometry, pass, std::move(convolution).value()));
   }
 
   ConvRunner(Device& device, const ConvGeometry& geometry, ConvPass pass,
@@ -324,6 +325,22 @@ ConvGeometry ReadGeometry(const OpSpec& spec, bool is_transposed) {
   return geometry;
 }
 
+Result<Runners> MakeRunners(const OpSpec& spec, Device& device, const ConvGeometry& geometry,
+                            bool is_transposed) {
+  const ConvPass forward = is_transposed ? ConvPass::kBackwardData : ConvPass::kForward;
+  const ConvPass data = is_transposed ? ConvPass::kForward : ConvPass::kBackwardData;
+  Runners runners;
+  CKPLAN_ASSIGN_OR_RETURN(runners.forward, ConvRunner::Make(spec, device, geometry, forward));
+  if (spec.input(0).has_gradient) {
+    CKPLAN_ASSIGN_OR_RETURN(runners.data, ConvRunner::Make(spec, device, geometry, data));
+  }
+  if (spec.input(1).has_gradient) {
+    CKPLAN_ASSIGN_OR_RETURN(runners.weights,
+                            ConvRunner::Make(spec, device, geometry, ConvPass::kBackwardWeights));
+  }
+  return Result<Runners>(std::move(runners));
+}
+
 template <bool is_transposed>
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
   if (spec.input(0).dims.size() < 3 || spec.input(0).dims.size() > 5) {
@@ -334,25 +351,7 @@ Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) 
     return Unsupported(spec, "a tensor of it is empty");
   }
   const ConvGeometry geometry = ReadGeometry(spec, is_transposed);
-  constexpr ConvPass kToMap = ConvPass::kForward;
-  constexpr ConvPass kToImage = ConvPass::kBackwardData;
-  struct Wanted {
-    bool is_wanted;
-    ConvPass pass;
-    std::unique_ptr<ConvRunner> Runners::*runner;
-  };
-  const Wanted all[] = {
-      {true, is_transposed ? kToImage : kToMap, &Runners::forward},
-      {spec.input(0).has_gradient, is_transposed ? kToMap : kToImage, &Runners::data},
-      {spec.input(1).has_gradient, ConvPass::kBackwardWeights, &Runners::weights},
-  };
-  Runners runners;
-  for (const Wanted& wanted : all) {
-    if (!wanted.is_wanted) continue;
-    auto runner = ConvRunner::Make(device, geometry, wanted.pass);
-    if (!runner.ok()) return Unsupported(spec, runner.error().message);
-    runners.*wanted.runner = std::move(runner).value();
-  }
+  CKPLAN_ASSIGN_OR_RETURN(Runners runners, MakeRunners(spec, device, geometry, is_transposed));
   return Prepared<ConvOp>(spec, device, is_transposed, std::move(runners));
 }
 

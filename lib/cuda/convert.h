@@ -30,6 +30,11 @@ class Conversion {
   // `data`, or where it has been converted to.
   const void* Apply(Device& device, const void* data, void* workspace) const;
 
+  // Where Apply has put it before.
+  const void* Applied(const void* data, void* workspace) const {
+    return is_needed() ? BufferAt(workspace, offset_) : data;
+  }
+
   // For results the other way: where to compute them, and from there into their own type.
   void* Target(void* result, void* workspace) const {
     return is_needed() ? BufferAt(workspace, offset_) : result;

@@ -6,8 +6,10 @@ set(ckplan_cuda_sources
   conv.cu
   convert.cu
   cuda_backend.cu
+  lstm.cu
   matmul.cu
   product.cc
+  recurrent.cu
   registry.cc
   unary_math.cu
 )
