@@ -14,6 +14,7 @@ constexpr std::span<const OpRow> (*kFamilies[])() = {
     ActivationOps,
     AttentionOps,
     ConvOps,
+    EinsumOps,
     GruOps,
     LstmOps,
     MatMulOps,

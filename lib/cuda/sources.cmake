@@ -6,6 +6,7 @@ set(ckplan_cuda_sources
   conv.cu
   convert.cu
   cuda_backend.cu
+  einsum.cu
   gru.cu
   lstm.cu
   matmul.cu
