@@ -8,7 +8,6 @@
 // one block.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <memory>
 
 #include "lib/cuda/attention_shape.h"
@@ -152,9 +151,10 @@ class AttentionOp final : public PreparedOp {
     void* scratch = BufferAt(workspace, backward_scratch_);
     const Factor dy = In(shape_.y, call.output_gradients[0]);
     std::array<const void*, 3> in = {};
-    for (const size_t i : {1 - std::min<size_t>(position, 1), size_t{2}}) {
-      if (position == 2) break;  // Reads no input.
-      in[i] = backward_inputs_[i].Apply(device_, call.inputs[i], workspace);
+    if (position != 2) {
+      for (const size_t i : {1 - position, size_t{2}}) {
+        in[i] = backward_inputs_[i].Apply(device_, call.inputs[i], workspace);
+      }
     }
     ForBlocks([&](const HeadBlock& block) {
       const float* p = static_cast<const float*>(call.statistic) + shape_.p.at(block);

@@ -2,8 +2,8 @@
 // on both sides: where that does not fit, a padded copy of the larger tensor, or of its gradient,
 // lies in the workspace.
 #include <algorithm>
-#include <array>
 #include <memory>
+#include <utility>
 
 #include "lib/backend/window.h"
 #include "lib/cuda/convert.h"

@@ -4,7 +4,6 @@
 //   z, r = sigmoid(gates),  h = (1 - z) n + z h'
 //   n = tanh(candidate + q R),    q = r h'                 linear_before_reset = 0
 //   n = tanh(candidate + r q),    q = h' R + its bias      linear_before_reset = 1
-#include <algorithm>
 #include <memory>
 
 #include "lib/cuda/families.h"

@@ -2,7 +2,6 @@
 // and the cell:
 //
 //   i, o, f = sigmoid(gates), g = tanh(gate),  c = f c' + i g,  h = o tanh(c)
-#include <algorithm>
 #include <memory>
 
 #include "lib/cuda/families.h"

@@ -13,6 +13,7 @@
 
 #include <initializer_list>
 #include <span>
+#include <vector>
 
 #include "lib/backend/backend.h"
 #include "lib/backend/recurrent_shape.h"
@@ -102,7 +103,6 @@ class RecurrentFrame {
  private:
   int64_t ScratchOf(std::initializer_list<GemmShape> own,
                     std::initializer_list<const GemmShape*> shared) const;
-  ElementType InputType(size_t position) const { return input_types_[position]; }
 
   Device& device_;
   RecurrentShape shape_;
