@@ -1,10 +1,12 @@
 #include "lib/cuda/product.h"
 
-#include <utility>
+#include <cstddef>
 
 namespace ckplan::cuda {
 
 namespace {
+
+constexpr size_t kResult = 2;  // Among the operands of a batch.
 
 MatrixTensor Flipped(MatrixTensor matrix) {
   matrix.is_transposed = !matrix.is_transposed;
@@ -61,7 +63,27 @@ GradientProduct GradientOfB(const MatrixProduct& forward) {
   return gradient;
 }
 
-constexpr size_t kResult = 2;  // Among the operands of a batch.
+// The batch without the axes that only make the matrices longer: more rows of A and C, where B is
+// the same all along; or, in sums, more columns of A and rows of B.
+void Fold(MatrixProduct& product) {
+  Layout& batch = product.batch;
+  for (size_t axis = batch.dims.size(); axis-- > 0;) {
+    const int64_t a = batch.strides[0][axis];
+    const int64_t b = batch.strides[1][axis];
+    const int64_t c = batch.strides[kResult][axis];
+    const bool makes_rows = !product.a.is_transposed && b == 0 &&
+                            a == product.m * product.a.row_stride &&
+                            c == product.m * product.c.row_stride;
+    const bool makes_terms = product.a.is_transposed && !product.b.is_transposed && c == 0 &&
+                             a == product.k * product.a.row_stride &&
+                             b == product.k * product.b.row_stride;
+    if (!makes_rows && !makes_terms) continue;
+    (makes_rows ? product.m : product.k) *= batch.dims[axis];
+    const auto at = static_cast<std::ptrdiff_t>(axis);
+    batch.dims.erase(batch.dims.begin() + at);
+    for (Dims& strides : batch.strides) strides.erase(strides.begin() + at);
+  }
+}
 
 // The longest axis along which each product has a C of its own; -1 where there is none.
 int LongestAxis(const Layout& batch) {
@@ -89,8 +111,9 @@ GradientProduct GradientOf(const MatrixProduct& forward, size_t factor) {
   return gradient;
 }
 
-BatchedProduct::BatchedProduct(Device& device, const MatrixProduct& product)
+BatchedProduct::BatchedProduct(Device& device, MatrixProduct product)
     : device_(device), outer_{{}, {{}, {}, {}}} {
+  Fold(product);
   const Layout& batch = product.batch;
   const int longest = LongestAxis(batch);
   const auto is_outer = [&](size_t axis) {
@@ -146,8 +169,7 @@ void BatchedProduct::RunAll(const void* a, const void* b, void* c, void* workspa
       if (axis >= first_sum_ && index > 0) continues_sum = true;
       for (size_t k = 0; k < 3; ++k) at[k] += index * outer_.strides[k][axis];
     }
-    if (continues_sum) shape.beta = 1;
-    if (!continues_sum) shape.beta = shape_.beta;
+    shape.beta = continues_sum ? 1 : shape_.beta;
     device_.libraries().Gemm(shape, From(a, shape.a.type, at[0]), From(b, shape.b.type, at[1]),
                              From(c, shape.c.type, at[2]), BufferAt(workspace, scratch_));
   }

@@ -38,7 +38,7 @@ GradientProduct GradientOf(const MatrixProduct& forward, size_t factor);
 
 class BatchedProduct {
  public:
-  BatchedProduct(Device& device, const MatrixProduct& product);
+  BatchedProduct(Device& device, MatrixProduct product);
 
   int64_t workspace() const { return plan_.total(); }
   void Run(const void* a, const void* b, void* c, void* workspace) const;
