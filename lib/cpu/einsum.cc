@@ -3,9 +3,8 @@
 // layout; any other is summed up element by element.
 #include <algorithm>
 #include <array>
-#include <map>
-#include <optional>
 
+#include "lib/backend/contraction.h"
 #include "lib/cpu/batched_matmul.h"
 #include "lib/cpu/dnn_families.h"
 #include "lib/cpu/dnnl_support.h"
@@ -17,31 +16,6 @@ namespace ckplan::cpu {
 
 namespace {
 
-// An operand: by axis its label, and its size, which is 1 where it is broadcast.
-struct Term {
-  std::string labels;
-  Dims dims;
-};
-
-// result = sum over all other labels of the product of the factors.
-struct Contraction {
-  std::vector<Term> factors;
-  Term result;
-
-  std::map<char, int64_t> Sizes() const {
-    std::map<char, int64_t> sizes;
-    const auto widen = [&](const Term& term) {
-      for (size_t i = 0; i < term.labels.size(); ++i) {
-        int64_t& size = sizes.try_emplace(term.labels[i], 1).first->second;
-        size = std::max(size, term.dims[i]);
-      }
-    };
-    for (const Term& factor : factors) widen(factor);
-    widen(result);
-    return sizes;
-  }
-};
-
 class Contractor {
  public:
   virtual ~Contractor() = default;
@@ -50,23 +24,12 @@ class Contractor {
                    void* workspace) const = 0;
 };
 
-// One of nested loops: how far each factor, and last the result, moves with a label.
-struct Loop {
-  int64_t size = 1;
-  Dims strides;
-};
-
 class PlainContractor final : public Contractor {
  public:
   explicit PlainContractor(const Contraction& contraction) {
-    const size_t count = contraction.factors.size();
     result_size_ = Product(contraction.result.dims);
-    for (const auto& [label, size] : contraction.Sizes()) {
-      Loop loop{size, Dims(count + 1, 0)};
-      for (size_t i = 0; i <= count; ++i) {
-        loop.strides[i] = StrideOf(i < count ? contraction.factors[i] : contraction.result, label);
-      }
-      (loop.strides[count] != 0 ? outer_ : inner_).push_back(loop);
+    for (const ContractionLoop& loop : LoopsOf(contraction)) {
+      (loop.strides.back() != 0 ? outer_ : inner_).push_back(loop);
     }
   }
 
@@ -74,8 +37,8 @@ class PlainContractor final : public Contractor {
     std::fill_n(result, result_size_, 0.0F);  // A diagonal leaves the rest as it is.
     int64_t outer = 1;
     int64_t inner = 1;
-    for (const Loop& loop : outer_) outer *= loop.size;
-    for (const Loop& loop : inner_) inner *= loop.size;
+    for (const ContractionLoop& loop : outer_) outer *= loop.size;
+    for (const ContractionLoop& loop : inner_) inner *= loop.size;
     ParallelFor(outer, std::max<int64_t>(1, kGrain / 8 / inner), [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o) {
         double sum = 0;
@@ -93,62 +56,18 @@ class PlainContractor final : public Contractor {
   }
 
  private:
-  // Of all axes with this label: together they are a diagonal.
-  static int64_t StrideOf(const Term& term, char label) {
-    int64_t stride = 1;
-    int64_t sum = 0;
-    for (size_t i = term.dims.size(); i-- > 0; stride *= term.dims[i]) {
-      if (term.labels[i] == label && term.dims[i] != 1) sum += stride;
-    }
-    return sum;
-  }
-
-  static int64_t OffsetAt(const std::vector<Loop>& loops, int64_t number, size_t term) {
+  static int64_t OffsetAt(const std::vector<ContractionLoop>& loops, int64_t number, size_t term) {
     int64_t offset = 0;
-    for (const Loop& loop : loops) {
+    for (const ContractionLoop& loop : loops) {
       offset += number % loop.size * loop.strides[term];
       number /= loop.size;
     }
     return offset;
   }
 
-  std::vector<Loop> outer_, inner_;  // With and without the result.
+  std::vector<ContractionLoop> outer_, inner_;  // With and without the result.
   int64_t result_size_ = 0;
 };
-
-// Labels of a product of two: of both factors and the result, of one factor and the result, and of
-// both factors alone.
-struct ProductLabels {
-  std::string batch, m, n, k;
-};
-
-bool IsPlain(const Term& term, const std::map<char, int64_t>& sizes) {
-  for (size_t i = 0; i < term.labels.size(); ++i) {
-    if (term.dims[i] != sizes.at(term.labels[i])) return false;
-    if (term.labels.find(term.labels[i]) != i) return false;
-  }
-  return true;
-}
-
-// Nothing where the contraction is no product of matrices.
-std::optional<ProductLabels> FindProduct(const Contraction& contraction) {
-  if (contraction.factors.size() != 2) return std::nullopt;
-  const auto sizes = contraction.Sizes();
-  const Term& a = contraction.factors[0];
-  const Term& b = contraction.factors[1];
-  const Term& c = contraction.result;
-  if (!IsPlain(a, sizes) || !IsPlain(b, sizes) || !IsPlain(c, sizes)) return std::nullopt;
-  ProductLabels labels;
-  for (const auto& [label, size] : sizes) {
-    const bool in_a = a.labels.find(label) != std::string::npos;
-    const bool in_b = b.labels.find(label) != std::string::npos;
-    const bool in_c = c.labels.find(label) != std::string::npos;
-    if (in_a + in_b + in_c < 2) return std::nullopt;
-    std::string& kind = !in_c ? labels.k : !in_b ? labels.m : !in_a ? labels.n : labels.batch;
-    kind += label;
-  }
-  return labels;
-}
 
 // The term seen with its axes in another order.
 dnnl::memory::desc DescOf(const Term& term, const std::string& order) {
@@ -236,62 +155,6 @@ std::unique_ptr<Contractor> MakeContractor(const Contraction& contraction) {
     return std::make_unique<ProductContractor>(contraction, *labels);
   }
   return std::make_unique<PlainContractor>(contraction);
-}
-
-// The axes of an ellipsis get the digits as labels, the last one '0'.
-std::string SpreadEllipsis(std::string labels, size_t rank) {
-  const size_t at = labels.find("...");
-  if (at == std::string::npos) return labels;
-  std::string digits;
-  for (size_t i = rank - std::min(rank, labels.size() - 3); i-- > 0;) {
-    digits += static_cast<char>('0' + i);
-  }
-  return labels.replace(at, 3, digits);
-}
-
-// Without an arrow: what the ellipses stand for, then all labels that are there once, by alphabet.
-std::string ImplicitResult(const std::vector<Term>& factors) {
-  std::map<char, int> counts;
-  for (const Term& factor : factors) {
-    for (const char label : factor.labels) ++counts[label];
-  }
-  std::string digits;
-  std::string letters;
-  for (const auto& [label, count] : counts) {
-    if (label <= '9') {
-      digits.insert(digits.begin(), label);
-    } else if (count == 1) {
-      letters += label;
-    }
-  }
-  return digits + letters;
-}
-
-Contraction ReadEquation(const OpSpec& spec) {
-  std::string equation = spec.String("equation", "");
-  equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
-  const size_t arrow = std::min(equation.find("->"), equation.size());
-  Contraction contraction;
-  size_t begin = 0;
-  for (const Operand& input : spec.inputs) {
-    const size_t end = std::min(equation.find(',', begin), arrow);
-    contraction.factors.push_back(
-        {SpreadEllipsis(equation.substr(begin, end - begin), input.dims.size()), input.dims});
-    begin = std::min(end + 1, arrow);
-  }
-  Term& result = contraction.result;
-  result.dims = spec.output(0).dims;
-  result.labels = arrow == equation.size()
-                      ? ImplicitResult(contraction.factors)
-                      : SpreadEllipsis(equation.substr(arrow + 2), result.dims.size());
-  return contraction;
-}
-
-// Of the factor at `position`: the arriving gradient takes its place.
-Contraction GradientOf(const Contraction& forward, size_t position) {
-  Contraction gradient = forward;
-  std::swap(gradient.factors[position], gradient.result);
-  return gradient;
 }
 
 class EinsumOp final : public PreparedOp {

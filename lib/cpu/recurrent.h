@@ -9,28 +9,11 @@
 
 #include <memory>
 
+#include "lib/backend/recurrent_shape.h"
 #include "lib/cpu/dnnl_support.h"
 #include "lib/cpu/matmul_kernel.h"
 
 namespace ckplan::cpu {
-
-struct RecurrentShape {
-  int64_t steps = 0, batch = 0, inputs = 0, hidden = 0;
-  int64_t directions = 1;
-  int64_t gates = 0;
-  bool is_reversed = false;  // The first direction goes from the last step to the first.
-
-  int64_t rows() const { return steps * batch; }
-  int64_t width() const { return gates * hidden; }
-  int64_t state() const { return batch * hidden; }  // Elements of one hidden state.
-  // The i-th step that a direction makes.
-  int64_t StepOf(int64_t direction, int64_t i) const {
-    return is_reversed || direction == 1 ? steps - 1 - i : i;
-  }
-};
-
-// kUnsupported: activations, clipping, layouts and lengths other than the defaults.
-Result<RecurrentShape> ReadRecurrent(const OpSpec& spec, int64_t gates);
 
 // Vectors of one direction by step: all of them, or the last two.
 struct Steps {

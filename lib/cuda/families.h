@@ -37,6 +37,12 @@ std::span<const OpRow> MaxPoolOps();
 std::span<const OpRow> MeanVarianceNormOps();
 std::span<const OpRow> ReduceOps();
 std::span<const OpRow> SoftmaxOps();
+std::span<const OpRow> AttentionOps();
+std::span<const OpRow> ConvOps();
+std::span<const OpRow> EinsumOps();
+std::span<const OpRow> GruOps();
+std::span<const OpRow> LstmOps();
+std::span<const OpRow> MatMulOps();
 std::span<const OpRow> UnaryMathOps();
 
 }  // namespace ckplan::cuda

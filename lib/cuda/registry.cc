@@ -40,6 +40,12 @@ constexpr std::span<const OpRow> (*kFamilies[])() = {
     MeanVarianceNormOps,
     ReduceOps,
     SoftmaxOps,
+    AttentionOps,
+    ConvOps,
+    EinsumOps,
+    GruOps,
+    LstmOps,
+    MatMulOps,
     UnaryMathOps,
 };
 // clang-format on

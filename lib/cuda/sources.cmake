@@ -8,6 +8,17 @@ set(ckplan_cuda_sources
   losses.cu
   nary.cu
   random.cu
+  attention.cu
+  attention_shape.cc
+  conv.cu
+  convert.cu
+  cuda_backend.cu
+  einsum.cu
+  gru.cu
+  lstm.cu
+  matmul.cu
+  product.cc
+  recurrent.cu
   registry.cc
   rotary.cu
   top_k.cu

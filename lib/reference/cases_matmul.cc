@@ -50,6 +50,13 @@ constexpr CaseRow kRows[] = {
     {"Einsum", "f3x4x7 f4x5 -> f3x5", "equation='ijx,jk->ik'"},
     {"Einsum", "f1x4 f3x4 -> f3", "equation='ij,ij->i'"},
     {"MatMul", "f2x2x20x24 f2x2x24x20 -> f2x2x20x20"},
+    {"MatMul", "f2x3x4x5 f2x1x5x6 -> f2x3x4x6"},  // One matrix of three times the rows.
+    {"MatMul", "f2x3x4x5 f3x5x6 -> f2x3x4x6"},
+    {"MatMul", "f4x5 f2x3x5x6 -> f2x3x4x6"},
+    {"Einsum", "f2x3x4x5 f4x5x6 -> f2x6x3", "equation='bshd,hde->bes'"},
+    {"Einsum", "f3x4x5 f5x6x3 -> f6x4x3", "equation='bik,kjb->jib'"},
+    {"Einsum", "f2x3x4x5 f3x5 -> f2x3x4", "equation='bhid,hd->bhi'"},
+    {"Einsum", "f2x3x4x5x6 f5x3x6x2x7 -> f4x7x2x3", "equation='abcde,dbeaf->cfab'"},
 };
 
 }  // namespace

@@ -1,0 +1,46 @@
+// Where the buffers of one call lie in its workspace.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/cuda/kernel.h"
+
+namespace ckplan::cuda {
+
+// Of every buffer, as of the workspace itself: what the libraries ask for.
+inline constexpr int64_t kBufferAlignment = 256;
+inline constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
+
+// There is no room between the buffers: the workspace begins aligned.
+class WorkspacePlan {
+ public:
+  // Offset of a buffer of so many bytes.
+  int64_t Add(int64_t bytes) {
+    const int64_t offset = total_;
+    total_ += CeilDiv(bytes, kBufferAlignment) * kBufferAlignment;
+    return offset;
+  }
+  int64_t AddFloats(int64_t count) { return Add(count * kFloatBytes); }
+  int64_t total() const { return total_; }
+
+ private:
+  int64_t total_ = 0;
+};
+
+// The buffer that WorkspacePlan placed at `offset`; null where the workspace is.
+inline void* BufferAt(void* workspace, int64_t offset) {
+  return workspace == nullptr ? nullptr : static_cast<char*>(workspace) + offset;
+}
+inline float* FloatsAt(void* workspace, int64_t offset) {
+  return static_cast<float*>(BufferAt(workspace, offset));
+}
+
+// A tensor from its i-th element on.
+inline const void* From(const void* data, ElementType type, int64_t i) {
+  return data == nullptr ? nullptr : static_cast<const char*>(data) + i * SizeOf(type);
+}
+inline void* From(void* data, ElementType type, int64_t i) {
+  return data == nullptr ? nullptr : static_cast<char*>(data) + i * SizeOf(type);
+}
+
+}  // namespace ckplan::cuda
