@@ -1,52 +1,48 @@
 # What both of the compilers see, one file a line. Paths are relative to this folder.
 set(ckplan_cuda_sources
   activations.cu
-  binary.cu
-  clip_cast.cu
-  cuda_backend.cu
-  logic.cu
-  losses.cu
-  nary.cu
-  random.cu
   attention.cu
   attention_shape.cc
+  average_pool.cu
+  batch_norm.cu
+  binary.cu
+  clip_cast.cu
   conv.cu
   convert.cu
   cuda_backend.cu
   einsum.cu
-  gru.cu
-  lstm.cu
-  matmul.cu
-  product.cc
-  recurrent.cu
-  registry.cc
-  rotary.cu
-  top_k.cu
   elements.cu
+  extremes.cu
   gather.cu
   generate.cu
-  join.cu
-  move.cu
-  pad.cu
-  registry.cc
-  resize.cu
-  reverse.cu
-  running_sum.cu
-  separable.cu
-  strided_copy.cu
-  average_pool.cu
-  batch_norm.cu
-  cuda_backend.cu
-  extremes.cu
   group_norm.cu
+  gru.cu
+  join.cu
   layer_norm.cu
+  logic.cu
+  losses.cu
   lp_norms.cu
   lrn.cu
+  lstm.cu
+  matmul.cu
   max_pool.cu
   mean_variance_norm.cu
+  move.cu
+  nary.cu
+  pad.cu
+  product.cc
+  random.cu
+  recurrent.cu
   reduce.cu
   reduce_integers.cu
   registry.cc
+  resize.cu
+  reverse.cu
+  rotary.cu
+  running_sum.cu
+  separable.cu
   softmax.cu
+  strided_copy.cu
+  top_k.cu
   unary_math.cu
 )
