@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/backend/op_spec.h"
 #include "lib/backend/layout.h"
+#include "lib/backend/op_spec.h"
 
 namespace ckplan {
 
