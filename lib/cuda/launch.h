@@ -1,5 +1,5 @@
-// How kernels are started. Everything here does the same on the host, thread by thread in the same
-// order, so that what a kernel computes can be tested where there is no GPU.
+// How kernels are started. Everything here does the same on the host, thread by thread, and
+// combines in the same order, so that what a kernel computes can be tested where there is no GPU.
 //
 //   ForEach   body(i) for each i: elementwise work, gathering, copies
 //   Map       the same of whole tensors, 16 bytes at a time
@@ -77,16 +77,17 @@ void ForRows(Device& device, int64_t rows, int64_t length, const Body& body) {
 
 #else
 
+// Backwards, so that a kernel which counts on what a thread before it wrote is found out.
 template <typename Body>
 void ForEach(Device&, int64_t count, const Body& body) {
-  for (int64_t i = 0; i < count; ++i) body(i);
+  for (int64_t i = count; i-- > 0;) body(i);
 }
 
 template <typename Body>
 void ForRows(Device&, int64_t rows, int64_t length, const Body& body) {
   alignas(kPartialBytes) unsigned char scratch[kLargeTeam * kPartialBytes];
   Team team(0, TeamSize(rows, length), scratch);
-  for (int64_t row = 0; row < rows; ++row) body(team, row);
+  for (int64_t row = rows; row-- > 0;) body(team, row);
 }
 
 #endif

@@ -44,7 +44,7 @@ class Team {
     for (int64_t i = rank_; i < count; i += size_) body(i);
     Wait();
 #else
-    for (int64_t i = 0; i < count; ++i) body(i);
+    for (int64_t i = count; i-- > 0;) body(i);  // As ForEach of launch.h has it.
 #endif
   }
 
