@@ -1,31 +1,7 @@
 // ckbench: figures for docs/. Parses, runs one paper after the other, maps errors to exit codes.
-#include <unistd.h>
-
-#include <string>
-#include <vector>
-
 #include "cli/ckbench/reproduce_command.h"
-#include "cli/common/exit_code.h"
 #include "cli/common/guard.h"
-#include "cli/common/terminal.h"
-
-namespace ckplan {
-namespace {
-
-constexpr std::string_view kProgram = "ckbench";
-
-int RunAndTell(std::vector<std::string> arguments) {
-  const Result<ExitCode> code = RunBench(std::move(arguments));
-  if (code.ok()) return static_cast<int>(*code);
-  PrintError(code.error(), kProgram);
-  return static_cast<int>(ExitCodeOf(code.error().code));
-}
-
-}  // namespace
-}  // namespace ckplan
 
 int main(int argc, char** argv) {
-  return ckplan::RunGuarded(ckplan::kProgram, [&] {
-    return ckplan::RunAndTell(std::vector<std::string>(argv + 1, argv + argc));
-  });
+  return ckplan::RunProgram("ckbench", ckplan::RunBench, argc, argv);
 }

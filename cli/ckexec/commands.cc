@@ -1,7 +1,6 @@
 #include "cli/ckexec/commands.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 #include <span>
@@ -44,15 +43,6 @@ constexpr std::array kMeanings = {
     ExitCodeMeaning{ExitCode::kInterrupted, "interrupted"},
 };
 
-std::string ExitCodeLines() {
-  std::string text = "Exit codes:\n";
-  for (const ExitCodeMeaning& row : kMeanings) {
-    text += fmt::format("  {:>3}  {}\n", static_cast<int>(row.code), row.meaning);
-  }
-  text.pop_back();
-  return text;
-}
-
 std::string Help() {
   std::string text =
       "Example:\n"
@@ -68,19 +58,7 @@ std::string Help() {
   text += "\nOptions:\n";
   text += "  -h, --help     show this and exit\n";
   text += "  --version      show the version and exit\n\n";
-  return text + ExitCodeLines() + "\n";
-}
-
-Screen MakeScreen(const ExecOptions& options) {
-  const ColourChoice choice = options.color == "always"  ? ColourChoice::kAlways
-                              : options.color == "never" ? ColourChoice::kNever
-                                                         : ColourChoice::kAuto;
-  Screen screen;
-  screen.out = DetectTerminal(STDOUT_FILENO, choice);
-  screen.err = DetectTerminal(STDERR_FILENO, choice);
-  screen.is_quiet = options.is_quiet;
-  screen.shows_progress = screen.err.is_tty && !options.is_quiet && !options.has_no_progress;
-  return screen;
+  return text + ExitCodeLines(kMeanings) + "\n";
 }
 
 Result<const ExecCommand*> FindExecCommand(const std::string& name) {
@@ -150,9 +128,9 @@ Result<ExitCode> RunExec(std::vector<std::string> arguments) {
   CommandLine line(fmt::format("ckexec {}", command->name), command->example,
                    Sentence(command->summary));
   command->add_options(line, options);
-  line.Footer(ExitCodeLines());
+  line.Footer(ExitCodeLines(kMeanings));
   CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(std::move(arguments)));
-  const Screen screen = MakeScreen(options);
+  const Screen screen = DetectScreen(options.color, options.is_quiet, options.has_no_progress);
   if (outcome == CommandLine::Outcome::kRun) return command->run(options, screen);
   CKPLAN_RETURN_IF_ERROR(screen.Print(line.Help()));
   return ExitCode::kOk;

@@ -2,13 +2,11 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <string>
-#include <vector>
+#include <string_view>
 
 #include "cli/ckexec/commands.h"
 #include "cli/common/exit_code.h"
 #include "cli/common/guard.h"
-#include "cli/common/terminal.h"
 
 namespace ckplan {
 namespace {
@@ -24,19 +22,10 @@ extern "C" void EndInterrupted(int) {
   _exit(static_cast<int>(ExitCode::kInterrupted));
 }
 
-int RunAndTell(std::vector<std::string> arguments) {
-  const Result<ExitCode> code = RunExec(std::move(arguments));
-  if (code.ok()) return static_cast<int>(*code);
-  PrintError(code.error(), kProgram);
-  return static_cast<int>(ExitCodeOf(code.error().code));
-}
-
 }  // namespace
 }  // namespace ckplan
 
 int main(int argc, char** argv) {
   signal(SIGINT, ckplan::EndInterrupted);
-  return ckplan::RunGuarded(ckplan::kProgram, [&] {
-    return ckplan::RunAndTell(std::vector<std::string>(argv + 1, argv + argc));
-  });
+  return ckplan::RunProgram(ckplan::kProgram, ckplan::RunExec, argc, argv);
 }

@@ -1,7 +1,6 @@
 #include "cli/ckplan/commands.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 
@@ -32,15 +31,6 @@ constexpr std::array kCommands = {
             AddSchemaOptions, RunSchema},
 };
 
-std::string ExitCodeLines() {
-  std::string text = "Exit codes:\n";
-  for (const ExitCodeMeaning& row : kExitCodeMeanings) {
-    text += fmt::format("  {:>3}  {}\n", static_cast<int>(row.code), row.meaning);
-  }
-  text.pop_back();
-  return text;
-}
-
 std::string Sentence(std::string_view summary) {
   std::string text = fmt::format("{}.", summary);
   if (text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
@@ -48,15 +38,8 @@ std::string Sentence(std::string_view summary) {
 }
 
 Screen MakeScreen(const Options& options) {
-  const ColourChoice choice = options.color == "always"  ? ColourChoice::kAlways
-                              : options.color == "never" ? ColourChoice::kNever
-                                                         : ColourChoice::kAuto;
-  Screen screen;
-  screen.out = DetectTerminal(STDOUT_FILENO, choice);
-  screen.err = DetectTerminal(STDERR_FILENO, choice);
-  screen.is_quiet = options.is_quiet;
+  Screen screen = DetectScreen(options.color, options.is_quiet, options.has_no_progress);
   screen.is_verbose = options.is_verbose;
-  screen.shows_progress = screen.err.is_tty && !options.is_quiet && !options.has_no_progress;
   return screen;
 }
 
@@ -76,7 +59,7 @@ Result<ExitCode> RunCommand(const Command& command, std::vector<std::string> arg
   CommandLine line(fmt::format("ckplan {}", command.name), command.example,
                    Sentence(command.summary));
   command.add_options(line, options);
-  line.Footer(ExitCodeLines());
+  line.Footer(ExitCodeLines(kExitCodeMeanings));
   CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(std::move(arguments)));
   const Screen screen = MakeScreen(options);
   if (outcome == CommandLine::Outcome::kRun) return command.run(options, screen);
@@ -99,7 +82,7 @@ std::string ProgramHelp() {
   text += "\nOptions:\n";
   text += "  -h, --help     show this and exit\n";
   text += "  --version      show the version and exit\n\n";
-  return text + ExitCodeLines() + "\n";
+  return text + ExitCodeLines(kExitCodeMeanings) + "\n";
 }
 
 }  // namespace ckplan

@@ -53,18 +53,9 @@ Result<ExitCode> Run(std::vector<std::string> arguments) {
   return RunCommand(*FindCommand(kDefaultCommand), std::move(arguments));
 }
 
-int RunAndTell(std::vector<std::string> arguments) {
-  const Result<ExitCode> code = Run(std::move(arguments));
-  if (code.ok()) return static_cast<int>(*code);
-  PrintError(code.error(), kProgram);
-  return static_cast<int>(ExitCodeOf(code.error().code));
-}
-
 }  // namespace
 }  // namespace ckplan
 
 int main(int argc, char** argv) {
-  return ckplan::RunGuarded(ckplan::kProgram, [&] {
-    return ckplan::RunAndTell(std::vector<std::string>(argv + 1, argv + argc));
-  });
+  return ckplan::RunProgram(ckplan::kProgram, ckplan::Run, argc, argv);
 }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "lib/base/result.h"
@@ -40,6 +42,9 @@ inline constexpr std::array kExitCodeMeanings = {
     ExitCodeMeaning{ExitCode::kInternal, "a fault of ckplan itself; please report it"},
     ExitCodeMeaning{ExitCode::kInterrupted, "interrupted"},
 };
+
+// The table at the end of a program's help, without the last line's end.
+std::string ExitCodeLines(std::span<const ExitCodeMeaning> meanings);
 
 constexpr ExitCode ExitCodeOf(ErrorCode code) {
   switch (code) {

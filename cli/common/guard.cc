@@ -5,7 +5,6 @@
 #include <exception>
 #include <new>
 
-#include "cli/common/exit_code.h"
 #include "cli/common/terminal.h"
 
 namespace ckplan {
@@ -26,6 +25,15 @@ int RunGuarded(std::string_view name, const std::function<int()>& program) {
                name);
     return static_cast<int>(ExitCode::kInternal);
   }
+}
+
+int RunProgram(std::string_view name, Program program, int argc, char** argv) {
+  return RunGuarded(name, [&] {
+    const Result<ExitCode> code = program(std::vector<std::string>(argv + 1, argv + argc));
+    if (code.ok()) return static_cast<int>(*code);
+    PrintError(code.error(), name);
+    return static_cast<int>(ExitCodeOf(code.error().code));
+  });
 }
 
 }  // namespace ckplan

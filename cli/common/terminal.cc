@@ -79,6 +79,18 @@ void Screen::Warn(std::string_view line) const {
   WriteToStderr(fmt::format("ckplan: {}: {}\n", Styled("warning", TextStyle::kWarning, err), line));
 }
 
+Screen DetectScreen(std::string_view color, bool is_quiet, bool has_no_progress) {
+  const ColourChoice choice = color == "always"  ? ColourChoice::kAlways
+                              : color == "never" ? ColourChoice::kNever
+                                                 : ColourChoice::kAuto;
+  Screen screen;
+  screen.out = DetectTerminal(STDOUT_FILENO, choice);
+  screen.err = DetectTerminal(STDERR_FILENO, choice);
+  screen.is_quiet = is_quiet;
+  screen.shows_progress = screen.err.is_tty && !is_quiet && !has_no_progress;
+  return screen;
+}
+
 void PrintError(const Error& error, std::string_view program) {
   std::string text = error.message;
   for (const std::string& note : error.notes) text += "\n  " + note;

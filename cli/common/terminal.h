@@ -41,6 +41,10 @@ struct Screen {
   void Warn(std::string_view line) const;
 };
 
+// The screen of this process. `color`: always, never or auto; progress is shown on a terminal,
+// unless it is not wanted.
+Screen DetectScreen(std::string_view color, bool is_quiet, bool has_no_progress);
+
 // `ckplan: message` and the notes, of which no more is shown than fits a screen.
 void PrintError(const Error& error, std::string_view program);
 

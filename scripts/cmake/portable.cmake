@@ -1,14 +1,9 @@
-# Programs that run on other machines: all but the C library is linked into them.
+# Programs that run on other machines: all but the C library is linked into them. What is shared and
+# not called, as {fmt} then, is left out by --as-needed.
 set(Protobuf_USE_STATIC_LIBS ON)
-add_link_options(-static-libstdc++ -static-libgcc)
+add_link_options(-static-libstdc++ -static-libgcc -Wl,--as-needed)
 
-# Lets the imported TARGET stand for libNAME.a.
-function(ckplan_link_statically target name)
-  find_library(CKPLAN_STATIC_${name} lib${name}.a REQUIRED)
-  mark_as_advanced(CKPLAN_STATIC_${name})
-  get_target_property(configurations ${target} IMPORTED_CONFIGURATIONS)
-  foreach(configuration IN LISTS configurations)
-    set_target_properties(${target} PROPERTIES
-      IMPORTED_LOCATION_${configuration} "${CKPLAN_STATIC_${name}}")
-  endforeach()
-endfunction()
+# {fmt} from its headers: distributions have it as a shared library alone.
+macro(ckplan_use_fmt_headers)
+  set_target_properties(fmt::fmt PROPERTIES INTERFACE_COMPILE_DEFINITIONS FMT_HEADER_ONLY=1)
+endmacro()
