@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <glob.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -37,6 +38,12 @@ void AddPythonFolders(std::vector<std::string>& folders) {
   };
   for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
     if (const char* prefix = std::getenv(variable)) add(prefix);
+  }
+  // Also of an environment that is not activated, but whose python3 is on the path.
+  std::vector<std::string> programs;
+  if (const char* path = std::getenv("PATH")) AddListed(path, programs);
+  for (const std::string& folder : programs) {
+    if (access((folder + "/python3").c_str(), X_OK) == 0) add(folder + "/..");
   }
   if (const char* home = std::getenv("HOME")) add(std::string(home) + "/.local");
   add("/usr/local");
