@@ -12,7 +12,7 @@ macro(ckplan_find_cuda)
       find_program(CKPLAN_NVCC nvcc HINTS /usr/local/cuda/bin)
       mark_as_advanced(CKPLAN_NVCC)
       if(CKPLAN_NVCC)
-        set(CMAKE_CUDA_COMPILER "${CKPLAN_NVCC}")
+        set(ENV{CUDACXX} "${CKPLAN_NVCC}") # What check_language tries, and finds out if it is broken.
       endif()
     endif()
     set(CMAKE_CUDA_ARCHITECTURES "${CKPLAN_CUDA_ARCHITECTURES}")
