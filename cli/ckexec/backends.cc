@@ -28,6 +28,9 @@ Error OptionOf(std::string_view option, std::string_view backend) {
 
 #ifdef CKPLAN_HAS_CPU
 
+constexpr std::string_view kDefault = "cpu";
+constexpr std::string_view kElsewhere = "; --backend cpu needs none of this";
+
 std::vector<OpSupport> CpuOperators() { return cpu::MakeCpuBackend(1)->Operators(); }
 
 Result<std::unique_ptr<Backend>> MakeCpu(const ExecOptions& options) {
@@ -38,6 +41,9 @@ Result<std::unique_ptr<Backend>> MakeCpu(const ExecOptions& options) {
 Result<Done> CheckBuiltWithCpu() { return Done{}; }
 
 #else
+
+constexpr std::string_view kDefault = "cuda";
+constexpr std::string_view kElsewhere;
 
 std::vector<OpSupport> CpuOperators() { return {}; }
 
@@ -55,6 +61,8 @@ Result<std::unique_ptr<Backend>> MakeCpu(const ExecOptions&) { return CheckBuilt
 
 #ifdef CKPLAN_HAS_CUDA
 
+constexpr Bytes kLeastWorkspace(int64_t{16} << 10);
+
 Result<Done> CheckBuiltWithCuda() { return Done{}; }
 
 std::vector<OpSupport> CudaOperators() { return cuda::Operators(); }
@@ -65,19 +73,27 @@ Result<std::unique_ptr<Backend>> MakeCuda(const ExecOptions& options) {
   if (options.workspace_limit) {
     CKPLAN_ASSIGN_OR_RETURN(const Bytes limit,
                             ParseSize(*options.workspace_limit, "--workspace-limit"));
+    if (limit < kLeastWorkspace) {
+      return MakeError(ErrorCode::kUsage,
+                       fmt::format("--workspace-limit {}: cuBLAS needs at least 16KiB",
+                                   *options.workspace_limit));
+    }
     device_options.workspace_limit = limit.count();
   }
-  CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<cuda::Device> device,
-                          cuda::OpenCudaDevice(device_options));
-  return cuda::MakeBackend(std::move(device));
+  auto device = cuda::OpenCudaDevice(device_options);
+  if (device.ok()) return cuda::MakeBackend(*std::move(device));
+  Error error = std::move(device).error();
+  if (error.code == ErrorCode::kUnsupported) error.message += kElsewhere;
+  return error;
 }
 
 #else
 
 Result<Done> CheckBuiltWithCuda() {
   return MakeError(ErrorCode::kUnsupported,
-                   "the cuda backend cannot run here: this ckexec was built without it, for want "
-                   "of a CUDA toolkit; use --backend cpu");
+                   fmt::format("the cuda backend cannot run here: this ckexec was built without "
+                               "it, for want of a CUDA toolkit{}",
+                               kElsewhere));
 }
 
 std::vector<OpSupport> CudaOperators() { return {}; }
@@ -89,6 +105,12 @@ Result<std::unique_ptr<Backend>> MakeCuda(const ExecOptions&) {
 #endif
 
 }  // namespace
+
+void AddBackendChoice(CommandLine& line, std::string_view what, std::string* backend) {
+  *backend = kDefault;
+  line.Choice("--backend", {"cpu", "cuda"}, fmt::format("{} (default {})", what, kDefault),
+              backend);
+}
 
 Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options) {
   const bool is_cuda = options.backend == "cuda";

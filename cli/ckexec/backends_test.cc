@@ -23,9 +23,11 @@ TEST_CASE("backends: without CUDA, one line says what is missing") {
 
 TEST_CASE("backends: options of one backend are refused by the other") {
   ExecOptions tf32;
+  tf32.backend = "cpu";
   tf32.allows_tf32 = true;
   CHECK(MakeBackend(tf32).error().code == ErrorCode::kUsage);
   ExecOptions limit;
+  limit.backend = "cpu";
   limit.workspace_limit = "1MiB";
   CHECK(MakeBackend(limit).error().code == ErrorCode::kUsage);
   ExecOptions threads;

@@ -5,6 +5,7 @@
 #include <array>
 #include <span>
 
+#include "cli/ckexec/backends.h"
 #include "lib/base/nearest_name.h"
 
 namespace ckplan {
@@ -89,7 +90,7 @@ void AddDimOptions(CommandLine& line, ExecOptions& options) {
 }
 
 void AddBackendOptions(CommandLine& line, ExecOptions& options) {
-  line.Choice("--backend", {"cpu", "cuda"}, "what runs it", &options.backend);
+  AddBackendChoice(line, "what runs it", &options.backend);
   line.Flag("--bf16", "store activations as bfloat16; a bf16 plan implies it",
             &options.stores_bfloat16);
   line.Value("--threads", "N", "of the cpu backend (default: one for each processor)",
@@ -97,7 +98,7 @@ void AddBackendOptions(CommandLine& line, ExecOptions& options) {
   line.Flag("--allow-tf32", "of the cuda backend: products of float32 in TF32",
             &options.allows_tf32);
   line.Value("--workspace-limit", "SIZE",
-             "of the cuda backend: the most workspace of one call (default 256MiB)",
+             "of the cuda backend: the most workspace of one call (default about 256MiB)",
              &options.workspace_limit);
   line.Value("--memory-limit", "SIZE", "refuse to take more memory of the device",
              &options.memory_limit);

@@ -37,7 +37,7 @@ TextTable OpsTable(std::span<const OpSupport> operators) {
 }  // namespace
 
 void AddOpsOptions(CommandLine& line, ExecOptions& options) {
-  line.Choice("--backend", {"cpu", "cuda"}, "whose operators", &options.backend);
+  AddBackendChoice(line, "whose operators", &options.backend);
   line.Choice("-f,--format", {"text", "json", "md"}, "of what is printed", &options.format);
   AddExecScreenOptions(line, options);
 }

@@ -16,7 +16,7 @@ struct ExecOptions {
   std::vector<std::string> dims;
   std::vector<std::string> input_shapes;
 
-  std::string backend = "cpu";
+  std::string backend;
   bool stores_bfloat16 = false;
   std::optional<std::string> threads;
   std::optional<std::string> workspace_limit;

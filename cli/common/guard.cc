@@ -6,12 +6,16 @@
 #include <new>
 
 #include "cli/common/terminal.h"
+#include "lib/base/out_of_memory.h"
 
 namespace ckplan {
 
 int RunGuarded(std::string_view name, const std::function<int()>& program) {
   try {
     return program();
+  } catch (const OutOfMemory& shortage) {
+    PrintError(MakeError(ErrorCode::kInfeasible, shortage.what()), name);
+    return static_cast<int>(ExitCode::kInfeasible);
   } catch (const std::bad_alloc&) {
     PrintError(MakeError(ErrorCode::kUnsupported,
                          "out of memory; another algorithm (`ckplan algos`) may need less"),

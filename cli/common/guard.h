@@ -12,7 +12,7 @@
 namespace ckplan {
 
 // Runs `program` and returns its exit status; an exception ends it with a message and code 70,
-// memory that runs out with code 3.
+// memory that runs out with code 3, and that of a device with code 4.
 int RunGuarded(std::string_view name, const std::function<int()>& program);
 
 // All of main(): runs `program` guarded with the arguments, tells its error, and returns its

@@ -9,6 +9,7 @@
 
 #include "cli/common/exit_code.h"
 #include "lib/base/check.h"
+#include "lib/base/out_of_memory.h"
 
 namespace ckplan {
 namespace {
@@ -34,8 +35,9 @@ TEST_CASE("guard: an escaped exception ends with 70") {
   CHECK(StatusOfChild([]() -> int { throw std::logic_error("broken"); }) == 70);
 }
 
-TEST_CASE("guard: memory that runs out ends with 3") {
+TEST_CASE("guard: memory that runs out ends with 3, that of a device with 4") {
   CHECK(StatusOfChild([]() -> int { throw std::bad_alloc(); }) == 3);
+  CHECK(StatusOfChild([]() -> int { throw OutOfMemory("the GPU is full"); }) == 4);
 }
 
 TEST_CASE("guard: a broken promise of our own code ends with 70") {

@@ -1,16 +1,30 @@
-// Calls of the CUDA runtime whose failure is our own fault, or the end of the device: nothing that
-// a caller could mend. They end the program with exit code 70 and say what failed.
+// Calls of the CUDA runtime and of the libraries whose failure is our own fault, or the end of the
+// device: nothing that a caller could mend. They end the program with exit code 70 and say what
+// failed. Want of memory is not our fault: code is loaded when it first runs, and takes some.
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include <string>
+#include <string_view>
+#include <utility>
+
 #include "lib/base/check.h"
+#include "lib/base/out_of_memory.h"
 #include "lib/cuda/device.h"
 
 namespace ckplan::cuda {
 
+[[noreturn]] inline void FailOutOfMemory(std::string_view call) {
+  std::string message("the GPU has no memory left for the code of kernels, or for a library (");
+  message.append(call).append(
+      "); leave some free: plan with a smaller --budget or a smaller batch");
+  throw OutOfMemory(std::move(message));
+}
+
 inline void CheckCuda(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
+  if (status == cudaErrorMemoryAllocation) FailOutOfMemory(call);
   FailCheck(__FILE__, __LINE__, call, cudaGetErrorString(status));
 }
 

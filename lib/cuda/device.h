@@ -20,8 +20,9 @@ namespace ckplan::cuda {
 struct DeviceOptions {
   // Products of float32 may be computed in TF32: 10 bits of mantissa instead of 23.
   bool allow_tf32 = false;
-  // The most bytes of workspace that one call of a library may take.
-  int64_t workspace_limit = int64_t{256} << 20;
+  // The most bytes of workspace that one call of a library may take. Without it, 256 MiB, and more
+  // only for a convolution that cannot do with so little.
+  std::optional<int64_t> workspace_limit;
 };
 
 class Device {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lib/cuda/cuda_check.h"
 #include "lib/cuda/gpu/shared_library.h"
 
 namespace ckplan::cuda {
@@ -12,12 +13,6 @@ namespace {
 
 // What cuBLAS takes by itself on Hopper; more makes nothing faster.
 constexpr int64_t kWantedWorkspace = int64_t{32} << 20;
-
-void Check(cublasStatus_t status, const char* call) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  FailCheck(__FILE__, __LINE__, call,
-            fmt::format("cuBLAS answers with status {}", static_cast<int>(status)));
-}
 
 cudaDataType TypeOf(ElementType type) {
   return type == ElementType::kBFloat16 ? CUDA_R_16BF : CUDA_R_32F;
@@ -43,19 +38,38 @@ Result<CublasApi> CublasApi::Load(const std::vector<std::string>& folders) {
   CKPLAN_RETURN_IF_ERROR(library.Find("cublasSetMathMode", api.set_math_mode));
   CKPLAN_RETURN_IF_ERROR(library.Find("cublasSetWorkspace_v2", api.set_workspace));
   CKPLAN_RETURN_IF_ERROR(library.Find("cublasGetVersion_v2", api.get_version));
+  CKPLAN_RETURN_IF_ERROR(library.Find("cublasGetStatusString", api.get_status_string));
   CKPLAN_RETURN_IF_ERROR(library.Find("cublasGemmStridedBatchedEx_64", api.gemm));
   return api;
 }
 
-CublasGemm::CublasGemm(const CublasApi& api, const DeviceOptions& options, cudaStream_t stream)
+Result<std::unique_ptr<CublasGemm>> CublasGemm::Create(const CublasApi& api,
+                                                       const DeviceOptions& options,
+                                                       cudaStream_t stream) {
+  cublasHandle_t handle = nullptr;
+  const cublasStatus_t status = api.create(&handle);
+  if (status != CUBLAS_STATUS_SUCCESS) {
+    return MakeError(ErrorCode::kUnsupported,
+                     fmt::format("cuBLAS cannot start: {}", api.get_status_string(status)));
+  }
+  std::unique_ptr<CublasGemm> gemm(new CublasGemm(api, options, handle));
+  gemm->Check(api.set_stream(handle, stream), "cublasSetStream");
+  // Sums of bfloat16 products stay in float32 where cuBLAS splits them, too.
+  gemm->Check(api.set_math_mode(handle, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
+              "cublasSetMathMode");
+  return gemm;
+}
+
+CublasGemm::CublasGemm(const CublasApi& api, const DeviceOptions& options, cublasHandle_t handle)
     : api_(api),
       allow_tf32_(options.allow_tf32),
-      workspace_(std::min(kWantedWorkspace, options.workspace_limit)) {
-  Check(api_.create(&handle_), "cublasCreate");
-  Check(api_.set_stream(handle_, stream), "cublasSetStream");
-  // Sums of bfloat16 products stay in float32 where cuBLAS splits them, too.
-  Check(api_.set_math_mode(handle_, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
-        "cublasSetMathMode");
+      workspace_(std::min(kWantedWorkspace, options.workspace_limit.value_or(kWantedWorkspace))),
+      handle_(handle) {}
+
+void CublasGemm::Check(cublasStatus_t status, const char* call) const {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  if (status == CUBLAS_STATUS_ALLOC_FAILED) FailOutOfMemory(call);
+  FailCheck(__FILE__, __LINE__, call, api_.get_status_string(status));
 }
 
 CublasGemm::~CublasGemm() { api_.destroy(handle_); }

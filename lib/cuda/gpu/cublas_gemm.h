@@ -4,6 +4,7 @@
 #include <cublas_v2.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct CublasApi {
   decltype(&cublasSetMathMode) set_math_mode = nullptr;
   decltype(&cublasSetWorkspace_v2) set_workspace = nullptr;
   decltype(&cublasGetVersion_v2) get_version = nullptr;
+  decltype(&cublasGetStatusString) get_status_string = nullptr;
   decltype(&cublasGemmStridedBatchedEx_64) gemm = nullptr;
 
   // kUnsupported: there is no cuBLAS, or one that is too old.
@@ -28,7 +30,10 @@ struct CublasApi {
 
 class CublasGemm {
  public:
-  CublasGemm(const CublasApi& api, const DeviceOptions& options, cudaStream_t stream);
+  // kUnsupported: the library cannot start, for want of memory for example.
+  static Result<std::unique_ptr<CublasGemm>> Create(const CublasApi& api,
+                                                    const DeviceOptions& options,
+                                                    cudaStream_t stream);
   ~CublasGemm();
   CublasGemm(const CublasGemm&) = delete;
   CublasGemm& operator=(const CublasGemm&) = delete;
@@ -39,10 +44,14 @@ class CublasGemm {
   void Run(const GemmShape& shape, const void* a, const void* b, void* c, void* workspace);
 
  private:
+  CublasGemm(const CublasApi& api, const DeviceOptions& options, cublasHandle_t handle);
+
+  void Check(cublasStatus_t status, const char* call) const;
+
   CublasApi api_;
   bool allow_tf32_;
   int64_t workspace_;
-  cublasHandle_t handle_ = nullptr;
+  cublasHandle_t handle_;
 };
 
 }  // namespace ckplan::cuda

@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "lib/base/out_of_memory.h"
+
 namespace ckplan::cuda {
 namespace {
 
@@ -118,8 +120,8 @@ TEST_CASE("cublas: row-major products of every layout, batched, shared and strid
               }
             }
           }
-          CublasGemm gemm(FakeApi(), {}, nullptr);
-          gemm.Run(shape, a.data(), b.data(), c.data(), nullptr);
+          const auto gemm = CublasGemm::Create(FakeApi(), {}, nullptr);
+          (*gemm)->Run(shape, a.data(), b.data(), c.data(), nullptr);
           CHECK(c == expected);
         }
       }
@@ -133,9 +135,9 @@ TEST_CASE("cublas: types, precision and the caller's workspace") {
   shape.b = {ElementType::kBFloat16, false, 2, 0};
   shape.c = {ElementType::kFloat32, false, 2, 0};
   char workspace[64];
-  CublasGemm plain(FakeApi(), {.workspace_limit = 64}, nullptr);
-  plain.Run(shape, nullptr, nullptr, nullptr, workspace);
-  CHECK(plain.workspace() == 64);
+  const auto plain = CublasGemm::Create(FakeApi(), {.workspace_limit = 64}, nullptr);
+  (*plain)->Run(shape, nullptr, nullptr, nullptr, workspace);
+  CHECK((*plain)->workspace() == 64);
   CHECK(seen.workspace == workspace);
   CHECK(seen.workspace_bytes == 64);
   CHECK(seen.a == CUDA_R_16BF);
@@ -146,11 +148,29 @@ TEST_CASE("cublas: types, precision and the caller's workspace") {
   const std::vector<float> ones(4, 1);
   std::vector<float> c(4, 0);
   shape.a.type = shape.b.type = ElementType::kFloat32;
-  plain.Run(shape, ones.data(), ones.data(), c.data(), workspace);
+  (*plain)->Run(shape, ones.data(), ones.data(), c.data(), workspace);
   CHECK(seen.compute == CUBLAS_COMPUTE_32F);
-  CublasGemm quick(FakeApi(), {.allow_tf32 = true}, nullptr);
-  quick.Run(shape, ones.data(), ones.data(), c.data(), workspace);
+  const auto quick = CublasGemm::Create(FakeApi(), {.allow_tf32 = true}, nullptr);
+  (*quick)->Run(shape, ones.data(), ones.data(), c.data(), workspace);
   CHECK(seen.compute == CUBLAS_COMPUTE_32F_FAST_TF32);
+}
+
+TEST_CASE("cublas: what fails for want of memory is no fault of ours") {
+  CublasApi api = FakeApi();
+  api.gemm = [](cublasHandle_t, cublasOperation_t, cublasOperation_t, int64_t, int64_t, int64_t,
+                const void*, const void*, cudaDataType, int64_t, long long, const void*,
+                cudaDataType, int64_t, long long, const void*, void*, cudaDataType, int64_t,
+                long long, int64_t, cublasComputeType_t,
+                cublasGemmAlgo_t) { return CUBLAS_STATUS_ALLOC_FAILED; };
+  const auto gemm = CublasGemm::Create(api, {}, nullptr);
+  CHECK_THROWS_AS((*gemm)->Run({1, 2, 2, 2}, nullptr, nullptr, nullptr, nullptr), OutOfMemory);
+
+  api.create = [](cublasHandle_t*) { return CUBLAS_STATUS_ALLOC_FAILED; };
+  api.get_status_string = [](cublasStatus_t) { return "no memory"; };
+  const auto none = CublasGemm::Create(api, {}, nullptr);
+  REQUIRE(!none.ok());
+  CHECK(none.error().code == ErrorCode::kUnsupported);
+  CHECK(none.error().message == "cuBLAS cannot start: no memory");
 }
 
 }  // namespace

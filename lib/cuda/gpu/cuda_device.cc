@@ -25,7 +25,7 @@ std::string VersionText(int version) {
 
 Error NoCuda(const std::string& why) {
   return MakeError(ErrorCode::kUnsupported,
-                   fmt::format("the cuda backend cannot run here: {}; use --backend cpu", why));
+                   fmt::format("the cuda backend cannot run here: {}", why));
 }
 
 Result<Done> CheckDriver() {
@@ -50,48 +50,61 @@ Result<Done> CheckDriver() {
 
 class CudaLibraries final : public Libraries {
  public:
-  CudaLibraries(const CublasApi& cublas, const CudnnApi& cudnn, const DeviceOptions& options,
-                cudaStream_t stream)
-      : gemm_(cublas, options, stream), convolutions_(cudnn, options, stream) {}
+  static Result<std::unique_ptr<CudaLibraries>> Open(const DeviceOptions& options,
+                                                     cudaStream_t stream) {
+    const std::vector<std::string> folders = LibraryFolders();
+    CKPLAN_ASSIGN_OR_RETURN(const CublasApi cublas, CublasApi::Load(folders));
+    CKPLAN_ASSIGN_OR_RETURN(const CudnnApi cudnn, CudnnApi::Load(folders));
+    std::unique_ptr<CudaLibraries> libraries(new CudaLibraries);
+    CKPLAN_ASSIGN_OR_RETURN(libraries->gemm_, CublasGemm::Create(cublas, options, stream));
+    CKPLAN_ASSIGN_OR_RETURN(libraries->convolutions_,
+                            CudnnConvolutions::Create(cudnn, options, stream));
+    return libraries;
+  }
 
-  int64_t GemmWorkspace(const GemmShape&) const override { return gemm_.workspace(); }
+  int64_t GemmWorkspace(const GemmShape&) const override { return gemm_->workspace(); }
   void Gemm(const GemmShape& shape, const void* a, const void* b, void* c,
             void* workspace) override {
-    gemm_.Run(shape, a, b, c, workspace);
+    gemm_->Run(shape, a, b, c, workspace);
   }
   Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvShape& shape,
                                                           ConvPass pass) override {
-    return convolutions_.Prepare(shape, pass);
+    return convolutions_->Prepare(shape, pass);
   }
 
   std::string Describe() const {
-    const int cublas = gemm_.version();
-    const int64_t cudnn = convolutions_.version();
+    const int cublas = gemm_->version();
+    const int64_t cudnn = convolutions_->version();
     return fmt::format("cuBLAS {}.{}, cuDNN {}.{}", cublas / 10000, cublas / 100 % 100,
                        cudnn / 10000, cudnn / 100 % 100);
   }
 
  private:
-  CublasGemm gemm_;
-  CudnnConvolutions convolutions_;
+  CudaLibraries() = default;
+
+  std::unique_ptr<CublasGemm> gemm_;
+  std::unique_ptr<CudnnConvolutions> convolutions_;
 };
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice(const DeviceOptions& options, const cudaDeviceProp& properties,
-             const CublasApi& cublas, const CudnnApi& cudnn)
-      : Device(options), properties_(properties) {
-    CheckCuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
-    CheckCuda(cudaDeviceGetDefaultMemPool(&pool_, 0), "cudaDeviceGetDefaultMemPool");
-    const int64_t before = AvailableBytes();
-    overheads_.push_back({"context, and other programs", Total() - before});
-    libraries_.emplace(cublas, cudnn, options, stream_);
-    overheads_.push_back({"cuBLAS and cuDNN", before - AvailableBytes()});
+  // What the context takes is measured, and then the libraries' handles.
+  static Result<std::unique_ptr<CudaDevice>> Open(const DeviceOptions& options,
+                                                  const cudaDeviceProp& properties) {
+    std::unique_ptr<CudaDevice> device(new CudaDevice(options, properties));
+    CheckCuda(cudaStreamCreateWithFlags(&device->stream_, cudaStreamNonBlocking),
+              "cudaStreamCreate");
+    CheckCuda(cudaDeviceGetDefaultMemPool(&device->pool_, 0), "cudaDeviceGetDefaultMemPool");
+    const int64_t before = device->AvailableBytes();
+    CKPLAN_ASSIGN_OR_RETURN(device->libraries_, CudaLibraries::Open(options, device->stream_));
+    device->overheads_ = {{"context, and other programs", device->Total() - before},
+                          {"cuBLAS and cuDNN", before - device->AvailableBytes()}};
+    return device;
   }
 
   ~CudaDevice() override {
     libraries_.reset();
-    cudaStreamDestroy(stream_);
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
   }
 
   std::string Describe() const override {
@@ -163,6 +176,9 @@ class CudaDevice final : public Device {
   void* stream() const override { return stream_; }
 
  private:
+  CudaDevice(const DeviceOptions& options, const cudaDeviceProp& properties)
+      : Device(options), properties_(properties) {}
+
   int64_t Total() const { return static_cast<int64_t>(properties_.totalGlobalMem); }
 
   Result<void*> Taken(cudaError_t status, void* memory, int64_t bytes) const {
@@ -184,7 +200,7 @@ class CudaDevice final : public Device {
   cudaStream_t stream_ = nullptr;
   cudaMemPool_t pool_ = nullptr;
   std::vector<MemoryUse> overheads_;
-  std::optional<CudaLibraries> libraries_;
+  std::unique_ptr<CudaLibraries> libraries_;
 };
 
 }  // namespace
@@ -202,11 +218,8 @@ Result<std::unique_ptr<Device>> OpenCudaDevice(const DeviceOptions& options) {
   if (const cudaError_t status = cudaSetDevice(0); status != cudaSuccess) {
     return NoCuda(fmt::format("{}: {}", properties.name, cudaGetErrorString(status)));
   }
-  const std::vector<std::string> folders = LibraryFolders();
-  CKPLAN_ASSIGN_OR_RETURN(const CublasApi cublas, CublasApi::Load(folders));
-  CKPLAN_ASSIGN_OR_RETURN(const CudnnApi cudnn, CudnnApi::Load(folders));
-  std::unique_ptr<Device> device = std::make_unique<CudaDevice>(options, properties, cublas, cudnn);
-  return Result<std::unique_ptr<Device>>(std::move(device));
+  CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, CudaDevice::Open(options, properties));
+  return device;
 }
 
 }  // namespace ckplan::cuda

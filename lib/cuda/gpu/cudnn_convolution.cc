@@ -2,18 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <utility>
 
+#include "lib/cuda/cuda_check.h"
 #include "lib/cuda/gpu/shared_library.h"
 
 namespace ckplan::cuda {
 
 namespace {
 
+// Of workspace where nobody says, if there is an algorithm that can do with it.
+constexpr int64_t kUsualLimit = int64_t{256} << 20;
+
 void CheckStatus(const CudnnApi& api, cudnnStatus_t status, const char* call) {
   if (status == CUDNN_STATUS_SUCCESS) return;
+  if (status == CUDNN_STATUS_ALLOC_FAILED) FailOutOfMemory(call);
   FailCheck(__FILE__, __LINE__, call, api.get_error_string(status));
 }
 
@@ -89,25 +95,34 @@ class CudnnConvolution final : public Convolution {
           "cudnnSetConvolutionGroupCount");
   }
 
-  // The first, in cuDNN's own order of speed, that is deterministic and fits into `limit`. Returns
-  // whether there is one.
-  bool Choose(cudnnMathType_t math, int64_t limit) {
-    CheckStatus(api_, api_.set_math_type(convolution_.get(), math), "cudnnSetConvolutionMathType");
+  // Takes the first algorithm, in cuDNN's own order of speed, that is deterministic and within the
+  // limit. cuDNN tells speed and determinism of an algorithm together with a kind of arithmetic,
+  // which it is run in then, but for tensor cores where TF32 is not allowed: those come last, and
+  // are run without.
+  Result<Done> Choose(bool allows_tensor_cores, const std::optional<int64_t>& limit) {
+    SetMath(allows_tensor_cores ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH);
     constexpr int kMost = 16;
     typename Pass::Performance found[kMost];
     int count = 0;
-    if (Pass::Algorithms(*this, kMost, &count, found) != CUDNN_STATUS_SUCCESS) return false;
+    const cudnnStatus_t status = Pass::Algorithms(*this, kMost, &count, found);
+    if (status != CUDNN_STATUS_SUCCESS) return Refuse(api_.get_error_string(status));
+    std::stable_partition(found, found + count, [&](const typename Pass::Performance& entry) {
+      return allows_tensor_cores || entry.mathType == CUDNN_FMA_MATH;
+    });
+    std::optional<Choice> least;
     for (int i = 0; i < count; ++i) {
       if (found[i].status != CUDNN_STATUS_SUCCESS) continue;
       if (found[i].determinism != CUDNN_DETERMINISTIC) continue;
-      size_t bytes = 0;
-      if (Pass::Workspace(*this, found[i].algo, &bytes) != CUDNN_STATUS_SUCCESS) continue;
-      if (bytes > static_cast<size_t>(limit)) continue;
-      algorithm_ = found[i].algo;
-      workspace_ = static_cast<int64_t>(bytes);
-      return true;
+      Choice choice{found[i].algo, allows_tensor_cores ? found[i].mathType : CUDNN_FMA_MATH};
+      SetMath(choice.math);
+      if (Pass::Workspace(*this, choice.algorithm, &choice.bytes) != CUDNN_STATUS_SUCCESS) continue;
+      if (choice.bytes <= static_cast<size_t>(limit.value_or(kUsualLimit))) return Take(choice);
+      if (!least || choice.bytes < least->bytes) least = choice;
     }
-    return false;
+    if (!least) return Refuse("it has no deterministic algorithm for this shape");
+    if (!limit) return Take(*least);
+    return Refuse(fmt::format("it takes at least {} bytes of workspace; give --workspace-limit {}",
+                              least->bytes, least->bytes));
   }
 
   int64_t workspace() const override { return workspace_; }
@@ -120,6 +135,27 @@ class CudnnConvolution final : public Convolution {
 
  private:
   friend Pass;
+
+  struct Choice {
+    typename Pass::Algorithm algorithm;
+    cudnnMathType_t math;
+    size_t bytes = 0;
+  };
+
+  Done Take(const Choice& choice) {
+    SetMath(choice.math);
+    algorithm_ = choice.algorithm;
+    workspace_ = static_cast<int64_t>(choice.bytes);
+    return Done{};
+  }
+
+  static Error Refuse(std::string_view why) {
+    return MakeError(ErrorCode::kUnsupported, fmt::format("{}: {}", Pass::kName, why));
+  }
+
+  void SetMath(cudnnMathType_t math) {
+    Check(api_.set_math_type(convolution_.get(), math), "cudnnSetConvolutionMathType");
+  }
 
   void Check(cudnnStatus_t status, const char* call) const { CheckStatus(api_, status, call); }
 
@@ -222,14 +258,8 @@ Result<std::unique_ptr<Convolution>> PreparePass(const CudnnApi& api, cudnnHandl
                                                  const DeviceOptions& options) {
   auto convolution = std::make_unique<CudnnConvolution<Pass>>(api, handle, shape);
   const bool is_half = shape.type == ElementType::kBFloat16;
-  const cudnnMathType_t math =
-      is_half || options.allow_tf32 ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH;
-  if (!convolution->Choose(math, options.workspace_limit)) {
-    return MakeError(ErrorCode::kUnsupported,
-                     fmt::format("{} has no deterministic algorithm for this shape that takes at "
-                                 "most {} bytes of workspace; raise --workspace-limit",
-                                 Pass::kName, options.workspace_limit));
-  }
+  CKPLAN_RETURN_IF_ERROR(
+      convolution->Choose(is_half || options.allow_tf32, options.workspace_limit));
   return Result<std::unique_ptr<Convolution>>(std::move(convolution));
 }
 
@@ -274,12 +304,22 @@ Result<CudnnApi> CudnnApi::Load(const std::vector<std::string>& folders) {
   return api;
 }
 
-CudnnConvolutions::CudnnConvolutions(const CudnnApi& api, const DeviceOptions& options,
-                                     cudaStream_t stream)
-    : api_(api), options_(options) {
-  CheckStatus(api_, api_.create(&handle_), "cudnnCreate");
-  CheckStatus(api_, api_.set_stream(handle_, stream), "cudnnSetStream");
+Result<std::unique_ptr<CudnnConvolutions>> CudnnConvolutions::Create(const CudnnApi& api,
+                                                                     const DeviceOptions& options,
+                                                                     cudaStream_t stream) {
+  cudnnHandle_t handle = nullptr;
+  const cudnnStatus_t status = api.create(&handle);
+  if (status != CUDNN_STATUS_SUCCESS) {
+    return MakeError(ErrorCode::kUnsupported,
+                     fmt::format("cuDNN cannot start: {}", api.get_error_string(status)));
+  }
+  CheckStatus(api, api.set_stream(handle, stream), "cudnnSetStream");
+  return std::unique_ptr<CudnnConvolutions>(new CudnnConvolutions(api, options, handle));
 }
+
+CudnnConvolutions::CudnnConvolutions(const CudnnApi& api, const DeviceOptions& options,
+                                     cudnnHandle_t handle)
+    : api_(api), options_(options), handle_(handle) {}
 
 CudnnConvolutions::~CudnnConvolutions() { api_.destroy(handle_); }
 

@@ -53,7 +53,10 @@ struct CudnnApi {
 // A handle of the library, and what it prepares.
 class CudnnConvolutions {
  public:
-  CudnnConvolutions(const CudnnApi& api, const DeviceOptions& options, cudaStream_t stream);
+  // kUnsupported: the library cannot start, for want of memory for example.
+  static Result<std::unique_ptr<CudnnConvolutions>> Create(const CudnnApi& api,
+                                                           const DeviceOptions& options,
+                                                           cudaStream_t stream);
   ~CudnnConvolutions();
   CudnnConvolutions(const CudnnConvolutions&) = delete;
   CudnnConvolutions& operator=(const CudnnConvolutions&) = delete;
@@ -63,9 +66,11 @@ class CudnnConvolutions {
   Result<std::unique_ptr<Convolution>> Prepare(const ConvShape& shape, ConvPass pass);
 
  private:
+  CudnnConvolutions(const CudnnApi& api, const DeviceOptions& options, cudnnHandle_t handle);
+
   CudnnApi api_;
   DeviceOptions options_;
-  cudnnHandle_t handle_ = nullptr;
+  cudnnHandle_t handle_;
 };
 
 }  // namespace ckplan::cuda

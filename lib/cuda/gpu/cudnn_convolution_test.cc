@@ -27,6 +27,7 @@ struct Offer {
   int algorithm = 0;
   cudnnDeterminism_t determinism = CUDNN_DETERMINISTIC;
   size_t bytes = 0;
+  cudnnMathType_t math = CUDNN_FMA_MATH;
 };
 std::vector<Offer> offers;
 struct Seen {
@@ -99,14 +100,18 @@ cudnnStatus_t Answer(int most, int* count, Performance* found) {
     found[i].algo = static_cast<Algorithm>(offer.algorithm);
     found[i].status = CUDNN_STATUS_SUCCESS;
     found[i].determinism = offer.determinism;
+    found[i].mathType = offer.math;
   }
   return CUDNN_STATUS_SUCCESS;
 }
-cudnnStatus_t BytesOf(int algorithm, size_t* bytes) {
+// As the library, by the arithmetic that the descriptor has been told.
+cudnnStatus_t BytesOf(cudnnConvolutionDescriptor_t convolution, int algorithm, size_t* bytes) {
   for (const Offer& offer : offers) {
-    if (offer.algorithm == algorithm) *bytes = offer.bytes;
+    if (offer.algorithm != algorithm || offer.math != Of(convolution).math) continue;
+    *bytes = offer.bytes;
+    return CUDNN_STATUS_SUCCESS;
   }
-  return CUDNN_STATUS_SUCCESS;
+  return CUDNN_STATUS_NOT_SUPPORTED;
 }
 
 ConvShape ShapeOf(const Tensor& x, const Tensor& w, const Tensor& y, const Descriptor& descriptor) {
@@ -173,9 +178,9 @@ CudnnApi FakeApi() {
     return Answer<cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionFwdAlgo_t>(most, count, found);
   };
   api.forward_workspace = [](cudnnHandle_t, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t,
-                             cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t,
+                             cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t,
                              cudnnConvolutionFwdAlgo_t algorithm,
-                             size_t* bytes) { return BytesOf(algorithm, bytes); };
+                             size_t* bytes) { return BytesOf(convolution, algorithm, bytes); };
   api.forward = [](cudnnHandle_t, const void*, cudnnTensorDescriptor_t x, const void* x_data,
                    cudnnFilterDescriptor_t w, const void* w_data,
                    cudnnConvolutionDescriptor_t convolution, cudnnConvolutionFwdAlgo_t algorithm,
@@ -191,9 +196,9 @@ CudnnApi FakeApi() {
                                                                                     found);
   };
   api.data_workspace = [](cudnnHandle_t, cudnnFilterDescriptor_t, cudnnTensorDescriptor_t,
-                          cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t,
+                          cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t,
                           cudnnConvolutionBwdDataAlgo_t algorithm,
-                          size_t* bytes) { return BytesOf(algorithm, bytes); };
+                          size_t* bytes) { return BytesOf(convolution, algorithm, bytes); };
   api.data = [](cudnnHandle_t, const void*, cudnnFilterDescriptor_t w, const void* w_data,
                 cudnnTensorDescriptor_t y, const void* y_data,
                 cudnnConvolutionDescriptor_t convolution, cudnnConvolutionBwdDataAlgo_t algorithm,
@@ -209,9 +214,9 @@ CudnnApi FakeApi() {
                                                                                         found);
   };
   api.weight_workspace = [](cudnnHandle_t, cudnnTensorDescriptor_t, cudnnTensorDescriptor_t,
-                            cudnnConvolutionDescriptor_t, cudnnFilterDescriptor_t,
+                            cudnnConvolutionDescriptor_t convolution, cudnnFilterDescriptor_t,
                             cudnnConvolutionBwdFilterAlgo_t algorithm,
-                            size_t* bytes) { return BytesOf(algorithm, bytes); };
+                            size_t* bytes) { return BytesOf(convolution, algorithm, bytes); };
   api.weights = [](cudnnHandle_t, const void*, cudnnTensorDescriptor_t x, const void* x_data,
                    cudnnTensorDescriptor_t y, const void* y_data,
                    cudnnConvolutionDescriptor_t convolution,
@@ -250,7 +255,7 @@ TEST_CASE("cudnn: the three passes are told shapes, pads, strides, dilations and
   const ConvShape shape = Shape();
   const auto libraries = MakeHostLibraries();
   {
-    CudnnConvolutions cudnn(FakeApi(), {}, nullptr);
+    const auto cudnn = CudnnConvolutions::Create(FakeApi(), {}, nullptr);
     for (const ConvPass pass :
          {ConvPass::kForward, ConvPass::kBackwardData, ConvPass::kBackwardWeights}) {
       std::vector<float> x = Numbers(2 * 6 * 7 * 9, 5);
@@ -258,7 +263,7 @@ TEST_CASE("cudnn: the three passes are told shapes, pads, strides, dilations and
       std::vector<float> y = Numbers(2 * 4 * 4 * 4, 3);
       std::vector<float> x2 = x, w2 = w, y2 = y;
       char workspace[1024];
-      auto convolution = cudnn.Prepare(shape, pass);
+      auto convolution = (*cudnn)->Prepare(shape, pass);
       REQUIRE(convolution.ok());
       CHECK((*convolution)->workspace() == 64);
       (*convolution)->Run(x.data(), w.data(), y.data(), workspace);
@@ -280,37 +285,65 @@ TEST_CASE("cudnn: the fastest algorithm that is deterministic and within the lim
             {1, CUDNN_DETERMINISTIC, 4096},
             {2, CUDNN_DETERMINISTIC, 100},
             {3, CUDNN_DETERMINISTIC, 0}};
-  CudnnConvolutions wide(FakeApi(), {}, nullptr);
-  CHECK((*wide.Prepare(Shape(), ConvPass::kForward))->workspace() == 4096);
-  CudnnConvolutions narrow(FakeApi(), {.workspace_limit = 100}, nullptr);
-  CHECK((*narrow.Prepare(Shape(), ConvPass::kBackwardWeights))->workspace() == 100);
-  offers = {{0, CUDNN_NON_DETERMINISTIC, 0}, {1, CUDNN_DETERMINISTIC, 101}};
-  const auto none = narrow.Prepare(Shape(), ConvPass::kBackwardData);
-  REQUIRE(!none.ok());
-  CHECK(none.error().code == ErrorCode::kUnsupported);
-  CHECK(none.error().message.find("--workspace-limit") != std::string::npos);
+  const auto wide = CudnnConvolutions::Create(FakeApi(), {}, nullptr);
+  const auto narrow = CudnnConvolutions::Create(FakeApi(), {.workspace_limit = 100}, nullptr);
+  CHECK((*(*wide)->Prepare(Shape(), ConvPass::kForward))->workspace() == 4096);
+  CHECK((*(*narrow)->Prepare(Shape(), ConvPass::kBackwardWeights))->workspace() == 100);
 }
 
-TEST_CASE("cudnn: TF32 only where it is allowed; tensor cores for bfloat16") {
-  offers = {{1, CUDNN_DETERMINISTIC, 0}};
-  std::vector<float> x(2 * 6 * 7 * 9), w(4 * 3 * 3 * 2), y(2 * 4 * 4 * 4);
-  const auto math_of = [&](const DeviceOptions& options, ElementType type) {
-    ConvShape shape = Shape();
-    shape.type = type;
-    CudnnConvolutions cudnn(FakeApi(), options, nullptr);
-    (*cudnn.Prepare(shape, ConvPass::kForward))->Run(x.data(), w.data(), y.data(), nullptr);
-    return seen.math;
+TEST_CASE("cudnn: where nothing is within the limit") {
+  const auto message = [](const DeviceOptions& options) {
+    const auto cudnn = CudnnConvolutions::Create(FakeApi(), options, nullptr);
+    const auto none = (*cudnn)->Prepare(Shape(), ConvPass::kBackwardData);
+    REQUIRE(!none.ok());
+    CHECK(none.error().code == ErrorCode::kUnsupported);
+    return none.error().message;
   };
-  CHECK(math_of({}, ElementType::kFloat32) == CUDNN_FMA_MATH);
-  CHECK(math_of({.allow_tf32 = true}, ElementType::kFloat32) == CUDNN_TENSOR_OP_MATH);
-  CHECK(math_of({}, ElementType::kBFloat16) == CUDNN_TENSOR_OP_MATH);
+  constexpr size_t kGiB = size_t{1} << 30;
+  offers = {{0, CUDNN_NON_DETERMINISTIC, 0},
+            {1, CUDNN_DETERMINISTIC, 2 * kGiB},
+            {2, CUDNN_DETERMINISTIC, kGiB},
+            {3, CUDNN_DETERMINISTIC, 3 * kGiB}};
+  CHECK(message({.workspace_limit = 100}).find("give --workspace-limit 1073741824") !=
+        std::string::npos);
+  // The usual limit is no promise to anybody: the least then.
+  const auto usual = CudnnConvolutions::Create(FakeApi(), {}, nullptr);
+  CHECK((*(*usual)->Prepare(Shape(), ConvPass::kForward))->workspace() == kGiB);
+  offers = {{0, CUDNN_NON_DETERMINISTIC, 0}};
+  CHECK(message({}).find("no deterministic algorithm") != std::string::npos);
+}
+
+// What runs for a tensor of `type`.
+Seen RunOnce(const DeviceOptions& options, ElementType type) {
+  std::vector<float> x(2 * 6 * 7 * 9), w(4 * 3 * 3 * 2), y(2 * 4 * 4 * 4);
+  char workspace[1024];
+  ConvShape shape = Shape();
+  shape.type = type;
+  const auto cudnn = CudnnConvolutions::Create(FakeApi(), options, nullptr);
+  (*(*cudnn)->Prepare(shape, ConvPass::kForward))->Run(x.data(), w.data(), y.data(), workspace);
+  return seen;
+}
+
+TEST_CASE("cudnn: an algorithm is run in the arithmetic that it was offered in") {
+  offers = {{1, CUDNN_DETERMINISTIC, 8, CUDNN_TENSOR_OP_MATH},
+            {1, CUDNN_DETERMINISTIC, 16, CUDNN_FMA_MATH},
+            {2, CUDNN_DETERMINISTIC, 32, CUDNN_FMA_MATH}};
+  const Seen quick = RunOnce({.allow_tf32 = true}, ElementType::kFloat32);
+  CHECK(quick.math == CUDNN_TENSOR_OP_MATH);
+  CHECK(quick.bytes == 8);
+  CHECK(RunOnce({}, ElementType::kBFloat16).math == CUDNN_TENSOR_OP_MATH);
+  const Seen exact = RunOnce({}, ElementType::kFloat32);
+  CHECK(exact.math == CUDNN_FMA_MATH);
+  CHECK(exact.bytes == 16);
+  offers = {{3, CUDNN_DETERMINISTIC, 8, CUDNN_DEFAULT_MATH}};
+  CHECK(RunOnce({}, ElementType::kBFloat16).math == CUDNN_DEFAULT_MATH);
 }
 
 TEST_CASE("cudnn: tensors that its 32-bit sizes do not hold are refused") {
   ConvShape shape = Shape();
   shape.batch = int64_t{1} << 23;  // 6 x 7 x 9 x 2^23 elements.
-  CudnnConvolutions cudnn(FakeApi(), {}, nullptr);
-  CHECK(cudnn.Prepare(shape, ConvPass::kForward).error().code == ErrorCode::kUnsupported);
+  const auto cudnn = CudnnConvolutions::Create(FakeApi(), {}, nullptr);
+  CHECK((*cudnn)->Prepare(shape, ConvPass::kForward).error().code == ErrorCode::kUnsupported);
 }
 
 }  // namespace
