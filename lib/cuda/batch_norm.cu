@@ -7,14 +7,12 @@
 #include "lib/cuda/channels.h"
 #include "lib/cuda/families.h"
 #include "lib/cuda/moments.h"
-#include "lib/cuda/reduce.h"
 
 namespace ckplan::cuda {
 
 namespace {
 
-constexpr int64_t kFewPositions = 8;  // Fewer, and neighbouring elements are of other channels.
-constexpr int64_t kAlignment = 256;   // Of what shares a workspace.
+constexpr int64_t kAlignment = 256;  // Of what shares a workspace.
 
 struct NormaliseChannel {
   const Moments* moments;
@@ -52,8 +50,7 @@ class BatchNormOp final : public PreparedOp {
   BatchNormOp(const OpSpec& spec, Device& device)
       : device_(device),
         shape_(Channels::Of(spec.input(0))),
-        reduce_(ReduceShape::Of(shape_.channels, shape_.channel_size(),
-                                shape_.positions < kFewPositions)),
+        reduction_(shape_),
         epsilon_(static_cast<float>(spec.Float("epsilon", 1e-5))),
         saves_moments_(spec.statistic_bytes > 0),
         first_gradient_(spec.input(0).has_gradient   ? 0
@@ -69,8 +66,8 @@ class BatchNormOp final : public PreparedOp {
   // Two floats a channel, the moments of forward unless they are saved, and the sums of backward;
   // then the parts of the reduction.
   OpWorkspace workspace() const override {
-    return {(saves_moments_ ? 0 : ChannelBytes()) + reduce_.workspace<float>(),
-            ChannelBytes() + reduce_.workspace<GradientSums>()};
+    return {(saves_moments_ ? 0 : ChannelBytes()) + reduction_.workspace<float>(),
+            ChannelBytes() + reduction_.workspace<GradientSums>()};
   }
 
   void Forward(const ForwardCall& call) override {
@@ -107,12 +104,10 @@ class BatchNormOp final : public PreparedOp {
 
   // Kernels may not be in private methods.
   void FindMeans(FloatsIn x, Moments* moments, void* parts) {
-    const ChannelIndex index(shape_);
     const auto count = static_cast<float>(shape_.channel_size());
-    Reduce(
-        device_, reduce_, 0.0F,
-        [=] CKPLAN_KERNEL(int64_t c, int64_t i) { return x[index.At(c, i)]; }, SumOf(),
-        [=] CKPLAN_KERNEL(int64_t c, float sum) { moments[c].mean = sum / count; }, parts);
+    reduction_.Run(
+        device_, 0.0F, ElementItself{}, SumOf(),
+        [=] CKPLAN_KERNEL(int64_t c, float sum) { moments[c].mean = sum / count; }, parts, x);
   }
 
   void FindDeviations(const ForwardCall& call, FloatsIn x, Moments* moments, void* parts) {
@@ -120,36 +115,23 @@ class BatchNormOp final : public PreparedOp {
       return i < call.outputs.size() ? call.outputs[i] : nullptr;
     };
     const FloatsOut means(output(1), mean_type_), variances(output(2), variance_type_);
-    const ChannelIndex index(shape_);
     const auto count = static_cast<float>(shape_.channel_size());
     const float epsilon = epsilon_;
-    Reduce(
-        device_, reduce_, 0.0F,
-        [=] CKPLAN_KERNEL(int64_t c, int64_t i) {
-          const float distance = x[index.At(c, i)] - moments[c].mean;
-          return distance * distance;
-        },
-        SumOf(),
+    reduction_.Run(
+        device_, 0.0F, SquaredDistance{moments}, SumOf(),
         [=] CKPLAN_KERNEL(int64_t c, float squares) {
           moments[c].inverse = 1 / sqrtf(squares / count + epsilon);
           if (!means.is_null()) means.Set(c, moments[c].mean);
           if (!variances.is_null()) variances.Set(c, squares / count);
         },
-        parts);
+        parts, x);
   }
 
   void SumGradients(FloatsIn x, FloatsIn dy, const Moments* moments, GradientSums* sums) {
-    const ChannelIndex index(shape_);
-    Reduce(
-        device_, reduce_, GradientSums{0, 0},
-        [=] CKPLAN_KERNEL(int64_t c, int64_t i) {
-          const int64_t at = index.At(c, i);
-          const float gradient = dy[at];
-          return GradientSums{gradient, gradient * (x[at] - moments[c].mean)};
-        },
-        MergeGradientSums(),
+    reduction_.Run(
+        device_, GradientSums{0, 0}, GradientAndProduct{moments}, MergeGradientSums(),
         [=] CKPLAN_KERNEL(int64_t c, const GradientSums& all) { sums[c] = all; },
-        AfterChannels(sums));
+        AfterChannels(sums), x, dy);
   }
 
  private:
@@ -163,7 +145,7 @@ class BatchNormOp final : public PreparedOp {
 
   Device& device_;
   Channels shape_;
-  ReduceShape reduce_;
+  ChannelReduction reduction_;
   float epsilon_;
   bool saves_moments_;
   size_t first_gradient_;

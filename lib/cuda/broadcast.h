@@ -189,8 +189,10 @@ class BroadcastSum {
     kept_ = DeviceLayout<kOperands>(Part(layout, own, true));
     reduced_ = DeviceLayout<kOperands>(Part(layout, own, false));
     shape_ = ReduceShape::Of(kept_.count(), reduced_.count(), own.back() != 0);
-    // Short rows are read side by side by teams; few and long ones are cut into parts.
-    is_by_rows_ = own.back() == 0 && shape_.parts == 1;
+    // Rows are read side by side by teams; few and long ones are cut into parts, and those of a few
+    // elements are not worth a team.
+    constexpr int64_t kFewElements = 16;
+    is_by_rows_ = own.back() == 0 && shape_.parts == 1 && shape_.length > kFewElements;
   }
 
   int64_t workspace() const { return is_by_rows_ ? 0 : shape_.template workspace<float>(); }

@@ -5,6 +5,7 @@
 
 #include "lib/cuda/index.h"
 #include "lib/cuda/launch.h"
+#include "lib/cuda/reduce.h"
 
 namespace ckplan::cuda {
 
@@ -20,22 +21,6 @@ struct Channels {
   }
   CKPLAN_DEVICE int64_t channel_size() const { return samples * positions; }
   CKPLAN_DEVICE int64_t count() const { return samples * channels * positions; }
-};
-
-// Where element i of a channel is, counted through all samples.
-class ChannelIndex {
- public:
-  explicit ChannelIndex(const Channels& shape)
-      : channels_(shape.channels), positions_(std::max<int64_t>(1, shape.positions)) {}
-  CKPLAN_DEVICE int64_t At(int64_t channel, int64_t i) const {
-    int64_t place = i;
-    const int64_t sample = positions_.Split(place);
-    return (sample * channels_ + channel) * positions_.divisor() + place;
-  }
-
- private:
-  int64_t channels_;
-  Divider positions_;
 };
 
 namespace detail {
@@ -97,5 +82,71 @@ void MapChannels(Device& device, const Channels& shape, FloatsOut y, const F& f,
       shape.count(), Divider(shape.positions), Divider(shape.channels), f, a, b, y};
   ForEach(device, CeilDiv(shape.count(), kVector), map);
 }
+
+namespace detail {
+
+// What one step of a ChannelReduction combines: an element, or kVector neighbours.
+template <typename Value, typename Term, typename Combine>
+struct ChannelTerms {
+  int64_t channels;
+  Divider steps;  // Of one sample of a channel.
+  bool is_by_vectors;
+  Term term;
+  Combine combine;
+  FloatsIn a, b;
+
+  CKPLAN_DEVICE Value operator()(int64_t channel, int64_t step) const {
+    const int64_t sample = steps.Split(step);
+    const int64_t at = (sample * channels + channel) * steps.divisor() + step;
+    if (!is_by_vectors) return term(channel, a[at], b.is_null() ? 0 : b[at]);
+    const Float4 p = a.Load(at);
+    Float4 q{};
+    if (!b.is_null()) q = b.Load(at);
+    Value value = term(channel, p.at[0], q.at[0]);
+    for (int k = 1; k < kVector; ++k) value = combine(value, term(channel, p.at[k], q.at[k]));
+    return value;
+  }
+};
+
+}  // namespace detail
+
+// The term of plain sums.
+struct ElementItself {
+  CKPLAN_DEVICE float operator()(int64_t, float x, float) const { return x; }
+};
+
+// Reductions of one or two tensors channel by channel, 16 bytes at a time where the positions allow
+// it.
+class ChannelReduction {
+ public:
+  explicit ChannelReduction(const Channels& shape)
+      : channels_(shape.channels),
+        is_by_vectors_(shape.positions % kVector == 0),
+        steps_(std::max<int64_t>(1, shape.positions / (is_by_vectors_ ? kVector : 1))),
+        shape_(ReduceShape::Of(channels_, shape.samples * steps_, steps_ < kFewSteps)) {}
+
+  template <typename Value>
+  int64_t workspace() const {
+    return shape_.workspace<Value>();
+  }
+
+  // finish(channel, combination of term(channel, a, b) over its elements), as for Reduce; `term` is
+  // a functor, b may be null.
+  template <typename Value, typename Term, typename Combine, typename Finish>
+  void Run(Device& device, Value identity, const Term& term, const Combine& combine,
+           const Finish& finish, void* workspace, FloatsIn a, FloatsIn b = {}) const {
+    const detail::ChannelTerms<Value, Term, Combine> terms{
+        channels_, Divider(steps_), is_by_vectors_, term, combine, a, b};
+    Reduce(device, shape_, identity, terms, combine, finish, workspace);
+  }
+
+ private:
+  static constexpr int64_t kFewSteps = 8;  // Fewer, and neighbouring ones are of other channels.
+
+  int64_t channels_;
+  bool is_by_vectors_;
+  int64_t steps_;
+  ReduceShape shape_;
+};
 
 }  // namespace ckplan::cuda

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "lib/backend/window.h"
+#include "lib/cuda/channels.h"
 #include "lib/cuda/convert.h"
 #include "lib/cuda/families.h"
 #include "lib/cuda/index.h"
-#include "lib/cuda/reduce.h"
 
 namespace ckplan::cuda {
 
@@ -172,7 +172,7 @@ class ChannelBias {
         count_(spec.output(0).elements()),
         channels_(spec.output(0).dims[1]),
         positions_(count_ / (spec.output(0).dims[0] * channels_)),
-        sums_(ReduceShape::Of(channels_, count_ / channels_, positions_ < kWarpTeam)) {}
+        sums_({spec.output(0).dims[0], channels_, positions_}) {}
 
   int64_t workspace() const { return sums_.workspace<float>(); }
 
@@ -204,23 +204,15 @@ class ChannelBias {
   void Sum(Device& device, const void* output_gradient, void* gradient, void* workspace) const {
     const FloatsIn from(output_gradient, output_type_);
     const FloatsOut to(gradient, type_);
-    const Divider positions(positions_);
-    const int64_t channels = channels_;
-    Reduce(
-        device, sums_, 0.0F,
-        [=] CKPLAN_KERNEL(int64_t channel, int64_t i) {
-          int64_t position = i;
-          const int64_t sample = positions.Split(position);
-          return from[(sample * channels + channel) * positions.divisor() + position];
-        },
-        SumOf(), [=] CKPLAN_KERNEL(int64_t channel, float sum) { to.Set(channel, sum); },
-        workspace);
+    sums_.Run(
+        device, 0.0F, ElementItself(), SumOf(),
+        [=] CKPLAN_KERNEL(int64_t channel, float sum) { to.Set(channel, sum); }, workspace, from);
   }
 
  private:
   ElementType type_, output_type_;
   int64_t count_, channels_, positions_;  // Of the output.
-  ReduceShape sums_;
+  ChannelReduction sums_;
 };
 
 struct Runners {

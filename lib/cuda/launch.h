@@ -1,5 +1,5 @@
-// How kernels are started. Everything here does the same on the host, thread by thread, and
-// combines in the same order, so that what a kernel computes can be tested where there is no GPU.
+// How kernels are started: on a GPU, or by blocks of threads that the host plays (played_blocks.h),
+// so that what a kernel computes can be tested where there is no GPU.
 //
 //   ForEach   body(i) for each i: elementwise work, gathering, copies
 //   Map       the same of whole tensors, 16 bytes at a time
@@ -24,11 +24,28 @@
 
 namespace ckplan::cuda {
 
-inline constexpr int64_t kBlockThreads = 256;
+inline constexpr int64_t kBlockThreads = kBlockTeam;
 // Blocks of one launch; what there is beyond, its threads take in turn.
 inline constexpr int64_t kMostBlocks = int64_t{1} << 20;
 
+struct Grid {
+  int64_t blocks = 0;
+  int64_t threads = kBlockThreads;
+  bool has_barriers = true;
+};
+
+// Starts a __global__ function.
+template <typename... Parameters, typename... Arguments>
+void Launch([[maybe_unused]] Device& device, void (*kernel)(Parameters...), const Grid& grid,
+            const Arguments&... arguments) {
 #ifdef __CUDACC__
+  kernel<<<static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.threads), 0,
+           StreamOf(device)>>>(arguments...);
+  CheckLaunch();
+#else
+  PlayBlocks(grid.blocks, grid.threads, grid.has_barriers, [&] { kernel(arguments...); });
+#endif
+}
 
 template <typename Body>
 __global__ void __launch_bounds__(kBlockThreads) ForEachKernel(int64_t count, Body body) {
@@ -40,15 +57,14 @@ template <typename Body>
 void ForEach(Device& device, int64_t count, const Body& body) {
   if (count <= 0) return;
   const int64_t blocks = std::min(CeilDiv(count, kBlockThreads), kMostBlocks);
-  ForEachKernel<<<static_cast<unsigned>(blocks), kBlockThreads, 0, StreamOf(device)>>>(count, body);
-  CheckLaunch();
+  Launch(device, ForEachKernel<Body>, {blocks, kBlockThreads, false}, count, body);
 }
 
 template <int kTeam, typename Body>
 __global__ void __launch_bounds__(kTeam < kBlockThreads ? kBlockThreads : kTeam)
     ForRowsKernel(int64_t rows, Body body) {
   constexpr int kTeams = kTeam < kBlockThreads ? kBlockThreads / kTeam : 1;
-  __shared__ alignas(kPartialBytes) unsigned char scratch[kTeams * kTeam * kPartialBytes];
+  alignas(kPartialBytes) __shared__ unsigned char scratch[kTeams * kTeam * kPartialBytes];
   const int team_index = static_cast<int>(threadIdx.x) / kTeam;
   Team team(static_cast<int>(threadIdx.x) % kTeam, kTeam,
             scratch + team_index * kTeam * kPartialBytes);
@@ -63,34 +79,15 @@ void ForRows(Device& device, int64_t rows, int64_t length, const Body& body) {
   if (rows <= 0) return;
   const int team = TeamSize(rows, length);
   const int64_t teams = std::max<int64_t>(1, kBlockThreads / team);
-  const auto blocks = static_cast<unsigned>(std::min(CeilDiv(rows, teams), kMostBlocks));
-  const cudaStream_t stream = StreamOf(device);
+  const int64_t blocks = std::min(CeilDiv(rows, teams), kMostBlocks);
   if (team == kWarpTeam) {
-    ForRowsKernel<kWarpTeam><<<blocks, kBlockThreads, 0, stream>>>(rows, body);
+    Launch(device, ForRowsKernel<kWarpTeam, Body>, {blocks}, rows, body);
   } else if (team == kBlockTeam) {
-    ForRowsKernel<kBlockTeam><<<blocks, kBlockTeam, 0, stream>>>(rows, body);
+    Launch(device, ForRowsKernel<kBlockTeam, Body>, {blocks, kBlockTeam}, rows, body);
   } else {
-    ForRowsKernel<kLargeTeam><<<blocks, kLargeTeam, 0, stream>>>(rows, body);
+    Launch(device, ForRowsKernel<kLargeTeam, Body>, {blocks, kLargeTeam}, rows, body);
   }
-  CheckLaunch();
 }
-
-#else
-
-// Backwards, so that a kernel which counts on what a thread before it wrote is found out.
-template <typename Body>
-void ForEach(Device&, int64_t count, const Body& body) {
-  for (int64_t i = count; i-- > 0;) body(i);
-}
-
-template <typename Body>
-void ForRows(Device&, int64_t rows, int64_t length, const Body& body) {
-  alignas(kPartialBytes) unsigned char scratch[kLargeTeam * kPartialBytes];
-  Team team(0, TeamSize(rows, length), scratch);
-  for (int64_t row = rows; row-- > 0;) body(team, row);
-}
-
-#endif
 
 namespace detail {
 

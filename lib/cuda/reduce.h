@@ -24,14 +24,16 @@ struct ReduceShape {
   int64_t parts = 1;
 
   static constexpr ReduceShape Of(int64_t results, int64_t length, bool is_columns) {
-    constexpr int64_t kLeastShare = 4;       // Elements of a thread that are worth a thread.
-    constexpr int64_t kColumns = 32;         // As many as one access to memory covers.
-    constexpr int64_t kWantedBlocks = 1024;  // Several for each multiprocessor of any GPU.
+    constexpr int64_t kLeastShare = 4;  // Elements of a thread that are worth a thread.
+    constexpr int64_t kColumns = 32;    // As many as one access to memory covers.
+    constexpr int64_t kWantedBlocks =
+        4096;  // Many for each multiprocessor: the last wave is short.
     constexpr int64_t kMostParts = 256;
     ReduceShape shape{results, length};
+    int64_t columns = 1;
+    while (is_columns && columns < kColumns && columns < results) columns *= 2;
     int64_t along = 1;
-    const int64_t most = is_columns ? kBlockThreads / kColumns : kBlockThreads;
-    while (along < most && along * kLeastShare < length) along *= 2;
+    while (along < kBlockThreads / columns && along * kLeastShare < length) along *= 2;
     shape.along = along;
     shape.across = kBlockThreads / along;
     const int64_t blocks = std::max<int64_t>(1, CeilDiv(results, shape.across));
@@ -52,17 +54,23 @@ struct ReduceShape {
 
 namespace detail {
 
-// What one thread adds up: every `along`-th element of a part, from its own on.
+// What one thread adds up: every `along`-th element of a part, from its own on. Some are read
+// ahead, for a sum waits for its elements, but these do not wait for it.
 template <typename Value, typename MapTo, typename Combine>
 CKPLAN_KERNEL Value ReduceShare(const ReduceShape& shape, int64_t result, int64_t part,
                                 int64_t rank, Value identity, const MapTo& map,
                                 const Combine& combine) {
   Value value = identity;
   if (result >= shape.results) return value;
+  constexpr int kAhead = 4;
   const int64_t end = shape.FirstOf(part + 1);
-  for (int64_t i = shape.FirstOf(part) + rank; i < end; i += shape.along) {
-    value = combine(value, map(result, i));
+  int64_t i = shape.FirstOf(part) + rank;
+  for (; i + (kAhead - 1) * shape.along < end; i += kAhead * shape.along) {
+    Value next[kAhead];
+    for (int k = 0; k < kAhead; ++k) next[k] = map(result, i + k * shape.along);
+    for (int k = 0; k < kAhead; ++k) value = combine(value, next[k]);
   }
+  for (; i < end; i += shape.along) value = combine(value, map(result, i));
   return value;
 }
 
@@ -77,13 +85,11 @@ CKPLAN_KERNEL void ReduceStore(const ReduceShape& shape, int64_t result, int64_t
   }
 }
 
-#ifdef __CUDACC__
-
 template <typename Value, typename MapTo, typename Combine, typename Finish>
 __global__ void __launch_bounds__(kBlockThreads)
     ReduceKernel(ReduceShape shape, Value identity, MapTo map, Combine combine, Finish finish,
                  Value* partials) {
-  __shared__ alignas(kPartialBytes) unsigned char scratch[kBlockThreads * kPartialBytes];
+  alignas(kPartialBytes) __shared__ unsigned char scratch[kBlockThreads * kPartialBytes];
   auto* shares = reinterpret_cast<Value*>(scratch);
   const int64_t column = threadIdx.x % shape.across;
   const int64_t rank = threadIdx.x / shape.across;
@@ -109,33 +115,9 @@ template <typename Value, typename MapTo, typename Combine, typename Finish>
 void ReduceParts(Device& device, const ReduceShape& shape, Value identity, const MapTo& map,
                  const Combine& combine, const Finish& finish, Value* partials) {
   const int64_t blocks = CeilDiv(shape.results, shape.across) * shape.parts;
-  ReduceKernel<<<static_cast<unsigned>(std::min(blocks, kMostBlocks)), kBlockThreads, 0,
-                 StreamOf(device)>>>(shape, identity, map, combine, finish, partials);
-  CheckLaunch();
+  Launch(device, ReduceKernel<Value, MapTo, Combine, Finish>, {std::min(blocks, kMostBlocks)},
+         shape, identity, map, combine, finish, partials);
 }
-
-#else
-
-template <typename Value, typename MapTo, typename Combine, typename Finish>
-void ReduceParts(Device&, const ReduceShape& shape, Value identity, const MapTo& map,
-                 const Combine& combine, const Finish& finish, Value* partials) {
-  Value shares[kBlockThreads];
-  for (int64_t part = 0; part < shape.parts; ++part) {
-    for (int64_t result = 0; result < shape.results; ++result) {
-      for (int64_t rank = 0; rank < shape.along; ++rank) {
-        shares[rank] = ReduceShare(shape, result, part, rank, identity, map, combine);
-      }
-      for (int64_t half = shape.along / 2; half > 0; half /= 2) {
-        for (int64_t rank = 0; rank < half; ++rank) {
-          shares[rank] = combine(shares[rank], shares[rank + half]);
-        }
-      }
-      ReduceStore(shape, result, part, shares[0], partials, finish);
-    }
-  }
-}
-
-#endif
 
 template <typename Value, typename Combine, typename Finish>
 struct CombineParts {

@@ -1,19 +1,26 @@
 // The threads that work on one row together. The body of ForRows is run by all of them: what it
 // computes outside of the methods of Team, each thread computes for itself, and all get the same;
 // what it writes there, `IsFirst()` must guard.
-//
-// On the host one thread plays all of them, in the order in which the GPU combines.
 #pragma once
 
 #include <cstdint>
 
 #include "lib/cuda/kernel.h"
 
+#ifndef __CUDACC__
+#include "lib/cuda/host/played_blocks.h"
+#endif
+
 namespace ckplan::cuda {
 
 inline constexpr int kWarpTeam = 32;
+#ifndef CKPLAN_SANITIZES_THREADS
 inline constexpr int kBlockTeam = 256;
 inline constexpr int kLargeTeam = 1024;
+#else  // Its time grows with the square of the threads.
+inline constexpr int kBlockTeam = 64;
+inline constexpr int kLargeTeam = 128;
+#endif
 
 // A warp for short rows, a block for long ones, a large block where there are few of them. Depends
 // on the shape alone, and with it the order of sums.
@@ -40,12 +47,8 @@ class Team {
   // body(i) for each i below `count`; all of it is done, and seen by all, on return.
   template <typename Body>
   CKPLAN_KERNEL void ForEach(int64_t count, const Body& body) const {
-#ifdef __CUDA_ARCH__
     for (int64_t i = rank_; i < count; i += size_) body(i);
     Wait();
-#else
-    for (int64_t i = count; i-- > 0;) body(i);  // As ForEach of launch.h has it.
-#endif
   }
 
   // combine(...combine(identity, map(0))..., map(count - 1)), in an order that depends on `count`
@@ -56,8 +59,9 @@ class Team {
                              const Combine& combine) const {
     static_assert(sizeof(Value) <= kPartialBytes);
     auto* partial = static_cast<Value*>(scratch_);
-#ifdef __CUDA_ARCH__
-    partial[rank_] = Share(rank_, count, identity, map, combine);
+    Value own = identity;
+    for (int64_t i = rank_; i < count; i += size_) own = combine(own, map(i));
+    partial[rank_] = own;
     Wait();
     for (int half = size_ / 2; half > 0; half /= 2) {
       if (rank_ < half) partial[rank_] = combine(partial[rank_], partial[rank_ + half]);
@@ -66,17 +70,6 @@ class Team {
     const Value result = partial[0];
     Wait();  // Before the next call writes.
     return result;
-#else
-    for (int rank = 0; rank < size_; ++rank) {
-      partial[rank] = Share(rank, count, identity, map, combine);
-    }
-    for (int half = size_ / 2; half > 0; half /= 2) {
-      for (int rank = 0; rank < half; ++rank) {
-        partial[rank] = combine(partial[rank], partial[rank + half]);
-      }
-    }
-    return partial[0];
-#endif
   }
 
   // Σ map(i).
@@ -86,23 +79,13 @@ class Team {
   }
 
  private:
-  template <typename Value, typename MapTo, typename Combine>
-  CKPLAN_KERNEL Value Share(int rank, int64_t count, Value identity, const MapTo& map,
-                            const Combine& combine) const {
-    Value value = identity;
-    for (int64_t i = rank; i < count; i += size_) value = combine(value, map(i));
-    return value;
-  }
-
-#ifdef __CUDA_ARCH__
-  __device__ void Wait() const {
+  CKPLAN_KERNEL void Wait() const {
     if (size_ <= kWarpTeam) {
       __syncwarp();
     } else {
       __syncthreads();
     }
   }
-#endif
 
   int rank_;
   int size_;

@@ -28,8 +28,6 @@ struct TileGrid {
   }
 };
 
-#ifdef __CUDACC__
-
 namespace detail {
 
 template <typename T, typename Body>
@@ -64,34 +62,7 @@ __global__ void __launch_bounds__(kBlockThreads) TilesKernel(TileGrid grid, Body
 template <typename T, typename Body>
 void ForTiles(Device& device, const TileGrid& grid, const Body& body) {
   if (grid.count() <= 0) return;
-  const auto blocks = static_cast<unsigned>(std::min(grid.count(), kMostBlocks));
-  detail::TilesKernel<T><<<blocks, kBlockThreads, 0, StreamOf(device)>>>(grid, body);
-  CheckLaunch();
+  Launch(device, detail::TilesKernel<T, Body>, {std::min(grid.count(), kMostBlocks)}, grid, body);
 }
-
-#else
-
-template <typename T, typename Body>
-void ForTiles(Device&, const TileGrid& grid, const Body& body) {
-  T values[kTile][kTile + 1];
-  for (int64_t tile = 0; tile < grid.count(); ++tile) {
-    const TileGrid::Place place = grid.Find(tile);
-    const auto offsets = body.Begin(place.matrix);
-    const int64_t height = Min(kTile, grid.rows - place.row);
-    const int64_t width = Min(kTile, grid.columns - place.column);
-    for (int64_t i = 0; i < height; ++i) {
-      for (int64_t k = 0; k < width; ++k) {
-        values[i][k] = body.Load(offsets, place.row + i, place.column + k);
-      }
-    }
-    for (int64_t k = 0; k < width; ++k) {
-      for (int64_t i = 0; i < height; ++i) {
-        body.Store(offsets, place.row + i, place.column + k, values[i][k]);
-      }
-    }
-  }
-}
-
-#endif
 
 }  // namespace ckplan::cuda

@@ -1,0 +1,264 @@
+#include "lib/cuda/host/played_blocks.h"
+
+#include <ucontext.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "lib/base/check.h"
+
+// This file is compiled without the sanitizer, which is told here what it shall see.
+#ifdef CKPLAN_SANITIZES_THREADS
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace ckplan::cuda {
+
+namespace {
+
+#ifdef CKPLAN_SANITIZES_THREADS
+constexpr bool kSanitizesThreads = true;
+void Leave(void* moment) { __tsan_release(moment); }   // What was done is done before `moment`,
+void Follow(void* moment) { __tsan_acquire(moment); }  // and what comes, after it.
+void* NewStack() { return __tsan_create_fiber(0); }
+void* OwnStack() { return __tsan_get_current_fiber(); }
+void DropStack(void* stack) { __tsan_destroy_fiber(stack); }
+void SwitchTo(void* stack) { __tsan_switch_to_fiber(stack, __tsan_switch_to_fiber_no_sync); }
+#else
+constexpr bool kSanitizesThreads = false;
+void Leave(void*) {}
+void Follow(void*) {}
+void* NewStack() { return nullptr; }
+void* OwnStack() { return nullptr; }
+void DropStack(void*) {}
+void SwitchTo(void*) {}
+#endif
+
+constexpr size_t kWarp = 32;
+constexpr size_t kStackBytes = size_t{256} << 10;
+
+// The moments between which a launch lies.
+struct Launch {
+  const std::function<void()>* kernel = nullptr;
+  int64_t blocks = 0;
+  size_t threads = 0;
+  bool has_barriers = true;
+  char begin = 0, end = 0;
+};
+
+enum class State { kReady, kAtBlockBarrier, kAtWarpBarrier, kDone };
+
+// Those who wait for one another, all of a block or of a warp. The moments of a barrier take turns:
+// the first to go on may come to the next before the last has left this one.
+struct Gathering {
+  char moments[2] = {0, 0};
+  size_t passed = 0;
+  void* moment() { return &moments[passed % 2]; }
+};
+
+class PlayedThread {
+ public:
+  explicit PlayedThread(void (*begin)())
+      : memory_(std::make_unique<char[]>(kStackBytes)), stack(NewStack()) {
+    getcontext(&context);
+    context.uc_stack.ss_sp = memory_.get();
+    context.uc_stack.ss_size = kStackBytes;
+    makecontext(&context, begin, 0);
+  }
+  ~PlayedThread() { DropStack(stack); }
+  PlayedThread(const PlayedThread&) = delete;
+  PlayedThread& operator=(const PlayedThread&) = delete;
+
+ private:
+  std::unique_ptr<char[]> memory_;
+
+ public:
+  ucontext_t context{};
+  void* stack;  // As the sanitizer knows it.
+  State state = State::kDone;
+};
+
+// Plays one block at a time, on one thread of the host.
+class BlockPlayer {
+ public:
+  // Every `step`-th block from `first` on.
+  void Play(Launch& launch, int64_t first, int64_t step) {
+    launch_ = &launch;
+    own_stack_ = OwnStack();
+    gridDim.x = static_cast<unsigned>(launch.blocks);
+    Grow(launch.threads);
+    warps_.assign((launch.threads + kWarp - 1) / kWarp, {});
+    block_ = {};
+    for (int64_t block = first; block < launch.blocks; block += step) {
+      blockIdx.x = static_cast<unsigned>(block);
+      if (kSanitizesThreads || launch.has_barriers) {
+        PlayBlock();
+      } else {
+        PlayFreeThreads();
+      }
+    }
+  }
+
+  void Wait(State barrier) {
+    PlayedThread& thread = *threads_[current_];
+    Gathering& gathering = barrier == State::kAtBlockBarrier ? block_ : warps_[current_ / kWarp];
+    void* moment = gathering.moment();
+    thread.state = barrier;
+    Leave(moment);
+    Pause();
+    Follow(moment);
+  }
+
+ private:
+  size_t count() const { return launch_->threads; }
+
+  void Grow(size_t count) {
+    while (threads_.size() < count) {
+      threads_.push_back(std::make_unique<PlayedThread>(&BlockPlayer::Begin));
+    }
+  }
+
+  // What a thread does, one block after another.
+  static void Begin();
+  [[noreturn]] void RunThread() {
+    for (;;) {
+      Follow(&launch_->begin);
+      (*launch_->kernel)();
+      Leave(&launch_->end);
+      threads_[current_]->state = State::kDone;
+      Pause();
+    }
+  }
+
+  // Back to PlayBlock.
+  void Pause() {
+    ucontext_t& context = threads_[current_]->context;
+    SwitchTo(own_stack_);
+    swapcontext(&context, &own_context_);
+  }
+
+  // The last thread comes first: a kernel that counts on what one before it did is found out.
+  void PlayBlock() {
+    for (size_t i = 0; i < count(); ++i) threads_[i]->state = State::kReady;
+    do {
+      for (size_t i = count(); i-- > 0;) {
+        if (threads_[i]->state != State::kReady) continue;
+        current_ = i;
+        threadIdx.x = static_cast<unsigned>(i);
+        SwitchTo(threads_[i]->stack);
+        swapcontext(&own_context_, &threads_[i]->context);
+      }
+    } while (OpenBarriers());
+  }
+
+  void PlayFreeThreads() {
+    for (size_t i = count(); i-- > 0;) {
+      threadIdx.x = static_cast<unsigned>(i);
+      (*launch_->kernel)();
+    }
+  }
+
+  // Whether somebody goes on.
+  bool OpenBarriers() {
+    if (All(0, count(), State::kDone)) return false;
+    bool any = OpenBarrier(0, count(), State::kAtBlockBarrier, block_);
+    for (size_t warp = 0; warp < warps_.size(); ++warp) {
+      const size_t first = warp * kWarp;
+      any |=
+          OpenBarrier(first, std::min(first + kWarp, count()), State::kAtWarpBarrier, warps_[warp]);
+    }
+    CKPLAN_CHECK(any, "some threads wait at a barrier to which others never come");
+    return true;
+  }
+
+  bool OpenBarrier(size_t first, size_t last, State barrier, Gathering& gathering) {
+    if (!All(first, last, barrier)) return false;
+    ++gathering.passed;
+    for (size_t i = first; i < last; ++i) threads_[i]->state = State::kReady;
+    return true;
+  }
+
+  bool All(size_t first, size_t last, State state) const {
+    return std::all_of(threads_.begin() + static_cast<std::ptrdiff_t>(first),
+                       threads_.begin() + static_cast<std::ptrdiff_t>(last),
+                       [state](const auto& thread) { return thread->state == state; });
+  }
+
+  Launch* launch_ = nullptr;
+  void* own_stack_ = nullptr;
+  ucontext_t own_context_{};
+  std::vector<std::unique_ptr<PlayedThread>> threads_;
+  std::vector<Gathering> warps_;
+  Gathering block_;
+  size_t current_ = 0;
+};
+
+BlockPlayer& OwnPlayer() {
+  static thread_local BlockPlayer player;
+  return player;
+}
+
+void BlockPlayer::Begin() { OwnPlayer().RunThread(); }
+
+// Plays every second block, on a thread of the host that is always there.
+class Second {
+ public:
+  Second() : thread_([this] { Serve(); }) {}
+  ~Second() {
+    Tell(nullptr, true);
+    thread_.join();
+  }
+
+  void Start(Launch& launch) { Tell(&launch, false); }
+  void Finish() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [this] { return launch_ == nullptr; });
+  }
+
+ private:
+  void Tell(Launch* launch, bool ends) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    launch_ = launch;
+    ends_ = ends;
+    changed_.notify_all();
+  }
+
+  void Serve() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return launch_ != nullptr || ends_; });
+      if (ends_) return;
+      OwnPlayer().Play(*launch_, 1, 2);
+      launch_ = nullptr;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Launch* launch_ = nullptr;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+void PlayBlocks(int64_t blocks, int64_t threads, bool has_barriers,
+                const std::function<void()>& kernel) {
+  static Second second;
+  Launch launch{&kernel, blocks, static_cast<size_t>(threads), has_barriers};
+  Leave(&launch.begin);
+  if (blocks > 1) second.Start(launch);
+  OwnPlayer().Play(launch, 0, 2);
+  if (blocks > 1) second.Finish();
+  Follow(&launch.end);
+}
+
+void WaitForBlock() { OwnPlayer().Wait(State::kAtBlockBarrier); }
+void WaitForWarp() { OwnPlayer().Wait(State::kAtWarpBarrier); }
+
+}  // namespace ckplan::cuda
