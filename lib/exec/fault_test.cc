@@ -99,19 +99,19 @@ void FindsEveryEarlyFree(ActivationType type) {
 }
 
 void FindsSwappedOffsets(ActivationType type) {
-  const std::vector<Bytes> whole = FaultyPlan(type).plan().offsets;
+  FaultyPlan whole(type);
+  const auto& buffers = whole.plan().program.buffers;
   int failed = 0;
-  for (size_t i = 0; i < whole.size(); ++i) {
-    for (size_t k = i + 1; k < whole.size(); ++k) {
-      FaultyPlan faulty(type);
-      const auto& buffers = faulty.plan().program.buffers;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    for (size_t k = i + 1; k < buffers.size(); ++k) {
       // Where the smaller one lies, the larger must run into something.
       const auto a = static_cast<int32_t>(i);
       const auto b = static_cast<int32_t>(k);
-      if (k % 7 != i % 7 || !IsTensor(faulty, faulty.plan().program, a) ||
-          !IsTensor(faulty, faulty.plan().program, b) || buffers[i].bytes == buffers[k].bytes) {
+      if (k % 7 != i % 7 || !IsTensor(whole, whole.plan().program, a) ||
+          !IsTensor(whole, whole.plan().program, b) || buffers[i].bytes == buffers[k].bytes) {
         continue;
       }
+      FaultyPlan faulty(type);
       std::swap(faulty.plan().offsets[i], faulty.plan().offsets[k]);
       if (faulty.Passes()) continue;  // Nothing else happened to live there.
       ++failed;
