@@ -129,6 +129,8 @@ class ChannelReduction {
   int64_t workspace() const {
     return shape_.workspace<Value>();
   }
+  // Whether several blocks of threads work on a channel.
+  bool is_cut() const { return shape_.parts > 1; }
 
   // finish(channel, combination of term(channel, a, b) over its elements), as for Reduce; `term` is
   // a functor, b may be null.

@@ -1,10 +1,15 @@
 // GroupNormalization, and InstanceNormalization, whose groups are the channels: each group of
 // channels of each sample is normalised by its own moments.
+//
+// A team of threads takes a group. Few long ones are each the work of many blocks, in several
+// steps.
+#include <algorithm>
+
 #include "lib/backend/layout.h"
+#include "lib/cuda/channels.h"
 #include "lib/cuda/families.h"
-#include "lib/cuda/index.h"
 #include "lib/cuda/moments.h"
-#include "lib/cuda/reduce.h"
+#include "lib/cuda/workspace.h"
 
 namespace ckplan::cuda {
 
@@ -76,17 +81,29 @@ class GroupNormOp final : public PreparedOp {
   GroupNormOp(const OpSpec& spec, Device& device, const Shape& shape)
       : device_(device),
         shape_(shape),
+        reduction_(Channels{1, shape.samples * shape.groups, shape.group_size()}),
+        is_cut_(groups() < kFewGroups && reduction_.is_cut()),
+        sums_(ReduceShape::Of(groups(), shape.group_size(), false)),
         parameters_(ReduceShape::Of(shape.channels() / shape.scale_channels,
                                     shape.samples * shape.scale_channels * shape.positions, false)),
         epsilon_(static_cast<float>(spec.Float("epsilon", 1e-5))),
+        saves_moments_(spec.statistic_bytes > 0),
         wants_parameters_(spec.input(1).has_gradient || spec.input(2).has_gradient),
         x_type_(spec.input(0).type),
         scale_type_(spec.input(1).type),
         bias_type_(spec.input(2).type),
-        y_type_(spec.output(0).type) {}
+        y_type_(spec.output(0).type) {
+    if (!is_cut_) return;
+    const int64_t group_bytes = groups() * static_cast<int64_t>(sizeof(Moments));
+    forward_moments_ = forward_.Add(saves_moments_ ? 0 : group_bytes);
+    forward_parts_ = forward_.Add(reduction_.workspace<float>());
+    backward_sums_ = backward_.Add(group_bytes);
+    backward_parts_ = backward_.Add(sums_.workspace<GradientSums>());
+  }
 
   OpWorkspace workspace() const override {
-    return {0, wants_parameters_ ? parameters_.workspace<float>() : 0};
+    const int64_t of_parameters = wants_parameters_ ? parameters_.workspace<float>() : 0;
+    return {forward_.total(), std::max(backward_.total(), of_parameters)};
   }
 
   void Forward(const ForwardCall& call) override {
@@ -94,6 +111,34 @@ class GroupNormOp final : public PreparedOp {
     const FloatsIn bias(call.inputs[2], bias_type_);
     const FloatsOut y(call.outputs[0], y_type_);
     auto* saved = static_cast<Moments*>(call.statistic);
+    if (is_cut_) {
+      const Moments* moments = FindMoments(x, saved, call.workspace);
+      if (!y.is_null()) Normalise(x, scale, bias, moments, y);
+    } else {
+      NormaliseGroups(x, scale, bias, saved, y);
+    }
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
+    const FloatsIn x(call.inputs[0], x_type_), dy(call.output_gradients[0], y_type_);
+    const auto* saved = static_cast<const Moments*>(call.statistic);
+    if (position == 0) {
+      const FloatsIn scale(call.inputs[1], scale_type_);
+      const FloatsOut dx(gradient, x_type_);
+      if (is_cut_) {
+        Pass(x, dy, scale, saved, SumGradients(x, dy, scale, saved, call.workspace), dx);
+      } else {
+        PassGroups(x, dy, scale, saved, dx);
+      }
+    } else if (position == 1) {
+      SumScales(x, dy, saved, FloatsOut(gradient, scale_type_), call.workspace);
+    } else {
+      SumBiases(dy, FloatsOut(gradient, bias_type_), call.workspace);
+    }
+  }
+
+  // Kernels may not be in private methods.
+  void NormaliseGroups(FloatsIn x, FloatsIn scale, FloatsIn bias, Moments* saved, FloatsOut y) {
     const ParameterIndex parameters(shape_);
     const int64_t size = shape_.group_size();
     const float epsilon = epsilon_;
@@ -111,19 +156,6 @@ class GroupNormOp final : public PreparedOp {
     });
   }
 
-  void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
-    const FloatsIn x(call.inputs[0], x_type_), dy(call.output_gradients[0], y_type_);
-    const auto* saved = static_cast<const Moments*>(call.statistic);
-    if (position == 0) {
-      PassGroups(x, dy, FloatsIn(call.inputs[1], scale_type_), saved, FloatsOut(gradient, x_type_));
-    } else if (position == 1) {
-      SumScales(x, dy, saved, FloatsOut(gradient, scale_type_), call.workspace);
-    } else {
-      SumBiases(dy, FloatsOut(gradient, bias_type_), call.workspace);
-    }
-  }
-
-  // Kernels may not be in private methods.
   void PassGroups(FloatsIn x, FloatsIn dy, FloatsIn scale, const Moments* saved, FloatsOut dx) {
     const ParameterIndex parameters(shape_);
     const int64_t size = shape_.group_size();
@@ -133,6 +165,69 @@ class GroupNormOp final : public PreparedOp {
           team, size, saved[group], true, [&](int64_t i) { return x[first + i]; },
           [&](int64_t i) { return dy[first + i] * scale[parameters.At(group, i)]; },
           [&](int64_t i, float value) { dx.Set(first + i, value); });
+    });
+  }
+
+  // The same in steps.
+  const Moments* FindMoments(FloatsIn x, Moments* saved, void* workspace) const {
+    auto* moments =
+        saves_moments_ ? saved : static_cast<Moments*>(BufferAt(workspace, forward_moments_));
+    void* parts = BufferAt(workspace, forward_parts_);
+    const auto count = static_cast<float>(shape_.group_size());
+    const float epsilon = epsilon_;
+    reduction_.Run(
+        device_, 0.0F, ElementItself(), SumOf(),
+        [=] CKPLAN_KERNEL(int64_t group, float sum) { moments[group].mean = sum / count; }, parts,
+        x);
+    reduction_.Run(
+        device_, 0.0F, SquaredDistance{moments}, SumOf(),
+        [=] CKPLAN_KERNEL(int64_t group, float squares) {
+          moments[group].inverse = 1 / sqrtf(squares / count + epsilon);
+        },
+        parts, x);
+    return moments;
+  }
+
+  void Normalise(FloatsIn x, FloatsIn scale, FloatsIn bias, const Moments* moments, FloatsOut y) {
+    const ParameterIndex parameters(shape_);
+    const Divider size(shape_.group_size());
+    ForEach(device_, groups() * size.divisor(), [=] CKPLAN_KERNEL(int64_t at) {
+      int64_t i = at;
+      const int64_t group = size.Split(i);
+      const int64_t parameter = parameters.At(group, i);
+      const float factor = scale[parameter] * moments[group].inverse;
+      y.Set(at, (x[at] - moments[group].mean) * factor + bias[parameter]);
+    });
+  }
+
+  const GradientSums* SumGradients(FloatsIn x, FloatsIn dy, FloatsIn scale, const Moments* saved,
+                                   void* workspace) const {
+    auto* sums = static_cast<GradientSums*>(BufferAt(workspace, backward_sums_));
+    const ParameterIndex parameters(shape_);
+    const int64_t size = shape_.group_size();
+    Reduce(
+        device_, sums_, GradientSums{0, 0},
+        [=] CKPLAN_KERNEL(int64_t group, int64_t i) {
+          const int64_t at = group * size + i;
+          const float g = dy[at] * scale[parameters.At(group, i)];
+          return GradientSums{g, g * (x[at] - saved[group].mean)};
+        },
+        MergeGradientSums(),
+        [=] CKPLAN_KERNEL(int64_t group, const GradientSums& all) { sums[group] = all; },
+        BufferAt(workspace, backward_parts_));
+    return sums;
+  }
+
+  void Pass(FloatsIn x, FloatsIn dy, FloatsIn scale, const Moments* saved, const GradientSums* sums,
+            FloatsOut dx) {
+    const ParameterIndex parameters(shape_);
+    const Divider size(shape_.group_size());
+    const auto count = static_cast<float>(shape_.group_size());
+    ForEach(device_, groups() * size.divisor(), [=] CKPLAN_KERNEL(int64_t at) {
+      int64_t i = at;
+      const int64_t group = size.Split(i);
+      const float g = dy[at] * scale[parameters.At(group, i)];
+      dx.Set(at, PassGradient(x[at], g, saved[group], sums[group], count));
     });
   }
 
@@ -163,11 +258,17 @@ class GroupNormOp final : public PreparedOp {
  private:
   int64_t groups() const { return shape_.samples * shape_.groups; }
 
+  static constexpr int64_t kFewGroups = 256;  // With as many teams, a GPU has enough to do.
+
   Device& device_;
   Shape shape_;
-  ReduceShape parameters_;
+  ChannelReduction reduction_;  // Of the groups, as if they were channels.
+  bool is_cut_;
+  ReduceShape sums_, parameters_;
   float epsilon_;
-  bool wants_parameters_;
+  bool saves_moments_, wants_parameters_;
+  WorkspacePlan forward_, backward_;
+  int64_t forward_moments_ = 0, forward_parts_ = 0, backward_sums_ = 0, backward_parts_ = 0;
   ElementType x_type_, scale_type_, bias_type_, y_type_;
 };
 

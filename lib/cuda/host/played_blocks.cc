@@ -60,12 +60,11 @@ struct Gathering {
   void* moment() { return &moments[passed % 2]; }
 };
 
-class PlayedThread {
- public:
+struct PlayedThread {
   explicit PlayedThread(void (*begin)())
-      : memory_(std::make_unique<char[]>(kStackBytes)), stack(NewStack()) {
+      : memory(std::make_unique<char[]>(kStackBytes)), stack(NewStack()) {
     getcontext(&context);
-    context.uc_stack.ss_sp = memory_.get();
+    context.uc_stack.ss_sp = memory.get();
     context.uc_stack.ss_size = kStackBytes;
     makecontext(&context, begin, 0);
   }
@@ -73,12 +72,9 @@ class PlayedThread {
   PlayedThread(const PlayedThread&) = delete;
   PlayedThread& operator=(const PlayedThread&) = delete;
 
- private:
-  std::unique_ptr<char[]> memory_;
-
- public:
-  ucontext_t context{};
+  std::unique_ptr<char[]> memory;
   void* stack;  // As the sanitizer knows it.
+  ucontext_t context{};
   State state = State::kDone;
 };
 
@@ -104,6 +100,7 @@ class BlockPlayer {
   }
 
   void Wait(State barrier) {
+    CKPLAN_CHECK(launch_->has_barriers, "the grid of the launch says that there are none");
     PlayedThread& thread = *threads_[current_];
     Gathering& gathering = barrier == State::kAtBlockBarrier ? block_ : warps_[current_ / kWarp];
     void* moment = gathering.moment();
