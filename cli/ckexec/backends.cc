@@ -28,7 +28,8 @@ Error OptionOf(std::string_view option, std::string_view backend) {
 
 #ifdef CKPLAN_HAS_CPU
 
-constexpr std::string_view kDefault = "cpu";
+constexpr const char* kDefault = "cpu";
+constexpr const char* kOther = "cuda";
 constexpr std::string_view kElsewhere = "; --backend cpu needs none of this";
 
 std::vector<OpSupport> CpuOperators() { return cpu::MakeCpuBackend(1)->Operators(); }
@@ -42,7 +43,8 @@ Result<Done> CheckBuiltWithCpu() { return Done{}; }
 
 #else
 
-constexpr std::string_view kDefault = "cuda";
+constexpr const char* kDefault = "cuda";
+constexpr const char* kOther = "cpu";
 constexpr std::string_view kElsewhere;
 
 std::vector<OpSupport> CpuOperators() { return {}; }
@@ -107,8 +109,7 @@ Result<std::unique_ptr<Backend>> MakeCuda(const ExecOptions&) {
 }  // namespace
 
 void AddBackendChoice(CommandLine& line, std::string_view what, std::string* backend) {
-  *backend = kDefault;
-  line.Choice("--backend", {"cpu", "cuda"}, fmt::format("{} (default {})", what, kDefault),
+  line.Choice("--backend", {kDefault, kOther}, fmt::format("{} (default {})", what, kDefault),
               backend);
 }
 

@@ -21,6 +21,14 @@ TEST_CASE("backends: without CUDA, one line says what is missing") {
          message.find(" was not found: ") != std::string::npos));
 }
 
+TEST_CASE("backends: if nothing is said, it is one that this build has") {
+  std::string backend;
+  CommandLine line("ckexec run", "ckexec run", "");
+  AddBackendChoice(line, "what runs it", &backend);
+  REQUIRE(line.Parse({}).ok());
+  CHECK(OperatorsOf(backend).ok());
+}
+
 TEST_CASE("backends: options of one backend are refused by the other") {
   ExecOptions tf32;
   tf32.backend = "cpu";
