@@ -12,10 +12,11 @@
 #include "cli/ckbench/paper_graph.h"
 #include "cli/ckbench/reproduction.h"
 #include "cli/ckbench/synthetic_graph.h"
+#include "lib/plan/solver.h"
+#include "lib/planner/registry.h"
 #include "lib/schedule/lower.h"
 #include "lib/schedule/simulate.h"
 #include "lib/schedule/static_allocation.h"
-#include "lib/solvers/solver.h"
 
 namespace ckplan {
 namespace {

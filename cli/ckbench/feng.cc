@@ -7,8 +7,9 @@
 
 #include "cli/ckbench/paper_graph.h"
 #include "cli/ckbench/reproduction.h"
-#include "lib/graph/two_terminal.h"
-#include "lib/solvers/solver.h"
+#include "lib/algorithms/feng/two_terminal.h"
+#include "lib/plan/solver.h"
+#include "lib/planner/registry.h"
 
 namespace ckplan {
 namespace {

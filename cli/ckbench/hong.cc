@@ -9,14 +9,15 @@
 
 #include "cli/ckbench/paper_graph.h"
 #include "cli/ckbench/reproduction.h"
-#include "lib/graph/checkpoint_selection.h"
+#include "lib/algorithms/hong/checkpoint_selection.h"
+#include "lib/algorithms/hong/training_phases.h"
 #include "lib/graph/layer_fold.h"
-#include "lib/graph/training_phases.h"
+#include "lib/plan/solver.h"
+#include "lib/planner/registry.h"
 #include "lib/schedule/lower.h"
 #include "lib/schedule/simulate.h"
 #include "lib/schedule/timeline.h"
 #include "lib/schedule/unfold.h"
-#include "lib/solvers/solver.h"
 
 namespace ckplan {
 namespace {

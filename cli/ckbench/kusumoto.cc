@@ -8,9 +8,10 @@
 
 #include "cli/ckbench/paper_graph.h"
 #include "cli/ckbench/reproduction.h"
+#include "lib/plan/solver.h"
+#include "lib/planner/registry.h"
 #include "lib/schedule/lower_without_liveness.h"
 #include "lib/schedule/simulate.h"
-#include "lib/solvers/solver.h"
 
 namespace ckplan {
 namespace {

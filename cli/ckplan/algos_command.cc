@@ -5,7 +5,8 @@
 #include "cli/ckplan/commands.h"
 #include "cli/common/text_table.h"
 #include "lib/emit/json_writer.h"
-#include "lib/solvers/solver.h"
+#include "lib/plan/solver.h"
+#include "lib/planner/registry.h"
 
 namespace ckplan {
 namespace {

@@ -18,8 +18,9 @@
 #include "lib/emit/human_bytes.h"
 #include "lib/emit/json_compare.h"
 #include "lib/graph/chain.h"
+#include "lib/plan/solver.h"
+#include "lib/planner/registry.h"
 #include "lib/schedule/simulate.h"
-#include "lib/solvers/solver.h"
 
 namespace ckplan {
 namespace {

@@ -13,6 +13,7 @@
 #include "cli/common/interrupt.h"
 #include "cli/common/size_arg.h"
 #include "lib/emit/json_plan.h"
+#include "lib/planner/registry.h"
 
 namespace ckplan {
 namespace {

@@ -11,7 +11,8 @@
 #include "cli/ckplan/plan_facts.h"
 #include "cli/common/text_table.h"
 #include "lib/emit/human_bytes.h"
-#include "lib/solvers/solver.h"
+#include "lib/plan/solver.h"
+#include "lib/planner/registry.h"
 
 namespace ckplan {
 namespace {

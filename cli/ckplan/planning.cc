@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cli/common/size_arg.h"
+#include "lib/planner/registry.h"
 
 namespace ckplan {
 namespace {

@@ -8,7 +8,7 @@
 #include "cli/ckplan/source.h"
 #include "lib/base/result.h"
 #include "lib/plan/plan.h"
-#include "lib/solvers/planner.h"
+#include "lib/planner/planner.h"
 
 namespace ckplan {
 

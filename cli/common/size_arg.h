@@ -14,7 +14,7 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
-#include "lib/solvers/planner.h"
+#include "lib/planner/planner.h"
 
 namespace ckplan {
 

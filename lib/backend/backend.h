@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "lib/backend/op_spec.h"
 #include "lib/base/result.h"
+#include "lib/ops/op_spec.h"
 
 namespace ckplan {
 

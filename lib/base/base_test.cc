@@ -3,7 +3,6 @@
 #include <limits>
 #include <string>
 
-#include "lib/base/bitset.h"
 #include "lib/base/checked.h"
 #include "lib/base/hash.h"
 #include "lib/base/result.h"
@@ -43,22 +42,6 @@ TEST_CASE("checked arithmetic: overflow is an absent value") {
   CHECK(CheckedAdd(kMax - 1, 1) == kMax);
   CHECK(CheckedMul(kMax / 2 + 1, 2) == std::nullopt);
   CHECK(CheckedMul(-3, 4) == -12);
-}
-
-TEST_CASE("bitset: members, subset, union") {
-  Bitset small(130);
-  small.insert(0), small.insert(64), small.insert(129);
-  Bitset large = small;
-  large.insert(7);
-  CHECK(small.is_subset_of(large));
-  CHECK_FALSE(large.is_subset_of(small));
-  CHECK(large.count() == 4);
-  std::vector<size_t> members;
-  large.ForEach([&](size_t i) { members.push_back(i); });
-  CHECK(members == std::vector<size_t>{0, 7, 64, 129});
-  large.erase(7);
-  CHECK(large == small);
-  CHECK(large.hash() == small.hash());
 }
 
 TEST_CASE("rng: the same sequence everywhere") {

@@ -1,8 +1,8 @@
 // Loops over a Layout.
 #pragma once
 
-#include "lib/backend/layout.h"
 #include "lib/cpu/parallel.h"
+#include "lib/ops/layout.h"
 
 namespace ckplan::cpu {
 

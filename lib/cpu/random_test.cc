@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "lib/backend/counter_rng.h"
 #include "lib/cpu/cpu_backend.h"
+#include "lib/ops/counter_rng.h"
 #include "lib/reference/check_run.h"
 #include "lib/reference/contract.h"
 #include "lib/reference/op_case.h"

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "lib/backend/backend.h"
-#include "lib/backend/taps.h"
 #include "lib/cpu/layout.h"
+#include "lib/ops/taps.h"
 
 namespace ckplan::cpu {
 

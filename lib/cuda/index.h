@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "lib/backend/layout.h"
 #include "lib/base/check.h"
 #include "lib/cuda/kernel.h"
+#include "lib/ops/layout.h"
 
 namespace ckplan::cuda {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "lib/backend/op_spec.h"
+#include "lib/ops/op_spec.h"
 
 #ifdef __CUDACC__
 #define CKPLAN_DEVICE __host__ __device__

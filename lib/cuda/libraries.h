@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "lib/backend/op_spec.h"
 #include "lib/base/result.h"
+#include "lib/ops/op_spec.h"
 
 namespace ckplan::cuda {
 

@@ -4,9 +4,9 @@
 // enough of them, each is one thread's, so that neighbouring threads read neighbouring elements.
 #pragma once
 
-#include "lib/backend/axes.h"
 #include "lib/cuda/index.h"
 #include "lib/cuda/launch.h"
+#include "lib/ops/axes.h"
 
 namespace ckplan::cuda {
 

@@ -2,10 +2,10 @@
 // and Einsum are, and their gradients.
 #pragma once
 
-#include "lib/backend/layout.h"
 #include "lib/cuda/convert.h"
 #include "lib/cuda/device.h"
 #include "lib/cuda/workspace.h"
+#include "lib/ops/layout.h"
 
 namespace ckplan::cuda {
 

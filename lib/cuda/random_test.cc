@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "lib/backend/counter_rng.h"
 #include "lib/cuda/test_backend.h"
+#include "lib/ops/counter_rng.h"
 #include "lib/reference/check_run.h"
 #include "lib/reference/contract.h"
 #include "lib/reference/op_case.h"

@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "lib/backend/taps.h"
 #include "lib/cuda/device.h"
 #include "lib/cuda/index.h"
+#include "lib/ops/taps.h"
 
 namespace ckplan::cuda {
 

@@ -1,48 +1,48 @@
 # What both of the compilers see, one file a line. Paths are relative to this folder.
 set(ckplan_cuda_sources
-  activations.cu
-  attention.cu
-  attention_shape.cc
-  average_pool.cu
-  batch_norm.cu
-  binary.cu
-  clip_cast.cu
-  conv.cu
   convert.cu
   cuda_backend.cu
-  einsum.cu
-  elements.cu
-  extremes.cu
-  gather.cu
-  generate.cu
-  group_norm.cu
-  gru.cu
-  join.cu
-  layer_norm.cu
-  logic.cu
-  losses.cu
-  lp_norms.cu
-  lrn.cu
-  lstm.cu
-  matmul.cu
-  max_pool.cu
-  mean_variance_norm.cu
-  move.cu
-  nary.cu
-  pad.cu
   product.cc
-  random.cu
-  recurrent.cu
-  reduce.cu
-  reduce_integers.cu
   registry.cc
-  resize.cu
-  reverse.cu
-  rotary.cu
-  running_sum.cu
   separable.cu
-  softmax.cu
   strided_copy.cu
-  top_k.cu
-  unary_math.cu
+  ops/activations.cu
+  ops/attention.cu
+  ops/attention_shape.cc
+  ops/average_pool.cu
+  ops/batch_norm.cu
+  ops/binary.cu
+  ops/clip_cast.cu
+  ops/conv.cu
+  ops/einsum.cu
+  ops/elements.cu
+  ops/extremes.cu
+  ops/gather.cu
+  ops/generate.cu
+  ops/group_norm.cu
+  ops/gru.cu
+  ops/join.cu
+  ops/layer_norm.cu
+  ops/logic.cu
+  ops/losses.cu
+  ops/lp_norms.cu
+  ops/lrn.cu
+  ops/lstm.cu
+  ops/matmul.cu
+  ops/max_pool.cu
+  ops/mean_variance_norm.cu
+  ops/move.cu
+  ops/nary.cu
+  ops/pad.cu
+  ops/random.cu
+  ops/recurrent.cu
+  ops/reduce.cu
+  ops/reduce_integers.cu
+  ops/resize.cu
+  ops/reverse.cu
+  ops/rotary.cu
+  ops/running_sum.cu
+  ops/softmax.cu
+  ops/top_k.cu
+  ops/unary_math.cu
 )

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/algorithms/feng/division_tree.h"
+#include "lib/algorithms/feng/two_terminal.h"
 #include "lib/emit/dot_text.h"
 #include "lib/emit/human_bytes.h"
-#include "lib/graph/division_tree.h"
-#include "lib/graph/two_terminal.h"
 
 namespace ckplan {
 namespace {

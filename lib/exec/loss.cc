@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/backend/bfloat16.h"
 #include "lib/base/rng.h"
 #include "lib/exec/seeded.h"
+#include "lib/ops/bfloat16.h"
 
 namespace ckplan {
 

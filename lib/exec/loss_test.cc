@@ -1,10 +1,10 @@
 #include "lib/exec/loss.h"
 
-#include "lib/backend/bfloat16.h"
 #include "lib/exec/device_block.h"
 #include "lib/exec/seeded.h"
 #include "lib/exec/test_backend.h"
 #include "lib/exec/testing.h"
+#include "lib/ops/bfloat16.h"
 
 namespace ckplan {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "lib/backend/op_spec.h"
 #include "lib/model/model_impl.h"
+#include "lib/ops/op_spec.h"
 
 namespace ckplan {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "lib/backend/bfloat16.h"
 #include "lib/base/rng.h"
+#include "lib/ops/bfloat16.h"
 
 namespace ckplan {
 

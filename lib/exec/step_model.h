@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "lib/backend/op_spec.h"
 #include "lib/base/result.h"
 #include "lib/base/units.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/model/model.h"
+#include "lib/ops/op_spec.h"
 
 namespace ckplan {
 

@@ -2,11 +2,11 @@
 
 #include <cstring>
 
-#include "lib/backend/bfloat16.h"
 #include "lib/exec/seeded.h"
 #include "lib/exec/test_backend.h"
 #include "lib/exec/testing.h"
 #include "lib/model/testing.h"
+#include "lib/ops/bfloat16.h"
 
 namespace ckplan {
 namespace {

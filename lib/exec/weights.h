@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/backend/op_spec.h"
 #include "lib/base/result.h"
+#include "lib/ops/op_spec.h"
 
 namespace ckplan {
 

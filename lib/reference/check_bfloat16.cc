@@ -7,8 +7,8 @@
 #include <memory>
 #include <optional>
 
-#include "lib/backend/bfloat16.h"
 #include "lib/base/rng.h"
+#include "lib/ops/bfloat16.h"
 #include "lib/reference/check_run.h"
 #include "lib/reference/contract.h"
 #include "lib/reference/fill.h"

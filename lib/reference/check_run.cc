@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lib/backend/bfloat16.h"
+#include "lib/ops/bfloat16.h"
 
 namespace ckplan::reference {
 

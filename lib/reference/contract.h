@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/backend/op_spec.h"
+#include "lib/ops/op_spec.h"
 
 namespace ckplan::reference {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "lib/backend/op_spec.h"
+#include "lib/ops/op_spec.h"
 #include "lib/reference/tensor.h"
 
 namespace ckplan::reference {

@@ -1,7 +1,7 @@
 # One target per folder of lib/, with exactly the links that docs/architecture.md draws.
 #
 #   ckplan_library(schedule
-#     SOURCES simulate.cc ...          absent for a folder of headers alone
+#     SOURCES simulate.cc ...
 #     DEPENDS base graph cost          the only folders of lib/ that its files may include
 #     PACKAGES fmt::fmt                outside libraries, private to this folder
 #     TESTS simulate_test.cc ...       one doctest program per folder, registered with CTest
@@ -35,6 +35,29 @@ function(ckplan_quick_build target)
   target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
 endfunction()
 
+# Reads the #include lines of a folder's sources and of all headers in it.
+function(ckplan_check_includes target folder sources allowed)
+  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h ${CMAKE_CURRENT_SOURCE_DIR}/ops/*.h)
+  set(stamp ${CMAKE_CURRENT_BINARY_DIR}/includes.stamp)
+  add_custom_command(OUTPUT ${stamp}
+    COMMAND ${CMAKE_COMMAND} -DFOLDER=${folder} "-DALLOWED=${allowed}" -DSTAMP=${stamp}
+            -DSOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR} "-DFILES=${sources};${headers}"
+            -P ${PROJECT_SOURCE_DIR}/scripts/cmake/check_includes.cmake
+    DEPENDS ${sources} ${headers} ${PROJECT_SOURCE_DIR}/scripts/cmake/check_includes.cmake
+    COMMENT "Checking who lib/${folder} includes" VERBATIM)
+  add_custom_target(${target}_includes DEPENDS ${stamp})
+  add_dependencies(${target} ${target}_includes)
+endfunction()
+
+# A folder of headers alone.
+function(ckplan_headers folder)
+  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  list(TRANSFORM ARG_DEPENDS PREPEND ckplan_ OUTPUT_VARIABLE links)
+  add_library(ckplan_${folder} INTERFACE)
+  target_link_libraries(ckplan_${folder} INTERFACE ${links})
+  ckplan_check_includes(ckplan_${folder} ${folder} "" "${ARG_DEPENDS}")
+endfunction()
+
 function(ckplan_library folder)
   cmake_parse_arguments(ARG "QUICK_BUILD" "PART_OF" "SOURCES;DEPENDS;PACKAGES;TESTS;TEST_DEPENDS"
                         ${ARGN})
@@ -51,16 +74,7 @@ function(ckplan_library folder)
   endif()
   target_link_libraries(${target} PUBLIC ${links} PRIVATE ${ARG_PACKAGES})
 
-  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
-  set(stamp ${CMAKE_CURRENT_BINARY_DIR}/includes.stamp)
-  add_custom_command(OUTPUT ${stamp}
-    COMMAND ${CMAKE_COMMAND} -DFOLDER=${whole} "-DALLOWED=${ARG_DEPENDS}" -DSTAMP=${stamp}
-            -DSOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR} "-DFILES=${ARG_SOURCES};${headers}"
-            -P ${PROJECT_SOURCE_DIR}/scripts/cmake/check_includes.cmake
-    DEPENDS ${ARG_SOURCES} ${headers} ${PROJECT_SOURCE_DIR}/scripts/cmake/check_includes.cmake
-    COMMENT "Checking who lib/${folder} includes" VERBATIM)
-  add_custom_target(${target}_includes DEPENDS ${stamp})
-  add_dependencies(${target} ${target}_includes)
+  ckplan_check_includes(${target} ${whole} "${ARG_SOURCES}" "${ARG_DEPENDS}")
 
   if(CKPLAN_TESTS AND ARG_TESTS)
     list(TRANSFORM ARG_TEST_DEPENDS PREPEND ckplan_ OUTPUT_VARIABLE test_links)

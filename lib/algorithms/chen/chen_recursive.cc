@@ -1,0 +1,86 @@
+#include "lib/algorithms/chen/chen_recursive.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "lib/graph/chain.h"
+#include "lib/schedule/lower_recursive.h"
+
+namespace ckplan {
+namespace {
+
+class ChenRecursive : public PreparedSolver {
+ public:
+  explicit ChenRecursive(const Problem& problem)
+      : problem_(problem),
+        chain_(FindChain(problem.graph, problem.vertices)),
+        inner_memory_(static_cast<size_t>(chain_.block_count)),
+        end_memory_(static_cast<size_t>(chain_.block_count)),
+        time_before_(static_cast<size_t>(chain_.block_count) + 1) {
+    for (const NodeId v : problem.vertices.ids()) {
+      const auto block = static_cast<size_t>(chain_.block_of[v]);
+      inner_memory_[block] += problem.vertices.memory(v);
+      time_before_[block + 1] += problem.vertices.time(v);
+    }
+    for (size_t block = 0; block < inner_memory_.size(); ++block) {
+      time_before_[block + 1] += time_before_[block];
+      if (block >= chain_.splitting.size()) continue;
+      end_memory_[block] = problem.vertices.memory(chain_.splitting[block]);
+      inner_memory_[block] -= end_memory_[block];
+    }
+  }
+
+  Knob knob() const override {
+    return {Knob::Kind::kResultsPerLevel, 1, std::max<int64_t>(1, chain_.block_count - 1), 1};
+  }
+
+  Result<SolveOutcome> Solve(int64_t kept_per_level, const SolveLimits&) override {
+    RecursiveSplit split;
+    split.block_of = chain_.block_of;
+    split.block_count = chain_.block_count;
+    split.kept_per_level = static_cast<int32_t>(kept_per_level);
+    SolveOutcome outcome;
+    outcome.paper = FiguresOf(0, split.block_count, split.kept_per_level);
+    outcome.strategy = std::move(split);
+    outcome.guarantee = "heuristic: k log_{k+1} n memory for a chain of n equal layers";
+    return outcome;
+  }
+
+ private:
+  // g of Eq. 2 for the blocks [begin, end), and the forward cost of all runs but the first.
+  PaperFigures FiguresOf(int32_t begin, int32_t end, int32_t kept_per_level) const {
+    PaperFigures figures;
+    if (end - begin == 1) {
+      figures.peak = inner_memory_[static_cast<size_t>(begin)];
+      return figures;
+    }
+    const std::vector<int32_t> bounds = CutRange(begin, end, kept_per_level);
+    Bytes kept;
+    figures.overhead =
+        time_before_[static_cast<size_t>(end)] - time_before_[static_cast<size_t>(begin)];
+    for (size_t i = 0; i + 1 < bounds.size(); ++i) {
+      if (i > 0) kept += end_memory_[static_cast<size_t>(bounds[i] - 1)];
+      const PaperFigures inner = FiguresOf(bounds[i], bounds[i + 1], kept_per_level);
+      figures.peak = std::max(figures.peak, inner.peak);
+      figures.overhead += inner.overhead;
+    }
+    figures.peak += kept;
+    return figures;
+  }
+
+  const Problem& problem_;
+  const Chain chain_;
+  std::vector<Bytes> inner_memory_;  // Of each block, without its end.
+  std::vector<Bytes> end_memory_;    // Of the splitting vertex that it ends with.
+  std::vector<Cost> time_before_;    // [b]: of all blocks before b.
+};
+
+}  // namespace
+
+Result<std::unique_ptr<PreparedSolver>> PrepareChenRecursive(const Problem& problem,
+                                                             const SolveLimits&) {
+  return std::unique_ptr<PreparedSolver>(new ChenRecursive(problem));
+}
+
+}  // namespace ckplan

@@ -1,0 +1,78 @@
+#include "lib/algorithms/chen/chen_search.h"
+
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "lib/algorithms/chen/greedy_cut.h"
+#include "lib/algorithms/chen/greedy_plan.h"
+#include "lib/schedule/arena.h"
+#include "lib/schedule/lower.h"
+#include "lib/schedule/simulate.h"
+
+namespace ckplan {
+namespace {
+
+class ChenSearch : public PreparedSolver {
+ public:
+  explicit ChenSearch(const Problem& problem)
+      : problem_(problem), chain_(FindChain(problem.graph, problem.vertices)) {
+    const Bytes centre = EstimateSegmentBudget(chain_, problem.vertices);
+    const Bytes low = GeometricMean(centre, Bytes(centre.count() / 2));
+    const Bytes high = GeometricMean(centre, 2 * centre);
+    budgets_.push_back(centre);
+    for (int64_t i = 0; i < kGridSize; ++i) {
+      budgets_.push_back(low + Bytes((high - low).count() * i / (kGridSize - 1)));
+    }
+  }
+
+  // kTimeout if stopped before the first plan has been costed.
+  Result<Done> FindBest(const SolveLimits& limits) {
+    Simulator simulator(problem_.graph);
+    std::tuple<Bytes, Cost> best = {Bytes::Max(), Cost::Max()};
+    for (size_t i = 0; i < budgets_.size(); ++i) {
+      if (limits.stop.stop_requested()) break;
+      const SolveOutcome outcome = GreedyPlan(problem_, chain_, budgets_[i]);
+      const Schedule schedule = LowerStrategy(problem_.graph, outcome.strategy);
+      CKPLAN_ASSIGN_OR_RETURN(const Simulation simulation, simulator.Run(schedule));
+      // No arena is smaller than the peak.
+      if (std::tuple(simulation.peak, simulation.overhead) >= best) continue;
+      const Arena arena = PlaceBuffers(BuildTimeline(problem_.graph, schedule));
+      const std::tuple cost(arena.bytes, simulation.overhead);
+      if (cost >= best) continue;
+      best = cost;
+      best_setting_ = static_cast<int64_t>(i) + 1;
+    }
+    if (best_setting_ == 0) {
+      return MakeError(ErrorCode::kTimeout, "chen-search: stopped before its first plan");
+    }
+    return Done{};
+  }
+
+  Knob knob() const override {
+    return {Knob::Kind::kGridPoint, 1, static_cast<int64_t>(budgets_.size()), best_setting_};
+  }
+
+  Result<SolveOutcome> Solve(int64_t setting, const SolveLimits&) override {
+    SolveOutcome outcome = GreedyPlan(problem_, chain_, budgets_[static_cast<size_t>(setting - 1)]);
+    outcome.guarantee = "heuristic: the best of a grid of segment budgets around sqrt(x y)";
+    return outcome;
+  }
+
+ private:
+  const Problem& problem_;
+  const Chain chain_;
+  std::vector<Bytes> budgets_;  // Of setting 1 onwards.
+  int64_t best_setting_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<PreparedSolver>> PrepareChenSearch(const Problem& problem,
+                                                          const SolveLimits& limits) {
+  auto solver = std::make_unique<ChenSearch>(problem);
+  CKPLAN_RETURN_IF_ERROR(solver->FindBest(limits));
+  return std::unique_ptr<PreparedSolver>(std::move(solver));
+}
+
+}  // namespace ckplan

@@ -1,0 +1,12 @@
+// What chen-greedy and chen-search share: the plan of one setting of B in Chen's Alg. 3.
+#pragma once
+
+#include "lib/graph/chain.h"
+#include "lib/plan/solver.h"
+
+namespace ckplan {
+
+// `result.paper` is of Alg. 3: B, x + y, and the forward cost of every node with m(v) = 1.
+SolveOutcome GreedyPlan(const Problem& problem, const Chain& chain, Bytes budget);
+
+}  // namespace ckplan

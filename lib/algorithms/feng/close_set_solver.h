@@ -1,0 +1,74 @@
+// What feng-acg and feng-linear share: for a division tree and a max term C, the least kept memory
+// such that every segment holds at most C; and the C that is best for Eq. 1 of Feng & Huang.
+//
+// least(S) of a close set S, kept inside it (Algorithm 5):
+//   0                                           if all of S fits C: it stays one segment
+//   sum of least(branch)                        branched
+//   all inner vertices + sum of least(member)   non-branched
+//   shortest path in the accessibility graph    splittable: its edges are runs of children that
+//                                               fit C together, or one child that is divided
+//
+// Cost. O(size of the tree) for each C that is tried.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/algorithms/feng/accessibility_graph.h"
+#include "lib/algorithms/feng/division_tree.h"
+#include "lib/algorithms/feng/two_terminal.h"
+#include "lib/plan/solver.h"
+
+namespace ckplan {
+
+class CloseSetSolver : public PreparedSolver {
+ public:
+  // Finds the best C. `class_name` names the divisions that the tree stands for.
+  CloseSetSolver(const Problem& problem, TwoTerminalGraph graph, DivisionTree tree,
+                 std::string class_name, const SolveLimits& limits);
+
+  Knob knob() const override;
+  Result<SolveOutcome> Solve(int64_t setting, const SolveLimits& limits) override;
+
+ private:
+  // The children [first, last) of a close set, with what stands between them.
+  struct Segment {
+    int32_t close_set = 0;
+    size_t first = 0;
+    size_t last = 0;
+  };
+  // A division with segments of at most C.
+  struct Division {
+    MaxTermFigures figures;         // Source and target left out.
+    std::vector<VertexId> kept;     // Source and target left out; in no order.
+    std::vector<Segment> segments;  // None: the whole graph is one.
+    bool is_sequence = true;        // No close set but the root is divided.
+  };
+
+  void ComputeLeast(Bytes max_term);
+  AccessiblePath PathThrough(const CloseSet& set, Bytes max_term) const;
+  Division Divide(Bytes max_term);
+  void CutIntoRuns(int32_t index, Bytes max_term, Division& division,
+                   std::vector<int32_t>& open) const;
+  void AddSegment(Segment segment, Division& division) const;
+  std::vector<VertexId> VerticesOf(const Segment& segment) const;
+  LowerSetSequence SequenceOf(const Division& division) const;
+  KeptSet KeptSetOf(const Division& division) const;
+  Cost OverheadOf(const Division& division) const;
+  const CloseSet& close_set(int32_t index) const {
+    return tree_.close_sets[static_cast<size_t>(index)];
+  }
+
+  const Problem& problem_;
+  const TwoTerminalGraph graph_;
+  const DivisionTree tree_;
+  const std::string class_name_;
+  IdVector<NodeId, VertexId> vertex_of_;
+  // Of each close set, for the max term last computed: what it keeps, and where if splittable.
+  std::vector<Bytes> least_;
+  std::vector<std::vector<int32_t>> stops_;
+  BestMaxTerm best_;
+};
+
+}  // namespace ckplan

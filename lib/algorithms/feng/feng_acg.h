@@ -1,0 +1,31 @@
+// Kept tensors plus the largest segment, for graphs of any shape.
+//
+//   Feng, Huang. "Cutting Down Training Memory by Re-forwarding", 2018, section 4, Algorithms 2-6
+//   (the ACG solver; Algorithms 2-5 of the 2019 version).
+//
+// Idea. A segment may be any part of the graph with one source and one target (a close set), not
+// only a stretch of the chain: one branch of a block, or a stretch of a branch. All of them are in
+// the division tree (division_tree.h). For a max term C, a close set is divided only if it does not
+// fit C, since dividing keeps vertices inside it; the best division over all C is the answer.
+//
+// Guarantee  optimal for Eq. 1 among divisions into close sets; never worse by it than feng-linear.
+//            Segments with several sources or targets can do better (docs/algorithms.md).
+// Needs      any DAG. Several sources or targets are joined (two_terminal.h).
+// Knob       C, the bytes that a segment may hold; the best for Eq. 1 without a budget.
+// Cost       the division tree once, then O(tree) for each C that is tried.
+// Paper      s_ij -> CloseSet, l(v) -> memory of a vertex, max term m -> max_term.
+// Differs    terms are searched, not listed, as in feng-linear. A run of children of a splittable
+//            close set may mix edges and close sets, as long as all fit C. Source and target are
+//            left out of the objective, as in the authors' program.
+#pragma once
+
+#include <memory>
+
+#include "lib/plan/solver.h"
+
+namespace ckplan {
+
+Result<std::unique_ptr<PreparedSolver>> PrepareFengAcg(const Problem& problem,
+                                                       const SolveLimits& limits);
+
+}  // namespace ckplan

@@ -1,0 +1,23 @@
+#include "lib/algorithms/hong/checkpoint_plan.h"
+
+#include <utility>
+
+#include "lib/plan/fixed_plan.h"
+
+namespace ckplan {
+
+std::unique_ptr<PreparedSolver> PlanFromCheckpoints(const Problem& problem, const LayerList& list,
+                                                    const Checkpoints& checkpoints,
+                                                    std::string guarantee) {
+  LowerSetSequence sequence;
+  sequence.segment_of = list.Cut(checkpoints.positions, &sequence.segment_count);
+  SolveOutcome outcome;
+  outcome.strategy = std::move(sequence);
+  outcome.paper = {std::nullopt, checkpoints.objective,
+                   list.RecomputedTime(problem.vertices, checkpoints.positions)};
+  outcome.is_optimal = true;
+  outcome.guarantee = std::move(guarantee);
+  return std::make_unique<FixedPlanSolver>(std::move(outcome));
+}
+
+}  // namespace ckplan

@@ -1,0 +1,43 @@
+// The two optimisation problems of Hong et al. 2024 over a list d_0, ..., d_n, and their solvers.
+//
+//   Eq. 6    static    sum of all checkpoints + the largest segment between two of them
+//   Eq. 12   dynamic   max over checkpoints d_i, with d_h the one before it:
+//                        sum of checkpoints up to i + sum of d_k, h < k < i + max of d_k, h <= k <
+//                        i
+//
+// Both ends are checkpoints. Only the list's candidates can be; the paper's own lists are those in
+// which everything is a candidate.
+#pragma once
+
+#include <cstddef>
+#include <stop_token>
+#include <vector>
+
+#include "lib/algorithms/hong/layer_list.h"
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+
+namespace ckplan {
+
+struct Checkpoints {
+  std::vector<size_t> positions;  // Ascending, both ends included.
+  Bytes objective;
+};
+
+// Values of Eq. 6 and Eq. 12 for a choice of checkpoints.
+Bytes StaticObjective(const LayerList& list, const std::vector<size_t>& checkpoints);
+Bytes DynamicObjective(const LayerList& list, const std::vector<size_t>& checkpoints);
+
+// Alg. 3 for Eq. 6. Segment limits are visited downwards, each in O(n) by a sliding minimum, and
+// from one limit to the next that can make a difference: the paper's O(n^3) at the worst.
+// kTimeout: stopped.
+Result<Checkpoints> SelectStatic(const LayerList& list, std::stop_token stop);
+
+// Alg. 5 for Eq. 12, in O(n^2). kTimeout: stopped.
+Result<Checkpoints> SelectDynamic(const LayerList& list, std::stop_token stop);
+
+// Alg. 6 for Eq. 12: O(n) steps of the queue, each with one binary search among the record maxima
+// that the current position sees (about ln n of them on a random list).
+Checkpoints SelectDynamicLinear(const LayerList& list);
+
+}  // namespace ckplan

@@ -1,0 +1,16 @@
+#include "lib/algorithms/hong/hong_linear.h"
+
+#include "lib/algorithms/hong/checkpoint_plan.h"
+#include "lib/algorithms/hong/checkpoint_selection.h"
+
+namespace ckplan {
+
+Result<std::unique_ptr<PreparedSolver>> PrepareHongLinear(const Problem& problem,
+                                                          const SolveLimits&) {
+  const LayerList list = ListLayers(problem.graph, problem.vertices);
+  const Checkpoints checkpoints = SelectDynamicLinear(list);
+  return PlanFromCheckpoints(problem, list, checkpoints,
+                             "optimal for Eq. 12 on the chain of splitting vertices");
+}
+
+}  // namespace ckplan

@@ -1,0 +1,31 @@
+// Dynamic checkpoint selection in linear time.
+//
+//   Hong, Tsai, Wang, Liu, Wu. "GPU Memory Usage Optimization for Backward Propagation in Deep
+//   Network Training", 2024, section 4.2, Alg. 6.
+//
+// Idea. PyTorch frees an activation after its last use and holds one buffer as large as the largest
+// output gradient of a segment. So memory is highest when a segment has just been recomputed, and
+// the checkpoints behind it are gone: Eq. 12. With
+// U(i, j) rising in j and M(j) falling along a queue of what is not dominated, the best j lies at
+// their crossing, which moves one way only.
+//
+// Guarantee  optimal for Eq. 12 on the chain of splitting vertices.
+// Cost       O(n) steps of the queue, each with a binary search over the record maxima in sight.
+// Paper      d_i -> sizes, C -> positions (lib/graph/layer_list.h, checkpoint_selection.h).
+// Differs    - the range of j in Eq. 13 includes n, or the last segment could have no end;
+//            - "j + 1" in line 13 is the next element of Q; read as an index it can be wrong;
+//            - j* may have left Q by line 15: its nearest survivor takes over;
+//            - the list begins at d_0, the graph's inputs; both ends are checkpoints;
+//            - in a graph that is no chain, inner tensors of a block are segment memory.
+#pragma once
+
+#include <memory>
+
+#include "lib/plan/solver.h"
+
+namespace ckplan {
+
+Result<std::unique_ptr<PreparedSolver>> PrepareHongLinear(const Problem& problem,
+                                                          const SolveLimits& limits);
+
+}  // namespace ckplan

@@ -1,0 +1,28 @@
+// Dynamic programming over the closures of single nodes: fast, and near the exact DP in practice.
+//
+//   Kusumoto, Inoue, Watanabe, Akiba, Koyama. "A Graph Theoretic Framework of Recomputation
+//   Algorithms for Memory-Efficient Backpropagation", NeurIPS 2019, section 4.3.
+//
+// Idea. The same recurrence as exact-dp, but over the n closures L^v = {w : v is reachable from w}
+// in place of all lower sets, which may be exponentially many.
+//
+// Guarantee  best canonical strategy among sequences of closures; a heuristic for all sequences.
+//            Its least feasible budget can be higher than exact-dp's.
+// Knob       B of Eq. 2; the least feasible one without a budget.
+// Cost       O(T n^2) time, T = overheads after rounding (canonical_solver.h); O(n^2 / 64 + T n)
+//            memory.
+// Paper      L^v -> closure, U -> cached, M_v, T_v, B as there.
+// Differs    V is added to the family where the graph has several sinks; without it no sequence
+//            would end.
+#pragma once
+
+#include <memory>
+
+#include "lib/plan/solver.h"
+
+namespace ckplan {
+
+Result<std::unique_ptr<PreparedSolver>> PrepareApproxDp(const Problem& problem,
+                                                        const SolveLimits& limits);
+
+}  // namespace ckplan

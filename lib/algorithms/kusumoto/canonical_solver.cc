@@ -1,0 +1,87 @@
+#include "lib/algorithms/kusumoto/canonical_solver.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/algorithms/kusumoto/canonical.h"
+
+namespace ckplan {
+
+int64_t DpTimeUnit(const VertexGraph& vertices) {
+  return std::max<int64_t>(1, (vertices.total_time().count() + kMostDpTime - 1) / kMostDpTime);
+}
+
+VertexGraph RoundTimes(const VertexGraph& vertices, int64_t unit) {
+  IdVector<NodeId, Cost> times;
+  for (const NodeId v : vertices.ids()) {
+    const int64_t time = vertices.time(v).count();
+    const int64_t rounded = (time + unit / 2) / unit;
+    times.push_back(Cost(time == 0 ? 0 : std::max<int64_t>(1, rounded)));
+  }
+  return vertices.WithTimes(std::move(times));
+}
+
+Result<std::unique_ptr<PreparedSolver>> CanonicalSolver::Prepare(const Problem& problem,
+                                                                 LowerSetFamily family,
+                                                                 Options options,
+                                                                 const SolveLimits& limits) {
+  std::unique_ptr<CanonicalSolver> solver(
+      new CanonicalSolver(problem, std::move(family), std::move(options)));
+  CKPLAN_ASSIGN_OR_RETURN(
+      solver->least_budget_,
+      solver->dp_.LeastBudget(solver->options_.known_budget,
+                              {limits.stop, solver->options_.most_transitions}));
+  return std::unique_ptr<PreparedSolver>(std::move(solver));
+}
+
+CanonicalSolver::CanonicalSolver(const Problem& problem, LowerSetFamily family, Options options)
+    : problem_(problem),
+      options_(std::move(options)),
+      time_unit_(DpTimeUnit(problem.vertices)),
+      family_(std::move(family)),
+      dp_(&family_) {}
+
+Knob CanonicalSolver::knob() const {
+  // With B = 2 M(V) every sequence is feasible, and the least overhead is reached.
+  const int64_t most = std::max(least_budget_, 2 * problem_.vertices.total_memory()).count();
+  // A call takes about the square of the number of sets.
+  const int64_t grid_steps = family_.size() <= 300 ? 32 : 4;
+  return {Knob::Kind::kPaperBudget, least_budget_.count(), most, least_budget_.count(), grid_steps};
+}
+
+std::string CanonicalSolver::DescribeGuarantee() const {
+  std::string text = options_.is_exact ? "optimal for Eq. 1 under Eq. 2 among "
+                                       : "heuristic: best for Eq. 1 under Eq. 2 among ";
+  text += options_.class_name;
+  if (time_unit_ > 1) text += fmt::format("; costs rounded to multiples of {}", time_unit_);
+  return text;
+}
+
+Result<SolveOutcome> CanonicalSolver::Solve(int64_t setting, const SolveLimits& limits) {
+  const auto goal =
+      problem_.objective == Objective::kTime ? OverheadGoal::kLeast : OverheadGoal::kMost;
+  CKPLAN_ASSIGN_OR_RETURN(
+      const std::optional<LowerSetPath> path,
+      dp_.Solve(Bytes(setting), goal, {limits.stop, options_.most_transitions}));
+  if (!path) {
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("no sequence of lower sets has a peak of {} bytes by Eq. 2; the "
+                                 "least is {} bytes",
+                                 setting, least_budget_.count()));
+  }
+  LowerSetSequence sequence;
+  sequence.segment_of = SegmentsOfPath(family_, problem_.vertices, path->sets);
+  sequence.segment_count = static_cast<int32_t>(path->sets.size());
+  const CanonicalFigures figures =
+      EvaluateCanonical(problem_.vertices, sequence.segment_of, sequence.segment_count);
+  SolveOutcome outcome;
+  outcome.strategy = std::move(sequence);
+  outcome.paper = {Bytes(setting), figures.peak, figures.overhead};
+  outcome.is_optimal = options_.is_exact;
+  outcome.guarantee = DescribeGuarantee();
+  return outcome;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,53 @@
+// What exact-dp and approx-dp share: a family of lower sets turned into a solver whose knob is
+// the budget B of Kusumoto et al. 2019, Eq. 2. They differ in the family alone.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "lib/algorithms/kusumoto/lower_set_dp.h"
+#include "lib/algorithms/kusumoto/lower_sets.h"
+#include "lib/plan/solver.h"
+
+namespace ckplan {
+
+// Costs above this total are rounded for the dynamic program: its table has one column per unit
+// of overhead. docs/benchmarks.md has what a finer unit costs and gains.
+inline constexpr int64_t kMostDpTime = 1000;
+
+// The vertices with times in units of `unit`, rounded to the nearest, at least 1 where not 0.
+VertexGraph RoundTimes(const VertexGraph& vertices, int64_t unit);
+// The unit in which the total time is about kMostDpTime; 1 where it already is no more.
+int64_t DpTimeUnit(const VertexGraph& vertices);
+
+class CanonicalSolver : public PreparedSolver {
+ public:
+  struct Options {
+    std::string class_name;             // "canonical strategies over all lower sets"
+    bool is_exact = false;              // The family holds all lower sets.
+    int64_t most_transitions = 0;       // 0: no limit.
+    std::optional<Bytes> known_budget;  // A feasible B, to start the search for the least from.
+  };
+  // Finds the least feasible budget. kTimeout or kUnsupported as LowerSetDp::LeastBudget.
+  static Result<std::unique_ptr<PreparedSolver>> Prepare(const Problem& problem,
+                                                         LowerSetFamily family, Options options,
+                                                         const SolveLimits& limits);
+
+  Knob knob() const override;
+  Result<SolveOutcome> Solve(int64_t setting, const SolveLimits& limits) override;
+
+ private:
+  CanonicalSolver(const Problem& problem, LowerSetFamily family, Options options);
+  std::string DescribeGuarantee() const;
+
+  const Problem& problem_;
+  const Options options_;
+  const int64_t time_unit_;
+  LowerSetFamily family_;
+  LowerSetDp dp_;
+  Bytes least_budget_;
+};
+
+}  // namespace ckplan

@@ -1,0 +1,39 @@
+// Exact dynamic programming over all lower sets.
+//
+//   Kusumoto, Inoue, Watanabe, Akiba, Koyama. "A Graph Theoretic Framework of Recomputation
+//   Algorithms for Memory-Efficient Backpropagation", NeurIPS 2019, section 4.2, Alg. 1.
+//
+// Idea. A canonical strategy is an increasing sequence of lower sets L1 < L2 < ... < Lk = V. The
+// forward pass keeps the boundary of each Li; backward recomputes each Li \ Li-1 once. opt[L, t] is
+// the least memory kept for boundaries on the way to L with overhead t (lib/graph/lower_set_dp.h).
+//
+// Guarantee  optimal for Eq. 1 under the budget of Eq. 2 among canonical strategies, for costs
+//            rounded as the plan says (canonical_solver.h). Not over all schedules, and not for
+//            the simulated peak, which liveness makes lower than Eq. 2.
+// Knob       B of Eq. 2; the least feasible one without a budget.
+// Cost       O(P T) time, P = pairs of lower sets one inside the other whose difference fits the
+//            budget, T = overheads after rounding; O(S (T + n / 64)) memory for S lower sets.
+//            S can be exponential in the width of the graph: refused above kMostLowerSets.
+// Paper      U -> cached, M_v, T_v, B, L as there.
+// Differs    - sets are visited after their subsets. The authors' program numbers them as it finds
+//              them and tries higher numbers only, which misses transitions.
+//            - --objective memory is Alg. 1 with max at line 15 over all states, read literally.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "lib/plan/solver.h"
+
+namespace ckplan {
+
+// Above these exact-dp refuses, with the number met: docs/benchmarks.md has the sizes of real
+// models.
+inline constexpr int64_t kMostLowerSets = 250'000;
+inline constexpr int64_t kMostLowerSetBytes = int64_t{512} << 20;  // Of their bits.
+inline constexpr int64_t kMostTransitions = 60'000'000'000;        // Minutes of one core.
+
+Result<std::unique_ptr<PreparedSolver>> PrepareExactDp(const Problem& problem,
+                                                       const SolveLimits& limits);
+
+}  // namespace ckplan

@@ -1,0 +1,83 @@
+// Which segments between two lower sets fit a budget by Eq. 2 of Kusumoto et al. 2019; the ground
+// on which the searches of lower_set_dp.cc walk.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lib/algorithms/kusumoto/lower_sets.h"
+#include "lib/algorithms/kusumoto/work_meter.h"
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+
+namespace ckplan {
+
+inline constexpr Bytes kNoBytes = Bytes::Max();
+
+// What a step from a set to a larger one takes.
+struct Transition {
+  Bytes more_cached;  // M(d(L') \ L)
+  int64_t more_time;  // T(V' \ d(L'))
+};
+
+inline Transition Between(const LowerSetFamily& family, int32_t set, int32_t below) {
+  const LowerSetFamily::Facts& to = family.facts(set);
+  const LowerSetFamily::Facts& from = family.facts(below);
+  const LowerSetFamily::Overlap overlap = family.BoundaryWithin(set, below);
+  return {to.boundary_memory - overlap.memory,
+          (to.time - from.time - (to.boundary_time - overlap.time)).count()};
+}
+
+// One budget's view of the family: which segments fit, and two numbers per set that tell whether
+// memory alone lets a sequence through it.
+class FittingSegments {
+ public:
+  // Keeps references to `family`, whose scratch it uses, and to `meter`.
+  FittingSegments(LowerSetFamily* family, Bytes budget, WorkMeter* meter)
+      : family_(*family), budget_(budget), meter_(*meter) {}
+
+  // The least memory cached on any way to each set, with the highest Eq. 2 value on one such way.
+  struct Arrival {
+    Bytes cached = kNoBytes;  // kNoBytes: no sequence leads here.
+    Bytes peak;
+  };
+  // Sequences pass through the `useful` sets alone: an ascending list with the first and the last.
+  Result<std::vector<Arrival>> FindLeastCached(std::span<const int32_t> useful);
+
+  // The most that may be cached on arrival at each set for V to be reached; negative: it cannot.
+  Result<std::vector<Bytes>> FindMostCached(std::span<const int32_t> useful);
+
+  // Visits the subsets of a set from which a segment fits, with the most that may be cached there:
+  // those in the ascending list `candidates`, and perhaps others.
+  template <typename Visit>
+  void ForEach(int32_t set, std::span<const int32_t> candidates, Visit visit) {
+    const LowerSetFamily::Facts& facts = family_.facts(set);
+    const Bytes left = budget_ - facts.neighbours;
+    if (left < Bytes(0)) return;
+    int64_t pairs = 0;
+    family_.ForEachSubset(set, Bytes(left.count() / 2), candidates, [&](int32_t below) {
+      ++pairs;
+      const LowerSetFamily::Facts& from = family_.facts(below);
+      const Bytes most_cached = left - 2 * (facts.memory - from.memory);
+      // Whatever the way there, the boundary is cached.
+      if (most_cached >= from.boundary_memory) visit(below, most_cached);
+    });
+    meter_.Add(pairs);
+  }
+
+ private:
+  // What the smaller boundary cannot hold must be cached anew: a bound on Between().more_cached
+  // that needs no look at the members.
+  Bytes LeastMoreCached(int32_t set, int32_t below) const {
+    const Bytes more = family_.facts(set).boundary_memory - family_.facts(below).boundary_memory;
+    return std::max(Bytes(0), more);
+  }
+
+  LowerSetFamily& family_;
+  const Bytes budget_;
+  WorkMeter& meter_;
+};
+
+}  // namespace ckplan

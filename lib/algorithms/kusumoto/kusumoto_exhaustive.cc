@@ -1,0 +1,127 @@
+#include "lib/algorithms/kusumoto/kusumoto_exhaustive.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "lib/algorithms/kusumoto/canonical.h"
+#include "lib/algorithms/kusumoto/lower_set_dp.h"
+#include "lib/algorithms/kusumoto/lower_sets.h"
+
+namespace ckplan {
+namespace {
+
+class Exhaustive : public PreparedSolver {
+ public:
+  Exhaustive(const Problem& problem, LowerSetFamily family)
+      : problem_(problem), family_(std::move(family)), last_(family_.size() - 1) {}
+
+  // With every budget allowed, the least peak of any sequence is the least feasible budget.
+  Result<Done> FindLeastBudget(const SolveLimits& limits) {
+    Search search{Bytes::Max(), true, {}, {}, Cost(0), Bytes::Max()};
+    CKPLAN_RETURN_IF_ERROR(Extend(0, Bytes(0), Cost(0), Bytes(0), limits, &search));
+    least_budget_ = search.least_peak;
+    return Done{};
+  }
+
+  Knob knob() const override {
+    const int64_t most = std::max(least_budget_, 2 * problem_.vertices.total_memory()).count();
+    return {Knob::Kind::kPaperBudget, least_budget_.count(), most, least_budget_.count()};
+  }
+
+  Result<SolveOutcome> Solve(int64_t setting, const SolveLimits& limits) override {
+    Search search{Bytes(setting), problem_.objective == Objective::kTime, {}, {}, Cost(0),
+                  Bytes::Max()};
+    CKPLAN_RETURN_IF_ERROR(Extend(0, Bytes(0), Cost(0), Bytes(0), limits, &search));
+    if (search.best.empty()) {
+      return MakeError(ErrorCode::kInfeasible,
+                       fmt::format("no sequence of lower sets has a peak of {} bytes by Eq. 2; the "
+                                   "least is {} bytes",
+                                   setting, least_budget_.count()));
+    }
+    LowerSetSequence sequence;
+    sequence.segment_of = SegmentsOfPath(family_, problem_.vertices, search.best);
+    sequence.segment_count = static_cast<int32_t>(search.best.size());
+    const CanonicalFigures figures =
+        EvaluateCanonical(problem_.vertices, sequence.segment_of, sequence.segment_count);
+    SolveOutcome outcome;
+    outcome.strategy = std::move(sequence);
+    outcome.paper = {Bytes(setting), figures.peak, figures.overhead};
+    outcome.is_optimal = true;
+    outcome.guarantee =
+        "optimal for Eq. 1 under Eq. 2 among canonical strategies over all lower sets";
+    return outcome;
+  }
+
+ private:
+  struct Search {
+    Bytes budget;
+    bool wants_least;
+    std::vector<int32_t> sequence;  // The branch at hand.
+    std::vector<int32_t> best;      // Empty: none yet.
+    Cost best_overhead;
+    Bytes least_peak;
+  };
+
+  // Tries every lower set that can follow `top`.
+  Result<Done> Extend(int32_t top, Bytes cached, Cost overhead, Bytes peak,
+                      const SolveLimits& limits, Search* search) {
+    if (limits.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
+    if (top == last_) {
+      search->least_peak = std::min(search->least_peak, peak);
+      const bool is_better =
+          search->wants_least ? overhead < search->best_overhead : overhead > search->best_overhead;
+      if (search->best.empty() || is_better) {
+        search->best = search->sequence;
+        search->best_overhead = overhead;
+      }
+      return Done{};
+    }
+    for (int32_t next = top + 1; next <= last_; ++next) {
+      if (!IsSubset(top, next)) continue;
+      const LowerSetFamily::Facts& from = family_.facts(top);
+      const LowerSetFamily::Facts& to = family_.facts(next);
+      const Bytes needed = cached + 2 * (to.memory - from.memory) + to.neighbours;
+      if (needed > search->budget) continue;
+      const LowerSetFamily::Overlap shared = family_.BoundaryWithin(next, top);
+      search->sequence.push_back(next);
+      CKPLAN_RETURN_IF_ERROR(
+          Extend(next, cached + to.boundary_memory - shared.memory,
+                 overhead + to.time - from.time - (to.boundary_time - shared.time),
+                 std::max(peak, needed), limits, search));
+      search->sequence.pop_back();
+    }
+    return Done{};
+  }
+
+  bool IsSubset(int32_t smaller, int32_t larger) const {
+    bool is_subset = true;
+    family_.ForEachMember(smaller, [&](NodeId v) { is_subset &= family_.contains(larger, v); });
+    return is_subset;
+  }
+
+  const Problem& problem_;
+  LowerSetFamily family_;
+  const int32_t last_;
+  Bytes least_budget_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<PreparedSolver>> PrepareKusumotoExhaustive(const Problem& problem,
+                                                                  const SolveLimits& limits) {
+  auto family = LowerSetFamily::All(problem.vertices, kMostExhaustiveLowerSets);
+  if (!family.ok()) {
+    Error error = std::move(family).error();
+    error.message =
+        fmt::format("kusumoto-exhaustive: {}; exact-dp finds the same optimum", error.message);
+    return error;
+  }
+  auto solver = std::make_unique<Exhaustive>(problem, std::move(*family));
+  CKPLAN_RETURN_IF_ERROR(solver->FindLeastBudget(limits));
+  return std::unique_ptr<PreparedSolver>(std::move(solver));
+}
+
+}  // namespace ckplan

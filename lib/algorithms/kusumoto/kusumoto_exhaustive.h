@@ -1,0 +1,28 @@
+// Depth-first search over all sequences of lower sets.
+//
+//   Kusumoto, Inoue, Watanabe, Akiba, Koyama. "A Graph Theoretic Framework of Recomputation
+//   Algorithms for Memory-Efficient Backpropagation", NeurIPS 2019, section 4.1.
+//
+// Idea. Extend L1 < ... < Li by every larger lower set that keeps Eq. 2 within the budget, and
+// remember the best overhead on reaching V. Nothing is shared between branches.
+//
+// Guarantee  the optimal canonical strategy, as exact-dp, found in the plainest way: use it to
+//            understand or to doubt exact-dp, not to plan.
+// Knob       B of Eq. 2; the least feasible one without a budget.
+// Cost       exponential in the number of lower sets; refused above kMostExhaustiveLowerSets.
+// Paper      as exact_dp.h. Costs are not rounded.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "lib/plan/solver.h"
+
+namespace ckplan {
+
+inline constexpr int64_t kMostExhaustiveLowerSets = 24;  // 2^22 sequences at the worst.
+
+Result<std::unique_ptr<PreparedSolver>> PrepareKusumotoExhaustive(const Problem& problem,
+                                                                  const SolveLimits& limits);
+
+}  // namespace ckplan

@@ -1,0 +1,255 @@
+#include "lib/algorithms/kusumoto/lower_sets.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lib/algorithms/kusumoto/canonical.h"
+#include "lib/algorithms/kusumoto/lower_set_dp.h"
+#include "lib/base/rng.h"
+#include "lib/graph/chain.h"
+#include "lib/testing/graph_text.h"
+#include "lib/testing/random_graph.h"
+
+namespace ckplan {
+namespace {
+
+using NodeBits = uint32_t;  // Test graphs have at most 32 nodes.
+
+// Every lower set by trying every subset of the nodes.
+std::set<NodeBits> LowerSetsByDefinition(const VertexGraph& graph) {
+  std::set<NodeBits> sets;
+  for (NodeBits bits = 0; bits < NodeBits{1} << graph.size(); ++bits) {
+    bool is_lower = true;
+    for (const NodeId v : graph.ids()) {
+      if ((bits >> v.index() & 1) == 0) continue;
+      for (const NodeId p : graph.predecessors(v)) is_lower &= (bits >> p.index() & 1) != 0;
+    }
+    if (is_lower) sets.insert(bits);
+  }
+  return sets;
+}
+
+NodeBits BitsOf(const LowerSetFamily& family, int32_t set) {
+  NodeBits bits = 0;
+  family.ForEachMember(set, [&](NodeId v) { bits |= NodeBits{1} << v.index(); });
+  return bits;
+}
+
+struct Best {
+  int64_t least_peak = INT64_MAX;
+  int64_t least_overhead = INT64_MAX;  // Under the budget.
+  int64_t most_overhead = -1;          // Likewise.
+};
+
+// All increasing sequences of the given sets, one after the other, by the definitions alone.
+void TrySequences(const VertexGraph& graph, const std::vector<NodeBits>& sets, NodeBits all,
+                  Bytes budget, std::vector<NodeBits>* sequence, Best* best) {
+  const NodeBits top = sequence->empty() ? 0 : sequence->back();
+  if (top == all) {
+    IdVector<NodeId, int32_t> segment_of(graph.size());
+    for (size_t i = sequence->size(); i-- > 0;) {
+      for (const NodeId v : graph.ids()) {
+        if (((*sequence)[i] >> v.index() & 1) != 0) segment_of[v] = static_cast<int32_t>(i);
+      }
+    }
+    const CanonicalFigures figures =
+        EvaluateCanonical(graph, segment_of, static_cast<int32_t>(sequence->size()));
+    best->least_peak = std::min(best->least_peak, figures.peak.count());
+    if (figures.peak > budget) return;
+    best->least_overhead = std::min(best->least_overhead, figures.overhead.count());
+    best->most_overhead = std::max(best->most_overhead, figures.overhead.count());
+    return;
+  }
+  for (const NodeBits next : sets) {
+    if (next == top || (next & top) != top) continue;
+    sequence->push_back(next);
+    TrySequences(graph, sets, all, budget, sequence, best);
+    sequence->pop_back();
+  }
+}
+
+Best BestByTryingAll(const VertexGraph& graph, LowerSetFamily* family, Bytes budget) {
+  std::vector<NodeBits> sets;
+  for (int32_t set = 1; set < family->size(); ++set) sets.push_back(BitsOf(*family, set));
+  std::vector<NodeBits> sequence;
+  Best best;
+  const NodeBits all = (NodeBits{1} << graph.size()) - 1;
+  TrySequences(graph, sets, all, budget, &sequence, &best);
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("lower sets: a diamond has six, its closures are four and the empty set") {
+  //   a → b → d
+  //   a → c → d
+  const TensorGraph graph = GraphFromText("a:1 -> b:2 -> d:4; a -> c:8 -> d");
+  const VertexGraph vertices(graph);
+  CHECK(LowerSetFamily::All(vertices, 100)->size() == 6);
+  CHECK(LowerSetFamily::Closures(vertices).size() == 5);
+}
+
+TEST_CASE("lower sets: more than the limit is refused, exactly the limit is not") {
+  const TensorGraph graph = GraphFromText("a:1 -> b:2 -> d:4; a -> c:8 -> d");
+  const VertexGraph vertices(graph);
+  CHECK(LowerSetFamily::All(vertices, 6).ok());
+  CHECK(LowerSetFamily::All(vertices, 5).error().code == ErrorCode::kUnsupported);
+}
+
+TEST_CASE("lower sets: several sinks add V to the closures") {
+  const TensorGraph graph = GraphFromText("a:1 -> b:2; a -> c:4");
+  const VertexGraph vertices(graph);
+  LowerSetFamily closures = LowerSetFamily::Closures(vertices);
+  CHECK(closures.size() == 5);
+  CHECK(closures.facts(4).memory == Bytes(7));
+}
+
+TEST_CASE("lower sets: the enumeration equals the definition on random graphs") {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const TensorGraph graph = RandomDag(rng, static_cast<int>(rng.Between(1, 9)),
+                                        static_cast<int>(rng.Between(5, 70)), 20, 5);
+    const VertexGraph vertices(graph);
+    const std::set<NodeBits> expected = LowerSetsByDefinition(vertices);
+    LowerSetFamily family = *LowerSetFamily::All(vertices, 1 << 12);
+    std::set<NodeBits> found;
+    for (int32_t set = 0; set < family.size(); ++set) found.insert(BitsOf(family, set));
+    CHECK(found == expected);
+    CHECK(static_cast<size_t>(family.size()) == expected.size());
+    // Each member's subsets, near and far, among all members and among a few.
+    std::vector<int32_t> all;
+    std::vector<int32_t> few;
+    for (int32_t set = 0; set < family.size(); ++set) {
+      all.push_back(set);
+      if (rng.Between(0, 9) == 0) few.push_back(set);
+    }
+    for (int32_t set = 0; set < family.size(); ++set) {
+      std::multiset<NodeBits> below;
+      family.ForEachSubset(set, Bytes(1 << 20), all,
+                           [&](int32_t b) { below.insert(BitsOf(family, b)); });
+      std::multiset<NodeBits> subsets;
+      for (const NodeBits bits : expected) {
+        if (bits != BitsOf(family, set) && (bits & BitsOf(family, set)) == bits) {
+          subsets.insert(bits);
+        }
+      }
+      CHECK(below == subsets);
+      std::multiset<NodeBits> wanted;
+      for (const int32_t b : few) {
+        if (subsets.count(BitsOf(family, b)) != 0) wanted.insert(BitsOf(family, b));
+      }
+      std::multiset<NodeBits> met;
+      family.ForEachSubset(set, Bytes(1 << 20), few,
+                           [&](int32_t b) { met.insert(BitsOf(family, b)); });
+      CHECK(std::includes(subsets.begin(), subsets.end(), met.begin(), met.end()));
+      CHECK(std::includes(met.begin(), met.end(), wanted.begin(), wanted.end()));
+    }
+  }
+}
+
+TEST_CASE("lower-set DP: least budget, least and most overhead equal trying every sequence") {
+  int feasible = 0;
+  for (uint64_t seed = 1; seed <= 600; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const TensorGraph graph = RandomDag(rng, static_cast<int>(rng.Between(1, 6)),
+                                        static_cast<int>(rng.Between(10, 80)), 9, 6);
+    const VertexGraph vertices(graph);
+    for (const bool all_sets : {true, false}) {
+      CAPTURE(all_sets);
+      LowerSetFamily family =
+          all_sets ? *LowerSetFamily::All(vertices, 1 << 10) : LowerSetFamily::Closures(vertices);
+      LowerSetDp dp(&family);
+      const Bytes least = *dp.LeastBudget(std::nullopt, {});
+      for (const Bytes budget : {least - Bytes(1), least, least + Bytes(rng.Between(1, 30))}) {
+        CAPTURE(budget.count());
+        const Best best = BestByTryingAll(vertices, &family, budget);
+        CHECK(least.count() == best.least_peak);
+        const auto shortest = *dp.Solve(budget, OverheadGoal::kLeast, {});
+        const auto longest = *dp.Solve(budget, OverheadGoal::kMost, {});
+        REQUIRE(shortest.has_value() == (best.most_overhead >= 0));
+        REQUIRE(longest.has_value() == (best.most_overhead >= 0));
+        if (!shortest) continue;
+        ++feasible;
+        CHECK(shortest->overhead.count() == best.least_overhead);
+        CHECK(longest->overhead.count() == best.most_overhead);
+        const CanonicalFigures figures =
+            EvaluateCanonical(vertices, SegmentsOfPath(family, vertices, shortest->sets),
+                              static_cast<int32_t>(shortest->sets.size()));
+        CHECK(figures.overhead == shortest->overhead);
+        CHECK(figures.peak <= budget);
+      }
+    }
+  }
+  CHECK(feasible > 1000);
+}
+
+TEST_CASE("lower-set DP: a limit on transitions is an error, not an endless search") {
+  Rng rng(7);
+  const TensorGraph graph = RandomDag(rng, 14, 15, 20, 9);
+  const VertexGraph vertices(graph);
+  LowerSetFamily family = *LowerSetFamily::All(vertices, 1 << 14);
+  LowerSetDp dp(&family);
+  DpLimits limits;
+  limits.most_transitions = 10;
+  CHECK(dp.LeastBudget(std::nullopt, limits).error().code == ErrorCode::kUnsupported);
+  CHECK(dp.Solve(Bytes(1000), OverheadGoal::kLeast, limits).error().code ==
+        ErrorCode::kUnsupported);
+}
+
+TEST_CASE("lower-set DP: a stop request ends the search") {
+  const TensorGraph graph = GraphFromText("a:1 -> b:2 -> d:4; a -> c:8 -> d");
+  const VertexGraph vertices(graph);
+  LowerSetFamily family = *LowerSetFamily::All(vertices, 100);
+  std::stop_source source;
+  source.request_stop();
+  DpLimits limits;
+  limits.stop = source.get_token();
+  CHECK(LowerSetDp(&family).Solve(Bytes(100), OverheadGoal::kLeast, limits).error().code ==
+        ErrorCode::kTimeout);
+}
+
+TEST_CASE("canonical: Eq. 1 and Eq. 2 on a chain, worked by hand") {
+  // a:4@1 → b:2@3 → c:1@5 → d:8@7, cut behind b: V1 = {a, b}, V2 = {c, d}.
+  //   U1 = {b};  M1 = 0 + 2 (4 + 2) + M({c}) + M({}) = 13;  M2 = 2 + 2 (1 + 8) = 20
+  //   T = T({a}) + T({c, d}) = 1 + 12
+  const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3 -> c:1@5 -> d:8@7");
+  const VertexGraph vertices(graph);
+  const IdVector<NodeId, int32_t> segment_of(std::vector<int32_t>{0, 0, 1, 1});
+  const CanonicalFigures figures = EvaluateCanonical(vertices, segment_of, 2);
+  CHECK(figures.peak == Bytes(20));
+  CHECK(figures.overhead == Cost(13));
+}
+
+TEST_CASE("canonical: the last two terms of Eq. 2 may overlap and are both counted") {
+  // L = {a}: its successors are b and c; c's other predecessor b lies outside L as well.
+  //   M1 = 2 * 1 + M({b, c}) + M({b}) = 2 + 6 + 2
+  const TensorGraph graph = GraphFromText("a:1 -> b:2 -> c:4; a -> c");
+  const VertexGraph vertices(graph);
+  const IdVector<NodeId, int32_t> segment_of(std::vector<int32_t>{0, 1, 1});
+  CHECK(EvaluateCanonical(vertices, segment_of, 2).peak == Bytes(13));  // M2 = 1 + 2 * 6.
+}
+
+TEST_CASE("chain: splitting vertices and blocks of a diamond between two chains") {
+  //        ┌─ c ─┐
+  //   a ─ b      e ─ f
+  //        └─ d ─┘
+  const TensorGraph graph = GraphFromText("a:1 -> b:1 -> c:1 -> e:1 -> f:1; b -> d:1 -> e");
+  const Chain chain = FindChain(graph, VertexGraph(graph));
+  std::vector<std::string> names;
+  for (const NodeId v : chain.splitting) names.push_back(graph.node(v).name);
+  CHECK(names == std::vector<std::string>{"a", "b", "e", "f"});
+  CHECK(chain.block_count == 4);
+}
+
+TEST_CASE("chain: an edge over everything leaves only the two ends") {
+  const TensorGraph graph = GraphFromText("a:1 -> b:1 -> c:1 -> d:1; a -> d");
+  CHECK(FindChain(graph, VertexGraph(graph)).splitting.size() == 2);
+}
+
+}  // namespace ckplan

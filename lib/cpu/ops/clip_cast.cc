@@ -1,0 +1,153 @@
+// Clip, whose limits may be inputs, and the changes of element type.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lib/cpu/families.h"
+#include "lib/cpu/ops/unary.h"
+
+namespace ckplan::cpu {
+
+namespace {
+
+template <typename T>
+class ClipOp final : public PreparedOp {
+ public:
+  explicit ClipOp(const OpSpec& spec)
+      : count_(spec.output(0).elements()),
+        has_low_(spec.input(1).is_present),
+        has_high_(spec.input(2).is_present) {
+    if (spec.Has("min")) low_ = static_cast<T>(spec.Float("min", 0));
+    if (spec.Has("max")) high_ = static_cast<T>(spec.Float("max", 0));
+  }
+
+  void Forward(const ForwardCall& call) override {
+    const auto [low, high] = Limits(call.inputs);
+    const auto* x = static_cast<const T*>(call.inputs[0]);
+    auto* y = static_cast<T*>(call.outputs[0]);
+    ParallelFor(count_, kGrain, [x, y, low = low, high = high](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T above = x[i] < low ? low : x[i];
+        y[i] = above > high ? high : above;
+      }
+    });
+  }
+
+  // Where the input is at a limit, the gradient passes, as in PyTorch.
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    const auto [low, high] = Limits(call.inputs);
+    const auto* x = static_cast<const T*>(call.inputs[0]);
+    const auto* g = static_cast<const float*>(call.output_gradients[0]);
+    auto* dx = static_cast<float*>(gradient);
+    ParallelFor(count_, kGrain, [x, g, dx, low = low, high = high](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) dx[i] = x[i] >= low && x[i] <= high ? g[i] : 0.0F;
+    });
+  }
+
+ private:
+  std::pair<T, T> Limits(std::span<const void* const> inputs) const {
+    return {has_low_ ? *static_cast<const T*>(inputs[1]) : low_,
+            has_high_ ? *static_cast<const T*>(inputs[2]) : high_};
+  }
+
+  int64_t count_;
+  bool has_low_, has_high_;
+  T low_ = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                                : std::numeric_limits<T>::lowest();
+  T high_ = std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
+                                                 : std::numeric_limits<T>::max();
+};
+
+Result<std::unique_ptr<PreparedOp>> PrepareClip(const OpSpec& spec) {
+  for (const size_t limit : {size_t{1}, size_t{2}}) {
+    const Operand& operand = spec.input(limit);
+    if (spec.input(0).has_gradient && operand.is_present && !operand.is_read_by_backward) {
+      return Unsupported(spec, "its limits are computed during the step");
+    }
+  }
+  switch (spec.input(0).type) {
+    case ElementType::kFloat32:
+      return std::unique_ptr<PreparedOp>(std::make_unique<ClipOp<float>>(spec));
+    case ElementType::kInt32:
+      return std::unique_ptr<PreparedOp>(std::make_unique<ClipOp<int32_t>>(spec));
+    case ElementType::kInt64:
+      return std::unique_ptr<PreparedOp>(std::make_unique<ClipOp<int64_t>>(spec));
+    default:
+      return Unsupported(spec, "its input is boolean");
+  }
+}
+
+// To an integer: the fraction is cut off, and what does not fit, or is no number, becomes 0: C++
+// leaves it undefined, and ONNX too.
+template <typename To>
+struct Convert {
+  template <typename From>
+  static To Value(From x) {
+    if constexpr (std::is_same_v<From, float> && !std::is_same_v<To, float>) {
+      constexpr auto kLimit = static_cast<float>(std::numeric_limits<To>::max());
+      return x > -kLimit && x < kLimit ? static_cast<To>(x) : To{0};
+    } else {
+      return static_cast<To>(x);
+    }
+  }
+};
+
+struct ToBool {
+  template <typename From>
+  static uint8_t Value(From x) {
+    return x != From{0} ? 1 : 0;
+  }
+};
+
+// Of floats to floats: the gradient passes as it is.
+struct SameFloat : PlainUnary<Reads::kNothing> {
+  using PlainUnary::PlainUnary;
+  float Value(float x) const { return x; }
+  float Slope(float) const { return 1; }
+};
+
+template <typename From>
+std::unique_ptr<PreparedOp> MakeCast(const OpSpec& spec) {
+  switch (spec.output(0).type) {
+    case ElementType::kFloat32:
+      return MakeMap<From, float, Convert<float>>(spec);
+    case ElementType::kInt32:
+      return MakeMap<From, int32_t, Convert<int32_t>>(spec);
+    case ElementType::kInt64:
+      return MakeMap<From, int64_t, Convert<int64_t>>(spec);
+    case ElementType::kBool:
+      return MakeMap<From, uint8_t, ToBool>(spec);
+    case ElementType::kBFloat16:  // The backend refuses it before.
+      break;
+  }
+  return nullptr;
+}
+
+Result<std::unique_ptr<PreparedOp>> PrepareCast(const OpSpec& spec) {
+  switch (spec.input(0).type) {
+    case ElementType::kFloat32:
+      if (spec.output(0).type == ElementType::kFloat32) return PrepareUnary<SameFloat>(spec);
+      return MakeCast<float>(spec);
+    case ElementType::kInt32:
+      return MakeCast<int32_t>(spec);
+    case ElementType::kInt64:
+      return MakeCast<int64_t>(spec);
+    case ElementType::kBool:
+      return MakeCast<uint8_t>(spec);
+    case ElementType::kBFloat16:
+      break;
+  }
+  return Unsupported(spec, "its input is of an unknown type");
+}
+
+constexpr OpRow kRows[] = {
+    {"Clip", PrepareClip, true, "gradient only where the limits are constant"},
+    {"Cast", PrepareCast},
+    {"CastLike", PrepareCast},
+};
+
+}  // namespace
+
+std::span<const OpRow> ClipCastOps() { return kRows; }
+
+}  // namespace ckplan::cpu

@@ -1,0 +1,122 @@
+// Conv and ConvTranspose.
+#include <algorithm>
+
+#include "lib/cpu/dnn_families.h"
+#include "lib/cpu/dnnl_support.h"
+#include "lib/cpu/floats.h"
+#include "lib/cpu/ops/conv_kernel.h"
+#include "lib/cpu/parallel.h"
+#include "lib/cpu/sum.h"
+
+namespace ckplan::cpu {
+
+namespace {
+
+// Adds bias[c] to each element of channel c.
+void AddBias(float* y, const float* bias, int64_t batch, int64_t channels, int64_t positions) {
+  const int64_t grain = std::max<int64_t>(1, kGrain / positions);
+  ParallelFor(batch * channels, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const float value = bias[row % channels];
+      float* at = y + row * positions;
+      for (int64_t i = 0; i < positions; ++i) at[i] += value;
+    }
+  });
+}
+
+// Sums each channel over samples and positions.
+void SumChannels(const float* y, float* sums, int64_t batch, int64_t channels, int64_t positions) {
+  const int64_t grain = std::max<int64_t>(1, kGrain / (batch * positions));
+  ParallelFor(channels, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      double sum = 0;
+      for (int64_t n = 0; n < batch; ++n) {
+        sum += Sum(y + (n * channels + c) * positions, positions);
+      }
+      sums[c] = static_cast<float>(sum);
+    }
+  });
+}
+
+class ConvOp final : public PreparedOp {
+ public:
+  ConvOp(const OpSpec& spec, const ConvGeometry& geometry, bool is_transposed)
+      : is_transposed_(is_transposed),
+        has_bias_(spec.input(2).is_present),
+        batch_(geometry.batch),
+        channels_(spec.output(0).dims[1]),
+        positions_(spec.output(0).elements() / (batch_ * channels_)),
+        forward_(
+            MakeConvKernel(geometry, is_transposed ? ConvJob::kBackwardData : ConvJob::kForward)) {
+    if (spec.input(0).has_gradient) {
+      data_ = MakeConvKernel(geometry, is_transposed ? ConvJob::kForward : ConvJob::kBackwardData);
+    }
+    if (spec.input(1).has_gradient) weights_ = MakeConvKernel(geometry, ConvJob::kBackwardWeights);
+  }
+
+  OpWorkspace workspace() const override {
+    return {forward_->workspace(),
+            std::max(data_ ? data_->workspace() : 0, weights_ ? weights_->workspace() : 0)};
+  }
+
+  void Forward(const ForwardCall& call) override {
+    if (call.outputs[0] == nullptr) return;
+    auto* y = static_cast<float*>(call.outputs[0]);
+    const float* x = Floats(call.inputs[0]);
+    const float* w = Floats(call.inputs[1]);
+    forward_->Run(is_transposed_ ? w : x, is_transposed_ ? x : w, y, call.workspace);
+    if (has_bias_) AddBias(y, Floats(call.inputs[2]), batch_, channels_, positions_);
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
+    const float* dy = Floats(call.output_gradients[0]);
+    auto* result = static_cast<float*>(gradient);
+    if (position == 0) {
+      const float* w = Floats(call.inputs[1]);
+      data_->Run(is_transposed_ ? dy : w, is_transposed_ ? w : dy, result, call.workspace);
+    } else if (position == 1) {
+      const float* x = Floats(call.inputs[0]);
+      weights_->Run(is_transposed_ ? dy : x, is_transposed_ ? x : dy, result, call.workspace);
+    } else {
+      SumChannels(dy, result, batch_, channels_, positions_);
+    }
+  }
+
+ private:
+  bool is_transposed_;
+  bool has_bias_;
+  int64_t batch_, channels_, positions_;  // Of the output.
+  std::unique_ptr<ConvKernel> forward_, data_, weights_;
+};
+
+Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, bool is_transposed) {
+  const Operand& x = is_transposed ? spec.output(0) : spec.input(0);
+  const Operand& y = is_transposed ? spec.input(0) : spec.output(0);
+  const Operand& w = spec.input(1);
+  if (x.dims.size() < 3 || x.dims.size() > 5) {
+    return Unsupported(spec, "only 1 to 3 spatial axes are");
+  }
+  ConvGeometry geometry;
+  geometry.batch = x.dims[0];
+  geometry.groups = spec.Int("group", 1);
+  geometry.in_channels = x.dims[1];
+  geometry.out_channels = y.dims[1];
+  geometry.window = ReadWindow(spec, x, y, {w.dims.begin() + 2, w.dims.end()}, is_transposed);
+  return Guarded(spec, [&] { return std::make_unique<ConvOp>(spec, geometry, is_transposed); });
+}
+
+Result<std::unique_ptr<PreparedOp>> PrepareConv(const OpSpec& spec) { return Prepare(spec, false); }
+Result<std::unique_ptr<PreparedOp>> PrepareConvTranspose(const OpSpec& spec) {
+  return Prepare(spec, true);
+}
+
+constexpr OpRow kOps[] = {
+    {"Conv", PrepareConv, true, "1 to 3 spatial axes"},
+    {"ConvTranspose", PrepareConvTranspose, true, "1 to 3 spatial axes"},
+};
+
+}  // namespace
+
+std::span<const OpRow> ConvOps() { return kOps; }
+
+}  // namespace ckplan::cpu

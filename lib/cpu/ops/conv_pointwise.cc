@@ -1,0 +1,120 @@
+// Convolutions with a kernel of 1x1: products of matrices.
+#include <algorithm>
+#include <cstring>
+
+#include "lib/cpu/matmul_kernel.h"
+#include "lib/cpu/ops/conv_kernel.h"
+
+namespace ckplan::cpu {
+
+namespace {
+
+// Positions of an image from which on a product for each sample beats the blocked layouts.
+constexpr int64_t kPointwisePositions = 128;
+
+bool IsAll(const Dims& values, int64_t value) {
+  return std::all_of(values.begin(), values.end(), [value](int64_t v) { return v == value; });
+}
+
+bool IsPointwise(const ConvGeometry& geometry) {
+  const Window& window = geometry.window;
+  return geometry.groups == 1 && IsAll(window.kernel, 1) && IsAll(window.strides, 1) &&
+         IsAll(window.begin, 0) && IsAll(window.end, 0);
+}
+
+// Each sample of y is w times that sample of x, whose positions are columns.
+class PointwiseConv final : public ConvKernel {
+ public:
+  PointwiseConv(const ConvGeometry& geometry, ConvJob job)
+      : job_(job),
+        batch_(geometry.batch),
+        x_size_(geometry.in_channels * Product(geometry.window.in)),
+        y_size_(geometry.out_channels * Product(geometry.window.in)),
+        w_size_(geometry.in_channels * geometry.out_channels),
+        product_(Shape(geometry, job)) {}
+
+  int64_t workspace() const override { return product_.workspace(); }
+
+  void Run(const float* first, const float* second, float* result, void* workspace) const override {
+    if (job_ != ConvJob::kBackwardWeights) {
+      const float* w = job_ == ConvJob::kForward ? second : first;
+      const float* from = job_ == ConvJob::kForward ? first : second;
+      product_.Run(w, from, result, workspace);
+      return;
+    }
+    std::memset(result, 0, static_cast<size_t>(w_size_) * sizeof(float));
+    for (int64_t n = 0; n < batch_; ++n) {
+      product_.Run(second + n * y_size_, first + n * x_size_, result, workspace);
+    }
+  }
+
+ private:
+  static MatMulShape Shape(const ConvGeometry& geometry, ConvJob job) {
+    const int64_t in = geometry.in_channels;
+    const int64_t out = geometry.out_channels;
+    const int64_t positions = Product(geometry.window.in);
+    const int64_t batch = geometry.batch;
+    switch (job) {
+      case ConvJob::kForward:
+        return {.batch = batch, .m = out, .n = positions, .k = in, .a = {.is_shared = true}};
+      case ConvJob::kBackwardData:
+        return {.batch = batch,
+                .m = in,
+                .n = positions,
+                .k = out,
+                .a = {.is_transposed = true, .is_shared = true}};
+      case ConvJob::kBackwardWeights:
+        break;
+    }
+    return {.m = out, .n = in, .k = positions, .b = {.is_transposed = true}, .adds = true};
+  }
+
+  ConvJob job_;
+  int64_t batch_;
+  int64_t x_size_, y_size_, w_size_;  // Elements; of x and y those of one sample.
+  MatMulKernel product_;
+};
+
+// Images of one position: all samples of y are one product of all samples of x with w transposed.
+class SinglePositionConv final : public ConvKernel {
+ public:
+  SinglePositionConv(const ConvGeometry& geometry, ConvJob job)
+      : job_(job), product_(Shape(geometry, job)) {}
+
+  int64_t workspace() const override { return product_.workspace(); }
+
+  void Run(const float* first, const float* second, float* result, void* workspace) const override {
+    if (job_ == ConvJob::kForward) {
+      product_.Run(first, second, result, workspace);
+    } else {
+      product_.Run(second, first, result, workspace);
+    }
+  }
+
+ private:
+  static MatMulShape Shape(const ConvGeometry& geometry, ConvJob job) {
+    const int64_t in = geometry.in_channels;
+    const int64_t out = geometry.out_channels;
+    const int64_t batch = geometry.batch;
+    if (job == ConvJob::kForward) {
+      return {.m = batch, .n = out, .k = in, .b = {.is_transposed = true}};
+    }
+    if (job == ConvJob::kBackwardData) return {.m = batch, .n = in, .k = out};
+    return {.m = out, .n = in, .k = batch, .a = {.is_transposed = true}};
+  }
+
+  ConvJob job_;
+  MatMulKernel product_;
+};
+
+}  // namespace
+
+std::unique_ptr<ConvKernel> MakePointwiseConv(const ConvGeometry& geometry, ConvJob job) {
+  if (!IsPointwise(geometry)) return nullptr;
+  const int64_t positions = Product(geometry.window.in);
+  if (positions == 1) return std::make_unique<SinglePositionConv>(geometry, job);
+  if (job != ConvJob::kForward && positions < kPointwisePositions) return nullptr;
+  return std::make_unique<PointwiseConv>(geometry, job);
+}
+
+}  // namespace ckplan::cpu

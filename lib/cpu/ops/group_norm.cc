@@ -1,0 +1,158 @@
+// GroupNormalization, and InstanceNormalization, whose groups are the channels: each group of
+// channels of each sample is normalised by its own moments.
+#include <algorithm>
+
+#include "lib/cpu/dnn_families.h"
+#include "lib/cpu/floats.h"
+#include "lib/cpu/layout.h"
+#include "lib/cpu/ops/moments.h"
+#include "lib/cpu/parallel.h"
+
+namespace ckplan::cpu {
+
+namespace {
+
+struct Shape {
+  int64_t samples = 1, groups = 1, positions = 1;
+  int64_t group_channels = 1;  // Channels of one group.
+  int64_t scale_channels = 1;  // Channels that share a scale and a bias.
+
+  int64_t channels() const { return groups * group_channels; }
+  int64_t group_size() const { return group_channels * positions; }
+};
+
+Shape ShapeOf(const OpSpec& spec) {
+  const std::vector<int64_t>& dims = spec.input(0).dims;
+  Shape shape;
+  shape.samples = dims[0];
+  shape.groups = spec.type == "InstanceNormalization" ? dims[1] : spec.Int("num_groups", 1);
+  shape.group_channels = dims[1] / shape.groups;
+  shape.positions = Product({dims.begin() + 2, dims.end()});
+  shape.scale_channels = dims[1] / spec.input(1).elements();  // Up to opset 20, one for a group.
+  return shape;
+}
+
+class GroupNormOp final : public PreparedOp {
+ public:
+  GroupNormOp(const OpSpec& spec, const Shape& shape)
+      : shape_(shape), epsilon_(static_cast<float>(spec.Float("epsilon", 1e-5))) {}
+
+  void Forward(const ForwardCall& call) override {
+    ForGroups([&](int64_t group) {
+      const int64_t size = shape_.group_size();
+      const float* x = Floats(call.inputs[0]) + group * size;
+      const Moments moments = MomentsOf(x, size, epsilon_);
+      if (call.statistic != nullptr) {
+        Floats(call.statistic)[2 * group] = moments.mean;
+        Floats(call.statistic)[2 * group + 1] = moments.inverse_deviation;
+      }
+      if (call.outputs[0] == nullptr) return;
+      float* y = Floats(call.outputs[0]) + group * size;
+      for (int64_t c = 0; c < shape_.group_channels; ++c) {
+        const int64_t parameter = ParameterOf(group, c);
+        const float factor = Floats(call.inputs[1])[parameter] * moments.inverse_deviation;
+        const float bias = Floats(call.inputs[2])[parameter];
+        for (int64_t i = c * shape_.positions; i < (c + 1) * shape_.positions; ++i) {
+          y[i] = (x[i] - moments.mean) * factor + bias;
+        }
+      }
+    });
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
+    if (position == 0) {
+      ForGroups([&](int64_t group) { PassGroup(call, group, Floats(gradient)); });
+      return;
+    }
+    const int64_t parameters = shape_.channels() / shape_.scale_channels;
+    ParallelFor(parameters, Grain(shape_.samples * shape_.scale_channels * shape_.positions),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t p = begin; p < end; ++p) {
+                    const GradientSums sums = SumParameter(call, p);
+                    const double sum = position == 1 ? sums.product : sums.gradient;
+                    Floats(gradient)[p] = static_cast<float>(sum);
+                  }
+                });
+  }
+
+ private:
+  static int64_t Grain(int64_t size) { return std::max<int64_t>(1, kGrain / 4 / size); }
+
+  template <typename Body>
+  void ForGroups(const Body& body) const {
+    ParallelFor(shape_.samples * shape_.groups, Grain(shape_.group_size()),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t group = begin; group < end; ++group) body(group);
+                });
+  }
+
+  // Of the scale and bias of a channel of a group, which counts through all samples.
+  int64_t ParameterOf(int64_t group, int64_t channel) const {
+    return (group % shape_.groups * shape_.group_channels + channel) / shape_.scale_channels;
+  }
+
+  static Moments SavedMoments(const BackwardCall& call, int64_t group) {
+    const float* saved = Floats(call.statistic);
+    return {saved[2 * group], saved[2 * group + 1]};
+  }
+
+  void PassGroup(const BackwardCall& call, int64_t group, float* dx) const {
+    const int64_t first = group * shape_.group_size();
+    const Moments moments = SavedMoments(call, group);
+    GradientSums sums;
+    const auto for_channels = [&](const auto& body) {
+      for (int64_t c = 0; c < shape_.group_channels; ++c) {
+        const int64_t at = first + c * shape_.positions;
+        const float scale = Floats(call.inputs[1])[ParameterOf(group, c)];
+        const float* dy = Floats(call.output_gradients[0]) + at;
+        body(
+            Floats(call.inputs[0]) + at, [dy, scale](int64_t i) { return dy[i] * scale; }, at);
+      }
+    };
+    for_channels([&](const float* x, const auto& g, int64_t) {
+      const GradientSums own = SumGradients(x, moments, shape_.positions, g);
+      sums.gradient += own.gradient;
+      sums.product += own.product;
+    });
+    for_channels([&](const float* x, const auto& g, int64_t at) {
+      PassGradients(x, moments, sums, shape_.group_size(), shape_.positions, g, dx + at);
+    });
+  }
+
+  // Over all samples and the channels of a scale.
+  GradientSums SumParameter(const BackwardCall& call, int64_t parameter) const {
+    GradientSums sums;
+    for (int64_t n = 0; n < shape_.samples; ++n) {
+      for (int64_t c = parameter * shape_.scale_channels;
+           c < (parameter + 1) * shape_.scale_channels; ++c) {
+        const int64_t at = (n * shape_.channels() + c) * shape_.positions;
+        const float* dy = Floats(call.output_gradients[0]) + at;
+        const Moments moments = SavedMoments(call, n * shape_.groups + c / shape_.group_channels);
+        const GradientSums own = SumGradients(Floats(call.inputs[0]) + at, moments,
+                                              shape_.positions, [dy](int64_t i) { return dy[i]; });
+        sums.gradient += own.gradient;
+        sums.product += own.product;
+      }
+    }
+    return sums;
+  }
+
+  Shape shape_;
+  float epsilon_;
+};
+
+Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+  if (spec.input(0).elements() == 0) return Unsupported(spec, "its input is empty");
+  if (spec.input(0).has_gradient && !spec.input(1).is_read_by_backward) {
+    return Unsupported(spec, "its scale is computed in the step, and not kept for backward");
+  }
+  return Prepared<GroupNormOp>(spec, ShapeOf(spec));
+}
+
+constexpr OpRow kOps[] = {{"GroupNormalization", Prepare}, {"InstanceNormalization", Prepare}};
+
+}  // namespace
+
+std::span<const OpRow> GroupNormOps() { return kOps; }
+
+}  // namespace ckplan::cpu

@@ -1,0 +1,125 @@
+// Operators that lay tensors beside each other along an axis, or take them apart.
+#include <algorithm>
+
+#include "lib/cpu/families.h"
+#include "lib/cpu/strided_copy.h"
+#include "lib/ops/axes.h"
+
+namespace ckplan::cpu {
+
+namespace {
+
+// Where each part lies in a row of the whole. A row: the whole from the axis on.
+struct Parts {
+  int64_t rows = 1;
+  int64_t row_bytes = 0;
+  std::vector<int64_t> begin_bytes, size_bytes;
+
+  Parts(const Operand& whole, const std::vector<Operand>& operands, size_t axis) {
+    for (size_t i = 0; i < axis; ++i) rows *= whole.dims[i];
+    for (const Operand& part : operands) {
+      int64_t bytes = part.is_present ? SizeOf(part.type) : 0;
+      for (size_t i = axis; i < part.dims.size(); ++i) bytes *= part.dims[i];
+      begin_bytes.push_back(row_bytes);
+      size_bytes.push_back(bytes);
+      row_bytes += bytes;
+    }
+  }
+
+  // From the part into the whole, or back.
+  void Insert(size_t part, const void* from, void* whole) const {
+    Copy(part, static_cast<const char*>(from), size_bytes[part],
+         static_cast<char*>(whole) + begin_bytes[part], row_bytes);
+  }
+  void Extract(size_t part, const void* whole, void* to) const {
+    Copy(part, static_cast<const char*>(whole) + begin_bytes[part], row_bytes,
+         static_cast<char*>(to), size_bytes[part]);
+  }
+  void Zero(size_t part, void* whole) const {
+    for (int64_t row = 0; row < rows; ++row) {
+      ZeroBytes(static_cast<char*>(whole) + begin_bytes[part] + row * row_bytes, size_bytes[part]);
+    }
+  }
+
+ private:
+  void Copy(size_t part, const char* from, int64_t from_stride, char* to, int64_t to_stride) const {
+    const int64_t bytes = size_bytes[part];
+    if (bytes == 0) return;
+    if (rows == 1) return CopyBytes(to, from, bytes);
+    const int64_t grain = std::max<int64_t>(1, 4 * kGrain / bytes);
+    ParallelFor(rows, grain, [=](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        std::memcpy(to + row * to_stride, from + row * from_stride, static_cast<size_t>(bytes));
+      }
+    });
+  }
+};
+
+class ConcatOp final : public PreparedOp {
+ public:
+  explicit ConcatOp(Parts parts) : parts_(std::move(parts)) {}
+  void Forward(const ForwardCall& call) override {
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      parts_.Insert(i, call.inputs[i], call.outputs[0]);
+    }
+  }
+  void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
+    parts_.Extract(position, call.output_gradients[0], gradient);
+  }
+
+ private:
+  Parts parts_;
+};
+
+class SplitOp final : public PreparedOp {
+ public:
+  explicit SplitOp(Parts parts) : parts_(std::move(parts)) {}
+  void Forward(const ForwardCall& call) override {
+    for (size_t i = 0; i < call.outputs.size(); ++i) {
+      if (call.outputs[i] != nullptr) parts_.Extract(i, call.inputs[0], call.outputs[i]);
+    }
+  }
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    for (size_t i = 0; i < call.output_gradients.size(); ++i) {
+      if (call.output_gradients[i] != nullptr) {
+        parts_.Insert(i, call.output_gradients[i], gradient);
+      } else {
+        parts_.Zero(i, gradient);
+      }
+    }
+  }
+
+ private:
+  Parts parts_;
+};
+
+Result<std::unique_ptr<PreparedOp>> PrepareConcat(const OpSpec& spec) {
+  const Operand& whole = spec.output(0);
+  // Before opset 4 the axis could be left out.
+  CKPLAN_ASSIGN_OR_RETURN(const size_t axis,
+                          NormalAxis(spec, spec.Int("axis", 1), whole.dims.size()));
+  return std::unique_ptr<PreparedOp>(std::make_unique<ConcatOp>(Parts(whole, spec.inputs, axis)));
+}
+
+// The sizes of the outputs say how the input is cut.
+Result<std::unique_ptr<PreparedOp>> PrepareSplit(const OpSpec& spec) {
+  const Operand& whole = spec.input(0);
+  CKPLAN_ASSIGN_OR_RETURN(const size_t axis,
+                          NormalAxis(spec, spec.Int("axis", 0), whole.dims.size()));
+  Parts parts(whole, spec.outputs, axis);
+  if (parts.rows * parts.row_bytes != whole.bytes()) {
+    return Unsupported(spec, "one of its outputs has no name, so that its size is unknown");
+  }
+  return std::unique_ptr<PreparedOp>(std::make_unique<SplitOp>(std::move(parts)));
+}
+
+constexpr OpRow kRows[] = {
+    {"Concat", PrepareConcat},
+    {"Split", PrepareSplit},
+};
+
+}  // namespace
+
+std::span<const OpRow> JoinOps() { return kRows; }
+
+}  // namespace ckplan::cpu

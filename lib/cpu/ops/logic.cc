@@ -1,0 +1,181 @@
+// Comparisons, boolean logic, and the choice by a condition.
+#include <algorithm>
+
+#include "lib/cpu/families.h"
+#include "lib/cpu/ops/binary.h"
+
+namespace ckplan::cpu {
+
+namespace {
+
+#define CKPLAN_TEST(Name, expression) \
+  struct Name {                       \
+    template <typename T>             \
+    static bool Value(T a, T b) {     \
+      return (expression);            \
+    }                                 \
+  }
+
+CKPLAN_TEST(Equal, a == b);
+CKPLAN_TEST(Less, a < b);
+CKPLAN_TEST(LessOrEqual, a <= b);
+CKPLAN_TEST(Greater, a > b);
+CKPLAN_TEST(GreaterOrEqual, a >= b);
+CKPLAN_TEST(And, a != 0 && b != 0);
+CKPLAN_TEST(Or, a != 0 || b != 0);
+CKPLAN_TEST(Xor, (a != 0) != (b != 0));
+
+#undef CKPLAN_TEST
+
+template <typename T, typename F>
+std::unique_ptr<PreparedOp> MakeTest(const OpSpec& spec) {
+  return std::make_unique<BinaryMap<T, uint8_t, F>>(spec);
+}
+
+template <typename F>
+Result<std::unique_ptr<PreparedOp>> PrepareTest(const OpSpec& spec) {
+  switch (spec.input(0).type) {
+    case ElementType::kFloat32:
+      return MakeTest<float, F>(spec);
+    case ElementType::kInt32:
+      return MakeTest<int32_t, F>(spec);
+    case ElementType::kInt64:
+      return MakeTest<int64_t, F>(spec);
+    case ElementType::kBool:
+      return MakeTest<uint8_t, F>(spec);
+    case ElementType::kBFloat16:
+      break;
+  }
+  return Unsupported(spec, "its inputs are of an unknown element type");
+}
+
+#define CKPLAN_BITS(Name, expression) \
+  struct Name {                       \
+    template <typename T>             \
+    static T Value(T a, T b) {        \
+      return (expression);            \
+    }                                 \
+  }
+
+CKPLAN_BITS(BitwiseAnd, a& b);
+CKPLAN_BITS(BitwiseOr, a | b);
+CKPLAN_BITS(BitwiseXor, a ^ b);
+
+#undef CKPLAN_BITS
+
+template <typename F>
+Result<std::unique_ptr<PreparedOp>> PrepareBits(const OpSpec& spec) {
+  switch (spec.input(0).type) {
+    case ElementType::kInt32:
+      return std::unique_ptr<PreparedOp>(std::make_unique<BinaryMap<int32_t, int32_t, F>>(spec));
+    case ElementType::kInt64:
+      return std::unique_ptr<PreparedOp>(std::make_unique<BinaryMap<int64_t, int64_t, F>>(spec));
+    default:
+      return Unsupported(spec, "its inputs are no integers");
+  }
+}
+
+template <typename T>
+class WhereMap : public PreparedOp {
+ public:
+  explicit WhereMap(const OpSpec& spec)
+      : layout_(BroadcastLayout(spec.output(0).dims,
+                                {spec.input(0).dims, spec.input(1).dims, spec.input(2).dims})) {}
+
+  void Forward(const ForwardCall& call) override {
+    const auto* c = static_cast<const uint8_t*>(call.inputs[0]);
+    const auto* a = static_cast<const T*>(call.inputs[1]);
+    const auto* b = static_cast<const T*>(call.inputs[2]);
+    auto* y = static_cast<T*>(call.outputs[0]);
+    const int64_t c_stride = layout_.inner_stride(0);
+    const int64_t a_stride = layout_.inner_stride(1);
+    const int64_t b_stride = layout_.inner_stride(2);
+    ForRuns(layout_, [=](const int64_t* at, int64_t length) {
+      for (int64_t i = 0; i < length; ++i) {
+        const T first = a[at[1] + i * a_stride];
+        const T second = b[at[2] + i * b_stride];
+        y[at[3] + i] = c[at[0] + i * c_stride] != 0 ? first : second;
+      }
+    });
+  }
+  void BackwardInput(const BackwardCall&, size_t, void*) override {
+    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+  }
+
+ protected:
+  Layout layout_;
+};
+
+class WhereOp final : public WhereMap<float> {
+ public:
+  explicit WhereOp(const OpSpec& spec) : WhereMap<float>(spec) {
+    for (const size_t input : {size_t{1}, size_t{2}}) {
+      is_whole_[input] = spec.inputs[input].elements() == spec.output(0).elements();
+      if (!is_whole_[input] && spec.inputs[input].has_gradient) {
+        reductions_[input] = Reduction(layout_, input);
+      }
+    }
+  }
+  OpWorkspace workspace() const override {
+    return {0, std::max(reductions_[1].workspace(), reductions_[2].workspace())};
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
+    const auto* c = static_cast<const uint8_t*>(call.inputs[0]);
+    const auto* g = static_cast<const float*>(call.output_gradients[0]);
+    auto* dx = static_cast<float*>(gradient);
+    const int64_t c_stride = layout_.inner_stride(0);
+    const bool chosen = position == 1;
+    const auto choose = [=](const int64_t* at, int64_t length, float* to) -> const float* {
+      for (int64_t i = 0; i < length; ++i) {
+        to[i] = (c[at[0] + i * c_stride] != 0) == chosen ? g[at[3] + i] : 0.0F;
+      }
+      return to;
+    };
+    if (is_whole_[position]) {
+      ForRuns(layout_, [=](const int64_t* at, int64_t length) { choose(at, length, dx + at[3]); });
+    } else {
+      reductions_[position].Run<SumOf>(dx, call.workspace, choose);
+    }
+  }
+
+ private:
+  bool is_whole_[3] = {};
+  Reduction reductions_[3];
+};
+
+Result<std::unique_ptr<PreparedOp>> PrepareWhere(const OpSpec& spec) {
+  switch (SizeOf(spec.input(1).type)) {
+    case 8:
+      return std::unique_ptr<PreparedOp>(std::make_unique<WhereMap<int64_t>>(spec));
+    case 1:
+      return std::unique_ptr<PreparedOp>(std::make_unique<WhereMap<uint8_t>>(spec));
+    default:
+      break;
+  }
+  if (spec.input(1).type == ElementType::kInt32) {
+    return std::unique_ptr<PreparedOp>(std::make_unique<WhereMap<int32_t>>(spec));
+  }
+  return std::unique_ptr<PreparedOp>(std::make_unique<WhereOp>(spec));
+}
+
+constexpr OpRow kRows[] = {
+    {"Equal", PrepareTest<Equal>, false},
+    {"Less", PrepareTest<Less>, false},
+    {"LessOrEqual", PrepareTest<LessOrEqual>, false},
+    {"Greater", PrepareTest<Greater>, false},
+    {"GreaterOrEqual", PrepareTest<GreaterOrEqual>, false},
+    {"And", PrepareTest<And>, false},
+    {"Or", PrepareTest<Or>, false},
+    {"Xor", PrepareTest<Xor>, false},
+    {"BitwiseAnd", PrepareBits<BitwiseAnd>, false},
+    {"BitwiseOr", PrepareBits<BitwiseOr>, false},
+    {"BitwiseXor", PrepareBits<BitwiseXor>, false},
+    {"Where", PrepareWhere},
+};
+
+}  // namespace
+
+std::span<const OpRow> LogicOps() { return kRows; }
+
+}  // namespace ckplan::cpu

@@ -1,0 +1,125 @@
+// MeanVarianceNormalization: without scale and bias, its moments not saved but made again.
+#include <algorithm>
+#include <cmath>
+
+#include "lib/cpu/dnn_families.h"
+#include "lib/cpu/floats.h"
+#include "lib/cpu/ops/moments.h"
+#include "lib/cpu/parallel.h"
+
+namespace ckplan::cpu {
+
+namespace {
+
+constexpr double kEpsilon = 1e-9;  // Of the deviation, as ONNX has it.
+
+// samples x channels x positions; each channel is normalised by itself.
+struct Shape {
+  int64_t samples = 1, channels = 1, positions = 1;
+
+  int64_t offset(int64_t sample, int64_t channel) const {
+    return (sample * channels + channel) * positions;
+  }
+  int64_t channel_size() const { return samples * positions; }
+};
+
+class MeanVarianceNormOp final : public PreparedOp {
+ public:
+  explicit MeanVarianceNormOp(const Shape& shape) : shape_(shape) {}
+
+  void Forward(const ForwardCall& call) override {
+    if (call.outputs[0] == nullptr) return;
+    ForChannels([&](int64_t c) {
+      const Moments moments = MomentsOfChannel(Floats(call.inputs[0]), c);
+      for (int64_t n = 0; n < shape_.samples; ++n) {
+        const float* x = Floats(call.inputs[0]) + shape_.offset(n, c);
+        float* y = Floats(call.outputs[0]) + shape_.offset(n, c);
+        for (int64_t i = 0; i < shape_.positions; ++i) {
+          y[i] = (x[i] - moments.mean) * moments.inverse_deviation;
+        }
+      }
+    });
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    ForChannels([&](int64_t c) {
+      const Moments moments = MomentsOfChannel(Floats(call.inputs[0]), c);
+      const auto for_samples = [&](const auto& body) {
+        for (int64_t n = 0; n < shape_.samples; ++n) {
+          const int64_t at = shape_.offset(n, c);
+          const float* dy = Floats(call.output_gradients[0]) + at;
+          body(
+              Floats(call.inputs[0]) + at, [dy](int64_t i) { return dy[i]; }, at);
+        }
+      };
+      GradientSums sums;
+      for_samples([&](const float* x, const auto& g, int64_t) {
+        const GradientSums own = SumGradients(x, moments, shape_.positions, g);
+        sums.gradient += own.gradient;
+        sums.product += own.product;
+      });
+      for_samples([&](const float* x, const auto& g, int64_t at) {
+        PassGradients(x, moments, sums, shape_.channel_size(), shape_.positions, g,
+                      Floats(gradient) + at);
+      });
+    });
+  }
+
+ private:
+  template <typename Body>
+  void ForChannels(const Body& body) const {
+    ParallelFor(shape_.channels, std::max<int64_t>(1, kGrain / 4 / shape_.channel_size()),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t c = begin; c < end; ++c) body(c);
+                });
+  }
+
+  Moments MomentsOfChannel(const float* x, int64_t channel) const {
+    const auto count = static_cast<double>(shape_.channel_size());
+    double sum = 0;
+    for (int64_t n = 0; n < shape_.samples; ++n) {
+      sum += Sum(x + shape_.offset(n, channel), shape_.positions);
+    }
+    Moments moments;
+    moments.mean = static_cast<float>(sum / count);
+    const float mean = moments.mean;
+    double squares = 0;
+    for (int64_t n = 0; n < shape_.samples; ++n) {
+      const float* at = x + shape_.offset(n, channel);
+      squares += SumTerms(shape_.positions,
+                          [at, mean](int64_t i) { return (at[i] - mean) * (at[i] - mean); });
+    }
+    moments.inverse_deviation = static_cast<float>(1 / (std::sqrt(squares / count) + kEpsilon));
+    return moments;
+  }
+
+  Shape shape_;
+};
+
+Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+  const std::vector<int64_t>& dims = spec.input(0).dims;
+  const auto rank = static_cast<int64_t>(dims.size());
+  std::vector<bool> is_reduced(dims.size(), false);
+  const std::vector<int64_t> axes =
+      spec.Has("axes") ? spec.Ints("axes") : std::vector<int64_t>{0, 2, 3};
+  for (const int64_t axis : axes) {
+    if (axis < -rank || axis >= rank) return Unsupported(spec, "it has no such axis");
+    is_reduced[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = true;
+  }
+  Shape shape;
+  size_t i = 0;
+  for (; i < dims.size() && is_reduced[i]; ++i) shape.samples *= dims[i];
+  for (; i < dims.size() && !is_reduced[i]; ++i) shape.channels *= dims[i];
+  for (; i < dims.size() && is_reduced[i]; ++i) shape.positions *= dims[i];
+  if (i < dims.size()) return Unsupported(spec, "the axes that it keeps are no neighbours");
+  if (spec.input(0).elements() == 0) return Unsupported(spec, "its input is empty");
+  return Prepared<MeanVarianceNormOp>(shape);
+}
+
+constexpr OpRow kOps[] = {{"MeanVarianceNormalization", Prepare, true, "kept axes in one piece"}};
+
+}  // namespace
+
+std::span<const OpRow> MeanVarianceNormOps() { return kOps; }
+
+}  // namespace ckplan::cpu

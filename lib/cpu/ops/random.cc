@@ -1,0 +1,199 @@
+// Dropout and the operators that draw random numbers: each a function of the call's seed and the
+// element's place. Backward draws again what forward drew.
+#include <algorithm>
+#include <cmath>
+
+#include "lib/cpu/families.h"
+#include "lib/cpu/parallel.h"
+#include "lib/cpu/strided_copy.h"
+#include "lib/ops/counter_rng.h"
+
+namespace ckplan::cpu {
+
+namespace {
+
+// Calls body(i, bits) for [begin, end), which begins at an even place.
+template <typename Body>
+void ForBits(const CounterRng& rng, int64_t begin, int64_t end, const Body& body) {
+  int64_t i = begin;
+  for (; i + 1 < end; i += 2) {
+    const uint64_t word = rng.Word(i / 2);
+    body(i, static_cast<uint32_t>(word));
+    body(i + 1, static_cast<uint32_t>(word >> 32));
+  }
+  if (i < end) body(i, rng.Bits(i));
+}
+
+// As in training: exported models say that they are run for inference, and are trained here.
+class DropoutOp final : public PreparedOp {
+ public:
+  DropoutOp(const OpSpec& spec, double ratio)
+      : count_(spec.input(0).elements()),
+        threshold_(DropoutThreshold(ratio)),
+        scale_(ratio < 1 ? static_cast<float>(1 / (1 - ratio)) : 0.0F) {}
+
+  void Forward(const ForwardCall& call) override {
+    if (call.outputs[0] != nullptr) Drop(call.seed, call.inputs[0], call.outputs[0]);
+    if (call.outputs.size() < 2 || call.outputs[1] == nullptr) return;
+    auto* mask = static_cast<uint8_t*>(call.outputs[1]);
+    const CounterRng rng(call.seed);
+    ParallelFor(count_, kGrain, [=, this](int64_t begin, int64_t end) {
+      ForBits(rng, begin, end,
+              [=, this](int64_t i, uint32_t bits) { mask[i] = bits >= threshold_ ? 1 : 0; });
+    });
+  }
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    Drop(call.seed, call.output_gradients[0], gradient);
+  }
+
+ private:
+  void Drop(uint64_t seed, const void* from, void* to) const {
+    const auto* x = static_cast<const float*>(from);
+    auto* y = static_cast<float*>(to);
+    const CounterRng rng(seed);
+    ParallelFor(count_, kGrain, [=, this](int64_t begin, int64_t end) {
+      ForBits(rng, begin, end, [=, this](int64_t i, uint32_t bits) {
+        y[i] = bits >= threshold_ ? x[i] * scale_ : 0.0F;
+      });
+    });
+  }
+
+  int64_t count_;
+  uint64_t threshold_;
+  float scale_;
+};
+
+Result<std::unique_ptr<PreparedOp>> PrepareDropout(const OpSpec& spec) {
+  if (spec.input(0).type != ElementType::kFloat32) {
+    return Unsupported(spec, "its input is of an integer type");
+  }
+  double ratio = spec.Float("ratio", 0.5);
+  if (spec.input(1).is_present) {
+    const auto& known = spec.input(1).known;
+    if (!known.has_value() || known->reals.size() != 1) {
+      return Unsupported(spec, "its ratio is computed during the step");
+    }
+    ratio = known->reals[0];
+  }
+  return std::unique_ptr<PreparedOp>(std::make_unique<DropoutOp>(spec, ratio));
+}
+
+// ---- Random tensors -----------------------------------------------------------------------------
+
+class RandomOp : public PreparedOp {
+ public:
+  explicit RandomOp(const OpSpec& spec) : count_(spec.output(0).elements()) {}
+  void BackwardInput(const BackwardCall&, size_t, void*) override {
+    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+  }
+
+ protected:
+  int64_t count_;
+};
+
+class UniformOp final : public RandomOp {
+ public:
+  explicit UniformOp(const OpSpec& spec)
+      : RandomOp(spec),
+        low_(static_cast<float>(spec.Float("low", 0))),
+        high_(static_cast<float>(spec.Float("high", 1))) {}
+  void Forward(const ForwardCall& call) override {
+    auto* y = static_cast<float*>(call.outputs[0]);
+    const CounterRng rng(call.seed);
+    const float width = high_ - low_;
+    ParallelFor(count_, kGrain, [=, this](int64_t begin, int64_t end) {
+      ForBits(rng, begin, end, [=, this](int64_t i, uint32_t bits) {
+        // Rounding may reach the upper end, which is not in the interval.
+        const float value = low_ + width * CounterRng::Uniform(bits);
+        y[i] = value < high_ ? value : low_;
+      });
+    });
+  }
+
+ private:
+  float low_, high_;
+};
+
+// Box and Muller's method: both halves of a word make two numbers.
+class NormalOp final : public RandomOp {
+ public:
+  explicit NormalOp(const OpSpec& spec)
+      : RandomOp(spec), mean_(spec.Float("mean", 0)), scale_(spec.Float("scale", 1)) {}
+  void Forward(const ForwardCall& call) override {
+    auto* y = static_cast<float*>(call.outputs[0]);
+    const CounterRng rng(call.seed);
+    ParallelFor((count_ + 1) / 2, kGrain / 16, [=, this](int64_t begin, int64_t end) {
+      for (int64_t pair = begin; pair < end; ++pair) {
+        const uint64_t word = rng.Word(pair);
+        const double distance = (static_cast<double>(word & 0xFFFFFFFFU) + 0.5) * 0x1p-32;
+        const double angle = static_cast<double>(word >> 32) * (2 * M_PI * 0x1p-32);
+        const double radius = scale_ * std::sqrt(-2 * std::log(distance));
+        y[2 * pair] = static_cast<float>(mean_ + radius * std::cos(angle));
+        if (2 * pair + 1 == count_) continue;
+        y[2 * pair + 1] = static_cast<float>(mean_ + radius * std::sin(angle));
+      }
+    });
+  }
+
+ private:
+  double mean_, scale_;
+};
+
+// 1 with the probability that the input says.
+template <typename T>
+class BernoulliOp final : public RandomOp {
+ public:
+  using RandomOp::RandomOp;
+  void Forward(const ForwardCall& call) override {
+    const auto* x = static_cast<const float*>(call.inputs[0]);
+    auto* y = static_cast<T*>(call.outputs[0]);
+    const CounterRng rng(call.seed);
+    ParallelFor(count_, kGrain, [=](int64_t begin, int64_t end) {
+      ForBits(rng, begin, end, [=](int64_t i, uint32_t bits) {
+        y[i] = CounterRng::Uniform(bits) < x[i] ? T{1} : T{0};
+      });
+    });
+  }
+};
+
+template <typename Op>
+Result<std::unique_ptr<PreparedOp>> PrepareRandom(const OpSpec& spec) {
+  if (spec.output(0).type != ElementType::kFloat32) {
+    return Unsupported(spec, "its output is of an integer type");
+  }
+  return std::unique_ptr<PreparedOp>(std::make_unique<Op>(spec));
+}
+
+Result<std::unique_ptr<PreparedOp>> PrepareBernoulli(const OpSpec& spec) {
+  if (spec.input(0).type != ElementType::kFloat32) {
+    return Unsupported(spec, "its input is of an integer type");
+  }
+  switch (spec.output(0).type) {
+    case ElementType::kFloat32:
+      return std::unique_ptr<PreparedOp>(std::make_unique<BernoulliOp<float>>(spec));
+    case ElementType::kInt32:
+      return std::unique_ptr<PreparedOp>(std::make_unique<BernoulliOp<int32_t>>(spec));
+    case ElementType::kInt64:
+      return std::unique_ptr<PreparedOp>(std::make_unique<BernoulliOp<int64_t>>(spec));
+    case ElementType::kBool:
+      return std::unique_ptr<PreparedOp>(std::make_unique<BernoulliOp<uint8_t>>(spec));
+    case ElementType::kBFloat16:
+      break;
+  }
+  return Unsupported(spec, "its output is of an unknown type");
+}
+
+constexpr OpRow kRows[] = {
+    {"Dropout", PrepareDropout, true, "the ratio must be known before the step"},
+    {"RandomUniform", PrepareRandom<UniformOp>, false},
+    {"RandomUniformLike", PrepareRandom<UniformOp>, false},
+    {"RandomNormal", PrepareRandom<NormalOp>, false},
+    {"RandomNormalLike", PrepareRandom<NormalOp>, false},
+    {"Bernoulli", PrepareBernoulli, false},
+};
+
+}  // namespace
+
+std::span<const OpRow> RandomOps() { return kRows; }
+
+}  // namespace ckplan::cpu

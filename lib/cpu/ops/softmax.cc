@@ -1,0 +1,155 @@
+// Softmax and LogSoftmax: along one axis, or, below opset 13, over all axes from one on.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lib/cpu/dnn_families.h"
+#include "lib/cpu/floats.h"
+#include "lib/cpu/ops/softmax_row.h"
+#include "lib/cpu/parallel.h"
+#include "lib/cpu/vector_math.h"
+
+namespace ckplan::cpu {
+
+namespace {
+
+// outer x size x inner; softmax is over `size`.
+struct Shape {
+  int64_t outer = 1, size = 1, inner = 1;
+};
+
+Shape ShapeOf(const OpSpec& spec) {
+  const std::vector<int64_t>& dims = spec.input(0).dims;
+  const auto rank = static_cast<int64_t>(dims.size());
+  const bool is_one_axis = spec.opset >= 13;
+  int64_t axis = spec.Int("axis", is_one_axis ? -1 : 1);
+  if (axis < 0) axis += rank;
+  Shape shape;
+  for (int64_t i = 0; i < rank; ++i) {
+    const int64_t dim = dims[static_cast<size_t>(i)];
+    if (i < axis) {
+      shape.outer *= dim;
+    } else if (i == axis || !is_one_axis) {
+      shape.size *= dim;
+    } else {
+      shape.inner *= dim;
+    }
+  }
+  return shape;
+}
+
+// Columns that are walked together where the axis is not the last one: a cache line or more.
+constexpr int64_t kColumns = 64;
+
+template <bool kIsLog>
+class SoftmaxOp final : public PreparedOp {
+ public:
+  explicit SoftmaxOp(const Shape& shape) : shape_(shape) {}
+
+  void Forward(const ForwardCall& call) override {
+    const float* x = Floats(call.inputs[0]);
+    float* y = Floats(call.outputs[0]);
+    if (y == nullptr) return;
+    if (shape_.inner == 1) {
+      ForRows([&](int64_t at) {
+        if constexpr (kIsLog) LogSoftmaxRow(x + at, y + at, shape_.size);
+        if constexpr (!kIsLog) SoftmaxRow(x + at, y + at, shape_.size);
+      });
+    } else {
+      ForColumns([&](int64_t at, int64_t count) { ForwardColumns(x + at, y + at, count); });
+    }
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    const float* y = Floats(call.outputs[0]);
+    const float* dy = Floats(call.output_gradients[0]);
+    float* dx = Floats(gradient);
+    if (shape_.inner == 1) {
+      ForRows([&](int64_t at) {
+        if constexpr (kIsLog) LogSoftmaxRowGradient(y + at, dy + at, dx + at, shape_.size);
+        if constexpr (!kIsLog) SoftmaxRowGradient(y + at, dy + at, dx + at, shape_.size);
+      });
+    } else {
+      ForColumns(
+          [&](int64_t at, int64_t count) { BackwardColumns(y + at, dy + at, dx + at, count); });
+    }
+  }
+
+ private:
+  template <typename Body>
+  void ForRows(const Body& body) const {
+    ParallelFor(shape_.outer, std::max<int64_t>(1, kGrain / 8 / shape_.size),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t row = begin; row < end; ++row) body(row * shape_.size);
+                });
+  }
+
+  // body(offset, count): of so many neighbouring columns.
+  template <typename Body>
+  void ForColumns(const Body& body) const {
+    const int64_t blocks = (shape_.inner + kColumns - 1) / kColumns;
+    const int64_t grain = std::max<int64_t>(1, kGrain / 8 / (shape_.size * kColumns));
+    ParallelFor(shape_.outer * blocks, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = i % blocks * kColumns;
+        body(i / blocks * shape_.size * shape_.inner + first,
+             std::min(kColumns, shape_.inner - first));
+      }
+    });
+  }
+
+  void ForwardColumns(const float* x, float* y, int64_t count) const {
+    float highest[kColumns];
+    float sum[kColumns] = {};
+    std::fill(highest, highest + kColumns, -std::numeric_limits<float>::infinity());
+    ForElements(count, [&](int64_t at, int64_t c) {
+      highest[c] = x[at] > highest[c] || x[at] != x[at] ? x[at] : highest[c];
+    });
+    ForElements(count, [&](int64_t at, int64_t c) {
+      y[at] = Exp(x[at] - highest[c]);
+      sum[c] += y[at];
+    });
+    if constexpr (kIsLog) {
+      for (int64_t c = 0; c < count; ++c) sum[c] = std::log(sum[c]);
+      ForElements(count, [&](int64_t at, int64_t c) { y[at] = (x[at] - highest[c]) - sum[c]; });
+    } else {
+      ForElements(count, [&](int64_t at, int64_t c) { y[at] /= sum[c]; });
+    }
+  }
+
+  void BackwardColumns(const float* y, const float* dy, float* dx, int64_t count) const {
+    float sum[kColumns] = {};
+    if constexpr (kIsLog) {
+      ForElements(count, [&](int64_t at, int64_t c) { sum[c] += dy[at]; });
+      ForElements(count, [&](int64_t at, int64_t c) { dx[at] = dy[at] - Exp(y[at]) * sum[c]; });
+    } else {
+      ForElements(count, [&](int64_t at, int64_t c) { sum[c] += dy[at] * y[at]; });
+      ForElements(count, [&](int64_t at, int64_t c) { dx[at] = y[at] * (dy[at] - sum[c]); });
+    }
+  }
+
+  // Calls body(offset, column), a row of the columns after the other.
+  template <typename Body>
+  void ForElements(int64_t count, const Body& body) const {
+    for (int64_t i = 0; i < shape_.size; ++i) {
+      for (int64_t c = 0; c < count; ++c) body(i * shape_.inner + c, c);
+    }
+  }
+
+  Shape shape_;
+};
+
+template <bool kIsLog>
+Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+  const Shape shape = ShapeOf(spec);
+  if (shape.outer * shape.size * shape.inner == 0) return Unsupported(spec, "its input is empty");
+  return Prepared<SoftmaxOp<kIsLog>>(shape);
+}
+
+constexpr OpRow kOps[] = {{"LogSoftmax", Prepare<true>}, {"Softmax", Prepare<false>}};
+
+}  // namespace
+
+std::span<const OpRow> SoftmaxOps() { return kOps; }
+
+}  // namespace ckplan::cpu

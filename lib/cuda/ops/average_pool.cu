@@ -1,0 +1,140 @@
+// AveragePool and GlobalAveragePool.
+#include "lib/cuda/families.h"
+#include "lib/cuda/launch.h"
+#include "lib/cuda/ops/pool_index.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+// Elements that each mean is taken over: the product of a number for each axis.
+struct Counts {
+  const float *z, *y, *x;
+  CKPLAN_DEVICE float At(int64_t oz, int64_t oy, int64_t ox) const { return z[oz] * y[oy] * x[ox]; }
+};
+
+class AveragePoolOp final : public PreparedOp {
+ public:
+  // `counts`: those of all output positions of each axis, one axis after the other.
+  AveragePoolOp(const OpSpec& spec, Device& device, const PoolShape& shape,
+                DeviceTable<float> counts)
+      : device_(device),
+        shape_(shape),
+        index_(shape),
+        table_(std::move(counts)),
+        x_type_(spec.input(0).type),
+        y_type_(spec.output(0).type) {}
+
+  void Forward(const ForwardCall& call) override {
+    const FloatsIn x(call.inputs[0], x_type_);
+    const FloatsOut y(call.outputs[0], y_type_);
+    const Counts counts = TableOfCounts();
+    const PoolIndex index = index_;
+    const int64_t size = shape_.in();
+    if (y.is_null()) return;
+    ForEach(device_, shape_.planes * shape_.out(), [=] CKPLAN_KERNEL(int64_t o) {
+      const PoolPlace place = index.FindOutput(o);
+      float sum = 0;
+      index.ForInputs(place, [&](int64_t i) { sum += x[place.plane * size + i]; });
+      y.Set(o, sum / counts.At(place.z, place.y, place.x));
+    });
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    const FloatsIn dy(call.output_gradients[0], y_type_);
+    const FloatsOut dx(gradient, x_type_);
+    const Counts counts = TableOfCounts();
+    const PoolIndex index = index_;
+    ForEach(device_, shape_.planes * shape_.in(), [=] CKPLAN_KERNEL(int64_t i) {
+      const PoolPlace place = index.FindInput(i);
+      float sum = 0;
+      index.ForOutputs(place, [&](int64_t z, int64_t y, int64_t x) {
+        const int64_t o = ((place.plane * index.out(0) + z) * index.out(1) + y) * index.out(2) + x;
+        sum += dy[o] / counts.At(z, y, x);
+      });
+      dx.Set(i, sum);
+    });
+  }
+
+ private:
+  Counts TableOfCounts() const {
+    const float* z = table_.data();
+    const float* y = z + shape_.axes[0].out;
+    return {z, y, y + shape_.axes[1].out};
+  }
+
+  Device& device_;
+  PoolShape shape_;
+  PoolIndex index_;
+  DeviceTable<float> table_;
+  ElementType x_type_, y_type_;
+};
+
+// All of a plane is one window.
+class PlaneMeanOp final : public PreparedOp {
+ public:
+  PlaneMeanOp(const OpSpec& spec, Device& device, const PoolShape& shape, int64_t count)
+      : device_(device),
+        planes_(shape.planes),
+        size_(shape.in()),
+        count_(static_cast<float>(count)),
+        x_type_(spec.input(0).type),
+        y_type_(spec.output(0).type) {}
+
+  void Forward(const ForwardCall& call) override {
+    const FloatsIn x(call.inputs[0], x_type_);
+    const FloatsOut y(call.outputs[0], y_type_);
+    const int64_t size = size_;
+    const float count = count_;
+    if (y.is_null()) return;
+    ForRows(device_, planes_, size, [=] CKPLAN_KERNEL(const Team& team, int64_t plane) {
+      const float sum = team.Sum(size, [&](int64_t i) { return x[plane * size + i]; });
+      if (team.IsFirst()) y.Set(plane, sum / count);
+    });
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    const FloatsIn dy(call.output_gradients[0], y_type_);
+    const FloatsOut dx(gradient, x_type_);
+    const Divider by_plane(std::max<int64_t>(1, size_));
+    const float share = 1 / count_;
+    ForEach(device_, planes_ * size_,
+            [=] CKPLAN_KERNEL(int64_t i) { dx.Set(i, dy[by_plane.Quotient(i)] * share); });
+  }
+
+ private:
+  Device& device_;
+  int64_t planes_, size_;
+  float count_;  // Elements that the mean is taken over, be they padding.
+  ElementType x_type_, y_type_;
+};
+
+template <bool kIsGlobal>
+Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const PoolShape shape, ReadPoolShape(spec, kIsGlobal));
+  const bool counts_padding = spec.Int("count_include_pad", 0) != 0;
+  if (shape.is_one_window()) {
+    int64_t count = 1;
+    for (const PoolAxis& axis : shape.axes) count *= axis.count(0, counts_padding);
+    return Prepared<PlaneMeanOp>(spec, device, shape, count);
+  }
+  std::vector<float> counts;
+  for (const PoolAxis& axis : shape.axes) {
+    for (int64_t o = 0; o < axis.out; ++o) {
+      counts.push_back(static_cast<float>(axis.count(o, counts_padding)));
+    }
+  }
+  CKPLAN_ASSIGN_OR_RETURN(auto table, DeviceTable<float>::Create(device, counts));
+  return Prepared<AveragePoolOp>(spec, device, shape, std::move(table));
+}
+
+constexpr OpRow kRows[] = {
+    {"AveragePool", Prepare<false>, true, "1 to 3 spatial axes"},
+    {"GlobalAveragePool", Prepare<true>},
+};
+
+}  // namespace
+
+std::span<const OpRow> AveragePoolOps() { return kRows; }
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,173 @@
+// BatchNormalization, always by the statistics of the batch: a training step is what is run, also
+// where the model was exported for inference. The running statistics are no part of the step; where
+// somebody reads them (outputs 1 and 2), they are those of this batch.
+//
+// Forward is two reductions, the mean and the squares about it, and one pass that normalises;
+// backward is one reduction and one pass.
+#include "lib/cuda/channels.h"
+#include "lib/cuda/families.h"
+#include "lib/cuda/ops/moments.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+constexpr int64_t kAlignment = 256;  // Of what shares a workspace.
+
+struct NormaliseChannel {
+  const Moments* moments;
+  FloatsIn scale, bias;
+  struct Line {
+    float mean, factor, bias;
+    CKPLAN_DEVICE float operator()(float x, float) const { return (x - mean) * factor + bias; }
+  };
+  CKPLAN_DEVICE Line LineOf(int64_t c) const {
+    const Moments own = moments[c];
+    return {own.mean, scale[c] * own.inverse, bias[c]};
+  }
+};
+
+struct PassChannel {
+  float count;
+  const Moments* moments;
+  const GradientSums* sums;
+  FloatsIn scale;
+  struct Line {
+    float mean, factor, mean_gradient, slope;
+    CKPLAN_DEVICE float operator()(float x, float dy) const {
+      return factor * (dy - mean_gradient - slope * (x - mean));
+    }
+  };
+  CKPLAN_DEVICE Line LineOf(int64_t c) const {
+    const Moments own = moments[c];
+    return {own.mean, scale[c] * own.inverse, sums[c].gradient / count,
+            sums[c].product / count * own.inverse * own.inverse};
+  }
+};
+
+class BatchNormOp final : public PreparedOp {
+ public:
+  BatchNormOp(const OpSpec& spec, Device& device)
+      : device_(device),
+        shape_(Channels::Of(spec.input(0))),
+        reduction_(shape_),
+        epsilon_(static_cast<float>(spec.Float("epsilon", 1e-5))),
+        saves_moments_(spec.statistic_bytes > 0),
+        first_gradient_(spec.input(0).has_gradient   ? 0
+                        : spec.input(1).has_gradient ? 1
+                                                     : 2),
+        x_type_(spec.input(0).type),
+        scale_type_(spec.input(1).type),
+        bias_type_(spec.input(2).type),
+        y_type_(spec.output(0).type),
+        mean_type_(spec.output(1).type),
+        variance_type_(spec.output(2).type) {}
+
+  // Two floats a channel, the moments of forward unless they are saved, and the sums of backward;
+  // then the parts of the reduction.
+  OpWorkspace workspace() const override {
+    return {(saves_moments_ ? 0 : ChannelBytes()) + reduction_.workspace<float>(),
+            ChannelBytes() + reduction_.workspace<GradientSums>()};
+  }
+
+  void Forward(const ForwardCall& call) override {
+    const FloatsIn x(call.inputs[0], x_type_);
+    auto* moments = static_cast<Moments*>(saves_moments_ ? call.statistic : call.workspace);
+    void* parts = saves_moments_ ? call.workspace : AfterChannels(call.workspace);
+    FindMeans(x, moments, parts);
+    FindDeviations(call, x, moments, parts);
+    if (call.outputs[0] == nullptr) return;
+    MapChannels(device_, shape_, FloatsOut(call.outputs[0], y_type_),
+                NormaliseChannel{moments, FloatsIn(call.inputs[1], scale_type_),
+                                 FloatsIn(call.inputs[2], bias_type_)},
+                x);
+  }
+
+  // The first position that is asked for leaves the sums for the later ones.
+  void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
+    const FloatsIn x(call.inputs[0], x_type_), dy(call.output_gradients[0], y_type_);
+    const auto* moments = static_cast<const Moments*>(call.statistic);
+    auto* sums = static_cast<GradientSums*>(call.workspace);
+    if (position == first_gradient_) SumGradients(x, dy, moments, sums);
+    if (position == 0) {
+      const auto count = static_cast<float>(shape_.channel_size());
+      MapChannels(device_, shape_, FloatsOut(gradient, x_type_),
+                  PassChannel{count, moments, sums, FloatsIn(call.inputs[1], scale_type_)}, x, dy);
+      return;
+    }
+    const bool is_scale = position == 1;
+    const FloatsOut result(gradient, is_scale ? scale_type_ : bias_type_);
+    ForEach(device_, shape_.channels, [=] CKPLAN_KERNEL(int64_t c) {
+      result.Set(c, is_scale ? sums[c].product * moments[c].inverse : sums[c].gradient);
+    });
+  }
+
+  // Kernels may not be in private methods.
+  void FindMeans(FloatsIn x, Moments* moments, void* parts) {
+    const auto count = static_cast<float>(shape_.channel_size());
+    reduction_.Run(
+        device_, 0.0F, ElementItself{}, SumOf(),
+        [=] CKPLAN_KERNEL(int64_t c, float sum) { moments[c].mean = sum / count; }, parts, x);
+  }
+
+  void FindDeviations(const ForwardCall& call, FloatsIn x, Moments* moments, void* parts) {
+    const auto output = [&](size_t i) {
+      return i < call.outputs.size() ? call.outputs[i] : nullptr;
+    };
+    const FloatsOut means(output(1), mean_type_), variances(output(2), variance_type_);
+    const auto count = static_cast<float>(shape_.channel_size());
+    const float epsilon = epsilon_;
+    reduction_.Run(
+        device_, 0.0F, SquaredDistance{moments}, SumOf(),
+        [=] CKPLAN_KERNEL(int64_t c, float squares) {
+          moments[c].inverse = 1 / sqrtf(squares / count + epsilon);
+          if (!means.is_null()) means.Set(c, moments[c].mean);
+          if (!variances.is_null()) variances.Set(c, squares / count);
+        },
+        parts, x);
+  }
+
+  void SumGradients(FloatsIn x, FloatsIn dy, const Moments* moments, GradientSums* sums) {
+    reduction_.Run(
+        device_, GradientSums{0, 0}, GradientAndProduct{moments}, MergeGradientSums(),
+        [=] CKPLAN_KERNEL(int64_t c, const GradientSums& all) { sums[c] = all; },
+        AfterChannels(sums), x, dy);
+  }
+
+ private:
+  int64_t ChannelBytes() const {
+    const int64_t bytes = shape_.channels * static_cast<int64_t>(sizeof(Moments));
+    return CeilDiv(bytes, kAlignment) * kAlignment;
+  }
+  void* AfterChannels(void* workspace) const {
+    return static_cast<char*>(workspace) + ChannelBytes();
+  }
+
+  Device& device_;
+  Channels shape_;
+  ChannelReduction reduction_;
+  float epsilon_;
+  bool saves_moments_;
+  size_t first_gradient_;
+  ElementType x_type_, scale_type_, bias_type_, y_type_, mean_type_, variance_type_;
+};
+
+Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+  if (spec.Int("spatial", 1) == 0) return Unsupported(spec, "spatial=0 is of opset 8 and below");
+  if (spec.input(0).has_gradient && !spec.input(1).is_read_by_backward) {
+    return Unsupported(spec, "its scale is computed in the step, and not kept for backward");
+  }
+  for (size_t i = 1; i < spec.outputs.size(); ++i) {
+    if (spec.outputs[i].has_gradient) return Unsupported(spec, "its statistics get a gradient");
+    if (i > 2 && spec.outputs[i].is_present) return Unsupported(spec, "it has saved outputs");
+  }
+  return Prepared<BatchNormOp>(spec, device);
+}
+
+constexpr OpRow kRows[] = {{"BatchNormalization", Prepare, true, "by the batch's statistics"}};
+
+}  // namespace
+
+std::span<const OpRow> BatchNormOps() { return kRows; }
+
+}  // namespace ckplan::cuda

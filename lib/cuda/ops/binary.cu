@@ -1,0 +1,236 @@
+// Arithmetic of two operands.
+#include <math.h>
+
+#include "lib/cuda/families.h"
+#include "lib/cuda/integers.h"
+#include "lib/cuda/ops/binary.h"
+#include "lib/cuda/ops/unary.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+template <typename T>
+inline constexpr bool kIsFloat = std::is_same_v<T, float>;
+
+struct Add {
+  static constexpr Partial kFirst = {}, kSecond = {};
+  template <typename T>
+  CKPLAN_DEVICE static T Value(T a, T b) {
+    if constexpr (kIsFloat<T>) {
+      return a + b;
+    } else {
+      return WrapAdd(a, b);
+    }
+  }
+  CKPLAN_DEVICE static float First(float, float, float) { return 1; }
+  CKPLAN_DEVICE static float Second(float, float, float) { return 1; }
+};
+
+struct Sub {
+  static constexpr Partial kFirst = {}, kSecond = {};
+  template <typename T>
+  CKPLAN_DEVICE static T Value(T a, T b) {
+    if constexpr (kIsFloat<T>) {
+      return a - b;
+    } else {
+      return WrapSub(a, b);
+    }
+  }
+  CKPLAN_DEVICE static float First(float, float, float) { return 1; }
+  CKPLAN_DEVICE static float Second(float, float, float) { return -1; }
+};
+
+struct Mul {
+  static constexpr Partial kFirst = {.reads_b = true}, kSecond = {.reads_a = true};
+  template <typename T>
+  CKPLAN_DEVICE static T Value(T a, T b) {
+    if constexpr (kIsFloat<T>) {
+      return a * b;
+    } else {
+      return WrapMul(a, b);
+    }
+  }
+  CKPLAN_DEVICE static float First(float, float b, float) { return b; }
+  CKPLAN_DEVICE static float Second(float a, float, float) { return a; }
+};
+
+struct Div {
+  static constexpr Partial kFirst = {.reads_b = true};
+  static constexpr Partial kSecond = {.reads_b = true, .reads_y = true};
+  template <typename T>
+  CKPLAN_DEVICE static T Value(T a, T b) {
+    if constexpr (kIsFloat<T>) {
+      return a / b;
+    } else {
+      return SafeDiv(a, b);
+    }
+  }
+  CKPLAN_DEVICE static float First(float, float b, float) { return 1 / b; }
+  CKPLAN_DEVICE static float Second(float, float b, float y) { return -y / b; }
+};
+
+struct Pow {
+  static constexpr Partial kFirst = {.reads_a = true, .reads_b = true};
+  static constexpr Partial kSecond = {.reads_a = true, .reads_y = true};
+  template <typename T>
+  CKPLAN_DEVICE static T Value(T a, T b) {
+    if constexpr (kIsFloat<T>) {
+      return powf(a, b);
+    } else {
+      if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 == 0 ? 1 : -1) : 0;
+      T result = 1;
+      for (T base = a, left = b; left > 0; left /= 2, base = WrapMul(base, base)) {
+        if (left % 2 != 0) result = WrapMul(result, base);
+      }
+      return result;
+    }
+  }
+  CKPLAN_DEVICE static float First(float a, float b, float) {
+    return b == 0 ? 0 : b * powf(a, b - 1);
+  }
+  // The limit at a = 0, where y is 0 and the logarithm is not finite.
+  CKPLAN_DEVICE static float Second(float a, float, float y) { return y == 0 ? 0 : y * logf(a); }
+};
+
+struct PRelu {
+  static constexpr Partial kFirst = {.reads_a = true, .reads_b = true};
+  static constexpr Partial kSecond = {.reads_a = true};
+  template <typename T>
+  CKPLAN_DEVICE static T Value(T a, T b) {
+    return a < 0 ? a * b : a;
+  }
+  CKPLAN_DEVICE static float First(float a, float b, float) { return a < 0 ? b : 1; }
+  CKPLAN_DEVICE static float Second(float a, float, float) { return a < 0 ? a : 0; }
+};
+
+// fmod = 1: the sign of the dividend. Floats have no other.
+struct Remainder {
+  static constexpr Partial kFirst = {}, kSecond = {.reads_a = true, .reads_b = true};
+  template <typename T>
+  CKPLAN_DEVICE static T Value(T a, T b) {
+    if constexpr (kIsFloat<T>) {
+      return fmodf(a, b);
+    } else {
+      return SafeRemainder(a, b);
+    }
+  }
+  CKPLAN_DEVICE static float First(float, float, float) { return 1; }
+  CKPLAN_DEVICE static float Second(float a, float b, float) { return -truncf(a / b); }
+};
+
+// The sign of the divisor.
+struct Modulo {
+  template <typename T>
+  CKPLAN_DEVICE static T Value(T a, T b) {
+    const T rest = SafeRemainder(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
+  }
+};
+
+template <typename Op>
+Result<std::unique_ptr<PreparedOp>> PrepareIntegers(const OpSpec& spec, Device& device) {
+  if (!FitsDevice(BinaryLayout(spec))) return Unsupported(spec, kTooManyAxes);
+  if (spec.input(0).type == ElementType::kInt32) {
+    return Prepared<BinaryMap<int32_t, int32_t, Op>>(spec, device);
+  }
+  if (spec.input(0).type == ElementType::kInt64) {
+    return Prepared<BinaryMap<int64_t, int64_t, Op>>(spec, device);
+  }
+  return Unsupported(spec, "it has no kernel for these element types");
+}
+
+template <typename Op>
+Result<std::unique_ptr<PreparedOp>> PrepareFloats(const OpSpec& spec, Device& device) {
+  if (!FitsDevice(BinaryLayout(spec))) return Unsupported(spec, kTooManyAxes);
+  return Prepared<BinaryOp<Op>>(spec, device);
+}
+
+template <typename Op>
+Result<std::unique_ptr<PreparedOp>> PrepareBinary(const OpSpec& spec, Device& device) {
+  const ElementType a = spec.input(0).type;
+  const ElementType b = spec.input(1).type;
+  if (IsFloat(a) && IsFloat(b)) return PrepareFloats<Op>(spec, device);
+  if (a != b) return Unsupported(spec, "its inputs are of different element types");
+  return PrepareIntegers<Op>(spec, device);
+}
+
+Result<std::unique_ptr<PreparedOp>> PreparePRelu(const OpSpec& spec, Device& device) {
+  if (!IsFloat(spec.input(0).type)) return Unsupported(spec, "its input is of an integer type");
+  return PrepareFloats<PRelu>(spec, device);
+}
+
+Result<std::unique_ptr<PreparedOp>> PrepareMod(const OpSpec& spec, Device& device) {
+  if (spec.Int("fmod", 0) != 0) return PrepareBinary<Remainder>(spec, device);
+  return PrepareIntegers<Modulo>(spec, device);
+}
+
+// x ^ c with a known c: what most models have, and many times faster than powf.
+struct PowerOf {
+  static constexpr Reads kReads = Reads::kInput;
+  CKPLAN_DEVICE float Value(float x) const { return powf(x, exponent); }
+  CKPLAN_DEVICE float Slope(float x) const {
+    return exponent == 0 ? 0 : exponent * powf(x, exponent - 1);
+  }
+  float exponent;
+};
+struct Square {
+  static constexpr Reads kReads = Reads::kInput;
+  CKPLAN_DEVICE float Value(float x) const { return x * x; }
+  CKPLAN_DEVICE float Slope(float x) const { return 2 * x; }
+};
+struct Cube {
+  static constexpr Reads kReads = Reads::kInput;
+  CKPLAN_DEVICE float Value(float x) const { return x * x * x; }
+  CKPLAN_DEVICE float Slope(float x) const { return 3 * x * x; }
+};
+struct SquareRoot {
+  static constexpr Reads kReads = Reads::kInput;
+  CKPLAN_DEVICE float Value(float x) const { return sqrtf(x); }
+  CKPLAN_DEVICE float Slope(float x) const { return 0.5F / sqrtf(x); }
+};
+struct InverseRoot {
+  static constexpr Reads kReads = Reads::kInput;
+  CKPLAN_DEVICE float Value(float x) const { return 1 / sqrtf(x); }
+  CKPLAN_DEVICE float Slope(float x) const { return -0.5F / (x * sqrtf(x)); }
+};
+
+Result<std::unique_ptr<PreparedOp>> PrepareKnownPower(const OpSpec& spec, Device& device,
+                                                      double exponent) {
+  if (exponent == 2) return Prepared<UnaryOp<Square>>(spec, device, Square());
+  if (exponent == 3) return Prepared<UnaryOp<Cube>>(spec, device, Cube());
+  if (exponent == 0.5) return Prepared<UnaryOp<SquareRoot>>(spec, device, SquareRoot());
+  if (exponent == -0.5) return Prepared<UnaryOp<InverseRoot>>(spec, device, InverseRoot());
+  return Prepared<UnaryOp<PowerOf>>(spec, device, PowerOf{static_cast<float>(exponent)});
+}
+
+Result<std::unique_ptr<PreparedOp>> PreparePow(const OpSpec& spec, Device& device) {
+  const Operand& base = spec.input(0);
+  const Operand& exponent = spec.input(1);
+  const bool is_known_scalar = exponent.known.has_value() && exponent.elements() == 1;
+  if (IsFloat(base.type) && is_known_scalar && !exponent.has_gradient) {
+    return PrepareKnownPower(spec, device,
+                             IsFloat(exponent.type) ? exponent.known->reals[0]
+                                                    : static_cast<double>(exponent.known->ints[0]));
+  }
+  if (base.type != exponent.type && !(IsFloat(base.type) && IsFloat(exponent.type))) {
+    return Unsupported(spec, "its exponent is of another element type and no known scalar");
+  }
+  return PrepareBinary<Pow>(spec, device);
+}
+
+constexpr OpRow kRows[] = {
+    {"Add", PrepareBinary<Add>},
+    {"Sub", PrepareBinary<Sub>},
+    {"Mul", PrepareBinary<Mul>},
+    {"Div", PrepareBinary<Div>},
+    {"Mod", PrepareMod},
+    {"Pow", PreparePow, true, "an exponent of another type only if it is a known scalar"},
+    {"PRelu", PreparePRelu},
+};
+
+}  // namespace
+
+std::span<const OpRow> BinaryOps() { return kRows; }
+
+}  // namespace ckplan::cuda

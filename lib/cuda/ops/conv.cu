@@ -1,0 +1,359 @@
+// Conv and ConvTranspose, whose forward pass is the gradient of the other's input. cuDNN pads alike
+// on both sides: where that does not fit, a padded copy of the larger tensor, or of its gradient,
+// lies in the workspace.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "lib/cuda/channels.h"
+#include "lib/cuda/convert.h"
+#include "lib/cuda/families.h"
+#include "lib/cuda/index.h"
+#include "lib/ops/window.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+// What the three passes of one convolution share. The image is x of Conv and y of ConvTranspose;
+// the map is y of Conv and x of ConvTranspose.
+struct ConvGeometry {
+  ConvShape shape;                    // As cuDNN is asked for it: with padding on both sides alike.
+  bool pads = false;                  // The image of `shape` is a padded copy.
+  std::vector<int64_t> image, begin;  // By spatial axis: of the image itself, and what lies before.
+  ElementType image_type, weights_type, map_type;
+  int64_t image_elements = 0, weights_elements = 0, map_elements = 0;
+
+  int64_t planes() const { return shape.batch * shape.groups * shape.in_channels; }
+  int64_t padded_elements() const { return planes() * Product(shape.in); }
+};
+
+// The spatial axes of an image and of its padded copy, three always.
+struct PaddedAxes {
+  Divider image[3], padded[3];
+  int64_t begin[3] = {0, 0, 0};
+
+  static int64_t Size(const Divider* axes) {
+    return axes[0].divisor() * axes[1].divisor() * axes[2].divisor();
+  }
+  // Index in `to`, which begins `sign` times `begin` away; -1 outside.
+  CKPLAN_DEVICE int64_t Find(int64_t index, const Divider* from, const Divider* to,
+                             int64_t sign) const {
+    int64_t place = 0;
+    int64_t stride = 1;
+    for (int axis = 2; axis >= 0; --axis) {
+      const int64_t outer = from[axis].Quotient(index);
+      const int64_t at = index - outer * from[axis].divisor() + sign * begin[axis];
+      if (at < 0 || at >= to[axis].divisor()) return -1;
+      place += at * stride;
+      stride *= to[axis].divisor();
+      index = outer;
+    }
+    return index * stride + place;
+  }
+};
+
+class Padding {
+ public:
+  explicit Padding(const ConvGeometry& geometry) : planes_(geometry.planes()) {
+    const size_t lacking = 3 - geometry.image.size();
+    for (size_t i = 0; i < geometry.image.size(); ++i) {
+      axes_.image[lacking + i] = Divider(geometry.image[i]);
+      axes_.padded[lacking + i] = Divider(geometry.shape.in[i]);
+      axes_.begin[lacking + i] = geometry.begin[i];
+    }
+  }
+
+  void Pad(Device& device, FloatsIn image, FloatsOut padded) const {
+    const PaddedAxes axes = axes_;
+    ForEach(device, planes_ * axes.Size(axes.padded), [=] CKPLAN_KERNEL(int64_t i) {
+      const int64_t at = axes.Find(i, axes.padded, axes.image, -1);
+      padded.Set(i, at < 0 ? 0.0F : image[at]);
+    });
+  }
+  // Zero where no window reaches.
+  void Crop(Device& device, FloatsIn padded, FloatsOut image) const {
+    const PaddedAxes axes = axes_;
+    ForEach(device, planes_ * axes.Size(axes.image), [=] CKPLAN_KERNEL(int64_t i) {
+      const int64_t at = axes.Find(i, axes.image, axes.padded, 1);
+      image.Set(i, at < 0 ? 0.0F : padded[at]);
+    });
+  }
+
+ private:
+  int64_t planes_;
+  PaddedAxes axes_;
+};
+
+// One pass on tensors as the model has them. Where they are not as cuDNN takes them, they are
+// brought into the workspace, or from there.
+class ConvRunner {
+ public:
+  static Result<std::unique_ptr<ConvRunner>> Make(const OpSpec& spec, Device& device,
+                                                  const ConvGeometry& geometry, ConvPass pass) {
+    auto convolution = device.libraries().PrepareConvolution(geometry.shape, pass);
+    if (!convolution.ok()) return Unsupported(spec, convolution.error().message);
+    return Result<std::unique_ptr<ConvRunner>>(
+        std::make_unique<ConvRunner>(device, geometry, pass, std::move(convolution).value()));
+  }
+
+  ConvRunner(Device& device, const ConvGeometry& geometry, ConvPass pass,
+             std::unique_ptr<Convolution> convolution)
+      : device_(device),
+        pass_(pass),
+        type_(geometry.shape.type),
+        image_type_(geometry.image_type),
+        pads_(geometry.pads),
+        padding_(geometry),
+        convolution_(std::move(convolution)),
+        weights_(geometry.weights_elements, geometry.weights_type, type_, plan_),
+        map_(geometry.map_elements, geometry.map_type, type_, plan_) {
+    if (pads_) {
+      padded_ = plan_.Add(geometry.padded_elements() * SizeOf(type_));
+    } else {
+      image_ = Conversion(geometry.image_elements, image_type_, type_, plan_);
+    }
+    scratch_ = plan_.Add(convolution_->workspace());
+  }
+
+  int64_t workspace() const { return plan_.total(); }
+
+  // Reads two of the tensors and writes the third, as the pass says.
+  void Run(const void* image, const void* weights, const void* map, void* workspace) const {
+    void* x = pass_ == ConvPass::kBackwardData ? ImageTarget(Mutable(image), workspace)
+                                               : Mutable(ImageIn(image, workspace));
+    void* w = pass_ == ConvPass::kBackwardWeights
+                  ? weights_.Target(Mutable(weights), workspace)
+                  : Mutable(weights_.Apply(device_, weights, workspace));
+    void* y = pass_ == ConvPass::kForward ? map_.Target(Mutable(map), workspace)
+                                          : Mutable(map_.Apply(device_, map, workspace));
+    convolution_->Run(x, w, y, BufferAt(workspace, scratch_));
+    if (pass_ == ConvPass::kForward) map_.Return(device_, Mutable(map), workspace);
+    if (pass_ == ConvPass::kBackwardWeights) weights_.Return(device_, Mutable(weights), workspace);
+    if (pass_ == ConvPass::kBackwardData) ReturnImage(Mutable(image), workspace);
+  }
+
+ private:
+  // The libraries take all three tensors by the same kind of pointer, and so does Run.
+  static void* Mutable(const void* data) { return const_cast<void*>(data); }  // NOLINT
+
+  const void* ImageIn(const void* image, void* workspace) const {
+    if (!pads_) return image_.Apply(device_, image, workspace);
+    void* padded = BufferAt(workspace, padded_);
+    padding_.Pad(device_, FloatsIn(image, image_type_), FloatsOut(padded, type_));
+    return padded;
+  }
+  void* ImageTarget(void* image, void* workspace) const {
+    return pads_ ? BufferAt(workspace, padded_) : image_.Target(image, workspace);
+  }
+  void ReturnImage(void* image, void* workspace) const {
+    if (!pads_) return image_.Return(device_, image, workspace);
+    padding_.Crop(device_, FloatsIn(BufferAt(workspace, padded_), type_),
+                  FloatsOut(image, image_type_));
+  }
+
+  Device& device_;
+  ConvPass pass_;
+  ElementType type_, image_type_;
+  bool pads_;
+  Padding padding_;
+  std::unique_ptr<Convolution> convolution_;
+  WorkspacePlan plan_;
+  Conversion weights_, map_, image_;
+  int64_t padded_ = 0, scratch_ = 0;
+};
+
+// The third input: one number for each channel of the output.
+class ChannelBias {
+ public:
+  explicit ChannelBias(const OpSpec& spec)
+      : type_(spec.input(2).type),
+        output_type_(spec.output(0).type),
+        count_(spec.output(0).elements()),
+        channels_(spec.output(0).dims[1]),
+        positions_(count_ / (spec.output(0).dims[0] * channels_)),
+        sums_({spec.output(0).dims[0], channels_, positions_}) {}
+
+  int64_t workspace() const { return sums_.workspace<float>(); }
+
+  void Add(Device& device, const void* bias, void* output) const {
+    const FloatsIn terms(bias, type_);
+    const FloatsIn from(output, output_type_);
+    const FloatsOut to(output, output_type_);
+    const Divider channels(channels_);
+    if (positions_ % kVector == 0) {
+      const Divider groups(positions_ / kVector);
+      ForEach(device, count_ / kVector, [=] CKPLAN_KERNEL(int64_t i) {
+        int64_t channel = groups.Quotient(i);
+        channels.Split(channel);
+        Float4 values = from.Load(i);
+        for (int k = 0; k < kVector; ++k) values.at[k] += terms[channel];
+        to.Store(i, values);
+      });
+      return;
+    }
+    const Divider positions(positions_);
+    ForEach(device, count_, [=] CKPLAN_KERNEL(int64_t i) {
+      int64_t channel = positions.Quotient(i);
+      channels.Split(channel);
+      to.Set(i, from[i] + terms[channel]);
+    });
+  }
+
+  // The gradient: of each channel, the sum over samples and positions.
+  void Sum(Device& device, const void* output_gradient, void* gradient, void* workspace) const {
+    const FloatsIn from(output_gradient, output_type_);
+    const FloatsOut to(gradient, type_);
+    sums_.Run(
+        device, 0.0F, ElementItself(), SumOf(),
+        [=] CKPLAN_KERNEL(int64_t channel, float sum) { to.Set(channel, sum); }, workspace, from);
+  }
+
+ private:
+  ElementType type_, output_type_;
+  int64_t count_, channels_, positions_;  // Of the output.
+  ChannelReduction sums_;
+};
+
+struct Runners {
+  std::unique_ptr<ConvRunner> forward, data, weights;
+};
+
+class ConvOp final : public PreparedOp {
+ public:
+  ConvOp(const OpSpec& spec, Device& device, bool is_transposed, Runners runners)
+      : device_(device), is_transposed_(is_transposed), runners_(std::move(runners)) {
+    if (spec.input(2).is_present) bias_ = std::make_unique<ChannelBias>(spec);
+  }
+
+  OpWorkspace workspace() const override {
+    int64_t backward = bias_ ? bias_->workspace() : 0;
+    for (const auto* runner : {runners_.data.get(), runners_.weights.get()}) {
+      if (runner != nullptr) backward = std::max(backward, runner->workspace());
+    }
+    return {runners_.forward->workspace(), backward};
+  }
+
+  void Forward(const ForwardCall& call) override {
+    void* y = call.outputs[0];
+    if (y == nullptr) return;
+    Run(*runners_.forward, call.inputs[0], call.inputs[1], y, call.workspace);
+    if (bias_) bias_->Add(device_, call.inputs[2], y);
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
+    const void* dy = call.output_gradients[0];
+    if (position == 0) {
+      Run(*runners_.data, gradient, call.inputs[1], dy, call.workspace);
+    } else if (position == 1) {
+      Run(*runners_.weights, call.inputs[0], gradient, dy, call.workspace);
+    } else {
+      bias_->Sum(device_, dy, gradient, call.workspace);
+    }
+  }
+
+ private:
+  void Run(const ConvRunner& runner, const void* x, const void* w, const void* y,
+           void* workspace) const {
+    runner.Run(is_transposed_ ? y : x, w, is_transposed_ ? x : y, workspace);
+  }
+
+  Device& device_;
+  bool is_transposed_;
+  Runners runners_;
+  std::unique_ptr<ChannelBias> bias_;
+};
+
+// cuDNN derives the output's size: pads of `begin` on both sides must give it.
+bool FitsEvenPads(const Window& window) {
+  for (size_t i = 0; i < window.rank(); ++i) {
+    const int64_t room = window.in[i] + 2 * window.begin[i] - window.extent(i);
+    if (room < 0 || room / window.strides[i] + 1 != window.out[i]) return false;
+  }
+  return true;
+}
+
+ConvGeometry ReadGeometry(const OpSpec& spec, bool is_transposed) {
+  const Operand& image = is_transposed ? spec.output(0) : spec.input(0);
+  const Operand& map = is_transposed ? spec.input(0) : spec.output(0);
+  const Operand& weights = spec.input(1);
+  Window window =
+      ReadWindow(spec, image, map, {weights.dims.begin() + 2, weights.dims.end()}, is_transposed);
+  if (window.rank() == 1) {  // An image of one row.
+    for (auto* axes :
+         {&window.in, &window.out, &window.kernel, &window.strides, &window.dilations}) {
+      axes->insert(axes->begin(), 1);
+    }
+    window.begin.insert(window.begin.begin(), 0);
+    window.end.insert(window.end.begin(), 0);
+  }
+  ConvGeometry geometry;
+  ConvShape& shape = geometry.shape;
+  shape.type = CommonType({image.type, map.type, weights.type});
+  shape.batch = image.dims[0];
+  shape.groups = spec.Int("group", 1);
+  shape.in_channels = image.dims[1] / shape.groups;
+  shape.out_channels = map.dims[1] / shape.groups;
+  shape.in = window.in;
+  shape.out = window.out;
+  shape.kernel = window.kernel;
+  shape.strides = window.strides;
+  shape.dilations = window.dilations;
+  shape.pads = window.begin;
+  geometry.image = window.in;
+  geometry.begin = window.begin;
+  geometry.image_type = image.type;
+  geometry.weights_type = weights.type;
+  geometry.map_type = map.type;
+  geometry.image_elements = image.elements();
+  geometry.weights_elements = weights.elements();
+  geometry.map_elements = map.elements();
+  geometry.pads = !FitsEvenPads(window);
+  if (!geometry.pads) return geometry;
+  for (size_t i = 0; i < window.rank(); ++i) {
+    shape.pads[i] = 0;
+    shape.in[i] = (window.out[i] - 1) * window.strides[i] + window.extent(i);
+  }
+  return geometry;
+}
+
+Result<Runners> MakeRunners(const OpSpec& spec, Device& device, const ConvGeometry& geometry,
+                            bool is_transposed) {
+  const ConvPass forward = is_transposed ? ConvPass::kBackwardData : ConvPass::kForward;
+  const ConvPass data = is_transposed ? ConvPass::kForward : ConvPass::kBackwardData;
+  Runners runners;
+  CKPLAN_ASSIGN_OR_RETURN(runners.forward, ConvRunner::Make(spec, device, geometry, forward));
+  if (spec.input(0).has_gradient) {
+    CKPLAN_ASSIGN_OR_RETURN(runners.data, ConvRunner::Make(spec, device, geometry, data));
+  }
+  if (spec.input(1).has_gradient) {
+    CKPLAN_ASSIGN_OR_RETURN(runners.weights,
+                            ConvRunner::Make(spec, device, geometry, ConvPass::kBackwardWeights));
+  }
+  return Result<Runners>(std::move(runners));
+}
+
+template <bool is_transposed>
+Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+  if (spec.input(0).dims.size() < 3 || spec.input(0).dims.size() > 5) {
+    return Unsupported(spec, "only 1 to 3 spatial axes are");
+  }
+  if (spec.input(0).elements() == 0 || spec.input(1).elements() == 0 ||
+      spec.output(0).elements() == 0) {
+    return Unsupported(spec, "a tensor of it is empty");
+  }
+  const ConvGeometry geometry = ReadGeometry(spec, is_transposed);
+  CKPLAN_ASSIGN_OR_RETURN(Runners runners, MakeRunners(spec, device, geometry, is_transposed));
+  return Prepared<ConvOp>(spec, device, is_transposed, std::move(runners));
+}
+
+constexpr OpRow kRows[] = {
+    {"Conv", Prepare<false>, true, "1 to 3 spatial axes"},
+    {"ConvTranspose", Prepare<true>, true, "1 to 3 spatial axes"},
+};
+
+}  // namespace
+
+std::span<const OpRow> ConvOps() { return kRows; }
+
+}  // namespace ckplan::cuda

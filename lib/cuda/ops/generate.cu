@@ -1,0 +1,336 @@
+// Tensors made of shapes and a few numbers, and the masking by place.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#include "lib/cuda/element_copy.h"
+#include "lib/cuda/families.h"
+#include "lib/cuda/index.h"
+#include "lib/cuda/launch.h"
+#include "lib/ops/axes.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+class WithoutGradient : public PreparedOp {
+ public:
+  void BackwardInput(const BackwardCall&, size_t, void*) override {
+    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+  }
+};
+
+uint64_t BitsOf(ElementType type, float value) {
+  return type == ElementType::kBFloat16 ? ToBFloat16(value) : std::bit_cast<uint32_t>(value);
+}
+
+// The lower bytes of a number, as an element of a tensor.
+struct BitsOut {
+  void* data;
+  int64_t bytes;
+  CKPLAN_DEVICE void Set(int64_t i, uint64_t bits) const {
+    if (bytes == 4) {
+      static_cast<uint32_t*>(data)[i] = static_cast<uint32_t>(bits);
+    } else if (bytes == 8) {
+      static_cast<uint64_t*>(data)[i] = bits;
+    } else if (bytes == 2) {
+      static_cast<uint16_t*>(data)[i] = static_cast<uint16_t>(bits);
+    } else {
+      static_cast<uint8_t*>(data)[i] = static_cast<uint8_t>(bits);
+    }
+  }
+};
+
+// ---- ConstantOfShape, Shape, Size ---------------------------------------------------------------
+
+// The same bits everywhere.
+class FillOp final : public WithoutGradient {
+ public:
+  FillOp(const Operand& output, Device& device, uint64_t bits)
+      : device_(device),
+        count_(output.elements()),
+        element_bytes_(SizeOf(output.type)),
+        bits_(bits) {}
+  void Forward(const ForwardCall& call) override {
+    const BitsOut y{call.outputs[0], element_bytes_};
+    const uint64_t bits = bits_;
+    ForEach(device_, count_, [=] CKPLAN_KERNEL(int64_t i) { y.Set(i, bits); });
+  }
+
+ private:
+  Device& device_;
+  int64_t count_, element_bytes_;
+  uint64_t bits_;
+};
+
+Result<std::unique_ptr<PreparedOp>> PrepareConstantOfShape(const OpSpec& spec, Device& device) {
+  uint64_t bits = 0;
+  const auto found = spec.attributes.find("value");
+  if (found != spec.attributes.end()) {
+    const auto* value = std::get_if<KnownValue>(&found->second);
+    if (value == nullptr || value->ints.size() + value->reals.size() != 1) {
+      return Unsupported(spec, "its value is not one number");
+    }
+    bits = value->reals.empty() ? static_cast<uint64_t>(value->ints[0])
+                                : BitsOf(spec.output(0).type, static_cast<float>(value->reals[0]));
+  }
+  return Prepared<FillOp>(spec.output(0), device, bits);
+}
+
+class ShapeOp final : public WithoutGradient {
+ public:
+  ShapeOp(Device& device, const Dims& dims, DeviceTable<int64_t> table)
+      : device_(device),
+        bytes_(static_cast<int64_t>(dims.size() * sizeof(int64_t))),
+        table_(std::move(table)) {}
+  void Forward(const ForwardCall& call) override {
+    device_.Copy(call.outputs[0], table_.data(), bytes_);
+  }
+
+ private:
+  Device& device_;
+  int64_t bytes_;
+  DeviceTable<int64_t> table_;
+};
+
+Result<std::unique_ptr<PreparedOp>> MakeShape(Device& device, const Dims& dims) {
+  CKPLAN_ASSIGN_OR_RETURN(DeviceTable<int64_t> table, DeviceTable<int64_t>::Create(device, dims));
+  return Prepared<ShapeOp>(device, dims, std::move(table));
+}
+
+Result<std::unique_ptr<PreparedOp>> PrepareShape(const OpSpec& spec, Device& device) {
+  const Dims& dims = spec.input(0).dims;
+  const auto rank = static_cast<int64_t>(dims.size());
+  const auto bound = [rank](int64_t at) {
+    return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
+  };
+  const int64_t begin = bound(spec.Int("start", 0));
+  const int64_t end = std::max(begin, bound(spec.Int("end", rank)));
+  return MakeShape(device, Dims(dims.begin() + begin, dims.begin() + end));
+}
+
+Result<std::unique_ptr<PreparedOp>> PrepareSize(const OpSpec& spec, Device& device) {
+  return MakeShape(device, {spec.input(0).elements()});
+}
+
+// ---- Range --------------------------------------------------------------------------------------
+
+// Integers wrap.
+template <typename T>
+class RangeOp final : public WithoutGradient {
+ public:
+  RangeOp(const OpSpec& spec, Device& device)
+      : device_(device), count_(spec.output(0).elements()) {}
+  void Forward(const ForwardCall& call) override {
+    using U = std::make_unsigned_t<T>;
+    const auto* start = static_cast<const U*>(call.inputs[0]);
+    const auto* step = static_cast<const U*>(call.inputs[2]);
+    auto* y = static_cast<U*>(call.outputs[0]);
+    ForEach(device_, count_,
+            [=] CKPLAN_KERNEL(int64_t i) { y[i] = *start + static_cast<U>(i) * *step; });
+  }
+
+ private:
+  Device& device_;
+  int64_t count_;
+};
+
+class FloatRangeOp final : public WithoutGradient {
+ public:
+  FloatRangeOp(const OpSpec& spec, Device& device)
+      : device_(device),
+        count_(spec.output(0).elements()),
+        start_type_(spec.input(0).type),
+        step_type_(spec.input(2).type),
+        y_type_(spec.output(0).type) {}
+  void Forward(const ForwardCall& call) override {
+    const FloatsIn start(call.inputs[0], start_type_);
+    const FloatsIn step(call.inputs[2], step_type_);
+    const FloatsOut y(call.outputs[0], y_type_);
+    ForEach(device_, count_, [=] CKPLAN_KERNEL(int64_t i) {
+      const double value =
+          static_cast<double>(start[0]) + static_cast<double>(i) * static_cast<double>(step[0]);
+      y.Set(i, static_cast<float>(value));
+    });
+  }
+
+ private:
+  Device& device_;
+  int64_t count_;
+  ElementType start_type_, step_type_, y_type_;
+};
+
+Result<std::unique_ptr<PreparedOp>> PrepareRange(const OpSpec& spec, Device& device) {
+  switch (spec.output(0).type) {
+    case ElementType::kFloat32:
+    case ElementType::kBFloat16:
+      return Prepared<FloatRangeOp>(spec, device);
+    case ElementType::kInt32:
+      return Prepared<RangeOp<int32_t>>(spec, device);
+    case ElementType::kInt64:
+      return Prepared<RangeOp<int64_t>>(spec, device);
+    default:
+      return Unsupported(spec, "a range of booleans is none");
+  }
+}
+
+// ---- OneHot, EyeLike ----------------------------------------------------------------------------
+
+// Indices of any type, floats cut to integers.
+struct IndicesIn {
+  FloatsIn floats;
+  IntegersIn integers;
+  bool is_float;
+  IndicesIn(const void* data, ElementType type)
+      : floats(data, type), integers(data, type), is_float(IsFloat(type)) {}
+  CKPLAN_DEVICE int64_t operator[](int64_t i) const {
+    return is_float ? static_cast<int64_t>(floats[i]) : integers[i];
+  }
+};
+
+// An index outside takes the value `off`.
+class OneHotOp final : public WithoutGradient {
+ public:
+  OneHotOp(const OpSpec& spec, Device& device, size_t axis)
+      : device_(device),
+        index_type_(spec.input(0).type),
+        value_type_(spec.input(2).type),
+        y_type_(spec.output(0).type),
+        view_(ViewAlong(spec.output(0).dims, axis)) {}
+  void Forward(const ForwardCall& call) override {
+    const int64_t count = view_.outer * view_.size * view_.inner;
+    if (count == 0) return;
+    const IndicesIn indices(call.inputs[0], index_type_);
+    const ElementCopy copy(call.inputs[2], value_type_, call.outputs[0], y_type_);
+    const int64_t size = view_.size;
+    const Divider inner(view_.inner), sizes(view_.size);
+    ForEach(device_, count, [=] CKPLAN_KERNEL(int64_t i) {
+      int64_t column = i;
+      int64_t place = inner.Split(column);
+      const int64_t outer = sizes.Split(place);
+      int64_t index = indices[outer * inner.divisor() + column];
+      if (index < 0) index += size;
+      copy(i, index == place ? 1 : 0);
+    });
+  }
+
+ private:
+  Device& device_;
+  ElementType index_type_, value_type_, y_type_;
+  AxisView view_;
+};
+
+Result<std::unique_ptr<PreparedOp>> PrepareOneHot(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const size_t axis,
+                          NormalAxis(spec, spec.Int("axis", -1), spec.output(0).dims.size()));
+  if (spec.input(0).type == ElementType::kBool) {
+    return Unsupported(spec, "its indices are boolean");
+  }
+  return Prepared<OneHotOp>(spec, device, axis);
+}
+
+class EyeOp final : public WithoutGradient {
+ public:
+  EyeOp(const OpSpec& spec, Device& device)
+      : device_(device),
+        dims_(spec.output(0).dims),
+        type_(spec.output(0).type),
+        diagonal_(spec.Int("k", 0)) {}
+  void Forward(const ForwardCall& call) override {
+    const int64_t count = Product(dims_);
+    if (count == 0) return;
+    const uint64_t one = IsFloat(type_) ? BitsOf(type_, 1.0F) : 1;
+    const BitsOut y{call.outputs[0], SizeOf(type_)};
+    const Divider columns(dims_[1]);
+    const int64_t diagonal = diagonal_;
+    ForEach(device_, count, [=] CKPLAN_KERNEL(int64_t i) {
+      int64_t column = i;
+      const int64_t row = columns.Split(column);
+      y.Set(i, column - row == diagonal ? one : 0);
+    });
+  }
+
+ private:
+  Device& device_;
+  Dims dims_;
+  ElementType type_;
+  int64_t diagonal_;
+};
+
+Result<std::unique_ptr<PreparedOp>> PrepareEyeLike(const OpSpec& spec, Device& device) {
+  if (spec.output(0).dims.size() != 2) return Unsupported(spec, "it is no matrix");
+  return Prepared<EyeOp>(spec, device);
+}
+
+// ---- Trilu --------------------------------------------------------------------------------------
+
+// Zeros on one side of a diagonal of each matrix; of the gradient as well.
+class TriluOp final : public PreparedOp {
+ public:
+  TriluOp(const OpSpec& spec, Device& device, int64_t diagonal)
+      : device_(device),
+        rows_(spec.input(0).dims[spec.input(0).dims.size() - 2]),
+        columns_(spec.input(0).dims.back()),
+        count_(spec.input(0).elements()),
+        x_type_(spec.input(0).type),
+        y_type_(spec.output(0).type),
+        diagonal_(std::clamp(diagonal, -rows_ - 1, columns_ + 1)),
+        is_upper_(spec.Int("upper", 1) != 0) {}
+
+  void Forward(const ForwardCall& call) override {
+    Keep(ElementCopy(call.inputs[0], x_type_, call.outputs[0], y_type_));
+  }
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    Keep(ElementCopy(call.output_gradients[0], y_type_, gradient, x_type_));
+  }
+
+  void Keep(const ElementCopy& copy) {
+    if (count_ == 0) return;
+    const Divider rows(rows_), columns(columns_);
+    const int64_t diagonal = diagonal_;
+    const bool is_upper = is_upper_;
+    ForEach(device_, count_, [=] CKPLAN_KERNEL(int64_t i) {
+      int64_t column = i;
+      int64_t row = columns.Split(column);
+      rows.Split(row);
+      // Upper keeps columns from row + k on, lower those up to it.
+      const bool is_kept = is_upper ? column - row >= diagonal : column - row <= diagonal;
+      if (is_kept) {
+        copy(i, i);
+      } else {
+        copy.Clear(i);
+      }
+    });
+  }
+
+ private:
+  Device& device_;
+  int64_t rows_, columns_, count_;
+  ElementType x_type_, y_type_;
+  int64_t diagonal_;
+  bool is_upper_;
+};
+
+Result<std::unique_ptr<PreparedOp>> PrepareTrilu(const OpSpec& spec, Device& device) {
+  if (spec.input(0).dims.size() < 2) return Unsupported(spec, "its input is no matrix");
+  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> k, KnownInts(spec, 1, "k"));
+  const int64_t diagonal = k.has_value() && k->size() == 1 ? (*k)[0] : 0;
+  return Prepared<TriluOp>(spec, device, diagonal);
+}
+
+constexpr OpRow kRows[] = {
+    {"ConstantOfShape", PrepareConstantOfShape, false},
+    {"Shape", PrepareShape, false},
+    {"Size", PrepareSize, false},
+    {"Range", PrepareRange, false},
+    {"OneHot", PrepareOneHot, false},
+    {"EyeLike", PrepareEyeLike, false},
+    {"Trilu", PrepareTrilu, true, "k must be known before the step"},
+};
+
+}  // namespace
+
+std::span<const OpRow> GenerateOps() { return kRows; }
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,289 @@
+// GroupNormalization, and InstanceNormalization, whose groups are the channels: each group of
+// channels of each sample is normalised by its own moments.
+//
+// A team of threads takes a group. Few long ones are each the work of many blocks, in several
+// steps.
+#include <algorithm>
+
+#include "lib/cuda/channels.h"
+#include "lib/cuda/families.h"
+#include "lib/cuda/ops/moments.h"
+#include "lib/cuda/workspace.h"
+#include "lib/ops/layout.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+struct Shape {
+  int64_t samples = 1, groups = 1, positions = 1;
+  int64_t group_channels = 1;  // Channels of one group.
+  int64_t scale_channels = 1;  // Channels that share a scale and a bias.
+
+  int64_t channels() const { return groups * group_channels; }
+  int64_t group_size() const { return group_channels * positions; }
+};
+
+Shape ShapeOf(const OpSpec& spec) {
+  const Dims& dims = spec.input(0).dims;
+  Shape shape;
+  shape.samples = dims[0];
+  shape.groups = spec.type == "InstanceNormalization" ? dims[1] : spec.Int("num_groups", 1);
+  shape.group_channels = dims[1] / shape.groups;
+  shape.positions = Product({dims.begin() + 2, dims.end()});
+  shape.scale_channels = dims[1] / spec.input(1).elements();  // Up to opset 20, one for a group.
+  return shape;
+}
+
+// Of the scale and bias of element i of a group, which counts through all samples.
+class ParameterIndex {
+ public:
+  explicit ParameterIndex(const Shape& shape)
+      : group_channels_(shape.group_channels),
+        groups_(shape.groups),
+        positions_(shape.positions),
+        scale_channels_(shape.scale_channels) {}
+  CKPLAN_DEVICE int64_t At(int64_t group, int64_t i) const {
+    groups_.Split(group);
+    return scale_channels_.Quotient(group * group_channels_ + positions_.Quotient(i));
+  }
+
+ private:
+  int64_t group_channels_;
+  Divider groups_, positions_, scale_channels_;
+};
+
+// Where the elements of a parameter are: those of its channels, in all samples.
+class ParameterElements {
+ public:
+  explicit ParameterElements(const Shape& shape)
+      : channels_(shape.channels()),
+        groups_(shape.groups),
+        scale_channels_(shape.scale_channels),
+        group_channels_(shape.group_channels),
+        positions_(shape.positions),
+        span_(shape.scale_channels * shape.positions) {}
+  // Element i of the parameter, and, through `group`, the group of it.
+  CKPLAN_DEVICE int64_t At(int64_t parameter, int64_t i, int64_t& group) const {
+    const int64_t sample = span_.Split(i);
+    const int64_t channel = parameter * scale_channels_ + positions_.Split(i);
+    group = sample * groups_ + group_channels_.Quotient(channel);
+    return (sample * channels_ + channel) * positions_.divisor() + i;
+  }
+
+ private:
+  int64_t channels_, groups_, scale_channels_;
+  Divider group_channels_, positions_, span_;
+};
+
+class GroupNormOp final : public PreparedOp {
+ public:
+  GroupNormOp(const OpSpec& spec, Device& device, const Shape& shape)
+      : device_(device),
+        shape_(shape),
+        reduction_(Channels{1, shape.samples * shape.groups, shape.group_size()}),
+        is_cut_(groups() < kFewGroups && reduction_.is_cut()),
+        sums_(ReduceShape::Of(groups(), shape.group_size(), false)),
+        parameters_(ReduceShape::Of(shape.channels() / shape.scale_channels,
+                                    shape.samples * shape.scale_channels * shape.positions, false)),
+        epsilon_(static_cast<float>(spec.Float("epsilon", 1e-5))),
+        saves_moments_(spec.statistic_bytes > 0),
+        wants_parameters_(spec.input(1).has_gradient || spec.input(2).has_gradient),
+        x_type_(spec.input(0).type),
+        scale_type_(spec.input(1).type),
+        bias_type_(spec.input(2).type),
+        y_type_(spec.output(0).type) {
+    if (!is_cut_) return;
+    const int64_t group_bytes = groups() * static_cast<int64_t>(sizeof(Moments));
+    forward_moments_ = forward_.Add(saves_moments_ ? 0 : group_bytes);
+    forward_parts_ = forward_.Add(reduction_.workspace<float>());
+    backward_sums_ = backward_.Add(group_bytes);
+    backward_parts_ = backward_.Add(sums_.workspace<GradientSums>());
+  }
+
+  OpWorkspace workspace() const override {
+    const int64_t of_parameters = wants_parameters_ ? parameters_.workspace<float>() : 0;
+    return {forward_.total(), std::max(backward_.total(), of_parameters)};
+  }
+
+  void Forward(const ForwardCall& call) override {
+    const FloatsIn x(call.inputs[0], x_type_), scale(call.inputs[1], scale_type_);
+    const FloatsIn bias(call.inputs[2], bias_type_);
+    const FloatsOut y(call.outputs[0], y_type_);
+    auto* saved = static_cast<Moments*>(call.statistic);
+    if (is_cut_) {
+      const Moments* moments = FindMoments(x, saved, call.workspace);
+      if (!y.is_null()) Normalise(x, scale, bias, moments, y);
+    } else {
+      NormaliseGroups(x, scale, bias, saved, y);
+    }
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
+    const FloatsIn x(call.inputs[0], x_type_), dy(call.output_gradients[0], y_type_);
+    const auto* saved = static_cast<const Moments*>(call.statistic);
+    if (position == 0) {
+      const FloatsIn scale(call.inputs[1], scale_type_);
+      const FloatsOut dx(gradient, x_type_);
+      if (is_cut_) {
+        Pass(x, dy, scale, saved, SumGradients(x, dy, scale, saved, call.workspace), dx);
+      } else {
+        PassGroups(x, dy, scale, saved, dx);
+      }
+    } else if (position == 1) {
+      SumScales(x, dy, saved, FloatsOut(gradient, scale_type_), call.workspace);
+    } else {
+      SumBiases(dy, FloatsOut(gradient, bias_type_), call.workspace);
+    }
+  }
+
+  // Kernels may not be in private methods.
+  void NormaliseGroups(FloatsIn x, FloatsIn scale, FloatsIn bias, Moments* saved, FloatsOut y) {
+    const ParameterIndex parameters(shape_);
+    const int64_t size = shape_.group_size();
+    const float epsilon = epsilon_;
+    ForRows(device_, groups(), size, [=] CKPLAN_KERNEL(const Team& team, int64_t group) {
+      const int64_t first = group * size;
+      const Moments moments =
+          MomentsOf(team, size, epsilon, true, [&](int64_t i) { return x[first + i]; });
+      if (team.IsFirst() && saved != nullptr) saved[group] = moments;
+      if (y.is_null()) return;
+      team.ForEach(size, [&](int64_t i) {
+        const int64_t parameter = parameters.At(group, i);
+        const float factor = scale[parameter] * moments.inverse;
+        y.Set(first + i, (x[first + i] - moments.mean) * factor + bias[parameter]);
+      });
+    });
+  }
+
+  void PassGroups(FloatsIn x, FloatsIn dy, FloatsIn scale, const Moments* saved, FloatsOut dx) {
+    const ParameterIndex parameters(shape_);
+    const int64_t size = shape_.group_size();
+    ForRows(device_, groups(), size, [=] CKPLAN_KERNEL(const Team& team, int64_t group) {
+      const int64_t first = group * size;
+      PassRow(
+          team, size, saved[group], true, [&](int64_t i) { return x[first + i]; },
+          [&](int64_t i) { return dy[first + i] * scale[parameters.At(group, i)]; },
+          [&](int64_t i, float value) { dx.Set(first + i, value); });
+    });
+  }
+
+  // The same in steps.
+  const Moments* FindMoments(FloatsIn x, Moments* saved, void* workspace) const {
+    auto* moments =
+        saves_moments_ ? saved : static_cast<Moments*>(BufferAt(workspace, forward_moments_));
+    void* parts = BufferAt(workspace, forward_parts_);
+    const auto count = static_cast<float>(shape_.group_size());
+    const float epsilon = epsilon_;
+    reduction_.Run(
+        device_, 0.0F, ElementItself(), SumOf(),
+        [=] CKPLAN_KERNEL(int64_t group, float sum) { moments[group].mean = sum / count; }, parts,
+        x);
+    reduction_.Run(
+        device_, 0.0F, SquaredDistance{moments}, SumOf(),
+        [=] CKPLAN_KERNEL(int64_t group, float squares) {
+          moments[group].inverse = 1 / sqrtf(squares / count + epsilon);
+        },
+        parts, x);
+    return moments;
+  }
+
+  void Normalise(FloatsIn x, FloatsIn scale, FloatsIn bias, const Moments* moments, FloatsOut y) {
+    const ParameterIndex parameters(shape_);
+    const Divider size(shape_.group_size());
+    ForEach(device_, groups() * size.divisor(), [=] CKPLAN_KERNEL(int64_t at) {
+      int64_t i = at;
+      const int64_t group = size.Split(i);
+      const int64_t parameter = parameters.At(group, i);
+      const float factor = scale[parameter] * moments[group].inverse;
+      y.Set(at, (x[at] - moments[group].mean) * factor + bias[parameter]);
+    });
+  }
+
+  const GradientSums* SumGradients(FloatsIn x, FloatsIn dy, FloatsIn scale, const Moments* saved,
+                                   void* workspace) const {
+    auto* sums = static_cast<GradientSums*>(BufferAt(workspace, backward_sums_));
+    const ParameterIndex parameters(shape_);
+    const int64_t size = shape_.group_size();
+    Reduce(
+        device_, sums_, GradientSums{0, 0},
+        [=] CKPLAN_KERNEL(int64_t group, int64_t i) {
+          const int64_t at = group * size + i;
+          const float g = dy[at] * scale[parameters.At(group, i)];
+          return GradientSums{g, g * (x[at] - saved[group].mean)};
+        },
+        MergeGradientSums(),
+        [=] CKPLAN_KERNEL(int64_t group, const GradientSums& all) { sums[group] = all; },
+        BufferAt(workspace, backward_parts_));
+    return sums;
+  }
+
+  void Pass(FloatsIn x, FloatsIn dy, FloatsIn scale, const Moments* saved, const GradientSums* sums,
+            FloatsOut dx) {
+    const ParameterIndex parameters(shape_);
+    const Divider size(shape_.group_size());
+    const auto count = static_cast<float>(shape_.group_size());
+    ForEach(device_, groups() * size.divisor(), [=] CKPLAN_KERNEL(int64_t at) {
+      int64_t i = at;
+      const int64_t group = size.Split(i);
+      const float g = dy[at] * scale[parameters.At(group, i)];
+      dx.Set(at, PassGradient(x[at], g, saved[group], sums[group], count));
+    });
+  }
+
+  void SumScales(FloatsIn x, FloatsIn dy, const Moments* saved, FloatsOut dscale, void* workspace) {
+    const ParameterElements elements(shape_);
+    Reduce(
+        device_, parameters_, 0.0F,
+        [=] CKPLAN_KERNEL(int64_t parameter, int64_t i) {
+          int64_t group = 0;
+          const int64_t at = elements.At(parameter, i, group);
+          const Moments moments = saved[group];
+          return dy[at] * (x[at] - moments.mean) * moments.inverse;
+        },
+        SumOf(), [=] CKPLAN_KERNEL(int64_t i, float sum) { dscale.Set(i, sum); }, workspace);
+  }
+
+  void SumBiases(FloatsIn dy, FloatsOut dbias, void* workspace) {
+    const ParameterElements elements(shape_);
+    Reduce(
+        device_, parameters_, 0.0F,
+        [=] CKPLAN_KERNEL(int64_t parameter, int64_t i) {
+          int64_t group = 0;
+          return dy[elements.At(parameter, i, group)];
+        },
+        SumOf(), [=] CKPLAN_KERNEL(int64_t i, float sum) { dbias.Set(i, sum); }, workspace);
+  }
+
+ private:
+  int64_t groups() const { return shape_.samples * shape_.groups; }
+
+  static constexpr int64_t kFewGroups = 256;  // With as many teams, a GPU has enough to do.
+
+  Device& device_;
+  Shape shape_;
+  ChannelReduction reduction_;  // Of the groups, as if they were channels.
+  bool is_cut_;
+  ReduceShape sums_, parameters_;
+  float epsilon_;
+  bool saves_moments_, wants_parameters_;
+  WorkspacePlan forward_, backward_;
+  int64_t forward_moments_ = 0, forward_parts_ = 0, backward_sums_ = 0, backward_parts_ = 0;
+  ElementType x_type_, scale_type_, bias_type_, y_type_;
+};
+
+Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+  if (spec.input(0).elements() == 0) return Unsupported(spec, "its input is empty");
+  if (spec.input(0).has_gradient && !spec.input(1).is_read_by_backward) {
+    return Unsupported(spec, "its scale is computed in the step, and not kept for backward");
+  }
+  return Prepared<GroupNormOp>(spec, device, ShapeOf(spec));
+}
+
+constexpr OpRow kRows[] = {{"GroupNormalization", Prepare}, {"InstanceNormalization", Prepare}};
+
+}  // namespace
+
+std::span<const OpRow> GroupNormOps() { return kRows; }
+
+}  // namespace ckplan::cuda

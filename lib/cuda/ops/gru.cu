@@ -1,0 +1,393 @@
+// GRU. Of each step, backward needs the gates (after their activations), in the order of ONNX, and
+// what went into the candidate beside the input, q:
+//
+//   z, r = sigmoid(gates),  h = (1 - z) n + z h'
+//   n = tanh(candidate + q R),    q = r h'                 linear_before_reset = 0
+//   n = tanh(candidate + r q),    q = h' R + its bias      linear_before_reset = 1
+#include <memory>
+
+#include "lib/cuda/families.h"
+#include "lib/cuda/index.h"
+#include "lib/cuda/launch.h"
+#include "lib/cuda/ops/recurrent.h"
+#include "lib/cuda/scalar_math.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+constexpr int64_t kGates = 3;
+constexpr size_t kBias = 3;  // A position of inputs.
+constexpr ElementType kFloat = ElementType::kFloat32;
+
+// Activates z and r of a step where the reset comes first, and makes q = r h'. `before`: the state,
+// null for zero. `factor`: q again, as a factor of a product, if not null.
+void OpenGates(Device& device, const RecurrentShape& shape, float* gates, FloatsIn before,
+               float* extra, FloatsOut factor) {
+  const int64_t hidden = shape.hidden;
+  const Divider divider(hidden);
+  ForEach(device, shape.state(), [=] CKPLAN_KERNEL(int64_t at) {
+    float* gate = gates + at + divider.Quotient(at) * (kGates - 1) * hidden;
+    const float reset = Sigmoid(gate[hidden]);
+    gate[0] = Sigmoid(gate[0]);
+    gate[hidden] = reset;
+    const float q = before.is_null() ? 0.0F : reset * before[at];
+    extra[at] = q;
+    if (!factor.is_null()) factor.Set(at, q);
+  });
+}
+
+// The state of a step where the reset comes first, from its open gates.
+void FinishResetFirst(Device& device, const RecurrentShape& shape, float* gates, FloatsIn before,
+                      FloatsOut states) {
+  const int64_t hidden = shape.hidden;
+  const Divider divider(hidden);
+  ForEach(device, shape.state(), [=] CKPLAN_KERNEL(int64_t at) {
+    float* gate = gates + at + divider.Quotient(at) * (kGates - 1) * hidden;
+    const float update = gate[0];
+    const float candidate = Tanh(gate[2 * hidden]);
+    gate[2 * hidden] = candidate;
+    states.Set(at, (1 - update) * candidate + (before.is_null() ? 0.0F : update * before[at]));
+  });
+}
+
+// The same of a step where it comes last. `extra`: the product with R, to which `bias` is added;
+// where there is no state before, it is zero and yet to be written.
+void FinishResetLast(Device& device, const RecurrentShape& shape, float* gates, float* extra,
+                     FloatsIn bias, FloatsIn before, FloatsOut states) {
+  const int64_t hidden = shape.hidden;
+  const Divider divider(hidden);
+  ForEach(device, shape.state(), [=] CKPLAN_KERNEL(int64_t at) {
+    int64_t k = at;
+    float* gate = gates + at + divider.Split(k) * (kGates - 1) * hidden;
+    const float q = (before.is_null() ? 0.0F : extra[at]) + (bias.is_null() ? 0.0F : bias[k]);
+    const float update = Sigmoid(gate[0]);
+    const float reset = Sigmoid(gate[hidden]);
+    const float candidate = Tanh(gate[2 * hidden] + reset * q);
+    extra[at] = q;
+    gate[0] = update;
+    gate[hidden] = reset;
+    gate[2 * hidden] = candidate;
+    states.Set(at, (1 - update) * candidate + (before.is_null() ? 0.0F : update * before[at]));
+  });
+}
+
+// One step of one direction, going back.
+struct BackStep {
+  const float* gates;        // Saved.
+  const float* extra;        // Saved.
+  FloatsIn before;           // The state before; null for zero.
+  FloatsIn arriving;         // The gradient of the step's output; null for zero.
+  float* state;              // The gradient of the state after, then of the state before.
+  FloatsOut gate_gradients;  // Before the activations.
+  FloatsOut extra_gradients;
+};
+
+// All but the gradient of r where the reset comes first.
+void CloseGates(Device& device, const RecurrentShape& shape, bool resets_after,
+                const BackStep& step) {
+  const int64_t hidden = shape.hidden;
+  const Divider divider(hidden);
+  ForEach(device, shape.state(), [=] CKPLAN_KERNEL(int64_t at) {
+    const int64_t first = at + divider.Quotient(at) * (kGates - 1) * hidden;
+    const float update = step.gates[first];
+    const float reset = step.gates[first + hidden];
+    const float candidate = step.gates[first + 2 * hidden];
+    const float ds = step.state[at] + (step.arriving.is_null() ? 0.0F : step.arriving[at]);
+    const float before = step.before.is_null() ? 0.0F : step.before[at];
+    const float dn = ds * (1 - update) * (1 - candidate * candidate);
+    step.gate_gradients.Set(first, ds * (before - candidate) * update * (1 - update));
+    step.gate_gradients.Set(first + 2 * hidden, dn);
+    step.state[at] = ds * update;
+    if (resets_after) {
+      step.gate_gradients.Set(first + hidden, dn * step.extra[at] * reset * (1 - reset));
+      step.extra_gradients.Set(at, dn * reset);
+    }
+  });
+}
+
+// q = r h': its gradient goes to both.
+void PassReset(Device& device, const RecurrentShape& shape, const BackStep& step) {
+  const int64_t hidden = shape.hidden;
+  const Divider divider(hidden);
+  ForEach(device, shape.state(), [=] CKPLAN_KERNEL(int64_t at) {
+    const int64_t first = at + divider.Quotient(at) * (kGates - 1) * hidden + hidden;
+    const float reset = step.gates[first];
+    const float before = step.before.is_null() ? 0.0F : step.before[at];
+    const float dq = step.extra_gradients[at];
+    step.gate_gradients.Set(first, dq * before * reset * (1 - reset));
+    step.state[at] += dq * reset;
+  });
+}
+
+class GruOp final : public PreparedOp {
+ public:
+  GruOp(const OpSpec& spec, Device& device, const RecurrentShape& shape)
+      : device_(device),
+        shape_(shape),
+        frame_(spec, device, shape),
+        has_reserve_(spec.statistic_bytes > 0),
+        resets_after_(spec.Int("linear_before_reset", 0) != 0),
+        recurrence_type_(spec.input(2).type),
+        bias_type_(spec.input(kBias).type) {
+    PlanForward();
+    for (size_t i = 0; i < spec.inputs.size() && first_gradient_ == kNone; ++i) {
+      if (spec.inputs[i].has_gradient) first_gradient_ = i;
+    }
+    if (first_gradient_ != kNone) PlanBackward();
+  }
+
+  OpWorkspace workspace() const override { return {forward_plan_.total(), backward_plan_.total()}; }
+
+  void Forward(const ForwardCall& call) override {
+    for (int64_t d = 0; d < shape_.directions; ++d) {
+      float* gates = Gates(call, d);
+      frame_.Project(call, d, resets_after_ ? 2 * shape_.hidden : shape_.width(), gates);
+      const void* recurrence = frame_.ForwardRecurrence(call, d);
+      const Steps states = frame_.WriteStates(call, d, StatesOffset());
+      const Steps extras = Extras(call, d);
+      const void* before = frame_.ForwardInitial(call, d);
+      for (int64_t i = 0; i < shape_.steps; ++i) {
+        const int64_t t = shape_.StepOf(d, i);
+        float* own = gates + t * shape_.batch * shape_.width();
+        auto* extra = static_cast<float*>(extras.at(t));
+        if (before != nullptr) {
+          frame_.MultiplyForward(call, forward_gates_, before, recurrence, own);
+        }
+        if (resets_after_) {
+          StepResetLast(call, d, recurrence, before, own, extra, states.at(t));
+        } else {
+          StepResetFirst(call, recurrence, before, own, extra, states.at(t));
+        }
+        before = states.at(t);
+      }
+      frame_.WriteLast(call, 1, d, states);
+    }
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
+    if (position == first_gradient_) GoBack(call);
+    const void* gates = BufferAt(call.workspace, gate_gradients_);
+    if (position == 0) frame_.InputGradient(call, gates, gradient);
+    if (position == 1) frame_.WeightGradient(call, gates, gradient);
+    if (position == 2) RecurrenceGradient(call, gradient);
+    if (position == kBias) BiasGradient(call, gradient);
+    if (position == kRecurrentInitial) {
+      frame_.WriteInitial(position, FloatsAt(call.workspace, state_gradients_), gradient);
+    }
+  }
+
+ private:
+  static constexpr size_t kNone = ~size_t{0};
+
+  int64_t all_states() const { return shape_.directions * shape_.steps * shape_.state(); }
+  // Of the statistic, in floats: gates, extras (q), states.
+  int64_t ExtrasOffset() const { return kGates * all_states(); }
+  int64_t StatesOffset() const { return (kGates + 1) * all_states(); }
+
+  void PlanForward() {
+    const ElementType type = frame_.state_type();
+    const int64_t hidden = shape_.hidden;
+    const MatrixView states = RowsView(type, hidden);
+    const MatrixView weights = ColumnsView(type, hidden);
+    const MatrixView in_gates = RowsView(kFloat, shape_.width());
+    forward_gates_ = GemmOf(shape_.batch, 2 * hidden, hidden, states, weights, in_gates, true);
+    forward_candidate_ =
+        GemmOf(shape_.batch, hidden, hidden, states, weights,
+               resets_after_ ? RowsView(kFloat, hidden) : in_gates, !resets_after_);
+    WorkspacePlan& plan = forward_plan_;
+    frame_.PlanForward(plan, {forward_gates_, forward_candidate_});
+    if (!resets_after_ && type != kFloat) factor_ = plan.Add(shape_.state() * SizeOf(type));
+    if (has_reserve_) return;
+    gates_ = plan.AddFloats(shape_.rows() * shape_.width());
+    extras_ = plan.AddFloats(shape_.state());
+  }
+
+  void PlanBackward() {
+    const ElementType type = frame_.type();
+    const int64_t hidden = shape_.hidden;
+    const int64_t width = shape_.width();
+    const MatrixView states = RowsView(kFloat, hidden);
+    const MatrixView weights = RowsView(type, hidden);
+    const MatrixView gradient = RowsView(recurrence_type_, hidden);
+    backward_gates_ =
+        GemmOf(shape_.batch, hidden, 2 * hidden, RowsView(type, width), weights, states, true);
+    backward_candidate_ =
+        GemmOf(shape_.batch, hidden, hidden, RowsView(type, resets_after_ ? hidden : width),
+               weights, states, resets_after_);
+    gates_recurrence_ = GemmOf(2 * hidden, hidden, shape_.rows(), ColumnsView(type, width),
+                               RowsView(type, hidden), gradient);
+    candidate_recurrence_ =
+        GemmOf(hidden, hidden, shape_.rows(), ColumnsView(type, resets_after_ ? hidden : width),
+               RowsView(type, hidden), gradient);
+    WorkspacePlan& plan = backward_plan_;
+    frame_.PlanBackward(
+        plan, {backward_gates_, backward_candidate_, gates_recurrence_, candidate_recurrence_});
+    gate_gradients_ = plan.Add(shape_.directions * shape_.rows() * width * SizeOf(type));
+    state_gradients_ = plan.AddFloats(shape_.directions * shape_.state());
+    extra_gradients_ =
+        resets_after_ ? plan.Add(all_states() * SizeOf(type)) : plan.AddFloats(shape_.state());
+  }
+
+  float* Gates(const ForwardCall& call, int64_t direction) const {
+    if (!has_reserve_) return FloatsAt(call.workspace, gates_);
+    return static_cast<float*>(call.statistic) + direction * shape_.rows() * shape_.width();
+  }
+  Steps Extras(const ForwardCall& call, int64_t direction) const {
+    if (!has_reserve_) return {FloatsAt(call.workspace, extras_), kFloat, shape_.state(), 1};
+    return {static_cast<float*>(call.statistic) + ExtrasOffset() +
+                direction * shape_.steps * shape_.state(),
+            kFloat, shape_.state(), shape_.steps};
+  }
+  // R of the candidate, of R of one direction.
+  const void* CandidateOf(const void* recurrence, ElementType type) const {
+    return From(recurrence, type, 2 * shape_.hidden * shape_.hidden);
+  }
+
+  void StepResetFirst(const ForwardCall& call, const void* recurrence, const void* before,
+                      float* gates, float* extra, void* state) const {
+    const ElementType type = frame_.state_type();
+    void* factor = type == kFloat ? nullptr : BufferAt(call.workspace, factor_);
+    OpenGates(device_, shape_, gates, FloatsIn(before, type), extra, FloatsOut(factor, type));
+    if (before != nullptr) {
+      frame_.MultiplyForward(call, forward_candidate_, factor == nullptr ? extra : factor,
+                             CandidateOf(recurrence, type), gates + 2 * shape_.hidden);
+    }
+    FinishResetFirst(device_, shape_, gates, FloatsIn(before, type), FloatsOut(state, type));
+  }
+
+  void StepResetLast(const ForwardCall& call, int64_t direction, const void* recurrence,
+                     const void* before, float* gates, float* extra, void* state) const {
+    const ElementType type = frame_.state_type();
+    if (before != nullptr) {
+      frame_.MultiplyForward(call, forward_candidate_, before, CandidateOf(recurrence, type),
+                             extra);
+    }
+    FinishResetLast(device_, shape_, gates, extra, CandidateBias(call, direction),
+                    FloatsIn(before, type), FloatsOut(state, type));
+  }
+
+  // The part that Project leaves out. Null for none.
+  FloatsIn CandidateBias(const ForwardCall& call, int64_t direction) const {
+    if (call.inputs.size() <= kBias || call.inputs[kBias] == nullptr) return {};
+    const int64_t at = (direction * 2 + 1) * shape_.width() + 2 * shape_.hidden;
+    return {From(call.inputs[kBias], bias_type_, at), bias_type_};
+  }
+
+  // Through all steps, from the last to the first. Fills the workspace with the gradients of the
+  // gates before their activations, of q, and of the initial state.
+  void GoBack(const BackwardCall& call) const {
+    const ElementType type = frame_.type();
+    for (int64_t d = 0; d < shape_.directions; ++d) {
+      const void* recurrence = frame_.BackwardRecurrence(call, d);
+      const void* candidate = CandidateOf(recurrence, type);
+      float* state = FloatsAt(call.workspace, state_gradients_) + d * shape_.state();
+      frame_.BeginWith(call, 1, d, state);
+      for (int64_t i = shape_.steps; i-- > 0;) {
+        const int64_t t = shape_.StepOf(d, i);
+        void* own = GateGradients(call, d, t);
+        void* extra = ExtraGradients(call, d, t);
+        const BackStep step = StepAt(call, d, i, state);
+        CloseGates(device_, shape_, resets_after_, step);
+        if (resets_after_) {
+          frame_.MultiplyBackward(call, backward_candidate_, extra, candidate, state);
+        } else {
+          frame_.MultiplyBackward(call, backward_candidate_, From(own, type, 2 * shape_.hidden),
+                                  candidate, extra);
+          PassReset(device_, shape_, step);
+        }
+        frame_.MultiplyBackward(call, backward_gates_, own, recurrence, state);
+      }
+    }
+  }
+
+  BackStep StepAt(const BackwardCall& call, int64_t direction, int64_t i, float* state) const {
+    const int64_t t = shape_.StepOf(direction, i);
+    const int64_t number = direction * shape_.steps + t;
+    const auto* saved = static_cast<const float*>(call.statistic);
+    const Steps states = frame_.ReadStates(call, direction, StatesOffset());
+    BackStep step = {};
+    step.gates = saved + number * shape_.batch * shape_.width();
+    step.extra = saved + ExtrasOffset() + number * shape_.state();
+    step.before = i > 0 ? FloatsIn(states.at(shape_.StepOf(direction, i - 1)), states.type)
+                        : frame_.Initial(call.inputs, kRecurrentInitial, direction);
+    step.arriving = frame_.Arriving(call, direction, t);
+    step.state = state;
+    step.gate_gradients = FloatsOut(GateGradients(call, direction, t), frame_.type());
+    step.extra_gradients =
+        FloatsOut(ExtraGradients(call, direction, t), resets_after_ ? frame_.type() : kFloat);
+    return step;
+  }
+
+  void* GateGradients(const BackwardCall& call, int64_t direction, int64_t step) const {
+    const int64_t row = (direction * shape_.steps + step) * shape_.batch;
+    return From(BufferAt(call.workspace, gate_gradients_), frame_.type(), row * shape_.width());
+  }
+  // Of all steps where the reset comes last, else of this one alone.
+  void* ExtraGradients(const BackwardCall& call, int64_t direction, int64_t step) const {
+    void* first = BufferAt(call.workspace, extra_gradients_);
+    if (!resets_after_) return first;
+    return From(first, frame_.type(), (direction * shape_.steps + step) * shape_.state());
+  }
+
+  void RecurrenceGradient(const BackwardCall& call, void* gradient) const {
+    const ElementType type = frame_.type();
+    for (int64_t d = 0; d < shape_.directions; ++d) {
+      void* before = frame_.GatherBefore(call, d, frame_.ReadStates(call, d, StatesOffset()));
+      const void* gates = GateGradients(call, d, 0);
+      void* to = From(gradient, recurrence_type_, d * shape_.width() * shape_.hidden);
+      void* to_candidate = From(to, recurrence_type_, 2 * shape_.hidden * shape_.hidden);
+      frame_.MultiplyBackward(call, gates_recurrence_, gates, before, to);
+      if (resets_after_) {
+        frame_.MultiplyBackward(call, candidate_recurrence_, ExtraGradients(call, d, 0), before,
+                                to_candidate);
+        continue;
+      }
+      const void* extra = static_cast<const float*>(call.statistic) + ExtrasOffset() +
+                          d * shape_.steps * shape_.state();
+      if (type != kFloat) {  // In the place of the states, which are done with.
+        Convert(device_, shape_.steps * shape_.state(), extra, kFloat, before, type);
+        extra = before;
+      }
+      frame_.MultiplyBackward(call, candidate_recurrence_, From(gates, type, 2 * shape_.hidden),
+                              extra, to_candidate);
+    }
+  }
+
+  void BiasGradient(const BackwardCall& call, void* gradient) const {
+    frame_.BiasGradient(call, BufferAt(call.workspace, gate_gradients_), gradient);
+    if (!resets_after_) return;
+    for (int64_t d = 0; d < shape_.directions; ++d) {
+      frame_.SumColumns(call, ExtraGradients(call, d, 0), shape_.hidden, gradient,
+                        (d * 2 + 1) * shape_.width() + 2 * shape_.hidden);
+    }
+  }
+
+  Device& device_;
+  RecurrentShape shape_;
+  RecurrentFrame frame_;
+  bool has_reserve_;
+  bool resets_after_;
+  ElementType recurrence_type_, bias_type_;
+  size_t first_gradient_ = kNone;  // Goes back through the steps, for the later positions too.
+  // With R, for z and r together and for the candidate; and those that are the gradient of R.
+  GemmShape forward_gates_, forward_candidate_, backward_gates_, backward_candidate_;
+  GemmShape gates_recurrence_, candidate_recurrence_;
+  WorkspacePlan forward_plan_, backward_plan_;
+  int64_t factor_ = 0, gates_ = 0, extras_ = 0;  // Offsets in the workspaces.
+  int64_t gate_gradients_ = 0, state_gradients_ = 0, extra_gradients_ = 0;
+};
+
+Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+  const Result<RecurrentShape> shape = ReadRecurrent(spec, kGates);
+  if (!shape.ok()) return shape.error();
+  return Prepared<GruOp>(spec, device, *shape);
+}
+
+constexpr OpRow kRows[] = {{"GRU", Prepare, true, "default activations, no clipping or lengths"}};
+
+}  // namespace
+
+std::span<const OpRow> GruOps() { return kRows; }
+
+}  // namespace ckplan::cuda

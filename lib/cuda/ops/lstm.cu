@@ -1,0 +1,250 @@
+// LSTM. Of each step, backward needs the gates (after their activations), in the order of ONNX,
+// and the cell:
+//
+//   i, o, f = sigmoid(gates), g = tanh(gate),  c = f c' + i g,  h = o tanh(c)
+#include <memory>
+
+#include "lib/cuda/families.h"
+#include "lib/cuda/index.h"
+#include "lib/cuda/launch.h"
+#include "lib/cuda/ops/recurrent.h"
+#include "lib/cuda/scalar_math.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+constexpr int64_t kGates = 4;
+constexpr size_t kBias = 3, kInitialCell = 6;  // Positions of inputs.
+
+// Activates the gates of a step in place. `before`: the cell before, null for zero.
+void MakeStep(Device& device, const RecurrentShape& shape, float* gates, FloatsIn before,
+              float* cells, FloatsOut states) {
+  const int64_t hidden = shape.hidden;
+  const Divider divider(hidden);
+  ForEach(device, shape.state(), [=] CKPLAN_KERNEL(int64_t at) {
+    float* gate = gates + at + divider.Quotient(at) * (kGates - 1) * hidden;
+    const float input = Sigmoid(gate[0]);
+    const float output = Sigmoid(gate[hidden]);
+    const float forget = Sigmoid(gate[2 * hidden]);
+    const float candidate = Tanh(gate[3 * hidden]);
+    const float cell = (before.is_null() ? 0.0F : forget * before[at]) + input * candidate;
+    gate[0] = input;
+    gate[hidden] = output;
+    gate[2 * hidden] = forget;
+    gate[3 * hidden] = candidate;
+    cells[at] = cell;
+    states.Set(at, output * Tanh(cell));
+  });
+}
+
+// One step of one direction, going back.
+struct BackStep {
+  const float* gates;        // Saved.
+  const float* after;        // The cell.
+  FloatsIn before;           // The cell before; null for zero.
+  FloatsIn arriving;         // The gradient of the step's output; null for zero.
+  const float* state;        // The gradient of the state by the steps that follow.
+  float* cell;               // That of the cell; then, of the cell before.
+  FloatsOut gate_gradients;  // Before the activations.
+};
+
+void GoBackStep(Device& device, const RecurrentShape& shape, const BackStep& step) {
+  const int64_t hidden = shape.hidden;
+  const Divider divider(hidden);
+  ForEach(device, shape.state(), [=] CKPLAN_KERNEL(int64_t at) {
+    const int64_t first = at + divider.Quotient(at) * (kGates - 1) * hidden;
+    const float* gate = step.gates + first;
+    const float input = gate[0];
+    const float output = gate[hidden];
+    const float forget = gate[2 * hidden];
+    const float candidate = gate[3 * hidden];
+    const float bent = Tanh(step.after[at]);
+    const float ds = step.state[at] + (step.arriving.is_null() ? 0.0F : step.arriving[at]);
+    const float dc = step.cell[at] + ds * output * (1 - bent * bent);
+    const float previous = step.before.is_null() ? 0.0F : step.before[at];
+    const FloatsOut& to = step.gate_gradients;
+    to.Set(first, dc * candidate * input * (1 - input));
+    to.Set(first + hidden, ds * bent * output * (1 - output));
+    to.Set(first + 2 * hidden, dc * previous * forget * (1 - forget));
+    to.Set(first + 3 * hidden, dc * input * (1 - candidate * candidate));
+    step.cell[at] = dc * forget;
+  });
+}
+
+class LstmOp final : public PreparedOp {
+ public:
+  LstmOp(const OpSpec& spec, Device& device, const RecurrentShape& shape)
+      : device_(device),
+        shape_(shape),
+        frame_(spec, device, shape),
+        has_reserve_(spec.statistic_bytes > 0) {
+    PlanForward();
+    for (size_t i = 0; i < spec.inputs.size() && first_gradient_ == kNone; ++i) {
+      if (spec.inputs[i].has_gradient) first_gradient_ = i;
+    }
+    if (first_gradient_ != kNone) PlanBackward(spec);
+  }
+
+  OpWorkspace workspace() const override { return {forward_plan_.total(), backward_plan_.total()}; }
+
+  void Forward(const ForwardCall& call) override {
+    for (int64_t d = 0; d < shape_.directions; ++d) {
+      float* gates = Gates(call, d);
+      frame_.Project(call, d, shape_.width(), gates);
+      const void* recurrence = frame_.ForwardRecurrence(call, d);
+      const Steps states = frame_.WriteStates(call, d, StatesOffset());
+      const Steps cells = Cells(call, d);
+      const void* state = frame_.ForwardInitial(call, d);
+      FloatsIn cell = frame_.Initial(call.inputs, kInitialCell, d);
+      for (int64_t i = 0; i < shape_.steps; ++i) {
+        const int64_t t = shape_.StepOf(d, i);
+        float* own = gates + t * shape_.batch * shape_.width();
+        auto* after = static_cast<float*>(cells.at(t));
+        if (state != nullptr) frame_.MultiplyForward(call, forward_, state, recurrence, own);
+        MakeStep(device_, shape_, own, cell, after, FloatsOut(states.at(t), states.type));
+        state = states.at(t);
+        cell = FloatsIn(after, ElementType::kFloat32);
+      }
+      frame_.WriteLast(call, 1, d, states);
+      frame_.WriteLast(call, 2, d, cells);
+    }
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
+    if (position == first_gradient_) GoBack(call);
+    const void* gates = BufferAt(call.workspace, gate_gradients_);
+    if (position == 0) frame_.InputGradient(call, gates, gradient);
+    if (position == 1) frame_.WeightGradient(call, gates, gradient);
+    if (position == 2) RecurrenceGradient(call, gradient);
+    if (position == kBias) frame_.BiasGradient(call, gates, gradient);
+    if (position == kRecurrentInitial) {
+      frame_.WriteInitial(position, FloatsAt(call.workspace, state_gradients_), gradient);
+    }
+    if (position == kInitialCell) {
+      frame_.WriteInitial(position, FloatsAt(call.workspace, cell_gradients_), gradient);
+    }
+  }
+
+ private:
+  static constexpr size_t kNone = ~size_t{0};
+
+  int64_t all_states() const { return shape_.directions * shape_.steps * shape_.state(); }
+  // Of the statistic, in floats: gates, cells, states.
+  int64_t CellsOffset() const { return kGates * all_states(); }
+  int64_t StatesOffset() const { return (kGates + 1) * all_states(); }
+
+  void PlanForward() {
+    const int64_t hidden = shape_.hidden;
+    forward_ = GemmOf(shape_.batch, shape_.width(), hidden, RowsView(frame_.state_type(), hidden),
+                      ColumnsView(frame_.state_type(), hidden),
+                      RowsView(ElementType::kFloat32, shape_.width()), true);
+    frame_.PlanForward(forward_plan_, {forward_});
+    if (has_reserve_) return;
+    gates_ = forward_plan_.AddFloats(shape_.rows() * shape_.width());
+    cells_ = forward_plan_.AddFloats(2 * shape_.state());
+  }
+
+  void PlanBackward(const OpSpec& spec) {
+    const ElementType type = frame_.type();
+    const int64_t hidden = shape_.hidden;
+    const int64_t width = shape_.width();
+    backward_ = GemmOf(shape_.batch, hidden, width, RowsView(type, width), RowsView(type, hidden),
+                       RowsView(ElementType::kFloat32, hidden));
+    recurrence_type_ = spec.input(2).type;
+    recurrence_ = GemmOf(width, hidden, shape_.rows(), ColumnsView(type, width),
+                         RowsView(type, hidden), RowsView(recurrence_type_, hidden));
+    WorkspacePlan& plan = backward_plan_;
+    frame_.PlanBackward(plan, {backward_, recurrence_});
+    gate_gradients_ = plan.Add(shape_.directions * shape_.rows() * width * SizeOf(type));
+    state_gradients_ = plan.AddFloats(shape_.directions * shape_.state());
+    cell_gradients_ = plan.AddFloats(shape_.directions * shape_.state());
+  }
+
+  float* Gates(const ForwardCall& call, int64_t direction) const {
+    if (!has_reserve_) return FloatsAt(call.workspace, gates_);
+    return static_cast<float*>(call.statistic) + direction * shape_.rows() * shape_.width();
+  }
+  Steps Cells(const ForwardCall& call, int64_t direction) const {
+    const ElementType type = ElementType::kFloat32;
+    if (!has_reserve_) return {FloatsAt(call.workspace, cells_), type, shape_.state(), 2};
+    return {static_cast<float*>(call.statistic) + CellsOffset() +
+                direction * shape_.steps * shape_.state(),
+            type, shape_.state(), shape_.steps};
+  }
+
+  // Through all steps, from the last to the first. Fills the workspace with the gradients of the
+  // gates before their activations, and of the initial states.
+  void GoBack(const BackwardCall& call) const {
+    for (int64_t d = 0; d < shape_.directions; ++d) {
+      const void* recurrence = frame_.BackwardRecurrence(call, d);
+      float* state = FloatsAt(call.workspace, state_gradients_) + d * shape_.state();
+      float* cell = FloatsAt(call.workspace, cell_gradients_) + d * shape_.state();
+      frame_.BeginWith(call, 1, d, state);
+      frame_.BeginWith(call, 2, d, cell);
+      for (int64_t i = shape_.steps; i-- > 0;) {
+        void* own = GateGradients(call, d, shape_.StepOf(d, i));
+        BackStep step = StepAt(call, d, i);
+        step.state = state;
+        step.cell = cell;
+        step.gate_gradients = FloatsOut(own, frame_.type());
+        GoBackStep(device_, shape_, step);
+        frame_.MultiplyBackward(call, backward_, own, recurrence, state);
+      }
+    }
+  }
+
+  BackStep StepAt(const BackwardCall& call, int64_t direction, int64_t i) const {
+    const int64_t t = shape_.StepOf(direction, i);
+    const auto* saved = static_cast<const float*>(call.statistic);
+    const float* cells = saved + CellsOffset() + direction * shape_.steps * shape_.state();
+    BackStep step = {};
+    step.gates = saved + (direction * shape_.steps + t) * shape_.batch * shape_.width();
+    step.after = cells + t * shape_.state();
+    step.before = i > 0 ? FloatsIn(cells + shape_.StepOf(direction, i - 1) * shape_.state(),
+                                   ElementType::kFloat32)
+                        : frame_.Initial(call.inputs, kInitialCell, direction);
+    step.arriving = frame_.Arriving(call, direction, t);
+    return step;
+  }
+
+  void* GateGradients(const BackwardCall& call, int64_t direction, int64_t step) const {
+    const int64_t row = (direction * shape_.steps + step) * shape_.batch;
+    return From(BufferAt(call.workspace, gate_gradients_), frame_.type(), row * shape_.width());
+  }
+
+  void RecurrenceGradient(const BackwardCall& call, void* gradient) const {
+    for (int64_t d = 0; d < shape_.directions; ++d) {
+      const void* before = frame_.GatherBefore(call, d, frame_.ReadStates(call, d, StatesOffset()));
+      frame_.MultiplyBackward(call, recurrence_, GateGradients(call, d, 0), before,
+                              From(gradient, recurrence_type_, d * shape_.width() * shape_.hidden));
+    }
+  }
+
+  Device& device_;
+  RecurrentShape shape_;
+  RecurrentFrame frame_;
+  bool has_reserve_;
+  ElementType recurrence_type_ = ElementType::kFloat32;
+  size_t first_gradient_ = kNone;  // Goes back through the steps, for the later positions too.
+  GemmShape forward_;              // Adds the product of the state before with R to the gates.
+  GemmShape backward_, recurrence_;
+  WorkspacePlan forward_plan_, backward_plan_;
+  int64_t gates_ = 0, cells_ = 0;  // Offsets in the workspaces.
+  int64_t gate_gradients_ = 0, state_gradients_ = 0, cell_gradients_ = 0;
+};
+
+Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+  const Result<RecurrentShape> shape = ReadRecurrent(spec, kGates);
+  if (!shape.ok()) return shape.error();
+  return Prepared<LstmOp>(spec, device, *shape);
+}
+
+constexpr OpRow kRows[] = {
+    {"LSTM", Prepare, true, "default activations, no peepholes, clipping or lengths"}};
+
+}  // namespace
+
+std::span<const OpRow> LstmOps() { return kRows; }
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,131 @@
+// MeanVarianceNormalization: without scale and bias, its moments not saved but made again.
+#include "lib/cuda/channels.h"
+#include "lib/cuda/families.h"
+#include "lib/cuda/ops/moments.h"
+#include "lib/cuda/workspace.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+// Of the deviation, not of the variance, as ONNX has it.
+constexpr float kEpsilon = 1e-9F;
+
+struct Normalise {
+  const Moments* moments;
+  struct Line {
+    Moments own;
+    CKPLAN_DEVICE float operator()(float x, float) const { return (x - own.mean) * own.inverse; }
+  };
+  CKPLAN_DEVICE Line LineOf(int64_t c) const { return {moments[c]}; }
+};
+
+struct Pass {
+  float count;
+  const Moments* moments;
+  const GradientSums* sums;
+  struct Line {
+    Moments own;
+    GradientSums sums;
+    float count;
+    CKPLAN_DEVICE float operator()(float x, float dy) const {
+      return PassGradient(x, dy, own, sums, count);
+    }
+  };
+  CKPLAN_DEVICE Line LineOf(int64_t c) const { return {moments[c], sums[c], count}; }
+};
+
+// Each channel is normalised by itself.
+class MeanVarianceNormOp final : public PreparedOp {
+ public:
+  MeanVarianceNormOp(const OpSpec& spec, Device& device, const Channels& shape)
+      : device_(device),
+        shape_(shape),
+        reduction_(shape),
+        x_type_(spec.input(0).type),
+        y_type_(spec.output(0).type) {
+    moments_ = plan_.Add(shape.channels * static_cast<int64_t>(sizeof(Moments)));
+    sums_ = plan_.Add(shape.channels * static_cast<int64_t>(sizeof(GradientSums)));
+    parts_ = plan_.Add(reduction_.workspace<GradientSums>());
+  }
+
+  OpWorkspace workspace() const override { return {plan_.total(), plan_.total()}; }
+
+  void Forward(const ForwardCall& call) override {
+    if (call.outputs[0] == nullptr) return;
+    const FloatsIn x(call.inputs[0], x_type_);
+    const Moments* moments = FindMoments(x, call.workspace);
+    MapChannels(device_, shape_, FloatsOut(call.outputs[0], y_type_), Normalise{moments}, x);
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    const FloatsIn x(call.inputs[0], x_type_), dy(call.output_gradients[0], y_type_);
+    const Moments* moments = FindMoments(x, call.workspace);
+    const GradientSums* sums = SumGradients(x, dy, moments, call.workspace);
+    const auto count = static_cast<float>(shape_.channel_size());
+    MapChannels(device_, shape_, FloatsOut(gradient, x_type_), Pass{count, moments, sums}, x, dy);
+  }
+
+  // Kernels may not be in private methods.
+  const Moments* FindMoments(FloatsIn x, void* workspace) const {
+    auto* moments = static_cast<Moments*>(BufferAt(workspace, moments_));
+    void* parts = BufferAt(workspace, parts_);
+    const auto count = static_cast<float>(shape_.channel_size());
+    reduction_.Run(
+        device_, 0.0F, ElementItself(), SumOf(),
+        [=] CKPLAN_KERNEL(int64_t c, float sum) { moments[c].mean = sum / count; }, parts, x);
+    reduction_.Run(
+        device_, 0.0F, SquaredDistance{moments}, SumOf(),
+        [=] CKPLAN_KERNEL(int64_t c, float squares) {
+          moments[c].inverse = 1 / (sqrtf(squares / count) + kEpsilon);
+        },
+        parts, x);
+    return moments;
+  }
+
+  const GradientSums* SumGradients(FloatsIn x, FloatsIn dy, const Moments* moments,
+                                   void* workspace) const {
+    auto* sums = static_cast<GradientSums*>(BufferAt(workspace, sums_));
+    reduction_.Run(
+        device_, GradientSums{0, 0}, GradientAndProduct{moments}, MergeGradientSums(),
+        [=] CKPLAN_KERNEL(int64_t c, const GradientSums& all) { sums[c] = all; },
+        BufferAt(workspace, parts_), x, dy);
+    return sums;
+  }
+
+ private:
+  Device& device_;
+  Channels shape_;
+  ChannelReduction reduction_;
+  WorkspacePlan plan_;
+  int64_t moments_ = 0, sums_ = 0, parts_ = 0;
+  ElementType x_type_, y_type_;
+};
+
+Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+  const std::vector<int64_t>& dims = spec.input(0).dims;
+  const auto rank = static_cast<int64_t>(dims.size());
+  std::vector<bool> is_reduced(dims.size(), false);
+  const std::vector<int64_t> axes =
+      spec.Has("axes") ? spec.Ints("axes") : std::vector<int64_t>{0, 2, 3};
+  for (const int64_t axis : axes) {
+    if (axis < -rank || axis >= rank) return Unsupported(spec, "it has no such axis");
+    is_reduced[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = true;
+  }
+  Channels shape;
+  size_t i = 0;
+  for (; i < dims.size() && is_reduced[i]; ++i) shape.samples *= dims[i];
+  for (; i < dims.size() && !is_reduced[i]; ++i) shape.channels *= dims[i];
+  for (; i < dims.size() && is_reduced[i]; ++i) shape.positions *= dims[i];
+  if (i < dims.size()) return Unsupported(spec, "the axes that it keeps are no neighbours");
+  if (spec.input(0).elements() == 0) return Unsupported(spec, "its input is empty");
+  return Prepared<MeanVarianceNormOp>(spec, device, shape);
+}
+
+constexpr OpRow kRows[] = {{"MeanVarianceNormalization", Prepare, true, "kept axes in one piece"}};
+
+}  // namespace
+
+std::span<const OpRow> MeanVarianceNormOps() { return kRows; }
+
+}  // namespace ckplan::cuda

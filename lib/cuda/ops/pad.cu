@@ -1,0 +1,73 @@
+// Pad in all its modes, and CenterCropPad, by the taps of lib/backend/pad_taps.h.
+#include <utility>
+
+#include "lib/cuda/families.h"
+#include "lib/cuda/separable.h"
+#include "lib/ops/pad_taps.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+class PadOp final : public PreparedOp {
+ public:
+  PadOp(const OpSpec& spec, Device& device, SeparableMap map, SeparableMap transposed)
+      : device_(device),
+        map_(std::move(map)),
+        transposed_(std::move(transposed)),
+        x_type_(spec.input(0).type),
+        y_type_(spec.output(0).type),
+        has_value_(spec.type == "Pad" && spec.input(2).is_present) {
+    if (has_value_) {
+      fill_.type = spec.input(2).type;
+    } else {
+      fill_.value = static_cast<float>(spec.Float("value", 0));
+    }
+  }
+
+  void Forward(const ForwardCall& call) override {
+    TapFill fill = fill_;
+    if (has_value_) fill.data = call.inputs[2];
+    map_.Select(device_, call.inputs[0], x_type_, call.outputs[0], y_type_, fill);
+  }
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    transposed_.Run(device_, call.output_gradients[0], y_type_, gradient, x_type_);
+  }
+
+ private:
+  Device& device_;
+  SeparableMap map_, transposed_;
+  ElementType x_type_, y_type_;
+  bool has_value_;
+  TapFill fill_;
+};
+
+Result<std::unique_ptr<PreparedOp>> MakePad(const OpSpec& spec, Device& device,
+                                            const std::vector<AxisTaps>& taps) {
+  CKPLAN_ASSIGN_OR_RETURN(SeparableMap map, SeparableMap::Create(spec, device, taps));
+  SeparableMap transposed;
+  if (spec.input(0).has_gradient) {
+    CKPLAN_ASSIGN_OR_RETURN(transposed, SeparableMap::Create(spec, device, Transposed(taps)));
+  }
+  return Prepared<PadOp>(spec, device, std::move(map), std::move(transposed));
+}
+
+Result<std::unique_ptr<PreparedOp>> PreparePad(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<AxisTaps> taps, ReadPads(spec));
+  return MakePad(spec, device, taps);
+}
+
+Result<std::unique_ptr<PreparedOp>> PrepareCenterCropPad(const OpSpec& spec, Device& device) {
+  return MakePad(spec, device, ReadCenterCropPad(spec));
+}
+
+constexpr OpRow kRows[] = {
+    {"Pad", PreparePad, true, "pads must be known before the step"},
+    {"CenterCropPad", PrepareCenterCropPad},
+};
+
+}  // namespace
+
+std::span<const OpRow> PadOps() { return kRows; }
+
+}  // namespace ckplan::cuda

@@ -1,0 +1,279 @@
+// Dropout and the operators that draw random numbers: each a function of the call's seed and the
+// element's place. Backward draws again what forward drew, and every backend draws the same.
+#include <math.h>
+
+#include <type_traits>
+
+#include "lib/cuda/families.h"
+#include "lib/cuda/launch.h"
+#include "lib/ops/counter_rng.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+// a * b + c in two roundings, as the CPU backend has it; nvcc would make them one.
+CKPLAN_DEVICE inline float MultiplyAdd(float a, float b, float c) {
+#ifdef __CUDA_ARCH__
+  return __fadd_rn(__fmul_rn(a, b), c);
+#else
+  const float product = a * b;
+  return product + c;
+#endif
+}
+
+// The bits of the elements of a group: two words of the generator.
+struct Bits4 {
+  uint32_t at[kVector];
+};
+CKPLAN_DEVICE inline Bits4 BitsOf(const CounterRng& rng, int64_t group) {
+  const uint64_t first = rng.Word(2 * group);
+  const uint64_t second = rng.Word(2 * group + 1);
+  return Bits4{{static_cast<uint32_t>(first), static_cast<uint32_t>(first >> 32),
+                static_cast<uint32_t>(second), static_cast<uint32_t>(second >> 32)}};
+}
+
+// y[i] = f(bits of i) or f(bits of i, x[i]), a group a thread.
+template <typename F>
+struct DrawGroup {
+  CounterRng rng;
+  int64_t count;
+  FloatsOut y;
+  F f;
+  CKPLAN_DEVICE void operator()(int64_t group) const {
+    const Bits4 bits = BitsOf(rng, group);
+    const int64_t first = group * kVector;
+    if (first + kVector <= count) {
+      Float4 drawn;
+      for (int k = 0; k < kVector; ++k) drawn.at[k] = f(bits.at[k]);
+      y.Store(group, drawn);
+      return;
+    }
+    for (int64_t i = first; i < count; ++i) y.Set(i, f(bits.at[i - first]));
+  }
+};
+template <typename F>
+struct DrawGroupOf {
+  CounterRng rng;
+  int64_t count;
+  FloatsOut y;
+  F f;
+  FloatsIn x;
+  CKPLAN_DEVICE void operator()(int64_t group) const {
+    const Bits4 bits = BitsOf(rng, group);
+    const int64_t first = group * kVector;
+    if (first + kVector <= count) {
+      Float4 values = x.Load(group);
+      for (int k = 0; k < kVector; ++k) values.at[k] = f(bits.at[k], values.at[k]);
+      y.Store(group, values);
+      return;
+    }
+    for (int64_t i = first; i < count; ++i) y.Set(i, f(bits.at[i - first], x[i]));
+  }
+};
+
+template <typename F>
+void Draw(Device& device, uint64_t seed, int64_t count, FloatsOut y, const F& f) {
+  ForEach(device, CeilDiv(count, kVector), DrawGroup<F>{CounterRng(seed), count, y, f});
+}
+template <typename F>
+void Draw(Device& device, uint64_t seed, int64_t count, FloatsOut y, const F& f, FloatsIn x) {
+  ForEach(device, CeilDiv(count, kVector), DrawGroupOf<F>{CounterRng(seed), count, y, f, x});
+}
+
+// ---- Dropout ------------------------------------------------------------------------------------
+
+struct Drop {
+  uint64_t threshold;
+  float scale;
+  CKPLAN_DEVICE float operator()(uint32_t bits, float x) const {
+    return bits >= threshold ? x * scale : 0.0F;
+  }
+};
+
+// As in training: exported models say that they are run for inference, and are trained here.
+class DropoutOp final : public PreparedOp {
+ public:
+  DropoutOp(const OpSpec& spec, Device& device, double ratio)
+      : device_(device),
+        count_(spec.input(0).elements()),
+        x_type_(spec.input(0).type),
+        y_type_(spec.output(0).type),
+        drop_{DropoutThreshold(ratio), ratio < 1 ? static_cast<float>(1 / (1 - ratio)) : 0.0F} {}
+
+  void Forward(const ForwardCall& call) override {
+    if (call.outputs[0] != nullptr) {
+      Draw(device_, call.seed, count_, FloatsOut(call.outputs[0], y_type_), drop_,
+           FloatsIn(call.inputs[0], x_type_));
+    }
+    if (call.outputs.size() < 2 || call.outputs[1] == nullptr) return;
+    auto* mask = static_cast<uint8_t*>(call.outputs[1]);
+    const CounterRng rng(call.seed);
+    const uint64_t threshold = drop_.threshold;
+    ForEach(device_, count_,
+            [=] CKPLAN_KERNEL(int64_t i) { mask[i] = rng.Bits(i) >= threshold ? 1 : 0; });
+  }
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    Draw(device_, call.seed, count_, FloatsOut(gradient, x_type_), drop_,
+         FloatsIn(call.output_gradients[0], y_type_));
+  }
+
+ private:
+  Device& device_;
+  int64_t count_;
+  ElementType x_type_, y_type_;
+  Drop drop_;
+};
+
+Result<std::unique_ptr<PreparedOp>> PrepareDropout(const OpSpec& spec, Device& device) {
+  if (!IsFloat(spec.input(0).type)) return Unsupported(spec, "its input is of an integer type");
+  double ratio = spec.Float("ratio", 0.5);
+  if (spec.input(1).is_present) {
+    const auto& known = spec.input(1).known;
+    if (!known.has_value() || known->reals.size() != 1) {
+      return Unsupported(spec, "its ratio is computed during the step");
+    }
+    ratio = known->reals[0];
+  }
+  return Prepared<DropoutOp>(spec, device, ratio);
+}
+
+// ---- Random tensors -----------------------------------------------------------------------------
+
+class RandomOp : public PreparedOp {
+ public:
+  RandomOp(const OpSpec& spec, Device& device)
+      : device_(device), count_(spec.output(0).elements()), y_type_(spec.output(0).type) {}
+  void BackwardInput(const BackwardCall&, size_t, void*) override {
+    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+  }
+
+ protected:
+  Device& device_;
+  int64_t count_;
+  ElementType y_type_;
+};
+
+struct UniformIn {
+  float low, high, width;
+  CKPLAN_DEVICE float operator()(uint32_t bits) const {
+    // Rounding may reach the upper end, which is not in the interval.
+    const float value = MultiplyAdd(width, CounterRng::Uniform(bits), low);
+    return value < high ? value : low;
+  }
+};
+
+class UniformOp final : public RandomOp {
+ public:
+  UniformOp(const OpSpec& spec, Device& device)
+      : RandomOp(spec, device),
+        low_(static_cast<float>(spec.Float("low", 0))),
+        high_(static_cast<float>(spec.Float("high", 1))) {}
+  void Forward(const ForwardCall& call) override {
+    Draw(device_, call.seed, count_, FloatsOut(call.outputs[0], y_type_),
+         UniformIn{low_, high_, high_ - low_});
+  }
+
+ private:
+  float low_, high_;
+};
+
+// Box and Muller's method: both halves of a word make two numbers.
+class NormalOp final : public RandomOp {
+ public:
+  NormalOp(const OpSpec& spec, Device& device)
+      : RandomOp(spec, device), mean_(spec.Float("mean", 0)), scale_(spec.Float("scale", 1)) {}
+  void Forward(const ForwardCall& call) override {
+    const FloatsOut y(call.outputs[0], y_type_);
+    const CounterRng rng(call.seed);
+    const int64_t count = count_;
+    const double mean = mean_;
+    const double scale = scale_;
+    ForEach(device_, CeilDiv(count_, 2), [=] CKPLAN_KERNEL(int64_t pair) {
+      constexpr double kTurn = 2 * 3.14159265358979323846 * 0x1p-32;
+      const uint64_t word = rng.Word(pair);
+      const double distance = (static_cast<double>(word & 0xFFFFFFFFU) + 0.5) * 0x1p-32;
+      const double angle = static_cast<double>(word >> 32) * kTurn;
+      const double radius = scale * sqrt(-2 * log(distance));
+      y.Set(2 * pair, static_cast<float>(mean + radius * cos(angle)));
+      if (2 * pair + 1 < count) y.Set(2 * pair + 1, static_cast<float>(mean + radius * sin(angle)));
+    });
+  }
+
+ private:
+  double mean_, scale_;
+};
+
+// 1 with the probability that the input says.
+struct OneWhere {
+  CKPLAN_DEVICE float operator()(uint32_t bits, float x) const {
+    return CounterRng::Uniform(bits) < x ? 1.0F : 0.0F;
+  }
+};
+
+class BernoulliOp final : public RandomOp {
+ public:
+  BernoulliOp(const OpSpec& spec, Device& device)
+      : RandomOp(spec, device), x_type_(spec.input(0).type) {}
+  void Forward(const ForwardCall& call) override {
+    Draw(device_, call.seed, count_, FloatsOut(call.outputs[0], y_type_), OneWhere(),
+         FloatsIn(call.inputs[0], x_type_));
+  }
+
+ private:
+  ElementType x_type_;
+};
+
+template <typename T>
+class IntegerBernoulliOp final : public RandomOp {
+ public:
+  IntegerBernoulliOp(const OpSpec& spec, Device& device)
+      : RandomOp(spec, device), x_type_(spec.input(0).type) {}
+  void Forward(const ForwardCall& call) override {
+    const FloatsIn x(call.inputs[0], x_type_);
+    auto* y = static_cast<T*>(call.outputs[0]);
+    const CounterRng rng(call.seed);
+    ForEach(device_, count_,
+            [=] CKPLAN_KERNEL(int64_t i) { y[i] = static_cast<T>(OneWhere()(rng.Bits(i), x[i])); });
+  }
+
+ private:
+  ElementType x_type_;
+};
+
+template <typename Op>
+Result<std::unique_ptr<PreparedOp>> PrepareRandom(const OpSpec& spec, Device& device) {
+  if (!IsFloat(spec.output(0).type)) return Unsupported(spec, "its output is of an integer type");
+  return Prepared<Op>(spec, device);
+}
+
+Result<std::unique_ptr<PreparedOp>> PrepareBernoulli(const OpSpec& spec, Device& device) {
+  if (!IsFloat(spec.input(0).type)) return Unsupported(spec, "its input is of an integer type");
+  switch (spec.output(0).type) {
+    case ElementType::kFloat32:
+    case ElementType::kBFloat16:
+      return Prepared<BernoulliOp>(spec, device);
+    case ElementType::kInt32:
+      return Prepared<IntegerBernoulliOp<int32_t>>(spec, device);
+    case ElementType::kInt64:
+      return Prepared<IntegerBernoulliOp<int64_t>>(spec, device);
+    case ElementType::kBool:
+      return Prepared<IntegerBernoulliOp<uint8_t>>(spec, device);
+  }
+  return Unsupported(spec, "its output is of an unknown type");
+}
+
+constexpr OpRow kRows[] = {
+    {"Dropout", PrepareDropout, true, "the ratio must be known before the step"},
+    {"RandomUniform", PrepareRandom<UniformOp>, false},
+    {"RandomUniformLike", PrepareRandom<UniformOp>, false},
+    {"RandomNormal", PrepareRandom<NormalOp>, false},
+    {"RandomNormalLike", PrepareRandom<NormalOp>, false},
+    {"Bernoulli", PrepareBernoulli, false},
+};
+
+}  // namespace
+
+std::span<const OpRow> RandomOps() { return kRows; }
+
+}  // namespace ckplan::cuda

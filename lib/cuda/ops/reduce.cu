@@ -1,0 +1,301 @@
+// Reductions of floats along axes; those of integers are in reduce_integers.cu.
+#include <algorithm>
+#include <memory>
+
+#include "lib/cuda/families.h"
+#include "lib/cuda/ops/reduce_integers.h"
+#include "lib/cuda/reduction.h"
+#include "lib/cuda/scalar_math.h"
+#include "lib/ops/axes.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+// What an element becomes before it is combined, what the combination becomes after, and the
+// gradient of one element of the input. n: elements that go into one result.
+struct SumKind {
+  static constexpr bool kReadsX = false, kReadsY = false;
+  CKPLAN_DEVICE static float Before(float x) { return x; }
+  CKPLAN_DEVICE static float After(float sum, float) { return sum; }
+  CKPLAN_DEVICE static float Slope(float, float, float) { return 1; }
+};
+struct MeanKind : SumKind {
+  CKPLAN_DEVICE static float After(float sum, float n) { return sum / n; }
+  CKPLAN_DEVICE static float Slope(float, float, float n) { return 1 / n; }
+};
+struct SumSquareKind : SumKind {
+  static constexpr bool kReadsX = true;
+  CKPLAN_DEVICE static float Before(float x) { return x * x; }
+  CKPLAN_DEVICE static float Slope(float x, float, float) { return 2 * x; }
+};
+struct L1Kind : SumKind {
+  static constexpr bool kReadsX = true;
+  CKPLAN_DEVICE static float Before(float x) { return fabsf(x); }
+  CKPLAN_DEVICE static float Slope(float x, float, float) {
+    return x > 0 ? 1.0F : x < 0 ? -1.0F : 0.0F;
+  }
+};
+struct L2Kind : SumKind {
+  static constexpr bool kReadsX = true, kReadsY = true;
+  CKPLAN_DEVICE static float Before(float x) { return x * x; }
+  CKPLAN_DEVICE static float After(float sum, float) { return sqrtf(sum); }
+  CKPLAN_DEVICE static float Slope(float x, float y, float) { return y > 0 ? x / y : 0.0F; }
+};
+struct LogSumKind : SumKind {
+  static constexpr bool kReadsY = true;
+  CKPLAN_DEVICE static float After(float sum, float) { return logf(sum); }
+  CKPLAN_DEVICE static float Slope(float, float y, float) { return Exp(-y); }
+};
+
+// What a ReduceOp of floats is made of.
+struct FloatReduction {
+  Reduction reduction;
+  DeviceLayout<1> result;  // Of each element of the input.
+  int64_t count = 0;       // Elements of the input.
+  float ratio = 1;         // Elements that go into one result.
+  ElementType x_type = ElementType::kFloat32, y_type = ElementType::kFloat32;
+
+  FloatReduction(const OpSpec& spec, const Layout& layout)
+      : reduction(layout),
+        result(Layout{layout.dims, {layout.strides[1]}}),
+        count(spec.input(0).elements()),
+        ratio(static_cast<float>(static_cast<double>(count) / static_cast<double>(std::max<int64_t>(
+                                                                  spec.output(0).elements(), 1)))),
+        x_type(spec.input(0).type),
+        y_type(spec.output(0).type) {}
+};
+
+template <typename Kind>
+class ReduceOp final : public PreparedOp {
+ public:
+  ReduceOp(const FloatReduction& of, Device& device) : device_(device), of_(of) {}
+  OpWorkspace workspace() const override { return {of_.reduction.workspace<float>(), 0}; }
+
+  void Forward(const ForwardCall& call) override {
+    const FloatsIn x(call.inputs[0], of_.x_type);
+    const FloatsOut y(call.outputs[0], of_.y_type);
+    const float ratio = of_.ratio;
+    of_.reduction.Run(
+        device_, 0.0F, [=] CKPLAN_KERNEL(int64_t, int64_t at) { return Kind::Before(x[at]); },
+        SumOf(), [=] CKPLAN_KERNEL(int64_t i, float sum) { y.Set(i, Kind::After(sum, ratio)); },
+        call.workspace);
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    const FloatsIn x(call.inputs[0], of_.x_type);
+    const FloatsIn y(call.outputs[0], of_.y_type);
+    const FloatsIn g(call.output_gradients[0], of_.y_type);
+    const FloatsOut dx(gradient, of_.x_type);
+    const DeviceLayout<1> results = of_.result;
+    const float ratio = of_.ratio;
+    ForEach(device_, of_.count, [=] CKPLAN_KERNEL(int64_t i) {
+      const int64_t result = results.Find(i)[0];
+      const float slope =
+          Kind::Slope(Kind::kReadsX ? x[i] : 0.0F, Kind::kReadsY ? y[result] : 0.0F, ratio);
+      dx.Set(i, g[result] * slope);
+    });
+  }
+
+ private:
+  Device& device_;
+  FloatReduction of_;
+};
+
+// Σ e^(x - highest), where `highest` is of those that have been seen.
+struct ExpSum {
+  float highest, sum;
+};
+struct MergeExpSums {
+  // An infinite maximum would make a NaN of its distance to itself.
+  CKPLAN_DEVICE static float Finite(float highest) { return isinf(highest) ? 0.0F : highest; }
+  CKPLAN_DEVICE ExpSum operator()(const ExpSum& a, const ExpSum& b) const {
+    const float highest = LargerOf()(a.highest, b.highest);
+    const float origin = Finite(highest);
+    return {highest, Scaled(a, origin) + Scaled(b, origin)};
+  }
+  CKPLAN_DEVICE static float Scaled(const ExpSum& part, float origin) {
+    return part.sum == 0 ? 0.0F : part.sum * Exp(part.highest - origin);
+  }
+};
+
+class ReduceLogSumExp final : public PreparedOp {
+ public:
+  ReduceLogSumExp(const FloatReduction& of, Device& device) : device_(device), of_(of) {}
+  OpWorkspace workspace() const override { return {of_.reduction.workspace<ExpSum>(), 0}; }
+
+  void Forward(const ForwardCall& call) override {
+    const FloatsIn x(call.inputs[0], of_.x_type);
+    const FloatsOut y(call.outputs[0], of_.y_type);
+    of_.reduction.Run(
+        device_, ExpSum{-HUGE_VALF, 0},
+        [=] CKPLAN_KERNEL(int64_t, int64_t at) {
+          return ExpSum{x[at], 1};
+        },
+        MergeExpSums(),
+        [=] CKPLAN_KERNEL(int64_t i, const ExpSum& all) {
+          y.Set(i, logf(all.sum) + MergeExpSums::Finite(all.highest));
+        },
+        call.workspace);
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    const FloatsIn x(call.inputs[0], of_.x_type);
+    const FloatsIn y(call.outputs[0], of_.y_type);
+    const FloatsIn g(call.output_gradients[0], of_.y_type);
+    const FloatsOut dx(gradient, of_.x_type);
+    const DeviceLayout<1> results = of_.result;
+    ForEach(device_, of_.count, [=] CKPLAN_KERNEL(int64_t i) {
+      const int64_t result = results.Find(i)[0];
+      dx.Set(i, g[result] * Exp(x[i] - y[result]));
+    });
+  }
+
+ private:
+  Device& device_;
+  FloatReduction of_;
+};
+
+constexpr int64_t kAlignment = 256;  // Of what shares a workspace.
+
+// Equal extremes share the gradient. Backward workspace: how many there are, then the reduction's.
+template <bool kIsMax>
+class ReduceExtreme final : public PreparedOp {
+ public:
+  ReduceExtreme(const FloatReduction& of, Device& device) : device_(device), of_(of) {}
+  OpWorkspace workspace() const override {
+    const int64_t parts = of_.reduction.workspace<float>();
+    return {parts, CountBytes() + parts};
+  }
+
+  void Forward(const ForwardCall& call) override {
+    using Combine = std::conditional_t<kIsMax, LargerOf, SmallerOf>;
+    const FloatsIn x(call.inputs[0], of_.x_type);
+    const FloatsOut y(call.outputs[0], of_.y_type);
+    of_.reduction.Run(
+        device_, kIsMax ? -HUGE_VALF : HUGE_VALF,
+        [=] CKPLAN_KERNEL(int64_t, int64_t at) { return x[at]; }, Combine(),
+        [=] CKPLAN_KERNEL(int64_t i, float extreme) { y.Set(i, extreme); }, call.workspace);
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    const FloatsIn x(call.inputs[0], of_.x_type);
+    const FloatsIn y(call.outputs[0], of_.y_type);
+    const FloatsIn g(call.output_gradients[0], of_.y_type);
+    const FloatsOut dx(gradient, of_.x_type);
+    auto* counts = static_cast<float*>(call.workspace);
+    of_.reduction.Run(
+        device_, 0.0F,
+        [=] CKPLAN_KERNEL(int64_t i, int64_t at) { return x[at] == y[i] ? 1.0F : 0.0F; }, SumOf(),
+        [=] CKPLAN_KERNEL(int64_t i, float count) { counts[i] = count; },
+        static_cast<char*>(call.workspace) + CountBytes());
+    const DeviceLayout<1> results = of_.result;
+    ForEach(device_, of_.count, [=] CKPLAN_KERNEL(int64_t i) {
+      const int64_t result = results.Find(i)[0];
+      dx.Set(i, x[i] == y[result] ? g[result] * (1 / counts[result]) : 0.0F);
+    });
+  }
+
+ private:
+  int64_t CountBytes() const {
+    return CeilDiv(of_.reduction.results() * 4, kAlignment) * kAlignment;
+  }
+
+  Device& device_;
+  FloatReduction of_;
+};
+
+struct Factors {
+  float product, zeros;  // Of those that are not 0; the number of those that are.
+};
+struct MergeFactors {
+  CKPLAN_DEVICE Factors operator()(const Factors& a, const Factors& b) const {
+    return {a.product * b.product, a.zeros + b.zeros};
+  }
+};
+
+// The gradient of an element is the product of the others, which is no quotient where one is 0.
+// Backward workspace: the factors of each result, then the reduction's.
+class ReduceProd final : public PreparedOp {
+ public:
+  ReduceProd(const FloatReduction& of, Device& device) : device_(device), of_(of) {}
+  OpWorkspace workspace() const override {
+    return {of_.reduction.workspace<float>(), FactorBytes() + of_.reduction.workspace<Factors>()};
+  }
+
+  void Forward(const ForwardCall& call) override {
+    const FloatsIn x(call.inputs[0], of_.x_type);
+    const FloatsOut y(call.outputs[0], of_.y_type);
+    of_.reduction.Run(
+        device_, 1.0F, [=] CKPLAN_KERNEL(int64_t, int64_t at) { return x[at]; }, ProductOf(),
+        [=] CKPLAN_KERNEL(int64_t i, float product) { y.Set(i, product); }, call.workspace);
+  }
+
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    const FloatsIn x(call.inputs[0], of_.x_type);
+    const FloatsIn g(call.output_gradients[0], of_.y_type);
+    const FloatsOut dx(gradient, of_.x_type);
+    auto* factors = static_cast<Factors*>(call.workspace);
+    of_.reduction.Run(
+        device_, Factors{1, 0},
+        [=] CKPLAN_KERNEL(int64_t, int64_t at) {
+          return x[at] == 0 ? Factors{1, 1} : Factors{x[at], 0};
+        },
+        MergeFactors(), [=] CKPLAN_KERNEL(int64_t i, const Factors& all) { factors[i] = all; },
+        static_cast<char*>(call.workspace) + FactorBytes());
+    const DeviceLayout<1> results = of_.result;
+    ForEach(device_, of_.count, [=] CKPLAN_KERNEL(int64_t i) {
+      const int64_t result = results.Find(i)[0];
+      const Factors all = factors[result];
+      const float own = x[i];
+      const float others = own == 0 ? (all.zeros == 1 ? all.product : 0.0F)
+                                    : (all.zeros == 0 ? all.product / own : 0.0F);
+      dx.Set(i, g[result] * others);
+    });
+  }
+
+ private:
+  int64_t FactorBytes() const {
+    const int64_t bytes = of_.reduction.results() * static_cast<int64_t>(sizeof(Factors));
+    return CeilDiv(bytes, kAlignment) * kAlignment;
+  }
+
+  Device& device_;
+  FloatReduction of_;
+};
+
+template <typename Float, IntegerKind integer_kind>
+Result<std::unique_ptr<PreparedOp>> PrepareReduce(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<bool> is_reduced, ReducedAxes(spec));
+  const Dims& dims = spec.input(0).dims;
+  Dims result_dims = dims;
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    if (is_reduced[axis]) result_dims[axis] = 1;
+  }
+  const Layout layout =
+      Collapse(dims, {RowMajorStrides(dims), BroadcastStrides(result_dims, dims)});
+  if (!FitsDevice(layout)) return Unsupported(spec, "it has more than 8 axes to walk");
+  if (IsFloat(spec.input(0).type)) {
+    return Prepared<Float>(FloatReduction(spec, layout), device);
+  }
+  return PrepareIntegers(spec, device, layout, integer_kind);
+}
+
+constexpr OpRow kRows[] = {
+    {"ReduceSum", PrepareReduce<ReduceOp<SumKind>, IntegerKind::kSum>},
+    {"ReduceMean", PrepareReduce<ReduceOp<MeanKind>, IntegerKind::kMean>},
+    {"ReduceMax", PrepareReduce<ReduceExtreme<true>, IntegerKind::kMax>},
+    {"ReduceMin", PrepareReduce<ReduceExtreme<false>, IntegerKind::kMin>},
+    {"ReduceProd", PrepareReduce<ReduceProd, IntegerKind::kProduct>},
+    {"ReduceL1", PrepareReduce<ReduceOp<L1Kind>, IntegerKind::kNone>},
+    {"ReduceL2", PrepareReduce<ReduceOp<L2Kind>, IntegerKind::kNone>},
+    {"ReduceSumSquare", PrepareReduce<ReduceOp<SumSquareKind>, IntegerKind::kNone>},
+    {"ReduceLogSum", PrepareReduce<ReduceOp<LogSumKind>, IntegerKind::kNone>},
+    {"ReduceLogSumExp", PrepareReduce<ReduceLogSumExp, IntegerKind::kNone>},
+};
+
+}  // namespace
+
+std::span<const OpRow> ReduceOps() { return kRows; }
+
+}  // namespace ckplan::cuda

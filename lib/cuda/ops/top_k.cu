@@ -1,0 +1,212 @@
+// TopK: the largest or smallest of each line, in order, and where they were.
+//
+// Two ways that need no memory. By rank: each element counts those before it, and goes where its
+// rank says. In turns: a team finds the next one of its line, as often as there are to be chosen.
+#include "lib/cuda/families.h"
+#include "lib/cuda/index.h"
+#include "lib/cuda/launch.h"
+#include "lib/cuda/typed.h"
+#include "lib/ops/axes.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+// Ranks cost elements^2 over all threads, turns elements * chosen over those of one team.
+bool IsByRank(int64_t elements, int64_t chosen) {
+  constexpr int64_t kFew = 1024;
+  constexpr int64_t kWorthATurn = 64;
+  return elements <= kFew || elements <= kWorthATurn * chosen;
+}
+
+// Lines along an axis.
+struct Lines {
+  Divider inner;
+  int64_t size, chosen;
+  CKPLAN_DEVICE int64_t First(int64_t line, int64_t length) const {
+    int64_t inside = line;
+    const int64_t outer = inner.Split(inside);
+    return outer * length * inner.divisor() + inside;
+  }
+};
+
+// An element of a line; `index` below 0: none.
+template <typename T>
+struct Candidate {
+  T value;
+  int64_t index;
+};
+
+// A total order: of equal elements the first comes first, and no number is larger than any.
+template <typename T>
+struct Order {
+  bool is_largest;
+  CKPLAN_DEVICE bool IsBefore(const Candidate<T>& a, const Candidate<T>& b) const {
+    const bool a_is_number = a.value == a.value;
+    const bool b_is_number = b.value == b.value;
+    if (a_is_number != b_is_number) return a_is_number != is_largest;
+    if (a.value == b.value || !a_is_number) return a.index < b.index;
+    return is_largest ? a.value > b.value : a.value < b.value;
+  }
+};
+template <typename T>
+struct EarlierOf {
+  Order<T> order;
+  CKPLAN_DEVICE Candidate<T> operator()(const Candidate<T>& a, const Candidate<T>& b) const {
+    if (a.index < 0) return b;
+    if (b.index < 0) return a;
+    return order.IsBefore(a, b) ? a : b;
+  }
+};
+
+// What is found goes here; either may be null.
+template <typename T>
+struct Chosen {
+  Writer<T> values;
+  int64_t* indices;
+  CKPLAN_DEVICE void Set(int64_t at, const Candidate<T>& candidate) const {
+    if (!values.is_null()) values.Set(at, candidate.value);
+    if (indices != nullptr) indices[at] = candidate.index;
+  }
+};
+
+// Of each element; neighbouring threads have neighbouring ones.
+template <typename T>
+struct PlaceByRank {
+  Lines lines;
+  Divider line_elements;  // Of a group of lines that lie interleaved.
+  Order<T> order;
+  Reader<T> x;
+  Chosen<T> to;
+  CKPLAN_DEVICE void operator()(int64_t at) const {
+    const int64_t inner = lines.inner.divisor();
+    int64_t inside = at;
+    const int64_t outer = line_elements.Split(inside);
+    const int64_t index = lines.inner.Split(inside);  // Leaves the line.
+    const int64_t first = outer * line_elements.divisor() + inside;
+    const Candidate<T> own{x[at], index};
+    int64_t rank = 0;
+    for (int64_t k = 0; k < lines.size && rank < lines.chosen; ++k) {
+      const Candidate<T> other{x[first + k * inner], k};
+      rank += order.IsBefore(other, own) ? 1 : 0;
+    }
+    if (rank < lines.chosen) to.Set((outer * lines.chosen + rank) * inner + inside, own);
+  }
+};
+
+// Of each line; those that are chosen already come before the last one.
+template <typename T>
+struct TakeTurns {
+  Lines lines;
+  Order<T> order;
+  Reader<T> x;
+  Chosen<T> to;
+  CKPLAN_KERNEL void operator()(Team& team, int64_t line) const {
+    const int64_t inner = lines.inner.divisor();
+    const int64_t first = lines.First(line, lines.size);
+    const int64_t first_chosen = lines.First(line, lines.chosen);
+    const Candidate<T> none{T{0}, -1};
+    Candidate<T> last = none;
+    for (int64_t turn = 0; turn < lines.chosen; ++turn) {
+      last = team.Reduce(
+          lines.size, none,
+          [&](int64_t k) {
+            const Candidate<T> candidate{x[first + k * inner], k};
+            return last.index < 0 || order.IsBefore(last, candidate) ? candidate : none;
+          },
+          EarlierOf<T>{order});
+      if (team.IsFirst()) to.Set(first_chosen + turn * inner, last);
+    }
+  }
+};
+
+// The indices go to the operator's own output, or, where nobody has a name for it, to the
+// statistic.
+template <typename T>
+class TopKOp final : public PreparedOp {
+ public:
+  TopKOp(const OpSpec& spec, Device& device, size_t axis)
+      : device_(device),
+        elements_(spec.input(0).elements()),
+        chosen_elements_(spec.output(0).elements()),
+        has_statistic_(spec.statistic_bytes > 0),
+        is_by_rank_(IsByRank(spec.input(0).dims[axis], spec.output(0).dims[axis])),
+        x_type_(spec.input(0).type),
+        y_type_(spec.output(0).type),
+        order_{spec.Int("largest", 1) != 0} {
+    const AxisView view = ViewAlong(spec.input(0).dims, axis);
+    count_ = view.outer * view.inner;
+    if (elements_ == 0) return;
+    lines_ = {Divider(view.inner), view.size, spec.output(0).dims[axis]};
+    line_elements_ = Divider(view.size * view.inner);
+  }
+
+  void Forward(const ForwardCall& call) override {
+    if (chosen_elements_ == 0) return;
+    void* list = has_statistic_            ? call.statistic
+                 : call.outputs.size() > 1 ? call.outputs[1]
+                                           : nullptr;
+    const Reader<T> x(call.inputs[0], x_type_);
+    const Chosen<T> to{Writer<T>(call.outputs[0], y_type_), static_cast<int64_t*>(list)};
+    if (is_by_rank_) {
+      ForEach(device_, elements_, PlaceByRank<T>{lines_, line_elements_, order_, x, to});
+    } else {
+      ForRows(device_, count_, lines_.size, TakeTurns<T>{lines_, order_, x, to});
+    }
+  }
+
+  // Each place of a line is chosen once at most.
+  void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
+    device_.Zero(gradient, elements_ * SizeOf(x_type_));
+    if (chosen_elements_ == 0) return;
+    const FloatsIn g(call.output_gradients[0], y_type_);
+    const FloatsOut dx(gradient, x_type_);
+    const auto* list =
+        static_cast<const int64_t*>(has_statistic_ ? call.statistic : call.outputs[1]);
+    const Lines lines = lines_;
+    const Divider chosen_of_lines(lines.chosen * lines.inner.divisor());
+    ForEach(device_, chosen_elements_, [=] CKPLAN_KERNEL(int64_t at) {
+      int64_t line = at;
+      const int64_t outer = chosen_of_lines.Split(line);
+      lines.inner.Split(line);
+      dx.Set((outer * lines.size + list[at]) * lines.inner.divisor() + line, g[at]);
+    });
+  }
+
+ private:
+  Device& device_;
+  int64_t elements_, chosen_elements_;
+  int64_t count_ = 0;  // Of lines.
+  bool has_statistic_, is_by_rank_;
+  ElementType x_type_, y_type_;
+  Order<T> order_;
+  Lines lines_{};
+  Divider line_elements_;
+};
+
+Result<std::unique_ptr<PreparedOp>> PrepareTopK(const OpSpec& spec, Device& device) {
+  const Dims& dims = spec.input(0).dims;
+  CKPLAN_ASSIGN_OR_RETURN(const size_t axis, NormalAxis(spec, spec.Int("axis", -1), dims.size()));
+  if (spec.output(0).dims[axis] > dims[axis]) {
+    return Unsupported(spec, "it asks for more elements than its axis has");
+  }
+  switch (spec.input(0).type) {
+    case ElementType::kFloat32:
+    case ElementType::kBFloat16:
+      return Prepared<TopKOp<float>>(spec, device, axis);
+    case ElementType::kInt32:
+      return Prepared<TopKOp<int32_t>>(spec, device, axis);
+    case ElementType::kInt64:
+      return Prepared<TopKOp<int64_t>>(spec, device, axis);
+    default:
+      return Unsupported(spec, "its input is boolean");
+  }
+}
+
+constexpr OpRow kRows[] = {{"TopK", PrepareTopK}};
+
+}  // namespace
+
+std::span<const OpRow> TopKOps() { return kRows; }
+
+}  // namespace ckplan::cuda

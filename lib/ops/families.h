@@ -1,0 +1,44 @@
+// The operators that can be run, by family: of each family one file pair in this folder, which
+// reads the shape of its operators and judges it, and one list of its operators.
+//
+//   conv_shape.h   struct ConvShape, and ReadConvShape(spec): what kernels are made from
+//   conv_shape.cc  ConvFamily(): {"Conv", judge, limits}, {"ConvTranspose", ...}
+//
+// Reading a shape judges it: ranks and sizes of operands against the attributes and each other,
+// strides, dilations and groups, lengths of biases, gates and states, sizes within what kernels and
+// libraries count in. A spec that passed is safe to run on any backend: no kernel needs to look
+// again.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "lib/base/result.h"
+#include "lib/ops/op_spec.h"
+
+namespace ckplan {
+
+struct FamilyRow {
+  std::string_view type;
+  // kInvalidInput: operands and attributes contradict each other. kUnsupported: no backend runs it.
+  Result<Done> (*judge)(const OpSpec& spec) = nullptr;
+  std::string_view limits = {};  // What of the operator no backend supports; empty: nothing.
+};
+
+// All families, in alphabetical order of their operators.
+std::span<const FamilyRow> AllFamilyRows();
+// Null for an operator that no backend can run.
+const FamilyRow* FindFamilyRow(std::string_view type);
+
+// Whether the operator is safe to run on any backend; see FamilyRow::judge. kUnsupported for an
+// operator of no family.
+Result<Done> JudgeOp(const OpSpec& spec);
+
+// A judge that reads a shape and drops it: JudgeBy<ReadConvShape>.
+template <auto kRead>
+Result<Done> JudgeBy(const OpSpec& spec) {
+  CKPLAN_RETURN_IF_ERROR(kRead(spec));
+  return Done{};
+}
+
+}  // namespace ckplan

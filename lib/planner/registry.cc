@@ -1,0 +1,138 @@
+#include "lib/planner/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "lib/algorithms/baselines/keep_all.h"
+#include "lib/algorithms/baselines/recompute_all.h"
+#include "lib/algorithms/chen/chen_drop_cheap.h"
+#include "lib/algorithms/chen/chen_greedy.h"
+#include "lib/algorithms/chen/chen_recursive.h"
+#include "lib/algorithms/chen/chen_search.h"
+#include "lib/algorithms/chen/chen_sqrt.h"
+#include "lib/algorithms/feng/feng_acg.h"
+#include "lib/algorithms/feng/feng_linear.h"
+#include "lib/algorithms/hong/hong_dynamic.h"
+#include "lib/algorithms/hong/hong_linear.h"
+#include "lib/algorithms/hong/hong_selection.h"
+#include "lib/algorithms/kusumoto/approx_dp.h"
+#include "lib/algorithms/kusumoto/exact_dp.h"
+#include "lib/algorithms/kusumoto/kusumoto_exhaustive.h"
+#include "lib/base/nearest_name.h"
+
+namespace ckplan {
+namespace {
+
+constexpr std::string_view kChenPaper =
+    "Chen, Xu, Zhang, Guestrin: Training Deep Nets with Sublinear Memory Cost, 2016";
+constexpr std::string_view kHongPaper =
+    "Hong, Tsai, Wang, Liu, Wu: GPU Memory Usage Optimization for Backward Propagation in Deep "
+    "Network Training, 2024";
+constexpr std::string_view kFengPaper =
+    "Feng, Huang: Cutting Down Training Memory by Re-forwarding, 2018";
+constexpr std::string_view kKusumotoPaper =
+    "Kusumoto, Inoue, Watanabe, Akiba, Koyama: A Graph Theoretic Framework of Recomputation "
+    "Algorithms for Memory-Efficient Backpropagation, NeurIPS 2019";
+
+// The one list from which `ckplan algos`, --algo, the shared tests and the docs are made.
+constexpr std::array kSolvers = {
+    SolverInfo{"approx-dp", "dynamic program over the closures of single nodes", kKusumotoPaper,
+               Guarantee::kHeuristic, GraphClass::kAnyDag, true, PrepareApproxDp},
+    SolverInfo{"chen-drop-cheap", "keep convolutions and matrix products, drop bn and relu",
+               kChenPaper, Guarantee::kHeuristic, GraphClass::kAnyDag, false, PrepareChenDropCheap},
+    SolverInfo{"chen-greedy", "segments closed as soon as they pass a budget", kChenPaper,
+               Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
+               PrepareChenGreedy},
+    SolverInfo{"chen-recursive", "k results kept per level, segments solved recursively",
+               kChenPaper, Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
+               PrepareChenRecursive},
+    SolverInfo{"chen-search", "the best of a grid of segment budgets, costed exactly", kChenPaper,
+               Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
+               PrepareChenSearch},
+    SolverInfo{"chen-sqrt", "about sqrt(n) segments of equal memory", kChenPaper,
+               Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
+               PrepareChenSqrt},
+    SolverInfo{"exact-dp", "dynamic program over all lower sets", kKusumotoPaper,
+               Guarantee::kOptimalInClass, GraphClass::kAnyDag, true, PrepareExactDp},
+    SolverInfo{"feng-acg", "kept tensors plus largest segment, over the division tree", kFengPaper,
+               Guarantee::kOptimalInClass, GraphClass::kAnyDag, false, PrepareFengAcg},
+    SolverInfo{"feng-linear", "kept tensors plus largest segment, along the chain", kFengPaper,
+               Guarantee::kOptimalInClass, GraphClass::kChainOfSplittingVertices, false,
+               PrepareFengLinear},
+    SolverInfo{"hong-dynamic", "checkpoints for memory as PyTorch frees it, in O(n^2)", kHongPaper,
+               Guarantee::kOptimalInClass, GraphClass::kChainOfSplittingVertices, false,
+               PrepareHongDynamic},
+    SolverInfo{"hong-linear", "checkpoints for memory as PyTorch frees it, in O(n)", kHongPaper,
+               Guarantee::kOptimalInClass, GraphClass::kChainOfSplittingVertices, false,
+               PrepareHongLinear},
+    SolverInfo{"hong-selection", "least checkpoints plus largest segment", kHongPaper,
+               Guarantee::kOptimalInClass, GraphClass::kChainOfSplittingVertices, false,
+               PrepareHongSelection},
+    SolverInfo{"keep-all", "keep every activation: ordinary training", "none", Guarantee::kBaseline,
+               GraphClass::kAnyDag, false, PrepareKeepAll},
+    SolverInfo{"kusumoto-exhaustive", "every sequence of lower sets, depth first", kKusumotoPaper,
+               Guarantee::kOptimalInClass, GraphClass::kAnyDag, true, PrepareKusumotoExhaustive},
+    SolverInfo{"recompute-all", "keep nothing but the inputs, run forward twice", "none",
+               Guarantee::kBaseline, GraphClass::kAnyDag, false, PrepareRecomputeAll},
+};
+
+struct Alias {
+  std::string_view alias;
+  std::string_view name;
+};
+
+// How people say it, in papers, issues and other tools. In alphabetical order.
+constexpr std::array kAliases = {
+    Alias{"acg", "feng-acg"},
+    Alias{"approx", "approx-dp"},
+    Alias{"canonical", "exact-dp"},
+    Alias{"chen", "chen-sqrt"},
+    Alias{"drop-cheap", "chen-drop-cheap"},
+    Alias{"exact", "exact-dp"},
+    Alias{"exhaustive", "kusumoto-exhaustive"},
+    Alias{"feng", "feng-acg"},
+    Alias{"greedy", "chen-greedy"},
+    Alias{"hong", "hong-linear"},
+    Alias{"kusumoto", "exact-dp"},
+    Alias{"kusumoto-approx", "approx-dp"},
+    Alias{"kusumoto-exact", "exact-dp"},
+    Alias{"lcg", "feng-linear"},
+    Alias{"none", "keep-all"},
+    Alias{"recursive", "chen-recursive"},
+    Alias{"sqrt", "chen-sqrt"},
+    Alias{"sublinear", "chen-search"},
+    Alias{"vanilla", "keep-all"},
+};
+
+}  // namespace
+
+std::span<const SolverInfo> AllSolvers() { return kSolvers; }
+
+Result<const SolverInfo*> FindSolver(std::string_view name) {
+  std::string_view wanted = name;
+  for (const Alias& row : kAliases) {
+    if (row.alias == name) wanted = row.name;
+  }
+  std::vector<std::string_view> names;
+  for (const SolverInfo& info : kSolvers) {
+    if (info.name == wanted) return &info;
+    names.push_back(info.name);
+  }
+  return MakeError(
+      ErrorCode::kUsage,
+      fmt::format("unknown algorithm \"{}\"; did you mean \"{}\"? `ckplan algos` lists "
+                  "all",
+                  name, NearestName(name, names)));
+}
+
+std::vector<std::string_view> AliasesOf(std::string_view name) {
+  std::vector<std::string_view> aliases;
+  for (const Alias& row : kAliases) {
+    if (row.name == name) aliases.push_back(row.alias);
+  }
+  return aliases;
+}
+
+}  // namespace ckplan
