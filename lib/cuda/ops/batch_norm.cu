@@ -4,9 +4,8 @@
 //
 // Forward is two reductions, the mean and the squares about it, and one pass that normalises;
 // backward is one reduction and one pass.
-#include "lib/cuda/channels.h"
 #include "lib/cuda/families.h"
-#include "lib/cuda/ops/moments.h"
+#include "lib/cuda/ops/channel_moments.h"
 
 namespace ckplan::cuda {
 
@@ -74,8 +73,7 @@ class BatchNormOp final : public PreparedOp {
     const FloatsIn x(call.inputs[0], x_type_);
     auto* moments = static_cast<Moments*>(saves_moments_ ? call.statistic : call.workspace);
     void* parts = saves_moments_ ? call.workspace : AfterChannels(call.workspace);
-    FindMeans(x, moments, parts);
-    FindDeviations(call, x, moments, parts);
+    FindOwnMoments(call, x, moments, parts);
     if (call.outputs[0] == nullptr) return;
     MapChannels(device_, shape_, FloatsOut(call.outputs[0], y_type_),
                 NormaliseChannel{moments, FloatsIn(call.inputs[1], scale_type_),
@@ -88,7 +86,9 @@ class BatchNormOp final : public PreparedOp {
     const FloatsIn x(call.inputs[0], x_type_), dy(call.output_gradients[0], y_type_);
     const auto* moments = static_cast<const Moments*>(call.statistic);
     auto* sums = static_cast<GradientSums*>(call.workspace);
-    if (position == first_gradient_) SumGradients(x, dy, moments, sums);
+    if (position == first_gradient_) {
+      SumGradients(device_, reduction_, x, dy, moments, sums, AfterChannels(sums));
+    }
     if (position == 0) {
       const auto count = static_cast<float>(shape_.channel_size());
       MapChannels(device_, shape_, FloatsOut(gradient, x_type_),
@@ -103,35 +103,20 @@ class BatchNormOp final : public PreparedOp {
   }
 
   // Kernels may not be in private methods.
-  void FindMeans(FloatsIn x, Moments* moments, void* parts) {
-    const auto count = static_cast<float>(shape_.channel_size());
-    reduction_.Run(
-        device_, 0.0F, ElementItself{}, SumOf(),
-        [=] CKPLAN_KERNEL(int64_t c, float sum) { moments[c].mean = sum / count; }, parts, x);
-  }
-
-  void FindDeviations(const ForwardCall& call, FloatsIn x, Moments* moments, void* parts) {
+  void FindOwnMoments(const ForwardCall& call, FloatsIn x, Moments* moments, void* parts) {
     const auto output = [&](size_t i) {
       return i < call.outputs.size() ? call.outputs[i] : nullptr;
     };
     const FloatsOut means(output(1), mean_type_), variances(output(2), variance_type_);
-    const auto count = static_cast<float>(shape_.channel_size());
     const float epsilon = epsilon_;
-    reduction_.Run(
-        device_, 0.0F, SquaredDistance{moments}, SumOf(),
-        [=] CKPLAN_KERNEL(int64_t c, float squares) {
-          moments[c].inverse = 1 / sqrtf(squares / count + epsilon);
+    FindMoments(
+        device_, reduction_, x, static_cast<float>(shape_.channel_size()), moments,
+        [=] CKPLAN_KERNEL(int64_t c, float variance) {
+          moments[c].inverse = 1 / sqrtf(variance + epsilon);
           if (!means.is_null()) means.Set(c, moments[c].mean);
-          if (!variances.is_null()) variances.Set(c, squares / count);
+          if (!variances.is_null()) variances.Set(c, variance);
         },
-        parts, x);
-  }
-
-  void SumGradients(FloatsIn x, FloatsIn dy, const Moments* moments, GradientSums* sums) {
-    reduction_.Run(
-        device_, GradientSums{0, 0}, GradientAndProduct{moments}, MergeGradientSums(),
-        [=] CKPLAN_KERNEL(int64_t c, const GradientSums& all) { sums[c] = all; },
-        AfterChannels(sums), x, dy);
+        parts);
   }
 
  private:

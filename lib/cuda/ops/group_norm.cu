@@ -5,9 +5,8 @@
 // steps.
 #include <algorithm>
 
-#include "lib/cuda/channels.h"
 #include "lib/cuda/families.h"
-#include "lib/cuda/ops/moments.h"
+#include "lib/cuda/ops/channel_moments.h"
 #include "lib/cuda/workspace.h"
 #include "lib/ops/layout.h"
 
@@ -112,7 +111,7 @@ class GroupNormOp final : public PreparedOp {
     const FloatsOut y(call.outputs[0], y_type_);
     auto* saved = static_cast<Moments*>(call.statistic);
     if (is_cut_) {
-      const Moments* moments = FindMoments(x, saved, call.workspace);
+      const Moments* moments = FindOwnMoments(x, saved, call.workspace);
       if (!y.is_null()) Normalise(x, scale, bias, moments, y);
     } else {
       NormaliseGroups(x, scale, bias, saved, y);
@@ -126,7 +125,7 @@ class GroupNormOp final : public PreparedOp {
       const FloatsIn scale(call.inputs[1], scale_type_);
       const FloatsOut dx(gradient, x_type_);
       if (is_cut_) {
-        Pass(x, dy, scale, saved, SumGradients(x, dy, scale, saved, call.workspace), dx);
+        Pass(x, dy, scale, saved, SumScaledGradients(x, dy, scale, saved, call.workspace), dx);
       } else {
         PassGroups(x, dy, scale, saved, dx);
       }
@@ -169,22 +168,16 @@ class GroupNormOp final : public PreparedOp {
   }
 
   // The same in steps.
-  const Moments* FindMoments(FloatsIn x, Moments* saved, void* workspace) const {
+  const Moments* FindOwnMoments(FloatsIn x, Moments* saved, void* workspace) const {
     auto* moments =
         saves_moments_ ? saved : static_cast<Moments*>(BufferAt(workspace, forward_moments_));
-    void* parts = BufferAt(workspace, forward_parts_);
-    const auto count = static_cast<float>(shape_.group_size());
     const float epsilon = epsilon_;
-    reduction_.Run(
-        device_, 0.0F, ElementItself(), SumOf(),
-        [=] CKPLAN_KERNEL(int64_t group, float sum) { moments[group].mean = sum / count; }, parts,
-        x);
-    reduction_.Run(
-        device_, 0.0F, SquaredDistance{moments}, SumOf(),
-        [=] CKPLAN_KERNEL(int64_t group, float squares) {
-          moments[group].inverse = 1 / sqrtf(squares / count + epsilon);
+    FindMoments(
+        device_, reduction_, x, static_cast<float>(shape_.group_size()), moments,
+        [=] CKPLAN_KERNEL(int64_t group, float variance) {
+          moments[group].inverse = 1 / sqrtf(variance + epsilon);
         },
-        parts, x);
+        BufferAt(workspace, forward_parts_));
     return moments;
   }
 
@@ -200,8 +193,8 @@ class GroupNormOp final : public PreparedOp {
     });
   }
 
-  const GradientSums* SumGradients(FloatsIn x, FloatsIn dy, FloatsIn scale, const Moments* saved,
-                                   void* workspace) const {
+  const GradientSums* SumScaledGradients(FloatsIn x, FloatsIn dy, FloatsIn scale,
+                                         const Moments* saved, void* workspace) const {
     auto* sums = static_cast<GradientSums*>(BufferAt(workspace, backward_sums_));
     const ParameterIndex parameters(shape_);
     const int64_t size = shape_.group_size();
@@ -212,9 +205,7 @@ class GroupNormOp final : public PreparedOp {
           const float g = dy[at] * scale[parameters.At(group, i)];
           return GradientSums{g, g * (x[at] - saved[group].mean)};
         },
-        MergeGradientSums(),
-        [=] CKPLAN_KERNEL(int64_t group, const GradientSums& all) { sums[group] = all; },
-        BufferAt(workspace, backward_parts_));
+        MergeGradientSums(), StoreSums{sums}, BufferAt(workspace, backward_parts_));
     return sums;
   }
 

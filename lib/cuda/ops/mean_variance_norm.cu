@@ -1,7 +1,6 @@
 // MeanVarianceNormalization: without scale and bias, its moments not saved but made again.
-#include "lib/cuda/channels.h"
 #include "lib/cuda/families.h"
-#include "lib/cuda/ops/moments.h"
+#include "lib/cuda/ops/channel_moments.h"
 #include "lib/cuda/workspace.h"
 
 namespace ckplan::cuda {
@@ -54,43 +53,29 @@ class MeanVarianceNormOp final : public PreparedOp {
   void Forward(const ForwardCall& call) override {
     if (call.outputs[0] == nullptr) return;
     const FloatsIn x(call.inputs[0], x_type_);
-    const Moments* moments = FindMoments(x, call.workspace);
+    const Moments* moments = FindOwnMoments(x, call.workspace);
     MapChannels(device_, shape_, FloatsOut(call.outputs[0], y_type_), Normalise{moments}, x);
   }
 
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
     const FloatsIn x(call.inputs[0], x_type_), dy(call.output_gradients[0], y_type_);
-    const Moments* moments = FindMoments(x, call.workspace);
-    const GradientSums* sums = SumGradients(x, dy, moments, call.workspace);
+    const Moments* moments = FindOwnMoments(x, call.workspace);
+    auto* sums = static_cast<GradientSums*>(BufferAt(call.workspace, sums_));
+    SumGradients(device_, reduction_, x, dy, moments, sums, BufferAt(call.workspace, parts_));
     const auto count = static_cast<float>(shape_.channel_size());
     MapChannels(device_, shape_, FloatsOut(gradient, x_type_), Pass{count, moments, sums}, x, dy);
   }
 
   // Kernels may not be in private methods.
-  const Moments* FindMoments(FloatsIn x, void* workspace) const {
+  const Moments* FindOwnMoments(FloatsIn x, void* workspace) const {
     auto* moments = static_cast<Moments*>(BufferAt(workspace, moments_));
-    void* parts = BufferAt(workspace, parts_);
-    const auto count = static_cast<float>(shape_.channel_size());
-    reduction_.Run(
-        device_, 0.0F, ElementItself(), SumOf(),
-        [=] CKPLAN_KERNEL(int64_t c, float sum) { moments[c].mean = sum / count; }, parts, x);
-    reduction_.Run(
-        device_, 0.0F, SquaredDistance{moments}, SumOf(),
-        [=] CKPLAN_KERNEL(int64_t c, float squares) {
-          moments[c].inverse = 1 / (sqrtf(squares / count) + kEpsilon);
+    FindMoments(
+        device_, reduction_, x, static_cast<float>(shape_.channel_size()), moments,
+        [=] CKPLAN_KERNEL(int64_t c, float variance) {
+          moments[c].inverse = 1 / (sqrtf(variance) + kEpsilon);
         },
-        parts, x);
+        BufferAt(workspace, parts_));
     return moments;
-  }
-
-  const GradientSums* SumGradients(FloatsIn x, FloatsIn dy, const Moments* moments,
-                                   void* workspace) const {
-    auto* sums = static_cast<GradientSums*>(BufferAt(workspace, sums_));
-    reduction_.Run(
-        device_, GradientSums{0, 0}, GradientAndProduct{moments}, MergeGradientSums(),
-        [=] CKPLAN_KERNEL(int64_t c, const GradientSums& all) { sums[c] = all; },
-        BufferAt(workspace, parts_), x, dy);
-    return sums;
   }
 
  private:

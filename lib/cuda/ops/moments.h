@@ -37,21 +37,6 @@ struct MergeGradientSums {
   }
 };
 
-// Terms of a ChannelReduction whose moments lie in memory.
-struct SquaredDistance {
-  const Moments* moments;
-  CKPLAN_DEVICE float operator()(int64_t channel, float x, float) const {
-    const float distance = x - moments[channel].mean;
-    return distance * distance;
-  }
-};
-struct GradientAndProduct {
-  const Moments* moments;
-  CKPLAN_DEVICE GradientSums operator()(int64_t channel, float x, float gradient) const {
-    return {gradient, gradient * (x - moments[channel].mean)};
-  }
-};
-
 // dx of one element, from `sums` over `count` of them.
 CKPLAN_DEVICE inline float PassGradient(float x, float g, const Moments& moments,
                                         const GradientSums& sums, float count) {

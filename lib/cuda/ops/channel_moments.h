@@ -1,0 +1,73 @@
+// Moments and gradients' sums of whole channels, each the work of as many blocks of threads as it
+// is worth. What a team finds by itself is in moments.h.
+#pragma once
+
+#include "lib/cuda/channels.h"
+#include "lib/cuda/ops/moments.h"
+
+namespace ckplan::cuda {
+
+namespace detail {
+
+struct SquaredDistance {
+  const Moments* moments;
+  CKPLAN_DEVICE float operator()(int64_t channel, float x, float) const {
+    const float distance = x - moments[channel].mean;
+    return distance * distance;
+  }
+};
+
+struct GradientAndProduct {
+  const Moments* moments;
+  CKPLAN_DEVICE GradientSums operator()(int64_t channel, float x, float gradient) const {
+    return {gradient, gradient * (x - moments[channel].mean)};
+  }
+};
+
+struct StoreMean {
+  float count;
+  Moments* moments;
+  CKPLAN_KERNEL void operator()(int64_t channel, float sum) const {
+    moments[channel].mean = sum / count;
+  }
+};
+
+template <typename Finish>
+struct FinishVariance {
+  float count;
+  Finish finish;
+  CKPLAN_KERNEL void operator()(int64_t channel, float squares) const {
+    finish(channel, squares / count);
+  }
+};
+
+}  // namespace detail
+
+// Where Reduce leaves sums of gradients.
+struct StoreSums {
+  GradientSums* sums;
+  CKPLAN_KERNEL void operator()(int64_t channel, const GradientSums& all) const {
+    sums[channel] = all;
+  }
+};
+
+// The mean of each channel of `count` elements; then finish(channel, variance), a kernel, which
+// stores the inverse beside it. `parts`: reduction.workspace<float>() bytes.
+template <typename Finish>
+void FindMoments(Device& device, const ChannelReduction& reduction, FloatsIn x, float count,
+                 Moments* moments, const Finish& finish, void* parts) {
+  reduction.Run(device, 0.0F, ElementItself(), SumOf(), detail::StoreMean{count, moments}, parts,
+                x);
+  reduction.Run(device, 0.0F, detail::SquaredDistance{moments}, SumOf(),
+                detail::FinishVariance<Finish>{count, finish}, parts, x);
+}
+
+// The sums of the gradients of each channel, and of their products with the distance from its
+// mean. `parts`: reduction.workspace<GradientSums>() bytes.
+inline void SumGradients(Device& device, const ChannelReduction& reduction, FloatsIn x, FloatsIn dy,
+                         const Moments* moments, GradientSums* sums, void* parts) {
+  reduction.Run(device, GradientSums{0, 0}, detail::GradientAndProduct{moments},
+                MergeGradientSums(), StoreSums{sums}, parts, x, dy);
+}
+
+}  // namespace ckplan::cuda
