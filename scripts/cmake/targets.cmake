@@ -82,7 +82,25 @@ function(ckplan_library folder)
   endif()
 endfunction()
 
-# A doctest program ckplan_NAME_test, run by CTest with the project's root as its folder.
+# Ends the named tests where they hang. `seconds` is several times what they take on a busy machine
+# as a Release build; without optimization and with sanitizers they get more.
+function(ckplan_time_limit seconds)
+  if(CKPLAN_SANITIZE)
+    math(EXPR seconds "${seconds} * 12")
+  elseif(CMAKE_BUILD_TYPE STREQUAL "Debug")
+    math(EXPR seconds "${seconds} * 4")
+  endif()
+  set_tests_properties(${ARGN} PROPERTIES TIMEOUT ${seconds})
+endfunction()
+
+# ckplan_add_test(NAME COMMAND...): run by CTest with the project's root as its folder, and with a
+# time limit, which ckplan_time_limit raises where the test takes minutes.
+function(ckplan_add_test name)
+  add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  ckplan_time_limit(300 ${name})
+endfunction()
+
+# A doctest program ckplan_NAME_test, registered with CTest.
 function(ckplan_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
   set(target ckplan_${name}_test)
@@ -96,5 +114,5 @@ function(ckplan_test name)
   ckplan_options(${target})
   ckplan_quick_build(${target})
   target_link_libraries(${target} PRIVATE ${ARG_LINKS} ckplan_doctest_main doctest::doctest)
-  add_test(NAME ${name} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  ckplan_add_test(${name} ${target})
 endfunction()
