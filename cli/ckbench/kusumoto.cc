@@ -36,7 +36,7 @@ struct Network {
   Columns without_liveness;
   const char* why;  // What the graph explains of differences.
   // Show what the dynamic programs find under a budget so much above the least, too. 0: do not.
-  int percent_above_least = 0;
+  int percent_above_min = 0;
 };
 
 constexpr const char* kPspWhy =
@@ -227,9 +227,9 @@ Schedule WithLiveness(Schedule schedule) {
   return schedule;
 }
 
-std::string QuantityOf(const Column& column, int percent_above_least) {
-  if (percent_above_least == 0) return column.name;
-  return fmt::format("{}, B {} % above least", column.name, percent_above_least);
+std::string QuantityOf(const Column& column, int percent_above_min) {
+  if (percent_above_min == 0) return column.name;
+  return fmt::format("{}, B {} % above least", column.name, percent_above_min);
 }
 
 Figure ReductionFigure(const Network& network, const Column& column, std::string quantity,
@@ -249,14 +249,13 @@ Figure ReductionFigure(const Network& network, const Column& column, std::string
   return figure;
 }
 
-Result<Strategy> StrategyOf(const TensorGraph& graph, const Column& column,
-                            int percent_above_least) {
+Result<Strategy> StrategyOf(const TensorGraph& graph, const Column& column, int percent_above_min) {
   const Problem problem(graph, column.objective);
   CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* const info, FindSolver(column.algorithm));
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,
                           info->prepare(problem, SolveLimits{}));
   const int64_t preset = solver->knob().preset;
-  const int64_t setting = preset + preset / 100 * percent_above_least;
+  const int64_t setting = preset + preset / 100 * percent_above_min;
   CKPLAN_ASSIGN_OR_RETURN(SolveOutcome outcome, solver->Solve(setting, SolveLimits{}));
   return std::move(outcome.strategy);
 }
@@ -270,12 +269,11 @@ Result<Done> AddNetwork(const std::string& models, const Network& network, Figur
   };
   const Bytes vanilla = peak_of(VanillaSchedule(graph));
   with->figures.push_back(VanillaFigure(network, vanilla, with));
-  const auto add_column = [&](size_t i, int percent_above_least) -> Result<Done> {
+  const auto add_column = [&](size_t i, int percent_above_min) -> Result<Done> {
     const Column& column = kColumns[i];
-    CKPLAN_ASSIGN_OR_RETURN(const Strategy strategy,
-                            StrategyOf(graph, column, percent_above_least));
+    CKPLAN_ASSIGN_OR_RETURN(const Strategy strategy, StrategyOf(graph, column, percent_above_min));
     const Schedule schedule = LowerWithoutLiveness(graph, strategy);
-    const std::string quantity = QuantityOf(column, percent_above_least);
+    const std::string quantity = QuantityOf(column, percent_above_min);
     with->figures.push_back(ReductionFigure(network, column, quantity, network.with_liveness[i],
                                             peak_of(WithLiveness(schedule)), vanilla, with));
     without->figures.push_back(ReductionFigure(network, column, quantity,
@@ -284,9 +282,9 @@ Result<Done> AddNetwork(const std::string& models, const Network& network, Figur
     return Done{};
   };
   for (size_t i = 0; i < kColumns.size(); ++i) CKPLAN_RETURN_IF_ERROR(add_column(i, 0));
-  if (network.percent_above_least == 0) return Done{};
+  if (network.percent_above_min == 0) return Done{};
   for (size_t i = 0; i + 1 < kColumns.size(); ++i) {  // All but Chen's, which has no B of Eq. 2.
-    CKPLAN_RETURN_IF_ERROR(add_column(i, network.percent_above_least));
+    CKPLAN_RETURN_IF_ERROR(add_column(i, network.percent_above_min));
   }
   return Done{};
 }

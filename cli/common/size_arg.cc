@@ -31,7 +31,7 @@ constexpr Unit kUnits[] = {
     {"PB", 1'000'000'000'000'000},
 };
 
-constexpr int64_t kMostPercent = 1000;
+constexpr int64_t kMaxPercent = 1000;
 
 // Digits, with a point and more digits perhaps: value = digits / scale.
 struct Decimal {
@@ -44,7 +44,7 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 // Takes the number from the front of `text`; nothing if there is none or if it has more digits
 // than any size needs.
 std::optional<Decimal> TakeDecimal(std::string_view* text) {
-  constexpr size_t kMostDigits = 18;  // 10^18 < 2^63
+  constexpr size_t kMaxDigits = 18;  // 10^18 < 2^63
   Decimal number;
   size_t digit_count = 0;
   bool has_point = false;
@@ -56,7 +56,7 @@ std::optional<Decimal> TakeDecimal(std::string_view* text) {
       continue;
     }
     if (!IsDigit(c)) break;
-    if (++digit_count > kMostDigits) return std::nullopt;
+    if (++digit_count > kMaxDigits) return std::nullopt;
     number.digits = number.digits * 10 + (c - '0');
     if (has_point) number.scale *= 10;
   }
@@ -105,7 +105,7 @@ std::optional<double> ReadPercent(std::string_view text) {
   const std::optional<Decimal> number = TakeDecimal(&text);
   if (!number || text != "%") return std::nullopt;
   const double percent = static_cast<double>(number->digits) / static_cast<double>(number->scale);
-  if (percent > kMostPercent) return std::nullopt;
+  if (percent > kMaxPercent) return std::nullopt;
   return percent;
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kNarrowest = 60;
 constexpr int kWidest = 200;
-constexpr size_t kLongestError = 1900;  // With "ckplan: " and the dots: under 2,000.
+constexpr size_t kMaxErrorBytes = 1900;  // With "ckplan: " and the dots: under 2,000.
 
 std::string_view Environment(const char* name) {
   const char* value = std::getenv(name);
@@ -94,7 +94,7 @@ Screen DetectScreen(std::string_view color, bool is_quiet, bool has_no_progress)
 void PrintError(const Error& error, std::string_view program) {
   std::string text = error.message;
   for (const std::string& note : error.notes) text += "\n  " + note;
-  WriteToStderr(fmt::format("{}: {}\n", program, Shortened(std::move(text), kLongestError)));
+  WriteToStderr(fmt::format("{}: {}\n", program, Shortened(std::move(text), kMaxErrorBytes)));
 }
 
 void Progress::Stage(std::string_view text) {

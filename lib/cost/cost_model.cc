@@ -10,10 +10,10 @@ namespace ckplan {
 namespace {
 
 // Nanoseconds beyond which TensorGraph::Create refuses anyway; keeps the cast below defined.
-constexpr double kLargestCost = 1e18;
+constexpr double kMaxCostNs = 1e18;
 
 Cost Rounded(double nanoseconds) {
-  return Cost(std::max<int64_t>(1, std::llround(std::min(nanoseconds, kLargestCost))));
+  return Cost(std::max<int64_t>(1, std::llround(std::min(nanoseconds, kMaxCostNs))));
 }
 
 double RooflineNs(const Device& device, bool uses_matrix_units, int64_t flops, Bytes traffic) {

@@ -27,21 +27,21 @@ Error Invalid(const std::string& path, const std::vector<std::string>& faults,
 }
 
 // Reads a non-negative number; a cost is at least 1, so that no node is free.
-int64_t ReadAmount(const nlohmann::json& row, const char* key, int64_t least,
+int64_t ReadAmount(const nlohmann::json& row, const char* key, int64_t minimum,
                    const std::string& where, std::vector<std::string>& faults) {
   const auto found = row.find(key);
   if (found == row.end()) {
-    if (least > 0) faults.push_back(fmt::format("{} has no \"{}\"", where, key));
+    if (minimum > 0) faults.push_back(fmt::format("{} has no \"{}\"", where, key));
     return 0;
   }
   const double amount = found->is_number() ? found->get<double>() : -1;
-  constexpr double kLargest = 1e15;  // 2^53 is exact in a double; anything near it is a fault.
-  if (!(amount >= 0 && amount <= kLargest)) {
+  constexpr double kMaxAmount = 1e15;  // 2^53 is exact in a double; anything near it is a fault.
+  if (!(amount >= 0 && amount <= kMaxAmount)) {
     faults.push_back(fmt::format("{}: \"{}\" is {}, not a number in [0, 1e15]", where, key,
                                  found->dump().substr(0, 40)));
     return 0;
   }
-  return std::max(least, static_cast<int64_t>(std::llround(amount)));
+  return std::max(minimum, static_cast<int64_t>(std::llround(amount)));
 }
 
 void ReadRow(const nlohmann::json& row, size_t index, CostTable& table,

@@ -18,7 +18,7 @@ class Faults {
   template <typename... Args>
   void Add(fmt::format_string<Args...> format, Args&&... args) {
     ++count_;
-    if (texts_.size() < kMostTold) {
+    if (texts_.size() < kMaxReported) {
       texts_.push_back(fmt::format(format, std::forward<Args>(args)...));
     }
   }
@@ -34,7 +34,7 @@ class Faults {
   }
 
  private:
-  static constexpr size_t kMostTold = 10;
+  static constexpr size_t kMaxReported = 10;
   std::vector<std::string> texts_;
   size_t count_ = 0;
 };

@@ -22,33 +22,34 @@ class LeftmostFinder {
  public:
   explicit LeftmostFinder(const std::vector<int64_t>& keys) {
     while (leaves_ < keys.size()) leaves_ *= 2;
-    least_.assign(2 * leaves_, kInfinity);
-    std::copy(keys.begin(), keys.end(), least_.begin() + static_cast<std::ptrdiff_t>(leaves_));
-    for (size_t i = leaves_; i-- > 1;) least_[i] = std::min(least_[2 * i], least_[2 * i + 1]);
+    min_kept_.assign(2 * leaves_, kInfinity);
+    std::copy(keys.begin(), keys.end(), min_kept_.begin() + static_cast<std::ptrdiff_t>(leaves_));
+    for (size_t i = leaves_; i-- > 1;)
+      min_kept_[i] = std::min(min_kept_[2 * i], min_kept_[2 * i + 1]);
   }
 
   void Erase(size_t position) {
     size_t i = position + leaves_;
-    least_[i] = kInfinity;
-    for (i /= 2; i >= 1; i /= 2) least_[i] = std::min(least_[2 * i], least_[2 * i + 1]);
+    min_kept_[i] = kInfinity;
+    for (i /= 2; i >= 1; i /= 2) min_kept_[i] = std::min(min_kept_[2 * i], min_kept_[2 * i + 1]);
   }
 
   // The least position >= start with key <= limit.
   std::optional<size_t> Find(size_t start, int64_t limit) const {
     if (start >= leaves_) return std::nullopt;
     size_t i = start + leaves_;
-    while (least_[i] > limit) {
+    while (min_kept_[i] > limit) {
       while (i % 2 == 1) i /= 2;  // Up while a right child: nothing further right in that parent.
       if (i == 0) return std::nullopt;
       ++i;
     }
-    while (i < leaves_) i = least_[2 * i] <= limit ? 2 * i : 2 * i + 1;
+    while (i < leaves_) i = min_kept_[2 * i] <= limit ? 2 * i : 2 * i + 1;
     return i - leaves_;
   }
 
  private:
   size_t leaves_ = 1;
-  std::vector<int64_t> least_;
+  std::vector<int64_t> min_kept_;
 };
 
 // Which buffer of those that fit into a valley goes first.
@@ -287,10 +288,10 @@ std::vector<std::vector<size_t>> FirstFitOrders(const std::vector<Buffer>& buffe
   return orders;
 }
 
-constexpr size_t kMostForFirstFit = 8'000;  // A fifth of a second at the worst.
+constexpr size_t kMaxForFirstFit = 8'000;  // A fifth of a second at the worst.
 // First-fit work, in buffers squared, that promoting may take: about as long again.
-constexpr size_t kPromotionWork = 4 * kMostForFirstFit * kMostForFirstFit;
-constexpr size_t kMostPromotions = 200;
+constexpr size_t kPromotionWork = 4 * kMaxForFirstFit * kMaxForFirstFit;
+constexpr size_t kMaxPromotions = 200;
 constexpr size_t kMany = 100'000;
 
 }  // namespace
@@ -308,9 +309,9 @@ Arena PlaceBuffers(const Timeline& timeline) {
   for (const SkylineRule rule : kSkylineRules) {
     if (try_one(SkylinePacker(buffers, rule).Pack(best.bytes))) return best;
   }
-  if (buffers.empty() || buffers.size() > kMostForFirstFit) return best;
+  if (buffers.empty() || buffers.size() > kMaxForFirstFit) return best;
   const size_t promotions =
-      std::min(kMostPromotions, kPromotionWork / (buffers.size() * buffers.size()) / 3);
+      std::min(kMaxPromotions, kPromotionWork / (buffers.size() * buffers.size()) / 3);
   for (std::vector<size_t>& order : FirstFitOrders(buffers)) {
     for (size_t round = 0; round <= promotions; ++round) {
       const Arena arena = FirstFit(buffers, order);

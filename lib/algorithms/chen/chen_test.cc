@@ -27,8 +27,8 @@ TensorGraph ChainOf(const std::vector<int64_t>& bytes) {
   return GraphFromVertices("chain", vertices, edges);
 }
 
-std::vector<int64_t> RandomSizes(Rng& rng, int most) {
-  std::vector<int64_t> bytes(static_cast<size_t>(rng.Between(1, most)));
+std::vector<int64_t> RandomSizes(Rng& rng, int max_count) {
+  std::vector<int64_t> bytes(static_cast<size_t>(rng.Between(1, max_count)));
   for (int64_t& size : bytes) size = rng.Between(1, 20);
   return bytes;
 }

@@ -58,12 +58,14 @@ struct BestMaxTerm {
 // every solution costs more than f(hi) + lo; where that is no gain, or f(lo) = f(hi), the whole gap
 // is skipped.
 template <typename Evaluate>
-BestMaxTerm FindBestMaxTerm(Bytes least, Bytes most, std::stop_token stop, Evaluate evaluate);
+BestMaxTerm FindBestMaxTerm(Bytes min_term, Bytes max_term, std::stop_token stop,
+                            Evaluate evaluate);
 
 // Implementation.
 
 template <typename Evaluate>
-BestMaxTerm FindBestMaxTerm(Bytes least, Bytes most, std::stop_token stop, Evaluate evaluate) {
+BestMaxTerm FindBestMaxTerm(Bytes min_term, Bytes max_term, std::stop_token stop,
+                            Evaluate evaluate) {
   struct Gap {
     Bytes low, high;  // Both are solved; `high` is the largest segment of its solution.
     Bytes kept_low, kept_high;
@@ -73,11 +75,11 @@ BestMaxTerm FindBestMaxTerm(Bytes least, Bytes most, std::stop_token stop, Evalu
       return std::pair(bound(), low) > std::pair(other.bound(), other.low);
     }
   };
-  const MaxTermFigures at_most = evaluate(most);
-  const MaxTermFigures at_least = evaluate(least);
-  MaxTermFigures best = at_least.objective() <= at_most.objective() ? at_least : at_most;
+  const MaxTermFigures at_max = evaluate(max_term);
+  const MaxTermFigures at_min = evaluate(min_term);
+  MaxTermFigures best = at_min.objective() <= at_max.objective() ? at_min : at_max;
   std::priority_queue<Gap> gaps;  // The least bound on top.
-  gaps.push({least, at_most.largest, at_least.kept, at_most.kept});
+  gaps.push({min_term, at_max.largest, at_min.kept, at_max.kept});
   while (!gaps.empty() && gaps.top().bound() < best.objective()) {
     const Gap gap = gaps.top();
     gaps.pop();

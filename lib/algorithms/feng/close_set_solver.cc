@@ -16,7 +16,7 @@ CloseSetSolver::CloseSetSolver(const Problem& problem, TwoTerminalGraph graph, D
       tree_(std::move(tree)),
       class_name_(std::move(class_name)),
       vertex_of_(problem.vertices.size()),
-      least_(tree_.close_sets.size()),
+      min_kept_(tree_.close_sets.size()),
       stops_(tree_.close_sets.size()) {
   for (const VertexId v : graph_.vertices.ids()) {
     for (const NodeId node : graph_.vertices[v].nodes) vertex_of_[node] = v;
@@ -27,11 +27,11 @@ CloseSetSolver::CloseSetSolver(const Problem& problem, TwoTerminalGraph graph, D
 }
 
 Knob CloseSetSolver::knob() const {
-  Bytes least;
+  Bytes min_term;
   for (const CloseSet& set : tree_.close_sets) {
-    if (set.kind == CloseSetKind::kUndivided) least = std::max(least, set.memory);
+    if (set.kind == CloseSetKind::kUndivided) min_term = std::max(min_term, set.memory);
   }
-  return {Knob::Kind::kLargestSegment, least.count(), close_set(0).memory.count(),
+  return {Knob::Kind::kLargestSegment, min_term.count(), close_set(0).memory.count(),
           best_.max_term.count()};
 }
 
@@ -55,20 +55,20 @@ Result<SolveOutcome> CloseSetSolver::Solve(int64_t setting, const SolveLimits&) 
   return outcome;
 }
 
-// least_[S] for all S, children before their parents.
-void CloseSetSolver::ComputeLeast(Bytes max_term) {
+// min_kept_[S] for all S, children before their parents.
+void CloseSetSolver::ComputeMinKept(Bytes max_term) {
   for (size_t i = tree_.close_sets.size(); i-- > 0;) {
     const CloseSet& set = tree_.close_sets[i];
-    least_[i] = Bytes(0);
+    min_kept_[i] = Bytes(0);
     if (set.memory <= max_term || set.kind == CloseSetKind::kUndivided) continue;
     if (set.kind == CloseSetKind::kSplittable) {
       AccessiblePath path = PathThrough(set, max_term);
-      least_[i] = path.kept;
+      min_kept_[i] = path.kept;
       stops_[i] = std::move(path.stops);
       continue;
     }
-    for (const VertexId v : set.inner) least_[i] += graph_.vertices[v].memory;
-    for (const int32_t child : set.children) least_[i] += least_[static_cast<size_t>(child)];
+    for (const VertexId v : set.inner) min_kept_[i] += graph_.vertices[v].memory;
+    for (const int32_t child : set.children) min_kept_[i] += min_kept_[static_cast<size_t>(child)];
   }
 }
 
@@ -81,7 +81,7 @@ AccessiblePath CloseSetSolver::PathThrough(const CloseSet& set, Bytes max_term) 
     items.memory.push_back(close_set(child).memory);
     const bool is_whole = close_set(child).kind == CloseSetKind::kUndivided;
     items.divided.push_back(is_whole ? std::nullopt
-                                     : std::optional(least_[static_cast<size_t>(child)]));
+                                     : std::optional(min_kept_[static_cast<size_t>(child)]));
   }
   for (const VertexId v : set.inner) items.vertices.push_back(graph_.vertices[v].memory);
   std::optional<AccessiblePath> path = ShortestAccessiblePath(items, max_term);
@@ -90,7 +90,7 @@ AccessiblePath CloseSetSolver::PathThrough(const CloseSet& set, Bytes max_term) 
 }
 
 CloseSetSolver::Division CloseSetSolver::Divide(Bytes max_term) {
-  ComputeLeast(max_term);
+  ComputeMinKept(max_term);
   Division division;
   if (close_set(0).memory <= max_term) {
     division.figures.largest = close_set(0).memory;

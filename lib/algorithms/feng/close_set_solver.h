@@ -46,7 +46,7 @@ class CloseSetSolver : public PreparedSolver {
     bool is_sequence = true;        // No close set but the root is divided.
   };
 
-  void ComputeLeast(Bytes max_term);
+  void ComputeMinKept(Bytes max_term);
   AccessiblePath PathThrough(const CloseSet& set, Bytes max_term) const;
   Division Divide(Bytes max_term);
   void CutIntoRuns(int32_t index, Bytes max_term, Division& division,
@@ -66,7 +66,7 @@ class CloseSetSolver : public PreparedSolver {
   const std::string class_name_;
   IdVector<NodeId, VertexId> vertex_of_;
   // Of each close set, for the max term last computed: what it keeps, and where if splittable.
-  std::vector<Bytes> least_;
+  std::vector<Bytes> min_kept_;
   std::vector<std::vector<int32_t>> stops_;
   BestMaxTerm best_;
 };

@@ -171,14 +171,14 @@ int64_t BestDivision(const VertexGraph& graph, bool must_be_closed) {
 }
 
 // The least kept memory with segments of at most `max_term`.
-int64_t LeastKept(const VertexGraph& graph, int64_t max_term) {
-  int64_t least = INT64_MAX;
+int64_t MinKept(const VertexGraph& graph, int64_t max_term) {
+  int64_t min_kept = INT64_MAX;
   for (uint32_t kept = 0; kept < 1U << graph.size(); ++kept) {
     if ((kept & EndsOf(graph)) != EndsOf(graph)) continue;
     const auto divided = Divide(graph, kept, true);
-    if (divided && divided->largest <= max_term) least = std::min(least, divided->kept);
+    if (divided && divided->largest <= max_term) min_kept = std::min(min_kept, divided->kept);
   }
-  return least;
+  return min_kept;
 }
 
 TensorGraph SmallGraph(uint64_t seed) {
@@ -254,9 +254,9 @@ TEST_CASE("feng-acg: for each largest segment, no division keeps less") {
     for (int64_t max_term = 0; max_term <= solver->knob().most; max_term += 3) {
       CAPTURE(max_term);
       const SolveOutcome outcome = *solver->Solve(max_term, {});
-      const int64_t least = LeastKept(problem.vertices, max_term);
-      CHECK(outcome.paper.peak >= Bytes(least));
-      CHECK(outcome.paper.peak <= Bytes(least + max_term));
+      const int64_t min_kept = MinKept(problem.vertices, max_term);
+      CHECK(outcome.paper.peak >= Bytes(min_kept));
+      CHECK(outcome.paper.peak <= Bytes(min_kept + max_term));
       const auto* set = std::get_if<KeptSet>(&outcome.strategy);
       if (set == nullptr) continue;
       uint32_t kept = 0;

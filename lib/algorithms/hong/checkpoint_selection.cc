@@ -26,8 +26,8 @@ std::vector<size_t> Follow(const LayerList& list, const std::vector<size_t>& nex
 
 // The least checkpoint memory with no segment above `limit`, or nothing (Eq. 7 and 8). A queue
 // holds the candidates within reach in order of position, their memory rising.
-std::optional<std::vector<size_t>> LeastCheckpoints(const LayerList& list,
-                                                    const std::vector<Bytes>& sums, Bytes limit) {
+std::optional<std::vector<size_t>> MinCheckpoints(const LayerList& list,
+                                                  const std::vector<Bytes>& sums, Bytes limit) {
   const std::vector<size_t>& candidates = list.candidates;
   std::vector<Bytes> memory(candidates.size());
   std::vector<size_t> before(candidates.size());
@@ -120,7 +120,7 @@ Result<Checkpoints> SelectStatic(const LayerList& list, std::stop_token stop) {
   Checkpoints best{{}, Bytes::Max()};
   for (Bytes limit = sums.back(); limit >= Bytes(0);) {
     if (stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
-    auto positions = LeastCheckpoints(list, sums, limit);
+    auto positions = MinCheckpoints(list, sums, limit);
     if (!positions) break;
     const StaticParts parts = PartsOfStatic(list, sums, *positions);
     if (parts.checkpoints + parts.segment < best.objective) {

@@ -35,8 +35,8 @@ LayerList RandomList(Rng& rng) {
 }
 
 template <typename Objective>
-Bytes LeastOfAllChoices(const LayerList& list, Objective objective) {
-  Bytes least = Bytes::Max();
+Bytes MinOfAllChoices(const LayerList& list, Objective objective) {
+  Bytes best = Bytes::Max();
   const size_t inner = list.candidates.size() < 2 ? 0 : list.candidates.size() - 2;
   for (uint32_t bits = 0; bits < uint32_t{1} << inner; ++bits) {
     std::vector<size_t> choice = {list.candidates.front()};
@@ -44,9 +44,9 @@ Bytes LeastOfAllChoices(const LayerList& list, Objective objective) {
       if ((bits >> i & 1) != 0) choice.push_back(list.candidates[i + 1]);
     }
     if (list.candidates.size() > 1) choice.push_back(list.candidates.back());
-    least = std::min(least, objective(list, choice));
+    best = std::min(best, objective(list, choice));
   }
-  return least;
+  return best;
 }
 
 }  // namespace
@@ -71,9 +71,9 @@ TEST_CASE("hong: all three equal trying every choice of checkpoints") {
     Rng rng(seed);
     const LayerList list = RandomList(rng);
     const Checkpoints selected = *SelectStatic(list, {});
-    CHECK(selected.objective == LeastOfAllChoices(list, StaticObjective));
+    CHECK(selected.objective == MinOfAllChoices(list, StaticObjective));
     CHECK(StaticObjective(list, selected.positions) == selected.objective);
-    const Bytes dynamic = LeastOfAllChoices(list, DynamicObjective);
+    const Bytes dynamic = MinOfAllChoices(list, DynamicObjective);
     const Checkpoints quadratic = *SelectDynamic(list, {});
     CHECK(quadratic.objective == dynamic);
     CHECK(DynamicObjective(list, quadratic.positions) == dynamic);

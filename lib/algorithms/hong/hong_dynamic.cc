@@ -10,7 +10,7 @@ namespace ckplan {
 Result<std::unique_ptr<PreparedSolver>> PrepareHongDynamic(const Problem& problem,
                                                            const SolveLimits& limits) {
   const LayerList list = ListLayers(problem.graph, problem.vertices);
-  if (list.candidates.size() > kMostDynamicCandidates) {
+  if (list.candidates.size() > kMaxDynamicCandidates) {
     return MakeError(
         ErrorCode::kUnsupported,
         fmt::format("hong-dynamic takes time quadratic in the layers, and there are {}; "

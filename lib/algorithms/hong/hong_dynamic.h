@@ -9,7 +9,7 @@
 // by the recursion of Eq. 13 over all pairs.
 //
 // Guarantee  optimal for Eq. 12 on the chain of splitting vertices.
-// Cost       O(n^2); refused above kMostDynamicCandidates, where hong-linear gives the same.
+// Cost       O(n^2); refused above kMaxDynamicCandidates, where hong-linear gives the same.
 // Paper      d_i -> sizes, C -> positions (lib/graph/layer_list.h, checkpoint_selection.h).
 // Differs    - the range of j in Eq. 13 includes n, or the last segment could have no end;
 //            - ties keep the nearest next checkpoint;
@@ -24,7 +24,7 @@
 
 namespace ckplan {
 
-inline constexpr size_t kMostDynamicCandidates = 50'000;  // A few seconds.
+inline constexpr size_t kMaxDynamicCandidates = 50'000;  // A few seconds.
 
 Result<std::unique_ptr<PreparedSolver>> PrepareHongDynamic(const Problem& problem,
                                                            const SolveLimits& limits);

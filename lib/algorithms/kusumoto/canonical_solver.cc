@@ -10,7 +10,7 @@
 namespace ckplan {
 
 int64_t DpTimeUnit(const VertexGraph& vertices) {
-  return std::max<int64_t>(1, (vertices.total_time().count() + kMostDpTime - 1) / kMostDpTime);
+  return std::max<int64_t>(1, (vertices.total_time().count() + kMaxDpTime - 1) / kMaxDpTime);
 }
 
 VertexGraph RoundTimes(const VertexGraph& vertices, int64_t unit) {
@@ -29,10 +29,9 @@ Result<std::unique_ptr<PreparedSolver>> CanonicalSolver::Prepare(const Problem& 
                                                                  const SolveLimits& limits) {
   std::unique_ptr<CanonicalSolver> solver(
       new CanonicalSolver(problem, std::move(family), std::move(options)));
-  CKPLAN_ASSIGN_OR_RETURN(
-      solver->least_budget_,
-      solver->dp_.LeastBudget(solver->options_.known_budget,
-                              {limits.stop, solver->options_.most_transitions}));
+  CKPLAN_ASSIGN_OR_RETURN(solver->min_budget_,
+                          solver->dp_.MinBudget(solver->options_.known_budget,
+                                                {limits.stop, solver->options_.max_transitions}));
   return std::unique_ptr<PreparedSolver>(std::move(solver));
 }
 
@@ -45,10 +44,11 @@ CanonicalSolver::CanonicalSolver(const Problem& problem, LowerSetFamily family, 
 
 Knob CanonicalSolver::knob() const {
   // With B = 2 M(V) every sequence is feasible, and the least overhead is reached.
-  const int64_t most = std::max(least_budget_, 2 * problem_.vertices.total_memory()).count();
+  const int64_t max_budget = std::max(min_budget_, 2 * problem_.vertices.total_memory()).count();
   // A call takes about the square of the number of sets.
   const int64_t grid_steps = family_.size() <= 300 ? 32 : 4;
-  return {Knob::Kind::kPaperBudget, least_budget_.count(), most, least_budget_.count(), grid_steps};
+  return {Knob::Kind::kPaperBudget, min_budget_.count(), max_budget, min_budget_.count(),
+          grid_steps};
 }
 
 std::string CanonicalSolver::DescribeGuarantee() const {
@@ -61,15 +61,14 @@ std::string CanonicalSolver::DescribeGuarantee() const {
 
 Result<SolveOutcome> CanonicalSolver::Solve(int64_t setting, const SolveLimits& limits) {
   const auto goal =
-      problem_.objective == Objective::kTime ? OverheadGoal::kLeast : OverheadGoal::kMost;
-  CKPLAN_ASSIGN_OR_RETURN(
-      const std::optional<LowerSetPath> path,
-      dp_.Solve(Bytes(setting), goal, {limits.stop, options_.most_transitions}));
+      problem_.objective == Objective::kTime ? OverheadGoal::kMin : OverheadGoal::kMax;
+  CKPLAN_ASSIGN_OR_RETURN(const std::optional<LowerSetPath> path,
+                          dp_.Solve(Bytes(setting), goal, {limits.stop, options_.max_transitions}));
   if (!path) {
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("no sequence of lower sets has a peak of {} bytes by Eq. 2; the "
                                  "least is {} bytes",
-                                 setting, least_budget_.count()));
+                                 setting, min_budget_.count()));
   }
   LowerSetSequence sequence;
   sequence.segment_of = SegmentsOfPath(family_, problem_.vertices, path->sets);

@@ -15,11 +15,11 @@ namespace ckplan {
 
 // Costs above this total are rounded for the dynamic program: its table has one column per unit
 // of overhead. docs/benchmarks.md has what a finer unit costs and gains.
-inline constexpr int64_t kMostDpTime = 1000;
+inline constexpr int64_t kMaxDpTime = 1000;
 
 // The vertices with times in units of `unit`, rounded to the nearest, at least 1 where not 0.
 VertexGraph RoundTimes(const VertexGraph& vertices, int64_t unit);
-// The unit in which the total time is about kMostDpTime; 1 where it already is no more.
+// The unit in which the total time is about kMaxDpTime; 1 where it already is no more.
 int64_t DpTimeUnit(const VertexGraph& vertices);
 
 class CanonicalSolver : public PreparedSolver {
@@ -27,10 +27,10 @@ class CanonicalSolver : public PreparedSolver {
   struct Options {
     std::string class_name;             // "canonical strategies over all lower sets"
     bool is_exact = false;              // The family holds all lower sets.
-    int64_t most_transitions = 0;       // 0: no limit.
+    int64_t max_transitions = 0;        // 0: no limit.
     std::optional<Bytes> known_budget;  // A feasible B, to start the search for the least from.
   };
-  // Finds the least feasible budget. kTimeout or kUnsupported as LowerSetDp::LeastBudget.
+  // Finds the least feasible budget. kTimeout or kUnsupported as LowerSetDp::MinBudget.
   static Result<std::unique_ptr<PreparedSolver>> Prepare(const Problem& problem,
                                                          LowerSetFamily family, Options options,
                                                          const SolveLimits& limits);
@@ -47,7 +47,7 @@ class CanonicalSolver : public PreparedSolver {
   const int64_t time_unit_;
   LowerSetFamily family_;
   LowerSetDp dp_;
-  Bytes least_budget_;
+  Bytes min_budget_;
 };
 
 }  // namespace ckplan

@@ -13,9 +13,9 @@ Result<std::unique_ptr<PreparedSolver>> PrepareExactDp(const Problem& problem,
                                                        const SolveLimits& limits) {
   const VertexGraph rounded = RoundTimes(problem.vertices, DpTimeUnit(problem.vertices));
   const auto bytes_per_set = static_cast<int64_t>((rounded.size() + 63) / 64 * 8);
-  const int64_t most =
-      std::min(kMostLowerSets, kMostLowerSetBytes / std::max<int64_t>(1, bytes_per_set));
-  auto family = LowerSetFamily::All(rounded, most);
+  const int64_t max_sets =
+      std::min(kMaxLowerSets, kMaxLowerSetBytes / std::max<int64_t>(1, bytes_per_set));
+  auto family = LowerSetFamily::All(rounded, max_sets);
   if (!family.ok()) {
     Error error = std::move(family).error();
     error.message =
@@ -25,11 +25,10 @@ Result<std::unique_ptr<PreparedSolver>> PrepareExactDp(const Problem& problem,
   CanonicalSolver::Options options;
   options.class_name = "canonical strategies over all lower sets";
   options.is_exact = true;
-  options.most_transitions = kMostTransitions;
+  options.max_transitions = kMaxTransitions;
   // Closures are lower sets: what is feasible for them bounds the least budget from above.
   LowerSetFamily closures = LowerSetFamily::Closures(rounded);
-  CKPLAN_ASSIGN_OR_RETURN(options.known_budget,
-                          LowerSetDp(&closures).LeastBudget({}, {limits.stop}));
+  CKPLAN_ASSIGN_OR_RETURN(options.known_budget, LowerSetDp(&closures).MinBudget({}, {limits.stop}));
   return CanonicalSolver::Prepare(problem, std::move(*family), std::move(options), limits);
 }
 

@@ -13,7 +13,7 @@
 // Knob       B of Eq. 2; the least feasible one without a budget.
 // Cost       O(P T) time, P = pairs of lower sets one inside the other whose difference fits the
 //            budget, T = overheads after rounding; O(S (T + n / 64)) memory for S lower sets.
-//            S can be exponential in the width of the graph: refused above kMostLowerSets.
+//            S can be exponential in the width of the graph: refused above kMaxLowerSets.
 // Paper      U -> cached, M_v, T_v, B, L as there.
 // Differs    - sets are visited after their subsets. The authors' program numbers them as it finds
 //              them and tries higher numbers only, which misses transitions.
@@ -29,9 +29,9 @@ namespace ckplan {
 
 // Above these exact-dp refuses, with the number met: docs/benchmarks.md has the sizes of real
 // models.
-inline constexpr int64_t kMostLowerSets = 250'000;
-inline constexpr int64_t kMostLowerSetBytes = int64_t{512} << 20;  // Of their bits.
-inline constexpr int64_t kMostTransitions = 60'000'000'000;        // Minutes of one core.
+inline constexpr int64_t kMaxLowerSets = 250'000;
+inline constexpr int64_t kMaxLowerSetBytes = int64_t{512} << 20;  // Of their bits.
+inline constexpr int64_t kMaxTransitions = 60'000'000'000;        // Minutes of one core.
 
 Result<std::unique_ptr<PreparedSolver>> PrepareExactDp(const Problem& problem,
                                                        const SolveLimits& limits);

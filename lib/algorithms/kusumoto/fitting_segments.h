@@ -44,10 +44,10 @@ class FittingSegments {
     Bytes peak;
   };
   // Sequences pass through the `useful` sets alone: an ascending list with the first and the last.
-  Result<std::vector<Arrival>> FindLeastCached(std::span<const int32_t> useful);
+  Result<std::vector<Arrival>> FindMinCached(std::span<const int32_t> useful);
 
   // The most that may be cached on arrival at each set for V to be reached; negative: it cannot.
-  Result<std::vector<Bytes>> FindMostCached(std::span<const int32_t> useful);
+  Result<std::vector<Bytes>> FindMaxCached(std::span<const int32_t> useful);
 
   // Visits the subsets of a set from which a segment fits, with the most that may be cached there:
   // those in the ascending list `candidates`, and perhaps others.
@@ -60,9 +60,9 @@ class FittingSegments {
     family_.ForEachSubset(set, Bytes(left.count() / 2), candidates, [&](int32_t below) {
       ++pairs;
       const LowerSetFamily::Facts& from = family_.facts(below);
-      const Bytes most_cached = left - 2 * (facts.memory - from.memory);
+      const Bytes max_cached = left - 2 * (facts.memory - from.memory);
       // Whatever the way there, the boundary is cached.
-      if (most_cached >= from.boundary_memory) visit(below, most_cached);
+      if (max_cached >= from.boundary_memory) visit(below, max_cached);
     });
     meter_.Add(pairs);
   }
@@ -70,7 +70,7 @@ class FittingSegments {
  private:
   // What the smaller boundary cannot hold must be cached anew: a bound on Between().more_cached
   // that needs no look at the members.
-  Bytes LeastMoreCached(int32_t set, int32_t below) const {
+  Bytes MinMoreCached(int32_t set, int32_t below) const {
     const Bytes more = family_.facts(set).boundary_memory - family_.facts(below).boundary_memory;
     return std::max(Bytes(0), more);
   }

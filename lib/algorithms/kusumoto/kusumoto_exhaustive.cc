@@ -19,16 +19,16 @@ class Exhaustive : public PreparedSolver {
       : problem_(problem), family_(std::move(family)), last_(family_.size() - 1) {}
 
   // With every budget allowed, the least peak of any sequence is the least feasible budget.
-  Result<Done> FindLeastBudget(const SolveLimits& limits) {
+  Result<Done> FindMinBudget(const SolveLimits& limits) {
     Search search{Bytes::Max(), true, {}, {}, Cost(0), Bytes::Max()};
     CKPLAN_RETURN_IF_ERROR(Extend(0, Bytes(0), Cost(0), Bytes(0), limits, &search));
-    least_budget_ = search.least_peak;
+    min_budget_ = search.min_peak;
     return Done{};
   }
 
   Knob knob() const override {
-    const int64_t most = std::max(least_budget_, 2 * problem_.vertices.total_memory()).count();
-    return {Knob::Kind::kPaperBudget, least_budget_.count(), most, least_budget_.count()};
+    const int64_t max_budget = std::max(min_budget_, 2 * problem_.vertices.total_memory()).count();
+    return {Knob::Kind::kPaperBudget, min_budget_.count(), max_budget, min_budget_.count()};
   }
 
   Result<SolveOutcome> Solve(int64_t setting, const SolveLimits& limits) override {
@@ -39,7 +39,7 @@ class Exhaustive : public PreparedSolver {
       return MakeError(ErrorCode::kInfeasible,
                        fmt::format("no sequence of lower sets has a peak of {} bytes by Eq. 2; the "
                                    "least is {} bytes",
-                                   setting, least_budget_.count()));
+                                   setting, min_budget_.count()));
     }
     LowerSetSequence sequence;
     sequence.segment_of = SegmentsOfPath(family_, problem_.vertices, search.best);
@@ -58,11 +58,11 @@ class Exhaustive : public PreparedSolver {
  private:
   struct Search {
     Bytes budget;
-    bool wants_least;
+    bool wants_min;
     std::vector<int32_t> sequence;  // The branch at hand.
     std::vector<int32_t> best;      // Empty: none yet.
     Cost best_overhead;
-    Bytes least_peak;
+    Bytes min_peak;
   };
 
   // Tries every lower set that can follow `top`.
@@ -70,9 +70,9 @@ class Exhaustive : public PreparedSolver {
                       const SolveLimits& limits, Search* search) {
     if (limits.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
     if (top == last_) {
-      search->least_peak = std::min(search->least_peak, peak);
+      search->min_peak = std::min(search->min_peak, peak);
       const bool is_better =
-          search->wants_least ? overhead < search->best_overhead : overhead > search->best_overhead;
+          search->wants_min ? overhead < search->best_overhead : overhead > search->best_overhead;
       if (search->best.empty() || is_better) {
         search->best = search->sequence;
         search->best_overhead = overhead;
@@ -105,14 +105,14 @@ class Exhaustive : public PreparedSolver {
   const Problem& problem_;
   LowerSetFamily family_;
   const int32_t last_;
-  Bytes least_budget_;
+  Bytes min_budget_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<PreparedSolver>> PrepareKusumotoExhaustive(const Problem& problem,
                                                                   const SolveLimits& limits) {
-  auto family = LowerSetFamily::All(problem.vertices, kMostExhaustiveLowerSets);
+  auto family = LowerSetFamily::All(problem.vertices, kMaxExhaustiveLowerSets);
   if (!family.ok()) {
     Error error = std::move(family).error();
     error.message =
@@ -120,7 +120,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareKusumotoExhaustive(const Problem&
     return error;
   }
   auto solver = std::make_unique<Exhaustive>(problem, std::move(*family));
-  CKPLAN_RETURN_IF_ERROR(solver->FindLeastBudget(limits));
+  CKPLAN_RETURN_IF_ERROR(solver->FindMinBudget(limits));
   return std::unique_ptr<PreparedSolver>(std::move(solver));
 }
 

@@ -9,7 +9,7 @@
 // Guarantee  the optimal canonical strategy, as exact-dp, found in the plainest way: use it to
 //            understand or to doubt exact-dp, not to plan.
 // Knob       B of Eq. 2; the least feasible one without a budget.
-// Cost       exponential in the number of lower sets; refused above kMostExhaustiveLowerSets.
+// Cost       exponential in the number of lower sets; refused above kMaxExhaustiveLowerSets.
 // Paper      as exact_dp.h. Costs are not rounded.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace ckplan {
 
-inline constexpr int64_t kMostExhaustiveLowerSets = 24;  // 2^22 sequences at the worst.
+inline constexpr int64_t kMaxExhaustiveLowerSets = 24;  // 2^22 sequences at the worst.
 
 Result<std::unique_ptr<PreparedSolver>> PrepareKusumotoExhaustive(const Problem& problem,
                                                                   const SolveLimits& limits);

@@ -21,10 +21,10 @@ std::vector<int32_t> AllSets(const LowerSetFamily& family) {
 
 // The least feasible budget: halves the range in which it lies until that is narrow, and then
 // settles what is left in one pass over the values that really occur there.
-class LeastBudgetSearch {
+class MinBudgetSearch {
  public:
   // `known` must be feasible.
-  LeastBudgetSearch(LowerSetFamily* family, Bytes known, WorkMeter* meter)
+  MinBudgetSearch(LowerSetFamily* family, Bytes known, WorkMeter* meter)
       : family_(*family), meter_(*meter), feasible_(known), useful_(AllSets(*family)) {}
 
   Result<Bytes> Run() {
@@ -43,22 +43,22 @@ class LeastBudgetSearch {
     Bytes peak;
     auto operator<=>(const Way&) const = default;
   };
-  static constexpr size_t kMostUnsorted = 1024;
+  static constexpr size_t kMaxUnsorted = 1024;
 
   // A feasible guess comes down at once to the peak of the sequence found, and sets that no
   // sequence within it can pass are looked at no more.
   Result<Done> Try(Bytes guess) {
     FittingSegments segments(&family_, guess, &meter_);
-    CKPLAN_ASSIGN_OR_RETURN(const auto arrivals, segments.FindLeastCached(useful_));
+    CKPLAN_ASSIGN_OR_RETURN(const auto arrivals, segments.FindMinCached(useful_));
     if (arrivals.back().cached == kNoBytes) {
       infeasible_ = guess;
       return Done{};
     }
     feasible_ = arrivals.back().peak;
-    CKPLAN_ASSIGN_OR_RETURN(const auto most_cached, segments.FindMostCached(useful_));
+    CKPLAN_ASSIGN_OR_RETURN(const auto max_cached, segments.FindMaxCached(useful_));
     std::erase_if(useful_, [&](int32_t set) {
       const auto i = static_cast<size_t>(set);
-      return arrivals[i].cached > most_cached[i];
+      return arrivals[i].cached > max_cached[i];
     });
     return Done{};
   }
@@ -73,17 +73,17 @@ class LeastBudgetSearch {
     for (const int32_t set : std::span(useful_).subspan(1)) {
       CKPLAN_RETURN_IF_ERROR(meter_.Check());
       reached.clear();
-      segments.ForEach(set, useful_, [&](int32_t below, Bytes most_cached) {
+      segments.ForEach(set, useful_, [&](int32_t below, Bytes max_cached) {
         const std::vector<Way>& from = ways[static_cast<size_t>(below)];
-        if (from.empty() || from.front().cached > most_cached) return;
+        if (from.empty() || from.front().cached > max_cached) return;
         const Bytes more_cached = Between(family_, set, below).more_cached;
         meter_.Add(static_cast<int64_t>(from.size()));
         for (const Way& way : from) {
-          if (way.cached > most_cached) break;
-          const Bytes needed = way.cached + feasible_ - most_cached;
+          if (way.cached > max_cached) break;
+          const Bytes needed = way.cached + feasible_ - max_cached;
           reached.push_back({way.cached + more_cached, std::max(way.peak, needed)});
         }
-        if (reached.size() > kMostUnsorted) KeepBest(&reached);
+        if (reached.size() > kMaxUnsorted) KeepBest(&reached);
       });
       KeepBest(&reached);
       ways[static_cast<size_t>(set)] = reached;
@@ -116,7 +116,7 @@ class OverheadSearch {
   OverheadSearch(LowerSetFamily* family, Bytes budget, OverheadGoal goal, SearchHints* hints,
                  WorkMeter* meter)
       : family_(*family),
-        sign_(goal == OverheadGoal::kLeast ? 1 : -1),
+        sign_(goal == OverheadGoal::kMin ? 1 : -1),
         total_time_(family->facts(family->size() - 1).time.count()),
         hints_(*hints),
         meter_(*meter),
@@ -128,23 +128,23 @@ class OverheadSearch {
 
   Result<std::optional<LowerSetPath>> Run() {
     useful_ = AllSets(family_);
-    CKPLAN_ASSIGN_OR_RETURN(most_cached_, segments_.FindMostCached(useful_));
-    if (most_cached_[0] < Bytes(0)) return std::optional<LowerSetPath>();
+    CKPLAN_ASSIGN_OR_RETURN(max_cached_, segments_.FindMaxCached(useful_));
+    if (max_cached_[0] < Bytes(0)) return std::optional<LowerSetPath>();
     std::erase_if(useful_, [&](int32_t set) {
-      return most_cached_[static_cast<size_t>(set)] < family_.facts(set).boundary_memory;
+      return max_cached_[static_cast<size_t>(set)] < family_.facts(set).boundary_memory;
     });
     CKPLAN_RETURN_IF_ERROR(FindEndCached());
     CKPLAN_RETURN_IF_ERROR(ChoosePrices());
     // No key is above this, so at the latest a guess of it loses nothing.
     const int64_t worst = sign_ > 0 ? total_time_ : 0;
     row_.assign(static_cast<size_t>(total_time_) + 1, {});
-    const int64_t least = LeastEndKey(0, 0, Bytes(0));
+    const int64_t bound = MinEndKey(0, 0, Bytes(0));
     for (int64_t slack = FirstSlack();; slack = slack * 7 / 4 + 1) {
-      guess_ = std::min(worst, least + slack);
+      guess_ = std::min(worst, bound + slack);
       CKPLAN_RETURN_IF_ERROR(FillTable());
       if (!states_.back().empty()) {
         LowerSetPath path = TracePath();
-        hints_.slack = sign_ * path.overhead.count() - least;
+        hints_.slack = sign_ * path.overhead.count() - bound;
         return std::optional(std::move(path));
       }
       CKPLAN_CHECK(guess_ < worst, "a feasible budget has a sequence");
@@ -163,7 +163,7 @@ class OverheadSearch {
   // 2^24 memory units, 2^20 units of time, prices up to 2^16.
   static constexpr int64_t kMemoryUnits = int64_t{1} << 24;
   static constexpr int64_t kKeyUnit = kMemoryUnits << 10;
-  static constexpr int64_t kMostPrice = int64_t{1} << 16;
+  static constexpr int64_t kMaxPrice = int64_t{1} << 16;
   static constexpr size_t kPriceCount = 6;
   using Prices = std::array<int64_t, kPriceCount>;
   using Priced = std::array<int64_t, kPriceCount>;  // One cost for each price.
@@ -183,8 +183,8 @@ class OverheadSearch {
   // The most that can be cached when the last segment begins.
   Result<Done> FindEndCached() {
     end_cached_ = Bytes(0);
-    segments_.ForEach(family_.size() - 1, useful_, [&](int32_t, Bytes most_cached) {
-      end_cached_ = std::max(end_cached_, most_cached);
+    segments_.ForEach(family_.size() - 1, useful_, [&](int32_t, Bytes max_cached) {
+      end_cached_ = std::max(end_cached_, max_cached);
     });
     return meter_.Check();
   }
@@ -199,7 +199,7 @@ class OverheadSearch {
     if (hints_.price > 0) {
       prices_ = PricesBetween(std::max<int64_t>(1, hints_.price / 2), hints_.price * 8 / 5 + 1);
     } else {
-      prices_ = PricesBetween(64, kMostPrice / 4);
+      prices_ = PricesBetween(64, kMaxPrice / 4);
       CKPLAN_RETURN_IF_ERROR(FindPricedToGo());
       const size_t best = BestPrice();
       prices_ = PricesBetween(prices_[best == 0 ? 0 : best - 1],
@@ -218,7 +218,7 @@ class OverheadSearch {
                                   1.0 / static_cast<double>(kPriceCount - 1));
     double price = static_cast<double>(low);
     for (size_t p = 0; p < kPriceCount; ++p, price *= ratio) {
-      prices[p] = std::min(kMostPrice, static_cast<int64_t>(price) + 1);
+      prices[p] = std::min(kMaxPrice, static_cast<int64_t>(price) + 1);
     }
     return prices;
   }
@@ -248,7 +248,7 @@ class OverheadSearch {
       if (from[0] == kNoWay) continue;
       segments_.ForEach(set, useful_, [&](int32_t below, Bytes) {
         Priced& best = to_go_[static_cast<size_t>(below)];
-        if (!IsAnyLess(AddLeast(from, set, below), best)) return;
+        if (!IsAnyLess(AddMin(from, set, below), best)) return;
         const Transition step = Between(family_, set, below);
         const Priced sums = Add(from, sign_ * step.more_time, step.more_cached);
         for (size_t p = 0; p < kPriceCount; ++p) best[p] = std::min(best[p], sums[p]);
@@ -265,33 +265,33 @@ class OverheadSearch {
 
   // As Add for the step from `below` to `set`, but a bound: exact but for what the two boundaries
   // share, and so told without a look at their members.
-  Priced AddLeast(const Priced& costs, int32_t set, int32_t below) const {
+  Priced AddMin(const Priced& costs, int32_t set, int32_t below) const {
     const LowerSetFamily::Facts& to = family_.facts(set);
     const LowerSetFamily::Facts& from = family_.facts(below);
-    const int64_t least = LeastTime(set, below);
-    const int64_t most = least + std::min(to.boundary_time, from.boundary_time).count();
-    return Add(costs, sign_ > 0 ? least : -most,
+    const int64_t min_time = MinTime(set, below);
+    const int64_t max_time = min_time + std::min(to.boundary_time, from.boundary_time).count();
+    return Add(costs, sign_ > 0 ? min_time : -max_time,
                std::max(Bytes(0), to.boundary_memory - from.boundary_memory));
   }
 
-  int64_t LeastTime(int32_t set, int32_t below) const {
+  int64_t MinTime(int32_t set, int32_t below) const {
     const LowerSetFamily::Facts& to = family_.facts(set);
-    const Cost least = to.time - family_.facts(below).time - to.boundary_time;
-    return std::max<int64_t>(0, least.count());
+    const Cost min_time = to.time - family_.facts(below).time - to.boundary_time;
+    return std::max<int64_t>(0, min_time.count());
   }
 
   // The least key with which a state can end: the best of the bounds at all prices.
-  int64_t LeastEndKey(int32_t set, int64_t key, Bytes cached) const {
+  int64_t MinEndKey(int32_t set, int64_t key, Bytes cached) const {
     const Priced& to_go = to_go_[static_cast<size_t>(set)];
     if (to_go[0] == kNoWay) return kNoWay;
     const int64_t allowance =
         (MemoryUnits(std::max(Bytes(0), end_cached_ - cached)) + 1) * total_time_;
-    int64_t least = to_go[0] - prices_[0] * allowance;
+    int64_t bound = to_go[0] - prices_[0] * allowance;
     for (size_t p = 1; p < kPriceCount; ++p) {
-      least = std::max(least, to_go[p] - prices_[p] * allowance);
+      bound = std::max(bound, to_go[p] - prices_[p] * allowance);
     }
     // Keys are whole: round down, also below zero.
-    return key + (least >= 0 ? least / kKeyUnit : -((-least + kKeyUnit - 1) / kKeyUnit));
+    return key + (bound >= 0 ? bound / kKeyUnit : -((-bound + kKeyUnit - 1) / kKeyUnit));
   }
 
   // The table of Alg. 1 without the states that cannot end with a key of at most guess_.
@@ -304,9 +304,9 @@ class OverheadSearch {
       if (to_go_[static_cast<size_t>(set)][0] == kNoWay) continue;
       lowest_ = row_.size();
       highest_ = 0;
-      most_overhead_ = MostOverhead(set, 0, family_.facts(set).boundary_memory);
+      max_overhead_ = MaxOverhead(set, 0, family_.facts(set).boundary_memory);
       segments_.ForEach(set, reached,
-                        [&](int32_t below, Bytes most_below) { Pull(set, below, most_below); });
+                        [&](int32_t below, Bytes max_below) { Pull(set, below, max_below); });
       TakeRow(set);
       if (!states_[static_cast<size_t>(set)].empty()) reached.push_back(set);
     }
@@ -315,26 +315,26 @@ class OverheadSearch {
 
   // With more overhead than this no state that caches at least `cached` at `set` can end within the
   // guess; less `more_time`, the same of a state that has yet to take that much to get there.
-  int64_t MostOverhead(int32_t set, int64_t more_time, Bytes cached) const {
-    return sign_ > 0 ? guess_ - LeastEndKey(set, more_time, cached) : total_time_;
+  int64_t MaxOverhead(int32_t set, int64_t more_time, Bytes cached) const {
+    return sign_ > 0 ? guess_ - MinEndKey(set, more_time, cached) : total_time_;
   }
 
   // Lets every state of `below` take the step to `set`.
-  void Pull(int32_t set, int32_t below, Bytes most_below) {
+  void Pull(int32_t set, int32_t below, Bytes max_below) {
     const std::vector<State>& from = states_[static_cast<size_t>(below)];
     // Along the list keys rise and memory falls: its end tells whether anything can pass.
-    if (from.empty() || from.back().cached > most_below) return;
-    if (sign_ > 0 && from.front().overhead + LeastTime(set, below) > most_overhead_) return;
+    if (from.empty() || from.back().cached > max_below) return;
+    if (sign_ > 0 && from.front().overhead + MinTime(set, below) > max_overhead_) return;
     const Transition step = Between(family_, set, below);
-    const Bytes most_cached =
-        std::min(most_below, most_cached_[static_cast<size_t>(set)] - step.more_cached);
-    const int64_t most_overhead =
-        MostOverhead(set, step.more_time, from.back().cached + step.more_cached);
+    const Bytes max_cached =
+        std::min(max_below, max_cached_[static_cast<size_t>(set)] - step.more_cached);
+    const int64_t max_overhead =
+        MaxOverhead(set, step.more_time, from.back().cached + step.more_cached);
     meter_.Add(static_cast<int64_t>(from.size()));
     const auto first = std::partition_point(
-        from.begin(), from.end(), [&](const State& state) { return state.cached > most_cached; });
+        from.begin(), from.end(), [&](const State& state) { return state.cached > max_cached; });
     for (auto it = first; it != from.end(); ++it) {
-      if (it->overhead > most_overhead) break;  // It only grows.
+      if (it->overhead > max_overhead) break;  // It only grows.
       const int64_t overhead = it->overhead + step.more_time;
       State& best = row_[static_cast<size_t>(overhead)];
       const Bytes cached = it->cached + step.more_cached;
@@ -350,13 +350,13 @@ class OverheadSearch {
   void TakeRow(int32_t set) {
     if (lowest_ > highest_) return;
     std::vector<State>& states = states_[static_cast<size_t>(set)];
-    Bytes least = kNoBytes;
+    Bytes min_cached = kNoBytes;
     const size_t count = highest_ - lowest_ + 1;
     for (size_t i = 0; i < count; ++i) {
       State& state = row_[sign_ > 0 ? lowest_ + i : highest_ - i];
-      if (state.cached < least) {
-        least = state.cached;
-        if (LeastEndKey(set, sign_ * state.overhead, state.cached) <= guess_) {
+      if (state.cached < min_cached) {
+        min_cached = state.cached;
+        if (MinEndKey(set, sign_ * state.overhead, state.cached) <= guess_) {
           states.push_back(state);
         }
       }
@@ -390,28 +390,28 @@ class OverheadSearch {
   Prices prices_{};
   int memory_shift_ = 0;
   std::vector<int32_t> useful_;  // The sets from which V can be reached, ascending.
-  std::vector<Bytes> most_cached_;
+  std::vector<Bytes> max_cached_;
   Bytes end_cached_;
   std::vector<Priced> to_go_;
   int64_t guess_ = 0;
   std::vector<std::vector<State>> states_;
-  std::vector<State> row_;     // Of the set at hand, by overhead; used in [lowest_, highest_].
-  int64_t most_overhead_ = 0;  // Of any state of the set at hand.
+  std::vector<State> row_;    // Of the set at hand, by overhead; used in [lowest_, highest_].
+  int64_t max_overhead_ = 0;  // Of any state of the set at hand.
   size_t lowest_ = 0;
   size_t highest_ = 0;
 };
 
 }  // namespace
 
-Result<Bytes> LowerSetDp::LeastBudget(std::optional<Bytes> known, const DpLimits& limits) {
+Result<Bytes> LowerSetDp::MinBudget(std::optional<Bytes> known, const DpLimits& limits) {
   WorkMeter meter(family_.size(), limits);
   const Bytes whole = 2 * family_.facts(family_.size() - 1).memory;  // {V} is always feasible.
-  return LeastBudgetSearch(&family_, std::min(known.value_or(whole), whole), &meter).Run();
+  return MinBudgetSearch(&family_, std::min(known.value_or(whole), whole), &meter).Run();
 }
 
 Result<std::optional<LowerSetPath>> LowerSetDp::Solve(Bytes budget, OverheadGoal goal,
                                                       const DpLimits& limits) {
-  CKPLAN_CHECK(family_.facts(family_.size() - 1).time.count() < kMostDpColumns,
+  CKPLAN_CHECK(family_.facts(family_.size() - 1).time.count() < kMaxDpColumns,
                "the caller rounds times to at most that many units");
   WorkMeter meter(family_.size(), limits);
   return OverheadSearch(&family_, budget, goal, &hints_, &meter).Run();

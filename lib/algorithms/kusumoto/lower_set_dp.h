@@ -35,8 +35,8 @@
 namespace ckplan {
 
 enum class OverheadGoal {
-  kLeast,  // The time-centric strategy, section 4.2.
-  kMost,   // The memory-centric strategy, section 4.4: Alg. 1 with max at line 15, read literally.
+  kMin,  // The time-centric strategy, section 4.2.
+  kMax,  // The memory-centric strategy, section 4.4: Alg. 1 with max at line 15, read literally.
 };
 
 // An increasing sequence of members of the family, the last of which is V.
@@ -46,7 +46,7 @@ struct LowerSetPath {
 };
 
 // The total time of a family's graph may be at most this: the table has a column per unit of it.
-inline constexpr int64_t kMostDpColumns = 1 << 20;
+inline constexpr int64_t kMaxDpColumns = 1 << 20;
 
 // What one call of Solve learns for the next one on the same family: it saves work, and never
 // changes a result.
@@ -62,8 +62,8 @@ class LowerSetDp {
 
   // The least B for which some sequence has M <= B (Eq. 2). `known` is a B that is known to be
   // feasible, such as that of a smaller family; the search is the faster the nearer it is.
-  // kTimeout: stopped. kUnsupported: more than `limits.most_transitions`.
-  Result<Bytes> LeastBudget(std::optional<Bytes> known, const DpLimits& limits);
+  // kTimeout: stopped. kUnsupported: more than `limits.max_transitions`.
+  Result<Bytes> MinBudget(std::optional<Bytes> known, const DpLimits& limits);
 
   // The best sequence under budget B, or nothing if there is none. Errors as above.
   Result<std::optional<LowerSetPath>> Solve(Bytes budget, OverheadGoal goal,

@@ -29,15 +29,15 @@ uint64_t NodeHash(NodeId v) {
 // set is reached by one path alone. O(width) per set.
 class Enumerator {
  public:
-  Enumerator(const VertexGraph& graph, size_t words_per_set, int64_t most)
-      : graph_(graph), current_(words_per_set), most_(most), missing_(graph.size()) {
+  Enumerator(const VertexGraph& graph, size_t words_per_set, int64_t max_count)
+      : graph_(graph), current_(words_per_set), max_count_(max_count), missing_(graph.size()) {
     for (const NodeId v : graph.ids()) {
       missing_[v] = static_cast<int32_t>(graph.predecessors(v).size());
       if (missing_[v] == 0) candidates_.push_back(v);
     }
   }
 
-  // False when there are more than `most`.
+  // False when there are more than `max_count`.
   bool Run() {
     std::vector<Frame> stack = {{NodeId(), 0, candidates_.size()}};
     Emit();
@@ -81,14 +81,14 @@ class Enumerator {
     for (const NodeId w : graph_.successors(v)) ++missing_[w];
   }
   bool Emit() {
-    if (++count_ > most_) return false;
+    if (++count_ > max_count_) return false;
     bits_.insert(bits_.end(), current_.begin(), current_.end());
     return true;
   }
 
   const VertexGraph& graph_;
   std::vector<uint64_t> current_;
-  const int64_t most_;
+  const int64_t max_count_;
   IdVector<NodeId, int32_t> missing_;  // Predecessors that are not in the current set.
   std::vector<NodeId> candidates_;     // Of all frames, one after the other.
   std::vector<uint64_t> bits_;
@@ -129,12 +129,12 @@ std::vector<uint64_t> Reorder(const std::vector<uint64_t>& bits, size_t word_cou
 
 }  // namespace
 
-Result<LowerSetFamily> LowerSetFamily::All(const VertexGraph& graph, int64_t most) {
+Result<LowerSetFamily> LowerSetFamily::All(const VertexGraph& graph, int64_t max_count) {
   LowerSetFamily family(graph.size());
-  Enumerator enumerator(graph, family.words_per_set_, most);
+  Enumerator enumerator(graph, family.words_per_set_, max_count);
   if (!enumerator.Run()) {
     return MakeError(ErrorCode::kUnsupported,
-                     fmt::format("the graph has more than {} lower sets", most));
+                     fmt::format("the graph has more than {} lower sets", max_count));
   }
   const std::vector<uint64_t> bits = enumerator.TakeBits();
   const size_t word_count = family.words_per_set_;

@@ -24,8 +24,9 @@ namespace ckplan {
 class LowerSetFamily {
  public:
   // Every lower set, the empty one and V included. kUnsupported, with the number met so far, when
-  // there are more than `most`. O(S x width) time and memory for S lower sets, times n / 64 words.
-  static Result<LowerSetFamily> All(const VertexGraph& graph, int64_t most);
+  // there are more than `max_count`. O(S x width) time and memory for S lower sets, times n / 64
+  // words.
+  static Result<LowerSetFamily> All(const VertexGraph& graph, int64_t max_count);
 
   // The empty set, every closure L^v, and V (which is no closure if there are several sinks).
   // O(n^2 / 64) memory.
@@ -77,11 +78,11 @@ class LowerSetFamily {
     return overlap;
   }
 
-  // Visits each proper subset L of `set` with M(set \ L) <= `most_between` that is in `candidates`,
+  // Visits each proper subset L of `set` with M(set \ L) <= `max_between` that is in `candidates`,
   // an ascending list of members, once. May visit such subsets that are no candidates as well: the
   // list saves work where the caller would make nothing of the others.
   template <typename Visit>
-  void ForEachSubset(int32_t set, Bytes most_between, std::span<const int32_t> candidates,
+  void ForEachSubset(int32_t set, Bytes max_between, std::span<const int32_t> candidates,
                      Visit visit);
 
  private:
@@ -101,7 +102,7 @@ class LowerSetFamily {
   template <typename Visit>
   void Scan(int32_t set, std::span<const int32_t> candidates, Visit visit);
   template <typename Visit>
-  void WalkCovers(int32_t set, Bytes least_memory, Visit visit);
+  void WalkCovers(int32_t set, Bytes min_memory, Visit visit);
 
   // One step down a cover costs about as much as this many tests of a candidate.
   static constexpr int64_t kWalkCost = 8;
@@ -129,21 +130,20 @@ class LowerSetFamily {
 };
 
 template <typename Visit>
-void LowerSetFamily::ForEachSubset(int32_t set, Bytes most_between,
+void LowerSetFamily::ForEachSubset(int32_t set, Bytes max_between,
                                    std::span<const int32_t> candidates, Visit visit) {
-  const Bytes least_memory = facts(set).memory - most_between;
+  const Bytes min_memory = facts(set).memory - max_between;
   if (covers_.empty()) {
-    if (set != 0 && facts(0).memory >= least_memory) visit(0);
+    if (set != 0 && facts(0).memory >= min_memory) visit(0);
     ForEachMember(set, [&](NodeId v) {
       const int32_t closure = closure_of_[v];
-      if (closure != set && facts(closure).memory >= least_memory) visit(closure);
+      if (closure != set && facts(closure).memory >= min_memory) visit(closure);
     });
     return;
   }
   // All subsets lie in a window of the numbers that ends before `set`.
   const auto window_begin = static_cast<int32_t>(
-      std::lower_bound(memories_.begin(), memories_.begin() + set, least_memory) -
-      memories_.begin());
+      std::lower_bound(memories_.begin(), memories_.begin() + set, min_memory) - memories_.begin());
   const auto begin = std::lower_bound(candidates.begin(), candidates.end(), window_begin);
   const auto end = std::lower_bound(begin, candidates.end(), set);
   const int64_t window = set - window_begin;
@@ -156,7 +156,7 @@ void LowerSetFamily::ForEachSubset(int32_t set, Bytes most_between,
     Scan(set, {begin, end}, count_and_visit);
     if (end > begin) subset_share_ = found * kShareUnit / (end - begin) + 1;
   } else {
-    WalkCovers(set, least_memory, count_and_visit);
+    WalkCovers(set, min_memory, count_and_visit);
     if (window > 0) subset_share_ = found * kShareUnit / window + 1;
   }
 }
@@ -176,7 +176,7 @@ void LowerSetFamily::Scan(int32_t set, std::span<const int32_t> candidates, Visi
 
 // Breadth-first down the covers: a subset that is too far below has only such subsets itself.
 template <typename Visit>
-void LowerSetFamily::WalkCovers(int32_t set, Bytes least_memory, Visit visit) {
+void LowerSetFamily::WalkCovers(int32_t set, Bytes min_memory, Visit visit) {
   seen_at_.resize(facts_.size(), -1);
   ++visit_number_;
   queue_.assign(1, set);
@@ -186,7 +186,7 @@ void LowerSetFamily::WalkCovers(int32_t set, Bytes least_memory, Visit visit) {
     for (uint32_t i = cover_starts_[at]; i < cover_starts_[at + 1]; ++i) {
       const auto below = static_cast<size_t>(covers_[i]);
       int32_t& seen = seen_at_[below];
-      if (seen == visit_number_ || memories_[below] < least_memory) continue;
+      if (seen == visit_number_ || memories_[below] < min_memory) continue;
       seen = visit_number_;
       queue_.push_back(covers_[i]);
     }

@@ -40,9 +40,9 @@ NodeBits BitsOf(const LowerSetFamily& family, int32_t set) {
 }
 
 struct Best {
-  int64_t least_peak = INT64_MAX;
-  int64_t least_overhead = INT64_MAX;  // Under the budget.
-  int64_t most_overhead = -1;          // Likewise.
+  int64_t min_peak = INT64_MAX;
+  int64_t min_overhead = INT64_MAX;  // Under the budget.
+  int64_t max_overhead = -1;         // Likewise.
 };
 
 // All increasing sequences of the given sets, one after the other, by the definitions alone.
@@ -58,10 +58,10 @@ void TrySequences(const VertexGraph& graph, const std::vector<NodeBits>& sets, N
     }
     const CanonicalFigures figures =
         EvaluateCanonical(graph, segment_of, static_cast<int32_t>(sequence->size()));
-    best->least_peak = std::min(best->least_peak, figures.peak.count());
+    best->min_peak = std::min(best->min_peak, figures.peak.count());
     if (figures.peak > budget) return;
-    best->least_overhead = std::min(best->least_overhead, figures.overhead.count());
-    best->most_overhead = std::max(best->most_overhead, figures.overhead.count());
+    best->min_overhead = std::min(best->min_overhead, figures.overhead.count());
+    best->max_overhead = std::max(best->max_overhead, figures.overhead.count());
     return;
   }
   for (const NodeBits next : sets) {
@@ -165,19 +165,20 @@ TEST_CASE("lower-set DP: least budget, least and most overhead equal trying ever
       LowerSetFamily family =
           all_sets ? *LowerSetFamily::All(vertices, 1 << 10) : LowerSetFamily::Closures(vertices);
       LowerSetDp dp(&family);
-      const Bytes least = *dp.LeastBudget(std::nullopt, {});
-      for (const Bytes budget : {least - Bytes(1), least, least + Bytes(rng.Between(1, 30))}) {
+      const Bytes min_budget = *dp.MinBudget(std::nullopt, {});
+      for (const Bytes budget :
+           {min_budget - Bytes(1), min_budget, min_budget + Bytes(rng.Between(1, 30))}) {
         CAPTURE(budget.count());
         const Best best = BestByTryingAll(vertices, &family, budget);
-        CHECK(least.count() == best.least_peak);
-        const auto shortest = *dp.Solve(budget, OverheadGoal::kLeast, {});
-        const auto longest = *dp.Solve(budget, OverheadGoal::kMost, {});
-        REQUIRE(shortest.has_value() == (best.most_overhead >= 0));
-        REQUIRE(longest.has_value() == (best.most_overhead >= 0));
+        CHECK(min_budget.count() == best.min_peak);
+        const auto shortest = *dp.Solve(budget, OverheadGoal::kMin, {});
+        const auto longest = *dp.Solve(budget, OverheadGoal::kMax, {});
+        REQUIRE(shortest.has_value() == (best.max_overhead >= 0));
+        REQUIRE(longest.has_value() == (best.max_overhead >= 0));
         if (!shortest) continue;
         ++feasible;
-        CHECK(shortest->overhead.count() == best.least_overhead);
-        CHECK(longest->overhead.count() == best.most_overhead);
+        CHECK(shortest->overhead.count() == best.min_overhead);
+        CHECK(longest->overhead.count() == best.max_overhead);
         const CanonicalFigures figures =
             EvaluateCanonical(vertices, SegmentsOfPath(family, vertices, shortest->sets),
                               static_cast<int32_t>(shortest->sets.size()));
@@ -196,10 +197,9 @@ TEST_CASE("lower-set DP: a limit on transitions is an error, not an endless sear
   LowerSetFamily family = *LowerSetFamily::All(vertices, 1 << 14);
   LowerSetDp dp(&family);
   DpLimits limits;
-  limits.most_transitions = 10;
-  CHECK(dp.LeastBudget(std::nullopt, limits).error().code == ErrorCode::kUnsupported);
-  CHECK(dp.Solve(Bytes(1000), OverheadGoal::kLeast, limits).error().code ==
-        ErrorCode::kUnsupported);
+  limits.max_transitions = 10;
+  CHECK(dp.MinBudget(std::nullopt, limits).error().code == ErrorCode::kUnsupported);
+  CHECK(dp.Solve(Bytes(1000), OverheadGoal::kMin, limits).error().code == ErrorCode::kUnsupported);
 }
 
 TEST_CASE("lower-set DP: a stop request ends the search") {
@@ -210,7 +210,7 @@ TEST_CASE("lower-set DP: a stop request ends the search") {
   source.request_stop();
   DpLimits limits;
   limits.stop = source.get_token();
-  CHECK(LowerSetDp(&family).Solve(Bytes(100), OverheadGoal::kLeast, limits).error().code ==
+  CHECK(LowerSetDp(&family).Solve(Bytes(100), OverheadGoal::kMin, limits).error().code ==
         ErrorCode::kTimeout);
 }
 

@@ -11,7 +11,7 @@ namespace ckplan {
 
 struct DpLimits {
   std::stop_token stop;
-  int64_t most_transitions = 0;  // State transitions tried; 0 is no limit.
+  int64_t max_transitions = 0;  // State transitions tried; 0 is no limit.
 };
 
 // Counts work against the limits of a call.
