@@ -16,7 +16,7 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
-#include "lib/cost/op_work.h"
+#include "lib/ops/work.h"
 
 namespace ckplan {
 

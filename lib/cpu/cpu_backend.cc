@@ -13,6 +13,7 @@
 #include "lib/base/check.h"
 #include "lib/cpu/parallel.h"
 #include "lib/cpu/registry.h"
+#include "lib/ops/op_table.h"
 
 namespace ckplan::cpu {
 
@@ -81,7 +82,7 @@ class CpuBackend final : public Backend {
   std::vector<OpSupport> Operators() const override {
     std::vector<OpSupport> support;
     for (const OpRow& row : OpRows()) {
-      support.push_back({std::string(row.type), row.has_gradient, std::string(row.limits)});
+      support.push_back({std::string(row.type), HasGradient(row.type), std::string(row.limits)});
     }
     return support;
   }

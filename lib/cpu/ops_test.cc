@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "lib/cpu/cpu_backend.h"
+#include "lib/ops/op_table.h"
 #include "lib/reference/check_op.h"
-#include "lib/reference/contract.h"
 
 namespace ckplan::cpu {
 namespace {
@@ -41,11 +41,11 @@ bool IsRandom(std::string_view type) {
   return type.substr(0, 6) == "Random" || type == "Bernoulli" || type == "Dropout";
 }
 
-TEST_CASE("cpu: every operator has cases, and a gradient where the planner counts on one") {
+TEST_CASE("cpu: every operator has cases, and a row in the table of operators") {
   for (const OpSupport& op : MakeCpuBackend(2)->Operators()) {
     CAPTURE(op.type);
     CHECK((IsRandom(op.type) || reference::CountCases(op.type) > 0));
-    CHECK(op.has_gradient == (reference::FindContract(op.type) != nullptr));
+    CHECK(RuleOf(op.type).is_known());
   }
 }
 

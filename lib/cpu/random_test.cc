@@ -6,8 +6,9 @@
 
 #include "lib/cpu/cpu_backend.h"
 #include "lib/ops/counter_rng.h"
+#include "lib/ops/op_rules.h"
 #include "lib/reference/check_run.h"
-#include "lib/reference/contract.h"
+#include "lib/reference/gradient_roles.h"
 #include "lib/reference/op_case.h"
 
 namespace ckplan::cpu {
@@ -32,14 +33,14 @@ Drawn Prepare(const reference::CaseRow& row, double value) {
   std::vector<bool> wants, constant;
   for (size_t i = 0; i < drawn.spec.inputs.size(); ++i) {
     const Operand& operand = drawn.spec.inputs[i];
-    wants.push_back(reference::IsDifferentiable(drawn.spec, i));
+    wants.push_back(IsDifferentiable(drawn.spec, i));
     constant.push_back(parsed.contents[i].is_constant);
     const auto count = static_cast<size_t>(operand.elements());
     drawn.inputs.push_back({operand.is_present, operand.type, operand.dims,
                             std::vector<double>(operand.is_present ? count : 0, value)});
   }
-  reference::ApplyContract(drawn.spec, wants, constant,
-                           std::vector<bool>(drawn.spec.outputs.size(), true));
+  reference::SetGradientRoles(drawn.spec, wants, constant,
+                              std::vector<bool>(drawn.spec.outputs.size(), true));
   drawn.op = std::move(drawn.backend->Prepare(drawn.spec).value());
   return drawn;
 }

@@ -5,6 +5,7 @@
 #include "lib/cuda/launch.h"
 #include "lib/cuda/reduce.h"
 #include "lib/cuda/registry.h"
+#include "lib/ops/op_table.h"
 
 namespace ckplan::cuda {
 
@@ -157,7 +158,7 @@ class CudaBackend final : public Backend {
 std::vector<OpSupport> Operators() {
   std::vector<OpSupport> support;
   for (const OpRow& row : OpRows()) {
-    support.push_back({std::string(row.type), row.has_gradient, std::string(row.limits)});
+    support.push_back({std::string(row.type), HasGradient(row.type), std::string(row.limits)});
   }
   return support;
 }

@@ -5,7 +5,6 @@
 #include "lib/cuda/test_backend.h"
 #include "lib/reference/check_bfloat16.h"
 #include "lib/reference/check_op.h"
-#include "lib/reference/contract.h"
 
 namespace ckplan::cuda {
 namespace {

@@ -1,8 +1,8 @@
 #include "lib/exec/parameter_use.h"
 
 #include <algorithm>
-#include <optional>
-#include <string_view>
+
+#include "lib/ops/op_table.h"
 
 namespace ckplan {
 
@@ -23,11 +23,9 @@ int64_t DimFromEnd(const Dims& dims, size_t back) {
   return dims.size() < back ? 1 : dims[dims.size() - back];
 }
 
-bool IsNormalisation(std::string_view type) { return type.ends_with("Normalization"); }
-
 Use UseOf(const Operation& operation, size_t position, const Dims& dims) {
   const std::string& type = operation.type();
-  if (IsNormalisation(type))
+  if (RuleOf(type).has(traits::kNormalisation))
     return {position == 1 ? ParameterUse::kScale : ParameterUse::kShift, 1};
   if (type == "Gather") return {ParameterUse::kEmbedding, 1};
   if (type == "LSTM" || type == "GRU" || type == "RNN") {
@@ -110,17 +108,10 @@ class UseFinder {
       SetBound(at, bound);
       const Value& value = model_.value(at);
       if (value.source != Value::Source::kOperation) return;
-      const Operation& producer = model_.operations[static_cast<size_t>(value.producer)];
-      if (!IsMovement(producer.type())) return;
-      at = producer.input(0);
+      const auto producer = static_cast<size_t>(value.producer);
+      if (!facts_.operations[producer].rule->is_movement()) return;
+      at = model_.operations[producer].input(0);
     }
-  }
-
-  static bool IsMovement(std::string_view type) {
-    constexpr std::string_view kMovements[] = {"Cast",      "Reshape",   "Flatten", "Squeeze",
-                                               "Unsqueeze", "Transpose", "Slice",   "Identity",
-                                               "Expand",    "Concat"};
-    return std::find(std::begin(kMovements), std::end(kMovements), type) != std::end(kMovements);
   }
 
   void SetBound(ValueIndex value, int64_t bound) {

@@ -8,11 +8,12 @@
 #include <optional>
 #include <set>
 
-#include "lib/exec/op_spec_of.h"
 #include "lib/exec/parameter_use.h"
-#include "lib/model/backward_reads.h"
 #include "lib/model/facts.h"
 #include "lib/model/model_impl.h"
+#include "lib/model/op_spec_of.h"
+#include "lib/ops/backward_reads.h"
+#include "lib/ops/op_rules.h"
 
 namespace ckplan {
 
@@ -100,7 +101,7 @@ class Builder {
       node.spec.statistic_bytes = StatisticBytes(operation, node.statistic);
       step_.tensors[node.statistic] = BytesOperand(node.spec.statistic_bytes);
     }
-    if (own.has_backward) MarkReads(operation, own, node);
+    if (own.has_backward) MarkReads(own, node);
   }
 
   void AddInput(const Operation& operation, const OperationFacts& own, size_t position,
@@ -108,7 +109,7 @@ class Builder {
     const ValueIndex value = operation.inputs[position];
     Operand operand = OperandOf(value);
     Binding binding;
-    if (operand.is_present && ReadsContents(*own.rule, operation, position)) {
+    if (operand.is_present && ReadsContents(*own.rule, position)) {
       if (facts_.value(value).is_batch) {
         binding.tensor = tensor_of_[static_cast<size_t>(value)];
         node.batch_positions.push_back(position);
@@ -116,8 +117,7 @@ class Builder {
         binding.constant = ConstantOf(value);
         operand.is_read_by_backward = true;
       }
-      operand.has_gradient =
-          own.has_backward && WantsGradient(model_, facts_, operation, own, position);
+      operand.has_gradient = own.has_backward && own.spec.inputs[position].has_gradient;
       if (operand.has_gradient && !binding.constant.is_none()) {
         node.trained_positions.push_back(position);
       }
@@ -142,9 +142,8 @@ class Builder {
     node.spec.outputs.push_back(std::move(operand));
   }
 
-  void MarkReads(const Operation& operation, const OperationFacts& own, StepNode& node) const {
-    const BackwardReads reads =
-        FindBackwardReads(model_, facts_, operation, own, Autograd::kMinimal);
+  void MarkReads(const OperationFacts& own, StepNode& node) const {
+    const BackwardReads reads = FindBackwardReads(own.spec, Autograd::kMinimal);
     for (const size_t i : reads.inputs) node.spec.inputs[i].is_read_by_backward = true;
     for (const size_t i : reads.outputs) {
       if (!node.outputs[i].is_none()) node.spec.outputs[i].is_read_by_backward = true;
@@ -167,12 +166,13 @@ class Builder {
     }
     const auto at = static_cast<size_t>(value.producer);
     const Operation& operation = model_.operations[at];
-    if (IsView(model_, RuleOf(operation), operation) && operation.outputs[0] == index) {
+    const OperationFacts& own = facts_.operations[at];
+    if (IsView(*own.rule, own.spec) && operation.outputs[0] == index) {
       const ConstantId source = ConstantOf(operation.inputs[0]);
       constant.root = step_.constants[source].root;
       return AddConstant(index, std::move(constant));
     }
-    return AddConstantOp(operation, index);
+    return AddConstantOp(operation, own, index);
   }
 
   ConstantId AddConstant(ValueIndex index, StepConstant constant) {
@@ -205,18 +205,18 @@ class Builder {
     return fill->is_float() ? fill->reals[0] : static_cast<double>(fill->ints[0]);
   }
 
-  ConstantId AddConstantOp(const Operation& operation, ValueIndex wanted) {
+  ConstantId AddConstantOp(const Operation& operation, const OperationFacts& own,
+                           ValueIndex wanted) {
     ConstantOp op;
     op.spec = SpecOf(model_, operation);
-    const OpRule& rule = RuleOf(operation);
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
       const ValueIndex input = operation.inputs[i];
-      const bool is_read = input != kNoValue && ReadsContents(rule, operation, i);
+      const bool is_read = input != kNoValue && ReadsContents(*own.rule, i);
       op.inputs.push_back(is_read ? ConstantOf(input) : ConstantId());
       Operand operand = OperandOf(input);
       operand.is_read_by_backward = true;
       // Whether it lies on the way to a trained leaf is known later.
-      operand.has_gradient = is_read && IsDifferentiable(model_, rule, operation, i);
+      operand.has_gradient = is_read && IsDifferentiable(*own.rule, own.spec, i);
       op.spec.inputs.push_back(std::move(operand));
     }
     for (const ValueIndex output : operation.outputs) {

@@ -1,32 +1,13 @@
 #include "lib/graph/layer_fold.h"
 
 #include <algorithm>
-#include <array>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "lib/ops/op_table.h"
+
 namespace ckplan {
 namespace {
-
-// As ONNX names them; other frameworks' graphs spell most of them the same way.
-constexpr std::array<std::string_view, 21> kActivations = {
-    "Relu",      "Clip",     "Sigmoid",  "Tanh",        "LeakyRelu",
-    "PRelu",     "Elu",      "Selu",     "Celu",        "Gelu",
-    "Mish",      "Softplus", "Softsign", "HardSigmoid", "ThresholdedRelu",
-    "HardSwish", "Swish",    "Relu6",    "Silu",        "relu",
-    "gelu"};
-constexpr std::array<std::string_view, 6> kProducts = {"Conv",   "ConvTranspose", "Gemm",
-                                                       "MatMul", "ConvInteger",   "conv"};
-// Joined to the convolution or the product whose result they scale or shift.
-constexpr std::array<std::string_view, 4> kScalings = {"BatchNormalization",
-                                                       "InstanceNormalization", "Add", "Mul"};
-
-template <typename Names>
-bool IsOneOf(const std::string& op, const Names& names) {
-  return std::find(names.begin(), names.end(), op) != names.end();
-}
 
 class LayerFolder {
  public:
@@ -53,8 +34,9 @@ class LayerFolder {
   // The node whose layer `id` joins, or none.
   NodeId JoinsBehind(NodeId id) const {
     const Node& node = graph_.node(id);
-    const bool is_activation = IsOneOf(node.op, kActivations);
-    if (!is_activation && !IsOneOf(node.op, kScalings)) return NodeId();
+    const OpRule& rule = RuleOfSpelling(node.op);
+    const bool is_activation = rule.has(traits::kActivation);
+    if (!is_activation && !rule.has(traits::kJoinsProduct)) return NodeId();
     if (node.inputs.size() != 1) return NodeId();  // Parameters and constants are no inputs.
     const TensorId input = node.inputs[0];
     const Tensor& tensor = graph_.tensor(input);
@@ -64,8 +46,8 @@ class LayerFolder {
     const Node& producer = graph_.node(tensor.producer);
     if (producer.outputs[0] != input || HasOtherReaders(producer)) return NodeId();
     const auto& layer = layers_[static_cast<size_t>(layer_of_[tensor.producer].index())];
-    const bool is_product = IsOneOf(graph_.node(layer.front()).op, kProducts);
-    const bool is_activated = IsOneOf(producer.op, kActivations);
+    const bool is_product = RuleOfSpelling(graph_.node(layer.front()).op).has(traits::kProduct);
+    const bool is_activated = RuleOfSpelling(producer.op).has(traits::kActivation);
     const bool joins = is_activation || (is_product && !is_activated);
     return joins ? tensor.producer : NodeId();
   }

@@ -4,7 +4,6 @@
 
 #include "lib/base/checked.h"
 #include "lib/model/facts.h"
-#include "lib/model/op_shapes.h"
 
 namespace ckplan {
 
@@ -28,7 +27,8 @@ Result<Done> SetActivationType(Model::Impl& model, ActivationType type) {
   for (size_t i = 0; i < model.values.size(); ++i) {
     Value& value = model.values[i];
     if (!facts.values[i].is_batch || !FollowsActivationType(value.elem_type)) continue;
-    const auto bytes = CheckedMul(ElementsOf(value), element);
+    const auto bytes =
+        CheckedMul(ElementCount(value.dims).value_or(kMaxTotalBytes.count()), element);
     if (!bytes || *bytes > kMaxTotalBytes.count()) {
       return MakeError(ErrorCode::kInvalidInput,
                        fmt::format("{}: \"{}\" is beyond any machine; use smaller dimensions",
@@ -37,11 +37,6 @@ Result<Done> SetActivationType(Model::Impl& model, ActivationType type) {
     value.bytes = Bytes(*bytes);
   }
   return Done{};
-}
-
-int64_t SavedElementBytes(const Model::Impl& model, const Operation& operation) {
-  if (model.activation_type != ActivationType::kOfModel) return kFloat32Bytes;
-  return ElementBytes(model.value(operation.inputs[0]));
 }
 
 }  // namespace ckplan

@@ -16,8 +16,4 @@ bool FollowsActivationType(int32_t elem_type);
 // that the same operations are views. kInvalidInput: one is then beyond any machine.
 Result<Done> SetActivationType(Model::Impl& model, ActivationType type);
 
-// Of a number in what an operation saves beside its outputs, where that has the type of its first
-// input: 4, whatever activations are stored as, unless they are as the model says.
-int64_t SavedElementBytes(const Model::Impl& model, const Operation& operation);
-
 }  // namespace ckplan

@@ -5,52 +5,13 @@
 #include <cstring>
 
 #include "lib/base/checked.h"
+#include "lib/ops/tensor_type.h"
 
 namespace ckplan {
 
 namespace {
 
 using onnx::TensorProto;
-
-// Bits of one element; 0 for types of no fixed size.
-int64_t ElementBits(int32_t elem_type) {
-  switch (elem_type) {
-    case 25:  // UINT2 and INT2: newer than the oldest ONNX that we build with.
-    case 26:
-      return 2;
-    case TensorProto::INT4:
-    case TensorProto::UINT4:
-    case TensorProto::FLOAT4E2M1:
-      return 4;
-    case TensorProto::BOOL:
-    case TensorProto::INT8:
-    case TensorProto::UINT8:
-    case TensorProto::FLOAT8E4M3FN:
-    case TensorProto::FLOAT8E4M3FNUZ:
-    case TensorProto::FLOAT8E5M2:
-    case TensorProto::FLOAT8E5M2FNUZ:
-    case TensorProto::FLOAT8E8M0:
-      return 8;
-    case TensorProto::INT16:
-    case TensorProto::UINT16:
-    case TensorProto::FLOAT16:
-    case TensorProto::BFLOAT16:
-      return 16;
-    case TensorProto::INT32:
-    case TensorProto::UINT32:
-    case TensorProto::FLOAT:
-      return 32;
-    case TensorProto::INT64:
-    case TensorProto::UINT64:
-    case TensorProto::DOUBLE:
-    case TensorProto::COMPLEX64:
-      return 64;
-    case TensorProto::COMPLEX128:
-      return 128;
-    default:
-      return 0;
-  }
-}
 
 double HalfToDouble(uint16_t bits) {
   const int exponent = bits >> 10 & 0x1f;
@@ -186,7 +147,7 @@ std::optional<int64_t> ElementCount(const Dims& dims) {
 }
 
 std::optional<int64_t> TensorBytes(int32_t elem_type, const Dims& dims) {
-  const int64_t bits = ElementBits(elem_type);
+  const int64_t bits = BitsOf(TensorTypeOf(elem_type));
   const auto count = ElementCount(dims);
   if (bits == 0 || !count.has_value()) return std::nullopt;
   if (bits >= 8) return CheckedMul(*count, bits / 8);
@@ -194,25 +155,7 @@ std::optional<int64_t> TensorBytes(int32_t elem_type, const Dims& dims) {
   return *count / per_byte + (*count % per_byte != 0 ? 1 : 0);
 }
 
-bool IsFloatType(int32_t elem_type) {
-  switch (elem_type) {
-    case TensorProto::FLOAT:
-    case TensorProto::DOUBLE:
-    case TensorProto::FLOAT16:
-    case TensorProto::BFLOAT16:
-    case TensorProto::COMPLEX64:
-    case TensorProto::COMPLEX128:
-    case TensorProto::FLOAT8E4M3FN:
-    case TensorProto::FLOAT8E4M3FNUZ:
-    case TensorProto::FLOAT8E5M2:
-    case TensorProto::FLOAT8E5M2FNUZ:
-    case TensorProto::FLOAT8E8M0:
-    case TensorProto::FLOAT4E2M1:
-      return true;
-    default:
-      return false;
-  }
-}
+bool IsFloatType(int32_t elem_type) { return IsFloat(TensorTypeOf(elem_type)); }
 
 std::string TypeText(int32_t elem_type, const Dims& dims) {
   std::string text = TensorProto::DataType_IsValid(elem_type)

@@ -3,34 +3,20 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "lib/model/op_spec_of.h"
+#include "lib/ops/op_rules.h"
+
 namespace ckplan {
 
 namespace {
-
-bool IsOneOf(std::string_view type, std::initializer_list<std::string_view> types) {
-  return std::find(types.begin(), types.end(), type) != types.end();
-}
-
-bool IsMovement(const OpRule& rule) {
-  return rule.kind == OpKind::kView || rule.kind == OpKind::kCast ||
-         rule.kind == OpKind::kCastLike || rule.kind == OpKind::kMayMoveNothing;
-}
-
-// Operators that exist to apply weights: any constant operand is one, of whatever size.
-bool AppliesWeights(const OpRule& rule) {
-  return IsOneOf(rule.type, {"Conv", "ConvTranspose", "DeformConv", "Gemm", "MatMul", "Einsum",
-                             "BatchNormalization", "LayerNormalization", "InstanceNormalization",
-                             "GroupNormalization", "RMSNormalization", "PRelu", "LSTM", "GRU",
-                             "RNN", "Gather"});
-}
 
 // A literal is a weight where weights are applied, and where a vector of them (a bias, a scale: one
 // dimension above 1) is added or multiplied in. A matrix that is added is a mask; a branch of Where
 // or a part of Concat is a bound or padding.
 bool TakesLiteralWeights(const OpRule& rule, const Dims& dims) {
-  if (AppliesWeights(rule)) return true;
+  if (rule.has(traits::kWeights)) return true;
   const auto wide = std::count_if(dims.begin(), dims.end(), [](int64_t dim) { return dim > 1; });
-  return wide == 1 && IsOneOf(rule.type, {"Add", "Sub", "Mul", "Div", "Sum"});
+  return wide == 1 && rule.has(traits::kVectors);
 }
 
 class FactFinder {
@@ -64,13 +50,18 @@ class FactFinder {
   void VisitForward(size_t index) {
     const Operation& operation = model_.operations[index];
     OperationFacts& facts = facts_.operations[index];
-    facts.rule = &RuleOf(operation);
+    facts.spec = PlannedSpecOf(model_, operation);
+    facts.rule = &RuleOf(facts.spec.type);
     facts.is_batch = DependsOnBatch(operation, *facts.rule);
-    if (!facts.is_batch) return VisitConstant(operation, *facts.rule);
+    if (!facts.is_batch) return VisitConstant(operation, facts);
     facts.is_view = operation.input(0) != kNoValue && facts_.value(operation.inputs[0]).is_batch &&
-                    IsView(model_, *facts.rule, operation);
+                    IsView(*facts.rule, facts.spec);
     FindTrainedOperands(operation, facts);
-    const bool has_gradient = NeedsGradient(operation, facts);
+    const bool has_gradient = FindGradients(operation, facts);
+    VisitOutputs(operation, has_gradient, facts);
+  }
+
+  void VisitOutputs(const Operation& operation, bool has_gradient, OperationFacts& facts) {
     for (size_t i = 0; i < operation.outputs.size(); ++i) {
       if (operation.outputs[i] == kNoValue) continue;
       ValueFacts& output = facts_.value(operation.outputs[i]);
@@ -79,6 +70,7 @@ class FactFinder {
       output.is_batch = true;
       const bool is_float = IsFloatType(model_.value(operation.outputs[i]).elem_type);
       output.requires_grad = has_gradient && is_float;
+      facts.spec.outputs[i].has_gradient = output.requires_grad;
       facts.has_backward = facts.has_backward || output.requires_grad;
       if (facts.is_view && i == 0) output.root = facts_.value(operation.inputs[0]).root;
     }
@@ -95,7 +87,7 @@ class FactFinder {
     if (rule.kind == OpKind::kRandom || rule.kind == OpKind::kRandomLike) return true;
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
       if (operation.inputs[i] != kNoValue && facts_.value(operation.inputs[i]).is_batch &&
-          ReadsContents(rule, operation, i)) {
+          ReadsContents(rule, i)) {
         return true;
       }
     }
@@ -104,16 +96,16 @@ class FactFinder {
 
   // ---- Constants ------------------------------------------------------------------------------
 
-  void VisitConstant(const Operation& operation, const OpRule& rule) {
+  void VisitConstant(const Operation& operation, const OperationFacts& own) {
     bool may_be_trained = false;
     bool is_literal = IsLiteral(operation);
-    // Tables of sines are made of constant frequencies, never of weights.
-    const bool passes_training = rule.type != "Sin" && rule.type != "Cos";
+    const OpRule& rule = *own.rule;
+    const bool passes_training = !rule.has(traits::kWave);
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
-      if (!IsDifferentiable(model_, rule, operation, i)) continue;
+      if (!IsDifferentiable(rule, own.spec, i)) continue;
       const ValueFacts& input = facts_.value(operation.inputs[i]);
       may_be_trained = may_be_trained || (input.may_be_trained && passes_training);
-      is_literal = is_literal || (input.is_literal && i == 0 && IsMovement(rule));
+      is_literal = is_literal || (input.is_literal && i == 0 && rule.is_movement());
     }
     for (const ValueIndex output : operation.outputs) {
       if (output == kNoValue || !IsFloatType(model_.value(output).elem_type)) continue;
@@ -126,11 +118,17 @@ class FactFinder {
   bool IsLiteral(const Operation& operation) const {
     if (operation.output(0) == kNoValue) return false;
     if (ElementCount(model_.value(operation.outputs[0]).dims) == 1) return false;
-    if (operation.type() == "Constant") return true;
-    if (operation.type() != "ConstantOfShape" || operation.input(0) == kNoValue) return false;
+    const OpKind kind = KindOf(operation);
+    if (kind == OpKind::kLiteral) return true;
+    if (kind != OpKind::kFill || operation.input(0) == kNoValue) return false;
     const Value& shape = model_.value(operation.inputs[0]);
-    if (shape.source != Value::Source::kOperation) return true;
-    return model_.operations[static_cast<size_t>(shape.producer)].type() == "Constant";
+    return shape.source != Value::Source::kOperation ||
+           KindOf(model_.operations[static_cast<size_t>(shape.producer)]) == OpKind::kLiteral;
+  }
+
+  // Operations are visited in the order in which they run, so this one's producers are known.
+  OpKind KindOf(const Operation& operation) const {
+    return facts_.operations[static_cast<size_t>(&operation - model_.operations.data())].rule->kind;
   }
 
   // Which constants that a step reads are trained, and the initializers behind them.
@@ -140,7 +138,7 @@ class FactFinder {
       const ValueIndex input = operation.inputs[i];
       if (input == kNoValue || facts_.value(input).is_batch) continue;
       const bool is_trained =
-          IsDifferentiable(model_, *facts.rule, operation, i) && IsTrainedHere(*facts.rule, input);
+          IsDifferentiable(*facts.rule, facts.spec, i) && IsTrainedHere(*facts.rule, input);
       facts.reads_trained[i] = is_trained;
       uses_.push_back({input, is_trained, static_cast<int32_t>(&facts - facts_.operations.data())});
     }
@@ -150,19 +148,24 @@ class FactFinder {
     const ValueFacts& facts = facts_.value(input);
     const bool is_single = ElementCount(model_.value(input).dims) == 1;
     // Exporters lift plain numbers (a scale, an epsilon) into initializers of one element.
-    if (is_single && !AppliesWeights(rule)) return false;
+    if (is_single && !rule.has(traits::kWeights)) return false;
     if (facts.may_be_trained) return true;
     return facts.is_literal && TakesLiteralWeights(rule, model_.value(input).dims);
   }
 
   // ---- Gradients ------------------------------------------------------------------------------
 
-  bool NeedsGradient(const Operation& operation, const OperationFacts& facts) const {
+  // Whether there are any.
+  bool FindGradients(const Operation& operation, OperationFacts& facts) const {
+    bool has_any = false;
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
-      if (!IsDifferentiable(model_, *facts.rule, operation, i)) continue;
-      if (facts.reads_trained[i] || facts_.value(operation.inputs[i]).requires_grad) return true;
+      if (!IsDifferentiable(*facts.rule, facts.spec, i)) continue;
+      const bool has_gradient =
+          facts.reads_trained[i] || facts_.value(operation.inputs[i]).requires_grad;
+      facts.spec.inputs[i].has_gradient = has_gradient;
+      has_any = has_any || has_gradient;
     }
-    return false;
+    return has_any;
   }
 
   void FindOutputs() {
@@ -194,7 +197,7 @@ class FactFinder {
           });
       if (!facts.is_live) continue;
       for (size_t k = 0; k < operation.inputs.size(); ++k) {
-        if (operation.inputs[k] == kNoValue || !ReadsContents(*facts.rule, operation, k)) continue;
+        if (operation.inputs[k] == kNoValue || !ReadsContents(*facts.rule, k)) continue;
         is_needed[static_cast<size_t>(facts_.value(operation.inputs[k]).root)] = true;
       }
     }

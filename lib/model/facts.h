@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "lib/model/model_impl.h"
-#include "lib/model/op_rules.h"
+#include "lib/ops/op_spec.h"
+#include "lib/ops/op_table.h"
 
 namespace ckplan {
 
@@ -25,6 +26,9 @@ struct ValueFacts {
 };
 
 struct OperationFacts {
+  // As the planner counts it. Operand::has_gradient says which inputs get a gradient, as part of
+  // the batch or as parameters, and which gradients of outputs arrive.
+  OpSpec spec;
   const OpRule* rule = nullptr;
   bool is_batch = false;  // Runs in each step.
   bool is_view = false;

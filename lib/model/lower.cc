@@ -6,11 +6,12 @@
 #include <set>
 
 #include "lib/cost/table.h"
-#include "lib/model/backward_reads.h"
 #include "lib/model/bind_dims.h"
 #include "lib/model/facts.h"
-#include "lib/model/op_work.h"
-#include "lib/model/statistics.h"
+#include "lib/ops/backward_reads.h"
+#include "lib/ops/op_rules.h"
+#include "lib/ops/statistics.h"
+#include "lib/ops/work.h"
 
 namespace ckplan {
 
@@ -74,7 +75,7 @@ class Lowerer {
       const OperationFacts& own = facts_.operations[i];
       if (!own.is_live || own.is_view) continue;
       for (size_t k = 0; k < operation.inputs.size(); ++k) {
-        if (operation.inputs[k] == kNoValue || !ReadsContents(*own.rule, operation, k)) continue;
+        if (operation.inputs[k] == kNoValue || !ReadsContents(*own.rule, k)) continue;
         is_read_[static_cast<size_t>(facts_.value(operation.inputs[k]).root)] = true;
       }
     }
@@ -96,8 +97,7 @@ class Lowerer {
     Node node;
     node.file_id = static_cast<int64_t>(parts_.nodes.size());
     node.name = operation.name;
-    node.op = operation.is_standard() ? operation.type()
-                                      : operation.node->domain() + "." + operation.type();
+    node.op = own.spec.type;
     node.is_random = own.rule->is_random();
     AddInputsOf(operation, own, node);
     const std::vector<bool> is_tensor = AddOutputsOf(operation, node);
@@ -105,8 +105,8 @@ class Lowerer {
     Bytes statistic;
     TensorId statistic_tensor;
     if (own.has_backward) {
-      backward = FindBackwardReads(model_, facts_, operation, own, options_.autograd);
-      const auto saved = StatisticOf(model_, operation, *own.rule, options_.autograd, is_tensor);
+      backward = FindBackwardReads(own.spec, options_.autograd);
+      const auto saved = StatisticOf(own.spec, options_.autograd, is_tensor);
       if (backward.statistic && saved.has_value()) {
         statistic = saved->bytes;
         statistic_tensor = AddTensor(fmt::format("{}:{}", node.name, saved->suffix), saved->bytes,
@@ -118,12 +118,11 @@ class Lowerer {
     }
     AddInPlace(operation, own, node);
     if (options_.cost.kind != CostKind::kFile) {
-      const OpCost cost =
-          CostOf(options_.cost, WorkOf(model_, facts_, operation, own, backward, statistic));
+      const OpCost cost = CostOf(options_.cost, WorkOf(own.spec, backward, statistic));
       node.forward_cost = cost.forward;
       node.backward_cost = own.has_backward ? cost.backward : Cost(0);
     }
-    if (own.rule->kind == OpKind::kUnknown) unknown_[node.op].push_back(node.name);
+    if (!own.rule->is_known()) unknown_[node.op].push_back(node.name);
     nodes_[index] = parts_.nodes.push_back(std::move(node));
   }
 
@@ -131,7 +130,7 @@ class Lowerer {
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
       const ValueIndex input = operation.inputs[i];
       if (input == kNoValue || !facts_.value(input).is_batch) continue;
-      if (ReadsContents(*own.rule, operation, i)) node.inputs.push_back(TensorOf(input));
+      if (ReadsContents(*own.rule, i)) node.inputs.push_back(TensorOf(input));
     }
   }
 
@@ -161,7 +160,7 @@ class Lowerer {
     };
     for (const size_t i : backward.inputs) {
       const ValueIndex input = operation.inputs[i];
-      if (facts_.value(input).is_batch && ReadsContents(*own.rule, operation, i)) {
+      if (facts_.value(input).is_batch && ReadsContents(*own.rule, i)) {
         add(TensorOf(input));
       }
     }
@@ -169,9 +168,7 @@ class Lowerer {
       if (operation.output(i) != kNoValue) add(tensors_[static_cast<size_t>(operation.outputs[i])]);
     }
     if (!backward.statistic) return;
-    const bool uses_own_indices = statistic.is_none() && operation.output(1) != kNoValue &&
-                                  (own.rule->statistic == Statistic::kPoolIndices ||
-                                   own.rule->statistic == Statistic::kTopIndices);
+    const bool uses_own_indices = statistic.is_none() && OutputServesAsStatistic(own.spec);
     add(uses_own_indices ? tensors_[static_cast<size_t>(operation.outputs[1])] : statistic);
   }
 
@@ -198,7 +195,7 @@ class Lowerer {
     if (output.is_none()) return;
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
       if (!HasShapeOfOutput(operation, i) || !facts_.value(operation.inputs[i]).is_batch) continue;
-      if (!ReadsContents(*own.rule, operation, i)) continue;
+      if (!ReadsContents(*own.rule, i)) continue;
       const TensorId input = TensorOf(operation.inputs[i]);
       const InPlacePair pair{output, input};
       if (parts_.tensors[input].kind != TensorKind::kActivation) continue;

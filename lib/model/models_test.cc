@@ -4,8 +4,8 @@
 #include "lib/graph/saved_for_backward.h"
 #include "lib/model/facts.h"
 #include "lib/model/model_impl.h"
-#include "lib/model/op_work.h"
 #include "lib/model/testing.h"
+#include "lib/ops/work.h"
 
 namespace ckplan {
 namespace {
@@ -35,8 +35,7 @@ double ForwardGigaFlops(const std::string& name) {
   double flops = 0;
   for (size_t i = 0; i < impl.operations.size(); ++i) {
     if (!facts.operations[i].is_live || facts.operations[i].is_view) continue;
-    flops += static_cast<double>(
-        WorkOf(impl, facts, impl.operations[i], facts.operations[i], {}, Bytes(0)).forward_flops);
+    flops += static_cast<double>(WorkOf(facts.operations[i].spec, {}, Bytes(0)).forward_flops);
   }
   return flops / 1e9;
 }

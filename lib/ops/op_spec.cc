@@ -47,6 +47,22 @@ int64_t SizeOf(ElementType type) {
   return 0;
 }
 
+TensorType TensorTypeOf(ElementType type) {
+  switch (type) {
+    case ElementType::kFloat32:
+      return TensorType::kFloat32;
+    case ElementType::kBFloat16:
+      return TensorType::kBFloat16;
+    case ElementType::kInt32:
+      return TensorType::kInt32;
+    case ElementType::kInt64:
+      return TensorType::kInt64;
+    case ElementType::kBool:
+      return TensorType::kBool;
+  }
+  return TensorType::kUndefined;
+}
+
 int64_t Operand::elements() const {
   int64_t count = 1;  // The loader has bounded every product of dimensions.
   for (const int64_t dim : dims) count *= dim;

@@ -1,4 +1,4 @@
-// What a node computes, free of ONNX: all that a backend learns of an operator.
+// What a node computes, free of ONNX: all that the planner and a backend learn of an operator.
 //
 // Operators, attributes and the meaning of their positions are those of ONNX, at the opset that the
 // spec names; defaults of attributes are filled in where the operator's schema has them.
@@ -13,11 +13,13 @@
 #include <vector>
 
 #include "lib/base/result.h"
+#include "lib/ops/tensor_type.h"
 
 namespace ckplan {
 
-// Every floating-point tensor of a model is computed in float32, and stored as that or, if it
-// depends on the batch and --bf16 is given, as bfloat16; see docs/executor.md.
+// The types that backends hold. Every floating-point tensor of a model is computed in float32, and
+// stored as that or, if it depends on the batch and --bf16 is given, as bfloat16; see
+// docs/executor.md.
 enum class ElementType : uint8_t { kFloat32, kBFloat16, kInt32, kInt64, kBool };
 
 std::string_view NameOf(ElementType type);
@@ -26,10 +28,19 @@ constexpr bool IsFloat(ElementType type) {
   return type == ElementType::kFloat32 || type == ElementType::kBFloat16;
 }
 
+TensorType TensorTypeOf(ElementType type);
+
 // Row-major contents of a small tensor: shapes, axes, pads. One of the two is filled.
 struct KnownValue {
   std::vector<int64_t> ints;  // Of integer and boolean tensors.
   std::vector<double> reals;  // Of floating-point tensors.
+};
+
+// What the planner counts a tensor as: its type in the model, which may be one that no backend
+// holds, and its bytes as it would be stored, which --activation-type decides for activations.
+struct PlannedTensor {
+  TensorType type = TensorType::kUndefined;
+  int64_t bytes = 0;
 };
 
 // An input or output of an operator.
@@ -43,9 +54,12 @@ struct Operand {
   // Inputs that are constant during the step can always be read.
   bool is_read_by_backward = false;
   std::optional<KnownValue> known;  // Its contents, where they are known before the step.
+  // In the specs that the planner asks about, in place of `type`; absent in those that are run.
+  std::optional<PlannedTensor> planned;
 
   int64_t elements() const;
-  int64_t bytes() const { return elements() * SizeOf(type); }
+  int64_t bytes() const { return planned ? planned->bytes : elements() * SizeOf(type); }
+  TensorType model_type() const { return planned ? planned->type : TensorTypeOf(type); }
 };
 
 using AttributeValue = std::variant<int64_t, double, std::string, std::vector<int64_t>,
@@ -58,9 +72,12 @@ struct OpSpec {
   std::map<std::string, AttributeValue, std::less<>> attributes;
   std::vector<Operand> inputs;
   std::vector<Operand> outputs;
-  // Bytes of what forward saves beside the outputs for backward (design table: batchnorm's mean and
-  // inverse deviation, pooling indices); 0 where nothing is saved.
+  // Bytes of what forward saves beside the outputs for backward, such as a BatchNormalization's
+  // mean and inverse deviation or a pooling's indices; 0 where nothing is saved.
   int64_t statistic_bytes = 0;
+  // The type of numbers that are saved beside the outputs and belong to no operand: gates and
+  // probabilities. Kernels compute them in float32; PyTorch on the CPU in the type of the model.
+  TensorType saved_type = TensorType::kFloat32;
 
   // Positions beyond the last are absent operands.
   const Operand& input(size_t position) const;

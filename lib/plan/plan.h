@@ -11,6 +11,7 @@
 #include "lib/base/units.h"
 #include "lib/graph/layer_fold.h"
 #include "lib/graph/tensor_graph.h"
+#include "lib/ops/autograd.h"
 #include "lib/schedule/schedule.h"
 #include "lib/schedule/timeline.h"
 
@@ -18,7 +19,6 @@ namespace ckplan {
 
 enum class Objective { kTime, kMemory };
 enum class Optimizer { kSgd, kMomentum, kAdam };
-enum class Autograd { kMinimal, kTorch };
 // How float tensors of the batch, and their gradients, are stored. Parameters, their gradients and
 // what nodes save as statistics are not meant.
 enum class ActivationType { kOfModel, kFloat32, kBFloat16 };

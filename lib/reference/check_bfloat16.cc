@@ -9,9 +9,10 @@
 
 #include "lib/base/rng.h"
 #include "lib/ops/bfloat16.h"
+#include "lib/ops/op_rules.h"
 #include "lib/reference/check_run.h"
-#include "lib/reference/contract.h"
 #include "lib/reference/fill.h"
+#include "lib/reference/gradient_roles.h"
 
 namespace ckplan::reference {
 
@@ -27,9 +28,6 @@ constexpr double kRounding = 1.0 / 256;
 constexpr double kRoundings = 3;
 // A recurrent network reads its own rounded state at every step.
 constexpr double kRecurrentRoundings = 6;
-
-// Statistics of these are positions; those of all others are floats.
-constexpr std::string_view kSavesPositions[] = {"MaxPool", "GlobalMaxPool", "TopK"};
 
 Tensor Rounded(Tensor tensor) {
   for (double& value : tensor.values) {
@@ -92,7 +90,7 @@ class Comparison {
     }
     wants_any_ = std::find(wants.begin(), wants.end(), true) != wants.end();
     if (!wants_any_) arrives.assign(arrives.size(), false);
-    ApplyContract(wide_, wants, is_constant, arrives);
+    SetGradientRoles(wide_, wants, is_constant, arrives);
     narrow_ = wide_;
     for (size_t i = 0; i < narrow_.inputs.size(); ++i) {
       if (IsStoredNarrow(i)) narrow_.inputs[i].type = ElementType::kBFloat16;
@@ -149,7 +147,7 @@ class Comparison {
     if (again.outputs != forward.outputs || again.statistic != forward.statistic) {
       Fail("a second forward gives other bits");
     }
-    if (!IsElementwise(spec.type) || spec.outputs[0].bytes() == 0) return;
+    if (!RuleOf(spec.type).is_elementwise() || spec.outputs[0].bytes() == 0) return;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Operand& input = spec.inputs[i];
       if (input.type != spec.outputs[0].type || input.dims != spec.outputs[0].dims) continue;
@@ -179,9 +177,8 @@ class Comparison {
   }
 
   void CompareStatistics(const Blob& wide, const Blob& narrow) {
-    const bool has_positions = std::find(std::begin(kSavesPositions), std::end(kSavesPositions),
-                                         wide_.type) != std::end(kSavesPositions);
-    if (has_positions) {
+    const Statistic statistic = RuleOf(wide_.type).statistic;
+    if (statistic == Statistic::kPoolIndices || statistic == Statistic::kTopIndices) {
       if (wide != narrow) Fail("it saves other positions");
       return;
     }
@@ -194,7 +191,7 @@ class Comparison {
     for (const double value : wide.values) {
       if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
     }
-    const bool is_recurrent = wide_.type == "LSTM" || wide_.type == "GRU" || wide_.type == "RNN";
+    const bool is_recurrent = RuleOf(wide_.type).work == WorkKind::kRnn;
     const double roundings = is_recurrent ? kRecurrentRoundings : kRoundings;
     const double bound = IsFloat(wide.type) ? roundings * kRounding * largest : 0;
     for (int64_t i = 0; i < wide.size(); ++i) {

@@ -7,9 +7,10 @@
 #include <map>
 
 #include "lib/base/rng.h"
+#include "lib/ops/op_rules.h"
 #include "lib/reference/check_run.h"
-#include "lib/reference/contract.h"
 #include "lib/reference/fill.h"
+#include "lib/reference/gradient_roles.h"
 #include "lib/reference/reference.h"
 
 namespace ckplan::reference {
@@ -95,7 +96,7 @@ class Checker {
     variant_ += "<-";
     for (const bool arrive : arrives) variant_ += arrive ? '1' : '0';
     OpSpec spec = case_.spec;
-    ApplyContract(spec, wants, is_constant_, arrives);
+    SetGradientRoles(spec, wants, is_constant_, arrives);
     auto prepared = backend_.Prepare(spec);
     if (!prepared.ok()) return Fail(prepared.error().message);
     PreparedOp& op = **prepared;
@@ -124,7 +125,8 @@ class Checker {
       if (other.outputs != forward.outputs) Fail(fmt::format("without output {} it differs", i));
     }
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (!IsElementwise(spec.type) || spec.inputs[i].bytes() != spec.outputs[0].bytes()) continue;
+      const bool is_elementwise = RuleOf(spec.type).is_elementwise();
+      if (!is_elementwise || spec.inputs[i].bytes() != spec.outputs[0].bytes()) continue;
       if (!inputs_[i].is_present || spec.outputs[0].bytes() == 0) continue;
       const ForwardResult in_place =
           RunForward(backend_, op, spec, inputs_, seed_, -1, static_cast<int64_t>(i));

@@ -46,7 +46,7 @@ struct Contents {
 
 struct OpCase {
   std::string text;  // The row.
-  OpSpec spec;       // The roles of its operands are set by ApplyContract.
+  OpSpec spec;       // What its operands are to backward is set by SetGradientRoles.
   std::vector<Contents> contents;
   double tolerance = 0;
 };

@@ -6,12 +6,14 @@
 #include <string>
 #include <utility>
 
+#include "lib/ops/op_table.h"
 #include "lib/plan/fixed_plan.h"
 
 namespace ckplan {
 namespace {
 
-// Parts of names, in lower case; "elu" is in relu, gelu, ... Costly ones are looked for first.
+// What names of other frameworks' operators are judged by: "BatchNorm2d", "Conv+Relu". Parts of
+// names, in lower case; "elu" is in relu, gelu, ... Costly ones are looked for first.
 constexpr std::array kCostlyParts = {"conv",   "gemm", "matmul", "linear",    "dense",
                                      "einsum", "lstm", "gru",    "attention", "embedding"};
 constexpr std::array kCheapParts = {"norm",  "relu", "elu",     "gelu",      "sigmoid",  "tanh",
@@ -58,6 +60,11 @@ IdVector<NodeId, bool> ChooseKept(const Problem& problem) {
 }  // namespace
 
 OpPrice PriceOf(std::string_view op) {
+  if (const OpRule& rule = RuleOf(op); rule.is_known()) {
+    return rule.is_costly()  ? OpPrice::kCostly
+           : rule.is_cheap() ? OpPrice::kCheap
+                             : OpPrice::kUnknown;
+  }
   std::string lower(op);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

@@ -13,8 +13,8 @@
 //            of what is dropped.
 // Differs    the text names batch normalisation, activation functions and pooling in convolutional
 //            networks, and leaves all else open:
-//            - an operation is judged by its name, in the spelling of ONNX or of another
-//              framework: norm, relu, pool, sigmoid, ... anywhere in it, unless it names a costly
+//            - an operator of ONNX is judged by the table of lib/ops, that of another framework by
+//              its name: norm, relu, pool, sigmoid, ... anywhere in it, unless it names a costly
 //              one as well ("Conv+Relu"); dropout counts as cheap, its seed is replayed.
 //            - additions, concatenations and unknown operations are kept. If the additions of a
 //              residual network were dropped, its first backward step would have to recompute

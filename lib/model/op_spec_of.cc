@@ -1,4 +1,4 @@
-#include "lib/exec/op_spec_of.h"
+#include "lib/model/op_spec_of.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -34,6 +34,20 @@ int64_t OpsetOf(const Model::Impl& model, const Operation& operation) {
   const std::string domain = operation.is_standard() ? "" : operation.node->domain();
   const auto found = model.identity.opsets.find(domain);
   return found == model.identity.opsets.end() ? 0 : found->second;
+}
+
+Operand PlannedOperand(const Model::Impl& model, ValueIndex index) {
+  Operand operand;
+  if (index == kNoValue) return operand;
+  const Value& value = model.value(index);
+  operand.is_present = true;
+  operand.dims = value.dims;
+  operand.planned = {TensorTypeOf(value.elem_type), value.bytes.count()};
+  const ConstantValue* constant = value.constant.get();
+  if (constant != nullptr && (!constant->is_float() || constant->size() == 1)) {
+    operand.known = {constant->ints, constant->reals};
+  }
+  return operand;
 }
 
 }  // namespace
@@ -101,6 +115,19 @@ OpSpec SpecOf(const Model::Impl& model, const Operation& operation) {
   for (const onnx::AttributeProto& attribute : operation.node->attribute()) {
     if (auto value = ValueOf(attribute)) spec.attributes[attribute.name()] = *value;
   }
+  return spec;
+}
+
+OpSpec PlannedSpecOf(const Model::Impl& model, const Operation& operation) {
+  OpSpec spec = SpecOf(model, operation);
+  for (const ValueIndex input : operation.inputs) {
+    spec.inputs.push_back(PlannedOperand(model, input));
+  }
+  for (const ValueIndex output : operation.outputs) {
+    spec.outputs.push_back(PlannedOperand(model, output));
+  }
+  const bool is_as_in_model = model.activation_type == ActivationType::kOfModel;
+  if (is_as_in_model && spec.input(0).is_present) spec.saved_type = spec.input(0).model_type();
   return spec;
 }
 

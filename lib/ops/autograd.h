@@ -1,0 +1,13 @@
+// Whose bookkeeping decides what is kept from forward for backward.
+#pragma once
+
+#include <cstdint>
+
+namespace ckplan {
+
+enum class Autograd : uint8_t {
+  kMinimal,  // What a kernel of backward cannot do without.
+  kTorch,    // What PyTorch's eager autograd keeps on the CPU.
+};
+
+}  // namespace ckplan

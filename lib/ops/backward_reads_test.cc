@@ -1,0 +1,3 @@
+#include "lib/ops/backward_reads.h"
+
+#include <doctest/doctest.h>

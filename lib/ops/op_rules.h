@@ -1,0 +1,22 @@
+// What is true of one operator, by its row in the table and its operands.
+#pragma once
+
+#include <cstddef>
+
+#include "lib/ops/op_spec.h"
+#include "lib/ops/op_table.h"
+
+namespace ckplan {
+
+// Whether the operator reads the contents of this input, not its shape or type alone.
+bool ReadsContents(const OpRule& rule, size_t input);
+
+// Whether gradients flow to this input: a float that is no ratio, size or running statistic.
+bool IsDifferentiable(const OpRule& rule, const OpSpec& spec, size_t input);
+bool IsDifferentiable(const OpSpec& spec, size_t input);
+
+// Whether the output is the input's tensor, bit for bit: views, casts to the same type, Dropout of
+// ratio 0, and movements that move nothing.
+bool IsView(const OpRule& rule, const OpSpec& spec);
+
+}  // namespace ckplan

@@ -1,0 +1,3 @@
+#include "lib/ops/op_table.h"
+
+#include <doctest/doctest.h>

@@ -1,0 +1,3 @@
+#include "lib/ops/statistics.h"
+
+#include <doctest/doctest.h>

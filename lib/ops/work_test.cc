@@ -1,0 +1,3 @@
+#include "lib/ops/work.h"
+
+#include <doctest/doctest.h>

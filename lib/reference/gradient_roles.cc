@@ -1,0 +1,47 @@
+#include "lib/reference/gradient_roles.h"
+
+#include <algorithm>
+
+#include "lib/ops/backward_reads.h"
+#include "lib/ops/statistics.h"
+
+namespace ckplan::reference {
+
+namespace {
+
+void SetStatistic(OpSpec& spec) {
+  std::vector<bool> is_stored;
+  for (const Operand& output : spec.outputs) is_stored.push_back(output.is_present);
+  if (const auto saved = StatisticOf(spec, Autograd::kMinimal, is_stored)) {
+    spec.statistic_bytes = saved->bytes.count();
+  } else if (OutputServesAsStatistic(spec)) {
+    spec.outputs[1].is_read_by_backward = true;
+  }
+}
+
+void MarkReads(OpSpec& spec) {
+  const BackwardReads reads = FindBackwardReads(spec, Autograd::kMinimal);
+  for (const size_t i : reads.inputs) spec.inputs[i].is_read_by_backward = true;
+  for (const size_t i : reads.outputs) {
+    spec.outputs[i].is_read_by_backward = spec.outputs[i].is_present;
+  }
+  if (reads.statistic) SetStatistic(spec);
+}
+
+}  // namespace
+
+void SetGradientRoles(OpSpec& spec, const std::vector<bool>& wants,
+                      const std::vector<bool>& is_constant, const std::vector<bool>& arrives) {
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    spec.inputs[i].has_gradient = wants[i];
+    spec.inputs[i].is_read_by_backward = is_constant[i] && spec.inputs[i].is_present;
+  }
+  for (size_t i = 0; i < spec.outputs.size(); ++i) {
+    spec.outputs[i].has_gradient = arrives[i];
+    spec.outputs[i].is_read_by_backward = false;
+  }
+  spec.statistic_bytes = 0;
+  if (std::find(wants.begin(), wants.end(), true) != wants.end()) MarkReads(spec);
+}
+
+}  // namespace ckplan::reference
