@@ -148,7 +148,7 @@ Result<Source> LoadModelFile(const SourceRequest& request) {
     CKPLAN_ASSIGN_OR_RETURN(lower.cost, ParseCostModel("flops"));
   }
   CKPLAN_ASSIGN_OR_RETURN(const Model model, LoadModel(request.path, request.load));
-  CKPLAN_ASSIGN_OR_RETURN(LoweredModel lowered, LowerModel(model, lower));
+  CKPLAN_ASSIGN_OR_RETURN(ModelGraph lowered, LowerModel(model, lower));
   Source source{std::move(lowered.graph),
                 model.identity(),
                 lower.cost.name(),

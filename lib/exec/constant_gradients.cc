@@ -14,7 +14,7 @@ int64_t AlignedBytes(int64_t bytes, const Backend& backend) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-ConstantGradients::ConstantGradients(const Backend& backend, const StepModel& step,
+ConstantGradients::ConstantGradients(const Backend& backend, const StepGraph& step,
                                      const std::vector<std::unique_ptr<PreparedOp>>& constant_ops)
     : backend_(backend),
       step_(step),

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "lib/backend/backend.h"
-#include "lib/exec/step_model.h"
+#include "lib/exec/step_graph.h"
 
 namespace ckplan {
 
@@ -24,7 +24,7 @@ int64_t AlignedBytes(int64_t bytes, const Backend& backend);  // Rounded up to i
 
 class ConstantGradients {
  public:
-  ConstantGradients(const Backend& backend, const StepModel& step,
+  ConstantGradients(const Backend& backend, const StepGraph& step,
                     const std::vector<std::unique_ptr<PreparedOp>>& constant_ops);
 
   // Whether backward may write this constant's gradient straight into that of its leaf.
@@ -38,7 +38,7 @@ class ConstantGradients {
   void Count(ConstantId constant);
 
   const Backend& backend_;
-  const StepModel& step_;
+  const StepGraph& step_;
   const std::vector<std::unique_ptr<PreparedOp>>& constant_ops_;
   IdVector<ConstantId, int32_t> contributions_;  // To each root, in one step.
 };

@@ -52,11 +52,12 @@ std::vector<std::byte> FilledBytes(const Operand& operand, double fill) {
 
 }  // namespace
 
-ConstantStore::ConstantStore(Backend& backend, const StepModel& step, const PreparedStep& prepared)
+ConstantStore::ConstantStore(Backend& backend, const StepGraph& step,
+                             const StepOperators& operators)
     : backend_(&backend),
       step_(&step),
-      prepared_(&prepared),
-      gradients_of_(backend, step, prepared.constant_ops),
+      operators_(&operators),
+      gradients_of_(backend, step, operators.constant_ops),
       memory_(step.constants.size(), nullptr),
       gradients_(step.constants.size(), nullptr),
       inputs_(step.graph.tensors().size(), nullptr) {}
@@ -64,7 +65,7 @@ ConstantStore::ConstantStore(Backend& backend, const StepModel& step, const Prep
 ConstantStore::ConstantStore(ConstantStore&& other) noexcept
     : backend_(other.backend_),
       step_(other.step_),
-      prepared_(other.prepared_),
+      operators_(other.operators_),
       gradients_of_(std::move(other.gradients_of_)),
       memory_(std::move(other.memory_)),
       gradients_(std::move(other.gradients_)),
@@ -82,10 +83,10 @@ ConstantStore::~ConstantStore() {
   for (void* memory : inputs_) backend_->Release(memory);
 }
 
-Result<ConstantStore> ConstantStore::Create(Backend& backend, const StepModel& step,
-                                            const PreparedStep& prepared, const WeightFile& weights,
-                                            uint64_t seed) {
-  ConstantStore store(backend, step, prepared);
+Result<ConstantStore> ConstantStore::Create(Backend& backend, const StepGraph& step,
+                                            const StepOperators& operators,
+                                            const WeightFile& weights, uint64_t seed) {
+  ConstantStore store(backend, step, operators);
   CKPLAN_RETURN_IF_ERROR(store.FillLeaves(weights, seed));
   CKPLAN_RETURN_IF_ERROR(store.Evaluate(false));
   store.DropUnread();
@@ -147,8 +148,8 @@ Result<Done> ConstantStore::Evaluate(bool only_trained) {
       outputs.push_back(output.is_none() ? nullptr : memory_[output]);
     }
     CKPLAN_ASSIGN_OR_RETURN(void* workspace,
-                            backend_->Allocate(prepared_->constant_ops[i]->workspace().forward));
-    prepared_->constant_ops[i]->Forward({inputs, outputs, nullptr, workspace, 0});
+                            backend_->Allocate(operators_->constant_ops[i]->workspace().forward));
+    operators_->constant_ops[i]->Forward({inputs, outputs, nullptr, workspace, 0});
     backend_->Synchronize();
     backend_->Release(workspace);
   }
@@ -244,13 +245,13 @@ void ConstantStore::PassOn(ConstantId root, char* gradient) {
     outputs.push_back(this->constant(id));
     output_gradients.push_back(id == root ? gradient : nullptr);
   }
-  PreparedOp& prepared = *prepared_->constant_ops[at];
+  PreparedOp& producer = *operators_->constant_ops[at];
   char* const workspace = gradient + AlignedBytes(constant.operand.bytes(), *backend_);
-  char* const next = workspace + AlignedBytes(prepared.workspace().backward, *backend_);
+  char* const next = workspace + AlignedBytes(producer.workspace().backward, *backend_);
   const BackwardCall call{inputs, outputs, output_gradients, nullptr, workspace, 0};
   for (size_t i = 0; i < op.inputs.size(); ++i) {
     if (!op.spec.inputs[i].has_gradient) continue;
-    prepared.BackwardInput(call, i, next);
+    producer.BackwardInput(call, i, next);
     PassOn(step_->constants[op.inputs[i]].root, next);
   }
 }

@@ -10,8 +10,8 @@
 #include "lib/backend/backend.h"
 #include "lib/base/result.h"
 #include "lib/exec/constant_gradients.h"
-#include "lib/exec/prepared_step.h"
-#include "lib/exec/step_model.h"
+#include "lib/exec/step_graph.h"
+#include "lib/exec/step_operators.h"
 #include "lib/exec/weights.h"
 
 namespace ckplan {
@@ -27,10 +27,10 @@ struct ConstantUsage {
 
 class ConstantStore {
  public:
-  // Uploads the leaves, evaluates the constant operators, fills the batch. `step` and `prepared`
+  // Uploads the leaves, evaluates the constant operators, fills the batch. `step` and `operators`
   // must outlive the store. kInfeasible: too little memory on the device.
-  static Result<ConstantStore> Create(Backend& backend, const StepModel& step,
-                                      const PreparedStep& prepared, const WeightFile& weights,
+  static Result<ConstantStore> Create(Backend& backend, const StepGraph& step,
+                                      const StepOperators& operators, const WeightFile& weights,
                                       uint64_t seed);
   ConstantStore(ConstantStore&&) noexcept;
   ~ConstantStore();
@@ -55,7 +55,7 @@ class ConstantStore {
   void Descend(float rate);
 
  private:
-  ConstantStore(Backend& backend, const StepModel& step, const PreparedStep& prepared);
+  ConstantStore(Backend& backend, const StepGraph& step, const StepOperators& operators);
   Result<void*> Allocate(int64_t bytes, Bytes& counted);
   Result<Done> FillLeaves(const WeightFile& weights, uint64_t seed);
   Result<Done> AllocateGradients();
@@ -65,8 +65,8 @@ class ConstantStore {
   void PassOn(ConstantId root, char* gradient);
 
   Backend* backend_;
-  const StepModel* step_;
-  const PreparedStep* prepared_;
+  const StepGraph* step_;
+  const StepOperators* operators_;
   ConstantGradients gradients_of_;
   IdVector<ConstantId, void*> memory_;     // Of roots.
   IdVector<ConstantId, void*> gradients_;  // Of trained leaves.

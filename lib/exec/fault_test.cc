@@ -17,7 +17,7 @@ class FaultyPlan {
     keep_all_ = small_.KeepAll();
   }
 
-  ReadyPlan& plan() { return plan_; }
+  PlacedProgram& plan() { return plan_; }
   std::vector<Action>& actions() { return plan_.program.actions; }
   std::string Name(int32_t buffer) const {
     return BufferText(small_.step(), plan_.program, buffer);
@@ -53,8 +53,8 @@ class FaultyPlan {
  private:
   std::unique_ptr<Backend> backend_;
   SmallStep small_;
-  ReadyPlan plan_;
-  ReadyPlan keep_all_;
+  PlacedProgram plan_;
+  PlacedProgram keep_all_;
 };
 
 bool IsTensor(const FaultyPlan& faulty, const Program& program, int32_t buffer) {

@@ -54,7 +54,7 @@ Use UseOf(const Operation& operation, size_t position, const Dims& dims) {
 class UseFinder {
  public:
   UseFinder(const Model::Impl& model, const ModelFacts& facts,
-            const std::vector<ConstantId>& constant_of, StepModel& step)
+            const std::vector<ConstantId>& constant_of, StepGraph& step)
       : model_(model), facts_(facts), constant_of_(constant_of), step_(step) {}
 
   void Find() {
@@ -137,13 +137,13 @@ class UseFinder {
   const Model::Impl& model_;
   const ModelFacts& facts_;
   const std::vector<ConstantId>& constant_of_;
-  StepModel& step_;
+  StepGraph& step_;
 };
 
 }  // namespace
 
 void FindUses(const Model::Impl& model, const ModelFacts& facts,
-              const std::vector<ConstantId>& constant_of, StepModel& step) {
+              const std::vector<ConstantId>& constant_of, StepGraph& step) {
   UseFinder(model, facts, constant_of, step).Find();
 }
 

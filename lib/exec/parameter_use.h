@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "lib/exec/step_model.h"
+#include "lib/exec/step_graph.h"
 #include "lib/model/facts.h"
 #include "lib/model/model_impl.h"
 
@@ -12,6 +12,6 @@ namespace ckplan {
 
 // Fills in `use` and `fan_in` of trained leaves, and `index_bound` of integer constants and inputs.
 void FindUses(const Model::Impl& model, const ModelFacts& facts,
-              const std::vector<ConstantId>& constant_of, StepModel& step);
+              const std::vector<ConstantId>& constant_of, StepGraph& step);
 
 }  // namespace ckplan

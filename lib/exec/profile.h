@@ -8,8 +8,8 @@
 #include "lib/base/result.h"
 #include "lib/exec/constant_store.h"
 #include "lib/exec/loss.h"
-#include "lib/exec/prepared_step.h"
-#include "lib/exec/step_model.h"
+#include "lib/exec/step_graph.h"
+#include "lib/exec/step_operators.h"
 
 namespace ckplan {
 
@@ -27,8 +27,8 @@ struct ProfileOptions {
 
 // Runs whole steps that keep everything, in the model's order, so that each node finds the caches
 // as it does in training. kInfeasible: that much memory is not there.
-Result<std::vector<ProfiledNode>> ProfileNodes(Backend& backend, const StepModel& step,
-                                               const PreparedStep& prepared,
+Result<std::vector<ProfiledNode>> ProfileNodes(Backend& backend, const StepGraph& step,
+                                               const StepOperators& operators,
                                                ConstantStore& constants,
                                                const ProfileOptions& options);
 

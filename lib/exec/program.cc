@@ -11,7 +11,7 @@ namespace {
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(const StepModel& step, const TensorGraph& graph, const Schedule& schedule,
+  ProgramBuilder(const StepGraph& step, const TensorGraph& graph, const Schedule& schedule,
                  const Timeline& timeline)
       : step_(step),
         graph_(graph),
@@ -208,7 +208,7 @@ class ProgramBuilder {
     }
   }
 
-  const StepModel& step_;
+  const StepGraph& step_;
   const TensorGraph& graph_;
   const Schedule& schedule_;
   const Timeline& timeline_;
@@ -226,7 +226,7 @@ class ProgramBuilder {
 
 }  // namespace
 
-Program BuildProgram(const StepModel& step, const TensorGraph& graph, const Schedule& schedule,
+Program BuildProgram(const StepGraph& step, const TensorGraph& graph, const Schedule& schedule,
                      const Timeline& timeline) {
   return ProgramBuilder(step, graph, schedule, timeline).Build();
 }

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/exec/step_model.h"
+#include "lib/exec/step_graph.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/schedule/schedule.h"
 #include "lib/schedule/timeline.h"
@@ -66,7 +66,7 @@ struct Program {
 
 // `graph` is that of the step, perhaps with workspaces and aligned sizes; `timeline` is its and the
 // schedule's.
-Program BuildProgram(const StepModel& step, const TensorGraph& graph, const Schedule& schedule,
+Program BuildProgram(const StepGraph& step, const TensorGraph& graph, const Schedule& schedule,
                      const Timeline& timeline);
 
 }  // namespace ckplan

@@ -11,9 +11,9 @@
 #include "lib/exec/buffer_memory.h"
 #include "lib/exec/constant_store.h"
 #include "lib/exec/loss.h"
-#include "lib/exec/prepared_step.h"
 #include "lib/exec/program.h"
-#include "lib/exec/step_model.h"
+#include "lib/exec/step_graph.h"
+#include "lib/exec/step_operators.h"
 
 namespace ckplan {
 
@@ -34,8 +34,8 @@ class RunObserver {
 class Runner {
  public:
   // All of them must outlive the runner. `spare_workspace`: device memory for calls of programs
-  // that have no workspaces of their own; as large as the largest workspace of `prepared`.
-  Runner(Backend& backend, const StepModel& step, const PreparedStep& prepared,
+  // that have no workspaces of their own; as large as the largest workspace of `operators`.
+  Runner(Backend& backend, const StepGraph& step, const StepOperators& operators,
          ConstantStore& constants, const Loss& loss, uint64_t seed, void* spare_workspace);
 
   // One training step; its value is the loss. The gradients of the parameters are then those in the
@@ -65,8 +65,8 @@ class Runner {
   Result<Operands> OperandsOf(const Action& action, const RunState& state) const;
 
   Backend& backend_;
-  const StepModel& step_;
-  const PreparedStep& prepared_;
+  const StepGraph& step_;
+  const StepOperators& operators_;
   ConstantStore& constants_;
   const Loss& loss_;
   uint64_t seed_;
@@ -75,8 +75,8 @@ class Runner {
 };
 
 // "step 12 (backward of \"conv3\")"
-std::string StepText(const StepModel& step, const Program& program, const Action& action);
+std::string StepText(const StepGraph& step, const Program& program, const Action& action);
 // The tensor in a buffer: "\"relu1\"", "the gradient of \"relu1\"", "the workspace of \"conv3\"".
-std::string BufferText(const StepModel& step, const Program& program, int32_t buffer);
+std::string BufferText(const StepGraph& step, const Program& program, int32_t buffer);
 
 }  // namespace ckplan

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/exec/step_model.h"
+#include "lib/exec/step_graph.h"
 
 namespace ckplan {
 

@@ -33,7 +33,7 @@ int32_t OnnxTypeOf(ElementType type) {
 
 class Snapshot final : public RunObserver {
  public:
-  Snapshot(Backend& backend, const StepModel& step) : backend_(backend), step_(step) {
+  Snapshot(Backend& backend, const StepGraph& step) : backend_(backend), step_(step) {
     model_.set_ir_version(onnx::Version::IR_VERSION);
     model_.mutable_graph()->set_name("training_step");
     model_.add_opset_import()->set_version(1);
@@ -77,24 +77,24 @@ class Snapshot final : public RunObserver {
 
  private:
   Backend& backend_;
-  const StepModel& step_;
+  const StepGraph& step_;
   onnx::ModelProto model_;
   int64_t bytes_ = 0;
 };
 
 }  // namespace
 
-Result<std::string> TakeSnapshot(Backend& backend, const StepModel& step,
-                                 const PreparedStep& prepared, ConstantStore& constants,
-                                 const ReadyPlan& plan, LossKind loss, uint64_t seed) {
+Result<std::string> TakeSnapshot(Backend& backend, const StepGraph& step,
+                                 const StepOperators& operators, ConstantStore& constants,
+                                 const PlacedProgram& plan, LossKind loss, uint64_t seed) {
   CKPLAN_ASSIGN_OR_RETURN(
       const DeviceBlock workspace,
-      DeviceBlock::Allocate(backend, plan.has_workspaces ? Bytes(0) : LargestWorkspace(prepared)));
+      DeviceBlock::Allocate(backend, plan.has_workspaces ? Bytes(0) : LargestWorkspace(operators)));
   CKPLAN_ASSIGN_OR_RETURN(const auto arena,
                           ArenaMemory::Create(backend, plan.program, plan.offsets, plan.arena_bytes,
                                               /*poisons=*/false));
   const Loss descended(loss, seed);
-  Runner runner(backend, step, prepared, constants, descended, seed, workspace.get());
+  Runner runner(backend, step, operators, constants, descended, seed, workspace.get());
   Snapshot snapshot(backend, step);
   for (const StepInput& input : step.inputs) {
     snapshot.Add("input", input.name, input.operand, constants.input(input.tensor));

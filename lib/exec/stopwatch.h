@@ -18,7 +18,7 @@ struct NodeSeconds {
 // less than what the device does, and on a processor the same.
 class Stopwatch final : public RunObserver {
  public:
-  Stopwatch(Backend& backend, const StepModel& step)
+  Stopwatch(Backend& backend, const StepGraph& step)
       : backend_(backend), nodes_(step.graph.nodes().size()) {}
 
   Result<Done> Before(const Action& action, const RunState& state) override;

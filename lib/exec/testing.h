@@ -10,10 +10,10 @@
 
 #include "lib/base/rng.h"
 #include "lib/exec/constant_store.h"
-#include "lib/exec/prepared_step.h"
-#include "lib/exec/ready_plan.h"
+#include "lib/exec/placed_program.h"
 #include "lib/exec/runner.h"
-#include "lib/exec/step_model.h"
+#include "lib/exec/step_graph.h"
+#include "lib/exec/step_operators.h"
 #include "lib/exec/validate.h"
 #include "lib/model/model.h"
 
@@ -44,21 +44,21 @@ class SmallStep {
             ActivationType type = ActivationType::kOfModel);
   ~SmallStep();
 
-  const StepModel& step() const;
-  const PreparedStep& prepared() const;
+  const StepGraph& step() const;
+  const StepOperators& operators() const;
   ConstantStore& constants();
 
   // Its graph with workspaces, sizes rounded up as the backend needs it, as `ckplan --cost file:
   // --align N` plans it.
-  ReadyGraph Graph() const;
-  ReadyPlan KeepAll() const;
+  SizedGraph Graph() const;
+  PlacedProgram KeepAll() const;
   // Keeps each node's results with the chance of `percent`.
-  ReadyPlan Random(Rng& rng, int percent) const;
+  PlacedProgram Random(Rng& rng, int percent) const;
 
   // Runs one step in the counting allocator; the gradients are then in constants().
-  double Run(const ReadyPlan& plan, LossKind kind);
+  double Run(const PlacedProgram& plan, LossKind kind);
   // Without times.
-  ValidationReport Validate(const ReadyPlan& keep_all, const ReadyPlan& plan);
+  ValidationReport Validate(const PlacedProgram& keep_all, const PlacedProgram& plan);
 
  private:
   struct State;

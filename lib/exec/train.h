@@ -8,9 +8,9 @@
 #include "lib/base/result.h"
 #include "lib/exec/constant_store.h"
 #include "lib/exec/loss.h"
-#include "lib/exec/prepared_step.h"
-#include "lib/exec/ready_plan.h"
-#include "lib/exec/step_model.h"
+#include "lib/exec/placed_program.h"
+#include "lib/exec/step_graph.h"
+#include "lib/exec/step_operators.h"
 
 namespace ckplan {
 
@@ -27,9 +27,9 @@ struct TrainedStep {
 };
 
 // The batch is the same in every step, random operators draw anew. `after_step` is told of each.
-Result<std::vector<TrainedStep>> Train(Backend& backend, const StepModel& step,
-                                       const PreparedStep& prepared, ConstantStore& constants,
-                                       const ReadyPlan& plan, const TrainOptions& options,
+Result<std::vector<TrainedStep>> Train(Backend& backend, const StepGraph& step,
+                                       const StepOperators& operators, ConstantStore& constants,
+                                       const PlacedProgram& plan, const TrainOptions& options,
                                        const std::function<void(const TrainedStep&)>& after_step);
 
 }  // namespace ckplan

@@ -11,10 +11,10 @@
 #include "lib/exec/buffer_memory.h"
 #include "lib/exec/constant_store.h"
 #include "lib/exec/loss.h"
-#include "lib/exec/prepared_step.h"
-#include "lib/exec/ready_plan.h"
+#include "lib/exec/placed_program.h"
 #include "lib/exec/runner.h"
-#include "lib/exec/step_model.h"
+#include "lib/exec/step_graph.h"
+#include "lib/exec/step_operators.h"
 #include "lib/plan/plan.h"
 #include "lib/schedule/arena.h"
 
@@ -66,15 +66,15 @@ struct ValidationReport {
 // `planned` is the graph that the plan was made for (lowered with the plan's costs), before sizes
 // were aligned. The plan must have passed CheckPlan. Errors are of the machine or the backend; what
 // is wrong with the plan is in `failures`.
-Result<ValidationReport> ValidatePlan(Backend& backend, const StepModel& step,
-                                      const PreparedStep& prepared, ConstantStore& constants,
+Result<ValidationReport> ValidatePlan(Backend& backend, const StepGraph& step,
+                                      const StepOperators& operators, ConstantStore& constants,
                                       const TensorGraph& planned, const Plan& plan,
                                       const ValidateOptions& options);
 
 // The part of it that runs: two schedules of one step that are ready to run.
-Result<ValidationReport> ValidateRuns(Backend& backend, const StepModel& step,
+Result<ValidationReport> ValidateRuns(Backend& backend, const StepGraph& step,
                                       ConstantStore& constants, Runner& runner,
-                                      const ReadyPlan& keep_all, const ReadyPlan& plan,
+                                      const PlacedProgram& keep_all, const PlacedProgram& plan,
                                       const ValidateOptions& options);
 
 }  // namespace ckplan

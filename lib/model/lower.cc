@@ -26,7 +26,7 @@ class Lowerer {
         is_read_(model.values.size(), false),
         nodes_(model.operations.size()) {}
 
-  Result<LoweredModel> Lower() {
+  Result<ModelGraph> Lower() {
     if (facts_.outputs.empty()) {
       return MakeError(
           ErrorCode::kInvalidInput,
@@ -46,7 +46,7 @@ class Lowerer {
     parts_.parameters = facts_.parameters;
     parts_.parameter_gradients = facts_.parameter_gradients;
     CKPLAN_ASSIGN_OR_RETURN(TensorGraph graph, TensorGraph::Create(std::move(parts_)));
-    return LoweredModel{std::move(graph), Roles(), Warnings()};
+    return ModelGraph{std::move(graph), Roles(), Warnings()};
   }
 
  private:
@@ -280,7 +280,7 @@ class Lowerer {
 
 }  // namespace
 
-Result<LoweredModel> LowerModel(const Model& model, const LowerOptions& options) {
+Result<ModelGraph> LowerModel(const Model& model, const LowerOptions& options) {
   return Lowerer(model.impl(), options).Lower();
 }
 

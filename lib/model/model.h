@@ -1,6 +1,6 @@
 // Reads an ONNX model and lowers it to a TensorGraph. The only folder that sees ONNX and protobuf.
 //
-//   model.onnx ── LoadModel ──▶ Model ── LowerModel ──▶ LoweredModel (TensorGraph + who is who)
+//   model.onnx ── LoadModel ──▶ Model ── LowerModel ──▶ ModelGraph (TensorGraph + who is who)
 //
 // A Model is the file with functions inlined, dimensions bound, shape arithmetic folded and every
 // tensor's type and shape inferred. Weights are never read: external data is not opened, and large
@@ -68,7 +68,7 @@ struct ModelNodeRole {
   NodeId node;  // kNode alone.
 };
 
-struct LoweredModel {
+struct ModelGraph {
   TensorGraph graph;
   // One for each node of the file's main graph, in the file's order. Nodes that come from one
   // inlined function call share that call's row: kNode if any of them is one, the first.
@@ -76,6 +76,6 @@ struct LoweredModel {
   std::vector<std::string> warnings;  // Beyond the Model's own: operators that no one knows.
 };
 
-Result<LoweredModel> LowerModel(const Model& model, const LowerOptions& options);
+Result<ModelGraph> LowerModel(const Model& model, const LowerOptions& options);
 
 }  // namespace ckplan

@@ -56,20 +56,20 @@ inline Result<Model> LoadProto(const onnx::ModelProto& proto, const LoadOptions&
   return LoadModel(file.path(), options);
 }
 
-inline LoweredModel LowerProto(const onnx::ModelProto& proto, const LoadOptions& options = {},
-                               Autograd autograd = Autograd::kMinimal) {
+inline ModelGraph LowerProto(const onnx::ModelProto& proto, const LoadOptions& options = {},
+                             Autograd autograd = Autograd::kMinimal) {
   const Result<Model> model = LoadProto(proto, options);
   REQUIRE_MESSAGE(model.ok(), model.error().message);
   LowerOptions lower;
   lower.autograd = autograd;
   lower.cost = ParseCostModel("flops").value();
-  Result<LoweredModel> lowered = LowerModel(*model, lower);
+  Result<ModelGraph> lowered = LowerModel(*model, lower);
   REQUIRE_MESSAGE(lowered.ok(), lowered.error().message);
   return std::move(lowered).value();
 }
 
-inline LoweredModel LowerText(const std::string& graph, const LoadOptions& options = {},
-                              Autograd autograd = Autograd::kMinimal) {
+inline ModelGraph LowerText(const std::string& graph, const LoadOptions& options = {},
+                            Autograd autograd = Autograd::kMinimal) {
   return LowerProto(ParseGraph(graph), options, autograd);
 }
 

@@ -13,7 +13,8 @@
 
 namespace ckplan {
 
-// What a run made: filled by the first run that is guarded with it, compared with by all others.
+// What a run made: filled by the first run that is watched with it; all later ones are compared
+// with it.
 struct Reference {
   IdVector<TensorId, std::optional<BufferDigest>> tensors;
   IdVector<TensorId, std::optional<BufferDigest>> gradients;  // When they are complete.
@@ -22,9 +23,9 @@ struct Reference {
       : tensors(graph.tensors().size()), gradients(graph.tensors().size()) {}
 };
 
-class Guard final : public RunObserver {
+class BufferWatch final : public RunObserver {
  public:
-  Guard(Backend& backend, const StepModel& step, Reference& reference);
+  BufferWatch(Backend& backend, const StepGraph& step, Reference& reference);
 
   // kCheckFailed names the step and the tensor.
   Result<Done> Before(const Action& action, const RunState& state) override;
@@ -49,7 +50,7 @@ class Guard final : public RunObserver {
   std::optional<Record>& record(int32_t buffer) { return records_[static_cast<size_t>(buffer)]; }
 
   Backend& backend_;
-  const StepModel& step_;
+  const StepGraph& step_;
   Reference& reference_;
   std::vector<std::optional<Record>> records_;  // By buffer.
   int32_t checked_call_ = -1;

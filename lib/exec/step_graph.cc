@@ -1,4 +1,4 @@
-#include "lib/exec/step_model.h"
+#include "lib/exec/step_graph.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -29,7 +29,7 @@ class Builder {
         tensor_of_(model.values.size()),
         step_{.graph = graph} {}
 
-  Result<StepModel> Build() {
+  Result<StepGraph> Build() {
     MatchTensors();
     step_.nodes.resize(graph_.nodes().size());
     for (size_t i = 0; i < model_.operations.size(); ++i) {
@@ -356,12 +356,12 @@ class Builder {
   std::map<std::string_view, NodeId> node_of_;
   std::set<std::string> unsupported_;
   std::set<int32_t> other_floats_;
-  StepModel step_;
+  StepGraph step_;
 };
 
 }  // namespace
 
-Result<StepModel> BuildStepModel(const Model& model, const LoweredModel& lowered) {
+Result<StepGraph> BuildStepGraph(const Model& model, const ModelGraph& lowered) {
   return Builder(model.impl(), lowered.graph).Build();
 }
 

@@ -72,7 +72,7 @@ struct StepInput {
   int64_t index_bound = 0;  // As above, of the batch.
 };
 
-struct StepModel {
+struct StepGraph {
   TensorGraph graph;  // In the sizes that are really run, without workspaces.
   IdVector<NodeId, StepNode> nodes;
   IdVector<TensorId, Operand> tensors;  // Statistics as bytes of unknown type: see is_float below.
@@ -84,6 +84,6 @@ struct StepModel {
 
 // kUnsupported: tensors of types that the executor does not hold (strings, 8-bit integers, ...),
 // all named at once. `lowered` must come from `model` under Autograd::kMinimal.
-Result<StepModel> BuildStepModel(const Model& model, const LoweredModel& lowered);
+Result<StepGraph> BuildStepGraph(const Model& model, const ModelGraph& lowered);
 
 }  // namespace ckplan

@@ -5,14 +5,14 @@
 
 #include "lib/backend/backend.h"
 #include "lib/base/result.h"
-#include "lib/exec/prepared_step.h"
 #include "lib/exec/program.h"
-#include "lib/exec/step_model.h"
+#include "lib/exec/step_graph.h"
+#include "lib/exec/step_operators.h"
 #include "lib/plan/plan.h"
 
 namespace ckplan {
 
-struct ReadyPlan {
+struct PlacedProgram {
   Program program;
   std::vector<Bytes> offsets;
   Bytes arena_bytes;
@@ -23,7 +23,7 @@ struct ReadyPlan {
 
 // The graph whose buffers a plan places: that of the step, with workspaces if the plan knows them,
 // in sizes rounded up as the plan rounds them.
-struct ReadyGraph {
+struct SizedGraph {
   TensorGraph graph;
   bool has_workspaces = false;
   bool has_planned_sizes = true;  // Else the plan's offsets are for tensors of other float types.
@@ -31,17 +31,17 @@ struct ReadyGraph {
 
 // `planned`: the graph that the plan was made for, before its sizes were aligned.
 // kCheckFailed: the plan's workspaces are not those of the backend; names the first such node.
-Result<ReadyGraph> GraphToRun(const StepModel& step, const PreparedStep& prepared,
+Result<SizedGraph> GraphToRun(const StepGraph& step, const StepOperators& operators,
                               const TensorGraph& planned, int64_t align_bytes);
 
 // Placed anew.
-ReadyPlan PlaceReadyPlan(const StepModel& step, const ReadyGraph& run, const Schedule& schedule);
+PlacedProgram PlaceProgram(const StepGraph& step, const SizedGraph& run, const Schedule& schedule);
 // With the plan's own offsets where they fit, else placed anew.
-ReadyPlan MakeReadyPlan(const StepModel& step, const ReadyGraph& run, const Plan& plan);
+PlacedProgram PlaceByPlan(const StepGraph& step, const SizedGraph& run, const Plan& plan);
 // Keeping everything, in the plan's forward order.
-ReadyPlan MakeReadyKeepAll(const StepModel& step, const ReadyGraph& run, const Schedule& planned);
+PlacedProgram PlaceKeepAll(const StepGraph& step, const SizedGraph& run, const Schedule& planned);
 
 // The largest workspace of any node: what calls of programs without workspaces need.
-Bytes LargestWorkspace(const PreparedStep& prepared);
+Bytes LargestWorkspace(const StepOperators& operators);
 
 }  // namespace ckplan

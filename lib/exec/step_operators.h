@@ -6,13 +6,13 @@
 
 #include "lib/backend/backend.h"
 #include "lib/base/result.h"
-#include "lib/exec/step_model.h"
+#include "lib/exec/step_graph.h"
 
 namespace ckplan {
 
-struct PreparedStep {
+struct StepOperators {
   IdVector<NodeId, std::unique_ptr<PreparedOp>> nodes;
-  std::vector<std::unique_ptr<PreparedOp>> constant_ops;  // As in StepModel.
+  std::vector<std::unique_ptr<PreparedOp>> constant_ops;  // As in StepGraph.
   // Of the operators themselves, and behind that, from `gradient_scratch` on, room for gradients of
   // constants that cannot be written where they belong at once: see constant_store.h.
   IdVector<NodeId, OpWorkspace> workspaces;
@@ -20,9 +20,9 @@ struct PreparedStep {
 };
 
 // kUnsupported names all operators that the backend cannot run, at once.
-Result<PreparedStep> PrepareStep(Backend& backend, const StepModel& step);
+Result<StepOperators> PrepareOperators(Backend& backend, const StepGraph& step);
 
 // The step's graph with the workspaces of its operators.
-Result<TensorGraph> GraphWithWorkspaces(const StepModel& step, const PreparedStep& prepared);
+Result<TensorGraph> GraphWithWorkspaces(const StepGraph& step, const StepOperators& operators);
 
 }  // namespace ckplan
