@@ -9,9 +9,9 @@
 #include "lib/backend/backend.h"
 #include "lib/base/result.h"
 #include "lib/exec/constant_store.h"
-#include "lib/exec/step_graph.h"
 #include "lib/exec/step_operators.h"
 #include "lib/model/model.h"
+#include "lib/model/step_graph.h"
 #include "lib/plan/plan.h"
 
 namespace ckplan {

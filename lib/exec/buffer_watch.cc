@@ -30,7 +30,7 @@ Result<Done> BufferWatch::Before(const Action& action, const RunState& state) {
 }
 
 Result<Done> BufferWatch::CheckReads(const Action& action, const RunState& state) {
-  if (action.call == checked_call_) return Done{};  // Backward calls once for each input.
+  if (action.call == checked_call_) return Done{};  // A backward step is one action for each input.
   checked_call_ = action.call;
   const Call& call = state.program.calls[static_cast<size_t>(action.call)];
   for (const int32_t buffer : call.inputs) {

@@ -1,9 +1,9 @@
 // Watches a run: every buffer that is read must hold, bit for bit, what was last written there, and
 // every tensor and gradient must be the one that the reference run made.
 //
-// Together with the poison of the arena this proves of a plan what no bookkeeping can: that memory
-// freed is not needed, memory shared is not shared at the same time, and what is recomputed is what
-// was dropped. Costs about one more pass over the memory that each step touches.
+// Together with the poison in the arena this shows of a plan what no bookkeeping can: that freed
+// memory is not read, that no two live buffers share memory, and that a recomputed tensor equals
+// the one that was dropped. It costs about one more pass over the memory that each step touches.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@
 
 namespace ckplan {
 
-// What a run made: filled by the first run that is watched with it; all later ones are compared
-// with it.
+// The contents that a run made. The first run that is watched with it fills it; all later runs are
+// compared with it.
 struct Reference {
   IdVector<TensorId, std::optional<BufferDigest>> tensors;
   IdVector<TensorId, std::optional<BufferDigest>> gradients;  // When they are complete.
@@ -36,7 +36,7 @@ class BufferWatch final : public RunObserver {
     BufferDigest digest;
     int64_t bytes = 0;
     ElementType type = ElementType::kFloat32;
-    int32_t written_at = 0;  // Step.
+    int32_t written_at = 0;  // The step that wrote it.
   };
 
   Result<Done> CheckReads(const Action& action, const RunState& state);

@@ -111,7 +111,8 @@ Result<Done> ConstantStore::FillLeaves(const WeightFile& weights, uint64_t seed)
         memory_[id],
         Allocate(constant.operand.bytes(), is_parameter ? usage_.parameters : usage_.derived));
     std::vector<std::byte> bytes;
-    // A trained leaf that is one number everywhere was left out by an old exporter.
+    // A trained leaf that holds one number everywhere stands for a weight that an old exporter left
+    // out, so it is filled from the seed.
     if (constant.fill && !constant.is_trained) {
       bytes = FilledBytes(constant.operand, *constant.fill);
     } else if (constant.operand.known && !constant.fill) {
@@ -129,7 +130,8 @@ Result<Done> ConstantStore::FillLeaves(const WeightFile& weights, uint64_t seed)
   return Done{};
 }
 
-// In the order of the operators. Known results need no computing, but they are few and small.
+// Runs the constant operators in their order. Results that are known are computed all the same:
+// they are few and small.
 Result<Done> ConstantStore::Evaluate(bool only_trained) {
   for (size_t i = 0; i < step_->constant_ops.size(); ++i) {
     const ConstantOp& op = step_->constant_ops[i];
@@ -156,7 +158,7 @@ Result<Done> ConstantStore::Evaluate(bool only_trained) {
   return Done{};
 }
 
-// What only other constants are computed from goes, except on the way of a gradient.
+// Releases constants that only other constants are computed from, unless a gradient passes them.
 void ConstantStore::DropUnread() {
   IdVector<ConstantId, char> is_read(step_->constants.size(), 0);
   const auto read = [&](ConstantId id) {
@@ -227,7 +229,8 @@ void ConstantStore::BackwardConstant(const StepNode& node, PreparedOp& op, const
   PassOn(root, static_cast<char*>(scratch));
 }
 
-// Carries the gradient of `root`, which is at `gradient`, on to the leaves; works behind it.
+// Carries the gradient of `root`, which is at `gradient`, on to the leaves. The memory behind it is
+// scratch.
 void ConstantStore::PassOn(ConstantId root, char* gradient) {
   const StepConstant& constant = step_->constants[root];
   if (constant.producer < 0) {
@@ -268,7 +271,7 @@ void ConstantStore::Descend(float rate) {
     backend_->AddScaled(memory_[id], gradients_[id], ElementType::kFloat32, -rate,
                         step_->constants[id].operand.elements());
   }
-  const Result<Done> evaluated = Evaluate(true);  // In memory that is there already.
+  const Result<Done> evaluated = Evaluate(true);  // Allocates nothing: all memory exists.
   CKPLAN_CHECK(evaluated.ok(), "constants are evaluated again in their own memory");
 }
 

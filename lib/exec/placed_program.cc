@@ -81,11 +81,11 @@ PlacedProgram PlaceKeepAll(const StepGraph& step, const SizedGraph& run, const S
 }
 
 Bytes LargestWorkspace(const StepOperators& operators) {
-  int64_t most = 0;
+  int64_t largest = 0;
   for (const OpWorkspace& workspace : operators.workspaces) {
-    most = std::max({most, workspace.forward, workspace.backward});
+    largest = std::max({largest, workspace.forward, workspace.backward});
   }
-  return Bytes(most);
+  return Bytes(largest);
 }
 
 }  // namespace ckplan

@@ -1,4 +1,4 @@
-// A schedule made ready to run: its graph in the sizes of the executor, its program, its arena.
+// A schedule as it is run: its program, and the place of each buffer in the arena.
 #pragma once
 
 #include <vector>
@@ -6,8 +6,8 @@
 #include "lib/backend/backend.h"
 #include "lib/base/result.h"
 #include "lib/exec/program.h"
-#include "lib/exec/step_graph.h"
 #include "lib/exec/step_operators.h"
+#include "lib/model/step_graph.h"
 #include "lib/plan/plan.h"
 
 namespace ckplan {
@@ -17,31 +17,32 @@ struct PlacedProgram {
   std::vector<Bytes> offsets;
   Bytes arena_bytes;
   Bytes predicted_peak;
-  // Workspaces are buffers of the program; else calls work in memory outside.
+  // Whether workspaces are buffers of the program; if not, they lie outside the arena.
   bool has_workspaces = false;
 };
 
-// The graph whose buffers a plan places: that of the step, with workspaces if the plan knows them,
-// in sizes rounded up as the plan rounds them.
+// The graph of the step in the sizes that are placed: with workspaces if the plan knows them, and
+// rounded up as the plan rounds them.
 struct SizedGraph {
   TensorGraph graph;
   bool has_workspaces = false;
-  bool has_planned_sizes = true;  // Else the plan's offsets are for tensors of other float types.
+  // False: the plan was made for tensors of other float types, so its offsets do not fit.
+  bool has_planned_sizes = true;
 };
 
-// `planned`: the graph that the plan was made for, before its sizes were aligned.
+// `planned` is the graph that the plan was made for, before its sizes were aligned.
 // kCheckFailed: the plan's workspaces are not those of the backend; names the first such node.
 Result<SizedGraph> GraphToRun(const StepGraph& step, const StepOperators& operators,
                               const TensorGraph& planned, int64_t align_bytes);
 
-// Placed anew.
+// The schedule with offsets of its own.
 PlacedProgram PlaceProgram(const StepGraph& step, const SizedGraph& run, const Schedule& schedule);
-// With the plan's own offsets where they fit, else placed anew.
+// The plan's schedule, with the plan's own offsets where they fit.
 PlacedProgram PlaceByPlan(const StepGraph& step, const SizedGraph& run, const Plan& plan);
-// Keeping everything, in the plan's forward order.
+// The schedule that keeps everything, in the forward order of `planned`.
 PlacedProgram PlaceKeepAll(const StepGraph& step, const SizedGraph& run, const Schedule& planned);
 
-// The largest workspace of any node: what calls of programs without workspaces need.
+// The largest workspace of any node. A program without workspaces needs that much beside the arena.
 Bytes LargestWorkspace(const StepOperators& operators);
 
 }  // namespace ckplan

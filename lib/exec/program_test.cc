@@ -6,8 +6,8 @@
 namespace ckplan {
 namespace {
 
-// The most bytes that live at once when the actions are followed; each buffer must begin once and
-// end once, and be there when it is used.
+// The maximum of the bytes that live at once when the actions are followed. Each buffer must begin
+// once and end once, and must be alive when it is used.
 Bytes PeakOf(const Program& program) {
   std::vector<int> begun(program.buffers.size());
   std::vector<int> ended(program.buffers.size());

@@ -123,7 +123,7 @@ Result<Runner::Operands> Runner::OperandsOf(const Action& action, const RunState
   const auto address = [&](int32_t buffer) -> void* {
     if (buffer == kNoBuffer) return nullptr;
     void* const found = state.address[static_cast<size_t>(buffer)];
-    // A buffer of no bytes has an address as well, so null means that it is not there.
+    // A buffer of zero bytes has an address as well, so null means that it is not in memory.
     if (found == nullptr && fault.ok()) {
       fault =
           MakeError(ErrorCode::kCheckFailed, fmt::format("{} needs {}, which is not in memory",

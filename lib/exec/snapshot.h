@@ -9,8 +9,8 @@
 #include "lib/exec/constant_store.h"
 #include "lib/exec/loss.h"
 #include "lib/exec/placed_program.h"
-#include "lib/exec/step_graph.h"
 #include "lib/exec/step_operators.h"
+#include "lib/model/step_graph.h"
 
 namespace ckplan {
 
@@ -18,7 +18,7 @@ namespace ckplan {
 //
 //   input/NAME, output/NAME, output_gradient/NAME, parameter/NAME, parameter_gradient/NAME
 //
-// Parameters are as the step found them. kUnsupported: above 2 GB, which ONNX cannot hold.
+// Parameters are those before the step. kUnsupported: above 2 GB, which ONNX cannot hold.
 Result<std::string> TakeSnapshot(Backend& backend, const StepGraph& step,
                                  const StepOperators& operators, ConstantStore& constants,
                                  const PlacedProgram& plan, LossKind loss, uint64_t seed);

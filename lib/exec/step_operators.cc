@@ -11,7 +11,7 @@ namespace ckplan {
 
 namespace {
 
-// One line for each reason, with the first node that has it and how many more do.
+// Why nodes cannot run: one line for each reason, with the first node and the number of others.
 class Refusals {
  public:
   void Add(const Error& error, const OpSpec& spec) {

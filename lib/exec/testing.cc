@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "lib/exec/test_backend.h"
-#include "lib/exec/weights.h"
 #include "lib/model/testing.h"
+#include "lib/model/weights.h"
 #include "lib/schedule/lower.h"
 
 namespace ckplan {
@@ -13,17 +13,6 @@ namespace ckplan {
 namespace {
 
 constexpr uint64_t kSeed = 20190704;
-
-onnx::ModelProto ProtoOf(const NetText& net) {
-  onnx::ModelProto proto = ParseGraph(net.graph);
-  for (const ParameterShape& parameter : net.parameters) {
-    onnx::TensorProto& tensor = *proto.mutable_graph()->add_initializer();
-    tensor.set_name(parameter.name);
-    tensor.set_data_type(onnx::TensorProto::FLOAT);
-    for (const int64_t dim : parameter.dims) tensor.add_dims(dim);
-  }
-  return proto;
-}
 
 }  // namespace
 
@@ -79,7 +68,7 @@ struct SmallStep::State {
 
 SmallStep::SmallStep(Backend& backend, const NetText& net, int64_t batch, ActivationType type)
     : state_(std::make_unique<State>(backend)) {
-  state_->file.Write(ProtoOf(net).SerializeAsString());
+  state_->file.Write(ModelFileBytes(net.graph, net.parameters));
   const std::string& path = state_->file.path();
   LoadOptions options = batch == 0 ? LoadOptions() : BatchOf(batch);
   options.activation_type = type;

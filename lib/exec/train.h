@@ -9,8 +9,8 @@
 #include "lib/exec/constant_store.h"
 #include "lib/exec/loss.h"
 #include "lib/exec/placed_program.h"
-#include "lib/exec/step_graph.h"
 #include "lib/exec/step_operators.h"
+#include "lib/model/step_graph.h"
 
 namespace ckplan {
 
@@ -22,11 +22,12 @@ struct TrainOptions {
 };
 
 struct TrainedStep {
-  double loss = 0;  // Before the step's update.
+  double loss = 0;  // With the parameters before the update.
   double seconds = 0;
 };
 
-// The batch is the same in every step, random operators draw anew. `after_step` is told of each.
+// All steps train on one batch; random operators draw new numbers in each. Calls `after_step` with
+// every step.
 Result<std::vector<TrainedStep>> Train(Backend& backend, const StepGraph& step,
                                        const StepOperators& operators, ConstantStore& constants,
                                        const PlacedProgram& plan, const TrainOptions& options,

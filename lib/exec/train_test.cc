@@ -14,12 +14,12 @@ std::vector<double> LossesOf(Backend& backend, ActivationType type, bool keeps_a
   TrainOptions options;
   options.steps = 12;
   options.learning_rate = 0.05;
-  size_t told = 0;
+  size_t reported = 0;
   const Result<std::vector<TrainedStep>> steps =
       Train(backend, small.step(), small.operators(), small.constants(), plan, options,
-            [&](const TrainedStep&) { ++told; });
+            [&](const TrainedStep&) { ++reported; });
   REQUIRE(steps.ok());
-  CHECK(told == steps->size());
+  CHECK(reported == steps->size());
   std::vector<double> losses;
   for (const TrainedStep& step : *steps) losses.push_back(step.loss);
   return losses;

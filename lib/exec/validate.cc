@@ -38,7 +38,7 @@ class Validator {
   }
 
  private:
-  // Runs it watched, in a poisoned arena, then in the counting allocator.
+  // Runs a schedule in a poisoned arena while BufferWatch looks on, then in the counting allocator.
   Result<Done> Prove(const PlacedProgram& run, std::string_view which, RunFigures& figures) {
     figures.predicted_peak = run.predicted_peak;
     figures.arena_bytes = run.arena_bytes;
@@ -77,7 +77,7 @@ class Validator {
     compare("counting allocator's peak", figures.counted_peak.total, figures.predicted_peak);
   }
 
-  // What is wrong with the plan is a finding; all else ends the validation.
+  // A fault of the plan is a finding of the validation; any other error ends it.
   Result<Done> Judge(const Error& error, std::string_view which) {
     if (error.code != ErrorCode::kCheckFailed) return error;
     report_.failures.push_back(fmt::format("{}: {}", which, error.message));
@@ -110,7 +110,7 @@ class Validator {
         report_.differences.size(), report_.parameters, first.name, first.elements, first.largest));
   }
 
-  // In turns, so that a machine that grows slower slows both.
+  // The two take turns, so that a machine that becomes slower slows both.
   Result<Done> Time(const PlacedProgram& keep_all, const PlacedProgram& plan) {
     if (options_.timed_runs == 0) return Done{};
     std::vector<Stopwatch> kept;

@@ -1,7 +1,7 @@
 // The sizes that --activation-type gives to the tensors of a step.
 #include <doctest/doctest.h>
 
-#include "lib/model/testing.h"
+#include "lib/model/testing_proto.h"
 
 namespace ckplan {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "lib/graph/saved_for_backward.h"
 #include "lib/model/model_impl.h"
-#include "lib/model/testing.h"
+#include "lib/model/testing_proto.h"
 
 namespace ckplan {
 namespace {
@@ -352,6 +352,34 @@ TEST_CASE("lower: an operand that stands twice is listed twice") {
   const Node& add = NodeOf(lowered.graph, "Add");
   CHECK(NamesOf(lowered.graph, add.inputs) == "h h");
   CHECK(NamesOf(lowered.graph, add.gradient_passthrough) == "h");
+}
+
+TEST_CASE("lower: what became of each value and each operation") {
+  const Result<Model> model = LoadText(
+      "g (float[2,4] x) => (float[4,2] y) <float[4,2] w = {1,2,3,4,5,6,7,8}, int64[2] s = {4, 2}> "
+      "{ v = Reshape(x, s) t = Exp(w) y = Add(v, t) }");
+  REQUIRE_MESSAGE(model.ok(), model.error().message);
+  LowerOptions options;
+  options.cost = ParseCostModel("unit").value();
+  const ModelGraph lowered = LowerModel(*model, options).value();
+  const Model::Impl& impl = model->impl();
+  const auto tensor_named = [&](std::string_view name) {
+    for (size_t i = 0; i < impl.values.size(); ++i) {
+      if (impl.values[i].name == name) return lowered.tensor_of_value[i];
+    }
+    FAIL("no value " << name);
+    return TensorId();
+  };
+  REQUIRE(lowered.tensor_of_value.size() == impl.values.size());
+  CHECK(lowered.graph.tensor(tensor_named("x")).name == "x");
+  CHECK(lowered.graph.tensor(tensor_named("y")).name == "y");
+  CHECK(tensor_named("v") == tensor_named("x"));  // A view.
+  CHECK(tensor_named("w").is_none());             // A constant, and what is computed from it.
+  CHECK(tensor_named("t").is_none());
+  REQUIRE(lowered.node_of_operation.size() == 3);
+  CHECK(lowered.node_of_operation[0].is_none());
+  CHECK(lowered.node_of_operation[1].is_none());
+  CHECK(lowered.graph.node(lowered.node_of_operation[2]).name == impl.operations[2].name);
 }
 
 TEST_CASE("lower: measured costs are found by name, and all missing ones are told") {

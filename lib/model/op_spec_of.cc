@@ -1,4 +1,4 @@
-#include "lib/exec/op_spec_of.h"
+#include "lib/model/op_spec_of.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
