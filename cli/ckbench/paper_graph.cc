@@ -89,7 +89,7 @@ Result<TensorGraph> LoadPaperModel(const std::string& models, const std::string&
   LowerOptions lower;
   lower.autograd = autograd;
   CKPLAN_ASSIGN_OR_RETURN(lower.cost, ParseCostModel("paper"));
-  CKPLAN_ASSIGN_OR_RETURN(LoweredModel lowered, LowerModel(model, lower));
+  CKPLAN_ASSIGN_OR_RETURN(ModelGraph lowered, LowerModel(model, lower));
   return std::move(lowered.graph);
 }
 

@@ -10,8 +10,8 @@
 #include "cli/common/files.h"
 #include "lib/emit/human_bytes.h"
 #include "lib/emit/json_writer.h"
+#include "lib/exec/placed_program.h"
 #include "lib/exec/profile.h"
-#include "lib/exec/ready_plan.h"
 
 namespace ckplan {
 namespace {
@@ -87,15 +87,15 @@ Result<ExitCode> RunProfile(const ExecOptions& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBackend(options));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.model));
-  CKPLAN_ASSIGN_OR_RETURN(const PlannedModel planned,
-                          LoadPlannedModel(options, *backend, PlanNeed::kNone));
-  CKPLAN_ASSIGN_OR_RETURN(ReadyStep ready, ReadyStep::Create(*backend, planned, options));
+  CKPLAN_ASSIGN_OR_RETURN(const ModelAndPlan planned,
+                          LoadModelAndPlan(options, *backend, PlanNeed::kNone));
+  CKPLAN_ASSIGN_OR_RETURN(StepOnBackend step, StepOnBackend::Create(*backend, planned, options));
   progress.Stage("measuring");
   CKPLAN_ASSIGN_OR_RETURN(
       const std::vector<ProfiledNode> nodes,
-      ProfileNodes(*backend, *ready.step, *ready.prepared, *ready.constants, profile));
+      ProfileNodes(*backend, *step.graph, *step.operators, *step.constants, profile));
   progress.Clear();
-  for (const std::string& note : ready.step->notes) screen.Note(note);
+  for (const std::string& note : step.graph->notes) screen.Note(note);
   const std::string json = CostsJson(*backend, planned.model.identity(), nodes);
   if (options.output == kStandardStream) {
     CKPLAN_RETURN_IF_ERROR(screen.Print(json));

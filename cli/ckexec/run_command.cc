@@ -29,24 +29,24 @@ Result<double> LearningRateOf(const std::optional<std::string>& text) {
 }
 
 // By the plan where there is one, else keeping everything in the model's order.
-Result<ReadyPlan> ScheduleOf(const Backend& backend, const PlannedModel& planned,
-                             const ReadyStep& ready) {
+Result<PlacedProgram> ScheduleOf(const Backend& backend, const ModelAndPlan& planned,
+                                 const StepOnBackend& step) {
   if (planned.plan) {
-    CKPLAN_ASSIGN_OR_RETURN(const ReadyGraph run,
-                            GraphToRun(*ready.step, *ready.prepared, planned.lowered.graph,
+    CKPLAN_ASSIGN_OR_RETURN(const SizedGraph run,
+                            GraphToRun(*step.graph, *step.operators, planned.lowered.graph,
                                        planned.plan->request.align_bytes));
-    return MakeReadyPlan(*ready.step, run, *planned.plan);
+    return PlaceByPlan(*step.graph, run, *planned.plan);
   }
   std::vector<NodeId> order;
-  for (const NodeId id : ready.step->graph.nodes().ids()) order.push_back(id);
+  for (const NodeId id : step.graph->graph.nodes().ids()) order.push_back(id);
   CKPLAN_ASSIGN_OR_RETURN(
-      const ReadyGraph run,
-      GraphToRun(*ready.step, *ready.prepared, planned.lowered.graph, BufferAlignment(backend)));
-  return MakeReadyKeepAll(*ready.step, run, KeepAllSchedule(order));
+      const SizedGraph run,
+      GraphToRun(*step.graph, *step.operators, planned.lowered.graph, BufferAlignment(backend)));
+  return PlaceKeepAll(*step.graph, run, KeepAllSchedule(order));
 }
 
-std::string StepsJson(const PlannedModel& planned, const TrainOptions& train, const ReadyPlan& plan,
-                      const std::vector<TrainedStep>& steps) {
+std::string StepsJson(const ModelAndPlan& planned, const TrainOptions& train,
+                      const PlacedProgram& plan, const std::vector<TrainedStep>& steps) {
   JsonWriter json;
   json.BeginObject(JsonLayout::kLines);
   json.Key("model").Text(planned.model.identity().name);
@@ -102,14 +102,15 @@ Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen) {
   if (options.loss == NameOf(LossKind::kGiven)) train.loss = LossKind::kGiven;
   if (options.tensors) CKPLAN_RETURN_IF_ERROR(CheckWritable(*options.tensors));
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBackend(options));
-  CKPLAN_ASSIGN_OR_RETURN(const PlannedModel planned,
-                          LoadPlannedModel(options, *backend, PlanNeed::kOptional));
-  CKPLAN_ASSIGN_OR_RETURN(const ReadyStep ready, ReadyStep::Create(*backend, planned, options));
-  CKPLAN_ASSIGN_OR_RETURN(const ReadyPlan plan, ScheduleOf(*backend, planned, ready));
-  for (const std::string& note : ready.step->notes) screen.Note(note);
+  CKPLAN_ASSIGN_OR_RETURN(const ModelAndPlan planned,
+                          LoadModelAndPlan(options, *backend, PlanNeed::kOptional));
+  CKPLAN_ASSIGN_OR_RETURN(const StepOnBackend step,
+                          StepOnBackend::Create(*backend, planned, options));
+  CKPLAN_ASSIGN_OR_RETURN(const PlacedProgram plan, ScheduleOf(*backend, planned, step));
+  for (const std::string& note : step.graph->notes) screen.Note(note);
   if (options.tensors) {
     CKPLAN_ASSIGN_OR_RETURN(const std::string tensors,
-                            TakeSnapshot(*backend, *ready.step, *ready.prepared, *ready.constants,
+                            TakeSnapshot(*backend, *step.graph, *step.operators, *step.constants,
                                          plan, train.loss, train.seed));
     CKPLAN_RETURN_IF_ERROR(WriteFiles({{*options.tensors, tensors}}));
   }
@@ -122,14 +123,14 @@ Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen) {
   }
   int number = 0;
   Result<Done> printed = Done{};
-  const auto print = [&](const TrainedStep& step) {
+  const auto print = [&](const TrainedStep& trained) {
     ++number;
     if (!is_text || !printed.ok()) return;
-    printed = screen.Print(fmt::format("step {:>4}   loss {:.6f}   {}\n", number, step.loss,
-                                       DurationText(step.seconds)));
+    printed = screen.Print(fmt::format("step {:>4}   loss {:.6f}   {}\n", number, trained.loss,
+                                       DurationText(trained.seconds)));
   };
   const Result<std::vector<TrainedStep>> steps =
-      Train(*backend, *ready.step, *ready.prepared, *ready.constants, plan, train, print);
+      Train(*backend, *step.graph, *step.operators, *step.constants, plan, train, print);
   if (!steps.ok()) {
     return WithWayOut(steps.error(), planned.plan.has_value(), plan.arena_bytes);
   }

@@ -38,7 +38,7 @@ Result<std::optional<PlanText>> FindPlan(const ExecOptions& options, PlanNeed ne
                   options.model));
 }
 
-Result<PlannedModel> Load(const SourceRequest& request) {
+Result<ModelAndPlan> Load(const SourceRequest& request) {
   LowerOptions lower;
   lower.autograd = request.autograd;
   if (request.cost) {
@@ -47,8 +47,8 @@ Result<PlannedModel> Load(const SourceRequest& request) {
     CKPLAN_ASSIGN_OR_RETURN(lower.cost, ParseCostModel("flops"));
   }
   CKPLAN_ASSIGN_OR_RETURN(Model model, LoadModel(request.path, request.load));
-  CKPLAN_ASSIGN_OR_RETURN(LoweredModel lowered, LowerModel(model, lower));
-  return PlannedModel{std::move(model), std::move(lowered), std::nullopt};
+  CKPLAN_ASSIGN_OR_RETURN(ModelGraph lowered, LowerModel(model, lower));
+  return ModelAndPlan{std::move(model), std::move(lowered), std::nullopt};
 }
 
 Error OtherModel(const ModelIdentity& planned, const ModelIdentity& found) {
@@ -91,7 +91,7 @@ Result<ActivationType> ActivationTypeOf(const ExecOptions& options, const PlanHe
 
 }  // namespace
 
-Result<PlannedModel> LoadPlannedModel(const ExecOptions& options, const Backend& backend,
+Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend& backend,
                                       PlanNeed need) {
   if (IsGraphFile(options.model)) {
     return MakeError(
@@ -114,7 +114,7 @@ Result<PlannedModel> LoadPlannedModel(const ExecOptions& options, const Backend&
   CKPLAN_ASSIGN_OR_RETURN(
       const SourceRequest request,
       SourceRequestOf(header.request, header.model, options.cost, options.model));
-  CKPLAN_ASSIGN_OR_RETURN(PlannedModel planned, Load(request));
+  CKPLAN_ASSIGN_OR_RETURN(ModelAndPlan planned, Load(request));
   if (planned.model.identity().sha256 != header.model.sha256) {
     return OtherModel(header.model, planned.model.identity());
   }
@@ -133,20 +133,20 @@ Result<PlannedModel> LoadPlannedModel(const ExecOptions& options, const Backend&
   return planned;
 }
 
-Result<ReadyStep> ReadyStep::Create(Backend& backend, const PlannedModel& planned,
-                                    const ExecOptions& options) {
+Result<StepOnBackend> StepOnBackend::Create(Backend& backend, const ModelAndPlan& planned,
+                                            const ExecOptions& options) {
   CKPLAN_ASSIGN_OR_RETURN(const uint64_t seed, SeedOf(options));
-  ReadyStep ready;
-  CKPLAN_ASSIGN_OR_RETURN(StepModel step, BuildStepModel(planned.model, planned.lowered));
-  ready.step = std::make_unique<const StepModel>(std::move(step));
-  CKPLAN_ASSIGN_OR_RETURN(PreparedStep prepared, PrepareStep(backend, *ready.step));
-  ready.prepared = std::make_unique<const PreparedStep>(std::move(prepared));
+  StepOnBackend step;
+  CKPLAN_ASSIGN_OR_RETURN(StepGraph graph, BuildStepGraph(planned.model, planned.lowered));
+  step.graph = std::make_unique<const StepGraph>(std::move(graph));
+  CKPLAN_ASSIGN_OR_RETURN(StepOperators operators, PrepareOperators(backend, *step.graph));
+  step.operators = std::make_unique<const StepOperators>(std::move(operators));
   CKPLAN_ASSIGN_OR_RETURN(const WeightFile weights, WeightFile::Open(options.model));
   CKPLAN_ASSIGN_OR_RETURN(
       ConstantStore constants,
-      ConstantStore::Create(backend, *ready.step, *ready.prepared, weights, seed));
-  ready.constants = std::make_unique<ConstantStore>(std::move(constants));
-  return ready;
+      ConstantStore::Create(backend, *step.graph, *step.operators, weights, seed));
+  step.constants = std::make_unique<ConstantStore>(std::move(constants));
+  return step;
 }
 
 Result<Done> WriteUninterrupted(const std::string& path, std::string_view text) {

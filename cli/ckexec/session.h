@@ -9,16 +9,16 @@
 #include "lib/backend/backend.h"
 #include "lib/base/result.h"
 #include "lib/exec/constant_store.h"
-#include "lib/exec/prepared_step.h"
-#include "lib/exec/step_model.h"
+#include "lib/exec/step_operators.h"
 #include "lib/model/model.h"
+#include "lib/model/step_graph.h"
 #include "lib/plan/plan.h"
 
 namespace ckplan {
 
-struct PlannedModel {
+struct ModelAndPlan {
   Model model;
-  LoweredModel lowered;      // By the plan's costs; of the model alone where there is no plan.
+  ModelGraph lowered;        // By the plan's costs; of the model alone where there is no plan.
   std::optional<Plan> plan;  // Passed the checker.
 };
 
@@ -26,19 +26,19 @@ struct PlannedModel {
 // kUnsupported: the backend cannot store what the plan or --bf16 asks for. kCheckFailed: the plan
 // is for another model, or does not pass the checker.
 enum class PlanNeed { kNone, kOptional, kRequired };
-Result<PlannedModel> LoadPlannedModel(const ExecOptions& options, const Backend& backend,
+Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend& backend,
                                       PlanNeed need);
 
 // A model ready to run: its step, its operators, and its constants in the memory of the backend.
 // Behind pointers, since each refers to those before it.
-struct ReadyStep {
-  std::unique_ptr<const StepModel> step;
-  std::unique_ptr<const PreparedStep> prepared;
+struct StepOnBackend {
+  std::unique_ptr<const StepGraph> graph;
+  std::unique_ptr<const StepOperators> operators;
   std::unique_ptr<ConstantStore> constants;
 
   // kUnsupported: types or operators that the backend cannot run, all of them named.
-  static Result<ReadyStep> Create(Backend& backend, const PlannedModel& planned,
-                                  const ExecOptions& options);
+  static Result<StepOnBackend> Create(Backend& backend, const ModelAndPlan& planned,
+                                      const ExecOptions& options);
 };
 
 // WriteFiles of one file, during which Ctrl-C has no effect.

@@ -11,7 +11,7 @@
 namespace ckplan {
 namespace {
 
-Error NotProven(const PlannedModel& planned, std::vector<std::string> failures) {
+Error NotProven(const ModelAndPlan& planned, std::vector<std::string> failures) {
   return Error{ErrorCode::kCheckFailed,
                fmt::format("{}: the plan is not proven", planned.model.identity().name),
                std::move(failures)};
@@ -54,12 +54,13 @@ Result<ExitCode> RunValidate(const ExecOptions& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBackend(options));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.model));
-  CKPLAN_ASSIGN_OR_RETURN(const PlannedModel planned,
-                          LoadPlannedModel(options, *backend, PlanNeed::kRequired));
-  CKPLAN_ASSIGN_OR_RETURN(const ReadyStep ready, ReadyStep::Create(*backend, planned, options));
+  CKPLAN_ASSIGN_OR_RETURN(const ModelAndPlan planned,
+                          LoadModelAndPlan(options, *backend, PlanNeed::kRequired));
+  CKPLAN_ASSIGN_OR_RETURN(const StepOnBackend step,
+                          StepOnBackend::Create(*backend, planned, options));
   progress.Stage("running");
   Result<ValidationReport> found =
-      ValidatePlan(*backend, *ready.step, *ready.prepared, *ready.constants, planned.lowered.graph,
+      ValidatePlan(*backend, *step.graph, *step.operators, *step.constants, planned.lowered.graph,
                    *planned.plan, validate);
   progress.Clear();
   if (!found.ok()) return WithMemoryOfBoth(found.error(), *planned.plan);

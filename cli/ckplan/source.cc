@@ -92,18 +92,8 @@ Result<TensorGraph> WithCosts(const TensorGraph& graph, const CostModel& cost) {
   TensorGraphParts parts = PartsOf(graph);
   if (cost.kind == CostKind::kUnit) {
     for (Node& node : parts.nodes) node.forward_cost = node.backward_cost = Cost(1);
-    return TensorGraph::Create(std::move(parts));
-  }
-  std::vector<std::string> names;
-  for (const Node& node : parts.nodes) names.push_back(node.name);
-  CKPLAN_ASSIGN_OR_RETURN(const CostTable table, ReadCostTable(cost.path));
-  CKPLAN_ASSIGN_OR_RETURN(const auto costs, LookUpCosts(table, names, cost.path));
-  for (const NodeId id : parts.nodes.ids()) {
-    const MeasuredCost& measured = costs[static_cast<size_t>(id.index())];
-    parts.nodes[id].forward_cost = measured.forward;
-    parts.nodes[id].backward_cost = measured.backward;
-    parts.nodes[id].forward_workspace = measured.forward_workspace;
-    parts.nodes[id].backward_workspace = measured.backward_workspace;
+  } else {
+    CKPLAN_RETURN_IF_ERROR(SetMeasuredCosts(cost.path, parts.nodes));
   }
   return TensorGraph::Create(std::move(parts));
 }
@@ -148,7 +138,7 @@ Result<Source> LoadModelFile(const SourceRequest& request) {
     CKPLAN_ASSIGN_OR_RETURN(lower.cost, ParseCostModel("flops"));
   }
   CKPLAN_ASSIGN_OR_RETURN(const Model model, LoadModel(request.path, request.load));
-  CKPLAN_ASSIGN_OR_RETURN(LoweredModel lowered, LowerModel(model, lower));
+  CKPLAN_ASSIGN_OR_RETURN(ModelGraph lowered, LowerModel(model, lower));
   Source source{std::move(lowered.graph),
                 model.identity(),
                 lower.cost.name(),

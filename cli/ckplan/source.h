@@ -32,7 +32,7 @@ struct Source {
   Autograd autograd = Autograd::kMinimal;
   ActivationType activation_type = ActivationType::kOfModel;
   int64_t align_bytes = 1;
-  // Of a model alone; see LoweredModel.
+  // Of a model alone; see ModelGraph.
   bool is_model = false;
   std::vector<ModelNodeRole> roles;
   std::vector<std::string> warnings;

@@ -110,4 +110,19 @@ Result<std::vector<MeasuredCost>> LookUpCosts(const CostTable& table,
   return costs;
 }
 
+Result<Done> SetMeasuredCosts(const std::string& path, IdVector<NodeId, Node>& nodes) {
+  std::vector<std::string> names;
+  for (const Node& node : nodes) names.push_back(node.name);
+  CKPLAN_ASSIGN_OR_RETURN(const CostTable table, ReadCostTable(path));
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<MeasuredCost> costs, LookUpCosts(table, names, path));
+  for (const NodeId id : nodes.ids()) {
+    const MeasuredCost& measured = costs[static_cast<size_t>(id.index())];
+    nodes[id].forward_cost = measured.forward;
+    nodes[id].backward_cost = measured.backward;
+    nodes[id].forward_workspace = measured.forward_workspace;
+    nodes[id].backward_workspace = measured.backward_workspace;
+  }
+  return Done{};
+}
+
 }  // namespace ckplan

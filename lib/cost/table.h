@@ -15,6 +15,7 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
+#include "lib/graph/tensor_graph.h"
 
 namespace ckplan {
 
@@ -37,5 +38,9 @@ Result<CostTable> ParseCostTable(std::string_view text, const std::string& path)
 Result<std::vector<MeasuredCost>> LookUpCosts(const CostTable& table,
                                               const std::vector<std::string>& names,
                                               const std::string& path);
+
+// Gives each node the costs and workspaces that the file at `path` has for its name. Errors as
+// above.
+Result<Done> SetMeasuredCosts(const std::string& path, IdVector<NodeId, Node>& nodes);
 
 }  // namespace ckplan

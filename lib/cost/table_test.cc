@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
+
+#include "lib/testing/temporary_folder.h"
+
 namespace ckplan {
 namespace {
 
@@ -28,6 +32,23 @@ TEST_CASE("table: all nodes that are missing are told") {
   CHECK(costs.error().message.find("2 faults: node \"c\" is missing") != std::string::npos);
   REQUIRE(costs.error().notes.size() == 1);
   CHECK(costs.error().notes[0] == "node \"d\" is missing");
+}
+
+TEST_CASE("table: nodes get the costs and workspaces of a file, whatever their order") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "costs.json";
+  std::ofstream(path) << kTable;
+  IdVector<NodeId, Node> nodes(2);
+  nodes[NodeId(0)].name = "b";
+  nodes[NodeId(1)].name = "a";
+  REQUIRE(SetMeasuredCosts(path, nodes).ok());
+  CHECK(nodes[NodeId(0)].backward_cost == Cost(1));
+  CHECK(nodes[NodeId(1)].forward_cost == Cost(10));
+  CHECK(nodes[NodeId(1)].backward_cost == Cost(21));
+  CHECK(nodes[NodeId(1)].forward_workspace == Bytes(30));
+  CHECK(nodes[NodeId(1)].backward_workspace == Bytes(40));
+  nodes[NodeId(0)].name = "other";
+  CHECK(SetMeasuredCosts(path, nodes).error().message.find("other") != std::string::npos);
 }
 
 TEST_CASE("table: a file that is none is refused with its faults") {

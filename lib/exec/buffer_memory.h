@@ -1,5 +1,6 @@
-// Where the buffers of a program live. Two ways, so that the peak is measured independently of the
-// plan: an arena of the planned size and offsets, and an allocator that only counts.
+// Where the buffers of a program live. There are two ways, so that the peak is measured
+// independently of the plan: an arena of the planned size and offsets, and an allocator that only
+// counts.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace ckplan {
 
-// The most bytes that were live at once, told apart, and when that was first so.
+// The largest number of bytes that were live at once, by kind, and the step that first reached it.
 struct MeasuredPeak {
   Bytes total;
   Bytes tensors;  // Activations and statistics.
@@ -29,7 +30,7 @@ class BufferMemory {
   BufferMemory(const BufferMemory&) = delete;
   BufferMemory& operator=(const BufferMemory&) = delete;
 
-  // kInfeasible: the device has no more.
+  // kInfeasible: the device has too little memory left.
   Result<void*> Begin(int32_t buffer, int32_t step);
   void End(int32_t buffer);
 
@@ -51,17 +52,18 @@ class BufferMemory {
   MeasuredPeak peak_;
 };
 
-// One slab. With `poisons`, it is filled with NaNs at first and wherever a buffer begins or ends.
+// One block of memory (the slab) for all buffers. With `poisons`, it is filled with NaNs at first,
+// and so is the place of each buffer when it begins and when it ends.
 class ArenaMemory final : public BufferMemory {
  public:
-  // `offsets` parallel to the program's buffers, all of them within `slab_bytes`: kCheckFailed
-  // names the first that is not, or that the backend cannot use for want of alignment.
+  // `offsets` has one entry for each buffer of the program. kCheckFailed names the first buffer
+  // that does not lie within `slab_bytes`, or whose offset is not aligned as the backend needs it.
   static Result<std::unique_ptr<ArenaMemory>> Create(Backend& backend, const Program& program,
                                                      std::vector<Bytes> offsets, Bytes slab_bytes,
                                                      bool poisons);
   ~ArenaMemory() override;
 
-  // Writes all of the slab once, so that no page of it is new to a timed run.
+  // Writes the whole slab once, so that no timed run pays for the first access to a page.
   void Touch() { backend_.Zero(slab_, slab_bytes_.count()); }
   // The highest end of a buffer that was used.
   Bytes used() const { return used_; }
@@ -79,7 +81,8 @@ class ArenaMemory final : public BufferMemory {
   Bytes used_;
 };
 
-// Each buffer by itself from the pool of the device's driver, which counts too where it can.
+// Allocates each buffer by itself from the pool of the device's driver. Where the driver counts
+// what is in use, its count confirms ours.
 class CountingMemory final : public BufferMemory {
  public:
   CountingMemory(Backend& backend, const Program& program);

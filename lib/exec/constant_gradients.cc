@@ -14,7 +14,7 @@ int64_t AlignedBytes(int64_t bytes, const Backend& backend) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-ConstantGradients::ConstantGradients(const Backend& backend, const StepModel& step,
+ConstantGradients::ConstantGradients(const Backend& backend, const StepGraph& step,
                                      const std::vector<std::unique_ptr<PreparedOp>>& constant_ops)
     : backend_(backend),
       step_(step),
@@ -42,12 +42,13 @@ bool ConstantGradients::IsDirect(ConstantId constant) const {
 }
 
 int64_t ConstantGradients::ScratchBytes(const StepNode& node) const {
-  int64_t most = 0;
+  int64_t largest = 0;
   for (const size_t position : node.trained_positions) {
     const ConstantId constant = node.inputs[position].constant;
-    if (!IsDirect(constant)) most = std::max(most, ScratchBytes(step_.constants[constant].root));
+    if (IsDirect(constant)) continue;
+    largest = std::max(largest, ScratchBytes(step_.constants[constant].root));
   }
-  return most;
+  return largest;
 }
 
 int64_t ConstantGradients::ScratchBytes(ConstantId root) const {

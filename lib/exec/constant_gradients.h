@@ -13,34 +13,36 @@
 #include <vector>
 
 #include "lib/backend/backend.h"
-#include "lib/exec/step_model.h"
+#include "lib/model/step_graph.h"
 
 namespace ckplan {
 
-// What areas of memory that no plan places are rounded up to: a cache line, so that no two share
-// one, or more where the backend needs it.
+// The alignment of areas of memory that no plan places: a cache line, so that no two areas share
+// one, or more where the backend needs more.
 int64_t BufferAlignment(const Backend& backend);
 int64_t AlignedBytes(int64_t bytes, const Backend& backend);  // Rounded up to it.
 
 class ConstantGradients {
  public:
-  ConstantGradients(const Backend& backend, const StepModel& step,
+  ConstantGradients(const Backend& backend, const StepGraph& step,
                     const std::vector<std::unique_ptr<PreparedOp>>& constant_ops);
 
   // Whether backward may write this constant's gradient straight into that of its leaf.
   bool IsDirect(ConstantId constant) const;
-  // For all trained positions of the node; 0 if all of them are direct.
+  // The scratch memory that the gradients of the node's constants need; 0 if all of them are
+  // direct.
   int64_t ScratchBytes(const StepNode& node) const;
-  // Of the gradient of `root` and all that is computed from it on the way to the leaves.
+  // The scratch memory for the gradient of `root` and for all that is computed from it on the way
+  // to the leaves.
   int64_t ScratchBytes(ConstantId root) const;
 
  private:
   void Count(ConstantId constant);
 
   const Backend& backend_;
-  const StepModel& step_;
+  const StepGraph& step_;
   const std::vector<std::unique_ptr<PreparedOp>>& constant_ops_;
-  IdVector<ConstantId, int32_t> contributions_;  // To each root, in one step.
+  IdVector<ConstantId, int32_t> contributions_;  // How many each root receives in one step.
 };
 
 }  // namespace ckplan

@@ -52,11 +52,12 @@ std::vector<std::byte> FilledBytes(const Operand& operand, double fill) {
 
 }  // namespace
 
-ConstantStore::ConstantStore(Backend& backend, const StepModel& step, const PreparedStep& prepared)
+ConstantStore::ConstantStore(Backend& backend, const StepGraph& step,
+                             const StepOperators& operators)
     : backend_(&backend),
       step_(&step),
-      prepared_(&prepared),
-      gradients_of_(backend, step, prepared.constant_ops),
+      operators_(&operators),
+      gradients_of_(backend, step, operators.constant_ops),
       memory_(step.constants.size(), nullptr),
       gradients_(step.constants.size(), nullptr),
       inputs_(step.graph.tensors().size(), nullptr) {}
@@ -64,7 +65,7 @@ ConstantStore::ConstantStore(Backend& backend, const StepModel& step, const Prep
 ConstantStore::ConstantStore(ConstantStore&& other) noexcept
     : backend_(other.backend_),
       step_(other.step_),
-      prepared_(other.prepared_),
+      operators_(other.operators_),
       gradients_of_(std::move(other.gradients_of_)),
       memory_(std::move(other.memory_)),
       gradients_(std::move(other.gradients_)),
@@ -82,10 +83,10 @@ ConstantStore::~ConstantStore() {
   for (void* memory : inputs_) backend_->Release(memory);
 }
 
-Result<ConstantStore> ConstantStore::Create(Backend& backend, const StepModel& step,
-                                            const PreparedStep& prepared, const WeightFile& weights,
-                                            uint64_t seed) {
-  ConstantStore store(backend, step, prepared);
+Result<ConstantStore> ConstantStore::Create(Backend& backend, const StepGraph& step,
+                                            const StepOperators& operators,
+                                            const WeightFile& weights, uint64_t seed) {
+  ConstantStore store(backend, step, operators);
   CKPLAN_RETURN_IF_ERROR(store.FillLeaves(weights, seed));
   CKPLAN_RETURN_IF_ERROR(store.Evaluate(false));
   store.DropUnread();
@@ -110,7 +111,8 @@ Result<Done> ConstantStore::FillLeaves(const WeightFile& weights, uint64_t seed)
         memory_[id],
         Allocate(constant.operand.bytes(), is_parameter ? usage_.parameters : usage_.derived));
     std::vector<std::byte> bytes;
-    // A trained leaf that is one number everywhere was left out by an old exporter.
+    // A trained leaf that holds one number everywhere stands for a weight that an old exporter left
+    // out, so it is filled from the seed.
     if (constant.fill && !constant.is_trained) {
       bytes = FilledBytes(constant.operand, *constant.fill);
     } else if (constant.operand.known && !constant.fill) {
@@ -128,7 +130,8 @@ Result<Done> ConstantStore::FillLeaves(const WeightFile& weights, uint64_t seed)
   return Done{};
 }
 
-// In the order of the operators. Known results need no computing, but they are few and small.
+// Runs the constant operators in their order. Results that are known are computed all the same:
+// they are few and small.
 Result<Done> ConstantStore::Evaluate(bool only_trained) {
   for (size_t i = 0; i < step_->constant_ops.size(); ++i) {
     const ConstantOp& op = step_->constant_ops[i];
@@ -147,15 +150,15 @@ Result<Done> ConstantStore::Evaluate(bool only_trained) {
       outputs.push_back(output.is_none() ? nullptr : memory_[output]);
     }
     CKPLAN_ASSIGN_OR_RETURN(void* workspace,
-                            backend_->Allocate(prepared_->constant_ops[i]->workspace().forward));
-    prepared_->constant_ops[i]->Forward({inputs, outputs, nullptr, workspace, 0});
+                            backend_->Allocate(operators_->constant_ops[i]->workspace().forward));
+    operators_->constant_ops[i]->Forward({inputs, outputs, nullptr, workspace, 0});
     backend_->Synchronize();
     backend_->Release(workspace);
   }
   return Done{};
 }
 
-// What only other constants are computed from goes, except on the way of a gradient.
+// Releases constants that only other constants are computed from, unless a gradient passes them.
 void ConstantStore::DropUnread() {
   IdVector<ConstantId, char> is_read(step_->constants.size(), 0);
   const auto read = [&](ConstantId id) {
@@ -226,7 +229,8 @@ void ConstantStore::BackwardConstant(const StepNode& node, PreparedOp& op, const
   PassOn(root, static_cast<char*>(scratch));
 }
 
-// Carries the gradient of `root`, which is at `gradient`, on to the leaves; works behind it.
+// Carries the gradient of `root`, which is at `gradient`, on to the leaves. The memory behind it is
+// scratch.
 void ConstantStore::PassOn(ConstantId root, char* gradient) {
   const StepConstant& constant = step_->constants[root];
   if (constant.producer < 0) {
@@ -244,13 +248,13 @@ void ConstantStore::PassOn(ConstantId root, char* gradient) {
     outputs.push_back(this->constant(id));
     output_gradients.push_back(id == root ? gradient : nullptr);
   }
-  PreparedOp& prepared = *prepared_->constant_ops[at];
+  PreparedOp& producer = *operators_->constant_ops[at];
   char* const workspace = gradient + AlignedBytes(constant.operand.bytes(), *backend_);
-  char* const next = workspace + AlignedBytes(prepared.workspace().backward, *backend_);
+  char* const next = workspace + AlignedBytes(producer.workspace().backward, *backend_);
   const BackwardCall call{inputs, outputs, output_gradients, nullptr, workspace, 0};
   for (size_t i = 0; i < op.inputs.size(); ++i) {
     if (!op.spec.inputs[i].has_gradient) continue;
-    prepared.BackwardInput(call, i, next);
+    producer.BackwardInput(call, i, next);
     PassOn(step_->constants[op.inputs[i]].root, next);
   }
 }
@@ -267,7 +271,7 @@ void ConstantStore::Descend(float rate) {
     backend_->AddScaled(memory_[id], gradients_[id], ElementType::kFloat32, -rate,
                         step_->constants[id].operand.elements());
   }
-  const Result<Done> evaluated = Evaluate(true);  // In memory that is there already.
+  const Result<Done> evaluated = Evaluate(true);  // Allocates nothing: all memory exists.
   CKPLAN_CHECK(evaluated.ok(), "constants are evaluated again in their own memory");
 }
 

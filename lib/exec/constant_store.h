@@ -10,15 +10,15 @@
 #include "lib/backend/backend.h"
 #include "lib/base/result.h"
 #include "lib/exec/constant_gradients.h"
-#include "lib/exec/prepared_step.h"
-#include "lib/exec/step_model.h"
-#include "lib/exec/weights.h"
+#include "lib/exec/step_operators.h"
+#include "lib/model/step_graph.h"
+#include "lib/model/weights.h"
 
 namespace ckplan {
 
 struct ConstantUsage {
-  Bytes parameters;           // Float leaves: trained, or buffers such as running statistics.
-  Bytes parameter_gradients;  // Of trained leaves.
+  Bytes parameters;           // Float leaves: trained ones, and buffers such as running statistics.
+  Bytes parameter_gradients;  // One for each trained leaf.
   Bytes derived;              // Computed from them, or integers and masks.
   Bytes inputs;               // The batch.
   int64_t leaves_from_file = 0;
@@ -27,10 +27,10 @@ struct ConstantUsage {
 
 class ConstantStore {
  public:
-  // Uploads the leaves, evaluates the constant operators, fills the batch. `step` and `prepared`
+  // Uploads the leaves, evaluates the constant operators, fills the batch. `step` and `operators`
   // must outlive the store. kInfeasible: too little memory on the device.
-  static Result<ConstantStore> Create(Backend& backend, const StepModel& step,
-                                      const PreparedStep& prepared, const WeightFile& weights,
+  static Result<ConstantStore> Create(Backend& backend, const StepGraph& step,
+                                      const StepOperators& operators, const WeightFile& weights,
                                       uint64_t seed);
   ConstantStore(ConstantStore&&) noexcept;
   ~ConstantStore();
@@ -39,23 +39,24 @@ class ConstantStore {
   // Null for constants that nothing reads after they were evaluated.
   const void* constant(ConstantId id) const;
   const void* input(TensorId tensor) const;
-  const void* gradient(ConstantId leaf) const;  // Of a trained leaf.
+  const void* gradient(ConstantId leaf) const;  // `leaf` must be trained.
 
-  // To zero, as backward adds to those that are not written directly.
+  // Sets all gradients to zero, as backward adds to those that are not written directly.
   void ClearGradients();
   // Runs the backward of `call` for its constant at `position`, into the gradients of the leaves
   // behind it. `scratch`: the node's gradient scratch.
   void BackwardConstant(const StepNode& node, PreparedOp& op, const BackwardCall& call,
                         size_t position, void* scratch);
 
-  // Trained leaves, in the order of the constants; their gradients in host memory.
+  // Trained leaves, in the order of the constants.
   const std::vector<ConstantId>& trained() const { return trained_; }
-  std::vector<float> DownloadGradient(ConstantId leaf) const;
-  // parameter -= rate * gradient, for all of them; then what is computed from them.
+  std::vector<float> DownloadGradient(ConstantId leaf) const;  // A copy on the host.
+  // parameter -= rate * gradient, for all trained leaves; then evaluates again what is computed
+  // from them.
   void Descend(float rate);
 
  private:
-  ConstantStore(Backend& backend, const StepModel& step, const PreparedStep& prepared);
+  ConstantStore(Backend& backend, const StepGraph& step, const StepOperators& operators);
   Result<void*> Allocate(int64_t bytes, Bytes& counted);
   Result<Done> FillLeaves(const WeightFile& weights, uint64_t seed);
   Result<Done> AllocateGradients();
@@ -65,11 +66,11 @@ class ConstantStore {
   void PassOn(ConstantId root, char* gradient);
 
   Backend* backend_;
-  const StepModel* step_;
-  const PreparedStep* prepared_;
+  const StepGraph* step_;
+  const StepOperators* operators_;
   ConstantGradients gradients_of_;
-  IdVector<ConstantId, void*> memory_;     // Of roots.
-  IdVector<ConstantId, void*> gradients_;  // Of trained leaves.
+  IdVector<ConstantId, void*> memory_;     // Null for constants that are views.
+  IdVector<ConstantId, void*> gradients_;  // Null for all but trained leaves.
   IdVector<TensorId, void*> inputs_;
   std::vector<ConstantId> trained_;
   ConstantUsage usage_;

@@ -1,4 +1,4 @@
-// One piece of device memory that is given back in the end.
+// A piece of device memory, released when the object is destroyed.
 #pragma once
 
 #include <utility>

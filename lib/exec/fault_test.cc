@@ -17,7 +17,7 @@ class FaultyPlan {
     keep_all_ = small_.KeepAll();
   }
 
-  ReadyPlan& plan() { return plan_; }
+  PlacedProgram& plan() { return plan_; }
   std::vector<Action>& actions() { return plan_.program.actions; }
   std::string Name(int32_t buffer) const {
     return BufferText(small_.step(), plan_.program, buffer);
@@ -53,8 +53,8 @@ class FaultyPlan {
  private:
   std::unique_ptr<Backend> backend_;
   SmallStep small_;
-  ReadyPlan plan_;
-  ReadyPlan keep_all_;
+  PlacedProgram plan_;
+  PlacedProgram keep_all_;
 };
 
 bool IsTensor(const FaultyPlan& faulty, const Program& program, int32_t buffer) {
@@ -86,7 +86,7 @@ void FindsEveryEarlyFree(ActivationType type) {
     const int32_t buffer = whole[at].buffer;
     size_t reader = at;
     while (reader > 0 && !faulty.Reads(whole[reader], buffer)) --reader;
-    if (!faulty.Reads(whole[reader], buffer)) continue;  // Written, but read by nobody.
+    if (!faulty.Reads(whole[reader], buffer)) continue;  // Written, but never read.
     CAPTURE(faulty.Name(buffer));
     auto& actions = faulty.actions();
     std::rotate(actions.begin() + static_cast<std::ptrdiff_t>(reader),
@@ -104,7 +104,7 @@ void FindsSwappedOffsets(ActivationType type) {
   int failed = 0;
   for (size_t i = 0; i < buffers.size(); ++i) {
     for (size_t k = i + 1; k < buffers.size(); ++k) {
-      // Where the smaller one lies, the larger must run into something.
+      // The larger buffer, in the smaller one's place, must overlap others.
       const auto a = static_cast<int32_t>(i);
       const auto b = static_cast<int32_t>(k);
       if (k % 7 != i % 7 || !IsTensor(whole, whole.plan().program, a) ||
@@ -113,7 +113,7 @@ void FindsSwappedOffsets(ActivationType type) {
       }
       FaultyPlan faulty(type);
       std::swap(faulty.plan().offsets[i], faulty.plan().offsets[k]);
-      if (faulty.Passes()) continue;  // Nothing else happened to live there.
+      if (faulty.Passes()) continue;  // By chance, nothing else was alive there.
       ++failed;
       CAPTURE(faulty.Name(a));
       CAPTURE(faulty.Name(b));
@@ -125,7 +125,7 @@ void FindsSwappedOffsets(ActivationType type) {
 
 void FindsSharedMemory(ActivationType type) {
   FaultyPlan faulty(type);
-  // The first tensor that is made while another lives which is read later.
+  // The second tensor is made while the first is alive, and the first is read later.
   const Program& program = faulty.plan().program;
   const auto first =
       std::find_if(faulty.actions().begin(), faulty.actions().end(), [&](const Action& action) {

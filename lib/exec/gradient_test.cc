@@ -13,7 +13,8 @@ std::string Listed(const std::vector<double>& values) {
   return "{" + text + "}";
 }
 
-// `head`, with "W" for the list of the weight's values. The loss is linear in the outputs.
+// The loss of `graph`, in which "@" stands for the list of the weight's values. It is linear in the
+// outputs.
 double LossAt(Backend& backend, std::string graph, const std::vector<double>& weight,
               std::vector<float>* gradient) {
   graph.replace(graph.find('@'), 1, Listed(weight));

@@ -26,15 +26,15 @@ double CrossEntropy(uint64_t seed, const std::vector<int64_t>& dims, std::vector
     for (int64_t i = 0; i < inner; ++i) {
       float* const first = scores.data() + o * classes * inner + i;
       const int64_t label = rng.Between(0, classes - 1);
-      float most = first[0];
-      for (int64_t c = 1; c < classes; ++c) most = std::max(most, first[c * inner]);
+      float largest = first[0];
+      for (int64_t c = 1; c < classes; ++c) largest = std::max(largest, first[c * inner]);
       double sum = 0;
       for (int64_t c = 0; c < classes; ++c)
-        sum += std::exp(static_cast<double>(first[c * inner] - most));
-      const double label_score = static_cast<double>(first[label * inner] - most);
+        sum += std::exp(static_cast<double>(first[c * inner] - largest));
+      const double label_score = static_cast<double>(first[label * inner] - largest);
       loss += (std::log(sum) - label_score) / positions;
       for (int64_t c = 0; c < classes; ++c) {
-        const double probability = std::exp(static_cast<double>(first[c * inner] - most)) / sum;
+        const double probability = std::exp(static_cast<double>(first[c * inner] - largest)) / sum;
         first[c * inner] = static_cast<float>((probability - (c == label ? 1 : 0)) / positions);
       }
     }
@@ -85,7 +85,7 @@ double Loss::Run(Backend& backend, std::string_view name, const Operand& output,
   } else {
     const float bound = 1.0F / std::sqrt(static_cast<float>(std::max<int64_t>(count, 1)));
     std::vector<float> given = UniformFloats(seed, count, -bound, bound);
-    // The loss is the inner product with what is really given.
+    // The loss is the inner product with the gradient as it is stored, that is, rounded.
     if (output.type == ElementType::kBFloat16) given = FromBFloat16(ToBFloat16(given));
     for (size_t i = 0; i < given.size(); ++i) {
       loss += static_cast<double>(values[i]) * static_cast<double>(given[i]);

@@ -1,4 +1,4 @@
-// What the training step descends on, and the gradients of the outputs that it makes.
+// The loss function of a training step, and the gradients that it gives the outputs.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ class Loss {
   Loss(LossKind kind, uint64_t seed) : kind_(kind), seed_(seed) {}
 
   LossKind kind() const { return kind_; }
-  // Writes the gradient of the output into `gradient`; both are device memory, of floats of the
-  // output's type. Computed on the host, in float32 and wider. The loss of several outputs is their
-  // sum.
+  // The loss of one output; the loss of a step is the sum over its outputs. Writes the gradient of
+  // the output into `gradient`. Both are device memory and hold floats of the output's type.
+  // Computed on the host, in float32 and wider.
   double Run(Backend& backend, std::string_view name, const Operand& output, const void* contents,
              void* gradient) const;
 

@@ -17,7 +17,7 @@ Operand Scores(std::vector<int64_t> dims, ElementType type = ElementType::kFloat
   return operand;
 }
 
-// The loss of these scores, and its gradient. T: float, or uint16_t of bfloat16.
+// The loss of these scores, and its gradient. T is float, or uint16_t for bfloat16.
 template <typename T>
 double LossOf(Backend& backend, const Loss& loss, std::string_view name, const Operand& scores,
               const std::vector<T>& values, std::vector<T>& gradient) {
@@ -93,7 +93,7 @@ TEST_CASE("loss: of bfloat16, as of the same numbers in float32, and its gradien
   CHECK(LossOf(*backend, entropy, "y", narrow_scores, narrow, narrow_gradient) == loss);
   CHECK(narrow_gradient == ToBFloat16(wide_gradient));
 
-  // What is given is what was rounded, for the loss as well.
+  // The loss is computed from the rounded gradient as well.
   const Loss given(LossKind::kGiven, 9);
   LossOf(*backend, given, "y", Scores({3, 5}), wide, wide_gradient);
   const double inner = LossOf(*backend, given, "y", narrow_scores, narrow, narrow_gradient);

@@ -1,6 +1,6 @@
 #include "lib/exec/profile.h"
 
-#include "lib/exec/ready_plan.h"
+#include "lib/exec/placed_program.h"
 #include "lib/exec/runner.h"
 #include "lib/exec/stopwatch.h"
 
@@ -21,20 +21,20 @@ Schedule KeepAllOf(const TensorGraph& graph) {
 
 }  // namespace
 
-Result<std::vector<ProfiledNode>> ProfileNodes(Backend& backend, const StepModel& step,
-                                               const PreparedStep& prepared,
+Result<std::vector<ProfiledNode>> ProfileNodes(Backend& backend, const StepGraph& step,
+                                               const StepOperators& operators,
                                                ConstantStore& constants,
                                                const ProfileOptions& options) {
-  ReadyGraph run{step.graph};
-  CKPLAN_ASSIGN_OR_RETURN(run.graph, GraphWithWorkspaces(step, prepared));
+  SizedGraph run{step.graph};
+  CKPLAN_ASSIGN_OR_RETURN(run.graph, GraphWithWorkspaces(step, operators));
   CKPLAN_ASSIGN_OR_RETURN(run.graph, AlignSizes(run.graph, BufferAlignment(backend)));
   run.has_workspaces = true;
-  const ReadyPlan plan = MakeReadyKeepAll(step, run, KeepAllOf(step.graph));
+  const PlacedProgram plan = PlaceKeepAll(step, run, KeepAllOf(step.graph));
   CKPLAN_ASSIGN_OR_RETURN(const auto arena, ArenaMemory::Create(backend, plan.program, plan.offsets,
                                                                 plan.arena_bytes, false));
   arena->Touch();
   const Loss loss(LossKind::kGiven, options.seed);
-  Runner runner(backend, step, prepared, constants, loss, options.seed, nullptr);
+  Runner runner(backend, step, operators, constants, loss, options.seed, nullptr);
   IdVector<NodeId, Samples> samples(step.graph.nodes().size());
   for (int i = 0; i <= options.runs; ++i) {
     Stopwatch watch(backend, step);
@@ -48,7 +48,7 @@ Result<std::vector<ProfiledNode>> ProfileNodes(Backend& backend, const StepModel
   std::vector<ProfiledNode> nodes;
   for (const NodeId id : samples.ids()) {
     nodes.push_back({step.graph.node(id).name, Median(samples[id].forward),
-                     Median(samples[id].backward), prepared.workspaces[id]});
+                     Median(samples[id].backward), operators.workspaces[id]});
   }
   return nodes;
 }

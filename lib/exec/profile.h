@@ -8,27 +8,27 @@
 #include "lib/base/result.h"
 #include "lib/exec/constant_store.h"
 #include "lib/exec/loss.h"
-#include "lib/exec/prepared_step.h"
-#include "lib/exec/step_model.h"
+#include "lib/exec/step_operators.h"
+#include "lib/model/step_graph.h"
 
 namespace ckplan {
 
 struct ProfiledNode {
   std::string name;
-  double forward_seconds = 0;  // Medians.
+  double forward_seconds = 0;  // Both are medians over the runs.
   double backward_seconds = 0;
   OpWorkspace workspace;
 };
 
 struct ProfileOptions {
   uint64_t seed = 0;
-  int runs = 5;  // After one that warms up.
+  int runs = 5;  // Measured ones, after one that warms up.
 };
 
 // Runs whole steps that keep everything, in the model's order, so that each node finds the caches
-// as it does in training. kInfeasible: that much memory is not there.
-Result<std::vector<ProfiledNode>> ProfileNodes(Backend& backend, const StepModel& step,
-                                               const PreparedStep& prepared,
+// as it does in training. kInfeasible: the device has not so much memory.
+Result<std::vector<ProfiledNode>> ProfileNodes(Backend& backend, const StepGraph& step,
+                                               const StepOperators& operators,
                                                ConstantStore& constants,
                                                const ProfileOptions& options);
 

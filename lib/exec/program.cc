@@ -11,7 +11,7 @@ namespace {
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(const StepModel& step, const TensorGraph& graph, const Schedule& schedule,
+  ProgramBuilder(const StepGraph& step, const TensorGraph& graph, const Schedule& schedule,
                  const Timeline& timeline)
       : step_(step),
         graph_(graph),
@@ -37,7 +37,7 @@ class ProgramBuilder {
     return std::move(program_);
   }
 
-  // The sink of GradientReplay: gradients by their own numbers.
+  // What GradientReplay calls. It numbers gradients in the order of their allocation.
   void Allocate(int32_t gradient, TensorId) {
     CKPLAN_CHECK(static_cast<size_t>(gradient) == gradient_buffers_.size(),
                  "gradients are numbered in the order of allocation");
@@ -74,7 +74,7 @@ class ProgramBuilder {
   }
   int32_t LastCall() const { return static_cast<int32_t>(program_.calls.size()) - 1; }
 
-  // Buffers are numbered in the order of allocation, here as there.
+  // Buffers are numbered in the order of allocation, as in the timeline.
   int32_t AllocateNext(BufferKind kind) {
     const auto buffer = static_cast<int32_t>(next_buffer_++);
     CKPLAN_CHECK(static_cast<size_t>(buffer) < timeline_.buffers.size() &&
@@ -84,7 +84,7 @@ class ProgramBuilder {
     return buffer;
   }
 
-  // Tensors are released at the end of a step; gradients and workspaces release themselves.
+  // Tensors are released at the end of a step; gradients and workspaces are released within it.
   void FindTensorReleases() {
     tensor_releases_.resize(schedule_.steps.size());
     for (size_t i = 0; i < timeline_.buffers.size(); ++i) {
@@ -168,8 +168,8 @@ class ProgramBuilder {
     ReleaseWorkspace(workspace);
   }
 
-  // The constants' gradients after the last of the batch must come before the outputs' gradients
-  // go, so the replay's releases of those are put off.
+  // The replay ends with releasing the gradients of the outputs. Gradients of constants that come
+  // after its last write still read them, so those releases are moved behind.
   void BackwardInputs(NodeId id) {
     const size_t before = program_.actions.size();
     replay_.Backward(id);
@@ -198,7 +198,7 @@ class ProgramBuilder {
     }
   }
 
-  // What backward does not read may be gone: its old place is nobody's business.
+  // Operands that backward does not read may have been released, so it gets no address of them.
   static void HideUnread(const StepNode& node, Call& call) {
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       if (!node.spec.inputs[i].is_read_by_backward) call.inputs[i] = kNoBuffer;
@@ -208,7 +208,7 @@ class ProgramBuilder {
     }
   }
 
-  const StepModel& step_;
+  const StepGraph& step_;
   const TensorGraph& graph_;
   const Schedule& schedule_;
   const Timeline& timeline_;
@@ -226,7 +226,7 @@ class ProgramBuilder {
 
 }  // namespace
 
-Program BuildProgram(const StepModel& step, const TensorGraph& graph, const Schedule& schedule,
+Program BuildProgram(const StepGraph& step, const TensorGraph& graph, const Schedule& schedule,
                      const Timeline& timeline) {
   return ProgramBuilder(step, graph, schedule, timeline).Build();
 }

@@ -1,6 +1,6 @@
 // A schedule spelled out: every allocation, call and release, in order, with the buffer of each
-// operand. What the timeline only counts, the program does; both come from one replay, so their
-// buffers are the same, one by one.
+// operand. The program allocates what the timeline counts: both come from one replay, so they have
+// equal buffers in equal order.
 //
 //   step 7: backward relu      allocate g9 │ call relu.backward(input 0 → g9) │ release g7, t3
 #pragma once
@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/exec/step_model.h"
 #include "lib/graph/tensor_graph.h"
+#include "lib/model/step_graph.h"
 #include "lib/schedule/schedule.h"
 #include "lib/schedule/timeline.h"
 
@@ -44,14 +44,14 @@ struct Call {
   bool is_recomputation = false;
   std::vector<int32_t> inputs;
   std::vector<int32_t> outputs;
-  std::vector<int32_t> output_gradients;  // Backward alone.
+  std::vector<int32_t> output_gradients;  // Empty for forward.
   int32_t statistic = kNoBuffer;
   int32_t workspace = kNoBuffer;
 };
 
 struct ProgramBuffer {
   BufferKind kind = BufferKind::kTensor;
-  TensorId tensor;  // As in Buffer.
+  TensorId tensor;  // As in Buffer of timeline.h.
   NodeId node;
   Bytes bytes;
 };
@@ -60,13 +60,13 @@ struct Program {
   std::vector<Action> actions;
   std::vector<Call> calls;
   std::vector<ProgramBuffer> buffers;   // Those of the timeline, in its order.
-  std::vector<int32_t> output_buffers;  // Of the graph's outputs, at the loss.
+  std::vector<int32_t> output_buffers;  // Those of the graph's outputs, at the loss.
   size_t steps = 0;
 };
 
-// `graph` is that of the step, perhaps with workspaces and aligned sizes; `timeline` is its and the
-// schedule's.
-Program BuildProgram(const StepModel& step, const TensorGraph& graph, const Schedule& schedule,
+// `graph` is the step's, perhaps with workspaces and aligned sizes; `timeline` is that of `graph`
+// and `schedule`.
+Program BuildProgram(const StepGraph& step, const TensorGraph& graph, const Schedule& schedule,
                      const Timeline& timeline);
 
 }  // namespace ckplan

@@ -6,8 +6,8 @@
 namespace ckplan {
 namespace {
 
-// The most bytes that live at once when the actions are followed; each buffer must begin once and
-// end once, and be there when it is used.
+// The maximum of the bytes that live at once when the actions are followed. Each buffer must begin
+// once and end once, and must be alive when it is used.
 Bytes PeakOf(const Program& program) {
   std::vector<int> begun(program.buffers.size());
   std::vector<int> ended(program.buffers.size());
@@ -42,13 +42,13 @@ Bytes PeakOf(const Program& program) {
 }
 
 void CheckRandomPlans(SmallStep& small) {
-  const ReadyPlan keep_all = small.KeepAll();
+  const PlacedProgram keep_all = small.KeepAll();
   constexpr uint64_t kFirstSeed = 500;
   int recomputing = 0;
   for (uint64_t seed = kFirstSeed; seed < kFirstSeed + 100; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    const ReadyPlan plan = small.Random(rng, static_cast<int>(rng.Between(0, 100)));
+    const PlacedProgram plan = small.Random(rng, static_cast<int>(rng.Between(0, 100)));
     recomputing += plan.program.calls.size() > keep_all.program.calls.size() ? 1 : 0;
     const ValidationReport report = small.Validate(keep_all, plan);
     CHECK(report.failures == std::vector<std::string>());
@@ -73,7 +73,7 @@ TEST_CASE("program: allocates what the timeline counts, whatever is kept") {
     for (uint64_t seed = kFirstSeed; seed < kFirstSeed + 200; ++seed) {
       CAPTURE(seed);
       Rng rng(seed);
-      const ReadyPlan plan = small.Random(rng, static_cast<int>(rng.Between(0, 100)));
+      const PlacedProgram plan = small.Random(rng, static_cast<int>(rng.Between(0, 100)));
       CHECK(PeakOf(plan.program) == plan.predicted_peak);
     }
   }
@@ -92,7 +92,7 @@ TEST_CASE("program: the parts of the measured peak add up") {
   const auto backend = MakeTestBackend();
   for (const ActivationType type : StoredTypes(*backend)) {
     SmallStep small(*backend, SmallNet(), 2, type);
-    const ReadyPlan keep_all = small.KeepAll();
+    const PlacedProgram keep_all = small.KeepAll();
     const MeasuredPeak peak = small.Validate(keep_all, keep_all).plan.counted_peak;
     CHECK(peak.tensors + peak.gradients + peak.workspaces == peak.total);
     CHECK(peak.tensors > Bytes(0));

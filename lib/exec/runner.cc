@@ -21,7 +21,7 @@ const char* VerbOf(ActionKind kind) {
 
 }  // namespace
 
-std::string StepText(const StepModel& step, const Program& program, const Action& action) {
+std::string StepText(const StepGraph& step, const Program& program, const Action& action) {
   if (action.kind == ActionKind::kLoss) return fmt::format("step {} (the loss)", action.step);
   if (action.call >= 0) {
     const NodeId node = program.calls[static_cast<size_t>(action.call)].node;
@@ -31,7 +31,7 @@ std::string StepText(const StepModel& step, const Program& program, const Action
   return fmt::format("step {}", action.step);
 }
 
-std::string BufferText(const StepModel& step, const Program& program, int32_t buffer) {
+std::string BufferText(const StepGraph& step, const Program& program, int32_t buffer) {
   const ProgramBuffer& about = program.buffers[static_cast<size_t>(buffer)];
   switch (about.kind) {
     case BufferKind::kTensor:
@@ -44,11 +44,11 @@ std::string BufferText(const StepModel& step, const Program& program, int32_t bu
   return "";
 }
 
-Runner::Runner(Backend& backend, const StepModel& step, const PreparedStep& prepared,
+Runner::Runner(Backend& backend, const StepGraph& step, const StepOperators& operators,
                ConstantStore& constants, const Loss& loss, uint64_t seed, void* spare_workspace)
     : backend_(backend),
       step_(step),
-      prepared_(prepared),
+      operators_(operators),
       constants_(constants),
       loss_(loss),
       seed_(seed),
@@ -123,7 +123,7 @@ Result<Runner::Operands> Runner::OperandsOf(const Action& action, const RunState
   const auto address = [&](int32_t buffer) -> void* {
     if (buffer == kNoBuffer) return nullptr;
     void* const found = state.address[static_cast<size_t>(buffer)];
-    // A buffer of no bytes has an address as well, so null means that it is not there.
+    // A buffer of zero bytes has an address as well, so null means that it is not in memory.
     if (found == nullptr && fault.ok()) {
       fault =
           MakeError(ErrorCode::kCheckFailed, fmt::format("{} needs {}, which is not in memory",
@@ -158,7 +158,7 @@ Result<Runner::Operands> Runner::OperandsOf(const Action& action, const RunState
 Result<Done> Runner::Forward(const Action& action, const RunState& state) {
   CKPLAN_ASSIGN_OR_RETURN(const Operands operands, OperandsOf(action, state));
   const Call& call = state.program.calls[static_cast<size_t>(action.call)];
-  prepared_.nodes[call.node]->Forward(
+  operators_.nodes[call.node]->Forward(
       {operands.inputs, operands.outputs, operands.statistic, operands.workspace, operands.seed});
   return Done{};
 }
@@ -170,13 +170,13 @@ Result<Done> Runner::Backward(const Action& action, const RunState& state) {
                               operands.output_gradients, operands.statistic,
                               operands.workspace,        operands.seed};
   const auto position = static_cast<size_t>(action.position);
-  PreparedOp& op = *prepared_.nodes[call.node];
+  PreparedOp& op = *operators_.nodes[call.node];
   if (action.buffer != kNoBuffer) {
     op.BackwardInput(backward, position, state.address[static_cast<size_t>(action.buffer)]);
     return Done{};
   }
   char* const workspace = static_cast<char*>(operands.workspace);
-  void* const scratch = workspace + prepared_.gradient_scratch[call.node];
+  void* const scratch = workspace + operators_.gradient_scratch[call.node];
   constants_.BackwardConstant(step_.nodes[call.node], op, backward, position, scratch);
   return Done{};
 }

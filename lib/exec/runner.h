@@ -11,19 +11,19 @@
 #include "lib/exec/buffer_memory.h"
 #include "lib/exec/constant_store.h"
 #include "lib/exec/loss.h"
-#include "lib/exec/prepared_step.h"
 #include "lib/exec/program.h"
-#include "lib/exec/step_model.h"
+#include "lib/exec/step_operators.h"
+#include "lib/model/step_graph.h"
 
 namespace ckplan {
 
-// What the buffers of a running program hold; observers look at it.
+// A running program and where its buffers are, for observers.
 struct RunState {
   const Program& program;
   std::vector<void*> address;  // By buffer; null while it does not exist.
 };
 
-// Told of every action. An error from it ends the run.
+// Is called around every action. An error that it returns ends the run.
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
@@ -33,12 +33,12 @@ class RunObserver {
 
 class Runner {
  public:
-  // All of them must outlive the runner. `spare_workspace`: device memory for calls of programs
-  // that have no workspaces of their own; as large as the largest workspace of `prepared`.
-  Runner(Backend& backend, const StepModel& step, const PreparedStep& prepared,
+  // All of them must outlive the runner. `spare_workspace` is device memory that calls work in
+  // where the program has no workspaces, as large as the largest workspace of `operators`.
+  Runner(Backend& backend, const StepGraph& step, const StepOperators& operators,
          ConstantStore& constants, const Loss& loss, uint64_t seed, void* spare_workspace);
 
-  // One training step; its value is the loss. The gradients of the parameters are then those in the
+  // Runs one training step and returns its loss. The gradients of the parameters are then in the
   // constant store. `number` varies the seeds of random operators.
   // kInfeasible: no memory for a buffer. kCheckFailed: a call needs a buffer that is not there;
   // names the step and the tensor.
@@ -52,7 +52,7 @@ class Runner {
   Result<Done> Backward(const Action& action, const RunState& state);
   Result<Done> RunLoss(const Action& action, const RunState& state, double& loss);
 
-  // The addresses of one call's operands; null where there is none.
+  // The addresses of one call's operands; null where an operand has no memory.
   struct Operands {
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
@@ -65,8 +65,8 @@ class Runner {
   Result<Operands> OperandsOf(const Action& action, const RunState& state) const;
 
   Backend& backend_;
-  const StepModel& step_;
-  const PreparedStep& prepared_;
+  const StepGraph& step_;
+  const StepOperators& operators_;
   ConstantStore& constants_;
   const Loss& loss_;
   uint64_t seed_;
@@ -75,8 +75,8 @@ class Runner {
 };
 
 // "step 12 (backward of \"conv3\")"
-std::string StepText(const StepModel& step, const Program& program, const Action& action);
+std::string StepText(const StepGraph& step, const Program& program, const Action& action);
 // The tensor in a buffer: "\"relu1\"", "the gradient of \"relu1\"", "the workspace of \"conv3\"".
-std::string BufferText(const StepModel& step, const Program& program, int32_t buffer);
+std::string BufferText(const StepGraph& step, const Program& program, int32_t buffer);
 
 }  // namespace ckplan

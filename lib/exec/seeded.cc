@@ -39,10 +39,10 @@ struct Range {
 };
 
 Range RangeOf(const StepConstant& constant) {
-  switch (constant.use) {
+  switch (constant.used.use) {
     case ParameterUse::kWeight: {
       const float deviation =
-          std::sqrt(2.0F / static_cast<float>(std::max<int64_t>(constant.fan_in, 1)));
+          std::sqrt(2.0F / static_cast<float>(std::max<int64_t>(constant.used.fan_in, 1)));
       return {-kSqrt3 * deviation, kSqrt3 * deviation};
     }
     case ParameterUse::kScale:

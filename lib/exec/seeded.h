@@ -1,5 +1,5 @@
-// Contents made from a seed: weights that the file lacks, the batch, gradients of the outputs. The
-// same seed and name give the same contents everywhere.
+// Contents made from a seed: weights that the file lacks, the batch, gradients of the outputs. A
+// seed and a name give the same contents on every machine.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/exec/step_model.h"
+#include "lib/model/step_graph.h"
 
 namespace ckplan {
 
@@ -16,13 +16,13 @@ uint64_t SeedFor(uint64_t seed, std::string_view name);
 // Uniform in [low, high).
 std::vector<float> UniformFloats(uint64_t seed, int64_t count, float low, float high);
 
-// A trained leaf, or a constant whose contents are unknown. Weights: uniform of variance 2 / fan_in
-// (He et al. 2015), scales around 1, shifts around 0, indices below their bound.
+// `constant` is a trained leaf, or a constant whose contents are unknown. Weights are uniform with
+// variance 2 / fan_in (He et al. 2015), scales are around 1, shifts around 0, and indices below
+// their bound.
 std::vector<std::byte> SeededConstant(uint64_t seed, const StepConstant& constant);
 
-// In the operand's own type: floats are rounded to bfloat16 where that is it.
-// Floats of variance 1 around 0, indices below their bound, other integers and booleans 1: masks
-// let everything through.
+// Floats have mean 0 and variance 1, indices are below their bound, and other integers and booleans
+// are 1, so that masks let everything through. Floats are rounded where the input is of bfloat16.
 std::vector<std::byte> SeededInput(uint64_t seed, const StepInput& input);
 
 }  // namespace ckplan

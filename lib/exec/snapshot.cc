@@ -1,55 +1,29 @@
 #include "lib/exec/snapshot.h"
 
-#include <limits>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "lib/exec/device_block.h"
 #include "lib/exec/runner.h"
-#include "onnx/onnx_pb.h"
+#include "lib/model/tensor_file.h"
 
 namespace ckplan {
 
 namespace {
 
-constexpr int64_t kMostBytes = std::numeric_limits<int32_t>::max();  // Of one protobuf message.
-
-int32_t OnnxTypeOf(ElementType type) {
-  switch (type) {
-    case ElementType::kFloat32:
-      return onnx::TensorProto::FLOAT;
-    case ElementType::kBFloat16:
-      return onnx::TensorProto::BFLOAT16;
-    case ElementType::kInt32:
-      return onnx::TensorProto::INT32;
-    case ElementType::kInt64:
-      return onnx::TensorProto::INT64;
-    case ElementType::kBool:
-      return onnx::TensorProto::BOOL;
-  }
-  return onnx::TensorProto::UNDEFINED;
-}
-
 class Snapshot final : public RunObserver {
  public:
-  Snapshot(Backend& backend, const StepModel& step) : backend_(backend), step_(step) {
-    model_.set_ir_version(onnx::Version::IR_VERSION);
-    model_.mutable_graph()->set_name("training_step");
-    model_.add_opset_import()->set_version(1);
-  }
+  Snapshot(Backend& backend, const StepGraph& step) : backend_(backend), step_(step) {}
 
   void Add(std::string_view kind, const std::string& name, const Operand& operand,
            const void* contents) {
     bytes_ += operand.bytes();
-    if (bytes_ > kMostBytes) return;
-    onnx::TensorProto& tensor = *model_.mutable_graph()->add_initializer();
-    tensor.set_name(std::string(kind) + "/" + name);
-    tensor.set_data_type(OnnxTypeOf(operand.type));
-    for (const int64_t dim : operand.dims) tensor.add_dims(dim);
-    std::string& raw = *tensor.mutable_raw_data();
-    raw.resize(static_cast<size_t>(operand.bytes()));
-    backend_.Download(raw.data(), contents, operand.bytes());
+    if (bytes_ > kMaxTensorFileBytes) return;
+    std::string bytes(static_cast<size_t>(operand.bytes()), '\0');
+    backend_.Download(bytes.data(), contents, operand.bytes());
+    tensors_.push_back(
+        {std::string(kind) + "/" + name, operand.type, operand.dims, std::move(bytes)});
   }
 
   Result<Done> Before(const Action&, const RunState&) override { return Done{}; }
@@ -67,34 +41,34 @@ class Snapshot final : public RunObserver {
   }
 
   Result<std::string> Finish() && {
-    if (bytes_ > kMostBytes) {
+    if (bytes_ > kMaxTensorFileBytes) {
       return MakeError(ErrorCode::kUnsupported,
                        "the tensors of this step are above 2 GB, which no ONNX file holds; take a "
                        "smaller batch or model");
     }
-    return model_.SerializeAsString();
+    return TensorFileBytes("training_step", std::move(tensors_));
   }
 
  private:
   Backend& backend_;
-  const StepModel& step_;
-  onnx::ModelProto model_;
+  const StepGraph& step_;
+  std::vector<NamedTensor> tensors_;
   int64_t bytes_ = 0;
 };
 
 }  // namespace
 
-Result<std::string> TakeSnapshot(Backend& backend, const StepModel& step,
-                                 const PreparedStep& prepared, ConstantStore& constants,
-                                 const ReadyPlan& plan, LossKind loss, uint64_t seed) {
+Result<std::string> TakeSnapshot(Backend& backend, const StepGraph& step,
+                                 const StepOperators& operators, ConstantStore& constants,
+                                 const PlacedProgram& plan, LossKind loss, uint64_t seed) {
   CKPLAN_ASSIGN_OR_RETURN(
       const DeviceBlock workspace,
-      DeviceBlock::Allocate(backend, plan.has_workspaces ? Bytes(0) : LargestWorkspace(prepared)));
+      DeviceBlock::Allocate(backend, plan.has_workspaces ? Bytes(0) : LargestWorkspace(operators)));
   CKPLAN_ASSIGN_OR_RETURN(const auto arena,
                           ArenaMemory::Create(backend, plan.program, plan.offsets, plan.arena_bytes,
                                               /*poisons=*/false));
   const Loss descended(loss, seed);
-  Runner runner(backend, step, prepared, constants, descended, seed, workspace.get());
+  Runner runner(backend, step, operators, constants, descended, seed, workspace.get());
   Snapshot snapshot(backend, step);
   for (const StepInput& input : step.inputs) {
     snapshot.Add("input", input.name, input.operand, constants.input(input.tensor));

@@ -8,9 +8,9 @@
 #include "lib/base/result.h"
 #include "lib/exec/constant_store.h"
 #include "lib/exec/loss.h"
-#include "lib/exec/prepared_step.h"
-#include "lib/exec/ready_plan.h"
-#include "lib/exec/step_model.h"
+#include "lib/exec/placed_program.h"
+#include "lib/exec/step_operators.h"
+#include "lib/model/step_graph.h"
 
 namespace ckplan {
 
@@ -18,9 +18,9 @@ namespace ckplan {
 //
 //   input/NAME, output/NAME, output_gradient/NAME, parameter/NAME, parameter_gradient/NAME
 //
-// Parameters are as the step found them. kUnsupported: above 2 GB, which ONNX cannot hold.
-Result<std::string> TakeSnapshot(Backend& backend, const StepModel& step,
-                                 const PreparedStep& prepared, ConstantStore& constants,
-                                 const ReadyPlan& plan, LossKind loss, uint64_t seed);
+// Parameters are those before the step. kUnsupported: above 2 GB, which ONNX cannot hold.
+Result<std::string> TakeSnapshot(Backend& backend, const StepGraph& step,
+                                 const StepOperators& operators, ConstantStore& constants,
+                                 const PlacedProgram& plan, LossKind loss, uint64_t seed);
 
 }  // namespace ckplan

@@ -9,16 +9,16 @@
 namespace ckplan {
 
 struct NodeSeconds {
-  double forward = 0;    // Of the first forward run.
-  double recompute = 0;  // Of all others.
+  double forward = 0;    // The first forward run.
+  double recompute = 0;  // All other forward runs.
   double backward = 0;   // Additions of gradients included.
 };
 
-// Waits for the device before and after each action that computes, so what it measures is never
-// less than what the device does, and on a processor the same.
+// Waits for the device before and after each action that computes, so a device that works while the
+// host goes on is measured in full.
 class Stopwatch final : public RunObserver {
  public:
-  Stopwatch(Backend& backend, const StepModel& step)
+  Stopwatch(Backend& backend, const StepGraph& step)
       : backend_(backend), nodes_(step.graph.nodes().size()) {}
 
   Result<Done> Before(const Action& action, const RunState& state) override;
@@ -36,15 +36,16 @@ class Stopwatch final : public RunObserver {
   Clock::time_point began_;
 };
 
-double Median(std::vector<double> values);  // 0 of none.
+double Median(std::vector<double> values);  // 0 where there are no values.
 
 struct StepSeconds {
   double total = 0;
-  double recompute = 0;  // Of that.
+  double recompute = 0;  // The part of `total` in forward runs after the first.
 };
 
-// A step that takes at each node what is the median there over several runs of one schedule: what
-// else happens on the machine hits some nodes in each run, but rarely the same.
+// The sum of each node's median time over several runs of one schedule. What else happens on the
+// machine slows some nodes in each run, but rarely the same ones, so this is steadier than the
+// median of whole steps.
 StepSeconds TypicalSeconds(const std::vector<Stopwatch>& runs);
 
 }  // namespace ckplan

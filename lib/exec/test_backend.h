@@ -1,5 +1,5 @@
-// The backend that the tests of this folder run on. They are linked into several programs, each
-// with another one: the CPU's here, the CUDA backend's in lib/cuda.
+// The backend that the tests of this folder run on. The tests are linked into several programs,
+// each with its own backend: the CPU's here, the CUDA backend in lib/cuda.
 #pragma once
 
 #include <memory>

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "lib/exec/test_backend.h"
-#include "lib/exec/weights.h"
 #include "lib/model/testing.h"
+#include "lib/model/weights.h"
 #include "lib/schedule/lower.h"
 
 namespace ckplan {
@@ -13,17 +13,6 @@ namespace ckplan {
 namespace {
 
 constexpr uint64_t kSeed = 20190704;
-
-onnx::ModelProto ProtoOf(const NetText& net) {
-  onnx::ModelProto proto = ParseGraph(net.graph);
-  for (const ParameterShape& parameter : net.parameters) {
-    onnx::TensorProto& tensor = *proto.mutable_graph()->add_initializer();
-    tensor.set_name(parameter.name);
-    tensor.set_data_type(onnx::TensorProto::FLOAT);
-    for (const int64_t dim : parameter.dims) tensor.add_dims(dim);
-  }
-  return proto;
-}
 
 }  // namespace
 
@@ -71,15 +60,15 @@ struct SmallStep::State {
 
   Backend& backend;
   TemporaryFile file{"step.onnx"};
-  std::optional<LoweredModel> lowered;
-  std::optional<StepModel> step;
-  std::optional<PreparedStep> prepared;
+  std::optional<ModelGraph> lowered;
+  std::optional<StepGraph> step;
+  std::optional<StepOperators> operators;
   std::unique_ptr<ConstantStore> constants;
 };
 
 SmallStep::SmallStep(Backend& backend, const NetText& net, int64_t batch, ActivationType type)
     : state_(std::make_unique<State>(backend)) {
-  state_->file.Write(ProtoOf(net).SerializeAsString());
+  state_->file.Write(ModelFileBytes(net.graph, net.parameters));
   const std::string& path = state_->file.path();
   LoadOptions options = batch == 0 ? LoadOptions() : BatchOf(batch);
   options.activation_type = type;
@@ -88,55 +77,55 @@ SmallStep::SmallStep(Backend& backend, const NetText& net, int64_t batch, Activa
   LowerOptions lower;
   lower.cost = ParseCostModel("flops").value();
   state_->lowered = LowerModel(*model, lower).value();
-  Result<StepModel> built = BuildStepModel(*model, *state_->lowered);
+  Result<StepGraph> built = BuildStepGraph(*model, *state_->lowered);
   REQUIRE_MESSAGE(built.ok(), built.error().message);
   state_->step = std::move(built).value();
-  Result<PreparedStep> prepared = PrepareStep(backend, *state_->step);
-  REQUIRE_MESSAGE(prepared.ok(), prepared.error().notes.front());
-  state_->prepared = std::move(prepared).value();
+  Result<StepOperators> operators = PrepareOperators(backend, *state_->step);
+  REQUIRE_MESSAGE(operators.ok(), operators.error().notes.front());
+  state_->operators = std::move(operators).value();
   state_->constants = std::make_unique<ConstantStore>(
-      ConstantStore::Create(backend, *state_->step, *state_->prepared,
+      ConstantStore::Create(backend, *state_->step, *state_->operators,
                             WeightFile::Open(path).value(), kSeed)
           .value());
 }
 
 SmallStep::~SmallStep() = default;
 
-const StepModel& SmallStep::step() const { return *state_->step; }
-const PreparedStep& SmallStep::prepared() const { return *state_->prepared; }
+const StepGraph& SmallStep::step() const { return *state_->step; }
+const StepOperators& SmallStep::operators() const { return *state_->operators; }
 ConstantStore& SmallStep::constants() { return *state_->constants; }
 
-ReadyGraph SmallStep::Graph() const {
-  ReadyGraph run{GraphWithWorkspaces(step(), prepared()).value(), true};
+SizedGraph SmallStep::Graph() const {
+  SizedGraph run{GraphWithWorkspaces(step(), operators()).value(), true};
   run.graph = AlignSizes(run.graph, BufferAlignment(state_->backend)).value();
   return run;
 }
 
-ReadyPlan SmallStep::KeepAll() const {
+PlacedProgram SmallStep::KeepAll() const {
   std::vector<NodeId> order;
   for (const NodeId id : step().graph.nodes().ids()) order.push_back(id);
-  return PlaceReadyPlan(step(), Graph(), KeepAllSchedule(order));
+  return PlaceProgram(step(), Graph(), KeepAllSchedule(order));
 }
 
-ReadyPlan SmallStep::Random(Rng& rng, int percent) const {
-  const ReadyGraph run = Graph();
+PlacedProgram SmallStep::Random(Rng& rng, int percent) const {
+  const SizedGraph run = Graph();
   KeptSet kept{IdVector<NodeId, bool>(run.graph.nodes().size())};
   for (const NodeId id : run.graph.nodes().ids()) kept.is_kept[id] = rng.Chance(percent);
-  return PlaceReadyPlan(step(), run, LowerStrategy(run.graph, kept));
+  return PlaceProgram(step(), run, LowerStrategy(run.graph, kept));
 }
 
-double SmallStep::Run(const ReadyPlan& plan, LossKind kind) {
+double SmallStep::Run(const PlacedProgram& plan, LossKind kind) {
   const Loss loss(kind, kSeed);
-  Runner runner(state_->backend, step(), prepared(), constants(), loss, kSeed, nullptr);
+  Runner runner(state_->backend, step(), operators(), constants(), loss, kSeed, nullptr);
   CountingMemory memory(state_->backend, plan.program);
   const Result<double> value = runner.Run(plan.program, memory, nullptr);
   REQUIRE_MESSAGE(value.ok(), value.error().message);
   return *value;
 }
 
-ValidationReport SmallStep::Validate(const ReadyPlan& keep_all, const ReadyPlan& plan) {
+ValidationReport SmallStep::Validate(const PlacedProgram& keep_all, const PlacedProgram& plan) {
   const Loss loss(LossKind::kGiven, kSeed);
-  Runner runner(state_->backend, step(), prepared(), constants(), loss, kSeed, nullptr);
+  Runner runner(state_->backend, step(), operators(), constants(), loss, kSeed, nullptr);
   ValidateOptions options;
   options.timed_runs = 0;
   Result<ValidationReport> report =

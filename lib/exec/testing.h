@@ -1,5 +1,4 @@
-// Small models, ready to run on a backend, for the tests of this folder. ONNX stays in testing.cc:
-// its headers are slow to compile.
+// Small models on a backend, for the tests of this folder.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -10,19 +9,15 @@
 
 #include "lib/base/rng.h"
 #include "lib/exec/constant_store.h"
-#include "lib/exec/prepared_step.h"
-#include "lib/exec/ready_plan.h"
+#include "lib/exec/placed_program.h"
 #include "lib/exec/runner.h"
-#include "lib/exec/step_model.h"
+#include "lib/exec/step_operators.h"
 #include "lib/exec/validate.h"
 #include "lib/model/model.h"
+#include "lib/model/step_graph.h"
+#include "lib/model/testing.h"
 
 namespace ckplan {
-
-struct ParameterShape {
-  std::string name;
-  std::vector<int64_t> dims;
-};
 
 // A graph in ONNX's own text, "g (float[N,8] x) => (float[N,8] y) { y = Relu(x) }", and parameters
 // whose contents the file lacks.
@@ -31,12 +26,12 @@ struct NetText {
   std::vector<ParameterShape> parameters = {};
 };
 
-// Has of each what makes backward hard: a statistic, results in place, a residual, views, a weight
-// that two nodes share, another that is used transposed, random numbers, and products whose
-// partners are both read.
+// Has one of everything that makes backward hard: a statistic, results in place, a residual, views,
+// a weight that two nodes share, another that is used transposed, random numbers, and products of
+// which backward reads both factors.
 NetText SmallNet();
 
-// A model from its file to the memory of the backend.
+// A model whose operators are prepared, and whose constants are in the memory of the backend.
 class SmallStep {
  public:
   // `batch` binds N, if it is not 0.
@@ -44,21 +39,20 @@ class SmallStep {
             ActivationType type = ActivationType::kOfModel);
   ~SmallStep();
 
-  const StepModel& step() const;
-  const PreparedStep& prepared() const;
+  const StepGraph& step() const;
+  const StepOperators& operators() const;
   ConstantStore& constants();
 
-  // Its graph with workspaces, sizes rounded up as the backend needs it, as `ckplan --cost file:
-  // --align N` plans it.
-  ReadyGraph Graph() const;
-  ReadyPlan KeepAll() const;
-  // Keeps each node's results with the chance of `percent`.
-  ReadyPlan Random(Rng& rng, int percent) const;
+  // Its graph with workspaces, in sizes rounded up as the backend needs it.
+  SizedGraph Graph() const;
+  PlacedProgram KeepAll() const;
+  // Keeps the results of each node with a probability of `percent` in 100.
+  PlacedProgram Random(Rng& rng, int percent) const;
 
   // Runs one step in the counting allocator; the gradients are then in constants().
-  double Run(const ReadyPlan& plan, LossKind kind);
-  // Without times.
-  ValidationReport Validate(const ReadyPlan& keep_all, const ReadyPlan& plan);
+  double Run(const PlacedProgram& plan, LossKind kind);
+  // Measures no times.
+  ValidationReport Validate(const PlacedProgram& keep_all, const PlacedProgram& plan);
 
  private:
   struct State;

@@ -4,6 +4,5 @@ set(ckplan_exec_tests
   gradient_test.cc
   loss_test.cc
   program_test.cc
-  step_model_test.cc
   testing.cc
   train_test.cc)

@@ -6,17 +6,17 @@
 
 namespace ckplan {
 
-Result<std::vector<TrainedStep>> Train(Backend& backend, const StepModel& step,
-                                       const PreparedStep& prepared, ConstantStore& constants,
-                                       const ReadyPlan& plan, const TrainOptions& options,
+Result<std::vector<TrainedStep>> Train(Backend& backend, const StepGraph& step,
+                                       const StepOperators& operators, ConstantStore& constants,
+                                       const PlacedProgram& plan, const TrainOptions& options,
                                        const std::function<void(const TrainedStep&)>& after_step) {
   CKPLAN_ASSIGN_OR_RETURN(const auto arena, ArenaMemory::Create(backend, plan.program, plan.offsets,
                                                                 plan.arena_bytes, false));
   CKPLAN_ASSIGN_OR_RETURN(
       const DeviceBlock workspace,
-      DeviceBlock::Allocate(backend, plan.has_workspaces ? Bytes(0) : LargestWorkspace(prepared)));
+      DeviceBlock::Allocate(backend, plan.has_workspaces ? Bytes(0) : LargestWorkspace(operators)));
   const Loss loss(options.loss, options.seed);
-  Runner runner(backend, step, prepared, constants, loss, options.seed, workspace.get());
+  Runner runner(backend, step, operators, constants, loss, options.seed, workspace.get());
   std::vector<TrainedStep> steps;
   for (int i = 0; i < options.steps; ++i) {
     Stopwatch watch(backend, step);

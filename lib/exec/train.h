@@ -8,9 +8,9 @@
 #include "lib/base/result.h"
 #include "lib/exec/constant_store.h"
 #include "lib/exec/loss.h"
-#include "lib/exec/prepared_step.h"
-#include "lib/exec/ready_plan.h"
-#include "lib/exec/step_model.h"
+#include "lib/exec/placed_program.h"
+#include "lib/exec/step_operators.h"
+#include "lib/model/step_graph.h"
 
 namespace ckplan {
 
@@ -22,14 +22,15 @@ struct TrainOptions {
 };
 
 struct TrainedStep {
-  double loss = 0;  // Before the step's update.
+  double loss = 0;  // With the parameters before the update.
   double seconds = 0;
 };
 
-// The batch is the same in every step, random operators draw anew. `after_step` is told of each.
-Result<std::vector<TrainedStep>> Train(Backend& backend, const StepModel& step,
-                                       const PreparedStep& prepared, ConstantStore& constants,
-                                       const ReadyPlan& plan, const TrainOptions& options,
+// All steps train on one batch; random operators draw new numbers in each. Calls `after_step` with
+// every step.
+Result<std::vector<TrainedStep>> Train(Backend& backend, const StepGraph& step,
+                                       const StepOperators& operators, ConstantStore& constants,
+                                       const PlacedProgram& plan, const TrainOptions& options,
                                        const std::function<void(const TrainedStep&)>& after_step);
 
 }  // namespace ckplan

@@ -10,16 +10,16 @@ namespace {
 std::vector<double> LossesOf(Backend& backend, ActivationType type, bool keeps_all) {
   SmallStep small(backend, SmallNet(), 4, type);
   Rng rng(11);
-  const ReadyPlan plan = keeps_all ? small.KeepAll() : small.Random(rng, 30);
+  const PlacedProgram plan = keeps_all ? small.KeepAll() : small.Random(rng, 30);
   TrainOptions options;
   options.steps = 12;
   options.learning_rate = 0.05;
-  size_t told = 0;
+  size_t reported = 0;
   const Result<std::vector<TrainedStep>> steps =
-      Train(backend, small.step(), small.prepared(), small.constants(), plan, options,
-            [&](const TrainedStep&) { ++told; });
+      Train(backend, small.step(), small.operators(), small.constants(), plan, options,
+            [&](const TrainedStep&) { ++reported; });
   REQUIRE(steps.ok());
-  CHECK(told == steps->size());
+  CHECK(reported == steps->size());
   std::vector<double> losses;
   for (const TrainedStep& step : *steps) losses.push_back(step.loss);
   return losses;
@@ -44,15 +44,15 @@ TEST_CASE("profile: every node has its time and the workspace that it was prepar
   ProfileOptions options;
   options.runs = 1;
   const auto nodes =
-      ProfileNodes(*backend, small.step(), small.prepared(), small.constants(), options);
+      ProfileNodes(*backend, small.step(), small.operators(), small.constants(), options);
   REQUIRE(nodes.ok());
   REQUIRE(nodes->size() == small.step().graph.nodes().size());
   double forward = 0;
   for (const NodeId id : small.step().graph.nodes().ids()) {
     const ProfiledNode& node = (*nodes)[static_cast<size_t>(id.index())];
     CHECK(node.name == small.step().graph.node(id).name);
-    CHECK(node.workspace.forward == small.prepared().workspaces[id].forward);
-    CHECK(node.workspace.backward == small.prepared().workspaces[id].backward);
+    CHECK(node.workspace.forward == small.operators().workspaces[id].forward);
+    CHECK(node.workspace.backward == small.operators().workspaces[id].backward);
     forward += node.forward_seconds;
   }
   CHECK(forward > 0);

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "lib/exec/buffer_watch.h"
 #include "lib/exec/device_block.h"
-#include "lib/exec/guard.h"
 #include "lib/exec/stopwatch.h"
 
 namespace ckplan {
@@ -15,7 +15,7 @@ namespace {
 
 class Validator {
  public:
-  Validator(Backend& backend, const StepModel& step, ConstantStore& constants, Runner& runner,
+  Validator(Backend& backend, const StepGraph& step, ConstantStore& constants, Runner& runner,
             const ValidateOptions& options)
       : backend_(backend),
         step_(step),
@@ -24,7 +24,7 @@ class Validator {
         options_(options),
         reference_(step.graph) {}
 
-  Result<ValidationReport> Validate(const ReadyPlan& keep_all, const ReadyPlan& plan) {
+  Result<ValidationReport> Validate(const PlacedProgram& keep_all, const PlacedProgram& plan) {
     CKPLAN_RETURN_IF_ERROR(Prove(keep_all, "keeping everything", report_.keep_all));
     if (!report_.failures.empty()) return std::move(report_);
     for (const ConstantId leaf : constants_.trained()) {
@@ -38,15 +38,15 @@ class Validator {
   }
 
  private:
-  // Runs it guarded in a poisoned arena, then in the counting allocator.
-  Result<Done> Prove(const ReadyPlan& run, std::string_view which, RunFigures& figures) {
+  // Runs a schedule in a poisoned arena while BufferWatch looks on, then in the counting allocator.
+  Result<Done> Prove(const PlacedProgram& run, std::string_view which, RunFigures& figures) {
     figures.predicted_peak = run.predicted_peak;
     figures.arena_bytes = run.arena_bytes;
     auto arena =
         ArenaMemory::Create(backend_, run.program, run.offsets, run.arena_bytes, /*poisons=*/true);
     if (!arena.ok()) return Judge(arena.error(), which);
-    Guard guard(backend_, step_, reference_);
-    const Result<double> loss = runner_.Run(run.program, **arena, &guard);
+    BufferWatch watch(backend_, step_, reference_);
+    const Result<double> loss = runner_.Run(run.program, **arena, &watch);
     if (!loss.ok()) return Judge(loss.error(), which);
     figures.loss = *loss;
     figures.arena_peak = (*arena)->peak();
@@ -57,7 +57,7 @@ class Validator {
     return Done{};
   }
 
-  Result<Done> Measure(const ReadyPlan& run, std::string_view which, RunFigures& figures) {
+  Result<Done> Measure(const PlacedProgram& run, std::string_view which, RunFigures& figures) {
     CountingMemory memory(backend_, run.program);
     backend_.ResetPooledPeak();
     const Result<double> loss = runner_.Run(run.program, memory, nullptr);
@@ -77,7 +77,7 @@ class Validator {
     compare("counting allocator's peak", figures.counted_peak.total, figures.predicted_peak);
   }
 
-  // What is wrong with the plan is a finding; all else ends the validation.
+  // A fault of the plan is a finding of the validation; any other error ends it.
   Result<Done> Judge(const Error& error, std::string_view which) {
     if (error.code != ErrorCode::kCheckFailed) return error;
     report_.failures.push_back(fmt::format("{}: {}", which, error.message));
@@ -110,8 +110,8 @@ class Validator {
         report_.differences.size(), report_.parameters, first.name, first.elements, first.largest));
   }
 
-  // In turns, so that a machine that grows slower slows both.
-  Result<Done> Time(const ReadyPlan& keep_all, const ReadyPlan& plan) {
+  // The two take turns, so that a machine that becomes slower slows both.
+  Result<Done> Time(const PlacedProgram& keep_all, const PlacedProgram& plan) {
     if (options_.timed_runs == 0) return Done{};
     std::vector<Stopwatch> kept;
     std::vector<Stopwatch> planned;
@@ -128,7 +128,7 @@ class Validator {
     return Done{};
   }
 
-  Result<Done> TimeOnce(const ReadyPlan& run, std::vector<Stopwatch>& watches) {
+  Result<Done> TimeOnce(const PlacedProgram& run, std::vector<Stopwatch>& watches) {
     CKPLAN_ASSIGN_OR_RETURN(const auto arena,
                             ArenaMemory::Create(backend_, run.program, run.offsets, run.arena_bytes,
                                                 /*poisons=*/false));
@@ -139,7 +139,7 @@ class Validator {
   }
 
   Backend& backend_;
-  const StepModel& step_;
+  const StepGraph& step_;
   ConstantStore& constants_;
   Runner& runner_;
   const ValidateOptions& options_;
@@ -150,25 +150,25 @@ class Validator {
 
 }  // namespace
 
-Result<ValidationReport> ValidateRuns(Backend& backend, const StepModel& step,
+Result<ValidationReport> ValidateRuns(Backend& backend, const StepGraph& step,
                                       ConstantStore& constants, Runner& runner,
-                                      const ReadyPlan& keep_all, const ReadyPlan& plan,
+                                      const PlacedProgram& keep_all, const PlacedProgram& plan,
                                       const ValidateOptions& options) {
   return Validator(backend, step, constants, runner, options).Validate(keep_all, plan);
 }
 
-Result<ValidationReport> ValidatePlan(Backend& backend, const StepModel& step,
-                                      const PreparedStep& prepared, ConstantStore& constants,
+Result<ValidationReport> ValidatePlan(Backend& backend, const StepGraph& step,
+                                      const StepOperators& operators, ConstantStore& constants,
                                       const TensorGraph& planned, const Plan& plan,
                                       const ValidateOptions& options) {
-  CKPLAN_ASSIGN_OR_RETURN(const ReadyGraph run,
-                          GraphToRun(step, prepared, planned, plan.request.align_bytes));
-  const ReadyPlan ready = MakeReadyPlan(step, run, plan);
-  const ReadyPlan keep_all = MakeReadyKeepAll(step, run, plan.schedule);
-  const Bytes spare = run.has_workspaces ? Bytes(0) : LargestWorkspace(prepared);
+  CKPLAN_ASSIGN_OR_RETURN(const SizedGraph run,
+                          GraphToRun(step, operators, planned, plan.request.align_bytes));
+  const PlacedProgram ready = PlaceByPlan(step, run, plan);
+  const PlacedProgram keep_all = PlaceKeepAll(step, run, plan.schedule);
+  const Bytes spare = run.has_workspaces ? Bytes(0) : LargestWorkspace(operators);
   CKPLAN_ASSIGN_OR_RETURN(const DeviceBlock workspace, DeviceBlock::Allocate(backend, spare));
   const Loss loss(options.loss, options.seed);
-  Runner runner(backend, step, prepared, constants, loss, options.seed, workspace.get());
+  Runner runner(backend, step, operators, constants, loss, options.seed, workspace.get());
   CKPLAN_ASSIGN_OR_RETURN(ValidationReport report,
                           ValidateRuns(backend, step, constants, runner, keep_all, ready, options));
   report.constants = constants.usage();

@@ -1,5 +1,5 @@
-// Proves a plan by running it: the same training step twice from the same weights, batch and output
-// gradients, keeping everything and by the plan.
+// Proves a plan by running it. One training step is run twice from the same weights, batch and
+// output gradients: keeping everything, and by the plan. Their gradients must be equal bit for bit.
 #pragma once
 
 #include <optional>
@@ -11,10 +11,10 @@
 #include "lib/exec/buffer_memory.h"
 #include "lib/exec/constant_store.h"
 #include "lib/exec/loss.h"
-#include "lib/exec/prepared_step.h"
-#include "lib/exec/ready_plan.h"
+#include "lib/exec/placed_program.h"
 #include "lib/exec/runner.h"
-#include "lib/exec/step_model.h"
+#include "lib/exec/step_operators.h"
+#include "lib/model/step_graph.h"
 #include "lib/plan/plan.h"
 #include "lib/schedule/arena.h"
 
@@ -23,58 +23,59 @@ namespace ckplan {
 struct ValidateOptions {
   uint64_t seed = 0;
   LossKind loss = LossKind::kGiven;
-  int timed_runs = 3;  // Of each schedule; 0: no times.
+  int timed_runs = 3;  // For each of the two schedules; 0: measures no times.
 };
 
 // One schedule, as predicted and as measured.
 struct RunFigures {
   Bytes predicted_peak;
-  MeasuredPeak arena_peak;    // Of what lived in the arena.
-  MeasuredPeak counted_peak;  // Of the counting allocator.
-  // The same run by the count of the device's driver, where there is one. It rounds what it hands
-  // out.
+  MeasuredPeak arena_peak;    // The buffers that lived in the arena.
+  MeasuredPeak counted_peak;  // The buffers that the counting allocator handed out.
+  // The counting allocator's run by the count of the device's driver, where there is one. The
+  // driver rounds what it hands out.
   std::optional<Bytes> driver_peak;
-  Bytes arena_bytes;  // Of the slab.
+  Bytes arena_bytes;  // The size of the arena.
   Bytes arena_used;
   double loss = 0;
-  std::optional<double> seconds;            // Of the timed runs, without the loss.
-  std::optional<double> recompute_seconds;  // Of that, in forward steps that run again.
+  std::optional<double> seconds;            // A typical timed run, without the loss.
+  std::optional<double> recompute_seconds;  // The part in forward steps that run again.
 };
 
 struct ParameterDifference {
   std::string name;
-  int64_t elements = 0;  // That differ.
-  double largest = 0;    // Absolute.
+  int64_t elements = 0;  // How many differ.
+  double largest = 0;    // The maximum absolute difference.
 };
 
 struct ValidationReport {
   RunFigures keep_all;
   RunFigures plan;
   ConstantUsage constants;
-  std::vector<MemoryUse> overheads;  // Of the device: contexts, handles of libraries.
-  // Workspaces are in the peaks where the plan knows them; else they lie outside, this large.
+  std::vector<MemoryUse> overheads;  // As Backend::Overheads.
+  // Where the plan knows the workspaces, they are part of the peaks. If not, they lie outside the
+  // arena, and are `unplanned_workspace` bytes.
   bool has_planned_workspaces = false;
   Bytes unplanned_workspace;
-  int64_t parameters = 0;  // Whose gradients were compared.
+  int64_t parameters = 0;  // How many gradients of parameters were compared.
   std::vector<ParameterDifference> differences;
-  std::optional<double> predicted_overhead;  // Share of a training step; and as measured:
+  std::optional<double> predicted_overhead;  // Both as a share of a training step.
   std::optional<double> measured_overhead;
   std::vector<std::string> notes;
   std::vector<std::string> failures;  // Empty: the plan is proven.
 };
 
 // `planned` is the graph that the plan was made for (lowered with the plan's costs), before sizes
-// were aligned. The plan must have passed CheckPlan. Errors are of the machine or the backend; what
-// is wrong with the plan is in `failures`.
-Result<ValidationReport> ValidatePlan(Backend& backend, const StepModel& step,
-                                      const PreparedStep& prepared, ConstantStore& constants,
+// were aligned. The plan must have passed CheckPlan. An error is a fault of the machine or the
+// backend; faults of the plan are in `failures`.
+Result<ValidationReport> ValidatePlan(Backend& backend, const StepGraph& step,
+                                      const StepOperators& operators, ConstantStore& constants,
                                       const TensorGraph& planned, const Plan& plan,
                                       const ValidateOptions& options);
 
-// The part of it that runs: two schedules of one step that are ready to run.
-Result<ValidationReport> ValidateRuns(Backend& backend, const StepModel& step,
+// The part of ValidatePlan that runs the two schedules.
+Result<ValidationReport> ValidateRuns(Backend& backend, const StepGraph& step,
                                       ConstantStore& constants, Runner& runner,
-                                      const ReadyPlan& keep_all, const ReadyPlan& plan,
+                                      const PlacedProgram& keep_all, const PlacedProgram& plan,
                                       const ValidateOptions& options);
 
 }  // namespace ckplan

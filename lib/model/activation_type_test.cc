@@ -1,19 +1,19 @@
 // The sizes that --activation-type gives to the tensors of a step.
 #include <doctest/doctest.h>
 
-#include "lib/model/testing.h"
+#include "lib/model/testing_proto.h"
 
 namespace ckplan {
 namespace {
 
-LoweredModel LowerAs(ActivationType type, const std::string& graph,
-                     Autograd autograd = Autograd::kMinimal, int opset = 20) {
+ModelGraph LowerAs(ActivationType type, const std::string& graph,
+                   Autograd autograd = Autograd::kMinimal, int opset = 20) {
   LoadOptions options;
   options.activation_type = type;
   return LowerProto(ParseGraph(graph, opset), options, autograd);
 }
 
-int64_t BytesOf(const LoweredModel& lowered, std::string_view name) {
+int64_t BytesOf(const ModelGraph& lowered, std::string_view name) {
   for (const Tensor& tensor : lowered.graph.tensors()) {
     if (tensor.name == name) return tensor.bytes.count();
   }
@@ -22,7 +22,7 @@ int64_t BytesOf(const LoweredModel& lowered, std::string_view name) {
 }
 
 // What its first node of that operator saves.
-int64_t StatisticBytesOf(const LoweredModel& lowered, const std::string& op) {
+int64_t StatisticBytesOf(const ModelGraph& lowered, const std::string& op) {
   const Tensor& last = lowered.graph.tensor(NodeOf(lowered.graph, op).outputs.back());
   REQUIRE(last.kind == TensorKind::kStatistic);
   return last.bytes.count();
@@ -33,7 +33,7 @@ constexpr const char* kPerceptron =
     "float[2] b = {1,2}> { h = MatMul(x, w) a = Add(h, b) y = Relu(a) }";
 
 TEST_CASE("activation type: bf16 halves what depends on the batch, and nothing else") {
-  const LoweredModel lowered = LowerAs(ActivationType::kBFloat16, kPerceptron);
+  const ModelGraph lowered = LowerAs(ActivationType::kBFloat16, kPerceptron);
   CHECK(BytesOf(lowered, "x") == 4 * 6 * 2);
   CHECK(BytesOf(lowered, "h") == 4 * 2 * 2);
   CHECK(BytesOf(lowered, "a") == 4 * 2 * 2);
@@ -44,8 +44,8 @@ TEST_CASE("activation type: bf16 halves what depends on the batch, and nothing e
 }
 
 TEST_CASE("activation type: a float32 model is the same with and without float32") {
-  const LoweredModel named = LowerAs(ActivationType::kFloat32, kPerceptron);
-  const LoweredModel plain = LowerAs(ActivationType::kOfModel, kPerceptron);
+  const ModelGraph named = LowerAs(ActivationType::kFloat32, kPerceptron);
+  const ModelGraph plain = LowerAs(ActivationType::kOfModel, kPerceptron);
   REQUIRE(named.graph.tensors().size() == plain.graph.tensors().size());
   for (const TensorId id : named.graph.tensors().ids()) {
     CHECK(named.graph.tensor(id).bytes == plain.graph.tensor(id).bytes);
@@ -53,7 +53,7 @@ TEST_CASE("activation type: a float32 model is the same with and without float32
 }
 
 TEST_CASE("activation type: results are written in place, and gradients passed on, as before") {
-  const LoweredModel lowered = LowerAs(ActivationType::kBFloat16, kPerceptron);
+  const ModelGraph lowered = LowerAs(ActivationType::kBFloat16, kPerceptron);
   CHECK(NodeOf(lowered.graph, "Add").in_place.size() == 1);
   CHECK(NodeOf(lowered.graph, "Add").gradient_passthrough.size() == 1);
   CHECK(NodeOf(lowered.graph, "Relu").in_place.size() == 1);
@@ -63,7 +63,7 @@ TEST_CASE("activation type: half precision grows to float32; its parameters do n
   constexpr const char* kHalf =
       "g (float16[4,6] x) => (float16[4,2] y) "
       "<float16[6,2] w = {1,2,3,4,5,6,7,8,9,10,11,12}> { y = MatMul(x, w) }";
-  const LoweredModel wide = LowerAs(ActivationType::kFloat32, kHalf);
+  const ModelGraph wide = LowerAs(ActivationType::kFloat32, kHalf);
   CHECK(BytesOf(wide, "x") == 4 * 6 * 4);
   CHECK(BytesOf(wide, "y") == 4 * 2 * 4);
   CHECK(wide.graph.constants().parameters == Bytes(6 * 2 * 2));
@@ -72,15 +72,15 @@ TEST_CASE("activation type: half precision grows to float32; its parameters do n
 }
 
 TEST_CASE("activation type: a cast between floats is still a node") {
-  const LoweredModel lowered = LowerAs(ActivationType::kBFloat16,
-                                       "g (float[4] x) => (float16[4] y) <float[4] w = {1,2,3,4}> "
-                                       "{ h = Mul(x, w) y = Cast<to = 10>(h) }");
+  const ModelGraph lowered = LowerAs(ActivationType::kBFloat16,
+                                     "g (float[4] x) => (float16[4] y) <float[4] w = {1,2,3,4}> "
+                                     "{ h = Mul(x, w) y = Cast<to = 10>(h) }");
   CHECK(BytesOf(lowered, "y") == 4 * 2);
   CHECK(lowered.graph.tensor(NodeOf(lowered.graph, "Cast").outputs[0]).name == "y");
 }
 
 TEST_CASE("activation type: integers and booleans keep their sizes") {
-  const LoweredModel lowered =
+  const ModelGraph lowered =
       LowerAs(ActivationType::kBFloat16,
               "g (float[4,6] x) => (float[4,6] y) <float[6] w = {1,2,3,4,5,6}, float zero = {0}> "
               "{ h = Mul(x, w) m = Greater(h, zero) y = Where(m, h, zero) }");
@@ -127,10 +127,10 @@ TEST_CASE("activation type: PyTorch's dropout mask follows its tensor") {
 }
 
 TEST_CASE("activation type: less memory traffic, so no cost is higher") {
-  const LoweredModel wide = LowerText(
+  const ModelGraph wide = LowerText(
       "g (float[64,1024,1024] x) => (float[64,1024,1024] y) <float w = {2}, float[1024] b = "
       "[\"location\": \"none\"]> { h = Add(x, b) y = Relu(h) }");
-  const LoweredModel narrow = LowerAs(
+  const ModelGraph narrow = LowerAs(
       ActivationType::kBFloat16,
       "g (float[64,1024,1024] x) => (float[64,1024,1024] y) <float w = {2}, float[1024] b = "
       "[\"location\": \"none\"]> { h = Add(x, b) y = Relu(h) }");

@@ -30,7 +30,7 @@ struct Annotation {
   Markers model;
 };
 
-// `roles` are those of the LoweredModel whose graph `plan` is for; `plan_json` is the plan's text.
+// `roles` are those of the ModelGraph whose graph `plan` is for; `plan_json` is the plan's text.
 Annotation MakeAnnotation(const std::vector<ModelNodeRole>& roles, const Plan& plan,
                           std::string plan_json);
 

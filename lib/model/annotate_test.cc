@@ -5,7 +5,7 @@
 
 #include "lib/base/hash.h"
 #include "lib/model/model_impl.h"
-#include "lib/model/testing.h"
+#include "lib/model/testing_proto.h"
 
 namespace ckplan {
 namespace {
@@ -14,7 +14,7 @@ constexpr const char* kGraph =
     "g (float[N,4] x) => (float[N,4] y) <float[4] w = {1,2,3,4}> "
     "{ h = Mul(x, w) v = Identity(h) c = Neg(w) r = Relu(v) y = Mul(r, c) }";
 
-Plan PlanFor(const LoweredModel& lowered) {
+Plan PlanFor(const ModelGraph& lowered) {
   Plan plan;
   plan.request.algorithm = "chen-sqrt";
   plan.request.budget = Bytes(1000);
@@ -39,7 +39,7 @@ onnx::ModelProto ReadProto(const TemporaryFile& file) {
 
 TEST_CASE("annotate: nodes carry their decisions, the model carries the plan") {
   const onnx::ModelProto proto = ParseGraph(kGraph);
-  const LoweredModel lowered = LowerProto(proto, BatchOf(2));
+  const ModelGraph lowered = LowerProto(proto, BatchOf(2));
   const TemporaryFile in("in.onnx");
   const TemporaryFile out("out.onnx");
   in.Write(proto.SerializeAsString());
@@ -76,7 +76,7 @@ TEST_CASE("annotate: doing it again replaces the markers and keeps foreign metad
   auto* foreign = proto.mutable_graph()->mutable_node(0)->add_metadata_props();
   foreign->set_key("team");
   foreign->set_value("vision");
-  const LoweredModel lowered = LowerProto(proto, BatchOf(2));
+  const ModelGraph lowered = LowerProto(proto, BatchOf(2));
   const TemporaryFile in("in.onnx");
   const TemporaryFile once("once.onnx");
   const TemporaryFile twice("twice.onnx");
@@ -103,7 +103,7 @@ TEST_CASE("annotate: an annotated model is the same model, and lowers to the sam
   REQUIRE(before.ok());
   LowerOptions options;
   options.cost = ParseCostModel("unit").value();
-  const Result<LoweredModel> lowered = LowerModel(*before, options);
+  const Result<ModelGraph> lowered = LowerModel(*before, options);
   REQUIRE(lowered.ok());
   Plan plan;
   plan.decisions.resize(lowered->graph.nodes().size());
@@ -114,7 +114,7 @@ TEST_CASE("annotate: an annotated model is the same model, and lowers to the sam
   const Result<Model> after = LoadModel(out.path(), BatchOf(4));
   REQUIRE(after.ok());
   CHECK(after->identity().sha256 == before->identity().sha256);
-  const Result<LoweredModel> again = LowerModel(*after, options);
+  const Result<ModelGraph> again = LowerModel(*after, options);
   REQUIRE(again.ok());
   CHECK(again->graph.nodes() == lowered->graph.nodes());
 }

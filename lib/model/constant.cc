@@ -1,140 +1,14 @@
 #include "lib/model/constant.h"
 
-#include <bit>
-#include <cmath>
-#include <cstring>
+#include <type_traits>
 
 #include "lib/base/checked.h"
+#include "lib/model/tensor_elements.h"
 #include "lib/ops/tensor_type.h"
 
 namespace ckplan {
 
-namespace {
-
 using onnx::TensorProto;
-
-double HalfToDouble(uint16_t bits) {
-  const int exponent = bits >> 10 & 0x1f;
-  const int fraction = bits & 0x3ff;
-  double magnitude = 0;
-  if (exponent == 0) {
-    magnitude = std::ldexp(fraction, -24);
-  } else if (exponent == 31) {
-    magnitude = fraction == 0 ? HUGE_VAL : NAN;
-  } else {
-    magnitude = std::ldexp(1024 + fraction, exponent - 25);
-  }
-  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
-}
-
-double BfloatToDouble(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
-
-template <typename T>
-std::vector<T> RawElements(const std::string& raw, size_t count) {
-  std::vector<T> elements(count);
-  if (count > 0) std::memcpy(elements.data(), raw.data(), count * sizeof(T));
-  return elements;
-}
-
-template <typename T>
-void ReadRawInts(const std::string& raw, size_t count, ConstantValue& value) {
-  for (const T element : RawElements<T>(raw, count)) {
-    value.ints.push_back(static_cast<int64_t>(element));
-  }
-}
-
-void ReadRaw(const std::string& raw, size_t count, ConstantValue& value) {
-  switch (value.elem_type) {
-    case TensorProto::FLOAT:
-      for (const float x : RawElements<float>(raw, count)) value.reals.push_back(x);
-      break;
-    case TensorProto::DOUBLE:
-      value.reals = RawElements<double>(raw, count);
-      break;
-    case TensorProto::FLOAT16:
-      for (const uint16_t x : RawElements<uint16_t>(raw, count)) {
-        value.reals.push_back(HalfToDouble(x));
-      }
-      break;
-    case TensorProto::BFLOAT16:
-      for (const uint16_t x : RawElements<uint16_t>(raw, count)) {
-        value.reals.push_back(BfloatToDouble(x));
-      }
-      break;
-    case TensorProto::BOOL:
-    case TensorProto::UINT8:
-      return ReadRawInts<uint8_t>(raw, count, value);
-    case TensorProto::INT8:
-      return ReadRawInts<int8_t>(raw, count, value);
-    case TensorProto::INT16:
-      return ReadRawInts<int16_t>(raw, count, value);
-    case TensorProto::UINT16:
-      return ReadRawInts<uint16_t>(raw, count, value);
-    case TensorProto::INT32:
-      return ReadRawInts<int32_t>(raw, count, value);
-    case TensorProto::UINT32:
-      return ReadRawInts<uint32_t>(raw, count, value);
-    case TensorProto::INT64:
-    case TensorProto::UINT64:
-      return ReadRawInts<int64_t>(raw, count, value);
-    default:
-      break;
-  }
-}
-
-void ReadTypedFields(const TensorProto& tensor, ConstantValue& value) {
-  switch (value.elem_type) {
-    case TensorProto::FLOAT:
-      value.reals.assign(tensor.float_data().begin(), tensor.float_data().end());
-      break;
-    case TensorProto::DOUBLE:
-      value.reals.assign(tensor.double_data().begin(), tensor.double_data().end());
-      break;
-    case TensorProto::FLOAT16:
-      for (const int32_t x : tensor.int32_data()) {
-        value.reals.push_back(HalfToDouble(static_cast<uint16_t>(x)));
-      }
-      break;
-    case TensorProto::BFLOAT16:
-      for (const int32_t x : tensor.int32_data()) {
-        value.reals.push_back(BfloatToDouble(static_cast<uint16_t>(x)));
-      }
-      break;
-    case TensorProto::INT64:
-      value.ints.assign(tensor.int64_data().begin(), tensor.int64_data().end());
-      break;
-    case TensorProto::UINT32:
-    case TensorProto::UINT64:
-      for (const uint64_t x : tensor.uint64_data()) value.ints.push_back(static_cast<int64_t>(x));
-      break;
-    default:
-      value.ints.assign(tensor.int32_data().begin(), tensor.int32_data().end());
-      break;
-  }
-}
-
-bool IsFoldedType(int32_t elem_type) {
-  switch (elem_type) {
-    case TensorProto::FLOAT:
-    case TensorProto::DOUBLE:
-    case TensorProto::FLOAT16:
-    case TensorProto::BFLOAT16:
-    case TensorProto::BOOL:
-    case TensorProto::INT8:
-    case TensorProto::UINT8:
-    case TensorProto::INT16:
-    case TensorProto::UINT16:
-    case TensorProto::INT32:
-    case TensorProto::UINT32:
-    case TensorProto::INT64:
-    case TensorProto::UINT64:
-      return true;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
 
 std::optional<int64_t> ElementCount(const Dims& dims) {
   int64_t count = 1;
@@ -177,19 +51,15 @@ std::optional<ConstantValue> ReadTensor(const TensorProto& tensor) {
   value.elem_type = tensor.data_type();
   value.dims.assign(tensor.dims().begin(), tensor.dims().end());
   const auto count = ElementCount(value.dims);
-  if (!count.has_value() || *count > kMaxFoldedElements || !IsFoldedType(value.elem_type) ||
-      tensor.data_location() == TensorProto::EXTERNAL) {
-    return std::nullopt;
-  }
-  const auto size = static_cast<size_t>(*count);
-  if (tensor.has_raw_data()) {
-    const auto bytes = TensorBytes(value.elem_type, value.dims);
-    if (tensor.raw_data().size() != static_cast<size_t>(*bytes)) return std::nullopt;
-    ReadRaw(tensor.raw_data(), size, value);
-  } else {
-    ReadTypedFields(tensor, value);
-  }
-  if (value.size() != size) return std::nullopt;
+  if (!count.has_value() || *count > kMaxFoldedElements) return std::nullopt;
+  const bool is_whole = VisitElements(tensor, *count, [&value](auto element) {
+    if constexpr (std::is_floating_point_v<decltype(element)>) {
+      value.reals.push_back(static_cast<double>(element));
+    } else {
+      value.ints.push_back(static_cast<int64_t>(element));
+    }
+  });
+  if (!is_whole) return std::nullopt;
   return value;
 }
 

@@ -5,7 +5,7 @@
 
 #include "lib/base/hash.h"
 #include "lib/model/model_impl.h"
-#include "lib/model/testing.h"
+#include "lib/model/testing_proto.h"
 
 namespace ckplan {
 namespace {

@@ -27,7 +27,7 @@ class Lowerer {
         is_read_(model.values.size(), false),
         nodes_(model.operations.size()) {}
 
-  Result<LoweredModel> Lower() {
+  Result<ModelGraph> Lower() {
     if (facts_.outputs.empty()) {
       return MakeError(
           ErrorCode::kInvalidInput,
@@ -42,12 +42,14 @@ class Lowerer {
       if (facts_.operations[i].is_live && !facts_.operations[i].is_view) AddNode(i);
     }
     for (const ValueIndex output : facts_.outputs) parts_.outputs.push_back(TensorOf(output));
-    CKPLAN_RETURN_IF_ERROR(SetMeasuredCosts());
+    if (options_.cost.kind == CostKind::kFile) {
+      CKPLAN_RETURN_IF_ERROR(SetMeasuredCosts(options_.cost.path, parts_.nodes));
+    }
     parts_.name = model_.identity.name;
     parts_.parameters = facts_.parameters;
     parts_.parameter_gradients = facts_.parameter_gradients;
     CKPLAN_ASSIGN_OR_RETURN(TensorGraph graph, TensorGraph::Create(std::move(parts_)));
-    return LoweredModel{std::move(graph), Roles(), Warnings()};
+    return ModelGraph{std::move(graph), Roles(), Warnings(), TensorsOfValues(), std::move(nodes_)};
   }
 
  private:
@@ -214,22 +216,12 @@ class Lowerer {
 
   // ---- The rest -------------------------------------------------------------------------------
 
-  Result<Done> SetMeasuredCosts() {
-    if (options_.cost.kind != CostKind::kFile) return Done{};
-    CKPLAN_ASSIGN_OR_RETURN(const CostTable table, ReadCostTable(options_.cost.path));
-    std::vector<std::string> names;
-    for (const Node& node : parts_.nodes) names.push_back(node.name);
-    CKPLAN_ASSIGN_OR_RETURN(const std::vector<MeasuredCost> costs,
-                            LookUpCosts(table, names, options_.cost.path));
-    size_t index = 0;
-    for (Node& node : parts_.nodes) {
-      const MeasuredCost& cost = costs[index++];
-      node.forward_cost = cost.forward;
-      node.backward_cost = cost.backward;
-      node.forward_workspace = cost.forward_workspace;
-      node.backward_workspace = cost.backward_workspace;
+  std::vector<TensorId> TensorsOfValues() const {
+    std::vector<TensorId> tensors(model_.values.size());
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (facts_.values[i].is_batch) tensors[i] = TensorOf(static_cast<ValueIndex>(i));
     }
-    return Done{};
+    return tensors;
   }
 
   std::vector<ModelNodeRole> Roles() const {
@@ -277,7 +269,7 @@ class Lowerer {
 
 }  // namespace
 
-Result<LoweredModel> LowerModel(const Model& model, const LowerOptions& options) {
+Result<ModelGraph> LowerModel(const Model& model, const LowerOptions& options) {
   return Lowerer(model.impl(), options).Lower();
 }
 

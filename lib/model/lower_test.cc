@@ -3,7 +3,7 @@
 
 #include "lib/graph/saved_for_backward.h"
 #include "lib/model/model_impl.h"
-#include "lib/model/testing.h"
+#include "lib/model/testing_proto.h"
 
 namespace ckplan {
 namespace {
@@ -11,13 +11,13 @@ namespace {
 // The reads of the only node of that operator.
 std::string ReadsOf(const std::string& graph, const std::string& op,
                     Autograd autograd = Autograd::kMinimal) {
-  const LoweredModel lowered = LowerText(graph, {}, autograd);
+  const ModelGraph lowered = LowerText(graph, {}, autograd);
   return NamesOf(lowered.graph, NodeOf(lowered.graph, op).backward_reads);
 }
 
 Bytes StatisticOf(const std::string& graph, const std::string& op,
                   Autograd autograd = Autograd::kMinimal) {
-  const LoweredModel lowered = LowerText(graph, {}, autograd);
+  const ModelGraph lowered = LowerText(graph, {}, autograd);
   const Node& node = NodeOf(lowered.graph, op);
   const Tensor& last = lowered.graph.tensor(node.outputs.back());
   REQUIRE(last.kind == TensorKind::kStatistic);
@@ -85,7 +85,7 @@ TEST_CASE("lower: an operand is read only if its partner needs a gradient") {
 }
 
 TEST_CASE("lower: what depends on no parameter has no gradient and reads nothing") {
-  const LoweredModel lowered = LowerText(
+  const ModelGraph lowered = LowerText(
       "g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}, float s = {0.5}> "
       "{ a = Mul(x, s) b = Sigmoid(a) y = Mul(b, w) }");
   const Node& sigmoid = NodeOf(lowered.graph, "Sigmoid");
@@ -96,7 +96,7 @@ TEST_CASE("lower: what depends on no parameter has no gradient and reads nothing
 }
 
 TEST_CASE("lower: views are no nodes, their results are their input's tensor") {
-  const LoweredModel lowered = LowerText(
+  const ModelGraph lowered = LowerText(
       "g (float[2,3,4] x) => (float[A] y) <float[4] w = {1,2,3,4}, int64[1] all = {-1}, "
       "int64[1] axis = {0}, int64[3] same = {2,3,4}, float no = {0.0}> {"
       "  h = Add(x, w) a = Identity(h) b = Unsqueeze(a, axis) c = Squeeze(b, axis)"
@@ -148,7 +148,7 @@ TEST_CASE("lower: saved statistics have their real sizes") {
 }
 
 TEST_CASE("lower: max pooling's own indices serve where the graph has them") {
-  const LoweredModel lowered = LowerText(
+  const ModelGraph lowered = LowerText(
       "g (float[4,6,8,8] x) => (float[4,6,7,7] y, float[4,6,8,8] z) <float[6,1,1] w = "
       "{1,2,3,4,5,6}> "
       "{ h = Mul(x, w) y, i = MaxPool<kernel_shape = [2,2]>(h) "
@@ -174,7 +174,7 @@ TEST_CASE("lower: an LSTM saves gates and cells, and its states where no output 
       for (const int64_t dim : dims) tensor->add_dims(dim);
       tensor->set_data_location(onnx::TensorProto::EXTERNAL);
     }
-    const LoweredModel lowered = LowerProto(proto);
+    const ModelGraph lowered = LowerProto(proto);
     const Node& lstm = NodeOf(lowered.graph, "LSTM");
     CAPTURE(uses_all);
     CHECK(lowered.graph.tensor(lstm.outputs.back()).bytes ==
@@ -191,18 +191,18 @@ TEST_CASE("lower: attention saves probabilities, or under torch the logarithms o
       "<float[16] w = {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16}> "
       "{ a = Mul(q, w) b = Mul(k, w) c = Mul(v, w) y = Attention(a, b, c) }";
   const onnx::ModelProto proto = ParseGraph(graph, 23);
-  const LoweredModel minimal = LowerProto(proto);
+  const ModelGraph minimal = LowerProto(proto);
   const Node& node = NodeOf(minimal.graph, "Attention");
   CHECK(NamesOf(minimal.graph, node.backward_reads) == "a b c Attention:y:probabilities");
   CHECK(minimal.graph.tensor(node.outputs.back()).bytes == Bytes(2 * 4 * 10 * 12 * 4));
-  const LoweredModel torch = LowerProto(proto, {}, Autograd::kTorch);
+  const ModelGraph torch = LowerProto(proto, {}, Autograd::kTorch);
   const Node& flash = NodeOf(torch.graph, "Attention");
   CHECK(NamesOf(torch.graph, flash.backward_reads) == "a b c y Attention:y:logsumexp");
   CHECK(torch.graph.tensor(flash.outputs.back()).bytes == Bytes(2 * 4 * 10 * 4));
 }
 
 TEST_CASE("lower: a batch normalisation for inference is trained; its updates are no tensors") {
-  const LoweredModel lowered = LowerText(
+  const ModelGraph lowered = LowerText(
       "g (float[2,3] x) => (float[2,3] y, float[3] m, float[3] v) "
       "<float[3] s = {1,1,1}, float[3] b = {0,0,0}, float[3] mean = {0,0,0}, float[3] var = "
       "{1,1,1}> "
@@ -216,7 +216,7 @@ TEST_CASE("lower: a batch normalisation for inference is trained; its updates ar
 
 TEST_CASE("lower: dropout is random, its default ratio is a half, in any operator set") {
   for (const int opset : {7, 12, 20}) {
-    const LoweredModel lowered =
+    const ModelGraph lowered =
         LowerProto(ParseGraph("g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}> "
                               "{ h = Mul(x, w) y = Dropout(h) }",
                               opset));
@@ -226,7 +226,7 @@ TEST_CASE("lower: dropout is random, its default ratio is a half, in any operato
 }
 
 TEST_CASE("lower: random numbers and what is made of them are tensors without gradient") {
-  const LoweredModel lowered = LowerText(
+  const ModelGraph lowered = LowerText(
       "g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}, float p = {0.8}> "
       "{ h = Mul(x, w) u = RandomUniformLike(h) k = Less(u, p) m = Cast<to = 1>(k) y = Mul(h, m) "
       "}");
@@ -239,7 +239,7 @@ TEST_CASE("lower: random numbers and what is made of them are tensors without gr
 }
 
 TEST_CASE("lower: additions pass gradients on and write in place where shapes are equal") {
-  const LoweredModel lowered = LowerText(
+  const ModelGraph lowered = LowerText(
       "g (float[2,4] x) => (float[2,4] z) <float[4] w = {1,2,3,4}, int64[1] axis = {0}> "
       "{ h = Mul(x, w) row = ReduceSum<keepdims = 1>(h, axis) y = Add(h, row) z = Sub(y, h) }");
   const TensorGraph& graph = lowered.graph;
@@ -255,7 +255,7 @@ TEST_CASE("lower: additions pass gradients on and write in place where shapes ar
 }
 
 TEST_CASE("lower: weights are found behind casts, transposes and constant arithmetic") {
-  const LoweredModel lowered = LowerText(
+  const ModelGraph lowered = LowerText(
       "g (float[2,3] x) => (float[2,4] y) "
       "<float16[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12}, float[4] b = {1,2,3,4}, float s = {0.5}> "
       "{ c = Cast<to = 1>(w) t = Transpose(c) n = Mul(t, s) h = MatMul(x, n) y = Add(h, b) }");
@@ -267,7 +267,7 @@ TEST_CASE("lower: weights are found behind casts, transposes and constant arithm
 }
 
 TEST_CASE("lower: weights are found where they are Constant or ConstantOfShape nodes") {
-  const LoweredModel lowered = LowerText(
+  const ModelGraph lowered = LowerText(
       "g (float[2,3] x) => (float[2,4] y) <int64[2] shape = {3,4}> "
       "{ w = ConstantOfShape<value = float[1] {0.5}>(shape) b = Constant<value = float[4] "
       "{1.0,2.0,3.0,4.0}>()"
@@ -277,7 +277,7 @@ TEST_CASE("lower: weights are found where they are Constant or ConstantOfShape n
 }
 
 TEST_CASE("lower: masks and plain numbers in the file are no parameters") {
-  const LoweredModel lowered = LowerText(
+  const ModelGraph lowered = LowerText(
       "g (float[2,2] x) => (float[2,2] y) <float[2] w = {1,2}, float s = {0.5}> "
       "{ mask = Constant<value = float[2,2] {0.0,-100.0,0.0,0.0}>()"
       "  h = Mul(x, w) a = Add(h, mask) y = Mul(a, s) }");
@@ -285,7 +285,7 @@ TEST_CASE("lower: masks and plain numbers in the file are no parameters") {
 }
 
 TEST_CASE("lower: integer glue vanishes, integers of the batch that are read are tensors") {
-  const LoweredModel lowered = LowerText(
+  const ModelGraph lowered = LowerText(
       "g (int64[N,5] ids) => (float[N,5,2] y) <float[9,2] table = "
       "{1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9},"
       " int64 one = {1}, int64 zero = {0}, int64 two = {2}> "
@@ -299,7 +299,7 @@ TEST_CASE("lower: integer glue vanishes, integers of the batch that are read are
 }
 
 TEST_CASE("lower: what reaches no float output is left out; no such output is an error") {
-  const LoweredModel lowered = LowerText(
+  const ModelGraph lowered = LowerText(
       "g (float[4] x) => (float[4] y, int64[1] best) <float[4] w = {1,2,3,4}> "
       "{ y = Mul(x, w) dead = Exp(y) best = ArgMax(y) }");
   CHECK(lowered.graph.nodes().size() == 1);
@@ -316,7 +316,7 @@ TEST_CASE("lower: an unknown operator of declared shape costs its bytes, reads a
       "<ir_version: 10, opset_import: [\"\" : 20, \"vendor\" : 1]> "
       "g (float[N,4] x) => (float[N,4] y) <float[4] w = {1,2,3,4}, float[N,4] h> "
       "{ a = Mul(x, w) h = vendor.Magic(a) y = Relu(h) }");
-  const LoweredModel lowered = LowerProto(proto, BatchOf(2));
+  const ModelGraph lowered = LowerProto(proto, BatchOf(2));
   const Node& node = NodeOf(lowered.graph, "vendor.Magic");
   CHECK(NamesOf(lowered.graph, node.backward_reads) == "a h");
   REQUIRE(lowered.warnings.size() == 1);
@@ -331,14 +331,14 @@ TEST_CASE("lower: an unknown operator of declared shape costs its bytes, reads a
 }
 
 TEST_CASE("lower: a model without trained parameters is warned of") {
-  const LoweredModel lowered = LowerText("g (float[4] x) => (float[4] y) { y = Relu(x) }");
+  const ModelGraph lowered = LowerText("g (float[4] x) => (float[4] y) { y = Relu(x) }");
   REQUIRE(lowered.warnings.size() == 1);
   CHECK(lowered.warnings[0].find("no trained parameter") != std::string::npos);
   CHECK(NodeOf(lowered.graph, "Relu").backward_reads.empty());
 }
 
 TEST_CASE("lower: names of nodes are unique whatever the file does") {
-  const LoweredModel lowered = LowerText(
+  const ModelGraph lowered = LowerText(
       "g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}> "
       "{ [same] a = Mul(x, w) [same] b = Relu(a) y = Relu(b) }");
   CHECK(lowered.graph.node(NodeId(0)).name == "same");
@@ -347,11 +347,39 @@ TEST_CASE("lower: names of nodes are unique whatever the file does") {
 }
 
 TEST_CASE("lower: an operand that stands twice is listed twice") {
-  const LoweredModel lowered = LowerText(
+  const ModelGraph lowered = LowerText(
       "g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}> { h = Mul(x, w) y = Add(h, h) }");
   const Node& add = NodeOf(lowered.graph, "Add");
   CHECK(NamesOf(lowered.graph, add.inputs) == "h h");
   CHECK(NamesOf(lowered.graph, add.gradient_passthrough) == "h");
+}
+
+TEST_CASE("lower: what became of each value and each operation") {
+  const Result<Model> model = LoadText(
+      "g (float[2,4] x) => (float[4,2] y) <float[4,2] w = {1,2,3,4,5,6,7,8}, int64[2] s = {4, 2}> "
+      "{ v = Reshape(x, s) t = Exp(w) y = Add(v, t) }");
+  REQUIRE_MESSAGE(model.ok(), model.error().message);
+  LowerOptions options;
+  options.cost = ParseCostModel("unit").value();
+  const ModelGraph lowered = LowerModel(*model, options).value();
+  const Model::Impl& impl = model->impl();
+  const auto tensor_named = [&](std::string_view name) {
+    for (size_t i = 0; i < impl.values.size(); ++i) {
+      if (impl.values[i].name == name) return lowered.tensor_of_value[i];
+    }
+    FAIL("no value " << name);
+    return TensorId();
+  };
+  REQUIRE(lowered.tensor_of_value.size() == impl.values.size());
+  CHECK(lowered.graph.tensor(tensor_named("x")).name == "x");
+  CHECK(lowered.graph.tensor(tensor_named("y")).name == "y");
+  CHECK(tensor_named("v") == tensor_named("x"));  // A view.
+  CHECK(tensor_named("w").is_none());             // A constant, and what is computed from it.
+  CHECK(tensor_named("t").is_none());
+  REQUIRE(lowered.node_of_operation.size() == 3);
+  CHECK(lowered.node_of_operation[0].is_none());
+  CHECK(lowered.node_of_operation[1].is_none());
+  CHECK(lowered.graph.node(lowered.node_of_operation[2]).name == impl.operations[2].name);
 }
 
 TEST_CASE("lower: measured costs are found by name, and all missing ones are told") {

@@ -1,6 +1,8 @@
-// Reads an ONNX model and lowers it to a TensorGraph. The only folder that sees ONNX and protobuf.
+// Reads an ONNX model and lowers it to a TensorGraph. This folder alone sees ONNX and protobuf: the
+// headers that others may include, PUBLIC_HEADERS in CMakeLists.txt, are free of them.
 //
-//   model.onnx ── LoadModel ──▶ Model ── LowerModel ──▶ LoweredModel (TensorGraph + who is who)
+//   model.onnx ── LoadModel ──▶ Model ── LowerModel ──▶ ModelGraph (TensorGraph + who is who)
+//                                                           └── BuildStepGraph ──▶ StepGraph
 //
 // A Model is the file with functions inlined, dimensions bound, shape arithmetic folded and every
 // tensor's type and shape inferred. Weights are never read: external data is not opened, and large
@@ -30,7 +32,7 @@ struct LoadOptions {
 
 class Model {
  public:
-  struct Impl;  // Holds the protobuf; defined in model_impl.h, for lib/model and lib/exec alone.
+  struct Impl;  // Holds the protobuf; defined in model_impl.h, for lib/model alone.
   explicit Model(std::unique_ptr<Impl> impl);
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
@@ -68,14 +70,18 @@ struct ModelNodeRole {
   NodeId node;  // kNode alone.
 };
 
-struct LoweredModel {
+struct ModelGraph {
   TensorGraph graph;
   // One for each node of the file's main graph, in the file's order. Nodes that come from one
   // inlined function call share that call's row: kNode if any of them is one, the first.
   std::vector<ModelNodeRole> roles;
   std::vector<std::string> warnings;  // Beyond the Model's own: operators that no one knows.
+  // What became of each value and each operation of Model::Impl; none where it is not in the graph.
+  // A view has the tensor whose memory it is.
+  std::vector<TensorId> tensor_of_value;
+  std::vector<NodeId> node_of_operation;
 };
 
-Result<LoweredModel> LowerModel(const Model& model, const LowerOptions& options);
+Result<ModelGraph> LowerModel(const Model& model, const LowerOptions& options);
 
 }  // namespace ckplan

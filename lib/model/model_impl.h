@@ -1,4 +1,4 @@
-// What a loaded model is made of; for lib/model and lib/exec alone.
+// What a loaded model is made of; for lib/model alone.
 //
 // The graph is flat: calls of functions and branches of Ifs with a known condition are expanded
 // where they stand. Values and operations are indices into two vectors; names are for people.

@@ -18,11 +18,11 @@ Model LoadNamed(const std::string& name, int64_t batch) {
   return std::move(model).value();
 }
 
-LoweredModel LowerNamed(const std::string& name, int64_t batch, Autograd autograd) {
+ModelGraph LowerNamed(const std::string& name, int64_t batch, Autograd autograd) {
   LowerOptions options;
   options.autograd = autograd;
   options.cost = ParseCostModel("flops").value();
-  Result<LoweredModel> lowered = LowerModel(LoadNamed(name, batch), options);
+  Result<ModelGraph> lowered = LowerModel(LoadNamed(name, batch), options);
   REQUIRE_MESSAGE(lowered.ok(), lowered.error().message);
   return std::move(lowered).value();
 }
@@ -74,7 +74,7 @@ TEST_CASE("models: nothing unknown is left in any of them") {
   };
   for (const Row& row : rows) {
     CAPTURE(row.name);
-    const LoweredModel lowered = LowerNamed(row.name, 4, Autograd::kMinimal);
+    const ModelGraph lowered = LowerNamed(row.name, 4, Autograd::kMinimal);
     CHECK(lowered.graph.nodes().size() == row.nodes);
     CHECK(lowered.graph.constants().parameter_gradients == Bytes(row.trained_bytes));
     CHECK(lowered.warnings.empty());

@@ -1,4 +1,5 @@
-// Small models for the tests of this folder, written in ONNX's own text.
+// Small models for tests, written in ONNX's own text. Free of ONNX's headers, which are slow to
+// compile; testing_proto.h has what needs them.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -8,9 +9,9 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "lib/model/model.h"
-#include "onnx/defs/parser.h"
 
 namespace ckplan {
 
@@ -36,46 +37,20 @@ class TemporaryFile {
   std::string path_;
 };
 
-inline onnx::ModelProto ParseText(const std::string& text) {
-  onnx::ModelProto model;
-  onnx::OnnxParser parser(text.c_str());
-  const auto status = parser.Parse(model);
-  REQUIRE_MESSAGE(status.IsOK(), status.ErrorMessage());
-  return model;
-}
+struct ParameterShape {
+  std::string name;
+  std::vector<int64_t> dims;
+};
 
-// `graph` is the text after the header: "g (float[N,8] x) => (float[N,8] y) { y = Relu(x) }".
-inline onnx::ModelProto ParseGraph(const std::string& graph, int opset = 20) {
-  return ParseText("<ir_version: 10, opset_import: [\"\" : " + std::to_string(opset) + "]> " +
-                   graph);
-}
+// The bytes of an ONNX file. `graph` is ONNX's own text after the header:
+// "g (float[N,8] x) => (float[N,8] y) { y = Relu(x) }". `parameters` are float32, and the file
+// lacks their contents.
+std::string ModelFileBytes(const std::string& graph,
+                           const std::vector<ParameterShape>& parameters = {});
 
-inline Result<Model> LoadProto(const onnx::ModelProto& proto, const LoadOptions& options = {}) {
-  const TemporaryFile file("model.onnx");
-  file.Write(proto.SerializeAsString());
-  return LoadModel(file.path(), options);
-}
-
-inline LoweredModel LowerProto(const onnx::ModelProto& proto, const LoadOptions& options = {},
-                               Autograd autograd = Autograd::kMinimal) {
-  const Result<Model> model = LoadProto(proto, options);
-  REQUIRE_MESSAGE(model.ok(), model.error().message);
-  LowerOptions lower;
-  lower.autograd = autograd;
-  lower.cost = ParseCostModel("flops").value();
-  Result<LoweredModel> lowered = LowerModel(*model, lower);
-  REQUIRE_MESSAGE(lowered.ok(), lowered.error().message);
-  return std::move(lowered).value();
-}
-
-inline LoweredModel LowerText(const std::string& graph, const LoadOptions& options = {},
-                              Autograd autograd = Autograd::kMinimal) {
-  return LowerProto(ParseGraph(graph), options, autograd);
-}
-
-inline Result<Model> LoadText(const std::string& graph, const LoadOptions& options = {}) {
-  return LoadProto(ParseGraph(graph), options);
-}
+Result<Model> LoadText(const std::string& graph, const LoadOptions& options = {});
+ModelGraph LowerText(const std::string& graph, const LoadOptions& options = {},
+                     Autograd autograd = Autograd::kMinimal);
 
 inline LoadOptions BatchOf(int64_t n) { return {{{"N", n}}, {}}; }
 

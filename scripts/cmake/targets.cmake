@@ -4,12 +4,23 @@
 #     SOURCES simulate.cc ...
 #     DEPENDS base graph cost          the only folders of lib/ that its files may include
 #     PACKAGES fmt::fmt                outside libraries, private to this folder
+#     PUBLIC_HEADERS schedule.h ...    what other folders may include of it, if not all its headers
 #     TESTS simulate_test.cc ...       one doctest program per folder, registered with CTest
 #     PART_OF cuda                     the folder of lib/ that it is a part of, if it is not its own
 #     QUICK_BUILD)                     little runs here: compiled in less time, optimized less
 #
 # DEPENDS is enforced twice: the linker sees nothing else, and check_includes.cmake reads the
-# #include lines, which would otherwise let a header slip through.
+# #include lines, which would otherwise let a header slip through. check_walls.cmake does the same for
+# outside libraries and for headers that a folder keeps to itself, in all files, tests and programs
+# included.
+file(GLOB_RECURSE ckplan_all_files CONFIGURE_DEPENDS lib/*.h lib/*.cc lib/*.cu cli/*.h cli/*.cc)
+add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/walls.stamp
+  COMMAND ${CMAKE_COMMAND} -DSOURCE_DIR=${PROJECT_SOURCE_DIR} -DSTAMP=${CMAKE_BINARY_DIR}/walls.stamp
+          "-DPUBLIC_HEADERS=$<TARGET_PROPERTY:ckplan_walls,CKPLAN_PUBLIC_HEADERS>"
+          -P ${PROJECT_SOURCE_DIR}/scripts/cmake/check_walls.cmake
+  DEPENDS ${ckplan_all_files} ${PROJECT_SOURCE_DIR}/scripts/cmake/check_walls.cmake
+  COMMENT "Checking who includes outside libraries and private headers" VERBATIM)
+add_custom_target(ckplan_walls ALL DEPENDS ${CMAKE_BINARY_DIR}/walls.stamp)
 
 function(ckplan_options target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
@@ -46,7 +57,7 @@ function(ckplan_check_includes target folder sources allowed)
     DEPENDS ${sources} ${headers} ${PROJECT_SOURCE_DIR}/scripts/cmake/check_includes.cmake
     COMMENT "Checking who lib/${folder} includes" VERBATIM)
   add_custom_target(${target}_includes DEPENDS ${stamp})
-  add_dependencies(${target} ${target}_includes)
+  add_dependencies(${target} ${target}_includes ckplan_walls)
 endfunction()
 
 # A folder of headers alone.
@@ -59,8 +70,8 @@ function(ckplan_headers folder)
 endfunction()
 
 function(ckplan_library folder)
-  cmake_parse_arguments(ARG "QUICK_BUILD" "PART_OF" "SOURCES;DEPENDS;PACKAGES;TESTS;TEST_DEPENDS"
-                        ${ARGN})
+  cmake_parse_arguments(ARG "QUICK_BUILD" "PART_OF"
+                        "SOURCES;DEPENDS;PACKAGES;PUBLIC_HEADERS;TESTS;TEST_DEPENDS" ${ARGN})
   set(whole ${folder})
   if(ARG_PART_OF)
     set(whole ${ARG_PART_OF})
@@ -74,6 +85,8 @@ function(ckplan_library folder)
   endif()
   target_link_libraries(${target} PUBLIC ${links} PRIVATE ${ARG_PACKAGES})
 
+  list(TRANSFORM ARG_PUBLIC_HEADERS PREPEND ${whole}/)
+  set_property(TARGET ckplan_walls APPEND PROPERTY CKPLAN_PUBLIC_HEADERS ${ARG_PUBLIC_HEADERS})
   ckplan_check_includes(${target} ${whole} "${ARG_SOURCES}" "${ARG_DEPENDS}")
 
   if(CKPLAN_TESTS AND ARG_TESTS)

@@ -1,4 +1,4 @@
-#include "lib/exec/ready_plan.h"
+#include "lib/exec/placed_program.h"
 
 #include <fmt/format.h>
 
@@ -29,20 +29,20 @@ Error OtherWorkspace(const Node& planned, const OpWorkspace& real) {
 
 }  // namespace
 
-Result<ReadyGraph> GraphToRun(const StepModel& step, const PreparedStep& prepared,
+Result<SizedGraph> GraphToRun(const StepGraph& step, const StepOperators& operators,
                               const TensorGraph& planned, int64_t align_bytes) {
-  ReadyGraph run{step.graph};
+  SizedGraph run{step.graph};
   run.has_workspaces = HasWorkspaces(planned);
   if (run.has_workspaces) {
     for (const NodeId id : planned.nodes().ids()) {
       const Node& node = planned.node(id);
-      const OpWorkspace& real = prepared.workspaces[id];
+      const OpWorkspace& real = operators.workspaces[id];
       if (node.forward_workspace.count() != real.forward ||
           node.backward_workspace.count() != real.backward) {
         return OtherWorkspace(node, real);
       }
     }
-    CKPLAN_ASSIGN_OR_RETURN(run.graph, GraphWithWorkspaces(step, prepared));
+    CKPLAN_ASSIGN_OR_RETURN(run.graph, GraphWithWorkspaces(step, operators));
   }
   for (const TensorId id : planned.tensors().ids()) {
     run.has_planned_sizes =
@@ -54,8 +54,8 @@ Result<ReadyGraph> GraphToRun(const StepModel& step, const PreparedStep& prepare
   return run;
 }
 
-ReadyPlan PlaceReadyPlan(const StepModel& step, const ReadyGraph& run, const Schedule& schedule) {
-  ReadyPlan ready;
+PlacedProgram PlaceProgram(const StepGraph& step, const SizedGraph& run, const Schedule& schedule) {
+  PlacedProgram ready;
   const Timeline timeline = BuildTimeline(run.graph, schedule);
   ready.program = BuildProgram(step, run.graph, schedule, timeline);
   ready.predicted_peak = timeline.peak;
@@ -66,8 +66,8 @@ ReadyPlan PlaceReadyPlan(const StepModel& step, const ReadyGraph& run, const Sch
   return ready;
 }
 
-ReadyPlan MakeReadyPlan(const StepModel& step, const ReadyGraph& run, const Plan& plan) {
-  ReadyPlan ready = PlaceReadyPlan(step, run, plan.schedule);
+PlacedProgram PlaceByPlan(const StepGraph& step, const SizedGraph& run, const Plan& plan) {
+  PlacedProgram ready = PlaceProgram(step, run, plan.schedule);
   if (run.has_planned_sizes) {
     ready.offsets = plan.offsets;
     ready.arena_bytes = plan.figures.arena;
@@ -76,16 +76,16 @@ ReadyPlan MakeReadyPlan(const StepModel& step, const ReadyGraph& run, const Plan
   return ready;
 }
 
-ReadyPlan MakeReadyKeepAll(const StepModel& step, const ReadyGraph& run, const Schedule& planned) {
-  return PlaceReadyPlan(step, run, KeepAllSchedule(ForwardOrder(planned)));
+PlacedProgram PlaceKeepAll(const StepGraph& step, const SizedGraph& run, const Schedule& planned) {
+  return PlaceProgram(step, run, KeepAllSchedule(ForwardOrder(planned)));
 }
 
-Bytes LargestWorkspace(const PreparedStep& prepared) {
-  int64_t most = 0;
-  for (const OpWorkspace& workspace : prepared.workspaces) {
-    most = std::max({most, workspace.forward, workspace.backward});
+Bytes LargestWorkspace(const StepOperators& operators) {
+  int64_t largest = 0;
+  for (const OpWorkspace& workspace : operators.workspaces) {
+    largest = std::max({largest, workspace.forward, workspace.backward});
   }
-  return Bytes(most);
+  return Bytes(largest);
 }
 
 }  // namespace ckplan

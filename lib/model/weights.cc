@@ -1,15 +1,15 @@
-#include "lib/exec/weights.h"
+#include "lib/model/weights.h"
 
-#include <bit>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 
+#include "lib/model/constant.h"
 #include "lib/model/parse_file.h"
+#include "lib/model/tensor_elements.h"
 #include "lib/model/wire.h"
-#include "onnx/onnx_pb.h"
 
 namespace ckplan {
 
@@ -21,89 +21,37 @@ struct WeightFile::State {
 
 namespace {
 
-float FromHalf(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
-  const uint32_t exponent = (half >> 10) & 0x1Fu;
-  const uint32_t mantissa = half & 0x3FFu;
-  if (exponent == 0) {  // Zero or subnormal: mantissa units of 2^-24.
-    const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;
-    return sign != 0 ? -magnitude : magnitude;
-  }
-  const uint32_t bits =
-      exponent == 31 ? 0x7F800000u | (mantissa << 13) : ((exponent + 112) << 23) | (mantissa << 13);
-  return std::bit_cast<float>(sign | bits);
-}
-
-float FromBfloat(uint16_t half) { return std::bit_cast<float>(static_cast<uint32_t>(half) << 16); }
-
-template <typename From, typename To, typename Convert>
-std::optional<std::vector<std::byte>> Converted(std::string_view raw, int64_t count,
-                                                const Convert& convert) {
-  if (raw.size() != static_cast<size_t>(count) * sizeof(From)) return std::nullopt;
+// All elements as numbers of type To, whatever the file's own type is. `visit` calls what it is
+// given with each of the `count` elements, or with none and is then false.
+template <typename To, typename Visit>
+std::optional<std::vector<std::byte>> Collect(int64_t count, const Visit& visit) {
   std::vector<std::byte> bytes(static_cast<size_t>(count) * sizeof(To));
-  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
-    From from{};
-    std::memcpy(&from, raw.data() + i * sizeof(From), sizeof(From));
-    const To to = convert(from);
-    std::memcpy(bytes.data() + i * sizeof(To), &to, sizeof(To));
-  }
+  std::byte* next = bytes.data();
+  const bool is_whole = visit([&next](auto element) {
+    const To to = static_cast<To>(element);
+    std::memcpy(next, &to, sizeof(To));
+    next += sizeof(To);
+  });
+  if (!is_whole) return std::nullopt;
   return bytes;
 }
 
-// Little-endian elements as in raw_data, to the executor's type.
-std::optional<std::vector<std::byte>> FromRaw(std::string_view raw, int32_t type, int64_t count) {
-  const auto same = [](auto value) { return value; };
+template <typename Visit>
+std::optional<std::vector<std::byte>> CollectAs(ElementType type, int64_t count,
+                                                const Visit& visit) {
   switch (type) {
-    case onnx::TensorProto::FLOAT:
-      return Converted<float, float>(raw, count, same);
-    case onnx::TensorProto::DOUBLE:
-      return Converted<double, float>(raw, count, [](double v) { return static_cast<float>(v); });
-    case onnx::TensorProto::FLOAT16:
-      return Converted<uint16_t, float>(raw, count, FromHalf);
-    case onnx::TensorProto::BFLOAT16:
-      return Converted<uint16_t, float>(raw, count, FromBfloat);
-    case onnx::TensorProto::INT32:
-      return Converted<int32_t, int32_t>(raw, count, same);
-    case onnx::TensorProto::INT64:
-      return Converted<int64_t, int64_t>(raw, count, same);
-    case onnx::TensorProto::BOOL:
-      return Converted<uint8_t, uint8_t>(raw, count,
-                                         [](uint8_t v) { return static_cast<uint8_t>(v != 0); });
-    default:
-      return std::nullopt;
-  }
-}
-
-// The typed lists as raw elements of the tensor's own type.
-std::string ListedBytes(const onnx::TensorProto& tensor) {
-  std::string raw;
-  const auto append = [&raw](auto value) {
-    raw.append(reinterpret_cast<const char*>(&value), sizeof(value));
-  };
-  switch (tensor.data_type()) {
-    case onnx::TensorProto::FLOAT:
-      for (const float v : tensor.float_data()) append(v);
-      break;
-    case onnx::TensorProto::DOUBLE:
-      for (const double v : tensor.double_data()) append(v);
-      break;
-    case onnx::TensorProto::INT64:
-      for (const int64_t v : tensor.int64_data()) append(v);
-      break;
-    case onnx::TensorProto::INT32:
-      for (const int32_t v : tensor.int32_data()) append(v);
-      break;
-    case onnx::TensorProto::FLOAT16:
-    case onnx::TensorProto::BFLOAT16:
-      for (const int32_t v : tensor.int32_data()) append(static_cast<uint16_t>(v));
-      break;
-    case onnx::TensorProto::BOOL:
-      for (const int32_t v : tensor.int32_data()) append(static_cast<uint8_t>(v));
-      break;
-    default:
+    case ElementType::kFloat32:
+      return Collect<float>(count, visit);
+    case ElementType::kInt32:
+      return Collect<int32_t>(count, visit);
+    case ElementType::kInt64:
+      return Collect<int64_t>(count, visit);
+    case ElementType::kBool:
+      return Collect<bool>(count, visit);
+    case ElementType::kBFloat16:  // Weights do not depend on the batch: they are never stored so.
       break;
   }
-  return raw;
+  return std::nullopt;
 }
 
 std::optional<int64_t> NumberAt(const onnx::TensorProto& tensor, std::string_view key,
@@ -143,21 +91,6 @@ std::optional<std::string> ExternalBytes(const onnx::TensorProto& tensor,
   file.seekg(*offset);
   if (!file.read(content.data(), bytes)) return std::nullopt;
   return content;
-}
-
-int64_t FileElementBytes(int32_t type) {
-  switch (type) {
-    case onnx::TensorProto::DOUBLE:
-    case onnx::TensorProto::INT64:
-      return 8;
-    case onnx::TensorProto::FLOAT16:
-    case onnx::TensorProto::BFLOAT16:
-      return 2;
-    case onnx::TensorProto::BOOL:
-      return 1;
-    default:
-      return 4;
-  }
 }
 
 Result<Done> ParseWhole(const std::string& path, onnx::ModelProto& proto) {
@@ -203,14 +136,18 @@ std::optional<std::vector<std::byte>> WeightFile::Read(std::string_view name,
   const auto found = state_->tensors.find(name);
   if (found == state_->tensors.end()) return std::nullopt;
   const onnx::TensorProto& tensor = *found->second;
-  const int32_t type = tensor.data_type();
   const int64_t count = operand.elements();
-  if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
-    const auto raw = ExternalBytes(tensor, state_->folder, count * FileElementBytes(type));
-    return raw ? FromRaw(*raw, type, count) : std::nullopt;
+  if (tensor.data_location() != onnx::TensorProto::EXTERNAL) {
+    return CollectAs(operand.type, count,
+                     [&](const auto& take) { return VisitElements(tensor, count, take); });
   }
-  if (tensor.has_raw_data()) return FromRaw(tensor.raw_data(), type, count);
-  return FromRaw(ListedBytes(tensor), type, count);
+  const int32_t type = tensor.data_type();
+  const std::optional<int64_t> bytes = TensorBytes(type, operand.dims);
+  if (!bytes) return std::nullopt;
+  const std::optional<std::string> raw = ExternalBytes(tensor, state_->folder, *bytes);
+  if (!raw) return std::nullopt;
+  return CollectAs(operand.type, count,
+                   [&](const auto& take) { return VisitRawElements(type, *raw, count, take); });
 }
 
 }  // namespace ckplan

@@ -23,7 +23,8 @@ class WeightFile {
   ~WeightFile();
 
   // The contents of the initializer or Constant of that name, in the operand's element type.
-  // Nothing where the file does not hold them: left out, or in a file that is missing or too short.
+  // Nothing where they cannot be had: the file leaves them out, has another number of elements, or
+  // names another file that is missing or too short.
   std::optional<std::vector<std::byte>> Read(std::string_view name, const Operand& operand) const;
 
  private:

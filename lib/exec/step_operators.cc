@@ -1,4 +1,4 @@
-#include "lib/exec/prepared_step.h"
+#include "lib/exec/step_operators.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@ namespace ckplan {
 
 namespace {
 
-// One line for each reason, with the first node that has it and how many more do.
+// Why nodes cannot run: one line for each reason, with the first node and the number of others.
 class Refusals {
  public:
   void Add(const Error& error, const OpSpec& spec) {
@@ -44,8 +44,8 @@ class Refusals {
 
 }  // namespace
 
-Result<PreparedStep> PrepareStep(Backend& backend, const StepModel& step) {
-  PreparedStep prepared;
+Result<StepOperators> PrepareOperators(Backend& backend, const StepGraph& step) {
+  StepOperators operators;
   Refusals refusals;
   const auto prepare = [&](const OpSpec& spec) -> std::unique_ptr<PreparedOp> {
     auto op = backend.Prepare(spec);
@@ -53,27 +53,27 @@ Result<PreparedStep> PrepareStep(Backend& backend, const StepModel& step) {
     refusals.Add(op.error(), spec);
     return nullptr;
   };
-  for (const StepNode& node : step.nodes) prepared.nodes.push_back(prepare(node.spec));
+  for (const StepNode& node : step.nodes) operators.nodes.push_back(prepare(node.spec));
   for (const ConstantOp& op : step.constant_ops) {
-    prepared.constant_ops.push_back(prepare(op.spec));
+    operators.constant_ops.push_back(prepare(op.spec));
   }
   if (!refusals.empty()) return refusals.ToError(backend.name());
-  const ConstantGradients gradients(backend, step, prepared.constant_ops);
+  const ConstantGradients gradients(backend, step, operators.constant_ops);
   for (const NodeId id : step.nodes.ids()) {
-    OpWorkspace workspace = prepared.nodes[id]->workspace();
+    OpWorkspace workspace = operators.nodes[id]->workspace();
     const int64_t scratch = gradients.ScratchBytes(step.nodes[id]);
-    prepared.gradient_scratch.push_back(AlignedBytes(workspace.backward, backend));
+    operators.gradient_scratch.push_back(AlignedBytes(workspace.backward, backend));
     if (scratch > 0) workspace.backward = AlignedBytes(workspace.backward, backend) + scratch;
-    prepared.workspaces.push_back(workspace);
+    operators.workspaces.push_back(workspace);
   }
-  return prepared;
+  return operators;
 }
 
-Result<TensorGraph> GraphWithWorkspaces(const StepModel& step, const PreparedStep& prepared) {
+Result<TensorGraph> GraphWithWorkspaces(const StepGraph& step, const StepOperators& operators) {
   TensorGraphParts parts = PartsOf(step.graph);
   for (const NodeId id : parts.nodes.ids()) {
-    parts.nodes[id].forward_workspace = Bytes(prepared.workspaces[id].forward);
-    parts.nodes[id].backward_workspace = Bytes(prepared.workspaces[id].backward);
+    parts.nodes[id].forward_workspace = Bytes(operators.workspaces[id].forward);
+    parts.nodes[id].backward_workspace = Bytes(operators.workspaces[id].backward);
   }
   return TensorGraph::Create(std::move(parts));
 }

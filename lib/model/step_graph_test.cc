@@ -1,30 +1,23 @@
-#include "lib/exec/step_model.h"
+#include "lib/model/step_graph.h"
 
-#include <cstring>
-
-#include "lib/exec/seeded.h"
-#include "lib/exec/test_backend.h"
-#include "lib/exec/testing.h"
 #include "lib/model/testing.h"
-#include "lib/ops/bfloat16.h"
 
 namespace ckplan {
 namespace {
 
-Result<StepModel> StepOf(const std::string& graph, ActivationType type = ActivationType::kOfModel) {
-  const onnx::ModelProto proto = ParseGraph(graph);
+Result<StepGraph> StepOf(const std::string& graph, ActivationType type = ActivationType::kOfModel) {
   LoadOptions options;
   options.activation_type = type;
-  const Model model = LoadProto(proto, options).value();
+  const Model model = LoadText(graph, options).value();
   LowerOptions lower;
   lower.cost = ParseCostModel("flops").value();
-  return BuildStepModel(model, LowerModel(model, lower).value());
+  return BuildStepGraph(model, LowerModel(model, lower).value());
 }
 
 }  // namespace
 
-TEST_CASE("step model: half precision runs in float32, and says so") {
-  const Result<StepModel> step = StepOf(
+TEST_CASE("step graph: half precision runs in float32, and says so") {
+  const Result<StepGraph> step = StepOf(
       "g (float16[2,4] x) => (float16[2,3] y) "
       "<float16[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12}> { y = MatMul(x, w) }");
   REQUIRE(step.ok());
@@ -35,14 +28,14 @@ TEST_CASE("step model: half precision runs in float32, and says so") {
   }
 }
 
-TEST_CASE("step model: bfloat16 is for what depends on the batch, and says so") {
-  const Result<StepModel> built = StepOf(
+TEST_CASE("step graph: bfloat16 is for what depends on the batch, and says so") {
+  const Result<StepGraph> built = StepOf(
       "g (float[2,4] x) => (float[2,3] y) <float[3,4] w = {1,2,3,4,5,6,7,8,9,10,11,12}, "
       "float[3] s = {1,1,1}, float[3] b = {0,0,0}> { v = Transpose<perm = [1,0]>(w) "
       "h = MatMul(x, v) n = LayerNormalization(h, s, b) k = Greater(n, b) y = Where(k, n, h) }",
       ActivationType::kBFloat16);
   REQUIRE_MESSAGE(built.ok(), built.error().message);
-  const StepModel& step = *built;
+  const StepGraph& step = *built;
   REQUIRE(step.notes.size() == 1);
   CHECK(step.notes.front().find("bfloat16") != std::string::npos);
   CHECK(step.inputs.front().operand.type == ElementType::kBFloat16);
@@ -76,12 +69,12 @@ TEST_CASE("step model: bfloat16 is for what depends on the batch, and says so") 
 }
 
 TEST_CASE(
-    "step model: a model's own half precision, counted as float32, runs in the plan's sizes") {
+    "step graph: a model's own half precision, counted as float32, runs in the plan's sizes") {
   constexpr const char* kHalf =
       "g (float16[5,2,1] x) => (float16[5,1,2,1] y) <float16[1,4,1] w = {1,2,3,4}, "
       "float16[1,4,1] r = {1,2,3,4}> { y = LSTM<hidden_size = 1>(x, w, r) }";
   const auto bytes = [&](ActivationType type) {
-    const StepModel step = StepOf(kHalf, type).value();
+    const StepGraph step = StepOf(kHalf, type).value();
     int64_t sum = 0;
     for (const Tensor& tensor : step.graph.tensors()) sum += tensor.bytes.count();
     return sum;
@@ -92,23 +85,8 @@ TEST_CASE(
   CHECK(bytes(ActivationType::kBFloat16) == 2 * 10 * 2 + kGates);
 }
 
-TEST_CASE("step model: an input of bfloat16 holds the rounded numbers of one of float32") {
-  StepInput input;
-  input.name = "x";
-  input.operand.is_present = true;
-  input.operand.dims = {7};
-  std::vector<float> wide(7);
-  std::memcpy(wide.data(), SeededInput(3, input).data(), wide.size() * sizeof(float));
-  input.operand.type = ElementType::kBFloat16;
-  std::vector<uint16_t> narrow(7);
-  const std::vector<std::byte> bytes = SeededInput(3, input);
-  REQUIRE(bytes.size() == narrow.size() * sizeof(uint16_t));
-  std::memcpy(narrow.data(), bytes.data(), bytes.size());
-  CHECK(narrow == ToBFloat16(wide));
-}
-
-TEST_CASE("step model: types that nothing runs in are named") {
-  const Result<StepModel> step = StepOf(
+TEST_CASE("step graph: types that nothing runs in are named") {
+  const Result<StepGraph> step = StepOf(
       "g (uint8[2,4] x) => (float[2,4] y) <float[4] w = {1,2,3,4}> "
       "{ f = Cast<to = 1>(x) y = Mul(f, w) }");
   REQUIRE_FALSE(step.ok());
@@ -117,23 +95,55 @@ TEST_CASE("step model: types that nothing runs in are named") {
   CHECK(step.error().notes.front().find(" x") != std::string::npos);
 }
 
-TEST_CASE("step model: what is computed from weights alone is computed once") {
-  const auto backend = MakeTestBackend();
-  SmallStep small(*backend, SmallNet(), 2);
-  int transposes = 0;
-  for (const ConstantOp& op : small.step().constant_ops) transposes += op.spec.type == "Transpose";
-  CHECK(transposes == 1);
-  for (const StepNode& node : small.step().nodes) CHECK(node.spec.type != "Transpose");
+TEST_CASE("step graph: what is computed from weights alone is computed once") {
+  const Result<StepGraph> step = StepOf(
+      "g (float[2,4] x) => (float[2,3] y) <float[3,4] w = {1,2,3,4,5,6,7,8,9,10,11,12}> "
+      "{ v = Transpose<perm = [1,0]>(w) y = MatMul(x, v) }");
+  REQUIRE(step.ok());
+  REQUIRE(step->constant_ops.size() == 1);
+  CHECK(step->constant_ops.front().spec.type == "Transpose");
+  REQUIRE(step->nodes.size() == 1);
+  CHECK(step->nodes.begin()->spec.type == "MatMul");
 }
 
-TEST_CASE("step model: every node and tensor of the graph, in its sizes") {
-  const auto backend = MakeTestBackend();
-  const SmallStep small(*backend, SmallNet(), 2);
-  const StepModel& step = small.step();
+TEST_CASE("step graph: every node of the graph is the operator that it was made from") {
+  const Result<StepGraph> built = StepOf(
+      "g (float[2,4] x) => (float[2,3] y) <float[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12}, "
+      "int64[2] s = {4, 2}> { v = Reshape(x, s) r = Relu(v) t = Transpose<perm = [1,0]>(r) "
+      "y = MatMul(t, w) }");
+  REQUIRE(built.ok());
+  const StepGraph& step = *built;
   REQUIRE(step.nodes.size() == step.graph.nodes().size());
   for (const NodeId id : step.graph.nodes().ids()) {
     CHECK(step.nodes[id].spec.name == step.graph.node(id).name);
     CHECK(step.nodes[id].spec.type == step.graph.node(id).op);
+    for (const Binding& input : step.nodes[id].inputs) {
+      if (!input.tensor.is_none()) CHECK(input.tensor == step.graph.node(id).inputs.front());
+    }
+  }
+}
+
+TEST_CASE("step graph: a trained leaf is for what its first use is, also behind a transposition") {
+  const Result<StepGraph> built = StepOf(
+      "g (float[2,4] x) => (float[2,3] y) <float[3,4] w = {1,2,3,4,5,6,7,8,9,10,11,12}, "
+      "float[3] b = {1,2,3}> { v = Transpose<perm = [1,0]>(w) h = MatMul(x, v) y = Add(h, b) }");
+  REQUIRE(built.ok());
+  for (const StepConstant& constant : built->constants) {
+    if (constant.name == "w") CHECK(constant.used.use == ParameterUse::kWeight);
+    if (constant.name == "w") CHECK(constant.used.fan_in == 4);
+    if (constant.name == "b") CHECK(constant.used.use == ParameterUse::kShift);
+  }
+}
+
+TEST_CASE("step graph: indices are below the length of the axis that they index, cast or not") {
+  const Result<StepGraph> built = StepOf(
+      "g (int32[2] x) => (float[4,3] y) <float[7,3] w, int64[2] c = {1, 2}> "
+      "{ i = Cast<to = 7>(x) a = Gather(w, i) b = Gather(w, c) y = Concat<axis = 0>(a, b) }");
+  REQUIRE_MESSAGE(built.ok(), built.error().message);
+  REQUIRE(built->inputs.size() == 1);
+  CHECK(built->inputs.front().index_bound == 7);
+  for (const StepConstant& constant : built->constants) {
+    if (constant.name == "c") CHECK(constant.index_bound == 7);
   }
 }
 

@@ -1,9 +1,9 @@
 // Watches a run: every buffer that is read must hold, bit for bit, what was last written there, and
 // every tensor and gradient must be the one that the reference run made.
 //
-// Together with the poison of the arena this proves of a plan what no bookkeeping can: that memory
-// freed is not needed, memory shared is not shared at the same time, and what is recomputed is what
-// was dropped. Costs about one more pass over the memory that each step touches.
+// Together with the poison in the arena this shows of a plan what no bookkeeping can: that freed
+// memory is not read, that no two live buffers share memory, and that a recomputed tensor equals
+// the one that was dropped. It costs about one more pass over the memory that each step touches.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,8 @@
 
 namespace ckplan {
 
-// What a run made: filled by the first run that is guarded with it, compared with by all others.
+// The contents that a run made. The first run that is watched with it fills it; all later runs are
+// compared with it.
 struct Reference {
   IdVector<TensorId, std::optional<BufferDigest>> tensors;
   IdVector<TensorId, std::optional<BufferDigest>> gradients;  // When they are complete.
@@ -22,9 +23,9 @@ struct Reference {
       : tensors(graph.tensors().size()), gradients(graph.tensors().size()) {}
 };
 
-class Guard final : public RunObserver {
+class BufferWatch final : public RunObserver {
  public:
-  Guard(Backend& backend, const StepModel& step, Reference& reference);
+  BufferWatch(Backend& backend, const StepGraph& step, Reference& reference);
 
   // kCheckFailed names the step and the tensor.
   Result<Done> Before(const Action& action, const RunState& state) override;
@@ -35,7 +36,7 @@ class Guard final : public RunObserver {
     BufferDigest digest;
     int64_t bytes = 0;
     ElementType type = ElementType::kFloat32;
-    int32_t written_at = 0;  // Step.
+    int32_t written_at = 0;  // The step that wrote it.
   };
 
   Result<Done> CheckReads(const Action& action, const RunState& state);
@@ -49,7 +50,7 @@ class Guard final : public RunObserver {
   std::optional<Record>& record(int32_t buffer) { return records_[static_cast<size_t>(buffer)]; }
 
   Backend& backend_;
-  const StepModel& step_;
+  const StepGraph& step_;
   Reference& reference_;
   std::vector<std::optional<Record>> records_;  // By buffer.
   int32_t checked_call_ = -1;

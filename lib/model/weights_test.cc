@@ -1,9 +1,9 @@
-#include "lib/exec/weights.h"
+#include "lib/model/weights.h"
 
+#include <cmath>
 #include <cstring>
 
-#include "lib/exec/testing.h"
-#include "lib/model/testing.h"
+#include "lib/model/testing_proto.h"
 
 namespace ckplan {
 namespace {
@@ -40,14 +40,18 @@ TEST_CASE("weights: initializers of each type, in the executor's") {
   onnx::TensorProto& half = *proto.mutable_graph()->add_initializer();
   half.set_name("h");
   half.set_data_type(onnx::TensorProto::FLOAT16);
-  half.add_dims(3);
-  for (const int32_t bits : {0x3C00, 0xB800, 0x7BFF}) half.add_int32_data(bits);
+  half.add_dims(6);
+  for (const int32_t bits : {0x3C00, 0xB800, 0x7BFF, 0x8001, 0xFC00, 0x7E00}) {
+    half.add_int32_data(bits);
+  }
   const WeightFile file = Open(path, proto);
   const Operand pair = Shaped(ElementType::kFloat32, {2});
   CHECK(Read<float>(file, "f", pair) == std::vector<float>{1.5F, -2});
   CHECK(Read<float>(file, "d", pair) == std::vector<float>{0.25F, 4});
-  CHECK(Read<float>(file, "h", Shaped(ElementType::kFloat32, {3})) ==
-        std::vector<float>{1, -0.5F, 65504});
+  const std::vector<float> halves = Read<float>(file, "h", Shaped(ElementType::kFloat32, {6}));
+  CHECK(std::vector<float>(halves.begin(), halves.begin() + 5) ==
+        std::vector<float>{1, -0.5F, 65504, -0x1p-24F, -HUGE_VALF});
+  CHECK(std::isnan(halves[5]));
   CHECK(Read<int64_t>(file, "i", Shaped(ElementType::kInt64, {2})) ==
         std::vector<int64_t>{-7, 9000000000});
   CHECK_FALSE(file.Read("none", pair).has_value());

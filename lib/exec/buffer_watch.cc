@@ -1,13 +1,13 @@
-#include "lib/exec/guard.h"
+#include "lib/exec/buffer_watch.h"
 
 #include <fmt/format.h>
 
 namespace ckplan {
 
-Guard::Guard(Backend& backend, const StepModel& step, Reference& reference)
+BufferWatch::BufferWatch(Backend& backend, const StepGraph& step, Reference& reference)
     : backend_(backend), step_(step), reference_(reference) {}
 
-Result<Done> Guard::Before(const Action& action, const RunState& state) {
+Result<Done> BufferWatch::Before(const Action& action, const RunState& state) {
   records_.resize(state.address.size());
   switch (action.kind) {
     case ActionKind::kForward:
@@ -29,8 +29,8 @@ Result<Done> Guard::Before(const Action& action, const RunState& state) {
   return Done{};
 }
 
-Result<Done> Guard::CheckReads(const Action& action, const RunState& state) {
-  if (action.call == checked_call_) return Done{};  // Backward calls once for each input.
+Result<Done> BufferWatch::CheckReads(const Action& action, const RunState& state) {
+  if (action.call == checked_call_) return Done{};  // A backward step is one action for each input.
   checked_call_ = action.call;
   const Call& call = state.program.calls[static_cast<size_t>(action.call)];
   for (const int32_t buffer : call.inputs) {
@@ -44,7 +44,8 @@ Result<Done> Guard::CheckReads(const Action& action, const RunState& state) {
   return CheckGradients(action, state, call);
 }
 
-Result<Done> Guard::CheckRead(const Action& action, const RunState& state, int32_t buffer) const {
+Result<Done> BufferWatch::CheckRead(const Action& action, const RunState& state,
+                                    int32_t buffer) const {
   if (buffer == kNoBuffer) return Done{};
   const std::string what = BufferText(step_, state.program, buffer);
   const std::string where = StepText(step_, state.program, action);
@@ -67,7 +68,8 @@ Result<Done> Guard::CheckRead(const Action& action, const RunState& state, int32
 }
 
 // A gradient is complete when the node that made the tensor runs backward.
-Result<Done> Guard::CheckGradients(const Action& action, const RunState& state, const Call& call) {
+Result<Done> BufferWatch::CheckGradients(const Action& action, const RunState& state,
+                                         const Call& call) {
   const StepNode& node = step_.nodes[call.node];
   for (size_t i = 0; i < call.output_gradients.size(); ++i) {
     const int32_t buffer = call.output_gradients[i];
@@ -81,7 +83,7 @@ Result<Done> Guard::CheckGradients(const Action& action, const RunState& state, 
   return Done{};
 }
 
-Result<Done> Guard::After(const Action& action, const RunState& state) {
+Result<Done> BufferWatch::After(const Action& action, const RunState& state) {
   switch (action.kind) {
     case ActionKind::kForward:
       return RecordOutputs(action, state);
@@ -100,7 +102,7 @@ Result<Done> Guard::After(const Action& action, const RunState& state) {
   return Done{};
 }
 
-Result<Done> Guard::RecordOutputs(const Action& action, const RunState& state) {
+Result<Done> BufferWatch::RecordOutputs(const Action& action, const RunState& state) {
   const Call& call = state.program.calls[static_cast<size_t>(action.call)];
   const StepNode& node = step_.nodes[call.node];
   const auto made = [&](int32_t buffer, TensorId tensor) -> Result<Done> {
@@ -116,8 +118,8 @@ Result<Done> Guard::RecordOutputs(const Action& action, const RunState& state) {
   return made(call.statistic, node.statistic);
 }
 
-Result<Done> Guard::Write(const Action& action, const RunState& state, int32_t buffer,
-                          const Operand& operand) {
+Result<Done> BufferWatch::Write(const Action& action, const RunState& state, int32_t buffer,
+                                const Operand& operand) {
   Record written;
   written.bytes = operand.bytes();
   written.type = operand.type;
@@ -134,9 +136,9 @@ Result<Done> Guard::Write(const Action& action, const RunState& state, int32_t b
                                BufferText(step_, state.program, buffer)));
 }
 
-Result<Done> Guard::Compare(std::optional<BufferDigest>& reference, const BufferDigest& digest,
-                            const std::string& what, const Action& action,
-                            const RunState& state) const {
+Result<Done> BufferWatch::Compare(std::optional<BufferDigest>& reference,
+                                  const BufferDigest& digest, const std::string& what,
+                                  const Action& action, const RunState& state) const {
   if (!reference) reference = digest;
   if (*reference == digest) return Done{};
   return MakeError(ErrorCode::kCheckFailed,

@@ -1,17 +1,16 @@
-#include "lib/exec/step_model.h"
+#include "lib/model/step_graph.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 
-#include "lib/exec/parameter_use.h"
 #include "lib/model/facts.h"
 #include "lib/model/model_impl.h"
 #include "lib/model/op_spec_of.h"
+#include "lib/model/parameter_use.h"
 #include "lib/ops/backward_reads.h"
 #include "lib/ops/op_rules.h"
 
@@ -21,44 +20,34 @@ namespace {
 
 class Builder {
  public:
-  Builder(const Model::Impl& model, const TensorGraph& graph)
+  Builder(const Model::Impl& model, const ModelGraph& lowered)
       : model_(model),
-        graph_(graph),
+        lowered_(lowered),
+        graph_(lowered.graph),
         facts_(FindFacts(model)),
         stores_bfloat16_(model.activation_type == ActivationType::kBFloat16),
         constant_of_(model.values.size()),
-        tensor_of_(model.values.size()),
-        step_{.graph = graph} {}
+        step_{.graph = lowered.graph} {}
 
-  Result<StepModel> Build() {
-    MatchTensors();
+  Result<StepGraph> Build() {
     step_.nodes.resize(graph_.nodes().size());
+    step_.tensors.resize(graph_.tensors().size());
     for (size_t i = 0; i < model_.operations.size(); ++i) {
-      const auto node = node_of_.find(model_.operations[i].name);
-      if (node != node_of_.end()) AddNode(i, node->second);
+      const NodeId node = lowered_.node_of_operation[i];
+      if (!node.is_none()) AddNode(i, node);
     }
     AddInputs();
     MarkGradients();
-    FindUses(model_, facts_, constant_of_, step_);
+    MarkUses();
+    SetIndexBounds();
     if (!unsupported_.empty()) return UnsupportedTypes();
     CKPLAN_ASSIGN_OR_RETURN(step_.graph, GraphInRunSizes());
     return std::move(step_);
   }
 
  private:
-  // Names of values and of operations are unique in a model, and the graph keeps them.
-  void MatchTensors() {
-    std::map<std::string_view, TensorId> by_name;
-    for (const TensorId id : graph_.tensors().ids()) {
-      if (graph_.tensor(id).kind != TensorKind::kStatistic) by_name[graph_.tensor(id).name] = id;
-    }
-    for (size_t i = 0; i < model_.values.size(); ++i) {
-      if (!facts_.values[i].is_batch) continue;
-      const auto found = by_name.find(model_.value(facts_.values[i].root).name);
-      if (found != by_name.end()) tensor_of_[i] = found->second;
-    }
-    for (const NodeId id : graph_.nodes().ids()) node_of_[graph_.node(id).name] = id;
-    step_.tensors.resize(graph_.tensors().size());
+  TensorId TensorOf(ValueIndex value) const {
+    return lowered_.tensor_of_value[static_cast<size_t>(value)];
   }
 
   // ---- Operands -------------------------------------------------------------------------------
@@ -111,7 +100,7 @@ class Builder {
     Binding binding;
     if (operand.is_present && ReadsContents(*own.rule, position)) {
       if (facts_.value(value).is_batch) {
-        binding.tensor = tensor_of_[static_cast<size_t>(value)];
+        binding.tensor = TensorOf(value);
         node.batch_positions.push_back(position);
       } else {
         binding.constant = ConstantOf(value);
@@ -122,7 +111,7 @@ class Builder {
         node.trained_positions.push_back(position);
       }
     } else if (operand.is_present && own.rule->kind == OpKind::kBatchNorm) {
-      ConstantOf(value);  // Running statistics are not read in training, but they are there.
+      ConstantOf(value);  // Training does not read running statistics, but holds them in memory.
     }
     node.inputs.push_back(binding);
     node.spec.inputs.push_back(std::move(operand));
@@ -131,7 +120,7 @@ class Builder {
   void AddOutput(const Node& graph_node, ValueIndex value, StepNode& node) {
     Operand operand = OperandOf(value);
     TensorId tensor;
-    if (operand.is_present) tensor = tensor_of_[static_cast<size_t>(value)];
+    if (operand.is_present) tensor = TensorOf(value);
     const auto& list = graph_node.outputs;
     if (std::find(list.begin(), list.end(), tensor) == list.end()) tensor = TensorId();
     if (!tensor.is_none()) {
@@ -183,12 +172,12 @@ class Builder {
     return id;
   }
 
-  // Contents that the loader knows or the file holds. A literal of many equal numbers that is
-  // trained is a weight that an old exporter left out: a leaf as well.
+  // Whether the loader knows the contents, or the file holds them. A literal of many equal numbers
+  // that is trained is a leaf as well: a weight that an old exporter left out.
   bool IsLeaf(ValueIndex index) const {
     const Value& value = model_.value(index);
     if (value.source != Value::Source::kOperation) return true;
-    // What is known, but computed from a weight, changes with the weight.
+    // A known value that is computed from a weight changes with the weight.
     if (value.constant != nullptr && !facts_.value(index).may_be_trained) return true;
     const std::string& type = model_.operations[static_cast<size_t>(value.producer)].type();
     return type == "Constant" || (type == "ConstantOfShape" && facts_.value(index).is_literal);
@@ -274,11 +263,54 @@ class Builder {
     }
   }
 
+  // ---- What constants are for -----------------------------------------------------------------
+
+  void MarkUses() {
+    for (size_t i = 0; i < model_.operations.size(); ++i) {
+      const Operation& operation = model_.operations[i];
+      const OperationFacts& own = facts_.operations[i];
+      if (!own.is_live || !own.is_batch) continue;
+      for (size_t k = 0; k < own.reads_trained.size(); ++k) {
+        const ValueIndex value = own.reads_trained[k] ? operation.inputs[k] : kNoValue;
+        if (value == kNoValue) continue;
+        const ConstantId constant = constant_of_[static_cast<size_t>(value)];
+        if (!constant.is_none()) MarkUse(constant, UseOf(operation, k, model_.value(value).dims));
+      }
+    }
+  }
+
+  // Marks all leaves that the constant is computed from. The first use of a leaf counts.
+  void MarkUse(ConstantId id, const UsedAs& used) {
+    StepConstant& constant = step_.constants[step_.constants[id].root];
+    if (constant.producer < 0) {
+      if (constant.used.use == ParameterUse::kOther && constant.is_trained) constant.used = used;
+      return;
+    }
+    const ConstantOp& op = step_.constant_ops[static_cast<size_t>(constant.producer)];
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      if (op.spec.inputs[i].has_gradient) MarkUse(op.inputs[i], used);
+    }
+  }
+
+  void SetIndexBounds() {
+    const std::vector<int64_t> bounds = IndexBounds(model_);
+    for (size_t i = 0; i < bounds.size(); ++i) {
+      if (bounds[i] == 0 || constant_of_[i].is_none()) continue;
+      int64_t& bound = step_.constants[step_.constants[constant_of_[i]].root].index_bound;
+      bound = bound == 0 ? bounds[i] : std::min(bound, bounds[i]);
+    }
+    size_t next = 0;
+    for (const ValueIndex value : model_.graph_inputs) {
+      if (TensorOf(value).is_none()) continue;
+      step_.inputs[next++].index_bound = bounds[static_cast<size_t>(value)];
+    }
+  }
+
   // ---- The rest -------------------------------------------------------------------------------
 
   void AddInputs() {
     for (const ValueIndex value : model_.graph_inputs) {
-      const TensorId tensor = tensor_of_[static_cast<size_t>(value)];
+      const TensorId tensor = TensorOf(value);
       if (tensor.is_none()) continue;
       StepInput input;
       input.name = model_.value(value).name;
@@ -289,8 +321,8 @@ class Builder {
     }
   }
 
-  // Statistics that hold elements of the operator's own type grow with it, unless they were counted
-  // as float32 already.
+  // Statistics that hold elements of the operator's own type grow when that becomes float32, unless
+  // they were counted as float32 already.
   int64_t StatisticBytes(const Operation& operation, TensorId statistic) const {
     const int64_t planned = graph_.tensor(statistic).bytes.count();
     const std::string& type = operation.type();
@@ -304,7 +336,7 @@ class Builder {
   static Operand BytesOperand(int64_t bytes) {
     Operand operand;
     operand.is_present = true;
-    operand.type = ElementType::kBool;  // One byte each.
+    operand.type = ElementType::kBool;  // Elements of one byte.
     operand.dims = {bytes};
     return operand;
   }
@@ -348,21 +380,20 @@ class Builder {
   }
 
   const Model::Impl& model_;
+  const ModelGraph& lowered_;
   const TensorGraph& graph_;
   const ModelFacts facts_;
   const bool stores_bfloat16_;
   std::vector<ConstantId> constant_of_;  // By value.
-  std::vector<TensorId> tensor_of_;      // By value.
-  std::map<std::string_view, NodeId> node_of_;
   std::set<std::string> unsupported_;
   std::set<int32_t> other_floats_;
-  StepModel step_;
+  StepGraph step_;
 };
 
 }  // namespace
 
-Result<StepModel> BuildStepModel(const Model& model, const LoweredModel& lowered) {
-  return Builder(model.impl(), lowered.graph).Build();
+Result<StepGraph> BuildStepGraph(const Model& model, const ModelGraph& lowered) {
+  return Builder(model.impl(), lowered).Build();
 }
 
 }  // namespace ckplan

@@ -1,0 +1,86 @@
+// The training step of a model, spelled out for a backend: one OpSpec for each node of its
+// TensorGraph, and beside the graph the constants (parameters, masks, tables of sines) with the
+// operators that compute them once.
+//
+//   initializer W ─▶ Transpose (constant op) ─▶ constant Wt ┐
+//                                              tensor x ────┴▶ MatMul (node) ─▶ tensor y
+//
+// All floats are computed and stored in float32, whatever the model's types are. The exception are
+// models loaded with ActivationType::kBFloat16: floats that depend on the batch, and their
+// gradients, are then stored as bfloat16. The graph's sizes are those of the stored types.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+#include "lib/graph/tensor_graph.h"
+#include "lib/model/model.h"
+#include "lib/model/parameter_use.h"
+#include "lib/ops/op_spec.h"
+
+namespace ckplan {
+
+using ConstantId = Id<struct ConstantTag>;
+
+// Where an operand's contents are.
+struct Binding {
+  // One of the two, or neither where the operand is absent or not read.
+  TensorId tensor;
+  ConstantId constant;
+};
+
+struct StepNode {
+  OpSpec spec;
+  std::vector<Binding> inputs;    // By position.
+  std::vector<TensorId> outputs;  // By position; none where nothing reads the output.
+  TensorId statistic;             // None where nothing is saved.
+  bool is_random = false;
+  std::vector<size_t> batch_positions;    // The positions that the graph node's `inputs` have here.
+  std::vector<size_t> trained_positions;  // Constants whose gradient is computed. Ascending.
+};
+
+struct StepConstant {
+  std::string name;
+  Operand operand;               // Type, shape, and the contents where the loader knows them.
+  ConstantId root;               // The constant itself unless it is a view of another.
+  int32_t producer = -1;         // Index into constant_ops; -1: a leaf.
+  bool is_leaf_in_file = false;  // An initializer, or a Constant node.
+  std::optional<double> fill;    // In the file, all elements of the leaf are this number.
+  bool is_trained = false;       // It is a leaf, and its gradient is computed.
+  bool has_gradient = false;     // It is a trained leaf, or lies between one and a use of it.
+  UsedAs used;                   // The first use of a trained leaf.
+  int64_t index_bound = 0;       // All elements are indices below it; 0 where none is known.
+};
+
+struct ConstantOp {
+  OpSpec spec;
+  std::vector<ConstantId> inputs;  // By position; none where absent.
+  std::vector<ConstantId> outputs;
+};
+
+struct StepInput {
+  std::string name;
+  TensorId tensor;
+  Operand operand;
+  int64_t index_bound = 0;  // As in StepConstant.
+};
+
+struct StepGraph {
+  TensorGraph graph;  // In the sizes of the types that are stored, without workspaces.
+  IdVector<NodeId, StepNode> nodes;
+  IdVector<TensorId, Operand> tensors;  // Statistics are arrays of bytes.
+  IdVector<ConstantId, StepConstant> constants;
+  std::vector<ConstantOp> constant_ops;  // In the order in which they run.
+  std::vector<StepInput> inputs;
+  std::vector<std::string> notes;  // Where the step differs from the file: its float types.
+};
+
+// kUnsupported: tensors of types that the executor does not hold (strings, 8-bit integers, ...);
+// the notes name all of them. `lowered` must come from `model` under Autograd::kMinimal.
+Result<StepGraph> BuildStepGraph(const Model& model, const ModelGraph& lowered);
+
+}  // namespace ckplan

@@ -1,0 +1,116 @@
+// The one decoder of TensorProto: its elements one by one, wherever the tensor keeps them.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "lib/ops/bfloat16.h"
+#include "lib/ops/float16.h"
+#include "onnx/onnx_pb.h"
+
+namespace ckplan {
+
+// Reads `bytes` as consecutive values of type T. False where they are not exactly `count`.
+template <typename T, typename Take>
+bool VisitValues(std::string_view bytes, int64_t count, const Take& take) {
+  if (bytes.size() / sizeof(T) != static_cast<size_t>(count) || bytes.size() % sizeof(T) != 0) {
+    return false;
+  }
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    T value{};
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    take(value);
+  }
+  return true;
+}
+
+// Calls `take` with each of `count` little-endian elements, as raw_data and external files hold
+// them: with a float for the half types, else with the C++ type of the element. False where the
+// size is not that of `count` elements, or where the type is not one of numbers and booleans of
+// whole bytes.
+template <typename Take>
+bool VisitRawElements(int32_t type, std::string_view bytes, int64_t count, const Take& take) {
+  using onnx::TensorProto;
+  switch (type) {
+    case TensorProto::FLOAT:
+      return VisitValues<float>(bytes, count, take);
+    case TensorProto::DOUBLE:
+      return VisitValues<double>(bytes, count, take);
+    case TensorProto::FLOAT16:
+      return VisitValues<uint16_t>(bytes, count, [&](uint16_t x) { take(FromFloat16(x)); });
+    case TensorProto::BFLOAT16:
+      return VisitValues<uint16_t>(bytes, count, [&](uint16_t x) { take(FromBFloat16(x)); });
+    case TensorProto::BOOL:
+    case TensorProto::UINT8:
+      return VisitValues<uint8_t>(bytes, count, take);
+    case TensorProto::INT8:
+      return VisitValues<int8_t>(bytes, count, take);
+    case TensorProto::INT16:
+      return VisitValues<int16_t>(bytes, count, take);
+    case TensorProto::UINT16:
+      return VisitValues<uint16_t>(bytes, count, take);
+    case TensorProto::INT32:
+      return VisitValues<int32_t>(bytes, count, take);
+    case TensorProto::UINT32:
+      return VisitValues<uint32_t>(bytes, count, take);
+    case TensorProto::INT64:
+      return VisitValues<int64_t>(bytes, count, take);
+    case TensorProto::UINT64:
+      return VisitValues<uint64_t>(bytes, count, take);
+    default:
+      return false;
+  }
+}
+
+template <typename List, typename Take>
+bool VisitList(const List& list, int64_t count, const Take& take) {
+  if (list.size() != count) return false;
+  for (const auto element : list) take(element);
+  return true;
+}
+
+// Calls `take` with each of `count` elements of the tensor's typed lists, which several types
+// share.
+template <typename Take>
+bool VisitListedElements(const onnx::TensorProto& tensor, int64_t count, const Take& take) {
+  using onnx::TensorProto;
+  switch (tensor.data_type()) {
+    case TensorProto::FLOAT:
+      return VisitList(tensor.float_data(), count, take);
+    case TensorProto::DOUBLE:
+      return VisitList(tensor.double_data(), count, take);
+    case TensorProto::FLOAT16:
+      return VisitList(tensor.int32_data(), count,
+                       [&](int32_t x) { take(FromFloat16(static_cast<uint16_t>(x))); });
+    case TensorProto::BFLOAT16:
+      return VisitList(tensor.int32_data(), count,
+                       [&](int32_t x) { take(FromBFloat16(static_cast<uint16_t>(x))); });
+    case TensorProto::INT64:
+      return VisitList(tensor.int64_data(), count, take);
+    case TensorProto::UINT32:
+    case TensorProto::UINT64:
+      return VisitList(tensor.uint64_data(), count, take);
+    case TensorProto::BOOL:
+    case TensorProto::UINT8:
+    case TensorProto::INT8:
+    case TensorProto::INT16:
+    case TensorProto::UINT16:
+    case TensorProto::INT32:
+      return VisitList(tensor.int32_data(), count, take);
+    default:
+      return false;
+  }
+}
+
+// Elements that the tensor itself holds; false also where they are in another file or left out.
+template <typename Take>
+bool VisitElements(const onnx::TensorProto& tensor, int64_t count, const Take& take) {
+  if (tensor.data_location() == onnx::TensorProto::EXTERNAL) return false;
+  if (tensor.has_raw_data()) {
+    return VisitRawElements(tensor.data_type(), tensor.raw_data(), count, take);
+  }
+  return VisitListedElements(tensor, count, take);
+}
+
+}  // namespace ckplan

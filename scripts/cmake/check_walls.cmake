@@ -1,0 +1,60 @@
+# Fails when a file includes what is not its folder's business: an outside library that one folder
+# alone may see, or a header that a folder of lib/ keeps to itself.
+#
+#   SOURCE_DIR      the root of the project
+#   PUBLIC_HEADERS  "model/model.h;...": of the folders named there, all other headers are private
+#   STAMP           the file to touch when there is no fault
+cmake_minimum_required(VERSION 3.25)
+
+# What is included <pattern> | by which files it may be <pattern> | who that is, in words
+set(walls
+  "onnx/|google/protobuf/"   "^lib/model/"                 "the sources and private headers of lib/model"
+  "nlohmann/"                "^lib/(emit|cost|testing)/|_test\\.cc$" "lib/emit, lib/cost, lib/testing and tests"
+  "CLI/"                     "^cli/common/command_line\\.cc$" "cli/common/command_line.cc"
+  "oneapi/|dnnl"             "^lib/cpu/"                   "lib/cpu"
+  "cuda[_.]|cublas|cudnn"    "^lib/cuda/"                  "lib/cuda"
+  "valijson/"                "^lib/testing/"               "lib/testing")
+
+set(folders "")
+foreach(header IN LISTS PUBLIC_HEADERS)
+  string(REGEX REPLACE "/.*" "" folder "${header}")
+  list(APPEND folders "${folder}")
+endforeach()
+
+set(faults "")
+macro(check_line)
+  string(REGEX REPLACE "^#include [<\"]([^>\"]*)[>\"].*" "\\1" included "${line}")
+  set(rest ${walls})
+  while(rest)
+    list(POP_FRONT rest what by_whom in_words)
+    if(included MATCHES "^(${what})" AND (is_public OR NOT file MATCHES "${by_whom}"))
+      list(APPEND faults "${file} includes ${included}, which only ${in_words} may")
+    endif()
+  endwhile()
+  if(included MATCHES "^lib/([a-z]+)/(.*)$" AND CMAKE_MATCH_1 IN_LIST folders)
+    set(folder "${CMAKE_MATCH_1}")
+    if(NOT "${folder}/${CMAKE_MATCH_2}" IN_LIST PUBLIC_HEADERS AND (is_public OR NOT file MATCHES "^lib/${folder}/"))
+      list(APPEND faults "${file} includes ${included}, which is private to lib/${folder}: PUBLIC_HEADERS in lib/${folder}/CMakeLists.txt are what others may include")
+    endif()
+  endif()
+endmacro()
+
+file(GLOB_RECURSE files RELATIVE "${SOURCE_DIR}"
+  "${SOURCE_DIR}/lib/*.h" "${SOURCE_DIR}/lib/*.cc" "${SOURCE_DIR}/lib/*.cu" "${SOURCE_DIR}/cli/*.h" "${SOURCE_DIR}/cli/*.cc")
+foreach(file IN LISTS files)
+  string(REGEX REPLACE "^lib/" "" name "${file}")
+  set(is_public FALSE)
+  if(name IN_LIST PUBLIC_HEADERS)
+    set(is_public TRUE)
+  endif()
+  file(STRINGS "${SOURCE_DIR}/${file}" lines
+    REGEX "^#include [<\"](onnx|google|nlohmann|CLI|oneapi|dnnl|cu|valijson|lib)")
+  foreach(line IN LISTS lines)
+    check_line()
+  endforeach()
+endforeach()
+if(faults)
+  list(JOIN faults "\n  " text)
+  message(FATAL_ERROR "Includes that docs/architecture.md does not allow:\n  ${text}")
+endif()
+file(TOUCH "${STAMP}")
