@@ -2,19 +2,145 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "lib/base/checked.h"
-#include "lib/model/model_impl.h"
+#include "lib/model/fold_rules.h"
 
 namespace ckplan {
 
+namespace folding {
+
 namespace {
 
-using Inputs = std::vector<FoldInput>;
-using Folded = std::optional<std::vector<ConstantValue>>;
-using onnx::NodeProto;
-using onnx::TensorProto;
+using Int = std::optional<int64_t>;
+
+Int SubtractInts(int64_t a, int64_t b) {
+  int64_t difference = 0;
+  if (__builtin_sub_overflow(a, b, &difference)) return std::nullopt;
+  return difference;
+}
+
+Int DivideInts(int64_t a, int64_t b) {
+  if (b == 0 || (b == -1 && a == std::numeric_limits<int64_t>::min())) return std::nullopt;
+  return a / b;
+}
+
+Int FloorMod(int64_t a, int64_t b) {
+  if (b == 0 || b == -1) return b == 0 ? std::nullopt : Int(0);
+  const int64_t rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+Int IntPower(int64_t base, int64_t exponent) {
+  if (exponent < 0 || exponent > 64) return std::nullopt;
+  Int power = 1;
+  for (; exponent > 0 && power.has_value(); --exponent) power = CheckedMul(*power, base);
+  return power;
+}
+
+Int MinOfInts(int64_t a, int64_t b) { return std::min(a, b); }
+Int MaxOfInts(int64_t a, int64_t b) { return std::max(a, b); }
+Int And(int64_t a, int64_t b) { return a != 0 && b != 0 ? 1 : 0; }
+Int Or(int64_t a, int64_t b) { return a != 0 || b != 0 ? 1 : 0; }
+Int Xor(int64_t a, int64_t b) { return (a != 0) != (b != 0) ? 1 : 0; }
+
+Int Not(int64_t x) { return x == 0 ? 1 : 0; }
+Int NegateInt(int64_t x) { return CheckedMul(x, -1); }
+Int AbsOfInt(int64_t x) { return x < 0 ? CheckedMul(x, -1) : x; }
+Int SignOfInt(int64_t x) { return x < 0 ? -1 : x > 0 ? 1 : 0; }
+
+double Mod(double a, double b) { return std::fmod(a, b); }
+double Power(double a, double b) { return std::pow(a, b); }
+double MinOf(double a, double b) { return std::min(a, b); }
+double MaxOf(double a, double b) { return std::max(a, b); }
+
+template <typename Operation>
+double Apply(double a, double b) {
+  return Operation()(a, b);
+}
+
+template <typename Comparison>
+Int HoldsForInts(int64_t a, int64_t b) {
+  return Comparison()(a, b) ? 1 : 0;
+}
+template <typename Comparison>
+double HoldsForReals(double a, double b) {
+  return Comparison()(a, b) ? 1 : 0;
+}
+
+double Negate(double x) { return -x; }
+double Absolute(double x) { return std::fabs(x); }
+double Floor(double x) { return std::floor(x); }
+double Ceil(double x) { return std::ceil(x); }
+double RoundHalfToEven(double x) { return std::nearbyint(x); }  // As ONNX's Round asks.
+double Sqrt(double x) { return std::sqrt(x); }
+double Reciprocal(double x) { return 1 / x; }
+double Exp(double x) { return std::exp(x); }
+double Log(double x) { return std::log(x); }
+
+template <typename Comparison>
+constexpr FoldRule CompareBy(std::string_view op) {
+  return {op, FoldComparison, HoldsForInts<Comparison>, HoldsForReals<Comparison>};
+}
+
+constexpr FoldRule kFoldRules[] = {
+    {"Constant", FoldConstant},
+    {"Shape", FoldShape},
+    {"Size", FoldSize},
+    {"ConstantOfShape", FoldConstantOfShape},
+    {"Range", FoldRange},
+    {"Concat", FoldConcat},
+    {"Split", FoldSplit},
+    {"NonZero", FoldNonZero},
+    {"Cast", FoldCast},
+    {"CastLike", FoldCast},
+    {"Where", FoldWhere},
+    {"ReduceProd", FoldReduce, CheckedMul},
+    {"ReduceSum", FoldReduce, CheckedAdd},
+    {"ReduceMin", FoldReduce, MinOfInts},
+    {"ReduceMax", FoldReduce, MaxOfInts},
+    {"Add", FoldBinary, CheckedAdd, Apply<std::plus<>>},
+    {"Sub", FoldBinary, SubtractInts, Apply<std::minus<>>},
+    {"Mul", FoldBinary, CheckedMul, Apply<std::multiplies<>>},
+    {"Div", FoldBinary, DivideInts, Apply<std::divides<>>},
+    {"Mod", FoldBinary, FloorMod, Mod},
+    {"Pow", FoldBinary, IntPower, Power},
+    {"Min", FoldBinary, MinOfInts, MinOf},
+    {"Max", FoldBinary, MaxOfInts, MaxOf},
+    {"And", FoldBinary, And},
+    {"Or", FoldBinary, Or},
+    {"Xor", FoldBinary, Xor},
+    CompareBy<std::equal_to<>>("Equal"),
+    CompareBy<std::less<>>("Less"),
+    CompareBy<std::greater<>>("Greater"),
+    CompareBy<std::less_equal<>>("LessOrEqual"),
+    CompareBy<std::greater_equal<>>("GreaterOrEqual"),
+    {.op = "Not", .fold = FoldUnary, .change_int = Not},
+    {.op = "Sign", .fold = FoldUnary, .change_int = SignOfInt},
+    {.op = "Neg", .fold = FoldUnary, .change_int = NegateInt, .change_real = Negate},
+    {.op = "Abs", .fold = FoldUnary, .change_int = AbsOfInt, .change_real = Absolute},
+    {.op = "Floor", .fold = FoldUnary, .change_real = Floor},
+    {.op = "Ceil", .fold = FoldUnary, .change_real = Ceil},
+    {.op = "Round", .fold = FoldUnary, .change_real = RoundHalfToEven},
+    {.op = "Sqrt", .fold = FoldUnary, .change_real = Sqrt},
+    {.op = "Reciprocal", .fold = FoldUnary, .change_real = Reciprocal},
+    {.op = "Exp", .fold = FoldUnary, .change_real = Exp},
+    {.op = "Log", .fold = FoldUnary, .change_real = Log},
+    {.op = "Identity", .fold = FoldMove, .map = MapCopy},
+    {.op = "Reshape", .fold = FoldMove, .map = MapReshape},
+    {.op = "Squeeze", .fold = FoldMove, .map = MapSqueeze},
+    {.op = "Unsqueeze", .fold = FoldMove, .map = MapUnsqueeze},
+    {.op = "Flatten", .fold = FoldMove, .map = MapFlatten},
+    {.op = "Slice", .fold = FoldMove, .map = MapSlice},
+    {.op = "Expand", .fold = FoldMove, .map = MapExpand},
+    {.op = "Transpose", .fold = FoldMove, .map = MapTranspose},
+    {.op = "Tile", .fold = FoldMove, .map = MapTile},
+    {.op = "Gather", .fold = FoldMove, .map = MapGather},
+};
+
+}  // namespace
 
 bool IsSmall(const Dims& dims) {
   const auto count = ElementCount(dims);
@@ -38,7 +164,6 @@ bool AllKnown(const Inputs& inputs) {
   });
 }
 
-// Picks elements of one tensor in a new order.
 ConstantValue Pick(const ConstantValue& from, ElementMap map) {
   ConstantValue value{from.elem_type, std::move(map.dims), {}, {}};
   for (const size_t source : map.sources) {
@@ -51,251 +176,14 @@ ConstantValue Pick(const ConstantValue& from, ElementMap map) {
   return value;
 }
 
-// ---- Shapes and makers ------------------------------------------------------------------------
+}  // namespace folding
 
-Folded FoldShape(const NodeProto& node, const Inputs& inputs) {
-  if (inputs.empty() || inputs[0].dims == nullptr) return std::nullopt;
-  const Dims& dims = *inputs[0].dims;
-  const auto rank = static_cast<int64_t>(dims.size());
-  const auto place = [rank](int64_t i) {
-    return std::clamp<int64_t>(i < 0 ? i + rank : i, 0, rank);
-  };
-  const int64_t start = place(IntAttribute(node, "start", 0));
-  const int64_t end = std::max(start, place(IntAttribute(node, "end", rank)));
-  ConstantValue value{TensorProto::INT64, {end - start}, {}, {}};
-  value.ints.assign(dims.begin() + start, dims.begin() + end);
-  return One(std::move(value));
-}
-
-Folded FoldSize(const NodeProto&, const Inputs& inputs) {
-  if (inputs.empty() || inputs[0].dims == nullptr) return std::nullopt;
-  const auto count = ElementCount(*inputs[0].dims);
-  if (!count.has_value()) return std::nullopt;
-  return One(ConstantValue{TensorProto::INT64, {}, {*count}, {}});
-}
-
-Folded FoldConstant(const NodeProto& node, const Inputs&) {
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    const std::string& name = attribute.name();
-    ConstantValue value;
-    if (name == "value") {
-      auto read = ReadTensor(attribute.t());
-      if (!read.has_value()) return std::nullopt;
-      return One(std::move(*read));
-    }
-    if (name == "value_int") return One({TensorProto::INT64, {}, {attribute.i()}, {}});
-    if (name == "value_float") return One({TensorProto::FLOAT, {}, {}, {attribute.f()}});
-    if (name == "value_ints") {
-      value = {TensorProto::INT64, {attribute.ints_size()}, {}, {}};
-      value.ints.assign(attribute.ints().begin(), attribute.ints().end());
-    } else if (name == "value_floats") {
-      value = {TensorProto::FLOAT, {attribute.floats_size()}, {}, {}};
-      value.reals.assign(attribute.floats().begin(), attribute.floats().end());
-    } else {
-      continue;
-    }
-    if (!IsSmall(value.dims)) return std::nullopt;
-    return One(std::move(value));
+std::optional<std::vector<ConstantValue>> FoldNode(const onnx::NodeProto& node,
+                                                   const std::vector<FoldInput>& inputs) {
+  for (const folding::FoldRule& rule : folding::kFoldRules) {
+    if (rule.op == node.op_type()) return rule.fold(rule, node, inputs);
   }
   return std::nullopt;
-}
-
-Folded FoldConstantOfShape(const NodeProto& node, const Inputs& inputs) {
-  const ConstantValue* shape = Known(inputs, 0);
-  if (shape == nullptr || shape->is_float() || !IsSmall(shape->ints)) return std::nullopt;
-  ConstantValue fill{TensorProto::FLOAT, {}, {}, {0.0}};
-  if (const onnx::AttributeProto* attribute = FindAttribute(node, "value"); attribute != nullptr) {
-    auto read = ReadTensor(attribute->t());
-    if (!read.has_value() || read->size() != 1) return std::nullopt;
-    fill = std::move(*read);
-  }
-  const auto count = static_cast<size_t>(*ElementCount(shape->ints));
-  return One(Pick(fill, {shape->ints, std::vector<size_t>(count, 0)}));
-}
-
-Folded FoldRange(const NodeProto&, const Inputs& inputs) {
-  if (inputs.size() != 3 || !AllKnown(inputs)) return std::nullopt;
-  for (const FoldInput& input : inputs) {
-    if (input.value->size() != 1) return std::nullopt;
-  }
-  const ConstantValue& start = *inputs[0].value;
-  const auto at = [&inputs](size_t i) {
-    const ConstantValue& value = *inputs[i].value;
-    return value.is_float() ? value.reals[0] : static_cast<double>(value.ints[0]);
-  };
-  const double count = at(2) == 0 ? 0 : std::ceil((at(1) - at(0)) / at(2));
-  if (!(count <= static_cast<double>(kMaxFoldedElements))) return std::nullopt;
-  const int64_t size = std::max<int64_t>(0, static_cast<int64_t>(count));
-  ConstantValue value{start.elem_type, {size}, {}, {}};
-  for (int64_t i = 0; i < size; ++i) {
-    if (start.is_float()) {
-      value.reals.push_back(at(0) + static_cast<double>(i) * at(2));
-    } else {
-      value.ints.push_back(start.ints[0] + i * inputs[2].value->ints[0]);
-    }
-  }
-  return One(std::move(value));
-}
-
-// ---- Joining, cutting, reducing ---------------------------------------------------------------
-
-Folded FoldConcat(const NodeProto& node, const Inputs& inputs) {
-  if (!AllKnown(inputs)) return std::nullopt;
-  const ConstantValue& first = *inputs[0].value;
-  const auto rank = static_cast<int64_t>(first.dims.size());
-  int64_t axis = IntAttribute(node, "axis", 0);
-  if (axis < 0) axis += rank;
-  if (axis < 0 || axis >= rank) return std::nullopt;
-  const auto at = static_cast<size_t>(axis);
-  ConstantValue value{first.elem_type, first.dims, {}, {}};
-  value.dims[at] = 0;
-  for (const FoldInput& input : inputs) {
-    Dims expected = value.dims;
-    if (input.value->dims.size() != expected.size()) return std::nullopt;
-    expected[at] = input.value->dims[at];
-    if (input.value->dims != expected || input.value->elem_type != first.elem_type) {
-      return std::nullopt;
-    }
-    value.dims[at] += expected[at];
-  }
-  if (!IsSmall(value.dims)) return std::nullopt;
-  int64_t outer = 1;
-  for (size_t i = 0; i < at; ++i) outer *= value.dims[i];
-  for (int64_t o = 0; o < outer; ++o) {
-    for (const FoldInput& input : inputs) {
-      const auto block = static_cast<std::ptrdiff_t>(input.value->size()) / outer;
-      const auto append = [&](const auto& from, auto& to) {
-        to.insert(to.end(), from.begin() + o * block, from.begin() + (o + 1) * block);
-      };
-      if (value.is_float()) {
-        append(input.value->reals, value.reals);
-      } else {
-        append(input.value->ints, value.ints);
-      }
-    }
-  }
-  return One(std::move(value));
-}
-
-// The sizes of the parts: given as attribute or input, else equal with a smaller last one.
-std::optional<Dims> SplitSizes(const NodeProto& node, const Inputs& inputs, int64_t size) {
-  Dims sizes = IntsAttribute(node, "split");
-  if (inputs.size() > 1 && inputs[1].dims != nullptr) {
-    if (inputs[1].value == nullptr) return std::nullopt;
-    sizes = inputs[1].value->ints;
-  }
-  const int64_t parts = node.output_size();
-  if (sizes.empty() && parts > 0) {
-    const int64_t chunk = (size + parts - 1) / parts;
-    for (int64_t i = 0; i < parts; ++i)
-      sizes.push_back(std::clamp<int64_t>(size - i * chunk, 0, chunk));
-  }
-  int64_t sum = 0;
-  for (const int64_t part : sizes) {
-    if (part < 0 || part > size) return std::nullopt;
-    sum += part;
-  }
-  if (sum != size || static_cast<int64_t>(sizes.size()) != parts) return std::nullopt;
-  return sizes;
-}
-
-Folded FoldSplit(const NodeProto& node, const Inputs& inputs) {
-  const ConstantValue* data = Known(inputs, 0);
-  if (data == nullptr || data->dims.empty()) return std::nullopt;
-  const auto rank = static_cast<int64_t>(data->dims.size());
-  int64_t axis = IntAttribute(node, "axis", 0);
-  if (axis < 0) axis += rank;
-  if (axis < 0 || axis >= rank) return std::nullopt;
-  const auto at = static_cast<size_t>(axis);
-  const auto sizes = SplitSizes(node, inputs, data->dims[at]);
-  if (!sizes.has_value()) return std::nullopt;
-  const int64_t inner = StridesOf(data->dims)[at];
-  const int64_t row = inner * data->dims[at];
-  std::vector<ConstantValue> outputs;
-  int64_t begin = 0;
-  for (const int64_t part : *sizes) {
-    ElementMap map{data->dims, {}};
-    map.dims[at] = part;
-    for (int64_t start = begin * inner; start < static_cast<int64_t>(data->size()); start += row) {
-      for (int64_t i = 0; i < part * inner; ++i)
-        map.sources.push_back(static_cast<size_t>(start + i));
-      if (row == 0) break;
-    }
-    outputs.push_back(Pick(*data, std::move(map)));
-    if (outputs.back().size() != static_cast<size_t>(*ElementCount(outputs.back().dims))) {
-      return std::nullopt;
-    }
-    begin += part;
-  }
-  return outputs;
-}
-
-// Only over all elements of integer vectors: that is how sizes are multiplied or summed.
-Folded FoldReduce(const NodeProto& node, const Inputs& inputs) {
-  const ConstantValue* data = Known(inputs, 0);
-  if (data == nullptr || data->is_float() || data->dims.size() > 1 || data->ints.empty()) {
-    return std::nullopt;
-  }
-  const auto axes = ReadAxes(node, inputs, 1, data->dims.size());
-  const bool is_noop = IntAttribute(node, "noop_with_empty_axes", 0) != 0;
-  if (!axes.has_value() || (axes->values.empty() && is_noop)) return std::nullopt;
-  const std::string& op = node.op_type();
-  const std::string_view step = op == "ReduceProd"  ? "Mul"
-                                : op == "ReduceSum" ? "Add"
-                                : op == "ReduceMin" ? "Min"
-                                                    : "Max";
-  std::optional<int64_t> result = data->ints[0];
-  for (size_t i = 1; i < data->ints.size() && result.has_value(); ++i) {
-    result = ApplyToInts(step, *result, data->ints[i]);
-  }
-  if (!result.has_value()) return std::nullopt;
-  const bool keeps = IntAttribute(node, "keepdims", 1) != 0;
-  return One({data->elem_type, Dims(keeps ? data->dims.size() : 0, 1), {*result}, {}});
-}
-
-Folded FoldNonZero(const NodeProto&, const Inputs& inputs) {
-  const ConstantValue* data = Known(inputs, 0);
-  if (data == nullptr || data->dims.empty()) return std::nullopt;
-  std::vector<size_t> places;
-  for (size_t i = 0; i < data->size(); ++i) {
-    if (data->is_float() ? data->reals[i] != 0 : data->ints[i] != 0) places.push_back(i);
-  }
-  const std::vector<int64_t> strides = StridesOf(data->dims);
-  const auto rank = static_cast<int64_t>(data->dims.size());
-  ConstantValue value{TensorProto::INT64, {rank, static_cast<int64_t>(places.size())}, {}, {}};
-  if (!IsSmall(value.dims)) return std::nullopt;
-  for (size_t axis = 0; axis < strides.size(); ++axis) {
-    for (const size_t place : places) {
-      value.ints.push_back(static_cast<int64_t>(place) / strides[axis] % data->dims[axis]);
-    }
-  }
-  return One(std::move(value));
-}
-
-struct FoldRule {
-  std::string_view op;
-  Folded (*fold)(const NodeProto&, const Inputs&);
-};
-
-constexpr FoldRule kFoldRules[] = {
-    {"Constant", FoldConstant}, {"Shape", FoldShape},
-    {"Size", FoldSize},         {"ConstantOfShape", FoldConstantOfShape},
-    {"Range", FoldRange},       {"Concat", FoldConcat},
-    {"Split", FoldSplit},       {"NonZero", FoldNonZero},
-    {"ReduceProd", FoldReduce}, {"ReduceSum", FoldReduce},
-    {"ReduceMin", FoldReduce},  {"ReduceMax", FoldReduce},
-};
-
-}  // namespace
-
-Folded FoldNode(const NodeProto& node, const Inputs& inputs) {
-  for (const FoldRule& rule : kFoldRules) {
-    if (rule.op == node.op_type()) return rule.fold(node, inputs);
-  }
-  if (auto folded = FoldElementwise(node, inputs); folded.has_value()) return folded;
-  auto map = MapElements(node, inputs);
-  if (!map.has_value()) return std::nullopt;
-  return One(Pick(*inputs[0].value, std::move(*map)));
 }
 
 }  // namespace ckplan

@@ -3,24 +3,13 @@
 #include <limits>
 #include <numeric>
 
-#include "lib/model/fold.h"
-#include "lib/model/model_impl.h"
+#include "lib/model/fold_rules.h"
 
-namespace ckplan {
+namespace ckplan::folding {
 
-namespace {
-
-using Inputs = std::vector<FoldInput>;
 using onnx::NodeProto;
 
-bool IsSmall(const Dims& dims) {
-  const auto count = ElementCount(dims);
-  return count.has_value() && *count <= kMaxFoldedElements;
-}
-
-const ConstantValue* Known(const Inputs& inputs, size_t i) {
-  return i < inputs.size() ? inputs[i].value : nullptr;
-}
+namespace {
 
 std::optional<size_t> NormalAxis(int64_t axis, size_t rank) {
   const auto signed_rank = static_cast<int64_t>(rank);
@@ -54,6 +43,31 @@ std::optional<ElementMap> Reshaped(const ConstantValue& data, Dims dims) {
   if (!count.has_value() || static_cast<size_t>(*count) != data.size()) return std::nullopt;
   return InOrder(std::move(dims), data.size());
 }
+
+struct SliceRange {
+  int64_t start = 0;
+  int64_t step = 1;
+  int64_t count = 0;
+};
+
+// The positions that ONNX's rules for starts, ends and steps beyond the axis select.
+SliceRange RangeOf(int64_t start, int64_t end, int64_t step, int64_t size) {
+  const int64_t lowest = step > 0 ? 0 : -1;
+  const int64_t highest = step > 0 ? size : size - 1;
+  const auto clamp = [&](int64_t place) {
+    if (place < 0) place = place < -size ? lowest : place + size;
+    return std::clamp(place, lowest, highest);
+  };
+  const int64_t first = clamp(start);
+  const int64_t last = clamp(end);
+  const int64_t distance = step > 0 ? last - first : first - last;
+  if (distance <= 0) return {first, step, 0};
+  // A step beyond the axis selects one element; its negation cannot overflow after this.
+  const int64_t width = step > size ? size : step < -size ? size : (step > 0 ? step : -step);
+  return {first, step > 0 ? width : -width, (distance + width - 1) / width};
+}
+
+}  // namespace
 
 std::optional<ElementMap> MapReshape(const NodeProto& node, const Inputs& inputs) {
   const ConstantValue& data = *inputs[0].value;
@@ -212,29 +226,6 @@ std::optional<ElementMap> MapGather(const NodeProto& node, const Inputs& inputs)
   return map;
 }
 
-struct SliceRange {
-  int64_t start = 0;
-  int64_t step = 1;
-  int64_t count = 0;
-};
-
-// The positions that ONNX's rules for starts, ends and steps beyond the axis select.
-SliceRange RangeOf(int64_t start, int64_t end, int64_t step, int64_t size) {
-  const int64_t lowest = step > 0 ? 0 : -1;
-  const int64_t highest = step > 0 ? size : size - 1;
-  const auto clamp = [&](int64_t place) {
-    if (place < 0) place = place < -size ? lowest : place + size;
-    return std::clamp(place, lowest, highest);
-  };
-  const int64_t first = clamp(start);
-  const int64_t last = clamp(end);
-  const int64_t distance = step > 0 ? last - first : first - last;
-  if (distance <= 0) return {first, step, 0};
-  // A step beyond the axis selects one element; its negation cannot overflow after this.
-  const int64_t width = step > size ? size : step < -size ? size : (step > 0 ? step : -step);
-  return {first, step > 0 ? width : -width, (distance + width - 1) / width};
-}
-
 std::optional<ElementMap> MapSlice(const NodeProto& node, const Inputs& inputs) {
   const ConstantValue& data = *inputs[0].value;
   std::vector<int64_t> parts[4];  // starts, ends, axes, steps
@@ -280,19 +271,12 @@ std::optional<ElementMap> MapCopy(const NodeProto&, const Inputs& inputs) {
   return InOrder(inputs[0].value->dims, inputs[0].value->size());
 }
 
-struct MoveRule {
-  std::string_view op;
-  std::optional<ElementMap> (*map)(const NodeProto&, const Inputs&);
-};
-
-constexpr MoveRule kMoveRules[] = {
-    {"Identity", MapCopy}, {"Reshape", MapReshape},     {"Squeeze", MapSqueeze},
-    {"Slice", MapSlice},   {"Unsqueeze", MapUnsqueeze}, {"Flatten", MapFlatten},
-    {"Expand", MapExpand}, {"Transpose", MapTranspose}, {"Tile", MapTile},
-    {"Gather", MapGather},
-};
-
-}  // namespace
+Folded FoldMove(const FoldRule& rule, const NodeProto& node, const Inputs& inputs) {
+  if (Known(inputs, 0) == nullptr) return std::nullopt;
+  auto map = rule.map(node, inputs);
+  if (!map.has_value()) return std::nullopt;
+  return One(Pick(*inputs[0].value, std::move(*map)));
+}
 
 std::vector<int64_t> StridesOf(const Dims& dims) {
   std::vector<int64_t> strides(dims.size(), 1);
@@ -348,12 +332,4 @@ std::optional<Axes> ReadAxes(const NodeProto& node, const Inputs& inputs, size_t
   return axes;
 }
 
-std::optional<ElementMap> MapElements(const NodeProto& node, const Inputs& inputs) {
-  if (inputs.empty() || inputs[0].value == nullptr) return std::nullopt;
-  for (const MoveRule& rule : kMoveRules) {
-    if (rule.op == node.op_type()) return rule.map(node, inputs);
-  }
-  return std::nullopt;
-}
-
-}  // namespace ckplan
+}  // namespace ckplan::folding

@@ -1,3 +1,81 @@
 #include "lib/ops/op_table.h"
 
 #include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+namespace ckplan {
+namespace {
+
+TEST_CASE("table of operators: every row is found under its name, and stands there once") {
+  const auto rules = AllOpRules();
+  CHECK(rules.size() > 150);
+  for (const OpRule& rule : rules) {
+    CAPTURE(std::string(rule.type));
+    CHECK(&RuleOf(rule.type) == &rule);
+    CHECK(&RuleOfSpelling(rule.type) == &rule);
+    CHECK(rule.is_known());
+  }
+  const auto twice =
+      std::adjacent_find(rules.begin(), rules.end(),
+                         [](const OpRule& a, const OpRule& b) { return a.type >= b.type; });
+  CHECK(twice == rules.end());
+}
+
+TEST_CASE("table of operators: of one that it does not know, backward reads everything") {
+  for (const char* type : {"", "relu", "com.microsoft.Gelu", "Zzz"}) {
+    CAPTURE(std::string(type));
+    CHECK_FALSE(RuleOf(type).is_known());
+    CHECK_FALSE(HasGradient(type));
+    CHECK(RuleOf(type).reads(Autograd::kMinimal) == (reads::V | reads::Z | reads::I));
+  }
+}
+
+TEST_CASE("table of operators: only what has a gradient is read by a backward") {
+  for (const OpRule& rule : AllOpRules()) {
+    CAPTURE(std::string(rule.type));
+    if (!rule.has_gradient()) CHECK((rule.minimal_reads | rule.torch_reads) == 0);
+    const bool reads_statistic = ((rule.minimal_reads | rule.torch_reads) & reads::S) != 0;
+    CHECK(reads_statistic == (rule.statistic != Statistic::kNone));
+  }
+}
+
+TEST_CASE("table of operators: graphs of other frameworks spell some of them otherwise") {
+  CHECK(RuleOfSpelling("relu").type == "Relu");
+  CHECK(RuleOfSpelling("Silu").type == "Swish");
+  CHECK(RuleOfSpelling("conv").has(traits::kProduct));
+  CHECK_FALSE(RuleOfSpelling("Convolution2DFunction").is_known());
+}
+
+TEST_CASE("table of operators: which are cheap, which costly, and none is both") {
+  for (const OpRule& rule : AllOpRules()) {
+    CAPTURE(std::string(rule.type));
+    CHECK_FALSE((rule.is_cheap() && rule.is_costly()));
+  }
+  for (const char* type : {"BatchNormalization", "LRN", "MaxPool", "Dropout", "Gelu", "Exp"}) {
+    CHECK(RuleOf(type).is_cheap());
+  }
+  for (const char* type : {"Conv", "MatMulInteger", "QLinearConv", "LSTM", "Attention"}) {
+    CHECK(RuleOf(type).is_costly());
+  }
+  for (const char* type : {"Add", "Concat", "Softmax"}) {
+    CHECK_FALSE((RuleOf(type).is_cheap() || RuleOf(type).is_costly()));
+  }
+}
+
+TEST_CASE("table of operators: kinds") {
+  CHECK(RuleOf("Tile").is_movement());
+  CHECK(RuleOf("CastLike").is_movement());
+  CHECK_FALSE(RuleOf("Gather").is_movement());
+  CHECK(RuleOf("Dropout").is_random());
+  CHECK(RuleOf("BitwiseNot").is_elementwise());
+  CHECK_FALSE(RuleOf("ArgMax").is_elementwise());
+  CHECK(HasGradient("Where"));
+  for (const char* type : {"Floor", "Shape", "Constant", "ConstantOfShape", "RandomNormalLike"}) {
+    CHECK_FALSE(HasGradient(type));
+  }
+}
+
+}  // namespace
+}  // namespace ckplan

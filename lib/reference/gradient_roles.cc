@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/ops/backward_reads.h"
+#include "lib/ops/op_rules.h"
 #include "lib/ops/statistics.h"
 
 namespace ckplan::reference {
@@ -42,6 +43,21 @@ void SetGradientRoles(OpSpec& spec, const std::vector<bool>& wants,
   }
   spec.statistic_bytes = 0;
   if (std::find(wants.begin(), wants.end(), true) != wants.end()) MarkReads(spec);
+}
+
+OpSpec SpecOfCase(const CaseRow& row) {
+  OpCase parsed = ParseCase(row);
+  std::vector<bool> wants, is_constant, arrives;
+  for (size_t i = 0; i < parsed.contents.size(); ++i) {
+    wants.push_back(parsed.contents[i].wants_gradient && IsDifferentiable(parsed.spec, i));
+    is_constant.push_back(parsed.contents[i].is_constant);
+  }
+  const bool has_any = std::find(wants.begin(), wants.end(), true) != wants.end();
+  for (const Operand& output : parsed.spec.outputs) {
+    arrives.push_back(has_any && output.is_present && IsFloat(output.type));
+  }
+  SetGradientRoles(parsed.spec, wants, is_constant, arrives);
+  return std::move(parsed.spec);
 }
 
 }  // namespace ckplan::reference

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lib/ops/op_spec.h"
+#include "lib/reference/op_case.h"
 
 namespace ckplan::reference {
 
@@ -13,5 +14,9 @@ namespace ckplan::reference {
 // constant during the step. By position of outputs: whose gradient arrives.
 void SetGradientRoles(OpSpec& spec, const std::vector<bool>& wants,
                       const std::vector<bool>& is_constant, const std::vector<bool>& arrives);
+
+// The spec of a case, with the gradients that the roles of its operands ask for; those of all float
+// outputs arrive.
+OpSpec SpecOfCase(const CaseRow& row);
 
 }  // namespace ckplan::reference

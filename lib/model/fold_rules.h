@@ -1,0 +1,96 @@
+// What the files of folding share: the row of the table in fold.cc, the functions that stand in it,
+// and the small parts that these are made of.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "lib/model/fold.h"
+#include "lib/model/model_impl.h"
+
+namespace ckplan::folding {
+
+using Inputs = std::vector<FoldInput>;
+using Folded = std::optional<std::vector<ConstantValue>>;
+
+// A result of moved elements: its shape, and for each element its source position.
+struct ElementMap {
+  Dims dims;
+  std::vector<size_t> sources;
+};
+
+struct FoldRule {
+  std::string_view op;
+  Folded (*fold)(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
+  // What `fold` does with elements, by their type; null where it does nothing with such ones.
+  // Integers: nothing on overflow and on division by zero.
+  std::optional<int64_t> (*join_ints)(int64_t a, int64_t b) = nullptr;
+  double (*join_reals)(double a, double b) = nullptr;
+  std::optional<int64_t> (*change_int)(int64_t x) = nullptr;
+  double (*change_real)(double x) = nullptr;
+  // Where FoldMove takes them from. The first input is known.
+  std::optional<ElementMap> (*map)(const onnx::NodeProto& node, const Inputs& inputs) = nullptr;
+};
+
+// ---- Functions of rows --------------------------------------------------------------------------
+
+// fold_make.cc: shapes, ranges and literals; joining, cutting, reducing.
+Folded FoldConstant(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
+Folded FoldShape(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
+Folded FoldSize(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
+Folded FoldConstantOfShape(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
+Folded FoldRange(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
+Folded FoldConcat(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
+Folded FoldSplit(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
+Folded FoldReduce(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
+Folded FoldNonZero(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
+
+// fold_elementwise.cc: what treats each element alone.
+Folded FoldBinary(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
+Folded FoldComparison(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
+Folded FoldUnary(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
+Folded FoldCast(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
+Folded FoldWhere(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
+
+// fold_move.cc: what moves elements only.
+Folded FoldMove(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
+std::optional<ElementMap> MapCopy(const onnx::NodeProto& node, const Inputs& inputs);
+std::optional<ElementMap> MapReshape(const onnx::NodeProto& node, const Inputs& inputs);
+std::optional<ElementMap> MapSqueeze(const onnx::NodeProto& node, const Inputs& inputs);
+std::optional<ElementMap> MapUnsqueeze(const onnx::NodeProto& node, const Inputs& inputs);
+std::optional<ElementMap> MapFlatten(const onnx::NodeProto& node, const Inputs& inputs);
+std::optional<ElementMap> MapTranspose(const onnx::NodeProto& node, const Inputs& inputs);
+std::optional<ElementMap> MapExpand(const onnx::NodeProto& node, const Inputs& inputs);
+std::optional<ElementMap> MapTile(const onnx::NodeProto& node, const Inputs& inputs);
+std::optional<ElementMap> MapGather(const onnx::NodeProto& node, const Inputs& inputs);
+std::optional<ElementMap> MapSlice(const onnx::NodeProto& node, const Inputs& inputs);
+
+// ---- Parts --------------------------------------------------------------------------------------
+
+bool IsSmall(const Dims& dims);
+// One output, in the width of its type.
+Folded One(ConstantValue value);
+const ConstantValue* Known(const Inputs& inputs, size_t i);
+bool AllKnown(const Inputs& inputs);
+// Elements of one tensor in a new order.
+ConstantValue Pick(const ConstantValue& from, ElementMap map);
+
+// Axes of an operator that had them as an attribute and has them as an input since; negative
+// ones count from the end. Nothing if they are given but not known.
+struct Axes {
+  bool are_given = false;
+  std::vector<int64_t> values;
+};
+std::optional<Axes> ReadAxes(const onnx::NodeProto& node, const Inputs& inputs, size_t input,
+                             size_t rank);
+
+// Row-major strides of a shape, and a shape that both broadcast to.
+std::vector<int64_t> StridesOf(const Dims& dims);
+std::optional<Dims> BroadcastDims(const Dims& a, const Dims& b);
+// For each element of `to`, the position of its source in a tensor of shape `from`.
+std::optional<std::vector<size_t>> BroadcastSources(const Dims& from, const Dims& to);
+
+}  // namespace ckplan::folding
