@@ -1,4 +1,4 @@
-// What one operation does, told without any ONNX: the input of the cost models.
+// What one operation does, in terms that need no ONNX: the input of the cost models.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 namespace ckplan {
 namespace {
 
-// As ONNX names them; other frameworks' graphs spell most of them the same way.
+// Activation functions as ONNX names them; most frameworks' graphs spell them the same way.
 constexpr std::array<std::string_view, 21> kActivations = {
     "Relu",      "Clip",     "Sigmoid",  "Tanh",        "LeakyRelu",
     "PRelu",     "Elu",      "Selu",     "Celu",        "Gelu",
@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 21> kActivations = {
     "gelu"};
 constexpr std::array<std::string_view, 6> kProducts = {"Conv",   "ConvTranspose", "Gemm",
                                                        "MatMul", "ConvInteger",   "conv"};
-// Joined to the convolution or the product whose result they scale or shift.
+// Operators that join the convolution or the matrix product whose result they scale or shift.
 constexpr std::array<std::string_view, 4> kScalings = {"BatchNormalization",
                                                        "InstanceNormalization", "Add", "Mul"};
 
@@ -90,7 +90,8 @@ class LayerFolder {
     }
   }
 
-  // The results of layers, and what else somebody reads; saved statistics are left out.
+  // Whether the folded graph has the tensor: the results of layers, and whatever other layers read.
+  // Saved statistics are left out.
   bool IsKept(TensorId id) const {
     const Tensor& tensor = graph_.tensor(id);
     if (tensor.kind == TensorKind::kInput) return true;
@@ -141,7 +142,7 @@ class LayerFolder {
     return folded;
   }
 
-  // What a lone node may overwrite or pass through it still may.
+  // A layer of one node keeps the in-place and pass-through pairs of that node.
   void KeepPairs(const Node& node, Node* folded) const {
     for (const InPlacePair& pair : node.in_place) {
       const InPlacePair kept{kept_as_[pair.output], kept_as_[pair.input]};
