@@ -11,13 +11,14 @@
 namespace ckplan {
 namespace {
 
-// Parts of names, in lower case; "elu" is in relu, gelu, ... Costly ones are looked for first.
+// Parts of operators' names, in lower case: "elu" stands for relu, gelu, ... A name with a costly
+// part and a cheap one is costly.
 constexpr std::array kCostlyParts = {"conv",   "gemm", "matmul", "linear",    "dense",
                                      "einsum", "lstm", "gru",    "attention", "embedding"};
 constexpr std::array kCheapParts = {"norm",  "relu", "elu",     "gelu",      "sigmoid",  "tanh",
                                     "swish", "silu", "mish",    "softplus",  "softsign", "shrink",
                                     "pool",  "clip", "dropout", "activation"};
-// Whole names: too short to look for inside others.
+// Whole names, since they are so short that other names contain them by chance.
 constexpr std::array kCheapNames = {"erf", "exp", "log", "lrn", "abs", "neg", "sqrt"};
 constexpr std::array kCostlyNames = {"rnn", "fc"};
 
@@ -32,7 +33,7 @@ bool IsOneOf(const std::string& op, const Names& names) {
   return std::find(names.begin(), names.end(), op) != names.end();
 }
 
-// Total cost of the nodes is below kMaxTotalCost, but not n times one of them: divide instead.
+// Divides the total, which is below kMaxTotalCost, since n times the cost of a node may overflow.
 bool CostsLessThanAverage(const VertexGraph& vertices, NodeId v) {
   const auto n = static_cast<int64_t>(vertices.size());
   const int64_t total = vertices.total_time().count();
