@@ -125,7 +125,7 @@ class TensorGraph {
 inline constexpr Bytes kMaxTotalBytes{int64_t{1} << 56};
 inline constexpr Cost kMaxTotalCost{int64_t{1} << 52};
 
-// The same graph with every tensor and workspace rounded up to a multiple of `alignment_bytes`
+// A copy of the graph with every tensor and workspace rounded up to a multiple of `alignment_bytes`
 // (PyTorch's caching allocator: 512; cudaMalloc: 256). Overflow: kInvalidInput.
 Result<TensorGraph> AlignSizes(const TensorGraph& graph, int64_t alignment_bytes);
 

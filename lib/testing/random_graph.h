@@ -19,7 +19,7 @@ struct RandomGraphOptions {
   int64_t max_cost = 10;
   int second_output = 20;
   int statistic = 25;
-  int duplicate_input = 10;  // The same tensor stands twice among a node's inputs.
+  int duplicate_input = 10;  // A tensor that stands twice among a node's inputs.
   int in_place = 35;
   int gradient_passthrough = 30;
   int workspace = 30;  // For forward and for backward, independently.
