@@ -15,7 +15,7 @@ import tempfile
 import warnings
 
 SKIPPED = 77
-TOLERANCE = 1e-4  # Of the largest element of each tensor: float32, sums in other orders.
+TOLERANCE = 1e-4  # Relative to the largest element of each tensor: float32, summed in another order.
 
 try:
     import onnx

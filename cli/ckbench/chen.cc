@@ -24,7 +24,7 @@ namespace {
 // The curves of Fig. 5 and 6.
 struct Curves {
   Bytes none, in_place, sharing, drop_cheap, sublinear;
-  int64_t recomputed = 0;  // Of the sublinear plan: 0.1 percent of a forward pass.
+  int64_t recomputed = 0;  // By the sublinear plan, in 0.1 percent of a forward pass.
 };
 
 Schedule KeepAll(const TensorGraph& graph) {
@@ -33,7 +33,7 @@ Schedule KeepAll(const TensorGraph& graph) {
   return KeepAllSchedule(order);
 }
 
-// The plan that the algorithm makes without a budget, as section 5 has it.
+// The schedule of the plan that the algorithm makes without a budget, as in section 5.
 Result<Schedule> PlanOf(const TensorGraph& graph, std::string_view algorithm) {
   const Problem problem(graph);
   CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* const info, FindSolver(algorithm));
@@ -69,7 +69,8 @@ Result<Curves> ResidualCurves(int64_t depth) {
   return curves;
 }
 
-// Segments of equally many steps of time; of all numbers of segments the one of least memory.
+// The peak of the best plan whose segments are equally many steps of time, over all numbers of
+// segments.
 Bytes BestOverTime(const UnrolledLstm& lstm, int64_t steps) {
   Bytes best = Bytes::Max();
   for (int64_t segments = 1; segments <= steps; segments *= 2) {
@@ -102,7 +103,7 @@ void Add(FigureTable* table, const std::string& subject, const char* how, Figure
   table->figures.push_back(std::move(figure));
 }
 
-// The exponent of memory ~ work^exponent, of which 1 is linear.
+// The exponent in memory ~ work^exponent; 1 is linear.
 int64_t ExponentSteps(Bytes few, Bytes many, int64_t work_few, int64_t work_many) {
   const auto log_ratio = [](int64_t a, int64_t b) {
     return std::log(static_cast<double>(b) / static_cast<double>(a));

@@ -17,8 +17,8 @@ namespace {
 struct Network {
   const char* model;
   const char* name;
-  int64_t ratio;     // Of Table 1, in 0.0001.
-  int64_t side = 0;  // Of the input, where it is not the model's own.
+  int64_t ratio;     // As in Table 1, in 0.0001.
+  int64_t side = 0;  // Width and height of the input; 0: the model's own.
   bool has_idle_pooling = false;
   const char* why = "";
 };
@@ -61,7 +61,7 @@ constexpr const char* kIntro =
     "pooling, and a DenseNet concatenates step by step. One image of 224 x 224, for Inception v3 "
     "of 300 x 300.";
 
-// A sum has memory of its own, although `out += identity` adds in place.
+// The graph with memory of its own for each sum, although `out += identity` adds in place.
 TensorGraph WithSeparateSums(const TensorGraph& graph) {
   TensorGraphParts parts = PartsOf(graph);
   for (Node& node : parts.nodes) {

@@ -78,7 +78,7 @@ struct Layers {
   TensorGraph graph;
   LayerFold fold;
   LayerList list;
-  Bytes keep_all;  // Simulated, the input included.
+  Bytes keep_all;  // Simulated peak, the input included.
 };
 
 Schedule KeepAll(const TensorGraph& graph) {
@@ -87,8 +87,8 @@ Schedule KeepAll(const TensorGraph& graph) {
   return KeepAllSchedule(order);
 }
 
-// PyTorch's Flatten is no operation, but a layer of the paper's AlexNet, as large as what it reads.
-// Nor is its Dropout done in place.
+// The paper's AlexNet has a layer for Flatten, as large as what it reads, although PyTorch runs no
+// operation for it; and its Dropout is not done in place.
 TensorGraph WithFlatten(const TensorGraph& graph) {
   TensorGraphParts parts = PartsOf(graph);
   for (Node& node : parts.nodes) {
@@ -214,7 +214,7 @@ Figure SetFigure(const std::string& name, const std::string& how, const Layers& 
   return figure;
 }
 
-// Nobody searched: the rule gives the set.
+// For a set that a rule gives: no objective was minimised.
 Bytes NoObjective(const LayerList&, const Positions& checkpoints) {
   return Bytes(static_cast<int64_t>(checkpoints.size()));
 }
@@ -311,10 +311,10 @@ Bytes LiveAfter(const Timeline& timeline, size_t step) {
   return live;
 }
 
-// What the simulator says of each phase, in the order of PredictTrainingPhases: in forward what
-// lives at its end, in backward the most that lives during it.
+// What the simulator computes for each phase, in the order of PredictTrainingPhases: for forward
+// what lives at its end, for backward the maximum that lives during it.
 std::vector<Bytes> SimulateTrainingPhases(const Layers& layers, const Positions& checkpoints) {
-  // PyTorch recomputes the last segment as well; so only checkpoints are kept.
+  // PyTorch recomputes the last segment, too, so only checkpoints are kept.
   KeptSet kept{IdVector<NodeId, bool>(layers.fold.graph.nodes().size())};
   for (const size_t i : checkpoints) {
     if (i > 0) kept.is_kept[layers.list.nodes[i]] = true;

@@ -21,7 +21,7 @@ constexpr const char* kPaper =
     "Algorithms for Memory-Efficient "
     "Backpropagation, NeurIPS 2019";
 
-// Peaks in 0.1 GB, as printed; the columns as in the paper. The device's memory ran out: kNone.
+// Peaks in 0.1 GB, as printed, in the order of the paper's columns; kNone where memory ran out.
 using Columns = std::array<int64_t, 5>;
 constexpr int64_t kNone = 0;
 
@@ -34,8 +34,9 @@ struct Network {
   int64_t vanilla;        // 0.1 GB
   Columns with_liveness;
   Columns without_liveness;
-  const char* why;  // What the graph explains of differences.
-  // Show what the dynamic programs find under a budget so much above the least, too. 0: do not.
+  const char* why;  // How the graph explains differences.
+  // Also shows what the dynamic programs find under a budget so many percent above the least one;
+  // 0: does not.
   int percent_above_min = 0;
 };
 
@@ -150,7 +151,7 @@ constexpr std::array<Column, 5> kColumns = {
     Column{"Chen's", "chen-greedy", Objective::kTime},
 };
 
-// Tensors that backward reads, the model's outputs, and the memory that the rest comes to.
+// Whether some backward reads the tensor, or the model returns it.
 IdVector<TensorId, bool> HeldByBackward(const TensorGraph& graph) {
   IdVector<TensorId, bool> is_held(graph.tensors().size());
   for (const Node& node : graph.nodes()) {
@@ -160,8 +161,8 @@ IdVector<TensorId, bool> HeldByBackward(const TensorGraph& graph) {
   return is_held;
 }
 
-// Ordinary training in Chainer: what no backward reads goes once it has been read, and all else
-// stays to the end of the step, for the loss holds the whole graph.
+// Ordinary training in Chainer: tensors that no backward reads are freed after their last reader,
+// and all others stay to the end of the step, since the loss holds the whole graph.
 Schedule VanillaSchedule(const TensorGraph& graph) {
   const IdVector<TensorId, bool> is_held = HeldByBackward(graph);
   Schedule schedule;
@@ -219,8 +220,8 @@ Figure VanillaFigure(const Network& network, Bytes vanilla, FigureTable* table) 
   return figure;
 }
 
-// The canonical strategy as section 3 tells it, a segment recomputed at once, and liveness analysis
-// on top of it (section 3, "popular heuristics").
+// The canonical strategy as section 3 describes it, with segments recomputed at once, and liveness
+// analysis on top of it (section 3, "popular heuristics").
 Schedule WithLiveness(Schedule schedule) {
   std::erase_if(schedule.steps, [](const Step& step) { return step.kind == StepKind::kFree; });
   schedule.frees = FreePolicy::kLiveness;
@@ -283,7 +284,7 @@ Result<Done> AddNetwork(const std::string& models, const Network& network, Figur
   };
   for (size_t i = 0; i < kColumns.size(); ++i) CKPLAN_RETURN_IF_ERROR(add_column(i, 0));
   if (network.percent_above_min == 0) return Done{};
-  for (size_t i = 0; i + 1 < kColumns.size(); ++i) {  // All but Chen's, which has no B of Eq. 2.
+  for (size_t i = 0; i + 1 < kColumns.size(); ++i) {  // Without Chen's, which has no B of Eq. 2.
     CKPLAN_RETURN_IF_ERROR(add_column(i, network.percent_above_min));
   }
   return Done{};

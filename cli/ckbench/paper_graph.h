@@ -1,5 +1,5 @@
-// Graphs as the papers' authors had them: the models of testdata with what their frameworks of the
-// time did otherwise taken back.
+// Graphs as the papers' authors had them: the models of testdata, changed to what the frameworks of
+// that time did.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,12 @@ namespace ckplan {
 Result<TensorGraph> LoadPaperModel(const std::string& models, const std::string& name,
                                    int64_t batch, Autograd autograd, int64_t side = 0);
 
-// Statistics are no tensors; a pooling reads its input and its output to go backward, as cuDNN
-// does, and needs no indices.
+// The graph without tensors for statistics; backward of a pooling reads its input and its output,
+// as cuDNN does, instead of indices.
 TensorGraph WithoutStatistics(const TensorGraph& graph);
 
-// Nodes of one activation input and one output, for which `is_removed` holds, hand their input on.
+// The graph without nodes for which `is_removed` holds: their readers read their input instead.
+// Removed nodes have one activation input and one output.
 TensorGraph WithoutNodes(const TensorGraph& graph,
                          const std::function<bool(const Node&)>& is_removed);
 
@@ -30,11 +31,12 @@ TensorGraph WithoutNodes(const TensorGraph& graph,
 // nothing at 224 x 224.
 bool IsIdlePooling(const TensorGraph& graph, const Node& node);
 
-// A concatenation of all that an earlier one holds, and of one more, reads that one instead:
-// cat(cat(a, b), c) for cat(a, b, c), as DenseNets were once written.
+// The graph with cat(cat(a, b), c) for cat(a, b, c), as DenseNets were once written: a
+// concatenation that repeats all inputs of an earlier one reads that one instead.
 TensorGraph WithChainedConcatenations(const TensorGraph& graph);
 
-// Every activation and input `times` as large: a larger batch of a model with a fixed one.
+// The graph with all activations and inputs `times` as large: a larger batch for a model whose
+// batch is fixed.
 TensorGraph WithBatch(const TensorGraph& graph, int64_t times);
 
 }  // namespace ckplan

@@ -10,7 +10,7 @@
 namespace ckplan {
 namespace {
 
-// A node's operator is its name up to a digit.
+// The graph of the text; a node's operator is its name up to a digit: "Conv1" is a Conv.
 TensorGraph GraphOfOps(std::string_view text) {
   TensorGraphParts parts = PartsOf(GraphFromText(text));
   for (Node& node : parts.nodes) {
@@ -71,7 +71,7 @@ TEST_CASE("synthetic graphs: a residual network has the convolutions of its dept
     const TensorGraph graph = ResidualNetwork(units, 1, 224);
     const int64_t total = units[0] + units[1] + units[2] + units[3];
     CHECK(total == (depth - 2) / 3);
-    // Three for each unit, the first one, and a shortcut for each stage.
+    // There are three convolutions in each unit, the first one, and a shortcut in each stage.
     CHECK(CountOf(graph, "Conv") == static_cast<size_t>(3 * total + 5));
     CHECK(CountOf(graph, "Add") == static_cast<size_t>(total));
   }

@@ -24,7 +24,7 @@ enum class FigureUnit {
   kCheckpoints,  // A set of layers, by number.
 };
 
-// What the set of an algorithm that minimises something is, beside the paper's.
+// How the set that an algorithm finds compares with the paper's. kTie: another set of equal value.
 enum class SetMatch { kSame, kTie, kDiffers };
 
 struct Figure {
@@ -38,8 +38,8 @@ struct Figure {
   SetMatch match = SetMatch::kSame;
   int32_t note = 0;  // 1-based, into the table's notes; 0: none.
 
-  // Ours against the paper's, in 0.1 percent; for reductions in 0.1 percentage points. Nothing
-  // where one of the two is absent, or for sets.
+  // By how much ours is above the paper's, in 0.1 percent; for reductions in 0.1 percentage points.
+  // Nothing for sets, or where one of the two is absent.
   std::optional<int64_t> Difference() const;
   bool NeedsExplanation() const;  // More than 2 % off, or another set.
 };

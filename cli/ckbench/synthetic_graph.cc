@@ -87,8 +87,8 @@ TensorId Normalized(GraphBuilder& builder, TensorId input, int64_t elements) {
 struct Unit {
   int64_t samples;
   int64_t width;  // Channels inside; four times as many outside.
-  int64_t side;   // Of its result.
-  bool is_first;  // Of its stage: the shortcut is a convolution.
+  int64_t side;   // Width and height of its result.
+  bool is_first;  // The first of its stage: the shortcut is a convolution.
   bool halves;    // The input has twice the side.
 };
 

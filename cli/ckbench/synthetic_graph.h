@@ -17,7 +17,8 @@ namespace ckplan {
 // count is 3 times their sum, and 2.
 TensorGraph ResidualNetwork(const std::vector<int64_t>& units, int64_t batch, int64_t side);
 
-// As many units in each of four stages, the later ones having the rest, for about `depth`.
+// Numbers of units in four stages, as equal as can be and the later ones larger, for a network of
+// about `depth` layers.
 std::vector<int64_t> StagesOfDepth(int64_t depth);
 
 struct UnrolledLstm {

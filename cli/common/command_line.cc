@@ -42,7 +42,7 @@ struct CommandLine::State {
     const std::vector<std::string>* values = nullptr;
   };
   std::vector<Needed> needed;
-  std::optional<Error> fault;  // Of a Choice, found while CLI11 parses.
+  std::optional<Error> fault;  // A Choice's error, found while CLI11 parses.
 
   std::string HelpHint() const { return fmt::format("`{} --help` shows all options", name); }
 
@@ -142,7 +142,7 @@ Error CommandLine::Unknown(const std::string& argument) const {
 }
 
 Result<CommandLine::Outcome> CommandLine::Parse(std::vector<std::string> arguments) {
-  std::reverse(arguments.begin(), arguments.end());  // As CLI11 wants them.
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back.
   try {
     state_->app.parse(std::move(arguments));
   } catch (const CLI::CallForHelp&) {

@@ -1,7 +1,7 @@
 // Declares and parses the arguments of one command. Wraps CLI11, which no other file includes.
 //
-// Every value is read as text; who asked for it parses it. What CLI11 would tell in its own words
-// and exit codes comes back as kUsage, with the nearest known name for an unknown one.
+// Every value is read as text, and its caller parses it. Errors of CLI11 are returned as kUsage,
+// with the nearest known name for an unknown one.
 #pragma once
 
 #include <memory>

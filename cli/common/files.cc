@@ -30,7 +30,7 @@ class Descriptor {
     if (fd_ > STDERR_FILENO) close(fd_);
   }
   int get() const { return fd_; }
-  // Some file systems tell only now that the disk is full.
+  // Some file systems report only here that the disk is full.
   bool Close() { return close(std::exchange(fd_, -1)) == 0; }
 
  private:
@@ -52,7 +52,7 @@ bool IsSpecial(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
 }
 
-// Where the bytes really go: links are followed, so that a rename does not replace the link.
+// The file behind symbolic links, so that a rename does not replace the link.
 std::string TargetOf(const std::string& path) {
   std::error_code fault;
   const std::filesystem::path target = std::filesystem::weakly_canonical(path, fault);
@@ -64,14 +64,14 @@ std::string FolderOf(const std::string& path) {
   return folder.empty() ? "." : folder.string();
 }
 
-// A complete file beside its place. Removed again unless committed.
+// A complete file beside its place, under another name. It is removed unless it is committed.
 class PendingFile {
  public:
   static Result<std::unique_ptr<PendingFile>> Create(const OutputFile& file) {
     auto pending = std::make_unique<PendingFile>();
     pending->shown_path_ = file.path;
     pending->target_ = TargetOf(file.path);
-    // mkstemp(3) wants six X at the end, and puts there what no other file has.
+    // mkstemp(3) replaces the six X, which it needs, so that the name is unique.
     std::string name = pending->target_ + ".XXXXXX";
     Descriptor fd(mkstemp(name.data()));
     if (fd.get() < 0) return IoError("write", file.path, errno);

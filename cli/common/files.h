@@ -19,7 +19,7 @@ Result<std::string> ReadWholeFile(const std::string& path);
 // regular file.
 std::string PeekFile(const std::string& path, size_t count);
 
-// kIo if a file could not be written there: to be asked before long work. "-" always can.
+// kIo if no file could be written there: checked before long work. "-" can always be written.
 Result<Done> CheckWritable(const std::string& path);
 
 struct OutputFile {

@@ -1,4 +1,4 @@
-// The last line of defence of every program: what escapes from it still ends with an exit code.
+// Runs a program so that it ends with an exit code even if an exception escapes from it.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ namespace ckplan {
 // memory that runs out with code 3, and that of a device with code 4.
 int RunGuarded(std::string_view name, const std::function<int()>& program);
 
-// All of main(): runs `program` guarded with the arguments, tells its error, and returns its
-// status.
+// All of main(): runs `program` in this way with the arguments, prints its error, and returns its
+// exit status.
 using Program = Result<ExitCode> (*)(std::vector<std::string> arguments);
 int RunProgram(std::string_view name, Program program, int argc, char** argv);
 

@@ -18,7 +18,7 @@ namespace {
 int StatusOfChild(const std::function<int()>& program) {
   const pid_t child = fork();
   if (child == 0) {
-    close(STDOUT_FILENO);  // Else it would repeat what its parent has not flushed.
+    close(STDOUT_FILENO);  // Otherwise the child would print again what its parent has not flushed.
     close(STDERR_FILENO);
     _exit(RunGuarded("ckplan", program));
   }

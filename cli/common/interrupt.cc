@@ -53,7 +53,7 @@ Interrupt::Interrupt(std::optional<std::chrono::milliseconds> time_limit) {
   has_signal = false;
   const auto deadline = time_limit ? std::chrono::steady_clock::now() + *time_limit
                                    : std::chrono::steady_clock::time_point::max();
-  if (time_limit && time_limit->count() == 0) {  // Now, without waiting for the thread.
+  if (time_limit && time_limit->count() == 0) {  // Stop at once, without waiting for the thread.
     has_timed_out_ = true;
     source_.request_stop();
   }

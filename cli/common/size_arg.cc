@@ -33,7 +33,7 @@ constexpr Unit kUnits[] = {
 
 constexpr int64_t kMaxPercent = 1000;
 
-// Digits, with a point and more digits perhaps: value = digits / scale.
+// A decimal number without sign: its value is digits / scale.
 struct Decimal {
   int64_t digits = 0;
   int64_t scale = 1;
@@ -83,7 +83,7 @@ std::string BudgetFormsText(BudgetForms forms) {
   return text;
 }
 
-// Nothing if the text is no size at all; zero-sized and larger ones up to the graph's own limit.
+// Nothing if the text is no size, or one above the largest that a graph may have.
 std::optional<Bytes> ReadSize(std::string_view text) {
   const std::optional<Decimal> number = TakeDecimal(&text);
   if (!number) return std::nullopt;

@@ -1,4 +1,4 @@
-// What the two output streams can show, and the only code that writes to them.
+// What the two output streams can display, and the only code that writes to them.
 //
 // Data goes to standard output, all else to standard error. Colour, bars and progress appear on a
 // terminal alone. NO_COLOR (non-empty), FORCE_COLOR and TERM=dumb are honoured; --color always and
@@ -15,7 +15,7 @@ namespace ckplan {
 enum class ColourChoice { kAuto, kAlways, kNever };
 
 struct Terminal {
-  bool is_tty = false;      // And not a dumb one.
+  bool is_tty = false;      // A terminal that understands escape sequences.
   bool has_colour = false;  // May be true without is_tty.
   int width = 100;          // Columns.
 };
@@ -30,13 +30,13 @@ std::string Styled(std::string_view text, TextStyle style, const Terminal& termi
 struct Screen {
   Terminal out;
   Terminal err;
-  bool is_quiet = false;    // Nothing on success but data that was asked for.
-  bool is_verbose = false;  // Everything instead of the most important.
+  bool is_quiet = false;    // On success, prints only data that was asked for.
+  bool is_verbose = false;  // Prints everything, not only what matters most.
   bool shows_progress = false;
 
   // kIo if not all of it could be written.
   Result<Done> Print(std::string_view text) const;
-  // On standard error, unless quiet.
+  // Prints the line on standard error, unless quiet.
   void Note(std::string_view line) const;
   void Warn(std::string_view line) const;
 };
@@ -48,7 +48,7 @@ Screen DetectScreen(std::string_view color, bool is_quiet, bool has_no_progress)
 // `ckplan: message` and the notes, of which no more is shown than fits a screen.
 void PrintError(const Error& error, std::string_view program);
 
-// A line on standard error that tells the present stage and is wiped out in the end. Does nothing
+// A line on standard error that names the present stage and is erased at the end. Does nothing
 // when standard error is no terminal.
 class Progress {
  public:

@@ -66,7 +66,7 @@ std::string Elided(std::string_view text, size_t width) {
   const size_t length = DisplayWidth(text);
   if (length <= width) return std::string(text);
   if (width <= kDots.size()) return std::string(kDots.substr(0, width));
-  // The end of a name tells more than its beginning: it gets the larger half.
+  // The end of a name says more than its beginning, so it gets the larger half.
   const size_t head = (width - kDots.size()) / 2;
   const size_t tail = width - kDots.size() - head;
   std::string short_text(text.substr(0, ByteOffset(text, head)));

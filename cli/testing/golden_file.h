@@ -1,7 +1,7 @@
 // A command-line test is one text file:
 //
 //   # What it shows.
-//   $ ckplan check plan.json             the command, for /bin/sh; may stand more than once
+//   $ ckplan check plan.json             the command, for /bin/sh; there may be several
 //   terminal                             optional: on a pseudo-terminal
 //   env NO_COLOR=1                       optional, any number of times
 //   === file plan.json                   optional: a file that is there beforehand
@@ -25,7 +25,7 @@ namespace ckplan {
 
 struct GoldenSection {
   std::string kind;  // "stdout", "file"
-  std::string name;  // Of a file.
+  std::string name;  // The file's name, for sections that have one.
   std::string text;
 };
 

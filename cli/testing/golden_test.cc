@@ -96,8 +96,7 @@ std::vector<fs::path> FilesEndingIn(const fs::path& folder, const std::string& e
   return files;
 }
 
-// How long things take is the one thing on a terminal that differs from run to run.
-// So "0.84 s" becomes "#.## s".
+// Times are the only output on a terminal that differs from run to run: "0.84 s" becomes "#.## s".
 std::string WithoutTimes(const std::string& text) {
   constexpr std::string_view kUnit = " s";
   constexpr std::string_view kNumber = "0123456789.";
@@ -174,7 +173,7 @@ TEST_CASE("command line: every test of testdata/cli prints, writes and ends as i
   }
 }
 
-// The page with what its commands really print.
+// The page with the output that its commands have now.
 std::string RunPage(const std::string& page) {
   std::string actual;
   size_t copied = 0;
@@ -224,8 +223,8 @@ TEST_CASE("exit codes: the page of the plan format lists them as --help does") {
   }
 }
 
-// The status of the program, interrupted while it reads the named pipe `pipe_name`: there it surely
-// waits when the signal comes. Then it is given `text`, if there is any.
+// The exit status of the program when it is interrupted while it reads the named pipe `pipe_name`,
+// where it waits until the signal comes. After that it is given `text`, if there is any.
 int StatusOfInterrupted(const char* program, const std::string& pipe_name, const std::string& text,
                         std::vector<std::string> arguments) {
   REQUIRE(mkfifo(pipe_name.c_str(), 0600) == 0);

@@ -68,7 +68,7 @@ void WriteInput(int fd, const std::string& input) {
   size_t written = 0;
   while (written < input.size()) {
     const ssize_t count = write(fd, input.data() + written, input.size() - written);
-    if (count < 0 && errno != EINTR) break;  // The program does not want it: EPIPE.
+    if (count < 0 && errno != EINTR) break;  // EPIPE: the program has closed its input.
     if (count > 0) written += static_cast<size_t>(count);
   }
   close(fd);
@@ -86,7 +86,7 @@ bool ReadAll(int out, int err, ProgramResult* result) {
       std::array<char, 4096> chunk{};
       const ssize_t count = read(ends[i].fd, chunk.data(), chunk.size());
       if (count > 0) texts[i]->append(chunk.data(), static_cast<size_t>(count));
-      // A terminal tells EIO when its last writer has gone.
+      // Reading a terminal fails with EIO once its last writer has closed it.
       if (count == 0 || (count < 0 && errno != EINTR)) ends[i].fd = -1;
     }
   }

@@ -23,7 +23,7 @@ struct ProgramRun {
 struct ProgramResult {
   std::string out;  // Everything, unless the streams are apart.
   std::string err;
-  int status = 0;  // As a shell tells it: 128 + the signal for a killed program.
+  int status = 0;  // As in a shell: 128 + the signal for a killed program.
 };
 
 // NO_COLOR and FORCE_COLOR of the surroundings do not reach the program. One that runs for two

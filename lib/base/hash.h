@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4): models and plans are told apart by it in every file that ckplan writes.
+// SHA-256 (FIPS 180-4), by which every file that ckplan writes names the model it belongs to.
 #pragma once
 
 #include <array>

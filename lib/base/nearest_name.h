@@ -6,8 +6,8 @@
 
 namespace ckplan {
 
-// Least Damerau-Levenshtein distance (insert, delete, replace, swap neighbours); the first of
-// equally near names. `names` must not be empty.
+// The name at the smallest Damerau-Levenshtein distance (insert, delete, replace, swap neighbours);
+// the first of equally near names. `names` must not be empty.
 std::string_view NearestName(std::string_view typed, std::span<const std::string_view> names);
 
 }  // namespace ckplan

@@ -1,5 +1,6 @@
-// Memory that runs out where no caller takes an error: a GPU loads the code of a kernel when that
-// first runs, for example. The program ends with its exit code for too little memory.
+// Thrown where memory runs out in a function that returns no error: a GPU loads the code of a
+// kernel when that first runs, for example. The program ends with its exit code for too little
+// memory.
 #pragma once
 
 #include <new>

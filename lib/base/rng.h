@@ -22,7 +22,7 @@ class Rng {
     return low + static_cast<int64_t>(Next() % static_cast<uint64_t>(high - low + 1));
   }
 
-  // True `percent` times in a hundred.
+  // True with a probability of `percent` / 100.
   bool Chance(int percent) { return Between(1, 100) <= percent; }
 
  private:

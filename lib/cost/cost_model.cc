@@ -9,7 +9,7 @@ namespace ckplan {
 
 namespace {
 
-// Nanoseconds beyond which TensorGraph::Create refuses anyway; keeps the cast below defined.
+// TensorGraph::Create refuses longer times anyway; the bound keeps the cast below defined.
 constexpr double kMaxCostNs = 1e18;
 
 Cost Rounded(double nanoseconds) {

@@ -31,9 +31,9 @@ struct Device {
   Bytes memory;
 };
 
-// All presets, in the order of devices.json.
+// All known devices, in the order of devices.json.
 Result<std::vector<Device>> ListDevices();
-// kUsage with the known names if there is none of that name.
+// kUsage, with the known names, if no device has that name.
 Result<Device> FindDevice(std::string_view name);
 inline constexpr std::string_view kDefaultDevice = "a100-40g";
 

@@ -12,7 +12,8 @@ namespace ckplan {
 
 namespace {
 
-constexpr size_t kShownFaults = 8;  // A message stays readable; the count tells the rest.
+constexpr size_t kShownFaults =
+    8;  // The others are only counted, so that a message stays readable.
 
 Error Invalid(const std::string& path, const std::vector<std::string>& faults,
               std::string_view advice) {

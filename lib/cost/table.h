@@ -30,7 +30,7 @@ struct MeasuredCost {
 
 using CostTable = std::map<std::string, MeasuredCost, std::less<>>;
 
-// kIo: the file cannot be read. kInvalidInput: not such a file; tells every fault it finds.
+// kIo: the file cannot be read. kInvalidInput: not such a file; the message lists every fault.
 Result<CostTable> ReadCostTable(const std::string& path);
 Result<CostTable> ParseCostTable(std::string_view text, const std::string& path);
 

@@ -8,7 +8,7 @@
 // only result that later nodes can need. Chain algorithms may checkpoint splitting vertices and
 // nothing else; the inner vertices of a block are segment memory.
 //
-// Only vertices that need a gradient are looked at. What is computed from the batch without one,
+// Only vertices that need a gradient count. What is computed from the batch without one,
 // such as an attention mask that every layer reads, would otherwise leave a transformer without
 // any splitting vertex; those few nodes belong to the first block that they can run in.
 #pragma once

@@ -72,7 +72,8 @@ class LayerFolder {
     }
   }
 
-  // The results of layers, and what else somebody reads; saved statistics are left out.
+  // Whether the folded graph has the tensor: the results of layers, and whatever other layers read.
+  // Saved statistics are left out.
   bool IsKept(TensorId id) const {
     const Tensor& tensor = graph_.tensor(id);
     if (tensor.kind == TensorKind::kInput) return true;
@@ -123,7 +124,7 @@ class LayerFolder {
     return folded;
   }
 
-  // What a lone node may overwrite or pass through it still may.
+  // A layer of one node keeps the in-place and pass-through pairs of that node.
   void KeepPairs(const Node& node, Node* folded) const {
     for (const InPlacePair& pair : node.in_place) {
       const InPlacePair kept{kept_as_[pair.output], kept_as_[pair.input]};

@@ -6,9 +6,9 @@
 //
 // A layer grows by the node that alone reads its result, and that reads nothing else from the
 // batch, if that node is
-//   - an activation function: behind anything ("every edge is a non-inplace operation", Feng &
+//   - an activation function, after anything ("every edge is a non-inplace operation", Feng &
 //     Huang 2018; "Conv2d/ReLU", Hong et al. 2024, Fig. 3 and 4);
-//   - a normalisation of batches, or the addition of a bias or product with a scale: behind a
+//   - a batch normalisation, the addition of a bias or the product with a scale, after a
 //     convolution or a matrix product, as part of it ("we count a conv-bn-relu as one layer",
 //     Chen et al. 2016, section 5.2).
 // Pooling, concatenation, addition of two results, and dropout are layers of their own.
@@ -28,7 +28,7 @@ enum class Granularity { kNode, kLayer };
 
 struct LayerFold {
   TensorGraph graph;                    // One node for each layer, named after its first node.
-  IdVector<NodeId, NodeId> layer_of;    // Of each node: its layer, a node of `graph`.
+  IdVector<NodeId, NodeId> layer_of;    // The layer of each node: a node of `graph`.
   IdVector<NodeId, bool> makes_result;  // Whether a node's output is one of its layer's results.
 };
 

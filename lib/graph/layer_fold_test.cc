@@ -52,7 +52,7 @@ TEST_CASE("layers: an activation shares the layer of whatever it alone reads") {
   // The pre-activation order: the normalisation follows no convolution.
   CHECK(LayersOf("Concat1:8 -> BatchNormalization1:8 -> Relu1:8 -> Conv1:4") ==
         Layers{"Concat1", "BatchNormalization1 Relu1", "Conv1"});
-  // What is normalised is an activation already.
+  // The normalisation follows an activation, not a convolution.
   CHECK(LayersOf("Conv1:8 -> Relu1:8 -> BatchNormalization1:8") ==
         Layers{"Conv1 Relu1", "BatchNormalization1"});
 }

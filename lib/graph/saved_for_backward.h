@@ -1,6 +1,6 @@
 // How much a step that keeps everything saves for its backward pass: what PyTorch users know as the
-// sum of saved tensors. Differs from the peak, which also counts gradients and what lives for a
-// while.
+// sum of saved tensors. Differs from the peak, which also counts gradients and tensors that
+// backward does not read.
 #pragma once
 
 #include "lib/base/units.h"

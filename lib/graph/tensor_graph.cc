@@ -12,7 +12,7 @@
 namespace ckplan {
 namespace {
 
-// Collects every fault of the parts, so that one run tells a user all of them.
+// Collects every fault of the parts, so that a user learns all of them at once.
 class Faults {
  public:
   template <typename... Args>
@@ -168,8 +168,8 @@ class Validator {
   Faults faults_;
 };
 
-// Kahn's algorithm, always taking the ready node of least position: a list that is in order
-// already comes out unchanged. Shorter than the list of nodes if there is a cycle.
+// Kahn's algorithm, always taking the first ready node of the list: a list that is in order
+// already comes out unchanged. The result is shorter than the list if there is a cycle.
 std::vector<NodeId> TopologicalOrder(const TensorGraphParts& parts,
                                      const IdVector<TensorId, NodeId>& producers) {
   IdVector<NodeId, std::vector<NodeId>> successors(parts.nodes.size());

@@ -78,20 +78,20 @@ struct TensorGraphParts {
   std::string name;
   IdVector<TensorId, Tensor> tensors;
   IdVector<NodeId, Node> nodes;
-  std::vector<TensorId> outputs;  // Of the model: the loss creates their gradients.
+  std::vector<TensorId> outputs;  // What the model returns: the loss creates their gradients.
   Bytes parameters;
   Bytes parameter_gradients;
 };
 
 // Invariants: node ids are a topological order; every tensor but an input has one producer;
-// no sum of sizes or of costs over the whole graph can overflow, also several times over.
+// no sum of sizes or of costs over the whole graph overflows, nor does a small multiple of it.
 class TensorGraph {
  public:
-  // Sorts the nodes topologically, by least position in `parts` where there is a choice, so a
-  // list that already is in order keeps it. Derives producers and consumers.
+  // Sorts the nodes topologically; where there is a choice, the node that comes first in `parts`
+  // goes first, so a list that already is in order keeps it. Derives producers and consumers.
   // kInvalidInput: a cycle, a dangling or doubly produced tensor, a negative size or cost,
   // a backward read that is no input or output of its node, or totals beyond the limits below.
-  // All faults are told, not the first alone.
+  // The message lists all faults, not only the first.
   static Result<TensorGraph> Create(TensorGraphParts parts);
 
   const std::string& name() const { return name_; }
@@ -103,8 +103,8 @@ class TensorGraph {
   const ConstantMemory& constants() const { return constants_; }
 
   bool is_input(TensorId id) const { return tensors_[id].kind == TensorKind::kInput; }
-  Cost forward_cost() const { return forward_cost_; }    // Of all nodes, each once.
-  Cost backward_cost() const { return backward_cost_; }  // Likewise.
+  Cost forward_cost() const { return forward_cost_; }    // All nodes, each run once.
+  Cost backward_cost() const { return backward_cost_; }  // All nodes, each run once.
 
   bool operator==(const TensorGraph&) const = default;
 
@@ -121,11 +121,11 @@ class TensorGraph {
 };
 
 // Totals above these are refused. Far beyond any machine (64 PiB; 52 days in nanoseconds), yet
-// low enough that solvers may add and double such totals without a thought of overflow.
+// low enough that solvers may add and double such totals without overflow.
 inline constexpr Bytes kMaxTotalBytes{int64_t{1} << 56};
 inline constexpr Cost kMaxTotalCost{int64_t{1} << 52};
 
-// The same graph with every tensor and workspace rounded up to a multiple of `alignment_bytes`
+// A copy of the graph with every tensor and workspace rounded up to a multiple of `alignment_bytes`
 // (PyTorch's caching allocator: 512; cudaMalloc: 256). Overflow: kInvalidInput.
 Result<TensorGraph> AlignSizes(const TensorGraph& graph, int64_t alignment_bytes);
 

@@ -32,7 +32,7 @@ class VertexGraph {
   std::span<const NodeId> successors(NodeId v) const { return successors_.of(v); }
   std::span<const NodeId> predecessors(NodeId v) const { return predecessors_.of(v); }
 
-  // The same graph with other times; used to round costs to a coarser unit.
+  // A copy of the graph with other times; used to round costs to a coarser unit.
   VertexGraph WithTimes(IdVector<NodeId, Cost> time) const;
 
  private:

@@ -18,7 +18,7 @@ IdVector<NodeId, NodeDecision> Decide(const TensorGraph& graph, const Timeline& 
   for (const Version& version : timeline.versions) {
     const NodeId producer = graph.tensor(version.tensor).producer;
     NodeDecision& decision = decisions[producer];
-    // A node with several outputs makes as many versions a run; its first output counts the runs.
+    // A run makes a version of every output of the node; versions of the first one count the runs.
     if (version.tensor == graph.node(producer).outputs.front()) ++decision.recompute_count;
     if (version.made_at < loss && version.last_read > loss) decision.action = NodeAction::kKeep;
   }

@@ -39,10 +39,10 @@ class Slab {
     return id;
   }
 
-  // From now on the block is `tensor`'s.
+  // From now on the block holds `tensor`.
   void HandOver(int id, TensorId tensor) {
     Block& block = blocks_[static_cast<size_t>(id)];
-    // After the peak it no longer matters; before, the next peak may come.
+    // The time is noted: AtPeak asks which tensor the block held then.
     block.heirs.emplace_back(static_cast<int>(blocks_.size()), tensor);
   }
 
@@ -61,16 +61,16 @@ class Slab {
   size_t allocations() const { return blocks_.size(); }
   const std::optional<std::string>& fault() const { return fault_; }
 
-  // What was there when the peak was reached first. Allocations are the clock: block 7 is the
-  // event number 7.
+  // What was in memory when the peak was reached first. Time is counted in allocations: block 7 is
+  // allocated at time 7.
   std::vector<LiveBuffer> AtPeak() const {
     std::vector<LiveBuffer> live;
     for (int id = 0; id <= peak_id_; ++id) {
       const Block& block = blocks_[static_cast<size_t>(id)];
       if (block.bytes == Bytes(0) || block.released_before <= peak_id_) continue;
       live.push_back(block.buffer);
-      for (const auto& [moment, heir] : block.heirs) {
-        if (moment <= peak_id_) live.back().index = heir.index();
+      for (const auto& [time, heir] : block.heirs) {
+        if (time <= peak_id_) live.back().index = heir.index();
       }
     }
     return live;
@@ -82,8 +82,8 @@ class Slab {
     Bytes offset;
     std::string what;
     LiveBuffer buffer;                                      // As it was allocated.
-    std::vector<std::pair<int, TensorId>> heirs = {};       // Since which event, who.
-    int released_before = std::numeric_limits<int>::max();  // Which event.
+    std::vector<std::pair<int, TensorId>> heirs = {};       // Tensors that took it over, and when.
+    int released_before = std::numeric_limits<int>::max();  // The next time.
   };
   struct Placed {
     Bytes bytes;
@@ -119,7 +119,7 @@ class Slab {
   std::map<Bytes, Placed> by_offset_;
   Bytes live_;
   Bytes highest_;
-  int peak_id_ = -1;  // The allocation that reached it first.
+  int peak_id_ = -1;  // The allocation that reached the peak first.
   Bytes end_;
   std::optional<std::string> fault_;
 };
@@ -192,7 +192,7 @@ class Gradients {
   std::map<int, int> holders_;
 };
 
-// Replays steps one at a time; stops at the first fault, for what follows would make no sense.
+// Replays steps one at a time; stops at the first fault, since later ones may follow from it.
 class Replay {
  public:
   Replay(const TensorGraph& graph, const Schedule& schedule, const std::vector<Bytes>* offsets)
@@ -240,7 +240,7 @@ class Replay {
     return reads;
   }
 
-  // For liveness: what is released behind each step.
+  // With frees by liveness: finds what is released after each step.
   std::optional<std::string> FindLastReads() {
     std::map<TensorId, size_t> last;
     for (size_t k = 0; k < schedule_.steps.size(); ++k) {
@@ -368,7 +368,7 @@ class Replay {
     return std::nullopt;
   }
 
-  // A first version that is read behind the loss has waited for it.
+  // A first version that is read after the loss has waited for it in memory.
   void NoteWaiting(const std::vector<TensorId>& reads) {
     for (const TensorId t : reads) {
       const NodeId producer = graph_.tensor(t).producer;
@@ -401,10 +401,10 @@ Schedule WithoutRecomputation(const std::vector<NodeId>& order) {
 }
 
 template <typename T>
-void Compare(std::string_view what, T told, T found, std::vector<std::string>* faults) {
-  if (told == found) return;
-  faults->push_back(
-      fmt::format("{}: the plan says {}, the replay finds {}", what, told.count(), found.count()));
+void Compare(std::string_view what, T claimed, T replayed, std::vector<std::string>* faults) {
+  if (claimed == replayed) return;
+  faults->push_back(fmt::format("{}: the plan says {}, the replay finds {}", what, claimed.count(),
+                                replayed.count()));
 }
 
 void ComparePeak(const TensorGraph& graph, const Plan& plan, const Replay& replay,
@@ -416,8 +416,8 @@ void ComparePeak(const TensorGraph& graph, const Plan& plan, const Replay& repla
     return;
   }
   const std::vector<LiveBuffer> live = replay.slab().AtPeak();
-  const std::vector<LiveBuffer>& told = plan.peak->live;
-  const auto row = std::mismatch(told.begin(), told.end(), live.begin(), live.end()).second;
+  const std::vector<LiveBuffer>& claimed = plan.peak->live;
+  const auto row = std::mismatch(claimed.begin(), claimed.end(), live.begin(), live.end()).second;
   if (row != live.end()) {
     const bool is_workspace = row->kind == BufferKind::kWorkspace;
     faults->push_back(
@@ -427,9 +427,9 @@ void ComparePeak(const TensorGraph& graph, const Plan& plan, const Replay& repla
                                                          : "",
                     is_workspace ? graph.node(row->node()).name : graph.tensor(row->tensor()).name,
                     row->bytes.count()));
-  } else if (told.size() > live.size()) {
+  } else if (claimed.size() > live.size()) {
     faults->push_back(fmt::format("peak: the plan has {} rows, the replay finds {} buffers",
-                                  told.size(), live.size()));
+                                  claimed.size(), live.size()));
   }
 }
 

@@ -1,6 +1,6 @@
-// The judge of plans: a second, plain replay of the schedule that shares no code with the solvers,
-// the simulator or the arena. It runs on every plan before the plan is shown or written, and on
-// every plan file that is read.
+// The checker judges plans: it replays the schedule a second time, plainly, and shares no code with
+// the solvers, the simulator or the arena. It runs on every plan before the plan is shown or
+// written, and on every plan file that is read.
 //
 // It recomputes every figure and looks for: steps that the graph does not know, reads of absent
 // tensors, memory left at the end, two buffers in one place at one time, figures that differ from

@@ -1,4 +1,4 @@
-// A solver without a knob: the strategy is there as soon as it is prepared.
+// A solver without a knob: preparing it already finds its only plan.
 #pragma once
 
 #include <memory>

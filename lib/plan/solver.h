@@ -23,7 +23,7 @@
 
 namespace ckplan {
 
-// Read-only; small enough to write in a test.
+// What a solver is given. Read-only; small enough to write in a test.
 struct Problem {
   const TensorGraph& graph;
   VertexGraph vertices;
@@ -37,7 +37,7 @@ struct SolveLimits {
   std::stop_token stop;
 };
 
-// The knob's meaning and useful settings, [least, most].
+// The knob's meaning and its useful settings, [least, most].
 struct Knob {
   enum class Kind {
     kNone,             // One plan and no other.
@@ -52,7 +52,8 @@ struct Knob {
   int64_t least = 0;
   int64_t most = 0;
   int64_t preset = 0;  // The paper's own choice when no budget is given.
-  // A search tries settings that grow by one part in so many: more where an answer costs little.
+  // A search tries settings each of which is larger than the one before by one part in
+  // `grid_steps`: more of them where a setting is solved quickly.
   int64_t grid_steps = 4;
 };
 
@@ -84,7 +85,7 @@ struct SolverInfo {
   std::string_view paper;    // Authors, title, venue, year, or "none".
   Guarantee guarantee = Guarantee::kHeuristic;
   GraphClass graphs = GraphClass::kAnyDag;
-  bool takes_objective = false;  // Tells --objective time from --objective memory.
+  bool takes_objective = false;  // Plans for an objective: least time, or memory-centric.
   Result<std::unique_ptr<PreparedSolver>> (*prepare)(const Problem& problem,
                                                      const SolveLimits& limits) = nullptr;
 };

@@ -34,7 +34,7 @@ class LeftmostFinder {
     for (i /= 2; i >= 1; i /= 2) min_kept_[i] = std::min(min_kept_[2 * i], min_kept_[2 * i + 1]);
   }
 
-  // The least position >= start with key <= limit.
+  // The smallest position >= start with key <= limit.
   std::optional<size_t> Find(size_t start, int64_t limit) const {
     if (start >= leaves_) return std::nullopt;
     size_t i = start + leaves_;
@@ -68,7 +68,7 @@ class SkylinePacker {
         ends_by_begin_(Keys(by_begin_, [&](size_t b) { return buffers[b].end; })),
         begins_by_end_(Keys(by_end_, [&](size_t b) { return -buffers[b].begin; })) {}
 
-  // Gives up, with nothing, as soon as the slab is not smaller than `limit`.
+  // Gives up and returns nothing as soon as the slab is not smaller than `limit`.
   std::optional<Arena> Pack(Bytes limit) && {
     Arena arena;
     arena.offsets.resize(buffers_.size());
@@ -124,7 +124,7 @@ class SkylinePacker {
 
   Segment& At(int64_t begin) { return skyline_[static_cast<size_t>(begin)]; }
 
-  // Puts a segment there and tells the one behind it.
+  // Puts a segment there and updates the link of the one after it.
   void SetSegment(int64_t begin, const Segment& segment) {
     At(begin) = segment;
     if (static_cast<size_t>(segment.end) < skyline_.size()) At(segment.end).left = begin;
@@ -259,8 +259,8 @@ Arena FirstFit(const std::vector<Buffer>& buffers, const std::vector<size_t>& or
   return arena;
 }
 
-// What stands above the lower bound in a layout came too late in its order: moves those buffers to
-// the front, keeping all else in place.
+// Buffers that a layout puts above the lower bound came too late in its order: moves them to the
+// front, and keeps the order of all others.
 std::vector<size_t> PromoteTooHigh(const std::vector<Buffer>& buffers, const Arena& arena,
                                    Bytes lower_bound, std::vector<size_t> order) {
   std::stable_partition(order.begin(), order.end(), [&](size_t b) {
@@ -299,7 +299,7 @@ constexpr size_t kMany = 100'000;
 Arena PlaceBuffers(const Timeline& timeline) {
   const std::vector<Buffer>& buffers = timeline.buffers;
   Arena best{Bytes::Max(), {}};
-  // For very many buffers a five-hundredth is not worth seconds.
+  // With very many buffers, the last 0.2 % is not worth seconds.
   const Bytes good_enough(timeline.peak.count() +
                           (buffers.size() > kMany ? timeline.peak.count() / 500 : 0));
   const auto try_one = [&](std::optional<Arena> arena) {

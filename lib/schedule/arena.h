@@ -14,7 +14,7 @@
 // O(n log n), until one reaches the lower bound (the peak). For small problems first-fit orders
 // are tried as well.
 //
-// Guarantee  no two buffers that live at the same time overlap; not always the least height:
+// Guarantee  no two buffers that live at the same time overlap; not always the smallest height:
 //            docs/benchmarks.md has the measured ratios.
 #pragma once
 
@@ -26,7 +26,7 @@
 namespace ckplan {
 
 struct Arena {
-  Bytes bytes;                 // Of the slab.
+  Bytes bytes;                 // Size of the slab.
   std::vector<Bytes> offsets;  // Parallel to the timeline's buffers.
 };
 

@@ -20,10 +20,10 @@
 namespace ckplan {
 
 // Sink has two members:
-//   void Allocate(int32_t buffer, TensorId gradient_of);   of the tensor's own size
+//   void Allocate(int32_t buffer, TensorId gradient_of);   as large as the tensor itself
 //   void Release(int32_t buffer);
-// Buffers are numbered from 0 in the order of allocation. A sink that also wants to know what
-// becomes of their contents, as the executor does, has three more:
+// Buffers are numbered from 0 in the order of allocation. A sink that also follows their contents,
+// as the executor does, has three more:
 //   void Write(size_t input, int32_t buffer);      the contribution to node.inputs[input]
 //   void Add(int32_t into, int32_t from);
 //   void Copy(int32_t into, int32_t from);

@@ -41,7 +41,7 @@ class OnDemandLowering {
   }
 
  private:
-  // A node on the way to a wanted tensor, and how many of its inputs have been provided.
+  // A node that must run for a wanted tensor, and how many of its inputs have been provided.
   struct Frame {
     NodeId node;
     size_t inputs_done = 0;

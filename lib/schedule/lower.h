@@ -21,8 +21,8 @@ namespace ckplan {
 
 Schedule LowerStrategy(const TensorGraph& graph, const Strategy& strategy);
 
-// Segment of each node, 0-based in forward order; all 0 for strategies without segments.
-// Of a recursive split: the outermost ranges.
+// Segment of each node, 0-based in forward order; all 0 for strategies without segments. The
+// segments of a recursive split are its outermost ranges.
 IdVector<NodeId, int32_t> SegmentsOf(const TensorGraph& graph, const Strategy& strategy);
 
 // The nodes whose results a lower-set sequence keeps: the boundaries (nodes with a reader in a

@@ -12,8 +12,8 @@ const std::vector<TensorId>& ReadsOf(const TensorGraph& graph, const Step& step)
   return graph.outputs();
 }
 
-// Takes out forward runs, beyond the first of each node, that no later step reads.
-Schedule WithoutVainRuns(const TensorGraph& graph, const Schedule& schedule) {
+// Removes forward runs, beyond the first of each node, whose results no later step reads.
+Schedule WithoutUnreadRuns(const TensorGraph& graph, const Schedule& schedule) {
   IdVector<NodeId, int32_t> runs_before(graph.nodes().size());
   for (const Step& step : schedule.steps) {
     if (step.kind == StepKind::kForward) ++runs_before[step.node()];
@@ -72,11 +72,11 @@ class RecursiveLowering {
     }
     for (const NodeId id : nodes_of_block_.back()) is_present_[id] = true;
     Backward(0, split_.block_count);
-    return WithoutVainRuns(graph_, schedule_);
+    return WithoutUnreadRuns(graph_, schedule_);
   }
 
  private:
-  // A node on the way to a wanted result, and how many of its inputs have been provided.
+  // A node that must run for a wanted result, and how many of its inputs have been provided.
   struct Frame {
     NodeId node;
     size_t inputs_done = 0;
@@ -97,7 +97,7 @@ class RecursiveLowering {
     return cuts;
   }
 
-  // What crosses the cuts of [begin, end), and of its last ranges, is in memory.
+  // Expects that what crosses the cuts of [begin, end), and of its last ranges, is in memory.
   void Backward(int32_t begin, int32_t end) {
     if (end - begin <= 1) {
       BackwardOfBlock(begin);
@@ -163,7 +163,7 @@ class RecursiveLowering {
   std::vector<std::vector<NodeId>> crossing_;  // [c]: made before block c, read in c or later.
   IdVector<NodeId, bool> is_present_;
   std::vector<Frame> stack_;
-  std::vector<NodeId> made_;  // Since the present re-run of a range began.
+  std::vector<NodeId> made_;  // What the present re-run of a range has run so far.
   Schedule schedule_;
 };
 

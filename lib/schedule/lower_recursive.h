@@ -12,8 +12,8 @@
 //             forward 0          backward 1 0
 //
 // - The last range needs no second run: its cuts are kept by the run of the range around it.
-// - A re-run makes what crosses its cuts, by demand, and not the whole range.
-// - What no later step reads is taken out at the end, so nothing is recomputed in vain.
+// - A re-run computes what crosses its cuts, and what that needs, not the whole range.
+// - Runs whose results no later step reads are removed at the end.
 // - Any result that crosses a cut is kept there, so blocks need no single result at their ends.
 //
 // Cost: O(D (nodes + edges)) for D = log_{k+1}(blocks) levels.

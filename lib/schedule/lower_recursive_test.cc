@@ -64,7 +64,7 @@ std::string TextOf(const Schedule& schedule) {
 }
 
 // A forward run whose outputs are not read before they are made again.
-bool IsVain(const TensorGraph& graph, const Schedule& schedule, size_t k) {
+bool IsUnread(const TensorGraph& graph, const Schedule& schedule, size_t k) {
   const std::vector<TensorId>& outputs = graph.node(schedule.steps[k].node()).outputs;
   for (size_t later = k + 1; later < schedule.steps.size(); ++later) {
     const Step& step = schedule.steps[later];
@@ -96,7 +96,7 @@ TEST_CASE("recursive split: ranges are as equal as can be") {
   CHECK(CutRange(5, 6, 1) == std::vector<int32_t>{5, 6});
 }
 
-// Eq. 3 counts kept results alone. Besides them lives what one backward step needs: the end of the
+// Eq. 3 counts kept results alone. What one backward step needs lives beside them: the end of the
 // chain, which no cut counts, and the gradients of the block's output and input.
 TEST_CASE("recursive split: equal layers need k log_{k+1} n + 3 and log_{k+1} n runs of each") {
   int tight = 0;
@@ -130,7 +130,7 @@ TEST_CASE("recursive split: a valid step on random graphs, and no run of it in v
     IdVector<NodeId, int32_t> runs(graph.nodes().size());
     for (size_t k = 0; k < schedule.steps.size(); ++k) {
       if (schedule.steps[k].kind != StepKind::kForward) continue;
-      if (++runs[schedule.steps[k].node()] > 1) CHECK_FALSE(IsVain(graph, schedule, k));
+      if (++runs[schedule.steps[k].node()] > 1) CHECK_FALSE(IsUnread(graph, schedule, k));
     }
     const int32_t levels = Levels(split.block_count, split.kept_per_level);
     for (const int32_t count : runs) CHECK(count <= levels + 2);

@@ -40,8 +40,7 @@ class SegmentwiseLowering {
   }
 
  private:
-  // Of the dropped nodes, those whose results some backward step needs, if only to recompute
-  // others.
+  // The dropped nodes whose results some backward step needs, be it only to recompute others.
   IdVector<NodeId, bool> FindNeeded() const {
     IdVector<NodeId, bool> is_needed(graph_.nodes().size());
     const auto need = [&](TensorId tensor) {
@@ -103,7 +102,7 @@ class VersionLives {
         backward_at_(graph.nodes().size(), kNever),
         freed_after_(schedule.steps.size()) {}
 
-  // For each step the tensors to be released behind it, ascending.
+  // The tensors to be released after each step, ascending.
   std::vector<std::vector<TensorId>> FindFrees() && {
     size_t loss_at = 0;
     for (size_t k = 0; k < schedule_.steps.size(); ++k) {
@@ -142,13 +141,13 @@ class VersionLives {
     }
   }
 
-  // The step that reads the version at hand last; its own where none does.
+  // The step that reads the present version last; the step that made it if none does.
   size_t LastUse(TensorId id) const { return std::max(last_read_[id], made_at_[id] - 1); }
   void FreeAfter(size_t step, TensorId id) { freed_after_[step].push_back(id); }
 
   const TensorGraph& graph_;
   const Schedule& schedule_;
-  IdVector<TensorId, size_t> made_at_;  // One more than the step.
+  IdVector<TensorId, size_t> made_at_;  // The step that made the present version, plus one.
   IdVector<TensorId, size_t> last_read_;
   IdVector<NodeId, size_t> backward_at_;
   std::vector<std::vector<TensorId>> freed_after_;

@@ -1,7 +1,7 @@
-// Strategy → Schedule with explicit frees: what the papers' strategies need where no liveness
-// analysis helps them (Kusumoto et al. 2019, appendix C and Table 2).
+// Strategy → Schedule with explicit frees: what the papers' strategies need without liveness
+// analysis (Kusumoto et al. 2019, appendix C and Table 2).
 //
-// A sequence of lower sets goes segment by segment, as section 3 tells it:
+// A sequence of lower sets goes segment by segment, as section 3 describes it:
 //   forward    run a segment, then release all of it but its boundary;
 //   backward   recompute what the segment's backward needs, all at once; run the segment backward;
 //              then release all of it.
@@ -9,13 +9,12 @@
 //   a → b | c → d     forward a b, free a, forward c d, loss, backward d c, free c d,
 //                     forward a, backward b a, free a b
 //
-// Other strategies have no segments to go by. Their schedule is the one of LowerStrategy, and what
-// it makes is released by a plain rule: what no step behind the loss reads, or what is made again
-// behind it, is dropped after its last reader; everything else stays until the backward of the node
-// that made it has run.
+// Other strategies have no segments. Their schedule is the one of LowerStrategy, and tensors are
+// released by a plain rule: what no step after the loss reads, or what is recomputed after it, is
+// dropped after its last reader; everything else stays until the backward of the node that made it
+// has run.
 //
-// Nothing is written in place. Gradients are not the strategies' matter: they live as in
-// simulate.h.
+// Nothing is written in place. Strategies do not decide on gradients: they live as in simulate.h.
 //
 // Cost: O(nodes + edges).
 #pragma once
@@ -28,8 +27,8 @@ namespace ckplan {
 
 Schedule LowerWithoutLiveness(const TensorGraph& graph, const Strategy& strategy);
 
-// The same steps with explicit frees by the rule for strategies without segments. `schedule` must
-// be valid, with frees by liveness.
+// The steps of `schedule` with explicit frees, by the rule for strategies without segments.
+// `schedule` must be valid, with frees by liveness.
 Schedule HoldUntilBackward(const TensorGraph& graph, const Schedule& schedule);
 
 }  // namespace ckplan

@@ -1,4 +1,4 @@
-// What is in memory at the first moment at which the most is.
+// What is in memory when the peak is reached first.
 #pragma once
 
 #include <cstdint>

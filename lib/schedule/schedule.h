@@ -24,7 +24,7 @@ enum class StepKind : uint8_t {
 
 struct Step {
   StepKind kind = StepKind::kLoss;
-  int32_t index = -1;  // Of the node, or for kFree of the tensor; -1 for the loss.
+  int32_t index = -1;  // The node, or for kFree the tensor; -1 for the loss.
 
   static Step Forward(NodeId node) { return {StepKind::kForward, node.index()}; }
   static Step Loss() { return {StepKind::kLoss, -1}; }

@@ -35,7 +35,7 @@ class ByteCounter {
   Bytes highest_;
 };
 
-// The highest need, and the earliest step of it whichever way the steps are visited.
+// The highest need, and the earliest step that has it, in whichever order steps are visited.
 struct Peak {
   int64_t bytes = -1;
   size_t step = 0;
@@ -152,9 +152,9 @@ void Simulator::UpdateProfile() {
   }
 }
 
-// One pass from the last step to the first. Seen from behind, the first read of a tensor is where
-// its version dies, and the forward step that makes it ends that version; so the memory before
-// each step follows from the memory after it.
+// One pass from the last step to the first. In that direction, the first read of a tensor that is
+// met is where its version dies, and the forward step that makes it is where the version begins; so
+// the memory before each step follows from the memory after it.
 Result<Simulation> Simulator::RunLiveness(const Schedule& schedule) {
   last_read_.assign(tensor_bytes_.size(), kNever);
   Peak peak;
@@ -270,7 +270,7 @@ Result<Simulation> Simulator::RunExplicit(const Schedule& schedule) {
   return Simulation{Bytes(peak.bytes), peak.step, Cost(forward_cost) - graph_.forward_cost()};
 }
 
-// The slow path of a fault: finds the first step that reads a tensor which is not there.
+// Only called for a faulty schedule: finds the first step that reads a tensor which is absent.
 Error Simulator::AbsentTensor(const Schedule& schedule, int32_t tensor) const {
   const auto t = static_cast<size_t>(tensor);
   bool is_live = false;

@@ -1,5 +1,6 @@
-// The one judge of all plans: how much memory a schedule needs at its worst step, and how much
-// forward work it repeats. Exact to the byte; docs/algorithms.md gives the model in words.
+// The simulator measures: how much memory a schedule needs at its worst step, and how much forward
+// work it repeats. Exact to the byte; docs/algorithms.md gives the model in words. Whether a plan
+// is right is judged elsewhere, by lib/plan/check.h, which does not use the simulator.
 //
 // Memory while a step runs = live tensors before it + what it allocates + its workspace:
 //   forward(n)   allocates the outputs of n, unless one is written in place of an equally large
@@ -70,13 +71,13 @@ class Simulator {
 
   const TensorGraph& graph_;
   std::vector<int64_t> tensor_bytes_;
-  Lists forward_reads_;   // Inputs of the graph left out: they are always there.
-  Lists backward_reads_;  // Likewise.
+  Lists forward_reads_;   // Without inputs of the graph: they are always there.
+  Lists backward_reads_;  // Without inputs of the graph.
   Lists outputs_;
   std::vector<int32_t> loss_reads_;
-  std::vector<int64_t> output_bytes_;  // Of all outputs of a node together.
+  std::vector<int64_t> output_bytes_;  // All outputs of a node together.
   GradientProfile profile_;
-  // Scratch of Run, kept so that a search allocates nothing.
+  // Working memory of Run, kept so that a search allocates nothing.
   std::vector<NodeId> order_;
   std::vector<int32_t> runs_;
   std::vector<int32_t> last_read_;

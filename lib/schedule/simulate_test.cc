@@ -46,8 +46,9 @@ bool Makes(const TensorGraph& graph, const Step& step, TensorId tensor) {
   return std::count(outputs.begin(), outputs.end(), tensor) > 0;
 }
 
-// The naive twin of Simulator: asks for each step and each tensor, from the definition, whether
-// the tensor is in memory there. Gradients are counted with lists of who holds which buffer.
+// What Simulator computes, in the plainest way: for each step and each tensor it asks, by the
+// definition, whether the tensor is in memory there. Gradients are counted with lists of who holds
+// which buffer.
 class NaiveSimulation {
  public:
   NaiveSimulation(const TensorGraph& graph, const Schedule& schedule)
@@ -137,7 +138,7 @@ class NaiveSimulation {
     return holders > 1;
   }
 
-  // The most gradient bytes while the backward of a node runs.
+  // The maximum of gradient bytes while the backward of a node runs.
   Bytes RunBackward(NodeId id) {
     const Node& node = graph_.node(id);
     Bytes highest = GradientBytes();
@@ -290,7 +291,7 @@ TEST_CASE("simulate: what is no valid training step is told with step and tensor
 }
 
 TEST_CASE("simulate: explicit frees release at their step and nowhere else") {
-  // As the chain above, but a is freed only at the very end, after the gradients are gone.
+  // The chain above, but a is freed only at the very end, after the gradients are gone.
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3 -> c:1@5");
   Schedule schedule = KeepAllSchedule(GraphOrder(graph));
   schedule.frees = FreePolicy::kExplicit;

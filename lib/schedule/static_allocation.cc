@@ -10,7 +10,7 @@
 namespace ckplan {
 namespace {
 
-// In-place off: every making of a tensor counts, not every buffer.
+// Without in-place: every version of a tensor counts, not every buffer.
 Bytes OwnMemory(const TensorGraph& graph, const Timeline& timeline) {
   Bytes total;
   for (const Version& version : timeline.versions) total += graph.tensor(version.tensor).bytes;
@@ -28,7 +28,7 @@ Bytes OwnBuffers(const Timeline& timeline) {
   return total;
 }
 
-// The pieces of memory that go from hand to hand.
+// The pieces of memory that are used again and again, each known by its tag.
 class TagPool {
  public:
   size_t Take(Bytes bytes) {
@@ -53,7 +53,7 @@ class TagPool {
   }
 
  private:
-  std::vector<Bytes> sizes_;  // Of each tag.
+  std::vector<Bytes> sizes_;  // The size of each tag's piece.
   std::set<std::pair<Bytes, size_t>> free_;
 };
 

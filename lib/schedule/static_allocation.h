@@ -1,13 +1,14 @@
-// What the three allocation strategies of Chen et al. 2016, section 3, make of a schedule. They
-// are there for comparison: plans carry the arena (arena.h), which is never far from the peak.
+// How much memory a schedule needs under the three allocation strategies of Chen et al. 2016,
+// section 3. They are there for comparison: plans carry the arena (arena.h), which is never far
+// from the peak.
 //
 //   none      every result and every gradient has memory of its own
-//   inplace   the same, but an output may take over the memory of an input that dies there
+//   inplace   an output may take over the memory of an input that dies there
 //   sharing   in-place, and memory of what has died is used again: the algorithm of Fig. 2
 //
 // Fig. 2 walks along the schedule with a counter of pending reads for each result. When a counter
 // reaches zero its tag, the name of a piece of memory, goes back to the pool, and the next result
-// takes a tag from there. A piece is as large as the largest result that ever bears its tag. The
+// takes a tag from there. A piece is as large as the largest result that ever has its tag. The
 // paper does not say which tag is taken: here the smallest that is large enough, else the largest
 // one, which grows; of equals the one that was made first.
 //

@@ -20,7 +20,7 @@ Schedule RandomSchedule(Rng& rng, const TensorGraph& graph) {
   return LowerStrategy(graph, kept);
 }
 
-// The naive twin of the counter-and-tag algorithm: at each tick it asks every buffer and every tag.
+// What the counter-and-tag algorithm computes, plainly: at each tick it asks all buffers and tags.
 class NaiveSharing {
  public:
   explicit NaiveSharing(const Timeline& timeline) : buffers_(timeline.buffers) {
@@ -89,7 +89,8 @@ class NaiveSharing {
 
 }  // namespace
 
-// Gradients: of c and b, then of a, which takes over the memory of c (2 bytes, grown to 4).
+// The gradients are those of c and b, then that of a, which takes over the memory of c's (2 bytes,
+// grown to 4).
 TEST_CASE("static allocation: a chain of three, by hand") {
   const TensorGraph graph = GraphFromText("a:4 -> b:4 -> c:2");
   const Schedule schedule = KeepAllSchedule({NodeId(0), NodeId(1), NodeId(2)});

@@ -181,8 +181,8 @@ class TimelineBuilder {
     if (workspace != kNone) End(workspace);
   }
 
-  // In the order of the step's reads, then of its outputs: position in the reads decides, and
-  // versions that nobody reads come last, in order of making.
+  // Releases in the order of the step's reads, then of its outputs: the position in the reads
+  // decides, and versions that nothing reads come last, in order of making.
   void ReleaseDying(const Step& step) {
     std::vector<int32_t>& dying = lifetimes_.dying[step_];
     const std::vector<TensorId>& reads = ReadsOf(graph_, step);

@@ -34,18 +34,18 @@ struct Buffer {
   int32_t last_step = 0;  // Inclusive.
 };
 
-// One making of a tensor by a forward step.
+// A tensor as one forward step made it; a recomputation makes another version.
 struct Version {
   TensorId tensor;
   int32_t buffer = -1;    // Index into Timeline::buffers.
   int32_t made_at = 0;    // Step.
-  int32_t last_read = 0;  // Step; made_at if nobody reads it.
+  int32_t last_read = 0;  // Step; made_at if nothing reads it.
 };
 
 struct Timeline {
   std::vector<Buffer> buffers;    // In order of allocation.
   std::vector<Version> versions;  // In order of making.
-  std::vector<Bytes> step_bytes;  // The most that lives during each step.
+  std::vector<Bytes> step_bytes;  // The highest memory use during each step.
   Bytes peak;
   size_t peak_step = 0;
   size_t loss_step = 0;

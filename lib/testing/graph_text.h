@@ -8,9 +8,9 @@
 // A node is declared at its first mention, `name:bytes@cost`, or `name:bytes` for cost 1; later
 // mentions are the bare name. `;` ends a path; a path of one node is a node without edges.
 //
-// What it means is what the minimal form of graph.json means: one output per node, no inputs,
-// backward costs what forward does and reads all inputs and the own output, the outputs of the
-// graph are those that no node reads. Node i makes tensor i, and both have the file id i.
+// It means the same as the minimal form of graph.json: one output per node, no inputs; backward
+// costs as much as forward and reads all inputs and the node's own output; the outputs of the graph
+// are those that no node reads. Node i makes tensor i, and both have the file id i.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@
 
 namespace ckplan {
 
-// Bad text stops the program through CKPLAN_CHECK: it is a fault of the test.
+// A text that cannot be read stops the program through CKPLAN_CHECK: it is a fault of the test.
 TensorGraph GraphFromText(std::string_view text);
 
-// The same meaning from lists. Edges are positions in `vertices`; an input stands in a node's list
-// in the order of `edges`.
+// A graph with the same meaning, from lists. Edges are positions in `vertices`; an input stands in
+// a node's list in the order of `edges`.
 struct TextVertex {
   std::string name;
   Bytes bytes;

@@ -11,7 +11,7 @@
 namespace ckplan {
 namespace {
 
-// Scattered, so that no code may take a file id for a position.
+// Not the position itself, so that code which takes a file id for a position fails a test.
 int64_t TensorFileId(size_t position) { return static_cast<int64_t>(position) * 3 + 5; }
 int64_t NodeFileId(size_t position) { return static_cast<int64_t>(position) * 7 + 2; }
 

@@ -9,8 +9,8 @@
 
 namespace ckplan {
 
-// How often each feature of a TensorGraph turns up, in percent. With all of them at 0 and one
-// input the graph still has nodes of several inputs.
+// How often each feature of a TensorGraph occurs, in percent. With all of them at 0 the graph still
+// has nodes with several inputs.
 struct RandomGraphOptions {
   int nodes = 12;  // At least 1.
   int graph_inputs = 2;
@@ -19,7 +19,7 @@ struct RandomGraphOptions {
   int64_t max_cost = 10;
   int second_output = 20;
   int statistic = 25;
-  int duplicate_input = 10;  // The same tensor stands twice among a node's inputs.
+  int duplicate_input = 10;  // A tensor that stands twice among a node's inputs.
   int in_place = 35;
   int gradient_passthrough = 30;
   int workspace = 30;  // For forward and for backward, independently.
@@ -37,7 +37,8 @@ struct RandomGraphOptions {
 TensorGraph RandomTensorGraph(Rng& rng, const RandomGraphOptions& options = {});
 
 // The papers' kind of graph: one output per node, nodes named n0, n1, ... in topological order,
-// each pair an edge `edge_percent` times in a hundred. Bytes and costs are uniform in [1, max].
+// each pair an edge with a probability of `edge_percent` / 100. Bytes and costs are uniform in [1,
+// max].
 TensorGraph RandomDag(Rng& rng, int nodes, int edge_percent, int64_t max_bytes, int64_t max_cost);
 
 }  // namespace ckplan

@@ -1,5 +1,5 @@
-// Validates JSON by a JSON Schema, draft-07, with other people's code (valijson). Of all tests only
-// its source includes that: it takes half a minute to compile.
+// Validates JSON by a JSON Schema, draft-07, with the library valijson. Only its source includes
+// that library, which takes half a minute to compile.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace ckplan {
 
 class SchemaJudge {
  public:
-  explicit SchemaJudge(std::string_view schema);  // Throws where it is no schema.
+  explicit SchemaJudge(std::string_view schema);  // Throws if the text is no schema.
   ~SchemaJudge();
   SchemaJudge(const SchemaJudge&) = delete;
   SchemaJudge& operator=(const SchemaJudge&) = delete;

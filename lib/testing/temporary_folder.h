@@ -11,7 +11,7 @@ namespace ckplan {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    // mkdtemp(3) wants six X at the end, and puts there what no other folder has.
+    // mkdtemp(3) replaces the six X, which it needs, so that the name is unique.
     std::string name = (std::filesystem::temp_directory_path() / "ckplan_XXXXXX").string();
     path_ = mkdtemp(name.data());
   }

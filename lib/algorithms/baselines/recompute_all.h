@@ -1,7 +1,7 @@
 // Keep nothing but the inputs: the forward pass frees as it goes, and backward begins by running
-// what it needs of it a second time. The other end of the scale from keep-all.
+// again what it needs of it. The opposite extreme of keep-all.
 //
-// Guarantee  nothing waits in memory between the two passes, so the least is kept; but the second
+// Guarantee  nothing waits in memory between the two passes, so nothing is kept; but the second
 //            forward pass then holds what keep-all holds, so the peak is about keep-all's. It is
 //            the canonical strategy {V} of Kusumoto et al. 2019, charged as Eq. 1 charges it.
 // Cost       O(n).

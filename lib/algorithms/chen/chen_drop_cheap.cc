@@ -19,7 +19,7 @@ constexpr std::array kCostlyParts = {"conv",   "gemm", "matmul", "linear",    "d
 constexpr std::array kCheapParts = {"norm",  "relu", "elu",     "gelu",      "sigmoid",  "tanh",
                                     "swish", "silu", "mish",    "softplus",  "softsign", "shrink",
                                     "pool",  "clip", "dropout", "activation"};
-// Whole names: too short to look for inside others.
+// Whole names, since they are so short that other names contain them by chance.
 constexpr std::array kCheapNames = {"erf", "exp", "log", "lrn", "abs", "neg", "sqrt"};
 constexpr std::array kCostlyNames = {"rnn", "fc"};
 
@@ -34,7 +34,7 @@ bool IsOneOf(const std::string& op, const Names& names) {
   return std::find(names.begin(), names.end(), op) != names.end();
 }
 
-// Total cost of the nodes is below kMaxTotalCost, but not n times one of them: divide instead.
+// Divides the total, which is below kMaxTotalCost, since n times the cost of a node may overflow.
 bool CostsLessThanAverage(const VertexGraph& vertices, NodeId v) {
   const auto n = static_cast<int64_t>(vertices.size());
   const int64_t total = vertices.total_time().count();

@@ -71,9 +71,9 @@ class ChenRecursive : public PreparedSolver {
 
   const Problem& problem_;
   const Chain chain_;
-  std::vector<Bytes> inner_memory_;  // Of each block, without its end.
-  std::vector<Bytes> end_memory_;    // Of the splitting vertex that it ends with.
-  std::vector<Cost> time_before_;    // [b]: of all blocks before b.
+  std::vector<Bytes> inner_memory_;  // Each block's memory without its end.
+  std::vector<Bytes> end_memory_;    // The splitting vertex that each block ends with.
+  std::vector<Cost> time_before_;    // [b]: all blocks before b together.
 };
 
 }  // namespace

@@ -35,7 +35,7 @@ class ChenSearch : public PreparedSolver {
       const SolveOutcome outcome = GreedyPlan(problem_, chain_, budgets_[i]);
       const Schedule schedule = LowerStrategy(problem_.graph, outcome.strategy);
       CKPLAN_ASSIGN_OR_RETURN(const Simulation simulation, simulator.Run(schedule));
-      // No arena is smaller than the peak.
+      // Placing could not help: no arena is smaller than the peak.
       if (std::tuple(simulation.peak, simulation.overhead) >= best) continue;
       const Arena arena = PlaceBuffers(BuildTimeline(problem_.graph, schedule));
       const std::tuple cost(arena.bytes, simulation.overhead);
@@ -62,7 +62,7 @@ class ChenSearch : public PreparedSolver {
  private:
   const Problem& problem_;
   const Chain chain_;
-  std::vector<Bytes> budgets_;  // Of setting 1 onwards.
+  std::vector<Bytes> budgets_;  // The first one is that of setting 1.
   int64_t best_setting_ = 0;
 };
 

@@ -16,7 +16,7 @@
 namespace ckplan {
 namespace {
 
-// n0 -> n1 -> ...: `bytes` for each, all costs 1.
+// The chain n0 -> n1 -> ... of nodes with these sizes and a cost of 1 each.
 TensorGraph ChainOf(const std::vector<int64_t>& bytes) {
   std::vector<TextVertex> vertices;
   std::vector<std::pair<int32_t, int32_t>> edges;
@@ -112,7 +112,7 @@ TEST_CASE("chen-greedy: without a budget it takes B = sqrt(x y)") {
   const Plan plan = *MakePlan(graph, RequestOf("chen-greedy"), {});
   CHECK(plan.figures.paper.budget == Bytes(38));
   CHECK(plan.figures.paper.peak == Bytes(70));
-  CHECK(plan.figures.paper.overhead == Cost(13));  // Of all but the three at the cuts.
+  CHECK(plan.figures.paper.overhead == Cost(13));  // All but the three at the cuts.
   CHECK(plan.figures.overhead == Cost(9));         // The last segment is kept.
 }
 

@@ -25,7 +25,7 @@ struct GreedyCut {
   int32_t segment_count = 1;
   Bytes kept;             // x, the sum of the results at the cuts.
   Bytes largest_segment;  // y
-  Cost kept_time;         // Of the vertices at the cuts.
+  Cost kept_time;         // Forward cost of the vertices at the cuts.
 };
 
 // O(nodes + blocks).

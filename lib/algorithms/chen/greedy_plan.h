@@ -6,7 +6,8 @@
 
 namespace ckplan {
 
-// `result.paper` is of Alg. 3: B, x + y, and the forward cost of every node with m(v) = 1.
+// `result.paper` has the figures of Alg. 3: B, x + y, and the forward cost of every node with
+// m(v) = 1.
 SolveOutcome GreedyPlan(const Problem& problem, const Chain& chain, Bytes budget);
 
 }  // namespace ckplan

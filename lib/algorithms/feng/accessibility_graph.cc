@@ -12,8 +12,8 @@ struct Arrival {
   int32_t from = -1;
 };
 
-// The positions that see the current one within the max term, with the nearest to 0 by length in
-// front: those behind the front are longer or come later.
+// The positions with an edge to the current one that fits the max term. The front is the one with
+// the shortest path from 0; those after it have longer paths or come later.
 class Window {
  public:
   void Add(int32_t position, Bytes length) {
@@ -31,7 +31,7 @@ class Window {
   std::deque<std::pair<int32_t, Bytes>> positions_;
 };
 
-// passed[p]: all items before position p, and the vertices at 1 .. p.
+// passed[p]: the memory of all items before position p, and of the vertices at 1 .. p.
 std::vector<Bytes> MemoryPassed(const ChainItems& items) {
   std::vector<Bytes> passed = {Bytes(0)};
   for (size_t i = 0; i < items.memory.size(); ++i) {
@@ -48,7 +48,7 @@ std::optional<AccessiblePath> ShortestAccessiblePath(const ChainItems& items, By
   std::vector<Arrival> arrivals(passed.size());
   arrivals[0].length = Bytes(0);
   Window window;
-  size_t nearest = 0;  // The first position that sees the current one within the max term.
+  size_t nearest = 0;  // The first position with an edge to the current one that fits.
   for (size_t b = 1; b < passed.size(); ++b) {
     if (arrivals[b - 1].length) window.Add(static_cast<int32_t>(b - 1), *arrivals[b - 1].length);
     const Bytes vertex = b <= items.vertices.size() ? items.vertices[b - 1] : Bytes(0);

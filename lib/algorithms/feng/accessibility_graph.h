@@ -27,17 +27,17 @@ namespace ckplan {
 
 struct ChainItems {
   std::vector<Bytes> memory;                  // l of each item: what a segment of it alone holds.
-  std::vector<Bytes> vertices;                // Of the vertex behind each item but the last.
-  std::vector<std::optional<Bytes>> divided;  // Least kept inside an item if it is divided.
+  std::vector<Bytes> vertices;                // The vertex after each item but the last.
+  std::vector<std::optional<Bytes>> divided;  // Minimum kept inside an item if it is divided.
 };
 
 struct AccessiblePath {
-  Bytes kept;                  // At the checkpoints, and inside the items that are divided.
+  Bytes kept;                  // By the checkpoints, and inside the items that are divided.
   std::vector<int32_t> stops;  // Positions in (0, k) that are checkpoints, ascending.
 };
 
-// Nothing if some item neither fits `max_term` nor can be divided. Of equally short paths the one
-// whose last stops come first. O(k).
+// Nothing if some item neither fits `max_term` nor can be divided. Among equally short paths, the
+// one whose last stops come first. O(k).
 std::optional<AccessiblePath> ShortestAccessiblePath(const ChainItems& items, Bytes max_term);
 
 // A solution for one max term.
@@ -52,7 +52,7 @@ struct BestMaxTerm {
   bool is_proven = true;  // False: stopped before all terms were looked at or skipped.
 };
 
-// The max term in [least, most] that minimises kept + largest. `evaluate(C)` solves for C.
+// The max term in [min_term, max_term] that minimises kept + largest. `evaluate(C)` solves for C.
 //
 // Halves the range, the most promising part first. Between two terms lo < hi that were solved,
 // every solution costs more than f(hi) + lo; where that is no gain, or f(lo) = f(hi), the whole gap
@@ -78,7 +78,7 @@ BestMaxTerm FindBestMaxTerm(Bytes min_term, Bytes max_term, std::stop_token stop
   const MaxTermFigures at_max = evaluate(max_term);
   const MaxTermFigures at_min = evaluate(min_term);
   MaxTermFigures best = at_min.objective() <= at_max.objective() ? at_min : at_max;
-  std::priority_queue<Gap> gaps;  // The least bound on top.
+  std::priority_queue<Gap> gaps;  // The smallest bound on top.
   gaps.push({min_term, at_max.largest, at_min.kept, at_max.kept});
   while (!gaps.empty() && gaps.top().bound() < best.objective()) {
     const Gap gap = gaps.top();

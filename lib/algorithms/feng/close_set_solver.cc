@@ -55,7 +55,7 @@ Result<SolveOutcome> CloseSetSolver::Solve(int64_t setting, const SolveLimits&) 
   return outcome;
 }
 
-// min_kept_[S] for all S, children before their parents.
+// Computes min_kept_[S] for all S, children before their parents.
 void CloseSetSolver::ComputeMinKept(Bytes max_term) {
   for (size_t i = tree_.close_sets.size(); i-- > 0;) {
     const CloseSet& set = tree_.close_sets[i];
@@ -119,7 +119,7 @@ CloseSetSolver::Division CloseSetSolver::Divide(Bytes max_term) {
   return division;
 }
 
-// The shortest path: its runs become segments, its single children that do not fit are divided.
+// Follows the shortest path: runs become segments, single children that do not fit are divided.
 void CloseSetSolver::CutIntoRuns(int32_t index, Bytes max_term, Division& division,
                                  std::vector<int32_t>& open) const {
   const CloseSet& set = close_set(index);
@@ -190,7 +190,7 @@ LowerSetSequence CloseSetSolver::SequenceOf(const Division& division) const {
   return sequence;
 }
 
-// As with a sequence, the segment whose backward comes first is kept, not recomputed at once.
+// The segment whose backward comes first is kept, not recomputed at once, as in SequenceOf.
 KeptSet CloseSetSolver::KeptSetOf(const Division& division) const {
   std::vector<VertexId> last_segment;
   for (const Segment& segment : division.segments) {

@@ -40,8 +40,8 @@ class CloseSetSolver : public PreparedSolver {
   };
   // A division with segments of at most C.
   struct Division {
-    MaxTermFigures figures;         // Source and target left out.
-    std::vector<VertexId> kept;     // Source and target left out; in no order.
+    MaxTermFigures figures;         // Without source and target.
+    std::vector<VertexId> kept;     // Without source and target; in no order.
     std::vector<Segment> segments;  // None: the whole graph is one.
     bool is_sequence = true;        // No close set but the root is divided.
   };
@@ -65,7 +65,8 @@ class CloseSetSolver : public PreparedSolver {
   const DivisionTree tree_;
   const std::string class_name_;
   IdVector<NodeId, VertexId> vertex_of_;
-  // Of each close set, for the max term last computed: what it keeps, and where if splittable.
+  // For each close set and the max term of the last call: what the set keeps, and, if it is
+  // splittable, where.
   std::vector<Bytes> min_kept_;
   std::vector<std::vector<int32_t>> stops_;
   BestMaxTerm best_;

@@ -124,7 +124,7 @@ class Divider {
     }
   }
 
-  // The parts that hang together without begin and end (Algorithm 3), a direct edge included.
+  // The parts that are connected without begin and end (Algorithm 3), a direct edge included.
   std::vector<Region> Branches(const Region& region) {
     for (const VertexId v : region.inside) part_of_[v] = -1;
     int32_t part_count = 0;
@@ -160,7 +160,7 @@ class Divider {
   const bool is_deep_;
   IdVector<VertexId, int32_t> part_of_;
   DivisionTree tree_;
-  std::vector<Region> regions_;  // Of the close sets, emptied when divided.
+  std::vector<Region> regions_;  // One for each close set, emptied when it is divided.
 };
 
 }  // namespace

@@ -40,20 +40,20 @@ struct CloseSet {
   CloseSetKind kind = CloseSetKind::kEdge;
   VertexId begin;                 // i
   VertexId end;                   // j
-  Bytes memory;                   // Of all vertices between them.
-  std::vector<VertexId> inner;    // Types 1 and 3: where it is divided, ascending.
-  std::vector<int32_t> children;  // In order of (begin, end, least vertex inside).
+  Bytes memory;                   // All vertices between them.
+  std::vector<VertexId> inner;    // For types 1 and 3: where it is divided, ascending.
+  std::vector<int32_t> children;  // In order of (begin, end, first vertex inside).
 };
 
 struct DivisionTree {
-  std::vector<CloseSet> close_sets;  // The root first, children behind their parents.
+  std::vector<CloseSet> close_sets;  // The root first, children after their parents.
 };
 
-// Nothing if stopped.
+// Nothing if `stop` was requested.
 std::optional<DivisionTree> DivideGraph(const TwoTerminalGraph& graph, std::stop_token stop);
 
-// The root and its segments between splitting vertices alone, which are not divided further: the
-// graph as a chain. O(nodes + edges).
+// A tree of the root and its children between splitting vertices alone, which are not divided
+// further: the graph as a chain. O(nodes + edges).
 DivisionTree DivideAtSplittingVertices(const TwoTerminalGraph& graph);
 
 }  // namespace ckplan

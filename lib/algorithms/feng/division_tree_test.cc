@@ -48,7 +48,7 @@ std::set<VertexId> VerticesIn(const DivisionTree& tree, int32_t index) {
   return vertices;
 }
 
-// Definition 1, less what follows from it in a graph with one source and one target.
+// Definition 1, without what always holds in a graph with one source and one target.
 bool IsClosed(const TwoTerminalGraph& graph, VertexId begin, VertexId end,
               const std::set<VertexId>& inside) {
   for (const VertexId v : inside) {

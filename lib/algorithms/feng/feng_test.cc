@@ -123,8 +123,8 @@ struct Divided {
   int64_t objective() const { return kept + largest; }
 };
 
-// Eq. 1 for the vertices whose bits are set kept. The rest falls apart into its connected parts;
-// `must_be_closed`: each has to have one kept vertex that leads in and one that it leads to.
+// Eq. 1 when the vertices whose bits are set are kept. The others form connected parts;
+// `must_be_closed`: each part must have one kept vertex that leads to it and one that it leads to.
 std::optional<Divided> Divide(const VertexGraph& graph, uint32_t kept, bool must_be_closed) {
   const auto is_kept = [&](NodeId v) { return (kept >> v.index() & 1) != 0; };
   Divided divided;

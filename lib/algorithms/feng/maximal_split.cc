@@ -8,8 +8,8 @@
 namespace ckplan {
 namespace {
 
-// Places in the region: 0 is its begin, then its inside in order, the last is its end. So places
-// are in topological order.
+// A place in the region: 0 is its begin, then come the vertices inside it in order, the last is its
+// end. So places are in topological order.
 using Place = int32_t;
 
 // An edge of the reduced graph, and what was reduced into it.
@@ -17,7 +17,7 @@ struct ReducedEdge {
   Place from = 0;
   Place to = 0;
   std::vector<Place> inside;
-  bool has_edge = false;  // One of the region's own edges, beside what is inside.
+  bool has_edge = false;  // Stands for an edge of the region as well as for what is inside.
   bool is_gone = false;
 };
 
@@ -159,7 +159,7 @@ class Splitter {
   }
 
   // All close sets but the region itself: for each pair of a dominator and a post-dominator of
-  // some place, those of the places between them that touch nothing else.
+  // some place, the places between them that have no edge to any other.
   std::vector<Candidate> FindCandidates() {
     std::map<std::pair<Place, Place>, std::vector<Place>> between;
     for (const Place v : reduced_.places()) {
@@ -204,8 +204,8 @@ class Splitter {
     }
   }
 
-  // Two close sets in a region of this type are disjoint or one contains the other (Lemma 6), so
-  // going by size a candidate is inside a member or touches none.
+  // Two close sets in a region of this type are disjoint or one contains the other (Lemma 6). So,
+  // from the largest down, a candidate is inside a member or disjoint from all of them.
   void TakeLargest(std::vector<Candidate> candidates) {
     std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
       return a.inside.size() > b.inside.size();

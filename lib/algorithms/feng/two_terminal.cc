@@ -41,8 +41,8 @@ class TwoTerminalBuilder {
   }
 
  private:
-  // into_[v] is the node that overwrites what v writes, or none. Other outputs of v than the
-  // first are statistics or have readers of their own, which would have to read the last node.
+  // Fills into_: into_[v] is the node that overwrites what v writes, or none. Outputs of v beside
+  // the first are statistics, or have readers of their own, which would have to read the last node.
   void FoldInPlace() {
     for (const NodeId id : graph_.nodes().ids()) {
       for (const InPlacePair& pair : graph_.node(id).in_place) {
@@ -101,7 +101,7 @@ class TwoTerminalBuilder {
     result_.vertices[to].predecessors.push_back(from);
   }
 
-  // The vertices, in order, over which no edge leads.
+  // The vertices, in order, that no edge passes over.
   std::vector<VertexId> Splitting() const {
     std::vector<VertexId> splitting;
     VertexId furthest;
@@ -132,8 +132,8 @@ class TwoTerminalBuilder {
     DropVirtualEnds();
   }
 
-  // A virtual end that joins one vertex alone is not needed, unless it stands for the batch; and
-  // a lone vertex is not both ends.
+  // A virtual end that joins only one vertex is not needed, unless it stands for the batch. A graph
+  // of one vertex keeps a virtual end, since the vertex cannot be both ends.
   void DropVirtualEnds() {
     size_t rest = result_.vertices.size();
     const std::vector<VertexId>& first = result_.vertices[result_.source()].successors;

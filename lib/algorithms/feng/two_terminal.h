@@ -10,9 +10,10 @@
 //     non-inplace operation"): the overwritten tensor is not counted.
 //   - A graph with several sources or targets gets the one of each that the theory asks for. An
 //     extra source is tied to the splitting vertex before it, an extra target to the one behind
-//     it (chain.h), so a state that every layer hands out leaves the layers separable. Where
+//     it (chain.h), so that a state which every layer returns does not stop the graph from being
+//     cut between layers. Where
 //     there is none, a virtual source or target of no size joins them.
-//     Such ties order the computation and carry no data; what is valid with them is without.
+//     Such ties order the computation and carry no data: what is valid with them is valid without.
 //   - What the graph reads from outside is the source: it is always there and has no size here.
 #pragma once
 
@@ -31,10 +32,10 @@ struct TwoTerminalGraph {
     std::vector<NodeId> nodes;  // Ascending; the last one writes what others read. Virtual: none.
     Bytes memory;
     std::vector<VertexId> successors;    // Ascending, each once.
-    std::vector<VertexId> predecessors;  // Likewise.
+    std::vector<VertexId> predecessors;  // Ascending, each once.
   };
   IdVector<VertexId, Vertex> vertices;  // In topological order: the source first, the target last.
-  Bytes memory_aside;                   // Of nodes without a gradient that a vertex reads.
+  Bytes memory_aside;                   // Nodes without a gradient that a vertex reads.
 
   VertexId source() const { return VertexId(0); }
   VertexId target() const { return VertexId(vertices.size() - 1); }

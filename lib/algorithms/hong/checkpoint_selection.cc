@@ -16,7 +16,7 @@ std::vector<Bytes> PrefixSums(const LayerList& list) {
 }
 
 // The checkpoints from the first on, each followed by the one that `next` names.
-std::vector<size_t> Follow(const LayerList& list, const std::vector<size_t>& next) {
+std::vector<size_t> TraceCheckpoints(const LayerList& list, const std::vector<size_t>& next) {
   std::vector<size_t> positions;
   for (size_t c = 0;; c = next[c]) {
     positions.push_back(list.candidates[c]);
@@ -24,7 +24,7 @@ std::vector<size_t> Follow(const LayerList& list, const std::vector<size_t>& nex
   }
 }
 
-// The least checkpoint memory with no segment above `limit`, or nothing (Eq. 7 and 8). A queue
+// The checkpoints of least memory with no segment above `limit`, or nothing (Eq. 7 and 8). A queue
 // holds the candidates within reach in order of position, their memory rising.
 std::optional<std::vector<size_t>> MinCheckpoints(const LayerList& list,
                                                   const std::vector<Bytes>& sums, Bytes limit) {
@@ -70,8 +70,8 @@ StaticParts PartsOfStatic(const LayerList& list, const std::vector<Bytes>& sums,
   return parts;
 }
 
-// The maximum of d_k over i <= k < j while i walks down from the end: a stack of the positions
-// that are larger than all before them, seen from i.
+// The maximum of d_k over i <= k < j while i goes down from the end: a stack of the positions whose
+// d is larger than all between i and them.
 class RecordMaxima {
  public:
   explicit RecordMaxima(const std::vector<Bytes>& sizes) : sizes_(sizes) {}
@@ -89,7 +89,7 @@ class RecordMaxima {
 
  private:
   const std::vector<Bytes>& sizes_;
-  std::vector<size_t> stack_;  // Descending positions, descending sizes from bottom to top.
+  std::vector<size_t> stack_;  // From bottom to top, positions and sizes descend.
 };
 
 }  // namespace
@@ -158,7 +158,7 @@ Result<Checkpoints> SelectDynamic(const LayerList& list, std::stop_token stop) {
       largest = std::max(largest, list.sizes[j]);
     }
   }
-  return Checkpoints{Follow(list, next), memory[0]};
+  return Checkpoints{TraceCheckpoints(list, next), memory[0]};
 }
 
 Checkpoints SelectDynamicLinear(const LayerList& list) {
@@ -193,7 +193,7 @@ Checkpoints SelectDynamicLinear(const LayerList& list) {
     at = queue.empty() ? 0 : std::min(at, queue.size() - 1);
     queue.push_back(c);
   }
-  return {Follow(list, next), memory[0]};
+  return {TraceCheckpoints(list, next), memory[0]};
 }
 
 }  // namespace ckplan

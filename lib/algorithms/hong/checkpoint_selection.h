@@ -1,9 +1,10 @@
 // The two optimisation problems of Hong et al. 2024 over a list d_0, ..., d_n, and their solvers.
 //
 //   Eq. 6    static    sum of all checkpoints + the largest segment between two of them
-//   Eq. 12   dynamic   max over checkpoints d_i, with d_h the one before it:
-//                        sum of checkpoints up to i + sum of d_k, h < k < i + max of d_k, h <= k <
-//                        i
+//   Eq. 12   dynamic   max over checkpoints d_i, with d_h the one before it, of
+//                        sum of checkpoints up to i
+//                        + sum of d_k over h < k < i
+//                        + max of d_k over h <= k < i
 //
 // Both ends are checkpoints. Only the list's candidates can be; the paper's own lists are those in
 // which everything is a candidate.

@@ -20,7 +20,7 @@ LayerList ListOf(const std::vector<int64_t>& sizes) {
   return list;
 }
 
-// A random list; both ends are candidates, of the others some.
+// A random list. Both ends are candidates, and some of the elements between them.
 LayerList RandomList(Rng& rng) {
   LayerList list;
   const int64_t n = rng.Between(1, 11);

@@ -8,8 +8,7 @@
 //
 // Guarantee  optimal for Eq. 6 on the chain of splitting vertices.
 // Cost       O(n) for each limit that matters; the paper's O(n^3) at the worst.
-// Paper      d_i -> sizes, C -> positions, s -> limit (lib/graph/layer_list.h,
-//            checkpoint_selection.h).
+// Paper      d_i -> sizes, C -> positions, s -> limit (layer_list.h, checkpoint_selection.h).
 // Differs    - Eq. 8 as printed does not force d_n into C; Eq. 6's definition does, and so do we;
 //            - a segment memory of 0 is a limit like any other;
 //            - the list begins at d_0, the graph's inputs; both ends are checkpoints;

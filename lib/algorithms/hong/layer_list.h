@@ -23,7 +23,7 @@ struct LayerList {
   std::vector<size_t> candidates;  // Positions that may be checkpoints, ascending; both ends.
   std::vector<NodeId> nodes;       // Parallel to sizes; none for the inputs and for empty ends.
 
-  // Segment of each node when the graph is cut behind every checkpoint. `checkpoints` are
+  // Segment of each node when the graph is cut after every checkpoint. `checkpoints` are
   // positions, ascending, both ends included. Sets the number of segments.
   IdVector<NodeId, int32_t> Cut(const std::vector<size_t>& checkpoints,
                                 int32_t* segment_count) const;

@@ -1,4 +1,4 @@
-// The prediction of Hong et al. 2024 beside what the timeline says of the same plan.
+// The prediction of Hong et al. 2024 against the timeline of the same plan.
 #include "lib/algorithms/hong/training_phases.h"
 
 #include <doctest/doctest.h>

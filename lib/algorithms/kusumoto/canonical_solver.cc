@@ -45,7 +45,7 @@ CanonicalSolver::CanonicalSolver(const Problem& problem, LowerSetFamily family, 
 Knob CanonicalSolver::knob() const {
   // With B = 2 M(V) every sequence is feasible, and the least overhead is reached.
   const int64_t max_budget = std::max(min_budget_, 2 * problem_.vertices.total_memory()).count();
-  // A call takes about the square of the number of sets.
+  // The time of a call grows with the square of the number of sets.
   const int64_t grid_steps = family_.size() <= 300 ? 32 : 4;
   return {Knob::Kind::kPaperBudget, min_budget_.count(), max_budget, min_budget_.count(),
           grid_steps};

@@ -19,16 +19,17 @@ inline constexpr int64_t kMaxDpTime = 1000;
 
 // The vertices with times in units of `unit`, rounded to the nearest, at least 1 where not 0.
 VertexGraph RoundTimes(const VertexGraph& vertices, int64_t unit);
-// The unit in which the total time is about kMaxDpTime; 1 where it already is no more.
+// The unit in which the total time is about kMaxDpTime; 1 if it is no more than that already.
 int64_t DpTimeUnit(const VertexGraph& vertices);
 
 class CanonicalSolver : public PreparedSolver {
  public:
   struct Options {
-    std::string class_name;             // "canonical strategies over all lower sets"
-    bool is_exact = false;              // The family holds all lower sets.
-    int64_t max_transitions = 0;        // 0: no limit.
-    std::optional<Bytes> known_budget;  // A feasible B, to start the search for the least from.
+    std::string class_name;       // "canonical strategies over all lower sets"
+    bool is_exact = false;        // The family holds all lower sets.
+    int64_t max_transitions = 0;  // 0: no limit.
+    std::optional<Bytes>
+        known_budget;  // A feasible B, from which the search for the minimum starts.
   };
   // Finds the least feasible budget. kTimeout or kUnsupported as LowerSetDp::MinBudget.
   static Result<std::unique_ptr<PreparedSolver>> Prepare(const Problem& problem,

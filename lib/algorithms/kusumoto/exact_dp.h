@@ -5,7 +5,7 @@
 //
 // Idea. A canonical strategy is an increasing sequence of lower sets L1 < L2 < ... < Lk = V. The
 // forward pass keeps the boundary of each Li; backward recomputes each Li \ Li-1 once. opt[L, t] is
-// the least memory kept for boundaries on the way to L with overhead t (lib/graph/lower_set_dp.h).
+// the least memory kept for boundaries on the way to L with overhead t (lower_set_dp.h).
 //
 // Guarantee  optimal for Eq. 1 under the budget of Eq. 2 among canonical strategies, for costs
 //            rounded as the plan says (canonical_solver.h). Not over all schedules, and not for
@@ -30,7 +30,7 @@ namespace ckplan {
 // Above these exact-dp refuses, with the number met: docs/benchmarks.md has the sizes of real
 // models.
 inline constexpr int64_t kMaxLowerSets = 250'000;
-inline constexpr int64_t kMaxLowerSetBytes = int64_t{512} << 20;  // Of their bits.
+inline constexpr int64_t kMaxLowerSetBytes = int64_t{512} << 20;  // For one bit a node and set.
 inline constexpr int64_t kMaxTransitions = 60'000'000'000;        // Minutes of one core.
 
 Result<std::unique_ptr<PreparedSolver>> PrepareExactDp(const Problem& problem,

@@ -1,5 +1,5 @@
-// Which segments between two lower sets fit a budget by Eq. 2 of Kusumoto et al. 2019; the ground
-// on which the searches of lower_set_dp.cc walk.
+// Which segments between two lower sets fit a budget by Eq. 2 of Kusumoto et al. 2019: the graph
+// that lower_set_dp.cc searches.
 #pragma once
 
 #include <algorithm>
@@ -30,11 +30,11 @@ inline Transition Between(const LowerSetFamily& family, int32_t set, int32_t bel
           (to.time - from.time - (to.boundary_time - overlap.time)).count()};
 }
 
-// One budget's view of the family: which segments fit, and two numbers per set that tell whether
-// memory alone lets a sequence through it.
+// The family under one budget: which segments fit, and two numbers for each set that say whether
+// any sequence through it fits, whatever its overhead.
 class FittingSegments {
  public:
-  // Keeps references to `family`, whose scratch it uses, and to `meter`.
+  // Keeps references to `family`, whose working memory it uses, and to `meter`.
   FittingSegments(LowerSetFamily* family, Bytes budget, WorkMeter* meter)
       : family_(*family), budget_(budget), meter_(*meter) {}
 
@@ -43,14 +43,14 @@ class FittingSegments {
     Bytes cached = kNoBytes;  // kNoBytes: no sequence leads here.
     Bytes peak;
   };
-  // Sequences pass through the `useful` sets alone: an ascending list with the first and the last.
+  // Considers only sequences of `useful` sets: an ascending list with the first and the last set.
   Result<std::vector<Arrival>> FindMinCached(std::span<const int32_t> useful);
 
-  // The most that may be cached on arrival at each set for V to be reached; negative: it cannot.
+  // How much may be cached on arrival at each set so that V can be reached; negative: it cannot.
   Result<std::vector<Bytes>> FindMaxCached(std::span<const int32_t> useful);
 
-  // Visits the subsets of a set from which a segment fits, with the most that may be cached there:
-  // those in the ascending list `candidates`, and perhaps others.
+  // Visits the subsets of a set from which a segment fits, with the maximum that may be cached
+  // there: those in the ascending list `candidates`, and perhaps others.
   template <typename Visit>
   void ForEach(int32_t set, std::span<const int32_t> candidates, Visit visit) {
     const LowerSetFamily::Facts& facts = family_.facts(set);
@@ -61,15 +61,15 @@ class FittingSegments {
       ++pairs;
       const LowerSetFamily::Facts& from = family_.facts(below);
       const Bytes max_cached = left - 2 * (facts.memory - from.memory);
-      // Whatever the way there, the boundary is cached.
+      // Every sequence that leads there caches at least the boundary.
       if (max_cached >= from.boundary_memory) visit(below, max_cached);
     });
     meter_.Add(pairs);
   }
 
  private:
-  // What the smaller boundary cannot hold must be cached anew: a bound on Between().more_cached
-  // that needs no look at the members.
+  // A lower bound on Between().more_cached that needs no look at the members: by how much the
+  // boundary of `set` is larger.
   Bytes MinMoreCached(int32_t set, int32_t below) const {
     const Bytes more = family_.facts(set).boundary_memory - family_.facts(below).boundary_memory;
     return std::max(Bytes(0), more);

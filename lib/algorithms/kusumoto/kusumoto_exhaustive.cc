@@ -18,7 +18,7 @@ class Exhaustive : public PreparedSolver {
   Exhaustive(const Problem& problem, LowerSetFamily family)
       : problem_(problem), family_(std::move(family)), last_(family_.size() - 1) {}
 
-  // With every budget allowed, the least peak of any sequence is the least feasible budget.
+  // Without a budget, the lowest peak of any sequence is the least feasible budget.
   Result<Done> FindMinBudget(const SolveLimits& limits) {
     Search search{Bytes::Max(), true, {}, {}, Cost(0), Bytes::Max()};
     CKPLAN_RETURN_IF_ERROR(Extend(0, Bytes(0), Cost(0), Bytes(0), limits, &search));
@@ -59,7 +59,7 @@ class Exhaustive : public PreparedSolver {
   struct Search {
     Bytes budget;
     bool wants_min;
-    std::vector<int32_t> sequence;  // The branch at hand.
+    std::vector<int32_t> sequence;  // The present branch.
     std::vector<int32_t> best;      // Empty: none yet.
     Cost best_overhead;
     Bytes min_peak;

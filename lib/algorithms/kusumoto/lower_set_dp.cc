@@ -19,8 +19,8 @@ std::vector<int32_t> AllSets(const LowerSetFamily& family) {
   return sets;
 }
 
-// The least feasible budget: halves the range in which it lies until that is narrow, and then
-// settles what is left in one pass over the values that really occur there.
+// Finds the least feasible budget: halves the range in which it lies until that is narrow, and then
+// decides in one pass over the values that occur in what is left.
 class MinBudgetSearch {
  public:
   // `known` must be feasible.
@@ -37,7 +37,7 @@ class MinBudgetSearch {
   }
 
  private:
-  // A way to a set: what is cached, and the highest Eq. 2 value so far.
+  // A sequence that leads to a set: what is cached, and the highest Eq. 2 value so far.
   struct Way {
     Bytes cached;
     Bytes peak;
@@ -45,8 +45,8 @@ class MinBudgetSearch {
   };
   static constexpr size_t kMaxUnsorted = 1024;
 
-  // A feasible guess comes down at once to the peak of the sequence found, and sets that no
-  // sequence within it can pass are looked at no more.
+  // A feasible guess is lowered at once to the peak of the sequence found, and sets that no
+  // sequence within it can pass are left out from then on.
   Result<Done> Try(Bytes guess) {
     FittingSegments segments(&family_, guess, &meter_);
     CKPLAN_ASSIGN_OR_RETURN(const auto arrivals, segments.FindMinCached(useful_));
@@ -63,8 +63,8 @@ class MinBudgetSearch {
     return Done{};
   }
 
-  // Keeps for each set the ways of which none is better in both numbers. Peaks that are known to
-  // be infeasible in the end count as equal, so that few ways differ.
+  // Keeps for each set the ways that no other way beats in both numbers. Peaks that are known to be
+  // infeasible count as equal, so that few ways differ.
   Result<Bytes> SettleRest() {
     FittingSegments segments(&family_, feasible_, &meter_);
     std::vector<std::vector<Way>> ways(static_cast<size_t>(family_.size()));
@@ -92,7 +92,7 @@ class MinBudgetSearch {
     return ways.back().back().peak;
   }
 
-  // Sorts by cached memory and drops what is no better in the peak than one before it.
+  // Sorts by cached memory and drops ways whose peak is not below that of a way before them.
   static void KeepBest(std::vector<Way>* ways) {
     std::sort(ways->begin(), ways->end());
     size_t kept = 0;
@@ -109,8 +109,8 @@ class MinBudgetSearch {
   std::vector<int32_t> useful_;  // The sets through which some sequence may yet lead, ascending.
 };
 
-// One call of Solve. Overheads are held as keys: the overhead itself for the least, its negative
-// for the most, so that the smaller key is the better one either way.
+// One call of Solve. Overheads are compared as keys: the overhead itself where the least is sought,
+// its negative where the greatest is, so that the smaller key is the better one in both.
 class OverheadSearch {
  public:
   OverheadSearch(LowerSetFamily* family, Bytes budget, OverheadGoal goal, SearchHints* hints,
@@ -135,7 +135,7 @@ class OverheadSearch {
     });
     CKPLAN_RETURN_IF_ERROR(FindEndCached());
     CKPLAN_RETURN_IF_ERROR(ChoosePrices());
-    // No key is above this, so at the latest a guess of it loses nothing.
+    // No key is above this, so a guess this high drops nothing.
     const int64_t worst = sign_ > 0 ? total_time_ : 0;
     row_.assign(static_cast<size_t>(total_time_) + 1, {});
     const int64_t bound = MinEndKey(0, 0, Bytes(0));
@@ -180,7 +180,7 @@ class OverheadSearch {
     return sums;
   }
 
-  // The most that can be cached when the last segment begins.
+  // Finds the maximum that can be cached when the last segment begins.
   Result<Done> FindEndCached() {
     end_cached_ = Bytes(0);
     segments_.ForEach(family_.size() - 1, useful_, [&](int32_t, Bytes max_cached) {
@@ -193,8 +193,8 @@ class OverheadSearch {
     return std::clamp(hints_.slack, 1 + total_time_ / 256, 1 + total_time_ / 64);
   }
 
-  // The bound is concave in the price, so the best price lies between the neighbours of the best
-  // of several. A call begins around the price that the one before it found best.
+  // The bound is concave in the price, so the best price lies between the neighbours of the best of
+  // those tried. A call begins near the price that was best in the call before it.
   Result<Done> ChoosePrices() {
     if (hints_.price > 0) {
       prices_ = PricesBetween(std::max<int64_t>(1, hints_.price / 2), hints_.price * 8 / 5 + 1);
@@ -211,7 +211,7 @@ class OverheadSearch {
     return Done{};
   }
 
-  // In equal ratios. Only bounds come from prices, so it does not matter how they are rounded.
+  // Prices in equal ratios. They only give bounds, so it does not matter how they are rounded.
   static Prices PricesBetween(int64_t low, int64_t high) {
     Prices prices;
     const double ratio = std::pow(static_cast<double>(high) / static_cast<double>(low),
@@ -233,9 +233,9 @@ class OverheadSearch {
     return best;
   }
 
-  // A Lagrangian bound. Whoever stands at L with m cached may cache end_cached_ - m more; charging
-  // a price for each byte and giving that allowance back bounds the key to go from below, at any
-  // price. to_go_[L] holds the least charge over all ways from L to V, at every price.
+  // A Lagrangian bound. A state at L with m cached may cache end_cached_ - m more; charging a price
+  // for each byte and paying back that allowance bounds the remaining key from below, at any price.
+  // to_go_[L] becomes the lowest charge over all sequences from L to V, at every price.
   Result<Done> FindPricedToGo() {
     Priced no_way;
     no_way.fill(kNoWay);
@@ -263,8 +263,8 @@ class OverheadSearch {
     return is_less;
   }
 
-  // As Add for the step from `below` to `set`, but a bound: exact but for what the two boundaries
-  // share, and so told without a look at their members.
+  // A lower bound on Add for the step from `below` to `set`. It ignores what the two boundaries
+  // share, so it needs no look at their members.
   Priced AddMin(const Priced& costs, int32_t set, int32_t below) const {
     const LowerSetFamily::Facts& to = family_.facts(set);
     const LowerSetFamily::Facts& from = family_.facts(below);
@@ -280,7 +280,7 @@ class OverheadSearch {
     return std::max<int64_t>(0, min_time.count());
   }
 
-  // The least key with which a state can end: the best of the bounds at all prices.
+  // A lower bound on the key with which a state can end: the best of the bounds at all prices.
   int64_t MinEndKey(int32_t set, int64_t key, Bytes cached) const {
     const Priced& to_go = to_go_[static_cast<size_t>(set)];
     if (to_go[0] == kNoWay) return kNoWay;
@@ -294,7 +294,7 @@ class OverheadSearch {
     return key + (bound >= 0 ? bound / kKeyUnit : -((-bound + kKeyUnit - 1) / kKeyUnit));
   }
 
-  // The table of Alg. 1 without the states that cannot end with a key of at most guess_.
+  // Fills the table of Alg. 1, without states that cannot end with a key of at most guess_.
   Result<Done> FillTable() {
     states_.assign(static_cast<size_t>(family_.size()), {});
     states_[0].push_back({0, -1, -1, Bytes(0)});
@@ -313,8 +313,8 @@ class OverheadSearch {
     return Done{};
   }
 
-  // With more overhead than this no state that caches at least `cached` at `set` can end within the
-  // guess; less `more_time`, the same of a state that has yet to take that much to get there.
+  // No state that caches at least `cached` at `set` can end within the guess with more overhead
+  // than this. `more_time` is what the state has yet to spend before it is at `set`.
   int64_t MaxOverhead(int32_t set, int64_t more_time, Bytes cached) const {
     return sign_ > 0 ? guess_ - MinEndKey(set, more_time, cached) : total_time_;
   }
@@ -322,7 +322,7 @@ class OverheadSearch {
   // Lets every state of `below` take the step to `set`.
   void Pull(int32_t set, int32_t below, Bytes max_below) {
     const std::vector<State>& from = states_[static_cast<size_t>(below)];
-    // Along the list keys rise and memory falls: its end tells whether anything can pass.
+    // Along the list keys rise and memory falls: if its last state cannot pass, none can.
     if (from.empty() || from.back().cached > max_below) return;
     if (sign_ > 0 && from.front().overhead + MinTime(set, below) > max_overhead_) return;
     const Transition step = Between(family_, set, below);
@@ -395,8 +395,8 @@ class OverheadSearch {
   std::vector<Priced> to_go_;
   int64_t guess_ = 0;
   std::vector<std::vector<State>> states_;
-  std::vector<State> row_;    // Of the set at hand, by overhead; used in [lowest_, highest_].
-  int64_t max_overhead_ = 0;  // Of any state of the set at hand.
+  std::vector<State> row_;    // States of the present set, by overhead in [lowest_, highest_].
+  int64_t max_overhead_ = 0;  // For any state of the present set.
   size_t lowest_ = 0;
   size_t highest_ = 0;
 };

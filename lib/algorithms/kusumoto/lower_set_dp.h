@@ -12,11 +12,11 @@
 // Prunings, each exact (tests compare them with brute force):
 //   - 2 M(V') + neighbours(L') <= B fails for all smaller L once it fails for L;
 //   - a state is dropped if another at the same L has no more memory and no worse overhead;
-//   - a pass from V downwards gives each L the most memory that may be cached there for V to be
+//   - a pass from V downwards finds how much memory may be cached at each L so that V can be
 //     reached at all; states with more are dropped, so the table holds no dead ends;
 //   - a Lagrangian bound on the overhead to go: memory is priced, and each state is charged for
 //     what it may yet cache. States that cannot end within a guess of the optimum are dropped; if
-//     no sequence is left, the guess was too bold and is relaxed.
+//     no sequence is left, the guess was too low and is raised.
 //
 // Cost: O(P T) time for P pairs of subsets that fit and T overheads at the worst; O(S T) memory
 // for S sets at the worst.
@@ -57,11 +57,11 @@ struct SearchHints {
 
 class LowerSetDp {
  public:
-  // Keeps a reference to `family`, whose scratch it uses.
+  // Keeps a reference to `family`, whose working memory it uses.
   explicit LowerSetDp(LowerSetFamily* family) : family_(*family) {}
 
   // The least B for which some sequence has M <= B (Eq. 2). `known` is a B that is known to be
-  // feasible, such as that of a smaller family; the search is the faster the nearer it is.
+  // feasible, such as that of a smaller family; the nearer it is, the faster is the search.
   // kTimeout: stopped. kUnsupported: more than `limits.max_transitions`.
   Result<Bytes> MinBudget(std::optional<Bytes> known, const DpLimits& limits);
 

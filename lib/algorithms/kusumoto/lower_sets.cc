@@ -90,13 +90,13 @@ class Enumerator {
   std::vector<uint64_t> current_;
   const int64_t max_count_;
   IdVector<NodeId, int32_t> missing_;  // Predecessors that are not in the current set.
-  std::vector<NodeId> candidates_;     // Of all frames, one after the other.
+  std::vector<NodeId> candidates_;     // Those of all frames, one frame after the other.
   std::vector<uint64_t> bits_;
   int64_t count_ = 0;
 };
 
-// The numbers of the sets by ascending memory, then by ascending size: nodes without memory must
-// not bring a set before its subsets. Equals stay in their order.
+// The numbers of the sets by ascending memory, then by ascending size, so that nodes without memory
+// do not bring a set before its subsets. Equal ones keep their order.
 std::vector<size_t> OrderByMemory(const VertexGraph& graph, const std::vector<uint64_t>& bits,
                                   size_t word_count) {
   const size_t set_count = bits.size() / word_count;

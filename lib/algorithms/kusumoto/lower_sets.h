@@ -33,7 +33,7 @@ class LowerSetFamily {
   static LowerSetFamily Closures(const VertexGraph& graph);
 
   // Members are numbered by ascending memory M(L), sets of equal memory by ascending size, so that
-  // a set stands behind its subsets: 0 is the empty set, size() - 1 is V.
+  // a set comes after its subsets: 0 is the empty set, size() - 1 is V.
   int32_t size() const { return static_cast<int32_t>(facts_.size()); }
 
   bool contains(int32_t set, NodeId v) const {
@@ -79,8 +79,8 @@ class LowerSetFamily {
   }
 
   // Visits each proper subset L of `set` with M(set \ L) <= `max_between` that is in `candidates`,
-  // an ascending list of members, once. May visit such subsets that are no candidates as well: the
-  // list saves work where the caller would make nothing of the others.
+  // an ascending list of members, once. May visit other such subsets as well: the list only saves
+  // work where the caller has no use for the others.
   template <typename Visit>
   void ForEachSubset(int32_t set, Bytes max_between, std::span<const int32_t> candidates,
                      Visit visit);
@@ -111,18 +111,19 @@ class LowerSetFamily {
   size_t words_per_set_;
   std::vector<uint64_t> bits_;
   std::vector<Facts> facts_;
-  std::vector<Bytes> memories_;         // Of the facts, close together for the searches.
-  std::vector<BoundaryNode> boundary_;  // Those of set i stand in [starts[i], starts[i + 1]).
+  std::vector<Bytes> memories_;         // The facts' `memory`, close together for the searches.
+  std::vector<BoundaryNode> boundary_;  // Those of set i are in [starts[i], starts[i + 1]).
   std::vector<uint32_t> boundary_starts_;
-  // All(): the members that have one node less, likewise. Closures(): empty.
+  // All(): the members that have one node less; those of set i are in [starts[i], starts[i + 1]).
+  // Closures(): empty.
   std::vector<int32_t> covers_;
   std::vector<uint32_t> cover_starts_;
   // Closures(): the member that is the closure of a node.
   IdVector<NodeId, int32_t> closure_of_;
-  // How many of the sets in the last window were subsets, in units of 1 / kShareUnit; tells which
-  // way of finding them will be cheaper in the next one.
+  // How many of the sets in the last window were subsets, in units of 1 / kShareUnit: a guess which
+  // way of finding them is cheaper in the next one.
   int64_t subset_share_ = kShareUnit;
-  // Scratch of ForEachSubset.
+  // Working memory of ForEachSubset.
   std::vector<uint64_t> outside_;
   std::vector<int32_t> seen_at_;
   std::vector<int32_t> queue_;

@@ -42,7 +42,7 @@ NodeBits BitsOf(const LowerSetFamily& family, int32_t set) {
 struct Best {
   int64_t min_peak = INT64_MAX;
   int64_t min_overhead = INT64_MAX;  // Under the budget.
-  int64_t max_overhead = -1;         // Likewise.
+  int64_t max_overhead = -1;         // Under the budget.
 };
 
 // All increasing sequences of the given sets, one after the other, by the definitions alone.
@@ -121,7 +121,7 @@ TEST_CASE("lower sets: the enumeration equals the definition on random graphs") 
     for (int32_t set = 0; set < family.size(); ++set) found.insert(BitsOf(family, set));
     CHECK(found == expected);
     CHECK(static_cast<size_t>(family.size()) == expected.size());
-    // Each member's subsets, near and far, among all members and among a few.
+    // The subsets of each member, within any distance, among all members and among a few.
     std::vector<int32_t> all;
     std::vector<int32_t> few;
     for (int32_t set = 0; set < family.size(); ++set) {

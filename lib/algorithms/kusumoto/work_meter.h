@@ -1,5 +1,5 @@
-// Bounds what a search may take: a stop request, and a number of elementary steps. Steps, unlike
-// seconds, are the same on every machine, so that a refusal is too.
+// Bounds a search by a stop request and by a number of elementary steps. Steps, unlike seconds, are
+// the same on every machine, and so is a refusal.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct DpLimits {
 // Counts work against the limits of a call.
 class WorkMeter {
  public:
-  // Keeps a reference to `limits`. `lower_sets` is told in the refusal.
+  // Keeps a reference to `limits`. The refusal names the number of `lower_sets`.
   WorkMeter(int32_t lower_sets, const DpLimits& limits)
       : lower_sets_(lower_sets), limits_(limits) {}
 
