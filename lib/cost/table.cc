@@ -110,4 +110,20 @@ Result<std::vector<MeasuredCost>> LookUpCosts(const CostTable& table,
   return costs;
 }
 
+Result<Done> SetMeasuredCosts(const std::string& path, IdVector<NodeId, Node>* nodes) {
+  CKPLAN_ASSIGN_OR_RETURN(const CostTable table, ReadCostTable(path));
+  std::vector<std::string> names;
+  for (const Node& node : *nodes) names.push_back(node.name);
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<MeasuredCost> costs, LookUpCosts(table, names, path));
+  size_t index = 0;
+  for (Node& node : *nodes) {
+    const MeasuredCost& cost = costs[index++];
+    node.forward_cost = cost.forward;
+    node.backward_cost = cost.backward;
+    node.forward_workspace = cost.forward_workspace;
+    node.backward_workspace = cost.backward_workspace;
+  }
+  return Done{};
+}
+
 }  // namespace ckplan

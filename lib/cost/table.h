@@ -15,6 +15,7 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
+#include "lib/graph/tensor_graph.h"
 
 namespace ckplan {
 
@@ -37,5 +38,8 @@ Result<CostTable> ParseCostTable(std::string_view text, const std::string& path)
 Result<std::vector<MeasuredCost>> LookUpCosts(const CostTable& table,
                                               const std::vector<std::string>& names,
                                               const std::string& path);
+
+// Both at once: gives the nodes the costs and workspaces that the file has for their names.
+Result<Done> SetMeasuredCosts(const std::string& path, IdVector<NodeId, Node>* nodes);
 
 }  // namespace ckplan

@@ -41,7 +41,9 @@ class Lowerer {
       if (facts_.operations[i].is_live && !facts_.operations[i].is_view) AddNode(i);
     }
     for (const ValueIndex output : facts_.outputs) parts_.outputs.push_back(TensorOf(output));
-    CKPLAN_RETURN_IF_ERROR(SetMeasuredCosts());
+    if (options_.cost.kind == CostKind::kFile) {
+      CKPLAN_RETURN_IF_ERROR(SetMeasuredCosts(options_.cost.path, &parts_.nodes));
+    }
     parts_.name = model_.identity.name;
     parts_.parameters = facts_.parameters;
     parts_.parameter_gradients = facts_.parameter_gradients;
@@ -216,24 +218,6 @@ class Lowerer {
   }
 
   // ---- The rest -------------------------------------------------------------------------------
-
-  Result<Done> SetMeasuredCosts() {
-    if (options_.cost.kind != CostKind::kFile) return Done{};
-    CKPLAN_ASSIGN_OR_RETURN(const CostTable table, ReadCostTable(options_.cost.path));
-    std::vector<std::string> names;
-    for (const Node& node : parts_.nodes) names.push_back(node.name);
-    CKPLAN_ASSIGN_OR_RETURN(const std::vector<MeasuredCost> costs,
-                            LookUpCosts(table, names, options_.cost.path));
-    size_t index = 0;
-    for (Node& node : parts_.nodes) {
-      const MeasuredCost& cost = costs[index++];
-      node.forward_cost = cost.forward;
-      node.backward_cost = cost.backward;
-      node.forward_workspace = cost.forward_workspace;
-      node.backward_workspace = cost.backward_workspace;
-    }
-    return Done{};
-  }
 
   std::vector<ModelNodeRole> Roles() const {
     std::vector<ModelNodeRole> roles(static_cast<size_t>(model_.proto->graph().node_size()));
