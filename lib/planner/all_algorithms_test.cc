@@ -147,7 +147,7 @@ TEST_CASE("every solver: a budget is met, or refused with the least one that is 
         }
         ++met;
         CHECK(plan->figures.peak <= budget);
-        CHECK(plan->request.budget == budget);
+        CHECK(plan->request.budget.in_bytes() == budget);
         // Not a law for heuristics, but a smaller budget may never look cheaper to a user.
         CHECK(plan->figures.overhead <= previous);
         previous = plan->figures.overhead;
