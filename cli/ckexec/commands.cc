@@ -32,7 +32,7 @@ constexpr std::array kCommands = {
 
 // The common codes, in the executor's words.
 constexpr std::array kMeanings = {
-    ExitCodeMeaning{ExitCode::kOk, "done; of validate: the plan is proven"},
+    ExitCodeMeaning{ExitCode::kOk, "done; for validate: the plan is proven"},
     ExitCodeMeaning{ExitCode::kUsage,
                     "the command line is wrong, or the plan is not of a kind that can be run"},
     ExitCodeMeaning{ExitCode::kInput,
@@ -75,39 +75,37 @@ Result<const ExecCommand*> FindExecCommand(const std::string& name) {
                {"`ckexec --help` lists the commands"}};
 }
 
-std::string Sentence(std::string_view summary) {
-  std::string text = fmt::format("{}.", summary);
-  text[0] = static_cast<char>(text[0] - 'a' + 'A');
-  return text;
-}
-
 }  // namespace
 
 void AddDimOptions(CommandLine& line, ExecOptions& options) {
-  line.List("-D,--dim", "NAME=N", "bind a symbolic dimension; once for each", &options.dims);
-  line.List("--input-shape", "NAME=N,N,...", "another shape for an input: x=2,3,64,64",
-            &options.input_shapes);
+  options.request.Add(line, "dims");
+  options.request.Add(line, "input_shapes");
+}
+
+void AddPlanCostOption(CommandLine& line, ExecOptions& options) {
+  options.request.Add(line, "cost_model", "file:PATH",
+                      "costs that the plan was made with, if they came from a file");
 }
 
 void AddBackendOptions(CommandLine& line, ExecOptions& options) {
-  AddBackendChoice(line, "what runs it", &options.backend);
+  AddBackendChoice(line, "backend that runs the model", &options.backend);
   line.Flag("--bf16", "store activations as bfloat16; a bf16 plan implies it",
             &options.stores_bfloat16);
-  line.Value("--threads", "N", "of the cpu backend (default: one for each processor)",
+  line.Value("--threads", "N", "threads of the cpu backend (default: one for each processor)",
              &options.threads);
-  line.Flag("--allow-tf32", "of the cuda backend: products of float32 in TF32",
+  line.Flag("--allow-tf32", "let the cuda backend multiply float32 in TF32",
             &options.allows_tf32);
   line.Value("--workspace-limit", "SIZE",
-             "of the cuda backend: the most workspace of one call (default about 256MiB)",
+             "largest workspace of one call of the cuda backend (default about 256MiB)",
              &options.workspace_limit);
-  line.Value("--memory-limit", "SIZE", "refuse to take more memory of the device",
+  line.Value("--memory-limit", "SIZE", "largest memory to take from the device",
              &options.memory_limit);
-  line.Value("--seed", "N", "of weights that the file lacks, the batch, and random operators",
+  line.Value("--seed", "N", "seed of the batch, random operators, and weights that the file lacks",
              &options.seed);
 }
 
 void AddExecScreenOptions(CommandLine& line, ExecOptions& options) {
-  line.Choice("--color", {"auto", "always", "never"}, "colour of text", &options.color);
+  line.Choice("--color", {"auto", "always", "never"}, "when to colour text", &options.color);
   line.Flag("-q,--quiet", "print nothing on success but what was asked for", &options.is_quiet);
   line.Flag("--no-progress", "no progress line on a terminal", &options.has_no_progress);
 }

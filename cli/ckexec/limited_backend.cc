@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "lib/emit/human_bytes.h"
+#include "lib/base/human_bytes.h"
 
 namespace ckplan {
 namespace {

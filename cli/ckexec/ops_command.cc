@@ -37,8 +37,8 @@ TextTable OpsTable(std::span<const OpSupport> operators) {
 }  // namespace
 
 void AddOpsOptions(CommandLine& line, ExecOptions& options) {
-  AddBackendChoice(line, "whose operators", &options.backend);
-  line.Choice("-f,--format", {"text", "json", "md"}, "of what is printed", &options.format);
+  AddBackendChoice(line, "backend whose operators are listed", &options.backend);
+  line.Choice("-f,--format", {"text", "json", "md"}, "format of the output", &options.format);
   AddExecScreenOptions(line, options);
 }
 

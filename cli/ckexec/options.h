@@ -3,18 +3,16 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "cli/common/command_line.h"
+#include "cli/common/request_flags.h"
 
 namespace ckplan {
 
 struct ExecOptions {
   std::string model;
   std::optional<std::string> plan;
-  std::optional<std::string> cost;
-  std::vector<std::string> dims;
-  std::vector<std::string> input_shapes;
+  RequestFlags request;  // How the model is read.
 
   std::string backend;
   bool stores_bfloat16 = false;

@@ -1,7 +1,6 @@
 #include "cli/ckexec/plan_again.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -32,31 +31,11 @@ std::optional<Misfit> FirstMisfit(const TensorGraph& graph, int64_t alignment) {
 }  // namespace
 
 std::string PlanAgainCommand(const Plan& plan, int64_t align_bytes, const ExecOptions& options) {
-  const PlanRequest& request = plan.request;
-  std::string text = "ckplan " + options.model;
-  for (const auto& [name, size] : plan.model.dims) text += fmt::format(" -D {}={}", name, size);
-  for (const auto& [name, shape] : plan.model.input_shapes) {
-    text += fmt::format(" --input-shape {}={}", name, fmt::join(shape, ","));
-  }
-  text += " --algo " + request.algorithm;
-  if (request.budget) text += fmt::format(" --budget {}", request.budget->count());
-  if (request.paper_budget)
-    text += fmt::format(" --paper-budget {}", request.paper_budget->count());
-  text += " --cost " + options.cost.value_or(request.cost_model);
-  if (request.objective != Objective::kTime) {
-    text += fmt::format(" --objective {}", NameOf(request.objective));
-  }
-  if (request.optimizer != Optimizer::kSgd) {
-    text += fmt::format(" --optimizer {}", NameOf(request.optimizer));
-  }
-  if (request.granularity != Granularity::kNode) {
-    text += fmt::format(" --granularity {}", NameOf(request.granularity));
-  }
-  if (request.activation_type != ActivationType::kOfModel) {
-    text += fmt::format(" --activation-type {}", NameOf(request.activation_type));
-  }
-  if (!request.uses_liveness) text += " --no-liveness";
-  return text + fmt::format(" --align {} -o {}", align_bytes, options.plan.value_or("plan.json"));
+  PlanRequest request = plan.request;
+  request.align_bytes = align_bytes;
+  request.cost_model = options.request.ValueOf("cost_model").value_or(request.cost_model);
+  return fmt::format("ckplan {}{} -o {}", options.model, FlagsFor(request),
+                     options.plan.value_or("plan.json"));
 }
 
 Result<Done> CheckAlignment(const TensorGraph& graph, const Plan& plan, const Backend& backend,

@@ -8,7 +8,7 @@
 #include "cli/ckexec/duration.h"
 #include "cli/ckexec/session.h"
 #include "cli/common/files.h"
-#include "lib/emit/human_bytes.h"
+#include "lib/base/human_bytes.h"
 #include "lib/emit/json_writer.h"
 #include "lib/exec/placed_program.h"
 #include "lib/exec/profile.h"
@@ -60,8 +60,10 @@ std::string Summary(const Backend& backend, const ModelIdentity& model,
 std::string NextStep(const ExecOptions& options, const Backend& backend) {
   if (!options.output) return "next: add -o costs.json to write the costs\n";
   std::string text = "next: ckplan " + options.model;
-  for (const std::string& dim : options.dims) text += " -D " + dim;
-  for (const std::string& shape : options.input_shapes) text += " --input-shape " + shape;
+  for (const std::string_view field : {"dims", "input_shapes"}) {
+    const std::string typed = options.request.Typed(field);
+    if (!typed.empty()) text += " " + typed;
+  }
   if (options.stores_bfloat16) text += " --activation-type bf16";
   return text + fmt::format(" --cost file:{} --align {} -o plan.json\n", *options.output,
                             BufferAlignment(backend));

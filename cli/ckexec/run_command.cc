@@ -9,7 +9,7 @@
 #include "cli/ckexec/duration.h"
 #include "cli/ckexec/session.h"
 #include "cli/common/files.h"
-#include "lib/emit/human_bytes.h"
+#include "lib/base/human_bytes.h"
 #include "lib/emit/json_writer.h"
 #include "lib/exec/snapshot.h"
 #include "lib/exec/train.h"
@@ -25,7 +25,7 @@ Result<double> LearningRateOf(const std::optional<std::string>& text) {
   if (parsed.ec == std::errc() && parsed.ptr == end && std::isfinite(rate) && rate >= 0)
     return rate;
   return MakeError(ErrorCode::kUsage,
-                   fmt::format("--learning-rate: \"{}\" is no number of 0 or more", *text));
+                   fmt::format("--learning-rate: \"{}\" is not a number of 0 or more", *text));
 }
 
 // By the plan where there is one, else keeping everything in the model's order.
@@ -80,17 +80,16 @@ void AddRunOptions(CommandLine& line, ExecOptions& options) {
   line.Positional("MODEL", "the model; run by its plan, if one is in it or with --plan",
                   &options.model);
   line.Value("--plan", "PLAN", "the plan file, where the model holds none", &options.plan);
-  line.Value("--cost", "file:PATH", "the costs that the plan was made with, if from a file",
-             &options.cost);
+  AddPlanCostOption(line, options);
   AddDimOptions(line, options);
   AddBackendOptions(line, options);
   line.Value("--steps", "N", "training steps on one batch (default 1)", &options.steps);
-  line.Value("--learning-rate", "RATE", "of plain gradient descent (default 0.01)",
+  line.Value("--learning-rate", "RATE", "learning rate of plain gradient descent (default 0.01)",
              &options.learning_rate);
-  line.Choice("--loss", {"cross-entropy", "given"}, "what it descends on", &options.loss);
-  line.Value("--tensors", "FILE.onnx", "write what goes into the first step and what comes out",
+  line.Choice("--loss", {"cross-entropy", "given"}, "loss function that training makes smaller", &options.loss);
+  line.Value("--tensors", "FILE.onnx", "write all inputs and results of the first step there",
              &options.tensors);
-  line.Choice("-f,--format", {"text", "json"}, "of what is printed", &options.format);
+  line.Choice("-f,--format", {"text", "json"}, "format of the output", &options.format);
   AddExecScreenOptions(line, options);
 }
 

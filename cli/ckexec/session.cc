@@ -6,31 +6,23 @@
 #include <limits>
 
 #include "cli/ckexec/plan_again.h"
-#include "cli/ckplan/source.h"
 #include "cli/common/files.h"
 #include "cli/common/size_arg.h"
 #include "lib/emit/json_plan.h"
-#include "lib/model/annotate.h"
 #include "lib/plan/check.h"
+#include "lib/planner/plan_file.h"
 
 namespace ckplan {
 namespace {
 
-struct PlanText {
-  std::string text;
-  std::string where;
-};
-
-Result<std::optional<PlanText>> FindPlan(const ExecOptions& options, PlanNeed need) {
-  if (need == PlanNeed::kNone) return std::optional<PlanText>();
+Result<std::optional<PlanJsonText>> FindPlan(const ExecOptions& options, PlanNeed need) {
+  if (need == PlanNeed::kNone) return std::optional<PlanJsonText>();
   if (options.plan) {
     CKPLAN_ASSIGN_OR_RETURN(std::string text, ReadWholeFile(*options.plan));
-    return std::optional(PlanText{std::move(text), *options.plan});
+    return std::optional(PlanJsonText{std::move(text), *options.plan});
   }
-  CKPLAN_ASSIGN_OR_RETURN(std::optional<std::string> embedded, ReadEmbeddedPlan(options.model));
-  if (embedded)
-    return std::optional(PlanText{std::move(*embedded), "the plan in " + options.model});
-  if (need == PlanNeed::kOptional) return std::optional<PlanText>();
+  CKPLAN_ASSIGN_OR_RETURN(std::optional<PlanJsonText> embedded, ReadPlanInModel(options.model));
+  if (embedded || need == PlanNeed::kOptional) return embedded;
   return MakeError(
       ErrorCode::kUsage,
       fmt::format("\"{}\" has no plan in it; name one with --plan, or write one into it "
@@ -38,27 +30,9 @@ Result<std::optional<PlanText>> FindPlan(const ExecOptions& options, PlanNeed ne
                   options.model));
 }
 
-Result<ModelAndPlan> Load(const SourceRequest& request) {
-  LowerOptions lower;
-  lower.autograd = request.autograd;
-  if (request.cost) {
-    lower.cost = *request.cost;
-  } else {
-    CKPLAN_ASSIGN_OR_RETURN(lower.cost, ParseCostModel("flops"));
-  }
-  CKPLAN_ASSIGN_OR_RETURN(Model model, LoadModel(request.path, request.load));
-  CKPLAN_ASSIGN_OR_RETURN(ModelGraph lowered, LowerModel(model, lower));
-  return ModelAndPlan{std::move(model), std::move(lowered), std::nullopt};
-}
-
-Error OtherModel(const ModelIdentity& planned, const ModelIdentity& found) {
-  constexpr size_t kShownDigits = 12;
-  return MakeError(
-      ErrorCode::kCheckFailed,
-      fmt::format("the plan is for another model: \"{}\" with sha256 {}..., but \"{}\" "
-                  "has {}...; plan the model again",
-                  planned.name, planned.sha256.substr(0, kShownDigits), found.name,
-                  found.sha256.substr(0, kShownDigits)));
+Result<ModelAndPlan> Load(const std::string& path, const PlanRequest& request) {
+  CKPLAN_ASSIGN_OR_RETURN(ModelSource source, LoadModelSource(path, request));
+  return ModelAndPlan{std::move(source.model), std::move(source.lowered), std::nullopt};
 }
 
 Result<Done> CheckRuns(const PlanHeader& header) {
@@ -98,26 +72,22 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
         ErrorCode::kUsage,
         fmt::format("\"{}\" is a graph file, which nobody can run; name the model", options.model));
   }
-  CKPLAN_ASSIGN_OR_RETURN(const std::optional<PlanText> text, FindPlan(options, need));
+  CKPLAN_ASSIGN_OR_RETURN(const std::optional<PlanJsonText> text, FindPlan(options, need));
   if (!text) {
-    Options source;
-    source.dims = options.dims;
-    source.input_shapes = options.input_shapes;
-    CKPLAN_ASSIGN_OR_RETURN(SourceRequest request, SourceRequestOf(source, options.model));
-    CKPLAN_ASSIGN_OR_RETURN(request.load.activation_type,
-                            ActivationTypeOf(options, nullptr, backend));
-    return Load(request);
+    CKPLAN_ASSIGN_OR_RETURN(PlanRequest request, options.request.Read());
+    CKPLAN_ASSIGN_OR_RETURN(request.activation_type, ActivationTypeOf(options, nullptr, backend));
+    request.cost_model.clear();  // No plan, no costs: only its operators are asked for.
+    return Load(options.model, request);
   }
   CKPLAN_ASSIGN_OR_RETURN(const PlanHeader header, ReadPlanHeader(text->text, text->where));
   CKPLAN_RETURN_IF_ERROR(CheckRuns(header));
   CKPLAN_RETURN_IF_ERROR(ActivationTypeOf(options, &header, backend));
   CKPLAN_ASSIGN_OR_RETURN(
-      const SourceRequest request,
-      SourceRequestOf(header.request, header.model, options.cost, options.model));
-  CKPLAN_ASSIGN_OR_RETURN(ModelAndPlan planned, Load(request));
-  if (planned.model.identity().sha256 != header.model.sha256) {
-    return OtherModel(header.model, planned.model.identity());
-  }
+      const PlanRequest request,
+      RequestToReadAgain(header.request, options.request.ValueOf("cost_model")));
+  CKPLAN_ASSIGN_OR_RETURN(ModelAndPlan planned, Load(options.model, request));
+  const ModelIdentity& model = planned.model.identity();
+  CKPLAN_RETURN_IF_ERROR(CheckSameModel(header.model, model.name, model.sha256));
   TensorGraph aligned = planned.lowered.graph;
   if (request.align_bytes > 1) {
     CKPLAN_ASSIGN_OR_RETURN(aligned, AlignSizes(aligned, request.align_bytes));

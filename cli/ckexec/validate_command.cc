@@ -6,7 +6,7 @@
 #include "cli/ckexec/session.h"
 #include "cli/ckexec/validation_report.h"
 #include "cli/common/files.h"
-#include "lib/emit/human_bytes.h"
+#include "lib/base/human_bytes.h"
 
 namespace ckplan {
 namespace {
@@ -32,15 +32,14 @@ Error WithMemoryOfBoth(Error error, const Plan& plan) {
 void AddValidateOptions(CommandLine& line, ExecOptions& options) {
   line.Positional("MODEL", "the model, with a plan in it or with --plan", &options.model);
   line.Value("--plan", "PLAN", "the plan file, where the model holds none", &options.plan);
-  line.Value("--cost", "file:PATH", "the costs that the plan was made with, if from a file",
-             &options.cost);
+  AddPlanCostOption(line, options);
   AddBackendOptions(line, options);
-  line.Choice("--loss", {"given", "cross-entropy"}, "what makes the outputs' gradients",
+  line.Choice("--loss", {"given", "cross-entropy"}, "loss function, which gives the outputs' gradients",
               &options.loss);
   line.Value("--runs", "N", "timed steps of each kind (default 3; 0 for none)", &options.runs);
   line.Value("-o,--output", "FILE", "where to write the report as JSON; - for standard output",
              &options.output);
-  line.Choice("-f,--format", {"text", "json"}, "of what is printed", &options.format);
+  line.Choice("-f,--format", {"text", "json"}, "format of the output", &options.format);
   AddExecScreenOptions(line, options);
 }
 

@@ -4,7 +4,7 @@
 
 #include "cli/ckexec/duration.h"
 #include "cli/common/text_table.h"
-#include "lib/emit/human_bytes.h"
+#include "lib/base/human_bytes.h"
 #include "lib/emit/json_writer.h"
 
 namespace ckplan {

@@ -63,7 +63,7 @@ std::string AlgosText() {
 }  // namespace
 
 void AddAlgosOptions(CommandLine& line, Options& options) {
-  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "of the list", &options.format);
+  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the list", &options.format);
 }
 
 Result<ExitCode> RunAlgos(const Options& options, const Screen& screen) {

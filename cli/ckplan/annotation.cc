@@ -1,17 +1,21 @@
 #include "cli/ckplan/annotation.h"
 
-#include "lib/emit/json_plan.h"
+#include <utility>
+
 #include "lib/model/annotate.h"
 
 namespace ckplan {
 
-Result<std::vector<std::string>> WriteAnnotatedModel(const Source& source, const Plan& plan,
-                                                     const std::string& model_path,
-                                                     const std::string& out_path) {
-  const Annotation annotation =
-      MakeAnnotation(source.roles, plan, WritePlanJson(plan, source.graph));
-  CKPLAN_ASSIGN_OR_RETURN(AnnotateOutcome outcome, AnnotateModel(model_path, annotation, out_path));
-  return std::move(outcome.warnings);
+std::function<Result<std::vector<std::string>>(const std::string& plan_json,
+                                               const std::string& path)>
+AnnotatorOf(const Source& source, const Plan& plan, const std::string& model_path) {
+  if (!source.is_model) return {};
+  return [&source, &plan, model_path](const std::string& plan_json,
+                                      const std::string& path) -> Result<std::vector<std::string>> {
+    const Annotation annotation = MakeAnnotation(source.roles, plan, plan_json);
+    CKPLAN_ASSIGN_OR_RETURN(AnnotateOutcome outcome, AnnotateModel(model_path, annotation, path));
+    return std::move(outcome.warnings);
+  };
 }
 
 }  // namespace ckplan

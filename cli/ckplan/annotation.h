@@ -1,19 +1,20 @@
 // A plan as markers in its model's file; docs/onnx-markers.md tells what they are.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "cli/ckplan/source.h"
 #include "lib/base/result.h"
 #include "lib/plan/plan.h"
+#include "lib/planner/source.h"
 
 namespace ckplan {
 
-// Writes the model at `model_path`, from which `source` was read, with the plan to `out_path`.
-// Returns warnings.
-Result<std::vector<std::string>> WriteAnnotatedModel(const Source& source, const Plan& plan,
-                                                     const std::string& model_path,
-                                                     const std::string& out_path);
+// Writes the model at `model_path`, from which `source` was read, with the plan and its JSON to a
+// file, and returns warnings. Empty if the source is a graph file. Keeps references to both.
+std::function<Result<std::vector<std::string>>(const std::string& plan_json,
+                                               const std::string& path)>
+AnnotatorOf(const Source& source, const Plan& plan, const std::string& model_path);
 
 }  // namespace ckplan

@@ -3,9 +3,10 @@
 
 #include "cli/ckplan/annotation.h"
 #include "cli/ckplan/commands.h"
-#include "cli/ckplan/plan_file.h"
 #include "cli/common/files.h"
+#include "lib/emit/emitters.h"
 #include "lib/plan/check.h"
+#include "lib/planner/plan_file.h"
 
 namespace ckplan {
 
@@ -13,7 +14,7 @@ void AddApplyOptions(CommandLine& line, Options& options) {
   line.Positional("PLAN", "a plan file, or a model annotated with one", &options.plan);
   line.OptionalPositional("MODEL", "the model of the plan (default: beside it)", &options.source);
   line.Value("-o,--output", "FILE", "the annotated model to write", &options.output);
-  AddCostOption(line, options);
+  options.request.Add(line, "cost_model");
   AddScreenOptions(line, options);
 }
 
@@ -27,8 +28,8 @@ Result<ExitCode> RunApply(const Options& options, const Screen& screen) {
   CKPLAN_RETURN_IF_ERROR(CheckWritable(*options.output));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.plan));
-  CKPLAN_ASSIGN_OR_RETURN(const PlanFile file,
-                          ReadPlanFile(options.plan, options.source, options.cost));
+  CKPLAN_ASSIGN_OR_RETURN(const PlanFile file, ReadPlanFile(options.plan, options.source,
+                                                            options.request.ValueOf("cost_model")));
   progress.Clear();
   if (!file.source.is_model) {
     return MakeError(ErrorCode::kUsage, "a graph file cannot be annotated; only a model can");
@@ -40,10 +41,11 @@ Result<ExitCode> RunApply(const Options& options, const Screen& screen) {
                  fmt::format("{} does not pass the checker; nothing was written", options.plan),
                  {faults.front(), fmt::format("`ckplan check {}` tells all", options.plan)}};
   }
-  CKPLAN_ASSIGN_OR_RETURN(
-      const auto warnings,
-      WriteAnnotatedModel(file.source, file.plan, file.model_path, *options.output));
-  for (const std::string& warning : warnings) screen.Warn(warning);
+  const EmitSource source{file.source.graph, &file.plan,
+                          AnnotatorOf(file.source, file.plan, file.model_path)};
+  CKPLAN_ASSIGN_OR_RETURN(const Emitter* emitter, FindEmitter("onnx"));
+  CKPLAN_ASSIGN_OR_RETURN(const Emitted emitted, emitter->emit(source, *options.output));
+  for (const std::string& warning : emitted.warnings) screen.Warn(warning);
   screen.Note(fmt::format("wrote {}   checked: ok", *options.output));
   return ExitCode::kOk;
 }

@@ -9,12 +9,12 @@
 
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/findings.h"
-#include "cli/ckplan/plan_file.h"
 #include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/threshold.h"
-#include "lib/emit/human_bytes.h"
+#include "lib/base/human_bytes.h"
 #include "lib/emit/json_writer.h"
 #include "lib/plan/check.h"
+#include "lib/planner/plan_file.h"
 
 namespace ckplan {
 namespace {
@@ -201,14 +201,14 @@ void AddCheckOptions(CommandLine& line, Options& options) {
   line.Positional("PLAN", "a plan file, or a model annotated with one", &options.plan);
   line.OptionalPositional("MODEL", "the model or graph.json of the plan (default: beside it)",
                           &options.source);
-  AddCostOption(line, options);
+  options.request.Add(line, "cost_model");
   line.List("--fail-on", "LIMIT", "exit with 1 above it: peak>16GiB, overhead>5%, peak:+1%",
             &options.fail_on);
   line.Value("--against", "OLD", "the plan file that limits on growth (peak:+1%) start from",
              &options.against);
   line.Choice("--annotate", {"none", "github", "gitlab", "junit"},
               "print failures as continuous integration reads them", &options.annotate);
-  line.Choice("-f,--format", {"text", "json"}, "of what is printed", &options.format);
+  line.Choice("-f,--format", {"text", "json"}, "format of the output", &options.format);
   AddScreenOptions(line, options);
 }
 
@@ -216,7 +216,8 @@ Result<ExitCode> RunCheck(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const CheckRequest request, CheckRequestOf(options));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.plan));
-  Result<PlanFile> file = ReadPlanFile(options.plan, options.source, options.cost);
+  Result<PlanFile> file =
+      ReadPlanFile(options.plan, options.source, options.request.ValueOf("cost_model"));
   progress.Clear();
   if (!file.ok()) return TellUnreadable(options, std::move(file).error(), screen);
   for (const std::string& warning : file->source.warnings) screen.Warn(warning);

@@ -31,12 +31,6 @@ constexpr std::array kCommands = {
             AddSchemaOptions, RunSchema},
 };
 
-std::string Sentence(std::string_view summary) {
-  std::string text = fmt::format("{}.", summary);
-  if (text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
-  return text;
-}
-
 Screen MakeScreen(const Options& options) {
   Screen screen = DetectScreen(options.color, options.is_quiet, options.has_no_progress);
   screen.is_verbose = options.is_verbose;

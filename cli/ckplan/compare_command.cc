@@ -10,16 +10,15 @@
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/outputs.h"
 #include "cli/ckplan/plan_summary.h"
-#include "cli/ckplan/planning.h"
 #include "cli/common/files.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/size_arg.h"
 #include "cli/common/text_table.h"
-#include "lib/emit/human_bytes.h"
+#include "lib/base/human_bytes.h"
 #include "lib/emit/json_compare.h"
 #include "lib/graph/chain.h"
 #include "lib/plan/solver.h"
-#include "lib/planner/registry.h"
+#include "lib/planner/planner.h"
 #include "lib/schedule/simulate.h"
 
 namespace ckplan {
@@ -36,7 +35,7 @@ struct Row : ComparedRow {
 struct Comparison {
   Source source;
   Bytes baseline_peak;
-  PlannerRequest request;
+  PlanRequest request;
   bool has_cuts = false;  // For algorithms on chains.
   std::vector<Row> rows;
   bool shows_times = false;
@@ -63,32 +62,30 @@ Result<std::vector<const SolverInfo*>> AlgorithmsOf(const std::string& list) {
   return algorithms;
 }
 
-bool HasBudget(const BudgetRequest& budget) { return budget.kind != BudgetRequest::Kind::kNone; }
-
 // The least budget, of the kind that was asked for, that the algorithm has a plan for.
-std::optional<Bytes> LeastBudget(const TensorGraph& graph, PlannerRequest request,
+std::optional<Bytes> LeastBudget(const TensorGraph& graph, PlanRequest request,
                                  const SolveLimits& limits) {
-  const bool is_on_paper = HasBudget(request.paper_budget);
-  BudgetRequest& budget = is_on_paper ? request.paper_budget : request.budget;
-  budget.kind = BudgetRequest::Kind::kMin;
+  Budget& budget = request.paper_budget.is_given()   ? request.paper_budget
+                   : request.total_budget.is_given() ? request.total_budget
+                                                     : request.budget;
+  budget.kind = Budget::Kind::kMin;
   const Result<Plan> plan = MakePlan(graph, request, limits);
   if (!plan.ok()) return std::nullopt;
-  if (is_on_paper) return plan->figures.paper.budget;
-  return plan->figures.peak +
-         (request.includes_constants ? TotalConstants(plan->figures) : Bytes(0));
+  if (request.paper_budget.is_given()) return plan->figures.paper.budget;
+  const bool has_constants = request.total_budget.is_given();
+  return plan->figures.peak + (has_constants ? TotalConstants(plan->figures) : Bytes(0));
 }
 
-Row PlanBy(const SolverInfo& info, const Source& source, const PlannerRequest& request,
+Row PlanBy(const SolverInfo& info, const Source& source, const PlanRequest& request,
            const Interrupt& interrupt, const std::string& time_limit) {
   Row row;
   row.info = &info;
   row.algorithm = info.name;
   row.guarantee = NameOf(info.guarantee);
   const auto start = std::chrono::steady_clock::now();
-  Result<Plan> plan = MakePlan(source.graph, request, {interrupt.token()});
+  Result<Plan> plan = MakePlan(source, request, {interrupt.token()});
   row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (plan.ok()) {
-    Complete(source, &*plan);
     row.plan = std::move(plan).value();
     return row;
   }
@@ -96,7 +93,7 @@ Row PlanBy(const SolverInfo& info, const Source& source, const PlannerRequest& r
   row.failure =
       row.error->code == ErrorCode::kTimeout
           ? fmt::format("{} has no plan within the time limit of {}", info.name, time_limit)
-          : row.error->message;
+          : MessageOf(*row.error);
   if (row.error->code == ErrorCode::kInfeasible) {
     row.least = LeastBudget(source.graph, request, {interrupt.token()});
   }
@@ -115,8 +112,8 @@ double Change(Bytes peak, Bytes baseline) {
 }
 
 // Why an algorithm cannot serve the request at all: the one error of usage left to a single row.
-std::string_view MisfitOf(const PlannerRequest& request) {
-  return HasBudget(request.paper_budget) ? "no budget of its own" : "no memory objective";
+std::string_view MisfitOf(const PlanRequest& request) {
+  return request.paper_budget.is_given() ? "no budget of its own" : "no memory objective";
 }
 
 // One word for programs.
@@ -141,11 +138,12 @@ std::string_view StatusWord(const Row& row) {
 
 // A few words for people; the whole of a failure stands below the table.
 std::string StatusText(const Row& row, const Comparison& comparison) {
-  const PlannerRequest& request = comparison.request;
+  const PlanRequest& request = comparison.request;
   if (row.least) return "needs " + HumanBytes(*row.least);
   if (!row.plan && row.error->code == ErrorCode::kUsage) return std::string(MisfitOf(request));
   const bool keeps_all = row.plan && row.plan->figures.overhead == Cost(0);
-  const bool has_budget = HasBudget(request.budget) || HasBudget(request.paper_budget);
+  const bool has_budget = request.budget.is_given() || request.total_budget.is_given() ||
+                          request.paper_budget.is_given();
   if (keeps_all && !has_budget && row.info->guarantee != Guarantee::kBaseline) {
     const bool is_for_chains = row.info->graphs == GraphClass::kChainOfSplittingVertices;
     return is_for_chains && !comparison.has_cuts ? "nothing to cut" : "keeps all";
@@ -214,10 +212,10 @@ std::string Legend(const Comparison& comparison, const ByteUnit& unit) {
 
 std::string CompareText(const Comparison& comparison, int width) {
   const Source& source = comparison.source;
-  std::string text =
-      fmt::format("ckplan {}   {}\n", CKPLAN_VERSION, ModelLine(source.graph, source.identity));
+  std::string text = fmt::format("ckplan {}   {}\n", CKPLAN_VERSION,
+                                 ModelLine(source.graph, source.identity, source.request));
   text += fmt::format("  keep all   peak {}   time 1.000 (cost model {})\n\n",
-                      HumanBytes(comparison.baseline_peak), source.cost_model);
+                      HumanBytes(comparison.baseline_peak), source.request.cost_model);
   const ByteUnit unit = UnitOf(comparison.baseline_peak);
   text += Fitted(TableOf(comparison, unit), width) + "\n" + Legend(comparison, unit);
   std::string failures;
@@ -268,8 +266,7 @@ std::string CompareCsv(const Comparison& comparison) {
 std::string CompareJson(const Comparison& comparison) {
   const Source& source = comparison.source;
   const std::vector<ComparedRow> rows(comparison.rows.begin(), comparison.rows.end());
-  return WriteCompareJson(
-      {source.identity, source.cost_model, source.cost_unit, comparison.baseline_peak}, rows);
+  return WriteCompareJson({source.identity, source.request, comparison.baseline_peak}, rows);
 }
 
 std::string Rendered(const Options& options, const Comparison& comparison, const Screen& screen) {
@@ -283,18 +280,12 @@ std::string Rendered(const Options& options, const Comparison& comparison, const
 Result<Done> Tell(const Options& options, const Outputs& outputs, const Comparison& comparison,
                   const Screen& screen) {
   if (outputs.TakesStdout()) return screen.Print(CompareJson(comparison));
-  const std::string file = outputs.FileOf(OutputKind::kJson);
+  const std::string file = outputs.FileOf("json");
   if (!file.empty()) CKPLAN_RETURN_IF_ERROR(WriteFiles({{file, CompareJson(comparison)}}));
   const bool is_wanted = file.empty() || options.format != "text" || !screen.is_quiet;
   if (is_wanted) CKPLAN_RETURN_IF_ERROR(screen.Print(Rendered(options, comparison, screen)));
   if (!file.empty()) screen.Note(fmt::format("wrote {}", file));
   return Done{};
-}
-
-Bytes BaselinePeak(const TensorGraph& graph) {
-  std::vector<NodeId> order;
-  for (const NodeId id : graph.nodes().ids()) order.push_back(id);
-  return Simulator(graph).Run(KeepAllSchedule(order)).value().peak;
 }
 
 // The first block is one vertex and the last is kept anyway: a cut needs a block between them.
@@ -309,37 +300,35 @@ void AddCompareOptions(CommandLine& line, Options& options) {
   line.Positional("MODEL", "an ONNX model, or a graph.json; - reads a graph.json from stdin",
                   &options.source);
   line.Value("-a,--algo", "NAME,...|all", "the algorithms (default all); see `ckplan algos`",
-             &options.algorithm);
-  AddPlanningOptions(line, options);
-  line.Value("--time-limit", "TIME", "for each algorithm (default 10s); a slower one has no plan",
+             &options.algorithms);
+  options.request.Add(line, RequestFlags::Group::kPlanning);
+  line.Value("--time-limit", "TIME", "limit for each algorithm (default 10s); a slower one has no plan",
              &options.time_limit);
-  AddSourceOptions(line, options);
+  options.request.Add(line, RequestFlags::Group::kReading);
   line.Value("-o,--output", "FILE", "write the JSON there; - is standard output", &options.output);
-  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "of the table", &options.format);
+  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the table", &options.format);
   AddScreenOptions(line, options);
-  line.Flag("-v,--verbose", "solve times, which a terminal shows anyway", &options.is_verbose);
+  line.Flag("-v,--verbose", "show solve times, which a terminal shows anyway", &options.is_verbose);
 }
 
 Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<const SolverInfo*> algorithms,
-                          AlgorithmsOf(options.algorithm.value_or(std::string(kAll))));
-  CKPLAN_ASSIGN_OR_RETURN(PlannerRequest request,
-                          PlannerRequestOf(options, std::string(kDefaultAlgorithm)));
+                          AlgorithmsOf(options.algorithms.value_or(std::string(kAll))));
+  CKPLAN_ASSIGN_OR_RETURN(PlanRequest request, options.request.Read());
   const std::string limit_text = options.time_limit.value_or("10s");
   CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, ParseDuration(limit_text, "--time-limit"));
-  CKPLAN_ASSIGN_OR_RETURN(const SourceRequest source_request,
-                          SourceRequestOf(options, options.source));
-  CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs, Outputs::Create(options, OutputKind::kJson));
+  CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,
+                          Outputs::Create(options, "json", /*has_plan=*/true));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.source));
-  CKPLAN_ASSIGN_OR_RETURN(Source source, LoadSource(source_request));
+  CKPLAN_ASSIGN_OR_RETURN(Source source, LoadSource(options.source, request));
   Comparison comparison{std::move(source), Bytes(0), request, false, {}, false};
   progress.Clear();
   for (const std::string& warning : comparison.source.warnings) screen.Warn(warning);
   if (comparison.source.graph.nodes().empty()) {
     return MakePlan(comparison.source.graph, request, {}).error();
   }
-  comparison.baseline_peak = BaselinePeak(comparison.source.graph);
+  comparison.baseline_peak = KeepAllPeak(comparison.source.graph);
   comparison.has_cuts = CanBeCut(comparison.source.graph);
   comparison.shows_times = options.format == "text" && (screen.out.is_tty || screen.is_verbose);
   for (const SolverInfo* info : algorithms) {

@@ -7,11 +7,11 @@
 
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/diff_text.h"
-#include "cli/ckplan/plan_file.h"
-#include "cli/ckplan/planning.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/size_arg.h"
 #include "lib/emit/json_diff.h"
+#include "lib/planner/plan_file.h"
+#include "lib/planner/planner.h"
 
 namespace ckplan {
 namespace {
@@ -30,7 +30,7 @@ Result<DiffSide> FromFile(const std::string& path) {
 }
 
 Result<Sides> FromFiles(const Options& options) {
-  if (options.algorithm) {
+  if (options.algorithms) {
     return MakeError(ErrorCode::kUsage, "--algo is for one model, not for two plan files");
   }
   CKPLAN_ASSIGN_OR_RETURN(DiffSide older, FromFile(options.plan));
@@ -39,17 +39,14 @@ Result<Sides> FromFiles(const Options& options) {
 }
 
 Result<DiffSide> FromAlgorithm(const Options& options, const Source& source,
-                               const PlannerRequest& request, const Interrupt& interrupt,
+                               const PlanRequest& request, const Interrupt& interrupt,
                                Progress* progress) {
   progress->Stage(fmt::format("planning by {}", request.algorithm));
-  Result<Plan> plan = MakePlan(source.graph, request, {interrupt.token()});
+  Result<Plan> plan = MakePlan(source, request, {interrupt.token()});
   progress->Clear();
   // A stop leaves the best plan so far: not the one that was asked for.
   if (interrupt.was_interrupted()) return MakeError(ErrorCode::kTimeout, "interrupted");
-  if (plan.ok()) {
-    Complete(source, &*plan);
-    return DiffSide{request.algorithm, DigestOf(source.graph, *plan)};
-  }
+  if (plan.ok()) return DiffSide{request.algorithm, DigestOf(source.graph, *plan)};
   if (plan.error().code != ErrorCode::kTimeout) return std::move(plan).error();
   return MakeError(ErrorCode::kTimeout,
                    fmt::format("the time limit of {} passed without a plan by {}; give more time, "
@@ -58,19 +55,20 @@ Result<DiffSide> FromAlgorithm(const Options& options, const Source& source,
 }
 
 Result<Sides> FromModel(const Options& options, const Interrupt& interrupt, const Screen& screen) {
-  const std::string list = options.algorithm.value_or("");
+  const std::string list = options.algorithms.value_or("");
   const size_t comma = list.find(',');
   if (comma == std::string::npos || list.find(',', comma + 1) != std::string::npos) {
     return NeitherForm();
   }
-  CKPLAN_ASSIGN_OR_RETURN(const PlannerRequest first,
-                          PlannerRequestOf(options, list.substr(0, comma)));
-  CKPLAN_ASSIGN_OR_RETURN(const PlannerRequest second,
-                          PlannerRequestOf(options, list.substr(comma + 1)));
-  CKPLAN_ASSIGN_OR_RETURN(const SourceRequest request, SourceRequestOf(options, options.plan));
+  CKPLAN_ASSIGN_OR_RETURN(PlanRequest first, options.request.Read());
+  PlanRequest second = first;
+  first.algorithm = list.substr(0, comma);
+  second.algorithm = list.substr(comma + 1);
+  CKPLAN_RETURN_IF_ERROR(FindSolver(first.algorithm));
+  CKPLAN_RETURN_IF_ERROR(FindSolver(second.algorithm));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.plan));
-  CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(request));
+  CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(options.plan, first));
   progress.Clear();
   for (const std::string& warning : source.warnings) screen.Warn(warning);
   CKPLAN_ASSIGN_OR_RETURN(DiffSide older,
@@ -83,10 +81,6 @@ Result<Sides> FromModel(const Options& options, const Interrupt& interrupt, cons
 std::string NameOf(const ModelIdentity& model) {
   constexpr size_t kShownDigits = 12;
   return fmt::format("\"{}\" sha256:{}", model.name, model.sha256.substr(0, kShownDigits));
-}
-
-std::string_view ActivationTypeText(ActivationType type) {
-  return type == ActivationType::kOfModel ? "the model says" : NameOf(type);
 }
 
 // What a reader of the figures must know. kInvalidInput: --strict, and not the same model.
@@ -102,19 +96,7 @@ Result<Done> TellLimits(const ComparedPlans& plans, bool is_strict, const Screen
     }
     screen.Warn(fmt::format("{}; {}", text, kMatching));
   }
-  if (!plans.diff.has_same_costs) {
-    screen.Warn(fmt::format("the plans' costs are by \"{}\" and \"{}\"; their times do not compare",
-                            plans.older.plan.request.cost_model,
-                            plans.newer.plan.request.cost_model));
-  }
-  const ActivationType older = plans.older.plan.request.activation_type;
-  const ActivationType newer = plans.newer.plan.request.activation_type;
-  if (older != newer) {
-    screen.Warn(
-        fmt::format("the plans store activations as {} and as {}; that alone changes "
-                    "their bytes and times",
-                    ActivationTypeText(older), ActivationTypeText(newer)));
-  }
+  for (const std::string& difference : plans.diff.differences) screen.Warn(difference);
   for (const DiffSide* side : {&plans.older, &plans.newer}) {
     if (side->plan.rest) continue;
     screen.Warn(
@@ -140,16 +122,16 @@ void AddDiffOptions(CommandLine& line, Options& options) {
                   &options.plan);
   line.OptionalPositional("NEW", "the other plan file or annotated model", &options.source);
   line.Value("-a,--algo", "NAME,NAME", "for one model: the two algorithms to compare",
-             &options.algorithm);
-  AddPlanningOptions(line, options);
-  line.Value("--time-limit", "TIME", "for both plans together: 60s, 500ms, 5min (exit code 5)",
+             &options.algorithms);
+  options.request.Add(line, RequestFlags::Group::kPlanning);
+  line.Value("--time-limit", "TIME", "limit for both plans together: 60s, 500ms, 5min (exit code 5)",
              &options.time_limit);
-  AddSourceOptions(line, options);
+  options.request.Add(line, RequestFlags::Group::kReading);
   line.Flag("--exit-code", "exit with 1 if the plans differ", &options.has_exit_code);
   line.Flag("--strict", "refuse plans of different models (exit code 3)", &options.is_strict);
-  line.Choice("-f,--format", {"text", "json", "md"}, "of the difference", &options.format);
+  line.Choice("-f,--format", {"text", "json", "md"}, "format of the difference", &options.format);
   AddScreenOptions(line, options);
-  line.Flag("-v,--verbose", "every node that is treated differently", &options.is_verbose);
+  line.Flag("-v,--verbose", "show every node that is treated differently", &options.is_verbose);
 }
 
 Result<ExitCode> RunDiff(const Options& options, const Screen& screen) {

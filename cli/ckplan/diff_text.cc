@@ -7,7 +7,7 @@
 
 #include "cli/ckplan/plan_summary.h"
 #include "cli/common/text_table.h"
-#include "lib/emit/human_bytes.h"
+#include "lib/base/human_bytes.h"
 #include "lib/emit/json_diff.h"
 
 namespace ckplan {
@@ -141,10 +141,10 @@ std::string Heading(const DiffSide& side) {
   constexpr size_t kShownDigits = 12;
   const PlanDigest& plan = side.plan;
   const bool is_file = side.title != plan.request.algorithm;
-  return fmt::format("{}{}   {} sha256:{}{}", side.title,
-                     is_file ? "   " + plan.request.algorithm : "", plan.model.name,
-                     plan.model.sha256.substr(0, kShownDigits),
-                     plan.request.budget ? "   budget " + HumanBytes(*plan.request.budget) : "");
+  return fmt::format(
+      "{}{}   {} sha256:{}{}", side.title, is_file ? "   " + plan.request.algorithm : "",
+      plan.model.name, plan.model.sha256.substr(0, kShownDigits),
+      plan.request.budget.is_given() ? "   budget " + HumanBytes(plan.request.budget.bytes) : "");
 }
 
 std::string MarkdownName(const DiffSide& side) {

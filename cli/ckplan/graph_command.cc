@@ -3,42 +3,42 @@
 
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/outputs.h"
-#include "cli/ckplan/source.h"
 #include "cli/common/files.h"
+#include "lib/emit/emitters.h"
 #include "lib/graph/layer_fold.h"
+#include "lib/planner/source.h"
 
 namespace ckplan {
 
 void AddGraphOptions(CommandLine& line, Options& options) {
   line.Positional("MODEL", "an ONNX model, or a graph.json; - reads a graph.json from stdin",
                   &options.source);
-  AddSourceOptions(line, options);
-  AddGranularityOption(line, options);
+  options.request.Add(line, RequestFlags::Group::kReading);
+  options.request.Add(line, "granularity");
   line.Value("-o,--output", "FILE", "write the graph there; - (the default) is standard output",
              &options.output);
-  line.List("--emit", "KIND=FILE", "write it as json or dot", &options.emits);
-  line.Choice("-f,--format", {"json", "dot"}, "of what -o writes", &options.format);
+  line.List("--emit", "KIND=FILE",
+            fmt::format("write it as {}", EmitterNames(/*has_plan=*/false, " or ")),
+            &options.emits);
+  line.Choice("-f,--format", {"json", "dot"}, "format of the file that -o writes", &options.format);
   AddScreenOptions(line, options);
 }
 
 Result<ExitCode> RunGraph(const Options& options, const Screen& screen) {
-  CKPLAN_ASSIGN_OR_RETURN(const SourceRequest request, SourceRequestOf(options, options.source));
+  CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, options.request.Read());
   Options wanted = options;
   if (!wanted.output && wanted.emits.empty()) wanted.output = kStandardStream;
   wanted.format = "text";  // Of what is printed beside the files: nothing that is data.
-  const OutputKind kind = options.format == "dot" ? OutputKind::kDot : OutputKind::kJson;
-  CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs, Outputs::Create(wanted, kind));
-  if (outputs.Has(OutputKind::kOnnx)) {
-    return MakeError(ErrorCode::kUsage, "--emit onnx is for plans; a graph is json or dot");
-  }
+  CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,
+                          Outputs::Create(wanted, options.format, /*has_plan=*/false));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.source));
-  CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(request));
+  CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(options.source, request));
   progress.Clear();
   for (const std::string& warning : source.warnings) screen.Warn(warning);
-  const bool is_folded = options.granularity == "layer";
+  const bool is_folded = request.granularity == Granularity::kLayer;
   const TensorGraph graph = is_folded ? FoldLayers(source.graph).graph : source.graph;
-  CKPLAN_RETURN_IF_ERROR(outputs.WriteGraph(graph, screen));
+  CKPLAN_RETURN_IF_ERROR(outputs.Write({graph}, screen));
   for (const std::string& file : outputs.Files()) screen.Note(fmt::format("wrote {}", file));
   return ExitCode::kOk;
 }

@@ -3,32 +3,27 @@
 
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/inspection.h"
-#include "cli/ckplan/source.h"
 
 namespace ckplan {
 
 void AddInspectOptions(CommandLine& line, Options& options) {
   line.Positionals("MODEL", "ONNX models or graph.json files, shown side by side",
                    &options.sources);
-  AddSourceOptions(line, options);
-  line.Choice("--optimizer", {"sgd", "momentum", "adam"}, "whose state counts as constant",
-              &options.optimizer);
-  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "of what is printed", &options.format);
+  options.request.Add(line, RequestFlags::Group::kReading);
+  options.request.Add(line, "optimizer");
+  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the output",
+              &options.format);
   AddScreenOptions(line, options);
 }
 
 Result<ExitCode> RunInspect(const Options& options, const Screen& screen) {
-  Optimizer optimizer = Optimizer::kSgd;
-  for (const Optimizer known : {Optimizer::kMomentum, Optimizer::kAdam}) {
-    if (options.optimizer == NameOf(known)) optimizer = known;
-  }
+  CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, options.request.Read());
   std::vector<Inspection> inspections;
   Progress progress(screen.shows_progress);
   for (const std::string& path : options.sources) {
     progress.Stage(fmt::format("reading {}", path));
-    CKPLAN_ASSIGN_OR_RETURN(const SourceRequest request, SourceRequestOf(options, path));
-    CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(request));
-    inspections.push_back(Inspect(source, optimizer));
+    CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(path, request));
+    inspections.push_back(Inspect(source));
     progress.Clear();
     for (const std::string& warning : source.warnings) screen.Warn(warning);
   }

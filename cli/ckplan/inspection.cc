@@ -46,22 +46,13 @@ std::vector<TensorRow> LargestTensors(const TensorGraph& graph) {
   return rows;
 }
 
-Bytes KeepAllPeak(const TensorGraph& graph) {
-  std::vector<NodeId> order;
-  for (const NodeId id : graph.nodes().ids()) order.push_back(id);
-  return Simulator(graph).Run(KeepAllSchedule(order)).value().peak;
-}
-
 }  // namespace
 
-Inspection Inspect(const Source& source, Optimizer optimizer) {
+Inspection Inspect(const Source& source) {
   const TensorGraph& graph = source.graph;
   Inspection result;
   result.model = source.identity;
-  result.cost_model = source.cost_model;
-  result.cost_unit = source.cost_unit;
-  result.autograd = source.autograd;
-  result.activation_type = source.activation_type;
+  result.request = source.request;
   result.node_count = static_cast<int64_t>(graph.nodes().size());
   result.tensor_count = static_cast<int64_t>(graph.tensors().size());
   for (const Tensor& tensor : graph.tensors()) {
@@ -71,7 +62,8 @@ Inspection Inspect(const Source& source, Optimizer optimizer) {
   result.saved_for_backward = SavedForBackward(graph);
   result.keep_all_peak = KeepAllPeak(graph);
   result.constants = graph.constants();
-  result.optimizer_state = OptimizerState(optimizer, graph.constants().parameter_gradients);
+  result.optimizer_state =
+      OptimizerState(source.request.optimizer, graph.constants().parameter_gradients);
   result.forward_cost = graph.forward_cost();
   result.backward_cost = graph.backward_cost();
   result.operators = OperatorsOf(graph);

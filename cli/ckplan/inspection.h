@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/ckplan/source.h"
 #include "cli/common/terminal.h"
 #include "lib/base/units.h"
 #include "lib/plan/plan.h"
+#include "lib/planner/source.h"
 
 namespace ckplan {
 
@@ -27,10 +27,7 @@ struct TensorRow {
 
 struct Inspection {
   ModelIdentity model;
-  std::string cost_model;
-  std::string cost_unit;
-  Autograd autograd = Autograd::kMinimal;
-  ActivationType activation_type = ActivationType::kOfModel;
+  PlanRequest request;
   int64_t node_count = 0;
   int64_t tensor_count = 0;
   Bytes activations;
@@ -46,7 +43,8 @@ struct Inspection {
   std::vector<std::string> warnings;
 };
 
-Inspection Inspect(const Source& source, Optimizer optimizer);
+// By what the source's request says.
+Inspection Inspect(const Source& source);
 
 // One model: figures, operators, largest tensors. Several: the figures side by side.
 std::string InspectionText(const std::vector<Inspection>& inspections, const Screen& screen);

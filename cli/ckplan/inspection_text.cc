@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "cli/ckplan/inspection.h"
 #include "cli/common/text_table.h"
-#include "lib/emit/human_bytes.h"
+#include "lib/base/human_bytes.h"
+#include "lib/emit/json_request.h"
 #include "lib/emit/json_writer.h"
 
 namespace ckplan {
@@ -33,15 +35,27 @@ std::string OpsetsText(const ModelIdentity& model) {
   return text.empty() ? "-" : text;
 }
 
-std::string DimsText(const ModelIdentity& model) {
-  std::string text;
-  for (const auto& [name, size] : model.dims) {
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, size);
+std::string DimsText(const PlanRequest& request) {
+  std::vector<std::string> texts;
+  for (const RequestField& field : RequestFields()) {
+    if (field.part != RequestField::Part::kModel) continue;
+    for (std::string& text : TextsOf(field, request)) texts.push_back(std::move(text));
   }
-  for (const auto& [name, shape] : model.input_shapes) {
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, fmt::join(shape, ","));
-  }
-  return text.empty() ? "-" : text;
+  return texts.empty() ? "-" : fmt::format("{}", fmt::join(texts, " "));
+}
+
+// "activation type"
+std::string TitleOf(const RequestField& field) {
+  std::string title(field.name);
+  std::replace(title.begin(), title.end(), '_', ' ');
+  return title;
+}
+
+// Whether figures of a model depend on the field, and a reader of them must know of it.
+bool IsShown(const RequestField& field, const PlanRequest& request) {
+  using InFile = RequestField::InFile;
+  if (field.part != RequestField::Part::kGraph || field.name == "align") return false;
+  return field.in_file != InFile::kUnlessDefault || !IsDefault(field, request);
 }
 
 // One row for each figure, one column for each model.
@@ -56,7 +70,7 @@ TextTable FiguresTable(const std::vector<Inspection>& inspections) {
   };
   using One = const Inspection&;
   add("opsets", [](One i) { return OpsetsText(i.model); });
-  add("dimensions", [](One i) { return DimsText(i.model); });
+  add("dimensions", [](One i) { return DimsText(i.request); });
   add("nodes", [](One i) { return std::to_string(i.node_count); });
   add("tensors", [](One i) { return std::to_string(i.tensor_count); });
   add("activations", [](One i) { return HumanBytes(i.activations); });
@@ -67,12 +81,11 @@ TextTable FiguresTable(const std::vector<Inspection>& inspections) {
   add("parameter gradients", [](One i) { return HumanBytes(i.constants.parameter_gradients); });
   add("optimizer state", [](One i) { return HumanBytes(i.optimizer_state); });
   add("inputs", [](One i) { return HumanBytes(i.constants.inputs); });
-  add("forward", [](One i) { return CostText(i.forward_cost, i.cost_unit); });
-  add("backward", [](One i) { return CostText(i.backward_cost, i.cost_unit); });
-  add("cost model", [](One i) { return i.cost_model; });
-  add("autograd", [](One i) { return std::string(NameOf(i.autograd)); });
-  if (inspections.front().activation_type != ActivationType::kOfModel) {
-    add("activation type", [](One i) { return std::string(NameOf(i.activation_type)); });
+  add("forward", [](One i) { return CostText(i.forward_cost, i.request.cost_unit); });
+  add("backward", [](One i) { return CostText(i.backward_cost, i.request.cost_unit); });
+  for (const RequestField& field : RequestFields()) {
+    if (!IsShown(field, inspections.front().request) || field.name == "cost_unit") continue;
+    add(TitleOf(field), [&](One i) { return TextsOf(field, i.request).front(); });
   }
   return table;
 }
@@ -82,10 +95,11 @@ TextTable OperatorsTable(const Inspection& one) {
   table.columns = {{"operator"},    {"nodes", true},    {"outputs", true}, {"forward", true},
                    {"share", true}, {"backward", true}, {"share", true}};
   for (const OperatorRow& row : one.operators) {
-    table.rows.push_back(
-        {row.op, std::to_string(row.count), HumanBytes(row.outputs),
-         CostText(row.forward_cost, one.cost_unit), Share(row.forward_cost, one.forward_cost),
-         CostText(row.backward_cost, one.cost_unit), Share(row.backward_cost, one.backward_cost)});
+    table.rows.push_back({row.op, std::to_string(row.count), HumanBytes(row.outputs),
+                          CostText(row.forward_cost, one.request.cost_unit),
+                          Share(row.forward_cost, one.forward_cost),
+                          CostText(row.backward_cost, one.request.cost_unit),
+                          Share(row.backward_cost, one.backward_cost)});
   }
   return table;
 }
@@ -104,18 +118,12 @@ void WriteJson(JsonWriter& json, const Inspection& one) {
   json.BeginObject(JsonLayout::kLines);
   json.Key("name").Text(one.model.name);
   json.Key("sha256").Text(one.model.sha256);
-  const auto write_numbers = [&](std::string_view key, const std::map<std::string, int64_t>& map) {
-    json.Key(key).BeginObject(JsonLayout::kInline);
-    for (const auto& [name, number] : map) json.Key(name).Integer(number);
-    json.End();
-  };
-  write_numbers("opsets", one.model.opsets);
-  write_numbers("dims", one.model.dims);
-  json.Key("cost_model").Text(one.cost_model);
-  json.Key("cost_unit").Text(one.cost_unit);
-  json.Key("autograd").Text(NameOf(one.autograd));
-  if (one.activation_type != ActivationType::kOfModel) {
-    json.Key("activation_type").Text(NameOf(one.activation_type));
+  json.Key("opsets").BeginObject(JsonLayout::kInline);
+  for (const auto& [domain, version] : one.model.opsets) json.Key(domain).Integer(version);
+  json.End();
+  WriteField("dims", one.request, &json);
+  for (const RequestField& field : RequestFields()) {
+    if (IsShown(field, one.request)) WriteField(field, one.request, &json);
   }
   json.Key("node_count").Integer(one.node_count);
   json.Key("tensor_count").Integer(one.tensor_count);

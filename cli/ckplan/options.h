@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/common/command_line.h"
+#include "cli/common/request_flags.h"
 
 namespace ckplan {
 
@@ -16,23 +17,9 @@ struct Options {
   std::string plan;                  // PLAN
   std::string name;                  // Of a schema.
 
-  // How to read it.
-  std::vector<std::string> dims;
-  std::vector<std::string> input_shapes;
-  std::optional<std::string> cost;
-  std::optional<std::string> autograd;
-  std::optional<std::string> activation_type;
-  std::optional<std::string> align;
-
-  // What to plan.
-  std::optional<std::string> algorithm;
-  std::optional<std::string> budget;
-  std::optional<std::string> budget_total;
-  std::optional<std::string> paper_budget;
-  std::string objective = "time";
-  std::string granularity = "node";
-  std::string optimizer = "sgd";
-  bool has_no_liveness = false;
+  // How to read it, and what to plan.
+  RequestFlags request;
+  std::optional<std::string> algorithms;  // Where several are named.
   std::optional<std::string> time_limit;
 
   // What to write, and how.
@@ -50,10 +37,6 @@ struct Options {
   bool has_no_progress = false;
 };
 
-// Groups of options that several commands share.
-void AddSourceOptions(CommandLine& line, Options& options);  // -D to --align
-void AddGranularityOption(CommandLine& line, Options& options);
-void AddCostOption(CommandLine& line, Options& options);
 void AddScreenOptions(CommandLine& line, Options& options);  // --color, -q, --no-progress
 
 }  // namespace ckplan

@@ -1,51 +1,43 @@
-// The files that a command line asks for: -o FILE, and --emit KIND=FILE any number of times.
+// The files that a command line asks for: -o FILE, and --emit KIND=FILE any number of times, where
+// KIND is an emitter's name (lib/emit/emitters.h).
 #pragma once
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/ckplan/options.h"
-#include "cli/ckplan/source.h"
 #include "cli/common/terminal.h"
-#include "lib/plan/plan.h"
+#include "lib/emit/emitters.h"
 
 namespace ckplan {
 
-enum class OutputKind { kJson, kDot, kDivisionTree, kOnnx };
-
 class Outputs {
  public:
-  // -o is of the kind `main`. kUsage: an unknown kind, a file named twice, or more than one thing
-  // for standard output. kIo: a file could not be written there.
-  static Result<Outputs> Create(const Options& options, OutputKind main);
+  // -o is written by the emitter `main`. kUsage: an unknown kind, one that needs a plan where there
+  // will be none, a file named twice, or more than one thing for standard output. kIo: a file could
+  // not be written there.
+  static Result<Outputs> Create(const Options& options, std::string_view main, bool has_plan);
 
   // kUsage if an annotated model is asked for and the source is none.
-  Result<Done> CheckFor(const Source& source) const;
+  Result<Done> CheckFor(bool is_model) const;
 
   // All of them; the one for standard output last.
-  Result<Done> Write(const Source& source, const Plan& plan, const Screen& screen) const;
-  // The graph alone, as json, dot or division tree.
-  Result<Done> WriteGraph(const TensorGraph& graph, const Screen& screen) const;
+  Result<Done> Write(const EmitSource& source, const Screen& screen) const;
 
   bool TakesStdout() const;
-  bool Has(OutputKind kind) const;
-  std::vector<std::string> Files() const;     // In the order of the command line.
-  std::string FileOf(OutputKind kind) const;  // Empty if there is none.
+  std::vector<std::string> Files() const;              // In the order of the command line.
+  std::string FileOf(std::string_view emitter) const;  // Empty if there is none.
 
  private:
   struct Item {
-    OutputKind kind = OutputKind::kJson;
+    const Emitter* emitter = nullptr;
     std::string path;
   };
-  struct Content {
-    std::string path;
-    std::string text;
-  };
-  static Result<Done> WriteContents(const std::vector<Content>& contents, const Screen& screen);
+  Result<Done> CheckPaths(int for_stdout) const;
 
   std::vector<Item> items_;
-  std::string model_path_;
 };
 
 }  // namespace ckplan

@@ -5,15 +5,15 @@
 #include <chrono>
 #include <filesystem>
 
+#include "cli/ckplan/annotation.h"
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/outputs.h"
 #include "cli/ckplan/plan_summary.h"
-#include "cli/ckplan/planning.h"
-#include "cli/ckplan/source.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/size_arg.h"
+#include "lib/emit/emitters.h"
 #include "lib/emit/json_plan.h"
-#include "lib/planner/registry.h"
+#include "lib/planner/planner.h"
 
 namespace ckplan {
 namespace {
@@ -27,29 +27,30 @@ Result<std::string> Rendered(const Options& options, const Source& source, const
   if (options.format == "json") return WritePlanJson(plan, source.graph);
   if (options.format == "md") return PlanMarkdown(source.graph, plan);
   if (options.format == "csv") return PlanCsv(source.graph, plan);
-  const SummaryRequest request{BudgetText(options), options.budget_total.has_value(), solve_seconds,
-                               screen.is_verbose};
+  const bool has_total = options.request.ValueOf("total_budget").has_value();
+  const SummaryRequest request{options.request.Typed(has_total ? "total_budget" : "budget"),
+                               has_total, solve_seconds, screen.is_verbose};
   return PlanText(source.graph, plan, request, screen.out) + "\n";
 }
 
 // A command line that goes on from here.
 std::string NextHint(const Options& options, const Source& source, const Outputs& outputs) {
-  const std::string plan_file = outputs.FileOf(OutputKind::kJson);
+  const std::string plan_file = outputs.FileOf("json");
   if (plan_file.empty()) return "next: add -o plan.json to write the plan";
   if (!source.is_model) return fmt::format("next: ckplan check {} {}", plan_file, options.source);
   return fmt::format("next: ckplan apply {} {} -o {}", plan_file, options.source,
                      std::filesystem::path(source.identity.name).stem().string() + ".planned.onnx");
 }
 
-Result<Plan> Solve(const Source& source, const PlannerRequest& request,
-                   const Interrupt& interrupt) {
+Result<Plan> Solve(const Source& source, const PlanRequest& request, const Interrupt& interrupt) {
   if (interrupt.was_interrupted()) return MakeError(ErrorCode::kTimeout, "interrupted");
-  return MakePlan(source.graph, request, {interrupt.token()});
+  return MakePlan(source, request, {interrupt.token()});
 }
 
 Result<ExitCode> Tell(const Options& options, const Outputs& outputs, const Source& source,
                       const Plan& plan, double solve_seconds, const Screen& screen) {
-  CKPLAN_RETURN_IF_ERROR(outputs.Write(source, plan, screen));
+  CKPLAN_RETURN_IF_ERROR(
+      outputs.Write({source.graph, &plan, AnnotatorOf(source, plan, options.source)}, screen));
   const bool has_summary = options.format == "text" && !outputs.TakesStdout() && !screen.is_quiet;
   if (has_summary || options.format != "text") {
     CKPLAN_ASSIGN_OR_RETURN(const std::string text,
@@ -82,28 +83,25 @@ Result<ExitCode> WithoutPlan(const Options& options, const Interrupt& interrupt,
 void AddPlanOptions(CommandLine& line, Options& options) {
   line.Positional("MODEL", "an ONNX model, or a graph.json; - reads a graph.json from stdin",
                   &options.source);
-  line.Value("-a,--algo", "NAME", "the algorithm (default approx-dp); see `ckplan algos`",
-             &options.algorithm);
-  AddPlanningOptions(line, options);
+  options.request.Add(line, RequestFlags::Group::kAlgorithm);
+  options.request.Add(line, RequestFlags::Group::kPlanning);
   line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",
              &options.time_limit);
-  AddSourceOptions(line, options);
+  options.request.Add(line, RequestFlags::Group::kReading);
   line.Value("-o,--output", "FILE", "write the plan there; - is standard output", &options.output);
-  line.List("--emit", "KIND=FILE", "write it as json, dot, division-tree (as dot) or onnx",
-            &options.emits);
-  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "of what is printed", &options.format);
+  line.List("--emit", "KIND=FILE",
+            fmt::format("write it as {}", EmitterNames(/*has_plan=*/true, " or ")), &options.emits);
+  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the output",
+              &options.format);
   AddScreenOptions(line, options);
-  line.Flag("-v,--verbose", "all that is recomputed, and the solve time on standard error",
+  line.Flag("-v,--verbose", "show all that is recomputed, and the solve time on standard error",
             &options.is_verbose);
 }
 
 Result<ExitCode> RunPlan(const Options& options, const Screen& screen) {
-  CKPLAN_ASSIGN_OR_RETURN(
-      const PlannerRequest request,
-      PlannerRequestOf(options, options.algorithm.value_or(std::string(kDefaultAlgorithm))));
-  CKPLAN_ASSIGN_OR_RETURN(const SourceRequest source_request,
-                          SourceRequestOf(options, options.source));
-  CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs, Outputs::Create(options, OutputKind::kJson));
+  CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, options.request.Read());
+  CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,
+                          Outputs::Create(options, "json", /*has_plan=*/true));
   std::optional<std::chrono::milliseconds> time_limit;
   if (options.time_limit) {
     CKPLAN_ASSIGN_OR_RETURN(time_limit, ParseDuration(*options.time_limit, "--time-limit"));
@@ -111,8 +109,8 @@ Result<ExitCode> RunPlan(const Options& options, const Screen& screen) {
   const Interrupt interrupt(time_limit);
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.source));
-  CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(source_request));
-  CKPLAN_RETURN_IF_ERROR(outputs.CheckFor(source));
+  CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(options.source, request));
+  CKPLAN_RETURN_IF_ERROR(outputs.CheckFor(source.is_model));
   progress.Clear();
   for (const std::string& warning : source.warnings) screen.Warn(warning);
 
@@ -122,7 +120,6 @@ Result<ExitCode> RunPlan(const Options& options, const Screen& screen) {
   const double seconds = SecondsSince(start);
   progress.Clear();
   if (!plan.ok()) return WithoutPlan(options, interrupt, std::move(plan).error(), screen);
-  Complete(source, &*plan);
   if (screen.is_verbose) screen.Note(fmt::format("ckplan: planned in {:.3f} s", seconds));
   CKPLAN_ASSIGN_OR_RETURN(const ExitCode code,
                           Tell(options, outputs, source, *plan, seconds, screen));

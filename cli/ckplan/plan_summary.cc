@@ -10,7 +10,7 @@
 
 #include "cli/ckplan/plan_facts.h"
 #include "cli/common/text_table.h"
-#include "lib/emit/human_bytes.h"
+#include "lib/base/human_bytes.h"
 #include "lib/plan/solver.h"
 #include "lib/planner/registry.h"
 
@@ -99,7 +99,8 @@ class SummaryWriter {
         facts_(FactsOf(graph, plan)) {}
 
   std::string Write() && {
-    text_ += fmt::format("ckplan {}   {}\n", CKPLAN_VERSION, ModelLine(graph_, plan_.model));
+    text_ += fmt::format("ckplan {}   {}\n", CKPLAN_VERSION,
+                         ModelLine(graph_, plan_.model, plan_.request));
     text_ += fmt::format("  keep all   peak {}, {} with constants   time 1.000 (cost model {})\n\n",
                          HumanBytes(f_.baseline_peak), WithConstants(f_.baseline_peak, f_),
                          plan_.request.cost_model);
@@ -144,15 +145,16 @@ class SummaryWriter {
   }
 
   void WriteBudget() {
-    if (plan_.request.paper_budget) {
-      Row("budget",
-          fmt::format("{} on the paper's own objective", HumanBytes(*plan_.request.paper_budget)));
-    } else if (!plan_.request.budget) {
+    const Bytes budget = plan_.request.budget.bytes;
+    if (plan_.request.paper_budget.is_given()) {
+      Row("budget", fmt::format("{} on the paper's own objective",
+                                HumanBytes(plan_.request.paper_budget.bytes)));
+    } else if (!plan_.request.budget.is_given()) {
       Row("budget", "none: the choice of the algorithm's paper");
     } else {
-      std::string text = HumanBytes(*plan_.request.budget);
+      std::string text = HumanBytes(budget);
       if (request_.includes_constants) {
-        text += fmt::format(", {} with constants", WithConstants(*plan_.request.budget, f_));
+        text += fmt::format(", {} with constants", WithConstants(budget, f_));
       }
       if (!request_.budget_text.empty()) text += fmt::format("   ({})", request_.budget_text);
       Row("budget", text);
@@ -245,16 +247,17 @@ std::string SignedPercent(double ratio) {
   return text == "+0.0%" || text == "-0.0%" ? "0.0%" : text;
 }
 
-std::string ModelLine(const TensorGraph& graph, const ModelIdentity& model) {
+std::string ModelLine(const TensorGraph& graph, const ModelIdentity& model,
+                      const PlanRequest& request) {
   std::string line = model.name;
   for (const auto& [domain, version] : model.opsets) {
     line += domain.empty() ? fmt::format("   opset {}", version)
                            : fmt::format("   {} {}", domain, version);
   }
   line += "   " + Plural(static_cast<int64_t>(graph.nodes().size()), "node");
-  for (const auto& [name, size] : model.dims) line += fmt::format("   {}={}", name, size);
-  for (const auto& [name, shape] : model.input_shapes) {
-    line += fmt::format("   {}={}", name, fmt::join(shape, ","));
+  for (const RequestField& field : RequestFields()) {
+    if (field.part != RequestField::Part::kModel) continue;
+    for (const std::string& text : TextsOf(field, request)) line += "   " + text;
   }
   return line;
 }
@@ -298,7 +301,7 @@ std::string PlanCsv(const TensorGraph& graph, const Plan& plan) {
       {"algorithm", plan.request.algorithm},
       {"objective", std::string(NameOf(plan.request.objective))},
       {"cost_model", plan.request.cost_model},
-      {"budget_bytes", or_empty(plan.request.budget)},
+      {"budget_bytes", or_empty(plan.request.budget.in_bytes())},
       {"status", f.is_optimal ? "optimal" : "feasible"},
       {"peak_bytes", text(f.peak)},
       {"baseline_peak_bytes", text(f.baseline_peak)},

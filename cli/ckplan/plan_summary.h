@@ -23,7 +23,8 @@ std::string PlanMarkdown(const TensorGraph& graph, const Plan& plan);
 std::string PlanCsv(const TensorGraph& graph, const Plan& plan);  // A heading and one row.
 
 // "resnet50.onnx   opset 20   124 nodes   N=64"
-std::string ModelLine(const TensorGraph& graph, const ModelIdentity& model);
+std::string ModelLine(const TensorGraph& graph, const ModelIdentity& model,
+                      const PlanRequest& request);
 
 // "+11.3%", "-40.1%", "0.0%": by how much `part` of `whole` differs from nothing.
 std::string SignedPercent(double ratio);

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "cli/common/size_arg.h"
-#include "lib/emit/human_bytes.h"
+#include "lib/base/human_bytes.h"
 
 namespace ckplan {
 namespace {
@@ -48,8 +48,8 @@ std::optional<Bytes> ReadLimit(std::string_view text) {
 
 std::optional<int64_t> ReadPercent(std::string_view text) {
   const BudgetForms forms{.percent = true, .min = false};
-  const Result<BudgetRequest> percent = ParseBudget(text, "--fail-on", forms);
-  if (!percent.ok() || percent->kind != BudgetRequest::Kind::kPercent) return std::nullopt;
+  const Result<Budget> percent = ParseBudget(text, "--fail-on", forms);
+  if (!percent.ok() || percent->kind != Budget::Kind::kPercent) return std::nullopt;
   return std::llround(percent->percent * static_cast<double>(kMillion));
 }
 

@@ -31,6 +31,12 @@ class HelpFormatter : public CLI::Formatter {
 
 }  // namespace
 
+std::string Sentence(std::string_view summary) {
+  std::string text = fmt::format("{}.", summary);
+  if (text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
 struct CommandLine::State {
   CLI::App app;
   std::string name;

@@ -14,6 +14,9 @@
 
 namespace ckplan {
 
+// "Plan one model." of "plan one model": how help says what a table has as a summary.
+std::string Sentence(std::string_view summary);
+
 class CommandLine {
  public:
   // `name` as it is typed, "ckplan plan". The help starts with the example.

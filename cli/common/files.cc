@@ -1,13 +1,11 @@
 #include "cli/common/files.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -15,11 +13,6 @@
 
 namespace ckplan {
 namespace {
-
-Error IoError(std::string_view verb, const std::string& path, int reason) {
-  return MakeError(ErrorCode::kIo,
-                   fmt::format("cannot {} \"{}\": {}", verb, path, std::strerror(reason)));
-}
 
 class Descriptor {
  public:
@@ -108,32 +101,6 @@ Result<Done> WriteSpecial(const OutputFile& file) {
 }
 
 }  // namespace
-
-Result<std::string> ReadWholeFile(const std::string& path) {
-  const bool is_stdin = path == kStandardStream;
-  const Descriptor fd(is_stdin ? STDIN_FILENO : open(path.c_str(), O_RDONLY));
-  const std::string shown = is_stdin ? "standard input" : path;
-  if (fd.get() < 0) return IoError("read", shown, errno);
-  constexpr size_t kChunk = size_t{1} << 16;
-  std::string text;
-  for (;;) {
-    const size_t old_size = text.size();
-    text.resize(old_size + kChunk);
-    const ssize_t count = read(fd.get(), text.data() + old_size, kChunk);
-    text.resize(old_size + static_cast<size_t>(count > 0 ? count : 0));
-    if (count == 0) return text;
-    if (count < 0 && errno != EINTR) return IoError("read", shown, errno);
-  }
-}
-
-std::string PeekFile(const std::string& path, size_t count) {
-  if (IsSpecial(path)) return {};
-  const Descriptor fd(open(path.c_str(), O_RDONLY));
-  std::string text(count, '\0');
-  const ssize_t got = fd.get() < 0 ? -1 : read(fd.get(), text.data(), count);
-  text.resize(static_cast<size_t>(got > 0 ? got : 0));
-  return text;
-}
 
 Result<Done> CheckWritable(const std::string& path) {
   if (path == kStandardStream) return Done{};

@@ -1,4 +1,4 @@
-// Reading and writing whole files. Nobody ever sees half a file: each is written beside its place
+// Writing whole files. Nobody ever sees half a file: each is written beside its place
 // under another name and renamed once all of them are complete.
 #pragma once
 
@@ -6,18 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/read_file.h"
 #include "lib/base/result.h"
 
 namespace ckplan {
-
-inline constexpr std::string_view kStandardStream = "-";
-
-// "-" is standard input. kIo names the file and the reason.
-Result<std::string> ReadWholeFile(const std::string& path);
-
-// Up to `count` bytes from the front of the file, or fewer; empty if it cannot be read or is not a
-// regular file.
-std::string PeekFile(const std::string& path, size_t count);
 
 // kIo if no file could be written there: checked before long work. "-" can always be written.
 Result<Done> CheckWritable(const std::string& path);

@@ -116,21 +116,21 @@ Result<Bytes> ParseSize(std::string_view text, std::string_view flag) {
   return BadValue(text, flag, kSizeForms);
 }
 
-Result<BudgetRequest> ParseBudget(std::string_view text, std::string_view flag, BudgetForms forms) {
-  BudgetRequest budget;
+Result<Budget> ParseBudget(std::string_view text, std::string_view flag, BudgetForms forms) {
+  Budget budget;
   if (const auto size = ReadSize(text)) {
-    budget.kind = BudgetRequest::Kind::kBytes;
+    budget.kind = Budget::Kind::kBytes;
     budget.bytes = *size;
     return budget;
   }
   const auto percent = ReadPercent(text);
   if (forms.percent && percent) {
-    budget.kind = BudgetRequest::Kind::kPercent;
+    budget.kind = Budget::Kind::kPercent;
     budget.percent = *percent;
     return budget;
   }
   if (forms.min && text == "min") {
-    budget.kind = BudgetRequest::Kind::kMin;
+    budget.kind = Budget::Kind::kMin;
     return budget;
   }
   return BadValue(text, flag, BudgetFormsText(forms));

@@ -14,7 +14,7 @@
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
-#include "lib/planner/planner.h"
+#include "lib/plan/request.h"
 
 namespace ckplan {
 
@@ -25,7 +25,7 @@ struct BudgetForms {
   bool percent = true;
   bool min = true;
 };
-Result<BudgetRequest> ParseBudget(std::string_view text, std::string_view flag, BudgetForms forms);
+Result<Budget> ParseBudget(std::string_view text, std::string_view flag, BudgetForms forms);
 
 // "90s", "500ms", "2min"; up to a day.
 Result<std::chrono::milliseconds> ParseDuration(std::string_view text, std::string_view flag);

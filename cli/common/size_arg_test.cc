@@ -10,7 +10,7 @@
 namespace ckplan {
 namespace {
 
-using Kind = BudgetRequest::Kind;
+using Kind = Budget::Kind;
 
 TEST_CASE("size: binary and decimal units are told apart, fractions are exact") {
   const struct {

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cli/common/request_flags.h"
+
 namespace ckplan {
 namespace {
 
@@ -92,7 +94,7 @@ Screen DetectScreen(std::string_view color, bool is_quiet, bool has_no_progress)
 }
 
 void PrintError(const Error& error, std::string_view program) {
-  std::string text = error.message;
+  std::string text = MessageOf(error);
   for (const std::string& note : error.notes) text += "\n  " + note;
   WriteToStderr(fmt::format("{}: {}\n", program, Shortened(std::move(text), kMaxErrorBytes)));
 }

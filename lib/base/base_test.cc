@@ -5,6 +5,7 @@
 
 #include "lib/base/checked.h"
 #include "lib/base/hash.h"
+#include "lib/base/human_bytes.h"
 #include "lib/base/result.h"
 #include "lib/base/rng.h"
 #include "lib/base/units.h"
@@ -67,6 +68,30 @@ TEST_CASE("result: an error travels up unchanged") {
   CHECK(*Quarter(12) == 3);
   CHECK(Quarter(6).error().message == "odd");
   CHECK(Quarter(3).error().code == ErrorCode::kUsage);
+}
+
+TEST_CASE("human bytes: binary units, two decimals, halves up") {
+  const struct {
+    int64_t bytes;
+    std::string text;
+  } kRows[] = {
+      {0, "0 B"},
+      {1023, "1023 B"},
+      {1024, "1.00 KiB"},
+      {1536, "1.50 KiB"},
+      {(int64_t{1} << 20) - 1, "1.00 MiB"},
+      {(int64_t{1} << 20) - 6, "1023.99 KiB"},
+      {int64_t{16020227294}, "14.92 GiB"},
+      {int64_t{1} << 41, "2.00 TiB"},
+      {int64_t{1} << 56, "64.00 PiB"},
+      {std::numeric_limits<int64_t>::max(), "8192.00 PiB"},
+      {-2048, "-2.00 KiB"},
+      {std::numeric_limits<int64_t>::min(), "-8192.00 PiB"},
+  };
+  for (const auto& row : kRows) {
+    CAPTURE(row.bytes);
+    CHECK(HumanBytes(Bytes(row.bytes)) == row.text);
+  }
 }
 
 }  // namespace ckplan

@@ -27,10 +27,22 @@ enum class ErrorCode {
   kInternal,      // Our own fault.
 };
 
+// Settings that would help. A library does not know how users give them: it names fields of
+// PlanRequest (lib/plan/request.h), and a program says "try --budget 8611000000".
+struct Remedy {
+  struct Setting {
+    std::string name;   // "budget"
+    std::string value;  // "8611000000"; may be empty.
+  };
+  std::string advice;  // "try"
+  std::vector<Setting> settings;
+};
+
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;             // One line: what, where, what to do.
   std::vector<std::string> notes;  // Further lines, printed below the message.
+  Remedy remedy = {};              // Empty where no setting helps.
 };
 
 inline Error MakeError(ErrorCode code, std::string message) {

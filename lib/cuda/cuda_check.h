@@ -17,8 +17,7 @@ namespace ckplan::cuda {
 
 [[noreturn]] inline void FailOutOfMemory(std::string_view call) {
   std::string message("the GPU has no memory left for the code of kernels, or for a library (");
-  message.append(call).append(
-      "); leave some free: plan with a smaller --budget or a smaller batch");
+  message.append(call).append("); leave some free: plan with a smaller budget or a smaller batch");
   throw OutOfMemory(std::move(message));
 }
 

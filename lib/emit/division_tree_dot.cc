@@ -9,8 +9,8 @@
 
 #include "lib/algorithms/feng/division_tree.h"
 #include "lib/algorithms/feng/two_terminal.h"
+#include "lib/base/human_bytes.h"
 #include "lib/emit/dot_text.h"
-#include "lib/emit/human_bytes.h"
 
 namespace ckplan {
 namespace {

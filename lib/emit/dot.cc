@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "lib/base/check.h"
+#include "lib/base/human_bytes.h"
 #include "lib/emit/dot_text.h"
-#include "lib/emit/human_bytes.h"
 
 namespace ckplan {
 namespace {

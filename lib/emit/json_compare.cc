@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "lib/emit/json_request.h"
 #include "lib/emit/json_writer.h"
 
 namespace ckplan {
@@ -12,7 +13,7 @@ void WriteFigures(const Plan& plan, JsonWriter* json) {
   json->BeginObject(JsonLayout::kInline);
   json->Key("status").Text(figures.is_optimal ? "optimal" : "feasible");
   json->Key("guarantee").Text(figures.guarantee);
-  json->Key("budget_bytes").Amount(plan.request.budget);
+  WriteField("budget", plan.request, json);
   json->Key("peak_bytes").Amount(figures.peak);
   json->Key("baseline_peak_bytes").Amount(figures.baseline_peak);
   json->Key("arena_bytes").Amount(figures.arena);
@@ -36,8 +37,8 @@ std::string WriteCompareJson(const ComparisonHead& head, const std::vector<Compa
   json.Key("name").Text(head.model.name);
   json.Key("sha256").Text(head.model.sha256);
   json.End();
-  json.Key("cost_model").Text(head.cost_model);
-  json.Key("cost_unit").Text(head.cost_unit);
+  WriteField("cost_model", head.request, &json);
+  WriteField("cost_unit", head.request, &json);
   json.Key("baseline_peak_bytes").Amount(head.baseline_peak);
   json.Key("rows").BeginArray(JsonLayout::kLines);
   for (const ComparedRow& row : rows) {

@@ -20,8 +20,7 @@ struct ComparedRow {
 
 struct ComparisonHead {
   ModelIdentity model;
-  std::string cost_model;
-  std::string cost_unit;
+  PlanRequest request;  // As far as all rows have it in common.
   Bytes baseline_peak;  // Keep-all's, in the model's own order.
 };
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lib/emit/json_reader.h"
+#include "lib/emit/json_request.h"
 #include "lib/emit/json_writer.h"
 
 namespace ckplan {
@@ -13,12 +14,12 @@ void WriteSide(std::string_view key, const PlanDigest& plan, int64_t kept, JsonW
   json->Key(key).BeginObject(JsonLayout::kLines);
   json->Key("model").Text(plan.model.name);
   json->Key("sha256").Text(plan.model.sha256);
-  json->Key("algorithm").Text(plan.request.algorithm);
-  json->Key("budget_bytes").Amount(plan.request.budget);
+  WriteField("algorithm", plan.request, json);
+  WriteField("budget", plan.request, json);
   json->Key("peak_bytes").Amount(figures.peak);
   json->Key("arena_bytes").Amount(figures.arena);
-  json->Key("cost_model").Text(plan.request.cost_model);
-  json->Key("cost_unit").Text(plan.request.cost_unit);
+  WriteField("cost_model", plan.request, json);
+  WriteField("cost_unit", plan.request, json);
   json->Key("overhead_cost").Amount(figures.overhead);
   json->Key("forward_cost").Amount(figures.forward_cost);
   json->Key("backward_cost").Amount(figures.backward_cost);

@@ -7,6 +7,7 @@
 
 #include "lib/emit/json_plan_words.h"
 #include "lib/emit/json_reader.h"
+#include "lib/emit/json_request.h"
 
 namespace ckplan {
 namespace {
@@ -23,18 +24,6 @@ Enum ReadEnum(const JsonView& json, std::initializer_list<Enum> enumerators) {
   return enumerators.begin()[json.Choice(names)];
 }
 
-template <typename Enum>
-Enum ReadEnumOr(const JsonView& json, std::string_view key, Enum absent,
-                std::initializer_list<Enum> enumerators) {
-  return json.has(key) ? ReadEnum(json[key], enumerators) : absent;
-}
-
-template <typename Amount>
-std::optional<Amount> ReadOptionalAmount(const JsonView& json, std::string_view key) {
-  if (!json.has_value(key)) return std::nullopt;
-  return Amount(json[key].Integer());
-}
-
 std::map<std::string, int64_t> ReadNumbers(const JsonView& json) {
   std::map<std::string, int64_t> numbers;
   json.ForEachMember([&](const std::string& name, const JsonView& number) {
@@ -47,37 +36,17 @@ ModelIdentity ReadModel(const JsonView& json) {
   ModelIdentity model;
   model.name = json["name"].Text();
   model.sha256 = json["sha256"].Text();
-  model.dims = ReadNumbers(json["dims"]);
   model.opsets = ReadNumbers(json["opsets"]);
-  if (!json.has("input_shapes")) return model;
-  json["input_shapes"].ForEachMember([&](const std::string& input, const JsonView& shape) {
-    std::vector<int64_t>& sizes = model.input_shapes[input];
-    for (size_t i = 0; i < shape.size(); ++i) sizes.push_back(shape.at(i).Integer());
-  });
   return model;
 }
 
-PlanRequest ReadRequest(const JsonView& json) {
+PlanRequest ReadRequest(const JsonView& root) {
+  const JsonView model = root["model"];
+  const JsonView rest = root["request"];
   PlanRequest request;
-  request.algorithm = json["algorithm"].Text();
-  request.objective = ReadEnum(json["objective"], {Objective::kTime, Objective::kMemory});
-  request.granularity = ReadEnumOr(json, "granularity", request.granularity,
-                                   {Granularity::kNode, Granularity::kLayer});
-  request.budget = json["budget_bytes"].AmountOrNull<Bytes>();
-  request.paper_budget = ReadOptionalAmount<Bytes>(json, "paper_budget_bytes");
-  request.cost_model = json["cost_model"].Text();
-  request.cost_unit = json.TextOr("cost_unit", request.cost_unit);
-  request.autograd =
-      ReadEnumOr(json, "autograd", request.autograd, {Autograd::kMinimal, Autograd::kTorch});
-  request.activation_type =
-      ReadEnumOr(json, "activation_type", request.activation_type,
-                 {ActivationType::kOfModel, ActivationType::kFloat32, ActivationType::kBFloat16});
-  request.optimizer = ReadEnumOr(json, "optimizer", request.optimizer,
-                                 {Optimizer::kSgd, Optimizer::kMomentum, Optimizer::kAdam});
-  if (json.has("align_bytes")) {
-    request.align_bytes = json["align_bytes"].Integer(1, kMaxTotalBytes.count());
+  for (const RequestField& field : RequestFields()) {
+    ReadField(field, field.part == RequestField::Part::kModel ? model : rest, &request);
   }
-  request.uses_liveness = json.BooleanOr("liveness", request.uses_liveness);
   return request;
 }
 
@@ -284,7 +253,7 @@ Result<PlanHeader> ReadPlanHeader(std::string_view text, const std::string& wher
   const JsonView root = document.root();
   CheckSchemaVersion(root, /*may_lack=*/false);
   CKPLAN_RETURN_IF_ERROR(document.Status());  // Another version may mean anything by its fields.
-  PlanHeader header{ReadRequest(root["request"]), ReadModel(root["model"])};
+  PlanHeader header{ReadRequest(root), ReadModel(root["model"])};
   CKPLAN_RETURN_IF_ERROR(document.Status());
   return header;
 }
@@ -294,11 +263,8 @@ Result<PlanDigest> ReadPlanDigest(std::string_view text, const std::string& wher
   const JsonView root = document.root();
   CheckSchemaVersion(root, /*may_lack=*/false);
   CKPLAN_RETURN_IF_ERROR(document.Status());
-  PlanDigest digest{ReadRequest(root["request"]),
-                    ReadModel(root["model"]),
-                    ReadFigures(root["result"]),
-                    {},
-                    std::nullopt};
+  PlanDigest digest{
+      ReadRequest(root), ReadModel(root["model"]), ReadFigures(root["result"]), {}, std::nullopt};
   const JsonView nodes = root["nodes"];
   Bytes total;
   for (size_t i = 0; i < nodes.size(); ++i) digest.rows.push_back(ReadRow(nodes.at(i), &total));
@@ -314,7 +280,7 @@ Result<Plan> ReadPlanJson(std::string_view text, const TensorGraph& graph,
   CheckSchemaVersion(root, /*may_lack=*/false);
   CKPLAN_RETURN_IF_ERROR(document.Status());
   Plan plan;
-  plan.request = ReadRequest(root["request"]);
+  plan.request = ReadRequest(root);
   plan.model = ReadModel(root["model"]);
   plan.figures = ReadFigures(root["result"]);
   const GraphPartReader reader(graph);

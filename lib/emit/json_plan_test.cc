@@ -34,10 +34,12 @@ std::string FaultsOf(const std::string& text, const TensorGraph& graph) {
 Plan SmallPlan() {
   Plan plan;
   plan.request.algorithm = "chen-sqrt";
-  plan.request.budget = Bytes(9);
+  plan.request.budget = Budget::Of(Bytes(9));
   plan.request.cost_model = "unit";
   plan.request.cost_unit = "1";
-  plan.model = {"small.onnx", "00ff", {{"N", 4}}, {{"", 17}}, {{"x", {2, 3}}}};
+  plan.request.dims = {{"N", 4}};
+  plan.request.input_shapes = {{"x", {2, 3}}};
+  plan.model = {"small.onnx", "00ff", {{"", 17}}};
   plan.figures.guarantee = "none";
   plan.figures.peak = Bytes(8);
   plan.figures.paper.peak = Bytes(6);
@@ -225,7 +227,7 @@ TEST_CASE("plan.json: what older and plainer writers leave out has a default") {
   json["schema_version"] = "1.9";
   Plan expected = SmallPlan();
   expected.request.cost_unit.clear();
-  expected.model.input_shapes.clear();
+  expected.request.input_shapes.clear();
   expected.figures.guarantee.clear();
   expected.peak.reset();
   expected.offsets.clear();

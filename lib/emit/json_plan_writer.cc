@@ -4,6 +4,7 @@
 #include "lib/emit/json_plan.h"
 #include "lib/emit/json_plan_words.h"
 #include "lib/emit/json_reader.h"
+#include "lib/emit/json_request.h"
 #include "lib/emit/json_writer.h"
 
 namespace ckplan {
@@ -40,42 +41,19 @@ class PlanWriter {
     json_.Key("model").BeginObject(JsonLayout::kLines);
     json_.Key("name").Text(model.name);
     json_.Key("sha256").Text(model.sha256);
-    WriteNumbers("dims", model.dims);
-    WriteNumbers("opsets", model.opsets);
-    json_.Key("input_shapes").BeginObject(JsonLayout::kInline);
-    for (const auto& [input, shape] : model.input_shapes) {
-      json_.Key(input).BeginArray(JsonLayout::kInline);
-      for (const int64_t size : shape) json_.Integer(size);
-      json_.End();
-    }
-    json_.End().End();
-  }
-
-  void WriteNumbers(std::string_view key, const std::map<std::string, int64_t>& numbers) {
-    json_.Key(key).BeginObject(JsonLayout::kInline);
-    for (const auto& [name, number] : numbers) json_.Key(name).Integer(number);
+    WriteField("dims", plan_.request, &json_);
+    json_.Key("opsets").BeginObject(JsonLayout::kInline);
+    for (const auto& [domain, version] : model.opsets) json_.Key(domain).Integer(version);
+    json_.End();
+    WriteField("input_shapes", plan_.request, &json_);
     json_.End();
   }
 
   void WriteRequest() {
-    const PlanRequest& request = plan_.request;
     json_.Key("request").BeginObject(JsonLayout::kLines);
-    json_.Key("algorithm").Text(request.algorithm);
-    json_.Key("objective").Text(NameOf(request.objective));
-    if (request.granularity != Granularity::kNode) {
-      json_.Key("granularity").Text(NameOf(request.granularity));
+    for (const RequestField& field : RequestFields()) {
+      if (field.part != RequestField::Part::kModel) WriteField(field, plan_.request, &json_);
     }
-    json_.Key("budget_bytes").Amount(request.budget);
-    json_.Key("paper_budget_bytes").Amount(request.paper_budget);
-    json_.Key("cost_model").Text(request.cost_model);
-    json_.Key("cost_unit").Text(request.cost_unit);
-    json_.Key("autograd").Text(NameOf(request.autograd));
-    if (request.activation_type != ActivationType::kOfModel) {
-      json_.Key("activation_type").Text(NameOf(request.activation_type));
-    }
-    json_.Key("optimizer").Text(NameOf(request.optimizer));
-    json_.Key("align_bytes").Integer(request.align_bytes);
-    json_.Key("liveness").Boolean(request.uses_liveness);
     json_.End();
   }
 

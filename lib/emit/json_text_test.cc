@@ -3,7 +3,6 @@
 #include <limits>
 #include <string>
 
-#include "lib/emit/human_bytes.h"
 #include "lib/emit/json_reader.h"
 #include "lib/emit/json_writer.h"
 
@@ -145,29 +144,6 @@ TEST_CASE("json reader: deep nesting is refused, not recursed into") {
       JsonDocument::Parse("\"" + std::string(500, '[') + "\\\"" + std::string(500, '{') + "\"", "f")
           .ok());
   CHECK(JsonDocument::Parse(std::string(100, '[') + std::string(100, ']'), "f").ok());
-}
-
-TEST_CASE("human bytes: binary units, two decimals, halves up") {
-  const struct {
-    int64_t bytes;
-    std::string text;
-  } kRows[] = {
-      {0, "0 B"},
-      {1023, "1023 B"},
-      {1024, "1.00 KiB"},
-      {1536, "1.50 KiB"},
-      {(int64_t{1} << 20) - 1, "1.00 MiB"},
-      {(int64_t{1} << 20) - 6, "1023.99 KiB"},
-      {int64_t{16020227294}, "14.92 GiB"},
-      {int64_t{1} << 56, "64.00 PiB"},
-      {std::numeric_limits<int64_t>::max(), "8192.00 PiB"},
-      {-2048, "-2.00 KiB"},
-      {std::numeric_limits<int64_t>::min(), "-8192.00 PiB"},
-  };
-  for (const auto& row : kRows) {
-    CAPTURE(row.bytes);
-    CHECK(HumanBytes(Bytes(row.bytes)) == row.text);
-  }
 }
 
 }  // namespace ckplan

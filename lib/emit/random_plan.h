@@ -41,17 +41,21 @@ inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
   const auto bytes = [&] { return Bytes(rng.Between(0, int64_t{1} << 40)); };
   const auto cost = [&] { return Cost(rng.Between(0, int64_t{1} << 40)); };
   Plan plan;
-  plan.request = {"exact-dp", Objective::kMemory, std::nullopt,     std::nullopt, "flops:a100-40g",
-                  "ns",       Autograd::kTorch,   Optimizer::kAdam, 512,          rng.Chance(50)};
+  plan.request.dims = {{"batch", 8}, {"a/b~\"c", 1}};
+  plan.request.input_shapes = {{"x", {2, 3, 64}}, {"scalar", {}}};
+  plan.request.cost_model = "flops:a100-40g";
+  plan.request.cost_unit = "ns";
+  plan.request.autograd = Autograd::kTorch;
+  plan.request.align_bytes = 512;
+  plan.request.algorithm = "exact-dp";
+  plan.request.objective = Objective::kMemory;
+  plan.request.optimizer = Optimizer::kAdam;
+  plan.request.uses_liveness = rng.Chance(50);
   if (rng.Chance(50)) plan.request.granularity = Granularity::kLayer;
   if (rng.Chance(50)) plan.request.activation_type = ActivationType::kBFloat16;
-  if (rng.Chance(50)) plan.request.budget = bytes();
-  if (rng.Chance(50)) plan.request.paper_budget = bytes();
-  plan.model = {"net.onnx",
-                "5f3a",
-                {{"batch", 8}, {"a/b~\"c", 1}},
-                {{"", 17}, {"ai.onnx.ml", 3}},
-                {{"x", {2, 3, 64}}, {"scalar", {}}}};
+  if (rng.Chance(50)) plan.request.budget = Budget::Of(bytes());
+  if (rng.Chance(50)) plan.request.paper_budget = Budget::Of(bytes());
+  plan.model = {"net.onnx", "5f3a", {{"", 17}, {"ai.onnx.ml", 3}}};
   PlanFigures& figures = plan.figures;
   figures.is_optimal = rng.Chance(50);
   figures.guarantee = "optimal for Eq. 2 \xe2\x80\x94 \"costs\" rounded to 17\xc2\xa0ns\n";

@@ -117,7 +117,7 @@ TEST_CASE("schemas: every comparison that we write is valid") {
     const std::vector<ComparedRow> rows = {
         {"a", "heuristic", plan, "", std::nullopt},
         {"b", "baseline", std::nullopt, "too \"large\"", Bytes(20)}};
-    const json text = json::parse(WriteCompareJson({plan.model, "flops", "ns", Bytes(17)}, rows));
+    const json text = json::parse(WriteCompareJson({plan.model, plan.request, Bytes(17)}, rows));
     CHECK(judge.Accepts(text));
     CHECK(text["rows"][0]["result"]["peak_bytes"] == plan.figures.peak.count());
     json damaged = text;

@@ -63,11 +63,12 @@ Result<std::unique_ptr<ArenaMemory>> ArenaMemory::Create(Backend& backend, const
                                    slab_bytes.count()));
     }
     if (program.buffers[i].bytes > Bytes(0) && offset % backend.alignment() != 0) {
-      return MakeError(
+      return Error{
           ErrorCode::kCheckFailed,
-          fmt::format("buffer {} begins at byte {}, but the {} backend needs multiples of {}; "
-                      "plan with --align {}",
-                      i, offset, backend.name(), backend.alignment(), backend.alignment()));
+          fmt::format("buffer {} begins at byte {}, but the {} backend needs multiples of {}", i,
+                      offset, backend.name(), backend.alignment()),
+          {},
+          {"plan with", {{"align", std::to_string(backend.alignment())}}}};
     }
   }
   std::unique_ptr<ArenaMemory> arena(

@@ -1,4 +1,4 @@
-// Measures each node: time and workspace, for `ckplan --cost file:costs.json`.
+// Measures each node: time and workspace, for the cost model file:costs.json.
 #pragma once
 
 #include <string>

@@ -125,8 +125,8 @@ Annotation MakeAnnotation(const std::vector<ModelNodeRole>& roles, const Plan& p
   Annotation annotation;
   for (const ModelNodeRole& role : roles) annotation.nodes.push_back(MarkersOf(role, plan));
   annotation.model["ckplan.algorithm"] = plan.request.algorithm;
-  if (plan.request.budget.has_value()) {
-    annotation.model["ckplan.budget_bytes"] = std::to_string(plan.request.budget->count());
+  if (const auto budget = plan.request.budget.in_bytes()) {
+    annotation.model["ckplan.budget_bytes"] = std::to_string(budget->count());
   }
   annotation.model["ckplan.peak_bytes"] = std::to_string(plan.figures.peak.count());
   annotation.model["ckplan.plan_sha256"] = Sha256Hex(plan_json);

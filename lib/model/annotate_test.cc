@@ -17,7 +17,7 @@ constexpr const char* kGraph =
 Plan PlanFor(const ModelGraph& lowered) {
   Plan plan;
   plan.request.algorithm = "chen-sqrt";
-  plan.request.budget = Bytes(1000);
+  plan.request.budget = Budget::Of(Bytes(1000));
   plan.figures.peak = Bytes(900);
   plan.decisions.resize(lowered.graph.nodes().size());
   plan.decisions[NodeId(1)] = {NodeAction::kRecompute, 3, 2};

@@ -108,7 +108,7 @@ class Binder {
     const TensorShapeProto declared = input.type.tensor_type().shape();
     const bool has_rank = input.type.tensor_type().has_shape();
     if (has_rank && declared.dim_size() != static_cast<int>(given->second.size())) {
-      return Usage(fmt::format("input \"{}\" has {} dimensions ({}), but --input-shape gives it {}",
+      return Usage(fmt::format("input \"{}\" has {} dimensions ({}), but is asked to have {}",
                                ShortName(given->first), declared.dim_size(), DeclaredText(declared),
                                given->second.size()));
     }
@@ -129,7 +129,7 @@ class Binder {
     const std::string& name = input.input->name();
     if (!input.type.tensor_type().has_shape()) {
       open_.push_back(fmt::format("the shape of input \"{}\"", ShortName(name)));
-      flags_.insert(fmt::format("--input-shape {}=...", ShortName(name)));
+      input_shapes_.insert(fmt::format("{}=...", ShortName(name)));
       return;
     }
     if (FillDims(input.type, bound_.dims)) return;
@@ -138,23 +138,24 @@ class Binder {
       if (!IsOpen(dim)) continue;
       if (dim.dim_param().empty()) {
         open_.push_back(fmt::format("a nameless one of input \"{}\"", ShortName(name)));
-        flags_.insert(fmt::format("--input-shape {}={}", ShortName(name), DeclaredText(shape)));
+        input_shapes_.insert(fmt::format("{}={}", ShortName(name), DeclaredText(shape)));
       } else {
         open_.push_back(
             fmt::format("{} (input \"{}\")", ShortName(dim.dim_param()), ShortName(name)));
-        flags_.insert(fmt::format("-D {}=...", ShortName(dim.dim_param())));
+        dims_.insert(fmt::format("{}=...", ShortName(dim.dim_param())));
       }
     }
   }
 
   Error OpenDimensions() const {
-    std::string flags;
-    size_t shown = 0;
-    for (const std::string& flag : flags_) {
-      if (++shown > 10) break;
-      flags += " " + flag;
-    }
-    return Usage(fmt::format("open dimensions: {}; bind them with{}", ShortList(open_), flags));
+    constexpr size_t kMaxShown = 10;
+    Error error = Usage(fmt::format("open dimensions: {}", ShortList(open_)));
+    error.remedy.advice = "bind them with";
+    std::vector<Remedy::Setting>& settings = error.remedy.settings;
+    for (const std::string& shape : input_shapes_) settings.push_back({"input_shapes", shape});
+    for (const std::string& dim : dims_) settings.push_back({"dims", dim});
+    settings.resize(std::min(settings.size(), kMaxShown));
+    return error;
   }
 
   Result<Done> CheckSize(const BoundInput& input) const {
@@ -175,7 +176,9 @@ class Binder {
   const std::string& file_;
   BoundDims bound_;
   std::vector<std::string> open_;
-  std::set<std::string> flags_;
+  // What would bind them.
+  std::set<std::string> input_shapes_;
+  std::set<std::string> dims_;
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Gives every input of the batch a concrete shape: -D NAME=N and --input-shape.
+// Gives every input of the batch a concrete shape: by the sizes of symbolic dimensions and by
+// overridden shapes.
 #pragma once
 
 #include <map>

@@ -51,7 +51,6 @@ Result<Model> Load(const std::string& path, const LoadOptions& options) {
   impl->proto = std::move(parsed.proto);
   impl->identity.name = std::filesystem::path(path).filename().string();
   impl->identity.sha256 = std::move(parsed.sha256);
-  impl->identity.input_shapes = options.input_shapes;
   for (const auto& import : impl->proto->opset_import()) {
     const std::string& domain = import.domain();
     impl->identity.opsets[domain == "ai.onnx" ? "" : domain] = import.version();
@@ -60,7 +59,7 @@ Result<Model> Load(const std::string& path, const LoadOptions& options) {
   const onnx::GraphProto& graph = impl->proto->graph();
   CKPLAN_ASSIGN_OR_RETURN(const BoundDims bound,
                           BindDims(graph, InitializerNames(graph), options, file));
-  impl->identity.dims = bound.dims;
+  impl->dims = bound.dims;
   CKPLAN_RETURN_IF_ERROR(ExpandGraph(*impl, bound, file));
   CKPLAN_RETURN_IF_ERROR(SetActivationType(*impl, options.activation_type));
   AddWarnings(*impl, file);
@@ -75,6 +74,7 @@ Model& Model::operator=(Model&&) noexcept = default;
 Model::~Model() = default;
 
 const ModelIdentity& Model::identity() const { return impl_->identity; }
+const DimSizes& Model::dims() const { return impl_->dims; }
 const std::vector<std::string>& Model::warnings() const { return impl_->warnings; }
 
 Result<Model> LoadModel(const std::string& path, const LoadOptions& options) {

@@ -63,7 +63,7 @@ TEST_CASE("load: --input-shape overrides a declared shape and binds its names") 
   const auto model = LoadText(kRelu, {{}, {{"x", {3, 5}}}});
   REQUIRE(model.ok());
   CHECK(DimsOf(*model, "y") == Dims{3, 5});
-  CHECK(model->identity().dims == std::map<std::string, int64_t>{{"N", 3}});
+  CHECK(model->dims() == std::map<std::string, int64_t>{{"N", 3}});
   CheckFails(LoadText(kRelu, {{}, {{"x", {3}}}}), ErrorCode::kUsage, "2 dimensions");
   CheckFails(LoadText(kRelu, {{}, {{"z", {3, 8}}}}), ErrorCode::kUsage, "inputs are: x");
 }

@@ -23,10 +23,10 @@
 namespace ckplan {
 
 struct LoadOptions {
-  std::map<std::string, int64_t> dims;                       // -D batch=64
-  std::map<std::string, std::vector<int64_t>> input_shapes;  // --input-shape x=2,3,64,64
-  // --activation-type: counts every float tensor that depends on the batch at this size. Parameters
-  // and other constants keep the model's types.
+  DimSizes dims;             // batch=64
+  InputShapes input_shapes;  // x=2,3,64,64
+  // Counts every float tensor that depends on the batch at this size. Parameters and other
+  // constants keep the model's types.
   ActivationType activation_type = ActivationType::kOfModel;
 };
 
@@ -40,6 +40,8 @@ class Model {
 
   const Impl& impl() const { return *impl_; }
   const ModelIdentity& identity() const;
+  // Symbolic dimensions as bound: those asked for, and those that an overridden input shape gives.
+  const DimSizes& dims() const;
   // What people should know but need not act on: folded BatchNormalization.
   const std::vector<std::string>& warnings() const;
 
@@ -49,7 +51,7 @@ class Model {
 
 // kIo: the file cannot be read. kInvalidInput: not ONNX, damaged, sizes that overflow, a shape
 // that stays unknown (names the node, its operator and what was known). kUsage: open symbolic
-// dimensions (all of them, with the flags that would bind them), a dimension or input that the
+// dimensions (all of them; the remedy would bind them), a dimension or input that the
 // model does not have, a size below 1. kUnsupported: control flow that cannot be folded.
 Result<Model> LoadModel(const std::string& path, const LoadOptions& options);
 

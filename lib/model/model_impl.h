@@ -57,6 +57,7 @@ struct Model::Impl {
   std::vector<ValueIndex> graph_inputs;  // Without initializers.
   std::vector<ValueIndex> graph_outputs;
   ModelIdentity identity;
+  DimSizes dims;                                              // Symbolic dimensions as bound.
   ActivationType activation_type = ActivationType::kOfModel;  // `bytes` of values follow it.
   std::vector<std::string> warnings;
 

@@ -483,9 +483,10 @@ std::vector<std::string> CheckPlan(const TensorGraph& graph, const Plan& plan) {
     faults.push_back(fmt::format("the arena has {} offsets for {} buffers", plan.offsets.size(),
                                  replay.slab().allocations()));
   }
-  if (plan.request.budget && replay.slab().highest() > *plan.request.budget) {
+  const std::optional<Bytes> budget = plan.request.budget.in_bytes();
+  if (budget && replay.slab().highest() > *budget) {
     faults.push_back(fmt::format("the peak of {} bytes is above the budget of {} bytes",
-                                 replay.slab().highest().count(), plan.request.budget->count()));
+                                 replay.slab().highest().count(), budget->count()));
   }
   ComparePeak(graph, plan, replay, &faults);
   CompareDecisions(graph, plan, replay, &faults);

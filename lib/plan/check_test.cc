@@ -67,7 +67,7 @@ TEST_CASE("check: each damage to a plan is found and named") {
       {"peak: row 1 must be", [](Plan* p) { p->peak->live.resize(1); }},
       {"peak: row 0 must be", [](Plan* p) { p->peak->live.clear(); }},
       {"buffers", [](Plan* p) { p->peak->live.push_back(p->peak->live[0]); }},
-      {"above the budget", [](Plan* p) { p->request.budget = Bytes(10); }},
+      {"above the budget", [](Plan* p) { p->request.budget = Budget::Of(Bytes(10)); }},
       {"no offset", [](Plan* p) { p->offsets.pop_back(); }},
       {"offsets for", [](Plan* p) { p->offsets.push_back(Bytes(0)); }},
       {"overlaps", [](Plan* p) { p->offsets[1] = p->offsets[0]; }},

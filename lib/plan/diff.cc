@@ -131,8 +131,8 @@ PlanDigest DigestOf(const TensorGraph& graph, const Plan& plan) {
 PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer) {
   PlanDiff diff;
   diff.has_same_model = older.model.sha256 == newer.model.sha256;
-  diff.has_same_costs = older.request.cost_model == newer.request.cost_model &&
-                        older.request.cost_unit == newer.request.cost_unit;
+  diff.has_same_costs = HaveSameCosts(older.request, newer.request);
+  diff.differences = DifferencesOf(older.request, newer.request);
   diff.old_kept = CountKept(older);
   diff.new_kept = CountKept(newer);
   if (older.rest && newer.rest) {

@@ -77,7 +77,9 @@ struct RestAtPeak {
 struct PlanDiff {
   bool has_same_model = false;
   bool has_same_costs = false;  // Of one cost model: times compare.
-  int64_t old_kept = 0;         // Nodes whose results are held.
+  // What else the plans were asked for differently, and what that does to their figures: sentences.
+  std::vector<std::string> differences;
+  int64_t old_kept = 0;  // Nodes whose results are held.
   int64_t new_kept = 0;
   // The most bytes at the peak first, then the most held, then by name.
   std::vector<NodeChange> changes;

@@ -2,42 +2,6 @@
 
 namespace ckplan {
 
-std::string_view NameOf(Objective objective) {
-  return objective == Objective::kTime ? "time" : "memory";
-}
-
-std::string_view NameOf(Granularity granularity) {
-  return granularity == Granularity::kNode ? "node" : "layer";
-}
-
-std::string_view NameOf(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::kSgd:
-      return "sgd";
-    case Optimizer::kMomentum:
-      return "momentum";
-    case Optimizer::kAdam:
-      return "adam";
-  }
-  return "";
-}
-
-std::string_view NameOf(Autograd autograd) {
-  return autograd == Autograd::kMinimal ? "minimal" : "torch";
-}
-
-std::string_view NameOf(ActivationType type) {
-  switch (type) {
-    case ActivationType::kOfModel:
-      return "model";
-    case ActivationType::kFloat32:
-      return "float32";
-    case ActivationType::kBFloat16:
-      return "bf16";
-  }
-  return "";
-}
-
 std::string_view NameOf(NodeAction action) {
   switch (action) {
     case NodeAction::kKeep:

@@ -9,51 +9,18 @@
 #include <vector>
 
 #include "lib/base/units.h"
-#include "lib/graph/layer_fold.h"
 #include "lib/graph/tensor_graph.h"
-#include "lib/ops/autograd.h"
+#include "lib/plan/request.h"
 #include "lib/schedule/schedule.h"
 #include "lib/schedule/timeline.h"
 
 namespace ckplan {
 
-enum class Objective { kTime, kMemory };
-enum class Optimizer { kSgd, kMomentum, kAdam };
-// How float tensors of the batch, and their gradients, are stored. Parameters, their gradients and
-// what nodes save as statistics are not meant.
-enum class ActivationType { kOfModel, kFloat32, kBFloat16 };
-
-std::string_view NameOf(Objective objective);
-std::string_view NameOf(Granularity granularity);
-std::string_view NameOf(Optimizer optimizer);
-std::string_view NameOf(Autograd autograd);
-std::string_view NameOf(ActivationType type);  // "model", "float32", "bf16"
-
-// What was asked for. Two equal requests on the same model give the same plan, to the byte.
-struct PlanRequest {
-  std::string algorithm;  // Name in the registry.
-  Objective objective = Objective::kTime;
-  std::optional<Bytes> budget;        // On the simulated peak, constants left out.
-  std::optional<Bytes> paper_budget;  // On the algorithm's own objective.
-  std::string cost_model;             // "flops:a100-40g"
-  std::string cost_unit;              // "ns"
-  Autograd autograd = Autograd::kMinimal;
-  Optimizer optimizer = Optimizer::kSgd;
-  int64_t align_bytes = 1;
-  bool uses_liveness = true;
-  Granularity granularity = Granularity::kNode;
-  ActivationType activation_type = ActivationType::kOfModel;
-
-  bool operator==(const PlanRequest&) const = default;
-};
-
 // Which model a plan is for.
 struct ModelIdentity {
-  std::string name;                                          // File name without folders.
-  std::string sha256;                                        // Of the file's bytes.
-  std::map<std::string, int64_t> dims;                       // Symbolic dimensions as bound.
-  std::map<std::string, int64_t> opsets;                     // Domain ("" is ai.onnx) to version.
-  std::map<std::string, std::vector<int64_t>> input_shapes;  // Overridden ones alone.
+  std::string name;                       // File name without folders.
+  std::string sha256;                     // Of the file's bytes.
+  std::map<std::string, int64_t> opsets;  // Domain ("" is ai.onnx) to version.
 
   bool operator==(const ModelIdentity&) const = default;
 };

@@ -16,13 +16,13 @@
 namespace ckplan {
 namespace {
 
-PlannerRequest RequestFor(const SolverInfo& info) {
-  PlannerRequest request;
+PlanRequest RequestFor(const SolverInfo& info) {
+  PlanRequest request;
   request.algorithm = std::string(info.name);
   return request;
 }
 
-PlannerRequest WithBudget(PlannerRequest request, BudgetRequest::Kind kind, int64_t bytes = 0) {
+PlanRequest WithBudget(PlanRequest request, Budget::Kind kind, int64_t bytes = 0) {
   request.budget = {kind, Bytes(bytes), 0};
   return request;
 }
@@ -43,12 +43,6 @@ bool IsTooLarge(const Result<Plan>& plan) {
   return !plan.ok() && plan.error().code == ErrorCode::kUnsupported;
 }
 
-Bytes KeepAllPeak(const TensorGraph& graph) {
-  PlannerRequest request;
-  request.algorithm = "keep-all";
-  return MakePlan(graph, request, {})->figures.peak;
-}
-
 TEST_CASE("all solvers: an alias means one algorithm, and is no algorithm's name") {
   std::set<std::string_view> seen;
   for (const SolverInfo& info : AllSolvers()) seen.insert(info.name);
@@ -63,7 +57,7 @@ TEST_CASE("all solvers: an alias means one algorithm, and is no algorithm's name
   }
   CHECK(count > 10);
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3 -> c:1@5");
-  PlannerRequest request;
+  PlanRequest request;
   request.algorithm = "vanilla";
   CHECK(MakePlan(graph, request, {})->request.algorithm == "keep-all");
 }
@@ -112,7 +106,7 @@ TEST_CASE("every solver: decides on layers as well, and its plan passes the chec
       for (const NodeId id : parts.nodes.ids())
         parts.nodes[id].op = id.index() % 2 ? "Relu" : "Conv";
       const TensorGraph graph = TensorGraph::Create(std::move(parts)).value();
-      PlannerRequest request = RequestFor(info);
+      PlanRequest request = RequestFor(info);
       request.granularity = Granularity::kLayer;
       const auto plan = MakePlan(graph, request, {});
       if (IsTooLarge(plan)) continue;
@@ -137,16 +131,15 @@ TEST_CASE("every solver: a budget is met, or refused with the least one that is 
       CAPTURE(seed);
       const TensorGraph graph = GraphOf(seed);
       const Bytes most = KeepAllPeak(graph);
-      const auto least =
-          MakePlan(graph, WithBudget(RequestFor(info), BudgetRequest::Kind::kMin), {});
+      const auto least = MakePlan(graph, WithBudget(RequestFor(info), Budget::Kind::kMin), {});
       if (IsTooLarge(least)) continue;
       REQUIRE(least.ok());
       Cost previous = Cost::Max();
       for (int64_t share = 1; share <= 4; ++share) {
         const Bytes budget(most.count() * share / 4);
         CAPTURE(budget.count());
-        const auto plan = MakePlan(
-            graph, WithBudget(RequestFor(info), BudgetRequest::Kind::kBytes, budget.count()), {});
+        const auto plan =
+            MakePlan(graph, WithBudget(RequestFor(info), Budget::Kind::kBytes, budget.count()), {});
         if (!plan.ok()) {
           CHECK(plan.error().code == ErrorCode::kInfeasible);
           CHECK(budget < least->figures.peak);
@@ -154,14 +147,13 @@ TEST_CASE("every solver: a budget is met, or refused with the least one that is 
         }
         ++met;
         CHECK(plan->figures.peak <= budget);
-        CHECK(plan->request.budget == budget);
+        CHECK(plan->request.budget.in_bytes() == budget);
         // Not a law for heuristics, but a smaller budget may never look cheaper to a user.
         CHECK(plan->figures.overhead <= previous);
         previous = plan->figures.overhead;
       }
       const auto named = MakePlan(
-          graph,
-          WithBudget(RequestFor(info), BudgetRequest::Kind::kBytes, least->figures.peak.count()),
+          graph, WithBudget(RequestFor(info), Budget::Kind::kBytes, least->figures.peak.count()),
           {});
       CHECK(named.ok());
     }
@@ -205,9 +197,9 @@ TEST_CASE("planner: a budget that keep-all meets is met without recomputation") 
     for (uint64_t seed = 1; seed <= 60; ++seed) {
       CAPTURE(seed);
       const TensorGraph graph = GraphOf(seed);
-      PlannerRequest request;
+      PlanRequest request;
       request.algorithm = algorithm;
-      request = WithBudget(request, BudgetRequest::Kind::kBytes, KeepAllPeak(graph).count());
+      request = WithBudget(request, Budget::Kind::kBytes, KeepAllPeak(graph).count());
       CHECK(MakePlan(graph, request, {})->figures.overhead == Cost(0));
     }
   }
@@ -215,18 +207,18 @@ TEST_CASE("planner: a budget that keep-all meets is met without recomputation") 
 
 TEST_CASE("planner: requests that contradict the algorithm are usage errors") {
   const TensorGraph graph = GraphFromText("a:4 -> b:2 -> c:1");
-  PlannerRequest request;
+  PlanRequest request;
   request.algorithm = "chen-sqrt";
   request.objective = Objective::kMemory;
   CHECK(MakePlan(graph, request, {}).error().code == ErrorCode::kUsage);
   request.objective = Objective::kTime;
-  request.paper_budget.kind = BudgetRequest::Kind::kMin;
+  request.paper_budget.kind = Budget::Kind::kMin;
   CHECK(MakePlan(graph, request, {}).error().code == ErrorCode::kUsage);
   request.algorithm = "exact-dp";
-  request.budget.kind = BudgetRequest::Kind::kMin;
+  request.budget.kind = Budget::Kind::kMin;
   CHECK(MakePlan(graph, request, {}).error().code == ErrorCode::kUsage);
-  request.budget.kind = BudgetRequest::Kind::kNone;
-  request.paper_budget = {BudgetRequest::Kind::kBytes, Bytes(1), 0};
+  request.budget.kind = Budget::Kind::kNone;
+  request.paper_budget = {Budget::Kind::kBytes, Bytes(1), 0};
   CHECK(MakePlan(graph, request, {}).error().code == ErrorCode::kInfeasible);
 }
 
@@ -235,14 +227,14 @@ TEST_CASE("exact-dp: it never needs a larger paper budget, nor more overhead, th
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     CAPTURE(seed);
     const TensorGraph graph = GraphOf(seed);
-    PlannerRequest request;
-    request.paper_budget.kind = BudgetRequest::Kind::kMin;
+    PlanRequest request;
+    request.paper_budget.kind = Budget::Kind::kMin;
     request.algorithm = "approx-dp";
     const Plan approx = *MakePlan(graph, request, {});
     request.algorithm = "exact-dp";
     const Plan least = *MakePlan(graph, request, {});
     CHECK(*least.figures.paper.budget <= *approx.figures.paper.budget);
-    request.paper_budget = {BudgetRequest::Kind::kBytes, *approx.figures.paper.budget, 0};
+    request.paper_budget = {Budget::Kind::kBytes, *approx.figures.paper.budget, 0};
     const Plan exact = *MakePlan(graph, request, {});
     CHECK(exact.figures.is_optimal);
     CHECK(exact.figures.paper.overhead <= approx.figures.paper.overhead);
@@ -258,16 +250,16 @@ TEST_CASE("exact-dp: it equals kusumoto-exhaustive at many budgets, for both obj
     Rng rng(seed);
     const TensorGraph graph = RandomDag(rng, static_cast<int>(rng.Between(1, 8)),
                                         static_cast<int>(rng.Between(20, 70)), 20, 9);
-    PlannerRequest request;
-    request.paper_budget.kind = BudgetRequest::Kind::kMin;
+    PlanRequest request;
+    request.paper_budget.kind = Budget::Kind::kMin;
     request.algorithm = "kusumoto-exhaustive";
     const auto least = MakePlan(graph, request, {});
     if (IsTooLarge(least)) continue;
     for (const Objective objective : {Objective::kTime, Objective::kMemory}) {
       for (const int64_t more : {0, 3, 15, 60}) {
         request.objective = objective;
-        request.paper_budget = {BudgetRequest::Kind::kBytes,
-                                *least->figures.paper.budget + Bytes(more), 0};
+        request.paper_budget = {Budget::Kind::kBytes, *least->figures.paper.budget + Bytes(more),
+                                0};
         request.algorithm = "kusumoto-exhaustive";
         const Plan exhaustive = *MakePlan(graph, request, {});
         request.algorithm = "exact-dp";
@@ -277,8 +269,7 @@ TEST_CASE("exact-dp: it equals kusumoto-exhaustive at many budgets, for both obj
         ++compared;
       }
     }
-    request.paper_budget = {BudgetRequest::Kind::kBytes, *least->figures.paper.budget - Bytes(1),
-                            0};
+    request.paper_budget = {Budget::Kind::kBytes, *least->figures.paper.budget - Bytes(1), 0};
     request.algorithm = "exact-dp";
     CHECK(MakePlan(graph, request, {}).error().code == ErrorCode::kInfeasible);
   }
@@ -289,7 +280,7 @@ TEST_CASE("chen-sqrt: four equal segments of a chain of sixteen equal layers") {
   std::string text = "n0:10";
   for (int i = 1; i < 16; ++i) text += " -> n" + std::to_string(i) + ":10";
   const TensorGraph graph = GraphFromText(text);
-  PlannerRequest request;
+  PlanRequest request;
   request.algorithm = "chen-sqrt";
   const Plan plan = *MakePlan(graph, request, {});
   CHECK(plan.decisions[NodeId(15)].segment == 3);

@@ -1,47 +1,26 @@
-// From a request to a checked plan: finds the algorithm, turns its knob until the simulated peak
-// fits the budget, and lowers, simulates, places and checks the best plan found.
+// From a request to a whole, checked plan: finds the algorithm, turns its knob until the simulated
+// peak fits the budget, and lowers, simulates, places and checks the best plan found.
 #pragma once
 
-#include <optional>
-#include <variant>
-
 #include "lib/base/result.h"
-#include "lib/graph/layer_fold.h"
 #include "lib/plan/plan.h"
+#include "lib/plan/request.h"
 #include "lib/plan/solver.h"
 #include "lib/planner/registry.h"
+#include "lib/planner/source.h"
 
 namespace ckplan {
 
-// A budget as people give it.
-struct BudgetRequest {
-  enum class Kind {
-    kNone,     // None: the paper's own choice of the knob.
-    kBytes,    // At most `bytes`.
-    kPercent,  // At most `percent` of keep-all's peak in the graph's own order.
-    kMin,      // The least that the algorithm reaches.
-  };
-  Kind kind = Kind::kNone;
-  Bytes bytes;
-  double percent = 0;
-};
+// The plan holds the request as it is settled: see PlanRequest. What the request says about how a
+// model is read does not count, since the source has been read: the plan takes it from there.
+// kInfeasible: the remedy is the least feasible budget; the message tells which step needs it.
+// kUsage: unknown algorithm, an objective or paper budget that the algorithm does not have, more
+// than one budget.
+Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const SolveLimits& limits);
 
-struct PlannerRequest {
-  std::string algorithm = std::string(kDefaultAlgorithm);
-  Objective objective = Objective::kTime;
-  Granularity granularity = Granularity::kNode;  // What the algorithm decides on.
-  BudgetRequest budget;                          // On the simulated peak.
-  BudgetRequest paper_budget;       // On the algorithm's own objective; kNone, kBytes or kMin.
-  bool includes_constants = false;  // --budget-total: the budget covers the constants too.
-  Optimizer optimizer = Optimizer::kSgd;
-  bool uses_liveness = true;  // Else frees are explicit: lower_without_liveness.h.
-};
-
-// The plan's request (algorithm, objective, budgets in bytes, optimizer), figures, decisions and
-// schedule are filled in; cost model, autograd and model identity are the caller's to add.
-// kInfeasible: names the least feasible budget and the step that needs it. kUsage: unknown
-// algorithm, an objective or paper budget that the algorithm does not have.
-Result<Plan> MakePlan(const TensorGraph& graph, const PlannerRequest& request,
+// The plan for a graph that comes from nowhere: without a model, and with the request's own words
+// about how it was read.
+Result<Plan> MakePlan(const TensorGraph& graph, const PlanRequest& request,
                       const SolveLimits& limits);
 
 }  // namespace ckplan

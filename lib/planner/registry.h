@@ -18,6 +18,5 @@ std::span<const SolverInfo> AllSolvers();
 Result<const SolverInfo*> FindSolver(std::string_view name);
 // What else an algorithm may be called by, in alphabetical order; plans carry its name alone.
 std::vector<std::string_view> AliasesOf(std::string_view name);
-inline constexpr std::string_view kDefaultAlgorithm = "approx-dp";
 
 }  // namespace ckplan

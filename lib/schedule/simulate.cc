@@ -297,4 +297,10 @@ Error Simulator::AbsentTensor(const Schedule& schedule, int32_t tensor) const {
   CKPLAN_CHECK(false, "a replay found an absent tensor that a second look did not");
 }
 
+Bytes KeepAllPeak(const TensorGraph& graph) {
+  std::vector<NodeId> order;
+  for (const NodeId id : graph.nodes().ids()) order.push_back(id);
+  return Simulator(graph).Run(KeepAllSchedule(order)).value().peak;
+}
+
 }  // namespace ckplan

@@ -32,6 +32,9 @@ struct Simulation {
   Cost overhead;         // Forward cost beyond one run of each node.
 };
 
+// The peak of keeping all in the graph's own order.
+Bytes KeepAllPeak(const TensorGraph& graph);
+
 class Simulator {
  public:
   explicit Simulator(const TensorGraph& graph);  // Keeps a reference to `graph`.

@@ -33,15 +33,15 @@ std::vector<int64_t> RandomSizes(Rng& rng, int max_count) {
   return bytes;
 }
 
-PlannerRequest RequestOf(const char* algorithm) {
-  PlannerRequest request;
+PlanRequest RequestOf(const char* algorithm) {
+  PlanRequest request;
   request.algorithm = algorithm;
   return request;
 }
 
-PlannerRequest RequestOf(const char* algorithm, int64_t paper_budget) {
-  PlannerRequest request = RequestOf(algorithm);
-  request.paper_budget = {BudgetRequest::Kind::kBytes, Bytes(paper_budget), 0};
+PlanRequest RequestOf(const char* algorithm, int64_t paper_budget) {
+  PlanRequest request = RequestOf(algorithm);
+  request.paper_budget = {Budget::Kind::kBytes, Bytes(paper_budget), 0};
   return request;
 }
 
@@ -168,8 +168,8 @@ TEST_CASE("chen-recursive: Eq. 3 by the paper's own figures, and a lower overhea
 
 TEST_CASE("chen-recursive: the least peaks of long chains are below those of one level") {
   const TensorGraph graph = ChainOf(std::vector<int64_t>(200, 10));
-  PlannerRequest request = RequestOf("chen-recursive");
-  request.budget.kind = BudgetRequest::Kind::kMin;
+  PlanRequest request = RequestOf("chen-recursive");
+  request.budget.kind = Budget::Kind::kMin;
   const Plan recursive = *MakePlan(graph, request, {});
   request.algorithm = "chen-sqrt";
   CHECK(2 * recursive.figures.peak < MakePlan(graph, request, {})->figures.peak);

@@ -20,7 +20,7 @@ namespace ckplan {
 namespace {
 
 Plan PlanOf(const TensorGraph& graph, const std::string& algorithm) {
-  PlannerRequest request;
+  PlanRequest request;
   request.algorithm = algorithm;
   return *MakePlan(graph, request, {});
 }

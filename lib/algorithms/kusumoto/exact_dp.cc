@@ -18,8 +18,8 @@ Result<std::unique_ptr<PreparedSolver>> PrepareExactDp(const Problem& problem,
   auto family = LowerSetFamily::All(rounded, max_sets);
   if (!family.ok()) {
     Error error = std::move(family).error();
-    error.message =
-        fmt::format("exact-dp: {}, the most that it takes on; use --algo approx-dp", error.message);
+    error.message = fmt::format("exact-dp: {}, the most that it takes on", error.message);
+    error.remedy = {"use", {{"algorithm", "approx-dp"}}};
     return error;
   }
   CanonicalSolver::Options options;

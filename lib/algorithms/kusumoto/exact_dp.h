@@ -17,7 +17,8 @@
 // Paper      U -> cached, M_v, T_v, B, L as there.
 // Differs    - sets are visited after their subsets. The authors' program numbers them as it finds
 //              them and tries higher numbers only, which misses transitions.
-//            - --objective memory is Alg. 1 with max at line 15 over all states, read literally.
+//            - The memory-centric objective is Alg. 1 with max at line 15 over all states, read
+//            literally.
 #pragma once
 
 #include <cstdint>

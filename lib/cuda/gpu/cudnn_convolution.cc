@@ -121,8 +121,10 @@ class CudnnConvolution final : public Convolution {
     }
     if (!least) return Refuse("it has no deterministic algorithm for this shape");
     if (!limit) return Take(*least);
-    return Refuse(fmt::format("it takes at least {} bytes of workspace; give --workspace-limit {}",
-                              least->bytes, least->bytes));
+    return Refuse(
+        fmt::format("it takes at least {} bytes of workspace, which is more than the limit; "
+                    "raise the workspace limit to {}",
+                    least->bytes, least->bytes));
   }
 
   int64_t workspace() const override { return workspace_; }

@@ -1,13 +1,13 @@
-// A plan file together with what it is a plan for.
+// Plan files, and models with a plan in them, together with what they are plans for.
 #pragma once
 
 #include <optional>
 #include <string>
 
-#include "cli/ckplan/source.h"
 #include "lib/base/result.h"
 #include "lib/plan/diff.h"
 #include "lib/plan/plan.h"
+#include "lib/planner/source.h"
 
 namespace ckplan {
 
@@ -22,6 +22,21 @@ struct PlanFile {
 // the model's name beside the plan. kCheckFailed: the model is another one than the plan's.
 Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& model_path,
                               const std::optional<std::string>& cost);
+
+// The text of a plan, and where it was found.
+struct PlanJsonText {
+  std::string text;
+  std::string where;         // In messages: "plan.json", "the plan in net.onnx".
+  bool is_embedded = false;  // In a model.
+};
+// The plan in a model; nothing if it has none.
+Result<std::optional<PlanJsonText>> ReadPlanInModel(const std::string& model_path);
+// A plan file, or an annotated model. kInvalidInput if it is neither.
+Result<PlanJsonText> ReadPlanText(const std::string& path);
+
+// kCheckFailed unless the model at `path` is the one of the plan.
+Result<Done> CheckSameModel(const ModelIdentity& planned, const std::string& path,
+                            const std::string& sha256);
 
 // What a plan file, or an annotated model, tells by itself.
 Result<PlanDigest> ReadPlanDigestFile(const std::string& plan_path);

@@ -1,35 +1,16 @@
-#include "cli/ckplan/plan_file.h"
+#include "lib/planner/plan_file.h"
 
 #include <fmt/format.h>
 
 #include <filesystem>
 
-#include "cli/common/files.h"
 #include "lib/base/hash.h"
+#include "lib/base/read_file.h"
 #include "lib/emit/json_plan.h"
 #include "lib/model/annotate.h"
 
 namespace ckplan {
 namespace {
-
-struct PlanText {
-  std::string text;
-  std::string where;
-  bool is_embedded = false;
-};
-
-Result<PlanText> ReadPlanText(const std::string& path) {
-  if (IsGraphFile(path)) {  // Anything that is JSON.
-    CKPLAN_ASSIGN_OR_RETURN(std::string text, ReadWholeFile(path));
-    return PlanText{std::move(text), path, false};
-  }
-  CKPLAN_ASSIGN_OR_RETURN(std::optional<std::string> text, ReadEmbeddedPlan(path));
-  if (text) return PlanText{std::move(*text), "the plan in " + path, true};
-  return MakeError(ErrorCode::kInvalidInput,
-                   fmt::format("\"{}\" is no plan file, and no model with a plan in it; "
-                               "`ckplan plan MODEL -o plan.json` writes a plan",
-                               path));
-}
 
 // The model that a plan is for, when the command line names none.
 Result<std::string> ModelBeside(const std::string& plan_path, const std::string& model_name) {
@@ -43,7 +24,30 @@ Result<std::string> ModelBeside(const std::string& plan_path, const std::string&
                                model_name));
 }
 
-Error OtherModel(const ModelIdentity& planned, const std::string& path, const std::string& sha256) {
+}  // namespace
+
+Result<std::optional<PlanJsonText>> ReadPlanInModel(const std::string& model_path) {
+  CKPLAN_ASSIGN_OR_RETURN(std::optional<std::string> text, ReadEmbeddedPlan(model_path));
+  if (!text) return std::optional<PlanJsonText>();
+  return std::optional(PlanJsonText{std::move(*text), "the plan in " + model_path, true});
+}
+
+Result<PlanJsonText> ReadPlanText(const std::string& path) {
+  if (IsGraphFile(path)) {  // Anything that is JSON.
+    CKPLAN_ASSIGN_OR_RETURN(std::string text, ReadWholeFile(path));
+    return PlanJsonText{std::move(text), path, false};
+  }
+  CKPLAN_ASSIGN_OR_RETURN(std::optional<PlanJsonText> embedded, ReadPlanInModel(path));
+  if (embedded) return std::move(*embedded);
+  return MakeError(ErrorCode::kInvalidInput,
+                   fmt::format("\"{}\" is no plan file, and no model with a plan in it; "
+                               "`ckplan plan MODEL -o plan.json` writes a plan",
+                               path));
+}
+
+Result<Done> CheckSameModel(const ModelIdentity& planned, const std::string& path,
+                            const std::string& sha256) {
+  if (sha256 == planned.sha256) return Done{};
   constexpr size_t kShownDigits = 12;
   return MakeError(ErrorCode::kCheckFailed,
                    fmt::format("the plan is for another model: \"{}\" with sha256 {}..., but "
@@ -52,11 +56,9 @@ Error OtherModel(const ModelIdentity& planned, const std::string& path, const st
                                sha256.substr(0, kShownDigits)));
 }
 
-}  // namespace
-
 Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& model_path,
                               const std::optional<std::string>& cost) {
-  CKPLAN_ASSIGN_OR_RETURN(const PlanText text, ReadPlanText(plan_path));
+  CKPLAN_ASSIGN_OR_RETURN(const PlanJsonText text, ReadPlanText(plan_path));
   CKPLAN_ASSIGN_OR_RETURN(const PlanHeader header, ReadPlanHeader(text.text, text.where));
   std::string path = model_path;
   if (path.empty() && text.is_embedded) path = plan_path;
@@ -66,21 +68,17 @@ Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& m
   if (IsGraphFile(path) && path != kStandardStream) {
     // Before it is read in the way of the plan's model, which may be none at all.
     CKPLAN_ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(path));
-    const std::string sha256 = Sha256Hex(bytes);
-    if (sha256 != header.model.sha256) return OtherModel(header.model, path, sha256);
+    CKPLAN_RETURN_IF_ERROR(CheckSameModel(header.model, path, Sha256Hex(bytes)));
   }
-  CKPLAN_ASSIGN_OR_RETURN(const SourceRequest request,
-                          SourceRequestOf(header.request, header.model, cost, path));
-  CKPLAN_ASSIGN_OR_RETURN(Source source, LoadSource(request));
-  if (source.identity.sha256 != header.model.sha256) {
-    return OtherModel(header.model, path, source.identity.sha256);
-  }
+  CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, RequestToReadAgain(header.request, cost));
+  CKPLAN_ASSIGN_OR_RETURN(Source source, LoadSource(path, request));
+  CKPLAN_RETURN_IF_ERROR(CheckSameModel(header.model, path, source.identity.sha256));
   CKPLAN_ASSIGN_OR_RETURN(Plan plan, ReadPlanJson(text.text, source.graph, text.where));
   return PlanFile{std::move(source), std::move(plan), path};
 }
 
 Result<PlanDigest> ReadPlanDigestFile(const std::string& plan_path) {
-  CKPLAN_ASSIGN_OR_RETURN(const PlanText text, ReadPlanText(plan_path));
+  CKPLAN_ASSIGN_OR_RETURN(const PlanJsonText text, ReadPlanText(plan_path));
   return ReadPlanDigest(text.text, text.where);
 }
 

@@ -1,4 +1,4 @@
-#include "lib/emit/human_bytes.h"
+#include "lib/base/human_bytes.h"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,265 @@
+#include "cli/common/request_flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <limits>
+
+#include "cli/common/size_arg.h"
+#include "lib/planner/registry.h"
+#include "lib/planner/source.h"
+
+namespace ckplan {
+namespace {
+
+using Group = RequestFlags::Group;
+
+constexpr int64_t kMaxDim = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMaxAlignment = int64_t{1} << 30;
+
+struct FlagRow {
+  std::string_view field;
+  Group group;
+  std::string_view flags;
+  std::string_view form;  // Of the value; empty for the words of a choice, and for none.
+  std::string_view help;
+  BudgetForms budget_forms = {};
+};
+
+// In the order of help pages.
+constexpr std::array kRows = {
+    FlagRow{"algorithm", Group::kAlgorithm, "-a,--algo", "NAME",
+            "the algorithm (default approx-dp); see `ckplan algos`"},
+    FlagRow{"budget", Group::kPlanning, "-b,--budget", "SIZE|P%|min",
+            "limit on the peak: 16GiB, 16GB, 60% of keep-all's, or min"},
+    FlagRow{"total_budget",
+            Group::kPlanning,
+            "--budget-total",
+            "SIZE|P%",
+            "limit on the peak with parameters, optimizer and inputs",
+            {.percent = true, .min = false}},
+    FlagRow{"paper_budget",
+            Group::kPlanning,
+            "--paper-budget",
+            "SIZE|min",
+            "limit on the objective of the algorithm's paper",
+            {.percent = false, .min = true}},
+    FlagRow{"objective", Group::kPlanning, "--objective", "",
+            "for exact-dp and approx-dp: least time, or memory-centric"},
+    FlagRow{"granularity", Group::kPlanning, "--granularity", "",
+            "decide on nodes, or on layers: conv, bn, relu as one"},
+    FlagRow{"optimizer", Group::kPlanning, "--optimizer", "",
+            "optimizer whose state is counted with the constants"},
+    FlagRow{"liveness", Group::kPlanning, "--no-liveness", "",
+            "release tensors a segment at a time, as the papers do"},
+    FlagRow{"dims", Group::kReading, "-D,--dim", "NAME=N",
+            "size of a symbolic dimension; once for each"},
+    FlagRow{"input_shapes", Group::kReading, "--input-shape", "NAME=N,N,...",
+            "another shape for an input: x=2,3,64,64"},
+    FlagRow{"cost_model", Group::kReading, "--cost", "MODEL",
+            "cost model: flops[:DEVICE] (default), paper, unit, file:PATH"},
+    FlagRow{"autograd", Group::kReading, "--autograd", "",
+            "backward reads what it needs, or what PyTorch keeps"},
+    FlagRow{"activation_type", Group::kReading, "--activation-type", "",
+            "type of stored activations; model: the model's own"},
+    FlagRow{"align", Group::kReading, "--align", "N",
+            "round every buffer up to N bytes (PyTorch: 512, CUDA: 256)"},
+};
+
+size_t RowOf(std::string_view field) {
+  size_t row = 0;
+  while (row < kRows.size() && kRows[row].field != field) ++row;
+  return row;
+}
+
+std::string LongFlag(const FlagRow& row) {
+  return std::string(row.flags.substr(row.flags.rfind("--")));
+}
+
+// The flag that a message tells to type. For dimensions the short one, as in all examples.
+std::string TypedFlag(const FlagRow& row) { return row.field == "dims" ? "-D" : LongFlag(row); }
+
+struct NamedText {
+  std::string name;
+  std::string_view text;
+};
+
+// "NAME=TEXT", where NAME may hold a "=" itself.
+Result<NamedText> SplitNamed(std::string_view text, std::string_view flag, std::string_view form) {
+  const size_t equals = text.rfind('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    return MakeError(ErrorCode::kUsage, fmt::format("{}: \"{}\" is not of the form {}", flag,
+                                                    text.substr(0, 80), form));
+  }
+  return NamedText{std::string(text.substr(0, equals)), text.substr(equals + 1)};
+}
+
+Result<Done> ReadDims(const FlagRow& row, const std::vector<std::string>& texts, DimSizes* dims) {
+  const std::string flag = LongFlag(row);
+  for (const std::string& text : texts) {
+    CKPLAN_ASSIGN_OR_RETURN(const NamedText dim, SplitNamed(text, flag, row.form));
+    CKPLAN_ASSIGN_OR_RETURN(const int64_t size,
+                            ParseInteger(dim.text, flag + " " + dim.name, 1, kMaxDim));
+    if (!dims->emplace(dim.name, size).second) {
+      return MakeError(ErrorCode::kUsage, fmt::format("{}: {} is bound twice", flag, dim.name));
+    }
+  }
+  return Done{};
+}
+
+Result<Done> ReadShapes(const FlagRow& row, const std::vector<std::string>& texts,
+                        InputShapes* shapes) {
+  const std::string flag = LongFlag(row);
+  for (const std::string& text : texts) {
+    CKPLAN_ASSIGN_OR_RETURN(const NamedText shape, SplitNamed(text, flag, row.form));
+    std::vector<int64_t> sizes;
+    for (std::string_view rest = shape.text;;) {
+      const size_t comma = rest.find(',');
+      CKPLAN_ASSIGN_OR_RETURN(
+          const int64_t size,
+          ParseInteger(rest.substr(0, comma), flag + " " + shape.name, 1, kMaxDim));
+      sizes.push_back(size);
+      if (comma == std::string_view::npos) break;
+      rest.remove_prefix(comma + 1);
+    }
+    if (!shapes->emplace(shape.name, std::move(sizes)).second) {
+      return MakeError(ErrorCode::kUsage, fmt::format("{}: {} has two shapes", flag, shape.name));
+    }
+  }
+  return Done{};
+}
+
+// What the type of the field does not say of its texts.
+Result<Done> CheckText(std::string_view field, const std::string& text) {
+  if (field == "cost_model") return CheckCostModel(text);
+  CKPLAN_RETURN_IF_ERROR(FindSolver(text));
+  return Done{};
+}
+
+}  // namespace
+
+void RequestFlags::Add(CommandLine& line, Group group) {
+  for (const FlagRow& row : kRows) {
+    if (row.group == group) Add(line, row.field);
+  }
+}
+
+void RequestFlags::Add(CommandLine& line, std::string_view field, std::string_view form,
+                       std::string_view help) {
+  static_assert(kCount == kRows.size());
+  const FlagRow& row = kRows[RowOf(field)];
+  Given& given = given_[RowOf(field)];
+  const std::string flags(row.flags);
+  if (form.empty()) form = row.form;
+  if (help.empty()) help = row.help;
+  const RequestMember& member = FieldOf(field).member;
+  if (const auto* words = std::get_if<WordsMember>(&member)) {
+    line.Choice(flags, {words->words.begin(), words->words.end()}, help, &given.word);
+  } else if (std::holds_alternative<bool PlanRequest::*>(member)) {
+    line.Flag(flags, help, &given.is_set);
+  } else if (std::holds_alternative<DimSizes PlanRequest::*>(member) ||
+             std::holds_alternative<InputShapes PlanRequest::*>(member)) {
+    line.List(flags, form, help, &given.list);
+  } else {
+    line.Value(flags, form, help, &given.text);
+  }
+}
+
+Result<Done> RequestFlags::ReadField(size_t row_index, const Given& given, PlanRequest* request) {
+  const FlagRow& row = kRows[row_index];
+  const RequestMember& member = FieldOf(row.field).member;
+  if (const auto* words = std::get_if<WordsMember>(&member)) {
+    for (size_t i = 0; i < words->words.size(); ++i) {
+      if (words->words[i] == given.word) words->set(request, i);
+    }
+  }
+  if (const auto* flag = std::get_if<bool PlanRequest::*>(&member)) {
+    if (given.is_set) request->** flag = !(PlanRequest().**flag);
+  }
+  if (const auto* dims = std::get_if<DimSizes PlanRequest::*>(&member)) {
+    return ReadDims(row, given.list, &(request->**dims));
+  }
+  if (const auto* shapes = std::get_if<InputShapes PlanRequest::*>(&member)) {
+    return ReadShapes(row, given.list, &(request->**shapes));
+  }
+  if (!given.text) return Done{};
+  if (const auto* budget = std::get_if<Budget PlanRequest::*>(&member)) {
+    CKPLAN_ASSIGN_OR_RETURN(request->**budget,
+                            ParseBudget(*given.text, LongFlag(row), row.budget_forms));
+  }
+  if (const auto* number = std::get_if<int64_t PlanRequest::*>(&member)) {
+    CKPLAN_ASSIGN_OR_RETURN(request->**number,
+                            ParseInteger(*given.text, LongFlag(row), 1, kMaxAlignment));
+  }
+  if (const auto* text = std::get_if<std::string PlanRequest::*>(&member)) {
+    CKPLAN_RETURN_IF_ERROR(CheckText(row.field, *given.text));
+    request->** text = *given.text;
+  }
+  return Done{};
+}
+
+Result<PlanRequest> RequestFlags::Read() const {
+  PlanRequest request;
+  std::vector<std::string> budgets;
+  for (size_t i = 0; i < kRows.size(); ++i) {
+    CKPLAN_RETURN_IF_ERROR(ReadField(i, given_[i], &request));
+    const bool is_budget =
+        std::holds_alternative<Budget PlanRequest::*>(FieldOf(kRows[i].field).member);
+    if (is_budget && given_[i].text) budgets.push_back(LongFlag(kRows[i]));
+  }
+  if (budgets.size() <= 1) return request;
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("{} exclude each other", fmt::join(budgets, " and ")));
+}
+
+std::string RequestFlags::Typed(std::string_view field) const {
+  const Given& given = given_[RowOf(field)];
+  const std::string flag = TypedFlag(kRows[RowOf(field)]);
+  std::vector<std::string> typed;
+  for (const std::string& text : given.list) typed.push_back(flag + " " + text);
+  if (given.text) typed.push_back(flag + " " + *given.text);
+  return fmt::format("{}", fmt::join(typed, " "));
+}
+
+std::optional<std::string> RequestFlags::ValueOf(std::string_view field) const {
+  return given_[RowOf(field)].text;
+}
+
+std::string FlagOf(const std::string& field) {
+  const size_t row = RowOf(field);
+  return row == kRows.size() ? field : TypedFlag(kRows[row]);
+}
+
+std::string FlagsFor(const PlanRequest& request) {
+  using Part = RequestField::Part;
+  std::string text;
+  for (const Part part : {Part::kModel, Part::kPlan, Part::kGraph}) {
+    for (const FlagRow& row : kRows) {
+      const RequestField& field = FieldOf(row.field);
+      // The algorithm even if it is the default, which may be another one some day.
+      const bool is_said = !IsDefault(field, request) || row.group == Group::kAlgorithm;
+      if (field.part != part || !is_said) continue;
+      if (std::holds_alternative<bool PlanRequest::*>(field.member)) {
+        text += " " + TypedFlag(row);
+        continue;
+      }
+      for (const std::string& value : TextsOf(field, request)) {
+        text += fmt::format(" {} {}", TypedFlag(row), value);
+      }
+    }
+  }
+  return text;
+}
+
+std::string MessageOf(const Error& error) {
+  const Remedy& remedy = error.remedy;
+  if (remedy.settings.empty()) return error.message;
+  std::string text = fmt::format("{}; {}", error.message, remedy.advice);
+  for (const Remedy::Setting& setting : remedy.settings) {
+    text += " " + FlagOf(setting.name);
+    if (!setting.value.empty()) text += " " + setting.value;
+  }
+  return text;
+}
+
+}  // namespace ckplan

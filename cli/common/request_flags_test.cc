@@ -1,0 +1,117 @@
+#include "cli/common/request_flags.h"
+
+#include <doctest/doctest.h>
+
+namespace ckplan {
+namespace {
+
+struct Typed {
+  RequestFlags flags;
+  Result<PlanRequest> request;
+};
+
+Typed ReadTyped(std::vector<std::string> arguments) {
+  CommandLine line("ckplan plan", "", "");
+  RequestFlags flags;
+  flags.Add(line, RequestFlags::Group::kAlgorithm);
+  flags.Add(line, RequestFlags::Group::kPlanning);
+  flags.Add(line, RequestFlags::Group::kReading);
+  const auto outcome = line.Parse(std::move(arguments));
+  if (!outcome.ok()) return {flags, outcome.error()};
+  Result<PlanRequest> request = flags.Read();
+  return {std::move(flags), std::move(request)};
+}
+
+TEST_CASE("request flags: nothing typed is the default request") {
+  CHECK(*ReadTyped({}).request == PlanRequest());
+}
+
+TEST_CASE("request flags: every field is read, and said again by the same flags") {
+  const std::vector<std::string> kArguments = {"-D",
+                                               "N=2",
+                                               "-D",
+                                               "T=8",
+                                               "--input-shape",
+                                               "x=2,3",
+                                               "--algo",
+                                               "exact-dp",
+                                               "--budget",
+                                               "60%",
+                                               "--objective",
+                                               "memory",
+                                               "--granularity",
+                                               "layer",
+                                               "--optimizer",
+                                               "adam",
+                                               "--no-liveness",
+                                               "--cost",
+                                               "file:c.json",
+                                               "--autograd",
+                                               "torch",
+                                               "--activation-type",
+                                               "bf16",
+                                               "--align",
+                                               "512"};
+  const Typed typed = ReadTyped(kArguments);
+  const PlanRequest& request = *typed.request;
+  CHECK(request.dims == DimSizes{{"N", 2}, {"T", 8}});
+  CHECK(request.input_shapes == InputShapes{{"x", {2, 3}}});
+  CHECK(request.algorithm == "exact-dp");
+  CHECK(request.budget == Budget{Budget::Kind::kPercent, Bytes(0), 60});
+  CHECK(request.objective == Objective::kMemory);
+  CHECK(request.granularity == Granularity::kLayer);
+  CHECK(request.optimizer == Optimizer::kAdam);
+  CHECK_FALSE(request.uses_liveness);
+  CHECK(request.cost_model == "file:c.json");
+  CHECK(request.autograd == Autograd::kTorch);
+  CHECK(request.activation_type == ActivationType::kBFloat16);
+  CHECK(request.align_bytes == 512);
+  std::string line;
+  for (const std::string& argument : kArguments) line += " " + argument;
+  CHECK(FlagsFor(request) == line);
+  CHECK(typed.flags.Typed("dims") == "-D N=2 -D T=8");
+  CHECK(typed.flags.Typed("budget") == "--budget 60%");
+  CHECK(typed.flags.Typed("paper_budget").empty());
+  CHECK(typed.flags.ValueOf("cost_model") == "file:c.json");
+}
+
+TEST_CASE("request flags: a value that is none names its flag") {
+  const struct {
+    std::vector<std::string> arguments;
+    std::string part;
+  } kRows[] = {
+      {{"-D", "N"}, "--dim: \"N\" is not of the form NAME=N"},
+      {{"-D", "N=0"}, "--dim N: \"0\" is not understood"},
+      {{"-D", "N=1", "-D", "N=1"}, "--dim: N is bound twice"},
+      {{"--input-shape", "x=1,"}, "--input-shape x: \"\" is not understood"},
+      {{"--budget", "16G"}, "--budget: \"16G\" is not understood"},
+      {{"--budget-total", "min"}, "--budget-total: \"min\" is not understood"},
+      {{"--paper-budget", "60%"}, "--paper-budget: \"60%\" is not understood"},
+      {{"--budget", "1", "--budget-total", "2"}, "--budget and --budget-total exclude each other"},
+      {{"--align", "0"}, "--align: \"0\" is not understood"},
+      {{"--algo", "exact-pd"}, "unknown algorithm \"exact-pd\"; did you mean \"exact-dp\"?"},
+      {{"--cost", "guess"}, "no cost model is spelled \"guess\""},
+      {{"--autograd", "tf"}, "--autograd: \"tf\" is none of minimal, torch"},
+  };
+  for (const auto& row : kRows) {
+    const Result<PlanRequest> request = ReadTyped(row.arguments).request;
+    REQUIRE_FALSE(request.ok());
+    CAPTURE(request.error().message);
+    CHECK(request.error().message.find(row.part) != std::string::npos);
+    CHECK(request.error().code == ErrorCode::kUsage);
+  }
+}
+
+TEST_CASE("request flags: a remedy is told as flags") {
+  Error error = MakeError(ErrorCode::kUsage, "open dimensions: N, T");
+  CHECK(MessageOf(error) == "open dimensions: N, T");
+  error.remedy = {"bind them with", {{"dims", "N=..."}, {"dims", "T=..."}}};
+  CHECK(MessageOf(error) == "open dimensions: N, T; bind them with -D N=... -D T=...");
+  error.remedy = {"use", {{"total_budget", ""}}};
+  CHECK(MessageOf(error) == "open dimensions: N, T; use --budget-total");
+  error.remedy = {"raise", {{"something else", "7"}}};
+  CHECK(MessageOf(error) == "open dimensions: N, T; raise something else 7");
+}
+
+}  // namespace
+}  // namespace ckplan

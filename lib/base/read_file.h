@@ -1,0 +1,23 @@
+// Reading whole files.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lib/base/result.h"
+
+namespace ckplan {
+
+inline constexpr std::string_view kStandardStream = "-";
+
+// kIo: "cannot VERB "PATH": REASON", where `reason` is an errno.
+Error IoError(std::string_view verb, const std::string& path, int reason);
+
+// "-" is standard input. kIo names the file and the reason.
+Result<std::string> ReadWholeFile(const std::string& path);
+
+// Up to `count` bytes from the front of the file, or fewer; empty if it cannot be read or is not a
+// regular file.
+std::string PeekFile(const std::string& path, size_t count);
+
+}  // namespace ckplan

@@ -1,0 +1,95 @@
+#include "lib/emit/json_request.h"
+
+#include "lib/graph/tensor_graph.h"
+
+namespace ckplan {
+namespace {
+
+using InFile = RequestField::InFile;
+
+class FieldWriter {
+ public:
+  FieldWriter(const PlanRequest& request, JsonWriter* json) : request_(request), json_(*json) {}
+
+  void operator()(const WordsMember& member) const {
+    json_.Text(member.words[member.get(request_)]);
+  }
+  void operator()(std::string PlanRequest::*member) const { json_.Text(request_.*member); }
+  void operator()(int64_t PlanRequest::*member) const { json_.Integer(request_.*member); }
+  void operator()(bool PlanRequest::*member) const { json_.Boolean(request_.*member); }
+  void operator()(Budget PlanRequest::*member) const {
+    json_.Amount((request_.*member).in_bytes());
+  }
+  void operator()(DimSizes PlanRequest::*member) const {
+    json_.BeginObject(JsonLayout::kInline);
+    for (const auto& [name, size] : request_.*member) json_.Key(name).Integer(size);
+    json_.End();
+  }
+  void operator()(InputShapes PlanRequest::*member) const {
+    json_.BeginObject(JsonLayout::kInline);
+    for (const auto& [input, shape] : request_.*member) {
+      json_.Key(input).BeginArray(JsonLayout::kInline);
+      for (const int64_t size : shape) json_.Integer(size);
+      json_.End();
+    }
+    json_.End();
+  }
+
+ private:
+  const PlanRequest& request_;
+  JsonWriter& json_;
+};
+
+class FieldReader {
+ public:
+  FieldReader(const JsonView& value, PlanRequest* request) : value_(value), request_(*request) {}
+
+  void operator()(const WordsMember& member) const {
+    member.set(&request_, value_.Choice({member.words.begin(), member.words.end()}));
+  }
+  void operator()(std::string PlanRequest::*member) const { request_.*member = value_.Text(); }
+  void operator()(int64_t PlanRequest::*member) const {
+    request_.*member = value_.Integer(1, kMaxTotalBytes.count());
+  }
+  void operator()(bool PlanRequest::*member) const { request_.*member = value_.Boolean(); }
+  void operator()(Budget PlanRequest::*member) const {
+    const std::optional<Bytes> bytes = value_.AmountOrNull<Bytes>();
+    if (bytes) request_.*member = Budget::Of(*bytes);
+  }
+  void operator()(DimSizes PlanRequest::*member) const {
+    value_.ForEachMember([&](const std::string& name, const JsonView& size) {
+      (request_.*member).emplace(name, size.Integer());
+    });
+  }
+  void operator()(InputShapes PlanRequest::*member) const {
+    value_.ForEachMember([&](const std::string& input, const JsonView& shape) {
+      std::vector<int64_t>& sizes = (request_.*member)[input];
+      for (size_t i = 0; i < shape.size(); ++i) sizes.push_back(shape.at(i).Integer());
+    });
+  }
+
+ private:
+  const JsonView& value_;
+  PlanRequest& request_;
+};
+
+}  // namespace
+
+void WriteField(const RequestField& field, const PlanRequest& request, JsonWriter* json) {
+  if (field.in_file == InFile::kNever) return;
+  if (field.in_file == InFile::kUnlessDefault && IsDefault(field, request)) return;
+  json->Key(field.key);
+  std::visit(FieldWriter(request, json), field.member);
+}
+
+void WriteField(std::string_view name, const PlanRequest& request, JsonWriter* json) {
+  WriteField(FieldOf(name), request, json);
+}
+
+void ReadField(const RequestField& field, const JsonView& object, PlanRequest* request) {
+  if (field.in_file == InFile::kNever) return;
+  if (field.in_file != InFile::kRequired && !object.has(field.key)) return;
+  std::visit(FieldReader(object[field.key], request), field.member);
+}
+
+}  // namespace ckplan

@@ -1,0 +1,18 @@
+// One field of a request as a member of a JSON object, by the table of fields (lib/plan/request.h).
+#pragma once
+
+#include "lib/emit/json_reader.h"
+#include "lib/emit/json_writer.h"
+#include "lib/plan/request.h"
+
+namespace ckplan {
+
+// Key and value; nothing where files leave the field out.
+void WriteField(const RequestField& field, const PlanRequest& request, JsonWriter* json);
+// Likewise for the field of that name.
+void WriteField(std::string_view name, const PlanRequest& request, JsonWriter* json);
+
+// Reads the field from the object that has it; an optional one that is absent stays as it is.
+void ReadField(const RequestField& field, const JsonView& object, PlanRequest* request);
+
+}  // namespace ckplan

@@ -1,0 +1,198 @@
+#include "lib/plan/request.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+
+#include "lib/base/check.h"
+
+namespace ckplan {
+namespace {
+
+using Part = RequestField::Part;
+using InFile = RequestField::InFile;
+
+constexpr std::array<std::string_view, 2> kObjectives = {"time", "memory"};
+constexpr std::array<std::string_view, 2> kGranularities = {"node", "layer"};
+constexpr std::array<std::string_view, 3> kOptimizers = {"sgd", "momentum", "adam"};
+constexpr std::array<std::string_view, 2> kAutograds = {"minimal", "torch"};
+constexpr std::array<std::string_view, 3> kActivationTypes = {"model", "float32", "bf16"};
+
+constexpr std::array<std::string_view, 3> kSpokenTypes = {"the model says", "float32", "bf16"};
+constexpr std::array<std::string_view, 2> kSpokenLiveness = {"a segment at a time",
+                                                             "as soon as nothing reads them"};
+
+template <auto kMember>
+constexpr WordsMember WordsOf(std::span<const std::string_view> words) {
+  return {words, [](const PlanRequest& request) { return static_cast<size_t>(request.*kMember); },
+          [](PlanRequest* request, size_t word) {
+            using Enum = std::remove_reference_t<decltype(request->*kMember)>;
+            request->*kMember = static_cast<Enum>(word);
+          }};
+}
+
+const std::array kFields = {
+    RequestField{"dims", "dims", Part::kModel, InFile::kRequired, &PlanRequest::dims,
+                 "the plans are for the dimensions {} and {}; that alone changes their bytes and "
+                 "times"},
+    RequestField{"input_shapes", "input_shapes", Part::kModel, InFile::kOptional,
+                 &PlanRequest::input_shapes,
+                 "the plans are for the input shapes {} and {}; that alone changes their bytes and "
+                 "times"},
+    RequestField{"algorithm", "algorithm", Part::kPlan, InFile::kRequired, &PlanRequest::algorithm},
+    RequestField{"objective", "objective", Part::kPlan, InFile::kRequired,
+                 WordsOf<&PlanRequest::objective>(kObjectives)},
+    RequestField{"granularity", "granularity", Part::kPlan, InFile::kUnlessDefault,
+                 WordsOf<&PlanRequest::granularity>(kGranularities)},
+    RequestField{"budget", "budget_bytes", Part::kPlan, InFile::kRequired, &PlanRequest::budget},
+    RequestField{"total_budget", "", Part::kPlan, InFile::kNever, &PlanRequest::total_budget},
+    RequestField{"paper_budget", "paper_budget_bytes", Part::kPlan, InFile::kOptional,
+                 &PlanRequest::paper_budget},
+    RequestField{"cost_model", "cost_model", Part::kGraph, InFile::kRequired,
+                 &PlanRequest::cost_model,
+                 "the plans' costs are by \"{}\" and \"{}\"; their times do not compare"},
+    RequestField{"cost_unit", "cost_unit", Part::kGraph, InFile::kOptional,
+                 &PlanRequest::cost_unit},
+    RequestField{"autograd", "autograd", Part::kGraph, InFile::kOptional,
+                 WordsOf<&PlanRequest::autograd>(kAutograds),
+                 "the plans are for {} and for {} autograd; that alone changes their bytes"},
+    RequestField{"activation_type", "activation_type", Part::kGraph, InFile::kUnlessDefault,
+                 WordsOf<&PlanRequest::activation_type>(kActivationTypes),
+                 "the plans store activations as {} and as {}; that alone changes their bytes and "
+                 "times",
+                 kSpokenTypes},
+    RequestField{"optimizer", "optimizer", Part::kPlan, InFile::kOptional,
+                 WordsOf<&PlanRequest::optimizer>(kOptimizers),
+                 "the plans count the state of the optimizers {} and {}; that alone changes their "
+                 "peaks with constants"},
+    RequestField{
+        "align", "align_bytes", Part::kGraph, InFile::kOptional, &PlanRequest::align_bytes,
+        "the plans round buffers up to multiples of {} and of {} bytes; that alone changes "
+        "their bytes"},
+    RequestField{
+        "liveness", "liveness", Part::kPlan, InFile::kOptional, &PlanRequest::uses_liveness,
+        "the plans release tensors {} and {}; that alone changes their bytes", kSpokenLiveness},
+};
+
+std::string BudgetText(const Budget& budget) {
+  switch (budget.kind) {
+    case Budget::Kind::kNone:
+      return "";
+    case Budget::Kind::kBytes:
+      return std::to_string(budget.bytes.count());
+    case Budget::Kind::kPercent:
+      return fmt::format("{}%", budget.percent);
+    case Budget::Kind::kMin:
+      return "min";
+  }
+  return "";
+}
+
+// The texts of one kind of member, by its value.
+struct Texts {
+  using List = std::vector<std::string>;
+  static List OrNone(std::string text) { return text.empty() ? List() : List{std::move(text)}; }
+  static List Of(const std::string& text) { return OrNone(text); }
+  static List Of(int64_t number) { return {std::to_string(number)}; }
+  static List Of(bool value) { return {value ? "yes" : "no"}; }
+  static List Of(const Budget& budget) { return OrNone(BudgetText(budget)); }
+  static List Of(const DimSizes& dims) {
+    List texts;
+    for (const auto& [name, size] : dims) texts.push_back(fmt::format("{}={}", name, size));
+    return texts;
+  }
+  static List Of(const InputShapes& shapes) {
+    List texts;
+    for (const auto& [name, shape] : shapes) {
+      texts.push_back(fmt::format("{}={}", name, fmt::join(shape, ",")));
+    }
+    return texts;
+  }
+};
+
+// As the sentence of a difference says the value.
+std::string Spoken(const RequestField& field, const PlanRequest& request) {
+  if (!field.spoken.empty()) {
+    const auto* words = std::get_if<WordsMember>(&field.member);
+    const auto* flag = std::get_if<bool PlanRequest::*>(&field.member);
+    const size_t at = words != nullptr ? words->get(request) : size_t{request.**flag};
+    return std::string(field.spoken[at]);
+  }
+  const std::vector<std::string> texts = TextsOf(field, request);
+  return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, " "));
+}
+
+bool IsEqual(const RequestField& field, const PlanRequest& a, const PlanRequest& b) {
+  PlanRequest copy = b;
+  CopyField(field, a, &copy);
+  return copy == b;
+}
+
+}  // namespace
+
+std::string_view NameOf(Objective objective) { return kObjectives[static_cast<size_t>(objective)]; }
+std::string_view NameOf(Granularity granularity) {
+  return kGranularities[static_cast<size_t>(granularity)];
+}
+std::string_view NameOf(Optimizer optimizer) { return kOptimizers[static_cast<size_t>(optimizer)]; }
+std::string_view NameOf(Autograd autograd) { return kAutograds[static_cast<size_t>(autograd)]; }
+std::string_view NameOf(ActivationType type) { return kActivationTypes[static_cast<size_t>(type)]; }
+
+std::span<const RequestField> RequestFields() { return kFields; }
+
+const RequestField& FieldOf(std::string_view name) {
+  const auto found = std::find_if(kFields.begin(), kFields.end(),
+                                  [&](const RequestField& field) { return field.name == name; });
+  CKPLAN_CHECK(found != kFields.end(), "a field is asked for by a name of the table");
+  return *found;
+}
+
+std::vector<std::string> TextsOf(const RequestField& field, const PlanRequest& request) {
+  if (const auto* words = std::get_if<WordsMember>(&field.member)) {
+    return {std::string(words->words[words->get(request)])};
+  }
+  return std::visit(
+      [&](auto member) -> std::vector<std::string> {
+        if constexpr (std::is_same_v<decltype(member), WordsMember>) {
+          return {};
+        } else {
+          return Texts::Of(request.*member);
+        }
+      },
+      field.member);
+}
+
+bool IsDefault(const RequestField& field, const PlanRequest& request) {
+  return IsEqual(field, request, PlanRequest());
+}
+
+void CopyField(const RequestField& field, const PlanRequest& from, PlanRequest* to) {
+  std::visit(
+      [&](auto member) {
+        if constexpr (std::is_same_v<decltype(member), WordsMember>) {
+          member.set(to, member.get(from));
+        } else {
+          to->*member = from.*member;
+        }
+      },
+      field.member);
+}
+
+std::vector<std::string> DifferencesOf(const PlanRequest& older, const PlanRequest& newer) {
+  std::vector<std::string> sentences;
+  for (const RequestField& field : kFields) {
+    if (field.difference.empty() || IsEqual(field, older, newer)) continue;
+    sentences.push_back(
+        fmt::format(fmt::runtime(field.difference), Spoken(field, older), Spoken(field, newer)));
+  }
+  return sentences;
+}
+
+bool HaveSameCosts(const PlanRequest& a, const PlanRequest& b) {
+  return a.cost_model == b.cost_model && a.cost_unit == b.cost_unit;
+}
+
+}  // namespace ckplan

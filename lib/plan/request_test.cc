@@ -1,0 +1,102 @@
+#include "lib/plan/request.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <set>
+
+namespace ckplan {
+namespace {
+
+using Set = std::function<void(PlanRequest*)>;
+
+TEST_CASE("request: plans that differ in how they were made are told apart, each in a sentence") {
+  const struct {
+    Set set;
+    std::string sentence;
+  } kRows[] = {
+      {[](PlanRequest* r) {
+         r->dims = {{"N", 64}};
+       },
+       "the plans are for the dimensions none and N=64; that alone changes their bytes and times"},
+      {[](PlanRequest* r) {
+         r->input_shapes = {{"x", {2, 3}}};
+       },
+       "the plans are for the input shapes none and x=2,3; that alone changes their bytes and "
+       "times"},
+      {[](PlanRequest* r) { r->cost_model = "unit"; },
+       "the plans' costs are by \"flops:a100-40g\" and \"unit\"; their times do not compare"},
+      {[](PlanRequest* r) { r->autograd = Autograd::kTorch; },
+       "the plans are for minimal and for torch autograd; that alone changes their bytes"},
+      {[](PlanRequest* r) { r->activation_type = ActivationType::kBFloat16; },
+       "the plans store activations as the model says and as bf16; that alone changes their bytes "
+       "and times"},
+      {[](PlanRequest* r) { r->optimizer = Optimizer::kAdam; },
+       "the plans count the state of the optimizers sgd and adam; that alone changes their peaks "
+       "with constants"},
+      {[](PlanRequest* r) { r->align_bytes = 512; },
+       "the plans round buffers up to multiples of 1 and of 512 bytes; that alone changes their "
+       "bytes"},
+      {[](PlanRequest* r) { r->uses_liveness = false; },
+       "the plans release tensors as soon as nothing reads them and a segment at a time; that "
+       "alone changes their bytes"},
+  };
+  PlanRequest older;
+  older.cost_model = "flops:a100-40g";
+  for (const auto& row : kRows) {
+    PlanRequest newer = older;
+    row.set(&newer);
+    CAPTURE(row.sentence);
+    CHECK(DifferencesOf(older, newer) == std::vector<std::string>{row.sentence});
+    CHECK(HaveSameCosts(older, newer) == (newer.cost_model == older.cost_model));
+  }
+}
+
+TEST_CASE("request: plans are compared for their algorithm, objective, granularity and budgets") {
+  PlanRequest newer;
+  newer.algorithm = "exact-dp";
+  newer.objective = Objective::kMemory;
+  newer.granularity = Granularity::kLayer;
+  newer.budget = Budget::Of(Bytes(9));
+  newer.paper_budget = Budget::Of(Bytes(7));
+  CHECK(DifferencesOf(PlanRequest(), newer).empty());
+}
+
+TEST_CASE("request: the table has each field once, and copies and compares what is in it") {
+  PlanRequest full;
+  full.dims = {{"N", 2}};
+  full.input_shapes = {{"x", {2, 3}}};
+  full.cost_model = "unit";
+  full.cost_unit = "1";
+  full.autograd = Autograd::kTorch;
+  full.activation_type = ActivationType::kFloat32;
+  full.align_bytes = 8;
+  full.algorithm = "chen-sqrt";
+  full.objective = Objective::kMemory;
+  full.granularity = Granularity::kLayer;
+  full.budget = {Budget::Kind::kPercent, Bytes(0), 62.5};
+  full.total_budget = {Budget::Kind::kMin, Bytes(0), 0};
+  full.paper_budget = Budget::Of(Bytes(1));
+  full.optimizer = Optimizer::kMomentum;
+  full.uses_liveness = false;
+  std::set<std::string_view> names;
+  PlanRequest copy;
+  for (const RequestField& field : RequestFields()) {
+    CAPTURE(std::string(field.name));
+    CHECK(names.insert(field.name).second);
+    CHECK(&FieldOf(field.name) == &field);
+    CHECK_FALSE(IsDefault(field, full));
+    CHECK(IsDefault(field, copy));
+    CopyField(field, full, &copy);
+  }
+  CHECK(copy == full);
+  CHECK(TextsOf(FieldOf("budget"), full) == std::vector<std::string>{"62.5%"});
+  CHECK(TextsOf(FieldOf("total_budget"), full) == std::vector<std::string>{"min"});
+  CHECK(TextsOf(FieldOf("paper_budget"), full) == std::vector<std::string>{"1"});
+  CHECK(TextsOf(FieldOf("input_shapes"), full) == std::vector<std::string>{"x=2,3"});
+  CHECK(TextsOf(FieldOf("optimizer"), full) == std::vector<std::string>{"momentum"});
+  CHECK(TextsOf(FieldOf("budget"), PlanRequest()).empty());
+}
+
+}  // namespace
+}  // namespace ckplan

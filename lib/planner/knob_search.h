@@ -1,0 +1,81 @@
+// The search for the setting of an algorithm's knob that fits a budget best.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/graph/layer_fold.h"
+#include "lib/plan/request.h"
+#include "lib/plan/solver.h"
+#include "lib/schedule/simulate.h"
+
+namespace ckplan {
+
+// One setting of the knob, carried through to what the simulator says of it.
+struct Candidate {
+  int64_t setting = 0;
+  SolveOutcome outcome;
+  Schedule schedule;
+  Simulation simulation;
+};
+
+// The graph that plans are judged on, and what the algorithm sees of it.
+struct View {
+  View(const TensorGraph& judged, const PlanRequest& request)
+      : graph(judged),
+        fold(request.granularity == Granularity::kLayer ? std::optional(FoldLayers(judged))
+                                                        : std::nullopt),
+        problem(fold ? fold->graph : graph, request.objective),
+        uses_liveness(request.uses_liveness) {}
+  View(const View&) = delete;  // The problem refers to the fold.
+  View& operator=(const View&) = delete;
+
+  Strategy OnNodes(Strategy strategy) const;
+  Schedule Lower(const Strategy& strategy) const;
+
+  const TensorGraph& graph;
+  const std::optional<LayerFold> fold;
+  const Problem problem;
+  const bool uses_liveness;
+};
+
+// The settings of a knob that have been tried, and the search over them.
+//
+// Memory and overhead are nearly, but not exactly, monotonic in a knob: liveness frees more than
+// the papers' objectives know of. So a grid over the knob's whole range is tried first, and then
+// the gaps beside the best setting are halved a few times.
+class KnobSearch {
+ public:
+  KnobSearch(const View& view, PreparedSolver* solver, const SolveLimits& limits)
+      : view_(view), solver_(*solver), limits_(limits), simulator_(view.graph) {}
+
+  Result<const Candidate*> Try(int64_t setting);
+  // The plan of least overhead whose peak is at most `budget`; null if none was found.
+  Result<const Candidate*> BestWithin(Bytes budget);
+  // The plan of least peak found anywhere in the range.
+  Result<const Candidate*> LeastPeak();
+
+ private:
+  static constexpr int64_t kOneSegment = -1;  // Stands before all settings.
+
+  std::vector<int64_t> Grid() const;
+  Result<Done> TryGrid();
+  Result<Done> TryAround(Bytes budget);
+  const Candidate* TryOneSegment();
+  const Candidate* BestThatFits(Bytes budget) const;
+  bool HalveGap(int64_t low, int64_t high);
+  bool HalveTowardsLessOverhead(const Candidate& best);
+
+  const View& view_;
+  PreparedSolver& solver_;
+  const SolveLimits& limits_;
+  Simulator simulator_;
+  std::map<int64_t, Candidate> tried_;
+  int64_t middle_ = 0;
+};
+
+}  // namespace ckplan

@@ -1,0 +1,156 @@
+#include "lib/planner/source.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "lib/base/hash.h"
+#include "lib/base/read_file.h"
+#include "lib/cost/cost_model.h"
+#include "lib/cost/table.h"
+#include "lib/emit/json_graph.h"
+
+namespace ckplan {
+namespace {
+
+constexpr std::string_view kOwnCosts = "graph";    // As a plan names the costs of a graph file.
+constexpr std::string_view kModelCosts = "flops";  // Where a request says nothing.
+
+Error NotForGraphFiles(std::string_view what, std::string_view why, std::string_view field) {
+  return Error{ErrorCode::kUsage,
+               fmt::format("{} for models; a graph file {}", what, why),
+               {},
+               {"leave out", {{std::string(field), ""}}}};
+}
+
+Result<TensorGraph> WithCosts(const TensorGraph& graph, const CostModel& cost) {
+  TensorGraphParts parts = PartsOf(graph);
+  if (cost.kind == CostKind::kUnit) {
+    for (Node& node : parts.nodes) node.forward_cost = node.backward_cost = Cost(1);
+  } else {
+    CKPLAN_RETURN_IF_ERROR(SetMeasuredCosts(cost.path, parts.nodes));
+  }
+  return TensorGraph::Create(std::move(parts));
+}
+
+Result<Done> CheckGraphFileRequest(const PlanRequest& request,
+                                   const std::optional<CostModel>& cost) {
+  if (!request.dims.empty()) {
+    return NotForGraphFiles("dimensions are", "has none", "dims");
+  }
+  if (!request.input_shapes.empty()) {
+    return NotForGraphFiles("input shapes are", "has none", "input_shapes");
+  }
+  if (request.autograd != Autograd::kMinimal) {
+    return NotForGraphFiles("a choice of autograd is", "says itself what its backward reads",
+                            "autograd");
+  }
+  if (request.activation_type != ActivationType::kOfModel) {
+    return NotForGraphFiles("a type of activations is", "has sizes of its own", "activation_type");
+  }
+  if (!cost || cost->kind == CostKind::kUnit || cost->kind == CostKind::kFile) return Done{};
+  return NotForGraphFiles(fmt::format("the cost model {} is", cost->name()),
+                          "has costs of its own, which those of unit or file:PATH may replace",
+                          "cost_model");
+}
+
+void SettleCosts(const CostModel& cost, PlanRequest* request) {
+  request->cost_model = cost.name();
+  request->cost_unit = cost.unit();
+}
+
+Result<Source> LoadGraphFile(const std::string& path, const PlanRequest& request) {
+  std::optional<CostModel> cost;
+  if (!request.cost_model.empty()) {
+    CKPLAN_ASSIGN_OR_RETURN(cost, ParseCostModel(request.cost_model));
+  }
+  CKPLAN_RETURN_IF_ERROR(CheckGraphFileRequest(request, cost));
+  CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
+  const std::string where =
+      path == kStandardStream ? "stdin" : std::filesystem::path(path).filename().string();
+  CKPLAN_ASSIGN_OR_RETURN(TensorGraph graph, ReadGraphJson(text, where));
+  Source source{std::move(graph), {where, Sha256Hex(text), {}}, request, false, {}, {}};
+  source.request.cost_model = kOwnCosts;
+  source.request.cost_unit = "1";
+  if (cost) {
+    CKPLAN_ASSIGN_OR_RETURN(source.graph, WithCosts(source.graph, *cost));
+    SettleCosts(*cost, &source.request);
+  }
+  return source;
+}
+
+Result<CostModel> ModelCosts(const PlanRequest& request) {
+  return ParseCostModel(request.cost_model.empty() ? kModelCosts : request.cost_model);
+}
+
+Result<Source> LoadModelFile(const std::string& path, const PlanRequest& request) {
+  CKPLAN_ASSIGN_OR_RETURN(const CostModel cost, ModelCosts(request));
+  CKPLAN_ASSIGN_OR_RETURN(ModelSource read, LoadModelSource(path, request));
+  Source source{std::move(read.lowered.graph), read.model.identity(), request, true,
+                std::move(read.lowered.roles), read.model.warnings()};
+  source.request.dims = read.model.dims();
+  SettleCosts(cost, &source.request);
+  for (std::string& warning : read.lowered.warnings) source.warnings.push_back(std::move(warning));
+  return source;
+}
+
+}  // namespace
+
+Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& request) {
+  LowerOptions lower;
+  lower.autograd = request.autograd;
+  CKPLAN_ASSIGN_OR_RETURN(lower.cost, ModelCosts(request));
+  CKPLAN_ASSIGN_OR_RETURN(
+      Model model, LoadModel(path, {request.dims, request.input_shapes, request.activation_type}));
+  CKPLAN_ASSIGN_OR_RETURN(ModelGraph lowered, LowerModel(model, lower));
+  return ModelSource{std::move(model), std::move(lowered)};
+}
+
+Result<Done> CheckCostModel(const std::string& text) {
+  CKPLAN_RETURN_IF_ERROR(ParseCostModel(text));
+  return Done{};
+}
+
+Result<PlanRequest> RequestToReadAgain(const PlanRequest& plan,
+                                       const std::optional<std::string>& cost) {
+  PlanRequest request = plan;
+  request.cost_unit.clear();
+  if (cost) {
+    CKPLAN_ASSIGN_OR_RETURN(const CostModel given, ParseCostModel(*cost));
+    request.cost_model = *cost;
+    if (given.name() == plan.cost_model) return request;
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("the plan was made with the cost model {}, not {}",
+                                 plan.cost_model, given.name()));
+  }
+  if (plan.cost_model == "file") {
+    return Error{ErrorCode::kUsage,
+                 "the plan's costs came from a file",
+                 {},
+                 {"name it with", {{"cost_model", "file:PATH"}}}};
+  }
+  if (plan.cost_model == kOwnCosts) request.cost_model.clear();
+  return request;
+}
+
+bool IsGraphFile(const std::string& path) {
+  if (path == kStandardStream || path.ends_with(".json")) return true;
+  // No ONNX file begins so: a protobuf message starts with a field's tag, and 0x7B would be the
+  // start of a group, which ONNX has none of. Text forms of ONNX have endings of their own.
+  if (path.ends_with("txt") || path.ends_with("textproto")) return false;
+  constexpr size_t kPeekedBytes = 64;
+  const std::string front = PeekFile(path, kPeekedBytes);
+  const size_t first = front.find_first_not_of(" \t\r\n");
+  return first != std::string::npos && front[first] == '{';
+}
+
+Result<Source> LoadSource(const std::string& path, const PlanRequest& request) {
+  CKPLAN_ASSIGN_OR_RETURN(Source source, IsGraphFile(path) ? LoadGraphFile(path, request)
+                                                           : LoadModelFile(path, request));
+  if (request.align_bytes > 1) {
+    CKPLAN_ASSIGN_OR_RETURN(source.graph, AlignSizes(source.graph, request.align_bytes));
+  }
+  return source;
+}
+
+}  // namespace ckplan
