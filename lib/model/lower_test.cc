@@ -354,7 +354,7 @@ TEST_CASE("lower: an operand that stands twice is listed twice") {
   CHECK(NamesOf(lowered.graph, add.gradient_passthrough) == "h");
 }
 
-TEST_CASE("lower: measured costs are found by name, and all missing ones are told") {
+TEST_CASE("lower: measured costs are found by name, and all missing ones are named") {
   const TemporaryFile file("costs.json");
   file.Write(R"({"schema_version": "1.0", "unit": "ns", "nodes": [
     {"name": "Mul:h", "forward_cost": 5, "backward_cost": 7, "forward_workspace_bytes": 11,
