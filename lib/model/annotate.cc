@@ -143,7 +143,7 @@ Result<AnnotateOutcome> AnnotateModel(const std::string& in_path, const Annotati
     }
     CKPLAN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(in_path));
     return Annotate(file.bytes(), in_path, annotation, out_path);
-  } catch (const std::exception& fault) {  // Of protobuf or the file system.
+  } catch (const std::exception& fault) {  // Protobuf or the file system threw it.
     return MakeError(ErrorCode::kIo,
                      fmt::format("cannot annotate \"{}\": {}", in_path, fault.what()));
   }

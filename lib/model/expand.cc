@@ -23,16 +23,16 @@ using OpsetVersions = std::unordered_map<std::string, int>;
 using DeclaredTypes = std::unordered_map<std::string, const onnx::TypeProto*>;
 using Attributes = std::unordered_map<std::string, const onnx::AttributeProto*>;
 
-constexpr int kDeepestNesting = 64;            // Calls within calls; recursion ends here.
-constexpr size_t kMostOperations = 4'000'000;  // Functions can grow a small file exponentially.
-constexpr int64_t kMostFoldedReals = 64;       // Larger float tensors are weights, never sizes.
+constexpr int kDeepestNesting = 64;           // Calls within calls; recursion ends here.
+constexpr size_t kMaxOperations = 4'000'000;  // Functions can grow a small file exponentially.
+constexpr int64_t kMaxFoldedReals = 64;       // Larger float tensors are weights, never sizes.
 
 // Where names are looked up: the main graph, a branch of an If within it, or a function's body.
 struct Scope {
   const Scope* parent = nullptr;  // A branch sees the names around it; a function does not.
-  std::string prefix;             // Of the names that this scope makes.
+  std::string prefix;             // Begins the names that this scope makes.
   const OpsetVersions* opsets = nullptr;
-  const Attributes* attributes = nullptr;  // Of the call, in a function.
+  const Attributes* attributes = nullptr;  // Those of the call, in a function.
   const DeclaredTypes* declared = nullptr;
   int depth = 0;
   int32_t file_node = 0;
@@ -200,7 +200,7 @@ class Expander {
     SetType(value, type);
     value.initializer = &tensor;
     const auto count = ElementCount(value.dims);
-    const bool may_be_size = !IsFloatType(value.elem_type) || count <= kMostFoldedReals;
+    const bool may_be_size = !IsFloatType(value.elem_type) || count <= kMaxFoldedReals;
     if (!value.has_shape || !may_be_size) return;
     if (auto constant = ReadTensor(tensor); constant.has_value()) {
       value.constant = std::make_unique<ConstantValue>(std::move(*constant));
@@ -227,7 +227,7 @@ class Expander {
   // ---- Nodes ----------------------------------------------------------------------------------
 
   void Expand(const NodeProto& source, Scope& scope) {
-    if (scope.depth > kDeepestNesting || model_.operations.size() > kMostOperations) {
+    if (scope.depth > kDeepestNesting || model_.operations.size() > kMaxOperations) {
       is_too_large_ = true;
       return;
     }
@@ -447,7 +447,7 @@ class Expander {
       return MakeError(ErrorCode::kUnsupported,
                        fmt::format("{}: its functions call each other more than {} levels deep, or "
                                    "expand to more than {} operations; inline them first",
-                                   file_, kDeepestNesting, kMostOperations));
+                                   file_, kDeepestNesting, kMaxOperations));
     }
     if (!faults_.empty()) {
       return InvalidModel(file_, "the model is damaged or contradicts itself", faults_);

@@ -80,7 +80,7 @@ const std::vector<std::string>& Model::warnings() const { return impl_->warnings
 Result<Model> LoadModel(const std::string& path, const LoadOptions& options) {
   try {
     return Load(path, options);
-  } catch (const std::exception& fault) {  // Of protobuf, ONNX or the file system.
+  } catch (const std::exception& fault) {  // Protobuf, ONNX or the file system threw it.
     return NotOnnx(path, std::string(fault.what()).substr(0, 300));
   }
 }

@@ -197,7 +197,7 @@ TEST_CASE("load: a wrongly declared shape does not count where ONNX knows better
   CHECK(DimsOf(*model, "y") == Dims{4, 8});
 }
 
-TEST_CASE("load: an annotated or untouched small file is told apart by the hash of its bytes") {
+TEST_CASE("load: an annotated or untouched small file is identified by the hash of its bytes") {
   const TemporaryFile file("identity.onnx");
   const std::string bytes = ParseGraph(kRelu).SerializeAsString();
   file.Write(bytes);

@@ -382,7 +382,7 @@ TEST_CASE("lower: what became of each value and each operation") {
   CHECK(lowered.graph.node(lowered.node_of_operation[2]).name == impl.operations[2].name);
 }
 
-TEST_CASE("lower: measured costs are found by name, and all missing ones are told") {
+TEST_CASE("lower: measured costs are found by name, and all missing ones are named") {
   const TemporaryFile file("costs.json");
   file.Write(R"({"schema_version": "1.0", "unit": "ns", "nodes": [
     {"name": "Mul:h", "forward_cost": 5, "backward_cost": 7, "forward_workspace_bytes": 11,

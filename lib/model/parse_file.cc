@@ -19,7 +19,7 @@ namespace {
 // from is far smaller, any weight that matters is larger.
 constexpr uint64_t kLargestKeptTensorBytes = 4096;
 
-// Larger files are told apart by their bytes without those of large tensors: a plan does not depend
+// Larger files are identified by their bytes without those of large tensors: a plan does not depend
 // on weights, and reading 10 GB to hash them would take far longer than planning.
 constexpr uint64_t kLargestHashedFileBytes = uint64_t{16} << 20;
 

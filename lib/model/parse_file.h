@@ -12,8 +12,8 @@ namespace ckplan {
 
 struct ParsedFile {
   std::unique_ptr<onnx::ModelProto> proto = std::make_unique<onnx::ModelProto>();
-  // Of the file's bytes without ckplan's own markers: an annotated model is the same model. Where
-  // the file is above 16 MiB, also without the contents of tensors above 4 KiB.
+  // The hash of the file's bytes without ckplan's own markers: an annotated model is the same
+  // model. Where the file is above 16 MiB, also without the contents of tensors above 4 KiB.
   std::string sha256;
 };
 

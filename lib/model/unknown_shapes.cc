@@ -11,7 +11,7 @@ namespace ckplan {
 namespace {
 
 constexpr size_t kShownFaults = 4;
-constexpr size_t kShownCharacters = 300;  // Of what ONNX says.
+constexpr size_t kShownCharacters = 300;  // The start of a message of ONNX, which may be long.
 
 std::string ShortText(const std::string& text) {
   std::string line;

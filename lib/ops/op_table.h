@@ -48,12 +48,12 @@ namespace traits {
 inline constexpr uint16_t kFirstOnly = 1 << 0;    // Gradients flow to its first input alone.
 inline constexpr uint16_t kAllPartners = 1 << 1;  // P means all of its inputs, not the first two.
 inline constexpr uint16_t kPicks = 1 << 2;  // Reads as much of its first input as it puts out.
-inline constexpr uint16_t kViewIfAlone = 1 << 3;  // Of one operand, it is that operand.
+inline constexpr uint16_t kViewIfAlone = 1 << 3;  // With one operand, its output is that operand.
 // It exists to apply weights: any constant operand is one, of whatever size.
 inline constexpr uint16_t kWeights = 1 << 4;
 // A vector that is written into the file and added or multiplied in here is a weight.
 inline constexpr uint16_t kVectors = 1 << 5;
-// Makes tables of sines, from constant frequencies that no one trains.
+// Makes tables of sines from constant frequencies, which are not trained.
 inline constexpr uint16_t kWave = 1 << 6;
 // Its second input scales, and its third shifts, what it has normalised.
 inline constexpr uint16_t kNormalisation = 1 << 7;

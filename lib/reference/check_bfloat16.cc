@@ -18,7 +18,7 @@ namespace ckplan::reference {
 
 namespace {
 
-// The most by which rounding to 8 significant bits changes a number, as a share of it.
+// Rounding to 8 significant bits changes a number by at most this share of it.
 constexpr double kRounding = 1.0 / 256;
 // How far the runs may lie apart, in roundings of the tensor's largest number, or of 1 if that is
 // larger: a sum of large terms that cancel has the rounding of the terms. One rounding is that of
@@ -62,7 +62,7 @@ class Comparison {
     faults_.push_back(fmt::format("{} [seed {}], as bfloat16: {}", case_.text, seed_, what));
   }
 
-  // Of constants alone come constants, which are float32, whatever the activations are.
+  // What is computed from constants alone is constant, and so float32 whatever the activations are.
   bool DependsOnBatch() const {
     const auto& inputs = case_.spec.inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {

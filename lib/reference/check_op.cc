@@ -17,12 +17,14 @@ namespace ckplan::reference {
 
 namespace {
 
-// Of the inputs' values, and at least this: central differences are exact to its square.
+// An input is moved by this share of its value, and at least by this: central differences are exact
+// to its square.
 constexpr double kStep = 1e-5;
-// Of one input, each of which runs the reference twice: so many, and fewer of a large one.
-constexpr int64_t kMostDifferences = 300;
-constexpr int64_t kFewDifferences = 10;
-constexpr int64_t kMostDifferencedElements = 300000;
+// Differences are taken at so many elements of an input, and at fewer of a large one, for each runs
+// the reference twice.
+constexpr int64_t kMaxDifferences = 300;
+constexpr int64_t kMinDifferences = 10;
+constexpr int64_t kMaxDifferencedElements = 300000;
 
 class Checker {
  public:
@@ -158,18 +160,18 @@ class Checker {
     }
   }
 
-  // Of the sum of all outputs, each weighted with its arriving gradient. Of a large input, some
-  // elements alone: no number stands where none was computed.
+  // The gradient of the sum of all outputs, each weighted with its arriving gradient. In a large
+  // input only some elements are differenced; the others stay NaN.
   const Tensor& NumericGradient(const std::vector<Tensor>& arriving,
                                 const std::vector<bool>& arrives, size_t position) {
     const auto [found, is_new] = numeric_.try_emplace({arrives, position});
     if (!is_new) return found->second;
     std::vector<Tensor> inputs = inputs_;
     Tensor& gradient = found->second = inputs_[position];
-    const int64_t most =
-        std::clamp(kMostDifferencedElements / std::max<int64_t>(1, gradient.size()),
-                   kFewDifferences, kMostDifferences);
-    const int64_t stride = gradient.size() / most + 1;
+    const int64_t count =
+        std::clamp(kMaxDifferencedElements / std::max<int64_t>(1, gradient.size()), kMinDifferences,
+                   kMaxDifferences);
+    const int64_t stride = gradient.size() / count + 1;
     for (int64_t i = 0; i < gradient.size(); ++i) {
       gradient[i] = std::nan("");
       if (i % stride != 0 && i + 1 != gradient.size()) continue;

@@ -4,8 +4,8 @@
 //             (elementwise operators) and with an output left out; writes all of its outputs and
 //             statistic, nothing else, and no input.
 //   Backward  equals central differences of the reference, for all inputs at once and for each
-//             alone, for all arriving gradients and for each alone; sees only what the contract
-//             lets it read; the same bits twice.
+//             alone, for all arriving gradients and for each alone; sees only what the table of
+//             lib/ops lets it read; the same bits twice.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@
 
 namespace ckplan::reference {
 
-// Of the operand's type and dimensions, all zeros; absent where it is.
+// Zeros of the operand's type and dimensions; absent where it is.
 Tensor EmptyTensor(const Operand& operand);
 
 // By position. The floats of all inputs of a case are different points of one grid, in random

@@ -1,5 +1,5 @@
-// What a kernel is told about gradients, as the planner would: which are asked for, what backward
-// may read, and what forward saves for it.
+// What an operator is given to know about gradients, as in a planned step: which are asked for,
+// what backward may read, and what forward saves for it.
 #pragma once
 
 #include <vector>

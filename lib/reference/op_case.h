@@ -33,7 +33,7 @@ struct CaseRow {
   std::string_view type;
   std::string_view operands;
   std::string_view attributes = "";
-  double tolerance = 1e-5;  // Of |difference| / max(1, |value|), forward and backward.
+  double tolerance = 1e-5;  // The largest |difference| / max(1, |value|) that passes.
 };
 
 // How an input is filled.
