@@ -49,7 +49,7 @@ Bytes KeepAllPeak(const TensorGraph& graph) {
   return MakePlan(graph, request, {})->figures.peak;
 }
 
-TEST_CASE("all solvers: an alias means one algorithm, and is no algorithm's name") {
+TEST_CASE("all algorithms: an alias means one algorithm, and is no algorithm's name") {
   std::set<std::string_view> seen;
   for (const SolverInfo& info : AllSolvers()) seen.insert(info.name);
   int count = 0;
@@ -83,7 +83,7 @@ TEST_CASE("registry: names are in order, unique, and found again") {
   CHECK(unknown.error().message.find("\"exact-dp\"") != std::string::npos);
 }
 
-TEST_CASE("every solver: its plan without a budget passes the checker") {
+TEST_CASE("every algorithm: its plan without a budget passes the checker") {
   for (const SolverInfo& info : AllSolvers()) {
     CAPTURE(std::string(info.name));
     int served = 0;
@@ -101,7 +101,7 @@ TEST_CASE("every solver: its plan without a budget passes the checker") {
   }
 }
 
-TEST_CASE("every solver: decides on layers as well, and its plan passes the checker") {
+TEST_CASE("every algorithm: decides on layers as well, and its plan passes the checker") {
   for (const SolverInfo& info : AllSolvers()) {
     CAPTURE(std::string(info.name));
     int served = 0;
@@ -129,7 +129,7 @@ TEST_CASE("every solver: decides on layers as well, and its plan passes the chec
   }
 }
 
-TEST_CASE("every solver: a budget is met, or refused with the least one that is not") {
+TEST_CASE("every algorithm: a budget is met, or refused with the least one that is not") {
   for (const SolverInfo& info : AllSolvers()) {
     CAPTURE(std::string(info.name));
     int met = 0;
@@ -169,7 +169,7 @@ TEST_CASE("every solver: a budget is met, or refused with the least one that is 
   }
 }
 
-TEST_CASE("every solver: the same problem gives the same plan, and names do not matter") {
+TEST_CASE("every algorithm: the same problem gives the same plan, and names do not matter") {
   for (const SolverInfo& info : AllSolvers()) {
     CAPTURE(std::string(info.name));
     for (uint64_t seed = 1; seed <= 40; ++seed) {
@@ -187,7 +187,7 @@ TEST_CASE("every solver: the same problem gives the same plan, and names do not 
   }
 }
 
-TEST_CASE("every solver: a stop request is honoured") {
+TEST_CASE("every algorithm: a stop request is honoured") {
   std::stop_source source;
   source.request_stop();
   Rng rng(5);
