@@ -1,25 +1,25 @@
 # shellcheck shell=bash
-# What scripts/setup, build, run and test share. Sourced, never run.
+# Shared by scripts/setup, build, run and test. Sourced, never run.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 deps=$root/build/deps
 export root deps
 
-# Standard output belongs to ckplan alone, so everything these scripts say goes to standard error.
+# Standard output belongs to ckplan alone, so the scripts' own messages go to standard error.
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 fail() {
   say "$*"
   exit 1
 }
 
-# show_failure LOG WHAT: the end of the log, and where the rest of it lies.
+# show_failure LOG WHAT: prints the end of the log and the path of the whole log, and ends.
 show_failure() {
   tail -n 60 "$1" >&2
   fail "failed: $2 (all of the output: $1)"
 }
 
-# quietly LOG COMMAND...: shows nothing of a command that works.
+# quietly LOG COMMAND...: runs the command, and shows its output only if it fails.
 quietly() {
   local log=$1
   shift
@@ -35,7 +35,7 @@ lock() {
   flock 9
 }
 
-# ccache, where it happens to be there.
+# Uses ccache where it is installed.
 launcher() {
   if command -v ccache >/dev/null; then
     echo "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"

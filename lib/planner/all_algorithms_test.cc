@@ -43,7 +43,7 @@ bool IsTooLarge(const Result<Plan>& plan) {
   return !plan.ok() && plan.error().code == ErrorCode::kUnsupported;
 }
 
-TEST_CASE("all solvers: an alias means one algorithm, and is no algorithm's name") {
+TEST_CASE("all algorithms: an alias means one algorithm, and is no algorithm's name") {
   std::set<std::string_view> seen;
   for (const SolverInfo& info : AllSolvers()) seen.insert(info.name);
   int count = 0;
@@ -77,7 +77,7 @@ TEST_CASE("registry: names are in order, unique, and found again") {
   CHECK(unknown.error().message.find("\"exact-dp\"") != std::string::npos);
 }
 
-TEST_CASE("every solver: its plan without a budget passes the checker") {
+TEST_CASE("every algorithm: its plan without a budget passes the checker") {
   for (const SolverInfo& info : AllSolvers()) {
     CAPTURE(std::string(info.name));
     int served = 0;
@@ -95,7 +95,7 @@ TEST_CASE("every solver: its plan without a budget passes the checker") {
   }
 }
 
-TEST_CASE("every solver: decides on layers as well, and its plan passes the checker") {
+TEST_CASE("every algorithm: decides on layers as well, and its plan passes the checker") {
   for (const SolverInfo& info : AllSolvers()) {
     CAPTURE(std::string(info.name));
     int served = 0;
@@ -123,7 +123,7 @@ TEST_CASE("every solver: decides on layers as well, and its plan passes the chec
   }
 }
 
-TEST_CASE("every solver: a budget is met, or refused with the least one that is not") {
+TEST_CASE("every algorithm: a budget is met, or refused with the least one that is not") {
   for (const SolverInfo& info : AllSolvers()) {
     CAPTURE(std::string(info.name));
     int met = 0;
@@ -161,7 +161,7 @@ TEST_CASE("every solver: a budget is met, or refused with the least one that is 
   }
 }
 
-TEST_CASE("every solver: the same problem gives the same plan, and names do not matter") {
+TEST_CASE("every algorithm: the same problem gives the same plan, and names do not matter") {
   for (const SolverInfo& info : AllSolvers()) {
     CAPTURE(std::string(info.name));
     for (uint64_t seed = 1; seed <= 40; ++seed) {
@@ -179,7 +179,7 @@ TEST_CASE("every solver: the same problem gives the same plan, and names do not 
   }
 }
 
-TEST_CASE("every solver: a stop request is honoured") {
+TEST_CASE("every algorithm: a stop request is honoured") {
   std::stop_source source;
   source.request_stop();
   Rng rng(5);

@@ -2,8 +2,8 @@
 #
 #   cmake -DSOURCE_DIR=... -P check_docs_paths.cmake
 #
-# `lib/a/b.{h,cc}` is looked up as lib/a/b.*, and so is `lib/a/b`; a name in capitals, as in
-# `lib/cpu/FAMILY.cc`, stands for any.
+# `lib/a/b.{h,cc}` and `lib/a/b` are looked up as lib/a/b.*. Paths with capitals, such as
+# `lib/cpu/ops/FAMILY.cc`, are patterns for a reader, and are left out.
 file(GLOB pages ${SOURCE_DIR}/README.md ${SOURCE_DIR}/CHANGELOG.md ${SOURCE_DIR}/docs/*.md)
 set(missing "")
 foreach(page IN LISTS pages)

@@ -12,8 +12,8 @@ if(CKPLAN_TESTS)
   find_package(doctest REQUIRED)
 endif()
 
-# ONNX: the source release if one is named, else an installed one, the last place to look being where
-# scripts/setup installs it.
+# ONNX: the source release if one is named, else an installed one; the folder that scripts/setup
+# installs it in is searched last.
 include(${PROJECT_SOURCE_DIR}/scripts/cmake/onnx.cmake)
 if(CKPLAN_ONNX_SOURCE_DIR)
   if(NOT EXISTS "${CKPLAN_ONNX_SOURCE_DIR}/CMakeLists.txt")
@@ -29,7 +29,7 @@ else()
   endif()
 endif()
 
-# oneDNN and OpenMP: for the executor's CPU backend alone.
+# oneDNN and OpenMP, which only the executor's CPU backend uses.
 set(CKPLAN_CPU_FOUND OFF)
 foreach(option CKPLAN_EXECUTOR CKPLAN_CUDA)
   if(NOT ${option} MATCHES "^(AUTO|ON|OFF)$")
@@ -57,7 +57,7 @@ if(NOT CKPLAN_EXECUTOR STREQUAL "OFF" AND NOT CKPLAN_PORTABLE)
   endif()
 endif()
 
-# CUDA: for its second backend.
+# CUDA, for the executor's second backend.
 set(CKPLAN_CUDA_FOUND OFF)
 if(NOT CKPLAN_EXECUTOR STREQUAL "OFF" AND NOT CKPLAN_CUDA STREQUAL "OFF")
   include(${PROJECT_SOURCE_DIR}/scripts/cmake/cuda.cmake)

@@ -1,14 +1,14 @@
 # oneDNN as the target DNNL::dnnl, for the executor. Below 3.2 its batched matmul and its plain
 # reorders lack what lib/cpu asks for (and version 2 is another interface).
 
-# An installed one; PREFIX... are looked at last. Sets CKPLAN_ONEDNN_FOUND, and where that is OFF,
+# Finds an installed one; the folders PREFIX... are searched last. Sets CKPLAN_ONEDNN_FOUND, and where that is OFF,
 # CKPLAN_ONEDNN_MISSING: why.
 macro(ckplan_find_onednn)
   set(CKPLAN_ONEDNN_FOUND OFF)
   set(CKPLAN_ONEDNN_MISSING "no oneDNN >= 3.2 is installed")
   find_package(dnnl 3.2 CONFIG QUIET PATHS ${ARGN})
   if(TARGET DNNL::dnnl)
-    # With another runtime its threads would not be those that the executor counts.
+    # Another runtime would have threads that the executor does not control.
     if(DNNL_CPU_THREADING_RUNTIME STREQUAL "OMP")
       set(CKPLAN_ONEDNN_FOUND ON)
     else()
@@ -18,7 +18,7 @@ macro(ckplan_find_onednn)
 endmacro()
 
 # Makes the installed PROGRAM find oneDNN: one that scripts/setup fetched is installed beside it,
-# one of the machine's own stays where it is.
+# one that the machine had already stays where it is.
 function(ckplan_install_onednn program)
   cmake_path(IS_PREFIX PROJECT_SOURCE_DIR "${dnnl_DIR}" NORMALIZE is_ours)
   if(NOT is_ours)

@@ -1,7 +1,7 @@
 # ONNX as the target ONNX::onnx. Releases below 1.19 lack what today's files need (IR 10 and up,
 # metadata on nodes).
 
-# An installed one; PREFIX... are looked at last. Sets ONNX_FOUND.
+# Finds an installed one; the folders PREFIX... are searched last. Sets ONNX_FOUND.
 macro(ckplan_find_onnx)
   # ONNX's own config file names protobuf's target without looking for it. From 22 on, protobuf
   # is to be found by its config file, which brings its dependency abseil; Debian 12 has none.

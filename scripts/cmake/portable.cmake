@@ -1,9 +1,9 @@
-# Programs that run on other machines: all but the C library is linked into them. What is shared and
-# not called, as {fmt} then, is left out by --as-needed.
+# Programs that run on other machines: everything but the C library is linked statically.
+# --as-needed drops shared libraries that are then not called, such as {fmt}.
 set(Protobuf_USE_STATIC_LIBS ON)
 add_link_options(-static-libstdc++ -static-libgcc -Wl,--as-needed -s)
 
-# Kernels for several architectures are most of ckexec; compressed like this, they take a quarter.
+# Kernels for several architectures are most of ckexec; compression makes them a quarter as large.
 set(ckplan_nvcc_compresses $<VERSION_GREATER_EQUAL:$<CUDA_COMPILER_VERSION>,13.0>)
 add_compile_options(
   "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,${ckplan_nvcc_compresses}>:--compress-mode=size>")

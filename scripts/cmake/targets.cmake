@@ -6,8 +6,8 @@
 #     PACKAGES fmt::fmt                outside libraries, private to this folder
 #     PUBLIC_HEADERS schedule.h ...    what other folders may include of it, if not all its headers
 #     TESTS simulate_test.cc ...       one doctest program per folder, registered with CTest
-#     PART_OF cuda                     the folder of lib/ that it is a part of, if it is not its own
-#     QUICK_BUILD)                     little runs here: compiled in less time, optimized less
+#     PART_OF cuda                     the folder of lib/ that it is a part of, if it is no folder itself
+#     QUICK_BUILD)                     needs no speed: optimized less, compiled in less time
 #
 # DEPENDS is enforced twice: the linker sees nothing else, and check_includes.cmake reads the
 # #include lines, which would otherwise let a header slip through. check_walls.cmake does the same for
@@ -35,13 +35,13 @@ function(ckplan_options target)
                            -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(${target} PRIVATE -fsanitize=${CKPLAN_SANITIZE})
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      # What sanitizers insert lets GCC suspect faults inside its own headers (its bug 105562).
+      # With sanitizers GCC warns of faults inside its own headers (its bug 105562).
       target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized -Wno-restrict)
     endif()
   endif()
 endfunction()
 
-# What optimizing more does not make faster to use, and slower to build. Tests are such, too.
+# For tests, and for code in which a run spends little time: less optimization, shorter builds.
 function(ckplan_quick_build target)
   target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
 endfunction()
@@ -60,7 +60,7 @@ function(ckplan_check_includes target folder sources allowed)
   add_dependencies(${target} ${target}_includes ckplan_walls)
 endfunction()
 
-# A folder of headers alone.
+# A folder that has only headers.
 function(ckplan_headers folder)
   cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
   list(TRANSFORM ARG_DEPENDS PREPEND ckplan_ OUTPUT_VARIABLE links)
