@@ -250,8 +250,7 @@ Error Infeasible(const TensorGraph& graph, std::string_view algorithm, Bytes bud
 
 Bytes ConstantsOf(const TensorGraph& graph, Optimizer optimizer) {
   const ConstantMemory& constants = graph.constants();
-  return constants.parameters + constants.parameter_gradients + constants.inputs +
-         OptimizerState(optimizer, constants.parameter_gradients);
+  return TotalConstants(constants, OptimizerState(optimizer, constants.parameter_gradients));
 }
 
 // The budget on the simulated peak alone, in bytes.
