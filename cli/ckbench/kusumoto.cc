@@ -200,10 +200,7 @@ Result<TensorGraph> GraphOf(const std::string& models, const Network& network) {
   return network.has_fixed_batch ? WithBatch(graph, network.batch) : graph;
 }
 
-Bytes Constants(const TensorGraph& graph) {
-  const ConstantMemory& constants = graph.constants();
-  return constants.parameters + constants.parameter_gradients + constants.inputs;
-}
+Bytes Constants(const TensorGraph& graph) { return TotalConstants(graph.constants(), Bytes(0)); }
 
 constexpr const char* kChenNote =
     "The paper does not give the budget B of Alg. 3, nor say whether it was searched for. Ours is "

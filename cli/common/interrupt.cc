@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 
 #include "lib/base/check.h"
@@ -54,7 +55,6 @@ Interrupt::Interrupt(std::optional<std::chrono::milliseconds> time_limit) {
   const auto deadline = time_limit ? std::chrono::steady_clock::now() + *time_limit
                                    : std::chrono::steady_clock::time_point::max();
   if (time_limit && time_limit->count() == 0) {  // Stop at once, without waiting for the thread.
-    has_timed_out_ = true;
     source_.request_stop();
   }
   watcher_ = std::thread([this, deadline] { Watch(deadline); });
@@ -74,11 +74,10 @@ bool Interrupt::was_interrupted() const { return has_signal; }
 void Interrupt::Watch(std::chrono::steady_clock::time_point deadline) {
   const bool has_deadline = deadline != std::chrono::steady_clock::time_point::max();
   for (;;) {
-    const bool waits_for_time = has_deadline && !has_timed_out_;
+    const bool waits_for_time = has_deadline && !source_.stop_requested();
     pollfd pipe_end{signal_pipe[0], POLLIN, 0};
     const int ready = poll(&pipe_end, 1, waits_for_time ? MillisecondsUntil(deadline) : -1);
     if (ready == 0) {
-      has_timed_out_ = true;
       source_.request_stop();
       continue;
     }

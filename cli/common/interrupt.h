@@ -4,7 +4,6 @@
 // second one kills it. Only one may live at a time.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <optional>
 #include <stop_token>
@@ -21,13 +20,11 @@ class Interrupt {
 
   std::stop_token token() const { return source_.get_token(); }
   bool was_interrupted() const;  // True as soon as the signal has come.
-  bool has_timed_out() const { return has_timed_out_; }
 
  private:
   void Watch(std::chrono::steady_clock::time_point deadline);
 
   std::stop_source source_;
-  std::atomic<bool> has_timed_out_ = false;
   std::thread watcher_;
 };
 

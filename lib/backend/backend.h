@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/backend/device_memory.h"
 #include "lib/base/result.h"
 #include "lib/ops/op_spec.h"
 
@@ -67,23 +68,17 @@ struct OpSupport {
   std::string limits;  // What of it is not supported; empty where all of it is.
 };
 
-// What a look at a buffer tells.
+// What Inspect finds in a buffer.
 struct BufferDigest {
   uint64_t hash = 0;          // Equal contents have equal hashes, whatever the address.
   int64_t first_poison = -1;  // Index of the first float that is kPoison, or -1.
-  bool has_nan = false;       // Some float is no number.
+  bool has_nan = false;       // Some float is NaN, poison or not.
 
   bool operator==(const BufferDigest&) const = default;
 };
 
-struct MemoryUse {
-  std::string what;
-  int64_t bytes = 0;
-};
-
-class Backend {
+class Backend : public DeviceMemory {
  public:
-  virtual ~Backend() = default;
   virtual std::string_view name() const = 0;  // "cpu"
   virtual std::string Describe() const = 0;   // "oneDNN 3.2.0, 2 threads"
   virtual int64_t alignment() const = 0;      // Bytes; offsets of buffers must be multiples.
@@ -94,37 +89,17 @@ class Backend {
   // kUnsupported: no kernel for this operator, or not for these attributes, shapes or types.
   virtual Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) = 0;
 
-  // Bytes that Allocate can still hand out, about.
-  virtual int64_t AvailableBytes() const = 0;
-  // kInfeasible: the device has not so much memory. 0 bytes are allowed.
-  virtual Result<void*> Allocate(int64_t bytes) = 0;
-  virtual void Release(void* memory) = 0;
-  // The same from a pool of the device's driver, in the order of the work: memory that is given
-  // back may be handed out again before the work that used it is done.
-  virtual Result<void*> AllocatePooled(int64_t bytes) { return Allocate(bytes); }
-  virtual void ReleasePooled(void* memory) { Release(memory); }
-  // The most bytes of the pool that were in use since the last reset, by the driver's own count;
-  // nothing where no driver counts.
-  virtual void ResetPooledPeak() {}
-  virtual std::optional<int64_t> PooledPeak() { return std::nullopt; }
-  // What the device's memory holds beside what was allocated: contexts, handles of libraries.
-  virtual std::vector<MemoryUse> Overheads() const { return {}; }
-  virtual void Upload(void* to_device, const void* from_host, int64_t bytes) = 0;
-  virtual void Download(void* to_host, const void* from_device, int64_t bytes) = 0;
-  virtual void Copy(void* to, const void* from, int64_t bytes) = 0;
   // Writes kPoison, whose bits no arithmetic makes, into every whole 4 bytes, and ones into the
   // rest.
   virtual void Poison(void* memory, int64_t bytes) = 0;
-  virtual void Zero(void* memory, int64_t bytes) = 0;
   // into[i] += scale * from[i], of floats of this type.
   virtual void AddScaled(void* into, const void* from, ElementType type, float scale,
                          int64_t count) = 0;
   // Looks for poison and other NaNs among floats, and only hashes other types.
   virtual BufferDigest Inspect(const void* memory, int64_t bytes, ElementType type) = 0;
-  virtual void Synchronize() = 0;
 };
 
-// What Poison writes: no number as a float32, nor as two of bfloat16, kBFloat16Poison.
+// What Poison writes: a NaN as a float32, and two NaNs as bfloat16, kBFloat16Poison each.
 inline constexpr uint32_t kPoison = 0xFFF5FFF5;
 inline constexpr uint16_t kBFloat16Poison = 0xFFF5;
 

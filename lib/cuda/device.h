@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/backend/backend.h"
+#include "lib/backend/device_memory.h"
 #include "lib/base/check.h"
 #include "lib/base/result.h"
 #include "lib/cuda/libraries.h"
@@ -20,39 +21,18 @@ namespace ckplan::cuda {
 struct DeviceOptions {
   // Products of float32 may be computed in TF32: 10 bits of mantissa instead of 23.
   bool allow_tf32 = false;
-  // The most bytes of workspace that one call of a library may take. Without it, 256 MiB, and more
-  // only for a convolution that cannot do with so little.
+  // The largest workspace, in bytes, that one call of a library may take. Where it is not set:
+  // 256 MiB, and more only for a convolution that needs more.
   std::optional<int64_t> workspace_limit;
 };
 
-class Device {
+class Device : public DeviceMemory {
  public:
   explicit Device(const DeviceOptions& options) : options_(options) {}
-  virtual ~Device() = default;
-  Device(const Device&) = delete;
-  Device& operator=(const Device&) = delete;
 
   const DeviceOptions& options() const { return options_; }
 
   virtual std::string Describe() const = 0;
-  virtual int64_t AvailableBytes() const = 0;
-  // kInfeasible: there is not so much memory.
-  virtual Result<void*> Allocate(int64_t bytes) = 0;
-  virtual void Release(void* memory) = 0;
-  // See Backend.
-  virtual Result<void*> AllocatePooled(int64_t bytes) { return Allocate(bytes); }
-  virtual void ReleasePooled(void* memory) { Release(memory); }
-  virtual void ResetPooledPeak() {}
-  virtual std::optional<int64_t> PooledPeak() { return std::nullopt; }
-  virtual std::vector<MemoryUse> Overheads() const { return {}; }
-  // These wait until the bytes have been copied.
-  virtual void Upload(void* to_device, const void* from_host, int64_t bytes) = 0;
-  virtual void Download(void* to_host, const void* from_device, int64_t bytes) = 0;
-  // These do not.
-  virtual void Copy(void* to, const void* from, int64_t bytes) = 0;
-  virtual void Zero(void* memory, int64_t bytes) = 0;
-  virtual void Synchronize() = 0;
-
   virtual Libraries& libraries() = 0;
   virtual void* stream() const = 0;  // A cudaStream_t.
 

@@ -26,9 +26,12 @@ Bytes OptimizerState(Optimizer optimizer, Bytes parameter_gradients) {
   return Bytes(0);
 }
 
+Bytes TotalConstants(const ConstantMemory& constants, Bytes optimizer_state) {
+  return constants.parameters + constants.parameter_gradients + constants.inputs + optimizer_state;
+}
+
 Bytes TotalConstants(const PlanFigures& figures) {
-  return figures.constants.parameters + figures.constants.parameter_gradients +
-         figures.constants.inputs + figures.optimizer_state;
+  return TotalConstants(figures.constants, figures.optimizer_state);
 }
 
 }  // namespace ckplan

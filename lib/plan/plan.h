@@ -120,6 +120,7 @@ struct Plan {
 Bytes OptimizerState(Optimizer optimizer, Bytes parameter_gradients);
 
 // Parameters, their gradients, optimizer state and inputs: what a plan cannot change.
+Bytes TotalConstants(const ConstantMemory& constants, Bytes optimizer_state);
 Bytes TotalConstants(const PlanFigures& figures);
 
 }  // namespace ckplan

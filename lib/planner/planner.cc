@@ -26,8 +26,8 @@ std::string DescribeStep(const TensorGraph& graph, const Step& step) {
 Bytes ConstantsInBudget(const TensorGraph& graph, const PlanRequest& request) {
   if (!request.total_budget.is_given()) return Bytes(0);
   const ConstantMemory& constants = graph.constants();
-  return constants.parameters + constants.parameter_gradients + constants.inputs +
-         OptimizerState(request.optimizer, constants.parameter_gradients);
+  return TotalConstants(constants,
+                        OptimizerState(request.optimizer, constants.parameter_gradients));
 }
 
 // The budget on the simulated peak, with constants or without.

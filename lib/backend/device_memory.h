@@ -1,0 +1,50 @@
+// The memory of a device, and copies to, from and within it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/base/result.h"
+
+namespace ckplan {
+
+struct MemoryUse {
+  std::string what;
+  int64_t bytes = 0;
+};
+
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  virtual ~DeviceMemory() = default;
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  // Bytes that Allocate can still hand out, about.
+  virtual int64_t AvailableBytes() const = 0;
+  // kInfeasible: the device has not so much memory. 0 bytes are allowed.
+  virtual Result<void*> Allocate(int64_t bytes) = 0;
+  virtual void Release(void* memory) = 0;
+  // From a pool of the device's driver, in the order of the work: memory that is given back may be
+  // handed out again before the work that used it is done. Without a pool, as Allocate.
+  virtual Result<void*> AllocatePooled(int64_t bytes) { return Allocate(bytes); }
+  virtual void ReleasePooled(void* memory) { Release(memory); }
+  // The maximum of the bytes of the pool that were in use since the last reset, by the driver's own
+  // count; nothing where no driver counts.
+  virtual void ResetPooledPeak() {}
+  virtual std::optional<int64_t> PooledPeak() { return std::nullopt; }
+  // What the device's memory holds beside what was allocated: contexts, handles of libraries.
+  virtual std::vector<MemoryUse> Overheads() const { return {}; }
+
+  // These two wait until the bytes have been copied.
+  virtual void Upload(void* to_device, const void* from_host, int64_t bytes) = 0;
+  virtual void Download(void* to_host, const void* from_device, int64_t bytes) = 0;
+  // These two may return before the bytes are written; Synchronize waits for all work.
+  virtual void Copy(void* to, const void* from, int64_t bytes) = 0;
+  virtual void Zero(void* memory, int64_t bytes) = 0;
+  virtual void Synchronize() = 0;
+};
+
+}  // namespace ckplan
