@@ -14,7 +14,8 @@ namespace {
 std::string AlgosJson() {
   JsonWriter json;
   json.BeginArray(JsonLayout::kLines);
-  for (const SolverInfo& info : AllSolvers()) {
+  for (const SolverInfo* const listed : ListedAlgorithms()) {
+    const SolverInfo& info = *listed;
     json.BeginObject(JsonLayout::kLines);
     json.Key("name").Text(info.name);
     json.Key("aliases").BeginArray(JsonLayout::kInline);
@@ -36,7 +37,8 @@ TextTable AlgosTable(bool has_papers) {
   TextTable table;
   table.columns = {{"algorithm"}, {"guarantee"}, {"graphs"}, {"what it does"}};
   if (has_papers) table.columns.push_back({"paper"});
-  for (const SolverInfo& info : AllSolvers()) {
+  for (const SolverInfo* const listed : ListedAlgorithms()) {
+    const SolverInfo& info = *listed;
     table.rows.push_back({std::string(info.name), std::string(NameOf(info.guarantee)),
                           std::string(NameOf(info.graphs)), std::string(info.summary)});
     if (has_papers) table.rows.back().emplace_back(info.paper);

@@ -56,8 +56,8 @@ Result<std::vector<const SolverInfo*>> AlgorithmsOf(const std::string& list) {
     wanted.insert(info->name);
   }
   std::vector<const SolverInfo*> algorithms;
-  for (const SolverInfo& info : AllSolvers()) {
-    if (wanted.count(info.name) != 0) algorithms.push_back(&info);
+  for (const SolverInfo* info : ListedAlgorithms()) {
+    if (wanted.count(info->name) != 0) algorithms.push_back(info);
   }
   return algorithms;
 }
@@ -302,7 +302,8 @@ void AddCompareOptions(CommandLine& line, Options& options) {
   line.Value("-a,--algo", "NAME,...|all", "the algorithms (default all); see `ckplan algos`",
              &options.algorithms);
   options.request.Add(line, RequestFlags::Group::kPlanning);
-  line.Value("--time-limit", "TIME", "limit for each algorithm (default 10s); a slower one has no plan",
+  line.Value("--time-limit", "TIME",
+             "limit for each algorithm (default 10s); a slower one has no plan",
              &options.time_limit);
   options.request.Add(line, RequestFlags::Group::kReading);
   line.Value("-o,--output", "FILE", "write the JSON there; - is standard output", &options.output);

@@ -124,8 +124,8 @@ void AddDiffOptions(CommandLine& line, Options& options) {
   line.Value("-a,--algo", "NAME,NAME", "for one model: the two algorithms to compare",
              &options.algorithms);
   options.request.Add(line, RequestFlags::Group::kPlanning);
-  line.Value("--time-limit", "TIME", "limit for both plans together: 60s, 500ms, 5min (exit code 5)",
-             &options.time_limit);
+  line.Value("--time-limit", "TIME",
+             "limit for both plans together: 60s, 500ms, 5min (exit code 5)", &options.time_limit);
   options.request.Add(line, RequestFlags::Group::kReading);
   line.Flag("--exit-code", "exit with 1 if the plans differ", &options.has_exit_code);
   line.Flag("--strict", "refuse plans of different models (exit code 3)", &options.is_strict);

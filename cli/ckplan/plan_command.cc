@@ -42,9 +42,22 @@ std::string NextHint(const Options& options, const Source& source, const Outputs
                      std::filesystem::path(source.identity.name).stem().string() + ".planned.onnx");
 }
 
-Result<Plan> Solve(const Source& source, const PlanRequest& request, const Interrupt& interrupt) {
+Result<Plan> Solve(const Source& source, const PlanRequest& request, const Interrupt& interrupt,
+                   std::vector<std::string>* stopped) {
   if (interrupt.was_interrupted()) return MakeError(ErrorCode::kTimeout, "interrupted");
-  return MakePlan(source, request, {interrupt.token()});
+  return MakePlan(source, request, {interrupt.token()}, stopped);
+}
+
+// What --algo auto has done, beside its plan.
+void TellChoice(const PlanRequest& request, const Plan& plan,
+                const std::vector<std::string>& stopped, const Options& options,
+                const Screen& screen) {
+  for (const std::string& name : stopped) {
+    screen.Warn(fmt::format("{} is left out: the time limit of {} passed without a plan by it",
+                            name, options.time_limit.value_or("")));
+  }
+  if (request.algorithm != kAutoAlgorithm) return;
+  screen.Note(fmt::format("auto: the plan by {} is the best", plan.request.algorithm));
 }
 
 Result<ExitCode> Tell(const Options& options, const Outputs& outputs, const Source& source,
@@ -116,10 +129,12 @@ Result<ExitCode> RunPlan(const Options& options, const Screen& screen) {
 
   progress.Stage(fmt::format("planning by {}", request.algorithm));
   const auto start = std::chrono::steady_clock::now();
-  Result<Plan> plan = Solve(source, request, interrupt);
+  std::vector<std::string> stopped;  // Algorithms that --algo auto has left out.
+  Result<Plan> plan = Solve(source, request, interrupt, &stopped);
   const double seconds = SecondsSince(start);
   progress.Clear();
   if (!plan.ok()) return WithoutPlan(options, interrupt, std::move(plan).error(), screen);
+  TellChoice(request, *plan, stopped, options, screen);
   if (screen.is_verbose) screen.Note(fmt::format("ckplan: planned in {:.3f} s", seconds));
   CKPLAN_ASSIGN_OR_RETURN(const ExitCode code,
                           Tell(options, outputs, source, *plan, seconds, screen));

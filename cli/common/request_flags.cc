@@ -29,7 +29,7 @@ struct FlagRow {
 // In the order of help pages.
 constexpr std::array kRows = {
     FlagRow{"algorithm", Group::kAlgorithm, "-a,--algo", "NAME",
-            "the algorithm (default approx-dp); see `ckplan algos`"},
+            "algorithm (default approx-dp), or auto; see `ckplan algos`"},
     FlagRow{"budget", Group::kPlanning, "-b,--budget", "SIZE|P%|min",
             "limit on the peak: 16GiB, 16GB, 60% of keep-all's, or min"},
     FlagRow{"total_budget",

@@ -40,14 +40,20 @@ ModelIdentity ReadModel(const JsonView& json) {
   return model;
 }
 
-PlanRequest ReadRequest(const JsonView& root) {
-  const JsonView model = root["model"];
-  const JsonView rest = root["request"];
+// What both parts of the file together say was asked.
+PlanRequest ReadRequest(const JsonView& request_part, const JsonView& model_part) {
   PlanRequest request;
   for (const RequestField& field : RequestFields()) {
-    ReadField(field, field.part == RequestField::Part::kModel ? model : rest, &request);
+    const bool is_of_model = field.part == RequestField::Part::kModel;
+    ReadField(field, is_of_model ? model_part : request_part, &request);
   }
   return request;
+}
+
+PlanHeader ReadHeader(const JsonView& root) {
+  const JsonView request = root["request"];
+  const JsonView model = root["model"];
+  return {ReadRequest(request, model), ReadModel(model)};
 }
 
 PlanFigures ReadFigures(const JsonView& json) {
@@ -253,7 +259,7 @@ Result<PlanHeader> ReadPlanHeader(std::string_view text, const std::string& wher
   const JsonView root = document.root();
   CheckSchemaVersion(root, /*may_lack=*/false);
   CKPLAN_RETURN_IF_ERROR(document.Status());  // Another version may mean anything by its fields.
-  PlanHeader header{ReadRequest(root), ReadModel(root["model"])};
+  PlanHeader header = ReadHeader(root);
   CKPLAN_RETURN_IF_ERROR(document.Status());
   return header;
 }
@@ -263,8 +269,12 @@ Result<PlanDigest> ReadPlanDigest(std::string_view text, const std::string& wher
   const JsonView root = document.root();
   CheckSchemaVersion(root, /*may_lack=*/false);
   CKPLAN_RETURN_IF_ERROR(document.Status());
-  PlanDigest digest{
-      ReadRequest(root), ReadModel(root["model"]), ReadFigures(root["result"]), {}, std::nullopt};
+  PlanHeader header = ReadHeader(root);
+  PlanDigest digest{std::move(header.request),
+                    std::move(header.model),
+                    ReadFigures(root["result"]),
+                    {},
+                    std::nullopt};
   const JsonView nodes = root["nodes"];
   Bytes total;
   for (size_t i = 0; i < nodes.size(); ++i) digest.rows.push_back(ReadRow(nodes.at(i), &total));
@@ -280,8 +290,9 @@ Result<Plan> ReadPlanJson(std::string_view text, const TensorGraph& graph,
   CheckSchemaVersion(root, /*may_lack=*/false);
   CKPLAN_RETURN_IF_ERROR(document.Status());
   Plan plan;
-  plan.request = ReadRequest(root);
-  plan.model = ReadModel(root["model"]);
+  PlanHeader header = ReadHeader(root);
+  plan.request = std::move(header.request);
+  plan.model = std::move(header.model);
   plan.figures = ReadFigures(root["result"]);
   const GraphPartReader reader(graph);
   plan.decisions = reader.ReadDecisions(root["nodes"]);

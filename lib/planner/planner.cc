@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "lib/base/human_bytes.h"
@@ -45,17 +48,17 @@ Bytes ActivationBudget(const TensorGraph& graph, const PlanRequest& request) {
   return Bytes(static_cast<int64_t>(std::floor(share))) - constants;
 }
 
-Error Infeasible(const TensorGraph& graph, const PlanRequest& request, std::string_view algorithm,
-                 const Candidate& least) {
+// `least` is the peak that can be reached, which the step needs.
+Error Infeasible(const TensorGraph& graph, const PlanRequest& request, std::string_view who,
+                 Bytes least, const Step& step) {
   const Bytes constants = ConstantsInBudget(graph, request);
   const Bytes budget = ActivationBudget(graph, request) + constants;
-  const Step& step = least.schedule.steps[least.simulation.peak_step];
-  const Bytes needed = least.simulation.peak + constants;
+  const Bytes needed = least + constants;
   return Error{
       ErrorCode::kInfeasible,
       fmt::format("infeasible: {} finds no plan within {} ({} bytes); the least it reaches is {} "
                   "({} bytes, needed at {})",
-                  algorithm, HumanBytes(budget), budget.count(), HumanBytes(needed), needed.count(),
+                  who, HumanBytes(budget), budget.count(), HumanBytes(needed), needed.count(),
                   DescribeStep(graph, step)),
       {},
       {"try",
@@ -93,7 +96,8 @@ Result<const Candidate*> SolveForBudget(const TensorGraph& graph, const SolverIn
   if (best != nullptr) return best;
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search->LeastPeak());
   if (least->simulation.peak <= budget) return least;
-  return Infeasible(graph, request, info.name, *least);
+  return Infeasible(graph, request, info.name, least->simulation.peak,
+                    least->schedule.steps[least->simulation.peak_step]);
 }
 
 // The request as plans hold it: the algorithm by its own name, budgets in bytes.
@@ -163,16 +167,84 @@ Result<Plan> MakePlanBy(const SolverInfo& info, const TensorGraph& graph,
   return plan;
 }
 
+// Whether one of two plans within the budget is better than the other; names decide in the end.
+bool IsBetter(const Plan& a, const Plan& b, bool wants_least_peak) {
+  const auto rank = [&](const Plan& plan) {
+    const int64_t overhead = plan.figures.overhead.count();
+    const int64_t peak = plan.figures.peak.count();
+    return wants_least_peak ? std::tuple(peak, overhead, plan.request.algorithm)
+                            : std::tuple(overhead, peak, plan.request.algorithm);
+  };
+  return rank(a) < rank(b);
+}
+
+// Those that answer at once come first: a time limit stops the searches alone.
+std::vector<const SolverInfo*> FastFirst() {
+  std::vector<const SolverInfo*> solvers;
+  for (const SolverInfo& info : AllSolvers()) solvers.push_back(&info);
+  std::stable_partition(solvers.begin(), solvers.end(),
+                        [](const SolverInfo* info) { return !info->takes_objective; });
+  return solvers;
+}
+
+// How much an error says about why there is no plan by any algorithm. The least: that one of them
+// does not take on such a request, or such a graph.
+int WeightOf(ErrorCode code) {
+  if (code == ErrorCode::kTimeout) return 2;
+  return code == ErrorCode::kInfeasible ? 1 : 0;
+}
+
+// The best plan by any algorithm, or why there is none.
+Result<Plan> BestPlan(const TensorGraph& graph, const PlanRequest& request,
+                      const SolveLimits& limits, std::vector<std::string>* stopped) {
+  const bool wants_least_peak = PeakBudgetOf(request).kind == Budget::Kind::kMin;
+  std::optional<Plan> best;
+  std::optional<Error> failure;
+  for (const SolverInfo* info : FastFirst()) {
+    Result<Plan> plan = MakePlanBy(*info, graph, request, limits);
+    if (plan.ok()) {
+      if (!best || IsBetter(*plan, *best, wants_least_peak)) best = std::move(plan).value();
+      continue;
+    }
+    const ErrorCode code = plan.error().code;
+    if (code == ErrorCode::kTimeout && stopped != nullptr) stopped->emplace_back(info->name);
+    if (!failure || WeightOf(code) > WeightOf(failure->code)) failure = std::move(plan).error();
+  }
+  if (best) return *std::move(best);
+  return *std::move(failure);
+}
+
+Result<Plan> MakeAutoPlan(const TensorGraph& graph, const PlanRequest& request,
+                          const SolveLimits& limits, std::vector<std::string>* stopped) {
+  if (!PeakBudgetOf(request).is_given()) {
+    return Error{ErrorCode::kUsage,
+                 "auto takes the best plan within a limit on the peak, and none is given",
+                 {},
+                 {"add", {{"budget", "60%"}}}};
+  }
+  Result<Plan> best = BestPlan(graph, request, limits, stopped);
+  if (best.ok() || best.error().code != ErrorCode::kInfeasible) return best;
+  PlanRequest least = request;
+  Budget& budget = request.total_budget.is_given() ? least.total_budget : least.budget;
+  budget = {Budget::Kind::kMin, Bytes(0), 0};
+  CKPLAN_ASSIGN_OR_RETURN(const Plan plan, BestPlan(graph, least, limits, nullptr));
+  return Infeasible(graph, request, fmt::format("auto, by {} at best,", plan.request.algorithm),
+                    plan.figures.peak, plan.schedule.steps[static_cast<size_t>(plan.peak->step)]);
+}
+
 }  // namespace
 
 Result<Plan> MakePlan(const TensorGraph& graph, const PlanRequest& request,
-                      const SolveLimits& limits) {
+                      const SolveLimits& limits, std::vector<std::string>* stopped) {
   CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(request.algorithm));
-  return MakePlanBy(*info, graph, request, limits);
+  if (info->name != kAutoAlgorithm) return MakePlanBy(*info, graph, request, limits);
+  CKPLAN_RETURN_IF_ERROR(CheckRequest(graph, *info, request));
+  return MakeAutoPlan(graph, request, limits, stopped);
 }
 
-Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const SolveLimits& limits) {
-  CKPLAN_ASSIGN_OR_RETURN(Plan plan, MakePlan(source.graph, request, limits));
+Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const SolveLimits& limits,
+                      std::vector<std::string>* stopped) {
+  CKPLAN_ASSIGN_OR_RETURN(Plan plan, MakePlan(source.graph, request, limits, stopped));
   for (const RequestField& field : RequestFields()) {
     if (field.part != RequestField::Part::kPlan) CopyField(field, source.request, &plan.request);
   }

@@ -2,6 +2,9 @@
 // peak fits the budget, and lowers, simulates, places and checks the best plan found.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "lib/base/result.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/request.h"
@@ -16,11 +19,20 @@ namespace ckplan {
 // kInfeasible: the remedy is the least feasible budget; the message tells which step needs it.
 // kUsage: unknown algorithm, an objective or paper budget that the algorithm does not have, more
 // than one budget.
-Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const SolveLimits& limits);
+//
+// The algorithm kAutoAlgorithm stands for all of them: the plan is the one of least overhead within
+// the budget, then of least peak, then of the first name; for the least budget, of least peak, then
+// of least overhead. It is the very plan that its algorithm makes, under the algorithm's own name.
+// Left out are algorithms that refuse the graph as too large for them, which they count in steps of
+// their search, so that the same request gives the same plan everywhere. Those that `limits` stops
+// are left out as well, and named in `stopped`. kUsage without a budget on the peak: algorithms by
+// their papers' own choices are not after the same thing.
+Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const SolveLimits& limits,
+                      std::vector<std::string>* stopped = nullptr);
 
 // The plan for a graph that comes from nowhere: without a model, and with the request's own words
 // about how it was read.
 Result<Plan> MakePlan(const TensorGraph& graph, const PlanRequest& request,
-                      const SolveLimits& limits);
+                      const SolveLimits& limits, std::vector<std::string>* stopped = nullptr);
 
 }  // namespace ckplan

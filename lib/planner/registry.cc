@@ -78,6 +78,14 @@ constexpr std::array kSolvers = {
                Guarantee::kBaseline, GraphClass::kAnyDag, false, PrepareRecomputeAll},
 };
 
+constexpr SolverInfo kAuto = {kAutoAlgorithm,
+                              "the best plan within the budget by any of the others",
+                              "none",
+                              Guarantee::kHeuristic,
+                              GraphClass::kAnyDag,
+                              true,
+                              nullptr};
+
 struct Alias {
   std::string_view alias;
   std::string_view name;
@@ -110,15 +118,23 @@ constexpr std::array kAliases = {
 
 std::span<const SolverInfo> AllSolvers() { return kSolvers; }
 
+std::vector<const SolverInfo*> ListedAlgorithms() {
+  std::vector<const SolverInfo*> listed = {&kAuto};
+  for (const SolverInfo& info : kSolvers) listed.push_back(&info);
+  std::sort(listed.begin(), listed.end(),
+            [](const SolverInfo* a, const SolverInfo* b) { return a->name < b->name; });
+  return listed;
+}
+
 Result<const SolverInfo*> FindSolver(std::string_view name) {
   std::string_view wanted = name;
   for (const Alias& row : kAliases) {
     if (row.alias == name) wanted = row.name;
   }
   std::vector<std::string_view> names;
-  for (const SolverInfo& info : kSolvers) {
-    if (info.name == wanted) return &info;
-    names.push_back(info.name);
+  for (const SolverInfo* info : ListedAlgorithms()) {
+    if (info->name == wanted) return info;
+    names.push_back(info->name);
   }
   return MakeError(
       ErrorCode::kUsage,

@@ -1,0 +1,94 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "lib/base/rng.h"
+#include "lib/planner/planner.h"
+#include "lib/schedule/simulate.h"
+#include "lib/testing/graph_text.h"
+#include "lib/testing/random_graph.h"
+
+namespace ckplan {
+namespace {
+
+PlanRequest RequestFor(std::string_view algorithm, Budget budget) {
+  PlanRequest request;
+  request.algorithm = algorithm;
+  request.budget = budget;
+  return request;
+}
+
+auto Rank(const Plan& plan, bool by_peak) {
+  const int64_t overhead = plan.figures.overhead.count();
+  const int64_t peak = plan.figures.peak.count();
+  return by_peak ? std::tuple(peak, overhead, plan.request.algorithm)
+                 : std::tuple(overhead, peak, plan.request.algorithm);
+}
+
+// The best of all algorithms, one by one; nothing if none has a plan.
+std::optional<Plan> BestOf(const TensorGraph& graph, Budget budget) {
+  const bool by_peak = budget.kind == Budget::Kind::kMin;
+  std::optional<Plan> best;
+  for (const SolverInfo& info : AllSolvers()) {
+    const Result<Plan> plan = MakePlan(graph, RequestFor(info.name, budget), {});
+    if (plan.ok() && (!best || Rank(*plan, by_peak) < Rank(*best, by_peak))) best = *plan;
+  }
+  return best;
+}
+
+TEST_CASE("auto: it is the best plan of all algorithms, whole, under its algorithm's name") {
+  int winners_but_default = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const TensorGraph graph = RandomDag(rng, static_cast<int>(rng.Between(2, 14)),
+                                        static_cast<int>(rng.Between(10, 60)), 20, 9);
+    const Bytes all = KeepAllPeak(graph);
+    for (const Budget budget : {Budget::Of(all), Budget{Budget::Kind::kPercent, Bytes(0), 80},
+                                Budget{Budget::Kind::kMin, Bytes(0), 0}}) {
+      const std::optional<Plan> best = BestOf(graph, budget);
+      const Result<Plan> plan = MakePlan(graph, RequestFor(kAutoAlgorithm, budget), {});
+      REQUIRE(plan.ok() == best.has_value());
+      if (!best) continue;
+      CHECK(*plan == *best);
+      winners_but_default += plan->request.algorithm != kDefaultAlgorithm;
+    }
+  }
+  CHECK(winners_but_default > 10);
+}
+
+TEST_CASE("auto: the least budget of any algorithm is named when none has a plan, and has one") {
+  const TensorGraph graph = GraphFromText("a:400@1 -> b:200@3 -> c:100@5 -> d:50@7");
+  const Result<Plan> plan = MakePlan(graph, RequestFor("auto", Budget::Of(Bytes(1))), {});
+  REQUIRE_FALSE(plan.ok());
+  CHECK(plan.error().code == ErrorCode::kInfeasible);
+  REQUIRE(plan.error().remedy.settings.size() == 1);
+  const Bytes least(std::stoll(plan.error().remedy.settings[0].value));
+  CHECK(MakePlan(graph, RequestFor("auto", Budget::Of(least)), {}).ok());
+  CHECK_FALSE(MakePlan(graph, RequestFor("auto", Budget::Of(least - Bytes(1))), {}).ok());
+}
+
+TEST_CASE("auto: without a budget on the peak there is nothing to be best at") {
+  const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3 -> c:1@5");
+  PlanRequest request = RequestFor("auto", {});
+  CHECK(MakePlan(graph, request, {}).error().code == ErrorCode::kUsage);
+  request.paper_budget = {Budget::Kind::kMin, Bytes(0), 0};
+  CHECK(MakePlan(graph, request, {}).error().code == ErrorCode::kUsage);
+}
+
+TEST_CASE("auto: algorithms that are stopped are left out, and named") {
+  const TensorGraph graph = GraphFromText("a:400@1 -> b:200@3 -> c:100@5 -> d:50@7");
+  std::stop_source source;
+  source.request_stop();
+  std::vector<std::string> stopped;
+  const Result<Plan> plan = MakePlan(graph, RequestFor("auto", Budget::Of(KeepAllPeak(graph))),
+                                     {source.get_token()}, &stopped);
+  REQUIRE(plan.ok());
+  CHECK(std::find(stopped.begin(), stopped.end(), "kusumoto-exhaustive") != stopped.end());
+  CHECK(std::find(stopped.begin(), stopped.end(), "keep-all") == stopped.end());
+}
+
+}  // namespace
+}  // namespace ckplan
