@@ -11,7 +11,7 @@ namespace {
 
 TEST_CASE("specs: operands have the model's own types and exact bytes") {
   const Result<Model> model =
-      LoadProto(ParseGraph("g (float16[3,5] x) => (float16[3,5] y) <float16 s = {1.0}> {"
+      LoadProto(ParseGraph("g (float16[3,5] x) => (float16[3,5] y) <float16 s = {15360}> {"
                            " h = Mul(x, s) q = Cast<to = 22>(h) y = Cast<to = 10>(q) }",
                            21));
   REQUIRE_MESSAGE(model.ok(), model.error().message);

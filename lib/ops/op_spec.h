@@ -32,8 +32,8 @@ TensorType TensorTypeOf(ElementType type);
 
 // Row-major contents of a small tensor: shapes, axes, pads. One of the two is filled.
 struct KnownValue {
-  std::vector<int64_t> ints;  // Of integer and boolean tensors.
-  std::vector<double> reals;  // Of floating-point tensors.
+  std::vector<int64_t> ints;  // Integers, and booleans as 0 and 1.
+  std::vector<double> reals;  // Floating-point numbers.
 };
 
 // What the planner counts a tensor as: its type in the model, which may be one that no backend
@@ -48,7 +48,7 @@ struct Operand {
   bool is_present = false;  // An optional one may be left out; all else is then meaningless.
   ElementType type = ElementType::kFloat32;
   std::vector<int64_t> dims;  // Empty: a scalar.
-  // Of an input: backward will be asked for its gradient. Of an output: its gradient arrives.
+  // An input: backward will be asked for its gradient. An output: its gradient arrives there.
   bool has_gradient = false;
   // Backward may read its contents. What is not read is not there: the pointer is null.
   // Inputs that are constant during the step can always be read.
@@ -66,7 +66,7 @@ using AttributeValue = std::variant<int64_t, double, std::string, std::vector<in
                                     std::vector<double>, KnownValue>;
 
 struct OpSpec {
-  std::string name;  // Of the node, for messages.
+  std::string name;  // The name of the node, for messages.
   std::string type;  // "Conv"; "domain.Type" outside ONNX's own domain.
   int64_t opset = 0;
   std::map<std::string, AttributeValue, std::less<>> attributes;
