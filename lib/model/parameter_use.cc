@@ -49,9 +49,9 @@ class BoundFinder {
       SetBound(at, bound);
       const Value& value = model_.value(at);
       if (value.source != Value::Source::kOperation) return;
-      const auto producer = static_cast<size_t>(value.producer);
-      if (!facts_.operations[producer].rule->is_movement()) return;
-      at = model_.operations[producer].input(0);
+      const Operation& producer = model_.operations[static_cast<size_t>(value.producer)];
+      if (!producer.is_standard() || !RuleOf(producer.type()).is_movement()) return;
+      at = producer.input(0);
     }
   }
 
