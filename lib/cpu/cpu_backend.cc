@@ -13,6 +13,7 @@
 #include "lib/base/check.h"
 #include "lib/cpu/parallel.h"
 #include "lib/cpu/registry.h"
+#include "lib/ops/families.h"
 
 namespace ckplan::cpu {
 
@@ -81,7 +82,9 @@ class CpuBackend final : public Backend {
   std::vector<OpSupport> Operators() const override {
     std::vector<OpSupport> support;
     for (const OpRow& row : OpRows()) {
-      support.push_back({std::string(row.type), row.has_gradient, std::string(row.limits)});
+      const FamilyRow* family = FindFamilyRow(row.type);
+      support.push_back({std::string(row.type), row.has_gradient,
+                         JoinLimits(family == nullptr ? "" : family->limits, row.limits)});
     }
     return support;
   }
@@ -96,6 +99,8 @@ class CpuBackend final : public Backend {
         }
       }
     }
+    // Families that are not in lib/ops yet judge while they prepare.
+    if (FindFamilyRow(spec.type) != nullptr) CKPLAN_RETURN_IF_ERROR(JudgeOp(spec));
     return row->prepare(spec);
   }
 

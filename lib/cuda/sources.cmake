@@ -6,7 +6,7 @@ set(ckplan_cuda_sources
   registry.cc
   separable.cu
   strided_copy.cu
-  ops/activations.cu
+  ops/activation.cu
   ops/attention.cu
   ops/attention_shape.cc
   ops/average_pool.cu
@@ -15,8 +15,7 @@ set(ckplan_cuda_sources
   ops/clip_cast.cu
   ops/conv.cu
   ops/einsum.cu
-  ops/elements.cu
-  ops/extremes.cu
+  ops/element.cu
   ops/gather.cu
   ops/generate.cu
   ops/group_norm.cu
@@ -41,7 +40,7 @@ set(ckplan_cuda_sources
   ops/resize.cu
   ops/reverse.cu
   ops/rotary.cu
-  ops/running_sum.cu
+  ops/scan.cu
   ops/softmax.cu
   ops/top_k.cu
   ops/unary_math.cu

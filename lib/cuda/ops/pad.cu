@@ -1,9 +1,9 @@
-// Pad in all its modes, and CenterCropPad, by the taps of lib/backend/pad_taps.h.
+// Pad in all its modes, and CenterCropPad, by the taps of lib/ops/pad.h.
 #include <utility>
 
 #include "lib/cuda/families.h"
 #include "lib/cuda/separable.h"
-#include "lib/ops/pad_taps.h"
+#include "lib/ops/pad.h"
 
 namespace ckplan::cuda {
 

@@ -1,9 +1,9 @@
-// Resize and Upsample, by the taps of lib/backend/resize_taps.h.
+// Resize and Upsample, by the taps of lib/ops/resize.h.
 #include <utility>
 
 #include "lib/cuda/families.h"
 #include "lib/cuda/separable.h"
-#include "lib/ops/resize_taps.h"
+#include "lib/ops/resize.h"
 
 namespace ckplan::cuda {
 

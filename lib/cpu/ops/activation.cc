@@ -1,5 +1,5 @@
-// Activation functions. Where the contract lets backward read the output, the slope is written by
-// the output; its sign must then tell the input's, which some attributes break.
+// Activation functions. Where backward may read the output alone, the slope is a function of the
+// output.
 #include "lib/cpu/families.h"
 #include "lib/cpu/ops/unary.h"
 #include "lib/cpu/vector_math.h"
@@ -21,7 +21,6 @@ struct Relu : PlainUnary<Reads::kOutput> {
 struct LeakyRelu {
   static constexpr Reads kReads = Reads::kOutput;
   explicit LeakyRelu(const OpSpec& spec) : alpha(Attribute(spec, "alpha", 0.01)) {}
-  bool HasSlope() const { return alpha >= 0; }
   float Value(float x) const { return x < 0 ? alpha * x : x; }
   float Slope(float y) const { return y > 0 ? 1.0F : alpha; }
   float alpha;
@@ -42,7 +41,6 @@ struct TanhOp : PlainUnary<Reads::kOutput> {
 struct Elu {
   static constexpr Reads kReads = Reads::kOutput;
   explicit Elu(const OpSpec& spec) : alpha(Attribute(spec, "alpha", 1.0)) {}
-  bool HasSlope() const { return alpha >= 0; }
   float Value(float x) const { return x < 0 ? alpha * std::expm1(x) : x; }
   float Slope(float y) const { return y > 0 ? 1.0F : y + alpha; }
   float alpha;
@@ -53,7 +51,6 @@ struct Selu {
   explicit Selu(const OpSpec& spec)
       : gamma(Attribute(spec, "gamma", 1.0507009873554805)),
         scale(gamma * Attribute(spec, "alpha", 1.6732632423543772)) {}
-  bool HasSlope() const { return gamma > 0 && scale >= 0; }
   float Value(float x) const { return x < 0 ? scale * std::expm1(x) : gamma * x; }
   float Slope(float y) const { return y > 0 ? gamma : y + scale; }
   float gamma, scale;
@@ -62,7 +59,6 @@ struct Selu {
 struct Celu {
   static constexpr Reads kReads = Reads::kOutput;
   explicit Celu(const OpSpec& spec) : alpha(Attribute(spec, "alpha", 1.0)) {}
-  bool HasSlope() const { return alpha > 0; }
   float Value(float x) const { return x < 0 ? alpha * std::expm1(x / alpha) : x; }
   float Slope(float y) const { return y > 0 ? 1.0F : y / alpha + 1; }
   float alpha;
@@ -105,7 +101,6 @@ struct GeluTanh : PlainUnary<Reads::kInput> {
 struct Swish {
   static constexpr Reads kReads = Reads::kInput;
   explicit Swish(const OpSpec& spec) : alpha(Attribute(spec, "alpha", 1.0)) {}
-  bool HasSlope() const { return true; }
   float Value(float x) const { return x * Sigmoid(alpha * x); }
   float Slope(float x) const {
     const float s = Sigmoid(alpha * x);
@@ -128,7 +123,6 @@ struct HardSigmoid {
   explicit HardSigmoid(const OpSpec& spec)
       : HardSigmoid(Attribute(spec, "alpha", 0.2), Attribute(spec, "beta", 0.5)) {}
   HardSigmoid(float slope, float offset) : alpha(slope), beta(offset) {}
-  bool HasSlope() const { return true; }
   float Value(float x) const { return std::max(0.0F, std::min(1.0F, alpha * x + beta)); }
   float Slope(float x) const {
     const float line = alpha * x + beta;
@@ -149,7 +143,6 @@ struct HardSwish : PlainUnary<Reads::kInput> {
 struct ThresholdedRelu {
   static constexpr Reads kReads = Reads::kInput;
   explicit ThresholdedRelu(const OpSpec& spec) : alpha(Attribute(spec, "alpha", 1.0)) {}
-  bool HasSlope() const { return true; }
   float Value(float x) const { return x > alpha ? x : 0; }
   float Slope(float x) const { return x > alpha ? 1.0F : 0.0F; }
   float alpha;
@@ -159,7 +152,6 @@ struct Shrink {
   static constexpr Reads kReads = Reads::kInput;
   explicit Shrink(const OpSpec& spec)
       : lambda(Attribute(spec, "lambd", 0.5)), bias(Attribute(spec, "bias", 0.0)) {}
-  bool HasSlope() const { return true; }
   float Value(float x) const { return x < -lambda ? x + bias : x > lambda ? x - bias : 0; }
   float Slope(float x) const { return x < -lambda || x > lambda ? 1.0F : 0.0F; }
   float lambda, bias;
@@ -183,20 +175,18 @@ Result<std::unique_ptr<PreparedOp>> PrepareRelu(const OpSpec& spec) {
 }
 
 Result<std::unique_ptr<PreparedOp>> PrepareGelu(const OpSpec& spec) {
-  const std::string approximation = spec.String("approximate", "none");
-  if (approximation == "tanh") return PrepareUnary<GeluTanh>(spec);
-  if (approximation == "none") return PrepareUnary<GeluErf>(spec);
-  return Unsupported(spec, "its attribute approximate is neither none nor tanh");
+  if (spec.String("approximate", "none") == "tanh") return PrepareUnary<GeluTanh>(spec);
+  return PrepareUnary<GeluErf>(spec);
 }
 
 constexpr OpRow kRows[] = {
     {"Relu", PrepareRelu},
-    {"LeakyRelu", PrepareUnary<LeakyRelu>, true, "gradient only for alpha >= 0"},
+    {"LeakyRelu", PrepareUnary<LeakyRelu>},
     {"Sigmoid", PrepareUnary<SigmoidOp>},
     {"Tanh", PrepareUnary<TanhOp>},
-    {"Elu", PrepareUnary<Elu>, true, "gradient only for alpha >= 0"},
-    {"Selu", PrepareUnary<Selu>, true, "gradient only for alpha >= 0 and gamma > 0"},
-    {"Celu", PrepareUnary<Celu>, true, "gradient only for alpha > 0"},
+    {"Elu", PrepareUnary<Elu>},
+    {"Selu", PrepareUnary<Selu>},
+    {"Celu", PrepareUnary<Celu>},
     {"Softplus", PrepareUnary<SoftplusOp>},
     {"Softsign", PrepareUnary<Softsign>},
     {"Gelu", PrepareGelu},

@@ -1,6 +1,9 @@
-#include "lib/ops/rotary_shape.h"
+#include "lib/ops/rotary.h"
 
 #include <fmt/format.h>
+
+#include "lib/base/checked.h"
+#include "lib/ops/judge.h"
 
 namespace ckplan {
 
@@ -32,11 +35,13 @@ Result<RotaryShape> ReadInput(const OpSpec& spec) {
 
 Result<Done> CheckCaches(const OpSpec& spec, const RotaryShape& shape) {
   const int64_t rows = shape.cache_rows > 0 ? shape.cache_rows : shape.batch * shape.length;
+  const std::optional<int64_t> needed = CheckedMul(rows, shape.rotated / 2);
   for (const size_t cache : {1, 2}) {
-    if (spec.input(cache).elements() == rows * (shape.rotated / 2)) continue;
-    return InvalidOp(spec, fmt::format("its {} cache has {} elements; {} rows of {} are needed",
-                                       cache == 1 ? "cosine" : "sine", spec.input(cache).elements(),
-                                       rows, shape.rotated / 2));
+    const std::string_view name = cache == 1 ? "its cosine cache" : "its sine cache";
+    CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, spec.input(cache), name));
+    if (needed == spec.input(cache).elements()) continue;
+    return InvalidOp(spec, fmt::format("{} has {} elements; {} rows of {} are needed", name,
+                                       spec.input(cache).elements(), rows, shape.rotated / 2));
   }
   return Done{};
 }
@@ -44,6 +49,9 @@ Result<Done> CheckCaches(const OpSpec& spec, const RotaryShape& shape) {
 }  // namespace
 
 Result<RotaryShape> ReadRotaryShape(const OpSpec& spec) {
+  CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, 3));
+  CKPLAN_RETURN_IF_ERROR(RequireSameShape(spec));
+  CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, spec.input(0), "its input"));
   CKPLAN_ASSIGN_OR_RETURN(RotaryShape shape, ReadInput(spec));
   shape.is_interleaved = spec.Int("interleaved", 0) != 0;
   const int64_t rotated = spec.Int("rotary_embedding_dim", 0);
@@ -51,9 +59,6 @@ Result<RotaryShape> ReadRotaryShape(const OpSpec& spec) {
   if (shape.rotated < 0 || shape.rotated > shape.features || shape.rotated % 2 != 0) {
     return InvalidOp(spec, fmt::format("it turns {} of {} features; an even number is needed",
                                        shape.rotated, shape.features));
-  }
-  if (spec.output(0).dims != spec.input(0).dims) {
-    return InvalidOp(spec, "its output has another shape than its input");
   }
   const Operand& positions = spec.input(3);
   if (positions.is_present) {

@@ -2,20 +2,24 @@
 // attributes, shapes and known inputs. Names and formulas are those of ONNX.
 #pragma once
 
+#include <span>
 #include <vector>
 
+#include "lib/base/result.h"
+#include "lib/ops/families.h"
 #include "lib/ops/op_spec.h"
 #include "lib/ops/taps.h"
 
 namespace ckplan {
 
-struct ResizeTaps {
+struct ResizeShape {
   std::vector<AxisTaps> axes;
   bool selects = false;  // Each element has one tap at most, of weight 1: any type is resized.
   float fill = 0;        // Where there is no tap.
 };
 
-// kUnsupported: modes and types that no backend knows, and scales that are not known.
-Result<ResizeTaps> ReadResize(const OpSpec& spec);
+Result<ResizeShape> ReadResizeShape(const OpSpec& spec);
+
+std::span<const FamilyRow> ResizeFamily();
 
 }  // namespace ckplan

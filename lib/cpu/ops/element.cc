@@ -1,9 +1,10 @@
 // GatherElements and ScatterElements: each element has an index of its own along one axis.
+#include "lib/ops/element.h"
+
 #include <algorithm>
 
 #include "lib/cpu/families.h"
 #include "lib/cpu/ops/scatter_reduction.h"
-#include "lib/ops/axes.h"
 
 namespace ckplan::cpu {
 
@@ -127,31 +128,21 @@ class ScatterElementsOp final : public PreparedOp {
   int64_t bytes_;
 };
 
-Result<size_t> ElementAxis(const OpSpec& spec) {
-  const Dims& dims = spec.input(0).dims;
-  if (dims.size() != spec.input(1).dims.size()) {
-    return Unsupported(spec, "its indices have another number of axes than its data");
-  }
-  return NormalAxis(spec, spec.Int("axis", 0), dims.size());
-}
-
 Result<std::unique_ptr<PreparedOp>> PrepareGatherElements(const OpSpec& spec) {
-  CKPLAN_ASSIGN_OR_RETURN(const size_t axis, ElementAxis(spec));
-  return std::unique_ptr<PreparedOp>(std::make_unique<GatherElementsOp>(spec, axis));
+  CKPLAN_ASSIGN_OR_RETURN(const size_t axis, ReadElementAxis(spec));
+  return Prepared<GatherElementsOp>(spec, axis);
 }
 
 Result<std::unique_ptr<PreparedOp>> PrepareScatterElements(const OpSpec& spec) {
-  CKPLAN_ASSIGN_OR_RETURN(const size_t axis, ElementAxis(spec));
+  CKPLAN_ASSIGN_OR_RETURN(const size_t axis, ReadElementAxis(spec));
   return WithScatterReduction(spec, [&](auto zero, auto kind) -> std::unique_ptr<PreparedOp> {
     return std::make_unique<ScatterElementsOp<decltype(zero), decltype(kind)>>(spec, axis);
   });
 }
 
-constexpr std::string_view kScatterLimits = "no gradient of reductions other than none and add";
-
 constexpr OpRow kRows[] = {
     {"GatherElements", PrepareGatherElements},
-    {"ScatterElements", PrepareScatterElements, true, kScatterLimits},
+    {"ScatterElements", PrepareScatterElements},
     {"Scatter", PrepareScatterElements},
 };
 

@@ -1,11 +1,15 @@
-#include "lib/ops/resize_taps.h"
+#include "lib/ops/resize.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <optional>
 #include <string>
-#include <utility>
 
 #include "lib/ops/axes.h"
+#include "lib/ops/judge.h"
 
 namespace ckplan {
 
@@ -114,6 +118,24 @@ AxisTaps TapsOf(const Rules& rules, const Axis& axis) {
 
 // ---- What the opsets say ------------------------------------------------------------------------
 
+template <typename Names>
+Result<Done> RequireOneOf(const OpSpec& spec, std::string_view attribute, const std::string& value,
+                          const Names& names) {
+  if (std::find(std::begin(names), std::end(names), value) != std::end(names)) return Done{};
+  return UnsupportedOp(spec, fmt::format("it has no kernel for {} \"{}\"", attribute, value));
+}
+
+Result<Done> JudgeRules(const OpSpec& spec, const Rules& rules) {
+  constexpr std::string_view kCoordinates[] = {"half_pixel",         "half_pixel_symmetric",
+                                               "pytorch_half_pixel", "align_corners",
+                                               "asymmetric",         "tf_crop_and_resize"};
+  constexpr std::string_view kNearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
+                                           "ceil"};
+  CKPLAN_RETURN_IF_ERROR(
+      RequireOneOf(spec, "coordinate_transformation_mode", rules.coordinates, kCoordinates));
+  return RequireOneOf(spec, "nearest_mode", rules.nearest, kNearest);
+}
+
 Result<Rules> RulesOf(const OpSpec& spec) {
   Rules rules;
   const std::string mode = spec.String("mode", "nearest");
@@ -125,13 +147,12 @@ Result<Rules> RulesOf(const OpSpec& spec) {
   rules.is_antialiased = spec.Int("antialias", 0) != 0;
   rules.excludes_outside = spec.Int("exclude_outside", 0) != 0;
   rules.cubic_a = spec.Float("cubic_coeff_a", -0.75);
+  CKPLAN_RETURN_IF_ERROR(JudgeRules(spec, rules));
   if (mode == "nearest") return rules;
   if (mode != "linear" && mode != "bilinear" && mode != "cubic") {
     return UnsupportedOp(spec, "it has no kernel for mode \"" + mode + "\"");
   }
-  if (!IsFloat(spec.input(0).type)) {
-    return UnsupportedOp(spec, "it interpolates integers");
-  }
+  CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, spec.input(0), "its input, which is interpolated,"));
   rules.filter = mode == "cubic" ? Filter::kCubic : Filter::kLinear;
   return rules;
 }
@@ -170,52 +191,112 @@ void ScaleBySizes(const OpSpec& spec, const std::vector<size_t>& resized, const 
   for (const size_t axis : resized) axes[axis].scale = common;
 }
 
-Result<std::vector<Axis>> AxesOf(const OpSpec& spec) {
-  const Dims& dims = spec.input(0).dims;
-  std::vector<Axis> axes(dims.size());
+// Which axes of the input the scales, the sizes and the region are of.
+Result<std::vector<size_t>> ResizedAxes(const OpSpec& spec) {
+  const size_t rank = spec.input(0).dims.size();
   std::vector<size_t> resized;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    axes[i].input = dims[i];
-    axes[i].output = spec.output(0).dims[i];
-    if (!spec.Has("axes")) resized.push_back(i);
-  }
+  for (size_t i = 0; i < rank && !spec.Has("axes"); ++i) resized.push_back(i);
   for (const int64_t axis : spec.Ints("axes")) {
-    CKPLAN_ASSIGN_OR_RETURN(const size_t normal, NormalAxis(spec, axis, dims.size()));
+    CKPLAN_ASSIGN_OR_RETURN(const size_t normal, NormalAxis(spec, axis, rank));
     resized.push_back(normal);
   }
-  CKPLAN_ASSIGN_OR_RETURN(const std::vector<double> scales, ScalesOf(spec));
-  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> sizes, KnownInts(spec, 3, "sizes"));
-  if (scales.empty()) {
-    ScaleBySizes(spec, resized, sizes.value_or(Dims()), axes);
-  } else {
-    if (scales.size() != resized.size()) {
-      return UnsupportedOp(spec, "its scales are not as many as its axes");
+  return resized;
+}
+
+Result<Done> RequireCount(const OpSpec& spec, std::string_view what, size_t count,
+                          size_t expected) {
+  if (count == expected) return Done{};
+  return InvalidOp(spec, fmt::format("it has {} {} instead of {}", count, what, expected));
+}
+
+// Whether the size of the output follows from the scale: rounded down where scales are given, which
+// ONNX multiplies in single precision, and to the nearest where they follow from sizes.
+bool Fits(const Axis& axis, bool has_scales) {
+  const double slack = 1e-6 * std::max(1.0, axis.scaled());
+  const double more = static_cast<double>(axis.output) - axis.scaled();
+  return has_scales ? more <= slack && more > -1 - slack : std::abs(more) <= 0.5 + slack;
+}
+
+Result<Done> JudgeAxes(const OpSpec& spec, const std::vector<Axis>& axes, bool has_scales,
+                       bool is_crop) {
+  constexpr double kMax = 1 << 24;  // Keeps the coordinates of a region within what is exact.
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const Axis& axis = axes[i];
+    // Comparisons are written so that a NaN is refused.
+    if (!(axis.scale > 0) || !std::isfinite(axis.scale)) {
+      return InvalidOp(spec, fmt::format("its scale of axis {} is {}", i, axis.scale));
     }
-    for (size_t i = 0; i < scales.size(); ++i) axes[resized[i]].scale = scales[i];
+    if (!is_crop && !Fits(axis, has_scales)) {
+      return InvalidOp(spec, fmt::format("its output has {} elements along axis {}; {} elements "
+                                         "scaled by {} are {}",
+                                         axis.output, i, axis.input, axis.scale, axis.scaled()));
+    }
+    const bool is_near = std::abs(axis.roi_begin) <= kMax && std::abs(axis.roi_end) <= kMax;
+    if (is_crop && !(is_near && axis.scale * kMax >= 1 && axis.scale <= kMax)) {
+      return UnsupportedOp(spec, fmt::format("its region [{}, {}] of axis {}, scaled by {}, is "
+                                             "beyond what its kernel computes",
+                                             axis.roi_begin, axis.roi_end, i, axis.scale));
+    }
   }
-  if (spec.String("coordinate_transformation_mode", "") != "tf_crop_and_resize") return axes;
+  return Done{};
+}
+
+Result<Done> ReadRegion(const OpSpec& spec, const std::vector<size_t>& resized,
+                        std::vector<Axis>& axes) {
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<double> roi, KnownReals(spec, 1, "regions"));
-  if (roi.size() != 2 * resized.size()) return UnsupportedOp(spec, "it has no region to crop");
+  CKPLAN_RETURN_IF_ERROR(RequireCount(spec, "bounds of a region", roi.size(), 2 * resized.size()));
   for (size_t i = 0; i < resized.size(); ++i) {
     axes[resized[i]].roi_begin = roi[i];
     axes[resized[i]].roi_end = roi[i + resized.size()];
   }
+  return Done{};
+}
+
+Result<std::vector<Axis>> AxesOf(const OpSpec& spec, bool is_crop) {
+  const Dims& dims = spec.input(0).dims;
+  std::vector<Axis> axes(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    axes[i].input = dims[i];
+    axes[i].output = spec.output(0).dims[i];
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<size_t> resized, ResizedAxes(spec));
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<double> scales, ScalesOf(spec));
+  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> sizes, KnownInts(spec, 3, "sizes"));
+  if (scales.empty()) {
+    const Dims known = sizes.value_or(Dims());
+    if (!known.empty()) {
+      CKPLAN_RETURN_IF_ERROR(RequireCount(spec, "sizes", known.size(), resized.size()));
+    }
+    ScaleBySizes(spec, resized, known, axes);
+  } else {
+    CKPLAN_RETURN_IF_ERROR(RequireCount(spec, "scales", scales.size(), resized.size()));
+    for (size_t i = 0; i < scales.size(); ++i) axes[resized[i]].scale = scales[i];
+  }
+  if (is_crop) CKPLAN_RETURN_IF_ERROR(ReadRegion(spec, resized, axes));
+  CKPLAN_RETURN_IF_ERROR(JudgeAxes(spec, axes, !scales.empty(), is_crop));
   return axes;
 }
 
 }  // namespace
 
-Result<ResizeTaps> ReadResize(const OpSpec& spec) {
+Result<ResizeShape> ReadResizeShape(const OpSpec& spec) {
+  CKPLAN_RETURN_IF_ERROR(RequireTapAxes(spec));
   CKPLAN_ASSIGN_OR_RETURN(const Rules rules, RulesOf(spec));
-  CKPLAN_ASSIGN_OR_RETURN(const std::vector<Axis> axes, AxesOf(spec));
-  ResizeTaps result;
-  for (const Axis& axis : axes) {
-    if (axis.scale <= 0) return UnsupportedOp(spec, "one of its scales is not positive");
-    result.axes.push_back(TapsOf(rules, axis));
-  }
-  result.selects = rules.filter == Filter::kNearest;
-  if (IsCrop(rules)) result.fill = static_cast<float>(spec.Float("extrapolation_value", 0));
-  return result;
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<Axis> axes, AxesOf(spec, IsCrop(rules)));
+  ResizeShape shape;
+  for (const Axis& axis : axes) shape.axes.push_back(TapsOf(rules, axis));
+  shape.selects = rules.filter == Filter::kNearest;
+  if (IsCrop(rules)) shape.fill = static_cast<float>(spec.Float("extrapolation_value", 0));
+  return shape;
+}
+
+std::span<const FamilyRow> ResizeFamily() {
+  static constexpr FamilyRow kRows[] = {
+      {"Resize", JudgeBy<ReadResizeShape>,
+       "scales, sizes and regions must be known before the step"},
+      {"Upsample", JudgeBy<ReadResizeShape>, "scales must be known before the step"},
+  };
+  return kRows;
 }
 
 }  // namespace ckplan
