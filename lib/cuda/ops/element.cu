@@ -4,6 +4,7 @@
 #include "lib/cuda/families.h"
 #include "lib/cuda/ops/gather_ops.h"
 #include "lib/ops/axes.h"
+#include "lib/ops/element.h"
 
 namespace ckplan::cuda {
 
@@ -19,10 +20,7 @@ ScatterShape ShapeOf(const OpSpec& spec, const ElementTarget& target) {
 Result<ElementTarget> TargetOf(const OpSpec& spec) {
   const Dims& data = spec.input(0).dims;
   const Dims& indices = spec.input(1).dims;
-  if (data.size() != indices.size()) {
-    return Unsupported(spec, "its indices have another number of axes than its data");
-  }
-  CKPLAN_ASSIGN_OR_RETURN(const size_t axis, NormalAxis(spec, spec.Int("axis", 0), data.size()));
+  CKPLAN_ASSIGN_OR_RETURN(const size_t axis, ReadElementAxis(spec));
   Dims strides = RowMajorStrides(data);
   ElementTarget target;
   target.size = data[axis];
@@ -46,11 +44,9 @@ Result<std::unique_ptr<PreparedOp>> PrepareScatterElements(const OpSpec& spec, D
   return MakeScatter(spec, device, ShapeOf(spec, target), target);
 }
 
-constexpr std::string_view kScatterLimits = "no gradient of reductions other than none and add";
-
 constexpr OpRow kRows[] = {
     {"GatherElements", PrepareGatherElements},
-    {"ScatterElements", PrepareScatterElements, true, kScatterLimits},
+    {"ScatterElements", PrepareScatterElements},
     {"Scatter", PrepareScatterElements},
 };
 

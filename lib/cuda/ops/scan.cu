@@ -1,14 +1,18 @@
-// CumSum: running sums along an axis.
+// Operators that walk one axis: running sums, and where the extremes are.
 #include <type_traits>
 
+#include "lib/base/check.h"
 #include "lib/cuda/families.h"
 #include "lib/cuda/index.h"
 #include "lib/cuda/launch.h"
-#include "lib/ops/axes.h"
+#include "lib/cuda/lines.h"
+#include "lib/ops/scan.h"
 
 namespace ckplan::cuda {
 
 namespace {
+
+// ---- CumSum -------------------------------------------------------------------------------------
 
 // Integers wrap: unsigned ones of their size are summed.
 template <typename T>
@@ -64,7 +68,7 @@ struct Lines {
     return {(outer * size + place) * inner.divisor() + column,
             is_reverse ? -inner.divisor() : inner.divisor(), Min(chunk, size - begin)};
   }
-  // Of the first piece of a line; the next ones lie inner.divisor() apart.
+  // The first piece of a line; the next ones lie inner.divisor() apart.
   CKPLAN_DEVICE int64_t FirstPiece(int64_t line) const {
     int64_t column = line;
     const int64_t outer = inner.Split(column);
@@ -72,7 +76,7 @@ struct Lines {
   }
 };
 
-// `before`: of each piece, the sum of what precedes it; null where each line is one piece.
+// `before`: for each piece, the sum of what precedes it; null where each line is one piece.
 template <typename In, typename Out, typename Sum>
 void SumAlong(Device& device, const Lines& lines, bool is_exclusive, In x, Out y, Sum* before) {
   if (lines.chunks > 1) {
@@ -109,17 +113,14 @@ void SumAlong(Device& device, const Lines& lines, bool is_exclusive, In x, Out y
 template <typename Sum, typename In, typename Out>
 class CumSumOp final : public PreparedOp {
  public:
-  CumSumOp(const OpSpec& spec, Device& device, size_t axis)
+  CumSumOp(const OpSpec& spec, Device& device, const CumSumShape& shape)
       : device_(device),
         x_type_(spec.input(0).type),
         y_type_(spec.output(0).type),
         has_gradient_(spec.input(0).has_gradient),
-        is_exclusive_(spec.Int("exclusive", 0) != 0) {
-    const AxisView view = ViewAlong(spec.input(0).dims, axis);
-    const bool is_reverse = spec.Int("reverse", 0) != 0;
-    forward_ = Lines(view, is_reverse);
-    backward_ = Lines(view, !is_reverse);
-  }
+        is_exclusive_(shape.is_exclusive),
+        forward_(shape.view, shape.is_reverse),
+        backward_(shape.view, !shape.is_reverse) {}
   OpWorkspace workspace() const override {
     const int64_t pieces = forward_.chunks > 1 ? forward_.pieces() : 0;
     const int64_t bytes = pieces * static_cast<int64_t>(sizeof(Sum));
@@ -144,29 +145,169 @@ class CumSumOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareCumSum(const OpSpec& spec, Device& device) {
-  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> axes, KnownInts(spec, 1, "axis"));
-  if (!axes.has_value() || axes->size() != 1) return Unsupported(spec, "it has no axis");
-  CKPLAN_ASSIGN_OR_RETURN(const size_t axis,
-                          NormalAxis(spec, (*axes)[0], spec.input(0).dims.size()));
+  CKPLAN_ASSIGN_OR_RETURN(const CumSumShape shape, ReadCumSumShape(spec));
   switch (spec.input(0).type) {
-    case ElementType::kFloat32:
-    case ElementType::kBFloat16:
-      return Prepared<CumSumOp<float, FloatsIn, FloatsOut>>(spec, device, axis);
     case ElementType::kInt32:
       return Prepared<CumSumOp<uint32_t, WrappedIn<int32_t>, WrappedOut<int32_t>>>(spec, device,
-                                                                                   axis);
+                                                                                   shape);
     case ElementType::kInt64:
       return Prepared<CumSumOp<uint64_t, WrappedIn<int64_t>, WrappedOut<int64_t>>>(spec, device,
-                                                                                   axis);
+                                                                                   shape);
     default:
-      return Unsupported(spec, "its input is boolean");
+      return Prepared<CumSumOp<float, FloatsIn, FloatsOut>>(spec, device, shape);
   }
 }
 
-constexpr OpRow kRows[] = {{"CumSum", PrepareCumSum}};
+// ---- ArgMax, ArgMin, Hardmax --------------------------------------------------------------------
+
+template <typename T>
+struct Found {
+  T value;
+  int64_t index;  // -1: nothing yet.
+};
+
+// As a walk from the first element on would find it that takes what compares as better: a NaN
+// never does, but nothing compares as better than one that it begins with.
+template <typename T>
+struct Better {
+  bool is_max, takes_last;
+  CKPLAN_DEVICE Found<T> Begin(T value, int64_t index) const {
+    return {value, value != value && index != 0 ? -1 : index};
+  }
+  CKPLAN_DEVICE Found<T> operator()(const Found<T>& a, const Found<T>& b) const {
+    if (b.index < 0) return a;
+    if (a.index < 0) return b;
+    if (a.value != a.value) return a;
+    if (b.value != b.value) return b;
+    if (a.value == b.value) return (a.index < b.index) != takes_last ? a : b;
+    return (a.value > b.value) == is_max ? a : b;
+  }
+};
+
+// What `Found` holds, and where it is read.
+struct FloatElements {
+  using Value = float;
+  FloatsIn x;
+  CKPLAN_DEVICE float operator[](int64_t i) const { return x[i]; }
+};
+template <typename T>
+struct IntegerElements {
+  using Value = T;
+  const T* x;
+  CKPLAN_DEVICE T operator[](int64_t i) const { return x[i]; }
+};
+
+template <typename T, typename Elements, typename B>
+CKPLAN_KERNEL int64_t IndexOfBest(const T& team, const Line& line, int64_t size, const Elements& x,
+                                  const B& better) {
+  using Value = typename Elements::Value;
+  return team
+      .Reduce(
+          size, Found<Value>{Value{0}, -1}, [&](int64_t i) { return better.Begin(x[line[i]], i); },
+          better)
+      .index;
+}
+
+template <typename Elements>
+struct ArgLine {
+  int64_t size;
+  Elements x;
+  Better<typename Elements::Value> better;
+  int64_t* y;
+  template <typename T>
+  CKPLAN_KERNEL void operator()(const T& team, const Line& line) const {
+    const int64_t best = IndexOfBest(team, line, size, x, better);
+    if (team.IsFirst()) y[line.index] = Max(best, 0);
+  }
+};
+
+struct HardmaxLine {
+  int64_t size;
+  FloatElements x;
+  FloatsOut y;
+  template <typename T>
+  CKPLAN_KERNEL void operator()(const T& team, const Line& line) const {
+    const int64_t best = IndexOfBest(team, line, size, x, Better<float>{true, false});
+    team.ForEach(size, [&](int64_t i) { y.Set(line[i], i == best ? 1.0F : 0.0F); });
+  }
+};
+
+class WithoutGradient : public PreparedOp {
+ public:
+  void BackwardInput(const BackwardCall&, size_t, void*) final {
+    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+  }
+};
+
+class ArgExtremeOp final : public WithoutGradient {
+ public:
+  ArgExtremeOp(const OpSpec& spec, Device& device, const ArgShape& shape)
+      : device_(device),
+        view_(shape.view),
+        type_(spec.input(0).type),
+        is_max_(shape.is_max),
+        takes_last_(shape.takes_last) {}
+
+  void Forward(const ForwardCall& call) override {
+    if (type_ == ElementType::kInt32) {
+      Run(call, IntegerElements<int32_t>{static_cast<const int32_t*>(call.inputs[0])});
+    } else if (type_ == ElementType::kInt64) {
+      Run(call, IntegerElements<int64_t>{static_cast<const int64_t*>(call.inputs[0])});
+    } else {
+      Run(call, FloatElements{FloatsIn(call.inputs[0], type_)});
+    }
+  }
+
+ private:
+  template <typename Elements>
+  void Run(const ForwardCall& call, const Elements& x) {
+    ForLines(device_, view_,
+             ArgLine<Elements>{
+                 view_.size, x, {is_max_, takes_last_}, static_cast<int64_t*>(call.outputs[0])});
+  }
+
+  Device& device_;
+  AxisView view_;
+  ElementType type_;
+  bool is_max_, takes_last_;
+};
+
+class HardmaxOp final : public WithoutGradient {
+ public:
+  HardmaxOp(const OpSpec& spec, Device& device, const AxisView& view)
+      : device_(device), view_(view), x_type_(spec.input(0).type), y_type_(spec.output(0).type) {}
+
+  void Forward(const ForwardCall& call) override {
+    ForLines(device_, view_,
+             HardmaxLine{view_.size, FloatElements{FloatsIn(call.inputs[0], x_type_)},
+                         FloatsOut(call.outputs[0], y_type_)});
+  }
+
+ private:
+  Device& device_;
+  AxisView view_;
+  ElementType x_type_, y_type_;
+};
+
+Result<std::unique_ptr<PreparedOp>> PrepareArg(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const ArgShape shape, ReadArgShape(spec));
+  return Prepared<ArgExtremeOp>(spec, device, shape);
+}
+
+Result<std::unique_ptr<PreparedOp>> PrepareHardmax(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const AxisView view, ReadHardmaxShape(spec));
+  return Prepared<HardmaxOp>(spec, device, view);
+}
+
+constexpr OpRow kRows[] = {
+    {"ArgMax", PrepareArg, false},
+    {"ArgMin", PrepareArg, false},
+    {"CumSum", PrepareCumSum},
+    {"Hardmax", PrepareHardmax, false},
+};
 
 }  // namespace
 
-std::span<const OpRow> RunningSumOps() { return kRows; }
+std::span<const OpRow> ScanOps() { return kRows; }
 
 }  // namespace ckplan::cuda

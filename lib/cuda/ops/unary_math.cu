@@ -82,7 +82,6 @@ struct Plain : PlainUnary<Reads::kNothing> {
 
 template <typename F>
 Result<std::unique_ptr<PreparedOp>> PrepareTest(const OpSpec& spec, Device& device) {
-  if (!IsFloat(spec.input(0).type)) return Unsupported(spec, "its input is of an integer type");
   return Prepared<FloatMapOp<uint8_t, F>>(spec, device);
 }
 
