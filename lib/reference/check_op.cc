@@ -9,8 +9,8 @@
 #include "lib/base/rng.h"
 #include "lib/reference/check_run.h"
 #include "lib/reference/contract.h"
+#include "lib/reference/families.h"
 #include "lib/reference/fill.h"
-#include "lib/reference/reference.h"
 
 namespace ckplan::reference {
 

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <limits>
 
-#include "lib/cpu/dnn_families.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/dnnl_support.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/matmul_kernel.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/cpu/dnn_families.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/dnnl_support.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/ops/moments.h"

@@ -1,7 +1,7 @@
 // Conv and ConvTranspose.
 #include <algorithm>
 
-#include "lib/cpu/dnn_families.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/dnnl_support.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/ops/conv_kernel.h"

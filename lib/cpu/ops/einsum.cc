@@ -5,7 +5,7 @@
 #include <array>
 
 #include "lib/cpu/batched_matmul.h"
-#include "lib/cpu/dnn_families.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/dnnl_support.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/layout.h"

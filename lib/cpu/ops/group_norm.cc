@@ -2,7 +2,7 @@
 // channels of each sample is normalised by its own moments.
 #include <algorithm>
 
-#include "lib/cpu/dnn_families.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/layout.h"
 #include "lib/cpu/ops/moments.h"

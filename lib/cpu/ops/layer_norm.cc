@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "lib/cpu/column_sums.h"
-#include "lib/cpu/dnn_families.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/layout.h"
 #include "lib/cpu/ops/moments.h"

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "lib/cpu/column_sums.h"
-#include "lib/cpu/dnn_families.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/ops/recurrent.h"
 #include "lib/cpu/vector_math.h"

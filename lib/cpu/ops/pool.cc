@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "lib/cpu/dnn_families.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/parallel.h"
 #include "lib/cpu/sum.h"

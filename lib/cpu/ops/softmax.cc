@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "lib/cpu/dnn_families.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/ops/softmax_row.h"
 #include "lib/cpu/parallel.h"
