@@ -13,6 +13,7 @@
 #include "lib/base/check.h"
 #include "lib/cpu/parallel.h"
 #include "lib/cpu/registry.h"
+#include "lib/ops/families.h"
 
 namespace ckplan::cpu {
 
@@ -81,7 +82,10 @@ class CpuBackend final : public Backend {
   std::vector<OpSupport> Operators() const override {
     std::vector<OpSupport> support;
     for (const OpRow& row : OpRows()) {
-      support.push_back({std::string(row.type), row.has_gradient, std::string(row.limits)});
+      const FamilyRow* family = FindFamilyRow(row.type);
+      const bool is_shared = row.limits.empty() && family != nullptr;
+      support.push_back({std::string(row.type), row.has_gradient,
+                         std::string(is_shared ? family->limits : row.limits)});
     }
     return support;
   }

@@ -5,6 +5,7 @@
 #include "lib/cuda/launch.h"
 #include "lib/cuda/reduce.h"
 #include "lib/cuda/registry.h"
+#include "lib/ops/families.h"
 
 namespace ckplan::cuda {
 
@@ -157,7 +158,10 @@ class CudaBackend final : public Backend {
 std::vector<OpSupport> Operators() {
   std::vector<OpSupport> support;
   for (const OpRow& row : OpRows()) {
-    support.push_back({std::string(row.type), row.has_gradient, std::string(row.limits)});
+    const FamilyRow* family = FindFamilyRow(row.type);
+    const bool is_shared = row.limits.empty() && family != nullptr;
+    support.push_back({std::string(row.type), row.has_gradient,
+                       std::string(is_shared ? family->limits : row.limits)});
   }
   return support;
 }

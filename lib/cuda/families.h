@@ -10,7 +10,6 @@ namespace ckplan::cuda {
 
 std::span<const OpRow> ActivationOps();
 std::span<const OpRow> AttentionOps();
-std::span<const OpRow> AveragePoolOps();
 std::span<const OpRow> BatchNormOps();
 std::span<const OpRow> BinaryOps();
 std::span<const OpRow> ClipCastOps();
@@ -30,11 +29,11 @@ std::span<const OpRow> LpNormOps();
 std::span<const OpRow> LrnOps();
 std::span<const OpRow> LstmOps();
 std::span<const OpRow> MatMulOps();
-std::span<const OpRow> MaxPoolOps();
 std::span<const OpRow> MeanVarianceNormOps();
 std::span<const OpRow> MoveOps();
 std::span<const OpRow> NaryOps();
 std::span<const OpRow> PadOps();
+std::span<const OpRow> PoolOps();
 std::span<const OpRow> RandomOps();
 std::span<const OpRow> ReduceOps();
 std::span<const OpRow> ResizeOps();

@@ -3,16 +3,48 @@
 #include <algorithm>
 #include <vector>
 
+#include "lib/ops/attention.h"
+#include "lib/ops/batch_norm.h"
+#include "lib/ops/conv.h"
+#include "lib/ops/einsum.h"
+#include "lib/ops/group_norm.h"
+#include "lib/ops/gru.h"
+#include "lib/ops/layer_norm.h"
+#include "lib/ops/loss.h"
+#include "lib/ops/lp_norm.h"
+#include "lib/ops/lrn.h"
+#include "lib/ops/lstm.h"
+#include "lib/ops/matmul.h"
+#include "lib/ops/mean_variance_norm.h"
+#include "lib/ops/pool.h"
 #include "lib/ops/rotary_shape.h"
+#include "lib/ops/softmax.h"
 
 namespace ckplan {
 
 namespace {
 
 // One line for each family.
+// clang-format off
 constexpr std::span<const FamilyRow> (*kFamilies[])() = {
+    AttentionFamily,
+    BatchNormFamily,
+    ConvFamily,
+    EinsumFamily,
+    GroupNormFamily,
+    GruFamily,
+    LayerNormFamily,
+    LossFamily,
+    LpNormFamily,
+    LrnFamily,
+    LstmFamily,
+    MatMulFamily,
+    MeanVarianceNormFamily,
+    PoolFamily,
     RotaryFamily,
+    SoftmaxFamily,
 };
+// clang-format on
 
 std::vector<FamilyRow> SortedRows() {
   std::vector<FamilyRow> rows;
