@@ -22,7 +22,7 @@ Result<Done> CheckRanks(const OpSpec& spec) {
   for (const Operand* operand : {&spec.input(1), &spec.output(0)}) {
     if (operand->dims.size() == rank) continue;
     return InvalidOp(spec, fmt::format("its {} has {} axes and its input {}",
-                                       operand == &spec.input(1) ? "weights" : "output",
+                                       operand == &spec.input(1) ? "weight" : "output",
                                        operand->dims.size(), rank));
   }
   if (spec.output(0).dims[0] == spec.input(0).dims[0]) return Done{};

@@ -31,20 +31,21 @@ Result<Done> RequireCountable(const OpSpec& spec, const Operand& operand, std::s
     return InvalidOp(
         spec, fmt::format("{} is {}, whose bytes do not fit 64 bits", name, TextOf(operand.dims)));
   }
-  if (*elements == 0) {
-    return UnsupportedOp(spec, fmt::format("{} is {}, which is empty", name, TextOf(operand.dims)));
-  }
   return Done{};
 }
 
-// The first `floats` of the operands are floats, and all are countable.
+// The first `floats` of the operands are floats and not empty, and all are countable.
 Result<Done> RequireFloats(const OpSpec& spec, const std::vector<Operand>& operands, size_t floats,
                            std::string_view kind) {
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!operands[i].is_present) continue;
     const std::string name = fmt::format("{} {}", kind, i);
     CKPLAN_RETURN_IF_ERROR(RequireCountable(spec, operands[i], name));
-    if (i < floats) CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, operands[i], name));
+    if (i >= floats) continue;
+    CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, operands[i], name));
+    if (operands[i].elements() > 0) continue;
+    return UnsupportedOp(spec,
+                         fmt::format("{} is {}, which is empty", name, TextOf(operands[i].dims)));
   }
   return Done{};
 }

@@ -21,8 +21,8 @@ std::optional<int64_t> SizeProduct(std::initializer_list<int64_t> factors);
 std::optional<int64_t> SizeProduct(const Dims& factors);
 
 // What dense operators have in common: the first `inputs` inputs and `outputs` outputs are present,
-// and floats. No operand is empty, and the bytes of each fit 64 bits. What else there is of
-// optional operands is for the family to judge.
+// floats, and not empty; and the bytes of each operand fit 64 bits. What else there is of optional
+// operands is for the family to judge.
 Result<Done> RequireFloatTensors(const OpSpec& spec, size_t inputs, size_t outputs = 1);
 
 // kUnsupported: the size is more than kMaxLibrarySize.
