@@ -99,8 +99,7 @@ class CpuBackend final : public Backend {
         }
       }
     }
-    // Families that are not in lib/ops yet judge while they prepare.
-    if (FindFamilyRow(spec.type) != nullptr) CKPLAN_RETURN_IF_ERROR(JudgeOp(spec));
+    CKPLAN_RETURN_IF_ERROR(JudgeOp(spec));
     return row->prepare(spec);
   }
 

@@ -72,8 +72,7 @@ class CudaBackend final : public Backend {
   Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) override {
     const OpRow* row = FindOp(spec.type);
     if (row == nullptr) return Unsupported(spec, "it has no kernel for this operator");
-    // Families that are not in lib/ops yet judge while they prepare.
-    if (FindFamilyRow(spec.type) != nullptr) CKPLAN_RETURN_IF_ERROR(JudgeOp(spec));
+    CKPLAN_RETURN_IF_ERROR(JudgeOp(spec));
     return row->prepare(spec, *device_);
   }
 

@@ -8,7 +8,7 @@ set(ckplan_cuda_sources
   strided_copy.cu
   ops/activation.cu
   ops/attention.cu
-  ops/attention_shape.cc
+  ops/attention_layout.cc
   ops/average_pool.cu
   ops/batch_norm.cu
   ops/binary.cu
@@ -23,8 +23,8 @@ set(ckplan_cuda_sources
   ops/join.cu
   ops/layer_norm.cu
   ops/logic.cu
-  ops/losses.cu
-  ops/lp_norms.cu
+  ops/loss.cu
+  ops/lp_norm.cu
   ops/lrn.cu
   ops/lstm.cu
   ops/matmul.cu
@@ -33,6 +33,7 @@ set(ckplan_cuda_sources
   ops/move.cu
   ops/nary.cu
   ops/pad.cu
+  ops/pool.cc
   ops/random.cu
   ops/recurrent.cu
   ops/reduce.cu

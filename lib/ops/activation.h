@@ -1,8 +1,6 @@
 // Activation functions: an element of the output is a function of one element of the input.
 #pragma once
 
-#include <span>
-
 #include "lib/base/result.h"
 #include "lib/ops/families.h"
 #include "lib/ops/op_spec.h"
@@ -10,7 +8,5 @@
 namespace ckplan {
 
 Result<Done> JudgeActivation(const OpSpec& spec);
-
-std::span<const FamilyRow> ActivationFamily();
 
 }  // namespace ckplan

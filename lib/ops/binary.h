@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 
 #include "lib/ops/families.h"
 #include "lib/ops/op_spec.h"
@@ -12,7 +11,5 @@ namespace ckplan {
 // The exponent of a Pow of floats, where it is one number that is known and has no gradient: such
 // powers have kernels of their own, whatever the type of the exponent.
 std::optional<double> KnownExponent(const OpSpec& spec);
-
-std::span<const FamilyRow> BinaryFamily();
 
 }  // namespace ckplan

@@ -1,5 +1,6 @@
-#include "lib/ops/clip_cast.h"
+// Clip, whose limits may be inputs, and the changes of element type.
 
+#include "lib/ops/families.h"
 #include "lib/ops/judge.h"
 
 namespace ckplan {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 
 #include "lib/base/result.h"
 #include "lib/ops/families.h"
@@ -15,7 +14,5 @@ namespace ckplan {
 // along the others the indices are at most as many as the data. Whether the indices themselves lie
 // inside is for kernels to see.
 Result<size_t> ReadElementAxis(const OpSpec& spec);
-
-std::span<const FamilyRow> ElementFamily();
 
 }  // namespace ckplan

@@ -6,37 +6,16 @@
 #include <vector>
 
 #include "lib/base/checked.h"
-#include "lib/ops/activation.h"
-#include "lib/ops/binary.h"
-#include "lib/ops/clip_cast.h"
-#include "lib/ops/element.h"
-#include "lib/ops/gather.h"
-#include "lib/ops/generate.h"
-#include "lib/ops/join.h"
 #include "lib/ops/judge.h"
-#include "lib/ops/logic.h"
-#include "lib/ops/move.h"
-#include "lib/ops/nary.h"
-#include "lib/ops/pad.h"
-#include "lib/ops/random.h"
-#include "lib/ops/reduce.h"
-#include "lib/ops/resize.h"
-#include "lib/ops/reverse.h"
-#include "lib/ops/rotary.h"
-#include "lib/ops/scan.h"
-#include "lib/ops/top_k.h"
-#include "lib/ops/unary_math.h"
 
 namespace ckplan {
 
 namespace {
 
-// One line for each family.
 constexpr std::span<const FamilyRow> (*kFamilies[])() = {
-    ActivationFamily, BinaryFamily, ClipCastFamily, ElementFamily,   GatherFamily,
-    GenerateFamily,   JoinFamily,   LogicFamily,    MoveFamily,      NaryFamily,
-    PadFamily,        RandomFamily, ReduceFamily,   ResizeFamily,    ReverseFamily,
-    RotaryFamily,     ScanFamily,   TopKFamily,     UnaryMathFamily,
+#define CKPLAN_FAMILY(Name) Name##Family,
+#include "lib/ops/families.def"
+#undef CKPLAN_FAMILY
 };
 
 std::vector<FamilyRow> SortedRows() {

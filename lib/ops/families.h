@@ -26,6 +26,11 @@ struct FamilyRow {
   std::string_view limits = {};  // What of the operator no backend supports; empty: nothing.
 };
 
+// The operators of each family, by families.def.
+#define CKPLAN_FAMILY(Name) std::span<const FamilyRow> Name##Family();
+#include "lib/ops/families.def"
+#undef CKPLAN_FAMILY
+
 // All families, in alphabetical order of their operators.
 std::span<const FamilyRow> AllFamilyRows();
 // Null for an operator that no backend can run.

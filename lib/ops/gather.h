@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "lib/base/result.h"
 #include "lib/ops/families.h"
@@ -32,7 +31,5 @@ Result<GatherShape> ReadScatterNdShape(const OpSpec& spec);
 enum class Scattering { kSet, kAdd, kMul, kMax, kMin };
 // Of ScatterND and ScatterElements.
 Result<Scattering> ReadScattering(const OpSpec& spec);
-
-std::span<const FamilyRow> GatherFamily();
 
 }  // namespace ckplan

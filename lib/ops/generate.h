@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "lib/base/result.h"
 #include "lib/ops/axes.h"
@@ -32,7 +31,5 @@ struct TriluShape {
   bool is_upper = true;
 };
 Result<TriluShape> ReadTriluShape(const OpSpec& spec);
-
-std::span<const FamilyRow> GenerateFamily();
 
 }  // namespace ckplan

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "lib/base/result.h"
@@ -23,7 +22,5 @@ struct JoinShape {
 
 Result<JoinShape> ReadConcatShape(const OpSpec& spec);  // The parts are the inputs.
 Result<JoinShape> ReadSplitShape(const OpSpec& spec);   // The parts are the outputs.
-
-std::span<const FamilyRow> JoinFamily();
 
 }  // namespace ckplan

@@ -1,5 +1,6 @@
-#include "lib/ops/logic.h"
+// Comparisons, boolean and bitwise logic, and the choice by a condition.
 
+#include "lib/ops/families.h"
 #include "lib/ops/judge.h"
 
 namespace ckplan {

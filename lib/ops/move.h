@@ -9,8 +9,6 @@
 //   Tile of [2] by 3           dims {3, 2}      strides {0, 1}
 #pragma once
 
-#include <span>
-
 #include "lib/base/result.h"
 #include "lib/ops/families.h"
 #include "lib/ops/layout.h"
@@ -28,7 +26,5 @@ struct MoveShape {
 Result<MoveShape> ReadMoveShape(const OpSpec& spec);
 // Expand and Tile: the places of an element of the input are those along the strides of 0.
 Result<MoveShape> ReadRepeatShape(const OpSpec& spec);
-
-std::span<const FamilyRow> MoveFamily();
 
 }  // namespace ckplan

@@ -1,7 +1,8 @@
-#include "lib/ops/nary.h"
+// Elementwise operators of any number of inputs, all broadcast to the output: sums and extremes.
 
 #include <fmt/format.h>
 
+#include "lib/ops/families.h"
 #include "lib/ops/judge.h"
 
 namespace ckplan {

@@ -2,7 +2,6 @@
 // weight 1; none where the padding is constant.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "lib/base/result.h"
@@ -19,7 +18,5 @@ struct PadShape {
 };
 
 Result<PadShape> ReadPadShape(const OpSpec& spec);
-
-std::span<const FamilyRow> PadFamily();
 
 }  // namespace ckplan

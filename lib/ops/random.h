@@ -1,8 +1,6 @@
 // Dropout and the operators that draw random numbers.
 #pragma once
 
-#include <span>
-
 #include "lib/base/result.h"
 #include "lib/ops/families.h"
 #include "lib/ops/op_spec.h"
@@ -11,7 +9,5 @@ namespace ckplan {
 
 // The share of the elements that a Dropout sets to 0: from 0 to 1.
 Result<double> ReadDropoutRatio(const OpSpec& spec);
-
-std::span<const FamilyRow> RandomFamily();
 
 }  // namespace ckplan

@@ -1,7 +1,6 @@
 // Reductions along axes: sums, means, products, extremes and norms.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "lib/base/result.h"
@@ -18,7 +17,5 @@ struct ReduceShape {
 };
 
 Result<ReduceShape> ReadReduceShape(const OpSpec& spec);
-
-std::span<const FamilyRow> ReduceFamily();
 
 }  // namespace ckplan

@@ -2,7 +2,6 @@
 // attributes, shapes and known inputs. Names and formulas are those of ONNX.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "lib/base/result.h"
@@ -19,7 +18,5 @@ struct ResizeShape {
 };
 
 Result<ResizeShape> ReadResizeShape(const OpSpec& spec);
-
-std::span<const FamilyRow> ResizeFamily();
 
 }  // namespace ckplan

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "lib/base/result.h"
 #include "lib/ops/families.h"
@@ -19,7 +18,5 @@ struct ReverseShape {
 };
 
 Result<ReverseShape> ReadReverseShape(const OpSpec& spec);
-
-std::span<const FamilyRow> ReverseFamily();
 
 }  // namespace ckplan

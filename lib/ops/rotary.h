@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "lib/base/result.h"
 #include "lib/ops/families.h"
@@ -21,7 +20,5 @@ struct RotaryShape {
 };
 
 Result<RotaryShape> ReadRotaryShape(const OpSpec& spec);
-
-std::span<const FamilyRow> RotaryFamily();
 
 }  // namespace ckplan

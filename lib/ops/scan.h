@@ -1,8 +1,6 @@
 // Operators that walk the lines along one axis: running sums, and where the extremes are.
 #pragma once
 
-#include <span>
-
 #include "lib/base/result.h"
 #include "lib/ops/axes.h"
 #include "lib/ops/families.h"
@@ -26,7 +24,5 @@ struct ArgShape {
 Result<ArgShape> ReadArgShape(const OpSpec& spec);
 
 Result<AxisView> ReadHardmaxShape(const OpSpec& spec);
-
-std::span<const FamilyRow> ScanFamily();
 
 }  // namespace ckplan

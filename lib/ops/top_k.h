@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "lib/base/result.h"
 #include "lib/ops/axes.h"
@@ -22,7 +21,5 @@ struct TopKShape {
 };
 
 Result<TopKShape> ReadTopKShape(const OpSpec& spec);
-
-std::span<const FamilyRow> TopKFamily();
 
 }  // namespace ckplan

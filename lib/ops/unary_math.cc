@@ -1,5 +1,6 @@
-#include "lib/ops/unary_math.h"
+// Functions of one number that are no activations.
 
+#include "lib/ops/families.h"
 #include "lib/ops/judge.h"
 
 namespace ckplan {

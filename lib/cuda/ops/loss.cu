@@ -10,15 +10,14 @@
 
 #include "lib/cuda/families.h"
 #include "lib/cuda/index.h"
+#include "lib/cuda/lines.h"
 #include "lib/cuda/reduce.h"
 #include "lib/cuda/scalar_math.h"
-#include "lib/ops/axes.h"
+#include "lib/ops/loss.h"
 
 namespace ckplan::cuda {
 
 namespace {
-
-enum class Total { kNone, kSum, kMean };
 
 constexpr int64_t kAligned = 256;  // What lies in a workspace beside something else.
 
@@ -46,32 +45,18 @@ struct Place {
   CKPLAN_DEVICE int64_t At(int64_t k) const { return first + k * stride; }
 };
 
-// Σ e^x as sum * e^most, which does not overflow.
+// Σ e^x as sum * e^highest, which does not overflow.
 struct Mass {
-  float most, sum;
+  float highest, sum;
 };
 struct MergeMasses {
-  CKPLAN_DEVICE static float Rescaled(const Mass& mass, float most) {
-    return mass.sum == 0 || mass.most == most ? mass.sum : mass.sum * Exp(mass.most - most);
+  CKPLAN_DEVICE static float Rescaled(const Mass& mass, float highest) {
+    return mass.sum == 0 || mass.highest == highest ? mass.sum
+                                                    : mass.sum * Exp(mass.highest - highest);
   }
   CKPLAN_DEVICE Mass operator()(const Mass& a, const Mass& b) const {
-    const float most = LargerOf()(a.most, b.most);
-    return {most, Rescaled(a, most) + Rescaled(b, most)};
-  }
-};
-
-// A team of one thread, for places whose classes lie apart.
-struct Alone {
-  CKPLAN_DEVICE bool IsFirst() const { return true; }
-  template <typename Body>
-  CKPLAN_DEVICE void ForEach(int64_t count, const Body& body) const {
-    for (int64_t i = 0; i < count; ++i) body(i);
-  }
-  template <typename Value, typename MapTo, typename Combine>
-  CKPLAN_DEVICE Value Reduce(int64_t count, Value value, const MapTo& map,
-                             const Combine& combine) const {
-    for (int64_t i = 0; i < count; ++i) value = combine(value, map(i));
-    return value;
+    const float highest = LargerOf()(a.highest, b.highest);
+    return {highest, Rescaled(a, highest) + Rescaled(b, highest)};
   }
 };
 
@@ -84,7 +69,7 @@ CKPLAN_KERNEL float LogSum(const T& team, const FloatsIn& x, const Place& place,
         return Mass{x[place.At(k)], 1.0F};
       },
       MergeMasses());
-  return mass.most + logf(mass.sum);
+  return mass.highest + logf(mass.sum);
 }
 
 struct LossForward {
@@ -174,14 +159,14 @@ struct AddWeighed {
 
 class LossOp final : public PreparedOp {
  public:
-  LossOp(const OpSpec& spec, Device& device, Total total)
+  LossOp(const OpSpec& spec, Device& device, const LossShape& shape)
       : device_(device),
-        view_(ViewAlong(spec.input(0).dims, 1)),
-        places_(view_.outer * view_.inner),
-        takes_softmax_(spec.type == "SoftmaxCrossEntropyLoss"),
-        has_weights_(spec.input(2).is_present),
-        ignored_(spec.Int("ignore_index", -1)),  // A label below 0 counts nowhere.
-        total_(total),
+        view_(shape.view),
+        places_(shape.places()),
+        takes_softmax_(shape.takes_softmax),
+        has_weights_(shape.has_weights),
+        ignored_(shape.ignored),
+        total_(shape.total),
         x_type_(spec.input(0).type),
         label_type_(spec.input(1).type),
         weight_type_(spec.input(2).type),
@@ -193,13 +178,13 @@ class LossOp final : public PreparedOp {
   // weight that a mean divides by, and the parts of that sum.
   OpWorkspace workspace() const override {
     const int64_t parts = sum_.workspace<Weighed>();
-    return {losses_bytes() + (total_ == Total::kNone ? 0 : parts),
-            total_ == Total::kMean ? kAligned + parts : 0};
+    return {losses_bytes() + (total_ == LossTotal::kNone ? 0 : parts),
+            total_ == LossTotal::kMean ? kAligned + parts : 0};
   }
 
   void Forward(const ForwardCall& call) override {
     void* y = call.outputs[0];
-    const bool is_summed = total_ != Total::kNone;
+    const bool is_summed = total_ != LossTotal::kNone;
     const FloatsIn losses(call.workspace, ElementType::kFloat32);
     LossForward body{};
     body.labels = LabelsOf(call.inputs);
@@ -212,7 +197,7 @@ class LossOp final : public PreparedOp {
     if (!is_summed || y == nullptr) return;
     const Labels labels = body.labels;
     const FloatsOut out(y, y_type_);
-    const bool is_mean = total_ == Total::kMean;
+    const bool is_mean = total_ == LossTotal::kMean;
     Reduce(
         device_, sum_, Weighed{0, 0},
         [=] CKPLAN_KERNEL(int64_t, int64_t place) {
@@ -229,14 +214,14 @@ class LossOp final : public PreparedOp {
     LossBackward body{};
     body.labels = LabelsOf(call.inputs);
     body.takes_softmax = takes_softmax_;
-    body.has_gradient_by_place = total_ == Total::kNone;
+    body.has_gradient_by_place = total_ == LossTotal::kNone;
     body.x = FloatsIn(call.inputs[0], x_type_);
     body.g = FloatsIn(call.output_gradients[0], y_type_);
     if (call.output_gradients.size() > 1) {
       body.g_log = FloatsIn(call.output_gradients[1], log_type_);
     }
     body.dx = FloatsOut(gradient, x_type_);
-    if (total_ == Total::kMean) {
+    if (total_ == LossTotal::kMean) {
       auto* weight = static_cast<float*>(call.workspace);
       SumWeights(body.labels, weight);
       body.weight = weight;
@@ -257,7 +242,7 @@ class LossOp final : public PreparedOp {
 
  private:
   int64_t losses_bytes() const {
-    return total_ == Total::kNone ? 0 : CeilDiv(places_ * 4, kAligned) * kAligned;
+    return total_ == LossTotal::kNone ? 0 : CeilDiv(places_ * 4, kAligned) * kAligned;
   }
 
   Labels LabelsOf(std::span<const void* const> inputs) const {
@@ -281,29 +266,19 @@ class LossOp final : public PreparedOp {
   int64_t places_;
   bool takes_softmax_, has_weights_;
   int64_t ignored_;
-  Total total_;
+  LossTotal total_;
   ElementType x_type_, label_type_, weight_type_, y_type_, log_type_;
   ReduceShape sum_;
 };
 
-Result<std::unique_ptr<PreparedOp>> PrepareLoss(const OpSpec& spec, Device& device) {
-  const std::string reduction = spec.String("reduction", "mean");
-  if (spec.input(0).dims.size() < 2 || spec.input(0).dims[1] < 1) {
-    return Unsupported(spec, "its scores have no classes");
-  }
-  if (spec.input(2).is_present && spec.input(0).has_gradient &&
-      !spec.input(2).is_read_by_backward) {
-    return Unsupported(spec, "its weights are computed during the step");
-  }
-  const Total total = reduction == "none"  ? Total::kNone
-                      : reduction == "sum" ? Total::kSum
-                                           : Total::kMean;
-  return Prepared<LossOp>(spec, device, total);
+Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const LossShape shape, ReadLossShape(spec));
+  return Prepared<LossOp>(spec, device, shape);
 }
 
 constexpr OpRow kRows[] = {
-    {"SoftmaxCrossEntropyLoss", PrepareLoss},
-    {"NegativeLogLikelihoodLoss", PrepareLoss},
+    {"SoftmaxCrossEntropyLoss", Prepare},
+    {"NegativeLogLikelihoodLoss", Prepare},
 };
 
 }  // namespace

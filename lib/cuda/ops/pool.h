@@ -1,12 +1,17 @@
-// Which inputs a window of a pool covers, and which windows cover an input.
+// What the pools share: which inputs a window covers, and which windows cover an input.
 #pragma once
 
 #include <algorithm>
 
 #include "lib/cuda/index.h"
-#include "lib/ops/pool_shape.h"
+#include "lib/cuda/registry.h"
+#include "lib/ops/pool.h"
 
 namespace ckplan::cuda {
+
+// In average_pool.cu and max_pool.cu, each for the global pool, too.
+Result<std::unique_ptr<PreparedOp>> PrepareAveragePool(const OpSpec& spec, Device& device);
+Result<std::unique_ptr<PreparedOp>> PrepareMaxPool(const OpSpec& spec, Device& device);
 
 // An element of a tensor of planes.
 struct PoolPlace {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/result.h"
+#include "lib/ops/families.h"
 #include "lib/ops/layout.h"
 #include "lib/ops/op_spec.h"
 
@@ -24,15 +26,21 @@ struct Contraction {
   std::vector<Term> factors;
   Term result;
 
-  // Of each label, the greatest that it has.
+  // By label, its size: an axis of 1 is broadcast to it.
   std::map<char, int64_t> Sizes() const;
+  // The product of the sizes of these labels.
+  int64_t Count(const std::string& labels) const;
 };
 
-// Of an Einsum. An ellipsis' axes get the digits as labels, the last one '0'.
-Contraction ReadEquation(const OpSpec& spec);
+// The contraction itself, and by position of inputs those that are their gradients; nothing for an
+// input whose gradient nobody asks for.
+struct EinsumShape {
+  Contraction forward;
+  std::vector<std::optional<Contraction>> gradients;
+};
 
-// Of the factor at `position`: the arriving gradient takes its place.
-Contraction GradientOf(const Contraction& forward, size_t position);
+// The axes of an ellipsis get the digits as labels, the last one '0'.
+Result<EinsumShape> ReadEinsumShape(const OpSpec& spec);
 
 // One of nested loops: how far each factor, and last the result, moves with a label. The elements
 // of the result that no loop reaches are zero: a diagonal leaves the rest as it is.

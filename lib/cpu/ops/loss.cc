@@ -1,31 +1,30 @@
 // SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss: of each place, what its label's
 // probability lacks.
+#include "lib/ops/loss.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "lib/cpu/families.h"
 #include "lib/cpu/parallel.h"
 #include "lib/cpu/vector_math.h"
-#include "lib/ops/axes.h"
 
 namespace ckplan::cpu {
 
 namespace {
 
-enum class Total { kNone, kSum, kMean };
-
 // Scores are [samples, classes, ...]; a place is a sample and what follows the classes. Forward
 // workspace: the loss of each place, then its weight.
 class LossOp final : public PreparedOp {
  public:
-  LossOp(const OpSpec& spec, Total total)
-      : view_(ViewAlong(spec.input(0).dims, 1)),
-        places_(view_.outer * view_.inner),
-        takes_softmax_(spec.type == "SoftmaxCrossEntropyLoss"),
+  LossOp(const OpSpec& spec, const LossShape& shape)
+      : view_(shape.view),
+        places_(shape.places()),
+        takes_softmax_(shape.takes_softmax),
         has_long_labels_(spec.input(1).type == ElementType::kInt64),
-        has_weights_(spec.input(2).is_present),
-        ignored_(spec.Int("ignore_index", -1)),  // A label below 0 counts nowhere.
-        total_(total) {}
+        has_weights_(shape.has_weights),
+        ignored_(shape.ignored),
+        total_(shape.total) {}
   OpWorkspace workspace() const override { return {places_ * 8, 0}; }
 
   void Forward(const ForwardCall& call) override {
@@ -48,7 +47,7 @@ class LossOp final : public PreparedOp {
     });
     auto* y = static_cast<float*>(call.outputs[0]);
     if (y == nullptr) return;
-    if (total_ == Total::kNone) {
+    if (total_ == LossTotal::kNone) {
       std::copy_n(losses, places_, y);
       return;
     }
@@ -57,7 +56,7 @@ class LossOp final : public PreparedOp {
       loss += static_cast<double>(losses[place]);
       weight += static_cast<double>(weights[place]);
     }
-    *y = static_cast<float>(total_ == Total::kMean ? loss / weight : loss);
+    *y = static_cast<float>(total_ == LossTotal::kMean ? loss / weight : loss);
   }
 
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
@@ -67,11 +66,11 @@ class LossOp final : public PreparedOp {
                             ? static_cast<const float*>(call.output_gradients[1])
                             : nullptr;
     auto* dx = static_cast<float*>(gradient);
-    const float scale = total_ == Total::kMean ? 1 / TotalWeight(call.inputs) : 1.0F;
+    const float scale = total_ == LossTotal::kMean ? 1 / TotalWeight(call.inputs) : 1.0F;
     ForPlaces([=, this](int64_t place, int64_t first) {
       const int64_t label = LabelOf(call.inputs, place);
       float slope = g == nullptr || label < 0 ? 0.0F : scale * WeightOf(call.inputs, label);
-      if (slope != 0) slope *= g[total_ == Total::kNone ? place : 0];
+      if (slope != 0) slope *= g[total_ == LossTotal::kNone ? place : 0];
       if (takes_softmax_) {
         SpreadSoftmax(x + first, slope, g_log == nullptr ? nullptr : g_log + first, dx + first);
       } else {
@@ -137,27 +136,17 @@ class LossOp final : public PreparedOp {
   int64_t places_;
   bool takes_softmax_, has_long_labels_, has_weights_;
   int64_t ignored_;
-  Total total_;
+  LossTotal total_;
 };
 
-Result<std::unique_ptr<PreparedOp>> PrepareLoss(const OpSpec& spec) {
-  const std::string reduction = spec.String("reduction", "mean");
-  if (spec.input(0).dims.size() < 2 || spec.input(0).dims[1] < 1) {
-    return Unsupported(spec, "its scores have no classes");
-  }
-  if (spec.input(2).is_present && spec.input(0).has_gradient &&
-      !spec.input(2).is_read_by_backward) {
-    return Unsupported(spec, "its weights are computed during the step");
-  }
-  const Total total = reduction == "none"  ? Total::kNone
-                      : reduction == "sum" ? Total::kSum
-                                           : Total::kMean;
-  return std::unique_ptr<PreparedOp>(std::make_unique<LossOp>(spec, total));
+Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+  CKPLAN_ASSIGN_OR_RETURN(const LossShape shape, ReadLossShape(spec));
+  return Prepared<LossOp>(spec, shape);
 }
 
 constexpr OpRow kRows[] = {
-    {"SoftmaxCrossEntropyLoss", PrepareLoss},
-    {"NegativeLogLikelihoodLoss", PrepareLoss},
+    {"SoftmaxCrossEntropyLoss", Prepare},
+    {"NegativeLogLikelihoodLoss", Prepare},
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "lib/base/result.h"
+#include "lib/ops/families.h"
 #include "lib/ops/op_spec.h"
 
 namespace ckplan {
@@ -46,6 +47,9 @@ struct PoolAxis {
 struct PoolShape {
   int64_t planes = 1;  // Samples times channels.
   std::array<PoolAxis, 3> axes;
+  bool counts_padding = false;   // A mean is taken over the padding, too.
+  bool saves_output = false;     // The second output says where in its plane each maximum was.
+  bool is_column_major = false;  // There, the last axis is counted in the outermost place.
 
   int64_t in() const { return axes[0].in * axes[1].in * axes[2].in; }
   int64_t out() const { return axes[0].out * axes[1].out * axes[2].out; }
@@ -53,8 +57,8 @@ struct PoolShape {
   bool is_one_window() const;
 };
 
-// Of a global pool, one window over the whole plane, all of whose axes are one.
-// kUnsupported: more than three spatial axes, or planes of more than 2^31 elements.
-Result<PoolShape> ReadPoolShape(const OpSpec& spec, bool is_global);
+// The axes of a global pool are one, and it has one window. Every window has an element of the
+// input.
+Result<PoolShape> ReadPoolShape(const OpSpec& spec);
 
 }  // namespace ckplan

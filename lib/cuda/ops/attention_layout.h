@@ -7,6 +7,7 @@
 #pragma once
 
 #include "lib/cuda/libraries.h"
+#include "lib/ops/attention.h"
 #include "lib/ops/op_spec.h"
 
 namespace ckplan::cuda {
@@ -26,7 +27,9 @@ struct Heads {
   }
 };
 
-struct AttentionShape {
+struct AttentionLayout {
+  AttentionLayout(const OpSpec& spec, const AttentionShape& shape);
+
   int64_t samples = 1, units = 1, parts = 1;
   int64_t heads = 1, queries = 1, keys = 1;  // Heads of queries; rows of a head.
   Heads q, k, v, y, p;                       // p: the scores, [batch, heads, queries, keys].
@@ -36,15 +39,13 @@ struct AttentionShape {
   bool is_causal = false;
 };
 
-AttentionShape ReadAttention(const OpSpec& spec);
-
 struct HeadProduct {
   GemmShape gemm;           // For any batch.
   bool sums_parts = false;  // All parts of a unit have one result.
 };
 
 struct AttentionProducts {
-  explicit AttentionProducts(const AttentionShape& shape);
+  explicit AttentionProducts(const AttentionLayout& layout);
 
   HeadProduct scores, output;               // Forward.
   HeadProduct arriving, query, key, value;  // dP, dQ, dK, dV.

@@ -5,6 +5,7 @@
 
 #include "lib/cuda/families.h"
 #include "lib/cuda/lines.h"
+#include "lib/ops/lp_norm.h"
 
 namespace ckplan::cuda {
 
@@ -94,10 +95,10 @@ struct PoolGradientLine {
 template <typename Forwards, typename Gradient>
 class NormOp final : public PreparedOp {
  public:
-  NormOp(const OpSpec& spec, Device& device, const AxisView& view, int64_t p)
+  NormOp(const OpSpec& spec, Device& device, const LpNormShape& shape)
       : device_(device),
-        view_(view),
-        norm_{p},
+        view_(shape.view),
+        norm_{shape.p},
         x_type_(spec.input(0).type),
         y_type_(spec.output(0).type) {}
 
@@ -121,30 +122,15 @@ class NormOp final : public PreparedOp {
   ElementType x_type_, y_type_;
 };
 
-Result<int64_t> PowerOf(const OpSpec& spec) {
-  const int64_t p = spec.Int("p", 2);
-  if (p < 1) return Unsupported(spec, "its p is no positive number");
-  return p;
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareLpNormalization(const OpSpec& spec, Device& device) {
-  const Dims& dims = spec.input(0).dims;
-  CKPLAN_ASSIGN_OR_RETURN(const int64_t p, PowerOf(spec));
-  CKPLAN_ASSIGN_OR_RETURN(const size_t axis, NormalAxis(spec, spec.Int("axis", -1), dims.size()));
-  return Prepared<NormOp<NormalizeLine, NormalizeGradientLine>>(spec, device, ViewAlong(dims, axis),
-                                                                p);
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareGlobalLpPool(const OpSpec& spec, Device& device) {
-  const int64_t lines = spec.output(0).elements();
-  CKPLAN_ASSIGN_OR_RETURN(const int64_t p, PowerOf(spec));
-  const AxisView view{lines, spec.input(0).elements() / std::max<int64_t>(1, lines), 1};
-  return Prepared<NormOp<PoolLine, PoolGradientLine>>(spec, device, view, p);
+template <typename Op>
+Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const LpNormShape shape, ReadLpNormShape(spec));
+  return Prepared<Op>(spec, device, shape);
 }
 
 constexpr OpRow kRows[] = {
-    {"LpNormalization", PrepareLpNormalization},
-    {"GlobalLpPool", PrepareGlobalLpPool},
+    {"GlobalLpPool", Prepare<NormOp<PoolLine, PoolGradientLine>>},
+    {"LpNormalization", Prepare<NormOp<NormalizeLine, NormalizeGradientLine>>},
 };
 
 }  // namespace

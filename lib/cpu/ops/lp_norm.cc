@@ -1,10 +1,11 @@
 // LpNormalization and GlobalLpPool: norms of lines.
+#include "lib/ops/lp_norm.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "lib/cpu/families.h"
 #include "lib/cpu/parallel.h"
-#include "lib/ops/axes.h"
 
 namespace ckplan::cpu {
 
@@ -22,7 +23,7 @@ double NormOf(const float* x, int64_t size, int64_t step, int64_t p) {
 
 class NormOp : public PreparedOp {
  public:
-  NormOp(const AxisView& view, int64_t p) : view_(view), p_(p) {}
+  explicit NormOp(const LpNormShape& shape) : view_(shape.view), p_(shape.p) {}
 
  protected:
   // body(line, offset of its first element).
@@ -115,29 +116,15 @@ class GlobalLpPoolOp final : public NormOp {
   }
 };
 
-Result<int64_t> PowerOf(const OpSpec& spec) {
-  const int64_t p = spec.Int("p", 2);
-  if (p < 1) return Unsupported(spec, "its p is no positive number");
-  return p;
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareLpNormalization(const OpSpec& spec) {
-  const Dims& dims = spec.input(0).dims;
-  CKPLAN_ASSIGN_OR_RETURN(const int64_t p, PowerOf(spec));
-  CKPLAN_ASSIGN_OR_RETURN(const size_t axis, NormalAxis(spec, spec.Int("axis", -1), dims.size()));
-  return std::unique_ptr<PreparedOp>(std::make_unique<LpNormalizationOp>(ViewAlong(dims, axis), p));
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareGlobalLpPool(const OpSpec& spec) {
-  const int64_t lines = spec.output(0).elements();
-  CKPLAN_ASSIGN_OR_RETURN(const int64_t p, PowerOf(spec));
-  const AxisView view{lines, spec.input(0).elements() / std::max<int64_t>(1, lines), 1};
-  return std::unique_ptr<PreparedOp>(std::make_unique<GlobalLpPoolOp>(view, p));
+template <typename Op>
+Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+  CKPLAN_ASSIGN_OR_RETURN(const LpNormShape shape, ReadLpNormShape(spec));
+  return Prepared<Op>(shape);
 }
 
 constexpr OpRow kRows[] = {
-    {"LpNormalization", PrepareLpNormalization},
-    {"GlobalLpPool", PrepareGlobalLpPool},
+    {"GlobalLpPool", Prepare<GlobalLpPoolOp>},
+    {"LpNormalization", Prepare<LpNormalizationOp>},
 };
 
 }  // namespace
