@@ -20,8 +20,10 @@ Result<Done> JudgeScatter(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, 3));
   CKPLAN_RETURN_IF_ERROR(ReadElementAxis(spec));
   CKPLAN_RETURN_IF_ERROR(ReadScattering(spec));
-  CKPLAN_RETURN_IF_ERROR(RequireDims(spec, spec.input(2), "its updates", spec.input(1).dims));
-  CKPLAN_RETURN_IF_ERROR(RequireType(spec, spec.input(2), "its updates", spec.input(0).type));
+  CKPLAN_RETURN_IF_ERROR(
+      RequireDims(spec, spec.input(2), "its tensor of updates", spec.input(1).dims));
+  CKPLAN_RETURN_IF_ERROR(
+      RequireType(spec, spec.input(2), "its tensor of updates", spec.input(0).type));
   return RequireDims(spec, spec.output(0), "its output", spec.input(0).dims);
 }
 
@@ -30,7 +32,7 @@ Result<Done> JudgeScatter(const OpSpec& spec) {
 Result<size_t> ReadElementAxis(const OpSpec& spec) {
   const Dims& data = spec.input(0).dims;
   const Dims& indices = spec.input(1).dims;
-  CKPLAN_RETURN_IF_ERROR(RequireIndices(spec, spec.input(1), "its indices"));
+  CKPLAN_RETURN_IF_ERROR(RequireIndices(spec, spec.input(1), "its tensor of indices"));
   CKPLAN_RETURN_IF_ERROR(RequireType(spec, spec.output(0), "its output", spec.input(0).type));
   if (data.size() != indices.size()) {
     return InvalidOp(

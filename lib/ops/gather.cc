@@ -12,7 +12,7 @@ namespace ckplan {
 namespace {
 
 Result<Done> JudgeTypes(const OpSpec& spec) {
-  CKPLAN_RETURN_IF_ERROR(RequireIndices(spec, spec.input(1), "its indices"));
+  CKPLAN_RETURN_IF_ERROR(RequireIndices(spec, spec.input(1), "its tensor of indices"));
   return RequireType(spec, spec.output(0), "its output", spec.input(0).type);
 }
 
@@ -91,10 +91,12 @@ Result<GatherShape> ReadGatherShape(const OpSpec& spec) {
 Result<GatherShape> ReadScatterNdShape(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, 3));
   CKPLAN_RETURN_IF_ERROR(JudgeTypes(spec));
-  CKPLAN_RETURN_IF_ERROR(RequireType(spec, spec.input(2), "its updates", spec.input(0).type));
+  CKPLAN_RETURN_IF_ERROR(
+      RequireType(spec, spec.input(2), "its tensor of updates", spec.input(0).type));
   CKPLAN_RETURN_IF_ERROR(RequireDims(spec, spec.output(0), "its output", spec.input(0).dims));
   CKPLAN_RETURN_IF_ERROR(ReadScattering(spec));
-  CKPLAN_ASSIGN_OR_RETURN(GatherShape shape, ReadTuples(spec, 0, spec.input(2), "its updates"));
+  CKPLAN_ASSIGN_OR_RETURN(GatherShape shape,
+                          ReadTuples(spec, 0, spec.input(2), "its tensor of updates"));
   CKPLAN_RETURN_IF_ERROR(RequireRows(spec, shape));
   return shape;
 }

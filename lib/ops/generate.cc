@@ -70,9 +70,9 @@ Result<Dims> ReadShapeOf(const OpSpec& spec) {
 Result<AxisView> ReadOneHotShape(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, 3));
   const Operand& y = spec.output(0);
-  CKPLAN_RETURN_IF_ERROR(RequireNumber(spec, spec.input(0), "its indices"));
-  CKPLAN_RETURN_IF_ERROR(RequireElements(spec, spec.input(2), "its values", 2));
-  CKPLAN_RETURN_IF_ERROR(RequireType(spec, spec.input(2), "its values", y.type));
+  CKPLAN_RETURN_IF_ERROR(RequireNumber(spec, spec.input(0), "its tensor of indices"));
+  CKPLAN_RETURN_IF_ERROR(RequireElements(spec, spec.input(2), "its pair of values", 2));
+  CKPLAN_RETURN_IF_ERROR(RequireType(spec, spec.input(2), "its pair of values", y.type));
   Dims expected = spec.input(0).dims;
   CKPLAN_ASSIGN_OR_RETURN(const size_t axis,
                           NormalAxis(spec, spec.Int("axis", -1), expected.size() + 1));
