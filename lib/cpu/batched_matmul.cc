@@ -21,7 +21,7 @@ bool IsOneMatrix(const std::vector<int64_t>& places) {
 
 }  // namespace
 
-BatchedMatMul::BatchedMatMul(MatMulShape shape, MatrixTriples triples)
+BatchedMatMul::BatchedMatMul(ProductShape shape, MatrixTriples triples)
     : triples_(std::move(triples)),
       a_size_(shape.m * shape.k),
       b_size_(shape.k * shape.n),

@@ -15,13 +15,15 @@ namespace ckplan::cpu {
 struct MatrixTriples {
   std::vector<int64_t> a, b, c;
 };
+// Longer lists would take more memory than the matrices are worth.
+inline constexpr int64_t kMaxMatrices = 1 << 24;
 
 class BatchedMatMul {
  public:
   // shape.batch and the is_shared of its layouts are found from `triples`. shape.adds: for
   // `triples` that name each matrix of C once.
   // Throws what oneDNN throws.
-  BatchedMatMul(MatMulShape shape, MatrixTriples triples);
+  BatchedMatMul(ProductShape shape, MatrixTriples triples);
 
   int64_t workspace() const { return product_->workspace(); }
   void Run(const float* a, const float* b, float* c, void* workspace) const;

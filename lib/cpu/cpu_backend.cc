@@ -13,6 +13,7 @@
 #include "lib/base/check.h"
 #include "lib/cpu/parallel.h"
 #include "lib/cpu/registry.h"
+#include "lib/ops/families.h"
 #include "lib/ops/op_table.h"
 
 namespace ckplan::cpu {
@@ -82,7 +83,9 @@ class CpuBackend final : public Backend {
   std::vector<OpSupport> Operators() const override {
     std::vector<OpSupport> support;
     for (const OpRow& row : OpRows()) {
-      support.push_back({std::string(row.type), HasGradient(row.type), std::string(row.limits)});
+      const FamilyRow* family = FindFamilyRow(row.type);
+      support.push_back({std::string(row.type), HasGradient(row.type),
+                         JoinLimits(family == nullptr ? "" : family->limits, row.limits)});
     }
     return support;
   }
@@ -97,6 +100,7 @@ class CpuBackend final : public Backend {
         }
       }
     }
+    CKPLAN_RETURN_IF_ERROR(JudgeOp(spec));
     return row->prepare(spec);
   }
 

@@ -1,5 +1,4 @@
-// The operators of the CPU backend by family: one list, one or two files each. registry.cc joins
-// them.
+// The operators of the CPU backend by family: one file each in ops/. registry.cc joins them.
 #pragma once
 
 #include <span>
@@ -8,26 +7,8 @@
 
 namespace ckplan::cpu {
 
-std::span<const OpRow> ActivationOps();
-std::span<const OpRow> UnaryMathOps();
-std::span<const OpRow> ClipCastOps();
-std::span<const OpRow> BinaryOps();
-std::span<const OpRow> NaryOps();
-std::span<const OpRow> LogicOps();
-std::span<const OpRow> ReduceOps();
-std::span<const OpRow> ScanOps();
-std::span<const OpRow> MoveOps();
-std::span<const OpRow> JoinOps();
-std::span<const OpRow> GenerateOps();
-std::span<const OpRow> ResizeOps();
-std::span<const OpRow> PadOps();
-std::span<const OpRow> GatherOps();
-std::span<const OpRow> ElementOps();
-std::span<const OpRow> RandomOps();
-std::span<const OpRow> RotaryOps();
-std::span<const OpRow> TopKOps();
-std::span<const OpRow> LpNormOps();
-std::span<const OpRow> ReverseOps();
-std::span<const OpRow> LossOps();
+#define CKPLAN_FAMILY(Name) std::span<const OpRow> Name##Ops();
+#include "lib/ops/families.def"
+#undef CKPLAN_FAMILY
 
 }  // namespace ckplan::cpu

@@ -37,7 +37,7 @@ Desc MatrixDesc(int64_t batch, int64_t rows, int64_t columns, const MatrixLayout
 bool IsBad(int64_t stride) { return stride % kBadStride == 0; }
 
 // Columns of B that are computed at once: all of them, or a panel.
-int64_t ChoosePanel(const MatMulShape& shape) {
+int64_t ChoosePanel(const ProductShape& shape) {
   const bool is_bad = shape.batch == 1 && !shape.packs_b && !shape.b.is_transposed &&
                       !shape.c.is_transposed && IsBad(StrideOf(shape.k, shape.n, shape.b));
   if (!is_bad || shape.n % kPanel != 0 || shape.m <= kFewRows) return shape.n;
@@ -48,7 +48,7 @@ int64_t ChoosePanel(const MatMulShape& shape) {
 
 }  // namespace
 
-MatMulKernel::MatMulKernel(const MatMulShape& shape)
+MatMulKernel::MatMulKernel(const ProductShape& shape)
     : columns_(shape.n),
       panel_(ChoosePanel(shape)),
       packs_panels_(panel_ < shape.n),

@@ -18,7 +18,7 @@ struct MatrixLayout {
 
 // C = alpha A B, or C += alpha A B; A is m x k, B is k x n, for each of `batch`, which lie one
 // after the other.
-struct MatMulShape {
+struct ProductShape {
   int64_t batch = 1;
   int64_t m = 0, n = 0, k = 0;
   MatrixLayout a, b, c;
@@ -29,7 +29,7 @@ struct MatMulShape {
 
 class MatMulKernel {
  public:
-  explicit MatMulKernel(const MatMulShape& shape);  // Throws what oneDNN throws.
+  explicit MatMulKernel(const ProductShape& shape);  // Throws what oneDNN throws.
 
   int64_t workspace() const { return plan_.total(); }
   void Run(const float* a, const float* b, float* c, void* workspace) const;

@@ -5,6 +5,7 @@
 #include "lib/cpu/cpu_backend.h"
 #include "lib/ops/op_table.h"
 #include "lib/reference/check_op.h"
+#include "lib/reference/families.h"
 
 namespace ckplan::cpu {
 namespace {
@@ -21,20 +22,10 @@ void CheckCases(std::span<const reference::CaseRow> rows) {
   }
 }
 
-TEST_CASE("cpu: elementwise operators of one input") { CheckCases(reference::UnaryCases()); }
-TEST_CASE("cpu: elementwise operators of several inputs") { CheckCases(reference::BinaryCases()); }
-TEST_CASE("cpu: reductions and running sums") { CheckCases(reference::ReduceCases()); }
-TEST_CASE("cpu: movement") { CheckCases(reference::MoveCases()); }
-TEST_CASE("cpu: generated tensors") { CheckCases(reference::GenerateCases()); }
-TEST_CASE("cpu: resizing and padding") { CheckCases(reference::ResizeCases()); }
-TEST_CASE("cpu: gathering and scattering") { CheckCases(reference::GatherCases()); }
-TEST_CASE("cpu: rotary embeddings") { CheckCases(reference::RotaryCases()); }
-TEST_CASE("cpu: convolutions and pools") { CheckCases(reference::ConvCases()); }
-TEST_CASE("cpu: normalisations and softmax") { CheckCases(reference::NormCases()); }
-TEST_CASE("cpu: matrix products") { CheckCases(reference::MatMulCases()); }
-TEST_CASE("cpu: recurrent networks") { CheckCases(reference::RecurrentCases()); }
-TEST_CASE("cpu: attention") { CheckCases(reference::AttentionCases()); }
-TEST_CASE("cpu: losses") { CheckCases(reference::LossCases()); }
+#define CKPLAN_FAMILY(Name) \
+  TEST_CASE("cpu: " #Name) { CheckCases(reference::Name##Cases()); }
+#include "lib/ops/families.def"
+#undef CKPLAN_FAMILY
 
 // What is random has no reference, and tests of its own in random_test.cc.
 bool IsRandom(std::string_view type) {

@@ -3,26 +3,23 @@
 #include <algorithm>
 #include <vector>
 
-#include "lib/cpu/dnn_families.h"
 #include "lib/cpu/families.h"
 
 namespace ckplan::cpu {
 
 namespace {
 
+constexpr std::span<const OpRow> (*kFamilies[])() = {
+#define CKPLAN_FAMILY(Name) Name##Ops,
+#include "lib/ops/families.def"
+#undef CKPLAN_FAMILY
+};
+
 std::vector<OpRow> SortedRows() {
   std::vector<OpRow> rows;
-  for (const auto family :
-       {ActivationOps(), UnaryMathOps(), ClipCastOps(), BinaryOps(), NaryOps(),     LogicOps(),
-        ReduceOps(),     ScanOps(),      MoveOps(),     JoinOps(),   GenerateOps(), ResizeOps(),
-        PadOps(),        GatherOps(),    ElementOps(),  RandomOps(), RotaryOps(),   TopKOps(),
-        LpNormOps(),     ReverseOps(),   LossOps()}) {
-    rows.insert(rows.end(), family.begin(), family.end());
-  }
-  for (const auto family : {ConvOps(), BatchNormOps(), PoolOps(), MatMulOps(), SoftmaxOps(),
-                            LayerNormOps(), GroupNormOps(), LrnOps(), LstmOps(), GruOps(),
-                            AttentionOps(), EinsumOps(), MeanVarianceNormOps()}) {
-    rows.insert(rows.end(), family.begin(), family.end());
+  for (const auto family : kFamilies) {
+    const std::span<const OpRow> own = family();
+    rows.insert(rows.end(), own.begin(), own.end());
   }
   std::sort(rows.begin(), rows.end(),
             [](const OpRow& a, const OpRow& b) { return a.type < b.type; });

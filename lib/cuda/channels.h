@@ -6,18 +6,15 @@
 #include "lib/cuda/index.h"
 #include "lib/cuda/launch.h"
 #include "lib/cuda/reduce.h"
+#include "lib/ops/channels.h"
 
 namespace ckplan::cuda {
 
 struct Channels {
   int64_t samples = 1, channels = 1, positions = 1;
 
-  static Channels Of(const Operand& x) {
-    Channels shape;
-    shape.samples = x.dims[0];
-    shape.channels = x.dims.size() > 1 ? x.dims[1] : 1;
-    shape.positions = x.elements() / std::max<int64_t>(1, shape.samples * shape.channels);
-    return shape;
+  static Channels Of(const ChannelView& view) {
+    return {view.samples, view.channels, view.positions};
   }
   CKPLAN_DEVICE int64_t channel_size() const { return samples * positions; }
   CKPLAN_DEVICE int64_t count() const { return samples * channels * positions; }

@@ -5,6 +5,7 @@
 #include "lib/cuda/launch.h"
 #include "lib/cuda/reduce.h"
 #include "lib/cuda/registry.h"
+#include "lib/ops/families.h"
 #include "lib/ops/op_table.h"
 
 namespace ckplan::cuda {
@@ -72,6 +73,7 @@ class CudaBackend final : public Backend {
   Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) override {
     const OpRow* row = FindOp(spec.type);
     if (row == nullptr) return Unsupported(spec, "it has no kernel for this operator");
+    CKPLAN_RETURN_IF_ERROR(JudgeOp(spec));
     return row->prepare(spec, *device_);
   }
 
@@ -158,7 +160,9 @@ class CudaBackend final : public Backend {
 std::vector<OpSupport> Operators() {
   std::vector<OpSupport> support;
   for (const OpRow& row : OpRows()) {
-    support.push_back({std::string(row.type), HasGradient(row.type), std::string(row.limits)});
+    const FamilyRow* family = FindFamilyRow(row.type);
+    support.push_back({std::string(row.type), HasGradient(row.type),
+                       JoinLimits(family == nullptr ? "" : family->limits, row.limits)});
   }
   return support;
 }

@@ -34,7 +34,7 @@ struct GemmShape {
 //   y [batch, groups * out_channels, out...]
 //
 // All tensors are of one type, sums are in float32.
-struct ConvShape {
+struct ConvolutionShape {
   ElementType type = ElementType::kFloat32;
   int64_t batch = 1, groups = 1;
   int64_t in_channels = 1, out_channels = 1;  // Of one group.
@@ -61,7 +61,7 @@ class Libraries {
   virtual void Gemm(const GemmShape& shape, const void* a, const void* b, void* c,
                     void* workspace) = 0;
   // kUnsupported: no deterministic algorithm fits into the limit of the workspace.
-  virtual Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvShape& shape,
+  virtual Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvolutionShape& shape,
                                                                   ConvPass pass) = 0;
 };
 

@@ -9,46 +9,11 @@ namespace ckplan::cuda {
 
 namespace {
 
-// clang-format off
 constexpr std::span<const OpRow> (*kFamilies[])() = {
-    ActivationOps,
-    AttentionOps,
-    AveragePoolOps,
-    BatchNormOps,
-    BinaryOps,
-    ClipCastOps,
-    ConvOps,
-    EinsumOps,
-    ElementOps,
-    ExtremeOps,
-    GatherOps,
-    GenerateOps,
-    GroupNormOps,
-    GruOps,
-    JoinOps,
-    LayerNormOps,
-    LogicOps,
-    LossOps,
-    LpNormOps,
-    LrnOps,
-    LstmOps,
-    MatMulOps,
-    MaxPoolOps,
-    MeanVarianceNormOps,
-    MoveOps,
-    NaryOps,
-    PadOps,
-    RandomOps,
-    ReduceOps,
-    ResizeOps,
-    ReverseOps,
-    RotaryOps,
-    RunningSumOps,
-    SoftmaxOps,
-    TopKOps,
-    UnaryMathOps,
+#define CKPLAN_FAMILY(Name) Name##Ops,
+#include "lib/ops/families.def"
+#undef CKPLAN_FAMILY
 };
-// clang-format on
 
 std::vector<OpRow> SortedRows() {
   std::vector<OpRow> rows;

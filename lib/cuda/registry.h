@@ -18,7 +18,6 @@ using PrepareFunction = Result<std::unique_ptr<PreparedOp>> (*)(const OpSpec& sp
 struct OpRow {
   std::string_view type;
   PrepareFunction prepare = nullptr;
-  bool has_gradient = true;
   std::string_view limits = {};  // What of it is not supported.
 };
 

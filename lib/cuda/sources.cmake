@@ -6,17 +6,16 @@ set(ckplan_cuda_sources
   registry.cc
   separable.cu
   strided_copy.cu
-  ops/activations.cu
+  ops/activation.cu
   ops/attention.cu
-  ops/attention_shape.cc
+  ops/attention_layout.cc
   ops/average_pool.cu
   ops/batch_norm.cu
   ops/binary.cu
   ops/clip_cast.cu
   ops/conv.cu
   ops/einsum.cu
-  ops/elements.cu
-  ops/extremes.cu
+  ops/element.cu
   ops/gather.cu
   ops/generate.cu
   ops/group_norm.cu
@@ -24,8 +23,8 @@ set(ckplan_cuda_sources
   ops/join.cu
   ops/layer_norm.cu
   ops/logic.cu
-  ops/losses.cu
-  ops/lp_norms.cu
+  ops/loss.cu
+  ops/lp_norm.cu
   ops/lrn.cu
   ops/lstm.cu
   ops/matmul.cu
@@ -34,6 +33,7 @@ set(ckplan_cuda_sources
   ops/move.cu
   ops/nary.cu
   ops/pad.cu
+  ops/pool.cc
   ops/random.cu
   ops/recurrent.cu
   ops/reduce.cu
@@ -41,7 +41,7 @@ set(ckplan_cuda_sources
   ops/resize.cu
   ops/reverse.cu
   ops/rotary.cu
-  ops/running_sum.cu
+  ops/scan.cu
   ops/softmax.cu
   ops/top_k.cu
   ops/unary_math.cu

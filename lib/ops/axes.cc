@@ -8,7 +8,7 @@ Result<size_t> NormalAxis(const OpSpec& spec, int64_t axis, size_t rank) {
   const auto signed_rank = static_cast<int64_t>(rank);
   const int64_t normal = axis < 0 ? axis + signed_rank : axis;
   if (normal < 0 || normal >= signed_rank) {
-    return UnsupportedOp(spec, fmt::format("axis {} is none of its {}", axis, rank));
+    return InvalidOp(spec, fmt::format("axis {} is none of the {} axes of its tensor", axis, rank));
   }
   return static_cast<size_t>(normal);
 }
@@ -24,20 +24,6 @@ Result<std::optional<Dims>> KnownInts(const OpSpec& spec, size_t input,
     return UnsupportedOp(spec, fmt::format("its {} are computed during the step", attribute));
   }
   return std::optional<Dims>(operand.known->ints);
-}
-
-Result<std::vector<bool>> ReducedAxes(const OpSpec& spec) {
-  const size_t rank = spec.input(0).dims.size();
-  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> axes, KnownInts(spec, 1, "axes"));
-  if (!axes.has_value() || axes->empty()) {
-    return std::vector<bool>(rank, spec.Int("noop_with_empty_axes", 0) == 0);
-  }
-  std::vector<bool> is_reduced(rank, false);
-  for (const int64_t axis : *axes) {
-    CKPLAN_ASSIGN_OR_RETURN(const size_t normal, NormalAxis(spec, axis, rank));
-    is_reduced[normal] = true;
-  }
-  return is_reduced;
 }
 
 AxisView ViewAlong(const Dims& dims, size_t axis) {

@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "lib/base/result.h"
 #include "lib/ops/layout.h"
@@ -11,15 +10,12 @@
 
 namespace ckplan {
 
-// The axis as an index from 0; kUnsupported where the tensor has no such axis.
+// The axis as an index from 0. kInvalidInput: a tensor of this rank has no such axis.
 Result<size_t> NormalAxis(const OpSpec& spec, int64_t axis, size_t rank);
 
-// The contents of an integer input that must be known, or of the attribute that older opsets have
-// in its place; nothing where both are absent.
+// The contents of an integer input, or of the attribute that older opsets have in its place;
+// nothing where both are absent. kUnsupported: the input is computed during the step.
 Result<std::optional<Dims>> KnownInts(const OpSpec& spec, size_t input, std::string_view attribute);
-
-// By axis of the first input of a Reduce operator.
-Result<std::vector<bool>> ReducedAxes(const OpSpec& spec);
 
 // A tensor seen from an axis: outer x size x inner.
 struct AxisView {

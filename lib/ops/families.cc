@@ -1,17 +1,21 @@
 #include "lib/ops/families.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
-#include "lib/ops/rotary_shape.h"
+#include "lib/base/checked.h"
+#include "lib/ops/judge.h"
 
 namespace ckplan {
 
 namespace {
 
-// One line for each family.
 constexpr std::span<const FamilyRow> (*kFamilies[])() = {
-    RotaryFamily,
+#define CKPLAN_FAMILY(Name) Name##Family,
+#include "lib/ops/families.def"
+#undef CKPLAN_FAMILY
 };
 
 std::vector<FamilyRow> SortedRows() {
@@ -23,6 +27,26 @@ std::vector<FamilyRow> SortedRows() {
   std::sort(rows.begin(), rows.end(),
             [](const FamilyRow& a, const FamilyRow& b) { return a.type < b.type; });
   return rows;
+}
+
+// No tensor that fits a machine has more; kernels and shapes multiply sizes by small numbers, and
+// by those of another operand's axes, without looking for overflow.
+constexpr int64_t kMaxElements = int64_t{1} << 44;
+
+Result<Done> JudgeSizes(const OpSpec& spec, const Operand& operand, std::string_view name) {
+  if (!operand.is_present) return Done{};
+  int64_t elements = 1;
+  for (const int64_t dim : operand.dims) {
+    if (dim < 0) {
+      return InvalidOp(spec, fmt::format("{} has a negative size: {}", name, TextOf(operand.dims)));
+    }
+    // An axis of no elements does not hide the others: strides are their products.
+    elements = CheckedMul(elements, std::max<int64_t>(1, dim)).value_or(kMaxElements + 1);
+    if (elements <= kMaxElements) continue;
+    return UnsupportedOp(spec, fmt::format("{} is {}, which is more than {} elements", name,
+                                           TextOf(operand.dims), kMaxElements));
+  }
+  return Done{};
 }
 
 }  // namespace
@@ -40,9 +64,19 @@ const FamilyRow* FindFamilyRow(std::string_view type) {
   return found == rows.end() || found->type != type ? nullptr : &*found;
 }
 
+std::string JoinLimits(std::string_view common, std::string_view own) {
+  return fmt::format("{}{}{}", common, common.empty() || own.empty() ? "" : "; ", own);
+}
+
 Result<Done> JudgeOp(const OpSpec& spec) {
   const FamilyRow* row = FindFamilyRow(spec.type);
   if (row == nullptr) return UnsupportedOp(spec, "it has no kernel for this operator");
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    CKPLAN_RETURN_IF_ERROR(JudgeSizes(spec, spec.inputs[i], fmt::format("input {}", i)));
+  }
+  for (size_t i = 0; i < spec.outputs.size(); ++i) {
+    CKPLAN_RETURN_IF_ERROR(JudgeSizes(spec, spec.outputs[i], fmt::format("output {}", i)));
+  }
   return row->judge(spec);
 }
 

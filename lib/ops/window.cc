@@ -1,15 +1,46 @@
 #include "lib/ops/window.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "lib/ops/judge.h"
+#include "lib/ops/sizes.h"
 
 namespace ckplan {
 
 namespace {
 
-std::vector<int64_t> IntsOr(const OpSpec& spec, std::string_view attribute,
-                            const std::vector<int64_t>& otherwise) {
-  std::vector<int64_t> ints = spec.Ints(attribute);
-  return ints.size() == otherwise.size() ? ints : otherwise;
+// An attribute with an entry for each of `count` things; empty or absent, all are `otherwise`.
+Result<Dims> ReadEntries(const OpSpec& spec, std::string_view attribute, size_t count,
+                         int64_t otherwise, int64_t min) {
+  Dims entries = spec.Ints(attribute);
+  if (entries.empty()) entries.assign(count, otherwise);
+  if (entries.size() != count) {
+    return InvalidOp(spec, fmt::format("attribute {} has {} entries instead of {}", attribute,
+                                       entries.size(), count));
+  }
+  for (const int64_t entry : entries) {
+    if (entry < min) {
+      return InvalidOp(spec, fmt::format("attribute {} is {}; each entry must be at least {}",
+                                         attribute, TextOf(entries), min));
+    }
+    CKPLAN_RETURN_IF_ERROR(
+        RequireLibrarySize(spec, fmt::format("an entry of attribute {}", attribute), entry));
+  }
+  return entries;
+}
+
+Result<Dims> ReadKernel(const OpSpec& spec, size_t rank, const Dims& of_weights) {
+  if (of_weights.empty() && spec.Ints("kernel_shape").empty()) {
+    return InvalidOp(spec, "attribute kernel_shape is missing");
+  }
+  if (spec.Ints("kernel_shape").empty()) return of_weights;
+  CKPLAN_ASSIGN_OR_RETURN(Dims kernel, ReadEntries(spec, "kernel_shape", rank, 1, 1));
+  if (of_weights.empty() || kernel == of_weights) return kernel;
+  return InvalidOp(spec, fmt::format("attribute kernel_shape is {}, but the kernel of its weights "
+                                     "is {}",
+                                     TextOf(kernel), TextOf(of_weights)));
 }
 
 // Splits what the windows reach beyond the input. `extra`: output_padding of a transposed one.
@@ -22,27 +53,126 @@ void PadToFit(Window& window, const std::vector<int64_t>& extra, bool gives_odd_
   }
 }
 
+bool IsSame(const OpSpec& spec) {
+  const std::string rule = spec.String("auto_pad", "NOTSET");
+  return rule == "SAME_UPPER" || rule == "SAME_LOWER";
+}
+
+bool HasOutputShape(const OpSpec& spec, WindowKind kind) {
+  return kind == WindowKind::kTransposed && !spec.Ints("output_shape").empty();
+}
+
+Result<Done> CheckRule(const OpSpec& spec) {
+  const std::string rule = spec.String("auto_pad", "NOTSET");
+  if (rule == "NOTSET" || rule == "VALID" || IsSame(spec)) return Done{};
+  return InvalidOp(spec, fmt::format("attribute auto_pad is \"{}\" instead of NOTSET, VALID, "
+                                     "SAME_UPPER or SAME_LOWER",
+                                     rule));
+}
+
+Error WrongOutput(const OpSpec& spec, size_t axis, int64_t actual, int64_t expected) {
+  return InvalidOp(spec, fmt::format("spatial axis {} of its output is {}, but its windows give {}",
+                                     axis, actual, expected));
+}
+
+// What an axis of a convolution or pool gives; `rounds_up` adds a window for what is left over.
+int64_t CountWindows(const Window& window, size_t axis, bool rounds_up) {
+  const int64_t room =
+      window.in[axis] + window.begin[axis] + window.end[axis] - window.extent(axis);
+  const int64_t stride = window.strides[axis];
+  return (room + (rounds_up ? stride - 1 : 0)) / stride + 1;
+}
+
+Result<Done> CheckFits(const OpSpec& spec, const Window& window, size_t axis) {
+  CKPLAN_RETURN_IF_ERROR(RequireLibrarySize(
+      spec, fmt::format("the window on spatial axis {}", axis), window.extent(axis)));
+  if (window.in[axis] + window.begin[axis] + window.end[axis] >= window.extent(axis)) {
+    return Done{};
+  }
+  return InvalidOp(
+      spec, fmt::format("on spatial axis {} its window covers {} elements, more than the {} that "
+                        "there are with {} of padding",
+                        axis, window.extent(axis), window.in[axis],
+                        window.begin[axis] + window.end[axis]));
+}
+
+Result<Done> CheckOutput(const OpSpec& spec, const Window& window, WindowKind kind, size_t axis) {
+  const int64_t out = window.out[axis];
+  const int64_t stride = window.strides[axis];
+  if (IsSame(spec)) {
+    const int64_t expected = (window.in[axis] - 1) / stride + 1;
+    return out == expected ? Result<Done>(Done{}) : WrongOutput(spec, axis, out, expected);
+  }
+  const int64_t expected = CountWindows(window, axis, false);
+  if (out == expected) return Done{};
+  if (kind != WindowKind::kPool || spec.Int("ceil_mode", 0) == 0) {
+    return WrongOutput(spec, axis, out, expected);
+  }
+  // Where the added window would begin in the padding after the input, opsets differ.
+  const int64_t added = CountWindows(window, axis, true);
+  return out == added ? Result<Done>(Done{}) : WrongOutput(spec, axis, out, added);
+}
+
+// The output of a transposed convolution is `in`.
+Result<Done> CheckTransposed(const OpSpec& spec, const Window& window, const Dims& extra,
+                             size_t axis) {
+  const int64_t given =
+      (window.out[axis] - 1) * window.strides[axis] + extra[axis] + window.extent(axis);
+  const bool has_shape = HasOutputShape(spec, WindowKind::kTransposed);
+  const int64_t expected = has_shape      ? spec.Ints("output_shape")[axis]
+                           : IsSame(spec) ? window.in[axis]
+                                          : given - window.begin[axis] - window.end[axis];
+  if (window.in[axis] != expected) return WrongOutput(spec, axis, window.in[axis], expected);
+  if (CountWindows(window, axis, false) == window.out[axis]) return Done{};
+  return UnsupportedOp(
+      spec, fmt::format("on spatial axis {} its output of {} leaves room for another window", axis,
+                        window.in[axis]));
+}
+
+Result<Done> CheckAxis(const OpSpec& spec, const Window& window, const Dims& extra, WindowKind kind,
+                       size_t axis) {
+  CKPLAN_RETURN_IF_ERROR(CheckFits(spec, window, axis));
+  if (kind == WindowKind::kTransposed) return CheckTransposed(spec, window, extra, axis);
+  return CheckOutput(spec, window, kind, axis);
+}
+
+Result<Done> CheckSizes(const OpSpec& spec, const Window& window) {
+  for (const Dims* sizes : {&window.in, &window.out}) {
+    for (const int64_t size : *sizes) {
+      CKPLAN_RETURN_IF_ERROR(RequireLibrarySize(spec, "a spatial axis of it", size));
+    }
+  }
+  return Done{};
+}
+
 }  // namespace
 
-Window ReadWindow(const OpSpec& spec, const Operand& in, const Operand& out,
-                  const std::vector<int64_t>& kernel, bool is_transposed) {
+Result<Window> ReadWindow(const OpSpec& spec, const Operand& in, const Operand& out,
+                          const Dims& kernel, WindowKind kind) {
+  CKPLAN_RETURN_IF_ERROR(CheckRule(spec));
   Window window;
   window.in.assign(in.dims.begin() + 2, in.dims.end());
   window.out.assign(out.dims.begin() + 2, out.dims.end());
+  CKPLAN_RETURN_IF_ERROR(CheckSizes(spec, window));
   const size_t rank = window.rank();
-  const std::vector<int64_t> ones(rank, 1);
-  window.kernel = spec.Has("kernel_shape") ? spec.Ints("kernel_shape") : kernel;
-  window.strides = IntsOr(spec, "strides", ones);
-  window.dilations = IntsOr(spec, "dilations", ones);
-  const std::vector<int64_t> pads = IntsOr(spec, "pads", std::vector<int64_t>(2 * rank, 0));
-  window.begin.assign(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(rank));
-  window.end.assign(pads.begin() + static_cast<std::ptrdiff_t>(rank), pads.end());
-  const std::string rule = spec.String("auto_pad", "NOTSET");
-  const std::vector<int64_t> extra = IntsOr(spec, "output_padding", std::vector<int64_t>(rank, 0));
-  if (rule == "SAME_UPPER" || rule == "SAME_LOWER") {
-    PadToFit(window, extra, rule == "SAME_LOWER");
-  } else if (is_transposed && spec.Has("output_shape")) {
+  CKPLAN_ASSIGN_OR_RETURN(window.kernel, ReadKernel(spec, rank, kernel));
+  CKPLAN_ASSIGN_OR_RETURN(window.strides, ReadEntries(spec, "strides", rank, 1, 1));
+  CKPLAN_ASSIGN_OR_RETURN(window.dilations, ReadEntries(spec, "dilations", rank, 1, 1));
+  CKPLAN_ASSIGN_OR_RETURN(const Dims pads, ReadEntries(spec, "pads", 2 * rank, 0, 0));
+  CKPLAN_ASSIGN_OR_RETURN(const Dims extra, ReadEntries(spec, "output_padding", rank, 0, 0));
+  const auto middle = pads.begin() + static_cast<std::ptrdiff_t>(rank);
+  window.begin.assign(pads.begin(), middle);
+  window.end.assign(middle, pads.end());
+  if (HasOutputShape(spec, kind)) {
+    CKPLAN_RETURN_IF_ERROR(ReadEntries(spec, "output_shape", rank, 1, 1));
+  }
+  if (IsSame(spec)) {
+    PadToFit(window, extra, spec.String("auto_pad", "") == "SAME_LOWER");
+  } else if (HasOutputShape(spec, kind)) {
     PadToFit(window, extra, true);
+  }
+  for (size_t axis = 0; axis < rank; ++axis) {
+    CKPLAN_RETURN_IF_ERROR(CheckAxis(spec, window, extra, kind, axis));
   }
   return window;
 }

@@ -9,9 +9,9 @@
 #include "lib/base/rng.h"
 #include "lib/ops/op_rules.h"
 #include "lib/reference/check_run.h"
+#include "lib/reference/families.h"
 #include "lib/reference/fill.h"
 #include "lib/reference/gradient_roles.h"
-#include "lib/reference/reference.h"
 
 namespace ckplan::reference {
 

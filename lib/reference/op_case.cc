@@ -97,12 +97,13 @@ void ParseContents(std::string_view text, Operand& operand, Contents& contents) 
   if (text[0] != '=') return;
   contents.is_constant = true;
   operand.known.emplace();
-  for (const double value : contents.values) {
-    if (is_float) {
-      operand.known->reals.push_back(value);
-    } else {
-      operand.known->ints.push_back(static_cast<int64_t>(value));
-    }
+  if (is_float) {
+    operand.known->reals = contents.values;
+    return;
+  }
+  // Integers are read as such: the largest of them are no real numbers of double precision.
+  for (const std::string_view item : Split(Inside(text.substr(1)), ',')) {
+    operand.known->ints.push_back(ParseInt(item));
   }
 }
 

@@ -20,7 +20,6 @@
 //             a list [1,2] or [1.0,2.0], or a tensor {1,2} or {1.0}
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,24 +52,5 @@ struct OpCase {
 
 // Fails the program on a row that does not follow the grammar.
 OpCase ParseCase(const CaseRow& row);
-
-// One list for each family, in a file of its own: cases_FAMILY.cc.
-std::span<const CaseRow> UnaryCases();
-std::span<const CaseRow> BinaryCases();
-std::span<const CaseRow> ReduceCases();
-std::span<const CaseRow> MoveCases();
-std::span<const CaseRow> GenerateCases();
-std::span<const CaseRow> ResizeCases();
-std::span<const CaseRow> GatherCases();
-std::span<const CaseRow> RotaryCases();
-std::span<const CaseRow> LossCases();
-std::span<const CaseRow> ConvCases();
-std::span<const CaseRow> NormCases();
-std::span<const CaseRow> MatMulCases();
-std::span<const CaseRow> RecurrentCases();
-std::span<const CaseRow> AttentionCases();
-
-// How many cases of all families are of this operator.
-int CountCases(std::string_view type);
 
 }  // namespace ckplan::reference

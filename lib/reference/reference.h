@@ -20,23 +20,4 @@ struct FunctionRow {
   Function function = nullptr;
 };
 
-// Null for an operator without a reference.
-Function FindFunction(std::string_view type);
-
-// One list for each family, in a file of its own: reference_FAMILY.cc.
-std::span<const FunctionRow> UnaryFunctions();
-std::span<const FunctionRow> BinaryFunctions();
-std::span<const FunctionRow> ReduceFunctions();
-std::span<const FunctionRow> MoveFunctions();
-std::span<const FunctionRow> GenerateFunctions();
-std::span<const FunctionRow> ResizeFunctions();
-std::span<const FunctionRow> GatherFunctions();
-std::span<const FunctionRow> RotaryFunctions();
-std::span<const FunctionRow> LossFunctions();
-std::span<const FunctionRow> ConvFunctions();
-std::span<const FunctionRow> NormFunctions();
-std::span<const FunctionRow> MatMulFunctions();
-std::span<const FunctionRow> RecurrentFunctions();
-std::span<const FunctionRow> AttentionFunctions();
-
 }  // namespace ckplan::reference

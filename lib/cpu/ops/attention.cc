@@ -5,13 +5,14 @@
 //
 // The probabilities P are the statistic. Heads of queries that share keys and values add their
 // gradients up. dS is made again for dK: kept, it would be as large as all of P.
+#include "lib/ops/attention.h"
+
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 
-#include "lib/cpu/dnn_families.h"
 #include "lib/cpu/dnnl_support.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/matmul_kernel.h"
 #include "lib/cpu/ops/softmax_row.h"
@@ -34,98 +35,61 @@ struct Heads {
   }
 };
 
-Heads ReadHeads(const Operand& operand, int64_t heads) {
-  const std::vector<int64_t>& dims = operand.dims;
-  Heads of;
-  if (dims.size() == 4) {
-    of.heads = dims[1];
-    of.rows = dims[2];
-    of.size = dims[3];
-    of.row_stride = of.size;
-    of.head_stride = of.rows * of.size;
-  } else {
-    of.heads = heads;
-    of.rows = dims[1];
-    of.size = dims[2] / heads;
-    of.row_stride = dims[2];
-    of.head_stride = of.size;
-  }
-  of.sample_stride = of.heads * of.rows * of.size;
+Heads HeadsOf(const AttentionShape& shape, int64_t heads, int64_t rows, int64_t size) {
+  Heads of = {heads, rows, size};
+  of.row_stride = shape.is_head_major ? size : heads * size;
+  of.head_stride = shape.is_head_major ? rows * size : size;
+  of.sample_stride = heads * rows * size;
   return of;
 }
 
-// The mask, broadcast to [batch, heads, queries, keys]: added, or false where a key is hidden.
-struct Mask {
-  bool is_present = false;
-  bool is_bool = false;
-  std::array<int64_t, 4> strides = {};
-
-  explicit Mask(const Operand& operand)
-      : is_present(operand.is_present), is_bool(operand.type == ElementType::kBool) {
-    int64_t stride = 1;
-    for (size_t i = 0; i < operand.dims.size(); ++i) {
-      const int64_t dim = operand.dims[operand.dims.size() - 1 - i];
-      strides[3 - i] = dim == 1 ? 0 : stride;
-      stride *= dim;
-    }
+// Adds the mask to a row of scores; `offset` is where the mask has its row.
+void AddMask(const AttentionMask& of, float* row, const void* mask, int64_t offset, int64_t count) {
+  const int64_t step = of.strides[3];
+  if (of.is_bool()) {
+    const bool* is_seen = static_cast<const bool*>(mask) + offset;
+    for (int64_t i = 0; i < count; ++i) row[i] = is_seen[i * step] ? row[i] : kMasked;
+  } else {
+    const float* term = Floats(mask) + offset;
+    for (int64_t i = 0; i < count; ++i) row[i] += term[i * step];
   }
-
-  void AddTo(float* row, const void* mask, int64_t offset, int64_t count) const {
-    const int64_t step = strides[3];
-    if (is_bool) {
-      const bool* is_seen = static_cast<const bool*>(mask) + offset;
-      for (int64_t i = 0; i < count; ++i) row[i] = is_seen[i * step] ? row[i] : kMasked;
-    } else {
-      const float* term = Floats(mask) + offset;
-      for (int64_t i = 0; i < count; ++i) row[i] += term[i * step];
-    }
-  }
-};
-
-struct Shape {
-  int64_t batch = 1;
-  Heads q, k, v, y;
-  float scale = 1;
-  bool is_causal = false;
-
-  int64_t scores() const { return q.rows * k.rows; }  // Of one head.
-  int64_t KeyHead(int64_t head) const { return head / (q.heads / k.heads); }
-  bool IsFirstOfKey(int64_t head) const { return head % (q.heads / k.heads) == 0; }
-};
-
-Shape ReadShape(const OpSpec& spec) {
-  Shape shape;
-  const int64_t q_heads = spec.Int("q_num_heads", 1);
-  const int64_t k_heads = spec.Int("kv_num_heads", 1);
-  shape.batch = spec.input(0).dims[0];
-  shape.q = ReadHeads(spec.input(0), q_heads);
-  shape.k = ReadHeads(spec.input(1), k_heads);
-  shape.v = ReadHeads(spec.input(2), k_heads);
-  shape.y = ReadHeads(spec.output(0), q_heads);
-  const double usual = 1 / std::sqrt(static_cast<double>(shape.q.size));
-  shape.scale = static_cast<float>(spec.Float("scale", usual));
-  shape.is_causal = spec.Int("is_causal", 0) != 0;
-  return shape;
 }
+
+// How the tensors lie in memory.
+struct Layout {
+  AttentionShape shape;
+  Heads q, k, v, y;
+
+  explicit Layout(const AttentionShape& of)
+      : shape(of),
+        q(HeadsOf(of, of.heads, of.queries, of.size)),
+        k(HeadsOf(of, of.key_heads, of.keys, of.size)),
+        v(HeadsOf(of, of.key_heads, of.keys, of.value_size)),
+        y(HeadsOf(of, of.heads, of.queries, of.value_size)) {}
+
+  int64_t scores() const { return shape.scores(); }
+  int64_t KeyHead(int64_t head) const { return head / shape.group(); }
+  bool IsFirstOfKey(int64_t head) const { return head % shape.group() == 0; }
+};
 
 class AttentionOp final : public PreparedOp {
  public:
-  AttentionOp(const OpSpec& spec, const Shape& shape)
-      : shape_(shape),
-        mask_(spec.input(3)),
-        has_statistic_(spec.statistic_bytes > 0),
-        scores_({.m = shape.q.rows,
-                 .n = shape.k.rows,
-                 .k = shape.q.size,
-                 .a = {.row_stride = shape.q.row_stride},
-                 .b = {.is_transposed = true, .row_stride = shape.k.row_stride},
+  AttentionOp(const OpSpec& spec, const AttentionShape& shape)
+      : layout_(shape),
+        mask_(shape.mask),
+        has_statistic_(shape.has_statistic),
+        scores_({.m = shape.queries,
+                 .n = shape.keys,
+                 .k = shape.size,
+                 .a = {.row_stride = layout_.q.row_stride},
+                 .b = {.is_transposed = true, .row_stride = layout_.k.row_stride},
                  .alpha = shape.scale}),
-        output_({.m = shape.q.rows,
-                 .n = shape.v.size,
-                 .k = shape.k.rows,
-                 .b = {.row_stride = shape.v.row_stride},
-                 .c = {.row_stride = shape.y.row_stride}}) {
-    const int64_t bytes = shape_.scores() * kFloatBytes;
+        output_({.m = shape.queries,
+                 .n = shape.value_size,
+                 .k = shape.keys,
+                 .b = {.row_stride = layout_.v.row_stride},
+                 .c = {.row_stride = layout_.y.row_stride}}) {
+    const int64_t bytes = layout_.scores() * kFloatBytes;
     if (!has_statistic_) probabilities_ = forward_plan_.Add(bytes);
     forward_scratch_ = forward_plan_.Add(std::max(scores_.workspace(), output_.workspace()));
     if (spec.input(0).has_gradient || spec.input(1).has_gradient) MakeScoreGradients();
@@ -145,16 +109,16 @@ class AttentionOp final : public PreparedOp {
     const void* mask = call.inputs.size() > 3 ? call.inputs[3] : nullptr;
     void* scratch = FloatsAt(call.workspace, forward_scratch_);
     ForHeads([&](int64_t n, int64_t h) {
-      const int64_t key_head = shape_.KeyHead(h);
+      const int64_t key_head = layout_.KeyHead(h);
       float* p = has_statistic_
-                     ? Floats(call.statistic) + (n * shape_.q.heads + h) * shape_.scores()
+                     ? Floats(call.statistic) + (n * layout_.q.heads + h) * layout_.scores()
                      : FloatsAt(call.workspace, probabilities_);
-      scores_.Run(Floats(call.inputs[0]) + shape_.q.at(n, h),
-                  Floats(call.inputs[1]) + shape_.k.at(n, key_head), p, scratch);
+      scores_.Run(Floats(call.inputs[0]) + layout_.q.at(n, h),
+                  Floats(call.inputs[1]) + layout_.k.at(n, key_head), p, scratch);
       MakeProbabilities(p, mask, n, h);
       if (call.outputs[0] == nullptr) return;
-      output_.Run(p, Floats(call.inputs[2]) + shape_.v.at(n, key_head),
-                  Floats(call.outputs[0]) + shape_.y.at(n, h), scratch);
+      output_.Run(p, Floats(call.inputs[2]) + layout_.v.at(n, key_head),
+                  Floats(call.outputs[0]) + layout_.y.at(n, h), scratch);
     });
   }
 
@@ -162,82 +126,82 @@ class AttentionOp final : public PreparedOp {
     float* result = Floats(gradient);
     void* scratch = FloatsAt(call.workspace, backward_scratch_);
     ForHeads([&](int64_t n, int64_t h) {
-      const int64_t key_head = shape_.KeyHead(h);
-      const bool is_first = shape_.IsFirstOfKey(h);
-      const float* p = Floats(call.statistic) + (n * shape_.q.heads + h) * shape_.scores();
-      const float* dy = Floats(call.output_gradients[0]) + shape_.y.at(n, h);
+      const int64_t key_head = layout_.KeyHead(h);
+      const bool is_first = layout_.IsFirstOfKey(h);
+      const float* p = Floats(call.statistic) + (n * layout_.q.heads + h) * layout_.scores();
+      const float* dy = Floats(call.output_gradients[0]) + layout_.y.at(n, h);
       if (position == 2) {
         const MatMulKernel& product = is_first ? *value_ : *adding_value_;
-        product.Run(p, dy, result + shape_.v.at(n, key_head), scratch);
+        product.Run(p, dy, result + layout_.v.at(n, key_head), scratch);
         return;
       }
       float* ds = FloatsAt(call.workspace, gradients_);
-      arriving_->Run(dy, Floats(call.inputs[2]) + shape_.v.at(n, key_head), ds, scratch);
+      arriving_->Run(dy, Floats(call.inputs[2]) + layout_.v.at(n, key_head), ds, scratch);
       PassSoftmax(p, ds);
       if (position == 0) {
-        query_->Run(ds, Floats(call.inputs[1]) + shape_.k.at(n, key_head),
-                    result + shape_.q.at(n, h), scratch);
+        query_->Run(ds, Floats(call.inputs[1]) + layout_.k.at(n, key_head),
+                    result + layout_.q.at(n, h), scratch);
       } else {
         const MatMulKernel& product = is_first ? *key_ : *adding_key_;
-        product.Run(ds, Floats(call.inputs[0]) + shape_.q.at(n, h),
-                    result + shape_.k.at(n, key_head), scratch);
+        product.Run(ds, Floats(call.inputs[0]) + layout_.q.at(n, h),
+                    result + layout_.k.at(n, key_head), scratch);
       }
     });
   }
 
  private:
-  static std::unique_ptr<MatMulKernel> Make(const MatMulShape& shape) {
+  static std::unique_ptr<MatMulKernel> Make(const ProductShape& shape) {
     return std::make_unique<MatMulKernel>(shape);
   }
 
   void MakeScoreGradients() {
-    const Heads& q = shape_.q;
-    const Heads& k = shape_.k;
+    const Heads& q = layout_.q;
+    const Heads& k = layout_.k;
     arriving_ = Make({.m = q.rows,
                       .n = k.rows,
-                      .k = shape_.v.size,
-                      .a = {.row_stride = shape_.y.row_stride},
-                      .b = {.is_transposed = true, .row_stride = shape_.v.row_stride}});
+                      .k = layout_.v.size,
+                      .a = {.row_stride = layout_.y.row_stride},
+                      .b = {.is_transposed = true, .row_stride = layout_.v.row_stride}});
     query_ = Make({.m = q.rows,
                    .n = q.size,
                    .k = k.rows,
                    .b = {.row_stride = k.row_stride},
                    .c = {.row_stride = q.row_stride},
-                   .alpha = shape_.scale});
-    MatMulShape key = {.m = k.rows,
-                       .n = q.size,
-                       .k = q.rows,
-                       .a = {.is_transposed = true},
-                       .b = {.row_stride = q.row_stride},
-                       .c = {.row_stride = k.row_stride},
-                       .alpha = shape_.scale};
+                   .alpha = layout_.shape.scale});
+    ProductShape key = {.m = k.rows,
+                        .n = q.size,
+                        .k = q.rows,
+                        .a = {.is_transposed = true},
+                        .b = {.row_stride = q.row_stride},
+                        .c = {.row_stride = k.row_stride},
+                        .alpha = layout_.shape.scale};
     key_ = Make(key);
     key.adds = true;
     if (q.heads > k.heads) adding_key_ = Make(key);
   }
 
   void MakeValueGradient() {
-    MatMulShape value = {.m = shape_.k.rows,
-                         .n = shape_.v.size,
-                         .k = shape_.q.rows,
-                         .a = {.is_transposed = true},
-                         .b = {.row_stride = shape_.y.row_stride},
-                         .c = {.row_stride = shape_.v.row_stride}};
+    ProductShape value = {.m = layout_.k.rows,
+                          .n = layout_.v.size,
+                          .k = layout_.q.rows,
+                          .a = {.is_transposed = true},
+                          .b = {.row_stride = layout_.y.row_stride},
+                          .c = {.row_stride = layout_.v.row_stride}};
     value_ = Make(value);
     value.adds = true;
-    if (shape_.q.heads > shape_.k.heads) adding_value_ = Make(value);
+    if (layout_.q.heads > layout_.k.heads) adding_value_ = Make(value);
   }
 
   template <typename Body>
   void ForHeads(const Body& body) const {
-    for (int64_t n = 0; n < shape_.batch; ++n) {
-      for (int64_t h = 0; h < shape_.q.heads; ++h) body(n, h);
+    for (int64_t n = 0; n < layout_.shape.batch; ++n) {
+      for (int64_t h = 0; h < layout_.q.heads; ++h) body(n, h);
     }
   }
 
   template <typename Body>
   void ForQueries(const Body& body) const {
-    ParallelFor(shape_.q.rows, std::max<int64_t>(1, kGrain / 8 / shape_.k.rows),
+    ParallelFor(layout_.q.rows, std::max<int64_t>(1, kGrain / 8 / layout_.k.rows),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t row = begin; row < end; ++row) body(row);
                 });
@@ -245,14 +209,14 @@ class AttentionOp final : public PreparedOp {
 
   // From scores, in place. Zero for a query to which no key is shown.
   void MakeProbabilities(float* scores, const void* mask, int64_t n, int64_t h) const {
-    const int64_t keys = shape_.k.rows;
+    const int64_t keys = layout_.k.rows;
     ForQueries([&](int64_t row) {
       float* at = scores + row * keys;
       if (mask_.is_present) {
         const auto& strides = mask_.strides;
-        mask_.AddTo(at, mask, n * strides[0] + h * strides[1] + row * strides[2], keys);
+        AddMask(mask_, at, mask, n * strides[0] + h * strides[1] + row * strides[2], keys);
       }
-      if (shape_.is_causal && row + 1 < keys) std::fill(at + row + 1, at + keys, kMasked);
+      if (layout_.shape.is_causal && row + 1 < keys) std::fill(at + row + 1, at + keys, kMasked);
       if (HighestOf(at, keys) == kMasked) {
         std::fill(at, at + keys, 0.0F);
       } else {
@@ -262,15 +226,15 @@ class AttentionOp final : public PreparedOp {
   }
 
   void PassSoftmax(const float* p, float* gradients) const {
-    const int64_t keys = shape_.k.rows;
+    const int64_t keys = layout_.k.rows;
     ForQueries([&](int64_t row) {
       const int64_t at = row * keys;
       SoftmaxRowGradient(p + at, gradients + at, gradients + at, keys);
     });
   }
 
-  Shape shape_;
-  Mask mask_;
+  Layout layout_;
+  AttentionMask mask_;
   bool has_statistic_;
   MatMulKernel scores_, output_;
   std::unique_ptr<MatMulKernel> arriving_, query_, key_, adding_key_, value_, adding_value_;
@@ -280,34 +244,11 @@ class AttentionOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
-  if (spec.input(4).is_present || spec.input(5).is_present || spec.input(6).is_present) {
-    return Unsupported(spec, "it has a cache of past keys and values");
-  }
-  for (size_t i = 1; i < spec.outputs.size(); ++i) {
-    if (spec.outputs[i].is_present) return Unsupported(spec, "it has a second output");
-  }
-  if (spec.Float("softcap", 0) != 0) return Unsupported(spec, "its scores are capped");
-  if (spec.Int("left_window_size", -1) >= 0 || spec.Int("right_window_size", -1) >= 0) {
-    return Unsupported(spec, "its window slides");
-  }
-  const Operand& mask = spec.input(3);
-  if (mask.has_gradient) return Unsupported(spec, "its mask gets a gradient");
-  const Shape shape = ReadShape(spec);
-  if (mask.is_present) {
-    const bool is_known = mask.type == ElementType::kBool || mask.type == ElementType::kFloat32;
-    const bool is_full =
-        mask.dims.empty() || mask.dims.back() == 1 || mask.dims.back() == shape.k.rows;
-    if (!is_known || !is_full || mask.dims.size() > 4) {
-      return Unsupported(spec, "its mask is of an integer type or does not fit the keys");
-    }
-  }
-  if (spec.output(0).elements() == 0 || shape.scores() == 0)
-    return Unsupported(spec, "it is empty");
+  CKPLAN_ASSIGN_OR_RETURN(const AttentionShape shape, ReadAttentionShape(spec));
   return Guarded(spec, [&] { return std::make_unique<AttentionOp>(spec, shape); });
 }
 
-constexpr OpRow kOps[] = {
-    {"Attention", Prepare, true, "one output, no cache, cap or window; the mask gets no gradient"}};
+constexpr OpRow kOps[] = {{"Attention", Prepare}};
 
 }  // namespace
 

@@ -1,11 +1,13 @@
 // BatchNormalization, always by the statistics of the batch: a training step is what is run, also
 // where the model was exported for inference. The running statistics are no part of the step; where
 // somebody reads them (outputs 1 and 2), they are those of this batch.
+#include "lib/ops/batch_norm.h"
+
 #include <algorithm>
 #include <cmath>
 
-#include "lib/cpu/dnn_families.h"
 #include "lib/cpu/dnnl_support.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/ops/moments.h"
 #include "lib/cpu/parallel.h"
@@ -14,34 +16,10 @@ namespace ckplan::cpu {
 
 namespace {
 
-// A tensor of samples, channels and positions.
-struct Shape {
-  int64_t samples = 1, channels = 1, positions = 1;
-
-  int64_t offset(int64_t sample, int64_t channel) const {
-    return (sample * channels + channel) * positions;
-  }
-  int64_t channel_size() const { return samples * positions; }
-  // Channels that are worth a thread.
-  int64_t grain() const { return std::max<int64_t>(1, kGrain / channel_size()); }
-};
-
-Shape ShapeOf(const Operand& x) {
-  Shape shape;
-  shape.samples = x.dims[0];
-  shape.channels = x.dims.size() > 1 ? x.dims[1] : 1;
-  shape.positions = x.elements() / std::max<int64_t>(1, shape.samples * shape.channels);
-  return shape;
-}
-
 class BatchNormOp final : public PreparedOp {
  public:
-  explicit BatchNormOp(const OpSpec& spec)
-      : shape_(ShapeOf(spec.input(0))),
-        epsilon_(static_cast<float>(spec.Float("epsilon", 1e-5))),
-        first_gradient_(spec.input(0).has_gradient   ? 0
-                        : spec.input(1).has_gradient ? 1
-                                                     : 2) {
+  explicit BatchNormOp(const BatchNormShape& shape)
+      : shape_(shape.view), epsilon_(shape.epsilon), first_gradient_(shape.first_gradient) {
     sums_ = plan_.Add(shape_.channels * 2 * static_cast<int64_t>(sizeof(float)));
   }
 
@@ -49,7 +27,7 @@ class BatchNormOp final : public PreparedOp {
 
   void Forward(const ForwardCall& call) override {
     const float* x = Floats(call.inputs[0]);
-    ParallelFor(shape_.channels, shape_.grain(), [&](int64_t begin, int64_t end) {
+    ParallelFor(shape_.channels, Grain(), [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) ForwardChannel(call, x, c);
     });
   }
@@ -60,7 +38,7 @@ class BatchNormOp final : public PreparedOp {
     const float* x = Floats(call.inputs[0]);
     const auto* moments = static_cast<const float*>(call.statistic);
     float* sums = FloatsAt(call.workspace, sums_);
-    ParallelFor(shape_.channels, shape_.grain(), [&](int64_t begin, int64_t end) {
+    ParallelFor(shape_.channels, Grain(), [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) {
         const Moments channel = {moments[2 * c], moments[2 * c + 1]};
         if (position == first_gradient_) SumChannel(x, dy, channel, c, sums + 2 * c);
@@ -73,6 +51,9 @@ class BatchNormOp final : public PreparedOp {
   }
 
  private:
+  // Channels that are worth a thread.
+  int64_t Grain() const { return std::max<int64_t>(1, kGrain / shape_.channel_size()); }
+
   double SumSamples(const float* x, int64_t channel) const {
     double sum = 0;
     for (int64_t n = 0; n < shape_.samples; ++n) {
@@ -152,7 +133,7 @@ class BatchNormOp final : public PreparedOp {
     }
   }
 
-  Shape shape_;
+  ChannelView shape_;
   float epsilon_;
   size_t first_gradient_;  // Computes the sums, which the later positions use.
   WorkspacePlan plan_;
@@ -160,18 +141,11 @@ class BatchNormOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
-  if (spec.Int("spatial", 1) == 0) return Unsupported(spec, "spatial=0 is of opset 8 and below");
-  if (spec.input(0).has_gradient && !spec.input(1).is_read_by_backward) {
-    return Unsupported(spec, "its scale is computed in the step, and not kept for backward");
-  }
-  for (size_t i = 1; i < spec.outputs.size(); ++i) {
-    if (spec.outputs[i].has_gradient) return Unsupported(spec, "its statistics get a gradient");
-    if (i > 2 && spec.outputs[i].is_present) return Unsupported(spec, "it has saved outputs");
-  }
-  return Prepared<BatchNormOp>(spec);
+  CKPLAN_ASSIGN_OR_RETURN(const BatchNormShape shape, ReadBatchNormShape(spec));
+  return Prepared<BatchNormOp>(shape);
 }
 
-constexpr OpRow kOps[] = {{"BatchNormalization", Prepare, true, "by the batch's statistics"}};
+constexpr OpRow kOps[] = {{"BatchNormalization", Prepare}};
 
 }  // namespace
 

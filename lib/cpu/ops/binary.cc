@@ -6,6 +6,7 @@
 #include "lib/cpu/families.h"
 #include "lib/cpu/integers.h"
 #include "lib/cpu/ops/unary.h"
+#include "lib/ops/binary.h"
 
 namespace ckplan::cpu {
 
@@ -114,30 +115,19 @@ struct Modulo {
 template <typename Op>
 Result<std::unique_ptr<PreparedOp>> PrepareIntegers(const OpSpec& spec) {
   if (spec.input(0).type == ElementType::kInt32) {
-    return std::unique_ptr<PreparedOp>(std::make_unique<BinaryMap<int32_t, int32_t, Op>>(spec));
+    return Prepared<BinaryMap<int32_t, int32_t, Op>>(spec);
   }
-  if (spec.input(0).type == ElementType::kInt64) {
-    return std::unique_ptr<PreparedOp>(std::make_unique<BinaryMap<int64_t, int64_t, Op>>(spec));
-  }
-  return Unsupported(spec, "it has no kernel for these element types");
+  return Prepared<BinaryMap<int64_t, int64_t, Op>>(spec);
 }
 
 template <typename Op>
 Result<std::unique_ptr<PreparedOp>> PrepareBinary(const OpSpec& spec) {
-  if (spec.input(0).type != spec.input(1).type) {
-    return Unsupported(spec, "its inputs are of different element types");
-  }
-  if (spec.input(0).type == ElementType::kFloat32) {
-    return std::unique_ptr<PreparedOp>(std::make_unique<BinaryOp<Op>>(spec));
-  }
+  if (spec.input(0).type == ElementType::kFloat32) return Prepared<BinaryOp<Op>>(spec);
   return PrepareIntegers<Op>(spec);
 }
 
 Result<std::unique_ptr<PreparedOp>> PreparePRelu(const OpSpec& spec) {
-  if (spec.input(0).type != ElementType::kFloat32) {
-    return Unsupported(spec, "its input is of an integer type");
-  }
-  return std::unique_ptr<PreparedOp>(std::make_unique<BinaryOp<PRelu>>(spec));
+  return Prepared<BinaryOp<PRelu>>(spec);
 }
 
 Result<std::unique_ptr<PreparedOp>> PrepareMod(const OpSpec& spec) {
@@ -149,7 +139,6 @@ Result<std::unique_ptr<PreparedOp>> PrepareMod(const OpSpec& spec) {
 struct PowerOf {
   static constexpr Reads kReads = Reads::kInput;
   explicit PowerOf(double known) : exponent(static_cast<float>(known)) {}
-  bool HasSlope() const { return true; }
   float Value(float x) const { return std::pow(x, exponent); }
   float Slope(float x) const { return exponent == 0 ? 0 : exponent * std::pow(x, exponent - 1); }
   float exponent;
@@ -158,7 +147,6 @@ struct PowerOf {
 template <Reads reads, auto value, auto slope>
 struct FixedPower {
   static constexpr Reads kReads = reads;
-  bool HasSlope() const { return true; }
   float Value(float x) const { return value(x); }
   float Slope(float x) const { return slope(x); }
 };
@@ -185,27 +173,13 @@ std::unique_ptr<PreparedOp> MakeKnownPower(const OpSpec& spec, double exponent) 
 }
 
 Result<std::unique_ptr<PreparedOp>> PreparePow(const OpSpec& spec) {
-  const Operand& base = spec.input(0);
-  const Operand& exponent = spec.input(1);
-  const bool is_known_scalar = exponent.known.has_value() && exponent.elements() == 1;
-  if (base.type == ElementType::kFloat32 && is_known_scalar && !exponent.has_gradient) {
-    const bool is_float = exponent.type == ElementType::kFloat32;
-    return MakeKnownPower(
-        spec, is_float ? exponent.known->reals[0] : static_cast<double>(exponent.known->ints[0]));
-  }
-  if (base.type != exponent.type) {
-    return Unsupported(spec, "its exponent is of another element type and no known scalar");
-  }
+  if (const auto exponent = KnownExponent(spec)) return MakeKnownPower(spec, *exponent);
   return PrepareBinary<Pow>(spec);
 }
 
 constexpr OpRow kRows[] = {
-    {"Add", PrepareBinary<Add>},
-    {"Sub", PrepareBinary<Sub>},
-    {"Mul", PrepareBinary<Mul>},
-    {"Div", PrepareBinary<Div>},
-    {"Mod", PrepareMod},
-    {"Pow", PreparePow, true, "an exponent of another type only if it is a known scalar"},
+    {"Add", PrepareBinary<Add>}, {"Sub", PrepareBinary<Sub>}, {"Mul", PrepareBinary<Mul>},
+    {"Div", PrepareBinary<Div>}, {"Mod", PrepareMod},         {"Pow", PreparePow},
     {"PRelu", PreparePRelu},
 };
 

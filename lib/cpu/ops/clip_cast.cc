@@ -59,25 +59,12 @@ class ClipOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareClip(const OpSpec& spec) {
-  for (const size_t limit : {size_t{1}, size_t{2}}) {
-    const Operand& operand = spec.input(limit);
-    if (spec.input(0).has_gradient && operand.is_present && !operand.is_read_by_backward) {
-      return Unsupported(spec, "its limits are computed during the step");
-    }
-  }
-  switch (spec.input(0).type) {
-    case ElementType::kFloat32:
-      return std::unique_ptr<PreparedOp>(std::make_unique<ClipOp<float>>(spec));
-    case ElementType::kInt32:
-      return std::unique_ptr<PreparedOp>(std::make_unique<ClipOp<int32_t>>(spec));
-    case ElementType::kInt64:
-      return std::unique_ptr<PreparedOp>(std::make_unique<ClipOp<int64_t>>(spec));
-    default:
-      return Unsupported(spec, "its input is boolean");
-  }
+  if (spec.input(0).type == ElementType::kInt32) return Prepared<ClipOp<int32_t>>(spec);
+  if (spec.input(0).type == ElementType::kInt64) return Prepared<ClipOp<int64_t>>(spec);
+  return Prepared<ClipOp<float>>(spec);
 }
 
-// To an integer: the fraction is cut off, and what does not fit, or is no number, becomes 0: C++
+// To an integer: the fraction is cut off, and what does not fit, or is NaN, becomes 0: C++
 // leaves it undefined, and ONNX too.
 template <typename To>
 struct Convert {
@@ -99,7 +86,7 @@ struct ToBool {
   }
 };
 
-// Of floats to floats: the gradient passes as it is.
+// From floats to floats: the gradient passes as it is.
 struct SameFloat : PlainUnary<Reads::kNothing> {
   using PlainUnary::PlainUnary;
   float Value(float x) const { return x; }
@@ -134,14 +121,14 @@ Result<std::unique_ptr<PreparedOp>> PrepareCast(const OpSpec& spec) {
       return MakeCast<int64_t>(spec);
     case ElementType::kBool:
       return MakeCast<uint8_t>(spec);
-    case ElementType::kBFloat16:
+    case ElementType::kBFloat16:  // The backend refuses it before.
       break;
   }
-  return Unsupported(spec, "its input is of an unknown type");
+  return Unsupported(spec, "its input is bfloat16");
 }
 
 constexpr OpRow kRows[] = {
-    {"Clip", PrepareClip, true, "gradient only where the limits are constant"},
+    {"Clip", PrepareClip},
     {"Cast", PrepareCast},
     {"CastLike", PrepareCast},
 };

@@ -1,8 +1,8 @@
 // Conv and ConvTranspose.
 #include <algorithm>
 
-#include "lib/cpu/dnn_families.h"
 #include "lib/cpu/dnnl_support.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/ops/conv_kernel.h"
 #include "lib/cpu/parallel.h"
@@ -40,18 +40,18 @@ void SumChannels(const float* y, float* sums, int64_t batch, int64_t channels, i
 
 class ConvOp final : public PreparedOp {
  public:
-  ConvOp(const OpSpec& spec, const ConvGeometry& geometry, bool is_transposed)
-      : is_transposed_(is_transposed),
-        has_bias_(spec.input(2).is_present),
-        batch_(geometry.batch),
-        channels_(spec.output(0).dims[1]),
-        positions_(spec.output(0).elements() / (batch_ * channels_)),
+  ConvOp(const OpSpec& spec, const ConvShape& shape)
+      : is_transposed_(shape.is_transposed),
+        has_bias_(shape.has_bias),
+        batch_(shape.batch),
+        channels_(is_transposed_ ? shape.in_channels : shape.out_channels),
+        positions_(Product(is_transposed_ ? shape.window.in : shape.window.out)),
         forward_(
-            MakeConvKernel(geometry, is_transposed ? ConvJob::kBackwardData : ConvJob::kForward)) {
+            MakeConvKernel(shape, is_transposed_ ? ConvJob::kBackwardData : ConvJob::kForward)) {
     if (spec.input(0).has_gradient) {
-      data_ = MakeConvKernel(geometry, is_transposed ? ConvJob::kForward : ConvJob::kBackwardData);
+      data_ = MakeConvKernel(shape, is_transposed_ ? ConvJob::kForward : ConvJob::kBackwardData);
     }
-    if (spec.input(1).has_gradient) weights_ = MakeConvKernel(geometry, ConvJob::kBackwardWeights);
+    if (spec.input(1).has_gradient) weights_ = MakeConvKernel(shape, ConvJob::kBackwardWeights);
   }
 
   OpWorkspace workspace() const override {
@@ -89,31 +89,12 @@ class ConvOp final : public PreparedOp {
   std::unique_ptr<ConvKernel> forward_, data_, weights_;
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, bool is_transposed) {
-  const Operand& x = is_transposed ? spec.output(0) : spec.input(0);
-  const Operand& y = is_transposed ? spec.input(0) : spec.output(0);
-  const Operand& w = spec.input(1);
-  if (x.dims.size() < 3 || x.dims.size() > 5) {
-    return Unsupported(spec, "only 1 to 3 spatial axes are");
-  }
-  ConvGeometry geometry;
-  geometry.batch = x.dims[0];
-  geometry.groups = spec.Int("group", 1);
-  geometry.in_channels = x.dims[1];
-  geometry.out_channels = y.dims[1];
-  geometry.window = ReadWindow(spec, x, y, {w.dims.begin() + 2, w.dims.end()}, is_transposed);
-  return Guarded(spec, [&] { return std::make_unique<ConvOp>(spec, geometry, is_transposed); });
+Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+  CKPLAN_ASSIGN_OR_RETURN(const ConvShape shape, ReadConvShape(spec));
+  return Guarded(spec, [&] { return std::make_unique<ConvOp>(spec, shape); });
 }
 
-Result<std::unique_ptr<PreparedOp>> PrepareConv(const OpSpec& spec) { return Prepare(spec, false); }
-Result<std::unique_ptr<PreparedOp>> PrepareConvTranspose(const OpSpec& spec) {
-  return Prepare(spec, true);
-}
-
-constexpr OpRow kOps[] = {
-    {"Conv", PrepareConv, true, "1 to 3 spatial axes"},
-    {"ConvTranspose", PrepareConvTranspose, true, "1 to 3 spatial axes"},
-};
+constexpr OpRow kOps[] = {{"Conv", Prepare}, {"ConvTranspose", Prepare}};
 
 }  // namespace
 

@@ -52,13 +52,13 @@ constexpr int64_t kFlatWidth = 24;
 
 class GroupedWeights final : public ConvKernel {
  public:
-  explicit GroupedWeights(const ConvGeometry& geometry)
-      : batch_(geometry.batch),
-        in_channels_(geometry.in_channels),
-        out_channels_(geometry.out_channels),
-        group_in_(geometry.in_channels / geometry.groups),
-        group_out_(geometry.out_channels / geometry.groups) {
-    const Window& window = geometry.window;
+  explicit GroupedWeights(const ConvShape& shape)
+      : batch_(shape.batch),
+        in_channels_(shape.in_channels),
+        out_channels_(shape.out_channels),
+        group_in_(shape.in_channels / shape.groups),
+        group_out_(shape.out_channels / shape.groups) {
+    const Window& window = shape.window;
     const size_t skipped = axes_.size() - window.rank();
     for (size_t i = 0; i < window.rank(); ++i) {
       axes_[i + skipped] = {window.in[i],      window.out[i],       window.kernel[i],
@@ -151,8 +151,8 @@ class GroupedWeights final : public ConvKernel {
 
 }  // namespace
 
-std::unique_ptr<ConvKernel> MakeGroupedWeights(const ConvGeometry& geometry) {
-  return std::make_unique<GroupedWeights>(geometry);
+std::unique_ptr<ConvKernel> MakeGroupedWeights(const ConvShape& shape) {
+  return std::make_unique<GroupedWeights>(shape);
 }
 
 }  // namespace ckplan::cpu

@@ -63,21 +63,21 @@ Dims WithChannels(int64_t batch, int64_t channels, const Dims& spatial) {
   return dims;
 }
 
-Dims WeightDims(const ConvGeometry& geometry) {
-  const int64_t groups = geometry.groups;
-  Dims dims = {geometry.out_channels / groups, geometry.in_channels / groups};
+Dims WeightDims(const ConvShape& shape) {
+  const int64_t groups = shape.groups;
+  Dims dims = {shape.out_channels / groups, shape.in_channels / groups};
   if (groups > 1) dims.insert(dims.begin(), groups);
-  dims.insert(dims.end(), geometry.window.kernel.begin(), geometry.window.kernel.end());
+  dims.insert(dims.end(), shape.window.kernel.begin(), shape.window.kernel.end());
   return dims;
 }
 
 // Samples that are computed at once: a divisor of the batch.
-int64_t ChunkOf(const ConvGeometry& geometry, int64_t x_bytes, int64_t y_bytes, int64_t w_bytes) {
+int64_t ChunkOf(const ConvShape& shape, int64_t x_bytes, int64_t y_bytes, int64_t w_bytes) {
   const int64_t wanted = std::max(kChunkBytes, 2 * w_bytes);
-  for (int64_t chunk = 1; chunk < geometry.batch; ++chunk) {
-    if (geometry.batch % chunk == 0 && chunk * (x_bytes + y_bytes) >= wanted) return chunk;
+  for (int64_t chunk = 1; chunk < shape.batch; ++chunk) {
+    if (shape.batch % chunk == 0 && chunk * (x_bytes + y_bytes) >= wanted) return chunk;
   }
-  return geometry.batch;
+  return shape.batch;
 }
 
 // One of x, w, y: as it lies in the caller's memory, and as the primitive wants it.
@@ -97,15 +97,15 @@ void AddTo(float* sum, const float* term, int64_t count) {
 
 class BlockedConv final : public ConvKernel {
  public:
-  BlockedConv(const ConvGeometry& geometry, ConvJob job) : job_(job) {
-    const Dims w_dims = WeightDims(geometry);
-    const int64_t x_size = geometry.in_channels * Product(geometry.window.in);
-    const int64_t y_size = geometry.out_channels * Product(geometry.window.out);
-    const int64_t chunk = ChunkOf(geometry, 4 * x_size, 4 * y_size, 4 * Product(w_dims));
-    chunks_ = geometry.batch / chunk;
-    const Dims x_dims = WithChannels(chunk, geometry.in_channels, geometry.window.in);
-    const Dims y_dims = WithChannels(chunk, geometry.out_channels, geometry.window.out);
-    BlockedChoice choice = ChooseBlocked(device_, job, geometry.window, x_dims, w_dims, y_dims);
+  BlockedConv(const ConvShape& shape, ConvJob job) : job_(job) {
+    const Dims w_dims = WeightDims(shape);
+    const int64_t x_size = shape.in_channels * Product(shape.window.in);
+    const int64_t y_size = shape.out_channels * Product(shape.window.out);
+    const int64_t chunk = ChunkOf(shape, 4 * x_size, 4 * y_size, 4 * Product(w_dims));
+    chunks_ = shape.batch / chunk;
+    const Dims x_dims = WithChannels(chunk, shape.in_channels, shape.window.in);
+    const Dims y_dims = WithChannels(chunk, shape.out_channels, shape.window.out);
+    BlockedChoice choice = ChooseBlocked(device_, job, shape.window, x_dims, w_dims, y_dims);
     primitive_ = choice.primitive;
     is_fallback_ = choice.kernel.find("gemm") != std::string::npos ||
                    choice.kernel.find("ref") != std::string::npos;
@@ -198,12 +198,12 @@ class BlockedConv final : public ConvKernel {
 
 }  // namespace
 
-std::unique_ptr<ConvKernel> MakeConvKernel(const ConvGeometry& geometry, ConvJob job) {
-  if (std::unique_ptr<ConvKernel> product = MakePointwiseConv(geometry, job)) return product;
-  auto blocked = std::make_unique<BlockedConv>(geometry, job);
-  const bool is_grouped = geometry.groups > 1;
+std::unique_ptr<ConvKernel> MakeConvKernel(const ConvShape& shape, ConvJob job) {
+  if (std::unique_ptr<ConvKernel> product = MakePointwiseConv(shape, job)) return product;
+  auto blocked = std::make_unique<BlockedConv>(shape, job);
+  const bool is_grouped = shape.groups > 1;
   if (job == ConvJob::kBackwardWeights && is_grouped && blocked->is_fallback()) {
-    return MakeGroupedWeights(geometry);
+    return MakeGroupedWeights(shape);
   }
   return blocked;
 }

@@ -13,17 +13,9 @@
 #include <memory>
 #include <vector>
 
-#include "lib/ops/window.h"
+#include "lib/ops/conv.h"
 
 namespace ckplan::cpu {
-
-struct ConvGeometry {
-  int64_t batch = 1;
-  int64_t groups = 1;
-  int64_t in_channels = 1;   // Of x: [batch, in_channels, window.in...].
-  int64_t out_channels = 1;  // Of y; w is [out_channels, in_channels / groups, kernel...].
-  Window window;
-};
 
 enum class ConvJob : uint8_t { kForward, kBackwardData, kBackwardWeights };
 
@@ -37,12 +29,12 @@ class ConvKernel {
 };
 
 // Throws what oneDNN throws.
-std::unique_ptr<ConvKernel> MakeConvKernel(const ConvGeometry& geometry, ConvJob job);
+std::unique_ptr<ConvKernel> MakeConvKernel(const ConvShape& shape, ConvJob job);
 
 // Null where it is no matrix product, or is better computed otherwise.
-std::unique_ptr<ConvKernel> MakePointwiseConv(const ConvGeometry& geometry, ConvJob job);
+std::unique_ptr<ConvKernel> MakePointwiseConv(const ConvShape& shape, ConvJob job);
 
 // The gradient of the weights of many small groups, in the plain layout.
-std::unique_ptr<ConvKernel> MakeGroupedWeights(const ConvGeometry& geometry);
+std::unique_ptr<ConvKernel> MakeGroupedWeights(const ConvShape& shape);
 
 }  // namespace ckplan::cpu

@@ -16,22 +16,22 @@ bool IsAll(const Dims& values, int64_t value) {
   return std::all_of(values.begin(), values.end(), [value](int64_t v) { return v == value; });
 }
 
-bool IsPointwise(const ConvGeometry& geometry) {
-  const Window& window = geometry.window;
-  return geometry.groups == 1 && IsAll(window.kernel, 1) && IsAll(window.strides, 1) &&
+bool IsPointwise(const ConvShape& shape) {
+  const Window& window = shape.window;
+  return shape.groups == 1 && IsAll(window.kernel, 1) && IsAll(window.strides, 1) &&
          IsAll(window.begin, 0) && IsAll(window.end, 0);
 }
 
 // Each sample of y is w times that sample of x, whose positions are columns.
 class PointwiseConv final : public ConvKernel {
  public:
-  PointwiseConv(const ConvGeometry& geometry, ConvJob job)
+  PointwiseConv(const ConvShape& shape, ConvJob job)
       : job_(job),
-        batch_(geometry.batch),
-        x_size_(geometry.in_channels * Product(geometry.window.in)),
-        y_size_(geometry.out_channels * Product(geometry.window.in)),
-        w_size_(geometry.in_channels * geometry.out_channels),
-        product_(Shape(geometry, job)) {}
+        batch_(shape.batch),
+        x_size_(shape.in_channels * Product(shape.window.in)),
+        y_size_(shape.out_channels * Product(shape.window.in)),
+        w_size_(shape.in_channels * shape.out_channels),
+        product_(Shape(shape, job)) {}
 
   int64_t workspace() const override { return product_.workspace(); }
 
@@ -49,11 +49,11 @@ class PointwiseConv final : public ConvKernel {
   }
 
  private:
-  static MatMulShape Shape(const ConvGeometry& geometry, ConvJob job) {
-    const int64_t in = geometry.in_channels;
-    const int64_t out = geometry.out_channels;
-    const int64_t positions = Product(geometry.window.in);
-    const int64_t batch = geometry.batch;
+  static ProductShape Shape(const ConvShape& shape, ConvJob job) {
+    const int64_t in = shape.in_channels;
+    const int64_t out = shape.out_channels;
+    const int64_t positions = Product(shape.window.in);
+    const int64_t batch = shape.batch;
     switch (job) {
       case ConvJob::kForward:
         return {.batch = batch, .m = out, .n = positions, .k = in, .a = {.is_shared = true}};
@@ -78,8 +78,8 @@ class PointwiseConv final : public ConvKernel {
 // Images of one position: all samples of y are one product of all samples of x with w transposed.
 class SinglePositionConv final : public ConvKernel {
  public:
-  SinglePositionConv(const ConvGeometry& geometry, ConvJob job)
-      : job_(job), product_(Shape(geometry, job)) {}
+  SinglePositionConv(const ConvShape& shape, ConvJob job)
+      : job_(job), product_(Shape(shape, job)) {}
 
   int64_t workspace() const override { return product_.workspace(); }
 
@@ -92,10 +92,10 @@ class SinglePositionConv final : public ConvKernel {
   }
 
  private:
-  static MatMulShape Shape(const ConvGeometry& geometry, ConvJob job) {
-    const int64_t in = geometry.in_channels;
-    const int64_t out = geometry.out_channels;
-    const int64_t batch = geometry.batch;
+  static ProductShape Shape(const ConvShape& shape, ConvJob job) {
+    const int64_t in = shape.in_channels;
+    const int64_t out = shape.out_channels;
+    const int64_t batch = shape.batch;
     if (job == ConvJob::kForward) {
       return {.m = batch, .n = out, .k = in, .b = {.is_transposed = true}};
     }
@@ -109,12 +109,12 @@ class SinglePositionConv final : public ConvKernel {
 
 }  // namespace
 
-std::unique_ptr<ConvKernel> MakePointwiseConv(const ConvGeometry& geometry, ConvJob job) {
-  if (!IsPointwise(geometry)) return nullptr;
-  const int64_t positions = Product(geometry.window.in);
-  if (positions == 1) return std::make_unique<SinglePositionConv>(geometry, job);
+std::unique_ptr<ConvKernel> MakePointwiseConv(const ConvShape& shape, ConvJob job) {
+  if (!IsPointwise(shape)) return nullptr;
+  const int64_t positions = Product(shape.window.in);
+  if (positions == 1) return std::make_unique<SinglePositionConv>(shape, job);
   if (job != ConvJob::kForward && positions < kPointwisePositions) return nullptr;
-  return std::make_unique<PointwiseConv>(geometry, job);
+  return std::make_unique<PointwiseConv>(shape, job);
 }
 
 }  // namespace ckplan::cpu

@@ -1,16 +1,17 @@
 // Einsum. The gradient of an operand is an Einsum itself, of the arriving gradient and the other
 // operands. One of two operands, each with other axes, is a matrix product between changes of
 // layout; any other is summed up element by element.
+#include "lib/ops/einsum.h"
+
 #include <algorithm>
 #include <array>
 
 #include "lib/cpu/batched_matmul.h"
-#include "lib/cpu/dnn_families.h"
 #include "lib/cpu/dnnl_support.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/layout.h"
 #include "lib/cpu/parallel.h"
-#include "lib/ops/contraction.h"
 
 namespace ckplan::cpu {
 
@@ -99,17 +100,13 @@ class ProductContractor final : public Contractor {
     changes_[0] = LayoutChange(device_, DescOf(a, a_order), PlainDescOf(a, a_order));
     changes_[1] = LayoutChange(device_, DescOf(b, b_order), PlainDescOf(b, b_order));
     changes_[2] = LayoutChange(device_, PlainDescOf(c, c_order), DescOf(c, c_order));
-    const auto sizes = contraction.Sizes();
-    const auto count = [&](const std::string& of) {
-      int64_t product = 1;
-      for (const char label : of) product *= sizes.at(label);
-      return product;
-    };
     MatrixTriples triples;
-    for (int64_t i = 0; i < count(labels.batch); ++i) triples.c.push_back(i);
+    for (int64_t i = 0; i < contraction.Count(labels.batch); ++i) triples.c.push_back(i);
     triples.a = triples.b = triples.c;
-    product_ = std::make_unique<BatchedMatMul>(
-        MatMulShape{.m = count(labels.m), .n = count(labels.n), .k = count(labels.k)}, triples);
+    product_ = std::make_unique<BatchedMatMul>(ProductShape{.m = contraction.Count(labels.m),
+                                                            .n = contraction.Count(labels.n),
+                                                            .k = contraction.Count(labels.k)},
+                                               triples);
     PlanWorkspace({Product(a.dims), Product(b.dims), Product(c.dims)});
   }
 
@@ -151,7 +148,8 @@ class ProductContractor final : public Contractor {
 };
 
 std::unique_ptr<Contractor> MakeContractor(const Contraction& contraction) {
-  if (const auto labels = FindProduct(contraction)) {
+  const auto labels = FindProduct(contraction);
+  if (labels.has_value() && contraction.Count(labels->batch) <= kMaxMatrices) {
     return std::make_unique<ProductContractor>(contraction, *labels);
   }
   return std::make_unique<PlainContractor>(contraction);
@@ -159,11 +157,11 @@ std::unique_ptr<Contractor> MakeContractor(const Contraction& contraction) {
 
 class EinsumOp final : public PreparedOp {
  public:
-  EinsumOp(const OpSpec& spec, const Contraction& contraction)
-      : forward_(MakeContractor(contraction)), gradients_(spec.inputs.size()) {
-    for (size_t i = 0; i < spec.inputs.size(); ++i) {
-      if (!spec.inputs[i].has_gradient) continue;
-      gradients_[i] = MakeContractor(GradientOf(contraction, i));
+  explicit EinsumOp(const EinsumShape& shape)
+      : forward_(MakeContractor(shape.forward)), gradients_(shape.gradients.size()) {
+    for (size_t i = 0; i < gradients_.size(); ++i) {
+      if (!shape.gradients[i].has_value()) continue;
+      gradients_[i] = MakeContractor(*shape.gradients[i]);
       workspace_.backward = std::max(workspace_.backward, gradients_[i]->workspace());
     }
     workspace_.forward = forward_->workspace();
@@ -195,15 +193,8 @@ class EinsumOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
-  for (const Operand& input : spec.inputs) {
-    if (input.elements() == 0) return Unsupported(spec, "an operand of it is empty");
-    if (input.type != ElementType::kFloat32) {
-      return Unsupported(spec, "an operand of it is of an integer type");
-    }
-    if (input.dims.size() > 9) return Unsupported(spec, "an operand of it has more than 9 axes");
-  }
-  const Contraction contraction = ReadEquation(spec);
-  return Guarded(spec, [&] { return std::make_unique<EinsumOp>(spec, contraction); });
+  CKPLAN_ASSIGN_OR_RETURN(const EinsumShape shape, ReadEinsumShape(spec));
+  return Guarded(spec, [&] { return std::make_unique<EinsumOp>(shape); });
 }
 
 constexpr OpRow kOps[] = {{"Einsum", Prepare}};

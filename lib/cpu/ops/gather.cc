@@ -1,10 +1,11 @@
 // Gather, GatherND and ScatterND: rows that are named by indices.
+#include "lib/ops/gather.h"
+
 #include <algorithm>
 
 #include "lib/cpu/families.h"
 #include "lib/cpu/ops/row_index.h"
 #include "lib/cpu/ops/scatter_reduction.h"
-#include "lib/ops/axes.h"
 
 namespace ckplan::cpu {
 
@@ -37,10 +38,10 @@ void GatherRows(const RowIndex& index, int64_t outer, int64_t inner, const void*
 
 class GatherOp final : public PreparedOp {
  public:
-  GatherOp(const OpSpec& spec, RowIndex index, int64_t outer)
-      : index_(std::move(index)),
-        outer_(outer),
-        inner_(spec.input(0).elements() / std::max<int64_t>(1, outer * index_.rows())),
+  GatherOp(const OpSpec& spec, const GatherShape& shape)
+      : index_(spec.input(1).type, shape),
+        outer_(shape.outer),
+        inner_(shape.inner),
         element_bytes_(SizeOf(spec.input(0).type)) {}
 
   void Forward(const ForwardCall& call) override {
@@ -72,43 +73,16 @@ class GatherOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareGather(const OpSpec& spec) {
-  const Dims& dims = spec.input(0).dims;
-  CKPLAN_ASSIGN_OR_RETURN(const size_t axis, NormalAxis(spec, spec.Int("axis", 0), dims.size()));
-  RowIndex index(spec.input(1).type, {dims[axis]}, spec.input(1).elements(), true);
-  return std::unique_ptr<PreparedOp>(
-      std::make_unique<GatherOp>(spec, std::move(index), ViewAlong(dims, axis).outer));
-}
-
-// The members of a tuple index the dimensions from `begin` on.
-Result<Dims> TupleDims(const OpSpec& spec, size_t begin) {
-  const Dims& data = spec.input(0).dims;
-  const Dims& indices = spec.input(1).dims;
-  const size_t tuple = indices.empty() ? 0 : static_cast<size_t>(indices.back());
-  if (indices.size() <= begin || begin + tuple > data.size()) {
-    return Unsupported(spec, "its tuples of indices are longer than its data has axes");
-  }
-  const auto first = data.begin() + static_cast<std::ptrdiff_t>(begin);
-  return Dims(first, first + static_cast<std::ptrdiff_t>(tuple));
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareGatherND(const OpSpec& spec) {
-  const auto batch = static_cast<size_t>(spec.Int("batch_dims", 0));
-  CKPLAN_ASSIGN_OR_RETURN(const Dims indexed, TupleDims(spec, batch));
-  const Dims& indices = spec.input(1).dims;
-  int64_t outer = 1, count = 1;
-  for (size_t i = 0; i + 1 < indices.size(); ++i) (i < batch ? outer : count) *= indices[i];
-  RowIndex index(spec.input(1).type, indexed, count, false);
-  return std::unique_ptr<PreparedOp>(std::make_unique<GatherOp>(spec, std::move(index), outer));
+  CKPLAN_ASSIGN_OR_RETURN(const GatherShape shape, ReadGatherShape(spec));
+  return Prepared<GatherOp>(spec, shape);
 }
 
 // Of equal indices, the last one is written; with a reduction they are combined in their order.
 template <typename T, typename Reduction>
 class ScatterNdOp final : public PreparedOp {
  public:
-  ScatterNdOp(const OpSpec& spec, RowIndex index)
-      : index_(std::move(index)),
-        inner_(spec.input(0).elements() / std::max<int64_t>(1, index_.rows())),
-        bytes_(spec.input(0).bytes()) {}
+  ScatterNdOp(const OpSpec& spec, const GatherShape& shape)
+      : index_(spec.input(1).type, shape), inner_(shape.inner), bytes_(spec.input(0).bytes()) {}
 
   void Forward(const ForwardCall& call) override {
     const auto* x = static_cast<const T*>(call.inputs[0]);
@@ -153,18 +127,16 @@ class ScatterNdOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareScatterND(const OpSpec& spec) {
-  CKPLAN_ASSIGN_OR_RETURN(const Dims indexed, TupleDims(spec, 0));
-  const int64_t tuple = std::max<int64_t>(1, static_cast<int64_t>(indexed.size()));
-  const RowIndex index(spec.input(1).type, indexed, spec.input(1).elements() / tuple, true);
+  CKPLAN_ASSIGN_OR_RETURN(const GatherShape shape, ReadScatterNdShape(spec));
   return WithScatterReduction(spec, [&](auto zero, auto kind) -> std::unique_ptr<PreparedOp> {
-    return std::make_unique<ScatterNdOp<decltype(zero), decltype(kind)>>(spec, index);
+    return std::make_unique<ScatterNdOp<decltype(zero), decltype(kind)>>(spec, shape);
   });
 }
 
 constexpr OpRow kRows[] = {
     {"Gather", PrepareGather},
-    {"GatherND", PrepareGatherND},
-    {"ScatterND", PrepareScatterND, true, "no gradient of reductions other than none and add"},
+    {"GatherND", PrepareGather},
+    {"ScatterND", PrepareScatterND},
 };
 
 }  // namespace

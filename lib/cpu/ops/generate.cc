@@ -1,4 +1,6 @@
 // Tensors made of shapes and a few numbers, and the masking by place.
+#include "lib/ops/generate.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -6,7 +8,6 @@
 #include "lib/cpu/families.h"
 #include "lib/cpu/integers.h"
 #include "lib/cpu/strided_copy.h"
-#include "lib/ops/axes.h"
 
 namespace ckplan::cpu {
 
@@ -48,17 +49,10 @@ uint64_t BitsOf(float value) {
 }
 
 Result<std::unique_ptr<PreparedOp>> PrepareConstantOfShape(const OpSpec& spec) {
-  uint64_t bits = 0;
-  const auto found = spec.attributes.find("value");
-  if (found != spec.attributes.end()) {
-    const auto* value = std::get_if<KnownValue>(&found->second);
-    if (value == nullptr || value->ints.size() + value->reals.size() != 1) {
-      return Unsupported(spec, "its value is not one number");
-    }
-    bits = value->reals.empty() ? static_cast<uint64_t>(value->ints[0])
-                                : BitsOf(static_cast<float>(value->reals[0]));
-  }
-  return std::unique_ptr<PreparedOp>(std::make_unique<FillOp>(spec.output(0), bits));
+  CKPLAN_ASSIGN_OR_RETURN(const FillValue value, ReadConstantOfShape(spec));
+  const bool is_float = spec.output(0).type == ElementType::kFloat32;
+  return Prepared<FillOp>(spec.output(0), is_float ? BitsOf(static_cast<float>(value.real))
+                                                   : static_cast<uint64_t>(value.integer));
 }
 
 class ShapeOp final : public WithoutGradient {
@@ -73,19 +67,8 @@ class ShapeOp final : public WithoutGradient {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareShape(const OpSpec& spec) {
-  const Dims& dims = spec.input(0).dims;
-  const auto rank = static_cast<int64_t>(dims.size());
-  const auto bound = [rank](int64_t at) {
-    return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
-  };
-  const int64_t begin = bound(spec.Int("start", 0));
-  const int64_t end = std::max(begin, bound(spec.Int("end", rank)));
-  return std::unique_ptr<PreparedOp>(
-      std::make_unique<ShapeOp>(Dims(dims.begin() + begin, dims.begin() + end)));
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareSize(const OpSpec& spec) {
-  return std::unique_ptr<PreparedOp>(std::make_unique<ShapeOp>(Dims{spec.input(0).elements()}));
+  CKPLAN_ASSIGN_OR_RETURN(Dims dims, ReadShapeOf(spec));
+  return Prepared<ShapeOp>(std::move(dims));
 }
 
 // ---- Range --------------------------------------------------------------------------------------
@@ -113,16 +96,9 @@ class RangeOp final : public WithoutGradient {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareRange(const OpSpec& spec) {
-  switch (spec.output(0).type) {
-    case ElementType::kFloat32:
-      return std::unique_ptr<PreparedOp>(std::make_unique<RangeOp<float>>(spec));
-    case ElementType::kInt32:
-      return std::unique_ptr<PreparedOp>(std::make_unique<RangeOp<int32_t>>(spec));
-    case ElementType::kInt64:
-      return std::unique_ptr<PreparedOp>(std::make_unique<RangeOp<int64_t>>(spec));
-    default:
-      return Unsupported(spec, "a range of booleans is none");
-  }
+  if (spec.output(0).type == ElementType::kInt32) return Prepared<RangeOp<int32_t>>(spec);
+  if (spec.output(0).type == ElementType::kInt64) return Prepared<RangeOp<int64_t>>(spec);
+  return Prepared<RangeOp<float>>(spec);
 }
 
 // ---- OneHot, EyeLike ----------------------------------------------------------------------------
@@ -131,7 +107,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareRange(const OpSpec& spec) {
 template <typename I, typename T>
 class OneHotOp final : public WithoutGradient {
  public:
-  OneHotOp(const OpSpec& spec, size_t axis) : view_(ViewAlong(spec.output(0).dims, axis)) {}
+  explicit OneHotOp(const AxisView& view) : view_(view) {}
   void Forward(const ForwardCall& call) override {
     const auto* indices = static_cast<const I*>(call.inputs[0]);
     const auto* values = static_cast<const T*>(call.inputs[2]);
@@ -150,26 +126,19 @@ class OneHotOp final : public WithoutGradient {
 };
 
 template <typename I>
-std::unique_ptr<PreparedOp> MakeOneHot(const OpSpec& spec, size_t axis) {
+std::unique_ptr<PreparedOp> MakeOneHot(ElementType type, const AxisView& view) {
   std::unique_ptr<PreparedOp> op;
-  WithElementOf(SizeOf(spec.output(0).type),
-                [&](auto zero) { op = std::make_unique<OneHotOp<I, decltype(zero)>>(spec, axis); });
+  WithElementOf(SizeOf(type),
+                [&](auto zero) { op = std::make_unique<OneHotOp<I, decltype(zero)>>(view); });
   return op;
 }
 
 Result<std::unique_ptr<PreparedOp>> PrepareOneHot(const OpSpec& spec) {
-  CKPLAN_ASSIGN_OR_RETURN(const size_t axis,
-                          NormalAxis(spec, spec.Int("axis", -1), spec.output(0).dims.size()));
-  switch (spec.input(0).type) {
-    case ElementType::kFloat32:
-      return MakeOneHot<float>(spec, axis);
-    case ElementType::kInt32:
-      return MakeOneHot<int32_t>(spec, axis);
-    case ElementType::kInt64:
-      return MakeOneHot<int64_t>(spec, axis);
-    default:
-      return Unsupported(spec, "its indices are boolean");
-  }
+  CKPLAN_ASSIGN_OR_RETURN(const AxisView view, ReadOneHotShape(spec));
+  const ElementType type = spec.output(0).type;
+  if (spec.input(0).type == ElementType::kInt32) return MakeOneHot<int32_t>(type, view);
+  if (spec.input(0).type == ElementType::kInt64) return MakeOneHot<int64_t>(type, view);
+  return MakeOneHot<float>(type, view);
 }
 
 class EyeOp final : public WithoutGradient {
@@ -196,8 +165,7 @@ class EyeOp final : public WithoutGradient {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareEyeLike(const OpSpec& spec) {
-  if (spec.output(0).dims.size() != 2) return Unsupported(spec, "it is no matrix");
-  return std::unique_ptr<PreparedOp>(std::make_unique<EyeOp>(spec));
+  return Prepared<EyeOp>(spec);
 }
 
 // ---- Trilu --------------------------------------------------------------------------------------
@@ -205,13 +173,10 @@ Result<std::unique_ptr<PreparedOp>> PrepareEyeLike(const OpSpec& spec) {
 // Zeros on one side of a diagonal of each matrix; of the gradient as well.
 class TriluOp final : public PreparedOp {
  public:
-  TriluOp(const OpSpec& spec, int64_t diagonal)
-      : rows_(spec.input(0).dims[spec.input(0).dims.size() - 2]),
-        columns_(spec.input(0).dims.back()),
+  TriluOp(const OpSpec& spec, const TriluShape& shape)
+      : shape_(shape),
         count_(spec.input(0).elements()),
-        element_bytes_(SizeOf(spec.input(0).type)),
-        diagonal_(std::clamp(diagonal, -rows_ - 1, columns_ + 1)),
-        is_upper_(spec.Int("upper", 1) != 0) {}
+        element_bytes_(SizeOf(spec.input(0).type)) {}
 
   void Forward(const ForwardCall& call) override { Keep(call.inputs[0], call.outputs[0]); }
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
@@ -225,8 +190,8 @@ class TriluOp final : public PreparedOp {
       using T = decltype(zero);
       const auto* x = static_cast<const T*>(from);
       auto* y = static_cast<T*>(to);
-      const int64_t grain = std::max<int64_t>(1, kGrain / columns_);
-      ParallelFor(count_ / columns_, grain, [=, this](int64_t begin, int64_t end) {
+      const int64_t grain = std::max<int64_t>(1, kGrain / shape_.columns);
+      ParallelFor(count_ / shape_.columns, grain, [=, this](int64_t begin, int64_t end) {
         for (int64_t row = begin; row < end; ++row) KeepRow(row, x, y);
       });
     });
@@ -234,36 +199,34 @@ class TriluOp final : public PreparedOp {
 
   template <typename T>
   void KeepRow(int64_t row, const T* x, T* y) const {
-    // Upper keeps columns from row + k on, lower those up to it.
-    const int64_t at = row % rows_ + diagonal_;
-    const int64_t first = is_upper_ ? std::clamp<int64_t>(at, 0, columns_) : 0;
-    const int64_t last = is_upper_ ? columns_ : std::clamp<int64_t>(at + 1, 0, columns_);
-    x += row * columns_;
-    y += row * columns_;
+    const int64_t columns = shape_.columns;
+    const int64_t at = row % shape_.rows + shape_.diagonal;
+    const int64_t first = shape_.is_upper ? std::clamp<int64_t>(at, 0, columns) : 0;
+    const int64_t last = shape_.is_upper ? columns : std::clamp<int64_t>(at + 1, 0, columns);
+    x += row * columns;
+    y += row * columns;
     std::fill(y, y + first, T{0});
     std::copy(x + first, x + last, y + first);
-    std::fill(y + last, y + columns_, T{0});
+    std::fill(y + last, y + columns, T{0});
   }
 
-  int64_t rows_, columns_, count_, element_bytes_, diagonal_;
-  bool is_upper_;
+  TriluShape shape_;
+  int64_t count_, element_bytes_;
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareTrilu(const OpSpec& spec) {
-  if (spec.input(0).dims.size() < 2) return Unsupported(spec, "its input is no matrix");
-  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> k, KnownInts(spec, 1, "k"));
-  const int64_t diagonal = k.has_value() && k->size() == 1 ? (*k)[0] : 0;
-  return std::unique_ptr<PreparedOp>(std::make_unique<TriluOp>(spec, diagonal));
+  CKPLAN_ASSIGN_OR_RETURN(const TriluShape shape, ReadTriluShape(spec));
+  return Prepared<TriluOp>(spec, shape);
 }
 
 constexpr OpRow kRows[] = {
-    {"ConstantOfShape", PrepareConstantOfShape, false},
-    {"Shape", PrepareShape, false},
-    {"Size", PrepareSize, false},
-    {"Range", PrepareRange, false},
-    {"OneHot", PrepareOneHot, false},
-    {"EyeLike", PrepareEyeLike, false},
-    {"Trilu", PrepareTrilu, true, "k must be known before the step"},
+    {"ConstantOfShape", PrepareConstantOfShape},
+    {"Shape", PrepareShape},
+    {"Size", PrepareShape},
+    {"Range", PrepareRange},
+    {"OneHot", PrepareOneHot},
+    {"EyeLike", PrepareEyeLike},
+    {"Trilu", PrepareTrilu},
 };
 
 }  // namespace

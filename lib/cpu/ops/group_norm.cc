@@ -1,10 +1,11 @@
 // GroupNormalization, and InstanceNormalization, whose groups are the channels: each group of
 // channels of each sample is normalised by its own moments.
+#include "lib/ops/group_norm.h"
+
 #include <algorithm>
 
-#include "lib/cpu/dnn_families.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/floats.h"
-#include "lib/cpu/layout.h"
 #include "lib/cpu/ops/moments.h"
 #include "lib/cpu/parallel.h"
 
@@ -12,36 +13,15 @@ namespace ckplan::cpu {
 
 namespace {
 
-struct Shape {
-  int64_t samples = 1, groups = 1, positions = 1;
-  int64_t group_channels = 1;  // Channels of one group.
-  int64_t scale_channels = 1;  // Channels that share a scale and a bias.
-
-  int64_t channels() const { return groups * group_channels; }
-  int64_t group_size() const { return group_channels * positions; }
-};
-
-Shape ShapeOf(const OpSpec& spec) {
-  const std::vector<int64_t>& dims = spec.input(0).dims;
-  Shape shape;
-  shape.samples = dims[0];
-  shape.groups = spec.type == "InstanceNormalization" ? dims[1] : spec.Int("num_groups", 1);
-  shape.group_channels = dims[1] / shape.groups;
-  shape.positions = Product({dims.begin() + 2, dims.end()});
-  shape.scale_channels = dims[1] / spec.input(1).elements();  // Up to opset 20, one for a group.
-  return shape;
-}
-
 class GroupNormOp final : public PreparedOp {
  public:
-  GroupNormOp(const OpSpec& spec, const Shape& shape)
-      : shape_(shape), epsilon_(static_cast<float>(spec.Float("epsilon", 1e-5))) {}
+  explicit GroupNormOp(const GroupNormShape& shape) : shape_(shape) {}
 
   void Forward(const ForwardCall& call) override {
     ForGroups([&](int64_t group) {
       const int64_t size = shape_.group_size();
       const float* x = Floats(call.inputs[0]) + group * size;
-      const Moments moments = MomentsOf(x, size, epsilon_);
+      const Moments moments = MomentsOf(x, size, shape_.epsilon);
       if (call.statistic != nullptr) {
         Floats(call.statistic)[2 * group] = moments.mean;
         Floats(call.statistic)[2 * group + 1] = moments.inverse_deviation;
@@ -64,8 +44,8 @@ class GroupNormOp final : public PreparedOp {
       ForGroups([&](int64_t group) { PassGroup(call, group, Floats(gradient)); });
       return;
     }
-    const int64_t parameters = shape_.channels() / shape_.scale_channels;
-    ParallelFor(parameters, Grain(shape_.samples * shape_.scale_channels * shape_.positions),
+    ParallelFor(shape_.parameters(),
+                Grain(shape_.samples * shape_.scale_channels * shape_.positions),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t p = begin; p < end; ++p) {
                     const GradientSums sums = SumParameter(call, p);
@@ -137,16 +117,12 @@ class GroupNormOp final : public PreparedOp {
     return sums;
   }
 
-  Shape shape_;
-  float epsilon_;
+  GroupNormShape shape_;
 };
 
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
-  if (spec.input(0).elements() == 0) return Unsupported(spec, "its input is empty");
-  if (spec.input(0).has_gradient && !spec.input(1).is_read_by_backward) {
-    return Unsupported(spec, "its scale is computed in the step, and not kept for backward");
-  }
-  return Prepared<GroupNormOp>(spec, ShapeOf(spec));
+  CKPLAN_ASSIGN_OR_RETURN(const GroupNormShape shape, ReadGroupNormShape(spec));
+  return Prepared<GroupNormOp>(shape);
 }
 
 constexpr OpRow kOps[] = {{"GroupNormalization", Prepare}, {"InstanceNormalization", Prepare}};

@@ -4,11 +4,13 @@
 //   z, r = sigmoid(gates),  h = (1 - z) n + z h'
 //   n = tanh(candidate + q R),    q = r h'                 linear_before_reset = 0
 //   n = tanh(candidate + r q),    q = h' R + its bias      linear_before_reset = 1
+#include "lib/ops/gru.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "lib/cpu/column_sums.h"
-#include "lib/cpu/dnn_families.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/ops/recurrent.h"
 #include "lib/cpu/vector_math.h"
@@ -19,7 +21,6 @@ namespace {
 
 constexpr int64_t kGates = 3;
 constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
-constexpr size_t kBias = 3, kInitialState = 5;  // Positions of inputs.
 
 // The products with R, for z and r together and for the candidate.
 struct Products {
@@ -83,32 +84,26 @@ Products BackwardProducts(const RecurrentShape& shape, bool resets_after) {
                         .packs_b = true})};
 }
 
-class GruOp final : public PreparedOp {
+class GruOp final : public RecurrentOp {
  public:
-  GruOp(const OpSpec& spec, const RecurrentShape& shape)
-      : shape_(shape),
-        frame_(spec, shape),
-        has_reserve_(spec.statistic_bytes > 0),
-        resets_after_(spec.Int("linear_before_reset", 0) != 0),
+  GruOp(const OpSpec& spec, const GruShape& shape)
+      : RecurrentOp(spec, shape, 1),
+        resets_after_(shape.resets_after),
         forward_(ForwardProducts(shape, resets_after_)) {
-    PlanForward();
-    for (size_t i = 0; i < spec.inputs.size() && first_gradient_ == kNone; ++i) {
-      if (spec.inputs[i].has_gradient) first_gradient_ = i;
-    }
-    if (first_gradient_ != kNone) PlanBackward();
+    forward_.Plan(forward_plan_);
+    if (shape_.first_gradient.has_value()) PlanOwnBackward();
   }
-
-  OpWorkspace workspace() const override { return {forward_plan_.total(), backward_plan_.total()}; }
 
   void Forward(const ForwardCall& call) override {
     for (int64_t d = 0; d < shape_.directions; ++d) {
       float* gates = Gates(call, d);
-      frame_.Project(call, d, SumBiases(call, d), gates);
+      frame_.Project(call, d,
+                     SumBiases(call, d, resets_after_ ? 2 * shape_.hidden : shape_.width()), gates);
       forward_.Pack(Floats(call.inputs[2]) + d * shape_.width() * shape_.hidden, shape_.hidden,
                     call.workspace);
-      const Steps states = frame_.WriteStates(call, d, StatesOffset());
+      const Steps states = frame_.WriteStates(call, d);
       const Steps extras = Extras(call, d);
-      const float* state = frame_.Initial(call.inputs, kInitialState, d);
+      const float* state = frame_.Initial(call.inputs, kRecurrentInitialState, d);
       const float* bias = CandidateBias(call, d);
       for (int64_t i = 0; i < shape_.steps; ++i) {
         const int64_t t = shape_.StepOf(d, i);
@@ -124,92 +119,46 @@ class GruOp final : public PreparedOp {
   }
 
   void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
-    if (position == first_gradient_) GoBack(call);
+    if (position == shape_.first_gradient) GoBack(call);
     const float* gates = FloatsAt(call.workspace, gate_gradients_);
     float* result = Floats(gradient);
     if (position == 0) frame_.InputGradient(call, gates, result);
     if (position == 1) frame_.WeightGradient(call, gates, result);
     if (position == 2) RecurrenceGradient(call, result);
-    if (position == kBias) BiasGradient(call, result);
-    if (position == kInitialState) {
-      std::copy_n(FloatsAt(call.workspace, state_gradients_), shape_.directions * shape_.state(),
-                  result);
+    if (position == kRecurrentBias) {
+      BiasGradient(call, result);
+      if (resets_after_) CandidateBiasGradient(call, result);
+    }
+    if (position == kRecurrentInitialState) {
+      CopyInitial(call, state_gradients_, result);
     }
   }
 
  private:
-  static constexpr size_t kNone = ~size_t{0};
-
-  int64_t all_states() const { return shape_.directions * shape_.steps * shape_.state(); }
-  // Of the statistic, in floats: gates, extras (q), states.
-  int64_t ExtrasOffset() const { return kGates * all_states(); }
-  int64_t StatesOffset() const { return (kGates + 1) * all_states(); }
-
-  void PlanForward() {
-    frame_.PlanForward(forward_plan_);
-    forward_.Plan(forward_plan_);
-    bias_ = forward_plan_.Add(shape_.width() * kFloatBytes);
-    if (has_reserve_) return;
-    gates_ = forward_plan_.Add(shape_.rows() * shape_.width() * kFloatBytes);
-    extras_ = forward_plan_.Add(shape_.state() * kFloatBytes);
-  }
-
-  void PlanBackward() {
+  void PlanOwnBackward() {
+    PlanBackward();
     const MatrixLayout in_gates = {.is_transposed = true, .row_stride = kGates * shape_.hidden};
     backward_ = std::make_unique<Products>(BackwardProducts(shape_, resets_after_));
-    gates_recurrence_ = std::make_unique<MatMulKernel>(
-        MatMulShape{.m = 2 * shape_.hidden, .n = shape_.hidden, .k = shape_.rows(), .a = in_gates});
+    gates_recurrence_ = std::make_unique<MatMulKernel>(ProductShape{
+        .m = 2 * shape_.hidden, .n = shape_.hidden, .k = shape_.rows(), .a = in_gates});
     candidate_recurrence_ = std::make_unique<MatMulKernel>(
-        MatMulShape{.m = shape_.hidden,
-                    .n = shape_.hidden,
-                    .k = shape_.rows(),
-                    .a = resets_after_ ? MatrixLayout{.is_transposed = true} : in_gates});
+        ProductShape{.m = shape_.hidden,
+                     .n = shape_.hidden,
+                     .k = shape_.rows(),
+                     .a = resets_after_ ? MatrixLayout{.is_transposed = true} : in_gates});
     WorkspacePlan& plan = backward_plan_;
-    frame_.PlanBackward(plan);
     backward_->Plan(plan);
-    gate_gradients_ = plan.Add(shape_.directions * shape_.rows() * shape_.width() * kFloatBytes);
-    state_gradients_ = plan.Add(shape_.directions * shape_.state() * kFloatBytes);
-    extra_gradients_ = plan.Add((resets_after_ ? all_states() : shape_.state()) * kFloatBytes);
+    extra_gradients_ =
+        plan.Add((resets_after_ ? shape_.all_states() : shape_.state()) * kFloatBytes);
     recurrence_scratch_ =
         plan.Add(std::max(gates_recurrence_->workspace(), candidate_recurrence_->workspace()));
   }
 
-  float* Gates(const ForwardCall& call, int64_t direction) const {
-    if (!has_reserve_) return FloatsAt(call.workspace, gates_);
-    return Floats(call.statistic) + direction * shape_.rows() * shape_.width();
-  }
-  Steps Extras(const ForwardCall& call, int64_t direction) const {
-    if (!has_reserve_) return {FloatsAt(call.workspace, extras_), shape_.state(), 1};
-    return {Floats(call.statistic) + ExtrasOffset() + direction * shape_.steps * shape_.state(),
-            shape_.state(), shape_.steps};
-  }
-
-  static bool HasBias(const ForwardCall& call) {
-    return call.inputs.size() > kBias && call.inputs[kBias] != nullptr;
-  }
-  // Of W and of R, but of R's candidate where the reset comes after its bias. Null for none.
-  const float* SumBiases(const ForwardCall& call, int64_t direction) const {
-    if (!HasBias(call)) return nullptr;
-    const float* biases = Floats(call.inputs[kBias]) + direction * 2 * shape_.width();
-    float* sum = FloatsAt(call.workspace, bias_);
-    const int64_t both = resets_after_ ? 2 * shape_.hidden : shape_.width();
-    for (int64_t i = 0; i < shape_.width(); ++i) {
-      sum[i] = biases[i] + (i < both ? biases[i + shape_.width()] : 0.0F);
-    }
-    return sum;
-  }
   // The part that SumBiases leaves out.
   const float* CandidateBias(const ForwardCall& call, int64_t direction) const {
     if (!HasBias(call) || !resets_after_) return nullptr;
-    return Floats(call.inputs[kBias]) + (direction * 2 + 1) * shape_.width() + 2 * shape_.hidden;
-  }
-
-  template <typename Body>
-  void ForSamples(const Body& body) const {
-    ParallelFor(shape_.batch, std::max<int64_t>(1, kGrain / 16 / shape_.hidden),
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t n = begin; n < end; ++n) body(n);
-                });
+    return Floats(call.inputs[kRecurrentBias]) + (direction * 2 + 1) * shape_.width() +
+           2 * shape_.hidden;
   }
 
   // Activates z and r; q = r h' where the reset comes first. `state`: null for zero.
@@ -274,12 +223,7 @@ class GruOp final : public PreparedOp {
       backward_->Pack(Floats(call.inputs[2]) + d * shape_.width() * shape_.hidden, shape_.hidden,
                       call.workspace);
       float* state = FloatsAt(call.workspace, state_gradients_) + d * shape_.state();
-      const auto& arriving = call.output_gradients;
-      if (arriving.size() > 1 && arriving[1] != nullptr) {
-        std::copy_n(Floats(arriving[1]) + d * shape_.state(), shape_.state(), state);
-      } else {
-        std::fill_n(state, shape_.state(), 0.0F);
-      }
+      BeginWith(call, 1, d, state);
       for (int64_t i = shape_.steps; i-- > 0;) {
         const BackStep step = StepAt(call, d, i, state);
         CloseGates(step);
@@ -300,16 +244,13 @@ class GruOp final : public PreparedOp {
     const int64_t number = direction * shape_.steps + t;
     const int64_t gates_at = number * shape_.batch * shape_.width();
     const float* saved = Floats(call.statistic);
-    const Steps states = frame_.ReadStates(call, direction, StatesOffset());
+    const Steps states = frame_.ReadStates(call, direction);
     BackStep step = {};
     step.gates = saved + gates_at;
-    step.extra = saved + ExtrasOffset() + number * shape_.state();
+    step.extra = saved + shape_.extras_offset() + number * shape_.state();
     step.before = i > 0 ? states.at(shape_.StepOf(direction, i - 1))
-                        : frame_.Initial(call.inputs, kInitialState, direction);
-    step.arriving = Floats(call.output_gradients[0]);
-    if (step.arriving != nullptr) {
-      step.arriving += (t * shape_.directions + direction) * shape_.state();
-    }
+                        : frame_.Initial(call.inputs, kRecurrentInitialState, direction);
+    step.arriving = Arriving(call, direction, t);
     step.state = state;
     step.gate_gradients = FloatsAt(call.workspace, gate_gradients_) + gates_at;
     step.extra_gradients = FloatsAt(call.workspace, extra_gradients_);
@@ -360,8 +301,7 @@ class GruOp final : public PreparedOp {
     const int64_t hidden = shape_.hidden;
     void* scratch = FloatsAt(call.workspace, recurrence_scratch_);
     for (int64_t d = 0; d < shape_.directions; ++d) {
-      const float* before =
-          frame_.GatherBefore(call, d, frame_.ReadStates(call, d, StatesOffset()));
+      const float* before = frame_.GatherBefore(call, d);
       const int64_t first = d * shape_.steps * shape_.state();
       const float* gates = FloatsAt(call.workspace, gate_gradients_) + kGates * first;
       float* to = gradient + d * shape_.width() * hidden;
@@ -370,49 +310,37 @@ class GruOp final : public PreparedOp {
         candidate_recurrence_->Run(FloatsAt(call.workspace, extra_gradients_) + first, before,
                                    to + 2 * hidden * hidden, scratch);
       } else {
-        const float* extra = Floats(call.statistic) + ExtrasOffset() + first;
+        const float* extra = Floats(call.statistic) + shape_.extras_offset() + first;
         candidate_recurrence_->Run(gates + 2 * hidden, extra, to + 2 * hidden * hidden, scratch);
       }
     }
   }
 
-  void BiasGradient(const BackwardCall& call, float* gradient) const {
+  // Where the reset comes after the bias of R's candidate, that has a gradient of its own.
+  void CandidateBiasGradient(const BackwardCall& call, float* gradient) const {
     const int64_t width = shape_.width();
     const int64_t hidden = shape_.hidden;
     for (int64_t d = 0; d < shape_.directions; ++d) {
-      const int64_t first = d * shape_.steps * shape_.state();
-      const float* gates = FloatsAt(call.workspace, gate_gradients_) + kGates * first;
-      float* to = gradient + d * 2 * width;
-      SumColumns(shape_.rows(), width, to,
-                 [&](int64_t row, int64_t i) { return gates[row * width + i]; });
-      std::copy_n(to, width, to + width);
-      if (!resets_after_) continue;
-      const float* extras = FloatsAt(call.workspace, extra_gradients_) + first;
-      SumColumns(shape_.rows(), hidden, to + width + 2 * hidden,
+      const float* extras =
+          FloatsAt(call.workspace, extra_gradients_) + d * shape_.steps * shape_.state();
+      SumColumns(shape_.rows(), hidden, gradient + (d * 2 + 1) * width + 2 * hidden,
                  [&](int64_t row, int64_t i) { return extras[row * hidden + i]; });
     }
   }
 
-  RecurrentShape shape_;
-  RecurrentFrame frame_;
-  bool has_reserve_;
   bool resets_after_;
-  size_t first_gradient_ = kNone;  // Goes back through the steps, for the later positions too.
   Products forward_;
   std::unique_ptr<Products> backward_;
   std::unique_ptr<MatMulKernel> gates_recurrence_, candidate_recurrence_;
-  WorkspacePlan forward_plan_, backward_plan_;
-  int64_t bias_ = 0, gates_ = 0, extras_ = 0;
-  int64_t gate_gradients_ = 0, state_gradients_ = 0, extra_gradients_ = 0, recurrence_scratch_ = 0;
+  int64_t extra_gradients_ = 0, recurrence_scratch_ = 0;  // Offsets in the workspace.
 };
 
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
-  const Result<RecurrentShape> shape = ReadRecurrent(spec, kGates);
-  if (!shape.ok()) return shape.error();
-  return Guarded(spec, [&] { return std::make_unique<GruOp>(spec, *shape); });
+  CKPLAN_ASSIGN_OR_RETURN(const GruShape shape, ReadGruShape(spec));
+  return Guarded(spec, [&] { return std::make_unique<GruOp>(spec, shape); });
 }
 
-constexpr OpRow kOps[] = {{"GRU", Prepare, true, "default activations, no clipping or lengths"}};
+constexpr OpRow kOps[] = {{"GRU", Prepare}};
 
 }  // namespace
 

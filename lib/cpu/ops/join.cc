@@ -1,29 +1,25 @@
 // Operators that lay tensors beside each other along an axis, or take them apart.
+#include "lib/ops/join.h"
+
 #include <algorithm>
 
 #include "lib/cpu/families.h"
 #include "lib/cpu/strided_copy.h"
-#include "lib/ops/axes.h"
 
 namespace ckplan::cpu {
 
 namespace {
 
-// Where each part lies in a row of the whole. A row: the whole from the axis on.
+// The pieces of a row in bytes.
 struct Parts {
   int64_t rows = 1;
   int64_t row_bytes = 0;
   std::vector<int64_t> begin_bytes, size_bytes;
 
-  Parts(const Operand& whole, const std::vector<Operand>& operands, size_t axis) {
-    for (size_t i = 0; i < axis; ++i) rows *= whole.dims[i];
-    for (const Operand& part : operands) {
-      int64_t bytes = part.is_present ? SizeOf(part.type) : 0;
-      for (size_t i = axis; i < part.dims.size(); ++i) bytes *= part.dims[i];
-      begin_bytes.push_back(row_bytes);
-      size_bytes.push_back(bytes);
-      row_bytes += bytes;
-    }
+  Parts(const JoinShape& shape, ElementType type)
+      : rows(shape.rows), row_bytes(shape.row_size * SizeOf(type)) {
+    for (const int64_t begin : shape.begin) begin_bytes.push_back(begin * SizeOf(type));
+    for (const int64_t size : shape.size) size_bytes.push_back(size * SizeOf(type));
   }
 
   // From the part into the whole, or back.
@@ -94,23 +90,13 @@ class SplitOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareConcat(const OpSpec& spec) {
-  const Operand& whole = spec.output(0);
-  // Before opset 4 the axis could be left out.
-  CKPLAN_ASSIGN_OR_RETURN(const size_t axis,
-                          NormalAxis(spec, spec.Int("axis", 1), whole.dims.size()));
-  return std::unique_ptr<PreparedOp>(std::make_unique<ConcatOp>(Parts(whole, spec.inputs, axis)));
+  CKPLAN_ASSIGN_OR_RETURN(const JoinShape shape, ReadConcatShape(spec));
+  return Prepared<ConcatOp>(Parts(shape, spec.output(0).type));
 }
 
-// The sizes of the outputs say how the input is cut.
 Result<std::unique_ptr<PreparedOp>> PrepareSplit(const OpSpec& spec) {
-  const Operand& whole = spec.input(0);
-  CKPLAN_ASSIGN_OR_RETURN(const size_t axis,
-                          NormalAxis(spec, spec.Int("axis", 0), whole.dims.size()));
-  Parts parts(whole, spec.outputs, axis);
-  if (parts.rows * parts.row_bytes != whole.bytes()) {
-    return Unsupported(spec, "one of its outputs has no name, so that its size is unknown");
-  }
-  return std::unique_ptr<PreparedOp>(std::make_unique<SplitOp>(std::move(parts)));
+  CKPLAN_ASSIGN_OR_RETURN(const JoinShape shape, ReadSplitShape(spec));
+  return Prepared<SplitOp>(Parts(shape, spec.input(0).type));
 }
 
 constexpr OpRow kRows[] = {

@@ -1,10 +1,11 @@
 // LayerNormalization and RMSNormalization: rows normalised by their own moments.
+#include "lib/ops/layer_norm.h"
+
 #include <algorithm>
 
 #include "lib/cpu/column_sums.h"
-#include "lib/cpu/dnn_families.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/floats.h"
-#include "lib/cpu/layout.h"
 #include "lib/cpu/ops/moments.h"
 #include "lib/cpu/parallel.h"
 
@@ -19,17 +20,11 @@ Moments RootMeanSquareOf(const float* x, int64_t count, float epsilon) {
   return {0, 1 / std::sqrt(mean + epsilon)};
 }
 
-struct Shape {
-  int64_t rows = 1, size = 1;
-};
-
 template <bool kHasMean>
 class RowNormOp final : public PreparedOp {
  public:
-  RowNormOp(const OpSpec& spec, const Shape& shape)
-      : rows_(shape.rows),
-        size_(shape.size),
-        epsilon_(static_cast<float>(spec.Float("epsilon", 1e-5))) {}
+  explicit RowNormOp(const LayerNormShape& shape)
+      : rows_(shape.rows), size_(shape.size), epsilon_(shape.epsilon) {}
 
   void Forward(const ForwardCall& call) override {
     ForRows([&](int64_t row) {
@@ -115,31 +110,13 @@ class RowNormOp final : public PreparedOp {
 
 template <bool kHasMean>
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
-  const Operand& x = spec.input(0);
-  const auto rank = static_cast<int64_t>(x.dims.size());
-  int64_t axis = spec.Int("axis", -1);
-  if (axis < 0) axis += rank;
-  Shape shape;
-  shape.rows = Product({x.dims.begin(), x.dims.begin() + axis});
-  shape.size = Product({x.dims.begin() + axis, x.dims.end()});
-  if (x.elements() == 0) return Unsupported(spec, "its input is empty");
-  for (size_t i = 1; i < spec.inputs.size(); ++i) {
-    if (spec.inputs[i].is_present && spec.inputs[i].elements() != shape.size) {
-      return Unsupported(spec, "its scale or bias is broadcast");
-    }
-  }
-  for (size_t i = 1; i < spec.outputs.size(); ++i) {
-    if (spec.outputs[i].has_gradient) return Unsupported(spec, "its moments get a gradient");
-  }
-  if (x.has_gradient && !spec.input(1).is_read_by_backward) {
-    return Unsupported(spec, "its scale is computed in the step, and not kept for backward");
-  }
-  return Prepared<RowNormOp<kHasMean>>(spec, shape);
+  CKPLAN_ASSIGN_OR_RETURN(const LayerNormShape shape, ReadLayerNormShape(spec));
+  return Prepared<RowNormOp<kHasMean>>(shape);
 }
 
 constexpr OpRow kOps[] = {
-    {"LayerNormalization", Prepare<true>, true, "scale and bias of the normalised shape"},
-    {"RMSNormalization", Prepare<false>, true, "scale of the normalised shape"},
+    {"LayerNormalization", Prepare<true>},
+    {"RMSNormalization", Prepare<false>},
 };
 
 }  // namespace

@@ -4,15 +4,16 @@
 //   dx = dy base^-beta - 2 alpha beta / size * x * (sum of dy y / base over the windows with x)
 //
 // A strip of positions is computed for all channels before the next one is begun.
+#include "lib/ops/lrn.h"
+
 #include <omp.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "lib/cpu/dnn_families.h"
 #include "lib/cpu/dnnl_support.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/floats.h"
-#include "lib/cpu/layout.h"
 #include "lib/cpu/parallel.h"
 
 namespace ckplan::cpu {
@@ -23,14 +24,14 @@ constexpr int64_t kStrip = 64;  // Positions.
 
 class LrnOp final : public PreparedOp {
  public:
-  explicit LrnOp(const OpSpec& spec)
-      : samples_(spec.input(0).dims[0]),
-        channels_(spec.input(0).dims[1]),
-        positions_(Product({spec.input(0).dims.begin() + 2, spec.input(0).dims.end()})),
-        size_(spec.Int("size", 1)),
-        factor_(static_cast<float>(spec.Float("alpha", 1e-4) / static_cast<double>(size_))),
-        beta_(static_cast<float>(spec.Float("beta", 0.75))),
-        bias_(static_cast<float>(spec.Float("bias", 1))) {
+  explicit LrnOp(const LrnShape& shape)
+      : samples_(shape.view.samples),
+        channels_(shape.view.channels),
+        positions_(shape.view.positions),
+        size_(shape.size),
+        factor_(shape.factor),
+        beta_(shape.beta),
+        bias_(shape.bias) {
     const int64_t strip = channels_ * kStrip * static_cast<int64_t>(sizeof(float));
     for (int thread = 0; thread < omp_get_max_threads(); ++thread) {
       bases_.push_back(plan_.Add(strip));
@@ -135,8 +136,8 @@ class LrnOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
-  if (spec.input(0).elements() == 0) return Unsupported(spec, "its input is empty");
-  return Prepared<LrnOp>(spec);
+  CKPLAN_ASSIGN_OR_RETURN(const LrnShape shape, ReadLrnShape(spec));
+  return Prepared<LrnOp>(shape);
 }
 
 constexpr OpRow kOps[] = {{"LRN", Prepare}};

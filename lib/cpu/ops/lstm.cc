@@ -2,11 +2,12 @@
 // and the cell:
 //
 //   i, o, f = sigmoid(gates), g = tanh(gate),  c = f c' + i g,  h = o tanh(c)
+#include "lib/ops/lstm.h"
+
 #include <algorithm>
 #include <cstring>
 
-#include "lib/cpu/column_sums.h"
-#include "lib/cpu/dnn_families.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/ops/recurrent.h"
 #include "lib/cpu/vector_math.h"
@@ -17,40 +18,33 @@ namespace {
 
 constexpr int64_t kGates = 4;
 constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
-constexpr size_t kBias = 3, kInitialState = 5, kInitialCell = 6;  // Positions of inputs.
 
-class LstmOp final : public PreparedOp {
+class LstmOp final : public RecurrentOp {
  public:
-  LstmOp(const OpSpec& spec, const RecurrentShape& shape)
-      : shape_(shape),
-        frame_(spec, shape),
-        has_reserve_(spec.statistic_bytes > 0),
+  LstmOp(const OpSpec& spec, const LstmShape& shape)
+      : RecurrentOp(spec, shape, 2),
         forward_({.m = shape.batch,
                   .n = shape.width(),
                   .k = shape.hidden,
                   .b = {.is_transposed = true},
                   .adds = true,
                   .packs_b = true}) {
-    PlanForward();
-    for (size_t i = 0; i < spec.inputs.size() && first_gradient_ == kNone; ++i) {
-      if (spec.inputs[i].has_gradient) first_gradient_ = i;
-    }
-    if (first_gradient_ != kNone) PlanBackward();
+    packed_ = forward_plan_.Add(forward_.packed_bytes());
+    scratch_ = forward_plan_.Add(forward_.workspace());
+    if (shape_.first_gradient.has_value()) PlanOwnBackward();
   }
-
-  OpWorkspace workspace() const override { return {forward_plan_.total(), backward_plan_.total()}; }
 
   void Forward(const ForwardCall& call) override {
     for (int64_t d = 0; d < shape_.directions; ++d) {
       float* gates = Gates(call, d);
-      frame_.Project(call, d, SumBiases(call, d), gates);
+      frame_.Project(call, d, SumBiases(call, d, shape_.width()), gates);
       float* packed = FloatsAt(call.workspace, packed_);
       void* scratch = FloatsAt(call.workspace, scratch_);
       forward_.Pack(Floats(call.inputs[2]) + d * shape_.width() * shape_.hidden, packed, scratch);
-      const Steps states = frame_.WriteStates(call, d, StatesOffset());
-      const Steps cells = Cells(call, d);
-      const float* state = frame_.Initial(call.inputs, kInitialState, d);
-      const float* cell = frame_.Initial(call.inputs, kInitialCell, d);
+      const Steps states = frame_.WriteStates(call, d);
+      const Steps cells = Extras(call, d);
+      const float* state = frame_.Initial(call.inputs, kRecurrentInitialState, d);
+      const float* cell = frame_.Initial(call.inputs, kRecurrentInitialCell, d);
       for (int64_t i = 0; i < shape_.steps; ++i) {
         const int64_t t = shape_.StepOf(d, i);
         float* own = gates + t * shape_.batch * shape_.width();
@@ -65,76 +59,28 @@ class LstmOp final : public PreparedOp {
   }
 
   void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
-    if (position == first_gradient_) GoBack(call);
+    if (position == shape_.first_gradient) GoBack(call);
     const float* gates = FloatsAt(call.workspace, gate_gradients_);
     float* result = Floats(gradient);
     if (position == 0) frame_.InputGradient(call, gates, result);
     if (position == 1) frame_.WeightGradient(call, gates, result);
     if (position == 2) RecurrenceGradient(call, gates, result);
-    if (position == kBias) BiasGradient(gates, result);
-    if (position == kInitialState) CopyInitial(call, state_gradients_, result);
-    if (position == kInitialCell) CopyInitial(call, cell_gradients_, result);
+    if (position == kRecurrentBias) BiasGradient(call, result);
+    if (position == kRecurrentInitialState) CopyInitial(call, state_gradients_, result);
+    if (position == kRecurrentInitialCell) CopyInitial(call, cell_gradients_, result);
   }
 
  private:
-  static constexpr size_t kNone = ~size_t{0};
-
-  int64_t all_states() const { return shape_.directions * shape_.steps * shape_.state(); }
-  // Of the statistic, in floats: gates, cells, states.
-  int64_t CellsOffset() const { return kGates * all_states(); }
-  int64_t StatesOffset() const { return (kGates + 1) * all_states(); }
-
-  void PlanForward() {
-    frame_.PlanForward(forward_plan_);
-    packed_ = forward_plan_.Add(forward_.packed_bytes());
-    bias_ = forward_plan_.Add(shape_.width() * kFloatBytes);
-    if (!has_reserve_) {
-      gates_ = forward_plan_.Add(shape_.rows() * shape_.width() * kFloatBytes);
-      cells_ = forward_plan_.Add(2 * shape_.state() * kFloatBytes);
-    }
-    scratch_ = forward_plan_.Add(forward_.workspace());
-  }
-
-  void PlanBackward() {
+  void PlanOwnBackward() {
+    PlanBackward();
     backward_ = std::make_unique<MatMulKernel>(
-        MatMulShape{.m = shape_.batch, .n = shape_.hidden, .k = shape_.width(), .packs_b = true});
-    recurrence_ = std::make_unique<MatMulKernel>(MatMulShape{
+        ProductShape{.m = shape_.batch, .n = shape_.hidden, .k = shape_.width(), .packs_b = true});
+    recurrence_ = std::make_unique<MatMulKernel>(ProductShape{
         .m = shape_.width(), .n = shape_.hidden, .k = shape_.rows(), .a = {.is_transposed = true}});
     WorkspacePlan& plan = backward_plan_;
-    frame_.PlanBackward(plan);
-    const int64_t initial = shape_.directions * shape_.state() * kFloatBytes;
-    gate_gradients_ = plan.Add(shape_.directions * shape_.rows() * shape_.width() * kFloatBytes);
-    state_gradients_ = plan.Add(initial);
-    cell_gradients_ = plan.Add(initial);
+    cell_gradients_ = plan.Add(shape_.directions * shape_.state() * kFloatBytes);
     back_packed_ = plan.Add(backward_->packed_bytes());
     back_scratch_ = plan.Add(std::max(backward_->workspace(), recurrence_->workspace()));
-  }
-
-  float* Gates(const ForwardCall& call, int64_t direction) const {
-    if (!has_reserve_) return FloatsAt(call.workspace, gates_);
-    return Floats(call.statistic) + direction * shape_.rows() * shape_.width();
-  }
-  Steps Cells(const ForwardCall& call, int64_t direction) const {
-    if (!has_reserve_) return {FloatsAt(call.workspace, cells_), shape_.state(), 2};
-    return {Floats(call.statistic) + CellsOffset() + direction * shape_.steps * shape_.state(),
-            shape_.state(), shape_.steps};
-  }
-
-  // Of W and of R; null where the operator has none.
-  const float* SumBiases(const ForwardCall& call, int64_t direction) const {
-    if (call.inputs.size() <= kBias || call.inputs[kBias] == nullptr) return nullptr;
-    const float* biases = Floats(call.inputs[kBias]) + direction * 2 * shape_.width();
-    float* sum = FloatsAt(call.workspace, bias_);
-    for (int64_t i = 0; i < shape_.width(); ++i) sum[i] = biases[i] + biases[i + shape_.width()];
-    return sum;
-  }
-
-  template <typename Body>
-  void ForSamples(const Body& body) const {
-    ParallelFor(shape_.batch, std::max<int64_t>(1, kGrain / 16 / shape_.hidden),
-                [&](int64_t begin, int64_t end) {
-                  for (int64_t n = begin; n < end; ++n) body(n);
-                });
   }
 
   // Activates the gates in place. `before`: the cell before, null for zero.
@@ -177,18 +123,6 @@ class LstmOp final : public PreparedOp {
     }
   }
 
-  // The gradient of the last state or cell, zero where none arrives.
-  void BeginWith(const BackwardCall& call, size_t output, int64_t direction, float* to) const {
-    const bool arrives =
-        output < call.output_gradients.size() && call.output_gradients[output] != nullptr;
-    if (!arrives) {
-      std::fill_n(to, shape_.state(), 0.0F);
-      return;
-    }
-    const float* from = Floats(call.output_gradients[output]) + direction * shape_.state();
-    std::copy_n(from, shape_.state(), to);
-  }
-
   // `cell`: in, of the cell after the step, by the steps that follow; out, of the cell before.
   void GoBackStep(const BackwardCall& call, int64_t direction, int64_t i, const float* state,
                   float* cell, float* gradients) const {
@@ -196,12 +130,11 @@ class LstmOp final : public PreparedOp {
     const int64_t hidden = shape_.hidden;
     const float* saved = Floats(call.statistic);
     const float* gates = saved + (direction * shape_.steps + t) * shape_.batch * shape_.width();
-    const float* cells = saved + CellsOffset() + direction * shape_.steps * shape_.state();
+    const float* cells = saved + shape_.extras_offset() + direction * shape_.steps * shape_.state();
     const float* after = cells + t * shape_.state();
     const float* before = i > 0 ? cells + shape_.StepOf(direction, i - 1) * shape_.state()
-                                : frame_.Initial(call.inputs, kInitialCell, direction);
-    const float* arriving = Floats(call.output_gradients[0]);
-    if (arriving != nullptr) arriving += (t * shape_.directions + direction) * shape_.state();
+                                : frame_.Initial(call.inputs, kRecurrentInitialCell, direction);
+    const float* arriving = Arriving(call, direction, t);
     ForSamples([&](int64_t n) {
       const float* gate = gates + n * kGates * hidden;
       float* to = gradients + n * kGates * hidden;
@@ -226,49 +159,25 @@ class LstmOp final : public PreparedOp {
 
   void RecurrenceGradient(const BackwardCall& call, const float* gates, float* gradient) const {
     for (int64_t d = 0; d < shape_.directions; ++d) {
-      const float* before =
-          frame_.GatherBefore(call, d, frame_.ReadStates(call, d, StatesOffset()));
+      const float* before = frame_.GatherBefore(call, d);
       recurrence_->Run(gates + d * shape_.rows() * shape_.width(), before,
                        gradient + d * shape_.width() * shape_.hidden,
                        FloatsAt(call.workspace, back_scratch_));
     }
   }
 
-  void BiasGradient(const float* gates, float* gradient) const {
-    const int64_t width = shape_.width();
-    for (int64_t d = 0; d < shape_.directions; ++d) {
-      const float* of = gates + d * shape_.rows() * width;
-      float* to = gradient + d * 2 * width;
-      SumColumns(shape_.rows(), width, to,
-                 [&](int64_t row, int64_t i) { return of[row * width + i]; });
-      std::copy_n(to, width, to + width);
-    }
-  }
-
-  void CopyInitial(const BackwardCall& call, int64_t offset, float* to) const {
-    std::copy_n(FloatsAt(call.workspace, offset), shape_.directions * shape_.state(), to);
-  }
-
-  RecurrentShape shape_;
-  RecurrentFrame frame_;
-  bool has_reserve_;
-  size_t first_gradient_ = kNone;  // Goes back through the steps, for the later positions too.
-  MatMulKernel forward_;           // Adds the product of the state before with R to the gates.
+  MatMulKernel forward_;  // Adds the product of the state before with R to the gates.
   std::unique_ptr<MatMulKernel> backward_, recurrence_;
-  WorkspacePlan forward_plan_, backward_plan_;
-  int64_t packed_ = 0, bias_ = 0, gates_ = 0, cells_ = 0, scratch_ = 0;
-  int64_t gate_gradients_ = 0, state_gradients_ = 0, cell_gradients_ = 0;
-  int64_t back_packed_ = 0, back_scratch_ = 0;
+  int64_t packed_ = 0, scratch_ = 0;  // Offsets in the workspaces.
+  int64_t cell_gradients_ = 0, back_packed_ = 0, back_scratch_ = 0;
 };
 
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
-  const Result<RecurrentShape> shape = ReadRecurrent(spec, kGates);
-  if (!shape.ok()) return shape.error();
-  return Guarded(spec, [&] { return std::make_unique<LstmOp>(spec, *shape); });
+  CKPLAN_ASSIGN_OR_RETURN(const LstmShape shape, ReadLstmShape(spec));
+  return Guarded(spec, [&] { return std::make_unique<LstmOp>(spec, shape); });
 }
 
-constexpr OpRow kOps[] = {
-    {"LSTM", Prepare, true, "default activations, no peepholes, clipping or lengths"}};
+constexpr OpRow kOps[] = {{"LSTM", Prepare}};
 
 }  // namespace
 

@@ -1,10 +1,14 @@
 // MatMul and Gemm.
+#include "lib/ops/matmul.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
 #include "lib/cpu/batched_matmul.h"
-#include "lib/cpu/dnn_families.h"
 #include "lib/cpu/dnnl_support.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/layout.h"
 #include "lib/cpu/parallel.h"
@@ -15,7 +19,7 @@ namespace {
 
 // The product as one of matrices, and which pairs of them are multiplied.
 struct Problem {
-  MatMulShape shape;  // Of the forward product.
+  ProductShape shape;  // Of the forward product.
   MatrixTriples triples;
 };
 
@@ -30,62 +34,31 @@ int64_t PlaceOf(const Dims& leading, const Dims& index) {
   return place;
 }
 
-MatrixTriples PairMatrices(const Dims& a, const Dims& b) {
-  Dims leading(std::max(a.size(), b.size()), 1);
-  for (size_t i = 0; i < leading.size(); ++i) {
-    const auto widen = [&](const Dims& dims) {
-      const size_t skipped = leading.size() - dims.size();
-      if (i >= skipped && dims[i - skipped] != 1) leading[i] = dims[i - skipped];
-    };
-    widen(a);
-    widen(b);
-  }
+// One pair for each matrix of the output.
+MatrixTriples PairMatrices(const MatMulShape& shape) {
+  const Dims& leading = shape.leading;
   MatrixTriples triples;
   Dims index(leading.size(), 0);
   const int64_t count = Product(leading);
   for (int64_t c = 0; c < count; ++c) {
     int64_t rest = c;
     for (size_t i = leading.size(); i-- > 0; rest /= leading[i]) index[i] = rest % leading[i];
-    triples.a.push_back(PlaceOf(a, index));
-    triples.b.push_back(PlaceOf(b, index));
+    triples.a.push_back(PlaceOf(shape.a_leading, index));
+    triples.b.push_back(PlaceOf(shape.b_leading, index));
     triples.c.push_back(c);
   }
   return triples;
 }
 
-// A vector on the left is a row, on the right a column.
-Problem ReadMatMul(const OpSpec& spec) {
-  Dims a = spec.input(0).dims;
-  Dims b = spec.input(1).dims;
-  if (a.size() == 1) a.insert(a.begin(), 1);
-  if (b.size() == 1) b.push_back(1);
+Problem ProblemOf(const MatMulShape& shape) {
   Problem problem;
-  MatMulShape& shape = problem.shape;
-  shape.m = a[a.size() - 2];
-  shape.k = a.back();
-  shape.n = b.back();
-  a.resize(a.size() - 2);
-  b.resize(b.size() - 2);
-  if (Product(b) == 1) {  // One large product.
-    shape.m *= Product(a);
-    a.clear();
-    b.clear();
-  }
-  problem.triples = PairMatrices(a, b);
-  return problem;
-}
-
-// A and B as they lie in memory, C = alpha op(A) op(B).
-Problem ReadGemm(const OpSpec& spec) {
-  Problem problem;
-  MatMulShape& shape = problem.shape;
-  shape.a.is_transposed = spec.Int("transA", 0) != 0;
-  shape.b.is_transposed = spec.Int("transB", 0) != 0;
-  shape.alpha = static_cast<float>(spec.Float("alpha", 1));
-  shape.m = spec.output(0).dims[0];
-  shape.n = spec.output(0).dims[1];
-  shape.k = spec.input(0).dims[shape.a.is_transposed ? 0 : 1];
-  problem.triples = {{0}, {0}, {0}};
+  problem.shape.m = shape.m;
+  problem.shape.n = shape.n;
+  problem.shape.k = shape.k;
+  problem.shape.a.is_transposed = shape.is_a_transposed;
+  problem.shape.b.is_transposed = shape.is_b_transposed;
+  problem.shape.alpha = shape.alpha;
+  problem.triples = PairMatrices(shape);
   return problem;
 }
 
@@ -100,15 +73,15 @@ struct GradientProduct {
   bool has_gradient_left = false;  // Else the other operand is the left factor.
 };
 
-GradientProduct MakeGradient(const MatMulShape& shape, MatrixTriples triples, bool is_left) {
+GradientProduct MakeGradient(const ProductShape& shape, MatrixTriples triples, bool is_left) {
   return {std::make_unique<BatchedMatMul>(shape, std::move(triples)), is_left};
 }
 
 // dA = dC op(B)ᵀ, or its transpose where A is transposed.
 GradientProduct GradientOfA(const Problem& problem) {
-  const MatMulShape& forward = problem.shape;
+  const ProductShape& forward = problem.shape;
   const MatrixTriples& of = problem.triples;
-  MatMulShape shape;
+  ProductShape shape;
   shape.alpha = forward.alpha;
   shape.k = forward.n;
   if (forward.a.is_transposed) {
@@ -126,9 +99,9 @@ GradientProduct GradientOfA(const Problem& problem) {
 
 // dB = op(A)ᵀ dC, or its transpose where B is transposed.
 GradientProduct GradientOfB(const Problem& problem) {
-  const MatMulShape& forward = problem.shape;
+  const ProductShape& forward = problem.shape;
   const MatrixTriples& of = problem.triples;
-  MatMulShape shape;
+  ProductShape shape;
   shape.alpha = forward.alpha;
   shape.k = forward.m;
   if (forward.b.is_transposed) {
@@ -147,15 +120,12 @@ GradientProduct GradientOfB(const Problem& problem) {
 // Gemm's third input, broadcast to the rows and columns of the output.
 class Addend {
  public:
-  explicit Addend(const OpSpec& spec)
-      : beta_(static_cast<float>(spec.Float("beta", 1))),
-        rows_(spec.output(0).dims[0]),
-        columns_(spec.output(0).dims[1]) {
-    const Dims& dims = spec.input(2).dims;
-    const size_t rank = dims.size();
-    own_columns_ = rank > 0 ? dims[rank - 1] : 1;
-    own_rows_ = rank > 1 ? dims[rank - 2] : 1;
-  }
+  explicit Addend(const MatMulShape& shape)
+      : beta_(shape.addend.factor),
+        rows_(shape.m),
+        columns_(shape.n),
+        own_rows_(shape.addend.rows),
+        own_columns_(shape.addend.columns) {}
 
   void Spread(const float* from, float* to) const {
     const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, columns_));
@@ -201,13 +171,14 @@ class Addend {
 
 class MatMulOp final : public PreparedOp {
  public:
-  MatMulOp(const OpSpec& spec, const Problem& problem) {
-    MatMulShape shape = problem.shape;
-    if (spec.input(2).is_present) {
-      addend_ = std::make_unique<Addend>(spec);
-      shape.adds = true;
+  MatMulOp(const OpSpec& spec, const MatMulShape& shape) {
+    const Problem problem = ProblemOf(shape);
+    ProductShape forward = problem.shape;
+    if (shape.addend.is_present) {
+      addend_ = std::make_unique<Addend>(shape);
+      forward.adds = true;
     }
-    forward_ = std::make_unique<BatchedMatMul>(shape, problem.triples);
+    forward_ = std::make_unique<BatchedMatMul>(forward, problem.triples);
     if (spec.input(0).has_gradient) {
       gradients_[0] = GradientOfA(problem);
     }
@@ -253,23 +224,18 @@ class MatMulOp final : public PreparedOp {
   std::array<GradientProduct, 2> gradients_;  // By position of the operand.
 };
 
-template <Problem (*read)(const OpSpec& spec)>
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
-  const Problem problem = read(spec);
-  const MatMulShape& shape = problem.shape;
-  if (shape.m == 0 || shape.n == 0 || shape.k == 0 || problem.triples.c.empty()) {
-    return Unsupported(spec, "a matrix of it is empty");
+  CKPLAN_ASSIGN_OR_RETURN(const MatMulShape shape, ReadMatMulShape(spec));
+  const int64_t matrices = Product(shape.leading);
+  if (matrices > kMaxMatrices) {
+    return Unsupported(spec, fmt::format("it multiplies {} pairs of matrices; at most {} are "
+                                         "supported",
+                                         matrices, kMaxMatrices));
   }
-  if (spec.input(0).type != ElementType::kFloat32) {
-    return Unsupported(spec, "its matrices are of an integer type");
-  }
-  return Guarded(spec, [&] { return std::make_unique<MatMulOp>(spec, problem); });
+  return Guarded(spec, [&] { return std::make_unique<MatMulOp>(spec, shape); });
 }
 
-constexpr OpRow kOps[] = {
-    {"Gemm", Prepare<ReadGemm>},
-    {"MatMul", Prepare<ReadMatMul>},
-};
+constexpr OpRow kOps[] = {{"Gemm", Prepare}, {"MatMul", Prepare}};
 
 }  // namespace
 

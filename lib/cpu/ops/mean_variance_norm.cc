@@ -1,8 +1,10 @@
 // MeanVarianceNormalization: without scale and bias, its moments not saved but made again.
+#include "lib/ops/mean_variance_norm.h"
+
 #include <algorithm>
 #include <cmath>
 
-#include "lib/cpu/dnn_families.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/ops/moments.h"
 #include "lib/cpu/parallel.h"
@@ -13,19 +15,9 @@ namespace {
 
 constexpr double kEpsilon = 1e-9;  // Of the deviation, as ONNX has it.
 
-// samples x channels x positions; each channel is normalised by itself.
-struct Shape {
-  int64_t samples = 1, channels = 1, positions = 1;
-
-  int64_t offset(int64_t sample, int64_t channel) const {
-    return (sample * channels + channel) * positions;
-  }
-  int64_t channel_size() const { return samples * positions; }
-};
-
 class MeanVarianceNormOp final : public PreparedOp {
  public:
-  explicit MeanVarianceNormOp(const Shape& shape) : shape_(shape) {}
+  explicit MeanVarianceNormOp(const MeanVarianceNormShape& shape) : shape_(shape) {}
 
   void Forward(const ForwardCall& call) override {
     if (call.outputs[0] == nullptr) return;
@@ -93,30 +85,15 @@ class MeanVarianceNormOp final : public PreparedOp {
     return moments;
   }
 
-  Shape shape_;
+  MeanVarianceNormShape shape_;
 };
 
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
-  const std::vector<int64_t>& dims = spec.input(0).dims;
-  const auto rank = static_cast<int64_t>(dims.size());
-  std::vector<bool> is_reduced(dims.size(), false);
-  const std::vector<int64_t> axes =
-      spec.Has("axes") ? spec.Ints("axes") : std::vector<int64_t>{0, 2, 3};
-  for (const int64_t axis : axes) {
-    if (axis < -rank || axis >= rank) return Unsupported(spec, "it has no such axis");
-    is_reduced[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = true;
-  }
-  Shape shape;
-  size_t i = 0;
-  for (; i < dims.size() && is_reduced[i]; ++i) shape.samples *= dims[i];
-  for (; i < dims.size() && !is_reduced[i]; ++i) shape.channels *= dims[i];
-  for (; i < dims.size() && is_reduced[i]; ++i) shape.positions *= dims[i];
-  if (i < dims.size()) return Unsupported(spec, "the axes that it keeps are no neighbours");
-  if (spec.input(0).elements() == 0) return Unsupported(spec, "its input is empty");
+  CKPLAN_ASSIGN_OR_RETURN(const MeanVarianceNormShape shape, ReadMeanVarianceNormShape(spec));
   return Prepared<MeanVarianceNormOp>(shape);
 }
 
-constexpr OpRow kOps[] = {{"MeanVarianceNormalization", Prepare, true, "kept axes in one piece"}};
+constexpr OpRow kOps[] = {{"MeanVarianceNormalization", Prepare}};
 
 }  // namespace
 

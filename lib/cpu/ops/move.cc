@@ -1,14 +1,10 @@
 // Operators that put each element of the input in one or more places of the output: transposes,
 // slices, blocks, repetitions, and views where a graph keeps them as nodes.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <numeric>
+#include "lib/ops/move.h"
 
 #include "lib/cpu/families.h"
 #include "lib/cpu/reduction.h"
 #include "lib/cpu/strided_copy.h"
-#include "lib/ops/axes.h"
 
 namespace ckplan::cpu {
 
@@ -42,8 +38,8 @@ class MoveOp final : public PreparedOp {
 // their gradients are summed.
 class RepeatOp final : public PreparedOp {
  public:
-  RepeatOp(const OpSpec& spec, const Dims& dims, const Dims& from_strides)
-      : copy_(dims, from_strides, 0, RowMajorStrides(dims)),
+  RepeatOp(const OpSpec& spec, const MoveShape& shape)
+      : copy_(shape.dims, shape.strides, 0, RowMajorStrides(shape.dims)),
         element_bytes_(SizeOf(spec.output(0).type)),
         input_bytes_(spec.input(0).bytes()),
         is_whole_(spec.input(0).elements() == spec.output(0).elements()) {
@@ -68,130 +64,22 @@ class RepeatOp final : public PreparedOp {
   bool is_whole_;
 };
 
-std::unique_ptr<PreparedOp> MakeMove(const OpSpec& spec, const Dims& dims, const Dims& from_strides,
-                                     int64_t from_base = 0) {
-  return std::make_unique<MoveOp>(
-      spec, StridedCopy(dims, from_strides, from_base, RowMajorStrides(dims)));
+Result<std::unique_ptr<PreparedOp>> PrepareMove(const OpSpec& spec) {
+  CKPLAN_ASSIGN_OR_RETURN(const MoveShape shape, ReadMoveShape(spec));
+  return Prepared<MoveOp>(
+      spec, StridedCopy(shape.dims, shape.strides, shape.base, RowMajorStrides(shape.dims)));
 }
 
-Result<std::unique_ptr<PreparedOp>> PrepareView(const OpSpec& spec) {
-  if (spec.input(0).elements() != spec.output(0).elements()) {
-    return Unsupported(spec, "its input and output have different numbers of elements");
-  }
-  return MakeMove(spec, {spec.input(0).elements()}, {1});
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareTranspose(const OpSpec& spec) {
-  const Dims& dims = spec.input(0).dims;
-  Dims perm = spec.Ints("perm");
-  if (perm.empty()) {
-    for (size_t axis = dims.size(); axis-- > 0;) perm.push_back(static_cast<int64_t>(axis));
-  }
-  const Dims own = RowMajorStrides(dims);
-  Dims moved, strides;
-  for (const int64_t from : perm) {
-    CKPLAN_ASSIGN_OR_RETURN(const size_t axis, NormalAxis(spec, from, dims.size()));
-    moved.push_back(dims[axis]);
-    strides.push_back(own[axis]);
-  }
-  if (moved != spec.output(0).dims) return Unsupported(spec, "its perm names no order of its axes");
-  return MakeMove(spec, moved, strides);
-}
-
-// ---- Slice --------------------------------------------------------------------------------------
-
-// Where a range of an axis begins, of the bounds that ONNX allows beyond the axis.
-int64_t FirstOfSlice(int64_t start, int64_t step, int64_t dim) {
-  if (start < 0) start += dim;
-  return std::clamp<int64_t>(start, 0, step < 0 ? std::max<int64_t>(0, dim - 1) : dim);
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareSlice(const OpSpec& spec) {
-  const Dims& dims = spec.input(0).dims;
-  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> starts, KnownInts(spec, 1, "starts"));
-  CKPLAN_ASSIGN_OR_RETURN(std::optional<Dims> axes, KnownInts(spec, 3, "axes"));
-  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> steps, KnownInts(spec, 4, "steps"));
-  if (!starts.has_value()) return Unsupported(spec, "it has no starts");
-  if (!axes.has_value()) {
-    axes.emplace(starts->size());
-    std::iota(axes->begin(), axes->end(), int64_t{0});
-  }
-  if (axes->size() != starts->size() || (steps.has_value() && steps->size() != starts->size())) {
-    return Unsupported(spec, "its starts, axes and steps are not as many");
-  }
-  Dims strides = RowMajorStrides(dims);
-  int64_t base = 0;
-  for (size_t i = 0; i < axes->size(); ++i) {
-    CKPLAN_ASSIGN_OR_RETURN(const size_t axis, NormalAxis(spec, (*axes)[i], dims.size()));
-    const int64_t step = steps.has_value() ? (*steps)[i] : 1;
-    base += FirstOfSlice((*starts)[i], step, dims[axis]) * strides[axis];
-    // A longer step takes one element alone, and is not multiplied.
-    strides[axis] *= std::clamp<int64_t>(step, -std::max<int64_t>(1, dims[axis]),
-                                         std::max<int64_t>(1, dims[axis]));
-  }
-  return MakeMove(spec, spec.output(0).dims, strides, base);
-}
-
-// ---- Blocks -------------------------------------------------------------------------------------
-
-Result<std::unique_ptr<PreparedOp>> PrepareDepthToSpace(const OpSpec& spec) {
-  const Dims& y = spec.output(0).dims;
-  const int64_t block = spec.Int("blocksize", 0);
-  if (y.size() != 4 || block < 1) return Unsupported(spec, "its input is no batch of images");
-  const int64_t height = y[2] / block, width = y[3] / block;
-  // The axes of the output: sample, channel, row, row in block, column, column in block.
-  const int64_t pixels = height * width;
-  const bool is_crd = spec.String("mode", "DCR") == "CRD";
-  const int64_t channel = is_crd ? block * block * pixels : pixels;
-  const int64_t in_block = is_crd ? pixels : y[1] * pixels;
-  return MakeMove(spec, {y[0], y[1], height, block, width, block},
-                  {y[1] * block * block * pixels, channel, width, block * in_block, 1, in_block});
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareSpaceToDepth(const OpSpec& spec) {
-  const Dims& x = spec.input(0).dims;
-  const int64_t block = spec.Int("blocksize", 0);
-  if (x.size() != 4 || block < 1) return Unsupported(spec, "its input is no batch of images");
-  const int64_t height = x[2] / block, width = x[3] / block;
-  const int64_t pixels = x[2] * x[3];
-  // The axes of the output: sample, row in block, column in block, channel, row, column.
-  return MakeMove(spec, {x[0], block, block, x[1], height, width},
-                  {x[1] * pixels, x[3], 1, pixels, block * x[3], block});
-}
-
-// ---- Repetitions --------------------------------------------------------------------------------
-
-Result<std::unique_ptr<PreparedOp>> PrepareExpand(const OpSpec& spec) {
-  const Dims& y = spec.output(0).dims;
-  return std::unique_ptr<PreparedOp>(
-      std::make_unique<RepeatOp>(spec, y, BroadcastStrides(spec.input(0).dims, y)));
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareTile(const OpSpec& spec) {
-  const Dims& x = spec.input(0).dims;
-  const Dims own = RowMajorStrides(x);
-  Dims dims, strides;
-  for (size_t axis = 0; axis < x.size(); ++axis) {
-    dims.push_back(x[axis] == 0 ? 0 : spec.output(0).dims[axis] / x[axis]);
-    dims.push_back(x[axis]);
-    strides.push_back(0);
-    strides.push_back(x[axis] == 1 ? 0 : own[axis]);
-  }
-  return std::unique_ptr<PreparedOp>(std::make_unique<RepeatOp>(spec, dims, strides));
+Result<std::unique_ptr<PreparedOp>> PrepareRepeat(const OpSpec& spec) {
+  CKPLAN_ASSIGN_OR_RETURN(const MoveShape shape, ReadRepeatShape(spec));
+  return Prepared<RepeatOp>(spec, shape);
 }
 
 constexpr OpRow kRows[] = {
-    {"Identity", PrepareView},
-    {"Reshape", PrepareView},
-    {"Flatten", PrepareView},
-    {"Squeeze", PrepareView},
-    {"Unsqueeze", PrepareView},
-    {"Transpose", PrepareTranspose},
-    {"Slice", PrepareSlice, true, "starts and steps must be known before the step"},
-    {"DepthToSpace", PrepareDepthToSpace},
-    {"SpaceToDepth", PrepareSpaceToDepth},
-    {"Expand", PrepareExpand},
-    {"Tile", PrepareTile},
+    {"Identity", PrepareMove}, {"Reshape", PrepareMove},      {"Flatten", PrepareMove},
+    {"Squeeze", PrepareMove},  {"Unsqueeze", PrepareMove},    {"Transpose", PrepareMove},
+    {"Slice", PrepareMove},    {"DepthToSpace", PrepareMove}, {"SpaceToDepth", PrepareMove},
+    {"Expand", PrepareRepeat}, {"Tile", PrepareRepeat},
 };
 
 }  // namespace

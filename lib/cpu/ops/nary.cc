@@ -169,28 +169,18 @@ class ExtremeOp final : public NaryOp<F> {
 
 template <typename F>
 Result<std::unique_ptr<PreparedOp>> PrepareIntegers(const OpSpec& spec) {
-  if (spec.input(0).type == ElementType::kInt32) {
-    return std::unique_ptr<PreparedOp>(std::make_unique<NaryMap<int32_t, F>>(spec, 1.0F));
-  }
-  if (spec.input(0).type == ElementType::kInt64) {
-    return std::unique_ptr<PreparedOp>(std::make_unique<NaryMap<int64_t, F>>(spec, 1.0F));
-  }
-  return Unsupported(spec, "it has no kernel for this element type");
+  if (spec.input(0).type == ElementType::kInt32) return Prepared<NaryMap<int32_t, F>>(spec, 1.0F);
+  return Prepared<NaryMap<int64_t, F>>(spec, 1.0F);
 }
 
 Result<std::unique_ptr<PreparedOp>> PrepareSum(const OpSpec& spec) {
-  if (spec.input(0).type != ElementType::kFloat32) {
-    return Unsupported(spec, "its inputs are of an integer type");
-  }
   const float scale = spec.type == "Mean" ? 1.0F / static_cast<float>(spec.inputs.size()) : 1.0F;
-  return std::unique_ptr<PreparedOp>(std::make_unique<SumOp>(spec, scale));
+  return Prepared<SumOp>(spec, scale);
 }
 
 template <typename F>
 Result<std::unique_ptr<PreparedOp>> PrepareExtreme(const OpSpec& spec) {
-  if (spec.input(0).type == ElementType::kFloat32) {
-    return std::unique_ptr<PreparedOp>(std::make_unique<ExtremeOp<F>>(spec));
-  }
+  if (spec.input(0).type == ElementType::kFloat32) return Prepared<ExtremeOp<F>>(spec);
   return PrepareIntegers<F>(spec);
 }
 

@@ -1,7 +1,8 @@
-// Pad in all its modes, and CenterCropPad, by the taps of lib/backend/pad_taps.h.
+// Pad in all its modes, and CenterCropPad, by the taps of lib/ops/pad.h.
+#include "lib/ops/pad.h"
+
 #include "lib/cpu/families.h"
 #include "lib/cpu/separable.h"
-#include "lib/ops/pad_taps.h"
 
 namespace ckplan::cpu {
 
@@ -9,11 +10,11 @@ namespace {
 
 class PadOp final : public PreparedOp {
  public:
-  PadOp(const OpSpec& spec, const std::vector<AxisTaps>& axes)
-      : map_(axes),
+  PadOp(const OpSpec& spec, const PadShape& shape)
+      : map_(shape.axes),
         element_bytes_(SizeOf(spec.input(0).type)),
-        has_value_(spec.type == "Pad" && spec.input(2).is_present),
-        value_(static_cast<float>(spec.Float("value", 0))) {
+        has_value_(shape.has_value_input),
+        value_(shape.value) {
     if (spec.input(0).has_gradient) transposed_ = map_.Transposed();
   }
 
@@ -37,17 +38,13 @@ class PadOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> PreparePad(const OpSpec& spec) {
-  CKPLAN_ASSIGN_OR_RETURN(const std::vector<AxisTaps> taps, ReadPads(spec));
-  return std::unique_ptr<PreparedOp>(std::make_unique<PadOp>(spec, taps));
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareCenterCropPad(const OpSpec& spec) {
-  return std::unique_ptr<PreparedOp>(std::make_unique<PadOp>(spec, ReadCenterCropPad(spec)));
+  CKPLAN_ASSIGN_OR_RETURN(const PadShape shape, ReadPadShape(spec));
+  return Prepared<PadOp>(spec, shape);
 }
 
 constexpr OpRow kRows[] = {
-    {"Pad", PreparePad, true, "pads must be known before the step"},
-    {"CenterCropPad", PrepareCenterCropPad},
+    {"Pad", PreparePad},
+    {"CenterCropPad", PreparePad},
 };
 
 }  // namespace

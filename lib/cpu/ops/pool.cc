@@ -1,12 +1,13 @@
 // MaxPool, AveragePool and their global forms. All are seen as pools of three spatial axes.
+#include "lib/ops/pool.h"
+
 #include <algorithm>
 #include <limits>
 
-#include "lib/cpu/dnn_families.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/parallel.h"
 #include "lib/cpu/sum.h"
-#include "lib/ops/pool_shape.h"
 
 namespace ckplan::cpu {
 
@@ -63,11 +64,7 @@ void ForEachTap(const PoolShape& shape, const Stretch& stretch, const Visit& vis
 // Of the statistic, or of the operator's second output: where in its plane each maximum was.
 class MaxPoolOp final : public PreparedOp {
  public:
-  MaxPoolOp(const OpSpec& spec, const PoolShape& shape)
-      : shape_(shape), saves_output_(spec.output(1).is_present) {
-    const int64_t order = spec.Int("storage_order", 0);
-    is_column_major_ = order == 1;
-  }
+  explicit MaxPoolOp(const PoolShape& shape) : shape_(shape) {}
 
   void Forward(const ForwardCall& call) override {
     const auto* x = static_cast<const float*>(call.inputs[0]);
@@ -95,7 +92,8 @@ class MaxPoolOp final : public PreparedOp {
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
     const auto* dy = static_cast<const float*>(call.output_gradients[0]);
     const auto* saved = static_cast<const int32_t*>(call.statistic);
-    const auto* output = saves_output_ ? static_cast<const int64_t*>(call.outputs[1]) : nullptr;
+    const auto* output =
+        shape_.saves_output ? static_cast<const int64_t*>(call.outputs[1]) : nullptr;
     auto* dx = static_cast<float*>(gradient);
     ParallelFor(shape_.planes, GrainOf(shape_), [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
@@ -133,14 +131,14 @@ class MaxPoolOp final : public PreparedOp {
 
   // Index of the same element where the last axis is counted in the outermost place.
   int64_t ToStorage(int64_t index) const {
-    if (!is_column_major_) return index;
+    if (!shape_.is_column_major) return index;
     const auto& [d, h, w] = shape_.axes;
     const int64_t x = index % w.in;
     const int64_t y = index / w.in % h.in;
     return (x * h.in + y) * d.in + index / (w.in * h.in);
   }
   int64_t FromStorage(int64_t index) const {
-    if (!is_column_major_) return index;
+    if (!shape_.is_column_major) return index;
     const auto& [d, h, w] = shape_.axes;
     const int64_t z = index % d.in;
     const int64_t y = index / d.in % h.in;
@@ -148,14 +146,11 @@ class MaxPoolOp final : public PreparedOp {
   }
 
   PoolShape shape_;
-  bool saves_output_;
-  bool is_column_major_ = false;
 };
 
 class AveragePoolOp final : public PreparedOp {
  public:
-  AveragePoolOp(const OpSpec& spec, const PoolShape& shape)
-      : shape_(shape), counts_padding_(spec.Int("count_include_pad", 0) != 0) {
+  explicit AveragePoolOp(const PoolShape& shape) : shape_(shape) {
     for (int64_t x = 0; x < shape.axes[2].out; ++x) column_counts_.push_back(Count(2, x));
   }
 
@@ -214,19 +209,18 @@ class AveragePoolOp final : public PreparedOp {
   }
 
   double Count(size_t axis, int64_t at) const {
-    return static_cast<double>(shape_.axes[axis].count(at, counts_padding_));
+    return static_cast<double>(shape_.axes[axis].count(at, shape_.counts_padding));
   }
   double Rows(const Stretch& stretch) const { return Count(0, stretch.z) * Count(1, stretch.y); }
 
   PoolShape shape_;
-  bool counts_padding_;
   std::vector<double> column_counts_;
 };
 
 // The whole image is one window.
 class GlobalAveragePoolOp final : public PreparedOp {
  public:
-  GlobalAveragePoolOp(const OpSpec&, const PoolShape& shape) : shape_(shape) {}
+  explicit GlobalAveragePoolOp(const PoolShape& shape) : shape_(shape) {}
 
   void Forward(const ForwardCall& call) override {
     const float* x = Floats(call.inputs[0]);
@@ -258,17 +252,17 @@ class GlobalAveragePoolOp final : public PreparedOp {
   PoolShape shape_;
 };
 
-template <typename Op, bool kIsGlobal>
+template <typename Op>
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
-  CKPLAN_ASSIGN_OR_RETURN(const PoolShape shape, ReadPoolShape(spec, kIsGlobal));
-  return Prepared<Op>(spec, shape);
+  CKPLAN_ASSIGN_OR_RETURN(const PoolShape shape, ReadPoolShape(spec));
+  return Prepared<Op>(shape);
 }
 
 constexpr OpRow kOps[] = {
-    {"AveragePool", Prepare<AveragePoolOp, false>, true, "1 to 3 spatial axes"},
-    {"GlobalAveragePool", Prepare<GlobalAveragePoolOp, true>},
-    {"GlobalMaxPool", Prepare<MaxPoolOp, true>},
-    {"MaxPool", Prepare<MaxPoolOp, false>, true, "1 to 3 spatial axes"},
+    {"AveragePool", Prepare<AveragePoolOp>},
+    {"GlobalAveragePool", Prepare<GlobalAveragePoolOp>},
+    {"GlobalMaxPool", Prepare<MaxPoolOp>},
+    {"MaxPool", Prepare<MaxPoolOp>},
 };
 
 }  // namespace

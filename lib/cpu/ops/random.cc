@@ -1,5 +1,7 @@
 // Dropout and the operators that draw random numbers: each a function of the call's seed and the
 // element's place. Backward draws again what forward drew.
+#include "lib/ops/random.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -64,18 +66,8 @@ class DropoutOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareDropout(const OpSpec& spec) {
-  if (spec.input(0).type != ElementType::kFloat32) {
-    return Unsupported(spec, "its input is of an integer type");
-  }
-  double ratio = spec.Float("ratio", 0.5);
-  if (spec.input(1).is_present) {
-    const auto& known = spec.input(1).known;
-    if (!known.has_value() || known->reals.size() != 1) {
-      return Unsupported(spec, "its ratio is computed during the step");
-    }
-    ratio = known->reals[0];
-  }
-  return std::unique_ptr<PreparedOp>(std::make_unique<DropoutOp>(spec, ratio));
+  CKPLAN_ASSIGN_OR_RETURN(const double ratio, ReadDropoutRatio(spec));
+  return Prepared<DropoutOp>(spec, ratio);
 }
 
 // ---- Random tensors -----------------------------------------------------------------------------
@@ -158,38 +150,29 @@ class BernoulliOp final : public RandomOp {
 
 template <typename Op>
 Result<std::unique_ptr<PreparedOp>> PrepareRandom(const OpSpec& spec) {
-  if (spec.output(0).type != ElementType::kFloat32) {
-    return Unsupported(spec, "its output is of an integer type");
-  }
-  return std::unique_ptr<PreparedOp>(std::make_unique<Op>(spec));
+  return Prepared<Op>(spec);
 }
 
 Result<std::unique_ptr<PreparedOp>> PrepareBernoulli(const OpSpec& spec) {
-  if (spec.input(0).type != ElementType::kFloat32) {
-    return Unsupported(spec, "its input is of an integer type");
-  }
-  switch (spec.output(0).type) {
-    case ElementType::kFloat32:
-      return std::unique_ptr<PreparedOp>(std::make_unique<BernoulliOp<float>>(spec));
-    case ElementType::kInt32:
-      return std::unique_ptr<PreparedOp>(std::make_unique<BernoulliOp<int32_t>>(spec));
-    case ElementType::kInt64:
-      return std::unique_ptr<PreparedOp>(std::make_unique<BernoulliOp<int64_t>>(spec));
-    case ElementType::kBool:
-      return std::unique_ptr<PreparedOp>(std::make_unique<BernoulliOp<uint8_t>>(spec));
-    case ElementType::kBFloat16:
+  switch (SizeOf(spec.output(0).type)) {
+    case 1:
+      return Prepared<BernoulliOp<uint8_t>>(spec);
+    case 8:
+      return Prepared<BernoulliOp<int64_t>>(spec);
+    default:
       break;
   }
-  return Unsupported(spec, "its output is of an unknown type");
+  if (spec.output(0).type == ElementType::kInt32) return Prepared<BernoulliOp<int32_t>>(spec);
+  return Prepared<BernoulliOp<float>>(spec);
 }
 
 constexpr OpRow kRows[] = {
-    {"Dropout", PrepareDropout, true, "the ratio must be known before the step"},
-    {"RandomUniform", PrepareRandom<UniformOp>, false},
-    {"RandomUniformLike", PrepareRandom<UniformOp>, false},
-    {"RandomNormal", PrepareRandom<NormalOp>, false},
-    {"RandomNormalLike", PrepareRandom<NormalOp>, false},
-    {"Bernoulli", PrepareBernoulli, false},
+    {"Dropout", PrepareDropout},
+    {"RandomUniform", PrepareRandom<UniformOp>},
+    {"RandomUniformLike", PrepareRandom<UniformOp>},
+    {"RandomNormal", PrepareRandom<NormalOp>},
+    {"RandomNormalLike", PrepareRandom<NormalOp>},
+    {"Bernoulli", PrepareBernoulli},
 };
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lib/cpu/column_sums.h"
 #include "lib/cpu/floats.h"
-#include "lib/cpu/parallel.h"
 
 namespace ckplan::cpu {
 
@@ -16,14 +16,13 @@ void CopyFloats(const float* from, float* to, int64_t count) {
   std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
 }
 
-std::unique_ptr<MatMulKernel> MakeKernel(const MatMulShape& shape) {
+std::unique_ptr<MatMulKernel> MakeKernel(const ProductShape& shape) {
   return std::make_unique<MatMulKernel>(shape);
 }
 
 }  // namespace
 
-RecurrentFrame::RecurrentFrame(const OpSpec& spec, const RecurrentShape& shape)
-    : shape_(shape), has_output_(spec.output(0).is_present) {
+RecurrentFrame::RecurrentFrame(const OpSpec& spec, const RecurrentShape& shape) : shape_(shape) {
   const int64_t rows = shape.rows();
   const int64_t width = shape.width();
   project_ = MakeKernel(
@@ -66,29 +65,27 @@ void RecurrentFrame::Project(const ForwardCall& call, int64_t direction, const f
                 gates, FloatsAt(call.workspace, forward_scratch_));
 }
 
-Steps RecurrentFrame::WriteStates(const ForwardCall& call, int64_t direction,
-                                  int64_t reserve_offset) const {
+Steps RecurrentFrame::WriteStates(const ForwardCall& call, int64_t direction) const {
   const int64_t state = shape_.state();
   if (call.outputs[0] != nullptr) {
     return {Floats(call.outputs[0]) + direction * state, shape_.directions * state, shape_.steps};
   }
-  if (!has_output_ && call.statistic != nullptr) {
-    float* reserve = Floats(call.statistic) + reserve_offset;
+  if (!shape_.has_output && call.statistic != nullptr) {
+    float* reserve = Floats(call.statistic) + shape_.states_offset();
     return {reserve + direction * shape_.steps * state, state, shape_.steps};
   }
   return {FloatsAt(call.workspace, states_), state, 2};
 }
 
-Steps RecurrentFrame::ReadStates(const BackwardCall& call, int64_t direction,
-                                 int64_t reserve_offset) const {
+Steps RecurrentFrame::ReadStates(const BackwardCall& call, int64_t direction) const {
   const int64_t state = shape_.state();
   // Steps serves for writing, too; here it is read alone.
-  if (has_output_) {
+  if (shape_.has_output) {
     auto* output = const_cast<float*>(Floats(call.outputs[0]));  // NOLINT
     return {output + direction * state, shape_.directions * state, shape_.steps};
   }
   auto* reserve = const_cast<float*>(Floats(call.statistic));  // NOLINT
-  return {reserve + reserve_offset + direction * shape_.steps * state, state, shape_.steps};
+  return {reserve + shape_.states_offset() + direction * shape_.steps * state, state, shape_.steps};
 }
 
 void RecurrentFrame::WriteLast(const ForwardCall& call, size_t position, int64_t direction,
@@ -124,11 +121,11 @@ void RecurrentFrame::WeightGradient(const BackwardCall& call, const float* gates
   }
 }
 
-const float* RecurrentFrame::GatherBefore(const BackwardCall& call, int64_t direction,
-                                          const Steps& states) const {
+const float* RecurrentFrame::GatherBefore(const BackwardCall& call, int64_t direction) const {
+  const Steps states = ReadStates(call, direction);
   float* before = FloatsAt(call.workspace, before_);
   const int64_t state = shape_.state();
-  const float* initial = Initial(call.inputs, 5, direction);
+  const float* initial = Initial(call.inputs, kRecurrentInitialState, direction);
   ParallelFor(shape_.steps, std::max<int64_t>(1, kGrain / state), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       float* to = before + shape_.StepOf(direction, i) * state;
@@ -142,6 +139,77 @@ const float* RecurrentFrame::GatherBefore(const BackwardCall& call, int64_t dire
     }
   });
   return before;
+}
+
+RecurrentOp::RecurrentOp(const OpSpec& spec, const RecurrentShape& shape, int64_t extra_slots)
+    : shape_(shape), frame_(spec, shape), extra_slots_(extra_slots) {
+  frame_.PlanForward(forward_plan_);
+  bias_ = forward_plan_.Add(shape_.width() * kFloatBytes);
+  if (shape_.has_reserve) return;
+  gates_ = forward_plan_.Add(shape_.rows() * shape_.width() * kFloatBytes);
+  extras_ = forward_plan_.Add(extra_slots_ * shape_.state() * kFloatBytes);
+}
+
+void RecurrentOp::PlanBackward() {
+  frame_.PlanBackward(backward_plan_);
+  const int64_t gates = shape_.directions * shape_.rows() * shape_.width();
+  gate_gradients_ = backward_plan_.Add(gates * kFloatBytes);
+  state_gradients_ = backward_plan_.Add(shape_.directions * shape_.state() * kFloatBytes);
+}
+
+float* RecurrentOp::Gates(const ForwardCall& call, int64_t direction) const {
+  if (!shape_.has_reserve) return FloatsAt(call.workspace, gates_);
+  return Floats(call.statistic) + direction * shape_.rows() * shape_.width();
+}
+
+Steps RecurrentOp::Extras(const ForwardCall& call, int64_t direction) const {
+  if (!shape_.has_reserve) {
+    return {FloatsAt(call.workspace, extras_), shape_.state(), extra_slots_};
+  }
+  float* reserve = Floats(call.statistic) + shape_.extras_offset();
+  return {reserve + direction * shape_.steps * shape_.state(), shape_.state(), shape_.steps};
+}
+
+const float* RecurrentOp::SumBiases(const ForwardCall& call, int64_t direction,
+                                    int64_t both) const {
+  if (!HasBias(call)) return nullptr;
+  const int64_t width = shape_.width();
+  const float* biases = Floats(call.inputs[kRecurrentBias]) + direction * 2 * width;
+  float* sum = FloatsAt(call.workspace, bias_);
+  for (int64_t i = 0; i < width; ++i) sum[i] = biases[i] + (i < both ? biases[i + width] : 0.0F);
+  return sum;
+}
+
+void RecurrentOp::BeginWith(const BackwardCall& call, size_t output, int64_t direction,
+                            float* to) const {
+  const auto& arriving = call.output_gradients;
+  if (output >= arriving.size() || arriving[output] == nullptr) {
+    std::fill_n(to, shape_.state(), 0.0F);
+  } else {
+    CopyFloats(Floats(arriving[output]) + direction * shape_.state(), to, shape_.state());
+  }
+}
+
+const float* RecurrentOp::Arriving(const BackwardCall& call, int64_t direction,
+                                   int64_t step) const {
+  const float* arriving = Floats(call.output_gradients[0]);
+  if (arriving == nullptr) return nullptr;
+  return arriving + (step * shape_.directions + direction) * shape_.state();
+}
+
+void RecurrentOp::BiasGradient(const BackwardCall& call, float* gradient) const {
+  const int64_t width = shape_.width();
+  for (int64_t d = 0; d < shape_.directions; ++d) {
+    const float* gates = FloatsAt(call.workspace, gate_gradients_) + d * shape_.rows() * width;
+    float* to = gradient + d * 2 * width;
+    SumColumns(shape_.rows(), width, to,
+               [&](int64_t row, int64_t i) { return gates[row * width + i]; });
+    std::copy_n(to, width, to + width);
+  }
+}
+
+void RecurrentOp::CopyInitial(const BackwardCall& call, int64_t offset, float* to) const {
+  CopyFloats(FloatsAt(call.workspace, offset), to, shape_.directions * shape_.state());
 }
 
 }  // namespace ckplan::cpu

@@ -7,11 +7,13 @@
 //   dX = dG W, dW = dGᵀ X, dR = dGᵀ (states before), dB = sums of dG
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
 #include "lib/cpu/dnnl_support.h"
 #include "lib/cpu/matmul_kernel.h"
-#include "lib/ops/recurrent_shape.h"
+#include "lib/cpu/parallel.h"
+#include "lib/ops/recurrent.h"
 
 namespace ckplan::cpu {
 
@@ -36,10 +38,10 @@ class RecurrentFrame {
   // gates = X Wᵀ + bias; `bias` null for none.
   void Project(const ForwardCall& call, int64_t direction, const float* bias, float* gates) const;
 
-  // Where the hidden states of a direction are written: the output, the statistic from
-  // `reserve_offset` on (floats) where there is no such output, or the workspace.
-  Steps WriteStates(const ForwardCall& call, int64_t direction, int64_t reserve_offset) const;
-  Steps ReadStates(const BackwardCall& call, int64_t direction, int64_t reserve_offset) const;
+  // Where the hidden states of a direction are written: the output, the reserve where there is no
+  // such output, or the workspace.
+  Steps WriteStates(const ForwardCall& call, int64_t direction) const;
+  Steps ReadStates(const BackwardCall& call, int64_t direction) const;
 
   // Copies the last state of a direction to the output at `position`, if somebody reads it.
   void WriteLast(const ForwardCall& call, size_t position, int64_t direction,
@@ -52,14 +54,60 @@ class RecurrentFrame {
   void InputGradient(const BackwardCall& call, const float* gates, float* gradient) const;
   void WeightGradient(const BackwardCall& call, const float* gates, float* gradient) const;
   // The state before each step, [steps * batch, hidden].
-  const float* GatherBefore(const BackwardCall& call, int64_t direction, const Steps& states) const;
+  const float* GatherBefore(const BackwardCall& call, int64_t direction) const;
 
  private:
   RecurrentShape shape_;
-  bool has_output_;  // Y is a tensor of the model.
   std::unique_ptr<MatMulKernel> project_, input_, input_adding_, weight_;
   int64_t states_ = 0, before_ = 0;  // Offsets in the workspace.
   int64_t forward_scratch_ = 0, backward_scratch_ = 0;
+};
+
+// What both operators have: the frame, the gates and what else is read of each step, in the reserve
+// or, where nothing is saved, in the workspace; and the gradients of gates and states.
+class RecurrentOp : public PreparedOp {
+ public:
+  OpWorkspace workspace() const final { return {forward_plan_.total(), backward_plan_.total()}; }
+
+ protected:
+  // `extra_slots`: steps of what else is read that a forward pass without a reserve needs at once.
+  RecurrentOp(const OpSpec& spec, const RecurrentShape& shape, int64_t extra_slots);
+  void PlanBackward();  // To be called where a gradient is asked for.
+
+  float* Gates(const ForwardCall& call, int64_t direction) const;
+  Steps Extras(const ForwardCall& call, int64_t direction) const;
+  // The biases of W and of R, of which the second go to the first `both` columns alone; null where
+  // there are none.
+  const float* SumBiases(const ForwardCall& call, int64_t direction, int64_t both) const;
+  static bool HasBias(const ForwardCall& call) {
+    return call.inputs.size() > kRecurrentBias && call.inputs[kRecurrentBias] != nullptr;
+  }
+
+  // The gradient of the last vector at `output`, zero where none arrives.
+  void BeginWith(const BackwardCall& call, size_t output, int64_t direction, float* to) const;
+  // The gradient of the output of one step; null where none arrives.
+  const float* Arriving(const BackwardCall& call, int64_t direction, int64_t step) const;
+  // The gradient of both biases, from that of the gates.
+  void BiasGradient(const BackwardCall& call, float* gradient) const;
+  // The gradient of what is initial, which lies at `offset` in the workspace.
+  void CopyInitial(const BackwardCall& call, int64_t offset, float* to) const;
+
+  template <typename Body>
+  void ForSamples(const Body& body) const {
+    ParallelFor(shape_.batch, std::max<int64_t>(1, kGrain / 16 / shape_.hidden),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t n = begin; n < end; ++n) body(n);
+                });
+  }
+
+  RecurrentShape shape_;
+  RecurrentFrame frame_;
+  WorkspacePlan forward_plan_, backward_plan_;
+  int64_t gate_gradients_ = 0, state_gradients_ = 0;  // Offsets in the workspace.
+
+ private:
+  int64_t extra_slots_;
+  int64_t bias_ = 0, gates_ = 0, extras_ = 0;
 };
 
 }  // namespace ckplan::cpu

@@ -1,27 +1,18 @@
 // Reductions along axes.
+#include "lib/ops/reduce.h"
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <optional>
 
 #include "lib/cpu/families.h"
 #include "lib/cpu/integers.h"
 #include "lib/cpu/reduction.h"
 #include "lib/cpu/vector_math.h"
-#include "lib/ops/axes.h"
 
 namespace ckplan::cpu {
 
 namespace {
-
-// Of the input and the result, which stands still along the reduced axes.
-Layout ReduceLayout(const Dims& dims, const std::vector<bool>& is_reduced) {
-  Dims result_dims = dims;
-  for (size_t axis = 0; axis < dims.size(); ++axis) {
-    if (is_reduced[axis]) result_dims[axis] = 1;
-  }
-  return Collapse(dims, {RowMajorStrides(dims), BroadcastStrides(result_dims, dims)});
-}
 
 // What the values of a run become before they are combined, what the combination becomes after, and
 // the gradient of one element of the input. n: elements that go into one result.
@@ -60,10 +51,10 @@ struct LogSumKind : SumKind {
 
 class ReduceBase : public PreparedOp {
  public:
-  ReduceBase(const OpSpec& spec, const std::vector<bool>& is_reduced)
-      : reduction_(ReduceLayout(spec.input(0).dims, is_reduced), 1),
-        results_(spec.output(0).elements()),
-        ratio_(static_cast<double>(spec.input(0).elements()) /
+  explicit ReduceBase(const ReduceShape& shape)
+      : reduction_(shape.layout, 1),
+        results_(shape.results),
+        ratio_(static_cast<double>(shape.elements) /
                static_cast<double>(std::max<int64_t>(results_, 1))) {}
   OpWorkspace workspace() const override { return {reduction_.workspace(), 0}; }
 
@@ -228,10 +219,10 @@ class ReduceProd final : public ReduceBase {
 template <typename T, typename F>
 class ReduceIntegers final : public PreparedOp {
  public:
-  ReduceIntegers(const OpSpec& spec, const std::vector<bool>& is_reduced)
-      : layout_(ReduceLayout(spec.input(0).dims, is_reduced)),
-        results_(spec.output(0).elements()),
-        ratio_(spec.input(0).elements() / std::max<int64_t>(results_, 1)) {}
+  explicit ReduceIntegers(const ReduceShape& shape)
+      : layout_(shape.layout),
+        results_(shape.results),
+        ratio_(shape.elements / std::max<int64_t>(results_, 1)) {}
 
   void Forward(const ForwardCall& call) override {
     const auto* x = static_cast<const T*>(call.inputs[0]);
@@ -308,21 +299,16 @@ struct NoIntegers {};
 
 template <typename Float, typename Integer>
 Result<std::unique_ptr<PreparedOp>> PrepareReduce(const OpSpec& spec) {
-  CKPLAN_ASSIGN_OR_RETURN(const std::vector<bool> axes, ReducedAxes(spec));
-  if (spec.input(0).type == ElementType::kFloat32) {
-    return std::unique_ptr<PreparedOp>(std::make_unique<Float>(spec, axes));
-  }
+  CKPLAN_ASSIGN_OR_RETURN(const ReduceShape shape, ReadReduceShape(spec));
   if constexpr (!std::is_same_v<Integer, NoIntegers>) {
     if (spec.input(0).type == ElementType::kInt32) {
-      return std::unique_ptr<PreparedOp>(
-          std::make_unique<ReduceIntegers<int32_t, Integer>>(spec, axes));
+      return Prepared<ReduceIntegers<int32_t, Integer>>(shape);
     }
     if (spec.input(0).type == ElementType::kInt64) {
-      return std::unique_ptr<PreparedOp>(
-          std::make_unique<ReduceIntegers<int64_t, Integer>>(spec, axes));
+      return Prepared<ReduceIntegers<int64_t, Integer>>(shape);
     }
   }
-  return Unsupported(spec, "it has no kernel for this element type");
+  return Prepared<Float>(shape);
 }
 
 constexpr OpRow kRows[] = {

@@ -1,7 +1,8 @@
-// Resize and Upsample, by the taps of lib/backend/resize_taps.h.
+// Resize and Upsample, by the taps of lib/ops/resize.h.
+#include "lib/ops/resize.h"
+
 #include "lib/cpu/families.h"
 #include "lib/cpu/separable.h"
-#include "lib/ops/resize_taps.h"
 
 namespace ckplan::cpu {
 
@@ -9,11 +10,11 @@ namespace {
 
 class ResizeOp final : public PreparedOp {
  public:
-  ResizeOp(const OpSpec& spec, const ResizeTaps& taps)
-      : map_(taps.axes),
+  ResizeOp(const OpSpec& spec, const ResizeShape& shape)
+      : map_(shape.axes),
         element_bytes_(SizeOf(spec.input(0).type)),
-        selects_(taps.selects),
-        fill_(taps.fill) {
+        selects_(shape.selects),
+        fill_(shape.fill) {
     if (spec.input(0).has_gradient) transposed_ = map_.Transposed();
   }
 
@@ -41,13 +42,13 @@ class ResizeOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareResize(const OpSpec& spec) {
-  CKPLAN_ASSIGN_OR_RETURN(const ResizeTaps taps, ReadResize(spec));
-  return std::unique_ptr<PreparedOp>(std::make_unique<ResizeOp>(spec, taps));
+  CKPLAN_ASSIGN_OR_RETURN(const ResizeShape shape, ReadResizeShape(spec));
+  return Prepared<ResizeOp>(spec, shape);
 }
 
 constexpr OpRow kRows[] = {
-    {"Resize", PrepareResize, true, "scales, sizes and regions must be known before the step"},
-    {"Upsample", PrepareResize, true, "scales must be known before the step"},
+    {"Resize", PrepareResize},
+    {"Upsample", PrepareResize},
 };
 
 }  // namespace

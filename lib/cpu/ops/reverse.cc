@@ -1,9 +1,10 @@
 // ReverseSequence: the first elements of each sequence in the opposite order, the rest as they are.
+#include "lib/ops/reverse.h"
+
 #include <algorithm>
 
 #include "lib/cpu/families.h"
 #include "lib/cpu/strided_copy.h"
-#include "lib/ops/axes.h"
 
 namespace ckplan::cpu {
 
@@ -13,11 +14,8 @@ namespace {
 // one piece. Twice reversed is as before: the gradient takes the same way.
 class ReverseSequenceOp final : public PreparedOp {
  public:
-  ReverseSequenceOp(const OpSpec& spec, bool is_time_first)
-      : outer_(spec.input(0).dims[0]),
-        middle_(spec.input(0).dims[1]),
-        row_bytes_(spec.input(0).bytes() / std::max<int64_t>(1, outer_ * middle_)),
-        is_time_first_(is_time_first) {}
+  ReverseSequenceOp(const OpSpec& spec, const ReverseShape& shape)
+      : shape_(shape), row_bytes_(shape.inner * SizeOf(spec.input(0).type)) {}
 
   void Forward(const ForwardCall& call) override {
     Reverse(call.inputs[1], call.inputs[0], call.outputs[0]);
@@ -30,16 +28,16 @@ class ReverseSequenceOp final : public PreparedOp {
   void Reverse(const void* lengths, const void* from, void* to) const {
     if (row_bytes_ == 0) return;
     const int64_t grain = std::max<int64_t>(1, 4 * kGrain / row_bytes_);
-    ParallelFor(outer_ * middle_, grain, [=, this](int64_t begin, int64_t end) {
+    const ReverseShape s = shape_;
+    ParallelFor(s.outer * s.middle, grain, [=, this](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const int64_t time = is_time_first_ ? row / middle_ : row % middle_;
-        const int64_t sequence = is_time_first_ ? row % middle_ : row / middle_;
-        const int64_t most = is_time_first_ ? outer_ : middle_;
+        const int64_t time = s.is_time_first ? row / s.middle : row % s.middle;
+        const int64_t sequence = s.is_time_first ? row % s.middle : row / s.middle;
         const int64_t length =
-            std::clamp<int64_t>(static_cast<const int64_t*>(lengths)[sequence], 0, most);
+            std::clamp<int64_t>(static_cast<const int64_t*>(lengths)[sequence], 0, s.length());
         const int64_t source = time < length ? length - 1 - time : time;
         const int64_t at =
-            is_time_first_ ? source * middle_ + sequence : sequence * middle_ + source;
+            s.is_time_first ? source * s.middle + sequence : sequence * s.middle + source;
         std::memcpy(static_cast<char*>(to) + row * row_bytes_,
                     static_cast<const char*>(from) + at * row_bytes_,
                     static_cast<size_t>(row_bytes_));
@@ -47,18 +45,13 @@ class ReverseSequenceOp final : public PreparedOp {
     });
   }
 
-  int64_t outer_, middle_, row_bytes_;
-  bool is_time_first_;
+  ReverseShape shape_;
+  int64_t row_bytes_;
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareReverseSequence(const OpSpec& spec) {
-  const int64_t time = spec.Int("time_axis", 0);
-  const int64_t batch = spec.Int("batch_axis", 1);
-  const bool is_first_two = (time == 0 && batch == 1) || (time == 1 && batch == 0);
-  if (spec.input(0).dims.size() < 2 || !is_first_two) {
-    return Unsupported(spec, "its batch and time axes are not the first two");
-  }
-  return std::unique_ptr<PreparedOp>(std::make_unique<ReverseSequenceOp>(spec, time == 0));
+  CKPLAN_ASSIGN_OR_RETURN(const ReverseShape shape, ReadReverseShape(spec));
+  return Prepared<ReverseSequenceOp>(spec, shape);
 }
 
 constexpr OpRow kRows[] = {{"ReverseSequence", PrepareReverseSequence}};

@@ -1,10 +1,11 @@
 // RotaryEmbedding: pairs of features turned by an angle that grows with the position. The gradient
 // is turned back.
+#include "lib/ops/rotary.h"
+
 #include <algorithm>
 
 #include "lib/cpu/families.h"
 #include "lib/cpu/parallel.h"
-#include "lib/ops/rotary_shape.h"
 
 namespace ckplan::cpu {
 

@@ -1,23 +1,20 @@
-// Which row of a tensor each index, or tuple of indices, names: of Gather, GatherND, ScatterND.
-//
-//   data: outer x rows x inner       indices: [outer x] count x tuple
+// Which row of the data each index, or tuple of indices, names; see lib/ops/gather.h.
 #pragma once
 
 #include "lib/cpu/layout.h"
-#include "lib/ops/op_spec.h"
+#include "lib/ops/gather.h"
 
 namespace ckplan::cpu {
 
 class RowIndex {
  public:
   RowIndex() = default;
-  // `indexed`: the dimensions that a tuple has a member for. `is_shared`: one list for all outer
-  // indices.
-  RowIndex(ElementType type, Dims indexed, int64_t count, bool is_shared)
+  // `type`: of the indices.
+  RowIndex(ElementType type, const GatherShape& shape)
       : is_long_(type == ElementType::kInt64),
-        is_shared_(is_shared),
-        count_(count),
-        dims_(std::move(indexed)),
+        is_shared_(shape.is_shared),
+        count_(shape.count),
+        dims_(shape.indexed),
         strides_(RowMajorStrides(dims_)) {}
 
   int64_t rows() const { return Product(dims_); }

@@ -1,10 +1,11 @@
 // Operators that walk one axis: running sums, and where the extremes are.
+#include "lib/ops/scan.h"
+
 #include <algorithm>
 
 #include "lib/cpu/families.h"
 #include "lib/cpu/integers.h"
 #include "lib/cpu/parallel.h"
-#include "lib/ops/axes.h"
 
 namespace ckplan::cpu {
 
@@ -39,10 +40,8 @@ void RunningSum(const AxisView& view, bool is_exclusive, bool is_reverse, const 
 template <typename T>
 class CumSumOp final : public PreparedOp {
  public:
-  CumSumOp(const OpSpec& spec, size_t axis)
-      : view_(ViewAlong(spec.input(0).dims, axis)),
-        is_exclusive_(spec.Int("exclusive", 0) != 0),
-        is_reverse_(spec.Int("reverse", 0) != 0) {}
+  explicit CumSumOp(const CumSumShape& shape)
+      : view_(shape.view), is_exclusive_(shape.is_exclusive), is_reverse_(shape.is_reverse) {}
 
   void Forward(const ForwardCall& call) override {
     if (view_.size * view_.inner == 0) return;
@@ -62,29 +61,17 @@ class CumSumOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareCumSum(const OpSpec& spec) {
-  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> axes, KnownInts(spec, 1, "axis"));
-  if (!axes.has_value() || axes->size() != 1) return Unsupported(spec, "it has no axis");
-  CKPLAN_ASSIGN_OR_RETURN(const size_t axis,
-                          NormalAxis(spec, (*axes)[0], spec.input(0).dims.size()));
-  switch (spec.input(0).type) {
-    case ElementType::kFloat32:
-      return std::unique_ptr<PreparedOp>(std::make_unique<CumSumOp<float>>(spec, axis));
-    case ElementType::kInt32:
-      return std::unique_ptr<PreparedOp>(std::make_unique<CumSumOp<int32_t>>(spec, axis));
-    case ElementType::kInt64:
-      return std::unique_ptr<PreparedOp>(std::make_unique<CumSumOp<int64_t>>(spec, axis));
-    default:
-      return Unsupported(spec, "its input is boolean");
-  }
+  CKPLAN_ASSIGN_OR_RETURN(const CumSumShape shape, ReadCumSumShape(spec));
+  if (spec.input(0).type == ElementType::kInt32) return Prepared<CumSumOp<int32_t>>(shape);
+  if (spec.input(0).type == ElementType::kInt64) return Prepared<CumSumOp<int64_t>>(shape);
+  return Prepared<CumSumOp<float>>(shape);
 }
 
 template <typename T>
 class ArgExtremeOp final : public PreparedOp {
  public:
-  ArgExtremeOp(const OpSpec& spec, size_t axis)
-      : view_(ViewAlong(spec.input(0).dims, axis)),
-        is_max_(spec.type == "ArgMax"),
-        takes_last_(spec.Int("select_last_index", 0) != 0) {}
+  explicit ArgExtremeOp(const ArgShape& shape)
+      : view_(shape.view), is_max_(shape.is_max), takes_last_(shape.takes_last) {}
 
   void Forward(const ForwardCall& call) override {
     const auto* x = static_cast<const T*>(call.inputs[0]);
@@ -114,18 +101,10 @@ class ArgExtremeOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareArg(const OpSpec& spec) {
-  CKPLAN_ASSIGN_OR_RETURN(const size_t axis,
-                          NormalAxis(spec, spec.Int("axis", 0), spec.input(0).dims.size()));
-  switch (spec.input(0).type) {
-    case ElementType::kFloat32:
-      return std::unique_ptr<PreparedOp>(std::make_unique<ArgExtremeOp<float>>(spec, axis));
-    case ElementType::kInt32:
-      return std::unique_ptr<PreparedOp>(std::make_unique<ArgExtremeOp<int32_t>>(spec, axis));
-    case ElementType::kInt64:
-      return std::unique_ptr<PreparedOp>(std::make_unique<ArgExtremeOp<int64_t>>(spec, axis));
-    default:
-      return Unsupported(spec, "its input is boolean");
-  }
+  CKPLAN_ASSIGN_OR_RETURN(const ArgShape shape, ReadArgShape(spec));
+  if (spec.input(0).type == ElementType::kInt32) return Prepared<ArgExtremeOp<int32_t>>(shape);
+  if (spec.input(0).type == ElementType::kInt64) return Prepared<ArgExtremeOp<int64_t>>(shape);
+  return Prepared<ArgExtremeOp<float>>(shape);
 }
 
 // 1 where the first maximum is, 0 elsewhere.
@@ -158,22 +137,16 @@ class HardmaxOp final : public PreparedOp {
   AxisView view_;
 };
 
-// Before opset 13 all axes from the given one on were one.
 Result<std::unique_ptr<PreparedOp>> PrepareHardmax(const OpSpec& spec) {
-  const Dims& dims = spec.input(0).dims;
-  const bool is_old = spec.opset < 13;
-  CKPLAN_ASSIGN_OR_RETURN(const size_t axis,
-                          NormalAxis(spec, spec.Int("axis", is_old ? 1 : -1), dims.size()));
-  AxisView view = ViewAlong(dims, axis);
-  if (is_old) view = {view.outer, view.size * view.inner, 1};
-  return std::unique_ptr<PreparedOp>(std::make_unique<HardmaxOp>(view));
+  CKPLAN_ASSIGN_OR_RETURN(const AxisView view, ReadHardmaxShape(spec));
+  return Prepared<HardmaxOp>(view);
 }
 
 constexpr OpRow kRows[] = {
-    {"Hardmax", PrepareHardmax, false},
+    {"Hardmax", PrepareHardmax},
     {"CumSum", PrepareCumSum},
-    {"ArgMax", PrepareArg, false},
-    {"ArgMin", PrepareArg, false},
+    {"ArgMax", PrepareArg},
+    {"ArgMin", PrepareArg},
 };
 
 }  // namespace

@@ -1,9 +1,11 @@
 // Softmax and LogSoftmax: along one axis, or, below opset 13, over all axes from one on.
+#include "lib/ops/softmax.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "lib/cpu/dnn_families.h"
+#include "lib/cpu/families.h"
 #include "lib/cpu/floats.h"
 #include "lib/cpu/ops/softmax_row.h"
 #include "lib/cpu/parallel.h"
@@ -13,38 +15,13 @@ namespace ckplan::cpu {
 
 namespace {
 
-// outer x size x inner; softmax is over `size`.
-struct Shape {
-  int64_t outer = 1, size = 1, inner = 1;
-};
-
-Shape ShapeOf(const OpSpec& spec) {
-  const std::vector<int64_t>& dims = spec.input(0).dims;
-  const auto rank = static_cast<int64_t>(dims.size());
-  const bool is_one_axis = spec.opset >= 13;
-  int64_t axis = spec.Int("axis", is_one_axis ? -1 : 1);
-  if (axis < 0) axis += rank;
-  Shape shape;
-  for (int64_t i = 0; i < rank; ++i) {
-    const int64_t dim = dims[static_cast<size_t>(i)];
-    if (i < axis) {
-      shape.outer *= dim;
-    } else if (i == axis || !is_one_axis) {
-      shape.size *= dim;
-    } else {
-      shape.inner *= dim;
-    }
-  }
-  return shape;
-}
-
 // Columns that are walked together where the axis is not the last one: a cache line or more.
 constexpr int64_t kColumns = 64;
 
 template <bool kIsLog>
 class SoftmaxOp final : public PreparedOp {
  public:
-  explicit SoftmaxOp(const Shape& shape) : shape_(shape) {}
+  explicit SoftmaxOp(const SoftmaxShape& shape) : shape_(shape) {}
 
   void Forward(const ForwardCall& call) override {
     const float* x = Floats(call.inputs[0]);
@@ -136,13 +113,12 @@ class SoftmaxOp final : public PreparedOp {
     }
   }
 
-  Shape shape_;
+  SoftmaxShape shape_;
 };
 
 template <bool kIsLog>
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
-  const Shape shape = ShapeOf(spec);
-  if (shape.outer * shape.size * shape.inner == 0) return Unsupported(spec, "its input is empty");
+  CKPLAN_ASSIGN_OR_RETURN(const SoftmaxShape shape, ReadSoftmaxShape(spec));
   return Prepared<SoftmaxOp<kIsLog>>(shape);
 }
 

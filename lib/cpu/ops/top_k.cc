@@ -1,30 +1,31 @@
 // TopK: the largest or smallest of each line, in order, and where they were.
+#include "lib/ops/top_k.h"
+
 #include <algorithm>
 #include <numeric>
 
 #include "lib/cpu/families.h"
 #include "lib/cpu/strided_copy.h"
-#include "lib/ops/axes.h"
 
 namespace ckplan::cpu {
 
 namespace {
 
 // Lines are sorted through a list of their indices: one list for each of so many groups of lines.
-constexpr int64_t kMostGroups = 16;
+constexpr int64_t kMaxGroups = 16;
 
 // The indices go to the operator's own output, or, where nobody has a name for it, to the
 // statistic.
 template <typename T>
 class TopKOp final : public PreparedOp {
  public:
-  TopKOp(const OpSpec& spec, size_t axis)
-      : view_(ViewAlong(spec.input(0).dims, axis)),
-        chosen_(spec.output(0).dims[axis]),
-        lines_(view_.outer * view_.inner),
-        groups_(std::min(kMostGroups, lines_)),
-        has_statistic_(spec.statistic_bytes > 0),
-        is_largest_(spec.Int("largest", 1) != 0) {}
+  explicit TopKOp(const TopKShape& shape)
+      : view_(shape.view),
+        chosen_(shape.chosen),
+        lines_(shape.lines()),
+        groups_(std::min(kMaxGroups, lines_)),
+        has_statistic_(shape.has_statistic),
+        is_largest_(shape.is_largest) {}
   OpWorkspace workspace() const override {
     return {groups_ * view_.size * static_cast<int64_t>(sizeof(int64_t)), 0};
   }
@@ -90,21 +91,10 @@ class TopKOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareTopK(const OpSpec& spec) {
-  const Dims& dims = spec.input(0).dims;
-  CKPLAN_ASSIGN_OR_RETURN(const size_t axis, NormalAxis(spec, spec.Int("axis", -1), dims.size()));
-  if (spec.output(0).dims[axis] > dims[axis]) {
-    return Unsupported(spec, "it asks for more elements than its axis has");
-  }
-  switch (spec.input(0).type) {
-    case ElementType::kFloat32:
-      return std::unique_ptr<PreparedOp>(std::make_unique<TopKOp<float>>(spec, axis));
-    case ElementType::kInt32:
-      return std::unique_ptr<PreparedOp>(std::make_unique<TopKOp<int32_t>>(spec, axis));
-    case ElementType::kInt64:
-      return std::unique_ptr<PreparedOp>(std::make_unique<TopKOp<int64_t>>(spec, axis));
-    default:
-      return Unsupported(spec, "its input is boolean");
-  }
+  CKPLAN_ASSIGN_OR_RETURN(const TopKShape shape, ReadTopKShape(spec));
+  if (spec.input(0).type == ElementType::kInt32) return Prepared<TopKOp<int32_t>>(shape);
+  if (spec.input(0).type == ElementType::kInt64) return Prepared<TopKOp<int64_t>>(shape);
+  return Prepared<TopKOp<float>>(shape);
 }
 
 constexpr OpRow kRows[] = {{"TopK", PrepareTopK}};

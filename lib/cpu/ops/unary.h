@@ -3,7 +3,6 @@
 //   struct Tanh {
 //     static constexpr Reads kReads = Reads::kOutput;   what its slope is computed from
 //     explicit Tanh(const OpSpec& spec);                reads the attributes
-//     bool HasSlope() const;                            with these attributes
 //     float Value(float x) const;
 //     float Slope(float y) const;                       dy/dx, from x or y as kReads says
 //   };
@@ -24,7 +23,6 @@ template <Reads reads>
 struct PlainUnary {
   static constexpr Reads kReads = reads;
   explicit PlainUnary(const OpSpec&) {}
-  bool HasSlope() const { return true; }
 };
 
 template <typename Op>
@@ -61,14 +59,7 @@ class UnaryOp final : public PreparedOp {
 
 template <typename Op>
 Result<std::unique_ptr<PreparedOp>> PrepareUnary(const OpSpec& spec) {
-  if (spec.input(0).type != ElementType::kFloat32) {
-    return Unsupported(spec, "its input is of an integer type");
-  }
-  const Op op(spec);
-  if (spec.input(0).has_gradient && !op.HasSlope()) {
-    return Unsupported(spec, "with these attributes its output does not tell its gradient");
-  }
-  return std::unique_ptr<PreparedOp>(std::make_unique<UnaryOp<Op>>(spec, op));
+  return Prepared<UnaryOp<Op>>(spec, Op(spec));
 }
 
 // Operators of any element type and without a gradient: F::Value(x), a template.

@@ -61,7 +61,7 @@ CKPLAN_MAP(Never, x != x && x == x);
 
 #undef CKPLAN_MAP
 
-// Of an integer type, of which `F` makes the same.
+// Null where the input holds floats.
 template <typename F>
 std::unique_ptr<PreparedOp> MakeIntegerMap(const OpSpec& spec) {
   if (spec.input(0).type == ElementType::kInt64) return MakeMap<int64_t, int64_t, F>(spec);
@@ -77,9 +77,6 @@ Result<std::unique_ptr<PreparedOp>> PrepareNumber(const OpSpec& spec) {
 
 template <typename F, typename To>
 Result<std::unique_ptr<PreparedOp>> PrepareFloatMap(const OpSpec& spec) {
-  if (spec.input(0).type != ElementType::kFloat32) {
-    return Unsupported(spec, "its input is of an integer type");
-  }
   return MakeMap<float, To, F>(spec);
 }
 
@@ -115,13 +112,13 @@ constexpr OpRow kRows[] = {
     {"Acosh", PrepareUnary<Acosh>},
     {"Atanh", PrepareUnary<Atanh>},
     {"Neg", PrepareNumber<Negation, PrepareUnary<Neg>>},
-    {"Sign", PrepareNumber<Sign, PrepareFloatMap<Sign, float>>, false},
-    {"Floor", PrepareFloatMap<Floor, float>, false},
-    {"Ceil", PrepareFloatMap<Ceil, float>, false},
-    {"Round", PrepareFloatMap<Round, float>, false},
-    {"Not", PrepareNot, false},
-    {"IsNaN", PrepareFloatMap<IsNan, uint8_t>, false},
-    {"IsInf", PrepareIsInf, false},
+    {"Sign", PrepareNumber<Sign, PrepareFloatMap<Sign, float>>},
+    {"Floor", PrepareFloatMap<Floor, float>},
+    {"Ceil", PrepareFloatMap<Ceil, float>},
+    {"Round", PrepareFloatMap<Round, float>},
+    {"Not", PrepareNot},
+    {"IsNaN", PrepareFloatMap<IsNan, uint8_t>},
+    {"IsInf", PrepareIsInf},
 };
 
 }  // namespace

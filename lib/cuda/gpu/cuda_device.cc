@@ -67,7 +67,7 @@ class CudaLibraries final : public Libraries {
             void* workspace) override {
     gemm_->Run(shape, a, b, c, workspace);
   }
-  Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvShape& shape,
+  Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvolutionShape& shape,
                                                           ConvPass pass) override {
     return convolutions_->Prepare(shape, pass);
   }

@@ -68,7 +68,7 @@ bool Fits(const std::vector<int64_t>& dims) {
 template <typename Pass>
 class CudnnConvolution final : public Convolution {
  public:
-  CudnnConvolution(const CudnnApi& api, cudnnHandle_t handle, const ConvShape& shape)
+  CudnnConvolution(const CudnnApi& api, cudnnHandle_t handle, const ConvolutionShape& shape)
       : api_(api),
         handle_(handle),
         x_(api, api.create_tensor, api.destroy_tensor),
@@ -256,7 +256,7 @@ struct WeightsPass {
 
 template <typename Pass>
 Result<std::unique_ptr<Convolution>> PreparePass(const CudnnApi& api, cudnnHandle_t handle,
-                                                 const ConvShape& shape,
+                                                 const ConvolutionShape& shape,
                                                  const DeviceOptions& options) {
   auto convolution = std::make_unique<CudnnConvolution<Pass>>(api, handle, shape);
   const bool is_half = shape.type == ElementType::kBFloat16;
@@ -327,7 +327,7 @@ CudnnConvolutions::~CudnnConvolutions() { api_.destroy(handle_); }
 
 int64_t CudnnConvolutions::version() const { return static_cast<int64_t>(api_.get_version()); }
 
-Result<std::unique_ptr<Convolution>> CudnnConvolutions::Prepare(const ConvShape& shape,
+Result<std::unique_ptr<Convolution>> CudnnConvolutions::Prepare(const ConvolutionShape& shape,
                                                                 ConvPass pass) {
   const bool fits = Fits(Joined(shape.batch, shape.groups * shape.in_channels, shape.in)) &&
                     Fits(Joined(shape.batch, shape.groups * shape.out_channels, shape.out));

@@ -63,7 +63,7 @@ class CudnnConvolutions {
 
   int64_t version() const;  // 91900 of 9.19.0
   // See Libraries::PrepareConvolution. What it returns must not outlive this.
-  Result<std::unique_ptr<Convolution>> Prepare(const ConvShape& shape, ConvPass pass);
+  Result<std::unique_ptr<Convolution>> Prepare(const ConvolutionShape& shape, ConvPass pass);
 
  private:
   CudnnConvolutions(const CudnnApi& api, const DeviceOptions& options, cudnnHandle_t handle);

@@ -114,7 +114,8 @@ cudnnStatus_t BytesOf(cudnnConvolutionDescriptor_t convolution, int algorithm, s
   return CUDNN_STATUS_NOT_SUPPORTED;
 }
 
-ConvShape ShapeOf(const Tensor& x, const Tensor& w, const Tensor& y, const Descriptor& descriptor) {
+ConvolutionShape ShapeOf(const Tensor& x, const Tensor& w, const Tensor& y,
+                         const Descriptor& descriptor) {
   for (const Tensor* tensor : {&x, &y}) {
     int64_t stride = 1;
     for (size_t i = tensor->dims.size(); i-- > 0; stride *= tensor->dims[i]) {
@@ -129,7 +130,7 @@ ConvShape ShapeOf(const Tensor& x, const Tensor& w, const Tensor& y, const Descr
   const auto spatial = [](const Tensor& tensor) {
     return std::vector<int64_t>(tensor.dims.begin() + 2, tensor.dims.end());
   };
-  ConvShape shape;
+  ConvolutionShape shape;
   shape.type = x.type == CUDNN_DATA_BFLOAT16 ? ElementType::kBFloat16 : ElementType::kFloat32;
   shape.batch = x.dims[0];
   shape.groups = descriptor.groups;
@@ -229,8 +230,8 @@ CudnnApi FakeApi() {
 }
 
 // 2 samples, 2 groups of 3 and 2 channels; a different figure for each axis.
-ConvShape Shape() {
-  ConvShape shape;
+ConvolutionShape Shape() {
+  ConvolutionShape shape;
   shape.batch = 2;
   shape.groups = 2;
   shape.in_channels = 3;
@@ -252,7 +253,7 @@ std::vector<float> Numbers(size_t count, size_t factor) {
 
 TEST_CASE("cudnn: the three passes are told shapes, pads, strides, dilations and groups") {
   offers = {{1, CUDNN_DETERMINISTIC, 64}};
-  const ConvShape shape = Shape();
+  const ConvolutionShape shape = Shape();
   const auto libraries = MakeHostLibraries();
   {
     const auto cudnn = CudnnConvolutions::Create(FakeApi(), {}, nullptr);
@@ -317,7 +318,7 @@ TEST_CASE("cudnn: where nothing is within the limit") {
 Seen RunOnce(const DeviceOptions& options, ElementType type) {
   std::vector<float> x(2 * 6 * 7 * 9), w(4 * 3 * 3 * 2), y(2 * 4 * 4 * 4);
   char workspace[1024];
-  ConvShape shape = Shape();
+  ConvolutionShape shape = Shape();
   shape.type = type;
   const auto cudnn = CudnnConvolutions::Create(FakeApi(), options, nullptr);
   (*(*cudnn)->Prepare(shape, ConvPass::kForward))->Run(x.data(), w.data(), y.data(), workspace);
@@ -340,7 +341,7 @@ TEST_CASE("cudnn: an algorithm is run in the arithmetic that it was offered in")
 }
 
 TEST_CASE("cudnn: tensors that its 32-bit sizes do not hold are refused") {
-  ConvShape shape = Shape();
+  ConvolutionShape shape = Shape();
   shape.batch = int64_t{1} << 23;  // 6 x 7 x 9 x 2^23 elements.
   const auto cudnn = CudnnConvolutions::Create(FakeApi(), {}, nullptr);
   CHECK((*cudnn)->Prepare(shape, ConvPass::kForward).error().code == ErrorCode::kUnsupported);

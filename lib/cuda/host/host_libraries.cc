@@ -24,7 +24,7 @@ struct Axes {
   std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1};
   std::array<int64_t, 3> strides{1, 1, 1}, dilations{1, 1, 1}, pads{0, 0, 0};
 
-  explicit Axes(const ConvShape& shape) {
+  explicit Axes(const ConvolutionShape& shape) {
     const size_t lacking = 3 - shape.in.size();
     for (size_t i = 0; i < shape.in.size(); ++i) {
       in[lacking + i] = shape.in[i];
@@ -55,7 +55,7 @@ struct Axes {
 
 class HostConvolution final : public Convolution {
  public:
-  HostConvolution(const ConvShape& shape, ConvPass pass)
+  HostConvolution(const ConvolutionShape& shape, ConvPass pass)
       : shape_(shape), axes_(shape), pass_(pass) {}
 
   int64_t workspace() const override { return 512; }
@@ -130,7 +130,7 @@ class HostConvolution final : public Convolution {
     }
   }
 
-  ConvShape shape_;
+  ConvolutionShape shape_;
   Axes axes_;
   ConvPass pass_;
   void *x_ = nullptr, *w_ = nullptr, *y_ = nullptr;
@@ -152,7 +152,7 @@ class HostLibraries final : public Libraries {
     }
   }
 
-  Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvShape& shape,
+  Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvolutionShape& shape,
                                                           ConvPass pass) override {
     CKPLAN_CHECK(shape.in.size() == 2 || shape.in.size() == 3, "cuDNN has two axes or three");
     std::unique_ptr<Convolution> convolution = std::make_unique<HostConvolution>(shape, pass);

@@ -14,7 +14,7 @@
 #include "lib/cuda/families.h"
 #include "lib/cuda/index.h"
 #include "lib/cuda/launch.h"
-#include "lib/cuda/ops/attention_shape.h"
+#include "lib/cuda/ops/attention_layout.h"
 #include "lib/cuda/scalar_math.h"
 
 namespace ckplan::cuda {
@@ -31,16 +31,9 @@ struct Mask {
   ElementType type = ElementType::kFloat32;
   int64_t strides[4] = {0, 0, 0, 0};
 
-  explicit Mask(const Operand& operand)
-      : is_present(operand.is_present),
-        is_bool(operand.type == ElementType::kBool),
-        type(operand.type) {
-    int64_t stride = 1;
-    for (size_t i = 0; i < operand.dims.size(); ++i) {
-      const int64_t dim = operand.dims[operand.dims.size() - 1 - i];
-      strides[3 - i] = dim == 1 ? 0 : stride;
-      stride *= dim;
-    }
+  explicit Mask(const AttentionMask& mask)
+      : is_present(mask.is_present), is_bool(mask.is_bool()), type(mask.type) {
+    std::copy(mask.strides.begin(), mask.strides.end(), strides);
   }
 };
 
@@ -107,13 +100,13 @@ class AttentionOp final : public PreparedOp {
  public:
   AttentionOp(const OpSpec& spec, Device& device, const AttentionShape& shape)
       : device_(device),
-        shape_(shape),
-        mask_(spec.input(3)),
-        has_statistic_(spec.statistic_bytes > 0),
-        is_half_(shape.type == ElementType::kBFloat16),
-        block_units_(
-            std::clamp(kBlockBytes / (shape.p.unit_stride * kFloatBytes), int64_t{1}, shape.units)),
-        products_(shape) {
+        layout_(spec, shape),
+        mask_(shape.mask),
+        has_statistic_(shape.has_statistic),
+        is_half_(layout_.type == ElementType::kBFloat16),
+        block_units_(std::clamp(kBlockBytes / (layout_.p.unit_stride * kFloatBytes), int64_t{1},
+                                layout_.units)),
+        products_(layout_) {
     PlanForward(spec);
     PlanBackward(spec);
   }
@@ -125,9 +118,9 @@ class AttentionOp final : public PreparedOp {
     const MaskedScore masked{mask_,
                              static_cast<const uint8_t*>(mask),
                              FloatsIn(mask, mask_.type),
-                             shape_.is_causal,
-                             Divider(shape_.queries),
-                             Divider(shape_.heads)};
+                             layout_.is_causal,
+                             Divider(layout_.queries),
+                             Divider(layout_.heads)};
     std::array<const void*, 3> in = {};
     for (size_t i = 0; i < 3; ++i) {
       in[i] = forward_inputs_[i].Apply(device_, call.inputs[i], call.workspace);
@@ -135,21 +128,22 @@ class AttentionOp final : public PreparedOp {
     void* scratch = BufferAt(call.workspace, forward_scratch_);
     void* copy = is_half_ ? BufferAt(call.workspace, forward_copy_) : nullptr;
     ForBlocks([&](const HeadBlock& block) {
-      float* p = has_statistic_ ? static_cast<float*>(call.statistic) + shape_.p.at(block)
+      float* p = has_statistic_ ? static_cast<float*>(call.statistic) + layout_.p.at(block)
                                 : FloatsAt(call.workspace, probabilities_);
-      Multiply(products_.scores, block, In(shape_.q, in[0]), In(shape_.k, in[1]), Own(p), scratch);
-      MakeProbabilities(device_, masked, shape_.p.at(block) / shape_.keys, RowsOf(block),
-                        shape_.keys, p, FloatsOut(copy, ElementType::kBFloat16));
+      Multiply(products_.scores, block, In(layout_.q, in[0]), In(layout_.k, in[1]), Own(p),
+               scratch);
+      MakeProbabilities(device_, masked, layout_.p.at(block) / layout_.keys, RowsOf(block),
+                        layout_.keys, p, FloatsOut(copy, ElementType::kBFloat16));
       if (call.outputs[0] == nullptr) return;
-      Multiply(products_.output, block, is_half_ ? Own(copy) : Own(p), In(shape_.v, in[2]),
-               In(shape_.y, call.outputs[0]), scratch);
+      Multiply(products_.output, block, is_half_ ? Own(copy) : Own(p), In(layout_.v, in[2]),
+               In(layout_.y, call.outputs[0]), scratch);
     });
   }
 
   void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
     void* workspace = call.workspace;
     void* scratch = BufferAt(workspace, backward_scratch_);
-    const Factor dy = In(shape_.y, call.output_gradients[0]);
+    const Factor dy = In(layout_.y, call.output_gradients[0]);
     std::array<const void*, 3> in = {};
     if (position != 2) {
       for (const size_t i : {1 - position, size_t{2}}) {
@@ -157,28 +151,28 @@ class AttentionOp final : public PreparedOp {
       }
     }
     ForBlocks([&](const HeadBlock& block) {
-      const float* p = static_cast<const float*>(call.statistic) + shape_.p.at(block);
+      const float* p = static_cast<const float*>(call.statistic) + layout_.p.at(block);
       void* copy = BufferAt(workspace, backward_copy_);
       if (position == 2) {
         if (is_half_) {
-          Convert(device_, block.units * shape_.p.unit_stride, p, ElementType::kFloat32, copy,
+          Convert(device_, block.units * layout_.p.unit_stride, p, ElementType::kFloat32, copy,
                   ElementType::kBFloat16);
         }
-        Multiply(products_.value, block, is_half_ ? Own(copy) : Own(p), dy, In(shape_.v, gradient),
+        Multiply(products_.value, block, is_half_ ? Own(copy) : Own(p), dy, In(layout_.v, gradient),
                  scratch);
         return;
       }
       float* arriving = FloatsAt(workspace, gradients_);
       void* ds = is_half_ ? copy : arriving;
       if (position == 0 || !keeps_gradients_) {
-        Multiply(products_.arriving, block, dy, In(shape_.v, in[2]), Own(arriving), scratch);
-        PassSoftmax(device_, RowsOf(block), shape_.keys, p, arriving, FloatsOut(ds, shape_.type));
+        Multiply(products_.arriving, block, dy, In(layout_.v, in[2]), Own(arriving), scratch);
+        PassSoftmax(device_, RowsOf(block), layout_.keys, p, arriving, FloatsOut(ds, layout_.type));
       }
       if (position == 0) {
-        Multiply(products_.query, block, Own(ds), In(shape_.k, in[1]), In(shape_.q, gradient),
+        Multiply(products_.query, block, Own(ds), In(layout_.k, in[1]), In(layout_.q, gradient),
                  scratch);
       } else {
-        Multiply(products_.key, block, Own(ds), In(shape_.q, in[0]), In(shape_.k, gradient),
+        Multiply(products_.key, block, Own(ds), In(layout_.q, in[0]), In(layout_.k, gradient),
                  scratch);
       }
     });
@@ -195,7 +189,7 @@ class AttentionOp final : public PreparedOp {
 
   const void* At(const Factor& factor, ElementType type, const HeadBlock& block,
                  int64_t part) const {
-    if (factor.heads == nullptr) return From(factor.data, type, part * shape_.p.part_stride);
+    if (factor.heads == nullptr) return From(factor.data, type, part * layout_.p.part_stride);
     return From(factor.data, type, factor.heads->at(block) + part * factor.heads->part_stride);
   }
 
@@ -204,7 +198,7 @@ class AttentionOp final : public PreparedOp {
                 const Factor& b, const Factor& c, void* scratch) const {
     GemmShape gemm = product.gemm;
     gemm.batch = block.units;
-    for (int64_t part = 0; part < shape_.parts; ++part) {
+    for (int64_t part = 0; part < layout_.parts; ++part) {
       gemm.beta = product.sums_parts && part > 0 ? 1.0F : 0.0F;
       void* to = const_cast<void*>(At(c, gemm.c.type, block, part));  // NOLINT: Factor serves both.
       device_.libraries().Gemm(gemm, At(a, gemm.a.type, block, part),
@@ -213,14 +207,14 @@ class AttentionOp final : public PreparedOp {
   }
 
   int64_t RowsOf(const HeadBlock& block) const {
-    return block.units * shape_.p.unit_stride / shape_.keys;
+    return block.units * layout_.p.unit_stride / layout_.keys;
   }
 
   template <typename Body>
   void ForBlocks(const Body& body) const {
-    for (int64_t sample = 0; sample < shape_.samples; ++sample) {
-      for (int64_t unit = 0; unit < shape_.units; unit += block_units_) {
-        body(HeadBlock{sample, unit, std::min(block_units_, shape_.units - unit)});
+    for (int64_t sample = 0; sample < layout_.samples; ++sample) {
+      for (int64_t unit = 0; unit < layout_.units; unit += block_units_) {
+        body(HeadBlock{sample, unit, std::min(block_units_, layout_.units - unit)});
       }
     }
   }
@@ -229,7 +223,7 @@ class AttentionOp final : public PreparedOp {
     int64_t bytes = 0;
     for (const HeadProduct* product : products) {
       GemmShape gemm = product->gemm;
-      for (const int64_t batch : {block_units_, shape_.units % block_units_}) {
+      for (const int64_t batch : {block_units_, layout_.units % block_units_}) {
         if (batch == 0) continue;
         gemm.batch = batch;
         bytes = std::max(bytes, device_.libraries().GemmWorkspace(gemm));
@@ -240,13 +234,13 @@ class AttentionOp final : public PreparedOp {
 
   void PlanForward(const OpSpec& spec) {
     WorkspacePlan& plan = forward_plan_;
-    const int64_t scores = block_units_ * shape_.p.unit_stride;
+    const int64_t scores = block_units_ * layout_.p.unit_stride;
     for (size_t i = 0; i < 3; ++i) {
       const Operand& input = spec.input(i);
-      forward_inputs_[i] = Conversion(input.elements(), input.type, shape_.type, plan);
+      forward_inputs_[i] = Conversion(input.elements(), input.type, layout_.type, plan);
     }
     if (!has_statistic_) probabilities_ = plan.AddFloats(scores);
-    if (is_half_) forward_copy_ = plan.Add(scores * SizeOf(shape_.type));
+    if (is_half_) forward_copy_ = plan.Add(scores * SizeOf(layout_.type));
     forward_scratch_ = plan.Add(ScratchOf({&products_.scores, &products_.output}));
   }
 
@@ -256,24 +250,24 @@ class AttentionOp final : public PreparedOp {
     const bool wants_v = spec.input(2).has_gradient;
     if (!wants_q && !wants_k && !wants_v) return;
     WorkspacePlan& plan = backward_plan_;
-    const int64_t scores = block_units_ * shape_.p.unit_stride;
+    const int64_t scores = block_units_ * layout_.p.unit_stride;
     const bool is_read[] = {wants_k, wants_q, wants_q || wants_k};
     for (size_t i = 0; i < 3; ++i) {
       const Operand& input = spec.input(i);
       if (is_read[i]) {
-        backward_inputs_[i] = Conversion(input.elements(), input.type, shape_.type, plan);
+        backward_inputs_[i] = Conversion(input.elements(), input.type, layout_.type, plan);
       }
     }
     if (wants_q || wants_k) gradients_ = plan.AddFloats(scores);
-    if (is_half_) backward_copy_ = plan.Add(scores * SizeOf(shape_.type));
+    if (is_half_) backward_copy_ = plan.Add(scores * SizeOf(layout_.type));
     const auto& products = products_;
     backward_scratch_ =
         plan.Add(ScratchOf({&products.arriving, &products.query, &products.key, &products.value}));
-    keeps_gradients_ = wants_q && shape_.samples == 1 && block_units_ == shape_.units;
+    keeps_gradients_ = wants_q && layout_.samples == 1 && block_units_ == layout_.units;
   }
 
   Device& device_;
-  AttentionShape shape_;
+  AttentionLayout layout_;
   Mask mask_;
   bool has_statistic_;
   bool is_half_;
@@ -287,36 +281,11 @@ class AttentionOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
-  if (spec.input(4).is_present || spec.input(5).is_present || spec.input(6).is_present) {
-    return Unsupported(spec, "it has a cache of past keys and values");
-  }
-  for (size_t i = 1; i < spec.outputs.size(); ++i) {
-    if (spec.outputs[i].is_present) return Unsupported(spec, "it has a second output");
-  }
-  if (spec.Float("softcap", 0) != 0) return Unsupported(spec, "its scores are capped");
-  if (spec.Int("left_window_size", -1) >= 0 || spec.Int("right_window_size", -1) >= 0) {
-    return Unsupported(spec, "its window slides");
-  }
-  const Operand& mask = spec.input(3);
-  if (mask.has_gradient) return Unsupported(spec, "its mask gets a gradient");
-  if (spec.output(0).elements() == 0 || spec.input(0).elements() == 0 ||
-      spec.input(1).elements() == 0) {
-    return Unsupported(spec, "it is empty");
-  }
-  const AttentionShape shape = ReadAttention(spec);
-  if (mask.is_present) {
-    const bool is_known = mask.type == ElementType::kBool || IsFloat(mask.type);
-    const bool is_full =
-        mask.dims.empty() || mask.dims.back() == 1 || mask.dims.back() == shape.keys;
-    if (!is_known || !is_full || mask.dims.size() > 4) {
-      return Unsupported(spec, "its mask is of an integer type or does not fit the keys");
-    }
-  }
+  CKPLAN_ASSIGN_OR_RETURN(const AttentionShape shape, ReadAttentionShape(spec));
   return Prepared<AttentionOp>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {
-    {"Attention", Prepare, true, "one output, no cache, cap or window; the mask gets no gradient"}};
+constexpr OpRow kRows[] = {{"Attention", Prepare}};
 
 }  // namespace
 

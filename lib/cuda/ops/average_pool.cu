@@ -1,7 +1,6 @@
 // AveragePool and GlobalAveragePool.
-#include "lib/cuda/families.h"
 #include "lib/cuda/launch.h"
-#include "lib/cuda/ops/pool_index.h"
+#include "lib/cuda/ops/pool.h"
 
 namespace ckplan::cuda {
 
@@ -109,32 +108,23 @@ class PlaneMeanOp final : public PreparedOp {
   ElementType x_type_, y_type_;
 };
 
-template <bool kIsGlobal>
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
-  CKPLAN_ASSIGN_OR_RETURN(const PoolShape shape, ReadPoolShape(spec, kIsGlobal));
-  const bool counts_padding = spec.Int("count_include_pad", 0) != 0;
+}  // namespace
+
+Result<std::unique_ptr<PreparedOp>> PrepareAveragePool(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const PoolShape shape, ReadPoolShape(spec));
   if (shape.is_one_window()) {
     int64_t count = 1;
-    for (const PoolAxis& axis : shape.axes) count *= axis.count(0, counts_padding);
+    for (const PoolAxis& axis : shape.axes) count *= axis.count(0, shape.counts_padding);
     return Prepared<PlaneMeanOp>(spec, device, shape, count);
   }
   std::vector<float> counts;
   for (const PoolAxis& axis : shape.axes) {
     for (int64_t o = 0; o < axis.out; ++o) {
-      counts.push_back(static_cast<float>(axis.count(o, counts_padding)));
+      counts.push_back(static_cast<float>(axis.count(o, shape.counts_padding)));
     }
   }
   CKPLAN_ASSIGN_OR_RETURN(auto table, DeviceTable<float>::Create(device, counts));
   return Prepared<AveragePoolOp>(spec, device, shape, std::move(table));
 }
-
-constexpr OpRow kRows[] = {
-    {"AveragePool", Prepare<false>, true, "1 to 3 spatial axes"},
-    {"GlobalAveragePool", Prepare<true>},
-};
-
-}  // namespace
-
-std::span<const OpRow> AveragePoolOps() { return kRows; }
 
 }  // namespace ckplan::cuda

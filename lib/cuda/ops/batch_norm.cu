@@ -6,6 +6,7 @@
 // backward is one reduction and one pass.
 #include "lib/cuda/families.h"
 #include "lib/cuda/ops/channel_moments.h"
+#include "lib/ops/batch_norm.h"
 
 namespace ckplan::cuda {
 
@@ -46,15 +47,13 @@ struct PassChannel {
 
 class BatchNormOp final : public PreparedOp {
  public:
-  BatchNormOp(const OpSpec& spec, Device& device)
+  BatchNormOp(const OpSpec& spec, Device& device, const BatchNormShape& shape)
       : device_(device),
-        shape_(Channels::Of(spec.input(0))),
+        shape_(Channels::Of(shape.view)),
         reduction_(shape_),
-        epsilon_(static_cast<float>(spec.Float("epsilon", 1e-5))),
-        saves_moments_(spec.statistic_bytes > 0),
-        first_gradient_(spec.input(0).has_gradient   ? 0
-                        : spec.input(1).has_gradient ? 1
-                                                     : 2),
+        epsilon_(shape.epsilon),
+        saves_moments_(shape.has_statistic),
+        first_gradient_(shape.first_gradient),
         x_type_(spec.input(0).type),
         scale_type_(spec.input(1).type),
         bias_type_(spec.input(2).type),
@@ -138,18 +137,11 @@ class BatchNormOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
-  if (spec.Int("spatial", 1) == 0) return Unsupported(spec, "spatial=0 is of opset 8 and below");
-  if (spec.input(0).has_gradient && !spec.input(1).is_read_by_backward) {
-    return Unsupported(spec, "its scale is computed in the step, and not kept for backward");
-  }
-  for (size_t i = 1; i < spec.outputs.size(); ++i) {
-    if (spec.outputs[i].has_gradient) return Unsupported(spec, "its statistics get a gradient");
-    if (i > 2 && spec.outputs[i].is_present) return Unsupported(spec, "it has saved outputs");
-  }
-  return Prepared<BatchNormOp>(spec, device);
+  CKPLAN_ASSIGN_OR_RETURN(const BatchNormShape shape, ReadBatchNormShape(spec));
+  return Prepared<BatchNormOp>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {{"BatchNormalization", Prepare, true, "by the batch's statistics"}};
+constexpr OpRow kRows[] = {{"BatchNormalization", Prepare}};
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include "lib/cuda/integers.h"
 #include "lib/cuda/ops/binary.h"
 #include "lib/cuda/ops/unary.h"
+#include "lib/ops/binary.h"
 
 namespace ckplan::cuda {
 
@@ -134,10 +135,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareIntegers(const OpSpec& spec, Device& 
   if (spec.input(0).type == ElementType::kInt32) {
     return Prepared<BinaryMap<int32_t, int32_t, Op>>(spec, device);
   }
-  if (spec.input(0).type == ElementType::kInt64) {
-    return Prepared<BinaryMap<int64_t, int64_t, Op>>(spec, device);
-  }
-  return Unsupported(spec, "it has no kernel for these element types");
+  return Prepared<BinaryMap<int64_t, int64_t, Op>>(spec, device);
 }
 
 template <typename Op>
@@ -148,15 +146,11 @@ Result<std::unique_ptr<PreparedOp>> PrepareFloats(const OpSpec& spec, Device& de
 
 template <typename Op>
 Result<std::unique_ptr<PreparedOp>> PrepareBinary(const OpSpec& spec, Device& device) {
-  const ElementType a = spec.input(0).type;
-  const ElementType b = spec.input(1).type;
-  if (IsFloat(a) && IsFloat(b)) return PrepareFloats<Op>(spec, device);
-  if (a != b) return Unsupported(spec, "its inputs are of different element types");
+  if (IsFloat(spec.input(0).type)) return PrepareFloats<Op>(spec, device);
   return PrepareIntegers<Op>(spec, device);
 }
 
 Result<std::unique_ptr<PreparedOp>> PreparePRelu(const OpSpec& spec, Device& device) {
-  if (!IsFloat(spec.input(0).type)) return Unsupported(spec, "its input is of an integer type");
   return PrepareFloats<PRelu>(spec, device);
 }
 
@@ -205,27 +199,13 @@ Result<std::unique_ptr<PreparedOp>> PrepareKnownPower(const OpSpec& spec, Device
 }
 
 Result<std::unique_ptr<PreparedOp>> PreparePow(const OpSpec& spec, Device& device) {
-  const Operand& base = spec.input(0);
-  const Operand& exponent = spec.input(1);
-  const bool is_known_scalar = exponent.known.has_value() && exponent.elements() == 1;
-  if (IsFloat(base.type) && is_known_scalar && !exponent.has_gradient) {
-    return PrepareKnownPower(spec, device,
-                             IsFloat(exponent.type) ? exponent.known->reals[0]
-                                                    : static_cast<double>(exponent.known->ints[0]));
-  }
-  if (base.type != exponent.type && !(IsFloat(base.type) && IsFloat(exponent.type))) {
-    return Unsupported(spec, "its exponent is of another element type and no known scalar");
-  }
+  if (const auto exponent = KnownExponent(spec)) return PrepareKnownPower(spec, device, *exponent);
   return PrepareBinary<Pow>(spec, device);
 }
 
 constexpr OpRow kRows[] = {
-    {"Add", PrepareBinary<Add>},
-    {"Sub", PrepareBinary<Sub>},
-    {"Mul", PrepareBinary<Mul>},
-    {"Div", PrepareBinary<Div>},
-    {"Mod", PrepareMod},
-    {"Pow", PreparePow, true, "an exponent of another type only if it is a known scalar"},
+    {"Add", PrepareBinary<Add>}, {"Sub", PrepareBinary<Sub>}, {"Mul", PrepareBinary<Mul>},
+    {"Div", PrepareBinary<Div>}, {"Mod", PrepareMod},         {"Pow", PreparePow},
     {"PRelu", PreparePRelu},
 };
 

@@ -113,26 +113,14 @@ class IntegerClipOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareClip(const OpSpec& spec, Device& device) {
-  for (const size_t limit : {size_t{1}, size_t{2}}) {
-    const Operand& operand = spec.input(limit);
-    if (spec.input(0).has_gradient && operand.is_present && !operand.is_read_by_backward) {
-      return Unsupported(spec, "its limits are computed during the step");
-    }
+  if (IsFloat(spec.input(0).type)) return Prepared<ClipOp>(spec, device);
+  if (spec.input(0).type == ElementType::kInt32) {
+    return Prepared<IntegerClipOp<int32_t>>(spec, device);
   }
-  switch (spec.input(0).type) {
-    case ElementType::kFloat32:
-    case ElementType::kBFloat16:
-      return Prepared<ClipOp>(spec, device);
-    case ElementType::kInt32:
-      return Prepared<IntegerClipOp<int32_t>>(spec, device);
-    case ElementType::kInt64:
-      return Prepared<IntegerClipOp<int64_t>>(spec, device);
-    default:
-      return Unsupported(spec, "its input is boolean");
-  }
+  return Prepared<IntegerClipOp<int64_t>>(spec, device);
 }
 
-// To an integer: the fraction is cut off, and what does not fit, or is no number, becomes 0: C++
+// To an integer: the fraction is cut off, and what does not fit, or is NaN, becomes 0: C++
 // leaves it undefined, and ONNX too.
 template <typename To>
 struct Convert {
@@ -154,7 +142,7 @@ struct ToBool {
   }
 };
 
-// Of floats to floats: the gradient passes as it is.
+// From floats to floats: the gradient passes as it is.
 struct SameFloat : PlainUnary<Reads::kNothing> {
   using PlainUnary::PlainUnary;
   CKPLAN_DEVICE float Value(float x) const { return x; }
@@ -230,7 +218,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareCast(const OpSpec& spec, Device& devi
 }
 
 constexpr OpRow kRows[] = {
-    {"Clip", PrepareClip, true, "gradient only where the limits are constant"},
+    {"Clip", PrepareClip},
     {"Cast", PrepareCast},
     {"CastLike", PrepareCast},
 };

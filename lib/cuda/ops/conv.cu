@@ -9,7 +9,7 @@
 #include "lib/cuda/convert.h"
 #include "lib/cuda/families.h"
 #include "lib/cuda/index.h"
-#include "lib/ops/window.h"
+#include "lib/ops/conv.h"
 
 namespace ckplan::cuda {
 
@@ -18,7 +18,7 @@ namespace {
 // What the three passes of one convolution share. The image is x of Conv and y of ConvTranspose;
 // the map is y of Conv and x of ConvTranspose.
 struct ConvGeometry {
-  ConvShape shape;                    // As cuDNN is asked for it: with padding on both sides alike.
+  ConvolutionShape shape;             // As cuDNN is asked for it: with padding on both sides alike.
   bool pads = false;                  // The image of `shape` is a padded copy.
   std::vector<int64_t> image, begin;  // By spatial axis: of the image itself, and what lies before.
   ElementType image_type, weights_type, map_type;
@@ -166,13 +166,13 @@ class ConvRunner {
 // The third input: one number for each channel of the output.
 class ChannelBias {
  public:
-  explicit ChannelBias(const OpSpec& spec)
+  ChannelBias(const OpSpec& spec, const ConvShape& shape)
       : type_(spec.input(2).type),
         output_type_(spec.output(0).type),
         count_(spec.output(0).elements()),
-        channels_(spec.output(0).dims[1]),
-        positions_(count_ / (spec.output(0).dims[0] * channels_)),
-        sums_({spec.output(0).dims[0], channels_, positions_}) {}
+        channels_(shape.is_transposed ? shape.in_channels : shape.out_channels),
+        positions_(Product(shape.is_transposed ? shape.window.in : shape.window.out)),
+        sums_({shape.batch, channels_, positions_}) {}
 
   int64_t workspace() const { return sums_.workspace<float>(); }
 
@@ -221,9 +221,9 @@ struct Runners {
 
 class ConvOp final : public PreparedOp {
  public:
-  ConvOp(const OpSpec& spec, Device& device, bool is_transposed, Runners runners)
-      : device_(device), is_transposed_(is_transposed), runners_(std::move(runners)) {
-    if (spec.input(2).is_present) bias_ = std::make_unique<ChannelBias>(spec);
+  ConvOp(const OpSpec& spec, Device& device, const ConvShape& shape, Runners runners)
+      : device_(device), is_transposed_(shape.is_transposed), runners_(std::move(runners)) {
+    if (shape.has_bias) bias_ = std::make_unique<ChannelBias>(spec, shape);
   }
 
   OpWorkspace workspace() const override {
@@ -273,12 +273,11 @@ bool FitsEvenPads(const Window& window) {
   return true;
 }
 
-ConvGeometry ReadGeometry(const OpSpec& spec, bool is_transposed) {
-  const Operand& image = is_transposed ? spec.output(0) : spec.input(0);
-  const Operand& map = is_transposed ? spec.input(0) : spec.output(0);
+ConvGeometry GeometryOf(const OpSpec& spec, const ConvShape& conv) {
+  const Operand& image = conv.is_transposed ? spec.output(0) : spec.input(0);
+  const Operand& map = conv.is_transposed ? spec.input(0) : spec.output(0);
   const Operand& weights = spec.input(1);
-  Window window =
-      ReadWindow(spec, image, map, {weights.dims.begin() + 2, weights.dims.end()}, is_transposed);
+  Window window = conv.window;
   if (window.rank() == 1) {  // An image of one row.
     for (auto* axes :
          {&window.in, &window.out, &window.kernel, &window.strides, &window.dilations}) {
@@ -288,12 +287,12 @@ ConvGeometry ReadGeometry(const OpSpec& spec, bool is_transposed) {
     window.end.insert(window.end.begin(), 0);
   }
   ConvGeometry geometry;
-  ConvShape& shape = geometry.shape;
+  ConvolutionShape& shape = geometry.shape;
   shape.type = CommonType({image.type, map.type, weights.type});
-  shape.batch = image.dims[0];
-  shape.groups = spec.Int("group", 1);
-  shape.in_channels = image.dims[1] / shape.groups;
-  shape.out_channels = map.dims[1] / shape.groups;
+  shape.batch = conv.batch;
+  shape.groups = conv.groups;
+  shape.in_channels = conv.in_channels / conv.groups;
+  shape.out_channels = conv.out_channels / conv.groups;
   shape.in = window.in;
   shape.out = window.out;
   shape.kernel = window.kernel;
@@ -333,24 +332,15 @@ Result<Runners> MakeRunners(const OpSpec& spec, Device& device, const ConvGeomet
   return Result<Runners>(std::move(runners));
 }
 
-template <bool is_transposed>
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
-  if (spec.input(0).dims.size() < 3 || spec.input(0).dims.size() > 5) {
-    return Unsupported(spec, "only 1 to 3 spatial axes are");
-  }
-  if (spec.input(0).elements() == 0 || spec.input(1).elements() == 0 ||
-      spec.output(0).elements() == 0) {
-    return Unsupported(spec, "a tensor of it is empty");
-  }
-  const ConvGeometry geometry = ReadGeometry(spec, is_transposed);
-  CKPLAN_ASSIGN_OR_RETURN(Runners runners, MakeRunners(spec, device, geometry, is_transposed));
-  return Prepared<ConvOp>(spec, device, is_transposed, std::move(runners));
+  CKPLAN_ASSIGN_OR_RETURN(const ConvShape shape, ReadConvShape(spec));
+  const ConvGeometry geometry = GeometryOf(spec, shape);
+  CKPLAN_ASSIGN_OR_RETURN(Runners runners,
+                          MakeRunners(spec, device, geometry, shape.is_transposed));
+  return Prepared<ConvOp>(spec, device, shape, std::move(runners));
 }
 
-constexpr OpRow kRows[] = {
-    {"Conv", Prepare<false>, true, "1 to 3 spatial axes"},
-    {"ConvTranspose", Prepare<true>, true, "1 to 3 spatial axes"},
-};
+constexpr OpRow kRows[] = {{"Conv", Prepare}, {"ConvTranspose", Prepare}};
 
 }  // namespace
 

@@ -13,14 +13,14 @@
 #include "lib/cuda/index.h"
 #include "lib/cuda/product.h"
 #include "lib/cuda/reduce.h"
-#include "lib/ops/contraction.h"
+#include "lib/ops/einsum.h"
 
 namespace ckplan::cuda {
 
 namespace {
 
-constexpr size_t kMostFactors = 5;
-constexpr auto kMostOperands = static_cast<int>(kMostFactors) + 1;
+constexpr size_t kMaxFactors = 5;
+constexpr auto kMaxOperands = static_cast<int>(kMaxFactors) + 1;
 
 // A contraction with the types of its tensors: of the factors, and last of the result.
 struct TypedContraction {
@@ -43,7 +43,7 @@ Layout LayoutOf(std::vector<ContractionLoop> loops, size_t leading) {
     return a.strides[leading] > b.strides[leading];
   });
   Dims dims;
-  std::vector<Dims> strides(kMostOperands);
+  std::vector<Dims> strides(kMaxOperands);
   for (const ContractionLoop& loop : loops) {
     dims.push_back(loop.size);
     for (size_t k = 0; k < strides.size(); ++k) {
@@ -86,8 +86,8 @@ class PlainContractor final : public Contractor {
     Factors in;
     for (size_t f = 0; f < factors.size(); ++f) in.at[f] = FloatsIn(factors[f], types_[f]);
     const FloatsOut to(result, types_.back());
-    const DeviceLayout<kMostOperands> outer = outer_;
-    const DeviceLayout<kMostOperands> inner = inner_;
+    const DeviceLayout<kMaxOperands> outer = outer_;
+    const DeviceLayout<kMaxOperands> inner = inner_;
     if (is_partial_) device_.Zero(result, result_bytes_);
     Reduce(
         device_, sums_, 0.0F,
@@ -103,13 +103,13 @@ class PlainContractor final : public Contractor {
   }
 
   struct Factors {
-    FloatsIn at[kMostFactors];
+    FloatsIn at[kMaxFactors];
   };
 
  private:
   Device& device_;
   std::vector<ElementType> types_;
-  DeviceLayout<kMostOperands> outer_, inner_;
+  DeviceLayout<kMaxOperands> outer_, inner_;
   int64_t result_bytes_;
   bool is_partial_;  // A diagonal leaves the rest zero.
   ReduceShape sums_;
@@ -349,27 +349,31 @@ class EinsumOp final : public PreparedOp {
   OpWorkspace workspace_;
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
-  TypedContraction forward;
-  for (const Operand& input : spec.inputs) {
-    if (input.elements() == 0) return Unsupported(spec, "an operand of it is empty");
-    if (!IsFloat(input.type)) return Unsupported(spec, "an operand of it is of an integer type");
-    if (input.dims.size() > kMostAxes) {
+// What this backend alone does not run.
+Result<Done> CheckLimits(const OpSpec& spec) {
+  if (spec.inputs.size() > kMaxFactors) return Unsupported(spec, "it has more than 5 operands");
+  for (const auto* operands : {&spec.inputs, &spec.outputs}) {
+    for (const Operand& operand : *operands) {
+      if (operand.dims.size() <= kMostAxes) continue;
       return Unsupported(spec, "an operand of it has more than 8 axes");
     }
-    forward.types.push_back(input.type);
   }
-  if (spec.inputs.size() > kMostFactors) return Unsupported(spec, "it has more than 5 operands");
-  if (spec.output(0).dims.size() > kMostAxes) return Unsupported(spec, "it has more than 8 axes");
+  return Done{};
+}
+
+Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const EinsumShape shape, ReadEinsumShape(spec));
+  CKPLAN_RETURN_IF_ERROR(CheckLimits(spec));
+  TypedContraction forward{shape.forward, {}};
+  for (const Operand& input : spec.inputs) forward.types.push_back(input.type);
   forward.types.push_back(spec.output(0).type);
-  forward.contraction = ReadEquation(spec);
   Contractors contractors;
   contractors.forward = MakeContractor(device, forward);
   bool fits = contractors.forward != nullptr;
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
     auto& gradient = contractors.gradients.emplace_back();
-    if (!spec.inputs[i].has_gradient) continue;
-    TypedContraction backward{GradientOf(forward.contraction, i), forward.types};
+    if (!shape.gradients[i].has_value()) continue;
+    TypedContraction backward{*shape.gradients[i], forward.types};
     std::swap(backward.types[i], backward.types.back());
     gradient = MakeContractor(device, backward);
     fits = fits && gradient != nullptr;
@@ -378,7 +382,7 @@ Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) 
   return Prepared<EinsumOp>(std::move(contractors));
 }
 
-constexpr OpRow kRows[] = {{"Einsum", Prepare, true, "up to 5 operands, up to 8 axes"}};
+constexpr OpRow kRows[] = {{"Einsum", Prepare, "up to 5 operands, up to 8 axes"}};
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "lib/cuda/registry.h"
 #include "lib/cuda/scatter.h"
 #include "lib/cuda/strided_copy.h"
+#include "lib/ops/gather.h"
 
 namespace ckplan::cuda {
 
@@ -98,15 +99,13 @@ struct UpdateIfSmaller {
   }
 };
 
-// As FloatsOut, of integers.
+// FloatsOut for integers.
 template <typename T>
 struct IntegersOut {
   T* data;
   CKPLAN_DEVICE T operator[](int64_t i) const { return data[i]; }
   CKPLAN_DEVICE void Set(int64_t i, T value) const { data[i] = value; }
 };
-
-enum class Scattering { kSet, kAdd, kMul, kMax, kMin };
 
 // Of equal indices, the last one is written; with a reduction they are combined in their order.
 template <typename Target>
@@ -204,24 +203,6 @@ class ScatterOp final : public PreparedOp {
   StridedCopy forward_copy_, backward_copy_;
 };
 
-// What the attribute `reduction` says; kUnsupported where this type or its gradient has no kernel.
-inline Result<Scattering> ScatteringOf(const OpSpec& spec) {
-  const std::string reduction = spec.String("reduction", "none");
-  if (reduction == "none") return Scattering::kSet;
-  const bool wants_gradient = spec.input(0).has_gradient || spec.input(2).has_gradient;
-  if (wants_gradient && reduction != "add") {
-    return Unsupported(
-        spec, "backward sees its indices alone, and reduction \"" + reduction + "\" needs more");
-  }
-  if (spec.input(0).type != ElementType::kBool) {
-    if (reduction == "add") return Scattering::kAdd;
-    if (reduction == "mul") return Scattering::kMul;
-    if (reduction == "max") return Scattering::kMax;
-    if (reduction == "min") return Scattering::kMin;
-  }
-  return Unsupported(spec, "it has no kernel for reduction \"" + reduction + "\" of this type");
-}
-
 template <typename Target>
 Result<std::unique_ptr<PreparedOp>> MakeGather(const OpSpec& spec, Device& device,
                                                const ScatterShape& shape, const Target& target) {
@@ -232,7 +213,7 @@ Result<std::unique_ptr<PreparedOp>> MakeGather(const OpSpec& spec, Device& devic
 template <typename Target>
 Result<std::unique_ptr<PreparedOp>> MakeScatter(const OpSpec& spec, Device& device,
                                                 const ScatterShape& shape, const Target& target) {
-  CKPLAN_ASSIGN_OR_RETURN(const Scattering kind, ScatteringOf(spec));
+  CKPLAN_ASSIGN_OR_RETURN(const Scattering kind, ReadScattering(spec));
   if (!FitsSort(shape)) return Unsupported(spec, kTooManyRows);
   return Prepared<ScatterOp<Target>>(spec, device, shape, target, kind);
 }

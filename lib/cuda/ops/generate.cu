@@ -1,5 +1,4 @@
 // Tensors made of shapes and a few numbers, and the masking by place.
-#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <type_traits>
@@ -8,7 +7,7 @@
 #include "lib/cuda/families.h"
 #include "lib/cuda/index.h"
 #include "lib/cuda/launch.h"
-#include "lib/ops/axes.h"
+#include "lib/ops/generate.h"
 
 namespace ckplan::cuda {
 
@@ -65,17 +64,11 @@ class FillOp final : public WithoutGradient {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareConstantOfShape(const OpSpec& spec, Device& device) {
-  uint64_t bits = 0;
-  const auto found = spec.attributes.find("value");
-  if (found != spec.attributes.end()) {
-    const auto* value = std::get_if<KnownValue>(&found->second);
-    if (value == nullptr || value->ints.size() + value->reals.size() != 1) {
-      return Unsupported(spec, "its value is not one number");
-    }
-    bits = value->reals.empty() ? static_cast<uint64_t>(value->ints[0])
-                                : BitsOf(spec.output(0).type, static_cast<float>(value->reals[0]));
-  }
-  return Prepared<FillOp>(spec.output(0), device, bits);
+  CKPLAN_ASSIGN_OR_RETURN(const FillValue value, ReadConstantOfShape(spec));
+  const ElementType type = spec.output(0).type;
+  return Prepared<FillOp>(spec.output(0), device,
+                          IsFloat(type) ? BitsOf(type, static_cast<float>(value.real))
+                                        : static_cast<uint64_t>(value.integer));
 }
 
 class ShapeOp final : public WithoutGradient {
@@ -94,24 +87,10 @@ class ShapeOp final : public WithoutGradient {
   DeviceTable<int64_t> table_;
 };
 
-Result<std::unique_ptr<PreparedOp>> MakeShape(Device& device, const Dims& dims) {
+Result<std::unique_ptr<PreparedOp>> PrepareShape(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const Dims dims, ReadShapeOf(spec));
   CKPLAN_ASSIGN_OR_RETURN(DeviceTable<int64_t> table, DeviceTable<int64_t>::Create(device, dims));
   return Prepared<ShapeOp>(device, dims, std::move(table));
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareShape(const OpSpec& spec, Device& device) {
-  const Dims& dims = spec.input(0).dims;
-  const auto rank = static_cast<int64_t>(dims.size());
-  const auto bound = [rank](int64_t at) {
-    return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
-  };
-  const int64_t begin = bound(spec.Int("start", 0));
-  const int64_t end = std::max(begin, bound(spec.Int("end", rank)));
-  return MakeShape(device, Dims(dims.begin() + begin, dims.begin() + end));
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareSize(const OpSpec& spec, Device& device) {
-  return MakeShape(device, {spec.input(0).elements()});
 }
 
 // ---- Range --------------------------------------------------------------------------------------
@@ -162,17 +141,9 @@ class FloatRangeOp final : public WithoutGradient {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareRange(const OpSpec& spec, Device& device) {
-  switch (spec.output(0).type) {
-    case ElementType::kFloat32:
-    case ElementType::kBFloat16:
-      return Prepared<FloatRangeOp>(spec, device);
-    case ElementType::kInt32:
-      return Prepared<RangeOp<int32_t>>(spec, device);
-    case ElementType::kInt64:
-      return Prepared<RangeOp<int64_t>>(spec, device);
-    default:
-      return Unsupported(spec, "a range of booleans is none");
-  }
+  if (IsFloat(spec.output(0).type)) return Prepared<FloatRangeOp>(spec, device);
+  if (spec.output(0).type == ElementType::kInt32) return Prepared<RangeOp<int32_t>>(spec, device);
+  return Prepared<RangeOp<int64_t>>(spec, device);
 }
 
 // ---- OneHot, EyeLike ----------------------------------------------------------------------------
@@ -192,12 +163,12 @@ struct IndicesIn {
 // An index outside takes the value `off`.
 class OneHotOp final : public WithoutGradient {
  public:
-  OneHotOp(const OpSpec& spec, Device& device, size_t axis)
+  OneHotOp(const OpSpec& spec, Device& device, const AxisView& view)
       : device_(device),
         index_type_(spec.input(0).type),
         value_type_(spec.input(2).type),
         y_type_(spec.output(0).type),
-        view_(ViewAlong(spec.output(0).dims, axis)) {}
+        view_(view) {}
   void Forward(const ForwardCall& call) override {
     const int64_t count = view_.outer * view_.size * view_.inner;
     if (count == 0) return;
@@ -222,12 +193,8 @@ class OneHotOp final : public WithoutGradient {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareOneHot(const OpSpec& spec, Device& device) {
-  CKPLAN_ASSIGN_OR_RETURN(const size_t axis,
-                          NormalAxis(spec, spec.Int("axis", -1), spec.output(0).dims.size()));
-  if (spec.input(0).type == ElementType::kBool) {
-    return Unsupported(spec, "its indices are boolean");
-  }
-  return Prepared<OneHotOp>(spec, device, axis);
+  CKPLAN_ASSIGN_OR_RETURN(const AxisView view, ReadOneHotShape(spec));
+  return Prepared<OneHotOp>(spec, device, view);
 }
 
 class EyeOp final : public WithoutGradient {
@@ -259,7 +226,6 @@ class EyeOp final : public WithoutGradient {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareEyeLike(const OpSpec& spec, Device& device) {
-  if (spec.output(0).dims.size() != 2) return Unsupported(spec, "it is no matrix");
   return Prepared<EyeOp>(spec, device);
 }
 
@@ -268,15 +234,12 @@ Result<std::unique_ptr<PreparedOp>> PrepareEyeLike(const OpSpec& spec, Device& d
 // Zeros on one side of a diagonal of each matrix; of the gradient as well.
 class TriluOp final : public PreparedOp {
  public:
-  TriluOp(const OpSpec& spec, Device& device, int64_t diagonal)
+  TriluOp(const OpSpec& spec, Device& device, const TriluShape& shape)
       : device_(device),
-        rows_(spec.input(0).dims[spec.input(0).dims.size() - 2]),
-        columns_(spec.input(0).dims.back()),
+        shape_(shape),
         count_(spec.input(0).elements()),
         x_type_(spec.input(0).type),
-        y_type_(spec.output(0).type),
-        diagonal_(std::clamp(diagonal, -rows_ - 1, columns_ + 1)),
-        is_upper_(spec.Int("upper", 1) != 0) {}
+        y_type_(spec.output(0).type) {}
 
   void Forward(const ForwardCall& call) override {
     Keep(ElementCopy(call.inputs[0], x_type_, call.outputs[0], y_type_));
@@ -287,14 +250,13 @@ class TriluOp final : public PreparedOp {
 
   void Keep(const ElementCopy& copy) {
     if (count_ == 0) return;
-    const Divider rows(rows_), columns(columns_);
-    const int64_t diagonal = diagonal_;
-    const bool is_upper = is_upper_;
+    const Divider rows(shape_.rows), columns(shape_.columns);
+    const int64_t diagonal = shape_.diagonal;
+    const bool is_upper = shape_.is_upper;
     ForEach(device_, count_, [=] CKPLAN_KERNEL(int64_t i) {
       int64_t column = i;
       int64_t row = columns.Split(column);
       rows.Split(row);
-      // Upper keeps columns from row + k on, lower those up to it.
       const bool is_kept = is_upper ? column - row >= diagonal : column - row <= diagonal;
       if (is_kept) {
         copy(i, i);
@@ -306,27 +268,24 @@ class TriluOp final : public PreparedOp {
 
  private:
   Device& device_;
-  int64_t rows_, columns_, count_;
+  TriluShape shape_;
+  int64_t count_;
   ElementType x_type_, y_type_;
-  int64_t diagonal_;
-  bool is_upper_;
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareTrilu(const OpSpec& spec, Device& device) {
-  if (spec.input(0).dims.size() < 2) return Unsupported(spec, "its input is no matrix");
-  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> k, KnownInts(spec, 1, "k"));
-  const int64_t diagonal = k.has_value() && k->size() == 1 ? (*k)[0] : 0;
-  return Prepared<TriluOp>(spec, device, diagonal);
+  CKPLAN_ASSIGN_OR_RETURN(const TriluShape shape, ReadTriluShape(spec));
+  return Prepared<TriluOp>(spec, device, shape);
 }
 
 constexpr OpRow kRows[] = {
-    {"ConstantOfShape", PrepareConstantOfShape, false},
-    {"Shape", PrepareShape, false},
-    {"Size", PrepareSize, false},
-    {"Range", PrepareRange, false},
-    {"OneHot", PrepareOneHot, false},
-    {"EyeLike", PrepareEyeLike, false},
-    {"Trilu", PrepareTrilu, true, "k must be known before the step"},
+    {"ConstantOfShape", PrepareConstantOfShape},
+    {"Shape", PrepareShape},
+    {"Size", PrepareShape},
+    {"Range", PrepareRange},
+    {"OneHot", PrepareOneHot},
+    {"EyeLike", PrepareEyeLike},
+    {"Trilu", PrepareTrilu},
 };
 
 }  // namespace

@@ -8,36 +8,16 @@
 #include "lib/cuda/families.h"
 #include "lib/cuda/ops/channel_moments.h"
 #include "lib/cuda/workspace.h"
-#include "lib/ops/layout.h"
+#include "lib/ops/group_norm.h"
 
 namespace ckplan::cuda {
 
 namespace {
 
-struct Shape {
-  int64_t samples = 1, groups = 1, positions = 1;
-  int64_t group_channels = 1;  // Channels of one group.
-  int64_t scale_channels = 1;  // Channels that share a scale and a bias.
-
-  int64_t channels() const { return groups * group_channels; }
-  int64_t group_size() const { return group_channels * positions; }
-};
-
-Shape ShapeOf(const OpSpec& spec) {
-  const Dims& dims = spec.input(0).dims;
-  Shape shape;
-  shape.samples = dims[0];
-  shape.groups = spec.type == "InstanceNormalization" ? dims[1] : spec.Int("num_groups", 1);
-  shape.group_channels = dims[1] / shape.groups;
-  shape.positions = Product({dims.begin() + 2, dims.end()});
-  shape.scale_channels = dims[1] / spec.input(1).elements();  // Up to opset 20, one for a group.
-  return shape;
-}
-
 // Of the scale and bias of element i of a group, which counts through all samples.
 class ParameterIndex {
  public:
-  explicit ParameterIndex(const Shape& shape)
+  explicit ParameterIndex(const GroupNormShape& shape)
       : group_channels_(shape.group_channels),
         groups_(shape.groups),
         positions_(shape.positions),
@@ -55,7 +35,7 @@ class ParameterIndex {
 // Where the elements of a parameter are: those of its channels, in all samples.
 class ParameterElements {
  public:
-  explicit ParameterElements(const Shape& shape)
+  explicit ParameterElements(const GroupNormShape& shape)
       : channels_(shape.channels()),
         groups_(shape.groups),
         scale_channels_(shape.scale_channels),
@@ -77,16 +57,16 @@ class ParameterElements {
 
 class GroupNormOp final : public PreparedOp {
  public:
-  GroupNormOp(const OpSpec& spec, Device& device, const Shape& shape)
+  GroupNormOp(const OpSpec& spec, Device& device, const GroupNormShape& shape)
       : device_(device),
         shape_(shape),
         reduction_(Channels{1, shape.samples * shape.groups, shape.group_size()}),
         is_cut_(groups() < kFewGroups && reduction_.is_cut()),
         sums_(ReduceShape::Of(groups(), shape.group_size(), false)),
-        parameters_(ReduceShape::Of(shape.channels() / shape.scale_channels,
+        parameters_(ReduceShape::Of(shape.parameters(),
                                     shape.samples * shape.scale_channels * shape.positions, false)),
-        epsilon_(static_cast<float>(spec.Float("epsilon", 1e-5))),
-        saves_moments_(spec.statistic_bytes > 0),
+        epsilon_(shape.epsilon),
+        saves_moments_(shape.has_statistic),
         wants_parameters_(spec.input(1).has_gradient || spec.input(2).has_gradient),
         x_type_(spec.input(0).type),
         scale_type_(spec.input(1).type),
@@ -252,7 +232,7 @@ class GroupNormOp final : public PreparedOp {
   static constexpr int64_t kFewGroups = 256;  // With as many teams, a GPU has enough to do.
 
   Device& device_;
-  Shape shape_;
+  GroupNormShape shape_;
   ChannelReduction reduction_;  // Of the groups, as if they were channels.
   bool is_cut_;
   ReduceShape sums_, parameters_;
@@ -264,11 +244,8 @@ class GroupNormOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
-  if (spec.input(0).elements() == 0) return Unsupported(spec, "its input is empty");
-  if (spec.input(0).has_gradient && !spec.input(1).is_read_by_backward) {
-    return Unsupported(spec, "its scale is computed in the step, and not kept for backward");
-  }
-  return Prepared<GroupNormOp>(spec, device, ShapeOf(spec));
+  CKPLAN_ASSIGN_OR_RETURN(const GroupNormShape shape, ReadGroupNormShape(spec));
+  return Prepared<GroupNormOp>(spec, device, shape);
 }
 
 constexpr OpRow kRows[] = {{"GroupNormalization", Prepare}, {"InstanceNormalization", Prepare}};

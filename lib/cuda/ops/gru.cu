@@ -11,13 +11,13 @@
 #include "lib/cuda/launch.h"
 #include "lib/cuda/ops/recurrent.h"
 #include "lib/cuda/scalar_math.h"
+#include "lib/ops/gru.h"
 
 namespace ckplan::cuda {
 
 namespace {
 
 constexpr int64_t kGates = 3;
-constexpr size_t kBias = 3;  // A position of inputs.
 constexpr ElementType kFloat = ElementType::kFloat32;
 
 // Activates z and r of a step where the reset comes first, and makes q = r h'. `before`: the state,
@@ -120,31 +120,23 @@ void PassReset(Device& device, const RecurrentShape& shape, const BackStep& step
   });
 }
 
-class GruOp final : public PreparedOp {
+class GruOp final : public RecurrentOp {
  public:
-  GruOp(const OpSpec& spec, Device& device, const RecurrentShape& shape)
-      : device_(device),
-        shape_(shape),
-        frame_(spec, device, shape),
-        has_reserve_(spec.statistic_bytes > 0),
-        resets_after_(spec.Int("linear_before_reset", 0) != 0),
+  GruOp(const OpSpec& spec, Device& device, const GruShape& shape)
+      : RecurrentOp(spec, device, shape),
+        resets_after_(shape.resets_after),
         recurrence_type_(spec.input(2).type),
-        bias_type_(spec.input(kBias).type) {
-    PlanForward();
-    for (size_t i = 0; i < spec.inputs.size() && first_gradient_ == kNone; ++i) {
-      if (spec.inputs[i].has_gradient) first_gradient_ = i;
-    }
-    if (first_gradient_ != kNone) PlanBackward();
+        bias_type_(spec.input(kRecurrentBias).type) {
+    PlanOwnForward();
+    if (shape_.first_gradient.has_value()) PlanOwnBackward();
   }
-
-  OpWorkspace workspace() const override { return {forward_plan_.total(), backward_plan_.total()}; }
 
   void Forward(const ForwardCall& call) override {
     for (int64_t d = 0; d < shape_.directions; ++d) {
       float* gates = Gates(call, d);
       frame_.Project(call, d, resets_after_ ? 2 * shape_.hidden : shape_.width(), gates);
       const void* recurrence = frame_.ForwardRecurrence(call, d);
-      const Steps states = frame_.WriteStates(call, d, StatesOffset());
+      const Steps states = frame_.WriteStates(call, d);
       const Steps extras = Extras(call, d);
       const void* before = frame_.ForwardInitial(call, d);
       for (int64_t i = 0; i < shape_.steps; ++i) {
@@ -166,26 +158,19 @@ class GruOp final : public PreparedOp {
   }
 
   void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
-    if (position == first_gradient_) GoBack(call);
+    if (position == shape_.first_gradient) GoBack(call);
     const void* gates = BufferAt(call.workspace, gate_gradients_);
     if (position == 0) frame_.InputGradient(call, gates, gradient);
     if (position == 1) frame_.WeightGradient(call, gates, gradient);
     if (position == 2) RecurrenceGradient(call, gradient);
-    if (position == kBias) BiasGradient(call, gradient);
-    if (position == kRecurrentInitial) {
+    if (position == kRecurrentBias) BiasGradient(call, gradient);
+    if (position == kRecurrentInitialState) {
       frame_.WriteInitial(position, FloatsAt(call.workspace, state_gradients_), gradient);
     }
   }
 
  private:
-  static constexpr size_t kNone = ~size_t{0};
-
-  int64_t all_states() const { return shape_.directions * shape_.steps * shape_.state(); }
-  // Of the statistic, in floats: gates, extras (q), states.
-  int64_t ExtrasOffset() const { return kGates * all_states(); }
-  int64_t StatesOffset() const { return (kGates + 1) * all_states(); }
-
-  void PlanForward() {
+  void PlanOwnForward() {
     const ElementType type = frame_.state_type();
     const int64_t hidden = shape_.hidden;
     const MatrixView states = RowsView(type, hidden);
@@ -195,15 +180,12 @@ class GruOp final : public PreparedOp {
     forward_candidate_ =
         GemmOf(shape_.batch, hidden, hidden, states, weights,
                resets_after_ ? RowsView(kFloat, hidden) : in_gates, !resets_after_);
-    WorkspacePlan& plan = forward_plan_;
-    frame_.PlanForward(plan, {forward_gates_, forward_candidate_});
-    if (!resets_after_ && type != kFloat) factor_ = plan.Add(shape_.state() * SizeOf(type));
-    if (has_reserve_) return;
-    gates_ = plan.AddFloats(shape_.rows() * shape_.width());
-    extras_ = plan.AddFloats(shape_.state());
+    PlanForward({forward_gates_, forward_candidate_}, 1);
+    if (resets_after_ || type == kFloat) return;
+    factor_ = forward_plan_.Add(shape_.state() * SizeOf(type));
   }
 
-  void PlanBackward() {
+  void PlanOwnBackward() {
     const ElementType type = frame_.type();
     const int64_t hidden = shape_.hidden;
     const int64_t width = shape_.width();
@@ -220,25 +202,11 @@ class GruOp final : public PreparedOp {
     candidate_recurrence_ =
         GemmOf(hidden, hidden, shape_.rows(), ColumnsView(type, resets_after_ ? hidden : width),
                RowsView(type, hidden), gradient);
-    WorkspacePlan& plan = backward_plan_;
-    frame_.PlanBackward(
-        plan, {backward_gates_, backward_candidate_, gates_recurrence_, candidate_recurrence_});
-    gate_gradients_ = plan.Add(shape_.directions * shape_.rows() * width * SizeOf(type));
-    state_gradients_ = plan.AddFloats(shape_.directions * shape_.state());
-    extra_gradients_ =
-        resets_after_ ? plan.Add(all_states() * SizeOf(type)) : plan.AddFloats(shape_.state());
+    PlanBackward({backward_gates_, backward_candidate_, gates_recurrence_, candidate_recurrence_});
+    extra_gradients_ = resets_after_ ? backward_plan_.Add(shape_.all_states() * SizeOf(type))
+                                     : backward_plan_.AddFloats(shape_.state());
   }
 
-  float* Gates(const ForwardCall& call, int64_t direction) const {
-    if (!has_reserve_) return FloatsAt(call.workspace, gates_);
-    return static_cast<float*>(call.statistic) + direction * shape_.rows() * shape_.width();
-  }
-  Steps Extras(const ForwardCall& call, int64_t direction) const {
-    if (!has_reserve_) return {FloatsAt(call.workspace, extras_), kFloat, shape_.state(), 1};
-    return {static_cast<float*>(call.statistic) + ExtrasOffset() +
-                direction * shape_.steps * shape_.state(),
-            kFloat, shape_.state(), shape_.steps};
-  }
   // R of the candidate, of R of one direction.
   const void* CandidateOf(const void* recurrence, ElementType type) const {
     return From(recurrence, type, 2 * shape_.hidden * shape_.hidden);
@@ -269,9 +237,9 @@ class GruOp final : public PreparedOp {
 
   // The part that Project leaves out. Null for none.
   FloatsIn CandidateBias(const ForwardCall& call, int64_t direction) const {
-    if (call.inputs.size() <= kBias || call.inputs[kBias] == nullptr) return {};
+    if (call.inputs.size() <= kRecurrentBias || call.inputs[kRecurrentBias] == nullptr) return {};
     const int64_t at = (direction * 2 + 1) * shape_.width() + 2 * shape_.hidden;
-    return {From(call.inputs[kBias], bias_type_, at), bias_type_};
+    return {From(call.inputs[kRecurrentBias], bias_type_, at), bias_type_};
   }
 
   // Through all steps, from the last to the first. Fills the workspace with the gradients of the
@@ -305,12 +273,12 @@ class GruOp final : public PreparedOp {
     const int64_t t = shape_.StepOf(direction, i);
     const int64_t number = direction * shape_.steps + t;
     const auto* saved = static_cast<const float*>(call.statistic);
-    const Steps states = frame_.ReadStates(call, direction, StatesOffset());
+    const Steps states = frame_.ReadStates(call, direction);
     BackStep step = {};
     step.gates = saved + number * shape_.batch * shape_.width();
-    step.extra = saved + ExtrasOffset() + number * shape_.state();
+    step.extra = saved + shape_.extras_offset() + number * shape_.state();
     step.before = i > 0 ? FloatsIn(states.at(shape_.StepOf(direction, i - 1)), states.type)
-                        : frame_.Initial(call.inputs, kRecurrentInitial, direction);
+                        : frame_.Initial(call.inputs, kRecurrentInitialState, direction);
     step.arriving = frame_.Arriving(call, direction, t);
     step.state = state;
     step.gate_gradients = FloatsOut(GateGradients(call, direction, t), frame_.type());
@@ -319,10 +287,6 @@ class GruOp final : public PreparedOp {
     return step;
   }
 
-  void* GateGradients(const BackwardCall& call, int64_t direction, int64_t step) const {
-    const int64_t row = (direction * shape_.steps + step) * shape_.batch;
-    return From(BufferAt(call.workspace, gate_gradients_), frame_.type(), row * shape_.width());
-  }
   // Of all steps where the reset comes last, else of this one alone.
   void* ExtraGradients(const BackwardCall& call, int64_t direction, int64_t step) const {
     void* first = BufferAt(call.workspace, extra_gradients_);
@@ -333,7 +297,7 @@ class GruOp final : public PreparedOp {
   void RecurrenceGradient(const BackwardCall& call, void* gradient) const {
     const ElementType type = frame_.type();
     for (int64_t d = 0; d < shape_.directions; ++d) {
-      void* before = frame_.GatherBefore(call, d, frame_.ReadStates(call, d, StatesOffset()));
+      void* before = frame_.GatherBefore(call, d);
       const void* gates = GateGradients(call, d, 0);
       void* to = From(gradient, recurrence_type_, d * shape_.width() * shape_.hidden);
       void* to_candidate = From(to, recurrence_type_, 2 * shape_.hidden * shape_.hidden);
@@ -343,7 +307,7 @@ class GruOp final : public PreparedOp {
                                 to_candidate);
         continue;
       }
-      const void* extra = static_cast<const float*>(call.statistic) + ExtrasOffset() +
+      const void* extra = static_cast<const float*>(call.statistic) + shape_.extras_offset() +
                           d * shape_.steps * shape_.state();
       if (type != kFloat) {  // In the place of the states, which are done with.
         Convert(device_, shape_.steps * shape_.state(), extra, kFloat, before, type);
@@ -363,28 +327,20 @@ class GruOp final : public PreparedOp {
     }
   }
 
-  Device& device_;
-  RecurrentShape shape_;
-  RecurrentFrame frame_;
-  bool has_reserve_;
   bool resets_after_;
   ElementType recurrence_type_, bias_type_;
-  size_t first_gradient_ = kNone;  // Goes back through the steps, for the later positions too.
   // With R, for z and r together and for the candidate; and those that are the gradient of R.
   GemmShape forward_gates_, forward_candidate_, backward_gates_, backward_candidate_;
   GemmShape gates_recurrence_, candidate_recurrence_;
-  WorkspacePlan forward_plan_, backward_plan_;
-  int64_t factor_ = 0, gates_ = 0, extras_ = 0;  // Offsets in the workspaces.
-  int64_t gate_gradients_ = 0, state_gradients_ = 0, extra_gradients_ = 0;
+  int64_t factor_ = 0, extra_gradients_ = 0;  // Offsets in the workspaces.
 };
 
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
-  const Result<RecurrentShape> shape = ReadRecurrent(spec, kGates);
-  if (!shape.ok()) return shape.error();
-  return Prepared<GruOp>(spec, device, *shape);
+  CKPLAN_ASSIGN_OR_RETURN(const GruShape shape, ReadGruShape(spec));
+  return Prepared<GruOp>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {{"GRU", Prepare, true, "default activations, no clipping or lengths"}};
+constexpr OpRow kRows[] = {{"GRU", Prepare}};
 
 }  // namespace
 

@@ -3,7 +3,7 @@
 
 #include "lib/cuda/families.h"
 #include "lib/cuda/strided_copy.h"
-#include "lib/ops/axes.h"
+#include "lib/ops/join.h"
 
 namespace ckplan::cuda {
 
@@ -21,15 +21,12 @@ struct Part {
   }
 };
 
-std::vector<Part> PartsOf(const Operand& whole, const std::vector<Operand>& operands, size_t axis) {
-  const AxisView view = ViewAlong(whole.dims, axis);
+std::vector<Part> PartsOf(const JoinShape& shape, ElementType type,
+                          const std::vector<Operand>& operands) {
   std::vector<Part> parts;
-  int64_t end = 0;
-  for (const Operand& operand : operands) {
-    Part part{view.outer, view.size * view.inner, end, 0, operand.type, whole.type};
-    if (operand.is_present) part.size = operand.dims[axis] * view.inner;
-    end += part.size;
-    parts.push_back(part);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    parts.push_back(
+        {shape.rows, shape.row_size, shape.begin[i], shape.size[i], operands[i].type, type});
   }
   return parts;
 }
@@ -96,23 +93,14 @@ class SplitOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareConcat(const OpSpec& spec, Device& device) {
-  const Operand& whole = spec.output(0);
-  // Before opset 4 the axis could be left out.
-  CKPLAN_ASSIGN_OR_RETURN(const size_t axis,
-                          NormalAxis(spec, spec.Int("axis", 1), whole.dims.size()));
-  return Prepared<ConcatOp>(device, PartsOf(whole, spec.inputs, axis));
+  CKPLAN_ASSIGN_OR_RETURN(const JoinShape shape, ReadConcatShape(spec));
+  return Prepared<ConcatOp>(device, PartsOf(shape, spec.output(0).type, spec.inputs));
 }
 
-// The sizes of the outputs say how the input is cut.
 Result<std::unique_ptr<PreparedOp>> PrepareSplit(const OpSpec& spec, Device& device) {
-  const Operand& whole = spec.input(0);
-  CKPLAN_ASSIGN_OR_RETURN(const size_t axis,
-                          NormalAxis(spec, spec.Int("axis", 0), whole.dims.size()));
-  const std::vector<Part> parts = PartsOf(whole, spec.outputs, axis);
-  if (parts.empty() || parts.back().begin + parts.back().size != parts.back().row_size) {
-    return Unsupported(spec, "one of its outputs has no name, so that its size is unknown");
-  }
-  return Prepared<SplitOp>(device, parts, whole.bytes());
+  CKPLAN_ASSIGN_OR_RETURN(const JoinShape shape, ReadSplitShape(spec));
+  return Prepared<SplitOp>(device, PartsOf(shape, spec.input(0).type, spec.outputs),
+                           spec.input(0).bytes());
 }
 
 constexpr OpRow kRows[] = {

@@ -2,7 +2,7 @@
 #include "lib/cuda/families.h"
 #include "lib/cuda/ops/moments.h"
 #include "lib/cuda/reduce.h"
-#include "lib/ops/layout.h"
+#include "lib/ops/layer_norm.h"
 
 namespace ckplan::cuda {
 
@@ -20,12 +20,12 @@ struct SavedMoments {
 template <bool kHasMean>
 class RowNormOp final : public PreparedOp {
  public:
-  RowNormOp(const OpSpec& spec, Device& device, int64_t rows, int64_t size)
+  RowNormOp(const OpSpec& spec, Device& device, const LayerNormShape& shape)
       : device_(device),
-        rows_(rows),
-        size_(size),
-        epsilon_(static_cast<float>(spec.Float("epsilon", 1e-5))),
-        columns_(ReduceShape::Of(size, rows, true)),
+        rows_(shape.rows),
+        size_(shape.size),
+        epsilon_(shape.epsilon),
+        columns_(ReduceShape::Of(shape.size, shape.rows, true)),
         x_type_(spec.input(0).type),
         scale_type_(spec.input(1).type),
         bias_type_(spec.input(2).type),
@@ -124,29 +124,13 @@ class RowNormOp final : public PreparedOp {
 
 template <bool kHasMean>
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
-  const Operand& x = spec.input(0);
-  int64_t axis = spec.Int("axis", -1);
-  if (axis < 0) axis += static_cast<int64_t>(x.dims.size());
-  const int64_t rows = Product({x.dims.begin(), x.dims.begin() + axis});
-  const int64_t size = Product({x.dims.begin() + axis, x.dims.end()});
-  if (x.elements() == 0) return Unsupported(spec, "its input is empty");
-  for (size_t i = 1; i < spec.inputs.size(); ++i) {
-    if (spec.inputs[i].is_present && spec.inputs[i].elements() != size) {
-      return Unsupported(spec, "its scale or bias is broadcast");
-    }
-  }
-  for (size_t i = 1; i < spec.outputs.size(); ++i) {
-    if (spec.outputs[i].has_gradient) return Unsupported(spec, "its moments get a gradient");
-  }
-  if (x.has_gradient && !spec.input(1).is_read_by_backward) {
-    return Unsupported(spec, "its scale is computed in the step, and not kept for backward");
-  }
-  return Prepared<RowNormOp<kHasMean>>(spec, device, rows, size);
+  CKPLAN_ASSIGN_OR_RETURN(const LayerNormShape shape, ReadLayerNormShape(spec));
+  return Prepared<RowNormOp<kHasMean>>(spec, device, shape);
 }
 
 constexpr OpRow kRows[] = {
-    {"LayerNormalization", Prepare<true>, true, "scale and bias of the normalised shape"},
-    {"RMSNormalization", Prepare<false>, true, "scale of the normalised shape"},
+    {"LayerNormalization", Prepare<true>},
+    {"RMSNormalization", Prepare<false>},
 };
 
 }  // namespace

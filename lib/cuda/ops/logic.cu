@@ -61,14 +61,10 @@ CKPLAN_BITS(BitwiseXor, a ^ b);
 template <typename F>
 Result<std::unique_ptr<PreparedOp>> PrepareBits(const OpSpec& spec, Device& device) {
   if (!FitsDevice(BinaryLayout(spec))) return Unsupported(spec, kTooManyAxes);
-  switch (spec.input(0).type) {
-    case ElementType::kInt32:
-      return Prepared<BinaryMap<int32_t, int32_t, F>>(spec, device);
-    case ElementType::kInt64:
-      return Prepared<BinaryMap<int64_t, int64_t, F>>(spec, device);
-    default:
-      return Unsupported(spec, "its inputs are no integers");
+  if (spec.input(0).type == ElementType::kInt32) {
+    return Prepared<BinaryMap<int32_t, int32_t, F>>(spec, device);
   }
+  return Prepared<BinaryMap<int64_t, int64_t, F>>(spec, device);
 }
 
 Layout WhereLayout(const OpSpec& spec) {
@@ -249,17 +245,17 @@ Result<std::unique_ptr<PreparedOp>> PrepareWhere(const OpSpec& spec, Device& dev
 }
 
 constexpr OpRow kRows[] = {
-    {"Equal", PrepareTest<Equal>, false},
-    {"Less", PrepareTest<Less>, false},
-    {"LessOrEqual", PrepareTest<LessOrEqual>, false},
-    {"Greater", PrepareTest<Greater>, false},
-    {"GreaterOrEqual", PrepareTest<GreaterOrEqual>, false},
-    {"And", PrepareTest<And>, false},
-    {"Or", PrepareTest<Or>, false},
-    {"Xor", PrepareTest<Xor>, false},
-    {"BitwiseAnd", PrepareBits<BitwiseAnd>, false},
-    {"BitwiseOr", PrepareBits<BitwiseOr>, false},
-    {"BitwiseXor", PrepareBits<BitwiseXor>, false},
+    {"Equal", PrepareTest<Equal>},
+    {"Less", PrepareTest<Less>},
+    {"LessOrEqual", PrepareTest<LessOrEqual>},
+    {"Greater", PrepareTest<Greater>},
+    {"GreaterOrEqual", PrepareTest<GreaterOrEqual>},
+    {"And", PrepareTest<And>},
+    {"Or", PrepareTest<Or>},
+    {"Xor", PrepareTest<Xor>},
+    {"BitwiseAnd", PrepareBits<BitwiseAnd>},
+    {"BitwiseOr", PrepareBits<BitwiseOr>},
+    {"BitwiseXor", PrepareBits<BitwiseXor>},
     {"Where", PrepareWhere},
 };
 

@@ -10,7 +10,7 @@
 #include "lib/cuda/families.h"
 #include "lib/cuda/index.h"
 #include "lib/cuda/launch.h"
-#include "lib/ops/layout.h"
+#include "lib/ops/lrn.h"
 
 namespace ckplan::cuda {
 
@@ -48,19 +48,17 @@ struct Bases {
 
 class LrnOp final : public PreparedOp {
  public:
-  LrnOp(const OpSpec& spec, Device& device)
+  LrnOp(const OpSpec& spec, Device& device, const LrnShape& shape)
       : device_(device),
         count_(spec.input(0).elements()),
         x_type_(spec.input(0).type),
         y_type_(spec.output(0).type) {
-    const Dims& dims = spec.input(0).dims;
-    bases_.channels = dims[1];
-    bases_.positions = Product({dims.begin() + 2, dims.end()});
-    bases_.size = spec.Int("size", 1);
-    bases_.factor =
-        static_cast<float>(spec.Float("alpha", 1e-4) / static_cast<double>(bases_.size));
-    bases_.bias = static_cast<float>(spec.Float("bias", 1));
-    bases_.beta = static_cast<float>(spec.Float("beta", 0.75));
+    bases_.channels = shape.view.channels;
+    bases_.positions = shape.view.positions;
+    bases_.size = shape.size;
+    bases_.factor = shape.factor;
+    bases_.bias = shape.bias;
+    bases_.beta = shape.beta;
     bases_.by_position = Divider(bases_.positions);
     bases_.by_channel = Divider(bases_.channels);
   }
@@ -108,8 +106,8 @@ class LrnOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
-  if (spec.input(0).elements() == 0) return Unsupported(spec, "its input is empty");
-  return Prepared<LrnOp>(spec, device);
+  CKPLAN_ASSIGN_OR_RETURN(const LrnShape shape, ReadLrnShape(spec));
+  return Prepared<LrnOp>(spec, device, shape);
 }
 
 constexpr OpRow kRows[] = {{"LRN", Prepare}};

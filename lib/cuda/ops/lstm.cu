@@ -9,13 +9,13 @@
 #include "lib/cuda/launch.h"
 #include "lib/cuda/ops/recurrent.h"
 #include "lib/cuda/scalar_math.h"
+#include "lib/ops/lstm.h"
 
 namespace ckplan::cuda {
 
 namespace {
 
 constexpr int64_t kGates = 4;
-constexpr size_t kBias = 3, kInitialCell = 6;  // Positions of inputs.
 
 // Activates the gates of a step in place. `before`: the cell before, null for zero.
 void MakeStep(Device& device, const RecurrentShape& shape, float* gates, FloatsIn before,
@@ -72,31 +72,23 @@ void GoBackStep(Device& device, const RecurrentShape& shape, const BackStep& ste
   });
 }
 
-class LstmOp final : public PreparedOp {
+class LstmOp final : public RecurrentOp {
  public:
-  LstmOp(const OpSpec& spec, Device& device, const RecurrentShape& shape)
-      : device_(device),
-        shape_(shape),
-        frame_(spec, device, shape),
-        has_reserve_(spec.statistic_bytes > 0) {
-    PlanForward();
-    for (size_t i = 0; i < spec.inputs.size() && first_gradient_ == kNone; ++i) {
-      if (spec.inputs[i].has_gradient) first_gradient_ = i;
-    }
-    if (first_gradient_ != kNone) PlanBackward(spec);
+  LstmOp(const OpSpec& spec, Device& device, const LstmShape& shape)
+      : RecurrentOp(spec, device, shape), recurrence_type_(spec.input(2).type) {
+    PlanOwnForward();
+    if (shape_.first_gradient.has_value()) PlanOwnBackward();
   }
-
-  OpWorkspace workspace() const override { return {forward_plan_.total(), backward_plan_.total()}; }
 
   void Forward(const ForwardCall& call) override {
     for (int64_t d = 0; d < shape_.directions; ++d) {
       float* gates = Gates(call, d);
       frame_.Project(call, d, shape_.width(), gates);
       const void* recurrence = frame_.ForwardRecurrence(call, d);
-      const Steps states = frame_.WriteStates(call, d, StatesOffset());
-      const Steps cells = Cells(call, d);
+      const Steps states = frame_.WriteStates(call, d);
+      const Steps cells = Extras(call, d);
       const void* state = frame_.ForwardInitial(call, d);
-      FloatsIn cell = frame_.Initial(call.inputs, kInitialCell, d);
+      FloatsIn cell = frame_.Initial(call.inputs, kRecurrentInitialCell, d);
       for (int64_t i = 0; i < shape_.steps; ++i) {
         const int64_t t = shape_.StepOf(d, i);
         float* own = gates + t * shape_.batch * shape_.width();
@@ -112,65 +104,39 @@ class LstmOp final : public PreparedOp {
   }
 
   void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
-    if (position == first_gradient_) GoBack(call);
+    if (position == shape_.first_gradient) GoBack(call);
     const void* gates = BufferAt(call.workspace, gate_gradients_);
     if (position == 0) frame_.InputGradient(call, gates, gradient);
     if (position == 1) frame_.WeightGradient(call, gates, gradient);
     if (position == 2) RecurrenceGradient(call, gradient);
-    if (position == kBias) frame_.BiasGradient(call, gates, gradient);
-    if (position == kRecurrentInitial) {
+    if (position == kRecurrentBias) frame_.BiasGradient(call, gates, gradient);
+    if (position == kRecurrentInitialState) {
       frame_.WriteInitial(position, FloatsAt(call.workspace, state_gradients_), gradient);
     }
-    if (position == kInitialCell) {
+    if (position == kRecurrentInitialCell) {
       frame_.WriteInitial(position, FloatsAt(call.workspace, cell_gradients_), gradient);
     }
   }
 
  private:
-  static constexpr size_t kNone = ~size_t{0};
-
-  int64_t all_states() const { return shape_.directions * shape_.steps * shape_.state(); }
-  // Of the statistic, in floats: gates, cells, states.
-  int64_t CellsOffset() const { return kGates * all_states(); }
-  int64_t StatesOffset() const { return (kGates + 1) * all_states(); }
-
-  void PlanForward() {
+  void PlanOwnForward() {
     const int64_t hidden = shape_.hidden;
     forward_ = GemmOf(shape_.batch, shape_.width(), hidden, RowsView(frame_.state_type(), hidden),
                       ColumnsView(frame_.state_type(), hidden),
                       RowsView(ElementType::kFloat32, shape_.width()), true);
-    frame_.PlanForward(forward_plan_, {forward_});
-    if (has_reserve_) return;
-    gates_ = forward_plan_.AddFloats(shape_.rows() * shape_.width());
-    cells_ = forward_plan_.AddFloats(2 * shape_.state());
+    PlanForward({forward_}, 2);
   }
 
-  void PlanBackward(const OpSpec& spec) {
+  void PlanOwnBackward() {
     const ElementType type = frame_.type();
     const int64_t hidden = shape_.hidden;
     const int64_t width = shape_.width();
     backward_ = GemmOf(shape_.batch, hidden, width, RowsView(type, width), RowsView(type, hidden),
                        RowsView(ElementType::kFloat32, hidden));
-    recurrence_type_ = spec.input(2).type;
     recurrence_ = GemmOf(width, hidden, shape_.rows(), ColumnsView(type, width),
                          RowsView(type, hidden), RowsView(recurrence_type_, hidden));
-    WorkspacePlan& plan = backward_plan_;
-    frame_.PlanBackward(plan, {backward_, recurrence_});
-    gate_gradients_ = plan.Add(shape_.directions * shape_.rows() * width * SizeOf(type));
-    state_gradients_ = plan.AddFloats(shape_.directions * shape_.state());
-    cell_gradients_ = plan.AddFloats(shape_.directions * shape_.state());
-  }
-
-  float* Gates(const ForwardCall& call, int64_t direction) const {
-    if (!has_reserve_) return FloatsAt(call.workspace, gates_);
-    return static_cast<float*>(call.statistic) + direction * shape_.rows() * shape_.width();
-  }
-  Steps Cells(const ForwardCall& call, int64_t direction) const {
-    const ElementType type = ElementType::kFloat32;
-    if (!has_reserve_) return {FloatsAt(call.workspace, cells_), type, shape_.state(), 2};
-    return {static_cast<float*>(call.statistic) + CellsOffset() +
-                direction * shape_.steps * shape_.state(),
-            type, shape_.state(), shape_.steps};
+    PlanBackward({backward_, recurrence_});
+    cell_gradients_ = backward_plan_.AddFloats(shape_.directions * shape_.state());
   }
 
   // Through all steps, from the last to the first. Fills the workspace with the gradients of the
@@ -197,51 +163,37 @@ class LstmOp final : public PreparedOp {
   BackStep StepAt(const BackwardCall& call, int64_t direction, int64_t i) const {
     const int64_t t = shape_.StepOf(direction, i);
     const auto* saved = static_cast<const float*>(call.statistic);
-    const float* cells = saved + CellsOffset() + direction * shape_.steps * shape_.state();
+    const float* cells = saved + shape_.extras_offset() + direction * shape_.steps * shape_.state();
     BackStep step = {};
     step.gates = saved + (direction * shape_.steps + t) * shape_.batch * shape_.width();
     step.after = cells + t * shape_.state();
     step.before = i > 0 ? FloatsIn(cells + shape_.StepOf(direction, i - 1) * shape_.state(),
                                    ElementType::kFloat32)
-                        : frame_.Initial(call.inputs, kInitialCell, direction);
+                        : frame_.Initial(call.inputs, kRecurrentInitialCell, direction);
     step.arriving = frame_.Arriving(call, direction, t);
     return step;
   }
 
-  void* GateGradients(const BackwardCall& call, int64_t direction, int64_t step) const {
-    const int64_t row = (direction * shape_.steps + step) * shape_.batch;
-    return From(BufferAt(call.workspace, gate_gradients_), frame_.type(), row * shape_.width());
-  }
-
   void RecurrenceGradient(const BackwardCall& call, void* gradient) const {
     for (int64_t d = 0; d < shape_.directions; ++d) {
-      const void* before = frame_.GatherBefore(call, d, frame_.ReadStates(call, d, StatesOffset()));
+      const void* before = frame_.GatherBefore(call, d);
       frame_.MultiplyBackward(call, recurrence_, GateGradients(call, d, 0), before,
                               From(gradient, recurrence_type_, d * shape_.width() * shape_.hidden));
     }
   }
 
-  Device& device_;
-  RecurrentShape shape_;
-  RecurrentFrame frame_;
-  bool has_reserve_;
-  ElementType recurrence_type_ = ElementType::kFloat32;
-  size_t first_gradient_ = kNone;  // Goes back through the steps, for the later positions too.
-  GemmShape forward_;              // Adds the product of the state before with R to the gates.
+  ElementType recurrence_type_;
+  GemmShape forward_;  // Adds the product of the state before with R to the gates.
   GemmShape backward_, recurrence_;
-  WorkspacePlan forward_plan_, backward_plan_;
-  int64_t gates_ = 0, cells_ = 0;  // Offsets in the workspaces.
-  int64_t gate_gradients_ = 0, state_gradients_ = 0, cell_gradients_ = 0;
+  int64_t cell_gradients_ = 0;  // Offset in the workspace.
 };
 
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
-  const Result<RecurrentShape> shape = ReadRecurrent(spec, kGates);
-  if (!shape.ok()) return shape.error();
-  return Prepared<LstmOp>(spec, device, *shape);
+  CKPLAN_ASSIGN_OR_RETURN(const LstmShape shape, ReadLstmShape(spec));
+  return Prepared<LstmOp>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {
-    {"LSTM", Prepare, true, "default activations, no peepholes, clipping or lengths"}};
+constexpr OpRow kRows[] = {{"LSTM", Prepare}};
 
 }  // namespace
 

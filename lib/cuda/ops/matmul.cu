@@ -1,5 +1,4 @@
 // MatMul and Gemm.
-#include <algorithm>
 #include <array>
 #include <memory>
 
@@ -7,6 +6,7 @@
 #include "lib/cuda/index.h"
 #include "lib/cuda/product.h"
 #include "lib/cuda/reduce.h"
+#include "lib/ops/matmul.h"
 
 namespace ckplan::cuda {
 
@@ -19,83 +19,36 @@ Dims MatrixStrides(const Dims& leading, const Dims& to, int64_t size) {
   return strides;
 }
 
-Dims Broadcast(const Dims& a, const Dims& b) {
-  Dims dims(std::max(a.size(), b.size()), 1);
-  for (const Dims* own : {&a, &b}) {
-    const size_t lacking = dims.size() - own->size();
-    for (size_t i = 0; i < own->size(); ++i) {
-      if ((*own)[i] != 1) dims[i + lacking] = (*own)[i];
-    }
-  }
-  return dims;
-}
-
-MatrixProduct ProductOf(const OpSpec& spec) {
+// A and B as they lie in memory.
+MatrixProduct ProductOf(const OpSpec& spec, const MatMulShape& shape) {
   MatrixProduct product;
-  product.a.type = spec.input(0).type;
-  product.b.type = spec.input(1).type;
-  product.c.type = spec.output(0).type;
-  product.a.elements = spec.input(0).elements();
-  product.b.elements = spec.input(1).elements();
-  product.c.elements = spec.output(0).elements();
-  return product;
-}
-
-// A vector on the left is a row, on the right a column.
-MatrixProduct ReadMatMul(const OpSpec& spec) {
-  Dims a = spec.input(0).dims;
-  Dims b = spec.input(1).dims;
-  if (a.size() == 1) a.insert(a.begin(), 1);
-  if (b.size() == 1) b.push_back(1);
-  MatrixProduct product = ProductOf(spec);
-  product.m = a[a.size() - 2];
-  product.k = a.back();
-  product.n = b.back();
-  a.resize(a.size() - 2);
-  b.resize(b.size() - 2);
-  if (product.b.elements == product.k * product.n) {
-    product.m *= Product(a);  // One large product.
-    a.clear();
-    b.clear();
-  }
-  product.a.row_stride = product.k;
-  product.b.row_stride = product.n;
-  product.c.row_stride = product.n;
-  const Dims leading = Broadcast(a, b);
-  product.batch = Collapse(leading, {MatrixStrides(a, leading, product.m * product.k),
-                                     MatrixStrides(b, leading, product.k * product.n),
-                                     MatrixStrides(leading, leading, product.m * product.n)});
-  return product;
-}
-
-// A and B as they lie in memory, C = alpha op(A) op(B).
-MatrixProduct ReadGemm(const OpSpec& spec) {
-  MatrixProduct product = ProductOf(spec);
-  product.a.is_transposed = spec.Int("transA", 0) != 0;
-  product.b.is_transposed = spec.Int("transB", 0) != 0;
-  product.alpha = static_cast<float>(spec.Float("alpha", 1));
-  product.m = spec.output(0).dims[0];
-  product.n = spec.output(0).dims[1];
-  product.k = spec.input(0).dims[product.a.is_transposed ? 0 : 1];
-  product.a.row_stride = spec.input(0).dims[1];
-  product.b.row_stride = spec.input(1).dims[1];
-  product.c.row_stride = product.n;
+  product.m = shape.m;
+  product.n = shape.n;
+  product.k = shape.k;
+  product.alpha = shape.alpha;
+  product.a = {spec.input(0).type, shape.is_a_transposed, shape.is_a_transposed ? shape.m : shape.k,
+               spec.input(0).elements()};
+  product.b = {spec.input(1).type, shape.is_b_transposed, shape.is_b_transposed ? shape.k : shape.n,
+               spec.input(1).elements()};
+  product.c = {spec.output(0).type, false, shape.n, spec.output(0).elements()};
+  const Dims& leading = shape.leading;
+  product.batch = Collapse(leading, {MatrixStrides(shape.a_leading, leading, shape.m * shape.k),
+                                     MatrixStrides(shape.b_leading, leading, shape.k * shape.n),
+                                     MatrixStrides(leading, leading, shape.m * shape.n)});
   return product;
 }
 
 // Gemm's third input, broadcast to the rows and columns of the output.
 class Addend {
  public:
-  explicit Addend(const OpSpec& spec)
+  Addend(const OpSpec& spec, const MatMulShape& shape)
       : type_(spec.input(2).type),
         product_type_(spec.output(0).type),
-        beta_(static_cast<float>(spec.Float("beta", 1))),
-        rows_(spec.output(0).dims[0]),
-        columns_(spec.output(0).dims[1]) {
-    const Dims& dims = spec.input(2).dims;
-    const size_t rank = dims.size();
-    own_columns_ = rank > 0 ? dims[rank - 1] : 1;
-    own_rows_ = rank > 1 ? dims[rank - 2] : 1;
+        beta_(shape.addend.factor),
+        rows_(shape.m),
+        columns_(shape.n),
+        own_rows_(shape.addend.rows),
+        own_columns_(shape.addend.columns) {
     const bool sums_rows = own_rows_ == 1;
     const bool sums_columns = own_columns_ == 1;
     sums_ = ReduceShape::Of(own_rows_ * own_columns_,
@@ -138,23 +91,24 @@ class Addend {
  private:
   ElementType type_, product_type_;
   float beta_;
-  int64_t rows_, columns_;                  // Of the output.
-  int64_t own_rows_ = 1, own_columns_ = 1;  // Each that of the output, or 1.
-  ReduceShape sums_;                        // Of the gradient that arrives, and its places there.
+  int64_t rows_, columns_;          // Of the output.
+  int64_t own_rows_, own_columns_;  // Each that of the output, or 1.
+  ReduceShape sums_;                // Of the gradient that arrives, and its places there.
   int64_t result_stride_ = 0, element_stride_ = 0;
 };
 
 class MatMulOp final : public PreparedOp {
  public:
-  MatMulOp(const OpSpec& spec, Device& device, MatrixProduct product) : device_(device) {
+  MatMulOp(const OpSpec& spec, Device& device, const MatMulShape& shape) : device_(device) {
+    MatrixProduct product = ProductOf(spec, shape);
     for (size_t i = 0; i < 2; ++i) {
       if (!spec.input(i).has_gradient) continue;
       const GradientProduct gradient = GradientOf(product, i);
       gradients_[i] = std::make_unique<BatchedProduct>(device, gradient.product);
       has_gradient_left_[i] = gradient.has_gradient_left;
     }
-    if (spec.input(2).is_present) {
-      addend_ = std::make_unique<Addend>(spec);
+    if (shape.addend.is_present) {
+      addend_ = std::make_unique<Addend>(spec, shape);
       product.adds = true;
     }
     forward_ = std::make_unique<BatchedProduct>(device, product);
@@ -194,21 +148,12 @@ class MatMulOp final : public PreparedOp {
   std::array<bool, 2> has_gradient_left_ = {};
 };
 
-template <MatrixProduct (*read)(const OpSpec& spec)>
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
-  if (spec.input(0).elements() == 0 || spec.input(1).elements() == 0) {
-    return Unsupported(spec, "a matrix of it is empty");
-  }
-  if (!IsFloat(spec.input(0).type)) {
-    return Unsupported(spec, "its matrices are of an integer type");
-  }
-  return Prepared<MatMulOp>(spec, device, read(spec));
+  CKPLAN_ASSIGN_OR_RETURN(const MatMulShape shape, ReadMatMulShape(spec));
+  return Prepared<MatMulOp>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {
-    {"Gemm", Prepare<ReadGemm>},
-    {"MatMul", Prepare<ReadMatMul>},
-};
+constexpr OpRow kRows[] = {{"Gemm", Prepare}, {"MatMul", Prepare}};
 
 }  // namespace
 

@@ -3,9 +3,8 @@
 // one place.
 #include <math.h>
 
-#include "lib/cuda/families.h"
 #include "lib/cuda/launch.h"
-#include "lib/cuda/ops/pool_index.h"
+#include "lib/cuda/ops/pool.h"
 
 namespace ckplan::cuda {
 
@@ -35,8 +34,8 @@ struct Storage {
   bool is_column_major;
   int64_t in[3];
 
-  explicit Storage(const OpSpec& spec, const PoolShape& shape)
-      : is_column_major(spec.Int("storage_order", 0) == 1),
+  explicit Storage(const PoolShape& shape)
+      : is_column_major(shape.is_column_major),
         in{shape.axes[0].in, shape.axes[1].in, shape.axes[2].in} {}
   CKPLAN_DEVICE int64_t Of(int64_t plane, int64_t index) const {
     const int64_t first = plane * in[0] * in[1] * in[2];
@@ -76,8 +75,7 @@ class MaxPoolOp final : public PreparedOp {
       : device_(device),
         shape_(shape),
         index_(shape),
-        storage_(spec, shape),
-        saves_output_(spec.output(1).is_present),
+        storage_(shape),
         x_type_(spec.input(0).type),
         y_type_(spec.output(0).type) {}
 
@@ -98,7 +96,7 @@ class MaxPoolOp final : public PreparedOp {
     const FloatsOut dx(gradient, x_type_);
     const MaxLookUp is_maximum{
         static_cast<const int32_t*>(call.statistic),
-        saves_output_ ? static_cast<const int64_t*>(call.outputs[1]) : nullptr, storage_};
+        shape_.saves_output ? static_cast<const int64_t*>(call.outputs[1]) : nullptr, storage_};
     if (shape_.is_one_window()) {
       PassPlanes(dy, is_maximum, dx);
     } else {
@@ -164,23 +162,14 @@ class MaxPoolOp final : public PreparedOp {
   PoolShape shape_;
   PoolIndex index_;
   Storage storage_;
-  bool saves_output_;
   ElementType x_type_, y_type_;
-};
-
-template <bool kIsGlobal>
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
-  CKPLAN_ASSIGN_OR_RETURN(const PoolShape shape, ReadPoolShape(spec, kIsGlobal));
-  return Prepared<MaxPoolOp>(spec, device, shape);
-}
-
-constexpr OpRow kRows[] = {
-    {"GlobalMaxPool", Prepare<true>},
-    {"MaxPool", Prepare<false>, true, "1 to 3 spatial axes"},
 };
 
 }  // namespace
 
-std::span<const OpRow> MaxPoolOps() { return kRows; }
+Result<std::unique_ptr<PreparedOp>> PrepareMaxPool(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const PoolShape shape, ReadPoolShape(spec));
+  return Prepared<MaxPoolOp>(spec, device, shape);
+}
 
 }  // namespace ckplan::cuda

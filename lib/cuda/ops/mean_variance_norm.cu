@@ -2,6 +2,7 @@
 #include "lib/cuda/families.h"
 #include "lib/cuda/ops/channel_moments.h"
 #include "lib/cuda/workspace.h"
+#include "lib/ops/mean_variance_norm.h"
 
 namespace ckplan::cuda {
 
@@ -88,26 +89,11 @@ class MeanVarianceNormOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
-  const std::vector<int64_t>& dims = spec.input(0).dims;
-  const auto rank = static_cast<int64_t>(dims.size());
-  std::vector<bool> is_reduced(dims.size(), false);
-  const std::vector<int64_t> axes =
-      spec.Has("axes") ? spec.Ints("axes") : std::vector<int64_t>{0, 2, 3};
-  for (const int64_t axis : axes) {
-    if (axis < -rank || axis >= rank) return Unsupported(spec, "it has no such axis");
-    is_reduced[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = true;
-  }
-  Channels shape;
-  size_t i = 0;
-  for (; i < dims.size() && is_reduced[i]; ++i) shape.samples *= dims[i];
-  for (; i < dims.size() && !is_reduced[i]; ++i) shape.channels *= dims[i];
-  for (; i < dims.size() && is_reduced[i]; ++i) shape.positions *= dims[i];
-  if (i < dims.size()) return Unsupported(spec, "the axes that it keeps are no neighbours");
-  if (spec.input(0).elements() == 0) return Unsupported(spec, "its input is empty");
-  return Prepared<MeanVarianceNormOp>(spec, device, shape);
+  CKPLAN_ASSIGN_OR_RETURN(const MeanVarianceNormShape shape, ReadMeanVarianceNormShape(spec));
+  return Prepared<MeanVarianceNormOp>(spec, device, Channels::Of(shape));
 }
 
-constexpr OpRow kRows[] = {{"MeanVarianceNormalization", Prepare, true, "kept axes in one piece"}};
+constexpr OpRow kRows[] = {{"MeanVarianceNormalization", Prepare}};
 
 }  // namespace
 

@@ -1,12 +1,9 @@
 // Operators that put each element of the input in one or more places of the output: transposes,
 // slices, blocks, repetitions, and views where a graph keeps them as nodes.
-#include <algorithm>
-#include <numeric>
-
 #include "lib/cuda/families.h"
 #include "lib/cuda/reduce.h"
 #include "lib/cuda/strided_copy.h"
-#include "lib/ops/axes.h"
+#include "lib/ops/move.h"
 
 namespace ckplan::cuda {
 
@@ -39,10 +36,10 @@ class MoveOp final : public PreparedOp {
 
 constexpr std::string_view kTooManyAxes = "it moves more axes than its kernel walks";
 
-Result<std::unique_ptr<PreparedOp>> MakeMove(const OpSpec& spec, Device& device, const Dims& dims,
-                                             const Dims& from_strides, int64_t from_base = 0) {
-  StridedCopy forward(dims, {spec.input(0).type, from_strides, from_base},
-                      {spec.output(0).type, RowMajorStrides(dims), 0});
+Result<std::unique_ptr<PreparedOp>> PrepareMove(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const MoveShape shape, ReadMoveShape(spec));
+  StridedCopy forward(shape.dims, {spec.input(0).type, shape.strides, shape.base},
+                      {spec.output(0).type, RowMajorStrides(shape.dims), 0});
   StridedCopy backward;
   if (spec.input(0).has_gradient) backward = forward.Reversed();
   if (!forward.fits() || !backward.fits()) return Unsupported(spec, kTooManyAxes);
@@ -127,135 +124,23 @@ class RepeatOp final : public PreparedOp {
   bool is_whole_, is_empty_;
 };
 
-Result<std::unique_ptr<PreparedOp>> MakeRepeat(const OpSpec& spec, Device& device, const Dims& dims,
-                                               const Dims& from_strides) {
-  const Dims to_strides = RowMajorStrides(dims);
-  StridedCopy forward(dims, {spec.input(0).type, from_strides, 0},
+Result<std::unique_ptr<PreparedOp>> PrepareRepeat(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const MoveShape shape, ReadRepeatShape(spec));
+  const Dims to_strides = RowMajorStrides(shape.dims);
+  StridedCopy forward(shape.dims, {spec.input(0).type, shape.strides, 0},
                       {spec.output(0).type, to_strides, 0});
   StridedCopy backward({spec.input(0).elements()}, {spec.output(0).type, {1}, 0},
                        {spec.input(0).type, {1}, 0});
-  const Layout layout = Collapse(dims, {from_strides, to_strides});
+  const Layout layout = Collapse(shape.dims, {shape.strides, to_strides});
   if (!forward.fits() || !FitsDevice(layout)) return Unsupported(spec, kTooManyAxes);
   return Prepared<RepeatOp>(spec, device, std::move(forward), std::move(backward), layout);
 }
 
-Result<std::unique_ptr<PreparedOp>> PrepareExpand(const OpSpec& spec, Device& device) {
-  const Dims& y = spec.output(0).dims;
-  return MakeRepeat(spec, device, y, BroadcastStrides(spec.input(0).dims, y));
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareTile(const OpSpec& spec, Device& device) {
-  const Dims& x = spec.input(0).dims;
-  const Dims own = RowMajorStrides(x);
-  Dims dims, strides;
-  for (size_t axis = 0; axis < x.size(); ++axis) {
-    dims.push_back(x[axis] == 0 ? 0 : spec.output(0).dims[axis] / x[axis]);
-    dims.push_back(x[axis]);
-    strides.push_back(0);
-    strides.push_back(x[axis] == 1 ? 0 : own[axis]);
-  }
-  return MakeRepeat(spec, device, dims, strides);
-}
-
-// ---- Views, transposes --------------------------------------------------------------------------
-
-Result<std::unique_ptr<PreparedOp>> PrepareView(const OpSpec& spec, Device& device) {
-  if (spec.input(0).elements() != spec.output(0).elements()) {
-    return Unsupported(spec, "its input and output have different numbers of elements");
-  }
-  return MakeMove(spec, device, {spec.input(0).elements()}, {1});
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareTranspose(const OpSpec& spec, Device& device) {
-  const Dims& dims = spec.input(0).dims;
-  Dims perm = spec.Ints("perm");
-  if (perm.empty()) {
-    for (size_t axis = dims.size(); axis-- > 0;) perm.push_back(static_cast<int64_t>(axis));
-  }
-  const Dims own = RowMajorStrides(dims);
-  Dims moved, strides;
-  for (const int64_t from : perm) {
-    CKPLAN_ASSIGN_OR_RETURN(const size_t axis, NormalAxis(spec, from, dims.size()));
-    moved.push_back(dims[axis]);
-    strides.push_back(own[axis]);
-  }
-  if (moved != spec.output(0).dims) return Unsupported(spec, "its perm names no order of its axes");
-  return MakeMove(spec, device, moved, strides);
-}
-
-// ---- Slice --------------------------------------------------------------------------------------
-
-// Where a range of an axis begins, of the bounds that ONNX allows beyond the axis.
-int64_t FirstOfSlice(int64_t start, int64_t step, int64_t dim) {
-  if (start < 0) start += dim;
-  return std::clamp<int64_t>(start, 0, step < 0 ? std::max<int64_t>(0, dim - 1) : dim);
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareSlice(const OpSpec& spec, Device& device) {
-  const Dims& dims = spec.input(0).dims;
-  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> starts, KnownInts(spec, 1, "starts"));
-  CKPLAN_ASSIGN_OR_RETURN(std::optional<Dims> axes, KnownInts(spec, 3, "axes"));
-  CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> steps, KnownInts(spec, 4, "steps"));
-  if (!starts.has_value()) return Unsupported(spec, "it has no starts");
-  if (!axes.has_value()) {
-    axes.emplace(starts->size());
-    std::iota(axes->begin(), axes->end(), int64_t{0});
-  }
-  if (axes->size() != starts->size() || (steps.has_value() && steps->size() != starts->size())) {
-    return Unsupported(spec, "its starts, axes and steps are not as many");
-  }
-  Dims strides = RowMajorStrides(dims);
-  int64_t base = 0;
-  for (size_t i = 0; i < axes->size(); ++i) {
-    CKPLAN_ASSIGN_OR_RETURN(const size_t axis, NormalAxis(spec, (*axes)[i], dims.size()));
-    const int64_t step = steps.has_value() ? (*steps)[i] : 1;
-    base += FirstOfSlice((*starts)[i], step, dims[axis]) * strides[axis];
-    // A longer step takes one element alone, and is not multiplied.
-    strides[axis] *= std::clamp<int64_t>(step, -std::max<int64_t>(1, dims[axis]),
-                                         std::max<int64_t>(1, dims[axis]));
-  }
-  return MakeMove(spec, device, spec.output(0).dims, strides, base);
-}
-
-// ---- Blocks -------------------------------------------------------------------------------------
-
-Result<std::unique_ptr<PreparedOp>> PrepareDepthToSpace(const OpSpec& spec, Device& device) {
-  const Dims& y = spec.output(0).dims;
-  const int64_t block = spec.Int("blocksize", 0);
-  if (y.size() != 4 || block < 1) return Unsupported(spec, "its input is no batch of images");
-  const int64_t height = y[2] / block, width = y[3] / block;
-  // The axes of the output: sample, channel, row, row in block, column, column in block.
-  const int64_t pixels = height * width;
-  const bool is_crd = spec.String("mode", "DCR") == "CRD";
-  const int64_t channel = is_crd ? block * block * pixels : pixels;
-  const int64_t in_block = is_crd ? pixels : y[1] * pixels;
-  return MakeMove(spec, device, {y[0], y[1], height, block, width, block},
-                  {y[1] * block * block * pixels, channel, width, block * in_block, 1, in_block});
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareSpaceToDepth(const OpSpec& spec, Device& device) {
-  const Dims& x = spec.input(0).dims;
-  const int64_t block = spec.Int("blocksize", 0);
-  if (x.size() != 4 || block < 1) return Unsupported(spec, "its input is no batch of images");
-  const int64_t height = x[2] / block, width = x[3] / block;
-  const int64_t pixels = x[2] * x[3];
-  // The axes of the output: sample, row in block, column in block, channel, row, column.
-  return MakeMove(spec, device, {x[0], block, block, x[1], height, width},
-                  {x[1] * pixels, x[3], 1, pixels, block * x[3], block});
-}
-
 constexpr OpRow kRows[] = {
-    {"Identity", PrepareView},
-    {"Reshape", PrepareView},
-    {"Flatten", PrepareView},
-    {"Squeeze", PrepareView},
-    {"Unsqueeze", PrepareView},
-    {"Transpose", PrepareTranspose},
-    {"Slice", PrepareSlice, true, "starts and steps must be known before the step"},
-    {"DepthToSpace", PrepareDepthToSpace},
-    {"SpaceToDepth", PrepareSpaceToDepth},
-    {"Expand", PrepareExpand},
-    {"Tile", PrepareTile},
+    {"Identity", PrepareMove}, {"Reshape", PrepareMove},      {"Flatten", PrepareMove},
+    {"Squeeze", PrepareMove},  {"Unsqueeze", PrepareMove},    {"Transpose", PrepareMove},
+    {"Slice", PrepareMove},    {"DepthToSpace", PrepareMove}, {"SpaceToDepth", PrepareMove},
+    {"Expand", PrepareRepeat}, {"Tile", PrepareRepeat},
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 
 // All are handed to a kernel at once: it reads every input before it writes, since the output may
 // be the memory of any of them. What is handed over has at most 4 KiB.
-constexpr int kMostInputs = 24;
+constexpr int kMaxInputs = 24;
 
 struct AddTo {
   template <typename T>
@@ -38,7 +38,7 @@ struct Smaller {
   }
 };
 
-using NaryWalk = BroadcastWalk<kMostInputs>;
+using NaryWalk = BroadcastWalk<kMaxInputs>;
 
 Layout NaryLayout(const OpSpec& spec) {
   std::vector<Dims> dims;
@@ -50,7 +50,7 @@ Layout NaryLayout(const OpSpec& spec) {
 template <typename F>
 struct FoldFloats {
   NaryWalk walk;
-  FloatsIn in[kMostInputs];
+  FloatsIn in[kMaxInputs];
   int count;
   float scale;
   FloatsOut out;
@@ -99,8 +99,8 @@ struct ScaledTerm {
 // Of equal inputs, the first one receives the gradient.
 template <typename F>
 struct ExtremeGradient {
-  DeviceLayout<kMostInputs> layout;  // Of elements.
-  FloatsIn in[kMostInputs];
+  DeviceLayout<kMaxInputs> layout;  // Of elements.
+  FloatsIn in[kMaxInputs];
   int count;
   int position;
   FloatsIn g;
@@ -213,18 +213,18 @@ class ExtremeOp final : public NaryOp<F> {
   }
 
  private:
-  static DeviceLayout<kMostInputs> Elements(const OpSpec& spec) {
+  static DeviceLayout<kMaxInputs> Elements(const OpSpec& spec) {
     Layout layout = NaryLayout(spec);
-    layout.strides.resize(kMostInputs, Dims(layout.dims.size(), 0));
-    return DeviceLayout<kMostInputs>(layout);
+    layout.strides.resize(kMaxInputs, Dims(layout.dims.size(), 0));
+    return DeviceLayout<kMaxInputs>(layout);
   }
 
-  DeviceLayout<kMostInputs> layout_;
+  DeviceLayout<kMaxInputs> layout_;
 };
 
 template <typename T>
 struct Pointers {
-  const T* at[kMostInputs];
+  const T* at[kMaxInputs];
 };
 
 template <typename T, typename F>
@@ -233,8 +233,8 @@ class IntegerNaryOp final : public PreparedOp {
   IntegerNaryOp(const OpSpec& spec, Device& device)
       : device_(device), inputs_(static_cast<int>(spec.inputs.size())) {
     Layout layout = NaryLayout(spec);
-    layout.strides.resize(kMostInputs, Dims(layout.dims.size(), 0));
-    layout_ = DeviceLayout<kMostInputs>(layout);
+    layout.strides.resize(kMaxInputs, Dims(layout.dims.size(), 0));
+    layout_ = DeviceLayout<kMaxInputs>(layout);
   }
 
   void Forward(const ForwardCall& call) override {
@@ -243,7 +243,7 @@ class IntegerNaryOp final : public PreparedOp {
       in.at[k] = static_cast<const T*>(call.inputs[static_cast<size_t>(k)]);
     }
     auto* y = static_cast<T*>(call.outputs[0]);
-    const DeviceLayout<kMostInputs> layout = layout_;
+    const DeviceLayout<kMaxInputs> layout = layout_;
     const int count = inputs_;
     ForEach(device_, layout.count(), [=] CKPLAN_KERNEL(int64_t i) {
       T value = in.at[0][layout.FindOne(0, i)];
@@ -258,17 +258,16 @@ class IntegerNaryOp final : public PreparedOp {
  private:
   Device& device_;
   int inputs_;
-  DeviceLayout<kMostInputs> layout_;
+  DeviceLayout<kMaxInputs> layout_;
 };
 
 Result<Done> CheckShape(const OpSpec& spec) {
-  if (spec.inputs.size() > kMostInputs) return Unsupported(spec, "it has more than 24 inputs");
+  if (spec.inputs.size() > kMaxInputs) return Unsupported(spec, "it has more than 24 inputs");
   if (!FitsDevice(NaryLayout(spec))) return Unsupported(spec, kTooManyAxes);
   return Done{};
 }
 
 Result<std::unique_ptr<PreparedOp>> PrepareSum(const OpSpec& spec, Device& device) {
-  if (!IsFloat(spec.input(0).type)) return Unsupported(spec, "its inputs are of an integer type");
   CKPLAN_RETURN_IF_ERROR(CheckShape(spec));
   const float scale = spec.type == "Mean" ? 1.0F / static_cast<float>(spec.inputs.size()) : 1.0F;
   return Prepared<SumOp>(spec, device, scale);
@@ -277,26 +276,20 @@ Result<std::unique_ptr<PreparedOp>> PrepareSum(const OpSpec& spec, Device& devic
 template <typename F>
 Result<std::unique_ptr<PreparedOp>> PrepareExtreme(const OpSpec& spec, Device& device) {
   CKPLAN_RETURN_IF_ERROR(CheckShape(spec));
-  switch (spec.input(0).type) {
-    case ElementType::kFloat32:
-    case ElementType::kBFloat16:
-      return Prepared<ExtremeOp<F>>(spec, device);
-    case ElementType::kInt32:
-      return Prepared<IntegerNaryOp<int32_t, F>>(spec, device);
-    case ElementType::kInt64:
-      return Prepared<IntegerNaryOp<int64_t, F>>(spec, device);
-    default:
-      return Unsupported(spec, "it has no kernel for this element type");
+  if (IsFloat(spec.input(0).type)) return Prepared<ExtremeOp<F>>(spec, device);
+  if (spec.input(0).type == ElementType::kInt32) {
+    return Prepared<IntegerNaryOp<int32_t, F>>(spec, device);
   }
+  return Prepared<IntegerNaryOp<int64_t, F>>(spec, device);
 }
 
 constexpr std::string_view kLimits = "at most 24 inputs";
 
 constexpr OpRow kRows[] = {
-    {"Sum", PrepareSum, true, kLimits},
-    {"Mean", PrepareSum, true, kLimits},
-    {"Max", PrepareExtreme<Larger>, true, kLimits},
-    {"Min", PrepareExtreme<Smaller>, true, kLimits},
+    {"Sum", PrepareSum, kLimits},
+    {"Mean", PrepareSum, kLimits},
+    {"Max", PrepareExtreme<Larger>, kLimits},
+    {"Min", PrepareExtreme<Smaller>, kLimits},
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
-// Pad in all its modes, and CenterCropPad, by the taps of lib/backend/pad_taps.h.
+// Pad in all its modes, and CenterCropPad, by the taps of lib/ops/pad.h.
 #include <utility>
 
 #include "lib/cuda/families.h"
 #include "lib/cuda/separable.h"
-#include "lib/ops/pad_taps.h"
+#include "lib/ops/pad.h"
 
 namespace ckplan::cuda {
 
@@ -11,17 +11,18 @@ namespace {
 
 class PadOp final : public PreparedOp {
  public:
-  PadOp(const OpSpec& spec, Device& device, SeparableMap map, SeparableMap transposed)
+  PadOp(const OpSpec& spec, Device& device, const PadShape& shape, SeparableMap map,
+        SeparableMap transposed)
       : device_(device),
         map_(std::move(map)),
         transposed_(std::move(transposed)),
         x_type_(spec.input(0).type),
         y_type_(spec.output(0).type),
-        has_value_(spec.type == "Pad" && spec.input(2).is_present) {
+        has_value_(shape.has_value_input) {
     if (has_value_) {
       fill_.type = spec.input(2).type;
     } else {
-      fill_.value = static_cast<float>(spec.Float("value", 0));
+      fill_.value = shape.value;
     }
   }
 
@@ -42,28 +43,19 @@ class PadOp final : public PreparedOp {
   TapFill fill_;
 };
 
-Result<std::unique_ptr<PreparedOp>> MakePad(const OpSpec& spec, Device& device,
-                                            const std::vector<AxisTaps>& taps) {
-  CKPLAN_ASSIGN_OR_RETURN(SeparableMap map, SeparableMap::Create(spec, device, taps));
+Result<std::unique_ptr<PreparedOp>> PreparePad(const OpSpec& spec, Device& device) {
+  CKPLAN_ASSIGN_OR_RETURN(const PadShape shape, ReadPadShape(spec));
+  CKPLAN_ASSIGN_OR_RETURN(SeparableMap map, SeparableMap::Create(spec, device, shape.axes));
   SeparableMap transposed;
   if (spec.input(0).has_gradient) {
-    CKPLAN_ASSIGN_OR_RETURN(transposed, SeparableMap::Create(spec, device, Transposed(taps)));
+    CKPLAN_ASSIGN_OR_RETURN(transposed, SeparableMap::Create(spec, device, Transposed(shape.axes)));
   }
-  return Prepared<PadOp>(spec, device, std::move(map), std::move(transposed));
-}
-
-Result<std::unique_ptr<PreparedOp>> PreparePad(const OpSpec& spec, Device& device) {
-  CKPLAN_ASSIGN_OR_RETURN(const std::vector<AxisTaps> taps, ReadPads(spec));
-  return MakePad(spec, device, taps);
-}
-
-Result<std::unique_ptr<PreparedOp>> PrepareCenterCropPad(const OpSpec& spec, Device& device) {
-  return MakePad(spec, device, ReadCenterCropPad(spec));
+  return Prepared<PadOp>(spec, device, shape, std::move(map), std::move(transposed));
 }
 
 constexpr OpRow kRows[] = {
-    {"Pad", PreparePad, true, "pads must be known before the step"},
-    {"CenterCropPad", PrepareCenterCropPad},
+    {"Pad", PreparePad},
+    {"CenterCropPad", PreparePad},
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "lib/cuda/families.h"
 #include "lib/cuda/launch.h"
 #include "lib/ops/counter_rng.h"
+#include "lib/ops/random.h"
 
 namespace ckplan::cuda {
 
@@ -126,15 +127,7 @@ class DropoutOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareDropout(const OpSpec& spec, Device& device) {
-  if (!IsFloat(spec.input(0).type)) return Unsupported(spec, "its input is of an integer type");
-  double ratio = spec.Float("ratio", 0.5);
-  if (spec.input(1).is_present) {
-    const auto& known = spec.input(1).known;
-    if (!known.has_value() || known->reals.size() != 1) {
-      return Unsupported(spec, "its ratio is computed during the step");
-    }
-    ratio = known->reals[0];
-  }
+  CKPLAN_ASSIGN_OR_RETURN(const double ratio, ReadDropoutRatio(spec));
   return Prepared<DropoutOp>(spec, device, ratio);
 }
 
@@ -243,33 +236,29 @@ class IntegerBernoulliOp final : public RandomOp {
 
 template <typename Op>
 Result<std::unique_ptr<PreparedOp>> PrepareRandom(const OpSpec& spec, Device& device) {
-  if (!IsFloat(spec.output(0).type)) return Unsupported(spec, "its output is of an integer type");
   return Prepared<Op>(spec, device);
 }
 
 Result<std::unique_ptr<PreparedOp>> PrepareBernoulli(const OpSpec& spec, Device& device) {
-  if (!IsFloat(spec.input(0).type)) return Unsupported(spec, "its input is of an integer type");
   switch (spec.output(0).type) {
-    case ElementType::kFloat32:
-    case ElementType::kBFloat16:
-      return Prepared<BernoulliOp>(spec, device);
     case ElementType::kInt32:
       return Prepared<IntegerBernoulliOp<int32_t>>(spec, device);
     case ElementType::kInt64:
       return Prepared<IntegerBernoulliOp<int64_t>>(spec, device);
     case ElementType::kBool:
       return Prepared<IntegerBernoulliOp<uint8_t>>(spec, device);
+    default:
+      return Prepared<BernoulliOp>(spec, device);
   }
-  return Unsupported(spec, "its output is of an unknown type");
 }
 
 constexpr OpRow kRows[] = {
-    {"Dropout", PrepareDropout, true, "the ratio must be known before the step"},
-    {"RandomUniform", PrepareRandom<UniformOp>, false},
-    {"RandomUniformLike", PrepareRandom<UniformOp>, false},
-    {"RandomNormal", PrepareRandom<NormalOp>, false},
-    {"RandomNormalLike", PrepareRandom<NormalOp>, false},
-    {"Bernoulli", PrepareBernoulli, false},
+    {"Dropout", PrepareDropout},
+    {"RandomUniform", PrepareRandom<UniformOp>},
+    {"RandomUniformLike", PrepareRandom<UniformOp>},
+    {"RandomNormal", PrepareRandom<NormalOp>},
+    {"RandomNormalLike", PrepareRandom<NormalOp>},
+    {"Bernoulli", PrepareBernoulli},
 };
 
 }  // namespace

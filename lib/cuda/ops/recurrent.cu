@@ -8,8 +8,6 @@ namespace ckplan::cuda {
 
 namespace {
 
-constexpr size_t kBias = 3;
-
 // Absent operands: float32, which is nobody's reason to convert.
 std::vector<ElementType> TypesOf(const std::vector<Operand>& operands, size_t least) {
   std::vector<ElementType> types(std::max(operands.size(), least), ElementType::kFloat32);
@@ -41,19 +39,18 @@ GemmShape GemmOf(int64_t m, int64_t n, int64_t k, const MatrixView& a, const Mat
 RecurrentFrame::RecurrentFrame(const OpSpec& spec, Device& device, const RecurrentShape& shape)
     : device_(device),
       shape_(shape),
-      has_output_(spec.output(0).is_present),
       input_types_(TypesOf(spec.inputs, 8)),
       output_types_(TypesOf(spec.outputs, 3)),
       type_(ElementType::kFloat32) {
   for (const ElementType type : input_types_) type_ = CommonType({type_, type});
   for (const ElementType type : output_types_) type_ = CommonType({type_, type});
-  state_type_ = has_output_ ? output_types_[0] : ElementType::kFloat32;
+  state_type_ = shape_.has_output ? output_types_[0] : ElementType::kFloat32;
   for (size_t i = 0; i < input_types_.size(); ++i) wants_.push_back(spec.input(i).has_gradient);
   const int64_t rows = shape.rows();
   const int64_t width = shape.width();
   const int64_t inputs = shape.inputs;
   project_ = GemmOf(rows, width, inputs, RowsView(type_, inputs), ColumnsView(type_, inputs),
-                    RowsView(ElementType::kFloat32, width), spec.input(kBias).is_present);
+                    RowsView(ElementType::kFloat32, width), spec.input(kRecurrentBias).is_present);
   input_ = GemmOf(rows, inputs, width, RowsView(type_, width), RowsView(type_, inputs),
                   RowsView(input_types_[0], inputs));
   weight_ = GemmOf(width, inputs, rows, ColumnsView(type_, width), RowsView(type_, inputs),
@@ -78,7 +75,7 @@ void RecurrentFrame::PlanForward(WorkspacePlan& plan, std::initializer_list<Gemm
   x_ = Conversion(shape_.rows() * shape_.inputs, input_types_[0], type_, plan);
   w_ = Conversion(weights * shape_.inputs, input_types_[1], type_, plan);
   r_ = Conversion(weights * shape_.hidden, input_types_[2], state_type_, plan);
-  initial_ = Conversion(shape_.directions * shape_.state(), input_types_[kRecurrentInitial],
+  initial_ = Conversion(shape_.directions * shape_.state(), input_types_[kRecurrentInitialState],
                         state_type_, plan);
   states_ = plan.Add(2 * CeilDiv(shape_.state() * SizeOf(state_type_), kBufferAlignment) *
                      kBufferAlignment);
@@ -93,7 +90,7 @@ void RecurrentFrame::PlanBackward(WorkspacePlan& plan, std::initializer_list<Gem
     backward_x_ = Conversion(shape_.rows() * shape_.inputs, input_types_[0], type_, plan);
   }
   if (wants_[2]) before_ = plan.Add(shape_.rows() * shape_.hidden * SizeOf(type_));
-  if (wants_[kBias]) sums_ = plan.Add(bias_sums_.workspace<float>());
+  if (wants_[kRecurrentBias]) sums_ = plan.Add(bias_sums_.workspace<float>());
   backward_scratch_ = plan.Add(ScratchOf(own, {&input_, &weight_}));
 }
 
@@ -101,8 +98,9 @@ void RecurrentFrame::Project(const ForwardCall& call, int64_t direction, int64_t
                              float* gates) const {
   const int64_t width = shape_.width();
   if (project_.beta != 0) {
-    const FloatsIn biases(From(call.inputs[kBias], input_types_[kBias], direction * 2 * width),
-                          input_types_[kBias]);
+    const FloatsIn biases(
+        From(call.inputs[kRecurrentBias], input_types_[kRecurrentBias], direction * 2 * width),
+        input_types_[kRecurrentBias]);
     const Divider columns(width);
     ForEach(device_, shape_.rows() * width, [=] CKPLAN_KERNEL(int64_t i) {
       int64_t column = i;
@@ -140,32 +138,30 @@ const void* RecurrentFrame::BackwardRecurrence(const BackwardCall& call, int64_t
   return From(r, type_, direction * shape_.width() * shape_.hidden);
 }
 
-Steps RecurrentFrame::WriteStates(const ForwardCall& call, int64_t direction,
-                                  int64_t reserve_offset) const {
+Steps RecurrentFrame::WriteStates(const ForwardCall& call, int64_t direction) const {
   const int64_t state = shape_.state();
   if (call.outputs[0] != nullptr) {
     return {From(call.outputs[0], state_type_, direction * state), state_type_,
             shape_.directions * state, shape_.steps};
   }
-  if (!has_output_ && call.statistic != nullptr) {
-    float* reserve = static_cast<float*>(call.statistic) + reserve_offset;
+  if (!shape_.has_output && call.statistic != nullptr) {
+    float* reserve = static_cast<float*>(call.statistic) + shape_.states_offset();
     return {reserve + direction * shape_.steps * state, state_type_, state, shape_.steps};
   }
   const int64_t bytes = CeilDiv(state * SizeOf(state_type_), kBufferAlignment) * kBufferAlignment;
   return {BufferAt(call.workspace, states_), state_type_, bytes / SizeOf(state_type_), 2};
 }
 
-Steps RecurrentFrame::ReadStates(const BackwardCall& call, int64_t direction,
-                                 int64_t reserve_offset) const {
+Steps RecurrentFrame::ReadStates(const BackwardCall& call, int64_t direction) const {
   const int64_t state = shape_.state();
   // Steps serves for writing, too; here it is read alone.
-  if (has_output_) {
+  if (shape_.has_output) {
     auto* output = const_cast<void*>(call.outputs[0]);  // NOLINT
     return {From(output, state_type_, direction * state), state_type_, shape_.directions * state,
             shape_.steps};
   }
   auto* reserve = static_cast<float*>(const_cast<void*>(call.statistic));  // NOLINT
-  return {reserve + reserve_offset + direction * shape_.steps * state, state_type_, state,
+  return {reserve + shape_.states_offset() + direction * shape_.steps * state, state_type_, state,
           shape_.steps};
 }
 
@@ -179,8 +175,8 @@ void RecurrentFrame::WriteLast(const ForwardCall& call, size_t position, int64_t
 }
 
 const void* RecurrentFrame::ForwardInitial(const ForwardCall& call, int64_t direction) const {
-  if (!IsHere(call.inputs, kRecurrentInitial)) return nullptr;
-  const void* own = call.inputs[kRecurrentInitial];
+  if (!IsHere(call.inputs, kRecurrentInitialState)) return nullptr;
+  const void* own = call.inputs[kRecurrentInitialState];
   const void* initial = direction == 0 ? initial_.Apply(device_, own, call.workspace)
                                        : initial_.Applied(own, call.workspace);
   return From(initial, state_type_, direction * shape_.state());
@@ -239,7 +235,7 @@ void RecurrentFrame::WeightGradient(const BackwardCall& call, const void* gates,
 void RecurrentFrame::BiasGradient(const BackwardCall& call, const void* gates,
                                   void* gradient) const {
   const int64_t width = shape_.width();
-  const ElementType type = input_types_[kBias];
+  const ElementType type = input_types_[kRecurrentBias];
   for (int64_t d = 0; d < shape_.directions; ++d) {
     SumColumns(call, From(gates, type_, d * shape_.rows() * width), width, gradient, d * 2 * width);
     device_.Copy(From(gradient, type, (d * 2 + 1) * width), From(gradient, type, d * 2 * width),
@@ -250,7 +246,8 @@ void RecurrentFrame::BiasGradient(const BackwardCall& call, const void* gates,
 void RecurrentFrame::SumColumns(const BackwardCall& call, const void* rows, int64_t columns,
                                 void* gradient, int64_t at) const {
   const FloatsIn from(rows, type_);
-  const FloatsOut to(From(gradient, input_types_[kBias], at), input_types_[kBias]);
+  const FloatsOut to(From(gradient, input_types_[kRecurrentBias], at),
+                     input_types_[kRecurrentBias]);
   ReduceShape shape = ReduceShape::Of(columns, shape_.rows(), true);
   shape.parts = std::min(shape.parts, bias_sums_.parts);
   Reduce(
@@ -260,12 +257,12 @@ void RecurrentFrame::SumColumns(const BackwardCall& call, const void* rows, int6
       BufferAt(call.workspace, sums_));
 }
 
-void* RecurrentFrame::GatherBefore(const BackwardCall& call, int64_t direction,
-                                   const Steps& states) const {
+void* RecurrentFrame::GatherBefore(const BackwardCall& call, int64_t direction) const {
+  const Steps states = ReadStates(call, direction);
   void* before = BufferAt(call.workspace, before_);
   const FloatsOut to(before, type_);
   const FloatsIn from(states.first, states.type);
-  const FloatsIn initial = Initial(call.inputs, kRecurrentInitial, direction);
+  const FloatsIn initial = Initial(call.inputs, kRecurrentInitialState, direction);
   const Divider state(shape_.state());
   const int64_t stride = states.stride;
   const int64_t steps = shape_.steps;
@@ -281,6 +278,43 @@ void* RecurrentFrame::GatherBefore(const BackwardCall& call, int64_t direction,
     }
   });
   return before;
+}
+
+RecurrentOp::RecurrentOp(const OpSpec& spec, Device& device, const RecurrentShape& shape)
+    : device_(device), shape_(shape), frame_(spec, device, shape) {}
+
+void RecurrentOp::PlanForward(std::initializer_list<GemmShape> own, int64_t extra_slots) {
+  frame_.PlanForward(forward_plan_, own);
+  extra_slots_ = extra_slots;
+  if (shape_.has_reserve) return;
+  gates_ = forward_plan_.AddFloats(shape_.rows() * shape_.width());
+  extras_ = forward_plan_.AddFloats(extra_slots * shape_.state());
+}
+
+void RecurrentOp::PlanBackward(std::initializer_list<GemmShape> own) {
+  frame_.PlanBackward(backward_plan_, own);
+  const int64_t gates = shape_.directions * shape_.rows() * shape_.width();
+  gate_gradients_ = backward_plan_.Add(gates * SizeOf(frame_.type()));
+  state_gradients_ = backward_plan_.AddFloats(shape_.directions * shape_.state());
+}
+
+float* RecurrentOp::Gates(const ForwardCall& call, int64_t direction) const {
+  if (!shape_.has_reserve) return FloatsAt(call.workspace, gates_);
+  return static_cast<float*>(call.statistic) + direction * shape_.rows() * shape_.width();
+}
+
+Steps RecurrentOp::Extras(const ForwardCall& call, int64_t direction) const {
+  const ElementType type = ElementType::kFloat32;
+  if (!shape_.has_reserve) {
+    return {FloatsAt(call.workspace, extras_), type, shape_.state(), extra_slots_};
+  }
+  float* reserve = static_cast<float*>(call.statistic) + shape_.extras_offset();
+  return {reserve + direction * shape_.steps * shape_.state(), type, shape_.state(), shape_.steps};
+}
+
+void* RecurrentOp::GateGradients(const BackwardCall& call, int64_t direction, int64_t step) const {
+  const int64_t row = (direction * shape_.steps + step) * shape_.batch;
+  return From(BufferAt(call.workspace, gate_gradients_), frame_.type(), row * shape_.width());
 }
 
 }  // namespace ckplan::cuda

@@ -19,7 +19,7 @@
 #include "lib/cuda/convert.h"
 #include "lib/cuda/device.h"
 #include "lib/cuda/reduce.h"
-#include "lib/ops/recurrent_shape.h"
+#include "lib/ops/recurrent.h"
 
 namespace ckplan::cuda {
 
@@ -42,8 +42,6 @@ inline MatrixView ColumnsView(ElementType type, int64_t row_stride) {
 // C = A B, or C += A B.
 GemmShape GemmOf(int64_t m, int64_t n, int64_t k, const MatrixView& a, const MatrixView& b,
                  const MatrixView& c, bool adds = false);
-
-inline constexpr size_t kRecurrentInitial = 5;  // The position of the initial state.
 
 class RecurrentFrame {
  public:
@@ -70,10 +68,10 @@ class RecurrentFrame {
   const void* ForwardRecurrence(const ForwardCall& call, int64_t direction) const;
   const void* BackwardRecurrence(const BackwardCall& call, int64_t direction) const;
 
-  // Where the hidden states of a direction are written: the output, the statistic from
-  // `reserve_offset` on (floats) where there is no such output, or the workspace.
-  Steps WriteStates(const ForwardCall& call, int64_t direction, int64_t reserve_offset) const;
-  Steps ReadStates(const BackwardCall& call, int64_t direction, int64_t reserve_offset) const;
+  // Where the hidden states of a direction are written: the output, the reserve where there is no
+  // such output, or the workspace.
+  Steps WriteStates(const ForwardCall& call, int64_t direction) const;
+  Steps ReadStates(const BackwardCall& call, int64_t direction) const;
   // Copies the last vector of a direction to the output at `position`, if somebody reads it.
   void WriteLast(const ForwardCall& call, size_t position, int64_t direction,
                  const Steps& steps) const;
@@ -98,7 +96,7 @@ class RecurrentFrame {
   void SumColumns(const BackwardCall& call, const void* rows, int64_t columns, void* gradient,
                   int64_t at) const;
   // The state before each step, [steps * batch, hidden], as a factor.
-  void* GatherBefore(const BackwardCall& call, int64_t direction, const Steps& states) const;
+  void* GatherBefore(const BackwardCall& call, int64_t direction) const;
 
  private:
   int64_t ScratchOf(std::initializer_list<GemmShape> own,
@@ -106,7 +104,6 @@ class RecurrentFrame {
 
   Device& device_;
   RecurrentShape shape_;
-  bool has_output_;  // Y is a tensor of the model.
   std::vector<ElementType> input_types_, output_types_;
   std::vector<bool> wants_;  // By position of inputs.
   ElementType type_, state_type_;
@@ -116,6 +113,35 @@ class RecurrentFrame {
   Conversion backward_x_, backward_w_, backward_r_;
   int64_t states_ = 0, before_ = 0, sums_ = 0;  // Offsets in the workspaces.
   int64_t forward_scratch_ = 0, backward_scratch_ = 0;
+};
+
+// What both operators have: the frame, the gates and what else is read of each step, in the reserve
+// or, where nothing is saved, in the workspace; and the gradients of gates and states.
+class RecurrentOp : public PreparedOp {
+ public:
+  OpWorkspace workspace() const final { return {forward_plan_.total(), backward_plan_.total()}; }
+
+ protected:
+  RecurrentOp(const OpSpec& spec, Device& device, const RecurrentShape& shape);
+  // Places the buffers, with room for these products of the operator's own. `extra_slots`: steps of
+  // what else is read that a forward pass without a reserve needs at once.
+  void PlanForward(std::initializer_list<GemmShape> own, int64_t extra_slots);
+  void PlanBackward(std::initializer_list<GemmShape> own);
+
+  float* Gates(const ForwardCall& call, int64_t direction) const;
+  Steps Extras(const ForwardCall& call, int64_t direction) const;
+  // The gradient of the gates of one step.
+  void* GateGradients(const BackwardCall& call, int64_t direction, int64_t step) const;
+
+  Device& device_;
+  RecurrentShape shape_;
+  RecurrentFrame frame_;
+  WorkspacePlan forward_plan_, backward_plan_;
+  int64_t gate_gradients_ = 0, state_gradients_ = 0;  // Offsets in the workspace.
+
+ private:
+  int64_t extra_slots_ = 1;
+  int64_t gates_ = 0, extras_ = 0;
 };
 
 }  // namespace ckplan::cuda

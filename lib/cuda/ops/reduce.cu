@@ -6,7 +6,7 @@
 #include "lib/cuda/ops/reduce_integers.h"
 #include "lib/cuda/reduction.h"
 #include "lib/cuda/scalar_math.h"
-#include "lib/ops/axes.h"
+#include "lib/ops/reduce.h"
 
 namespace ckplan::cuda {
 
@@ -56,12 +56,12 @@ struct FloatReduction {
   float ratio = 1;         // Elements that go into one result.
   ElementType x_type = ElementType::kFloat32, y_type = ElementType::kFloat32;
 
-  FloatReduction(const OpSpec& spec, const Layout& layout)
-      : reduction(layout),
-        result(Layout{layout.dims, {layout.strides[1]}}),
-        count(spec.input(0).elements()),
-        ratio(static_cast<float>(static_cast<double>(count) / static_cast<double>(std::max<int64_t>(
-                                                                  spec.output(0).elements(), 1)))),
+  FloatReduction(const OpSpec& spec, const ckplan::ReduceShape& shape)
+      : reduction(shape.layout),
+        result(Layout{shape.layout.dims, {shape.layout.strides[1]}}),
+        count(shape.elements),
+        ratio(static_cast<float>(static_cast<double>(count) /
+                                 static_cast<double>(std::max<int64_t>(shape.results, 1)))),
         x_type(spec.input(0).type),
         y_type(spec.output(0).type) {}
 };
@@ -266,19 +266,10 @@ class ReduceProd final : public PreparedOp {
 
 template <typename Float, IntegerKind integer_kind>
 Result<std::unique_ptr<PreparedOp>> PrepareReduce(const OpSpec& spec, Device& device) {
-  CKPLAN_ASSIGN_OR_RETURN(const std::vector<bool> is_reduced, ReducedAxes(spec));
-  const Dims& dims = spec.input(0).dims;
-  Dims result_dims = dims;
-  for (size_t axis = 0; axis < dims.size(); ++axis) {
-    if (is_reduced[axis]) result_dims[axis] = 1;
-  }
-  const Layout layout =
-      Collapse(dims, {RowMajorStrides(dims), BroadcastStrides(result_dims, dims)});
-  if (!FitsDevice(layout)) return Unsupported(spec, "it has more than 8 axes to walk");
-  if (IsFloat(spec.input(0).type)) {
-    return Prepared<Float>(FloatReduction(spec, layout), device);
-  }
-  return PrepareIntegers(spec, device, layout, integer_kind);
+  CKPLAN_ASSIGN_OR_RETURN(const ckplan::ReduceShape shape, ReadReduceShape(spec));
+  if (!FitsDevice(shape.layout)) return Unsupported(spec, "it has more than 8 axes to walk");
+  if (IsFloat(spec.input(0).type)) return Prepared<Float>(FloatReduction(spec, shape), device);
+  return PrepareIntegers(spec, device, shape.layout, integer_kind);
 }
 
 constexpr OpRow kRows[] = {

@@ -1,9 +1,9 @@
-// Resize and Upsample, by the taps of lib/backend/resize_taps.h.
+// Resize and Upsample, by the taps of lib/ops/resize.h.
 #include <utility>
 
 #include "lib/cuda/families.h"
 #include "lib/cuda/separable.h"
-#include "lib/ops/resize_taps.h"
+#include "lib/ops/resize.h"
 
 namespace ckplan::cuda {
 
@@ -11,15 +11,15 @@ namespace {
 
 class ResizeOp final : public PreparedOp {
  public:
-  ResizeOp(const OpSpec& spec, Device& device, const ResizeTaps& taps, SeparableMap map,
+  ResizeOp(const OpSpec& spec, Device& device, const ResizeShape& shape, SeparableMap map,
            SeparableMap transposed)
       : device_(device),
         map_(std::move(map)),
         transposed_(std::move(transposed)),
         x_type_(spec.input(0).type),
         y_type_(spec.output(0).type),
-        selects_(taps.selects),
-        fill_(taps.fill) {}
+        selects_(shape.selects),
+        fill_(shape.fill) {}
 
   void Forward(const ForwardCall& call) override {
     if (selects_) {
@@ -43,18 +43,18 @@ class ResizeOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareResize(const OpSpec& spec, Device& device) {
-  CKPLAN_ASSIGN_OR_RETURN(const ResizeTaps taps, ReadResize(spec));
-  CKPLAN_ASSIGN_OR_RETURN(SeparableMap map, SeparableMap::Create(spec, device, taps.axes));
+  CKPLAN_ASSIGN_OR_RETURN(const ResizeShape shape, ReadResizeShape(spec));
+  CKPLAN_ASSIGN_OR_RETURN(SeparableMap map, SeparableMap::Create(spec, device, shape.axes));
   SeparableMap transposed;
   if (spec.input(0).has_gradient) {
-    CKPLAN_ASSIGN_OR_RETURN(transposed, SeparableMap::Create(spec, device, Transposed(taps.axes)));
+    CKPLAN_ASSIGN_OR_RETURN(transposed, SeparableMap::Create(spec, device, Transposed(shape.axes)));
   }
-  return Prepared<ResizeOp>(spec, device, taps, std::move(map), std::move(transposed));
+  return Prepared<ResizeOp>(spec, device, shape, std::move(map), std::move(transposed));
 }
 
 constexpr OpRow kRows[] = {
-    {"Resize", PrepareResize, true, "scales, sizes and regions must be known before the step"},
-    {"Upsample", PrepareResize, true, "scales must be known before the step"},
+    {"Resize", PrepareResize},
+    {"Upsample", PrepareResize},
 };
 
 }  // namespace

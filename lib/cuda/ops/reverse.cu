@@ -1,10 +1,9 @@
 // ReverseSequence: the first elements of each sequence in the opposite order, the rest as they are.
-#include <algorithm>
-
 #include "lib/cuda/element_copy.h"
 #include "lib/cuda/families.h"
 #include "lib/cuda/index.h"
 #include "lib/cuda/launch.h"
+#include "lib/ops/reverse.h"
 
 namespace ckplan::cuda {
 
@@ -14,14 +13,8 @@ namespace {
 // one piece. Twice reversed is as before: the gradient takes the same way.
 class ReverseSequenceOp final : public PreparedOp {
  public:
-  ReverseSequenceOp(const OpSpec& spec, Device& device, bool is_time_first)
-      : device_(device),
-        outer_(spec.input(0).dims[0]),
-        middle_(spec.input(0).dims[1]),
-        inner_(spec.input(0).elements() / std::max<int64_t>(1, outer_ * middle_)),
-        x_type_(spec.input(0).type),
-        y_type_(spec.output(0).type),
-        is_time_first_(is_time_first) {}
+  ReverseSequenceOp(const OpSpec& spec, Device& device, const ReverseShape& shape)
+      : device_(device), shape_(shape), x_type_(spec.input(0).type), y_type_(spec.output(0).type) {}
 
   void Forward(const ForwardCall& call) override {
     Reverse(call.inputs[1], call.inputs[0], x_type_, call.outputs[0], y_type_);
@@ -32,23 +25,23 @@ class ReverseSequenceOp final : public PreparedOp {
 
   void Reverse(const void* lengths, const void* from, ElementType from_type, void* to,
                ElementType to_type) {
-    if (outer_ * middle_ * inner_ == 0) return;
+    const int64_t outer = shape_.outer, middle = shape_.middle;
+    if (outer * middle * shape_.inner == 0) return;
     const int64_t bytes = SizeOf(from_type);
-    const int64_t at_once = from_type == to_type ? ElementsAtOnce(inner_, bytes) : 1;
+    const int64_t at_once = from_type == to_type ? ElementsAtOnce(shape_.inner, bytes) : 1;
     const ElementCopy copy = from_type == to_type ? ElementCopy(from, to, at_once * bytes)
                                                   : ElementCopy(from, from_type, to, to_type);
     const auto* length_of = static_cast<const int64_t*>(lengths);
-    const Divider inner(inner_ / at_once), middles(middle_);
-    const int64_t middle = middle_;
-    const int64_t most = is_time_first_ ? outer_ : middle_;
-    const bool is_time_first = is_time_first_;
-    ForEach(device_, outer_ * middle_ * (inner_ / at_once), [=] CKPLAN_KERNEL(int64_t i) {
+    const Divider inner(shape_.inner / at_once), middles(middle);
+    const int64_t longest = shape_.length();
+    const bool is_time_first = shape_.is_time_first;
+    ForEach(device_, outer * middle * inner.divisor(), [=] CKPLAN_KERNEL(int64_t i) {
       int64_t column = i;
       int64_t second = inner.Split(column);
       const int64_t first = middles.Split(second);
       const int64_t time = is_time_first ? first : second;
       const int64_t sequence = is_time_first ? second : first;
-      const int64_t length = Max(0, Min(length_of[sequence], most));
+      const int64_t length = Max(0, Min(length_of[sequence], longest));
       const int64_t source = time < length ? length - 1 - time : time;
       const int64_t row = is_time_first ? source * middle + sequence : sequence * middle + source;
       copy(i, row * inner.divisor() + column);
@@ -57,19 +50,13 @@ class ReverseSequenceOp final : public PreparedOp {
 
  private:
   Device& device_;
-  int64_t outer_, middle_, inner_;
+  ReverseShape shape_;
   ElementType x_type_, y_type_;
-  bool is_time_first_;
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareReverseSequence(const OpSpec& spec, Device& device) {
-  const int64_t time = spec.Int("time_axis", 0);
-  const int64_t batch = spec.Int("batch_axis", 1);
-  const bool is_first_two = (time == 0 && batch == 1) || (time == 1 && batch == 0);
-  if (spec.input(0).dims.size() < 2 || !is_first_two) {
-    return Unsupported(spec, "its batch and time axes are not the first two");
-  }
-  return Prepared<ReverseSequenceOp>(spec, device, time == 0);
+  CKPLAN_ASSIGN_OR_RETURN(const ReverseShape shape, ReadReverseShape(spec));
+  return Prepared<ReverseSequenceOp>(spec, device, shape);
 }
 
 constexpr OpRow kRows[] = {{"ReverseSequence", PrepareReverseSequence}};

@@ -3,7 +3,7 @@
 #include "lib/cuda/families.h"
 #include "lib/cuda/index.h"
 #include "lib/cuda/launch.h"
-#include "lib/ops/rotary_shape.h"
+#include "lib/ops/rotary.h"
 
 namespace ckplan::cuda {
 

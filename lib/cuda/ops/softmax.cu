@@ -2,23 +2,11 @@
 #include "lib/cuda/families.h"
 #include "lib/cuda/lines.h"
 #include "lib/cuda/scalar_math.h"
+#include "lib/ops/softmax.h"
 
 namespace ckplan::cuda {
 
 namespace {
-
-AxisView ViewOf(const OpSpec& spec) {
-  const Dims& dims = spec.input(0).dims;
-  const bool is_one_axis = spec.opset >= 13;
-  int64_t axis = spec.Int("axis", is_one_axis ? -1 : 1);
-  if (axis < 0) axis += static_cast<int64_t>(dims.size());
-  AxisView view;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    const auto at = static_cast<int64_t>(i);
-    (at < axis ? view.outer : at == axis || !is_one_axis ? view.size : view.inner) *= dims[i];
-  }
-  return view;
-}
 
 // A line of nothing but -infinity gives NaN, as its definition does.
 template <bool kIsLog>
@@ -86,9 +74,8 @@ class SoftmaxOp final : public PreparedOp {
 
 template <bool kIsLog>
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
-  const AxisView view = ViewOf(spec);
-  if (view.outer * view.size * view.inner == 0) return Unsupported(spec, "its input is empty");
-  return Prepared<SoftmaxOp<kIsLog>>(spec, device, view);
+  CKPLAN_ASSIGN_OR_RETURN(const SoftmaxShape shape, ReadSoftmaxShape(spec));
+  return Prepared<SoftmaxOp<kIsLog>>(spec, device, shape);
 }
 
 constexpr OpRow kRows[] = {{"LogSoftmax", Prepare<true>}, {"Softmax", Prepare<false>}};

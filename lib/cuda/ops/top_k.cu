@@ -6,7 +6,7 @@
 #include "lib/cuda/index.h"
 #include "lib/cuda/launch.h"
 #include "lib/cuda/typed.h"
-#include "lib/ops/axes.h"
+#include "lib/ops/top_k.h"
 
 namespace ckplan::cuda {
 
@@ -37,7 +37,7 @@ struct Candidate {
   int64_t index;
 };
 
-// A total order: of equal elements the first comes first, and no number is larger than any.
+// A total order: of equal elements the first comes first, and NaN is larger than any number.
 template <typename T>
 struct Order {
   bool is_largest;
@@ -125,20 +125,19 @@ struct TakeTurns {
 template <typename T>
 class TopKOp final : public PreparedOp {
  public:
-  TopKOp(const OpSpec& spec, Device& device, size_t axis)
+  TopKOp(const OpSpec& spec, Device& device, const TopKShape& shape)
       : device_(device),
         elements_(spec.input(0).elements()),
-        chosen_elements_(spec.output(0).elements()),
-        has_statistic_(spec.statistic_bytes > 0),
-        is_by_rank_(IsByRank(spec.input(0).dims[axis], spec.output(0).dims[axis])),
+        chosen_elements_(shape.lines() * shape.chosen),
+        count_(shape.lines()),
+        has_statistic_(shape.has_statistic),
+        is_by_rank_(IsByRank(shape.view.size, shape.chosen)),
         x_type_(spec.input(0).type),
         y_type_(spec.output(0).type),
-        order_{spec.Int("largest", 1) != 0} {
-    const AxisView view = ViewAlong(spec.input(0).dims, axis);
-    count_ = view.outer * view.inner;
+        order_{shape.is_largest} {
     if (elements_ == 0) return;
-    lines_ = {Divider(view.inner), view.size, spec.output(0).dims[axis]};
-    line_elements_ = Divider(view.size * view.inner);
+    lines_ = {Divider(shape.view.inner), shape.view.size, shape.chosen};
+    line_elements_ = Divider(shape.view.size * shape.view.inner);
   }
 
   void Forward(const ForwardCall& call) override {
@@ -175,8 +174,7 @@ class TopKOp final : public PreparedOp {
 
  private:
   Device& device_;
-  int64_t elements_, chosen_elements_;
-  int64_t count_ = 0;  // Of lines.
+  int64_t elements_, chosen_elements_, count_;  // The last: of lines.
   bool has_statistic_, is_by_rank_;
   ElementType x_type_, y_type_;
   Order<T> order_;
@@ -185,22 +183,12 @@ class TopKOp final : public PreparedOp {
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareTopK(const OpSpec& spec, Device& device) {
-  const Dims& dims = spec.input(0).dims;
-  CKPLAN_ASSIGN_OR_RETURN(const size_t axis, NormalAxis(spec, spec.Int("axis", -1), dims.size()));
-  if (spec.output(0).dims[axis] > dims[axis]) {
-    return Unsupported(spec, "it asks for more elements than its axis has");
+  CKPLAN_ASSIGN_OR_RETURN(const TopKShape shape, ReadTopKShape(spec));
+  if (IsFloat(spec.input(0).type)) return Prepared<TopKOp<float>>(spec, device, shape);
+  if (spec.input(0).type == ElementType::kInt32) {
+    return Prepared<TopKOp<int32_t>>(spec, device, shape);
   }
-  switch (spec.input(0).type) {
-    case ElementType::kFloat32:
-    case ElementType::kBFloat16:
-      return Prepared<TopKOp<float>>(spec, device, axis);
-    case ElementType::kInt32:
-      return Prepared<TopKOp<int32_t>>(spec, device, axis);
-    case ElementType::kInt64:
-      return Prepared<TopKOp<int64_t>>(spec, device, axis);
-    default:
-      return Unsupported(spec, "its input is boolean");
-  }
+  return Prepared<TopKOp<int64_t>>(spec, device, shape);
 }
 
 constexpr OpRow kRows[] = {{"TopK", PrepareTopK}};

@@ -3,7 +3,6 @@
 //   struct Tanh {
 //     static constexpr Reads kReads = Reads::kOutput;   what its slope is computed from
 //     explicit Tanh(const OpSpec& spec);                reads the attributes
-//     bool HasSlope() const;                            with these attributes
 //     CKPLAN_DEVICE float Value(float x) const;
 //     CKPLAN_DEVICE float Slope(float y) const;         dy/dx, from x or y as kReads says
 //   };
@@ -24,7 +23,6 @@ template <Reads reads>
 struct PlainUnary {
   static constexpr Reads kReads = reads;
   explicit PlainUnary(const OpSpec&) {}
-  bool HasSlope() const { return true; }
 };
 
 template <typename Op>
@@ -73,12 +71,7 @@ class UnaryOp final : public PreparedOp {
 
 template <typename Op>
 Result<std::unique_ptr<PreparedOp>> PrepareUnary(const OpSpec& spec, Device& device) {
-  if (!IsFloat(spec.input(0).type)) return Unsupported(spec, "its input is of an integer type");
-  const Op op(spec);
-  if (spec.input(0).has_gradient && !op.HasSlope()) {
-    return Unsupported(spec, "with these attributes its output does not tell its gradient");
-  }
-  return Prepared<UnaryOp<Op>>(spec, device, op);
+  return Prepared<UnaryOp<Op>>(spec, device, Op(spec));
 }
 
 // Operators of any element type and without a gradient: F::Value(x), a template.
@@ -102,7 +95,7 @@ class MapOp final : public PreparedOp {
   int64_t count_;
 };
 
-// The same of floats, stored either way.
+// From floats, stored as float32 or bfloat16.
 template <typename To, typename F>
 class FloatMapOp final : public PreparedOp {
  public:

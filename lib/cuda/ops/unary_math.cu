@@ -82,7 +82,6 @@ struct Plain : PlainUnary<Reads::kNothing> {
 
 template <typename F>
 Result<std::unique_ptr<PreparedOp>> PrepareTest(const OpSpec& spec, Device& device) {
-  if (!IsFloat(spec.input(0).type)) return Unsupported(spec, "its input is of an integer type");
   return Prepared<FloatMapOp<uint8_t, F>>(spec, device);
 }
 
@@ -118,13 +117,13 @@ constexpr OpRow kRows[] = {
     {"Acosh", PrepareUnary<Acosh>},
     {"Atanh", PrepareUnary<Atanh>},
     {"Neg", PrepareNumber<Negation, PrepareUnary<Neg>>},
-    {"Sign", PrepareNumber<Sign, PrepareUnary<Plain<Sign>>>, false},
-    {"Floor", PrepareUnary<Plain<Floor>>, false},
-    {"Ceil", PrepareUnary<Plain<Ceil>>, false},
-    {"Round", PrepareUnary<Plain<Round>>, false},
-    {"Not", PrepareNot, false},
-    {"IsNaN", PrepareTest<IsNan>, false},
-    {"IsInf", PrepareIsInf, false},
+    {"Sign", PrepareNumber<Sign, PrepareUnary<Plain<Sign>>>},
+    {"Floor", PrepareUnary<Plain<Floor>>},
+    {"Ceil", PrepareUnary<Plain<Ceil>>},
+    {"Round", PrepareUnary<Plain<Round>>},
+    {"Not", PrepareNot},
+    {"IsNaN", PrepareTest<IsNan>},
+    {"IsInf", PrepareIsInf},
 };
 
 }  // namespace

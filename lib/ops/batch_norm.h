@@ -1,0 +1,24 @@
+// The shape of BatchNormalization.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/base/result.h"
+#include "lib/ops/channels.h"
+#include "lib/ops/families.h"
+#include "lib/ops/op_spec.h"
+
+namespace ckplan {
+
+struct BatchNormShape {
+  ChannelView view;
+  float epsilon = 0;
+  bool has_statistic = false;  // Mean and inverse deviation of each channel are saved.
+  // Position of the first input whose gradient is asked for. Its pass finds the sums of the
+  // gradients, which the later ones use.
+  size_t first_gradient = 2;
+};
+
+Result<BatchNormShape> ReadBatchNormShape(const OpSpec& spec);
+
+}  // namespace ckplan

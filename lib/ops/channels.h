@@ -1,0 +1,18 @@
+// A tensor of samples, channels and positions, whose channels are computed with by themselves.
+#pragma once
+
+#include <cstdint>
+
+namespace ckplan {
+
+struct ChannelView {
+  int64_t samples = 1, channels = 1, positions = 1;
+
+  // Of the first position of a channel of a sample.
+  int64_t offset(int64_t sample, int64_t channel) const {
+    return (sample * channels + channel) * positions;
+  }
+  int64_t channel_size() const { return samples * positions; }
+};
+
+}  // namespace ckplan

@@ -1,0 +1,26 @@
+// Concat and Split: tensors that lie beside each other along an axis.
+//
+// The whole is `rows` rows of row_size elements, and each part has a piece of every row:
+//
+//   Concat of [2,3] and [2,4] along axis 1:   row 0: aaabbbb   row 1: aaabbbb
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/ops/families.h"
+#include "lib/ops/op_spec.h"
+
+namespace ckplan {
+
+struct JoinShape {
+  int64_t rows = 1, row_size = 0;
+  // By part: elements of a row, and where they begin. A part that is absent has none.
+  std::vector<int64_t> begin, size;
+};
+
+Result<JoinShape> ReadConcatShape(const OpSpec& spec);  // The parts are the inputs.
+Result<JoinShape> ReadSplitShape(const OpSpec& spec);   // The parts are the outputs.
+
+}  // namespace ckplan

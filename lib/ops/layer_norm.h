@@ -1,0 +1,21 @@
+// The shape of LayerNormalization and RMSNormalization: rows normalised by their own moments.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/base/result.h"
+#include "lib/ops/families.h"
+#include "lib/ops/op_spec.h"
+
+namespace ckplan {
+
+struct LayerNormShape {
+  int64_t rows = 1, size = 1;
+  bool has_mean = false;  // It is subtracted; else the row is divided by its root mean square.
+  bool has_bias = false;
+  float epsilon = 0;
+};
+
+Result<LayerNormShape> ReadLayerNormShape(const OpSpec& spec);
+
+}  // namespace ckplan

@@ -1,0 +1,34 @@
+// The shape of MatMul and Gemm: C = alpha op(A) op(B), and for Gemm a third input that is
+// broadcast and added.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/base/result.h"
+#include "lib/ops/families.h"
+#include "lib/ops/layout.h"
+#include "lib/ops/op_spec.h"
+
+namespace ckplan {
+
+// Gemm's third input. Its rows and columns are those of the output, or 1.
+struct MatMulAddend {
+  bool is_present = false;
+  int64_t rows = 1, columns = 1;
+  float factor = 1;  // The attribute beta.
+};
+
+struct MatMulShape {
+  int64_t m = 0, n = 0, k = 0;  // op(A) is m x k, op(B) is k x n.
+  // A and B lie in memory as k x m and n x k.
+  bool is_a_transposed = false, is_b_transposed = false;
+  float alpha = 1;
+  // The axes before those of the matrices, of A, B, and both broadcast. All are empty where there
+  // is one product: if B is one matrix, all matrices of A are one with more rows.
+  Dims a_leading, b_leading, leading;
+  MatMulAddend addend;
+};
+
+Result<MatMulShape> ReadMatMulShape(const OpSpec& spec);
+
+}  // namespace ckplan

@@ -1,0 +1,18 @@
+// The shape of MeanVarianceNormalization: each index of the axes that it keeps, which are
+// neighbours, is a channel.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/base/result.h"
+#include "lib/ops/channels.h"
+#include "lib/ops/families.h"
+#include "lib/ops/op_spec.h"
+
+namespace ckplan {
+
+using MeanVarianceNormShape = ChannelView;
+
+Result<MeanVarianceNormShape> ReadMeanVarianceNormShape(const OpSpec& spec);
+
+}  // namespace ckplan

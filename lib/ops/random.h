@@ -1,0 +1,13 @@
+// Dropout and the operators that draw random numbers.
+#pragma once
+
+#include "lib/base/result.h"
+#include "lib/ops/families.h"
+#include "lib/ops/op_spec.h"
+
+namespace ckplan {
+
+// The share of the elements that a Dropout sets to 0: from 0 to 1.
+Result<double> ReadDropoutRatio(const OpSpec& spec);
+
+}  // namespace ckplan

@@ -1,0 +1,14 @@
+// Axes and integer inputs, as movements read them.
+#pragma once
+
+#include <algorithm>
+
+#include "lib/reference/reference.h"
+
+namespace ckplan::reference {
+
+inline size_t NormalAxis(int64_t axis, const Tensor& tensor) {
+  return static_cast<size_t>(axis < 0 ? axis + tensor.rank() : axis);
+}
+
+}  // namespace ckplan::reference

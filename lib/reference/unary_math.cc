@@ -1,0 +1,87 @@
+// Functions of one number that are no activations.
+#include <cmath>
+
+#include "lib/reference/families.h"
+#include "lib/reference/scalar_map.h"
+
+namespace ckplan::reference {
+
+namespace {
+
+double IsInfinite(const OpSpec& spec, double x) {
+  if (!std::isinf(x)) return 0;
+  return spec.Int(x < 0 ? "detect_negative" : "detect_positive", 1) != 0 ? 1 : 0;
+}
+
+constexpr FunctionRow kReferences[] = {
+    {"Exp", CKPLAN_SCALAR(std::exp(x))},
+    {"Sqrt", CKPLAN_SCALAR(std::sqrt(x))},
+    {"Reciprocal", CKPLAN_SCALAR(1 / x)},
+    {"Tan", CKPLAN_SCALAR(std::tan(x))},
+    {"Log", CKPLAN_SCALAR(std::log(x))},
+    {"Abs", CKPLAN_SCALAR(std::abs(x))},
+    {"Erf", CKPLAN_SCALAR(std::erf(x))},
+    {"Sin", CKPLAN_SCALAR(std::sin(x))},
+    {"Cos", CKPLAN_SCALAR(std::cos(x))},
+    {"Asin", CKPLAN_SCALAR(std::asin(x))},
+    {"Acos", CKPLAN_SCALAR(std::acos(x))},
+    {"Atan", CKPLAN_SCALAR(std::atan(x))},
+    {"Sinh", CKPLAN_SCALAR(std::sinh(x))},
+    {"Cosh", CKPLAN_SCALAR(std::cosh(x))},
+    {"Asinh", CKPLAN_SCALAR(std::asinh(x))},
+    {"Acosh", CKPLAN_SCALAR(std::acosh(x))},
+    {"Atanh", CKPLAN_SCALAR(std::atanh(x))},
+    {"Neg", CKPLAN_SCALAR(-x)},
+    {"Sign", CKPLAN_SCALAR(x > 0   ? 1
+                           : x < 0 ? -1
+                                   : 0)},
+    {"Floor", CKPLAN_SCALAR(std::floor(x))},
+    {"Ceil", CKPLAN_SCALAR(std::ceil(x))},
+    {"Round", CKPLAN_SCALAR(std::nearbyint(x))},  // Halves to even.
+    {"Not", CKPLAN_SCALAR(x == 0 ? 1 : 0)},
+    {"IsNaN", CKPLAN_SCALAR(std::isnan(x) ? 1 : 0)},
+    {"IsInf", Map<IsInfinite>},
+};
+
+constexpr CaseRow kCases[] = {
+    {"Exp", "f31 -> f31"},
+    {"Sqrt", "f31(0.1..4) -> f31"},
+    {"Reciprocal", "f31(0.2..3) -> f31", "", 1e-4},
+    {"Tan", "f31(-1..1) -> f31"},
+    {"Log", "f31(0.1..4) -> f31"},
+    {"Abs", "f31 -> f31"},
+    {"Abs", "i5(-3..3) -> i5"},
+    {"Abs", "n5(-3..3) -> n5"},
+    {"Erf", "f31 -> f31"},
+    {"Sin", "f31(-7..7) -> f31"},
+    {"Cos", "f31(-7..7) -> f31"},
+    {"Asin", "f31(-0.9..0.9) -> f31"},
+    {"Acos", "f31(-0.9..0.9) -> f31"},
+    {"Atan", "f31 -> f31"},
+    {"Sinh", "f31 -> f31"},
+    {"Cosh", "f31 -> f31"},
+    {"Asinh", "f31 -> f31"},
+    {"Acosh", "f31(1.1..4) -> f31"},
+    {"Atanh", "f31(-0.9..0.9) -> f31"},
+    {"Neg", "f31 -> f31"},
+    {"Neg", "fs -> fs"},
+    {"Neg", "i5(-3..3) -> i5"},
+    {"Neg", "n5(-3..3) -> n5"},
+    {"Sign", "f31 -> f31"},
+    {"Sign", "i5(-3..3) -> i5"},
+    {"Floor", "f31 -> f31"},
+    {"Ceil", "f31 -> f31"},
+    {"Round", "f7@[-2.5,-1.5,-0.5,0.5,1.5,2.5,2.6] -> f7"},
+    {"Not", "b9 -> b9"},
+    {"IsNaN", "f4@[0,nan,1,inf] -> b4"},
+    {"IsInf", "f4@[-inf,nan,1,inf] -> b4"},
+    {"IsInf", "f4@[-inf,nan,1,inf] -> b4", "detect_negative=0"},
+    {"IsInf", "f4@[-inf,nan,1,inf] -> b4", "detect_positive=0"},
+};
+
+}  // namespace
+
+std::span<const FunctionRow> UnaryMathReferences() { return kReferences; }
+std::span<const CaseRow> UnaryMathCases() { return kCases; }
+
+}  // namespace ckplan::reference
