@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "lib/model/facts.h"
-#include "lib/model/testing.h"
+#include "lib/model/testing_proto.h"
 
 namespace ckplan {
 namespace {
