@@ -28,12 +28,25 @@ void CheckFails(const Result<Model>& model, ErrorCode code, const std::string& p
   CHECK(model.error().message.size() < 2000);
 }
 
-TEST_CASE("load: an open dimension is named with the flag that binds it") {
-  CheckFails(LoadText(kRelu), ErrorCode::kUsage, "-D N=");
-  CheckFails(LoadText("g (float[N,S] x, float[S,M] w) => (float[N,M] y) { y = MatMul(x, w) }"),
-             ErrorCode::kUsage, "-D M=... -D N=... -D S=...");
-  CheckFails(LoadText("g (float[?,8] x) => (float[?,8] y) { y = Relu(x) }"), ErrorCode::kUsage,
-             "--input-shape x=?,8");
+// The settings that an error advises, as "dims N=... input_shapes x=?,8".
+std::string Advised(const Result<Model>& model) {
+  REQUIRE_FALSE(model.ok());
+  CHECK(model.error().code == ErrorCode::kUsage);
+  std::string text;
+  for (const Remedy::Setting& setting : model.error().remedy.settings) {
+    text += (text.empty() ? "" : " ") + setting.name + " " + setting.value;
+  }
+  return text;
+}
+
+TEST_CASE("load: an open dimension is named, with the setting that binds it") {
+  CheckFails(LoadText(kRelu), ErrorCode::kUsage, "open dimensions: N (input \"x\")");
+  CHECK(Advised(LoadText(kRelu)) == "dims N=...");
+  CHECK(
+      Advised(LoadText("g (float[N,S] x, float[S,M] w) => (float[N,M] y) { y = MatMul(x, w) }")) ==
+      "dims M=... dims N=... dims S=...");
+  CHECK(Advised(LoadText("g (float[?,8] x) => (float[?,8] y) { y = Relu(x) }")) ==
+        "input_shapes x=?,8");
 }
 
 TEST_CASE("load: a dimension that the model does not have is refused, with those it has") {

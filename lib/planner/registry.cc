@@ -128,10 +128,11 @@ std::vector<const SolverInfo*> ListedAlgorithms() {
 
 Result<const SolverInfo*> FindSolver(std::string_view name) {
   std::string_view wanted = name;
+  std::vector<std::string_view> names;
   for (const Alias& row : kAliases) {
     if (row.alias == name) wanted = row.name;
+    names.push_back(row.alias);
   }
-  std::vector<std::string_view> names;
   for (const SolverInfo* info : ListedAlgorithms()) {
     if (info->name == wanted) return info;
     names.push_back(info->name);
