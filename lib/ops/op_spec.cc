@@ -102,8 +102,8 @@ bool OpSpec::Has(std::string_view attribute) const {
 }
 
 Error InvalidOp(const OpSpec& spec, std::string_view what) {
-  return MakeError(ErrorCode::kInvalidInput, fmt::format("{} \"{}\" is not a valid operator: {}",
-                                                         spec.type, spec.name, what));
+  return MakeError(ErrorCode::kInvalidInput,
+                   fmt::format("invalid {} \"{}\": {}", spec.type, spec.name, what));
 }
 
 Error UnsupportedOp(const OpSpec& spec, std::string_view backend, std::string_view what) {
