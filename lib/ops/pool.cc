@@ -4,7 +4,6 @@
 
 #include "lib/ops/judge.h"
 #include "lib/ops/sizes.h"
-#include "lib/ops/window.h"
 
 namespace ckplan {
 
@@ -45,7 +44,7 @@ Result<Done> CheckIndices(const OpSpec& spec) {
 
 // Windows that begin on the input have an element of it; those that begin before it may step over
 // it, and those that begin behind it have none.
-Result<Done> CheckWindowsMeetInput(const OpSpec& spec, const PoolAxis& axis) {
+Result<Done> CheckWindowsMeetInput(const OpSpec& spec, const WindowAxis& axis) {
   int64_t missing = axis.origin(axis.out - 1) >= axis.in ? axis.out - 1 : -1;
   for (int64_t o = 0; o < axis.out && axis.origin(o) < 0 && missing < 0; ++o) {
     if (axis.first(o) >= axis.last(o)) missing = o;
@@ -60,11 +59,8 @@ Result<Done> CheckWindowsMeetInput(const OpSpec& spec, const PoolAxis& axis) {
 Result<Done> ReadAxes(const OpSpec& spec, PoolShape& shape) {
   CKPLAN_ASSIGN_OR_RETURN(const Window window,
                           ReadWindow(spec, spec.input(0), spec.output(0), {}, WindowKind::kPool));
-  const size_t skipped = shape.axes.size() - window.rank();
-  for (size_t i = 0; i < window.rank(); ++i) {
-    PoolAxis& axis = shape.axes[i + skipped];
-    axis = {window.in[i],        window.out[i],   window.kernel[i], window.strides[i],
-            window.dilations[i], window.begin[i], window.end[i]};
+  shape.axes = ThreeAxes(window);
+  for (const WindowAxis& axis : shape.axes) {
     CKPLAN_RETURN_IF_ERROR(CheckWindowsMeetInput(spec, axis));
   }
   return Done{};
@@ -92,7 +88,7 @@ Result<Done> CheckCounts(const OpSpec& spec, const PoolShape& shape) {
 }  // namespace
 
 bool PoolShape::is_one_window() const {
-  return std::all_of(axes.begin(), axes.end(), [](const PoolAxis& axis) {
+  return std::all_of(axes.begin(), axes.end(), [](const WindowAxis& axis) {
     return axis.out == 1 && axis.last(0) - axis.first(0) == axis.in;
   });
 }

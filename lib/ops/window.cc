@@ -11,23 +11,30 @@ namespace ckplan {
 
 namespace {
 
-// An attribute with an entry for each of `count` things; empty or absent, all are `otherwise`.
+// A list with an entry for each of `count` things.
+Result<Done> CheckEntries(const OpSpec& spec, std::string_view name, const Dims& entries,
+                          size_t count, int64_t min) {
+  if (entries.size() != count) {
+    return InvalidOp(spec,
+                     fmt::format("{} has {} entries instead of {}", name, entries.size(), count));
+  }
+  for (const int64_t entry : entries) {
+    if (entry < min) {
+      return InvalidOp(spec, fmt::format("{} is {}; each entry must be at least {}", name,
+                                         TextOf(entries), min));
+    }
+    CKPLAN_RETURN_IF_ERROR(RequireLibrarySize(spec, fmt::format("an entry of {}", name), entry));
+  }
+  return Done{};
+}
+
+// An attribute that is such a list; empty or absent, all entries are `otherwise`.
 Result<Dims> ReadEntries(const OpSpec& spec, std::string_view attribute, size_t count,
                          int64_t otherwise, int64_t min) {
   Dims entries = spec.Ints(attribute);
   if (entries.empty()) entries.assign(count, otherwise);
-  if (entries.size() != count) {
-    return InvalidOp(spec, fmt::format("attribute {} has {} entries instead of {}", attribute,
-                                       entries.size(), count));
-  }
-  for (const int64_t entry : entries) {
-    if (entry < min) {
-      return InvalidOp(spec, fmt::format("attribute {} is {}; each entry must be at least {}",
-                                         attribute, TextOf(entries), min));
-    }
-    CKPLAN_RETURN_IF_ERROR(
-        RequireLibrarySize(spec, fmt::format("an entry of attribute {}", attribute), entry));
-  }
+  CKPLAN_RETURN_IF_ERROR(
+      CheckEntries(spec, fmt::format("attribute {}", attribute), entries, count, min));
   return entries;
 }
 
@@ -145,7 +152,29 @@ Result<Done> CheckSizes(const OpSpec& spec, const Window& window) {
   return Done{};
 }
 
+// Strides, dilations and pads.
+Result<Done> ReadSteps(const OpSpec& spec, Window& window) {
+  const size_t rank = window.rank();
+  CKPLAN_ASSIGN_OR_RETURN(window.strides, ReadEntries(spec, "strides", rank, 1, 1));
+  CKPLAN_ASSIGN_OR_RETURN(window.dilations, ReadEntries(spec, "dilations", rank, 1, 1));
+  CKPLAN_ASSIGN_OR_RETURN(const Dims pads, ReadEntries(spec, "pads", 2 * rank, 0, 0));
+  const auto middle = pads.begin() + static_cast<std::ptrdiff_t>(rank);
+  window.begin.assign(pads.begin(), middle);
+  window.end.assign(middle, pads.end());
+  return Done{};
+}
+
 }  // namespace
+
+std::array<WindowAxis, 3> ThreeAxes(const Window& window) {
+  std::array<WindowAxis, 3> axes;
+  const size_t skipped = axes.size() - window.rank();
+  for (size_t i = 0; i < window.rank(); ++i) {
+    axes[i + skipped] = {window.in[i],        window.out[i],   window.kernel[i], window.strides[i],
+                         window.dilations[i], window.begin[i], window.end[i]};
+  }
+  return axes;
+}
 
 Result<Window> ReadWindow(const OpSpec& spec, const Operand& in, const Operand& out,
                           const Dims& kernel, WindowKind kind) {
@@ -156,13 +185,8 @@ Result<Window> ReadWindow(const OpSpec& spec, const Operand& in, const Operand& 
   CKPLAN_RETURN_IF_ERROR(CheckSizes(spec, window));
   const size_t rank = window.rank();
   CKPLAN_ASSIGN_OR_RETURN(window.kernel, ReadKernel(spec, rank, kernel));
-  CKPLAN_ASSIGN_OR_RETURN(window.strides, ReadEntries(spec, "strides", rank, 1, 1));
-  CKPLAN_ASSIGN_OR_RETURN(window.dilations, ReadEntries(spec, "dilations", rank, 1, 1));
-  CKPLAN_ASSIGN_OR_RETURN(const Dims pads, ReadEntries(spec, "pads", 2 * rank, 0, 0));
+  CKPLAN_RETURN_IF_ERROR(ReadSteps(spec, window));
   CKPLAN_ASSIGN_OR_RETURN(const Dims extra, ReadEntries(spec, "output_padding", rank, 0, 0));
-  const auto middle = pads.begin() + static_cast<std::ptrdiff_t>(rank);
-  window.begin.assign(pads.begin(), middle);
-  window.end.assign(middle, pads.end());
   if (HasOutputShape(spec, kind)) {
     CKPLAN_RETURN_IF_ERROR(ReadEntries(spec, "output_shape", rank, 1, 1));
   }
@@ -173,6 +197,21 @@ Result<Window> ReadWindow(const OpSpec& spec, const Operand& in, const Operand& 
   }
   for (size_t axis = 0; axis < rank; ++axis) {
     CKPLAN_RETURN_IF_ERROR(CheckAxis(spec, window, extra, kind, axis));
+  }
+  return window;
+}
+
+Result<Window> ReadWindowsOver(const OpSpec& spec, const Dims& in, const Dims& kernel,
+                               std::string_view kernel_name) {
+  Window window;
+  window.in = in;
+  window.kernel = kernel;
+  CKPLAN_RETURN_IF_ERROR(CheckSizes(spec, window));
+  CKPLAN_RETURN_IF_ERROR(CheckEntries(spec, kernel_name, kernel, window.rank(), 1));
+  CKPLAN_RETURN_IF_ERROR(ReadSteps(spec, window));
+  for (size_t axis = 0; axis < window.rank(); ++axis) {
+    CKPLAN_RETURN_IF_ERROR(CheckFits(spec, window, axis));
+    window.out.push_back(CountWindows(window, axis, false));
   }
   return window;
 }

@@ -114,11 +114,11 @@ Result<std::unique_ptr<PreparedOp>> PrepareAveragePool(const OpSpec& spec, Devic
   CKPLAN_ASSIGN_OR_RETURN(const PoolShape shape, ReadPoolShape(spec));
   if (shape.is_one_window()) {
     int64_t count = 1;
-    for (const PoolAxis& axis : shape.axes) count *= axis.count(0, shape.counts_padding);
+    for (const WindowAxis& axis : shape.axes) count *= axis.count(0, shape.counts_padding);
     return Prepared<PlaneMeanOp>(spec, device, shape, count);
   }
   std::vector<float> counts;
-  for (const PoolAxis& axis : shape.axes) {
+  for (const WindowAxis& axis : shape.axes) {
     for (int64_t o = 0; o < axis.out; ++o) {
       counts.push_back(static_cast<float>(axis.count(o, shape.counts_padding)));
     }

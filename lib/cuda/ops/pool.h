@@ -1,10 +1,8 @@
 // What the pools share: which inputs a window covers, and which windows cover an input.
 #pragma once
 
-#include <algorithm>
-
-#include "lib/cuda/index.h"
 #include "lib/cuda/registry.h"
+#include "lib/cuda/window_axis.h"
 #include "lib/ops/pool.h"
 
 namespace ckplan::cuda {
@@ -22,15 +20,7 @@ struct PoolPlace {
 class PoolIndex {
  public:
   explicit PoolIndex(const PoolShape& shape) {
-    for (int i = 0; i < 3; ++i) {
-      const PoolAxis& from = shape.axes[static_cast<size_t>(i)];
-      axes_[i] = {Divider(std::max<int64_t>(1, from.in)),
-                  Divider(std::max<int64_t>(1, from.out)),
-                  Divider(from.stride),
-                  from.kernel,
-                  from.dilation,
-                  from.begin};
-    }
+    for (int i = 0; i < 3; ++i) axes_[i] = DeviceWindowAxis(shape.axes[static_cast<size_t>(i)]);
   }
 
   CKPLAN_DEVICE int64_t in(int axis) const { return axes_[axis].in.divisor(); }
@@ -86,24 +76,7 @@ class PoolIndex {
   }
 
  private:
-  struct Axis {
-    Divider in, out, stride;
-    int64_t kernel = 1, dilation = 1, begin = 0;
-
-    // What position k of the kernel meets; -1 for nothing.
-    CKPLAN_DEVICE int64_t InputOf(int64_t o, int64_t k) const {
-      const int64_t at = o * stride.divisor() - begin + k * dilation;
-      return at < in.divisor() ? Max(at, -1) : -1;
-    }
-    CKPLAN_DEVICE int64_t OutputOf(int64_t at, int64_t k) const {
-      int64_t reach = at + begin - k * dilation;
-      if (reach < 0) return -1;
-      const int64_t o = stride.Split(reach);
-      return reach == 0 && o < out.divisor() ? o : -1;
-    }
-  };
-
-  Axis axes_[3];
+  DeviceWindowAxis axes_[3];
 };
 
 }  // namespace ckplan::cuda

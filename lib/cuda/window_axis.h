@@ -1,0 +1,39 @@
+// One axis of sliding windows (lib/ops/window.h) for kernels: what a window meets, and which
+// windows meet an element.
+#pragma once
+
+#include <algorithm>
+
+#include "lib/cuda/index.h"
+#include "lib/ops/window.h"
+
+namespace ckplan::cuda {
+
+struct DeviceWindowAxis {
+  Divider in, out, stride;
+  int64_t kernel = 1, dilation = 1, begin = 0;
+
+  DeviceWindowAxis() = default;
+  explicit DeviceWindowAxis(const WindowAxis& axis)
+      : in(std::max<int64_t>(1, axis.in)),
+        out(std::max<int64_t>(1, axis.out)),
+        stride(axis.stride),
+        kernel(axis.kernel),
+        dilation(axis.dilation),
+        begin(axis.begin) {}
+
+  // Input that position k of the kernel meets in the window at o; -1 for nothing.
+  CKPLAN_DEVICE int64_t InputOf(int64_t o, int64_t k) const {
+    const int64_t at = o * stride.divisor() - begin + k * dilation;
+    return at < in.divisor() ? Max(at, -1) : -1;
+  }
+  // Output whose window has position k of the kernel at this input; -1 for none.
+  CKPLAN_DEVICE int64_t OutputOf(int64_t at, int64_t k) const {
+    int64_t reach = at + begin - k * dilation;
+    if (reach < 0) return -1;
+    const int64_t o = stride.Split(reach);
+    return reach == 0 && o < out.divisor() ? o : -1;
+  }
+};
+
+}  // namespace ckplan::cuda
