@@ -13,6 +13,7 @@ set(ckplan_cuda_sources
   ops/batch_norm.cu
   ops/binary.cu
   ops/clip_cast.cu
+  ops/col2im.cu
   ops/conv.cu
   ops/einsum.cu
   ops/element.cu

@@ -293,6 +293,34 @@ TEST_CASE("families: resizing and padding") {
   CheckRefusals(rows);
 }
 
+TEST_CASE("families: blocks of images") {
+  const Refusal rows[] = {
+      {{"Col2Im", "f1x5x5 i2=[5,5] -> f1x1x5x5"}, "input 2 is missing"},
+      {{"Col2Im", "i1x5x5 i2=[5,5] i2=[1,5] -> i1x1x5x5"}, "only floats", kUnsupported},
+      {{"Col2Im", "f1x5x5 n2=[5,5] i2=[1,5] -> f1x1x5x5"}, "its image_shape is int32"},
+      {{"Col2Im", "f1x5x5 i2=[5,5] i2 -> f1x1x5x5"},
+       "its block_shape are computed during the step",
+       kUnsupported},
+      {{"Col2Im", "f1x2x1 i4=[1,1,1,2] i4=[1,1,1,2] -> f1x1x1x1x1x2"},
+       "its image_shape has 4 axes; 1 to 3 are supported",
+       kUnsupported},
+      {{"Col2Im", "f1x5x5 i2=[5,5] i1=[5] -> f1x1x5x5"}, "its block_shape has 1 entries instead"},
+      {{"Col2Im", "f1x5x5 i2=[5,5] i2=[0,5] -> f1x1x5x5"}, "each entry must be at least 1"},
+      {{"Col2Im", "f1x5x5 i2=[5,5] i2=[1,5] -> f1x1x5x5", "strides=[1,0]"}, "attribute strides"},
+      {{"Col2Im", "f1x5x5 i2=[5,5] i2=[1,5] -> f1x1x5x5", "pads=[1,1]"},
+       "attribute pads has 2 entries instead of 4"},
+      {{"Col2Im", "f1x5x5 i2=[5,5] i2=[4294967296,4294967296] -> f1x1x5x5"},
+       "an entry of its block_shape is 4294967296",
+       kUnsupported},
+      {{"Col2Im", "f1x6x5 i2=[5,5] i2=[1,6] -> f1x1x5x5"}, "its window covers 6 elements"},
+      {{"Col2Im", "f5x5 i2=[5,5] i2=[1,5] -> f1x1x5x5"}, "its input is [5,5] instead of [batch"},
+      {{"Col2Im", "f1x7x5 i2=[5,5] i2=[1,5] -> f1x1x5x5"}, "is 7, which is no multiple of"},
+      {{"Col2Im", "f1x5x6 i2=[5,5] i2=[1,5] -> f1x1x5x5"}, "has 6 blocks, but [5,1] lie on"},
+      {{"Col2Im", "f1x5x5 i2=[5,5] i2=[1,5] -> f1x2x5x5"}, "is [1,2,5,5] instead of [1,1,5,5]"},
+  };
+  CheckRefusals(rows);
+}
+
 TEST_CASE("families: rotary embeddings") {
   const Refusal rows[] = {
       {{"RotaryEmbedding@23", "f2x3x8 f2x3x4 f2x3x4 -> f2x3x8"}, "num_heads is 0"},
