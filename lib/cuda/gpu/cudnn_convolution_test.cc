@@ -305,7 +305,7 @@ TEST_CASE("cudnn: where nothing is within the limit") {
             {1, CUDNN_DETERMINISTIC, 2 * kGiB},
             {2, CUDNN_DETERMINISTIC, kGiB},
             {3, CUDNN_DETERMINISTIC, 3 * kGiB}};
-  CHECK(message({.workspace_limit = 100}).find("give --workspace-limit 1073741824") !=
+  CHECK(message({.workspace_limit = 100}).find("raise the workspace limit to 1073741824") !=
         std::string::npos);
   // The usual limit is no promise to anybody: the least then.
   const auto usual = CudnnConvolutions::Create(FakeApi(), {}, nullptr);
