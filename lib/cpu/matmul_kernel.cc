@@ -14,7 +14,7 @@ constexpr auto kType = dnnl::memory::data_type::f32;
 // copied into a packed layout, panel by panel.
 constexpr int64_t kBadStride = 1024;
 constexpr int64_t kPanel = 512;   // Columns.
-constexpr int64_t kFewRows = 32;  // Rows of A: too few to make the copies worthwhile.
+constexpr int64_t kFewRows = 32;  // Rows of A: too few for the copies to pay off.
 
 int64_t StrideOf(int64_t rows, int64_t columns, const MatrixLayout& layout) {
   if (layout.row_stride != 0) return layout.row_stride;

@@ -141,8 +141,7 @@ class ChannelReduction {
   }
 
  private:
-  static constexpr int64_t kFewSteps =
-      8;  // Below: read by columns, as neighbours differ in channel.
+  static constexpr int64_t kFewSteps = 8;  // Below this, read across channels.
 
   int64_t channels_;
   bool is_by_vectors_;

@@ -21,7 +21,7 @@ struct Occurrence {
   CKPLAN_DEVICE int64_t index() const { return static_cast<int64_t>(key & 0xFFFFFFFFU); }
 };
 
-// Bound of the rows and positions that fit into a key.
+// Rows and positions must be below this to fit into a key.
 inline constexpr int64_t kMostRows = int64_t{1} << 31;
 
 // Maximum number of indices sorted at once. Further indices are processed afterwards.

@@ -1,5 +1,5 @@
-// Reductions with few but long results, for which a team of ForRows is too small, or with adjacent
-// results, for which a team's reads would be scattered in memory.
+// Reductions with few results over many elements each, for which a team of ForRows is too small, or
+// with adjacent results, for which a team's reads would be scattered in memory.
 //
 //   rows      value(result, i) for neighbouring i are adjacent          sum over the last axis
 //   columns   value(result, i) for neighbouring results are adjacent    sum over the first axis

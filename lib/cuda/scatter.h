@@ -18,7 +18,7 @@ struct ScatterShape {
 
   int64_t data() const { return outer * rows * inner; }
   int64_t updates() const { return outer * count * inner; }
-  // Returns this shape with pieces of `at_once` elements as the unit of copying.
+  // Returns this shape with pieces of `at_once` elements instead of single elements.
   ScatterShape InPieces(int64_t at_once) const {
     return {outer, rows, count, inner / at_once, unit};
   }

@@ -11,7 +11,7 @@ namespace ckplan::cuda {
 
 inline constexpr int64_t kTile = 32;
 
-// Maps blocks to tiles.
+// Divides matrices into tiles. A place is the first element of a tile.
 struct TileGrid {
   int64_t matrices = 0, rows = 0, columns = 0;
 
@@ -20,7 +20,7 @@ struct TileGrid {
   CKPLAN_DEVICE int64_t count() const { return matrices * down() * across(); }
 
   struct Place {
-    int64_t matrix, row, column;  // Index of the first element.
+    int64_t matrix, row, column;
   };
   CKPLAN_DEVICE Place Find(int64_t tile) const {
     const int64_t strip = tile / across();

@@ -66,8 +66,7 @@ class PlainContractor final : public Contractor {
     return offset;
   }
 
-  std::vector<ContractionLoop> outer_,
-      inner_;  // Loops over axes that the result has, and over summed axes.
+  std::vector<ContractionLoop> outer_, inner_;  // Axes of the result; summed axes.
   int64_t result_size_ = 0;
 };
 
@@ -141,8 +140,7 @@ class ProductContractor final : public Contractor {
   }
 
   DnnlDevice device_;
-  std::array<LayoutChange, 3>
-      changes_;  // For both factors to the product's layout, and for the result back.
+  std::array<LayoutChange, 3> changes_;  // Of both factors before, of the result after.
   std::unique_ptr<BatchedMatMul> product_;
   WorkspacePlan plan_;
   std::array<int64_t, 3> copies_ = {};

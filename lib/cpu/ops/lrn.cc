@@ -117,8 +117,7 @@ class LrnOp final : public PreparedOp {
   void PassChannel(const float* x, const float* dy, const float* base, const float* share,
                    int64_t c, int64_t count, float* dx) const {
     float sums[kStrip] = {};
-    const int64_t first =
-        c - (size_ - 1) + (size_ - 1) / 2;  // First window that contains channel c.
+    const int64_t first = c - (size_ - 1) + (size_ - 1) / 2;  // First window containing c.
     for (int64_t k = std::max<int64_t>(0, first); k < std::min(channels_, first + size_); ++k) {
       for (int64_t i = 0; i < count; ++i) sums[i] += share[k * kStrip + i];
     }

@@ -22,10 +22,9 @@ namespace {
 
 #ifdef CKPLAN_SANITIZES_THREADS
 constexpr bool kSanitizesThreads = true;
-void Leave(void* moment) { __tsan_release(moment); }  // All that is done before Leave(moment)
-void Follow(void* moment) {
-  __tsan_acquire(moment);
-}  // happens before all that follows Follow(moment).
+// All that is done before Leave(moment) happens before all that follows Follow(moment).
+void Leave(void* moment) { __tsan_release(moment); }
+void Follow(void* moment) { __tsan_acquire(moment); }
 void* NewStack() { return __tsan_create_fiber(0); }
 void* OwnStack() { return __tsan_get_current_fiber(); }
 void DropStack(void* stack) { __tsan_destroy_fiber(stack); }
@@ -41,8 +40,7 @@ void SwitchTo(void*) {}
 #endif
 
 constexpr size_t kWarp = 32;
-constexpr size_t kStackBytes =
-    size_t{64} << 10;  // Small: the address sanitizer clears a stack at each switch.
+constexpr size_t kStackBytes = size_t{64} << 10;  // The address sanitizer clears it at switches.
 
 // A launch of a kernel. `begin` and `end` are the synchronisation objects that the thread sanitizer
 // knows: every thread starts after `begin` and finishes before `end`.

@@ -201,8 +201,7 @@ class AttentionOp final : public PreparedOp {
     gemm.batch = block.units;
     for (int64_t part = 0; part < layout_.parts; ++part) {
       gemm.beta = product.sums_parts && part > 0 ? 1.0F : 0.0F;
-      void* to = const_cast<void*>(
-          At(c, gemm.c.type, block, part));  // NOLINT: Factor is also used for results.
+      void* to = const_cast<void*>(At(c, gemm.c.type, block, part));  // NOLINT: C is written.
       device_.libraries().Gemm(gemm, At(a, gemm.a.type, block, part),
                                At(b, gemm.b.type, block, part), to, scratch);
     }
@@ -278,8 +277,7 @@ class AttentionOp final : public PreparedOp {
   WorkspacePlan forward_plan_, backward_plan_;
   std::array<Conversion, 3> forward_inputs_, backward_inputs_;
   bool keeps_gradients_ = false;  // dS computed for the first gradient is reused for the second.
-  int64_t probabilities_ = 0, forward_copy_ = 0,
-          forward_scratch_ = 0;  // Offsets in the workspaces.
+  int64_t probabilities_ = 0, forward_copy_ = 0, forward_scratch_ = 0;  // Offsets.
   int64_t gradients_ = 0, backward_copy_ = 0, backward_scratch_ = 0;
 };
 

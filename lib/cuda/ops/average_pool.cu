@@ -14,7 +14,7 @@ struct Counts {
 
 class AveragePoolOp final : public PreparedOp {
  public:
-  // `counts`: the numbers for all output positions of each axis, one axis after the other.
+  // `counts`: the factors of Counts for all output positions of each axis, axis after axis.
   AveragePoolOp(const OpSpec& spec, Device& device, const PoolShape& shape,
                 DeviceTable<float> counts)
       : device_(device),
