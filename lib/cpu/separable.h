@@ -1,4 +1,4 @@
-// Linear maps that are applied along each axis independently, see lib/backend/taps.h.
+// Linear maps that are applied along each axis independently, see lib/ops/taps.h.
 #pragma once
 
 #include "lib/backend/backend.h"

@@ -1,6 +1,6 @@
 // One GPU, as the operators of this backend use it: memory, a stream, and the vendor's libraries.
-// CudaDevice (cuda_device.h) is a real GPU; HostDevice (host_device.h) emulates one on the host,
-// for tests.
+// CudaDevice (gpu/cuda_device.h) is a real GPU; HostDevice (host/host_device.h) emulates one on the
+// host, for tests.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The language of kernels: C++ that nvcc compiles for the GPU and any compiler for the host, where
-// tests run the identical kernels without a GPU (host_device.h).
+// tests run the identical kernels without a GPU (host/host_device.h).
 //
 // CKPLAN_DEVICE marks functions that kernels call, CKPLAN_KERNEL the lambdas that are kernels.
 #pragma once

@@ -28,7 +28,7 @@ struct MatrixProduct {
   bool adds = false;  // Only for a batch without sums.
 };
 
-// The gradient of a factor is a product of the arriving gradient and the other factor.
+// The gradient of a factor is a product of the gradient of C and the other factor.
 struct GradientProduct {
   MatrixProduct product;
   bool has_gradient_left = false;  // Otherwise the other factor is the left one.

@@ -1,4 +1,4 @@
-// Linear maps that are applied along each axis independently, see lib/backend/taps.h. Each thread
+// Linear maps that are applied along each axis independently, see lib/ops/taps.h. Each thread
 // computes one output element by a loop over its taps.
 #pragma once
 

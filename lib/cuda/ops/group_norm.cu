@@ -229,7 +229,7 @@ class GroupNormOp final : public PreparedOp {
  private:
   int64_t groups() const { return shape_.samples * shape_.groups; }
 
-  static constexpr int64_t kFewGroups = 256;  // As many teams keep a GPU busy.
+  static constexpr int64_t kFewGroups = 256;  // This many teams keep a GPU busy.
 
   Device& device_;
   GroupNormShape shape_;
