@@ -18,10 +18,10 @@ struct Limits {
   CKPLAN_DEVICE T Low() const { return has_low_input ? low_at[0] : low; }
   CKPLAN_DEVICE T High() const { return has_high_input ? high_at[0] : high; }
   CKPLAN_DEVICE T Clip(T x) const {
-    const T low = Low();
-    const T high = High();
-    const T above = x < low ? low : x;
-    return above > high ? high : above;
+    const T lower = Low();
+    const T upper = High();
+    const T above = x < lower ? lower : x;
+    return above > upper ? upper : above;
   }
 };
 
