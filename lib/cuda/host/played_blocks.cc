@@ -11,7 +11,7 @@
 
 #include "lib/base/check.h"
 
-// This file is compiled without the sanitizer, which is told here what it shall see.
+// This file is compiled without the thread sanitizer and reports synchronisation to it explicitly.
 #ifdef CKPLAN_SANITIZES_THREADS
 #include <sanitizer/tsan_interface.h>
 #endif
@@ -22,8 +22,9 @@ namespace {
 
 #ifdef CKPLAN_SANITIZES_THREADS
 constexpr bool kSanitizesThreads = true;
-void Leave(void* moment) { __tsan_release(moment); }   // What was done is done before `moment`,
-void Follow(void* moment) { __tsan_acquire(moment); }  // and what comes, after it.
+// All that is done before Leave(moment) happens before all that follows Follow(moment).
+void Leave(void* moment) { __tsan_release(moment); }
+void Follow(void* moment) { __tsan_acquire(moment); }
 void* NewStack() { return __tsan_create_fiber(0); }
 void* OwnStack() { return __tsan_get_current_fiber(); }
 void DropStack(void* stack) { __tsan_destroy_fiber(stack); }
@@ -39,9 +40,10 @@ void SwitchTo(void*) {}
 #endif
 
 constexpr size_t kWarp = 32;
-constexpr size_t kStackBytes = size_t{64} << 10;  // The address sanitizer clears it at each switch.
+constexpr size_t kStackBytes = size_t{64} << 10;  // The address sanitizer clears it at switches.
 
-// The moments between which a launch lies.
+// A launch of a kernel. `begin` and `end` are the synchronisation objects that the thread sanitizer
+// knows: every thread starts after `begin` and finishes before `end`.
 struct Launch {
   const std::function<void()>* kernel = nullptr;
   int64_t blocks = 0;
@@ -52,8 +54,9 @@ struct Launch {
 
 enum class State { kReady, kAtBlockBarrier, kAtWarpBarrier, kDone };
 
-// Those who wait for one another, all of a block or of a warp. The moments of a barrier take turns:
-// the first to go on may come to the next before the last has left this one.
+// A barrier of all threads of a block or of a warp. It has two synchronisation objects, used in
+// turn, because the first thread to pass may arrive at the barrier again before the last thread has
+// left it.
 struct Gathering {
   char moments[2] = {0, 0};
   size_t passed = 0;
@@ -73,15 +76,15 @@ struct PlayedThread {
   PlayedThread& operator=(const PlayedThread&) = delete;
 
   std::unique_ptr<char[]> memory;
-  void* stack;  // As the sanitizer knows it.
+  void* stack;  // The fiber that the thread sanitizer knows.
   ucontext_t context{};
   State state = State::kDone;
 };
 
-// Plays one block at a time, on one thread of the host.
+// Runs one block at a time, on one thread of the host.
 class BlockPlayer {
  public:
-  // Every `step`-th block from `first` on.
+  // Runs every `step`-th block, beginning with `first`.
   void Play(Launch& launch, int64_t first, int64_t step) {
     launch_ = &launch;
     own_stack_ = OwnStack();
@@ -119,7 +122,7 @@ class BlockPlayer {
     }
   }
 
-  // What a thread does, one block after another.
+  // The body of an emulated thread: runs the kernel for one block after another.
   static void Begin();
   [[noreturn]] void RunThread() {
     for (;;) {
@@ -131,14 +134,15 @@ class BlockPlayer {
     }
   }
 
-  // Back to PlayBlock.
+  // Switches back to PlayBlock.
   void Pause() {
     ucontext_t& context = threads_[current_]->context;
     SwitchTo(own_stack_);
     swapcontext(&context, &own_context_);
   }
 
-  // The last thread comes first: a kernel that counts on what one before it did is found out.
+  // Runs the threads in descending order, so that a kernel that wrongly relies on the work of a
+  // lower-numbered thread fails its test.
   void PlayBlock() {
     for (size_t i = 0; i < count(); ++i) threads_[i]->state = State::kReady;
     do {
@@ -159,7 +163,7 @@ class BlockPlayer {
     }
   }
 
-  // Whether somebody goes on.
+  // Opens each barrier that all threads have reached. Returns whether any thread can continue.
   bool OpenBarriers() {
     if (All(0, count(), State::kDone)) return false;
     bool any = OpenBarrier(0, count(), State::kAtBlockBarrier, block_);
@@ -201,7 +205,7 @@ BlockPlayer& OwnPlayer() {
 
 void BlockPlayer::Begin() { OwnPlayer().RunThread(); }
 
-// Plays every second block, on a thread of the host that is always there.
+// Runs every second block, on a permanent second thread of the host.
 class Second {
  public:
   Second() : thread_([this] { Serve(); }) {}
