@@ -45,17 +45,16 @@ class Divider {
   uint32_t shift_ = 0;
 };
 
-inline constexpr int kMostAxes = 8;
+inline constexpr int kMaxAxes = 8;
 
 // A Layout with a fixed number of operands, for kernels.
 template <int kOperands>
 class DeviceLayout {
  public:
   DeviceLayout() = default;
-  // `layout` has at most kMostAxes axes (FitsDevice) and no axis without elements.
+  // `layout` has at most kMaxAxes axes (FitsDevice) and no axis without elements.
   explicit DeviceLayout(const Layout& layout) : rank_(static_cast<int>(layout.dims.size())) {
-    CKPLAN_CHECK(rank_ <= kMostAxes,
-                 "layouts of more axes are refused when operators are prepared");
+    CKPLAN_CHECK(rank_ <= kMaxAxes, "layouts of more axes are refused when operators are prepared");
     count_ = layout.count();
     if (count_ == 0) return;
     for (int axis = 0; axis < rank_; ++axis) {
@@ -99,10 +98,10 @@ class DeviceLayout {
  private:
   int rank_ = 0;
   int64_t count_ = 0;
-  Divider dims_[kMostAxes];
-  int64_t strides_[kOperands][kMostAxes] = {};
+  Divider dims_[kMaxAxes];
+  int64_t strides_[kOperands][kMaxAxes] = {};
 };
 
-inline bool FitsDevice(const Layout& layout) { return layout.dims.size() <= kMostAxes; }
+inline bool FitsDevice(const Layout& layout) { return layout.dims.size() <= kMaxAxes; }
 
 }  // namespace ckplan::cuda

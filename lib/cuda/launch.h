@@ -26,7 +26,7 @@ namespace ckplan::cuda {
 
 inline constexpr int64_t kBlockThreads = kBlockTeam;
 // Maximum number of blocks in one launch. Further work is done by the same threads in a loop.
-inline constexpr int64_t kMostBlocks = int64_t{1} << 20;
+inline constexpr int64_t kMaxBlocks = int64_t{1} << 20;
 
 struct Grid {
   int64_t blocks = 0;
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kBlockThreads) ForEachKernel(int64_t count, Bo
 template <typename Body>
 void ForEach(Device& device, int64_t count, const Body& body) {
   if (count <= 0) return;
-  const int64_t blocks = std::min(CeilDiv(count, kBlockThreads), kMostBlocks);
+  const int64_t blocks = std::min(CeilDiv(count, kBlockThreads), kMaxBlocks);
   Launch(device, ForEachKernel<Body>, {blocks, kBlockThreads, false}, count, body);
 }
 
@@ -79,7 +79,7 @@ void ForRows(Device& device, int64_t rows, int64_t length, const Body& body) {
   if (rows <= 0) return;
   const int team = TeamSize(rows, length);
   const int64_t teams = std::max<int64_t>(1, kBlockThreads / team);
-  const int64_t blocks = std::min(CeilDiv(rows, teams), kMostBlocks);
+  const int64_t blocks = std::min(CeilDiv(rows, teams), kMaxBlocks);
   if (team == kWarpTeam) {
     Launch(device, ForRowsKernel<kWarpTeam, Body>, {blocks}, rows, body);
   } else if (team == kBlockTeam) {

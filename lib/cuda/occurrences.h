@@ -22,10 +22,10 @@ struct Occurrence {
 };
 
 // Rows and positions must be below this to fit into a key.
-inline constexpr int64_t kMostRows = int64_t{1} << 31;
+inline constexpr int64_t kMaxRows = int64_t{1} << 31;
 
 // Maximum number of indices sorted at once. Further indices are processed afterwards.
-inline constexpr int64_t kMostSorted = int64_t{1} << 20;
+inline constexpr int64_t kMaxSorted = int64_t{1} << 20;
 
 // A sorted range of the indices.
 struct SortedIndices {
@@ -98,7 +98,7 @@ inline int64_t SortWorkspace(int64_t count) {
 }
 
 // Sorts the indices [first, first + count). Those out of range come last, as if they named row
-// `rows`. The numbers of rows and of indices must be below kMostRows. The result is in the
+// `rows`. The numbers of rows and of indices must be below kMaxRows. The result is in the
 // workspace.
 template <typename Target>
 SortedIndices SortIndices(Device& device, const Target& target, int64_t rows, int64_t first,

@@ -24,7 +24,7 @@ struct ScatterShape {
   }
   // Number of indices that are sorted at once.
   int64_t slab() const {
-    const int64_t max_slab = unit < kMostSorted ? kMostSorted / unit * unit : kMostSorted;
+    const int64_t max_slab = unit < kMaxSorted ? kMaxSorted / unit * unit : kMaxSorted;
     return Min(count, max_slab);
   }
 };

@@ -113,7 +113,7 @@ void WithAxisCount(size_t axes, const Body& body) {
   } else if (axes <= 4) {
     body(std::integral_constant<int, 4>());
   } else {
-    body(std::integral_constant<int, kMostAxes>());
+    body(std::integral_constant<int, kMaxAxes>());
   }
 }
 
@@ -122,7 +122,7 @@ void WithAxisCount(size_t axes, const Body& body) {
 Result<SeparableMap> SeparableMap::Create(const OpSpec& spec, Device& device,
                                           const std::vector<AxisTaps>& axes) {
   const std::vector<AxisTaps> merged = MergeIdentities(axes);
-  if (merged.size() > kMostAxes) return Unsupported(spec, "it has more axes than its kernel walks");
+  if (merged.size() > kMaxAxes) return Unsupported(spec, "it has more axes than its kernel walks");
   SeparableMap map;
   map.count_ = 1;
   for (const AxisTaps& axis : merged) map.count_ *= axis.output_size();

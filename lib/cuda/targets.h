@@ -24,13 +24,13 @@ CKPLAN_DEVICE inline int64_t IndexInside(int64_t index, int64_t size) {
 struct RowTarget {
   IntegersIn indices;  // Set at each call.
   int tuple = 0;
-  int64_t dims[kMostAxes] = {};
+  int64_t dims[kMaxAxes] = {};
   int64_t rows = 1;   // Rows per outer index.
   int64_t count = 0;  // Tuples per outer index.
   Divider counts;
 
   RowTarget() = default;
-  // `indexed`: at most kMostAxes dimensions.
+  // `indexed`: at most kMaxAxes dimensions.
   RowTarget(const Dims& indexed, int64_t tuples)
       : tuple(static_cast<int>(indexed.size())),
         rows(Product(indexed)),

@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kBlockThreads) TilesKernel(TileGrid grid, Body
 template <typename T, typename Body>
 void ForTiles(Device& device, const TileGrid& grid, const Body& body) {
   if (grid.count() <= 0) return;
-  Launch(device, detail::TilesKernel<T, Body>, {std::min(grid.count(), kMostBlocks)}, grid, body);
+  Launch(device, detail::TilesKernel<T, Body>, {std::min(grid.count(), kMaxBlocks)}, grid, body);
 }
 
 }  // namespace ckplan::cuda

@@ -22,17 +22,17 @@ namespace {
 
 #ifdef CKPLAN_SANITIZES_THREADS
 constexpr bool kSanitizesThreads = true;
-// All that is done before Leave(moment) happens before all that follows Follow(moment).
-void Leave(void* moment) { __tsan_release(moment); }
-void Follow(void* moment) { __tsan_acquire(moment); }
+// All that is done before HappensBefore(point) happens before all that follows HappensAfter(point).
+void HappensBefore(void* point) { __tsan_release(point); }
+void HappensAfter(void* point) { __tsan_acquire(point); }
 void* NewStack() { return __tsan_create_fiber(0); }
 void* OwnStack() { return __tsan_get_current_fiber(); }
 void DropStack(void* stack) { __tsan_destroy_fiber(stack); }
 void SwitchTo(void* stack) { __tsan_switch_to_fiber(stack, __tsan_switch_to_fiber_no_sync); }
 #else
 constexpr bool kSanitizesThreads = false;
-void Leave(void*) {}
-void Follow(void*) {}
+void HappensBefore(void*) {}
+void HappensAfter(void*) {}
 void* NewStack() { return nullptr; }
 void* OwnStack() { return nullptr; }
 void DropStack(void*) {}
@@ -57,10 +57,10 @@ enum class State { kReady, kAtBlockBarrier, kAtWarpBarrier, kDone };
 // A barrier of all threads of a block or of a warp. It has two synchronisation objects, used in
 // turn, because the first thread to pass may arrive at the barrier again before the last thread has
 // left it.
-struct Gathering {
-  char moments[2] = {0, 0};
+struct Barrier {
+  char points[2] = {0, 0};
   size_t passed = 0;
-  void* moment() { return &moments[passed % 2]; }
+  void* point() { return &points[passed % 2]; }
 };
 
 struct PlayedThread {
@@ -102,15 +102,15 @@ class BlockPlayer {
     }
   }
 
-  void Wait(State barrier) {
+  void Wait(State state) {
     CKPLAN_CHECK(launch_->has_barriers, "the grid of the launch says that there are none");
     PlayedThread& thread = *threads_[current_];
-    Gathering& gathering = barrier == State::kAtBlockBarrier ? block_ : warps_[current_ / kWarp];
-    void* moment = gathering.moment();
-    thread.state = barrier;
-    Leave(moment);
+    Barrier& barrier = state == State::kAtBlockBarrier ? block_ : warps_[current_ / kWarp];
+    void* point = barrier.point();
+    thread.state = state;
+    HappensBefore(point);
     Pause();
-    Follow(moment);
+    HappensAfter(point);
   }
 
  private:
@@ -126,9 +126,9 @@ class BlockPlayer {
   static void Begin();
   [[noreturn]] void RunThread() {
     for (;;) {
-      Follow(&launch_->begin);
+      HappensAfter(&launch_->begin);
       (*launch_->kernel)();
-      Leave(&launch_->end);
+      HappensBefore(&launch_->end);
       threads_[current_]->state = State::kDone;
       Pause();
     }
@@ -176,9 +176,9 @@ class BlockPlayer {
     return true;
   }
 
-  bool OpenBarrier(size_t first, size_t last, State barrier, Gathering& gathering) {
-    if (!All(first, last, barrier)) return false;
-    ++gathering.passed;
+  bool OpenBarrier(size_t first, size_t last, State state, Barrier& barrier) {
+    if (!All(first, last, state)) return false;
+    ++barrier.passed;
     for (size_t i = first; i < last; ++i) threads_[i]->state = State::kReady;
     return true;
   }
@@ -193,8 +193,8 @@ class BlockPlayer {
   void* own_stack_ = nullptr;
   ucontext_t own_context_{};
   std::vector<std::unique_ptr<PlayedThread>> threads_;
-  std::vector<Gathering> warps_;
-  Gathering block_;
+  std::vector<Barrier> warps_;
+  Barrier block_;
   size_t current_ = 0;
 };
 
@@ -206,22 +206,22 @@ BlockPlayer& OwnPlayer() {
 void BlockPlayer::Begin() { OwnPlayer().RunThread(); }
 
 // Runs every second block, on a permanent second thread of the host.
-class Second {
+class SecondWorker {
  public:
-  Second() : thread_([this] { Serve(); }) {}
-  ~Second() {
-    Tell(nullptr, true);
+  SecondWorker() : thread_([this] { Serve(); }) {}
+  ~SecondWorker() {
+    Assign(nullptr, true);
     thread_.join();
   }
 
-  void Start(Launch& launch) { Tell(&launch, false); }
+  void Start(Launch& launch) { Assign(&launch, false); }
   void Finish() {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [this] { return launch_ == nullptr; });
   }
 
  private:
-  void Tell(Launch* launch, bool ends) {
+  void Assign(Launch* launch, bool ends) {
     const std::lock_guard<std::mutex> lock(mutex_);
     launch_ = launch;
     ends_ = ends;
@@ -250,13 +250,13 @@ class Second {
 
 void PlayBlocks(int64_t blocks, int64_t threads, bool has_barriers,
                 const std::function<void()>& kernel) {
-  static Second second;
+  static SecondWorker second;
   Launch launch{&kernel, blocks, static_cast<size_t>(threads), has_barriers};
-  Leave(&launch.begin);
+  HappensBefore(&launch.begin);
   if (blocks > 1) second.Start(launch);
   OwnPlayer().Play(launch, 0, 2);
   if (blocks > 1) second.Finish();
-  Follow(&launch.end);
+  HappensAfter(&launch.end);
 }
 
 void WaitForBlock() { OwnPlayer().Wait(State::kAtBlockBarrier); }

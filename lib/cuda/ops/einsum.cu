@@ -356,7 +356,7 @@ Result<Done> CheckLimits(const OpSpec& spec) {
   if (spec.inputs.size() > kMaxFactors) return Unsupported(spec, "it has more than 5 operands");
   for (const auto* operands : {&spec.inputs, &spec.outputs}) {
     for (const Operand& operand : *operands) {
-      if (operand.dims.size() <= kMostAxes) continue;
+      if (operand.dims.size() <= kMaxAxes) continue;
       return Unsupported(spec, "an operand of it has more than 8 axes");
     }
   }

@@ -8,7 +8,7 @@ namespace ckplan::cuda {
 namespace {
 
 Result<Done> RequireShortTuples(const OpSpec& spec, const GatherShape& shape) {
-  if (shape.indexed.size() <= kMostAxes) return Done{};
+  if (shape.indexed.size() <= kMaxAxes) return Done{};
   return Unsupported(spec, "its tuples of indices are longer than its kernel reads");
 }
 

@@ -18,7 +18,7 @@ inline StridedCopy WholeCopy(int64_t count, ElementType from, ElementType to) {
 }
 
 inline bool FitsSort(const ScatterShape& shape) {
-  return shape.rows < kMostRows && shape.count < kMostRows;
+  return shape.rows < kMaxRows && shape.count < kMaxRows;
 }
 inline constexpr std::string_view kTooManyRows = "it has more rows than its kernel sorts";
 
