@@ -22,12 +22,12 @@ struct DeviceWindowAxis {
         dilation(axis.dilation),
         begin(axis.begin) {}
 
-  // Input that position k of the kernel meets in the window at o; -1 for nothing.
+  // The input that position k of the kernel reads in window o; -1 if there is none.
   CKPLAN_DEVICE int64_t InputOf(int64_t o, int64_t k) const {
     const int64_t at = o * stride.divisor() - begin + k * dilation;
     return at < in.divisor() ? Max(at, -1) : -1;
   }
-  // Output whose window has position k of the kernel at this input; -1 for none.
+  // The window that has position k of its kernel at this input; -1 if there is none.
   CKPLAN_DEVICE int64_t OutputOf(int64_t at, int64_t k) const {
     int64_t reach = at + begin - k * dilation;
     if (reach < 0) return -1;
