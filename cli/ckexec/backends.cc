@@ -63,7 +63,7 @@ Result<std::unique_ptr<Backend>> MakeCpu(const ExecOptions&) { return CheckBuilt
 
 #ifdef CKPLAN_HAS_CUDA
 
-constexpr Bytes kLeastWorkspace(int64_t{16} << 10);
+constexpr Bytes kMinWorkspace(int64_t{16} << 10);
 
 Result<Done> CheckBuiltWithCuda() { return Done{}; }
 
@@ -75,7 +75,7 @@ Result<std::unique_ptr<Backend>> MakeCuda(const ExecOptions& options) {
   if (options.workspace_limit) {
     CKPLAN_ASSIGN_OR_RETURN(const Bytes limit,
                             ParseSize(*options.workspace_limit, "--workspace-limit"));
-    if (limit < kLeastWorkspace) {
+    if (limit < kMinWorkspace) {
       return MakeError(ErrorCode::kUsage,
                        fmt::format("--workspace-limit {}: cuBLAS needs at least 16KiB",
                                    *options.workspace_limit));

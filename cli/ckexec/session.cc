@@ -136,9 +136,9 @@ Result<uint64_t> SeedOf(const ExecOptions& options) {
 Result<int> CountOf(const std::optional<std::string>& text, std::string_view flag, int otherwise,
                     int least) {
   if (!text) return otherwise;
-  constexpr int kMost = 1'000'000;
+  constexpr int kMaxCount = 1'000'000;
   CKPLAN_ASSIGN_OR_RETURN(const int64_t count,
-                          ParseInteger(*text, std::string(flag), least, kMost));
+                          ParseInteger(*text, std::string(flag), least, kMaxCount));
   return static_cast<int>(count);
 }
 

@@ -157,8 +157,8 @@ std::string MarkdownName(const DiffSide& side) {
 
 std::string DiffText(const ComparedPlans& plans, bool shows_all, const Terminal& terminal) {
   constexpr size_t kOtherColumns = 55;
-  constexpr int kLeastWidth = 80;
-  const auto width = static_cast<size_t>(std::max(terminal.width, kLeastWidth));
+  constexpr int kMinWidth = 80;
+  const auto width = static_cast<size_t>(std::max(terminal.width, kMinWidth));
   const PlanDiff& diff = plans.diff;
   std::string text =
       fmt::format("{}\n{}\n", Styled("--- " + Heading(plans.older), TextStyle::kBold, terminal),

@@ -14,8 +14,8 @@ struct ComparedRow {
   std::string algorithm;
   std::string guarantee;  // "heuristic"
   std::optional<Plan> plan;
-  std::string failure;         // Where there is no plan.
-  std::optional<Bytes> least;  // Where there is none within the budget: the least that has one.
+  std::string failure;              // Where there is no plan.
+  std::optional<Bytes> min_budget;  // Where no plan fits: the smallest budget with one.
 };
 
 struct ComparisonHead {

@@ -12,8 +12,8 @@ namespace ckplan {
 namespace {
 
 constexpr int kRefinements = 4;
-constexpr int64_t kMostMisfits = 3;  // At 4 grid steps.
-constexpr int64_t kFarOff = 5;       // A fifth above the budget.
+constexpr int64_t kMaxMisfits = 3;  // At 4 grid steps.
+constexpr int64_t kFarOff = 5;      // A fifth above the budget.
 
 // Less overhead is better, then less memory; of equals the one with the lower setting.
 bool IsBetterForTime(const Candidate& a, const Candidate& b) {
@@ -73,7 +73,7 @@ const Candidate* KnobSearch::BestThatFits(Bytes budget) const {
   return found;
 }
 
-Result<const Candidate*> KnobSearch::LeastPeak() {
+Result<const Candidate*> KnobSearch::MinPeak() {
   CKPLAN_RETURN_IF_ERROR(TryGrid());
   const auto best = [&] {
     return &std::min_element(tried_.begin(), tried_.end(), [](const auto& a, const auto& b) {
@@ -95,10 +95,10 @@ Result<const Candidate*> KnobSearch::LeastPeak() {
 // From the least setting upwards in equal ratios to the end of the range.
 std::vector<int64_t> KnobSearch::Grid() const {
   const Knob knob = solver_.knob();
-  std::vector<int64_t> grid = {knob.least};
-  while (grid.back() < knob.most) {
+  std::vector<int64_t> grid = {knob.min};
+  while (grid.back() < knob.max) {
     grid.push_back(
-        std::min(knob.most, grid.back() + std::max<int64_t>(1, grid.back() / knob.grid_steps)));
+        std::min(knob.max, grid.back() + std::max<int64_t>(1, grid.back() / knob.grid_steps)));
   }
   return grid;
 }
@@ -120,8 +120,8 @@ Result<Done> KnobSearch::TryAround(Bytes budget) {
   while (is_near_peak && start + 1 < grid.size() && grid[start] < budget.count()) ++start;
   bool has_fit = false;
   int64_t misfits = 0;
-  const int64_t most_misfits = kMostMisfits * solver_.knob().grid_steps / 4;
-  for (size_t i = start; i < grid.size() && misfits < most_misfits; ++i) {
+  const int64_t max_misfits = kMaxMisfits * solver_.knob().grid_steps / 4;
+  for (size_t i = start; i < grid.size() && misfits < max_misfits; ++i) {
     CKPLAN_ASSIGN_OR_RETURN(const Candidate* candidate, Try(grid[i]));
     misfits = fits(*candidate) || !is_near_peak ? 0 : misfits + 1;
     has_fit |= fits(*candidate);

@@ -57,7 +57,7 @@ class KnobSearch {
   // The plan of least overhead whose peak is at most `budget`; null if none was found.
   Result<const Candidate*> BestWithin(Bytes budget);
   // The plan of least peak found anywhere in the range.
-  Result<const Candidate*> LeastPeak();
+  Result<const Candidate*> MinPeak();
 
  private:
   static constexpr int64_t kOneSegment = -1;  // Stands before all settings.

@@ -75,13 +75,13 @@ Result<const Candidate*> SolveForPaperBudget(const SolverInfo& info, const Knob&
                  {},
                  {"use", {{"budget", ""}}}};
   }
-  if (budget.kind == Budget::Kind::kMin) return search->Try(knob.least);
-  if (budget.bytes.count() < knob.least) {
+  if (budget.kind == Budget::Kind::kMin) return search->Try(knob.min);
+  if (budget.bytes.count() < knob.min) {
     return Error{
         ErrorCode::kInfeasible,
         fmt::format("infeasible: {} has no plan with a paper budget of {} bytes; the least "
                     "is {} bytes",
-                    info.name, budget.bytes.count(), knob.least),
+                    info.name, budget.bytes.count(), knob.min),
         {},
         {"try", {{"paper_budget", "min"}}}};
   }
@@ -90,11 +90,11 @@ Result<const Candidate*> SolveForPaperBudget(const SolverInfo& info, const Knob&
 
 Result<const Candidate*> SolveForBudget(const TensorGraph& graph, const SolverInfo& info,
                                         const PlanRequest& request, KnobSearch* search) {
-  if (PeakBudgetOf(request).kind == Budget::Kind::kMin) return search->LeastPeak();
+  if (PeakBudgetOf(request).kind == Budget::Kind::kMin) return search->MinPeak();
   const Bytes budget = ActivationBudget(graph, request);
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, search->BestWithin(budget));
   if (best != nullptr) return best;
-  CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search->LeastPeak());
+  CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search->MinPeak());
   if (least->simulation.peak <= budget) return least;
   return Infeasible(graph, request, info.name, least->simulation.peak,
                     least->schedule.steps[least->simulation.peak_step]);
