@@ -182,7 +182,7 @@ TextTable TableOf(const Comparison& comparison, const ByteUnit& unit) {
   return table;
 }
 
-// The table as text; without the arena, which tells least, where it would be too wide.
+// The table as text; without the arena, the least important column, where it would be too wide.
 std::string Fitted(TextTable table, int width) {
   const std::string text = table.Text();
   for (size_t begin = 0; begin < text.size();) {

@@ -36,7 +36,7 @@ std::string Growth(double older, double newer) {
   return older == 0 ? "" : SignedPercent(newer / older - 1);
 }
 
-// In doubles: sums of figures of a file that nobody has checked may be beyond 2^63.
+// In doubles, for sums of figures of a file that has not been checked may exceed 2^63.
 double StepCost(const PlanFigures& figures) {
   return static_cast<double>(figures.forward_cost.count()) +
          static_cast<double>(figures.backward_cost.count()) +

@@ -15,7 +15,7 @@
 namespace ckplan {
 namespace {
 
-// More names than this tell nothing in a picture.
+// More names than this would make a picture unreadable.
 constexpr size_t kMaxNames = 4;
 
 std::string_view ShapeOf(CloseSetKind kind) {

@@ -85,7 +85,7 @@ std::string_view KindOf(const json& value) {
   return "null";
 }
 
-// Of what a file says, as much as a message can bear.
+// The beginning of a text from a file, short enough for an error message.
 std::string Shorten(std::string_view text) {
   constexpr size_t kLongest = 60;
   return text.size() <= kLongest ? std::string(text) : RepairUtf8(text.substr(0, kLongest)) + "...";

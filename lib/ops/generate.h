@@ -25,9 +25,9 @@ Result<Dims> ReadShapeOf(const OpSpec& spec);
 Result<AxisView> ReadOneHotShape(const OpSpec& spec);
 
 struct TriluShape {
-  int64_t rows = 1, columns = 1;  // Of each matrix.
+  int64_t rows = 1, columns = 1;  // Sizes of each matrix.
   // Upper keeps the columns from row + diagonal on, lower those up to it.
-  int64_t diagonal = 0;  // Within one of the matrix.
+  int64_t diagonal = 0;  // Clamped so that it is at most one outside of the matrix.
   bool is_upper = true;
 };
 Result<TriluShape> ReadTriluShape(const OpSpec& spec);

@@ -191,7 +191,7 @@ void ScaleBySizes(const OpSpec& spec, const std::vector<size_t>& resized, const 
   for (const size_t axis : resized) axes[axis].scale = common;
 }
 
-// Which axes of the input the scales, the sizes and the region are of.
+// Axes of the input that the entries of scales, sizes and region apply to, in their order.
 Result<std::vector<size_t>> ResizedAxes(const OpSpec& spec) {
   const size_t rank = spec.input(0).dims.size();
   std::vector<size_t> resized;

@@ -27,7 +27,7 @@ Result<Done> RequireFloatTensors(const OpSpec& spec, size_t inputs, size_t outpu
 
 // kUnsupported: the size is more than kMaxLibrarySize.
 Result<Done> RequireLibrarySize(const OpSpec& spec, std::string_view name, int64_t size);
-// The same of a product.
+// Refuses, as above, a size that is the product of these factors.
 Result<Done> RequireLibrarySize(const OpSpec& spec, std::string_view name,
                                 std::initializer_list<int64_t> factors);
 
@@ -43,6 +43,6 @@ Result<Done> RequireStatistic(const OpSpec& spec, std::initializer_list<int64_t>
 // backward cannot read it.
 Result<Done> RequireKeptScale(const OpSpec& spec);
 
-bool WantsGradient(const OpSpec& spec);  // Of any input.
+bool WantsGradient(const OpSpec& spec);  // Whether any input does.
 
 }  // namespace ckplan

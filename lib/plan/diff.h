@@ -25,15 +25,15 @@
 
 namespace ckplan {
 
-// What a plan file tells without its graph.
+// What can be read from a plan file without its graph.
 struct PlanDigest {
   struct Row {
-    std::string name;    // Of the node; of its first output where the node has none.
+    std::string name;    // The node's name, or that of its first output if it has none.
     std::string tensor;  // Its first output.
     std::string op;
     NodeDecision decision;
-    Bytes bytes;    // Of all its outputs.
-    Bytes at_peak;  // Those in memory at the peak.
+    Bytes bytes;    // All its outputs together.
+    Bytes at_peak;  // Bytes of the outputs that are in memory at the peak.
   };
   // What is in memory at the peak beside the rows' tensors.
   struct PeakRest {
@@ -61,10 +61,10 @@ struct NodeChange {
   int32_t old_runs = 0;
   int32_t new_runs = 0;
   Bytes held;     // By how much more is held; negative: less.
-  Bytes at_peak;  // Likewise, by how much more of it is in memory at the peak.
+  Bytes at_peak;  // By how much more of it is in memory at the peak; negative: less.
 };
 
-// What the changes leave of the change of the peak. Signed: new less old.
+// The part of the peak's change that the changes of nodes do not account for. Signed: new less old.
 struct RestAtPeak {
   Bytes tensors;  // Results of nodes that are treated as before, but live at one peak alone.
   Bytes gradients;
@@ -76,7 +76,7 @@ struct RestAtPeak {
 
 struct PlanDiff {
   bool has_same_model = false;
-  bool has_same_costs = false;  // Of one cost model: times compare.
+  bool has_same_costs = false;  // One cost model for both, so their times can be compared.
   // What else the plans were asked for differently, and what that does to their figures: sentences.
   std::vector<std::string> differences;
   int64_t old_kept = 0;  // Nodes whose results are held.

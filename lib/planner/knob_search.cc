@@ -51,7 +51,7 @@ Result<const Candidate*> KnobSearch::BestWithin(Bytes budget) {
   if (solver_.knob().kind == Knob::Kind::kPaperBudget) {
     const Candidate* one_segment = TryOneSegment();
     if (one_segment->simulation.peak <= budget) return one_segment;
-    tried_.erase(kOneSegment);  // It is no setting, so nothing may be looked for beside it.
+    tried_.erase(kOneSegment);  // It is no setting of the knob: its neighbours are none either.
   }
   CKPLAN_RETURN_IF_ERROR(TryAround(budget));
   for (int i = 0; i < kRefinements; ++i) {
@@ -63,7 +63,7 @@ Result<const Candidate*> KnobSearch::BestWithin(Bytes budget) {
   return BestThatFits(budget);
 }
 
-// Of the settings tried so far; null if none fits.
+// The best plan of all settings tried so far; null if none fits.
 const Candidate* KnobSearch::BestThatFits(Bytes budget) const {
   const Candidate* found = nullptr;
   for (const auto& [setting, candidate] : tried_) {

@@ -178,7 +178,7 @@ bool IsBetter(const Plan& a, const Plan& b, bool wants_least_peak) {
   return rank(a) < rank(b);
 }
 
-// Those that answer at once come first: a time limit stops the searches alone.
+// Algorithms that answer at once come first, so that a time limit cuts short only the searches.
 std::vector<const SolverInfo*> FastFirst() {
   std::vector<const SolverInfo*> solvers;
   for (const SolverInfo& info : AllSolvers()) solvers.push_back(&info);
@@ -187,8 +187,8 @@ std::vector<const SolverInfo*> FastFirst() {
   return solvers;
 }
 
-// How much an error says about why there is no plan by any algorithm. The least: that one of them
-// does not take on such a request, or such a graph.
+// How well an error explains that no algorithm has a plan: the error of the highest weight is
+// shown. It is lowest where an algorithm merely does not accept such a request, or such a graph.
 int WeightOf(ErrorCode code) {
   if (code == ErrorCode::kTimeout) return 2;
   return code == ErrorCode::kInfeasible ? 1 : 0;
