@@ -6,7 +6,7 @@
 
 #include "lib/ops/attention.h"
 #include "lib/ops/pool.h"
-#include "lib/ops/refusals.h"
+#include "lib/reference/refusals.h"
 
 namespace ckplan {
 namespace {

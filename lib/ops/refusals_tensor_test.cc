@@ -2,7 +2,7 @@
 // embeddings refuse; and what no operator may have.
 #include <doctest/doctest.h>
 
-#include "lib/ops/refusals.h"
+#include "lib/reference/refusals.h"
 
 namespace ckplan {
 namespace {

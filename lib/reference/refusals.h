@@ -1,6 +1,5 @@
-// Tests of what operators are refused for, one case a row: an operator in the grammar of
-// lib/reference/op_case.h, and a part of the message. Operators that are accepted are those of
-// lib/reference.
+// What operators are refused for, as rows of a test: an operator in the grammar of op_case.h, and a
+// part of the message. The rows of families.h hold operators that are accepted.
 #pragma once
 
 #include <doctest/doctest.h>
