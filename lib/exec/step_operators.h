@@ -12,8 +12,7 @@ namespace ckplan {
 
 struct StepOperators {
   IdVector<NodeId, std::unique_ptr<PreparedOp>> nodes;
-  std::vector<std::unique_ptr<PreparedOp>>
-      constant_ops;  // In the order of StepGraph::constant_ops.
+  std::vector<std::unique_ptr<PreparedOp>> constant_ops;  // In the order of the StepGraph's.
   // What the operators themselves need, and behind that, from byte `gradient_scratch` on, room for
   // gradients of constants that cannot be written where they belong: see constant_gradients.h.
   IdVector<NodeId, OpWorkspace> workspaces;

@@ -1,8 +1,8 @@
 // The shape of Conv and ConvTranspose.
 //
-// Both are told as a Conv: the image is the input of Conv and the output of ConvTranspose, the map
-// is the output of Conv and the input of ConvTranspose. What one computes forward is the gradient
-// of the other's input.
+// Both are described as a Conv: the image is the input of Conv and the output of ConvTranspose, the
+// map is the output of Conv and the input of ConvTranspose. What one computes forward is the
+// gradient of the other's input.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Tensors made of shapes and a few numbers, and the masking by place.
+// Tensors made of shapes and a few numbers; and Trilu, which masks a triangle.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ struct FillValue {
 };
 Result<FillValue> ReadConstantOfShape(const OpSpec& spec);
 
-// What Shape and Size write: int64.
+// The contents that Shape and Size write: int64.
 Result<Dims> ReadShapeOf(const OpSpec& spec);
 
-// Along the axis that OneHot adds.
+// The view along the axis that OneHot adds.
 Result<AxisView> ReadOneHotShape(const OpSpec& spec);
 
 struct TriluShape {

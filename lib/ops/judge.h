@@ -1,5 +1,5 @@
-// The judgements that operators of many families share. Each returns an error that names the
-// operand and the numbers, or nothing to complain about. `name` is how messages call the operand:
+// The checks that operators of many families share. Each returns an error that names the
+// operand and the numbers, or success. `name` is how messages call the operand:
 // "its input", "its output".
 #pragma once
 

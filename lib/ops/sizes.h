@@ -35,8 +35,8 @@ Result<Done> RequireLibrarySize(const OpSpec& spec, std::string_view name,
 Result<Done> RequireOptional(const OpSpec& spec, const Operand& operand, std::string_view name,
                              const Dims& expected);
 
-// kUnsupported: a gradient is asked for, and backward has not the `bytes` that forward saves for
-// it; or what is saved is something else.
+// kUnsupported: a gradient is asked for, and the statistic is not kept or is smaller than
+// what forward saves: the product of `factors`, in bytes.
 Result<Done> RequireStatistic(const OpSpec& spec, std::initializer_list<int64_t> factors);
 
 // kUnsupported: the gradient of the first input is asked for, which takes the scale (input 1), and

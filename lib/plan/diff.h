@@ -3,13 +3,12 @@
 // Idea. Nodes are matched by the names of their tensors, so plans of models that have grown can be
 // compared as well; no graph is needed, only what plan files say of themselves (PlanDigest).
 //
-// Two figures tell what a change is worth:
+// Two figures measure a change:
 //   held      A node's results are held from its forward to its backward step where its action is
 //             keep. A change from keep to anything else frees their bytes in between.
-//   at_peak   How many more bytes of the node's results are in memory at the new plan's peak than
-//   at
-//             the old plan's, which is another moment. Together with the rest - nodes that are
-//             treated as before, gradients, workspace - it is the change of the peak, exactly:
+//   at_peak   How many more bytes of the node's results are in memory at the new plan's peak
+//             than at the old plan's, which is another moment. Together with the rest (nodes that
+//             are treated as before, gradients, workspace) it is exactly the change of the peak:
 //             sum of at_peak + rest = new peak - old peak.
 //
 // Cost: O(n log n) for n nodes.

@@ -110,7 +110,7 @@ Result<Done> KnobSearch::TryGrid() {
 
 // The part of the grid that matters for a budget. Where the knob is a budget on a whole plan, the
 // simulated peak is mostly below it: start there, go up until several in a row do not fit or one
-// is far off, and go down only if none did. Other knobs tell nothing of the peak, and both ends
+// is far off, and go down only if none did. Other knobs say nothing about the peak, and both ends
 // of their range can need the most: all of the grid.
 Result<Done> KnobSearch::TryAround(Bytes budget) {
   const auto fits = [&](const Candidate& c) { return c.simulation.peak <= budget; };

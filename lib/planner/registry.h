@@ -13,8 +13,8 @@ namespace ckplan {
 
 // In alphabetical order.
 std::span<const SolverInfo> AllSolvers();
-// By its name, or as people call it: "kusumoto" is exact-dp. kUsage with the nearest name if there
-// is none of that name.
+// Finds an algorithm by its name or by another name that people use: "kusumoto" is exact-dp. kUsage
+// with the nearest name if there is none of that name.
 Result<const SolverInfo*> FindSolver(std::string_view name);
 // Under this name the planner tries all algorithms and takes the best plan; see MakePlan.
 // FindSolver finds the name, but it has no solver of its own.
