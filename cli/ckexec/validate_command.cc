@@ -17,7 +17,7 @@ Error NotProven(const ModelAndPlan& planned, std::vector<std::string> failures) 
                std::move(failures)};
 }
 
-// The plan's own memory may be there, and that of its rival not.
+// There may be enough memory for the plan, but not for keeping everything.
 Error WithMemoryOfBoth(Error error, const Plan& plan) {
   if (error.code != ErrorCode::kInfeasible) return error;
   error.notes.push_back(
@@ -34,8 +34,8 @@ void AddValidateOptions(CommandLine& line, ExecOptions& options) {
   line.Value("--plan", "PLAN", "the plan file, where the model holds none", &options.plan);
   AddPlanCostOption(line, options);
   AddBackendOptions(line, options);
-  line.Choice("--loss", {"given", "cross-entropy"}, "loss function, which gives the outputs' gradients",
-              &options.loss);
+  line.Choice("--loss", {"given", "cross-entropy"},
+              "loss function, which gives the outputs' gradients", &options.loss);
   line.Value("--runs", "N", "timed steps of each kind (default 3; 0 for none)", &options.runs);
   line.Value("-o,--output", "FILE", "where to write the report as JSON; - for standard output",
              &options.output);

@@ -236,7 +236,7 @@ class GraphReader {
     parts_.nodes.push_back(std::move(node));
   }
 
-  // Tells for each node whether an edge leaves it.
+  // Finds for each node whether an edge leaves it.
   std::vector<bool> ReadEdges(const JsonView& edges) {
     std::vector<bool> has_successor(parts_.nodes.size());
     for (size_t i = 0; i < edges.size(); ++i) {
