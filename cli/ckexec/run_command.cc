@@ -86,7 +86,8 @@ void AddRunOptions(CommandLine& line, ExecOptions& options) {
   line.Value("--steps", "N", "training steps on one batch (default 1)", &options.steps);
   line.Value("--learning-rate", "RATE", "learning rate of plain gradient descent (default 0.01)",
              &options.learning_rate);
-  line.Choice("--loss", {"cross-entropy", "given"}, "loss function that training makes smaller", &options.loss);
+  line.Choice("--loss", {"cross-entropy", "given"}, "loss function that training makes smaller",
+              &options.loss);
   line.Value("--tensors", "FILE.onnx", "write all inputs and results of the first step there",
              &options.tensors);
   line.Choice("-f,--format", {"text", "json"}, "format of the output", &options.format);

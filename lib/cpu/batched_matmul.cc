@@ -7,7 +7,7 @@ namespace ckplan::cpu {
 
 namespace {
 
-// One matrix after the other.
+// Whether `places` is 0, 1, 2, ..., so that the matrices are used in the order in which they lie.
 bool IsSequence(const std::vector<int64_t>& places) {
   for (size_t i = 0; i < places.size(); ++i) {
     if (places[i] != static_cast<int64_t>(i)) return false;

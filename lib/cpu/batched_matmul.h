@@ -1,5 +1,5 @@
-// Products of two lists of matrices, each pair by its place in the lists: what broadcasting leaves
-// of a batched matrix product, and of its gradients.
+// Products of pairs of matrices taken from two lists: the form that a batched matrix product with
+// broadcasting, and its gradients, are reduced to.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace ckplan::cpu {
 
-// c[i] of C is the sum of a[i] of A times b[i] of B over all i with that c[i]. The numbers count
-// matrices, which lie one after the other.
+// Matrix c[i] of C is the sum of the products of matrix a[i] of A and matrix b[i] of B over all i
+// with the same c[i]. The indices count matrices, which are stored contiguously.
 struct MatrixTriples {
   std::vector<int64_t> a, b, c;
 };
-// Longer lists would take more memory than the matrices are worth.
+// Longer lists would take more memory than the matrices themselves.
 inline constexpr int64_t kMaxMatrices = 1 << 24;
 
 class BatchedMatMul {
  public:
-  // shape.batch and the is_shared of its layouts are found from `triples`. shape.adds: for
-  // `triples` that name each matrix of C once.
-  // Throws what oneDNN throws.
+  // shape.batch and the is_shared flags of its layouts are derived from `triples`. shape.adds is
+  // supported only if `triples` names each matrix of C once.
+  // Throws the exceptions of oneDNN.
   BatchedMatMul(ProductShape shape, MatrixTriples triples);
 
   int64_t workspace() const { return product_->workspace(); }
@@ -31,7 +31,7 @@ class BatchedMatMul {
  private:
   MatrixTriples triples_;
   int64_t a_size_, b_size_, c_size_;  // Elements of one matrix.
-  int64_t c_count_ = 0;               // Matrices of C.
+  int64_t c_count_ = 0;               // Number of matrices in C.
   bool is_one_call_ = false;
   bool adds_ = false;
   std::unique_ptr<MatMulKernel> product_;

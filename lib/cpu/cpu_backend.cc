@@ -21,9 +21,9 @@ namespace ckplan::cpu {
 namespace {
 
 constexpr int64_t kCacheLine = 64;
-constexpr int64_t kDigestBlock = 1 << 16;  // Bytes that are digested by themselves.
+constexpr int64_t kDigestBlock = 1 << 16;  // Bytes per block; each block has a digest of its own.
 
-// A step of the 64-bit hash xxh64-style mixing: multiply, rotate.
+// One mixing step of a 64-bit hash in the manner of xxh64: multiply, rotate.
 uint64_t Mix(uint64_t hash, uint64_t word) {
   hash ^= word * 0x9E3779B97F4A7C15u;
   return ((hash << 27) | (hash >> 37)) * 0xC2B2AE3D27D4EB4Fu;
@@ -54,7 +54,8 @@ void LookForNans(const unsigned char* bytes, int64_t size, int64_t first_index,
   }
 }
 
-// What this process may still take: the machine's free memory. Control groups are not looked at.
+// Memory that this process can still allocate: the free memory of the machine. Limits of control
+// groups (cgroups) are not considered.
 int64_t FreeMemory() {
   std::ifstream info("/proc/meminfo");
   std::string key;
@@ -109,7 +110,7 @@ class CpuBackend final : public Backend {
   Result<void*> Allocate(int64_t bytes) override {
     const auto size = static_cast<size_t>((bytes + kCacheLine - 1) / kCacheLine * kCacheLine);
     void* memory = std::aligned_alloc(kCacheLine, std::max<size_t>(size, kCacheLine));
-    // Linux hands out more than there is and ends the process later; so ask before.
+    // Linux grants more memory than exists and kills the process later, so check before.
     if (memory == nullptr || bytes > FreeMemory()) {
       std::free(memory);
       return MakeError(ErrorCode::kInfeasible,

@@ -1,4 +1,4 @@
-// The backend of this machine's processor: oneDNN where it has a primitive, own kernels elsewhere.
+// The backend for this machine's CPU: oneDNN where it has a primitive, own kernels elsewhere.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,9 @@
 
 namespace ckplan::cpu {
 
-// `threads`: 0 for one on each processor that this process may use. Sets the number of OpenMP
-// threads of the process: bits compare only between runs of the same number.
+// `threads`: 0 means one for each processor that this process may use. Sets the number of OpenMP
+// threads of the process. Results are bitwise equal only between runs with equal numbers of
+// threads.
 std::unique_ptr<Backend> MakeCpuBackend(int threads);
 
 }  // namespace ckplan::cpu

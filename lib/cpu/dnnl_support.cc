@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kCacheLine = 64;
 
 dnnl::memory Wrap(const DnnlDevice& device, const dnnl::memory::desc& desc, const void* at) {
-  return {desc, device.engine, const_cast<void*>(at)};  // NOLINT: oneDNN knows no const memory.
+  return {desc, device.engine, const_cast<void*>(at)};  // NOLINT: oneDNN has no const memory.
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // oneDNN as this backend uses it: plain pointers in and out, and scratch memory that the caller
-// owns. What oneDNN throws, these functions let through; Guarded turns it into a Result.
+// owns. These functions let the exceptions of oneDNN pass; Guarded turns them into a Result.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace ckplan::cpu {
 
-// Where the buffers of one call lie in its workspace. Each begins on a cache line, wherever the
-// workspace itself begins.
+// Offsets of the buffers of one call within its workspace. Each buffer begins on a cache line,
+// whatever the alignment of the workspace.
 class WorkspacePlan {
  public:
-  // Offset of a buffer of so many bytes.
+  // Reserves a buffer of `bytes` bytes and returns its offset.
   int64_t Add(int64_t bytes);
   int64_t total() const { return size_ == 0 ? 0 : size_ + kSlack; }
 
@@ -41,13 +41,13 @@ struct DnnlArgument {
   const void* at = nullptr;
 };
 
-// A primitive whose scratch memory is the caller's.
+// A primitive whose scratch memory is provided by the caller.
 class DnnlPrimitive {
  public:
   DnnlPrimitive() = default;
   DnnlPrimitive(dnnl::primitive primitive, dnnl::memory::desc scratchpad)
       : primitive_(std::move(primitive)), scratchpad_(std::move(scratchpad)) {}
-  // Of a primitive description made with ScratchpadAttributes.
+  // The primitive's description must have been made with ScratchpadAttributes.
   template <typename Primitive>
   static DnnlPrimitive Of(const typename Primitive::primitive_desc& description) {
     return {Primitive(description), description.scratchpad_desc()};
@@ -64,7 +64,7 @@ class DnnlPrimitive {
 
 dnnl::primitive_attr ScratchpadAttributes();
 
-// Copies a tensor from one layout into another; nothing where they are the same.
+// Copies a tensor from one layout into another; does nothing if the layouts are equal.
 class LayoutChange {
  public:
   LayoutChange() = default;
@@ -82,10 +82,10 @@ class LayoutChange {
   dnnl::memory::desc to_;
 };
 
-// Row-major.
+// Describes a row-major tensor.
 dnnl::memory::desc PlainDesc(const std::vector<int64_t>& dims);
 
-// make(), with what oneDNN throws turned into kUnsupported.
+// Calls make() and turns exceptions of oneDNN into kUnsupported.
 Result<std::unique_ptr<PreparedOp>> Guarded(
     const OpSpec& spec, const std::function<std::unique_ptr<PreparedOp>()>& make);
 

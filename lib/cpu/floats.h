@@ -1,4 +1,4 @@
-// Untyped buffers of a call as floats; null stays null.
+// Casts untyped buffers of a call to floats; null stays null.
 #pragma once
 
 namespace ckplan::cpu {

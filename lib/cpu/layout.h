@@ -7,7 +7,7 @@
 namespace ckplan::cpu {
 
 // Walks a part of a layout: calls body(offsets, length) for runs along the inner axis, which
-// together are the elements [begin, end) in row-major order; `offsets` by operand.
+// together are the elements [begin, end) in row-major order. `offsets` has one entry per operand.
 template <typename Body>
 void WalkRuns(const Layout& layout, int64_t begin, int64_t end, const Body& body) {
   const size_t rank = layout.dims.size();
@@ -27,7 +27,7 @@ void WalkRuns(const Layout& layout, int64_t begin, int64_t end, const Body& body
     body(static_cast<const int64_t*>(offsets.data()), length);
     at += length;
     if (at >= end) return;
-    // To the start of the next row.
+    // Advance to the start of the next row.
     for (size_t k = 0; k < offsets.size(); ++k) {
       offsets[k] -= index[rank - 1] * layout.strides[k][rank - 1];
     }
@@ -43,7 +43,7 @@ void WalkRuns(const Layout& layout, int64_t begin, int64_t end, const Body& body
   }
 }
 
-// All of it, over the threads.
+// Walks the whole layout, divided among the threads.
 template <typename Body>
 void ForRuns(const Layout& layout, const Body& body) {
   ParallelFor(layout.count(), kGrain,

@@ -9,12 +9,12 @@ namespace {
 using Desc = dnnl::memory::desc;
 constexpr auto kType = dnnl::memory::data_type::f32;
 
-// Rows of B that lie a multiple of this many elements apart fall on the same lines of the cache:
-// oneDNN then computes at half its speed (measured: 55 instead of 100 Gflop/s and core) unless B
-// is brought into a layout of its own first, panel by panel.
+// Rows of B that lie a multiple of this many elements apart map to the same cache sets. oneDNN then
+// computes at half its speed (measured: 55 instead of 100 Gflop/s per core) unless B is first
+// copied into a packed layout, panel by panel.
 constexpr int64_t kBadStride = 1024;
 constexpr int64_t kPanel = 512;   // Columns.
-constexpr int64_t kFewRows = 32;  // Of A: too few to make the copies worth while.
+constexpr int64_t kFewRows = 32;  // Rows of A: too few for the copies to pay off.
 
 int64_t StrideOf(int64_t rows, int64_t columns, const MatrixLayout& layout) {
   if (layout.row_stride != 0) return layout.row_stride;
@@ -36,12 +36,12 @@ Desc MatrixDesc(int64_t batch, int64_t rows, int64_t columns, const MatrixLayout
 
 bool IsBad(int64_t stride) { return stride % kBadStride == 0; }
 
-// Columns of B that are computed at once: all of them, or a panel.
+// Number of columns of B computed at once: all of them, or a panel.
 int64_t ChoosePanel(const ProductShape& shape) {
   const bool is_bad = shape.batch == 1 && !shape.packs_b && !shape.b.is_transposed &&
                       !shape.c.is_transposed && IsBad(StrideOf(shape.k, shape.n, shape.b));
   if (!is_bad || shape.n % kPanel != 0 || shape.m <= kFewRows) return shape.n;
-  // oneDNN copies a transposed A for each panel anew, slowly if its own stride is bad.
+  // oneDNN copies a transposed A again for each panel, slowly if A's own stride is bad.
   const bool copies_slowly = shape.a.is_transposed && IsBad(StrideOf(shape.m, shape.k, shape.a));
   return copies_slowly && shape.n > 2 * kPanel ? shape.n : kPanel;
 }

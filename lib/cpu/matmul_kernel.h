@@ -1,5 +1,5 @@
-// Products of matrices, alone or in batches: what Gemm, MatMul, Einsum, LSTM, GRU, Attention and
-// convolutions with a 1x1 kernel are made of.
+// Products of matrices, single or in batches: the basis of Gemm, MatMul, Einsum, LSTM, GRU,
+// Attention and 1x1 convolutions.
 #pragma once
 
 #include <algorithm>
@@ -11,25 +11,25 @@ namespace ckplan::cpu {
 
 // How a matrix lies in memory: row-major as it is used, or transposed.
 struct MatrixLayout {
-  bool is_transposed = false;  // Its columns are the rows in memory.
-  int64_t row_stride = 0;      // Elements from one row in memory to the next; 0: no gap.
-  bool is_shared = false;      // The whole batch reads this one matrix.
+  bool is_transposed = false;  // The rows in memory are the matrix's columns.
+  int64_t row_stride = 0;      // Elements between starts of rows in memory; 0: rows are dense.
+  bool is_shared = false;      // One matrix serves the whole batch.
 };
 
-// C = alpha A B, or C += alpha A B; A is m x k, B is k x n, for each of `batch`, which lie one
-// after the other.
+// C = alpha A B, or C += alpha A B; A is m x k, B is k x n. A batch has `batch` such products,
+// whose matrices are stored contiguously.
 struct ProductShape {
   int64_t batch = 1;
   int64_t m = 0, n = 0, k = 0;
   MatrixLayout a, b, c;
   float alpha = 1;
   bool adds = false;
-  bool packs_b = false;  // Run takes B as Pack left it, for one B in many products; batch is 1.
+  bool packs_b = false;  // Run takes B as packed by Pack, to reuse B in many products; batch is 1.
 };
 
 class MatMulKernel {
  public:
-  explicit MatMulKernel(const ProductShape& shape);  // Throws what oneDNN throws.
+  explicit MatMulKernel(const ProductShape& shape);  // Throws the exceptions of oneDNN.
 
   int64_t workspace() const { return plan_.total(); }
   void Run(const float* a, const float* b, float* c, void* workspace) const;
@@ -39,8 +39,8 @@ class MatMulKernel {
 
  private:
   int64_t columns_;
-  int64_t panel_;      // Columns of B that are computed at once.
-  bool packs_panels_;  // B is brought into oneDNN's layout, a panel at a time.
+  int64_t panel_;      // Columns of B computed at once.
+  bool packs_panels_;  // B is copied into oneDNN's layout, one panel at a time.
   DnnlDevice device_;
   dnnl::memory::desc a_, b_, c_;
   DnnlPrimitive primitive_;

@@ -1,5 +1,5 @@
-// The operators of the CPU backend against the double-precision reference: one case a row, see
-// lib/reference/op_case.h.
+// Tests the operators of the CPU backend against the double-precision reference. Each case is a row
+// of a table, see lib/reference/op_case.h.
 #include <doctest/doctest.h>
 
 #include "lib/cpu/cpu_backend.h"
@@ -27,7 +27,7 @@ void CheckCases(std::span<const reference::CaseRow> rows) {
 #include "lib/ops/families.def"
 #undef CKPLAN_FAMILY
 
-// What is random has no reference, and tests of its own in random_test.cc.
+// Random operators have no reference; random_test.cc tests them.
 bool IsRandom(std::string_view type) {
   return type.substr(0, 6) == "Random" || type == "Bernoulli" || type == "Dropout";
 }

@@ -1,16 +1,16 @@
-// Loops over the threads of the backend. How work is cut never depends on how many threads there
-// are, and no result depends on which of them did it.
+// Loops that run on the backend's threads. How work is divided never depends on the number of
+// threads, and no result depends on which thread computed it.
 #pragma once
 
 #include <cstdint>
 
 namespace ckplan::cpu {
 
-// Items of one element of arithmetic each below which a second thread costs more than it saves.
+// Work of fewer items, each of one arithmetic operation, is not worth a second thread.
 inline constexpr int64_t kGrain = 16384;
 
-// Calls body(begin, end) for consecutive ranges that together are [0, count), each of `grain` items
-// but the last, in any order and at the same time.
+// Calls body(begin, end) for consecutive ranges that together are [0, count), in any order and
+// concurrently. Each range but the last has `grain` items.
 template <typename Body>
 void ParallelFor(int64_t count, int64_t grain, const Body& body) {
   const int64_t chunks = (count + grain - 1) / grain;

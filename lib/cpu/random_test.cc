@@ -1,5 +1,5 @@
-// What is random has no reference. It must have the distribution that its name says, be the same
-// for the same seed, and, Dropout's, drop of the gradient what it dropped of the values.
+// Random operators have no reference. Their output must have the specified distribution and be
+// equal for equal seeds. Dropout must drop the same elements of the gradient as of the values.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ using reference::BackwardResult;
 using reference::ForwardResult;
 using reference::Tensor;
 
-// An operator whose inputs are all of one value.
+// An operator whose inputs each hold one repeated value.
 struct Drawn {
   OpSpec spec;
   std::unique_ptr<Backend> backend = MakeCpuBackend(2);
@@ -71,7 +71,7 @@ Moments MomentsOf(const std::vector<double>& values) {
 }
 
 TEST_CASE("counter rng: the words are splitmix64's") {
-  // The sequence that the state leads to, by the usual generator.
+  // The expected words: splitmix64 written out, starting from the scrambled initial state.
   const CounterRng rng(0);
   uint64_t state = 0xD1B54A32D192ED03U;
   const auto scramble = [](uint64_t z) {

@@ -4,8 +4,8 @@ namespace ckplan::cpu {
 
 namespace {
 
-constexpr int64_t kMostParts = 16;
-constexpr int64_t kEnoughTasks = 16;  // For the threads of one machine.
+constexpr int64_t kMaxParts = 16;
+constexpr int64_t kEnoughTasks = 16;  // Enough for the threads of one machine.
 
 }  // namespace
 
@@ -28,7 +28,7 @@ Reduction::Reduction(Layout layout, size_t target) : layout_(std::move(layout)) 
   steps_ = reduced_.count() * (is_inner_kept_ ? 1 : tiles_);
   const int64_t rows = kept_.count() * (is_inner_kept_ ? tiles_ : 1);
   if (rows < kEnoughTasks && layout_.count() >= 4 * kGrain) {
-    parts_ = std::clamp<int64_t>(steps_, 1, kMostParts);
+    parts_ = std::clamp<int64_t>(steps_, 1, kMaxParts);
   }
 }
 

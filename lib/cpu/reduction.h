@@ -1,10 +1,10 @@
-// Reductions along axes: sums, maxima, products, and the sums that bring the gradient of a
-// broadcast operand back to its shape. What is summed in which order depends on the shapes alone,
+// Reductions along axes: sums, maxima, products, and the sums that reduce the gradient of a
+// broadcast operand to the operand's shape. The order of every sum depends only on the shapes,
 // never on the number of threads.
 //
-// The elements are cut into runs of at most kTile along the inner axis. Where that axis is kept,
-// runs are added to a row of sums; where it is reduced, each run is folded to one number. Few and
-// long sums are cut into parts, whose results lie in the workspace.
+// The elements are divided into runs of at most kTile along the inner axis. If that axis is kept,
+// runs are added to a row of sums; if it is reduced, each run is reduced to one number. If there
+// are few but long sums, they are divided into parts, whose results are stored in the workspace.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace ckplan::cpu {
 
-// In eight lanes, whose results are merged in double precision.
+// Sums in eight lanes, which are merged in double precision.
 struct SumOf {
   static constexpr double kIdentity = 0;
   static double Merge(double a, double b) { return a + b; }
@@ -43,14 +43,14 @@ class Reduction {
   static constexpr int64_t kTile = 512;
 
   Reduction() = default;
-  // `target`: the operand of the layout that is the result; its strides of 0 are reduced axes.
+  // `target`: the operand of the layout that is the result; axes where its stride is 0 are reduced.
   Reduction(Layout layout, size_t target);
 
   const Layout& layout() const { return layout_; }
-  int64_t workspace() const;  // Bytes.
+  int64_t workspace() const;  // Size in bytes.
 
-  // segment(offsets, length, buffer) gives the values of a run: a pointer to them, be it `buffer`
-  // (kTile floats) after filling it. finish(value, i) makes the stored float of result i.
+  // segment(offsets, length, buffer) returns a pointer to the values of a run. It may fill `buffer`
+  // (kTile floats) and return it. finish(value, i) computes the stored float of result i.
   template <typename Combiner, typename Segment, typename Finish>
   void Run(float* result, void* workspace, const Segment& segment, const Finish& finish) const;
 
@@ -63,12 +63,12 @@ class Reduction {
  private:
   struct Axes {
     Dims dims;                  // Without the inner axis.
-    std::vector<Dims> strides;  // By operand.
+    std::vector<Dims> strides;  // One per operand.
     int64_t count() const { return Product(dims); }
     void AddOffsets(int64_t index, Dims& offsets) const;
   };
 
-  // One row of results, and the part of the elements that go into it.
+  // A row of results, and the part of the elements that this task combines into it.
   struct Task {
     int64_t row, tile, part;
   };
@@ -79,9 +79,9 @@ class Reduction {
   Layout layout_;
   Axes kept_, reduced_;
   bool is_inner_kept_ = false;
-  int64_t results_ = 1;  // Along the kept axes.
-  int64_t tiles_ = 1;    // Of the inner axis.
-  int64_t steps_ = 1;    // Runs that go into one row of results.
+  int64_t results_ = 1;  // Results along the kept axes.
+  int64_t tiles_ = 1;    // Tiles of the inner axis.
+  int64_t steps_ = 1;    // Runs that are combined into one row of results.
   int64_t parts_ = 1;
 };
 

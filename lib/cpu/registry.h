@@ -1,4 +1,4 @@
-// The operators of the CPU backend: one row for each, in registry.cc.
+// The table of operators of the CPU backend: one row per operator, in registry.cc.
 #pragma once
 
 #include <memory>
@@ -11,27 +11,27 @@
 
 namespace ckplan::cpu {
 
-// kUnsupported: these attributes, shapes or types have no kernel.
+// Fails with kUnsupported if there is no kernel for these attributes, shapes or types.
 using PrepareFunction = Result<std::unique_ptr<PreparedOp>> (*)(const OpSpec& spec);
 
 struct OpRow {
   std::string_view type;
   PrepareFunction prepare = nullptr;
-  std::string_view limits;  // What of it is not supported.
+  std::string_view limits;  // What is not supported of this operator.
 };
 
 // In alphabetical order.
 std::span<const OpRow> OpRows();
 const OpRow* FindOp(std::string_view type);
 
-// What a PrepareFunction returns when all is well.
+// What a PrepareFunction returns on success.
 template <typename Op, typename... Arguments>
 Result<std::unique_ptr<PreparedOp>> Prepared(Arguments&&... arguments) {
   std::unique_ptr<PreparedOp> op = std::make_unique<Op>(std::forward<Arguments>(arguments)...);
   return op;
 }
 
-// UnsupportedOp of this backend.
+// Returns UnsupportedOp for this backend.
 Error Unsupported(const OpSpec& spec, std::string_view what);
 
 }  // namespace ckplan::cpu

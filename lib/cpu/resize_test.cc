@@ -1,5 +1,5 @@
-// Resize's coordinates have many rules. Our reference could misread them as the kernel does: these
-// are results of ONNX's own reference implementation.
+// Resize has many coordinate rules, which the project's reference could misread in the same way as
+// the kernel. The values here are therefore results of ONNX's own reference implementation.
 #include <doctest/doctest.h>
 
 #include "lib/cpu/cpu_backend.h"

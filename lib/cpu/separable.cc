@@ -76,7 +76,7 @@ SeparableMap SeparableMap::Transposed() const {
 
 template <typename Body>
 void SeparableMap::ForRowTaps(int64_t row, const Body& body) const {
-  // The tap of each axis, counted up like the digits of a number.
+  // The current tap of each axis, incremented like the digits of a number.
   Dims first(outer_.size()), last(outer_.size());
   for (size_t axis = outer_.size(); axis-- > 0;) {
     const auto at = static_cast<size_t>(row % outer_[axis].output_size());
@@ -139,12 +139,12 @@ void SeparableMap::FillHoles(float* to, float fill) const {
   }
 }
 
-// Rows are summed before their elements are mixed, where a row has place on the stack.
+// Sums the input rows before interpolating within a row, if a row fits on the stack.
 void SeparableMap::RunRow(int64_t row, const float* from, float* to, float fill) const {
-  constexpr int64_t kMostColumns = 4096;
+  constexpr int64_t kMaxColumns = 4096;
   const int64_t columns = inner_.input_size;
-  const bool sums_first = stretches_.empty() && columns <= kMostColumns;
-  std::array<float, kMostColumns> sums;
+  const bool sums_first = stretches_.empty() && columns <= kMaxColumns;
+  std::array<float, kMaxColumns> sums;
   int64_t taps = 0;
   std::fill_n(to, inner_.output_size(), 0.0F);
   ForRowTaps(row, [&](int64_t offset, float weight) {

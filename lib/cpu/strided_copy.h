@@ -1,4 +1,4 @@
-// Copies between tensors that are walked in different orders: transposes, slices, tiles.
+// Copies between tensors with different axis orders: transposes, slices, tiles.
 #pragma once
 
 #include <cstring>
@@ -8,7 +8,7 @@
 
 namespace ckplan::cpu {
 
-// Calls with the unsigned integer of an element's size: copies keep every bit.
+// Calls body with the unsigned integer type of the given size: copies preserve every bit.
 template <typename Body>
 void WithElementOf(int64_t bytes, const Body& body) {
   if (bytes == 1) {
@@ -33,8 +33,8 @@ inline void ZeroBytes(void* to, int64_t bytes) {
   });
 }
 
-// to[to_base + Σ i_a to_strides[a]] = from[from_base + Σ i_a from_strides[a]] for every index below
-// `dims`. No two elements are written to one place. Strides may be negative or, in `from`, 0.
+// to[to_base + Σ i_a to_strides[a]] = from[from_base + Σ i_a from_strides[a]] for every index i
+// with i_a < dims[a]. No place is written twice. Strides may be negative and, in `from`, 0.
 class StridedCopy {
  public:
   StridedCopy() = default;
@@ -43,10 +43,10 @@ class StridedCopy {
 
   void Run(const void* from, void* to, int64_t element_bytes) const;
   StridedCopy Reversed() const;
-  const Layout& layout() const { return layout_; }  // Of `from`, then `to`.
+  const Layout& layout() const { return layout_; }  // Operands: `from`, then `to`.
 
  private:
-  // Where the inner axis of one tensor is not that of the other, both are walked in squares.
+  // If the tensors have different inner axes, both are copied in square blocks.
   static constexpr int64_t kSquare = 32;
 
   void FindSquares();

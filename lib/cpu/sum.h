@@ -1,4 +1,4 @@
-// Long sums of floats: quick, precise, and the same bits at any address.
+// Long sums of floats: fast, precise, and bitwise equal for any alignment.
 #pragma once
 
 #include <algorithm>
@@ -6,9 +6,9 @@
 
 namespace ckplan::cpu {
 
-// term(0) + ... + term(count - 1). Sixteen running sums in float, for vector instructions, which
-// are added up in double before they lose precision. Written out in lanes, because a compiler that
-// vectorises a plain loop may begin at an address that suits it, and so change the order.
+// term(0) + ... + term(count - 1). Sixteen running sums in float suit vector instructions; they are
+// added up in double before they lose precision. The lanes are explicit because a compiler that
+// vectorises a plain loop may start at an aligned address, and so change the order of additions.
 template <typename Term>
 double SumTerms(int64_t count, const Term& term) {
   constexpr int64_t kLanes = 16;

@@ -1,9 +1,9 @@
-// For functions that are one loop over many floats: compiled once for each width of vector
-// instructions, and the widest that the processor has is chosen when the program starts. Results
-// may differ in the last bit between processors, but not between runs on one of them.
+// For functions that are one loop over many floats: they are compiled once for each width of vector
+// instructions, and the widest that the processor supports is selected at program start. Results
+// may differ in the last bit between processors, but not between runs on one processor.
 #pragma once
 
-// Sanitizers start too late for the choice.
+// Sanitizers are initialised too late for this selection.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define CKPLAN_VECTOR_CLONES \

@@ -1,5 +1,5 @@
-// Exponentials and their kin in a form that compilers turn into vector instructions: no branches,
-// no tables, no calls. Within a few units in the last place of float32.
+// Exponentials and related functions in a form that compilers vectorise: no branches, no tables, no
+// calls. Their error is within a few units in the last place of float32.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace ckplan::cpu {
 
-// Cody and Waite: e^x = 2^n e^r with |r| <= ln(2)/2, and e^r by its polynomial (Cephes, expf).
-// 0 below -87.3 and infinity above 88.7, where the result is no normal number.
+// Cody and Waite: e^x = 2^n e^r with |r| <= ln(2)/2, and e^r by a polynomial (Cephes, expf). Gives
+// 0 below -87.3 and infinity above 88.7, where the result is not a normal float.
 inline float Exp(float x) {
   const float clamped = std::min(std::max(x, -87.3F), 88.7F);
   // Adding 1.5 * 2^23 rounds to the nearest integer, which is then in the low bits.
@@ -25,7 +25,7 @@ inline float Exp(float x) {
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
   p = p * r * r + r + 1.0F;
-  // 2^n in two factors: n may be 128, which alone has no exponent.
+  // 2^n is computed as two factors: n may be 128, which exceeds the exponent range.
   const int32_t exponent = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(12582912.0F);
   const int32_t half = exponent >> 1;
   const float low = std::bit_cast<float>((half + 127) << 23);
@@ -74,7 +74,7 @@ inline float Erf(float x) {
   return x == x ? c * p / q : x;
 }
 
-// log(1 + z) of z in [0, 1]: twice the series of the inverse hyperbolic tangent of z / (2 + z),
+// log(1 + z) for z in [0, 1]: twice the series of the inverse hyperbolic tangent of z / (2 + z),
 // which is at most 1/3.
 inline float Log1pOfFraction(float z) {
   const float t = z / (2.0F + z);

@@ -1,9 +1,10 @@
-// Elementwise work on operands that are broadcast to the result, and the sums that bring gradients
-// back to the operands' shapes.
+// Elementwise work on operands that are broadcast to the result's shape, and the sums that reduce
+// gradients to the operands' shapes.
 //
-// Along the inner axis of a layout an operand either moves with the result or stands still. Where
-// that axis is a multiple of kVector, or the only one, a thread takes kVector elements at once:
-// what moves is read by one wide access, what stands still once for all of them.
+// Along the inner axis of a layout the stride of an operand is 1 (it "moves" with the result) or 0
+// (it stays constant). If that axis is a multiple of kVector, or the only axis, a thread processes
+// kVector elements at once: operands that move are read by one wide access, constant ones are read
+// once for the whole group.
 #pragma once
 
 #include <vector>
@@ -14,15 +15,15 @@
 
 namespace ckplan::cuda {
 
-// Where the operands of a result have its elements, in steps of one element or of a group of
-// kVector. The layout is that of BroadcastLayout, whose last operand is the result.
+// Maps the elements of a result to those of its operands, in steps of one element or of a group of
+// kVector elements. The layout is made by BroadcastLayout, whose last operand is the result.
 template <int kInputs>
 class BroadcastWalk {
  public:
   using Offsets = typename DeviceLayout<kInputs>::Offsets;
 
   BroadcastWalk() = default;
-  // The first operands of the layout, at most kInputs, are walked.
+  // Walks at most kInputs operands of the layout, from the first on.
   explicit BroadcastWalk(const Layout& layout) : count_(layout.count()) {
     const bool is_one_run = layout.dims.size() == 1;
     is_grouped_ = is_one_run || layout.inner() % kVector == 0;
@@ -37,26 +38,28 @@ class BroadcastWalk {
 
   CKPLAN_DEVICE bool is_grouped() const { return is_grouped_; }
   CKPLAN_DEVICE int64_t count() const { return count_; }
-  // Of elements or groups: as many threads there are to be.
+  // Number of elements or groups, which is the number of threads needed.
   CKPLAN_DEVICE int64_t steps() const { return steps_; }
-  // Of this step. In elements, but in groups for operands that move, where there are groups.
+  // Offsets of the operands at this step: in groups for operands that move, if steps are groups;
+  // otherwise in elements.
   CKPLAN_DEVICE Offsets Find(int64_t step) const { return layout_.Find(step); }
   CKPLAN_DEVICE int64_t FindOne(int operand, int64_t step) const {
     return layout_.FindOne(operand, step);
   }
-  // Whether the operand moves with the result along the inner axis.
+  // Whether the operand's stride along the inner axis is not 0.
   CKPLAN_DEVICE bool moves(int operand) const { return moves_[operand]; }
   CKPLAN_DEVICE bool IsWholeGroup(int64_t step) const {
     return is_grouped_ && (step + 1) * kVector <= count_;
   }
 
-  // The elements of a group of an operand that Find has told the offset of.
+  // The group of an operand at the offset returned by Find.
   CKPLAN_DEVICE Float4 Load(const FloatsIn& in, int operand, int64_t offset) const {
     if (moves_[operand]) return in.Load(offset);
     const float same = in[offset];
     return Float4{{same, same, same, same}};
   }
-  // Where the last group, of fewer elements than kVector, has its k-th. All is one run then.
+  // Offset of the k-th element of the last group, if that has fewer than kVector elements. The
+  // layout is a single run then.
   CKPLAN_DEVICE int64_t Tail(int operand, int64_t offset, int64_t k) const {
     return moves_[operand] ? offset * kVector + k : offset;
   }
@@ -80,7 +83,7 @@ class BroadcastWalk {
 
 namespace detail {
 
-// One thread's share of MapBroadcast.
+// The work of one thread of MapBroadcast.
 template <int kInputs, typename F>
 struct BroadcastMap {
   BroadcastWalk<kInputs> walk;
@@ -127,9 +130,9 @@ struct BroadcastMap {
 
 }  // namespace detail
 
-// out[i] = f(x) for each element, where x[k] is operand k's. F::Reads(k) is constexpr and says
-// which of them f reads; the others may be null. `out` may be the memory of an operand of its size
-// and type.
+// out[i] = f(x) for each element, where x[k] is the element of operand k. The constexpr F::Reads(k)
+// says whether f reads operand k; operands that it does not read may be null. `out` may alias an
+// operand of equal size and type.
 template <int kInputs, typename F>
 void MapBroadcast(Device& device, const BroadcastWalk<kInputs>& walk, const FloatsOut& out,
                   const F& f, const FloatsIn (&in)[kInputs]) {
@@ -140,7 +143,7 @@ void MapBroadcast(Device& device, const BroadcastWalk<kInputs>& walk, const Floa
 
 namespace detail {
 
-// What a result of BroadcastSum adds up. F: float operator()(offsets).
+// The summand of BroadcastSum. F: float operator()(offsets).
 template <int kOperands, typename F>
 struct SumMap {
   DeviceLayout<kOperands> kept, reduced;
@@ -176,28 +179,29 @@ struct SumRow {
 
 }  // namespace detail
 
-// Sums of what lies in the shape of a result into the shape of one operand that is broadcast to it.
+// Sums values in the shape of a result to the shape of one operand that is broadcast to it.
 template <int kOperands>
 class BroadcastSum {
  public:
   using Offsets = typename DeviceLayout<kOperands>::Offsets;
 
   BroadcastSum() = default;
-  // `target`: the operand of the layout whose shape the sums have. All kOperands are walked.
+  // `target`: the operand of the layout whose shape the sums have. Walks all kOperands operands.
   BroadcastSum(const Layout& layout, size_t target) {
     const Dims& own = layout.strides[target];
     kept_ = DeviceLayout<kOperands>(Part(layout, own, true));
     reduced_ = DeviceLayout<kOperands>(Part(layout, own, false));
     shape_ = ReduceShape::Of(kept_.count(), reduced_.count(), own.back() != 0);
-    // Rows are read side by side by teams; few and long ones are cut into parts, and those of a few
-    // elements are not worth a team.
+    // Rows are read by teams, so that neighbouring threads read neighbouring elements. Few and long
+    // rows are divided into parts; rows of a few elements are not worth a team.
     constexpr int64_t kFewElements = 16;
     is_by_rows_ = own.back() == 0 && shape_.parts == 1 && shape_.length > kFewElements;
   }
 
   int64_t workspace() const { return is_by_rows_ ? 0 : shape_.template workspace<float>(); }
 
-  // out[r] = Σ f(offsets of the operands) over the elements that operand `target` has at r.
+  // out[r] = Σ f(offsets of the operands) over all elements to which element r of the target is
+  // broadcast.
   template <typename F>
   void Run(Device& device, const FloatsOut& out, const F& f, void* workspace) const {
     const detail::SumMap<kOperands, F> map{kept_, reduced_, f};
@@ -210,7 +214,7 @@ class BroadcastSum {
   }
 
  private:
-  // The axes along which the target moves, or those along which it does not.
+  // The axes along which the target moves, or those along which it is constant.
   static Layout Part(const Layout& layout, const Dims& own, bool moves) {
     Dims dims;
     std::vector<Dims> strides(layout.strides.size());

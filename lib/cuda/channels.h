@@ -1,4 +1,4 @@
-// Tensors of samples, channels and positions, whose channels are computed with by themselves.
+// Tensors of samples, channels and positions, with computations for each channel independently.
 #pragma once
 
 #include <algorithm>
@@ -82,11 +82,12 @@ void MapChannels(Device& device, const Channels& shape, FloatsOut y, const F& f,
 
 namespace detail {
 
-// What one step of a ChannelReduction combines: an element, or kVector neighbours.
+// The term of one step of a ChannelReduction: an element, or kVector neighbouring elements
+// combined.
 template <typename Value, typename Term, typename Combine>
 struct ChannelTerms {
   int64_t channels;
-  Divider steps;  // Of one sample of a channel.
+  Divider steps;  // Steps per channel of one sample.
   bool is_by_vectors;
   Term term;
   Combine combine;
@@ -107,13 +108,13 @@ struct ChannelTerms {
 
 }  // namespace detail
 
-// The term of plain sums.
+// The term of plain sums: the element itself.
 struct ElementItself {
   CKPLAN_DEVICE float operator()(int64_t, float x, float) const { return x; }
 };
 
-// Reductions of one or two tensors channel by channel, 16 bytes at a time where the positions allow
-// it.
+// Channel-wise reductions of one or two tensors. Reads kVector elements at once if the number of
+// positions is a multiple of it.
 class ChannelReduction {
  public:
   explicit ChannelReduction(const Channels& shape)
@@ -126,11 +127,11 @@ class ChannelReduction {
   int64_t workspace() const {
     return shape_.workspace<Value>();
   }
-  // Whether several blocks of threads work on a channel.
+  // Whether several blocks of threads share a channel.
   bool is_cut() const { return shape_.parts > 1; }
 
-  // finish(channel, combination of term(channel, a, b) over its elements), as for Reduce; `term` is
-  // a functor, b may be null.
+  // Calls finish(channel, combination of term(channel, a, b) over its elements), as in Reduce.
+  // `term` is a functor; b may be null.
   template <typename Value, typename Term, typename Combine, typename Finish>
   void Run(Device& device, Value identity, const Term& term, const Combine& combine,
            const Finish& finish, void* workspace, FloatsIn a, FloatsIn b = {}) const {
@@ -140,7 +141,7 @@ class ChannelReduction {
   }
 
  private:
-  static constexpr int64_t kFewSteps = 8;  // Fewer, and neighbouring ones are of other channels.
+  static constexpr int64_t kFewSteps = 8;  // Below this, read across channels.
 
   int64_t channels_;
   bool is_by_vectors_;

@@ -1,5 +1,5 @@
-// Floats from one type into the other. The libraries take all factors of a product in one type; of
-// an operator on bfloat16, the parameters are float32, and are rounded into the workspace first.
+// Conversions between float types. The libraries require both factors of a product in one type. The
+// parameters of an operator on bfloat16 are float32, so they are first rounded into the workspace.
 #pragma once
 
 #include <initializer_list>
@@ -9,15 +9,16 @@
 
 namespace ckplan::cuda {
 
-// The type to multiply in: bfloat16 if one of these is. What is float32 beside it is a parameter or
-// a constant.
+// The type in which factors of these types are multiplied: bfloat16 if any of them is bfloat16. A
+// float32 factor is then a parameter or a constant.
 ElementType CommonType(std::initializer_list<ElementType> types);
 
-// Copies where the types are the same. Any alignment of elements will do.
+// Converts, or copies if the types are equal. The buffers need no more than the alignment of their
+// elements.
 void Convert(Device& device, int64_t count, const void* from, ElementType from_type, void* to,
              ElementType to_type);
 
-// A tensor in the type in which it is needed: itself, or a copy in the workspace.
+// A tensor in the type in which it is needed: the tensor itself, or a copy in the workspace.
 class Conversion {
  public:
   Conversion() = default;
@@ -27,15 +28,15 @@ class Conversion {
   }
 
   bool is_needed() const { return from_ != to_; }
-  // `data`, or where it has been converted to.
+  // Converts if necessary. Returns `data`, or the converted copy.
   const void* Apply(Device& device, const void* data, void* workspace) const;
 
-  // Where Apply has put it before.
+  // Returns the result of an earlier Apply.
   const void* Applied(const void* data, void* workspace) const {
     return is_needed() ? BufferAt(workspace, offset_) : data;
   }
 
-  // For results the other way: where to compute them, and from there into their own type.
+  // For results: the buffer to compute them in. Return converts them to the result's own type.
   void* Target(void* result, void* workspace) const {
     return is_needed() ? BufferAt(workspace, offset_) : result;
   }

@@ -12,7 +12,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// What cudaMalloc aligns to, and the widest that any library asks for.
+// The alignment of cudaMalloc, which is also the strictest that any library requires.
 constexpr int64_t kAlignment = 256;
 
 struct AddProduct {
@@ -20,17 +20,18 @@ struct AddProduct {
   CKPLAN_DEVICE float operator()(float into, float from) const { return into + scale * from; }
 };
 
-// A digest in the making. The sum of a hash of each word and its place: in any order the same.
+// A partial digest: the sum of a hash of each word and its index, which does not depend on the
+// order.
 struct Digest {
   uint64_t hash;
   int64_t first_poison;  // kNone if there is none.
 };
 constexpr int64_t kNone = int64_t{1} << 62;
-constexpr int64_t kNan = int64_t{1} << 61;  // No poison, but no number either.
+constexpr int64_t kNan = int64_t{1} << 61;  // A NaN other than the poison.
 
 CKPLAN_DEVICE inline uint64_t HashOf(uint64_t word, int64_t place) {
   uint64_t z = word + (static_cast<uint64_t>(place) + 1) * 0x9E3779B97F4A7C15U;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;  // The mixer of splitmix64.
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;  // The mixing function of splitmix64.
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
   return z ^ (z >> 31);
 }
@@ -51,7 +52,7 @@ CKPLAN_DEVICE inline int64_t LookAtHalf(uint32_t half, int64_t place) {
   return half == kBFloat16Poison ? place : kNan;
 }
 
-// `place`: of the word among the words of the buffer.
+// `place`: the index of the word in the buffer.
 CKPLAN_DEVICE inline int64_t LookAtWord(uint32_t word, int64_t place, ElementType type) {
   if (type == ElementType::kFloat32) return LookAtFloat(word, place);
   if (type != ElementType::kBFloat16) return kNone;
@@ -123,7 +124,7 @@ class CudaBackend final : public Backend {
           if (4 * i + 4 <= bytes) {
             word = static_cast<const uint32_t*>(memory)[i];
           } else {
-            for (int64_t k = 4 * i; k < bytes; ++k) {  // A bfloat16 at the end is the lower half.
+            for (int64_t k = 4 * i; k < bytes; ++k) {  // A final bfloat16 is the lower half.
               const uint32_t byte = static_cast<const unsigned char*>(memory)[k];
               word |= byte << (8 * (k - 4 * i));
             }
@@ -139,7 +140,7 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  // Of one digest and what its parts need, taken at the first look.
+  // Memory for one digest and the partial results of its reduction, allocated at first use.
   void* Scratch(int64_t bytes) {
     constexpr int64_t kLargest = 257 * static_cast<int64_t>(sizeof(Digest));
     CKPLAN_CHECK(bytes < kLargest, "a reduction has at most 256 parts");

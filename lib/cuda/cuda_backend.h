@@ -1,4 +1,5 @@
-// The CUDA backend: the executor's interface over one Device and this folder's kernels.
+// The CUDA backend: implements the executor's interface with a Device and the kernels of this
+// folder.
 #pragma once
 
 #include <memory>
@@ -9,7 +10,7 @@
 
 namespace ckplan::cuda {
 
-// What it runs on any device.
+// The operators it supports, on any device.
 std::vector<OpSupport> Operators();
 
 std::unique_ptr<Backend> MakeBackend(std::unique_ptr<Device> device);

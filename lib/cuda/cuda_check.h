@@ -1,6 +1,7 @@
-// Calls of the CUDA runtime and of the libraries whose failure is our own fault, or the end of the
-// device: nothing that a caller could mend. They end the program with exit code 70 and say what
-// failed. Want of memory is not our fault: code is loaded when it first runs, and takes some.
+// Checks for calls of the CUDA runtime and the libraries whose failure is a bug of this program or
+// a defect of the device, which no caller could handle. A failure ends the program with exit code
+// 70 and a message that names the call. Running out of memory is reported separately, since it is
+// not a bug: code is loaded when it first runs, and needs memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -27,7 +28,7 @@ inline void CheckCuda(cudaError_t status, const char* call) {
   FailCheck(__FILE__, __LINE__, call, cudaGetErrorString(status));
 }
 
-// A kernel that could not be started. What fails while it runs is found by Synchronize.
+// Checks that a kernel was started. Failures while it runs are detected by Synchronize.
 inline void CheckLaunch() { CheckCuda(cudaGetLastError(), "starting a kernel"); }
 
 inline cudaStream_t StreamOf(const Device& device) {

@@ -1,6 +1,6 @@
-// One GPU, as the operators of this backend see it: memory, a stream of work, and the vendor's
-// libraries. CudaDevice (cuda_device.h) is a real one; HostDevice (host_device.h) does the same on
-// the host, for tests.
+// One GPU, as the operators of this backend use it: memory, a stream, and the vendor's libraries.
+// CudaDevice (gpu/cuda_device.h) is a real GPU; HostDevice (host/host_device.h) emulates one on the
+// host, for tests.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ namespace ckplan::cuda {
 struct DeviceOptions {
   // Products of float32 may be computed in TF32: 10 bits of mantissa instead of 23.
   bool allow_tf32 = false;
-  // The largest workspace, in bytes, that one call of a library may take. Where it is not set:
-  // 256 MiB, and more only for a convolution that needs more.
+  // Maximum workspace, in bytes, of one call of a library. If not set: 256 MiB, but more for a
+  // convolution that needs more.
   std::optional<int64_t> workspace_limit;
 };
 
@@ -40,8 +40,8 @@ class Device : public DeviceMemory {
   DeviceOptions options_;
 };
 
-// A small constant table of an operator in the device's memory, there from Prepare on: indices,
-// weights of interpolation. It is no part of the plan; docs/executor.md says how it is counted.
+// A small constant table of an operator, such as indices or interpolation weights, stored in device
+// memory from Prepare on. It is not part of the plan; docs/executor.md says how it is counted.
 template <typename T>
 class DeviceTable {
  public:

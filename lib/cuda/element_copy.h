@@ -1,4 +1,4 @@
-// Copies single elements of any type: bits are kept; floats stored differently are converted.
+// Copies single elements of any type. Bits are preserved; floats of different types are converted.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@ struct alignas(16) Bytes16 {
   uint64_t at[2];
 };
 
-// Bytes of one access to memory, the most that there is.
+// Maximum number of bytes of one memory access.
 inline constexpr int64_t kWidestAccess = 16;
 
 class ElementCopy {
  public:
   ElementCopy() = default;
-  // Types are equal, or both floats.
+  // The types must be equal, or both be float types.
   ElementCopy(const void* from, ElementType from_type, void* to, ElementType to_type)
       : from_(from), to_(to), bytes_(static_cast<int>(SizeOf(to_type))) {
     if (from_type == to_type) return;
     CKPLAN_CHECK(IsFloat(from_type) && IsFloat(to_type), "only floats are stored in two ways");
     bytes_ = to_type == ElementType::kBFloat16 ? kNarrow : kWiden;
   }
-  // Of 1, 2, 4, 8 or 16 bytes.
+  // For elements of 1, 2, 4, 8 or 16 bytes.
   ElementCopy(const void* from, void* to, int64_t bytes)
       : from_(from), to_(to), bytes_(static_cast<int>(bytes)) {}
 
@@ -46,7 +46,7 @@ class ElementCopy {
       static_cast<float*>(to_)[to] = FromBFloat16(static_cast<const uint16_t*>(from_)[from]);
     }
   }
-  // All bits 0.
+  // Sets all bits of the element to 0.
   CKPLAN_DEVICE void Clear(int64_t to) const {
     if (bytes_ == 4 || bytes_ == kWiden) {
       static_cast<uint32_t*>(to_)[to] = 0;
@@ -62,8 +62,8 @@ class ElementCopy {
   }
 
  private:
-  static constexpr int kNarrow = -1;  // float32 to bfloat16.
-  static constexpr int kWiden = -2;   // bfloat16 to float32.
+  static constexpr int kNarrow = -1;  // Converts float32 to bfloat16.
+  static constexpr int kWiden = -2;   // Converts bfloat16 to float32.
 
   template <typename T>
   CKPLAN_DEVICE void Move(int64_t to, int64_t from) const {
@@ -75,8 +75,8 @@ class ElementCopy {
   int bytes_ = 4;
 };
 
-// How many elements of `bytes` each are copied at once where all runs have `length` elements and
-// begin at multiples of it, in memory that is aligned to kWidestAccess.
+// How many elements of `bytes` bytes can be copied at once, if all runs have `length` elements and
+// begin at multiples of it, in memory aligned to kWidestAccess.
 inline int64_t ElementsAtOnce(int64_t length, int64_t bytes) {
   int64_t at_once = 1;
   while (2 * at_once * bytes <= kWidestAccess && length % (2 * at_once) == 0) at_once *= 2;

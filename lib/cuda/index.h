@@ -1,4 +1,4 @@
-// Indices of tensors in kernels: layouts of fixed size, and division by what is constant.
+// Tensor indices in kernels: layouts of fixed size, and division by constants.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace ckplan::cuda {
 
-// n / divisor by a multiplication, which a GPU does some twenty times as fast, for n below 2^31;
-// an ordinary division above. Granlund and Montgomery, "Division by Invariant Integers using
+// n / divisor by a multiplication, about twenty times as fast on a GPU, for n below 2^31; larger n
+// use an ordinary division. Granlund and Montgomery, "Division by Invariant Integers using
 // Multiplication" (PLDI 1994), figure 4.1.
 class Divider {
  public:
   Divider() = default;
   explicit Divider(int64_t divisor) : divisor_(divisor) {
     CKPLAN_CHECK(divisor > 0, "tensors without elements are not walked");
-    if (divisor > kMost) return;
+    if (divisor > kMax) return;
     while ((int64_t{1} << shift_) < divisor) ++shift_;
     const uint64_t gap = (uint64_t{1} << shift_) - static_cast<uint64_t>(divisor);
     multiplier_ = static_cast<uint32_t>((gap << 32) / static_cast<uint64_t>(divisor) + 1);
@@ -25,7 +25,7 @@ class Divider {
 
   CKPLAN_DEVICE int64_t divisor() const { return divisor_; }
   CKPLAN_DEVICE int64_t Quotient(int64_t n) const {
-    if (n > kMost || divisor_ > kMost) return n / divisor_;
+    if (n > kMax || divisor_ > kMax) return n / divisor_;
     const auto small = static_cast<uint32_t>(n);
     const auto high = static_cast<uint32_t>((uint64_t{small} * multiplier_) >> 32);
     return (high + small) >> shift_;
@@ -38,24 +38,23 @@ class Divider {
   }
 
  private:
-  static constexpr int64_t kMost = 0x7FFFFFFF;
+  static constexpr int64_t kMax = 0x7FFFFFFF;
 
   int64_t divisor_ = 1;
   uint32_t multiplier_ = 1;
   uint32_t shift_ = 0;
 };
 
-inline constexpr int kMostAxes = 8;
+inline constexpr int kMaxAxes = 8;
 
-// A Layout of a fixed number of operands, for kernels.
+// A Layout with a fixed number of operands, for kernels.
 template <int kOperands>
 class DeviceLayout {
  public:
   DeviceLayout() = default;
-  // `layout` has at most kMostAxes axes (FitsDevice) and no axis without elements.
+  // `layout` has at most kMaxAxes axes (FitsDevice) and no axis without elements.
   explicit DeviceLayout(const Layout& layout) : rank_(static_cast<int>(layout.dims.size())) {
-    CKPLAN_CHECK(rank_ <= kMostAxes,
-                 "layouts of more axes are refused when operators are prepared");
+    CKPLAN_CHECK(rank_ <= kMaxAxes, "layouts of more axes are refused when operators are prepared");
     count_ = layout.count();
     if (count_ == 0) return;
     for (int axis = 0; axis < rank_; ++axis) {
@@ -73,7 +72,7 @@ class DeviceLayout {
     int64_t at[kOperands];
     CKPLAN_DEVICE int64_t operator[](int operand) const { return at[operand]; }
   };
-  // Where each operand has the element of this row-major index.
+  // The offset of each operand at this row-major index.
   CKPLAN_DEVICE Offsets Find(int64_t index) const {
     Offsets offsets{};
     for (int axis = rank_ - 1; axis > 0; --axis) {
@@ -85,7 +84,7 @@ class DeviceLayout {
     for (int k = 0; k < kOperands; ++k) offsets.at[k] += index * strides_[k][0];
     return offsets;
   }
-  // The same of one operand.
+  // The offset of one operand at this row-major index.
   CKPLAN_DEVICE int64_t FindOne(int operand, int64_t index) const {
     int64_t offset = 0;
     for (int axis = rank_ - 1; axis > 0; --axis) {
@@ -99,10 +98,10 @@ class DeviceLayout {
  private:
   int rank_ = 0;
   int64_t count_ = 0;
-  Divider dims_[kMostAxes];
-  int64_t strides_[kOperands][kMostAxes] = {};
+  Divider dims_[kMaxAxes];
+  int64_t strides_[kOperands][kMaxAxes] = {};
 };
 
-inline bool FitsDevice(const Layout& layout) { return layout.dims.size() <= kMostAxes; }
+inline bool FitsDevice(const Layout& layout) { return layout.dims.size() <= kMaxAxes; }
 
 }  // namespace ckplan::cuda

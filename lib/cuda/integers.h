@@ -22,12 +22,12 @@ template <typename T>
 CKPLAN_DEVICE T WrapMul(T a, T b) {
   return static_cast<T>(static_cast<Unsigned<T>>(a) * static_cast<Unsigned<T>>(b));
 }
-// Towards 0.
+// Rounds towards 0.
 template <typename T>
 CKPLAN_DEVICE T SafeDiv(T a, T b) {
   return b == 0 ? T{0} : b == -1 ? WrapSub(T{0}, a) : static_cast<T>(a / b);
 }
-// With the sign of the dividend.
+// The remainder has the sign of the dividend.
 template <typename T>
 CKPLAN_DEVICE T SafeRemainder(T a, T b) {
   return b == 0 || b == -1 ? T{0} : static_cast<T>(a % b);

@@ -1,5 +1,5 @@
-// What kernels are written in: C++ that nvcc compiles for the GPU, and any compiler for the host,
-// where the tests run the very same kernels without a GPU (host_device.h).
+// The language of kernels: C++ that nvcc compiles for the GPU and any compiler for the host, where
+// tests run the identical kernels without a GPU (host/host_device.h).
 //
 // CKPLAN_DEVICE marks functions that kernels call, CKPLAN_KERNEL the lambdas that are kernels.
 #pragma once
@@ -19,10 +19,10 @@
 
 namespace ckplan::cuda {
 
-// Elements that one thread reads at once where it can: 16 bytes of float32, 8 of bfloat16.
+// Number of elements that one thread reads at once if possible: 16 bytes of float32, 8 of bfloat16.
 inline constexpr int64_t kVector = 4;
 
-// The upper half of a float32, rounded to nearest, halves to even; no number stays no number.
+// The upper half of a float32, rounded to nearest, ties to even; NaN stays NaN.
 CKPLAN_DEVICE inline uint16_t ToBFloat16(float value) {
   uint32_t bits = 0;
   memcpy(&bits, &value, sizeof(bits));
@@ -44,7 +44,8 @@ struct alignas(8) BFloat4 {
   uint16_t at[kVector];
 };
 
-// A tensor of floats to read, stored as float32 or bfloat16: kernels are written once, for both.
+// An input tensor of floats, stored as float32 or bfloat16, so that kernels are written once for
+// both.
 class FloatsIn {
  public:
   FloatsIn() = default;
@@ -70,7 +71,7 @@ class FloatsIn {
   bool is_half_ = false;
 };
 
-// A tensor of floats to write.
+// An output tensor of floats, stored as float32 or bfloat16.
 class FloatsOut {
  public:
   FloatsOut() = default;
@@ -92,7 +93,7 @@ class FloatsOut {
     for (int k = 0; k < kVector; ++k) halves.at[k] = ToBFloat16(values.at[k]);
     static_cast<BFloat4*>(data_)[group] = halves;
   }
-  // What has been written there.
+  // Reads back a written element.
   CKPLAN_DEVICE float operator[](int64_t i) const {
     return is_half_ ? FromBFloat16(static_cast<const uint16_t*>(data_)[i])
                     : static_cast<const float*>(data_)[i];
@@ -104,7 +105,7 @@ class FloatsOut {
   bool is_half_ = false;
 };
 
-// Reads integers of either width.
+// Reads 32-bit or 64-bit integers.
 class IntegersIn {
  public:
   IntegersIn() = default;
@@ -125,14 +126,14 @@ CKPLAN_DEVICE constexpr int64_t Min(int64_t a, int64_t b) { return a < b ? a : b
 CKPLAN_DEVICE constexpr int64_t Max(int64_t a, int64_t b) { return a > b ? a : b; }
 CKPLAN_DEVICE constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// What reductions combine with.
+// Combining functions of reductions.
 struct SumOf {
   CKPLAN_DEVICE float operator()(float a, float b) const { return a + b; }
 };
 struct ProductOf {
   CKPLAN_DEVICE float operator()(float a, float b) const { return a * b; }
 };
-// No number wins, as in the CPU backend.
+// The maximum; NaN propagates, as in the CPU backend.
 struct LargerOf {
   CKPLAN_DEVICE float operator()(float a, float b) const { return a < b || b != b ? b : a; }
 };

@@ -1,14 +1,14 @@
-// How kernels are started: on a GPU, or by blocks of threads that the host plays (played_blocks.h),
-// so that what a kernel computes can be tested where there is no GPU.
+// Starts kernels: on a GPU, or on blocks of threads emulated by the host (played_blocks.h), so that
+// the results of kernels can be tested without a GPU.
 //
 //   ForEach   body(i) for each i: elementwise work, gathering, copies
-//   Map       the same of whole tensors, 16 bytes at a time
+//   Map       elementwise work on whole tensors, kVector elements at a time
 //   ForRows   body(team, row): several threads work on a row together, and may reduce over it
 //
-// Sums of few but long rows, and sums over columns: reduce.h.
+// For sums of few but long rows, and sums over columns, see reduce.h.
 //
-// A body is a lambda marked CKPLAN_KERNEL that captures by value. It must stand in a function or
-// public method that is no lambda itself.
+// A body is a lambda marked CKPLAN_KERNEL that captures by value. It must be defined in a function
+// or public method, not inside another lambda.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,8 @@
 namespace ckplan::cuda {
 
 inline constexpr int64_t kBlockThreads = kBlockTeam;
-// Blocks of one launch; what there is beyond, its threads take in turn.
-inline constexpr int64_t kMostBlocks = int64_t{1} << 20;
+// Maximum number of blocks in one launch. Further work is done by the same threads in a loop.
+inline constexpr int64_t kMaxBlocks = int64_t{1} << 20;
 
 struct Grid {
   int64_t blocks = 0;
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kBlockThreads) ForEachKernel(int64_t count, Bo
 template <typename Body>
 void ForEach(Device& device, int64_t count, const Body& body) {
   if (count <= 0) return;
-  const int64_t blocks = std::min(CeilDiv(count, kBlockThreads), kMostBlocks);
+  const int64_t blocks = std::min(CeilDiv(count, kBlockThreads), kMaxBlocks);
   Launch(device, ForEachKernel<Body>, {blocks, kBlockThreads, false}, count, body);
 }
 
@@ -79,7 +79,7 @@ void ForRows(Device& device, int64_t rows, int64_t length, const Body& body) {
   if (rows <= 0) return;
   const int team = TeamSize(rows, length);
   const int64_t teams = std::max<int64_t>(1, kBlockThreads / team);
-  const int64_t blocks = std::min(CeilDiv(rows, teams), kMostBlocks);
+  const int64_t blocks = std::min(CeilDiv(rows, teams), kMaxBlocks);
   if (team == kWarpTeam) {
     Launch(device, ForRowsKernel<kWarpTeam, Body>, {blocks}, rows, body);
   } else if (team == kBlockTeam) {
@@ -91,7 +91,7 @@ void ForRows(Device& device, int64_t rows, int64_t length, const Body& body) {
 
 namespace detail {
 
-// A functor, for lambdas that are kernels cannot be variadic.
+// A functor, because lambdas that are kernels cannot be variadic.
 template <typename F>
 struct Map1 {
   int64_t count;
@@ -149,8 +149,8 @@ struct Map3 {
 
 }  // namespace detail
 
-// y[i] = f(a[i], ...) for contiguous tensors of `count` elements. y may be the memory of an input
-// of the same type. f is a functor whose operator() is marked CKPLAN_DEVICE.
+// y[i] = f(a[i], ...) for contiguous tensors of `count` elements. y may alias an input of the same
+// type. f is a functor whose operator() is marked CKPLAN_DEVICE.
 template <typename F>
 void Map(Device& device, int64_t count, FloatsOut y, const F& f, FloatsIn a) {
   ForEach(device, CeilDiv(count, kVector), detail::Map1<F>{count, y, f, a});

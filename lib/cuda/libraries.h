@@ -1,5 +1,5 @@
-// What is taken from the vendor's libraries: products of matrices (cuBLAS) and convolutions
-// (cuDNN). All else is in kernels of our own; docs/executor.md says why.
+// The operations for which the vendor's libraries are used: products of matrices (cuBLAS) and
+// convolutions (cuDNN). All others have kernels in this folder; docs/executor.md says why.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace ckplan::cuda {
 // A row-major matrix in memory.
 struct MatrixView {
   ElementType type = ElementType::kFloat32;  // Or kBFloat16.
-  bool is_transposed = false;  // The rows in memory are the columns of the product's operand.
-  int64_t row_stride = 0;      // Elements from one row in memory to the next.
-  int64_t batch_stride = 0;    // From one matrix of the batch to the next; 0: all read the same.
+  bool is_transposed = false;                // The rows in memory are the operand's columns.
+  int64_t row_stride = 0;                    // Elements between starts of rows in memory.
+  int64_t batch_stride = 0;  // Elements between matrices of the batch; 0: one for all.
 };
 
-// C = alpha A B + beta C for each of `batch`; A is m x k, B is k x n. A and B have one type; C has
-// that, or float32. Sums are in float32.
+// C = alpha A B + beta C for each index of `batch`; A is m x k, B is k x n. A and B have one type;
+// C has that type or float32. Sums are computed in float32.
 struct GemmShape {
   int64_t batch = 1;
   int64_t m = 0, n = 0, k = 0;
@@ -28,28 +28,28 @@ struct GemmShape {
   float alpha = 1, beta = 0;
 };
 
-// A convolution of two spatial axes or three, as the forward pass sees it:
+// A convolution with two or three spatial axes, described by its forward pass:
 //
 //   x [batch, groups * in_channels, in...]    w [groups * out_channels, in_channels, kernel...]
 //   y [batch, groups * out_channels, out...]
 //
-// All tensors are of one type, sums are in float32.
+// All tensors have one type; sums are computed in float32.
 struct ConvolutionShape {
   ElementType type = ElementType::kFloat32;
   int64_t batch = 1, groups = 1;
-  int64_t in_channels = 1, out_channels = 1;  // Of one group.
-  // By spatial axis. `pads` is on either side.
+  int64_t in_channels = 1, out_channels = 1;  // Per group.
+  // One entry per spatial axis. `pads` applies to both sides.
   std::vector<int64_t> in, out, kernel, strides, dilations, pads;
 };
 
 enum class ConvPass { kForward, kBackwardData, kBackwardWeights };
 
-// One pass of a convolution, its algorithm chosen.
+// One pass of a convolution, with a chosen algorithm.
 class Convolution {
  public:
   virtual ~Convolution() = default;
-  virtual int64_t workspace() const = 0;  // Bytes.
-  // Reads two of the tensors and writes the third: y, x or w, as the pass says.
+  virtual int64_t workspace() const = 0;  // In bytes.
+  // Reads two of the tensors and writes the third (y, x or w, depending on the pass).
   virtual void Run(void* x, void* w, void* y, void* workspace) = 0;
 };
 
@@ -60,7 +60,7 @@ class Libraries {
   virtual int64_t GemmWorkspace(const GemmShape& shape) const = 0;
   virtual void Gemm(const GemmShape& shape, const void* a, const void* b, void* c,
                     void* workspace) = 0;
-  // kUnsupported: no deterministic algorithm fits into the limit of the workspace.
+  // Fails with kUnsupported if no deterministic algorithm fits into the workspace limit.
   virtual Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvolutionShape& shape,
                                                                   ConvPass pass) = 0;
 };

@@ -1,7 +1,8 @@
-// Work on the lines of a tensor along one of its axes: softmax, norms, extremes.
+// Work on the lines of a tensor along one of its axes: softmax, norms, maxima and minima.
 //
-// Lines of neighbouring elements are each a team's. Where lines lie side by side, and there are
-// enough of them, each is one thread's, so that neighbouring threads read neighbouring elements.
+// A line whose elements are contiguous is processed by a team. If the lines are interleaved, and
+// there are enough of them, each is processed by one thread, so that neighbouring threads read
+// neighbouring elements.
 #pragma once
 
 #include "lib/cuda/index.h"
@@ -10,7 +11,7 @@
 
 namespace ckplan::cuda {
 
-// A thread that works by itself, with the methods of a Team.
+// A single thread with the interface of a Team.
 class Alone {
  public:
   CKPLAN_KERNEL bool IsFirst() const { return true; }
@@ -31,7 +32,7 @@ class Alone {
   }
 };
 
-// Where the elements of one line are.
+// The offsets of the elements of one line.
 struct Line {
   int64_t index, first, step;
   CKPLAN_DEVICE int64_t operator[](int64_t i) const { return first + i * step; }
@@ -55,13 +56,13 @@ struct LineBody {
 
 }  // namespace detail
 
-// body(team, line) for each line of the view. `body`: a functor whose operator() is a template of
-// the team, Team or Alone.
+// Calls body(team, line) for each line of the view. `body` is a functor whose operator() is a
+// template over the team: Team or Alone.
 template <typename Body>
 void ForLines(Device& device, const AxisView& view, const Body& body) {
   constexpr int64_t kEnoughLines = 4096;
   constexpr int64_t kShort = 64;
-  constexpr int64_t kNeighbours = 8;  // What 32 bytes, the least that is read at once, hold.
+  constexpr int64_t kNeighbours = 8;  // Elements in 32 bytes, the smallest memory access.
   const int64_t lines = view.outer * view.inner;
   if (lines <= 0) return;
   const detail::LineBody<Body> each{Divider(view.inner), view.size, body};

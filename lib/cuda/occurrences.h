@@ -1,8 +1,7 @@
-// Who names which row: indices sorted by the rows that they name, and where they name the same one,
-// by their own order. What is summed for a row is so in a fixed order, and by one thread for each
-// column, without a search through all indices.
+// Indices sorted by the rows that they name and, for equal rows, by their position. With this list,
+// one thread for each column of a row can sum in a fixed order, without searching all indices.
 //
-// Sorting is by merging: each key finds its place by a search in the run beside its own.
+// This is a merge sort: each key finds its position by a binary search in the neighbouring run.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@
 
 namespace ckplan::cuda {
 
-// A row and the index that names it, in one number that sorts by the row first.
+// A row and the position of an index that names it, packed into one key that sorts by row first.
 struct Occurrence {
   uint64_t key = 0;
   CKPLAN_DEVICE static Occurrence Of(int64_t row, int64_t index) {
@@ -22,25 +21,25 @@ struct Occurrence {
   CKPLAN_DEVICE int64_t index() const { return static_cast<int64_t>(key & 0xFFFFFFFFU); }
 };
 
-// What a key has place for.
-inline constexpr int64_t kMostRows = int64_t{1} << 31;
+// Rows and positions must be below this to fit into a key.
+inline constexpr int64_t kMaxRows = int64_t{1} << 31;
 
-// Indices that are sorted at once; what there is beyond comes after them.
-inline constexpr int64_t kMostSorted = int64_t{1} << 20;
+// Maximum number of indices sorted at once. Further indices are processed afterwards.
+inline constexpr int64_t kMaxSorted = int64_t{1} << 20;
 
-// Some of the indices, sorted.
+// A sorted range of the indices.
 struct SortedIndices {
   const Occurrence* list;
   int64_t count;
 
   CKPLAN_DEVICE int64_t row(int64_t i) const { return list[i].row(); }
   CKPLAN_DEVICE int64_t index(int64_t i) const { return list[i].index(); }
-  // Of those that name the same row.
+  // Whether entry i is the first of those that name its row.
   CKPLAN_DEVICE bool IsFirst(int64_t i) const { return i == 0 || row(i - 1) != row(i); }
   CKPLAN_DEVICE bool IsLast(int64_t i) const { return i + 1 == count || row(i + 1) != row(i); }
 };
 
-// Runs that are sorted by comparing all with all.
+// Length of the initial runs, which are sorted by comparing all pairs.
 inline constexpr int64_t kFirstRun = 32;
 
 namespace detail {
@@ -65,7 +64,7 @@ struct SortFirstRuns {
   }
 };
 
-// Pairs of neighbouring runs of `run` keys become one; no two keys are equal.
+// Merges pairs of neighbouring runs of `run` keys; all keys are different.
 struct MergeRuns {
   const Occurrence* from;
   Occurrence* to;
@@ -93,13 +92,14 @@ struct MergeRuns {
 
 }  // namespace detail
 
-// Bytes that SortIndices needs, a multiple of 256.
+// Size in bytes of the workspace of SortIndices, a multiple of 256.
 inline int64_t SortWorkspace(int64_t count) {
   return CeilDiv(2 * count * static_cast<int64_t>(sizeof(Occurrence)), 256) * 256;
 }
 
-// Sorts the indices [first, first + count); those that name no row are last, as of row `rows`. Rows
-// and indices are fewer than kMostRows. The result lies in the workspace.
+// Sorts the indices [first, first + count). Those out of range come last, as if they named row
+// `rows`. The numbers of rows and of indices must be below kMaxRows. The result is in the
+// workspace.
 template <typename Target>
 SortedIndices SortIndices(Device& device, const Target& target, int64_t rows, int64_t first,
                           int64_t count, void* workspace) {

@@ -1,5 +1,5 @@
-// The operators of the CUDA backend against the double-precision reference: the cases that the CPU
-// backend is tested with, see lib/reference/op_case.h.
+// Tests the operators of the CUDA backend against the double-precision reference, with the cases of
+// the CPU backend, see lib/reference/op_case.h.
 #include <doctest/doctest.h>
 
 #include "lib/cuda/test_backend.h"
@@ -24,7 +24,7 @@ void CheckCases(std::span<const reference::CaseRow> rows, Check check = referenc
   }
 }
 
-// Once in float32, and once with activations and their gradients as bfloat16, all else as float32.
+// Runs each case in float32, and again with activations and their gradients as bfloat16.
 #define CKPLAN_FAMILY(Name)                                           \
   TEST_CASE("cuda: " #Name) { CheckCases(reference::Name##Cases()); } \
   TEST_CASE("cuda: " #Name ", stored as bfloat16") {                  \

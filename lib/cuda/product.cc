@@ -6,7 +6,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-constexpr size_t kResult = 2;  // Among the operands of a batch.
+constexpr size_t kResult = 2;  // Index among the operands of a batch.
 
 MatrixTensor Flipped(MatrixTensor matrix) {
   matrix.is_transposed = !matrix.is_transposed;
@@ -17,7 +17,7 @@ Layout Reordered(const Layout& batch, size_t a, size_t b, size_t c) {
   return {batch.dims, {batch.strides[a], batch.strides[b], batch.strides[c]}};
 }
 
-// dA = alpha dC Bᵀ, or its transpose where A is transposed.
+// dA = alpha dC Bᵀ, or its transpose if A is transposed.
 GradientProduct GradientOfA(const MatrixProduct& forward) {
   GradientProduct gradient;
   MatrixProduct& product = gradient.product;
@@ -40,7 +40,7 @@ GradientProduct GradientOfA(const MatrixProduct& forward) {
   return gradient;
 }
 
-// dB = alpha Aᵀ dC, or its transpose where B is transposed.
+// dB = alpha Aᵀ dC, or its transpose if B is transposed.
 GradientProduct GradientOfB(const MatrixProduct& forward) {
   GradientProduct gradient;
   MatrixProduct& product = gradient.product;
@@ -63,8 +63,9 @@ GradientProduct GradientOfB(const MatrixProduct& forward) {
   return gradient;
 }
 
-// The batch without the axes that only make the matrices longer: more rows of A and C, where B is
-// the same all along; or, in sums, more columns of A and rows of B.
+// Removes batch axes that can be merged into the matrices: into the rows of A and C if B is
+// constant along the axis; or, if the products are summed along it, into the columns of A and the
+// rows of B.
 void Fold(MatrixProduct& product) {
   Layout& batch = product.batch;
   for (size_t axis = batch.dims.size(); axis-- > 0;) {
@@ -85,7 +86,7 @@ void Fold(MatrixProduct& product) {
   }
 }
 
-// The longest axis along which each product has a C of its own; -1 where there is none.
+// The longest batch axis along which C is not summed; -1 if there is none.
 int LongestAxis(const Layout& batch) {
   int longest = -1;
   for (size_t axis = 0; axis < batch.dims.size(); ++axis) {

@@ -1,6 +1,6 @@
-// What is random has no reference. It must be what the generator of all backends says, have the
-// distribution that its name says, be the same for the same seed, and, Dropout's, drop of the
-// gradient what it dropped of the values.
+// Random operators have no reference. Their output must equal that of the generator shared by all
+// backends, have the specified distribution, and be equal for equal seeds. Dropout must drop the
+// same elements of the gradient as of the values.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ using reference::BackwardResult;
 using reference::ForwardResult;
 using reference::Tensor;
 
-// An operator whose inputs are all of one value.
+// An operator whose inputs each hold one repeated value.
 struct Drawn {
   OpSpec spec;
   std::unique_ptr<Backend> backend = MakeTestBackend();
@@ -96,7 +96,8 @@ TEST_CASE("cuda: what is drawn is what CounterRng says of seed and place") {
     const bool is_one = CounterRng::Uniform(bits) < 0.3F;
     wrong += ones[i] != (is_one ? 1.0 : 0.0);
     wrong += integer_ones[i] != (is_one ? 1.0 : 0.0);
-    // Functions of double precision may differ in their last bit, and then the float's.
+    // Double-precision functions may differ in the last bit between host and device, and so may the
+    // rounded float.
     const uint64_t word = rng.Word(place / 2);
     const double radius =
         std::sqrt(-2 * std::log((static_cast<double>(word & 0xFFFFFFFFU) + 0.5) * 0x1p-32));

@@ -1,12 +1,12 @@
-// Reductions whose results are few and long, or lie side by side: what a team of ForRows is too
-// small for, or would read across memory.
+// Reductions with few results over many elements each, for which a team of ForRows is too small, or
+// with adjacent results, for which a team's reads would be scattered in memory.
 //
-//   rows      value(result, i) of neighbouring i lie side by side    sum over the last axis
-//   columns   value(result, i) of neighbouring results do            sum over the first axis
+//   rows      value(result, i) for neighbouring i are adjacent          sum over the last axis
+//   columns   value(result, i) for neighbouring results are adjacent    sum over the first axis
 //
-// A block of threads is a grid of `across` results by `along` shares of their elements. Long
-// results are cut into parts, each a block's, which wait in the workspace to be combined in order.
-// The order of every sum depends on the shape alone.
+// A block of threads is a grid of `across` results by `along` threads per result. Long results are
+// divided into parts, each reduced by one block; their partial results are stored in the workspace
+// and then combined in order. The order of every sum depends only on the shape.
 #pragma once
 
 #include <algorithm>
@@ -18,32 +18,32 @@ namespace ckplan::cuda {
 
 struct ReduceShape {
   int64_t results = 0;
-  int64_t length = 0;  // Elements of each.
-  int64_t across = 1;  // Results of a block; a power of two, as is `along`.
+  int64_t length = 0;  // Elements per result.
+  int64_t across = 1;  // Results per block; it and `along` are powers of two.
   int64_t along = kBlockThreads;
   int64_t parts = 1;
 
   static constexpr ReduceShape Of(int64_t results, int64_t length, bool is_columns) {
-    constexpr int64_t kLeastShare = 4;  // Elements of a thread that are worth a thread.
-    constexpr int64_t kColumns = 32;    // As many as one access to memory covers.
+    constexpr int64_t kMinShare = 4;  // Minimum number of elements per thread.
+    constexpr int64_t kColumns = 32;  // As many as one memory access covers.
     constexpr int64_t kWantedBlocks =
-        4096;  // Many for each multiprocessor: the last wave is short.
-    constexpr int64_t kMostParts = 256;
+        4096;  // Many per multiprocessor, so that the last wave is short.
+    constexpr int64_t kMaxParts = 256;
     ReduceShape shape{results, length};
     int64_t columns = 1;
     while (is_columns && columns < kColumns && columns < results) columns *= 2;
     int64_t along = 1;
-    while (along < kBlockThreads / columns && along * kLeastShare < length) along *= 2;
+    while (along < kBlockThreads / columns && along * kMinShare < length) along *= 2;
     shape.along = along;
     shape.across = kBlockThreads / along;
     const int64_t blocks = std::max<int64_t>(1, CeilDiv(results, shape.across));
     const int64_t wanted = kWantedBlocks / blocks;
-    const int64_t possible = length / (along * kLeastShare * 4);
-    shape.parts = std::clamp<int64_t>(std::min(wanted, possible), 1, kMostParts);
+    const int64_t possible = length / (along * kMinShare * 4);
+    shape.parts = std::clamp<int64_t>(std::min(wanted, possible), 1, kMaxParts);
     return shape;
   }
 
-  // Bytes that Reduce of this Value needs.
+  // Size in bytes of the workspace of Reduce for this Value.
   template <typename Value>
   constexpr int64_t workspace() const {
     return parts == 1 ? 0 : parts * results * static_cast<int64_t>(sizeof(Value));
@@ -54,8 +54,8 @@ struct ReduceShape {
 
 namespace detail {
 
-// What one thread adds up: every `along`-th element of a part, from its own on. Some are read
-// ahead, for a sum waits for its elements, but these do not wait for it.
+// The share of one thread: every `along`-th element of a part. Loads several elements ahead, so
+// that loads overlap although each addition waits for the previous one.
 template <typename Value, typename MapTo, typename Combine>
 CKPLAN_KERNEL Value ReduceShare(const ReduceShape& shape, int64_t result, int64_t part,
                                 int64_t rank, Value identity, const MapTo& map,
@@ -115,8 +115,8 @@ template <typename Value, typename MapTo, typename Combine, typename Finish>
 void ReduceParts(Device& device, const ReduceShape& shape, Value identity, const MapTo& map,
                  const Combine& combine, const Finish& finish, Value* partials) {
   const int64_t blocks = CeilDiv(shape.results, shape.across) * shape.parts;
-  Launch(device, ReduceKernel<Value, MapTo, Combine, Finish>, {std::min(blocks, kMostBlocks)},
-         shape, identity, map, combine, finish, partials);
+  Launch(device, ReduceKernel<Value, MapTo, Combine, Finish>, {std::min(blocks, kMaxBlocks)}, shape,
+         identity, map, combine, finish, partials);
 }
 
 template <typename Value, typename Combine, typename Finish>
@@ -136,9 +136,9 @@ struct CombineParts {
 
 }  // namespace detail
 
-// finish(result, combination of map(result, i) over all i) for each result. map and finish are
-// kernels; `combine` a functor such as SumOf. Value: up to 16 bytes, without constructors.
-// `workspace`: shape.workspace<Value>() bytes.
+// Calls finish(result, combination of map(result, i) over all i) for each result. map and finish
+// are kernels; `combine` is a functor such as SumOf. Value: at most 16 bytes, without constructors.
+// `workspace` has shape.workspace<Value>() bytes.
 template <typename Value, typename MapTo, typename Combine, typename Finish>
 void Reduce(Device& device, const ReduceShape& shape, Value identity, const MapTo& map,
             const Combine& combine, const Finish& finish, void* workspace) {

@@ -1,7 +1,7 @@
-// Reductions of a tensor along some of its axes, whichever these are.
+// Reductions of a tensor along any of its axes.
 //
-// Elements that lie side by side are read by neighbouring threads: where the last axis is reduced,
-// those of one result; where it is kept, those of neighbouring results.
+// Neighbouring threads read adjacent elements: if the last axis is reduced, elements of one result;
+// if it is kept, elements of neighbouring results.
 #pragma once
 
 #include "lib/cuda/index.h"
@@ -11,7 +11,7 @@ namespace ckplan::cuda {
 
 class Reduction {
  public:
-  // `layout`: of the tensor and the result, which stands still along the reduced axes.
+  // `layout`: of the tensor and the result; the strides of the result are 0 along the reduced axes.
   explicit Reduction(const Layout& layout) {
     Layout kept{{}, {{}}}, reduced{{}, {{}}};
     for (size_t axis = 0; axis < layout.dims.size(); ++axis) {
@@ -24,21 +24,21 @@ class Reduction {
     kept_ = DeviceLayout<1>(Filled(kept));
     reduced_ = DeviceLayout<1>(Filled(reduced));
     shape_ = ReduceShape::Of(kept_.count(), reduced_.count(), is_columns);
-    // Rows of a few elements are better taken by one thread each than by a team.
+    // Rows of a few elements are faster with one thread each than with a team.
     constexpr int64_t kShort = 16, kManyRows = 1024;
     is_by_teams_ = !is_columns && shape_.length > kShort && shape_.results >= kManyRows;
   }
 
   int64_t results() const { return shape_.results; }
   int64_t length() const { return shape_.length; }
-  // Bytes that Run with this Value needs.
+  // Size in bytes of the workspace of Run for this Value.
   template <typename Value>
   int64_t workspace() const {
     return is_by_teams_ ? 0 : shape_.workspace<Value>();
   }
 
-  // finish(result, combination of load(result, element) over the elements of the tensor that go
-  // into it). `load` and `finish` are kernels; the rest as for Reduce.
+  // Calls finish(result, combination of load(result, element) over the elements of the tensor that
+  // belong to it). `load` and `finish` are kernels; for the other parameters see Reduce.
   template <typename Value, typename Load, typename Combine, typename Finish>
   void Run(Device& device, Value identity, const Load& load, const Combine& combine,
            const Finish& finish, void* workspace) const;

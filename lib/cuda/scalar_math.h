@@ -1,4 +1,4 @@
-// Functions of one float, by the names of the C library, which both compilers know.
+// Functions of one float, with the names of the C library, which both compilers provide.
 #pragma once
 
 #include <math.h>

@@ -1,4 +1,4 @@
-// Rows that are read where indices say, and rows that are combined there.
+// Reads rows selected by indices, and combines updates into rows selected by indices.
 //
 //   data: outer x rows x inner       updates: outer x count x inner
 #pragma once
@@ -12,24 +12,25 @@
 namespace ckplan::cuda {
 
 struct ScatterShape {
-  int64_t outer = 1;  // Indices are the same for all of them.
+  int64_t outer = 1;  // All of them use the same indices.
   int64_t rows = 0, count = 0, inner = 0;
-  int64_t unit = 1;  // Indices that are better sorted at once, and at least.
+  int64_t unit = 1;  // Indices are sorted together in multiples of this.
 
   int64_t data() const { return outer * rows * inner; }
   int64_t updates() const { return outer * count * inner; }
-  // In pieces of several elements.
+  // Returns this shape with pieces of `at_once` elements instead of single elements.
   ScatterShape InPieces(int64_t at_once) const {
     return {outer, rows, count, inner / at_once, unit};
   }
-  // Indices that are sorted at once.
+  // Number of indices that are sorted at once.
   int64_t slab() const {
-    const int64_t most = unit < kMostSorted ? kMostSorted / unit * unit : kMostSorted;
-    return Min(count, most);
+    const int64_t max_slab = unit < kMaxSorted ? kMaxSorted / unit * unit : kMaxSorted;
+    return Min(count, max_slab);
   }
 };
 
-// A column of an index, or of one in the sorted indices.
+// One element of an update: its outer index, its index (or position among the sorted indices), and
+// its column.
 struct UpdatePlace {
   int64_t outer, index, column;
 };
@@ -46,7 +47,7 @@ struct UpdatePlaces {
   }
 };
 
-// updates[o, i] = data[o, target(i)], or zeros.
+// updates[o, i] = data[o, target(i)], or zeros if the index is out of range.
 template <typename Target>
 void GatherRows(Device& device, ScatterShape shape, const Target& target, const void* data,
                 ElementType data_type, void* updates, ElementType updates_type) {
@@ -83,7 +84,7 @@ void ClearRows(Device& device, const ScatterShape& shape, const Target& target, 
   });
 }
 
-// data[o, row] = updates[o, i], with the last i of those that name the row.
+// data[o, row] = updates[o, i], where i is the last index that names the row.
 inline void SetRows(Device& device, const ScatterShape& shape, const SortedIndices& sorted,
                     const void* updates, ElementType updates_type, void* data,
                     ElementType data_type) {
@@ -98,8 +99,9 @@ inline void SetRows(Device& device, const ScatterShape& shape, const SortedIndic
   });
 }
 
-// data[o, row] = combine(data[o, row], updates[o, i]) in the order of the i that name the row.
-// In, Out: FloatsIn and FloatsOut, or the same of another type; Value: of one element.
+// data[o, row] = combine(data[o, row], updates[o, i]), in the order of the i that name the row. In
+// and Out are FloatsIn and FloatsOut, or counterparts for another type; Value is the type of an
+// element.
 template <typename Value, typename In, typename Out, typename Combine>
 void CombineRows(Device& device, const ScatterShape& shape, const SortedIndices& sorted, In updates,
                  Out data, const Combine& combine) {
@@ -120,7 +122,8 @@ void CombineRows(Device& device, const ScatterShape& shape, const SortedIndices&
 
 // ---- Sums of floats -----------------------------------------------------------------------------
 
-// A row that many indices name, as that of a padding token, is summed by chunks of them.
+// A row that many indices name, such as that of a padding token, is summed in chunks of this many
+// indices.
 inline constexpr int64_t kChunk = 64;
 
 inline int64_t ChunksWorkspace(const ScatterShape& shape) {
@@ -130,12 +133,12 @@ inline int64_t ChunksWorkspace(const ScatterShape& shape) {
 
 namespace detail {
 
-// Neighbouring columns, kWidth of them: one, or as many as a thread reads at once.
+// kWidth neighbouring columns: one, or as many as a thread reads at once.
 template <int kWidth>
 struct Columns {
   float at[kWidth] = {};
 
-  // From element `i` on, a multiple of kWidth.
+  // Adds the elements from `i` on; i is a multiple of kWidth.
   CKPLAN_DEVICE void Add(const FloatsIn& from, int64_t i) {
     if constexpr (kWidth == kVector) {
       const Float4 values = from.Load(i / kVector);
@@ -155,7 +158,7 @@ struct Columns {
   }
 };
 
-// sums[o, chunk] = Σ updates[o, i] of a chunk's i, where all of them name one row.
+// sums[o, chunk] = Σ updates[o, i] over the i of a chunk whose indices all name one row.
 template <int kWidth>
 struct SumChunks {
   ScatterShape shape;
@@ -179,7 +182,7 @@ struct SumChunks {
   }
 };
 
-// The first of the indices that name a row sums for all of them.
+// The thread of the first index that names a row sums over all indices that name it.
 template <int kWidth>
 struct AddRows {
   ScatterShape shape;
@@ -227,7 +230,8 @@ void AddRowsOf(Device& device, const ScatterShape& shape, const SortedIndices& s
 
 }  // namespace detail
 
-// data[o, row] += Σ updates[o, i] of the i that name the row. `workspace`: ChunksWorkspace bytes.
+// data[o, row] += Σ updates[o, i] over the i that name the row. `workspace` has ChunksWorkspace
+// bytes.
 inline void AddRows(Device& device, const ScatterShape& shape, const SortedIndices& sorted,
                     FloatsIn updates, FloatsOut data, void* workspace) {
   if (shape.inner % kVector == 0) {

@@ -10,7 +10,8 @@ namespace ckplan::cuda {
 
 namespace {
 
-// The axes as kernels have them: some at the front may be of one element.
+// The axes in the form that kernels read. If there are fewer than kAxes, the first have one
+// element.
 template <int kAxes>
 struct TapWalk {
   SeparableMap::Axis axes[kAxes];
@@ -39,7 +40,7 @@ struct TapWalk {
     }
     return true;
   }
-  // Of the first taps, which there are.
+  // Offset in the input of the first tap of each axis, which must exist.
   CKPLAN_DEVICE int64_t Source(const Place& place) const {
     int64_t source = 0;
     for (int k = 0; k < kAxes; ++k) {
@@ -68,7 +69,7 @@ struct TapWalk {
   }
 };
 
-// Functors, for lambdas that are kernels cannot stand in generic ones.
+// Functors, because lambdas that are kernels cannot be defined in generic lambdas.
 template <int kAxes>
 struct SumTaps {
   TapWalk<kAxes> walk;
@@ -88,7 +89,7 @@ struct SelectTaps {
   TapWalk<kAxes> walk;
   ElementCopy copy, fill_copy;
   FloatsOut y;
-  bool has_element, is_float;  // Of the fill.
+  bool has_element, is_float;  // Properties of `fill`.
   float fill;
 
   CKPLAN_DEVICE void operator()(int64_t i) const {
@@ -112,7 +113,7 @@ void WithAxisCount(size_t axes, const Body& body) {
   } else if (axes <= 4) {
     body(std::integral_constant<int, 4>());
   } else {
-    body(std::integral_constant<int, kMostAxes>());
+    body(std::integral_constant<int, kMaxAxes>());
   }
 }
 
@@ -121,7 +122,7 @@ void WithAxisCount(size_t axes, const Body& body) {
 Result<SeparableMap> SeparableMap::Create(const OpSpec& spec, Device& device,
                                           const std::vector<AxisTaps>& axes) {
   const std::vector<AxisTaps> merged = MergeIdentities(axes);
-  if (merged.size() > kMostAxes) return Unsupported(spec, "it has more axes than its kernel walks");
+  if (merged.size() > kMaxAxes) return Unsupported(spec, "it has more axes than its kernel walks");
   SeparableMap map;
   map.count_ = 1;
   for (const AxisTaps& axis : merged) map.count_ *= axis.output_size();
@@ -151,7 +152,7 @@ Result<SeparableMap> SeparableMap::Create(const OpSpec& spec, Device& device,
     axis.begin = map.begins_.data() + begins_at[i];
     axis.taps = map.taps_.data() + taps_at[i];
   }
-  return Result<SeparableMap>(std::move(map));  // nvcc moves only what it is told.
+  return Result<SeparableMap>(std::move(map));  // Without std::move, nvcc would copy.
 }
 
 void SeparableMap::Run(Device& device, const void* from, ElementType from_type, void* to,

@@ -1,5 +1,5 @@
-// Linear maps that act on each axis by itself, see lib/backend/taps.h. A thread has an element of
-// the output, and walks its taps.
+// Linear maps that are applied along each axis independently, see lib/ops/taps.h. Each thread
+// computes one output element by a loop over its taps.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace ckplan::cuda {
 
-// What stands where there is no tap: the element at `data`, or where that is null, `value` as a
-// float and 0 as an integer.
+// The output where there is no tap: the element at `data` or, if that is null, `value` for floats
+// and 0 for integers.
 struct TapFill {
   const void* data = nullptr;
   ElementType type = ElementType::kFloat32;
@@ -21,13 +21,14 @@ struct TapFill {
 class SeparableMap {
  public:
   SeparableMap() = default;
-  // One for each axis; scalars have none. kUnsupported: more axes than kernels walk.
+  // `axes` has one entry per axis; scalars have none. Fails with kUnsupported if there are more
+  // axes than kernels support.
   static Result<SeparableMap> Create(const OpSpec& spec, Device& device,
                                      const std::vector<AxisTaps>& axes);
 
   void Run(Device& device, const void* from, ElementType from_type, void* to, ElementType to_type,
            float fill = 0) const;
-  // Of any type: at most one tap for each element, its weight taken as 1.
+  // For elements of any type: at most one tap per output element, whose weight is taken as 1.
   void Select(Device& device, const void* from, ElementType from_type, void* to,
               ElementType to_type, const TapFill& fill) const;
 
@@ -35,17 +36,17 @@ class SeparableMap {
     int64_t index;
     float weight;
   };
-  // The taps of index i are [begin[i], begin[i + 1]); null where nothing happens to the axis.
+  // The taps of index i are [begin[i], begin[i + 1]); null if the axis stays unchanged.
   struct Axis {
     const int64_t* begin = nullptr;
     const Tap* taps = nullptr;
-    int64_t stride = 0;  // Of the input.
-    Divider size;        // Of the output.
+    int64_t stride = 0;  // In the input.
+    Divider size;        // In the output.
   };
 
  private:
   std::vector<Axis> axes_;
-  int64_t count_ = 0;  // Elements of the output.
+  int64_t count_ = 0;  // Number of output elements.
   DeviceTable<int64_t> begins_;
   DeviceTable<Tap> taps_;
 };

@@ -1,4 +1,4 @@
-# What both of the compilers see, one file a line. Paths are relative to this folder.
+# Sources that both compilers compile, one file per line. Paths are relative to this folder.
 set(ckplan_cuda_sources
   convert.cu
   cuda_backend.cu

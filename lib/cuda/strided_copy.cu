@@ -10,7 +10,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Rows of the source are contiguous, and columns of the destination.
+// A transpose: the source is contiguous along rows, the destination along columns.
 template <typename T>
 struct Transposition {
   const T* from;
@@ -42,8 +42,8 @@ const void* Advance(const void* data, int64_t bytes) {
   return static_cast<const char*>(data) + bytes;
 }
 
-// The axes in an order in which the destination is written from its first element to its last: of
-// falling strides, none of them negative.
+// Orders the axes so that the destination is written from its first element to its last: by
+// descending stride, with negative strides reversed.
 Layout InOrderOfWrites(const Dims& dims, CopySide from, CopySide to, int64_t& from_base,
                        int64_t& to_base) {
   for (size_t axis = 0; axis < dims.size(); ++axis) {
@@ -92,7 +92,7 @@ void StridedCopy::Choose(Layout layout) {
   if (fits_) layout_ = DeviceLayout<2>(layout);
 }
 
-// Several elements are copied at once where all runs begin at multiples of them.
+// Copies several elements at once if all runs begin at multiples of them.
 void StridedCopy::Widen(Layout& layout) {
   if (layout.inner_stride(0) != 1 || layout.inner_stride(1) != 1) return;
   int64_t unit = std::gcd(layout.dims.back(), std::gcd(from_base_, to_base_));
@@ -109,15 +109,15 @@ void StridedCopy::Widen(Layout& layout) {
   }
 }
 
-// The last axis is that along which the destination is contiguous. Where the source is so along
-// another, the two make matrices to transpose.
+// The last axis is the one along which the destination is contiguous. If the source is contiguous
+// along another axis, these two axes form matrices to be transposed.
 bool StridedCopy::FindTiles(const Layout& layout) {
-  constexpr int64_t kLeast = 8;  // Where fewer, neighbouring threads read few pieces anyway.
+  constexpr int64_t kMinLength = 8;  // Below it, neighbouring threads read few pieces anyway.
   const size_t last = layout.dims.size() - 1;
   if (layout.inner_stride(1) != 1 || std::abs(layout.inner_stride(0)) <= 1) return false;
-  if (layout.dims[last] < kLeast) return false;
+  if (layout.dims[last] < kMinLength) return false;
   for (size_t axis = 0; axis < last; ++axis) {
-    if (layout.strides[0][axis] != 1 || layout.dims[axis] < kLeast) continue;
+    if (layout.strides[0][axis] != 1 || layout.dims[axis] < kMinLength) continue;
     Layout matrices = layout;
     rows_ = layout.dims[last];
     columns_ = layout.dims[axis];

@@ -1,6 +1,6 @@
-// Which row of a tensor each index, or tuple of indices, names. A target is such a rule:
+// Maps each index, or tuple of indices, to a row of a tensor. A target is such a map:
 //
-//   target(i)   the row that index i names, or -1 where it is outside: such an index reads zeros
+//   target(i)   the row that index i names, or -1 if it is out of range: such an index reads zeros
 //               and writes nothing
 //
 // Negative indices count from the end.
@@ -18,19 +18,19 @@ CKPLAN_DEVICE inline int64_t IndexInside(int64_t index, int64_t size) {
   return index >= 0 && index < size ? index : -1;
 }
 
-// Gather, GatherND, ScatterND: tuples of indices, that name rows of as many leading dimensions.
+// Gather, GatherND, ScatterND: tuples of indices that select rows by the leading dimensions.
 //
 //   data: outer x rows x inner       indices: [outer] x count x tuple
 struct RowTarget {
-  IntegersIn indices;  // Set for each call.
+  IntegersIn indices;  // Set at each call.
   int tuple = 0;
-  int64_t dims[kMostAxes] = {};
-  int64_t rows = 1;   // Of one outer index.
-  int64_t count = 0;  // Tuples that name rows of the same outer index.
+  int64_t dims[kMaxAxes] = {};
+  int64_t rows = 1;   // Rows per outer index.
+  int64_t count = 0;  // Tuples per outer index.
   Divider counts;
 
   RowTarget() = default;
-  // `indexed`: at most kMostAxes.
+  // `indexed`: at most kMaxAxes dimensions.
   RowTarget(const Dims& indexed, int64_t tuples)
       : tuple(static_cast<int>(indexed.size())),
         rows(Product(indexed)),
@@ -39,7 +39,7 @@ struct RowTarget {
     for (size_t k = 0; k < indexed.size(); ++k) dims[k] = indexed[k];
   }
 
-  // Of all tuples of all outer indices, to all rows of the data.
+  // Maps all tuples of all outer indices to all rows of the data.
   CKPLAN_DEVICE int64_t operator()(int64_t i) const {
     int64_t row = 0;
     for (int k = 0; k < tuple; ++k) {
@@ -51,13 +51,13 @@ struct RowTarget {
   }
 };
 
-// GatherElements and ScatterElements: each index is of one element, whose place along the other
-// axes is its own.
+// GatherElements and ScatterElements: each index selects one element along the axis; its position
+// along the other axes is that of the index.
 struct ElementTarget {
-  IntegersIn indices;  // Set for each call.
+  IntegersIn indices;  // Set at each call.
   DeviceLayout<1> others;
-  int64_t size = 0, step = 1;  // Along the axis of the data.
-  int64_t block = 1;           // Indices of the lines that lie between each other.
+  int64_t size = 0, step = 1;  // Along the axis, in the data.
+  int64_t block = 1;           // Indices in a group of interleaved lines.
 
   CKPLAN_DEVICE int64_t operator()(int64_t i) const {
     const int64_t at = IndexInside(indices[i], size);

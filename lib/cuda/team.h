@@ -1,6 +1,6 @@
-// The threads that work on one row together. The body of ForRows is run by all of them: what it
-// computes outside of the methods of Team, each thread computes for itself, and all get the same;
-// what it writes there, `IsFirst()` must guard.
+// The threads that work on one row together. All of them run the body of ForRows. Values that the
+// body computes outside of the methods of Team are computed by every thread redundantly; writes
+// outside of these methods must be guarded by `IsFirst()`.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ inline constexpr int kWarpTeam = 32;
 #ifndef CKPLAN_SANITIZES_THREADS
 inline constexpr int kBlockTeam = 256;
 inline constexpr int kLargeTeam = 1024;
-#else  // Its time grows with the square of the threads.
+#else  // The emulation's time grows quadratically with the threads.
 inline constexpr int kBlockTeam = 64;
 inline constexpr int kLargeTeam = 128;
 #endif
 
-// A warp for short rows, a block for long ones, a large block where there are few of them. Depends
-// on the shape alone, and with it the order of sums.
+// A warp for short rows, a block for long ones, a large block if there are few of them. Depends
+// only on the shape, and so does the order of sums.
 constexpr int TeamSize(int64_t rows, int64_t length) {
   constexpr int64_t kShort = 512;
   constexpr int64_t kLong = 16384;
@@ -32,7 +32,7 @@ constexpr int TeamSize(int64_t rows, int64_t length) {
   return length >= kLong && rows <= kFewRows ? kLargeTeam : kBlockTeam;
 }
 
-// Of one partial result; each thread of a team has one.
+// Maximum size of a partial result; each thread of a team has one.
 inline constexpr int kPartialBytes = 16;
 
 class Team {
@@ -41,18 +41,19 @@ class Team {
   CKPLAN_KERNEL Team(int rank, int size, void* scratch)
       : rank_(rank), size_(size), scratch_(scratch) {}
 
-  // One thread of the team, for what is written once.
+  // True in exactly one thread of the team, for values that must be written once.
   CKPLAN_KERNEL bool IsFirst() const { return rank_ == 0; }
 
-  // body(i) for each i below `count`; all of it is done, and seen by all, on return.
+  // Calls body(i) for each i below `count`, followed by a barrier: on return, all threads see all
+  // results.
   template <typename Body>
   CKPLAN_KERNEL void ForEach(int64_t count, const Body& body) const {
     for (int64_t i = rank_; i < count; i += size_) body(i);
     Wait();
   }
 
-  // combine(...combine(identity, map(0))..., map(count - 1)), in an order that depends on `count`
-  // and the team's size alone. All threads get the result. Value: up to 16 bytes, without
+  // combine(...combine(identity, map(0))..., map(count - 1)), in an order that depends only on
+  // `count` and the team's size. All threads get the result. Value: at most 16 bytes, without
   // constructors.
   template <typename Value, typename MapTo, typename Combine>
   CKPLAN_KERNEL Value Reduce(int64_t count, Value identity, const MapTo& map,
@@ -68,7 +69,7 @@ class Team {
       Wait();
     }
     const Value result = partial[0];
-    Wait();  // Before the next call writes.
+    Wait();  // Until all have read it: the next call overwrites it.
     return result;
   }
 

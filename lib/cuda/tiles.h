@@ -1,5 +1,5 @@
-// Matrices read along their rows and written along their columns: through tiles, so that both the
-// reads and the writes of neighbouring threads are of neighbouring addresses.
+// Copies matrices that are read along rows and written along columns. Tiles in shared memory make
+// both the reads and the writes of neighbouring threads adjacent in memory.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace ckplan::cuda {
 
 inline constexpr int64_t kTile = 32;
 
-// Which elements a tile covers.
+// Divides matrices into tiles. A place is the first element of a tile.
 struct TileGrid {
   int64_t matrices = 0, rows = 0, columns = 0;
 
@@ -20,7 +20,7 @@ struct TileGrid {
   CKPLAN_DEVICE int64_t count() const { return matrices * down() * across(); }
 
   struct Place {
-    int64_t matrix, row, column;  // Of the first element.
+    int64_t matrix, row, column;
   };
   CKPLAN_DEVICE Place Find(int64_t tile) const {
     const int64_t strip = tile / across();
@@ -32,7 +32,7 @@ namespace detail {
 
 template <typename T, typename Body>
 __global__ void __launch_bounds__(kBlockThreads) TilesKernel(TileGrid grid, Body body) {
-  __shared__ T values[kTile][kTile + 1];  // One more: the banks of a column differ.
+  __shared__ T values[kTile][kTile + 1];  // One more, to avoid bank conflicts along columns.
   constexpr int64_t kLines = kBlockThreads / kTile;
   const int64_t lane = threadIdx.x % kTile;
   const int64_t line = threadIdx.x / kTile;
@@ -56,13 +56,13 @@ __global__ void __launch_bounds__(kBlockThreads) TilesKernel(TileGrid grid, Body
 
 }  // namespace detail
 
-// body.Store(offsets, row, column, body.Load(offsets, row, column)) for each element of each
-// matrix; `offsets` is what body.Begin(matrix) returns. Load reads neighbouring columns together,
-// Store writes neighbouring rows.
+// Calls body.Store(offsets, row, column, body.Load(offsets, row, column)) for each element of each
+// matrix, where `offsets` is the result of body.Begin(matrix). Loads of neighbouring threads are in
+// neighbouring columns, stores in neighbouring rows.
 template <typename T, typename Body>
 void ForTiles(Device& device, const TileGrid& grid, const Body& body) {
   if (grid.count() <= 0) return;
-  Launch(device, detail::TilesKernel<T, Body>, {std::min(grid.count(), kMostBlocks)}, grid, body);
+  Launch(device, detail::TilesKernel<T, Body>, {std::min(grid.count(), kMaxBlocks)}, grid, body);
 }
 
 }  // namespace ckplan::cuda

@@ -1,11 +1,11 @@
-// Elements of any type, by one name: float stands for floats in either storage.
+// Access to elements of any type with one interface; float stands for both float types.
 #pragma once
 
 #include "lib/cuda/kernel.h"
 
 namespace ckplan::cuda {
 
-// x[i] of a tensor of T.
+// Reads x[i] of a tensor of T.
 template <typename T>
 struct Reader {
   const T* data;
@@ -17,7 +17,7 @@ struct Reader<float> : FloatsIn {
   using FloatsIn::FloatsIn;
 };
 
-// Set(i, x) of a tensor of T, which may be null.
+// Set(i, x) writes to a tensor of T, which may be null.
 template <typename T>
 struct Writer {
   T* data;

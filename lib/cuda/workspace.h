@@ -1,4 +1,4 @@
-// Where the buffers of one call lie in its workspace.
+// Offsets of the buffers of one call within its workspace.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace ckplan::cuda {
 
-// Of every buffer, as of the workspace itself: what the libraries ask for.
+// Alignment of every buffer and of the workspace itself, as required by the libraries.
 inline constexpr int64_t kBufferAlignment = 256;
 inline constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
 
-// There is no room between the buffers: the workspace begins aligned.
+// Buffers are padded only to their alignment: the workspace itself begins aligned.
 class WorkspacePlan {
  public:
-  // Offset of a buffer of so many bytes.
+  // Reserves a buffer of `bytes` bytes and returns its offset.
   int64_t Add(int64_t bytes) {
     const int64_t offset = total_;
     total_ += CeilDiv(bytes, kBufferAlignment) * kBufferAlignment;
@@ -27,7 +27,7 @@ class WorkspacePlan {
   int64_t total_ = 0;
 };
 
-// The buffer that WorkspacePlan placed at `offset`; null where the workspace is.
+// The buffer that WorkspacePlan placed at `offset`; null if the workspace is null.
 inline void* BufferAt(void* workspace, int64_t offset) {
   return workspace == nullptr ? nullptr : static_cast<char*>(workspace) + offset;
 }
@@ -35,7 +35,7 @@ inline float* FloatsAt(void* workspace, int64_t offset) {
   return static_cast<float*>(BufferAt(workspace, offset));
 }
 
-// A tensor from its i-th element on.
+// A pointer to the i-th element of a tensor.
 inline const void* From(const void* data, ElementType type, int64_t i) {
   return data == nullptr ? nullptr : static_cast<const char*>(data) + i * SizeOf(type);
 }

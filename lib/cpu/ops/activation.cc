@@ -1,4 +1,4 @@
-// Activation functions. Where backward may read the output alone, the slope is a function of the
+// Activation functions. Where backward may read only the output, the slope is computed from the
 // output.
 #include "lib/cpu/families.h"
 #include "lib/cpu/ops/unary.h"

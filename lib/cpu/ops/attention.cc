@@ -1,10 +1,10 @@
-// Attention, one head of one sample after the other:
+// Attention, computed head by head and sample by sample:
 //
 //   P = softmax(scale Q Kᵀ + mask),  Y = P V
 //   dV = Pᵀ dY,  dS = P (dP - sum of dP P) with dP = dY Vᵀ,  dQ = scale dS K,  dK = scale dSᵀ Q
 //
-// The probabilities P are the statistic. Heads of queries that share keys and values add their
-// gradients up. dS is made again for dK: kept, it would be as large as all of P.
+// The probabilities P are the saved statistic. Query heads that share keys and values sum their
+// gradients. dS is recomputed for dK because keeping it would take as much memory as P.
 #include "lib/ops/attention.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ Heads HeadsOf(const AttentionShape& shape, int64_t heads, int64_t rows, int64_t 
   return of;
 }
 
-// Adds the mask to a row of scores; `offset` is where the mask has its row.
+// Adds the mask to a row of scores; `offset` is the start of this row in the mask.
 void AddMask(const AttentionMask& of, float* row, const void* mask, int64_t offset, int64_t count) {
   const int64_t step = of.strides[3];
   if (of.is_bool()) {
@@ -55,7 +55,7 @@ void AddMask(const AttentionMask& of, float* row, const void* mask, int64_t offs
   }
 }
 
-// How the tensors lie in memory.
+// Strides of the tensors in memory.
 struct Layout {
   AttentionShape shape;
   Heads q, k, v, y;
@@ -207,7 +207,7 @@ class AttentionOp final : public PreparedOp {
                 });
   }
 
-  // From scores, in place. Zero for a query to which no key is shown.
+  // Turns scores into probabilities in place. The row of a query whose keys are all masked is zero.
   void MakeProbabilities(float* scores, const void* mask, int64_t n, int64_t h) const {
     const int64_t keys = layout_.k.rows;
     ForQueries([&](int64_t row) {

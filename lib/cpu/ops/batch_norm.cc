@@ -1,6 +1,6 @@
-// BatchNormalization, always by the statistics of the batch: a training step is what is run, also
-// where the model was exported for inference. The running statistics are no part of the step; where
-// somebody reads them (outputs 1 and 2), they are those of this batch.
+// BatchNormalization, always with the statistics of the batch, because a training step is run even
+// if the model was exported for inference. The running statistics are not part of the step; outputs
+// 1 and 2, if used, receive the statistics of this batch.
 #include "lib/ops/batch_norm.h"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ class BatchNormOp final : public PreparedOp {
   }
 
  private:
-  // Channels that are worth a thread.
+  // Number of channels that make a thread worthwhile.
   int64_t Grain() const { return std::max<int64_t>(1, kGrain / shape_.channel_size()); }
 
   double SumSamples(const float* x, int64_t channel) const {
@@ -98,8 +98,8 @@ class BatchNormOp final : public PreparedOp {
     }
   }
 
-  // sums[0]: of dy, the gradient of the bias. sums[1]: of dy times the normalised x, that of the
-  // scale.
+  // sums[0]: the sum of dy, which is the gradient of the bias. sums[1]: the sum of dy times the
+  // normalised x, which is the gradient of the scale.
   void SumChannel(const float* x, const float* dy, Moments moments, int64_t c, float* sums) const {
     double sum = 0;
     double weighted = 0;
@@ -115,7 +115,7 @@ class BatchNormOp final : public PreparedOp {
     sums[1] = static_cast<float>(weighted * static_cast<double>(moments.inverse_deviation));
   }
 
-  // dx = scale / deviation * (dy - mean(dy) - x̂ mean(dy x̂)), x̂ the normalised x.
+  // dx = scale / deviation * (dy - mean(dy) - x̂ mean(dy x̂)), where x̂ is the normalised x.
   void BackwardChannel(const float* x, const float* dy, Moments moments, float scale,
                        const float* sums, int64_t c, float* dx) const {
     const auto count = static_cast<float>(shape_.channel_size());
@@ -135,9 +135,9 @@ class BatchNormOp final : public PreparedOp {
 
   ChannelView shape_;
   float epsilon_;
-  size_t first_gradient_;  // Computes the sums, which the later positions use.
+  size_t first_gradient_;  // The first input with a gradient; its call computes the sums.
   WorkspacePlan plan_;
-  int64_t sums_ = 0;  // Offset in the workspace: two floats a channel.
+  int64_t sums_ = 0;  // Offset in the workspace: two floats per channel.
 };
 
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {

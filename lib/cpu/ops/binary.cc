@@ -1,4 +1,4 @@
-// Arithmetic of two operands.
+// Arithmetic operators with two operands.
 #include "lib/cpu/ops/binary.h"
 
 #include <cmath>
@@ -76,7 +76,7 @@ struct Pow {
     }
   }
   static float First(float a, float b, float) { return b == 0 ? 0 : b * std::pow(a, b - 1); }
-  // The limit at a = 0, where y is 0 and the logarithm is not finite.
+  // At a = 0, y is 0 and the logarithm is infinite: return the limit of the derivative.
   static float Second(float a, float, float y) { return y == 0 ? 0 : y * std::log(a); }
 };
 
@@ -91,7 +91,7 @@ struct PRelu {
   static float Second(float a, float, float) { return a < 0 ? a : 0; }
 };
 
-// fmod = 1: the sign of the dividend. Floats have no other.
+// fmod = 1: the result has the sign of the dividend. For floats this is the only valid mode.
 struct Remainder {
   static constexpr Partial kFirst = {}, kSecond = {.reads_a = true, .reads_b = true};
   template <typename T>
@@ -103,7 +103,7 @@ struct Remainder {
   static float Second(float a, float b, float) { return -std::trunc(a / b); }
 };
 
-// The sign of the divisor.
+// The result has the sign of the divisor.
 struct Modulo {
   template <typename T>
   static T Value(T a, T b) {
@@ -135,7 +135,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareMod(const OpSpec& spec) {
   return PrepareIntegers<Modulo>(spec);
 }
 
-// x ^ c with a known c: what most models have, and many times faster than std::pow.
+// x ^ c with a constant c, the usual case in models: many times faster than std::pow.
 struct PowerOf {
   static constexpr Reads kReads = Reads::kInput;
   explicit PowerOf(double known) : exponent(static_cast<float>(known)) {}

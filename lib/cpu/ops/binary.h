@@ -2,10 +2,10 @@
 // is a struct:
 //
 //   struct Div {
-//     static constexpr Partial kFirst = {.reads_b = true};                    what dy/da is made of
-//     static constexpr Partial kSecond = {.reads_b = true, .reads_y = true};  and dy/db
+//     static constexpr Partial kFirst = {.reads_b = true};                    operands of dy/da
+//     static constexpr Partial kSecond = {.reads_b = true, .reads_y = true};  operands of dy/db
 //     template <typename T> static T Value(T a, T b);
-//     static float First(float a, float b, float y);    dy/da; what it does not read is no number
+//     static float First(float a, float b, float y);    dy/da; unread arguments are undefined
 //     static float Second(float a, float b, float y);   dy/db
 //   };
 #pragma once
@@ -66,7 +66,7 @@ class BinaryMap : public PreparedOp {
   }
 
  protected:
-  Layout layout_;  // Of a, b, y.
+  Layout layout_;  // Operands: a, b, y.
 };
 
 template <typename Op>
@@ -94,7 +94,7 @@ class BinaryOp final : public BinaryMap<float, float, Op> {
   }
 
  private:
-  // g[i] dy/dx[i] of a run, into `to`.
+  // Writes g[i] dy/dx[i] of a run to `to`.
   template <Partial partial, auto slope>
   void MultiplyRun(const BackwardCall& call, const int64_t* at, int64_t length, float* to) const {
     const float* g = static_cast<const float*>(call.output_gradients[0]) + at[2];

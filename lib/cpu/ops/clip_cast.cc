@@ -1,4 +1,4 @@
-// Clip, whose limits may be inputs, and the changes of element type.
+// Clip, whose limits may be inputs, and conversions of element types.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -33,7 +33,7 @@ class ClipOp final : public PreparedOp {
     });
   }
 
-  // Where the input is at a limit, the gradient passes, as in PyTorch.
+  // An input equal to a limit passes the gradient, as in PyTorch.
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
     const auto [low, high] = Limits(call.inputs);
     const auto* x = static_cast<const T*>(call.inputs[0]);
@@ -64,8 +64,8 @@ Result<std::unique_ptr<PreparedOp>> PrepareClip(const OpSpec& spec) {
   return Prepared<ClipOp<float>>(spec);
 }
 
-// To an integer: the fraction is cut off, and what does not fit, or is NaN, becomes 0: C++
-// leaves it undefined, and ONNX too.
+// Conversion to an integer truncates the fraction. NaN and values out of range become 0, since both
+// C++ and ONNX leave them undefined.
 template <typename To>
 struct Convert {
   template <typename From>
@@ -86,7 +86,7 @@ struct ToBool {
   }
 };
 
-// From floats to floats: the gradient passes as it is.
+// Conversion between float types: the gradient passes unchanged.
 struct SameFloat : PlainUnary<Reads::kNothing> {
   using PlainUnary::PlainUnary;
   float Value(float x) const { return x; }
@@ -104,7 +104,7 @@ std::unique_ptr<PreparedOp> MakeCast(const OpSpec& spec) {
       return MakeMap<From, int64_t, Convert<int64_t>>(spec);
     case ElementType::kBool:
       return MakeMap<From, uint8_t, ToBool>(spec);
-    case ElementType::kBFloat16:  // The backend refuses it before.
+    case ElementType::kBFloat16:  // The backend refuses bfloat16 earlier.
       break;
   }
   return nullptr;
@@ -121,7 +121,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareCast(const OpSpec& spec) {
       return MakeCast<int64_t>(spec);
     case ElementType::kBool:
       return MakeCast<uint8_t>(spec);
-    case ElementType::kBFloat16:  // The backend refuses it before.
+    case ElementType::kBFloat16:  // The backend refuses bfloat16 earlier.
       break;
   }
   return Unsupported(spec, "its input is bfloat16");

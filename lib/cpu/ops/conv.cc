@@ -85,7 +85,7 @@ class ConvOp final : public PreparedOp {
  private:
   bool is_transposed_;
   bool has_bias_;
-  int64_t batch_, channels_, positions_;  // Of the output.
+  int64_t batch_, channels_, positions_;  // Dimensions of the output.
   std::unique_ptr<ConvKernel> forward_, data_, weights_;
 };
 

@@ -1,5 +1,6 @@
-// The gradient of the weights of a grouped convolution. With a few channels in a group there is no
-// matrix to multiply: each weight is the product of an image of y and a shifted image of x, summed.
+// The gradient of the weights of a grouped convolution. A few channels per group do not make a
+// matrix product worthwhile: each weight is the dot product of an image of y and a shifted image of
+// x.
 #include <algorithm>
 #include <array>
 
@@ -13,8 +14,8 @@ namespace {
 
 constexpr int64_t kLanes = 8;
 
-// sums[i % kLanes] += y[i] * x[i * stride]. In lanes, so that vector instructions may do it in any
-// alignment with the same result.
+// sums[i % kLanes] += y[i] * x[i * stride]. The fixed lanes make the result independent of the
+// alignment that vector instructions need.
 CKPLAN_VECTOR_CLONES
 void AddProducts(const float* y, const float* x, int64_t stride, int64_t count, float* sums) {
   float lanes[kLanes];
@@ -33,7 +34,7 @@ struct Axis {
   int64_t in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, begin = 0;
 
   int64_t at(int64_t o, int64_t k) const { return o * stride - begin + k * dilation; }
-  // Outputs [first, last) that read the input at position k of the kernel.
+  // Outputs [first, last) whose input at position k of the kernel lies inside the image.
   int64_t first(int64_t k) const {
     const int64_t reach = begin - k * dilation;
     return reach <= 0 ? 0 : std::min(out, (reach + stride - 1) / stride);
@@ -44,9 +45,8 @@ struct Axis {
   }
 };
 
-// Images that are as wide as their result are multiplied as one row, where their own rows are too
-// short for vector instructions: elements of y whose partner would be in another row of x are left
-// out by setting them to zero.
+// Images as wide as their result, whose rows are too short for vector instructions, are multiplied
+// as a single row. Elements of y whose counterpart in x would lie in another row are set to zero.
 constexpr int64_t kFlatImage = 1024;
 constexpr int64_t kFlatWidth = 24;
 
@@ -76,7 +76,7 @@ class GroupedWeights final : public ConvKernel {
   }
 
  private:
-  // Those between one channel of y and one of x.
+  // Computes the weights between one channel of y and one channel of x.
   void MakeWeights(const float* x, const float* y, int64_t pair, float* weights) const {
     const auto& [d, h, w] = axes_;
     const int64_t in = d.in * h.in * w.in;
@@ -106,7 +106,8 @@ class GroupedWeights final : public ConvKernel {
     return sum;
   }
 
-  // The image of y by that of x, as far as position (i, j, k) of the kernel lies on x.
+  // The dot product of the image of y with the image of x shifted by position (i, j, k) of the
+  // kernel, where both overlap.
   double Multiply(const float* y, const float* x, int64_t i, int64_t j, int64_t k) const {
     const auto& [d, h, w] = axes_;
     const int64_t first = w.first(k);

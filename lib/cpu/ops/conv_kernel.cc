@@ -13,14 +13,14 @@ namespace {
 
 using Desc = dnnl::memory::desc;
 
-// Bytes of x and y that are brought into another layout at once, at least.
+// Minimum number of bytes of x and y that are converted to another layout at once.
 constexpr int64_t kChunkBytes = int64_t{4} << 20;
 
-// What oneDNN prefers for a chunk of samples.
+// The primitive and layouts that oneDNN prefers for a chunk of samples.
 struct BlockedChoice {
   DnnlPrimitive primitive;
   Desc x, w, y;
-  std::string kernel;  // Its name.
+  std::string kernel;  // Name of oneDNN's implementation.
 };
 
 BlockedChoice ChooseBlocked(const DnnlDevice& device, ConvJob job, const Window& window,
@@ -29,7 +29,7 @@ BlockedChoice ChooseBlocked(const DnnlDevice& device, ConvJob job, const Window&
     return Desc(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
   };
   Dims gaps = window.dilations;
-  for (int64_t& gap : gaps) --gap;  // oneDNN counts what lies between.
+  for (int64_t& gap : gaps) --gap;  // oneDNN's dilation counts only the skipped elements.
   const auto direct = dnnl::algorithm::convolution_direct;
   const auto attributes = ScratchpadAttributes();
   const dnnl::convolution_forward::primitive_desc forward(
@@ -71,7 +71,7 @@ Dims WeightDims(const ConvShape& shape) {
   return dims;
 }
 
-// Samples that are computed at once: a divisor of the batch.
+// Number of samples that are computed at once: a divisor of the batch.
 int64_t ChunkOf(const ConvShape& shape, int64_t x_bytes, int64_t y_bytes, int64_t w_bytes) {
   const int64_t wanted = std::max(kChunkBytes, 2 * w_bytes);
   for (int64_t chunk = 1; chunk < shape.batch; ++chunk) {
@@ -80,12 +80,12 @@ int64_t ChunkOf(const ConvShape& shape, int64_t x_bytes, int64_t y_bytes, int64_
   return shape.batch;
 }
 
-// One of x, w, y: as it lies in the caller's memory, and as the primitive wants it.
+// One of x, w, y, in the caller's layout and in the layout of the primitive.
 struct Side {
   int id = 0;  // DNNL_ARG_...
   Desc plain, own;
-  LayoutChange change;  // Of the result: from own to plain.
-  int64_t offset = 0;   // Of its copy in the workspace, where it needs one.
+  LayoutChange change;  // For the result: from own to plain.
+  int64_t offset = 0;   // The copy in the workspace, if needed.
   int64_t step = 0;     // Elements from one chunk to the next; 0 for weights.
 };
 
@@ -132,7 +132,7 @@ class BlockedConv final : public ConvKernel {
   }
 
   int64_t workspace() const override { return plan_.total(); }
-  // oneDNN has no kernel made for this convolution, but a general one.
+  // Whether oneDNN has only its general kernel for this convolution, not an optimised one.
   bool is_fallback() const { return is_fallback_; }
 
   void Run(const float* first, const float* second, float* result, void* workspace) const override {
@@ -174,7 +174,7 @@ class BlockedConv final : public ConvKernel {
     scratch_ = plan_.Add(scratch);
   }
 
-  // The chunk of an operand in the primitive's own layout. Weights are brought once.
+  // Converts the chunk of an operand to the primitive's layout. Weights are converted only once.
   const float* Bring(const Side& side, const float* plain, int64_t chunk, void* workspace) const {
     const float* from = plain + chunk * side.step;
     if (!side.change.is_needed()) return from;
@@ -192,8 +192,8 @@ class BlockedConv final : public ConvKernel {
   DnnlPrimitive primitive_;
   std::array<Side, 3> sides_;  // The two operands and the result, in the order of Run.
   WorkspacePlan plan_;
-  int64_t term_ = 0;     // Offset of what a chunk adds to the weights.
-  int64_t scratch_ = 0;  // Of what oneDNN itself needs.
+  int64_t term_ = 0;     // Offset of a chunk's contribution to the weights.
+  int64_t scratch_ = 0;  // Offset of oneDNN's own scratch memory.
 };
 
 }  // namespace

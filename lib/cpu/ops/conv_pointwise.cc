@@ -9,7 +9,7 @@ namespace ckplan::cpu {
 
 namespace {
 
-// Positions of an image from which on a product for each sample beats the blocked layouts.
+// Minimum positions per image for which one product per sample is faster than the blocked layout.
 constexpr int64_t kPointwisePositions = 128;
 
 bool IsAll(const Dims& values, int64_t value) {
@@ -22,7 +22,7 @@ bool IsPointwise(const ConvShape& shape) {
          IsAll(window.begin, 0) && IsAll(window.end, 0);
 }
 
-// Each sample of y is w times that sample of x, whose positions are columns.
+// Each sample of y is w times the sample of x, a matrix with one column per position.
 class PointwiseConv final : public ConvKernel {
  public:
   PointwiseConv(const ConvShape& shape, ConvJob job)
@@ -71,11 +71,11 @@ class PointwiseConv final : public ConvKernel {
 
   ConvJob job_;
   int64_t batch_;
-  int64_t x_size_, y_size_, w_size_;  // Elements; of x and y those of one sample.
+  int64_t x_size_, y_size_, w_size_;  // Elements; x_size_ and y_size_ are per sample.
   MatMulKernel product_;
 };
 
-// Images of one position: all samples of y are one product of all samples of x with w transposed.
+// Images with one position: y of all samples is the product of x of all samples and w transposed.
 class SinglePositionConv final : public ConvKernel {
  public:
   SinglePositionConv(const ConvShape& shape, ConvJob job)

@@ -1,6 +1,6 @@
-// Einsum. The gradient of an operand is an Einsum itself, of the arriving gradient and the other
-// operands. One of two operands, each with other axes, is a matrix product between changes of
-// layout; any other is summed up element by element.
+// Einsum. The gradient of an operand is itself an Einsum of the output's gradient and the other
+// operands. An Einsum of two operands without repeated axes is a matrix product between changes of
+// layout; any other is summed element by element.
 #include "lib/ops/einsum.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ class PlainContractor final : public Contractor {
   }
 
   void Run(const std::vector<const float*>& factors, float* result, void*) const override {
-    std::fill_n(result, result_size_, 0.0F);  // A diagonal leaves the rest as it is.
+    std::fill_n(result, result_size_, 0.0F);  // For a diagonal, elements off it stay zero.
     int64_t outer = 1;
     int64_t inner = 1;
     for (const ContractionLoop& loop : outer_) outer *= loop.size;
@@ -66,11 +66,11 @@ class PlainContractor final : public Contractor {
     return offset;
   }
 
-  std::vector<ContractionLoop> outer_, inner_;  // With and without the result.
+  std::vector<ContractionLoop> outer_, inner_;  // Axes of the result; summed axes.
   int64_t result_size_ = 0;
 };
 
-// The term seen with its axes in another order.
+// Describes the term with its axes permuted to `order`.
 dnnl::memory::desc DescOf(const Term& term, const std::string& order) {
   Dims dims;
   Dims strides;
@@ -140,7 +140,7 @@ class ProductContractor final : public Contractor {
   }
 
   DnnlDevice device_;
-  std::array<LayoutChange, 3> changes_;  // Of both factors, and back for the result.
+  std::array<LayoutChange, 3> changes_;  // Of both factors before, of the result after.
   std::unique_ptr<BatchedMatMul> product_;
   WorkspacePlan plan_;
   std::array<int64_t, 3> copies_ = {};

@@ -10,8 +10,8 @@ namespace ckplan::cpu {
 
 namespace {
 
-// The lines along the axis, in the tensor of indices and in the data. Lines do not meet, so each is
-// one thread's, and what is added to an element of it arrives in the order of the indices.
+// The lines along the axis, in the tensor of indices and in the data. Lines are disjoint, so each
+// is processed by one thread, and sums into an element are added in the order of the indices.
 class Lines {
  public:
   Lines(const OpSpec& spec, size_t axis) : is_long_(spec.input(1).type == ElementType::kInt64) {
@@ -29,7 +29,7 @@ class Lines {
     lines_ = Collapse(others, {index_strides, data_strides});
   }
 
-  // body(place among the indices, place in the data; -1 where the index is outside).
+  // body(offset among the indices, offset in the data; -1 where the index is out of range).
   template <typename Body>
   void ForEach(const void* indices, const Body& body) const {
     const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, 4 * length_));
@@ -57,12 +57,12 @@ class Lines {
   }
 
   bool is_long_;
-  int64_t length_ = 0, size_ = 0;  // Indices of a line; elements of the data that they name.
+  int64_t length_ = 0, size_ = 0;  // Indices in a line; elements of the data along the axis.
   int64_t index_step_ = 1, data_step_ = 1;
   Layout lines_;
 };
 
-// to[place] = from[place in the data].
+// to[place] = from[offset in the data].
 template <typename T>
 void GatherLines(const Lines& lines, const void* indices, const T* from, T* to) {
   lines.ForEach(indices,

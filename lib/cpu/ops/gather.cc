@@ -1,4 +1,4 @@
-// Gather, GatherND and ScatterND: rows that are named by indices.
+// Gather, GatherND and ScatterND: rows selected by indices.
 #include "lib/ops/gather.h"
 
 #include <algorithm>
@@ -77,7 +77,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareGather(const OpSpec& spec) {
   return Prepared<GatherOp>(spec, shape);
 }
 
-// Of equal indices, the last one is written; with a reduction they are combined in their order.
+// If indices repeat, the last update is written; a reduction combines the updates in index order.
 template <typename T, typename Reduction>
 class ScatterNdOp final : public PreparedOp {
  public:

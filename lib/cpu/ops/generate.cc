@@ -1,4 +1,4 @@
-// Tensors made of shapes and a few numbers, and the masking by place.
+// Tensors generated from shapes and a few numbers, and masking by position.
 #include "lib/ops/generate.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class WithoutGradient : public PreparedOp {
 
 // ---- ConstantOfShape, Shape, Size ---------------------------------------------------------------
 
-// The same bits everywhere.
+// Fills a tensor with one bit pattern.
 class FillOp final : public WithoutGradient {
  public:
   FillOp(const Operand& output, uint64_t bits)
@@ -103,7 +103,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareRange(const OpSpec& spec) {
 
 // ---- OneHot, EyeLike ----------------------------------------------------------------------------
 
-// I: type of the indices, T: bits of the values. An index outside takes the value `off`.
+// I: type of the indices, T: bits of the values. An index out of range gives the value `off`.
 template <typename I, typename T>
 class OneHotOp final : public WithoutGradient {
  public:
@@ -170,7 +170,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareEyeLike(const OpSpec& spec) {
 
 // ---- Trilu --------------------------------------------------------------------------------------
 
-// Zeros on one side of a diagonal of each matrix; of the gradient as well.
+// Sets each matrix to zero on one side of a diagonal; backward does so with the gradient.
 class TriluOp final : public PreparedOp {
  public:
   TriluOp(const OpSpec& spec, const TriluShape& shape)

@@ -66,7 +66,7 @@ class GroupNormOp final : public PreparedOp {
                 });
   }
 
-  // Of the scale and bias of a channel of a group, which counts through all samples.
+  // Index of the scale and bias for a channel of a group. `group` counts the groups of all samples.
   int64_t ParameterOf(int64_t group, int64_t channel) const {
     return (group % shape_.groups * shape_.group_channels + channel) / shape_.scale_channels;
   }
@@ -99,7 +99,7 @@ class GroupNormOp final : public PreparedOp {
     });
   }
 
-  // Over all samples and the channels of a scale.
+  // Sums over all samples and over the channels that share this scale.
   GradientSums SumParameter(const BackwardCall& call, int64_t parameter) const {
     GradientSums sums;
     for (int64_t n = 0; n < shape_.samples; ++n) {

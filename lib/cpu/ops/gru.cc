@@ -1,5 +1,5 @@
-// GRU. Of each step, backward needs the gates (after their activations), in the order of ONNX, and
-// what went into the candidate beside the input, q:
+// GRU. Backward needs, for each step, the gates (after their activations) in the order of ONNX, and
+// q, the input of the candidate that comes from the state:
 //
 //   z, r = sigmoid(gates),  h = (1 - z) n + z h'
 //   n = tanh(candidate + q R),    q = r h'                 linear_before_reset = 0
@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kGates = 3;
 constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
 
-// The products with R, for z and r together and for the candidate.
+// The products with R: one for z and r together, one for the candidate.
 struct Products {
   MatMulKernel gates, candidate;
   int64_t gates_packed = 0, candidate_packed = 0, scratch = 0;  // Offsets in the workspace.
@@ -32,7 +32,7 @@ struct Products {
     candidate_packed = plan.Add(candidate.packed_bytes());
     scratch = plan.Add(std::max(gates.workspace(), candidate.workspace()));
   }
-  // `recurrence`: R of one direction.
+  // `recurrence`: R for one direction.
   void Pack(const float* recurrence, int64_t hidden, void* workspace) const {
     float* scratch_at = FloatsAt(workspace, scratch);
     gates.Pack(recurrence, FloatsAt(workspace, gates_packed), scratch_at);
@@ -154,14 +154,14 @@ class GruOp final : public RecurrentOp {
         plan.Add(std::max(gates_recurrence_->workspace(), candidate_recurrence_->workspace()));
   }
 
-  // The part that SumBiases leaves out.
+  // The bias of R for the candidate, which SumBiases leaves out.
   const float* CandidateBias(const ForwardCall& call, int64_t direction) const {
     if (!HasBias(call) || !resets_after_) return nullptr;
     return Floats(call.inputs[kRecurrentBias]) + (direction * 2 + 1) * shape_.width() +
            2 * shape_.hidden;
   }
 
-  // Activates z and r; q = r h' where the reset comes first. `state`: null for zero.
+  // Activates z and r; computes q = r h' if the reset is applied first. A null `state` means zero.
   void OpenGates(float* gates, const float* state, float* extra) const {
     const int64_t hidden = shape_.hidden;
     ForSamples([&](int64_t n) {
@@ -205,19 +205,19 @@ class GruOp final : public RecurrentOp {
     });
   }
 
-  // One step of one direction, going back.
+  // Data of one step of one direction in the backward pass.
   struct BackStep {
-    const float* gates;     // Saved.
-    const float* extra;     // Saved.
-    const float* before;    // The state before; null for zero.
-    const float* arriving;  // The gradient of the step's output; null for zero.
-    float* state;           // The gradient of the state after, then of the state before.
+    const float* gates;     // Saved by forward.
+    const float* extra;     // Saved by forward.
+    const float* before;    // State before the step; null means zero.
+    const float* arriving;  // The gradient of the step's output; null means zero.
+    float* state;           // In: gradient of the state after. Out: of the state before.
     float* gate_gradients;
     float* extra_gradients;
   };
 
-  // Through all steps, from the last to the first. Fills the workspace with the gradients of the
-  // gates before their activations, of q, and of the initial state.
+  // Runs all steps from the last to the first. Fills the workspace with the gradients of the gates
+  // before their activations, of q, and of the initial state.
   void GoBack(const BackwardCall& call) const {
     for (int64_t d = 0; d < shape_.directions; ++d) {
       backward_->Pack(Floats(call.inputs[2]) + d * shape_.width() * shape_.hidden, shape_.hidden,
@@ -258,7 +258,7 @@ class GruOp final : public RecurrentOp {
     return step;
   }
 
-  // All but the gradient of r where the reset comes first.
+  // Computes the gradients of the gates, except that of r if the reset is applied first.
   void CloseGates(const BackStep& step) const {
     const int64_t hidden = shape_.hidden;
     ForSamples([&](int64_t n) {
@@ -282,7 +282,7 @@ class GruOp final : public RecurrentOp {
     });
   }
 
-  // q = r h': its gradient goes to both.
+  // Since q = r h', its gradient contributes to those of r and h'.
   void PassReset(const BackStep& step) const {
     const int64_t hidden = shape_.hidden;
     ForSamples([&](int64_t n) {
@@ -316,7 +316,7 @@ class GruOp final : public RecurrentOp {
     }
   }
 
-  // Where the reset comes after the bias of R's candidate, that has a gradient of its own.
+  // If the reset is applied after the candidate's bias of R, that bias has a separate gradient.
   void CandidateBiasGradient(const BackwardCall& call, float* gradient) const {
     const int64_t width = shape_.width();
     const int64_t hidden = shape_.hidden;

@@ -1,4 +1,4 @@
-// Operators that lay tensors beside each other along an axis, or take them apart.
+// Operators that concatenate tensors along an axis, or split them.
 #include "lib/ops/join.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace ckplan::cpu {
 
 namespace {
 
-// The pieces of a row in bytes.
+// Sizes and offsets of the parts of a row, in bytes.
 struct Parts {
   int64_t rows = 1;
   int64_t row_bytes = 0;
@@ -22,7 +22,7 @@ struct Parts {
     for (const int64_t size : shape.size) size_bytes.push_back(size * SizeOf(type));
   }
 
-  // From the part into the whole, or back.
+  // Copies a part into the whole; Extract copies it back.
   void Insert(size_t part, const void* from, void* whole) const {
     Copy(part, static_cast<const char*>(from), size_bytes[part],
          static_cast<char*>(whole) + begin_bytes[part], row_bytes);

@@ -1,4 +1,4 @@
-// Comparisons, boolean logic, and the choice by a condition.
+// Comparisons, boolean logic, and selection by a condition.
 #include <algorithm>
 
 #include "lib/cpu/families.h"
@@ -43,7 +43,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareTest(const OpSpec& spec) {
       return MakeTest<int64_t, F>(spec);
     case ElementType::kBool:
       return MakeTest<uint8_t, F>(spec);
-    case ElementType::kBFloat16:  // The backend refuses it before.
+    case ElementType::kBFloat16:  // The backend refuses bfloat16 earlier.
       break;
   }
   return Unsupported(spec, "its inputs are bfloat16");

@@ -1,5 +1,5 @@
-// SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss: of each place, what its label's
-// probability lacks.
+// SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss: for each position, the negative logarithm
+// of the probability of its label.
 #include "lib/ops/loss.h"
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace ckplan::cpu {
 
 namespace {
 
-// Scores are [samples, classes, ...]; a place is a sample and what follows the classes. Forward
-// workspace: the loss of each place, then its weight.
+// Scores are [samples, classes, ...]; a place is a sample together with an index into the axes
+// after the classes. Forward workspace: the loss of each place, then its weight.
 class LossOp final : public PreparedOp {
  public:
   LossOp(const OpSpec& spec, const LossShape& shape)
@@ -91,7 +91,7 @@ class LossOp final : public PreparedOp {
     });
   }
 
-  // -1 where the place counts for nothing.
+  // -1 if the place is ignored.
   int64_t LabelOf(std::span<const void* const> inputs, int64_t place) const {
     const int64_t label = has_long_labels_ ? static_cast<const int64_t*>(inputs[1])[place]
                                            : static_cast<const int32_t*>(inputs[1])[place];
@@ -112,16 +112,16 @@ class LossOp final : public PreparedOp {
   }
 
   float LogSum(const float* x) const {
-    float most = x[0];
-    for (int64_t k = 1; k < view_.size; ++k) most = std::max(most, x[k * view_.inner]);
+    float highest = x[0];
+    for (int64_t k = 1; k < view_.size; ++k) highest = std::max(highest, x[k * view_.inner]);
     double sum = 0;
     for (int64_t k = 0; k < view_.size; ++k) {
-      sum += static_cast<double>(Exp(x[k * view_.inner] - most));
+      sum += static_cast<double>(Exp(x[k * view_.inner] - highest));
     }
-    return most + static_cast<float>(std::log(sum));
+    return highest + static_cast<float>(std::log(sum));
   }
 
-  // dx = slope softmax + g_log - softmax Σ g_log.
+  // dx = slope * softmax + g_log - softmax * Σ g_log.
   void SpreadSoftmax(const float* x, float slope, const float* g_log, float* dx) const {
     const float log_sum = LogSum(x);
     float factor = slope;

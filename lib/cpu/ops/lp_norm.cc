@@ -1,4 +1,4 @@
-// LpNormalization and GlobalLpPool: norms of lines.
+// LpNormalization and GlobalLpPool: norms of lines along an axis.
 #include "lib/ops/lp_norm.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace ckplan::cpu {
 
 namespace {
 
-// The p-th root of the sum of p-th powers of a line.
+// The p-th root of the sum of p-th powers of absolute values.
 double NormOf(const float* x, int64_t size, int64_t step, int64_t p) {
   double sum = 0;
   for (int64_t i = 0; i < size; ++i) {
@@ -37,7 +37,7 @@ class NormOp : public PreparedOp {
     });
   }
 
-  // d |x| of the norm, without the norm's own power.
+  // The derivative of the norm by x.
   float Slope(float x, double norm) const {
     const float sign = x > 0 ? 1.0F : x < 0 ? -1.0F : 0.0F;
     if (p_ == 1) return sign;
@@ -50,7 +50,7 @@ class NormOp : public PreparedOp {
   int64_t p_;
 };
 
-// y = x / |x|; a line of zeros stays zero. dx = (g - d|x| Σ g y) / |x|.
+// y = x / norm; a line of zeros stays zero. dx = (g - slope Σ g y) / norm.
 class LpNormalizationOp final : public NormOp {
  public:
   using NormOp::NormOp;

@@ -3,7 +3,7 @@
 //   base = bias + alpha / size * (sum of x² over the window of channels),  y = x base^-beta
 //   dx = dy base^-beta - 2 alpha beta / size * x * (sum of dy y / base over the windows with x)
 //
-// A strip of positions is computed for all channels before the next one is begun.
+// A strip of positions is computed for all channels before the next strip.
 #include "lib/ops/lrn.h"
 
 #include <omp.h>
@@ -20,7 +20,7 @@ namespace ckplan::cpu {
 
 namespace {
 
-constexpr int64_t kStrip = 64;  // Positions.
+constexpr int64_t kStrip = 64;  // Number of positions.
 
 class LrnOp final : public PreparedOp {
  public:
@@ -104,7 +104,7 @@ class LrnOp final : public PreparedOp {
 
   // to = from base^-beta.
   void Scale(const float* from, const float* base, int64_t count, float* to) const {
-    if (beta_ == 0.75F) {  // That of AlexNet and all after it: roots are quick.
+    if (beta_ == 0.75F) {  // AlexNet's value, and the usual one: roots are fast.
       for (int64_t i = 0; i < count; ++i) {
         const float root = std::sqrt(base[i]);
         to[i] = from[i] / (root * std::sqrt(root));
@@ -117,7 +117,7 @@ class LrnOp final : public PreparedOp {
   void PassChannel(const float* x, const float* dy, const float* base, const float* share,
                    int64_t c, int64_t count, float* dx) const {
     float sums[kStrip] = {};
-    const int64_t first = c - (size_ - 1) + (size_ - 1) / 2;  // The windows with channel c.
+    const int64_t first = c - (size_ - 1) + (size_ - 1) / 2;  // First window containing c.
     for (int64_t k = std::max<int64_t>(0, first); k < std::min(channels_, first + size_); ++k) {
       for (int64_t i = 0; i < count; ++i) sums[i] += share[k * kStrip + i];
     }
@@ -132,7 +132,7 @@ class LrnOp final : public PreparedOp {
   int64_t size_;
   float factor_, beta_, bias_;
   WorkspacePlan plan_;
-  std::vector<int64_t> bases_, shares_;  // Offsets in the workspace, by thread.
+  std::vector<int64_t> bases_, shares_;  // Offsets in the workspace, one per thread.
 };
 
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {

@@ -1,4 +1,4 @@
-// LSTM. Of each step, backward needs the gates (after their activations), in the order of ONNX,
+// LSTM. Backward needs, for each step, the gates (after their activations) in the order of ONNX,
 // and the cell:
 //
 //   i, o, f = sigmoid(gates), g = tanh(gate),  c = f c' + i g,  h = o tanh(c)
@@ -83,7 +83,7 @@ class LstmOp final : public RecurrentOp {
     back_scratch_ = plan.Add(std::max(backward_->workspace(), recurrence_->workspace()));
   }
 
-  // Activates the gates in place. `before`: the cell before, null for zero.
+  // Activates the gates in place. `before`: the cell before the step, null means zero.
   void MakeStep(float* gates, const float* before, float* cell, float* state) const {
     const int64_t hidden = shape_.hidden;
     ForSamples([&](int64_t n) {
@@ -102,8 +102,8 @@ class LstmOp final : public RecurrentOp {
     });
   }
 
-  // Through all steps, from the last to the first. Fills the workspace with the gradients of the
-  // gates before their activations, and of the initial states.
+  // Runs all steps from the last to the first. Fills the workspace with the gradients of the gates
+  // before their activations, and of the initial states.
   void GoBack(const BackwardCall& call) const {
     for (int64_t d = 0; d < shape_.directions; ++d) {
       float* packed = FloatsAt(call.workspace, back_packed_);
@@ -123,7 +123,7 @@ class LstmOp final : public RecurrentOp {
     }
   }
 
-  // `cell`: in, of the cell after the step, by the steps that follow; out, of the cell before.
+  // `cell`: in: the gradient of the cell after the step, from later steps; out: of the cell before.
   void GoBackStep(const BackwardCall& call, int64_t direction, int64_t i, const float* state,
                   float* cell, float* gradients) const {
     const int64_t t = shape_.StepOf(direction, i);
@@ -166,7 +166,7 @@ class LstmOp final : public RecurrentOp {
     }
   }
 
-  MatMulKernel forward_;  // Adds the product of the state before with R to the gates.
+  MatMulKernel forward_;  // Adds (state before the step) x R to the gates.
   std::unique_ptr<MatMulKernel> backward_, recurrence_;
   int64_t packed_ = 0, scratch_ = 0;  // Offsets in the workspaces.
   int64_t cell_gradients_ = 0, back_packed_ = 0, back_scratch_ = 0;

@@ -17,14 +17,14 @@ namespace ckplan::cpu {
 
 namespace {
 
-// The product as one of matrices, and which pairs of them are multiplied.
+// The operator as a product of lists of matrices, and the pairs that are multiplied.
 struct Problem {
-  ProductShape shape;  // Of the forward product.
+  ProductShape shape;  // Shape of the forward product.
   MatrixTriples triples;
 };
 
-// Number of the matrix that an operand of these leading axes has at `index`, which counts the
-// leading axes of the output.
+// Index of the operand's matrix that is used for the output's matrix at `index`. `leading` has the
+// operand's leading axes (those before the last two), `index` counts the output's.
 int64_t PlaceOf(const Dims& leading, const Dims& index) {
   int64_t place = 0;
   for (size_t i = 0; i < leading.size(); ++i) {
@@ -34,7 +34,7 @@ int64_t PlaceOf(const Dims& leading, const Dims& index) {
   return place;
 }
 
-// One pair for each matrix of the output.
+// One pair of matrices for each matrix of the output.
 MatrixTriples PairMatrices(const MatMulShape& shape) {
   const Dims& leading = shape.leading;
   MatrixTriples triples;
@@ -67,17 +67,18 @@ MatrixLayout Flipped(MatrixLayout layout) {
   return layout;
 }
 
-// The product that is the gradient of an operand: of the gradient that arrives and the other one.
+// The product that gives the gradient of an operand: the output's gradient and the other operand
+// are its factors.
 struct GradientProduct {
   std::unique_ptr<BatchedMatMul> product;
-  bool has_gradient_left = false;  // Else the other operand is the left factor.
+  bool has_gradient_left = false;  // Otherwise the other operand is the left factor.
 };
 
 GradientProduct MakeGradient(const ProductShape& shape, MatrixTriples triples, bool is_left) {
   return {std::make_unique<BatchedMatMul>(shape, std::move(triples)), is_left};
 }
 
-// dA = dC op(B)ᵀ, or its transpose where A is transposed.
+// dA = dC op(B)ᵀ, or its transpose if A is transposed.
 GradientProduct GradientOfA(const Problem& problem) {
   const ProductShape& forward = problem.shape;
   const MatrixTriples& of = problem.triples;
@@ -97,7 +98,7 @@ GradientProduct GradientOfA(const Problem& problem) {
   return MakeGradient(shape, {of.c, of.b, of.a}, true);
 }
 
-// dB = op(A)ᵀ dC, or its transpose where B is transposed.
+// dB = op(A)ᵀ dC, or its transpose if B is transposed.
 GradientProduct GradientOfB(const Problem& problem) {
   const ProductShape& forward = problem.shape;
   const MatrixTriples& of = problem.triples;
@@ -165,8 +166,8 @@ class Addend {
   }
 
   float beta_;
-  int64_t rows_, columns_;          // Of the output.
-  int64_t own_rows_, own_columns_;  // Each that of the output, or 1.
+  int64_t rows_, columns_;          // Dimensions of the output.
+  int64_t own_rows_, own_columns_;  // Each equal to the output's, or 1.
 };
 
 class MatMulOp final : public PreparedOp {
@@ -221,7 +222,7 @@ class MatMulOp final : public PreparedOp {
  private:
   std::unique_ptr<Addend> addend_;
   std::unique_ptr<BatchedMatMul> forward_;
-  std::array<GradientProduct, 2> gradients_;  // By position of the operand.
+  std::array<GradientProduct, 2> gradients_;  // Indexed by position of the operand.
 };
 
 Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {

@@ -1,4 +1,4 @@
-// MeanVarianceNormalization: without scale and bias, its moments not saved but made again.
+// MeanVarianceNormalization: no scale and bias; backward recomputes the moments.
 #include "lib/ops/mean_variance_norm.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace ckplan::cpu {
 
 namespace {
 
-constexpr double kEpsilon = 1e-9;  // Of the deviation, as ONNX has it.
+constexpr double kEpsilon = 1e-9;  // Added to the deviation, as ONNX defines it.
 
 class MeanVarianceNormOp final : public PreparedOp {
  public:

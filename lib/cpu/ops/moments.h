@@ -1,4 +1,4 @@
-// Mean and deviation of a stretch of floats, and the gradient through a normalisation by them:
+// Mean and deviation of a range of floats, and the gradient of a normalisation by them:
 //
 //   y = scale (x - mean) / deviation + bias,  x̂ = (x - mean) / deviation
 //   dx = (g - mean(g) - x̂ mean(g x̂)) / deviation,  g = scale dy
@@ -25,13 +25,13 @@ inline Moments MomentsOf(const float* x, int64_t count, float epsilon) {
   return moments;
 }
 
-// What the gradients of a normalised stretch share.
+// Sums that the gradients of a normalised range have in common.
 struct GradientSums {
-  double gradient = 0;  // Of g.
-  double product = 0;   // Of g x̂.
+  double gradient = 0;  // Sum of g.
+  double product = 0;   // Sum of g x̂.
 };
 
-// g(i): the gradient that arrives at x̂.
+// g(i): the gradient of x̂ at i.
 template <typename Gradient>
 GradientSums SumGradients(const float* x, Moments moments, int64_t count, const Gradient& g) {
   const double sum = SumTerms(count, g);
@@ -40,7 +40,7 @@ GradientSums SumGradients(const float* x, Moments moments, int64_t count, const 
   return {sum, product * static_cast<double>(moments.inverse_deviation)};
 }
 
-// `size`: of all that was normalised together, of which these are `count`.
+// `size`: number of elements that were normalised together, of which these are `count`.
 template <typename Gradient>
 void PassGradients(const float* x, Moments moments, GradientSums sums, int64_t size, int64_t count,
                    const Gradient& g, float* dx) {

@@ -1,5 +1,5 @@
-// Operators that put each element of the input in one or more places of the output: transposes,
-// slices, blocks, repetitions, and views where a graph keeps them as nodes.
+// Operators that copy each element of the input to one or more places of the output: transposes,
+// slices, blocks, repetitions, and views that a graph keeps as nodes.
 #include "lib/ops/move.h"
 
 #include "lib/cpu/families.h"
@@ -10,7 +10,7 @@ namespace ckplan::cpu {
 
 namespace {
 
-// Each element of the output is one of the input; none is in two places.
+// Each element of the output is an element of the input; no input element occurs twice.
 class MoveOp final : public PreparedOp {
  public:
   MoveOp(const OpSpec& spec, StridedCopy copy)
@@ -34,8 +34,8 @@ class MoveOp final : public PreparedOp {
   bool leaves_out_;
 };
 
-// Each element of the input is in several places, as far from each other as the strides of 0 say;
-// their gradients are summed.
+// Each element of the input is repeated along the axes of stride 0; the gradients of the
+// repetitions are summed.
 class RepeatOp final : public PreparedOp {
  public:
   RepeatOp(const OpSpec& spec, const MoveShape& shape)

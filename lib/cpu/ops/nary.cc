@@ -1,4 +1,4 @@
-// Elementwise operators of any number of inputs: sums and extremes.
+// Elementwise operators with any number of inputs: sums, maxima and minima.
 #include <algorithm>
 #include <array>
 
@@ -10,7 +10,7 @@ namespace ckplan::cpu {
 
 namespace {
 
-// Results are gathered in a buffer, since the output may be the memory of any input.
+// Results are collected in a buffer, since the output may share its memory with any input.
 constexpr int64_t kBlock = 512;
 
 struct AddTo {
@@ -80,10 +80,10 @@ class NaryMap : public PreparedOp {
 
   size_t count_;
   float scale_;
-  Layout layout_;  // Of all inputs and the output.
+  Layout layout_;  // Operands: all inputs, then the output.
 };
 
-// What brings a gradient back to the shapes of the inputs.
+// Reduces a gradient to the shapes of the inputs.
 template <typename F>
 class NaryOp : public NaryMap<float, F> {
  public:
@@ -98,7 +98,7 @@ class NaryOp : public NaryMap<float, F> {
   OpWorkspace workspace() const override { return {0, workspace_}; }
 
  protected:
-  // segment(at, length, buffer) gives a run of the gradient, as Reduction wants it.
+  // segment(at, length, buffer) gives a run of the gradient, as required by Reduction.
   template <typename Segment>
   void Gather(const BackwardCall& call, size_t position, float* gradient,
               const Segment& segment) const {
@@ -124,7 +124,7 @@ class NaryOp : public NaryMap<float, F> {
   int64_t workspace_ = 0;
 };
 
-// Sum, and Mean with a scale.
+// Sum, and Mean as a sum with a scale.
 class SumOp final : public NaryOp<AddTo> {
  public:
   using NaryOp::NaryOp;
@@ -139,7 +139,7 @@ class SumOp final : public NaryOp<AddTo> {
   }
 };
 
-// Max and Min. Of equal inputs, the first one receives the gradient.
+// Max and Min. If inputs are equal, the first one receives the gradient.
 template <typename F>
 class ExtremeOp final : public NaryOp<F> {
  public:

@@ -1,4 +1,4 @@
-// MaxPool, AveragePool and their global forms. All are seen as pools of three spatial axes.
+// MaxPool, AveragePool and their global forms. All are treated as pools over three spatial axes.
 #include "lib/ops/pool.h"
 
 #include <algorithm>
@@ -18,14 +18,14 @@ int64_t GrainOf(const PoolShape& shape) {
   return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, shape.out() * window));
 }
 
-// Output columns that are computed together.
+// Number of output columns that are computed together.
 constexpr int64_t kColumns = 128;
 
-// A stretch of one output row, and what it reads.
+// A range of columns of one output row.
 struct Stretch {
-  int64_t z = 0, y = 0;         // Of the row.
-  int64_t first = 0, last = 0;  // Columns.
-  int64_t offset = 0;           // Of column `first` in the output plane.
+  int64_t z = 0, y = 0;         // Position of the row.
+  int64_t first = 0, last = 0;  // Range of columns.
+  int64_t offset = 0;           // Offset of column `first` in the output plane.
 };
 
 template <typename Body>
@@ -40,9 +40,9 @@ void ForEachStretch(const PoolShape& shape, const Body& body) {
   }
 }
 
-// For every position of the kernel, in order, the columns of the stretch that have it on the input:
-// visit(begin, end, from), where column `begin + i` of the stretch, counted from its first one,
-// reads element `from + i * stride` of the input plane.
+// For every position of the kernel, in order, visits the columns of the stretch for which that
+// position lies inside the input: visit(begin, end, from), where column `begin + i`, relative to
+// the first column of the stretch, reads element `from + i * stride` of the input plane.
 template <typename Visit>
 void ForEachTap(const PoolShape& shape, const Stretch& stretch, const Visit& visit) {
   const auto& [d, h, w] = shape.axes;
@@ -61,7 +61,7 @@ void ForEachTap(const PoolShape& shape, const Stretch& stretch, const Visit& vis
   }
 }
 
-// Of the statistic, or of the operator's second output: where in its plane each maximum was.
+// The statistic, or the operator's second output, holds the index of each maximum within its plane.
 class MaxPoolOp final : public PreparedOp {
  public:
   explicit MaxPoolOp(const PoolShape& shape) : shape_(shape) {}
@@ -109,7 +109,7 @@ class MaxPoolOp final : public PreparedOp {
   }
 
  private:
-  // The first of the greatest; a NaN is greater than all.
+  // Finds the first maximum of each window; NaN is greater than all numbers.
   void FindMaxima(const float* plane, const Stretch& stretch, float* highest,
                   int32_t* where) const {
     std::fill_n(highest, kColumns, -std::numeric_limits<float>::infinity());
@@ -129,7 +129,7 @@ class MaxPoolOp final : public PreparedOp {
     });
   }
 
-  // Index of the same element where the last axis is counted in the outermost place.
+  // Converts an index to column-major order if the operator stores indices so.
   int64_t ToStorage(int64_t index) const {
     if (!shape_.is_column_major) return index;
     const auto& [d, h, w] = shape_.axes;
@@ -217,7 +217,7 @@ class AveragePoolOp final : public PreparedOp {
   std::vector<double> column_counts_;
 };
 
-// The whole image is one window.
+// A pool whose window is the whole image.
 class GlobalAveragePoolOp final : public PreparedOp {
  public:
   explicit GlobalAveragePoolOp(const PoolShape& shape) : shape_(shape) {}

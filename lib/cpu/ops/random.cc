@@ -1,5 +1,5 @@
-// Dropout and the operators that draw random numbers: each a function of the call's seed and the
-// element's place. Backward draws again what forward drew.
+// Dropout and the operators that draw random numbers. Each number is a function of the call's seed
+// and the element's index, so backward draws the same numbers as forward.
 #include "lib/ops/random.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace ckplan::cpu {
 
 namespace {
 
-// Calls body(i, bits) for [begin, end), which begins at an even place.
+// Calls body(i, bits) for i in [begin, end), where begin is even.
 template <typename Body>
 void ForBits(const CounterRng& rng, int64_t begin, int64_t end, const Body& body) {
   int64_t i = begin;
@@ -26,7 +26,7 @@ void ForBits(const CounterRng& rng, int64_t begin, int64_t end, const Body& body
   if (i < end) body(i, rng.Bits(i));
 }
 
-// As in training: exported models say that they are run for inference, and are trained here.
+// Always runs in training mode, even if the exported model asks for inference.
 class DropoutOp final : public PreparedOp {
  public:
   DropoutOp(const OpSpec& spec, double ratio)
@@ -95,7 +95,7 @@ class UniformOp final : public RandomOp {
     const float width = high_ - low_;
     ParallelFor(count_, kGrain, [=, this](int64_t begin, int64_t end) {
       ForBits(rng, begin, end, [=, this](int64_t i, uint32_t bits) {
-        // Rounding may reach the upper end, which is not in the interval.
+        // Rounding may reach the upper bound, which is excluded from the interval.
         const float value = low_ + width * CounterRng::Uniform(bits);
         y[i] = value < high_ ? value : low_;
       });
@@ -106,7 +106,7 @@ class UniformOp final : public RandomOp {
   float low_, high_;
 };
 
-// Box and Muller's method: both halves of a word make two numbers.
+// The Box-Muller transform: the two halves of a random word give two normal numbers.
 class NormalOp final : public RandomOp {
  public:
   explicit NormalOp(const OpSpec& spec)
@@ -131,7 +131,7 @@ class NormalOp final : public RandomOp {
   double mean_, scale_;
 };
 
-// 1 with the probability that the input says.
+// Gives 1 with the probability given by the input, otherwise 0.
 template <typename T>
 class BernoulliOp final : public RandomOp {
  public:

@@ -1,5 +1,5 @@
-// What LSTM and GRU share: the shapes, the hidden states, and the products that are made for all
-// steps at once. The operators themselves go through the steps, one direction after the other.
+// Code shared by LSTM and GRU: the shapes, the hidden states, and the products that are computed
+// for all steps at once. The operators themselves run the steps, one direction after the other.
 //
 //   gates = X Wᵀ + bias            [steps * batch, gates * hidden], all steps at once
 //   hidden state of each step      from its gates and the state before
@@ -17,7 +17,7 @@
 
 namespace ckplan::cpu {
 
-// Vectors of one direction by step: all of them, or the last two.
+// Vectors of one direction, indexed by step: all of them, or only the last two.
 struct Steps {
   float* first = nullptr;
   int64_t stride = 0;
@@ -26,31 +26,31 @@ struct Steps {
   float* at(int64_t step) const { return first + step % slots * stride; }
 };
 
-// The products with W and X, and the gathering of states, for one operator.
+// The products with W and X, and access to the states, for one operator.
 class RecurrentFrame {
  public:
   RecurrentFrame(const OpSpec& spec, const RecurrentShape& shape);
 
-  // Places its buffers in the workspaces of the operator. Called once, before all else.
+  // Reserves buffers in the operator's workspaces. Called once, before all other methods.
   void PlanForward(WorkspacePlan& plan);
   void PlanBackward(WorkspacePlan& plan);
 
-  // gates = X Wᵀ + bias; `bias` null for none.
+  // gates = X Wᵀ + bias; a null `bias` means none.
   void Project(const ForwardCall& call, int64_t direction, const float* bias, float* gates) const;
 
-  // Where the hidden states of a direction are written: the output, the reserve where there is no
-  // such output, or the workspace.
+  // Where the hidden states of a direction are written: to the output; to the reserve if the
+  // operator has no such output; or to the workspace.
   Steps WriteStates(const ForwardCall& call, int64_t direction) const;
   Steps ReadStates(const BackwardCall& call, int64_t direction) const;
 
-  // Copies the last state of a direction to the output at `position`, if somebody reads it.
+  // Copies the last state of a direction to the output at `position`, if that output is used.
   void WriteLast(const ForwardCall& call, size_t position, int64_t direction,
                  const Steps& states) const;
-  // The state before the first step, or null where there is none: it is zero.
+  // The initial state; null means zero.
   const float* Initial(std::span<const void* const> inputs, size_t position,
                        int64_t direction) const;
 
-  // The gradient of X: `gates` holds dG of all directions, one after the other.
+  // The gradient of X. `gates` holds dG of all directions, one after the other.
   void InputGradient(const BackwardCall& call, const float* gates, float* gradient) const;
   void WeightGradient(const BackwardCall& call, const float* gates, float* gradient) const;
   // The state before each step, [steps * batch, hidden].
@@ -63,33 +63,35 @@ class RecurrentFrame {
   int64_t forward_scratch_ = 0, backward_scratch_ = 0;
 };
 
-// What both operators have: the frame, the gates and what else is read of each step, in the reserve
-// or, where nothing is saved, in the workspace; and the gradients of gates and states.
+// Common base of both operators: the shared frame; storage for the gates and other values saved per
+// step, in the reserve or, if nothing is saved, in the workspace; and gradients of gates and
+// states.
 class RecurrentOp : public PreparedOp {
  public:
   OpWorkspace workspace() const final { return {forward_plan_.total(), backward_plan_.total()}; }
 
  protected:
-  // `extra_slots`: steps of what else is read that a forward pass without a reserve needs at once.
+  // `extra_slots`: for how many steps forward without a reserve needs the extra saved values at
+  // once.
   RecurrentOp(const OpSpec& spec, const RecurrentShape& shape, int64_t extra_slots);
-  void PlanBackward();  // To be called where a gradient is asked for.
+  void PlanBackward();  // Must be called if a gradient is needed.
 
   float* Gates(const ForwardCall& call, int64_t direction) const;
   Steps Extras(const ForwardCall& call, int64_t direction) const;
-  // The biases of W and of R, of which the second go to the first `both` columns alone; null where
-  // there are none.
+  // The sum of the biases of W and R; null if there are none. The bias of R is added only to the
+  // first `both` columns.
   const float* SumBiases(const ForwardCall& call, int64_t direction, int64_t both) const;
   static bool HasBias(const ForwardCall& call) {
     return call.inputs.size() > kRecurrentBias && call.inputs[kRecurrentBias] != nullptr;
   }
 
-  // The gradient of the last vector at `output`, zero where none arrives.
+  // Fills `to` with the gradient of the last vector at `output`, or zero if it has none.
   void BeginWith(const BackwardCall& call, size_t output, int64_t direction, float* to) const;
-  // The gradient of the output of one step; null where none arrives.
+  // The gradient of the output of one step; null means zero.
   const float* Arriving(const BackwardCall& call, int64_t direction, int64_t step) const;
-  // The gradient of both biases, from that of the gates.
+  // The gradient of both biases, computed from that of the gates.
   void BiasGradient(const BackwardCall& call, float* gradient) const;
-  // The gradient of what is initial, which lies at `offset` in the workspace.
+  // Copies the gradient of the initial vectors, which is at `offset` in the workspace.
   void CopyInitial(const BackwardCall& call, int64_t offset, float* to) const;
 
   template <typename Body>

@@ -14,8 +14,8 @@ namespace ckplan::cpu {
 
 namespace {
 
-// What the values of a run become before they are combined, what the combination becomes after, and
-// the gradient of one element of the input. n: elements that go into one result.
+// A reduction by its parts: a function of each value before combining, a function of the combined
+// value, and the gradient of one input element. n: number of elements per result.
 struct SumKind {
   using Combiner = SumOf;
   static constexpr bool kReadsX = false, kReadsY = false;
@@ -61,7 +61,7 @@ class ReduceBase : public PreparedOp {
  protected:
   const Layout& layout() const { return reduction_.layout(); }
 
-  // dx = g * slope(i, offset of the result, index of x) for every element.
+  // dx = g * slope(i, offset of the result, index of x) for each element.
   template <typename Slope>
   void Spread(const BackwardCall& call, void* gradient, const Slope& slope) const {
     const auto* g = static_cast<const float*>(call.output_gradients[0]);
@@ -77,7 +77,7 @@ class ReduceBase : public PreparedOp {
 
   Reduction reduction_;
   int64_t results_;
-  double ratio_;  // Elements that go into one result.
+  double ratio_;  // Elements per result.
 };
 
 template <typename Kind>
@@ -106,7 +106,7 @@ class ReduceOp final : public ReduceBase {
   }
 };
 
-// log(sum(e^x)), each exponential of the distance to the maximum.
+// log(sum(e^x)), with the maximum subtracted from each exponent.
 class ReduceLogSumExp final : public ReduceBase {
  public:
   using ReduceBase::ReduceBase;
@@ -123,7 +123,7 @@ class ReduceLogSumExp final : public ReduceBase {
       }
       return buffer;
     };
-    // Each result replaces the maximum that only its own sum has read.
+    // Each result overwrites the maximum, which only this result's sum reads.
     reduction_.Run<SumOf>(y, call.workspace, segment, [y](double sum, int64_t i) {
       return static_cast<float>(std::log(sum)) + Finite(y[i]);
     });
@@ -136,11 +136,12 @@ class ReduceLogSumExp final : public ReduceBase {
   }
 
  private:
-  // An infinite maximum would make a NaN of its distance to itself.
+  // Replaces an infinite maximum by 0: infinity minus infinity would be NaN.
   static float Finite(float maximum) { return std::isinf(maximum) ? 0.0F : maximum; }
 };
 
-// Equal extremes share the gradient. Backward workspace: how many there are, then the reduction's.
+// Equal maxima (or minima) share the gradient. Backward workspace: their number for each result,
+// then the workspace of the reduction.
 template <typename Combiner>
 class ReduceExtreme final : public ReduceBase {
  public:
@@ -177,8 +178,9 @@ class ReduceExtreme final : public ReduceBase {
   int64_t CountBytes() const { return (results_ * 4 + 7) / 8 * 8; }
 };
 
-// The gradient of an element is the product of the others, which is no quotient where one is 0.
-// Backward workspace: the products without zeros, the numbers of zeros, the reduction's.
+// The gradient of an element is the product of the other elements, which cannot be found by
+// division if the element is 0. Backward workspace: the products without zeros, the numbers of
+// zeros, the workspace of the reduction.
 class ReduceProd final : public ReduceBase {
  public:
   using ReduceBase::ReduceBase;
@@ -215,7 +217,7 @@ class ReduceProd final : public ReduceBase {
   }
 };
 
-// Integers: the glue of a model, small.
+// Reductions of integers, which occur in shape computations and are small.
 template <typename T, typename F>
 class ReduceIntegers final : public PreparedOp {
  public:

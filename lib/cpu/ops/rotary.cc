@@ -1,5 +1,5 @@
-// RotaryEmbedding: pairs of features turned by an angle that grows with the position. The gradient
-// is turned back.
+// RotaryEmbedding: rotates pairs of features by an angle that grows with the position. Backward
+// rotates the gradient by the negative angle.
 #include "lib/ops/rotary.h"
 
 #include <algorithm>

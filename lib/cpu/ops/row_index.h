@@ -1,4 +1,4 @@
-// Which row of the data each index, or tuple of indices, names; see lib/ops/gather.h.
+// Maps each index, or tuple of indices, to a row of the data; see lib/ops/gather.h.
 #pragma once
 
 #include "lib/cpu/layout.h"
@@ -9,7 +9,7 @@ namespace ckplan::cpu {
 class RowIndex {
  public:
   RowIndex() = default;
-  // `type`: of the indices.
+  // `type`: the element type of the indices.
   RowIndex(ElementType type, const GatherShape& shape)
       : is_long_(type == ElementType::kInt64),
         is_shared_(shape.is_shared),
@@ -20,8 +20,8 @@ class RowIndex {
   int64_t rows() const { return Product(dims_); }
   int64_t count() const { return count_; }
 
-  // Negative members count from the end. -1 where one is outside: such an index reads zeros and
-  // writes nothing.
+  // Negative indices count from the end. Returns -1 if any is out of range: such an index reads
+  // zeros and writes nothing.
   int64_t RowOf(const void* indices, int64_t outer, int64_t i) const {
     const int64_t first =
         ((is_shared_ ? 0 : outer * count_) + i) * static_cast<int64_t>(dims_.size());
@@ -46,15 +46,15 @@ class RowIndex {
   Dims dims_, strides_;
 };
 
-// Calls body(outer, begin, end) for ranges of rows that together are all of them, each by one
-// thread: what is added to a row arrives in the order of the indices.
+// Calls body(outer, begin, end) for disjoint ranges that together cover all rows. One thread
+// handles a range, so sums into a row are added in the order of the indices.
 template <typename Body>
 void ForOwnedRows(int64_t outer, int64_t rows, int64_t inner, const Body& body) {
-  constexpr int64_t kMostOwners = 16;
+  constexpr int64_t kMaxOwners = 16;
   const bool is_small = rows * inner < kGrain;
-  const int64_t owners = outer >= kMostOwners || is_small ? 1
-                         : rows < kMostOwners             ? rows
-                                                          : kMostOwners;
+  const int64_t owners = outer >= kMaxOwners || is_small ? 1
+                         : rows < kMaxOwners             ? rows
+                                                         : kMaxOwners;
   const int64_t work = rows * inner / owners + 1;
   const int64_t grain = work >= kGrain ? 1 : kGrain / work;
   ParallelFor(outer * owners, grain, [&](int64_t begin, int64_t end) {

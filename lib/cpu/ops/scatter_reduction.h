@@ -1,4 +1,4 @@
-// How Scatter operators combine an update with what is there.
+// How Scatter operators combine an update with the existing value.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,7 @@ struct ScatterMin {
   }
 };
 
-// Calls with a T and the reduction that this spec names.
+// Calls body with the element type T and the reduction that this spec names.
 template <typename Body>
 Result<std::unique_ptr<PreparedOp>> WithScatterReduction(const OpSpec& spec, const Body& body) {
   CKPLAN_ASSIGN_OR_RETURN(const Scattering scattering, ReadScattering(spec));

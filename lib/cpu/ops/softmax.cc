@@ -1,4 +1,4 @@
-// Softmax and LogSoftmax: along one axis, or, below opset 13, over all axes from one on.
+// Softmax and LogSoftmax: along one axis or, before opset 13, over all axes from `axis` on.
 #include "lib/ops/softmax.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace ckplan::cpu {
 
 namespace {
 
-// Columns that are walked together where the axis is not the last one: a cache line or more.
+// Number of columns processed together if the axis is not the last one: at least a cache line.
 constexpr int64_t kColumns = 64;
 
 template <bool kIsLog>
@@ -61,7 +61,7 @@ class SoftmaxOp final : public PreparedOp {
                 });
   }
 
-  // body(offset, count): of so many neighbouring columns.
+  // Calls body(offset, count) for groups of `count` neighbouring columns.
   template <typename Body>
   void ForColumns(const Body& body) const {
     const int64_t blocks = (shape_.inner + kColumns - 1) / kColumns;
@@ -105,7 +105,7 @@ class SoftmaxOp final : public PreparedOp {
     }
   }
 
-  // Calls body(offset, column), a row of the columns after the other.
+  // Calls body(offset, column) for all columns of one row, then of the next.
   template <typename Body>
   void ForElements(int64_t count, const Body& body) const {
     for (int64_t i = 0; i < shape_.size; ++i) {

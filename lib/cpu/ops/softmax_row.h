@@ -5,14 +5,14 @@
 
 namespace ckplan::cpu {
 
-// The greatest; NaN if there is one.
+// The maximum, or NaN if any element is NaN.
 float HighestOf(const float* x, int64_t size);
 
-// y may be x. A row of nothing but -infinity gives NaN, as its definition does.
+// y may alias x. A row that is all -infinity gives NaN, as the definition implies.
 void SoftmaxRow(const float* x, float* y, int64_t size);
 void LogSoftmaxRow(const float* x, float* y, int64_t size);
 
-// dx may be dy.
+// dx may alias dy.
 void SoftmaxRowGradient(const float* y, const float* dy, float* dx, int64_t size);
 void LogSoftmaxRowGradient(const float* y, const float* dy, float* dx, int64_t size);
 

@@ -1,4 +1,4 @@
-// TopK: the largest or smallest of each line, in order, and where they were.
+// TopK: the largest or smallest elements of each line, sorted, and their indices.
 #include "lib/ops/top_k.h"
 
 #include <algorithm>
@@ -11,11 +11,11 @@ namespace ckplan::cpu {
 
 namespace {
 
-// Lines are sorted through a list of their indices: one list for each of so many groups of lines.
+// Lines are sorted through a list of indices. The lines are divided into at most this many groups,
+// each with a list of its own.
 constexpr int64_t kMaxGroups = 16;
 
-// The indices go to the operator's own output, or, where nobody has a name for it, to the
-// statistic.
+// The indices go to the operator's second output or, if that is unused, to the statistic.
 template <typename T>
 class TopKOp final : public PreparedOp {
  public:

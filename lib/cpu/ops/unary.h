@@ -1,7 +1,7 @@
 // The frame of the elementwise operators of one input. An operator is a struct:
 //
 //   struct Tanh {
-//     static constexpr Reads kReads = Reads::kOutput;   what its slope is computed from
+//     static constexpr Reads kReads = Reads::kOutput;   what the slope is computed from
 //     explicit Tanh(const OpSpec& spec);                reads the attributes
 //     float Value(float x) const;
 //     float Slope(float y) const;                       dy/dx, from x or y as kReads says
@@ -62,7 +62,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareUnary(const OpSpec& spec) {
   return Prepared<UnaryOp<Op>>(spec, Op(spec));
 }
 
-// Operators of any element type and without a gradient: F::Value(x), a template.
+// Operators for any element type, without a gradient. F::Value(x) is a template.
 template <typename From, typename To, typename F>
 class MapOp final : public PreparedOp {
  public:

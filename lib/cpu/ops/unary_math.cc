@@ -1,4 +1,4 @@
-// Functions of one number that are no activations.
+// Elementwise functions of one input that are not activations.
 #include <cmath>
 
 #include "lib/cpu/families.h"
@@ -16,7 +16,7 @@ namespace {
     float Slope([[maybe_unused]] float v) const { return (slope); } \
   }
 
-// v is x or y, as the second column says.
+// v is x or y, as selected by the second argument.
 CKPLAN_UNARY(ExpOp, kOutput, Exp(x), v);
 CKPLAN_UNARY(Sqrt, kOutput, std::sqrt(x), 0.5F / v);
 CKPLAN_UNARY(Reciprocal, kOutput, 1 / x, -v* v);
@@ -51,7 +51,7 @@ CKPLAN_MAP(Magnitude, static_cast<T>(x < 0 ? -x : x));
 CKPLAN_MAP(Sign, static_cast<T>((x > 0) - (x < 0)));
 CKPLAN_MAP(Floor, std::floor(x));
 CKPLAN_MAP(Ceil, std::ceil(x));
-CKPLAN_MAP(Round, std::nearbyint(x));  // Halves to even, as ONNX wants it.
+CKPLAN_MAP(Round, std::nearbyint(x));  // Rounds halves to even, as ONNX requires.
 CKPLAN_MAP(Not, x == 0);
 CKPLAN_MAP(IsNan, x != x);
 CKPLAN_MAP(IsInf, std::isinf(x));
@@ -61,7 +61,7 @@ CKPLAN_MAP(Never, x != x && x == x);
 
 #undef CKPLAN_MAP
 
-// Null where the input holds floats.
+// Null if the input is a float tensor.
 template <typename F>
 std::unique_ptr<PreparedOp> MakeIntegerMap(const OpSpec& spec) {
   if (spec.input(0).type == ElementType::kInt64) return MakeMap<int64_t, int64_t, F>(spec);

@@ -11,7 +11,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// What cuBLAS takes by itself on Hopper; more makes nothing faster.
+// cuBLAS's own default on Hopper; more makes nothing faster.
 constexpr int64_t kWantedWorkspace = int64_t{32} << 20;
 
 cudaDataType TypeOf(ElementType type) {
@@ -25,7 +25,7 @@ cublasOperation_t OperationOf(const MatrixView& view) {
 }  // namespace
 
 Result<CublasApi> CublasApi::Load(const std::vector<std::string>& folders) {
-  // cuBLAS needs its own sister, and finds it only where the loader has it already.
+  // cuBLAS depends on cuBLASLt, and finds it only if the loader has already loaded it.
   CKPLAN_RETURN_IF_ERROR(
       SharedLibrary::Open("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}, folders));
   CKPLAN_ASSIGN_OR_RETURN(
@@ -54,7 +54,7 @@ Result<std::unique_ptr<CublasGemm>> CublasGemm::Create(const CublasApi& api,
   }
   std::unique_ptr<CublasGemm> gemm(new CublasGemm(api, options, handle));
   gemm->Check(api.set_stream(handle, stream), "cublasSetStream");
-  // Sums of bfloat16 products stay in float32 where cuBLAS splits them, too.
+  // Keeps sums of bfloat16 products in float32 also where cuBLAS splits them.
   gemm->Check(api.set_math_mode(handle, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
               "cublasSetMathMode");
   return gemm;
@@ -80,7 +80,7 @@ int CublasGemm::version() const {
   return version;
 }
 
-// cuBLAS sees matrices column by column, so each of ours transposed: C' = B' A'.
+// cuBLAS uses column-major matrices, so each row-major matrix appears transposed: C' = B' A'.
 void CublasGemm::Run(const GemmShape& shape, const void* a, const void* b, void* c,
                      void* workspace) {
   if (shape.batch == 0 || shape.m == 0 || shape.n == 0) return;

@@ -1,4 +1,4 @@
-// Products of matrices by cuBLAS, through the functions that were found at run time.
+// Products of matrices by cuBLAS, whose functions are loaded at run time.
 #pragma once
 
 #include <cublas_v2.h>
@@ -13,7 +13,7 @@
 
 namespace ckplan::cuda {
 
-// What is called of cuBLAS. Tests fill it with functions of their own.
+// The functions of cuBLAS that are used. Tests replace them.
 struct CublasApi {
   decltype(&cublasCreate_v2) create = nullptr;
   decltype(&cublasDestroy_v2) destroy = nullptr;
@@ -24,13 +24,13 @@ struct CublasApi {
   decltype(&cublasGetStatusString) get_status_string = nullptr;
   decltype(&cublasGemmStridedBatchedEx_64) gemm = nullptr;
 
-  // kUnsupported: there is no cuBLAS, or one that is too old.
+  // Fails with kUnsupported if there is no cuBLAS, or it is too old.
   static Result<CublasApi> Load(const std::vector<std::string>& folders);
 };
 
 class CublasGemm {
  public:
-  // kUnsupported: the library cannot start, for want of memory for example.
+  // Fails with kUnsupported if the library cannot start, for example for lack of memory.
   static Result<std::unique_ptr<CublasGemm>> Create(const CublasApi& api,
                                                     const DeviceOptions& options,
                                                     cudaStream_t stream);
@@ -38,9 +38,9 @@ class CublasGemm {
   CublasGemm(const CublasGemm&) = delete;
   CublasGemm& operator=(const CublasGemm&) = delete;
 
-  int version() const;  // 130002 of 13.0.2
+  int version() const;  // For example 130002 for 13.0.2.
   int64_t workspace() const { return workspace_; }
-  // See Libraries::Gemm. `workspace`: workspace() bytes.
+  // See Libraries::Gemm. `workspace` has workspace() bytes.
   void Run(const GemmShape& shape, const void* a, const void* b, void* c, void* workspace);
 
  private:

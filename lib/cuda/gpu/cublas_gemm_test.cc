@@ -1,4 +1,4 @@
-// What cuBLAS is called with: a function in its place does what its manual says, column by column.
+// Checks the calls of cuBLAS with a replacement that implements its manual, column-major.
 #include "lib/cuda/gpu/cublas_gemm.h"
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@
 namespace ckplan::cuda {
 namespace {
 
-// What the function saw last, beside the operands.
+// The arguments of the last call, except the operands.
 struct Seen {
   void* workspace = nullptr;
   size_t workspace_bytes = 0;
@@ -28,7 +28,7 @@ cublasStatus_t SetWorkspace(cublasHandle_t, void* workspace, size_t bytes) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// C = alpha op(A) op(B) + beta C, float32, matrices stored by columns.
+// C = alpha op(A) op(B) + beta C for float32 matrices stored by columns.
 cublasStatus_t Multiply(cublasHandle_t, cublasOperation_t op_a, cublasOperation_t op_b, int64_t m,
                         int64_t n, int64_t k, const void* alpha, const void* a, cudaDataType a_type,
                         int64_t lda, long long a_stride, const void* b, cudaDataType b_type,
@@ -39,7 +39,7 @@ cublasStatus_t Multiply(cublasHandle_t, cublasOperation_t op_a, cublasOperation_
   seen.a = a_type;
   seen.b = b_type;
   seen.c = c_type;
-  if (a_type != CUDA_R_32F) return CUBLAS_STATUS_SUCCESS;  // Only looked at.
+  if (a_type != CUDA_R_32F) return CUBLAS_STATUS_SUCCESS;  // Only the arguments are recorded.
   for (int64_t i = 0; i < batch; ++i) {
     const float* as = static_cast<const float*>(a) + i * a_stride;
     const float* bs = static_cast<const float*>(b) + i * b_stride;
@@ -71,7 +71,7 @@ CublasApi FakeApi() {
   return api;
 }
 
-// Small whole numbers, so that sums are exact in any order.
+// Small integers, so that sums are exact in any order.
 std::vector<float> Numbers(int64_t count, int64_t factor) {
   std::vector<float> numbers;
   for (int64_t i = 0; i < count; ++i) numbers.push_back(static_cast<float>(i * factor % 11 - 5));
@@ -96,7 +96,7 @@ TEST_CASE("cublas: row-major products of every layout, batched, shared and strid
           CAPTURE(b_shared);
           CAPTURE(beta);
           GemmShape shape{kBatch, kM, kN, kK};
-          // Rows of the matrices in memory are two elements apart.
+          // The rows of each matrix have a gap of two elements in memory.
           shape.a = {ElementType::kFloat32, a_transposed, (a_transposed ? kM : kK) + 2, 50};
           shape.b = {ElementType::kFloat32, b_transposed, (b_transposed ? kK : kN) + 2,
                      b_shared ? 0 : 60};

@@ -16,8 +16,8 @@ namespace ckplan::cuda {
 
 namespace {
 
-// The oldest architecture that there are kernels for: compute capability 8.0.
-constexpr int kLeastMajor = 8;
+// The oldest architecture for which kernels are compiled: compute capability 8.0.
+constexpr int kMinMajor = 8;
 
 std::string VersionText(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
@@ -88,7 +88,7 @@ class CudaLibraries final : public Libraries {
 
 class CudaDevice final : public Device {
  public:
-  // What the context takes is measured, and then the libraries' handles.
+  // Measures the memory taken by the context, then by the handles of the libraries.
   static Result<std::unique_ptr<CudaDevice>> Open(const DeviceOptions& options,
                                                   const cudaDeviceProp& properties) {
     std::unique_ptr<CudaDevice> device(new CudaDevice(options, properties));
@@ -125,17 +125,17 @@ class CudaDevice final : public Device {
 
   Result<void*> Allocate(int64_t bytes) override {
     void* memory = nullptr;
-    bytes = std::max<int64_t>(bytes, 1);  // Also what is empty has an address.
+    bytes = std::max<int64_t>(bytes, 1);  // Empty buffers have an address, too.
     return Taken(cudaMalloc(&memory, static_cast<size_t>(bytes)), memory, bytes);
   }
   void Release(void* memory) override {
-    Synchronize();  // What still runs may use it.
+    Synchronize();  // A running kernel may still use it.
     CheckCuda(cudaFree(memory), "cudaFree");
   }
 
   Result<void*> AllocatePooled(int64_t bytes) override {
     void* memory = nullptr;
-    bytes = std::max<int64_t>(bytes, 1);  // Also what is empty has an address.
+    bytes = std::max<int64_t>(bytes, 1);  // Empty buffers have an address, too.
     return Taken(cudaMallocAsync(&memory, static_cast<size_t>(bytes), stream_), memory, bytes);
   }
   void ReleasePooled(void* memory) override {
@@ -143,7 +143,7 @@ class CudaDevice final : public Device {
   }
   void ResetPooledPeak() override {
     Synchronize();
-    uint64_t zero = 0;  // The only value that the driver takes; the mark becomes what is in use.
+    uint64_t zero = 0;  // The only value allowed: resets the peak to the current use.
     CheckCuda(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrUsedMemHigh, &zero),
               "cudaMemPoolSetAttribute");
   }
@@ -183,7 +183,7 @@ class CudaDevice final : public Device {
 
   Result<void*> Taken(cudaError_t status, void* memory, int64_t bytes) const {
     if (status == cudaSuccess) return memory;
-    (void)cudaGetLastError();  // This failure is told here, and no later call's.
+    (void)cudaGetLastError();  // Clears the error, which is reported here.
     if (status != cudaErrorMemoryAllocation) CheckCuda(status, "taking memory");
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("the GPU has no {} bytes of memory left; {} of {} are free", bytes,
@@ -209,11 +209,11 @@ Result<std::unique_ptr<Device>> OpenCudaDevice(const DeviceOptions& options) {
   CKPLAN_RETURN_IF_ERROR(CheckDriver());
   cudaDeviceProp properties{};
   CheckCuda(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
-  if (properties.major < kLeastMajor) {
+  if (properties.major < kMinMajor) {
     return NoCuda(
         fmt::format("its GPU, {}, is of compute capability {}.{}, and kernels are built "
                     "for {}.0 and above",
-                    properties.name, properties.major, properties.minor, kLeastMajor));
+                    properties.name, properties.major, properties.minor, kMinMajor));
   }
   if (const cudaError_t status = cudaSetDevice(0); status != cudaSuccess) {
     return NoCuda(fmt::format("{}: {}", properties.name, cudaGetErrorString(status)));

@@ -8,9 +8,9 @@
 
 namespace ckplan::cuda {
 
-// The first GPU that the driver shows; CUDA_VISIBLE_DEVICES chooses another.
-// kUnsupported: no driver, an old one, no GPU, one that is older than the kernels, no cuBLAS, no
-// cuDNN: each with its own message of one line.
+// The first GPU that the driver shows; CUDA_VISIBLE_DEVICES can select another. Fails with
+// kUnsupported, with a one-line message for each reason: no driver, a driver that is too old, no
+// GPU, a GPU older than the kernels, no cuBLAS, no cuDNN.
 Result<std::unique_ptr<Device>> OpenCudaDevice(const DeviceOptions& options);
 
 }  // namespace ckplan::cuda

@@ -14,7 +14,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Of workspace where nobody says, if there is an algorithm that can do with it.
+// Default limit of the workspace, in bytes. It is exceeded if all algorithms need more.
 constexpr int64_t kUsualLimit = int64_t{256} << 20;
 
 void CheckStatus(const CudnnApi& api, cudnnStatus_t status, const char* call) {
@@ -23,7 +23,7 @@ void CheckStatus(const CudnnApi& api, cudnnStatus_t status, const char* call) {
   FailCheck(__FILE__, __LINE__, call, api.get_error_string(status));
 }
 
-// A descriptor of cuDNN's, destroyed with its owner.
+// A cuDNN descriptor, destroyed with its owner.
 template <typename Handle>
 class Descriptor {
  public:
@@ -54,7 +54,7 @@ std::vector<int64_t> Joined(int64_t first, int64_t second, const std::vector<int
   return dims;
 }
 
-// Whether cuDNN's 32-bit dimensions and strides hold the tensor.
+// Whether the tensor's dimensions and strides fit into the 32-bit integers of cuDNN.
 bool Fits(const std::vector<int64_t>& dims) {
   int64_t elements = 1;
   for (const int64_t dim : dims) {
@@ -64,7 +64,7 @@ bool Fits(const std::vector<int64_t>& dims) {
   return true;
 }
 
-// One pass, of one kind of algorithm. `Pass` names the functions of the library.
+// One pass of a convolution. `Pass` selects the functions of the library for this pass.
 template <typename Pass>
 class CudnnConvolution final : public Convolution {
  public:
@@ -95,21 +95,21 @@ class CudnnConvolution final : public Convolution {
           "cudnnSetConvolutionGroupCount");
   }
 
-  // Takes the first algorithm, in cuDNN's own order of speed, that is deterministic and within the
-  // limit. cuDNN tells speed and determinism of an algorithm together with a kind of arithmetic,
-  // which it is run in then, but for tensor cores where TF32 is not allowed: those come last, and
-  // are run without.
+  // Takes the first algorithm, in cuDNN's order of speed, that is deterministic and within the
+  // limit. cuDNN reports speed and determinism of an algorithm for a certain math type, which is
+  // then used to run it. Exception: algorithms reported for tensor cores, when TF32 is not allowed,
+  // are tried last, and run without tensor cores.
   Result<Done> Choose(bool allows_tensor_cores, const std::optional<int64_t>& limit) {
     SetMath(allows_tensor_cores ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH);
-    constexpr int kMost = 16;
-    typename Pass::Performance found[kMost];
+    constexpr int kMaxAlgorithms = 16;
+    typename Pass::Performance found[kMaxAlgorithms];
     int count = 0;
-    const cudnnStatus_t status = Pass::Algorithms(*this, kMost, &count, found);
+    const cudnnStatus_t status = Pass::Algorithms(*this, kMaxAlgorithms, &count, found);
     if (status != CUDNN_STATUS_SUCCESS) return Refuse(api_.get_error_string(status));
     std::stable_partition(found, found + count, [&](const typename Pass::Performance& entry) {
       return allows_tensor_cores || entry.mathType == CUDNN_FMA_MATH;
     });
-    std::optional<Choice> least;
+    std::optional<Choice> smallest;
     for (int i = 0; i < count; ++i) {
       if (found[i].status != CUDNN_STATUS_SUCCESS) continue;
       if (found[i].determinism != CUDNN_DETERMINISTIC) continue;
@@ -117,14 +117,14 @@ class CudnnConvolution final : public Convolution {
       SetMath(choice.math);
       if (Pass::Workspace(*this, choice.algorithm, &choice.bytes) != CUDNN_STATUS_SUCCESS) continue;
       if (choice.bytes <= static_cast<size_t>(limit.value_or(kUsualLimit))) return Take(choice);
-      if (!least || choice.bytes < least->bytes) least = choice;
+      if (!smallest || choice.bytes < smallest->bytes) smallest = choice;
     }
-    if (!least) return Refuse("it has no deterministic algorithm for this shape");
-    if (!limit) return Take(*least);
+    if (!smallest) return Refuse("it has no deterministic algorithm for this shape");
+    if (!limit) return Take(*smallest);
     return Refuse(
         fmt::format("it takes at least {} bytes of workspace, which is more than the limit; "
                     "raise the workspace limit to {}",
-                    least->bytes, least->bytes));
+                    smallest->bytes, smallest->bytes));
   }
 
   int64_t workspace() const override { return workspace_; }
@@ -188,9 +188,9 @@ struct ForwardPass {
   static constexpr const char* kName = "cudnnConvolutionForward";
 
   template <typename C>
-  static cudnnStatus_t Algorithms(const C& c, int most, int* count, Performance* found) {
+  static cudnnStatus_t Algorithms(const C& c, int max_count, int* count, Performance* found) {
     return c.api_.forward_algorithms(c.handle_, c.x_.get(), c.w_.get(), c.convolution_.get(),
-                                     c.y_.get(), most, count, found);
+                                     c.y_.get(), max_count, count, found);
   }
   template <typename C>
   static cudnnStatus_t Workspace(const C& c, Algorithm algorithm, size_t* bytes) {
@@ -212,9 +212,9 @@ struct DataPass {
   static constexpr const char* kName = "cudnnConvolutionBackwardData";
 
   template <typename C>
-  static cudnnStatus_t Algorithms(const C& c, int most, int* count, Performance* found) {
+  static cudnnStatus_t Algorithms(const C& c, int max_count, int* count, Performance* found) {
     return c.api_.data_algorithms(c.handle_, c.w_.get(), c.y_.get(), c.convolution_.get(),
-                                  c.x_.get(), most, count, found);
+                                  c.x_.get(), max_count, count, found);
   }
   template <typename C>
   static cudnnStatus_t Workspace(const C& c, Algorithm algorithm, size_t* bytes) {
@@ -236,9 +236,9 @@ struct WeightsPass {
   static constexpr const char* kName = "cudnnConvolutionBackwardFilter";
 
   template <typename C>
-  static cudnnStatus_t Algorithms(const C& c, int most, int* count, Performance* found) {
+  static cudnnStatus_t Algorithms(const C& c, int max_count, int* count, Performance* found) {
     return c.api_.weight_algorithms(c.handle_, c.x_.get(), c.y_.get(), c.convolution_.get(),
-                                    c.w_.get(), most, count, found);
+                                    c.w_.get(), max_count, count, found);
   }
   template <typename C>
   static cudnnStatus_t Workspace(const C& c, Algorithm algorithm, size_t* bytes) {

@@ -1,9 +1,9 @@
-// Convolutions by cuDNN, through the functions that were found at run time.
+// Convolutions by cuDNN, whose functions are loaded at run time.
 //
-// The calls of before cuDNN's graph API: they tell of each algorithm whether it is deterministic
-// and how much workspace it takes, before anything runs, which is what a plan must know; they exist
-// in all of cuDNN 9, deprecated; and a file that includes cuDNN's frontend takes the better part of
-// a minute and 2 GB to compile.
+// This uses the API from before cuDNN's graph API. It reports for each algorithm, before running
+// it, whether it is deterministic and how much workspace it needs, which a plan must know. It is
+// deprecated but exists in all of cuDNN 9. A file that includes cuDNN's frontend for the graph API
+// takes most of a minute and 2 GB of memory to compile.
 #pragma once
 
 #include <cudnn.h>
@@ -17,7 +17,7 @@
 
 namespace ckplan::cuda {
 
-// What is called of cuDNN. Tests fill it with functions of their own.
+// The functions of cuDNN that are used. Tests replace them.
 struct CudnnApi {
   decltype(&cudnnCreate) create = nullptr;
   decltype(&cudnnDestroy) destroy = nullptr;
@@ -46,14 +46,14 @@ struct CudnnApi {
   decltype(&cudnnGetConvolutionBackwardFilterWorkspaceSize) weight_workspace = nullptr;
   decltype(&cudnnConvolutionBackwardFilter) weights = nullptr;
 
-  // kUnsupported: there is no cuDNN 9.
+  // Fails with kUnsupported if there is no cuDNN 9.
   static Result<CudnnApi> Load(const std::vector<std::string>& folders);
 };
 
-// A handle of the library, and what it prepares.
+// A handle of the library, and the convolutions prepared with it.
 class CudnnConvolutions {
  public:
-  // kUnsupported: the library cannot start, for want of memory for example.
+  // Fails with kUnsupported if the library cannot start, for example for lack of memory.
   static Result<std::unique_ptr<CudnnConvolutions>> Create(const CudnnApi& api,
                                                            const DeviceOptions& options,
                                                            cudaStream_t stream);
@@ -61,8 +61,8 @@ class CudnnConvolutions {
   CudnnConvolutions(const CudnnConvolutions&) = delete;
   CudnnConvolutions& operator=(const CudnnConvolutions&) = delete;
 
-  int64_t version() const;  // 91900 of 9.19.0
-  // See Libraries::PrepareConvolution. What it returns must not outlive this.
+  int64_t version() const;  // For example 91900 for 9.19.0.
+  // See Libraries::PrepareConvolution. The returned object must not outlive this one.
   Result<std::unique_ptr<Convolution>> Prepare(const ConvolutionShape& shape, ConvPass pass);
 
  private:

@@ -1,5 +1,5 @@
-// What cuDNN is called with: functions in its place keep what descriptors are told, and compute by
-// the plain loops that stand for the libraries on the host.
+// Checks the calls of cuDNN with replacements that record the contents of descriptors and compute
+// with the plain loops that replace the libraries on the host.
 #include "lib/cuda/gpu/cudnn_convolution.h"
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ struct Descriptor {
   cudnnDataType_t compute{};
 };
 
-// What the library offers, fastest first, and what was run of it.
+// The algorithms that the replaced library offers, fastest first, and the one that was run.
 struct Offer {
   int algorithm = 0;
   cudnnDeterminism_t determinism = CUDNN_DETERMINISTIC;
@@ -37,7 +37,7 @@ struct Seen {
   cudnnMathType_t math{};
   cudnnDataType_t compute{};
 } seen;
-int alive = 0;  // Descriptors.
+int alive = 0;  // Number of descriptors not yet destroyed.
 
 std::vector<int64_t> List(const int* values, int count) { return {values, values + count}; }
 
@@ -92,8 +92,8 @@ cudnnStatus_t SetMathType(cudnnConvolutionDescriptor_t handle, cudnnMathType_t m
 }
 
 template <typename Performance, typename Algorithm>
-cudnnStatus_t Answer(int most, int* count, Performance* found) {
-  *count = std::min(most, static_cast<int>(offers.size()));
+cudnnStatus_t Answer(int max_count, int* count, Performance* found) {
+  *count = std::min(max_count, static_cast<int>(offers.size()));
   for (int i = 0; i < *count; ++i) {
     const Offer& offer = offers[static_cast<size_t>(i)];
     found[i] = {};
@@ -104,7 +104,7 @@ cudnnStatus_t Answer(int most, int* count, Performance* found) {
   }
   return CUDNN_STATUS_SUCCESS;
 }
-// As the library, by the arithmetic that the descriptor has been told.
+// Workspace size as the library computes it: depends on the math type set in the descriptor.
 cudnnStatus_t BytesOf(cudnnConvolutionDescriptor_t convolution, int algorithm, size_t* bytes) {
   for (const Offer& offer : offers) {
     if (offer.algorithm != algorithm || offer.math != Of(convolution).math) continue;
@@ -174,9 +174,10 @@ CudnnApi FakeApi() {
   api.set_groups = SetGroups;
   api.set_math_type = SetMathType;
   api.forward_algorithms = [](cudnnHandle_t, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t,
-                              cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t, int most,
+                              cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t, int max_count,
                               int* count, cudnnConvolutionFwdAlgoPerf_t* found) {
-    return Answer<cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionFwdAlgo_t>(most, count, found);
+    return Answer<cudnnConvolutionFwdAlgoPerf_t, cudnnConvolutionFwdAlgo_t>(max_count, count,
+                                                                            found);
   };
   api.forward_workspace = [](cudnnHandle_t, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t,
                              cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t,
@@ -191,10 +192,10 @@ CudnnApi FakeApi() {
                    algorithm, workspace, bytes);
   };
   api.data_algorithms = [](cudnnHandle_t, cudnnFilterDescriptor_t, cudnnTensorDescriptor_t,
-                           cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t, int most,
+                           cudnnConvolutionDescriptor_t, cudnnTensorDescriptor_t, int max_count,
                            int* count, cudnnConvolutionBwdDataAlgoPerf_t* found) {
-    return Answer<cudnnConvolutionBwdDataAlgoPerf_t, cudnnConvolutionBwdDataAlgo_t>(most, count,
-                                                                                    found);
+    return Answer<cudnnConvolutionBwdDataAlgoPerf_t, cudnnConvolutionBwdDataAlgo_t>(max_count,
+                                                                                    count, found);
   };
   api.data_workspace = [](cudnnHandle_t, cudnnFilterDescriptor_t, cudnnTensorDescriptor_t,
                           cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t,
@@ -209,10 +210,10 @@ CudnnApi FakeApi() {
                    Of(convolution), algorithm, workspace, bytes);
   };
   api.weight_algorithms = [](cudnnHandle_t, cudnnTensorDescriptor_t, cudnnTensorDescriptor_t,
-                             cudnnConvolutionDescriptor_t, cudnnFilterDescriptor_t, int most,
+                             cudnnConvolutionDescriptor_t, cudnnFilterDescriptor_t, int max_count,
                              int* count, cudnnConvolutionBwdFilterAlgoPerf_t* found) {
-    return Answer<cudnnConvolutionBwdFilterAlgoPerf_t, cudnnConvolutionBwdFilterAlgo_t>(most, count,
-                                                                                        found);
+    return Answer<cudnnConvolutionBwdFilterAlgoPerf_t, cudnnConvolutionBwdFilterAlgo_t>(
+        max_count, count, found);
   };
   api.weight_workspace = [](cudnnHandle_t, cudnnTensorDescriptor_t, cudnnTensorDescriptor_t,
                             cudnnConvolutionDescriptor_t convolution, cudnnFilterDescriptor_t,
@@ -229,7 +230,7 @@ CudnnApi FakeApi() {
   return api;
 }
 
-// 2 samples, 2 groups of 3 and 2 channels; a different figure for each axis.
+// 2 samples, 2 groups of 3 and 2 channels; each axis has a different size.
 ConvolutionShape Shape() {
   ConvolutionShape shape;
   shape.batch = 2;
@@ -307,14 +308,15 @@ TEST_CASE("cudnn: where nothing is within the limit") {
             {3, CUDNN_DETERMINISTIC, 3 * kGiB}};
   CHECK(message({.workspace_limit = 100}).find("raise the workspace limit to 1073741824") !=
         std::string::npos);
-  // The usual limit is no promise to anybody: the least then.
+  // The default limit was not requested by the user, so it gives way: the algorithm with the
+  // smallest workspace is taken.
   const auto usual = CudnnConvolutions::Create(FakeApi(), {}, nullptr);
   CHECK((*(*usual)->Prepare(Shape(), ConvPass::kForward))->workspace() == kGiB);
   offers = {{0, CUDNN_NON_DETERMINISTIC, 0}};
   CHECK(message({}).find("no deterministic algorithm") != std::string::npos);
 }
 
-// What runs for a tensor of `type`.
+// The call that is run for a tensor of `type`.
 Seen RunOnce(const DeviceOptions& options, ElementType type) {
   std::vector<float> x(2 * 6 * 7 * 9), w(4 * 3 * 3 * 2), y(2 * 4 * 4 * 4);
   char workspace[1024];

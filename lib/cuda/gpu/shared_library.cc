@@ -22,7 +22,7 @@ void AddListed(const char* list, std::vector<std::string>& folders) {
   }
 }
 
-// Those that exist, in alphabetical order.
+// Adds the existing folders that match the pattern, in alphabetical order.
 void AddMatches(const std::string& pattern, std::vector<std::string>& folders) {
   glob_t found{};
   if (glob(pattern.c_str(), GLOB_ONLYDIR, nullptr, &found) == 0) {
@@ -39,7 +39,7 @@ void AddPythonFolders(std::vector<std::string>& folders) {
   for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
     if (const char* prefix = std::getenv(variable)) add(prefix);
   }
-  // Also of an environment that is not activated, but whose python3 is on the path.
+  // Includes the environment of the python3 on the path, even if that environment is not activated.
   std::vector<std::string> programs;
   if (const char* path = std::getenv("PATH")) AddListed(path, programs);
   for (const std::string& folder : programs) {
@@ -71,7 +71,7 @@ Result<SharedLibrary> SharedLibrary::Open(const std::string& what,
       const std::string path = folder.empty() ? name : folder + "/" + name;
       void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
       if (handle != nullptr) return SharedLibrary(handle, path);
-      // A file that is there but does not open is worth telling; one that is not there is not.
+      // Report a file that exists but cannot be opened; ignore a file that does not exist.
       const std::string error = dlerror();
       if (error.find("No such file") == std::string::npos) last_error = error;
     }

@@ -1,5 +1,5 @@
 // The vendor's libraries, found and opened at run time: ckexec starts on machines that lack them,
-// and a ckexec built elsewhere uses those that are there.
+// and a ckexec built elsewhere uses the installed versions.
 #pragma once
 
 #include <string>
@@ -9,23 +9,24 @@
 
 namespace ckplan::cuda {
 
-// Where a library may lie, in this order: the folders that CKEXEC_CUDA_PATH names (separated by
-// colons), the loader's own path (an empty entry), a toolkit, and the Python environments that
-// bring these libraries along (.../site-packages/nvidia/*/lib).
+// The folders to search for a library, in this order: those in CKEXEC_CUDA_PATH (separated by
+// colons), the loader's own path (an empty entry), a CUDA toolkit, and Python environments with
+// packages of these libraries (.../site-packages/nvidia/*/lib).
 std::vector<std::string> LibraryFolders();
 
-// An open shared library. It stays open until the program ends: the libraries have threads and
-// handlers of their own, which do not survive their being closed.
+// An open shared library. It stays open until the program ends, because closing it would break the
+// threads and handlers that the library has started.
 class SharedLibrary {
  public:
-  // The first of `names` that opens in the first folder where one does. kUnsupported: none does;
-  // the error names what was looked for, where, and what to do.
+  // Searches the folders in order and opens the first of `names` that can be opened. Fails with
+  // kUnsupported if there is none; the error says what was searched, where, and what to do.
   static Result<SharedLibrary> Open(const std::string& what, const std::vector<std::string>& names,
                                     const std::vector<std::string>& folders);
 
   const std::string& path() const { return path_; }
 
-  // Fills `function` with the address of `symbol`. kUnsupported: the library has no such symbol.
+  // Sets `function` to the address of `symbol`. Fails with kUnsupported if the library does not
+  // have it.
   template <typename Function>
   Result<Done> Find(const char* symbol, Function*& function) const {
     CKPLAN_ASSIGN_OR_RETURN(void* address, Find(symbol));

@@ -10,7 +10,7 @@
 namespace ckplan::cuda {
 
 std::unique_ptr<Backend> MakeTestBackend() {
-  constexpr int kSkipped = 77;  // As CTest is told.
+  constexpr int kSkipped = 77;  // The exit code that CTest counts as skipped.
   auto device = OpenCudaDevice({});
   if (!device.ok()) {
     std::fprintf(stderr, "SKIPPED: no test of this program was run: %s\n",

@@ -11,7 +11,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-constexpr size_t kAlignment = 256;  // As cudaMalloc has it.
+constexpr size_t kAlignment = 256;  // As for cudaMalloc.
 
 class HostDevice final : public Device {
  public:

@@ -1,6 +1,6 @@
-// A GPU played by the host, so that every kernel, every index and every call of a library of the
-// CUDA backend is tested on machines without one. What it cannot show: the vendor's libraries
-// themselves, and speed. For tests alone.
+// A GPU emulated by the host, so that every kernel, every index and every call of a library of the
+// CUDA backend is tested on machines without a GPU. It does not test the vendor's libraries
+// themselves, nor speed. Only for tests.
 #pragma once
 
 #include <memory>

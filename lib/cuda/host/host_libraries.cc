@@ -8,7 +8,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-constexpr int64_t kGemmWorkspace = 1024;  // Some, to see that callers hand it over.
+constexpr int64_t kGemmWorkspace = 1024;  // Not 0, to test that callers provide it.
 
 const void* Advance(const void* data, ElementType type, int64_t elements) {
   return static_cast<const char*>(data) + elements * SizeOf(type);
@@ -19,7 +19,7 @@ float At(const FloatsIn& data, const MatrixView& view, int64_t row, int64_t colu
                             : data[row * view.row_stride + column];
 }
 
-// The axes of a convolution, three of them always.
+// The axes of a convolution, always three of them.
 struct Axes {
   std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1};
   std::array<int64_t, 3> strides{1, 1, 1}, dilations{1, 1, 1}, pads{0, 0, 0};
@@ -37,7 +37,7 @@ struct Axes {
   }
 
   static int64_t Count(const std::array<int64_t, 3>& dims) { return dims[0] * dims[1] * dims[2]; }
-  // Where tap `tap` of output position `position` reads the input; -1 outside.
+  // Index of the input that tap `tap` of output `position` reads; -1 if out of range.
   int64_t Input(int64_t position, int64_t tap) const {
     int64_t index = 0;
     int64_t scale = 1;
@@ -104,7 +104,7 @@ class HostConvolution final : public Convolution {
     return 0;
   }
 
-  // Of every product that the convolution is a sum of: its places in x, w and y.
+  // Calls body with the indices in x, w and y of every product that the convolution sums.
   template <typename Body>
   void ForProducts(const Body& body) const {
     const int64_t positions = Axes::Count(axes_.out);

@@ -1,5 +1,5 @@
-// The vendor's libraries in plain loops: what libraries.h says they compute, and no more. For tests
-// alone.
+// The vendor's libraries as plain loops that implement exactly the contract of libraries.h. Only
+// for tests.
 #pragma once
 
 #include <memory>

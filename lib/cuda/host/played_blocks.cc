@@ -11,7 +11,7 @@
 
 #include "lib/base/check.h"
 
-// This file is compiled without the sanitizer, which is told here what it shall see.
+// This file is compiled without the thread sanitizer and reports synchronisation to it explicitly.
 #ifdef CKPLAN_SANITIZES_THREADS
 #include <sanitizer/tsan_interface.h>
 #endif
@@ -22,16 +22,17 @@ namespace {
 
 #ifdef CKPLAN_SANITIZES_THREADS
 constexpr bool kSanitizesThreads = true;
-void Leave(void* moment) { __tsan_release(moment); }   // What was done is done before `moment`,
-void Follow(void* moment) { __tsan_acquire(moment); }  // and what comes, after it.
+// All that is done before HappensBefore(point) happens before all that follows HappensAfter(point).
+void HappensBefore(void* point) { __tsan_release(point); }
+void HappensAfter(void* point) { __tsan_acquire(point); }
 void* NewStack() { return __tsan_create_fiber(0); }
 void* OwnStack() { return __tsan_get_current_fiber(); }
 void DropStack(void* stack) { __tsan_destroy_fiber(stack); }
 void SwitchTo(void* stack) { __tsan_switch_to_fiber(stack, __tsan_switch_to_fiber_no_sync); }
 #else
 constexpr bool kSanitizesThreads = false;
-void Leave(void*) {}
-void Follow(void*) {}
+void HappensBefore(void*) {}
+void HappensAfter(void*) {}
 void* NewStack() { return nullptr; }
 void* OwnStack() { return nullptr; }
 void DropStack(void*) {}
@@ -39,9 +40,10 @@ void SwitchTo(void*) {}
 #endif
 
 constexpr size_t kWarp = 32;
-constexpr size_t kStackBytes = size_t{64} << 10;  // The address sanitizer clears it at each switch.
+constexpr size_t kStackBytes = size_t{64} << 10;  // The address sanitizer clears it at switches.
 
-// The moments between which a launch lies.
+// A launch of a kernel. `begin` and `end` are the synchronisation objects that the thread sanitizer
+// knows: every thread starts after `begin` and finishes before `end`.
 struct Launch {
   const std::function<void()>* kernel = nullptr;
   int64_t blocks = 0;
@@ -52,12 +54,13 @@ struct Launch {
 
 enum class State { kReady, kAtBlockBarrier, kAtWarpBarrier, kDone };
 
-// Those who wait for one another, all of a block or of a warp. The moments of a barrier take turns:
-// the first to go on may come to the next before the last has left this one.
-struct Gathering {
-  char moments[2] = {0, 0};
+// A barrier of all threads of a block or of a warp. It has two synchronisation objects, used in
+// turn, because the first thread to pass may arrive at the barrier again before the last thread has
+// left it.
+struct Barrier {
+  char points[2] = {0, 0};
   size_t passed = 0;
-  void* moment() { return &moments[passed % 2]; }
+  void* point() { return &points[passed % 2]; }
 };
 
 struct PlayedThread {
@@ -73,15 +76,15 @@ struct PlayedThread {
   PlayedThread& operator=(const PlayedThread&) = delete;
 
   std::unique_ptr<char[]> memory;
-  void* stack;  // As the sanitizer knows it.
+  void* stack;  // The fiber that the thread sanitizer knows.
   ucontext_t context{};
   State state = State::kDone;
 };
 
-// Plays one block at a time, on one thread of the host.
+// Runs one block at a time, on one thread of the host.
 class BlockPlayer {
  public:
-  // Every `step`-th block from `first` on.
+  // Runs every `step`-th block, beginning with `first`.
   void Play(Launch& launch, int64_t first, int64_t step) {
     launch_ = &launch;
     own_stack_ = OwnStack();
@@ -99,15 +102,15 @@ class BlockPlayer {
     }
   }
 
-  void Wait(State barrier) {
+  void Wait(State state) {
     CKPLAN_CHECK(launch_->has_barriers, "the grid of the launch says that there are none");
     PlayedThread& thread = *threads_[current_];
-    Gathering& gathering = barrier == State::kAtBlockBarrier ? block_ : warps_[current_ / kWarp];
-    void* moment = gathering.moment();
-    thread.state = barrier;
-    Leave(moment);
+    Barrier& barrier = state == State::kAtBlockBarrier ? block_ : warps_[current_ / kWarp];
+    void* point = barrier.point();
+    thread.state = state;
+    HappensBefore(point);
     Pause();
-    Follow(moment);
+    HappensAfter(point);
   }
 
  private:
@@ -119,26 +122,27 @@ class BlockPlayer {
     }
   }
 
-  // What a thread does, one block after another.
+  // The body of an emulated thread: runs the kernel for one block after another.
   static void Begin();
   [[noreturn]] void RunThread() {
     for (;;) {
-      Follow(&launch_->begin);
+      HappensAfter(&launch_->begin);
       (*launch_->kernel)();
-      Leave(&launch_->end);
+      HappensBefore(&launch_->end);
       threads_[current_]->state = State::kDone;
       Pause();
     }
   }
 
-  // Back to PlayBlock.
+  // Switches back to PlayBlock.
   void Pause() {
     ucontext_t& context = threads_[current_]->context;
     SwitchTo(own_stack_);
     swapcontext(&context, &own_context_);
   }
 
-  // The last thread comes first: a kernel that counts on what one before it did is found out.
+  // Runs the threads in descending order, so that a kernel that wrongly relies on the work of a
+  // lower-numbered thread fails its test.
   void PlayBlock() {
     for (size_t i = 0; i < count(); ++i) threads_[i]->state = State::kReady;
     do {
@@ -159,7 +163,7 @@ class BlockPlayer {
     }
   }
 
-  // Whether somebody goes on.
+  // Opens each barrier that all threads have reached. Returns whether any thread can continue.
   bool OpenBarriers() {
     if (All(0, count(), State::kDone)) return false;
     bool any = OpenBarrier(0, count(), State::kAtBlockBarrier, block_);
@@ -172,9 +176,9 @@ class BlockPlayer {
     return true;
   }
 
-  bool OpenBarrier(size_t first, size_t last, State barrier, Gathering& gathering) {
-    if (!All(first, last, barrier)) return false;
-    ++gathering.passed;
+  bool OpenBarrier(size_t first, size_t last, State state, Barrier& barrier) {
+    if (!All(first, last, state)) return false;
+    ++barrier.passed;
     for (size_t i = first; i < last; ++i) threads_[i]->state = State::kReady;
     return true;
   }
@@ -189,8 +193,8 @@ class BlockPlayer {
   void* own_stack_ = nullptr;
   ucontext_t own_context_{};
   std::vector<std::unique_ptr<PlayedThread>> threads_;
-  std::vector<Gathering> warps_;
-  Gathering block_;
+  std::vector<Barrier> warps_;
+  Barrier block_;
   size_t current_ = 0;
 };
 
@@ -201,23 +205,23 @@ BlockPlayer& OwnPlayer() {
 
 void BlockPlayer::Begin() { OwnPlayer().RunThread(); }
 
-// Plays every second block, on a thread of the host that is always there.
-class Second {
+// Runs every second block, on a permanent second thread of the host.
+class SecondWorker {
  public:
-  Second() : thread_([this] { Serve(); }) {}
-  ~Second() {
-    Tell(nullptr, true);
+  SecondWorker() : thread_([this] { Serve(); }) {}
+  ~SecondWorker() {
+    Assign(nullptr, true);
     thread_.join();
   }
 
-  void Start(Launch& launch) { Tell(&launch, false); }
+  void Start(Launch& launch) { Assign(&launch, false); }
   void Finish() {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [this] { return launch_ == nullptr; });
   }
 
  private:
-  void Tell(Launch* launch, bool ends) {
+  void Assign(Launch* launch, bool ends) {
     const std::lock_guard<std::mutex> lock(mutex_);
     launch_ = launch;
     ends_ = ends;
@@ -246,13 +250,13 @@ class Second {
 
 void PlayBlocks(int64_t blocks, int64_t threads, bool has_barriers,
                 const std::function<void()>& kernel) {
-  static Second second;
+  static SecondWorker second;
   Launch launch{&kernel, blocks, static_cast<size_t>(threads), has_barriers};
-  Leave(&launch.begin);
+  HappensBefore(&launch.begin);
   if (blocks > 1) second.Start(launch);
   OwnPlayer().Play(launch, 0, 2);
   if (blocks > 1) second.Finish();
-  Follow(&launch.end);
+  HappensAfter(&launch.end);
 }
 
 void WaitForBlock() { OwnPlayer().Wait(State::kAtBlockBarrier); }

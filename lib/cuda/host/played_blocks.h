@@ -1,9 +1,9 @@
-// Blocks of threads, played by the host: a kernel runs as on a GPU. Each thread of a block has a
-// stack of its own, and leaves it at a barrier for that of another; two blocks run at the same
-// time, in what is shared memory to each of them.
+// Emulates blocks of threads on the host, so that kernels run as on a GPU. Each thread of a block
+// has its own stack, and at a barrier switches to the stack of another thread. Two blocks run
+// concurrently, each with its own shared memory.
 //
-// The thread sanitizer takes them for threads, ordered by barriers and nothing else, and so finds
-// the races that a GPU would have, within blocks and between them.
+// The thread sanitizer treats emulated threads as threads that are synchronised only by barriers,
+// and so finds the races that a GPU would have, within blocks and between them.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace ckplan::cuda {
 
-// Runs `kernel` in each thread of each block. A barrier that some threads of a block, or of a warp,
-// never come to ends the program. Without barriers, threads need no stacks, and are quicker.
+// Runs `kernel` in each thread of each block. If some threads of a block or of a warp never reach a
+// barrier, the program ends. Without barriers, threads need no stacks, and run faster.
 void PlayBlocks(int64_t blocks, int64_t threads, bool has_barriers,
                 const std::function<void()>& kernel);
 
 void WaitForBlock();
 void WaitForWarp();
 
-// By the names that CUDA has for them.
+// Indices with the names that CUDA uses.
 struct PlayedIndex {
   unsigned x = 0;
 };

@@ -44,7 +44,7 @@ TEST_CASE("played blocks: warps wait for themselves alone") {
   PlayBlocks(1, 70, true, [&] {
     __shared__ unsigned values[70];
     const unsigned warp = threadIdx.x / 32;
-    for (unsigned round = 0; round <= warp; ++round) {  // Warps have different numbers of rounds.
+    for (unsigned round = 0; round <= warp; ++round) {  // Each warp has another number of rounds.
       values[threadIdx.x] = threadIdx.x + round;
       __syncwarp();
       firsts[threadIdx.x] = values[warp * 32];
@@ -54,7 +54,7 @@ TEST_CASE("played blocks: warps wait for themselves alone") {
   for (unsigned i = 0; i < 70; ++i) CHECK(firsts[i] == i / 32 * 33);
 }
 
-// The exit status of a child process that plays `kernel`, with nowhere to print to.
+// The exit status of a child process that runs `kernel`, with its output suppressed.
 int StatusOfChild(const std::function<void()>& kernel) {
   const pid_t child = fork();
   if (child == 0) {
@@ -90,7 +90,7 @@ void ReadNext(bool waits) {
   values[threadIdx.x] = next;
 }
 
-// Each in a process of its own.
+// Each of these tests runs in a process of its own.
 TEST_CASE("race: none" * doctest::skip()) {
   PlayBlocks(1, 64, true, [] { ReadNext(true); });
 }
@@ -108,7 +108,7 @@ TEST_CASE("played blocks: the thread sanitizer finds races within a block, and b
         std::system((self + " --no-skip -tc='" + name + "' >/dev/null 2>&1").c_str());
     return WIFEXITED(result) ? WEXITSTATUS(result) : -1;
   };
-  constexpr int kRace = 66;  // As the sanitizer has it.
+  constexpr int kRace = 66;  // The exit code of the sanitizer.
   CHECK(status("race: none") == 0);
   CHECK(status("race: within a block") == kRace);
   CHECK(status("race: between blocks") == kRace);

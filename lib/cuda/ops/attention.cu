@@ -3,9 +3,9 @@
 //   P = softmax(scale Q Kᵀ + mask),  Y = P V
 //   dV = Pᵀ dY,  dS = P (dP - sum of dP P) with dP = dY Vᵀ,  dQ = scale dS K,  dK = scale dSᵀ Q
 //
-// The probabilities P are the statistic, in float32. What else is as large, copies of P in bfloat16
-// and dS, is made for a block of heads at a time. dS is made again for dK where there is more than
-// one block.
+// The probabilities P are the saved statistic, in float32. Other buffers of that size (copies of P
+// in bfloat16, and dS) are made for one block of heads at a time. If there is more than one block,
+// dS is recomputed for dK.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -21,10 +21,11 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Of the scores of one block.
+// Maximum size in bytes of the scores of one block of heads.
 constexpr int64_t kBlockBytes = int64_t{32} << 20;
 
-// The mask, broadcast to [batch, heads, queries, keys]: added, or false where a key is hidden.
+// The mask, broadcast to [batch, heads, queries, keys]: added to the scores or, if boolean, false
+// where a key is masked.
 struct Mask {
   bool is_present = false;
   bool is_bool = false;
@@ -37,18 +38,18 @@ struct Mask {
   }
 };
 
-// The score of a key after the mask; minus infinity where it is hidden.
+// The score of a key after applying the mask; -infinity if it is masked.
 struct MaskedScore {
   Mask mask;
-  const uint8_t* seen;  // The contents of the mask, if boolean, and else
+  const uint8_t* seen;  // The mask if it is boolean; otherwise:
   FloatsIn terms;
   bool is_causal;
   Divider queries, heads;
 
   struct Row {
-    int64_t query, offset;  // Of the mask.
+    int64_t query, offset;  // Offset in the mask.
   };
-  // `row`: among all rows of all heads of all samples.
+  // `row` counts the rows of all heads of all samples.
   CKPLAN_DEVICE Row Find(int64_t row) const {
     int64_t query = row;
     int64_t head = queries.Split(query);
@@ -64,8 +65,8 @@ struct MaskedScore {
   }
 };
 
-// From scores, in place, and into `copy` if there is one. `first`: the number of the first row.
-// Zero for a query to which no key is shown.
+// Turns scores into probabilities in place, and also writes them to `copy` if that is not null.
+// `first`: the index of the first row. The row of a query whose keys are all masked is zero.
 void MakeProbabilities(Device& device, const MaskedScore& masked, int64_t first, int64_t rows,
                        int64_t keys, float* scores, FloatsOut copy) {
   ForRows(device, rows, keys, [=] CKPLAN_KERNEL(const Team& team, int64_t row) {
@@ -85,7 +86,7 @@ void MakeProbabilities(Device& device, const MaskedScore& masked, int64_t first,
   });
 }
 
-// dS from P and dP, whose memory it may be.
+// Computes dS from P and dP; dS may alias dP.
 void PassSoftmax(Device& device, int64_t rows, int64_t keys, const float* probabilities,
                  const float* arriving, FloatsOut gradients) {
   ForRows(device, rows, keys, [=] CKPLAN_KERNEL(const Team& team, int64_t row) {
@@ -179,9 +180,9 @@ class AttentionOp final : public PreparedOp {
   }
 
  private:
-  // A tensor of heads, or what holds the scores of one block.
+  // A factor or result of a product: a tensor of heads, or the scores of one block.
   struct Factor {
-    const Heads* heads;  // Null for scores.
+    const Heads* heads;  // Null for the scores.
     const void* data;
   };
   static Factor In(const Heads& heads, const void* data) { return {&heads, data}; }
@@ -193,14 +194,14 @@ class AttentionOp final : public PreparedOp {
     return From(factor.data, type, factor.heads->at(block) + part * factor.heads->part_stride);
   }
 
-  // For all heads of the block. The parts of a shared head are added up.
+  // Multiplies for all heads of the block, and sums over the parts that share a result.
   void Multiply(const HeadProduct& product, const HeadBlock& block, const Factor& a,
                 const Factor& b, const Factor& c, void* scratch) const {
     GemmShape gemm = product.gemm;
     gemm.batch = block.units;
     for (int64_t part = 0; part < layout_.parts; ++part) {
       gemm.beta = product.sums_parts && part > 0 ? 1.0F : 0.0F;
-      void* to = const_cast<void*>(At(c, gemm.c.type, block, part));  // NOLINT: Factor serves both.
+      void* to = const_cast<void*>(At(c, gemm.c.type, block, part));  // NOLINT: C is written.
       device_.libraries().Gemm(gemm, At(a, gemm.a.type, block, part),
                                At(b, gemm.b.type, block, part), to, scratch);
     }
@@ -275,7 +276,7 @@ class AttentionOp final : public PreparedOp {
   AttentionProducts products_;
   WorkspacePlan forward_plan_, backward_plan_;
   std::array<Conversion, 3> forward_inputs_, backward_inputs_;
-  bool keeps_gradients_ = false;  // dS of the first input's gradient serves the second's.
+  bool keeps_gradients_ = false;  // dS computed for the first gradient is reused for the second.
   int64_t probabilities_ = 0, forward_copy_ = 0, forward_scratch_ = 0;  // Offsets.
   int64_t gradients_ = 0, backward_copy_ = 0, backward_scratch_ = 0;
 };

@@ -1,9 +1,9 @@
-// How the heads of an Attention lie in memory, and its products of matrices.
+// Memory layout of the heads of an Attention, and its products of matrices.
 //
-// A unit is a head of the keys, with all heads of the queries that share it. Where each of those
-// lies after the other ([batch, heads, rows, size]) they are one matrix of more rows, and all units
-// of all samples are one batch. In [batch, rows, heads * size] they are parts of a unit, each
-// multiplied for itself, and the samples are gone through one by one.
+// A unit is one head of the keys together with all query heads that share it. If the tensor is
+// [batch, heads, rows, size], the query heads of a unit are contiguous and form one matrix with
+// more rows, and all units of all samples are one batch. If it is [batch, rows, heads * size], they
+// are separate parts of the unit, each multiplied separately, and samples are processed one by one.
 #pragma once
 
 #include "lib/cuda/libraries.h"
@@ -12,14 +12,14 @@
 
 namespace ckplan::cuda {
 
-// Units of one sample that are multiplied in one call.
+// A range of units of one sample that are multiplied in one call.
 struct HeadBlock {
   int64_t sample = 0, unit = 0, units = 0;
 };
 
-// A tensor of heads. Strides are in elements.
+// The layout of a tensor of heads. Strides are in elements.
 struct Heads {
-  int64_t rows = 1, size = 1;  // Of the matrix of one part of a unit.
+  int64_t rows = 1, size = 1;  // The matrix of one part of a unit.
   int64_t row_stride = 0, part_stride = 0, unit_stride = 0, sample_stride = 0;
 
   int64_t at(const HeadBlock& block) const {
@@ -31,17 +31,17 @@ struct AttentionLayout {
   AttentionLayout(const OpSpec& spec, const AttentionShape& shape);
 
   int64_t samples = 1, units = 1, parts = 1;
-  int64_t heads = 1, queries = 1, keys = 1;  // Heads of queries; rows of a head.
+  int64_t heads = 1, queries = 1, keys = 1;  // heads: of the queries; queries, keys: rows per head.
   Heads q, k, v, y, p;                       // p: the scores, [batch, heads, queries, keys].
-  ElementType type = ElementType::kFloat32;  // Of the factors of products.
+  ElementType type = ElementType::kFloat32;  // Type of the factors of products.
   ElementType q_type, k_type, v_type, y_type;
   float scale = 1;
   bool is_causal = false;
 };
 
 struct HeadProduct {
-  GemmShape gemm;           // For any batch.
-  bool sums_parts = false;  // All parts of a unit have one result.
+  GemmShape gemm;           // `batch` is set at each call.
+  bool sums_parts = false;  // All parts of a unit add to one result.
 };
 
 struct AttentionProducts {

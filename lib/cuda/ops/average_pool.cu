@@ -6,7 +6,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Elements that each mean is taken over: the product of a number for each axis.
+// Number of elements that each mean is taken over: the product of one number per axis.
 struct Counts {
   const float *z, *y, *x;
   CKPLAN_DEVICE float At(int64_t oz, int64_t oy, int64_t ox) const { return z[oz] * y[oy] * x[ox]; }
@@ -14,7 +14,7 @@ struct Counts {
 
 class AveragePoolOp final : public PreparedOp {
  public:
-  // `counts`: those of all output positions of each axis, one axis after the other.
+  // `counts`: the factors of Counts for all output positions of each axis, axis after axis.
   AveragePoolOp(const OpSpec& spec, Device& device, const PoolShape& shape,
                 DeviceTable<float> counts)
       : device_(device),
@@ -69,7 +69,7 @@ class AveragePoolOp final : public PreparedOp {
   ElementType x_type_, y_type_;
 };
 
-// All of a plane is one window.
+// A pool whose window is the whole plane.
 class PlaneMeanOp final : public PreparedOp {
  public:
   PlaneMeanOp(const OpSpec& spec, Device& device, const PoolShape& shape, int64_t count)
@@ -104,7 +104,7 @@ class PlaneMeanOp final : public PreparedOp {
  private:
   Device& device_;
   int64_t planes_, size_;
-  float count_;  // Elements that the mean is taken over, be they padding.
+  float count_;  // Elements per mean, padding included.
   ElementType x_type_, y_type_;
 };
 

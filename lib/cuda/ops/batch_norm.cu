@@ -1,9 +1,9 @@
-// BatchNormalization, always by the statistics of the batch: a training step is what is run, also
-// where the model was exported for inference. The running statistics are no part of the step; where
-// somebody reads them (outputs 1 and 2), they are those of this batch.
+// BatchNormalization, always with the statistics of the batch, because a training step is run even
+// if the model was exported for inference. The running statistics are not part of the step; outputs
+// 1 and 2, if used, receive the statistics of this batch.
 //
-// Forward is two reductions, the mean and the squares about it, and one pass that normalises;
-// backward is one reduction and one pass.
+// Forward computes the mean, then the squared deviations from it, each by a reduction, and
+// normalises in one pass. Backward is one reduction and one pass.
 #include "lib/cuda/families.h"
 #include "lib/cuda/ops/channel_moments.h"
 #include "lib/ops/batch_norm.h"
@@ -12,7 +12,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-constexpr int64_t kAlignment = 256;  // Of what shares a workspace.
+constexpr int64_t kAlignment = 256;  // Alignment of buffers in a workspace.
 
 struct NormaliseChannel {
   const Moments* moments;
@@ -61,8 +61,8 @@ class BatchNormOp final : public PreparedOp {
         mean_type_(spec.output(1).type),
         variance_type_(spec.output(2).type) {}
 
-  // Two floats a channel, the moments of forward unless they are saved, and the sums of backward;
-  // then the parts of the reduction.
+  // Two floats per channel: the moments in forward, unless they are saved as a statistic, and the
+  // sums in backward. Then the partial results of the reduction.
   OpWorkspace workspace() const override {
     return {(saves_moments_ ? 0 : ChannelBytes()) + reduction_.workspace<float>(),
             ChannelBytes() + reduction_.workspace<GradientSums>()};
@@ -80,7 +80,7 @@ class BatchNormOp final : public PreparedOp {
                 x);
   }
 
-  // The first position that is asked for leaves the sums for the later ones.
+  // The first gradient that is requested computes the sums, which later ones reuse.
   void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
     const FloatsIn x(call.inputs[0], x_type_), dy(call.output_gradients[0], y_type_);
     const auto* moments = static_cast<const Moments*>(call.statistic);
@@ -101,7 +101,7 @@ class BatchNormOp final : public PreparedOp {
     });
   }
 
-  // Kernels may not be in private methods.
+  // Public, because nvcc does not allow kernels in private methods.
   void FindOwnMoments(const ForwardCall& call, FloatsIn x, Moments* moments, void* parts) {
     const auto output = [&](size_t i) {
       return i < call.outputs.size() ? call.outputs[i] : nullptr;

@@ -1,4 +1,4 @@
-// Arithmetic of two operands.
+// Arithmetic operators with two operands.
 #include <math.h>
 
 #include "lib/cuda/families.h"
@@ -90,7 +90,7 @@ struct Pow {
   CKPLAN_DEVICE static float First(float a, float b, float) {
     return b == 0 ? 0 : b * powf(a, b - 1);
   }
-  // The limit at a = 0, where y is 0 and the logarithm is not finite.
+  // At a = 0, y is 0 and the logarithm is infinite: return the limit of the derivative.
   CKPLAN_DEVICE static float Second(float a, float, float y) { return y == 0 ? 0 : y * logf(a); }
 };
 
@@ -105,7 +105,7 @@ struct PRelu {
   CKPLAN_DEVICE static float Second(float a, float, float) { return a < 0 ? a : 0; }
 };
 
-// fmod = 1: the sign of the dividend. Floats have no other.
+// fmod = 1: the result has the sign of the dividend. For floats this is the only valid mode.
 struct Remainder {
   static constexpr Partial kFirst = {}, kSecond = {.reads_a = true, .reads_b = true};
   template <typename T>
@@ -120,7 +120,7 @@ struct Remainder {
   CKPLAN_DEVICE static float Second(float a, float b, float) { return -truncf(a / b); }
 };
 
-// The sign of the divisor.
+// The result has the sign of the divisor.
 struct Modulo {
   template <typename T>
   CKPLAN_DEVICE static T Value(T a, T b) {
@@ -159,7 +159,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareMod(const OpSpec& spec, Device& devic
   return PrepareIntegers<Modulo>(spec, device);
 }
 
-// x ^ c with a known c: what most models have, and many times faster than powf.
+// x ^ c with a constant c, the usual case in models: many times faster than powf.
 struct PowerOf {
   static constexpr Reads kReads = Reads::kInput;
   CKPLAN_DEVICE float Value(float x) const { return powf(x, exponent); }

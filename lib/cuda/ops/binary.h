@@ -2,8 +2,8 @@
 // is a struct:
 //
 //   struct Div {
-//     static constexpr Partial kFirst = {.reads_b = true};                    what dy/da is made of
-//     static constexpr Partial kSecond = {.reads_b = true, .reads_y = true};  and dy/db
+//     static constexpr Partial kFirst = {.reads_b = true};                    operands of dy/da
+//     static constexpr Partial kSecond = {.reads_b = true, .reads_y = true};  operands of dy/db
 //     template <typename T> CKPLAN_DEVICE static T Value(T a, T b);
 //     CKPLAN_DEVICE static float First(float a, float b, float y);    dy/da
 //     CKPLAN_DEVICE static float Second(float a, float b, float y);   dy/db
@@ -35,7 +35,7 @@ inline Layout BinaryLayout(const OpSpec& spec) {
   return BroadcastLayout(spec.output(0).dims, {spec.input(0).dims, spec.input(1).dims});
 }
 
-// Of any element types, without a gradient.
+// A binary operator on any element types, without a gradient.
 template <typename T, typename R, typename Op>
 class BinaryMap final : public PreparedOp {
  public:
@@ -84,7 +84,7 @@ struct SecondSlope {
   CKPLAN_DEVICE static float Slope(float a, float b, float y) { return Op::Second(a, b, y); }
 };
 
-// The gradient of an element, of a, b, y and the arriving gradient.
+// The gradient of one element, computed from a, b, y and the output's gradient.
 template <typename S>
 struct BinarySlope {
   CKPLAN_DEVICE static constexpr bool Reads(int operand) {
@@ -96,7 +96,7 @@ struct BinarySlope {
   CKPLAN_DEVICE float operator()(const float* x) const { return x[3] * S::Slope(x[0], x[1], x[2]); }
 };
 
-// The same to be summed; the offsets are those of a, b, y.
+// The gradient of one element as a summand; the offsets are those of a, b, y.
 template <typename S>
 struct BinaryTerm {
   FloatsIn a, b, y, g;
@@ -109,7 +109,7 @@ struct BinaryTerm {
   }
 };
 
-// Of floats.
+// A binary operator on floats.
 template <typename Op>
 class BinaryOp final : public PreparedOp {
  public:

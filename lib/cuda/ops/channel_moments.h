@@ -1,5 +1,5 @@
-// Moments and gradients' sums of whole channels, each the work of as many blocks of threads as it
-// is worth. What a team finds by itself is in moments.h.
+// Moments and sums of gradients of whole channels, each computed by as many blocks of threads as
+// are worthwhile. moments.h has the version for a single team.
 #pragma once
 
 #include "lib/cuda/channels.h"
@@ -43,7 +43,7 @@ struct FinishVariance {
 
 }  // namespace detail
 
-// Where Reduce leaves sums of gradients.
+// Where Reduce stores sums of gradients.
 struct StoreSums {
   GradientSums* sums;
   CKPLAN_KERNEL void operator()(int64_t channel, const GradientSums& all) const {
@@ -51,8 +51,8 @@ struct StoreSums {
   }
 };
 
-// The mean of each channel of `count` elements; then finish(channel, variance), a kernel, which
-// stores the inverse beside it. `parts`: reduction.workspace<float>() bytes.
+// Computes the mean of each channel of `count` elements, then calls the kernel finish(channel,
+// variance), which stores the inverse deviation. `parts` has reduction.workspace<float>() bytes.
 template <typename Finish>
 void FindMoments(Device& device, const ChannelReduction& reduction, FloatsIn x, float count,
                  Moments* moments, const Finish& finish, void* parts) {
@@ -62,8 +62,8 @@ void FindMoments(Device& device, const ChannelReduction& reduction, FloatsIn x, 
                 detail::FinishVariance<Finish>{count, finish}, parts, x);
 }
 
-// The sums of the gradients of each channel, and of their products with the distance from its
-// mean. `parts`: reduction.workspace<GradientSums>() bytes.
+// Sums, for each channel, the gradients and their products with the deviations from the mean.
+// `parts` has reduction.workspace<GradientSums>() bytes.
 inline void SumGradients(Device& device, const ChannelReduction& reduction, FloatsIn x, FloatsIn dy,
                          const Moments* moments, GradientSums* sums, void* parts) {
   reduction.Run(device, GradientSums{0, 0}, detail::GradientAndProduct{moments},

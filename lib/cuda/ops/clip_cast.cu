@@ -1,4 +1,4 @@
-// Clip, whose limits may be inputs, and the changes of element type.
+// Clip, whose limits may be inputs, and conversions of element types.
 #include <limits>
 #include <type_traits>
 
@@ -9,7 +9,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// The limits are read where they lie: they may be computed during the step.
+// The limits are read by the kernel, since they may be computed during the step.
 template <typename T, typename In>
 struct Limits {
   In low_at, high_at;
@@ -18,14 +18,14 @@ struct Limits {
   CKPLAN_DEVICE T Low() const { return has_low_input ? low_at[0] : low; }
   CKPLAN_DEVICE T High() const { return has_high_input ? high_at[0] : high; }
   CKPLAN_DEVICE T Clip(T x) const {
-    const T least = Low();
-    const T most = High();
-    const T above = x < least ? least : x;
-    return above > most ? most : above;
+    const T lower = Low();
+    const T upper = High();
+    const T above = x < lower ? lower : x;
+    return above > upper ? upper : above;
   }
 };
 
-// Without limits of either kind.
+// A conversion without limits.
 template <typename T, typename In>
 Limits<T, In> AttributeLimits(const OpSpec& spec) {
   using Range = std::numeric_limits<T>;
@@ -45,7 +45,7 @@ struct ClipValue {
   FloatLimits limits;
   CKPLAN_DEVICE float operator()(float x) const { return limits.Clip(x); }
 };
-// Where the input is at a limit, the gradient passes, as in PyTorch.
+// An input equal to a limit passes the gradient, as in PyTorch.
 struct ClipSlope {
   FloatLimits limits;
   CKPLAN_DEVICE float operator()(float g, float x) const {
@@ -120,8 +120,8 @@ Result<std::unique_ptr<PreparedOp>> PrepareClip(const OpSpec& spec, Device& devi
   return Prepared<IntegerClipOp<int64_t>>(spec, device);
 }
 
-// To an integer: the fraction is cut off, and what does not fit, or is NaN, becomes 0: C++
-// leaves it undefined, and ONNX too.
+// Conversion to an integer truncates the fraction. NaN and values out of range become 0, since both
+// C++ and ONNX leave them undefined.
 template <typename To>
 struct Convert {
   template <typename From>
@@ -142,14 +142,14 @@ struct ToBool {
   }
 };
 
-// From floats to floats: the gradient passes as it is.
+// Conversion between float types: the gradient passes unchanged.
 struct SameFloat : PlainUnary<Reads::kNothing> {
   using PlainUnary::PlainUnary;
   CKPLAN_DEVICE float Value(float x) const { return x; }
   CKPLAN_DEVICE float Slope(float) const { return 1; }
 };
 
-// Integers and booleans to floats.
+// Conversion of integers and booleans to floats.
 template <typename From>
 class ToFloatOp final : public PreparedOp {
  public:

@@ -1,6 +1,6 @@
-// Conv and ConvTranspose, whose forward pass is the gradient of the other's input. cuDNN pads alike
-// on both sides: where that does not fit, a padded copy of the larger tensor, or of its gradient,
-// lies in the workspace.
+// Conv and ConvTranspose; the forward pass of each is the gradient of the other's input. cuDNN pads
+// both sides equally. If a convolution pads them differently, the workspace holds a padded copy of
+// the larger tensor, or of its gradient.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -15,12 +15,12 @@ namespace ckplan::cuda {
 
 namespace {
 
-// What the three passes of one convolution share. The image is x of Conv and y of ConvTranspose;
+// Data shared by the three passes of a convolution. The image is x of Conv and y of ConvTranspose;
 // the map is y of Conv and x of ConvTranspose.
 struct ConvGeometry {
-  ConvolutionShape shape;             // As cuDNN is asked for it: with padding on both sides alike.
-  bool pads = false;                  // The image of `shape` is a padded copy.
-  std::vector<int64_t> image, begin;  // By spatial axis: of the image itself, and what lies before.
+  ConvolutionShape shape;             // As passed to cuDNN: equal padding on both sides.
+  bool pads = false;                  // `shape` describes a padded copy of the image.
+  std::vector<int64_t> image, begin;  // Per spatial axis: image size, padding in front.
   ElementType image_type, weights_type, map_type;
   int64_t image_elements = 0, weights_elements = 0, map_elements = 0;
 
@@ -28,7 +28,7 @@ struct ConvGeometry {
   int64_t padded_elements() const { return planes() * Product(shape.in); }
 };
 
-// The spatial axes of an image and of its padded copy, three always.
+// The spatial axes of an image and of its padded copy, always three of them.
 struct PaddedAxes {
   Divider image[3], padded[3];
   int64_t begin[3] = {0, 0, 0};
@@ -36,7 +36,8 @@ struct PaddedAxes {
   static int64_t Size(const Divider* axes) {
     return axes[0].divisor() * axes[1].divisor() * axes[2].divisor();
   }
-  // Index in `to`, which begins `sign` times `begin` away; -1 outside.
+  // Maps an index in `from` to the index of this element in `to`, where its position along each
+  // axis is larger by sign * begin; -1 if out of range.
   CKPLAN_DEVICE int64_t Find(int64_t index, const Divider* from, const Divider* to,
                              int64_t sign) const {
     int64_t place = 0;
@@ -71,7 +72,7 @@ class Padding {
       padded.Set(i, at < 0 ? 0.0F : image[at]);
     });
   }
-  // Zero where no window reaches.
+  // Copies the image out of its padded copy. Pixels that no window reaches become zero.
   void Crop(Device& device, FloatsIn padded, FloatsOut image) const {
     const PaddedAxes axes = axes_;
     ForEach(device, planes_ * axes.Size(axes.image), [=] CKPLAN_KERNEL(int64_t i) {
@@ -85,8 +86,8 @@ class Padding {
   PaddedAxes axes_;
 };
 
-// One pass on tensors as the model has them. Where they are not as cuDNN takes them, they are
-// brought into the workspace, or from there.
+// One pass on tensors in the model's types and padding. Tensors that cuDNN cannot take directly are
+// converted or padded in the workspace.
 class ConvRunner {
  public:
   static Result<std::unique_ptr<ConvRunner>> Make(const OpSpec& spec, Device& device,
@@ -118,7 +119,7 @@ class ConvRunner {
 
   int64_t workspace() const { return plan_.total(); }
 
-  // Reads two of the tensors and writes the third, as the pass says.
+  // Reads two of the tensors and writes the third, depending on the pass.
   void Run(const void* image, const void* weights, const void* map, void* workspace) const {
     void* x = pass_ == ConvPass::kBackwardData ? ImageTarget(Mutable(image), workspace)
                                                : Mutable(ImageIn(image, workspace));
@@ -134,7 +135,7 @@ class ConvRunner {
   }
 
  private:
-  // The libraries take all three tensors by the same kind of pointer, and so does Run.
+  // Removes const: the libraries and Run take all three tensors by one pointer type.
   static void* Mutable(const void* data) { return const_cast<void*>(data); }  // NOLINT
 
   const void* ImageIn(const void* image, void* workspace) const {
@@ -163,7 +164,7 @@ class ConvRunner {
   int64_t padded_ = 0, scratch_ = 0;
 };
 
-// The third input: one number for each channel of the output.
+// The third input: one bias for each channel of the output.
 class ChannelBias {
  public:
   ChannelBias(const OpSpec& spec, const ConvShape& shape)
@@ -200,7 +201,7 @@ class ChannelBias {
     });
   }
 
-  // The gradient: of each channel, the sum over samples and positions.
+  // Computes the gradient: for each channel, the sum over samples and positions.
   void Sum(Device& device, const void* output_gradient, void* gradient, void* workspace) const {
     const FloatsIn from(output_gradient, output_type_);
     const FloatsOut to(gradient, type_);
@@ -211,7 +212,7 @@ class ChannelBias {
 
  private:
   ElementType type_, output_type_;
-  int64_t count_, channels_, positions_;  // Of the output.
+  int64_t count_, channels_, positions_;  // Dimensions of the output.
   ChannelReduction sums_;
 };
 
@@ -264,7 +265,7 @@ class ConvOp final : public PreparedOp {
   std::unique_ptr<ChannelBias> bias_;
 };
 
-// cuDNN derives the output's size: pads of `begin` on both sides must give it.
+// Whether padding both sides by `begin` gives the output size, which cuDNN derives itself.
 bool FitsEvenPads(const Window& window) {
   for (size_t i = 0; i < window.rank(); ++i) {
     const int64_t room = window.in[i] + 2 * window.begin[i] - window.extent(i);
@@ -278,7 +279,7 @@ ConvGeometry GeometryOf(const OpSpec& spec, const ConvShape& conv) {
   const Operand& map = conv.is_transposed ? spec.input(0) : spec.output(0);
   const Operand& weights = spec.input(1);
   Window window = conv.window;
-  if (window.rank() == 1) {  // An image of one row.
+  if (window.rank() == 1) {  // cuDNN gets an image with one row.
     for (auto* axes :
          {&window.in, &window.out, &window.kernel, &window.strides, &window.dilations}) {
       axes->insert(axes->begin(), 1);

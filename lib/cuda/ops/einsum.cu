@@ -1,6 +1,7 @@
-// Einsum. The gradient of an operand is an Einsum itself, of the arriving gradient and the other
-// operands. One of two operands, each with other axes, is a product of matrices, which are read and
-// written where they are if their axes lie so; any other is summed up element by element.
+// Einsum. The gradient of an operand is itself an Einsum of the output's gradient and the other
+// operands. An Einsum of two operands without repeated axes is a matrix product, on the tensors in
+// place if their axes allow it, otherwise on reordered copies; any other Einsum is summed element
+// by element.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -22,7 +23,7 @@ namespace {
 constexpr size_t kMaxFactors = 5;
 constexpr auto kMaxOperands = static_cast<int>(kMaxFactors) + 1;
 
-// A contraction with the types of its tensors: of the factors, and last of the result.
+// A contraction with the types of its tensors: the factors, and then the result.
 struct TypedContraction {
   Contraction contraction;
   std::vector<ElementType> types;
@@ -36,8 +37,8 @@ class Contractor {
                    void* workspace) const = 0;
 };
 
-// Nested loops as a layout, in the order of the strides of `leading`, the longest first. Operands
-// beyond those of the contraction do not move.
+// Converts nested loops to a layout, ordered by descending stride of operand `leading`. Operands
+// beyond those of the contraction get strides of 0.
 Layout LayoutOf(std::vector<ContractionLoop> loops, size_t leading) {
   std::stable_sort(loops.begin(), loops.end(), [&](const auto& a, const auto& b) {
     return a.strides[leading] > b.strides[leading];
@@ -53,7 +54,7 @@ Layout LayoutOf(std::vector<ContractionLoop> loops, size_t leading) {
   return Collapse(dims, strides);
 }
 
-// The loops of a contraction, with and without the result.
+// The loops over axes that the result has (outer), and over summed axes (inner).
 struct PlainLayouts {
   Layout outer, inner;
 
@@ -111,11 +112,11 @@ class PlainContractor final : public Contractor {
   std::vector<ElementType> types_;
   DeviceLayout<kMaxOperands> outer_, inner_;
   int64_t result_bytes_;
-  bool is_partial_;  // A diagonal leaves the rest zero.
+  bool is_partial_;  // For a diagonal, elements off it stay zero.
   ReduceShape sums_;
 };
 
-// By label of `order`: the strides of the term, which has each of them once.
+// The strides of the term for each label of `order`. The term has each label once.
 Dims StridesOf(const Term& term, const std::string& order) {
   const Dims own = RowMajorStrides(term.dims);
   Dims strides;
@@ -129,7 +130,7 @@ Dims DimsOf(const Term& term, const std::string& order) {
   return dims;
 }
 
-// The labels of `all` in the order in which the term has them.
+// The labels of `all` in the order in which they occur in the term.
 std::string Ordered(const std::string& all, const Term& term) {
   std::string ordered;
   for (const char label : term.labels) {
@@ -138,7 +139,7 @@ std::string Ordered(const std::string& all, const Term& term) {
   return ordered;
 }
 
-// These axes of a term as one.
+// Several axes of a term merged into one, if their strides allow it.
 struct MergedAxis {
   int64_t size = 1;
   int64_t stride = 1;
@@ -149,14 +150,14 @@ std::optional<MergedAxis> Merge(const Term& term, const std::string& order) {
   return MergedAxis{layout.dims[0], layout.strides[0][0]};
 }
 
-// One of the three tensors of a product, as matrices of these axes.
+// One of the three tensors of a product, viewed as matrices with these axes.
 struct ProductOperand {
   std::string rows, columns;
   MatrixTensor matrix;
   Dims batch_strides;
-  bool is_copied = false;  // Else the tensor itself is one of matrices.
+  bool is_copied = false;  // Otherwise the tensor itself is read as matrices.
 
-  // `is_result`: must not be transposed.
+  // `is_result`: the tensor must not be transposed.
   ProductOperand(const Term& term, ElementType type, const std::string& batch, std::string of_rows,
                  std::string of_columns, bool is_result)
       : rows(std::move(of_rows)), columns(std::move(of_columns)) {
@@ -188,7 +189,7 @@ struct ProductOperand {
   }
 };
 
-// A tensor in another order of its axes, or back.
+// Copies a tensor to another order of its axes, or back.
 class Reordering {
  public:
   Reordering() = default;
@@ -197,7 +198,7 @@ class Reordering {
     layout_ = DeviceLayout<2>(Collapse(dims, {StridesOf(term, order), RowMajorStrides(dims)}));
   }
 
-  // Into the order, from that of the term.
+  // Copies from the order of the term to the new order.
   void Run(Device& device, FloatsIn from, FloatsOut to) const {
     const DeviceLayout<2> layout = layout_;
     ForEach(device, layout.count(), [=] CKPLAN_KERNEL(int64_t i) {
@@ -228,7 +229,7 @@ class ProductContractor final : public Contractor {
     labels.k = Ordered(labels.k, *terms[0]);
     labels.batch = Ordered(labels.batch, *terms[2]);
     swaps_ = IsResultTransposed(*terms[2], labels);
-    if (swaps_) {  // The transpose of the result is the product of the transposes.
+    if (swaps_) {  // Cᵀ = Bᵀ Aᵀ.
       std::swap(terms[0], terms[1]);
       std::swap(types_[0], types_[1]);
       std::swap(labels.m, labels.n);
@@ -284,8 +285,8 @@ class ProductContractor final : public Contractor {
   }
 
   Device& device_;
-  std::vector<ElementType> types_;  // Of A, B and C.
-  bool swaps_ = false;              // The factors: A is the second one.
+  std::vector<ElementType> types_;  // Types of A, B and C.
+  bool swaps_ = false;              // A is the second factor and B the first.
   std::unique_ptr<BatchedProduct> product_;
   std::array<bool, 3> is_copied_ = {};
   std::array<Reordering, 3> reorderings_;
@@ -294,7 +295,8 @@ class ProductContractor final : public Contractor {
   int64_t scratch_ = 0;
 };
 
-// Whether a product of matrices is worth it: dot products, and products without a sum, are not.
+// Whether a product of matrices is worthwhile: not for dot products, nor for products without a
+// sum.
 bool IsWorthProduct(const Contraction& contraction, const ProductLabels& labels) {
   const auto sizes = contraction.Sizes();
   const auto count = [&](const std::string& of) {
@@ -305,7 +307,7 @@ bool IsWorthProduct(const Contraction& contraction, const ProductLabels& labels)
   return count(labels.k) > 1 && count(labels.m) * count(labels.n) > 1;
 }
 
-// Null where the contraction has too many axes.
+// Null if the contraction has too many axes.
 std::unique_ptr<Contractor> MakeContractor(Device& device, const TypedContraction& of) {
   const auto labels = FindProduct(of.contraction);
   if (labels && IsWorthProduct(of.contraction, *labels)) {
@@ -318,7 +320,7 @@ std::unique_ptr<Contractor> MakeContractor(Device& device, const TypedContractio
 
 struct Contractors {
   std::unique_ptr<Contractor> forward;
-  std::vector<std::unique_ptr<Contractor>> gradients;  // By position; null where none is asked.
+  std::vector<std::unique_ptr<Contractor>> gradients;  // By position; null if not needed.
 };
 
 class EinsumOp final : public PreparedOp {
@@ -349,12 +351,12 @@ class EinsumOp final : public PreparedOp {
   OpWorkspace workspace_;
 };
 
-// What this backend alone does not run.
+// Refuses what only this backend does not support.
 Result<Done> CheckLimits(const OpSpec& spec) {
   if (spec.inputs.size() > kMaxFactors) return Unsupported(spec, "it has more than 5 operands");
   for (const auto* operands : {&spec.inputs, &spec.outputs}) {
     for (const Operand& operand : *operands) {
-      if (operand.dims.size() <= kMostAxes) continue;
+      if (operand.dims.size() <= kMaxAxes) continue;
       return Unsupported(spec, "an operand of it has more than 8 axes");
     }
   }

@@ -10,8 +10,8 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Every element of the data is a row of one column. Indices of one element are on one line along
-// the axis: those of whole lines are better sorted at once.
+// Every element of the data is treated as a row with one column. Indices of the same element lie on
+// one line along the axis, so whole lines should be sorted together.
 ScatterShape ShapeOf(const OpSpec& spec, const ElementTarget& target) {
   const int64_t unit = std::max<int64_t>(1, target.block);
   return {1, spec.input(0).elements(), spec.input(1).elements(), 1, unit};

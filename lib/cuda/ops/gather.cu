@@ -1,4 +1,4 @@
-// Gather, GatherND and ScatterND: rows that are named by indices.
+// Gather, GatherND and ScatterND: rows selected by indices.
 #include "lib/cuda/families.h"
 #include "lib/cuda/ops/gather_ops.h"
 #include "lib/ops/gather.h"
@@ -8,11 +8,12 @@ namespace ckplan::cuda {
 namespace {
 
 Result<Done> RequireShortTuples(const OpSpec& spec, const GatherShape& shape) {
-  if (shape.indexed.size() <= kMostAxes) return Done{};
+  if (shape.indexed.size() <= kMaxAxes) return Done{};
   return Unsupported(spec, "its tuples of indices are longer than its kernel reads");
 }
 
-// Where each outer index has tuples of its own, all of them together are one list, of rows of all.
+// If each outer index has its own tuples, all tuples are joined into one list over the rows of all
+// outer indices.
 Result<std::unique_ptr<PreparedOp>> PrepareGather(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const GatherShape shape, ReadGatherShape(spec));
   CKPLAN_RETURN_IF_ERROR(RequireShortTuples(spec, shape));

@@ -1,4 +1,4 @@
-// The operators that read or write rows where indices say, by any rule of targets.h.
+// Operators that read or write rows selected by indices, for any target of targets.h.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ inline StridedCopy WholeCopy(int64_t count, ElementType from, ElementType to) {
 }
 
 inline bool FitsSort(const ScatterShape& shape) {
-  return shape.rows < kMostRows && shape.count < kMostRows;
+  return shape.rows < kMaxRows && shape.count < kMaxRows;
 }
 inline constexpr std::string_view kTooManyRows = "it has more rows than its kernel sorts";
 
@@ -85,7 +85,7 @@ struct WrappedProductOf {
                           static_cast<std::make_unsigned_t<T>>(b));
   }
 };
-// What is there stays unless the update is beyond it.
+// Keeps the old value unless the update is larger.
 struct UpdateIfLarger {
   template <typename T>
   CKPLAN_DEVICE T operator()(T old, T update) const {
@@ -99,7 +99,7 @@ struct UpdateIfSmaller {
   }
 };
 
-// FloatsOut for integers.
+// Counterpart of FloatsOut for integers.
 template <typename T>
 struct IntegersOut {
   T* data;
@@ -107,7 +107,7 @@ struct IntegersOut {
   CKPLAN_DEVICE void Set(int64_t i, T value) const { data[i] = value; }
 };
 
-// Of equal indices, the last one is written; with a reduction they are combined in their order.
+// If indices repeat, the last update is written; a reduction combines the updates in index order.
 template <typename Target>
 class ScatterOp final : public PreparedOp {
  public:

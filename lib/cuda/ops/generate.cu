@@ -1,4 +1,4 @@
-// Tensors made of shapes and a few numbers, and the masking by place.
+// Tensors generated from shapes and a few numbers, and masking by position.
 #include <bit>
 #include <cstring>
 #include <type_traits>
@@ -24,7 +24,7 @@ uint64_t BitsOf(ElementType type, float value) {
   return type == ElementType::kBFloat16 ? ToBFloat16(value) : std::bit_cast<uint32_t>(value);
 }
 
-// The lower bytes of a number, as an element of a tensor.
+// Writes the lower bytes of a number as an element of a tensor.
 struct BitsOut {
   void* data;
   int64_t bytes;
@@ -43,7 +43,7 @@ struct BitsOut {
 
 // ---- ConstantOfShape, Shape, Size ---------------------------------------------------------------
 
-// The same bits everywhere.
+// Fills a tensor with one bit pattern.
 class FillOp final : public WithoutGradient {
  public:
   FillOp(const Operand& output, Device& device, uint64_t bits)
@@ -95,7 +95,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareShape(const OpSpec& spec, Device& dev
 
 // ---- Range --------------------------------------------------------------------------------------
 
-// Integers wrap.
+// The values of Range; integers wrap.
 template <typename T>
 class RangeOp final : public WithoutGradient {
  public:
@@ -148,7 +148,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareRange(const OpSpec& spec, Device& dev
 
 // ---- OneHot, EyeLike ----------------------------------------------------------------------------
 
-// Indices of any type, floats cut to integers.
+// Indices of any type; floats are truncated to integers.
 struct IndicesIn {
   FloatsIn floats;
   IntegersIn integers;
@@ -160,7 +160,7 @@ struct IndicesIn {
   }
 };
 
-// An index outside takes the value `off`.
+// An index out of range gives the value `off`.
 class OneHotOp final : public WithoutGradient {
  public:
   OneHotOp(const OpSpec& spec, Device& device, const AxisView& view)
@@ -231,7 +231,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareEyeLike(const OpSpec& spec, Device& d
 
 // ---- Trilu --------------------------------------------------------------------------------------
 
-// Zeros on one side of a diagonal of each matrix; of the gradient as well.
+// Sets each matrix to zero on one side of a diagonal; backward does so with the gradient.
 class TriluOp final : public PreparedOp {
  public:
   TriluOp(const OpSpec& spec, Device& device, const TriluShape& shape)

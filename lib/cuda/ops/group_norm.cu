@@ -1,8 +1,8 @@
 // GroupNormalization, and InstanceNormalization, whose groups are the channels: each group of
 // channels of each sample is normalised by its own moments.
 //
-// A team of threads takes a group. Few long ones are each the work of many blocks, in several
-// steps.
+// A team of threads normalises one group. If there are only a few, long groups, each is shared by
+// many blocks, in several passes.
 #include <algorithm>
 
 #include "lib/cuda/families.h"
@@ -14,7 +14,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Of the scale and bias of element i of a group, which counts through all samples.
+// Index of the scale and bias for element i of a group. Groups are counted over all samples.
 class ParameterIndex {
  public:
   explicit ParameterIndex(const GroupNormShape& shape)
@@ -32,7 +32,7 @@ class ParameterIndex {
   Divider groups_, positions_, scale_channels_;
 };
 
-// Where the elements of a parameter are: those of its channels, in all samples.
+// Offsets of the elements that share a parameter: those of its channels, in all samples.
 class ParameterElements {
  public:
   explicit ParameterElements(const GroupNormShape& shape)
@@ -42,7 +42,7 @@ class ParameterElements {
         group_channels_(shape.group_channels),
         positions_(shape.positions),
         span_(shape.scale_channels * shape.positions) {}
-  // Element i of the parameter, and, through `group`, the group of it.
+  // Offset of element i of the parameter; sets `group` to the group that contains it.
   CKPLAN_DEVICE int64_t At(int64_t parameter, int64_t i, int64_t& group) const {
     const int64_t sample = span_.Split(i);
     const int64_t channel = parameter * scale_channels_ + positions_.Split(i);
@@ -116,7 +116,7 @@ class GroupNormOp final : public PreparedOp {
     }
   }
 
-  // Kernels may not be in private methods.
+  // Public, because nvcc does not allow kernels in private methods.
   void NormaliseGroups(FloatsIn x, FloatsIn scale, FloatsIn bias, Moments* saved, FloatsOut y) {
     const ParameterIndex parameters(shape_);
     const int64_t size = shape_.group_size();
@@ -147,7 +147,7 @@ class GroupNormOp final : public PreparedOp {
     });
   }
 
-  // The same in steps.
+  // For groups shared by many blocks: computes the moments of each group in separate passes.
   const Moments* FindOwnMoments(FloatsIn x, Moments* saved, void* workspace) const {
     auto* moments =
         saves_moments_ ? saved : static_cast<Moments*>(BufferAt(workspace, forward_moments_));
@@ -229,11 +229,11 @@ class GroupNormOp final : public PreparedOp {
  private:
   int64_t groups() const { return shape_.samples * shape_.groups; }
 
-  static constexpr int64_t kFewGroups = 256;  // With as many teams, a GPU has enough to do.
+  static constexpr int64_t kFewGroups = 256;  // This many teams keep a GPU busy.
 
   Device& device_;
   GroupNormShape shape_;
-  ChannelReduction reduction_;  // Of the groups, as if they were channels.
+  ChannelReduction reduction_;  // Treats groups as channels.
   bool is_cut_;
   ReduceShape sums_, parameters_;
   float epsilon_;

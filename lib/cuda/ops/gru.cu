@@ -1,5 +1,5 @@
-// GRU. Of each step, backward needs the gates (after their activations), in the order of ONNX, and
-// what went into the candidate beside the input, q:
+// GRU. Backward needs, for each step, the gates (after their activations) in the order of ONNX, and
+// q, the input of the candidate that comes from the state:
 //
 //   z, r = sigmoid(gates),  h = (1 - z) n + z h'
 //   n = tanh(candidate + q R),    q = r h'                 linear_before_reset = 0
@@ -20,8 +20,8 @@ namespace {
 constexpr int64_t kGates = 3;
 constexpr ElementType kFloat = ElementType::kFloat32;
 
-// Activates z and r of a step where the reset comes first, and makes q = r h'. `before`: the state,
-// null for zero. `factor`: q again, as a factor of a product, if not null.
+// For a step where the reset is applied first: activates z and r and computes q = r h'. `before`:
+// the state, null means zero. `factor`: if not null, receives q in the type of product factors.
 void OpenGates(Device& device, const RecurrentShape& shape, float* gates, FloatsIn before,
                float* extra, FloatsOut factor) {
   const int64_t hidden = shape.hidden;
@@ -37,7 +37,7 @@ void OpenGates(Device& device, const RecurrentShape& shape, float* gates, Floats
   });
 }
 
-// The state of a step where the reset comes first, from its open gates.
+// For a step where the reset is applied first: computes the new state from the activated gates.
 void FinishResetFirst(Device& device, const RecurrentShape& shape, float* gates, FloatsIn before,
                       FloatsOut states) {
   const int64_t hidden = shape.hidden;
@@ -51,8 +51,8 @@ void FinishResetFirst(Device& device, const RecurrentShape& shape, float* gates,
   });
 }
 
-// The same of a step where it comes last. `extra`: the product with R, to which `bias` is added;
-// where there is no state before, it is zero and yet to be written.
+// For a step where the reset is applied last: computes the new state. `extra`: the product of the
+// state with R, to which `bias` is added. Without a previous state it is zero, and is written here.
 void FinishResetLast(Device& device, const RecurrentShape& shape, float* gates, float* extra,
                      FloatsIn bias, FloatsIn before, FloatsOut states) {
   const int64_t hidden = shape.hidden;
@@ -72,18 +72,18 @@ void FinishResetLast(Device& device, const RecurrentShape& shape, float* gates, 
   });
 }
 
-// One step of one direction, going back.
+// Data of one step of one direction in the backward pass.
 struct BackStep {
-  const float* gates;        // Saved.
-  const float* extra;        // Saved.
-  FloatsIn before;           // The state before; null for zero.
-  FloatsIn arriving;         // The gradient of the step's output; null for zero.
-  float* state;              // The gradient of the state after, then of the state before.
-  FloatsOut gate_gradients;  // Before the activations.
+  const float* gates;        // Saved by forward.
+  const float* extra;        // Saved by forward.
+  FloatsIn before;           // State before the step; null means zero.
+  FloatsIn arriving;         // The gradient of the step's output; null means zero.
+  float* state;              // In: gradient of the state after. Out: of the state before.
+  FloatsOut gate_gradients;  // With respect to gates before activation.
   FloatsOut extra_gradients;
 };
 
-// All but the gradient of r where the reset comes first.
+// Computes the gradients of the gates, except that of r if the reset is applied first.
 void CloseGates(Device& device, const RecurrentShape& shape, bool resets_after,
                 const BackStep& step) {
   const int64_t hidden = shape.hidden;
@@ -106,7 +106,7 @@ void CloseGates(Device& device, const RecurrentShape& shape, bool resets_after,
   });
 }
 
-// q = r h': its gradient goes to both.
+// Since q = r h', its gradient contributes to those of r and h'.
 void PassReset(Device& device, const RecurrentShape& shape, const BackStep& step) {
   const int64_t hidden = shape.hidden;
   const Divider divider(hidden);
@@ -207,7 +207,7 @@ class GruOp final : public RecurrentOp {
                                      : backward_plan_.AddFloats(shape_.state());
   }
 
-  // R of the candidate, of R of one direction.
+  // The candidate's part of R, which is R of one direction.
   const void* CandidateOf(const void* recurrence, ElementType type) const {
     return From(recurrence, type, 2 * shape_.hidden * shape_.hidden);
   }
@@ -235,15 +235,15 @@ class GruOp final : public RecurrentOp {
                     FloatsIn(before, type), FloatsOut(state, type));
   }
 
-  // The part that Project leaves out. Null for none.
+  // The bias of R for the candidate, which Project leaves out. Null means none.
   FloatsIn CandidateBias(const ForwardCall& call, int64_t direction) const {
     if (call.inputs.size() <= kRecurrentBias || call.inputs[kRecurrentBias] == nullptr) return {};
     const int64_t at = (direction * 2 + 1) * shape_.width() + 2 * shape_.hidden;
     return {From(call.inputs[kRecurrentBias], bias_type_, at), bias_type_};
   }
 
-  // Through all steps, from the last to the first. Fills the workspace with the gradients of the
-  // gates before their activations, of q, and of the initial state.
+  // Runs all steps from the last to the first. Fills the workspace with the gradients of the gates
+  // before their activations, of q, and of the initial state.
   void GoBack(const BackwardCall& call) const {
     const ElementType type = frame_.type();
     for (int64_t d = 0; d < shape_.directions; ++d) {
@@ -287,7 +287,8 @@ class GruOp final : public RecurrentOp {
     return step;
   }
 
-  // Of all steps where the reset comes last, else of this one alone.
+  // The gradient of q: stored for all steps if the reset is applied last, otherwise only for the
+  // current step.
   void* ExtraGradients(const BackwardCall& call, int64_t direction, int64_t step) const {
     void* first = BufferAt(call.workspace, extra_gradients_);
     if (!resets_after_) return first;
@@ -309,7 +310,7 @@ class GruOp final : public RecurrentOp {
       }
       const void* extra = static_cast<const float*>(call.statistic) + shape_.extras_offset() +
                           d * shape_.steps * shape_.state();
-      if (type != kFloat) {  // In the place of the states, which are done with.
+      if (type != kFloat) {  // Overwrites the states, which are no longer needed.
         Convert(device_, shape_.steps * shape_.state(), extra, kFloat, before, type);
         extra = before;
       }
@@ -329,7 +330,8 @@ class GruOp final : public RecurrentOp {
 
   bool resets_after_;
   ElementType recurrence_type_, bias_type_;
-  // With R, for z and r together and for the candidate; and those that are the gradient of R.
+  // Products with R, for z and r together and for the candidate; and products for the gradient of
+  // R.
   GemmShape forward_gates_, forward_candidate_, backward_gates_, backward_candidate_;
   GemmShape gates_recurrence_, candidate_recurrence_;
   int64_t factor_ = 0, extra_gradients_ = 0;  // Offsets in the workspaces.

@@ -1,4 +1,4 @@
-// Operators that lay tensors beside each other along an axis, or take them apart.
+// Operators that concatenate tensors along an axis, or split them.
 #include <vector>
 
 #include "lib/cuda/families.h"
@@ -9,14 +9,14 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Where a part lies in a row of the whole. A row: the whole from the axis on.
+// Position of a part within each row of the whole. A row is the whole from the axis on.
 struct Part {
   int64_t rows = 1;
-  int64_t row_size = 0;             // Of the whole; elements, as are those below.
-  int64_t begin = 0, size = 0;      // Of the part, in a row.
-  ElementType part_type{}, type{};  // Of the whole.
+  int64_t row_size = 0;             // Size of the whole; in elements, as below.
+  int64_t begin = 0, size = 0;      // Range of the part within a row.
+  ElementType part_type{}, type{};  // Type of the part, type of the whole.
 
-  StridedCopy Insertion() const {  // From the part into the whole.
+  StridedCopy Insertion() const {  // Copies the part into the whole.
     return StridedCopy({rows, size}, {part_type, {size, 1}, 0}, {type, {row_size, 1}, begin});
   }
 };

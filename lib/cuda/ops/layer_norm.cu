@@ -8,7 +8,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// The statistic: mean and inverse deviation of each row, or the latter alone.
+// The statistic: mean and inverse deviation of each row, or only the inverse deviation.
 template <bool kHasMean>
 struct SavedMoments {
   const float* data;
@@ -80,7 +80,7 @@ class RowNormOp final : public PreparedOp {
     }
   }
 
-  // Kernels may not be in private methods.
+  // Public, because nvcc does not allow kernels in private methods.
   void PassRows(FloatsIn x, FloatsIn dy, FloatsIn scale, SavedMoments<kHasMean> saved,
                 FloatsOut dx) {
     const int64_t size = size_;

@@ -1,4 +1,4 @@
-// Comparisons, boolean logic, and the choice by a condition.
+// Comparisons, boolean logic, and selection by a condition.
 #include <algorithm>
 
 #include "lib/cuda/families.h"
@@ -72,7 +72,7 @@ Layout WhereLayout(const OpSpec& spec) {
                          {spec.input(0).dims, spec.input(1).dims, spec.input(2).dims});
 }
 
-// Of integers and booleans, which have no gradient.
+// An operator on integers and booleans, without a gradient.
 template <typename T>
 class WhereMap final : public PreparedOp {
  public:
@@ -98,7 +98,7 @@ class WhereMap final : public PreparedOp {
   DeviceLayout<3> layout_;
 };
 
-// A group of conditions, read by one access.
+// A group of conditions, read by one memory access.
 struct alignas(4) Bool4 {
   uint8_t at[kVector];
 };
@@ -109,9 +109,9 @@ CKPLAN_DEVICE inline Bool4 LoadConditions(const uint8_t* from, bool moves, int64
   return Bool4{{same, same, same, same}};
 }
 
-// One thread's share of Where.
+// The work of one thread of Where.
 struct Choose {
-  BroadcastWalk<3> walk;  // Of the condition, and what is chosen from.
+  BroadcastWalk<3> walk;  // Operands: the condition, a, b.
   const uint8_t* conditions;
   FloatsIn a, b;
   FloatsOut y;
@@ -138,7 +138,8 @@ struct Choose {
   }
 };
 
-// The gradient where the condition is `wanted`; the walk is of the condition alone.
+// The gradient of the operand selected where the condition is `wanted`. The walk has only the
+// condition as operand.
 struct PassWhere {
   BroadcastWalk<1> walk;
   const uint8_t* conditions;
@@ -166,7 +167,7 @@ struct PassWhere {
   }
 };
 
-// The same to be summed; the offsets are those of the condition and the output.
+// The gradient of one element as a summand; the offsets are those of the condition and the output.
 struct WhereTerm {
   const uint8_t* conditions;
   bool wanted;
@@ -176,7 +177,7 @@ struct WhereTerm {
   }
 };
 
-// Of floats.
+// Where on floats.
 class WhereOp final : public PreparedOp {
  public:
   WhereOp(const OpSpec& spec, Device& device)

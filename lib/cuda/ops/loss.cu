@@ -1,9 +1,10 @@
-// SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss: of each place, what its label's
-// probability lacks.
+// SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss: for each position, the negative logarithm
+// of the probability of its label.
 //
-// Scores are [samples, classes, ...]; a place is a sample and what follows the classes. Where
-// nothing follows, a team works on the classes of a place, which lie side by side; else each
-// thread on a place of its own, since neighbouring places do.
+// Scores are [samples, classes, ...]; a place is a sample together with an index into the axes
+// after the classes. If there are no such axes, the scores of a place are contiguous, and a team
+// works on each place. Otherwise each thread works on one place, since the scores of neighbouring
+// places are adjacent.
 #include <math.h>
 
 #include <algorithm>
@@ -19,16 +20,16 @@ namespace ckplan::cuda {
 
 namespace {
 
-constexpr int64_t kAligned = 256;  // What lies in a workspace beside something else.
+constexpr int64_t kAligned = 256;  // Alignment of buffers that share a workspace.
 
-// Labels and weights, and what of them counts.
+// Labels and their weights, and which places are ignored.
 struct Labels {
   IntegersIn labels;
-  FloatsIn weights;  // By class; null: all 1.
+  FloatsIn weights;  // By class; null means that all are 1.
   int64_t classes;
   int64_t ignored;
 
-  // -1 where the place counts for nothing.
+  // The label of the place, or -1 if the place is ignored.
   CKPLAN_DEVICE int64_t Of(int64_t place) const {
     const int64_t label = labels[place];
     return label == ignored || label < 0 || label >= classes ? -1 : label;
@@ -39,13 +40,13 @@ struct Labels {
   }
 };
 
-// Where the scores of a place are.
+// The offsets of the scores of a place.
 struct Place {
   int64_t first, stride;
   CKPLAN_DEVICE int64_t At(int64_t k) const { return first + k * stride; }
 };
 
-// Σ e^x as sum * e^highest, which does not overflow.
+// Σ e^x represented as sum * e^highest, which does not overflow.
 struct Mass {
   float highest, sum;
 };
@@ -76,8 +77,8 @@ struct LossForward {
   Labels labels;
   bool takes_softmax;
   FloatsIn x;
-  FloatsOut losses;             // By place; may be null.
-  FloatsOut log_probabilities;  // May be null, too.
+  FloatsOut losses;             // One per place; may be null.
+  FloatsOut log_probabilities;  // May be null.
 
   template <typename T>
   CKPLAN_KERNEL void Run(const T& team, int64_t index, const Place& place) const {
@@ -97,12 +98,12 @@ struct LossBackward {
   Labels labels;
   bool takes_softmax;
   bool has_gradient_by_place;
-  FloatsIn x;           // Read by a softmax alone.
-  FloatsIn g, g_log;    // Of the loss and of the logarithms; null where none arrives.
-  const float* weight;  // Of all places together, by which a mean divides; null: 1.
+  FloatsIn x;           // Read only if the operator includes the softmax.
+  FloatsIn g, g_log;    // Gradients of loss and log-probabilities; may be null.
+  const float* weight;  // Total weight by which a mean divides; null means 1.
   FloatsOut dx;
 
-  // dx = slope softmax + g_log - softmax Σ g_log, and less by the slope at the label.
+  // dx = slope * softmax + g_log - softmax * Σ g_log; at the label, slope is subtracted.
   template <typename T>
   CKPLAN_KERNEL void Run(const T& team, int64_t index, const Place& place) const {
     const int64_t label = labels.Of(index);
@@ -147,7 +148,7 @@ struct ByThreads {
   }
 };
 
-// A loss and its weight, to be summed.
+// A loss and its weight, which are summed.
 struct Weighed {
   float loss, weight;
 };
@@ -174,8 +175,8 @@ class LossOp final : public PreparedOp {
         log_type_(spec.output(1).type),
         sum_(ReduceShape::Of(1, places_, false)) {}
 
-  // Forward: the loss of each place, where they are summed, and the parts of the sum. Backward: the
-  // weight that a mean divides by, and the parts of that sum.
+  // Forward: the loss of each place if the losses are reduced, and the partial results of their
+  // sum. Backward: the total weight by which a mean divides, and the partial results of that sum.
   OpWorkspace workspace() const override {
     const int64_t parts = sum_.workspace<Weighed>();
     return {losses_bytes() + (total_ == LossTotal::kNone ? 0 : parts),
@@ -229,7 +230,8 @@ class LossOp final : public PreparedOp {
     ForPlaces(body);
   }
 
-  // Public, for nvcc: the weight of all places together.
+  // Computes the total weight of all places. Public, because nvcc does not allow kernels in private
+  // methods.
   void SumWeights(const Labels& labels, float* weight) {
     Reduce(
         device_, sum_, Weighed{0, 0},

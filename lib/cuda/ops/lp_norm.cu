@@ -1,4 +1,4 @@
-// LpNormalization and GlobalLpPool: norms of lines.
+// LpNormalization and GlobalLpPool: norms of lines along an axis.
 #include <math.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// The p-th root of the sum of p-th powers.
+// The p-th root of the sum of p-th powers of absolute values.
 struct Norm {
   int64_t p;
 
@@ -23,7 +23,7 @@ struct Norm {
   CKPLAN_DEVICE float Power(float x) const {
     return p == 1 ? fabsf(x) : p == 2 ? x * x : powf(fabsf(x), static_cast<float>(p));
   }
-  // d |x| of the norm, without the norm's own power.
+  // The derivative of the norm by x.
   CKPLAN_DEVICE float Slope(float x, float norm) const {
     const float sign = x > 0 ? 1.0F : x < 0 ? -1.0F : 0.0F;
     if (p == 1) return sign;
@@ -32,7 +32,7 @@ struct Norm {
   }
 };
 
-// y = x / |x|; a line of zeros stays zero.
+// y = x / norm; a line of zeros stays zero.
 struct NormalizeLine {
   int64_t size;
   Norm norm;
@@ -46,7 +46,7 @@ struct NormalizeLine {
   }
 };
 
-// dx = (g - d|x| Σ g y) / |x|.
+// dx = (g - slope Σ g y) / norm.
 struct NormalizeGradientLine {
   int64_t size;
   Norm norm;
@@ -91,7 +91,7 @@ struct PoolGradientLine {
   }
 };
 
-// Forward and Gradient: the bodies of the two passes.
+// Forwards and Gradient: the bodies of the two passes.
 template <typename Forwards, typename Gradient>
 class NormOp final : public PreparedOp {
  public:

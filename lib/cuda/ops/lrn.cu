@@ -3,8 +3,8 @@
 //   base = bias + alpha / size * (sum of x² over the window of channels),  y = x base^-beta
 //   dx = dy base^-beta - 2 alpha beta / size * x * (sum of dy y / base over the windows with x)
 //
-// Each element makes the bases that it needs again: they lie in the caches, and no workspace as
-// large as the tensor is needed.
+// Each element recomputes the bases that it needs: their inputs are in the caches, and this avoids
+// a workspace as large as the tensor.
 #include <math.h>
 
 #include "lib/cuda/families.h"
@@ -21,7 +21,7 @@ struct Bases {
   float factor, bias, beta;
   Divider by_position, by_channel;
 
-  // At a channel of the window's middle; `first`: the element of channel 0 at this position.
+  // The base at `channel`. `first`: the offset of channel 0 at this position.
   CKPLAN_DEVICE float Of(const FloatsIn& x, int64_t first, int64_t channel) const {
     const int64_t begin = channel - (size - 1) / 2;
     float sum = 0;
@@ -35,7 +35,7 @@ struct Bases {
   // base^-beta.
   CKPLAN_DEVICE float Power(float base) const {
     if (beta != 0.75F) return powf(base, -beta);
-    const float root = sqrtf(base);  // AlexNet and all after it: roots are quick.
+    const float root = sqrtf(base);  // AlexNet's exponent, and the usual one: roots are fast.
     return 1 / (root * sqrtf(root));
   }
 
@@ -83,7 +83,7 @@ class LrnOp final : public PreparedOp {
     ForEach(device_, count_, [=] CKPLAN_KERNEL(int64_t i) {
       const int64_t channel = bases.ChannelOf(i);
       const int64_t first = i - channel * bases.positions;
-      // The windows with this channel.
+      // The windows that contain this channel.
       const int64_t begin = channel - (bases.size - 1) + (bases.size - 1) / 2;
       float sum = 0;
       float own = 0;

@@ -1,4 +1,4 @@
-// LSTM. Of each step, backward needs the gates (after their activations), in the order of ONNX,
+// LSTM. Backward needs, for each step, the gates (after their activations) in the order of ONNX,
 // and the cell:
 //
 //   i, o, f = sigmoid(gates), g = tanh(gate),  c = f c' + i g,  h = o tanh(c)
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kGates = 4;
 
-// Activates the gates of a step in place. `before`: the cell before, null for zero.
+// Activates the gates of a step in place. `before`: the cell before the step, null means zero.
 void MakeStep(Device& device, const RecurrentShape& shape, float* gates, FloatsIn before,
               float* cells, FloatsOut states) {
   const int64_t hidden = shape.hidden;
@@ -38,15 +38,15 @@ void MakeStep(Device& device, const RecurrentShape& shape, float* gates, FloatsI
   });
 }
 
-// One step of one direction, going back.
+// Data of one step of one direction in the backward pass.
 struct BackStep {
-  const float* gates;        // Saved.
-  const float* after;        // The cell.
-  FloatsIn before;           // The cell before; null for zero.
-  FloatsIn arriving;         // The gradient of the step's output; null for zero.
-  const float* state;        // The gradient of the state by the steps that follow.
-  float* cell;               // That of the cell; then, of the cell before.
-  FloatsOut gate_gradients;  // Before the activations.
+  const float* gates;        // Saved by forward.
+  const float* after;        // The cell after the step.
+  FloatsIn before;           // The cell before the step; null means zero.
+  FloatsIn arriving;         // The gradient of the step's output; null means zero.
+  const float* state;        // The state's gradient from later steps.
+  float* cell;               // In: gradient of the cell after. Out: of the cell before.
+  FloatsOut gate_gradients;  // With respect to gates before activation.
 };
 
 void GoBackStep(Device& device, const RecurrentShape& shape, const BackStep& step) {
@@ -139,8 +139,8 @@ class LstmOp final : public RecurrentOp {
     cell_gradients_ = backward_plan_.AddFloats(shape_.directions * shape_.state());
   }
 
-  // Through all steps, from the last to the first. Fills the workspace with the gradients of the
-  // gates before their activations, and of the initial states.
+  // Runs all steps from the last to the first. Fills the workspace with the gradients of the gates
+  // before their activations, and of the initial states.
   void GoBack(const BackwardCall& call) const {
     for (int64_t d = 0; d < shape_.directions; ++d) {
       const void* recurrence = frame_.BackwardRecurrence(call, d);
@@ -183,7 +183,7 @@ class LstmOp final : public RecurrentOp {
   }
 
   ElementType recurrence_type_;
-  GemmShape forward_;  // Adds the product of the state before with R to the gates.
+  GemmShape forward_;  // Adds (state before the step) x R to the gates.
   GemmShape backward_, recurrence_;
   int64_t cell_gradients_ = 0;  // Offset in the workspace.
 };

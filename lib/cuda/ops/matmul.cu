@@ -12,14 +12,15 @@ namespace ckplan::cuda {
 
 namespace {
 
-// By axis, what an operand with these leading axes has; of matrices of `size` elements.
+// For each axis of `to`, the stride of an operand with these leading axes (those before the last
+// two), whose matrices have `size` elements.
 Dims MatrixStrides(const Dims& leading, const Dims& to, int64_t size) {
   Dims strides = BroadcastStrides(leading, to);
   for (int64_t& stride : strides) stride *= size;
   return strides;
 }
 
-// A and B as they lie in memory.
+// The product, with A and B as they are stored.
 MatrixProduct ProductOf(const OpSpec& spec, const MatMulShape& shape) {
   MatrixProduct product;
   product.m = shape.m;
@@ -91,9 +92,9 @@ class Addend {
  private:
   ElementType type_, product_type_;
   float beta_;
-  int64_t rows_, columns_;          // Of the output.
-  int64_t own_rows_, own_columns_;  // Each that of the output, or 1.
-  ReduceShape sums_;                // Of the gradient that arrives, and its places there.
+  int64_t rows_, columns_;          // Dimensions of the output.
+  int64_t own_rows_, own_columns_;  // Each equal to the output's, or 1.
+  ReduceShape sums_;                // How the output's gradient is summed; strides in it:
   int64_t result_stride_ = 0, element_stride_ = 0;
 };
 
@@ -144,7 +145,7 @@ class MatMulOp final : public PreparedOp {
   Device& device_;
   std::unique_ptr<Addend> addend_;
   std::unique_ptr<BatchedProduct> forward_;
-  std::array<std::unique_ptr<BatchedProduct>, 2> gradients_;  // By position of the operand.
+  std::array<std::unique_ptr<BatchedProduct>, 2> gradients_;  // Indexed by position of the operand.
   std::array<bool, 2> has_gradient_left_ = {};
 };
 

@@ -1,6 +1,6 @@
-// MaxPool and GlobalMaxPool. The statistic, or the operator's second output, says where in its
-// plane each maximum was; backward looks it up from the inputs, so that nothing is added twice at
-// one place.
+// MaxPool and GlobalMaxPool. The statistic, or the operator's second output, holds the index of
+// each maximum within its plane. In backward, each input element looks up which outputs chose it,
+// so that no two threads add to one element.
 #include <math.h>
 
 #include "lib/cuda/launch.h"
@@ -12,10 +12,10 @@ namespace {
 
 struct Found {
   float value;
-  int32_t index;  // In its plane; -1: nothing yet.
+  int32_t index;  // In its plane; -1 if nothing was found yet.
 };
 
-// The first of the greatest; a NaN is greater than all.
+// The larger of two values, the first if they are equal; NaN is greater than all numbers.
 struct GreaterOf {
   CKPLAN_DEVICE Found operator()(const Found& a, const Found& b) const {
     if (b.index < 0) return a;
@@ -28,8 +28,8 @@ struct GreaterOf {
   }
 };
 
-// Of the second output: an index into the whole tensor, whose last axis may be counted in the
-// outermost place.
+// Index stored in the second output: it counts the whole tensor, in row-major or column-major order
+// of the plane's axes.
 struct Storage {
   bool is_column_major;
   int64_t in[3];
@@ -46,7 +46,7 @@ struct Storage {
   }
 };
 
-// What is made of the maximum of output o.
+// Stores the maximum of output o.
 struct MaxStore {
   FloatsOut y;
   int32_t* saved;
@@ -59,10 +59,10 @@ struct MaxStore {
   }
 };
 
-// What says of output o whether its maximum is this element of its plane.
+// Whether the maximum of output o is this element of its plane.
 struct MaxLookUp {
   const int32_t* saved;
-  const int64_t* indices;  // Null: `saved` is there.
+  const int64_t* indices;  // If null, `saved` is used.
   Storage storage;
   CKPLAN_DEVICE bool operator()(int64_t o, int64_t plane, int64_t index) const {
     return indices == nullptr ? saved[o] == index : indices[o] == storage.Of(plane, index);
@@ -104,7 +104,7 @@ class MaxPoolOp final : public PreparedOp {
     }
   }
 
-  // Kernels may not be in private methods.
+  // Public, because nvcc does not allow kernels in private methods.
   void FindInPlanes(FloatsIn x, MaxStore store) {
     const int64_t size = shape_.in();
     ForRows(device_, shape_.planes, size, [=] CKPLAN_KERNEL(const Team& team, int64_t plane) {

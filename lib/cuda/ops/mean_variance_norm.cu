@@ -1,4 +1,4 @@
-// MeanVarianceNormalization: without scale and bias, its moments not saved but made again.
+// MeanVarianceNormalization: no scale and bias; backward recomputes the moments.
 #include "lib/cuda/families.h"
 #include "lib/cuda/ops/channel_moments.h"
 #include "lib/cuda/workspace.h"
@@ -8,7 +8,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Of the deviation, not of the variance, as ONNX has it.
+// Added to the deviation, not to the variance, as ONNX defines it.
 constexpr float kEpsilon = 1e-9F;
 
 struct Normalise {
@@ -35,7 +35,7 @@ struct Pass {
   CKPLAN_DEVICE Line LineOf(int64_t c) const { return {moments[c], sums[c], count}; }
 };
 
-// Each channel is normalised by itself.
+// Normalises each channel by its own moments.
 class MeanVarianceNormOp final : public PreparedOp {
  public:
   MeanVarianceNormOp(const OpSpec& spec, Device& device, const Channels& shape)
@@ -67,7 +67,7 @@ class MeanVarianceNormOp final : public PreparedOp {
     MapChannels(device_, shape_, FloatsOut(gradient, x_type_), Pass{count, moments, sums}, x, dy);
   }
 
-  // Kernels may not be in private methods.
+  // Public, because nvcc does not allow kernels in private methods.
   const Moments* FindOwnMoments(FloatsIn x, void* workspace) const {
     auto* moments = static_cast<Moments*>(BufferAt(workspace, moments_));
     FindMoments(

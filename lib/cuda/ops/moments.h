@@ -1,9 +1,10 @@
-// Mean and deviation of what is normalised together, and the gradient through a normalisation:
+// Mean and deviation of elements that are normalised together, and the gradient of a normalisation:
 //
 //   y = scale (x - mean) / deviation + bias,  x̂ = (x - mean) / deviation
 //   dx = (g - mean(g) - x̂ mean(g x̂)) / deviation,  g = scale dy
 //
-// The mean comes first and then the squares about it, so that data far from 0 keep their deviation.
+// The mean is computed first and then the squared deviations from it, so that the deviation is
+// precise even for data far from 0.
 #pragma once
 
 #include <math.h>
@@ -16,7 +17,7 @@ struct Moments {
   float mean, inverse;  // 1 / deviation.
 };
 
-// x(i): element i. `keeps_mean`: false for a root mean square, whose mean is 0.
+// x(i): element i. `keeps_mean`: false for a root mean square, whose mean is taken as 0.
 template <typename X>
 CKPLAN_KERNEL Moments MomentsOf(const Team& team, int64_t count, float epsilon, bool keeps_mean,
                                 const X& x) {
@@ -26,10 +27,10 @@ CKPLAN_KERNEL Moments MomentsOf(const Team& team, int64_t count, float epsilon, 
   return {mean, 1 / sqrtf(squares / size + epsilon)};
 }
 
-// What the gradients of what is normalised together share.
+// Sums that the gradients of elements normalised together have in common.
 struct GradientSums {
-  float gradient;  // Of g.
-  float product;   // Of g (x - mean).
+  float gradient;  // Sum of g.
+  float product;   // Sum of g (x - mean).
 };
 struct MergeGradientSums {
   CKPLAN_DEVICE GradientSums operator()(const GradientSums& a, const GradientSums& b) const {
@@ -37,7 +38,7 @@ struct MergeGradientSums {
   }
 };
 
-// dx of one element, from `sums` over `count` of them.
+// dx of one element, given `sums` over `count` elements.
 CKPLAN_DEVICE inline float PassGradient(float x, float g, const Moments& moments,
                                         const GradientSums& sums, float count) {
   const float inverse = moments.inverse;
@@ -45,7 +46,7 @@ CKPLAN_DEVICE inline float PassGradient(float x, float g, const Moments& moments
   return inverse * (g - sums.gradient / count - slope * (x - moments.mean));
 }
 
-// The whole of it for one row: x(i), g(i), and store(i, dx).
+// The whole backward pass of one row: reads x(i) and g(i), calls store(i, dx).
 template <typename X, typename G, typename Store>
 CKPLAN_KERNEL void PassRow(const Team& team, int64_t count, const Moments& moments, bool keeps_mean,
                            const X& x, const G& g, const Store& store) {

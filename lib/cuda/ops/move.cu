@@ -1,5 +1,5 @@
-// Operators that put each element of the input in one or more places of the output: transposes,
-// slices, blocks, repetitions, and views where a graph keeps them as nodes.
+// Operators that copy each element of the input to one or more places of the output: transposes,
+// slices, blocks, repetitions, and views that a graph keeps as nodes.
 #include "lib/cuda/families.h"
 #include "lib/cuda/reduce.h"
 #include "lib/cuda/strided_copy.h"
@@ -9,7 +9,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Each element of the output is one of the input; none is in two places.
+// Each element of the output is an element of the input; no input element occurs twice.
 class MoveOp final : public PreparedOp {
  public:
   MoveOp(const OpSpec& spec, Device& device, StridedCopy forward, StridedCopy backward)
@@ -48,7 +48,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareMove(const OpSpec& spec, Device& devi
 
 // ---- Repetitions --------------------------------------------------------------------------------
 
-// Sums over the places of each element of the input.
+// Sums the gradients of all repetitions of each input element.
 class RepeatGradient {
  public:
   RepeatGradient() = default;
@@ -87,8 +87,8 @@ class RepeatGradient {
   ReduceShape shape_;
 };
 
-// Each element of the input is in several places, as far from each other as the strides of 0 say;
-// their gradients are summed.
+// Each element of the input is repeated along the axes of stride 0; the gradients of the
+// repetitions are summed.
 class RepeatOp final : public PreparedOp {
  public:
   RepeatOp(const OpSpec& spec, Device& device, StridedCopy forward, StridedCopy backward,

@@ -1,4 +1,4 @@
-// Elementwise operators of any number of inputs: sums and extremes.
+// Elementwise operators with any number of inputs: sums, maxima and minima.
 #include <algorithm>
 #include <type_traits>
 #include <vector>
@@ -11,8 +11,8 @@ namespace ckplan::cuda {
 
 namespace {
 
-// All are handed to a kernel at once: it reads every input before it writes, since the output may
-// be the memory of any of them. What is handed over has at most 4 KiB.
+// All inputs are passed to one kernel, which reads every input before it writes, since the output
+// may share its memory with any of them. The arguments of a kernel are limited to 4 KiB.
 constexpr int kMaxInputs = 24;
 
 struct AddTo {
@@ -46,7 +46,7 @@ Layout NaryLayout(const OpSpec& spec) {
   return BroadcastLayout(spec.output(0).dims, dims);
 }
 
-// One thread's share of a fold over all inputs.
+// The work of one thread when all inputs are combined.
 template <typename F>
 struct FoldFloats {
   NaryWalk walk;
@@ -83,7 +83,7 @@ struct FoldFloats {
   }
 };
 
-// What comes back to an input from an element of the output.
+// The gradient of an input element, from that of an output element.
 struct ScaleGradient {
   float scale;
   CKPLAN_DEVICE float operator()(float g) const { return g * scale; }
@@ -96,16 +96,16 @@ struct ScaledTerm {
   }
 };
 
-// Of equal inputs, the first one receives the gradient.
+// The gradient of Max and Min: if inputs are equal, the first one receives it.
 template <typename F>
 struct ExtremeGradient {
-  DeviceLayout<kMaxInputs> layout;  // Of elements.
+  DeviceLayout<kMaxInputs> layout;  // In elements.
   FloatsIn in[kMaxInputs];
   int count;
   int position;
   FloatsIn g;
 
-  // Of the element of the output at this index.
+  // The gradient for the output element at this index.
   CKPLAN_DEVICE float Of(int64_t i) const {
     const float own = in[position][layout.FindOne(position, i)];
     bool wins = true;
@@ -125,7 +125,7 @@ struct StoreExtremeGradient {
   CKPLAN_DEVICE void operator()(int64_t i) const { out.Set(i, from.Of(i)); }
 };
 
-// Of floats: forward, and how gradients come back to the shapes of the inputs.
+// An operator on floats: forward, and the reduction of gradients to the shapes of the inputs.
 template <typename F>
 class NaryOp : public PreparedOp {
  public:
@@ -167,7 +167,7 @@ class NaryOp : public PreparedOp {
   std::vector<BroadcastSum<1>> sums_;
 
  private:
-  // Only the output's offset is walked: it tells all others.
+  // Only the output's offset is walked; the other offsets follow from it.
   static BroadcastSum<1> SumInto(const Layout& layout, size_t input) {
     return BroadcastSum<1>({layout.dims, {layout.strides.back(), layout.strides[input]}}, 1);
   }
@@ -176,7 +176,7 @@ class NaryOp : public PreparedOp {
   int64_t workspace_ = 0;
 };
 
-// Sum, and Mean with a scale.
+// Sum, and Mean as a sum with a scale.
 class SumOp final : public NaryOp<AddTo> {
  public:
   using NaryOp::NaryOp;

@@ -1,4 +1,4 @@
-// Pad in all its modes, and CenterCropPad, by the taps of lib/ops/pad.h.
+// Pad in all its modes, and CenterCropPad, using the taps of lib/ops/pad.h.
 #include <utility>
 
 #include "lib/cuda/families.h"

@@ -1,4 +1,4 @@
-// What the pools share: which inputs a window covers, and which windows cover an input.
+// Code shared by the pools: which inputs a window covers, and which windows cover an input.
 #pragma once
 
 #include <algorithm>
@@ -9,16 +9,16 @@
 
 namespace ckplan::cuda {
 
-// In average_pool.cu and max_pool.cu, each for the global pool, too.
+// Defined in average_pool.cu and max_pool.cu; they include the global pools.
 Result<std::unique_ptr<PreparedOp>> PrepareAveragePool(const OpSpec& spec, Device& device);
 Result<std::unique_ptr<PreparedOp>> PrepareMaxPool(const OpSpec& spec, Device& device);
 
-// An element of a tensor of planes.
+// Position of an element in a tensor of planes.
 struct PoolPlace {
   int64_t plane, z, y, x;
 };
 
-// A plane is smaller than 2^31, but what padding and dilation reach need not be.
+// A plane has less than 2^31 elements, but positions reached by padding and dilation may be beyond.
 class PoolIndex {
  public:
   explicit PoolIndex(const PoolShape& shape) {
@@ -50,7 +50,7 @@ class PoolIndex {
     return {plane, z, y, i};
   }
 
-  // visit(index in the plane) for each input of the window at this output, in order.
+  // Calls visit(index in the plane) for each input in the window of this output, in order.
   template <typename Visit>
   CKPLAN_DEVICE void ForInputs(const PoolPlace& output, const Visit& visit) const {
     for (int64_t i = 0; i < axes_[0].kernel; ++i) {
@@ -68,7 +68,8 @@ class PoolIndex {
     }
   }
 
-  // visit(z, y, x) for each output whose window covers this input, in an order of its own.
+  // Calls visit(z, y, x) for each output whose window covers this input, in an unspecified but
+  // fixed order.
   template <typename Visit>
   CKPLAN_DEVICE void ForOutputs(const PoolPlace& input, const Visit& visit) const {
     for (int64_t i = 0; i < axes_[0].kernel; ++i) {
@@ -90,7 +91,7 @@ class PoolIndex {
     Divider in, out, stride;
     int64_t kernel = 1, dilation = 1, begin = 0;
 
-    // What position k of the kernel meets; -1 for nothing.
+    // The input that position k of the kernel reads; -1 if there is none.
     CKPLAN_DEVICE int64_t InputOf(int64_t o, int64_t k) const {
       const int64_t at = o * stride.divisor() - begin + k * dilation;
       return at < in.divisor() ? Max(at, -1) : -1;

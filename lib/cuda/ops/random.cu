@@ -1,5 +1,6 @@
-// Dropout and the operators that draw random numbers: each a function of the call's seed and the
-// element's place. Backward draws again what forward drew, and every backend draws the same.
+// Dropout and the operators that draw random numbers. Each number is a function of the call's seed
+// and the element's index, so backward draws the same numbers as forward, and all backends draw
+// equal numbers.
 #include <math.h>
 
 #include <type_traits>
@@ -13,7 +14,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// a * b + c in two roundings, as the CPU backend has it; nvcc would make them one.
+// a * b + c with two roundings, as in the CPU backend; nvcc would fuse them into one.
 CKPLAN_DEVICE inline float MultiplyAdd(float a, float b, float c) {
 #ifdef __CUDA_ARCH__
   return __fadd_rn(__fmul_rn(a, b), c);
@@ -23,7 +24,7 @@ CKPLAN_DEVICE inline float MultiplyAdd(float a, float b, float c) {
 #endif
 }
 
-// The bits of the elements of a group: two words of the generator.
+// The random bits for a group of elements: two words of the generator.
 struct Bits4 {
   uint32_t at[kVector];
 };
@@ -34,7 +35,7 @@ CKPLAN_DEVICE inline Bits4 BitsOf(const CounterRng& rng, int64_t group) {
                 static_cast<uint32_t>(second), static_cast<uint32_t>(second >> 32)}};
 }
 
-// y[i] = f(bits of i) or f(bits of i, x[i]), a group a thread.
+// y[i] = f(bits of i) or f(bits of i, x[i]); each thread computes one group.
 template <typename F>
 struct DrawGroup {
   CounterRng rng;
@@ -92,7 +93,7 @@ struct Drop {
   }
 };
 
-// As in training: exported models say that they are run for inference, and are trained here.
+// Always runs in training mode, even if the exported model asks for inference.
 class DropoutOp final : public PreparedOp {
  public:
   DropoutOp(const OpSpec& spec, Device& device, double ratio)
@@ -150,7 +151,7 @@ class RandomOp : public PreparedOp {
 struct UniformIn {
   float low, high, width;
   CKPLAN_DEVICE float operator()(uint32_t bits) const {
-    // Rounding may reach the upper end, which is not in the interval.
+    // Rounding may reach the upper bound, which is excluded from the interval.
     const float value = MultiplyAdd(width, CounterRng::Uniform(bits), low);
     return value < high ? value : low;
   }
@@ -171,7 +172,7 @@ class UniformOp final : public RandomOp {
   float low_, high_;
 };
 
-// Box and Muller's method: both halves of a word make two numbers.
+// The Box-Muller transform: the two halves of a random word give two normal numbers.
 class NormalOp final : public RandomOp {
  public:
   NormalOp(const OpSpec& spec, Device& device)
@@ -197,7 +198,7 @@ class NormalOp final : public RandomOp {
   double mean_, scale_;
 };
 
-// 1 with the probability that the input says.
+// Gives 1 with the probability given by the input, otherwise 0.
 struct OneWhere {
   CKPLAN_DEVICE float operator()(uint32_t bits, float x) const {
     return CounterRng::Uniform(bits) < x ? 1.0F : 0.0F;

@@ -8,9 +8,9 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Absent operands: float32, which is nobody's reason to convert.
-std::vector<ElementType> TypesOf(const std::vector<Operand>& operands, size_t least) {
-  std::vector<ElementType> types(std::max(operands.size(), least), ElementType::kFloat32);
+// The types of the operands. Absent operands count as float32, which never causes a conversion.
+std::vector<ElementType> TypesOf(const std::vector<Operand>& operands, size_t min_count) {
+  std::vector<ElementType> types(std::max(operands.size(), min_count), ElementType::kFloat32);
   for (size_t i = 0; i < operands.size(); ++i) {
     if (operands[i].is_present) types[i] = operands[i].type;
   }
@@ -154,7 +154,7 @@ Steps RecurrentFrame::WriteStates(const ForwardCall& call, int64_t direction) co
 
 Steps RecurrentFrame::ReadStates(const BackwardCall& call, int64_t direction) const {
   const int64_t state = shape_.state();
-  // Steps serves for writing, too; here it is read alone.
+  // Steps holds mutable pointers because it is also used for writing; here it is only read.
   if (shape_.has_output) {
     auto* output = const_cast<void*>(call.outputs[0]);  // NOLINT
     return {From(output, state_type_, direction * state), state_type_, shape_.directions * state,

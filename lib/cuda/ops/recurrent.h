@@ -1,14 +1,14 @@
-// What LSTM and GRU share: the hidden states, and the products that are made for all steps at once.
-// The operators themselves go through the steps, one direction after the other.
+// Code shared by LSTM and GRU: the hidden states, and the products that are computed for all steps
+// at once. The operators themselves run the steps, one direction after the other.
 //
 //   gates = X Wᵀ + bias            [steps * batch, gates * hidden], all steps at once
 //   hidden state of each step      from its gates and the state before
 //   backward through the steps     the gradient of all gates: dG
 //   dX = dG W, dW = dGᵀ X, dR = dGᵀ (states before), dB = sums of dG
 //
-// Gates and cells, and what backward adds up from step to step, are float32. Where one of the
-// tensors is bfloat16, dG and all factors of products are, but for the states that the statistic
-// holds: those are float32, and so are their products.
+// Gates, cells and gradients accumulated over the steps are float32. If any of the tensors is
+// bfloat16, dG and all factors of products are bfloat16. Exception: hidden states that are stored
+// in the statistic are float32, and products with them use float32.
 #pragma once
 
 #include <initializer_list>
@@ -23,11 +23,11 @@
 
 namespace ckplan::cuda {
 
-// Vectors of one direction by step: all of them, or the last two.
+// Vectors of one direction, indexed by step: all of them, or only the last two.
 struct Steps {
   void* first = nullptr;
   ElementType type = ElementType::kFloat32;
-  int64_t stride = 0;  // Elements.
+  int64_t stride = 0;  // In elements.
   int64_t slots = 1;
 
   void* at(int64_t step) const { return From(first, type, step % slots * stride); }
@@ -47,55 +47,57 @@ class RecurrentFrame {
  public:
   RecurrentFrame(const OpSpec& spec, Device& device, const RecurrentShape& shape);
 
-  // Of the factors of products, and of the hidden states with theirs.
+  // Type of the factors of products. Hidden states and products with them have state_type()
+  // instead.
   ElementType type() const { return type_; }
   ElementType state_type() const { return state_type_; }
 
-  // Places its buffers in the workspaces of the operator, with room for these products of its own.
-  // Called once, before all else.
+  // Reserves buffers in the operator's workspaces, including workspace for the operator's own
+  // products. Called once, before all other methods.
   void PlanForward(WorkspacePlan& plan, std::initializer_list<GemmShape> own);
   void PlanBackward(WorkspacePlan& plan, std::initializer_list<GemmShape> own);
 
-  // gates = X Wᵀ + both biases, of which the second goes to the first `both` columns alone.
+  // gates = X Wᵀ + the biases of W and R. The bias of R is added only to the first `both` columns.
   void Project(const ForwardCall& call, int64_t direction, int64_t both, float* gates) const;
-  // Those of the operator itself.
+  // Computes a product of the operator itself.
   void MultiplyForward(const ForwardCall& call, const GemmShape& shape, const void* a,
                        const void* b, void* c) const;
   void MultiplyBackward(const BackwardCall& call, const GemmShape& shape, const void* a,
                         const void* b, void* c) const;
-  // R of one direction as a factor: with the states forward, with dG backward. To be called for the
-  // first direction first.
+  // R of one direction as a factor: of a product with the states in forward, with dG in backward.
+  // Must be called for the first direction before the others.
   const void* ForwardRecurrence(const ForwardCall& call, int64_t direction) const;
   const void* BackwardRecurrence(const BackwardCall& call, int64_t direction) const;
 
-  // Where the hidden states of a direction are written: the output, the reserve where there is no
-  // such output, or the workspace.
+  // Where the hidden states of a direction are written: to the output; to the reserve if the
+  // operator has no such output; or to the workspace.
   Steps WriteStates(const ForwardCall& call, int64_t direction) const;
   Steps ReadStates(const BackwardCall& call, int64_t direction) const;
-  // Copies the last vector of a direction to the output at `position`, if somebody reads it.
+  // Copies the last vector of a direction to the output at `position`, if that output is used.
   void WriteLast(const ForwardCall& call, size_t position, int64_t direction,
                  const Steps& steps) const;
 
-  // The state before the first step in the type of the states; null where it is zero.
+  // The initial state in the type of the states; null means zero.
   const void* ForwardInitial(const ForwardCall& call, int64_t direction) const;
-  // Any initial vectors, in their own type.
+  // Initial vectors in their own type.
   FloatsIn Initial(std::span<const void* const> inputs, size_t position, int64_t direction) const;
-  // The gradient of what is initial, from that of the last step back, for all directions.
+  // Writes the gradient of the initial vectors of all directions: `from`, which the steps of
+  // backward have accumulated.
   void WriteInitial(size_t position, const float* from, void* gradient) const;
-  // The gradient of the last vectors at `position` of the outputs; zero where none arrives.
+  // Fills `to` with the gradient of the last vectors at output `position`, or zero if it has none.
   void BeginWith(const BackwardCall& call, size_t position, int64_t direction, float* to) const;
   // The gradient of the output of one step.
   FloatsIn Arriving(const BackwardCall& call, int64_t direction, int64_t step) const;
 
-  // `gates` holds dG of all directions, one after the other.
+  // The gradient of X. `gates` holds dG of all directions, one after the other.
   void InputGradient(const BackwardCall& call, const void* gates, void* gradient) const;
   void WeightGradient(const BackwardCall& call, const void* gates, void* gradient) const;
-  // Of both biases.
+  // The gradient of the biases of W and R.
   void BiasGradient(const BackwardCall& call, const void* gates, void* gradient) const;
-  // Sums the columns of [rows, columns] of factors into the gradient of the biases from `at` on.
+  // Sums the columns of [rows, columns] into the gradient of the biases, beginning at `at`.
   void SumColumns(const BackwardCall& call, const void* rows, int64_t columns, void* gradient,
                   int64_t at) const;
-  // The state before each step, [steps * batch, hidden], as a factor.
+  // The state before each step, [steps * batch, hidden], in the type of factors.
   void* GatherBefore(const BackwardCall& call, int64_t direction) const;
 
  private:
@@ -105,7 +107,7 @@ class RecurrentFrame {
   Device& device_;
   RecurrentShape shape_;
   std::vector<ElementType> input_types_, output_types_;
-  std::vector<bool> wants_;  // By position of inputs.
+  std::vector<bool> wants_;  // By position of the inputs.
   ElementType type_, state_type_;
   GemmShape project_, input_, weight_;
   ReduceShape bias_sums_;
@@ -115,16 +117,17 @@ class RecurrentFrame {
   int64_t forward_scratch_ = 0, backward_scratch_ = 0;
 };
 
-// What both operators have: the frame, the gates and what else is read of each step, in the reserve
-// or, where nothing is saved, in the workspace; and the gradients of gates and states.
+// Common base of both operators: the shared frame; storage for the gates and other values saved per
+// step, in the reserve or, if nothing is saved, in the workspace; and gradients of gates and
+// states.
 class RecurrentOp : public PreparedOp {
  public:
   OpWorkspace workspace() const final { return {forward_plan_.total(), backward_plan_.total()}; }
 
  protected:
   RecurrentOp(const OpSpec& spec, Device& device, const RecurrentShape& shape);
-  // Places the buffers, with room for these products of the operator's own. `extra_slots`: steps of
-  // what else is read that a forward pass without a reserve needs at once.
+  // Reserves the buffers, including workspace for the operator's own products. `extra_slots`: for
+  // how many steps forward without a reserve needs the extra saved values at once.
   void PlanForward(std::initializer_list<GemmShape> own, int64_t extra_slots);
   void PlanBackward(std::initializer_list<GemmShape> own);
 

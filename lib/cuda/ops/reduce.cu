@@ -12,8 +12,8 @@ namespace ckplan::cuda {
 
 namespace {
 
-// What an element becomes before it is combined, what the combination becomes after, and the
-// gradient of one element of the input. n: elements that go into one result.
+// A reduction by its parts: a function of each element before combining, a function of the combined
+// value, and the gradient of one input element. n: number of elements per result.
 struct SumKind {
   static constexpr bool kReadsX = false, kReadsY = false;
   CKPLAN_DEVICE static float Before(float x) { return x; }
@@ -48,12 +48,12 @@ struct LogSumKind : SumKind {
   CKPLAN_DEVICE static float Slope(float, float y, float) { return Exp(-y); }
 };
 
-// What a ReduceOp of floats is made of.
+// Shapes and types of a floating-point ReduceOp.
 struct FloatReduction {
   Reduction reduction;
-  DeviceLayout<1> result;  // Of each element of the input.
+  DeviceLayout<1> result;  // Maps each input element to its result.
   int64_t count = 0;       // Elements of the input.
-  float ratio = 1;         // Elements that go into one result.
+  float ratio = 1;         // Elements per result.
   ElementType x_type = ElementType::kFloat32, y_type = ElementType::kFloat32;
 
   FloatReduction(const OpSpec& spec, const ckplan::ReduceShape& shape)
@@ -102,12 +102,12 @@ class ReduceOp final : public PreparedOp {
   FloatReduction of_;
 };
 
-// Σ e^(x - highest), where `highest` is of those that have been seen.
+// Σ e^(x - highest), where `highest` is the maximum of the elements combined so far.
 struct ExpSum {
   float highest, sum;
 };
 struct MergeExpSums {
-  // An infinite maximum would make a NaN of its distance to itself.
+  // Replaces an infinite maximum by 0: infinity minus infinity would be NaN.
   CKPLAN_DEVICE static float Finite(float highest) { return isinf(highest) ? 0.0F : highest; }
   CKPLAN_DEVICE ExpSum operator()(const ExpSum& a, const ExpSum& b) const {
     const float highest = LargerOf()(a.highest, b.highest);
@@ -156,9 +156,10 @@ class ReduceLogSumExp final : public PreparedOp {
   FloatReduction of_;
 };
 
-constexpr int64_t kAlignment = 256;  // Of what shares a workspace.
+constexpr int64_t kAlignment = 256;  // Alignment of buffers in a workspace.
 
-// Equal extremes share the gradient. Backward workspace: how many there are, then the reduction's.
+// Equal maxima (or minima) share the gradient. Backward workspace: their number for each result,
+// then the workspace of the reduction.
 template <bool kIsMax>
 class ReduceExtreme final : public PreparedOp {
  public:
@@ -206,7 +207,7 @@ class ReduceExtreme final : public PreparedOp {
 };
 
 struct Factors {
-  float product, zeros;  // Of those that are not 0; the number of those that are.
+  float product, zeros;  // Product of the non-zero elements; number of zeros.
 };
 struct MergeFactors {
   CKPLAN_DEVICE Factors operator()(const Factors& a, const Factors& b) const {
@@ -214,8 +215,9 @@ struct MergeFactors {
   }
 };
 
-// The gradient of an element is the product of the others, which is no quotient where one is 0.
-// Backward workspace: the factors of each result, then the reduction's.
+// The gradient of an element is the product of the other elements, which cannot be found by
+// division if the element is 0. Backward workspace: the factors of each result, then the workspace
+// of the reduction.
 class ReduceProd final : public PreparedOp {
  public:
   ReduceProd(const FloatReduction& of, Device& device) : device_(device), of_(of) {}

@@ -1,4 +1,4 @@
-// Reductions of integers: the glue of a model.
+// Reductions of integers, which occur in shape computations and are small.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,9 @@ namespace ckplan::cuda {
 
 enum class IntegerKind { kNone, kSum, kMean, kProduct, kMax, kMin };
 
-// `layout`: of the input and the result, which stands still along the reduced axes.
-// kUnsupported: the element type is none of these, or the operator is not for integers (kNone).
+// `layout`: of the input and the result; the strides of the result are 0 along the reduced axes.
+// Fails with kUnsupported if the element type is not an integer type that is supported, or the
+// operator does not support integers (kNone).
 Result<std::unique_ptr<PreparedOp>> PrepareIntegers(const OpSpec& spec, Device& device,
                                                     const Layout& layout, IntegerKind kind);
 

@@ -1,4 +1,4 @@
-// Resize and Upsample, by the taps of lib/ops/resize.h.
+// Resize and Upsample, using the interpolation taps of lib/ops/resize.h.
 #include <utility>
 
 #include "lib/cuda/families.h"

@@ -1,4 +1,4 @@
-// ReverseSequence: the first elements of each sequence in the opposite order, the rest as they are.
+// ReverseSequence: reverses the first elements of each sequence and copies the rest.
 #include "lib/cuda/element_copy.h"
 #include "lib/cuda/families.h"
 #include "lib/cuda/index.h"
@@ -9,8 +9,8 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Two of the first axes are those of the sequences and of time; what lies behind them is copied in
-// one piece. Twice reversed is as before: the gradient takes the same way.
+// The first two axes are batch and time, in either order; the axes after them are copied as one
+// block. The operator is its own inverse, so backward applies it to the gradient.
 class ReverseSequenceOp final : public PreparedOp {
  public:
   ReverseSequenceOp(const OpSpec& spec, Device& device, const ReverseShape& shape)

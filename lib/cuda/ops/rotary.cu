@@ -1,5 +1,5 @@
-// RotaryEmbedding: pairs of features turned by an angle that grows with the position. The gradient
-// is turned back.
+// RotaryEmbedding: rotates pairs of features by an angle that grows with the position. Backward
+// rotates the gradient by the negative angle.
 #include "lib/cuda/families.h"
 #include "lib/cuda/index.h"
 #include "lib/cuda/launch.h"
@@ -9,7 +9,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// One thread's share: a pair, or a feature that is copied.
+// The work of one thread: a pair of features, or a feature that is copied unchanged.
 struct Turn {
   Divider units, length, heads, length_heads;
   int64_t features, half;
@@ -55,7 +55,7 @@ struct Turn {
   }
 };
 
-// Work of a row: pairs, then single features.
+// Number of threads per row: one per pair, then one per copied feature.
 int64_t UnitsOf(const RotaryShape& shape) { return shape.features - shape.rotated / 2; }
 
 class RotaryOp final : public PreparedOp {

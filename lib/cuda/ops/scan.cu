@@ -1,4 +1,4 @@
-// Operators that walk one axis: running sums, and where the extremes are.
+// Operators along one axis: running sums, and positions of maxima and minima.
 #include <type_traits>
 
 #include "lib/base/check.h"
@@ -14,7 +14,7 @@ namespace {
 
 // ---- CumSum -------------------------------------------------------------------------------------
 
-// Integers wrap: unsigned ones of their size are summed.
+// Integers wrap, so they are summed as unsigned integers of equal size.
 template <typename T>
 struct WrappedIn {
   using Sum = std::make_unsigned_t<T>;
@@ -30,8 +30,8 @@ struct WrappedOut {
   CKPLAN_DEVICE void Set(int64_t i, Sum value) const { data[i] = value; }
 };
 
-// The lines along the axis, each cut into chunks. A thread has a chunk of a line; neighbouring
-// threads have neighbouring lines.
+// The lines along the axis, each divided into pieces. A thread processes one piece; neighbouring
+// threads process neighbouring lines.
 struct Lines {
   int64_t count = 0, size = 0;
   int64_t chunk = 1, chunks = 0;
@@ -56,7 +56,7 @@ struct Lines {
   int64_t pieces() const { return count * chunks; }
 
   struct Piece {
-    int64_t first, step;  // Where its elements lie.
+    int64_t first, step;  // Offsets of its elements.
     int64_t length;
   };
   CKPLAN_DEVICE Piece Find(int64_t piece) const {
@@ -68,7 +68,7 @@ struct Lines {
     return {(outer * size + place) * inner.divisor() + column,
             is_reverse ? -inner.divisor() : inner.divisor(), Min(chunk, size - begin)};
   }
-  // The first piece of a line; the next ones lie inner.divisor() apart.
+  // The first piece of a line; the others follow at distances of inner.divisor().
   CKPLAN_DEVICE int64_t FirstPiece(int64_t line) const {
     int64_t column = line;
     const int64_t outer = inner.Split(column);
@@ -76,7 +76,7 @@ struct Lines {
   }
 };
 
-// `before`: for each piece, the sum of what precedes it; null where each line is one piece.
+// `before`: for each piece, the sum of all elements before it; null if each line is one piece.
 template <typename In, typename Out, typename Sum>
 void SumAlong(Device& device, const Lines& lines, bool is_exclusive, In x, Out y, Sum* before) {
   if (lines.chunks > 1) {
@@ -131,7 +131,8 @@ class CumSumOp final : public PreparedOp {
     SumAlong(device_, forward_, is_exclusive_, In(call.inputs[0], x_type_),
              Out(call.outputs[0], y_type_), static_cast<Sum*>(call.workspace));
   }
-  // An element went into all sums from its own on: theirs come back to it, from the other end.
+  // An element contributes to all sums from its position on, so its gradient is the running sum of
+  // their gradients from the opposite end.
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
     SumAlong(device_, backward_, is_exclusive_, In(call.output_gradients[0], y_type_),
              Out(gradient, x_type_), static_cast<Sum*>(call.workspace));
@@ -163,11 +164,12 @@ Result<std::unique_ptr<PreparedOp>> PrepareCumSum(const OpSpec& spec, Device& de
 template <typename T>
 struct Found {
   T value;
-  int64_t index;  // -1: nothing yet.
+  int64_t index;  // -1 if nothing was found yet.
 };
 
-// As a walk from the first element on would find it that takes what compares as better: a NaN
-// never does, but nothing compares as better than one that it begins with.
+// Gives the result of a sequential search that starts with the first element and replaces it by
+// each element that compares as better. So a NaN is found only if it is the first element: NaN
+// never compares as better, and nothing compares as better than NaN.
 template <typename T>
 struct Better {
   bool is_max, takes_last;
@@ -184,7 +186,7 @@ struct Better {
   }
 };
 
-// What `Found` holds, and where it is read.
+// Access to the elements, with the type that `Found` holds.
 struct FloatElements {
   using Value = float;
   FloatsIn x;

@@ -1,4 +1,4 @@
-// Softmax and LogSoftmax: along one axis, or, below opset 13, over all axes from one on.
+// Softmax and LogSoftmax: along one axis or, before opset 13, over all axes from `axis` on.
 #include "lib/cuda/families.h"
 #include "lib/cuda/lines.h"
 #include "lib/cuda/scalar_math.h"
@@ -8,7 +8,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// A line of nothing but -infinity gives NaN, as its definition does.
+// A line that is all -infinity gives NaN, as the definition implies.
 template <bool kIsLog>
 struct SoftmaxLine {
   int64_t size;

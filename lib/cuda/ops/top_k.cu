@@ -1,7 +1,8 @@
-// TopK: the largest or smallest of each line, in order, and where they were.
+// TopK: the largest or smallest elements of each line, sorted, and their indices.
 //
-// Two ways that need no memory. By rank: each element counts those before it, and goes where its
-// rank says. In turns: a team finds the next one of its line, as often as there are to be chosen.
+// There are two algorithms; neither needs a workspace. By rank: each element counts the elements
+// that come before it, and its rank is its position in the output. In turns: a team repeatedly
+// finds the next element of its line.
 #include "lib/cuda/families.h"
 #include "lib/cuda/index.h"
 #include "lib/cuda/launch.h"
@@ -12,14 +13,15 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Ranks cost elements^2 over all threads, turns elements * chosen over those of one team.
+// The rank algorithm costs elements^2, divided among all threads; turns cost elements * chosen,
+// divided among the threads of one team.
 bool IsByRank(int64_t elements, int64_t chosen) {
   constexpr int64_t kFew = 1024;
   constexpr int64_t kWorthATurn = 64;
   return elements <= kFew || elements <= kWorthATurn * chosen;
 }
 
-// Lines along an axis.
+// The lines along the axis.
 struct Lines {
   Divider inner;
   int64_t size, chosen;
@@ -30,14 +32,14 @@ struct Lines {
   }
 };
 
-// An element of a line; `index` below 0: none.
+// An element of a line; a negative `index` means none.
 template <typename T>
 struct Candidate {
   T value;
   int64_t index;
 };
 
-// A total order: of equal elements the first comes first, and NaN is larger than any number.
+// A total order: equal elements are ordered by index, and NaN is larger than any number.
 template <typename T>
 struct Order {
   bool is_largest;
@@ -59,7 +61,7 @@ struct EarlierOf {
   }
 };
 
-// What is found goes here; either may be null.
+// The outputs for values and indices; either may be null.
 template <typename T>
 struct Chosen {
   Writer<T> values;
@@ -70,11 +72,11 @@ struct Chosen {
   }
 };
 
-// Of each element; neighbouring threads have neighbouring ones.
+// The rank algorithm, with one thread per element; neighbouring threads have neighbouring elements.
 template <typename T>
 struct PlaceByRank {
   Lines lines;
-  Divider line_elements;  // Of a group of lines that lie interleaved.
+  Divider line_elements;  // Elements in a group of interleaved lines.
   Order<T> order;
   Reader<T> x;
   Chosen<T> to;
@@ -82,7 +84,7 @@ struct PlaceByRank {
     const int64_t inner = lines.inner.divisor();
     int64_t inside = at;
     const int64_t outer = line_elements.Split(inside);
-    const int64_t index = lines.inner.Split(inside);  // Leaves the line.
+    const int64_t index = lines.inner.Split(inside);  // Leaves the line in `inside`.
     const int64_t first = outer * line_elements.divisor() + inside;
     const Candidate<T> own{x[at], index};
     int64_t rank = 0;
@@ -94,7 +96,8 @@ struct PlaceByRank {
   }
 };
 
-// Of each line; those that are chosen already come before the last one.
+// The turns algorithm, with one team per line. Each turn finds the first element after `last`, the
+// element of the previous turn.
 template <typename T>
 struct TakeTurns {
   Lines lines;
@@ -120,8 +123,7 @@ struct TakeTurns {
   }
 };
 
-// The indices go to the operator's own output, or, where nobody has a name for it, to the
-// statistic.
+// The indices go to the operator's second output or, if that is unused, to the statistic.
 template <typename T>
 class TopKOp final : public PreparedOp {
  public:
@@ -154,7 +156,7 @@ class TopKOp final : public PreparedOp {
     }
   }
 
-  // Each place of a line is chosen once at most.
+  // Each element of a line is chosen at most once, so threads never write to one place.
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
     device_.Zero(gradient, elements_ * SizeOf(x_type_));
     if (chosen_elements_ == 0) return;
@@ -174,7 +176,7 @@ class TopKOp final : public PreparedOp {
 
  private:
   Device& device_;
-  int64_t elements_, chosen_elements_, count_;  // The last: of lines.
+  int64_t elements_, chosen_elements_, count_;  // count_: number of lines.
   bool has_statistic_, is_by_rank_;
   ElementType x_type_, y_type_;
   Order<T> order_;

@@ -74,7 +74,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareUnary(const OpSpec& spec, Device& dev
   return Prepared<UnaryOp<Op>>(spec, device, Op(spec));
 }
 
-// Operators of any element type and without a gradient: F::Value(x), a template.
+// Operators for any element type, without a gradient. F::Value(x) is a template.
 template <typename From, typename To, typename F>
 class MapOp final : public PreparedOp {
  public:
@@ -95,7 +95,7 @@ class MapOp final : public PreparedOp {
   int64_t count_;
 };
 
-// From floats, stored as float32 or bfloat16.
+// Operators from floats, stored as float32 or bfloat16, to another type.
 template <typename To, typename F>
 class FloatMapOp final : public PreparedOp {
  public:

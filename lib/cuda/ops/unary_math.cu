@@ -1,4 +1,4 @@
-// Functions of one number that are no activations.
+// Elementwise functions of one input that are not activations.
 #include "lib/cuda/families.h"
 #include "lib/cuda/ops/unary.h"
 #include "lib/cuda/scalar_math.h"
@@ -14,7 +14,7 @@ namespace {
     CKPLAN_DEVICE float Slope([[maybe_unused]] float v) const { return (slope); } \
   }
 
-// v is x or y, as the second column says.
+// v is x or y, as selected by the second argument.
 CKPLAN_UNARY(ExpOp, kOutput, Exp(x), v);
 CKPLAN_UNARY(Sqrt, kOutput, sqrtf(x), 0.5F / v);
 CKPLAN_UNARY(Reciprocal, kOutput, 1 / x, -v* v);
@@ -49,7 +49,7 @@ CKPLAN_MAP(Magnitude, static_cast<T>(x < 0 ? -x : x));
 CKPLAN_MAP(Sign, static_cast<T>((x > 0) - (x < 0)));
 CKPLAN_MAP(Floor, floorf(x));
 CKPLAN_MAP(Ceil, ceilf(x));
-CKPLAN_MAP(Round, nearbyintf(x));  // Halves to even, as ONNX wants it.
+CKPLAN_MAP(Round, nearbyintf(x));  // Rounds halves to even, as ONNX requires.
 CKPLAN_MAP(Not, x == 0);
 CKPLAN_MAP(IsNan, x != x);
 CKPLAN_MAP(IsInf, x == HUGE_VALF || x == -HUGE_VALF);
@@ -59,7 +59,7 @@ CKPLAN_MAP(Never, x != x && x == x);
 
 #undef CKPLAN_MAP
 
-// Of an integer type, of which `F` makes the same; of floats `prepare_float`.
+// Prepares F for the integer type of the input; float inputs use `prepare_float`.
 template <typename F, PrepareFunction prepare_float>
 Result<std::unique_ptr<PreparedOp>> PrepareNumber(const OpSpec& spec, Device& device) {
   switch (spec.input(0).type) {
@@ -72,7 +72,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareNumber(const OpSpec& spec, Device& de
   }
 }
 
-// From floats to floats, without a gradient.
+// Operators from floats to floats, without a gradient.
 template <typename F>
 struct Plain : PlainUnary<Reads::kNothing> {
   using PlainUnary::PlainUnary;
