@@ -16,7 +16,7 @@ std::optional<Misfit> FirstMisfit(const TensorGraph& graph, int64_t alignment) {
   const auto fits = [alignment](Bytes bytes) { return bytes.count() % alignment == 0; };
   for (const TensorId id : graph.tensors().ids()) {
     const Tensor& tensor = graph.tensor(id);
-    const bool is_placed = !tensor.producer.is_none();  // Inputs lie apart.
+    const bool is_placed = !tensor.producer.is_none();  // Inputs are outside of the arena.
     if (is_placed && !fits(tensor.bytes)) return Misfit{tensor.name, tensor.bytes};
   }
   for (const NodeId id : graph.nodes().ids()) {

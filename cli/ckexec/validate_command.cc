@@ -17,7 +17,7 @@ Error NotProven(const ModelAndPlan& planned, std::vector<std::string> failures) 
                std::move(failures)};
 }
 
-// The plan's own memory may be there, and that of its rival not.
+// There may be enough memory for the plan, but not for keeping everything.
 Error WithMemoryOfBoth(Error error, const Plan& plan) {
   if (error.code != ErrorCode::kInfeasible) return error;
   error.notes.push_back(

@@ -40,7 +40,7 @@ void MakePlan(const std::string& path) {
 
 json FileOf(const std::string& path) { return json::parse(*ReadWholeFile(path)); }
 
-// As after gradients that differ, one of them by no number.
+// A report of gradients that differ, one of them because it is NaN.
 ValidationReport FailedReport() {
   ValidationReport report;
   report.parameters = 2;

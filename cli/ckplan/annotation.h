@@ -1,4 +1,4 @@
-// A plan as markers in its model's file; docs/onnx-markers.md tells what they are.
+// A plan as markers in its model's file; docs/onnx-markers.md explains them.
 #pragma once
 
 #include <functional>

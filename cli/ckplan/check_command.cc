@@ -23,7 +23,7 @@ constexpr std::string_view kChecker = "checker";
 
 // What was found about a plan that could be read.
 struct Findings {
-  std::vector<std::string> faults;  // Of the checker.
+  std::vector<std::string> faults;  // What the checker found wrong.
   std::vector<Verdict> verdicts;    // One for each limit; none where there are faults.
 
   bool limits_hold() const {
@@ -109,7 +109,7 @@ Result<CheckRequest> CheckRequestOf(const Options& options) {
   return request;
 }
 
-// The figures of a plan with faults say nothing: no limit is judged by them.
+// The figures of a plan with faults mean nothing, so no limit is checked against them.
 Result<Findings> Judge(const CheckRequest& request, const PlanFile& file) {
   Findings findings;
   findings.faults = CheckPlan(file.source.graph, file.plan);

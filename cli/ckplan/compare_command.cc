@@ -62,9 +62,9 @@ Result<std::vector<const SolverInfo*>> AlgorithmsOf(const std::string& list) {
   return algorithms;
 }
 
-// The least budget, of the kind that was asked for, that the algorithm has a plan for.
-std::optional<Bytes> LeastBudget(const TensorGraph& graph, PlanRequest request,
-                                 const SolveLimits& limits) {
+// The smallest budget, of the kind that was asked for, for which the algorithm has a plan.
+std::optional<Bytes> MinBudget(const TensorGraph& graph, PlanRequest request,
+                               const SolveLimits& limits) {
   Budget& budget = request.paper_budget.is_given()   ? request.paper_budget
                    : request.total_budget.is_given() ? request.total_budget
                                                      : request.budget;
@@ -95,7 +95,7 @@ Row PlanBy(const SolverInfo& info, const Source& source, const PlanRequest& requ
           ? fmt::format("{} has no plan within the time limit of {}", info.name, time_limit)
           : MessageOf(*row.error);
   if (row.error->code == ErrorCode::kInfeasible) {
-    row.least = LeastBudget(source.graph, request, {interrupt.token()});
+    row.min_budget = MinBudget(source.graph, request, {interrupt.token()});
   }
   return row;
 }
@@ -139,7 +139,7 @@ std::string_view StatusWord(const Row& row) {
 // A few words for people; the whole of a failure stands below the table.
 std::string StatusText(const Row& row, const Comparison& comparison) {
   const PlanRequest& request = comparison.request;
-  if (row.least) return "needs " + HumanBytes(*row.least);
+  if (row.min_budget) return "needs " + HumanBytes(*row.min_budget);
   if (!row.plan && row.error->code == ErrorCode::kUsage) return std::string(MisfitOf(request));
   const bool keeps_all = row.plan && row.plan->figures.overhead == Cost(0);
   const bool has_budget = request.budget.is_given() || request.total_budget.is_given() ||
@@ -182,7 +182,7 @@ TextTable TableOf(const Comparison& comparison, const ByteUnit& unit) {
   return table;
 }
 
-// The table as text; without the arena, which tells least, where it would be too wide.
+// The table as text; without the arena, the least important column, where it would be too wide.
 std::string Fitted(TextTable table, int width) {
   const std::string text = table.Text();
   for (size_t begin = 0; begin < text.size();) {
@@ -256,7 +256,7 @@ std::string CompareCsv(const Comparison& comparison) {
     } else {
       cells.insert(cells.end(), 8, "");
     }
-    cells.push_back(row.least ? std::to_string(row.least->count()) : "");
+    cells.push_back(row.min_budget ? std::to_string(row.min_budget->count()) : "");
     cells.push_back(row.failure);
     table.rows.push_back(std::move(cells));
   }

@@ -36,7 +36,7 @@ std::string Growth(double older, double newer) {
   return older == 0 ? "" : SignedPercent(newer / older - 1);
 }
 
-// In doubles: sums of figures of a file that nobody has checked may be beyond 2^63.
+// In doubles, for sums of figures of a file that has not been checked may exceed 2^63.
 double StepCost(const PlanFigures& figures) {
   return static_cast<double>(figures.forward_cost.count()) +
          static_cast<double>(figures.backward_cost.count()) +
@@ -157,8 +157,8 @@ std::string MarkdownName(const DiffSide& side) {
 
 std::string DiffText(const ComparedPlans& plans, bool shows_all, const Terminal& terminal) {
   constexpr size_t kOtherColumns = 55;
-  constexpr int kLeastWidth = 80;
-  const auto width = static_cast<size_t>(std::max(terminal.width, kLeastWidth));
+  constexpr int kMinWidth = 80;
+  const auto width = static_cast<size_t>(std::max(terminal.width, kMinWidth));
   const PlanDiff& diff = plans.diff;
   std::string text =
       fmt::format("{}\n{}\n", Styled("--- " + Heading(plans.older), TextStyle::kBold, terminal),

@@ -12,7 +12,7 @@ struct Finding {
   std::string subject;  // What was looked at: "peak>16GiB", "checker: node \"conv1\""
   std::string message;
   bool is_fault = true;  // False: looked at and found in order, which JUnit alone shows.
-  // What tells findings of one kind apart from run to run: the name of a thing, not its numbers.
+  // Identifies a finding among those of its kind in every run: a name, without numbers.
   std::string identity = {};
 };
 

@@ -43,7 +43,7 @@ struct Inspection {
   std::vector<std::string> warnings;
 };
 
-// By what the source's request says.
+// As the source's request demands.
 Inspection Inspect(const Source& source);
 
 // One model: figures, operators, largest tensors. Several: the figures side by side.

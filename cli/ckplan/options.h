@@ -13,9 +13,9 @@ namespace ckplan {
 struct Options {
   // What to work on.
   std::string source;                // MODEL: a model or a graph.json.
-  std::vector<std::string> sources;  // Likewise, where several are taken.
+  std::vector<std::string> sources;  // All of them, for commands that take several.
   std::string plan;                  // PLAN
-  std::string name;                  // Of a schema.
+  std::string name;                  // Which schema to print.
 
   // How to read it, and what to plan.
   RequestFlags request;

@@ -1,5 +1,5 @@
-// What a plan's summary says beyond the plan's own figures: who lives at the peak, and what is
-// recomputed.
+// What a plan's summary says beyond the plan's own figures: what is in memory at the peak, and what
+// is recomputed.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ namespace ckplan {
 struct RecomputedGroup {
   std::string name;  // "conv1 ... relu3", or "Relu"
   int64_t node_count = 0;
-  Bytes not_kept;  // Of their outputs.
+  Bytes not_kept;  // Bytes of their outputs that are not kept.
   Cost overhead;
 };
 

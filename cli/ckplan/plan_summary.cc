@@ -79,7 +79,7 @@ std::vector<std::string> Wrapped(std::string_view text, size_t width) {
   return lines;
 }
 
-// What is proven; the guarantee, which is told below it, says among what.
+// What is proven; the guarantee, which is printed below it, names the class of plans.
 std::string_view StatusText(const Plan& plan) {
   if (plan.figures.is_optimal) return "   proven optimal";
   const auto info = FindSolver(plan.request.algorithm);
@@ -128,7 +128,7 @@ class SummaryWriter {
     text_ += fmt::format("  {:<10} {}\n", label, value);
   }
 
-  // Likewise for a long text: broken between words.
+  // A row whose text is long: it is broken between words.
   void WrappedRow(std::string_view label, std::string_view value) {
     for (const std::string& line : Wrapped(value, static_cast<size_t>(terminal_.width) - kIndent)) {
       Row(std::exchange(label, ""), line);

@@ -12,7 +12,7 @@
 namespace ckplan {
 namespace {
 
-// Of sums of a few costs or sizes up to 2^63 times a percentage: 2^66 * 10^9 < 2^127.
+// Holds sums of a few costs or sizes up to 2^63 times a percentage: 2^66 * 10^9 < 2^127.
 using Wide = __int128;
 
 constexpr int64_t kMillion = 1'000'000;
@@ -76,7 +76,7 @@ Wide BytesOf(Metric metric, const PlanFigures& f) {
          f.optimizer_state.count();
 }
 
-// A total of a file that nobody has checked may be beyond 2^63.
+// Totals of a file that has not been checked may exceed 2^63.
 std::string BytesText(Wide count) {
   const Bytes bytes(static_cast<int64_t>(std::min(count, Wide{Bytes::Max().count()})));
   return fmt::format("{} ({} bytes)", HumanBytes(bytes), bytes.count());

@@ -30,8 +30,8 @@ struct Threshold {
   std::string text;  // As it was typed.
   Metric metric = Metric::kPeak;
   bool is_growth = false;
-  Bytes bytes;                     // Of "peak>", "arena>", "total>".
-  int64_t millionths_percent = 0;  // Of all others: 5% is 5'000'000.
+  Bytes bytes;                     // For "peak>", "arena>", "total>".
+  int64_t millionths_percent = 0;  // For all others: 5% is 5'000'000.
 };
 
 // kUsage: any other form.

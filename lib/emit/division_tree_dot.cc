@@ -15,8 +15,8 @@
 namespace ckplan {
 namespace {
 
-// More names than this tell nothing in a picture.
-constexpr size_t kMostNames = 4;
+// More names than this would make a picture unreadable.
+constexpr size_t kMaxNames = 4;
 
 std::string_view ShapeOf(CloseSetKind kind) {
   switch (kind) {
@@ -98,10 +98,10 @@ class DivisionTreeWriter {
 
   std::string NamesOf(const std::vector<VertexId>& vertices) const {
     std::string names;
-    for (size_t i = 0; i < std::min(vertices.size(), kMostNames); ++i) {
+    for (size_t i = 0; i < std::min(vertices.size(), kMaxNames); ++i) {
       names += (i == 0 ? "" : ", ") + VertexName(vertices[i]);
     }
-    if (vertices.size() > kMostNames) names += fmt::format(", … {} in all", vertices.size());
+    if (vertices.size() > kMaxNames) names += fmt::format(", … {} in all", vertices.size());
     return names;
   }
 

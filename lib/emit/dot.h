@@ -1,7 +1,7 @@
 // A graph, or a plan for it, as a picture: text in the DOT language for `dot -Tsvg`.
 //
 //   keep        blue box            segments of the plan are clusters;
-//   recompute   orange ellipse      edges bear the sizes of the tensors that they stand for
+//   recompute   orange ellipse      edges show the sizes of the tensors that they stand for
 //   transient   white dashed hexagon
 //
 // The colours are Okabe and Ito's, told apart by colour-blind readers, and each action has a shape

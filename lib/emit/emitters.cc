@@ -24,7 +24,7 @@ Result<Emitted> EmitDot(const EmitSource& source, const std::string&) {
   return Emitted{WriteDot(source.graph, source.plan), {}};
 }
 
-// Of the graph that the plan's algorithm saw.
+// Draws the graph that the plan's algorithm worked on.
 Result<Emitted> EmitDivisionTree(const EmitSource& source, const std::string&) {
   const bool is_folded =
       source.plan != nullptr && source.plan->request.granularity == Granularity::kLayer;

@@ -57,7 +57,7 @@ std::string WriteCompareJson(const ComparisonHead& head, const std::vector<Compa
     } else {
       json.Text(row.failure);
     }
-    json.Key("least_bytes").Amount(row.least);
+    json.Key("least_bytes").Amount(row.min_budget);
     json.End();
   }
   json.End().End();

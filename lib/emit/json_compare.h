@@ -14,13 +14,13 @@ struct ComparedRow {
   std::string algorithm;
   std::string guarantee;  // "heuristic"
   std::optional<Plan> plan;
-  std::string failure;         // Where there is no plan.
-  std::optional<Bytes> least;  // Where there is none within the budget: the least that has one.
+  std::string failure;              // Why there is no plan; empty if there is one.
+  std::optional<Bytes> min_budget;  // Where no plan fits: the smallest budget with one.
 };
 
 struct ComparisonHead {
   ModelIdentity model;
-  PlanRequest request;  // As far as all rows have it in common.
+  PlanRequest request;  // The part of the request that all rows share.
   Bytes baseline_peak;  // Keep-all's, in the model's own order.
 };
 

@@ -8,7 +8,7 @@
 
 namespace ckplan {
 
-// How a change is told: by its sign, which is what grep looks for, and a word.
+// How a change is shown: by a sign, which grep can look for, and a word.
 struct ChangeWords {
   std::string_view sign;  // "+", "-", "~"
   std::string_view verb;  // "keep", "recompute", "new", "gone"

@@ -87,12 +87,12 @@ class GraphWriter {
 
 // ---- Reading ----
 
-// Where the tensor or node of an id of the file stands.
+// From the ids of the file to the positions of tensors or nodes in the graph.
 template <typename IdType>
 class FileIds {
  public:
   void Add(const JsonView& id, std::string_view kind, IdType position) {
-    if (!id.is_file_id()) return;  // Told when it was read.
+    if (!id.is_file_id()) return;  // Reported when it was read.
     if (!positions_.emplace(id.Integer(), position).second) {
       id.Fault(fmt::format("another {} has the id {} too; ids must be unique", kind, id.Integer()));
     }
@@ -236,7 +236,7 @@ class GraphReader {
     parts_.nodes.push_back(std::move(node));
   }
 
-  // Tells for each node whether an edge leaves it.
+  // Finds for each node whether an edge leaves it.
   std::vector<bool> ReadEdges(const JsonView& edges) {
     std::vector<bool> has_successor(parts_.nodes.size());
     for (size_t i = 0; i < edges.size(); ++i) {

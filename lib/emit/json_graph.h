@@ -22,7 +22,7 @@ namespace ckplan {
 
 std::string WriteGraphJson(const TensorGraph& graph);
 
-// `where` names the text in messages, e.g. the file. kInvalidInput tells all faults (at most ten),
+// `where` names the text in messages, e.g. the file. kInvalidInput lists all faults (at most ten),
 // each with its place: `g.json: /nodes/3/inputs/0: no tensor has the id 17`.
 Result<TensorGraph> ReadGraphJson(std::string_view text, const std::string& where);
 

@@ -40,7 +40,7 @@ ModelIdentity ReadModel(const JsonView& json) {
   return model;
 }
 
-// What both parts of the file together say was asked.
+// The request, whose fields are in two parts of the file.
 PlanRequest ReadRequest(const JsonView& request_part, const JsonView& model_part) {
   PlanRequest request;
   for (const RequestField& field : RequestFields()) {
@@ -115,7 +115,7 @@ PlanDigest::Row ReadRow(const JsonView& json, Bytes* total) {
   return row;
 }
 
-// Whose row has which tensor.
+// From the id of a tensor to the row of the node that makes it.
 std::unordered_map<int64_t, size_t> RowsOfTensors(const JsonView& nodes) {
   std::unordered_map<int64_t, size_t> rows;
   for (size_t i = 0; i < nodes.size(); ++i) {

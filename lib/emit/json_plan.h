@@ -34,7 +34,7 @@ struct PlanHeader {
 };
 Result<PlanHeader> ReadPlanHeader(std::string_view text, const std::string& where);
 
-// The same and more: the figures, and the table of nodes by their names.
+// Reads the figures too, and the table of nodes by their names.
 Result<PlanDigest> ReadPlanDigest(std::string_view text, const std::string& where);
 
 // Reading ignores fields that it does not know. kInvalidInput: damaged text, an unknown major

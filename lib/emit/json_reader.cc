@@ -12,12 +12,12 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMostTold = 10;
-constexpr int kMostLevels = 100;  // Our files have six; recursion over a document stays shallow.
+constexpr size_t kMaxReported = 10;
+constexpr int kMaxLevels = 100;  // Our files have six; recursion over a document stays shallow.
 
 constexpr auto kMaxInteger = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
 
-// True if brackets outside of strings nest deeper than kMostLevels.
+// True if brackets outside of strings nest deeper than kMaxLevels.
 bool IsTooDeep(std::string_view text) {
   int level = 0;
   bool is_string = false;
@@ -29,7 +29,7 @@ bool IsTooDeep(std::string_view text) {
     } else if (c == '"') {
       is_string = true;
     } else if (c == '{' || c == '[') {
-      if (++level > kMostLevels) return true;
+      if (++level > kMaxLevels) return true;
     } else if (c == '}' || c == ']') {
       --level;
     }
@@ -85,7 +85,7 @@ std::string_view KindOf(const json& value) {
   return "null";
 }
 
-// Of what a file says, as much as a message can bear.
+// The beginning of a text from a file, short enough for an error message.
 std::string Shorten(std::string_view text) {
   constexpr size_t kLongest = 60;
   return text.size() <= kLongest ? std::string(text) : RepairUtf8(text.substr(0, kLongest)) + "...";
@@ -104,7 +104,7 @@ void AppendStep(std::string_view key, std::string* place) {
   }
 }
 
-// Appends the way from `from` to `value`, if that is inside. No deeper than kMostLevels.
+// Appends the way from `from` to `value`, if that is inside. No deeper than kMaxLevels.
 bool FindPlace(const json& from, const json* value, std::string* place) {
   if (&from == value) return true;
   const size_t length = place->size();
@@ -214,7 +214,7 @@ std::string JsonView::place() const {
 }
 
 void JsonView::Fault(std::string_view what) const {
-  if (++state_->fault_count > kMostTold) return;
+  if (++state_->fault_count > kMaxReported) return;
   const std::string at = place();
   state_->faults.push_back(fmt::format("{}: {}", at.empty() ? "/" : at, what));
 }
@@ -240,7 +240,7 @@ Result<JsonDocument> JsonDocument::Parse(std::string_view text, std::string wher
     return MakeError(ErrorCode::kInvalidInput,
                      fmt::format("{}: its brackets nest deeper than {} levels; no file of ckplan "
                                  "does so",
-                                 where, kMostLevels));
+                                 where, kMaxLevels));
   }
   json parsed = json::parse(text.begin(), text.end(), nullptr, false);
   if (parsed.is_discarded()) return NotJson(text, where);

@@ -6,7 +6,7 @@
 //   CKPLAN_RETURN_IF_ERROR(document.Status());   // g.json: /tensors/3/bytes: ...
 //
 // A reader runs to its end whatever it meets: a value that is absent or of the wrong kind reads as
-// 0, false or empty, and Status() tells so. Thus one run shows all faults (the first ten), and no
+// 0, false or empty, and Status() reports it. Thus one run shows all faults (the first ten), and no
 // reader has a branch for each of them. A value must not be used before Status() was asked, except
 // to read on.
 #pragma once
@@ -33,7 +33,7 @@ struct JsonState {
 };
 
 // A value of a document. Two pointers; the document must outlive it. Its place is searched for
-// when a fault is told, so that reading what is sound costs nothing for it.
+// when a fault is reported, so that reading what is sound costs nothing for it.
 class JsonView {
  public:
   JsonView(const nlohmann::json* value, JsonState* state) : value_(value), state_(state) {}
@@ -45,7 +45,7 @@ class JsonView {
   // The member of that key; a fault if there is none.
   JsonView operator[](std::string_view key) const;
 
-  size_t size() const;  // Of an array; of anything else 0, and a fault.
+  size_t size() const;  // Length of an array; for anything else 0, and a fault.
   JsonView at(size_t index) const;
 
   int64_t Integer(int64_t low = 0, int64_t high = std::numeric_limits<int64_t>::max()) const;
@@ -85,7 +85,7 @@ class JsonView {
   bool ExpectObject() const;
   void WrongKind(std::string_view wanted) const;
 
-  const nlohmann::json* value_;  // Null if absent, which has been told as a fault already.
+  const nlohmann::json* value_;  // Null if absent, which has been reported as a fault already.
   JsonState* state_;
 };
 

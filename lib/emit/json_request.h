@@ -9,7 +9,7 @@ namespace ckplan {
 
 // Key and value; nothing where files leave the field out.
 void WriteField(const RequestField& field, const PlanRequest& request, JsonWriter* json);
-// Likewise for the field of that name.
+// Writes the field that has this name.
 void WriteField(std::string_view name, const PlanRequest& request, JsonWriter* json);
 
 // Reads the field from the object that has it; an optional one that is absent stays as it is.

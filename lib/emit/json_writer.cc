@@ -24,7 +24,7 @@ size_t SequenceLength(std::string_view text, size_t at) {
   if (lead < 0x80) return 1;
   if (lead < 0xc2 || lead > 0xf4) return 0;
   const size_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  unsigned char low = 0x80, high = 0xbf;  // Of the second byte: no overlong form, no surrogate.
+  unsigned char low = 0x80, high = 0xbf;  // The second byte's range: not overlong, no surrogate.
   if (lead == 0xe0) low = 0xa0;
   if (lead == 0xed) high = 0x9f;
   if (lead == 0xf0) low = 0x90;
@@ -145,7 +145,7 @@ std::string JsonWriter::Finish() && {
   return std::move(text_);
 }
 
-// What stands between two members, or before the first. The value of a key follows it at once.
+// Writes what separates two members, or begins the first. A value follows its key directly.
 void JsonWriter::BeginValue() {
   if (std::exchange(has_key_, false) || levels_.empty()) return;
   Level& level = levels_.back();

@@ -59,8 +59,8 @@ struct ProgramBuffer {
 struct Program {
   std::vector<Action> actions;
   std::vector<Call> calls;
-  std::vector<ProgramBuffer> buffers;   // Those of the timeline, in its order.
-  std::vector<int32_t> output_buffers;  // Those of the graph's outputs, at the loss.
+  std::vector<ProgramBuffer> buffers;   // The buffers of the timeline, in its order.
+  std::vector<int32_t> output_buffers;  // The buffers that hold the graph's outputs at the loss.
   size_t steps = 0;
 };
 

@@ -19,27 +19,45 @@ class Refusals {
     const std::string why =
         spec.type + ": " +
         (colon == std::string::npos ? error.message : error.message.substr(colon + 3));
-    auto& [first, count] = reasons_[why];
+    auto& [first, count] = (error.code == ErrorCode::kInvalidInput ? invalid_ : missing_)[why];
     if (count++ == 0) first = spec.name;
   }
-  bool empty() const { return reasons_.empty(); }
+  bool empty() const { return invalid_.empty() && missing_.empty(); }
 
   Error ToError(std::string_view backend) const {
     Error error =
-        MakeError(ErrorCode::kUnsupported,
-                  fmt::format("the {} backend cannot run this model: {} operator{} "
-                              "missing; `ckexec ops` lists what there is",
-                              backend, reasons_.size(), reasons_.size() == 1 ? " is" : "s are"));
-    for (const auto& [why, who] : reasons_) {
-      error.notes.push_back(
-          who.second == 1 ? fmt::format("{} (\"{}\")", why, who.first)
-                          : fmt::format("{} (\"{}\" and {} more)", why, who.first, who.second - 1));
-    }
+        MakeError(invalid_.empty() ? ErrorCode::kUnsupported : ErrorCode::kInvalidInput,
+                  fmt::format("the {} backend cannot run this model: {}", backend, Headline()));
+    AddNotes(invalid_, &error);
+    AddNotes(missing_, &error);
     return error;
   }
 
  private:
-  std::map<std::string, std::pair<std::string, int>> reasons_;
+  using Reasons = std::map<std::string, std::pair<std::string, int>>;
+
+  std::string Headline() const {
+    constexpr std::string_view kWhereListed = "`ckexec ops` lists what there is";
+    if (invalid_.empty()) return fmt::format("{} missing; {}", Count(missing_), kWhereListed);
+    if (missing_.empty()) return fmt::format("{} invalid; correct the model", Count(invalid_));
+    return fmt::format("{} invalid, and {} missing; correct the model, and {}", Count(invalid_),
+                       Count(missing_), kWhereListed);
+  }
+
+  static std::string Count(const Reasons& reasons) {
+    return fmt::format("{} operator{}", reasons.size(), reasons.size() == 1 ? " is" : "s are");
+  }
+
+  static void AddNotes(const Reasons& reasons, Error* error) {
+    for (const auto& [why, who] : reasons) {
+      error->notes.push_back(
+          who.second == 1 ? fmt::format("{} (\"{}\")", why, who.first)
+                          : fmt::format("{} (\"{}\" and {} more)", why, who.first, who.second - 1));
+    }
+  }
+
+  Reasons invalid_;
+  Reasons missing_;
 };
 
 }  // namespace

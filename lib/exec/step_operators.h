@@ -12,14 +12,15 @@ namespace ckplan {
 
 struct StepOperators {
   IdVector<NodeId, std::unique_ptr<PreparedOp>> nodes;
-  std::vector<std::unique_ptr<PreparedOp>> constant_ops;  // As in StepGraph.
+  std::vector<std::unique_ptr<PreparedOp>> constant_ops;  // In the order of the StepGraph's.
   // What the operators themselves need, and behind that, from byte `gradient_scratch` on, room for
   // gradients of constants that cannot be written where they belong: see constant_gradients.h.
   IdVector<NodeId, OpWorkspace> workspaces;
   IdVector<NodeId, int64_t> gradient_scratch;
 };
 
-// kUnsupported: the notes name all operators that the backend cannot run.
+// The notes name all operators that cannot run. kInvalidInput: some of them are invalid by ONNX.
+// kUnsupported: the backend lacks a kernel for them.
 Result<StepOperators> PrepareOperators(Backend& backend, const StepGraph& step);
 
 // The step's graph with the workspaces of its operators.

@@ -43,7 +43,7 @@ struct RunFigures {
 
 struct ParameterDifference {
   std::string name;
-  int64_t elements = 0;  // How many differ.
+  int64_t elements = 0;  // Number of elements that differ.
   double largest = 0;    // The maximum absolute difference.
 };
 
@@ -51,7 +51,7 @@ struct ValidationReport {
   RunFigures keep_all;
   RunFigures plan;
   ConstantUsage constants;
-  std::vector<MemoryUse> overheads;  // As Backend::Overheads.
+  std::vector<MemoryUse> overheads;  // From Backend::Overheads.
   // Where the plan knows the workspaces, they are part of the peaks. If not, they lie outside the
   // arena, and are `unplanned_workspace` bytes.
   bool has_planned_workspaces = false;

@@ -87,18 +87,6 @@ std::string FloatTypeName(int32_t onnx_type) {
   }
 }
 
-int64_t FloatBytes(int32_t onnx_type) {
-  switch (onnx_type) {
-    case onnx::TensorProto::FLOAT16:
-    case onnx::TensorProto::BFLOAT16:
-      return 2;
-    case onnx::TensorProto::DOUBLE:
-      return 8;
-    default:
-      return 4;
-  }
-}
-
 OpSpec SpecOf(const Model::Impl& model, const Operation& operation) {
   OpSpec spec;
   spec.name = operation.name;

@@ -15,7 +15,6 @@ std::optional<ElementType> ElementTypeOf(int32_t onnx_type);
 // A floating-point type of other than 32 bits.
 bool IsOtherFloat(int32_t onnx_type);
 std::string FloatTypeName(int32_t onnx_type);  // "bfloat16"
-int64_t FloatBytes(int32_t onnx_type);  // Bytes of one element; 4 for types that are no floats.
 
 // Type, opset and attributes; operands are the caller's.
 OpSpec SpecOf(const Model::Impl& model, const Operation& operation);

@@ -13,6 +13,7 @@
 #include "lib/model/parameter_use.h"
 #include "lib/ops/backward_reads.h"
 #include "lib/ops/op_rules.h"
+#include "lib/ops/statistics.h"
 
 namespace ckplan {
 
@@ -87,7 +88,7 @@ class Builder {
       if (graph_.tensor(output).kind == TensorKind::kStatistic) node.statistic = output;
     }
     if (!node.statistic.is_none()) {
-      node.spec.statistic_bytes = StatisticBytes(operation, node.statistic);
+      node.spec.statistic_bytes = StatisticBytes(node.spec, node.outputs);
       step_.tensors[node.statistic] = BytesOperand(node.spec.statistic_bytes);
     }
     if (own.has_backward) MarkReads(own, node);
@@ -321,16 +322,13 @@ class Builder {
     }
   }
 
-  // Statistics that hold elements of the operator's own type grow when that becomes float32, unless
-  // they were counted as float32 already.
-  int64_t StatisticBytes(const Operation& operation, TensorId statistic) const {
-    const int64_t planned = graph_.tensor(statistic).bytes.count();
-    const std::string& type = operation.type();
-    const bool has_own_type = model_.activation_type == ActivationType::kOfModel;
-    const bool follows_type =
-        has_own_type && (type == "LSTM" || type == "GRU" || type == "RNN" || type == "Attention");
-    return follows_type ? planned / FloatBytes(model_.value(operation.inputs[0]).elem_type) * 4
-                        : planned;
+  // In the types of the run: what an operator saves in the type of its activations is float32 here,
+  // whatever the planner counted.
+  static int64_t StatisticBytes(const OpSpec& spec, const std::vector<TensorId>& outputs) {
+    std::vector<bool> is_stored;
+    for (const TensorId output : outputs) is_stored.push_back(!output.is_none());
+    const auto saved = StatisticOf(spec, Autograd::kMinimal, is_stored);
+    return saved.has_value() ? saved->bytes.count() : 0;  // None: a type that is refused anyway.
   }
 
   static Operand BytesOperand(int64_t bytes) {

@@ -27,14 +27,14 @@ struct AttentionShape {
   int64_t batch = 1;
   int64_t heads = 1, key_heads = 1;  // The number of heads is a multiple of that of key heads.
   int64_t queries = 1, keys = 1;     // Rows of a head.
-  int64_t size = 1, value_size = 1;  // Of a row of queries and keys, and of values and outputs.
+  int64_t size = 1, value_size = 1;  // Row lengths: of queries and keys; of values and outputs.
   AttentionMask mask;
   float scale = 1;
   bool is_causal = false;
   bool has_statistic = false;  // The probabilities are saved for backward.
 
   int64_t group() const { return heads / key_heads; }  // Heads that share keys and values.
-  int64_t scores() const { return queries * keys; }    // Of one head.
+  int64_t scores() const { return queries * keys; }    // Elements of one head.
 };
 
 Result<AttentionShape> ReadAttentionShape(const OpSpec& spec);

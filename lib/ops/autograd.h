@@ -1,4 +1,4 @@
-// Whose bookkeeping decides what is kept from forward for backward.
+// Which implementation of backward decides what is kept from forward.
 #pragma once
 
 #include <cstdint>

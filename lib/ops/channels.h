@@ -8,7 +8,7 @@ namespace ckplan {
 struct ChannelView {
   int64_t samples = 1, channels = 1, positions = 1;
 
-  // Of the first position of a channel of a sample.
+  // Index of the first element of this channel of this sample.
   int64_t offset(int64_t sample, int64_t channel) const {
     return (sample * channels + channel) * positions;
   }

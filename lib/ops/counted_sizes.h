@@ -25,10 +25,10 @@ int64_t DimFromEnd(const Operand& operand, size_t from_end);
 
 struct AttentionSizes {
   int64_t batch = 1;
-  int64_t heads = 1;        // Of the queries.
+  int64_t heads = 1;        // Heads of the queries.
   int64_t queries = 1;      // Sequence length of Q.
   int64_t keys = 1;         // Sequence length of K, past keys included.
-  int64_t query_width = 1;  // Of one head.
+  int64_t query_width = 1;  // Features of one head.
   int64_t value_width = 1;
 };
 AttentionSizes CountAttention(const OpSpec& spec);

@@ -35,7 +35,7 @@ class CounterRng {
   uint64_t start_;
 };
 
-// Of the elements of a Dropout, those whose bits are at least this are kept.
+// A Dropout keeps the elements whose random bits are at least this.
 constexpr uint64_t DropoutThreshold(double ratio) {
   return ratio <= 0 ? 0 : ratio >= 1 ? uint64_t{1} << 32 : static_cast<uint64_t>(ratio * 0x1p32);
 }

@@ -14,7 +14,7 @@ namespace ckplan {
 
 namespace {
 
-// Of all axes with this label: together they are a diagonal.
+// The sum of the strides of all axes with this label: together they are a diagonal.
 int64_t StrideOf(const Term& term, char label) {
   int64_t stride = 1;
   int64_t sum = 0;

@@ -42,7 +42,7 @@ struct EinsumShape {
 // The axes of an ellipsis get the digits as labels, the last one '0'.
 Result<EinsumShape> ReadEinsumShape(const OpSpec& spec);
 
-// One of nested loops: how far each factor, and last the result, moves with a label. The elements
+// One loop of a nest: how far each factor, and last the result, moves with a label. The elements
 // of the result that no loop reaches are zero: a diagonal leaves the rest as it is.
 struct ContractionLoop {
   int64_t size = 1;

@@ -23,13 +23,13 @@ struct GatherShape {
   int64_t rows() const { return Product(indexed); }  // For each outer index.
 };
 
-// Of Gather and GatherND. Whether the indices themselves lie inside is for kernels to see.
+// For Gather and GatherND. Whether the indices lie within the axes is checked by the kernels.
 Result<GatherShape> ReadGatherShape(const OpSpec& spec);
 Result<GatherShape> ReadScatterNdShape(const OpSpec& spec);
 
 // How an update is combined with what is there.
 enum class Scattering { kSet, kAdd, kMul, kMax, kMin };
-// Of ScatterND and ScatterElements.
+// How ScatterND and ScatterElements combine an update with what is there.
 Result<Scattering> ReadScattering(const OpSpec& spec);
 
 }  // namespace ckplan

@@ -1,4 +1,4 @@
-// Tensors made of shapes and a few numbers, and the masking by place.
+// Tensors made of shapes and a few numbers; and Trilu, which masks a triangle.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@ struct FillValue {
 };
 Result<FillValue> ReadConstantOfShape(const OpSpec& spec);
 
-// What Shape and Size write: int64.
+// The contents that Shape and Size write: int64.
 Result<Dims> ReadShapeOf(const OpSpec& spec);
 
-// Along the axis that OneHot adds.
+// The view along the axis that OneHot adds.
 Result<AxisView> ReadOneHotShape(const OpSpec& spec);
 
 struct TriluShape {
-  int64_t rows = 1, columns = 1;  // Of each matrix.
+  int64_t rows = 1, columns = 1;  // Sizes of each matrix.
   // Upper keeps the columns from row + diagonal on, lower those up to it.
-  int64_t diagonal = 0;  // Within one of the matrix.
+  int64_t diagonal = 0;  // Clamped so that it is at most one outside of the matrix.
   bool is_upper = true;
 };
 Result<TriluShape> ReadTriluShape(const OpSpec& spec);

@@ -1,5 +1,5 @@
-// The judgements that operators of many families share. Each returns an error that names the
-// operand and the numbers, or nothing to complain about. `name` is how messages call the operand:
+// The checks that operators of many families share. Each returns an error that names the
+// operand and the numbers, or success. `name` is how messages call the operand:
 // "its input", "its output".
 #pragma once
 
@@ -39,14 +39,15 @@ Result<Done> RequireIndices(const OpSpec& spec, const Operand& operand, std::str
 
 // The first input and the first output are present, and have the same dimensions.
 Result<Done> RequireSameDims(const OpSpec& spec);
-// And types that are alike.
+// Same dimensions, as above, and the same type.
 Result<Done> RequireSameShape(const OpSpec& spec);
 
 // kInvalidInput: the first `inputs` inputs are not broadcast to exactly the first output.
 Result<Done> RequireBroadcast(const OpSpec& spec, size_t inputs);
 
-// Of operators that are made of taps (taps.h), which are lists as long as an axis: input and output
-// have equally many axes, none of them longer than lists are built for, and types that are alike.
+// For operators that are made of taps (taps.h), which are lists as long as an axis: input and
+// output have equally many axes, none of them longer than lists are built for, and types that are
+// alike.
 Result<Done> RequireTapAxes(const OpSpec& spec);
 
 }  // namespace ckplan

@@ -14,9 +14,9 @@ namespace ckplan {
 using Dims = std::vector<int64_t>;
 
 int64_t Product(const Dims& dims);
-// Of a row-major tensor: elements from one index to the next, by axis.
+// For each axis of a row-major tensor: the elements from one index to the next.
 Dims RowMajorStrides(const Dims& dims);
-// Those of a tensor broadcast to `to`: 0 along the axes that it lacks or has once.
+// Strides of a tensor that is broadcast to `to`: 0 along axes that it lacks or that have size 1.
 Dims BroadcastStrides(const Dims& dims, const Dims& to);
 
 struct Layout {
@@ -30,7 +30,7 @@ struct Layout {
 
 // Drops axes of one element and merges the rest.
 Layout Collapse(const Dims& dims, const std::vector<Dims>& strides);
-// Of operands that are broadcast to `dims`; the last operand is the result itself.
+// For operands that are broadcast to `dims`; the result itself is added as the last operand.
 Layout BroadcastLayout(const Dims& dims, const std::vector<Dims>& operands);
 
 }  // namespace ckplan

@@ -1,5 +1,5 @@
-// The shape of SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss: of each place, what its
-// label's probability lacks.
+// The shape of SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss: for each place, the
+// negative logarithm of its label's probability.
 //
 // Scores are [samples, classes, ...]; a place is a sample and what follows the classes.
 #pragma once

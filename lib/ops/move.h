@@ -19,7 +19,7 @@ namespace ckplan {
 struct MoveShape {
   Dims dims;         // Their product is the number of elements of the output.
   Dims strides;      // Elements of the input; may be negative. 0 along repetitions.
-  int64_t base = 0;  // Of the input.
+  int64_t base = 0;  // Index of the element of the input that the output begins with.
 };
 
 // No element of the input is in two places of the output.

@@ -38,7 +38,7 @@ bool IsSliceView(const OpSpec& spec) {
 }
 
 bool IsPadView(const OpSpec& spec) {
-  // Negative pads may cut what positive ones add: the shape alone does not tell.
+  // Negative pads may cut what positive ones add: the shape alone does not show it.
   const Operand& pads = spec.input(1);
   if (pads.is_present && !pads.known) return false;
   const std::vector<int64_t> amounts = pads.is_present ? pads.known->ints : spec.Ints("pads");

@@ -31,12 +31,12 @@ constexpr auto kRules = [] {
   return rules;
 }();
 
-// What an operator may do that no row speaks of: anything.
+// For operators without a row: they are assumed to do all that any operator may do.
 constexpr OpRule kUnknownRule{"", OpKind::kUnknown, V | Z | I, V | Z | I};
 
 struct Spelling {
   std::string_view name;
-  std::string_view type;  // As ONNX has it.
+  std::string_view type;  // As ONNX spells it.
 };
 
 constexpr Spelling kSpellings[] = {

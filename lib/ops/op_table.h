@@ -16,9 +16,9 @@ enum class OpKind : uint8_t {
   kPlain,                  // Gradients flow from its float outputs to its float inputs.
   kElementwise,            // Also: an output may stand in place of an input of its shape.
   kAdd,                    // Also: the gradient of such an input is the output's own.
-  kSub,                    // As kAdd, but for its first input alone.
+  kSub,                    // Like kAdd, but only the first input takes the output's gradient.
   kNoGradient,             // No gradient flows.
-  kNoGradientElementwise,  // Nor here; an output may stand in place of an input.
+  kNoGradientElementwise,  // No gradient flows; an output may stand in place of an input.
   kShapeOnly,              // Reads its input's shape, never its contents.
   kLiteral,                // Contents that are written into the file.
   kFill,                   // One number, as often as its input's shape says.

@@ -111,7 +111,7 @@ Result<std::vector<AxisTaps>> PadTaps(const OpSpec& spec) {
   return taps;
 }
 
-// The shape of the output says all; the middle stays in the middle, an odd rest goes to the end.
+// The shape of the output suffices: the middle stays in the middle, an odd rest goes to the end.
 std::vector<AxisTaps> CenterTaps(const OpSpec& spec) {
   std::vector<AxisTaps> taps;
   for (size_t axis = 0; axis < spec.input(0).dims.size(); ++axis) {

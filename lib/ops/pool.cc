@@ -10,7 +10,7 @@ namespace ckplan {
 namespace {
 
 constexpr std::string_view kLimits = "1 to 3 spatial axes";
-constexpr int64_t kIndexBytes = 4;  // Of a maximum, saved for backward.
+constexpr int64_t kIndexBytes = 4;  // The place of a maximum, saved for backward.
 
 bool IsGlobal(const OpSpec& spec) { return spec.type.starts_with("Global"); }
 bool IsMaximum(const OpSpec& spec) { return spec.type.ends_with("MaxPool"); }

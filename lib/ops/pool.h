@@ -16,7 +16,7 @@ struct PoolShape {
   std::array<WindowAxis, 3> axes;
   bool counts_padding = false;   // A mean is taken over the padding, too.
   bool saves_output = false;     // The second output says where in its plane each maximum was.
-  bool is_column_major = false;  // There, the last axis is counted in the outermost place.
+  bool is_column_major = false;  // Those places are counted with the last axis outermost.
 
   int64_t in() const { return axes[0].in * axes[1].in * axes[2].in; }
   int64_t out() const { return axes[0].out * axes[1].out * axes[2].out; }

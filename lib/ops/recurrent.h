@@ -39,7 +39,7 @@ struct RecurrentShape {
   }
 };
 
-// Of an operator with so many gates, 4 of LSTM and 3 of GRU.
+// `gates`: how many gates the operator has, 4 for LSTM and 3 for GRU.
 // kUnsupported: activations, clipping, layouts and lengths other than the defaults.
 Result<RecurrentShape> ReadRecurrentShape(const OpSpec& spec, int64_t gates);
 

@@ -11,7 +11,7 @@
 namespace ckplan {
 
 struct ReduceShape {
-  Layout layout;         // Of the input and of the result, which does not move along reduced axes.
+  Layout layout;         // Strides of input and result; those of the result are 0 on reduced axes.
   int64_t results = 1;   // Elements of the output.
   int64_t elements = 1;  // Elements of the input.
 };

@@ -175,7 +175,8 @@ Result<std::vector<double>> ScalesOf(const OpSpec& spec) {
   return KnownReals(spec, has_roi ? 2 : 1, "scales");
 }
 
-// Without scales, the sizes of the output tell them; a kept aspect ratio is one for all axes.
+// Without scales, they follow from the sizes of the output; a kept aspect ratio is one for all
+// axes.
 void ScaleBySizes(const OpSpec& spec, const std::vector<size_t>& resized, const Dims& sizes,
                   std::vector<Axis>& axes) {
   const std::string policy = spec.String("keep_aspect_ratio_policy", "stretch");
@@ -191,7 +192,7 @@ void ScaleBySizes(const OpSpec& spec, const std::vector<size_t>& resized, const 
   for (const size_t axis : resized) axes[axis].scale = common;
 }
 
-// Which axes of the input the scales, the sizes and the region are of.
+// Axes of the input that the entries of scales, sizes and region apply to, in their order.
 Result<std::vector<size_t>> ResizedAxes(const OpSpec& spec) {
   const size_t rank = spec.input(0).dims.size();
   std::vector<size_t> resized;

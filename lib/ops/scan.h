@@ -19,7 +19,7 @@ Result<CumSumShape> ReadCumSumShape(const OpSpec& spec);
 struct ArgShape {
   AxisView view;
   bool is_max = true;
-  bool takes_last = false;  // Of equal extremes, the last one.
+  bool takes_last = false;  // Where extremes are equal, the last one counts.
 };
 Result<ArgShape> ReadArgShape(const OpSpec& spec);
 

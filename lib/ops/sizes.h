@@ -27,7 +27,7 @@ Result<Done> RequireFloatTensors(const OpSpec& spec, size_t inputs, size_t outpu
 
 // kUnsupported: the size is more than kMaxLibrarySize.
 Result<Done> RequireLibrarySize(const OpSpec& spec, std::string_view name, int64_t size);
-// The same of a product.
+// Refuses, as above, a size that is the product of these factors.
 Result<Done> RequireLibrarySize(const OpSpec& spec, std::string_view name,
                                 std::initializer_list<int64_t> factors);
 
@@ -35,14 +35,14 @@ Result<Done> RequireLibrarySize(const OpSpec& spec, std::string_view name,
 Result<Done> RequireOptional(const OpSpec& spec, const Operand& operand, std::string_view name,
                              const Dims& expected);
 
-// kUnsupported: a gradient is asked for, and backward has not the `bytes` that forward saves for
-// it; or what is saved is something else.
+// kUnsupported: a gradient is asked for, and the statistic is not kept or is smaller than
+// what forward saves: the product of `factors`, in bytes.
 Result<Done> RequireStatistic(const OpSpec& spec, std::initializer_list<int64_t> factors);
 
 // kUnsupported: the gradient of the first input is asked for, which takes the scale (input 1), and
 // backward cannot read it.
 Result<Done> RequireKeptScale(const OpSpec& spec);
 
-bool WantsGradient(const OpSpec& spec);  // Of any input.
+bool WantsGradient(const OpSpec& spec);  // Whether any input does.
 
 }  // namespace ckplan

@@ -11,8 +11,8 @@
 namespace ckplan {
 
 struct TopKShape {
-  AxisView view;       // Of the input, along the axis.
-  int64_t chosen = 0;  // Of each line; at most view.size.
+  AxisView view;       // How the input is seen along the axis.
+  int64_t chosen = 0;  // Elements taken from each line; at most view.size.
   bool is_largest = true;
   // Their indices are saved for backward as the statistic, where the model has no name for them.
   bool has_statistic = false;

@@ -65,7 +65,7 @@ bool HaveEqualFigures(const PlanFigures& a, const PlanFigures& b) {
          std::tuple(b.peak, b.baseline_peak, b.arena, b.overhead, b.forward_cost, b.backward_cost);
 }
 
-// Collects changes, and what is not theirs of the peak's.
+// Collects changes, and the part of the peak's change that they do not account for.
 class Differ {
  public:
   explicit Differ(PlanDiff* diff) : diff_(*diff) {}

@@ -3,13 +3,12 @@
 // Idea. Nodes are matched by the names of their tensors, so plans of models that have grown can be
 // compared as well; no graph is needed, only what plan files say of themselves (PlanDigest).
 //
-// Two figures tell what a change is worth:
+// Two figures measure a change:
 //   held      A node's results are held from its forward to its backward step where its action is
 //             keep. A change from keep to anything else frees their bytes in between.
-//   at_peak   How many more bytes of the node's results are in memory at the new plan's peak than
-//   at
-//             the old plan's, which is another moment. Together with the rest - nodes that are
-//             treated as before, gradients, workspace - it is the change of the peak, exactly:
+//   at_peak   How many more bytes of the node's results are in memory at the new plan's peak
+//             than at the old plan's, which is another moment. Together with the rest (nodes that
+//             are treated as before, gradients, workspace) it is exactly the change of the peak:
 //             sum of at_peak + rest = new peak - old peak.
 //
 // Cost: O(n log n) for n nodes.
@@ -25,15 +24,15 @@
 
 namespace ckplan {
 
-// What a plan file tells without its graph.
+// What can be read from a plan file without its graph.
 struct PlanDigest {
   struct Row {
-    std::string name;    // Of the node; of its first output where the node has none.
+    std::string name;    // The node's name, or that of its first output if it has none.
     std::string tensor;  // Its first output.
     std::string op;
     NodeDecision decision;
-    Bytes bytes;    // Of all its outputs.
-    Bytes at_peak;  // Those in memory at the peak.
+    Bytes bytes;    // All its outputs together.
+    Bytes at_peak;  // Bytes of the outputs that are in memory at the peak.
   };
   // What is in memory at the peak beside the rows' tensors.
   struct PeakRest {
@@ -61,10 +60,10 @@ struct NodeChange {
   int32_t old_runs = 0;
   int32_t new_runs = 0;
   Bytes held;     // By how much more is held; negative: less.
-  Bytes at_peak;  // Likewise, by how much more of it is in memory at the peak.
+  Bytes at_peak;  // By how much more of it is in memory at the peak; negative: less.
 };
 
-// What the changes leave of the change of the peak. Signed: new less old.
+// The part of the peak's change that the changes of nodes do not account for. Signed: new less old.
 struct RestAtPeak {
   Bytes tensors;  // Results of nodes that are treated as before, but live at one peak alone.
   Bytes gradients;
@@ -76,7 +75,7 @@ struct RestAtPeak {
 
 struct PlanDiff {
   bool has_same_model = false;
-  bool has_same_costs = false;  // Of one cost model: times compare.
+  bool has_same_costs = false;  // One cost model for both, so their times can be compared.
   // What else the plans were asked for differently, and what that does to their figures: sentences.
   std::vector<std::string> differences;
   int64_t old_kept = 0;  // Nodes whose results are held.

@@ -47,7 +47,7 @@ KeptSet RandomKeptSet(Rng& rng, const TensorGraph& graph) {
   return kept;
 }
 
-// The same graph with every tensor and node of another number, and some of other names and sizes.
+// The graph with all tensors and nodes renumbered, and some with other names and sizes.
 TensorGraph Changed(Rng& rng, const TensorGraph& graph) {
   TensorGraphParts parts = PartsOf(graph);
   for (Tensor& tensor : parts.tensors) {

@@ -19,7 +19,7 @@ namespace ckplan {
 // Which model a plan is for.
 struct ModelIdentity {
   std::string name;                       // File name without folders.
-  std::string sha256;                     // Of the file's bytes.
+  std::string sha256;                     // Hash of the file's bytes.
   std::map<std::string, int64_t> opsets;  // Domain ("" is ai.onnx) to version.
 
   bool operator==(const ModelIdentity&) const = default;
@@ -80,7 +80,7 @@ struct NodeDecision {
 // One buffer in memory.
 struct LiveBuffer {
   BufferKind kind = BufferKind::kTensor;
-  int32_t index = -1;  // Of the tensor in it, or whose gradient it was made for; kWorkspace: node.
+  int32_t index = -1;  // The tensor in it, or whose gradient it was made for; kWorkspace: node.
   Bytes bytes;
 
   static LiveBuffer Tensor(TensorId id, Bytes b) { return {BufferKind::kTensor, id.index(), b}; }

@@ -113,7 +113,7 @@ struct Texts {
   }
 };
 
-// As the sentence of a difference says the value.
+// The value as RequestField::difference shows it.
 std::string Spoken(const RequestField& field, const PlanRequest& request) {
   if (!field.spoken.empty()) {
     const auto* words = std::get_if<WordsMember>(&field.member);

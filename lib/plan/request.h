@@ -68,7 +68,7 @@ inline constexpr std::string_view kDefaultAlgorithm = "approx-dp";
 // settled: dimensions are all those bound, costs are named in full, and budgets are in bytes.
 struct PlanRequest {
   // How the model is read.
-  DimSizes dims;             // Of symbolic dimensions.
+  DimSizes dims;             // Sizes of symbolic dimensions.
   InputShapes input_shapes;  // Overridden ones alone.
   // "flops:a100-40g", "file:costs.json". Empty: flops for a model, a graph file's own costs. In a
   // plan: "file", for no plan holds a path, or "graph" for a graph file's own.
@@ -84,10 +84,10 @@ struct PlanRequest {
   Granularity granularity = Granularity::kNode;  // What the algorithm decides on.
   // At most one budget is given.
   Budget budget;        // On the simulated peak, constants left out.
-  Budget total_budget;  // Likewise with constants; in a plan none, for it has become a `budget`.
+  Budget total_budget;  // The peak and the constants together; a plan states it as a `budget`.
   Budget paper_budget;  // On the algorithm's own objective; never a percentage.
   Optimizer optimizer = Optimizer::kSgd;
-  bool uses_liveness = true;  // Else frees are explicit: lower_without_liveness.h.
+  bool uses_liveness = true;  // If not, frees are explicit: lower_without_liveness.h.
 
   bool operator==(const PlanRequest&) const = default;
 };
@@ -119,8 +119,8 @@ struct RequestField {
   Part part = Part::kPlan;
   InFile in_file = InFile::kOptional;  // Whether files must have it; kUnlessDefault: written so.
   RequestMember member;
-  // What to tell a reader of two plans that differ in it, with {} for either value. Empty: plans
-  // that differ in it are there to be compared.
+  // A sentence for a diff of two plans that differ in this field, with {} for either value. Empty:
+  // the difference needs no warning.
   std::string_view difference = {};
   // The values of a bool or of words in that sentence, where they are not the words themselves.
   std::span<const std::string_view> spoken = {};

@@ -37,20 +37,20 @@ struct SolveLimits {
   std::stop_token stop;
 };
 
-// The knob's meaning and its useful settings, [least, most].
+// The knob's meaning and its useful settings, from min to max, both included.
 struct Knob {
   enum class Kind {
     kNone,             // One plan and no other.
-    kPaperBudget,      // Bytes of the paper's own objective; plans exist from `least` upwards.
+    kPaperBudget,      // Bytes of the paper's own objective; plans exist from `min` upwards.
     kSegmentCount,     // How many segments the chain is cut into.
-    kLargestSegment,   // Bytes that a segment may hold; plans exist from `least` upwards.
+    kLargestSegment,   // Bytes that a segment may hold; plans exist from `min` upwards.
     kSegmentBudget,    // Bytes that a segment may hold (Chen's B): less of it keeps more.
     kGridPoint,        // Which point of the paper's own grid of settings is taken.
     kResultsPerLevel,  // Results that each level of a recursion keeps.
   };
   Kind kind = Kind::kNone;
-  int64_t least = 0;
-  int64_t most = 0;
+  int64_t min = 0;
+  int64_t max = 0;
   int64_t preset = 0;  // The paper's own choice when no budget is given.
   // A search tries settings each of which is larger than the one before by one part in
   // `grid_steps`: more of them where a setting is solved quickly.

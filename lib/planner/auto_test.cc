@@ -59,6 +59,25 @@ TEST_CASE("auto: it is the best plan of all algorithms, whole, under its algorit
   CHECK(winners_but_default > 10);
 }
 
+TEST_CASE("auto: where the default algorithm has no plan within the budget, another's is found") {
+  int rescued = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const TensorGraph graph = RandomDag(rng, 12, 30, 20, 9);
+    const Budget budget{Budget::Kind::kPercent, Bytes(0), 80};
+    const Result<Plan> by_default = MakePlan(graph, RequestFor(kDefaultAlgorithm, budget), {});
+    if (by_default.ok()) continue;
+    CHECK(by_default.error().code == ErrorCode::kInfeasible);
+    const Result<Plan> plan = MakePlan(graph, RequestFor(kAutoAlgorithm, budget), {});
+    if (!plan.ok()) continue;
+    CHECK(plan->request.algorithm != kDefaultAlgorithm);
+    CHECK(plan->figures.peak.count() * 100 <= KeepAllPeak(graph).count() * 80);
+    ++rescued;
+  }
+  CHECK(rescued > 0);
+}
+
 TEST_CASE("auto: the least budget of any algorithm is named when none has a plan, and has one") {
   const TensorGraph graph = GraphFromText("a:400@1 -> b:200@3 -> c:100@5 -> d:50@7");
   const Result<Plan> plan = MakePlan(graph, RequestFor("auto", Budget::Of(Bytes(1))), {});

@@ -12,8 +12,8 @@ namespace ckplan {
 namespace {
 
 constexpr int kRefinements = 4;
-constexpr int64_t kMostMisfits = 3;  // At 4 grid steps.
-constexpr int64_t kFarOff = 5;       // A fifth above the budget.
+constexpr int64_t kMaxMisfits = 3;  // At 4 grid steps.
+constexpr int64_t kFarOff = 5;      // A fifth above the budget.
 
 // Less overhead is better, then less memory; of equals the one with the lower setting.
 bool IsBetterForTime(const Candidate& a, const Candidate& b) {
@@ -51,7 +51,7 @@ Result<const Candidate*> KnobSearch::BestWithin(Bytes budget) {
   if (solver_.knob().kind == Knob::Kind::kPaperBudget) {
     const Candidate* one_segment = TryOneSegment();
     if (one_segment->simulation.peak <= budget) return one_segment;
-    tried_.erase(kOneSegment);  // It is no setting, so nothing may be looked for beside it.
+    tried_.erase(kOneSegment);  // It is no setting of the knob: its neighbours are none either.
   }
   CKPLAN_RETURN_IF_ERROR(TryAround(budget));
   for (int i = 0; i < kRefinements; ++i) {
@@ -63,7 +63,7 @@ Result<const Candidate*> KnobSearch::BestWithin(Bytes budget) {
   return BestThatFits(budget);
 }
 
-// Of the settings tried so far; null if none fits.
+// The best plan of all settings tried so far; null if none fits.
 const Candidate* KnobSearch::BestThatFits(Bytes budget) const {
   const Candidate* found = nullptr;
   for (const auto& [setting, candidate] : tried_) {
@@ -73,7 +73,7 @@ const Candidate* KnobSearch::BestThatFits(Bytes budget) const {
   return found;
 }
 
-Result<const Candidate*> KnobSearch::LeastPeak() {
+Result<const Candidate*> KnobSearch::MinPeak() {
   CKPLAN_RETURN_IF_ERROR(TryGrid());
   const auto best = [&] {
     return &std::min_element(tried_.begin(), tried_.end(), [](const auto& a, const auto& b) {
@@ -95,10 +95,10 @@ Result<const Candidate*> KnobSearch::LeastPeak() {
 // From the least setting upwards in equal ratios to the end of the range.
 std::vector<int64_t> KnobSearch::Grid() const {
   const Knob knob = solver_.knob();
-  std::vector<int64_t> grid = {knob.least};
-  while (grid.back() < knob.most) {
+  std::vector<int64_t> grid = {knob.min};
+  while (grid.back() < knob.max) {
     grid.push_back(
-        std::min(knob.most, grid.back() + std::max<int64_t>(1, grid.back() / knob.grid_steps)));
+        std::min(knob.max, grid.back() + std::max<int64_t>(1, grid.back() / knob.grid_steps)));
   }
   return grid;
 }
@@ -110,7 +110,7 @@ Result<Done> KnobSearch::TryGrid() {
 
 // The part of the grid that matters for a budget. Where the knob is a budget on a whole plan, the
 // simulated peak is mostly below it: start there, go up until several in a row do not fit or one
-// is far off, and go down only if none did. Other knobs tell nothing of the peak, and both ends
+// is far off, and go down only if none did. Other knobs say nothing about the peak, and both ends
 // of their range can need the most: all of the grid.
 Result<Done> KnobSearch::TryAround(Bytes budget) {
   const auto fits = [&](const Candidate& c) { return c.simulation.peak <= budget; };
@@ -120,8 +120,8 @@ Result<Done> KnobSearch::TryAround(Bytes budget) {
   while (is_near_peak && start + 1 < grid.size() && grid[start] < budget.count()) ++start;
   bool has_fit = false;
   int64_t misfits = 0;
-  const int64_t most_misfits = kMostMisfits * solver_.knob().grid_steps / 4;
-  for (size_t i = start; i < grid.size() && misfits < most_misfits; ++i) {
+  const int64_t max_misfits = kMaxMisfits * solver_.knob().grid_steps / 4;
+  for (size_t i = start; i < grid.size() && misfits < max_misfits; ++i) {
     CKPLAN_ASSIGN_OR_RETURN(const Candidate* candidate, Try(grid[i]));
     misfits = fits(*candidate) || !is_near_peak ? 0 : misfits + 1;
     has_fit |= fits(*candidate);

@@ -15,7 +15,7 @@
 
 namespace ckplan {
 
-// One setting of the knob, carried through to what the simulator says of it.
+// One setting of the knob, with its schedule and what the simulator measured of it.
 struct Candidate {
   int64_t setting = 0;
   SolveOutcome outcome;
@@ -23,7 +23,7 @@ struct Candidate {
   Simulation simulation;
 };
 
-// The graph that plans are judged on, and what the algorithm sees of it.
+// The graph that plans are simulated on, and what the algorithm sees of it.
 struct View {
   View(const TensorGraph& judged, const PlanRequest& request)
       : graph(judged),
@@ -57,7 +57,7 @@ class KnobSearch {
   // The plan of least overhead whose peak is at most `budget`; null if none was found.
   Result<const Candidate*> BestWithin(Bytes budget);
   // The plan of least peak found anywhere in the range.
-  Result<const Candidate*> LeastPeak();
+  Result<const Candidate*> MinPeak();
 
  private:
   static constexpr int64_t kOneSegment = -1;  // Stands before all settings.

@@ -38,7 +38,7 @@ Result<PlanJsonText> ReadPlanText(const std::string& path);
 Result<Done> CheckSameModel(const ModelIdentity& planned, const std::string& path,
                             const std::string& sha256);
 
-// What a plan file, or an annotated model, tells by itself.
+// What can be read from a plan file or an annotated model without its graph.
 Result<PlanDigest> ReadPlanDigestFile(const std::string& plan_path);
 
 }  // namespace ckplan

@@ -75,13 +75,13 @@ Result<const Candidate*> SolveForPaperBudget(const SolverInfo& info, const Knob&
                  {},
                  {"use", {{"budget", ""}}}};
   }
-  if (budget.kind == Budget::Kind::kMin) return search->Try(knob.least);
-  if (budget.bytes.count() < knob.least) {
+  if (budget.kind == Budget::Kind::kMin) return search->Try(knob.min);
+  if (budget.bytes.count() < knob.min) {
     return Error{
         ErrorCode::kInfeasible,
         fmt::format("infeasible: {} has no plan with a paper budget of {} bytes; the least "
                     "is {} bytes",
-                    info.name, budget.bytes.count(), knob.least),
+                    info.name, budget.bytes.count(), knob.min),
         {},
         {"try", {{"paper_budget", "min"}}}};
   }
@@ -90,11 +90,11 @@ Result<const Candidate*> SolveForPaperBudget(const SolverInfo& info, const Knob&
 
 Result<const Candidate*> SolveForBudget(const TensorGraph& graph, const SolverInfo& info,
                                         const PlanRequest& request, KnobSearch* search) {
-  if (PeakBudgetOf(request).kind == Budget::Kind::kMin) return search->LeastPeak();
+  if (PeakBudgetOf(request).kind == Budget::Kind::kMin) return search->MinPeak();
   const Bytes budget = ActivationBudget(graph, request);
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, search->BestWithin(budget));
   if (best != nullptr) return best;
-  CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search->LeastPeak());
+  CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search->MinPeak());
   if (least->simulation.peak <= budget) return least;
   return Infeasible(graph, request, info.name, least->simulation.peak,
                     least->schedule.steps[least->simulation.peak_step]);
@@ -178,7 +178,7 @@ bool IsBetter(const Plan& a, const Plan& b, bool wants_least_peak) {
   return rank(a) < rank(b);
 }
 
-// Those that answer at once come first: a time limit stops the searches alone.
+// Algorithms that answer at once come first, so that a time limit cuts short only the searches.
 std::vector<const SolverInfo*> FastFirst() {
   std::vector<const SolverInfo*> solvers;
   for (const SolverInfo& info : AllSolvers()) solvers.push_back(&info);
@@ -187,8 +187,8 @@ std::vector<const SolverInfo*> FastFirst() {
   return solvers;
 }
 
-// How much an error says about why there is no plan by any algorithm. The least: that one of them
-// does not take on such a request, or such a graph.
+// How well an error explains that no algorithm has a plan: the error of the highest weight is
+// shown. It is lowest where an algorithm merely does not accept such a request, or such a graph.
 int WeightOf(ErrorCode code) {
   if (code == ErrorCode::kTimeout) return 2;
   return code == ErrorCode::kInfeasible ? 1 : 0;

@@ -91,7 +91,7 @@ struct Alias {
   std::string_view name;
 };
 
-// How people say it, in papers, issues and other tools. In alphabetical order.
+// Names that people use in papers, issues and other tools. In alphabetical order.
 constexpr std::array kAliases = {
     Alias{"acg", "feng-acg"},
     Alias{"approx", "approx-dp"},

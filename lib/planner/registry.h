@@ -13,15 +13,15 @@ namespace ckplan {
 
 // In alphabetical order.
 std::span<const SolverInfo> AllSolvers();
-// By its name, or as people call it: "kusumoto" is exact-dp. kUsage with the nearest name if there
-// is none of that name.
+// Finds an algorithm by its name or by another name that people use: "kusumoto" is exact-dp. kUsage
+// with the nearest name if there is none of that name.
 Result<const SolverInfo*> FindSolver(std::string_view name);
-// Which of them all is best is asked of the planner by this name; see MakePlan. FindSolver finds
-// it, but it has no solver of its own.
+// Under this name the planner tries all algorithms and takes the best plan; see MakePlan.
+// FindSolver finds the name, but it has no solver of its own.
 inline constexpr std::string_view kAutoAlgorithm = "auto";
-// All of them and that one, in alphabetical order.
+// All algorithms and kAutoAlgorithm, in alphabetical order.
 std::vector<const SolverInfo*> ListedAlgorithms();
-// What else an algorithm may be called by, in alphabetical order; plans carry its name alone.
+// Other names of an algorithm, in alphabetical order; plans always state its main name.
 std::vector<std::string_view> AliasesOf(std::string_view name);
 
 }  // namespace ckplan

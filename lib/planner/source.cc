@@ -13,8 +13,8 @@
 namespace ckplan {
 namespace {
 
-constexpr std::string_view kOwnCosts = "graph";    // As a plan names the costs of a graph file.
-constexpr std::string_view kModelCosts = "flops";  // Where a request says nothing.
+constexpr std::string_view kOwnCosts = "graph";    // The name in plans of a graph file's own costs.
+constexpr std::string_view kModelCosts = "flops";  // The default of a request for a model.
 
 Error NotForGraphFiles(std::string_view what, std::string_view why, std::string_view field) {
   return Error{ErrorCode::kUsage,

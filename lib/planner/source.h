@@ -18,7 +18,7 @@ struct Source {
   ModelIdentity identity;
   // What was asked, with what reading has settled: all dimensions, and the costs' name and unit.
   PlanRequest request;
-  // Of a model alone; see ModelGraph.
+  // What follows is set for a model, not for a graph file; see ModelGraph.
   bool is_model = false;
   std::vector<ModelNodeRole> roles;
   std::vector<std::string> warnings;

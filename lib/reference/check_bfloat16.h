@@ -1,7 +1,7 @@
-// Judges an operator by itself: what it makes of tensors stored as bfloat16 must be what it makes
-// of the same numbers stored as float32, but for the rounding of what it stores.
+// Compares an operator with itself: what it makes of tensors stored as bfloat16 must be what it
+// makes of the same numbers stored as float32, but for the rounding of what it stores.
 //
-// The float32 run is judged by CheckOp, so together the two judge the kernels for both types.
+// The float32 run is tested by CheckOp, so together the two test the kernels for both types.
 #pragma once
 
 #include <string>

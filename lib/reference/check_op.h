@@ -1,4 +1,4 @@
-// Judges an operator of a backend by its reference.
+// Compares an operator of a backend with its reference.
 //
 //   Forward   equals the reference; the same bits twice, at other addresses, in place of an input
 //             (elementwise operators) and with an output left out; writes all of its outputs and

@@ -92,7 +92,8 @@ Buffers Fill(Backend& backend, const std::vector<Tensor>& tensors, std::vector<B
 
 WatchedBuffer::WatchedBuffer(Backend& backend, int64_t bytes)
     : backend_(backend), bytes_(bytes), guard_(backend.alignment()) {
-  while (guard_ < kGuardBytes + 1) guard_ += backend.alignment();  // 72: in no cache line's step.
+  // With an alignment of 8 these are 72 bytes: no multiple of a cache line.
+  while (guard_ < kGuardBytes + 1) guard_ += backend.alignment();
   auto memory = backend.Allocate(bytes + 2 * guard_);
   base_ = memory.value();
   const Blob guards(static_cast<size_t>(bytes + 2 * guard_), kGuard);

@@ -14,7 +14,7 @@ struct Moments {
   double mean = 0, variance = 0;
 };
 
-// Of the elements that `group_of` gives the same number.
+// Moments of each group: the elements for which `group_of` returns the same number.
 inline std::map<int64_t, Moments> MomentsBy(const Tensor& x,
                                             const std::function<int64_t(const Index&)>& group_of) {
   std::map<int64_t, std::vector<double>> groups;

@@ -25,7 +25,7 @@ struct Recurrent {
     }
     return sum + Bias(direction, row);
   }
-  // The same row of R times the state of a sample, with R's bias.
+  // One row of R times the state of a sample, plus the bias of R.
   double Recurrence(int64_t direction, int64_t row, const std::vector<double>& state) const {
     double sum = 0;
     const int64_t rows = inputs[1].dim(1);

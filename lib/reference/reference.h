@@ -1,5 +1,5 @@
-// What each operator computes, in double precision and in the plainest way: the judge of the
-// backends' kernels. Shares no code with any of them, and is linked into tests alone.
+// What each operator computes, in double precision and in the plainest way. Tests compare
+// the backends' kernels with it. Shares no code with any of them, and is linked into tests alone.
 #pragma once
 
 #include <span>

@@ -13,7 +13,7 @@ struct Tap {
   double weight;
 };
 
-using Taps = std::vector<Tap>;  // Of one index of an axis of the output; empty: a given value.
+using Taps = std::vector<Tap>;  // For one index of an axis of the output; empty: a given value.
 
 // Weighted sums over all combinations of the axes' taps.
 inline double Combine(const Tensor& x, const std::vector<const Taps*>& taps, size_t axis,

@@ -22,7 +22,7 @@ CloseSetSolver::CloseSetSolver(const Problem& problem, TwoTerminalGraph graph, D
     for (const NodeId node : graph_.vertices[v].nodes) vertex_of_[node] = v;
   }
   const Knob range = knob();
-  best_ = FindBestMaxTerm(Bytes(range.least), Bytes(range.most), limits.stop,
+  best_ = FindBestMaxTerm(Bytes(range.min), Bytes(range.max), limits.stop,
                           [&](Bytes max_term) { return Divide(max_term).figures; });
 }
 

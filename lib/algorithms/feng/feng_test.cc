@@ -251,7 +251,7 @@ TEST_CASE("feng-acg: for each largest segment, no division keeps less") {
     const TensorGraph graph = SmallGraph(seed);
     const Problem problem(graph);
     const auto solver = *PrepareFengAcg(problem, {});
-    for (int64_t max_term = 0; max_term <= solver->knob().most; max_term += 3) {
+    for (int64_t max_term = 0; max_term <= solver->knob().max; max_term += 3) {
       CAPTURE(max_term);
       const SolveOutcome outcome = *solver->Solve(max_term, {});
       const int64_t min_kept = MinKept(problem.vertices, max_term);

@@ -1,0 +1,58 @@
+#include "lib/exec/step_operators.h"
+
+#include "lib/exec/test_backend.h"
+#include "lib/exec/testing.h"
+
+namespace ckplan {
+namespace {
+
+// Mul, Relu and Sigmoid, in this order.
+const NetText kNet{
+    "g (float[4,6] x) => (float[4,6] y) <float[6] w = {1,2,3,4,5,6}> "
+    "{ h = Mul(x, w) r = Relu(h) y = Sigmoid(r) }"};
+
+void MakeInvalid(OpSpec& spec) { spec.outputs[0].dims = {4, 7}; }
+void MakeUnknown(OpSpec& spec) { spec.type = "Blend"; }
+
+Error RefusalOf(Backend& backend, const StepGraph& step) {
+  const Result<StepOperators> operators = PrepareOperators(backend, step);
+  REQUIRE_FALSE(operators.ok());
+  return operators.error();
+}
+
+bool Contains(const Error& error, std::string_view text) {
+  return error.message.find(text) != std::string::npos;
+}
+
+TEST_CASE("step operators: invalid operators are told apart from those without a kernel") {
+  const auto backend = MakeTestBackend();
+  const SmallStep small(*backend, kNet);
+  StepGraph step = small.step();
+  REQUIRE(step.nodes.size() == 3);
+
+  MakeInvalid(step.nodes[NodeId(1)].spec);
+  const Error invalid = RefusalOf(*backend, step);
+  CAPTURE(invalid.message);
+  CHECK(invalid.code == ErrorCode::kInvalidInput);
+  CHECK(Contains(invalid, "cannot run this model: 1 operator is invalid; correct the model"));
+  REQUIRE(invalid.notes.size() == 1);
+  CHECK(invalid.notes[0].starts_with("Relu: its output is [4,7] instead of [4,6] (\""));
+
+  MakeUnknown(step.nodes[NodeId(0)].spec);
+  MakeUnknown(step.nodes[NodeId(2)].spec);
+  const Error both = RefusalOf(*backend, step);
+  CAPTURE(both.message);
+  CHECK(both.code == ErrorCode::kInvalidInput);
+  CHECK(Contains(both, "1 operator is invalid, and 1 operator is missing; correct the model, and"));
+  REQUIRE(both.notes.size() == 2);
+  CHECK(both.notes[0] == invalid.notes[0]);
+  CHECK(both.notes[1].ends_with(" and 1 more)"));
+
+  step.nodes[NodeId(1)].spec = small.step().nodes[NodeId(1)].spec;
+  const Error missing = RefusalOf(*backend, step);
+  CHECK(missing.code == ErrorCode::kUnsupported);
+  CHECK(Contains(missing, ": 1 operator is missing; `ckexec ops` lists what there is"));
+}
+
+}  // namespace
+}  // namespace ckplan
