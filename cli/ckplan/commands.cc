@@ -8,7 +8,7 @@ namespace ckplan {
 namespace {
 
 constexpr std::array kCommands = {
-    Command{"plan", "plan one model by one algorithm; the word may be left out",
+    Command{"plan", "plan one model by one algorithm; the word plan may be left out",
             "ckplan plan resnet50.onnx -D N=64 --algo exact-dp --budget 60% -o plan.json",
             AddPlanOptions, RunPlan},
     Command{"compare", "plan one model by many algorithms, side by side",

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "lib/cpu/cpu_backend.h"
+#include "lib/cpu/registry.h"
+#include "lib/ops/families.h"
 #include "lib/ops/op_table.h"
 #include "lib/reference/check_op.h"
 #include "lib/reference/families.h"
@@ -30,6 +32,13 @@ void CheckCases(std::span<const reference::CaseRow> rows) {
 // Random operators have no reference; random_test.cc tests them.
 bool IsRandom(std::string_view type) {
   return type.substr(0, 6) == "Random" || type == "Bernoulli" || type == "Dropout";
+}
+
+TEST_CASE("cpu: the operators are those of the families, each once") {
+  const auto rows = OpRows();
+  const auto families = AllFamilyRows();
+  REQUIRE(rows.size() == families.size());
+  for (size_t i = 0; i < rows.size(); ++i) CHECK(rows[i].type == families[i].type);
 }
 
 TEST_CASE("cpu: every operator has cases, and a row in the table of operators") {

@@ -2,7 +2,9 @@
 // the CPU backend, see lib/reference/op_case.h.
 #include <doctest/doctest.h>
 
+#include "lib/cuda/registry.h"
 #include "lib/cuda/test_backend.h"
+#include "lib/ops/families.h"
 #include "lib/reference/check_bfloat16.h"
 #include "lib/reference/check_op.h"
 #include "lib/reference/families.h"
@@ -32,6 +34,13 @@ void CheckCases(std::span<const reference::CaseRow> rows, Check check = referenc
   }
 #include "lib/ops/families.def"
 #undef CKPLAN_FAMILY
+
+TEST_CASE("cuda: the operators are those of the families, each once") {
+  const auto rows = OpRows();
+  const auto families = AllFamilyRows();
+  REQUIRE(rows.size() == families.size());
+  for (size_t i = 0; i < rows.size(); ++i) CHECK(rows[i].type == families[i].type);
+}
 
 }  // namespace
 }  // namespace ckplan::cuda

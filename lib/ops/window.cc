@@ -42,6 +42,9 @@ Result<Dims> ReadKernel(const OpSpec& spec, size_t rank, const Dims& of_weights)
   if (of_weights.empty() && spec.Ints("kernel_shape").empty()) {
     return InvalidOp(spec, "attribute kernel_shape is missing");
   }
+  if (!of_weights.empty()) {
+    CKPLAN_RETURN_IF_ERROR(CheckEntries(spec, "the kernel of its weights", of_weights, rank, 1));
+  }
   if (spec.Ints("kernel_shape").empty()) return of_weights;
   CKPLAN_ASSIGN_OR_RETURN(Dims kernel, ReadEntries(spec, "kernel_shape", rank, 1, 1));
   if (of_weights.empty() || kernel == of_weights) return kernel;
