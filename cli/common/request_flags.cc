@@ -21,7 +21,9 @@ struct FlagRow {
   std::string_view field;
   Group group;
   std::string_view flags;
-  std::string_view form;  // Of the value; empty for the words of a choice, and for none.
+  // Placeholder for the value in help. Empty if the flag takes a fixed choice of words, or no
+  // value.
+  std::string_view form;
   std::string_view help;
   BudgetForms budget_forms = {};
 };

@@ -22,24 +22,27 @@ class RequestFlags {
     kPlanning,   // --budget to --no-liveness
     kReading,    // -D to --align
   };
-  // Declares the flags of a group, or that of one field, perhaps with another help.
+  // Declares the flags of a whole group, or the flag of one field; `form` and `help` then replace
+  // those of the table unless they are empty.
   void Add(CommandLine& line, Group group);
   void Add(CommandLine& line, std::string_view field, std::string_view form = {},
            std::string_view help = {});
 
-  // What was given. kUsage: a value that cannot be read, an unknown algorithm, several budgets.
+  // The request that was typed. kUsage: a value that cannot be read, an unknown algorithm, several
+  // budgets.
   Result<PlanRequest> Read() const;
 
-  // The flags of a field as they were typed: "-D N=8 -D T=2", or nothing.
+  // The flags of a field as they were typed, such as "-D N=8 -D T=2"; empty if none was.
   std::string Typed(std::string_view field) const;
-  // The value of a field as it was typed, if it was.
+  // The value of a field as it was typed; nothing if it was not given.
   std::optional<std::string> ValueOf(std::string_view field) const;
 
  private:
   struct Given {
     std::optional<std::string> text;
     std::vector<std::string> list;
-    std::string word;  // Of a choice; empty where its flag was not declared.
+    // The word chosen for a flag with choices; empty if the command has no such flag.
+    std::string word;
     bool is_set = false;
   };
   static constexpr size_t kCount = 14;
@@ -48,10 +51,11 @@ class RequestFlags {
   std::array<Given, kCount> given_;
 };
 
-// "--budget", as messages name it. A setting that is no field of a request is its own name.
+// The flag of a field as messages name it: "--budget". A setting that is no field of a request has
+// no flag and is returned unchanged.
 std::string FlagOf(const std::string& field);
 
-// The flags that ask for all that `request` asks for, each with a blank before it.
+// The flags that make up `request`, each preceded by a blank.
 std::string FlagsFor(const PlanRequest& request);
 
 // The error's message and its remedy: "no plan; try --budget 8611000000".

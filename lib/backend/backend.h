@@ -1,5 +1,5 @@
-// What a device must be able to do for the executor: hold memory and run operators. The core above
-// it knows schedules and buffers but no kernels; a backend knows kernels but no schedules.
+// What a device must be able to do for the executor: hold memory and run operators. The executor's
+// core knows schedules and buffers but no kernels; a backend knows kernels but no schedules.
 //
 //   Prepare(spec) ─▶ PreparedOp ─ workspace() ─▶ the planner's figures, the arena
 //                        ├─ Forward(call)
@@ -22,9 +22,9 @@
 
 namespace ckplan {
 
-// Bytes of scratch memory that a call needs while it runs. Its contents do not outlive the call,
-// but the calls of BackwardInput of one backward step share one workspace, in the order of the
-// inputs: what one leaves there, the next may use.
+// Bytes of scratch memory that a call needs while it runs. Its contents are lost after the call,
+// with one exception: the BackwardInput calls of one backward step, made in the order of the
+// inputs, share one workspace, and a call may use what an earlier one has left there.
 struct OpWorkspace {
   int64_t forward = 0;
   int64_t backward = 0;
@@ -32,21 +32,24 @@ struct OpWorkspace {
 
 struct ForwardCall {
   std::span<const void* const> inputs;  // By position; null where absent or unread.
-  // By position; null where nobody reads the output. May be the memory of an input of the same
-  // size, for elementwise operators alone: they read each element before they write it.
+  // By position; null where nobody reads the output. Elementwise operators must allow an output to
+  // have the memory of an input of the same size: they read each element before they write it. For
+  // other operators, outputs never overlap inputs.
   std::span<void* const> outputs;
-  void* statistic = nullptr;  // spec.statistic_bytes.
+  void* statistic = nullptr;  // spec.statistic_bytes bytes.
   void* workspace = nullptr;  // workspace().forward bytes; null for 0.
-  uint64_t seed = 0;          // For random operators: the same again when recomputed.
+  // For random operators; a recomputation gets the seed of the first run.
+  uint64_t seed = 0;
 };
 
 struct BackwardCall {
-  std::span<const void* const> inputs;            // Null unless read by backward or constant.
-  std::span<const void* const> outputs;           // Null unless read by backward.
-  std::span<const void* const> output_gradients;  // Null where no gradient arrives: it is zero.
-  const void* statistic = nullptr;                // Null unless read by backward.
-  void* workspace = nullptr;                      // workspace().backward bytes; null for 0.
-  uint64_t seed = 0;                              // That of the forward call.
+  std::span<const void* const> inputs;   // Null unless read by backward or constant.
+  std::span<const void* const> outputs;  // Null unless read by backward.
+  // Null where no gradient arrives; it counts as zero.
+  std::span<const void* const> output_gradients;
+  const void* statistic = nullptr;  // Null unless read by backward.
+  void* workspace = nullptr;        // workspace().backward bytes; null for 0.
+  uint64_t seed = 0;                // The seed of the forward call.
 };
 
 // An operator with fixed shapes, ready to run. Whatever it computes depends on the arguments of the
@@ -58,21 +61,21 @@ class PreparedOp {
   // Writes every element of every output and of the statistic.
   virtual void Forward(const ForwardCall& call) = 0;
   // Writes (does not add to) the gradient of the input at `position`, of the input's own shape.
-  // Asked only for inputs with has_gradient, in ascending order of positions.
+  // Called only for inputs with has_gradient, in ascending order of positions.
   virtual void BackwardInput(const BackwardCall& call, size_t position, void* gradient) = 0;
 };
 
 struct OpSupport {
   std::string type;  // "Conv"
   bool has_gradient = false;
-  std::string limits;  // What of it is not supported; empty where all of it is.
+  std::string limits;  // What part of the operator is not supported; empty if all of it is.
 };
 
 // What Inspect finds in a buffer.
 struct BufferDigest {
   uint64_t hash = 0;          // Equal contents have equal hashes, whatever the address.
-  int64_t first_poison = -1;  // Index of the first float that is kPoison, or -1.
-  bool has_nan = false;       // Some float is NaN, poison or not.
+  int64_t first_poison = -1;  // Index of the first float that equals kPoison; -1 if there is none.
+  bool has_nan = false;       // Some float is NaN, whether kPoison or another NaN.
 
   bool operator==(const BufferDigest&) const = default;
 };
@@ -83,23 +86,24 @@ class Backend : public DeviceMemory {
   virtual std::string Describe() const = 0;   // "oneDNN 3.2.0, 2 threads"
   virtual int64_t alignment() const = 0;      // Bytes; offsets of buffers must be multiples.
   virtual std::vector<OpSupport> Operators() const = 0;  // In alphabetical order.
-  // Whether operands may be kBFloat16. Where not, floats are float32 alone.
+  // Whether operands may be kBFloat16. If not, all floats must be float32.
   virtual bool StoresBFloat16() const { return false; }
 
   // kUnsupported: no kernel for this operator, or not for these attributes, shapes or types.
   virtual Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) = 0;
 
-  // Writes kPoison, whose bits no arithmetic makes, into every whole 4 bytes, and ones into the
-  // rest.
+  // Fills memory with kPoison, a bit pattern that arithmetic never produces; bytes after the last
+  // whole multiple of 4 are filled with one bits.
   virtual void Poison(void* memory, int64_t bytes) = 0;
-  // into[i] += scale * from[i], of floats of this type.
+  // into[i] += scale * from[i], for floats of the given type.
   virtual void AddScaled(void* into, const void* from, ElementType type, float scale,
                          int64_t count) = 0;
-  // Looks for poison and other NaNs among floats, and only hashes other types.
+  // Hashes the contents and, where they are floats, looks for poison and other NaNs.
   virtual BufferDigest Inspect(const void* memory, int64_t bytes, ElementType type) = 0;
 };
 
-// What Poison writes: a NaN as a float32, and two NaNs as bfloat16, kBFloat16Poison each.
+// What Poison writes: read as float32 it is a NaN, and read as bfloat16 it is two NaNs, each of
+// which is kBFloat16Poison.
 inline constexpr uint32_t kPoison = 0xFFF5FFF5;
 inline constexpr uint16_t kBFloat16Poison = 0xFFF5;
 

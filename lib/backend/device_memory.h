@@ -22,20 +22,21 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  // Bytes that Allocate can still hand out, about.
+  // About how many bytes Allocate can still provide.
   virtual int64_t AvailableBytes() const = 0;
-  // kInfeasible: the device has not so much memory. 0 bytes are allowed.
+  // kInfeasible: the device does not have that much memory. 0 bytes are allowed.
   virtual Result<void*> Allocate(int64_t bytes) = 0;
   virtual void Release(void* memory) = 0;
-  // From a pool of the device's driver, in the order of the work: memory that is given back may be
-  // handed out again before the work that used it is done. Without a pool, as Allocate.
+  // Allocates from a pool of the device's driver. The pool follows the order of the work on the
+  // device, so memory that was released may be allocated again before the work that used it has
+  // finished. Without a pool, this is Allocate.
   virtual Result<void*> AllocatePooled(int64_t bytes) { return Allocate(bytes); }
   virtual void ReleasePooled(void* memory) { Release(memory); }
-  // The maximum of the bytes of the pool that were in use since the last reset, by the driver's own
-  // count; nothing where no driver counts.
+  // The maximum number of bytes of the pool in use since the last reset, as the driver counts them;
+  // nothing if no driver counts them.
   virtual void ResetPooledPeak() {}
   virtual std::optional<int64_t> PooledPeak() { return std::nullopt; }
-  // What the device's memory holds beside what was allocated: contexts, handles of libraries.
+  // What occupies the device's memory besides allocations, such as contexts and library handles.
   virtual std::vector<MemoryUse> Overheads() const { return {}; }
 
   // These two wait until the bytes have been copied.

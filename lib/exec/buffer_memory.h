@@ -1,5 +1,5 @@
-// Where the buffers of a program live. There are two ways, so that the peak is measured
-// independently of the plan: an arena of the planned size and offsets, and an allocator that only
+// Where the buffers of a program live. There are two implementations, so that the peak is measured
+// independently of the plan: an arena with the planned size and offsets, and an allocator that only
 // counts.
 #pragma once
 
@@ -14,7 +14,8 @@
 
 namespace ckplan {
 
-// The largest number of bytes that were live at once, by kind, and the step that first reached it.
+// The maximum number of bytes that were live at once, how they divide by kind, and the step that
+// first reached this maximum.
 struct MeasuredPeak {
   Bytes total;
   Bytes tensors;  // Activations and statistics.
@@ -52,8 +53,8 @@ class BufferMemory {
   MeasuredPeak peak_;
 };
 
-// One block of memory (the slab) for all buffers. With `poisons`, it is filled with NaNs at first,
-// and so is the place of each buffer when it begins and when it ends.
+// One block of memory (the slab) for all buffers. With `poisons`, the whole slab is filled with
+// NaNs first, and the place of each buffer again whenever the buffer begins or ends.
 class ArenaMemory final : public BufferMemory {
  public:
   // `offsets` has one entry for each buffer of the program. kCheckFailed names the first buffer
@@ -65,7 +66,7 @@ class ArenaMemory final : public BufferMemory {
 
   // Writes the whole slab once, so that no timed run pays for the first access to a page.
   void Touch() { backend_.Zero(slab_, slab_bytes_.count()); }
-  // The highest end of a buffer that was used.
+  // The highest end of any buffer so far.
   Bytes used() const { return used_; }
 
  private:
@@ -81,8 +82,8 @@ class ArenaMemory final : public BufferMemory {
   Bytes used_;
 };
 
-// Allocates each buffer by itself from the pool of the device's driver. Where the driver counts
-// what is in use, its count confirms ours.
+// Allocates each buffer separately from the pool of the device's driver. Where the driver counts
+// the bytes in use, its count confirms the one made here.
 class CountingMemory final : public BufferMemory {
  public:
   CountingMemory(Backend& backend, const Program& program);

@@ -1,7 +1,7 @@
-// Watches a run: every buffer that is read must hold, bit for bit, what was last written there, and
-// every tensor and gradient must be the one that the reference run made.
+// Watches a run. Every buffer that is read must hold, bit for bit, what was last written there, and
+// every tensor and gradient must equal the one that the reference run computed.
 //
-// Together with the poison in the arena this shows of a plan what no bookkeeping can: that freed
+// Together with the poison in the arena, this proves what accounting alone cannot: that freed
 // memory is not read, that no two live buffers share memory, and that a recomputed tensor equals
 // the one that was dropped. It costs about one more pass over the memory that each step touches.
 #pragma once
@@ -13,11 +13,12 @@
 
 namespace ckplan {
 
-// The contents that a run made. The first run that is watched with it fills it; all later runs are
+// Digests of the contents that a run computed. The first watched run fills it; all later runs are
 // compared with it.
 struct Reference {
   IdVector<TensorId, std::optional<BufferDigest>> tensors;
-  IdVector<TensorId, std::optional<BufferDigest>> gradients;  // When they are complete.
+  // Digests of gradients once they are complete.
+  IdVector<TensorId, std::optional<BufferDigest>> gradients;
 
   explicit Reference(const TensorGraph& graph)
       : tensors(graph.tensors().size()), gradients(graph.tensors().size()) {}
@@ -27,7 +28,7 @@ class BufferWatch final : public RunObserver {
  public:
   BufferWatch(Backend& backend, const StepGraph& step, Reference& reference);
 
-  // kCheckFailed names the step and the tensor.
+  // kCheckFailed: the contents are wrong; the message names the step and the tensor.
   Result<Done> Before(const Action& action, const RunState& state) override;
   Result<Done> After(const Action& action, const RunState& state) override;
 

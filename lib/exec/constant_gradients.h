@@ -3,9 +3,10 @@
 //   W ─▶ Transpose ─▶ Wt ─▶ MatMul        backward of MatMul writes dWt into scratch,
 //                                         backward of Transpose turns it into dW, added to W's
 //
-// A leaf that a single node reads, itself or as a view, has its gradient written where it belongs;
-// all others are added up from scratch memory, which is part of the node's workspace. The order of
-// additions is that of the backward steps, so it does not depend on what a plan recomputes.
+// A trained constant (leaf) that a single node reads, itself or through a view, has its gradient
+// written directly to where it is kept. All other gradients are computed in scratch memory, which
+// is part of the node's workspace, and added up. They are added in the order of the backward steps,
+// so the result does not depend on what a plan recomputes.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +18,17 @@
 
 namespace ckplan {
 
-// The alignment of areas of memory that no plan places: a cache line, so that no two areas share
-// one, or more where the backend needs more.
+// The alignment of memory that no plan places: a cache line, so that no two pieces share one, or
+// more if the backend needs more.
 int64_t BufferAlignment(const Backend& backend);
-int64_t AlignedBytes(int64_t bytes, const Backend& backend);  // Rounded up to it.
+int64_t AlignedBytes(int64_t bytes, const Backend& backend);  // Rounded up to BufferAlignment.
 
 class ConstantGradients {
  public:
   ConstantGradients(const Backend& backend, const StepGraph& step,
                     const std::vector<std::unique_ptr<PreparedOp>>& constant_ops);
 
-  // Whether backward may write this constant's gradient straight into that of its leaf.
+  // Whether backward may write this constant's gradient directly into the gradient of its leaf.
   bool IsDirect(ConstantId constant) const;
   // The scratch memory that the gradients of the node's constants need; 0 if all of them are
   // direct.
@@ -42,7 +43,8 @@ class ConstantGradients {
   const Backend& backend_;
   const StepGraph& step_;
   const std::vector<std::unique_ptr<PreparedOp>>& constant_ops_;
-  IdVector<ConstantId, int32_t> contributions_;  // How many each root receives in one step.
+  // How many contributions to its gradient each root receives in one step.
+  IdVector<ConstantId, int32_t> contributions_;
 };
 
 }  // namespace ckplan

@@ -1,5 +1,5 @@
 // The memory that a step holds from beginning to end: parameters, their gradients, other constants,
-// and the batch.
+// and the input batch.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,19 @@
 namespace ckplan {
 
 struct ConstantUsage {
-  Bytes parameters;           // Float leaves: trained ones, and buffers such as running statistics.
+  // Leaves of floats: trained ones, and others such as running statistics.
+  Bytes parameters;
   Bytes parameter_gradients;  // One for each trained leaf.
-  Bytes derived;              // Computed from them, or integers and masks.
-  Bytes inputs;               // The batch.
+  Bytes derived;              // Constants computed from other constants, and integers and masks.
+  Bytes inputs;               // The input batch.
   int64_t leaves_from_file = 0;
   int64_t leaves_from_seed = 0;
 };
 
 class ConstantStore {
  public:
-  // Uploads the leaves, evaluates the constant operators, fills the batch. `step` and `operators`
-  // must outlive the store. kInfeasible: too little memory on the device.
+  // Uploads the leaves, evaluates the constant operators and fills the input batch. `step` and
+  // `operators` must outlive the store. kInfeasible: the device has too little memory.
   static Result<ConstantStore> Create(Backend& backend, const StepGraph& step,
                                       const StepOperators& operators, const WeightFile& weights,
                                       uint64_t seed);
@@ -41,10 +42,11 @@ class ConstantStore {
   const void* input(TensorId tensor) const;
   const void* gradient(ConstantId leaf) const;  // `leaf` must be trained.
 
-  // Sets all gradients to zero, as backward adds to those that are not written directly.
+  // Sets all gradients to zero, because backward adds to those that it does not write directly.
   void ClearGradients();
-  // Runs the backward of `call` for its constant at `position`, into the gradients of the leaves
-  // behind it. `scratch`: the node's gradient scratch.
+  // Runs the backward of `call` for the constant at input `position`, and passes the result on to
+  // the gradients of the leaves that it is computed from. `scratch` is the node's scratch memory
+  // for gradients.
   void BackwardConstant(const StepNode& node, PreparedOp& op, const BackwardCall& call,
                         size_t position, void* scratch);
 

@@ -21,9 +21,9 @@ class Loss {
   Loss(LossKind kind, uint64_t seed) : kind_(kind), seed_(seed) {}
 
   LossKind kind() const { return kind_; }
-  // The loss of one output; the loss of a step is the sum over its outputs. Writes the gradient of
-  // the output into `gradient`. Both are device memory and hold floats of the output's type.
-  // Computed on the host, in float32 and wider.
+  // Returns the loss of one output and writes its gradient into `gradient`. The loss of a step is
+  // the sum over its outputs. `contents` and `gradient` are device memory and hold floats of the
+  // output's type; the loss is computed on the host, in float32 or wider types.
   double Run(Backend& backend, std::string_view name, const Operand& output, const void* contents,
              void* gradient) const;
 

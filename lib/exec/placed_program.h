@@ -1,4 +1,4 @@
-// A schedule as it is run: its program, and the place of each buffer in the arena.
+// A schedule ready to be run: its program, and the place of each buffer in the arena.
 #pragma once
 
 #include <vector>
@@ -21,28 +21,29 @@ struct PlacedProgram {
   bool has_workspaces = false;
 };
 
-// The graph of the step in the sizes that are placed: with workspaces if the plan knows them, and
-// rounded up as the plan rounds them.
+// The graph of the step with the sizes that are placed in the arena: with workspaces if the plan
+// knows them, and rounded up as in the plan.
 struct SizedGraph {
   TensorGraph graph;
   bool has_workspaces = false;
-  // False: the plan was made for tensors of other float types, so its offsets do not fit.
+  // False if the plan was made for other float types, so that its offsets do not fit.
   bool has_planned_sizes = true;
 };
 
-// `planned` is the graph that the plan was made for, before its sizes were aligned.
-// kCheckFailed: the plan's workspaces are not those of the backend; names the first such node.
+// `planned` is the graph that the plan was made for, before its sizes were aligned. kCheckFailed:
+// the plan's workspaces differ from the backend's; the message names the first such node.
 Result<SizedGraph> GraphToRun(const StepGraph& step, const StepOperators& operators,
                               const TensorGraph& planned, int64_t align_bytes);
 
-// The schedule with offsets of its own.
+// Places the schedule with newly computed offsets.
 PlacedProgram PlaceProgram(const StepGraph& step, const SizedGraph& run, const Schedule& schedule);
-// The plan's schedule, with the plan's own offsets where they fit.
+// Places the plan's schedule, with the plan's own offsets where they fit.
 PlacedProgram PlaceByPlan(const StepGraph& step, const SizedGraph& run, const Plan& plan);
-// The schedule that keeps everything, in the forward order of `planned`.
+// Places the schedule that keeps everything, in the forward order of `planned`.
 PlacedProgram PlaceKeepAll(const StepGraph& step, const SizedGraph& run, const Schedule& planned);
 
-// The largest workspace of any node. A program without workspaces needs that much beside the arena.
+// The largest workspace of any node. A program without workspaces needs this much memory outside
+// the arena.
 Bytes LargestWorkspace(const StepOperators& operators);
 
 }  // namespace ckplan

@@ -15,18 +15,18 @@ namespace ckplan {
 
 struct ProfiledNode {
   std::string name;
-  double forward_seconds = 0;  // Both are medians over the runs.
+  double forward_seconds = 0;  // This and backward_seconds are medians over the runs.
   double backward_seconds = 0;
   OpWorkspace workspace;
 };
 
 struct ProfileOptions {
   uint64_t seed = 0;
-  int runs = 5;  // Measured ones, after one that warms up.
+  int runs = 5;  // Measured runs, which follow one run to warm up.
 };
 
 // Runs whole steps that keep everything, in the model's order, so that each node finds the caches
-// as it does in training. kInfeasible: the device has not so much memory.
+// in the state in which training finds them. kInfeasible: the device does not have enough memory.
 Result<std::vector<ProfiledNode>> ProfileNodes(Backend& backend, const StepGraph& step,
                                                const StepOperators& operators,
                                                ConstantStore& constants,

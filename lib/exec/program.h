@@ -1,6 +1,6 @@
-// A schedule spelled out: every allocation, call and release, in order, with the buffer of each
-// operand. The program allocates what the timeline counts: both come from one replay, so they have
-// equal buffers in equal order.
+// A schedule expanded into every allocation, call and release, in order, with the buffer of each
+// operand. A program allocates what the timeline counts: both are made by the same replay, so they
+// have the same buffers in the same order.
 //
 //   step 7: backward relu      allocate g9 │ call relu.backward(input 0 → g9) │ release g7, t3
 #pragma once
@@ -37,8 +37,8 @@ struct Action {
   int32_t position = -1;
 };
 
-// The buffers of one forward or backward step. Lists go by position of the operator's operands;
-// kNoBuffer where the operand is absent, a constant, or an input of the graph.
+// The buffers of one forward or backward step. Each list has one entry for each operand of the
+// operator; kNoBuffer where the operand is absent, a constant, or an input of the graph.
 struct Call {
   NodeId node;
   bool is_recomputation = false;
@@ -59,13 +59,14 @@ struct ProgramBuffer {
 struct Program {
   std::vector<Action> actions;
   std::vector<Call> calls;
-  std::vector<ProgramBuffer> buffers;   // The buffers of the timeline, in its order.
-  std::vector<int32_t> output_buffers;  // The buffers that hold the graph's outputs at the loss.
+  std::vector<ProgramBuffer> buffers;  // Those of the timeline, in its order.
+  // Those that hold the graph's outputs when the loss is computed.
+  std::vector<int32_t> output_buffers;
   size_t steps = 0;
 };
 
-// `graph` is the step's, perhaps with workspaces and aligned sizes; `timeline` is that of `graph`
-// and `schedule`.
+// `graph` is the step's graph, possibly with workspaces and aligned sizes; `timeline` is the
+// timeline of `graph` and `schedule`.
 Program BuildProgram(const StepGraph& step, const TensorGraph& graph, const Schedule& schedule,
                      const Timeline& timeline);
 

@@ -17,13 +17,13 @@
 
 namespace ckplan {
 
-// A running program and where its buffers are, for observers.
+// A running program and the addresses of its buffers, for observers.
 struct RunState {
   const Program& program;
-  std::vector<void*> address;  // By buffer; null while it does not exist.
+  std::vector<void*> address;  // One for each buffer; null while the buffer does not exist.
 };
 
-// Is called around every action. An error that it returns ends the run.
+// Called before and after every action. An error that it returns ends the run.
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
@@ -33,15 +33,15 @@ class RunObserver {
 
 class Runner {
  public:
-  // All of them must outlive the runner. `spare_workspace` is device memory that calls work in
-  // where the program has no workspaces, as large as the largest workspace of `operators`.
+  // The arguments must outlive the runner. `spare_workspace` is device memory as large as the
+  // largest workspace of `operators`; calls use it where the program has no workspaces.
   Runner(Backend& backend, const StepGraph& step, const StepOperators& operators,
          ConstantStore& constants, const Loss& loss, uint64_t seed, void* spare_workspace);
 
   // Runs one training step and returns its loss. The gradients of the parameters are then in the
-  // constant store. `number` varies the seeds of random operators.
-  // kInfeasible: no memory for a buffer. kCheckFailed: a call needs a buffer that is not there;
-  // names the step and the tensor.
+  // constant store. Random operators draw other numbers for every `number`. kInfeasible: no memory
+  // for a buffer. kCheckFailed: a call needs a buffer that does not exist; the message names the
+  // step and the tensor.
   Result<double> Run(const Program& program, BufferMemory& memory, RunObserver* observer,
                      uint64_t number = 0);
 
@@ -76,7 +76,7 @@ class Runner {
 
 // "step 12 (backward of \"conv3\")"
 std::string StepText(const StepGraph& step, const Program& program, const Action& action);
-// The tensor in a buffer: "\"relu1\"", "the gradient of \"relu1\"", "the workspace of \"conv3\"".
+// What a buffer holds: "\"relu1\"", "the gradient of \"relu1\"", "the workspace of \"conv3\"".
 std::string BufferText(const StepGraph& step, const Program& program, int32_t buffer);
 
 }  // namespace ckplan

@@ -1,5 +1,5 @@
-// Contents made from a seed: weights that the file lacks, the batch, gradients of the outputs. A
-// seed and a name give the same contents on every machine.
+// Contents generated from a seed: weights that the file lacks, the input batch, gradients of the
+// outputs. The same seed and name give the same contents on every machine.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace ckplan {
 
 uint64_t SeedFor(uint64_t seed, std::string_view name);
 
-// Uniform in [low, high).
+// Uniformly distributed in [low, high).
 std::vector<float> UniformFloats(uint64_t seed, int64_t count, float low, float high);
 
 // `constant` is a trained leaf, or a constant whose contents are unknown. Weights are uniform with
@@ -22,7 +22,7 @@ std::vector<float> UniformFloats(uint64_t seed, int64_t count, float low, float 
 std::vector<std::byte> SeededConstant(uint64_t seed, const StepConstant& constant);
 
 // Floats have mean 0 and variance 1, indices are below their bound, and other integers and booleans
-// are 1, so that masks let everything through. Floats are rounded where the input is of bfloat16.
+// are 1, so that masks hide nothing. Floats of a bfloat16 input are rounded.
 std::vector<std::byte> SeededInput(uint64_t seed, const StepInput& input);
 
 }  // namespace ckplan

@@ -1,5 +1,4 @@
-// All that goes into one training step and all that comes out of it, for comparison with other
-// programs.
+// All inputs and results of one training step, for comparison with other programs.
 #pragma once
 
 #include <string>
@@ -18,7 +17,8 @@ namespace ckplan {
 //
 //   input/NAME, output/NAME, output_gradient/NAME, parameter/NAME, parameter_gradient/NAME
 //
-// Parameters are those before the step. kUnsupported: above 2 GB, which ONNX cannot hold.
+// Parameters have their values from before the step. kUnsupported: more than 2 GB, which an ONNX
+// file cannot hold.
 Result<std::string> TakeSnapshot(Backend& backend, const StepGraph& step,
                                  const StepOperators& operators, ConstantStore& constants,
                                  const PlacedProgram& plan, LossKind loss, uint64_t seed);

@@ -12,18 +12,20 @@ namespace ckplan {
 
 struct StepOperators {
   IdVector<NodeId, std::unique_ptr<PreparedOp>> nodes;
-  std::vector<std::unique_ptr<PreparedOp>> constant_ops;  // In the order of the StepGraph's.
-  // What the operators themselves need, and behind that, from byte `gradient_scratch` on, room for
-  // gradients of constants that cannot be written where they belong: see constant_gradients.h.
+  // In the order of StepGraph::constant_ops.
+  std::vector<std::unique_ptr<PreparedOp>> constant_ops;
+  // For each node, the workspace of the operator itself, followed from byte `gradient_scratch` on
+  // by scratch memory for gradients of constants that cannot be written directly: see
+  // constant_gradients.h.
   IdVector<NodeId, OpWorkspace> workspaces;
   IdVector<NodeId, int64_t> gradient_scratch;
 };
 
-// The notes name all operators that cannot run. kInvalidInput: some of them are invalid by ONNX.
-// kUnsupported: the backend lacks a kernel for them.
+// kInvalidInput: ONNX does not allow some of the operators. kUnsupported: the backend lacks a
+// kernel for some of them. The error's notes name all operators that cannot run.
 Result<StepOperators> PrepareOperators(Backend& backend, const StepGraph& step);
 
-// The step's graph with the workspaces of its operators.
+// The step's graph, with the workspaces of its operators added.
 Result<TensorGraph> GraphWithWorkspaces(const StepGraph& step, const StepOperators& operators);
 
 }  // namespace ckplan

@@ -11,11 +11,11 @@ namespace ckplan {
 struct NodeSeconds {
   double forward = 0;    // The first forward run.
   double recompute = 0;  // All other forward runs.
-  double backward = 0;   // Additions of gradients included.
+  double backward = 0;   // Including the additions of gradients.
 };
 
-// Waits for the device before and after each action that computes, so a device that works while the
-// host goes on is measured in full.
+// Waits for the device before and after each action that computes, so that work which the device
+// does asynchronously is measured in full.
 class Stopwatch final : public RunObserver {
  public:
   Stopwatch(Backend& backend, const StepGraph& step)
@@ -25,7 +25,7 @@ class Stopwatch final : public RunObserver {
   Result<Done> After(const Action& action, const RunState& state) override;
 
   const IdVector<NodeId, NodeSeconds>& nodes() const { return nodes_; }
-  double total() const;  // Without the loss and without the memory's own time.
+  double total() const;  // Without the loss and without the time for managing memory.
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -43,8 +43,8 @@ struct StepSeconds {
   double recompute = 0;  // The part of `total` in forward runs after the first.
 };
 
-// The sum of each node's median time over several runs of one schedule. What else happens on the
-// machine slows some nodes in each run, but rarely the same ones, so this is steadier than the
+// The sum of each node's median time over several runs of one schedule. Other activity on the
+// machine slows some nodes in each run, but rarely the same ones, so this varies less than the
 // median of whole steps.
 StepSeconds TypicalSeconds(const std::vector<Stopwatch>& runs);
 

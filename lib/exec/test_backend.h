@@ -1,5 +1,6 @@
-// The backend that the tests of this folder run on. The tests are linked into several programs,
-// each with its own backend: the CPU's here, the CUDA backend in lib/cuda.
+// The backend that the tests of this folder run on. They are linked into several programs, each
+// with its own definition of MakeTestBackend: the CPU backend in this folder, the CUDA backend in
+// lib/cuda.
 #pragma once
 
 #include <memory>

@@ -19,22 +19,22 @@
 
 namespace ckplan {
 
-// A graph in ONNX's own text, "g (float[N,8] x) => (float[N,8] y) { y = Relu(x) }", and parameters
-// whose contents the file lacks.
+// A graph in ONNX's own text, "g (float[N,8] x) => (float[N,8] y) { y = Relu(x) }", and the shapes
+// of parameters whose contents the file lacks.
 struct NetText {
   std::string graph;
   std::vector<ParameterShape> parameters = {};
 };
 
-// Has one of everything that makes backward hard: a statistic, results in place, a residual, views,
-// a weight that two nodes share, another that is used transposed, random numbers, and products of
-// which backward reads both factors.
+// A network with everything that makes backward hard: a statistic, results in place, a residual
+// connection, views, a weight that two nodes share, another that is used transposed, random
+// numbers, and products whose backward reads both factors.
 NetText SmallNet();
 
 // A model whose operators are prepared, and whose constants are in the memory of the backend.
 class SmallStep {
  public:
-  // `batch` binds N, if it is not 0.
+  // `batch` is the size of dimension N; 0 leaves N unbound.
   SmallStep(Backend& backend, const NetText& net, int64_t batch = 0,
             ActivationType type = ActivationType::kOfModel);
   ~SmallStep();
@@ -43,15 +43,15 @@ class SmallStep {
   const StepOperators& operators() const;
   ConstantStore& constants();
 
-  // Its graph with workspaces, in sizes rounded up as the backend needs it.
+  // The step's graph with workspaces, in sizes rounded up to the backend's alignment.
   SizedGraph Graph() const;
   PlacedProgram KeepAll() const;
-  // Keeps the results of each node with a probability of `percent` in 100.
+  // Keeps the results of each node with a probability of `percent` %.
   PlacedProgram Random(Rng& rng, int percent) const;
 
-  // Runs one step in the counting allocator; the gradients are then in constants().
+  // Runs one step with the counting allocator. The gradients are then in constants().
   double Run(const PlacedProgram& plan, LossKind kind);
-  // Measures no times.
+  // Validates without timed runs.
   ValidationReport Validate(const PlacedProgram& keep_all, const PlacedProgram& plan);
 
  private:

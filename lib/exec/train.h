@@ -1,4 +1,5 @@
-// Training steps with plain stochastic gradient descent, by a plan or keeping everything.
+// Training steps with plain stochastic gradient descent, by a plan or by a schedule that keeps
+// everything.
 #pragma once
 
 #include <functional>
@@ -22,12 +23,12 @@ struct TrainOptions {
 };
 
 struct TrainedStep {
-  double loss = 0;  // With the parameters before the update.
+  double loss = 0;  // Computed before the parameters are updated.
   double seconds = 0;
 };
 
-// All steps train on one batch; random operators draw new numbers in each. Calls `after_step` with
-// every step.
+// All steps train on the same batch; random operators draw new numbers in each step. `after_step`
+// is called after every step.
 Result<std::vector<TrainedStep>> Train(Backend& backend, const StepGraph& step,
                                        const StepOperators& operators, ConstantStore& constants,
                                        const PlacedProgram& plan, const TrainOptions& options,

@@ -1,5 +1,6 @@
 // Proves a plan by running it. One training step is run twice from the same weights, batch and
-// output gradients: keeping everything, and by the plan. Their gradients must be equal bit for bit.
+// output gradients: once keeping everything, once by the plan. The gradients of the parameters must
+// be equal bit for bit.
 #pragma once
 
 #include <optional>
@@ -23,22 +24,22 @@ namespace ckplan {
 struct ValidateOptions {
   uint64_t seed = 0;
   LossKind loss = LossKind::kGiven;
-  int timed_runs = 3;  // For each of the two schedules; 0: measures no times.
+  int timed_runs = 3;  // For each of the two schedules; 0 measures no times.
 };
 
-// One schedule, as predicted and as measured.
+// Predicted and measured figures of one schedule.
 struct RunFigures {
   Bytes predicted_peak;
   MeasuredPeak arena_peak;    // The buffers that lived in the arena.
   MeasuredPeak counted_peak;  // The buffers that the counting allocator handed out.
-  // The counting allocator's run by the count of the device's driver, where there is one. The
-  // driver rounds what it hands out.
+  // The peak of the counting allocator's run as the device's driver counted it, where there is such
+  // a count. The driver rounds sizes of allocations up.
   std::optional<Bytes> driver_peak;
   Bytes arena_bytes;  // The size of the arena.
   Bytes arena_used;
   double loss = 0;
-  std::optional<double> seconds;            // A typical timed run, without the loss.
-  std::optional<double> recompute_seconds;  // The part in forward steps that run again.
+  std::optional<double> seconds;            // Time of a typical run, without the loss.
+  std::optional<double> recompute_seconds;  // The part spent in forward steps that run again.
 };
 
 struct ParameterDifference {
@@ -58,15 +59,16 @@ struct ValidationReport {
   Bytes unplanned_workspace;
   int64_t parameters = 0;  // How many gradients of parameters were compared.
   std::vector<ParameterDifference> differences;
-  std::optional<double> predicted_overhead;  // Both as a share of a training step.
+  // This and measured_overhead are shares of a training step's time.
+  std::optional<double> predicted_overhead;
   std::optional<double> measured_overhead;
   std::vector<std::string> notes;
-  std::vector<std::string> failures;  // Empty: the plan is proven.
+  std::vector<std::string> failures;  // Empty if the plan is proven.
 };
 
 // `planned` is the graph that the plan was made for (lowered with the plan's costs), before sizes
-// were aligned. The plan must have passed CheckPlan. An error is a fault of the machine or the
-// backend; faults of the plan are in `failures`.
+// were aligned. The plan must have passed CheckPlan. An error is returned only if the machine or
+// the backend fails; faults of the plan are in `failures`.
 Result<ValidationReport> ValidatePlan(Backend& backend, const StepGraph& step,
                                       const StepOperators& operators, ConstantStore& constants,
                                       const TensorGraph& planned, const Plan& plan,

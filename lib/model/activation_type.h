@@ -1,4 +1,4 @@
-// How large the activations of a model are, if not as large as its own types say.
+// Stores the activations of a model in another type than the model's own.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,13 @@
 
 namespace ckplan {
 
-// Whether tensors of this type of ONNX can be stored as another one: float32, float16, bfloat16 and
-// float64.
+// Whether tensors of this ONNX type are affected by the activation type: float32, float16, bfloat16
+// and float64.
 bool FollowsActivationType(int32_t elem_type);
 
-// Gives the float values that depend on the batch the sizes of `type`; their `elem_type` stays, so
-// that the same operations are views. kInvalidInput: one is then beyond any machine.
+// Sets the sizes of the float values that depend on the batch to those of `type`. Their `elem_type`
+// stays, so that the same operations are views. kInvalidInput: a value becomes too large to be
+// counted.
 Result<Done> SetActivationType(Model::Impl& model, ActivationType type);
 
 }  // namespace ckplan

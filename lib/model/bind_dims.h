@@ -1,4 +1,4 @@
-// Gives every input of the batch a concrete shape: by the sizes of symbolic dimensions and by
+// Gives every input of the batch a concrete shape, from the sizes of symbolic dimensions and from
 // overridden shapes.
 #pragma once
 
@@ -20,19 +20,19 @@ struct BoundInput {
 };
 
 struct BoundDims {
-  std::map<std::string, int64_t> dims;  // Also those that an overridden shape implies.
+  std::map<std::string, int64_t> dims;  // Including those that follow from an overridden shape.
   std::vector<BoundInput> inputs;       // Inputs of the graph that are not initializers.
 };
 
-// Errors as LoadModel says. `file` names the model in messages.
+// Returns the errors that LoadModel documents. `file` names the model in messages.
 Result<BoundDims> BindDims(const onnx::GraphProto& graph,
                            const std::unordered_set<std::string>& initializers,
                            const LoadOptions& options, const std::string& file);
 
-// The type with bound names filled in; false if a dimension stays open.
+// Fills in the dimensions whose names are bound; returns false if a dimension remains unknown.
 bool FillDims(onnx::TypeProto& type, const std::map<std::string, int64_t>& dims);
 
-// A name as messages show it: long ones are cut, so that a message stays readable.
+// A name as messages show it: long names are cut, so that a message stays readable.
 std::string ShortName(const std::string& name);
 // "a, b, c and 7 more"
 std::string ShortList(const std::vector<std::string>& items, size_t most = 10);

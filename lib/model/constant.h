@@ -1,4 +1,4 @@
-// Small values that are known before the batch is: shapes, axes, ratios, index ranges.
+// Small values that are known before the batch: shapes, axes, ratios, index ranges.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace ckplan {
 
 using Dims = std::vector<int64_t>;
 
-// Nothing on overflow or a negative size.
+// Nothing if the product overflows or a dimension is negative.
 std::optional<int64_t> ElementCount(const Dims& dims);
 // Nothing on overflow, or for types without a fixed size (strings). Types narrower than a byte
 // are packed, as ONNX stores them.
@@ -21,7 +21,7 @@ bool IsFloatType(int32_t elem_type);
 // "float[4,3,224,224]"
 std::string TypeText(int32_t elem_type, const Dims& dims);
 
-// Values above this many elements are never shapes; their shapes are tracked, not their contents.
+// Contents with more than this many elements are never shapes, so only their shapes are tracked.
 inline constexpr int64_t kMaxFoldedElements = 4096;
 
 // Row-major. Integers and booleans stay exact 64-bit integers (INT64_MAX is a common Slice end);
@@ -36,8 +36,8 @@ struct ConstantValue {
   size_t size() const { return is_float() ? reals.size() : ints.size(); }
 };
 
-// Nothing if the contents are absent (external, left out, damaged), too many, or of another kind
-// than numbers and booleans.
+// Nothing if the contents are absent (external, left out, damaged), too large, or neither numbers
+// nor booleans.
 std::optional<ConstantValue> ReadTensor(const onnx::TensorProto& tensor);
 onnx::TensorProto MakeTensor(const ConstantValue& value);
 

@@ -1,5 +1,5 @@
-// From the file's nested graph to Model::Impl's flat one: functions and constant branches are
-// expanded, types inferred, small values folded, all in one pass in the order of the file.
+// Turns the file's nested graph into the flat one of Model::Impl: functions and constant branches
+// are expanded, types inferred and small values folded, all in one pass in the order of the file.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace ckplan {
 
-// Fills values, operations, graph_inputs and graph_outputs of `model` from its proto. Collects all
-// faults of one kind: kInvalidInput for a graph that contradicts itself and for shapes that stay
-// unknown, kUnsupported for control flow and operators on sequences.
+// Fills values, operations, graph_inputs and graph_outputs of `model` from its proto. An error
+// lists all faults of one kind: kInvalidInput for a graph that contradicts itself and for shapes
+// that stay unknown, kUnsupported for control flow and for operators on sequences.
 Result<Done> ExpandGraph(Model::Impl& model, const BoundDims& bound, const std::string& file);
 
 }  // namespace ckplan

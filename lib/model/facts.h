@@ -1,5 +1,5 @@
-// What is true of each value of a model when it is trained: which depend on the batch, which need
-// gradients, which constants are trained parameters, which are views of others.
+// Properties of each value of a model that is trained: which values depend on the batch, which need
+// gradients, which constants are trained parameters, and which are views of others.
 #pragma once
 
 #include <vector>
@@ -11,39 +11,44 @@
 namespace ckplan {
 
 struct ValueFacts {
-  // Depends on the contents of the batch or on a random number, so it exists anew in each step.
-  // All else is constant during a step. Integer glue (shapes, axes, masks of known shapes) is
-  // constant; integers that are computed from the batch and read by something live are tensors
-  // without a gradient: their memory is real.
+  // Depends on the contents of the batch or on a random number, so it is computed anew in each
+  // step. All other values are constant during a step. Integers that describe shapes (sizes, axes,
+  // masks of known shapes) are constant; integers that are computed from the batch and read by a
+  // live operation are tensors without a gradient, because they occupy memory.
   bool is_batch = false;
   bool requires_grad = false;
-  // Constants: computed from initializers in a way that gradients reach them.
+  // For constants: gradients can flow back from this value to the initializers that it is computed
+  // from.
   bool may_be_trained = false;
-  // Constants: a Constant or ConstantOfShape of literal shape, also moved or cast. Old exporters
-  // write weights so; whether it is one depends on who reads it.
+  // For constants: a Constant, or a ConstantOfShape of known shape, possibly moved or cast. Old
+  // exporters write weights in this form; whether it is a weight depends on the operations that
+  // read it.
   bool is_literal = false;
-  ValueIndex root = kNoValue;  // The value whose memory this is; itself unless it is a view.
+  // The value whose memory this one uses; the value itself unless it is a view.
+  ValueIndex root = kNoValue;
 };
 
 struct OperationFacts {
-  // As the planner counts it. Operand::has_gradient says which inputs get a gradient, as part of
-  // the batch or as parameters, and which gradients of outputs arrive.
+  // The operation as the planner counts it. Operand::has_gradient says which inputs get a gradient,
+  // whether as activations or as parameters, and which outputs receive one.
   OpSpec spec;
   const OpRule* rule = nullptr;
   bool is_batch = false;  // Runs in each step.
   bool is_view = false;
-  bool is_live = false;  // Some output of the model that is trained on depends on it.
+  bool is_live = false;  // Some trained output of the model depends on it.
   bool has_backward = false;
-  // By input: a constant that is a trained parameter here.
+  // For each input: whether it is a constant that is a trained parameter here.
   std::vector<bool> reads_trained;
 };
 
 struct ModelFacts {
   std::vector<ValueFacts> values;
   std::vector<OperationFacts> operations;
-  std::vector<ValueIndex> outputs;  // Float results of the batch, views resolved, each once.
-  Bytes parameters;                 // Trained ones, running statistics and other float buffers.
-  Bytes parameter_gradients;        // Trained ones alone.
+  // Float results that depend on the batch, with views replaced by their roots, each once.
+  std::vector<ValueIndex> outputs;
+  // Trained parameters, running statistics and other float constants.
+  Bytes parameters;
+  Bytes parameter_gradients;  // For trained parameters alone.
 
   const ValueFacts& value(ValueIndex i) const { return values[static_cast<size_t>(i)]; }
   ValueFacts& value(ValueIndex i) { return values[static_cast<size_t>(i)]; }

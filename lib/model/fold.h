@@ -1,10 +1,11 @@
-// Evaluates operations on small values that are known before the batch is.
+// Evaluates operations on small values that are known before the batch.
 //
-// Exporters compute shapes inside the graph: Shape, Gather, Mul, Concat, Reshape. With every
-// dimension of the batch bound, all of that is known; once folded, ONNX's shape inference has the
-// numbers it asks for. Idea: operations that move elements (Slice, Transpose, ...) yield a list
-// of source positions, one for each element of the result, so that each is written once for all
-// types. Anything above kMaxFoldedElements elements is left alone.
+// Exporters compute shapes inside the graph, with Shape, Gather, Mul, Concat and Reshape. Once
+// every dimension of the batch is bound, all of these values are known, and after folding them
+// ONNX's shape inference has the numbers that it needs. Operations that move elements (Slice,
+// Transpose, ...) return a list of source positions, one for each element of the result, so that
+// each is written once for all types. Values with more than kMaxFoldedElements elements are not
+// folded.
 #pragma once
 
 #include <optional>
@@ -14,14 +15,15 @@
 
 namespace ckplan {
 
-// What is known of one input. An optional input that is left out has neither.
+// What is known of one input. For an optional input that is left out, both pointers are null.
 struct FoldInput {
   const ConstantValue* value = nullptr;
-  const Dims* dims = nullptr;  // Known also where the contents are not: Shape needs no more.
+  // Known even where the contents are not: Shape needs only the dimensions.
+  const Dims* dims = nullptr;
   int32_t elem_type = 0;
 };
 
-// The outputs, or nothing if this operation, or these inputs, cannot be folded.
+// The outputs, or nothing if the operation cannot be folded with these inputs.
 std::optional<std::vector<ConstantValue>> FoldNode(const onnx::NodeProto& node,
                                                    const std::vector<FoldInput>& inputs);
 

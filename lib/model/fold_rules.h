@@ -1,5 +1,5 @@
-// What the files of folding share: the row of the table in fold.cc, the functions that stand in it,
-// and the small parts that these are made of.
+// What the files that fold operations share: the type of a row of the table in fold.cc, the
+// functions that rows refer to, and their common helpers.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace ckplan::folding {
 using Inputs = std::vector<FoldInput>;
 using Folded = std::optional<std::vector<ConstantValue>>;
 
-// A result of moved elements: its shape, and for each element its source position.
+// Describes a result of moved elements: its shape, and the source position of each element.
 struct ElementMap {
   Dims dims;
   std::vector<size_t> sources;
@@ -25,17 +25,18 @@ struct ElementMap {
 struct FoldRule {
   std::string_view op;
   Folded (*fold)(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
-  // What `fold` does with elements, by their type; null where it does nothing with such ones.
-  // Integers: nothing on overflow and on division by zero.
+  // What `fold` applies to elements, for integers and for floating-point numbers; null where it
+  // does not apply. Functions of integers return nothing on overflow and on division by zero.
   std::optional<int64_t> (*join_ints)(int64_t a, int64_t b) = nullptr;
   double (*join_reals)(double a, double b) = nullptr;
   std::optional<int64_t> (*change_int)(int64_t x) = nullptr;
   double (*change_real)(double x) = nullptr;
-  // Where FoldMove takes them from. The first input is known.
+  // For FoldMove: where elements are taken from. The contents of the first input are known.
   std::optional<ElementMap> (*map)(const onnx::NodeProto& node, const Inputs& inputs) = nullptr;
 };
 
-// ---- Functions of rows --------------------------------------------------------------------------
+// ---- Functions that rows refer to
+// ----------------------------------------------------------------
 
 // fold_make.cc: shapes, ranges and literals; joining, cutting, reducing.
 Folded FoldConstant(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
@@ -48,14 +49,14 @@ Folded FoldSplit(const FoldRule& rule, const onnx::NodeProto& node, const Inputs
 Folded FoldReduce(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
 Folded FoldNonZero(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
 
-// fold_elementwise.cc: what treats each element alone.
+// fold_elementwise.cc: functions that treat each element separately.
 Folded FoldBinary(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
 Folded FoldComparison(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
 Folded FoldUnary(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
 Folded FoldCast(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
 Folded FoldWhere(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
 
-// fold_move.cc: what moves elements only.
+// fold_move.cc: functions that only move elements.
 Folded FoldMove(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
 std::optional<ElementMap> MapCopy(const onnx::NodeProto& node, const Inputs& inputs);
 std::optional<ElementMap> MapReshape(const onnx::NodeProto& node, const Inputs& inputs);
@@ -68,18 +69,19 @@ std::optional<ElementMap> MapTile(const onnx::NodeProto& node, const Inputs& inp
 std::optional<ElementMap> MapGather(const onnx::NodeProto& node, const Inputs& inputs);
 std::optional<ElementMap> MapSlice(const onnx::NodeProto& node, const Inputs& inputs);
 
-// ---- Parts --------------------------------------------------------------------------------------
+// ---- Helpers
+// --------------------------------------------------------------------------------------
 
 bool IsSmall(const Dims& dims);
-// One output, in the width of its type.
+// A result of one output, whose values are converted to the width of their type.
 Folded One(ConstantValue value);
 const ConstantValue* Known(const Inputs& inputs, size_t i);
 bool AllKnown(const Inputs& inputs);
-// Elements of one tensor in a new order.
+// Elements of `from`, in the order that `map` gives.
 ConstantValue Pick(const ConstantValue& from, ElementMap map);
 
-// Axes of an operator that had them as an attribute and has them as an input since; negative
-// ones count from the end. Nothing if they are given but not known.
+// Axes of an operator that has them as an attribute in old opsets and as an input in new ones.
+// Negative ones count from the end. Nothing if they are given but their values are not known.
 struct Axes {
   bool are_given = false;
   std::vector<int64_t> values;
@@ -87,7 +89,8 @@ struct Axes {
 std::optional<Axes> ReadAxes(const onnx::NodeProto& node, const Inputs& inputs, size_t input,
                              size_t rank);
 
-// Row-major strides of a shape, and a shape that both broadcast to.
+// StridesOf returns the row-major strides of a shape; BroadcastDims the shape that both are
+// broadcast to.
 std::vector<int64_t> StridesOf(const Dims& dims);
 std::optional<Dims> BroadcastDims(const Dims& a, const Dims& b);
 // For each element of `to`, the position of its source in a tensor of shape `from`.

@@ -1,7 +1,8 @@
 // ONNX's type and shape inference, for one operation at a time.
 //
-// Calling each operator's rule directly, in the order of the graph, with every value folded so far
-// at hand, needs one pass; inference of the whole graph and folding in turns needs up to ten.
+// Each operator's rule is called directly, in the order of the graph, with every value folded so
+// far at hand. This needs one pass; alternating inference of the whole graph with folding needs up
+// to ten.
 #pragma once
 
 #include <string>
@@ -13,8 +14,8 @@
 namespace ckplan {
 
 struct InferredTypes {
-  std::vector<onnx::TypeProto> outputs;  // One for each output; what stays unknown is not set.
-  std::string fault;                     // What ONNX objected to; empty if nothing.
+  std::vector<onnx::TypeProto> outputs;  // One for each output; unset where the type stays unknown.
+  std::string fault;                     // ONNX's error message; empty if there is none.
 };
 
 InferredTypes InferTypes(const Model::Impl& model, const Operation& operation);

@@ -32,7 +32,8 @@ struct LoadOptions {
 
 class Model {
  public:
-  struct Impl;  // Holds the protobuf; defined in model_impl.h, for lib/model alone.
+  // Holds the protobuf message; defined in model_impl.h, which only lib/model includes.
+  struct Impl;
   explicit Model(std::unique_ptr<Impl> impl);
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
@@ -40,19 +41,21 @@ class Model {
 
   const Impl& impl() const { return *impl_; }
   const ModelIdentity& identity() const;
-  // Symbolic dimensions as bound: those asked for, and those that an overridden input shape gives.
+  // The sizes of symbolic dimensions: those asked for, and those that follow from overridden
+  // shapes.
   const DimSizes& dims() const;
-  // What people should know but need not act on: folded BatchNormalization.
+  // Remarks for the user that need no action, such as folded BatchNormalization.
   const std::vector<std::string>& warnings() const;
 
  private:
   std::unique_ptr<Impl> impl_;
 };
 
-// kIo: the file cannot be read. kInvalidInput: not ONNX, damaged, sizes that overflow, a shape
-// that stays unknown (names the node, its operator and what was known). kUsage: open symbolic
-// dimensions (all of them; the remedy would bind them), a dimension or input that the
-// model does not have, a size below 1. kUnsupported: control flow that cannot be folded.
+// kIo: the file cannot be read. kInvalidInput: the file is not ONNX or is damaged, sizes overflow,
+// or a shape stays unknown (the message names the node, its operator and what was known). kUsage:
+// symbolic dimensions without a size (the message names all of them; the remedy would bind them), a
+// dimension or input that the model does not have, or a size below 1. kUnsupported: control flow
+// that cannot be folded.
 Result<Model> LoadModel(const std::string& path, const LoadOptions& options);
 
 struct LowerOptions {
@@ -60,26 +63,29 @@ struct LowerOptions {
   CostModel cost;
 };
 
-// What became of a node of the file.
+// What a node of the file has become.
 enum class NodeRole {
-  kNode,      // A node of the graph: `node` says which.
-  kView,      // Its output is its input's tensor.
-  kConstant,  // Folded, or computed from parameters and constants alone: runs once, outside.
+  kNode,  // A node of the graph: `node` says which.
+  kView,  // Its output has the memory of its input.
+  // Folded, or computed from parameters and constants alone: it runs once, before the steps.
+  kConstant,
 };
 
 struct ModelNodeRole {
   NodeRole role = NodeRole::kConstant;
-  NodeId node;  // kNode alone.
+  NodeId node;  // Set for kNode alone.
 };
 
 struct ModelGraph {
   TensorGraph graph;
-  // One for each node of the file's main graph, in the file's order. Nodes that come from one
-  // inlined function call share that call's row: kNode if any of them is one, the first.
+  // One for each node of the file's main graph, in the file's order. All nodes that come from one
+  // inlined function call share the row of that call: if any of them is a node of the graph, the
+  // row is kNode with the first of them.
   std::vector<ModelNodeRole> roles;
-  std::vector<std::string> warnings;  // Beyond the Model's own: operators that no one knows.
-  // What became of each value and each operation of Model::Impl; none where it is not in the graph.
-  // A view has the tensor whose memory it is.
+  // In addition to the Model's own: operators that are not known.
+  std::vector<std::string> warnings;
+  // The tensor of each value and the node of each operation of Model::Impl; invalid ids for what is
+  // not in the graph. A view has the tensor whose memory it uses.
   std::vector<TensorId> tensor_of_value;
   std::vector<NodeId> node_of_operation;
 };

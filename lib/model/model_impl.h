@@ -1,7 +1,7 @@
 // What a loaded model is made of; for lib/model alone.
 //
-// The graph is flat: calls of functions and branches of Ifs with a known condition are expanded
-// where they stand. Values and operations are indices into two vectors; names are for people.
+// The graph is flat: calls of functions, and branches of Ifs with a known condition, are expanded
+// where they stand. Values and operations are referred to by their indices; names are for messages.
 #pragma once
 
 #include <cstdint>
@@ -31,15 +31,15 @@ struct Value {
   Dims dims;
   Bytes bytes;
   int32_t producer = -1;                           // Index into ops, for kOperation.
-  const onnx::TensorProto* initializer = nullptr;  // For kInitializer.
-  std::unique_ptr<ConstantValue> constant;         // Its contents, where they are known and small.
+  const onnx::TensorProto* initializer = nullptr;  // Set for kInitializer.
+  std::unique_ptr<ConstantValue> constant;         // The contents, where they are known and small.
 };
 
 struct Operation {
   std::string name;  // Unique: the node's own, else "Conv:out"; made unique by a suffix.
   const onnx::NodeProto* node = nullptr;   // Attributes of an enclosing function are filled in.
-  const onnx::OpSchema* schema = nullptr;  // Null: no one knows this operator.
-  int32_t file_node = 0;                   // Its row among the nodes of the file's main graph.
+  const onnx::OpSchema* schema = nullptr;  // Null if the operator is not known.
+  int32_t file_node = 0;                   // Index of its node in the file's main graph.
   std::vector<ValueIndex> inputs;          // As the node lists them, or kNoValue.
   std::vector<ValueIndex> outputs;
 
@@ -50,22 +50,23 @@ struct Operation {
 };
 
 struct Model::Impl {
-  std::unique_ptr<onnx::ModelProto> proto;  // As in the file, but for large tensor contents.
-  std::deque<onnx::NodeProto> made_nodes;   // Nodes of expanded calls and branches.
+  // The file's message, without the contents of large tensors.
+  std::unique_ptr<onnx::ModelProto> proto;
+  std::deque<onnx::NodeProto> made_nodes;  // Nodes of expanded calls and branches.
   std::vector<Value> values;
   std::vector<Operation> operations;     // In the order in which they run.
-  std::vector<ValueIndex> graph_inputs;  // Without initializers.
+  std::vector<ValueIndex> graph_inputs;  // Inputs that are not initializers.
   std::vector<ValueIndex> graph_outputs;
   ModelIdentity identity;
-  DimSizes dims;                                              // Symbolic dimensions as bound.
-  ActivationType activation_type = ActivationType::kOfModel;  // `bytes` of values follow it.
+  DimSizes dims;                                              // Sizes of symbolic dimensions.
+  ActivationType activation_type = ActivationType::kOfModel;  // Sets `bytes` of the values.
   std::vector<std::string> warnings;
 
   const Value& value(ValueIndex i) const { return values[static_cast<size_t>(i)]; }
   Value& value(ValueIndex i) { return values[static_cast<size_t>(i)]; }
 };
 
-// Attributes of a node, with the operator's default where it has none of its own.
+// Attributes of a node; if the node does not have one, the default of the operator's schema.
 const onnx::AttributeProto* FindAttribute(const onnx::NodeProto& node, std::string_view name);
 int64_t IntAttribute(const onnx::NodeProto& node, std::string_view name, int64_t otherwise);
 double FloatAttribute(const onnx::NodeProto& node, std::string_view name, double otherwise);

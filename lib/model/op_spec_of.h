@@ -1,4 +1,4 @@
-// From ONNX's description of an operator to that of lib/ops.
+// Translates ONNX's description of an operator into that of lib/ops.
 #pragma once
 
 #include <optional>
@@ -9,18 +9,19 @@
 
 namespace ckplan {
 
-// The type that backends hold tensors of an ONNX type in; nothing for those that they do not hold.
+// The type in which backends hold tensors of an ONNX type; nothing if they cannot hold it.
 std::optional<ElementType> ElementTypeOf(int32_t onnx_type);
 
-// A floating-point type of other than 32 bits.
+// Whether the type is floating-point, but not of 32 bits.
 bool IsOtherFloat(int32_t onnx_type);
 std::string FloatTypeName(int32_t onnx_type);  // "bfloat16"
 
-// Type, opset and attributes; operands are the caller's.
+// Fills in type, opset and attributes. The caller adds the operands.
 OpSpec SpecOf(const Model::Impl& model, const Operation& operation);
 
-// With operands as the planner counts them (Operand::planned); which gradients are computed is not
-// known yet. Of known contents, integers and single numbers are there: shapes, axes, pads, ratios.
+// Also fills in the operands as the planner counts them (Operand::planned), but not yet which
+// gradients are computed. Known contents are included where they are integers or single numbers,
+// such as shapes, axes, pads and ratios.
 OpSpec PlannedSpecOf(const Model::Impl& model, const Operation& operation);
 
 }  // namespace ckplan

@@ -1,5 +1,5 @@
-// What parameters and integers are used for. It decides what contents make sense for them where the
-// file holds none.
+// What parameters and integers are used for. This determines sensible contents for those whose
+// contents the file lacks.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct UsedAs {
 // How `operation` uses the parameter, of shape `dims`, that is its input at `position`.
 UsedAs UseOf(const Operation& operation, size_t position, const std::vector<int64_t>& dims);
 
-// By value of the model: all its elements index something, and are below this; 0 where no bound is
+// For each value of the model: all its elements are indices below this bound; 0 if no bound is
 // known.
 std::vector<int64_t> IndexBounds(const Model::Impl& model);
 

@@ -1,5 +1,5 @@
-// From a file to a ModelProto without its large weights: `.onnx` binary, `.onnxtxt` (ONNX's own
-// text) and protobuf text.
+// Reads a file into a ModelProto without its large weights: `.onnx` (binary), `.onnxtxt` (ONNX's
+// own text) or protobuf text.
 #pragma once
 
 #include <memory>
@@ -12,14 +12,14 @@ namespace ckplan {
 
 struct ParsedFile {
   std::unique_ptr<onnx::ModelProto> proto = std::make_unique<onnx::ModelProto>();
-  // The hash of the file's bytes without ckplan's own markers: an annotated model is the same
-  // model. Where the file is above 16 MiB, also without the contents of tensors above 4 KiB.
+  // The hash of the file's bytes without ckplan's markers, so that annotating a model does not
+  // change its hash. For files above 16 MiB, contents of tensors above 4 KiB are left out as well.
   std::string sha256;
 };
 
 Result<ParsedFile> ParseModelFile(const std::string& path);
 
-// By its name; all others are binary.
+// Decided by the name of the file; all other files are binary.
 bool IsTextModel(const std::string& path);
 
 Error NotOnnx(const std::string& path, std::string_view why);

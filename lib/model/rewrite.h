@@ -1,4 +1,4 @@
-// Copies of a model file at wire level: without its weights, or with other markers.
+// Copies a model file at the level of the wire format, without its weights or with other markers.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace ckplan {
 
-// metadata_props whose keys start so are ckplan's own: dropped before new ones are written.
+// The prefix of keys in metadata_props that are ckplan's own. They are dropped before new ones are
+// written.
 inline constexpr std::string_view kMarkerPrefix = "ckplan.";
 
 using Markers = std::map<std::string, std::string>;
@@ -23,7 +24,7 @@ struct RewriteOptions {
   // Tensor contents above this many bytes are left out; name, type and shape stay.
   uint64_t largest_tensor_bytes = std::numeric_limits<uint64_t>::max();
   bool drops_markers = false;
-  // Appended to the nodes of the main graph, by position, and to the model; null: none.
+  // Markers to append to the nodes of the main graph, by position, and to the model; null for none.
   const std::vector<Markers>* node_markers = nullptr;
   const Markers* model_markers = nullptr;
 };
@@ -38,7 +39,7 @@ struct RewrittenModel {
 // deeper than protobuf would read.
 std::optional<RewrittenModel> RewriteModel(std::string_view source, const RewriteOptions& options);
 
-// The value of a metadata entry of the model itself, if it has one of that key.
+// The value of a metadata entry of the model itself; nothing if there is none with that key.
 std::optional<std::string> FindModelMetadata(std::string_view source, std::string_view key);
 
 }  // namespace ckplan

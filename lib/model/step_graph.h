@@ -26,39 +26,43 @@ namespace ckplan {
 
 using ConstantId = Id<struct ConstantTag>;
 
-// Where an operand's contents are.
+// Where the contents of an operand are.
 struct Binding {
-  // One of the two, or neither where the operand is absent or not read.
+  // At most one of these is set; neither is if the operand is absent or not read.
   TensorId tensor;
   ConstantId constant;
 };
 
 struct StepNode {
   OpSpec spec;
-  std::vector<Binding> inputs;    // By position.
-  std::vector<TensorId> outputs;  // By position; none where nothing reads the output.
-  TensorId statistic;             // None where nothing is saved.
+  std::vector<Binding> inputs;  // One for each input position.
+  // One for each output position; invalid where nothing reads the output.
+  std::vector<TensorId> outputs;
+  TensorId statistic;  // Invalid where nothing is saved.
   bool is_random = false;
-  std::vector<size_t> batch_positions;    // The positions that the graph node's `inputs` have here.
-  std::vector<size_t> trained_positions;  // Constants whose gradient is computed. Ascending.
+  std::vector<size_t> batch_positions;  // For each input of the graph's node: its position here.
+  // Positions of constants whose gradient is computed, ascending.
+  std::vector<size_t> trained_positions;
 };
 
 struct StepConstant {
   std::string name;
   Operand operand;               // Type, shape, and the contents where the loader knows them.
   ConstantId root;               // The constant itself unless it is a view of another.
-  int32_t producer = -1;         // Index into constant_ops; -1: a leaf.
+  int32_t producer = -1;         // Index into constant_ops; -1 for a leaf.
   bool is_leaf_in_file = false;  // An initializer, or a Constant node.
-  std::optional<double> fill;    // In the file, all elements of the leaf are this number.
-  bool is_trained = false;       // It is a leaf, and its gradient is computed.
-  bool has_gradient = false;     // It is a trained leaf, or lies between one and a use of it.
-  UsedAs used;                   // The first use of a trained leaf.
-  int64_t index_bound = 0;       // All elements are indices below it; 0 where none is known.
+  // Set if the file says that all elements of the leaf are this number.
+  std::optional<double> fill;
+  bool is_trained = false;    // It is a leaf, and its gradient is computed.
+  bool has_gradient = false;  // It is a trained leaf, or lies between one and a use of it.
+  UsedAs used;                // The first use of a trained leaf.
+  int64_t index_bound = 0;    // All elements are indices below it; 0 where none is known.
 };
 
 struct ConstantOp {
   OpSpec spec;
-  std::vector<ConstantId> inputs;  // By position; none where absent.
+  // One for each input position; invalid where the input is absent.
+  std::vector<ConstantId> inputs;
   std::vector<ConstantId> outputs;
 };
 
@@ -70,17 +74,17 @@ struct StepInput {
 };
 
 struct StepGraph {
-  TensorGraph graph;  // In the sizes of the types that are stored, without workspaces.
+  TensorGraph graph;  // In the sizes of the stored types, without workspaces.
   IdVector<NodeId, StepNode> nodes;
   IdVector<TensorId, Operand> tensors;  // Statistics are arrays of bytes.
   IdVector<ConstantId, StepConstant> constants;
   std::vector<ConstantOp> constant_ops;  // In the order in which they run.
   std::vector<StepInput> inputs;
-  std::vector<std::string> notes;  // Where the step differs from the file: its float types.
+  std::vector<std::string> notes;  // How the step differs from the file: in its float types.
 };
 
-// kUnsupported: tensors of types that the executor does not hold (strings, 8-bit integers, ...);
-// the notes name all of them. `lowered` must come from `model` under Autograd::kMinimal.
+// kUnsupported: tensors of types that the executor cannot hold (strings, 8-bit integers, ...); the
+// error's notes name all of them. `lowered` must come from `model` under Autograd::kMinimal.
 Result<StepGraph> BuildStepGraph(const Model& model, const ModelGraph& lowered);
 
 }  // namespace ckplan

@@ -1,4 +1,4 @@
-// The one decoder of TensorProto: its elements one by one, wherever the tensor keeps them.
+// The only decoder of TensorProto: visits the elements one by one, wherever the tensor stores them.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace ckplan {
 
-// Reads `bytes` as consecutive values of type T. False where they are not exactly `count`.
+// Reads `bytes` as consecutive values of type T. Returns false if they are not exactly `count`
+// values.
 template <typename T, typename Take>
 bool VisitValues(std::string_view bytes, int64_t count, const Take& take) {
   if (bytes.size() / sizeof(T) != static_cast<size_t>(count) || bytes.size() % sizeof(T) != 0) {
@@ -25,10 +26,10 @@ bool VisitValues(std::string_view bytes, int64_t count, const Take& take) {
   return true;
 }
 
-// Calls `take` with each of `count` little-endian elements, as raw_data and external files hold
-// them: with a float for the half types, else with the C++ type of the element. False where the
-// size is not that of `count` elements, or where the type is not one of numbers and booleans of
-// whole bytes.
+// Calls `take` with each of `count` little-endian elements, as raw_data and external files store
+// them: with a float for float16 and bfloat16, otherwise with the C++ type of the element. Returns
+// false if the size does not fit `count` elements, or if the type is neither boolean nor a number
+// of whole bytes.
 template <typename Take>
 bool VisitRawElements(int32_t type, std::string_view bytes, int64_t count, const Take& take) {
   using onnx::TensorProto;
@@ -70,8 +71,8 @@ bool VisitList(const List& list, int64_t count, const Take& take) {
   return true;
 }
 
-// Calls `take` with each of `count` elements of the tensor's typed lists, which several types
-// share.
+// Calls `take` with each of `count` elements of the tensor's typed lists. Some of these lists hold
+// elements of several types.
 template <typename Take>
 bool VisitListedElements(const onnx::TensorProto& tensor, int64_t count, const Take& take) {
   using onnx::TensorProto;
@@ -103,7 +104,8 @@ bool VisitListedElements(const onnx::TensorProto& tensor, int64_t count, const T
   }
 }
 
-// Elements that the tensor itself holds; false also where they are in another file or left out.
+// Visits the elements that the tensor itself holds. Returns false also if they are in another file
+// or left out.
 template <typename Take>
 bool VisitElements(const onnx::TensorProto& tensor, int64_t count, const Take& take) {
   if (tensor.data_location() == onnx::TensorProto::EXTERNAL) return false;

@@ -17,7 +17,7 @@ struct NamedTensor {
   std::string contents;  // Row-major, little-endian.
 };
 
-// A protobuf message of more bytes cannot be read again.
+// Protobuf cannot read messages larger than this.
 inline constexpr int64_t kMaxTensorFileBytes = std::numeric_limits<int32_t>::max();
 
 // The bytes of an ONNX model without nodes, whose initializers are `tensors`, in their order. The

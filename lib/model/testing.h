@@ -15,7 +15,7 @@
 
 namespace ckplan {
 
-// A file that is gone when the test is.
+// A file that is removed at the end of the test.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& name)
@@ -54,7 +54,7 @@ ModelGraph LowerText(const std::string& graph, const LoadOptions& options = {},
 
 inline LoadOptions BatchOf(int64_t n) { return {{{"N", n}}, {}}; }
 
-// The node of that operator; there must be one.
+// The node with that operator; the graph must have one.
 inline const Node& NodeOf(const TensorGraph& graph, const std::string& op) {
   for (const Node& node : graph.nodes()) {
     if (node.op == op) return node;

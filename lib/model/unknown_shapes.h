@@ -1,4 +1,4 @@
-// Says what is wrong with a model whose shapes cannot all be known.
+// Reports what is wrong with a model whose shapes cannot all be determined.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace ckplan {
 
-// "FILE: WHAT: the first fault (and 7 more)", the next few as notes.
+// An error "FILE: WHAT: the first fault (and 7 more)", with the next few faults as notes.
 Error InvalidModel(const std::string& file, std::string_view what,
                    const std::vector<std::string>& faults);
 
-// kInvalidInput if a value that something reads has no known shape: names the node, its operator
-// and what was known, where the unknown begins, not where it spreads to. kUnsupported for values
-// that are no tensors. `onnx_faults` is what ONNX objected to, by operation.
+// kInvalidInput: a value that something reads has no known shape. The message names the node where
+// the unknown shapes begin, its operator and what was known. kUnsupported: a value is not a tensor.
+// `onnx_faults` holds ONNX's error messages, by operation.
 Result<Done> CheckShapesKnown(const Model::Impl& model,
                               const std::unordered_map<int32_t, std::string>& onnx_faults,
                               const std::string& file);

@@ -1,5 +1,5 @@
-// The contents of a model's weights, where its file or the files beside it hold them. The planner
-// never reads them; the executor does.
+// The contents of a model's weights, from its file or the files beside it. The executor reads them;
+// the planner never does.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,9 @@ class WeightFile {
   WeightFile(WeightFile&&) noexcept;
   ~WeightFile();
 
-  // The contents of the initializer or Constant of that name, in the operand's element type.
-  // Nothing where they cannot be had: the file leaves them out, has another number of elements, or
-  // names another file that is missing or too short.
+  // The contents of the initializer or Constant with that name, in the operand's element type.
+  // Nothing if the file leaves them out, has another number of elements, or refers to another file
+  // that is missing or too short.
   std::optional<std::vector<std::byte>> Read(std::string_view name, const Operand& operand) const;
 
  private:

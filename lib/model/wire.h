@@ -1,8 +1,9 @@
 // The protobuf wire format, read in place and rewritten piecewise.
 //
-// ONNX files hold their weights inline, protobuf itself refuses files over 2 GB, and parsing copies
-// all of it. Here a file stays where it is mapped; a rewritten one is a Rope: a list of views into
-// it and of a few new bytes between them. Cost: the number of fields, not of bytes.
+// ONNX files hold their weights inline; protobuf itself refuses files over 2 GB, and parsing copies
+// everything. Here a file is memory-mapped and stays where it is. A rewritten file is a Rope: a
+// list of views into the original and of a few new bytes between them. The cost is in the number of
+// fields, not of bytes.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,8 @@ class WireReader {
  public:
   explicit WireReader(std::string_view message) : rest_(message) {}
 
-  // The next field; nothing at the end, and nothing at damage, which is_damaged() tells apart.
+  // The next field; nothing at the end or where the message is damaged. is_damaged() distinguishes
+  // the two.
   std::optional<WireField> Next();
   bool is_damaged() const { return is_damaged_; }
   std::string_view rest() const { return rest_; }
@@ -44,12 +46,12 @@ class WireReader {
   bool is_damaged_ = false;
 };
 
-// Bytes in pieces: views that the caller keeps alive, and strings of its own.
+// A sequence of bytes in pieces: views that the caller keeps alive, and strings that the rope owns.
 class Rope {
  public:
   void Append(std::string_view bytes);
   void AppendOwned(std::string bytes);
-  // Tag, length and content of an embedded message or string.
+  // Appends an embedded message or string: tag, length and content.
   void AppendMessage(uint32_t number, Rope content);
   void AppendString(uint32_t number, std::string bytes);
 
@@ -63,7 +65,7 @@ class Rope {
   uint64_t size_ = 0;
 };
 
-// A file mapped read-only for as long as this lives.
+// A file that is mapped read-only during the lifetime of this object.
 class MappedFile {
  public:
   static Result<MappedFile> Open(const std::string& path);

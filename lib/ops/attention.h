@@ -1,5 +1,5 @@
-// The shape of Attention: heads of queries, each of which looks at the keys of one head of keys,
-// which several heads of queries may share.
+// The shape of Attention. Each head of queries looks at the keys of one head of keys; several heads
+// of queries may share a head of keys.
 #pragma once
 
 #include <array>
@@ -11,30 +11,34 @@
 
 namespace ckplan {
 
-// Added to the scores, or, if boolean, false where a key is hidden.
+// A mask of numbers is added to the scores; a boolean mask is false where a key is hidden.
 struct AttentionMask {
   bool is_present = false;
   ElementType type = ElementType::kFloat32;
-  // Elements from one index to the next of [batch, heads, queries, keys]; 0 where it is broadcast.
+  // For each axis of [batch, heads, queries, keys]: the distance in elements from one index to the
+  // next; 0 where the mask is broadcast.
   std::array<int64_t, 4> strides = {};
 
   bool is_bool() const { return type == ElementType::kBool; }
 };
 
 struct AttentionShape {
-  // Tensors are [batch, heads, rows, size]; else [batch, rows, heads * size].
+  // Whether tensors are [batch, heads, rows, size]; if not, they are [batch, rows, heads * size].
   bool is_head_major = false;
   int64_t batch = 1;
-  int64_t heads = 1, key_heads = 1;  // The number of heads is a multiple of that of key heads.
-  int64_t queries = 1, keys = 1;     // Rows of a head.
-  int64_t size = 1, value_size = 1;  // Row lengths: of queries and keys; of values and outputs.
+  // The number of heads is a multiple of the number of key heads.
+  int64_t heads = 1, key_heads = 1;
+  int64_t queries = 1, keys = 1;  // Rows of each head.
+  // Lengths of rows: `size` for queries and keys, `value_size` for values and outputs.
+  int64_t size = 1, value_size = 1;
   AttentionMask mask;
   float scale = 1;
   bool is_causal = false;
   bool has_statistic = false;  // The probabilities are saved for backward.
 
-  int64_t group() const { return heads / key_heads; }  // Heads that share keys and values.
-  int64_t scores() const { return queries * keys; }    // Elements of one head.
+  // How many heads share their keys and values.
+  int64_t group() const { return heads / key_heads; }
+  int64_t scores() const { return queries * keys; }  // Scores of one head.
 };
 
 Result<AttentionShape> ReadAttentionShape(const OpSpec& spec);

@@ -1,4 +1,4 @@
-// Which implementation of backward decides what is kept from forward.
+// Which implementation of backward determines what is kept from forward.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Axes and small integer operands as attributes or as inputs, as the opsets have them.
+// Reads axes and small integer operands, which are attributes in some opsets and inputs in others.
 #pragma once
 
 #include <optional>
@@ -10,14 +10,15 @@
 
 namespace ckplan {
 
-// The axis as an index from 0. kInvalidInput: a tensor of this rank has no such axis.
+// The axis counted from 0, also where `axis` is negative and counts from the end. kInvalidInput: a
+// tensor of this rank has no such axis.
 Result<size_t> NormalAxis(const OpSpec& spec, int64_t axis, size_t rank);
 
 // The contents of an integer input, or of the attribute that older opsets have in its place;
 // nothing where both are absent. kUnsupported: the input is computed during the step.
 Result<std::optional<Dims>> KnownInts(const OpSpec& spec, size_t input, std::string_view attribute);
 
-// A tensor seen from an axis: outer x size x inner.
+// A tensor reshaped to three axes around one of its own: outer x size x inner.
 struct AxisView {
   int64_t outer = 1, size = 1, inner = 1;
 };

@@ -1,4 +1,4 @@
-// Which operands an operator's backward reads: the letters of op_table.def, spelled out.
+// Which operands an operator's backward reads, from the letters in its row of op_table.def.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,14 @@
 namespace ckplan {
 
 struct BackwardReads {
-  std::vector<size_t> inputs;   // Positions; ascending, each once. Constants may be among them.
+  // Positions, ascending and without repetition. Constants may be among them.
+  std::vector<size_t> inputs;
   std::vector<size_t> outputs;  // Positions.
   bool statistic = false;
 };
 
-// For an operator that has a backward. What is needed only for a gradient that nobody asks for
-// (Operand::has_gradient of the inputs) is not read.
+// `spec` must have a backward. An operand that is needed only for gradients that nobody asks for
+// (Operand::has_gradient of the inputs) is left out.
 BackwardReads FindBackwardReads(const OpSpec& spec, Autograd autograd);
 
 }  // namespace ckplan

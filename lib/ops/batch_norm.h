@@ -13,9 +13,9 @@ namespace ckplan {
 struct BatchNormShape {
   ChannelView view;
   float epsilon = 0;
-  bool has_statistic = false;  // Mean and inverse deviation of each channel are saved.
-  // Position of the first input whose gradient is asked for. Its pass finds the sums of the
-  // gradients, which the later ones use.
+  bool has_statistic = false;  // Mean and inverse standard deviation of each channel are saved.
+  // Position of the first input whose gradient is asked for. When its gradient is computed, the
+  // sums of the gradients are computed, too, and then used for the other inputs.
   size_t first_gradient = 2;
 };
 

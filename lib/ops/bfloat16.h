@@ -10,7 +10,7 @@ namespace ckplan {
 
 constexpr float FromBFloat16(uint16_t half) { return std::bit_cast<float>(uint32_t{half} << 16); }
 
-// Rounded to nearest, halves to even; NaN stays NaN.
+// Rounds to the nearest value, ties to even; NaN stays NaN.
 constexpr uint16_t ToBFloat16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return static_cast<uint16_t>((bits >> 16) | 0x40U);

@@ -1,4 +1,5 @@
-// A tensor of samples, channels and positions, whose channels are computed with by themselves.
+// A tensor seen as samples x channels x positions, for operators that treat each channel
+// separately.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@ namespace ckplan {
 struct ChannelView {
   int64_t samples = 1, channels = 1, positions = 1;
 
-  // Index of the first element of this channel of this sample.
+  // Index of the first element of `channel` in `sample`.
   int64_t offset(int64_t sample, int64_t channel) const {
     return (sample * channels + channel) * positions;
   }

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kLimits =
     "1 to 3 spatial axes, whose sizes must be known before the step";
 
-// Of one of the inputs that are lists of sizes.
+// Reads one of the inputs that are lists of sizes.
 Result<Dims> ReadSizes(const OpSpec& spec, size_t input, std::string_view name) {
   const Operand& operand = spec.input(input);
   CKPLAN_RETURN_IF_ERROR(

@@ -14,9 +14,9 @@
 
 namespace ckplan {
 
-// Images of one to three axes, all seen as images of three, the leading ones of size 1. Blocks lie
-// on the image as windows do: along an axis the image is `in`, the block `kernel`, and there are
-// `out` blocks.
+// An image has one to three axes, and is always treated as one of three axes, with leading axes of
+// size 1. Blocks lie on the image like windows: along each axis, WindowAxis::in is the size of the
+// image, `kernel` the size of a block, and `out` the number of blocks.
 struct Col2ImShape {
   int64_t planes = 1;  // Samples times channels.
   std::array<WindowAxis, 3> axes;

@@ -1,8 +1,8 @@
 // The shape of Conv and ConvTranspose.
 //
-// Both are described as a Conv: the image is the input of Conv and the output of ConvTranspose, the
-// map is the output of Conv and the input of ConvTranspose. What one computes forward is the
-// gradient of the other's input.
+// Both are described as a Conv from an image to a map: the image is the input of Conv and the
+// output of ConvTranspose, and the map is the output of Conv and the input of ConvTranspose. The
+// forward computation of one is the gradient of the other with respect to its input.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace ckplan {
 
 struct ConvShape {
   bool is_transposed = false;
-  bool has_bias = false;  // A number for each channel of the output.
+  bool has_bias = false;  // One value for each output channel.
   int64_t batch = 1, groups = 1;
   int64_t in_channels = 1;   // The image is [batch, in_channels, window.in...].
   int64_t out_channels = 1;  // The weights are [out_channels, in_channels / groups, kernel...].

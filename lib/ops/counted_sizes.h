@@ -1,8 +1,8 @@
-// Numbers that work and saved statistics are counted from, read off the operands of an operator.
+// Sizes from which work and saved statistics are counted, read from the operands of an operator.
 //
-// The planner counts whatever it is given, also what no backend can run: nothing is judged here,
-// an operand that is not there counts as 1, and products saturate at kManyFlops, beyond which
-// TensorGraph::Create refuses the graph.
+// The planner counts any operator that it is given, including those that no backend can run. So
+// nothing is checked here: an absent operand counts as 1, and products saturate at kManyFlops,
+// beyond which TensorGraph::Create refuses the graph.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ int64_t SaturatingProduct(std::initializer_list<int64_t> factors);
 int64_t SaturatingSum(int64_t a, int64_t b);
 
 int64_t CountElements(const Operand& operand);
-// 1 where there is no such axis.
+// Both return 1 if there is no such axis.
 int64_t DimAt(const Operand& operand, size_t axis);
 int64_t DimFromEnd(const Operand& operand, size_t from_end);
 

@@ -1,5 +1,5 @@
-// Einsum's equation: which axes of the operands and of the result are one, and over which the
-// products are summed.
+// Einsum's equation: which axes of the operands and the result have the same label, and over which
+// labels the products are summed.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace ckplan {
 
-// An operand: by axis its label, and its size, which is 1 where it is broadcast.
+// An operand: the label of each axis and its size, which is 1 where the axis is broadcast.
 struct Term {
   std::string labels;
   Dims dims;
@@ -26,36 +26,37 @@ struct Contraction {
   std::vector<Term> factors;
   Term result;
 
-  // By label, its size: an axis of 1 is broadcast to it.
+  // The size of each label. Axes of size 1 are broadcast to it.
   std::map<char, int64_t> Sizes() const;
   // The product of the sizes of these labels.
   int64_t Count(const std::string& labels) const;
 };
 
-// The contraction itself, and by position of inputs those that are their gradients; nothing for an
-// input whose gradient nobody asks for.
+// The forward contraction, and for each input the contraction that computes its gradient; nothing
+// for an input whose gradient nobody asks for.
 struct EinsumShape {
   Contraction forward;
   std::vector<std::optional<Contraction>> gradients;
 };
 
-// The axes of an ellipsis get the digits as labels, the last one '0'.
+// The axes that an ellipsis stands for are labelled with digits; the last one is '0'.
 Result<EinsumShape> ReadEinsumShape(const OpSpec& spec);
 
-// One loop of a nest: how far each factor, and last the result, moves with a label. The elements
-// of the result that no loop reaches are zero: a diagonal leaves the rest as it is.
+// One of the nested loops: how far each factor and, as the last entry, the result move in memory
+// when the index of one label grows by 1. Elements of the result that no loop reaches are zero: for
+// a repeated label, only the diagonal is reached.
 struct ContractionLoop {
   int64_t size = 1;
   Dims strides;
 };
 std::vector<ContractionLoop> LoopsOf(const Contraction& contraction);
 
-// Labels of a product of two: of both factors and the result, of one factor and the result, and of
-// both factors alone.
+// The labels of a matrix product, by where they occur: `batch` in both factors and the result, `m`
+// and `n` in one factor and the result, `k` in both factors alone.
 struct ProductLabels {
   std::string batch, m, n, k;
 };
-// Nothing where the contraction is no product of matrices.
+// Returns nothing if the contraction is no matrix product.
 std::optional<ProductLabels> FindProduct(const Contraction& contraction);
 
 }  // namespace ckplan

@@ -1,5 +1,5 @@
-// GatherElements and ScatterElements: each element has an index of its own along one axis, and the
-// place of its own along the others.
+// GatherElements and ScatterElements: every element has its own index along one axis, and keeps its
+// position along all others.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@
 
 namespace ckplan {
 
-// Along which axis the data, input 0, is indexed by input 1. Both have the same number of axes, and
-// along the others the indices are at most as many as the data. Whether the indices themselves lie
-// inside is for kernels to see.
+// The axis along which the data (input 0) is indexed by the indices (input 1). Both have the same
+// number of axes, and along the other axes the indices are not longer than the data. Kernels check
+// whether the indices themselves are in range.
 Result<size_t> ReadElementAxis(const OpSpec& spec);
 
 }  // namespace ckplan

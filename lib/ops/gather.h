@@ -1,4 +1,5 @@
-// Gather, GatherND and ScatterND: rows that are named by indices, or by tuples of indices.
+// Gather, GatherND and ScatterND: rows of the data are selected by indices, or by tuples of k
+// indices.
 //
 //   data      outer x indexed[0] x ... x indexed[k - 1] x inner
 //   indices   [outer x] count x k
@@ -16,20 +17,20 @@ namespace ckplan {
 
 struct GatherShape {
   int64_t outer = 1;
-  Dims indexed;  // By member of a tuple.
+  Dims indexed;  // Sizes of the indexed axes: one for each member of a tuple.
   int64_t count = 0, inner = 1;
-  bool is_shared = true;  // All outer indices have one list of indices.
+  bool is_shared = true;  // All outer indices use the same list of indices.
 
-  int64_t rows() const { return Product(indexed); }  // For each outer index.
+  int64_t rows() const { return Product(indexed); }  // Rows for each outer index.
 };
 
-// For Gather and GatherND. Whether the indices lie within the axes is checked by the kernels.
+// For Gather and GatherND. Kernels check whether the indices are in range.
 Result<GatherShape> ReadGatherShape(const OpSpec& spec);
 Result<GatherShape> ReadScatterNdShape(const OpSpec& spec);
 
-// How an update is combined with what is there.
+// How an update is combined with the old element.
 enum class Scattering { kSet, kAdd, kMul, kMax, kMin };
-// How ScatterND and ScatterElements combine an update with what is there.
+// Reads the attribute `reduction` of ScatterND and ScatterElements.
 Result<Scattering> ReadScattering(const OpSpec& spec);
 
 }  // namespace ckplan

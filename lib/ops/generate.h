@@ -1,4 +1,5 @@
-// Tensors made of shapes and a few numbers; and Trilu, which masks a triangle.
+// Tensors that are made from shapes and a few numbers; and Trilu, which masks a triangle of a
+// matrix.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,15 @@
 
 namespace ckplan {
 
-// The one number of a ConstantOfShape: `real` where its output holds floats, else `integer`.
+// The value that ConstantOfShape fills its output with: `real` if the output holds floats,
+// otherwise `integer`.
 struct FillValue {
   double real = 0;
   int64_t integer = 0;
 };
 Result<FillValue> ReadConstantOfShape(const OpSpec& spec);
 
-// The contents that Shape and Size write: int64.
+// The contents of the output of Shape and Size, which is int64.
 Result<Dims> ReadShapeOf(const OpSpec& spec);
 
 // The view along the axis that OneHot adds.
@@ -26,8 +28,9 @@ Result<AxisView> ReadOneHotShape(const OpSpec& spec);
 
 struct TriluShape {
   int64_t rows = 1, columns = 1;  // Sizes of each matrix.
-  // Upper keeps the columns from row + diagonal on, lower those up to it.
-  int64_t diagonal = 0;  // Clamped so that it is at most one outside of the matrix.
+  // The upper triangle has the columns from row + diagonal on, the lower one the columns up to
+  // there.
+  int64_t diagonal = 0;  // Clamped to at most one beyond the edge of the matrix.
   bool is_upper = true;
 };
 Result<TriluShape> ReadTriluShape(const OpSpec& spec);

@@ -1,4 +1,4 @@
-// The shape of GroupNormalization, and of InstanceNormalization, whose groups are the channels.
+// The shape of GroupNormalization, and of InstanceNormalization, in which each channel is a group.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct GroupNormShape {
   int64_t group_channels = 1;  // Channels of one group.
   int64_t scale_channels = 1;  // Channels that share a scale and a bias.
   float epsilon = 0;
-  bool has_statistic = false;  // Mean and inverse deviation of each group are saved.
+  bool has_statistic = false;  // Mean and inverse standard deviation of each group are saved.
 
   int64_t channels() const { return groups * group_channels; }
   int64_t group_size() const { return group_channels * positions; }

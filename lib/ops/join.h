@@ -1,6 +1,6 @@
-// Concat and Split: tensors that lie beside each other along an axis.
+// Concat and Split: tensors that are joined along an axis.
 //
-// The whole is `rows` rows of row_size elements, and each part has a piece of every row:
+// The joined tensor is `rows` rows of row_size elements, and each part owns a piece of every row:
 //
 //   Concat of [2,3] and [2,4] along axis 1:   row 0: aaabbbb   row 1: aaabbbb
 #pragma once
@@ -16,7 +16,8 @@ namespace ckplan {
 
 struct JoinShape {
   int64_t rows = 1, row_size = 0;
-  // By part: elements of a row, and where they begin. A part that is absent has none.
+  // For each part: where its piece of a row begins, and the number of elements in it. The piece of
+  // an absent part has size 0.
   std::vector<int64_t> begin, size;
 };
 

@@ -1,6 +1,5 @@
-// The checks that operators of many families share. Each returns an error that names the
-// operand and the numbers, or success. `name` is how messages call the operand:
-// "its input", "its output".
+// Checks that operators of many families share. Each returns success, or an error that names the
+// operand and its sizes. `name` is what messages call the operand: "its input", "its output".
 #pragma once
 
 #include <string>
@@ -15,39 +14,43 @@ namespace ckplan {
 // "[2,3,4]"; a scalar is "[]".
 std::string TextOf(const Dims& dims);
 
-// Whether the types are equal, or both float32 or bfloat16: kernels read and write either.
+// Whether the types are equal, or both are one of float32 and bfloat16: kernels read and write
+// either.
 bool AreAlike(ElementType a, ElementType b);
 
 // kInvalidInput: the first `inputs` inputs and the first `outputs` outputs must be present.
 Result<Done> RequireOperands(const OpSpec& spec, size_t inputs, size_t outputs = 1);
 
-// kInvalidInput: the operand has other dimensions.
+// kInvalidInput: the operand does not have the expected dimensions, or the expected number of
+// elements.
 Result<Done> RequireDims(const OpSpec& spec, const Operand& operand, std::string_view name,
                          const Dims& expected);
 Result<Done> RequireElements(const OpSpec& spec, const Operand& operand, std::string_view name,
                              int64_t expected);
 
-// kUnsupported: the operand is not float32 or bfloat16; the operand is boolean.
+// RequireFloat refuses operands that are neither float32 nor bfloat16, and RequireNumber refuses
+// booleans, both as kUnsupported.
 Result<Done> RequireFloat(const OpSpec& spec, const Operand& operand, std::string_view name);
 Result<Done> RequireNumber(const OpSpec& spec, const Operand& operand, std::string_view name);
 
-// kInvalidInput: the operand is of a type that is not like `expected`.
+// kInvalidInput: the operand's type is not `expected`, or like it as AreAlike says.
 Result<Done> RequireType(const OpSpec& spec, const Operand& operand, std::string_view name,
                          ElementType expected);
 // kInvalidInput: the operand is neither int32 nor int64.
 Result<Done> RequireIndices(const OpSpec& spec, const Operand& operand, std::string_view name);
 
-// The first input and the first output are present, and have the same dimensions.
+// kInvalidInput: the first input or output is absent, or their dimensions differ.
 Result<Done> RequireSameDims(const OpSpec& spec);
-// Same dimensions, as above, and the same type.
+// Requires, in addition to RequireSameDims, that the types are the same.
 Result<Done> RequireSameShape(const OpSpec& spec);
 
-// kInvalidInput: the first `inputs` inputs are not broadcast to exactly the first output.
+// kInvalidInput: broadcasting the first `inputs` inputs does not give exactly the shape of the
+// first output.
 Result<Done> RequireBroadcast(const OpSpec& spec, size_t inputs);
 
-// For operators that are made of taps (taps.h), which are lists as long as an axis: input and
-// output have equally many axes, none of them longer than lists are built for, and types that are
-// alike.
+// For operators that are made of taps (taps.h), whose lists are as long as an axis. Requires that
+// input and output have equally many axes, that no axis is longer than such lists may be, and that
+// the types are alike.
 Result<Done> RequireTapAxes(const OpSpec& spec);
 
 }  // namespace ckplan

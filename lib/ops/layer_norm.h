@@ -1,4 +1,5 @@
-// The shape of LayerNormalization and RMSNormalization: rows normalised by their own moments.
+// The shape of LayerNormalization and RMSNormalization, which normalise each row by its own
+// moments.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@ namespace ckplan {
 
 struct LayerNormShape {
   int64_t rows = 1, size = 1;
-  bool has_mean = false;  // It is subtracted; else the row is divided by its root mean square.
+  // The mean is subtracted; if not, the row is divided by its root mean square.
+  bool has_mean = false;
   bool has_bias = false;
   float epsilon = 0;
 };

@@ -1,6 +1,6 @@
-// How several tensors are walked together: the axes of a result, and how far each operand moves
-// along each of them. Axes that all operands pass alike are merged, so that what is contiguous, or
-// broadcast, is one long inner loop:
+// How several tensors are traversed together: the axes of the result, and how far each operand
+// moves along each of them. Neighbouring axes that every operand can traverse as one are merged, so
+// that contiguous or broadcast parts become one long inner loop:
 //
 //   [8,64,56,56] + [64,1,1]   becomes   dims {8, 64, 3136}, strides {200704, 3136, 1} {0, 1, 0}
 #pragma once
@@ -14,23 +14,25 @@ namespace ckplan {
 using Dims = std::vector<int64_t>;
 
 int64_t Product(const Dims& dims);
-// For each axis of a row-major tensor: the elements from one index to the next.
+// For each axis of a row-major tensor: the distance in elements from one index to the next.
 Dims RowMajorStrides(const Dims& dims);
-// Strides of a tensor that is broadcast to `to`: 0 along axes that it lacks or that have size 1.
+// Strides for reading a tensor of shape `dims` as if it had shape `to`: 0 along axes that it lacks
+// or that have size 1 in it.
 Dims BroadcastStrides(const Dims& dims, const Dims& to);
 
 struct Layout {
-  Dims dims;                  // At least one.
-  std::vector<Dims> strides;  // By operand, then axis; elements.
+  Dims dims;                  // There is at least one axis.
+  std::vector<Dims> strides;  // For each operand and each axis, in elements.
 
   int64_t count() const { return Product(dims); }
   int64_t inner() const { return dims.back(); }
   int64_t inner_stride(size_t operand) const { return strides[operand].back(); }
 };
 
-// Drops axes of one element and merges the rest.
+// Drops axes of size 1 and merges axes that can be traversed as one.
 Layout Collapse(const Dims& dims, const std::vector<Dims>& strides);
-// For operands that are broadcast to `dims`; the result itself is added as the last operand.
+// The layout of operands that are broadcast to `dims`. The result itself is added as the last
+// operand.
 Layout BroadcastLayout(const Dims& dims, const std::vector<Dims>& operands);
 
 }  // namespace ckplan

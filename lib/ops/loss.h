@@ -1,7 +1,8 @@
-// The shape of SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss: for each place, the
-// negative logarithm of its label's probability.
+// The shape of SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss, which compute for each place
+// the negative logarithm of the probability of its label.
 //
-// Scores are [samples, classes, ...]; a place is a sample and what follows the classes.
+// Scores are [samples, classes, ...]. A place is one sample at one index of the axes after the
+// classes.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,11 @@ namespace ckplan {
 enum class LossTotal : uint8_t { kNone, kSum, kMean };
 
 struct LossShape {
-  AxisView view;  // Samples, classes, and what follows.
+  AxisView view;  // outer: samples; size: classes; inner: the axes after the classes.
   LossTotal total = LossTotal::kMean;
   bool takes_softmax = false;
-  bool has_weights = false;  // One for each class.
-  int64_t ignored = -1;      // A place with this label, or one below 0, counts for nothing.
+  bool has_weights = false;  // There is one weight for each class.
+  int64_t ignored = -1;      // A place whose label is this one, or is negative, does not count.
 
   int64_t places() const { return view.outer * view.inner; }
 };

@@ -1,5 +1,5 @@
-// The shape of LpNormalization and GlobalLpPool: norms of lines, the p-th root of the sum of p-th
-// powers.
+// The shape of LpNormalization and GlobalLpPool, which compute the p-norm of lines: the p-th root
+// of the sum of the absolute values' p-th powers.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace ckplan {
 
 struct LpNormShape {
-  AxisView view;  // A line is the elements along `size`.
+  AxisView view;  // A line is the elements along the axis of length `size`.
   int64_t p = 2;
 };
 

@@ -14,7 +14,7 @@ namespace ckplan {
 
 struct LrnShape {
   ChannelView view;
-  int64_t size = 1;                      // Channels of a window.
+  int64_t size = 1;                      // Number of channels in a window.
   float factor = 0, beta = 0, bias = 0;  // factor: the attribute alpha divided by the size.
 };
 

@@ -11,7 +11,8 @@
 
 namespace ckplan {
 
-// Gemm's third input. Its rows and columns are those of the output, or 1.
+// Gemm's third input. Its rows and columns are as many as those of the output, or 1 where it is
+// broadcast.
 struct MatMulAddend {
   bool is_present = false;
   int64_t rows = 1, columns = 1;
@@ -20,11 +21,12 @@ struct MatMulAddend {
 
 struct MatMulShape {
   int64_t m = 0, n = 0, k = 0;  // op(A) is m x k, op(B) is k x n.
-  // A and B lie in memory as k x m and n x k.
+  // Whether A is stored as k x m, and B as n x k.
   bool is_a_transposed = false, is_b_transposed = false;
   float alpha = 1;
-  // The axes before those of the matrices, of A, B, and both broadcast. All are empty where there
-  // is one product: if B is one matrix, all matrices of A are one with more rows.
+  // The axes before the two matrix axes: those of A, those of B, and both broadcast to each other.
+  // All are empty if there is a single product; where B is one matrix, all matrices of A are joined
+  // into one with more rows.
   Dims a_leading, b_leading, leading;
   MatMulAddend addend;
 };

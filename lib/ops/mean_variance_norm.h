@@ -1,5 +1,5 @@
-// The shape of MeanVarianceNormalization: each index of the axes that it keeps, which are
-// neighbours, is a channel.
+// The shape of MeanVarianceNormalization. The axes that are not averaged over must be neighbours;
+// each index of these axes is a channel.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,9 @@
-// Operators that put each element of the input in one or more places of the output: transposes,
+// Operators that copy each element of the input to one or more places of the output: transposes,
 // slices, blocks, repetitions, and views where a graph keeps them as nodes.
 //
-// All of them are one copy: the output is walked in its order, as a tensor of the axes `dims`, and
-// the element at index i comes from place base + Σ i_a strides[a] of the input.
+// All of them are one kind of copy: the output is traversed in its own order as a tensor with axes
+// `dims`, and the element at index i is read from the position base + Σ i_a strides[a] of the
+// input.
 //
 //   Transpose of [2,3]         dims {3, 2}      strides {1, 3}
 //   Slice [2:0:-1] of [3,4]    dims {2, 4}      strides {-4, 1}     base 8
@@ -17,14 +18,15 @@
 namespace ckplan {
 
 struct MoveShape {
-  Dims dims;         // Their product is the number of elements of the output.
-  Dims strides;      // Elements of the input; may be negative. 0 along repetitions.
-  int64_t base = 0;  // Index of the element of the input that the output begins with.
+  Dims dims;  // Their product is the number of elements of the output.
+  // Distances in elements of the input; may be negative, and are 0 along repetitions.
+  Dims strides;
+  int64_t base = 0;  // Position in the input of the output's first element.
 };
 
-// No element of the input is in two places of the output.
+// For operators that copy no element of the input to more than one place of the output.
 Result<MoveShape> ReadMoveShape(const OpSpec& spec);
-// Expand and Tile: the places of an element of the input are those along the strides of 0.
+// For Expand and Tile: an element of the input is copied to all places along the axes of stride 0.
 Result<MoveShape> ReadRepeatShape(const OpSpec& spec);
 
 }  // namespace ckplan

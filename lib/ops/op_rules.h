@@ -1,4 +1,4 @@
-// What is true of one operator, by its row in the table and its operands.
+// Properties of one operator that follow from its row in the table and its operands.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,15 @@
 
 namespace ckplan {
 
-// Whether the operator reads the contents of this input, not its shape or type alone.
+// Whether the operator reads the contents of this input, rather than its shape or type alone.
 bool ReadsContents(const OpRule& rule, size_t input);
 
-// Whether gradients flow to this input: a float that is no ratio, size or running statistic.
+// Whether gradients flow to this input: it is a float, and not a ratio, size or running statistic.
 bool IsDifferentiable(const OpRule& rule, const OpSpec& spec, size_t input);
 bool IsDifferentiable(const OpSpec& spec, size_t input);
 
-// Whether the output is the input's tensor, bit for bit: views, casts to the same type, Dropout of
-// ratio 0, and movements that move nothing.
+// Whether the output has the memory of the input, unchanged: views, casts to the same type, Dropout
+// with ratio 0, and movements that move nothing.
 bool IsView(const OpRule& rule, const OpSpec& spec);
 
 }  // namespace ckplan

@@ -1,7 +1,8 @@
-// What a node computes, free of ONNX: all that the planner and a backend learn of an operator.
+// What a node computes, described without ONNX's types: all that the planner and the backends know
+// of an operator.
 //
-// Operators, attributes and the meaning of their positions are those of ONNX, at the opset that the
-// spec names; defaults of attributes are filled in where the operator's schema has them.
+// Names of operators and attributes, and the order of operands, are those of ONNX in the opset that
+// the spec names. Defaults of attributes are filled in where the operator's schema has them.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@
 
 namespace ckplan {
 
-// The types that backends hold. Every floating-point tensor of a model is computed in float32, and
-// stored as that or, if it depends on the batch and --bf16 is given, as bfloat16; see
+// The types that backends can hold. Every floating-point tensor of a model is computed in float32.
+// It is stored as float32 or, if it depends on the batch and --bf16 is given, as bfloat16; see
 // docs/executor.md.
 enum class ElementType : uint8_t { kFloat32, kBFloat16, kInt32, kInt64, kBool };
 
@@ -30,14 +31,15 @@ constexpr bool IsFloat(ElementType type) {
 
 TensorType TensorTypeOf(ElementType type);
 
-// Row-major contents of a small tensor: shapes, axes, pads. One of the two is filled.
+// Row-major contents of a small tensor, such as shapes, axes or pads. Only one of the two vectors
+// is filled.
 struct KnownValue {
   std::vector<int64_t> ints;  // Integers, and booleans as 0 and 1.
   std::vector<double> reals;  // Floating-point numbers.
 };
 
-// What the planner counts a tensor as: its type in the model, which may be one that no backend
-// holds, and its bytes as it would be stored, which --activation-type decides for activations.
+// How the planner counts a tensor: its type in the model, which may be one that no backend can
+// hold, and the bytes in which it would be stored, which --activation-type decides for activations.
 struct PlannedTensor {
   TensorType type = TensorType::kUndefined;
   int64_t bytes = 0;
@@ -45,16 +47,18 @@ struct PlannedTensor {
 
 // An input or output of an operator.
 struct Operand {
-  bool is_present = false;  // An optional one may be left out; all else is then meaningless.
+  // False if the operand is optional and left out; the other members then mean nothing.
+  bool is_present = false;
   ElementType type = ElementType::kFloat32;
   std::vector<int64_t> dims;  // Empty: a scalar.
-  // An input: backward will be asked for its gradient. An output: its gradient arrives there.
+  // For an input: backward will be asked for its gradient. For an output: backward receives its
+  // gradient.
   bool has_gradient = false;
-  // Backward may read its contents. What is not read is not there: the pointer is null.
-  // Inputs that are constant during the step can always be read.
+  // Whether backward may read its contents. If not, backward gets a null pointer for it. Inputs
+  // that are constant during the step can always be read.
   bool is_read_by_backward = false;
   std::optional<KnownValue> known;  // Its contents, where they are known before the step.
-  // In the specs that the planner asks about, in place of `type`; absent in those that are run.
+  // Used in place of `type` in specs that the planner makes; absent in specs that are run.
   std::optional<PlannedTensor> planned;
 
   int64_t elements() const;
@@ -72,30 +76,32 @@ struct OpSpec {
   std::map<std::string, AttributeValue, std::less<>> attributes;
   std::vector<Operand> inputs;
   std::vector<Operand> outputs;
-  // Bytes of what forward saves beside the outputs for backward, such as a BatchNormalization's
-  // mean and inverse deviation or a pooling's indices; 0 where nothing is saved.
+  // Bytes that forward saves for backward in addition to the outputs, such as a
+  // BatchNormalization's mean and inverse standard deviation or a pooling's indices; 0 if nothing
+  // is saved.
   int64_t statistic_bytes = 0;
-  // The type of numbers that are saved beside the outputs and belong to no operand: gates and
-  // probabilities. Kernels compute them in float32; PyTorch on the CPU in the type of the model.
+  // The type of saved numbers that belong to no operand, such as gates and probabilities. Kernels
+  // compute them in float32; PyTorch on the CPU computes them in the model's type.
   TensorType saved_type = TensorType::kFloat32;
 
-  // Positions beyond the last are absent operands.
+  // A position beyond the last operand gives an absent operand.
   const Operand& input(size_t position) const;
   const Operand& output(size_t position) const;
   int64_t Int(std::string_view attribute, int64_t otherwise) const;
   double Float(std::string_view attribute, double otherwise) const;
   std::string String(std::string_view attribute, std::string_view otherwise) const;
-  // Empty where the attribute is absent.
+  // Returns an empty vector if the attribute is absent.
   std::vector<int64_t> Ints(std::string_view attribute) const;
   bool Has(std::string_view attribute) const;
 };
 
 // kInvalidInput: the operands or attributes of the operator contradict each other, so that no
-// program could run it. `what` says which and how, with the numbers. Names the node.
+// program could run it. The message names the node; `what` is the contradiction, with the sizes
+// involved.
 Error InvalidOp(const OpSpec& spec, std::string_view what);
-// kUnsupported: the operator is valid, but `what` of it is not supported by `backend`.
+// kUnsupported: the operator is valid, but `backend` does not support `what`.
 Error UnsupportedOp(const OpSpec& spec, std::string_view backend, std::string_view what);
-// kUnsupported, by every backend.
+// kUnsupported: the operator is valid, but no backend supports `what`.
 Error UnsupportedOp(const OpSpec& spec, std::string_view what);
 
 }  // namespace ckplan

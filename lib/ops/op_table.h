@@ -1,7 +1,7 @@
-// What ckplan knows of each operator of ONNX; the facts themselves are the rows of op_table.def.
+// What ckplan knows of each ONNX operator; the facts themselves are the rows of op_table.def.
 //
-// Planner, executor and tests ask here and in the files beside it, which derive more from a row and
-// the operands of one operator: op_rules.h, backward_reads.h, statistics.h, work.h.
+// The planner, the executor and the tests ask here, and in the files that derive more from a row
+// and the operands of one operator: op_rules.h, backward_reads.h, statistics.h, work.h.
 #pragma once
 
 #include <cstdint>
@@ -13,89 +13,98 @@
 namespace ckplan {
 
 enum class OpKind : uint8_t {
-  kPlain,                  // Gradients flow from its float outputs to its float inputs.
-  kElementwise,            // Also: an output may stand in place of an input of its shape.
-  kAdd,                    // Also: the gradient of such an input is the output's own.
-  kSub,                    // Like kAdd, but only the first input takes the output's gradient.
+  kPlain,  // Gradients flow from its float outputs to its float inputs.
+  // Like kPlain, and an output may take the memory of an input of the same shape.
+  kElementwise,
+  // Like kElementwise, and the gradient of such an input equals the output's.
+  kAdd,
+  kSub,                    // Like kAdd, but only the first input's gradient equals the output's.
   kNoGradient,             // No gradient flows.
-  kNoGradientElementwise,  // No gradient flows; an output may stand in place of an input.
+  kNoGradientElementwise,  // No gradient flows; an output may take the memory of an input.
   kShapeOnly,              // Reads its input's shape, never its contents.
-  kLiteral,                // Contents that are written into the file.
-  kFill,                   // One number, as often as its input's shape says.
+  kLiteral,                // The contents are stored in the model file.
+  // Repeats one number; the contents of the input are the shape of the output.
+  kFill,
   kRandom,
-  kRandomLike,  // Random, and reads its input's shape alone.
+  kRandomLike,  // Draws random numbers, and reads only the shape of its input.
   kDropout,
-  kBatchNorm,  // Its running statistics are neither read in training nor results of it.
+  kBatchNorm,  // Running statistics are neither read nor written in training.
   kView,
   kCast,
-  kCastLike,  // Reads its second input's type alone.
-  // Movements, which are views where they move nothing.
+  kCastLike,  // Reads only the type of its second input.
+  // Data movements, which are views where they move nothing.
   kTranspose,
   kSlice,
   kPad,
   kConcat,
-  kMoveBySize,  // Moves nothing where the output has its input's shape.
-  kUnknown,     // Not in the table: cost by bytes, backward reads everything.
+  kMoveBySize,  // Moves nothing if the output has the same shape as the input.
+  kUnknown,     // Not in the table: its cost is its memory traffic, and backward reads everything.
 };
 
-// The letters of op_table.def.
+// The letters of op_table.def, as bits.
 namespace reads {
 inline constexpr uint16_t X = 1, V = 2, Y = 4, Z = 8, P = 16, I = 32, S = 64, Q = 128, E = 256;
 }
 
-// What else is true of an operator.
+// Further properties of an operator, as bits.
 namespace traits {
-inline constexpr uint16_t kFirstOnly = 1 << 0;    // Gradients flow to its first input alone.
-inline constexpr uint16_t kAllPartners = 1 << 1;  // P means all of its inputs, not the first two.
-inline constexpr uint16_t kPicks = 1 << 2;  // Reads as much of its first input as it puts out.
-inline constexpr uint16_t kViewIfAlone = 1 << 3;  // With one operand, its output is that operand.
-// It exists to apply weights: any constant operand is one, of whatever size.
+inline constexpr uint16_t kFirstOnly = 1 << 0;  // Gradients flow to the first input alone.
+// The letter P means all inputs, not the first two.
+inline constexpr uint16_t kAllPartners = 1 << 1;
+// Reads as many elements of its first input as it writes.
+inline constexpr uint16_t kPicks = 1 << 2;
+// With a single operand, the output is a view of that operand.
+inline constexpr uint16_t kViewIfAlone = 1 << 3;
+// The operator exists to apply weights: every constant operand is a weight, whatever its size.
 inline constexpr uint16_t kWeights = 1 << 4;
-// A vector that is written into the file and added or multiplied in here is a weight.
+// A constant vector in the model file that this operator adds or multiplies is a weight.
 inline constexpr uint16_t kVectors = 1 << 5;
-// Makes tables of sines from constant frequencies, which are not trained.
+// Computes tables of sines from constant frequencies, which are not trained.
 inline constexpr uint16_t kWave = 1 << 6;
-// Its second input scales, and its third shifts, what it has normalised.
+// The second input scales, and the third shifts, the normalised values.
 inline constexpr uint16_t kNormalisation = 1 << 7;
-inline constexpr uint16_t kActivation = 1 << 8;     // An activation function.
-inline constexpr uint16_t kProduct = 1 << 9;        // A layer's convolution or matrix product.
-inline constexpr uint16_t kJoinsProduct = 1 << 10;  // Scales or shifts such a product's result.
-// Costs next to nothing beside a convolution, as activations and normalisations do, too.
+inline constexpr uint16_t kActivation = 1 << 8;  // An activation function.
+inline constexpr uint16_t kProduct = 1 << 9;     // The convolution or matrix product of a layer.
+// Scales or shifts the result of such a product.
+inline constexpr uint16_t kJoinsProduct = 1 << 10;
+// Costs little compared to a convolution. Activations and normalisations are cheap without this
+// bit.
 inline constexpr uint16_t kCheap = 1 << 11;
-inline constexpr uint16_t kCostly = 1 << 12;  // A product, although `work` counts none.
+inline constexpr uint16_t kCostly = 1 << 12;  // A product, although `work` counts no FLOPs for it.
 }  // namespace traits
 
-// Tensors that a node saves for its own backward, with their sizes.
+// What a node saves for its own backward, with its size.
 enum class Statistic : uint8_t {
   kNone,
-  kChannelMoments,   // Mean and inverse deviation: 8 bytes for each channel (axis 1).
-  kRowMoments,       // Mean and inverse deviation: 8 bytes for each normalised row.
-  kRowScale,         // Inverse root mean square alone: 4 bytes for each normalised row.
+  kChannelMoments,   // Mean and inverse standard deviation of each channel (axis 1): 8 bytes each.
+  kRowMoments,       // Mean and inverse standard deviation of each normalised row: 8 bytes each.
+  kRowScale,         // Only the inverse root mean square of each normalised row: 4 bytes each.
   kInstanceMoments,  // 8 bytes for each sample and channel.
   kGroupMoments,     // 8 bytes for each sample and group.
-  kPoolIndices,      // An index for each output element: int32, under torch int64.
-  kTopIndices,       // The operator's own int64 output.
-  kDropoutMask,      // Torch on CPU: a float factor for each element. Minimal: none, the seed does.
-  kLstmReserve,      // Four gates and the cell of each step; see statistics.cc.
-  kGruReserve,       // Three gates and the recurrent part of the candidate.
-  kRnnReserve,       // No more than the states themselves.
-  kAttention,  // Probabilities; under torch the logarithm of their sums, 4 bytes for each row.
+  kPoolIndices,      // An index for each output element: int32, or int64 under kTorch.
+  kTopIndices,       // The indices that the operator returns as its int64 output.
+  // Under kTorch a float for each element. Under kMinimal nothing: the seed suffices.
+  kDropoutMask,
+  kLstmReserve,  // Four gates and the cell state of each step; see statistics.cc.
+  kGruReserve,   // Three gates and the recurrent part of the candidate state.
+  kRnnReserve,   // Nothing but the hidden states themselves.
+  kAttention,    // The probabilities; under kTorch the logarithm of each row's sum, 4 bytes a row.
 };
 
-// How flops are counted; `amount` elements of the operator's row are multiplied in.
+// How FLOPs are counted. The count is multiplied by the `amount` of the operator's row.
 enum class WorkKind : uint8_t {
-  kMove,     // None: bytes alone.
-  kInputs,   // For each element of the first input.
-  kOutputs,  // For each element of the first output.
-  kPool,     // For each output element and each element of its window.
-  // From here on they run on matrix units.
+  kMove,     // No FLOPs: only memory traffic counts.
+  kInputs,   // Counts the elements of the first input.
+  kOutputs,  // Counts the elements of the first output.
+  kPool,     // Counts the window's elements for each output element.
+  // All that follow run on matrix units.
   kConv,
   kConvTranspose,
   kGemm,
   kMatMul,
   kEinsum,
   kAttention,
-  kRnn,  // The amount is the number of gates.
+  kRnn,  // `amount` is the number of gates.
 };
 
 struct OpRule {
@@ -113,11 +122,12 @@ struct OpRule {
   uint16_t reads(Autograd autograd) const {
     return autograd == Autograd::kTorch ? torch_reads : minimal_reads;
   }
-  // An output may stand in place of an input of its shape.
+  // Whether an output may take the memory of an input of the same shape.
   bool is_elementwise() const;
   bool has_gradient() const;
   bool is_random() const;
-  // The elements of its first input, as they are, in another place, order, shape or type.
+  // Whether the output has the elements of the first input, unchanged, in another place, order,
+  // shape or type.
   bool is_movement() const;
   bool uses_matrix_units() const { return work >= WorkKind::kConv; }
   bool is_convolution() const {
@@ -129,18 +139,18 @@ struct OpRule {
   bool is_costly() const { return uses_matrix_units() || has(traits::kCostly); }
 };
 
-// In alphabetical order.
+// The rows are in alphabetical order.
 std::span<const OpRule> AllOpRules();
 
-// The operator's row, found by binary search; for one that is not in the table, and so for all
-// outside ONNX's own domain, a row of kind kUnknown.
+// The operator's row, found by binary search. An operator that is not in the table, which includes
+// every operator outside ONNX's own domain, gets a row of kind kUnknown.
 const OpRule& RuleOf(std::string_view type);
 
-// Graphs that were not read from ONNX may spell operators as other frameworks do: "relu", "Silu".
-// The row of the operator that is meant.
+// The row of an operator whose name may be spelled as in other frameworks ("relu", "Silu"), as it
+// can be in graphs that were not read from ONNX.
 const OpRule& RuleOfSpelling(std::string_view name);
 
-// Whether a backend that runs the operator can be asked for its gradient.
+// Whether backends that can run the operator can also compute its gradient.
 bool HasGradient(std::string_view type);
 
 }  // namespace ckplan

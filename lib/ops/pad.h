@@ -1,5 +1,5 @@
-// Pad in all its modes, and CenterCropPad, as taps: at most one for each element of the output, of
-// weight 1; none where the padding is constant.
+// Pad in all its modes, and CenterCropPad, as taps. Each element of the output has one tap of
+// weight 1, or no tap where it is filled with a constant.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,8 @@ namespace ckplan {
 
 struct PadShape {
   std::vector<AxisTaps> axes;
-  bool has_value_input = false;  // Input 2 is what is written where there is no tap; else `value`.
+  // Elements without a tap are filled with input 2; if not, with `value`.
+  bool has_value_input = false;
   float value = 0;
 };
 

@@ -1,4 +1,4 @@
-// Pools of one to three spatial axes, all seen as pools of three, the leading ones of size 1.
+// Pools over one to three spatial axes, always treated as three, with leading axes of size 1.
 #pragma once
 
 #include <array>
@@ -14,18 +14,20 @@ namespace ckplan {
 struct PoolShape {
   int64_t planes = 1;  // Samples times channels.
   std::array<WindowAxis, 3> axes;
-  bool counts_padding = false;   // A mean is taken over the padding, too.
-  bool saves_output = false;     // The second output says where in its plane each maximum was.
-  bool is_column_major = false;  // Those places are counted with the last axis outermost.
+  bool counts_padding = false;  // Whether a mean also counts the padding.
+  // Whether the second output stores the index of each maximum within its plane.
+  bool saves_output = false;
+  // Whether those indices are column-major: the last axis varies slowest.
+  bool is_column_major = false;
 
   int64_t in() const { return axes[0].in * axes[1].in * axes[2].in; }
   int64_t out() const { return axes[0].out * axes[1].out * axes[2].out; }
-  // There is one window, and all of the plane lies in it.
+  // Whether there is a single window, which covers the whole plane.
   bool is_one_window() const;
 };
 
-// The axes of a global pool are one, and it has one window. Every window has an element of the
-// input.
+// The axes of a global pool are merged into one axis with one window. Every window contains at
+// least one element of the input.
 Result<PoolShape> ReadPoolShape(const OpSpec& spec);
 
 }  // namespace ckplan

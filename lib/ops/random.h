@@ -1,4 +1,4 @@
-// Dropout and the operators that draw random numbers.
+// Dropout, and the operators that draw random numbers.
 #pragma once
 
 #include "lib/base/result.h"
@@ -7,7 +7,7 @@
 
 namespace ckplan {
 
-// The share of the elements that a Dropout sets to 0: from 0 to 1.
+// The share of elements that a Dropout sets to 0, between 0 and 1.
 Result<double> ReadDropoutRatio(const OpSpec& spec);
 
 }  // namespace ckplan

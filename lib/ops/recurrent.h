@@ -1,4 +1,4 @@
-// The shape that LSTM and GRU share. The families are in lstm.h and gru.h.
+// The part of the shape that LSTM and GRU share; lstm.h and gru.h have the families.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,18 @@
 
 namespace ckplan {
 
-// Positions of inputs.
+// Positions of the optional inputs.
 inline constexpr size_t kRecurrentBias = 3, kRecurrentInitialState = 5, kRecurrentInitialCell = 6;
 
 struct RecurrentShape {
   int64_t steps = 0, batch = 0, inputs = 0, hidden = 0;
   int64_t directions = 1;
   int64_t gates = 0;
-  bool is_reversed = false;  // The first direction goes from the last step to the first.
-  bool has_output = false;   // The hidden states of all steps are a tensor of the model.
-  // Gates, what else backward reads of each step, and, without has_output, the hidden states are
-  // saved for backward.
+  bool is_reversed = false;  // Whether the first direction goes from the last step to the first.
+  // Whether the hidden states of all steps are an output that the model uses.
+  bool has_output = false;
+  // Whether values are saved for backward in a reserve: the gates, what else backward reads of each
+  // step, and, if has_output is false, the hidden states.
   bool has_reserve = false;
   // The position of the first input whose gradient is asked for, if any.
   std::optional<size_t> first_gradient;
@@ -29,11 +30,12 @@ struct RecurrentShape {
   int64_t width() const { return gates * hidden; }
   int64_t state() const { return batch * hidden; }  // Elements of one hidden state.
   int64_t all_states() const { return directions * steps * state(); }
-  // In the reserve, in floats: the gates of all steps come first, then what else is read of each
-  // step (LSTM: the cell; GRU: the recurrent part of the candidate), then the hidden states.
+  // Offsets in the reserve, in floats. The gates of all steps come first; then the other values of
+  // each step (LSTM: the cell state; GRU: the recurrent part of the candidate state); then the
+  // hidden states.
   int64_t extras_offset() const { return gates * all_states(); }
   int64_t states_offset() const { return (gates + 1) * all_states(); }
-  // The i-th step that a direction makes.
+  // The i-th step in the order of `direction`.
   int64_t StepOf(int64_t direction, int64_t i) const {
     return is_reversed || direction == 1 ? steps - 1 - i : i;
   }

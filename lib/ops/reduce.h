@@ -1,4 +1,4 @@
-// Reductions along axes: sums, means, products, extremes and norms.
+// Reductions along axes: sums, means, products, minima, maxima and norms.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,8 @@
 namespace ckplan {
 
 struct ReduceShape {
-  Layout layout;         // Strides of input and result; those of the result are 0 on reduced axes.
+  // Strides of the input and the output; the output's are 0 along reduced axes.
+  Layout layout;
   int64_t results = 1;   // Elements of the output.
   int64_t elements = 1;  // Elements of the input.
 };

@@ -1,5 +1,6 @@
-// Resize and Upsample: what each coordinate of the output is made of, axis by axis, read off
-// attributes, shapes and known inputs. Names and formulas are those of ONNX.
+// Resize and Upsample: which elements of the input each element of the output is computed from,
+// axis by axis. It follows from attributes, shapes and known inputs. Names and formulas are those
+// of ONNX.
 #pragma once
 
 #include <vector>
@@ -13,8 +14,9 @@ namespace ckplan {
 
 struct ResizeShape {
   std::vector<AxisTaps> axes;
-  bool selects = false;  // Each element has one tap at most, of weight 1: any type is resized.
-  float fill = 0;        // Where there is no tap.
+  // Each element has at most one tap, of weight 1, so any type can be resized.
+  bool selects = false;
+  float fill = 0;  // The value of elements without a tap.
 };
 
 Result<ResizeShape> ReadResizeShape(const OpSpec& spec);

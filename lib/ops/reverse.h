@@ -1,4 +1,4 @@
-// ReverseSequence: the first elements of each sequence in the opposite order, the rest as they are.
+// ReverseSequence: reverses the first elements of each sequence and leaves the rest as it is.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,14 @@
 
 namespace ckplan {
 
-// outer x middle x inner: the axes of time and of the sequences, in either order, and all others.
+// The tensor is outer x middle x inner. The axes of time and of the sequences come first, in either
+// order; all others are `inner`.
 struct ReverseShape {
   int64_t outer = 1, middle = 1, inner = 1;
   bool is_time_first = true;
 
-  int64_t length() const { return is_time_first ? outer : middle; }  // The longest possible.
+  // The longest possible length of a sequence.
+  int64_t length() const { return is_time_first ? outer : middle; }
 };
 
 Result<ReverseShape> ReadReverseShape(const OpSpec& spec);

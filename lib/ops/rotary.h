@@ -1,4 +1,5 @@
-// The shape of RotaryEmbedding: pairs of features turned by an angle that grows with the position.
+// The shape of RotaryEmbedding: pairs of features are rotated by an angle that grows with the
+// position.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +12,14 @@ namespace ckplan {
 
 struct RotaryShape {
   int64_t batch = 1, heads = 1, length = 1, features = 1;
-  int64_t rotated = 1;          // Features; the rest is copied. Even.
-  bool is_head_major = false;   // [batch, heads, length, features]; else length before heads.
-  bool is_interleaved = false;  // The two of a pair are neighbours; else half of `rotated` apart.
-  int64_t cache_rows = 0;       // Positions that the caches have; 0: one for each token.
+  // How many features are rotated; an even number. The others are copied.
+  int64_t rotated = 1;
+  // [batch, heads, length, features]; if not, [batch, length, heads, features].
+  bool is_head_major = false;
+  // The two features of a pair are neighbours; if not, rotated / 2 apart.
+  bool is_interleaved = false;
+  // Number of positions in the caches; 0 if they have a row for each token.
+  int64_t cache_rows = 0;
 
   int64_t rows() const { return batch * heads * length; }
 };

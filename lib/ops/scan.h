@@ -1,4 +1,4 @@
-// Operators that walk the lines along one axis: running sums, and where the extremes are.
+// Operators that scan each line along an axis: cumulative sums, and the indices of extreme values.
 #pragma once
 
 #include "lib/base/result.h"
@@ -10,8 +10,8 @@ namespace ckplan {
 
 struct CumSumShape {
   AxisView view;
-  bool is_exclusive = false;  // A sum leaves out its own element.
-  bool is_reverse = false;    // Sums begin at the last element.
+  bool is_exclusive = false;  // Each sum excludes the element at its own position.
+  bool is_reverse = false;    // Sums start at the last element.
 };
 Result<CumSumShape> ReadCumSumShape(const OpSpec& spec);
 
@@ -19,7 +19,7 @@ Result<CumSumShape> ReadCumSumShape(const OpSpec& spec);
 struct ArgShape {
   AxisView view;
   bool is_max = true;
-  bool takes_last = false;  // Where extremes are equal, the last one counts.
+  bool takes_last = false;  // Among equal extreme values, the last one is chosen.
 };
 Result<ArgShape> ReadArgShape(const OpSpec& spec);
 

@@ -1,5 +1,5 @@
-// What the families of dense operators (convolutions, products, normalisations) ask of the sizes of
-// operands: that they can be counted, are not zero, and are within what the libraries take.
+// Requirements on the operands of dense operators (convolutions, products, normalisations): their
+// sizes do not overflow, are not zero, and are within the limits of the libraries.
 #pragma once
 
 #include <cstdint>
@@ -16,33 +16,33 @@ namespace ckplan {
 // oneDNN, cuBLAS and cuDNN count rows, columns and axes in int32.
 inline constexpr int64_t kMaxLibrarySize = 0x7FFFFFFF;
 
-// Nothing where a factor is negative or the product does not fit int64.
+// Nothing if a factor is negative or the product does not fit int64.
 std::optional<int64_t> SizeProduct(std::initializer_list<int64_t> factors);
 std::optional<int64_t> SizeProduct(const Dims& factors);
 
-// What dense operators have in common: the first `inputs` inputs and `outputs` outputs are present,
-// floats, and not empty; and the bytes of each operand fit 64 bits. What else there is of optional
-// operands is for the family to judge.
+// The requirements that dense operators share: the first `inputs` inputs and `outputs` outputs are
+// present, hold floats and are not empty, and the bytes of every operand fit 64 bits. Other
+// requirements on optional operands are checked by each family.
 Result<Done> RequireFloatTensors(const OpSpec& spec, size_t inputs, size_t outputs = 1);
 
-// kUnsupported: the size is more than kMaxLibrarySize.
+// kUnsupported: the size exceeds kMaxLibrarySize.
 Result<Done> RequireLibrarySize(const OpSpec& spec, std::string_view name, int64_t size);
-// Refuses, as above, a size that is the product of these factors.
+// kUnsupported: the product of `factors` exceeds kMaxLibrarySize.
 Result<Done> RequireLibrarySize(const OpSpec& spec, std::string_view name,
                                 std::initializer_list<int64_t> factors);
 
-// kInvalidInput: the optional operand is present, and has other dimensions or an integer type.
+// kInvalidInput: the optional operand is present, but has other dimensions or an integer type.
 Result<Done> RequireOptional(const OpSpec& spec, const Operand& operand, std::string_view name,
                              const Dims& expected);
 
-// kUnsupported: a gradient is asked for, and the statistic is not kept or is smaller than
-// what forward saves: the product of `factors`, in bytes.
+// kUnsupported: a gradient is asked for, but the statistic is not kept or is smaller than the
+// product of `factors`, which is the number of bytes that forward saves.
 Result<Done> RequireStatistic(const OpSpec& spec, std::initializer_list<int64_t> factors);
 
-// kUnsupported: the gradient of the first input is asked for, which takes the scale (input 1), and
-// backward cannot read it.
+// kUnsupported: the gradient of the first input is asked for, which is computed from the scale
+// (input 1), but backward cannot read the scale.
 Result<Done> RequireKeptScale(const OpSpec& spec);
 
-bool WantsGradient(const OpSpec& spec);  // Whether any input does.
+bool WantsGradient(const OpSpec& spec);  // Whether the gradient of any input is asked for.
 
 }  // namespace ckplan

@@ -1,5 +1,5 @@
-// The shape of Softmax and LogSoftmax: along one axis, or, below opset 13, over all axes from one
-// on, as if they were one.
+// The shape of Softmax and LogSoftmax. From opset 13 on they normalise along one axis; before, they
+// treated all axes from the given one to the last as a single axis.
 #pragma once
 
 #include <cstdint>

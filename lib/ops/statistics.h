@@ -12,13 +12,13 @@
 namespace ckplan {
 
 struct SavedStatistic {
-  std::string_view suffix;  // What its name ends on: "bn1:moments".
+  std::string_view suffix;  // What its name ends with: "bn1:moments".
   Bytes bytes;
 };
 
-// `is_stored` says of each output, by position, whether it exists as a tensor: one that nobody
-// reads does not.
-// Nothing if the operator's backward needs no statistic, or if one of its own outputs serves.
+// Returns nothing if the operator's backward needs no statistic, or if one of the operator's own
+// outputs serves as one. `is_stored` says for each output, by position, whether it exists as a
+// tensor: an output that nobody reads does not.
 std::optional<SavedStatistic> StatisticOf(const OpSpec& spec, Autograd autograd,
                                           const std::vector<bool>& is_stored);
 

@@ -14,7 +14,8 @@
 
 namespace ckplan {
 
-// What one axis of the output is made of: the taps of index i are [begin[i], begin[i + 1]).
+// How each index of one axis of the output is computed: index i sums the taps [begin[i], begin[i +
+// 1]).
 struct AxisTaps {
   int64_t input_size = 0;
   std::vector<int64_t> begin{0};
@@ -26,13 +27,13 @@ struct AxisTaps {
   void Add(int64_t input_index, double tap_weight);
   void Close() { begin.push_back(static_cast<int64_t>(index.size())); }
   bool IsIdentity() const;
-  AxisTaps Transposed() const;  // From output to input.
+  AxisTaps Transposed() const;  // The map from the output's axis to the input's.
 };
 
 AxisTaps IdentityTaps(int64_t size);
 std::vector<AxisTaps> Transposed(const std::vector<AxisTaps>& axes);
 
-// Neighbouring axes that nothing happens to become one. At least one axis is left.
+// Merges neighbouring axes along which the map is the identity into one. At least one axis is left.
 std::vector<AxisTaps> MergeIdentities(const std::vector<AxisTaps>& axes);
 
 }  // namespace ckplan

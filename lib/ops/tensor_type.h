@@ -1,11 +1,11 @@
-// The types that a tensor of a model can have, those that no backend holds included.
+// The types that a tensor of a model can have, including types that no backend can hold.
 #pragma once
 
 #include <cstdint>
 
 namespace ckplan {
 
-// Numbered as in the files of ONNX.
+// The numbers are those of TensorProto.DataType in ONNX files.
 enum class TensorType : uint8_t {
   kUndefined = 0,
   kFloat32 = 1,
@@ -36,11 +36,11 @@ enum class TensorType : uint8_t {
   kInt2 = 26,
 };
 
-// kUndefined for a number that is none of them.
+// Returns kUndefined for a number that stands for none of these types.
 TensorType TensorTypeOf(int32_t number);
 
-// Bits of one element; 0 for types without a fixed size: strings, and what is undefined. Elements
-// of less than a byte are packed.
+// Bits of one element; 0 for types without a fixed size: strings, and kUndefined. Elements smaller
+// than a byte are packed.
 int64_t BitsOf(TensorType type);
 
 // Real and complex floating-point numbers of any width.

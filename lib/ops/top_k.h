@@ -1,4 +1,4 @@
-// TopK: the largest or smallest of each line along an axis, in order, and where they were.
+// TopK: the largest or smallest elements of each line along an axis, in order, and their indices.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,11 @@
 namespace ckplan {
 
 struct TopKShape {
-  AxisView view;       // How the input is seen along the axis.
+  AxisView view;       // The input as outer x size x inner around the axis.
   int64_t chosen = 0;  // Elements taken from each line; at most view.size.
   bool is_largest = true;
-  // Their indices are saved for backward as the statistic, where the model has no name for them.
+  // Whether the indices are saved for backward as a statistic, because the model gives them no
+  // name.
   bool has_statistic = false;
 
   int64_t lines() const { return view.outer * view.inner; }

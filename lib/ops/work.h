@@ -1,9 +1,11 @@
-// FLOPs and memory traffic of one operator, from its shapes: what lib/cost turns into time.
+// FLOPs and memory traffic of one operator, counted from its shapes; lib/cost turns them into time.
 //
-// A multiply-add counts as two. Backward of a matrix operator: the forward count once for each
-// operand that needs a gradient (two for a layer with weights, one for the first layer); of all
-// else: once for each input that needs one. Traffic: every tensor read or written, once; backward
-// reads the gradients of the outputs and its backward reads, and writes the gradients it computes.
+// A multiply-add counts as two FLOPs. Backward of a matrix operator takes the forward count once
+// for each operand that needs a gradient (twice for a layer with weights, once for the first
+// layer); backward of any other operator takes it once for each input that needs a gradient. Every
+// tensor that is read or written counts once in the traffic. Backward reads the gradients of the
+// outputs and what it needs from forward (BackwardReads), and writes the gradients that it
+// computes.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +26,8 @@ struct OpWork {
   bool uses_matrix_units = false;  // Conv, Gemm, MatMul, ...: runs at the device's matrix rate.
 };
 
-// Operand::has_gradient says which gradients are computed; where none of an output arrives, there
-// is no backward. `statistic` is what forward saves beside the outputs.
+// Operand::has_gradient says which gradients are computed. Backward is empty if no output receives
+// a gradient. `statistic` is the size of what forward saves beside the outputs.
 OpWork WorkOf(const OpSpec& spec, const BackwardReads& reads, Bytes statistic);
 
 }  // namespace ckplan

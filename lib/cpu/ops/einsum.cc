@@ -140,7 +140,8 @@ class ProductContractor final : public Contractor {
   }
 
   DnnlDevice device_;
-  std::array<LayoutChange, 3> changes_;  // Of both factors before, of the result after.
+  // For each factor before the product, and for the result after it.
+  std::array<LayoutChange, 3> changes_;
   std::unique_ptr<BatchedMatMul> product_;
   WorkspacePlan plan_;
   std::array<int64_t, 3> copies_ = {};
