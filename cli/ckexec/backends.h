@@ -13,15 +13,16 @@
 
 namespace ckplan {
 
-// The option that chooses one of them; the CPU backend if nothing is said, or CUDA's where this
-// build has not that. `what`: what is done with it, for the help.
+// Declares the option that chooses a backend. The default is the CPU backend, or the CUDA backend
+// in builds without the CPU one. `what` tells the help what is done with the backend.
 void AddBackendChoice(CommandLine& line, std::string_view what, std::string* backend);
 
-// kUsage: an option that is not the backend's, or a value that none takes. kUnsupported: this build
-// or this machine has not the backend.
+// kUsage: an option that the chosen backend does not have, or a value that no backend accepts.
+// kUnsupported: this build or this machine does not have the backend.
 Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options);
 
-// Its operators. kUnsupported: this build has not the backend; the machine's GPU is not asked for.
+// The operators of that backend. kUnsupported: this build does not have the backend. Works without
+// the backend's GPU.
 Result<std::vector<OpSupport>> OperatorsOf(const std::string& backend);
 
 }  // namespace ckplan

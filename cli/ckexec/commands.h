@@ -1,4 +1,4 @@
-// The table of ckexec's commands, from which come the dispatch, `ckexec --help` and "did you mean".
+// The table of ckexec's commands, used to dispatch, for `ckexec --help` and for "did you mean".
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@
 
 namespace ckplan {
 
-// All of the command line but the program's name.
+// `arguments` is the command line without the program's name.
 Result<ExitCode> RunExec(std::vector<std::string> arguments);
 
-// One file each: ops_command.cc and so on.
+// Each command has its own file: ops_command.cc and so on.
 void AddOpsOptions(CommandLine& line, ExecOptions& options);
 void AddProfileOptions(CommandLine& line, ExecOptions& options);
 void AddRunOptions(CommandLine& line, ExecOptions& options);

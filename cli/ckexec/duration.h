@@ -1,4 +1,4 @@
-// Measured times for people.
+// Measured times in a form for people.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A backend with less memory than the device has: --memory-limit.
+// A backend that offers less memory than the device has, for --memory-limit.
 #pragma once
 
 #include <memory>

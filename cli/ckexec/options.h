@@ -1,4 +1,5 @@
-// All options of all commands of ckexec: a name means the same wherever it is accepted.
+// All options of all commands of ckexec. An option has the same meaning in every command that
+// accepts it.
 #pragma once
 
 #include <optional>

@@ -9,12 +9,12 @@
 
 namespace ckplan {
 
-// Whether every buffer of `graph`, in the plan's sizes, can begin where the one before it ends.
-// kUsage: not so; names a buffer, and the command that plans again.
+// Checks that every buffer of `graph`, in the plan's sizes, can begin where the one before it ends.
+// kUsage: one cannot; the message names a buffer, and the command that makes a fitting plan.
 Result<Done> CheckAlignment(const TensorGraph& graph, const Plan& plan, const Backend& backend,
                             const ExecOptions& options);
 
-// The command that makes such a plan once more, but with --align.
+// The command that makes the same plan again, but with --align.
 std::string PlanAgainCommand(const Plan& plan, int64_t align_bytes, const ExecOptions& options);
 
 }  // namespace ckplan

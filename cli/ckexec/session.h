@@ -1,4 +1,4 @@
-// What the commands of ckexec work on: a model and perhaps its plan, ready on a backend.
+// What the commands of ckexec work on: a model and perhaps its plan, prepared on a backend.
 #pragma once
 
 #include <memory>
@@ -18,33 +18,33 @@ namespace ckplan {
 
 struct ModelAndPlan {
   Model model;
-  ModelGraph lowered;        // By the plan's costs; of the model alone where there is no plan.
-  std::optional<Plan> plan;  // Passed the checker.
+  ModelGraph lowered;        // With the plan's costs; without a plan, as the options say.
+  std::optional<Plan> plan;  // It has passed the checker.
 };
 
-// kUsage: no plan where one is needed, or one that `backend` cannot run, or not with these options.
-// kUnsupported: the backend cannot store what the plan or --bf16 asks for. kCheckFailed: the plan
-// is for another model, or does not pass the checker.
+// kUsage: there is no plan although one is required, or `backend` cannot run the plan, or not with
+// these options. kUnsupported: the backend cannot store the type that the plan or --bf16 asks for.
+// kCheckFailed: the plan is for another model, or does not pass the checker.
 enum class PlanNeed { kNone, kOptional, kRequired };
 Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend& backend,
                                       PlanNeed need);
 
 // A model ready to run: its step, its operators, and its constants in the memory of the backend.
-// Behind pointers, since each refers to those before it.
+// They are held by pointers, since each refers to the ones before it.
 struct StepOnBackend {
   std::unique_ptr<const StepGraph> graph;
   std::unique_ptr<const StepOperators> operators;
   std::unique_ptr<ConstantStore> constants;
 
-  // kUnsupported: types or operators that the backend cannot run, all of them named.
+  // kUnsupported: types or operators that the backend cannot run; the error names all of them.
   static Result<StepOnBackend> Create(Backend& backend, const ModelAndPlan& planned,
                                       const ExecOptions& options);
 };
 
-// WriteFiles of one file, during which Ctrl-C has no effect.
+// Writes one file as WriteFiles does; Ctrl-C has no effect meanwhile.
 Result<Done> WriteUninterrupted(const std::string& path, std::string_view text);
 
-// The options' texts as numbers, or their defaults.
+// Options parsed as numbers, or their defaults.
 Result<uint64_t> SeedOf(const ExecOptions& options);
 Result<int> CountOf(const std::optional<std::string>& text, std::string_view flag, int otherwise,
                     int least);

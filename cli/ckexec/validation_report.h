@@ -1,4 +1,4 @@
-// What ckexec validate found, for people and for programs.
+// The results of ckexec validate, as text for people and as JSON for programs.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct ValidationContext {
 };
 
 std::string ValidationText(const ValidationReport& report, const ValidationContext& context);
-// schemas/validation.schema.json describes it.
+// The form is described by schemas/validation.schema.json.
 std::string ValidationJson(const ValidationReport& report, const ValidationContext& context);
 
 }  // namespace ckplan

@@ -1,4 +1,4 @@
-// A plan as markers in its model's file; docs/onnx-markers.md explains them.
+// Writes a plan as markers into its model's file; docs/onnx-markers.md explains them.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,9 @@
 
 namespace ckplan {
 
-// Writes the model at `model_path`, from which `source` was read, with the plan and its JSON to a
-// file, and returns warnings. Empty if the source is a graph file. Keeps references to both.
+// Returns a function that writes the model at `model_path`, from which `source` was read, with the
+// plan and its JSON to a file, and that returns warnings. Returns an empty function if the source
+// is a graph file. The function refers to `source` and `plan`, which must outlive it.
 std::function<Result<std::vector<std::string>>(const std::string& plan_json,
                                                const std::string& path)>
 AnnotatorOf(const Source& source, const Plan& plan, const std::string& model_path);

@@ -1,4 +1,4 @@
-// The table of commands, from which come the dispatch, `ckplan --help` and "did you mean".
+// The table of commands, used to dispatch, for `ckplan --help` and for "did you mean".
 #pragma once
 
 #include <span>
@@ -29,7 +29,7 @@ Result<ExitCode> RunCommand(const Command& command, std::vector<std::string> arg
 
 std::string ProgramHelp();
 
-// One file each: algos_command.cc and so on.
+// Each command has its own file: algos_command.cc and so on.
 void AddAlgosOptions(CommandLine& line, Options& options);
 void AddApplyOptions(CommandLine& line, Options& options);
 void AddCheckOptions(CommandLine& line, Options& options);

@@ -1,4 +1,4 @@
-// The difference of two plans for people: on the screen, and for a pull request.
+// The difference between two plans as text: for the screen, and as Markdown for a pull request.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace ckplan {
 
 struct DiffSide {
-  std::string title;  // The file, or the algorithm as it was typed.
+  std::string title;  // The name of the file, or the algorithm as it was typed.
   PlanDigest plan;
 };
 

@@ -1,4 +1,5 @@
-// What `ckplan check` finds, in the forms that continuous integration shows beside a change.
+// The results of `ckplan check`, in the forms that continuous integration systems show beside a
+// change.
 #pragma once
 
 #include <string>
@@ -9,10 +10,10 @@ namespace ckplan {
 
 struct Finding {
   std::string check;    // The kind: "checker", "peak-limit"
-  std::string subject;  // What was looked at: "peak>16GiB", "checker: node \"conv1\""
+  std::string subject;  // What was checked: "peak>16GiB", "checker: node \"conv1\""
   std::string message;
-  bool is_fault = true;  // False: looked at and found in order, which JUnit alone shows.
-  // Identifies a finding among those of its kind in every run: a name, without numbers.
+  bool is_fault = true;  // False: checked and found to be in order, which only JUnit reports show.
+  // Identifies a finding among those of its kind across runs: a name without numbers.
   std::string identity = {};
 };
 
@@ -26,14 +27,14 @@ struct FindingsReport {
 std::string GithubAnnotations(const FindingsReport& report);
 
 // GitLab Code Quality: a list of faults. A fingerprint is the SHA-256 of check, plan, model and
-// identity: the same from run to run while figures and limits move. Findings that agree in all of
-// these are told apart by their order.
+// identity, so it stays the same from run to run while figures and limits change. Findings that
+// agree in all four are distinguished by their order.
 std::string GitlabCodeQuality(const FindingsReport& report);
 
 // JUnit XML: one test case for each finding.
 std::string JunitReport(const FindingsReport& report);
 
-// `text` without its digits, but for those of names in quotes.
+// `text` without digits, except those of names in quotes.
 std::string WithoutNumbers(std::string_view text);
 
 }  // namespace ckplan

@@ -14,14 +14,14 @@ namespace ckplan {
 struct OperatorRow {
   std::string op;
   int64_t count = 0;
-  Bytes outputs;  // Activations and statistics that its nodes make.
+  Bytes outputs;  // The size of the activations and statistics that its nodes compute.
   Cost forward_cost;
   Cost backward_cost;
 };
 
 struct TensorRow {
   std::string name;
-  std::string producer;  // Operator; empty for an input.
+  std::string producer;  // The operator that computes it; empty for an input.
   Bytes bytes;
 };
 
@@ -43,15 +43,15 @@ struct Inspection {
   std::vector<std::string> warnings;
 };
 
-// As the source's request demands.
+// Collects the figures of the source, with the settings of its request.
 Inspection Inspect(const Source& source);
 
-// One model: figures, operators, largest tensors. Several: the figures side by side.
+// For one model: figures, operators and largest tensors. For several: their figures side by side.
 std::string InspectionText(const std::vector<Inspection>& inspections, const Screen& screen);
 std::string InspectionMarkdown(const std::vector<Inspection>& inspections);
-// An object for one model, an array of them for several.
+// A JSON object for one model, an array of objects for several.
 std::string InspectionJson(const std::vector<Inspection>& inspections);
-// The operators of all models, a row for each.
+// One row for each operator of each model.
 std::string InspectionCsv(const std::vector<Inspection>& inspections);
 
 }  // namespace ckplan

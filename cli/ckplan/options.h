@@ -1,4 +1,5 @@
-// All options of all commands: a name means the same wherever it is accepted.
+// All options of all commands of ckplan. An option has the same meaning in every command that
+// accepts it.
 #pragma once
 
 #include <optional>
@@ -11,18 +12,18 @@
 namespace ckplan {
 
 struct Options {
-  // What to work on.
+  // What to work on:
   std::string source;                // MODEL: a model or a graph.json.
-  std::vector<std::string> sources;  // All of them, for commands that take several.
+  std::vector<std::string> sources;  // All MODEL arguments, for commands that take several.
   std::string plan;                  // PLAN
-  std::string name;                  // Which schema to print.
+  std::string name;                  // Name of the schema to print.
 
-  // How to read it, and what to plan.
+  // How to read the model, and what to plan:
   RequestFlags request;
-  std::optional<std::string> algorithms;  // Where several are named.
+  std::optional<std::string> algorithms;  // For commands that take several algorithms.
   std::optional<std::string> time_limit;
 
-  // What to write, and how.
+  // What to write, and how:
   std::optional<std::string> output;
   std::vector<std::string> emits;
   std::string format = "text";

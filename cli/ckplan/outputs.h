@@ -15,20 +15,20 @@ namespace ckplan {
 
 class Outputs {
  public:
-  // -o is written by the emitter `main`. kUsage: an unknown kind, one that needs a plan where there
-  // will be none, a file named twice, or more than one thing for standard output. kIo: a file could
-  // not be written there.
+  // The file of -o is written by the emitter named `main`. kUsage: an unknown kind, one that needs
+  // a plan where there will be none, a file named twice, or more than one output to standard
+  // output. kIo: a file could not be written.
   static Result<Outputs> Create(const Options& options, std::string_view main, bool has_plan);
 
-  // kUsage if an annotated model is asked for and the source is none.
+  // kUsage: an annotated model is asked for, but the source is not a model.
   Result<Done> CheckFor(bool is_model) const;
 
-  // All of them; the one for standard output last.
+  // Writes all files, the one to standard output last.
   Result<Done> Write(const EmitSource& source, const Screen& screen) const;
 
   bool TakesStdout() const;
   std::vector<std::string> Files() const;              // In the order of the command line.
-  std::string FileOf(std::string_view emitter) const;  // Empty if there is none.
+  std::string FileOf(std::string_view emitter) const;  // Empty if that emitter writes no file.
 
  private:
   struct Item {

@@ -1,5 +1,5 @@
-// What a plan's summary says beyond the plan's own figures: what is in memory at the peak, and what
-// is recomputed.
+// What a plan's summary shows in addition to the plan's own figures: what is in memory at the peak,
+// and what is recomputed.
 #pragma once
 
 #include <string>
@@ -11,26 +11,26 @@
 
 namespace ckplan {
 
-// Nodes that are recomputed: those of one segment, or, for a plan without segments, of one
+// A group of recomputed nodes: those of one segment or, for a plan without segments, those of one
 // operator.
 struct RecomputedGroup {
   std::string name;  // "conv1 ... relu3", or "Relu"
   int64_t node_count = 0;
-  Bytes not_kept;  // Bytes of their outputs that are not kept.
+  Bytes not_kept;  // Bytes of the nodes' outputs that are not kept.
   Cost overhead;
 };
 
 struct PlanFacts {
   std::string peak_step;  // "backward of conv1"
   int64_t kept_tensors = 0;
-  // At the first moment of the peak; together the peak.
+  // What is in memory when the peak is first reached; the five add up to the peak.
   Bytes kept;
   Bytes recomputed;
-  Bytes passing;  // Forward results that no backward step will read from there.
+  Bytes passing;  // Forward results that no backward step will read before they are released.
   Bytes gradients;
   Bytes workspace;
 
-  int64_t run_twice = 0;  // Nodes.
+  int64_t run_twice = 0;  // Number of nodes that run forward twice.
   int64_t run_more_often = 0;
   std::vector<RecomputedGroup> groups;  // Largest first.
 };

@@ -1,4 +1,4 @@
-// A plan on the screen: memory and time together, without and with what no plan can change.
+// A plan as text: its memory and time, both without and with the part that no plan can change.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 namespace ckplan {
 
 struct SummaryRequest {
-  std::string budget_text;              // As it was typed; empty if none was.
+  std::string budget_text;              // The budget as it was typed; empty if none was.
   bool includes_constants = false;      // --budget-total
   std::optional<double> solve_seconds;  // Shown on a terminal alone.
   bool shows_all_groups = false;
@@ -26,7 +26,7 @@ std::string PlanCsv(const TensorGraph& graph, const Plan& plan);  // A heading a
 std::string ModelLine(const TensorGraph& graph, const ModelIdentity& model,
                       const PlanRequest& request);
 
-// "+11.3%", "-40.1%", "0.0%": by how much `part` of `whole` differs from nothing.
+// The ratio as a percentage with its sign: "+11.3%", "-40.1%", "0.0%".
 std::string SignedPercent(double ratio);
 
 }  // namespace ckplan

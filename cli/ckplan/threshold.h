@@ -27,26 +27,27 @@ enum class Metric { kPeak, kArena, kTotal, kOverhead, kTime };
 std::string_view NameOf(Metric metric);  // "peak"
 
 struct Threshold {
-  std::string text;  // As it was typed.
+  std::string text;  // The limit as it was typed.
   Metric metric = Metric::kPeak;
   bool is_growth = false;
-  Bytes bytes;                     // For "peak>", "arena>", "total>".
-  int64_t millionths_percent = 0;  // For all others: 5% is 5'000'000.
+  Bytes bytes;  // For "peak>", "arena>", "total>".
+  // For all other forms, in millionths of a percent: 5% is 5'000'000.
+  int64_t millionths_percent = 0;
 };
 
-// kUsage: any other form.
+// kUsage: the text has none of these forms.
 Result<Threshold> ParseThreshold(const std::string& text);
 
 struct Verdict {
-  std::string threshold;  // As it was typed.
-  std::string check;      // "peak-limit", "peak-growth": the same whatever the numbers are.
+  std::string threshold;  // The limit as it was typed.
+  std::string check;      // "peak-limit", "peak-growth": does not depend on the numbers.
   Metric metric = Metric::kPeak;
   bool holds = true;
   std::string message;  // "peak 17.00 GiB (18253611008 bytes) is above 16GiB"
 };
 
-// `old_plan` may be null if no threshold is one of growth. kUsage: a growth without an old plan, or
-// of time between plans whose costs come from different models.
+// `old_plan` may be null if no threshold limits a growth. kUsage: a limit on growth without an old
+// plan, or on growth of time between plans with costs from different models.
 Result<std::vector<Verdict>> JudgeThresholds(const std::vector<Threshold>& thresholds,
                                              const PlanFigures& figures, const PlanRequest& request,
                                              const PlanDigest* old_plan);

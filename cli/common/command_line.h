@@ -1,7 +1,7 @@
 // Declares and parses the arguments of one command. Wraps CLI11, which no other file includes.
 //
-// Every value is read as text, and its caller parses it. Errors of CLI11 are returned as kUsage,
-// with the nearest known name for an unknown one.
+// Every value is read as text, and its caller parses it. Errors of CLI11 are returned as kUsage;
+// for an unknown name, they include the nearest known one.
 #pragma once
 
 #include <memory>
@@ -14,12 +14,12 @@
 
 namespace ckplan {
 
-// "Plan one model." of "plan one model": how help says what a table has as a summary.
+// Turns "plan one model" into "Plan one model.", so that a summary from a table can stand in help.
 std::string Sentence(std::string_view summary);
 
 class CommandLine {
  public:
-  // `name` as it is typed, "ckplan plan". The help starts with the example.
+  // `name` is the command as it is typed, "ckplan plan". The help starts with the example.
   CommandLine(std::string name, std::string_view example, std::string_view summary);
   CommandLine(CommandLine&&) noexcept;
   ~CommandLine();
@@ -28,7 +28,7 @@ class CommandLine {
   void OptionalPositional(const std::string& name, std::string_view help, std::string* value);
   void Positionals(const std::string& name, std::string_view help,
                    std::vector<std::string>* values);  // One or more.
-  // `form` is shown after the flags: "SIZE".
+  // `form` is shown in help after the flags: "SIZE".
   void Value(const std::string& flags, std::string_view form, std::string_view help,
              std::optional<std::string>* value);
   void List(const std::string& flags, std::string_view form, std::string_view help,

@@ -43,7 +43,7 @@ inline constexpr std::array kExitCodeMeanings = {
     ExitCodeMeaning{ExitCode::kInterrupted, "interrupted"},
 };
 
-// The table at the end of a program's help, without the last line's end.
+// The table at the end of a program's help, without a final line feed.
 std::string ExitCodeLines(std::span<const ExitCodeMeaning> meanings);
 
 constexpr ExitCode ExitCodeOf(ErrorCode code) {

@@ -11,15 +11,16 @@
 
 namespace ckplan {
 
-// kIo if no file could be written there: checked before long work. "-" can always be written.
+// Checks, before long work starts, that a file can be written at `path`; kIo if not. "-" can always
+// be written.
 Result<Done> CheckWritable(const std::string& path);
 
 struct OutputFile {
   std::string path;
   std::string_view text;
 };
-// All or none of them, except where a rename fails. A symbolic link keeps pointing where it points;
-// devices and pipes are written to as they are.
+// Writes all files or none, unless renaming one fails. A symbolic link keeps its target, which is
+// replaced; devices and pipes are written to directly.
 Result<Done> WriteFiles(const std::vector<OutputFile>& files);
 
 }  // namespace ckplan

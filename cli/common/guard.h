@@ -11,12 +11,12 @@
 
 namespace ckplan {
 
-// Runs `program` and returns its exit status; an exception ends it with a message and code 70,
-// memory that runs out with code 3, and that of a device with code 4.
+// Runs `program` and returns its exit status. If an exception escapes, prints a message and returns
+// 70; 3 if memory ran out, and 4 if a device's memory did.
 int RunGuarded(std::string_view name, const std::function<int()>& program);
 
-// All of main(): runs `program` in this way with the arguments, prints its error, and returns its
-// exit status.
+// The whole of main(): runs `program` with the arguments and under RunGuarded, prints its error,
+// and returns its exit status.
 using Program = Result<ExitCode> (*)(std::vector<std::string> arguments);
 int RunProgram(std::string_view name, Program program, int argc, char** argv);
 

@@ -1,8 +1,8 @@
 // What the two output streams can display, and the only code that writes to them.
 //
-// Data goes to standard output, all else to standard error. Colour, bars and progress appear on a
-// terminal alone. NO_COLOR (non-empty), FORCE_COLOR and TERM=dumb are honoured; --color always and
-// never win over all of them.
+// Data goes to standard output, everything else to standard error. Colour, bars and progress appear
+// on terminals alone. NO_COLOR (non-empty), FORCE_COLOR and TERM=dumb are honoured; `--color
+// always` and `--color never` override all of them.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ struct Terminal {
 Terminal DetectTerminal(int file_descriptor, ColourChoice choice);
 
 enum class TextStyle { kBold, kDim, kWarning };
-// `text` in that style, or as it is where there is no colour.
+// `text` in that style; unchanged if the terminal has no colour.
 std::string Styled(std::string_view text, TextStyle style, const Terminal& terminal);
 
 // Both streams, as one run of a program uses them.
@@ -34,22 +34,22 @@ struct Screen {
   bool is_verbose = false;  // Prints everything, not only what matters most.
   bool shows_progress = false;
 
-  // kIo if not all of it could be written.
+  // kIo: not all of the text could be written.
   Result<Done> Print(std::string_view text) const;
   // Prints the line on standard error, unless quiet.
   void Note(std::string_view line) const;
   void Warn(std::string_view line) const;
 };
 
-// The screen of this process. `color`: always, never or auto; progress is shown on a terminal,
-// unless it is not wanted.
+// The screen of this process. `color` is always, never or auto. Progress is shown on a terminal,
+// unless `has_no_progress`.
 Screen DetectScreen(std::string_view color, bool is_quiet, bool has_no_progress);
 
-// `ckplan: message` and the notes, of which no more is shown than fits a screen.
+// Prints `ckplan: message` and as many of the notes as fit a screen.
 void PrintError(const Error& error, std::string_view program);
 
-// A line on standard error that names the present stage and is erased at the end. Does nothing
-// when standard error is no terminal.
+// A line on standard error that names the current stage and is erased at the end. Does nothing if
+// standard error is not a terminal.
 class Progress {
  public:
   explicit Progress(bool is_shown) : is_shown_(is_shown) {}

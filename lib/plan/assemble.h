@@ -1,5 +1,5 @@
-// Strategy → Plan: lowers, simulates, places, and gathers the figures. The caller checks the
-// result (check.h) before anyone sees it.
+// Makes a plan of a schedule: simulates it, places its buffers, and gathers the figures. The caller
+// checks the result (check.h) before anyone sees it.
 #pragma once
 
 #include "lib/base/result.h"
@@ -8,8 +8,8 @@
 
 namespace ckplan {
 
-// `schedule` must be a valid training step of `graph` (Simulator::Run). The caller adds what only
-// it knows: the request, the model's identity, the paper's figures, the guarantee.
+// `schedule` must be a valid training step of `graph` (Simulator::Run). The caller adds the parts
+// that only it knows: the request, the model's identity, the paper's figures, the guarantee.
 Plan AssemblePlan(const TensorGraph& graph, const Schedule& schedule,
                   IdVector<NodeId, int32_t> segment_of);
 

@@ -15,7 +15,7 @@
 
 namespace ckplan {
 
-// One line for each fault; empty if the plan holds. O(steps x (reads + log buffers)).
+// One line for each fault; empty if the plan is correct. O(steps x (reads + log buffers)).
 std::vector<std::string> CheckPlan(const TensorGraph& graph, const Plan& plan);
 
 }  // namespace ckplan

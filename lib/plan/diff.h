@@ -24,17 +24,17 @@
 
 namespace ckplan {
 
-// What can be read from a plan file without its graph.
+// The part of a plan that can be read from its file without the graph.
 struct PlanDigest {
   struct Row {
     std::string name;    // The node's name, or that of its first output if it has none.
     std::string tensor;  // Its first output.
     std::string op;
     NodeDecision decision;
-    Bytes bytes;    // All its outputs together.
-    Bytes at_peak;  // Bytes of the outputs that are in memory at the peak.
+    Bytes bytes;    // The size of all its outputs together.
+    Bytes at_peak;  // The size of those outputs that are in memory at the peak.
   };
-  // What is in memory at the peak beside the rows' tensors.
+  // What is in memory at the peak in addition to the rows' tensors.
   struct PeakRest {
     Bytes gradients;
     Bytes workspace;
@@ -43,14 +43,15 @@ struct PlanDigest {
   ModelIdentity model;
   PlanFigures figures;
   std::vector<Row> rows;
-  std::optional<PeakRest> rest;  // Nothing: the file does not say what is in memory at the peak.
+  std::optional<PeakRest> rest;  // Absent if the file does not say what is in memory at the peak.
 };
 
 PlanDigest DigestOf(const TensorGraph& graph, const Plan& plan);
 
 struct NodeChange {
   enum class Kind {
-    kKept,        // Held in the new plan, not in the old one; or held in both, by other bytes.
+    // Held in the new plan and not in the old one, or held in both with different bytes.
+    kKept,
     kNotKept,     // Held in the old plan, not in the new one.
     kRecomputed,  // Held in neither, but run another number of times.
   };
@@ -59,13 +60,14 @@ struct NodeChange {
   // Forward runs; 0 where the plan's model has no such node.
   int32_t old_runs = 0;
   int32_t new_runs = 0;
-  Bytes held;     // By how much more is held; negative: less.
-  Bytes at_peak;  // By how much more of it is in memory at the peak; negative: less.
+  Bytes held;     // How many more bytes are held; negative if fewer.
+  Bytes at_peak;  // How many more bytes are in memory at the peak; negative if fewer.
 };
 
-// The part of the peak's change that the changes of nodes do not account for. Signed: new less old.
+// The part of the peak's change that no change of a node accounts for: new minus old.
 struct RestAtPeak {
-  Bytes tensors;  // Results of nodes that are treated as before, but live at one peak alone.
+  // Results of nodes that are treated as before, but are live at only one of the peaks.
+  Bytes tensors;
   Bytes gradients;
   Bytes workspace;
 
@@ -76,13 +78,13 @@ struct RestAtPeak {
 struct PlanDiff {
   bool has_same_model = false;
   bool has_same_costs = false;  // One cost model for both, so their times can be compared.
-  // What else the plans were asked for differently, and what that does to their figures: sentences.
+  // Sentences that say what else differs between the requests, and how that affects the figures.
   std::vector<std::string> differences;
-  int64_t old_kept = 0;  // Nodes whose results are held.
+  int64_t old_kept = 0;  // Number of nodes whose results are held.
   int64_t new_kept = 0;
-  // The most bytes at the peak first, then the most held, then by name.
+  // Sorted by bytes at the peak, then by bytes held, largest first; then by name.
   std::vector<NodeChange> changes;
-  // Nothing if one of the plans does not say what is in memory at its peak; at_peak is 0 then.
+  // Absent if one of the plans does not say what is in memory at its peak; at_peak is then 0.
   std::optional<RestAtPeak> rest;
   // Whether any figure or node differs.
   bool has_changes = false;
@@ -90,7 +92,8 @@ struct PlanDiff {
 
 PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer);
 
-// Time of a training step without recomputation that a plan adds: 0.05 for 5 %.
+// The recomputation that a plan adds, as a share of a training step's time without it: 0.05 for 5
+// %.
 double StepOverheadRatio(const PlanFigures& figures);
 
 }  // namespace ckplan

@@ -1,4 +1,4 @@
-// The answer: everything needed to replay a plan, to check it, and to tell people about it.
+// A plan: everything needed to replay it, to check it, and to describe it to people.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct PaperFigures {
   bool operator==(const PaperFigures&) const = default;
 };
 
-// What Chen's three allocation strategies need for the schedule: schedule/static_allocation.h.
+// What Chen's three allocation strategies need for the schedule: see schedule/static_allocation.h.
 struct StaticAllocations {
   Bytes none;
   Bytes inplace;
@@ -47,12 +47,13 @@ struct PlanFigures {
   bool is_optimal = false;  // Within the class that `guarantee` names.
   std::string guarantee;    // "optimal canonical strategy for Eq. 2; costs rounded to 17 ns"
   Bytes peak;
-  Bytes baseline_peak;  // Keep-all in the same forward order.
+  Bytes baseline_peak;  // The peak of keeping everything, in the same forward order.
   Bytes arena;
-  std::optional<StaticAllocations> static_allocations;  // Nothing in files that leave them out.
-  Cost overhead;                                        // Forward cost run beyond one time each.
-  Cost forward_cost;                                    // One forward pass.
-  Cost backward_cost;                                   // One backward pass.
+  std::optional<StaticAllocations> static_allocations;  // Absent in files that leave them out.
+  // Cost of all forward runs beyond the first of each node.
+  Cost overhead;
+  Cost forward_cost;   // One forward pass.
+  Cost backward_cost;  // One backward pass.
   std::optional<Cost> lower_bound_cost;
   ConstantMemory constants;
   Bytes optimizer_state;
@@ -62,9 +63,9 @@ struct PlanFigures {
 };
 
 enum class NodeAction {
-  kKeep,       // Runs forward once; an output of it that backward needs waits for it in memory.
+  kKeep,       // Runs forward once; outputs that backward needs stay in memory until then.
   kRecompute,  // Runs forward more than once.
-  kTransient,  // Runs forward once, and nothing of it is needed after the forward pass.
+  kTransient,  // Runs forward once; none of its outputs is needed after the forward pass.
 };
 
 std::string_view NameOf(NodeAction action);  // "keep", "recompute", "transient"
@@ -80,7 +81,7 @@ struct NodeDecision {
 // One buffer in memory.
 struct LiveBuffer {
   BufferKind kind = BufferKind::kTensor;
-  int32_t index = -1;  // The tensor in it, or whose gradient it was made for; kWorkspace: node.
+  int32_t index = -1;  // The tensor in it, or whose gradient it holds; for kWorkspace, the node.
   Bytes bytes;
 
   static LiveBuffer Tensor(TensorId id, Bytes b) { return {BufferKind::kTensor, id.index(), b}; }
@@ -95,10 +96,11 @@ struct LiveBuffer {
   bool operator==(const LiveBuffer&) const = default;
 };
 
-// The first moment at which the most is in memory.
+// The first moment at which memory use reaches the peak.
 struct PeakMoment {
-  int32_t step = 0;              // Index into Schedule::steps.
-  std::vector<LiveBuffer> live;  // In order of allocation, none of no bytes; together the peak.
+  int32_t step = 0;  // Index into Schedule::steps.
+  // In order of allocation, without empty buffers; their sizes add up to the peak.
+  std::vector<LiveBuffer> live;
 
   bool operator==(const PeakMoment&) const = default;
 };
@@ -109,17 +111,18 @@ struct Plan {
   PlanFigures figures;
   IdVector<NodeId, NodeDecision> decisions;
   Schedule schedule;
-  std::optional<PeakMoment> peak;  // Nothing in files that leave it out.
+  std::optional<PeakMoment> peak;  // Absent in files that leave it out.
   // One offset per buffer of the schedule's Timeline, in order of allocation; see timeline.h.
   std::vector<Bytes> offsets;
 
   bool operator==(const Plan&) const = default;
 };
 
-// What the optimizer keeps beside the parameters: nothing, one, or two values for each trained one.
+// What the optimizer keeps in addition to the parameters: zero, one or two values for each trained
+// value.
 Bytes OptimizerState(Optimizer optimizer, Bytes parameter_gradients);
 
-// Parameters, their gradients, optimizer state and inputs: what a plan cannot change.
+// Parameters, their gradients, optimizer state and inputs, which no plan can change.
 Bytes TotalConstants(const ConstantMemory& constants, Bytes optimizer_state);
 Bytes TotalConstants(const PlanFigures& figures);
 

@@ -1,13 +1,13 @@
-// What is asked for, from the dimensions of the model to the memory budget, and the table of its
-// fields.
+// What the user asks for, from the dimensions of the model to the memory budget, and the table of
+// its fields.
 //
 //   command line ── cli/common/request_flags ──▶ PlanRequest ◀── lib/emit/json_request ── plan.json
 //                                                    │
 //                      LoadSource reads the model by it, MakePlan plans by it
 //
-// The table says of each field how plan files name it, which words it takes, and what it means for
-// two plans to differ in it. Command lines, plan files, the comparison of two plans and the command
-// that makes a plan once more are driven by it, so that a new field is added in few places:
+// The table says for each field what it is called in plan files, which words it takes, and what it
+// means if two plans differ in it. Command lines, plan files, the comparison of two plans and the
+// command that makes a plan again are driven by it, so that a new field is added in few places:
 // docs/adding-a-flag.md lists them.
 #pragma once
 
@@ -29,7 +29,7 @@ namespace ckplan {
 enum class Objective { kTime, kMemory };
 enum class Optimizer { kSgd, kMomentum, kAdam };
 // How float tensors of the batch, and their gradients, are stored. Parameters, their gradients and
-// what nodes save as statistics are not meant.
+// the statistics that nodes save are not affected.
 enum class ActivationType { kOfModel, kFloat32, kBFloat16 };
 
 std::string_view NameOf(Objective objective);
@@ -38,13 +38,13 @@ std::string_view NameOf(Optimizer optimizer);
 std::string_view NameOf(Autograd autograd);
 std::string_view NameOf(ActivationType type);  // "model", "float32", "bf16"
 
-// A limit on memory, as it is asked for.
+// A limit on memory as the user states it.
 struct Budget {
   enum class Kind {
-    kNone,     // No limit: the choice of the algorithm's paper.
+    kNone,     // No limit; the algorithm makes the choice of its paper.
     kBytes,    // At most `bytes`.
-    kPercent,  // At most `percent` of the peak of keeping all, in the graph's own order.
-    kMin,      // The least that the algorithm reaches.
+    kPercent,  // At most `percent` of the peak of keeping everything, in the graph's own order.
+    kMin,      // The smallest peak that the algorithm can reach.
   };
   Kind kind = Kind::kNone;
   Bytes bytes;
@@ -52,7 +52,7 @@ struct Budget {
 
   static Budget Of(Bytes bytes) { return {Kind::kBytes, bytes, 0}; }
   bool is_given() const { return kind != Kind::kNone; }
-  // Nothing for the other kinds.
+  // The bytes of a kBytes budget; nothing for the other kinds.
   std::optional<Bytes> in_bytes() const {
     return kind == Kind::kBytes ? std::optional(bytes) : std::nullopt;
   }
@@ -64,30 +64,32 @@ using InputShapes = std::map<std::string, std::vector<int64_t>>;
 
 inline constexpr std::string_view kDefaultAlgorithm = "approx-dp";
 
-// Two equal requests for the same model give the same plan, to the byte. The request in a plan is
-// settled: dimensions are all those bound, costs are named in full, and budgets are in bytes.
+// Equal requests for the same model give the same plan, byte for byte. The request stored in a plan
+// is settled: it has all bound dimensions, the full name of the costs, and budgets in bytes.
 struct PlanRequest {
   // How the model is read.
   DimSizes dims;             // Sizes of symbolic dimensions.
-  InputShapes input_shapes;  // Overridden ones alone.
-  // "flops:a100-40g", "file:costs.json". Empty: flops for a model, a graph file's own costs. In a
-  // plan: "file", for no plan holds a path, or "graph" for a graph file's own.
+  InputShapes input_shapes;  // Only those that are overridden.
+  // "flops:a100-40g", "file:costs.json". Empty stands for flops for a model, and for a graph file's
+  // own costs. In a plan it is "file" for costs from a file, whose path is not stored, or "graph"
+  // for a graph file's own.
   std::string cost_model;
-  std::string cost_unit;  // "ns"; in a plan alone.
+  std::string cost_unit;  // "ns"; set only in plans.
   Autograd autograd = Autograd::kMinimal;
   ActivationType activation_type = ActivationType::kOfModel;
   int64_t align_bytes = 1;
 
   // What to plan.
-  std::string algorithm = std::string(kDefaultAlgorithm);  // Name in the registry.
+  std::string algorithm = std::string(kDefaultAlgorithm);  // A name from the registry.
   Objective objective = Objective::kTime;
-  Granularity granularity = Granularity::kNode;  // What the algorithm decides on.
-  // At most one budget is given.
-  Budget budget;        // On the simulated peak, constants left out.
-  Budget total_budget;  // The peak and the constants together; a plan states it as a `budget`.
-  Budget paper_budget;  // On the algorithm's own objective; never a percentage.
+  Granularity granularity = Granularity::kNode;  // What the algorithm decides about.
+  // At most one of the three budgets is given.
+  Budget budget;        // For the simulated peak without constants.
+  Budget total_budget;  // For the peak and the constants together; a plan states it as a `budget`.
+  Budget paper_budget;  // For the algorithm's own objective; never a percentage.
   Optimizer optimizer = Optimizer::kSgd;
-  bool uses_liveness = true;  // If not, frees are explicit: lower_without_liveness.h.
+  // If false, tensors are released explicitly: see lower_without_liveness.h.
+  bool uses_liveness = true;
 
   bool operator==(const PlanRequest&) const = default;
 };
@@ -108,37 +110,38 @@ using RequestMember =
 
 struct RequestField {
   enum class Part {
-    kModel,  // Which form of the model; under "model" in plan files.
+    kModel,  // Which variant of the model is planned; stored under "model" in plan files.
     kGraph,  // How the model becomes a graph.
     kPlan,   // How the graph is planned.
   };
   enum class InFile { kRequired, kOptional, kUnlessDefault, kNever };
 
-  std::string_view name;  // By which errors refer to it (Remedy), and programs find it.
-  std::string_view key;   // In plan files, where it is `in_file`.
+  std::string_view name;  // The name by which errors (Remedy) and programs refer to the field.
+  std::string_view key;   // The key in plan files, if `in_file` is not kNever.
   Part part = Part::kPlan;
-  InFile in_file = InFile::kOptional;  // Whether files must have it; kUnlessDefault: written so.
+  // Whether plan files have the field; kUnlessDefault: only if it is not the default.
+  InFile in_file = InFile::kOptional;
   RequestMember member;
-  // A sentence for a diff of two plans that differ in this field, with {} for either value. Empty:
-  // the difference needs no warning.
+  // The sentence that a comparison prints for two plans that differ in this field, with {} for each
+  // of the two values. Empty: the difference needs no warning.
   std::string_view difference = {};
-  // The values of a bool or of words in that sentence, where they are not the words themselves.
+  // What that sentence calls the values of a bool or of words, if not by the words themselves.
   std::span<const std::string_view> spoken = {};
 };
 
-// In the order of plan files.
+// In the order in which plan files list them.
 std::span<const RequestField> RequestFields();
-const RequestField& FieldOf(std::string_view name);  // There must be one of that name.
+const RequestField& FieldOf(std::string_view name);  // A field of that name must exist.
 
-// The value as people type it: "60%", "adam"; one text for each entry of dims and input shapes, and
-// none for a field that is as if nothing was asked.
+// The value as people type it: "60%", "adam". Dims and input shapes give one text for each entry; a
+// field that has its default gives none.
 std::vector<std::string> TextsOf(const RequestField& field, const PlanRequest& request);
 bool IsDefault(const RequestField& field, const PlanRequest& request);
 void CopyField(const RequestField& field, const PlanRequest& from, PlanRequest* to);
 
-// One sentence for each field that keeps two plans from being compared as they are.
+// One sentence for each field that makes two plans incomparable as they are.
 std::vector<std::string> DifferencesOf(const PlanRequest& older, const PlanRequest& newer);
-// Whether times of the one and of the other are in the same unit by the same model.
+// Whether the times of both plans are in the same unit and from the same cost model.
 bool HaveSameCosts(const PlanRequest& a, const PlanRequest& b);
 
 }  // namespace ckplan

@@ -23,7 +23,7 @@
 
 namespace ckplan {
 
-// What a solver is given. Read-only; small enough to write in a test.
+// The input of a solver. It is read-only, and small enough to write in a test.
 struct Problem {
   const TensorGraph& graph;
   VertexGraph vertices;
@@ -37,39 +37,40 @@ struct SolveLimits {
   std::stop_token stop;
 };
 
-// The knob's meaning and its useful settings, from min to max, both included.
+// The meaning of the knob and its useful settings, from min to max inclusive.
 struct Knob {
   enum class Kind {
-    kNone,             // One plan and no other.
+    kNone,             // There is only one plan.
     kPaperBudget,      // Bytes of the paper's own objective; plans exist from `min` upwards.
     kSegmentCount,     // How many segments the chain is cut into.
     kLargestSegment,   // Bytes that a segment may hold; plans exist from `min` upwards.
-    kSegmentBudget,    // Bytes that a segment may hold (Chen's B): less of it keeps more.
-    kGridPoint,        // Which point of the paper's own grid of settings is taken.
-    kResultsPerLevel,  // Results that each level of a recursion keeps.
+    kSegmentBudget,    // Bytes that a segment may hold (Chen's B): the smaller, the more is kept.
+    kGridPoint,        // Index of a point in the paper's own grid of settings.
+    kResultsPerLevel,  // Number of results that each level of a recursion keeps.
   };
   Kind kind = Kind::kNone;
   int64_t min = 0;
   int64_t max = 0;
-  int64_t preset = 0;  // The paper's own choice when no budget is given.
-  // A search tries settings each of which is larger than the one before by one part in
-  // `grid_steps`: more of them where a setting is solved quickly.
+  int64_t preset = 0;  // The setting that the paper chooses; used if no budget is given.
+  // A search tries settings that each exceed the one before by one part in `grid_steps`. Solvers
+  // that solve a setting quickly use more steps.
   int64_t grid_steps = 4;
 };
 
 struct SolveOutcome {
   Strategy strategy;
   PaperFigures paper;
-  bool is_optimal = false;  // For the knob's setting, in the class that `guarantee` names.
+  // The outcome is optimal for this setting, in the class that `guarantee` names.
+  bool is_optimal = false;
   std::string guarantee;
 };
 
-// An algorithm made ready for one problem; what all settings share is computed once.
+// An algorithm prepared for one problem, so that what all settings share is computed once.
 class PreparedSolver {
  public:
   virtual ~PreparedSolver() = default;
   virtual Knob knob() const = 0;
-  // kInfeasible: no plan at this setting. kTimeout: stopped without one.
+  // kInfeasible: there is no plan at this setting. kTimeout: stopped before one was found.
   virtual Result<SolveOutcome> Solve(int64_t setting, const SolveLimits& limits) = 0;
 };
 
@@ -82,10 +83,10 @@ std::string_view NameOf(GraphClass graphs);
 struct SolverInfo {
   std::string_view name;     // "exact-dp": lower case, hyphens, never renamed.
   std::string_view summary;  // One line, under 72 characters.
-  std::string_view paper;    // Authors, title, venue, year, or "none".
+  std::string_view paper;    // Authors, title, venue and year, or "none".
   Guarantee guarantee = Guarantee::kHeuristic;
   GraphClass graphs = GraphClass::kAnyDag;
-  bool takes_objective = false;  // Plans for an objective: least time, or memory-centric.
+  bool takes_objective = false;  // It can plan for least time or memory-centrically.
   Result<std::unique_ptr<PreparedSolver>> (*prepare)(const Problem& problem,
                                                      const SolveLimits& limits) = nullptr;
 };

@@ -1,4 +1,4 @@
-// The search for the setting of an algorithm's knob that fits a budget best.
+// Searches for the setting of an algorithm's knob that fits a budget best.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace ckplan {
 
-// One setting of the knob, with its schedule and what the simulator measured of it.
+// One setting of the knob, with its schedule and the simulator's measurements.
 struct Candidate {
   int64_t setting = 0;
   SolveOutcome outcome;
@@ -23,7 +23,7 @@ struct Candidate {
   Simulation simulation;
 };
 
-// The graph that plans are simulated on, and what the algorithm sees of it.
+// The graph that plans are simulated on, and the problem that the algorithm solves for it.
 struct View {
   View(const TensorGraph& judged, const PlanRequest& request)
       : graph(judged),
@@ -43,7 +43,7 @@ struct View {
   const bool uses_liveness;
 };
 
-// The settings of a knob that have been tried, and the search over them.
+// The settings of a knob that have been tried, and the search for more.
 //
 // Memory and overhead are nearly, but not exactly, monotonic in a knob: liveness frees more than
 // the papers' objectives know of. So a grid over the knob's whole range is tried first, and then
@@ -60,7 +60,8 @@ class KnobSearch {
   Result<const Candidate*> MinPeak();
 
  private:
-  static constexpr int64_t kOneSegment = -1;  // Stands before all settings.
+  // The key of the plan with one segment; it sorts before all settings.
+  static constexpr int64_t kOneSegment = -1;
 
   std::vector<int64_t> Grid() const;
   Result<Done> TryGrid();

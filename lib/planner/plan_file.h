@@ -1,4 +1,4 @@
-// Plan files, and models with a plan in them, together with what they are plans for.
+// Reads plan files, and models that contain a plan, together with the graph that the plan is for.
 #pragma once
 
 #include <optional>
@@ -17,28 +17,28 @@ struct PlanFile {
   std::string model_path;
 };
 
-// Reads the plan, then the model as the plan says it was read. `plan_path` may also be an annotated
-// model, which holds its plan and is its own model. An empty `model_path` stands for the file of
-// the model's name beside the plan. kCheckFailed: the model is another one than the plan's.
+// Reads the plan, and then the model in the way that the plan says. `plan_path` may also be an
+// annotated model, which contains both. If `model_path` is empty, the model is looked for beside
+// the plan, under the name that the plan gives. kCheckFailed: the plan is for another model.
 Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& model_path,
                               const std::optional<std::string>& cost);
 
 // The text of a plan, and where it was found.
 struct PlanJsonText {
   std::string text;
-  std::string where;         // In messages: "plan.json", "the plan in net.onnx".
-  bool is_embedded = false;  // In a model.
+  std::string where;         // What messages call the place: "plan.json", "the plan in net.onnx".
+  bool is_embedded = false;  // Whether it was found in a model.
 };
-// The plan in a model; nothing if it has none.
+// The plan in a model; nothing if it contains none.
 Result<std::optional<PlanJsonText>> ReadPlanInModel(const std::string& model_path);
-// A plan file, or an annotated model. kInvalidInput if it is neither.
+// Reads a plan file or the plan in an annotated model. kInvalidInput: the file is neither.
 Result<PlanJsonText> ReadPlanText(const std::string& path);
 
-// kCheckFailed unless the model at `path` is the one of the plan.
+// kCheckFailed: the model at `path`, whose hash is `sha256`, is not the one that was planned.
 Result<Done> CheckSameModel(const ModelIdentity& planned, const std::string& path,
                             const std::string& sha256);
 
-// What can be read from a plan file or an annotated model without its graph.
+// Reads the part of a plan file or annotated model that needs no graph.
 Result<PlanDigest> ReadPlanDigestFile(const std::string& plan_path);
 
 }  // namespace ckplan

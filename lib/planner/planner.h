@@ -30,8 +30,8 @@ namespace ckplan {
 Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const SolveLimits& limits,
                       std::vector<std::string>* stopped = nullptr);
 
-// The plan for a graph that was not read from a file: it names no model, and what the request says
-// about reading is taken over as it is.
+// Makes a plan for a graph that was not read from a file. The plan names no model, and keeps the
+// request's settings for reading unchanged.
 Result<Plan> MakePlan(const TensorGraph& graph, const PlanRequest& request,
                       const SolveLimits& limits, std::vector<std::string>* stopped = nullptr);
 

@@ -1,5 +1,4 @@
-// All algorithms: the one list from which `ckplan algos`, --algo, the shared tests and the docs are
-// made.
+// All algorithms. `ckplan algos`, --algo, the shared tests and the documentation use this one list.
 #pragma once
 
 #include <span>
@@ -13,15 +12,15 @@ namespace ckplan {
 
 // In alphabetical order.
 std::span<const SolverInfo> AllSolvers();
-// Finds an algorithm by its name or by another name that people use: "kusumoto" is exact-dp. kUsage
-// with the nearest name if there is none of that name.
+// Finds an algorithm by its name or by another name in use: "kusumoto" is exact-dp. kUsage: there
+// is none of that name; the message suggests the nearest one.
 Result<const SolverInfo*> FindSolver(std::string_view name);
-// Under this name the planner tries all algorithms and takes the best plan; see MakePlan.
-// FindSolver finds the name, but it has no solver of its own.
+// With this name, the planner tries all algorithms and takes the best plan; see MakePlan.
+// FindSolver finds it, although it has no solver of its own.
 inline constexpr std::string_view kAutoAlgorithm = "auto";
 // All algorithms and kAutoAlgorithm, in alphabetical order.
 std::vector<const SolverInfo*> ListedAlgorithms();
-// Other names of an algorithm, in alphabetical order; plans always state its main name.
+// Other names of an algorithm, in alphabetical order; plans always use the main name.
 std::vector<std::string_view> AliasesOf(std::string_view name);
 
 }  // namespace ckplan

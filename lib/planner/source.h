@@ -1,4 +1,4 @@
-// What is planned: a graph, from a model or from a graph.json, read in the way that a request says.
+// The graph to plan for, read from a model or from a graph.json as a request says.
 #pragma once
 
 #include <optional>
@@ -16,35 +16,37 @@ namespace ckplan {
 struct Source {
   TensorGraph graph;
   ModelIdentity identity;
-  // What was asked, with what reading has settled: all dimensions, and the costs' name and unit.
+  // The request, completed by what is known after reading: all dimensions, and the name and unit of
+  // the costs.
   PlanRequest request;
-  // What follows is set for a model, not for a graph file; see ModelGraph.
+  // The members below are set for a model, not for a graph file; see ModelGraph.
   bool is_model = false;
   std::vector<ModelNodeRole> roles;
   std::vector<std::string> warnings;
 };
 
-// kUsage: a request that is none for such a file. Else the errors of reading it.
+// kUsage: the request does not apply to such a file. Other errors are those of reading the file.
 Result<Source> LoadSource(const std::string& path, const PlanRequest& request);
 
-// A model, and the graph that the request makes of it, for those who run it as well. Buffers are
-// not rounded up: see AlignSizes.
+// A model and the graph that is made of it, for programs that also run the model. Sizes of buffers
+// are not rounded up: see AlignSizes.
 struct ModelSource {
   Model model;
   ModelGraph lowered;
 };
 Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& request);
 
-// Kept apart from reading, so that it can be asked before.
+// Checks the text of a cost model without reading a source, so that errors are found before a model
+// is loaded.
 Result<Done> CheckCostModel(const std::string& text);
 
-// The request that reads the source of a plan once more, as it was read for the plan. `cost` is
-// needed where the plan's costs came from a file, whose path no plan holds.
+// The request that reads the source again as it was read for the plan. `cost` is needed if the
+// plan's costs came from a file, since plans do not store its path.
 Result<PlanRequest> RequestToReadAgain(const PlanRequest& plan,
                                        const std::optional<std::string>& cost);
 
-// True of a file that ends in .json or is JSON by its first character, and of standard input ("-").
-// Anything else is a model.
+// Whether the file is a graph: its name ends in .json, its first character is that of JSON, or it
+// is standard input ("-"). Any other file is a model.
 bool IsGraphFile(const std::string& path);
 
 }  // namespace ckplan

@@ -1,4 +1,4 @@
-// Axes and integer inputs, as movements read them.
+// Reads axes, for the references of movements.
 #pragma once
 
 #include <algorithm>

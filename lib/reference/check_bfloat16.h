@@ -1,5 +1,5 @@
-// Compares an operator with itself: what it makes of tensors stored as bfloat16 must be what it
-// makes of the same numbers stored as float32, but for the rounding of what it stores.
+// Compares an operator with itself: its results for tensors stored as bfloat16 must equal, except
+// for the rounding of stored values, its results for the same numbers stored as float32.
 //
 // The float32 run is tested by CheckOp, so together the two test the kernels for both types.
 #pragma once

@@ -16,8 +16,8 @@
 
 namespace ckplan::reference {
 
-// Random contents are those of the seed. Returns what is wrong, each with the case and the seed;
-// empty if all is right.
+// Random contents are generated from the seed. Returns the faults, each with the case and the seed;
+// empty if there are none.
 std::vector<std::string> CheckOp(Backend& backend, const CaseRow& row, uint64_t seed);
 
 }  // namespace ckplan::reference

@@ -1,5 +1,5 @@
-// One operator on one backend, its memory watched: guard bytes around every buffer, poison in
-// what the operator is to write.
+// Runs one operator on one backend and watches its memory: every buffer lies between guard bytes,
+// and what the operator is to write is poisoned first.
 #pragma once
 
 #include <memory>
@@ -11,17 +11,17 @@
 
 namespace ckplan::reference {
 
-// Memory of a backend between guard bytes. Aligned as the arena is, and no better.
+// Device memory between guard bytes. It has exactly the alignment of the arena, and no more.
 class WatchedBuffer {
  public:
-  // Poisoned.
+  // Its contents are poison.
   WatchedBuffer(Backend& backend, int64_t bytes);
   WatchedBuffer(Backend& backend, const Tensor& contents);
   ~WatchedBuffer();
   WatchedBuffer(const WatchedBuffer&) = delete;
   WatchedBuffer& operator=(const WatchedBuffer&) = delete;
 
-  void* at() const;  // Null where it has no bytes.
+  void* at() const;  // Null if the buffer is empty.
   std::vector<unsigned char> Read() const;
   bool AreGuardsIntact() const;
 
@@ -33,7 +33,7 @@ class WatchedBuffer {
 };
 
 std::vector<unsigned char> ToBytes(const Tensor& tensor);
-// The values of bytes of this type and dimensions.
+// Decodes bytes of the operand's type and dimensions.
 Tensor FromBytes(const std::vector<unsigned char>& bytes, const Operand& operand);
 
 // Index of the first element that still holds poison; -1 if there is none.
@@ -48,12 +48,12 @@ struct ForwardResult {
 };
 
 struct BackwardResult {
-  std::vector<Blob> gradients;  // By position of inputs; empty where none is wanted.
+  std::vector<Blob> gradients;  // By position of the inputs; empty where no gradient is asked for.
   std::vector<std::string> faults;
 };
 
-// `left_out`: position of an output that nobody reads, -1 for none. `in_place`: position of the
-// input whose memory output 0 takes, -1 for none.
+// `left_out` is the position of an output that nobody reads, or -1. `in_place` is the position of
+// the input whose memory output 0 uses, or -1.
 ForwardResult RunForward(Backend& backend, PreparedOp& op, const OpSpec& spec,
                          const std::vector<Tensor>& inputs, uint64_t seed, int64_t left_out = -1,
                          int64_t in_place = -1);

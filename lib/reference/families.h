@@ -1,5 +1,5 @@
-// The references of all operators, and the cases to check kernels with, by family: of each family
-// one file in this folder, FAMILY.cc.
+// The references of all operators, and the cases that kernels are checked with. Each family has one
+// file in this folder.
 #pragma once
 
 #include <span>
@@ -16,9 +16,9 @@ namespace ckplan::reference {
 #include "lib/ops/families.def"
 #undef CKPLAN_FAMILY
 
-// Null for an operator without a reference.
+// Returns null for an operator without a reference.
 Function FindFunction(std::string_view type);
-// How many cases of all families are of this operator.
+// The number of cases, in all families, of this operator.
 int CountCases(std::string_view type);
 
 }  // namespace ckplan::reference

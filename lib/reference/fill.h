@@ -1,4 +1,4 @@
-// The contents that a case is run with.
+// Generates the contents that a case is run with.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,15 @@
 
 namespace ckplan::reference {
 
-// Zeros of the operand's type and dimensions; absent where it is.
+// Zeros of the operand's type and dimensions; an absent tensor for an absent operand.
 Tensor EmptyTensor(const Operand& operand);
 
-// By position. The floats of all inputs of a case are different points of one grid, in random
-// order, and none is 0: where an operator compares them, a small step changes nothing.
+// One tensor for each input. All floats of a case are different points of one grid, in random
+// order, and none is 0, so that a small step does not change the result of comparing two of them.
 std::vector<Tensor> FillInputs(const OpCase& op_case, uint64_t seed);
 
-// An arriving gradient, in [-1, 1]; absent of an operand that is no float.
+// Contents in [-1, 1] for the gradient of an output; an absent tensor for an operand that is no
+// float.
 Tensor RandomGradient(const Operand& operand, Rng& rng);
 
 }  // namespace ckplan::reference

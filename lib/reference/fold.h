@@ -7,7 +7,7 @@
 
 namespace ckplan::reference {
 
-// F: double(const OpSpec&, double a, double b), from the left to the right.
+// F is double(const OpSpec&, double a, double b); it is applied from left to right.
 
 template <auto F>
 void Fold(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {

@@ -1,5 +1,5 @@
-// What an operator is given to know about gradients, as in a planned step: which are asked for,
-// what backward may read, and what forward saves for it.
+// Sets what the spec of an operator says about gradients, as in a planned step: which are asked
+// for, what backward may read, and what forward saves for it.
 #pragma once
 
 #include <vector>
@@ -10,13 +10,14 @@
 namespace ckplan::reference {
 
 // Sets has_gradient, is_read_by_backward and statistic_bytes of the spec, by the table of lib/ops
-// under Autograd::kMinimal. By position of inputs: whose gradient is asked for, and which are
-// constant during the step. By position of outputs: whose gradient arrives.
+// under Autograd::kMinimal. `wants` and `is_constant` say for each input whether its gradient is
+// asked for and whether it is constant during the step; `arrives` says for each output whether its
+// gradient arrives.
 void SetGradientRoles(OpSpec& spec, const std::vector<bool>& wants,
                       const std::vector<bool>& is_constant, const std::vector<bool>& arrives);
 
-// The spec of a case, with the gradients that the roles of its operands ask for; those of all float
-// outputs arrive.
+// The spec of a case, with the gradients that the roles of its operands ask for; the gradients of
+// all float outputs arrive.
 OpSpec SpecOfCase(const CaseRow& row);
 
 }  // namespace ckplan::reference

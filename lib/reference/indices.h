@@ -1,4 +1,4 @@
-// Indices and what is combined with what they name.
+// Reads indices, and combines elements with updates.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ inline int64_t AxisOf(const OpSpec& spec, const Tensor& data) {
   return axis < 0 ? axis + data.rank() : axis;
 }
 
-// Counted from the end where it is negative; -1 where it is outside.
+// The index counted from 0, where negative ones count from the end; -1 if it is out of range.
 inline int64_t Normal(double index, int64_t size) {
   const auto at = static_cast<int64_t>(index < 0 ? index + static_cast<double>(size) : index);
   return at >= 0 && at < size ? at : -1;

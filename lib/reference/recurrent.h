@@ -1,4 +1,4 @@
-// The frame of recurrent networks.
+// The loop over directions, samples and steps that recurrent networks share.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@ struct Recurrent {
   int64_t steps, batch, width, hidden;
 
   bool Has(size_t input) const { return input < inputs.size() && inputs[input].is_present; }
-  // Row `gate` * hidden + k of W times the input of a sample.
+  // The product of row `row` of W and the input of sample n at step t, plus the bias of W.
   double Input(int64_t direction, int64_t row, int64_t t, int64_t n) const {
     double sum = 0;
     const int64_t rows = inputs[1].dim(1);
@@ -25,7 +25,7 @@ struct Recurrent {
     }
     return sum + Bias(direction, row);
   }
-  // One row of R times the state of a sample, plus the bias of R.
+  // The product of row `row` of R and the state of a sample, plus the bias of R.
   double Recurrence(int64_t direction, int64_t row, const std::vector<double>& state) const {
     double sum = 0;
     const int64_t rows = inputs[1].dim(1);
@@ -52,7 +52,8 @@ struct Recurrent {
   }
 };
 
-// Calls step(r, direction, t, n, state, cell), which makes the next state and cell of a sample.
+// Calls step(r, direction, t, n, state, cell), which replaces the state and cell of sample n by the
+// next ones.
 template <typename Step>
 void Go(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs,
         const Step& step) {

@@ -1,5 +1,5 @@
-// What each operator computes, in double precision and in the plainest way. Tests compare
-// the backends' kernels with it. Shares no code with any of them, and is linked into tests alone.
+// What each operator computes, in double precision and in the plainest way. Tests compare the
+// backends' kernels with it. It shares no code with the kernels, and only tests link it.
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace ckplan::reference {
 
-// Fills the values of the outputs that are present; their types, dimensions and number of values
-// (zeros) are set. Shapes fit each other: the cases see to that.
+// Computes the values of the outputs that are present. Their types and dimensions are already set,
+// and their values are zeros. Shapes are consistent; the cases ensure that.
 using Function = void (*)(const OpSpec& spec, std::span<const Tensor> inputs,
                           std::span<Tensor> outputs);
 

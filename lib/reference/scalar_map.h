@@ -7,7 +7,7 @@
 
 namespace ckplan::reference {
 
-// F: double(const OpSpec&, double x).
+// F is double(const OpSpec&, double x).
 
 template <auto F>
 void Map(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {

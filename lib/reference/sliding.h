@@ -15,7 +15,7 @@ inline std::vector<int64_t> IntsOr(const OpSpec& spec, std::string_view name, si
   return ints;
 }
 
-// Sizes along the spatial axes alone. `in` is what the window slides over.
+// Sizes along the spatial axes alone. `in` belongs to the tensor that the window slides over.
 struct Sliding {
   std::vector<int64_t> in, out, kernel, strides, dilations, begins, ends;
 };
@@ -50,8 +50,9 @@ inline Sliding ReadSliding(const OpSpec& spec, const std::vector<int64_t>& in,
   return s;
 }
 
-// Calls visit(index of x's spatial axes, index in the kernel, whether it lies on x or in its
-// padding) for the window at `out`. What lies beyond the padding is not visited.
+// For each position of the window at `out`, calls visit(index of x's spatial axes, index in the
+// kernel, whether it lies on x rather than in its padding). Positions beyond the padding are
+// skipped.
 template <typename Visit>
 void VisitWindow(const Sliding& s, const Index& out, const Visit& visit) {
   ForEach(s.kernel, [&](const Index& k, int64_t) {

@@ -13,9 +13,10 @@ struct Tap {
   double weight;
 };
 
-using Taps = std::vector<Tap>;  // For one index of an axis of the output; empty: a given value.
+// The taps of one index of the output's axis. If there are none, the element gets a fill value.
+using Taps = std::vector<Tap>;
 
-// Weighted sums over all combinations of the axes' taps.
+// The weighted sum over all combinations of the axes' taps.
 inline double Combine(const Tensor& x, const std::vector<const Taps*>& taps, size_t axis,
                       int64_t offset) {
   if (axis == taps.size()) return x[offset];

@@ -1,5 +1,5 @@
-// A tensor of the reference: every value a double, which holds float32, int32 and the integers of
-// tests exactly. Nothing here is fast; everything is plain.
+// A tensor of the reference. Every value is a double, which represents float32, int32 and the
+// integers of tests exactly. The code is plain rather than fast.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace ckplan::reference {
 
 struct Tensor {
-  bool is_present = false;  // All else is empty where it is not.
+  bool is_present = false;  // If false, all other members are empty.
   ElementType type = ElementType::kFloat32;
   std::vector<int64_t> dims;
   std::vector<double> values;  // Row-major.
@@ -24,8 +24,8 @@ struct Tensor {
 
 using Index = std::vector<int64_t>;
 
-// Steps `index` to the next element of a tensor of these dimensions, row-major. False after the
-// last one.
+// Advances `index` to the next element of a row-major tensor of these dimensions; returns false
+// after the last one.
 inline bool NextIndex(Index& index, const std::vector<int64_t>& dims) {
   for (size_t axis = dims.size(); axis-- > 0;) {
     if (++index[axis] < dims[axis]) return true;
@@ -34,8 +34,8 @@ inline bool NextIndex(Index& index, const std::vector<int64_t>& dims) {
   return false;
 }
 
-// Position of the element; an axis where the tensor has 1 element is read at 0, and leading axes
-// that the tensor lacks are skipped: broadcasting.
+// The position of an element under broadcasting: an axis of size 1 in the tensor is always read at
+// 0, and leading axes that the tensor lacks are skipped.
 inline int64_t Offset(const Tensor& tensor, const Index& index) {
   const size_t skipped = index.size() - tensor.dims.size();
   int64_t offset = 0;
@@ -46,7 +46,7 @@ inline int64_t Offset(const Tensor& tensor, const Index& index) {
   return offset;
 }
 
-// Calls body(index, i) for every element of a tensor of these dimensions, i counting them.
+// Calls body(index, i) for every element of a tensor of these dimensions; i counts them from 0.
 template <typename Body>
 void ForEach(const std::vector<int64_t>& dims, const Body& body) {
   for (const int64_t dim : dims) {
