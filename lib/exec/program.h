@@ -59,8 +59,8 @@ struct ProgramBuffer {
 struct Program {
   std::vector<Action> actions;
   std::vector<Call> calls;
-  std::vector<ProgramBuffer> buffers;  // Those of the timeline, in its order.
-  // Those that hold the graph's outputs when the loss is computed.
+  std::vector<ProgramBuffer> buffers;  // The buffers of the timeline, in its order.
+  // The buffers that hold the graph's outputs when the loss is computed.
   std::vector<int32_t> output_buffers;
   size_t steps = 0;
 };

@@ -35,8 +35,7 @@ struct FoldRule {
   std::optional<ElementMap> (*map)(const onnx::NodeProto& node, const Inputs& inputs) = nullptr;
 };
 
-// ---- Functions that rows refer to
-// ----------------------------------------------------------------
+// ---- Functions that rows refer to ---------------------------------------------------------------
 
 // fold_make.cc: shapes, ranges and literals; joining, cutting, reducing.
 Folded FoldConstant(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
@@ -69,8 +68,7 @@ std::optional<ElementMap> MapTile(const onnx::NodeProto& node, const Inputs& inp
 std::optional<ElementMap> MapGather(const onnx::NodeProto& node, const Inputs& inputs);
 std::optional<ElementMap> MapSlice(const onnx::NodeProto& node, const Inputs& inputs);
 
-// ---- Helpers
-// --------------------------------------------------------------------------------------
+// ---- Helpers ------------------------------------------------------------------------------------
 
 bool IsSmall(const Dims& dims);
 // A result of one output, whose values are converted to the width of their type.

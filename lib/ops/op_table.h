@@ -67,8 +67,7 @@ inline constexpr uint16_t kActivation = 1 << 8;  // An activation function.
 inline constexpr uint16_t kProduct = 1 << 9;     // The convolution or matrix product of a layer.
 // Scales or shifts the result of such a product.
 inline constexpr uint16_t kJoinsProduct = 1 << 10;
-// Costs little compared to a convolution. Activations and normalisations are cheap without this
-// bit.
+// Costs little beside a convolution. Activations and normalisations are cheap without this bit.
 inline constexpr uint16_t kCheap = 1 << 11;
 inline constexpr uint16_t kCostly = 1 << 12;  // A product, although `work` counts no FLOPs for it.
 }  // namespace traits

@@ -14,8 +14,8 @@
 
 namespace ckplan {
 
-// How each index of one axis of the output is computed: index i sums the taps [begin[i], begin[i +
-// 1]).
+// How each index of one axis of the output is computed: index i sums the taps from begin[i] up to,
+// but not including, begin[i + 1].
 struct AxisTaps {
   int64_t input_size = 0;
   std::vector<int64_t> begin{0};

@@ -92,8 +92,8 @@ struct PlanDiff {
 
 PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer);
 
-// The recomputation that a plan adds, as a share of a training step's time without it: 0.05 for 5
-// %.
+// The time of the recomputation that a plan adds, as a share of a training step's time without it:
+// 0.05 for 5 %.
 double StepOverheadRatio(const PlanFigures& figures);
 
 }  // namespace ckplan
