@@ -85,7 +85,7 @@ Result<ExitCode> RunProfile(const ExecOptions& options, const Screen& screen) {
   ProfileOptions profile;
   CKPLAN_ASSIGN_OR_RETURN(profile.seed, SeedOf(options));
   CKPLAN_ASSIGN_OR_RETURN(profile.runs, CountOf(options.runs, "--runs", profile.runs, 1));
-  if (options.output) CKPLAN_RETURN_IF_ERROR(CheckWritable(*options.output));
+  CKPLAN_RETURN_IF_ERROR(CheckOutput(options, options.output));
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBackend(options));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.model));

@@ -100,7 +100,11 @@ Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(train.steps, CountOf(options.steps, "--steps", train.steps, 1));
   CKPLAN_ASSIGN_OR_RETURN(train.learning_rate, LearningRateOf(options.learning_rate));
   if (options.loss == NameOf(LossKind::kGiven)) train.loss = LossKind::kGiven;
-  if (options.tensors) CKPLAN_RETURN_IF_ERROR(CheckWritable(*options.tensors));
+  if (options.tensors == kStandardStream) {
+    return MakeError(ErrorCode::kUsage,
+                     "--tensors: an ONNX file is not written to standard output");
+  }
+  CKPLAN_RETURN_IF_ERROR(CheckOutput(options, options.tensors));
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBackend(options));
   CKPLAN_ASSIGN_OR_RETURN(const ModelAndPlan planned,
                           LoadModelAndPlan(options, *backend, PlanNeed::kOptional));

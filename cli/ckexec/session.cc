@@ -119,6 +119,15 @@ Result<StepOnBackend> StepOnBackend::Create(Backend& backend, const ModelAndPlan
   return step;
 }
 
+Result<Done> CheckOutput(const ExecOptions& options, const std::optional<std::string>& output) {
+  if (!output) return Done{};
+  CKPLAN_RETURN_IF_ERROR(CheckWritable(*output));
+  std::vector<InputFile> inputs = InputsOf(options.model);
+  if (options.plan) inputs.push_back({"the plan", *options.plan});
+  if (const auto costs = options.request.CostFile()) inputs.push_back({"the costs", *costs});
+  return CheckApart(inputs, {*output});
+}
+
 Result<Done> WriteUninterrupted(const std::string& path, std::string_view text) {
   const auto handler = signal(SIGINT, SIG_IGN);
   Result<Done> written = WriteFiles({{path, text}});

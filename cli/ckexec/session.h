@@ -41,6 +41,10 @@ struct StepOnBackend {
                                       const ExecOptions& options);
 };
 
+// Checks, before anything is read, that `output` can be written and is none of the files that the
+// command reads. Nothing to check if there is none.
+Result<Done> CheckOutput(const ExecOptions& options, const std::optional<std::string>& output);
+
 // Writes one file as WriteFiles does; Ctrl-C has no effect meanwhile.
 Result<Done> WriteUninterrupted(const std::string& path, std::string_view text);
 

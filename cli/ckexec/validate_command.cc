@@ -49,7 +49,7 @@ Result<ExitCode> RunValidate(const ExecOptions& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(validate.timed_runs,
                           CountOf(options.runs, "--runs", validate.timed_runs, 0));
   if (options.loss == NameOf(LossKind::kCrossEntropy)) validate.loss = LossKind::kCrossEntropy;
-  if (options.output) CKPLAN_RETURN_IF_ERROR(CheckWritable(*options.output));
+  CKPLAN_RETURN_IF_ERROR(CheckOutput(options, options.output));
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeBackend(options));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.model));

@@ -1,6 +1,9 @@
 // ckplan apply: writes a plan into its model.
 #include <fmt/format.h>
 
+#include <utility>
+#include <vector>
+
 #include "cli/ckplan/annotation.h"
 #include "cli/ckplan/commands.h"
 #include "cli/common/files.h"
@@ -9,6 +12,18 @@
 #include "lib/planner/plan_file.h"
 
 namespace ckplan {
+namespace {
+
+std::vector<InputFile> NamedInputs(const Options& options) {
+  std::vector<InputFile> inputs = {{"the plan", options.plan}};
+  if (!options.source.empty()) {
+    for (InputFile& input : InputsOf(options.source)) inputs.push_back(std::move(input));
+  }
+  if (const auto costs = options.request.CostFile()) inputs.push_back({"the costs", *costs});
+  return inputs;
+}
+
+}  // namespace
 
 void AddApplyOptions(CommandLine& line, Options& options) {
   line.Positional("PLAN", "a plan file, or a model annotated with one", &options.plan);
@@ -26,11 +41,14 @@ Result<ExitCode> RunApply(const Options& options, const Screen& screen) {
     return MakeError(ErrorCode::kUsage, "an ONNX file is not written to standard output");
   }
   CKPLAN_RETURN_IF_ERROR(CheckWritable(*options.output));
+  CKPLAN_RETURN_IF_ERROR(CheckApart(NamedInputs(options), {*options.output}));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.plan));
   CKPLAN_ASSIGN_OR_RETURN(const PlanFile file, ReadPlanFile(options.plan, options.source,
                                                             options.request.ValueOf("cost_model")));
   progress.Clear();
+  // The model may have been found beside the plan.
+  CKPLAN_RETURN_IF_ERROR(CheckApart(InputsOf(file.model_path), {*options.output}));
   if (!file.source.is_model) {
     return MakeError(ErrorCode::kUsage, "a graph file cannot be annotated; only a model can");
   }

@@ -51,11 +51,11 @@ Result<Outputs> Outputs::Create(const Options& options, std::string_view main, b
     outputs.items_.push_back({emitter, emit.substr(equals + 1)});
   }
   CKPLAN_RETURN_IF_ERROR(outputs.CheckPaths(options.format == "text" ? 0 : 1));
+  CKPLAN_RETURN_IF_ERROR(outputs.CheckApartFromInputs(options));
   return outputs;
 }
 
 Result<Done> Outputs::CheckPaths(int for_stdout) const {
-  std::vector<std::string> paths;
   for (const Item& item : items_) {
     if (item.path.empty()) return MakeError(ErrorCode::kUsage, "-o: the file has no name");
     if (item.path == kStandardStream && ++for_stdout > 1) {
@@ -65,13 +65,19 @@ Result<Done> Outputs::CheckPaths(int for_stdout) const {
     if (item.path == kStandardStream && item.emitter->needs == Emitter::Needs::kModel) {
       return MakeError(ErrorCode::kUsage, "an ONNX file is not written to standard output");
     }
-    if (std::find(paths.begin(), paths.end(), item.path) != paths.end()) {
-      return MakeError(ErrorCode::kUsage, fmt::format("\"{}\" is written twice", item.path));
-    }
-    paths.push_back(item.path);
     CKPLAN_RETURN_IF_ERROR(CheckWritable(item.path));
   }
   return Done{};
+}
+
+Result<Done> Outputs::CheckApartFromInputs(const Options& options) const {
+  if (items_.empty()) return Done{};
+  std::vector<InputFile> inputs = InputsOf(options.source);
+  if (const auto costs = options.request.CostFile()) inputs.push_back({"the costs", *costs});
+  std::vector<std::string> paths;
+  for (const Item& item : items_) paths.push_back(item.path);
+  if (options.format != "text") paths.emplace_back(kStandardStream);
+  return CheckApart(inputs, paths);
 }
 
 Result<Done> Outputs::CheckFor(bool is_model) const {

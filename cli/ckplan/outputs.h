@@ -16,8 +16,8 @@ namespace ckplan {
 class Outputs {
  public:
   // The file of -o is written by the emitter named `main`. kUsage: an unknown kind, one that needs
-  // a plan where there will be none, a file named twice, or more than one output to standard
-  // output. kIo: a file could not be written.
+  // a plan where there will be none, a file named twice, one that is an input of the command, or
+  // more than one output to standard output. kIo: a file could not be written.
   static Result<Outputs> Create(const Options& options, std::string_view main, bool has_plan);
 
   // kUsage: an annotated model is asked for, but the source is not a model.
@@ -36,6 +36,7 @@ class Outputs {
     std::string path;
   };
   Result<Done> CheckPaths(int for_stdout) const;
+  Result<Done> CheckApartFromInputs(const Options& options) const;
 
   std::vector<Item> items_;
 };

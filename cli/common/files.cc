@@ -1,128 +1,144 @@
 #include "cli/common/files.h"
 
-#include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <system_error>
+#include <utility>
+
+#include "lib/base/write_file.h"
+#include "lib/planner/source.h"
 
 namespace ckplan {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ > STDERR_FILENO) close(fd_);
-  }
-  int get() const { return fd_; }
-  // Some file systems report only here that the disk is full.
-  bool Close() { return close(std::exchange(fd_, -1)) == 0; }
-
- private:
-  int fd_;
-};
-
-bool WriteAll(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = write(fd, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return false;
-    text.remove_prefix(static_cast<size_t>(count));
-  }
-  return true;
-}
-
-bool IsSpecial(const std::string& path) {
-  struct stat status {};
-  return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
-}
-
-// The file behind symbolic links, so that a rename does not replace the link.
-std::string TargetOf(const std::string& path) {
-  std::error_code fault;
-  const std::filesystem::path target = std::filesystem::weakly_canonical(path, fault);
-  return fault ? path : target.string();
-}
 
 std::string FolderOf(const std::string& path) {
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   return folder.empty() ? "." : folder.string();
 }
 
-// A complete file beside its place, under another name. It is removed unless it is committed.
-class PendingFile {
+std::optional<struct stat> StatusOf(const std::string& path, int standard_stream) {
+  struct stat status {};
+  const int fault =
+      path == kStandardStream ? fstat(standard_stream, &status) : stat(path.c_str(), &status);
+  if (fault != 0) return std::nullopt;
+  return status;
+}
+
+// A terminal, /dev/null or a socket: what is written to one does not replace what is read from it.
+bool IsStream(const struct stat& status) {
+  return S_ISCHR(status.st_mode) || S_ISSOCK(status.st_mode);
+}
+
+// The path with the letters of the file's own name, not of its folders, in lower case.
+std::string WithoutCase(std::string path) {
+  for (size_t i = path.rfind('/') + 1; i < path.size(); ++i) {
+    path[i] = static_cast<char>(std::tolower(static_cast<unsigned char>(path[i])));
+  }
+  return path;
+}
+
+// What a path of the command line stands for: a file, or a place where there is none yet.
+class Place {
  public:
-  static Result<std::unique_ptr<PendingFile>> Create(const OutputFile& file) {
-    auto pending = std::make_unique<PendingFile>();
-    pending->shown_path_ = file.path;
-    pending->target_ = TargetOf(file.path);
-    // mkstemp(3) replaces the six X, which it needs, so that the name is unique.
-    std::string name = pending->target_ + ".XXXXXX";
-    Descriptor fd(mkstemp(name.data()));
-    if (fd.get() < 0) return IoError("write", file.path, errno);
-    pending->temporary_ = name;
-    const mode_t mask = umask(0);
-    umask(mask);
-    const bool is_written = fchmod(fd.get(), 0666 & ~mask) == 0 && WriteAll(fd.get(), file.text);
-    if (!is_written || !fd.Close()) return IoError("write", file.path, errno);
-    return pending;
-  }
+  Place(const std::string& path, int standard_stream)
+      : status_(StatusOf(path, standard_stream)), name_(WithoutCase(LinkTarget(path))) {}
 
-  ~PendingFile() {
-    if (!temporary_.empty()) unlink(temporary_.c_str());
-  }
+  bool exists() const { return status_.has_value(); }
 
-  Result<Done> Commit() {
-    if (std::rename(temporary_.c_str(), target_.c_str()) != 0) {
-      return IoError("write", shown_path_, errno);
-    }
-    temporary_.clear();
-    return Done{};
+  bool IsSameAs(const Place& other) const {
+    if (exists() != other.exists()) return false;
+    if (!exists()) return name_ == other.name_;
+    const bool is_same =
+        status_->st_dev == other.status_->st_dev && status_->st_ino == other.status_->st_ino;
+    return is_same && !IsStream(*status_);
   }
 
  private:
-  std::string shown_path_;
-  std::string target_;
-  std::string temporary_;
+  std::optional<struct stat> status_;
+  std::string name_;
 };
 
-Result<Done> WriteSpecial(const OutputFile& file) {
-  Descriptor fd(open(file.path.c_str(), O_WRONLY));
-  if (fd.get() < 0 || !WriteAll(fd.get(), file.text)) return IoError("write", file.path, errno);
-  return Done{};
+std::string Shown(const std::string& output) {
+  return output == kStandardStream ? "standard output" : fmt::format("\"{}\"", output);
+}
+
+Error WouldReplace(const std::string& output, const InputFile& input) {
+  const std::string also = output == input.path || input.path == kStandardStream
+                               ? ""
+                               : fmt::format(" \"{}\"", input.path);
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("{} is {}{}, which would be lost; name another file to write",
+                               Shown(output), input.role, also));
+}
+
+Error WrittenTwice(const std::string& first, const std::string& second) {
+  if (first == second) {
+    return MakeError(ErrorCode::kUsage, fmt::format("\"{}\" is written twice", first));
+  }
+  return MakeError(
+      ErrorCode::kUsage,
+      fmt::format("{} and {} are one file; give each output its own", Shown(first), Shown(second)));
 }
 
 }  // namespace
 
+std::vector<InputFile> InputsOf(const std::string& source) {
+  std::vector<InputFile> inputs;
+  std::string role = IsGraphFile(source) ? "the graph" : "the model";
+  for (std::string& path : FilesOf(source)) {
+    inputs.push_back({std::exchange(role, "a file of the model's weights"), std::move(path)});
+  }
+  return inputs;
+}
+
+Result<Done> CheckApart(const std::vector<InputFile>& inputs,
+                        const std::vector<std::string>& outputs) {
+  std::vector<Place> places;
+  for (const std::string& output : outputs) places.emplace_back(output, STDOUT_FILENO);
+  for (const InputFile& input : inputs) {
+    const Place read(input.path, STDIN_FILENO);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (read.exists() && places[i].IsSameAs(read)) return WouldReplace(outputs[i], input);
+    }
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (places[i].IsSameAs(places[j])) return WrittenTwice(outputs[j], outputs[i]);
+    }
+  }
+  return Done{};
+}
+
 Result<Done> CheckWritable(const std::string& path) {
   if (path == kStandardStream) return Done{};
   struct stat status {};
-  const std::string target = TargetOf(path);
+  const std::string target = LinkTarget(path);
   const bool exists = stat(target.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) return IoError("write", path, EISDIR);
+  if (exists && access(target.c_str(), W_OK) != 0) return IoError("write", path, errno);
   const bool is_renamed_over = !exists || S_ISREG(status.st_mode);
-  const std::string needed = is_renamed_over ? FolderOf(target) : target;
-  if (access(needed.c_str(), W_OK) != 0) return IoError("write", path, errno);
+  if (is_renamed_over && access(FolderOf(target).c_str(), W_OK) != 0) {
+    return IoError("write", path, errno);
+  }
   return Done{};
 }
 
 Result<Done> WriteFiles(const std::vector<OutputFile>& files) {
   std::vector<std::unique_ptr<PendingFile>> pending;
-  for (const OutputFile& file : files) {
-    if (IsSpecial(file.path)) continue;
-    CKPLAN_ASSIGN_OR_RETURN(auto one, PendingFile::Create(file));
-    pending.push_back(std::move(one));
-  }
-  for (const OutputFile& file : files) {
-    if (IsSpecial(file.path)) CKPLAN_RETURN_IF_ERROR(WriteSpecial(file));
+  // Devices and pipes come last: what is written to them cannot be taken back.
+  for (const bool is_special : {false, true}) {
+    for (const OutputFile& file : files) {
+      if (IsSpecialFile(file.path) != is_special) continue;
+      CKPLAN_ASSIGN_OR_RETURN(auto one, PendingFile::Create(file.path));
+      CKPLAN_RETURN_IF_ERROR(one->Append(file.text));
+      pending.push_back(std::move(one));
+    }
   }
   for (const auto& one : pending) CKPLAN_RETURN_IF_ERROR(one->Commit());
   return Done{};

@@ -67,6 +67,100 @@ TEST_CASE("files: an output that cannot be written is known before the work") {
   CHECK(!CheckWritable(folder.path().string()).ok());
 }
 
+// The message of the refusal; empty if there is none.
+std::string Refusal(const std::vector<InputFile>& inputs, const std::vector<std::string>& outputs) {
+  const Result<Done> checked = CheckApart(inputs, outputs);
+  if (checked.ok()) return "";
+  CHECK(checked.error().code == ErrorCode::kUsage);
+  return checked.error().message;
+}
+
+TEST_CASE("files: an output that is an input is refused, whatever links lead there") {
+  const TemporaryFolder folder;
+  REQUIRE(WriteFiles({{folder / "net.onnx", "model"}, {folder / "costs.json", "{}"}}).ok());
+  fs::create_symlink("net.onnx", folder / "symbolic.onnx");
+  fs::create_symlink("symbolic.onnx", folder / "twice.onnx");
+  fs::create_hard_link(folder / "net.onnx", folder / "hard.onnx");
+  fs::create_directory_symlink(folder.path(), folder.path() / "here");
+  const std::vector<InputFile> inputs = {{"the model", folder / "net.onnx"},
+                                         {"the costs", folder / "costs.json"}};
+  CHECK(Refusal(inputs, {folder / "net.onnx"}) ==
+        "\"" + (folder / "net.onnx") +
+            "\" is the model, which would be lost; name another file to write");
+  for (const char* const name : {"symbolic.onnx", "twice.onnx", "hard.onnx", "./net.onnx",
+                                 "here/net.onnx", "here/./hard.onnx"}) {
+    CAPTURE(name);
+    CHECK(Refusal(inputs, {folder / "plan.json", folder / name}) ==
+          "\"" + (folder / name) + "\" is the model \"" + (folder / "net.onnx") +
+              "\", which would be lost; name another file to write");
+  }
+  CHECK(Refusal(inputs, {folder / "costs.json"}).find("is the costs") != std::string::npos);
+  CHECK(Refusal(inputs, {folder / "plan.json", "-", "/dev/null"}) == "");
+  // A file that is not there is not lost.
+  CHECK(Refusal({{"the model", folder / "absent"}}, {folder / "absent"}) == "");
+}
+
+TEST_CASE("files: two outputs that are one file are noticed, also before there is one") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "sub");
+  fs::create_symlink("a", folder / "dangling");
+  CHECK(Refusal({}, {folder / "a", folder / "a"}) == "\"" + (folder / "a") + "\" is written twice");
+  for (const char* const name : {"./a", "sub/../a", "A", "dangling"}) {
+    CAPTURE(name);
+    CHECK(Refusal({}, {folder / "a", folder / name}) ==
+          "\"" + (folder / "a") + "\" and \"" + (folder / name) +
+              "\" are one file; give each output its own");
+  }
+  CHECK(Refusal({}, {folder / "a", folder / "b", folder / "sub/a"}) == "");
+  CHECK(Refusal({}, {"/dev/null", "/dev/null"}) == "");
+  REQUIRE(WriteFiles({{folder / "b", ""}, {folder / "B", ""}}).ok());
+  CHECK(Refusal({}, {folder / "b", folder / "B"}) == "");  // Two files where case matters.
+  fs::create_hard_link(folder / "b", folder / "hard");
+  CHECK(Refusal({}, {folder / "b", folder / "hard"}) != "");
+}
+
+TEST_CASE("files: what is replaced keeps its permissions; a new file has the usual ones") {
+  const TemporaryFolder folder;
+  const mode_t mask = umask(022);
+  REQUIRE(WriteFiles({{folder / "new", "x"}}).ok());
+  CHECK(fs::status(folder / "new").permissions() == fs::perms(0644));
+  fs::create_symlink("new", folder / "link");
+  for (const fs::perms mode : {fs::perms(0600), fs::perms(0755), fs::perms(0666)}) {
+    fs::permissions(folder / "new", mode);
+    REQUIRE(WriteFiles({{folder / "link", "y"}}).ok());
+    CHECK(fs::status(folder / "new").permissions() == mode);
+  }
+  umask(mask);
+}
+
+TEST_CASE("files: another hard link keeps the old contents") {
+  const TemporaryFolder folder;
+  REQUIRE(WriteFiles({{folder / "a", "old"}}).ok());
+  fs::create_hard_link(folder / "a", folder / "b");
+  REQUIRE(WriteFiles({{folder / "a", "new"}}).ok());
+  CHECK(*ReadWholeFile(folder / "a") == "new");
+  CHECK(*ReadWholeFile(folder / "b") == "old");
+}
+
+TEST_CASE("files: a symbolic link to nothing stays one, and its target appears") {
+  const TemporaryFolder folder;
+  fs::create_symlink("target", folder / "link");
+  REQUIRE(WriteFiles({{folder / "link", "new"}}).ok());
+  CHECK(fs::is_symlink(folder / "link"));
+  CHECK(*ReadWholeFile(folder / "target") == "new");
+}
+
+TEST_CASE("files: a write-protected file is not replaced") {
+  if (geteuid() == 0) {
+    MESSAGE("SKIPPED: root may write to every file");
+    return;
+  }
+  const TemporaryFolder folder;
+  REQUIRE(WriteFiles({{folder / "a", "old"}}).ok());
+  fs::permissions(folder / "a", fs::perms(0444));
+  CHECK(!CheckWritable(folder / "a").ok());
+}
+
 TEST_CASE("files: reading what is not there names it") {
   const auto text = ReadWholeFile("/no/such/file");
   REQUIRE(!text.ok());

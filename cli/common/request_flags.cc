@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "cli/common/size_arg.h"
+#include "lib/cost/cost_model.h"
 #include "lib/planner/registry.h"
 #include "lib/planner/source.h"
 
@@ -225,6 +226,14 @@ std::string RequestFlags::Typed(std::string_view field) const {
 
 std::optional<std::string> RequestFlags::ValueOf(std::string_view field) const {
   return given_[RowOf(field)].text;
+}
+
+std::optional<std::string> RequestFlags::CostFile() const {
+  const std::optional<std::string> text = ValueOf("cost_model");
+  if (!text) return std::nullopt;
+  const Result<CostModel> cost = ParseCostModel(*text);
+  if (!cost.ok() || cost->kind != CostKind::kFile) return std::nullopt;
+  return cost->path;
 }
 
 std::string FlagOf(const std::string& field) {

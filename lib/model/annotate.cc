@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <exception>
 #include <filesystem>
 
 #include "lib/base/hash.h"
+#include "lib/base/write_file.h"
 #include "lib/model/parse_file.h"
 #include "lib/model/wire.h"
 
@@ -61,25 +59,12 @@ GraphFacts ReadGraphFacts(std::string_view source) {
   return facts;
 }
 
-Error CannotWrite(const std::string& path) {
-  return MakeError(ErrorCode::kIo,
-                   fmt::format("cannot write \"{}\": {}", path, std::strerror(errno)));
-}
-
-// Written beside its place and moved there when whole.
 Result<Done> WriteFile(const Rope& bytes, const std::string& path) {
-  const std::string temporary = path + ".part";
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  if (file == nullptr) return CannotWrite(path);
-  bool is_whole = true;
+  CKPLAN_ASSIGN_OR_RETURN(const auto file, PendingFile::Create(path));
   for (const std::string_view piece : bytes.pieces()) {
-    is_whole = is_whole && std::fwrite(piece.data(), 1, piece.size(), file) == piece.size();
+    CKPLAN_RETURN_IF_ERROR(file->Append(piece));
   }
-  is_whole = std::fclose(file) == 0 && is_whole;
-  if (is_whole && std::rename(temporary.c_str(), path.c_str()) == 0) return Done{};
-  const Error error = CannotWrite(path);
-  std::remove(temporary.c_str());
-  return error;
+  return file->Commit();
 }
 
 std::filesystem::path FolderOf(const std::string& path) {

@@ -6,9 +6,11 @@
 
 #include "lib/base/hash.h"
 #include "lib/base/read_file.h"
+#include "lib/base/write_file.h"
 #include "lib/cost/cost_model.h"
 #include "lib/cost/table.h"
 #include "lib/emit/json_graph.h"
+#include "lib/model/external_files.h"
 
 namespace ckplan {
 namespace {
@@ -131,6 +133,13 @@ Result<PlanRequest> RequestToReadAgain(const PlanRequest& plan,
   }
   if (plan.cost_model == kOwnCosts) request.cost_model.clear();
   return request;
+}
+
+std::vector<std::string> FilesOf(const std::string& path) {
+  std::vector<std::string> files = {path};
+  if (IsGraphFile(path) || IsSpecialFile(path)) return files;
+  for (std::string& file : ExternalFiles(path)) files.push_back(std::move(file));
+  return files;
 }
 
 bool IsGraphFile(const std::string& path) {

@@ -45,6 +45,10 @@ Result<Done> CheckCostModel(const std::string& text);
 Result<PlanRequest> RequestToReadAgain(const PlanRequest& plan,
                                        const std::optional<std::string>& cost);
 
+// The files that the source is made of: `path` itself and, for a model, those beside it that hold
+// its weights, which are never read for a plan but must not be written over either.
+std::vector<std::string> FilesOf(const std::string& path);
+
 // Whether the file is a graph: its name ends in .json, its first character is that of JSON, or it
 // is standard input ("-"). Any other file is a model.
 bool IsGraphFile(const std::string& path);
