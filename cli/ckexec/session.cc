@@ -30,8 +30,9 @@ Result<std::optional<PlanJsonText>> FindPlan(const ExecOptions& options, PlanNee
                   options.model));
 }
 
-Result<ModelAndPlan> Load(const std::string& path, const PlanRequest& request) {
-  CKPLAN_ASSIGN_OR_RETURN(ModelSource source, LoadModelSource(path, request));
+Result<ModelAndPlan> Load(const std::string& path, const PlanRequest& request,
+                          const ModelIdentity* planned) {
+  CKPLAN_ASSIGN_OR_RETURN(ModelSource source, LoadModelSource(path, request, planned));
   return ModelAndPlan{std::move(source.model), std::move(source.lowered), std::nullopt};
 }
 
@@ -77,7 +78,7 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
     CKPLAN_ASSIGN_OR_RETURN(PlanRequest request, options.request.Read());
     CKPLAN_ASSIGN_OR_RETURN(request.activation_type, ActivationTypeOf(options, nullptr, backend));
     request.cost_model.clear();  // No plan, no costs: only its operators are asked for.
-    return Load(options.model, request);
+    return Load(options.model, request, nullptr);
   }
   CKPLAN_ASSIGN_OR_RETURN(const PlanHeader header, ReadPlanHeader(text->text, text->where));
   CKPLAN_RETURN_IF_ERROR(CheckRuns(header));
@@ -85,9 +86,7 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
   CKPLAN_ASSIGN_OR_RETURN(
       const PlanRequest request,
       RequestToReadAgain(header.request, options.request.ValueOf("cost_model")));
-  CKPLAN_ASSIGN_OR_RETURN(ModelAndPlan planned, Load(options.model, request));
-  const ModelIdentity& model = planned.model.identity();
-  CKPLAN_RETURN_IF_ERROR(CheckSameModel(header.model, model.name, model.sha256));
+  CKPLAN_ASSIGN_OR_RETURN(ModelAndPlan planned, Load(options.model, request, &header.model));
   TensorGraph aligned = planned.lowered.graph;
   if (request.align_bytes > 1) {
     CKPLAN_ASSIGN_OR_RETURN(aligned, AlignSizes(aligned, request.align_bytes));

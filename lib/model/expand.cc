@@ -9,6 +9,7 @@
 
 #include "lib/graph/tensor_graph.h"
 #include "lib/model/fold.h"
+#include "lib/model/functions.h"
 #include "lib/model/infer_types.h"
 #include "lib/model/unknown_shapes.h"
 
@@ -43,16 +44,10 @@ template <typename Proto>
 OpsetVersions ReadOpsets(const Proto& proto) {
   OpsetVersions versions;
   for (const auto& import : proto.opset_import()) {
-    const std::string& domain = import.domain();
-    versions[domain == "ai.onnx" ? "" : domain] =
+    versions[PlainDomain(import.domain())] =
         static_cast<int>(std::clamp<int64_t>(import.version(), 0, std::numeric_limits<int>::max()));
   }
   return versions;
-}
-
-std::string FunctionKey(const std::string& domain, const std::string& name,
-                        const std::string& overload) {
-  return fmt::format("{}\n{}\n{}", domain == "ai.onnx" ? "" : domain, name, overload);
 }
 
 bool HoldsGraph(const NodeProto& node) {
@@ -93,14 +88,11 @@ bool NeedsBinding(const NodeProto& node) {
 class Expander {
  public:
   Expander(Model::Impl& model, const BoundDims& bound, const std::string& file)
-      : model_(model), bound_(bound), file_(file) {}
+      : model_(model), bound_(bound), file_(file), functions_(*model.proto) {}
 
   Result<Done> Run() {
     const onnx::ModelProto& proto = *model_.proto;
     const OpsetVersions opsets = ReadOpsets(proto);
-    for (const auto& function : proto.functions()) {
-      functions_[FunctionKey(function.domain(), function.name(), function.overload())] = &function;
-    }
     const DeclaredTypes declared = ReadDeclared(proto.graph());
     Scope scope;
     const auto nodes = static_cast<size_t>(proto.graph().node_size());
@@ -237,11 +229,8 @@ class Expander {
       BindAttributes(model_.made_nodes.back(), *scope.attributes);
       node = &model_.made_nodes.back();
     }
-    const auto function =
-        functions_.empty()
-            ? functions_.end()
-            : functions_.find(FunctionKey(node->domain(), node->op_type(), node->overload()));
-    if (function != functions_.end()) return ExpandCall(*node, *function->second, scope);
+    const onnx::FunctionProto* function = functions_.Find(*node);
+    if (function != nullptr) return ExpandCall(*node, *function, scope);
     if (HoldsGraph(*node)) return ExpandControlFlow(*node, scope);
     AddOperation(*node, scope);
   }
@@ -364,7 +353,7 @@ class Expander {
     operation.node = &node;
     operation.file_node = scope.file_node;
     operation.inputs = std::move(*inputs);
-    const std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
+    const std::string& domain = PlainDomain(node.domain());
     const auto version = scope.opsets->find(domain);
     if (version != scope.opsets->end()) {
       operation.schema = onnx::OpSchemaRegistry::Schema(node.op_type(), version->second, domain);
@@ -465,7 +454,7 @@ class Expander {
   Model::Impl& model_;
   const BoundDims& bound_;
   const std::string& file_;
-  std::unordered_map<std::string, const onnx::FunctionProto*> functions_;
+  const ModelFunctions functions_;
   std::unordered_map<std::string, int> used_value_names_;
   std::unordered_map<std::string, int> used_node_names_;
   std::unordered_map<int32_t, std::string> onnx_faults_;  // By operation.

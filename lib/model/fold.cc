@@ -140,6 +140,12 @@ constexpr FoldRule kFoldRules[] = {
     {.op = "Gather", .fold = FoldMove, .map = MapGather},
 };
 
+const FoldRule* FindRule(std::string_view op) {
+  const auto found = std::find_if(std::begin(kFoldRules), std::end(kFoldRules),
+                                  [op](const FoldRule& rule) { return rule.op == op; });
+  return found == std::end(kFoldRules) ? nullptr : found;
+}
+
 }  // namespace
 
 bool IsSmall(const Dims& dims) {
@@ -180,10 +186,11 @@ ConstantValue Pick(const ConstantValue& from, ElementMap map) {
 
 std::optional<std::vector<ConstantValue>> FoldNode(const onnx::NodeProto& node,
                                                    const std::vector<FoldInput>& inputs) {
-  for (const folding::FoldRule& rule : folding::kFoldRules) {
-    if (rule.op == node.op_type()) return rule.fold(rule, node, inputs);
-  }
-  return std::nullopt;
+  const folding::FoldRule* rule = folding::FindRule(node.op_type());
+  if (rule == nullptr) return std::nullopt;
+  return rule->fold(*rule, node, inputs);
 }
+
+bool IsFolded(std::string_view op_type) { return folding::FindRule(op_type) != nullptr; }
 
 }  // namespace ckplan

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "lib/model/constant.h"
@@ -22,6 +23,9 @@ struct FoldInput {
   const Dims* dims = nullptr;
   int32_t elem_type = 0;
 };
+
+// Whether operations of this standard operator are folded at all.
+bool IsFolded(std::string_view op_type);
 
 // The outputs, or nothing if the operation cannot be folded with these inputs.
 std::optional<std::vector<ConstantValue>> FoldNode(const onnx::NodeProto& node,

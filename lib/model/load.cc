@@ -7,8 +7,10 @@
 
 #include "lib/model/activation_type.h"
 #include "lib/model/expand.h"
+#include "lib/model/functions.h"
 #include "lib/model/model_impl.h"
 #include "lib/model/parse_file.h"
+#include "lib/plan/same_model.h"
 
 namespace ckplan {
 
@@ -52,8 +54,10 @@ Result<Model> Load(const std::string& path, const LoadOptions& options) {
   impl->identity.name = std::filesystem::path(path).filename().string();
   impl->identity.sha256 = std::move(parsed.sha256);
   for (const auto& import : impl->proto->opset_import()) {
-    const std::string& domain = import.domain();
-    impl->identity.opsets[domain == "ai.onnx" ? "" : domain] = import.version();
+    impl->identity.opsets[PlainDomain(import.domain())] = import.version();
+  }
+  if (options.planned != nullptr) {
+    CKPLAN_RETURN_IF_ERROR(CheckSameModel(*options.planned, path, impl->identity.sha256));
   }
   const std::string file = impl->identity.name;
   const onnx::GraphProto& graph = impl->proto->graph();

@@ -28,6 +28,9 @@ struct LoadOptions {
   // Counts every float tensor that depends on the batch at this size. Parameters and other
   // constants keep the model's types.
   ActivationType activation_type = ActivationType::kOfModel;
+  // If set, only this model is loaded. It is compared before dimensions are bound, since another
+  // model may have none of that name.
+  const ModelIdentity* planned = nullptr;
 };
 
 class Model {
@@ -55,7 +58,7 @@ class Model {
 // or a shape stays unknown (the message names the node, its operator and what was known). kUsage:
 // symbolic dimensions without a size (the message names all of them; the remedy would bind them), a
 // dimension or input that the model does not have, or a size below 1. kUnsupported: control flow
-// that cannot be folded.
+// that cannot be folded. kCheckFailed: it is not the model that was planned.
 Result<Model> LoadModel(const std::string& path, const LoadOptions& options);
 
 struct LowerOptions {

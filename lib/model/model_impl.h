@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/model/constant.h"
+#include "lib/model/functions.h"
 #include "lib/model/model.h"
 #include "onnx/defs/schema.h"
 #include "onnx/onnx_pb.h"
@@ -44,7 +45,7 @@ struct Operation {
   std::vector<ValueIndex> outputs;
 
   const std::string& type() const { return node->op_type(); }
-  bool is_standard() const { return node->domain().empty() || node->domain() == "ai.onnx"; }
+  bool is_standard() const { return IsStandard(*node); }
   ValueIndex input(size_t i) const { return i < inputs.size() ? inputs[i] : kNoValue; }
   ValueIndex output(size_t i) const { return i < outputs.size() ? outputs[i] : kNoValue; }
 };

@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "lib/base/hash.h"
+#include "lib/model/graph_hash.h"
 #include "lib/model/rewrite.h"
 #include "lib/model/wire.h"
 #include "onnx/defs/parser.h"
@@ -18,31 +18,6 @@ namespace {
 // Contents of tensors up to this size are kept while loading: anything that a shape is computed
 // from is far smaller, any weight that matters is larger.
 constexpr uint64_t kLargestKeptTensorBytes = 4096;
-
-// Larger files are identified by their bytes without those of large tensors: a plan does not depend
-// on weights, and reading 10 GB to hash them would take far longer than planning.
-constexpr uint64_t kLargestHashedFileBytes = uint64_t{16} << 20;
-
-std::string HashOf(const Rope& rope) {
-  Sha256 hash;
-  for (const std::string_view piece : rope.pieces()) hash.Update(piece);
-  return hash.HexDigest();
-}
-
-// An annotated model is the same model: its own markers do not count.
-Result<std::string> IdentityHash(std::string_view source, bool has_markers,
-                                 const std::string& path) {
-  RewriteOptions options;
-  options.drops_markers = true;
-  if (source.size() > kLargestHashedFileBytes) {
-    options.largest_tensor_bytes = kLargestKeptTensorBytes;
-  } else if (!has_markers) {
-    return Sha256Hex(source);
-  }
-  const auto clean = RewriteModel(source, options);
-  if (!clean.has_value()) return NotOnnx(path, "its protobuf encoding is damaged");
-  return HashOf(clean->bytes);
-}
 
 Result<ParsedFile> ParseBinary(std::string_view source, const std::string& path) {
   RewriteOptions options;
@@ -58,7 +33,6 @@ Result<ParsedFile> ParseBinary(std::string_view source, const std::string& path)
           ? file.proto->ParseFromString(stripped->bytes.Flatten())
           : file.proto->ParseFromArray(source.data(), static_cast<int>(source.size()));
   if (!is_parsed) return NotOnnx(path, "its protobuf encoding is damaged");
-  CKPLAN_ASSIGN_OR_RETURN(file.sha256, IdentityHash(source, stripped->has_markers, path));
   return file;
 }
 
@@ -107,7 +81,6 @@ Result<ParsedFile> ParseText(std::string_view source, const std::string& path) {
       return NotOnnx(path, errors.first().substr(0, 300));
     }
   }
-  file.sha256 = Sha256Hex(source);
   return file;
 }
 
@@ -136,6 +109,7 @@ Result<ParsedFile> ParseModelFile(const std::string& path) {
     if (file.proto->ir_version() >= 3) return NotOnnx(path, "it imports no operator set");
     file.proto->add_opset_import()->set_version(1);
   }
+  file.sha256 = GraphHash(*file.proto);
   return file;
 }
 

@@ -12,9 +12,7 @@ namespace ckplan {
 
 struct ParsedFile {
   std::unique_ptr<onnx::ModelProto> proto = std::make_unique<onnx::ModelProto>();
-  // The hash of the file's bytes without ckplan's markers, so that annotating a model does not
-  // change its hash. For files above 16 MiB, contents of tensors above 4 KiB are left out as well.
-  std::string sha256;
+  std::string sha256;  // By GraphHash.
 };
 
 Result<ParsedFile> ParseModelFile(const std::string& path);

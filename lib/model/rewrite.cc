@@ -145,12 +145,11 @@ class Rewriter {
     return !may_hold_markers || !options_.drops_markers;
   }
 
-  bool IsDroppedMarker(Message message, const WireField& field) {
+  bool IsDroppedMarker(Message message, const WireField& field) const {
     const bool is_metadata = (message == Message::kModel && field.number == kModelMetadata) ||
                              (message == Message::kNode && field.number == kNodeMetadata);
-    if (!is_metadata || !ReadEntry(field.payload).key.starts_with(kMarkerPrefix)) return false;
-    result_.has_markers = true;
-    return options_.drops_markers;
+    return options_.drops_markers && is_metadata &&
+           ReadEntry(field.payload).key.starts_with(kMarkerPrefix);
   }
 
   void MarkNode(size_t node, Rope& out) const {

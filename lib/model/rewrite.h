@@ -31,7 +31,6 @@ struct RewriteOptions {
 
 struct RewrittenModel {
   Rope bytes;                 // Its views are into the source.
-  bool has_markers = false;   // The source holds markers of ckplan.
   bool has_left_out = false;  // Some tensor contents are left out.
 };
 

@@ -38,4 +38,12 @@ inline ModelGraph LowerProto(const onnx::ModelProto& proto, const LoadOptions& o
   return std::move(lowered).value();
 }
 
+inline void CheckFails(const Result<Model>& model, ErrorCode code, const std::string& part) {
+  REQUIRE_FALSE(model.ok());
+  CAPTURE(model.error().message);
+  CHECK(model.error().code == code);
+  CHECK(model.error().message.find(part) != std::string::npos);
+  CHECK(model.error().message.size() < 2000);
+}
+
 }  // namespace ckplan

@@ -19,7 +19,7 @@ namespace ckplan {
 // Which model a plan is for.
 struct ModelIdentity {
   std::string name;                       // File name without folders.
-  std::string sha256;                     // Hash of the file's bytes.
+  std::string sha256;                     // Of a model's graph, or of a graph file's bytes.
   std::map<std::string, int64_t> opsets;  // Domain ("" is ai.onnx) to version.
 
   bool operator==(const ModelIdentity&) const = default;

@@ -4,7 +4,6 @@
 
 #include <filesystem>
 
-#include "lib/base/hash.h"
 #include "lib/base/read_file.h"
 #include "lib/emit/json_plan.h"
 #include "lib/model/annotate.h"
@@ -45,17 +44,6 @@ Result<PlanJsonText> ReadPlanText(const std::string& path) {
                                path));
 }
 
-Result<Done> CheckSameModel(const ModelIdentity& planned, const std::string& path,
-                            const std::string& sha256) {
-  if (sha256 == planned.sha256) return Done{};
-  constexpr size_t kShownDigits = 12;
-  return MakeError(ErrorCode::kCheckFailed,
-                   fmt::format("the plan is for another model: \"{}\" with sha256 {}..., but "
-                               "\"{}\" has {}...; plan the model again",
-                               planned.name, planned.sha256.substr(0, kShownDigits), path,
-                               sha256.substr(0, kShownDigits)));
-}
-
 Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& model_path,
                               const std::optional<std::string>& cost) {
   CKPLAN_ASSIGN_OR_RETURN(const PlanJsonText text, ReadPlanText(plan_path));
@@ -65,14 +53,8 @@ Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& m
   if (path.empty()) {
     CKPLAN_ASSIGN_OR_RETURN(path, ModelBeside(plan_path, header.model.name));
   }
-  if (IsGraphFile(path) && path != kStandardStream) {
-    // Before it is read in the way of the plan's model, which may be none at all.
-    CKPLAN_ASSIGN_OR_RETURN(const std::string bytes, ReadWholeFile(path));
-    CKPLAN_RETURN_IF_ERROR(CheckSameModel(header.model, path, Sha256Hex(bytes)));
-  }
   CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, RequestToReadAgain(header.request, cost));
-  CKPLAN_ASSIGN_OR_RETURN(Source source, LoadSource(path, request));
-  CKPLAN_RETURN_IF_ERROR(CheckSameModel(header.model, path, source.identity.sha256));
+  CKPLAN_ASSIGN_OR_RETURN(Source source, LoadSource(path, request, &header.model));
   CKPLAN_ASSIGN_OR_RETURN(Plan plan, ReadPlanJson(text.text, source.graph, text.where));
   return PlanFile{std::move(source), std::move(plan), path};
 }

@@ -34,10 +34,6 @@ Result<std::optional<PlanJsonText>> ReadPlanInModel(const std::string& model_pat
 // Reads a plan file or the plan in an annotated model. kInvalidInput: the file is neither.
 Result<PlanJsonText> ReadPlanText(const std::string& path);
 
-// kCheckFailed: the model at `path`, whose hash is `sha256`, is not the one that was planned.
-Result<Done> CheckSameModel(const ModelIdentity& planned, const std::string& path,
-                            const std::string& sha256);
-
 // Reads the part of a plan file or annotated model that needs no graph.
 Result<PlanDigest> ReadPlanDigestFile(const std::string& plan_path);
 

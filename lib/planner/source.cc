@@ -11,6 +11,7 @@
 #include "lib/cost/table.h"
 #include "lib/emit/json_graph.h"
 #include "lib/model/external_files.h"
+#include "lib/plan/same_model.h"
 
 namespace ckplan {
 namespace {
@@ -61,17 +62,20 @@ void SettleCosts(const CostModel& cost, PlanRequest* request) {
   request->cost_unit = cost.unit();
 }
 
-Result<Source> LoadGraphFile(const std::string& path, const PlanRequest& request) {
+Result<Source> LoadGraphFile(const std::string& path, const PlanRequest& request,
+                             const ModelIdentity* planned) {
   std::optional<CostModel> cost;
   if (!request.cost_model.empty()) {
     CKPLAN_ASSIGN_OR_RETURN(cost, ParseCostModel(request.cost_model));
   }
-  CKPLAN_RETURN_IF_ERROR(CheckGraphFileRequest(request, cost));
   CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
+  const std::string sha256 = Sha256Hex(text);
+  if (planned != nullptr) CKPLAN_RETURN_IF_ERROR(CheckSameModel(*planned, path, sha256));
+  CKPLAN_RETURN_IF_ERROR(CheckGraphFileRequest(request, cost));
   const std::string where =
       path == kStandardStream ? "stdin" : std::filesystem::path(path).filename().string();
   CKPLAN_ASSIGN_OR_RETURN(TensorGraph graph, ReadGraphJson(text, where));
-  Source source{std::move(graph), {where, Sha256Hex(text), {}}, request, false, {}, {}};
+  Source source{std::move(graph), {where, sha256, {}}, request, false, {}, {}};
   source.request.cost_model = kOwnCosts;
   source.request.cost_unit = "1";
   if (cost) {
@@ -85,9 +89,10 @@ Result<CostModel> ModelCosts(const PlanRequest& request) {
   return ParseCostModel(request.cost_model.empty() ? kModelCosts : request.cost_model);
 }
 
-Result<Source> LoadModelFile(const std::string& path, const PlanRequest& request) {
+Result<Source> LoadModelFile(const std::string& path, const PlanRequest& request,
+                             const ModelIdentity* planned) {
   CKPLAN_ASSIGN_OR_RETURN(const CostModel cost, ModelCosts(request));
-  CKPLAN_ASSIGN_OR_RETURN(ModelSource read, LoadModelSource(path, request));
+  CKPLAN_ASSIGN_OR_RETURN(ModelSource read, LoadModelSource(path, request, planned));
   Source source{std::move(read.lowered.graph), read.model.identity(), request, true,
                 std::move(read.lowered.roles), read.model.warnings()};
   source.request.dims = read.model.dims();
@@ -98,12 +103,13 @@ Result<Source> LoadModelFile(const std::string& path, const PlanRequest& request
 
 }  // namespace
 
-Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& request) {
+Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& request,
+                                    const ModelIdentity* planned) {
   LowerOptions lower;
   lower.autograd = request.autograd;
   CKPLAN_ASSIGN_OR_RETURN(lower.cost, ModelCosts(request));
-  CKPLAN_ASSIGN_OR_RETURN(
-      Model model, LoadModel(path, {request.dims, request.input_shapes, request.activation_type}));
+  CKPLAN_ASSIGN_OR_RETURN(Model model, LoadModel(path, {request.dims, request.input_shapes,
+                                                        request.activation_type, planned}));
   CKPLAN_ASSIGN_OR_RETURN(ModelGraph lowered, LowerModel(model, lower));
   return ModelSource{std::move(model), std::move(lowered)};
 }
@@ -153,9 +159,10 @@ bool IsGraphFile(const std::string& path) {
   return first != std::string::npos && front[first] == '{';
 }
 
-Result<Source> LoadSource(const std::string& path, const PlanRequest& request) {
-  CKPLAN_ASSIGN_OR_RETURN(Source source, IsGraphFile(path) ? LoadGraphFile(path, request)
-                                                           : LoadModelFile(path, request));
+Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
+                          const ModelIdentity* planned) {
+  CKPLAN_ASSIGN_OR_RETURN(Source source, IsGraphFile(path) ? LoadGraphFile(path, request, planned)
+                                                           : LoadModelFile(path, request, planned));
   if (request.align_bytes > 1) {
     CKPLAN_ASSIGN_OR_RETURN(source.graph, AlignSizes(source.graph, request.align_bytes));
   }

@@ -25,8 +25,11 @@ struct Source {
   std::vector<std::string> warnings;
 };
 
-// kUsage: the request does not apply to such a file. Other errors are those of reading the file.
-Result<Source> LoadSource(const std::string& path, const PlanRequest& request);
+// kUsage: the request does not apply to such a file. kCheckFailed: `planned` is given, and the file
+// is another model; this is found before the request is applied to it. Other errors are those of
+// reading the file.
+Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
+                          const ModelIdentity* planned = nullptr);
 
 // A model and the graph that is made of it, for programs that also run the model. Sizes of buffers
 // are not rounded up: see AlignSizes.
@@ -34,7 +37,8 @@ struct ModelSource {
   Model model;
   ModelGraph lowered;
 };
-Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& request);
+Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& request,
+                                    const ModelIdentity* planned = nullptr);
 
 // Checks the text of a cost model without reading a source, so that errors are found before a model
 // is loaded.
