@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "lib/base/check.h"
+#include "lib/exec/device_block.h"
 #include "lib/exec/seeded.h"
 
 namespace ckplan {
@@ -50,48 +51,61 @@ std::vector<std::byte> FilledBytes(const Operand& operand, double fill) {
   return bytes;
 }
 
+bool HasGradient(const StepGraph& step, const ConstantOp& op) {
+  return std::any_of(op.outputs.begin(), op.outputs.end(), [&](ConstantId id) {
+    return !id.is_none() && step.constants[id].has_gradient;
+  });
+}
+
 }  // namespace
 
 ConstantStore::ConstantStore(Backend& backend, const StepGraph& step,
-                             const StepOperators& operators)
+                             const StepOperators& operators, uint64_t seed)
     : backend_(&backend),
       step_(&step),
       operators_(&operators),
+      seed_(seed),
       gradients_of_(backend, step, operators.constant_ops),
       memory_(step.constants.size(), nullptr),
       gradients_(step.constants.size(), nullptr),
+      statistics_(step.constant_ops.size(), nullptr),
       inputs_(step.graph.tensors().size(), nullptr) {}
 
 ConstantStore::ConstantStore(ConstantStore&& other) noexcept
     : backend_(other.backend_),
       step_(other.step_),
       operators_(other.operators_),
+      seed_(other.seed_),
+      updates_(other.updates_),
       gradients_of_(std::move(other.gradients_of_)),
       memory_(std::move(other.memory_)),
       gradients_(std::move(other.gradients_)),
+      statistics_(std::move(other.statistics_)),
       inputs_(std::move(other.inputs_)),
       trained_(std::move(other.trained_)),
       usage_(other.usage_) {
   other.memory_ = {};
   other.gradients_ = {};
+  other.statistics_ = {};
   other.inputs_ = {};
 }
 
 ConstantStore::~ConstantStore() {
   for (void* memory : memory_) backend_->Release(memory);
   for (void* memory : gradients_) backend_->Release(memory);
+  for (void* memory : statistics_) backend_->Release(memory);
   for (void* memory : inputs_) backend_->Release(memory);
 }
 
 Result<ConstantStore> ConstantStore::Create(Backend& backend, const StepGraph& step,
                                             const StepOperators& operators,
                                             const WeightFile& weights, uint64_t seed) {
-  ConstantStore store(backend, step, operators);
-  CKPLAN_RETURN_IF_ERROR(store.FillLeaves(weights, seed));
+  ConstantStore store(backend, step, operators, seed);
+  CKPLAN_RETURN_IF_ERROR(store.FillLeaves(weights));
   CKPLAN_RETURN_IF_ERROR(store.Evaluate(false));
   store.DropUnread();
   CKPLAN_RETURN_IF_ERROR(store.AllocateGradients());
-  CKPLAN_RETURN_IF_ERROR(store.FillInputs(seed));
+  CKPLAN_RETURN_IF_ERROR(store.FillInputs());
   return store;
 }
 
@@ -100,7 +114,7 @@ Result<void*> ConstantStore::Allocate(int64_t bytes, Bytes& counted) {
   return backend_->Allocate(bytes);
 }
 
-Result<Done> ConstantStore::FillLeaves(const WeightFile& weights, uint64_t seed) {
+Result<Done> ConstantStore::FillLeaves(const WeightFile& weights) {
   for (const ConstantId id : step_->constants.ids()) {
     const StepConstant& constant = step_->constants[id];
     if (constant.root != id || constant.producer >= 0) continue;
@@ -122,7 +136,7 @@ Result<Done> ConstantStore::FillLeaves(const WeightFile& weights, uint64_t seed)
       bytes = std::move(*read);
       ++usage_.leaves_from_file;
     } else {
-      bytes = SeededConstant(seed, constant);
+      bytes = SeededConstant(seed_, constant);
       ++usage_.leaves_from_seed;
     }
     backend_->Upload(memory_[id], bytes.data(), static_cast<int64_t>(bytes.size()));
@@ -134,28 +148,39 @@ Result<Done> ConstantStore::FillLeaves(const WeightFile& weights, uint64_t seed)
 // they are few and small.
 Result<Done> ConstantStore::Evaluate(bool only_trained) {
   for (size_t i = 0; i < step_->constant_ops.size(); ++i) {
-    const ConstantOp& op = step_->constant_ops[i];
-    const bool is_trained = std::any_of(op.outputs.begin(), op.outputs.end(), [&](ConstantId id) {
-      return !id.is_none() && step_->constants[id].has_gradient;
-    });
-    if (only_trained && !is_trained) continue;
-    std::vector<const void*> inputs;
-    for (const ConstantId input : op.inputs) inputs.push_back(constant(input));
-    std::vector<void*> outputs;
-    for (const ConstantId output : op.outputs) {
-      if (!output.is_none() && memory_[output] == nullptr) {
-        CKPLAN_ASSIGN_OR_RETURN(memory_[output],
-                                Allocate(step_->constants[output].operand.bytes(), usage_.derived));
-      }
-      outputs.push_back(output.is_none() ? nullptr : memory_[output]);
-    }
-    CKPLAN_ASSIGN_OR_RETURN(void* workspace,
-                            backend_->Allocate(operators_->constant_ops[i]->workspace().forward));
-    operators_->constant_ops[i]->Forward({inputs, outputs, nullptr, workspace, 0});
-    backend_->Synchronize();
-    backend_->Release(workspace);
+    if (only_trained && !HasGradient(*step_, step_->constant_ops[i])) continue;
+    CKPLAN_RETURN_IF_ERROR(Evaluate(i));
   }
   return Done{};
+}
+
+Result<Done> ConstantStore::Evaluate(size_t index) {
+  const ConstantOp& op = step_->constant_ops[index];
+  PreparedOp& prepared = *operators_->constant_ops[index];
+  std::vector<const void*> inputs;
+  for (const ConstantId input : op.inputs) inputs.push_back(constant(input));
+  std::vector<void*> outputs;
+  for (const ConstantId output : op.outputs) {
+    if (!output.is_none() && memory_[output] == nullptr) {
+      CKPLAN_ASSIGN_OR_RETURN(memory_[output],
+                              Allocate(step_->constants[output].operand.bytes(), usage_.derived));
+    }
+    outputs.push_back(output.is_none() ? nullptr : memory_[output]);
+  }
+  void*& statistic = statistics_[index];
+  if (op.spec.statistic_bytes > 0 && statistic == nullptr) {
+    CKPLAN_ASSIGN_OR_RETURN(statistic, Allocate(op.spec.statistic_bytes, usage_.derived));
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const DeviceBlock workspace,
+                          DeviceBlock::Allocate(*backend_, Bytes(prepared.workspace().forward)));
+  prepared.Forward({inputs, outputs, statistic, workspace.get(), SeedOf(op)});
+  backend_->Synchronize();
+  return Done{};
+}
+
+// Backward gets the seed of the forward before it: both lie between the same two updates.
+uint64_t ConstantStore::SeedOf(const ConstantOp& op) const {
+  return SeedFor(seed_ + updates_, op.spec.name);
 }
 
 // Releases constants that only other constants are computed from, unless a gradient passes them.
@@ -168,10 +193,7 @@ void ConstantStore::DropUnread() {
     for (const Binding& input : node.inputs) read(input.constant);
   }
   for (const ConstantOp& op : step_->constant_ops) {
-    const bool is_trained = std::any_of(op.outputs.begin(), op.outputs.end(), [&](ConstantId id) {
-      return !id.is_none() && step_->constants[id].has_gradient;
-    });
-    if (!is_trained) continue;
+    if (!HasGradient(*step_, op)) continue;
     for (const ConstantId id : op.inputs) read(id);
     for (const ConstantId id : op.outputs) read(id);
   }
@@ -195,10 +217,10 @@ Result<Done> ConstantStore::AllocateGradients() {
   return Done{};
 }
 
-Result<Done> ConstantStore::FillInputs(uint64_t seed) {
+Result<Done> ConstantStore::FillInputs() {
   for (const StepInput& input : step_->inputs) {
     CKPLAN_ASSIGN_OR_RETURN(inputs_[input.tensor], Allocate(input.operand.bytes(), usage_.inputs));
-    const std::vector<std::byte> bytes = SeededInput(seed, input);
+    const std::vector<std::byte> bytes = SeededInput(seed_, input);
     backend_->Upload(inputs_[input.tensor], bytes.data(), static_cast<int64_t>(bytes.size()));
   }
   return Done{};
@@ -251,7 +273,8 @@ void ConstantStore::PassOn(ConstantId root, char* gradient) {
   PreparedOp& producer = *operators_->constant_ops[at];
   char* const workspace = gradient + AlignedBytes(constant.operand.bytes(), *backend_);
   char* const next = workspace + AlignedBytes(producer.workspace().backward, *backend_);
-  const BackwardCall call{inputs, outputs, output_gradients, nullptr, workspace, 0};
+  const BackwardCall call{inputs,          outputs,   output_gradients,
+                          statistics_[at], workspace, SeedOf(op)};
   for (size_t i = 0; i < op.inputs.size(); ++i) {
     if (!op.spec.inputs[i].has_gradient) continue;
     producer.BackwardInput(call, i, next);
@@ -266,13 +289,13 @@ std::vector<float> ConstantStore::DownloadGradient(ConstantId leaf) const {
   return gradient;
 }
 
-void ConstantStore::Descend(float rate) {
+Result<Done> ConstantStore::Descend(float rate) {
   for (const ConstantId id : trained_) {
     backend_->AddScaled(memory_[id], gradients_[id], ElementType::kFloat32, -rate,
                         step_->constants[id].operand.elements());
   }
-  const Result<Done> evaluated = Evaluate(true);  // Allocates nothing: all memory exists.
-  CKPLAN_CHECK(evaluated.ok(), "constants are evaluated again in their own memory");
+  ++updates_;
+  return Evaluate(true);
 }
 
 }  // namespace ckplan

@@ -20,8 +20,10 @@ struct ConstantUsage {
   // Leaves of floats: trained ones, and others such as running statistics.
   Bytes parameters;
   Bytes parameter_gradients;  // One for each trained leaf.
-  Bytes derived;              // Constants computed from other constants, and integers and masks.
-  Bytes inputs;               // The input batch.
+  // Constants computed from other constants, what computing them saves for backward, and integers
+  // and masks.
+  Bytes derived;
+  Bytes inputs;  // The input batch.
   int64_t leaves_from_file = 0;
   int64_t leaves_from_seed = 0;
 };
@@ -54,25 +56,32 @@ class ConstantStore {
   const std::vector<ConstantId>& trained() const { return trained_; }
   std::vector<float> DownloadGradient(ConstantId leaf) const;  // A copy on the host.
   // parameter -= rate * gradient, for all trained leaves; then evaluates again what is computed
-  // from them.
-  void Descend(float rate);
+  // from them. Random operators then draw other numbers. kInfeasible: the device has no memory for
+  // the workspace of an operator.
+  Result<Done> Descend(float rate);
 
  private:
-  ConstantStore(Backend& backend, const StepGraph& step, const StepOperators& operators);
+  ConstantStore(Backend& backend, const StepGraph& step, const StepOperators& operators,
+                uint64_t seed);
   Result<void*> Allocate(int64_t bytes, Bytes& counted);
-  Result<Done> FillLeaves(const WeightFile& weights, uint64_t seed);
+  Result<Done> FillLeaves(const WeightFile& weights);
   Result<Done> AllocateGradients();
-  Result<Done> FillInputs(uint64_t seed);
+  Result<Done> FillInputs();
   Result<Done> Evaluate(bool only_trained);
+  Result<Done> Evaluate(size_t op);
+  uint64_t SeedOf(const ConstantOp& op) const;
   void DropUnread();
   void PassOn(ConstantId root, char* gradient);
 
   Backend* backend_;
   const StepGraph* step_;
   const StepOperators* operators_;
+  uint64_t seed_;
+  uint64_t updates_ = 0;  // How often Descend was called.
   ConstantGradients gradients_of_;
   IdVector<ConstantId, void*> memory_;     // Null for constants that are views.
   IdVector<ConstantId, void*> gradients_;  // Null for all but trained leaves.
+  std::vector<void*> statistics_;          // By constant operator; null where nothing is saved.
   IdVector<TensorId, void*> inputs_;
   std::vector<ConstantId> trained_;
   ConstantUsage usage_;

@@ -68,7 +68,7 @@ struct SmallStep::State {
 
 SmallStep::SmallStep(Backend& backend, const NetText& net, int64_t batch, ActivationType type)
     : state_(std::make_unique<State>(backend)) {
-  state_->file.Write(ModelFileBytes(net.graph, net.parameters));
+  state_->file.Write(ModelFileBytes(net.graph, net.parameters, net.opset));
   const std::string& path = state_->file.path();
   LoadOptions options = batch == 0 ? LoadOptions() : BatchOf(batch);
   options.activation_type = type;

@@ -24,6 +24,7 @@ namespace ckplan {
 struct NetText {
   std::string graph;
   std::vector<ParameterShape> parameters = {};
+  int opset = 20;
 };
 
 // A network with everything that makes backward hard: a statistic, results in place, a residual

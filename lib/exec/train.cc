@@ -23,7 +23,7 @@ Result<std::vector<TrainedStep>> Train(Backend& backend, const StepGraph& step,
     CKPLAN_ASSIGN_OR_RETURN(const double value,
                             runner.Run(plan.program, *arena, &watch, static_cast<uint64_t>(i)));
     steps.push_back({value, watch.total()});
-    constants.Descend(static_cast<float>(options.learning_rate));
+    CKPLAN_RETURN_IF_ERROR(constants.Descend(static_cast<float>(options.learning_rate)));
     after_step(steps.back());
   }
   return steps;

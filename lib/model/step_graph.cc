@@ -138,6 +138,9 @@ class Builder {
     for (const size_t i : reads.outputs) {
       if (!node.outputs[i].is_none()) node.spec.outputs[i].is_read_by_backward = true;
     }
+    if (reads.statistic && node.statistic.is_none() && OutputServesAsStatistic(own.spec)) {
+      node.spec.outputs[1].is_read_by_backward = !node.outputs[1].is_none();
+    }
   }
 
   // ---- Constants ------------------------------------------------------------------------------
@@ -246,6 +249,16 @@ class Builder {
         if (op.outputs[i].is_none()) continue;
         op.spec.outputs[i].has_gradient = step_.constants[op.outputs[i]].has_gradient;
       }
+      SetStatistic(op);
+    }
+  }
+
+  // A constant operator with a backward saves what that reads, as a node does.
+  static void SetStatistic(ConstantOp& op) {
+    const auto& inputs = op.spec.inputs;
+    const auto has_gradient = [](const Operand& input) { return input.has_gradient; };
+    if (std::any_of(inputs.begin(), inputs.end(), has_gradient)) {
+      op.spec.statistic_bytes = StatisticBytes(op.spec, op.outputs);
     }
   }
 
@@ -324,9 +337,10 @@ class Builder {
 
   // In the types of the run: what an operator saves in the type of its activations is float32 here,
   // whatever the planner counted.
-  static int64_t StatisticBytes(const OpSpec& spec, const std::vector<TensorId>& outputs) {
+  template <typename IdType>
+  static int64_t StatisticBytes(const OpSpec& spec, const std::vector<IdType>& outputs) {
     std::vector<bool> is_stored;
-    for (const TensorId output : outputs) is_stored.push_back(!output.is_none());
+    for (const IdType output : outputs) is_stored.push_back(!output.is_none());
     const auto saved = StatisticOf(spec, Autograd::kMinimal, is_stored);
     return saved.has_value() ? saved->bytes.count() : 0;  // None: a type that is refused anyway.
   }

@@ -4,9 +4,9 @@
 
 namespace ckplan {
 
-std::string ModelFileBytes(const std::string& graph,
-                           const std::vector<ParameterShape>& parameters) {
-  onnx::ModelProto proto = ParseGraph(graph);
+std::string ModelFileBytes(const std::string& graph, const std::vector<ParameterShape>& parameters,
+                           int opset) {
+  onnx::ModelProto proto = ParseGraph(graph, opset);
   for (const ParameterShape& parameter : parameters) {
     onnx::TensorProto& tensor = *proto.mutable_graph()->add_initializer();
     tensor.set_name(parameter.name);

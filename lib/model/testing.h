@@ -46,7 +46,7 @@ struct ParameterShape {
 // "g (float[N,8] x) => (float[N,8] y) { y = Relu(x) }". `parameters` are float32, and the file
 // lacks their contents.
 std::string ModelFileBytes(const std::string& graph,
-                           const std::vector<ParameterShape>& parameters = {});
+                           const std::vector<ParameterShape>& parameters = {}, int opset = 20);
 
 Result<Model> LoadText(const std::string& graph, const LoadOptions& options = {});
 ModelGraph LowerText(const std::string& graph, const LoadOptions& options = {},

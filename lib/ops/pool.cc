@@ -29,17 +29,16 @@ Result<Done> CheckRanks(const OpSpec& spec) {
                         x.size()));
 }
 
-// The second output of MaxPool, or what is saved in its place.
+// The second output of MaxPool, or what is saved where backward does not read that.
 Result<Done> CheckIndices(const OpSpec& spec) {
   if (!IsMaximum(spec)) return Done{};
   const Operand& indices = spec.output(1);
-  if (!indices.is_present) {
-    return RequireStatistic(spec, {kIndexBytes, spec.output(0).elements()});
+  if (indices.is_present) {
+    CKPLAN_RETURN_IF_ERROR(RequireDims(spec, indices, "its second output", spec.output(0).dims));
+    CKPLAN_RETURN_IF_ERROR(RequireType(spec, indices, "its second output", ElementType::kInt64));
+    if (indices.is_read_by_backward) return Done{};
   }
-  CKPLAN_RETURN_IF_ERROR(RequireDims(spec, indices, "its second output", spec.output(0).dims));
-  CKPLAN_RETURN_IF_ERROR(RequireType(spec, indices, "its second output", ElementType::kInt64));
-  if (!spec.input(0).has_gradient || indices.is_read_by_backward) return Done{};
-  return UnsupportedOp(spec, "its second output is not kept for backward");
+  return RequireStatistic(spec, {kIndexBytes, spec.output(0).elements()});
 }
 
 // Windows that begin on the input have an element of it; those that begin before it may step over
@@ -102,7 +101,7 @@ Result<PoolShape> ReadPoolShape(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(IsGlobal(spec) ? ReadGlobalAxes(spec, shape) : ReadAxes(spec, shape));
   CKPLAN_RETURN_IF_ERROR(CheckCounts(spec, shape));
   shape.counts_padding = spec.Int("count_include_pad", 0) != 0;
-  shape.saves_output = spec.output(1).is_present;
+  shape.saves_output = spec.output(1).is_present && spec.output(1).is_read_by_backward;
   shape.is_column_major = spec.Int("storage_order", 0) == 1;
   return shape;
 }

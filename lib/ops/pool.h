@@ -15,7 +15,7 @@ struct PoolShape {
   int64_t planes = 1;  // Samples times channels.
   std::array<WindowAxis, 3> axes;
   bool counts_padding = false;  // Whether a mean also counts the padding.
-  // Whether the second output stores the index of each maximum within its plane.
+  // Whether backward reads the index of each maximum in the second output, not in a statistic.
   bool saves_output = false;
   // Whether those indices are column-major: the last axis varies slowest.
   bool is_column_major = false;

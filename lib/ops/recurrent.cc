@@ -128,7 +128,7 @@ Result<RecurrentShape> ReadRecurrentShape(const OpSpec& spec, int64_t gates) {
   CKPLAN_RETURN_IF_ERROR(CheckInputs(spec, shape));
   CKPLAN_RETURN_IF_ERROR(CheckLengths(spec, shape));
   CKPLAN_RETURN_IF_ERROR(CheckOutputs(spec, shape));
-  shape.has_output = spec.output(0).is_present;
+  shape.has_output = spec.output(0).is_present && spec.output(0).is_read_by_backward;
   shape.has_reserve = spec.statistic_bytes > 0;
   const int64_t saved = gates + (shape.has_output ? 1 : 2);
   CKPLAN_RETURN_IF_ERROR(RequireStatistic(spec, {shape.all_states(), saved, kFloatBytes}));

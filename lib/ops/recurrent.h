@@ -18,7 +18,8 @@ struct RecurrentShape {
   int64_t directions = 1;
   int64_t gates = 0;
   bool is_reversed = false;  // Whether the first direction goes from the last step to the first.
-  // Whether the hidden states of all steps are an output that the model uses.
+  // Whether the hidden states of all steps are an output that backward reads. A model may name the
+  // output and not use it; then it does not exist.
   bool has_output = false;
   // Whether values are saved for backward in a reserve: the gates, what else backward reads of each
   // step, and, if has_output is false, the hidden states.

@@ -239,6 +239,23 @@ TEST_CASE("refusals: saved statistics") {
   }
 }
 
+// An output of indices that exists and is kept serves in place of the statistic.
+TEST_CASE("refusals: indices that are saved nowhere") {
+  const auto check = [](const reference::CaseRow& row, std::string_view message) {
+    OpSpec spec = SpecOf(row);
+    spec.statistic_bytes = 0;
+    spec.outputs[1].is_read_by_backward = true;
+    CHECK(JudgeOp(spec).ok());
+    spec.outputs[1].is_read_by_backward = false;
+    CheckRefusal(spec, message, kUnsupported);
+    spec.statistic_bytes = spec.outputs[1].bytes();
+    CHECK(JudgeOp(spec).ok());
+  };
+  check({"MaxPool", "f1x1x8 -> f1x1x6 i1x1x6", "kernel_shape=[3]"},
+        "what it saves for backward is not kept");
+  check({"TopK", "f3x4 i1=[2] -> f3x2 i3x2"}, "its indices are not kept for backward");
+}
+
 TEST_CASE("dense operators: a shape says what the operands are") {
   const auto mask =
       ReadAttentionShape(SpecOf({"Attention", "f2x6x5x4 f2x2x7x4 f2x2x7x3 f6x1x7* -> f2x6x5x3"}));

@@ -50,6 +50,10 @@ Result<TopKShape> ReadTopKShape(const OpSpec& spec) {
     return InvalidOp(spec, fmt::format("its statistic of {} bytes cannot hold {} indices",
                                        spec.statistic_bytes, shape.lines() * shape.chosen));
   }
+  const bool keeps_indices = spec.output(1).is_present && spec.output(1).is_read_by_backward;
+  if (spec.input(0).has_gradient && !shape.has_statistic && !keeps_indices) {
+    return UnsupportedOp(spec, "its indices are not kept for backward");
+  }
   return shape;
 }
 
