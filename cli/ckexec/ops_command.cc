@@ -27,7 +27,7 @@ std::string OpsJson(const std::string& backend, std::span<const OpSupport> opera
 
 TextTable OpsTable(std::span<const OpSupport> operators) {
   TextTable table;
-  table.columns = {{"operator"}, {"gradient"}, {"not supported"}};
+  table.columns = {{"operator"}, {"gradient"}, {"not supported", false, TableColumn::Fit::kWrap}};
   for (const OpSupport& op : operators) {
     table.rows.push_back({op.type, op.has_gradient ? "yes" : "-", op.limits});
   }
@@ -45,8 +45,9 @@ void AddOpsOptions(CommandLine& line, ExecOptions& options) {
 Result<ExitCode> RunOps(const ExecOptions& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<OpSupport> operators, OperatorsOf(options.backend));
   CKPLAN_RETURN_IF_ERROR(screen.Print(options.format == "json" ? OpsJson(options.backend, operators)
-                                      : options.format == "md" ? OpsTable(operators).Markdown()
-                                                               : OpsTable(operators).Text()));
+                                      : options.format == "md"
+                                          ? OpsTable(operators).Markdown()
+                                          : OpsTable(operators).Text(0, screen.out.table_width())));
   return ExitCode::kOk;
 }
 

@@ -9,6 +9,7 @@
 #include "cli/ckexec/session.h"
 #include "cli/common/files.h"
 #include "lib/base/human_bytes.h"
+#include "lib/base/printable.h"
 #include "lib/emit/json_writer.h"
 #include "lib/exec/placed_program.h"
 #include "lib/exec/profile.h"
@@ -53,13 +54,13 @@ std::string Summary(const Backend& backend, const ModelIdentity& model,
   return fmt::format(
       "{}   {} nodes   forward {}, backward {}   largest workspace {}\n"
       "{}: {}\n",
-      model.name, nodes.size(), DurationText(forward), DurationText(backward),
-      HumanBytes(Bytes(workspace)), backend.name(), backend.Describe());
+      Printable(model.name, kLongestName), nodes.size(), DurationText(forward),
+      DurationText(backward), HumanBytes(Bytes(workspace)), backend.name(), backend.Describe());
 }
 
 std::string NextStep(const ExecOptions& options, const Backend& backend) {
   if (!options.output) return "next: add -o costs.json to write the costs\n";
-  std::string text = "next: ckplan " + options.model;
+  std::string text = "next: ckplan " + Printable(options.model);
   for (const std::string_view field : {"dims", "input_shapes"}) {
     const std::string typed = options.request.Typed(field);
     if (!typed.empty()) text += " " + typed;

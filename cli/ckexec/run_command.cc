@@ -10,6 +10,7 @@
 #include "cli/ckexec/session.h"
 #include "cli/common/files.h"
 #include "lib/base/human_bytes.h"
+#include "lib/base/printable.h"
 #include "lib/emit/json_writer.h"
 #include "lib/exec/snapshot.h"
 #include "lib/exec/train.h"
@@ -120,10 +121,10 @@ Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen) {
   }
   const bool is_text = options.format == "text";
   if (is_text && !screen.is_quiet) {
-    CKPLAN_RETURN_IF_ERROR(screen.Print(
-        fmt::format("{}   {}   {}: {}   arena {}\n", planned.model.identity().name,
-                    planned.plan ? planned.plan->request.algorithm : "keep-all", backend->name(),
-                    backend->Describe(), HumanBytes(plan.arena_bytes))));
+    CKPLAN_RETURN_IF_ERROR(screen.Print(fmt::format(
+        "{}   {}   {}: {}   arena {}\n", Printable(planned.model.identity().name, kLongestName),
+        planned.plan ? planned.plan->request.algorithm : "keep-all", backend->name(),
+        backend->Describe(), HumanBytes(plan.arena_bytes))));
   }
   int number = 0;
   Result<Done> printed = Done{};

@@ -5,6 +5,7 @@
 #include "cli/ckexec/duration.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
+#include "lib/base/printable.h"
 #include "lib/emit/json_writer.h"
 
 namespace ckplan {
@@ -169,16 +170,19 @@ void WriteLines(JsonWriter& json, std::string_view key, const std::vector<std::s
 }  // namespace
 
 std::string ValidationText(const ValidationReport& report, const ValidationContext& context) {
-  std::string text = fmt::format("{}   {}   {}\n\n", context.plan.model.name,
-                                 context.plan.request.algorithm, context.backend);
+  std::string text =
+      fmt::format("{}   {}   {}\n\n", Printable(context.plan.model.name, kLongestName),
+                  context.plan.request.algorithm, context.backend);
   if (report.failures.empty()) {
     text += PeakTable(report).Text() + PeakParts(report) + "\n";
     text += GradientText(report) + TimeText(report, context.plan.request.cost_model);
     text += WeightText(report.constants, context.options.seed);
-    for (const std::string& note : report.notes) text += fmt::format("note       {}\n", note);
+    for (const std::string& note : report.notes)
+      text += fmt::format("note       {}\n", PrintableMessage(note));
     return text + "\nproven: this plan computes the same gradients in the predicted memory\n";
   }
-  for (const std::string& note : report.notes) text += fmt::format("note       {}\n", note);
+  for (const std::string& note : report.notes)
+    text += fmt::format("note       {}\n", PrintableMessage(note));
   return text;
 }
 

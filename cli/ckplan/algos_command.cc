@@ -35,7 +35,10 @@ std::string AlgosJson() {
 
 TextTable AlgosTable(bool has_papers) {
   TextTable table;
-  table.columns = {{"algorithm"}, {"guarantee"}, {"graphs"}, {"what it does"}};
+  table.columns = {{"algorithm"},
+                   {"guarantee", false, TableColumn::Fit::kWhole, 2},
+                   {"graphs", false, TableColumn::Fit::kWhole, 1},
+                   {"what it does", false, TableColumn::Fit::kWrap}};
   if (has_papers) table.columns.push_back({"paper"});
   for (const SolverInfo* const listed : ListedAlgorithms()) {
     const SolverInfo& info = *listed;
@@ -46,12 +49,17 @@ TextTable AlgosTable(bool has_papers) {
   return table;
 }
 
-std::string AlgosText() {
-  std::string text = AlgosTable(/*has_papers=*/false).Text();
+std::string AlgosText(const Terminal& terminal) {
+  constexpr size_t kIndent = 4;
+  const size_t width = terminal.table_width();
+  std::string text = AlgosTable(/*has_papers=*/false).Text(0, width);
   text += "\nPapers\n";
   for (const SolverInfo& info : AllSolvers()) {
     if (info.paper == "none") continue;
-    text += "  " + std::string(info.name) + "\n    " + std::string(info.paper) + "\n";
+    text += fmt::format("  {}\n", info.name);
+    for (const std::string& line : Wrapped(info.paper, width - kIndent)) {
+      text += fmt::format("{:{}}{}\n", "", kIndent, line);
+    }
   }
   text += "\nAlso known as\n";
   for (const SolverInfo& info : AllSolvers()) {
@@ -72,7 +80,7 @@ Result<ExitCode> RunAlgos(const Options& options, const Screen& screen) {
   const std::string text = options.format == "json"  ? AlgosJson()
                            : options.format == "md"  ? AlgosTable(true).Markdown()
                            : options.format == "csv" ? AlgosTable(true).Csv()
-                                                     : AlgosText();
+                                                     : AlgosText(screen.out);
   CKPLAN_RETURN_IF_ERROR(screen.Print(text));
   return ExitCode::kOk;
 }

@@ -12,6 +12,7 @@
 #include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/threshold.h"
 #include "lib/base/human_bytes.h"
+#include "lib/base/printable.h"
 #include "lib/emit/json_writer.h"
 #include "lib/plan/check.h"
 #include "lib/planner/plan_file.h"
@@ -57,9 +58,9 @@ std::string CheckJson(const Plan& plan, const Findings& findings) {
 
 std::string CheckText(const Plan& plan, const Findings& findings, const Terminal& terminal) {
   std::string text =
-      fmt::format("ok   {}   {}   peak {}   time {} of a training step\n", plan.model.name,
-                  plan.request.algorithm, HumanBytes(plan.figures.peak),
-                  SignedPercent(StepOverheadRatio(plan.figures)));
+      fmt::format("ok   {}   {}   peak {}   time {} of a training step\n",
+                  Printable(plan.model.name, kLongestName), Printable(plan.request.algorithm),
+                  HumanBytes(plan.figures.peak), SignedPercent(StepOverheadRatio(plan.figures)));
   for (const Verdict& verdict : findings.verdicts) {
     const std::string line = fmt::format("{} {}   {}", verdict.holds ? "ok  " : "FAIL",
                                          verdict.threshold, verdict.message);

@@ -15,6 +15,7 @@
 #include "cli/common/size_arg.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
+#include "lib/base/printable.h"
 #include "lib/emit/json_compare.h"
 #include "lib/graph/chain.h"
 #include "lib/plan/solver.h"
@@ -155,7 +156,9 @@ std::string_view ShortNameOf(Guarantee guarantee) {
   return guarantee == Guarantee::kOptimalInClass ? "optimal*" : NameOf(guarantee);
 }
 
+constexpr size_t kGuaranteeColumn = 1;
 constexpr size_t kArenaColumn = 5;
+constexpr size_t kPaperColumn = 6;  // Its time is in the next one.
 
 // All sizes in one unit, which saves the width of its name in each column.
 TextTable TableOf(const Comparison& comparison, const ByteUnit& unit) {
@@ -182,20 +185,16 @@ TextTable TableOf(const Comparison& comparison, const ByteUnit& unit) {
   return table;
 }
 
-// The table as text; without the arena, the least important column, where it would be too wide.
-std::string Fitted(TextTable table, int width) {
-  const std::string text = table.Text();
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = text.find('\n', begin);
-    if (DisplayWidth(std::string_view(text).substr(begin, end - begin)) >
-        static_cast<size_t>(width)) {
-      table.columns.erase(table.columns.begin() + kArenaColumn);
-      for (auto& row : table.rows) row.erase(row.begin() + kArenaColumn);
-      return table.Text();
-    }
-    begin = end + 1;
+// The table as text. The arena is the least important column; a terminal may have room for no more
+// than the peak and the time.
+std::string Fitted(TextTable table, const Terminal& terminal) {
+  table.columns[kArenaColumn].drop_order = 1;
+  if (terminal.is_tty) {
+    table.columns[kPaperColumn].drop_order = table.columns[kPaperColumn + 1].drop_order = 2;
+    table.columns[kGuaranteeColumn].drop_order = 3;
   }
-  return text;
+  return table.Text(0,
+                    terminal.is_tty ? terminal.table_width() : static_cast<size_t>(terminal.width));
 }
 
 std::string Legend(const Comparison& comparison, const ByteUnit& unit) {
@@ -210,17 +209,17 @@ std::string Legend(const Comparison& comparison, const ByteUnit& unit) {
   return text;
 }
 
-std::string CompareText(const Comparison& comparison, int width) {
+std::string CompareText(const Comparison& comparison, const Terminal& terminal) {
   const Source& source = comparison.source;
   std::string text = fmt::format("ckplan {}   {}\n", CKPLAN_VERSION,
                                  ModelLine(source.graph, source.identity, source.request));
   text += fmt::format("  keep all   peak {}   time 1.000 (cost model {})\n\n",
                       HumanBytes(comparison.baseline_peak), source.request.cost_model);
   const ByteUnit unit = UnitOf(comparison.baseline_peak);
-  text += Fitted(TableOf(comparison, unit), width) + "\n" + Legend(comparison, unit);
+  text += Fitted(TableOf(comparison, unit), terminal) + "\n" + Legend(comparison, unit);
   std::string failures;
   for (const Row& row : comparison.rows) {
-    if (!row.plan) failures += fmt::format("  {}\n", row.failure);
+    if (!row.plan) failures += fmt::format("  {}\n", PrintableMessage(row.failure));
   }
   return failures.empty() ? text : text + "\nNo plan\n" + failures;
 }
@@ -272,7 +271,7 @@ std::string CompareJson(const Comparison& comparison) {
 std::string Rendered(const Options& options, const Comparison& comparison, const Screen& screen) {
   if (options.format == "md") return CompareMarkdown(comparison);
   if (options.format == "csv") return CompareCsv(comparison);
-  if (options.format == "text") return CompareText(comparison, screen.out.width);
+  if (options.format == "text") return CompareText(comparison, screen.out);
   return CompareJson(comparison);
 }
 

@@ -8,6 +8,7 @@
 #include "cli/ckplan/plan_summary.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
+#include "lib/base/printable.h"
 #include "lib/emit/json_diff.h"
 
 namespace ckplan {
@@ -103,7 +104,8 @@ void AddRest(const PlanDiff& diff, TextTable* table) {
 
 TextTable ChangesTable(const PlanDiff& diff, size_t shown, size_t name_width) {
   TextTable table;
-  table.columns = {{""}, {"node"}, {"runs"}, {"held", true}, {"at peak", true}};
+  table.columns = {
+      {""}, {"node", false, TableColumn::Fit::kElide}, {"runs"}, {"held", true}, {"at peak", true}};
   Bytes rest_held, rest_at_peak;
   for (size_t i = 0; i < diff.changes.size(); ++i) {
     const NodeChange& change = diff.changes[i];
@@ -136,21 +138,24 @@ bool HasRows(const PlanDiff& diff) {
   return !diff.changes.empty() || (diff.rest && *diff.rest != RestAtPeak{});
 }
 
+std::string Shown(std::string_view name) { return Printable(name, kLongestName); }
+
 // "old.json   exact-dp   net.onnx sha256:374357ab23c2"
 std::string Heading(const DiffSide& side) {
   constexpr size_t kShownDigits = 12;
   const PlanDigest& plan = side.plan;
   const bool is_file = side.title != plan.request.algorithm;
   return fmt::format(
-      "{}{}   {} sha256:{}{}", side.title, is_file ? "   " + plan.request.algorithm : "",
-      plan.model.name, plan.model.sha256.substr(0, kShownDigits),
+      "{}{}   {} sha256:{}{}", Shown(side.title),
+      is_file ? "   " + Shown(plan.request.algorithm) : "", Shown(plan.model.name),
+      Shown(plan.model.sha256.substr(0, kShownDigits)),
       plan.request.budget.is_given() ? "   budget " + HumanBytes(plan.request.budget.bytes) : "");
 }
 
 std::string MarkdownName(const DiffSide& side) {
-  const std::string& algorithm = side.plan.request.algorithm;
+  const std::string algorithm = Shown(side.plan.request.algorithm);
   if (side.title == algorithm) return fmt::format("`{}`", algorithm);
-  return fmt::format("`{}` ({})", side.title, algorithm);
+  return fmt::format("`{}` ({})", Shown(side.title), algorithm);
 }
 
 }  // namespace
@@ -163,17 +168,20 @@ std::string DiffText(const ComparedPlans& plans, bool shows_all, const Terminal&
   std::string text =
       fmt::format("{}\n{}\n", Styled("--- " + Heading(plans.older), TextStyle::kBold, terminal),
                   Styled("+++ " + Heading(plans.newer), TextStyle::kBold, terminal));
-  text += FiguresTable(plans).Text();
+  const size_t table_width = terminal.table_width();
+  text += FiguresTable(plans).Text(0, table_width);
   if (diff.changes.empty()) text += "\nno node is treated differently\n";
   if (!HasRows(diff)) return text;
-  return text + '\n' + ChangesTable(diff, ShownOf(diff, shows_all), width - kOtherColumns).Text();
+  return text + '\n' +
+         ChangesTable(diff, ShownOf(diff, shows_all), width - kOtherColumns).Text(0, table_width);
 }
 
 std::string DiffMarkdown(const ComparedPlans& plans, bool shows_all) {
   constexpr size_t kNameWidth = 80;
   const PlanDiff& diff = plans.diff;
-  std::string text = fmt::format("**Plan of `{}`**: {} -> {}\n\n", plans.newer.plan.model.name,
-                                 MarkdownName(plans.older), MarkdownName(plans.newer));
+  std::string text =
+      fmt::format("**Plan of `{}`**: {} -> {}\n\n", Shown(plans.newer.plan.model.name),
+                  MarkdownName(plans.older), MarkdownName(plans.newer));
   text += FiguresTable(plans).Markdown();
   if (diff.changes.empty()) text += "\nNo node is treated differently.\n";
   if (!HasRows(diff)) return text;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "lib/base/hash.h"
+#include "lib/base/printable.h"
 #include "lib/emit/json_writer.h"
 
 namespace ckplan {
@@ -14,9 +15,8 @@ namespace {
 // As the runner's own toolkit escapes: a message, or a property, which must not end early.
 std::string GithubEscaped(std::string_view text, bool is_property) {
   std::string escaped;
-  for (const char c : text) {
-    const bool is_special = c == '%' || c == '\r' || c == '\n';
-    if (is_special || (is_property && (c == ':' || c == ','))) {
+  for (const char c : PrintableMessage(text)) {
+    if (c == '%' || (is_property && (c == ':' || c == ','))) {
       escaped += fmt::format("%{:02X}", static_cast<unsigned char>(c));
     } else {
       escaped += c;
@@ -25,10 +25,11 @@ std::string GithubEscaped(std::string_view text, bool is_property) {
   return escaped;
 }
 
-// XML 1.0 knows no control characters but tab and line ends, not even escaped.
+// XML 1.0 knows no control characters but tab and line ends, not even escaped: the text is made
+// printable first.
 std::string XmlEscaped(std::string_view text) {
   std::string escaped;
-  for (const char c : RepairUtf8(text)) {
+  for (const char c : PrintableMessage(text)) {
     if (c == '&') {
       escaped += "&amp;";
     } else if (c == '<') {
@@ -37,11 +38,8 @@ std::string XmlEscaped(std::string_view text) {
       escaped += "&gt;";
     } else if (c == '"') {
       escaped += "&quot;";
-    } else if (c == '\n' || c == '\t' || c == '\r') {
-      escaped += fmt::format("&#{};", static_cast<int>(c));
     } else {
-      const bool is_control = static_cast<unsigned char>(c) < 0x20;
-      escaped += is_control ? '?' : c;
+      escaped += c;
     }
   }
   return escaped;

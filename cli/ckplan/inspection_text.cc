@@ -92,8 +92,13 @@ TextTable FiguresTable(const std::vector<Inspection>& inspections) {
 
 TextTable OperatorsTable(const Inspection& one) {
   TextTable table;
-  table.columns = {{"operator"},    {"nodes", true},    {"outputs", true}, {"forward", true},
-                   {"share", true}, {"backward", true}, {"share", true}};
+  table.columns = {{"operator", false, TableColumn::Fit::kElide},
+                   {"nodes", true},
+                   {"outputs", true},
+                   {"forward", true},
+                   {"share", true},
+                   {"backward", true},
+                   {"share", true}};
   for (const OperatorRow& row : one.operators) {
     table.rows.push_back({row.op, std::to_string(row.count), HumanBytes(row.outputs),
                           CostText(row.forward_cost, one.request.cost_unit),
@@ -106,7 +111,9 @@ TextTable OperatorsTable(const Inspection& one) {
 
 TextTable LargestTable(const Inspection& one, size_t name_width) {
   TextTable table;
-  table.columns = {{"largest tensors"}, {"from"}, {"bytes", true}};
+  table.columns = {{"largest tensors", false, TableColumn::Fit::kElide},
+                   {"from", false, TableColumn::Fit::kElide},
+                   {"bytes", true}};
   for (const TensorRow& row : one.largest) {
     table.rows.push_back({Elided(row.name, name_width),
                           row.producer.empty() ? "input" : row.producer, HumanBytes(row.bytes)});
@@ -163,13 +170,15 @@ void WriteJson(JsonWriter& json, const Inspection& one) {
 }  // namespace
 
 std::string InspectionText(const std::vector<Inspection>& inspections, const Screen& screen) {
-  std::string text = FiguresTable(inspections).Text();
+  const size_t table_width = screen.out.table_width();
+  std::string text = FiguresTable(inspections).Text(0, table_width);
   if (inspections.size() > 1) return text;
   const Inspection& one = inspections.front();
   constexpr size_t kOtherColumns = 36;
-  const size_t name_width = static_cast<size_t>(screen.out.width) - kOtherColumns;
-  text += '\n' + OperatorsTable(one).Text();
-  return text + '\n' + LargestTable(one, name_width).Text();
+  const size_t name_width =
+      std::max(static_cast<size_t>(screen.out.width), 2 * kOtherColumns) - kOtherColumns;
+  text += '\n' + OperatorsTable(one).Text(0, table_width);
+  return text + '\n' + LargestTable(one, name_width).Text(0, table_width);
 }
 
 std::string InspectionMarkdown(const std::vector<Inspection>& inspections) {

@@ -11,6 +11,7 @@
 #include "cli/ckplan/plan_facts.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
+#include "lib/base/printable.h"
 #include "lib/plan/solver.h"
 #include "lib/planner/registry.h"
 
@@ -63,22 +64,6 @@ std::string RunsText(const TensorGraph& graph, const PlanFacts& facts) {
                      more);
 }
 
-// Lines of at most `width` columns, broken at blanks.
-std::vector<std::string> Wrapped(std::string_view text, size_t width) {
-  std::vector<std::string> lines(1);
-  while (!text.empty()) {
-    const size_t blank = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, blank);
-    if (!lines.back().empty() && DisplayWidth(lines.back()) + 1 + DisplayWidth(word) > width) {
-      lines.emplace_back();
-    }
-    if (!lines.back().empty()) lines.back() += ' ';
-    lines.back() += word;
-    text.remove_prefix(std::min(blank + 1, text.size()));
-  }
-  return lines;
-}
-
 // What is proven; the guarantee, which is printed below it, names the class of plans.
 std::string_view StatusText(const Plan& plan) {
   if (plan.figures.is_optimal) return "   proven optimal";
@@ -101,9 +86,10 @@ class SummaryWriter {
   std::string Write() && {
     text_ += fmt::format("ckplan {}   {}\n", CKPLAN_VERSION,
                          ModelLine(graph_, plan_.model, plan_.request));
-    text_ += fmt::format("  keep all   peak {}, {} with constants   time 1.000 (cost model {})\n\n",
-                         HumanBytes(f_.baseline_peak), WithConstants(f_.baseline_peak, f_),
-                         plan_.request.cost_model);
+    Row("keep all", fmt::format("peak {}, {} with constants   time 1.000 (cost model {})",
+                                HumanBytes(f_.baseline_peak), WithConstants(f_.baseline_peak, f_),
+                                plan_.request.cost_model));
+    text_ += '\n';
     WritePlan();
     WriteBudget();
     if (plan_.request.activation_type != ActivationType::kOfModel) {
@@ -124,23 +110,30 @@ class SummaryWriter {
  private:
   static constexpr size_t kIndent = 13;
 
-  void Row(std::string_view label, std::string_view value) {
+  void StyledRow(std::string_view label, std::string_view value) {
     text_ += fmt::format("  {:<10} {}\n", label, value);
+  }
+
+  void Row(std::string_view label, std::string_view value) {
+    if (terminal_.is_tty) return WrappedRow(label, value);
+    StyledRow(label, Printable(value));
   }
 
   // A row whose text is long: it is broken between words.
   void WrappedRow(std::string_view label, std::string_view value) {
-    for (const std::string& line : Wrapped(value, static_cast<size_t>(terminal_.width) - kIndent)) {
-      Row(std::exchange(label, ""), line);
+    for (const std::string& line : Wrapped(Printable(value), value_width())) {
+      StyledRow(std::exchange(label, ""), line);
     }
   }
+
+  size_t value_width() const { return static_cast<size_t>(terminal_.width) - kIndent; }
 
   void WritePlan() {
     std::string plan = fmt::format("{}{}", plan_.request.algorithm, StatusText(plan_));
     if (terminal_.is_tty && request_.solve_seconds) {
       plan += fmt::format("   {:.2f} s", *request_.solve_seconds);
     }
-    Row("plan", Styled(plan, TextStyle::kBold, terminal_));
+    StyledRow("plan", Styled(plan, TextStyle::kBold, terminal_));
     if (!f_.guarantee.empty()) WrappedRow("", f_.guarantee);
   }
 
@@ -162,24 +155,29 @@ class SummaryWriter {
   }
 
   void WritePeak() {
-    constexpr int kBarWidth = 24;
+    constexpr int kOtherColumns = 58;
+    constexpr int kShortestBar = 8;
+    constexpr int kLongestBar = 24;
+    const int bar_width = std::min(terminal_.width - kOtherColumns, kLongestBar);
     const std::string bar =
-        terminal_.is_tty ? Bar(Ratio(f_.peak.count(), f_.baseline_peak.count()), kBarWidth) + "  "
-                         : "";
+        terminal_.is_tty && bar_width >= kShortestBar
+            ? Bar(Ratio(f_.peak.count(), f_.baseline_peak.count()), bar_width) + "  "
+            : "";
     const std::string peak =
         fmt::format("{}  {}{}", HumanBytes(f_.peak), bar, SignedPercent(PeakChange(f_)));
-    Row("peak", fmt::format("{}   {} with constants", Styled(peak, TextStyle::kBold, terminal_),
-                            WithConstants(f_.peak, f_)));
+    StyledRow("peak",
+              fmt::format("{}   {} with constants", Styled(peak, TextStyle::kBold, terminal_),
+                          WithConstants(f_.peak, f_)));
     if (f_.peak > f_.baseline_peak) {
-      Row("", Styled("this is more than keeping everything needs: the plan saves nothing",
-                     TextStyle::kWarning, terminal_));
+      StyledRow("", Styled("this is more than keeping everything needs: the plan saves nothing",
+                           TextStyle::kWarning, terminal_));
     }
   }
 
   void WriteKept() {
     Row("kept", fmt::format("{}, {} at the peak", Plural(facts_.kept_tensors, "tensor"),
                             HumanBytes(facts_.kept)));
-    Row("peak at", Elided(facts_.peak_step, static_cast<size_t>(terminal_.width) - kIndent));
+    Row("peak at", Elided(facts_.peak_step, value_width()));
     std::string parts =
         fmt::format("kept {} + recomputed {} + gradients {}", HumanBytes(facts_.kept),
                     HumanBytes(facts_.recomputed), HumanBytes(facts_.gradients));
@@ -207,14 +205,18 @@ class SummaryWriter {
     const size_t shown = request_.shows_all_groups ? facts_.groups.size()
                                                    : std::min(kShownGroups, facts_.groups.size());
     TextTable table;
-    table.columns = {{"recompute most"}, {"ops", true}, {"not kept", true}, {"time", true}};
+    table.columns = {{"recompute most", false, TableColumn::Fit::kElide},
+                     {"ops", true},
+                     {"not kept", true},
+                     {"time", true}};
     const auto add = [&](std::string name, const RecomputedGroup& group) {
       const int64_t step = (f_.forward_cost + f_.backward_cost).count();
       table.rows.push_back({std::move(name), std::to_string(group.node_count),
                             HumanBytes(group.not_kept),
                             SignedPercent(Ratio(group.overhead.count(), step))});
     };
-    const auto name_width = static_cast<size_t>(terminal_.width) - 40;
+    constexpr size_t kOtherColumns = 40;
+    const size_t name_width = std::max(value_width() + kIndent, 2 * kOtherColumns) - kOtherColumns;
     RecomputedGroup rest;
     for (size_t i = 0; i < facts_.groups.size(); ++i) {
       const RecomputedGroup& group = facts_.groups[i];
@@ -228,7 +230,7 @@ class SummaryWriter {
     }
     const size_t others = facts_.groups.size() - shown;
     if (others > 0) add(fmt::format("[{}]", Plural(static_cast<int64_t>(others), "other")), rest);
-    text_ += '\n' + table.Text(2);
+    text_ += '\n' + table.Text(2, terminal_.table_width());
   }
 
   const TensorGraph& graph_;
@@ -249,15 +251,17 @@ std::string SignedPercent(double ratio) {
 
 std::string ModelLine(const TensorGraph& graph, const ModelIdentity& model,
                       const PlanRequest& request) {
-  std::string line = model.name;
+  std::string line = Printable(model.name, kLongestName);
   for (const auto& [domain, version] : model.opsets) {
     line += domain.empty() ? fmt::format("   opset {}", version)
-                           : fmt::format("   {} {}", domain, version);
+                           : fmt::format("   {} {}", Printable(domain, kLongestName), version);
   }
   line += "   " + Plural(static_cast<int64_t>(graph.nodes().size()), "node");
   for (const RequestField& field : RequestFields()) {
     if (field.part != RequestField::Part::kModel) continue;
-    for (const std::string& text : TextsOf(field, request)) line += "   " + text;
+    for (const std::string& text : TextsOf(field, request)) {
+      line += "   " + Printable(text, kLongestName);
+    }
   }
   return line;
 }

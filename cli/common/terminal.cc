@@ -6,16 +6,19 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 
 #include "cli/common/request_flags.h"
+#include "lib/base/printable.h"
 
 namespace ckplan {
 namespace {
 
-constexpr int kNarrowest = 60;
+constexpr int kNarrowest = 40;
 constexpr int kWidest = 200;
 constexpr size_t kMaxErrorBytes = 1900;  // With "ckplan: " and the dots: under 2,000.
 
@@ -46,26 +49,74 @@ std::string Shortened(std::string text, size_t longest) {
   return text + "...";
 }
 
+int WidthOf(int file_descriptor) {
+  const std::string_view columns = Environment("COLUMNS");
+  int width = 0;
+  std::from_chars(columns.data(), columns.data() + columns.size(), width);
+  winsize size{};
+  if (width <= 0 && ioctl(file_descriptor, TIOCGWINSZ, &size) == 0) width = size.ws_col;
+  return width > 0 ? std::clamp(width, kNarrowest, kWidest) : Terminal().width;
+}
+
+constexpr std::string_view kPlain = "\033[0m";
+
+std::string_view CodeOf(TextStyle style) {
+  switch (style) {
+    case TextStyle::kBold:
+      return "\033[1m";
+    case TextStyle::kDim:
+      return "\033[2m";
+    case TextStyle::kWarning:
+      return "\033[33m";
+  }
+  return kPlain;
+}
+
+// The length of one of our own escape sequences if `text` begins with one, else 0.
+size_t StyleLength(std::string_view text) {
+  for (const std::string_view code :
+       {kPlain, CodeOf(TextStyle::kBold), CodeOf(TextStyle::kDim), CodeOf(TextStyle::kWarning)}) {
+    if (text.starts_with(code)) return code.size();
+  }
+  return 0;
+}
+
+// Text of many lines, made printable between line feeds and, on terminals with colour, styles.
+std::string PrintableText(std::string_view text, bool has_colour) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t end = text.find_first_of("\n\033");
+    out += Printable(text.substr(0, end));
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end);
+    const size_t kept = text.front() == '\n' ? 1 : has_colour ? StyleLength(text) : 0;
+    out += kept > 0 ? std::string(text.substr(0, kept)) : Printable(text.substr(0, 1));
+    text.remove_prefix(std::max(kept, size_t{1}));
+  }
+  return out;
+}
+
 }  // namespace
 
 Terminal DetectTerminal(int file_descriptor, ColourChoice choice) {
   Terminal terminal;
   terminal.is_tty = isatty(file_descriptor) != 0 && Environment("TERM") != "dumb";
   terminal.has_colour = WantsColour(terminal.is_tty, choice);
-  winsize size{};
-  if (terminal.is_tty && ioctl(file_descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    terminal.width = std::clamp<int>(size.ws_col, kNarrowest, kWidest);
-  }
+  if (terminal.is_tty) terminal.width = WidthOf(file_descriptor);
   return terminal;
+}
+
+size_t Terminal::table_width() const {
+  return is_tty ? static_cast<size_t>(width) : std::numeric_limits<size_t>::max();
 }
 
 std::string Styled(std::string_view text, TextStyle style, const Terminal& terminal) {
   if (!terminal.has_colour) return std::string(text);
-  const char* const code = style == TextStyle::kBold ? "1" : style == TextStyle::kDim ? "2" : "33";
-  return fmt::format("\033[{}m{}\033[0m", code, text);
+  return fmt::format("{}{}{}", CodeOf(style), text, kPlain);
 }
 
-Result<Done> Screen::Print(std::string_view text) const {
+Result<Done> Screen::Print(std::string_view raw) const {
+  const std::string text = PrintableText(raw, out.has_colour);
   const size_t written = std::fwrite(text.data(), 1, text.size(), stdout);
   if (written == text.size() && std::fflush(stdout) == 0) return Done{};
   return MakeError(ErrorCode::kIo,
@@ -73,12 +124,13 @@ Result<Done> Screen::Print(std::string_view text) const {
 }
 
 void Screen::Note(std::string_view line) const {
-  if (!is_quiet) WriteToStderr(fmt::format("{}\n", line));
+  if (!is_quiet) WriteToStderr(PrintableMessage(line) + "\n");
 }
 
 void Screen::Warn(std::string_view line) const {
   if (is_quiet) return;
-  WriteToStderr(fmt::format("ckplan: {}: {}\n", Styled("warning", TextStyle::kWarning, err), line));
+  WriteToStderr(fmt::format("ckplan: {}: {}\n", Styled("warning", TextStyle::kWarning, err),
+                            PrintableMessage(line)));
 }
 
 Screen DetectScreen(std::string_view color, bool is_quiet, bool has_no_progress) {
@@ -94,14 +146,15 @@ Screen DetectScreen(std::string_view color, bool is_quiet, bool has_no_progress)
 }
 
 void PrintError(const Error& error, std::string_view program) {
-  std::string text = MessageOf(error);
-  for (const std::string& note : error.notes) text += "\n  " + note;
+  std::string text = PrintableMessage(MessageOf(error));
+  for (const std::string& note : error.notes) text += "\n  " + PrintableMessage(note);
   WriteToStderr(fmt::format("{}: {}\n", program, Shortened(std::move(text), kMaxErrorBytes)));
 }
 
 void Progress::Stage(std::string_view text) {
   if (!is_shown_) return;
-  WriteToStderr(fmt::format("\r{}...\033[K", text));
+  constexpr size_t kLongest = 70;  // A line that goes on in the next could not be erased.
+  WriteToStderr(fmt::format("\r{}...\033[K", Printable(text, kLongest)));
   has_line_ = true;
 }
 

@@ -1,10 +1,14 @@
 // What the two output streams can display, and the only code that writes to them.
 //
+// What is written is printable (lib/base/printable.h) whatever names are in it: messages are one
+// line and short, and of other text only line feeds and our own colours are let through.
+//
 // Data goes to standard output, everything else to standard error. Colour, bars and progress appear
 // on terminals alone. NO_COLOR (non-empty), FORCE_COLOR and TERM=dumb are honoured; `--color
 // always` and `--color never` override all of them.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -17,7 +21,10 @@ enum class ColourChoice { kAuto, kAlways, kNever };
 struct Terminal {
   bool is_tty = false;      // A terminal that understands escape sequences.
   bool has_colour = false;  // May be true without is_tty.
-  int width = 100;          // Columns.
+  int width = 100;          // Columns. COLUMNS in the environment goes before the terminal's own.
+
+  // How wide tables may be. Where nobody looks, they have the width they need.
+  size_t table_width() const;
 };
 
 Terminal DetectTerminal(int file_descriptor, ColourChoice choice);
@@ -36,7 +43,7 @@ struct Screen {
 
   // kIo: not all of the text could be written.
   Result<Done> Print(std::string_view text) const;
-  // Prints the line on standard error, unless quiet.
+  // Prints the message, which is one line, on standard error, unless quiet.
   void Note(std::string_view line) const;
   void Warn(std::string_view line) const;
 };

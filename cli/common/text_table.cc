@@ -1,36 +1,164 @@
 #include "cli/common/text_table.h"
 
 #include <algorithm>
+#include <optional>
+
+#include "lib/base/printable.h"
 
 namespace ckplan {
 namespace {
 
-bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+using Fit = TableColumn::Fit;
 
-// Where the character number `count` begins.
-size_t ByteOffset(std::string_view text, size_t count) {
-  size_t at = 0;
-  for (; at < text.size(); ++at) {
-    if (IsContinuation(text[at])) continue;
-    if (count == 0) break;
-    --count;
+constexpr size_t kGap = 2;  // Blanks between columns.
+constexpr size_t kLongestCell = 400;
+constexpr size_t kNarrowestName = 12;
+constexpr size_t kNarrowestSentence = 20;
+
+size_t MaxWidth(const TextTable& table, size_t column) {
+  size_t width = CharacterCount(table.columns[column].name);
+  for (const auto& row : table.rows) width = std::max(width, CharacterCount(row[column]));
+  return width;
+}
+
+void MakePrintable(TextTable* table) {
+  for (TableColumn& column : table->columns) column.name = Printable(column.name, kLongestCell);
+  for (auto& row : table->rows) {
+    for (std::string& cell : row) cell = Printable(cell, kLongestCell);
   }
-  return at;
 }
 
-void AppendPadded(std::string& line, const std::string& cell, bool is_number, size_t width) {
-  const std::string padding(width - std::min(width, DisplayWidth(cell)), ' ');
-  line += is_number ? padding + cell : cell + padding;
-}
+// The lines of a table whose columns have given widths.
+class Layout {
+ public:
+  explicit Layout(TextTable table) : table_(std::move(table)) {
+    for (size_t c = 0; c < table_.columns.size(); ++c) widths_.push_back(MaxWidth(table_, c));
+  }
 
-void AppendLine(std::string& text, std::string line) {
-  line.erase(line.find_last_not_of(' ') + 1);
-  text += line;
-  text += '\n';
-}
+  void FitInto(size_t width) {
+    while (MinWidth() > width && DropColumns()) {
+    }
+    for (const Fit fit : {Fit::kElide, Fit::kWrap}) Narrow(fit, width);
+  }
+
+  // The first of the tables to write one below the other, and what is left for the next ones.
+  TextTable SplitAt(size_t width) {
+    size_t count = 1;
+    size_t used = widths_.front();
+    while (count < widths_.size() && (count == 1 || used + kGap + widths_[count] <= width)) {
+      used += kGap + widths_[count++];
+    }
+    TextTable rest = table_;
+    const auto take = [count](auto& of, auto& left) {
+      if (count < left.size())
+        left.erase(left.begin() + 1, left.begin() + static_cast<long>(count));
+      if (count == of.size()) left.clear();
+      of.resize(count);
+    };
+    take(table_.columns, rest.columns);
+    for (size_t i = 0; i < table_.rows.size(); ++i) take(table_.rows[i], rest.rows[i]);
+    widths_.resize(count);
+    return rest;
+  }
+
+  std::string Text(size_t indent) const {
+    std::vector<std::string> names;
+    for (const TableColumn& column : table_.columns) names.push_back(column.name);
+    std::string text;
+    AppendRow(names, indent, &text);
+    for (const auto& row : table_.rows) AppendRow(row, indent, &text);
+    return text;
+  }
+
+ private:
+  size_t Width() const {
+    size_t width = kGap * (widths_.size() - 1);
+    for (const size_t one : widths_) width += one;
+    return width;
+  }
+
+  // What is left once names and sentences are at their narrowest.
+  size_t MinWidth() const {
+    size_t width = Width();
+    for (size_t c = 0; c < widths_.size(); ++c) {
+      width -= widths_[c] - std::min(widths_[c], NarrowestOf(table_.columns[c].fit));
+    }
+    return width;
+  }
+
+  static size_t NarrowestOf(Fit fit) {
+    if (fit == Fit::kElide) return kNarrowestName;
+    return fit == Fit::kWrap ? kNarrowestSentence : TextTable::kAnyWidth;
+  }
+
+  // Leaves out the columns that come first in order, if there are any.
+  bool DropColumns() {
+    int first = 0;
+    for (const TableColumn& column : table_.columns) {
+      const int order = column.drop_order;
+      if (order > 0 && (first == 0 || order < first)) first = order;
+    }
+    for (size_t c = table_.columns.size(); first > 0 && c-- > 0;) {
+      if (table_.columns[c].drop_order != first) continue;
+      const auto at = static_cast<long>(c);
+      table_.columns.erase(table_.columns.begin() + at);
+      widths_.erase(widths_.begin() + at);
+      for (auto& row : table_.rows) row.erase(row.begin() + at);
+    }
+    return first > 0;
+  }
+
+  // Takes from the widest column of that kind until the table fits, or all are at their narrowest.
+  void Narrow(Fit fit, size_t width) {
+    const size_t narrowest = NarrowestOf(fit);
+    while (Width() > width) {
+      std::optional<size_t> widest;
+      for (size_t c = 0; c < widths_.size(); ++c) {
+        if (table_.columns[c].fit != fit || widths_[c] <= narrowest) continue;
+        if (!widest || widths_[c] > widths_[*widest]) widest = c;
+      }
+      if (!widest) return;
+      --widths_[*widest];
+    }
+  }
+
+  std::vector<std::string> LinesOf(const std::string& cell, size_t column) const {
+    const Fit fit = table_.columns[column].fit;
+    if (fit == Fit::kElide) return {Elided(cell, widths_[column])};
+    if (fit == Fit::kWrap) return Wrapped(cell, widths_[column]);
+    return {cell};
+  }
+
+  void AppendRow(const std::vector<std::string>& row, size_t indent, std::string* text) const {
+    std::vector<std::vector<std::string>> cells;
+    size_t height = 1;
+    for (size_t c = 0; c < row.size(); ++c) {
+      cells.push_back(LinesOf(row[c], c));
+      height = std::max(height, cells.back().size());
+    }
+    for (size_t i = 0; i < height; ++i) {
+      std::string line(indent, ' ');
+      for (size_t c = 0; c < cells.size(); ++c) {
+        if (c > 0) line.append(kGap, ' ');
+        AppendPadded(i < cells[c].size() ? cells[c][i] : "", c, &line);
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      *text += line + '\n';
+    }
+  }
+
+  void AppendPadded(const std::string& cell, size_t column, std::string* line) const {
+    const std::string padding(widths_[column] - std::min(widths_[column], CharacterCount(cell)),
+                              ' ');
+    *line += table_.columns[column].is_number ? padding + cell : cell + padding;
+  }
+
+  TextTable table_;
+  std::vector<size_t> widths_;
+};
 
 std::string CsvCell(const std::string& cell) {
-  if (cell.find_first_of(",\"\n\r") == std::string::npos) return cell;
+  if (cell.find_first_of(",\"") == std::string::npos) return cell;
   std::string quoted = "\"";
   for (const char c : cell) {
     if (c == '"') quoted += '"';
@@ -42,57 +170,62 @@ std::string CsvCell(const std::string& cell) {
 
 void AppendCsvCell(std::string& text, const std::string& cell, size_t column) {
   if (column > 0) text += ',';
-  text += CsvCell(cell);
+  text += CsvCell(Printable(cell));
 }
 
 std::string MarkdownCell(const std::string& cell) {
   std::string escaped;
-  for (const char c : cell) {
+  for (const char c : Printable(cell, kLongestCell)) {
     if (c == '|' || c == '\\') escaped += '\\';
-    escaped += c == '\n' ? ' ' : c;
+    escaped += c;
   }
   return escaped;
 }
 
 }  // namespace
 
-size_t DisplayWidth(std::string_view text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return !IsContinuation(c); }));
-}
-
-std::string Elided(std::string_view text, size_t width) {
+std::string Elided(std::string_view raw, size_t width) {
   constexpr std::string_view kDots = "...";
-  const size_t length = DisplayWidth(text);
-  if (length <= width) return std::string(text);
+  const std::string text = Printable(raw);
+  const size_t length = CharacterCount(text);
+  if (length <= width) return text;
   if (width <= kDots.size()) return std::string(kDots.substr(0, width));
   // The end of a name says more than its beginning, so it gets the larger half.
   const size_t head = (width - kDots.size()) / 2;
   const size_t tail = width - kDots.size() - head;
-  std::string short_text(text.substr(0, ByteOffset(text, head)));
+  std::string short_text = text.substr(0, ByteOffset(text, head));
   short_text += kDots;
   short_text += text.substr(ByteOffset(text, length - tail));
   return short_text;
 }
 
-std::string TextTable::Text(size_t indent) const {
-  std::vector<size_t> widths;
-  for (size_t c = 0; c < columns.size(); ++c) {
-    size_t width = DisplayWidth(columns[c].name);
-    for (const auto& row : rows) width = std::max(width, DisplayWidth(row[c]));
-    widths.push_back(width);
-  }
-  std::string text;
-  const auto append = [&](const auto& cell_of) {
-    std::string line(indent, ' ');
-    for (size_t c = 0; c < columns.size(); ++c) {
-      if (c > 0) line += "  ";
-      AppendPadded(line, cell_of(c), columns[c].is_number, widths[c]);
+std::vector<std::string> Wrapped(std::string_view text, size_t width) {
+  std::vector<std::string> lines(1);
+  while (!text.empty()) {
+    const size_t blank = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, blank);
+    if (!lines.back().empty() && CharacterCount(lines.back()) + 1 + CharacterCount(word) > width) {
+      lines.emplace_back();
     }
-    AppendLine(text, std::move(line));
-  };
-  append([&](size_t c) -> const std::string& { return columns[c].name; });
-  for (const auto& row : rows) append([&](size_t c) -> const std::string& { return row[c]; });
+    if (!lines.back().empty()) lines.back() += ' ';
+    lines.back() += word;
+    text.remove_prefix(std::min(blank + 1, text.size()));
+  }
+  return lines;
+}
+
+std::string TextTable::Text(size_t indent, size_t width) const {
+  TextTable rest = *this;
+  MakePrintable(&rest);
+  const size_t room = width == kAnyWidth ? kAnyWidth : width - std::min(width, indent);
+  std::string text;
+  while (!rest.columns.empty()) {
+    Layout layout(std::move(rest));
+    layout.FitInto(room);
+    rest = layout.SplitAt(room);
+    if (!text.empty()) text += '\n';
+    text += layout.Text(indent);
+  }
   return text;
 }
 

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "lib/base/printable.h"
+
 namespace ckplan {
 namespace {
 
@@ -22,6 +24,60 @@ TEST_CASE("table: CSV quotes what would break a row") {
 TEST_CASE("table: Markdown escapes what would break a row") {
   CHECK(kTable.Markdown() ==
         "| name | bytes |\n| --- | ---: |\n| a,\"b\" | 7 |\n| größe\\|x | 1024 |\n");
+}
+
+TEST_CASE("table: a name can neither break a row nor command a terminal") {
+  const TextTable table = {{{"name"}, {"n"}}, {{"a\nb\033[1m", "1"}, {"c\xff,", "2"}}};
+  CHECK(table.Text() == "name         n\na\\nb\\x1b[1m  1\nc\\xff,       2\n");
+  CHECK(table.Csv() == "name,n\na\\nb\\x1b[1m,1\n\"c\\xff,\",2\n");
+  CHECK(table.Markdown() ==
+        "| name | n |\n| --- | --- |\n| a\\\\nb\\\\x1b[1m | 1 |\n| c\\\\xff, | 2 |\n");
+}
+
+// Each line of the text is at most so wide.
+bool Fits(const std::string& text, size_t width) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    if (CharacterCount(std::string_view(text).substr(begin, end - begin)) > width) return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+TEST_CASE("table: where it is too wide, names and sentences get shorter, and columns go") {
+  using Fit = TableColumn::Fit;
+  const TextTable table = {
+      {{"algorithm", false, Fit::kElide},
+       {"arena", true, Fit::kWhole, 1},
+       {"what it does", false, Fit::kWrap}},
+      {{"kusumoto-exhaustive", "17.58", "tries every canonical strategy of small graphs"}}};
+  const std::string whole = table.Text();
+  CHECK(table.Text(0, 74) == whole);
+  CHECK(table.Text(0, 73) ==
+        "algorithm           arena  what it does\n"
+        "kusumot...haustive  17.58  tries every canonical strategy of small graphs\n");
+  CHECK(table.Text(0, 50) ==
+        "algorithm     arena  what it does\n"
+        "kusu...stive  17.58  tries every canonical\n"
+        "                     strategy of small graphs\n");
+  CHECK(table.Text(2, 40) ==
+        "  algorithm     what it does\n"
+        "  kusu...stive  tries every canonical\n"
+        "                strategy of small graphs\n");
+}
+
+TEST_CASE("table: what fits in no other way stands in tables below") {
+  const TextTable table = {{{""}, {"one", true}, {"two", true}, {"three", true}},
+                           {{"nodes", "1000", "2000", "3000"}, {"peak", "1 B", "2 B", "3 B"}}};
+  CHECK(table.Text(0, 17) ==
+        "        one   two\n"
+        "nodes  1000  2000\n"
+        "peak    1 B   2 B\n"
+        "\n"
+        "       three\n"
+        "nodes   3000\n"
+        "peak     3 B\n");
+  for (size_t width = 12; width < 30; ++width) CHECK(Fits(table.Text(0, width), width));
 }
 
 TEST_CASE("elided: keeps both ends, cuts between characters, and has the width asked for") {

@@ -18,7 +18,7 @@
 #include "cli/common/files.h"
 #include "cli/testing/golden_file.h"
 #include "cli/testing/run_program.h"
-#include "lib/testing/temporary_folder.h"
+#include "cli/testing/workplace.h"
 
 namespace ckplan {
 namespace {
@@ -27,58 +27,12 @@ namespace fs = std::filesystem;
 
 bool updates_golden = false;
 
-const fs::path kProject = CKPLAN_PROJECT_DIR;
-
-// The executor is built only where what it needs was found.
-#ifdef CKEXEC_BINARY
-constexpr const char* kExecutor = CKEXEC_BINARY;
-#else
-constexpr const char* kExecutor = nullptr;
-#endif
-
 bool CanRun(const std::vector<std::string>& commands) {
   if (kExecutor != nullptr) return true;
   return std::none_of(commands.begin(), commands.end(), [](const std::string& command) {
     return command.ends_with("ckexec") || command.find("ckexec ") != std::string::npos;
   });
 }
-
-// A folder like the project's root as far as commands of the tests see it: testdata/, and
-// scripts/run, which runs the built program. The programs are on the path.
-class Workplace {
- public:
-  Workplace() {
-    fs::create_directories(folder_.path() / "scripts");
-    fs::create_directories(folder_.path() / ".bin");
-    fs::create_directory_symlink(kProject / "testdata", folder_.path() / "testdata");
-    fs::create_symlink(CKPLAN_BINARY, folder_.path() / ".bin/ckplan");
-    fs::create_symlink(CKPLAN_BINARY, folder_.path() / "scripts/run");
-    fs::create_symlink(CKBENCH_BINARY, folder_.path() / ".bin/ckbench");
-    if (kExecutor != nullptr) fs::create_symlink(kExecutor, folder_.path() / ".bin/ckexec");
-  }
-
-  ProgramResult Run(ProgramRun run) const {
-    run.folder = folder_.path().string();
-    run.environment.push_back("PATH=" + (folder_.path() / ".bin").string() + ":" +
-                              std::getenv("PATH"));
-    return RunProgram(run);
-  }
-  std::string PathOf(const std::string& name) const { return folder_ / name; }
-  void Write(const std::string& name, const std::string& text) const {
-    CHECK(WriteFiles({{PathOf(name), text}}).ok());
-  }
-  // Names of the files that commands have left.
-  std::set<std::string> Files() const {
-    std::set<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_.path())) {
-      if (entry.is_regular_file()) names.insert(entry.path().filename().string());
-    }
-    return names;
-  }
-
- private:
-  TemporaryFolder folder_;
-};
 
 std::string Joined(const std::vector<std::string>& commands) {
   std::string script;

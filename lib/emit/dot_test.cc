@@ -123,11 +123,10 @@ TEST_CASE("dot: names arrive in the picture as they are") {
       {"a&lt;b&amp;", "a&amp;lt;b&amp;amp;"},
       {"<b>bold</b>", "&lt;b&gt;bold&lt;/b&gt;"},
       {"日本", "日本"},
-      {"tab\tline\nend", "tab line end"},
+      {"tab\tline\nend", "tab\\tline\\nend"},
       {"bad\xff"
        "byte",
-       "bad\xef\xbf\xbd"
-       "byte"},
+       "bad\\xffbyte"},
   };
   for (const auto& row : kRows) {
     CAPTURE(row.name);

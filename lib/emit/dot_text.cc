@@ -1,19 +1,18 @@
 #include "lib/emit/dot_text.h"
 
-#include "lib/emit/json_writer.h"
+#include "lib/base/printable.h"
 
 namespace ckplan {
 
 std::string EscapeForDot(std::string_view text) {
+  constexpr size_t kLongest = 300;  // dot has a limit of its own.
   std::string escaped;
-  for (const char c : RepairUtf8(text)) {
+  for (const char c : Printable(text, kLongest)) {
     if (c == '"' || c == '\\') {
       escaped += '\\';
       escaped += c;
     } else if (c == '&') {
       escaped += "&amp;";
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      escaped += ' ';
     } else {
       escaped += c;
     }

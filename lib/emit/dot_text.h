@@ -6,8 +6,8 @@
 
 namespace ckplan {
 
-// dot reads backslash escapes and HTML entities in labels: the text is shown as it is, control
-// characters as spaces, bytes that are no UTF-8 repaired.
+// dot reads backslash escapes and HTML entities in labels: the text is shown as it is, made
+// printable and short.
 std::string EscapeForDot(std::string_view text);
 
 }  // namespace ckplan

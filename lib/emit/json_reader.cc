@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lib/emit/json_writer.h"
+#include "lib/base/printable.h"
 
 namespace ckplan {
 namespace {
@@ -85,10 +85,10 @@ std::string_view KindOf(const json& value) {
   return "null";
 }
 
-// The beginning of a text from a file, short enough for an error message.
+// A text from a file, short enough for an error message.
 std::string Shorten(std::string_view text) {
   constexpr size_t kLongest = 60;
-  return text.size() <= kLongest ? std::string(text) : RepairUtf8(text.substr(0, kLongest)) + "...";
+  return Printable(text, kLongest);
 }
 
 void AppendStep(std::string_view key, std::string* place) {

@@ -34,9 +34,10 @@ TEST_CASE("json writer: a row per line, long lists sixteen to a line") {
 }
 
 TEST_CASE("json writer: what it quotes, a JSON parser reads back") {
-  for (const std::string& text :
-       {std::string("a\"b\\c\n\t\x01\x1f\x7f"), std::string("\0x", 2),
-        std::string("é 日本 🙂"), std::string("</script>"), std::string()}) {
+  for (const std::string& text : {std::string("a\"b\\c\n\t\x01\x1f\x7f"), std::string("\0x", 2),
+                                  std::string("é 日本 🙂"), std::string("</script>"),
+                                  std::string("\xe2\x80\xae\xc2\x9b"),
+                                  std::string("\xf0\x9f\xbf\xbe\xf4\x8f\xbf\xbf"), std::string()}) {
     CAPTURE(text);
     JsonWriter json;
     json.Text(text);
@@ -44,6 +45,12 @@ TEST_CASE("json writer: what it quotes, a JSON parser reads back") {
     const Result<JsonDocument> document = JsonDocument::Parse(written, "x");
     CHECK(document->root().Text() == text);
   }
+}
+
+TEST_CASE("json writer: what cannot be seen is escaped") {
+  JsonWriter json;
+  json.Text("\033\x7f\xc2\x9b\xe2\x80\xae\xef\xbb\xbf\xf3\xa0\x81\x81");
+  CHECK(std::move(json).Finish() == "\"\\u001b\\u007f\\u009b\\u202e\\ufeff\\udb40\\udc41\"\n");
 }
 
 TEST_CASE("json writer: bytes that are no UTF-8 become U+FFFD, the rest stays") {
@@ -58,11 +65,13 @@ TEST_CASE("json writer: bytes that are no UTF-8 become U+FFFD, the rest stays") 
       {"\xed\xa0\x80", bad + bad + bad},            // A surrogate.
       {"\xf4\x90\x80\x80", bad + bad + bad + bad},  // Above U+10FFFF.
       {"\xe6\x97", bad + bad},                      // Cut off.
-      {"\xf0\x9f\x99\x82\xf4\x8f\xbf\xbf", "\xf0\x9f\x99\x82\xf4\x8f\xbf\xbf"},
+      {"\xf0\x9f\x99\x82\xf4\x8f\xbf\xbd", "\xf0\x9f\x99\x82\xf4\x8f\xbf\xbd"},
   };
   for (const auto& row : kRows) {
     CAPTURE(row.bytes);
-    CHECK(RepairUtf8(row.bytes) == row.repaired);
+    JsonWriter json;
+    json.Text(row.bytes);
+    CHECK(std::move(json).Finish() == "\"" + row.repaired + "\"\n");
   }
 }
 

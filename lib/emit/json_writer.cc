@@ -8,81 +8,51 @@
 #include <utility>
 
 #include "lib/base/check.h"
+#include "lib/base/printable.h"
 
 namespace ckplan {
 namespace {
 
 constexpr size_t kMembersPerLine = 16;
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
-unsigned char ByteAt(std::string_view text, size_t at) {
-  return at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
-}
+bool IsPlain(char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
 
-// Bytes of the well-formed UTF-8 sequence that begins at `at` (Unicode, table 3-7), or 0.
-size_t SequenceLength(std::string_view text, size_t at) {
-  const unsigned char lead = ByteAt(text, at);
-  if (lead < 0x80) return 1;
-  if (lead < 0xc2 || lead > 0xf4) return 0;
-  const size_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  unsigned char low = 0x80, high = 0xbf;  // The second byte's range: not overlong, no surrogate.
-  if (lead == 0xe0) low = 0xa0;
-  if (lead == 0xed) high = 0x9f;
-  if (lead == 0xf0) low = 0x90;
-  if (lead == 0xf4) high = 0x8f;
-  for (size_t i = 1; i < length; ++i) {
-    const unsigned char byte = ByteAt(text, at + i);
-    if (byte < low || byte > high) return 0;
-    low = 0x80;
-    high = 0xbf;
+void AppendEscaped(char32_t character, std::string* out) {
+  if (character == '\n') {
+    *out += "\\n";
+  } else if (character < 0x10000) {
+    fmt::format_to(std::back_inserter(*out), "\\u{:04x}", static_cast<uint32_t>(character));
+  } else {  // As two halves, the way JSON does.
+    const auto rest = static_cast<uint32_t>(character) - 0x10000;
+    fmt::format_to(std::back_inserter(*out), "\\u{:04x}\\u{:04x}", 0xd800 + (rest >> 10),
+                   0xdc00 + (rest & 0x3ff));
   }
-  return length;
 }
 
-bool IsPlain(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte >= 0x20 && byte < 0x80 && c != '"' && c != '\\';
-}
-
-void AppendQuoted(std::string* out, std::string_view raw) {
+void AppendQuoted(std::string* out, std::string_view text) {
   *out += '"';
-  if (std::all_of(raw.begin(), raw.end(), IsPlain)) {  // Nearly all names are.
-    *out += raw;
+  if (std::all_of(text.begin(), text.end(), IsPlain)) {  // Nearly all names are.
+    *out += text;
     *out += '"';
     return;
   }
-  const std::string text = RepairUtf8(raw);
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      *out += '\\';
-      *out += c;
-    } else if (c == '\n') {
-      *out += "\\n";
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      fmt::format_to(std::back_inserter(*out), "\\u{:04x}", static_cast<unsigned char>(c));
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Character character = Utf8At(text, at);
+    if (!character.is_valid) {
+      *out += kReplacement;
+    } else if (!IsPrintable(character.value)) {
+      AppendEscaped(character.value, out);
     } else {
-      *out += c;
+      if (character.value == '"' || character.value == '\\') *out += '\\';
+      *out += text.substr(at, character.bytes);
     }
+    at += character.bytes;
   }
   *out += '"';
 }
 
 }  // namespace
-
-std::string RepairUtf8(std::string_view text) {
-  std::string repaired;
-  repaired.reserve(text.size());
-  for (size_t at = 0; at < text.size();) {
-    const size_t length = SequenceLength(text, at);
-    if (length == 0) {
-      repaired += "\xef\xbf\xbd";
-      ++at;
-    } else {
-      repaired += text.substr(at, length);
-      at += length;
-    }
-  }
-  return repaired;
-}
 
 JsonWriter& JsonWriter::Begin(char opening, char closing, JsonLayout layout) {
   BeginValue();

@@ -9,6 +9,7 @@
 //   json.End();                                                           }
 //
 // Text is UTF-8; bytes that are not become U+FFFD, so that what is written can always be read.
+// Characters that cannot be seen (lib/base/printable.h) are escaped, so that it can be shown, too.
 #pragma once
 
 #include <cstdint>
@@ -66,8 +67,5 @@ class JsonWriter {
   std::vector<Level> levels_;
   bool has_key_ = false;  // A key waits for its value.
 };
-
-// `text` with every byte that is not part of well-formed UTF-8 replaced by U+FFFD.
-std::string RepairUtf8(std::string_view text);
 
 }  // namespace ckplan
