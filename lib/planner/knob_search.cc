@@ -1,6 +1,7 @@
 #include "lib/planner/knob_search.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "lib/algorithms/kusumoto/canonical.h"
@@ -39,57 +40,118 @@ Result<const Candidate*> KnobSearch::Try(int64_t setting) {
   const auto known = tried_.find(setting);
   if (known != tried_.end()) return &known->second;
   CKPLAN_ASSIGN_OR_RETURN(SolveOutcome outcome, solver_.Solve(setting, limits_));
+  return &tried_.emplace(setting, Evaluate(setting, std::move(outcome))).first->second;
+}
+
+Candidate KnobSearch::Evaluate(int64_t setting, SolveOutcome outcome) {
   outcome.strategy = view_.OnNodes(std::move(outcome.strategy));
   Schedule schedule = view_.Lower(outcome.strategy);
   const Simulation simulation = simulator_.Run(schedule).value();
-  const auto [it, is_new] = tried_.emplace(
-      setting, Candidate{setting, std::move(outcome), std::move(schedule), simulation});
-  return &it->second;
+  return {setting, std::move(outcome), std::move(schedule), simulation};
 }
 
 Result<const Candidate*> KnobSearch::BestWithin(Bytes budget) {
-  if (solver_.knob().kind == Knob::Kind::kPaperBudget) {
-    const Candidate* one_segment = TryOneSegment();
-    if (one_segment->simulation.peak <= budget) return one_segment;
-    tried_.erase(kOneSegment);  // It is no setting of the knob: its neighbours are none either.
+  const Candidate* one_segment = TryOneSegment();
+  if (one_segment != nullptr && one_segment->simulation.peak <= budget) return one_segment;
+  if (is_small()) {
+    CKPLAN_RETURN_IF_ERROR(TryAll());
+    return BestBetween(Bytes(0), budget);
   }
+  CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, BestAround(budget));
+  if (best != nullptr && best->simulation.peak >= min_grid_peak_) return best;
+  // The rest of the grid may fit, or a peak below the grid's may be one that MinPeak does not find.
+  CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, MinPeak());
+  return BestBetween(least->simulation.peak, budget);
+}
+
+// Tries the part of the grid that matters for a budget, then halves the gap beside the best plan.
+Result<const Candidate*> KnobSearch::BestAround(Bytes budget) {
   CKPLAN_RETURN_IF_ERROR(TryAround(budget));
   for (int i = 0; i < kRefinements; ++i) {
-    const Candidate* best = BestThatFits(budget);
+    const Candidate* best = BestBetween(Bytes(0), budget);
     if (best == nullptr || best->simulation.overhead == Cost(0)) break;
     if (!HalveTowardsLessOverhead(*best)) break;
     CKPLAN_RETURN_IF_ERROR(Try(middle_));
   }
-  return BestThatFits(budget);
+  return BestBetween(Bytes(0), budget);
 }
 
-// The best plan of all settings tried so far; null if none fits.
-const Candidate* KnobSearch::BestThatFits(Bytes budget) const {
+// The best of all settings tried so far with a peak in the range; null if there is none.
+const Candidate* KnobSearch::BestBetween(Bytes low, Bytes high) const {
   const Candidate* found = nullptr;
   for (const auto& [setting, candidate] : tried_) {
-    if (candidate.simulation.peak > budget) continue;
+    if (candidate.simulation.peak < low || candidate.simulation.peak > high) continue;
     if (found == nullptr || IsBetterForTime(candidate, *found)) found = &candidate;
   }
   return found;
 }
 
+const Candidate* KnobSearch::LeastOf(const std::set<int64_t>& settings) const {
+  const Candidate* least = nullptr;
+  for (const int64_t setting : settings) {
+    const Candidate& candidate = tried_.at(setting);
+    if (least == nullptr || IsBetterForMemory(candidate, *least)) least = &candidate;
+  }
+  return least;
+}
+
+// Considers the same settings whatever else has been tried before.
 Result<const Candidate*> KnobSearch::MinPeak() {
-  CKPLAN_RETURN_IF_ERROR(TryGrid());
-  const auto best = [&] {
-    return &std::min_element(tried_.begin(), tried_.end(), [](const auto& a, const auto& b) {
-              return IsBetterForMemory(a.second, b.second);
-            })->second;
-  };
-  for (int i = 0; i < kRefinements; ++i) {
-    const auto at = tried_.find(best()->setting);
-    if (std::next(at) != tried_.end() && HalveGap(at->first, std::next(at)->first)) {
-      CKPLAN_RETURN_IF_ERROR(Try(middle_));
-    }
-    if (at != tried_.begin() && HalveGap(std::prev(at)->first, at->first)) {
-      CKPLAN_RETURN_IF_ERROR(Try(middle_));
+  std::set<int64_t> settings;
+  if (is_small()) {
+    CKPLAN_RETURN_IF_ERROR(TryAll());
+    for (const auto& [setting, candidate] : tried_) settings.insert(setting);
+  } else {
+    CKPLAN_RETURN_IF_ERROR(TryGrid());
+    const std::vector<int64_t> grid = Grid();
+    settings.insert(grid.begin(), grid.end());
+    for (int i = 0; i < kRefinements; ++i) {
+      const auto at = settings.find(LeastOf(settings)->setting);
+      const auto next = std::next(at) == settings.end() ? *at : *std::next(at);
+      const auto previous = at == settings.begin() ? *at : *std::prev(at);
+      CKPLAN_RETURN_IF_ERROR(TryMiddle(*at, next, &settings));
+      CKPLAN_RETURN_IF_ERROR(TryMiddle(previous, *at, &settings));
     }
   }
-  return best();
+  const Candidate* one_segment = TryOneSegment();
+  const Candidate* least = LeastOf(settings);
+  const bool is_less = one_segment != nullptr && IsBetterForMemory(*one_segment, *least);
+  return is_less ? one_segment : least;
+}
+
+Result<Done> KnobSearch::TryMiddle(int64_t low, int64_t high, std::set<int64_t>* settings) {
+  if (!HalveGap(low, high)) return Done{};
+  CKPLAN_RETURN_IF_ERROR(Try(middle_));
+  settings->insert(middle_);
+  return Done{};
+}
+
+// Every setting of the grid, and every gap between them halved a few times.
+Result<Done> KnobSearch::TryAll() {
+  if (solver_.knob().kind == Knob::Kind::kPaperBudget) return TryWholeFront();
+  const std::vector<int64_t> grid = Grid();
+  std::set<int64_t> settings(grid.begin(), grid.end());
+  for (int i = 0; i < kRefinements; ++i) {
+    const std::vector<int64_t> coarse(settings.begin(), settings.end());
+    for (size_t k = 1; k < coarse.size(); ++k) {
+      if (HalveGap(coarse[k - 1], coarse[k])) settings.insert(middle_);
+    }
+  }
+  for (const int64_t setting : settings) CKPLAN_RETURN_IF_ERROR(Try(setting));
+  return Done{};
+}
+
+// A plan for a budget of the paper is also the plan for every smaller one down to its own peak, so
+// that peak stands for all of them, and the next plan is found just below it.
+Result<Done> KnobSearch::TryWholeFront() {
+  const Knob knob = solver_.knob();
+  for (int64_t setting = knob.max; setting >= knob.min; --setting) {
+    CKPLAN_ASSIGN_OR_RETURN(SolveOutcome outcome, solver_.Solve(setting, limits_));
+    setting = std::min(setting, outcome.paper.peak.count());
+    outcome.paper.budget = Bytes(setting);
+    tried_.insert_or_assign(setting, Evaluate(setting, std::move(outcome)));
+  }
+  return Done{};
 }
 
 // From the least setting upwards in equal ratios to the end of the range.
@@ -104,8 +166,14 @@ std::vector<int64_t> KnobSearch::Grid() const {
 }
 
 Result<Done> KnobSearch::TryGrid() {
-  for (const int64_t setting : Grid()) CKPLAN_RETURN_IF_ERROR(Try(setting));
+  for (const int64_t setting : Grid()) CKPLAN_RETURN_IF_ERROR(TryOnGrid(setting));
   return Done{};
+}
+
+Result<const Candidate*> KnobSearch::TryOnGrid(int64_t setting) {
+  CKPLAN_ASSIGN_OR_RETURN(const Candidate* candidate, Try(setting));
+  min_grid_peak_ = std::min(min_grid_peak_, candidate->simulation.peak);
+  return candidate;
 }
 
 // The part of the grid that matters for a budget. Where the knob is a budget on a whole plan, the
@@ -122,7 +190,7 @@ Result<Done> KnobSearch::TryAround(Bytes budget) {
   int64_t misfits = 0;
   const int64_t max_misfits = kMaxMisfits * solver_.knob().grid_steps / 4;
   for (size_t i = start; i < grid.size() && misfits < max_misfits; ++i) {
-    CKPLAN_ASSIGN_OR_RETURN(const Candidate* candidate, Try(grid[i]));
+    CKPLAN_ASSIGN_OR_RETURN(const Candidate* candidate, TryOnGrid(grid[i]));
     misfits = fits(*candidate) || !is_near_peak ? 0 : misfits + 1;
     has_fit |= fits(*candidate);
     const Bytes peak = candidate->simulation.peak;
@@ -130,27 +198,29 @@ Result<Done> KnobSearch::TryAround(Bytes budget) {
     if (fits(*candidate) && candidate->simulation.overhead == Cost(0)) return Done{};
   }
   for (size_t i = start; i-- > 0 && !has_fit;) {
-    CKPLAN_ASSIGN_OR_RETURN(const Candidate* candidate, Try(grid[i]));
+    CKPLAN_ASSIGN_OR_RETURN(const Candidate* candidate, TryOnGrid(grid[i]));
     has_fit = fits(*candidate);
   }
   return Done{};
 }
 
-// The canonical strategy {V}. Its one segment is the last, which is kept, so it recomputes
-// nothing; but Eq. 1 charges it in full, and no setting of a knob for Eq. 1 leads to it.
+// The canonical strategy {V}, which only the knob for Eq. 2 has; null for other knobs. Its one
+// segment is the last, which is kept, so it recomputes nothing; but Eq. 1 charges it in full, and
+// no setting of a knob for Eq. 1 leads to it.
 const Candidate* KnobSearch::TryOneSegment() {
+  if (solver_.knob().kind != Knob::Kind::kPaperBudget) return nullptr;
+  if (one_segment_) return &*one_segment_;
   const VertexGraph& vertices = view_.problem.vertices;
-  LowerSetSequence sequence{IdVector<NodeId, int32_t>(vertices.size()), 1};
-  const CanonicalFigures figures = EvaluateCanonical(vertices, sequence.segment_of, 1);
-  Candidate candidate;
-  candidate.setting = kOneSegment;
-  candidate.outcome.strategy = view_.OnNodes(std::move(sequence));
-  candidate.schedule = view_.Lower(candidate.outcome.strategy);
-  candidate.simulation = simulator_.Run(candidate.schedule).value();
-  candidate.outcome.paper = {std::nullopt, figures.peak, figures.overhead};
-  candidate.outcome.is_optimal = true;
-  candidate.outcome.guarantee = "one segment fits the budget: nothing is recomputed";
-  return &tried_.insert_or_assign(kOneSegment, std::move(candidate)).first->second;
+  const CanonicalFigures figures =
+      EvaluateCanonical(vertices, IdVector<NodeId, int32_t>(vertices.size()), 1);
+  SolveOutcome outcome;
+  outcome.strategy = LowerSetSequence{IdVector<NodeId, int32_t>(vertices.size()), 1};
+  outcome.paper = {std::nullopt, figures.peak, figures.overhead};
+  outcome.is_optimal = true;
+  outcome.guarantee = "one segment fits the budget: nothing is recomputed";
+  // Of equals, a plan of the knob wins.
+  constexpr int64_t kLastSetting = std::numeric_limits<int64_t>::max();
+  return &one_segment_.emplace(Evaluate(kLastSetting, std::move(outcome)));
 }
 
 // Sets middle_ to a setting strictly between two others, unless they are as good as neighbours.

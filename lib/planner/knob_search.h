@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -46,29 +47,42 @@ struct View {
 // The settings of a knob that have been tried, and the search for more.
 //
 // Memory and overhead are nearly, but not exactly, monotonic in a knob: liveness frees more than
-// the papers' objectives know of. So a grid over the knob's whole range is tried first, and then
-// the gaps beside the best setting are halved a few times.
+// the papers' objectives know of. On a small graph every setting that may matter is tried, whatever
+// the budget, so that more memory never costs more time. On others a grid over the knob's whole
+// range is tried first, and then the gaps beside the best setting are halved a few times; MinPeak
+// and BestWithin agree with each other, although they halve different gaps:
+//   - below MinPeak nothing fits, since BestWithin halves gaps only beside a plan that fits, and
+//     MinPeak has tried the whole grid;
+//   - BestWithin returns no plan whose peak is below MinPeak's.
 class KnobSearch {
  public:
   KnobSearch(const View& view, PreparedSolver* solver, const SolveLimits& limits)
       : view_(view), solver_(*solver), limits_(limits), simulator_(view.graph) {}
 
   Result<const Candidate*> Try(int64_t setting);
-  // The plan of least overhead whose peak is at most `budget`; null if none was found.
+  // The plan of least overhead whose peak is at most `budget`; null if MinPeak's is above it.
   Result<const Candidate*> BestWithin(Bytes budget);
   // The plan of least peak found anywhere in the range.
   Result<const Candidate*> MinPeak();
 
  private:
-  // The key of the plan with one segment; it sorts before all settings.
-  static constexpr int64_t kOneSegment = -1;
+  // Up to this many nodes all settings are tried.
+  static constexpr size_t kMaxSmallGraph = 16;
 
+  bool is_small() const { return view_.problem.vertices.size() <= kMaxSmallGraph; }
+  Candidate Evaluate(int64_t setting, SolveOutcome outcome);
+  Result<Done> TryAll();
+  Result<Done> TryWholeFront();
   std::vector<int64_t> Grid() const;
   Result<Done> TryGrid();
   Result<Done> TryAround(Bytes budget);
+  Result<const Candidate*> BestAround(Bytes budget);
   const Candidate* TryOneSegment();
-  const Candidate* BestThatFits(Bytes budget) const;
+  const Candidate* BestBetween(Bytes low, Bytes high) const;
+  const Candidate* LeastOf(const std::set<int64_t>& settings) const;
+  Result<const Candidate*> TryOnGrid(int64_t setting);
   bool HalveGap(int64_t low, int64_t high);
+  Result<Done> TryMiddle(int64_t low, int64_t high, std::set<int64_t>* settings);
   bool HalveTowardsLessOverhead(const Candidate& best);
 
   const View& view_;
@@ -76,6 +90,9 @@ class KnobSearch {
   const SolveLimits& limits_;
   Simulator simulator_;
   std::map<int64_t, Candidate> tried_;
+  // Not among the tried ones: it belongs to no setting, so none lies beside it.
+  std::optional<Candidate> one_segment_;
+  Bytes min_grid_peak_ = Bytes::Max();  // Of the settings tried on the grid.
   int64_t middle_ = 0;
 };
 

@@ -95,7 +95,6 @@ Result<const Candidate*> SolveForBudget(const TensorGraph& graph, const SolverIn
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, search->BestWithin(budget));
   if (best != nullptr) return best;
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search->MinPeak());
-  if (least->simulation.peak <= budget) return least;
   return Infeasible(graph, request, info.name, least->simulation.peak,
                     least->schedule.steps[least->simulation.peak_step]);
 }
@@ -115,6 +114,15 @@ PlanRequest Settled(const TensorGraph& graph, const SolverInfo& info, const Plan
   const bool is_min = budget.kind == Budget::Kind::kMin;
   settled.budget = Budget::Of(is_min ? chosen.simulation.peak : ActivationBudget(graph, request));
   return settled;
+}
+
+// Whether a plan is optimal for what was asked. Without a budget on the peak that is the paper's
+// own objective. Within one it is the least overhead, and a search over settings proves nothing of
+// that unless nothing is recomputed; nor does it prove that a peak is the least.
+bool IsProven(const PlanRequest& request, const Candidate& chosen) {
+  const Budget& budget = PeakBudgetOf(request);
+  if (budget.kind == Budget::Kind::kMin) return false;
+  return chosen.outcome.is_optimal && (!budget.is_given() || chosen.simulation.overhead == Cost(0));
 }
 
 Result<Done> CheckRequest(const TensorGraph& graph, const SolverInfo& info,
@@ -156,9 +164,7 @@ Result<Plan> MakePlanBy(const SolverInfo& info, const TensorGraph& graph,
   plan.request = Settled(graph, info, request, *chosen);
   plan.figures.paper = chosen->outcome.paper;
   plan.figures.guarantee = chosen->outcome.guarantee;
-  // Optimal for the paper's own objective; a search for a simulated peak proves less than that.
-  plan.figures.is_optimal =
-      chosen->outcome.is_optimal && (!has_budget || chosen->simulation.overhead == Cost(0));
+  plan.figures.is_optimal = IsProven(request, *chosen);
   if (plan.figures.overhead == Cost(0)) plan.figures.lower_bound_cost = Cost(0);
   plan.figures.optimizer_state =
       OptimizerState(request.optimizer, graph.constants().parameter_gradients);

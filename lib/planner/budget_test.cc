@@ -1,0 +1,108 @@
+// What every algorithm owes to whoever gives it a budget, on random graphs.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "lib/base/rng.h"
+#include "lib/planner/planner.h"
+#include "lib/planner/registry.h"
+#include "lib/schedule/simulate.h"
+#include "lib/testing/random_graph.h"
+
+namespace ckplan {
+namespace {
+
+PlanRequest RequestFor(std::string_view algorithm, Budget budget) {
+  PlanRequest request;
+  request.algorithm = std::string(algorithm);
+  request.budget = budget;
+  return request;
+}
+
+Result<Plan> PlanWithin(const TensorGraph& graph, std::string_view algorithm, Bytes budget) {
+  return MakePlan(graph, RequestFor(algorithm, Budget::Of(budget)), {});
+}
+
+Result<Plan> PlanForMin(const TensorGraph& graph, std::string_view algorithm) {
+  return MakePlan(graph, RequestFor(algorithm, {Budget::Kind::kMin, Bytes(0), 0}), {});
+}
+
+// Small sizes make many ties; large ones make settings of a knob that a search skips.
+TensorGraph GraphOf(uint64_t seed, int min_nodes, int max_nodes) {
+  Rng rng(seed);
+  RandomGraphOptions options;
+  options.nodes = static_cast<int>(rng.Between(min_nodes, max_nodes));
+  options.max_bytes = seed % 2 == 0 ? 20 : 4000;
+  options.max_cost = seed % 3 == 0 ? 10 : 1000;
+  return RandomTensorGraph(rng, options);
+}
+
+// Budgets from the least peak to a fifth above that of keep-all.
+std::set<Bytes> BudgetsAbove(Bytes least, Bytes keep_all) {
+  constexpr int64_t kSteps = 8;
+  const int64_t range = std::max(least, keep_all).count() * 6 / 5 - least.count();
+  std::set<Bytes> budgets;
+  for (int64_t i = 0; i <= kSteps; ++i) budgets.insert(least + Bytes(range * i / kSteps));
+  return budgets;
+}
+
+// Whether more memory may never cost more time.
+enum class Rising { kMay, kNever };
+
+void CheckAllBudgets(const TensorGraph& graph, std::string_view algorithm, Bytes least,
+                     Rising overheads) {
+  Cost overhead = Cost::Max();
+  for (const Bytes budget : BudgetsAbove(least, KeepAllPeak(graph))) {
+    CAPTURE(budget.count());
+    const Result<Plan> plan = PlanWithin(graph, algorithm, budget);
+    REQUIRE(plan.ok());
+    CHECK(plan->figures.peak <= budget);
+    CHECK(plan->figures.peak >= least);
+    if (overheads == Rising::kNever) CHECK(plan->figures.overhead <= overhead);
+    overhead = plan->figures.overhead;
+  }
+}
+
+// False where the algorithm refuses the graph as too large.
+bool CheckBudgets(const TensorGraph& graph, std::string_view algorithm, Rising overheads) {
+  const Result<Plan> min = PlanForMin(graph, algorithm);
+  if (!min.ok() && min.error().code == ErrorCode::kUnsupported) return false;
+  REQUIRE(min.ok());
+  const Bytes least = min->figures.peak;
+  CHECK_FALSE(min->figures.is_optimal);
+  const Result<Plan> refused = PlanWithin(graph, algorithm, least - Bytes(1));
+  REQUIRE_FALSE(refused.ok());
+  REQUIRE(refused.error().code == ErrorCode::kInfeasible);
+  CHECK(refused.error().remedy.settings.at(0).value == std::to_string(least.count()));
+  CheckAllBudgets(graph, algorithm, least, overheads);
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("every algorithm: the least budget is the least, and a refusal names it") {
+  for (const SolverInfo& info : AllSolvers()) {
+    CAPTURE(std::string(info.name));
+    int served = 0;
+    for (uint64_t seed = 1; seed <= 150; ++seed) {
+      CAPTURE(seed);
+      served += CheckBudgets(GraphOf(seed, 1, 10), info.name, Rising::kNever) ? 1 : 0;
+    }
+    CHECK(served > 75);
+  }
+}
+
+TEST_CASE("every algorithm: the least budget is the least where settings are sampled") {
+  for (const SolverInfo& info : AllSolvers()) {
+    if (info.name == "kusumoto-exhaustive") continue;  // Graphs of that size take it too long.
+    CAPTURE(std::string(info.name));
+    for (uint64_t seed = 1; seed <= 12; ++seed) {
+      CAPTURE(seed);
+      CHECK(CheckBudgets(GraphOf(seed, 17, 30), info.name, Rising::kMay));
+    }
+  }
+}
+
+}  // namespace ckplan
