@@ -4,12 +4,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
+#include <limits>
 #include <new>
 #include <stdexcept>
 
 #include "cli/common/exit_code.h"
 #include "lib/base/check.h"
 #include "lib/base/out_of_memory.h"
+#include "lib/base/units.h"
 
 namespace ckplan {
 namespace {
@@ -45,6 +48,20 @@ TEST_CASE("guard: a broken promise of our own code ends with 70") {
           CKPLAN_CHECK(1 + 1 == 3, "a test breaks it");
           return 0;
         }) == static_cast<int>(ExitCode::kInternal));
+}
+
+TEST_CASE("guard: amounts that overflow end with 70, whichever way they do") {
+  const auto ends_with_fault = [](const std::function<Bytes()>& sum) {
+    return StatusOfChild([&] { return sum() == Bytes(0) ? 0 : 1; }) ==
+           static_cast<int>(ExitCode::kInternal);
+  };
+  const Bytes min(std::numeric_limits<int64_t>::min());
+  CHECK(ends_with_fault([] { return Bytes::Max() + Bytes(1); }));
+  CHECK(ends_with_fault([&] { return min - Bytes(1); }));
+  CHECK(ends_with_fault([] { return 2 * Bytes::Max(); }));
+  CHECK(ends_with_fault([sum = Bytes::Max()]() mutable { return sum += Bytes(1); }));
+  CHECK(ends_with_fault([difference = min]() mutable { return difference -= Bytes(1); }));
+  CHECK_FALSE(ends_with_fault([] { return Bytes::Max() - Bytes::Max(); }));
 }
 
 TEST_CASE("exit codes: every kind of error has one of the table") {

@@ -9,9 +9,15 @@
 
 namespace ckplan {
 
+// Ends the process as CKPLAN_CHECK does: `a` and `b` with `operation` between them overflow.
+[[noreturn]] void FailOverflow(int64_t a, char operation, int64_t b);
+
 // A signed 64-bit amount of one unit. Sums and differences stay in the unit; nothing converts.
-// Overflow cannot happen inside ckplan: TensorGraph::Create bounds every sum (kMaxTotalBytes,
-// kMaxTotalCost); sizes that come from files go through checked.h before they get there.
+// Arithmetic is checked: an overflow is a fault of ours and ends the process with exit code 70.
+// It cannot come from an input: amounts that files give go through checked.h, or are compared with
+// a bound, before they become arithmetic, and TensorGraph::Create bounds every sum over a graph
+// (kMaxTotalBytes, kMaxTotalCost). Loops that are too hot for the checks add raw counts, and say
+// which of those bounds keeps them from overflowing.
 template <typename Unit>
 class Quantity {
  public:
@@ -21,18 +27,24 @@ class Quantity {
   constexpr int64_t count() const { return count_; }
 
   constexpr auto operator<=>(const Quantity&) const = default;
-  constexpr Quantity& operator+=(Quantity other) {
-    count_ += other.count_;
-    return *this;
+  constexpr Quantity& operator+=(Quantity other) { return *this = *this + other; }
+  constexpr Quantity& operator-=(Quantity other) { return *this = *this - other; }
+  friend constexpr Quantity operator+(Quantity a, Quantity b) {
+    int64_t sum = 0;
+    if (__builtin_add_overflow(a.count_, b.count_, &sum)) FailOverflow(a.count_, '+', b.count_);
+    return Quantity(sum);
   }
-  constexpr Quantity& operator-=(Quantity other) {
-    count_ -= other.count_;
-    return *this;
+  friend constexpr Quantity operator-(Quantity a, Quantity b) {
+    int64_t difference = 0;
+    if (__builtin_sub_overflow(a.count_, b.count_, &difference)) {
+      FailOverflow(a.count_, '-', b.count_);
+    }
+    return Quantity(difference);
   }
-  friend constexpr Quantity operator+(Quantity a, Quantity b) { return a += b; }
-  friend constexpr Quantity operator-(Quantity a, Quantity b) { return a -= b; }
   friend constexpr Quantity operator*(int64_t times, Quantity a) {
-    return Quantity(times * a.count_);
+    int64_t product = 0;
+    if (__builtin_mul_overflow(times, a.count_, &product)) FailOverflow(times, '*', a.count_);
+    return Quantity(product);
   }
 
   static constexpr Quantity Max() { return Quantity(std::numeric_limits<int64_t>::max()); }

@@ -26,8 +26,9 @@ inline Transition Between(const LowerSetFamily& family, int32_t set, int32_t bel
   const LowerSetFamily::Facts& to = family.facts(set);
   const LowerSetFamily::Facts& from = family.facts(below);
   const LowerSetFamily::Overlap overlap = family.BoundaryWithin(set, below);
-  return {to.boundary_memory - overlap.memory,
-          (to.time - from.time - (to.boundary_time - overlap.time)).count()};
+  // Differences of totals that TensorGraph::Create bounds, in the hottest loops.
+  return {Bytes(to.boundary_memory.count() - overlap.memory.count()),
+          to.time.count() - from.time.count() - (to.boundary_time.count() - overlap.time.count())};
 }
 
 // The family under one budget: which segments fit, and two numbers for each set that say whether
@@ -60,7 +61,8 @@ class FittingSegments {
     family_.ForEachSubset(set, Bytes(left.count() / 2), candidates, [&](int32_t below) {
       ++pairs;
       const LowerSetFamily::Facts& from = family_.facts(below);
-      const Bytes max_cached = left - 2 * (facts.memory - from.memory);
+      // Cannot overflow: 0 <= left, and TensorGraph::Create bounds twice the memory of any set.
+      const Bytes max_cached(left.count() - 2 * (facts.memory.count() - from.memory.count()));
       // Every sequence that leads there caches at least the boundary.
       if (max_cached >= from.boundary_memory) visit(below, max_cached);
     });
@@ -71,8 +73,9 @@ class FittingSegments {
   // A lower bound on Between().more_cached that needs no look at the members: by how much the
   // boundary of `set` is larger.
   Bytes MinMoreCached(int32_t set, int32_t below) const {
-    const Bytes more = family_.facts(set).boundary_memory - family_.facts(below).boundary_memory;
-    return std::max(Bytes(0), more);
+    const int64_t more =
+        family_.facts(set).boundary_memory.count() - family_.facts(below).boundary_memory.count();
+    return Bytes(std::max<int64_t>(0, more));
   }
 
   LowerSetFamily& family_;

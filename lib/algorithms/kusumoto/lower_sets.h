@@ -66,16 +66,17 @@ class LowerSetFamily {
     Cost time;
   };
   Overlap BoundaryWithin(int32_t larger, int32_t smaller) const {
-    Overlap overlap;
+    int64_t memory = 0;  // At most M(V), which TensorGraph::Create bounds; likewise the time.
+    int64_t time = 0;
     const uint64_t* members = words(smaller);
     for (uint32_t i = boundary_starts_[static_cast<size_t>(larger)];
          i < boundary_starts_[static_cast<size_t>(larger) + 1]; ++i) {
       const BoundaryNode& node = boundary_[i];
       if ((members[node.word] & node.bit) == 0) continue;
-      overlap.memory += node.memory;
-      overlap.time += node.time;
+      memory += node.memory.count();
+      time += node.time.count();
     }
-    return overlap;
+    return {Bytes(memory), Cost(time)};
   }
 
   // Visits each proper subset L of `set` with M(set \ L) <= `max_between` that is in `candidates`,
