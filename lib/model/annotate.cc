@@ -85,13 +85,7 @@ Result<AnnotateOutcome> Annotate(std::string_view source, const std::string& in_
   options.drops_markers = true;
   options.node_markers = &annotation.nodes;
   options.model_markers = &annotation.model;
-  const auto rewritten = RewriteModel(source, options);
-  if (!rewritten.has_value()) {
-    return MakeError(ErrorCode::kInvalidInput,
-                     fmt::format("\"{}\" is not a readable ONNX model: its protobuf encoding is "
-                                 "damaged; export it again",
-                                 in_path));
-  }
+  CKPLAN_ASSIGN_OR_RETURN(const RewrittenModel rewritten, RewriteModel(source, options, in_path));
   AnnotateOutcome outcome;
   if (facts.has_external_weights && FolderOf(in_path) != FolderOf(out_path)) {
     outcome.warnings.push_back(
@@ -99,7 +93,7 @@ Result<AnnotateOutcome> Annotate(std::string_view source, const std::string& in_
                     "folder before using it",
                     out_path, in_path));
   }
-  CKPLAN_RETURN_IF_ERROR(WriteFile(rewritten->bytes, out_path));
+  CKPLAN_RETURN_IF_ERROR(WriteFile(rewritten.bytes, out_path));
   return outcome;
 }
 

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "lib/graph/tensor_graph.h"
+#include "lib/model/expansion_size.h"
 #include "lib/model/fold.h"
 #include "lib/model/functions.h"
 #include "lib/model/infer_types.h"
@@ -24,9 +25,10 @@ using OpsetVersions = std::unordered_map<std::string, int>;
 using DeclaredTypes = std::unordered_map<std::string, const onnx::TypeProto*>;
 using Attributes = std::unordered_map<std::string, const onnx::AttributeProto*>;
 
-constexpr int kDeepestNesting = 64;           // Calls within calls; recursion ends here.
-constexpr size_t kMaxOperations = 4'000'000;  // Functions can grow a small file exponentially.
-constexpr int64_t kMaxFoldedReals = 64;       // Larger float tensors are weights, never sizes.
+constexpr int kDeepestNesting = 64;  // Branches and calls within each other; recursion ends here.
+constexpr size_t kMaxOperations = 4'000'000;
+constexpr size_t kMaxMadeBytes = size_t{1} << 28;  // Nodes that are copied to fill in attributes.
+constexpr int64_t kMaxFoldedReals = 64;            // Larger float tensors are weights, never sizes.
 
 // Where names are looked up: the main graph, a branch of an If within it, or a function's body.
 struct Scope {
@@ -92,6 +94,7 @@ class Expander {
 
   Result<Done> Run() {
     const onnx::ModelProto& proto = *model_.proto;
+    CKPLAN_RETURN_IF_ERROR(CheckExpansion(proto, functions_, file_));
     const OpsetVersions opsets = ReadOpsets(proto);
     const DeclaredTypes declared = ReadDeclared(proto.graph());
     Scope scope;
@@ -219,14 +222,14 @@ class Expander {
   // ---- Nodes ----------------------------------------------------------------------------------
 
   void Expand(const NodeProto& source, Scope& scope) {
-    if (scope.depth > kDeepestNesting || model_.operations.size() > kMaxOperations) {
-      is_too_large_ = true;
-      return;
-    }
+    is_too_large_ = is_too_large_ || scope.depth > kDeepestNesting ||
+                    model_.operations.size() > kMaxOperations || made_bytes_ > kMaxMadeBytes;
+    if (is_too_large_) return;
     const NodeProto* node = &source;
     if (scope.attributes != nullptr && NeedsBinding(source)) {
       model_.made_nodes.push_back(source);
       BindAttributes(model_.made_nodes.back(), *scope.attributes);
+      made_bytes_ += model_.made_nodes.back().ByteSizeLong();
       node = &model_.made_nodes.back();
     }
     const onnx::FunctionProto* function = functions_.Find(*node);
@@ -345,9 +348,19 @@ class Expander {
     BindOutputs(node, names, inner, scope);
   }
 
+  // ONNX's rule makes as many sizes as a Split asks for, whatever it has.
+  bool HasOtherNumberOfOutputs(const NodeProto& node) {
+    if (node.op_type() != "Split" || !IsStandard(node)) return false;
+    const int64_t asked = IntAttribute(node, "num_outputs", node.output_size());
+    if (asked <= node.output_size()) return false;
+    faults_.push_back(fmt::format("node \"{}\" (Split) has num_outputs {}, but only {} outputs",
+                                  ShortName(node.name()), asked, node.output_size()));
+    return true;
+  }
+
   void AddOperation(const NodeProto& node, Scope& scope) {
     auto inputs = ResolveInputs(node, scope);
-    if (!inputs.has_value()) return AddUnknownOutputs(node, scope);
+    if (!inputs.has_value() || HasOtherNumberOfOutputs(node)) return AddUnknownOutputs(node, scope);
     Operation operation;
     operation.name = NodeName(node, scope);
     operation.node = &node;
@@ -434,9 +447,10 @@ class Expander {
   Result<Done> Report() {
     if (is_too_large_) {
       return MakeError(ErrorCode::kUnsupported,
-                       fmt::format("{}: its functions call each other more than {} levels deep, or "
-                                   "expand to more than {} operations; inline them first",
-                                   file_, kDeepestNesting, kMaxOperations));
+                       fmt::format("{}: its branches and calls are nested more than {} levels "
+                                   "deep, make more than {} operations, or more than {} MiB of "
+                                   "attributes; export it without functions",
+                                   file_, kDeepestNesting, kMaxOperations, kMaxMadeBytes >> 20));
     }
     if (!faults_.empty()) {
       return InvalidModel(file_, "the model is damaged or contradicts itself", faults_);
@@ -460,6 +474,7 @@ class Expander {
   std::unordered_map<int32_t, std::string> onnx_faults_;  // By operation.
   std::vector<std::string> faults_;
   std::vector<std::string> unsupported_;
+  size_t made_bytes_ = 0;
   bool is_too_large_ = false;
 };
 

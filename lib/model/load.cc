@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "lib/model/activation_type.h"
+#include "lib/model/check_names.h"
 #include "lib/model/expand.h"
 #include "lib/model/functions.h"
 #include "lib/model/model_impl.h"
@@ -60,6 +61,7 @@ Result<Model> Load(const std::string& path, const LoadOptions& options) {
     CKPLAN_RETURN_IF_ERROR(CheckSameModel(*options.planned, path, impl->identity.sha256));
   }
   const std::string file = impl->identity.name;
+  CKPLAN_RETURN_IF_ERROR(CheckNames(*impl->proto, file));
   const onnx::GraphProto& graph = impl->proto->graph();
   CKPLAN_ASSIGN_OR_RETURN(const BoundDims bound,
                           BindDims(graph, InitializerNames(graph), options, file));

@@ -6,6 +6,7 @@
 #include "lib/model/graph_hash.h"
 #include "lib/model/model_impl.h"
 #include "lib/model/testing_proto.h"
+#include "lib/model/wire.h"
 
 namespace ckplan {
 namespace {
@@ -192,6 +193,104 @@ TEST_CASE("load: a function that calls itself is refused") {
       "g (float[2,8] x) => (float[2,8] y) { y = local.Loop(x) }"
       "<opset_import: [\"local\" : 1], domain: \"local\"> Loop (a) => (b) { b = local.Loop(a) }");
   CheckFails(LoadProto(proto), ErrorCode::kUnsupported, "levels deep");
+}
+
+// A function that calls the one before it twice, `levels` times.
+std::string DoublingFunctions(int levels) {
+  std::string text =
+      "<ir_version: 10, opset_import: [\"\" : 20, \"local\" : 1]> "
+      "g (float[2,8] x) => (float[2,8] y) { y = local.F" +
+      std::to_string(levels) + "(x) }";
+  for (int i = 1; i <= levels; ++i) {
+    const std::string inner = i == 1 ? "Relu" : "local.F" + std::to_string(i - 1);
+    text += "<opset_import: [\"\" : 20, \"local\" : 1], domain: \"local\"> F" + std::to_string(i) +
+            " (a) => (c) { b = " + inner + "(a) c = " + inner + "(b) }";
+  }
+  return text;
+}
+
+TEST_CASE("load: functions are counted before they are expanded") {
+  const auto small = LoadProto(ParseText(DoublingFunctions(10)));
+  REQUIRE_MESSAGE(small.ok(), small.error().message);
+  CHECK(small->impl().operations.size() == 1024);
+  CheckFails(LoadProto(ParseText(DoublingFunctions(20))), ErrorCode::kUnsupported,
+             "expand to more than 250000 operations");
+  CheckFails(LoadProto(ParseText(DoublingFunctions(63))), ErrorCode::kUnsupported,
+             "expand to more");
+  CheckFails(LoadProto(ParseText(DoublingFunctions(65))), ErrorCode::kUnsupported,
+             "more than 64 levels deep");
+}
+
+TEST_CASE("load: names that expanded functions repeat are counted") {
+  onnx::ModelProto model = ParseText(DoublingFunctions(12));
+  CHECK(LoadProto(model).ok());
+  for (auto& function : *model.mutable_functions()) {
+    for (auto& node : *function.mutable_node()) node.set_name(std::string(10'000, 'n'));
+  }
+  CheckFails(LoadProto(model), ErrorCode::kUnsupported, "256 MiB of names");
+}
+
+TEST_CASE("load: a name that is longer than any name is refused") {
+  onnx::ModelProto model = ParseGraph("g (float[2,8] x) => (float[2,8] y) { y = Relu(x) }");
+  model.mutable_graph()->mutable_node(0)->set_name(std::string(1000, 'n'));
+  CHECK(LoadProto(model).ok());
+  model.mutable_graph()->mutable_node(0)->set_name(std::string(1 << 20, 'n'));
+  CheckFails(LoadProto(model), ErrorCode::kUnsupported, "1048576 bytes long");
+}
+
+TEST_CASE("load: a Split with fewer outputs than it asks for is refused") {
+  const std::string graph =
+      "g (float[2,8] x) => (float[2,4] a, float[2,4] b) { a, b = Split <axis = 1, num_outputs = ";
+  CHECK(LoadText(graph + "2> (x) }").ok());
+  CheckFails(LoadText(graph + "268435456> (x) }"), ErrorCode::kInvalidInput,
+             "num_outputs 268435456, but only 2 outputs");
+}
+
+// Ifs within each other, as the bytes of a file: protobuf itself writes no more than it reads.
+std::string NestedIfs(int levels) {
+  const auto field = [](uint32_t number, const std::string& content) {
+    Rope rope;
+    rope.AppendString(number, content);
+    return rope.Flatten();
+  };
+  std::string graph =
+      ParseGraph("b () => (float[4] y) { y = Relu(x) }").graph().SerializeAsString();
+  for (int i = 0; i < levels; ++i) {
+    const std::string branch = field(1, "then_branch") + field(6, graph);
+    const std::string other = field(1, "else_branch") + field(6, "");
+    const std::string node =
+        field(1, "c") + field(2, "y") + field(4, "If") + field(5, branch) + field(5, other);
+    onnx::GraphProto around = ParseGraph("b () => (float[4] y) { y = Relu(x) }").graph();
+    around.clear_node();
+    graph = field(1, node) + around.SerializeAsString();
+  }
+  const onnx::ModelProto rest = ParseGraph("g (float[4] x) => (float[4] y) <bool c = {1}> {}");
+  return rest.SerializeAsString() + field(7, graph);  // Protobuf merges the two graphs.
+}
+
+TEST_CASE("load: branches that are nested too deep are no damaged file") {
+  const TemporaryFile file("nested.onnx");
+  file.Write(NestedIfs(20));
+  const auto model = LoadModel(file.path(), {});
+  REQUIRE_MESSAGE(model.ok(), model.error().message);
+  CHECK(model->impl().operations.size() == 1);
+  for (const int levels : {40, 1000}) {
+    file.Write(NestedIfs(levels));
+    CheckFails(LoadModel(file.path(), {}), ErrorCode::kUnsupported, "nested too deep");
+  }
+}
+
+TEST_CASE("load: text that is nested too deep is refused before it is parsed") {
+  const TemporaryFile text("nested.onnxtxt");
+  std::string type = "float[4]";
+  for (int i = 0; i < 100'000; ++i) type.insert(0, "seq(");
+  text.Write("<ir_version: 10, opset_import: [\"\" : 20]> g (" + type + " x) => (float[4] y) {}");
+  CheckFails(LoadModel(text.path(), {}), ErrorCode::kUnsupported, "nested too deep");
+  const TemporaryFile proto("nested.textproto");
+  std::string nested;
+  for (int i = 0; i < 100'000; ++i) nested += "node { attribute { g { ";
+  proto.Write("graph { " + nested);
+  CheckFails(LoadModel(proto.path(), {}), ErrorCode::kInvalidInput, "too deep");
 }
 
 TEST_CASE("load: a wrongly declared shape does not count where ONNX knows better") {

@@ -4,6 +4,7 @@
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "lib/model/graph_hash.h"
@@ -19,22 +20,31 @@ namespace {
 // from is far smaller, any weight that matters is larger.
 constexpr uint64_t kLargestKeptTensorBytes = 4096;
 
+// Protobuf does not tell a file that is nested too deep from a damaged one.
+Error NotParsed(std::string_view source, const std::string& path) {
+  RewriteOptions whole;
+  whole.largest_tensor_bytes = 0;
+  const auto copied = RewriteModel(source, whole, path);
+  return copied.ok() ? NotOnnx(path, "its protobuf encoding is damaged") : copied.error();
+}
+
 Result<ParsedFile> ParseBinary(std::string_view source, const std::string& path) {
   RewriteOptions options;
   options.largest_tensor_bytes = kLargestKeptTensorBytes;
-  const auto stripped = RewriteModel(source, options);
-  if (!stripped.has_value()) return NotOnnx(path, "its protobuf encoding is damaged");
-  if (stripped->bytes.size() > uint64_t{std::numeric_limits<int>::max()}) {
+  CKPLAN_ASSIGN_OR_RETURN(const RewrittenModel stripped, RewriteModel(source, options, path));
+  if (stripped.bytes.size() > uint64_t{std::numeric_limits<int>::max()}) {
     return NotOnnx(path, "it is over 2 GB even without its weights");
   }
   ParsedFile file;
   const bool is_parsed =
-      stripped->has_left_out
-          ? file.proto->ParseFromString(stripped->bytes.Flatten())
+      stripped.has_left_out
+          ? file.proto->ParseFromString(stripped.bytes.Flatten())
           : file.proto->ParseFromArray(source.data(), static_cast<int>(source.size()));
-  if (!is_parsed) return NotOnnx(path, "its protobuf encoding is damaged");
+  if (!is_parsed) return NotParsed(source, path);
   return file;
 }
+
+constexpr int kDeepestText = 100;  // As deep as protobuf reads binary files.
 
 class QuietCollector final : public google::protobuf::io::ErrorCollector {
  public:
@@ -60,6 +70,23 @@ bool EndsWithAny(const std::string& path, std::initializer_list<std::string_view
   return false;
 }
 
+// ONNX's parser calls itself for each graph within a graph, and each type within a type.
+bool IsNestedTooDeep(std::string_view text) {
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '#') {
+      i = std::min(text.find('\n', i), text.size());
+    } else if (text[i] == '"') {
+      for (++i; i < text.size() && text[i] != '"'; ++i) i += text[i] == '\\' ? 1 : 0;
+    } else if (text[i] == '{' || text[i] == '(') {
+      if (++depth > kDeepestText) return true;
+    } else if (text[i] == '}' || text[i] == ')') {
+      --depth;
+    }
+  }
+  return false;
+}
+
 bool IsOnnxText(const std::string& path) { return EndsWithAny(path, {".onnxtxt", ".onnx.txt"}); }
 bool IsProtoText(const std::string& path) {
   return EndsWithAny(path, {".textproto", ".pbtxt", ".prototxt", ".onnxtext"});
@@ -69,6 +96,7 @@ Result<ParsedFile> ParseText(std::string_view source, const std::string& path) {
   ParsedFile file;
   const std::string text(source);
   if (IsOnnxText(path)) {
+    if (IsNestedTooDeep(source)) return NestedTooDeep(path);
     onnx::OnnxParser parser(text.c_str());
     if (const auto status = parser.Parse(*file.proto); !status.IsOK()) {
       return NotOnnx(path, status.ErrorMessage().substr(0, 300));
@@ -76,6 +104,7 @@ Result<ParsedFile> ParseText(std::string_view source, const std::string& path) {
   } else {
     QuietCollector errors;
     google::protobuf::TextFormat::Parser parser;
+    parser.SetRecursionLimit(kDeepestText);
     parser.RecordErrorsTo(&errors);
     if (!parser.ParseFromString(text, file.proto.get())) {
       return NotOnnx(path, errors.first().substr(0, 300));
@@ -93,6 +122,14 @@ Error NotOnnx(const std::string& path, std::string_view why) {
                    fmt::format("\"{}\" is not a readable ONNX model: {}; check that the file is "
                                "complete, or export it again",
                                path, why));
+}
+
+Error NestedTooDeep(const std::string& path) {
+  return MakeError(
+      ErrorCode::kUnsupported,
+      fmt::format("\"{}\" is nested too deep: protobuf reads 100 levels, which is about "
+                  "30 branches within each other; flatten them, or export it without",
+                  path));
 }
 
 Result<ParsedFile> ParseModelFile(const std::string& path) {

@@ -21,5 +21,6 @@ Result<ParsedFile> ParseModelFile(const std::string& path);
 bool IsTextModel(const std::string& path);
 
 Error NotOnnx(const std::string& path, std::string_view why);
+Error NestedTooDeep(const std::string& path);
 
 }  // namespace ckplan

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "lib/model/parse_file.h"
+
 namespace ckplan {
 
 namespace {
@@ -98,7 +100,10 @@ class Rewriter {
       : options_(options), result_(result) {}
 
   bool Rewrite(Message message, std::string_view source, int depth, Rope& out) {
-    if (depth > kDeepest) return false;
+    if (depth > kDeepest) {
+      is_too_deep_ = true;
+      return false;
+    }
     if (message == Message::kTensor) return RewriteTensor(source, out);
     WireReader reader(source);
     size_t node = 0;
@@ -124,6 +129,8 @@ class Rewriter {
     }
     return !reader.is_damaged();
   }
+
+  bool is_too_deep() const { return is_too_deep_; }
 
  private:
   // An unchanged message keeps its own header, so that long runs stay one piece.
@@ -172,14 +179,20 @@ class Rewriter {
 
   const RewriteOptions& options_;
   RewrittenModel& result_;
+  bool is_too_deep_ = false;
 };
 
 }  // namespace
 
-std::optional<RewrittenModel> RewriteModel(std::string_view source, const RewriteOptions& options) {
+Result<RewrittenModel> RewriteModel(std::string_view source, const RewriteOptions& options,
+                                    const std::string& path) {
   RewrittenModel result;
   Rope bytes;
-  if (!Rewriter(options, result).Rewrite(Message::kModel, source, 0, bytes)) return std::nullopt;
+  Rewriter rewriter(options, result);
+  if (!rewriter.Rewrite(Message::kModel, source, 0, bytes)) {
+    return rewriter.is_too_deep() ? NestedTooDeep(path)
+                                  : NotOnnx(path, "its protobuf encoding is damaged");
+  }
   result.bytes = std::move(bytes);
   return result;
 }

@@ -34,9 +34,11 @@ struct RewrittenModel {
   bool has_left_out = false;  // Some tensor contents are left out.
 };
 
-// Nothing when the source is damaged: a field that reaches beyond its message, or a nesting
-// deeper than protobuf would read.
-std::optional<RewrittenModel> RewriteModel(std::string_view source, const RewriteOptions& options);
+// kInvalidInput: the source, which messages call `path`, is damaged: a field reaches beyond its
+// message. kUnsupported: it is nested more deeply than protobuf would read. Messages that are
+// copied whole are not looked into.
+Result<RewrittenModel> RewriteModel(std::string_view source, const RewriteOptions& options,
+                                    const std::string& path);
 
 // The value of a metadata entry of the model itself; nothing if there is none with that key.
 std::optional<std::string> FindModelMetadata(std::string_view source, std::string_view key);
