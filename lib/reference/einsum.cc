@@ -14,7 +14,7 @@ namespace {
 // the letters leave over, and its labels are the numbers from its end.
 std::vector<int> LabelsOf(const std::string& term, size_t rank) {
   std::vector<int> labels;
-  const size_t dots = std::count(term.begin(), term.end(), '.');
+  const auto dots = static_cast<size_t>(std::count(term.begin(), term.end(), '.'));
   for (size_t i = 0; i < term.size(); ++i) {
     if (term[i] != '.') {
       labels.push_back(term[i]);

@@ -7,7 +7,8 @@ namespace ckplan::reference {
 namespace {
 
 void Gather(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  const auto [axis, rank] = std::pair(AxisOf(spec, inputs[0]), inputs[1].rank());
+  const int64_t axis = AxisOf(spec, inputs[0]);
+  const int64_t rank = inputs[1].rank();
   ForEach(outputs[0].dims, [&](const Index& index, int64_t i) {
     const Index place(index.begin() + axis, index.begin() + axis + rank);
     const int64_t at = Normal(inputs[1][Offset(inputs[1], place)], inputs[0].dim(axis));

@@ -31,7 +31,7 @@ namespace ckplan::reference {
 struct CaseRow {
   std::string_view type;
   std::string_view operands;
-  std::string_view attributes = "";
+  std::string_view attributes;
   double tolerance = 1e-5;  // The largest |difference| / max(1, |value|) that passes.
 };
 

@@ -3,13 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
 #include <string>
 
 #include "lib/base/rng.h"
 #include "lib/schedule/arena.h"
 #include "lib/schedule/lower.h"
+#include "lib/schedule/lower_without_liveness.h"
+#include "lib/schedule/naive_simulation.h"
 #include "lib/schedule/timeline.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
@@ -22,160 +22,6 @@ std::vector<NodeId> GraphOrder(const TensorGraph& graph) {
   for (const NodeId id : graph.nodes().ids()) order.push_back(id);
   return order;
 }
-
-bool Reads(const TensorGraph& graph, const Step& step, TensorId tensor) {
-  const auto lists = [&](const std::vector<TensorId>& list) {
-    return std::count(list.begin(), list.end(), tensor) > 0;
-  };
-  switch (step.kind) {
-    case StepKind::kForward:
-      return lists(graph.node(step.node()).inputs);
-    case StepKind::kBackward:
-      return lists(graph.node(step.node()).backward_reads);
-    case StepKind::kLoss:
-      return lists(graph.outputs());
-    case StepKind::kFree:
-      return false;
-  }
-  return false;
-}
-
-bool Makes(const TensorGraph& graph, const Step& step, TensorId tensor) {
-  if (step.kind != StepKind::kForward) return false;
-  const std::vector<TensorId>& outputs = graph.node(step.node()).outputs;
-  return std::count(outputs.begin(), outputs.end(), tensor) > 0;
-}
-
-// What Simulator computes, in the plainest way: for each step and each tensor it asks, by the
-// definition, whether the tensor is in memory there. Gradients are counted with lists of who holds
-// which buffer.
-class NaiveSimulation {
- public:
-  NaiveSimulation(const TensorGraph& graph, const Schedule& schedule)
-      : graph_(graph), steps_(schedule.steps) {}
-
-  Bytes Peak() {
-    Bytes peak;
-    for (size_t k = 0; k < steps_.size(); ++k) peak = std::max(peak, Needed(k));
-    return peak;
-  }
-
-  Cost Overhead() const {
-    std::set<int32_t> seen;
-    Cost overhead;
-    for (const Step& step : steps_) {
-      if (step.kind != StepKind::kForward) continue;
-      if (!seen.insert(step.index).second) overhead += graph_.node(step.node()).forward_cost;
-    }
-    return overhead;
-  }
-
- private:
-  // The version of `tensor` that is there while step k runs is the last one made at or before k.
-  // It is in memory if it was made at k, or is read at k or later before it is made again.
-  bool IsInMemory(TensorId tensor, size_t k) const {
-    if (graph_.is_input(tensor)) return false;
-    size_t made = k + 1;
-    while (made > 0 && !Makes(graph_, steps_[made - 1], tensor)) --made;
-    if (made == 0) return false;
-    if (made - 1 == k) return true;
-    for (size_t later = k; later < steps_.size(); ++later) {
-      if (Reads(graph_, steps_[later], tensor)) return true;
-      if (Makes(graph_, steps_[later], tensor)) return false;
-    }
-    return false;
-  }
-
-  bool DiesAt(TensorId tensor, size_t k) const {
-    if (!Reads(graph_, steps_[k], tensor)) return false;
-    for (size_t later = k + 1; later < steps_.size(); ++later) {
-      if (Makes(graph_, steps_[later], tensor)) return true;
-      if (Reads(graph_, steps_[later], tensor)) return false;
-    }
-    return true;
-  }
-
-  // At a forward step the old version of a recomputed tensor is gone unless the step reads it.
-  Bytes Needed(size_t k) {
-    const Step& step = steps_[k];
-    Bytes bytes;
-    for (const TensorId tensor : graph_.tensors().ids()) {
-      if (IsInMemory(tensor, k)) bytes += graph_.tensor(tensor).bytes;
-    }
-    if (step.kind == StepKind::kForward) {
-      const Node& node = graph_.node(step.node());
-      bytes += node.forward_workspace + GradientBytes();
-      for (const auto& [output, input] : node.in_place) {
-        if (graph_.is_input(input) || !DiesAt(input, k)) continue;
-        if (graph_.tensor(input).bytes != graph_.tensor(output).bytes) continue;
-        return bytes - graph_.tensor(input).bytes;
-      }
-      return bytes;
-    }
-    if (step.kind == StepKind::kLoss) {
-      for (const TensorId output : graph_.outputs()) {
-        if (graph_.tensor(output).requires_grad) holder_[output] = buffers_++;
-        if (graph_.tensor(output).requires_grad)
-          size_[holder_[output]] = graph_.tensor(output).bytes;
-      }
-      return bytes + GradientBytes();
-    }
-    return bytes + graph_.node(step.node()).backward_workspace + RunBackward(step.node());
-  }
-
-  // The bytes of all buffers that some gradient holds.
-  Bytes GradientBytes() const {
-    std::set<int> held;
-    for (const auto& [tensor, buffer] : holder_) held.insert(buffer);
-    Bytes bytes;
-    for (const int buffer : held) bytes += size_.at(buffer);
-    return bytes;
-  }
-
-  bool IsShared(TensorId tensor) const {
-    int holders = 0;
-    for (const auto& [other, buffer] : holder_) holders += buffer == holder_.at(tensor);
-    return holders > 1;
-  }
-
-  // The maximum of gradient bytes while the backward of a node runs.
-  Bytes RunBackward(NodeId id) {
-    const Node& node = graph_.node(id);
-    Bytes highest = GradientBytes();
-    TensorId output;
-    for (auto it = node.outputs.rbegin(); it != node.outputs.rend(); ++it) {
-      if (holder_.count(*it) != 0) output = *it;
-    }
-    if (output.is_none()) return highest;
-    for (const TensorId input : node.inputs) {
-      if (!graph_.tensor(input).requires_grad) continue;
-      const Bytes bytes = graph_.tensor(input).bytes;
-      const auto& passes = node.gradient_passthrough;
-      const bool is_passed = std::count(passes.begin(), passes.end(), input) > 0 &&
-                             bytes == graph_.tensor(output).bytes;
-      const bool is_first = holder_.count(input) == 0;
-      Bytes temporary = is_passed ? Bytes(0) : bytes;
-      if (is_first) {
-        holder_[input] = is_passed ? holder_.at(output) : buffers_++;
-        size_[holder_[input]] = bytes;
-        temporary = Bytes(0);
-      } else if (IsShared(input)) {
-        // The old buffer stays with its other holders; the copy is new.
-        holder_[input] = buffers_++;
-        size_[holder_[input]] = bytes;
-      }
-      highest = std::max(highest, GradientBytes() + temporary);
-    }
-    for (const TensorId out : node.outputs) holder_.erase(out);
-    return highest;
-  }
-
-  const TensorGraph& graph_;
-  const std::vector<Step>& steps_;
-  std::map<TensorId, int> holder_;
-  std::map<int, Bytes> size_;
-  int buffers_ = 0;
-};
 
 KeptSet RandomKeptSet(Rng& rng, const TensorGraph& graph) {
   KeptSet kept;
@@ -223,6 +69,21 @@ TEST_CASE("simulate: it agrees with its naive twin, and the timeline with both")
     CHECK(timeline.peak == result->peak);
     CHECK(timeline.peak_step == result->peak_step);
     for (const Buffer& buffer : timeline.buffers) CHECK(buffer.begin < buffer.end);
+    CHECK(NaiveArenaFaults(graph, schedule, PlaceBuffers(timeline).offsets).empty());
+  }
+}
+
+TEST_CASE("simulate: it agrees with its naive twin where tensors are freed explicitly") {
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const TensorGraph graph = RandomTensorGraph(rng);
+    const Schedule schedule = LowerWithoutLiveness(graph, RandomKeptSet(rng, graph));
+    const auto result = Simulator(graph).Run(schedule);
+    REQUIRE(result.ok());
+    NaiveSimulation naive(graph, schedule);
+    CHECK(result->peak == naive.Peak());
+    CHECK(result->overhead == naive.Overhead());
   }
 }
 

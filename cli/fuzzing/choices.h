@@ -1,0 +1,30 @@
+// Reads decisions from the bytes that a fuzzer gives: each takes one byte, and 0 where the bytes
+// have been used up, so that every input means something and short ones mean small things.
+#pragma once
+
+#include <cstdint>
+
+#include "cli/fuzzing/fuzz_targets.h"
+
+namespace ckplan {
+
+class Choices {
+ public:
+  explicit Choices(FuzzInput input) : rest_(input) {}
+
+  bool is_used_up() const { return rest_.empty(); }
+  // In [0, count), for a count of at most 256.
+  size_t Below(size_t count) { return Byte() % count; }
+  bool Flag() { return (Byte() & 1) != 0; }
+  uint8_t Byte() {
+    if (rest_.empty()) return 0;
+    const uint8_t byte = rest_.front();
+    rest_ = rest_.subspan(1);
+    return byte;
+  }
+
+ private:
+  FuzzInput rest_;
+};
+
+}  // namespace ckplan

@@ -1,0 +1,32 @@
+#include "cli/fuzzing/fuzz_targets.h"
+#include "lib/base/check.h"
+#include "lib/emit/json_graph.h"
+#include "lib/planner/planner.h"
+#include "lib/schedule/simulate.h"
+
+namespace ckplan {
+namespace {
+
+constexpr size_t kMaxPlannedNodes = 200;
+
+}  // namespace
+
+void FuzzGraph(FuzzInput input) {
+  const Result<TensorGraph> graph = ReadGraphJson(TextOf(input), "graph.json");
+  if (!graph.ok()) return;
+  const Result<TensorGraph> again = ReadGraphJson(WriteGraphJson(*graph), "written.json");
+  CKPLAN_CHECK(again.ok(), "what was written can be read: " +
+                               (again.ok() ? std::string() : again.error().message));
+  CKPLAN_CHECK(*again == *graph, "a graph that is written and read is the same graph");
+  if (graph->nodes().size() > kMaxPlannedNodes) return;
+  PlanRequest request;
+  request.algorithm = "chen-sqrt";
+  const Result<Plan> plan = MakePlan(*graph, request, {});
+  if (!plan.ok()) {
+    CKPLAN_CHECK(plan.error().code == ErrorCode::kUnsupported, plan.error().message);
+    return;
+  }
+  CKPLAN_CHECK(plan->figures.peak <= plan->figures.arena, "the arena holds the peak");
+}
+
+}  // namespace ckplan

@@ -1,0 +1,24 @@
+// Operators as text, for the fuzzer of kernels: three lines in the grammar of a CaseRow
+// (lib/reference/op_case.h), the operator, its operands and its attributes.
+//
+//   Conv
+//   f1x2x5x5 f3x2x3x3* -> f1x3x3x3
+//   kernel_shape=[3,3]
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lib/reference/op_case.h"
+
+namespace ckplan {
+
+// Nothing if the text does not follow the grammar, or an operand is larger than any graph may be.
+std::optional<reference::OpCase> ReadKernelCase(std::string_view text);
+
+// Another case, made from this one: a number changed here or everywhere, a word doubled, dropped or
+// taken from another case, a letter exchanged, or another case altogether.
+std::string MutateKernelCase(std::string_view text, unsigned int seed);
+
+}  // namespace ckplan

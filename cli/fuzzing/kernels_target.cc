@@ -1,0 +1,219 @@
+// Operators with any attributes and shapes, run by the kernels of the CPU backend. What lib/ops has
+// judged as safe is safe: no kernel touches memory beyond its operands, which have blocks of their
+// own here, of exactly their size, so that the address sanitizer sees what is next to them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "cli/fuzzing/fuzz_targets.h"
+#include "cli/fuzzing/kernel_case.h"
+#include "lib/base/check.h"
+#include "lib/base/rng.h"
+#include "lib/cpu/cpu_backend.h"
+#include "lib/ops/families.h"
+#include "lib/ops/op_rules.h"
+#include "lib/reference/check_run.h"
+#include "lib/reference/families.h"
+#include "lib/reference/fill.h"
+#include "lib/reference/gradient_roles.h"
+
+namespace ckplan {
+namespace {
+
+using reference::Blob;
+using reference::Tensor;
+
+constexpr uint64_t kSeed = 7;
+// An operator may hold lists as long as an axis; and it is run where it is quick.
+constexpr int64_t kMaxPreparedAxis = 1 << 16;
+constexpr int64_t kMaxRunElements = 1 << 13;
+constexpr int64_t kMaxWorkspace = 1 << 26;
+
+// A block of the heap of exactly the size of its contents.
+class ExactBlock {
+ public:
+  ExactBlock() = default;
+  explicit ExactBlock(int64_t bytes) : ExactBlock(Blob(static_cast<size_t>(bytes), 0xFF)) {}
+  explicit ExactBlock(const Blob& contents) : size_(contents.size()) {
+    if (size_ == 0) return;
+    memory_ = std::make_unique<unsigned char[]>(size_);
+    std::memcpy(memory_.get(), contents.data(), size_);
+  }
+  void* at() const { return memory_.get(); }
+  Blob Read() const { return size_ == 0 ? Blob() : Blob(memory_.get(), memory_.get() + size_); }
+
+ private:
+  size_t size_ = 0;
+  std::unique_ptr<unsigned char[]> memory_;
+};
+using Blocks = std::vector<ExactBlock>;
+
+std::vector<const void*> Addresses(const Blocks& blocks) {
+  std::vector<const void*> addresses;
+  for (const ExactBlock& block : blocks) addresses.push_back(block.at());
+  return addresses;
+}
+
+// The contents of those operands that backward may read.
+Blocks ReadByBackward(const std::vector<Operand>& operands, const std::vector<Blob>& contents) {
+  Blocks blocks;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    blocks.push_back(operands[i].is_read_by_backward ? ExactBlock(contents[i]) : ExactBlock());
+  }
+  return blocks;
+}
+
+struct KernelRun {
+  OpSpec spec;
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> arriving;
+};
+
+reference::ForwardResult RunForward(PreparedOp& op, const KernelRun& run) {
+  Blocks inputs, outputs;
+  for (const Tensor& input : run.inputs) inputs.emplace_back(ToBytes(input));
+  std::vector<void*> to;
+  for (const Operand& output : run.spec.outputs) {
+    outputs.emplace_back(output.is_present ? output.bytes() : 0);
+    to.push_back(outputs.back().at());
+  }
+  const ExactBlock statistic(run.spec.statistic_bytes);
+  const ExactBlock workspace(op.workspace().forward);
+  op.Forward({Addresses(inputs), to, statistic.at(), workspace.at(), kSeed});
+  reference::ForwardResult result;
+  for (const ExactBlock& output : outputs) result.outputs.push_back(output.Read());
+  result.statistic = statistic.Read();
+  return result;
+}
+
+reference::BackwardResult RunBackward(PreparedOp& op, const KernelRun& run,
+                                      const reference::ForwardResult& forward) {
+  std::vector<Blob> contents;
+  for (const Tensor& input : run.inputs) contents.push_back(ToBytes(input));
+  const Blocks inputs = ReadByBackward(run.spec.inputs, contents);
+  const Blocks outputs = ReadByBackward(run.spec.outputs, forward.outputs);
+  Blocks arriving;
+  for (const Tensor& gradient : run.arriving) arriving.emplace_back(ToBytes(gradient));
+  const ExactBlock statistic(forward.statistic);
+  const ExactBlock workspace(op.workspace().backward);
+  const auto from_inputs = Addresses(inputs);
+  const auto from_outputs = Addresses(outputs);
+  const auto from_arriving = Addresses(arriving);
+  const BackwardCall call{from_inputs,    from_outputs,   from_arriving,
+                          statistic.at(), workspace.at(), kSeed};
+  reference::BackwardResult result;
+  for (size_t i = 0; i < run.spec.inputs.size(); ++i) {
+    const Operand& input = run.spec.inputs[i];
+    const ExactBlock gradient(input.has_gradient ? input.bytes() : 0);
+    if (input.has_gradient) op.BackwardInput(call, i, gradient.at());
+    result.gradients.push_back(gradient.Read());
+  }
+  return result;
+}
+
+bool IsFar(double actual, double expected) {
+  if (!std::isfinite(actual) || !std::isfinite(expected)) return false;
+  return std::abs(actual - expected) > 0.05 * std::max(1.0, std::abs(expected));
+}
+
+// Roughly, since any contents may come to any operator: a kernel that reads the wrong elements is
+// far off.
+void CompareWithReference(const KernelRun& run, const reference::ForwardResult& forward) {
+  const reference::Function function = reference::FindFunction(run.spec.type);
+  if (function == nullptr || RuleOf(run.spec.type).is_random()) return;
+  std::vector<Tensor> expected;
+  for (const Operand& output : run.spec.outputs) expected.push_back(reference::EmptyTensor(output));
+  function(run.spec, run.inputs, expected);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (!expected[i].is_present) continue;
+    const Tensor actual = reference::FromBytes(forward.outputs[i], run.spec.outputs[i]);
+    for (int64_t k = 0; k < expected[i].size(); ++k) {
+      CKPLAN_CHECK(!IsFar(actual[k], expected[i][k]),
+                   fmt::format("output {}, element {} is {} instead of {}", i, k, actual[k],
+                               expected[i][k]));
+    }
+  }
+}
+
+// Once between guards, which also shows what is written by code that no sanitizer has seen, such as
+// that of a library; once in exact blocks. Both must give the same bits.
+void RunOperator(Backend& backend, PreparedOp& op, const KernelRun& run, bool has_backward) {
+  const auto guarded = reference::RunForward(backend, op, run.spec, run.inputs, kSeed);
+  for (const std::string& fault : guarded.faults) CKPLAN_CHECK(fault.empty(), fault);
+  const auto exact = RunForward(op, run);
+  CKPLAN_CHECK(exact.outputs == guarded.outputs && exact.statistic == guarded.statistic,
+               "forward gives the same bits at other addresses");
+  CompareWithReference(run, exact);
+  if (!has_backward) return;
+  const auto guarded_back =
+      reference::RunBackward(backend, op, run.spec, run.inputs, guarded, run.arriving, kSeed);
+  for (const std::string& fault : guarded_back.faults) CKPLAN_CHECK(fault.empty(), fault);
+  const auto exact_back = RunBackward(op, run, exact);
+  CKPLAN_CHECK(exact_back.gradients == guarded_back.gradients,
+               "backward gives the same bits at other addresses");
+}
+
+// Sets which gradients are asked for and arrive, as a training step with this operator would.
+bool SetRoles(const reference::OpCase& op_case, OpSpec* spec) {
+  std::vector<bool> wants, is_constant, arrives;
+  for (size_t i = 0; i < op_case.contents.size(); ++i) {
+    wants.push_back(op_case.contents[i].wants_gradient && spec->inputs[i].is_present &&
+                    IsDifferentiable(*spec, i));
+    is_constant.push_back(op_case.contents[i].is_constant);
+  }
+  bool any = std::find(wants.begin(), wants.end(), true) != wants.end();
+  bool any_arrives = false;
+  for (const Operand& output : spec->outputs) {
+    arrives.push_back(any && output.is_present && IsFloat(output.type));
+    any_arrives |= arrives.back();
+  }
+  if (!any_arrives) wants.assign(wants.size(), false);
+  reference::SetGradientRoles(*spec, wants, is_constant, arrives);
+  return any && any_arrives;
+}
+
+struct Extent {
+  int64_t longest_axis = 0;
+  int64_t elements = 0;
+};
+
+Extent ExtentOf(const OpSpec& spec) {
+  Extent extent;
+  for (const auto* operands : {&spec.inputs, &spec.outputs}) {
+    for (const Operand& operand : *operands) {
+      if (!operand.is_present) continue;
+      for (const int64_t dim : operand.dims)
+        extent.longest_axis = std::max(extent.longest_axis, dim);
+      extent.elements = std::max(extent.elements, operand.elements());
+    }
+  }
+  return extent;
+}
+
+}  // namespace
+
+void FuzzKernels(FuzzInput input) {
+  const std::optional<reference::OpCase> op_case = ReadKernelCase(TextOf(input));
+  if (!op_case) return;
+  KernelRun run{op_case->spec, {}, {}};
+  if (!RuleOf(run.spec.type).is_known()) return;
+  const Extent extent = ExtentOf(run.spec);
+  if (!JudgeOp(run.spec).ok() || extent.longest_axis > kMaxPreparedAxis) return;
+  const bool has_backward = SetRoles(*op_case, &run.spec) && HasGradient(run.spec.type);
+  static const std::unique_ptr<Backend> backend = cpu::MakeCpuBackend(1);
+  Result<std::unique_ptr<PreparedOp>> op = backend->Prepare(run.spec);
+  if (!op.ok() || extent.elements > kMaxRunElements) return;
+  if (std::max((*op)->workspace().forward, (*op)->workspace().backward) > kMaxWorkspace) return;
+  run.inputs = FillInputs(*op_case, kSeed);
+  Rng rng(kSeed);
+  for (const Operand& output : run.spec.outputs) {
+    run.arriving.push_back(output.has_gradient ? reference::RandomGradient(output, rng) : Tensor());
+  }
+  RunOperator(*backend, **op, run, has_backward);
+}
+
+}  // namespace ckplan

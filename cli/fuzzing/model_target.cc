@@ -1,0 +1,96 @@
+// ONNX files: what ckplan and ckexec do with a model before anything runs.
+#include <filesystem>
+#include <fstream>
+
+#include "cli/fuzzing/fuzz_targets.h"
+#include "lib/base/check.h"
+#include "lib/emit/json_plan.h"
+#include "lib/model/annotate.h"
+#include "lib/model/step_graph.h"
+#include "lib/model/weights.h"
+#include "lib/ops/families.h"
+#include "lib/planner/planner.h"
+#include "lib/planner/source.h"
+#include "lib/testing/temporary_folder.h"
+
+namespace ckplan {
+namespace {
+
+constexpr size_t kMaxPlannedNodes = 300;
+constexpr int64_t kMaxReadBytes = 1 << 20;
+
+// A refusal for want of sizes names what to bind, as "N=..." or "x=?,8".
+bool BindWhatIsMissing(const Error& error, PlanRequest* request) {
+  bool is_bound = false;
+  for (const Remedy::Setting& setting : error.remedy.settings) {
+    if (setting.name != "dims") continue;
+    is_bound |= request->dims.emplace(setting.value.substr(0, setting.value.rfind('=')), 2).second;
+  }
+  return is_bound;
+}
+
+Result<ModelSource> Load(const std::string& path, PlanRequest* request) {
+  Result<ModelSource> source = LoadModelSource(path, *request);
+  while (!source.ok() && BindWhatIsMissing(source.error(), request)) {
+    source = LoadModelSource(path, *request);
+  }
+  return source;
+}
+
+void ReadWeights(const std::string& path, const StepGraph& step) {
+  const Result<WeightFile> weights = WeightFile::Open(path);
+  if (!weights.ok()) return;
+  for (const StepConstant& constant : step.constants) {
+    if (!constant.is_leaf_in_file || constant.operand.bytes() > kMaxReadBytes) continue;
+    if (const auto bytes = weights->Read(constant.name, constant.operand)) {
+      CKPLAN_CHECK(static_cast<int64_t>(bytes->size()) == constant.operand.bytes(),
+                   "a weight has the bytes of its operand");
+    }
+  }
+}
+
+void JudgeOperators(const std::string& path, const ModelSource& source) {
+  const Result<StepGraph> step = BuildStepGraph(source.model, source.lowered);
+  if (!step.ok()) return;
+  for (const StepNode& node : step->nodes) static_cast<void>(JudgeOp(node.spec).ok());
+  for (const ConstantOp& op : step->constant_ops) static_cast<void>(JudgeOp(op.spec).ok());
+  ReadWeights(path, *step);
+}
+
+void PlanAndAnnotate(const std::string& path, const ModelSource& source, PlanRequest request) {
+  request.algorithm = "chen-sqrt";
+  const TensorGraph& graph = source.lowered.graph;
+  if (graph.nodes().size() > kMaxPlannedNodes) return;
+  const Result<Plan> plan = MakePlan(graph, request, {});
+  if (!plan.ok()) return;
+  // Under the same name, for a graph has the name of its file.
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path() / "annotated";
+  std::filesystem::create_directory(folder);
+  const std::string out = folder / std::filesystem::path(path).filename();
+  const std::string json = WritePlanJson(*plan, graph);
+  if (!AnnotateModel(path, MakeAnnotation(source.lowered.roles, *plan, json), out).ok()) return;
+  const auto embedded = ReadEmbeddedPlan(out);
+  CKPLAN_CHECK(embedded.ok() && *embedded == json, "the plan in an annotated model can be read");
+  PlanRequest again = request;
+  const Result<ModelSource> annotated = Load(out, &again);
+  CKPLAN_CHECK(annotated.ok(), "an annotated model can be loaded");
+  CKPLAN_CHECK(annotated->lowered.graph == graph, "annotating a model changes no graph");
+  std::filesystem::remove(out);
+}
+
+}  // namespace
+
+void FuzzModel(FuzzInput input) {
+  static const TemporaryFolder folder;
+  const std::string path = folder / "model.onnx";
+  std::ofstream(path, std::ios::binary)
+      .write(TextOf(input).data(), static_cast<int64_t>(input.size()));
+  static_cast<void>(ReadEmbeddedPlan(path).ok());
+  PlanRequest request;
+  const Result<ModelSource> source = Load(path, &request);
+  if (!source.ok()) return;
+  JudgeOperators(path, *source);
+  PlanAndAnnotate(path, *source, request);
+}
+
+}  // namespace ckplan

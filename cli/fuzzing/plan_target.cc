@@ -1,0 +1,56 @@
+#include "cli/fuzzing/plan_target.h"
+
+#include <string>
+
+#include "cli/fuzzing/fuzz_targets.h"
+#include "lib/base/check.h"
+#include "lib/base/read_file.h"
+#include "lib/emit/json_graph.h"
+#include "lib/emit/json_plan.h"
+#include "lib/plan/check.h"
+#include "lib/planner/source.h"
+#include "lib/schedule/naive_simulation.h"
+
+namespace ckplan {
+namespace {
+
+const TensorGraph& PlannedGraph() {
+  static const TensorGraph graph = [] {
+    const std::string path = CKPLAN_PROJECT_DIR "/testdata/graphs/net.json";
+    return ReadGraphJson(ReadWholeFile(path).value(), path).value();
+  }();
+  return graph;
+}
+
+// What the checker has accepted must hold by the plainest reading as well.
+void CheckAgain(const TensorGraph& graph, const Plan& plan) {
+  NaiveSimulation naive(graph, plan.schedule);
+  CKPLAN_CHECK(naive.Peak() == plan.figures.peak, "an accepted plan states its peak");
+  CKPLAN_CHECK(naive.Overhead() == plan.figures.overhead, "an accepted plan states its overhead");
+  for (const std::string& fault : NaiveArenaFaults(graph, plan.schedule, plan.offsets)) {
+    CKPLAN_CHECK(fault.empty(), fault);
+  }
+  const std::string text = WritePlanJson(plan, graph);
+  const Result<Plan> again = ReadPlanJson(text, graph, "written.json");
+  CKPLAN_CHECK(again.ok(), "a plan that was written can be read");
+  CKPLAN_CHECK(*again == plan, "a plan that is written and read is the same plan");
+}
+
+}  // namespace
+
+bool IsAcceptedPlan(std::string_view text) {
+  const Result<Plan> plan = ReadPlanJson(text, PlannedGraph(), "plan.json");
+  return plan.ok() && CheckPlan(PlannedGraph(), *plan).empty();
+}
+
+void FuzzPlan(FuzzInput input) {
+  const std::string_view text = TextOf(input);
+  const Result<PlanHeader> header = ReadPlanHeader(text, "plan.json");
+  if (header.ok()) static_cast<void>(RequestToReadAgain(header->request, std::nullopt).ok());
+  static_cast<void>(ReadPlanDigest(text, "plan.json").ok());
+  const Result<Plan> plan = ReadPlanJson(text, PlannedGraph(), "plan.json");
+  if (!plan.ok() || !CheckPlan(PlannedGraph(), *plan).empty()) return;
+  CheckAgain(PlannedGraph(), *plan);
+}
+
+}  // namespace ckplan

@@ -1,0 +1,11 @@
+// Plans for one small graph, testdata/graphs/net.json.
+#pragma once
+
+#include <string_view>
+
+namespace ckplan {
+
+// Whether the text is a plan for that graph which passes the checker.
+bool IsAcceptedPlan(std::string_view text);
+
+}  // namespace ckplan

@@ -1,0 +1,87 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "cli/common/command_line.h"
+#include "cli/common/request_flags.h"
+#include "cli/common/size_arg.h"
+#include "cli/fuzzing/fuzz_targets.h"
+#include "lib/base/check.h"
+
+namespace ckplan {
+namespace {
+
+void ReadOneValue(std::string_view text) {
+  if (const auto size = ParseSize(text, "--size"); size.ok()) {
+    CKPLAN_CHECK(*size >= Bytes(0), "a size is no less than nothing");
+    const auto again = ParseSize(std::to_string(size->count()) + "B", "--size");
+    CKPLAN_CHECK(!again.ok() || *again == *size, "a size in bytes is the same size");
+  }
+  for (const BudgetForms forms : {BudgetForms{true, true}, BudgetForms{false, false}}) {
+    const auto budget = ParseBudget(text, "--budget", forms);
+    if (!budget.ok()) continue;
+    CKPLAN_CHECK(budget->is_given(), "a budget that was read is one");
+    CKPLAN_CHECK(forms.percent || budget->kind == Budget::Kind::kBytes, "only sizes are allowed");
+  }
+  if (const auto duration = ParseDuration(text, "--time-limit"); duration.ok()) {
+    CKPLAN_CHECK(duration->count() >= 0, "a duration does not run backwards");
+    CKPLAN_CHECK(*duration <= std::chrono::hours(24), "a duration is at most a day");
+  }
+  if (const auto number = ParseInteger(text, "--number", -3, 1000); number.ok()) {
+    CKPLAN_CHECK(*number >= -3 && *number <= 1000, "an integer lies in its range");
+  }
+}
+
+std::vector<std::string> Split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (true) {
+    const size_t end = text.find(separator);
+    parts.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+Result<PlanRequest> ReadRequest(const std::vector<std::string>& arguments) {
+  CommandLine line("ckplan plan", "ckplan plan model.onnx", "plan one model");
+  RequestFlags flags;
+  for (const auto group : {RequestFlags::Group::kAlgorithm, RequestFlags::Group::kPlanning,
+                           RequestFlags::Group::kReading}) {
+    flags.Add(line, group);
+  }
+  std::string model;
+  line.OptionalPositional("MODEL", "the model", &model);
+  CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(arguments));
+  if (outcome == CommandLine::Outcome::kHelp) return MakeError(ErrorCode::kUsage, line.Help());
+  return flags.Read();
+}
+
+// A request is told again by flags that are separated by blanks, which values may hold as well.
+bool IsPlain(const std::string& argument) {
+  return argument.find_first_of(" \t'\"") == std::string::npos;
+}
+
+void ReadArguments(const std::vector<std::string>& arguments) {
+  const Result<PlanRequest> request = ReadRequest(arguments);
+  if (!request.ok()) {
+    CKPLAN_CHECK(!MessageOf(request.error()).empty(), "a refusal says why");
+    return;
+  }
+  if (!std::all_of(arguments.begin(), arguments.end(), IsPlain)) return;
+  std::vector<std::string> told = Split(FlagsFor(*request), ' ');
+  std::erase(told, "");
+  const Result<PlanRequest> again = ReadRequest(told);
+  CKPLAN_CHECK(again.ok(), "the flags of a request are read: " + FlagsFor(*request));
+  CKPLAN_CHECK(*again == *request, "the flags of a request mean it: " + FlagsFor(*request));
+}
+
+}  // namespace
+
+// One line is one value; several lines are also the arguments of a command.
+void FuzzSizes(FuzzInput input) {
+  const std::vector<std::string> lines = Split(TextOf(input), '\n');
+  for (const std::string& text : lines) ReadOneValue(text);
+  ReadArguments(lines);
+}
+
+}  // namespace ckplan

@@ -1,0 +1,211 @@
+// For tests and fuzzers: what the simulator, the timeline and the arena compute, once more and in
+// the plainest way, in time quadratic in the number of steps and more.
+//
+// For each step and each tensor it is asked, by the definition, whether the tensor is in memory
+// there; gradients are counted with lists of who holds which buffer. It shares no code with
+// lib/schedule/simulate or with the checker.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lib/graph/tensor_graph.h"
+#include "lib/schedule/schedule.h"
+#include "lib/schedule/timeline.h"
+
+namespace ckplan {
+
+class NaiveSimulation {
+ public:
+  // The schedule must be a valid training step of the graph.
+  NaiveSimulation(const TensorGraph& graph, const Schedule& schedule)
+      : graph_(graph), steps_(schedule.steps), frees_(schedule.frees) {}
+
+  // To be asked once.
+  Bytes Peak() {
+    Bytes peak;
+    for (size_t k = 0; k < steps_.size(); ++k) {
+      if (steps_[k].kind != StepKind::kFree) peak = std::max(peak, Needed(k));
+    }
+    return peak;
+  }
+
+  Cost Overhead() const {
+    std::set<int32_t> seen;
+    Cost overhead;
+    for (const Step& step : steps_) {
+      if (step.kind != StepKind::kForward) continue;
+      if (!seen.insert(step.index).second) overhead += graph_.node(step.node()).forward_cost;
+    }
+    return overhead;
+  }
+
+ private:
+  bool Reads(const Step& step, TensorId tensor) const {
+    const auto lists = [&](const std::vector<TensorId>& list) {
+      return std::count(list.begin(), list.end(), tensor) > 0;
+    };
+    switch (step.kind) {
+      case StepKind::kForward:
+        return lists(graph_.node(step.node()).inputs);
+      case StepKind::kBackward:
+        return lists(graph_.node(step.node()).backward_reads);
+      case StepKind::kLoss:
+        return lists(graph_.outputs());
+      case StepKind::kFree:
+        return false;
+    }
+    return false;
+  }
+
+  bool Makes(const Step& step, TensorId tensor) const {
+    if (step.kind != StepKind::kForward) return false;
+    const std::vector<TensorId>& outputs = graph_.node(step.node()).outputs;
+    return std::count(outputs.begin(), outputs.end(), tensor) > 0;
+  }
+
+  // The version of `tensor` that is there while step k runs is the last one made at or before k.
+  // It is in memory if it was made at k, or is read at k or later before it is made again; or, with
+  // explicit frees, if it was not freed in between.
+  bool IsInMemory(TensorId tensor, size_t k) const {
+    if (graph_.is_input(tensor)) return false;
+    size_t made = k + 1;
+    while (made > 0 && !Makes(steps_[made - 1], tensor)) --made;
+    if (made == 0) return false;
+    if (made - 1 == k) return true;
+    if (frees_ == FreePolicy::kExplicit) {
+      return std::find(steps_.begin() + static_cast<int64_t>(made),
+                       steps_.begin() + static_cast<int64_t>(k),
+                       Step::Free(tensor)) == steps_.begin() + static_cast<int64_t>(k);
+    }
+    for (size_t later = k; later < steps_.size(); ++later) {
+      if (Reads(steps_[later], tensor)) return true;
+      if (Makes(steps_[later], tensor)) return false;
+    }
+    return false;
+  }
+
+  bool DiesAt(TensorId tensor, size_t k) const {
+    if (frees_ == FreePolicy::kExplicit || !Reads(steps_[k], tensor)) return false;
+    for (size_t later = k + 1; later < steps_.size(); ++later) {
+      if (Makes(steps_[later], tensor)) return true;
+      if (Reads(steps_[later], tensor)) return false;
+    }
+    return true;
+  }
+
+  // At a forward step the old version of a recomputed tensor is gone unless the step reads it.
+  Bytes Needed(size_t k) {
+    const Step& step = steps_[k];
+    Bytes bytes;
+    for (const TensorId tensor : graph_.tensors().ids()) {
+      if (IsInMemory(tensor, k)) bytes += graph_.tensor(tensor).bytes;
+    }
+    if (step.kind == StepKind::kForward) {
+      const Node& node = graph_.node(step.node());
+      bytes += node.forward_workspace + GradientBytes();
+      for (const auto& [output, input] : node.in_place) {
+        if (graph_.is_input(input) || !DiesAt(input, k)) continue;
+        if (graph_.tensor(input).bytes != graph_.tensor(output).bytes) continue;
+        return bytes - graph_.tensor(input).bytes;
+      }
+      return bytes;
+    }
+    if (step.kind == StepKind::kLoss) {
+      for (const TensorId output : graph_.outputs()) {
+        if (graph_.tensor(output).requires_grad) holder_[output] = buffers_++;
+        if (graph_.tensor(output).requires_grad)
+          size_[holder_[output]] = graph_.tensor(output).bytes;
+      }
+      return bytes + GradientBytes();
+    }
+    return bytes + graph_.node(step.node()).backward_workspace + RunBackward(step.node());
+  }
+
+  // The bytes of all buffers that some gradient holds.
+  Bytes GradientBytes() const {
+    std::set<int> held;
+    for (const auto& [tensor, buffer] : holder_) held.insert(buffer);
+    Bytes bytes;
+    for (const int buffer : held) bytes += size_.at(buffer);
+    return bytes;
+  }
+
+  bool IsShared(TensorId tensor) const {
+    int holders = 0;
+    for (const auto& [other, buffer] : holder_) holders += buffer == holder_.at(tensor);
+    return holders > 1;
+  }
+
+  // The maximum of gradient bytes while the backward of a node runs.
+  Bytes RunBackward(NodeId id) {
+    const Node& node = graph_.node(id);
+    Bytes highest = GradientBytes();
+    TensorId output;
+    for (auto it = node.outputs.rbegin(); it != node.outputs.rend(); ++it) {
+      if (holder_.count(*it) != 0) output = *it;
+    }
+    if (output.is_none()) return highest;
+    for (const TensorId input : node.inputs) {
+      if (!graph_.tensor(input).requires_grad) continue;
+      const Bytes bytes = graph_.tensor(input).bytes;
+      const auto& passes = node.gradient_passthrough;
+      const bool is_passed = std::count(passes.begin(), passes.end(), input) > 0 &&
+                             bytes == graph_.tensor(output).bytes;
+      const bool is_first = holder_.count(input) == 0;
+      Bytes temporary = is_passed ? Bytes(0) : bytes;
+      if (is_first) {
+        holder_[input] = is_passed ? holder_.at(output) : buffers_++;
+        size_[holder_[input]] = bytes;
+        temporary = Bytes(0);
+      } else if (IsShared(input)) {
+        // The old buffer stays with its other holders; the copy is new.
+        holder_[input] = buffers_++;
+        size_[holder_[input]] = bytes;
+      }
+      highest = std::max(highest, GradientBytes() + temporary);
+    }
+    for (const TensorId out : node.outputs) holder_.erase(out);
+    return highest;
+  }
+
+  const TensorGraph& graph_;
+  const std::vector<Step>& steps_;
+  const FreePolicy frees_;
+  std::map<TensorId, int> holder_;
+  std::map<int, Bytes> size_;
+  int buffers_ = 0;
+};
+
+// What is wrong with the offsets of a schedule's buffers: a number of offsets that is not theirs,
+// offsets below 0 or so large that the end of the buffer is no number, and pairs of buffers that
+// live at one time in one place.
+inline std::vector<std::string> NaiveArenaFaults(const TensorGraph& graph, const Schedule& schedule,
+                                                 const std::vector<Bytes>& offsets) {
+  const std::vector<Buffer> buffers = BuildTimeline(graph, schedule).buffers;
+  if (offsets.size() != buffers.size()) return {"there is not one offset for each buffer"};
+  std::vector<std::string> faults;
+  const auto end = [&](size_t i) -> uint64_t {  // As large as 2^64 - 2, and no larger.
+    return static_cast<uint64_t>(offsets[i].count()) +
+           static_cast<uint64_t>(buffers[i].bytes.count());
+  };
+  for (size_t a = 0; a < buffers.size(); ++a) {
+    if (offsets[a] < Bytes(0)) return {"an offset is negative"};
+    if (end(a) > static_cast<uint64_t>(Bytes::Max().count())) return {"an offset is too large"};
+    for (size_t b = 0; b < a; ++b) {
+      const bool live_together =
+          buffers[a].begin < buffers[b].end && buffers[b].begin < buffers[a].end;
+      const bool overlap = offsets[a] < Bytes(static_cast<int64_t>(end(b))) &&
+                           offsets[b] < Bytes(static_cast<int64_t>(end(a)));
+      if (live_together && overlap && buffers[a].bytes > Bytes(0) && buffers[b].bytes > Bytes(0)) {
+        faults.push_back("buffers " + std::to_string(b) + " and " + std::to_string(a) + " overlap");
+      }
+    }
+  }
+  return faults;
+}
+
+}  // namespace ckplan
