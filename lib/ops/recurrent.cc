@@ -48,7 +48,7 @@ bool AreAllSteps(const Operand& lengths, int64_t steps) {
 }
 
 Result<Done> ReadSizes(const OpSpec& spec, RecurrentShape& shape) {
-  for (const size_t i : {0, 1, 2}) {
+  for (size_t i = 0; i < 3; ++i) {
     if (spec.input(i).dims.size() == 3) continue;
     return InvalidOp(
         spec, fmt::format("input {} has {} axes instead of 3", i, spec.input(i).dims.size()));

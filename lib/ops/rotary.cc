@@ -36,7 +36,7 @@ Result<RotaryShape> ReadInput(const OpSpec& spec) {
 Result<Done> CheckCaches(const OpSpec& spec, const RotaryShape& shape) {
   const int64_t rows = shape.cache_rows > 0 ? shape.cache_rows : shape.batch * shape.length;
   const std::optional<int64_t> needed = CheckedMul(rows, shape.rotated / 2);
-  for (const size_t cache : {1, 2}) {
+  for (size_t cache = 1; cache <= 2; ++cache) {
     const std::string_view name = cache == 1 ? "its cosine cache" : "its sine cache";
     CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, spec.input(cache), name));
     if (needed == spec.input(cache).elements()) continue;

@@ -13,8 +13,7 @@ namespace {
 class ChenRecursive : public PreparedSolver {
  public:
   explicit ChenRecursive(const Problem& problem)
-      : problem_(problem),
-        chain_(FindChain(problem.graph, problem.vertices)),
+      : chain_(FindChain(problem.graph, problem.vertices)),
         inner_memory_(static_cast<size_t>(chain_.block_count)),
         end_memory_(static_cast<size_t>(chain_.block_count)),
         time_before_(static_cast<size_t>(chain_.block_count) + 1) {
@@ -69,7 +68,6 @@ class ChenRecursive : public PreparedSolver {
     return figures;
   }
 
-  const Problem& problem_;
   const Chain chain_;
   std::vector<Bytes> inner_memory_;  // Each block's memory without its end.
   std::vector<Bytes> end_memory_;    // The splitting vertex that each block ends with.
