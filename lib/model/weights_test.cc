@@ -77,12 +77,15 @@ TEST_CASE("weights: bfloat16 and booleans from raw bytes") {
   CHECK_FALSE(file.Read("short", pair).has_value());
 }
 
-TEST_CASE("weights: beside the model, from an offset; nothing where that file is too short") {
+TEST_CASE(
+    "weights: beside the model, from an offset; nothing where that file is too short, or where the "
+    "name leads out of the model's folder") {
   const TemporaryFile data("weights.data");
   const std::vector<float> values{9, 8, 7, 6};
   data.Write({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
   onnx::ModelProto proto = ParseGraph("g (float[2] x) => (float[2] y) { y = Relu(x) }");
-  const auto add = [&](const char* name, int64_t offset) {
+  const std::filesystem::path beside(data.path());
+  const auto add = [&](const char* name, int64_t offset, const std::string& location) {
     onnx::TensorProto& tensor = *proto.mutable_graph()->add_initializer();
     tensor.set_name(name);
     tensor.set_data_type(onnx::TensorProto::FLOAT);
@@ -93,17 +96,27 @@ TEST_CASE("weights: beside the model, from an offset; nothing where that file is
       pair.set_key(key);
       pair.set_value(value);
     };
-    entry("location", std::filesystem::path(data.path()).filename().string());
+    entry("location", location);
     entry("offset", std::to_string(offset));
     entry("length", "8");
   };
-  add("tail", 8);
-  add("beyond", 12);
+  const std::string name = beside.filename().string();
+  const std::string folder = beside.parent_path().filename().string();
+  add("tail", 8, name);
+  add("beyond", 12, name);
+  add("round", 8, "into/../" + name);
+  add("absolute", 8, beside.string());
+  add("out", 8, "../" + folder + "/" + name);
+  add("out later", 8, "into/../../" + folder + "/" + name);
   const TemporaryFile path("external.onnx");
   const WeightFile file = Open(path, proto);
   const Operand pair = Shaped(ElementType::kFloat32, {2});
   CHECK(Read<float>(file, "tail", pair) == std::vector<float>{7, 6});
-  CHECK_FALSE(file.Read("beyond", pair).has_value());
+  CHECK(Read<float>(file, "round", pair) == std::vector<float>{7, 6});
+  for (const char* unread : {"beyond", "absolute", "out", "out later"}) {
+    CAPTURE(unread);
+    CHECK_FALSE(file.Read(unread, pair).has_value());
+  }
 }
 
 }  // namespace ckplan
