@@ -1,10 +1,10 @@
-# Fails when README.md, CHANGELOG.md or a page of docs/ names a path of this repository that is not there.
+# Fails when README.md, another page beside it or a page of docs/ names a path of this repository that is not there.
 #
 #   cmake -DSOURCE_DIR=... -P check_docs_paths.cmake
 #
 # `lib/a/b.{h,cc}` and `lib/a/b` are looked up as lib/a/b.*. Paths with capitals, such as
 # `lib/cpu/ops/FAMILY.cc`, are patterns for a reader, and are left out.
-file(GLOB pages ${SOURCE_DIR}/README.md ${SOURCE_DIR}/CHANGELOG.md ${SOURCE_DIR}/docs/*.md)
+file(GLOB pages ${SOURCE_DIR}/*.md ${SOURCE_DIR}/docs/*.md)
 set(missing "")
 foreach(page IN LISTS pages)
   file(READ ${page} text)
