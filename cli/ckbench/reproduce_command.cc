@@ -40,10 +40,10 @@ Result<Done> CheckPaper(const std::string& paper) {
   for (const std::string_view name : names) {
     if (name == paper) return Done{};
   }
+  const std::string meant = DidYouMean(paper, names);
   return MakeError(ErrorCode::kUsage,
-                   fmt::format("unknown paper \"{}\"; did you mean \"{}\"? Known are chen, feng, "
-                               "hong, kusumoto and all",
-                               paper, NearestName(paper, names)));
+                   fmt::format("unknown paper \"{}\"{} are chen, feng, hong, kusumoto and all",
+                               paper, meant.empty() ? "; known" : meant + " Known"));
 }
 
 CommandLine MakeCommandLine(Request* request) {
@@ -85,10 +85,11 @@ Result<ExitCode> RunReproduce(std::vector<std::string> arguments) {
 
 }  // namespace
 
-Result<ExitCode> RunBench(std::vector<std::string> arguments) {
+Result<ExitCode> RunBench(std::vector<std::string> typed) {
   const Screen screen;
+  std::vector<std::string> arguments = WithoutHelpWord(std::move(typed));
   const std::string first = arguments.empty() ? "" : arguments.front();
-  if (first == "--version") {
+  if (first == "-V" || first == "--version") {
     CKPLAN_RETURN_IF_ERROR(screen.Print("ckbench " CKPLAN_VERSION "\n"));
     return ExitCode::kOk;
   }

@@ -52,13 +52,13 @@ std::string Help() {
       "gradients,\n"
       "bit for bit, in the memory that the plan predicts.\n\n"
       "Usage: ckexec COMMAND [options]\n\n"
-      "Commands (`ckexec COMMAND --help` tells more):\n";
+      "Commands (`ckexec help COMMAND` tells more):\n";
   for (const ExecCommand& command : kCommands) {
     text += fmt::format("  {:<9} {}\n", command.name, command.summary);
   }
   text += "\nOptions:\n";
   text += "  -h, --help     show this and exit\n";
-  text += "  --version      show the version and exit\n\n";
+  text += "  -V, --version  show the version and exit\n\n";
   return text + ExitCodeLines(kMeanings) + "\n";
 }
 
@@ -69,10 +69,28 @@ Result<const ExecCommand*> FindExecCommand(const std::string& name) {
     names.push_back(command.name);
   }
   return Error{ErrorCode::kUsage,
-               name.empty() ? "no command is given; for example: ckexec validate planned.onnx"
-                            : fmt::format("unknown command \"{}\"; did you mean \"{}\"?", name,
-                                          NearestName(name, names)),
+               name.empty()
+                   ? "no command is given; for example: ckexec validate planned.onnx"
+                   : fmt::format("unknown command \"{}\"{}", name, DidYouMean(name, names)),
                {"`ckexec --help` lists the commands"}};
+}
+
+CommandLine CommandLineOf(const ExecCommand& command, ExecOptions& options) {
+  CommandLine line(fmt::format("ckexec {}", command.name), command.example,
+                   Sentence(command.summary));
+  command.add_options(line, options);
+  return line;
+}
+
+std::vector<std::string> CommandsWith(const std::string& flag) {
+  std::vector<std::string> names;
+  for (const ExecCommand& command : kCommands) {
+    ExecOptions options;
+    if (CommandLineOf(command, options).HasOption(flag)) {
+      names.push_back(fmt::format("ckexec {}", command.name));
+    }
+  }
+  return names;
 }
 
 }  // namespace
@@ -109,10 +127,11 @@ void AddExecScreenOptions(CommandLine& line, ExecOptions& options) {
   line.Flag("--no-progress", "no progress line on a terminal", &options.has_no_progress);
 }
 
-Result<ExitCode> RunExec(std::vector<std::string> arguments) {
+Result<ExitCode> RunExec(std::vector<std::string> typed) {
   const Screen plain;
+  std::vector<std::string> arguments = WithoutHelpWord(std::move(typed));
   const std::string first = arguments.empty() ? "" : arguments.front();
-  if (first == "--version") {
+  if (first == "-V" || first == "--version") {
     CKPLAN_RETURN_IF_ERROR(plain.Print("ckexec " CKPLAN_VERSION "\n"));
     return ExitCode::kOk;
   }
@@ -123,9 +142,8 @@ Result<ExitCode> RunExec(std::vector<std::string> arguments) {
   CKPLAN_ASSIGN_OR_RETURN(const ExecCommand* command, FindExecCommand(first));
   arguments.erase(arguments.begin());
   ExecOptions options;
-  CommandLine line(fmt::format("ckexec {}", command->name), command->example,
-                   Sentence(command->summary));
-  command->add_options(line, options);
+  CommandLine line = CommandLineOf(*command, options);
+  line.SetElsewhere(CommandsWith);
   line.Footer(ExitCodeLines(kMeanings));
   CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(std::move(arguments)));
   const Screen screen = DetectScreen(options.color, options.is_quiet, options.has_no_progress);

@@ -60,13 +60,14 @@ std::string Summary(const Backend& backend, const ModelIdentity& model,
 
 std::string NextStep(const ExecOptions& options, const Backend& backend) {
   if (!options.output) return "next: add -o costs.json to write the costs\n";
-  std::string text = "next: ckplan " + Printable(options.model);
+  std::string text = "next: ckplan " + Printable(ShellWord(options.model));
   for (const std::string_view field : {"dims", "input_shapes"}) {
     const std::string typed = options.request.Typed(field);
     if (!typed.empty()) text += " " + typed;
   }
   if (options.stores_bfloat16) text += " --activation-type bf16";
-  return text + fmt::format(" --cost file:{} --align {} -o plan.json\n", *options.output,
+  return text + fmt::format(" --cost {} --align {} -o plan.json\n",
+                            Printable(ShellWord("file:" + *options.output)),
                             BufferAlignment(backend));
 }
 

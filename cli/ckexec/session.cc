@@ -68,6 +68,9 @@ Result<ActivationType> ActivationTypeOf(const ExecOptions& options, const PlanHe
 
 Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend& backend,
                                       PlanNeed need) {
+  if (options.model == kStandardStream) {
+    return MakeError(ErrorCode::kUsage, "a model is not read from standard input; name its file");
+  }
   if (IsGraphFile(options.model)) {
     return MakeError(
         ErrorCode::kUsage,

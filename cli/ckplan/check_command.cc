@@ -36,6 +36,7 @@ struct Findings {
 std::string CheckJson(const Plan& plan, const Findings& findings) {
   JsonWriter json;
   json.BeginObject(JsonLayout::kLines);
+  json.Key("schema_version").Text("1.0");
   json.Key("model").Text(plan.model.name);
   json.Key("algorithm").Text(plan.request.algorithm);
   json.Key("ok").Boolean(findings.faults.empty() && findings.limits_hold());
@@ -151,15 +152,19 @@ std::string Annotated(const Options& options, const FindingsReport& report) {
   return JunitReport(report);
 }
 
-// A plan for another model is a finding as well: the model has changed, and its plan has not.
+// What cannot be judged is a finding as well: a plan for another model, for the model has changed
+// and its plan has not, and a file that cannot be read.
 Result<ExitCode> TellUnreadable(const Options& options, Error error, const Screen& screen) {
-  if (error.code == ErrorCode::kCheckFailed && options.annotate != "none") {
+  const bool is_other_model = error.code == ErrorCode::kCheckFailed;
+  const bool is_found = is_other_model || ExitCodeOf(error.code) == ExitCode::kInput;
+  if (is_found && options.annotate != "none") {
+    const std::string what = is_other_model ? "other model" : "unreadable";
     const std::string& path = options.source.empty() ? options.plan : options.source;
     const std::string model = std::filesystem::path(path).filename().string();
     const FindingsReport report{
         options.plan,
         model,
-        {{std::string(kChecker), "checker: other model", error.message, true, "other model"}}};
+        {{std::string(kChecker), "checker: " + what, MessageOf(error), true, what}}};
     CKPLAN_RETURN_IF_ERROR(screen.Print(Annotated(options, report)));
   }
   return error;
@@ -214,7 +219,8 @@ void AddCheckOptions(CommandLine& line, Options& options) {
 }
 
 Result<ExitCode> RunCheck(const Options& options, const Screen& screen) {
-  CKPLAN_ASSIGN_OR_RETURN(const CheckRequest request, CheckRequestOf(options));
+  const Result<CheckRequest> request = CheckRequestOf(options);
+  if (!request.ok()) return TellUnreadable(options, request.error(), screen);
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.plan));
   Result<PlanFile> file =
@@ -222,7 +228,7 @@ Result<ExitCode> RunCheck(const Options& options, const Screen& screen) {
   progress.Clear();
   if (!file.ok()) return TellUnreadable(options, std::move(file).error(), screen);
   for (const std::string& warning : file->source.warnings) screen.Warn(warning);
-  CKPLAN_ASSIGN_OR_RETURN(const Findings findings, Judge(request, *file));
+  CKPLAN_ASSIGN_OR_RETURN(const Findings findings, Judge(*request, *file));
   CKPLAN_ASSIGN_OR_RETURN(const bool is_told, Tell(options, file->plan, findings, screen));
   if (!findings.faults.empty()) return CheckError(options.plan, findings.faults);
   if (findings.limits_hold()) return ExitCode::kOk;

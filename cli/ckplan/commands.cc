@@ -37,6 +37,24 @@ Screen MakeScreen(const Options& options) {
   return screen;
 }
 
+CommandLine CommandLineOf(const Command& command, Options& options) {
+  CommandLine line(fmt::format("ckplan {}", command.name), command.example,
+                   Sentence(command.summary));
+  command.add_options(line, options);
+  return line;
+}
+
+std::vector<std::string> CommandsWith(const std::string& flag) {
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) {
+    Options options;
+    if (CommandLineOf(command, options).HasOption(flag)) {
+      names.push_back(fmt::format("ckplan {}", command.name));
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 std::span<const Command> AllCommands() { return kCommands; }
@@ -50,9 +68,8 @@ const Command* FindCommand(std::string_view name) {
 
 Result<ExitCode> RunCommand(const Command& command, std::vector<std::string> arguments) {
   Options options;
-  CommandLine line(fmt::format("ckplan {}", command.name), command.example,
-                   Sentence(command.summary));
-  command.add_options(line, options);
+  CommandLine line = CommandLineOf(command, options);
+  line.SetElsewhere(CommandsWith);
   line.Footer(ExitCodeLines(kExitCodeMeanings));
   CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(std::move(arguments)));
   const Screen screen = MakeScreen(options);
@@ -66,16 +83,16 @@ std::string ProgramHelp() {
       "Example:\n"
       "  ckplan resnet50.onnx -D N=64 --algo exact-dp --budget 60% -o plan.json\n\n"
       "Plans which activations a training step keeps and which it recomputes, so that the step\n"
-      "fits a memory budget at the least extra work.\n\n"
+      "fits a memory budget at little extra work.\n\n"
       "Usage: ckplan COMMAND [options]\n"
       "       ckplan MODEL [options]         short for `ckplan plan MODEL`\n\n"
-      "Commands (`ckplan COMMAND --help` tells more):\n";
+      "Commands (`ckplan help COMMAND` tells more):\n";
   for (const Command& command : kCommands) {
     text += fmt::format("  {:<9} {}\n", command.name, command.summary);
   }
   text += "\nOptions:\n";
   text += "  -h, --help     show this and exit\n";
-  text += "  --version      show the version and exit\n\n";
+  text += "  -V, --version  show the version and exit\n\n";
   return text + ExitCodeLines(kExitCodeMeanings) + "\n";
 }
 

@@ -149,6 +149,8 @@ std::string StatusText(const Row& row, const Comparison& comparison) {
     const bool is_for_chains = row.info->graphs == GraphClass::kChainOfSplittingVertices;
     return is_for_chains && !comparison.has_cuts ? "nothing to cut" : "keeps all";
   }
+  const bool is_status_ok = row.plan && StatusWord(row) != "above keep-all";
+  if (is_status_ok && !SavesNothing(row.plan->figures).empty()) return "saves nothing";
   return std::string(StatusWord(row));
 }
 
@@ -346,6 +348,8 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
   CKPLAN_RETURN_IF_ERROR(Tell(options, outputs, comparison, screen));
   const bool has_plan = std::any_of(comparison.rows.begin(), comparison.rows.end(),
                                     [](const Row& row) { return row.plan.has_value(); });
+  const std::string hint = options.request.BareBudgetHint(comparison.baseline_peak);
+  if (!has_plan && !hint.empty()) screen.Note(hint);
   return has_plan ? ExitCode::kOk : ExitCodeOf(comparison.rows.front().error->code);
 }
 

@@ -12,6 +12,7 @@
 #include "lib/emit/json_diff.h"
 #include "lib/planner/plan_file.h"
 #include "lib/planner/planner.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -47,7 +48,12 @@ Result<DiffSide> FromAlgorithm(const Options& options, const Source& source,
   // A stop leaves the best plan so far: not the one that was asked for.
   if (interrupt.was_interrupted()) return MakeError(ErrorCode::kTimeout, "interrupted");
   if (plan.ok()) return DiffSide{request.algorithm, DigestOf(source.graph, *plan)};
-  if (plan.error().code != ErrorCode::kTimeout) return std::move(plan).error();
+  if (plan.error().code != ErrorCode::kTimeout) {
+    Error error = std::move(plan).error();
+    const std::string hint = options.request.BareBudgetHint(KeepAllPeak(source.graph));
+    if (error.code == ErrorCode::kInfeasible && !hint.empty()) error.notes.push_back(hint);
+    return error;
+  }
   return MakeError(ErrorCode::kTimeout,
                    fmt::format("the time limit of {} passed without a plan by {}; give more time, "
                                "or another algorithm (`ckplan algos`)",

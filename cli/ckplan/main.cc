@@ -21,18 +21,17 @@ Result<Done> CheckIsSource(const std::string& word) {
   if (looks_like_file || access(word.c_str(), F_OK) == 0) return Done{};
   std::vector<std::string_view> names;
   for (const Command& command : AllCommands()) names.push_back(command.name);
-  const std::string_view nearest = NearestName(word, names);
-  const bool is_typo = nearest.front() == word.front();
-  return Error{ErrorCode::kUsage,
-               fmt::format("\"{}\" is neither a command nor a file{}", word,
-                           is_typo ? fmt::format("; did you mean \"{}\"?", nearest) : ""),
-               {"`ckplan --help` lists the commands"}};
+  return Error{
+      ErrorCode::kUsage,
+      fmt::format("\"{}\" is neither a command nor a file{}", word, DidYouMean(word, names)),
+      {"`ckplan --help` lists the commands"}};
 }
 
-Result<ExitCode> Run(std::vector<std::string> arguments) {
+Result<ExitCode> Run(std::vector<std::string> typed) {
   const Screen screen;
+  std::vector<std::string> arguments = WithoutHelpWord(std::move(typed));
   const std::string first = arguments.empty() ? "" : arguments.front();
-  if (first == "--version") {
+  if (first == "-V" || first == "--version") {
     CKPLAN_RETURN_IF_ERROR(screen.Print("ckplan " CKPLAN_VERSION "\n"));
     return ExitCode::kOk;
   }

@@ -11,9 +11,11 @@
 #include "cli/ckplan/plan_summary.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/size_arg.h"
+#include "lib/base/human_bytes.h"
 #include "lib/emit/emitters.h"
 #include "lib/emit/json_plan.h"
 #include "lib/planner/planner.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -37,9 +39,12 @@ Result<std::string> Rendered(const Options& options, const Source& source, const
 std::string NextHint(const Options& options, const Source& source, const Outputs& outputs) {
   const std::string plan_file = outputs.FileOf("json");
   if (plan_file.empty()) return "next: add -o plan.json to write the plan";
-  if (!source.is_model) return fmt::format("next: ckplan check {} {}", plan_file, options.source);
-  return fmt::format("next: ckplan apply {} {} -o {}", plan_file, options.source,
-                     std::filesystem::path(source.identity.name).stem().string() + ".planned.onnx");
+  if (!source.is_model)
+    return fmt::format("next: ckplan check {} {}", ShellWord(plan_file), ShellWord(options.source));
+  const std::string planned =
+      std::filesystem::path(source.identity.name).stem().string() + ".planned.onnx";
+  return fmt::format("next: ckplan apply {} {} -o {}", ShellWord(plan_file),
+                     ShellWord(options.source), ShellWord(planned));
 }
 
 Result<Plan> Solve(const Source& source, const PlanRequest& request, const Interrupt& interrupt,
@@ -70,6 +75,10 @@ Result<ExitCode> Tell(const Options& options, const Outputs& outputs, const Sour
                             Rendered(options, source, plan, solve_seconds, screen));
     CKPLAN_RETURN_IF_ERROR(screen.Print(text));
   }
+  const std::string remark = SavesNothing(plan.figures);
+  if (!has_summary && options.format != "md" && !remark.empty()) {
+    screen.Warn(fmt::format("peak {}: {}", HumanBytes(plan.figures.peak), remark));
+  }
   for (const std::string& file : outputs.Files()) {
     screen.Note(fmt::format("wrote {}   checked: ok", file));
   }
@@ -78,11 +87,15 @@ Result<ExitCode> Tell(const Options& options, const Outputs& outputs, const Sour
 }
 
 // Why there is no plan, in the words of the command line.
-Result<ExitCode> WithoutPlan(const Options& options, const Interrupt& interrupt, Error error,
-                             const Screen& screen) {
+Result<ExitCode> WithoutPlan(const Options& options, const Source& source,
+                             const Interrupt& interrupt, Error error, const Screen& screen) {
   if (interrupt.was_interrupted()) {
     screen.Note("ckplan: interrupted; nothing was written");
     return ExitCode::kInterrupted;
+  }
+  if (error.code == ErrorCode::kInfeasible) {
+    const std::string hint = options.request.BareBudgetHint(KeepAllPeak(source.graph));
+    if (!hint.empty()) error.notes.push_back(hint);
   }
   if (error.code != ErrorCode::kTimeout) return error;
   return MakeError(ErrorCode::kTimeout,
@@ -133,7 +146,7 @@ Result<ExitCode> RunPlan(const Options& options, const Screen& screen) {
   Result<Plan> plan = Solve(source, request, interrupt, &stopped);
   const double seconds = SecondsSince(start);
   progress.Clear();
-  if (!plan.ok()) return WithoutPlan(options, interrupt, std::move(plan).error(), screen);
+  if (!plan.ok()) return WithoutPlan(options, source, interrupt, std::move(plan).error(), screen);
   TellChoice(request, *plan, stopped, options, screen);
   if (screen.is_verbose) screen.Note(fmt::format("ckplan: planned in {:.3f} s", seconds));
   CKPLAN_ASSIGN_OR_RETURN(const ExitCode code,

@@ -79,7 +79,7 @@ std::vector<RecomputedGroup> GroupsOf(const TensorGraph& graph, const Plan& plan
     if (m.group.node_count++ == 0) m.first = id;
     m.last = id;
     m.group.overhead += decision.recompute_count * node.forward_cost;
-    for (const TensorId output : node.outputs) m.group.not_kept += graph.tensor(output).bytes;
+    for (const TensorId output : node.outputs) m.group.outputs += graph.tensor(output).bytes;
   }
   std::vector<RecomputedGroup> groups;
   for (auto& [key, m] : members) {
@@ -89,7 +89,7 @@ std::vector<RecomputedGroup> GroupsOf(const TensorGraph& graph, const Plan& plan
     groups.push_back(std::move(m.group));
   }
   std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
-    return std::tuple(b.not_kept, b.overhead) < std::tuple(a.not_kept, a.overhead);
+    return std::tuple(b.outputs, b.overhead) < std::tuple(a.outputs, a.overhead);
   });
   return groups;
 }

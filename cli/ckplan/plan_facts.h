@@ -16,7 +16,7 @@ namespace ckplan {
 struct RecomputedGroup {
   std::string name;  // "conv1 ... relu3", or "Relu"
   int64_t node_count = 0;
-  Bytes not_kept;  // Bytes of the nodes' outputs that are not kept.
+  Bytes outputs;  // What the nodes compute again. The peak falls by another amount.
   Cost overhead;
 };
 

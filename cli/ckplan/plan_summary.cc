@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/ckplan/plan_facts.h"
+#include "cli/common/command_line.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
@@ -168,9 +169,10 @@ class SummaryWriter {
     StyledRow("peak",
               fmt::format("{}   {} with constants", Styled(peak, TextStyle::kBold, terminal_),
                           WithConstants(f_.peak, f_)));
-    if (f_.peak > f_.baseline_peak) {
-      StyledRow("", Styled("this is more than keeping everything needs: the plan saves nothing",
-                           TextStyle::kWarning, terminal_));
+    const std::string remark = SavesNothing(f_);
+    if (remark.empty()) return;
+    for (const std::string& line : Wrapped(remark, value_width())) {
+      StyledRow("", Styled(line, TextStyle::kWarning, terminal_));
     }
   }
 
@@ -207,12 +209,12 @@ class SummaryWriter {
     TextTable table;
     table.columns = {{"recompute most", false, TableColumn::Fit::kElide},
                      {"ops", true},
-                     {"not kept", true},
+                     {"outputs", true},
                      {"time", true}};
     const auto add = [&](std::string name, const RecomputedGroup& group) {
       const int64_t step = (f_.forward_cost + f_.backward_cost).count();
       table.rows.push_back({std::move(name), std::to_string(group.node_count),
-                            HumanBytes(group.not_kept),
+                            HumanBytes(group.outputs),
                             SignedPercent(Ratio(group.overhead.count(), step))});
     };
     constexpr size_t kOtherColumns = 40;
@@ -225,7 +227,7 @@ class SummaryWriter {
         continue;
       }
       rest.node_count += group.node_count;
-      rest.not_kept += group.not_kept;
+      rest.outputs += group.outputs;
       rest.overhead += group.overhead;
     }
     const size_t others = facts_.groups.size() - shown;
@@ -247,6 +249,17 @@ class SummaryWriter {
 std::string SignedPercent(double ratio) {
   const std::string text = fmt::format("{:+.1f}%", ratio * 100);
   return text == "+0.0%" || text == "-0.0%" ? "0.0%" : text;
+}
+
+std::string SavesNothing(const PlanFigures& f) {
+  if (f.peak < f.baseline_peak || (f.peak == f.baseline_peak && f.overhead == Cost(0))) return "";
+  const std::string_view needs = f.peak > f.baseline_peak
+                                     ? "this is more than keeping everything needs"
+                                     : "this is what keeping everything needs";
+  const std::string price = f.overhead == Cost(0) ? ""
+                                                  : fmt::format(", and costs {} of a training step",
+                                                                SignedPercent(StepOverhead(f)));
+  return fmt::format("{}: the plan saves nothing{}", needs, price);
 }
 
 std::string ModelLine(const TensorGraph& graph, const ModelIdentity& model,
@@ -289,10 +302,8 @@ std::string PlanMarkdown(const TensorGraph& graph, const Plan& plan) {
       {"ops that run again", "0", std::to_string(facts.run_twice + facts.run_more_often), ""},
   };
   std::string text = table.Markdown();
-  if (f.peak > f.baseline_peak) {
-    text += "\nThis is more than keeping everything needs: the plan saves nothing.\n";
-  }
-  return text;
+  const std::string remark = SavesNothing(f);
+  return remark.empty() ? text : text + "\n" + Sentence(remark) + "\n";
 }
 
 std::string PlanCsv(const TensorGraph& graph, const Plan& plan) {

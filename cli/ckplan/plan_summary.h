@@ -26,6 +26,10 @@ std::string PlanCsv(const TensorGraph& graph, const Plan& plan);  // A heading a
 std::string ModelLine(const TensorGraph& graph, const ModelIdentity& model,
                       const PlanRequest& request);
 
+// What to say of a plan whose peak is not below keep-all's, unless it costs no time either; else
+// empty.
+std::string SavesNothing(const PlanFigures& figures);
+
 // The ratio as a percentage with its sign: "+11.3%", "-40.1%", "0.0%".
 std::string SignedPercent(double ratio);
 

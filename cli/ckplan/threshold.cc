@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "cli/common/size_arg.h"
 #include "lib/base/human_bytes.h"
@@ -30,15 +32,6 @@ constexpr std::array kMetrics = {
     MetricForms{Metric::kOverhead, false, true, false},
     MetricForms{Metric::kTime, false, false, true},
 };
-
-Error BadThreshold(const std::string& text) {
-  constexpr size_t kLongestEcho = 80;
-  return MakeError(ErrorCode::kUsage,
-                   fmt::format("--fail-on \"{}\" cannot be read; write peak>16GiB, arena>16GiB, "
-                               "total>16GiB or overhead>5%, or, with --against OLD, peak:+1%, "
-                               "arena:+1%, total:+1% or time:+2%",
-                               text.substr(0, kLongestEcho)));
-}
 
 std::optional<Bytes> ReadLimit(std::string_view text) {
   const Result<Bytes> size = ParseSize(text, "--fail-on");
@@ -97,6 +90,9 @@ void JudgeLimit(const Threshold& threshold, const PlanFigures& figures, Verdict*
   verdict->holds = bytes <= threshold.bytes.count();
   verdict->message = fmt::format("{} {} is {} {}", NameOf(threshold.metric), BytesText(bytes),
                                  verdict->holds ? "within" : "above", limit);
+  const auto typical = static_cast<int64_t>(std::min(bytes, Wide{Bytes::Max().count()}));
+  const std::string hint = BareNumberHint(limit, Bytes(typical), {.percent = false, .min = false});
+  if (!hint.empty()) verdict->message += "; " + hint;
 }
 
 void JudgeGrowth(const Threshold& threshold, const PlanFigures& figures, const PlanFigures& old,
@@ -140,6 +136,64 @@ Result<Done> CheckComparable(const Threshold& threshold, const PlanRequest& requ
                   threshold.text, costs(request), costs(old)));
 }
 
+std::optional<Threshold> ReadThreshold(const std::string& text) {
+  const size_t sign = text.find_first_of(">:");
+  if (sign == std::string::npos) return std::nullopt;
+  const std::string_view rest = std::string_view(text).substr(sign + 1);
+  Threshold threshold;
+  threshold.text = text;
+  threshold.is_growth = text[sign] == ':';
+  if (threshold.is_growth && !rest.starts_with('+')) return std::nullopt;
+  for (const MetricForms& forms : kMetrics) {
+    if (NameOf(forms.metric) != std::string_view(text).substr(0, sign)) continue;
+    threshold.metric = forms.metric;
+    const bool wants_percent = threshold.is_growth ? forms.has_growth : forms.has_percent;
+    if (wants_percent) {
+      const auto percent = ReadPercent(rest.substr(threshold.is_growth ? 1 : 0));
+      if (!percent) return std::nullopt;
+      threshold.millionths_percent = *percent;
+      return threshold;
+    }
+    const auto limit = ReadLimit(rest);
+    if (threshold.is_growth || !forms.has_size || !limit) return std::nullopt;
+    threshold.bytes = *limit;
+    return threshold;
+  }
+  return std::nullopt;
+}
+
+// The limit that was probably meant; empty if it cannot be told.
+std::string Meant(const std::string& text) {
+  const size_t sign = text.find_first_of(">:");
+  if (sign == std::string::npos) return "";
+  const std::string metric = text.substr(0, sign + 1);
+  size_t begin = sign + 1;
+  if (begin < text.size() && (text[begin] == '=' || text[begin] == '+')) ++begin;
+  const std::string number = text.substr(begin);
+  const std::string share = MeantBudget(number, {.percent = true, .min = false});
+  const std::string size = MeantBudget(number, {.percent = false, .min = false});
+  for (const std::string& guess :
+       {metric + number, metric + "+" + number, metric + share, metric + "+" + share,
+        metric + number + "%", metric + "+" + number + "%", metric + size}) {
+    if (ReadThreshold(guess)) return guess;
+  }
+  return "";
+}
+
+Error BadThreshold(const std::string& text) {
+  constexpr size_t kLongestEcho = 80;
+  const std::string meant = text.size() > kLongestEcho ? "" : Meant(text);
+  const std::string_view forms =
+      "write peak>16GiB, arena>16GiB, total>16GiB or overhead>5%, or, with --against OLD, "
+      "peak:+1%, "
+      "arena:+1%, total:+1% or time:+2%";
+  return MakeError(
+      ErrorCode::kUsage,
+      meant.empty()
+          ? fmt::format("--fail-on \"{}\" cannot be read; {}", text.substr(0, kLongestEcho), forms)
+          : fmt::format("--fail-on \"{}\" cannot be read; did you mean \"{}\"?", text, meant));
+}
+
 }  // namespace
 
 std::string_view NameOf(Metric metric) {
@@ -159,28 +213,7 @@ std::string_view NameOf(Metric metric) {
 }
 
 Result<Threshold> ParseThreshold(const std::string& text) {
-  const size_t sign = text.find_first_of(">:");
-  if (sign == std::string::npos) return BadThreshold(text);
-  const std::string_view rest = std::string_view(text).substr(sign + 1);
-  Threshold threshold;
-  threshold.text = text;
-  threshold.is_growth = text[sign] == ':';
-  if (threshold.is_growth && !rest.starts_with('+')) return BadThreshold(text);
-  for (const MetricForms& forms : kMetrics) {
-    if (NameOf(forms.metric) != std::string_view(text).substr(0, sign)) continue;
-    threshold.metric = forms.metric;
-    const bool wants_percent = threshold.is_growth ? forms.has_growth : forms.has_percent;
-    if (wants_percent) {
-      const auto percent = ReadPercent(rest.substr(threshold.is_growth ? 1 : 0));
-      if (!percent) return BadThreshold(text);
-      threshold.millionths_percent = *percent;
-      return threshold;
-    }
-    const auto limit = ReadLimit(rest);
-    if (threshold.is_growth || !forms.has_size || !limit) return BadThreshold(text);
-    threshold.bytes = *limit;
-    return threshold;
-  }
+  if (auto threshold = ReadThreshold(text)) return std::move(*threshold);
   return BadThreshold(text);
 }
 

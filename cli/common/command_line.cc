@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 
 #include "lib/base/nearest_name.h"
 
@@ -37,6 +38,17 @@ std::string Sentence(std::string_view summary) {
   return text;
 }
 
+std::string ShellWord(std::string_view word) {
+  const auto is_plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("_./+:,@%=-").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 struct CommandLine::State {
   CLI::App app;
   std::string name;
@@ -48,6 +60,7 @@ struct CommandLine::State {
     const std::vector<std::string>* values = nullptr;
   };
   std::vector<Needed> needed;
+  std::function<std::vector<std::string>(const std::string& flag)> elsewhere;
   std::optional<Error> fault;  // A Choice's error, found while CLI11 parses.
 
   std::string HelpHint() const { return fmt::format("`{} --help` shows all options", name); }
@@ -116,10 +129,10 @@ void CommandLine::Choice(const std::string& flags, std::vector<std::string> choi
     *value = text;
     if (std::find(choices.begin(), choices.end(), text) != choices.end()) return;
     const std::vector<std::string_view> names(choices.begin(), choices.end());
-    this_state->fault = MakeError(ErrorCode::kUsage,
-                                  fmt::format("{}: \"{}\" is none of {}; did you mean \"{}\"?",
-                                              flags.substr(flags.rfind("--")), text,
-                                              fmt::join(choices, ", "), NearestName(text, names)));
+    this_state->fault =
+        MakeError(ErrorCode::kUsage,
+                  fmt::format("{}: \"{}\" is none of {}{}", flags.substr(flags.rfind("--")), text,
+                              fmt::join(choices, ", "), DidYouMean(text, names)));
   };
   state_->app.add_option_function<std::string>(flags, set, std::string(help))->option_text(form);
   state_->Remember(flags);
@@ -139,12 +152,36 @@ Error CommandLine::Unknown(const std::string& argument) const {
             fmt::format("\"{}\" is one argument too many", argument),
             {state_->HelpHint()}};
   }
-  const std::string flag = argument.substr(0, argument.find('='));
+  const bool is_short = argument[1] != '-';  // Its value may follow at once.
+  const std::string flag = argument.substr(0, is_short ? 2 : argument.find('='));
+  const std::vector<std::string> others =
+      state_->elsewhere ? state_->elsewhere(flag) : std::vector<std::string>();
+  if (!others.empty()) {
+    return {ErrorCode::kUsage,
+            fmt::format("`{}` has no option \"{}\"; it belongs to {}", state_->name, flag,
+                        fmt::join(others, ", ")),
+            {state_->HelpHint()}};
+  }
   const std::vector<std::string_view> names(state_->flags.begin(), state_->flags.end());
-  return {
-      ErrorCode::kUsage,
-      fmt::format("unknown option \"{}\"; did you mean \"{}\"?", flag, NearestName(flag, names)),
-      {state_->HelpHint()}};
+  return {ErrorCode::kUsage,
+          fmt::format("unknown option \"{}\"{}", flag, DidYouMean(flag, names)),
+          {state_->HelpHint()}};
+}
+
+bool CommandLine::HasOption(const std::string& flag) const {
+  return std::find(state_->flags.begin(), state_->flags.end(), flag) != state_->flags.end();
+}
+
+void CommandLine::SetElsewhere(
+    std::function<std::vector<std::string>(const std::string& flag)> elsewhere) {
+  state_->elsewhere = std::move(elsewhere);
+}
+
+std::vector<std::string> WithoutHelpWord(std::vector<std::string> arguments) {
+  if (arguments.empty() || arguments.front() != "help") return arguments;
+  arguments.erase(arguments.begin());
+  arguments.insert(arguments.begin() + (arguments.empty() ? 0 : 1), "--help");
+  return arguments;
 }
 
 Result<CommandLine::Outcome> CommandLine::Parse(std::vector<std::string> arguments) {

@@ -4,6 +4,7 @@
 // for an unknown name, they include the nearest known one.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,12 @@ namespace ckplan {
 
 // Turns "plan one model" into "Plan one model.", so that a summary from a table can stand in help.
 std::string Sentence(std::string_view summary);
+
+// "help" as first word asks for --help, and "help plan" for that of a command: "plan --help".
+std::vector<std::string> WithoutHelpWord(std::vector<std::string> arguments);
+
+// The word as it is typed in a shell: in quotes unless it is plain.
+std::string ShellWord(std::string_view word);
 
 class CommandLine {
  public:
@@ -38,6 +45,10 @@ class CommandLine {
               std::string* value);
   void Flag(const std::string& flags, std::string_view help, bool* value);
   void Footer(std::string_view text);
+
+  bool HasOption(const std::string& flag) const;
+  // How to find the commands that have an option which this one has not: messages name them.
+  void SetElsewhere(std::function<std::vector<std::string>(const std::string& flag)> elsewhere);
 
   enum class Outcome { kRun, kHelp };
   Result<Outcome> Parse(std::vector<std::string> arguments);

@@ -228,6 +228,15 @@ std::optional<std::string> RequestFlags::ValueOf(std::string_view field) const {
   return given_[RowOf(field)].text;
 }
 
+std::string RequestFlags::BareBudgetHint(Bytes typical) const {
+  for (size_t i = 0; i < kRows.size(); ++i) {
+    const RequestMember& member = FieldOf(kRows[i].field).member;
+    if (!given_[i].text || !std::holds_alternative<Budget PlanRequest::*>(member)) continue;
+    return BareNumberHint(*given_[i].text, typical, kRows[i].budget_forms);
+  }
+  return "";
+}
+
 std::optional<std::string> RequestFlags::CostFile() const {
   const std::optional<std::string> text = ValueOf("cost_model");
   if (!text) return std::nullopt;

@@ -36,6 +36,8 @@ class RequestFlags {
   std::string Typed(std::string_view field) const;
   // The value of a field as it was typed; nothing if it was not given.
   std::optional<std::string> ValueOf(std::string_view field) const;
+  // What to say of a budget without a unit that is far below `typical`; empty if there is none.
+  std::string BareBudgetHint(Bytes typical) const;
   // The file of measured costs that was named.
   std::optional<std::string> CostFile() const;
 

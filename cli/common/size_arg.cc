@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <charconv>
 #include <optional>
 
@@ -66,11 +67,25 @@ std::optional<Decimal> TakeDecimal(std::string_view* text) {
   return number;
 }
 
-Error BadValue(std::string_view text, std::string_view flag, std::string_view forms) {
+Error BadValue(std::string_view text, std::string_view flag, std::string_view forms,
+               std::string_view meant = {}) {
   constexpr size_t kLongestEcho = 80;
   const std::string_view dots = text.size() > kLongestEcho ? "..." : "";
-  return MakeError(ErrorCode::kUsage, fmt::format("{}: \"{}{}\" is not understood; give {}", flag,
-                                                  text.substr(0, kLongestEcho), dots, forms));
+  const std::string what =
+      fmt::format("{}: \"{}{}\" is not understood; ", flag, text.substr(0, kLongestEcho), dots);
+  return MakeError(ErrorCode::kUsage, meant.empty() ? fmt::format("{}give {}", what, forms)
+                                                    : fmt::format("{}did you mean \"{}\"? Give {}",
+                                                                  what, meant, forms));
+}
+
+// Small letters and no blanks; empty for a text that is too long to be guessed at.
+std::string Simplified(std::string_view text) {
+  constexpr size_t kLongest = 24;
+  std::string simple;
+  for (const char c : text.substr(0, text.size() > kLongest ? 0 : kLongest)) {
+    if (c != ' ') simple += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return simple;
 }
 
 constexpr std::string_view kSizeForms =
@@ -109,11 +124,52 @@ std::optional<double> ReadPercent(std::string_view text) {
   return percent;
 }
 
+// The unit that was meant by its small letters: GiB by g, gi or gib, GB by gb.
+std::string_view MeantUnit(std::string_view letters) {
+  for (const Unit& unit : kUnits) {
+    const std::string name = Simplified(unit.name);
+    const bool is_binary = name.size() == 3;
+    if (name == letters) return unit.name;
+    if (is_binary && !letters.empty() && name.starts_with(letters)) return unit.name;
+  }
+  return {};
+}
+
+std::string MeantSize(std::string_view text) {
+  const std::string simple = Simplified(text);
+  std::string_view rest = simple;
+  if (!TakeDecimal(&rest)) return "";
+  const std::string number = simple.substr(0, simple.size() - rest.size());
+  const std::string_view unit = rest.empty() ? "GiB" : MeantUnit(rest);
+  return unit.empty() ? "" : number + std::string(unit);
+}
+
+std::string MeantPercent(std::string_view text) {
+  const std::string simple = Simplified(text);
+  std::string_view rest = simple;
+  const std::optional<Decimal> number = TakeDecimal(&rest);
+  if (!number || (!rest.empty() && rest != "%" && rest != "percent")) return "";
+  const bool is_share = rest.empty() && number->digits < number->scale;
+  if (!is_share) return simple.substr(0, simple.size() - rest.size()) + "%";
+  const double share = static_cast<double>(number->digits) / static_cast<double>(number->scale);
+  return fmt::format("{:g}%", share * 100);
+}
+
+std::string MeantDuration(std::string_view text) {
+  const std::string simple = Simplified(text);
+  std::string_view rest = simple;
+  if (!TakeDecimal(&rest)) return "";
+  const std::string number = simple.substr(0, simple.size() - rest.size());
+  if (rest.empty() || rest.starts_with("sec")) return number + "s";
+  if (rest == "m" || rest.starts_with("min")) return number + "min";
+  return rest.starts_with("ms") || rest.starts_with("milli") ? number + "ms" : "";
+}
+
 }  // namespace
 
 Result<Bytes> ParseSize(std::string_view text, std::string_view flag) {
   if (const auto size = ReadSize(text)) return *size;
-  return BadValue(text, flag, kSizeForms);
+  return BadValue(text, flag, kSizeForms, MeantBudget(text, {.percent = false, .min = false}));
 }
 
 Result<Budget> ParseBudget(std::string_view text, std::string_view flag, BudgetForms forms) {
@@ -133,7 +189,41 @@ Result<Budget> ParseBudget(std::string_view text, std::string_view flag, BudgetF
     budget.kind = Budget::Kind::kMin;
     return budget;
   }
-  return BadValue(text, flag, BudgetFormsText(forms));
+  return BadValue(text, flag, BudgetFormsText(forms), MeantBudget(text, forms));
+}
+
+std::string MeantBudget(std::string_view text, BudgetForms forms) {
+  if (forms.min && Simplified(text).starts_with("min")) return "min";
+  const std::string percent = forms.percent ? MeantPercent(text) : "";
+  const bool is_share = text.starts_with("0.") || text.starts_with('.');
+  if (ReadPercent(percent) && (is_share || text.find('%') != std::string_view::npos)) {
+    return percent;
+  }
+  const std::string size = MeantSize(text);
+  if (ReadSize(size)) return size;
+  return ReadPercent(percent) ? percent : "";
+}
+
+std::string BareNumberHint(std::string_view text, Bytes typical, BudgetForms forms) {
+  constexpr int64_t kFarBelow = 1000;
+  constexpr int64_t kWholePercent = 100;
+  int64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, fault] = std::from_chars(text.data(), end, number);
+  if (fault != std::errc() || stop != end || number < 1) return "";
+  if (number > typical.count() / kFarBelow) return "";
+  std::string meant;
+  if (forms.percent && number <= kWholePercent) meant = fmt::format("\"{}%\"", number);
+  for (const std::string_view unit : {"KiB", "MiB", "GiB"}) {
+    const std::string size = fmt::format("{}{}", number, unit);
+    const auto bytes = ReadSize(size);
+    constexpr int64_t kNear = 20;
+    if (!bytes || bytes->count() < typical.count() / kNear) continue;
+    if (*bytes <= typical) meant += fmt::format("{}\"{}\"", meant.empty() ? "" : " or ", size);
+    break;
+  }
+  if (meant.empty()) return fmt::format("\"{}\" is {} bytes; sizes take a unit", text, number);
+  return fmt::format("\"{}\" is {} bytes; did you mean {}?", text, number, meant);
 }
 
 Result<std::chrono::milliseconds> ParseDuration(std::string_view text, std::string_view flag) {
@@ -152,7 +242,8 @@ Result<std::chrono::milliseconds> ParseDuration(std::string_view text, std::stri
     if (count > static_cast<Wide>(kLongest)) break;
     return std::chrono::milliseconds(static_cast<int64_t>(count));
   }
-  return BadValue(text, flag, "a time such as 60s, 500ms or 5min, of a day at most");
+  return BadValue(text, flag, "a time such as 60s, 500ms or 5min, of a day at most",
+                  MeantDuration(text));
 }
 
 Result<int64_t> ParseInteger(std::string_view text, std::string_view flag, int64_t low,

@@ -5,7 +5,7 @@
 //   min                 the least that the algorithm reaches
 //
 // A bare "16G" is refused, since people mean both. All arithmetic is on integers. Every failure is
-// kUsage and names the accepted forms.
+// kUsage, names the accepted forms, and what was probably meant.
 #pragma once
 
 #include <chrono>
@@ -26,6 +26,15 @@ struct BudgetForms {
   bool min = true;
 };
 Result<Budget> ParseBudget(std::string_view text, std::string_view flag, BudgetForms forms);
+
+// What was probably meant by a text that is no size, percentage or "min": "16GiB" for "16G". Empty
+// if it cannot be told.
+std::string MeantBudget(std::string_view text, BudgetForms forms);
+
+// A whole number without a unit is one of bytes. Where that is far below `typical`, "60" is
+// explained:
+// "\"60\" is 60 bytes; did you mean \"60%\"?". Else empty.
+std::string BareNumberHint(std::string_view text, Bytes typical, BudgetForms forms);
 
 // "90s", "500ms", "2min"; up to a day.
 Result<std::chrono::milliseconds> ParseDuration(std::string_view text, std::string_view flag);

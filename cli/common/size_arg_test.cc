@@ -108,6 +108,51 @@ TEST_CASE("budget: forms that the flag does not take are refused") {
   }
 }
 
+TEST_CASE("budget: what cannot be read is followed by what was probably meant") {
+  const struct {
+    const char* text;
+    const char* meant;
+  } kRows[] = {
+      {"16G", "16GiB"},    {"16g", "16GiB"},   {"16Gi", "16GiB"},     {"16gb", "16GB"},
+      {"16 GiB", "16GiB"}, {"1.5", "1.5GiB"},  {"0.6", "60%"},        {"60 %", "60%"},
+      {"MIN", "min"},      {"minimum", "min"}, {"60 percent", "60%"}, {"512m", "512MiB"},
+      {"many", ""},        {"-1GiB", ""},      {"1.2.3", ""},         {"", ""},
+  };
+  for (const auto& row : kRows) {
+    CAPTURE(row.text);
+    CHECK(MeantBudget(row.text, {}) == row.meant);
+    const auto budget = ParseBudget(row.text, "-b", {});
+    REQUIRE(!budget.ok());
+    const bool suggests = budget.error().message.find("did you mean") != std::string::npos;
+    CHECK(suggests == (*row.meant != '\0'));
+    if (suggests) CHECK(ParseBudget(row.meant, "-b", {}).ok());
+  }
+  CHECK(MeantBudget("min", {.percent = true, .min = false}) == "");
+}
+
+TEST_CASE("budget: a bare number far below the peak is explained") {
+  const Bytes peak(int64_t{20} << 30);
+  CHECK(BareNumberHint("60", peak, {}) == "\"60\" is 60 bytes; did you mean \"60%\"?");
+  CHECK(BareNumberHint("16", peak, {}) == "\"16\" is 16 bytes; did you mean \"16%\" or \"16GiB\"?");
+  CHECK(BareNumberHint("16", peak, {.percent = false, .min = true}) ==
+        "\"16\" is 16 bytes; did you mean \"16GiB\"?");
+  CHECK(BareNumberHint("8000", peak, {}) == "\"8000\" is 8000 bytes; did you mean \"8000MiB\"?");
+  CHECK(BareNumberHint("500", peak, {}) == "\"500\" is 500 bytes; sizes take a unit");
+  for (const char* const text : {"60%", "60B", "min", "21474837", "0", "", "-5"}) {
+    CAPTURE(text);
+    CHECK(BareNumberHint(text, peak, {}) == "");
+  }
+  CHECK(BareNumberHint("60", Bytes(4000), {}) == "");  // A graph as small as those of papers.
+}
+
+TEST_CASE("duration: what was probably meant") {
+  CHECK(ParseDuration("60", "-t").error().message.find("did you mean \"60s\"?") !=
+        std::string::npos);
+  CHECK(ParseDuration("2m", "-t").error().message.find("\"2min\"?") != std::string::npos);
+  CHECK(ParseDuration("5 sec", "-t").error().message.find("\"5s\"?") != std::string::npos);
+  CHECK(ParseDuration("x", "-t").error().message.find("did you mean") == std::string::npos);
+}
+
 TEST_CASE("duration: milliseconds, seconds and minutes up to a day") {
   CHECK(ParseDuration("500ms", "-t")->count() == 500);
   CHECK(ParseDuration("1.5s", "-t")->count() == 1500);

@@ -1,10 +1,11 @@
 #include "lib/base/nearest_name.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <vector>
-
-#include "lib/base/check.h"
 
 namespace ckplan {
 namespace {
@@ -26,13 +27,48 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   return rows[a.size()][b.size()];
 }
 
+// Without hyphens in front, in small letters.
+std::string Plain(std::string_view name) {
+  name.remove_prefix(std::min(name.find_first_not_of('-'), name.size()));
+  std::string plain;
+  for (const char c : name) {
+    plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return plain;
+}
+
+// The distance where the two are near, else nothing.
+std::optional<size_t> NearDistance(const std::string& typed, const std::string& name) {
+  constexpr size_t kShortestBeginning = 3;
+  const size_t longer = std::max(typed.size(), name.size());
+  const bool is_beginning = typed.size() >= kShortestBeginning && name.starts_with(typed);
+  const size_t shorter = std::min(typed.size(), name.size());
+  // Distances are at least the difference of lengths; a megabyte need not be compared.
+  if (!is_beginning && longer - shorter > longer / 3) return std::nullopt;
+  const size_t distance = EditDistance(typed, name);
+  if (!is_beginning && distance > longer / 3) return std::nullopt;
+  return distance;
+}
+
 }  // namespace
 
-std::string_view NearestName(std::string_view typed, std::span<const std::string_view> names) {
-  CKPLAN_CHECK(!names.empty(), "a nearest name needs names");
-  return *std::min_element(names.begin(), names.end(), [&](std::string_view a, std::string_view b) {
-    return EditDistance(typed, a) < EditDistance(typed, b);
-  });
+std::optional<std::string_view> NearName(std::string_view typed,
+                                         std::span<const std::string_view> names) {
+  const std::string plain = Plain(typed);
+  std::optional<std::string_view> nearest;
+  size_t least = 0;
+  for (const std::string_view name : names) {
+    const std::optional<size_t> distance = NearDistance(plain, Plain(name));
+    if (!distance || (nearest && *distance >= least)) continue;
+    nearest = name;
+    least = *distance;
+  }
+  return nearest;
+}
+
+std::string DidYouMean(std::string_view typed, std::span<const std::string_view> names) {
+  const std::optional<std::string_view> name = NearName(typed, names);
+  return name ? fmt::format("; did you mean \"{}\"?", *name) : "";
 }
 
 }  // namespace ckplan

@@ -71,8 +71,8 @@ Result<const Emitter*> FindEmitter(std::string_view name) {
     names.push_back(emitter.name);
   }
   return MakeError(ErrorCode::kUsage,
-                   fmt::format("\"{}\" is none of {}; did you mean \"{}\"?", name.substr(0, 80),
-                               EmitterNames(/*has_plan=*/true, ", "), NearestName(name, names)));
+                   fmt::format("\"{}\" is none of {}{}", name.substr(0, 80),
+                               EmitterNames(/*has_plan=*/true, ", "), DidYouMean(name, names)));
 }
 
 }  // namespace ckplan

@@ -137,11 +137,10 @@ Result<const SolverInfo*> FindSolver(std::string_view name) {
     if (info->name == wanted) return info;
     names.push_back(info->name);
   }
-  return MakeError(
-      ErrorCode::kUsage,
-      fmt::format("unknown algorithm \"{}\"; did you mean \"{}\"? `ckplan algos` lists "
-                  "all",
-                  name, NearestName(name, names)));
+  const std::string meant = DidYouMean(name, names);
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("unknown algorithm \"{}\"{} `ckplan algos` lists all", name,
+                               meant.empty() ? ";" : meant));
 }
 
 std::vector<std::string_view> AliasesOf(std::string_view name) {

@@ -62,6 +62,11 @@ void SettleCosts(const CostModel& cost, PlanRequest* request) {
   request->cost_unit = cost.unit();
 }
 
+bool BeginsAsJson(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && text[first] == '{';
+}
+
 Result<Source> LoadGraphFile(const std::string& path, const PlanRequest& request,
                              const ModelIdentity* planned) {
   std::optional<CostModel> cost;
@@ -69,6 +74,12 @@ Result<Source> LoadGraphFile(const std::string& path, const PlanRequest& request
     CKPLAN_ASSIGN_OR_RETURN(cost, ParseCostModel(request.cost_model));
   }
   CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
+  if (path == kStandardStream && !BeginsAsJson(text)) {
+    return MakeError(
+        ErrorCode::kInvalidInput,
+        "standard input holds no graph.json, and nothing else is read from there; name "
+        "a model by its file");
+  }
   const std::string sha256 = Sha256Hex(text);
   if (planned != nullptr) CKPLAN_RETURN_IF_ERROR(CheckSameModel(*planned, path, sha256));
   CKPLAN_RETURN_IF_ERROR(CheckGraphFileRequest(request, cost));
@@ -154,9 +165,7 @@ bool IsGraphFile(const std::string& path) {
   // start of a group, which ONNX has none of. Text forms of ONNX have endings of their own.
   if (path.ends_with("txt") || path.ends_with("textproto")) return false;
   constexpr size_t kPeekedBytes = 64;
-  const std::string front = PeekFile(path, kPeekedBytes);
-  const size_t first = front.find_first_not_of(" \t\r\n");
-  return first != std::string::npos && front[first] == '{';
+  return BeginsAsJson(PeekFile(path, kPeekedBytes));
 }
 
 Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
