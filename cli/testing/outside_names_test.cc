@@ -20,7 +20,10 @@ namespace {
 // A forged line is noticed by its first word.
 constexpr std::string_view kForged = "FORGED";
 
-std::vector<std::string> NastyNames() {
+constexpr size_t kMegabyte = 1'000'000;
+constexpr size_t kLongInModel = 16'000;  // Longer names of models are refused.
+
+std::vector<std::string> NastyNames(size_t longest = kMegabyte) {
   return {"\033[31mred\033[0m",
           "\033]0;title\a",
           "two\nFORGED line",
@@ -39,7 +42,7 @@ std::vector<std::string> NastyNames() {
           "quotes \" ' ` | , ; <b> & ]]> \\ %0A ::error::",
           "--flag",
           "${HOME} $(id)",
-          std::string(1'000'000, 'L')};
+          std::string(longest, 'L')};
 }
 
 // ---- A model as protobuf writes it, since its own classes refuse such names ----
@@ -247,7 +250,7 @@ TEST_CASE("outside names: a graph's reach no output as they are") {
 
 TEST_CASE("outside names: a model's reach no output as they are") {
   const Workplace workplace;
-  workplace.Write("net.onnx", NastyModel(NastyNames(), Number(1, 4)));
+  workplace.Write("net.onnx", NastyModel(NastyNames(kLongInModel), Number(1, 4)));
   workplace.Write("costs.json", kCosts);
   CheckAll(workplace, "net.onnx");
   CheckRun(workplace, {"ckplan net.onnx -q --emit onnx=planned.onnx"}, "");
@@ -258,11 +261,17 @@ TEST_CASE("outside names: a model's reach no output as they are") {
 
 TEST_CASE("outside names: dimensions without a size are told, whatever they are called") {
   const Workplace workplace;
-  for (const std::string& name : NastyNames()) {
+  for (const std::string& name : NastyNames(kLongInModel)) {
     CAPTURE(name.substr(0, 40));
     workplace.Write("net.onnx", NastyModel({"a", "b"}, Message(2, name)));
     CheckRun(workplace, {"ckplan inspect net.onnx", Form::kText, 2}, "");
   }
+}
+
+TEST_CASE("outside names: a megabyte in a model is refused in a few words") {
+  const Workplace workplace;
+  workplace.Write("net.onnx", NastyModel({std::string(kMegabyte, 'L'), "b"}, Number(1, 4)));
+  CheckRun(workplace, {"ckplan inspect net.onnx", Form::kText, 3}, "");
 }
 
 TEST_CASE("outside names: files may be called anything") {
