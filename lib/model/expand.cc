@@ -135,11 +135,12 @@ class Expander {
     return declared;
   }
 
-  std::string UniqueName(std::string name, std::unordered_map<std::string, int>& used) {
-    int& count = used[name];
-    if (++count == 1) return name;
-    for (int n = count;; ++n) {
-      std::string candidate = fmt::format("{}#{}", name, n);
+  static std::string UniqueName(std::string name, std::unordered_map<std::string, int>& used) {
+    const auto [entry, is_new] = used.emplace(name, 1);
+    if (is_new) return name;
+    int& last = entry->second;  // Stays where it is when the table grows.
+    for (;;) {
+      std::string candidate = fmt::format("{}#{}", name, ++last);
       if (used.emplace(candidate, 1).second) return candidate;
     }
   }

@@ -1,8 +1,8 @@
 #include "lib/model/facts.h"
 
 #include <algorithm>
-#include <unordered_set>
 
+#include "lib/base/unique_list.h"
 #include "lib/model/op_spec_of.h"
 #include "lib/ops/op_rules.h"
 
@@ -169,15 +169,13 @@ class FactFinder {
   }
 
   void FindOutputs() {
+    UniqueAppender outputs(facts_.outputs);
     for (const ValueIndex output : model_.graph_outputs) {
       const ValueFacts& facts = facts_.value(output);
       const Value& value = model_.value(facts.root);
       if (!facts.is_batch || !IsFloatType(model_.value(output).elem_type)) continue;
       if (value.source == Value::Source::kGraphInput) continue;  // Passed through unchanged.
-      if (std::find(facts_.outputs.begin(), facts_.outputs.end(), facts.root) ==
-          facts_.outputs.end()) {
-        facts_.outputs.push_back(facts.root);
-      }
+      outputs.Append(facts.root);
     }
   }
 
@@ -206,48 +204,53 @@ class FactFinder {
   // ---- Parameters -----------------------------------------------------------------------------
 
   void CountParameters() {
-    std::vector<bool> is_trained(model_.values.size(), false);
-    std::vector<bool> is_buffer(model_.values.size(), false);
-    std::vector<bool> is_state(model_.values.size(), false);  // Running mean and variance.
+    RootMarks trained(model_.values.size());
+    RootMarks buffers(model_.values.size());
+    RootMarks state(model_.values.size());  // Running mean and variance.
     for (const Use& use : uses_) {
       const OperationFacts& reader = facts_.operations[static_cast<size_t>(use.operation)];
       if (!reader.is_live) continue;
       const bool is_norm = reader.rule->kind == OpKind::kBatchNorm;
-      MarkRoots(use.value, use.is_trained ? is_trained : is_norm ? is_state : is_buffer);
+      MarkRoots(use.value, use.is_trained ? trained : is_norm ? state : buffers);
     }
     for (size_t i = 0; i < model_.values.size(); ++i) {
       const Value& value = model_.values[i];
-      if (!is_trained[i] && !is_state[i] && !is_buffer[i]) continue;
+      const bool is_state = trained.is_root[i] || state.is_root[i];
       // Other literals that no one trains are part of the program, not of the model's state.
-      if (!is_trained[i] && !is_state[i] && value.source != Value::Source::kInitializer) continue;
+      const bool is_buffer = buffers.is_root[i] && value.source == Value::Source::kInitializer;
+      if (!is_state && !is_buffer) continue;
       // Beyond the limit TensorGraph::Create refuses; adding on could overflow.
       if (facts_.parameters > kMaxTotalBytes) return;
       facts_.parameters += value.bytes;
-      if (is_trained[i]) facts_.parameter_gradients += value.bytes;
+      if (trained.is_root[i]) facts_.parameter_gradients += value.bytes;
     }
   }
 
-  // The float initializers and literals that a constant is computed from.
-  void MarkRoots(ValueIndex from, std::vector<bool>& is_marked) const {
+  // The float initializers and literals that some constants are computed from, and all values on
+  // the way to them, so that each is visited once.
+  struct RootMarks {
+    explicit RootMarks(size_t values) : is_root(values, false), is_visited(values, false) {}
+    std::vector<bool> is_root;
+    std::vector<bool> is_visited;
+  };
+
+  void MarkRoots(ValueIndex from, RootMarks& marks) const {
     std::vector<ValueIndex> pending = {from};
-    std::unordered_set<ValueIndex> seen;
     while (!pending.empty()) {
-      const ValueIndex at = pending.back();
+      const auto at = static_cast<size_t>(pending.back());
       pending.pop_back();
-      const Value& value = model_.value(at);
-      if (!IsFloatType(value.elem_type) || is_marked[static_cast<size_t>(at)]) continue;
-      if (value.source == Value::Source::kInitializer) {
-        is_marked[static_cast<size_t>(at)] = true;
-        continue;
-      }
+      const Value& value = model_.values[at];
+      if (!IsFloatType(value.elem_type) || marks.is_visited[at]) continue;
+      marks.is_visited[at] = true;
+      if (value.source == Value::Source::kInitializer) marks.is_root[at] = true;
       if (value.source != Value::Source::kOperation) continue;
       const Operation& operation = model_.operations[static_cast<size_t>(value.producer)];
       if (IsLiteral(operation)) {
-        is_marked[static_cast<size_t>(at)] = true;
-      } else if (seen.insert(at).second) {
-        for (const ValueIndex input : operation.inputs) {
-          if (input != kNoValue) pending.push_back(input);
-        }
+        marks.is_root[at] = true;
+        continue;
+      }
+      for (const ValueIndex input : operation.inputs) {
+        if (input != kNoValue) pending.push_back(input);
       }
     }
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "lib/base/unique_list.h"
 #include "lib/cost/table.h"
 #include "lib/model/bind_dims.h"
 #include "lib/model/facts.h"
@@ -155,10 +156,9 @@ class Lowerer {
   // Tensors alone: parameters and constants are always there.
   void AddReads(const Operation& operation, const OperationFacts& own,
                 const BackwardReads& backward, TensorId statistic, Node& node) const {
-    const auto add = [&node](TensorId tensor) {
-      auto& list = node.backward_reads;
-      if (tensor.is_none() || std::find(list.begin(), list.end(), tensor) != list.end()) return;
-      list.push_back(tensor);
+    UniqueAppender reads(node.backward_reads);
+    const auto add = [&reads](TensorId tensor) {
+      if (!tensor.is_none()) reads.Append(tensor);
     };
     for (const size_t i : backward.inputs) {
       const ValueIndex input = operation.inputs[i];
@@ -177,17 +177,16 @@ class Lowerer {
   // A contribution without a change of shape: the output's own gradient serves.
   void AddPassthrough(const Operation& operation, const OperationFacts& own, Node& node) const {
     if (own.rule->kind != OpKind::kAdd && own.rule->kind != OpKind::kSub) return;
-    const size_t count = own.rule->kind == OpKind::kSub ? 1 : operation.inputs.size();
-    for (size_t i = 0; i < count; ++i) {
+    const bool is_sub = own.rule->kind == OpKind::kSub;
+    UniqueAppender passed(node.gradient_passthrough);
+    for (size_t i = 0; i < (is_sub ? 1 : operation.inputs.size()); ++i) {
       if (!HasShapeOfOutput(operation, i)) continue;
       const ValueFacts& input = facts_.value(operation.inputs[i]);
       if (!input.is_batch || !input.requires_grad) continue;
       // Sub(x, x) and the like: one and the same tensor cannot both pass through and not.
       const TensorId tensor = TensorOf(operation.inputs[i]);
-      const auto uses = std::count(node.inputs.begin(), node.inputs.end(), tensor);
-      auto& list = node.gradient_passthrough;
-      if (own.rule->kind == OpKind::kSub && uses > 1) continue;
-      if (std::find(list.begin(), list.end(), tensor) == list.end()) list.push_back(tensor);
+      if (is_sub && std::count(node.inputs.begin(), node.inputs.end(), tensor) > 1) continue;
+      passed.Append(tensor);
     }
   }
 
@@ -195,15 +194,15 @@ class Lowerer {
     if (!own.rule->is_elementwise() || operation.output(0) == kNoValue) return;
     const TensorId output = tensors_[static_cast<size_t>(operation.outputs[0])];
     if (output.is_none()) return;
+    std::vector<TensorId> inputs;
+    UniqueAppender fitting(inputs);
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
       if (!HasShapeOfOutput(operation, i) || !facts_.value(operation.inputs[i]).is_batch) continue;
       if (!ReadsContents(*own.rule, i)) continue;
       const TensorId input = TensorOf(operation.inputs[i]);
-      const InPlacePair pair{output, input};
-      if (parts_.tensors[input].kind != TensorKind::kActivation) continue;
-      auto& list = node.in_place;
-      if (std::find(list.begin(), list.end(), pair) == list.end()) list.push_back(pair);
+      if (parts_.tensors[input].kind == TensorKind::kActivation) fitting.Append(input);
     }
+    for (const TensorId input : inputs) node.in_place.push_back({output, input});
   }
 
   bool HasShapeOfOutput(const Operation& operation, size_t input) const {

@@ -1,6 +1,8 @@
 // Which tensors, nodes and backward reads a model has: one fact of the table in docs at a time.
 #include <doctest/doctest.h>
 
+#include <ctime>
+
 #include "lib/graph/saved_for_backward.h"
 #include "lib/model/model_impl.h"
 #include "lib/model/testing_proto.h"
@@ -396,6 +398,47 @@ TEST_CASE("lower: measured costs are found by name, and all missing ones are nam
   REQUIRE_FALSE(lowered.ok());
   CHECK(lowered.error().code == ErrorCode::kInvalidInput);
   CHECK(lowered.error().message.find("\"Relu:y\" is missing") != std::string::npos);
+}
+
+constexpr int kMany = 20'000;
+constexpr double kManySeconds = 5;  // A tenth of that where the cost is linear, hundreds where not.
+
+double SecondsToLower(const onnx::ModelProto& model) {
+  const std::clock_t begin = std::clock();
+  LowerProto(model);
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+onnx::NodeProto& AddNode(onnx::ModelProto& model, const char* op, const std::string& output,
+                         std::initializer_list<std::string> inputs) {
+  onnx::NodeProto& node = *model.mutable_graph()->add_node();
+  node.set_op_type(op);
+  node.add_output(output);
+  for (const std::string& input : inputs) node.add_input(input);
+  return node;
+}
+
+TEST_CASE("lower: the cost is linear where each constant is computed from the one before") {
+  onnx::ModelProto model = ParseGraph(
+      "g (float[2,4] x) => (float[2,4] t) <float[4] c0 = {1,2,3,4}> { t0 = Mul(x, c0) }");
+  for (int i = 1; i <= kMany; ++i) {
+    const std::string last = std::to_string(i - 1);
+    const std::string own = std::to_string(i);
+    AddNode(model, "Neg", "c" + own, {"c" + last});
+    AddNode(model, "Add", i == kMany ? "t" : "t" + own, {"t" + last, "c" + own});
+  }
+  CHECK(SecondsToLower(model) < kManySeconds);
+}
+
+TEST_CASE("lower: the cost is linear where names have to be told apart") {
+  onnx::ModelProto model =
+      ParseGraph("g (float[2,4] x) => (float[2,4] y) <float[4] w = {1,2,3,4}> { y = Mul(x, w) }");
+  for (int i = 2; i < kMany; ++i) {
+    AddNode(model, "Relu", "r" + std::to_string(i), {"y"}).set_name("m#" + std::to_string(i));
+  }
+  for (int i = 0; i < kMany; ++i)
+    AddNode(model, "Relu", "s" + std::to_string(i), {"y"}).set_name("m");
+  CHECK(SecondsToLower(model) < kManySeconds);
 }
 
 }  // namespace
