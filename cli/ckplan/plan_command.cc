@@ -14,6 +14,7 @@
 #include "lib/base/human_bytes.h"
 #include "lib/emit/emitters.h"
 #include "lib/emit/json_plan.h"
+#include "lib/planner/alternatives.h"
 #include "lib/planner/planner.h"
 #include "lib/schedule/simulate.h"
 
@@ -50,7 +51,9 @@ std::string NextHint(const Options& options, const Source& source, const Outputs
 Result<Plan> Solve(const Source& source, const PlanRequest& request, const Interrupt& interrupt,
                    std::vector<std::string>* stopped) {
   if (interrupt.was_interrupted()) return MakeError(ErrorCode::kTimeout, "interrupted");
-  return MakePlan(source, request, {interrupt.token()}, stopped);
+  Result<Plan> plan = MakePlan(source, request, {interrupt.token()}, stopped);
+  if (plan.ok() || plan.error().code != ErrorCode::kInfeasible) return plan;
+  return WithAlternative(std::move(plan).error(), source.graph, request, {interrupt.token()});
 }
 
 // What --algo auto has done, beside its plan.

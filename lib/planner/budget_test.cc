@@ -6,9 +6,11 @@
 #include <string>
 
 #include "lib/base/rng.h"
+#include "lib/planner/alternatives.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
 #include "lib/schedule/simulate.h"
+#include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {
@@ -92,6 +94,25 @@ TEST_CASE("every algorithm: the least budget is the least, and a refusal names i
     }
     CHECK(served > 75);
   }
+}
+
+TEST_CASE("a refusal names another algorithm: one that fits, or the one that comes nearest") {
+  std::string text = "n0:10";
+  for (int i = 1; i < 16; ++i) text += " -> n" + std::to_string(i) + ":10";
+  const TensorGraph graph = GraphFromText(text);
+  const Bytes least = PlanForMin(graph, "chen-sqrt")->figures.peak;
+  PlanRequest request = RequestFor("recompute-all", Budget::Of(least));
+  const Error refusal = MakePlan(graph, request, {}).error();
+  REQUIRE(refusal.code == ErrorCode::kInfeasible);
+  const Error fits = WithAlternative(refusal, graph, request, {});
+  REQUIRE(fits.notes.size() == 1);
+  CHECK(fits.notes[0].ends_with("bytes), which fits"));
+  request.budget = Budget::Of(Bytes(1));
+  const Error nobody = WithAlternative(refusal, graph, request, {});
+  CHECK(nobody.notes.at(0).starts_with("no other algorithm that answers quickly fits: "));
+  std::stop_source stopped;
+  stopped.request_stop();
+  CHECK(WithAlternative(refusal, graph, request, {stopped.get_token()}).notes.empty());
 }
 
 TEST_CASE("every algorithm: the least budget is the least where settings are sampled") {

@@ -1,0 +1,78 @@
+#include "lib/planner/alternatives.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "lib/base/human_bytes.h"
+#include "lib/planner/planner.h"
+#include "lib/planner/registry.h"
+
+namespace ckplan {
+namespace {
+
+// Those whose time grows little faster than the graph.
+constexpr std::array<std::string_view, 6> kQuick = {"chen-greedy", "chen-sqrt",   "feng-acg",
+                                                    "feng-linear", "hong-linear", "keep-all"};
+// With more nodes even these take longer than a quick look.
+constexpr size_t kMaxNodes = 2000;
+
+struct Reach {
+  Bytes peak;  // With constants, where the budget has them.
+  std::string algorithm;
+};
+
+Result<Reach> LeastBy(std::string_view algorithm, const TensorGraph& graph, PlanRequest request,
+                      const SolveLimits& limits) {
+  const bool has_total = request.total_budget.is_given();
+  request.algorithm = algorithm;
+  request.objective = Objective::kTime;
+  (has_total ? request.total_budget : request.budget) = {Budget::Kind::kMin, Bytes(0), 0};
+  CKPLAN_ASSIGN_OR_RETURN(const Plan plan, MakePlan(graph, request, limits));
+  const Bytes constants = has_total ? TotalConstants(plan.figures) : Bytes(0);
+  return Reach{plan.figures.peak + constants, std::string(algorithm)};
+}
+
+// The one that reaches least; nothing if a stop came first.
+std::optional<Reach> LeastOfQuick(const TensorGraph& graph, const PlanRequest& request,
+                                  const SolveLimits& limits) {
+  std::optional<Reach> least;
+  const Result<const SolverInfo*> refusing = FindSolver(request.algorithm);
+  for (const std::string_view algorithm : kQuick) {
+    if (refusing.ok() && algorithm == (*refusing)->name) continue;
+    Result<Reach> reach = LeastBy(algorithm, graph, request, limits);
+    if (limits.stop.stop_requested()) return std::nullopt;
+    if (reach.ok() && (!least || reach->peak < least->peak)) least = std::move(reach).value();
+  }
+  return least;
+}
+
+}  // namespace
+
+Error WithAlternative(Error refusal, const TensorGraph& graph, const PlanRequest& request,
+                      const SolveLimits& limits) {
+  const bool limits_peak = request.budget.is_given() || request.total_budget.is_given();
+  if (!limits_peak || request.algorithm == kAutoAlgorithm || graph.nodes().size() > kMaxNodes) {
+    return refusal;
+  }
+  const std::optional<Reach> least = LeastOfQuick(graph, request, limits);
+  if (!least) return refusal;
+  PlanRequest same = request;
+  same.algorithm = least->algorithm;
+  same.objective = Objective::kTime;
+  const bool fits = MakePlan(graph, same, limits).ok();
+  if (limits.stop.stop_requested()) return refusal;
+  const std::string reaches = fmt::format("{} reaches {} ({} bytes)", least->algorithm,
+                                          HumanBytes(least->peak), least->peak.count());
+  refusal.notes.push_back(
+      fits ? fmt::format("{}, which fits", reaches)
+           : fmt::format("no other algorithm that answers quickly fits: {}", reaches));
+  return refusal;
+}
+
+}  // namespace ckplan
