@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
+#include <cstdint>
+#include <map>
 #include <regex>
 #include <vector>
 
@@ -86,8 +87,9 @@ std::optional<int64_t> CheckedElements(const std::string& operand) {
 }
 
 // A range does not run backwards. Listed contents are as many as the elements, and integers where
-// the operand is one.
+// the operand is one. Booleans are not given.
 bool HasItsContents(const std::string& operand) {
+  if (operand[0] == 'b') return operand.find_first_of("([") == std::string::npos;
   const size_t range = operand.find('(');
   if (range != std::string::npos) {
     const size_t dots = operand.find("..", range);
@@ -125,6 +127,33 @@ const std::vector<reference::CaseRow>& AllCases() {
     return all;
   }();
   return cases;
+}
+
+struct Range {
+  size_t low = SIZE_MAX, high = 0;
+  void Include(size_t value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  bool Has(size_t value) const { return low <= value && value <= high; }
+};
+struct OperandCounts {
+  Range inputs, outputs;
+};
+
+bool HasItsOperands(const OpSpec& spec) {
+  static const std::map<std::string, OperandCounts> counts = [] {
+    std::map<std::string, OperandCounts> all;
+    for (const reference::CaseRow& row : AllCases()) {
+      const OpSpec known = ParseCase(row).spec;
+      all[known.type].inputs.Include(known.inputs.size());
+      all[known.type].outputs.Include(known.outputs.size());
+    }
+    return all;
+  }();
+  const auto found = counts.find(spec.type);
+  return found != counts.end() && found->second.inputs.Has(spec.inputs.size()) &&
+         found->second.outputs.Has(spec.outputs.size());
 }
 
 class Mutator {
@@ -274,7 +303,9 @@ std::optional<reference::OpCase> ReadKernelCase(std::string_view text) {
   if (text.size() > kMaxText) return std::nullopt;
   const Words lines = LinesOf(text);
   if (!IsCase(lines)) return std::nullopt;
-  return reference::ParseCase({lines[0], lines[1], lines[2]});
+  reference::OpCase op_case = reference::ParseCase({lines[0], lines[1], lines[2]});
+  if (!HasItsOperands(op_case.spec)) return std::nullopt;
+  return op_case;
 }
 
 std::string MutateKernelCase(std::string_view text, unsigned int seed) {

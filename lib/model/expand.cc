@@ -349,19 +349,17 @@ class Expander {
     BindOutputs(node, names, inner, scope);
   }
 
-  // ONNX's rule makes as many sizes as a Split asks for, whatever it has.
-  bool HasOtherNumberOfOutputs(const NodeProto& node) {
-    if (node.op_type() != "Split" || !IsStandard(node)) return false;
-    const int64_t asked = IntAttribute(node, "num_outputs", node.output_size());
-    if (asked <= node.output_size()) return false;
-    faults_.push_back(fmt::format("node \"{}\" (Split) has num_outputs {}, but only {} outputs",
-                                  ShortName(node.name()), asked, node.output_size()));
+  bool HasWrongOperands(const NodeProto& node, const onnx::OpSchema* schema) {
+    const std::string fault = OperandFault(node, schema);
+    if (fault.empty()) return false;
+    faults_.push_back(
+        fmt::format("node \"{}\" ({}) has {}", ShortName(node.name()), node.op_type(), fault));
     return true;
   }
 
   void AddOperation(const NodeProto& node, Scope& scope) {
     auto inputs = ResolveInputs(node, scope);
-    if (!inputs.has_value() || HasOtherNumberOfOutputs(node)) return AddUnknownOutputs(node, scope);
+    if (!inputs.has_value()) return AddUnknownOutputs(node, scope);
     Operation operation;
     operation.name = NodeName(node, scope);
     operation.node = &node;
@@ -372,6 +370,7 @@ class Expander {
     if (version != scope.opsets->end()) {
       operation.schema = onnx::OpSchemaRegistry::Schema(node.op_type(), version->second, domain);
     }
+    if (HasWrongOperands(node, operation.schema)) return AddUnknownOutputs(node, scope);
     const auto index = static_cast<int32_t>(model_.operations.size());
     for (const std::string& name : node.output()) {
       if (name.empty()) {

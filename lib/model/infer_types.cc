@@ -1,5 +1,7 @@
 #include "lib/model/infer_types.h"
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <optional>
 #include <unordered_map>
@@ -99,6 +101,23 @@ void AddKnownShapes(const Model::Impl& model, const Operation& operation,
 }
 
 }  // namespace
+
+std::string OperandFault(const onnx::NodeProto& node, const onnx::OpSchema* schema) {
+  if (schema == nullptr) return "";
+  const auto judge = [](std::string_view what, int count, int low, int high) {
+    if (count >= low && count <= high) return std::string();
+    return fmt::format("{} {}; it {}", count, what,
+                       count < low ? fmt::format("must have at least {}", low)
+                                   : fmt::format("may have at most {}", high));
+  };
+  std::string fault = judge("inputs", node.input_size(), schema->min_input(), schema->max_input());
+  if (!fault.empty()) return fault;
+  fault = judge("outputs", node.output_size(), schema->min_output(), schema->max_output());
+  if (!fault.empty() || node.op_type() != "Split" || !IsStandard(node)) return fault;
+  const int64_t asked = IntAttribute(node, "num_outputs", node.output_size());
+  if (asked <= node.output_size()) return "";
+  return fmt::format("num_outputs {}, but only {} outputs", asked, node.output_size());
+}
 
 bool IsFullTensor(const onnx::TypeProto& type) {
   if (!type.has_tensor_type() || !type.tensor_type().has_shape()) return false;

@@ -246,6 +246,22 @@ TEST_CASE("load: a Split with fewer outputs than it asks for is refused") {
              "num_outputs 268435456, but only 2 outputs");
 }
 
+TEST_CASE("load: operands that an operator does not have are refused, and so are those it lacks") {
+  const auto fails = [](const std::string& graph, const std::string& part) {
+    CheckFails(LoadText(graph), ErrorCode::kInvalidInput, part);
+  };
+  fails("g (float[2,3] x, float[3] w) => (float[2,3] y) { y = Selu(x, w) }",
+        "(Selu) has 2 inputs; it may have at most 1");
+  fails("g (float[2,3] x, float[3,4] v) => (float[2,4] y) { y = MatMul(x, v, x) }",
+        "(MatMul) has 3 inputs; it may have at most 2");
+  fails("g (float[2,3] x) => (float[2,3] y, float[2,3] z) { y, z = Softmax(x) }",
+        "(Softmax) has 2 outputs; it may have at most 1");
+  fails("g (float[2,3] x) => (float[2,3] y) { y = Add(x) }",
+        "(Add) has 1 inputs; it must have at least 2");
+  fails("g (float[5,3] x) => (float[2,3] y) <int64[1] k = {2}> { y = TopK <axis = 0> (x, k) }",
+        "(TopK) has 1 outputs; it must have at least 2");
+}
+
 // Ifs within each other, as the bytes of a file: protobuf itself writes no more than it reads.
 std::string NestedIfs(int levels) {
   const auto field = [](uint32_t number, const std::string& content) {
