@@ -214,6 +214,7 @@ TEST_CASE("refusals: resizing and padding") {
       {{"Resize", "f3x4 _ f2=[2,nan] -> f6x8"}, "its scale of axis 1 is nan"},
       {{"Resize", "f3 _ f1=[1e-30] -> f3", "mode='linear' antialias=1"},
        "its output has 3 elements"},
+      {{"Resize", "f3x4 f4=[0,0,1,1] -> f6x8"}, "it has neither scales nor sizes"},
       {{"Resize", "f3x4 _ _ i1=[6] -> f6x8"}, "it has 1 sizes instead of 2"},
       {{"Resize", "f3 _ _ i1=[6] -> f7"}, "its output has 7 elements along axis 0"},
       {{"Resize", "f3 _ f1 -> f6"}, "its scales are computed during the step", kUnsupported},

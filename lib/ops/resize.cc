@@ -265,9 +265,9 @@ Result<std::vector<Axis>> AxesOf(const OpSpec& spec, bool is_crop) {
   CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> sizes, KnownInts(spec, 3, "sizes"));
   if (scales.empty()) {
     const Dims known = sizes.value_or(Dims());
-    if (!known.empty()) {
-      CKPLAN_RETURN_IF_ERROR(RequireCount(spec, "sizes", known.size(), resized.size()));
-    }
+    if (known.empty() && !resized.empty())
+      return InvalidOp(spec, "it has neither scales nor sizes");
+    CKPLAN_RETURN_IF_ERROR(RequireCount(spec, "sizes", known.size(), resized.size()));
     ScaleBySizes(spec, resized, known, axes);
   } else {
     CKPLAN_RETURN_IF_ERROR(RequireCount(spec, "scales", scales.size(), resized.size()));
