@@ -6,15 +6,17 @@
 #include "cli/ckexec/session.h"
 #include "cli/ckexec/validation_report.h"
 #include "cli/common/files.h"
+#include "cli/common/request_flags.h"
 #include "lib/base/human_bytes.h"
 
 namespace ckplan {
 namespace {
 
-Error NotProven(const ModelAndPlan& planned, std::vector<std::string> failures) {
-  return Error{ErrorCode::kCheckFailed,
-               fmt::format("{}: the plan is not proven", planned.model.identity().name),
-               std::move(failures)};
+Error NotProven(const ModelAndPlan& planned, const std::vector<Error>& failures) {
+  Error error = MakeError(ErrorCode::kCheckFailed,
+                          fmt::format("{}: the plan is not proven", planned.model.identity().name));
+  for (const Error& failure : failures) error.notes.push_back(MessageOf(failure));
+  return error;
 }
 
 // There may be enough memory for the plan, but not for keeping everything.
@@ -58,12 +60,12 @@ Result<ExitCode> RunValidate(const ExecOptions& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const StepOnBackend step,
                           StepOnBackend::Create(*backend, planned, options));
   progress.Stage("running");
-  Result<ValidationReport> found =
+  const Result<ValidationReport> found =
       ValidatePlan(*backend, *step.graph, *step.operators, *step.constants, planned.lowered.graph,
                    *planned.plan, validate);
   progress.Clear();
   if (!found.ok()) return WithMemoryOfBoth(found.error(), *planned.plan);
-  ValidationReport report = std::move(found).value();
+  const ValidationReport& report = *found;
   const ValidationContext context{
       *planned.plan, fmt::format("{}: {}", backend->name(), backend->Describe()), validate};
   const std::string json = ValidationJson(report, context);
@@ -76,7 +78,7 @@ Result<ExitCode> RunValidate(const ExecOptions& options, const Screen& screen) {
   } else if (!screen.is_quiet) {
     CKPLAN_RETURN_IF_ERROR(screen.Print(ValidationText(report, context)));
   }
-  if (!report.failures.empty()) return NotProven(planned, std::move(report.failures));
+  if (!report.failures.empty()) return NotProven(planned, report.failures);
   return ExitCode::kOk;
 }
 

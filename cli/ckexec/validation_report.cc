@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/ckexec/duration.h"
+#include "cli/common/request_flags.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
@@ -81,7 +82,7 @@ std::string WeightText(const ConstantUsage& constants, uint64_t seed) {
 
 std::string GradientText(const ValidationReport& report) {
   const auto differing = static_cast<int64_t>(report.differences.size());
-  return fmt::format("gradients  {} of {} parameters equal, bit for bit\n",
+  return fmt::format("gradients  {} of {} parameters equal, bit for bit, in all four runs\n",
                      report.parameters - differing, report.parameters);
 }
 
@@ -209,7 +210,9 @@ std::string ValidationJson(const ValidationReport& report, const ValidationConte
   WriteSeconds(json, "predicted_overhead", report.predicted_overhead);
   WriteSeconds(json, "measured_overhead", report.measured_overhead);
   WriteLines(json, "notes", report.notes);
-  WriteLines(json, "failures", report.failures);
+  std::vector<std::string> failures;
+  for (const Error& failure : report.failures) failures.push_back(MessageOf(failure));
+  WriteLines(json, "failures", failures);
   json.End();
   return std::move(json).Finish();
 }

@@ -47,7 +47,7 @@ ValidationReport FailedReport() {
   report.keep_all.loss = std::numeric_limits<double>::infinity();
   report.differences = {{"w0", 3, 0.5}, {"b0", 1, std::numeric_limits<double>::quiet_NaN()}};
   report.notes = {"float16 is computed in float32"};
-  report.failures = {"the gradients of 2 of 2 parameters differ"};
+  report.failures = {MakeError(ErrorCode::kCheckFailed, "the gradients of 2 parameters differ")};
   return report;
 }
 

@@ -7,6 +7,15 @@
 
 namespace ckplan {
 
+namespace {
+
+// Adds nothing, since a sum of what a file says may overflow.
+bool LiesWithin(Bytes offset, Bytes bytes, Bytes slab) {
+  return offset >= Bytes(0) && bytes >= Bytes(0) && bytes <= slab && offset <= slab - bytes;
+}
+
+}  // namespace
+
 Result<void*> BufferMemory::Begin(int32_t index, int32_t step) {
   CKPLAN_ASSIGN_OR_RETURN(void* memory, Take(index));
   Count(index, 1);
@@ -57,7 +66,7 @@ Result<std::unique_ptr<ArenaMemory>> ArenaMemory::Create(Backend& backend, const
   }
   for (size_t i = 0; i < offsets.size(); ++i) {
     const int64_t offset = offsets[i].count();
-    if (offset < 0 || offsets[i] + program.buffers[i].bytes > slab_bytes) {
+    if (!LiesWithin(offsets[i], program.buffers[i].bytes, slab_bytes)) {
       return MakeError(ErrorCode::kCheckFailed,
                        fmt::format("buffer {} lies outside the arena of {} bytes; plan it again", i,
                                    slab_bytes.count()));

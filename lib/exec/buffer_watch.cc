@@ -4,11 +4,17 @@
 
 namespace ckplan {
 
-BufferWatch::BufferWatch(Backend& backend, const StepGraph& step, Reference& reference)
-    : backend_(backend), step_(step), reference_(reference) {}
+BufferWatch::BufferWatch(Backend& backend, const StepGraph& step, const ConstantStore& constants,
+                         Reference& reference)
+    : backend_(backend),
+      step_(step),
+      constants_(constants),
+      reference_(reference),
+      constant_has_nan_(step.constants.size()) {}
 
 Result<Done> BufferWatch::Before(const Action& action, const RunState& state) {
   records_.resize(state.address.size());
+  reads_nan_ = false;
   switch (action.kind) {
     case ActionKind::kForward:
     case ActionKind::kBackward:
@@ -30,9 +36,8 @@ Result<Done> BufferWatch::Before(const Action& action, const RunState& state) {
 }
 
 Result<Done> BufferWatch::CheckReads(const Action& action, const RunState& state) {
-  if (action.call == checked_call_) return Done{};  // A backward step is one action for each input.
-  checked_call_ = action.call;
   const Call& call = state.program.calls[static_cast<size_t>(action.call)];
+  LookAtConstants(step_.nodes[call.node]);
   for (const int32_t buffer : call.inputs) {
     CKPLAN_RETURN_IF_ERROR(CheckRead(action, state, buffer));
   }
@@ -41,11 +46,29 @@ Result<Done> BufferWatch::CheckReads(const Action& action, const RunState& state
     CKPLAN_RETURN_IF_ERROR(CheckRead(action, state, buffer));
   }
   CKPLAN_RETURN_IF_ERROR(CheckRead(action, state, call.statistic));
+  // The first input finds nothing there, and the others what the ones before them have left.
+  if (call.workspace != kNoBuffer && record(call.workspace)) {
+    CKPLAN_RETURN_IF_ERROR(CheckRead(action, state, call.workspace));
+  }
   return CheckGradients(action, state, call);
 }
 
-Result<Done> BufferWatch::CheckRead(const Action& action, const RunState& state,
-                                    int32_t buffer) const {
+void BufferWatch::LookAtConstants(const StepNode& node) {
+  for (const Binding& input : node.inputs) {
+    if (input.constant.is_none()) continue;
+    const ConstantId root = step_.constants[input.constant].root;
+    std::optional<bool>& has_nan = constant_has_nan_[root];
+    if (!has_nan) {
+      const Operand& operand = step_.constants[root].operand;
+      const void* const memory = constants_.constant(root);
+      has_nan =
+          memory != nullptr && backend_.Inspect(memory, operand.bytes(), operand.type).has_nan;
+    }
+    reads_nan_ = reads_nan_ || *has_nan;
+  }
+}
+
+Result<Done> BufferWatch::CheckRead(const Action& action, const RunState& state, int32_t buffer) {
   if (buffer == kNoBuffer) return Done{};
   const std::string what = BufferText(step_, state.program, buffer);
   const std::string where = StepText(step_, state.program, action);
@@ -60,6 +83,7 @@ Result<Done> BufferWatch::CheckRead(const Action& action, const RunState& state,
                      fmt::format("{} reads {}, which nothing has written", where, what));
   }
   const BufferDigest now = backend_.Inspect(memory, record->bytes, record->type);
+  reads_nan_ = reads_nan_ || now.has_nan;
   if (now == record->digest) return Done{};
   return MakeError(
       ErrorCode::kCheckFailed,
@@ -88,12 +112,15 @@ Result<Done> BufferWatch::After(const Action& action, const RunState& state) {
     case ActionKind::kForward:
       return RecordOutputs(action, state);
     case ActionKind::kBackward:
+      RecordWorkspace(action, state);
+      [[fallthrough]];
     case ActionKind::kLoss:
     case ActionKind::kAdd:
     case ActionKind::kCopy: {
       if (action.buffer == kNoBuffer) return Done{};
       const TensorId tensor = state.program.buffers[static_cast<size_t>(action.buffer)].tensor;
-      return Write(action, state, action.buffer, step_.tensors[tensor]);
+      return Write(action, state, action.buffer, step_.tensors[tensor],
+                   BufferText(step_, state.program, action.buffer));
     }
     case ActionKind::kAllocate:
     case ActionKind::kRelease:
@@ -106,9 +133,10 @@ Result<Done> BufferWatch::RecordOutputs(const Action& action, const RunState& st
   const Call& call = state.program.calls[static_cast<size_t>(action.call)];
   const StepNode& node = step_.nodes[call.node];
   const auto made = [&](int32_t buffer, TensorId tensor) -> Result<Done> {
-    CKPLAN_RETURN_IF_ERROR(Write(action, state, buffer, step_.tensors[tensor]));
-    return Compare(reference_.tensors[tensor], record(buffer)->digest,
-                   fmt::format("\"{}\"", step_.graph.tensor(tensor).name), action, state);
+    // A buffer that is written in place is called by the tensor that it held first.
+    const std::string what = fmt::format("\"{}\"", step_.graph.tensor(tensor).name);
+    CKPLAN_RETURN_IF_ERROR(Write(action, state, buffer, step_.tensors[tensor], what));
+    return Compare(reference_.tensors[tensor], record(buffer)->digest, what, action, state);
   };
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     if (call.outputs[i] == kNoBuffer) continue;
@@ -119,7 +147,7 @@ Result<Done> BufferWatch::RecordOutputs(const Action& action, const RunState& st
 }
 
 Result<Done> BufferWatch::Write(const Action& action, const RunState& state, int32_t buffer,
-                                const Operand& operand) {
+                                const Operand& operand, const std::string& what) {
   Record written;
   written.bytes = operand.bytes();
   written.type = operand.type;
@@ -128,12 +156,30 @@ Result<Done> BufferWatch::Write(const Action& action, const RunState& state, int
       backend_.Inspect(state.address[static_cast<size_t>(buffer)], written.bytes, written.type);
   const int64_t poison = written.digest.first_poison;
   record(buffer) = written;
-  if (poison < 0) return Done{};
+  const std::string where = StepText(step_, state.program, action);
+  if (poison >= 0) {
+    return MakeError(ErrorCode::kCheckFailed,
+                     fmt::format("{} leaves element {} of {} poisoned: it read memory that was "
+                                 "freed or never written",
+                                 where, poison, what));
+  }
+  if (reads_nan_ || !written.digest.has_nan) return Done{};
   return MakeError(ErrorCode::kCheckFailed,
-                   fmt::format("{} leaves element {} of {} poisoned: it read memory that was freed "
-                               "or never written",
-                               StepText(step_, state.program, action), poison,
-                               BufferText(step_, state.program, buffer)));
+                   fmt::format("{} leaves a NaN in {}, and reads none: it read memory that was "
+                               "freed or never written, or what it computes is no number",
+                               where, what));
+}
+
+// As bytes, because parts that nobody has written are poison and may be.
+void BufferWatch::RecordWorkspace(const Action& action, const RunState& state) {
+  const int32_t buffer = state.program.calls[static_cast<size_t>(action.call)].workspace;
+  if (buffer == kNoBuffer) return;
+  Record left;
+  left.bytes = state.program.buffers[static_cast<size_t>(buffer)].bytes.count();
+  left.type = ElementType::kBool;
+  left.written_at = action.step;
+  left.digest = backend_.Inspect(state.address[static_cast<size_t>(buffer)], left.bytes, left.type);
+  record(buffer) = left;
 }
 
 Result<Done> BufferWatch::Compare(std::optional<BufferDigest>& reference,

@@ -1,14 +1,19 @@
 // Watches a run. Every buffer that is read must hold, bit for bit, what was last written there, and
-// every tensor and gradient must equal the one that the reference run computed.
+// every tensor and gradient must equal the one that the reference run computed. Backward runs a
+// node's inputs one after the other, and all that it reads is looked at before each of them: its
+// operands, and the workspace, where one input may leave something for the next.
 //
 // Together with the poison in the arena, this proves what accounting alone cannot: that freed
 // memory is not read, that no two live buffers share memory, and that a recomputed tensor equals
-// the one that was dropped. It costs about one more pass over the memory that each step touches.
+// the one that was dropped. A GPU's arithmetic turns poison into an ordinary NaN, so no call may
+// make NaNs of operands that have none. It costs about one more pass over the memory that each call
+// touches.
 #pragma once
 
 #include <optional>
 #include <vector>
 
+#include "lib/exec/constant_store.h"
 #include "lib/exec/runner.h"
 
 namespace ckplan {
@@ -26,7 +31,8 @@ struct Reference {
 
 class BufferWatch final : public RunObserver {
  public:
-  BufferWatch(Backend& backend, const StepGraph& step, Reference& reference);
+  BufferWatch(Backend& backend, const StepGraph& step, const ConstantStore& constants,
+              Reference& reference);
 
   // kCheckFailed: the contents are wrong; the message names the step and the tensor.
   Result<Done> Before(const Action& action, const RunState& state) override;
@@ -41,20 +47,25 @@ class BufferWatch final : public RunObserver {
   };
 
   Result<Done> CheckReads(const Action& action, const RunState& state);
-  Result<Done> CheckRead(const Action& action, const RunState& state, int32_t buffer) const;
+  Result<Done> CheckRead(const Action& action, const RunState& state, int32_t buffer);
+  void LookAtConstants(const StepNode& node);
   Result<Done> CheckGradients(const Action& action, const RunState& state, const Call& call);
   Result<Done> RecordOutputs(const Action& action, const RunState& state);
   Result<Done> Write(const Action& action, const RunState& state, int32_t buffer,
-                     const Operand& operand);
+                     const Operand& operand, const std::string& what);
+  void RecordWorkspace(const Action& action, const RunState& state);
   Result<Done> Compare(std::optional<BufferDigest>& reference, const BufferDigest& digest,
                        const std::string& what, const Action& action, const RunState& state) const;
   std::optional<Record>& record(int32_t buffer) { return records_[static_cast<size_t>(buffer)]; }
 
   Backend& backend_;
   const StepGraph& step_;
+  const ConstantStore& constants_;
   Reference& reference_;
   std::vector<std::optional<Record>> records_;  // By buffer.
-  int32_t checked_call_ = -1;
+  // Whether constants have a NaN, by root; filled as they are read.
+  IdVector<ConstantId, std::optional<bool>> constant_has_nan_;
+  bool reads_nan_ = false;  // Whether the present action reads a NaN.
 };
 
 }  // namespace ckplan

@@ -10,8 +10,8 @@ namespace {
 
 class FaultyPlan {
  public:
-  explicit FaultyPlan(ActivationType type)
-      : backend_(MakeTestBackend()), small_(*backend_, SmallNet(), 2, type) {
+  explicit FaultyPlan(ActivationType type, const NetText& net = SmallNet())
+      : backend_(MakeTestBackend()), small_(*backend_, net, 2, type) {
     Rng rng(3);
     plan_ = small_.Random(rng, 50);
     keep_all_ = small_.KeepAll();
@@ -27,16 +27,17 @@ class FaultyPlan {
   }
 
   // The only failure, which must be the plan's and name all of `parts`.
-  void CheckFails(const std::vector<std::string>& parts) {
+  Error CheckFails(const std::vector<std::string>& parts) {
     const ValidationReport report = small_.Validate(keep_all_, plan_);
     REQUIRE(report.failures.size() == 1);
-    const std::string& failure = report.failures.front();
+    const std::string& failure = report.failures.front().message;
     CAPTURE(failure);
     CHECK(failure.find("the plan: ") == 0);
     for (const std::string& part : parts) {
       CAPTURE(part);
       CHECK(failure.find(part) != std::string::npos);
     }
+    return report.failures.front();
   }
   bool Passes() { return small_.Validate(keep_all_, plan_).failures.empty(); }
 
@@ -145,12 +146,68 @@ void FindsSharedMemory(ActivationType type) {
 }
 
 void FindsMisplacedBuffers(ActivationType type) {
-  FaultyPlan outside(type);
-  outside.plan().offsets[0] = outside.plan().arena_bytes;
-  outside.CheckFails({"buffer 0 lies outside the arena"});
+  // The end of the last two has no number of 64 bits.
+  const int64_t alignment = MakeTestBackend()->alignment();
+  const Bytes arena = FaultyPlan(type).plan().arena_bytes;
+  const Bytes last = Bytes::Max() - Bytes(Bytes::Max().count() % alignment);
+  for (const Bytes offset : {arena, Bytes(-alignment), last, Bytes::Max()}) {
+    CAPTURE(offset.count());
+    FaultyPlan outside(type);
+    outside.plan().offsets[0] = offset;
+    outside.CheckFails({"buffer 0 lies outside the arena"});
+  }
+  FaultyPlan shrunk(type);
+  shrunk.plan().arena_bytes = Bytes(-1);
+  shrunk.CheckFails({"buffer 0 lies outside the arena of -1 bytes"});
+  FaultyPlan missing(type);
+  missing.plan().offsets.pop_back();
+  missing.CheckFails({"the plan places ", " buffers, but the step has "});
+}
+
+void FindsUnalignedBuffer(ActivationType type) {
   FaultyPlan unaligned(type);
   unaligned.plan().offsets[0] = Bytes(4);
-  unaligned.CheckFails({"buffer 0 begins at byte 4", "needs multiples of "});
+  const Error failure = unaligned.CheckFails({"buffer 0 begins at byte 4", "needs multiples of "});
+  REQUIRE(failure.remedy.settings.size() == 1);
+  CHECK(failure.remedy.settings[0].name == "align");
+  CHECK(failure.remedy.settings[0].value == std::to_string(MakeTestBackend()->alignment()));
+}
+
+// Backward of the LSTM computes the gradients of its gates in the workspace, writes the gradient of
+// its input, and then, from the same workspace, that of its initial state.
+const NetText kStatefulNet{
+    "g (float[3,N,2] x, float[1,N,2] s) => (float[3,1,N,2] y) { u = Mul(x, w) h = Mul(s, v) "
+    "  y = LSTM<hidden_size = 2>(u, p, r, , , h) }",
+    {{"w", {2}}, {"v", {2}}, {"p", {1, 8, 2}}, {"r", {1, 8, 2}}}};
+
+const Action& GradientOfState(const Program& program) {
+  return *std::find_if(program.actions.begin(), program.actions.end(), [](const Action& action) {
+    return action.kind == ActionKind::kBackward && action.position == 5;
+  });
+}
+
+// The gradient of the state is put into the workspace, from its beginning to its end. Some of the
+// workspace is needed no more by then.
+void FindsDamagedWorkspace(ActivationType type) {
+  const int64_t step = BufferAlignment(*MakeTestBackend());
+  int found = 0;
+  for (int64_t into = 0;; into += step) {
+    FaultyPlan faulty(type, kStatefulNet);
+    const Program& program = faulty.plan().program;
+    const Action& action = GradientOfState(program);
+    const auto workspace =
+        static_cast<size_t>(program.calls[static_cast<size_t>(action.call)].workspace);
+    if (Bytes(into) >= program.buffers[workspace].bytes) break;
+    auto& offsets = faulty.plan().offsets;
+    offsets[static_cast<size_t>(action.buffer)] = offsets[workspace] + Bytes(into);
+    const Error failure = faulty.CheckFails({"step "});
+    found += failure.message.find(
+                 "reads the workspace of \"LSTM:y\", but its memory was "
+                 "overwritten") != std::string::npos
+                 ? 1
+                 : 0;
+  }
+  CHECK(found > 0);
 }
 
 void FindsWrongPeak(ActivationType type) {
@@ -173,8 +230,14 @@ TEST_CASE("fault: a free is missing") { ForEachType(FindsMissingFree); }
 TEST_CASE("fault: every free that comes one reader too early") { ForEachType(FindsEveryEarlyFree); }
 TEST_CASE("fault: the offsets of two tensors are swapped") { ForEachType(FindsSwappedOffsets); }
 TEST_CASE("fault: a tensor lies where another one still lives") { ForEachType(FindsSharedMemory); }
-TEST_CASE("fault: an offset beyond the arena, and one that is not aligned") {
+TEST_CASE("fault: an offset beyond the arena, or beyond all numbers") {
   ForEachType(FindsMisplacedBuffers);
+}
+TEST_CASE("fault: an offset that is not aligned, and what would help") {
+  ForEachType(FindsUnalignedBuffer);
+}
+TEST_CASE("fault: a gradient lies in the workspace that the next one needs") {
+  ForEachType(FindsDamagedWorkspace);
 }
 TEST_CASE("fault: the predicted peak is wrong by a byte") { ForEachType(FindsWrongPeak); }
 

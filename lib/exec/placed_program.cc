@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/schedule/arena.h"
+#include "lib/schedule/simulate.h"
 #include "lib/schedule/timeline.h"
 
 namespace ckplan {
@@ -66,7 +67,13 @@ PlacedProgram PlaceProgram(const StepGraph& step, const SizedGraph& run, const S
   return ready;
 }
 
-PlacedProgram PlaceByPlan(const StepGraph& step, const SizedGraph& run, const Plan& plan) {
+Result<PlacedProgram> PlaceByPlan(const StepGraph& step, const SizedGraph& run, const Plan& plan) {
+  const auto replayed = Simulator(run.graph).Run(plan.schedule);
+  if (!replayed.ok()) {
+    return MakeError(
+        ErrorCode::kCheckFailed,
+        fmt::format("the plan cannot be run: {}; plan it again", replayed.error().message));
+  }
   PlacedProgram ready = PlaceProgram(step, run, plan.schedule);
   if (run.has_planned_sizes) {
     ready.offsets = plan.offsets;

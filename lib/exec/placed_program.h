@@ -37,8 +37,9 @@ Result<SizedGraph> GraphToRun(const StepGraph& step, const StepOperators& operat
 
 // Places the schedule with newly computed offsets.
 PlacedProgram PlaceProgram(const StepGraph& step, const SizedGraph& run, const Schedule& schedule);
-// Places the plan's schedule, with the plan's own offsets where they fit.
-PlacedProgram PlaceByPlan(const StepGraph& step, const SizedGraph& run, const Plan& plan);
+// Places the plan's schedule, with the plan's own offsets where they fit. kCheckFailed: the
+// schedule is no training step of the graph. ArenaMemory judges the offsets.
+Result<PlacedProgram> PlaceByPlan(const StepGraph& step, const SizedGraph& run, const Plan& plan);
 // Places the schedule that keeps everything, in the forward order of `planned`.
 PlacedProgram PlaceKeepAll(const StepGraph& step, const SizedGraph& run, const Schedule& planned);
 

@@ -1,5 +1,7 @@
 #include "lib/exec/program.h"
 
+#include <algorithm>
+
 #include "lib/exec/test_backend.h"
 #include "lib/exec/testing.h"
 
@@ -51,7 +53,7 @@ void CheckRandomPlans(SmallStep& small) {
     const PlacedProgram plan = small.Random(rng, static_cast<int>(rng.Between(0, 100)));
     recomputing += plan.program.calls.size() > keep_all.program.calls.size() ? 1 : 0;
     const ValidationReport report = small.Validate(keep_all, plan);
-    CHECK(report.failures == std::vector<std::string>());
+    for (const Error& failure : report.failures) FAIL_CHECK(failure.message);
     CHECK(report.parameters == 8);
     CHECK(report.differences.empty());
     CHECK(report.plan.arena_peak.total == plan.predicted_peak);
@@ -86,6 +88,28 @@ TEST_CASE("program: plans of random kept sets compute the same gradients in the 
     SmallStep small(*backend, SmallNet(), 2, type);
     CheckRandomPlans(small);
   }
+}
+
+TEST_CASE("program: a schedule that is no training step of the graph is not placed") {
+  const auto backend = MakeTestBackend();
+  const SmallStep small(*backend, SmallNet(), 2);
+  std::vector<NodeId> order;
+  for (const NodeId id : small.step().graph.nodes().ids()) order.push_back(id);
+  const auto refusal = [&](size_t step, int32_t index) {
+    Plan plan;
+    plan.schedule = KeepAllSchedule(order);
+    if (step < plan.schedule.steps.size()) plan.schedule.steps[step].index = index;
+    plan.schedule.steps.resize(std::min(plan.schedule.steps.size(), step + 20));
+    const Result<PlacedProgram> placed = PlaceByPlan(small.step(), small.Graph(), plan);
+    REQUIRE_FALSE(placed.ok());
+    CHECK(placed.error().code == ErrorCode::kCheckFailed);
+    return placed.error().message;
+  };
+  for (const int32_t index : {1 << 30, -1, static_cast<int32_t>(order.size())}) {
+    CAPTURE(index);
+    CHECK(refusal(3, index).find("runs a node that the graph does not have") != std::string::npos);
+  }
+  CHECK(refusal(0, 0).find("the plan cannot be run: schedule: ") == 0);  // It ends too early.
 }
 
 TEST_CASE("program: the parts of the measured peak add up") {

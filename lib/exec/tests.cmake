@@ -2,6 +2,7 @@
 set(ckplan_exec_tests
   fault_test.cc
   gradient_test.cc
+  kernel_fault_test.cc
   loss_test.cc
   program_test.cc
   testing.cc

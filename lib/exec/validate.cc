@@ -25,89 +25,116 @@ class Validator {
         reference_(step.graph) {}
 
   Result<ValidationReport> Validate(const PlacedProgram& keep_all, const PlacedProgram& plan) {
+    report_.parameters = static_cast<int64_t>(constants_.trained().size());
     CKPLAN_RETURN_IF_ERROR(Prove(keep_all, "keeping everything", report_.keep_all));
-    if (!report_.failures.empty()) return std::move(report_);
-    for (const ConstantId leaf : constants_.trained()) {
-      expected_.push_back(constants_.DownloadGradient(leaf));
-    }
-    CKPLAN_RETURN_IF_ERROR(Prove(plan, "the plan", report_.plan));
-    if (!report_.failures.empty()) return std::move(report_);
-    CompareGradients();
-    CKPLAN_RETURN_IF_ERROR(Time(keep_all, plan));
+    if (!has_failed()) CKPLAN_RETURN_IF_ERROR(Prove(plan, "the plan", report_.plan));
+    if (!has_failed()) CKPLAN_RETURN_IF_ERROR(Time(keep_all, plan));
     return std::move(report_);
   }
 
  private:
-  // Runs a schedule in a poisoned arena while BufferWatch looks on, then in the counting allocator.
+  bool has_failed() const { return !report_.failures.empty(); }
+  void Fail(std::string message) {
+    report_.failures.push_back(MakeError(ErrorCode::kCheckFailed, std::move(message)));
+  }
+
   Result<Done> Prove(const PlacedProgram& run, std::string_view which, RunFigures& figures) {
     figures.predicted_peak = run.predicted_peak;
     figures.arena_bytes = run.arena_bytes;
+    CKPLAN_RETURN_IF_ERROR(RunInArena(run, which, figures));
+    if (has_failed()) return Done{};
+    CKPLAN_RETURN_IF_ERROR(RunCounting(run, which, figures));
+    if (!has_failed()) ComparePeaks(which, figures);
+    return Done{};
+  }
+
+  // The arena is poisoned, and BufferWatch looks on.
+  Result<Done> RunInArena(const PlacedProgram& run, std::string_view which, RunFigures& figures) {
     auto arena =
         ArenaMemory::Create(backend_, run.program, run.offsets, run.arena_bytes, /*poisons=*/true);
     if (!arena.ok()) return Judge(arena.error(), which);
-    BufferWatch watch(backend_, step_, reference_);
+    BufferWatch watch(backend_, step_, constants_, reference_);
     const Result<double> loss = runner_.Run(run.program, **arena, &watch);
     if (!loss.ok()) return Judge(loss.error(), which);
     figures.loss = *loss;
     figures.arena_peak = (*arena)->peak();
     figures.arena_used = (*arena)->used();
-    arena->reset();
-    CKPLAN_RETURN_IF_ERROR(Measure(run, which, figures));
-    ComparePeaks(which, figures);
+    JudgeGradients(which, "in the arena");
     return Done{};
   }
 
-  Result<Done> Measure(const PlacedProgram& run, std::string_view which, RunFigures& figures) {
+  Result<Done> RunCounting(const PlacedProgram& run, std::string_view which, RunFigures& figures) {
     CountingMemory memory(backend_, run.program);
     backend_.ResetPooledPeak();
     const Result<double> loss = runner_.Run(run.program, memory, nullptr);
     if (!loss.ok()) return Judge(loss.error(), which);
     figures.counted_peak = memory.peak();
     if (const auto bytes = backend_.PooledPeak()) figures.driver_peak = Bytes(*bytes);
+    JudgeGradients(which, "with separate buffers");
     return Done{};
   }
 
   void ComparePeaks(std::string_view which, const RunFigures& figures) {
     const auto compare = [&](std::string_view what, Bytes measured, Bytes predicted) {
       if (measured == predicted) return;
-      report_.failures.push_back(fmt::format("{}: the {} measured {} bytes, predicted were {}",
-                                             which, what, measured.count(), predicted.count()));
+      Fail(fmt::format("{}: the {} measured {} bytes, predicted were {}", which, what,
+                       measured.count(), predicted.count()));
     };
     compare("arena's peak", figures.arena_peak.total, figures.predicted_peak);
     compare("counting allocator's peak", figures.counted_peak.total, figures.predicted_peak);
   }
 
   // A fault of the plan is a finding of the validation; any other error ends it.
-  Result<Done> Judge(const Error& error, std::string_view which) {
+  Result<Done> Judge(Error error, std::string_view which) {
     if (error.code != ErrorCode::kCheckFailed) return error;
-    report_.failures.push_back(fmt::format("{}: {}", which, error.message));
+    error.message = fmt::format("{}: {}", which, error.message);
+    report_.failures.push_back(std::move(error));
     return Done{};
   }
 
-  void CompareGradients() {
+  // The first run's gradients are those that all others must have.
+  void JudgeGradients(std::string_view which, std::string_view where) {
     const auto& trained = constants_.trained();
-    report_.parameters = static_cast<int64_t>(trained.size());
     for (size_t i = 0; i < trained.size(); ++i) {
-      const std::vector<float> gradient = constants_.DownloadGradient(trained[i]);
-      if (std::memcmp(gradient.data(), expected_[i].data(), gradient.size() * sizeof(float)) == 0) {
-        continue;
+      const StepConstant& parameter = step_.constants[trained[i]];
+      const BufferDigest digest = backend_.Inspect(
+          constants_.gradient(trained[i]), parameter.operand.bytes(), parameter.operand.type);
+      if (digest.has_nan) {
+        Fail(fmt::format("{}: {}, the gradient of \"{}\" has a NaN", which, where, parameter.name));
+        return;
       }
-      ParameterDifference difference{step_.constants[trained[i]].name};
-      for (size_t k = 0; k < gradient.size(); ++k) {
-        if (gradient[k] == expected_[i][k]) continue;
-        ++difference.elements;
-        difference.largest = std::fmax(
-            difference.largest,
-            std::fabs(static_cast<double>(gradient[k]) - static_cast<double>(expected_[i][k])));
+      if (expected_.size() == i) {
+        expected_.push_back({digest, constants_.DownloadGradient(trained[i])});
+      } else if (digest != expected_[i].digest) {
+        report_.differences.push_back(DifferenceTo(expected_[i], trained[i]));
       }
-      report_.differences.push_back(std::move(difference));
     }
     if (report_.differences.empty()) return;
     const ParameterDifference& first = report_.differences.front();
-    report_.failures.push_back(fmt::format(
-        "the gradients of {} of {} parameters differ; the first is \"{}\", in {} "
-        "elements, by at most {:g}",
-        report_.differences.size(), report_.parameters, first.name, first.elements, first.largest));
+    Fail(
+        fmt::format("{}: {}, the gradients of {} of {} parameters differ from those of keeping "
+                    "everything in the arena; the first is \"{}\", in {} elements, by at most {:g}",
+                    which, where, report_.differences.size(), report_.parameters, first.name,
+                    first.elements, first.largest));
+  }
+
+  struct ExpectedGradient {
+    BufferDigest digest;
+    std::vector<float> contents;
+  };
+
+  ParameterDifference DifferenceTo(const ExpectedGradient& expected, ConstantId leaf) const {
+    const std::vector<float> gradient = constants_.DownloadGradient(leaf);
+    ParameterDifference difference{step_.constants[leaf].name};
+    for (size_t k = 0; k < gradient.size(); ++k) {
+      const float other = expected.contents[k];
+      if (std::memcmp(&gradient[k], &other, sizeof(float)) == 0) continue;
+      ++difference.elements;
+      difference.largest =
+          std::fmax(difference.largest,
+                    std::fabs(static_cast<double>(gradient[k]) - static_cast<double>(other)));
+    }
+    return difference;
   }
 
   // The two take turns, so that a machine that becomes slower slows both.
@@ -144,7 +171,7 @@ class Validator {
   Runner& runner_;
   const ValidateOptions& options_;
   Reference reference_;
-  std::vector<std::vector<float>> expected_;  // Gradients, by trained().
+  std::vector<ExpectedGradient> expected_;  // By trained().
   ValidationReport report_;
 };
 
@@ -163,7 +190,7 @@ Result<ValidationReport> ValidatePlan(Backend& backend, const StepGraph& step,
                                       const ValidateOptions& options) {
   CKPLAN_ASSIGN_OR_RETURN(const SizedGraph run,
                           GraphToRun(step, operators, planned, plan.request.align_bytes));
-  const PlacedProgram ready = PlaceByPlan(step, run, plan);
+  CKPLAN_ASSIGN_OR_RETURN(const PlacedProgram ready, PlaceByPlan(step, run, plan));
   const PlacedProgram keep_all = PlaceKeepAll(step, run, plan.schedule);
   const Bytes spare = run.has_workspaces ? Bytes(0) : LargestWorkspace(operators);
   CKPLAN_ASSIGN_OR_RETURN(const DeviceBlock workspace, DeviceBlock::Allocate(backend, spare));

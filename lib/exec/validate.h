@@ -1,6 +1,6 @@
-// Proves a plan by running it. One training step is run twice from the same weights, batch and
-// output gradients: once keeping everything, once by the plan. The gradients of the parameters must
-// be equal bit for bit.
+// Proves a plan by running it. One training step is run from the same weights, batch and output
+// gradients: keeping everything and by the plan, and each of them in an arena and with separate
+// buffers. The gradients of the parameters must be equal, bit for bit, after each of the four runs.
 #pragma once
 
 #include <optional>
@@ -44,7 +44,7 @@ struct RunFigures {
 
 struct ParameterDifference {
   std::string name;
-  int64_t elements = 0;  // Number of elements that differ.
+  int64_t elements = 0;  // Number of elements whose bits differ.
   double largest = 0;    // The maximum absolute difference.
 };
 
@@ -57,13 +57,13 @@ struct ValidationReport {
   // arena, and are `unplanned_workspace` bytes.
   bool has_planned_workspaces = false;
   Bytes unplanned_workspace;
-  int64_t parameters = 0;  // How many gradients of parameters were compared.
-  std::vector<ParameterDifference> differences;
+  int64_t parameters = 0;                        // How many gradients of parameters were compared.
+  std::vector<ParameterDifference> differences;  // Of the first run that differs.
   // This and measured_overhead are shares of a training step's time.
   std::optional<double> predicted_overhead;
   std::optional<double> measured_overhead;
   std::vector<std::string> notes;
-  std::vector<std::string> failures;  // Empty if the plan is proven.
+  std::vector<Error> failures;  // Empty if the plan is proven.
 };
 
 // `planned` is the graph that the plan was made for (lowered with the plan's costs), before sizes

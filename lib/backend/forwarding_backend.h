@@ -1,0 +1,57 @@
+// A backend that passes everything on to another one: the base of backends that change a little.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/backend/backend.h"
+
+namespace ckplan {
+
+class ForwardingBackend : public Backend {
+ public:
+  explicit ForwardingBackend(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+
+  std::string_view name() const override { return backend_->name(); }
+  std::string Describe() const override { return backend_->Describe(); }
+  int64_t alignment() const override { return backend_->alignment(); }
+  std::vector<OpSupport> Operators() const override { return backend_->Operators(); }
+  bool StoresBFloat16() const override { return backend_->StoresBFloat16(); }
+  Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) override {
+    return backend_->Prepare(spec);
+  }
+
+  int64_t AvailableBytes() const override { return backend_->AvailableBytes(); }
+  Result<void*> Allocate(int64_t bytes) override { return backend_->Allocate(bytes); }
+  void Release(void* memory) override { backend_->Release(memory); }
+  Result<void*> AllocatePooled(int64_t bytes) override { return backend_->AllocatePooled(bytes); }
+  void ReleasePooled(void* memory) override { backend_->ReleasePooled(memory); }
+  void ResetPooledPeak() override { backend_->ResetPooledPeak(); }
+  std::optional<int64_t> PooledPeak() override { return backend_->PooledPeak(); }
+  std::vector<MemoryUse> Overheads() const override { return backend_->Overheads(); }
+
+  void Upload(void* to, const void* from, int64_t bytes) override {
+    backend_->Upload(to, from, bytes);
+  }
+  void Download(void* to, const void* from, int64_t bytes) override {
+    backend_->Download(to, from, bytes);
+  }
+  void Copy(void* to, const void* from, int64_t bytes) override { backend_->Copy(to, from, bytes); }
+  void Poison(void* memory, int64_t bytes) override { backend_->Poison(memory, bytes); }
+  void Zero(void* memory, int64_t bytes) override { backend_->Zero(memory, bytes); }
+  void AddScaled(void* into, const void* from, ElementType type, float scale,
+                 int64_t count) override {
+    backend_->AddScaled(into, from, type, scale, count);
+  }
+  BufferDigest Inspect(const void* memory, int64_t bytes, ElementType type) override {
+    return backend_->Inspect(memory, bytes, type);
+  }
+  void Synchronize() override { backend_->Synchronize(); }
+
+ private:
+  std::unique_ptr<Backend> backend_;
+};
+
+}  // namespace ckplan
