@@ -64,6 +64,14 @@ Result<ActivationType> ActivationTypeOf(const ExecOptions& options, const PlanHe
                   plan != nullptr ? "plan without --activation-type bf16" : "leave out --bf16"));
 }
 
+Error WithLimit(Error error, const ExecOptions& options) {
+  if (error.code == ErrorCode::kInfeasible && options.memory_limit) {
+    error.notes.push_back(
+        fmt::format("--memory-limit {} is all that may be taken", *options.memory_limit));
+  }
+  return error;
+}
+
 }  // namespace
 
 Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend& backend,
@@ -114,10 +122,9 @@ Result<StepOnBackend> StepOnBackend::Create(Backend& backend, const ModelAndPlan
   CKPLAN_ASSIGN_OR_RETURN(StepOperators operators, PrepareOperators(backend, *step.graph));
   step.operators = std::make_unique<const StepOperators>(std::move(operators));
   CKPLAN_ASSIGN_OR_RETURN(const WeightFile weights, WeightFile::Open(options.model));
-  CKPLAN_ASSIGN_OR_RETURN(
-      ConstantStore constants,
-      ConstantStore::Create(backend, *step.graph, *step.operators, weights, seed));
-  step.constants = std::make_unique<ConstantStore>(std::move(constants));
+  auto constants = ConstantStore::Create(backend, *step.graph, *step.operators, weights, seed);
+  if (!constants.ok()) return WithLimit(std::move(constants).error(), options);
+  step.constants = std::make_unique<ConstantStore>(std::move(constants).value());
   return step;
 }
 

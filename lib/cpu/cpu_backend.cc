@@ -108,15 +108,18 @@ class CpuBackend final : public Backend {
   int64_t AvailableBytes() const override { return FreeMemory(); }
 
   Result<void*> Allocate(int64_t bytes) override {
-    const auto size = static_cast<size_t>((bytes + kCacheLine - 1) / kCacheLine * kCacheLine);
-    void* memory = std::aligned_alloc(kCacheLine, std::max<size_t>(size, kCacheLine));
     // Linux grants more memory than exists and kills the process later, so check before.
-    if (memory == nullptr || bytes > FreeMemory()) {
-      std::free(memory);
-      return MakeError(ErrorCode::kInfeasible,
-                       fmt::format("this machine has no {} bytes of memory left", bytes));
+    const int64_t left = FreeMemory();
+    void* memory = nullptr;
+    if (bytes <= left) {
+      const auto size = static_cast<size_t>((bytes + kCacheLine - 1) / kCacheLine * kCacheLine);
+      memory = std::aligned_alloc(kCacheLine, std::max<size_t>(size, kCacheLine));
     }
-    return memory;
+    if (memory != nullptr) return memory;
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("{} bytes of memory are needed at once, and this machine has {} "
+                                 "left; take a smaller batch",
+                                 bytes, left));
   }
   void Release(void* memory) override { std::free(memory); }
 

@@ -1,9 +1,13 @@
 #include "lib/exec/constant_store.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "lib/base/check.h"
+#include "lib/base/checked.h"
 #include "lib/exec/device_block.h"
 #include "lib/exec/seeded.h"
 
@@ -101,12 +105,38 @@ Result<ConstantStore> ConstantStore::Create(Backend& backend, const StepGraph& s
                                             const StepOperators& operators,
                                             const WeightFile& weights, uint64_t seed) {
   ConstantStore store(backend, step, operators, seed);
+  CKPLAN_RETURN_IF_ERROR(store.CheckRoom());
   CKPLAN_RETURN_IF_ERROR(store.FillLeaves(weights));
   CKPLAN_RETURN_IF_ERROR(store.Evaluate(false));
   store.DropUnread();
   CKPLAN_RETURN_IF_ERROR(store.AllocateGradients());
   CKPLAN_RETURN_IF_ERROR(store.FillInputs());
   return store;
+}
+
+// The most that is held at once is either all constants, after Evaluate, or leaves, gradients and
+// the batch; what else is kept then is not known yet.
+Result<Done> ConstantStore::CheckRoom() const {
+  int64_t constants = 0;
+  int64_t kept = 0;
+  const auto add = [](int64_t& sum, const Operand& operand) {
+    sum = CheckedAdd(sum, operand.bytes()).value_or(std::numeric_limits<int64_t>::max());
+  };
+  for (const ConstantId id : step_->constants.ids()) {
+    const StepConstant& constant = step_->constants[id];
+    if (constant.root == id) add(constants, constant.operand);
+    if (constant.root == id && constant.is_leaf_in_file) add(kept, constant.operand);
+    if (constant.is_trained) add(kept, constant.operand);
+  }
+  for (const StepInput& input : step_->inputs) add(kept, input.operand);
+  const int64_t needed = std::max(constants, kept);
+  const int64_t left = backend_->AvailableBytes();
+  if (needed <= left) return Done{};
+  return MakeError(
+      ErrorCode::kInfeasible,
+      fmt::format("parameters, their gradients, other constants and the batch need {} bytes of "
+                  "memory, and the {} backend has {} left; take a smaller batch or model",
+                  needed, backend_->name(), left));
 }
 
 Result<void*> ConstantStore::Allocate(int64_t bytes, Bytes& counted) {

@@ -31,7 +31,8 @@ struct ConstantUsage {
 class ConstantStore {
  public:
   // Uploads the leaves, evaluates the constant operators and fills the input batch. `step` and
-  // `operators` must outlive the store. kInfeasible: the device has too little memory.
+  // `operators` must outlive the store. kInfeasible: the device has too little memory; nothing is
+  // allocated where all of it together is too much.
   static Result<ConstantStore> Create(Backend& backend, const StepGraph& step,
                                       const StepOperators& operators, const WeightFile& weights,
                                       uint64_t seed);
@@ -63,6 +64,7 @@ class ConstantStore {
  private:
   ConstantStore(Backend& backend, const StepGraph& step, const StepOperators& operators,
                 uint64_t seed);
+  Result<Done> CheckRoom() const;
   Result<void*> Allocate(int64_t bytes, Bytes& counted);
   Result<Done> FillLeaves(const WeightFile& weights);
   Result<Done> AllocateGradients();

@@ -1,5 +1,6 @@
 # Tests of running steps, which are linked with one backend or another: see test_backend.h.
 set(ckplan_exec_tests
+  constant_store_test.cc
   fault_test.cc
   gradient_test.cc
   kernel_fault_test.cc
