@@ -1,6 +1,7 @@
 // LoadModel: from a file to a Model. See model.h.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <filesystem>
 #include <unordered_set>
@@ -39,7 +40,37 @@ bool LooksFolded(const onnx::GraphProto& graph) {
   return false;
 }
 
+// What ONNX Runtime's and ONNX's own training tools add to a model.
+bool IsBackward(const onnx::NodeProto& node) {
+  if (node.op_type() == "Gradient") return true;
+  return node.domain() == "com.microsoft" && node.op_type().ends_with("Grad");
+}
+
+void WarnOfBackward(Model::Impl& model, const std::string& file) {
+  const auto& nodes = model.proto->graph().node();
+  const auto found = std::find_if(nodes.begin(), nodes.end(), IsBackward);
+  if (found == nodes.end()) return;
+  model.warnings.push_back(fmt::format(
+      "{}: node \"{}\" ({}) is of a backward: the plan takes it for a part of forward, and adds a "
+      "backward to it; export the model without its training graph",
+      file, ShortName(found->name()), ShortName(found->op_type())));
+}
+
+void WarnOfNewerOperators(Model::Impl& model, const std::string& file) {
+  const auto& known = onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map();
+  for (const auto& [domain, version] : model.identity.opsets) {
+    const auto range = known.find(domain);
+    if (range == known.end() || version <= range->second.second) continue;
+    model.warnings.push_back(fmt::format(
+        "{}: operator set {} of {} is newer than {}, the newest that is known: operators are taken "
+        "to be as in that one; export for an older set if they changed",
+        file, version, domain.empty() ? "ai.onnx" : ShortName(domain), range->second.second));
+  }
+}
+
 void AddWarnings(Model::Impl& model, const std::string& file) {
+  WarnOfBackward(model, file);
+  WarnOfNewerOperators(model, file);
   if (LooksFolded(model.proto->graph())) {
     model.warnings.push_back(fmt::format(
         "{}: BatchNormalization looks folded into the convolutions: the plan is for a network "

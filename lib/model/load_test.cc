@@ -343,5 +343,21 @@ TEST_CASE("load: ONNX's own text and protobuf's text are read") {
   CheckFails(LoadModel(proto.path(), {}), ErrorCode::kInvalidInput, "line 1");
 }
 
+TEST_CASE("load: a graph that holds a backward, or newer operators than are known, is warned of") {
+  onnx::ModelProto model = ParseGraph("g (float[2,8] x) => (float[2,8] y) { y = Relu(x) }");
+  CHECK(LoadProto(model)->warnings().empty());
+  model.mutable_opset_import(0)->set_version(10'000);
+  const auto newer = LoadProto(model);
+  REQUIRE_MESSAGE(newer.ok(), newer.error().message);
+  REQUIRE(newer->warnings().size() == 1);
+  CHECK(newer->warnings()[0].find("operator set 10000 of ai.onnx is newer") != std::string::npos);
+  const auto training = LoadText(
+      "g (float[2,8] x) => (float[2,8] y) <float[2,8] h> "
+      "{ h = com.microsoft.ReluGrad(x, x) y = Relu(h) }");
+  REQUIRE_MESSAGE(training.ok(), training.error().message);
+  REQUIRE(training->warnings().size() == 1);
+  CHECK(training->warnings()[0].find("(ReluGrad) is of a backward") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace ckplan
