@@ -6,6 +6,7 @@
 
 #include "cli/ckplan/annotation.h"
 #include "cli/ckplan/commands.h"
+#include "cli/ckplan/limits.h"
 #include "cli/common/files.h"
 #include "lib/emit/emitters.h"
 #include "lib/plan/check.h"
@@ -30,6 +31,7 @@ void AddApplyOptions(CommandLine& line, Options& options) {
   line.OptionalPositional("MODEL", "the model of the plan (default: beside it)", &options.source);
   line.Value("-o,--output", "FILE", "the annotated model to write", &options.output);
   options.request.Add(line, "cost_model");
+  AddMemoryOption(line, options);
   AddScreenOptions(line, options);
 }
 

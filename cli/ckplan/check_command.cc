@@ -9,6 +9,7 @@
 
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/findings.h"
+#include "cli/ckplan/limits.h"
 #include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/threshold.h"
 #include "lib/base/human_bytes.h"
@@ -215,6 +216,7 @@ void AddCheckOptions(CommandLine& line, Options& options) {
   line.Choice("--annotate", {"none", "github", "gitlab", "junit"},
               "print failures as continuous integration reads them", &options.annotate);
   line.Choice("-f,--format", {"text", "json"}, "format of the output", &options.format);
+  AddMemoryOption(line, options);
   AddScreenOptions(line, options);
 }
 

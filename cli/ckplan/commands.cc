@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "cli/common/memory_limit.h"
+
 namespace ckplan {
 namespace {
 
@@ -73,7 +75,10 @@ Result<ExitCode> RunCommand(const Command& command, std::vector<std::string> arg
   line.Footer(ExitCodeLines(kExitCodeMeanings));
   CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(std::move(arguments)));
   const Screen screen = MakeScreen(options);
-  if (outcome == CommandLine::Outcome::kRun) return command.run(options, screen);
+  if (outcome == CommandLine::Outcome::kRun) {
+    CKPLAN_RETURN_IF_ERROR(LimitMemory(options.memory_limit));
+    return command.run(options, screen);
+  }
   CKPLAN_RETURN_IF_ERROR(screen.Print(line.Help()));
   return ExitCode::kOk;
 }

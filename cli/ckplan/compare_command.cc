@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "cli/ckplan/commands.h"
+#include "cli/ckplan/limits.h"
 #include "cli/ckplan/outputs.h"
 #include "cli/ckplan/plan_summary.h"
 #include "cli/common/files.h"
-#include "cli/common/interrupt.h"
+#include "cli/common/memory_limit.h"
 #include "cli/common/size_arg.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
@@ -84,7 +85,7 @@ Row PlanBy(const SolverInfo& info, const Source& source, const PlanRequest& requ
   row.algorithm = info.name;
   row.guarantee = NameOf(info.guarantee);
   const auto start = std::chrono::steady_clock::now();
-  Result<Plan> plan = MakePlan(source, request, {interrupt.token()});
+  Result<Plan> plan = MakePlan(source, request, {interrupt.token(), MemoryLimit()});
   row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (plan.ok()) {
     row.plan = std::move(plan).value();
@@ -96,7 +97,7 @@ Row PlanBy(const SolverInfo& info, const Source& source, const PlanRequest& requ
           ? fmt::format("{} has no plan within the time limit of {}", info.name, time_limit)
           : MessageOf(*row.error);
   if (row.error->code == ErrorCode::kInfeasible) {
-    row.min_budget = MinBudget(source.graph, request, {interrupt.token()});
+    row.min_budget = MinBudget(source.graph, request, {interrupt.token(), MemoryLimit()});
   }
   return row;
 }
@@ -295,6 +296,16 @@ bool CanBeCut(const TensorGraph& graph) {
   return FindChain(graph, VertexGraph(graph)).block_count > kFirstAndLast;
 }
 
+// A limit that was asked for holds for reading as well. Nothing where Ctrl-C has ended it.
+Result<std::optional<Source>> Read(const Options& options, const PlanRequest& request) {
+  CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, TimeLimitOf(options));
+  const Interrupt interrupt(time_limit);
+  Result<Source> source = LoadInTime(options.source, request, options);
+  if (interrupt.was_interrupted()) return std::optional<Source>();
+  if (!source.ok()) return std::move(source).error();
+  return std::optional(std::move(source).value());
+}
+
 }  // namespace
 
 void AddCompareOptions(CommandLine& line, Options& options) {
@@ -306,6 +317,7 @@ void AddCompareOptions(CommandLine& line, Options& options) {
   line.Value("--time-limit", "TIME",
              "limit for each algorithm (default 10s); a slower one has no plan",
              &options.time_limit);
+  AddMemoryOption(line, options);
   options.request.Add(line, RequestFlags::Group::kReading);
   line.Value("-o,--output", "FILE", "write the JSON there; - is standard output", &options.output);
   line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the table", &options.format);
@@ -323,9 +335,10 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
                           Outputs::Create(options, "json", /*has_plan=*/true));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.source));
-  CKPLAN_ASSIGN_OR_RETURN(Source source, LoadSource(options.source, request));
-  Comparison comparison{std::move(source), Bytes(0), request, false, {}, false};
+  CKPLAN_ASSIGN_OR_RETURN(std::optional<Source> source, Read(options, request));
   progress.Clear();
+  if (!source) return Interrupted(screen);
+  Comparison comparison{*std::move(source), Bytes(0), request, false, {}, false};
   for (const std::string& warning : comparison.source.warnings) screen.Warn(warning);
   if (comparison.source.graph.nodes().empty()) {
     return MakePlan(comparison.source.graph, request, {}).error();
@@ -340,8 +353,7 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
     comparison.rows.push_back(PlanBy(*info, comparison.source, request, interrupt, limit_text));
     if (interrupt.was_interrupted()) {
       progress.Clear();
-      screen.Note("ckplan: interrupted; nothing was written");
-      return ExitCode::kInterrupted;
+      return Interrupted(screen);
     }
   }
   progress.Clear();

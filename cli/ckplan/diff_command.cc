@@ -7,8 +7,9 @@
 
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/diff_text.h"
-#include "cli/common/interrupt.h"
-#include "cli/common/size_arg.h"
+#include "cli/ckplan/limits.h"
+#include "cli/common/memory_limit.h"
+#include "lib/base/stop.h"
 #include "lib/emit/json_diff.h"
 #include "lib/planner/plan_file.h"
 #include "lib/planner/planner.h"
@@ -43,12 +44,14 @@ Result<DiffSide> FromAlgorithm(const Options& options, const Source& source,
                                const PlanRequest& request, const Interrupt& interrupt,
                                Progress* progress) {
   progress->Stage(fmt::format("planning by {}", request.algorithm));
-  Result<Plan> plan = MakePlan(source, request, {interrupt.token()});
+  Result<Plan> plan = MakePlan(source, request, {interrupt.token(), MemoryLimit()});
   progress->Clear();
-  // A stop leaves the best plan so far: not the one that was asked for.
   if (interrupt.was_interrupted()) return MakeError(ErrorCode::kTimeout, "interrupted");
-  if (plan.ok()) return DiffSide{request.algorithm, DigestOf(source.graph, *plan)};
-  if (plan.error().code != ErrorCode::kTimeout) {
+  // A stop leaves the best plan so far: not the one that was asked for.
+  const bool is_whole = plan.ok() && !plan->figures.guarantee.starts_with(kStoppedEarly);
+  if (is_whole) return DiffSide{request.algorithm, DigestOf(source.graph, *plan)};
+  if (!plan.ok() && plan.error().code != ErrorCode::kTimeout) {
+    const StopsSuspended whole;  // The error is told to the end.
     Error error = std::move(plan).error();
     const std::string hint = options.request.BareBudgetHint(KeepAllPeak(source.graph));
     if (error.code == ErrorCode::kInfeasible && !hint.empty()) error.notes.push_back(hint);
@@ -74,7 +77,7 @@ Result<Sides> FromModel(const Options& options, const Interrupt& interrupt, cons
   CKPLAN_RETURN_IF_ERROR(FindSolver(second.algorithm));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.plan));
-  CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(options.plan, first));
+  CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadInTime(options.plan, first, options));
   progress.Clear();
   for (const std::string& warning : source.warnings) screen.Warn(warning);
   CKPLAN_ASSIGN_OR_RETURN(DiffSide older,
@@ -132,6 +135,7 @@ void AddDiffOptions(CommandLine& line, Options& options) {
   options.request.Add(line, RequestFlags::Group::kPlanning);
   line.Value("--time-limit", "TIME",
              "limit for both plans together: 60s, 500ms, 5min (exit code 5)", &options.time_limit);
+  AddMemoryOption(line, options);
   options.request.Add(line, RequestFlags::Group::kReading);
   line.Flag("--exit-code", "exit with 1 if the plans differ", &options.has_exit_code);
   line.Flag("--strict", "refuse plans of different models (exit code 3)", &options.is_strict);
@@ -141,18 +145,13 @@ void AddDiffOptions(CommandLine& line, Options& options) {
 }
 
 Result<ExitCode> RunDiff(const Options& options, const Screen& screen) {
-  std::optional<std::chrono::milliseconds> time_limit;
-  if (options.time_limit) {
-    CKPLAN_ASSIGN_OR_RETURN(time_limit, ParseDuration(*options.time_limit, "--time-limit"));
-  }
+  CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, TimeLimitOf(options));
   const Interrupt interrupt(time_limit);
   Result<Sides> sides =
       options.source.empty() ? FromModel(options, interrupt, screen) : FromFiles(options);
-  if (interrupt.was_interrupted()) {
-    screen.Note("ckplan: interrupted; nothing was written");
-    return ExitCode::kInterrupted;
-  }
+  if (interrupt.was_interrupted()) return Interrupted(screen);
   if (!sides.ok()) return std::move(sides).error();
+  const StopsSuspended whole;  // The plans are there: the difference is told to the end.
   PlanDiff diff = DiffPlans(sides->first.plan, sides->second.plan);
   const ComparedPlans plans{std::move(sides->first), std::move(sides->second), std::move(diff)};
   CKPLAN_RETURN_IF_ERROR(TellLimits(plans, options.is_strict, screen));

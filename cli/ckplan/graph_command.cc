@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "cli/ckplan/commands.h"
+#include "cli/ckplan/limits.h"
 #include "cli/ckplan/outputs.h"
 #include "cli/common/files.h"
 #include "lib/emit/emitters.h"
@@ -21,6 +22,7 @@ void AddGraphOptions(CommandLine& line, Options& options) {
             fmt::format("write it as {}", EmitterNames(/*has_plan=*/false, " or ")),
             &options.emits);
   line.Choice("-f,--format", {"json", "dot"}, "format of the file that -o writes", &options.format);
+  AddMemoryOption(line, options);
   AddScreenOptions(line, options);
 }
 

@@ -3,6 +3,7 @@
 
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/inspection.h"
+#include "cli/ckplan/limits.h"
 
 namespace ckplan {
 
@@ -13,6 +14,7 @@ void AddInspectOptions(CommandLine& line, Options& options) {
   options.request.Add(line, "optimizer");
   line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the output",
               &options.format);
+  AddMemoryOption(line, options);
   AddScreenOptions(line, options);
 }
 

@@ -22,6 +22,7 @@ struct Options {
   RequestFlags request;
   std::optional<std::string> algorithms;  // For commands that take several algorithms.
   std::optional<std::string> time_limit;
+  std::optional<std::string> memory_limit;
 
   // What to write, and how:
   std::optional<std::string> output;

@@ -7,11 +7,12 @@
 
 #include "cli/ckplan/annotation.h"
 #include "cli/ckplan/commands.h"
+#include "cli/ckplan/limits.h"
 #include "cli/ckplan/outputs.h"
 #include "cli/ckplan/plan_summary.h"
-#include "cli/common/interrupt.h"
-#include "cli/common/size_arg.h"
+#include "cli/common/memory_limit.h"
 #include "lib/base/human_bytes.h"
+#include "lib/base/stop.h"
 #include "lib/emit/emitters.h"
 #include "lib/emit/json_plan.h"
 #include "lib/planner/alternatives.h"
@@ -49,20 +50,29 @@ std::string NextHint(const Options& options, const Source& source, const Outputs
 }
 
 Result<Plan> Solve(const Source& source, const PlanRequest& request, const Interrupt& interrupt,
-                   std::vector<std::string>* stopped) {
-  if (interrupt.was_interrupted()) return MakeError(ErrorCode::kTimeout, "interrupted");
-  Result<Plan> plan = MakePlan(source, request, {interrupt.token()}, stopped);
+                   Shortage* shortage) {
+  const SolveLimits limits{interrupt.token(), MemoryLimit()};
+  Result<Plan> plan = MakePlan(source, request, limits, shortage);
   if (plan.ok() || plan.error().code != ErrorCode::kInfeasible) return plan;
-  return WithAlternative(std::move(plan).error(), source.graph, request, {interrupt.token()});
+  return WithAlternative(std::move(plan).error(), source.graph, request, limits);
 }
 
-// What --algo auto has done, beside its plan.
-void TellChoice(const PlanRequest& request, const Plan& plan,
-                const std::vector<std::string>& stopped, const Options& options,
-                const Screen& screen) {
-  for (const std::string& name : stopped) {
-    screen.Warn(fmt::format("{} is left out: the time limit of {} passed without a plan by it",
-                            name, options.time_limit.value_or("")));
+// What stopped the search, and what --algo auto has done, beside its plan.
+void TellChoice(const PlanRequest& request, const Plan& plan, const Shortage& shortage,
+                const Interrupt& interrupt, const Options& options, const Screen& screen) {
+  const std::string limit = options.time_limit.value_or("");
+  const std::string stop = interrupt.was_interrupted()
+                               ? "it was interrupted"
+                               : fmt::format("the time limit of {} passed", limit);
+  for (const std::string& name : shortage.of_time) {
+    screen.Warn(fmt::format("{} is left out: {} without a plan by it", name, stop));
+  }
+  for (const std::string& name : shortage.of_memory) {
+    screen.Warn(fmt::format("{} is left out: it needs more memory than the limit of {}", name,
+                            MemoryLimitText()));
+  }
+  if (plan.figures.guarantee.starts_with(kStoppedEarly)) {
+    screen.Warn(fmt::format("{} before the search was done; this is the best plan so far", stop));
   }
   if (request.algorithm != kAutoAlgorithm) return;
   screen.Note(fmt::format("auto: the plan by {} is the best", plan.request.algorithm));
@@ -92,11 +102,9 @@ Result<ExitCode> Tell(const Options& options, const Outputs& outputs, const Sour
 // Why there is no plan, in the words of the command line.
 Result<ExitCode> WithoutPlan(const Options& options, const Source& source,
                              const Interrupt& interrupt, Error error, const Screen& screen) {
-  if (interrupt.was_interrupted()) {
-    screen.Note("ckplan: interrupted; nothing was written");
-    return ExitCode::kInterrupted;
-  }
+  if (interrupt.was_interrupted()) return Interrupted(screen);
   if (error.code == ErrorCode::kInfeasible) {
+    const StopsSuspended whole;  // The error is told to the end.
     const std::string hint = options.request.BareBudgetHint(KeepAllPeak(source.graph));
     if (!hint.empty()) error.notes.push_back(hint);
   }
@@ -116,6 +124,7 @@ void AddPlanOptions(CommandLine& line, Options& options) {
   options.request.Add(line, RequestFlags::Group::kPlanning);
   line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",
              &options.time_limit);
+  AddMemoryOption(line, options);
   options.request.Add(line, RequestFlags::Group::kReading);
   line.Value("-o,--output", "FILE", "write the plan there; - is standard output", &options.output);
   line.List("--emit", "KIND=FILE",
@@ -131,26 +140,26 @@ Result<ExitCode> RunPlan(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, options.request.Read());
   CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,
                           Outputs::Create(options, "json", /*has_plan=*/true));
-  std::optional<std::chrono::milliseconds> time_limit;
-  if (options.time_limit) {
-    CKPLAN_ASSIGN_OR_RETURN(time_limit, ParseDuration(*options.time_limit, "--time-limit"));
-  }
+  CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, TimeLimitOf(options));
   const Interrupt interrupt(time_limit);
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.source));
-  CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(options.source, request));
-  CKPLAN_RETURN_IF_ERROR(outputs.CheckFor(source.is_model));
+  Result<Source> loaded = LoadInTime(options.source, request, options);
   progress.Clear();
+  if (interrupt.was_interrupted()) return Interrupted(screen);
+  CKPLAN_ASSIGN_OR_RETURN(const Source source, std::move(loaded));
+  CKPLAN_RETURN_IF_ERROR(outputs.CheckFor(source.is_model));
   for (const std::string& warning : source.warnings) screen.Warn(warning);
 
   progress.Stage(fmt::format("planning by {}", request.algorithm));
   const auto start = std::chrono::steady_clock::now();
-  std::vector<std::string> stopped;  // Algorithms that --algo auto has left out.
-  Result<Plan> plan = Solve(source, request, interrupt, &stopped);
+  Shortage shortage;
+  Result<Plan> plan = Solve(source, request, interrupt, &shortage);
   const double seconds = SecondsSince(start);
   progress.Clear();
   if (!plan.ok()) return WithoutPlan(options, source, interrupt, std::move(plan).error(), screen);
-  TellChoice(request, *plan, stopped, options, screen);
+  const StopsSuspended whole;  // What has been found is written to the end.
+  TellChoice(request, *plan, shortage, interrupt, options, screen);
   if (screen.is_verbose) screen.Note(fmt::format("ckplan: planned in {:.3f} s", seconds));
   CKPLAN_ASSIGN_OR_RETURN(const ExitCode code,
                           Tell(options, outputs, source, *plan, seconds, screen));

@@ -1,33 +1,91 @@
 #include "cli/common/guard.h"
 
-#include <fmt/format.h>
+#include <unistd.h>
 
 #include <exception>
+#include <initializer_list>
 #include <new>
+#include <system_error>
 
+#include "cli/common/memory_limit.h"
 #include "cli/common/terminal.h"
 #include "lib/base/out_of_memory.h"
+#include "lib/base/stop.h"
+#include "lib/base/temporary_name.h"
 
 namespace ckplan {
+namespace {
 
-int RunGuarded(std::string_view name, const std::function<int()>& program) {
+std::string_view program_name;
+
+// Prints a line on standard error without memory.
+void PrintPlainly(std::initializer_list<std::string_view> parts) {
+  for (const std::string_view part : parts) {
+    [[maybe_unused]] const ssize_t count = write(STDERR_FILENO, part.data(), part.size());
+  }
+}
+
+int TellOutOfMemory() {
+  if (MemoryLimitText().empty()) {
+    PrintPlainly(
+        {program_name, ": out of memory; another algorithm (`ckplan algos`) may need less\n"});
+  } else {
+    PrintPlainly({program_name, ": more memory is needed than the memory limit of ",
+                  MemoryLimitText(), "; raise it with --memory-limit\n"});
+  }
+  return static_cast<int>(ExitCode::kInput);
+}
+
+bool IsOutOfThreads(const std::system_error& fault) {
+  return fault.code() == std::errc::resource_unavailable_try_again;
+}
+
+int TellOutOfThreads() {
+  PrintPlainly({program_name,
+                ": cannot start a thread: the system allows no more (ulimit -u), or has no memory "
+                "for its stack\n"});
+  return static_cast<int>(ExitCode::kInput);
+}
+
+int TellFault(const char* fault) {
+  PrintPlainly({program_name, ": internal fault: ", fault,
+                "; please report it with the command line and the model\n"});
+  return static_cast<int>(ExitCode::kInternal);
+}
+
+int TellEscaped(const std::exception_ptr& exception) {
   try {
-    return program();
+    if (exception) std::rethrow_exception(exception);
+    return TellFault("it was told to terminate");
   } catch (const OutOfMemory& shortage) {
-    PrintError(MakeError(ErrorCode::kInfeasible, shortage.what()), name);
+    PrintPlainly({program_name, ": ", shortage.what(), "\n"});
     return static_cast<int>(ExitCode::kInfeasible);
   } catch (const std::bad_alloc&) {
-    PrintError(MakeError(ErrorCode::kUnsupported,
-                         "out of memory; another algorithm (`ckplan algos`) may need less"),
-               name);
-    return static_cast<int>(ExitCode::kInput);
+    return TellOutOfMemory();
+  } catch (const std::system_error& fault) {
+    return IsOutOfThreads(fault) ? TellOutOfThreads() : TellFault(fault.what());
   } catch (const std::exception& fault) {
-    PrintError(MakeError(ErrorCode::kInternal,
-                         fmt::format("internal fault: {}; please report it with the command line "
-                                     "and the model",
-                                     fault.what())),
-               name);
-    return static_cast<int>(ExitCode::kInternal);
+    return TellFault(fault.what());
+  } catch (const Stopped&) {
+    return TellFault("a stop came where none is expected");
+  }
+}
+
+// An exception has left a function that may throw none. There may be no memory at all.
+[[noreturn]] void EndProcess() {
+  TemporaryName::RemoveAll();
+  _exit(TellEscaped(std::current_exception()));
+}
+
+}  // namespace
+
+int RunGuarded(std::string_view name, const std::function<int()>& program) {
+  program_name = name;
+  std::set_terminate(EndProcess);
+  try {
+    return program();
+  } catch (const std::exception&) {
+    return TellEscaped(std::current_exception());
   }
 }
 

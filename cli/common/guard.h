@@ -1,4 +1,5 @@
-// Runs a program so that it ends with an exit code even if an exception escapes from it.
+// Runs a program so that it ends with an exit code even if an exception escapes from it, or from a
+// function that may throw none: a destructor that finds no memory, for example.
 #pragma once
 
 #include <functional>
@@ -12,7 +13,9 @@
 namespace ckplan {
 
 // Runs `program` and returns its exit status. If an exception escapes, prints a message and returns
-// 70; 3 if memory ran out, and 4 if a device's memory did.
+// 70; 3 if memory or threads ran out, and 4 if a device's memory did. `name` must outlive the
+// process. Where an exception cannot be passed on, the process ends at once with the same message
+// and status, and without its temporary files.
 int RunGuarded(std::string_view name, const std::function<int()>& program);
 
 // The whole of main(): runs `program` with the arguments and under RunGuarded, prints its error,

@@ -4,15 +4,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <new>
 #include <stdexcept>
+#include <system_error>
 
 #include "cli/common/exit_code.h"
 #include "lib/base/check.h"
 #include "lib/base/out_of_memory.h"
+#include "lib/base/stop.h"
+#include "lib/base/temporary_name.h"
 #include "lib/base/units.h"
+#include "lib/testing/temporary_folder.h"
 
 namespace ckplan {
 namespace {
@@ -41,6 +47,41 @@ TEST_CASE("guard: an escaped exception ends with 70") {
 TEST_CASE("guard: memory that runs out ends with 3, that of a device with 4") {
   CHECK(StatusOfChild([]() -> int { throw std::bad_alloc(); }) == 3);
   CHECK(StatusOfChild([]() -> int { throw OutOfMemory("the GPU is full"); }) == 4);
+}
+
+TEST_CASE("guard: threads that run out end with 3, other faults of the system with 70") {
+  const auto fail = [](std::errc reason) {
+    return StatusOfChild([=]() -> int { throw std::system_error(std::make_error_code(reason)); });
+  };
+  CHECK(fail(std::errc::resource_unavailable_try_again) == 3);
+  CHECK(fail(std::errc::invalid_argument) == 70);
+}
+
+// What a destructor does that finds no memory.
+template <typename Exception>
+void FailQuietly(const Exception& exception) noexcept {
+  const auto fail = [&] { throw exception; };
+  fail();
+}
+
+TEST_CASE("guard: an exception where none may be thrown ends with the same codes") {
+  CHECK(StatusOfChild([] { return FailQuietly(std::bad_alloc()), 0; }) == 3);
+  CHECK(StatusOfChild([] { return FailQuietly(std::logic_error("broken")), 0; }) == 70);
+  CHECK(StatusOfChild([] { return FailQuietly(Stopped()), 0; }) == 70);
+  CHECK(StatusOfChild([]() -> int { std::terminate(); }) == 70);
+}
+
+TEST_CASE("guard: such an end leaves no temporary file behind") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "plan.json.XXXXXX";
+  const int status = StatusOfChild([&] {
+    std::ofstream(path) << "half a plan";
+    const TemporaryName name(path);
+    FailQuietly(std::bad_alloc());
+    return 0;
+  });
+  CHECK(status == 3);
+  CHECK(!std::filesystem::exists(path));
 }
 
 TEST_CASE("guard: a broken promise of our own code ends with 70") {

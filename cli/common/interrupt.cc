@@ -49,15 +49,12 @@ int MillisecondsUntil(std::chrono::steady_clock::time_point deadline) {
 
 }  // namespace
 
-Interrupt::Interrupt(std::optional<std::chrono::milliseconds> time_limit) {
+Interrupt::Interrupt(std::optional<std::chrono::milliseconds> time_limit)
+    : deadline_(time_limit ? start_ + *time_limit : Clock::time_point::max()) {
   CKPLAN_CHECK(pipe2(signal_pipe, O_CLOEXEC) == 0, "a program may open a pipe");
   has_signal = false;
-  const auto deadline = time_limit ? std::chrono::steady_clock::now() + *time_limit
-                                   : std::chrono::steady_clock::time_point::max();
-  if (time_limit && time_limit->count() == 0) {  // Stop at once, without waiting for the thread.
-    source_.request_stop();
-  }
-  watcher_ = std::thread([this, deadline] { Watch(deadline); });
+  if (time_limit && time_limit->count() == 0) StopSearches();  // Without waiting for the thread.
+  watcher_ = std::thread([this] { Watch(); });
   SetHandler(HandleInterrupt, SA_RESTART | static_cast<int>(SA_RESETHAND));
 }
 
@@ -71,20 +68,32 @@ Interrupt::~Interrupt() {
 
 bool Interrupt::was_interrupted() const { return has_signal; }
 
-void Interrupt::Watch(std::chrono::steady_clock::time_point deadline) {
-  const bool has_deadline = deadline != std::chrono::steady_clock::time_point::max();
+// The second stop follows when those that complete a plan have had a little time.
+void Interrupt::StopSearches() {
+  constexpr std::chrono::milliseconds kLeast(100);
+  constexpr int kShare = 16;
+  const Clock::time_point now = Clock::now();
+  searches_.request_stop();
+  deadline_ = now + kLeast + (now - start_) / kShare;
+}
+
+void Interrupt::Watch() {
   for (;;) {
-    const bool waits_for_time = has_deadline && !source_.stop_requested();
     pollfd pipe_end{signal_pipe[0], POLLIN, 0};
-    const int ready = poll(&pipe_end, 1, waits_for_time ? MillisecondsUntil(deadline) : -1);
+    const int ready = poll(&pipe_end, 1, HasDeadline() ? MillisecondsUntil(deadline_) : -1);
+    if (ready == 0 && searches_.stop_requested()) {
+      everything_.request_stop();
+      deadline_ = Clock::time_point::max();
+      continue;
+    }
     if (ready == 0) {
-      source_.request_stop();
+      StopSearches();
       continue;
     }
     char byte = 0;
     if (ready < 0 || read(signal_pipe[0], &byte, 1) != 1) continue;
     if (byte == kEndByte) return;
-    source_.request_stop();
+    if (!searches_.stop_requested()) StopSearches();
   }
 }
 

@@ -39,6 +39,16 @@ TEST_CASE("interrupt: a limit of nothing has passed at once") {
   CHECK(interrupt.token().stop_requested());
 }
 
+TEST_CASE("interrupt: soon after the searches everything stops, in the thread that waits for it") {
+  const auto poll_for_ever = [] {
+    for (;;) PollStop();
+  };
+  const Interrupt interrupt(milliseconds(0));
+  CHECK_NOTHROW(PollStop());
+  CHECK_THROWS_AS(poll_for_ever(), Stopped);
+  std::thread([] { CHECK_NOTHROW(PollStop()); }).join();
+}
+
 TEST_CASE("interrupt: one after another may live") {
   for (int i = 0; i < 3; ++i) {
     const Interrupt interrupt(std::nullopt);

@@ -246,6 +246,7 @@ std::optional<std::string> RequestFlags::CostFile() const {
 }
 
 std::string FlagOf(const std::string& field) {
+  if (field == kMemoryLimitField) return "--memory-limit";  // It asks for nothing about the plan.
   const size_t row = RowOf(field);
   return row == kRows.size() ? field : TypedFlag(kRows[row]);
 }

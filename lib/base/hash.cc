@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "lib/base/stop.h"
+
 namespace ckplan {
 namespace {
 
@@ -55,7 +57,10 @@ void Sha256::Update(std::string_view bytes) {
     if (filled < 64) return;
     Compress(pending_.data());
   }
-  for (; left >= 64; data += 64, left -= 64) Compress(data);
+  for (; left >= 64; data += 64, left -= 64) {
+    PollStop();
+    Compress(data);
+  }
   if (left != 0) std::memcpy(pending_.data(), data, left);
 }
 

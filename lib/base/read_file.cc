@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "lib/base/stop.h"
+
 namespace ckplan {
 namespace {
 
@@ -46,6 +48,7 @@ Result<std::string> ReadWholeFile(const std::string& path) {
   constexpr size_t kChunk = size_t{1} << 16;
   std::string text;
   for (;;) {
+    PollStop();
     const size_t old_size = text.size();
     text.resize(old_size + kChunk);
     const ssize_t count = read(file.get(), text.data() + old_size, kChunk);

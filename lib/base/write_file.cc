@@ -60,7 +60,7 @@ Result<Done> PendingFile::CreateBeside() {
   std::string name = target_ + ".XXXXXX";
   fd_ = mkstemp(name.data());
   if (fd_ < 0) return Failed();
-  temporary_ = name;
+  temporary_.emplace(std::move(name));
   if (!TakeModeOf(target_)) return Failed();
   return Done{};
 }
@@ -78,7 +78,6 @@ bool PendingFile::TakeModeOf(const std::string& old_file) const {
 
 PendingFile::~PendingFile() {
   if (fd_ >= 0) close(fd_);
-  if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
 Error PendingFile::Failed() const { return IoError("write", shown_path_, errno); }
@@ -96,9 +95,9 @@ Result<Done> PendingFile::Append(std::string_view bytes) {
 Result<Done> PendingFile::Commit() {
   // Some file systems report only here that the disk is full.
   if (close(std::exchange(fd_, -1)) != 0) return Failed();
-  if (temporary_.empty()) return Done{};
-  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) return Failed();
-  temporary_.clear();
+  if (!temporary_) return Done{};
+  if (std::rename(temporary_->path().c_str(), target_.c_str()) != 0) return Failed();
+  temporary_->Keep();
   return Done{};
 }
 

@@ -7,10 +7,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "lib/base/result.h"
+#include "lib/base/temporary_name.h"
 
 namespace ckplan {
 
@@ -40,7 +42,7 @@ class PendingFile {
 
   std::string shown_path_;
   std::string target_;
-  std::string temporary_;  // Empty for a special file.
+  std::optional<TemporaryName> temporary_;  // None for a special file.
   int fd_ = -1;
 };
 

@@ -50,10 +50,9 @@ std::string_view NameOf(CloseSetKind kind) {
 
 class DivisionTreeWriter {
  public:
-  explicit DivisionTreeWriter(const TensorGraph& graph)
-      : graph_(graph),
-        ends_(MakeTwoTerminal(graph, VertexGraph(graph))),
-        tree_(*DivideGraph(ends_, {})) {}
+  DivisionTreeWriter(const TensorGraph& graph, const TwoTerminalGraph& ends,
+                     const DivisionTree& tree)
+      : graph_(graph), ends_(ends), tree_(tree) {}
 
   std::string Write() && {
     Line("digraph \"{}\" {{", EscapeForDot(graph_.name()));
@@ -106,15 +105,17 @@ class DivisionTreeWriter {
   }
 
   const TensorGraph& graph_;
-  const TwoTerminalGraph ends_;
-  const DivisionTree tree_;
+  const TwoTerminalGraph& ends_;
+  const DivisionTree& tree_;
   std::string text_;
 };
 
 }  // namespace
 
-std::string WriteDivisionTreeDot(const TensorGraph& graph) {
-  return DivisionTreeWriter(graph).Write();
+Result<std::string> WriteDivisionTreeDot(const TensorGraph& graph) {
+  const TwoTerminalGraph ends = MakeTwoTerminal(graph, VertexGraph(graph));
+  CKPLAN_ASSIGN_OR_RETURN(const DivisionTree tree, DivideGraph(ends, {}));
+  return DivisionTreeWriter(graph, ends, tree).Write();
 }
 
 }  // namespace ckplan

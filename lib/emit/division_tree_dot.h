@@ -5,15 +5,16 @@
 //   non-branched   hexagon
 //
 // Edges of the graph, the leaves, are counted in their parent's label and not drawn: they are most
-// of a tree. Deterministic; the cost is that of DivideGraph.
+// of a tree. Deterministic; the cost is that of DivideGraph, and so are the errors.
 #pragma once
 
 #include <string>
 
+#include "lib/base/result.h"
 #include "lib/graph/tensor_graph.h"
 
 namespace ckplan {
 
-std::string WriteDivisionTreeDot(const TensorGraph& graph);
+Result<std::string> WriteDivisionTreeDot(const TensorGraph& graph);
 
 }  // namespace ckplan

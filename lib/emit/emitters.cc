@@ -28,9 +28,10 @@ Result<Emitted> EmitDot(const EmitSource& source, const std::string&) {
 Result<Emitted> EmitDivisionTree(const EmitSource& source, const std::string&) {
   const bool is_folded =
       source.plan != nullptr && source.plan->request.granularity == Granularity::kLayer;
-  return Emitted{is_folded ? WriteDivisionTreeDot(FoldLayers(source.graph).graph)
-                           : WriteDivisionTreeDot(source.graph),
-                 {}};
+  CKPLAN_ASSIGN_OR_RETURN(std::string text,
+                          is_folded ? WriteDivisionTreeDot(FoldLayers(source.graph).graph)
+                                    : WriteDivisionTreeDot(source.graph));
+  return Emitted{std::move(text), {}};
 }
 
 Result<Emitted> EmitOnnx(const EmitSource& source, const std::string& path) {

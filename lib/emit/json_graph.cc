@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lib/base/stop.h"
 #include "lib/emit/json_reader.h"
 #include "lib/emit/json_writer.h"
 
@@ -146,6 +147,7 @@ class GraphReader {
   }
 
   void ReadTensor(const JsonView& json) {
+    PollStop();
     Tensor tensor;
     const JsonView id = json["id"];
     tensor.file_id = id.Integer();
@@ -158,6 +160,7 @@ class GraphReader {
   }
 
   void ReadNode(const JsonView& json) {
+    PollStop();
     const JsonView id = json["id"];
     Node node = ReadNodeIdentity(json, id);
     node.inputs = ReadTensorIds(json["inputs"]);

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include "lib/base/printable.h"
+#include "lib/base/stop.h"
 
 namespace ckplan {
 namespace {
@@ -74,6 +77,31 @@ Error NotJson(std::string_view text, const std::string& where) {
                    fmt::format("{}: line {}, column {}: {}; write the file again", where, line,
                                end - line_start + 1, what));
 }
+
+// A place in a text that is being parsed. On its way it asks now and then whether to stop.
+struct PolledText {
+  using iterator_category = std::forward_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  static constexpr uintptr_t kStride = 4096;
+
+  const char* at = nullptr;
+
+  reference operator*() const { return *at; }
+  PolledText& operator++() {
+    if (reinterpret_cast<uintptr_t>(++at) % kStride == 0) PollStop();
+    return *this;
+  }
+  PolledText operator++(int) {
+    PolledText before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const PolledText&) const = default;
+};
 
 std::string_view KindOf(const json& value) {
   if (value.is_number_float()) return "a number that is no 64-bit integer";
@@ -242,7 +270,8 @@ Result<JsonDocument> JsonDocument::Parse(std::string_view text, std::string wher
                                  "does so",
                                  where, kMaxLevels));
   }
-  json parsed = json::parse(text.begin(), text.end(), nullptr, false);
+  json parsed = json::parse(PolledText{text.data()}, PolledText{text.data() + text.size()}, nullptr,
+                            /*allow_exceptions=*/false);
   if (parsed.is_discarded()) return NotJson(text, where);
   return JsonDocument(std::move(parsed), std::move(where));
 }

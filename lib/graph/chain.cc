@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lib/base/stop.h"
+
 namespace ckplan {
 
 bool NeedsGradient(const TensorGraph& graph, NodeId id) {
@@ -18,6 +20,7 @@ Chain FindChain(const TensorGraph& graph, const VertexGraph& vertices) {
   int32_t block = 0;
   bool is_block_open = false;
   for (const NodeId v : vertices.ids()) {
+    PollStop();
     if (!NeedsGradient(graph, v)) {
       for (const NodeId p : vertices.predecessors(v)) {
         chain.block_of[v] = std::max(chain.block_of[v], chain.block_of[p]);

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/stop.h"
 #include "lib/ops/op_table.h"
 
 namespace ckplan {
@@ -61,6 +62,7 @@ class LayerFolder {
   void FindLayers() {
     layer_of_.resize(graph_.nodes().size());
     for (const NodeId id : graph_.nodes().ids()) {
+      PollStop();
       const NodeId before = JoinsBehind(id);
       if (before.is_none()) {
         layer_of_[id] = NodeId(layers_.size());

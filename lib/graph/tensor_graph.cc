@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lib/base/checked.h"
+#include "lib/base/stop.h"
 
 namespace ckplan {
 namespace {
@@ -39,14 +40,25 @@ class Faults {
   size_t count_ = 0;
 };
 
-template <typename T>
-bool Contains(const std::vector<T>& items, const T& item) {
-  return std::find(items.begin(), items.end(), item) != items.end();
-}
+// Which tensors a list holds. Lists are asked about one after the other.
+class Membership {
+ public:
+  explicit Membership(size_t tensor_count) : list_of_(tensor_count, 0) {}
+  void Become(const std::vector<TensorId>& list) {
+    ++present_;
+    for (const TensorId id : list) list_of_[id] = present_;
+  }
+  bool Has(TensorId id) const { return list_of_[id] == present_; }
+
+ private:
+  int64_t present_ = 0;
+  IdVector<TensorId, int64_t> list_of_;  // The last list that the tensor was in.
+};
 
 class Validator {
  public:
-  explicit Validator(const TensorGraphParts& parts) : parts_(parts) {}
+  explicit Validator(const TensorGraphParts& parts)
+      : parts_(parts), inputs_(parts.tensors.size()), outputs_(parts.tensors.size()) {}
 
   // Fills `producers`; an empty result of faults means that the parts are consistent.
   Faults Run(IdVector<TensorId, NodeId>* producers) {
@@ -82,6 +94,7 @@ class Validator {
   }
 
   void CheckNode(NodeId id, std::set<int64_t>* ids) {
+    PollStop();
     const Node& node = parts_.nodes[id];
     if (!ids->insert(node.file_id).second) {
       faults_.Add("two nodes have the id {}; the second is \"{}\"", node.file_id, node.name);
@@ -112,21 +125,23 @@ class Validator {
   }
 
   void CheckReads(const Node& node) {
+    inputs_.Become(node.inputs);
+    outputs_.Become(node.outputs);
     for (const TensorId read : node.backward_reads) {
-      if (!Contains(node.inputs, read) && !Contains(node.outputs, read)) {
+      if (!inputs_.Has(read) && !outputs_.Has(read)) {
         faults_.Add(
             "the backward of node \"{}\" reads \"{}\", which is neither input nor output of it",
             node.name, parts_.tensors[read].name);
       }
     }
     for (const TensorId input : node.gradient_passthrough) {
-      if (!Contains(node.inputs, input)) {
+      if (!inputs_.Has(input)) {
         faults_.Add("node \"{}\" passes a gradient to \"{}\", which is no input of it", node.name,
                     parts_.tensors[input].name);
       }
     }
     for (const auto& [output, input] : node.in_place) {
-      if (!Contains(node.outputs, output) || !Contains(node.inputs, input)) {
+      if (!Exists(output) || !Exists(input) || !outputs_.Has(output) || !inputs_.Has(input)) {
         faults_.Add("node \"{}\" has an in-place pair that is not an output and an input of it",
                     node.name);
       }
@@ -165,6 +180,8 @@ class Validator {
 
   const TensorGraphParts& parts_;
   IdVector<TensorId, NodeId>* producers_ = nullptr;
+  Membership inputs_;   // Of the node that is being checked.
+  Membership outputs_;  // The same.
   Faults faults_;
 };
 
@@ -189,6 +206,7 @@ std::vector<NodeId> TopologicalOrder(const TensorGraphParts& parts,
   std::vector<NodeId> order;
   order.reserve(parts.nodes.size());
   while (!ready.empty()) {
+    PollStop();
     const NodeId id = ready.top();
     ready.pop();
     order.push_back(id);
@@ -238,6 +256,7 @@ Result<TensorGraph> TensorGraph::Create(TensorGraphParts parts) {
     if (tensor.kind == TensorKind::kInput) graph.constants_.inputs += tensor.bytes;
   }
   for (const NodeId id : graph.nodes_.ids()) {
+    PollStop();
     const Node& node = graph.nodes_[id];
     for (const TensorId output : node.outputs) graph.tensors_[output].producer = id;
     for (const TensorId input : node.inputs) {

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/base/stop.h"
+
 namespace ckplan {
 
 VertexGraph::VertexGraph(const TensorGraph& graph) {
   IdVector<NodeId, std::vector<NodeId>> successors(graph.nodes().size());
   IdVector<NodeId, std::vector<NodeId>> predecessors(graph.nodes().size());
   for (const NodeId id : graph.nodes().ids()) {
+    PollStop();
     const Node& node = graph.node(id);
     Bytes memory;
     for (const TensorId output : node.outputs) memory += graph.tensor(output).bytes;

@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <filesystem>
+#include <new>
 
 #include "lib/base/hash.h"
 #include "lib/base/write_file.h"
@@ -122,6 +123,8 @@ Result<AnnotateOutcome> AnnotateModel(const std::string& in_path, const Annotati
     }
     CKPLAN_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(in_path));
     return Annotate(file.bytes(), in_path, annotation, out_path);
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& fault) {  // Protobuf or the file system threw it.
     return MakeError(ErrorCode::kIo,
                      fmt::format("cannot annotate \"{}\": {}", in_path, fault.what()));

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lib/base/stop.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/model/expansion_size.h"
 #include "lib/model/fold.h"
@@ -223,6 +224,7 @@ class Expander {
   // ---- Nodes ----------------------------------------------------------------------------------
 
   void Expand(const NodeProto& source, Scope& scope) {
+    PollStop();
     is_too_large_ = is_too_large_ || scope.depth > kDeepestNesting ||
                     model_.operations.size() > kMaxOperations || made_bytes_ > kMaxMadeBytes;
     if (is_too_large_) return;

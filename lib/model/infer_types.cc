@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <new>
 #include <optional>
 #include <unordered_map>
 
@@ -136,6 +137,8 @@ InferredTypes InferTypes(const Model::Impl& model, const Operation& operation) {
   try {
     RunRule(operation, context);
     inferred.outputs = context.TakeOutputs();
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& fault) {
     inferred.fault = fault.what();
   }

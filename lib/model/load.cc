@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
+#include <new>
 #include <unordered_set>
 
 #include "lib/model/activation_type.h"
@@ -117,6 +118,8 @@ const std::vector<std::string>& Model::warnings() const { return impl_->warnings
 Result<Model> LoadModel(const std::string& path, const LoadOptions& options) {
   try {
     return Load(path, options);
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& fault) {  // Protobuf, ONNX or the file system threw it.
     return NotOnnx(path, std::string(fault.what()).substr(0, 300));
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "lib/base/stop.h"
 #include "lib/base/unique_list.h"
 #include "lib/cost/table.h"
 #include "lib/model/bind_dims.h"
@@ -40,6 +41,7 @@ class Lowerer {
     FindReadValues();
     AddInputs();
     for (size_t i = 0; i < model_.operations.size(); ++i) {
+      PollStop();
       if (facts_.operations[i].is_live && !facts_.operations[i].is_view) AddNode(i);
     }
     for (const ValueIndex output : facts_.outputs) parts_.outputs.push_back(TensorOf(output));

@@ -9,6 +9,8 @@
 #include <set>
 #include <utility>
 
+#include "lib/base/stop.h"
+
 namespace ckplan {
 namespace {
 
@@ -263,6 +265,7 @@ class Replay {
   }
 
   std::optional<std::string> RunStep(size_t k) {
+    PollStop();
     const Step& step = schedule_.steps[k];
     for (const TensorId t : Reads(step)) {
       if (blocks_.count(t) == 0) {

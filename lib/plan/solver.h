@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -33,9 +34,20 @@ struct Problem {
       : graph(g), vertices(g), objective(o) {}
 };
 
+// At `stop`, a search ends with the best that it has found, or with kTimeout. What has no search
+// need not look at it: a StopScope (lib/base/stop.h) around it all ends whatever takes too long.
 struct SolveLimits {
   std::stop_token stop;
+  // What this process may use, for messages alone: the program sees to it that an allocation beyond
+  // it throws std::bad_alloc.
+  std::optional<Bytes> memory = std::nullopt;
 };
+
+// The remedy of an error for want of memory.
+inline constexpr std::string_view kMemoryLimitField = "memory_limit";
+
+// How the guarantee of a plan begins that is the best of a search which a stop has ended.
+inline constexpr std::string_view kStoppedEarly = "stopped early: ";
 
 // The meaning of the knob and its useful settings, from min to max inclusive.
 struct Knob {

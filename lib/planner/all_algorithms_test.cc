@@ -179,19 +179,6 @@ TEST_CASE("every algorithm: the same problem gives the same plan, and names do n
   }
 }
 
-TEST_CASE("every algorithm: a stop request is honoured") {
-  std::stop_source source;
-  source.request_stop();
-  Rng rng(5);
-  const TensorGraph graph = RandomDag(rng, 14, 10, 20, 9);
-  for (const SolverInfo& info : AllSolvers()) {
-    CAPTURE(std::string(info.name));
-    const auto plan = MakePlan(graph, RequestFor(info), {source.get_token()});
-    if (!plan.ok() && !IsTooLarge(plan)) CHECK(plan.error().code == ErrorCode::kTimeout);
-  }
-  CHECK_FALSE(MakePlan(graph, RequestFor(**FindSolver("exact-dp")), {source.get_token()}).ok());
-}
-
 TEST_CASE("planner: a budget that keep-all meets is met without recomputation") {
   for (const char* algorithm : {"approx-dp", "exact-dp", "chen-sqrt"}) {
     for (uint64_t seed = 1; seed <= 60; ++seed) {

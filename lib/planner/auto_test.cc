@@ -101,10 +101,11 @@ TEST_CASE("auto: algorithms that are stopped are left out, and named") {
   const TensorGraph graph = GraphFromText("a:400@1 -> b:200@3 -> c:100@5 -> d:50@7");
   std::stop_source source;
   source.request_stop();
-  std::vector<std::string> stopped;
+  Shortage shortage;
   const Result<Plan> plan = MakePlan(graph, RequestFor("auto", Budget::Of(KeepAllPeak(graph))),
-                                     {source.get_token()}, &stopped);
+                                     {source.get_token()}, &shortage);
   REQUIRE(plan.ok());
+  const std::vector<std::string>& stopped = shortage.of_time;
   CHECK(std::find(stopped.begin(), stopped.end(), "kusumoto-exhaustive") != stopped.end());
   CHECK(std::find(stopped.begin(), stopped.end(), "keep-all") == stopped.end());
 }

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "lib/algorithms/kusumoto/canonical.h"
+#include "lib/base/stop.h"
 #include "lib/schedule/lower.h"
 #include "lib/schedule/lower_without_liveness.h"
 #include "lib/schedule/unfold.h"
@@ -39,6 +40,15 @@ Schedule View::Lower(const Strategy& strategy) const {
 Result<const Candidate*> KnobSearch::Try(int64_t setting) {
   const auto known = tried_.find(setting);
   if (known != tried_.end()) return &known->second;
+  if (tried_.empty()) return TryNew(setting);
+  return UnlessStopped([&] {
+    const StopScope scope(limits_.stop);
+    PollStop();
+    return TryNew(setting);
+  });
+}
+
+Result<const Candidate*> KnobSearch::TryNew(int64_t setting) {
   CKPLAN_ASSIGN_OR_RETURN(SolveOutcome outcome, solver_.Solve(setting, limits_));
   return &tried_.emplace(setting, Evaluate(setting, std::move(outcome))).first->second;
 }
@@ -51,6 +61,27 @@ Candidate KnobSearch::Evaluate(int64_t setting, SolveOutcome outcome) {
 }
 
 Result<const Candidate*> KnobSearch::BestWithin(Bytes budget) {
+  Result<const Candidate*> found = SearchWithin(budget);
+  return UnlessCutShort(std::move(found), BestBetween(Bytes(0), budget));
+}
+
+Result<const Candidate*> KnobSearch::MinPeak() {
+  Result<const Candidate*> found = SearchMinPeak();
+  std::set<int64_t> settings;
+  for (const auto& [setting, candidate] : tried_) settings.insert(setting);
+  return UnlessCutShort(std::move(found), LeastOf(settings));
+}
+
+// What was found, or, if a stop has come before, the best so far.
+Result<const Candidate*> KnobSearch::UnlessCutShort(Result<const Candidate*> found,
+                                                    const Candidate* so_far) {
+  const bool is_stopped = !found.ok() && found.error().code == ErrorCode::kTimeout;
+  if (!is_stopped || so_far == nullptr) return found;
+  was_stopped_ = true;
+  return so_far;
+}
+
+Result<const Candidate*> KnobSearch::SearchWithin(Bytes budget) {
   const Candidate* one_segment = TryOneSegment();
   if (one_segment != nullptr && one_segment->simulation.peak <= budget) return one_segment;
   if (is_small()) {
@@ -60,7 +91,7 @@ Result<const Candidate*> KnobSearch::BestWithin(Bytes budget) {
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, BestAround(budget));
   if (best != nullptr && best->simulation.peak >= min_grid_peak_) return best;
   // The rest of the grid may fit, or a peak below the grid's may be one that MinPeak does not find.
-  CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, MinPeak());
+  CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, SearchMinPeak());
   return BestBetween(least->simulation.peak, budget);
 }
 
@@ -96,7 +127,7 @@ const Candidate* KnobSearch::LeastOf(const std::set<int64_t>& settings) const {
 }
 
 // Considers the same settings whatever else has been tried before.
-Result<const Candidate*> KnobSearch::MinPeak() {
+Result<const Candidate*> KnobSearch::SearchMinPeak() {
   std::set<int64_t> settings;
   if (is_small()) {
     CKPLAN_RETURN_IF_ERROR(TryAll());

@@ -59,20 +59,28 @@ class KnobSearch {
   KnobSearch(const View& view, PreparedSolver* solver, const SolveLimits& limits)
       : view_(view), solver_(*solver), limits_(limits), simulator_(view.graph) {}
 
+  // kTimeout where a stop is asked for. The first plan is made all the same, unless everything is
+  // to end (lib/base/stop.h): a plan that is a little late is better than none.
   Result<const Candidate*> Try(int64_t setting);
-  // The plan of least overhead whose peak is at most `budget`; null if MinPeak's is above it.
+  // The plan of least overhead whose peak is at most `budget`; null if MinPeak's is above it. A
+  // stop ends the search with the best so far, or with kTimeout if none fits.
   Result<const Candidate*> BestWithin(Bytes budget);
-  // The plan of least peak found anywhere in the range.
+  // The plan of least peak found anywhere in the range. A stop ends the search as above.
   Result<const Candidate*> MinPeak();
+  bool was_stopped() const { return was_stopped_; }
 
  private:
   // Up to this many nodes all settings are tried.
   static constexpr size_t kMaxSmallGraph = 16;
 
   bool is_small() const { return view_.problem.vertices.size() <= kMaxSmallGraph; }
+  Result<const Candidate*> TryNew(int64_t setting);
   Candidate Evaluate(int64_t setting, SolveOutcome outcome);
   Result<Done> TryAll();
   Result<Done> TryWholeFront();
+  Result<const Candidate*> SearchWithin(Bytes budget);
+  Result<const Candidate*> SearchMinPeak();
+  Result<const Candidate*> UnlessCutShort(Result<const Candidate*> found, const Candidate* so_far);
   std::vector<int64_t> Grid() const;
   Result<Done> TryGrid();
   Result<Done> TryAround(Bytes budget);
@@ -94,6 +102,7 @@ class KnobSearch {
   std::optional<Candidate> one_segment_;
   Bytes min_grid_peak_ = Bytes::Max();  // Of the settings tried on the grid.
   int64_t middle_ = 0;
+  bool was_stopped_ = false;
 };
 
 }  // namespace ckplan

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "lib/base/human_bytes.h"
+#include "lib/base/stop.h"
 #include "lib/plan/assemble.h"
 #include "lib/plan/check.h"
 #include "lib/planner/knob_search.h"
@@ -95,6 +97,8 @@ Result<const Candidate*> SolveForBudget(const TensorGraph& graph, const SolverIn
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, search->BestWithin(budget));
   if (best != nullptr) return best;
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search->MinPeak());
+  // Who was stopped knows no least budget to name.
+  if (search->was_stopped()) return MakeError(ErrorCode::kTimeout, "stopped");
   return Infeasible(graph, request, info.name, least->simulation.peak,
                     least->schedule.steps[least->simulation.peak_step]);
 }
@@ -114,6 +118,12 @@ PlanRequest Settled(const TensorGraph& graph, const SolverInfo& info, const Plan
   const bool is_min = budget.kind == Budget::Kind::kMin;
   settled.budget = Budget::Of(is_min ? chosen.simulation.peak : ActivationBudget(graph, request));
   return settled;
+}
+
+std::string GuaranteeOf(const Candidate& chosen, bool was_stopped) {
+  const std::string& guarantee = chosen.outcome.guarantee;
+  if (!was_stopped || guarantee.starts_with(kStoppedEarly)) return guarantee;
+  return std::string(kStoppedEarly) + guarantee;
 }
 
 // Whether a plan is optimal for what was asked. Without a budget on the peak that is the paper's
@@ -145,9 +155,9 @@ Result<Done> CheckRequest(const TensorGraph& graph, const SolverInfo& info,
   return MakeError(ErrorCode::kUsage, "a plan is made for one budget, but several are given");
 }
 
-Result<Plan> MakePlanBy(const SolverInfo& info, const TensorGraph& graph,
-                        const PlanRequest& request, const SolveLimits& limits) {
-  CKPLAN_RETURN_IF_ERROR(CheckRequest(graph, info, request));
+Result<Plan> SolveAndCheck(const SolverInfo& info, const TensorGraph& graph,
+                           const PlanRequest& request, const SolveLimits& limits) {
+  PollStop();
   const View view(graph, request);
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,
                           info.prepare(view.problem, limits));
@@ -163,7 +173,7 @@ Result<Plan> MakePlanBy(const SolverInfo& info, const TensorGraph& graph,
   Plan plan = AssemblePlan(graph, chosen->schedule, SegmentsOf(graph, chosen->outcome.strategy));
   plan.request = Settled(graph, info, request, *chosen);
   plan.figures.paper = chosen->outcome.paper;
-  plan.figures.guarantee = chosen->outcome.guarantee;
+  plan.figures.guarantee = GuaranteeOf(*chosen, search.was_stopped());
   plan.figures.is_optimal = IsProven(request, *chosen);
   if (plan.figures.overhead == Cost(0)) plan.figures.lower_bound_cost = Cost(0);
   plan.figures.optimizer_state =
@@ -171,6 +181,32 @@ Result<Plan> MakePlanBy(const SolverInfo& info, const TensorGraph& graph,
   const std::vector<std::string> faults = CheckPlan(graph, plan);
   CKPLAN_CHECK(faults.empty(), faults.front());
   return plan;
+}
+
+Error OutOfMemoryError(const SolverInfo& info, const SolveLimits& limits) {
+  const std::string had = limits.memory
+                              ? fmt::format("the memory limit of {}", HumanBytes(*limits.memory))
+                              : std::string("there is");
+  return Error{
+      ErrorCode::kUnsupported,
+      fmt::format("{} needs more memory than {}; another algorithm may need less", info.name, had),
+      {},
+      {"or raise", {{std::string(kMemoryLimitField), ""}}}};
+}
+
+Result<Plan> MakePlanBy(const SolverInfo& info, const TensorGraph& graph,
+                        const PlanRequest& request, const SolveLimits& limits) {
+  CKPLAN_RETURN_IF_ERROR(CheckRequest(graph, info, request));
+  try {
+    return UnlessStopped([&] { return SolveAndCheck(info, graph, request, limits); });
+  } catch (const std::bad_alloc&) {  // All that the algorithm held is free again.
+    return OutOfMemoryError(info, limits);
+  }
+}
+
+bool IsOutOfMemory(const Error& error) {
+  const std::vector<Remedy::Setting>& settings = error.remedy.settings;
+  return !settings.empty() && settings.front().name == kMemoryLimitField;
 }
 
 // Whether one of two plans within the budget is better than the other; names decide in the end.
@@ -202,7 +238,7 @@ int WeightOf(ErrorCode code) {
 
 // The best plan by any algorithm, or why there is none.
 Result<Plan> BestPlan(const TensorGraph& graph, const PlanRequest& request,
-                      const SolveLimits& limits, std::vector<std::string>* stopped) {
+                      const SolveLimits& limits, Shortage* shortage) {
   const bool wants_least_peak = PeakBudgetOf(request).kind == Budget::Kind::kMin;
   std::optional<Plan> best;
   std::optional<Error> failure;
@@ -213,7 +249,8 @@ Result<Plan> BestPlan(const TensorGraph& graph, const PlanRequest& request,
       continue;
     }
     const ErrorCode code = plan.error().code;
-    if (code == ErrorCode::kTimeout && stopped != nullptr) stopped->emplace_back(info->name);
+    if (code == ErrorCode::kTimeout) shortage->of_time.emplace_back(info->name);
+    if (IsOutOfMemory(plan.error())) shortage->of_memory.emplace_back(info->name);
     if (!failure || WeightOf(code) > WeightOf(failure->code)) failure = std::move(plan).error();
   }
   if (best) return *std::move(best);
@@ -221,19 +258,20 @@ Result<Plan> BestPlan(const TensorGraph& graph, const PlanRequest& request,
 }
 
 Result<Plan> MakeAutoPlan(const TensorGraph& graph, const PlanRequest& request,
-                          const SolveLimits& limits, std::vector<std::string>* stopped) {
+                          const SolveLimits& limits, Shortage* shortage) {
   if (!PeakBudgetOf(request).is_given()) {
     return Error{ErrorCode::kUsage,
                  "auto takes the best plan within a limit on the peak, and none is given",
                  {},
                  {"add", {{"budget", "60%"}}}};
   }
-  Result<Plan> best = BestPlan(graph, request, limits, stopped);
+  Result<Plan> best = BestPlan(graph, request, limits, shortage);
   if (best.ok() || best.error().code != ErrorCode::kInfeasible) return best;
   PlanRequest least = request;
   Budget& budget = request.total_budget.is_given() ? least.total_budget : least.budget;
   budget = {Budget::Kind::kMin, Bytes(0), 0};
-  CKPLAN_ASSIGN_OR_RETURN(const Plan plan, BestPlan(graph, least, limits, nullptr));
+  Shortage untold;
+  CKPLAN_ASSIGN_OR_RETURN(const Plan plan, BestPlan(graph, least, limits, &untold));
   return Infeasible(graph, request, fmt::format("auto, by {} at best,", plan.request.algorithm),
                     plan.figures.peak, plan.schedule.steps[static_cast<size_t>(plan.peak->step)]);
 }
@@ -241,16 +279,17 @@ Result<Plan> MakeAutoPlan(const TensorGraph& graph, const PlanRequest& request,
 }  // namespace
 
 Result<Plan> MakePlan(const TensorGraph& graph, const PlanRequest& request,
-                      const SolveLimits& limits, std::vector<std::string>* stopped) {
+                      const SolveLimits& limits, Shortage* shortage) {
+  Shortage untold;
   CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(request.algorithm));
   if (info->name != kAutoAlgorithm) return MakePlanBy(*info, graph, request, limits);
   CKPLAN_RETURN_IF_ERROR(CheckRequest(graph, *info, request));
-  return MakeAutoPlan(graph, request, limits, stopped);
+  return MakeAutoPlan(graph, request, limits, shortage != nullptr ? shortage : &untold);
 }
 
 Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const SolveLimits& limits,
-                      std::vector<std::string>* stopped) {
-  CKPLAN_ASSIGN_OR_RETURN(Plan plan, MakePlan(source.graph, request, limits, stopped));
+                      Shortage* shortage) {
+  CKPLAN_ASSIGN_OR_RETURN(Plan plan, MakePlan(source.graph, request, limits, shortage));
   for (const RequestField& field : RequestFields()) {
     if (field.part != RequestField::Part::kPlan) CopyField(field, source.request, &plan.request);
   }

@@ -14,6 +14,12 @@
 
 namespace ckplan {
 
+// The algorithms that kAutoAlgorithm has left out since they had too little.
+struct Shortage {
+  std::vector<std::string> of_time;
+  std::vector<std::string> of_memory;
+};
+
 // The plan holds the request as it is settled: see PlanRequest. What the request says about how a
 // model is read does not count, since the source has been read: the plan takes it from there.
 // kInfeasible: the remedy is the least feasible budget; the message tells which step needs it.
@@ -25,14 +31,17 @@ namespace ckplan {
 // of least overhead. It is the very plan that its algorithm makes, under the algorithm's own name.
 // Left out are algorithms that refuse the graph as too large for them, which they count in steps of
 // their search, so that the same request gives the same plan everywhere. Those that `limits` stops
-// are left out as well, and named in `stopped`. kUsage without a budget on the peak: algorithms by
+// are left out as well, and named in `shortage`. kUsage without a budget on the peak: algorithms by
 // their papers' own choices are not after the same thing.
+//
+// kTimeout: stopped before there was a plan. A search that is stopped later gives its best plan so
+// far, whose guarantee begins with kStoppedEarly. kUnsupported: memory ran out.
 Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const SolveLimits& limits,
-                      std::vector<std::string>* stopped = nullptr);
+                      Shortage* shortage = nullptr);
 
 // Makes a plan for a graph that was not read from a file. The plan names no model, and keeps the
 // request's settings for reading unchanged.
 Result<Plan> MakePlan(const TensorGraph& graph, const PlanRequest& request,
-                      const SolveLimits& limits, std::vector<std::string>* stopped = nullptr);
+                      const SolveLimits& limits, Shortage* shortage = nullptr);
 
 }  // namespace ckplan

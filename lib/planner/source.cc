@@ -6,6 +6,7 @@
 
 #include "lib/base/hash.h"
 #include "lib/base/read_file.h"
+#include "lib/base/stop.h"
 #include "lib/base/write_file.h"
 #include "lib/cost/cost_model.h"
 #include "lib/cost/table.h"
@@ -170,12 +171,15 @@ bool IsGraphFile(const std::string& path) {
 
 Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
                           const ModelIdentity* planned) {
-  CKPLAN_ASSIGN_OR_RETURN(Source source, IsGraphFile(path) ? LoadGraphFile(path, request, planned)
-                                                           : LoadModelFile(path, request, planned));
-  if (request.align_bytes > 1) {
-    CKPLAN_ASSIGN_OR_RETURN(source.graph, AlignSizes(source.graph, request.align_bytes));
-  }
-  return source;
+  return UnlessStopped([&]() -> Result<Source> {
+    CKPLAN_ASSIGN_OR_RETURN(Source source, IsGraphFile(path)
+                                               ? LoadGraphFile(path, request, planned)
+                                               : LoadModelFile(path, request, planned));
+    if (request.align_bytes > 1) {
+      CKPLAN_ASSIGN_OR_RETURN(source.graph, AlignSizes(source.graph, request.align_bytes));
+    }
+    return source;
+  });
 }
 
 }  // namespace ckplan

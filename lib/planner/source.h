@@ -26,8 +26,8 @@ struct Source {
 };
 
 // kUsage: the request does not apply to such a file. kCheckFailed: `planned` is given, and the file
-// is another model; this is found before the request is applied to it. Other errors are those of
-// reading the file.
+// is another model; this is found before the request is applied to it. kTimeout: stopped
+// (lib/base/stop.h). Other errors are those of reading the file.
 Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
                           const ModelIdentity* planned = nullptr);
 

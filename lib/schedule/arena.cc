@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/stop.h"
+
 namespace ckplan {
 namespace {
 
@@ -76,6 +78,7 @@ class SkylinePacker {
     skyline_.resize(static_cast<size_t>(last_tick));
     SetSegment(0, {last_tick, 0, kNoSegment});
     for (size_t left = buffers_.size(); left > 0;) {
+      PollStop();
       const int64_t begin = LowestValley();
       const Segment valley = At(begin);
       const int32_t fit = FindFit(begin, valley.end);
@@ -241,6 +244,7 @@ Arena FirstFit(const std::vector<Buffer>& buffers, const std::vector<size_t>& or
   arena.offsets.resize(buffers.size());
   std::vector<size_t> placed;  // By offset.
   for (const size_t b : order) {
+    PollStop();
     int64_t offset = 0;
     for (const size_t p : placed) {
       if (buffers[p].end <= buffers[b].begin || buffers[b].end <= buffers[p].begin) continue;

@@ -31,7 +31,10 @@ template <typename Sink>
 class GradientReplay {
  public:
   GradientReplay(const TensorGraph& graph, Sink* sink)
-      : graph_(graph), sink_(sink), buffer_of_(graph.tensors().size(), kNoBuffer) {}
+      : graph_(graph),
+        sink_(sink),
+        buffer_of_(graph.tensors().size(), kNoBuffer),
+        passed_by_(graph.tensors().size()) {}
 
   void Loss() {
     for (const TensorId output : graph_.outputs()) {
@@ -46,8 +49,9 @@ class GradientReplay {
     const auto first = std::find_if(node.outputs.begin(), node.outputs.end(),
                                     [&](TensorId t) { return buffer_of_[t] != kNoBuffer; });
     if (first == node.outputs.end()) return;  // No gradient arrives here.
+    for (const TensorId input : node.gradient_passthrough) passed_by_[input] = id;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (graph_.tensor(node.inputs[i]).requires_grad) Contribute(node, *first, i);
+      if (graph_.tensor(node.inputs[i]).requires_grad) Contribute(id, *first, i);
     }
     for (const TensorId output : node.outputs) {
       if (buffer_of_[output] == kNoBuffer) continue;
@@ -72,10 +76,8 @@ class GradientReplay {
     if (--references_[static_cast<size_t>(buffer)] == 0) sink_->Release(buffer);
   }
 
-  bool PassesThrough(const Node& node, TensorId output, TensorId input) const {
-    const auto& list = node.gradient_passthrough;
-    return std::find(list.begin(), list.end(), input) != list.end() &&
-           graph_.tensor(input).bytes == graph_.tensor(output).bytes;
+  bool PassesThrough(NodeId node, TensorId output, TensorId input) const {
+    return passed_by_[input] == node && graph_.tensor(input).bytes == graph_.tensor(output).bytes;
   }
 
   void Add(int32_t into, int32_t from) {
@@ -93,8 +95,8 @@ class GradientReplay {
     Drop(shared);
   }
 
-  void Contribute(const Node& node, TensorId output, size_t position) {
-    const TensorId input = node.inputs[position];
+  void Contribute(NodeId node, TensorId output, size_t position) {
+    const TensorId input = graph_.node(node).inputs[position];
     int32_t& buffer = buffer_of_[input];
     if (PassesThrough(node, output, input)) {
       if (buffer == kNoBuffer) {
@@ -122,6 +124,7 @@ class GradientReplay {
   const TensorGraph& graph_;
   Sink* sink_;
   IdVector<TensorId, int32_t> buffer_of_;
+  IdVector<TensorId, NodeId> passed_by_;  // The last node to pass a gradient to the tensor.
   std::vector<int32_t> references_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/base/stop.h"
 #include "lib/schedule/lower_recursive.h"
 
 namespace ckplan {
@@ -34,6 +35,7 @@ class OnDemandLowering {
     for (const NodeId id : order) schedule_.steps.push_back(Step::Forward(id));
     schedule_.steps.push_back(Step::Loss());
     for (auto it = order.rbegin(); it != order.rend(); ++it) {
+      PollStop();
       for (const TensorId read : graph_.node(*it).backward_reads) Provide(read);
       schedule_.steps.push_back(Step::Backward(*it));
     }
@@ -63,6 +65,7 @@ class OnDemandLowering {
         Visit(inputs[frame.inputs_done++]);
         continue;
       }
+      PollStop();
       stack_.pop_back();
       schedule_.steps.push_back(Step::Forward(id));
       is_present_[id] = true;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/base/stop.h"
+
 namespace ckplan {
 namespace {
 
@@ -21,6 +23,7 @@ Schedule WithoutUnreadRuns(const TensorGraph& graph, const Schedule& schedule) {
   IdVector<TensorId, bool> is_read(graph.tensors().size());
   Schedule kept;
   for (auto step = schedule.steps.rbegin(); step != schedule.steps.rend(); ++step) {
+    PollStop();
     if (step->kind == StepKind::kForward) {
       const std::vector<TensorId>& outputs = graph.node(step->node()).outputs;
       const bool is_first = --runs_before[step->node()] == 0;
@@ -56,6 +59,7 @@ class RecursiveLowering {
       }
     }
     for (const NodeId id : graph.nodes().ids()) {
+      PollStop();
       for (int32_t cut = split.block_of[id] + 1; cut <= last_reader_[id]; ++cut) {
         crossing_[static_cast<size_t>(cut)].push_back(id);
       }
@@ -123,6 +127,7 @@ class RecursiveLowering {
   }
 
   void BackwardOfBlock(int32_t block) {
+    PollStop();
     const std::vector<NodeId>& nodes = nodes_of_block_[static_cast<size_t>(block)];
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
       for (const TensorId read : graph_.node(*it).backward_reads) {
@@ -149,6 +154,7 @@ class RecursiveLowering {
         if (!producer.is_none()) Visit(producer);
         continue;
       }
+      PollStop();
       stack_.pop_back();
       schedule_.steps.push_back(Step::Forward(id));
       is_present_[id] = true;

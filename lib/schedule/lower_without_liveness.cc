@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "lib/base/stop.h"
 #include "lib/schedule/lower.h"
 
 namespace ckplan {
@@ -68,6 +69,7 @@ class SegmentwiseLowering {
   }
 
   void RunBackward(const std::vector<NodeId>& segment) {
+    PollStop();
     for (const NodeId id : segment) {
       if (is_needed_[id]) schedule_.steps.push_back(Step::Forward(id));
     }
@@ -123,6 +125,7 @@ class VersionLives {
   static constexpr size_t kNever = 0;  // The first step reads nothing, and makes its outputs anew.
 
   void Replay(size_t k) {
+    PollStop();
     const Step& step = schedule_.steps[k];
     if (step.kind == StepKind::kLoss) {
       for (const TensorId output : graph_.outputs()) last_read_[output] = k;

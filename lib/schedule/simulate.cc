@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lib/base/stop.h"
 #include "lib/schedule/gradients.h"
 
 namespace ckplan {
@@ -137,7 +138,7 @@ Result<Done> Simulator::CheckShape(const Schedule& schedule) {
 
 void Simulator::UpdateProfile() {
   if (profile_.order == order_ && profile_.during.size() == order_.size()) return;
-  profile_.order = order_;
+  profile_.order.clear();  // Until all of the profile is there: a stop may come.
   profile_.during.resize(order_.size());
   profile_.after.resize(order_.size());
   ByteCounter counter(graph_);
@@ -145,11 +146,13 @@ void Simulator::UpdateProfile() {
   replay.Loss();
   profile_.after_loss = counter.live();
   for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
+    PollStop();
     counter.ResetHighest();
     replay.Backward(*it);
     profile_.during[*it] = counter.highest();
     profile_.after[*it] = counter.live();
   }
+  profile_.order = order_;
 }
 
 // One pass from the last step to the first. In that direction, the first read of a tensor that is
@@ -163,6 +166,7 @@ Result<Simulation> Simulator::RunLiveness(const Schedule& schedule) {
   size_t backward_done = order_.size();
   int64_t gradients = GradientsAfter(backward_done);
   for (size_t k = schedule.steps.size(); k-- > 0;) {
+    PollStop();
     const Step& step = schedule.steps[k];
     const auto n = static_cast<size_t>(step.index);
     const auto read = [&](int32_t tensor) {
@@ -226,6 +230,7 @@ Result<Simulation> Simulator::RunExplicit(const Schedule& schedule) {
   int64_t forward_cost = 0;
   size_t backward_done = 0;
   for (size_t k = 0; k < schedule.steps.size(); ++k) {
+    PollStop();
     const Step& step = schedule.steps[k];
     const auto n = static_cast<size_t>(step.index);
     if (step.kind == StepKind::kFree) {

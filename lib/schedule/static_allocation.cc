@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/stop.h"
 #include "lib/schedule/timeline.h"
 
 namespace ckplan {
@@ -74,6 +75,7 @@ Bytes SharedMemory(const Timeline& timeline) {
   TagPool pool;
   std::vector<size_t> tag_of(timeline.buffers.size());
   for (const Event& event : events) {
+    PollStop();
     if (event.is_begin) {
       tag_of[event.buffer] = pool.Take(timeline.buffers[event.buffer].bytes);
     } else {

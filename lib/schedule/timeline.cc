@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/base/stop.h"
 #include "lib/schedule/gradients.h"
 
 namespace ckplan {
@@ -71,10 +72,13 @@ class TimelineBuilder {
       : graph_(graph),
         schedule_(schedule),
         lifetimes_(FindLifetimes(graph, schedule)),
+        dying_of_(graph.tensors().size(), kNone),
+        read_position_(graph.tensors().size(), kNone),
         replay_(graph, this) {}
 
   Timeline Build() && {
     for (step_ = 0; step_ < schedule_.steps.size(); ++step_) {
+      PollStop();
       const Step& step = schedule_.steps[step_];
       highest_ = live_;
       if (step.kind == StepKind::kForward) Forward(step.node());
@@ -138,18 +142,27 @@ class TimelineBuilder {
     return New({BufferKind::kWorkspace, TensorId(), node, bytes});
   }
 
-  // The dying version of `tensor` at this step, if there is one.
-  int32_t DyingVersion(TensorId tensor) const {
+  Version& VersionAt(int32_t index) { return lifetimes_.versions[static_cast<size_t>(index)]; }
+
+  // Fills dying_of_ for the tensors that are in memory and die at this step.
+  void NoteDying() {
     for (const int32_t v : lifetimes_.dying[step_]) {
-      const Version& version = lifetimes_.versions[static_cast<size_t>(v)];
-      if (version.tensor == tensor && version.buffer != kNone) return v;
+      if (VersionAt(v).buffer != kNone) dying_of_[VersionAt(v).tensor] = v;
     }
-    return kNone;
+  }
+
+  // The dying version of `tensor` at this step, if there is one.
+  int32_t DyingVersion(TensorId tensor) {
+    const int32_t v = dying_of_[tensor];
+    return v != kNone && VersionAt(v).last_read == static_cast<int32_t>(step_) ? v : kNone;
   }
 
   // The output that is written in place and the version whose buffer it takes over, if any.
-  std::pair<TensorId, int32_t> FindInPlace(const Node& node) const {
-    if (schedule_.frees == FreePolicy::kExplicit) return {TensorId(), kNone};
+  std::pair<TensorId, int32_t> FindInPlace(const Node& node) {
+    if (node.in_place.empty() || schedule_.frees == FreePolicy::kExplicit) {
+      return {TensorId(), kNone};
+    }
+    NoteDying();
     for (const auto& [output, input] : node.in_place) {
       if (graph_.tensor(input).bytes != graph_.tensor(output).bytes) continue;
       const int32_t version = DyingVersion(input);
@@ -186,13 +199,15 @@ class TimelineBuilder {
   void ReleaseDying(const Step& step) {
     std::vector<int32_t>& dying = lifetimes_.dying[step_];
     const std::vector<TensorId>& reads = ReadsOf(graph_, step);
-    const auto position = [&](int32_t v) {
-      const TensorId tensor = lifetimes_.versions[static_cast<size_t>(v)].tensor;
-      return std::find(reads.begin(), reads.end(), tensor) - reads.begin();
-    };
     if (dying.size() > 1) {
+      for (size_t i = reads.size(); i-- > 0;) read_position_[reads[i]] = static_cast<int32_t>(i);
+      const auto position = [&](int32_t v) {
+        const int32_t read = read_position_[VersionAt(v).tensor];
+        return read == kNone ? reads.size() : static_cast<size_t>(read);
+      };
       std::stable_sort(dying.begin(), dying.end(),
                        [&](int32_t a, int32_t b) { return position(a) < position(b); });
+      for (const TensorId read : reads) read_position_[read] = kNone;
     }
     for (const int32_t v : dying) {
       if (v != taken_over_) End(lifetimes_.versions[static_cast<size_t>(v)].buffer);
@@ -203,6 +218,8 @@ class TimelineBuilder {
   const TensorGraph& graph_;
   const Schedule& schedule_;
   Lifetimes lifetimes_;
+  IdVector<TensorId, int32_t> dying_of_;       // See NoteDying; of earlier steps otherwise.
+  IdVector<TensorId, int32_t> read_position_;  // In the reads of the step that is ending.
   GradientReplay<TimelineBuilder> replay_;
   std::vector<int32_t> gradient_buffers_;
   Timeline timeline_;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/stop.h"
 #include "lib/graph/chain.h"
 #include "lib/schedule/lower_recursive.h"
 
@@ -49,6 +50,7 @@ class ChenRecursive : public PreparedSolver {
  private:
   // g of Eq. 2 for the blocks [begin, end), and the forward cost of all runs but the first.
   PaperFigures FiguresOf(int32_t begin, int32_t end, int32_t kept_per_level) const {
+    PollStop();
     PaperFigures figures;
     if (end - begin == 1) {
       figures.peak = inner_memory_[static_cast<size_t>(begin)];

@@ -1,5 +1,6 @@
 #include "lib/algorithms/chen/chen_search.h"
 
+#include <algorithm>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -28,20 +29,18 @@ class ChenSearch : public PreparedSolver {
 
   // kTimeout if stopped before the first plan has been costed.
   Result<Done> FindBest(const SolveLimits& limits) {
-    Simulator simulator(problem_.graph);
-    std::tuple<Bytes, Cost> best = {Bytes::Max(), Cost::Max()};
-    for (size_t i = 0; i < budgets_.size(); ++i) {
-      if (limits.stop.stop_requested()) break;
-      const SolveOutcome outcome = GreedyPlan(problem_, chain_, budgets_[i]);
-      const Schedule schedule = LowerStrategy(problem_.graph, outcome.strategy);
-      CKPLAN_ASSIGN_OR_RETURN(const Simulation simulation, simulator.Run(schedule));
-      // Placing could not help: no arena is smaller than the peak.
-      if (std::tuple(simulation.peak, simulation.overhead) >= best) continue;
-      const Arena arena = PlaceBuffers(BuildTimeline(problem_.graph, schedule));
-      const std::tuple cost(arena.bytes, simulation.overhead);
-      if (cost >= best) continue;
-      best = cost;
-      best_setting_ = static_cast<int64_t>(i) + 1;
+    CKPLAN_ASSIGN_OR_RETURN(const std::vector<Point> points, Simulate(limits));
+    Rank best = {Bytes::Max(), Cost::Max(), 0};
+    for (const Point& point : points) {
+      // Placing could not help, neither this point nor a later one: no arena is smaller than the
+      // peak.
+      if (point.rank >= best || (best_setting_ != 0 && limits.stop.stop_requested())) break;
+      const auto& [peak, overhead, setting] = point.rank;
+      const Arena arena = PlaceBuffers(BuildTimeline(problem_.graph, point.schedule));
+      const Rank rank(arena.bytes, overhead, setting);
+      if (rank >= best) continue;
+      best = rank;
+      best_setting_ = setting;
     }
     if (best_setting_ == 0) {
       return MakeError(ErrorCode::kTimeout, "chen-search: stopped before its first plan");
@@ -60,6 +59,29 @@ class ChenSearch : public PreparedSolver {
   }
 
  private:
+  // The memory of a point of the grid, its overhead, and its setting, which decides between equals.
+  using Rank = std::tuple<Bytes, Cost, int64_t>;
+  struct Point {
+    Rank rank;  // By its simulated peak.
+    Schedule schedule;
+  };
+
+  // The points of the grid, or those before a stop, from the lowest peak upwards.
+  Result<std::vector<Point>> Simulate(const SolveLimits& limits) {
+    Simulator simulator(problem_.graph);
+    std::vector<Point> points;
+    for (size_t i = 0; i < budgets_.size() && !limits.stop.stop_requested(); ++i) {
+      const SolveOutcome outcome = GreedyPlan(problem_, chain_, budgets_[i]);
+      Schedule schedule = LowerStrategy(problem_.graph, outcome.strategy);
+      CKPLAN_ASSIGN_OR_RETURN(const Simulation simulation, simulator.Run(schedule));
+      const auto setting = static_cast<int64_t>(i) + 1;
+      points.push_back({{simulation.peak, simulation.overhead, setting}, std::move(schedule)});
+    }
+    std::sort(points.begin(), points.end(),
+              [](const Point& a, const Point& b) { return a.rank < b.rank; });
+    return points;
+  }
+
   const Problem& problem_;
   const Chain chain_;
   std::vector<Bytes> budgets_;  // The first one is that of setting 1.

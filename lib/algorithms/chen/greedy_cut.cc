@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lib/base/stop.h"
+
 namespace ckplan {
 
 GreedyCut CutGreedily(const Chain& chain, const VertexGraph& vertices, Bytes budget) {
@@ -12,6 +14,7 @@ GreedyCut CutGreedily(const Chain& chain, const VertexGraph& vertices, Bytes bud
   GreedyCut cut;
   Bytes segment;  // temp
   for (size_t block = 0; block < block_memory.size(); ++block) {
+    PollStop();
     cut.segment_of_block.push_back(cut.segment_count - 1);
     segment += block_memory[block];
     cut.largest_segment = std::max(cut.largest_segment, segment);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <deque>
 
+#include "lib/base/stop.h"
+
 namespace ckplan {
 namespace {
 
@@ -50,6 +52,7 @@ std::optional<AccessiblePath> ShortestAccessiblePath(const ChainItems& items, By
   Window window;
   size_t nearest = 0;  // The first position with an edge to the current one that fits.
   for (size_t b = 1; b < passed.size(); ++b) {
+    PollStop();
     if (arrivals[b - 1].length) window.Add(static_cast<int32_t>(b - 1), *arrivals[b - 1].length);
     const Bytes vertex = b <= items.vertices.size() ? items.vertices[b - 1] : Bytes(0);
     while (nearest < b && passed[b] - vertex - passed[nearest] > max_term) ++nearest;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lib/base/check.h"
+#include "lib/base/stop.h"
 
 namespace ckplan {
 
@@ -51,13 +52,14 @@ Result<SolveOutcome> CloseSetSolver::Solve(int64_t setting, const SolveLimits&) 
       !is_best ? fmt::format("least kept memory with segments of at most {} bytes among {}",
                              setting, class_name_)
       : best_.is_proven ? "optimal for Eq. 1 among " + class_name_
-                        : "stopped early: best found for Eq. 1 among " + class_name_;
+                        : std::string(kStoppedEarly) + "best found for Eq. 1 among " + class_name_;
   return outcome;
 }
 
 // Computes min_kept_[S] for all S, children before their parents.
 void CloseSetSolver::ComputeMinKept(Bytes max_term) {
   for (size_t i = tree_.close_sets.size(); i-- > 0;) {
+    PollStop();
     const CloseSet& set = tree_.close_sets[i];
     min_kept_[i] = Bytes(0);
     if (set.memory <= max_term || set.kind == CloseSetKind::kUndivided) continue;

@@ -1,11 +1,15 @@
 #include "lib/algorithms/feng/division_tree.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <tuple>
 #include <utility>
 
 #include "lib/algorithms/feng/maximal_split.h"
+#include "lib/base/stop.h"
 
 namespace ckplan {
 namespace {
@@ -64,21 +68,33 @@ std::vector<Region> CutAt(const TwoTerminalGraph& graph, const Region& region,
 // Divides one close set after another, parents before their children.
 class Divider {
  public:
-  Divider(const TwoTerminalGraph& graph, bool is_deep)
-      : graph_(graph), is_deep_(is_deep), part_of_(graph.vertices.size(), -1) {}
+  Divider(const TwoTerminalGraph& graph, bool is_deep, int64_t max_steps)
+      : graph_(graph),
+        is_deep_(is_deep),
+        max_steps_(max_steps),
+        part_of_(graph.vertices.size(), -1) {}
 
-  std::optional<DivisionTree> Run(const std::stop_token& stop) && {
+  Result<DivisionTree> Run(const std::stop_token& stop) && {
     Add(WholeGraph(graph_));
     for (size_t i = 0; i < regions_.size(); ++i) {
-      if (stop.stop_requested()) return std::nullopt;
+      if (stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
       const Region region = std::move(regions_[i]);
       if (region.inside.empty() || (i > 0 && !is_deep_)) continue;
-      Divide(i, region);
+      steps_ += static_cast<int64_t>(region.inside.size());
+      if (steps_ <= max_steps_) Divide(i, region);
+      if (steps_ > max_steps_) return TooLarge();
     }
     return std::move(tree_);
   }
 
  private:
+  Error TooLarge() const {
+    return MakeError(ErrorCode::kUnsupported,
+                     fmt::format("the division of {} vertices into close sets takes more than {} "
+                                 "steps",
+                                 graph_.vertices.size(), max_steps_));
+  }
+
   void Add(Region region) {
     CloseSet set;
     set.kind = region.inside.empty() ? CloseSetKind::kEdge : CloseSetKind::kUndivided;
@@ -105,13 +121,14 @@ class Divider {
       return;
     }
     set.kind = CloseSetKind::kNonBranched;
-    std::vector<Region> members = MaximalSplit(graph_, region);
-    for (const Region& member : members) {
+    auto members = MaximalSplit(graph_, region, max_steps_, &steps_);
+    if (!members) return;  // The steps are more than allowed.
+    for (const Region& member : *members) {
       if (member.begin != region.begin) set.inner.push_back(member.begin);
     }
     std::sort(set.inner.begin(), set.inner.end());
     set.inner.erase(std::unique(set.inner.begin(), set.inner.end()), set.inner.end());
-    AddChildren(index, std::move(members));
+    AddChildren(index, *std::move(members));
   }
 
   void AddChildren(size_t index, std::vector<Region> regions) {
@@ -150,6 +167,7 @@ class Divider {
       reached.push_back(w);
     };
     for (size_t head = 0; head < reached.size(); ++head) {
+      PollStop();
       const auto& vertex = graph_.vertices[reached[head]];
       for (const VertexId w : vertex.predecessors) visit(w);
       for (const VertexId w : vertex.successors) visit(w);
@@ -158,6 +176,8 @@ class Divider {
 
   const TwoTerminalGraph& graph_;
   const bool is_deep_;
+  const int64_t max_steps_;
+  int64_t steps_ = 0;
   IdVector<VertexId, int32_t> part_of_;
   DivisionTree tree_;
   std::vector<Region> regions_;  // One for each close set, emptied when it is divided.
@@ -165,12 +185,13 @@ class Divider {
 
 }  // namespace
 
-std::optional<DivisionTree> DivideGraph(const TwoTerminalGraph& graph, std::stop_token stop) {
-  return Divider(graph, true).Run(stop);
+Result<DivisionTree> DivideGraph(const TwoTerminalGraph& graph, std::stop_token stop,
+                                 int64_t max_steps) {
+  return Divider(graph, true, max_steps).Run(stop);
 }
 
 DivisionTree DivideAtSplittingVertices(const TwoTerminalGraph& graph) {
-  return *Divider(graph, false).Run({});
+  return *Divider(graph, false, std::numeric_limits<int64_t>::max()).Run({});
 }
 
 }  // namespace ckplan

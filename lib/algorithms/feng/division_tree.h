@@ -25,11 +25,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <stop_token>
 #include <vector>
 
 #include "lib/algorithms/feng/two_terminal.h"
+#include "lib/base/result.h"
 #include "lib/base/units.h"
 
 namespace ckplan {
@@ -49,8 +49,14 @@ struct DivisionTree {
   std::vector<CloseSet> close_sets;  // The root first, children after their parents.
 };
 
-// Nothing if `stop` was requested.
-std::optional<DivisionTree> DivideGraph(const TwoTerminalGraph& graph, std::stop_token stop);
+// A division that takes more steps is refused: a few seconds. A step is a vertex of a region that
+// is divided, or a close set that it may lie in.
+inline constexpr int64_t kMaxDivisionSteps = 10'000'000;
+
+// kTimeout: stopped. kUnsupported: more steps than `max_steps`; levels within levels take a number
+// that grows with the square or the cube of the graph.
+Result<DivisionTree> DivideGraph(const TwoTerminalGraph& graph, std::stop_token stop,
+                                 int64_t max_steps = kMaxDivisionSteps);
 
 // A tree of the root and its children between splitting vertices alone, which are not divided
 // further: the graph as a chain. O(nodes + edges).

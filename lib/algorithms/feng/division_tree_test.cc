@@ -20,6 +20,18 @@ TwoTerminalGraph TwoTerminalOf(const TensorGraph& graph) {
 
 DivisionTree TreeOf(const TwoTerminalGraph& graph) { return *DivideGraph(graph, {}); }
 
+// Reads the results of n nodes in reverse, so that close sets lie within close sets.
+TensorGraph NestedGraph(int n) {
+  std::vector<TextVertex> vertices;
+  std::vector<std::pair<int32_t, int32_t>> edges;
+  for (int32_t i = 0; i < 2 * n; ++i) {
+    vertices.push_back({std::string("n").append(std::to_string(i)), Bytes(1), Cost(1)});
+    if (i > 0) edges.emplace_back(i - 1, i);
+    if (i > n) edges.emplace_back(2 * n - 1 - i, i);
+  }
+  return GraphFromVertices("nested", vertices, edges);
+}
+
 // "S(e B(S(e e) S(e e)) e)": S splittable, B branched, N non-branched, e an edge.
 std::string Shape(const DivisionTree& tree, int32_t index = 0) {
   const CloseSet& set = tree.close_sets[static_cast<size_t>(index)];
@@ -214,6 +226,14 @@ TEST_CASE("two-terminal graph: several sources and targets, in-place, no gradien
     CHECK(graph.vertices.size() == 3);
     CHECK(graph.memory_aside == Bytes(2));
   }
+}
+
+TEST_CASE("division tree: more steps than allowed are refused, however deep the graph") {
+  const TwoTerminalGraph small = TwoTerminalOf(NestedGraph(10));
+  CHECK(DivideGraph(small, {}).ok());
+  CHECK(DivideGraph(small, {}, 10).error().code == ErrorCode::kUnsupported);
+  const TwoTerminalGraph large = TwoTerminalOf(NestedGraph(20'000));
+  CHECK(DivideGraph(large, {}).error().code == ErrorCode::kUnsupported);
 }
 
 }  // namespace ckplan

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "lib/base/stop.h"
+
 namespace ckplan {
 namespace {
 
@@ -30,6 +32,7 @@ class ReducedRegion {
     std::vector<Place> simple;
     for (Place v = 1; v < last(); ++v) simple.push_back(v);
     while (!simple.empty()) {
+      PollStop();
       const Place v = simple.back();
       simple.pop_back();
       if (IsSimple(v)) Reduce(v, simple);
@@ -53,6 +56,7 @@ class ReducedRegion {
       return static_cast<Place>(it - region.inside.begin()) + 1;
     };
     for (const VertexId v : region.inside) {
+      PollStop();
       for (const VertexId p : graph.vertices[v].predecessors) {
         Add({place_of(p), place_of(v), {}, true, false});
       }
@@ -117,8 +121,10 @@ class Splitter {
   Splitter(const TwoTerminalGraph& graph, const Region& region)
       : region_(region), reduced_(graph, region), owner_(region.inside.size() + 2, -1) {}
 
-  std::vector<Region> Split() && {
+  std::optional<std::vector<Region>> Split(int64_t max_steps, int64_t* steps) && {
     FindDominators();
+    *steps += CountPairs();
+    if (*steps > max_steps) return std::nullopt;
     TakeLargest(FindCandidates());
     return MakeMembers();
   }
@@ -138,6 +144,7 @@ class Splitter {
         Place other = p;
         if (nearest < 0) nearest = other;
         while (nearest != other) {
+          PollStop();
           Place& later = nearest > other ? nearest : other;
           later = At(dominator_, later);
         }
@@ -150,12 +157,29 @@ class Splitter {
         Place other = s;
         if (nearest < 0) nearest = other;
         while (nearest != other) {
+          PollStop();
           Place& earlier = nearest < other ? nearest : other;
           earlier = At(after_, earlier);
         }
       }
       At(after_, places[i]) = nearest;
     }
+  }
+
+  // How many pairs FindCandidates goes through. Dominators of a place stand before it.
+  int64_t CountPairs() {
+    std::vector<Place> before(owner_.size());
+    std::vector<Place> behind(owner_.size());
+    const std::vector<Place>& places = reduced_.places();
+    for (size_t i = 1; i < places.size(); ++i) {
+      At(before, places[i]) = At(before, At(dominator_, places[i])) + 1;
+    }
+    int64_t pairs = 0;
+    for (size_t i = places.size() - 1; i-- > 1;) {
+      At(behind, places[i]) = At(behind, At(after_, places[i])) + 1;
+      pairs += int64_t{At(before, places[i])} * At(behind, places[i]);
+    }
+    return pairs;
   }
 
   // All close sets but the region itself: for each pair of a dominator and a post-dominator of
@@ -166,6 +190,7 @@ class Splitter {
       if (v == 0 || v == reduced_.last()) continue;
       for (Place begin = At(dominator_, v); begin >= 0; begin = At(dominator_, begin)) {
         for (Place end = At(after_, v); end >= 0; end = At(after_, end)) {
+          PollStop();
           if (begin != 0 || end != reduced_.last()) between[{begin, end}].push_back(v);
         }
       }
@@ -196,6 +221,7 @@ class Splitter {
         part.push_back(w);
       };
       for (size_t head = 0; head < part.size(); ++head) {
+        PollStop();
         const Place v = part[head];
         for (const auto& [w, edge] : reduced_.in(v)) visit(w);
         for (const auto& [w, edge] : reduced_.out(v)) visit(w);
@@ -259,8 +285,9 @@ class Splitter {
 
 }  // namespace
 
-std::vector<Region> MaximalSplit(const TwoTerminalGraph& graph, const Region& region) {
-  return Splitter(graph, region).Split();
+std::optional<std::vector<Region>> MaximalSplit(const TwoTerminalGraph& graph, const Region& region,
+                                                int64_t max_steps, int64_t* steps) {
+  return Splitter(graph, region).Split(max_steps, steps);
 }
 
 }  // namespace ckplan

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lib/algorithms/feng/two_terminal.h"
@@ -18,7 +19,9 @@ struct Region {
 };
 
 // The members, in no particular order. Close sets inside `region` that no other one contains, and
-// the edges in none of them.
-std::vector<Region> MaximalSplit(const TwoTerminalGraph& graph, const Region& region);
+// the edges in none of them. Counts its steps in `steps`: pairs of a vertex and a close set that it
+// may lie in. Nothing if that would become more than `max_steps`.
+std::optional<std::vector<Region>> MaximalSplit(const TwoTerminalGraph& graph, const Region& region,
+                                                int64_t max_steps, int64_t* steps);
 
 }  // namespace ckplan

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <memory>
-#include <string>
+#include <string_view>
 
 #include "lib/algorithms/hong/checkpoint_selection.h"
 #include "lib/algorithms/hong/layer_list.h"
@@ -10,10 +10,11 @@
 
 namespace ckplan {
 
-// A solver without a knob whose plan cuts the graph behind each checkpoint. `result.paper` holds
-// the objective and the forward cost of everything that is no checkpoint.
+// A solver without a knob whose plan cuts the graph behind each checkpoint. `scope` says what they
+// are optimal for. `result.paper` holds the objective and the forward cost of everything that is no
+// checkpoint.
 std::unique_ptr<PreparedSolver> PlanFromCheckpoints(const Problem& problem, const LayerList& list,
                                                     const Checkpoints& checkpoints,
-                                                    std::string guarantee);
+                                                    std::string_view scope);
 
 }  // namespace ckplan

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <deque>
 #include <optional>
+#include <queue>
 #include <utility>
+
+#include "lib/base/stop.h"
 
 namespace ckplan {
 namespace {
@@ -35,6 +38,7 @@ std::optional<std::vector<size_t>> MinCheckpoints(const LayerList& list,
   memory[0] = list.sizes[candidates[0]];
   queue.push_back(0);
   for (size_t c = 1; c < candidates.size(); ++c) {
+    PollStop();
     const auto segment = [&](size_t from) {
       return sums[candidates[c]] - sums[candidates[from] + 1];
     };
@@ -69,6 +73,79 @@ StaticParts PartsOfStatic(const LayerList& list, const std::vector<Bytes>& sums,
   }
   return parts;
 }
+
+// Eq. 6 over all limits. One solution serves every limit from its own largest segment up to where
+// the next one begins, and its checkpoints take no less memory the smaller the limit. So between
+// two limits that were solved, every other solution costs at least what the upper one keeps and one
+// byte more than the lower limit; gaps in which that is no gain are left out.
+class StaticSearch {
+ public:
+  StaticSearch(const LayerList& list, const std::vector<Bytes>& sums) : list_(list), sums_(sums) {
+    Bytes least;  // The least limit that has a solution: everything is a checkpoint.
+    for (size_t c = 1; c < list.candidates.size(); ++c) {
+      least = std::max(least, sums[list.candidates[c]] - sums[list.candidates[c - 1] + 1]);
+    }
+    const StaticParts at_most = Solve(sums.back());
+    const StaticParts at_least = Solve(least);
+    AddGap({least, at_most.segment, at_least.checkpoints, at_most.checkpoints});
+  }
+
+  // Of equally good solutions that of the largest limit is wanted.
+  bool HasNext() const {
+    if (gaps_.empty()) return false;
+    const Bytes bound = gaps_.top().bound();
+    return bound < best_.objective || (bound == best_.objective && gaps_.top().low >= segment_);
+  }
+
+  void HalveNext() {
+    const Gap gap = gaps_.top();
+    gaps_.pop();
+    const Bytes middle = gap.low + Bytes((gap.high - gap.low).count() / 2);
+    const StaticParts found = Solve(middle);
+    AddGap({middle, gap.high, found.checkpoints, gap.kept_high});
+    AddGap({gap.low, found.segment, gap.kept_low, found.checkpoints});
+  }
+
+  Checkpoints Best(bool is_proven) && {
+    best_.is_proven = is_proven;
+    return std::move(best_);
+  }
+
+ private:
+  // The limits between two that were solved; `high` is the largest segment of its solution.
+  struct Gap {
+    Bytes low;
+    Bytes high;
+    Bytes kept_low;
+    Bytes kept_high;
+    Bytes bound() const { return kept_high + low + Bytes(1); }
+    bool operator<(const Gap& other) const {
+      return std::pair(bound(), other.low) > std::pair(other.bound(), low);
+    }
+  };
+
+  // Where both ends keep as much, the lower one is better than all in between.
+  void AddGap(const Gap& gap) {
+    if (gap.low + Bytes(1) < gap.high && gap.kept_low != gap.kept_high) gaps_.push(gap);
+  }
+
+  StaticParts Solve(Bytes limit) {
+    std::vector<size_t> positions = *MinCheckpoints(list_, sums_, limit);
+    const StaticParts parts = PartsOfStatic(list_, sums_, positions);
+    const Bytes objective = parts.checkpoints + parts.segment;
+    if (objective < best_.objective || (objective == best_.objective && parts.segment > segment_)) {
+      best_ = {std::move(positions), objective};
+      segment_ = parts.segment;
+    }
+    return parts;
+  }
+
+  const LayerList& list_;
+  const std::vector<Bytes>& sums_;
+  std::priority_queue<Gap> gaps_;  // The smallest bound on top, of equals the largest limits.
+  Checkpoints best_{{}, Bytes::Max()};
+  Bytes segment_;  // The largest of the best.
+};
 
 // The maximum of d_k over i <= k < j while i goes down from the end: a stack of the positions whose
 // d is larger than all between i and them.
@@ -116,21 +193,14 @@ Bytes DynamicObjective(const LayerList& list, const std::vector<size_t>& checkpo
 }
 
 Result<Checkpoints> SelectStatic(const LayerList& list, std::stop_token stop) {
+  if (stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
   const std::vector<Bytes> sums = PrefixSums(list);
-  Checkpoints best{{}, Bytes::Max()};
-  for (Bytes limit = sums.back(); limit >= Bytes(0);) {
-    if (stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
-    auto positions = MinCheckpoints(list, sums, limit);
-    if (!positions) break;
-    const StaticParts parts = PartsOfStatic(list, sums, *positions);
-    if (parts.checkpoints + parts.segment < best.objective) {
-      best = {std::move(*positions), parts.checkpoints + parts.segment};
-    }
-    // Smaller limits only need more checkpoints; a limit that changes nothing is passed over.
-    if (parts.checkpoints >= best.objective) break;
-    limit = parts.segment - Bytes(1);
+  StaticSearch search(list, sums);
+  while (search.HasNext()) {
+    if (stop.stop_requested()) return std::move(search).Best(/*is_proven=*/false);
+    search.HalveNext();
   }
-  return best;
+  return std::move(search).Best(/*is_proven=*/true);
 }
 
 Result<Checkpoints> SelectDynamic(const LayerList& list, std::stop_token stop) {
@@ -174,6 +244,7 @@ Checkpoints SelectDynamicLinear(const LayerList& list) {
   size_t at = 0;  // Where j* stands in the queue.
   size_t seen = candidates[last];
   for (size_t c = last; c-- > 0;) {
+    PollStop();
     const size_t i = candidates[c];
     while (seen > i) records.MoveTo(--seen);
     const auto u = [&](size_t n) {

@@ -23,15 +23,17 @@ namespace ckplan {
 struct Checkpoints {
   std::vector<size_t> positions;  // Ascending, both ends included.
   Bytes objective;
+  bool is_proven = true;  // False: stopped before all limits were looked at or left out.
 };
 
 // Values of Eq. 6 and Eq. 12 for a choice of checkpoints.
 Bytes StaticObjective(const LayerList& list, const std::vector<size_t>& checkpoints);
 Bytes DynamicObjective(const LayerList& list, const std::vector<size_t>& checkpoints);
 
-// Alg. 3 for Eq. 6. Segment limits are visited downwards, each in O(n) by a sliding minimum, and
-// from one limit to the next that can make a difference: the paper's O(n^3) at the worst.
-// kTimeout: stopped.
+// Alg. 3 for Eq. 6. A segment limit is solved in O(n) by a sliding minimum. The paper visits all
+// limits downwards, O(n^3) at the worst; here the gaps between solved ones are halved, the most
+// promising first, and those that cannot hold the optimum are left out. The result is the same: of
+// equally good solutions, that of the largest limit. kTimeout: stopped before the first.
 Result<Checkpoints> SelectStatic(const LayerList& list, std::stop_token stop);
 
 // Alg. 5 for Eq. 12, in O(n^2). kTimeout: stopped.

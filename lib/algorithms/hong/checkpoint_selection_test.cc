@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/base/rng.h"
+#include "lib/base/stop.h"
 #include "lib/testing/graph_text.h"
 
 namespace ckplan {
@@ -100,6 +101,34 @@ TEST_CASE("hong: a stop request ends the slower two") {
   const LayerList list = ListOf({1, 2, 3});
   CHECK(SelectStatic(list, source.get_token()).error().code == ErrorCode::kTimeout);
   CHECK(SelectDynamic(list, source.get_token()).error().code == ErrorCode::kTimeout);
+}
+
+TEST_CASE("hong: a stop later leaves the best checkpoints so far, which are proven of nothing") {
+  Rng rng(3);
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < 1000; ++i) sizes.push_back(rng.Between(1, 1000));
+  const LayerList list = ListOf(sizes);
+  const Checkpoints best = *SelectStatic(list, {});
+  std::stop_source source;
+  int64_t polls = 0;
+  const StopScope scope({}, [&] {
+    if (++polls == 3000) source.request_stop();
+  });
+  const Checkpoints found = *SelectStatic(list, source.get_token());
+  CHECK(best.is_proven);
+  CHECK(!found.is_proven);
+  CHECK(found.objective == StaticObjective(list, found.positions));
+  CHECK(found.objective > best.objective);
+}
+
+TEST_CASE("hong: least static checkpoints of a hundred thousand layers take few solutions") {
+  Rng rng(7);
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < 100'000; ++i) sizes.push_back(64 * rng.Between(1, 16));
+  int64_t polls = 0;  // One for each layer of each solution.
+  const StopScope scope({}, [&] { ++polls; });
+  CHECK(SelectStatic(ListOf(sizes), {}).ok());
+  CHECK(polls < 300 * 100'000);
 }
 
 TEST_CASE("layer list: inner tensors of a block are no candidates, ends are") {

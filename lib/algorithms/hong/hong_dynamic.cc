@@ -19,7 +19,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareHongDynamic(const Problem& proble
   }
   CKPLAN_ASSIGN_OR_RETURN(const Checkpoints checkpoints, SelectDynamic(list, limits.stop));
   return PlanFromCheckpoints(problem, list, checkpoints,
-                             "optimal for Eq. 12 on the chain of splitting vertices");
+                             "for Eq. 12 on the chain of splitting vertices");
 }
 
 }  // namespace ckplan

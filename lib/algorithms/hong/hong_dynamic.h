@@ -23,7 +23,7 @@
 
 namespace ckplan {
 
-inline constexpr size_t kMaxDynamicCandidates = 50'000;  // A few seconds.
+inline constexpr size_t kMaxDynamicCandidates = 30'000;  // A second or two.
 
 Result<std::unique_ptr<PreparedSolver>> PrepareHongDynamic(const Problem& problem,
                                                            const SolveLimits& limits);

@@ -10,7 +10,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareHongLinear(const Problem& problem
   const LayerList list = ListLayers(problem.graph, problem.vertices);
   const Checkpoints checkpoints = SelectDynamicLinear(list);
   return PlanFromCheckpoints(problem, list, checkpoints,
-                             "optimal for Eq. 12 on the chain of splitting vertices");
+                             "for Eq. 12 on the chain of splitting vertices");
 }
 
 }  // namespace ckplan

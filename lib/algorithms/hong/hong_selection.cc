@@ -10,7 +10,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareHongSelection(const Problem& prob
   const LayerList list = ListLayers(problem.graph, problem.vertices);
   CKPLAN_ASSIGN_OR_RETURN(const Checkpoints checkpoints, SelectStatic(list, limits.stop));
   return PlanFromCheckpoints(problem, list, checkpoints,
-                             "optimal for Eq. 6 on the chain of splitting vertices");
+                             "for Eq. 6 on the chain of splitting vertices");
 }
 
 }  // namespace ckplan

@@ -1,0 +1,37 @@
+#include "cli/ckplan/limits.h"
+
+#include <fmt/format.h>
+
+#include "cli/common/size_arg.h"
+
+namespace ckplan {
+
+void AddMemoryOption(CommandLine& line, Options& options) {
+  line.Value("--memory-limit", "SIZE",
+             "memory that ckplan itself may use (default three quarters of what is free)",
+             &options.memory_limit);
+}
+
+Result<std::optional<std::chrono::milliseconds>> TimeLimitOf(const Options& options) {
+  std::optional<std::chrono::milliseconds> limit;
+  if (options.time_limit) {
+    CKPLAN_ASSIGN_OR_RETURN(limit, ParseDuration(*options.time_limit, "--time-limit"));
+  }
+  return limit;
+}
+
+Result<Source> LoadInTime(const std::string& path, const PlanRequest& request,
+                          const Options& options) {
+  Result<Source> source = LoadSource(path, request);
+  if (source.ok() || source.error().code != ErrorCode::kTimeout) return source;
+  return MakeError(ErrorCode::kTimeout,
+                   fmt::format("the time limit of {} passed while \"{}\" was read; give more time",
+                               options.time_limit.value_or(""), path));
+}
+
+ExitCode Interrupted(const Screen& screen) {
+  screen.Note("ckplan: interrupted; nothing was written");
+  return ExitCode::kInterrupted;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,28 @@
+// What ckplan does at its limits: --time-limit, --memory-limit, and Ctrl-C.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "cli/ckplan/options.h"
+#include "cli/common/exit_code.h"
+#include "cli/common/interrupt.h"
+#include "cli/common/terminal.h"
+#include "lib/planner/source.h"
+
+namespace ckplan {
+
+void AddMemoryOption(CommandLine& line, Options& options);  // --memory-limit
+
+// What --time-limit says; nothing if it is not given.
+Result<std::optional<std::chrono::milliseconds>> TimeLimitOf(const Options& options);
+
+// LoadSource, whose kTimeout says that the time limit has passed.
+Result<Source> LoadInTime(const std::string& path, const PlanRequest& request,
+                          const Options& options);
+
+// Tells that Ctrl-C has ended the command.
+ExitCode Interrupted(const Screen& screen);
+
+}  // namespace ckplan
