@@ -351,11 +351,11 @@ class Expander {
     BindOutputs(node, names, inner, scope);
   }
 
-  bool HasWrongOperands(const NodeProto& node, const onnx::OpSchema* schema) {
-    const std::string fault = OperandFault(node, schema);
+  bool HasWrongOperands(const Operation& operation) {
+    const std::string fault = OperandFault(model_, operation);
     if (fault.empty()) return false;
-    faults_.push_back(
-        fmt::format("node \"{}\" ({}) has {}", ShortName(node.name()), node.op_type(), fault));
+    faults_.push_back(fmt::format("node \"{}\" ({}) has {}", ShortName(operation.node->name()),
+                                  operation.type(), fault));
     return true;
   }
 
@@ -372,7 +372,7 @@ class Expander {
     if (version != scope.opsets->end()) {
       operation.schema = onnx::OpSchemaRegistry::Schema(node.op_type(), version->second, domain);
     }
-    if (HasWrongOperands(node, operation.schema)) return AddUnknownOutputs(node, scope);
+    if (HasWrongOperands(operation)) return AddUnknownOutputs(node, scope);
     const auto index = static_cast<int32_t>(model_.operations.size());
     for (const std::string& name : node.output()) {
       if (name.empty()) {

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 
+#include "onnx/defs/schema.h"
 #include "onnx/shape_inference/implementation.h"
 
 namespace ckplan {
@@ -101,20 +104,52 @@ void AddKnownShapes(const Model::Impl& model, const Operation& operation,
   outputs[1].mutable_tensor_type()->set_elem_type(TensorProto::BOOL);
 }
 
+std::string CountFault(std::string_view what, int count, int low, int high) {
+  if (count < low) return fmt::format("{} {}; it must have at least {}", count, what, low);
+  if (count > high) return fmt::format("{} {}; it may have at most {}", count, what, high);
+  return "";
+}
+
+bool IsFloat(int32_t elem_type) {
+  return elem_type == TensorProto::FLOAT || elem_type == TensorProto::DOUBLE ||
+         elem_type == TensorProto::FLOAT16 || elem_type == TensorProto::BFLOAT16;
+}
+
+bool TakesFloats(const onnx::OpSchema::FormalParameter& parameter) {
+  const auto& types = parameter.GetTypes();
+  return types.empty() || std::any_of(types.begin(), types.end(), [](const auto& name) {
+           const onnx::TypeProto& type = onnx::Utils::DataTypeUtils::ToTypeProto(name);
+           return type.has_tensor_type() && IsFloat(type.tensor_type().elem_type());
+         });
+}
+
+// Floats where the operator takes none, such as the repeats of a Tile: they would be given a
+// gradient. Other types are not compared with ONNX's lists, which exporters are ahead of.
+std::string FloatFault(const Model::Impl& model, const Operation& operation) {
+  const auto& parameters = operation.schema->inputs();
+  for (size_t i = 0; i < operation.inputs.size() && !parameters.empty(); ++i) {
+    if (operation.inputs[i] == kNoValue) continue;
+    const onnx::TypeProto& type = model.value(operation.inputs[i]).type;
+    if (!type.has_tensor_type() || !IsFloat(type.tensor_type().elem_type())) continue;
+    if (TakesFloats(parameters[std::min(i, parameters.size() - 1)])) continue;
+    return fmt::format("floats as input {}, which takes none", i);
+  }
+  return "";
+}
+
 }  // namespace
 
-std::string OperandFault(const onnx::NodeProto& node, const onnx::OpSchema* schema) {
-  if (schema == nullptr) return "";
-  const auto judge = [](std::string_view what, int count, int low, int high) {
-    if (count >= low && count <= high) return std::string();
-    return fmt::format("{} {}; it {}", count, what,
-                       count < low ? fmt::format("must have at least {}", low)
-                                   : fmt::format("may have at most {}", high));
-  };
-  std::string fault = judge("inputs", node.input_size(), schema->min_input(), schema->max_input());
-  if (!fault.empty()) return fault;
-  fault = judge("outputs", node.output_size(), schema->min_output(), schema->max_output());
-  if (!fault.empty() || node.op_type() != "Split" || !IsStandard(node)) return fault;
+std::string OperandFault(const Model::Impl& model, const Operation& operation) {
+  if (operation.schema == nullptr) return "";
+  const onnx::NodeProto& node = *operation.node;
+  const onnx::OpSchema& schema = *operation.schema;
+  for (const std::string& fault :
+       {CountFault("inputs", node.input_size(), schema.min_input(), schema.max_input()),
+        CountFault("outputs", node.output_size(), schema.min_output(), schema.max_output()),
+        FloatFault(model, operation)}) {
+    if (!fault.empty()) return fault;
+  }
+  if (node.op_type() != "Split" || !IsStandard(node)) return "";
   const int64_t asked = IntAttribute(node, "num_outputs", node.output_size());
   if (asked <= node.output_size()) return "";
   return fmt::format("num_outputs {}, but only {} outputs", asked, node.output_size());

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "lib/model/model_impl.h"
-#include "onnx/defs/schema.h"
 #include "onnx/onnx_pb.h"
 
 namespace ckplan {
@@ -21,10 +20,11 @@ struct InferredTypes {
 
 InferredTypes InferTypes(const Model::Impl& model, const Operation& operation);
 
-// What a node has although its operator allows it not: "3 inputs; it may have at most 2". Empty if
-// all is well, or `schema` is null. ONNX's rules pass over operands that an operator does not have,
-// and make as many sizes as a Split asks for, whatever it has.
-std::string OperandFault(const onnx::NodeProto& node, const onnx::OpSchema* schema);
+// What an operation has although its operator allows it not: "3 inputs; it may have at most 2",
+// "floats as input 1, which takes none". Empty if all is well, or the operator is not known. ONNX's
+// rules of shapes pass over operands that an operator does not have and over their types, and make
+// as many sizes as a Split asks for, whatever it has. The outputs need not be known yet.
+std::string OperandFault(const Model::Impl& model, const Operation& operation);
 
 // Whether the type is a tensor whose dimensions are all known.
 bool IsFullTensor(const onnx::TypeProto& type);

@@ -246,7 +246,7 @@ TEST_CASE("load: a Split with fewer outputs than it asks for is refused") {
              "num_outputs 268435456, but only 2 outputs");
 }
 
-TEST_CASE("load: operands that an operator does not have are refused, and so are those it lacks") {
+TEST_CASE("load: operands that an operator does not have, lacks or does not take are refused") {
   const auto fails = [](const std::string& graph, const std::string& part) {
     CheckFails(LoadText(graph), ErrorCode::kInvalidInput, part);
   };
@@ -260,6 +260,8 @@ TEST_CASE("load: operands that an operator does not have are refused, and so are
         "(Add) has 1 inputs; it must have at least 2");
   fails("g (float[5,3] x) => (float[2,3] y) <int64[1] k = {2}> { y = TopK <axis = 0> (x, k) }",
         "(TopK) has 1 outputs; it must have at least 2");
+  fails("g (float[1,3] x) => (float[2,3] y) <float[2] s = {2, 1}> { y = Tile(x, s) }",
+        "(Tile) has floats as input 1, which takes none");
 }
 
 // Ifs within each other, as the bytes of a file: protobuf itself writes no more than it reads.
