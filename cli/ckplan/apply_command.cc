@@ -9,7 +9,6 @@
 #include "cli/ckplan/limits.h"
 #include "cli/common/files.h"
 #include "lib/emit/emitters.h"
-#include "lib/plan/check.h"
 #include "lib/planner/plan_file.h"
 
 namespace ckplan {
@@ -55,7 +54,7 @@ Result<ExitCode> RunApply(const Options& options, const Screen& screen) {
     return MakeError(ErrorCode::kUsage, "a graph file cannot be annotated; only a model can");
   }
   for (const std::string& warning : file.source.warnings) screen.Warn(warning);
-  std::vector<std::string> faults = CheckPlan(file.source.graph, file.plan);
+  std::vector<std::string> faults = JudgePlanFile(file);
   if (!faults.empty()) {
     return Error{ErrorCode::kCheckFailed,
                  fmt::format("{} does not pass the checker; nothing was written", options.plan),

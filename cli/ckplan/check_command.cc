@@ -15,7 +15,6 @@
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
 #include "lib/emit/json_writer.h"
-#include "lib/plan/check.h"
 #include "lib/planner/plan_file.h"
 
 namespace ckplan {
@@ -115,7 +114,7 @@ Result<CheckRequest> CheckRequestOf(const Options& options) {
 // The figures of a plan with faults mean nothing, so no limit is checked against them.
 Result<Findings> Judge(const CheckRequest& request, const PlanFile& file) {
   Findings findings;
-  findings.faults = CheckPlan(file.source.graph, file.plan);
+  findings.faults = JudgePlanFile(file);
   if (!findings.faults.empty()) return findings;
   CKPLAN_ASSIGN_OR_RETURN(findings.verdicts,
                           JudgeThresholds(request.thresholds, file.plan.figures, file.plan.request,

@@ -1,11 +1,18 @@
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <limits>
 #include <string>
 
 #include "lib/base/checked.h"
 #include "lib/base/hash.h"
 #include "lib/base/human_bytes.h"
+#include "lib/base/printable.h"
+#include "lib/base/read_file.h"
 #include "lib/base/result.h"
 #include "lib/base/rng.h"
 #include "lib/base/units.h"
@@ -92,6 +99,36 @@ TEST_CASE("human bytes: binary units, two decimals, halves up") {
     CAPTURE(row.bytes);
     CHECK(HumanBytes(Bytes(row.bytes)) == row.text);
   }
+}
+
+TEST_CASE("read file: what has no end is refused at the limit") {
+  const auto text = ReadWholeFile("/dev/zero");
+  REQUIRE_FALSE(text.ok());
+  CHECK(text.error().code == ErrorCode::kIo);
+  CHECK(text.error().message.find("more than 256 MiB, or no end") != std::string::npos);
+}
+
+TEST_CASE("read file: a named pipe is read to its end, though its writer is slow") {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("ckplan_pipe_" + std::to_string(getpid())))
+          .string();
+  REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+  const pid_t writer = fork();
+  if (writer == 0) {
+    const int fd = open(path.c_str(), O_WRONLY);
+    usleep(100'000);
+    const bool is_written = write(fd, "slow", 4) == 4;
+    _exit(is_written ? 0 : 1);
+  }
+  const auto text = ReadWholeFile(path);
+  waitpid(writer, nullptr, 0);
+  std::filesystem::remove(path);
+  REQUIRE(text.ok());
+  CHECK(*text == "slow");
+}
+
+TEST_CASE("utf-8: bytes that are none of it are replaced, the rest stays") {
+  CHECK(WellFormedUtf8("conv\xff/\xe2\x80\xae") == "conv\xef\xbf\xbd/\xe2\x80\xae");
 }
 
 }  // namespace ckplan

@@ -92,6 +92,16 @@ bool IsPrintable(char32_t character) {
   });
 }
 
+std::string WellFormedUtf8(std::string_view text) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Character character = Utf8At(text, at);
+    result += character.is_valid ? text.substr(at, character.bytes) : kReplacementCharacter;
+    at += character.bytes;
+  }
+  return result;
+}
+
 size_t CharacterCount(std::string_view text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return !IsContinuation(c); }));

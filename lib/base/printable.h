@@ -26,9 +26,14 @@ std::string Printable(std::string_view text, size_t length);
 // long name nor many of them hide what a message says at its end.
 std::string PrintableMessage(std::string_view message);
 
+// The text with U+FFFD in place of each byte that is not UTF-8, as our JSON files have it.
+std::string WellFormedUtf8(std::string_view text);
+
 // The number of characters of well-formed UTF-8, and where character number `count` begins.
 size_t CharacterCount(std::string_view text);
 size_t ByteOffset(std::string_view text, size_t count);
+
+inline constexpr std::string_view kReplacementCharacter = "\xef\xbf\xbd";  // U+FFFD
 
 struct Utf8Character {
   char32_t value = 0;

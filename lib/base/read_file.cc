@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,6 +34,28 @@ bool IsRegular(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
+bool IsPipe(int fd) {
+  struct stat status {};
+  return fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+// Waits a moment; returns whether there is something to read, or an end.
+bool WaitForInput(int fd) {
+  constexpr int kMomentMs = 100;
+  pollfd waited{fd, POLLIN, 0};
+  return poll(&waited, 1, kMomentMs) != 0;
+}
+
+// A pipe that was just opened reads as one at its end until its first writer comes.
+bool HasNoWriter(int fd) {
+  constexpr int kMoments = 50;  // Five seconds.
+  for (int i = 0; i < kMoments; ++i) {
+    PollStop();
+    if (WaitForInput(fd)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Error IoError(std::string_view verb, const std::string& path, int reason) {
@@ -42,20 +65,34 @@ Error IoError(std::string_view verb, const std::string& path, int reason) {
 
 Result<std::string> ReadWholeFile(const std::string& path) {
   const bool is_stdin = path == kStandardStream;
-  const OpenFile file(is_stdin ? STDIN_FILENO : open(path.c_str(), O_RDONLY));
+  // O_NONBLOCK: opening a named pipe must not wait for its writer without end.
+  const OpenFile file(is_stdin ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_NONBLOCK));
   const std::string shown = is_stdin ? "standard input" : path;
   if (file.get() < 0) return IoError("read", shown, errno);
+  const bool is_lonely = !is_stdin && IsPipe(file.get()) && HasNoWriter(file.get());
   constexpr size_t kChunk = size_t{1} << 16;
   std::string text;
-  for (;;) {
+  while (text.size() <= kMaxTextBytes) {
     PollStop();
     const size_t old_size = text.size();
     text.resize(old_size + kChunk);
     const ssize_t count = read(file.get(), text.data() + old_size, kChunk);
     text.resize(old_size + static_cast<size_t>(count > 0 ? count : 0));
+    if (count == 0 && is_lonely && text.empty()) {
+      return MakeError(ErrorCode::kIo,
+                       fmt::format("cannot read \"{}\": nobody writes to this pipe", shown));
+    }
     if (count == 0) return text;
-    if (count < 0 && errno != EINTR) return IoError("read", shown, errno);
+    if (count < 0 && errno == EAGAIN) {  // There is a writer, however slow it is.
+      WaitForInput(file.get());
+    } else if (count < 0 && errno != EINTR) {
+      return IoError("read", shown, errno);
+    }
   }
+  return MakeError(ErrorCode::kIo,
+                   fmt::format("cannot read \"{}\": it has more than {} MiB, or no end; no text "
+                               "that ckplan reads is so large",
+                               shown, kMaxTextBytes >> 20));
 }
 
 std::string PeekFile(const std::string& path, size_t count) {

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
+
+#include "lib/base/json_extent.h"
+#include "lib/base/read_file.h"
 
 namespace ckplan {
 
@@ -67,6 +68,7 @@ Result<CostTable> ParseCostTable(std::string_view text, const std::string& path)
   constexpr std::string_view kAdvice = "write it with `ckexec profile MODEL -o costs.json`";
   CostTable table;
   std::vector<std::string> faults;
+  CKPLAN_ASSIGN_OR_RETURN(const size_t members, MeasureJson(text, path));
   const nlohmann::json document = nlohmann::json::parse(text, nullptr, false);
   if (!document.is_object() || !document.contains("nodes") || !document.at("nodes").is_array()) {
     return Invalid(path, {"it is no JSON object with an array \"nodes\""}, kAdvice);
@@ -79,16 +81,13 @@ Result<CostTable> ParseCostTable(std::string_view text, const std::string& path)
   }
   size_t index = 0;
   for (const nlohmann::json& row : document.at("nodes")) ReadRow(row, index++, table, faults);
+  if (CountMembers(document) != members) faults.emplace_back("an object has a key twice");
   if (!faults.empty()) return Invalid(path, faults, kAdvice);
   return table;
 }
 
 Result<CostTable> ReadCostTable(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return MakeError(ErrorCode::kIo, fmt::format("cannot read the cost file \"{}\"", path));
-  }
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
   return ParseCostTable(text, path);
 }
 

@@ -23,6 +23,20 @@ TEST_CASE("table: costs are found by name, rounded, and at least one") {
   CHECK(costs->at(1) == MeasuredCost{Cost(10), Cost(21), Bytes(30), Bytes(40)});
 }
 
+TEST_CASE("table: a key that stands twice, and nesting that nobody needs, are refused") {
+  const auto fault = [](const std::string& row) {
+    const auto table = ParseCostTable(
+        R"({"schema_version": "1.0", "unit": "ns", "nodes": [{"name": "a", )" + row + "}]}",
+        "costs.json");
+    return table.ok() ? "none" : table.error().message;
+  };
+  CHECK(fault(R"("forward_cost": 1, "backward_cost": 1)") == "none");
+  CHECK(fault(R"("forward_cost": 1, "backward_cost": 1, "forward_cost": 2)")
+            .find("an object has a key twice") != std::string::npos);
+  CHECK(fault("\"forward_cost\": " + std::string(100'000, '[') + std::string(100'000, ']'))
+            .find("nest deeper than 100 levels") != std::string::npos);
+}
+
 TEST_CASE("table: all nodes that are missing are told") {
   const auto table = ParseCostTable(kTable, "costs.json");
   REQUIRE(table.ok());

@@ -13,6 +13,14 @@ namespace ckplan {
 namespace {
 
 constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
+// No figure of a plan is above these, and the sum of all of them does not overflow. A node may run
+// any number of times, so that overheads have more room than a pass.
+constexpr int64_t kMaxBytes = 8 * kMaxTotalBytes.count();
+constexpr int64_t kMaxOverhead = int64_t{1} << 62;
+
+Bytes ReadBytes(const JsonView& json) { return Bytes(json.Integer(0, kMaxBytes)); }
+Cost ReadOverhead(const JsonView& json) { return Cost(json.Integer(0, kMaxOverhead)); }
+Cost ReadPassCost(const JsonView& json) { return Cost(json.Integer(0, kMaxTotalCost.count())); }
 
 // ---- Reading: what needs no graph ----
 
@@ -59,28 +67,30 @@ PlanHeader ReadHeader(const JsonView& root) {
 PlanFigures ReadFigures(const JsonView& json) {
   PlanFigures figures;
   figures.is_optimal = json["status"].Choice({kFeasible, kOptimal}) == 1;
-  figures.guarantee = json.TextOr("guarantee", "");
-  figures.peak = Bytes(json["peak_bytes"].Integer());
-  figures.baseline_peak = Bytes(json["baseline_peak_bytes"].Integer());
-  figures.arena = Bytes(json["arena_bytes"].Integer());
+  figures.guarantee = json["guarantee"].Text();
+  figures.peak = ReadBytes(json["peak_bytes"]);
+  figures.baseline_peak = ReadBytes(json["baseline_peak_bytes"]);
+  figures.arena = ReadBytes(json["arena_bytes"]);
   if (json.has("static_allocation_bytes")) {
     const JsonView bytes = json["static_allocation_bytes"];
-    figures.static_allocations = {Bytes(bytes["none"].Integer()), Bytes(bytes["inplace"].Integer()),
-                                  Bytes(bytes["sharing"].Integer())};
+    figures.static_allocations = {ReadBytes(bytes["none"]), ReadBytes(bytes["inplace"]),
+                                  ReadBytes(bytes["sharing"])};
   }
-  figures.overhead = Cost(json["overhead_cost"].Integer());
-  figures.forward_cost = Cost(json["forward_cost"].Integer());
-  figures.backward_cost = Cost(json.IntegerOr("backward_cost", 0));
-  figures.lower_bound_cost = json["lower_bound_cost"].AmountOrNull<Cost>();
+  figures.overhead = ReadOverhead(json["overhead_cost"]);
+  figures.forward_cost = ReadPassCost(json["forward_cost"]);
+  figures.backward_cost = ReadPassCost(json["backward_cost"]);
+  const JsonView bound = json["lower_bound_cost"];
+  if (!bound.is_null()) figures.lower_bound_cost = ReadOverhead(bound);
   const JsonView constants = json["constant_bytes"];
-  figures.constants.parameters = Bytes(constants["parameters"].Integer());
-  figures.constants.parameter_gradients = Bytes(constants["parameter_gradients"].Integer());
-  figures.optimizer_state = Bytes(constants["optimizer_state"].Integer());
-  figures.constants.inputs = Bytes(constants["inputs"].Integer());
+  figures.constants.parameters = ReadBytes(constants["parameters"]);
+  figures.constants.parameter_gradients = ReadBytes(constants["parameter_gradients"]);
+  figures.optimizer_state = ReadBytes(constants["optimizer_state"]);
+  figures.constants.inputs = ReadBytes(constants["inputs"]);
   const JsonView paper = json["paper"];
-  figures.paper.budget = paper["budget_bytes"].AmountOrNull<Bytes>();
-  figures.paper.peak = Bytes(paper["peak_bytes"].Integer());
-  figures.paper.overhead = Cost(paper["overhead_cost"].Integer());
+  const JsonView budget = paper["budget_bytes"];
+  if (!budget.is_null()) figures.paper.budget = ReadBytes(budget);
+  figures.paper.peak = ReadBytes(paper["peak_bytes"]);
+  figures.paper.overhead = ReadOverhead(paper["overhead_cost"]);
   return figures;
 }
 
@@ -91,6 +101,17 @@ NodeDecision ReadDecision(const JsonView& row) {
   decision.segment = static_cast<int32_t>(row["segment"].Integer(0, kMaxInt32));
   decision.recompute_count = static_cast<int32_t>(row["recompute_count"].Integer(0, kMaxInt32));
   return decision;
+}
+
+NodeLabel ReadLabel(const JsonView& row) {
+  NodeLabel label{row["name"].Text(), row["op"].Text(), {}};
+  const JsonView outputs = row["outputs"];
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const JsonView output = outputs.at(k);
+    label.outputs.push_back(
+        {output["id"].Integer(), output["name"].Text(), Bytes(output["bytes"].Integer())});
+  }
+  return label;
 }
 
 // Names are those of the plan's own graph; nodes without one go by their number. `total` sums up
@@ -159,32 +180,31 @@ class GraphPartReader {
     for (const TensorId id : graph.tensors().ids()) tensors_.emplace(graph.tensor(id).file_id, id);
   }
 
-  IdVector<NodeId, NodeDecision> ReadDecisions(const JsonView& rows) const {
-    IdVector<NodeId, NodeDecision> decisions(graph_.nodes().size());
-    if (rows.is_array() && rows.size() != decisions.size()) {
-      rows.Fault(
+  void ReadNodes(const JsonView& rows, Plan* plan) const {
+    plan->decisions.resize(graph_.nodes().size());
+    plan->labels.resize(graph_.nodes().size());
+    if (rows.is_array() && rows.size() != plan->decisions.size()) {
+      return rows.Fault(
           fmt::format("has {} rows, but the graph \"{}\" has {} nodes; the plan is for "
                       "another graph",
-                      rows.size(), graph_.name(), decisions.size()));
-      return decisions;
+                      rows.size(), graph_.name(), plan->decisions.size()));
     }
-    IdVector<NodeId, bool> is_read(decisions.size());
+    IdVector<NodeId, bool> is_read(plan->decisions.size());
     for (size_t i = 0; i < rows.size(); ++i) {
       const JsonView row = rows.at(i);
       const NodeId node = FindNode(row["id"]);
       if (node.is_none()) continue;
       if (is_read[node]) row.Fault("this node has a row already");
       is_read[node] = true;
-      decisions[node] = ReadDecision(row);
+      plan->decisions[node] = ReadDecision(row);
+      plan->labels[node] = ReadLabel(row);
     }
-    return decisions;
   }
 
   Schedule ReadSchedule(const JsonView& json) const {
     Schedule schedule;
-    if (json.has("frees") && json["frees"].Choice({kLivenessFrees, kExplicitFrees}) == 1) {
-      schedule.frees = FreePolicy::kExplicit;
-    }
+    const size_t frees = json["frees"].Choice({kLivenessFrees, kExplicitFrees});
+    schedule.frees = frees == 1 ? FreePolicy::kExplicit : FreePolicy::kLiveness;
     const JsonView steps = json["steps"];
     schedule.steps.reserve(steps.size());
     for (size_t i = 0; i < steps.size(); ++i) schedule.steps.push_back(ReadStep(steps.at(i)));
@@ -245,7 +265,6 @@ class GraphPartReader {
 
 std::vector<Bytes> ReadOffsets(const JsonView& root) {
   std::vector<Bytes> offsets;
-  if (!root.has("arena")) return offsets;
   const JsonView list = root["arena"]["offset_bytes"];
   offsets.reserve(list.size());
   for (size_t i = 0; i < list.size(); ++i) offsets.emplace_back(list.at(i).Integer());
@@ -295,7 +314,7 @@ Result<Plan> ReadPlanJson(std::string_view text, const TensorGraph& graph,
   plan.model = std::move(header.model);
   plan.figures = ReadFigures(root["result"]);
   const GraphPartReader reader(graph);
-  plan.decisions = reader.ReadDecisions(root["nodes"]);
+  reader.ReadNodes(root["nodes"], &plan);
   plan.schedule = reader.ReadSchedule(root["schedule"]);
   if (root.has("peak")) plan.peak = reader.ReadPeak(root["peak"]);
   plan.offsets = ReadOffsets(root);

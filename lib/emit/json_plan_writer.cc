@@ -43,7 +43,7 @@ class PlanWriter {
     json_.Key("sha256").Text(model.sha256);
     WriteField("dims", plan_.request, &json_);
     json_.Key("opsets").BeginObject(JsonLayout::kInline);
-    for (const auto& [domain, version] : model.opsets) json_.Key(domain).Integer(version);
+    for (const auto& [domain, version] : OpsetsInFiles(model)) json_.Key(domain).Integer(version);
     json_.End();
     WriteField("input_shapes", plan_.request, &json_);
     json_.End();
@@ -90,22 +90,21 @@ class PlanWriter {
   }
 
   void WriteNode(NodeId id) {
-    const Node& node = graph_.node(id);
+    const NodeLabel& label = plan_.labels[id];
     const NodeDecision& decision = plan_.decisions[id];
     json_.BeginObject(JsonLayout::kInline);
-    json_.Key("id").Integer(node.file_id);
-    json_.Key("name").Text(node.name);
-    json_.Key("op").Text(node.op);
+    json_.Key("id").Integer(graph_.node(id).file_id);
+    json_.Key("name").Text(label.name);
+    json_.Key("op").Text(label.op);
     json_.Key("action").Text(NameOf(decision.action));
     json_.Key("segment").Integer(decision.segment);
     json_.Key("recompute_count").Integer(decision.recompute_count);
     json_.Key("outputs").BeginArray(JsonLayout::kInline);
-    for (const TensorId output : node.outputs) {
-      const Tensor& tensor = graph_.tensor(output);
+    for (const NodeLabel::Output& output : label.outputs) {
       json_.BeginObject(JsonLayout::kInline);
-      json_.Key("id").Integer(tensor.file_id);
-      json_.Key("name").Text(tensor.name);
-      json_.Key("bytes").Amount(tensor.bytes);
+      json_.Key("id").Integer(output.file_id);
+      json_.Key("name").Text(output.name);
+      json_.Key("bytes").Amount(output.bytes);
       json_.End();
     }
     json_.End().End();
@@ -165,8 +164,9 @@ class PlanWriter {
 }  // namespace
 
 std::string WritePlanJson(const Plan& plan, const TensorGraph& graph) {
-  CKPLAN_CHECK(plan.decisions.size() == graph.nodes().size(),
-               "a plan decides about every node of its graph");
+  CKPLAN_CHECK(
+      plan.decisions.size() == graph.nodes().size() && plan.labels.size() == graph.nodes().size(),
+      "a plan decides about every node of its graph, and names it");
   return PlanWriter(plan, graph).Write();
 }
 

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <optional>
+#include <set>
 #include <utility>
 
+#include "lib/base/json_extent.h"
 #include "lib/base/printable.h"
 #include "lib/base/stop.h"
 
@@ -16,34 +19,14 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMaxReported = 10;
-constexpr int kMaxLevels = 100;  // Our files have six; recursion over a document stays shallow.
 
 constexpr auto kMaxInteger = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
 
-// True if brackets outside of strings nest deeper than kMaxLevels.
-bool IsTooDeep(std::string_view text) {
-  int level = 0;
-  bool is_string = false;
-  for (size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (is_string) {
-      if (c == '\\') ++at;
-      if (c == '"') is_string = false;
-    } else if (c == '"') {
-      is_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++level > kMaxLevels) return true;
-    } else if (c == '}' || c == ']') {
-      --level;
-    }
-  }
-  return false;
-}
-
-// Finds where a text stops being JSON.
+// Finds where a text stops being JSON, or where an object has a key for the second time.
 class ErrorFinder : public nlohmann::json_sax<json> {
  public:
   size_t position = 0;
+  std::optional<std::string> repeated_key;
 
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
@@ -52,20 +35,44 @@ class ErrorFinder : public nlohmann::json_sax<json> {
   bool number_float(number_float_t, const string_t&) override { return true; }
   bool string(string_t&) override { return true; }
   bool binary(binary_t&) override { return true; }
-  bool start_object(size_t) override { return true; }
-  bool key(string_t&) override { return true; }
-  bool end_object() override { return true; }
+  bool start_object(size_t) override {
+    keys_.emplace_back();
+    return true;
+  }
+  bool key(string_t& key) override {
+    if (keys_.back().insert(key).second) return true;
+    repeated_key = key;
+    return false;
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    return true;
+  }
   bool start_array(size_t) override { return true; }
   bool end_array() override { return true; }
   bool parse_error(size_t at, const std::string&, const json::exception&) override {
     position = at;
     return false;
   }
+
+ private:
+  std::vector<std::set<std::string>> keys_;  // Of the objects that are open.
 };
+
+// A text from a file, short enough for an error message.
+std::string Shorten(std::string_view text) {
+  constexpr size_t kLongest = 60;
+  return Printable(text, kLongest);
+}
 
 Error NotJson(std::string_view text, const std::string& where) {
   ErrorFinder finder;
   json::sax_parse(text.begin(), text.end(), &finder);
+  if (finder.repeated_key) {  // A reader would see one of the two values, and not say which.
+    return MakeError(ErrorCode::kInvalidInput,
+                     fmt::format("{}: an object has the key \"{}\" twice; leave out one of them",
+                                 where, Shorten(*finder.repeated_key)));
+  }
   const size_t end = std::min(finder.position == 0 ? 0 : finder.position - 1, text.size());
   const std::string_view before = text.substr(0, end);
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
@@ -113,12 +120,6 @@ std::string_view KindOf(const json& value) {
   return "null";
 }
 
-// A text from a file, short enough for an error message.
-std::string Shorten(std::string_view text) {
-  constexpr size_t kLongest = 60;
-  return Printable(text, kLongest);
-}
-
 void AppendStep(std::string_view key, std::string* place) {
   *place += '/';
   for (const char c : Shorten(key)) {
@@ -132,7 +133,7 @@ void AppendStep(std::string_view key, std::string* place) {
   }
 }
 
-// Appends the way from `from` to `value`, if that is inside. No deeper than kMaxLevels.
+// Appends the way from `from` to `value`, if that is inside. No deeper than kMaxJsonLevels.
 bool FindPlace(const json& from, const json* value, std::string* place) {
   if (&from == value) return true;
   const size_t length = place->size();
@@ -264,15 +265,10 @@ JsonDocument::JsonDocument(json root, std::string where)
 }
 
 Result<JsonDocument> JsonDocument::Parse(std::string_view text, std::string where) {
-  if (IsTooDeep(text)) {
-    return MakeError(ErrorCode::kInvalidInput,
-                     fmt::format("{}: its brackets nest deeper than {} levels; no file of ckplan "
-                                 "does so",
-                                 where, kMaxLevels));
-  }
+  CKPLAN_ASSIGN_OR_RETURN(const size_t members, MeasureJson(text, where));
   json parsed = json::parse(PolledText{text.data()}, PolledText{text.data() + text.size()}, nullptr,
                             /*allow_exceptions=*/false);
-  if (parsed.is_discarded()) return NotJson(text, where);
+  if (parsed.is_discarded() || CountMembers(parsed) != members) return NotJson(text, where);
   return JsonDocument(std::move(parsed), std::move(where));
 }
 

@@ -15,7 +15,6 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,12 +55,6 @@ class JsonView {
   std::string TextOr(std::string_view key, std::string_view absent) const;
   // The number of the text in `choices`; a fault, and 0, if it is none of them.
   size_t Choice(const std::vector<std::string_view>& choices) const;
-  // An amount, or nothing for null.
-  template <typename Amount>
-  std::optional<Amount> AmountOrNull() const {
-    if (is_null()) return std::nullopt;
-    return Amount(Integer());
-  }
 
   // Calls visit(key, view) for each member, in the order of the keys.
   template <typename Visit>
@@ -91,7 +84,8 @@ class JsonView {
 
 class JsonDocument {
  public:
-  // `where` names the text in messages. kInvalidInput: not JSON, or nested beyond 100 levels.
+  // `where` names the text in messages. kInvalidInput: not JSON, an object with the same key twice,
+  // or too large for MeasureJson.
   static Result<JsonDocument> Parse(std::string_view text, std::string where);
 
   JsonView root() const { return {&state_->root, state_.get()}; }

@@ -7,6 +7,9 @@ namespace {
 
 using InFile = RequestField::InFile;
 
+// Above what any graph needs, its gradients included; low enough for sums not to overflow.
+constexpr int64_t kMaxBudget = 8 * kMaxTotalBytes.count();
+
 class FieldWriter {
  public:
   FieldWriter(const PlanRequest& request, JsonWriter* json) : request_(request), json_(*json) {}
@@ -53,8 +56,7 @@ class FieldReader {
   }
   void operator()(bool PlanRequest::*member) const { request_.*member = value_.Boolean(); }
   void operator()(Budget PlanRequest::*member) const {
-    const std::optional<Bytes> bytes = value_.AmountOrNull<Bytes>();
-    if (bytes) request_.*member = Budget::Of(*bytes);
+    if (!value_.is_null()) request_.*member = Budget::Of(Bytes(value_.Integer(0, kMaxBudget)));
   }
   void operator()(DimSizes PlanRequest::*member) const {
     value_.ForEachMember([&](const std::string& name, const JsonView& size) {

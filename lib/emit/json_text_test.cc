@@ -155,4 +155,30 @@ TEST_CASE("json reader: deep nesting is refused, not recursed into") {
   CHECK(JsonDocument::Parse(std::string(100, '[') + std::string(100, ']'), "f").ok());
 }
 
+TEST_CASE("json reader: a key that an object has twice is refused, however it is written") {
+  const auto parses = [](const std::string& text) {
+    return JsonDocument::Parse(text, "x.json").ok();
+  };
+  CHECK(parses(R"({"a": {"b": 1}, "b": [{"a": 1}, {"a": ":{,"}]})"));
+  CHECK_FALSE(parses(R"({"a": 1, "b": 2, "a": 1})"));
+  CHECK_FALSE(parses(R"([[{"x": {"a": 1, "\u0061": 2}}]])"));
+  CHECK_FALSE(parses(R"({"": 1, "": 2})"));
+  CHECK(JsonDocument::Parse(R"({"a": {"k": 1, "k": {}}})", "x.json").error().message ==
+        "x.json: an object has the key \"k\" twice; leave out one of them");
+}
+
+TEST_CASE("json reader: what would need too much memory is refused before it is parsed") {
+  const auto fault = [](const std::string& text) {
+    return JsonDocument::Parse(text, "x.json").error().message;
+  };
+  const std::string deep(1'000'000, '[');
+  CHECK(fault(deep) ==
+        "x.json: its brackets nest deeper than 100 levels; no file of ckplan does so");
+  CHECK(fault(std::string(size_t{1} << 26, ',')).find("more than 33554432 values") !=
+        std::string::npos);
+  const std::string long_text = '"' + std::string(1'000'000, 'x') + '"';
+  CHECK(JsonDocument::Parse(long_text, "x.json")->root().Text().size() == 1'000'000);
+  CHECK(fault(std::string(1'000'000, '9') + "e999999").find("line 1") != std::string::npos);
+}
+
 }  // namespace ckplan

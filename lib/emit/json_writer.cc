@@ -14,7 +14,6 @@ namespace ckplan {
 namespace {
 
 constexpr size_t kMembersPerLine = 16;
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
 bool IsPlain(char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
 
@@ -40,7 +39,7 @@ void AppendQuoted(std::string* out, std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const Utf8Character character = Utf8At(text, at);
     if (!character.is_valid) {
-      *out += kReplacement;
+      *out += kReplacementCharacter;
     } else if (!IsPrintable(character.value)) {
       AppendEscaped(character.value, out);
     } else {

@@ -72,6 +72,7 @@ inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
                               static_cast<int32_t>(rng.Between(0, 3)),
                               static_cast<int32_t>(rng.Between(0, 2))});
   }
+  plan.labels = LabelsOf(graph);
   plan.schedule = RandomSchedule(rng, graph);
   if (rng.Chance(80)) {
     plan.peak = RandomPeak(rng, graph);

@@ -51,23 +51,24 @@ Plan AssemblePlan(const TensorGraph& graph, const Schedule& schedule,
                   IdVector<NodeId, int32_t> segment_of) {
   Simulator simulator(graph);
   const Simulation simulation = simulator.Run(schedule).value();
-  const Simulation baseline = simulator.Run(KeepAllSchedule(ForwardOrder(schedule))).value();
   const Timeline timeline = BuildTimeline(graph, schedule);
   CKPLAN_CHECK(timeline.peak == simulation.peak, "the timeline and the simulator are one model");
   Arena arena = PlaceBuffers(timeline);
 
   Plan plan;
   plan.figures.peak = simulation.peak;
-  plan.figures.baseline_peak = baseline.peak;
+  plan.figures.baseline_peak = KeepAllPeak(graph);
   plan.figures.arena = arena.bytes;
   plan.figures.static_allocations = {StaticAllocation(graph, schedule, ArenaStrategy::kNone),
                                      StaticAllocation(graph, schedule, ArenaStrategy::kInplace),
                                      StaticAllocation(graph, schedule, ArenaStrategy::kSharing)};
   plan.figures.overhead = simulation.overhead;
+  if (simulation.overhead == Cost(0)) plan.figures.lower_bound_cost = Cost(0);
   plan.figures.forward_cost = graph.forward_cost();
   plan.figures.backward_cost = graph.backward_cost();
   plan.figures.constants = graph.constants();
   plan.decisions = Decide(graph, timeline, segment_of);
+  plan.labels = LabelsOf(graph);
   plan.schedule = schedule;
   plan.peak = PeakOf(timeline);
   plan.offsets = std::move(arena.offsets);

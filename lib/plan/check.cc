@@ -3,128 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "lib/base/checked.h"
 #include "lib/base/stop.h"
+#include "lib/plan/slab.h"
 
 namespace ckplan {
 namespace {
-
-// Memory as the plan lays it out: each allocation takes the plan's next offset.
-class Slab {
- public:
-  // Without offsets only the bytes are counted.
-  explicit Slab(const std::vector<Bytes>* offsets) : offsets_(offsets) {}
-
-  int Allocate(const LiveBuffer& buffer, const std::string& what) {
-    const auto id = static_cast<int>(blocks_.size());
-    const Bytes bytes = buffer.bytes;
-    Block block{bytes, Bytes(0), what, buffer};
-    if (offsets_ != nullptr) {
-      if (blocks_.size() >= offsets_->size()) {
-        Fault(fmt::format("the arena has no offset for buffer {} ({})", id, what));
-      } else {
-        block.offset = (*offsets_)[blocks_.size()];
-        Place(block);
-      }
-    }
-    blocks_.push_back(block);
-    live_ += bytes;
-    if (live_ > highest_) {
-      highest_ = live_;
-      peak_id_ = id;
-    }
-    return id;
-  }
-
-  // From now on the block holds `tensor`.
-  void HandOver(int id, TensorId tensor) {
-    Block& block = blocks_[static_cast<size_t>(id)];
-    // The time is noted: AtPeak asks which tensor the block held then.
-    block.heirs.emplace_back(static_cast<int>(blocks_.size()), tensor);
-  }
-
-  void Release(int id) {
-    Block& block = blocks_[static_cast<size_t>(id)];
-    block.released_before = static_cast<int>(blocks_.size());
-    live_ -= block.bytes;
-    if (offsets_ == nullptr || block.bytes == Bytes(0)) return;
-    const auto it = by_offset_.find(block.offset);
-    if (it != by_offset_.end() && it->second.id == id) by_offset_.erase(it);
-  }
-
-  Bytes live() const { return live_; }
-  Bytes highest() const { return highest_; }
-  Bytes end() const { return end_; }
-  size_t allocations() const { return blocks_.size(); }
-  const std::optional<std::string>& fault() const { return fault_; }
-
-  // What was in memory when the peak was reached first. Time is counted in allocations: block 7 is
-  // allocated at time 7.
-  std::vector<LiveBuffer> AtPeak() const {
-    std::vector<LiveBuffer> live;
-    for (int id = 0; id <= peak_id_; ++id) {
-      const Block& block = blocks_[static_cast<size_t>(id)];
-      if (block.bytes == Bytes(0) || block.released_before <= peak_id_) continue;
-      live.push_back(block.buffer);
-      for (const auto& [time, heir] : block.heirs) {
-        if (time <= peak_id_) live.back().index = heir.index();
-      }
-    }
-    return live;
-  }
-
- private:
-  struct Block {
-    Bytes bytes;
-    Bytes offset;
-    std::string what;
-    LiveBuffer buffer;                                      // As it was allocated.
-    std::vector<std::pair<int, TensorId>> heirs = {};       // Tensors that took it over, and when.
-    int released_before = std::numeric_limits<int>::max();  // The next time.
-  };
-  struct Placed {
-    Bytes bytes;
-    int id;
-  };
-
-  void Fault(std::string text) {
-    if (!fault_) fault_ = std::move(text);
-  }
-
-  void Place(const Block& block) {
-    if (block.offset < Bytes(0)) Fault(fmt::format("{} has a negative offset", block.what));
-    end_ = std::max(end_, block.offset + block.bytes);
-    if (block.bytes == Bytes(0)) return;
-    const auto after = by_offset_.lower_bound(block.offset);
-    if (after != by_offset_.end() && after->first < block.offset + block.bytes) {
-      Overlap(block, after->second);
-    }
-    if (after != by_offset_.begin()) {
-      const auto before = std::prev(after);
-      if (before->first + before->second.bytes > block.offset) Overlap(block, before->second);
-    }
-    by_offset_[block.offset] = {block.bytes, static_cast<int>(blocks_.size())};
-  }
-
-  void Overlap(const Block& block, const Placed& other) {
-    Fault(fmt::format("in the arena {} overlaps {}, which lives at the same time", block.what,
-                      blocks_[static_cast<size_t>(other.id)].what));
-  }
-
-  const std::vector<Bytes>* offsets_;
-  std::vector<Block> blocks_;
-  std::map<Bytes, Placed> by_offset_;
-  Bytes live_;
-  Bytes highest_;
-  int peak_id_ = -1;  // The allocation that reached the peak first.
-  Bytes end_;
-  std::optional<std::string> fault_;
-};
 
 // The gradients of one backward pass, buffer by buffer.
 class Gradients {
@@ -224,7 +113,6 @@ class Replay {
   int32_t peak_step() const { return peak_step_; }
   Cost overhead() const { return overhead_; }
   const IdVector<NodeId, int32_t>& runs() const { return runs_; }
-  const std::vector<NodeId>& order() const { return order_; }
   // Nodes of which an output waited in memory from its first run until after the loss.
   const std::set<NodeId>& waiting() const { return waiting_; }
 
@@ -309,7 +197,9 @@ class Replay {
       if (loss_count_ > 0) return fmt::format("\"{}\" runs first after the loss", node.name);
       order_.push_back(id);
     } else {
-      overhead_ += node.forward_cost;
+      const auto sum = CheckedAdd(overhead_.count(), node.forward_cost.count());
+      if (!sum) return "the costs of the forward runs together overflow";
+      overhead_ = Cost(*sum);
     }
     TensorId written_in_place;
     for (const auto& [output, input] : node.in_place) {
@@ -395,11 +285,14 @@ class Replay {
   Cost overhead_;
 };
 
-Schedule WithoutRecomputation(const std::vector<NodeId>& order) {
+// Each node once, in the order of the graph, whatever order a plan runs them in.
+Schedule WithoutRecomputation(const TensorGraph& graph) {
   Schedule schedule;
-  for (const NodeId id : order) schedule.steps.push_back(Step::Forward(id));
+  for (const NodeId id : graph.nodes().ids()) schedule.steps.push_back(Step::Forward(id));
   schedule.steps.push_back(Step::Loss());
-  for (size_t i = order.size(); i-- > 0;) schedule.steps.push_back(Step::Backward(order[i]));
+  for (size_t i = graph.nodes().size(); i-- > 0;) {
+    schedule.steps.push_back(Step::Backward(NodeId(i)));
+  }
   return schedule;
 }
 
@@ -410,9 +303,74 @@ void Compare(std::string_view what, T claimed, T replayed, std::vector<std::stri
                                 replayed.count()));
 }
 
+void CompareConstants(const TensorGraph& graph, const Plan& plan,
+                      std::vector<std::string>* faults) {
+  const ConstantMemory& claimed = plan.figures.constants;
+  const ConstantMemory& derived = graph.constants();
+  Compare("parameters", claimed.parameters, derived.parameters, faults);
+  Compare("parameter_gradients", claimed.parameter_gradients, derived.parameter_gradients, faults);
+  Compare("inputs", claimed.inputs, derived.inputs, faults);
+  Compare("optimizer_state", plan.figures.optimizer_state,
+          OptimizerState(plan.request.optimizer, derived.parameter_gradients), faults);
+}
+
+// A bound is no more than what the plan needs, and all of it where that is proven to be the least.
+// Where nothing is recomputed nothing needs a search: the bound is 0.
+void CheckLowerBound(const PlanFigures& figures, Cost overhead, std::vector<std::string>* faults) {
+  const std::optional<Cost>& bound = figures.lower_bound_cost;
+  if (!bound) {
+    if (overhead == Cost(0)) faults->push_back("lower_bound_cost: null, but nothing is recomputed");
+    return;
+  }
+  const bool is_above = *bound < Cost(0) || *bound > overhead;
+  if (!is_above && (!figures.is_optimal || *bound == overhead)) return;
+  faults->push_back(fmt::format("lower_bound_cost: {} is {} the overhead of {}{}", bound->count(),
+                                is_above ? "no bound of" : "less than", overhead.count(),
+                                is_above ? "" : ", which is said to be optimal"));
+}
+
+// What the request asks for, as far as the plan shows it.
+void CompareRequest(const Plan& plan, Bytes peak, std::vector<std::string>* faults) {
+  const PlanRequest& request = plan.request;
+  const std::optional<Bytes> budget = request.budget.in_bytes();
+  if (budget && peak > *budget) {
+    faults->push_back(fmt::format("the peak of {} bytes is above the budget of {} bytes",
+                                  peak.count(), budget->count()));
+  }
+  const std::optional<Bytes> paper_budget = request.paper_budget.in_bytes();
+  if (paper_budget && plan.figures.paper.budget != paper_budget) {
+    faults->push_back(fmt::format(
+        "paper_budget_bytes: {} was asked for, but the result has another", paper_budget->count()));
+  }
+  const bool frees_at_last_read = plan.schedule.frees == FreePolicy::kLiveness;
+  if (request.uses_liveness == frees_at_last_read) return;
+  faults->push_back(fmt::format("liveness: {} was asked for, but the schedule's frees are {}",
+                                request.uses_liveness, frees_at_last_read ? "not" : "explicit"));
+}
+
+std::string_view DifferenceOf(const NodeLabel& claimed, const NodeLabel& derived) {
+  if (claimed.name != derived.name) return "name";
+  if (claimed.op != derived.op) return "op";
+  return claimed.outputs != derived.outputs ? "outputs" : "";
+}
+
+void CompareLabels(const TensorGraph& graph, const Plan& plan, std::vector<std::string>* faults) {
+  if (plan.labels.size() != graph.nodes().size()) {
+    faults->push_back(fmt::format("the plan names {} nodes, the graph has {}", plan.labels.size(),
+                                  graph.nodes().size()));
+    return;
+  }
+  for (const NodeId id : graph.nodes().ids()) {
+    const std::string_view field = DifferenceOf(plan.labels[id], LabelOf(graph, id));
+    if (field.empty()) continue;
+    faults->push_back(fmt::format("node \"{}\": its row has another \"{}\" than the graph",
+                                  graph.node(id).name, field));
+  }
+}
+
 void ComparePeak(const TensorGraph& graph, const Plan& plan, const Replay& replay,
                  std::vector<std::string>* faults) {
-  if (!plan.peak) return;
+  if (!plan.peak) return faults->push_back("peak: missing");
   if (plan.peak->step != replay.peak_step()) {
     faults->push_back(fmt::format("peak: the plan says step {}, the replay finds step {}",
                                   plan.peak->step, replay.peak_step()));
@@ -463,7 +421,7 @@ std::vector<std::string> CheckPlan(const TensorGraph& graph, const Plan& plan) {
   std::vector<std::string> faults;
   Replay replay(graph, plan.schedule, &plan.offsets);
   if (const auto fault = replay.Run()) return {*fault};
-  const Schedule keep_all = WithoutRecomputation(replay.order());
+  const Schedule keep_all = WithoutRecomputation(graph);
   Replay baseline(graph, keep_all, nullptr);
   if (const auto fault = baseline.Run()) return {"without recomputation: " + *fault};
 
@@ -471,28 +429,20 @@ std::vector<std::string> CheckPlan(const TensorGraph& graph, const Plan& plan) {
   Compare("peak_bytes", figures.peak, replay.slab().highest(), &faults);
   Compare("baseline_peak_bytes", figures.baseline_peak, baseline.slab().highest(), &faults);
   Compare("arena_bytes", figures.arena, replay.slab().end(), &faults);
-  if (const auto& fixed = figures.static_allocations;
-      fixed && (fixed->sharing > fixed->inplace || fixed->inplace > fixed->none)) {
-    faults.push_back("static_allocation_bytes: each strategy needs no more than the one before it");
-  }
+  if (!figures.static_allocations) faults.push_back("static_allocation_bytes: missing");
   Compare("overhead_cost", figures.overhead, replay.overhead(), &faults);
   Compare("forward_cost", figures.forward_cost, graph.forward_cost(), &faults);
   Compare("backward_cost", figures.backward_cost, graph.backward_cost(), &faults);
-  Compare("parameters", figures.constants.parameters, graph.constants().parameters, &faults);
-  Compare("parameter_gradients", figures.constants.parameter_gradients,
-          graph.constants().parameter_gradients, &faults);
-  Compare("inputs", figures.constants.inputs, graph.constants().inputs, &faults);
+  CompareConstants(graph, plan, &faults);
+  CheckLowerBound(figures, replay.overhead(), &faults);
   if (plan.offsets.size() != replay.slab().allocations()) {
     faults.push_back(fmt::format("the arena has {} offsets for {} buffers", plan.offsets.size(),
                                  replay.slab().allocations()));
   }
-  const std::optional<Bytes> budget = plan.request.budget.in_bytes();
-  if (budget && replay.slab().highest() > *budget) {
-    faults.push_back(fmt::format("the peak of {} bytes is above the budget of {} bytes",
-                                 replay.slab().highest().count(), budget->count()));
-  }
+  CompareRequest(plan, replay.slab().highest(), &faults);
   ComparePeak(graph, plan, replay, &faults);
   CompareDecisions(graph, plan, replay, &faults);
+  CompareLabels(graph, plan, &faults);
   return faults;
 }
 

@@ -4,7 +4,9 @@
 //
 // It recomputes every figure and looks for: steps that the graph does not know, reads of absent
 // tensors, memory left at the end, two buffers in one place at one time, figures that differ from
-// the plan's, decisions that differ from the steps, a peak above the budget.
+// the plan's, decisions that differ from the steps, a peak above the budget, a bound that is none,
+// and names and sizes of nodes that are not the graph's. docs/plan-format.md lists what it cannot
+// know.
 #pragma once
 
 #include <string>

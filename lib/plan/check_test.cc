@@ -2,12 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 
 #include "lib/base/rng.h"
 #include "lib/plan/assemble.h"
 #include "lib/schedule/lower.h"
+#include "lib/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
 
@@ -29,6 +31,25 @@ struct Example {
     plan = PlanKeeping(graph, kept);
   }
 };
+
+// Another topological order than the graph's: of the nodes that are ready always the last.
+std::vector<NodeId> LatestFirst(const TensorGraph& graph) {
+  std::vector<NodeId> order;
+  IdVector<NodeId, bool> is_done(graph.nodes().size());
+  const auto is_ready = [&](NodeId id) {
+    const std::vector<TensorId>& inputs = graph.node(id).inputs;
+    return !is_done[id] && std::all_of(inputs.begin(), inputs.end(), [&](TensorId t) {
+      return graph.is_input(t) || is_done[graph.tensor(t).producer];
+    });
+  };
+  while (order.size() < graph.nodes().size()) {
+    NodeId last;
+    for (const NodeId id : graph.nodes().ids()) last = is_ready(id) ? id : last;
+    order.push_back(last);
+    is_done[last] = true;
+  }
+  return order;
+}
 
 }  // namespace
 
@@ -57,9 +78,28 @@ TEST_CASE("check: each damage to a plan is found and named") {
       {"baseline_peak_bytes", [](Plan* p) { p->figures.baseline_peak += Bytes(1); }},
       {"forward_cost", [](Plan* p) { p->figures.forward_cost += Cost(1); }},
       {"arena_bytes", [](Plan* p) { p->figures.arena += Bytes(1); }},
-      {"static_allocation_bytes",
-       [](Plan* p) { p->figures.static_allocations->inplace += Bytes(1'000'000); }},
+      {"static_allocation_bytes: missing", [](Plan* p) { p->figures.static_allocations.reset(); }},
       {"parameters", [](Plan* p) { p->figures.constants.parameters += Bytes(1); }},
+      {"parameter_gradients", [](Plan* p) { p->figures.constants.parameter_gradients = Bytes(9); }},
+      {"inputs", [](Plan* p) { p->figures.constants.inputs = Bytes(9); }},
+      {"optimizer_state: the plan says 1,", [](Plan* p) { p->figures.optimizer_state = Bytes(1); }},
+      {"lower_bound_cost: 4 is no bound of the overhead of 3",
+       [](Plan* p) { p->figures.lower_bound_cost = Cost(4); }},
+      {"lower_bound_cost: 2 is less than the overhead of 3, which is said to be optimal",
+       [](Plan* p) {
+         p->figures.lower_bound_cost = Cost(2);
+         p->figures.is_optimal = true;
+       }},
+      {"paper_budget_bytes: 7 was asked for",
+       [](Plan* p) { p->request.paper_budget = Budget::Of(Bytes(7)); }},
+      {"liveness: false was asked for", [](Plan* p) { p->request.uses_liveness = false; }},
+      {"node \"c\": its row has another \"name\"",
+       [](Plan* p) { p->labels[NodeId(2)].name = "b"; }},
+      {"node \"c\": its row has another \"op\"", [](Plan* p) { p->labels[NodeId(2)].op = "x"; }},
+      {"node \"c\": its row has another \"outputs\"",
+       [](Plan* p) { p->labels[NodeId(2)].outputs[0].bytes += Bytes(1); }},
+      {"the plan names 3 nodes, the graph has 4", [](Plan* p) { p->labels.resize(3); }},
+      {"peak: missing", [](Plan* p) { p->peak.reset(); }},
       {"peak: the plan says step 99", [](Plan* p) { p->peak->step = 99; }},
       {"peak: row 0 must be \"a\" with 400 bytes",
        [](Plan* p) { p->peak->live[0].bytes += Bytes(1); }},
@@ -71,7 +111,9 @@ TEST_CASE("check: each damage to a plan is found and named") {
       {"no offset", [](Plan* p) { p->offsets.pop_back(); }},
       {"offsets for", [](Plan* p) { p->offsets.push_back(Bytes(0)); }},
       {"overlaps", [](Plan* p) { p->offsets[1] = p->offsets[0]; }},
-      {"negative offset", [](Plan* p) { p->offsets[0] = Bytes(-400); }},
+      {"offset 0 (\"a\") is negative", [](Plan* p) { p->offsets[0] = Bytes(-400); }},
+      {"offset 0 (\"a\") is 9223372036854775807: with 400 bytes there, the end overflows",
+       [](Plan* p) { p->offsets[0] = Bytes::Max(); }},
       {"node \"b\": the plan says keep",
        [](Plan* p) { p->decisions[NodeId(1)].action = NodeAction::kKeep; }},
       {"with 2 recomputations", [](Plan* p) { p->decisions[NodeId(1)].recompute_count = 2; }},
@@ -107,6 +149,21 @@ TEST_CASE("check: each damage to a plan is found and named") {
   }
 }
 
+TEST_CASE("check: the baseline is keep-all in the graph's order, whatever the plan's order is") {
+  int differing = 0;  // Plans whose own order needs more or less than the graph's.
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const TensorGraph graph = RandomTensorGraph(rng, RandomGraphOptions());
+    const Plan plan = AssemblePlan(graph, KeepAllSchedule(LatestFirst(graph)),
+                                   IdVector<NodeId, int32_t>(graph.nodes().size()));
+    CHECK(plan.figures.baseline_peak == KeepAllPeak(graph));
+    CHECK(CheckPlan(graph, plan) == std::vector<std::string>{});
+    differing += plan.figures.peak == plan.figures.baseline_peak ? 0 : 1;
+  }
+  CHECK(differing > 10);
+}
+
 TEST_CASE("check: with explicit frees, one that is missing or too early is found") {
   Example example;
   Schedule schedule = KeepAllSchedule({NodeId(0), NodeId(1), NodeId(2), NodeId(3)});
@@ -114,6 +171,7 @@ TEST_CASE("check: with explicit frees, one that is missing or too early is found
   for (int32_t t = 0; t < 4; ++t) schedule.steps.push_back(Step::Free(TensorId(t)));
   const IdVector<NodeId, int32_t> segments(4);
   Plan plan = AssemblePlan(example.graph, schedule, segments);
+  plan.request.uses_liveness = false;
   CHECK(CheckPlan(example.graph, plan).empty());
 
   Plan leak = plan;

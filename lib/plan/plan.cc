@@ -1,5 +1,7 @@
 #include "lib/plan/plan.h"
 
+#include "lib/base/printable.h"
+
 namespace ckplan {
 
 std::string_view NameOf(NodeAction action) {
@@ -12,6 +14,30 @@ std::string_view NameOf(NodeAction action) {
       return "transient";
   }
   return "";
+}
+
+std::map<std::string, int64_t> OpsetsInFiles(const ModelIdentity& model) {
+  std::map<std::string, int64_t> opsets;
+  for (const auto& [domain, version] : model.opsets) {
+    opsets.emplace(WellFormedUtf8(domain), version);
+  }
+  return opsets;
+}
+
+NodeLabel LabelOf(const TensorGraph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  NodeLabel label{WellFormedUtf8(node.name), WellFormedUtf8(node.op), {}};
+  for (const TensorId output : node.outputs) {
+    const Tensor& tensor = graph.tensor(output);
+    label.outputs.push_back({tensor.file_id, WellFormedUtf8(tensor.name), tensor.bytes});
+  }
+  return label;
+}
+
+IdVector<NodeId, NodeLabel> LabelsOf(const TensorGraph& graph) {
+  IdVector<NodeId, NodeLabel> labels;
+  for (const NodeId id : graph.nodes().ids()) labels.push_back(LabelOf(graph, id));
+  return labels;
 }
 
 Bytes OptimizerState(Optimizer optimizer, Bytes parameter_gradients) {

@@ -25,6 +25,10 @@ struct ModelIdentity {
   bool operator==(const ModelIdentity&) const = default;
 };
 
+// The opsets as plan files have them: names of domains are well-formed UTF-8 there. Of several that
+// are written the same the first counts.
+std::map<std::string, int64_t> OpsetsInFiles(const ModelIdentity& model);
+
 // An algorithm's own objective, by its paper's definition.
 struct PaperFigures {
   std::optional<Bytes> budget;
@@ -47,7 +51,7 @@ struct PlanFigures {
   bool is_optimal = false;  // Within the class that `guarantee` names.
   std::string guarantee;    // "optimal canonical strategy for Eq. 2; costs rounded to 17 ns"
   Bytes peak;
-  Bytes baseline_peak;  // The peak of keeping everything, in the same forward order.
+  Bytes baseline_peak;  // The peak of keeping everything, in the model's own order.
   Bytes arena;
   std::optional<StaticAllocations> static_allocations;  // Absent in files that leave them out.
   // Cost of all forward runs beyond the first of each node.
@@ -77,6 +81,26 @@ struct NodeDecision {
 
   bool operator==(const NodeDecision&) const = default;
 };
+
+// What a plan repeats of a node of its graph, for those who read the plan without the graph. Names
+// are well-formed UTF-8, whatever the model has.
+struct NodeLabel {
+  struct Output {
+    int64_t file_id = 0;
+    std::string name;
+    Bytes bytes;
+
+    bool operator==(const Output&) const = default;
+  };
+  std::string name;
+  std::string op;
+  std::vector<Output> outputs;
+
+  bool operator==(const NodeLabel&) const = default;
+};
+
+NodeLabel LabelOf(const TensorGraph& graph, NodeId id);
+IdVector<NodeId, NodeLabel> LabelsOf(const TensorGraph& graph);
 
 // One buffer in memory.
 struct LiveBuffer {
@@ -110,6 +134,7 @@ struct Plan {
   ModelIdentity model;
   PlanFigures figures;
   IdVector<NodeId, NodeDecision> decisions;
+  IdVector<NodeId, NodeLabel> labels;
   Schedule schedule;
   std::optional<PeakMoment> peak;  // Absent in files that leave it out.
   // One offset per buffer of the schedule's Timeline, in order of allocation; see timeline.h.

@@ -38,7 +38,7 @@ const std::array kFields = {
     RequestField{"dims", "dims", Part::kModel, InFile::kRequired, &PlanRequest::dims,
                  "the plans are for the dimensions {} and {}; that alone changes their bytes and "
                  "times"},
-    RequestField{"input_shapes", "input_shapes", Part::kModel, InFile::kOptional,
+    RequestField{"input_shapes", "input_shapes", Part::kModel, InFile::kRequired,
                  &PlanRequest::input_shapes,
                  "the plans are for the input shapes {} and {}; that alone changes their bytes and "
                  "times"},
@@ -49,14 +49,14 @@ const std::array kFields = {
                  WordsOf<&PlanRequest::granularity>(kGranularities)},
     RequestField{"budget", "budget_bytes", Part::kPlan, InFile::kRequired, &PlanRequest::budget},
     RequestField{"total_budget", "", Part::kPlan, InFile::kNever, &PlanRequest::total_budget},
-    RequestField{"paper_budget", "paper_budget_bytes", Part::kPlan, InFile::kOptional,
+    RequestField{"paper_budget", "paper_budget_bytes", Part::kPlan, InFile::kRequired,
                  &PlanRequest::paper_budget},
     RequestField{"cost_model", "cost_model", Part::kGraph, InFile::kRequired,
                  &PlanRequest::cost_model,
                  "the plans' costs are by \"{}\" and \"{}\"; their times do not compare"},
-    RequestField{"cost_unit", "cost_unit", Part::kGraph, InFile::kOptional,
+    RequestField{"cost_unit", "cost_unit", Part::kGraph, InFile::kRequired,
                  &PlanRequest::cost_unit},
-    RequestField{"autograd", "autograd", Part::kGraph, InFile::kOptional,
+    RequestField{"autograd", "autograd", Part::kGraph, InFile::kRequired,
                  WordsOf<&PlanRequest::autograd>(kAutograds),
                  "the plans are for {} and for {} autograd; that alone changes their bytes"},
     RequestField{"activation_type", "activation_type", Part::kGraph, InFile::kUnlessDefault,
@@ -64,16 +64,16 @@ const std::array kFields = {
                  "the plans store activations as {} and as {}; that alone changes their bytes and "
                  "times",
                  kSpokenTypes},
-    RequestField{"optimizer", "optimizer", Part::kPlan, InFile::kOptional,
+    RequestField{"optimizer", "optimizer", Part::kPlan, InFile::kRequired,
                  WordsOf<&PlanRequest::optimizer>(kOptimizers),
                  "the plans count the state of the optimizers {} and {}; that alone changes their "
                  "peaks with constants"},
     RequestField{
-        "align", "align_bytes", Part::kGraph, InFile::kOptional, &PlanRequest::align_bytes,
+        "align", "align_bytes", Part::kGraph, InFile::kRequired, &PlanRequest::align_bytes,
         "the plans round buffers up to multiples of {} and of {} bytes; that alone changes "
         "their bytes"},
     RequestField{
-        "liveness", "liveness", Part::kPlan, InFile::kOptional, &PlanRequest::uses_liveness,
+        "liveness", "liveness", Part::kPlan, InFile::kRequired, &PlanRequest::uses_liveness,
         "the plans release tensors {} and {}; that alone changes their bytes", kSpokenLiveness},
 };
 

@@ -114,13 +114,13 @@ struct RequestField {
     kGraph,  // How the model becomes a graph.
     kPlan,   // How the graph is planned.
   };
-  enum class InFile { kRequired, kOptional, kUnlessDefault, kNever };
+  enum class InFile { kRequired, kUnlessDefault, kNever };
 
   std::string_view name;  // The name by which errors (Remedy) and programs refer to the field.
   std::string_view key;   // The key in plan files, if `in_file` is not kNever.
   Part part = Part::kPlan;
   // Whether plan files have the field; kUnlessDefault: only if it is not the default.
-  InFile in_file = InFile::kOptional;
+  InFile in_file = InFile::kRequired;
   RequestMember member;
   // The sentence that a comparison prints for two plans that differ in this field, with {} for each
   // of the two values. Empty: the difference needs no warning.

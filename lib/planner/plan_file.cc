@@ -7,6 +7,9 @@
 #include "lib/base/read_file.h"
 #include "lib/emit/json_plan.h"
 #include "lib/model/annotate.h"
+#include "lib/plan/check.h"
+#include "lib/planner/registry.h"
+#include "lib/schedule/static_allocation.h"
 
 namespace ckplan {
 namespace {
@@ -23,7 +26,45 @@ Result<std::string> ModelBeside(const std::string& plan_path, const std::string&
                                model_name));
 }
 
+// What the file says about the model and its costs, against what was read.
+void CompareWithSource(const PlanFile& file, std::vector<std::string>* faults) {
+  const PlanRequest& planned = file.plan.request;
+  const PlanRequest& read = file.source.request;
+  const auto differs = [&](std::string_view field) {
+    faults->push_back(fmt::format("{}: the plan says otherwise than the model", field));
+  };
+  if (file.plan.model.opsets != OpsetsInFiles(file.source.identity)) differs("opsets");
+  if (planned.dims != read.dims) differs("dims");
+  if (planned.cost_model != read.cost_model) differs("cost_model");
+  if (planned.cost_unit != read.cost_unit) differs("cost_unit");
+  if (const auto solver = FindSolver(planned.algorithm); !solver.ok()) {
+    faults->push_back("algorithm: " + solver.error().message);
+  } else if ((*solver)->name == kAutoAlgorithm) {
+    faults->push_back("algorithm: auto gives the plan of another algorithm, which stands here");
+  }
+}
+
+// For a schedule that has passed the checker.
+void CompareStaticAllocations(const PlanFile& file, std::vector<std::string>* faults) {
+  const auto needs = [&](ArenaStrategy strategy) {
+    return StaticAllocation(file.source.graph, file.plan.schedule, strategy);
+  };
+  const StaticAllocations derived{needs(ArenaStrategy::kNone), needs(ArenaStrategy::kInplace),
+                                  needs(ArenaStrategy::kSharing)};
+  if (file.plan.figures.static_allocations == derived) return;
+  faults->push_back(fmt::format("static_allocation_bytes: the schedule needs {}, {} and {}",
+                                derived.none.count(), derived.inplace.count(),
+                                derived.sharing.count()));
+}
+
 }  // namespace
+
+std::vector<std::string> JudgePlanFile(const PlanFile& file) {
+  std::vector<std::string> faults = CheckPlan(file.source.graph, file.plan);
+  if (faults.empty()) CompareStaticAllocations(file, &faults);
+  CompareWithSource(file, &faults);
+  return faults;
+}
 
 Result<std::optional<PlanJsonText>> ReadPlanInModel(const std::string& model_path) {
   CKPLAN_ASSIGN_OR_RETURN(std::optional<std::string> text, ReadEmbeddedPlan(model_path));

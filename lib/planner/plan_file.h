@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lib/base/result.h"
 #include "lib/plan/diff.h"
@@ -22,6 +23,10 @@ struct PlanFile {
 // the plan, under the name that the plan gives. kCheckFailed: the plan is for another model.
 Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& model_path,
                               const std::optional<std::string>& cost);
+
+// All that is wrong with the plan, one line for each fault: what lib/plan/check finds, and what the
+// file says otherwise than its source about the model, its costs, or figures that nobody relies on.
+std::vector<std::string> JudgePlanFile(const PlanFile& file);
 
 // The text of a plan, and where it was found.
 struct PlanJsonText {

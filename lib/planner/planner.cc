@@ -175,7 +175,6 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const TensorGraph& graph,
   plan.figures.paper = chosen->outcome.paper;
   plan.figures.guarantee = GuaranteeOf(*chosen, search.was_stopped());
   plan.figures.is_optimal = IsProven(request, *chosen);
-  if (plan.figures.overhead == Cost(0)) plan.figures.lower_bound_cost = Cost(0);
   plan.figures.optimizer_state =
       OptimizerState(request.optimizer, graph.constants().parameter_gradients);
   const std::vector<std::string> faults = CheckPlan(graph, plan);

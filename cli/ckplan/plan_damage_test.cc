@@ -1,0 +1,252 @@
+// Changes, deletes and doubles every value of plans in turn: whoever reads the plan must notice, or
+// docs/plan-format.md lists the value among what no judge can know.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lib/base/read_file.h"
+#include "lib/emit/json_plan.h"
+#include "lib/planner/plan_file.h"
+#include "lib/planner/planner.h"
+#include "lib/planner/source.h"
+
+namespace ckplan {
+namespace {
+
+using nlohmann::ordered_json;
+using Place = ordered_json::json_pointer;
+
+// The places of the list, as components; "*" stands for any key or number.
+using Pattern = std::vector<std::string>;
+
+Pattern Components(const std::string& place) {
+  Pattern components;
+  std::string rest = place;
+  while (!rest.empty()) {
+    const size_t end = rest.find('/', 1);
+    components.push_back(rest.substr(1, end == std::string::npos ? end : end - 1));
+    rest = end == std::string::npos ? "" : rest.substr(end);
+  }
+  return components;
+}
+
+// The first column of the table below the heading.
+std::vector<std::string> ListOfTheDocument() {
+  const std::string page = *ReadWholeFile("docs/plan-format.md");
+  const size_t heading = page.find("## What no judge can know\n");
+  REQUIRE(heading != std::string::npos);
+  const std::string section = page.substr(heading, page.find("\n## ", heading + 1) - heading);
+  std::vector<std::string> places;
+  for (size_t at = section.find("\n| `/"); at != std::string::npos;
+       at = section.find("\n| `/", at + 1)) {
+    const size_t begin = at + 4;
+    places.push_back(section.substr(begin, section.find('`', begin) - begin));
+  }
+  return places;
+}
+
+bool Covers(const Pattern& pattern, const Pattern& place) {
+  if (place.size() < pattern.size()) return false;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != "*" && pattern[i] != place[i]) return false;
+  }
+  return true;
+}
+
+void ListPlaces(const ordered_json& value, const Place& at, std::vector<Place>* places) {
+  if (!at.empty()) places->push_back(at);
+  if (value.is_object()) {
+    for (const auto& [key, member] : value.items()) ListPlaces(member, at / key, places);
+  } else if (value.is_array()) {
+    for (size_t i = 0; i < value.size(); ++i) ListPlaces(value[i], at / i, places);
+  }
+}
+
+// Words that plans have somewhere, so that each choice is changed to all others.
+const char* const kWords[] = {
+    "",         "x",         "1.1",       "liveness", "explicit",  "optimal", "feasible",
+    "keep",     "time",      "unit",      "memory",   "transient", "minimal", "torch",
+    "sgd",      "momentum",  "adam",      "node",     "layer",     "graph",   "flops:a100-40g",
+    "exact-dp", "auto",      "recompute", "f",        "b",         "free",    "loss",
+    "t",        "g",         "w",         "model",    "1",         "ns",      "float32",
+    "bf16",     "chen-sqrt", "0",
+};
+
+// Other values for a scalar.
+std::vector<ordered_json> Changes(const ordered_json& value) {
+  std::vector<ordered_json> changes = {nullptr};
+  if (value.is_number_integer()) {
+    const auto number = value.get<int64_t>();
+    for (const int64_t other :
+         {number + 1, number - 1, 2 * number, int64_t{0}, int64_t{1} << 62,
+          std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()}) {
+      changes.emplace_back(other);
+    }
+  } else if (value.is_boolean()) {
+    changes.emplace_back(!value.get<bool>());
+  } else if (value.is_string()) {
+    for (const char* word : kWords) changes.emplace_back(word);
+    changes.emplace_back(value.get<std::string>() + "x");
+  } else {
+    changes.emplace_back(7);
+  }
+  std::erase(changes, value);
+  return changes;
+}
+
+// The text of a document in which one member stands twice: the key of an object, or the element
+// of an array.
+std::string Doubled(const ordered_json& value, const Place& at, const Place& place) {
+  if (!value.is_structured()) return value.dump();
+  std::string text;
+  const auto add = [&](const std::string& key, const ordered_json& member, const Place& here) {
+    for (int i = 0; i < (here == place ? 2 : 1); ++i) {
+      text += (text.empty() ? "" : ",") + key + Doubled(member, here, place);
+    }
+  };
+  if (value.is_object()) {
+    for (const auto& [key, member] : value.items()) {
+      add(ordered_json(key).dump() + ":", member, at / key);
+    }
+    return "{" + text + "}";
+  }
+  for (size_t i = 0; i < value.size(); ++i) add("", value[i], at / i);
+  return "[" + text + "]";
+}
+
+struct Damage {
+  std::string what;
+  std::string text;
+};
+
+std::vector<Damage> DamagesAt(const ordered_json& plan, const Place& place) {
+  std::vector<Damage> damages;
+  for (const ordered_json& change : Changes(plan[place])) {
+    ordered_json damaged = plan;
+    damaged[place] = change;
+    damages.push_back({"changed to " + change.dump(), damaged.dump()});
+  }
+  ordered_json damaged = plan;
+  ordered_json& parent = damaged[place.parent_pointer()];
+  if (parent.is_array()) {
+    parent.erase(std::stoul(place.back()));
+  } else {
+    parent.erase(place.back());
+  }
+  damages.push_back({"deleted", damaged.dump()});
+  damages.push_back({"doubled", Doubled(plan, Place(), place)});
+  return damages;
+}
+
+class PlanOnDisk {
+ public:
+  PlanOnDisk()
+      : path_((std::filesystem::temp_directory_path() /
+               ("ckplan_damage_" + std::to_string(getpid()) + ".json"))
+                  .string()) {}
+  ~PlanOnDisk() { std::filesystem::remove(path_); }
+
+  // Whether reader and judges accept the text as a plan of the model.
+  bool Passes(const std::string& text, const std::string& model) const {
+    std::ofstream(path_) << text;
+    const Result<PlanFile> file = ReadPlanFile(path_, model, std::nullopt);
+    if (file.ok()) return JudgePlanFile(*file).empty();
+    CHECK(file.error().code != ErrorCode::kInternal);
+    return false;
+  }
+
+ private:
+  std::string path_;
+};
+
+struct Example {
+  const char* name;
+  const char* source;
+  void (*ask)(PlanRequest*);
+};
+
+const Example kExamples[] = {
+    {"segments, within a budget", "testdata/graphs/skips.json",
+     [](PlanRequest* request) {
+       request->algorithm = "exact-dp";
+       request->budget = Budget::Of(Bytes(20'000));
+     }},
+    {"recursive", "testdata/graphs/chain.json",
+     [](PlanRequest* request) { request->algorithm = "chen-recursive"; }},
+    {"of a paper's budget, by layers, with rounded sizes", "testdata/graphs/net.json",
+     [](PlanRequest* request) {
+       request->algorithm = "exact-dp";
+       request->granularity = Granularity::kLayer;
+       request->paper_budget = {Budget::Kind::kMin, Bytes(0), 0};
+       request->align_bytes = 512;
+     }},
+    {"nothing recomputed", "testdata/graphs/net.json",
+     [](PlanRequest* request) { request->algorithm = "keep-all"; }},
+    {"with explicit frees", "testdata/graphs/skips.json",
+     [](PlanRequest* request) {
+       request->algorithm = "chen-sqrt";
+       request->uses_liveness = false;
+       request->cost_model = "unit";
+     }},
+    {"of a model, with dimensions, parameters and their optimizer", "testdata/models/tiny_mlp.onnx",
+     [](PlanRequest* request) {
+       request->algorithm = "recompute-all";
+       request->dims = {{"N", 8}};
+       request->optimizer = Optimizer::kAdam;
+       request->activation_type = ActivationType::kBFloat16;
+       request->autograd = Autograd::kTorch;
+     }},
+};
+
+std::string PlanTextOf(const Example& example) {
+  PlanRequest request;
+  example.ask(&request);
+  const Result<Source> source = LoadSource(example.source, request);
+  REQUIRE(source.ok());
+  const Result<Plan> plan = MakePlan(*source, request, {}, nullptr);
+  REQUIRE(plan.ok());
+  return WritePlanJson(*plan, source->graph);
+}
+
+}  // namespace
+
+TEST_CASE("plan damage: every change is noticed, or listed as what no judge can know") {
+  const std::vector<std::string> listed = ListOfTheDocument();
+  std::set<std::string> used;
+  const PlanOnDisk disk;
+  for (const Example& example : kExamples) {
+    CAPTURE(example.name);
+    const std::string text = PlanTextOf(example);
+    REQUIRE(disk.Passes(text, example.source));
+    const auto plan = ordered_json::parse(text);
+    std::vector<Place> places;
+    ListPlaces(plan, Place(), &places);
+    CHECK(places.size() > 100);
+    for (const Place& place : places) {
+      for (const Damage& damage : DamagesAt(plan, place)) {
+        if (!disk.Passes(damage.text, example.source)) continue;
+        bool is_listed = false;
+        for (const std::string& entry : listed) {
+          if (!Covers(Components(entry), Components(place.to_string()))) continue;
+          is_listed = true;
+          used.insert(entry);
+        }
+        CAPTURE(place.to_string());
+        CAPTURE(damage.what);
+        CHECK(is_listed);
+      }
+    }
+  }
+  for (const std::string& entry : listed) {
+    CAPTURE(entry);
+    CHECK(used.count(entry) == 1);  // The list has no place that is judged.
+  }
+}
+
+}  // namespace ckplan

@@ -1,0 +1,65 @@
+#include "lib/base/json_extent.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/base/read_file.h"
+
+namespace ckplan {
+namespace {
+
+// What brackets, commas and colons outside of strings tell.
+struct Extent {
+  int levels = 0;      // The deepest.
+  size_t values = 0;   // At most, if it is JSON.
+  size_t members = 0;  // Each has one colon.
+};
+
+Extent ExtentOf(std::string_view text) {
+  Extent extent;
+  int level = 0;
+  bool is_string = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (is_string) {
+      if (c == '\\') ++at;
+      if (c == '"') is_string = false;
+    } else if (c == '"') {
+      is_string = true;
+    } else if (c == '{' || c == '[') {
+      extent.levels = std::max(extent.levels, ++level);
+      ++extent.values;
+    } else if (c == '}' || c == ']') {
+      --level;
+    } else if (c == ',') {
+      ++extent.values;
+    } else if (c == ':') {
+      ++extent.members;
+    }
+  }
+  return extent;
+}
+
+Error TooLarge(const std::string& where, std::string_view what) {
+  return MakeError(ErrorCode::kInvalidInput,
+                   fmt::format("{}: {}; no file of ckplan does so", where, what));
+}
+
+}  // namespace
+
+Result<size_t> MeasureJson(std::string_view text, const std::string& where) {
+  if (text.size() > kMaxTextBytes) {
+    return TooLarge(where, fmt::format("it has more than {} bytes", kMaxTextBytes));
+  }
+  const Extent extent = ExtentOf(text);
+  if (extent.levels > kMaxJsonLevels) {
+    return TooLarge(where, fmt::format("its brackets nest deeper than {} levels", kMaxJsonLevels));
+  }
+  if (extent.values > kMaxJsonValues) {
+    return TooLarge(where, fmt::format("it has more than {} values", kMaxJsonValues));
+  }
+  return extent.members;
+}
+
+}  // namespace ckplan
