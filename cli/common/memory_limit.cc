@@ -12,13 +12,6 @@
 namespace ckplan {
 namespace {
 
-// A sanitizer reserves more address space than any limit leaves.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kCanLimit = false;
-#else
-constexpr bool kCanLimit = true;
-#endif
-
 std::optional<Bytes> limit_in_force;
 char limit_text[32] = "";
 
@@ -114,7 +107,7 @@ Result<Done> LimitMemory(const std::optional<std::string>& given) {
     limit = Bytes(free->count() / 4 * 3);
   }
   rlimit allowed{};
-  if (!limit || !kCanLimit || getrlimit(RLIMIT_DATA, &allowed) != 0) return Done{};
+  if (!limit || !kCanLimitMemory || getrlimit(RLIMIT_DATA, &allowed) != 0) return Done{};
   allowed.rlim_cur = std::min(static_cast<rlim_t>(limit->count()), allowed.rlim_max);
   const std::string text = HumanBytes(*limit);
   if (setrlimit(RLIMIT_DATA, &allowed) != 0) return Done{};

@@ -11,6 +11,13 @@
 
 namespace ckplan {
 
+// A sanitizer reserves more address space than any limit leaves.
+#ifdef CKPLAN_SANITIZED
+inline constexpr bool kCanLimitMemory = false;
+#else
+inline constexpr bool kCanLimitMemory = true;
+#endif
+
 // What a new program could use: what the system says is available, or what is left to the control
 // group that this process is in, if that is less. Nothing if the system does not say. `root` is
 // where the system's files begin.

@@ -43,6 +43,8 @@ function(ckplan_compile_options target)
   endif()
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${warnings}>)
   if(CKPLAN_SANITIZE)
+    # gcc and clang name their sanitizers' macros differently.
+    target_compile_definitions(${target} PRIVATE CKPLAN_SANITIZED)
     target_compile_options(${target} PRIVATE -fsanitize=${CKPLAN_SANITIZE}
                            -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(${target} PRIVATE -fsanitize=${CKPLAN_SANITIZE})
