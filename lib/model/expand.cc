@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "lib/base/stop.h"
 #include "lib/graph/tensor_graph.h"
@@ -13,6 +12,8 @@
 #include "lib/model/fold.h"
 #include "lib/model/functions.h"
 #include "lib/model/infer_types.h"
+#include "lib/model/scope.h"
+#include "lib/model/sequences.h"
 #include "lib/model/unknown_shapes.h"
 
 namespace ckplan {
@@ -22,70 +23,24 @@ namespace {
 using onnx::GraphProto;
 using onnx::NodeProto;
 
-using OpsetVersions = std::unordered_map<std::string, int>;
-using DeclaredTypes = std::unordered_map<std::string, const onnx::TypeProto*>;
-using Attributes = std::unordered_map<std::string, const onnx::AttributeProto*>;
-
 constexpr int kDeepestNesting = 64;  // Branches and calls within each other; recursion ends here.
 constexpr size_t kMaxOperations = 4'000'000;
-constexpr size_t kMaxMadeBytes = size_t{1} << 28;  // Nodes that are copied to fill in attributes.
-constexpr int64_t kMaxFoldedReals = 64;            // Larger float tensors are weights, never sizes.
+constexpr size_t kMaxMadeBytes = size_t{1} << 28;    // Nodes that are copied to fill in attributes.
+constexpr int64_t kMaxPartBytes = int64_t{1} << 28;  // What parts of sequences take, roughly.
+constexpr int64_t kMaxFoldedReals = 64;  // Larger float tensors are weights, never sizes.
 
-// Where names are looked up: the main graph, a branch of an If within it, or a function's body.
-struct Scope {
-  const Scope* parent = nullptr;  // A branch sees the names around it; a function does not.
-  std::string prefix;             // Begins the names that this scope makes.
-  const OpsetVersions* opsets = nullptr;
-  const Attributes* attributes = nullptr;  // Those of the call, in a function.
-  const DeclaredTypes* declared = nullptr;
-  int depth = 0;
-  int32_t file_node = 0;
-  std::unordered_map<std::string, ValueIndex> names;
+struct Sequence {
+  std::vector<ValueIndex> parts;
+  std::optional<int64_t> lost_axis;  // Its parts have one element there, and do not keep the axis.
 };
 
-template <typename Proto>
-OpsetVersions ReadOpsets(const Proto& proto) {
-  OpsetVersions versions;
-  for (const auto& import : proto.opset_import()) {
-    versions[PlainDomain(import.domain())] =
-        static_cast<int>(std::clamp<int64_t>(import.version(), 0, std::numeric_limits<int>::max()));
-  }
-  return versions;
-}
-
-bool HoldsGraph(const NodeProto& node) {
-  return std::any_of(node.attribute().begin(), node.attribute().end(), [](const auto& attribute) {
-    return attribute.has_g() || attribute.graphs_size() > 0;
-  });
-}
-
-// Fills in the attributes of the enclosing function's call; those that the call leaves out go.
-void BindAttributes(NodeProto& node, const Attributes& attributes) {
-  auto& own = *node.mutable_attribute();
-  for (int i = own.size() - 1; i >= 0; --i) {
-    onnx::AttributeProto& attribute = *own.Mutable(i);
-    if (attribute.has_ref_attr_name() && !attribute.ref_attr_name().empty()) {
-      const auto found = attributes.find(attribute.ref_attr_name());
-      if (found == attributes.end()) {
-        own.DeleteSubrange(i, 1);
-        continue;
-      }
-      const std::string name = attribute.name();
-      attribute = *found->second;
-      attribute.set_name(name);
-    }
-    if (attribute.has_g()) {
-      for (NodeProto& inner : *attribute.mutable_g()->mutable_node()) {
-        BindAttributes(inner, attributes);
-      }
-    }
-  }
-}
-
-bool NeedsBinding(const NodeProto& node) {
-  return HoldsGraph(node) ||
-         std::any_of(node.attribute().begin(), node.attribute().end(),
-                     [](const auto& attribute) { return attribute.has_ref_attr_name(); });
+template <typename List>
+onnx::TypeProto FullTensor(int32_t elem_type, const List& dims) {
+  onnx::TypeProto type;
+  type.mutable_tensor_type()->set_elem_type(elem_type);
+  auto* shape = type.mutable_tensor_type()->mutable_shape();
+  for (const int64_t dim : dims) shape->add_dim()->set_dim_value(dim);
+  return type;
 }
 
 class Expander {
@@ -96,8 +51,8 @@ class Expander {
   Result<Done> Run() {
     const onnx::ModelProto& proto = *model_.proto;
     CKPLAN_RETURN_IF_ERROR(CheckExpansion(proto, functions_, file_));
-    const OpsetVersions opsets = ReadOpsets(proto);
-    const DeclaredTypes declared = ReadDeclared(proto.graph());
+    const OpsetVersions opsets = OpsetsOf(proto);
+    const DeclaredTypes declared = DeclaredIn(proto.graph());
     Scope scope;
     const auto nodes = static_cast<size_t>(proto.graph().node_size());
     scope.names.reserve(nodes);
@@ -118,6 +73,9 @@ class Expander {
       const auto value = Find(output.name(), scope);
       if (value.has_value() && *value != kNoValue) {
         model_.graph_outputs.push_back(*value);
+        if (sequences_.contains(*value)) {
+          sequence_readers_.push_back(fmt::format("output \"{}\"", ShortName(output.name())));
+        }
       } else {
         faults_.push_back(
             fmt::format("nothing produces the graph's output \"{}\"", ShortName(output.name())));
@@ -128,23 +86,6 @@ class Expander {
 
  private:
   // ---- Values ---------------------------------------------------------------------------------
-
-  static DeclaredTypes ReadDeclared(const GraphProto& graph) {
-    DeclaredTypes declared;
-    for (const auto& info : graph.value_info()) declared[info.name()] = &info.type();
-    for (const auto& info : graph.output()) declared[info.name()] = &info.type();
-    return declared;
-  }
-
-  static std::string UniqueName(std::string name, std::unordered_map<std::string, int>& used) {
-    const auto [entry, is_new] = used.emplace(name, 1);
-    if (is_new) return name;
-    int& last = entry->second;  // Stays where it is when the table grows.
-    for (;;) {
-      std::string candidate = fmt::format("{}#{}", name, ++last);
-      if (used.emplace(candidate, 1).second) return candidate;
-    }
-  }
 
   ValueIndex AddValue(const std::string& name, Scope& scope, Value::Source source) {
     Value value;
@@ -158,7 +99,7 @@ class Expander {
     return index;
   }
 
-  // Takes over a type; sizes that overflow are faults.
+  // Sizes that overflow are faults.
   void SetType(Value& value, const onnx::TypeProto& type) {
     value.type = type;
     if (!IsFullTensor(type)) return;
@@ -190,11 +131,7 @@ class Expander {
                       Scope& scope) {
     const ValueIndex index = AddValue(name, scope, Value::Source::kInitializer);
     Value& value = model_.value(index);
-    onnx::TypeProto type;
-    type.mutable_tensor_type()->set_elem_type(tensor.data_type());
-    auto* shape = type.mutable_tensor_type()->mutable_shape();
-    for (const int64_t dim : dims) shape->add_dim()->set_dim_value(dim);
-    SetType(value, type);
+    SetType(value, FullTensor(tensor.data_type(), dims));
     value.initializer = &tensor;
     const auto count = ElementCount(value.dims);
     const bool may_be_size = !IsFloatType(value.elem_type) || count <= kMaxFoldedReals;
@@ -211,14 +148,6 @@ class Expander {
     for (const auto& sparse : graph.sparse_initializer()) {
       AddInitializer(sparse.values().name(), sparse.values(), sparse.dims(), scope);
     }
-  }
-
-  static std::optional<ValueIndex> Find(const std::string& name, const Scope& scope) {
-    for (const Scope* at = &scope; at != nullptr; at = at->parent) {
-      const auto found = at->names.find(name);
-      if (found != at->names.end()) return found->second;
-    }
-    return std::nullopt;
   }
 
   // ---- Nodes ----------------------------------------------------------------------------------
@@ -278,12 +207,12 @@ class Expander {
   void ExpandCall(const NodeProto& node, const onnx::FunctionProto& function, Scope& scope) {
     const auto inputs = ResolveInputs(node, scope);
     if (!inputs.has_value()) return AddUnknownOutputs(node, scope);
-    Attributes attributes;
+    CallAttributes attributes;
     for (const auto& attribute : function.attribute_proto())
       attributes[attribute.name()] = &attribute;
     for (const auto& attribute : node.attribute()) attributes[attribute.name()] = &attribute;
     OpsetVersions opsets = *scope.opsets;
-    for (const auto& [domain, version] : ReadOpsets(function)) opsets[domain] = version;
+    for (const auto& [domain, version] : OpsetsOf(function)) opsets[domain] = version;
     DeclaredTypes declared;
     for (const auto& info : function.value_info()) declared[info.name()] = &info.type();
     Scope body{nullptr,         NodeName(node, scope) + "/",
@@ -336,18 +265,15 @@ class Expander {
   }
 
   void ExpandBranch(const NodeProto& node, const GraphProto& branch, Scope& scope) {
-    const DeclaredTypes declared = ReadDeclared(branch);
+    const DeclaredTypes declared = DeclaredIn(branch);
     Scope inner{&scope,          NodeName(node, scope) + "/",
                 scope.opsets,    nullptr,
                 &declared,       scope.depth + 1,
                 scope.file_node, {}};
     AddInitializers(branch, inner);
     for (const NodeProto& step : branch.node()) Expand(step, inner);
-    const auto names = [&branch] {
-      google::protobuf::RepeatedPtrField<std::string> list;
-      for (const auto& output : branch.output()) *list.Add() = output.name();
-      return list;
-    }();
+    google::protobuf::RepeatedPtrField<std::string> names;
+    for (const auto& output : branch.output()) *names.Add() = output.name();
     BindOutputs(node, names, inner, scope);
   }
 
@@ -362,19 +288,33 @@ class Expander {
   void AddOperation(const NodeProto& node, Scope& scope) {
     auto inputs = ResolveInputs(node, scope);
     if (!inputs.has_value()) return AddUnknownOutputs(node, scope);
+    if (AddSequenceSplit(node, *inputs, scope) || AddSequencePart(node, *inputs, scope)) return;
+    Operation operation = MakeOperation(node, std::move(*inputs), scope);
+    if (HasWrongOperands(operation)) return AddUnknownOutputs(node, scope);
+    const bool reads_sequence =
+        std::any_of(operation.inputs.begin(), operation.inputs.end(),
+                    [this](ValueIndex input) { return sequences_.contains(input); });
+    const Operation& appended = AppendOperation(std::move(operation), scope);
+    if (reads_sequence) {
+      sequence_readers_.push_back(
+          fmt::format("{} \"{}\"", appended.type(), ShortName(appended.name)));
+    }
+  }
+
+  Operation MakeOperation(const NodeProto& node, std::vector<ValueIndex> inputs,
+                          const Scope& scope) const {
     Operation operation;
     operation.name = NodeName(node, scope);
     operation.node = &node;
+    operation.schema = SchemaOf(node, scope);
     operation.file_node = scope.file_node;
-    operation.inputs = std::move(*inputs);
-    const std::string& domain = PlainDomain(node.domain());
-    const auto version = scope.opsets->find(domain);
-    if (version != scope.opsets->end()) {
-      operation.schema = onnx::OpSchemaRegistry::Schema(node.op_type(), version->second, domain);
-    }
-    if (HasWrongOperands(operation)) return AddUnknownOutputs(node, scope);
+    operation.inputs = std::move(inputs);
+    return operation;
+  }
+
+  const Operation& AppendOperation(Operation operation, Scope& scope) {
     const auto index = static_cast<int32_t>(model_.operations.size());
-    for (const std::string& name : node.output()) {
+    for (const std::string& name : operation.node->output()) {
       if (name.empty()) {
         operation.outputs.push_back(kNoValue);
         continue;
@@ -385,6 +325,82 @@ class Expander {
     model_.operations.push_back(std::move(operation));
     SetTypes(model_.operations.back(), scope);
     FoldOperation(model_.operations.back());
+    return model_.operations.back();
+  }
+
+  // ---- Sequences ------------------------------------------------------------------------------
+
+  // Returns the outputs of a node that stands for one of the file.
+  std::vector<ValueIndex> AppendMade(NodeProto made, std::vector<ValueIndex> inputs, Scope& scope) {
+    model_.made_nodes.push_back(std::move(made));
+    const NodeProto& node = model_.made_nodes.back();
+    return AppendOperation(MakeOperation(node, std::move(inputs), scope), scope).outputs;
+  }
+
+  bool AddSequenceSplit(const NodeProto& node, const std::vector<ValueIndex>& inputs,
+                        Scope& scope) {
+    if (!IsStandard(node) || node.op_type() != "SplitToSequence" || node.output_size() != 1) {
+      return false;
+    }
+    if (SchemaOf(node, scope) == nullptr) return false;
+    const auto name_bytes = scope.prefix.size() + node.output(0).size();
+    const int64_t bytes_of_part = static_cast<int64_t>(sizeof(Value) + 2 * name_bytes);
+    const auto split =
+        ReadSequenceSplit(model_, node, inputs, (kMaxPartBytes - part_bytes_) / bytes_of_part);
+    if (!split.has_value()) return false;
+    part_bytes_ += static_cast<int64_t>(split->sizes.size()) * bytes_of_part;
+    const int opset = scope.opsets->at("");
+    Scope inner = MadeScope(scope);
+    std::vector<ValueIndex> operands = {inputs[0]};
+    if (opset >= kFirstOpsetOfListInputs) {
+      operands.push_back(AppendMade(ListNode(node, "sizes", split->sizes), {}, inner)[0]);
+    }
+    Sequence sequence;
+    sequence.parts = AppendMade(SplitNode(node, *split, opset), std::move(operands), inner);
+    if (!split->keeps_axis) sequence.lost_axis = split->axis;
+    const auto producer = static_cast<int32_t>(model_.operations.size() - 1);
+    const ValueIndex value = AddValue(node.output(0), scope, Value::Source::kOperation);
+    model_.value(value).producer = producer;
+    sequences_[value] = std::move(sequence);
+    return true;
+  }
+
+  bool AddSequencePart(const NodeProto& node, const std::vector<ValueIndex>& inputs, Scope& scope) {
+    if (!IsStandard(node) || node.op_type() != "SequenceAt" || node.output_size() != 1 ||
+        inputs.size() != 2 || inputs[1] == kNoValue || SchemaOf(node, scope) == nullptr) {
+      return false;
+    }
+    const auto sequence = sequences_.find(inputs[0]);
+    const ConstantValue* position = model_.value(inputs[1]).constant.get();
+    if (sequence == sequences_.end() || position == nullptr || position->ints.size() != 1) {
+      return false;
+    }
+    const Sequence& from = sequence->second;
+    const auto part = PartAt(from.parts.size(), position->ints[0]);
+    if (!part.has_value()) {
+      faults_.push_back(
+          fmt::format("node \"{}\" (SequenceAt) reads position {} of a sequence of {}",
+                      ShortName(node.name()), position->ints[0], from.parts.size()));
+      AddUnknownOutputs(node, scope);
+      return true;
+    }
+    AddPart(node, from.parts[*part], from.lost_axis, scope);
+    return true;
+  }
+
+  void AddPart(const NodeProto& node, ValueIndex part, std::optional<int64_t> lost_axis,
+               Scope& scope) {
+    if (!lost_axis.has_value()) {
+      AppendMade(IdentityNode(node), {part}, scope);
+      return;
+    }
+    const int opset = scope.opsets->at("");
+    std::vector<ValueIndex> operands = {part};
+    if (opset >= kFirstOpsetOfListInputs) {
+      Scope inner = MadeScope(scope);
+      operands.push_back(AppendMade(ListNode(node, "axes", {*lost_axis}), {}, inner)[0]);
+    }
+    AppendMade(SqueezeNode(node, *lost_axis, opset), std::move(operands), scope);
   }
 
   // ---- Types and contents ---------------------------------------------------------------------
@@ -433,13 +449,7 @@ class Expander {
           (value.dims != constant.dims || value.elem_type != constant.elem_type)) {
         continue;  // ONNX's own rule is the judge of shapes.
       }
-      if (!value.has_shape) {
-        onnx::TypeProto type;
-        type.mutable_tensor_type()->set_elem_type(constant.elem_type);
-        auto* shape = type.mutable_tensor_type()->mutable_shape();
-        for (const int64_t dim : constant.dims) shape->add_dim()->set_dim_value(dim);
-        SetType(value, type);
-      }
+      if (!value.has_shape) SetType(value, FullTensor(constant.elem_type, constant.dims));
       value.constant = std::make_unique<ConstantValue>(std::move(constant));
     }
   }
@@ -464,6 +474,7 @@ class Expander {
                       "constant can; export the model without data-dependent branches and loops",
                       file_, ShortList(unsupported_)));
     }
+    if (!sequence_readers_.empty()) return NoTensors(file_, sequence_readers_);
     return CheckShapesKnown(model_, onnx_faults_, file_);
   }
 
@@ -476,6 +487,9 @@ class Expander {
   std::unordered_map<int32_t, std::string> onnx_faults_;  // By operation.
   std::vector<std::string> faults_;
   std::vector<std::string> unsupported_;
+  std::unordered_map<ValueIndex, Sequence> sequences_;
+  std::vector<std::string> sequence_readers_;  // What reads a sequence but as SequenceAt does.
+  int64_t part_bytes_ = 0;
   size_t made_bytes_ = 0;
   bool is_too_large_ = false;
 };

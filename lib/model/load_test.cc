@@ -160,12 +160,6 @@ TEST_CASE("load: control flow that depends on the batch is named, not dropped") 
              ErrorCode::kUnsupported, "If \"branch\"");
 }
 
-TEST_CASE("load: sequences are named, not dropped") {
-  CheckFails(LoadText("g (float[4,8] x) => (float[2,8] y) <int64 i = {0}, int64 n = {2}> {"
-                      "  s = SplitToSequence<axis = 0>(x, n) y = SequenceAt(s, i) }"),
-             ErrorCode::kUnsupported, "SplitToSequence");
-}
-
 TEST_CASE("load: functions are inlined, attributes and inner functions included") {
   const auto proto = ParseText(
       "<ir_version: 10, opset_import: [\"\" : 20, \"local\" : 1]> "

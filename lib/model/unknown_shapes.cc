@@ -71,6 +71,13 @@ Error InvalidModel(const std::string& file, std::string_view what,
   return error;
 }
 
+Error NoTensors(const std::string& file, const std::vector<std::string>& names) {
+  return MakeError(ErrorCode::kUnsupported,
+                   fmt::format("{}: only tensors can be planned, no sequences, maps or "
+                               "optionals: {}; export the model without them",
+                               file, ShortList(names)));
+}
+
 Result<Done> CheckShapesKnown(const Model::Impl& model,
                               const std::unordered_map<int32_t, std::string>& onnx_faults,
                               const std::string& file) {
@@ -93,12 +100,7 @@ Result<Done> CheckShapesKnown(const Model::Impl& model,
       }
     }
   }
-  if (!no_tensors.empty()) {
-    return MakeError(ErrorCode::kUnsupported,
-                     fmt::format("{}: only tensors can be planned, no sequences, maps or "
-                                 "optionals: {}; export the model without them",
-                                 file, ShortList(no_tensors)));
-  }
+  if (!no_tensors.empty()) return NoTensors(file, no_tensors);
   if (!unknown.empty()) return InvalidModel(file, "a shape stays unknown", unknown);
   return Done{};
 }

@@ -16,6 +16,9 @@ namespace ckplan {
 Error InvalidModel(const std::string& file, std::string_view what,
                    const std::vector<std::string>& faults);
 
+// kUnsupported: the nodes or values with these names make or read what is not a tensor.
+Error NoTensors(const std::string& file, const std::vector<std::string>& names);
+
 // kInvalidInput: a value that something reads has no known shape. The message names the node where
 // the unknown shapes begin, its operator and what was known. kUnsupported: a value is not a tensor.
 // `onnx_faults` holds ONNX's error messages, by operation.
