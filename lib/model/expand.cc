@@ -8,6 +8,7 @@
 
 #include "lib/base/stop.h"
 #include "lib/graph/tensor_graph.h"
+#include "lib/model/declared_types.h"
 #include "lib/model/expansion_size.h"
 #include "lib/model/fold.h"
 #include "lib/model/functions.h"
@@ -46,7 +47,7 @@ onnx::TypeProto FullTensor(int32_t elem_type, const List& dims) {
 class Expander {
  public:
   Expander(Model::Impl& model, const BoundDims& bound, const std::string& file)
-      : model_(model), bound_(bound), file_(file), functions_(*model.proto) {}
+      : model_(model), bound_(bound), file_(file), functions_(*model.proto), types_(bound) {}
 
   Result<Done> Run() {
     const onnx::ModelProto& proto = *model_.proto;
@@ -243,6 +244,9 @@ class Expander {
         AddValue(node.output(i), scope, Value::Source::kOperation);
       } else if (!scope.names.emplace(node.output(i), *value).second) {
         faults_.push_back(fmt::format("\"{}\" is produced twice", ShortName(node.output(i))));
+      } else {
+        const onnx::TypeProto& type = model_.value(*value).type;
+        types_.Compare(node.output(i), scope, node.op_type(), type, type);
       }
     }
   }
@@ -302,7 +306,7 @@ class Expander {
   }
 
   Operation MakeOperation(const NodeProto& node, std::vector<ValueIndex> inputs,
-                          const Scope& scope) const {
+                          const Scope& scope) {
     Operation operation;
     operation.name = NodeName(node, scope);
     operation.node = &node;
@@ -409,17 +413,9 @@ class Expander {
     InferredTypes inferred = InferTypes(model_, operation);
     for (size_t i = 0; i < operation.outputs.size(); ++i) {
       if (operation.outputs[i] == kNoValue) continue;
-      onnx::TypeProto& type = inferred.outputs[i];
-      if (!IsFullTensor(type)) {
-        // What the file declares is often wrong, so it is believed only where nothing else is
-        // known.
-        const auto declared = scope.declared->find(operation.node->output(static_cast<int>(i)));
-        if (declared != scope.declared->end()) {
-          onnx::TypeProto filled = *declared->second;
-          if (FillDims(filled, bound_.dims) && IsFullTensor(filled)) type = std::move(filled);
-        }
-      }
-      SetType(model_.value(operation.outputs[i]), type);
+      const std::string& name = operation.node->output(static_cast<int>(i));
+      SetType(model_.value(operation.outputs[i]),
+              types_.Choose(name, scope, operation, inferred.outputs[i]));
     }
     if (!inferred.fault.empty()) {
       onnx_faults_[static_cast<int32_t>(model_.operations.size()) - 1] = std::move(inferred.fault);
@@ -457,6 +453,9 @@ class Expander {
   // ---- Faults ---------------------------------------------------------------------------------
 
   Result<Done> Report() {
+    if (const std::string warning = types_.Warning(); !warning.empty()) {
+      model_.warnings.push_back(fmt::format("{}: {}", file_, warning));
+    }
     if (is_too_large_) {
       return MakeError(ErrorCode::kUnsupported,
                        fmt::format("{}: its branches and calls are nested more than {} levels "
@@ -482,6 +481,7 @@ class Expander {
   const BoundDims& bound_;
   const std::string& file_;
   const ModelFunctions functions_;
+  TypeChooser types_;
   std::unordered_map<std::string, int> used_value_names_;
   std::unordered_map<std::string, int> used_node_names_;
   std::unordered_map<int32_t, std::string> onnx_faults_;  // By operation.

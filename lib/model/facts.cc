@@ -5,6 +5,7 @@
 #include "lib/base/unique_list.h"
 #include "lib/model/op_spec_of.h"
 #include "lib/ops/op_rules.h"
+#include "lib/ops/tensor_type.h"
 
 namespace ckplan {
 
@@ -17,6 +18,13 @@ bool TakesLiteralWeights(const OpRule& rule, const Dims& dims) {
   if (rule.has(traits::kWeights)) return true;
   const auto wide = std::count_if(dims.begin(), dims.end(), [](int64_t dim) { return dim > 1; });
   return wide == 1 && rule.has(traits::kVectors);
+}
+
+// Integers that are too small for sizes and indices: weights that were quantized, or zero points.
+bool IsQuantized(int32_t elem_type) {
+  const TensorType type = TensorTypeOf(elem_type);
+  const int64_t bits = BitsOf(type);
+  return bits > 0 && bits <= 8 && type != TensorType::kBool && !IsFloat(type);
 }
 
 class FactFinder {
@@ -222,12 +230,16 @@ class FactFinder {
       // Beyond the limit TensorGraph::Create refuses; adding on could overflow.
       if (facts_.parameters > kMaxTotalBytes) return;
       facts_.parameters += value.bytes;
-      if (trained.is_root[i]) facts_.parameter_gradients += value.bytes;
+      if (IsQuantized(value.elem_type)) {
+        facts_.quantized.push_back(static_cast<ValueIndex>(i));
+      } else if (trained.is_root[i]) {
+        facts_.parameter_gradients += value.bytes;
+      }
     }
   }
 
-  // The float initializers and literals that some constants are computed from, and all values on
-  // the way to them, so that each is visited once.
+  // The float and quantized initializers and literals that some constants are computed from, and
+  // all values on the way to them, so that each is visited once.
   struct RootMarks {
     explicit RootMarks(size_t values) : is_root(values, false), is_visited(values, false) {}
     std::vector<bool> is_root;
@@ -240,7 +252,8 @@ class FactFinder {
       const auto at = static_cast<size_t>(pending.back());
       pending.pop_back();
       const Value& value = model_.values[at];
-      if (!IsFloatType(value.elem_type) || marks.is_visited[at]) continue;
+      if (!IsFloatType(value.elem_type) && !IsQuantized(value.elem_type)) continue;
+      if (marks.is_visited[at]) continue;
       marks.is_visited[at] = true;
       if (value.source == Value::Source::kInitializer) marks.is_root[at] = true;
       if (value.source != Value::Source::kOperation) continue;

@@ -46,9 +46,10 @@ struct ModelFacts {
   std::vector<OperationFacts> operations;
   // Float results that depend on the batch, with views replaced by their roots, each once.
   std::vector<ValueIndex> outputs;
-  // Trained parameters, running statistics and other float constants.
+  // Trained parameters, running statistics, other float constants and quantized ones.
   Bytes parameters;
-  Bytes parameter_gradients;  // For trained parameters alone.
+  Bytes parameter_gradients;          // For trained parameters alone.
+  std::vector<ValueIndex> quantized;  // Those of the parameters that are integers.
 
   const ValueFacts& value(ValueIndex i) const { return values[static_cast<size_t>(i)]; }
   ValueFacts& value(ValueIndex i) { return values[static_cast<size_t>(i)]; }

@@ -247,6 +247,9 @@ class Lowerer {
                       "weights inputs of the graph? They must be initializers",
                       model_.identity.name));
     }
+    if (const std::string quantized = QuantizedWarning(); !quantized.empty()) {
+      warnings.push_back(fmt::format("{}: {}", model_.identity.name, quantized));
+    }
     for (const auto& [op, names] : unknown_) {
       std::vector<std::string> shown;
       for (const std::string& name : names) shown.push_back(fmt::format("\"{}\"", ShortName(name)));
@@ -256,6 +259,22 @@ class Lowerer {
                       model_.identity.name, op, ShortList(shown, 3)));
     }
     return warnings;
+  }
+
+  // Zero points, of one element, are not worth a word.
+  std::string QuantizedWarning() const {
+    std::vector<std::string> shown;
+    for (const ValueIndex index : facts_.quantized) {
+      const Value& value = model_.value(index);
+      if (ElementCount(value.dims).value_or(0) <= 1) continue;
+      shown.push_back(
+          fmt::format("\"{}\" {}", ShortName(value.name), TypeText(value.elem_type, value.dims)));
+    }
+    if (shown.empty()) return "";
+    return fmt::format(
+        "weights are quantized ({}): they count as they are stored, without gradients, and without "
+        "the floats that are made of them; to plan their training, take the model from before",
+        ShortList(shown, 3));
   }
 
   const Model::Impl& model_;
