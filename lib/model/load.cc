@@ -41,20 +41,32 @@ bool LooksFolded(const onnx::GraphProto& graph) {
   return false;
 }
 
-// What ONNX Runtime's and ONNX's own training tools add to a model.
-bool IsBackward(const onnx::NodeProto& node) {
-  if (node.op_type() == "Gradient") return true;
-  return node.domain() == "com.microsoft" && node.op_type().ends_with("Grad");
+// What ONNX Runtime's and ONNX's own training tools add to a model; null if it is none of that.
+const char* TrainingPart(const onnx::NodeProto& node) {
+  if (node.op_type() == "Gradient") return "a backward";
+  if (node.domain() == "com.microsoft" && node.op_type().ends_with("Grad")) return "a backward";
+  return node.domain() == "ai.onnx.preview.training" ? "an optimizer" : nullptr;
 }
 
-void WarnOfBackward(Model::Impl& model, const std::string& file) {
-  const auto& nodes = model.proto->graph().node();
-  const auto found = std::find_if(nodes.begin(), nodes.end(), IsBackward);
-  if (found == nodes.end()) return;
+bool WarnOfTraining(Model::Impl& model, const onnx::NodeProto& node, const std::string& name,
+                    const std::string& file) {
+  const char* const part = TrainingPart(node);
+  if (part == nullptr) return false;
   model.warnings.push_back(fmt::format(
-      "{}: node \"{}\" ({}) is of a backward: the plan takes it for a part of forward, and adds a "
+      "{}: node \"{}\" ({}) is of {}: the plan takes it for a part of forward, and adds a "
       "backward to it; export the model without its training graph",
-      file, ShortName(found->name()), ShortName(found->op_type())));
+      file, ShortName(name), ShortName(node.op_type()), part));
+  return true;
+}
+
+// The first is told. Operations are those of branches and functions as well, where they are used.
+void WarnOfBackward(Model::Impl& model, const std::string& file) {
+  for (const onnx::NodeProto& node : model.proto->graph().node()) {
+    if (WarnOfTraining(model, node, node.name(), file)) return;
+  }
+  for (const Operation& operation : model.operations) {
+    if (WarnOfTraining(model, *operation.node, operation.name, file)) return;
+  }
 }
 
 void WarnOfNewerOperators(Model::Impl& model, const std::string& file) {

@@ -355,5 +355,45 @@ TEST_CASE("load: a graph that holds a backward, or newer operators than are know
   CHECK(training->warnings()[0].find("(ReluGrad) is of a backward") != std::string::npos);
 }
 
+std::string FirstWarning(const Result<Model>& model) {
+  REQUIRE_MESSAGE(model.ok(), model.error().message);
+  return model->warnings().empty() ? "" : model->warnings()[0];
+}
+
+TEST_CASE("load: a backward is found in the branch that is taken, an optimizer anywhere") {
+  for (const int taken : {1, 0}) {
+    const std::string graph =
+        "g (float[2,8] x) => (float[2,8] y) <bool c = {" + std::to_string(taken) +
+        "}> {"
+        "  y = If (c) <then_branch = a () => (float[2,8] u) <float[2,8] t> "
+        "                           { [in] t = com.microsoft.ReluGrad(x, x) u = Relu(t) },"
+        "              else_branch = b () => (float[2,8] v) { v = Neg(x) }> }";
+    const std::string warning = FirstWarning(LoadText(graph));
+    CAPTURE(warning);
+    CHECK((warning.find("/in\" (ReluGrad) is of a backward") != std::string::npos) == (taken == 1));
+  }
+  const std::string optimizer =
+      FirstWarning(LoadText("g (float[2,8] x) => (float[2,8] y) <float[2,8] h> "
+                            "{ h = ai.onnx.preview.training.Momentum(x) y = Relu(h) }"));
+  CHECK(optimizer.find("(Momentum) is of an optimizer") != std::string::npos);
+}
+
+TEST_CASE("load: a backward is found in a function that is called") {
+  for (const bool is_called : {true, false}) {
+    onnx::ModelProto proto =
+        ParseText(std::string("<ir_version: 10, opset_import: [\"\" : 20, \"local\" : 1]> "
+                              "g (float[2,8] x) => (float[2,8] y) { y = ") +
+                  (is_called ? "local.Back(x)" : "Relu(x)") +
+                  " } <opset_import: [\"\" : 20, \"com.microsoft\" : 1], domain: \"local\"> "
+                  "Back (a) => (c) { b = com.microsoft.GeluGrad(a, a) c = Relu(b) }");
+    onnx::ValueInfoProto& info = *proto.mutable_functions(0)->add_value_info();
+    info = proto.graph().input(0);
+    info.set_name("b");
+    const std::string warning = FirstWarning(LoadProto(proto));
+    CAPTURE(warning);
+    CHECK((warning.find("(GeluGrad) is of a backward") != std::string::npos) == is_called);
+  }
+}
+
 }  // namespace
 }  // namespace ckplan

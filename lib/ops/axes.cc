@@ -21,7 +21,8 @@ Result<std::optional<Dims>> KnownInts(const OpSpec& spec, size_t input,
     return std::optional<Dims>(spec.Ints(attribute));
   }
   if (!operand.known.has_value()) {
-    return UnsupportedOp(spec, fmt::format("its {} are computed during the step", attribute));
+    return UnsupportedOp(spec,
+                         fmt::format("its input \"{}\" is computed during the step", attribute));
   }
   return std::optional<Dims>(operand.known->ints);
 }
