@@ -1,5 +1,6 @@
 // What LoadModel refuses, and what it makes of dimensions, shape arithmetic and nested graphs.
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -393,6 +394,30 @@ TEST_CASE("load: a backward is found in a function that is called") {
     CAPTURE(warning);
     CHECK((warning.find("(GeluGrad) is of a backward") != std::string::npos) == is_called);
   }
+}
+
+TEST_CASE("load: dimensions beyond any machine are refused, also of weights that nothing reads") {
+  const auto load = [](const std::vector<int64_t>& dims, const std::string& body) {
+    onnx::ModelProto proto = ParseGraph("g (float[2,3] x) => (float[A,B] y) { " + body + " }");
+    auto& weight = *proto.mutable_graph()->add_initializer();
+    weight.set_name("w");
+    weight.set_data_type(onnx::TensorProto::FLOAT);
+    for (const int64_t dim : dims) weight.add_dims(dim);
+    weight.set_data_location(onnx::TensorProto::EXTERNAL);
+    return LoadProto(proto);
+  };
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  for (const auto& dims : std::vector<std::vector<int64_t>>{
+           {3, kHuge}, {kHuge, kHuge}, {kHuge, 4, 4, 3, 1}, {3, int64_t{1} << 54}}) {
+    CheckFails(load(dims, "y = MatMul(x, w)"), ErrorCode::kInvalidInput, "beyond any machine");
+    CheckFails(load(dims, "y = Relu(x)"), ErrorCode::kInvalidInput, "beyond any machine");
+  }
+}
+
+TEST_CASE("load: a pipe is refused, not waited for") {
+  const TemporaryFile pipe("pipe.onnx");
+  REQUIRE(::mkfifo(pipe.path().c_str(), 0600) == 0);
+  CheckFails(LoadModel(pipe.path(), {}), ErrorCode::kIo, "not a regular file");
 }
 
 }  // namespace

@@ -138,6 +138,8 @@ std::optional<std::vector<std::byte>> WeightFile::Read(std::string_view name,
   const onnx::TensorProto& tensor = *found->second;
   const int64_t count = operand.elements();
   if (tensor.data_location() != onnx::TensorProto::EXTERNAL) {
+    // An element takes a byte at least, so that what is allocated grows with the file.
+    if (count < 0 || static_cast<size_t>(count) > tensor.ByteSizeLong()) return std::nullopt;
     return CollectAs(operand.type, count,
                      [&](const auto& take) { return VisitElements(tensor, count, take); });
   }

@@ -1,5 +1,7 @@
 #include "lib/model/weights.h"
 
+#include <sys/stat.h>
+
 #include <cmath>
 #include <cstring>
 
@@ -28,6 +30,22 @@ std::vector<T> Read(const WeightFile& file, std::string_view name, const Operand
 WeightFile Open(const TemporaryFile& file, const onnx::ModelProto& proto) {
   file.Write(proto.SerializeAsString());
   return WeightFile::Open(file.path()).value();
+}
+
+using Entries = std::vector<std::pair<std::string, std::string>>;
+
+// Two floats that are elsewhere.
+void AddExternal(onnx::ModelProto& proto, const std::string& name, const Entries& entries) {
+  onnx::TensorProto& tensor = *proto.mutable_graph()->add_initializer();
+  tensor.set_name(name);
+  tensor.set_data_type(onnx::TensorProto::FLOAT);
+  tensor.add_dims(2);
+  tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+  for (const auto& [key, value] : entries) {
+    auto& entry = *tensor.add_external_data();
+    entry.set_key(key);
+    entry.set_value(value);
+  }
 }
 
 }  // namespace
@@ -86,19 +104,8 @@ TEST_CASE(
   onnx::ModelProto proto = ParseGraph("g (float[2] x) => (float[2] y) { y = Relu(x) }");
   const std::filesystem::path beside(data.path());
   const auto add = [&](const char* name, int64_t offset, const std::string& location) {
-    onnx::TensorProto& tensor = *proto.mutable_graph()->add_initializer();
-    tensor.set_name(name);
-    tensor.set_data_type(onnx::TensorProto::FLOAT);
-    tensor.add_dims(2);
-    tensor.set_data_location(onnx::TensorProto::EXTERNAL);
-    const auto entry = [&tensor](const std::string& key, const std::string& value) {
-      auto& pair = *tensor.add_external_data();
-      pair.set_key(key);
-      pair.set_value(value);
-    };
-    entry("location", location);
-    entry("offset", std::to_string(offset));
-    entry("length", "8");
+    AddExternal(proto, name,
+                {{"location", location}, {"offset", std::to_string(offset)}, {"length", "8"}});
   };
   const std::string name = beside.filename().string();
   const std::string folder = beside.parent_path().filename().string();
@@ -116,6 +123,66 @@ TEST_CASE(
   for (const char* unread : {"beyond", "absolute", "out", "out later"}) {
     CAPTURE(unread);
     CHECK_FALSE(file.Read(unread, pair).has_value());
+  }
+}
+
+TEST_CASE("weights: offsets and lengths that are no places in the file are not followed") {
+  const TemporaryFile data("places.data");
+  data.Write(std::string(16, '\0'));
+  const std::string name = std::filesystem::path(data.path()).filename().string();
+  onnx::ModelProto proto = ParseGraph("g (float[2] x) => (float[2] y) { y = Relu(x) }");
+  AddExternal(proto, "whole", {{"location", name}, {"offset", "8"}});
+  const char* const offsets[] = {
+      "9", "-8", "9223372036854775807", "18446744073709551608", "0x", "8.0", " 8", "", "eight"};
+  for (const char* const offset : offsets) {
+    AddExternal(proto, std::string("offset ") + offset, {{"location", name}, {"offset", offset}});
+  }
+  const char* const lengths[] = {
+      "0", "7", "16", "-8", "9223372036854775807", "18446744073709551624"};
+  for (const char* const length : lengths) {
+    AddExternal(proto, std::string("length ") + length, {{"location", name}, {"length", length}});
+  }
+  const TemporaryFile path("places.onnx");
+  const WeightFile file = Open(path, proto);
+  const Operand pair = Shaped(ElementType::kFloat32, {2});
+  CHECK(file.Read("whole", pair).has_value());
+  for (const auto& tensor : proto.graph().initializer()) {
+    CAPTURE(tensor.name());
+    if (tensor.name() != "whole") CHECK_FALSE(file.Read(tensor.name(), pair).has_value());
+  }
+}
+
+TEST_CASE("weights: what is no regular file is not read, whatever its name leads to") {
+  const TemporaryFile pipe("pipe");
+  const TemporaryFile device("device");
+  const TemporaryFile nowhere("nowhere");
+  REQUIRE(::mkfifo(pipe.path().c_str(), 0600) == 0);
+  std::filesystem::create_symlink("/dev/zero", device.path());
+  std::filesystem::create_symlink(nowhere.path(), nowhere.path());
+  onnx::ModelProto proto = ParseGraph("g (float[2] x) => (float[2] y) { y = Relu(x) }");
+  for (const TemporaryFile* const file : {&pipe, &device, &nowhere}) {
+    const std::string name = std::filesystem::path(file->path()).filename().string();
+    AddExternal(proto, name, {{"location", name}});
+  }
+  const std::string odd[] = {"", ".", "x/..", std::string("..\0/x", 5), std::string(5000, 'n')};
+  for (const std::string& location : odd) {
+    AddExternal(proto, "odd " + location, {{"location", location}});
+  }
+  AddExternal(proto, "none", {});
+  const TemporaryFile path("special.onnx");
+  const WeightFile file = Open(path, proto);
+  for (const auto& tensor : proto.graph().initializer()) {
+    CAPTURE(tensor.name());
+    CHECK_FALSE(file.Read(tensor.name(), Shaped(ElementType::kFloat32, {2})).has_value());
+  }
+}
+
+TEST_CASE("weights: an operand of more elements than the file has bytes takes no memory") {
+  const TemporaryFile path("few.onnx");
+  const WeightFile file = Open(path, ParseGraph("g (float[2] x) => (float[2] y) "
+                                                "<float[2] w = {1, 2}> { y = Add(x, w) }"));
+  for (const int64_t dim : {int64_t{1} << 40, int64_t{1} << 62}) {
+    CHECK_FALSE(file.Read("w", Shaped(ElementType::kFloat32, {dim})).has_value());
   }
 }
 

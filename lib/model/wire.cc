@@ -110,7 +110,8 @@ Result<MappedFile> MappedFile::Open(const std::string& path) {
   const auto failure = [&path](std::string_view why) {
     return MakeError(ErrorCode::kIo, fmt::format("cannot read \"{}\": {}", path, why));
   };
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Opening a pipe would else wait for somebody to write to it.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return failure(std::strerror(errno));
   MappedFile file;
   struct stat info {};
