@@ -35,15 +35,6 @@ struct Sequence {
   std::optional<int64_t> lost_axis;  // Its parts have one element there, and do not keep the axis.
 };
 
-template <typename List>
-onnx::TypeProto FullTensor(int32_t elem_type, const List& dims) {
-  onnx::TypeProto type;
-  type.mutable_tensor_type()->set_elem_type(elem_type);
-  auto* shape = type.mutable_tensor_type()->mutable_shape();
-  for (const int64_t dim : dims) shape->add_dim()->set_dim_value(dim);
-  return type;
-}
-
 class Expander {
  public:
   Expander(Model::Impl& model, const BoundDims& bound, const std::string& file)
@@ -132,7 +123,12 @@ class Expander {
                       Scope& scope) {
     const ValueIndex index = AddValue(name, scope, Value::Source::kInitializer);
     Value& value = model_.value(index);
-    SetType(value, FullTensor(tensor.data_type(), dims));
+    const onnx::TypeProto type = TensorOfType(tensor.data_type(), Dims(dims.begin(), dims.end()));
+    if (!IsFullTensor(type)) {
+      faults_.push_back(fmt::format(
+          "initializer \"{}\" has no element type, or a negative dimension", ShortName(name)));
+    }
+    SetType(value, type);
     value.initializer = &tensor;
     const auto count = ElementCount(value.dims);
     const bool may_be_size = !IsFloatType(value.elem_type) || count <= kMaxFoldedReals;
@@ -346,7 +342,7 @@ class Expander {
     if (!IsStandard(node) || node.op_type() != "SplitToSequence" || node.output_size() != 1) {
       return false;
     }
-    if (SchemaOf(node, scope) == nullptr) return false;
+    if (node.output(0).empty() || SchemaOf(node, scope) == nullptr) return false;
     const auto name_bytes = scope.prefix.size() + node.output(0).size();
     const int64_t bytes_of_part = static_cast<int64_t>(sizeof(Value) + 2 * name_bytes);
     const auto split =
@@ -445,7 +441,7 @@ class Expander {
           (value.dims != constant.dims || value.elem_type != constant.elem_type)) {
         continue;  // ONNX's own rule is the judge of shapes.
       }
-      if (!value.has_shape) SetType(value, FullTensor(constant.elem_type, constant.dims));
+      if (!value.has_shape) SetType(value, TensorOfType(constant.elem_type, constant.dims));
       value.constant = std::make_unique<ConstantValue>(std::move(constant));
     }
   }

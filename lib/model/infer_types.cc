@@ -155,6 +155,14 @@ std::string OperandFault(const Model::Impl& model, const Operation& operation) {
   return fmt::format("num_outputs {}, but only {} outputs", asked, node.output_size());
 }
 
+onnx::TypeProto TensorOfType(int32_t elem_type, const Dims& dims) {
+  onnx::TypeProto type;
+  type.mutable_tensor_type()->set_elem_type(elem_type);
+  auto* shape = type.mutable_tensor_type()->mutable_shape();
+  for (const int64_t dim : dims) shape->add_dim()->set_dim_value(dim);
+  return type;
+}
+
 bool IsFullTensor(const onnx::TypeProto& type) {
   if (!type.has_tensor_type() || !type.tensor_type().has_shape()) return false;
   if (type.tensor_type().elem_type() == TensorProto::UNDEFINED) return false;

@@ -26,6 +26,8 @@ InferredTypes InferTypes(const Model::Impl& model, const Operation& operation);
 // as many sizes as a Split asks for, whatever it has. The outputs need not be known yet.
 std::string OperandFault(const Model::Impl& model, const Operation& operation);
 
+onnx::TypeProto TensorOfType(int32_t elem_type, const Dims& dims);
+
 // Whether the type is a tensor whose dimensions are all known.
 bool IsFullTensor(const onnx::TypeProto& type);
 

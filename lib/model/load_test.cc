@@ -396,7 +396,7 @@ TEST_CASE("load: a backward is found in a function that is called") {
   }
 }
 
-TEST_CASE("load: dimensions beyond any machine are refused, also of weights that nothing reads") {
+TEST_CASE("load: dimensions beyond any machine, negative or contradictory, are refused") {
   const auto load = [](const std::vector<int64_t>& dims, const std::string& body) {
     onnx::ModelProto proto = ParseGraph("g (float[2,3] x) => (float[A,B] y) { " + body + " }");
     auto& weight = *proto.mutable_graph()->add_initializer();
@@ -412,6 +412,21 @@ TEST_CASE("load: dimensions beyond any machine are refused, also of weights that
     CheckFails(load(dims, "y = MatMul(x, w)"), ErrorCode::kInvalidInput, "beyond any machine");
     CheckFails(load(dims, "y = Relu(x)"), ErrorCode::kInvalidInput, "beyond any machine");
   }
+  for (const auto& dims : std::vector<std::vector<int64_t>>{{3, -1}, {3, -kHuge}, {-3, 4}}) {
+    CheckFails(load(dims, "y = MatMul(x, w)"), ErrorCode::kInvalidInput, "a negative dimension");
+    CheckFails(load(dims, "y = Relu(x)"), ErrorCode::kInvalidInput, "a negative dimension");
+  }
+  const std::string huge = std::to_string(kHuge);
+  CheckFails(LoadText("g (float[" + huge + ",8] x) => (float[A,B] y) { y = Relu(x) }"),
+             ErrorCode::kInvalidInput, "overflows or has no fixed type");
+  CheckFails(LoadText("g (float[2,3] x) => (float[A,B] y) <int64[2] n = {" + huge +
+                      ",2}> "
+                      "{ t = Tile(x, n) y = Relu(t) }"),
+             ErrorCode::kInvalidInput, "");
+  CheckFails(LoadText("g (float[1,3] x) => (float[A,B] y) <int64[2] n = {" + huge +
+                      ",3}> "
+                      "{ t = Expand(x, n) y = Relu(t) }"),
+             ErrorCode::kInvalidInput, "beyond any machine");
 }
 
 TEST_CASE("load: a pipe is refused, not waited for") {
