@@ -113,6 +113,7 @@ TEST_CASE("cuda: dropout: drops the ratio, scales the rest, and the gradient ali
       {"Dropout", "f40001 fs=[0.25] -> f40001 b40001"},
       {"Dropout", "f40001 fs=[0.25] bs=[0] -> f40001 b40001"},
       {"Dropout@10", "f40001 -> f40001 b40001", "ratio=0.25"},
+      {"Dropout@7", "f40001 -> f40001 f40001", "ratio=0.25"},
   };
   for (const reference::CaseRow& row : rows) {
     CAPTURE(row.attributes);
@@ -121,7 +122,9 @@ TEST_CASE("cuda: dropout: drops the ratio, scales the rest, and the gradient ali
     const std::vector<double> values = Values(drawn, forward);
     const std::vector<double> mask = Values(drawn, forward, 1);
     int64_t wrong = 0;
-    for (size_t i = 0; i < values.size(); ++i) wrong += values[i] != (mask[i] != 0 ? 4.0 : 0.0);
+    for (size_t i = 0; i < values.size(); ++i) {
+      wrong += values[i] != 4 * mask[i] || (mask[i] != 0 && mask[i] != 1);
+    }
     CHECK(wrong == 0);
     CHECK(MomentsOf(mask).mean == doctest::Approx(0.75).epsilon(0.01));
 

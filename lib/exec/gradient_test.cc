@@ -175,6 +175,15 @@ const WeightRow kOutputs[] = {
     {"MaxPool with its indices", 12,
      "g (float[1,2,6] x) => (float[1,2,3] y) <float[1,2,6] w = @> { u = Add(x, w) "
      "  n, i = MaxPool<kernel_shape = [2], strides = [2]>(u) f = Cast<to = 1>(i) y = Add(n, f) }"},
+    {"Dropout with its mask, a float before opset 10", 12,
+     "g (float[3,4] x) => (float[3,4] y) <float[3,4] w = @> { u = Add(x, w) "
+     "  n, k = Dropout<ratio = 0.3>(u) a = Mul(n, u) y = Add(a, k) }",
+     9},
+    {"GroupNormalization with a scale for each group, before opset 21", 12,
+     "g (float[1,4,3] x) => (float[1,4,3] y) <float[1,4,3] w = @, float[2] s = {0.5,2}, "
+     "float[2] b = {0,1}> { u = Add(x, w) "
+     "  n = GroupNormalization<num_groups = 2, epsilon = 0.1>(u, s, b) y = Mul(n, n) }",
+     18},
     {"MaxPool with indices that nobody reads", 12,
      "g (float[1,2,6] x) => (float[1,2,3] y) <float[1,2,6] w = @> { u = Add(x, w) "
      "  y, i = MaxPool<kernel_shape = [2], strides = [2]>(u) }"},

@@ -77,7 +77,7 @@ class FactFinder {
       if (facts.rule->kind == OpKind::kBatchNorm && i > 0) continue;
       output.is_batch = true;
       const bool is_float = IsFloatType(model_.value(operation.outputs[i]).elem_type);
-      output.requires_grad = has_gradient && is_float;
+      output.requires_grad = has_gradient && is_float && PassesGradient(*facts.rule, i);
       facts.spec.outputs[i].has_gradient = output.requires_grad;
       facts.has_backward = facts.has_backward || output.requires_grad;
       if (facts.is_view && i == 0) output.root = facts_.value(operation.inputs[0]).root;

@@ -95,13 +95,18 @@ void RunRule(const Operation& operation, NodeContext& context) {
   }
 }
 
-// The mask of Dropout has its input's shape; ONNX's rules before opset 10 leave it open.
+// What ONNX's rules leave open. The output of GroupNormalization is as its input. So is the mask of
+// Dropout before opset 10; from there on it is of booleans.
 void AddKnownShapes(const Model::Impl& model, const Operation& operation,
                     std::vector<onnx::TypeProto>& outputs) {
-  if (operation.type() != "Dropout" || outputs.size() < 2 || operation.inputs.empty()) return;
-  if (IsFullTensor(outputs[1]) || operation.inputs[0] == kNoValue) return;
-  outputs[1] = model.value(operation.inputs[0]).type;
-  outputs[1].mutable_tensor_type()->set_elem_type(TensorProto::BOOL);
+  const bool is_dropout = operation.type() == "Dropout";
+  if (!is_dropout && operation.type() != "GroupNormalization") return;
+  const size_t position = is_dropout ? 1 : 0;
+  if (operation.input(0) == kNoValue || outputs.size() <= position) return;
+  if (IsFullTensor(outputs[position])) return;
+  outputs[position] = model.value(operation.inputs[0]).type;
+  if (!is_dropout || operation.schema->since_version() < 10) return;
+  outputs[position].mutable_tensor_type()->set_elem_type(TensorProto::BOOL);
 }
 
 std::string CountFault(std::string_view what, int count, int low, int high) {

@@ -227,6 +227,21 @@ TEST_CASE("lower: dropout is random, its default ratio is a half, in any operato
   }
 }
 
+TEST_CASE("lower: a dropout's mask is a float before opset 10, and gets no gradient") {
+  for (const bool is_float : {true, false}) {
+    const std::string read = is_float ? "Identity(k)" : "Cast<to = 1>(k)";
+    const ModelGraph lowered =
+        LowerProto(ParseGraph("g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}> "
+                              "{ h = Mul(x, w) d, k = Dropout(h) m = " +
+                                  read + " y = Add(d, m) }",
+                              is_float ? 9 : 10));
+    CAPTURE(is_float);
+    const Tensor& mask = lowered.graph.tensor(NodeOf(lowered.graph, "Dropout").outputs.at(1));
+    CHECK(mask.bytes == Bytes(is_float ? 16 : 4));
+    CHECK(!mask.requires_grad);
+  }
+}
+
 TEST_CASE("lower: random numbers and what is made of them are tensors without gradient") {
   const ModelGraph lowered = LowerText(
       "g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}, float p = {0.8}> "

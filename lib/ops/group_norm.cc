@@ -11,13 +11,15 @@ namespace {
 
 constexpr int64_t kMomentBytes = 8;  // A mean and an inverse deviation.
 
-// A scale and a bias for each channel; up to opset 20 for each group.
+// A scale and a bias for each channel; up to opset 20 GroupNormalization has one for each group.
 Result<Done> CheckParameters(const OpSpec& spec, const GroupNormShape& shape) {
+  const bool is_by_group = spec.type == "GroupNormalization" && spec.opset < 21;
+  const int64_t count = is_by_group ? shape.groups : shape.channels();
   const Dims& scale = spec.input(1).dims;
-  if (scale != Dims{shape.groups} && scale != Dims{shape.channels()}) {
-    return InvalidOp(spec, fmt::format("its scale is {}; one for each of its {} channels or {} "
-                                       "groups is needed",
-                                       TextOf(scale), shape.channels(), shape.groups));
+  if (scale != Dims{count}) {
+    return InvalidOp(
+        spec, fmt::format("its scale is {}; in opset {} it needs one for each of its {} {}",
+                          TextOf(scale), spec.opset, count, is_by_group ? "groups" : "channels"));
   }
   return RequireDims(spec, spec.input(2), "its bias", scale);
 }

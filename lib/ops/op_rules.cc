@@ -95,6 +95,10 @@ bool IsDifferentiable(const OpSpec& spec, size_t input) {
   return IsDifferentiable(RuleOf(spec.type), spec, input);
 }
 
+bool PassesGradient(const OpRule& rule, size_t output) {
+  return rule.kind != OpKind::kDropout || output == 0;
+}
+
 bool IsView(const OpRule& rule, const OpSpec& spec) {
   const Operand& input = spec.input(0);
   const Operand& output = spec.output(0);

@@ -15,6 +15,10 @@ bool ReadsContents(const OpRule& rule, size_t input);
 bool IsDifferentiable(const OpRule& rule, const OpSpec& spec, size_t input);
 bool IsDifferentiable(const OpSpec& spec, size_t input);
 
+// Whether a gradient that arrives at this output flows on: that of a Dropout's mask, which is a
+// float before opset 10, does not.
+bool PassesGradient(const OpRule& rule, size_t output);
+
 // Whether the output has the memory of the input, unchanged: views, casts to the same type, Dropout
 // with ratio 0, and movements that move nothing.
 bool IsView(const OpRule& rule, const OpSpec& spec);

@@ -23,6 +23,16 @@ Result<Done> JudgeBernoulli(const OpSpec& spec) {
   return RequireFloat(spec, spec.input(0), "its input");
 }
 
+// Before opset 10 the mask has the type of the input.
+Result<Done> JudgeMask(const OpSpec& spec) {
+  const Operand& mask = spec.output(1);
+  CKPLAN_RETURN_IF_ERROR(RequireDims(spec, mask, "its mask", spec.input(0).dims));
+  const bool is_right = spec.opset < 10 ? IsFloat(mask.type) : mask.type == ElementType::kBool;
+  if (is_right) return Done();
+  return InvalidOp(spec, fmt::format("its mask is {}; it must be {} in opset {}", NameOf(mask.type),
+                                     spec.opset < 10 ? "of its input's type" : "bool", spec.opset));
+}
+
 }  // namespace
 
 Result<double> ReadDropoutRatio(const OpSpec& spec) {
@@ -30,10 +40,7 @@ Result<double> ReadDropoutRatio(const OpSpec& spec) {
   const Operand& x = spec.input(0);
   CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, x, "its input"));
   if (spec.output(0).is_present) CKPLAN_RETURN_IF_ERROR(RequireSameShape(spec));
-  // Before opset 10 the mask was of the type of the input; kernels write a byte for each element.
-  if (spec.output(1).is_present) {
-    CKPLAN_RETURN_IF_ERROR(RequireDims(spec, spec.output(1), "its mask", x.dims));
-  }
+  if (spec.output(1).is_present) CKPLAN_RETURN_IF_ERROR(JudgeMask(spec));
   double ratio = spec.Float("ratio", 0.5);
   if (spec.input(1).is_present) {
     const auto& known = spec.input(1).known;

@@ -163,6 +163,8 @@ TEST_CASE("refusals: generated tensors and drawn ones") {
       {{"Trilu", "f4x4 is -> f4x4"}, R"(its input "k" is computed during the step)", kUnsupported},
       {{"Dropout", "f4 -> f3"}, "its output is [3] instead of [4]"},
       {{"Dropout", "f4 -> f4 b3"}, "its mask is [3] instead of [4]"},
+      {{"Dropout", "f4 -> f4 f4"}, "its mask is float32; it must be bool in opset 20"},
+      {{"Dropout@9", "f4 -> f4 b4"}, "its mask is bool; it must be of its input's type in opset 9"},
       {{"Dropout", "f4 fs=[1.5] -> f4"}, "its ratio is 1.5"},
       {{"Dropout@10", "f4 -> f4", "ratio=nan"}, "its ratio is nan"},
       {{"Dropout", "f4 fs -> f4"}, "its ratio is computed during the step", kUnsupported},

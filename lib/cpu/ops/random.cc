@@ -32,17 +32,17 @@ class DropoutOp final : public PreparedOp {
   DropoutOp(const OpSpec& spec, double ratio)
       : count_(spec.input(0).elements()),
         threshold_(DropoutThreshold(ratio)),
-        scale_(ratio < 1 ? static_cast<float>(1 / (1 - ratio)) : 0.0F) {}
+        scale_(ratio < 1 ? static_cast<float>(1 / (1 - ratio)) : 0.0F),
+        has_float_mask_(IsFloat(spec.output(1).type)) {}
 
   void Forward(const ForwardCall& call) override {
     if (call.outputs[0] != nullptr) Drop(call.seed, call.inputs[0], call.outputs[0]);
     if (call.outputs.size() < 2 || call.outputs[1] == nullptr) return;
-    auto* mask = static_cast<uint8_t*>(call.outputs[1]);
-    const CounterRng rng(call.seed);
-    ParallelFor(count_, kGrain, [=, this](int64_t begin, int64_t end) {
-      ForBits(rng, begin, end,
-              [=, this](int64_t i, uint32_t bits) { mask[i] = bits >= threshold_ ? 1 : 0; });
-    });
+    if (has_float_mask_) {
+      WriteMask(call.seed, static_cast<float*>(call.outputs[1]));
+    } else {
+      WriteMask(call.seed, static_cast<uint8_t*>(call.outputs[1]));
+    }
   }
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
     Drop(call.seed, call.output_gradients[0], gradient);
@@ -60,9 +60,19 @@ class DropoutOp final : public PreparedOp {
     });
   }
 
+  template <typename T>
+  void WriteMask(uint64_t seed, T* mask) const {
+    const CounterRng rng(seed);
+    ParallelFor(count_, kGrain, [=, this](int64_t begin, int64_t end) {
+      ForBits(rng, begin, end,
+              [=, this](int64_t i, uint32_t bits) { mask[i] = bits >= threshold_ ? T{1} : T{0}; });
+    });
+  }
+
   int64_t count_;
   uint64_t threshold_;
   float scale_;
+  bool has_float_mask_;  // Before opset 10.
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareDropout(const OpSpec& spec) {

@@ -7,6 +7,7 @@
 
 #include "lib/cuda/families.h"
 #include "lib/cuda/launch.h"
+#include "lib/cuda/typed.h"
 #include "lib/ops/counter_rng.h"
 #include "lib/ops/random.h"
 
@@ -101,6 +102,7 @@ class DropoutOp final : public PreparedOp {
         count_(spec.input(0).elements()),
         x_type_(spec.input(0).type),
         y_type_(spec.output(0).type),
+        mask_type_(spec.output(1).type),
         drop_{DropoutThreshold(ratio), ratio < 1 ? static_cast<float>(1 / (1 - ratio)) : 0.0F} {}
 
   void Forward(const ForwardCall& call) override {
@@ -109,21 +111,30 @@ class DropoutOp final : public PreparedOp {
            FloatsIn(call.inputs[0], x_type_));
     }
     if (call.outputs.size() < 2 || call.outputs[1] == nullptr) return;
-    auto* mask = static_cast<uint8_t*>(call.outputs[1]);
-    const CounterRng rng(call.seed);
-    const uint64_t threshold = drop_.threshold;
-    ForEach(device_, count_,
-            [=] CKPLAN_KERNEL(int64_t i) { mask[i] = rng.Bits(i) >= threshold ? 1 : 0; });
+    if (IsFloat(mask_type_)) {
+      WriteMask(call.seed, Writer<float>(call.outputs[1], mask_type_));
+    } else {
+      WriteMask(call.seed, Writer<uint8_t>(call.outputs[1], mask_type_));
+    }
   }
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
     Draw(device_, call.seed, count_, FloatsOut(gradient, x_type_), drop_,
          FloatsIn(call.output_gradients[0], y_type_));
   }
 
+  // Public, because nvcc does not allow kernels in private methods.
+  template <typename T>
+  void WriteMask(uint64_t seed, const Writer<T>& mask) const {
+    const CounterRng rng(seed);
+    const uint64_t threshold = drop_.threshold;
+    ForEach(device_, count_,
+            [=] CKPLAN_KERNEL(int64_t i) { mask.Set(i, rng.Bits(i) >= threshold ? T{1} : T{0}); });
+  }
+
  private:
   Device& device_;
   int64_t count_;
-  ElementType x_type_, y_type_;
+  ElementType x_type_, y_type_, mask_type_;  // The mask is of floats before opset 10.
   Drop drop_;
 };
 
