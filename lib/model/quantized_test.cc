@@ -24,8 +24,10 @@ bool IsTold(const ModelGraph& lowered, const std::string& part) {
 }
 
 TEST_CASE("quantized: weights behind DequantizeLinear count as they are stored, untrained") {
-  for (const auto& [type, bytes] : {std::pair{onnx::TensorProto::INT8, 32 * 16},
-                                    std::pair{onnx::TensorProto::UINT4, 32 * 16 / 2}}) {
+  for (const auto& row : {std::pair{onnx::TensorProto::INT8, 32 * 16},
+                          std::pair{onnx::TensorProto::UINT4, 32 * 16 / 2}}) {
+    const auto type = row.first;
+    const int64_t bytes = row.second;
     onnx::ModelProto proto = ParseGraph(
         "g (float[4,32] x) => (float[4,16] y) <float[32] g = {1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
         "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}, float scale = {0.5}> "
