@@ -129,31 +129,40 @@ const std::vector<reference::CaseRow>& AllCases() {
   return cases;
 }
 
-struct Range {
-  size_t low = SIZE_MAX, high = 0;
-  void Include(size_t value) {
-    low = std::min(low, value);
-    high = std::max(high, value);
+// Whether each operand that is present has the type of the same operand of the case.
+bool HasTypesOf(const std::vector<Operand>& operands, const std::vector<Operand>& of_case) {
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i].is_present) continue;
+    if (i >= of_case.size() || !of_case[i].is_present) return false;
+    if (operands[i].type != of_case[i].type) return false;
   }
-  bool Has(size_t value) const { return low <= value && value <= high; }
-};
-struct OperandCounts {
-  Range inputs, outputs;
-};
+  return true;
+}
 
-bool HasItsOperands(const OpSpec& spec) {
-  static const std::map<std::string, OperandCounts> counts = [] {
-    std::map<std::string, OperandCounts> all;
+const std::multimap<std::string, OpSpec>& CasesByType() {
+  static const std::multimap<std::string, OpSpec> cases = [] {
+    std::multimap<std::string, OpSpec> all;
     for (const reference::CaseRow& row : AllCases()) {
-      const OpSpec known = ParseCase(row).spec;
-      all[known.type].inputs.Include(known.inputs.size());
-      all[known.type].outputs.Include(known.outputs.size());
+      OpSpec spec = ParseCase(row).spec;
+      all.emplace(spec.type, std::move(spec));
     }
     return all;
   }();
-  const auto found = counts.find(spec.type);
-  return found != counts.end() && found->second.inputs.Has(spec.inputs.size()) &&
-         found->second.outputs.Has(spec.outputs.size());
+  return cases;
+}
+
+bool HasItsOperands(const OpSpec& spec) {
+  const auto [begin, end] = CasesByType().equal_range(spec.type);
+  size_t fewest_inputs = SIZE_MAX, fewest_outputs = SIZE_MAX;
+  for (auto known = begin; known != end; ++known) {
+    fewest_inputs = std::min(fewest_inputs, known->second.inputs.size());
+    fewest_outputs = std::min(fewest_outputs, known->second.outputs.size());
+  }
+  if (spec.inputs.size() < fewest_inputs || spec.outputs.size() < fewest_outputs) return false;
+  return std::any_of(begin, end, [&spec](const auto& known) {
+    return HasTypesOf(spec.inputs, known.second.inputs) &&
+           HasTypesOf(spec.outputs, known.second.outputs);
+  });
 }
 
 class Mutator {
