@@ -9,7 +9,6 @@
 #include "cli/common/files.h"
 #include "cli/common/size_arg.h"
 #include "lib/emit/json_plan.h"
-#include "lib/plan/check.h"
 #include "lib/planner/plan_file.h"
 
 namespace ckplan {
@@ -28,12 +27,6 @@ Result<std::optional<PlanJsonText>> FindPlan(const ExecOptions& options, PlanNee
       fmt::format("\"{}\" has no plan in it; name one with --plan, or write one into it "
                   "with `ckplan apply`",
                   options.model));
-}
-
-Result<ModelAndPlan> Load(const std::string& path, const PlanRequest& request,
-                          const ModelIdentity* planned) {
-  CKPLAN_ASSIGN_OR_RETURN(ModelSource source, LoadModelSource(path, request, planned));
-  return ModelAndPlan{std::move(source.model), std::move(source.lowered), std::nullopt};
 }
 
 Result<Done> CheckRuns(const PlanHeader& header) {
@@ -89,7 +82,8 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
     CKPLAN_ASSIGN_OR_RETURN(PlanRequest request, options.request.Read());
     CKPLAN_ASSIGN_OR_RETURN(request.activation_type, ActivationTypeOf(options, nullptr, backend));
     request.cost_model.clear();  // No plan, no costs: only its operators are asked for.
-    return Load(options.model, request, nullptr);
+    CKPLAN_ASSIGN_OR_RETURN(ModelSource source, LoadModelSource(options.model, request));
+    return ModelAndPlan{std::move(source.model), std::move(source.lowered), std::nullopt};
   }
   CKPLAN_ASSIGN_OR_RETURN(const PlanHeader header, ReadPlanHeader(text->text, text->where));
   CKPLAN_RETURN_IF_ERROR(CheckRuns(header));
@@ -97,20 +91,22 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
   CKPLAN_ASSIGN_OR_RETURN(
       const PlanRequest request,
       RequestToReadAgain(header.request, options.request.ValueOf("cost_model")));
-  CKPLAN_ASSIGN_OR_RETURN(ModelAndPlan planned, Load(options.model, request, &header.model));
-  TensorGraph aligned = planned.lowered.graph;
+  CKPLAN_ASSIGN_OR_RETURN(ModelSource source,
+                          LoadModelSource(options.model, request, &header.model));
+  TensorGraph aligned = source.lowered.graph;
   if (request.align_bytes > 1) {
     CKPLAN_ASSIGN_OR_RETURN(aligned, AlignSizes(aligned, request.align_bytes));
   }
-  CKPLAN_ASSIGN_OR_RETURN(planned.plan, ReadPlanJson(text->text, aligned, text->where));
-  const std::vector<std::string> faults = CheckPlan(aligned, *planned.plan);
+  CKPLAN_ASSIGN_OR_RETURN(Plan plan, ReadPlanJson(text->text, aligned, text->where));
+  const std::vector<std::string> faults =
+      JudgePlan(aligned, source.model.identity(), source.request, plan);
   if (!faults.empty()) {
     return Error{ErrorCode::kCheckFailed,
                  fmt::format("{} does not pass the checker, so nothing was run", text->where),
                  faults};
   }
-  CKPLAN_RETURN_IF_ERROR(CheckAlignment(aligned, *planned.plan, backend, options));
-  return planned;
+  CKPLAN_RETURN_IF_ERROR(CheckAlignment(aligned, plan, backend, options));
+  return ModelAndPlan{std::move(source.model), std::move(source.lowered), std::move(plan)};
 }
 
 Result<StepOnBackend> StepOnBackend::Create(Backend& backend, const ModelAndPlan& planned,

@@ -6,15 +6,13 @@
 
 namespace ckplan {
 
-std::function<Result<std::vector<std::string>>(const std::string& plan_json,
-                                               const std::string& path)>
-AnnotatorOf(const Source& source, const Plan& plan, const std::string& model_path) {
+Annotator AnnotatorOf(const Source& source, const Plan& plan, const std::string& model_path) {
   if (!source.is_model) return {};
   return [&source, &plan, model_path](const std::string& plan_json,
-                                      const std::string& path) -> Result<std::vector<std::string>> {
+                                      const std::string& path) -> Result<Emitted> {
     const Annotation annotation = MakeAnnotation(source.roles, plan, plan_json);
     CKPLAN_ASSIGN_OR_RETURN(AnnotateOutcome outcome, AnnotateModel(model_path, annotation, path));
-    return std::move(outcome.warnings);
+    return Emitted{{}, std::move(outcome.file), std::move(outcome.warnings)};
   };
 }
 

@@ -1,21 +1,17 @@
 // Writes a plan as markers into its model's file; docs/onnx-markers.md explains them.
 #pragma once
 
-#include <functional>
 #include <string>
-#include <vector>
 
-#include "lib/base/result.h"
+#include "lib/emit/emitters.h"
 #include "lib/plan/plan.h"
 #include "lib/planner/source.h"
 
 namespace ckplan {
 
 // Returns a function that writes the model at `model_path`, from which `source` was read, with the
-// plan and its JSON to a file, and that returns warnings. Returns an empty function if the source
-// is a graph file. The function refers to `source` and `plan`, which must outlive it.
-std::function<Result<std::vector<std::string>>(const std::string& plan_json,
-                                               const std::string& path)>
-AnnotatorOf(const Source& source, const Plan& plan, const std::string& model_path);
+// plan and its JSON to a file. Returns an empty function if the source is a graph file. The
+// function refers to `source` and `plan`, which must outlive it.
+Annotator AnnotatorOf(const Source& source, const Plan& plan, const std::string& model_path);
 
 }  // namespace ckplan

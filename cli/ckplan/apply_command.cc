@@ -65,6 +65,7 @@ Result<ExitCode> RunApply(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const Emitter* emitter, FindEmitter("onnx"));
   CKPLAN_ASSIGN_OR_RETURN(const Emitted emitted, emitter->emit(source, *options.output));
   for (const std::string& warning : emitted.warnings) screen.Warn(warning);
+  CKPLAN_RETURN_IF_ERROR(emitted.file->Commit());
   screen.Note(fmt::format("wrote {}   checked: ok", *options.output));
   return ExitCode::kOk;
 }

@@ -14,16 +14,18 @@ struct Content {
   std::string text;
 };
 
-Result<Done> WriteContents(const std::vector<Content>& contents, const Screen& screen) {
+// `pending`: files that are written already. They appear together with the others.
+Result<Done> WriteContents(const std::vector<Content>& contents, PendingFiles pending,
+                           const Screen& screen) {
   std::vector<OutputFile> files;
   for (const Content& content : contents) {
     if (content.path != kStandardStream) files.push_back({content.path, content.text});
   }
-  CKPLAN_RETURN_IF_ERROR(WriteFiles(files));
+  CKPLAN_RETURN_IF_ERROR(FinishFiles(files, pending));
   for (const Content& content : contents) {
     if (content.path == kStandardStream) CKPLAN_RETURN_IF_ERROR(screen.Print(content.text));
   }
-  return Done{};
+  return CommitFiles(pending);
 }
 
 Result<const Emitter*> EmitterFor(std::string_view name, bool has_plan) {
@@ -91,13 +93,17 @@ Result<Done> Outputs::CheckFor(bool is_model) const {
 
 Result<Done> Outputs::Write(const EmitSource& source, const Screen& screen) const {
   std::vector<Content> contents;
+  PendingFiles pending;
   for (const Item& item : items_) {
     CKPLAN_ASSIGN_OR_RETURN(Emitted emitted, item.emitter->emit(source, item.path));
     for (const std::string& warning : emitted.warnings) screen.Warn(warning);
-    if (item.emitter->needs == Emitter::Needs::kModel) continue;
-    contents.push_back({item.path, std::move(emitted.text)});
+    if (emitted.file != nullptr) {
+      pending.push_back(std::move(emitted.file));
+    } else {
+      contents.push_back({item.path, std::move(emitted.text)});
+    }
   }
-  return WriteContents(contents, screen);
+  return WriteContents(contents, std::move(pending), screen);
 }
 
 bool Outputs::TakesStdout() const {

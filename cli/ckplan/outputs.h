@@ -23,7 +23,8 @@ class Outputs {
   // kUsage: an annotated model is asked for, but the source is not a model.
   Result<Done> CheckFor(bool is_model) const;
 
-  // Writes all files, the one to standard output last.
+  // Writes all files or none; see FinishFiles. They appear once what goes to standard output is
+  // written.
   Result<Done> Write(const EmitSource& source, const Screen& screen) const;
 
   bool TakesStdout() const;

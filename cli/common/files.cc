@@ -7,11 +7,9 @@
 #include <cctype>
 #include <cerrno>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <utility>
 
-#include "lib/base/write_file.h"
 #include "lib/planner/source.h"
 
 namespace ckplan {
@@ -129,8 +127,7 @@ Result<Done> CheckWritable(const std::string& path) {
   return Done{};
 }
 
-Result<Done> WriteFiles(const std::vector<OutputFile>& files) {
-  std::vector<std::unique_ptr<PendingFile>> pending;
+Result<Done> FinishFiles(const std::vector<OutputFile>& files, PendingFiles& pending) {
   // Devices and pipes come last: what is written to them cannot be taken back.
   for (const bool is_special : {false, true}) {
     for (const OutputFile& file : files) {
@@ -140,8 +137,19 @@ Result<Done> WriteFiles(const std::vector<OutputFile>& files) {
       pending.push_back(std::move(one));
     }
   }
+  for (const auto& one : pending) CKPLAN_RETURN_IF_ERROR(one->Finish());
+  return Done{};
+}
+
+Result<Done> CommitFiles(const PendingFiles& pending) {
   for (const auto& one : pending) CKPLAN_RETURN_IF_ERROR(one->Commit());
   return Done{};
+}
+
+Result<Done> WriteFiles(const std::vector<OutputFile>& files) {
+  PendingFiles pending;
+  CKPLAN_RETURN_IF_ERROR(FinishFiles(files, pending));
+  return CommitFiles(pending);
 }
 
 }  // namespace ckplan

@@ -3,12 +3,14 @@
 // (lib/base/write_file.h).
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lib/base/read_file.h"
 #include "lib/base/result.h"
+#include "lib/base/write_file.h"
 
 namespace ckplan {
 
@@ -31,11 +33,16 @@ std::vector<InputFile> InputsOf(const std::string& source);
 Result<Done> CheckApart(const std::vector<InputFile>& inputs,
                         const std::vector<std::string>& outputs);
 
+using PendingFiles = std::vector<std::unique_ptr<PendingFile>>;
+
 struct OutputFile {
   std::string path;
   std::string_view text;
 };
-// Writes all files or none, unless renaming one fails.
+// Writes all files or none, unless renaming one fails. WriteFiles is the two halves in one: after
+// the first, which adds `files` to others that are written and not finished, no place has changed.
 Result<Done> WriteFiles(const std::vector<OutputFile>& files);
+Result<Done> FinishFiles(const std::vector<OutputFile>& files, PendingFiles& pending);
+Result<Done> CommitFiles(const PendingFiles& pending);
 
 }  // namespace ckplan

@@ -161,6 +161,20 @@ TEST_CASE("files: a write-protected file is not replaced") {
   CHECK(!CheckWritable(folder / "a").ok());
 }
 
+TEST_CASE("files: those that were written elsewhere appear with the others, or not at all") {
+  const TemporaryFolder folder;
+  for (const bool fails : {true, false}) {
+    PendingFiles pending;
+    pending.push_back(std::move(PendingFile::Create(folder / "a")).value());
+    REQUIRE(pending[0]->Append("one").ok());
+    CHECK(FinishFiles({{fails ? "/dev/full" : folder / "b", "two"}}, pending).ok() == !fails);
+    CHECK(!fs::exists(folder / "a"));
+    if (!fails) CHECK(CommitFiles(pending).ok());
+  }
+  CHECK(*ReadWholeFile(folder / "a") == "one");
+  CHECK(*ReadWholeFile(folder / "b") == "two");
+}
+
 TEST_CASE("files: reading what is not there names it") {
   const auto text = ReadWholeFile("/no/such/file");
   REQUIRE(!text.ok());

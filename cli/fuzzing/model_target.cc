@@ -68,7 +68,8 @@ void PlanAndAnnotate(const std::string& path, const ModelSource& source, PlanReq
   std::filesystem::create_directory(folder);
   const std::string out = folder / std::filesystem::path(path).filename();
   const std::string json = WritePlanJson(*plan, graph);
-  if (!AnnotateModel(path, MakeAnnotation(source.lowered.roles, *plan, json), out).ok()) return;
+  const auto written = AnnotateModel(path, MakeAnnotation(source.lowered.roles, *plan, json), out);
+  if (!written.ok() || !written->file->Commit().ok()) return;
   const auto embedded = ReadEmbeddedPlan(out);
   CKPLAN_CHECK(embedded.ok() && *embedded == json, "the plan in an annotated model can be read");
   PlanRequest again = request;

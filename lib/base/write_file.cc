@@ -92,9 +92,13 @@ Result<Done> PendingFile::Append(std::string_view bytes) {
   return Done{};
 }
 
-Result<Done> PendingFile::Commit() {
-  // Some file systems report only here that the disk is full.
+Result<Done> PendingFile::Finish() {
   if (close(std::exchange(fd_, -1)) != 0) return Failed();
+  return Done{};
+}
+
+Result<Done> PendingFile::Commit() {
+  if (fd_ >= 0) CKPLAN_RETURN_IF_ERROR(Finish());
   if (!temporary_) return Done{};
   if (std::rename(temporary_->path().c_str(), target_.c_str()) != 0) return Failed();
   temporary_->Keep();

@@ -31,7 +31,9 @@ class PendingFile {
   ~PendingFile();  // Removes what was not committed.
 
   Result<Done> Append(std::string_view bytes);
-  // Puts the file in its place. The last call.
+  // Nothing more is appended. kIo: some file systems say only here that they are full.
+  Result<Done> Finish();
+  // Puts the file in its place, finished before or now. The last call.
   Result<Done> Commit();
 
  private:

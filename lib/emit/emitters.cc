@@ -17,11 +17,12 @@ namespace {
 Result<Emitted> EmitJson(const EmitSource& source, const std::string&) {
   return Emitted{source.plan == nullptr ? WriteGraphJson(source.graph)
                                         : WritePlanJson(*source.plan, source.graph),
+                 nullptr,
                  {}};
 }
 
 Result<Emitted> EmitDot(const EmitSource& source, const std::string&) {
-  return Emitted{WriteDot(source.graph, source.plan), {}};
+  return Emitted{WriteDot(source.graph, source.plan), nullptr, {}};
 }
 
 // Draws the graph that the plan's algorithm worked on.
@@ -31,13 +32,11 @@ Result<Emitted> EmitDivisionTree(const EmitSource& source, const std::string&) {
   CKPLAN_ASSIGN_OR_RETURN(std::string text,
                           is_folded ? WriteDivisionTreeDot(FoldLayers(source.graph).graph)
                                     : WriteDivisionTreeDot(source.graph));
-  return Emitted{std::move(text), {}};
+  return Emitted{std::move(text), nullptr, {}};
 }
 
 Result<Emitted> EmitOnnx(const EmitSource& source, const std::string& path) {
-  CKPLAN_ASSIGN_OR_RETURN(std::vector<std::string> warnings,
-                          source.annotate(WritePlanJson(*source.plan, source.graph), path));
-  return Emitted{{}, std::move(warnings)};
+  return source.annotate(WritePlanJson(*source.plan, source.graph), path);
 }
 
 constexpr std::array kEmitters = {

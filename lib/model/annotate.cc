@@ -7,7 +7,6 @@
 #include <new>
 
 #include "lib/base/hash.h"
-#include "lib/base/write_file.h"
 #include "lib/model/parse_file.h"
 #include "lib/model/wire.h"
 
@@ -60,12 +59,12 @@ GraphFacts ReadGraphFacts(std::string_view source) {
   return facts;
 }
 
-Result<Done> WriteFile(const Rope& bytes, const std::string& path) {
-  CKPLAN_ASSIGN_OR_RETURN(const auto file, PendingFile::Create(path));
+Result<std::unique_ptr<PendingFile>> WriteBeside(const Rope& bytes, const std::string& path) {
+  CKPLAN_ASSIGN_OR_RETURN(auto file, PendingFile::Create(path));
   for (const std::string_view piece : bytes.pieces()) {
     CKPLAN_RETURN_IF_ERROR(file->Append(piece));
   }
-  return file->Commit();
+  return file;
 }
 
 std::filesystem::path FolderOf(const std::string& path) {
@@ -94,7 +93,7 @@ Result<AnnotateOutcome> Annotate(std::string_view source, const std::string& in_
                     "folder before using it",
                     out_path, in_path));
   }
-  CKPLAN_RETURN_IF_ERROR(WriteFile(rewritten.bytes, out_path));
+  CKPLAN_ASSIGN_OR_RETURN(outcome.file, WriteBeside(rewritten.bytes, out_path));
   return outcome;
 }
 

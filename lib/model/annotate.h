@@ -10,15 +10,17 @@
 // Guarantees. Every other byte stays as it was, weights inline or external included: markers are
 // appended at wire level, so files above 2 GB work too. Annotating again replaces the markers of
 // before. A node without markers is constant: it runs once, outside the step. Where a node is a
-// call of a function, its markers are those of the first operation in it. The file appears whole
-// or not at all. Cost: reading and writing the file once.
+// call of a function, its markers are those of the first operation in it. Cost: reading and writing
+// the file once.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "lib/base/result.h"
+#include "lib/base/write_file.h"
 #include "lib/model/model.h"
 #include "lib/model/rewrite.h"
 #include "lib/plan/plan.h"
@@ -35,6 +37,7 @@ Annotation MakeAnnotation(const std::vector<ModelNodeRole>& roles, const Plan& p
                           std::string plan_json);
 
 struct AnnotateOutcome {
+  std::unique_ptr<PendingFile> file;  // Whole, for the caller to finish and put in its place.
   std::vector<std::string> warnings;  // The output cannot see its external weights from there.
 };
 

@@ -37,15 +37,19 @@ onnx::ModelProto ReadProto(const TemporaryFile& file) {
   return proto;
 }
 
+// Whether the annotated model was written, and put in its place.
+bool Annotated(const TemporaryFile& in, const Annotation& annotation, const TemporaryFile& out) {
+  const auto outcome = AnnotateModel(in.path(), annotation, out.path());
+  return outcome.ok() && outcome->file->Commit().ok();
+}
+
 TEST_CASE("annotate: nodes carry their decisions, the model carries the plan") {
   const onnx::ModelProto proto = ParseGraph(kGraph);
   const ModelGraph lowered = LowerProto(proto, BatchOf(2));
   const TemporaryFile in("in.onnx");
   const TemporaryFile out("out.onnx");
   in.Write(proto.SerializeAsString());
-  REQUIRE(AnnotateModel(in.path(), MakeAnnotation(lowered.roles, PlanFor(lowered), "{plan}"),
-                        out.path())
-              .ok());
+  REQUIRE(Annotated(in, MakeAnnotation(lowered.roles, PlanFor(lowered), "{plan}"), out));
 
   onnx::ModelProto marked = ReadProto(out);
   const auto& nodes = marked.graph().node();
@@ -82,17 +86,17 @@ TEST_CASE("annotate: doing it again replaces the markers and keeps foreign metad
   const TemporaryFile twice("twice.onnx");
   in.Write(proto.SerializeAsString());
   Plan plan = PlanFor(lowered);
-  REQUIRE(AnnotateModel(in.path(), MakeAnnotation(lowered.roles, plan, "old"), once.path()).ok());
+  REQUIRE(Annotated(in, MakeAnnotation(lowered.roles, plan, "old"), once));
   plan.decisions[NodeId(0)] = {NodeAction::kTransient, 1, 0};
   const Annotation annotation = MakeAnnotation(lowered.roles, plan, "new");
-  REQUIRE(AnnotateModel(once.path(), annotation, twice.path()).ok());
+  REQUIRE(Annotated(once, annotation, twice));
   const onnx::ModelProto marked = ReadProto(twice);
   CHECK(marked.graph().node(0).metadata_props_size() == 4);
   CHECK(MarkerOf(marked.graph().node(0), "team") == "vision");
   CHECK(MarkerOf(marked.graph().node(0), "ckplan.action") == "transient");
   CHECK(ReadEmbeddedPlan(twice.path()).value() == "new");
   // Over itself, too.
-  REQUIRE(AnnotateModel(twice.path(), annotation, twice.path()).ok());
+  REQUIRE(Annotated(twice, annotation, twice));
   CHECK(ReadProto(twice).SerializeAsString() == marked.SerializeAsString());
 }
 
@@ -111,6 +115,8 @@ TEST_CASE("annotate: an annotated model is the same model, and lowers to the sam
       path, MakeAnnotation(lowered->roles, plan, std::string(100'000, '+')), out.path());
   REQUIRE(outcome.ok());
   CHECK(outcome->warnings.size() == 1);  // Its external weights are elsewhere.
+  CHECK_FALSE(std::filesystem::exists(out.path()));
+  REQUIRE(outcome->file->Commit().ok());
   const Result<Model> after = LoadModel(out.path(), BatchOf(4));
   REQUIRE(after.ok());
   CHECK(after->identity().sha256 == before->identity().sha256);

@@ -26,14 +26,14 @@ Result<std::string> ModelBeside(const std::string& plan_path, const std::string&
                                model_name));
 }
 
-// What the file says about the model and its costs, against what was read.
-void CompareWithSource(const PlanFile& file, std::vector<std::string>* faults) {
-  const PlanRequest& planned = file.plan.request;
-  const PlanRequest& read = file.source.request;
+// What the plan says about the model and its costs, against what was read.
+void CompareWithSource(const ModelIdentity& identity, const PlanRequest& read, const Plan& plan,
+                       std::vector<std::string>* faults) {
+  const PlanRequest& planned = plan.request;
   const auto differs = [&](std::string_view field) {
     faults->push_back(fmt::format("{}: the plan says otherwise than the model", field));
   };
-  if (file.plan.model.opsets != OpsetsInFiles(file.source.identity)) differs("opsets");
+  if (plan.model.opsets != OpsetsInFiles(identity)) differs("opsets");
   if (planned.dims != read.dims) differs("dims");
   if (planned.cost_model != read.cost_model) differs("cost_model");
   if (planned.cost_unit != read.cost_unit) differs("cost_unit");
@@ -45,13 +45,14 @@ void CompareWithSource(const PlanFile& file, std::vector<std::string>* faults) {
 }
 
 // For a schedule that has passed the checker.
-void CompareStaticAllocations(const PlanFile& file, std::vector<std::string>* faults) {
+void CompareStaticAllocations(const TensorGraph& graph, const Plan& plan,
+                              std::vector<std::string>* faults) {
   const auto needs = [&](ArenaStrategy strategy) {
-    return StaticAllocation(file.source.graph, file.plan.schedule, strategy);
+    return StaticAllocation(graph, plan.schedule, strategy);
   };
   const StaticAllocations derived{needs(ArenaStrategy::kNone), needs(ArenaStrategy::kInplace),
                                   needs(ArenaStrategy::kSharing)};
-  if (file.plan.figures.static_allocations == derived) return;
+  if (plan.figures.static_allocations == derived) return;
   faults->push_back(fmt::format("static_allocation_bytes: the schedule needs {}, {} and {}",
                                 derived.none.count(), derived.inplace.count(),
                                 derived.sharing.count()));
@@ -59,11 +60,16 @@ void CompareStaticAllocations(const PlanFile& file, std::vector<std::string>* fa
 
 }  // namespace
 
-std::vector<std::string> JudgePlanFile(const PlanFile& file) {
-  std::vector<std::string> faults = CheckPlan(file.source.graph, file.plan);
-  if (faults.empty()) CompareStaticAllocations(file, &faults);
-  CompareWithSource(file, &faults);
+std::vector<std::string> JudgePlan(const TensorGraph& graph, const ModelIdentity& identity,
+                                   const PlanRequest& read, const Plan& plan) {
+  std::vector<std::string> faults = CheckPlan(graph, plan);
+  if (faults.empty()) CompareStaticAllocations(graph, plan, &faults);
+  CompareWithSource(identity, read, plan, &faults);
   return faults;
+}
+
+std::vector<std::string> JudgePlanFile(const PlanFile& file) {
+  return JudgePlan(file.source.graph, file.source.identity, file.source.request, file.plan);
 }
 
 Result<std::optional<PlanJsonText>> ReadPlanInModel(const std::string& model_path) {

@@ -24,8 +24,12 @@ struct PlanFile {
 Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& model_path,
                               const std::optional<std::string>& cost);
 
-// All that is wrong with the plan, one line for each fault: what lib/plan/check finds, and what the
-// file says otherwise than its source about the model, its costs, or figures that nobody relies on.
+// All that is wrong with a plan that was read from a file, one line for each fault: what
+// lib/plan/check finds, and what the file says otherwise than its source about the model, its
+// costs, or figures that nobody relies on. `graph`, `identity` and `read` are those of the source;
+// see Source.
+std::vector<std::string> JudgePlan(const TensorGraph& graph, const ModelIdentity& identity,
+                                   const PlanRequest& read, const Plan& plan);
 std::vector<std::string> JudgePlanFile(const PlanFile& file);
 
 // The text of a plan, and where it was found.

@@ -103,12 +103,9 @@ Result<CostModel> ModelCosts(const PlanRequest& request) {
 
 Result<Source> LoadModelFile(const std::string& path, const PlanRequest& request,
                              const ModelIdentity* planned) {
-  CKPLAN_ASSIGN_OR_RETURN(const CostModel cost, ModelCosts(request));
   CKPLAN_ASSIGN_OR_RETURN(ModelSource read, LoadModelSource(path, request, planned));
-  Source source{std::move(read.lowered.graph), read.model.identity(), request, true,
+  Source source{std::move(read.lowered.graph), read.model.identity(), std::move(read.request), true,
                 std::move(read.lowered.roles), read.model.warnings()};
-  source.request.dims = read.model.dims();
-  SettleCosts(cost, &source.request);
   for (std::string& warning : read.lowered.warnings) source.warnings.push_back(std::move(warning));
   return source;
 }
@@ -123,7 +120,10 @@ Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& 
   CKPLAN_ASSIGN_OR_RETURN(Model model, LoadModel(path, {request.dims, request.input_shapes,
                                                         request.activation_type, planned}));
   CKPLAN_ASSIGN_OR_RETURN(ModelGraph lowered, LowerModel(model, lower));
-  return ModelSource{std::move(model), std::move(lowered)};
+  ModelSource source{std::move(model), std::move(lowered), request};
+  source.request.dims = source.model.dims();
+  SettleCosts(lower.cost, &source.request);
+  return source;
 }
 
 Result<Done> CheckCostModel(const std::string& text) {

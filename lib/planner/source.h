@@ -36,6 +36,7 @@ Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
 struct ModelSource {
   Model model;
   ModelGraph lowered;
+  PlanRequest request;  // Completed; see Source.
 };
 Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& request,
                                     const ModelIdentity* planned = nullptr);
