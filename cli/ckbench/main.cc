@@ -4,5 +4,5 @@
 #include "cli/common/guard.h"
 
 int main(int argc, char** argv) {
-  return ckplan::RunProgram("ckbench", ckplan::RunBench, argc, argv);
+  return ckplan::RunProgram({"ckbench"}, ckplan::RunBench, argc, argv);
 }

@@ -1,7 +1,6 @@
 #include "cli/ckbench/reproduce_command.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 #include <optional>
@@ -59,15 +58,14 @@ Result<ExitCode> RunReproduce(std::vector<std::string> arguments) {
   Request request;
   CommandLine line = MakeCommandLine(&request);
   CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(std::move(arguments)));
-  Screen screen;
-  screen.err = DetectTerminal(STDERR_FILENO, ColourChoice::kAuto);
+  const Screen screen = DetectScreen("auto", /*is_quiet=*/false, /*has_no_progress=*/false);
   if (outcome == CommandLine::Outcome::kHelp) {
-    CKPLAN_RETURN_IF_ERROR(screen.Print(line.Help()));
+    CKPLAN_RETURN_IF_ERROR(screen.PrintHelp(line.Help()));
     return ExitCode::kOk;
   }
   if (request.paper.empty()) request.paper = kAll;
   CKPLAN_RETURN_IF_ERROR(CheckPaper(request.paper));
-  Progress progress(screen.err.is_tty);
+  Progress progress(screen.shows_progress);
   std::vector<Reproduction> reproductions;
   for (const PaperRow& row : kPapers) {
     if (request.paper != kAll && request.paper != row.key) continue;
@@ -77,9 +75,10 @@ Result<ExitCode> RunReproduce(std::vector<std::string> arguments) {
     reproductions.push_back(std::move(reproduction));
   }
   progress.Clear();
-  CKPLAN_RETURN_IF_ERROR(screen.Print(request.format == "json" ? ReproductionJson(reproductions)
-                                      : request.format == "md" ? ReproductionMarkdown(reproductions)
-                                                               : ReproductionText(reproductions)));
+  CKPLAN_RETURN_IF_ERROR(screen.Print(
+      request.format == "json" ? ReproductionJson(reproductions)
+      : request.format == "md" ? ReproductionMarkdown(reproductions)
+                               : ReproductionText(reproductions, screen.out.table_width())));
   return ExitCode::kOk;
 }
 

@@ -104,8 +104,9 @@ constexpr size_t kPageWidth = 120;
 
 TextTable TableOf(const FigureTable& table) {
   TextTable text;
-  text.columns = {{"what"},      {"how"}, {"ours", true}, {"paper", true}, {"difference", true},
-                  {"note", true}};
+  constexpr TableColumn::Fit kWrap = TableColumn::Fit::kWrap;
+  text.columns = {{"what", false, kWrap}, {"how", false, kWrap}, {"ours", true},
+                  {"paper", true},        {"difference", true},  {"note", true}};
   for (const Figure& figure : table.figures) {
     const bool is_set = figure.unit == FigureUnit::kCheckpoints;
     text.rows.push_back({figure.subject, figure.quantity,
@@ -188,16 +189,18 @@ std::string DifferenceText(const Figure& figure) {
                      is_in_points ? "points" : "%");
 }
 
-std::string ReproductionText(const std::vector<Reproduction>& reproductions) {
+std::string ReproductionText(const std::vector<Reproduction>& reproductions, size_t width) {
+  const size_t text_width = std::min(width, kTextWidth);
   std::string text;
   for (const Reproduction& reproduction : reproductions) {
-    text += fmt::format("{}{}\n", text.empty() ? "" : "\n", reproduction.paper);
+    text +=
+        fmt::format("{}{}\n", text.empty() ? "" : "\n", Wrapped(reproduction.paper, text_width, 0));
     for (const FigureTable& table : reproduction.tables) {
-      text += fmt::format("\n{}\n{}\n\n{}", table.title, Wrapped(table.intro, kTextWidth, 0),
-                          TableOf(table).Text(2));
+      text += fmt::format("\n{}\n{}\n\n{}", table.title, Wrapped(table.intro, text_width, 0),
+                          TableOf(table).Text(2, width));
       for (size_t i = 0; i < table.notes.size(); ++i) {
         const std::string note = fmt::format("({}) {}", i + 1, table.notes[i]);
-        text += fmt::format("{}{}\n", i == 0 ? "\n" : "", Wrapped(note, kTextWidth, 4));
+        text += fmt::format("{}{}\n", i == 0 ? "\n" : "", Wrapped(note, text_width, 4));
       }
     }
   }

@@ -63,7 +63,7 @@ struct Reproduction {
 // "same", "+1.2 %", "-0.4 points".
 std::string DifferenceText(const Figure& figure);
 
-std::string ReproductionText(const std::vector<Reproduction>& reproductions);
+std::string ReproductionText(const std::vector<Reproduction>& reproductions, size_t width);
 // A whole page: docs/reproduction.md.
 std::string ReproductionMarkdown(const std::vector<Reproduction>& reproductions);
 // As schemas/bench.schema.json says.

@@ -128,7 +128,7 @@ void AddExecScreenOptions(CommandLine& line, ExecOptions& options) {
 }
 
 Result<ExitCode> RunExec(std::vector<std::string> typed) {
-  const Screen plain;
+  const Screen plain = DetectScreen("auto", /*is_quiet=*/false, /*has_no_progress=*/false);
   std::vector<std::string> arguments = WithoutHelpWord(std::move(typed));
   const std::string first = arguments.empty() ? "" : arguments.front();
   if (first == "-V" || first == "--version") {
@@ -136,7 +136,7 @@ Result<ExitCode> RunExec(std::vector<std::string> typed) {
     return ExitCode::kOk;
   }
   if (first == "-h" || first == "--help") {
-    CKPLAN_RETURN_IF_ERROR(plain.Print(Help()));
+    CKPLAN_RETURN_IF_ERROR(plain.PrintHelp(Help()));
     return ExitCode::kOk;
   }
   CKPLAN_ASSIGN_OR_RETURN(const ExecCommand* command, FindExecCommand(first));
@@ -148,7 +148,7 @@ Result<ExitCode> RunExec(std::vector<std::string> typed) {
   CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(std::move(arguments)));
   const Screen screen = DetectScreen(options.color, options.is_quiet, options.has_no_progress);
   if (outcome == CommandLine::Outcome::kRun) return command->run(options, screen);
-  CKPLAN_RETURN_IF_ERROR(screen.Print(line.Help()));
+  CKPLAN_RETURN_IF_ERROR(screen.PrintHelp(line.Help()));
   return ExitCode::kOk;
 }
 

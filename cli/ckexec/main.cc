@@ -11,7 +11,7 @@
 namespace ckplan {
 namespace {
 
-constexpr std::string_view kProgram = "ckexec";
+constexpr GuardedProgram kProgram{"ckexec", ExitCode::kInfeasible, "take a smaller batch or model"};
 
 // Ends at once: a step of a large model takes long, and files appear whole or not at all. May do no
 // more than what a signal handler may.

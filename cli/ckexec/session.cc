@@ -69,8 +69,9 @@ Error WithLimit(Error error, const ExecOptions& options) {
 
 Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend& backend,
                                       PlanNeed need) {
-  if (options.model == kStandardStream) {
-    return MakeError(ErrorCode::kUsage, "a model is not read from standard input; name its file");
+  if (IsStream(options.model)) {
+    return MakeError(ErrorCode::kUsage,
+                     "a model is not read from standard input or a pipe; name its file");
   }
   if (IsGraphFile(options.model)) {
     return MakeError(

@@ -79,7 +79,7 @@ Result<ExitCode> RunCommand(const Command& command, std::vector<std::string> arg
     CKPLAN_RETURN_IF_ERROR(LimitMemory(options.memory_limit));
     return command.run(options, screen);
   }
-  CKPLAN_RETURN_IF_ERROR(screen.Print(line.Help()));
+  CKPLAN_RETURN_IF_ERROR(screen.PrintHelp(line.Help()));
   return ExitCode::kOk;
 }
 

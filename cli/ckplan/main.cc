@@ -13,7 +13,7 @@
 namespace ckplan {
 namespace {
 
-constexpr std::string_view kProgram = "ckplan";
+constexpr GuardedProgram kProgram{"ckplan"};
 
 // A word that is no command, no option and no file was meant as a command.
 Result<Done> CheckIsSource(const std::string& word) {
@@ -28,7 +28,7 @@ Result<Done> CheckIsSource(const std::string& word) {
 }
 
 Result<ExitCode> Run(std::vector<std::string> typed) {
-  const Screen screen;
+  const Screen screen = DetectScreen("auto", /*is_quiet=*/false, /*has_no_progress=*/false);
   std::vector<std::string> arguments = WithoutHelpWord(std::move(typed));
   const std::string first = arguments.empty() ? "" : arguments.front();
   if (first == "-V" || first == "--version") {
@@ -36,7 +36,7 @@ Result<ExitCode> Run(std::vector<std::string> typed) {
     return ExitCode::kOk;
   }
   if (first == "-h" || first == "--help") {
-    CKPLAN_RETURN_IF_ERROR(screen.Print(ProgramHelp()));
+    CKPLAN_RETURN_IF_ERROR(screen.PrintHelp(ProgramHelp()));
     return ExitCode::kOk;
   }
   if (first.empty()) {

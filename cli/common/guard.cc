@@ -16,7 +16,7 @@
 namespace ckplan {
 namespace {
 
-std::string_view program_name;
+GuardedProgram guarded_program;
 
 // Prints a line on standard error without memory.
 void PrintPlainly(std::initializer_list<std::string_view> parts) {
@@ -27,13 +27,12 @@ void PrintPlainly(std::initializer_list<std::string_view> parts) {
 
 int TellOutOfMemory() {
   if (MemoryLimitText().empty()) {
-    PrintPlainly(
-        {program_name, ": out of memory; another algorithm (`ckplan algos`) may need less\n"});
+    PrintPlainly({guarded_program.name, ": out of memory; ", guarded_program.remedy, "\n"});
   } else {
-    PrintPlainly({program_name, ": more memory is needed than the memory limit of ",
+    PrintPlainly({guarded_program.name, ": more memory is needed than the memory limit of ",
                   MemoryLimitText(), "; raise it with --memory-limit\n"});
   }
-  return static_cast<int>(ExitCode::kInput);
+  return static_cast<int>(guarded_program.out_of_memory);
 }
 
 bool IsOutOfThreads(const std::system_error& fault) {
@@ -41,14 +40,14 @@ bool IsOutOfThreads(const std::system_error& fault) {
 }
 
 int TellOutOfThreads() {
-  PrintPlainly({program_name,
+  PrintPlainly({guarded_program.name,
                 ": cannot start a thread: the system allows no more (ulimit -u), or has no memory "
                 "for its stack\n"});
   return static_cast<int>(ExitCode::kInput);
 }
 
 int TellFault(const char* fault) {
-  PrintPlainly({program_name, ": internal fault: ", fault,
+  PrintPlainly({guarded_program.name, ": internal fault: ", fault,
                 "; please report it with the command line and the model\n"});
   return static_cast<int>(ExitCode::kInternal);
 }
@@ -58,7 +57,7 @@ int TellEscaped(const std::exception_ptr& exception) {
     if (exception) std::rethrow_exception(exception);
     return TellFault("it was told to terminate");
   } catch (const OutOfMemory& shortage) {
-    PrintPlainly({program_name, ": ", shortage.what(), "\n"});
+    PrintPlainly({guarded_program.name, ": ", shortage.what(), "\n"});
     return static_cast<int>(ExitCode::kInfeasible);
   } catch (const std::bad_alloc&) {
     return TellOutOfMemory();
@@ -79,8 +78,8 @@ int TellEscaped(const std::exception_ptr& exception) {
 
 }  // namespace
 
-int RunGuarded(std::string_view name, const std::function<int()>& program) {
-  program_name = name;
+int RunGuarded(const GuardedProgram& guarded, const std::function<int()>& program) {
+  guarded_program = guarded;
   std::set_terminate(EndProcess);
   try {
     return program();
@@ -89,11 +88,11 @@ int RunGuarded(std::string_view name, const std::function<int()>& program) {
   }
 }
 
-int RunProgram(std::string_view name, Program program, int argc, char** argv) {
-  return RunGuarded(name, [&] {
+int RunProgram(const GuardedProgram& guarded, Program program, int argc, char** argv) {
+  return RunGuarded(guarded, [&] {
     const Result<ExitCode> code = program(std::vector<std::string>(argv + 1, argv + argc));
     if (code.ok()) return static_cast<int>(*code);
-    PrintError(code.error(), name);
+    PrintError(code.error(), guarded.name);
     return static_cast<int>(ExitCodeOf(code.error().code));
   });
 }

@@ -12,15 +12,23 @@
 
 namespace ckplan {
 
+// What messages call a program, and how it ends where memory runs out. The texts must outlive the
+// process.
+struct GuardedProgram {
+  std::string_view name;
+  ExitCode out_of_memory = ExitCode::kInput;
+  std::string_view remedy = "another algorithm (`ckplan algos`) may need less";
+};
+
 // Runs `program` and returns its exit status. If an exception escapes, prints a message and returns
-// 70; 3 if memory or threads ran out, and 4 if a device's memory did. `name` must outlive the
-// process. Where an exception cannot be passed on, the process ends at once with the same message
-// and status, and without its temporary files.
-int RunGuarded(std::string_view name, const std::function<int()>& program);
+// 70; 3 if threads ran out, the code of `guarded` if memory did, and 4 if a device's memory did.
+// Where an exception cannot be passed on, the process ends at once with the same message and
+// status, and without its temporary files.
+int RunGuarded(const GuardedProgram& guarded, const std::function<int()>& program);
 
 // The whole of main(): runs `program` with the arguments and under RunGuarded, prints its error,
 // and returns its exit status.
 using Program = Result<ExitCode> (*)(std::vector<std::string> arguments);
-int RunProgram(std::string_view name, Program program, int argc, char** argv);
+int RunProgram(const GuardedProgram& guarded, Program program, int argc, char** argv);
 
 }  // namespace ckplan

@@ -24,12 +24,12 @@ namespace ckplan {
 namespace {
 
 // The exit status of a child process that runs `program`, with nowhere to print to.
-int StatusOfChild(const std::function<int()>& program) {
+int StatusOfChild(const std::function<int()>& program, const GuardedProgram& guarded = {"ckplan"}) {
   const pid_t child = fork();
   if (child == 0) {
     close(STDOUT_FILENO);  // Otherwise the child would print again what its parent has not flushed.
     close(STDERR_FILENO);
-    _exit(RunGuarded("ckplan", program));
+    _exit(RunGuarded(guarded, program));
   }
   int status = 0;
   waitpid(child, &status, 0);
@@ -44,9 +44,11 @@ TEST_CASE("guard: an escaped exception ends with 70") {
   CHECK(StatusOfChild([]() -> int { throw std::logic_error("broken"); }) == 70);
 }
 
-TEST_CASE("guard: memory that runs out ends with 3, that of a device with 4") {
+TEST_CASE("guard: memory that runs out ends as the program says, that of a device with 4") {
   CHECK(StatusOfChild([]() -> int { throw std::bad_alloc(); }) == 3);
   CHECK(StatusOfChild([]() -> int { throw OutOfMemory("the GPU is full"); }) == 4);
+  const GuardedProgram runs_models{"ckexec", ExitCode::kInfeasible, "take a smaller model"};
+  CHECK(StatusOfChild([]() -> int { throw std::bad_alloc(); }, runs_models) == 4);
 }
 
 TEST_CASE("guard: threads that run out end with 3, other faults of the system with 70") {

@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "cli/common/request_flags.h"
+#include "cli/common/text_table.h"
 #include "lib/base/printable.h"
 
 namespace ckplan {
@@ -121,6 +122,10 @@ Result<Done> Screen::Print(std::string_view raw) const {
   if (written == text.size() && std::fflush(stdout) == 0) return Done{};
   return MakeError(ErrorCode::kIo,
                    fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+}
+
+Result<Done> Screen::PrintHelp(std::string_view text) const {
+  return Print(FoldedHelp(text, out.table_width()));
 }
 
 void Screen::Note(std::string_view line) const {

@@ -43,6 +43,8 @@ struct Screen {
 
   // kIo: not all of the text could be written.
   Result<Done> Print(std::string_view text) const;
+  // Folded to the width of the terminal.
+  Result<Done> PrintHelp(std::string_view text) const;
   // Prints the message, which is one line, on standard error, unless quiet.
   void Note(std::string_view line) const;
   void Warn(std::string_view line) const;

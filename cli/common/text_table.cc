@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "lib/base/printable.h"
 
@@ -182,7 +183,47 @@ std::string MarkdownCell(const std::string& cell) {
   return escaped;
 }
 
+// The column at which the description of a row begins: behind two blanks or more. 0 if it is none.
+size_t DescriptionColumn(std::string_view line) {
+  const size_t name = line.find_first_not_of(' ');
+  const size_t gap = name == 0 ? std::string_view::npos : line.find("  ", name);
+  return gap == std::string_view::npos ? 0 : line.find_first_not_of(' ', gap);
+}
+
+std::string FoldedLine(std::string_view line, size_t width) {
+  constexpr size_t kNarrowestDescription = 20;
+  constexpr size_t kFoldedColumn = 6;  // Of descriptions that would have too little room.
+  if (CharacterCount(line) <= width) return std::string(line);
+  const size_t column = DescriptionColumn(line);
+  const bool is_command = column == 0 && line.front() == ' ';
+  if (is_command) return std::string(line);
+  std::string text(line.substr(0, column));
+  size_t indent = column;
+  if (column > 0 && column + kNarrowestDescription > width) {
+    text.erase(text.find_last_not_of(' ') + 1);
+    indent = kFoldedColumn;
+    text += '\n' + std::string(indent, ' ');
+  }
+  bool is_first = true;
+  for (const std::string& part : Wrapped(line.substr(column), width - std::min(width, indent))) {
+    if (!std::exchange(is_first, false)) text += '\n' + std::string(indent, ' ');
+    text += part;
+  }
+  return text;
+}
+
 }  // namespace
+
+std::string FoldedHelp(std::string_view help, size_t width) {
+  std::string text;
+  while (!help.empty()) {
+    const size_t end = std::min(help.find('\n'), help.size());
+    text += FoldedLine(help.substr(0, end), width);
+    if (end < help.size()) text += '\n';
+    help.remove_prefix(std::min(end + 1, help.size()));
+  }
+  return text;
+}
 
 std::string Elided(std::string_view raw, size_t width) {
   constexpr std::string_view kDots = "...";

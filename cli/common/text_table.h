@@ -47,4 +47,8 @@ std::string Elided(std::string_view text, size_t width);
 // Lines of at most `width` columns, broken at blanks; a longer word has a line of its own.
 std::vector<std::string> Wrapped(std::string_view text, size_t width);
 
+// A help page in at most `width` columns. The descriptions of rows such as "  --flag   what it
+// does", and sentences, go on in the next line; commands to copy stay whole.
+std::string FoldedHelp(std::string_view help, size_t width);
+
 }  // namespace ckplan

@@ -80,6 +80,36 @@ TEST_CASE("table: what fits in no other way stands in tables below") {
   for (size_t width = 12; width < 30; ++width) CHECK(Fits(table.Text(0, width), width));
 }
 
+TEST_CASE("help: descriptions and sentences are folded, commands stay whole") {
+  const std::string help =
+      "Example:\n"
+      "  ckplan resnet50.onnx -D N=64 --budget 60%\n"
+      "\n"
+      "Plans one model for one step.\n"
+      "  --budget SIZE   largest peak of the plan\n"
+      "  -h              show this\n";
+  CHECK(FoldedHelp(help, TextTable::kAnyWidth) == help);
+  CHECK(FoldedHelp(help, 38) ==
+        "Example:\n"
+        "  ckplan resnet50.onnx -D N=64 --budget 60%\n"
+        "\n"
+        "Plans one model for one step.\n"
+        "  --budget SIZE   largest peak of the\n"
+        "                  plan\n"
+        "  -h              show this\n");
+  CHECK(FoldedHelp(help, 24) ==
+        "Example:\n"
+        "  ckplan resnet50.onnx -D N=64 --budget 60%\n"
+        "\n"
+        "Plans one model for one\n"
+        "step.\n"
+        "  --budget SIZE\n"
+        "      largest peak of\n"
+        "      the plan\n"
+        "  -h\n"
+        "      show this\n");
+}
+
 TEST_CASE("elided: keeps both ends, cuts between characters, and has the width asked for") {
   CHECK(Elided("abcdefghij", 10) == "abcdefghij");
   CHECK(Elided("abcdefghij", 8) == "ab...hij");

@@ -95,6 +95,12 @@ Result<std::string> ReadWholeFile(const std::string& path) {
                                shown, kMaxTextBytes >> 20));
 }
 
+bool IsStream(const std::string& path) {
+  if (path == kStandardStream) return true;
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
 std::string PeekFile(const std::string& path, size_t count) {
   if (!IsRegular(path)) return {};
   const OpenFile file(open(path.c_str(), O_RDONLY));

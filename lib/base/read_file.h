@@ -20,6 +20,10 @@ inline constexpr size_t kMaxTextBytes = size_t{256} << 20;  // A plan of a milli
 // comes to within a few seconds, that is an error too.
 Result<std::string> ReadWholeFile(const std::string& path);
 
+// Whether it is read once, from its beginning on: standard input, a pipe, a device. No model is
+// read from there, since models are read in place.
+bool IsStream(const std::string& path);
+
 // Up to `count` bytes from the front of the file, or fewer; empty if it cannot be read or is not a
 // regular file.
 std::string PeekFile(const std::string& path, size_t count);

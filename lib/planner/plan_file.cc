@@ -80,7 +80,7 @@ Result<std::optional<PlanJsonText>> ReadPlanInModel(const std::string& model_pat
 
 Result<PlanJsonText> ReadPlanText(const std::string& path) {
   if (IsGraphFile(path)) {  // Anything that is JSON.
-    CKPLAN_ASSIGN_OR_RETURN(std::string text, ReadWholeFile(path));
+    CKPLAN_ASSIGN_OR_RETURN(std::string text, ReadJsonFile(path, "plan.json"));
     return PlanJsonText{std::move(text), path, false};
   }
   CKPLAN_ASSIGN_OR_RETURN(std::optional<PlanJsonText> embedded, ReadPlanInModel(path));

@@ -74,13 +74,7 @@ Result<Source> LoadGraphFile(const std::string& path, const PlanRequest& request
   if (!request.cost_model.empty()) {
     CKPLAN_ASSIGN_OR_RETURN(cost, ParseCostModel(request.cost_model));
   }
-  CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
-  if (path == kStandardStream && !BeginsAsJson(text)) {
-    return MakeError(
-        ErrorCode::kInvalidInput,
-        "standard input holds no graph.json, and nothing else is read from there; name "
-        "a model by its file");
-  }
+  CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadJsonFile(path, "graph.json"));
   const std::string sha256 = Sha256Hex(text);
   if (planned != nullptr) CKPLAN_RETURN_IF_ERROR(CheckSameModel(*planned, path, sha256));
   CKPLAN_RETURN_IF_ERROR(CheckGraphFileRequest(request, cost));
@@ -161,12 +155,23 @@ std::vector<std::string> FilesOf(const std::string& path) {
 }
 
 bool IsGraphFile(const std::string& path) {
-  if (path == kStandardStream || path.ends_with(".json")) return true;
+  if (IsStream(path) || path.ends_with(".json")) return true;
   // No ONNX file begins so: a protobuf message starts with a field's tag, and 0x7B would be the
   // start of a group, which ONNX has none of. Text forms of ONNX have endings of their own.
   if (path.ends_with("txt") || path.ends_with("textproto")) return false;
   constexpr size_t kPeekedBytes = 64;
   return BeginsAsJson(PeekFile(path, kPeekedBytes));
+}
+
+Result<std::string> ReadJsonFile(const std::string& path, std::string_view what) {
+  CKPLAN_ASSIGN_OR_RETURN(std::string text, ReadWholeFile(path));
+  if (!IsStream(path) || BeginsAsJson(text)) return text;
+  const std::string shown =
+      path == kStandardStream ? "standard input" : fmt::format("\"{}\"", path);
+  return MakeError(ErrorCode::kInvalidInput,
+                   fmt::format("{} holds no {}, and nothing else is read from there; name a model "
+                               "by its file",
+                               shown, what));
 }
 
 Result<Source> LoadSource(const std::string& path, const PlanRequest& request,

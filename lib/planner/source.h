@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/result.h"
@@ -55,7 +56,11 @@ Result<PlanRequest> RequestToReadAgain(const PlanRequest& plan,
 std::vector<std::string> FilesOf(const std::string& path);
 
 // Whether the file is a graph: its name ends in .json, its first character is that of JSON, or it
-// is standard input ("-"). Any other file is a model.
+// is a stream, whatever its name. Any other file is a model.
 bool IsGraphFile(const std::string& path);
+
+// Reads a file of JSON. kInvalidInput: it is a stream, and holds no JSON; `what` is what it should
+// hold ("graph.json").
+Result<std::string> ReadJsonFile(const std::string& path, std::string_view what);
 
 }  // namespace ckplan
