@@ -18,21 +18,54 @@ ConstantGradients::ConstantGradients(const Backend& backend, const StepGraph& st
                                      const std::vector<std::unique_ptr<PreparedOp>>& constant_ops)
     : backend_(backend),
       step_(step),
-      constant_ops_(constant_ops),
-      contributions_(step.constants.size(), 0) {
+      contributions_(step.constants.size(), 0),
+      scratch_(step.constants.size(), 0) {
+  CountContributions();
+  AddUpScratch(constant_ops);
+}
+
+// From the last operator to the first, so that all contributions to its outputs are known.
+void ConstantGradients::CountContributions() {
+  const auto add = [this](ConstantId constant, int64_t count) {
+    int64_t& sum = contributions_[step_.constants[constant].root];
+    sum = std::min(kManyCalls, sum + count);
+  };
   for (const StepNode& node : step_.nodes) {
-    for (const size_t position : node.trained_positions) Count(node.inputs[position].constant);
+    for (const size_t position : node.trained_positions) add(node.inputs[position].constant, 1);
+  }
+  for (size_t at = step_.constant_ops.size(); at-- > 0;) {
+    const ConstantOp& op = step_.constant_ops[at];
+    int64_t arriving = 0;
+    for (const ConstantId output : op.outputs) {
+      if (!output.is_none()) arriving = std::min(kManyCalls, arriving + contributions_[output]);
+    }
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      if (!op.spec.inputs[i].has_gradient) continue;
+      add(op.inputs[i], arriving);
+      calls_ = std::min(kManyCalls, calls_ + arriving);
+    }
   }
 }
 
-void ConstantGradients::Count(ConstantId constant) {
-  const ConstantId root = step_.constants[constant].root;
-  ++contributions_[root];
-  const int32_t producer = step_.constants[root].producer;
-  if (producer < 0) return;
-  const ConstantOp& op = step_.constant_ops[static_cast<size_t>(producer)];
-  for (size_t i = 0; i < op.inputs.size(); ++i) {
-    if (op.spec.inputs[i].has_gradient) Count(op.inputs[i]);
+// From the leaves on.
+void ConstantGradients::AddUpScratch(const std::vector<std::unique_ptr<PreparedOp>>& constant_ops) {
+  const auto own = [this](ConstantId id) {
+    return AlignedBytes(step_.constants[id].operand.bytes(), backend_);
+  };
+  for (const ConstantId id : step_.constants.ids()) {
+    if (step_.constants[id].producer < 0) scratch_[id] = own(id);
+  }
+  for (size_t at = 0; at < step_.constant_ops.size(); ++at) {
+    const ConstantOp& op = step_.constant_ops[at];
+    int64_t below = 0;
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      if (!op.spec.inputs[i].has_gradient) continue;
+      below = std::max(below, scratch_[step_.constants[op.inputs[i]].root]);
+    }
+    below += AlignedBytes(constant_ops[at]->workspace().backward, backend_);
+    for (const ConstantId output : op.outputs) {
+      if (!output.is_none()) scratch_[output] = own(output) + below;
+    }
   }
 }
 
@@ -46,24 +79,9 @@ int64_t ConstantGradients::ScratchBytes(const StepNode& node) const {
   for (const size_t position : node.trained_positions) {
     const ConstantId constant = node.inputs[position].constant;
     if (IsDirect(constant)) continue;
-    largest = std::max(largest, ScratchBytes(step_.constants[constant].root));
+    largest = std::max(largest, scratch_[step_.constants[constant].root]);
   }
   return largest;
-}
-
-int64_t ConstantGradients::ScratchBytes(ConstantId root) const {
-  const StepConstant& constant = step_.constants[root];
-  int64_t below = 0;
-  if (constant.producer >= 0) {
-    const auto at = static_cast<size_t>(constant.producer);
-    const ConstantOp& op = step_.constant_ops[at];
-    for (size_t i = 0; i < op.inputs.size(); ++i) {
-      if (!op.spec.inputs[i].has_gradient) continue;
-      below = std::max(below, ScratchBytes(step_.constants[op.inputs[i]].root));
-    }
-    below += AlignedBytes(constant_ops_[at]->workspace().backward, backend_);
-  }
-  return AlignedBytes(constant.operand.bytes(), backend_) + below;
 }
 
 }  // namespace ckplan

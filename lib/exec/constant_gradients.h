@@ -33,18 +33,24 @@ class ConstantGradients {
   // The scratch memory that the gradients of the node's constants need; 0 if all of them are
   // direct.
   int64_t ScratchBytes(const StepNode& node) const;
-  // The scratch memory for the gradient of `root` and for all that is computed from it on the way
-  // to the leaves.
-  int64_t ScratchBytes(ConstantId root) const;
+  // How many gradients the constant operators compute in one step, at most kManyCalls. Each
+  // contribution takes every way to the leaves by itself, and there may be exponentially many:
+  // w2 = w + w, w4 = w2 + w2, and so on.
+  int64_t calls() const { return calls_; }
+  static constexpr int64_t kManyCalls = int64_t{1} << 40;
 
  private:
-  void Count(ConstantId constant);
+  void CountContributions();
+  void AddUpScratch(const std::vector<std::unique_ptr<PreparedOp>>& constant_ops);
 
   const Backend& backend_;
   const StepGraph& step_;
-  const std::vector<std::unique_ptr<PreparedOp>>& constant_ops_;
-  // How many contributions to its gradient each root receives in one step.
-  IdVector<ConstantId, int32_t> contributions_;
+  // How many contributions to its gradient each root receives in one step, at most kManyCalls.
+  IdVector<ConstantId, int64_t> contributions_;
+  // The scratch memory for the gradient of a root and for all that is computed from it on the way
+  // to the leaves.
+  IdVector<ConstantId, int64_t> scratch_;
+  int64_t calls_ = 0;
 };
 
 }  // namespace ckplan

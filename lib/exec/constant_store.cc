@@ -282,14 +282,41 @@ void ConstantStore::BackwardConstant(const StepNode& node, PreparedOp& op, const
 }
 
 // Carries the gradient of `root`, which is at `gradient`, on to the leaves. The memory behind it is
-// scratch.
+// scratch. Without recursion: chains may be long.
 void ConstantStore::PassOn(ConstantId root, char* gradient) {
-  const StepConstant& constant = step_->constants[root];
-  if (constant.producer < 0) {
-    backend_->AddScaled(gradients_[root], gradient, ElementType::kFloat32, 1,
-                        constant.operand.elements());
-    return;
+  struct Visit {
+    ConstantId root;
+    char* gradient = nullptr;
+    size_t next_input = 0;
+  };
+  std::vector<Visit> path = {{root, gradient}};
+  while (!path.empty()) {
+    Visit& visit = path.back();
+    const StepConstant& constant = step_->constants[visit.root];
+    if (constant.producer < 0) {
+      backend_->AddScaled(gradients_[visit.root], visit.gradient, ElementType::kFloat32, 1,
+                          constant.operand.elements());
+      path.pop_back();
+      continue;
+    }
+    const ConstantOp& op = step_->constant_ops[static_cast<size_t>(constant.producer)];
+    while (visit.next_input < op.inputs.size() && !op.spec.inputs[visit.next_input].has_gradient) {
+      ++visit.next_input;
+    }
+    if (visit.next_input == op.inputs.size()) {
+      path.pop_back();
+      continue;
+    }
+    const size_t position = visit.next_input++;
+    char* const next = PassThrough(visit.root, visit.gradient, position);
+    path.push_back({step_->constants[op.inputs[position]].root, next});
   }
+}
+
+// Computes the gradient of one input of the operator behind `root` in the scratch memory behind
+// that of `root`, and returns its place.
+char* ConstantStore::PassThrough(ConstantId root, char* gradient, size_t position) {
+  const StepConstant& constant = step_->constants[root];
   const auto at = static_cast<size_t>(constant.producer);
   const ConstantOp& op = step_->constant_ops[at];
   std::vector<const void*> inputs;
@@ -305,11 +332,8 @@ void ConstantStore::PassOn(ConstantId root, char* gradient) {
   char* const next = workspace + AlignedBytes(producer.workspace().backward, *backend_);
   const BackwardCall call{inputs,          outputs,   output_gradients,
                           statistics_[at], workspace, SeedOf(op)};
-  for (size_t i = 0; i < op.inputs.size(); ++i) {
-    if (!op.spec.inputs[i].has_gradient) continue;
-    producer.BackwardInput(call, i, next);
-    PassOn(step_->constants[op.inputs[i]].root, next);
-  }
+  producer.BackwardInput(call, position, next);
+  return next;
 }
 
 std::vector<float> ConstantStore::DownloadGradient(ConstantId leaf) const {

@@ -74,6 +74,7 @@ class ConstantStore {
   uint64_t SeedOf(const ConstantOp& op) const;
   void DropUnread();
   void PassOn(ConstantId root, char* gradient);
+  char* PassThrough(ConstantId root, char* gradient, size_t position);
 
   Backend* backend_;
   const StepGraph* step_;

@@ -228,6 +228,12 @@ TEST_CASE("gradient: a weight behind arithmetic of its own") {
                 {0.5, -0.25, 0.75, 0.125, -0.5, 0.3});
 }
 
+TEST_CASE("gradient: a weight that is doubled again and again") {
+  CheckGradient({"g (float[4,3] x) => (float[4,2] y) <float[3,2] w = @> "
+                 "{ a = Add(w, w) b = Mul(a, a) c = Add(b, b) y = MatMul(x, c) }"},
+                {0.5, -0.25, 0.75, 0.125, -0.5, 0.3});
+}
+
 TEST_CASE("gradient: one weight as weight and as shift") {
   CheckGradient({"g (float[3,3] x) => (float[3,3] y) <float[3,3] w = @> "
                  "{ h = MatMul(x, w) a = Add(h, w) y = Tanh(a) }"},

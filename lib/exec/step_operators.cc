@@ -60,6 +60,20 @@ class Refusals {
   Reasons missing_;
 };
 
+// More would take longer than the whole step of any model that is trained.
+Result<Done> CheckCalls(const ConstantGradients& gradients, const StepGraph& step) {
+  constexpr int64_t kMaxCalls = 1'000'000;
+  if (gradients.calls() <= kMaxCalls) return Done{};
+  const bool is_many = gradients.calls() == ConstantGradients::kManyCalls;
+  return MakeError(
+      ErrorCode::kUnsupported,
+      fmt::format("the operators between parameters and their use would compute {}{} gradients in "
+                  "each step, and at most {} are supported: \"{}\" and others read one result "
+                  "several times, one after the other; compute less from parameters",
+                  is_many ? "more than " : "", gradients.calls(), kMaxCalls,
+                  step.constant_ops.front().spec.name));
+}
+
 }  // namespace
 
 Result<StepOperators> PrepareOperators(Backend& backend, const StepGraph& step) {
@@ -77,6 +91,7 @@ Result<StepOperators> PrepareOperators(Backend& backend, const StepGraph& step) 
   }
   if (!refusals.empty()) return refusals.ToError(backend.name());
   const ConstantGradients gradients(backend, step, operators.constant_ops);
+  CKPLAN_RETURN_IF_ERROR(CheckCalls(gradients, step));
   for (const NodeId id : step.nodes.ids()) {
     OpWorkspace workspace = operators.nodes[id]->workspace();
     const int64_t scratch = gradients.ScratchBytes(step.nodes[id]);

@@ -22,7 +22,8 @@ struct StepOperators {
 };
 
 // kInvalidInput: ONNX does not allow some of the operators. kUnsupported: the backend lacks a
-// kernel for some of them. The error's notes name all operators that cannot run.
+// kernel for some of them; the error's notes name all operators that cannot run. Or gradients of
+// parameters take too many ways.
 Result<StepOperators> PrepareOperators(Backend& backend, const StepGraph& step);
 
 // The step's graph, with the workspaces of its operators added.

@@ -1,7 +1,11 @@
 #include "lib/exec/step_operators.h"
 
+#include <fmt/format.h>
+
+#include "lib/exec/constant_gradients.h"
 #include "lib/exec/test_backend.h"
 #include "lib/exec/testing.h"
+#include "lib/model/testing.h"
 
 namespace ckplan {
 namespace {
@@ -52,6 +56,50 @@ TEST_CASE("step operators: invalid operators are told apart from those without a
   const Error missing = RefusalOf(*backend, step);
   CHECK(missing.code == ErrorCode::kUnsupported);
   CHECK(Contains(missing, ": 1 operator is missing; `ckexec ops` lists what there is"));
+}
+
+// A weight that goes through so many operators before it is used; "@" is the result of the last.
+StepGraph Changed(std::string_view by, int times) {
+  std::string body;
+  for (int i = 0; i < times; ++i) {
+    std::string call(by);
+    for (size_t at = 0; (at = call.find('@')) != std::string::npos;) {
+      call.replace(at, 1, fmt::format("w{}", i));
+    }
+    body += fmt::format("w{} = {} ", i + 1, call);
+  }
+  const Result<Model> model = LoadText(fmt::format(
+      "g (float[2,3] x) => (float[2,3] y) <float[3] w0 = {{1,2,3}}> {{ {} y = Mul(x, w{}) }}", body,
+      times));
+  REQUIRE(model.ok());
+  LowerOptions options;
+  options.cost = ParseCostModel("flops").value();
+  return BuildStepGraph(*model, LowerModel(*model, options).value()).value();
+}
+
+TEST_CASE("step operators: gradients of parameters that would take too many ways are refused") {
+  const auto backend = MakeTestBackend();
+  const StepGraph few = Changed("Add(@, @)", 10);
+  const StepOperators operators = std::move(PrepareOperators(*backend, few)).value();
+  CHECK(ConstantGradients(*backend, few, operators.constant_ops).calls() == 2048 - 2);
+  CHECK(operators.workspaces[NodeId(0)].backward ==
+        operators.gradient_scratch[NodeId(0)] + 11 * BufferAlignment(*backend));
+  for (const int times : {19, 60}) {
+    const Error refused = RefusalOf(*backend, Changed("Add(@, @)", times));
+    CAPTURE(refused.message);
+    CHECK(refused.code == ErrorCode::kUnsupported);
+    CHECK(Contains(refused, times == 19 ? "would compute 1048574 gradients"
+                                        : "would compute more than 1099511627776 gradients"));
+  }
+}
+
+TEST_CASE("step operators: long chains of operators over a parameter need no stack") {
+  const auto backend = MakeTestBackend();
+  constexpr int kLength = 20'000;
+  const StepGraph step = Changed("Neg(@)", kLength);
+  CHECK(step.constant_ops.size() == kLength);
+  const StepOperators operators = std::move(PrepareOperators(*backend, step)).value();
+  CHECK(ConstantGradients(*backend, step, operators.constant_ops).calls() == kLength);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "lib/model/facts.h"
 #include "lib/model/model_impl.h"
@@ -145,9 +146,45 @@ class Builder {
 
   // ---- Constants ------------------------------------------------------------------------------
 
-  ConstantId ConstantOf(ValueIndex index) {
-    ConstantId& known = constant_of_[static_cast<size_t>(index)];
-    if (!known.is_none()) return known;
+  // Whatever it is computed from is made first. Without recursion: chains may be long.
+  ConstantId ConstantOf(ValueIndex wanted) {
+    std::vector<ValueIndex> waiting = {wanted};
+    while (!waiting.empty()) {
+      const ValueIndex index = waiting.back();
+      const size_t count = waiting.size();
+      if (constant_of_[static_cast<size_t>(index)].is_none()) AppendMissing(index, waiting);
+      if (waiting.size() > count) continue;
+      waiting.pop_back();
+      if (constant_of_[static_cast<size_t>(index)].is_none()) MakeConstant(index);
+    }
+    return constant_of_[static_cast<size_t>(wanted)];
+  }
+
+  // Appends the values that this one is computed from and that are no constants yet, the first
+  // last.
+  void AppendMissing(ValueIndex index, std::vector<ValueIndex>& waiting) const {
+    if (IsLeaf(index)) return;
+    const auto at = static_cast<size_t>(model_.value(index).producer);
+    const Operation& operation = model_.operations[at];
+    for (size_t i = operation.inputs.size(); i-- > 0;) {
+      const ValueIndex input = operation.inputs[i];
+      if (!IsReadOperand(operation, facts_.operations[at], index, i)) continue;
+      if (constant_of_[static_cast<size_t>(input)].is_none()) waiting.push_back(input);
+    }
+  }
+
+  bool IsViewOf(const Operation& operation, const OperationFacts& own, ValueIndex output) const {
+    return IsView(*own.rule, own.spec) && operation.outputs[0] == output;
+  }
+
+  bool IsReadOperand(const Operation& operation, const OperationFacts& own, ValueIndex output,
+                     size_t position) const {
+    if (IsViewOf(operation, own, output)) return position == 0;
+    return operation.inputs[position] != kNoValue && ReadsContents(*own.rule, position);
+  }
+
+  // All that it is computed from is there.
+  void MakeConstant(ValueIndex index) {
     const Value& value = model_.value(index);
     StepConstant constant;
     constant.name = value.name;
@@ -155,17 +192,19 @@ class Builder {
     if (IsLeaf(index)) {
       constant.is_leaf_in_file = true;
       constant.fill = FillOf(value);
-      return AddConstant(index, std::move(constant));
+      AddConstant(index, std::move(constant));
+      return;
     }
     const auto at = static_cast<size_t>(value.producer);
     const Operation& operation = model_.operations[at];
     const OperationFacts& own = facts_.operations[at];
-    if (IsView(*own.rule, own.spec) && operation.outputs[0] == index) {
-      const ConstantId source = ConstantOf(operation.inputs[0]);
+    if (IsViewOf(operation, own, index)) {
+      const ConstantId source = constant_of_[static_cast<size_t>(operation.inputs[0])];
       constant.root = step_.constants[source].root;
-      return AddConstant(index, std::move(constant));
+      AddConstant(index, std::move(constant));
+      return;
     }
-    return AddConstantOp(operation, own, index);
+    AddConstantOp(operation, own);
   }
 
   ConstantId AddConstant(ValueIndex index, StepConstant constant) {
@@ -198,14 +237,13 @@ class Builder {
     return fill->is_float() ? fill->reals[0] : static_cast<double>(fill->ints[0]);
   }
 
-  ConstantId AddConstantOp(const Operation& operation, const OperationFacts& own,
-                           ValueIndex wanted) {
+  void AddConstantOp(const Operation& operation, const OperationFacts& own) {
     ConstantOp op;
     op.spec = SpecOf(model_, operation);
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
       const ValueIndex input = operation.inputs[i];
       const bool is_read = input != kNoValue && ReadsContents(*own.rule, i);
-      op.inputs.push_back(is_read ? ConstantOf(input) : ConstantId());
+      op.inputs.push_back(is_read ? constant_of_[static_cast<size_t>(input)] : ConstantId());
       Operand operand = OperandOf(input);
       operand.is_read_by_backward = true;
       // Whether it lies on the way to a trained leaf is known later.
@@ -227,7 +265,6 @@ class Builder {
       op.outputs.push_back(AddConstant(output, std::move(constant)));
     }
     step_.constant_ops.push_back(std::move(op));
-    return constant_of_[static_cast<size_t>(wanted)];
   }
 
   // ---- Gradients of constants -----------------------------------------------------------------
@@ -262,18 +299,27 @@ class Builder {
     }
   }
 
-  void MarkGradient(ConstantId id) {
-    StepConstant& constant = step_.constants[id];
-    if (constant.has_gradient) return;
-    constant.has_gradient = true;
-    if (constant.root != id) return MarkGradient(constant.root);
-    if (constant.producer < 0) {
-      constant.is_trained = true;
-      return;
+  void MarkGradient(ConstantId used) {
+    std::vector<ConstantId> waiting = {used};
+    while (!waiting.empty()) {
+      const ConstantId id = waiting.back();
+      waiting.pop_back();
+      StepConstant& constant = step_.constants[id];
+      if (std::exchange(constant.has_gradient, true)) continue;
+      if (constant.root != id) {
+        waiting.push_back(constant.root);
+      } else if (constant.producer < 0) {
+        constant.is_trained = true;
+      } else {
+        AppendDifferentiable(constant.producer, waiting);
+      }
     }
-    const ConstantOp& op = step_.constant_ops[static_cast<size_t>(constant.producer)];
+  }
+
+  void AppendDifferentiable(int32_t producer, std::vector<ConstantId>& waiting) const {
+    const ConstantOp& op = step_.constant_ops[static_cast<size_t>(producer)];
     for (size_t i = 0; i < op.inputs.size(); ++i) {
-      if (op.spec.inputs[i].has_gradient) MarkGradient(op.inputs[i]);
+      if (op.spec.inputs[i].has_gradient) waiting.push_back(op.inputs[i]);
     }
   }
 
@@ -293,16 +339,18 @@ class Builder {
     }
   }
 
-  // Marks all leaves that the constant is computed from. The first use of a leaf counts.
-  void MarkUse(ConstantId id, const UsedAs& used) {
-    StepConstant& constant = step_.constants[step_.constants[id].root];
-    if (constant.producer < 0) {
-      if (constant.used.use == ParameterUse::kOther && constant.is_trained) constant.used = used;
-      return;
-    }
-    const ConstantOp& op = step_.constant_ops[static_cast<size_t>(constant.producer)];
-    for (size_t i = 0; i < op.inputs.size(); ++i) {
-      if (op.spec.inputs[i].has_gradient) MarkUse(op.inputs[i], used);
+  // Marks all leaves that the constant is computed from. The first use of a leaf counts, and so
+  // does that of what is computed from it: behind it, all leaves are marked.
+  void MarkUse(ConstantId operand, const UsedAs& used) {
+    if (used.use == ParameterUse::kOther) return;
+    std::vector<ConstantId> waiting = {operand};
+    while (!waiting.empty()) {
+      StepConstant& constant = step_.constants[step_.constants[waiting.back()].root];
+      waiting.pop_back();
+      if (constant.used.use != ParameterUse::kOther) continue;
+      const bool is_leaf = constant.producer < 0;
+      if (!is_leaf || constant.is_trained) constant.used = used;
+      if (!is_leaf) AppendDifferentiable(constant.producer, waiting);
     }
   }
 

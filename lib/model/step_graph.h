@@ -55,7 +55,7 @@ struct StepConstant {
   std::optional<double> fill;
   bool is_trained = false;    // It is a leaf, and its gradient is computed.
   bool has_gradient = false;  // It is a trained leaf, or lies between one and a use of it.
-  UsedAs used;                // The first use of a trained leaf.
+  UsedAs used;                // The first use of a trained leaf, or of what is computed from it.
   int64_t index_bound = 0;    // All elements are indices below it; 0 where none is known.
 };
 
