@@ -5,11 +5,27 @@
 #include "cli/ckplan/commands.h"
 #include "cli/common/text_table.h"
 #include "lib/emit/json_writer.h"
+#include "lib/plan/knob.h"
 #include "lib/plan/solver.h"
 #include "lib/planner/registry.h"
 
 namespace ckplan {
 namespace {
+
+std::string_view UnitOf(const KnobInfo& knob) { return knob.is_bytes ? "bytes" : "1"; }
+
+void WriteKnob(const KnobInfo* knob, JsonWriter* json) {
+  if (knob == nullptr) {
+    json->Null();
+    return;
+  }
+  json->BeginObject(JsonLayout::kInline);
+  json->Key("name").Text(knob->name);
+  json->Key("unit").Text(UnitOf(*knob));
+  json->Key("meaning").Text(knob->meaning);
+  json->Key("range").Text(knob->range);
+  json->End();
+}
 
 std::string AlgosJson() {
   JsonWriter json;
@@ -26,6 +42,8 @@ std::string AlgosJson() {
     json.Key("guarantee").Text(NameOf(info.guarantee));
     json.Key("graphs").Text(NameOf(info.graphs));
     json.Key("takes_objective").Boolean(info.takes_objective);
+    json.Key("knob");
+    WriteKnob(InfoOf(info.knob), &json);
     json.Key("is_default").Boolean(info.name == kDefaultAlgorithm);
     json.End();
   }
@@ -39,12 +57,41 @@ TextTable AlgosTable(bool has_papers) {
                    {"guarantee", false, TableColumn::Fit::kWhole, 2},
                    {"graphs", false, TableColumn::Fit::kWhole, 1},
                    {"what it does", false, TableColumn::Fit::kWrap}};
-  if (has_papers) table.columns.push_back({"paper"});
+  if (has_papers) {
+    for (const char* const name : {"paper", "knob", "unit", "range"}) {
+      table.columns.push_back({name});
+    }
+  }
   for (const SolverInfo* const listed : ListedAlgorithms()) {
     const SolverInfo& info = *listed;
     table.rows.push_back({std::string(info.name), std::string(NameOf(info.guarantee)),
                           std::string(NameOf(info.graphs)), std::string(info.summary)});
-    if (has_papers) table.rows.back().emplace_back(info.paper);
+    if (!has_papers) continue;
+    table.rows.back().emplace_back(info.paper);
+    const KnobInfo* const knob = InfoOf(info.knob);
+    if (knob == nullptr) {
+      table.rows.back().insert(table.rows.back().end(), 3, "");
+    } else {
+      for (const std::string_view cell : {knob->name, UnitOf(*knob), knob->range}) {
+        table.rows.back().emplace_back(cell);
+      }
+    }
+  }
+  return table;
+}
+
+TextTable KnobTable() {
+  TextTable table;
+  table.columns = {{"algorithm"},
+                   {"knob"},
+                   {"setting", false, TableColumn::Fit::kWrap},
+                   {"meaning", false, TableColumn::Fit::kWrap}};
+  for (const SolverInfo& info : AllSolvers()) {
+    const KnobInfo* const knob = InfoOf(info.knob);
+    if (knob == nullptr) continue;
+    table.rows.push_back({std::string(info.name), std::string(knob->name),
+                          fmt::format("{}{}", knob->is_bytes ? "bytes, " : "", knob->range),
+                          std::string(knob->meaning)});
   }
   return table;
 }
@@ -53,6 +100,8 @@ std::string AlgosText(const Terminal& terminal) {
   constexpr size_t kIndent = 4;
   const size_t width = terminal.table_width();
   std::string text = AlgosTable(/*has_papers=*/false).Text(0, width);
+  text += "\nKnobs, which --knob NAME=VALUE sets; a budget on the peak searches for the setting\n";
+  text += KnobTable().Text(2, width);
   text += "\nPapers\n";
   for (const SolverInfo& info : AllSolvers()) {
     if (info.paper == "none") continue;

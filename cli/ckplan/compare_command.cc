@@ -19,6 +19,7 @@
 #include "lib/base/printable.h"
 #include "lib/emit/json_compare.h"
 #include "lib/graph/chain.h"
+#include "lib/plan/knob.h"
 #include "lib/plan/solver.h"
 #include "lib/planner/planner.h"
 #include "lib/schedule/simulate.h"
@@ -114,7 +115,12 @@ double Change(Bytes peak, Bytes baseline) {
 }
 
 // Why an algorithm cannot serve the request at all: the one error of usage left to a single row.
-std::string_view MisfitOf(const PlanRequest& request) {
+std::string MisfitOf(const PlanRequest& request, const SolverInfo& info) {
+  if (request.setting) {
+    const KnobInfo* const knob = InfoOf(info.knob);
+    const bool has_knob = knob != nullptr && knob->name == request.setting->knob;
+    return has_knob ? "out of range" : "no knob " + request.setting->knob;
+  }
   return request.paper_budget.is_given() ? "no budget of its own" : "no memory objective";
 }
 
@@ -142,7 +148,7 @@ std::string_view StatusWord(const Row& row) {
 std::string StatusText(const Row& row, const Comparison& comparison) {
   const PlanRequest& request = comparison.request;
   if (row.min_budget) return "needs " + HumanBytes(*row.min_budget);
-  if (!row.plan && row.error->code == ErrorCode::kUsage) return std::string(MisfitOf(request));
+  if (!row.plan && row.error->code == ErrorCode::kUsage) return MisfitOf(request, *row.info);
   const bool keeps_all = row.plan && row.plan->figures.overhead == Cost(0);
   const bool has_budget = request.budget.is_given() || request.total_budget.is_given() ||
                           request.paper_budget.is_given();

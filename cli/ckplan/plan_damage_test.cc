@@ -70,12 +70,13 @@ void ListPlaces(const ordered_json& value, const Place& at, std::vector<Place>* 
 
 // Words that plans have somewhere, so that each choice is changed to all others.
 const char* const kWords[] = {
-    "",         "x",         "1.1",       "liveness", "explicit",  "optimal", "feasible",
-    "keep",     "time",      "unit",      "memory",   "transient", "minimal", "torch",
-    "sgd",      "momentum",  "adam",      "node",     "layer",     "graph",   "flops:a100-40g",
-    "exact-dp", "auto",      "recompute", "f",        "b",         "free",    "loss",
-    "t",        "g",         "w",         "model",    "1",         "ns",      "float32",
-    "bf16",     "chen-sqrt", "0",
+    "",         "x",         "1.1",       "liveness", "explicit",  "optimal",  "feasible",
+    "keep",     "time",      "unit",      "memory",   "transient", "minimal",  "torch",
+    "sgd",      "momentum",  "adam",      "node",     "layer",     "graph",    "flops:a100-40g",
+    "exact-dp", "auto",      "recompute", "f",        "b",         "free",     "loss",
+    "t",        "g",         "w",         "model",    "1",         "ns",       "float32",
+    "bf16",     "chen-sqrt", "0",         "B",        "C",         "segments", "point",
+    "k",        "bytes",
 };
 
 // Other values for a scalar.
@@ -191,6 +192,7 @@ const Example kExamples[] = {
     {"with explicit frees", "testdata/graphs/skips.json",
      [](PlanRequest* request) {
        request->algorithm = "chen-sqrt";
+       request->setting = {"segments", 2};
        request->uses_liveness = false;
        request->cost_model = "unit";
      }},

@@ -13,6 +13,7 @@
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
+#include "lib/plan/knob.h"
 #include "lib/plan/solver.h"
 #include "lib/planner/registry.h"
 
@@ -144,7 +145,7 @@ class SummaryWriter {
       Row("budget", fmt::format("{} on the paper's own objective",
                                 HumanBytes(plan_.request.paper_budget.bytes)));
     } else if (!plan_.request.budget.is_given()) {
-      Row("budget", "none: the choice of the algorithm's paper");
+      Row("budget", plan_.request.setting ? "none" : "none: the choice of the algorithm's paper");
     } else {
       std::string text = HumanBytes(budget);
       if (request_.includes_constants) {
@@ -153,6 +154,18 @@ class SummaryWriter {
       if (!request_.budget_text.empty()) text += fmt::format("   ({})", request_.budget_text);
       Row("budget", text);
     }
+    WriteSetting();
+  }
+
+  // A setting that was found rather than given is a detail.
+  void WriteSetting() {
+    const bool is_given = plan_.request.setting.has_value();
+    if (!f_.setting || !(is_given || request_.is_verbose)) return;
+    const KnobSetting& setting = *f_.setting;
+    const std::string size =
+        IsInBytes(setting.knob) ? fmt::format(" bytes, {}", HumanBytes(Bytes(setting.value))) : "";
+    Row("knob", fmt::format("{} = {}{}{}", setting.knob, setting.value, size,
+                            is_given ? "" : "   (not asked for)"));
   }
 
   void WritePeak() {
@@ -204,8 +217,8 @@ class SummaryWriter {
 
   void WriteGroups() {
     if (facts_.groups.empty()) return;
-    const size_t shown = request_.shows_all_groups ? facts_.groups.size()
-                                                   : std::min(kShownGroups, facts_.groups.size());
+    const size_t shown =
+        request_.is_verbose ? facts_.groups.size() : std::min(kShownGroups, facts_.groups.size());
     TextTable table;
     table.columns = {{"recompute most", false, TableColumn::Fit::kElide},
                      {"ops", true},

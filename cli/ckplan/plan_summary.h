@@ -14,7 +14,7 @@ struct SummaryRequest {
   std::string budget_text;              // The budget as it was typed; empty if none was.
   bool includes_constants = false;      // --budget-total
   std::optional<double> solve_seconds;  // Shown on a terminal alone.
-  bool shows_all_groups = false;
+  bool is_verbose = false;              // Shows all groups, and a setting that was found.
 };
 
 std::string PlanText(const TensorGraph& graph, const Plan& plan, const SummaryRequest& request,

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "cli/common/size_arg.h"
+#include "lib/base/nearest_name.h"
 #include "lib/cost/cost_model.h"
+#include "lib/plan/knob.h"
 #include "lib/planner/registry.h"
 #include "lib/planner/source.h"
 
@@ -16,6 +19,7 @@ namespace {
 using Group = RequestFlags::Group;
 
 constexpr int64_t kMaxDim = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMaxCount = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMaxAlignment = int64_t{1} << 30;
 
 struct FlagRow {
@@ -47,6 +51,8 @@ constexpr std::array kRows = {
             "SIZE|min",
             "limit on the objective of the algorithm's paper",
             {.percent = false, .min = true}},
+    FlagRow{"setting", Group::kPlanning, "--knob", "NAME=N|SIZE",
+            "setting of the algorithm's own knob: segments=5, B=120MiB"},
     FlagRow{"objective", Group::kPlanning, "--objective", "",
             "for exact-dp and approx-dp: least time, or memory-centric"},
     FlagRow{"granularity", Group::kPlanning, "--granularity", "",
@@ -132,6 +138,26 @@ Result<Done> ReadShapes(const FlagRow& row, const std::vector<std::string>& text
   return Done{};
 }
 
+Result<KnobSetting> ReadSetting(const FlagRow& row, std::string_view text) {
+  const std::string flag = LongFlag(row);
+  CKPLAN_ASSIGN_OR_RETURN(const NamedText setting, SplitNamed(text, flag, row.form));
+  const std::vector<std::string_view> names = KnobNames();
+  if (std::count(names.begin(), names.end(), setting.name) == 0) {
+    const std::string meant = DidYouMean(setting.name, names);
+    return MakeError(ErrorCode::kUsage, fmt::format("{}: no algorithm has a knob \"{}\"{} they "
+                                                    "are {}; `ckplan algos` says whose",
+                                                    flag, setting.name, meant.empty() ? ";" : meant,
+                                                    fmt::join(names, ", ")));
+  }
+  const std::string where = flag + " " + setting.name;
+  if (!IsInBytes(setting.name)) {
+    CKPLAN_ASSIGN_OR_RETURN(const int64_t value, ParseInteger(setting.text, where, 0, kMaxCount));
+    return KnobSetting{setting.name, value};
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const Bytes size, ParseSize(setting.text, where));
+  return KnobSetting{setting.name, size.count()};
+}
+
 // What the type of the field does not say of its texts.
 Result<Done> CheckText(std::string_view field, const std::string& text) {
   if (field == "cost_model") return CheckCostModel(text);
@@ -189,6 +215,9 @@ Result<Done> RequestFlags::ReadField(size_t row_index, const Given& given, PlanR
   if (const auto* budget = std::get_if<Budget PlanRequest::*>(&member)) {
     CKPLAN_ASSIGN_OR_RETURN(request->**budget,
                             ParseBudget(*given.text, LongFlag(row), row.budget_forms));
+  }
+  if (const auto* setting = std::get_if<std::optional<KnobSetting> PlanRequest::*>(&member)) {
+    CKPLAN_ASSIGN_OR_RETURN(request->**setting, ReadSetting(row, *given.text));
   }
   if (const auto* number = std::get_if<int64_t PlanRequest::*>(&member)) {
     CKPLAN_ASSIGN_OR_RETURN(request->**number,

@@ -37,6 +37,8 @@ TEST_CASE("request flags: every field is read, and said again by the same flags"
                                                "exact-dp",
                                                "--budget",
                                                "60%",
+                                               "--knob",
+                                               "B=1048576",
                                                "--objective",
                                                "memory",
                                                "--granularity",
@@ -58,6 +60,7 @@ TEST_CASE("request flags: every field is read, and said again by the same flags"
   CHECK(request.input_shapes == InputShapes{{"x", {2, 3}}});
   CHECK(request.algorithm == "exact-dp");
   CHECK(request.budget == Budget{Budget::Kind::kPercent, Bytes(0), 60});
+  CHECK(request.setting == KnobSetting{"B", 1048576});
   CHECK(request.objective == Objective::kMemory);
   CHECK(request.granularity == Granularity::kLayer);
   CHECK(request.optimizer == Optimizer::kAdam);
@@ -87,6 +90,12 @@ TEST_CASE("request flags: a value that is none names its flag") {
       {{"--budget", "16G"}, "--budget: \"16G\" is not understood"},
       {{"--budget-total", "min"}, "--budget-total: \"min\" is not understood"},
       {{"--paper-budget", "60%"}, "--paper-budget: \"60%\" is not understood"},
+      {{"--knob", "5"}, "--knob: \"5\" is not of the form NAME=N|SIZE"},
+      {{"--knob", "segment=5"},
+       "--knob: no algorithm has a knob \"segment\"; did you mean \"segments\"? they are B, "
+       "segments, C, point, k"},
+      {{"--knob", "segments=5MiB"}, "--knob segments: \"5MiB\" is not understood"},
+      {{"--knob", "C=40%"}, "--knob C: \"40%\" is not understood"},
       {{"--budget", "1", "--budget-total", "2"}, "--budget and --budget-total exclude each other"},
       {{"--align", "0"}, "--align: \"0\" is not understood"},
       {{"--algo", "exact-pd"}, "unknown algorithm \"exact-pd\"; did you mean \"exact-dp\"?"},
@@ -100,6 +109,12 @@ TEST_CASE("request flags: a value that is none names its flag") {
     CHECK(request.error().message.find(row.part) != std::string::npos);
     CHECK(request.error().code == ErrorCode::kUsage);
   }
+}
+
+TEST_CASE("request flags: a knob is set to a number, or to a size where it is one of bytes") {
+  CHECK(ReadTyped({"--knob", "segments=5"}).request->setting == KnobSetting{"segments", 5});
+  CHECK(ReadTyped({"--knob", "B=120MiB"}).request->setting == KnobSetting{"B", 120 << 20});
+  CHECK(ReadTyped({"--knob", "C=0"}).request->setting == KnobSetting{"C", 0});
 }
 
 TEST_CASE("request flags: a remedy is told as flags") {

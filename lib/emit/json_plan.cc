@@ -91,6 +91,7 @@ PlanFigures ReadFigures(const JsonView& json) {
   if (!budget.is_null()) figures.paper.budget = ReadBytes(budget);
   figures.paper.peak = ReadBytes(paper["peak_bytes"]);
   figures.paper.overhead = ReadOverhead(paper["overhead_cost"]);
+  if (json.has("setting")) figures.setting = ReadSetting(json["setting"]);
   return figures;
 }
 

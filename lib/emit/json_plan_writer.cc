@@ -86,7 +86,12 @@ class PlanWriter {
     json_.Key("budget_bytes").Amount(figures.paper.budget);
     json_.Key("peak_bytes").Amount(figures.paper.peak);
     json_.Key("overhead_cost").Amount(figures.paper.overhead);
-    json_.End().End();
+    json_.End();
+    if (figures.setting) {
+      json_.Key("setting");
+      WriteSetting(*figures.setting, &json_);
+    }
+    json_.End();
   }
 
   void WriteNode(NodeId id) {

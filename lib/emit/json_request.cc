@@ -1,6 +1,7 @@
 #include "lib/emit/json_request.h"
 
 #include "lib/graph/tensor_graph.h"
+#include "lib/plan/knob.h"
 
 namespace ckplan {
 namespace {
@@ -27,6 +28,9 @@ class FieldWriter {
     json_.BeginObject(JsonLayout::kInline);
     for (const auto& [name, size] : request_.*member) json_.Key(name).Integer(size);
     json_.End();
+  }
+  void operator()(std::optional<KnobSetting> PlanRequest::*member) const {
+    WriteSetting(*(request_.*member), &json_);
   }
   void operator()(InputShapes PlanRequest::*member) const {
     json_.BeginObject(JsonLayout::kInline);
@@ -63,6 +67,9 @@ class FieldReader {
       (request_.*member).emplace(name, size.Integer());
     });
   }
+  void operator()(std::optional<KnobSetting> PlanRequest::*member) const {
+    request_.*member = ReadSetting(value_);
+  }
   void operator()(InputShapes PlanRequest::*member) const {
     value_.ForEachMember([&](const std::string& input, const JsonView& shape) {
       std::vector<int64_t>& sizes = (request_.*member)[input];
@@ -75,7 +82,25 @@ class FieldReader {
   PlanRequest& request_;
 };
 
+constexpr std::string_view kBytesUnit = "bytes";
+constexpr std::string_view kPlainUnit = "1";
+
 }  // namespace
+
+void WriteSetting(const KnobSetting& setting, JsonWriter* json) {
+  json->BeginObject(JsonLayout::kInline);
+  json->Key("knob").Text(setting.knob);
+  json->Key("unit").Text(IsInBytes(setting.knob) ? kBytesUnit : kPlainUnit);
+  json->Key("value").Integer(setting.value);
+  json->End();
+}
+
+KnobSetting ReadSetting(const JsonView& json) {
+  const std::vector<std::string_view> names = KnobNames();
+  const std::string knob(names[json["knob"].Choice(names)]);
+  json["unit"].Choice({IsInBytes(knob) ? kBytesUnit : kPlainUnit});
+  return {knob, json["value"].Integer(0, kMaxBudget)};
+}
 
 void WriteField(const RequestField& field, const PlanRequest& request, JsonWriter* json) {
   if (field.in_file == InFile::kNever) return;

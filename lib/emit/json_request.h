@@ -15,4 +15,8 @@ void WriteField(std::string_view name, const PlanRequest& request, JsonWriter* j
 // Reads the field from the object that has it; an optional one that is absent stays as it is.
 void ReadField(const RequestField& field, const JsonView& object, PlanRequest* request);
 
+// {"knob": "B", "unit": "bytes", "value": 1048576}
+void WriteSetting(const KnobSetting& setting, JsonWriter* json);
+KnobSetting ReadSetting(const JsonView& json);
+
 }  // namespace ckplan

@@ -55,6 +55,7 @@ inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
   if (rng.Chance(50)) plan.request.activation_type = ActivationType::kBFloat16;
   if (rng.Chance(50)) plan.request.budget = Budget::Of(bytes());
   if (rng.Chance(50)) plan.request.paper_budget = Budget::Of(bytes());
+  if (rng.Chance(50)) plan.request.setting = {"segments", rng.Between(1, 9)};
   plan.model = {"net.onnx", "5f3a", {{"", 17}, {"ai.onnx.ml", 3}}};
   PlanFigures& figures = plan.figures;
   figures.is_optimal = rng.Chance(50);
@@ -67,6 +68,7 @@ inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
   figures.optimizer_state = bytes();
   if (rng.Chance(50)) figures.paper.budget = bytes();
   figures.paper.peak = bytes(), figures.paper.overhead = cost();
+  if (rng.Chance(50)) figures.setting = {"B", bytes().count()};
   for ([[maybe_unused]] const NodeId id : graph.nodes().ids()) {
     plan.decisions.push_back({static_cast<NodeAction>(rng.Between(0, 2)),
                               static_cast<int32_t>(rng.Between(0, 3)),

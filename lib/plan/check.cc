@@ -10,6 +10,7 @@
 
 #include "lib/base/checked.h"
 #include "lib/base/stop.h"
+#include "lib/plan/knob.h"
 #include "lib/plan/slab.h"
 
 namespace ckplan {
@@ -341,6 +342,10 @@ void CompareRequest(const Plan& plan, Bytes peak, std::vector<std::string>* faul
   if (paper_budget && plan.figures.paper.budget != paper_budget) {
     faults->push_back(fmt::format(
         "paper_budget_bytes: {} was asked for, but the result has another", paper_budget->count()));
+  }
+  if (request.setting && plan.figures.setting != request.setting) {
+    faults->push_back(fmt::format("setting: {} was asked for, but the result has another",
+                                  TextOf(*request.setting)));
   }
   const bool frees_at_last_read = plan.schedule.frees == FreePolicy::kLiveness;
   if (request.uses_liveness == frees_at_last_read) return;

@@ -62,6 +62,8 @@ struct PlanFigures {
   ConstantMemory constants;
   Bytes optimizer_state;
   PaperFigures paper;
+  // Of the algorithm's knob, given or found; absent if it has none, or if the plan belongs to none.
+  std::optional<KnobSetting> setting;
 
   bool operator==(const PlanFigures&) const = default;
 };

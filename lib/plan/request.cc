@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "lib/base/check.h"
+#include "lib/plan/knob.h"
 
 namespace ckplan {
 namespace {
@@ -51,6 +52,7 @@ const std::array kFields = {
     RequestField{"total_budget", "", Part::kPlan, InFile::kNever, &PlanRequest::total_budget},
     RequestField{"paper_budget", "paper_budget_bytes", Part::kPlan, InFile::kRequired,
                  &PlanRequest::paper_budget},
+    RequestField{"setting", "setting", Part::kPlan, InFile::kUnlessDefault, &PlanRequest::setting},
     RequestField{"cost_model", "cost_model", Part::kGraph, InFile::kRequired,
                  &PlanRequest::cost_model,
                  "the plans' costs are by \"{}\" and \"{}\"; their times do not compare"},
@@ -99,6 +101,9 @@ struct Texts {
   static List Of(int64_t number) { return {std::to_string(number)}; }
   static List Of(bool value) { return {value ? "yes" : "no"}; }
   static List Of(const Budget& budget) { return OrNone(BudgetText(budget)); }
+  static List Of(const std::optional<KnobSetting>& setting) {
+    return setting ? List{TextOf(*setting)} : List();
+  }
   static List Of(const DimSizes& dims) {
     List texts;
     for (const auto& [name, size] : dims) texts.push_back(fmt::format("{}={}", name, size));

@@ -59,6 +59,14 @@ struct Budget {
   bool operator==(const Budget&) const = default;
 };
 
+// A setting of an algorithm's knob (knob.h), such as 5 segments.
+struct KnobSetting {
+  std::string knob;  // Its name: "segments".
+  int64_t value = 0;
+
+  bool operator==(const KnobSetting&) const = default;
+};
+
 using DimSizes = std::map<std::string, int64_t>;
 using InputShapes = std::map<std::string, std::vector<int64_t>>;
 
@@ -87,6 +95,7 @@ struct PlanRequest {
   Budget budget;        // For the simulated peak without constants.
   Budget total_budget;  // For the peak and the constants together; a plan states it as a `budget`.
   Budget paper_budget;  // For the algorithm's own objective; never a percentage.
+  std::optional<KnobSetting> setting;  // The algorithm's own choice, or a search's, if absent.
   Optimizer optimizer = Optimizer::kSgd;
   // If false, tensors are released explicitly: see lower_without_liveness.h.
   bool uses_liveness = true;
@@ -106,7 +115,7 @@ struct WordsMember {
 using RequestMember =
     std::variant<std::string PlanRequest::*, int64_t PlanRequest::*, bool PlanRequest::*,
                  Budget PlanRequest::*, DimSizes PlanRequest::*, InputShapes PlanRequest::*,
-                 WordsMember>;
+                 std::optional<KnobSetting> PlanRequest::*, WordsMember>;
 
 struct RequestField {
   enum class Part {

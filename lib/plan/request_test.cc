@@ -52,13 +52,15 @@ TEST_CASE("request: plans that differ in how they were made are told apart, each
   }
 }
 
-TEST_CASE("request: plans are compared for their algorithm, objective, granularity and budgets") {
+TEST_CASE(
+    "request: plans are compared for their algorithm, objective, granularity, budgets and knob") {
   PlanRequest newer;
   newer.algorithm = "exact-dp";
   newer.objective = Objective::kMemory;
   newer.granularity = Granularity::kLayer;
   newer.budget = Budget::Of(Bytes(9));
   newer.paper_budget = Budget::Of(Bytes(7));
+  newer.setting = {"B", 5};
   CHECK(DifferencesOf(PlanRequest(), newer).empty());
 }
 
@@ -77,6 +79,7 @@ TEST_CASE("request: the table has each field once, and copies and compares what 
   full.budget = {Budget::Kind::kPercent, Bytes(0), 62.5};
   full.total_budget = {Budget::Kind::kMin, Bytes(0), 0};
   full.paper_budget = Budget::Of(Bytes(1));
+  full.setting = {"segments", 5};
   full.optimizer = Optimizer::kMomentum;
   full.uses_liveness = false;
   std::set<std::string_view> names;
@@ -93,6 +96,7 @@ TEST_CASE("request: the table has each field once, and copies and compares what 
   CHECK(TextsOf(FieldOf("budget"), full) == std::vector<std::string>{"62.5%"});
   CHECK(TextsOf(FieldOf("total_budget"), full) == std::vector<std::string>{"min"});
   CHECK(TextsOf(FieldOf("paper_budget"), full) == std::vector<std::string>{"1"});
+  CHECK(TextsOf(FieldOf("setting"), full) == std::vector<std::string>{"segments=5"});
   CHECK(TextsOf(FieldOf("input_shapes"), full) == std::vector<std::string>{"x=2,3"});
   CHECK(TextsOf(FieldOf("optimizer"), full) == std::vector<std::string>{"momentum"});
   CHECK(TextsOf(FieldOf("budget"), PlanRequest()).empty());

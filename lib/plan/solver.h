@@ -1,9 +1,7 @@
 // What all solvers share: the problem, what they return, and how they are driven.
 //
-// Every algorithm has at most one number of its own that trades memory for time: Kusumoto's budget
-// B of Eq. 2, Chen's number of segments. That number is its knob. A solver answers for one setting
-// of the knob; the planner (lib/planner) turns it until the simulated peak fits the user's budget,
-// so `--budget` means the same for every algorithm.
+// A solver answers for one setting of its knob (knob.h); the planner (lib/planner) turns it until
+// the simulated peak fits the user's budget, so `--budget` means the same for every algorithm.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +17,7 @@
 #include "lib/base/units.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/graph/vertex_graph.h"
+#include "lib/plan/knob.h"
 #include "lib/plan/plan.h"
 #include "lib/schedule/strategy.h"
 
@@ -48,26 +47,6 @@ inline constexpr std::string_view kMemoryLimitField = "memory_limit";
 
 // How the guarantee of a plan begins that is the best of a search which a stop has ended.
 inline constexpr std::string_view kStoppedEarly = "stopped early: ";
-
-// The meaning of the knob and its useful settings, from min to max inclusive.
-struct Knob {
-  enum class Kind {
-    kNone,             // There is only one plan.
-    kPaperBudget,      // Bytes of the paper's own objective; plans exist from `min` upwards.
-    kSegmentCount,     // How many segments the chain is cut into.
-    kLargestSegment,   // Bytes that a segment may hold; plans exist from `min` upwards.
-    kSegmentBudget,    // Bytes that a segment may hold (Chen's B): the smaller, the more is kept.
-    kGridPoint,        // Index of a point in the paper's own grid of settings.
-    kResultsPerLevel,  // Number of results that each level of a recursion keeps.
-  };
-  Kind kind = Kind::kNone;
-  int64_t min = 0;
-  int64_t max = 0;
-  int64_t preset = 0;  // The setting that the paper chooses; used if no budget is given.
-  // A search tries settings that each exceed the one before by one part in `grid_steps`. Solvers
-  // that solve a setting quickly use more steps.
-  int64_t grid_steps = 4;
-};
 
 struct SolveOutcome {
   Strategy strategy;
@@ -99,6 +78,7 @@ struct SolverInfo {
   Guarantee guarantee = Guarantee::kHeuristic;
   GraphClass graphs = GraphClass::kAnyDag;
   bool takes_objective = false;  // It can plan for least time or memory-centrically.
+  Knob::Kind knob = Knob::Kind::kNone;
   Result<std::unique_ptr<PreparedSolver>> (*prepare)(const Problem& problem,
                                                      const SolveLimits& limits) = nullptr;
 };

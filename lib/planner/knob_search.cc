@@ -1,7 +1,6 @@
 #include "lib/planner/knob_search.h"
 
 #include <algorithm>
-#include <limits>
 #include <tuple>
 
 #include "lib/algorithms/kusumoto/canonical.h"
@@ -250,8 +249,7 @@ const Candidate* KnobSearch::TryOneSegment() {
   outcome.is_optimal = true;
   outcome.guarantee = "one segment fits the budget: nothing is recomputed";
   // Of equals, a plan of the knob wins.
-  constexpr int64_t kLastSetting = std::numeric_limits<int64_t>::max();
-  return &one_segment_.emplace(Evaluate(kLastSetting, std::move(outcome)));
+  return &one_segment_.emplace(Evaluate(Candidate::kNoSetting, std::move(outcome)));
 }
 
 // Sets middle_ to a setting strictly between two others, unless they are as good as neighbours.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,6 +19,9 @@ namespace ckplan {
 
 // One setting of the knob, with its schedule and the simulator's measurements.
 struct Candidate {
+  // Of a plan that belongs to no setting.
+  static constexpr int64_t kNoSetting = std::numeric_limits<int64_t>::max();
+
   int64_t setting = 0;
   SolveOutcome outcome;
   Schedule schedule;

@@ -37,11 +37,41 @@ void CompareWithSource(const ModelIdentity& identity, const PlanRequest& read, c
   if (planned.dims != read.dims) differs("dims");
   if (planned.cost_model != read.cost_model) differs("cost_model");
   if (planned.cost_unit != read.cost_unit) differs("cost_unit");
-  if (const auto solver = FindSolver(planned.algorithm); !solver.ok()) {
-    faults->push_back("algorithm: " + solver.error().message);
-  } else if ((*solver)->name == kAutoAlgorithm) {
-    faults->push_back("algorithm: auto gives the plan of another algorithm, which stands here");
+}
+
+// Why the setting is none of the algorithm, as far as the plan shows it. Files from before settings
+// were recorded have none.
+std::optional<std::string> FaultOfSetting(const TensorGraph& graph, const Plan& plan,
+                                          const SolverInfo& info) {
+  using Kind = Knob::Kind;
+  const std::optional<KnobSetting>& setting = plan.figures.setting;
+  if (!setting) return std::nullopt;
+  const KnobInfo* const knob = InfoOf(info.knob);
+  if (knob == nullptr || knob->name != setting->knob) {
+    return fmt::format("{} has no knob {}", info.name, setting->knob);
   }
+  const bool is_budget = info.knob == Kind::kPaperBudget || info.knob == Kind::kSegmentBudget;
+  if (is_budget && plan.figures.paper.budget != Bytes(setting->value)) {
+    return fmt::format("{} is not the budget of result.paper", TextOf(*setting));
+  }
+  // A chain has no more vertices than the graph has nodes.
+  const auto nodes = static_cast<int64_t>(graph.nodes().size());
+  const bool is_of_chain = info.knob == Kind::kSegmentCount || info.knob == Kind::kResultsPerLevel;
+  if (is_of_chain && (setting->value < 1 || setting->value > nodes)) {
+    return fmt::format("{} is out of range", TextOf(*setting));
+  }
+  return std::nullopt;
+}
+
+void JudgeAlgorithm(const TensorGraph& graph, const Plan& plan, std::vector<std::string>* faults) {
+  const auto solver = FindSolver(plan.request.algorithm);
+  if (!solver.ok()) return faults->push_back("algorithm: " + solver.error().message);
+  if ((*solver)->name == kAutoAlgorithm) {
+    return faults->push_back(
+        "algorithm: auto gives the plan of another algorithm, which stands here");
+  }
+  if (const auto fault = FaultOfSetting(graph, plan, **solver))
+    faults->push_back("setting: " + *fault);
 }
 
 // For a schedule that has passed the checker.
@@ -65,6 +95,7 @@ std::vector<std::string> JudgePlan(const TensorGraph& graph, const ModelIdentity
   std::vector<std::string> faults = CheckPlan(graph, plan);
   if (faults.empty()) CompareStaticAllocations(graph, plan, &faults);
   CompareWithSource(identity, read, plan, &faults);
+  JudgeAlgorithm(graph, plan, &faults);
   return faults;
 }
 

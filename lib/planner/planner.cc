@@ -70,12 +70,14 @@ Error Infeasible(const TensorGraph& graph, const PlanRequest& request, std::stri
 Result<const Candidate*> SolveForPaperBudget(const SolverInfo& info, const Knob& knob,
                                              const Budget& budget, KnobSearch* search) {
   if (knob.kind != Knob::Kind::kPaperBudget && knob.kind != Knob::Kind::kSegmentBudget) {
+    const KnobInfo* const own = InfoOf(knob.kind);
+    const std::string setting = own == nullptr ? "" : fmt::format("{}=...", own->name);
     return Error{ErrorCode::kUsage,
                  fmt::format("{} has no budget of its own; a paper budget is for algorithms whose "
                              "paper has one, such as exact-dp",
                              info.name),
                  {},
-                 {"use", {{"budget", ""}}}};
+                 {"use", {{own == nullptr ? "budget" : "setting", setting}}}};
   }
   if (budget.kind == Budget::Kind::kMin) return search->Try(knob.min);
   if (budget.bytes.count() < knob.min) {
@@ -101,6 +103,41 @@ Result<const Candidate*> SolveForBudget(const TensorGraph& graph, const SolverIn
   if (search->was_stopped()) return MakeError(ErrorCode::kTimeout, "stopped");
   return Infeasible(graph, request, info.name, least->simulation.peak,
                     least->schedule.steps[least->simulation.peak_step]);
+}
+
+// The plan of a setting that is asked for, which a budget may still refuse.
+Result<const Candidate*> SolveForSetting(const TensorGraph& graph, const SolverInfo& info,
+                                         const PlanRequest& request, const Knob& knob,
+                                         KnobSearch* search) {
+  const KnobSetting& setting = *request.setting;
+  if (!IsInRange(knob, setting.value)) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("{} is out of range for {}: on this graph {} is {}",
+                                 TextOf(setting), info.name, setting.knob, RangeText(knob)));
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const Candidate* chosen, search->Try(setting.value));
+  const Budget& budget = PeakBudgetOf(request);
+  if (!budget.is_given() || budget.kind == Budget::Kind::kMin) return chosen;
+  const Simulation& simulation = chosen->simulation;
+  if (simulation.peak <= ActivationBudget(graph, request)) return chosen;
+  return Infeasible(graph, request, fmt::format("{} with {}", info.name, TextOf(setting)),
+                    simulation.peak, chosen->schedule.steps[simulation.peak_step]);
+}
+
+Result<const Candidate*> Choose(const TensorGraph& graph, const SolverInfo& info,
+                                const PlanRequest& request, const Knob& knob, KnobSearch* search) {
+  if (request.setting) return SolveForSetting(graph, info, request, knob, search);
+  if (request.paper_budget.is_given()) {
+    return SolveForPaperBudget(info, knob, request.paper_budget, search);
+  }
+  if (PeakBudgetOf(request).is_given()) return SolveForBudget(graph, info, request, search);
+  return search->Try(knob.preset);
+}
+
+std::optional<KnobSetting> SettingOf(const SolverInfo& info, const Candidate& chosen) {
+  const KnobInfo* const knob = InfoOf(info.knob);
+  if (knob == nullptr || chosen.setting == Candidate::kNoSetting) return std::nullopt;
+  return KnobSetting{std::string(knob->name), chosen.setting};
 }
 
 // The request as plans hold it: the algorithm by its own name, budgets in bytes.
@@ -135,6 +172,28 @@ bool IsProven(const PlanRequest& request, const Candidate& chosen) {
   return chosen.outcome.is_optimal && (!budget.is_given() || chosen.simulation.overhead == Cost(0));
 }
 
+// Whether the algorithm has the knob that is to be set.
+Result<Done> CheckSetting(const SolverInfo& info, const PlanRequest& request) {
+  if (!request.setting) return Done{};
+  const std::string& wanted = request.setting->knob;
+  const KnobInfo* const knob = InfoOf(info.knob);
+  if (info.name == kAutoAlgorithm) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("auto tries the settings of all algorithms; name the one whose "
+                                 "{} is meant",
+                                 wanted));
+  }
+  if (knob == nullptr || knob->name != wanted) {
+    const std::string has = knob == nullptr ? ", nor any other"
+                                            : fmt::format("; its knob is {}, {}: {}", knob->name,
+                                                          knob->meaning, knob->range);
+    return MakeError(ErrorCode::kUsage, fmt::format("{} has no knob {}{}", info.name, wanted, has));
+  }
+  if (!request.paper_budget.is_given()) return Done{};
+  return MakeError(ErrorCode::kUsage, fmt::format("a paper budget and {} both set the knob of {}",
+                                                  TextOf(*request.setting), info.name));
+}
+
 Result<Done> CheckRequest(const TensorGraph& graph, const SolverInfo& info,
                           const PlanRequest& request) {
   if (graph.nodes().empty()) {
@@ -149,6 +208,7 @@ Result<Done> CheckRequest(const TensorGraph& graph, const SolverInfo& info,
                                  "no memory-centric form",
                                  info.name));
   }
+  CKPLAN_RETURN_IF_ERROR(CheckSetting(info, request));
   const int budgets = int{request.budget.is_given()} + int{request.total_budget.is_given()} +
                       int{request.paper_budget.is_given()};
   if (budgets <= 1) return Done{};
@@ -163,16 +223,13 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const TensorGraph& graph,
                           info.prepare(view.problem, limits));
   KnobSearch search(view, solver.get(), limits);
   const Knob knob = solver->knob();
-  const bool has_budget = PeakBudgetOf(request).is_given();
-  CKPLAN_ASSIGN_OR_RETURN(const Candidate* chosen,
-                          request.paper_budget.is_given()
-                              ? SolveForPaperBudget(info, knob, request.paper_budget, &search)
-                          : has_budget ? SolveForBudget(graph, info, request, &search)
-                                       : search.Try(knob.preset));
+  CKPLAN_CHECK(knob.kind == info.knob, "the registry says what an algorithm's knob is");
+  CKPLAN_ASSIGN_OR_RETURN(const Candidate* chosen, Choose(graph, info, request, knob, &search));
 
   Plan plan = AssemblePlan(graph, chosen->schedule, SegmentsOf(graph, chosen->outcome.strategy));
   plan.request = Settled(graph, info, request, *chosen);
   plan.figures.paper = chosen->outcome.paper;
+  plan.figures.setting = SettingOf(info, *chosen);
   plan.figures.guarantee = GuaranteeOf(*chosen, search.was_stopped());
   plan.figures.is_optimal = IsProven(request, *chosen);
   plan.figures.optimizer_state =

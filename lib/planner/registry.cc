@@ -25,6 +25,8 @@
 namespace ckplan {
 namespace {
 
+using Kind = Knob::Kind;
+
 constexpr std::string_view kChenPaper =
     "Chen, Xu, Zhang, Guestrin: Training Deep Nets with Sublinear Memory Cost, 2016";
 constexpr std::string_view kHongPaper =
@@ -39,43 +41,48 @@ constexpr std::string_view kKusumotoPaper =
 // The one list from which `ckplan algos`, --algo, the shared tests and the docs are made.
 constexpr std::array kSolvers = {
     SolverInfo{"approx-dp", "dynamic program over the closures of single nodes", kKusumotoPaper,
-               Guarantee::kHeuristic, GraphClass::kAnyDag, true, PrepareApproxDp},
+               Guarantee::kHeuristic, GraphClass::kAnyDag, true, Kind::kPaperBudget,
+               PrepareApproxDp},
     SolverInfo{"chen-drop-cheap", "keep convolutions and matrix products, drop bn and relu",
-               kChenPaper, Guarantee::kHeuristic, GraphClass::kAnyDag, false, PrepareChenDropCheap},
+               kChenPaper, Guarantee::kHeuristic, GraphClass::kAnyDag, false, Kind::kNone,
+               PrepareChenDropCheap},
     SolverInfo{"chen-greedy", "segments closed as soon as they pass a budget", kChenPaper,
                Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
-               PrepareChenGreedy},
+               Kind::kSegmentBudget, PrepareChenGreedy},
     SolverInfo{"chen-recursive", "k results kept per level, segments solved recursively",
                kChenPaper, Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
-               PrepareChenRecursive},
+               Kind::kResultsPerLevel, PrepareChenRecursive},
     SolverInfo{"chen-search", "the best of a grid of segment budgets, costed exactly", kChenPaper,
                Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
-               PrepareChenSearch},
+               Kind::kGridPoint, PrepareChenSearch},
     SolverInfo{"chen-sqrt", "about sqrt(n) segments of equal memory", kChenPaper,
                Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
-               PrepareChenSqrt},
+               Kind::kSegmentCount, PrepareChenSqrt},
     SolverInfo{"exact-dp", "dynamic program over all lower sets", kKusumotoPaper,
-               Guarantee::kOptimalInClass, GraphClass::kAnyDag, true, PrepareExactDp},
+               Guarantee::kOptimalInClass, GraphClass::kAnyDag, true, Kind::kPaperBudget,
+               PrepareExactDp},
     SolverInfo{"feng-acg", "kept tensors plus largest segment, over the division tree", kFengPaper,
-               Guarantee::kOptimalInClass, GraphClass::kAnyDag, false, PrepareFengAcg},
+               Guarantee::kOptimalInClass, GraphClass::kAnyDag, false, Kind::kLargestSegment,
+               PrepareFengAcg},
     SolverInfo{"feng-linear", "kept tensors plus largest segment, along the chain", kFengPaper,
                Guarantee::kOptimalInClass, GraphClass::kChainOfSplittingVertices, false,
-               PrepareFengLinear},
+               Kind::kLargestSegment, PrepareFengLinear},
     SolverInfo{"hong-dynamic", "checkpoints for memory as PyTorch frees it, in O(n^2)", kHongPaper,
                Guarantee::kOptimalInClass, GraphClass::kChainOfSplittingVertices, false,
-               PrepareHongDynamic},
+               Kind::kNone, PrepareHongDynamic},
     SolverInfo{"hong-linear", "checkpoints for memory as PyTorch frees it, in O(n)", kHongPaper,
                Guarantee::kOptimalInClass, GraphClass::kChainOfSplittingVertices, false,
-               PrepareHongLinear},
+               Kind::kNone, PrepareHongLinear},
     SolverInfo{"hong-selection", "least checkpoints plus largest segment", kHongPaper,
                Guarantee::kOptimalInClass, GraphClass::kChainOfSplittingVertices, false,
-               PrepareHongSelection},
+               Kind::kNone, PrepareHongSelection},
     SolverInfo{"keep-all", "keep every activation: ordinary training", "none", Guarantee::kBaseline,
-               GraphClass::kAnyDag, false, PrepareKeepAll},
+               GraphClass::kAnyDag, false, Kind::kNone, PrepareKeepAll},
     SolverInfo{"kusumoto-exhaustive", "every sequence of lower sets, depth first", kKusumotoPaper,
-               Guarantee::kOptimalInClass, GraphClass::kAnyDag, true, PrepareKusumotoExhaustive},
+               Guarantee::kOptimalInClass, GraphClass::kAnyDag, true, Kind::kPaperBudget,
+               PrepareKusumotoExhaustive},
     SolverInfo{"recompute-all", "keep nothing but the inputs, run forward twice", "none",
-               Guarantee::kBaseline, GraphClass::kAnyDag, false, PrepareRecomputeAll},
+               Guarantee::kBaseline, GraphClass::kAnyDag, false, Kind::kNone, PrepareRecomputeAll},
 };
 
 constexpr SolverInfo kAuto = {kAutoAlgorithm,
@@ -84,6 +91,7 @@ constexpr SolverInfo kAuto = {kAutoAlgorithm,
                               Guarantee::kHeuristic,
                               GraphClass::kAnyDag,
                               true,
+                              Kind::kNone,
                               nullptr};
 
 struct Alias {
