@@ -40,6 +40,8 @@ struct SolveLimits {
   // What this process may use, for messages alone: the program sees to it that an allocation beyond
   // it throws std::bad_alloc.
   std::optional<Bytes> memory = std::nullopt;
+  // One of many settings that a search tries: a good outcome now is better than a proven one.
+  bool is_probe = false;
 };
 
 // The remedy of an error for want of memory.
@@ -53,6 +55,8 @@ struct SolveOutcome {
   PaperFigures paper;
   // The outcome is optimal for this setting, in the class that `guarantee` names.
   bool is_optimal = false;
+  // A probe's (SolveLimits): the same setting may have a better outcome that takes longer to find.
+  bool is_rough = false;
   std::string guarantee;
 };
 

@@ -36,6 +36,26 @@ Schedule View::Lower(const Strategy& strategy) const {
   return uses_liveness ? LowerStrategy(graph, strategy) : LowerWithoutLiveness(graph, strategy);
 }
 
+Result<const Candidate*> KnobSearch::At(int64_t setting) {
+  CKPLAN_ASSIGN_OR_RETURN(SolveOutcome outcome, solver_.Solve(setting, limits_));
+  return &at_setting_.emplace(Evaluate(setting, std::move(outcome)));
+}
+
+Result<const Candidate*> KnobSearch::Refine(const Candidate* found, Bytes budget) {
+  if (!found->outcome.is_rough) return found;
+  Result<const Candidate*> refined = UnlessStopped([&] {
+    const StopScope scope(limits_.stop);
+    PollStop();
+    return At(found->setting);
+  });
+  if (!refined.ok()) return UnlessCutShort(std::move(refined), found);
+  const Simulation& simulation = (*refined)->simulation;
+  // MinPeak's plan has no less memory than any other, whatever the budget.
+  const Bytes least = std::min(found->simulation.peak, min_grid_peak_);
+  const bool fits = simulation.peak >= least && simulation.peak <= budget;
+  return fits && !IsBetterForTime(*found, **refined) ? *refined : found;
+}
+
 Result<const Candidate*> KnobSearch::Try(int64_t setting) {
   const auto known = tried_.find(setting);
   if (known != tried_.end()) return &known->second;
@@ -48,8 +68,14 @@ Result<const Candidate*> KnobSearch::Try(int64_t setting) {
 }
 
 Result<const Candidate*> KnobSearch::TryNew(int64_t setting) {
-  CKPLAN_ASSIGN_OR_RETURN(SolveOutcome outcome, solver_.Solve(setting, limits_));
+  CKPLAN_ASSIGN_OR_RETURN(SolveOutcome outcome, Probe(setting));
   return &tried_.emplace(setting, Evaluate(setting, std::move(outcome))).first->second;
+}
+
+Result<SolveOutcome> KnobSearch::Probe(int64_t setting) {
+  SolveLimits limits = limits_;
+  limits.is_probe = true;
+  return solver_.Solve(setting, limits);
 }
 
 Candidate KnobSearch::Evaluate(int64_t setting, SolveOutcome outcome) {
@@ -66,7 +92,7 @@ Result<const Candidate*> KnobSearch::BestWithin(Bytes budget) {
 
 Result<const Candidate*> KnobSearch::MinPeak() {
   Result<const Candidate*> found = SearchMinPeak();
-  std::set<int64_t> settings;
+  Settings settings;
   for (const auto& [setting, candidate] : tried_) settings.insert(setting);
   return UnlessCutShort(std::move(found), LeastOf(settings));
 }
@@ -89,6 +115,7 @@ Result<const Candidate*> KnobSearch::SearchWithin(Bytes budget) {
   }
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, BestAround(budget));
   if (best != nullptr && best->simulation.peak >= min_grid_peak_) return best;
+  if (!is_near_peak()) return best;
   // The rest of the grid may fit, or a peak below the grid's may be one that MinPeak does not find.
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, SearchMinPeak());
   return BestBetween(least->simulation.peak, budget);
@@ -96,14 +123,56 @@ Result<const Candidate*> KnobSearch::SearchWithin(Bytes budget) {
 
 // Tries the part of the grid that matters for a budget, then halves the gap beside the best plan.
 Result<const Candidate*> KnobSearch::BestAround(Bytes budget) {
-  CKPLAN_RETURN_IF_ERROR(TryAround(budget));
+  CKPLAN_ASSIGN_OR_RETURN(Settings settings, TryAround(budget));
+  CKPLAN_RETURN_IF_ERROR(HalveAround(budget, &settings));
+  return BestOf(settings, budget);
+}
+
+// Adds the settings in the gaps that it halves beside the best plan.
+Result<Done> KnobSearch::HalveAround(Bytes budget, Settings* settings) {
   for (int i = 0; i < kRefinements; ++i) {
-    const Candidate* best = BestBetween(Bytes(0), budget);
+    const Candidate* best = BestOf(*settings, budget);
     if (best == nullptr || best->simulation.overhead == Cost(0)) break;
-    if (!HalveTowardsLessOverhead(*best)) break;
+    if (!HalveTowardsLessOverhead(*best, *settings)) break;
     CKPLAN_RETURN_IF_ERROR(Try(middle_));
+    settings->insert(middle_);
   }
-  return BestBetween(Bytes(0), budget);
+  return Done{};
+}
+
+// All that BestAround considers for any budget. It compares peaks with the budget alone, so the
+// peaks of what it considers stand for all budgets.
+Result<KnobSearch::Settings> KnobSearch::AroundEveryBudget(const std::vector<int64_t>& grid) {
+  Settings all;
+  std::set<Bytes> seen;
+  std::vector<Bytes> budgets;
+  const auto add = [&](const Settings& settings) {
+    for (const int64_t setting : settings) {
+      const Bytes peak = tried_.at(setting).simulation.peak;
+      if (seen.insert(peak).second) budgets.push_back(peak);
+    }
+    all.insert(settings.begin(), settings.end());
+  };
+  add(Settings(grid.begin(), grid.end()));
+  while (!budgets.empty()) {
+    const Bytes budget = budgets.back();
+    budgets.pop_back();
+    Settings around(grid.begin(), grid.end());
+    CKPLAN_RETURN_IF_ERROR(HalveAround(budget, &around));
+    add(around);
+  }
+  return all;
+}
+
+// The best of the settings whose peak is within the budget; null if there is none.
+const Candidate* KnobSearch::BestOf(const Settings& settings, Bytes budget) const {
+  const Candidate* found = nullptr;
+  for (const int64_t setting : settings) {
+    const Candidate& candidate = tried_.at(setting);
+    if (candidate.simulation.peak > budget) continue;
+    if (found == nullptr || IsBetterForTime(candidate, *found)) found = &candidate;
+  }
+  return found;
 }
 
 // The best of all settings tried so far with a peak in the range; null if there is none.
@@ -116,7 +185,7 @@ const Candidate* KnobSearch::BestBetween(Bytes low, Bytes high) const {
   return found;
 }
 
-const Candidate* KnobSearch::LeastOf(const std::set<int64_t>& settings) const {
+const Candidate* KnobSearch::LeastOf(const Settings& settings) const {
   const Candidate* least = nullptr;
   for (const int64_t setting : settings) {
     const Candidate& candidate = tried_.at(setting);
@@ -127,7 +196,7 @@ const Candidate* KnobSearch::LeastOf(const std::set<int64_t>& settings) const {
 
 // Considers the same settings whatever else has been tried before.
 Result<const Candidate*> KnobSearch::SearchMinPeak() {
-  std::set<int64_t> settings;
+  Settings settings;
   if (is_small()) {
     CKPLAN_RETURN_IF_ERROR(TryAll());
     for (const auto& [setting, candidate] : tried_) settings.insert(setting);
@@ -142,6 +211,10 @@ Result<const Candidate*> KnobSearch::SearchMinPeak() {
       CKPLAN_RETURN_IF_ERROR(TryMiddle(*at, next, &settings));
       CKPLAN_RETURN_IF_ERROR(TryMiddle(previous, *at, &settings));
     }
+    if (!is_near_peak()) {
+      CKPLAN_ASSIGN_OR_RETURN(Settings others, AroundEveryBudget(grid));
+      settings.merge(others);
+    }
   }
   const Candidate* one_segment = TryOneSegment();
   const Candidate* least = LeastOf(settings);
@@ -149,7 +222,7 @@ Result<const Candidate*> KnobSearch::SearchMinPeak() {
   return is_less ? one_segment : least;
 }
 
-Result<Done> KnobSearch::TryMiddle(int64_t low, int64_t high, std::set<int64_t>* settings) {
+Result<Done> KnobSearch::TryMiddle(int64_t low, int64_t high, Settings* settings) {
   if (!HalveGap(low, high)) return Done{};
   CKPLAN_RETURN_IF_ERROR(Try(middle_));
   settings->insert(middle_);
@@ -160,7 +233,7 @@ Result<Done> KnobSearch::TryMiddle(int64_t low, int64_t high, std::set<int64_t>*
 Result<Done> KnobSearch::TryAll() {
   if (solver_.knob().kind == Knob::Kind::kPaperBudget) return TryWholeFront();
   const std::vector<int64_t> grid = Grid();
-  std::set<int64_t> settings(grid.begin(), grid.end());
+  Settings settings(grid.begin(), grid.end());
   for (int i = 0; i < kRefinements; ++i) {
     const std::vector<int64_t> coarse(settings.begin(), settings.end());
     for (size_t k = 1; k < coarse.size(); ++k) {
@@ -176,7 +249,7 @@ Result<Done> KnobSearch::TryAll() {
 Result<Done> KnobSearch::TryWholeFront() {
   const Knob knob = solver_.knob();
   for (int64_t setting = knob.max; setting >= knob.min; --setting) {
-    CKPLAN_ASSIGN_OR_RETURN(SolveOutcome outcome, solver_.Solve(setting, limits_));
+    CKPLAN_ASSIGN_OR_RETURN(SolveOutcome outcome, Probe(setting));
     setting = std::min(setting, outcome.paper.peak.count());
     outcome.paper.budget = Bytes(setting);
     tried_.insert_or_assign(setting, Evaluate(setting, std::move(outcome)));
@@ -210,28 +283,30 @@ Result<const Candidate*> KnobSearch::TryOnGrid(int64_t setting) {
 // simulated peak is mostly below it: start there, go up until several in a row do not fit or one
 // is far off, and go down only if none did. Other knobs say nothing about the peak, and both ends
 // of their range can need the most: all of the grid.
-Result<Done> KnobSearch::TryAround(Bytes budget) {
+Result<KnobSearch::Settings> KnobSearch::TryAround(Bytes budget) {
   const auto fits = [&](const Candidate& c) { return c.simulation.peak <= budget; };
   const std::vector<int64_t> grid = Grid();
-  const bool is_near_peak = solver_.knob().kind == Knob::Kind::kPaperBudget;
+  Settings settings;
   size_t start = 0;
-  while (is_near_peak && start + 1 < grid.size() && grid[start] < budget.count()) ++start;
+  while (is_near_peak() && start + 1 < grid.size() && grid[start] < budget.count()) ++start;
   bool has_fit = false;
   int64_t misfits = 0;
   const int64_t max_misfits = kMaxMisfits * solver_.knob().grid_steps / 4;
   for (size_t i = start; i < grid.size() && misfits < max_misfits; ++i) {
     CKPLAN_ASSIGN_OR_RETURN(const Candidate* candidate, TryOnGrid(grid[i]));
-    misfits = fits(*candidate) || !is_near_peak ? 0 : misfits + 1;
+    settings.insert(grid[i]);
+    misfits = fits(*candidate) || !is_near_peak() ? 0 : misfits + 1;
     has_fit |= fits(*candidate);
     const Bytes peak = candidate->simulation.peak;
-    if (is_near_peak && (peak - budget).count() > budget.count() / kFarOff) break;
-    if (fits(*candidate) && candidate->simulation.overhead == Cost(0)) return Done{};
+    if (is_near_peak() && (peak - budget).count() > budget.count() / kFarOff) break;
+    if (fits(*candidate) && candidate->simulation.overhead == Cost(0)) return settings;
   }
   for (size_t i = start; i-- > 0 && !has_fit;) {
     CKPLAN_ASSIGN_OR_RETURN(const Candidate* candidate, TryOnGrid(grid[i]));
+    settings.insert(grid[i]);
     has_fit = fits(*candidate);
   }
-  return Done{};
+  return settings;
 }
 
 // The canonical strategy {V}, which only the knob for Eq. 2 has; null for other knobs. Its one
@@ -259,12 +334,12 @@ bool KnobSearch::HalveGap(int64_t low, int64_t high) {
 }
 
 // The middle between the best setting that fits and its neighbour that keeps more.
-bool KnobSearch::HalveTowardsLessOverhead(const Candidate& best) {
-  const auto at = tried_.find(best.setting);
+bool KnobSearch::HalveTowardsLessOverhead(const Candidate& best, const Settings& settings) {
+  const auto at = settings.find(best.setting);
   if (solver_.knob().kind == Knob::Kind::kSegmentBudget) {
-    return at != tried_.begin() && HalveGap(std::prev(at)->first, best.setting);
+    return at != settings.begin() && HalveGap(*std::prev(at), best.setting);
   }
-  return std::next(at) != tried_.end() && HalveGap(best.setting, std::next(at)->first);
+  return std::next(at) != settings.end() && HalveGap(best.setting, *std::next(at));
 }
 
 }  // namespace ckplan

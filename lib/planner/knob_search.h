@@ -53,32 +53,44 @@ struct View {
 // Memory and overhead are nearly, but not exactly, monotonic in a knob: liveness frees more than
 // the papers' objectives know of. On a small graph every setting that may matter is tried, whatever
 // the budget, so that more memory never costs more time. On others a grid over the knob's whole
-// range is tried first, and then the gaps beside the best setting are halved a few times; MinPeak
+// range is tried first, and then the gaps beside the best setting are halved a few times. MinPeak
 // and BestWithin agree with each other, although they halve different gaps:
 //   - below MinPeak nothing fits, since BestWithin halves gaps only beside a plan that fits, and
 //     MinPeak has tried the whole grid;
-//   - BestWithin returns no plan whose peak is below MinPeak's.
+//   - BestWithin returns no plan whose peak is below MinPeak's. MinPeak halves what any budget
+//     would halve; where the knob is a budget on a whole plan, and a plan takes long to find, such
+//     plans are left out instead.
 class KnobSearch {
  public:
   KnobSearch(const View& view, PreparedSolver* solver, const SolveLimits& limits)
       : view_(view), solver_(*solver), limits_(limits), simulator_(view.graph) {}
 
-  // kTimeout where a stop is asked for. The first plan is made all the same, unless everything is
-  // to end (lib/base/stop.h): a plan that is a little late is better than none.
-  Result<const Candidate*> Try(int64_t setting);
+  // The plan of one setting, as good as the algorithm can make it.
+  Result<const Candidate*> At(int64_t setting);
   // The plan of least overhead whose peak is at most `budget`; null if MinPeak's is above it. A
   // stop ends the search with the best so far, or with kTimeout if none fits.
   Result<const Candidate*> BestWithin(Bytes budget);
   // The plan of least peak found anywhere in the range. A stop ends the search as above.
   Result<const Candidate*> MinPeak();
+  // The setting of a plan within `budget` that one of the above has found, solved as well as At
+  // does; `found` itself where that gives no better plan within the budget. An end by a stop is
+  // no error.
+  Result<const Candidate*> Refine(const Candidate* found, Bytes budget);
   bool was_stopped() const { return was_stopped_; }
 
  private:
+  using Settings = std::set<int64_t>;
+
   // Up to this many nodes all settings are tried.
   static constexpr size_t kMaxSmallGraph = 16;
 
   bool is_small() const { return view_.problem.vertices.size() <= kMaxSmallGraph; }
+  // A quick plan for a setting. kTimeout where a stop is asked for. The first plan is made all the
+  // same, unless everything is to end (lib/base/stop.h): one that is a little late is better than
+  // none.
+  Result<const Candidate*> Try(int64_t setting);
   Result<const Candidate*> TryNew(int64_t setting);
+  Result<SolveOutcome> Probe(int64_t setting);
   Candidate Evaluate(int64_t setting, SolveOutcome outcome);
   Result<Done> TryAll();
   Result<Done> TryWholeFront();
@@ -87,15 +99,19 @@ class KnobSearch {
   Result<const Candidate*> UnlessCutShort(Result<const Candidate*> found, const Candidate* so_far);
   std::vector<int64_t> Grid() const;
   Result<Done> TryGrid();
-  Result<Done> TryAround(Bytes budget);
+  bool is_near_peak() const { return solver_.knob().kind == Knob::Kind::kPaperBudget; }
+  Result<Settings> TryAround(Bytes budget);
   Result<const Candidate*> BestAround(Bytes budget);
+  Result<Done> HalveAround(Bytes budget, Settings* settings);
+  Result<Settings> AroundEveryBudget(const std::vector<int64_t>& grid);
+  const Candidate* BestOf(const Settings& settings, Bytes budget) const;
   const Candidate* TryOneSegment();
   const Candidate* BestBetween(Bytes low, Bytes high) const;
-  const Candidate* LeastOf(const std::set<int64_t>& settings) const;
+  const Candidate* LeastOf(const Settings& settings) const;
   Result<const Candidate*> TryOnGrid(int64_t setting);
   bool HalveGap(int64_t low, int64_t high);
-  Result<Done> TryMiddle(int64_t low, int64_t high, std::set<int64_t>* settings);
-  bool HalveTowardsLessOverhead(const Candidate& best);
+  Result<Done> TryMiddle(int64_t low, int64_t high, Settings* settings);
+  bool HalveTowardsLessOverhead(const Candidate& best, const Settings& settings);
 
   const View& view_;
   PreparedSolver& solver_;
@@ -104,7 +120,8 @@ class KnobSearch {
   std::map<int64_t, Candidate> tried_;
   // Not among the tried ones: it belongs to no setting, so none lies beside it.
   std::optional<Candidate> one_segment_;
-  Bytes min_grid_peak_ = Bytes::Max();  // Of the settings tried on the grid.
+  std::optional<Candidate> at_setting_;  // Of At and Refine.
+  Bytes min_grid_peak_ = Bytes::Max();   // Of the settings tried on the grid.
   int64_t middle_ = 0;
   bool was_stopped_ = false;
 };

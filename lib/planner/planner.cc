@@ -79,7 +79,7 @@ Result<const Candidate*> SolveForPaperBudget(const SolverInfo& info, const Knob&
                  {},
                  {"use", {{own == nullptr ? "budget" : "setting", setting}}}};
   }
-  if (budget.kind == Budget::Kind::kMin) return search->Try(knob.min);
+  if (budget.kind == Budget::Kind::kMin) return search->At(knob.min);
   if (budget.bytes.count() < knob.min) {
     return Error{
         ErrorCode::kInfeasible,
@@ -89,15 +89,18 @@ Result<const Candidate*> SolveForPaperBudget(const SolverInfo& info, const Knob&
         {},
         {"try", {{"paper_budget", "min"}}}};
   }
-  return search->Try(budget.bytes.count());
+  return search->At(budget.bytes.count());
 }
 
 Result<const Candidate*> SolveForBudget(const TensorGraph& graph, const SolverInfo& info,
                                         const PlanRequest& request, KnobSearch* search) {
-  if (PeakBudgetOf(request).kind == Budget::Kind::kMin) return search->MinPeak();
+  if (PeakBudgetOf(request).kind == Budget::Kind::kMin) {
+    CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search->MinPeak());
+    return search->Refine(least, least->simulation.peak);
+  }
   const Bytes budget = ActivationBudget(graph, request);
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, search->BestWithin(budget));
-  if (best != nullptr) return best;
+  if (best != nullptr) return search->Refine(best, budget);
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search->MinPeak());
   // Who was stopped knows no least budget to name.
   if (search->was_stopped()) return MakeError(ErrorCode::kTimeout, "stopped");
@@ -115,7 +118,7 @@ Result<const Candidate*> SolveForSetting(const TensorGraph& graph, const SolverI
                      fmt::format("{} is out of range for {}: on this graph {} is {}",
                                  TextOf(setting), info.name, setting.knob, RangeText(knob)));
   }
-  CKPLAN_ASSIGN_OR_RETURN(const Candidate* chosen, search->Try(setting.value));
+  CKPLAN_ASSIGN_OR_RETURN(const Candidate* chosen, search->At(setting.value));
   const Budget& budget = PeakBudgetOf(request);
   if (!budget.is_given() || budget.kind == Budget::Kind::kMin) return chosen;
   const Simulation& simulation = chosen->simulation;
@@ -131,7 +134,7 @@ Result<const Candidate*> Choose(const TensorGraph& graph, const SolverInfo& info
     return SolveForPaperBudget(info, knob, request.paper_budget, search);
   }
   if (PeakBudgetOf(request).is_given()) return SolveForBudget(graph, info, request, search);
-  return search->Try(knob.preset);
+  return search->At(knob.preset);
 }
 
 std::optional<KnobSetting> SettingOf(const SolverInfo& info, const Candidate& chosen) {

@@ -9,8 +9,9 @@
 // Guarantee  best canonical strategy among sequences of closures; a heuristic for all sequences.
 //            Its least feasible budget can be higher than exact-dp's.
 // Knob       B of Eq. 2; the least feasible one without a budget.
-// Cost       O(T n^2) time, T = overheads after rounding (canonical_solver.h); O(n^2 / 64 + T n)
-//            memory.
+// Cost       O(N S^2) time for S closures and N states (t, m) of a set, few in practice (see
+//            lower_set_dp.h); O(S n / 64 + N S) memory. S is n up to kMaxClosures; of larger graphs
+//            as many closures are taken, at equal distances, as the plan says.
 // Paper      L^v -> closure, U -> cached, M_v, T_v, B as there.
 // Differs    V is added to the family where the graph has several sinks; without it no sequence
 //            would end.

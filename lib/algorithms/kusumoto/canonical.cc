@@ -1,29 +1,36 @@
 #include "lib/algorithms/kusumoto/canonical.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace ckplan {
 namespace {
 
-// Terms (iii) and (iv) of Eq. 2 for L = the nodes of segments 0..i.
-Bytes NeighbourMemory(const VertexGraph& graph, const IdVector<NodeId, int32_t>& segment_of,
-                      int32_t i) {
-  Bytes total;
-  IdVector<NodeId, bool> is_fourth(graph.size());
+// For each i, terms (iii) and (iv) of Eq. 2 for L = the nodes of segments 0..i.
+//   (iii) counts v where L has a predecessor of v but not v;
+//   (iv)  counts p outside L where some v outside L has p and a node of L as predecessors. Segments
+//         never fall along an edge, so v is outside L wherever p is.
+std::vector<Bytes> NeighbourMemory(const VertexGraph& graph,
+                                   const IdVector<NodeId, int32_t>& segment_of,
+                                   int32_t segment_count) {
+  const int32_t none = segment_count;
+  IdVector<NodeId, int32_t> third_from(graph.size(), none);
+  IdVector<NodeId, int32_t> fourth_from(graph.size(), none);
   for (const NodeId v : graph.ids()) {
-    if (segment_of[v] <= i) continue;
-    const auto predecessors = graph.predecessors(v);
-    const bool reads_l = std::any_of(predecessors.begin(), predecessors.end(),
-                                     [&](NodeId p) { return segment_of[p] <= i; });
-    if (!reads_l) continue;
-    total += graph.memory(v);
-    for (const NodeId p : predecessors) {
-      if (segment_of[p] > i) is_fourth[p] = true;
+    int32_t& from = third_from[v];
+    for (const NodeId p : graph.predecessors(v)) from = std::min(from, segment_of[p]);
+    for (const NodeId p : graph.predecessors(v)) fourth_from[p] = std::min(fourth_from[p], from);
+  }
+  // Each node counts for i in [from, segment_of[v]): its memory comes in and goes out once.
+  std::vector<Bytes> total(static_cast<size_t>(segment_count) + 1);
+  for (const NodeId v : graph.ids()) {
+    for (const int32_t from : {third_from[v], fourth_from[v]}) {
+      if (from >= segment_of[v]) continue;
+      total[static_cast<size_t>(from)] += graph.memory(v);
+      total[static_cast<size_t>(segment_of[v])] -= graph.memory(v);
     }
   }
-  for (const NodeId v : graph.ids()) {
-    if (is_fourth[v]) total += graph.memory(v);
-  }
+  for (size_t i = 1; i < total.size(); ++i) total[i] += total[i - 1];
   return total;
 }
 
@@ -48,10 +55,11 @@ CanonicalFigures EvaluateCanonical(const VertexGraph& graph,
       figures.overhead += graph.time(v);
     }
   }
+  const std::vector<Bytes> neighbours = NeighbourMemory(graph, segment_of, segment_count);
   Bytes cached;
   for (int32_t i = 0; i < segment_count; ++i) {
     const auto s = static_cast<size_t>(i);
-    const Bytes needed = cached + 2 * segment_memory[s] + NeighbourMemory(graph, segment_of, i);
+    const Bytes needed = cached + 2 * segment_memory[s] + neighbours[s];
     figures.peak = std::max(figures.peak, needed);
     cached += newly_cached[s];
   }

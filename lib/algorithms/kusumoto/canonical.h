@@ -24,7 +24,7 @@ struct CanonicalFigures {
 };
 
 // `segment_of[v]` is i - 1 for v in V_i; every one of the `segment_count` segments is non-empty.
-// O(segments x (nodes + edges)).
+// O(segments + nodes + edges).
 CanonicalFigures EvaluateCanonical(const VertexGraph& graph,
                                    const IdVector<NodeId, int32_t>& segment_of,
                                    int32_t segment_count);

@@ -3,14 +3,34 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "lib/algorithms/kusumoto/canonical.h"
 
 namespace ckplan {
+namespace {
+
+constexpr int64_t kMaxRoundedNodes = 10 * kMaxDpTime;
+
+std::optional<LowerSetFamily> Rounded(const LowerSetFamily& family, const VertexGraph& vertices,
+                                      int64_t unit) {
+  if (unit == 1) return std::nullopt;
+  return family.WithTimes(RoundTimes(vertices, unit));
+}
+
+double PercentOff(Cost overhead, Cost bound) {
+  const auto a = static_cast<double>(overhead.count());
+  const auto b = static_cast<double>(bound.count());
+  return 100 * std::abs(a - b) / std::max(1.0, std::min(a, b));
+}
+
+}  // namespace
 
 int64_t DpTimeUnit(const VertexGraph& vertices) {
-  return std::max<int64_t>(1, (vertices.total_time().count() + kMaxDpTime - 1) / kMaxDpTime);
+  const int64_t total = vertices.total_time().count();
+  if (total <= kMaxExactTime || static_cast<int64_t>(vertices.size()) > kMaxRoundedNodes) return 1;
+  return (total + kMaxDpTime - 1) / kMaxDpTime;
 }
 
 VertexGraph RoundTimes(const VertexGraph& vertices, int64_t unit) {
@@ -40,7 +60,7 @@ CanonicalSolver::CanonicalSolver(const Problem& problem, LowerSetFamily family, 
       options_(std::move(options)),
       time_unit_(DpTimeUnit(problem.vertices)),
       family_(std::move(family)),
-      dp_(&family_) {}
+      dp_(family_, Rounded(family_, problem.vertices, time_unit_), options_.state_limits) {}
 
 Knob CanonicalSolver::knob() const {
   // With B = 2 M(V) every sequence is feasible, and the least overhead is reached.
@@ -51,19 +71,24 @@ Knob CanonicalSolver::knob() const {
           grid_steps};
 }
 
-std::string CanonicalSolver::DescribeGuarantee() const {
-  std::string text = options_.is_exact ? "optimal for Eq. 1 under Eq. 2 among "
-                                       : "heuristic: best for Eq. 1 under Eq. 2 among ";
-  text += options_.class_name;
-  if (time_unit_ > 1) text += fmt::format("; costs rounded to multiples of {}", time_unit_);
-  return text;
+std::string CanonicalSolver::DescribeOptimum() const {
+  return fmt::format("{} for Eq. 1 under Eq. 2 among {}",
+                     options_.is_exact ? "optimal" : "heuristic: best", options_.class_name);
+}
+
+std::string CanonicalSolver::DescribeGap(Cost overhead, Cost bound) const {
+  if (overhead == bound) return DescribeOptimum();
+  return fmt::format(
+      "{}for Eq. 1 under Eq. 2 within {:.2g}% of the best among {}: {}, which is at "
+      "{} {}",
+      options_.is_exact ? "" : "heuristic: ", PercentOff(overhead, bound), options_.class_name,
+      overhead.count(), overhead > bound ? "least" : "most", bound.count());
 }
 
 Result<SolveOutcome> CanonicalSolver::Solve(int64_t setting, const SolveLimits& limits) {
-  const auto goal =
-      problem_.objective == Objective::kTime ? OverheadGoal::kMin : OverheadGoal::kMax;
+  const Effort effort = limits.is_probe ? Effort::kFirst : Effort::kRefined;
   CKPLAN_ASSIGN_OR_RETURN(const std::optional<LowerSetPath> path,
-                          dp_.Solve(Bytes(setting), goal, {limits.stop, options_.max_transitions}));
+                          dp_.Solve(Bytes(setting), goal(), LimitsOf(limits), effort));
   if (!path) {
     return MakeError(ErrorCode::kInfeasible,
                      fmt::format("no sequence of lower sets has a peak of {} bytes by Eq. 2; the "
@@ -78,8 +103,16 @@ Result<SolveOutcome> CanonicalSolver::Solve(int64_t setting, const SolveLimits& 
   SolveOutcome outcome;
   outcome.strategy = std::move(sequence);
   outcome.paper = {Bytes(setting), figures.peak, figures.overhead};
-  outcome.is_optimal = options_.is_exact;
-  outcome.guarantee = DescribeGuarantee();
+  outcome.is_optimal = options_.is_exact && path->overhead == path->bound;
+  outcome.guarantee = DescribeGap(path->overhead, path->bound);
+  outcome.is_rough = time_unit_ > 1 && limits.is_probe;
+  if (outcome.is_rough) {
+    outcome.guarantee =
+        fmt::format("{}; costs rounded to multiples of {}", DescribeOptimum(), time_unit_);
+  }
+  if (limits.stop.stop_requested() && path->overhead != path->bound) {
+    outcome.guarantee.insert(0, kStoppedEarly);
+  }
   return outcome;
 }
 

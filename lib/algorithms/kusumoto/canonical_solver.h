@@ -13,14 +13,17 @@
 
 namespace ckplan {
 
-// Costs above this total are rounded for the dynamic program: its table has one column per unit
-// of overhead. docs/benchmarks.md has what a finer unit costs and gains.
+// The most closures of single nodes that are looked at; a pass looks at pairs of them.
+inline constexpr int64_t kMaxClosures = 10'000;
+
+// Costs above kMaxExactTime are rounded for a first plan. docs/benchmarks.md has what that costs.
 inline constexpr int64_t kMaxDpTime = 1000;
 
+// The unit in which the total time is about kMaxDpTime. 1 where the total is searched exactly
+// anyway, or where there are too many nodes to tell rounded times apart.
+int64_t DpTimeUnit(const VertexGraph& vertices);
 // The vertices with times in units of `unit`, rounded to the nearest, at least 1 where not 0.
 VertexGraph RoundTimes(const VertexGraph& vertices, int64_t unit);
-// The unit in which the total time is about kMaxDpTime; 1 if it is no more than that already.
-int64_t DpTimeUnit(const VertexGraph& vertices);
 
 class CanonicalSolver : public PreparedSolver {
  public:
@@ -28,6 +31,7 @@ class CanonicalSolver : public PreparedSolver {
     std::string class_name;       // "canonical strategies over all lower sets"
     bool is_exact = false;        // The family holds all lower sets.
     int64_t max_transitions = 0;  // 0: no limit.
+    StateLimits state_limits;
     std::optional<Bytes>
         known_budget;  // A feasible B, from which the search for the minimum starts.
   };
@@ -41,7 +45,15 @@ class CanonicalSolver : public PreparedSolver {
 
  private:
   CanonicalSolver(const Problem& problem, LowerSetFamily family, Options options);
-  std::string DescribeGuarantee() const;
+  DpLimits LimitsOf(const SolveLimits& limits) const {
+    return {limits.stop, options_.max_transitions};
+  }
+  OverheadGoal goal() const {
+    return problem_.objective == Objective::kTime ? OverheadGoal::kMin : OverheadGoal::kMax;
+  }
+  std::string DescribeOptimum() const;
+  // Says how near the best an overhead is proven to be.
+  std::string DescribeGap(Cost overhead, Cost bound) const;
 
   const Problem& problem_;
   const Options options_;

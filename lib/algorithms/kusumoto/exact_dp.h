@@ -7,12 +7,14 @@
 // forward pass keeps the boundary of each Li; backward recomputes each Li \ Li-1 once. opt[L, t] is
 // the least memory kept for boundaries on the way to L with overhead t (lower_set_dp.h).
 //
-// Guarantee  optimal for Eq. 1 under the budget of Eq. 2 among canonical strategies, for costs
-//            rounded as the plan says (canonical_solver.h). Not over all schedules, and not for
-//            the simulated peak, which liveness makes lower than Eq. 2.
+// Guarantee  optimal for Eq. 1 under the budget of Eq. 2 among canonical strategies. Where
+//            costs have to be rounded, or a search with exact ones would take too long, the plan
+//            says how near the optimum it is proven to be (lower_set_dp.h). Not over all schedules,
+//            and not for the simulated peak, which liveness makes lower than Eq. 2.
 // Knob       B of Eq. 2; the least feasible one without a budget.
-// Cost       O(P T) time, P = pairs of lower sets one inside the other whose difference fits the
-//            budget, T = overheads after rounding; O(S (T + n / 64)) memory for S lower sets.
+// Cost       O(P N) time, P = pairs of lower sets one inside the other whose difference fits the
+//            budget, N = states (t, m) of a set, few in practice; O(S (N + n / 64)) memory for S
+//            lower sets.
 //            S can be exponential in the width of the graph: refused above kMaxLowerSets.
 // Paper      U -> cached, M_v, T_v, B, L as there.
 // Differs    - sets are visited after their subsets. The authors' program numbers them as it finds

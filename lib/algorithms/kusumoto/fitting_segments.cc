@@ -1,43 +1,88 @@
 #include "lib/algorithms/kusumoto/fitting_segments.h"
 
+#include <numeric>
+
 namespace ckplan {
 
-Result<std::vector<FittingSegments::Arrival>> FittingSegments::FindMinCached(
-    std::span<const int32_t> useful) {
-  std::vector<Arrival> arrivals(static_cast<size_t>(family_.size()));
-  arrivals[0] = {Bytes(0), Bytes(0)};
-  std::vector<int32_t> reached = {0};
-  for (const int32_t set : useful.subspan(1)) {
-    CKPLAN_RETURN_IF_ERROR(meter_.Check());
-    Arrival& here = arrivals[static_cast<size_t>(set)];
-    ForEach(set, reached, [&](int32_t below, Bytes max_cached) {
-      const Arrival& from = arrivals[static_cast<size_t>(below)];
-      if (from.cached > max_cached) return;
-      if (from.cached + MinMoreCached(set, below) >= here.cached) return;
-      const Bytes cached = from.cached + Between(family_, set, below).more_cached;
-      if (cached >= here.cached) return;
-      here = {cached, std::max(from.peak, from.cached + budget_ - max_cached)};
-    });
-    if (here.cached != kNoBytes) reached.push_back(set);
-  }
+std::vector<int32_t> AllSets(const LowerSetFamily& family) {
+  std::vector<int32_t> sets(static_cast<size_t>(family.size()));
+  std::iota(sets.begin(), sets.end(), 0);
+  return sets;
+}
+
+Result<FittingSegments::Arrivals> FittingSegments::FindMinCached(std::span<const int32_t> useful) {
+  Arrivals arrivals;
+  arrivals.cached.assign(static_cast<size_t>(family_.size()), kNoBytes);
+  arrivals.peak.resize(static_cast<size_t>(family_.size()));
+  arrivals.cached[0] = Bytes(0);
+  const auto arrive = [&](size_t worker, int32_t set) {
+    Bytes here = kNoBytes;
+    Bytes peak;
+    ForEach(
+        worker, set, useful, true,
+        [&](int32_t below, Bytes max_cached) {
+          const Bytes cached = arrivals.cached[static_cast<size_t>(below)];
+          return cached < here && cached <= max_cached && cached + MinMoreCached(set, below) < here;
+        },
+        [&](int32_t below, Bytes max_cached) {
+          const auto from = static_cast<size_t>(below);
+          const Bytes cached = arrivals.cached[from] + Between(family_, set, below).more_cached;
+          if (cached >= here) return;
+          here = cached;
+          peak = std::max(arrivals.peak[from], arrivals.cached[from] + budget_ - max_cached);
+        });
+    arrivals.cached[static_cast<size_t>(set)] = here;
+    arrivals.peak[static_cast<size_t>(set)] = peak;
+  };
+  CKPLAN_RETURN_IF_ERROR(workers_.Upwards(useful.subspan(1), arrive));
   return arrivals;
 }
 
 Result<std::vector<Bytes>> FittingSegments::FindMaxCached(std::span<const int32_t> useful) {
-  std::vector<Bytes> max_cached_at(static_cast<size_t>(family_.size()), Bytes(-1));
-  max_cached_at.back() = kNoBytes;
-  for (size_t i = useful.size(); i-- > 1;) {
-    const int32_t set = useful[i];
-    CKPLAN_RETURN_IF_ERROR(meter_.Check());
-    const Bytes here = max_cached_at[static_cast<size_t>(set)];
-    if (here < Bytes(0)) continue;
-    ForEach(set, useful, [&](int32_t below, Bytes max_cached) {
-      Bytes& best = max_cached_at[static_cast<size_t>(below)];
-      if (max_cached <= best || here - MinMoreCached(set, below) <= best) return;
-      best = std::max(best, std::min(max_cached, here - Between(family_, set, below).more_cached));
-    });
+  // Each worker has numbers of its own; the largest of them counts.
+  std::vector<std::vector<Bytes>> of_workers(
+      workers_.count(), std::vector<Bytes>(static_cast<size_t>(family_.size()), Bytes(-1)));
+  of_workers[0].back() = kNoBytes;
+  const auto largest_at = [&](int32_t set) {
+    Bytes largest(-1);
+    for (const auto& max_cached : of_workers) {
+      largest = std::max(largest, max_cached[static_cast<size_t>(set)]);
+    }
+    return largest;
+  };
+  const auto leave = [&](size_t worker, int32_t set) {
+    const Bytes here = largest_at(set);
+    if (here < Bytes(0)) return;
+    std::vector<Bytes>& best = of_workers[worker];
+    ForEach(
+        worker, set, useful, false,
+        [&](int32_t below, Bytes max_cached) {
+          const Bytes known = best[static_cast<size_t>(below)];
+          return max_cached > known && here - MinMoreCached(set, below) > known;
+        },
+        [&](int32_t below, Bytes max_cached) {
+          const Bytes cached = here - Between(family_, set, below).more_cached;
+          Bytes& known = best[static_cast<size_t>(below)];
+          known = std::max(known, std::min(max_cached, cached));
+        });
+  };
+  CKPLAN_RETURN_IF_ERROR(workers_.Downwards(useful.subspan(1), leave));
+  for (int32_t set = 0; set < family_.size(); ++set) {
+    of_workers[0][static_cast<size_t>(set)] = largest_at(set);
   }
-  return max_cached_at;
+  return std::move(of_workers[0]);
+}
+
+Result<FittingSegments::Passable> FittingSegments::FindPassable() {
+  Passable passable{AllSets(family_), {}};
+  CKPLAN_ASSIGN_OR_RETURN(const Arrivals arrivals, FindMinCached(passable.sets));
+  if (arrivals.cached.back() == kNoBytes) return Passable();
+  CKPLAN_ASSIGN_OR_RETURN(passable.max_cached, FindMaxCached(passable.sets));
+  std::erase_if(passable.sets, [&](int32_t set) {
+    const auto i = static_cast<size_t>(set);
+    return arrivals.cached[i] > passable.max_cached[i];
+  });
+  return passable;
 }
 
 }  // namespace ckplan

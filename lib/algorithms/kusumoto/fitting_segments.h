@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lib/algorithms/kusumoto/lower_sets.h"
-#include "lib/algorithms/kusumoto/work_meter.h"
+#include "lib/algorithms/kusumoto/set_workers.h"
 #include "lib/base/result.h"
 #include "lib/base/units.h"
 
@@ -31,56 +31,66 @@ inline Transition Between(const LowerSetFamily& family, int32_t set, int32_t bel
           to.time.count() - from.time.count() - (to.boundary_time.count() - overlap.time.count())};
 }
 
+std::vector<int32_t> AllSets(const LowerSetFamily& family);
+
 // The family under one budget: which segments fit, and two numbers for each set that say whether
 // any sequence through it fits, whatever its overhead.
 class FittingSegments {
  public:
-  // Keeps references to `family`, whose working memory it uses, and to `meter`.
-  FittingSegments(LowerSetFamily* family, Bytes budget, WorkMeter* meter)
-      : family_(*family), budget_(budget), meter_(*meter) {}
+  // Keeps references to both.
+  FittingSegments(const LowerSetFamily& family, Bytes budget, SetWorkers* workers)
+      : family_(family), budget_(budget), workers_(*workers) {}
 
   // The least memory cached on any way to each set, with the highest Eq. 2 value on one such way.
-  struct Arrival {
-    Bytes cached = kNoBytes;  // kNoBytes: no sequence leads here.
-    Bytes peak;
+  struct Arrivals {
+    std::vector<Bytes> cached;  // kNoBytes: no sequence leads here.
+    std::vector<Bytes> peak;
   };
   // Considers only sequences of `useful` sets: an ascending list with the first and the last set.
-  Result<std::vector<Arrival>> FindMinCached(std::span<const int32_t> useful);
+  Result<Arrivals> FindMinCached(std::span<const int32_t> useful);
 
   // How much may be cached on arrival at each set so that V can be reached; negative: it cannot.
   Result<std::vector<Bytes>> FindMaxCached(std::span<const int32_t> useful);
 
+  // The sets that a sequence within the budget can pass, ascending, and FindMaxCached for them. No
+  // sets at all where no sequence is within the budget.
+  struct Passable {
+    std::vector<int32_t> sets;
+    std::vector<Bytes> max_cached;
+  };
+  Result<Passable> FindPassable();
+
   // Visits the subsets of a set from which a segment fits, with the maximum that may be cached
-  // there: those in the ascending list `candidates`, and perhaps others.
-  template <typename Visit>
-  void ForEach(int32_t set, std::span<const int32_t> candidates, Visit visit) {
-    const LowerSetFamily::Facts& facts = family_.facts(set);
-    const Bytes left = budget_ - facts.neighbours;
+  // there: those in the ascending list `candidates` for which may_matter(below, max_cached) holds,
+  // and perhaps others. `learns`: see SubsetFinder.
+  template <typename MayMatter, typename Visit>
+  void ForEach(size_t worker, int32_t set, std::span<const int32_t> candidates, bool learns,
+               MayMatter may_matter, Visit visit) {
+    const Bytes left = budget_ - family_.facts(set).neighbours;
     if (left < Bytes(0)) return;
-    int64_t pairs = 0;
-    family_.ForEachSubset(set, Bytes(left.count() / 2), candidates, [&](int32_t below) {
-      ++pairs;
-      const LowerSetFamily::Facts& from = family_.facts(below);
-      // Cannot overflow: 0 <= left, and TensorGraph::Create bounds twice the memory of any set.
-      const Bytes max_cached(left.count() - 2 * (facts.memory.count() - from.memory.count()));
-      // Every sequence that leads there caches at least the boundary.
-      if (max_cached >= from.boundary_memory) visit(below, max_cached);
-    });
-    meter_.Add(pairs);
+    const Bytes at_set = left - 2 * family_.memory(set);
+    const auto max_cached = [&](int32_t below) { return at_set + 2 * family_.memory(below); };
+    const int64_t looked_at = workers_.finder(worker).ForEach(
+        set, Bytes(left.count() / 2), candidates, learns,
+        [&](int32_t below) {
+          // Every sequence that leads there caches at least the boundary.
+          const Bytes most = max_cached(below);
+          return may_matter(below, most) && most >= family_.boundary_memory(below);
+        },
+        [&](int32_t below) { visit(below, max_cached(below)); });
+    workers_.meter().Add(looked_at);
   }
 
  private:
   // A lower bound on Between().more_cached that needs no look at the members: by how much the
   // boundary of `set` is larger.
   Bytes MinMoreCached(int32_t set, int32_t below) const {
-    const int64_t more =
-        family_.facts(set).boundary_memory.count() - family_.facts(below).boundary_memory.count();
-    return Bytes(std::max<int64_t>(0, more));
+    return std::max(Bytes(0), family_.boundary_memory(set) - family_.boundary_memory(below));
   }
 
-  LowerSetFamily& family_;
+  const LowerSetFamily& family_;
   const Bytes budget_;
-  WorkMeter& meter_;
+  SetWorkers& workers_;
 };
 
 }  // namespace ckplan

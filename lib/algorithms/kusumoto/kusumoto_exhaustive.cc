@@ -112,7 +112,8 @@ class Exhaustive : public PreparedSolver {
 
 Result<std::unique_ptr<PreparedSolver>> PrepareKusumotoExhaustive(const Problem& problem,
                                                                   const SolveLimits& limits) {
-  auto family = LowerSetFamily::All(problem.vertices, kMaxExhaustiveLowerSets);
+  auto family = LowerSetFamily::All(problem.vertices, kMaxExhaustiveLowerSets, {limits.stop});
+  if (!family.ok() && family.error().code == ErrorCode::kTimeout) return std::move(family).error();
   if (!family.ok()) {
     Error error = std::move(family).error();
     error.message =

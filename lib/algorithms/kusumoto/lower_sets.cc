@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <unordered_map>
 #include <utility>
@@ -10,9 +11,20 @@
 namespace ckplan {
 namespace {
 
-void Flip(uint64_t* words, NodeId v) {
-  const auto i = static_cast<size_t>(v.index());
-  words[i / 64] ^= uint64_t{1} << (i % 64);
+constexpr size_t kWordBits = 64;
+constexpr int64_t kSetsPerPoll = 256;
+
+size_t WordOf(NodeId v) { return static_cast<size_t>(v.index()) / kWordBits; }
+uint64_t BitOf(NodeId v) { return uint64_t{1} << (static_cast<size_t>(v.index()) % kWordBits); }
+// The node of the lowest bit.
+NodeId NodeAt(size_t word, uint64_t bits) {
+  return NodeId(word * kWordBits + static_cast<size_t>(std::countr_zero(bits)));
+}
+void Flip(uint64_t* words, NodeId v) { words[WordOf(v)] ^= BitOf(v); }
+
+Result<Done> Poll(const DpLimits& limits) {
+  if (limits.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
+  return Done{};
 }
 
 // A fixed random number per node; a set's hash is the exclusive or of its members' numbers, so
@@ -29,30 +41,38 @@ uint64_t NodeHash(NodeId v) {
 // set is reached by one path alone. O(width) per set.
 class Enumerator {
  public:
-  Enumerator(const VertexGraph& graph, size_t words_per_set, int64_t max_count)
-      : graph_(graph), current_(words_per_set), max_count_(max_count), missing_(graph.size()) {
+  Enumerator(const VertexGraph& graph, const DpLimits& limits)
+      : graph_(graph),
+        limits_(limits),
+        current_((graph.size() + kWordBits - 1) / kWordBits),
+        missing_(graph.size()) {
     for (const NodeId v : graph.ids()) {
       missing_[v] = static_cast<int32_t>(graph.predecessors(v).size());
-      if (missing_[v] == 0) candidates_.push_back(v);
     }
   }
 
-  // False when there are more than `max_count`.
-  bool Run() {
+  // Calls emit(words, hash) for each set until it returns false.
+  template <typename Emit>
+  Result<Done> Run(Emit emit) {
+    candidates_.clear();
+    for (const NodeId v : graph_.ids()) {
+      if (missing_[v] == 0) candidates_.push_back(v);
+    }
     std::vector<Frame> stack = {{NodeId(), 0, candidates_.size()}};
-    Emit();
-    while (!stack.empty()) {
+    bool wants_more = emit(current_, hash_);
+    for (int64_t step = 0; !stack.empty(); ++step) {
+      if (step % kSetsPerPoll == 0) CKPLAN_RETURN_IF_ERROR(Poll(limits_));
       const Frame frame = stack.back();
-      if (frame.next == frame.end) {
+      if (frame.next == frame.end || !wants_more) {
         stack.pop_back();
-        if (!frame.added.is_none()) Remove(frame.added);
+        if (!frame.added.is_none()) Toggle(frame.added, 1);
         candidates_.resize(stack.empty() ? 0 : stack.back().end);
         continue;
       }
       ++stack.back().next;
       const NodeId v = candidates_[frame.next];
-      Add(v);
-      if (!Emit()) return false;
+      Toggle(v, -1);
+      wants_more = emit(current_, hash_);
       const size_t begin = candidates_.size();
       for (size_t i = frame.next + 1; i < frame.end; ++i) candidates_.push_back(candidates_[i]);
       for (const NodeId w : graph_.successors(v)) {
@@ -60,10 +80,8 @@ class Enumerator {
       }
       stack.push_back({v, begin, candidates_.size()});
     }
-    return true;
+    return Done{};
   }
-
-  std::vector<uint64_t> TakeBits() { return std::move(bits_); }
 
  private:
   struct Frame {
@@ -72,116 +90,241 @@ class Enumerator {
     size_t end;    // One past the frame's last candidate.
   };
 
-  void Add(NodeId v) {
+  // Adds a node to the current set, or removes it.
+  void Toggle(NodeId v, int32_t more_missing) {
     Flip(current_.data(), v);
-    for (const NodeId w : graph_.successors(v)) --missing_[w];
-  }
-  void Remove(NodeId v) {
-    Flip(current_.data(), v);
-    for (const NodeId w : graph_.successors(v)) ++missing_[w];
-  }
-  bool Emit() {
-    if (++count_ > max_count_) return false;
-    bits_.insert(bits_.end(), current_.begin(), current_.end());
-    return true;
+    hash_ ^= NodeHash(v);
+    for (const NodeId w : graph_.successors(v)) missing_[w] += more_missing;
   }
 
   const VertexGraph& graph_;
+  const DpLimits& limits_;
   std::vector<uint64_t> current_;
-  const int64_t max_count_;
+  uint64_t hash_ = 0;
   IdVector<NodeId, int32_t> missing_;  // Predecessors that are not in the current set.
   std::vector<NodeId> candidates_;     // Those of all frames, one frame after the other.
-  std::vector<uint64_t> bits_;
-  int64_t count_ = 0;
 };
 
-// The numbers of the sets by ascending memory, then by ascending size, so that nodes without memory
-// do not bring a set before its subsets. Equal ones keep their order.
-std::vector<size_t> OrderByMemory(const VertexGraph& graph, const std::vector<uint64_t>& bits,
-                                  size_t word_count) {
-  const size_t set_count = bits.size() / word_count;
-  std::vector<std::pair<Bytes, int64_t>> keys(set_count);
-  for (size_t i = 0; i < set_count; ++i) {
-    for (size_t w = 0; w < word_count; ++w) {
-      for (uint64_t word = bits[i * word_count + w]; word != 0; word &= word - 1) {
-        keys[i].first += graph.memory(NodeId(w * 64 + static_cast<size_t>(std::countr_zero(word))));
-        ++keys[i].second;
-      }
-    }
-  }
-  std::vector<size_t> order(set_count);
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return keys[a] < keys[b]; });
-  return order;
+Result<int64_t> CountUpTo(int64_t max_count, Enumerator* enumerator) {
+  int64_t count = 0;
+  CKPLAN_RETURN_IF_ERROR(enumerator->Run(
+      [&](const std::vector<uint64_t>&, uint64_t) { return ++count <= max_count; }));
+  return count;
 }
 
-std::vector<uint64_t> Reorder(const std::vector<uint64_t>& bits, size_t word_count,
-                              const std::vector<size_t>& order) {
-  std::vector<uint64_t> sorted;
-  sorted.reserve(bits.size());
-  for (const size_t i : order) {
-    const auto begin = bits.begin() + static_cast<std::ptrdiff_t>(i * word_count);
-    sorted.insert(sorted.end(), begin, begin + static_cast<std::ptrdiff_t>(word_count));
+// Which of up to 64 chosen nodes can be reached from each node; a node is reached from itself.
+IdVector<NodeId, uint64_t> ReachedFrom(const VertexGraph& graph, std::span<const NodeId> chosen) {
+  IdVector<NodeId, uint64_t> reached(graph.size());
+  for (size_t i = 0; i < chosen.size(); ++i) reached[chosen[i]] |= uint64_t{1} << i;
+  for (size_t i = graph.size(); i-- > 0;) {
+    for (const NodeId p : graph.predecessors(NodeId(i))) reached[p] |= reached[NodeId(i)];
   }
-  return sorted;
+  return reached;
+}
+
+using BitSquare = std::array<uint64_t, kWordBits>;  // Row i, column k: bit k of the i-th word.
+
+// Exchanges rows and columns by exchanging blocks of half the size, then within these.
+void Transpose(BitSquare* square) {
+  uint64_t mask = 0x00000000ffffffffU;
+  for (size_t half = kWordBits / 2; half > 0; half /= 2, mask ^= mask << half) {
+    for (size_t i = 0; i < kWordBits; i = (i + half + 1) & ~half) {
+      const uint64_t swapped = (((*square)[i] >> half) ^ (*square)[i + half]) & mask;
+      (*square)[i] ^= swapped << half;
+      (*square)[i + half] ^= swapped;
+    }
+  }
+}
+
+// The node of every `stride` that follow each other after which the least memory is yet to be read.
+std::vector<NodeId> ChooseNodes(const VertexGraph& graph, int64_t stride) {
+  std::vector<NodeId> chosen;
+  IdVector<NodeId, Bytes> read_last(graph.size());  // What nobody reads after a node.
+  Bytes alive;
+  Bytes least;
+  for (const NodeId v : graph.ids()) {
+    const NodeId last_reader = graph.successors(v).empty() ? v : graph.successors(v).back();
+    alive += graph.memory(v);
+    read_last[last_reader] += graph.memory(v);
+    alive -= read_last[v];
+    if (v.index() % stride == 0) {
+      chosen.push_back(v);
+      least = alive;
+    } else if (alive < least) {
+      chosen.back() = v;
+      least = alive;
+    }
+  }
+  return chosen;
 }
 
 }  // namespace
 
-Result<LowerSetFamily> LowerSetFamily::All(const VertexGraph& graph, int64_t max_count) {
+// Sums over a word's nodes, and the nodes that matter where the whole word is in a set.
+struct LowerSetFamily::Words {
+  explicit Words(const VertexGraph& graph) : rows((graph.size() + kWordBits - 1) / kWordBits) {
+    for (const NodeId v : graph.ids()) {
+      Row& row = rows[WordOf(v)];
+      row.memory += graph.memory(v);
+      row.time += graph.time(v);
+      row.all |= BitOf(v);
+      row.read_outside |= BitOf(v);
+      row.unread_inside |= BitOf(v);
+      const auto successors = graph.successors(v);
+      const auto is_inside = [&](NodeId w) { return WordOf(w) == WordOf(v); };
+      if (std::all_of(successors.begin(), successors.end(), is_inside)) {
+        row.read_outside ^= BitOf(v);
+      }
+      if (std::any_of(successors.begin(), successors.end(), is_inside)) {
+        row.unread_inside ^= BitOf(v);
+      }
+    }
+  }
+
+  // The memory, time and size of the set of these words.
+  void Sum(const VertexGraph& graph, const uint64_t* words, Facts* facts) const {
+    for (size_t w = 0; w < rows.size(); ++w) {
+      facts->size += std::popcount(words[w]);
+      if (words[w] == rows[w].all) {
+        facts->memory += rows[w].memory;
+        facts->time += rows[w].time;
+        continue;
+      }
+      for (uint64_t word = words[w]; word != 0; word &= word - 1) {
+        facts->memory += graph.memory(NodeAt(w, word));
+        facts->time += graph.time(NodeAt(w, word));
+      }
+    }
+  }
+
+  struct Row {
+    Bytes memory;
+    Cost time;
+    uint64_t all = 0;
+    uint64_t read_outside = 0;   // Those with a successor in another word.
+    uint64_t unread_inside = 0;  // Those with none in this word.
+  };
+  std::vector<Row> rows;
+};
+
+Result<LowerSetFamily> LowerSetFamily::All(const VertexGraph& graph, int64_t max_count,
+                                           const DpLimits& limits) {
   LowerSetFamily family(graph.size());
-  Enumerator enumerator(graph, family.words_per_set_, max_count);
-  if (!enumerator.Run()) {
+  Enumerator enumerator(graph, limits);
+  CKPLAN_ASSIGN_OR_RETURN(const int64_t count, CountUpTo(max_count, &enumerator));
+  if (count > max_count) {
     return MakeError(ErrorCode::kUnsupported,
                      fmt::format("the graph has more than {} lower sets", max_count));
   }
-  const std::vector<uint64_t> bits = enumerator.TakeBits();
-  const size_t word_count = family.words_per_set_;
-  family.bits_ = Reorder(bits, word_count, OrderByMemory(graph, bits, word_count));
-  family.ComputeFacts(graph);
-  family.LinkCovers(graph);
+  std::vector<uint64_t> bits;
+  bits.reserve(static_cast<size_t>(count) * family.words_per_set_);
+  std::vector<uint64_t> found_hashes;
+  found_hashes.reserve(static_cast<size_t>(count));
+  CKPLAN_RETURN_IF_ERROR(enumerator.Run([&](const std::vector<uint64_t>& words, uint64_t hash) {
+    bits.insert(bits.end(), words.begin(), words.end());
+    found_hashes.push_back(hash);
+    return true;
+  }));
+  std::vector<uint64_t> hashes;
+  for (const size_t i : family.SortByMemory(graph, std::move(bits)))
+    hashes.push_back(found_hashes[i]);
+  CKPLAN_RETURN_IF_ERROR(family.ComputeFacts(graph, limits));
+  CKPLAN_RETURN_IF_ERROR(family.LinkCovers(graph, hashes, limits));
   return family;
 }
 
-LowerSetFamily LowerSetFamily::Closures(const VertexGraph& graph) {
+Result<LowerSetFamily> LowerSetFamily::Closures(const VertexGraph& graph, int64_t max_closures,
+                                                const DpLimits& limits) {
   LowerSetFamily family(graph.size());
+  const auto node_count = static_cast<int64_t>(graph.size());
+  family.stride_ = std::max<int64_t>(1, (node_count + max_closures - 1) / max_closures);
+  const std::vector<NodeId> chosen = ChooseNodes(graph, family.stride_);
   const size_t word_count = family.words_per_set_;
-  // Row 0 is the empty set, row v + 1 the closure of v, the last one V.
-  std::vector<uint64_t> rows((graph.size() + 2) * word_count);
-  const auto row = [&](size_t i) { return rows.data() + i * word_count; };
-  size_t sinks = 0;
-  for (const NodeId v : graph.ids()) {
-    const auto i = static_cast<size_t>(v.index());
-    for (const NodeId p : graph.predecessors(v)) {
-      const uint64_t* from = row(static_cast<size_t>(p.index()) + 1);
-      for (size_t w = 0; w < word_count; ++w) row(i + 1)[w] |= from[w];
+  // Row 0 is the empty set, row i + 1 the closure of the i-th chosen node, the last one V.
+  std::vector<uint64_t> bits((chosen.size() + 2) * word_count);
+  for (size_t first = 0; first < chosen.size(); first += kWordBits) {
+    CKPLAN_RETURN_IF_ERROR(Poll(limits));
+    const size_t batch = std::min(kWordBits, chosen.size() - first);
+    const auto reached = ReachedFrom(graph, std::span(chosen).subspan(first, batch));
+    for (size_t w = 0; w < word_count; ++w) {
+      BitSquare square{};
+      const size_t nodes = std::min(kWordBits, graph.size() - w * kWordBits);
+      for (size_t i = 0; i < nodes; ++i) square[i] = reached[NodeId(w * kWordBits + i)];
+      Transpose(&square);
+      for (size_t i = 0; i < batch; ++i) {
+        bits[(first + i + 1) * word_count + w] = square[i];
+      }
     }
-    Flip(row(i + 1), v);
-    Flip(row(graph.size() + 1), v);
-    if (graph.successors(v).empty()) ++sinks;
   }
-  if (sinks <= 1) rows.resize(rows.size() - word_count);  // V is the closure of the one sink.
-  const std::vector<size_t> order = OrderByMemory(graph, rows, word_count);
-  family.bits_ = Reorder(rows, word_count, order);
-  family.closure_of_.resize(graph.size());
-  for (size_t set = 0; set < order.size(); ++set) {
-    if (order[set] == 0 || order[set] > graph.size()) continue;
-    family.closure_of_[NodeId(order[set] - 1)] = static_cast<int32_t>(set);
+  uint64_t* whole = bits.data() + (chosen.size() + 1) * word_count;
+  for (const NodeId v : graph.ids()) Flip(whole, v);
+  // V may be the closure of the last node, which then is the one sink.
+  const bool is_closure =
+      !chosen.empty() && std::equal(whole, whole + word_count, whole - word_count);
+  if (is_closure) bits.resize(bits.size() - word_count);
+  for (const size_t row : family.SortByMemory(graph, std::move(bits))) {
+    const bool has_node = row > 0 && row <= chosen.size();
+    family.closed_nodes_.push_back(has_node ? chosen[row - 1] : NodeId());
   }
-  family.ComputeFacts(graph);
+  CKPLAN_RETURN_IF_ERROR(family.ComputeFacts(graph, limits));
   return family;
 }
 
-void LowerSetFamily::ComputeFacts(const VertexGraph& graph) {
-  const size_t set_count = bits_.size() / words_per_set_;
+// Puts the sets in order of memory, then of size, so that nodes without memory do not bring a set
+// before its subsets; equal ones keep their order. Fills in these facts, and returns the numbers
+// that the sets had before.
+std::vector<size_t> LowerSetFamily::SortByMemory(const VertexGraph& graph,
+                                                 std::vector<uint64_t> bits) {
+  const Words known(graph);
+  const size_t set_count = bits.size() / words_per_set_;
+  std::vector<Facts> facts(set_count);
+  for (size_t i = 0; i < set_count; ++i) {
+    known.Sum(graph, bits.data() + i * words_per_set_, &facts[i]);
+  }
+  std::vector<size_t> order(set_count);
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(facts[a].memory, facts[a].size) < std::pair(facts[b].memory, facts[b].size);
+  });
+  std::vector<uint64_t> sorted_bits(bits.size());
+  for (size_t i = 0; i < set_count; ++i) {
+    facts_.push_back(facts[order[i]]);
+    std::copy_n(bits.data() + order[i] * words_per_set_, words_per_set_,
+                sorted_bits.data() + i * words_per_set_);
+  }
+  bits_ = std::make_shared<const std::vector<uint64_t>>(std::move(sorted_bits));
+  return order;
+}
+
+LowerSetFamily LowerSetFamily::WithTimes(const VertexGraph& graph) const {
+  LowerSetFamily other = *this;
+  const Words known(graph);
+  for (BoundaryNode& node : other.boundary_) {
+    node.time = graph.time(NodeAt(node.word, node.bit));
+  }
+  for (int32_t set = 0; set < size(); ++set) {
+    const auto i = static_cast<size_t>(set);
+    Facts sums;
+    known.Sum(graph, words(set), &sums);
+    Facts& facts = other.facts_[i];
+    facts.time = sums.time;
+    facts.boundary_time = Cost(0);
+    for (uint32_t k = boundary_starts_[i]; k < boundary_starts_[i + 1]; ++k) {
+      facts.boundary_time += other.boundary_[k].time;
+    }
+  }
+  return other;
+}
+
+Result<Done> LowerSetFamily::ComputeFacts(const VertexGraph& graph, const DpLimits& limits) {
+  const Words known(graph);
   // The number of the last set whose terms (iii) and (iv) counted a node.
   IdVector<NodeId, int32_t> third_for(graph.size(), -1);
   IdVector<NodeId, int32_t> fourth_for(graph.size(), -1);
   boundary_starts_.push_back(0);
-  for (size_t i = 0; i < set_count; ++i) {
-    const auto set = static_cast<int32_t>(i);
-    Facts facts;
+  for (int32_t set = 0; set < size(); ++set) {
+    if (set % kSetsPerPoll == 0) CKPLAN_RETURN_IF_ERROR(Poll(limits));
+    Facts& facts = facts_[static_cast<size_t>(set)];
     const auto count_neighbours = [&](NodeId successor) {
       if (std::exchange(third_for[successor], set) == set) return;
       facts.neighbours += graph.memory(successor);
@@ -190,9 +333,7 @@ void LowerSetFamily::ComputeFacts(const VertexGraph& graph) {
         facts.neighbours += graph.memory(p);
       }
     };
-    ForEachMember(set, [&](NodeId v) {
-      facts.memory += graph.memory(v);
-      facts.time += graph.time(v);
+    const auto look_at = [&](NodeId v) {
       bool is_boundary = false;
       for (const NodeId successor : graph.successors(v)) {
         if (contains(set, successor)) continue;
@@ -202,46 +343,66 @@ void LowerSetFamily::ComputeFacts(const VertexGraph& graph) {
       if (!is_boundary) return;
       facts.boundary_memory += graph.memory(v);
       facts.boundary_time += graph.time(v);
-      const auto bit = static_cast<uint32_t>(v.index());
-      boundary_.push_back({bit / 64, uint64_t{1} << (bit % 64), graph.memory(v), graph.time(v)});
-    });
-    facts_.push_back(facts);
-    memories_.push_back(facts.memory);
+      boundary_.push_back(
+          {static_cast<uint32_t>(WordOf(v)), BitOf(v), graph.memory(v), graph.time(v)});
+    };
+    for (size_t w = 0; w < words_per_set_; ++w) {
+      const uint64_t members = words(set)[w];
+      uint64_t word = members == known.rows[w].all ? known.rows[w].read_outside : members;
+      for (; word != 0; word &= word - 1) {
+        look_at(NodeAt(w, word));
+      }
+    }
     boundary_starts_.push_back(static_cast<uint32_t>(boundary_.size()));
+    memories_.push_back(facts.memory);
+    boundary_memories_.push_back(facts.boundary_memory);
+    sizes_.push_back(facts.size);
   }
+  return Done{};
 }
 
 // Connects each set with those that lack one of its maximal nodes.
-void LowerSetFamily::LinkCovers(const VertexGraph& graph) {
-  const size_t set_count = facts_.size();
-  std::vector<uint64_t> hashes(set_count);
+Result<Done> LowerSetFamily::LinkCovers(const VertexGraph& graph,
+                                        const std::vector<uint64_t>& hashes,
+                                        const DpLimits& limits) {
+  const Words known(graph);
   std::unordered_multimap<uint64_t, int32_t> by_hash;
-  by_hash.reserve(set_count);
-  for (size_t i = 0; i < set_count; ++i) {
-    const auto set = static_cast<int32_t>(i);
-    ForEachMember(set, [&](NodeId v) { hashes[i] ^= NodeHash(v); });
-    by_hash.emplace(hashes[i], set);
-  }
-  std::vector<uint64_t> without(words_per_set_);
+  by_hash.reserve(hashes.size());
+  for (size_t i = 0; i < hashes.size(); ++i) by_hash.emplace(hashes[i], static_cast<int32_t>(i));
+  // Whether the words are those of `set` but for `v`.
+  const auto lacks_only = [&](int32_t below, int32_t set, NodeId v) {
+    const uint64_t* few = words(below);
+    const uint64_t* all = words(set);
+    for (size_t w = 0; w < words_per_set_; ++w) {
+      if ((few[w] ^ all[w]) != (w == WordOf(v) ? BitOf(v) : 0)) return false;
+    }
+    return true;
+  };
   cover_starts_.push_back(0);
-  for (size_t i = 0; i < set_count; ++i) {
-    const auto set = static_cast<int32_t>(i);
-    ForEachMember(set, [&](NodeId v) {
+  for (int32_t set = 0; set < size(); ++set) {
+    if (set % kSetsPerPoll == 0) CKPLAN_RETURN_IF_ERROR(Poll(limits));
+    const auto link_without = [&](NodeId v) {
       const auto successors = graph.successors(v);
       const bool is_maximal = std::none_of(successors.begin(), successors.end(),
                                            [&](NodeId w) { return contains(set, w); });
       if (!is_maximal) return;
-      std::copy_n(words(set), words_per_set_, without.data());
-      Flip(without.data(), v);
-      const auto [first, last] = by_hash.equal_range(hashes[i] ^ NodeHash(v));
-      const auto found = std::find_if(first, last, [&](const auto& entry) {
-        return std::equal(without.begin(), without.end(), words(entry.second));
-      });
+      const auto [first, last] =
+          by_hash.equal_range(hashes[static_cast<size_t>(set)] ^ NodeHash(v));
+      const auto found = std::find_if(
+          first, last, [&](const auto& entry) { return lacks_only(entry.second, set, v); });
       CKPLAN_CHECK(found != last, "a lower set without a maximal node is a lower set");
       covers_.push_back(found->second);
-    });
+    };
+    for (size_t w = 0; w < words_per_set_; ++w) {
+      const uint64_t members = words(set)[w];
+      uint64_t word = members == known.rows[w].all ? known.rows[w].unread_inside : members;
+      for (; word != 0; word &= word - 1) {
+        link_without(NodeAt(w, word));
+      }
+    }
     cover_starts_.push_back(static_cast<uint32_t>(covers_.size()));
   }
+  return Done{};
 }
 
 }  // namespace ckplan

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/algorithms/kusumoto/canonical.h"
+#include "lib/algorithms/kusumoto/canonical_solver.h"
 #include "lib/algorithms/kusumoto/lower_set_dp.h"
 #include "lib/base/rng.h"
 #include "lib/graph/chain.h"
@@ -72,9 +73,9 @@ void TrySequences(const VertexGraph& graph, const std::vector<NodeBits>& sets, N
   }
 }
 
-Best BestByTryingAll(const VertexGraph& graph, LowerSetFamily* family, Bytes budget) {
+Best BestByTryingAll(const VertexGraph& graph, const LowerSetFamily& family, Bytes budget) {
   std::vector<NodeBits> sets;
-  for (int32_t set = 1; set < family->size(); ++set) sets.push_back(BitsOf(*family, set));
+  for (int32_t set = 1; set < family.size(); ++set) sets.push_back(BitsOf(family, set));
   std::vector<NodeBits> sequence;
   Best best;
   const NodeBits all = (NodeBits{1} << graph.size()) - 1;
@@ -90,7 +91,7 @@ TEST_CASE("lower sets: a diamond has six, its closures are four and the empty se
   const TensorGraph graph = GraphFromText("a:1 -> b:2 -> d:4; a -> c:8 -> d");
   const VertexGraph vertices(graph);
   CHECK(LowerSetFamily::All(vertices, 100)->size() == 6);
-  CHECK(LowerSetFamily::Closures(vertices).size() == 5);
+  CHECK(LowerSetFamily::Closures(vertices, 100)->size() == 5);
 }
 
 TEST_CASE("lower sets: more than the limit is refused, exactly the limit is not") {
@@ -103,7 +104,7 @@ TEST_CASE("lower sets: more than the limit is refused, exactly the limit is not"
 TEST_CASE("lower sets: several sinks add V to the closures") {
   const TensorGraph graph = GraphFromText("a:1 -> b:2; a -> c:4");
   const VertexGraph vertices(graph);
-  LowerSetFamily closures = LowerSetFamily::Closures(vertices);
+  const LowerSetFamily closures = *LowerSetFamily::Closures(vertices, 100);
   CHECK(closures.size() == 5);
   CHECK(closures.facts(4).memory == Bytes(7));
 }
@@ -116,12 +117,15 @@ TEST_CASE("lower sets: the enumeration equals the definition on random graphs") 
                                         static_cast<int>(rng.Between(5, 70)), 20, 5);
     const VertexGraph vertices(graph);
     const std::set<NodeBits> expected = LowerSetsByDefinition(vertices);
-    LowerSetFamily family = *LowerSetFamily::All(vertices, 1 << 12);
+    const LowerSetFamily family = *LowerSetFamily::All(vertices, 1 << 12);
     std::set<NodeBits> found;
     for (int32_t set = 0; set < family.size(); ++set) found.insert(BitsOf(family, set));
     CHECK(found == expected);
     CHECK(static_cast<size_t>(family.size()) == expected.size());
     // The subsets of each member, within any distance, among all members and among a few.
+    SubsetShares shares(family);
+    SubsetFinder finder(family, &shares);
+    const auto anything = [](int32_t) { return true; };
     std::vector<int32_t> all;
     std::vector<int32_t> few;
     for (int32_t set = 0; set < family.size(); ++set) {
@@ -130,8 +134,8 @@ TEST_CASE("lower sets: the enumeration equals the definition on random graphs") 
     }
     for (int32_t set = 0; set < family.size(); ++set) {
       std::multiset<NodeBits> below;
-      family.ForEachSubset(set, Bytes(1 << 20), all,
-                           [&](int32_t b) { below.insert(BitsOf(family, b)); });
+      finder.ForEach(set, Bytes(1 << 20), all, true, anything,
+                     [&](int32_t b) { below.insert(BitsOf(family, b)); });
       std::multiset<NodeBits> subsets;
       for (const NodeBits bits : expected) {
         if (bits != BitsOf(family, set) && (bits & BitsOf(family, set)) == bits) {
@@ -144,8 +148,8 @@ TEST_CASE("lower sets: the enumeration equals the definition on random graphs") 
         if (subsets.count(BitsOf(family, b)) != 0) wanted.insert(BitsOf(family, b));
       }
       std::multiset<NodeBits> met;
-      family.ForEachSubset(set, Bytes(1 << 20), few,
-                           [&](int32_t b) { met.insert(BitsOf(family, b)); });
+      finder.ForEach(set, Bytes(1 << 20), few, true, anything,
+                     [&](int32_t b) { met.insert(BitsOf(family, b)); });
       CHECK(std::includes(subsets.begin(), subsets.end(), met.begin(), met.end()));
       CHECK(std::includes(met.begin(), met.end(), wanted.begin(), wanted.end()));
     }
@@ -157,19 +161,20 @@ TEST_CASE("lower-set DP: least budget, least and most overhead equal trying ever
   for (uint64_t seed = 1; seed <= 600; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    const TensorGraph graph = RandomDag(rng, static_cast<int>(rng.Between(1, 6)),
-                                        static_cast<int>(rng.Between(10, 80)), 9, 6);
+    const TensorGraph graph =
+        RandomDag(rng, static_cast<int>(rng.Between(1, 6)), static_cast<int>(rng.Between(10, 80)),
+                  9, seed % 2 == 0 ? 6 : int64_t{1} << 40);
     const VertexGraph vertices(graph);
     for (const bool all_sets : {true, false}) {
       CAPTURE(all_sets);
-      LowerSetFamily family =
-          all_sets ? *LowerSetFamily::All(vertices, 1 << 10) : LowerSetFamily::Closures(vertices);
-      LowerSetDp dp(&family);
+      const LowerSetFamily family = all_sets ? *LowerSetFamily::All(vertices, 1 << 10)
+                                             : *LowerSetFamily::Closures(vertices, 100);
+      LowerSetDp dp(family);
       const Bytes min_budget = *dp.MinBudget(std::nullopt, {});
       for (const Bytes budget :
            {min_budget - Bytes(1), min_budget, min_budget + Bytes(rng.Between(1, 30))}) {
         CAPTURE(budget.count());
-        const Best best = BestByTryingAll(vertices, &family, budget);
+        const Best best = BestByTryingAll(vertices, family, budget);
         CHECK(min_budget.count() == best.min_peak);
         const auto shortest = *dp.Solve(budget, OverheadGoal::kMin, {});
         const auto longest = *dp.Solve(budget, OverheadGoal::kMax, {});
@@ -179,6 +184,8 @@ TEST_CASE("lower-set DP: least budget, least and most overhead equal trying ever
         ++feasible;
         CHECK(shortest->overhead.count() == best.min_overhead);
         CHECK(longest->overhead.count() == best.max_overhead);
+        CHECK(shortest->bound == shortest->overhead);
+        CHECK(longest->bound == longest->overhead);
         const CanonicalFigures figures =
             EvaluateCanonical(vertices, SegmentsOfPath(family, vertices, shortest->sets),
                               static_cast<int32_t>(shortest->sets.size()));
@@ -190,12 +197,167 @@ TEST_CASE("lower-set DP: least budget, least and most overhead equal trying ever
   CHECK(feasible > 1000);
 }
 
+// Branches from one node into another: (length + 1)^count + 2 lower sets.
+TensorGraph Branches(uint64_t seed, int count, int length) {
+  Rng rng(seed);
+  const auto node = [&](const std::string& name) {
+    return name + ":" + std::to_string(rng.Between(1, 100000)) + "@" +
+           std::to_string(rng.Between(1, 1000000));
+  };
+  std::string text = node("first");
+  std::string last = " -> " + node("last");
+  for (int branch = 0; branch < count; ++branch) {
+    if (branch > 0) text += "; first";
+    for (int i = 0; i < length; ++i) {
+      text += " -> " + node("b" + std::to_string(branch) + "_" + std::to_string(i));
+    }
+    text += branch == 0 ? last : " -> last";
+  }
+  return GraphFromText(text);
+}
+
+TEST_CASE("lower-set DP: the sequence does not depend on the number of threads") {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    CAPTURE(seed);
+    const TensorGraph graph = Branches(seed, 4, 5);
+    const VertexGraph vertices(graph);
+    const LowerSetFamily family = *LowerSetFamily::All(vertices, 1 << 12);
+    REQUIRE(family.size() == 1298);
+    DpLimits one;
+    one.threads = 1;
+    DpLimits several;
+    several.threads = 3;
+    LowerSetDp alone(family);
+    LowerSetDp shared(family);
+    if (seed == 1) CHECK(vertices.total_time().count() > kMaxExactTime);
+    const Bytes min_budget = *alone.MinBudget(std::nullopt, one);
+    CHECK(*shared.MinBudget(std::nullopt, several) == min_budget);
+    for (const OverheadGoal goal : {OverheadGoal::kMin, OverheadGoal::kMax}) {
+      for (const int64_t percent : {100, 110, 150}) {
+        const Bytes budget(min_budget.count() * percent / 100);
+        const LowerSetPath path = **alone.Solve(budget, goal, one);
+        const LowerSetPath same = **shared.Solve(budget, goal, several);
+        CHECK(same.sets == path.sets);
+        CHECK(same.bound == path.bound);
+      }
+    }
+  }
+}
+
+TEST_CASE("lower-set DP: a sequence for a budget is also that for every smaller one to its peak") {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const TensorGraph graph = RandomDag(rng, 8, static_cast<int>(rng.Between(10, 60)), 9, 4);
+    const VertexGraph vertices(graph);
+    const LowerSetFamily family = *LowerSetFamily::All(vertices, 1 << 10);
+    LowerSetDp dp(family);
+    for (const OverheadGoal goal : {OverheadGoal::kMin, OverheadGoal::kMax}) {
+      const Bytes budget = *dp.MinBudget(std::nullopt, {}) + Bytes(rng.Between(1, 40));
+      const LowerSetPath path = **dp.Solve(budget, goal, {});
+      const Bytes peak = EvaluateCanonical(vertices, SegmentsOfPath(family, vertices, path.sets),
+                                           static_cast<int32_t>(path.sets.size()))
+                             .peak;
+      CHECK((*dp.Solve(peak, goal, {}))->sets == path.sets);
+    }
+  }
+}
+
+TEST_CASE("lower-set DP: lists that grow too long are merged, and the gap is bounded") {
+  int gaps = 0;
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    CAPTURE(seed);
+    const TensorGraph graph = Branches(seed, 3, 6);
+    const VertexGraph vertices(graph);
+    const LowerSetFamily family = *LowerSetFamily::All(vertices, 1 << 12);
+    LowerSetDp exact(family, std::nullopt, {1 << 30, 1 << 30, 1 << 30});
+    const Bytes budget(exact.MinBudget(std::nullopt, {})->count() * 5 / 4);
+    for (const int64_t max_steps : {1, 2000, 20000}) {
+      CAPTURE(max_steps);
+      LowerSetDp merged(family, std::nullopt, {1, max_steps, 1 << 20});
+      const LowerSetPath least = **exact.Solve(budget, OverheadGoal::kMin, {});
+      const LowerSetPath near_least = **merged.Solve(budget, OverheadGoal::kMin, {});
+      CHECK(near_least.bound <= least.overhead);
+      CHECK(near_least.overhead >= least.overhead);
+      const LowerSetPath most = **exact.Solve(budget, OverheadGoal::kMax, {});
+      const LowerSetPath near_most = **merged.Solve(budget, OverheadGoal::kMax, {});
+      CHECK(near_most.bound >= most.overhead);
+      CHECK(near_most.overhead <= most.overhead);
+      const LowerSetPath first = **merged.Solve(budget, OverheadGoal::kMin, {}, Effort::kFirst);
+      CHECK(first.bound <= least.overhead);
+      CHECK(first.overhead >= near_least.overhead);
+      gaps += near_least.bound < near_least.overhead ? 1 : 0;
+    }
+  }
+  CHECK(gaps > 0);
+}
+
+TEST_CASE("lower-set DP: rounded times give the first sequence, exact ones refine it") {
+  int better = 0;
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    CAPTURE(seed);
+    const TensorGraph graph = Branches(seed, 3, 6);
+    const VertexGraph vertices(graph);
+    const int64_t unit = DpTimeUnit(vertices);
+    REQUIRE(unit > 1);
+    const VertexGraph rounded = RoundTimes(vertices, unit);
+    const LowerSetFamily family = *LowerSetFamily::All(vertices, 1 << 12);
+    LowerSetDp exact(family);
+    LowerSetDp both(family, family.WithTimes(rounded));
+    const LowerSetFamily of_rounded = *LowerSetFamily::All(rounded, 1 << 12);
+    LowerSetDp coarse(of_rounded);
+    const Bytes budget(exact.MinBudget(std::nullopt, {})->count() * 5 / 4);
+    for (const OverheadGoal goal : {OverheadGoal::kMin, OverheadGoal::kMax}) {
+      const LowerSetPath first = **both.Solve(budget, goal, {}, Effort::kFirst);
+      CHECK(first.sets == (**coarse.Solve(budget, goal, {})).sets);
+      const CanonicalFigures figures =
+          EvaluateCanonical(vertices, SegmentsOfPath(family, vertices, first.sets),
+                            static_cast<int32_t>(first.sets.size()));
+      CHECK(first.overhead == figures.overhead);
+      const LowerSetPath best = **exact.Solve(budget, goal, {});
+      const LowerSetPath refined = **both.Solve(budget, goal, {});
+      REQUIRE(best.overhead == best.bound);
+      CHECK(refined.overhead == best.overhead);
+      CHECK(refined.bound == best.bound);
+      better += refined.overhead == first.overhead ? 0 : 1;
+    }
+  }
+  CHECK(better > 0);
+}
+
+TEST_CASE("lower-set DP: costs of up to a hundred thousand in total are not rounded") {
+  const TensorGraph small = GraphFromText("a:4@1 -> b:2@99998 -> c:1@1");
+  CHECK(DpTimeUnit(VertexGraph(small)) == 1);
+  const TensorGraph large = GraphFromText("a:4@1 -> b:2@99999 -> c:1@1");
+  const VertexGraph vertices(large);
+  const int64_t unit = DpTimeUnit(vertices);
+  CHECK(unit == 101);
+  const VertexGraph rounded = RoundTimes(vertices, unit);
+  CHECK(rounded.time(NodeId(0)) == Cost(1));
+  CHECK(rounded.time(NodeId(1)) == Cost(990));
+}
+
+TEST_CASE("lower sets: of a large graph some closures are taken, and a budget is still found") {
+  std::string text = "n0:7@1";
+  for (int i = 1; i < 200; ++i) text += " -> n" + std::to_string(i) + (i % 3 == 1 ? ":1" : ":7");
+  const TensorGraph graph = GraphFromText(text);
+  const VertexGraph vertices(graph);
+  const LowerSetFamily closures = *LowerSetFamily::Closures(vertices, 70);
+  CHECK(closures.stride() == 3);
+  CHECK(closures.size() == 67 + 1);  // The last one chosen is V.
+  for (int32_t set = 1; set + 1 < closures.size(); ++set) {
+    CHECK(closures.facts(set).boundary_memory == Bytes(1));
+  }
+  CHECK(LowerSetDp(closures).MinBudget(std::nullopt, {})->count() <
+        vertices.total_memory().count() / 2);
+}
+
 TEST_CASE("lower-set DP: a limit on transitions is an error, not an endless search") {
   Rng rng(7);
   const TensorGraph graph = RandomDag(rng, 14, 15, 20, 9);
   const VertexGraph vertices(graph);
-  LowerSetFamily family = *LowerSetFamily::All(vertices, 1 << 14);
-  LowerSetDp dp(&family);
+  const LowerSetFamily family = *LowerSetFamily::All(vertices, 1 << 14);
+  LowerSetDp dp(family);
   DpLimits limits;
   limits.max_transitions = 10;
   CHECK(dp.MinBudget(std::nullopt, limits).error().code == ErrorCode::kUnsupported);
@@ -205,13 +367,16 @@ TEST_CASE("lower-set DP: a limit on transitions is an error, not an endless sear
 TEST_CASE("lower-set DP: a stop request ends the search") {
   const TensorGraph graph = GraphFromText("a:1 -> b:2 -> d:4; a -> c:8 -> d");
   const VertexGraph vertices(graph);
-  LowerSetFamily family = *LowerSetFamily::All(vertices, 100);
+  const LowerSetFamily family = *LowerSetFamily::All(vertices, 100);
   std::stop_source source;
   source.request_stop();
   DpLimits limits;
   limits.stop = source.get_token();
-  CHECK(LowerSetDp(&family).Solve(Bytes(100), OverheadGoal::kMin, limits).error().code ==
+  CHECK(LowerSetDp(family).Solve(Bytes(100), OverheadGoal::kMin, limits).error().code ==
         ErrorCode::kTimeout);
+  CHECK(LowerSetDp(family).MinBudget(std::nullopt, limits).error().code == ErrorCode::kTimeout);
+  CHECK(LowerSetFamily::All(vertices, 100, limits).error().code == ErrorCode::kTimeout);
+  CHECK(LowerSetFamily::Closures(vertices, 100, limits).error().code == ErrorCode::kTimeout);
 }
 
 TEST_CASE("canonical: Eq. 1 and Eq. 2 on a chain, worked by hand") {

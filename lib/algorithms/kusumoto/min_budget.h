@@ -1,0 +1,18 @@
+// The least budget of Eq. 2 (Kusumoto et al. 2019) within which some sequence of lower sets fits.
+#pragma once
+
+#include <optional>
+
+#include "lib/algorithms/kusumoto/lower_sets.h"
+#include "lib/algorithms/kusumoto/set_workers.h"
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+
+namespace ckplan {
+
+// `known` is a budget that is known to be feasible, such as that of a smaller family; the nearer it
+// is, the faster is the search. Errors are those of the workers.
+Result<Bytes> FindMinBudget(const LowerSetFamily& family, std::optional<Bytes> known,
+                            SetWorkers* workers);
+
+}  // namespace ckplan

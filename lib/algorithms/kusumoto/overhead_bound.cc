@@ -1,0 +1,129 @@
+#include "lib/algorithms/kusumoto/overhead_bound.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ckplan {
+
+OverheadBound::OverheadBound(const LowerSetFamily& family, int64_t sign, FittingSegments* segments,
+                             SetWorkers* workers)
+    : family_(family), sign_(sign), segments_(*segments), workers_(*workers) {
+  while ((family.whole().memory.count() >> memory_shift_) >= kMemoryUnits) ++memory_shift_;
+  while ((family.whole().time.count() >> time_shift_) >= kTimeUnits) ++time_shift_;
+  total_time_ = family.whole().time.count() >> time_shift_;
+}
+
+// The bound is concave in the price, so the best price lies between the neighbours of the best of
+// those tried. A search begins near the price that was best in the one before it.
+Result<Done> OverheadBound::Find(std::span<const int32_t> useful, int64_t price) {
+  CKPLAN_RETURN_IF_ERROR(FindEndCached(useful));
+  if (price > 0) {
+    prices_ = PricesBetween(std::max<int64_t>(1, price / 2), price * 8 / 5 + 1);
+  } else {
+    prices_ = PricesBetween(64, kMaxPrice / 4);
+    CKPLAN_RETURN_IF_ERROR(FindPricedToGo(useful));
+    ChooseNearBest();
+  }
+  prices_[0] = 0;  // Best where memory does not bind.
+  return FindPricedToGo(useful);
+}
+
+void OverheadBound::ChooseNearBest() {
+  const size_t best = BestPrice();
+  const int64_t low = prices_[best == 0 ? 0 : best - 1];
+  prices_ = PricesBetween(std::max<int64_t>(1, low), prices_[std::min(best + 1, kPriceCount - 1)]);
+}
+
+int64_t OverheadBound::MinEndKey(int32_t set, int64_t key, Bytes cached) const {
+  const Priced& to_go = to_go_[static_cast<size_t>(set)];
+  if (to_go[0] == kNoWay) return kNoWay;
+  const int64_t allowance =
+      (MemoryUnits(std::max(Bytes(0), end_cached_ - cached)) + 1) * total_time_;
+  int64_t bound = to_go[0] - prices_[0] * allowance;
+  for (size_t p = 1; p < kPriceCount; ++p) {
+    bound = std::max(bound, to_go[p] - prices_[p] * allowance);
+  }
+  // Keys are whole: round down, also below zero.
+  const int64_t units = bound >= 0 ? bound / kKeyUnit : -((-bound + kKeyUnit - 1) / kKeyUnit);
+  return key + units * (int64_t{1} << time_shift_);
+}
+
+OverheadBound::Priced OverheadBound::Add(const Priced& costs, int64_t key, Bytes cached) const {
+  const int64_t memory = MemoryUnits(cached) * total_time_;
+  const int64_t key_units = key >> time_shift_;
+  Priced sums;
+  for (size_t p = 0; p < kPriceCount; ++p) {
+    sums[p] = costs[p] + key_units * kKeyUnit + prices_[p] * memory;
+  }
+  return sums;
+}
+
+// Prices in equal ratios. They only give bounds, so it does not matter how they are rounded.
+OverheadBound::Prices OverheadBound::PricesBetween(int64_t low, int64_t high) {
+  Prices prices;
+  const double ratio = std::pow(static_cast<double>(high) / static_cast<double>(low),
+                                1.0 / static_cast<double>(kPriceCount - 1));
+  double price = static_cast<double>(low);
+  for (size_t p = 0; p < kPriceCount; ++p, price *= ratio) {
+    prices[p] = std::min(kMaxPrice, static_cast<int64_t>(price) + 1);
+  }
+  return prices;
+}
+
+// Finds the maximum that can be cached when the last segment begins.
+Result<Done> OverheadBound::FindEndCached(std::span<const int32_t> useful) {
+  end_cached_ = Bytes(0);
+  segments_.ForEach(
+      0, family_.size() - 1, useful, false, [](int32_t, Bytes) { return true; },
+      [&](int32_t, Bytes max_cached) { end_cached_ = std::max(end_cached_, max_cached); });
+  return workers_.meter().Check();
+}
+
+// to_go_[L] becomes the lowest charge over all sequences from L to V, at every price. Each worker
+// has numbers of its own; the lowest of them count.
+Result<Done> OverheadBound::FindPricedToGo(std::span<const int32_t> useful) {
+  Priced no_way;
+  no_way.fill(kNoWay);
+  std::vector<std::vector<Priced>> of_workers(
+      workers_.count(), std::vector<Priced>(static_cast<size_t>(family_.size()), no_way));
+  of_workers[0].back().fill(0);
+  const auto lower = [](Priced* a, const Priced& b) {
+    for (size_t p = 0; p < kPriceCount; ++p) (*a)[p] = std::min((*a)[p], b[p]);
+  };
+  const auto lowest_at = [&](int32_t set) {
+    Priced lowest = no_way;
+    for (const auto& to_go : of_workers) lower(&lowest, to_go[static_cast<size_t>(set)]);
+    return lowest;
+  };
+  const auto charge = [&](size_t worker, int32_t set) {
+    const Priced from = lowest_at(set);
+    if (from[0] == kNoWay) return;
+    std::vector<Priced>& to_go = of_workers[worker];
+    segments_.ForEach(
+        worker, set, useful, false, [](int32_t, Bytes) { return true; },
+        [&](int32_t below, Bytes) {
+          Priced& best = to_go[static_cast<size_t>(below)];
+          if (!MayLower(from, set, below, best)) return;
+          const Transition step = Between(family_, set, below);
+          lower(&best, Add(from, sign_ * step.more_time, step.more_cached));
+        });
+  };
+  CKPLAN_RETURN_IF_ERROR(workers_.Downwards(useful.subspan(1), charge));
+  for (int32_t set = 0; set < family_.size(); ++set) {
+    of_workers[0][static_cast<size_t>(set)] = lowest_at(set);
+  }
+  to_go_ = std::move(of_workers[0]);
+  return Done{};
+}
+
+size_t OverheadBound::BestPrice() const {
+  const Priced& to_go = to_go_[0];
+  const int64_t allowance = (MemoryUnits(end_cached_) + 1) * total_time_;
+  size_t best = 0;
+  for (size_t p = 1; p < kPriceCount; ++p) {
+    if (to_go[p] - prices_[p] * allowance > to_go[best] - prices_[best] * allowance) best = p;
+  }
+  return best;
+}
+
+}  // namespace ckplan

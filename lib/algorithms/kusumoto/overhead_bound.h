@@ -1,0 +1,99 @@
+// A Lagrangian bound on the overhead with which a sequence of lower sets can end.
+//
+// A state at L with m cached may cache A - m more, where A is the most that can be cached when the
+// last segment begins. Charging a price for each byte and paying back that allowance bounds the
+// remaining overhead from below, at any price; the best of a few prices counts.
+//
+// Overheads are compared as keys: the overhead itself where the least is sought, its negative where
+// the greatest is, so that the smaller key is the better one in both.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "lib/algorithms/kusumoto/fitting_segments.h"
+#include "lib/algorithms/kusumoto/lower_sets.h"
+#include "lib/algorithms/kusumoto/set_workers.h"
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+
+namespace ckplan {
+
+class OverheadBound {
+ public:
+  static constexpr int64_t kNoWay = std::numeric_limits<int64_t>::max() / 2;
+
+  // `sign` is 1 where the least overhead is sought, -1 where the greatest is. Keeps references.
+  OverheadBound(const LowerSetFamily& family, int64_t sign, FittingSegments* segments,
+                SetWorkers* workers);
+
+  // `useful`: the sets from which V can be reached, ascending. `price` is where to begin: the best
+  // one of a bound before this, or negative. Errors are those of the workers.
+  Result<Done> Find(std::span<const int32_t> useful, int64_t price);
+  int64_t best_price() const { return prices_[BestPrice()]; }
+
+  bool has_way(int32_t set) const { return to_go_[static_cast<size_t>(set)][0] != kNoWay; }
+
+  // A lower bound on the key with which a state can end that has this key and caches that much.
+  int64_t MinEndKey(int32_t set, int64_t key, Bytes cached) const;
+
+  // A lower bound on the key of the step from `below` to `set`. It ignores what the two boundaries
+  // share, so it needs no look at their members.
+  int64_t MinStepKey(int32_t set, int32_t below) const {
+    const LowerSetFamily::Facts& to = family_.facts(set);
+    const LowerSetFamily::Facts& from = family_.facts(below);
+    const Cost more = to.time - from.time - to.boundary_time;
+    const int64_t min_time = more.count() < 0 ? 0 : more.count();
+    return sign_ > 0 ? min_time : -(more + std::min(to.boundary_time, from.boundary_time)).count();
+  }
+
+ private:
+  // Priced costs are key * kKeyUnit + price * memory units * T(V), all far below 2^62: at most 2^24
+  // memory units, 2^20 units of time, prices up to 2^16. Larger times and memories are shifted to
+  // the right, which rounds keys and memory downwards: the bound stays one.
+  static constexpr int64_t kMemoryUnits = int64_t{1} << 24;
+  static constexpr int64_t kTimeUnits = int64_t{1} << 20;
+  static constexpr int64_t kKeyUnit = kMemoryUnits << 10;
+  static constexpr int64_t kMaxPrice = int64_t{1} << 16;
+  static constexpr size_t kPriceCount = 6;
+  using Prices = std::array<int64_t, kPriceCount>;
+  using Priced = std::array<int64_t, kPriceCount>;  // One cost for each price.
+
+  int64_t MemoryUnits(Bytes bytes) const { return bytes.count() >> memory_shift_; }
+  // costs + what a step of this key and memory costs, at every price.
+  Priced Add(const Priced& costs, int64_t key, Bytes cached) const;
+  // Whether Add may be below `best` at any price for the step from `below` to `set`. It needs no
+  // look at their members.
+  bool MayLower(const Priced& costs, int32_t set, int32_t below, const Priced& best) const {
+    const Bytes more_cached = family_.boundary_memory(set) - family_.boundary_memory(below);
+    const int64_t memory = MemoryUnits(std::max(Bytes(0), more_cached)) * total_time_;
+    const int64_t key = (MinStepKey(set, below) >> time_shift_) * kKeyUnit;
+    bool is_lower = false;
+    for (size_t p = 0; p < kPriceCount; ++p) {
+      is_lower |= costs[p] + key + prices_[p] * memory < best[p];
+    }
+    return is_lower;
+  }
+  void ChooseNearBest();
+  static Prices PricesBetween(int64_t low, int64_t high);
+  Result<Done> FindEndCached(std::span<const int32_t> useful);
+  Result<Done> FindPricedToGo(std::span<const int32_t> useful);
+  size_t BestPrice() const;
+
+  const LowerSetFamily& family_;
+  const int64_t sign_;
+  FittingSegments& segments_;
+  SetWorkers& workers_;
+  int memory_shift_ = 0;
+  int time_shift_ = 0;
+  int64_t total_time_ = 0;  // In units.
+  Prices prices_{};
+  Bytes end_cached_;
+  std::vector<Priced> to_go_;
+};
+
+}  // namespace ckplan

@@ -1,0 +1,137 @@
+#include "lib/algorithms/kusumoto/set_workers.h"
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+namespace ckplan {
+namespace {
+
+constexpr int kMaxThreads = 4;
+constexpr size_t kMinSetsForThreads = 512;
+constexpr size_t kMinSetsOfLevel = 8;  // On average: below it threads wait more than they work.
+
+size_t ThreadCount(const DpLimits& limits) {
+  if (limits.threads > 0) return static_cast<size_t>(limits.threads);
+  return std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMaxThreads);
+}
+
+// The sets of all levels, taken one by one by the threads of one pass.
+class Pass {
+ public:
+  Pass(const std::vector<std::vector<int32_t>>& levels, const SetWorkers::Body& body,
+       const WorkMeter& meter, size_t threads)
+      : levels_(levels),
+        body_(body),
+        meter_(meter),
+        next_(levels.size()),
+        barrier_(static_cast<std::ptrdiff_t>(threads)) {}
+
+  void Work(size_t worker) {
+    for (size_t level = 0; level < levels_.size(); ++level) {
+      if (!has_failed_) WorkOn(level, worker);
+      barrier_.arrive_and_wait();
+    }
+  }
+  // For a thread that could not be started.
+  void Leave() { barrier_.arrive_and_drop(); }
+
+  void Rethrow() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  // Whatever is thrown goes to the thread that began the pass; the others only have to stop.
+  void WorkOn(size_t level, size_t worker) {
+    try {
+      const std::vector<int32_t>& sets = levels_[level];
+      for (size_t i = next_[level]++; i < sets.size() && !meter_.is_over(); i = next_[level]++) {
+        body_(worker, sets[i]);
+      }
+    } catch (...) {
+      const std::scoped_lock lock(mutex_);
+      failure_ = std::current_exception();
+      has_failed_ = true;
+    }
+  }
+
+  const std::vector<std::vector<int32_t>>& levels_;
+  const SetWorkers::Body& body_;
+  const WorkMeter& meter_;
+  std::vector<std::atomic<size_t>> next_;  // For each level, the position of the next set.
+  std::barrier<> barrier_;
+  std::atomic<bool> has_failed_ = false;
+  std::mutex mutex_;
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+SetWorkers::SetWorkers(const LowerSetFamily& family, const DpLimits& limits, SubsetShares* shares)
+    : family_(family), meter_(family.size(), limits) {
+  const size_t threads = IsWide(static_cast<size_t>(family.size())) ? ThreadCount(limits) : 1;
+  for (size_t i = 0; i < threads; ++i) finders_.emplace_back(family, shares);
+}
+
+bool SetWorkers::IsWide(size_t set_count) const {
+  const auto levels = static_cast<size_t>(family_.whole().size) + 1;
+  return set_count >= kMinSetsForThreads && set_count >= kMinSetsOfLevel * levels;
+}
+
+std::vector<SetWorkers::Level> SetWorkers::LevelsOf(std::span<const int32_t> sets) const {
+  std::vector<Level> levels(static_cast<size_t>(family_.whole().size) + 1);
+  for (const int32_t set : sets) {
+    levels[static_cast<size_t>(family_.facts(set).size)].push_back(set);
+  }
+  std::erase_if(levels, [](const Level& level) { return level.empty(); });
+  return levels;
+}
+
+Result<Done> SetWorkers::Upwards(std::span<const int32_t> sets, const Body& body) {
+  if (count() > 1 && IsWide(sets.size())) {
+    RunOnThreads(LevelsOf(sets), body);
+    return meter_.Check();
+  }
+  for (const int32_t set : sets) {
+    CKPLAN_RETURN_IF_ERROR(meter_.Check());
+    body(0, set);
+  }
+  return meter_.Check();
+}
+
+Result<Done> SetWorkers::Downwards(std::span<const int32_t> sets, const Body& body) {
+  if (count() > 1 && IsWide(sets.size())) {
+    std::vector<Level> levels = LevelsOf(sets);
+    std::reverse(levels.begin(), levels.end());
+    RunOnThreads(levels, body);
+    return meter_.Check();
+  }
+  for (size_t i = sets.size(); i-- > 0;) {
+    CKPLAN_RETURN_IF_ERROR(meter_.Check());
+    body(0, sets[i]);
+  }
+  return meter_.Check();
+}
+
+void SetWorkers::RunOnThreads(const std::vector<Level>& levels, const Body& body) {
+  Pass pass(levels, body, meter_, count());
+  std::vector<std::thread> threads;
+  threads.reserve(count());
+  while (threads.size() + 1 < count()) {
+    try {
+      threads.emplace_back([&pass, worker = threads.size() + 1] { pass.Work(worker); });
+    } catch (const std::exception&) {  // Neither threads nor memory for them are left.
+      break;
+    }
+  }
+  for (size_t missing = threads.size() + 1; missing < count(); ++missing) pass.Leave();
+  pass.Work(0);
+  for (std::thread& thread : threads) thread.join();
+  pass.Rethrow();
+}
+
+}  // namespace ckplan
