@@ -264,7 +264,8 @@ TEST_CASE("outside names: dimensions without a size are told, whatever they are 
   for (const std::string& name : NastyNames(kLongInModel)) {
     CAPTURE(name.substr(0, 40));
     workplace.Write("net.onnx", NastyModel({"a", "b"}, Message(2, name)));
-    CheckRun(workplace, {"ckplan inspect net.onnx", Form::kText, 2}, "");
+    const bool can_be_bound = WellFormedUtf8(name) == name;  // Others cannot be in a plan.
+    CheckRun(workplace, {"ckplan inspect net.onnx", Form::kText, can_be_bound ? 2 : 3}, "");
   }
 }
 

@@ -243,9 +243,14 @@ std::string JsonView::place() const {
 }
 
 void JsonView::Fault(std::string_view what) const {
+  for (JsonFault& fault : state_->faults) {
+    if (fault.what != what) continue;
+    if (std::exchange(fault.last, value_) != value_) ++fault.places;
+    return;
+  }
   if (++state_->fault_count > kMaxReported) return;
   const std::string at = place();
-  state_->faults.push_back(fmt::format("{}: {}", at.empty() ? "/" : at, what));
+  state_->faults.push_back({at.empty() ? "/" : at, std::string(what), 1, value_});
 }
 
 bool JsonView::ExpectObject() const {
@@ -274,8 +279,16 @@ Result<JsonDocument> JsonDocument::Parse(std::string_view text, std::string wher
 
 Result<Done> JsonDocument::Status() const {
   if (state_->fault_count == 0) return Done{};
-  Error error = MakeError(ErrorCode::kInvalidInput, where_ + ": " + state_->faults.front());
-  error.notes.assign(state_->faults.begin() + 1, state_->faults.end());
+  Error error = MakeError(ErrorCode::kInvalidInput, where_ + ": ");
+  for (const JsonFault& fault : state_->faults) {
+    std::string text = fmt::format("{}: {}", fault.place, fault.what);
+    if (fault.places > 1) text += fmt::format(", here and in {} more places", fault.places - 1);
+    if (&fault == &state_->faults.front()) {
+      error.message += text;
+    } else {
+      error.notes.push_back(std::move(text));
+    }
+  }
   if (state_->fault_count > state_->faults.size()) {
     error.notes.push_back(
         fmt::format("and {} more faults", state_->fault_count - state_->faults.size()));

@@ -24,11 +24,19 @@
 
 namespace ckplan {
 
+// What is wrong, and where it was found first.
+struct JsonFault {
+  std::string place;
+  std::string what;
+  size_t places = 1;
+  const nlohmann::json* last = nullptr;  // Where it was found last.
+};
+
 // What a document and the views into it share.
 struct JsonState {
   nlohmann::json root;
-  std::vector<std::string> faults;  // The first of them.
-  size_t fault_count = 0;
+  std::vector<JsonFault> faults;  // The first different ones.
+  size_t fault_count = 0;         // Different ones.
 };
 
 // A value of a document. Two pointers; the document must outlive it. Its place is searched for

@@ -110,13 +110,23 @@ TEST_CASE("json reader: the largest integer is read, one more is not") {
 }
 
 TEST_CASE("json reader: of many faults ten are told, and how many more there are") {
-  std::string text = "[";
-  for (int i = 0; i < 30; ++i) text += "null,";
-  const Result<JsonDocument> document = JsonDocument::Parse(text + "null]", "x");
-  for (size_t i = 0; i < 31; ++i) document->root().at(i).Integer();
+  const Result<JsonDocument> document = JsonDocument::Parse("{}", "x");
+  for (int i = 0; i < 31; ++i) document->root()["key " + std::to_string(i)].Integer();
   const Error error = document->Status().error();
+  CHECK(error.message == "x: /: the key \"key 0\" is missing");
   CHECK(error.notes.size() == 10);
   CHECK(error.notes.back() == "and 21 more faults");
+}
+
+TEST_CASE("json reader: a fault in many places is told once, with their number") {
+  const Result<JsonDocument> document = JsonDocument::Parse("[null, true, null, null]", "x");
+  for (size_t i = 0; i < 4; ++i) {
+    document->root().at(i).Integer();
+    document->root().at(i).Integer();
+  }
+  const Error error = document->Status().error();
+  CHECK(error.message == "x: /0: is null, must be an integer, here and in 2 more places");
+  CHECK(error.notes == std::vector<std::string>{"/1: is a boolean, must be an integer"});
 }
 
 TEST_CASE("json reader: damaged text is told by line and column") {

@@ -196,6 +196,10 @@ const WeightRow kOutputs[] = {
     {"Split of which nobody reads a part", 12,
      "g (float[3,4] x) => (float[3,2] y) <float[3,4] w = @> { u = Add(x, w) "
      "  a, b = Split<axis = 1, num_outputs = 2>(u) y = Mul(b, b) }"},
+    {"a sequence that is a Split, of which nobody reads a part", 12,
+     "g (float[3,4] x) => (float[3,1] y) <float[3,4] w = @, int64[3] n = {1,2,1}, int64 p = {0}, "
+     "int64 q = {2}> { u = Add(x, w) s = SplitToSequence<axis = 1>(u, n) "
+     "  a = SequenceAt(s, p) b = SequenceAt(s, q) y = Mul(a, b) }"},
     {"LSTM of which nobody reads the states", 12,
      "g (float[6,1,2] x) => (float[1,1,2] y) <float[6,1,2] w = @, "
      "float[1,8,2] p = {1,2,3,-1,-2,-3,1,0,0,1,1,2,-1,-2,1,1}, "

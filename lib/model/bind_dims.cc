@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "lib/base/printable.h"
 #include "lib/graph/tensor_graph.h"
 
 namespace ckplan {
@@ -46,6 +47,7 @@ class Binder {
       }
       bound_.inputs.push_back({&input, input.type()});
     }
+    CKPLAN_RETURN_IF_ERROR(CheckUtf8());
     CKPLAN_RETURN_IF_ERROR(CheckNames());
     for (BoundInput& input : bound_.inputs) CKPLAN_RETURN_IF_ERROR(Override(input));
     for (const auto& [name, size] : options_.dims) bound_.dims[name] = size;
@@ -58,6 +60,27 @@ class Binder {
  private:
   Error Usage(std::string text) const {
     return MakeError(ErrorCode::kUsage, file_ + ": " + std::move(text));
+  }
+
+  // Plans name dimensions, and inputs whose shape was given, and JSON has no other names.
+  Result<Done> CheckUtf8() const {
+    constexpr size_t kLongestShown = 80;
+    const auto check = [this](std::string_view what, const std::string& name) -> Result<Done> {
+      if (WellFormedUtf8(name) == name) return Done{};
+      return MakeError(ErrorCode::kUnsupported,
+                       fmt::format("{}: the name \"{}\" of {} is not UTF-8, as ONNX demands, so no "
+                                   "plan could name it; rename it in the model",
+                                   file_, Printable(name, kLongestShown), what));
+    };
+    for (const BoundInput& input : bound_.inputs) {
+      for (const auto& dim : input.type.tensor_type().shape().dim()) {
+        CKPLAN_RETURN_IF_ERROR(check("a dimension", dim.dim_param()));
+      }
+    }
+    for (const auto& given : options_.input_shapes) {
+      CKPLAN_RETURN_IF_ERROR(check("an input", given.first));
+    }
+    return Done{};
   }
 
   Result<Done> CheckNames() const {

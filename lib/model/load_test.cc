@@ -396,6 +396,17 @@ TEST_CASE("load: a backward is found in a function that is called") {
   }
 }
 
+TEST_CASE("load: dimensions and given inputs whose names are no UTF-8 are refused") {
+  onnx::ModelProto proto = ParseGraph("g (float[N,8] x) => (float[N,8] y) { y = Relu(x) }");
+  const std::string name = "n\xff";
+  auto& input = *proto.mutable_graph()->mutable_input(0);
+  input.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)->set_dim_param(name);
+  CheckFails(LoadProto(proto, {{{name, 4}}, {}}), ErrorCode::kUnsupported,
+             R"(the name "n\xff" of a dimension is not UTF-8)");
+  CheckFails(LoadText(kRelu, {{}, {{name, {4, 8}}}}), ErrorCode::kUnsupported,
+             R"(the name "n\xff" of an input is not UTF-8)");
+}
+
 TEST_CASE("load: dimensions beyond any machine, negative or contradictory, are refused") {
   const auto load = [](const std::vector<int64_t>& dims, const std::string& body) {
     onnx::ModelProto proto = ParseGraph("g (float[2,3] x) => (float[A,B] y) { " + body + " }");

@@ -20,10 +20,11 @@ Result<std::string> ModelBeside(const std::string& plan_path, const std::string&
   std::error_code fault;
   const bool is_safe_name = std::filesystem::path(model_name).filename() == model_name;
   if (is_safe_name && std::filesystem::is_regular_file(beside, fault)) return beside.string();
-  return MakeError(ErrorCode::kUsage,
-                   fmt::format("the plan is for \"{}\", which is not beside it; name the model "
-                               "after the plan",
-                               model_name));
+  return MakeError(
+      ErrorCode::kUsage,
+      fmt::format("the plan is for \"{}\", which is not in the plan's folder; write the "
+                  "path of the model behind that of the plan",
+                  model_name));
 }
 
 // What the plan says about the model and its costs, against what was read.
