@@ -27,7 +27,8 @@ TEST_CASE("check: its JSON fits its schema, which asks for every key") {
         OutputOf(workplace, "ckplan check --format json " + std::string(arguments) + " " + graph);
     const nlohmann::json verdict = nlohmann::json::parse(text);
     CHECK(judge.Accepts(verdict));
-    for (const auto& [key, value] : verdict.items()) {
+    for (const auto& field : verdict.items()) {
+      const std::string& key = field.key();
       CAPTURE(key);
       nlohmann::json damaged = verdict;
       damaged.erase(key);
