@@ -28,6 +28,11 @@ int64_t CountElements(const Operand& operand) {
   return count;
 }
 
+int64_t CountBytes(const Operand& operand) {
+  if (operand.planned) return operand.planned->bytes;
+  return SaturatingProduct({CountElements(operand), SizeOf(operand.type)});
+}
+
 int64_t DimAt(const Operand& operand, size_t axis) {
   return axis < operand.dims.size() ? operand.dims[axis] : 1;
 }

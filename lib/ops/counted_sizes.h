@@ -19,6 +19,7 @@ int64_t SaturatingProduct(std::initializer_list<int64_t> factors);
 int64_t SaturatingSum(int64_t a, int64_t b);
 
 int64_t CountElements(const Operand& operand);
+int64_t CountBytes(const Operand& operand);
 // Both return 1 if there is no such axis.
 int64_t DimAt(const Operand& operand, size_t axis);
 int64_t DimFromEnd(const Operand& operand, size_t from_end);

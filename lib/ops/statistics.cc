@@ -43,7 +43,7 @@ class StatisticCounter {
       case Statistic::kTopIndices:
         return Indices(kIndexBytes);
       case Statistic::kDropoutMask:
-        return Saved("mask", {is_torch_ ? y_.bytes() : 0});
+        return Saved("mask", {is_torch_ ? CountBytes(y_) : 0});
       case Statistic::kLstmReserve:
         return Reserve(5);
       case Statistic::kGruReserve:

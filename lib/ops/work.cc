@@ -181,12 +181,12 @@ class WorkCounter {
   Bytes ForwardTraffic() const {
     int64_t bytes = statistic_;
     for (const Operand& output : spec_.outputs) {
-      if (HasSize(output)) bytes = SaturatingSum(bytes, output.bytes());
+      if (HasSize(output)) bytes = SaturatingSum(bytes, CountBytes(output));
     }
     const int64_t written = bytes;
     for (size_t i = 0; i < spec_.inputs.size(); ++i) {
       if (!spec_.inputs[i].is_present || !ReadsContents(rule_, i)) continue;
-      const int64_t size = spec_.inputs[i].bytes();
+      const int64_t size = CountBytes(spec_.inputs[i]);
       const bool picks = i == 0 && rule_.has(traits::kPicks);
       bytes = SaturatingSum(bytes, picks ? std::min(size, written) : size);
     }
@@ -196,7 +196,7 @@ class WorkCounter {
   Bytes BackwardTraffic(const BackwardReads& reads) const {
     int64_t bytes = reads.statistic ? statistic_ : 0;
     const auto add = [&bytes](const Operand& operand) {
-      if (operand.is_present) bytes = SaturatingSum(bytes, operand.bytes());
+      if (operand.is_present) bytes = SaturatingSum(bytes, CountBytes(operand));
     };
     for (const Operand& output : spec_.outputs) {
       if (output.has_gradient) add(output);

@@ -123,6 +123,7 @@ TEST_CASE("work: sizes beyond any machine saturate") {
                                   "f3000000000x3000000000 f3000000000x3000000000~ -> "
                                   "f3000000000x3000000000"});
   CHECK(work.forward_flops == int64_t{1} << 61);
+  CHECK(work.forward_traffic == Bytes(int64_t{1} << 61));
 }
 
 }  // namespace

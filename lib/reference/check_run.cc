@@ -21,6 +21,12 @@ void Append(Blob& bytes, T value) {
   std::memcpy(bytes.data() + end, &value, sizeof(T));
 }
 
+// The ends of slices are the largest integer, which as a double is one more.
+int64_t Integer(double value) {
+  constexpr double kBeyond = 9223372036854775808.0;
+  return value < kBeyond ? static_cast<int64_t>(value) : INT64_MAX;
+}
+
 template <typename T>
 double ReadAt(const Blob& bytes, size_t i) {
   T value{};
@@ -141,7 +147,7 @@ Blob ToBytes(const Tensor& tensor) {
         Append(bytes, static_cast<int32_t>(value));
         break;
       case ElementType::kInt64:
-        Append(bytes, static_cast<int64_t>(value));
+        Append(bytes, Integer(value));
         break;
       case ElementType::kBool:
         Append(bytes, static_cast<unsigned char>(value != 0));
