@@ -129,14 +129,13 @@ const std::vector<reference::CaseRow>& AllCases() {
   return cases;
 }
 
-// Whether each operand that is present has the type of the same operand of the case.
+// Whether the same operands are present, with the same types.
 bool HasTypesOf(const std::vector<Operand>& operands, const std::vector<Operand>& of_case) {
-  for (size_t i = 0; i < operands.size(); ++i) {
-    if (!operands[i].is_present) continue;
-    if (i >= of_case.size() || !of_case[i].is_present) return false;
-    if (operands[i].type != of_case[i].type) return false;
-  }
-  return true;
+  const auto has_type_of = [](const Operand& operand, const Operand& other) {
+    return operand.is_present == other.is_present &&
+           (!operand.is_present || operand.type == other.type);
+  };
+  return std::equal(operands.begin(), operands.end(), of_case.begin(), of_case.end(), has_type_of);
 }
 
 const std::multimap<std::string, OpSpec>& CasesByType() {
@@ -153,12 +152,6 @@ const std::multimap<std::string, OpSpec>& CasesByType() {
 
 bool HasItsOperands(const OpSpec& spec) {
   const auto [begin, end] = CasesByType().equal_range(spec.type);
-  size_t fewest_inputs = SIZE_MAX, fewest_outputs = SIZE_MAX;
-  for (auto known = begin; known != end; ++known) {
-    fewest_inputs = std::min(fewest_inputs, known->second.inputs.size());
-    fewest_outputs = std::min(fewest_outputs, known->second.outputs.size());
-  }
-  if (spec.inputs.size() < fewest_inputs || spec.outputs.size() < fewest_outputs) return false;
   return std::any_of(begin, end, [&spec](const auto& known) {
     return HasTypesOf(spec.inputs, known.second.inputs) &&
            HasTypesOf(spec.outputs, known.second.outputs);

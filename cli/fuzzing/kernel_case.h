@@ -15,8 +15,8 @@
 namespace ckplan {
 
 // Nothing if the text does not follow the grammar, an operand is larger than any graph may be, or
-// no case of lib/reference gives the operator operands of these types: models with such nodes are
-// refused when they are loaded.
+// no case of lib/reference gives the operator these operands, of these types: models with others
+// are refused when they are loaded.
 std::optional<reference::OpCase> ReadKernelCase(std::string_view text);
 
 // Another case, made from this one: a number changed here or everywhere, a word doubled, dropped or

@@ -105,8 +105,9 @@ std::vector<ResizedAxis> AxesOf(const OpSpec& spec, std::span<const Tensor> inpu
     }
     const std::string policy = spec.String("keep_aspect_ratio_policy", "stretch");
     const auto [least, most] = std::minmax_element(scales.begin(), scales.end());
-    const double common = policy == "not_larger" ? *least : *most;
-    if (policy != "stretch") scales.assign(scales.size(), common);
+    if (policy != "stretch" && !scales.empty()) {
+      scales.assign(scales.size(), double{policy == "not_larger" ? *least : *most});
+    }
   }
   for (size_t i = 0; i < resized.size(); ++i) {
     ResizedAxis& axis = axes[resized[i]];
