@@ -10,6 +10,7 @@ namespace ckplan::cpu {
 // together are the elements [begin, end) in row-major order. `offsets` has one entry per operand.
 template <typename Body>
 void WalkRuns(const Layout& layout, int64_t begin, int64_t end, const Body& body) {
+  if (begin >= end) return;  // An axis may have no elements.
   const size_t rank = layout.dims.size();
   Dims index(rank, 0);
   Dims offsets(layout.strides.size(), 0);

@@ -112,6 +112,8 @@ constexpr CaseRow kCases[] = {
     {"ReduceSum", "f9x1100x4 i2=[0,2] -> f1100", "keepdims=0"},
     {"ReduceSum", "i2x3(-9..9) i1=[1] -> i2x1"},
     {"ReduceSum", "n2x3(-9..9) i1=[0] -> n3", "keepdims=0"},
+    {"ReduceSum", "i0x3 i1=[1] -> i0x1"},
+    {"ReduceSum", "i3x0 i1=[1] -> i3x1"},
     {"ReduceSum@11", "f2x3x4 -> f2x1x4", "axes=[1]"},
     {"ReduceMean", "f2x3x4x5 i2=[2,3] -> f2x3x1x1"},
     {"ReduceMean@17", "f2x3x4 -> f2x3x1", "axes=[-1]"},
