@@ -41,3 +41,12 @@ launcher() {
     echo "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"
   fi
 }
+
+# with_preset PRESET COMMAND...: runs a program of this build. GCC 12's thread sanitizer cannot start
+# where the kernel randomizes addresses over as many bits as today's kernels do; so randomization is
+# turned off, where that is allowed.
+with_preset() {
+  local wrap=()
+  if [[ $1 == tsan ]] && setarch "$(uname -m)" -R true 2>/dev/null; then wrap=(setarch "$(uname -m)" -R); fi
+  "${wrap[@]}" "${@:2}"
+}
