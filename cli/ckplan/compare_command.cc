@@ -44,9 +44,11 @@ struct Comparison {
   bool shows_times = false;
 };
 
-// In the order of the registry, each once. kUsage for an unknown name.
-Result<std::vector<const SolverInfo*>> AlgorithmsOf(const std::string& list) {
+// In the order of the registry, each once; decisions are a row of their own. kUsage for an unknown
+// name.
+Result<std::vector<const SolverInfo*>> AlgorithmsOf(const std::string& list, bool has_decisions) {
   std::set<std::string_view> wanted;
+  if (has_decisions) wanted.insert(kGivenAlgorithm);
   for (size_t begin = 0; begin <= list.size();) {
     const size_t end = std::min(list.find(',', begin), list.size());
     const std::string_view name = std::string_view(list).substr(begin, end - begin);
@@ -116,6 +118,7 @@ double Change(Bytes peak, Bytes baseline) {
 
 // Why an algorithm cannot serve the request at all: the one error of usage left to a single row.
 std::string MisfitOf(const PlanRequest& request, const SolverInfo& info) {
+  if (info.name == kGivenAlgorithm && !request.decisions) return "no decisions";
   if (request.setting) {
     const KnobInfo* const knob = InfoOf(info.knob);
     const bool has_knob = knob != nullptr && knob->name == request.setting->knob;
@@ -319,6 +322,7 @@ void AddCompareOptions(CommandLine& line, Options& options) {
                   &options.source);
   line.Value("-a,--algo", "NAME,...|all", "the algorithms (default all); see `ckplan algos`",
              &options.algorithms);
+  options.request.Add(line, "decisions", "", "add a row for your own: what to keep, or an order");
   options.request.Add(line, RequestFlags::Group::kPlanning);
   line.Value("--time-limit", "TIME",
              "limit for each algorithm (default 10s); a slower one has no plan",
@@ -332,9 +336,10 @@ void AddCompareOptions(CommandLine& line, Options& options) {
 }
 
 Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
-  CKPLAN_ASSIGN_OR_RETURN(const std::vector<const SolverInfo*> algorithms,
-                          AlgorithmsOf(options.algorithms.value_or(std::string(kAll))));
   CKPLAN_ASSIGN_OR_RETURN(PlanRequest request, options.request.Read());
+  CKPLAN_ASSIGN_OR_RETURN(
+      const std::vector<const SolverInfo*> algorithms,
+      AlgorithmsOf(options.algorithms.value_or(std::string(kAll)), request.decisions.has_value()));
   const std::string limit_text = options.time_limit.value_or("10s");
   CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, ParseDuration(limit_text, "--time-limit"));
   CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,
@@ -355,8 +360,10 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
   for (const SolverInfo* info : algorithms) {
     progress.Stage(fmt::format("planning by {}", info->name));
     const Interrupt interrupt(time_limit);
-    request.algorithm = info->name;
-    comparison.rows.push_back(PlanBy(*info, comparison.source, request, interrupt, limit_text));
+    PlanRequest own = request;
+    own.algorithm = info->name;
+    if (own.algorithm != kGivenAlgorithm) own.decisions.reset();
+    comparison.rows.push_back(PlanBy(*info, comparison.source, own, interrupt, limit_text));
     if (interrupt.was_interrupted()) {
       progress.Clear();
       return Interrupted(screen);

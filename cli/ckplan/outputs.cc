@@ -76,6 +76,9 @@ Result<Done> Outputs::CheckApartFromInputs(const Options& options) const {
   if (items_.empty()) return Done{};
   std::vector<InputFile> inputs = InputsOf(options.source);
   if (const auto costs = options.request.CostFile()) inputs.push_back({"the costs", *costs});
+  if (const auto file = options.request.ValueOf("decisions")) {
+    inputs.push_back({"the decisions", *file});
+  }
   std::vector<std::string> paths;
   for (const Item& item : items_) paths.push_back(item.path);
   if (options.format != "text") paths.emplace_back(kStandardStream);

@@ -196,6 +196,11 @@ const Example kExamples[] = {
        request->uses_liveness = false;
        request->cost_model = "unit";
      }},
+    {"given", "testdata/graphs/chain.json",
+     [](PlanRequest* request) {
+       request->algorithm = "given";
+       request->decisions = Decisions{Decisions::Form::kCheckpoints, {{{"relu1", -1}}}, {}, {}};
+     }},
     {"of a model, with dimensions, parameters and their optimizer", "testdata/models/tiny_mlp.onnx",
      [](PlanRequest* request) {
        request->algorithm = "recompute-all";

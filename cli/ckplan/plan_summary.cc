@@ -145,7 +145,8 @@ class SummaryWriter {
       Row("budget", fmt::format("{} on the paper's own objective",
                                 HumanBytes(plan_.request.paper_budget.bytes)));
     } else if (!plan_.request.budget.is_given()) {
-      Row("budget", plan_.request.setting ? "none" : "none: the choice of the algorithm's paper");
+      const bool is_own = plan_.request.setting || plan_.request.decisions;
+      Row("budget", is_own ? "none" : "none: the choice of the algorithm's paper");
     } else {
       std::string text = HumanBytes(budget);
       if (request_.includes_constants) {

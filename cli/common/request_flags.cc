@@ -9,6 +9,7 @@
 #include "cli/common/size_arg.h"
 #include "lib/base/nearest_name.h"
 #include "lib/cost/cost_model.h"
+#include "lib/emit/json_decisions.h"
 #include "lib/plan/knob.h"
 #include "lib/planner/registry.h"
 #include "lib/planner/source.h"
@@ -37,6 +38,8 @@ struct FlagRow {
 constexpr std::array kRows = {
     FlagRow{"algorithm", Group::kAlgorithm, "-a,--algo", "NAME",
             "algorithm (default approx-dp), or auto; see `ckplan algos`"},
+    FlagRow{"decisions", Group::kAlgorithm, "--decisions", "FILE",
+            "for given: what to keep, or a whole order, as JSON or a plan"},
     FlagRow{"budget", Group::kPlanning, "-b,--budget", "SIZE|P%|min",
             "limit on the peak: 16GiB, 16GB, 60% of keep-all's, or min"},
     FlagRow{"total_budget",
@@ -218,6 +221,10 @@ Result<Done> RequestFlags::ReadField(size_t row_index, const Given& given, PlanR
   }
   if (const auto* setting = std::get_if<std::optional<KnobSetting> PlanRequest::*>(&member)) {
     CKPLAN_ASSIGN_OR_RETURN(request->**setting, ReadSetting(row, *given.text));
+  }
+  if (const auto* decisions = std::get_if<std::optional<Decisions> PlanRequest::*>(&member)) {
+    CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadJsonFile(*given.text, "decisions.json"));
+    CKPLAN_ASSIGN_OR_RETURN(request->**decisions, ReadDecisionsJson(text, *given.text));
   }
   if (const auto* number = std::get_if<int64_t PlanRequest::*>(&member)) {
     CKPLAN_ASSIGN_OR_RETURN(request->**number,

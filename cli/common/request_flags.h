@@ -18,7 +18,7 @@ namespace ckplan {
 class RequestFlags {
  public:
   enum class Group {
-    kAlgorithm,  // --algo, where one algorithm is named.
+    kAlgorithm,  // --algo and --decisions, where one algorithm is named.
     kPlanning,   // --budget to --no-liveness
     kReading,    // -D to --align
   };
@@ -49,7 +49,7 @@ class RequestFlags {
     std::string word;
     bool is_set = false;
   };
-  static constexpr size_t kCount = 15;
+  static constexpr size_t kCount = 16;
   static Result<Done> ReadField(size_t row, const Given& given, PlanRequest* request);
 
   std::array<Given, kCount> given_;

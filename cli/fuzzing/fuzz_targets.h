@@ -20,6 +20,7 @@ using FuzzInput = std::span<const uint8_t>;
 
 void FuzzAlgorithms(FuzzInput input);  // Random graphs, planned by every algorithm.
 void FuzzCosts(FuzzInput input);       // costs.json
+void FuzzDecisions(FuzzInput input);   // decisions.json, judged for a graph.
 void FuzzGraph(FuzzInput input);       // graph.json
 void FuzzModel(FuzzInput input);       // ONNX files: loading, lowering, planning, annotating.
 void FuzzPlan(FuzzInput input);        // plan.json, judged for a graph.
@@ -34,7 +35,8 @@ struct FuzzTarget {
 };
 
 inline constexpr FuzzTarget kFuzzTargets[] = {
-    {"algorithms", FuzzAlgorithms}, {"costs", FuzzCosts}, {"graph", FuzzGraph},
+    {"algorithms", FuzzAlgorithms}, {"costs", FuzzCosts}, {"decisions", FuzzDecisions},
+    {"graph", FuzzGraph},
 #ifdef CKPLAN_HAS_CPU
     {"kernels", FuzzKernels},
 #endif

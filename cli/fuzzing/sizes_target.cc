@@ -45,10 +45,9 @@ std::vector<std::string> Split(std::string_view text, char separator) {
 Result<PlanRequest> ReadRequest(const std::vector<std::string>& arguments) {
   CommandLine line("ckplan plan", "ckplan plan model.onnx", "plan one model");
   RequestFlags flags;
-  for (const auto group : {RequestFlags::Group::kAlgorithm, RequestFlags::Group::kPlanning,
-                           RequestFlags::Group::kReading}) {
-    flags.Add(line, group);
-  }
+  flags.Add(line, "algorithm");  // Without the decisions, which are read from a file.
+  flags.Add(line, RequestFlags::Group::kPlanning);
+  flags.Add(line, RequestFlags::Group::kReading);
   std::string model;
   line.OptionalPositional("MODEL", "the model", &model);
   CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(arguments));

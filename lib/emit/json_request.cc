@@ -1,5 +1,6 @@
 #include "lib/emit/json_request.h"
 
+#include "lib/emit/json_decisions.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/plan/knob.h"
 
@@ -28,6 +29,9 @@ class FieldWriter {
     json_.BeginObject(JsonLayout::kInline);
     for (const auto& [name, size] : request_.*member) json_.Key(name).Integer(size);
     json_.End();
+  }
+  void operator()(std::optional<Decisions> PlanRequest::*member) const {
+    WriteDecisions(*(request_.*member), &json_);
   }
   void operator()(std::optional<KnobSetting> PlanRequest::*member) const {
     WriteSetting(*(request_.*member), &json_);
@@ -66,6 +70,9 @@ class FieldReader {
     value_.ForEachMember([&](const std::string& name, const JsonView& size) {
       (request_.*member).emplace(name, size.Integer());
     });
+  }
+  void operator()(std::optional<Decisions> PlanRequest::*member) const {
+    request_.*member = ReadDecisions(value_);
   }
   void operator()(std::optional<KnobSetting> PlanRequest::*member) const {
     request_.*member = ReadSetting(value_);

@@ -56,6 +56,9 @@ inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
   if (rng.Chance(50)) plan.request.budget = Budget::Of(bytes());
   if (rng.Chance(50)) plan.request.paper_budget = Budget::Of(bytes());
   if (rng.Chance(50)) plan.request.setting = {"segments", rng.Between(1, 9)};
+  if (rng.Chance(50)) {
+    plan.request.decisions = {Decisions::Form::kMirrorCounts, {}, {{{"a", -1}, 2}}, {}};
+  }
   plan.model = {"net.onnx", "5f3a", {{"", 17}, {"ai.onnx.ml", 3}}};
   PlanFigures& figures = plan.figures;
   figures.is_optimal = rng.Chance(50);

@@ -52,6 +52,8 @@ const std::array kFields = {
     RequestField{"total_budget", "", Part::kPlan, InFile::kNever, &PlanRequest::total_budget},
     RequestField{"paper_budget", "paper_budget_bytes", Part::kPlan, InFile::kRequired,
                  &PlanRequest::paper_budget},
+    RequestField{"decisions", "decisions", Part::kPlan, InFile::kUnlessDefault,
+                 &PlanRequest::decisions},
     RequestField{"setting", "setting", Part::kPlan, InFile::kUnlessDefault, &PlanRequest::setting},
     RequestField{"cost_model", "cost_model", Part::kGraph, InFile::kRequired,
                  &PlanRequest::cost_model,
@@ -103,6 +105,10 @@ struct Texts {
   static List Of(const Budget& budget) { return OrNone(BudgetText(budget)); }
   static List Of(const std::optional<KnobSetting>& setting) {
     return setting ? List{TextOf(*setting)} : List();
+  }
+  // Where they were read from is not known any more; a plan file holds them as well.
+  static List Of(const std::optional<Decisions>& decisions) {
+    return decisions ? List{"plan.json"} : List();
   }
   static List Of(const DimSizes& dims) {
     List texts;

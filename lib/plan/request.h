@@ -23,6 +23,7 @@
 #include "lib/base/units.h"
 #include "lib/graph/layer_fold.h"
 #include "lib/ops/autograd.h"
+#include "lib/plan/decisions.h"
 
 namespace ckplan {
 
@@ -95,6 +96,7 @@ struct PlanRequest {
   Budget budget;        // For the simulated peak without constants.
   Budget total_budget;  // For the peak and the constants together; a plan states it as a `budget`.
   Budget paper_budget;  // For the algorithm's own objective; never a percentage.
+  std::optional<Decisions> decisions;  // For the algorithm `given`.
   std::optional<KnobSetting> setting;  // The algorithm's own choice, or a search's, if absent.
   Optimizer optimizer = Optimizer::kSgd;
   // If false, tensors are released explicitly: see lower_without_liveness.h.
@@ -115,7 +117,8 @@ struct WordsMember {
 using RequestMember =
     std::variant<std::string PlanRequest::*, int64_t PlanRequest::*, bool PlanRequest::*,
                  Budget PlanRequest::*, DimSizes PlanRequest::*, InputShapes PlanRequest::*,
-                 std::optional<KnobSetting> PlanRequest::*, WordsMember>;
+                 std::optional<KnobSetting> PlanRequest::*, std::optional<Decisions> PlanRequest::*,
+                 WordsMember>;
 
 struct RequestField {
   enum class Part {

@@ -79,6 +79,7 @@ TEST_CASE("request: the table has each field once, and copies and compares what 
   full.budget = {Budget::Kind::kPercent, Bytes(0), 62.5};
   full.total_budget = {Budget::Kind::kMin, Bytes(0), 0};
   full.paper_budget = Budget::Of(Bytes(1));
+  full.decisions = Decisions{Decisions::Form::kKept, {{{"a", -1}}}, {}, {}};
   full.setting = {"segments", 5};
   full.optimizer = Optimizer::kMomentum;
   full.uses_liveness = false;

@@ -4,6 +4,8 @@ namespace ckplan {
 
 std::string_view NameOf(Guarantee guarantee) {
   switch (guarantee) {
+    case Guarantee::kNone:
+      return "none";
     case Guarantee::kBaseline:
       return "baseline";
     case Guarantee::kHeuristic:

@@ -28,9 +28,11 @@ struct Problem {
   const TensorGraph& graph;
   VertexGraph vertices;
   Objective objective = Objective::kTime;
+  const Decisions* decisions = nullptr;  // For the algorithm `given` alone.
 
-  explicit Problem(const TensorGraph& g, Objective o = Objective::kTime)
-      : graph(g), vertices(g), objective(o) {}
+  explicit Problem(const TensorGraph& g, Objective o = Objective::kTime,
+                   const Decisions* d = nullptr)
+      : graph(g), vertices(g), objective(o), decisions(d) {}
 };
 
 // At `stop`, a search ends with the best that it has found, or with kTimeout. What has no search
@@ -69,7 +71,7 @@ class PreparedSolver {
   virtual Result<SolveOutcome> Solve(int64_t setting, const SolveLimits& limits) = 0;
 };
 
-enum class Guarantee { kBaseline, kHeuristic, kOptimalInClass };
+enum class Guarantee { kNone, kBaseline, kHeuristic, kOptimalInClass };
 enum class GraphClass { kChainOfSplittingVertices, kAnyDag };
 
 std::string_view NameOf(Guarantee guarantee);

@@ -32,6 +32,8 @@ Result<Reach> LeastBy(std::string_view algorithm, const TensorGraph& graph, Plan
   const bool has_total = request.total_budget.is_given();
   request.algorithm = algorithm;
   request.objective = Objective::kTime;
+  request.setting.reset();
+  request.decisions.reset();
   (has_total ? request.total_budget : request.budget) = {Budget::Kind::kMin, Bytes(0), 0};
   CKPLAN_ASSIGN_OR_RETURN(const Plan plan, MakePlan(graph, request, limits));
   const Bytes constants = has_total ? TotalConstants(plan.figures) : Bytes(0);

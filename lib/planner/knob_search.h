@@ -34,7 +34,8 @@ struct View {
       : graph(judged),
         fold(request.granularity == Granularity::kLayer ? std::optional(FoldLayers(judged))
                                                         : std::nullopt),
-        problem(fold ? fold->graph : graph, request.objective),
+        problem(fold ? fold->graph : graph, request.objective,
+                request.decisions ? &*request.decisions : nullptr),
         uses_liveness(request.uses_liveness) {}
   View(const View&) = delete;  // The problem refers to the fold.
   View& operator=(const View&) = delete;

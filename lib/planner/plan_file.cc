@@ -8,6 +8,7 @@
 #include "lib/emit/json_plan.h"
 #include "lib/model/annotate.h"
 #include "lib/plan/check.h"
+#include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
 #include "lib/schedule/static_allocation.h"
 
@@ -64,6 +65,26 @@ std::optional<std::string> FaultOfSetting(const TensorGraph& graph, const Plan& 
   return std::nullopt;
 }
 
+// What was decided leads to one plan alone, which is made once more.
+std::optional<std::string> FaultOfDecisions(const TensorGraph& graph, const Plan& plan,
+                                            const SolverInfo& info) {
+  const bool is_given = info.name == kGivenAlgorithm;
+  if (plan.request.decisions.has_value() != is_given) {
+    return fmt::format("{} {}", info.name, is_given ? "has none" : "takes none");
+  }
+  if (!is_given) return std::nullopt;
+  const Result<Plan> again = MakePlan(graph, plan.request, {});
+  if (!again.ok()) return again.error().message;
+  if (again->schedule != plan.schedule || again->decisions != plan.decisions) {
+    return "they lead to other steps or segments";
+  }
+  const PlanFigures& derived = again->figures;
+  const PlanFigures& claimed = plan.figures;
+  const bool is_same = derived.is_optimal == claimed.is_optimal && derived.paper == claimed.paper &&
+                       derived.guarantee == claimed.guarantee;
+  return is_same ? std::nullopt : std::optional<std::string>("they lead to other figures");
+}
+
 void JudgeAlgorithm(const TensorGraph& graph, const Plan& plan, std::vector<std::string>* faults) {
   const auto solver = FindSolver(plan.request.algorithm);
   if (!solver.ok()) return faults->push_back("algorithm: " + solver.error().message);
@@ -71,8 +92,12 @@ void JudgeAlgorithm(const TensorGraph& graph, const Plan& plan, std::vector<std:
     return faults->push_back(
         "algorithm: auto gives the plan of another algorithm, which stands here");
   }
-  if (const auto fault = FaultOfSetting(graph, plan, **solver))
+  if (const auto fault = FaultOfSetting(graph, plan, **solver)) {
     faults->push_back("setting: " + *fault);
+  }
+  if (const auto fault = FaultOfDecisions(graph, plan, **solver)) {
+    faults->push_back("decisions: " + *fault);
+  }
 }
 
 // For a schedule that has passed the checker.

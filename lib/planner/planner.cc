@@ -197,6 +197,27 @@ Result<Done> CheckSetting(const SolverInfo& info, const PlanRequest& request) {
                                                   TextOf(*request.setting), info.name));
 }
 
+Result<Done> CheckDecisions(const SolverInfo& info, const PlanRequest& request) {
+  if (!request.decisions) return Done{};
+  if (info.name != kGivenAlgorithm) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{} decides itself; decisions are for the algorithm given", info.name),
+                 {},
+                 {"add", {{"algorithm", std::string(kGivenAlgorithm)}}}};
+  }
+  if (!request.decisions->has_frees()) return Done{};
+  if (request.uses_liveness) {
+    return Error{ErrorCode::kUsage,
+                 "the decisions say themselves when tensors are released, which they do only "
+                 "without liveness",
+                 {},
+                 {"add", {{"liveness", ""}}}};
+  }
+  if (request.granularity == Granularity::kNode) return Done{};
+  return MakeError(ErrorCode::kUsage,
+                   "the decisions release tensors, which an order of layers cannot");
+}
+
 Result<Done> CheckRequest(const TensorGraph& graph, const SolverInfo& info,
                           const PlanRequest& request) {
   if (graph.nodes().empty()) {
@@ -212,6 +233,7 @@ Result<Done> CheckRequest(const TensorGraph& graph, const SolverInfo& info,
                                  info.name));
   }
   CKPLAN_RETURN_IF_ERROR(CheckSetting(info, request));
+  CKPLAN_RETURN_IF_ERROR(CheckDecisions(info, request));
   const int budgets = int{request.budget.is_given()} + int{request.total_budget.is_given()} +
                       int{request.paper_budget.is_given()};
   if (budgets <= 1) return Done{};

@@ -14,6 +14,7 @@
 #include "lib/algorithms/chen/chen_sqrt.h"
 #include "lib/algorithms/feng/feng_acg.h"
 #include "lib/algorithms/feng/feng_linear.h"
+#include "lib/algorithms/given/given.h"
 #include "lib/algorithms/hong/hong_dynamic.h"
 #include "lib/algorithms/hong/hong_linear.h"
 #include "lib/algorithms/hong/hong_selection.h"
@@ -94,6 +95,15 @@ constexpr SolverInfo kAuto = {kAutoAlgorithm,
                               Kind::kNone,
                               nullptr};
 
+constexpr SolverInfo kGiven = {kGivenAlgorithm,
+                               "your own decisions, from --decisions FILE",
+                               "none",
+                               Guarantee::kNone,
+                               GraphClass::kAnyDag,
+                               false,
+                               Kind::kNone,
+                               PrepareGiven};
+
 struct Alias {
   std::string_view alias;
   std::string_view name;
@@ -127,7 +137,7 @@ constexpr std::array kAliases = {
 std::span<const SolverInfo> AllSolvers() { return kSolvers; }
 
 std::vector<const SolverInfo*> ListedAlgorithms() {
-  std::vector<const SolverInfo*> listed = {&kAuto};
+  std::vector<const SolverInfo*> listed = {&kAuto, &kGiven};
   for (const SolverInfo& info : kSolvers) listed.push_back(&info);
   std::sort(listed.begin(), listed.end(),
             [](const SolverInfo* a, const SolverInfo* b) { return a->name < b->name; });

@@ -10,7 +10,7 @@
 
 namespace ckplan {
 
-// In alphabetical order.
+// All that decide themselves, in alphabetical order.
 std::span<const SolverInfo> AllSolvers();
 // Finds an algorithm by its name or by another name in use: "kusumoto" is exact-dp. kUsage: there
 // is none of that name; the message suggests the nearest one.
@@ -18,7 +18,10 @@ Result<const SolverInfo*> FindSolver(std::string_view name);
 // With this name, the planner tries all algorithms and takes the best plan; see MakePlan.
 // FindSolver finds it, although it has no solver of its own.
 inline constexpr std::string_view kAutoAlgorithm = "auto";
-// All algorithms and kAutoAlgorithm, in alphabetical order.
+// With this name, the planner judges the decisions of the request (lib/plan/decisions.h). It is
+// not among AllSolvers: without decisions there is nothing to judge.
+inline constexpr std::string_view kGivenAlgorithm = "given";
+// All algorithms, kAutoAlgorithm and kGivenAlgorithm, in alphabetical order.
 std::vector<const SolverInfo*> ListedAlgorithms();
 // Other names of an algorithm, in alphabetical order; plans always use the main name.
 std::vector<std::string_view> AliasesOf(std::string_view name);

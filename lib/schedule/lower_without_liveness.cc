@@ -173,7 +173,9 @@ Schedule LowerWithoutLiveness(const TensorGraph& graph, const Strategy& strategy
   if (const auto* sequence = std::get_if<LowerSetSequence>(&strategy)) {
     return SegmentwiseLowering(graph, *sequence).Run();
   }
-  return HoldUntilBackward(graph, LowerStrategy(graph, strategy));
+  Schedule schedule = LowerStrategy(graph, strategy);
+  if (schedule.frees == FreePolicy::kExplicit) return schedule;
+  return HoldUntilBackward(graph, schedule);
 }
 
 }  // namespace ckplan

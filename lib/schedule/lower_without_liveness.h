@@ -14,6 +14,8 @@
 // dropped after its last reader; everything else stays until the backward of the node that made it
 // has run.
 //
+// A schedule that has frees of its own stays as it is.
+//
 // Nothing is written in place. Strategies do not decide on gradients: they live as in simulate.h.
 //
 // Cost: O(nodes + edges).

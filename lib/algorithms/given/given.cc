@@ -1,0 +1,240 @@
+#include "lib/algorithms/given/given.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/algorithms/given/decided_names.h"
+#include "lib/base/checked.h"
+#include "lib/base/stop.h"
+#include "lib/plan/fixed_plan.h"
+#include "lib/schedule/lower.h"
+#include "lib/schedule/lower_mirrored.h"
+#include "lib/schedule/simulate.h"
+
+namespace ckplan {
+namespace {
+
+// Above the overhead of any plan that a file may have.
+constexpr int64_t kMaxOverhead = int64_t{1} << 62;
+
+// Decisions about a graph as a strategy. Faults are collected in its names; where there are some,
+// the strategy is not to be used.
+class DecisionReader {
+ public:
+  DecisionReader(const TensorGraph& graph, const Decisions& decisions)
+      : graph_(graph), decisions_(decisions), names_(graph) {}
+
+  Result<Strategy> Read() {
+    Strategy strategy = ReadForm();
+    CKPLAN_RETURN_IF_ERROR(names_.Status());
+    return strategy;
+  }
+
+ private:
+  Strategy ReadForm() {
+    switch (decisions_.form) {
+      case Decisions::Form::kKept:
+        return ReadKept();
+      case Decisions::Form::kCheckpoints:
+        return ReadCheckpoints();
+      case Decisions::Form::kMirrorCounts:
+        return ReadMirrorCounts();
+      case Decisions::Form::kLowerSets:
+        return ReadLowerSets();
+      case Decisions::Form::kOrder:
+        return ReadOrder();
+    }
+    return {};
+  }
+
+  Strategy ReadKept() {
+    KeptSet kept{IdVector<NodeId, bool>(graph_.nodes().size())};
+    for (const NameOrId& what : decisions_.sets.front()) {
+      const NodeId maker = names_.FindMaker(what, "kept");
+      if (!maker.is_none()) kept.is_kept[maker] = true;
+    }
+    return kept;
+  }
+
+  // Segments are numbered as if every set added something; the numbers are then closed up.
+  Strategy ReadCheckpoints() {
+    IdVector<NodeId, int32_t> segment_of(graph_.nodes().size(), kNoSegment);
+    int32_t count = 0;
+    for (const NameOrId& what : decisions_.sets.front()) {
+      const NodeId checkpoint = names_.FindNode(what, "checkpoints");
+      if (!checkpoint.is_none()) TakeAncestors(checkpoint, count++, &segment_of);
+    }
+    return SequenceOf(std::move(segment_of), count);
+  }
+
+  // Puts the node, and all that it depends on, into the segment unless they have one.
+  void TakeAncestors(NodeId node, int32_t segment, IdVector<NodeId, int32_t>* segment_of) const {
+    std::vector<NodeId> open = {node};
+    while (!open.empty()) {
+      PollStop();
+      const NodeId id = open.back();
+      open.pop_back();
+      if ((*segment_of)[id] != kNoSegment) continue;
+      (*segment_of)[id] = segment;
+      for (const TensorId input : graph_.node(id).inputs) {
+        const NodeId producer = graph_.tensor(input).producer;
+        if (!producer.is_none()) open.push_back(producer);
+      }
+    }
+  }
+
+  Strategy ReadLowerSets() {
+    IdVector<NodeId, int32_t> segment_of(graph_.nodes().size(), kNoSegment);
+    size_t covered = 0;
+    int32_t count = 0;
+    for (const std::vector<NameOrId>& set : decisions_.sets) {
+      PollStop();
+      const std::string where = fmt::format("lower_sets: set {}", count + 1);
+      const std::vector<NodeId> added = FindAdded(set, covered, segment_of, where);
+      for (const NodeId id : added) segment_of[id] = count;
+      CheckIsLower(added, segment_of, where);
+      covered += added.size();
+      ++count;
+    }
+    return SequenceOf(std::move(segment_of), count);
+  }
+
+  // The nodes of a set that no set before it has. It stands there whole, with all `covered` nodes
+  // of those, or as what it adds to them.
+  std::vector<NodeId> FindAdded(const std::vector<NameOrId>& set, size_t covered,
+                                const IdVector<NodeId, int32_t>& segment_of,
+                                const std::string& where) {
+    std::set<NodeId> added;
+    std::set<NodeId> repeated;
+    for (const NameOrId& what : set) {
+      const NodeId id = names_.FindNode(what, where);
+      if (!id.is_none()) (segment_of[id] == kNoSegment ? added : repeated).insert(id);
+    }
+    if (added.empty()) names_.Fault(where, "adds nothing to what is before it; sets must grow");
+    if (!repeated.empty() && repeated.size() != covered) {
+      for (const NodeId id : segment_of.ids()) {
+        if (segment_of[id] == kNoSegment || repeated.count(id) != 0) continue;
+        names_.Fault(where, fmt::format("lacks {} of the set before it; sets must grow, or each "
+                                        "have only what it adds",
+                                        names_.Quoted(id)));
+        break;
+      }
+    }
+    return {added.begin(), added.end()};
+  }
+
+  void CheckIsLower(const std::vector<NodeId>& added, const IdVector<NodeId, int32_t>& segment_of,
+                    const std::string& where) {
+    for (const NodeId id : added) {
+      for (const TensorId input : graph_.node(id).inputs) {
+        const NodeId producer = graph_.tensor(input).producer;
+        if (producer.is_none() || segment_of[producer] != kNoSegment) continue;
+        return names_.Fault(where,
+                            fmt::format("is no lower set: it has {}, but not {}, which that reads",
+                                        names_.Quoted(id), names_.Quoted(producer)));
+      }
+    }
+  }
+
+  // What has no segment is the last one. Numbers of segments without nodes are left out.
+  LowerSetSequence SequenceOf(IdVector<NodeId, int32_t> segment_of, int32_t count) const {
+    std::vector<int32_t> number(static_cast<size_t>(count) + 1);
+    for (int32_t& segment : segment_of) {
+      if (segment == kNoSegment) segment = count;
+      number[static_cast<size_t>(segment)] = 1;
+    }
+    int32_t used = 0;
+    for (int32_t& n : number) n = n == 0 ? 0 : used++;
+    for (int32_t& segment : segment_of) segment = number[static_cast<size_t>(segment)];
+    return {std::move(segment_of), used};
+  }
+
+  Strategy ReadMirrorCounts() {
+    IdVector<NodeId, int32_t> counts(graph_.nodes().size());
+    int64_t copies = 0;
+    for (const auto& [what, count] : decisions_.mirror_counts) {
+      const NodeId id = names_.FindNode(what, "mirror_counts");
+      if (id.is_none()) continue;
+      copies += std::min(count, kMaxMirrors + 1);
+      if (copies > kMaxMirrors) {
+        names_.Fault("mirror_counts",
+                     fmt::format("together more than {} copies, which is the limit", kMaxMirrors));
+        return {};
+      }
+      counts[id] = static_cast<int32_t>(count);
+    }
+    return LowerMirrorCounts(graph_, counts);
+  }
+
+  Strategy ReadOrder() {
+    Schedule schedule;
+    if (decisions_.has_frees()) schedule.frees = FreePolicy::kExplicit;
+    for (const DecidedStep& step : decisions_.order) {
+      PollStop();
+      if (step.kind == StepKind::kLoss) {
+        schedule.steps.push_back(Step::Loss());
+      } else if (step.kind == StepKind::kFree) {
+        schedule.steps.push_back(Step::Free(names_.FindTensor(step.what, "order")));
+      } else {
+        const NodeId id = names_.FindNode(step.what, "order");
+        schedule.steps.push_back(step.kind == StepKind::kForward ? Step::Forward(id)
+                                                                 : Step::Backward(id));
+      }
+    }
+    return schedule;
+  }
+
+  static constexpr int32_t kNoSegment = -1;
+
+  const TensorGraph& graph_;
+  const Decisions& decisions_;
+  DecidedNames names_;
+};
+
+// The forward cost of all runs together must be no more than a plan may have.
+bool IsTooCostly(const TensorGraph& graph, const Schedule& schedule) {
+  int64_t cost = 0;
+  for (const Step& step : schedule.steps) {
+    if (step.kind != StepKind::kForward) continue;
+    const auto sum = CheckedAdd(cost, graph.node(step.node()).forward_cost.count());
+    if (!sum || *sum > kMaxOverhead) return true;
+    cost = *sum;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PreparedSolver>> PrepareGiven(const Problem& problem, const SolveLimits&) {
+  if (problem.decisions == nullptr) {
+    return Error{ErrorCode::kUsage,
+                 "given makes a plan of somebody's decisions, and there are none",
+                 {},
+                 {"name them with", {{"decisions", "FILE"}}}};
+  }
+  SolveOutcome outcome;
+  CKPLAN_ASSIGN_OR_RETURN(outcome.strategy,
+                          DecisionReader(problem.graph, *problem.decisions).Read());
+  const Schedule schedule = LowerStrategy(problem.graph, outcome.strategy);
+  if (IsTooCostly(problem.graph, schedule)) {
+    return MakeError(ErrorCode::kInvalidInput,
+                     "decisions: the costs of the forward runs together overflow");
+  }
+  Simulator simulator(problem.graph);
+  Result<Simulation> simulation = simulator.Run(schedule);
+  if (!simulation.ok()) {
+    Error error = std::move(simulation).error();
+    error.message = "decisions: " + error.message;
+    return error;
+  }
+  outcome.paper = {std::nullopt, simulation->peak, simulation->overhead};
+  outcome.guarantee = "none: somebody's own decisions";
+  return std::unique_ptr<PreparedSolver>(new FixedPlanSolver(std::move(outcome)));
+}
+
+}  // namespace ckplan

@@ -1,0 +1,37 @@
+// Decisions that somebody has made, as a plan like any other.
+//
+//   No paper: it is for plans of papers and of people. Hong et al. 2024, Fig. 8 (checkpoints), and
+//   Chen et al. 2016, section 4.5: "enable user to set the mirror attribute".
+//
+// Idea. Names are looked up in the graph, and what they decide becomes a strategy:
+//   kept           a KeptSet: the nodes that make these tensors. All else is recomputed when
+//   backward
+//                  first asks for it, also what comes last
+//   checkpoints    lower sets: L_i is everything that the first i checkpoints depend on, and they
+//                  themselves; what is left is the last segment. So what crosses a cut is kept
+//                  beside the checkpoint, and the last segment is kept whole
+//   mirror_counts  Alg. 2 of Chen (lib/schedule/lower_mirrored.h); nodes that are not named have 0
+//   lower_sets     as they are; each is written whole, or as what it adds to the one before. V is
+//                  added if it is missing
+//   order          the schedule itself; steps of frees make it one of explicit frees
+//
+// Guarantee  none: it does what it is told. Impossible decisions are refused by name.
+// Needs      any DAG. With layers, names are those of `ckplan graph MODEL --granularity layer`.
+// Cost       O(nodes + edges + what is given).
+// Paper      it has no objective; `result.paper` repeats the simulated peak and overhead of the
+// graph
+//            that was decided on.
+#pragma once
+
+#include <memory>
+
+#include "lib/plan/solver.h"
+
+namespace ckplan {
+
+// kUsage: the problem has no decisions. kInvalidInput: they do not fit the graph; the message has
+// all faults, the first ten in full.
+Result<std::unique_ptr<PreparedSolver>> PrepareGiven(const Problem& problem,
+                                                     const SolveLimits& limits);
+
+}  // namespace ckplan

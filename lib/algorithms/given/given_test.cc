@@ -1,0 +1,339 @@
+#include "lib/algorithms/given/given.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/rng.h"
+#include "lib/emit/json_decisions.h"
+#include "lib/emit/json_plan.h"
+#include "lib/planner/planner.h"
+#include "lib/planner/registry.h"
+#include "lib/schedule/simulate.h"
+#include "lib/testing/graph_text.h"
+#include "lib/testing/random_graph.h"
+
+namespace ckplan {
+namespace {
+
+Result<Plan> Judge(const TensorGraph& graph, Decisions decisions, bool uses_liveness = true) {
+  PlanRequest request;
+  request.algorithm = std::string(kGivenAlgorithm);
+  request.decisions = std::move(decisions);
+  request.uses_liveness = uses_liveness;
+  return MakePlan(graph, request, {});
+}
+
+Result<Plan> JudgeText(const TensorGraph& graph, const std::string& decisions) {
+  return Judge(graph, *ReadDecisionsJson(decisions, "d.json"));
+}
+
+// "fa fb loss bb ba"
+std::string StepsOf(const TensorGraph& graph, const Plan& plan) {
+  std::string text;
+  for (const Step& step : plan.schedule.steps) {
+    text += text.empty() ? "" : " ";
+    text += step.kind == StepKind::kLoss
+                ? "loss"
+                : (step.kind == StepKind::kForward ? "f" : "b") + graph.node(step.node()).name;
+  }
+  return text;
+}
+
+NameOrId IdOf(const TensorGraph& graph, NodeId id) { return {"", graph.node(id).file_id}; }
+
+TensorGraph GraphOf(uint64_t seed) {
+  Rng rng(seed);
+  if (seed % 3 == 0) return RandomDag(rng, static_cast<int>(rng.Between(1, 12)), 30, 20, 9);
+  RandomGraphOptions options;
+  options.nodes = static_cast<int>(rng.Between(1, 14));
+  return RandomTensorGraph(rng, options);
+}
+
+TensorGraph ChainOf(uint64_t seed) {
+  Rng rng(seed);
+  std::string text;
+  for (int64_t i = rng.Between(2, 20); i > 0; --i) {
+    text += (text.empty() ? "n" : " -> n") + std::to_string(i) + ":" +
+            std::to_string(rng.Between(1, 9)) + "@" + std::to_string(rng.Between(1, 9));
+  }
+  return GraphFromText(text);
+}
+
+// The plan's own decisions: its segments, or, where it has none, what it never runs again.
+Decisions DecisionsOf(const TensorGraph& graph, const Plan& plan) {
+  Decisions decisions;
+  int32_t last = 0;
+  for (const NodeDecision& row : plan.decisions) last = std::max(last, row.segment);
+  if (last == 0) {
+    decisions.sets.emplace_back();
+    for (const NodeId id : graph.nodes().ids()) {
+      if (plan.decisions[id].recompute_count > 0) continue;
+      for (const TensorId output : graph.node(id).outputs) {
+        decisions.sets.front().push_back({"", graph.tensor(output).file_id});
+      }
+    }
+    return decisions;
+  }
+  decisions.form = Decisions::Form::kLowerSets;
+  decisions.sets.resize(static_cast<size_t>(last) + 1);
+  for (const NodeId id : graph.nodes().ids()) {
+    decisions.sets[static_cast<size_t>(plan.decisions[id].segment)].push_back(IdOf(graph, id));
+  }
+  return decisions;
+}
+
+}  // namespace
+
+// a → b → c → d, 10 bytes and one unit of cost each; backward reads input and output.
+//
+// Keeping everything: 40 bytes of results, and the gradients of d and c at the backward of d: 60.
+TEST_CASE("given: each form on a chain of four, by hand") {
+  const TensorGraph graph = GraphFromText("a:10 -> b:10 -> c:10 -> d:10");
+  REQUIRE(KeepAllPeak(graph) == Bytes(60));
+  const struct {
+    const char* decisions;
+    const char* steps;
+    int64_t peak;
+    int64_t overhead;
+  } kRows[] = {
+      // b, the recomputed c and d, and their gradients: 50. Forward holds b alone.
+      {R"({"kept": ["b"]})", "fa fb fc fd loss fc fd bd bc fa bb ba", 50, 3},
+      // The last segment, c and d, is still there: b, c, d and two gradients.
+      {R"({"checkpoints": ["b"]})", "fa fb fc fd loss bd bc fa bb ba", 50, 1},
+      {R"({"lower_sets": [["a", "b"]]})", "fa fb fc fd loss bd bc fa bb ba", 50, 1},
+      {R"({"lower_sets": [["b", "a"], ["a", "b", "c", "d"]]})", "fa fb fc fd loss bd bc fa bb ba",
+       50, 1},
+      {R"({"lower_sets": [["a", "b"], ["c"], ["d"]]})", "fa fb fc fd loss bd bc fa bb ba", 50, 1},
+      {R"({"mirror_counts": {"a": 1}})", "fa fb fc fd loss bd bc fa bb ba", 50, 1},
+      // Alg. 2: c reads b', made from a'; backward of b reads a''. At most two results and two
+      // gradients are there at once: c, d and theirs, c, a', b' and the gradient of c, ...
+      {R"({"mirror_counts": {"a": 2, "b": 1}})", "fa fb fc fd loss bd fa fb bc fa bb ba", 40, 3},
+      {R"({"order": [["f", "a"], ["f", "b"], ["f", "c"], ["f", "d"], ["loss"], ["b", "d"],
+                     ["b", 2], ["f", 0], ["b", "b"], ["b", "a"]]})",
+       "fa fb fc fd loss bd bc fa bb ba", 50, 1},
+      {R"({"kept": ["a", "b", "c", "d"]})", "fa fb fc fd loss bd bc bb ba", 60, 0},
+      {R"({"mirror_counts": {}})", "fa fb fc fd loss bd bc bb ba", 60, 0},
+      {R"({"checkpoints": []})", "fa fb fc fd loss bd bc bb ba", 60, 0},
+      {R"({"checkpoints": ["d"]})", "fa fb fc fd loss bd bc bb ba", 60, 0},
+  };
+  for (const auto& row : kRows) {
+    CAPTURE(std::string(row.decisions));
+    const Result<Plan> plan = JudgeText(graph, row.decisions);
+    REQUIRE(plan.ok());
+    CHECK(StepsOf(graph, *plan) == row.steps);
+    CHECK(plan->figures.peak == Bytes(row.peak));
+    CHECK(plan->figures.overhead == Cost(row.overhead));
+    CHECK(plan->figures.paper == PaperFigures{std::nullopt, Bytes(row.peak), Cost(row.overhead)});
+    CHECK_FALSE(plan->figures.is_optimal);
+  }
+}
+
+// Section 4.1 of Chen: "m(v) = 1 for nodes within each segment and m(v) = 0 for the output node of
+// each segment". Nine layers in three segments: two of three in each are run again, those of the
+// last segment too, which chen-sqrt keeps.
+TEST_CASE("given: Chen's mirror counts for sqrt(n) segments") {
+  const TensorGraph graph = GraphFromText(
+      "n1:10 -> n2:10 -> n3:10 -> n4:10 -> n5:10 -> n6:10 -> n7:10 -> n8:10 -> n9:10");
+  const Plan mirrored = *JudgeText(
+      graph, R"({"mirror_counts": {"n1": 1, "n2": 1, "n4": 1, "n5": 1, "n7": 1, "n8": 1}})");
+  CHECK(mirrored.figures.overhead == Cost(6));
+  PlanRequest request;
+  request.algorithm = "chen-sqrt";
+  const Plan segments = *MakePlan(graph, request, {});
+  CHECK(segments.figures.overhead == Cost(4));
+  // n3, n6, n9, the recomputed n7 and n8, and two gradients.
+  CHECK(mirrored.figures.peak == Bytes(7 * 10));
+  CHECK(segments.figures.peak == Bytes(7 * 10));
+}
+
+TEST_CASE("given: a cut through branches keeps all that crosses it") {
+  // a → b → d, a → c → d, d → e; c has the checkpoint's ancestors alone, so b is in the next
+  // segment, and a, which it reads, is kept.
+  const TensorGraph graph = GraphFromText("a:4 -> b:2 -> d:1 -> e:1; a -> c:3 -> d");
+  const Plan plan = *JudgeText(graph, R"({"checkpoints": ["c"]})");
+  CHECK(StepsOf(graph, plan) == "fa fc fb fd fe loss be bd bb bc ba");
+  // Behind d everything is behind: b, c and a are in the first segment, and only d is kept.
+  const Plan behind = *JudgeText(graph, R"({"checkpoints": ["d"]})");
+  CHECK(behind.decisions[NodeId(0)].recompute_count == 1);
+  CHECK(behind.figures.overhead == Cost(3));
+}
+
+TEST_CASE("given: what cannot be is refused by name") {
+  const TensorGraph graph = GraphFromText("conv1:4 -> relu1:4 -> conv2:4 -> relu2:4");
+  const struct {
+    const char* decisions;
+    std::string message;
+  } kRows[] = {
+      {R"({"kept": ["relu"]})",
+       "decisions: kept: no node or tensor is named \"relu\"; did you mean \"relu1\"?"},
+      {R"({"kept": [9]})", "decisions: kept: no tensor has the number 9"},
+      {R"({"checkpoints": ["blocks.3"]})",
+       "decisions: checkpoints: no node or tensor is named \"blocks.3\""},
+      {R"({"mirror_counts": {"conv3": 1}})",
+       "decisions: mirror_counts: no node or tensor is named \"conv3\"; did you mean \"conv1\"?"},
+      {R"({"mirror_counts": {"conv1": 2000000000}})",
+       "decisions: mirror_counts: together more than 10000000 copies, which is the limit"},
+      {R"({"lower_sets": [["conv1", "conv2"]]})",
+       "decisions: lower_sets: set 1: is no lower set: it has \"conv2\", but not \"relu1\", which "
+       "that reads"},
+      {R"({"lower_sets": [["conv1", "relu1"], ["relu1", "conv2"]]})",
+       "decisions: lower_sets: set 2: lacks \"conv1\" of the set before it; sets must grow, or "
+       "each have only what it adds"},
+      {R"({"lower_sets": [["conv1"], ["conv1"]]})",
+       "decisions: lower_sets: set 2: adds nothing to what is before it; sets must grow"},
+      {R"({"order": [["f", "relu1"]]})", "decisions: schedule: there is no loss"},
+      {R"({"order": [["f", 0], ["f", 1], ["f", 2], ["loss"]]})",
+       "decisions: schedule: step 3 (loss) comes before 1 nodes have run forward"},
+      {R"({"order": [["f", 1], ["f", 0], ["f", 2], ["f", 3], ["loss"], ["b", 3], ["b", 2],
+                     ["b", 0], ["b", 1]]})",
+       "decisions: schedule: step 0 (forward of \"relu1\") reads tensor \"conv1\", which is not in "
+       "memory"},
+  };
+  for (const auto& row : kRows) {
+    const Result<Plan> plan = JudgeText(graph, row.decisions);
+    CAPTURE(std::string(row.decisions));
+    REQUIRE_FALSE(plan.ok());
+    CHECK(plan.error().code == ErrorCode::kInvalidInput);
+    CHECK(plan.error().message == row.message);
+  }
+}
+
+TEST_CASE("given: who asks for it without decisions, or for others with them, is told") {
+  const TensorGraph graph = GraphFromText("a:4 -> b:4");
+  PlanRequest request;
+  request.algorithm = "given";
+  CHECK(MakePlan(graph, request, {}).error().code == ErrorCode::kUsage);
+  request.decisions = Decisions{Decisions::Form::kKept, {{}}, {}, {}};
+  CHECK(MakePlan(graph, request, {}).ok());
+  for (const char* const other : {"exact-dp", "auto"}) {
+    request.algorithm = other;
+    CHECK(MakePlan(graph, request, {}).error().code == ErrorCode::kUsage);
+  }
+  request.algorithm = "given";
+  request.decisions = *ReadDecisionsJson(
+      R"({"order": [["f", 0], ["f", 1], ["loss"], ["b", 1], ["free", 1], ["b", 0], ["free", 0]]})",
+      "d.json");
+  CHECK(MakePlan(graph, request, {}).error().code == ErrorCode::kUsage);
+  request.uses_liveness = false;
+  CHECK(MakePlan(graph, request, {}).ok());
+  request.granularity = Granularity::kLayer;
+  CHECK(MakePlan(graph, request, {}).error().code == ErrorCode::kUsage);
+}
+
+TEST_CASE("given: a budget is held against the decisions, and their peak is named") {
+  const TensorGraph graph = GraphFromText("a:10 -> b:10 -> c:10 -> d:10");
+  PlanRequest request;
+  request.algorithm = "given";
+  request.decisions = *ReadDecisionsJson(R"({"checkpoints": ["b"]})", "d.json");
+  request.budget = Budget::Of(Bytes(50));
+  CHECK(MakePlan(graph, request, {}).ok());
+  request.budget = Budget::Of(Bytes(49));
+  const Result<Plan> refused = MakePlan(graph, request, {});
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == ErrorCode::kInfeasible);
+  CHECK(refused.error().message.find("(50 bytes") != std::string::npos);
+}
+
+TEST_CASE("given: every algorithm's plan, told as decisions, gives the same plan") {
+  for (const SolverInfo& info : AllSolvers()) {
+    CAPTURE(std::string(info.name));
+    int compared = 0;
+    int by_segments = 0;
+    for (uint64_t seed = 1; seed <= 200; ++seed) {
+      CAPTURE(seed);
+      const bool is_recursive = info.name == "chen-recursive";
+      const TensorGraph graph = is_recursive ? ChainOf(seed) : GraphOf(seed);
+      PlanRequest request;
+      request.algorithm = std::string(info.name);
+      request.uses_liveness = seed % 5 != 0;
+      const Result<Plan> plan = MakePlan(graph, request, {});
+      if (!plan.ok()) continue;  // Too large for it.
+      ++compared;
+      // Its file, step by step, with explicit frees where it has them.
+      const Result<Plan> stepwise =
+          Judge(graph, *ReadDecisionsJson(WritePlanJson(*plan, graph), "plan.json"),
+                request.uses_liveness);
+      REQUIRE(stepwise.ok());
+      CHECK(stepwise->schedule == plan->schedule);
+      CHECK(stepwise->figures.peak == plan->figures.peak);
+      CHECK(stepwise->figures.overhead == plan->figures.overhead);
+      if (!request.uses_liveness) continue;
+      Decisions decisions = DecisionsOf(graph, *plan);
+      by_segments += decisions.form == Decisions::Form::kLowerSets ? 1 : 0;
+      if (is_recursive) {
+        decisions = {Decisions::Form::kMirrorCounts, {}, {}, {}};
+        for (const NodeId id : graph.nodes().ids()) {
+          decisions.mirror_counts.push_back({IdOf(graph, id), plan->decisions[id].recompute_count});
+        }
+      }
+      const Result<Plan> again = Judge(graph, decisions);
+      REQUIRE(again.ok());
+      CHECK(again->figures.peak == plan->figures.peak);
+      CHECK(again->figures.overhead == plan->figures.overhead);
+      CHECK(again->schedule == plan->schedule);
+    }
+    CHECK(compared > 50);
+    if (info.graphs == GraphClass::kChainOfSplittingVertices) CHECK(by_segments > 20);
+  }
+}
+
+TEST_CASE("given: mirror counts of 0 and 1 are what a kept set is") {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    CAPTURE(seed);
+    const TensorGraph graph = GraphOf(seed);
+    Rng rng(seed);
+    Decisions kept{Decisions::Form::kKept, {{}}, {}, {}};
+    Decisions counts{Decisions::Form::kMirrorCounts, {}, {}, {}};
+    for (const NodeId id : graph.nodes().ids()) {
+      const bool is_kept = rng.Chance(50);
+      counts.mirror_counts.push_back({IdOf(graph, id), is_kept ? 0 : 1});
+      const TensorId output = graph.node(id).outputs.front();
+      if (is_kept) kept.sets.front().push_back({"", graph.tensor(output).file_id});
+    }
+    CHECK(Judge(graph, kept)->schedule == Judge(graph, counts)->schedule);
+    // Whatever the counts, no node is run again more often, and the checker accepts the plan.
+    for (auto& [what, count] : counts.mirror_counts) count = rng.Between(0, 4);
+    const Result<Plan> plan = Judge(graph, counts);
+    REQUIRE(plan.ok());
+    for (const NodeId id : graph.nodes().ids()) {
+      const auto at = static_cast<size_t>(id.index());
+      CHECK(plan->decisions[id].recompute_count <= counts.mirror_counts[at].second);
+    }
+  }
+}
+
+// Orders that somebody might write: a plan's steps with one left out, doubled, or elsewhere. Each
+// is refused, or is a plan that the checker accepts, without which MakePlan ends the program.
+TEST_CASE("given: a damaged order is refused, or is another plan") {
+  int accepted = 0;
+  int refused = 0;
+  for (uint64_t seed = 1; seed <= 1500; ++seed) {
+    CAPTURE(seed);
+    const TensorGraph graph = GraphOf(seed);
+    Rng rng(seed);
+    PlanRequest request;
+    request.algorithm = rng.Chance(50) ? "chen-sqrt" : "recompute-all";
+    request.uses_liveness = rng.Chance(50);
+    const Plan plan = *MakePlan(graph, request, {});
+    Decisions order = *ReadDecisionsJson(WritePlanJson(plan, graph), "plan.json");
+    std::vector<DecidedStep>& steps = order.order;
+    for (int64_t changes = rng.Between(1, 3); changes > 0 && !steps.empty(); --changes) {
+      const auto pick = [&] { return rng.Between(0, static_cast<int64_t>(steps.size()) - 1); };
+      const int64_t at = pick();
+      const DecidedStep step = steps[static_cast<size_t>(at)];
+      if (rng.Chance(60)) steps.insert(steps.begin() + pick(), step);
+      if (rng.Chance(50)) steps.erase(steps.begin() + at);
+    }
+    const Result<Plan> judged = Judge(graph, order, request.uses_liveness || !order.has_frees());
+    accepted += judged.ok() ? 1 : 0;
+    refused += judged.ok() ? 0 : 1;
+  }
+  CHECK(accepted > 100);
+  CHECK(refused > 100);
+}
+
+}  // namespace ckplan

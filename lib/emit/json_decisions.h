@@ -1,0 +1,30 @@
+// decisions.json: somebody's own decisions (lib/plan/decisions.h), one of
+//
+//   {"kept": ["relu1", "relu2"]}
+//   {"checkpoints": ["relu2", "relu4"]}
+//   {"mirror_counts": {"conv1": 2, "relu1": 1}}
+//   {"lower_sets": [["conv1", "relu1"], ["conv2", "relu2"]]}
+//   {"order": [["f", "conv1"], ["f", "relu1"], ["loss"], ["b", "relu1"], ["b", "conv1"]]}
+//
+// schemas/decisions.schema.json describes it. A number in place of a name is the node's or the
+// tensor's own, as `ckplan graph` shows it. A plan file may stand for the order of its steps.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lib/base/result.h"
+#include "lib/emit/json_reader.h"
+#include "lib/emit/json_writer.h"
+#include "lib/plan/decisions.h"
+
+namespace ckplan {
+
+// `where` names the text in messages. kInvalidInput lists all faults, each with its place.
+Result<Decisions> ReadDecisionsJson(std::string_view text, const std::string& where);
+
+// The object as a value in another document.
+void WriteDecisions(const Decisions& decisions, JsonWriter* json);
+Decisions ReadDecisions(const JsonView& json);
+
+}  // namespace ckplan
