@@ -44,6 +44,8 @@ Result<FillValue> ReadConstantOfShape(const OpSpec& spec) {
     return InvalidOp(spec, fmt::format("attribute value is of another type than its output, {}",
                                        NameOf(spec.output(0).type)));
   }
+  const bool is_bool = spec.output(0).type == ElementType::kBool;
+  if (is_bool) return FillValue{0, value->ints[0] != 0 ? 1 : 0};  // A file may hold any byte.
   if (value->reals.empty()) return FillValue{0, value->ints[0]};
   return FillValue{value->reals[0], 0};
 }

@@ -10,6 +10,7 @@ void ConstantOfShape(const OpSpec& spec, std::span<const Tensor>, std::span<Tens
   if (const auto found = spec.attributes.find("value"); found != spec.attributes.end()) {
     const KnownValue& value = std::get<KnownValue>(found->second);
     fill = value.reals.empty() ? static_cast<double>(value.ints[0]) : value.reals[0];
+    if (outputs[0].type == ElementType::kBool) fill = fill != 0 ? 1 : 0;
   }
   for (double& value : outputs[0].values) value = fill;
 }
@@ -76,6 +77,7 @@ constexpr CaseRow kCases[] = {
     {"ConstantOfShape", "i1=[20001] -> i20001", "value={-7}"},
     {"ConstantOfShape", "i1=[3] -> n3", "value={-7}"},
     {"ConstantOfShape", "i1=[3] -> b3", "value={1}"},
+    {"ConstantOfShape", "i1=[3] -> b3", "value={-1}"},
     {"Shape", "f2x3x4 -> i3"},
     {"Shape", "f2x3x4 -> i2", "start=1"},
     {"Shape", "f2x3x4 -> i1", "start=-2 end=-1"},
