@@ -10,6 +10,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/emit/json_compare.h"
+#include "lib/emit/json_decisions.h"
 #include "lib/emit/json_diff.h"
 #include "lib/emit/json_graph.h"
 #include "lib/emit/json_plan.h"
@@ -218,6 +219,29 @@ TEST_CASE("schemas: the graph's schema and its reader refuse the same damage, in
                     {"id": 1, "bytes": 2, "time": 3, "backward_time": 2, "backward_reads": [0]}]})");
   REQUIRE(judge.Accepts(minimal));
   CHECK(CompareWithReader(judge, minimal, reads, none) > 50);
+}
+
+TEST_CASE("schemas: the schema of decisions and their reader refuse the same damage") {
+  const SchemaJudge judge = JudgeOf("decisions");
+  const auto reads = [&](const std::string& text) { return ReadDecisionsJson(text, "d").ok(); };
+  const auto none = [](const json::json_pointer&) { return false; };
+  int refused = 0;
+  for (const char* const text :
+       {R"({"schema_version": "1.0", "kept": ["a", 7]})", R"({"checkpoints": ["a"]})",
+        R"({"mirror_counts": {"a": 2, "b": 0}})", R"({"lower_sets": [["a"], [0, "c"]]})",
+        R"({"order": [["f", "a"], ["loss"], ["b", 0], ["free", "t"]]})"}) {
+    CAPTURE(std::string(text));
+    const json decisions = json::parse(text);
+    REQUIRE(judge.Accepts(decisions));
+    REQUIRE(reads(text));
+    refused += CompareWithReader(judge, decisions, reads, none);
+  }
+  CHECK(refused > 100);
+  for (const char* const text : {"{}", R"({"kept": [], "checkpoints": []})", R"({"kept": [""]})"}) {
+    CAPTURE(std::string(text));
+    CHECK_FALSE(judge.Accepts(json::parse(text)));
+    CHECK_FALSE(reads(text));
+  }
 }
 
 }  // namespace ckplan
