@@ -126,6 +126,7 @@ class LowerSetFamily {
     Cost time;
   };
   struct Words;  // What is known of each word of 64 nodes.
+  struct Hub;    // The node that most others read.
 
   explicit LowerSetFamily(size_t node_count) : words_per_set_((node_count + 63) / 64) {}
   Result<Done> ComputeFacts(const VertexGraph& graph, const DpLimits& limits);

@@ -109,6 +109,42 @@ TEST_CASE("lower sets: several sinks add V to the closures") {
   CHECK(closures.facts(4).memory == Bytes(7));
 }
 
+TEST_CASE("lower sets: neighbours and boundaries equal the definition on random graphs") {
+  int with_hub = 0;  // A node with many readers is counted in another way.
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const TensorGraph graph = RandomDag(rng, static_cast<int>(rng.Between(1, 9)),
+                                        static_cast<int>(rng.Between(5, 90)), 20, 5);
+    const VertexGraph vertices(graph);
+    const LowerSetFamily family = *LowerSetFamily::All(vertices, 1 << 12);
+    for (const NodeId v : vertices.ids()) with_hub += vertices.successors(v).size() > 3;
+    for (int32_t set = 0; set < family.size(); ++set) {
+      std::set<NodeId> boundary;
+      std::set<NodeId> third;
+      std::set<NodeId> fourth;
+      family.ForEachMember(set, [&](NodeId v) {
+        for (const NodeId reader : vertices.successors(v)) {
+          if (family.contains(set, reader)) continue;
+          boundary.insert(v);
+          third.insert(reader);
+          for (const NodeId p : vertices.predecessors(reader)) {
+            if (!family.contains(set, p)) fourth.insert(p);
+          }
+        }
+      });
+      const auto memory = [&](const std::set<NodeId>& nodes) {
+        Bytes sum;
+        for (const NodeId v : nodes) sum += vertices.memory(v);
+        return sum;
+      };
+      CHECK(family.facts(set).boundary_memory == memory(boundary));
+      CHECK(family.facts(set).neighbours == memory(third) + memory(fourth));
+    }
+  }
+  CHECK(with_hub > 100);
+}
+
 TEST_CASE("lower sets: the enumeration equals the definition on random graphs") {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     CAPTURE(seed);
