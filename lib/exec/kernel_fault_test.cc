@@ -92,7 +92,7 @@ class FaultyStep {
     const Program program = small_.KeepAll().program;
     for (const Action& action : program.actions) {
       if (action.kind != kind) continue;
-      const std::string text = StepText(small_.step(), program, action);
+      std::string text = StepText(small_.step(), program, action);
       if (text.find("\"" + node + "\"") != std::string::npos) return text;
     }
     FAIL("there is no such step of " << node);

@@ -101,7 +101,7 @@ TEST_CASE("sequences: without sizes each part has one element, and may lose the 
   const ModelGraph kept =
       LowerText(Around(kPositions + ", int64 n = {1}",
                        "s = SplitToSequence<axis = 1, keepdims = 0>(h, n) y = SequenceAt(s, p1)"));
-  CHECK(kept.graph.tensor(kept.graph.outputs()[0]).bytes == Bytes(6 * 4));
+  CHECK(kept.graph.tensor(kept.graph.outputs()[0]).bytes == Bytes(int64_t{6} * 4));
 }
 
 TEST_CASE("sequences: a part may be read twice, be an output, or be read by nothing") {
@@ -141,7 +141,7 @@ TEST_CASE("sequences: in functions and branches, and from one to the other") {
       "Halves (a) => (b) { n = Constant<value_int = 2>() b = SplitToSequence(a, n) }");
   const ModelGraph lowered = LowerProto(proto);
   CHECK(lowered.graph.nodes().size() == 2);
-  CHECK(lowered.graph.tensor(lowered.graph.outputs()[0]).bytes == Bytes(2 * 8 * 4));
+  CHECK(lowered.graph.tensor(lowered.graph.outputs()[0]).bytes == Bytes(int64_t{2} * 8 * 4));
 }
 
 TEST_CASE("sequences: what is not constant, or no reading of parts, is refused by name") {

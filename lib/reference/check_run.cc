@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "lib/ops/bfloat16.h"
+#include "lib/reference/integer.h"
 
 namespace ckplan::reference {
 
@@ -19,12 +20,6 @@ void Append(Blob& bytes, T value) {
   const size_t end = bytes.size();
   bytes.resize(end + sizeof(T));
   std::memcpy(bytes.data() + end, &value, sizeof(T));
-}
-
-// The ends of slices are the largest integer, which as a double is one more.
-int64_t Integer(double value) {
-  constexpr double kBeyond = 9223372036854775808.0;
-  return value < kBeyond ? static_cast<int64_t>(value) : INT64_MAX;
 }
 
 template <typename T>
@@ -147,7 +142,7 @@ Blob ToBytes(const Tensor& tensor) {
         Append(bytes, static_cast<int32_t>(value));
         break;
       case ElementType::kInt64:
-        Append(bytes, Integer(value));
+        Append(bytes, ToInteger(value));
         break;
       case ElementType::kBool:
         Append(bytes, static_cast<unsigned char>(value != 0));

@@ -3,6 +3,7 @@
 
 #include "lib/reference/axes.h"
 #include "lib/reference/families.h"
+#include "lib/reference/integer.h"
 
 namespace ckplan::reference {
 
@@ -10,7 +11,7 @@ namespace {
 
 std::vector<int64_t> Ints(const Tensor& tensor) {
   std::vector<int64_t> values;
-  for (const double value : tensor.values) values.push_back(static_cast<int64_t>(value));
+  for (const double value : tensor.values) values.push_back(ToInteger(value));
   return values;
 }
 
