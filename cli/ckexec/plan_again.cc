@@ -33,6 +33,8 @@ std::optional<Misfit> FirstMisfit(const TensorGraph& graph, int64_t alignment) {
 std::string PlanAgainCommand(const Plan& plan, int64_t align_bytes, const ExecOptions& options) {
   PlanRequest request = plan.request;
   request.align_bytes = align_bytes;
+  // The default leads to a time-centric plan as well, and needs no option.
+  if (request.objective == Objective::kTime) request.objective = Objective::kAuto;
   request.cost_model = options.request.ValueOf("cost_model").value_or(request.cost_model);
   return fmt::format("ckplan {}{} -o {}", options.model, FlagsFor(request),
                      options.plan.value_or("plan.json"));

@@ -81,11 +81,18 @@ std::optional<Bytes> MinBudget(const TensorGraph& graph, PlanRequest request,
   return plan->figures.peak + (has_constants ? TotalConstants(plan->figures) : Bytes(0));
 }
 
+// A row for each objective of an algorithm that has two, unless one is asked for.
+std::vector<Objective> ObjectivesOf(const SolverInfo& info, const PlanRequest& request) {
+  if (!info.takes_objective || request.objective != Objective::kAuto) return {request.objective};
+  return {Objective::kTime, Objective::kMemory};
+}
+
 Row PlanBy(const SolverInfo& info, const Source& source, const PlanRequest& request,
            const Interrupt& interrupt, const std::string& time_limit) {
   Row row;
   row.info = &info;
   row.algorithm = info.name;
+  if (request.objective == Objective::kMemory) row.algorithm += ":memory";
   row.guarantee = NameOf(info.guarantee);
   const auto start = std::chrono::steady_clock::now();
   Result<Plan> plan = MakePlan(source, request, {interrupt.token(), MemoryLimit()});
@@ -97,7 +104,7 @@ Row PlanBy(const SolverInfo& info, const Source& source, const PlanRequest& requ
   row.error = std::move(plan).error();
   row.failure =
       row.error->code == ErrorCode::kTimeout
-          ? fmt::format("{} has no plan within the time limit of {}", info.name, time_limit)
+          ? fmt::format("{} has no plan within the time limit of {}", row.algorithm, time_limit)
           : MessageOf(*row.error);
   if (row.error->code == ErrorCode::kInfeasible) {
     row.min_budget = MinBudget(source.graph, request, {interrupt.token(), MemoryLimit()});
@@ -230,8 +237,10 @@ std::string CompareText(const Comparison& comparison, const Terminal& terminal) 
   const ByteUnit unit = UnitOf(comparison.baseline_peak);
   text += Fitted(TableOf(comparison, unit), terminal) + "\n" + Legend(comparison, unit);
   std::string failures;
+  std::set<std::string> told;  // Two rows of one algorithm may fail alike.
   for (const Row& row : comparison.rows) {
-    if (!row.plan) failures += fmt::format("  {}\n", PrintableMessage(row.failure));
+    if (row.plan || !told.insert(row.failure).second) continue;
+    failures += fmt::format("  {}\n", PrintableMessage(row.failure));
   }
   return failures.empty() ? text : text + "\nNo plan\n" + failures;
 }
@@ -358,13 +367,15 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
   comparison.has_cuts = CanBeCut(comparison.source.graph);
   comparison.shows_times = options.format == "text" && (screen.out.is_tty || screen.is_verbose);
   for (const SolverInfo* info : algorithms) {
-    progress.Stage(fmt::format("planning by {}", info->name));
-    const Interrupt interrupt(time_limit);
-    PlanRequest own = request;
-    own.algorithm = info->name;
-    if (own.algorithm != kGivenAlgorithm) own.decisions.reset();
-    comparison.rows.push_back(PlanBy(*info, comparison.source, own, interrupt, limit_text));
-    if (interrupt.was_interrupted()) {
+    for (const Objective objective : ObjectivesOf(*info, request)) {
+      progress.Stage(fmt::format("planning by {}", info->name));
+      const Interrupt interrupt(time_limit);
+      PlanRequest own = request;
+      own.algorithm = info->name;
+      own.objective = objective;
+      if (own.algorithm != kGivenAlgorithm) own.decisions.reset();
+      comparison.rows.push_back(PlanBy(*info, comparison.source, own, interrupt, limit_text));
+      if (!interrupt.was_interrupted()) continue;
       progress.Clear();
       return Interrupted(screen);
     }

@@ -131,7 +131,9 @@ class SummaryWriter {
   size_t value_width() const { return static_cast<size_t>(terminal_.width) - kIndent; }
 
   void WritePlan() {
-    std::string plan = fmt::format("{}{}", plan_.request.algorithm, StatusText(plan_));
+    const bool is_memory_centric = plan_.request.objective == Objective::kMemory;
+    std::string plan = fmt::format("{}{}{}", plan_.request.algorithm,
+                                   is_memory_centric ? ", memory-centric" : "", StatusText(plan_));
     if (terminal_.is_tty && request_.solve_seconds) {
       plan += fmt::format("   {:.2f} s", *request_.solve_seconds);
     }

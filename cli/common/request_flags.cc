@@ -57,7 +57,7 @@ constexpr std::array kRows = {
     FlagRow{"setting", Group::kPlanning, "--knob", "NAME=N|SIZE",
             "setting of the algorithm's own knob: segments=5, B=120MiB"},
     FlagRow{"objective", Group::kPlanning, "--objective", "",
-            "for exact-dp and approx-dp: least time, or memory-centric"},
+            "of exact-dp and approx-dp; auto: memory if time has no plan"},
     FlagRow{"granularity", Group::kPlanning, "--granularity", "",
             "decide on nodes, or on layers: conv, bn, relu as one"},
     FlagRow{"optimizer", Group::kPlanning, "--optimizer", "",

@@ -1,6 +1,7 @@
 // Every algorithm of the registry on graphs that the bytes describe.
 #include <fmt/format.h>
 
+#include <array>
 #include <string>
 
 #include "cli/fuzzing/choices.h"
@@ -116,7 +117,9 @@ PlanRequest MakeRequest(Choices& choices, const TensorGraph& graph) {
   PlanRequest request;
   request.uses_liveness = choices.Below(4) != 3;
   request.granularity = choices.Below(4) == 3 ? Granularity::kLayer : Granularity::kNode;
-  request.objective = choices.Below(4) == 3 ? Objective::kMemory : Objective::kTime;
+  constexpr std::array kObjectives = {Objective::kTime, Objective::kTime, Objective::kAuto,
+                                      Objective::kMemory};
+  request.objective = kObjectives[choices.Below(kObjectives.size())];
   switch (choices.Below(4)) {
     case 0:
       break;
@@ -199,7 +202,7 @@ void FuzzAlgorithms(FuzzInput input) {
   if (!graph.ok()) return;
   PlanRequest request = MakeRequest(choices, *graph);
   for (const SolverInfo& info : AllSolvers()) {
-    if (request.objective != Objective::kTime && !info.takes_objective) continue;
+    if (request.objective == Objective::kMemory && !info.takes_objective) continue;
     request.algorithm = info.name;
     PlanOfGraph(*graph, request).Check();
   }

@@ -37,6 +37,7 @@ Plan SmallPlan() {
   plan.request.budget = Budget::Of(Bytes(9));
   plan.request.cost_model = "unit";
   plan.request.cost_unit = "1";
+  plan.request.objective = Objective::kTime;
   plan.request.dims = {{"N", 4}};
   plan.request.input_shapes = {{"x", {2, 3}}};
   plan.model = {"small.onnx", "00ff", {{"", 17}}};
@@ -302,7 +303,7 @@ TEST_CASE("plan.json: faults are told with their place") {
       {"\"1.0\"", "\"2.0\"",
        "p.json: /schema_version: version \"2.0\" is not known; this ckplan reads 1.x"},
       {"\"time\"", "\"speed\"",
-       "/request/objective: \"speed\" is unknown; it must be one of: time, memory"},
+       "/request/objective: \"speed\" is unknown; it must be one of: auto, time, memory"},
       {"\"budget_bytes\": 9", "\"budget_bytes\": 9.0",
        "/request/budget_bytes: is a number that is no"},
       {"\"budget_bytes\": 9", "\"budget_bytes\": -9", "/request/budget_bytes: -9 is out of range"},

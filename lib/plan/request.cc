@@ -16,7 +16,7 @@ namespace {
 using Part = RequestField::Part;
 using InFile = RequestField::InFile;
 
-constexpr std::array<std::string_view, 2> kObjectives = {"time", "memory"};
+constexpr std::array<std::string_view, 3> kObjectives = {"auto", "time", "memory"};
 constexpr std::array<std::string_view, 2> kGranularities = {"node", "layer"};
 constexpr std::array<std::string_view, 3> kOptimizers = {"sgd", "momentum", "adam"};
 constexpr std::array<std::string_view, 2> kAutograds = {"minimal", "torch"};

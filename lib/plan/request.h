@@ -27,7 +27,9 @@
 
 namespace ckplan {
 
-enum class Objective { kTime, kMemory };
+// kAuto: least time, or memory-centric where that has no plan within the budget, as section 4.4 of
+// Kusumoto et al. 2019 has it. Plans tell which of the two has made them.
+enum class Objective { kAuto, kTime, kMemory };
 enum class Optimizer { kSgd, kMomentum, kAdam };
 // How float tensors of the batch, and their gradients, are stored. Parameters, their gradients and
 // the statistics that nodes save are not affected.
@@ -90,7 +92,7 @@ struct PlanRequest {
 
   // What to plan.
   std::string algorithm = std::string(kDefaultAlgorithm);  // A name from the registry.
-  Objective objective = Objective::kTime;
+  Objective objective = Objective::kAuto;
   Granularity granularity = Granularity::kNode;  // What the algorithm decides about.
   // At most one of the three budgets is given.
   Budget budget;        // For the simulated peak without constants.

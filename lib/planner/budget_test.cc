@@ -62,6 +62,9 @@ void CheckAllBudgets(const TensorGraph& graph, std::string_view algorithm, Bytes
     REQUIRE(plan.ok());
     CHECK(plan->figures.peak <= budget);
     CHECK(plan->figures.peak >= least);
+    // A memory-centric plan, which is taken where no time-centric one fits, may have less overhead
+    // than the first one that fits.
+    if (plan->request.objective == Objective::kMemory) continue;
     if (overheads == Rising::kNever) CHECK(plan->figures.overhead <= overhead);
     overhead = plan->figures.overhead;
   }

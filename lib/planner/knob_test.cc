@@ -89,7 +89,9 @@ TEST_CASE("knobs: the setting of every plan is in it, and asking for it gives th
       if (info.knob == Knob::Kind::kNone) CHECK_FALSE(found->figures.setting);
       if (!found->figures.setting) continue;
       CHECK(found->figures.setting->knob == InfoOf(info.knob)->name);
-      const Result<Plan> again = MakePlan(graph, RequestFor(info.name, found->figures.setting), {});
+      PlanRequest for_setting = RequestFor(info.name, found->figures.setting);
+      for_setting.objective = found->request.objective;
+      const Result<Plan> again = MakePlan(graph, for_setting, {});
       REQUIRE(again.ok());
       // On small graphs the least B of a plan stands for all its budgets; there may be another plan
       // of the same figures at it.

@@ -35,6 +35,9 @@ void CompareWithSource(const ModelIdentity& identity, const PlanRequest& read, c
   const auto differs = [&](std::string_view field) {
     faults->push_back(fmt::format("{}: the plan says otherwise than the model", field));
   };
+  if (planned.objective == Objective::kAuto) {
+    faults->push_back("objective: a plan is made for \"time\" or for \"memory\"");
+  }
   if (plan.model.opsets != OpsetsInFiles(identity)) differs("opsets");
   if (planned.dims != read.dims) differs("dims");
   if (planned.cost_model != read.cost_model) differs("cost_model");

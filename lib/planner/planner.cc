@@ -93,7 +93,8 @@ Result<const Candidate*> SolveForPaperBudget(const SolverInfo& info, const Knob&
 }
 
 Result<const Candidate*> SolveForBudget(const TensorGraph& graph, const SolverInfo& info,
-                                        const PlanRequest& request, KnobSearch* search) {
+                                        const PlanRequest& request, KnobSearch* search,
+                                        std::optional<Bytes>* refused_least) {
   if (PeakBudgetOf(request).kind == Budget::Kind::kMin) {
     CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search->MinPeak());
     return search->Refine(least, least->simulation.peak);
@@ -104,6 +105,7 @@ Result<const Candidate*> SolveForBudget(const TensorGraph& graph, const SolverIn
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search->MinPeak());
   // Who was stopped knows no least budget to name.
   if (search->was_stopped()) return MakeError(ErrorCode::kTimeout, "stopped");
+  *refused_least = least->simulation.peak;
   return Infeasible(graph, request, info.name, least->simulation.peak,
                     least->schedule.steps[least->simulation.peak_step]);
 }
@@ -128,12 +130,13 @@ Result<const Candidate*> SolveForSetting(const TensorGraph& graph, const SolverI
 }
 
 Result<const Candidate*> Choose(const TensorGraph& graph, const SolverInfo& info,
-                                const PlanRequest& request, const Knob& knob, KnobSearch* search) {
+                                const PlanRequest& request, const Knob& knob, KnobSearch* search,
+                                std::optional<Bytes>* least) {
   if (request.setting) return SolveForSetting(graph, info, request, knob, search);
   if (request.paper_budget.is_given()) {
     return SolveForPaperBudget(info, knob, request.paper_budget, search);
   }
-  if (PeakBudgetOf(request).is_given()) return SolveForBudget(graph, info, request, search);
+  if (PeakBudgetOf(request).is_given()) return SolveForBudget(graph, info, request, search, least);
   return search->At(knob.preset);
 }
 
@@ -160,10 +163,14 @@ PlanRequest Settled(const TensorGraph& graph, const SolverInfo& info, const Plan
   return settled;
 }
 
+std::string StoppedEarly(const std::string& guarantee) {
+  if (guarantee.starts_with(kStoppedEarly)) return guarantee;
+  return std::string(kStoppedEarly) + guarantee;
+}
+
 std::string GuaranteeOf(const Candidate& chosen, bool was_stopped) {
   const std::string& guarantee = chosen.outcome.guarantee;
-  if (!was_stopped || guarantee.starts_with(kStoppedEarly)) return guarantee;
-  return std::string(kStoppedEarly) + guarantee;
+  return was_stopped ? StoppedEarly(guarantee) : guarantee;
 }
 
 // Whether a plan is optimal for what was asked. Without a budget on the peak that is the paper's
@@ -240,8 +247,10 @@ Result<Done> CheckRequest(const TensorGraph& graph, const SolverInfo& info,
   return MakeError(ErrorCode::kUsage, "a plan is made for one budget, but several are given");
 }
 
+// For one of the two objectives. `least` becomes the least peak of which a refusal speaks.
 Result<Plan> SolveAndCheck(const SolverInfo& info, const TensorGraph& graph,
-                           const PlanRequest& request, const SolveLimits& limits) {
+                           const PlanRequest& request, const SolveLimits& limits,
+                           std::optional<Bytes>* least) {
   PollStop();
   const View view(graph, request);
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,
@@ -249,7 +258,8 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const TensorGraph& graph,
   KnobSearch search(view, solver.get(), limits);
   const Knob knob = solver->knob();
   CKPLAN_CHECK(knob.kind == info.knob, "the registry says what an algorithm's knob is");
-  CKPLAN_ASSIGN_OR_RETURN(const Candidate* chosen, Choose(graph, info, request, knob, &search));
+  CKPLAN_ASSIGN_OR_RETURN(const Candidate* chosen,
+                          Choose(graph, info, request, knob, &search, least));
 
   Plan plan = AssemblePlan(graph, chosen->schedule, SegmentsOf(graph, chosen->outcome.strategy));
   plan.request = Settled(graph, info, request, *chosen);
@@ -262,6 +272,45 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const TensorGraph& graph,
   const std::vector<std::string> faults = CheckPlan(graph, plan);
   CKPLAN_CHECK(faults.empty(), faults.front());
   return plan;
+}
+
+Result<Plan> SolveFor(Objective objective, const SolverInfo& info, const TensorGraph& graph,
+                      const PlanRequest& request, const SolveLimits& limits,
+                      std::optional<Bytes>* least) {
+  PlanRequest own = request;
+  own.objective = objective;
+  return SolveAndCheck(info, graph, own, limits, least);
+}
+
+// The time-centric plan, or the memory-centric one where the former has none within the budget:
+// Kusumoto et al. 2019, section 4.4. For the least peak, the plan that has less. A refusal speaks
+// of the one that comes nearer.
+Result<Plan> SolveForEitherObjective(const SolverInfo& info, const TensorGraph& graph,
+                                     const PlanRequest& request, const SolveLimits& limits) {
+  std::optional<Bytes> least_by_time;
+  std::optional<Bytes> least_by_memory;
+  Result<Plan> by_time = SolveFor(Objective::kTime, info, graph, request, limits, &least_by_time);
+  const bool wants_least_peak = PeakBudgetOf(request).kind == Budget::Kind::kMin;
+  const bool is_settled = by_time.ok() ? !wants_least_peak : !least_by_time.has_value();
+  if (!info.takes_objective || request.setting || is_settled) return by_time;
+  Result<Plan> by_memory = UnlessStopped([&] {
+    const StopScope scope(limits.stop);
+    PollStop();
+    return SolveFor(Objective::kMemory, info, graph, request, limits, &least_by_memory);
+  });
+  const bool is_stopped = !by_memory.ok() && by_memory.error().code == ErrorCode::kTimeout;
+  // Not by this limit: then everything is to end, without a plan.
+  if (is_stopped && !limits.stop.stop_requested()) throw Stopped();
+  if (is_stopped && by_time.ok())
+    by_time->figures.guarantee = StoppedEarly(by_time->figures.guarantee);
+  if (is_stopped) return by_time.ok() ? by_time : by_memory;
+  const auto is_better = [](const Plan& a, const Plan& b) {
+    return std::pair(a.figures.peak, a.figures.overhead) <
+           std::pair(b.figures.peak, b.figures.overhead);
+  };
+  if (by_memory.ok()) return !by_time.ok() || is_better(*by_memory, *by_time) ? by_memory : by_time;
+  const bool is_nearer = !by_time.ok() && least_by_memory && *least_by_memory < *least_by_time;
+  return is_nearer ? by_memory : by_time;
 }
 
 Error OutOfMemoryError(const SolverInfo& info, const SolveLimits& limits) {
@@ -279,7 +328,12 @@ Result<Plan> MakePlanBy(const SolverInfo& info, const TensorGraph& graph,
                         const PlanRequest& request, const SolveLimits& limits) {
   CKPLAN_RETURN_IF_ERROR(CheckRequest(graph, info, request));
   try {
-    return UnlessStopped([&] { return SolveAndCheck(info, graph, request, limits); });
+    return UnlessStopped([&] {
+      std::optional<Bytes> least;
+      return request.objective == Objective::kAuto
+                 ? SolveForEitherObjective(info, graph, request, limits)
+                 : SolveAndCheck(info, graph, request, limits, &least);
+    });
   } catch (const std::bad_alloc&) {  // All that the algorithm held is free again.
     return OutOfMemoryError(info, limits);
   }
