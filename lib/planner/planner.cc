@@ -301,9 +301,11 @@ Result<Plan> SolveForEitherObjective(const SolverInfo& info, const TensorGraph& 
   const bool is_stopped = !by_memory.ok() && by_memory.error().code == ErrorCode::kTimeout;
   // Not by this limit: then everything is to end, without a plan.
   if (is_stopped && !limits.stop.stop_requested()) throw Stopped();
-  if (is_stopped && by_time.ok())
+  if (is_stopped && !by_time.ok()) return by_memory;
+  if (is_stopped) {
     by_time->figures.guarantee = StoppedEarly(by_time->figures.guarantee);
-  if (is_stopped) return by_time.ok() ? by_time : by_memory;
+    return by_time;
+  }
   const auto is_better = [](const Plan& a, const Plan& b) {
     return std::pair(a.figures.peak, a.figures.overhead) <
            std::pair(b.figures.peak, b.figures.overhead);
