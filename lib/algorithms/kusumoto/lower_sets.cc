@@ -5,24 +5,17 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <optional>
 #include <span>
 #include <unordered_map>
 #include <utility>
 
+#include "lib/algorithms/kusumoto/node_words.h"
+#include "lib/algorithms/kusumoto/set_neighbours.h"
+
 namespace ckplan {
 namespace {
 
-constexpr size_t kWordBits = 64;
 constexpr int64_t kSetsPerPoll = 256;
-
-size_t WordOf(NodeId v) { return static_cast<size_t>(v.index()) / kWordBits; }
-uint64_t BitOf(NodeId v) { return uint64_t{1} << (static_cast<size_t>(v.index()) % kWordBits); }
-// The node of the lowest bit.
-NodeId NodeAt(size_t word, uint64_t bits) {
-  return NodeId(word * kWordBits + static_cast<size_t>(std::countr_zero(bits)));
-}
-void Flip(uint64_t* words, NodeId v) { words[WordOf(v)] ^= BitOf(v); }
 
 Result<Done> Poll(const DpLimits& limits) {
   if (limits.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
@@ -46,7 +39,7 @@ class Enumerator {
   Enumerator(const VertexGraph& graph, const DpLimits& limits)
       : graph_(graph),
         limits_(limits),
-        current_((graph.size() + kWordBits - 1) / kWordBits),
+        current_(WordCount(graph.size())),
         missing_(graph.size()) {
     for (const NodeId v : graph.ids()) {
       missing_[v] = static_cast<int32_t>(graph.predecessors(v).size());
@@ -164,7 +157,7 @@ std::vector<NodeId> ChooseNodes(const VertexGraph& graph, int64_t stride) {
 
 // Sums over a word's nodes, and the nodes that matter where the whole word is in a set.
 struct LowerSetFamily::Words {
-  explicit Words(const VertexGraph& graph) : rows((graph.size() + kWordBits - 1) / kWordBits) {
+  explicit Words(const VertexGraph& graph) : rows(WordCount(graph.size())) {
     for (const NodeId v : graph.ids()) {
       Row& row = rows[WordOf(v)];
       row.memory += graph.memory(v);
@@ -207,68 +200,6 @@ struct LowerSetFamily::Words {
     uint64_t unread_inside = 0;  // Those with none in this word.
   };
   std::vector<Row> rows;
-};
-
-// The node that most others read, if they are many: a tensor that all nodes read, or a Split. What
-// a set that holds it needs for its neighbours is counted by what they are not, word by word, for
-// a set can have many more neighbours than members.
-struct LowerSetFamily::Hub {
-  static constexpr size_t kMinReaders = 4;
-
-  // Nodes as bits, with the memory of each word of them and of all.
-  struct Group {
-    explicit Group(size_t word_count) : words(word_count), memories(word_count) {}
-
-    void Add(const VertexGraph& graph, NodeId v) {
-      if (has(v)) return;
-      Flip(words.data(), v);
-      memories[WordOf(v)] += graph.memory(v);
-      total += graph.memory(v);
-    }
-    bool has(NodeId v) const { return (words[WordOf(v)] & BitOf(v)) != 0; }
-
-    Bytes MemoryOutside(const VertexGraph& graph, const uint64_t* set) const {
-      Bytes outside = total;
-      for (size_t w = 0; w < words.size(); ++w) {
-        uint64_t inside = words[w] & set[w];
-        if (inside == words[w]) {
-          outside -= memories[w];
-          continue;
-        }
-        for (; inside != 0; inside &= inside - 1) outside -= graph.memory(NodeAt(w, inside));
-      }
-      return outside;
-    }
-    bool IsWithin(const uint64_t* set) const {
-      for (size_t w = 0; w < words.size(); ++w) {
-        if ((words[w] & ~set[w]) != 0) return false;
-      }
-      return true;
-    }
-
-    std::vector<uint64_t> words;
-    std::vector<Bytes> memories;
-    Bytes total;
-  };
-
-  static std::optional<Hub> Of(const VertexGraph& graph, size_t word_count) {
-    const auto readers = [&](NodeId v) { return graph.successors(v).size(); };
-    NodeId most(0);
-    for (const NodeId v : graph.ids()) {
-      if (readers(v) > readers(most)) most = v;
-    }
-    if (graph.size() == 0 || readers(most) < kMinReaders) return std::nullopt;
-    Hub hub{most, Group(word_count), Group(word_count)};
-    for (const NodeId reader : graph.successors(most)) {
-      hub.readers.Add(graph, reader);
-      for (const NodeId p : graph.predecessors(reader)) hub.siblings.Add(graph, p);
-    }
-    return hub;
-  }
-
-  NodeId node;
-  Group readers;
-  Group siblings;  // What the readers read. Those outside a set have only readers outside.
 };
 
 Result<LowerSetFamily> LowerSetFamily::All(const VertexGraph& graph, int64_t max_count,
@@ -382,38 +313,14 @@ LowerSetFamily LowerSetFamily::WithTimes(const VertexGraph& graph) const {
 
 Result<Done> LowerSetFamily::ComputeFacts(const VertexGraph& graph, const DpLimits& limits) {
   const Words known(graph);
-  const std::optional<Hub> hub = Hub::Of(graph, words_per_set_);
-  // The number of the last set whose terms (iii) and (iv) counted a node.
-  IdVector<NodeId, int32_t> third_for(graph.size(), -1);
-  IdVector<NodeId, int32_t> fourth_for(graph.size(), -1);
+  SetNeighbours neighbours(graph);
   boundary_starts_.push_back(0);
   for (int32_t set = 0; set < size(); ++set) {
     if (set % kSetsPerPoll == 0) CKPLAN_RETURN_IF_ERROR(Poll(limits));
     Facts& facts = facts_[static_cast<size_t>(set)];
-    const bool has_hub = hub && contains(set, hub->node);
-    if (has_hub) {
-      facts.neighbours += hub->readers.MemoryOutside(graph, words(set));
-      facts.neighbours += hub->siblings.MemoryOutside(graph, words(set));
-    }
-    const auto count_neighbours = [&](NodeId successor) {
-      if (has_hub && hub->readers.has(successor)) return;
-      if (std::exchange(third_for[successor], set) == set) return;
-      facts.neighbours += graph.memory(successor);
-      for (const NodeId p : graph.predecessors(successor)) {
-        if (contains(set, p) || (has_hub && hub->siblings.has(p))) continue;
-        if (std::exchange(fourth_for[p], set) != set) facts.neighbours += graph.memory(p);
-      }
-    };
+    neighbours.Begin(words(set));
     const auto look_at = [&](NodeId v) {
-      const bool is_hub = hub && v == hub->node;
-      bool is_boundary = is_hub && !hub->readers.IsWithin(words(set));
-      const auto readers = is_hub ? std::span<const NodeId>() : graph.successors(v);
-      for (const NodeId successor : readers) {
-        if (contains(set, successor)) continue;
-        is_boundary = true;
-        count_neighbours(successor);
-      }
-      if (!is_boundary) return;
+      if (!neighbours.Visit(v)) return;
       facts.boundary_memory += graph.memory(v);
       facts.boundary_time += graph.time(v);
       boundary_.push_back(
@@ -422,10 +329,9 @@ Result<Done> LowerSetFamily::ComputeFacts(const VertexGraph& graph, const DpLimi
     for (size_t w = 0; w < words_per_set_; ++w) {
       const uint64_t members = words(set)[w];
       uint64_t word = members == known.rows[w].all ? known.rows[w].read_outside : members;
-      for (; word != 0; word &= word - 1) {
-        look_at(NodeAt(w, word));
-      }
+      for (; word != 0; word &= word - 1) look_at(NodeAt(w, word));
     }
+    facts.neighbours = neighbours.memory();
     boundary_starts_.push_back(static_cast<uint32_t>(boundary_.size()));
     memories_.push_back(facts.memory);
     boundary_memories_.push_back(facts.boundary_memory);

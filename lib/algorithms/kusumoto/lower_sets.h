@@ -10,12 +10,12 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "lib/algorithms/kusumoto/node_words.h"
 #include "lib/algorithms/kusumoto/work_meter.h"
 #include "lib/base/result.h"
 #include "lib/base/units.h"
@@ -48,8 +48,7 @@ class LowerSetFamily {
   int64_t stride() const { return stride_; }
 
   bool contains(int32_t set, NodeId v) const {
-    const auto i = static_cast<size_t>(v.index());
-    return (words(set)[i / 64] >> (i % 64) & 1) != 0;
+    return HasNode(words(set), v);
   }
   const uint64_t* words(int32_t set) const {
     return bits_->data() + static_cast<size_t>(set) * words_per_set_;
@@ -60,7 +59,7 @@ class LowerSetFamily {
   void ForEachMember(int32_t set, Visit visit) const {
     for (size_t w = 0; w < words_per_set_; ++w) {
       for (uint64_t word = words(set)[w]; word != 0; word &= word - 1) {
-        visit(NodeId(w * 64 + static_cast<size_t>(std::countr_zero(word))));
+        visit(NodeAt(w, word));
       }
     }
   }
@@ -126,9 +125,8 @@ class LowerSetFamily {
     Cost time;
   };
   struct Words;  // What is known of each word of 64 nodes.
-  struct Hub;    // The node that most others read.
 
-  explicit LowerSetFamily(size_t node_count) : words_per_set_((node_count + 63) / 64) {}
+  explicit LowerSetFamily(size_t node_count) : words_per_set_(WordCount(node_count)) {}
   Result<Done> ComputeFacts(const VertexGraph& graph, const DpLimits& limits);
   Result<Done> LinkCovers(const VertexGraph& graph, const std::vector<uint64_t>& hashes,
                           const DpLimits& limits);

@@ -110,7 +110,9 @@ TEST_CASE("lower sets: several sinks add V to the closures") {
 }
 
 TEST_CASE("lower sets: neighbours and boundaries equal the definition on random graphs") {
-  int with_hub = 0;  // A node with many readers is counted in another way.
+  // A node with many readers, or one that reads many, is counted in another way.
+  int with_hub = 0;
+  int with_join = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
@@ -118,7 +120,10 @@ TEST_CASE("lower sets: neighbours and boundaries equal the definition on random 
                                         static_cast<int>(rng.Between(5, 90)), 20, 5);
     const VertexGraph vertices(graph);
     const LowerSetFamily family = *LowerSetFamily::All(vertices, 1 << 12);
-    for (const NodeId v : vertices.ids()) with_hub += vertices.successors(v).size() > 3;
+    for (const NodeId v : vertices.ids()) {
+      with_hub += vertices.successors(v).size() > 3;
+      with_join += vertices.predecessors(v).size() > 3;
+    }
     for (int32_t set = 0; set < family.size(); ++set) {
       std::set<NodeId> boundary;
       std::set<NodeId> third;
@@ -143,6 +148,7 @@ TEST_CASE("lower sets: neighbours and boundaries equal the definition on random 
     }
   }
   CHECK(with_hub > 100);
+  CHECK(with_join > 100);
 }
 
 TEST_CASE("lower sets: the enumeration equals the definition on random graphs") {
