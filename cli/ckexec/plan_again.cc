@@ -36,8 +36,14 @@ std::string PlanAgainCommand(const Plan& plan, int64_t align_bytes, const ExecOp
   // The default leads to a time-centric plan as well, and needs no option.
   if (request.objective == Objective::kTime) request.objective = Objective::kAuto;
   request.cost_model = options.request.ValueOf("cost_model").value_or(request.cost_model);
-  return fmt::format("ckplan {}{} -o {}", options.model, FlagsFor(request),
-                     options.plan.value_or("plan.json"));
+  const std::string plan_file = options.plan.value_or("plan.json");
+  if (!request.decisions) {
+    return fmt::format("ckplan {}{} -o {}", options.model, FlagsFor(request), plan_file);
+  }
+  // The plan is a file of decisions as well. An output may not take its place.
+  request.decisions.reset();
+  return fmt::format("ckplan {}{} {} {} -o new-plan.json", options.model, FlagsFor(request),
+                     FlagOf("decisions"), plan_file);
 }
 
 Result<Done> CheckAlignment(const TensorGraph& graph, const Plan& plan, const Backend& backend,

@@ -37,4 +37,15 @@ TEST_CASE("plan again: the command asks for all that the plan was asked for") {
   CHECK(PlanAgainCommand(plan, 8, options).find(" --paper-budget 7 ") != std::string::npos);
 }
 
+TEST_CASE("plan again: a plan of given decisions is where they come from") {
+  Plan plan;
+  plan.request.algorithm = "given";
+  plan.request.decisions = Decisions{Decisions::Form::kKept, {{{"a", -1}}}, {}, {}};
+  ExecOptions options;
+  options.model = "net.onnx";
+  options.plan = "mine.json";
+  CHECK(PlanAgainCommand(plan, 64, options) ==
+        "ckplan net.onnx --algo given --align 64 --decisions mine.json -o new-plan.json");
+}
+
 }  // namespace ckplan

@@ -282,6 +282,32 @@ Result<Plan> SolveFor(Objective objective, const SolverInfo& info, const TensorG
   return SolveAndCheck(info, graph, own, limits, least);
 }
 
+Error OutOfMemoryError(const SolverInfo& info, const SolveLimits& limits) {
+  const std::string had = limits.memory
+                              ? fmt::format("the memory limit of {}", HumanBytes(*limits.memory))
+                              : std::string("there is");
+  return Error{
+      ErrorCode::kUnsupported,
+      fmt::format("{} needs more memory than {}; another algorithm may need less", info.name, had),
+      {},
+      {"or raise", {{std::string(kMemoryLimitField), ""}}}};
+}
+
+bool IsOutOfMemory(const Error& error) {
+  const std::vector<Remedy::Setting>& settings = error.remedy.settings;
+  return !settings.empty() && settings.front().name == kMemoryLimitField;
+}
+
+// What `solve` returns, or an error where memory ends; what the algorithm held is then free again.
+template <typename Solve>
+Result<Plan> UnlessOutOfMemory(const SolverInfo& info, const SolveLimits& limits, Solve solve) {
+  try {
+    return solve();
+  } catch (const std::bad_alloc&) {
+    return OutOfMemoryError(info, limits);
+  }
+}
+
 // The time-centric plan, or the memory-centric one where the former has none within the budget:
 // Kusumoto et al. 2019, section 4.4. For the least peak, the plan that has less. A refusal speaks
 // of the one that comes nearer.
@@ -293,16 +319,18 @@ Result<Plan> SolveForEitherObjective(const SolverInfo& info, const TensorGraph& 
   const bool wants_least_peak = PeakBudgetOf(request).kind == Budget::Kind::kMin;
   const bool is_settled = by_time.ok() ? !wants_least_peak : !least_by_time.has_value();
   if (!info.takes_objective || request.setting || is_settled) return by_time;
-  Result<Plan> by_memory = UnlessStopped([&] {
-    const StopScope scope(limits.stop);
-    PollStop();
-    return SolveFor(Objective::kMemory, info, graph, request, limits, &least_by_memory);
+  Result<Plan> by_memory = UnlessOutOfMemory(info, limits, [&] {
+    return UnlessStopped([&] {
+      const StopScope scope(limits.stop);
+      PollStop();
+      return SolveFor(Objective::kMemory, info, graph, request, limits, &least_by_memory);
+    });
   });
   const bool is_stopped = !by_memory.ok() && by_memory.error().code == ErrorCode::kTimeout;
   // Not by this limit: then everything is to end, without a plan.
   if (is_stopped && !limits.stop.stop_requested()) throw Stopped();
-  if (is_stopped && !by_time.ok()) return by_memory;
-  if (is_stopped) {
+  if (is_stopped || (!by_memory.ok() && IsOutOfMemory(by_memory.error()))) {
+    if (!by_time.ok()) return by_memory;
     by_time->figures.guarantee = StoppedEarly(by_time->figures.guarantee);
     return by_time;
   }
@@ -315,35 +343,17 @@ Result<Plan> SolveForEitherObjective(const SolverInfo& info, const TensorGraph& 
   return is_nearer ? by_memory : by_time;
 }
 
-Error OutOfMemoryError(const SolverInfo& info, const SolveLimits& limits) {
-  const std::string had = limits.memory
-                              ? fmt::format("the memory limit of {}", HumanBytes(*limits.memory))
-                              : std::string("there is");
-  return Error{
-      ErrorCode::kUnsupported,
-      fmt::format("{} needs more memory than {}; another algorithm may need less", info.name, had),
-      {},
-      {"or raise", {{std::string(kMemoryLimitField), ""}}}};
-}
-
 Result<Plan> MakePlanBy(const SolverInfo& info, const TensorGraph& graph,
                         const PlanRequest& request, const SolveLimits& limits) {
   CKPLAN_RETURN_IF_ERROR(CheckRequest(graph, info, request));
-  try {
+  return UnlessOutOfMemory(info, limits, [&] {
     return UnlessStopped([&] {
       std::optional<Bytes> least;
       return request.objective == Objective::kAuto
                  ? SolveForEitherObjective(info, graph, request, limits)
                  : SolveAndCheck(info, graph, request, limits, &least);
     });
-  } catch (const std::bad_alloc&) {  // All that the algorithm held is free again.
-    return OutOfMemoryError(info, limits);
-  }
-}
-
-bool IsOutOfMemory(const Error& error) {
-  const std::vector<Remedy::Setting>& settings = error.remedy.settings;
-  return !settings.empty() && settings.front().name == kMemoryLimitField;
+  });
 }
 
 // Whether one of two plans within the budget is better than the other; names decide in the end.
