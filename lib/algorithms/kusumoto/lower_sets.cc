@@ -37,10 +37,7 @@ uint64_t NodeHash(NodeId v) {
 class Enumerator {
  public:
   Enumerator(const VertexGraph& graph, const DpLimits& limits)
-      : graph_(graph),
-        limits_(limits),
-        current_(WordCount(graph.size())),
-        missing_(graph.size()) {
+      : graph_(graph), limits_(limits), current_(WordCount(graph.size())), missing_(graph.size()) {
     for (const NodeId v : graph.ids()) {
       missing_[v] = static_cast<int32_t>(graph.predecessors(v).size());
     }

@@ -47,9 +47,7 @@ class LowerSetFamily {
   size_t words_per_set() const { return words_per_set_; }
   int64_t stride() const { return stride_; }
 
-  bool contains(int32_t set, NodeId v) const {
-    return HasNode(words(set), v);
-  }
+  bool contains(int32_t set, NodeId v) const { return HasNode(words(set), v); }
   const uint64_t* words(int32_t set) const {
     return bits_->data() + static_cast<size_t>(set) * words_per_set_;
   }

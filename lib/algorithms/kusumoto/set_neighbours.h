@@ -27,7 +27,7 @@ class NodeGroup {
   void Add(const VertexGraph& graph, NodeId v);
   bool has(NodeId v) const { return HasNode(words_.data(), v); }
 
-  // All of these take O(n / 64), where each word of the group is in the set as a whole or not at all.
+  // O(n / 64) where each word of the group is in the set as a whole, or not at all.
   Bytes MemoryOutside(const VertexGraph& graph, const uint64_t* set) const;
   bool IsWithin(const uint64_t* set) const;
   bool Intersects(const uint64_t* set) const;
