@@ -77,7 +77,7 @@ TEST_CASE("knobs: the setting of every plan is in it, and asking for it gives th
       CAPTURE(seed);
       Rng rng(seed);
       RandomGraphOptions options;
-      options.nodes = static_cast<int>(rng.Between(2, 24));
+      options.nodes = static_cast<int>(rng.Between(2, 14));
       const TensorGraph graph = seed % 2 == 0 ? RandomTensorGraph(rng, options)
                                               : RandomDag(rng, options.nodes, 20, 20, 9);
       PlanRequest request = RequestFor(info.name, std::nullopt);
