@@ -279,8 +279,12 @@ TEST_CASE("refusals: blocks of images") {
 TEST_CASE("refusals: rotary embeddings") {
   const Refusal rows[] = {
       {{"RotaryEmbedding@23", "f2x3x8 f2x3x4 f2x3x4 -> f2x3x8"}, "num_heads is 0"},
-      {{"RotaryEmbedding@23", "f2x4x3x8 f2x3x4 f2x3x3 -> f2x4x3x8"}, "its sine cache has 18"},
-      {{"RotaryEmbedding@23", "f2x4x3x8 f9x4 f9x4 i2x2 -> f2x4x3x8"}, "it has 4 positions"},
+      {{"RotaryEmbedding@23", "f2x4x3x8 f2x3x4 f2x3x3 -> f2x4x3x8"},
+       "its sine cache is [2,3,3] instead of [2,3,4]"},
+      {{"RotaryEmbedding@23", "f2x4x3x8 f2x4x3 f2x3x4 -> f2x4x3x8"},
+       "its cosine cache is [2,4,3] instead of [2,3,4]"},
+      {{"RotaryEmbedding@23", "f2x4x3x8 f9x4 f9x4 i2x2 -> f2x4x3x8"},
+       "its list of positions is [2,2] instead of [2,3]"},
       {{"RotaryEmbedding@23", "f2x4x3x8 f2x3x4 i2x3x4 -> f2x4x3x8"},
        "its sine cache is int64",
        kUnsupported},

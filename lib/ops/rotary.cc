@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "lib/base/checked.h"
 #include "lib/ops/judge.h"
 
 namespace ckplan {
@@ -33,15 +32,15 @@ Result<RotaryShape> ReadInput(const OpSpec& spec) {
   return shape;
 }
 
+// A row for each position of a table, or for each token.
 Result<Done> CheckCaches(const OpSpec& spec, const RotaryShape& shape) {
-  const int64_t rows = shape.cache_rows > 0 ? shape.cache_rows : shape.batch * shape.length;
-  const std::optional<int64_t> needed = CheckedMul(rows, shape.rotated / 2);
+  const int64_t pairs = shape.rotated / 2;
+  const Dims needed = shape.cache_rows > 0 ? Dims{shape.cache_rows, pairs}
+                                           : Dims{shape.batch, shape.length, pairs};
   for (size_t cache = 1; cache <= 2; ++cache) {
     const std::string_view name = cache == 1 ? "its cosine cache" : "its sine cache";
     CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, spec.input(cache), name));
-    if (needed == spec.input(cache).elements()) continue;
-    return InvalidOp(spec, fmt::format("{} has {} elements; {} rows of {} are needed", name,
-                                       spec.input(cache).elements(), rows, shape.rotated / 2));
+    CKPLAN_RETURN_IF_ERROR(RequireDims(spec, spec.input(cache), name, needed));
   }
   return Done{};
 }
@@ -65,10 +64,8 @@ Result<RotaryShape> ReadRotaryShape(const OpSpec& spec) {
     if (positions.type != ElementType::kInt64) {
       return UnsupportedOp(spec, "its positions are not int64");
     }
-    if (positions.elements() != shape.batch * shape.length) {
-      return InvalidOp(spec, fmt::format("it has {} positions for {} tokens", positions.elements(),
-                                         shape.batch * shape.length));
-    }
+    const Dims tokens = {shape.batch, shape.length};
+    CKPLAN_RETURN_IF_ERROR(RequireDims(spec, positions, "its list of positions", tokens));
     if (spec.input(1).dims.empty() || spec.input(1).dims[0] < 1) {
       return InvalidOp(spec, "its caches have no rows");
     }
