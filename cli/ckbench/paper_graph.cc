@@ -77,7 +77,8 @@ IdVector<NodeId, bool> NoNodes(const TensorGraph& graph) {
 }  // namespace
 
 Result<TensorGraph> LoadPaperModel(const std::string& models, const std::string& name,
-                                   int64_t batch, Autograd autograd, int64_t side) {
+                                   int64_t batch, Autograd autograd, int64_t side,
+                                   std::string_view cost) {
   LoadOptions options;
   if (side > 0) {
     options.input_shapes["x"] = {batch, 3, side, side};
@@ -88,7 +89,7 @@ Result<TensorGraph> LoadPaperModel(const std::string& models, const std::string&
                           LoadModel(fmt::format("{}/{}.onnx", models, name), options));
   LowerOptions lower;
   lower.autograd = autograd;
-  CKPLAN_ASSIGN_OR_RETURN(lower.cost, ParseCostModel("paper"));
+  CKPLAN_ASSIGN_OR_RETURN(lower.cost, ParseCostModel(cost));
   CKPLAN_ASSIGN_OR_RETURN(ModelGraph lowered, LowerModel(model, lower));
   return std::move(lowered.graph);
 }

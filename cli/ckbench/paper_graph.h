@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/result.h"
@@ -14,9 +15,11 @@
 namespace ckplan {
 
 // A model of the folder, at a batch size; `side` is another width and height of the input, 0 for
-// the model's own. Costs are the papers': 10 for a convolution, 1 otherwise.
+// the model's own. Costs are by `cost` (lib/cost/cost_model.h), the papers' unless given: 10 for a
+// convolution, 1 otherwise.
 Result<TensorGraph> LoadPaperModel(const std::string& models, const std::string& name,
-                                   int64_t batch, Autograd autograd, int64_t side = 0);
+                                   int64_t batch, Autograd autograd, int64_t side = 0,
+                                   std::string_view cost = "paper");
 
 // The graph without tensors for statistics; backward of a pooling reads its input and its output,
 // as cuDNN does, instead of indices.

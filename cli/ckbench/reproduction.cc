@@ -28,6 +28,10 @@ std::string_view NameOf(FigureUnit unit) {
       return "0.01";
     case FigureUnit::kPercent:
       return "0.1 percent";
+    case FigureUnit::kCount:
+      return "1";
+    case FigureUnit::kMilliseconds:
+      return "ms";
     case FigureUnit::kCheckpoints:
       return "checkpoints";
   }
@@ -68,6 +72,10 @@ std::string ValueText(FigureUnit unit, std::optional<int64_t> value) {
       return Decimal(*value, 1) + " GB";
     case FigureUnit::kFactor:
       return Decimal(*value, 2);
+    case FigureUnit::kCount:
+      return fmt::format("{}", *value);
+    case FigureUnit::kMilliseconds:
+      return fmt::format("{} ms", *value);
     case FigureUnit::kCheckpoints:
       break;
   }
@@ -76,6 +84,11 @@ std::string ValueText(FigureUnit unit, std::optional<int64_t> value) {
 
 std::string SetText(const std::vector<int64_t>& set) {
   return fmt::format("{{{}}}", fmt::join(set, ","));
+}
+
+std::string PaperText(const Figure& figure) {
+  if (figure.unit == FigureUnit::kCheckpoints) return SetText(figure.paper_set);
+  return (figure.paper_ran_out ? "above " : "") + ValueText(figure.unit, figure.paper);
 }
 
 // Lines of at most `width` columns, the second and later ones behind `indent` blanks.
@@ -111,8 +124,7 @@ TextTable TableOf(const FigureTable& table) {
     const bool is_set = figure.unit == FigureUnit::kCheckpoints;
     text.rows.push_back({figure.subject, figure.quantity,
                          is_set ? SetText(figure.our_set) : ValueText(figure.unit, figure.ours),
-                         is_set ? SetText(figure.paper_set) : ValueText(figure.unit, figure.paper),
-                         DifferenceText(figure),
+                         PaperText(figure), DifferenceText(figure),
                          figure.note > 0 ? fmt::format("{}", figure.note) : ""});
   }
   return text;
@@ -150,6 +162,7 @@ void WriteFigure(const Figure& figure, JsonWriter& json) {
   } else {
     number("ours", figure.ours);
     number("paper", figure.paper);
+    if (figure.paper_ran_out) json.Key("paper_ran_out").Boolean(true);
     number("difference_permille", figure.Difference());
   }
   json.Key("note").Integer(figure.note);
@@ -160,6 +173,7 @@ void WriteFigure(const Figure& figure, JsonWriter& json) {
 
 std::optional<int64_t> Figure::Difference() const {
   if (!ours || !paper || unit == FigureUnit::kCheckpoints) return std::nullopt;
+  if (paper_ran_out && *ours > *paper) return std::nullopt;
   const bool is_in_points = unit == FigureUnit::kReduction || unit == FigureUnit::kPercent;
   if (is_in_points) return *ours - *paper;
   return RoundedQuotient(*ours - *paper, 1000, *paper);
@@ -168,6 +182,7 @@ std::optional<int64_t> Figure::Difference() const {
 bool Figure::NeedsExplanation() const {
   if (unit == FigureUnit::kCheckpoints) return match == SetMatch::kDiffers;
   if (!ours) return true;
+  if (paper_ran_out) return *ours <= *paper;
   return Difference().has_value() && std::abs(*Difference()) > kExplainAbove;
 }
 
@@ -180,9 +195,10 @@ int32_t FigureTable::Note(const std::string& text) {
 
 std::string DifferenceText(const Figure& figure) {
   if (figure.unit == FigureUnit::kCheckpoints) return std::string(NameOf(figure.match));
+  if (figure.paper_ran_out && figure.ours > figure.paper) return "also above";
   const std::optional<int64_t> difference = figure.Difference();
   if (!difference) return "";
-  if (figure.ours == figure.paper) return "same";
+  if (figure.ours == figure.paper && !figure.paper_ran_out) return "same";
   const bool is_in_points =
       figure.unit == FigureUnit::kReduction || figure.unit == FigureUnit::kPercent;
   return fmt::format("{}{} {}", *difference >= 0 ? "+" : "", Decimal(*difference, 1),
@@ -274,6 +290,14 @@ int64_t GigabyteSteps(Bytes bytes) { return RoundedQuotient(bytes.count(), 1, 10
 
 int64_t FactorSteps(Bytes larger, Bytes smaller) {
   return RoundedQuotient(larger.count(), 100, smaller.count());
+}
+
+int64_t FactorSteps(Cost larger, Cost smaller) {
+  return RoundedQuotient(larger.count(), 100, smaller.count());
+}
+
+int64_t MillisecondSteps(Cost nanoseconds) {
+  return RoundedQuotient(nanoseconds.count(), 1, 1'000'000);
 }
 
 }  // namespace ckplan

@@ -15,13 +15,15 @@
 namespace ckplan {
 
 enum class FigureUnit {
-  kRatio,        // 0.0001
-  kReduction,    // 0.1 percent of the baseline's peak
-  kMebibytes,    // 1 MiB
-  kGigabytes,    // 0.1 GB (10^8 bytes)
-  kFactor,       // 0.01
-  kPercent,      // 0.1 percent
-  kCheckpoints,  // A set of layers, by number.
+  kRatio,         // 0.0001
+  kReduction,     // 0.1 percent of the baseline's peak
+  kMebibytes,     // 1 MiB
+  kGigabytes,     // 0.1 GB (10^8 bytes)
+  kFactor,        // 0.01
+  kPercent,       // 0.1 percent
+  kCount,         // 1
+  kMilliseconds,  // 1 ms
+  kCheckpoints,   // A set of layers, by number.
 };
 
 // How the set that an algorithm finds compares with the paper's. kTie: another set of equal value.
@@ -33,6 +35,8 @@ struct Figure {
   FigureUnit unit = FigureUnit::kRatio;
   std::optional<int64_t> ours;   // Absent: not computed; the note says why.
   std::optional<int64_t> paper;  // Absent: the paper gives no number here.
+  // The paper's run found no room: `paper` is the memory of its device, which it needed more than.
+  bool paper_ran_out = false;
   std::vector<int64_t> our_set;  // kCheckpoints
   std::vector<int64_t> paper_set;
   SetMatch match = SetMatch::kSame;
@@ -41,7 +45,8 @@ struct Figure {
   // By how much ours is above the paper's, in 0.1 percent; for reductions in 0.1 percentage points.
   // Nothing for sets, or where one of the two is absent.
   std::optional<int64_t> Difference() const;
-  bool NeedsExplanation() const;  // More than 2 % off, or another set.
+  // More than 2 % off, another set, or room for what the paper had no room for.
+  bool NeedsExplanation() const;
 };
 
 struct FigureTable {
@@ -60,7 +65,7 @@ struct Reproduction {
   std::vector<FigureTable> tables;
 };
 
-// "same", "+1.2 %", "-0.4 points".
+// "same", "+1.2 %", "-0.4 points"; "also above" of what found no room in the paper.
 std::string DifferenceText(const Figure& figure);
 
 std::string ReproductionText(const std::vector<Reproduction>& reproductions, size_t width);
@@ -75,6 +80,8 @@ int64_t ReductionSteps(Bytes peak, Bytes baseline);  // kReduction, negative if 
 int64_t MebibyteSteps(Bytes bytes);                  // kMebibytes
 int64_t GigabyteSteps(Bytes bytes);                  // kGigabytes
 int64_t FactorSteps(Bytes larger, Bytes smaller);    // kFactor
+int64_t FactorSteps(Cost larger, Cost smaller);      // kFactor
+int64_t MillisecondSteps(Cost nanoseconds);          // kMilliseconds
 
 // One file for each paper. `models` is the folder of testdata's models.
 Result<Reproduction> ReproduceChen(const std::string& models);

@@ -5,34 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cli/ckbench/all_reproductions.h"
 #include "cli/common/files.h"
 #include "lib/emit/schemas.h"
 #include "lib/testing/schema_judge.h"
 
 namespace ckplan {
 namespace {
-
-// Computed once for all tests: seconds.
-const std::vector<Reproduction>& AllReproductions() {
-  static const std::vector<Reproduction> all = [] {
-    std::vector<Reproduction> reproductions;
-    for (const auto reproduce : {ReproduceChen, ReproduceFeng, ReproduceHong, ReproduceKusumoto}) {
-      Result<Reproduction> reproduction = reproduce("testdata/models");
-      REQUIRE_MESSAGE(reproduction.ok(), reproduction.error().message);
-      reproductions.push_back(std::move(reproduction).value());
-    }
-    return reproductions;
-  }();
-  return all;
-}
-
-const Reproduction& Of(std::string_view key) {
-  for (const Reproduction& reproduction : AllReproductions()) {
-    if (reproduction.key == key) return reproduction;
-  }
-  FAIL("no such paper");
-  return AllReproductions().front();
-}
 
 Figure Number(FigureUnit unit, int64_t ours, int64_t paper) {
   Figure figure;
@@ -67,7 +46,7 @@ TEST_CASE("reproduction: every difference above 2 % has an explanation") {
 }
 
 TEST_CASE("reproduction: Feng's ratios, all within 0.01, ten of fifteen within 0.0001") {
-  const std::vector<Figure>& figures = Of("feng").tables[0].figures;
+  const std::vector<Figure>& figures = TableOf("feng", "Table 1").figures;
   REQUIRE(figures.size() == 15);
   int exact = 0;
   for (const Figure& figure : figures) {
@@ -80,7 +59,7 @@ TEST_CASE("reproduction: Feng's ratios, all within 0.01, ten of fifteen within 0
 }
 
 TEST_CASE("reproduction: Hong's checkpoint sets are the paper's, or tie with them") {
-  const std::vector<Figure>& figures = Of("hong").tables[0].figures;
+  const std::vector<Figure>& figures = TableOf("hong", "Table 2, checkpoint sets").figures;
   REQUIRE(figures.size() == 8);
   for (const Figure& figure : figures) {
     CAPTURE(figure.subject);
@@ -90,13 +69,13 @@ TEST_CASE("reproduction: Hong's checkpoint sets are the paper's, or tie with the
 }
 
 TEST_CASE("reproduction: Chen's sublinear plan is sublinear, and the LSTM gains more than 4x") {
-  const std::vector<Figure>& depth = Of("chen").tables[0].figures;
+  const std::vector<Figure>& depth = TableOf("chen", "Figure 5").figures;
   bool is_sublinear = false;
   for (const Figure& figure : depth) {
     if (figure.quantity == "exponent of the sublinear plan") is_sublinear = *figure.ours < 70;
   }
   CHECK(is_sublinear);
-  CHECK(*Of("chen").tables[1].figures.back().ours > 400);
+  CHECK(*TableOf("chen", "Figure 6").figures.back().ours > 400);
 }
 
 TEST_CASE("reproduction: JSON is as its schema says") {
@@ -119,6 +98,20 @@ TEST_CASE("reproduction: differences are relative, but of percentages in points"
   CHECK(absent.NeedsExplanation());
 }
 
+TEST_CASE("reproduction: where the paper's device had no room, ours should have none") {
+  Figure figure = Number(FigureUnit::kMebibytes, 101, 100);
+  figure.paper_ran_out = true;
+  CHECK(DifferenceText(figure) == "also above");
+  CHECK(!figure.NeedsExplanation());
+  CHECK(!figure.Difference());
+  figure.ours = 100;  // As much as the device had: there would have been room.
+  CHECK(DifferenceText(figure) == "+0.0 %");
+  CHECK(figure.NeedsExplanation());
+  figure.ours = 90;
+  CHECK(DifferenceText(figure) == "-10.0 %");
+  CHECK(figure.NeedsExplanation());
+}
+
 TEST_CASE("reproduction: numbers are rounded to the nearest step") {
   CHECK(RatioSteps(Bytes(1), Bytes(3)) == 3333);
   CHECK(RatioSteps(Bytes(2), Bytes(3)) == 6667);
@@ -127,6 +120,9 @@ TEST_CASE("reproduction: numbers are rounded to the nearest step") {
   CHECK(MebibyteSteps(Bytes((int64_t{3} << 19))) == 2);
   CHECK(GigabyteSteps(Bytes(149'999'999)) == 1);
   CHECK(FactorSteps(Bytes(7), Bytes(2)) == 350);
+  CHECK(FactorSteps(Cost(200), Cost(300)) == 67);
+  CHECK(MillisecondSteps(Cost(1'499'999)) == 1);
+  CHECK(MillisecondSteps(Cost(1'500'000)) == 2);
 }
 
 }  // namespace ckplan

@@ -42,9 +42,31 @@ TEST_CASE("cost: every preset is a whole machine") {
     CHECK(device.vector_flops_per_second > 1e11);
     CHECK(device.bytes_per_second > 1e10);
     CHECK(device.launch_ns > 0);
-    CHECK(device.memory >= Bytes(int64_t{16} << 30));
+    CHECK(device.memory >= Bytes(int64_t{12} << 30));
   }
   CHECK(names.contains(std::string(kDefaultDevice)));
+}
+
+TEST_CASE("cost: the cards that the papers measured on are presets") {
+  // Two operations a cycle of each core: 2 * 2880 * 745 MHz = 4.2912e12 of Kusumoto et al.'s
+  // Tesla K40c, 2 * 3072 * 1075 MHz = 6.6048e12 of Chen et al.'s Titan X. Each takes a second for
+  // as much, and for as many bytes as its bandwidth; and 5,000 ns to launch.
+  struct Row {
+    const char* name;
+    int64_t flops, traffic;
+  };
+  for (const Row& row : {Row{"flops:k40-12g", 4'290'000'000'000, 288'000'000'000},
+                         Row{"flops:titan-x-12g", 6'600'000'000'000, 336'500'000'000}}) {
+    CAPTURE(row.name);
+    const CostModel model = ParseCostModel(row.name).value();
+    OpWork work;
+    work.uses_matrix_units = true;
+    work.forward_flops = row.flops;
+    work.backward_traffic = Bytes(row.traffic);
+    CHECK(CostOf(model, work).forward == Cost(1'000'005'000));
+    CHECK(CostOf(model, work).backward == Cost(1'000'005'000));
+  }
+  CHECK(ParseCostModel("flops:rtx3090-24g").ok());  // Hong et al.'s.
 }
 
 TEST_CASE("cost: flops is the slower of arithmetic and memory, and the launch") {
