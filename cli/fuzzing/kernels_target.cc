@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -33,18 +32,18 @@ constexpr int64_t kMaxPreparedAxis = 1 << 16;
 constexpr int64_t kMaxRunElements = 1 << 13;
 constexpr int64_t kMaxWorkspace = 1 << 26;
 
-// A block of the heap of exactly the size of its contents.
+// A block of the heap of exactly the size of its contents. One without contents has an address as
+// well, as operands without elements have; no block has none.
 class ExactBlock {
  public:
   ExactBlock() = default;
   explicit ExactBlock(int64_t bytes) : ExactBlock(Blob(static_cast<size_t>(bytes), 0xFF)) {}
-  explicit ExactBlock(const Blob& contents) : size_(contents.size()) {
-    if (size_ == 0) return;
-    memory_ = std::make_unique<unsigned char[]>(size_);
-    std::memcpy(memory_.get(), contents.data(), size_);
+  explicit ExactBlock(const Blob& contents)
+      : size_(contents.size()), memory_(std::make_unique<unsigned char[]>(size_)) {
+    std::copy(contents.begin(), contents.end(), memory_.get());
   }
   void* at() const { return memory_.get(); }
-  Blob Read() const { return size_ == 0 ? Blob() : Blob(memory_.get(), memory_.get() + size_); }
+  Blob Read() const { return Blob(memory_.get(), memory_.get() + size_); }
 
  private:
   size_t size_ = 0;
@@ -58,11 +57,16 @@ std::vector<const void*> Addresses(const Blocks& blocks) {
   return addresses;
 }
 
+ExactBlock BlockIf(bool exists, const Blob& contents) {
+  return exists ? ExactBlock(contents) : ExactBlock();
+}
+ExactBlock BlockIf(bool exists, int64_t bytes) { return exists ? ExactBlock(bytes) : ExactBlock(); }
+
 // The contents of those operands that backward may read.
 Blocks ReadByBackward(const std::vector<Operand>& operands, const std::vector<Blob>& contents) {
   Blocks blocks;
   for (size_t i = 0; i < operands.size(); ++i) {
-    blocks.push_back(operands[i].is_read_by_backward ? ExactBlock(contents[i]) : ExactBlock());
+    blocks.push_back(BlockIf(operands[i].is_read_by_backward, contents[i]));
   }
   return blocks;
 }
@@ -75,14 +79,16 @@ struct KernelRun {
 
 reference::ForwardResult RunForward(PreparedOp& op, const KernelRun& run) {
   Blocks inputs, outputs;
-  for (const Tensor& input : run.inputs) inputs.emplace_back(ToBytes(input));
+  for (size_t i = 0; i < run.inputs.size(); ++i) {
+    inputs.push_back(BlockIf(run.spec.inputs[i].is_present, ToBytes(run.inputs[i])));
+  }
   std::vector<void*> to;
   for (const Operand& output : run.spec.outputs) {
-    outputs.emplace_back(output.is_present ? output.bytes() : 0);
+    outputs.push_back(BlockIf(output.is_present, output.is_present ? output.bytes() : 0));
     to.push_back(outputs.back().at());
   }
-  const ExactBlock statistic(run.spec.statistic_bytes);
-  const ExactBlock workspace(op.workspace().forward);
+  const auto statistic = BlockIf(run.spec.statistic_bytes > 0, run.spec.statistic_bytes);
+  const auto workspace = BlockIf(op.workspace().forward > 0, op.workspace().forward);
   op.Forward({Addresses(inputs), to, statistic.at(), workspace.at(), kSeed});
   reference::ForwardResult result;
   for (const ExactBlock& output : outputs) result.outputs.push_back(output.Read());
@@ -97,9 +103,11 @@ reference::BackwardResult RunBackward(PreparedOp& op, const KernelRun& run,
   const Blocks inputs = ReadByBackward(run.spec.inputs, contents);
   const Blocks outputs = ReadByBackward(run.spec.outputs, forward.outputs);
   Blocks arriving;
-  for (const Tensor& gradient : run.arriving) arriving.emplace_back(ToBytes(gradient));
-  const ExactBlock statistic(forward.statistic);
-  const ExactBlock workspace(op.workspace().backward);
+  for (size_t i = 0; i < run.arriving.size(); ++i) {
+    arriving.push_back(BlockIf(run.spec.outputs[i].has_gradient, ToBytes(run.arriving[i])));
+  }
+  const auto statistic = BlockIf(!forward.statistic.empty(), forward.statistic);
+  const auto workspace = BlockIf(op.workspace().backward > 0, op.workspace().backward);
   const auto from_inputs = Addresses(inputs);
   const auto from_outputs = Addresses(outputs);
   const auto from_arriving = Addresses(arriving);
@@ -108,7 +116,7 @@ reference::BackwardResult RunBackward(PreparedOp& op, const KernelRun& run,
   reference::BackwardResult result;
   for (size_t i = 0; i < run.spec.inputs.size(); ++i) {
     const Operand& input = run.spec.inputs[i];
-    const ExactBlock gradient(input.has_gradient ? input.bytes() : 0);
+    const auto gradient = BlockIf(input.has_gradient, input.has_gradient ? input.bytes() : 0);
     if (input.has_gradient) op.BackwardInput(call, i, gradient.at());
     result.gradients.push_back(gradient.Read());
   }

@@ -30,6 +30,7 @@ struct OpWorkspace {
   int64_t backward = 0;
 };
 
+// Operands that are there have an address, even those without elements; null says that one is not.
 struct ForwardCall {
   std::span<const void* const> inputs;  // By position; null where absent or unread.
   // By position; null where nobody reads the output. Elementwise operators must allow an output to

@@ -83,6 +83,7 @@ TEST_CASE("refusals: reductions, running sums, extremes") {
       {{"ArgMax", "f2x3 -> i2x3"}, "its output is [2,3] instead of [1,3]"},
       {{"ArgMax", "f2x3 -> n1x3"}, "its output is int32 instead of int64"},
       {{"ArgMin", "f2x3 -> i1x3", "axis=-3"}, "axis -3 is none of the 2 axes"},
+      {{"ArgMax", "f0x3 -> i1x3"}, "axis 0 has no elements"},
       {{"Hardmax", "i2x3 -> i2x3"}, "only floats are supported", kUnsupported},
       {{"TopK", "f2x7 i1=[8] -> f2x8 i2x8"}, "it asks for 8 of the 7 elements of axis 1"},
       {{"TopK", "f2x7 i1=[-1] -> f2x3 i2x3"}, "it asks for -1 of the 7 elements of axis 1"},

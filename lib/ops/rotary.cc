@@ -35,8 +35,8 @@ Result<RotaryShape> ReadInput(const OpSpec& spec) {
 // A row for each position of a table, or for each token.
 Result<Done> CheckCaches(const OpSpec& spec, const RotaryShape& shape) {
   const int64_t pairs = shape.rotated / 2;
-  const Dims needed = shape.cache_rows > 0 ? Dims{shape.cache_rows, pairs}
-                                           : Dims{shape.batch, shape.length, pairs};
+  const Dims needed =
+      shape.cache_rows > 0 ? Dims{shape.cache_rows, pairs} : Dims{shape.batch, shape.length, pairs};
   for (size_t cache = 1; cache <= 2; ++cache) {
     const std::string_view name = cache == 1 ? "its cosine cache" : "its sine cache";
     CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, spec.input(cache), name));

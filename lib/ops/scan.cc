@@ -1,5 +1,7 @@
 #include "lib/ops/scan.h"
 
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "lib/ops/judge.h"
@@ -27,6 +29,10 @@ Result<ArgShape> ReadArgShape(const OpSpec& spec) {
   dims[axis] = 1;
   if (spec.Int("keepdims", 1) == 0) dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(axis));
   CKPLAN_RETURN_IF_ERROR(RequireDims(spec, spec.output(0), "its output", dims));
+  if (view.size == 0 && spec.output(0).elements() > 0) {
+    return InvalidOp(spec,
+                     fmt::format("axis {} has no elements, of which one could be found", axis));
+  }
   return ArgShape{view, spec.type == "ArgMax", spec.Int("select_last_index", 0) != 0};
 }
 

@@ -77,7 +77,9 @@ endfunction()
 
 # For tests, and for code in which a run spends little time: less optimization, shorter builds.
 function(ckplan_quick_build target)
-  target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
+  target_compile_options(${target} PRIVATE
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:RelWithDebInfo>>:-O0>)
 endfunction()
 
 # Reads the #include lines of a folder's sources and of all headers in it.

@@ -24,12 +24,10 @@ struct Parts {
 
   // Copies a part into the whole; Extract copies it back.
   void Insert(size_t part, const void* from, void* whole) const {
-    if (IsEmpty(part)) return;
     Copy(part, static_cast<const char*>(from), size_bytes[part],
          static_cast<char*>(whole) + begin_bytes[part], row_bytes);
   }
   void Extract(size_t part, const void* whole, void* to) const {
-    if (IsEmpty(part)) return;
     Copy(part, static_cast<const char*>(whole) + begin_bytes[part], row_bytes,
          static_cast<char*>(to), size_bytes[part]);
   }
@@ -40,11 +38,9 @@ struct Parts {
   }
 
  private:
-  // A tensor without elements may have no address, to which no offset may be added.
-  bool IsEmpty(size_t part) const { return rows == 0 || size_bytes[part] == 0; }
-
   void Copy(size_t part, const char* from, int64_t from_stride, char* to, int64_t to_stride) const {
     const int64_t bytes = size_bytes[part];
+    if (bytes == 0) return;
     if (rows == 1) return CopyBytes(to, from, bytes);
     const int64_t grain = std::max<int64_t>(1, 4 * kGrain / bytes);
     ParallelFor(rows, grain, [=](int64_t begin, int64_t end) {
