@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <unordered_map>
@@ -16,6 +17,8 @@ namespace ckplan {
 namespace {
 
 constexpr int64_t kSetsPerPoll = 256;
+// Of the closures of one family. Real models stay far below: their boundaries have few words.
+constexpr int64_t kMaxPairWork = 1'000'000'000;
 
 Result<Done> Poll(const DpLimits& limits) {
   if (limits.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
@@ -199,9 +202,17 @@ struct LowerSetFamily::Words {
   std::vector<Row> rows;
 };
 
+LowerSetFamily::LowerSetFamily(const VertexGraph& graph)
+    : words_per_set_(WordCount(graph.size())) {
+  for (const NodeId v : graph.ids()) {
+    node_memories_.push_back(graph.memory(v));
+    node_times_.push_back(graph.time(v));
+  }
+}
+
 Result<LowerSetFamily> LowerSetFamily::All(const VertexGraph& graph, int64_t max_count,
                                            const DpLimits& limits) {
-  LowerSetFamily family(graph.size());
+  LowerSetFamily family(graph);
   Enumerator enumerator(graph, limits);
   CKPLAN_ASSIGN_OR_RETURN(const int64_t count, CountUpTo(max_count, &enumerator));
   if (count > max_count) {
@@ -220,14 +231,28 @@ Result<LowerSetFamily> LowerSetFamily::All(const VertexGraph& graph, int64_t max
   std::vector<uint64_t> hashes;
   for (const size_t i : family.SortByMemory(graph, std::move(bits)))
     hashes.push_back(found_hashes[i]);
-  CKPLAN_RETURN_IF_ERROR(family.ComputeFacts(graph, limits));
+  constexpr int64_t kAnyWork = std::numeric_limits<int64_t>::max();
+  CKPLAN_RETURN_IF_ERROR(family.ComputeFacts(graph, kAnyWork, limits));
   CKPLAN_RETURN_IF_ERROR(family.LinkCovers(graph, hashes, limits));
   return family;
 }
 
 Result<LowerSetFamily> LowerSetFamily::Closures(const VertexGraph& graph, int64_t max_closures,
                                                 const DpLimits& limits) {
-  LowerSetFamily family(graph.size());
+  int64_t count = std::min(max_closures, static_cast<int64_t>(graph.size()));
+  while (true) {
+    CKPLAN_ASSIGN_OR_RETURN(std::optional<LowerSetFamily> family,
+                            SomeClosures(graph, std::max<int64_t>(1, count), limits));
+    if (family) return *std::move(family);
+    count /= 2;
+  }
+}
+
+// Nothing if pairs of so many closures are too much work.
+Result<std::optional<LowerSetFamily>> LowerSetFamily::SomeClosures(const VertexGraph& graph,
+                                                                   int64_t max_closures,
+                                                                   const DpLimits& limits) {
+  LowerSetFamily family(graph);
   const auto node_count = static_cast<int64_t>(graph.size());
   family.stride_ = std::max<int64_t>(1, (node_count + max_closures - 1) / max_closures);
   const std::vector<NodeId> chosen = ChooseNodes(graph, family.stride_);
@@ -258,8 +283,9 @@ Result<LowerSetFamily> LowerSetFamily::Closures(const VertexGraph& graph, int64_
     const bool has_node = row > 0 && row <= chosen.size();
     family.closed_nodes_.push_back(has_node ? chosen[row - 1] : NodeId());
   }
-  CKPLAN_RETURN_IF_ERROR(family.ComputeFacts(graph, limits));
-  return family;
+  CKPLAN_ASSIGN_OR_RETURN(const bool is_complete,
+                          family.ComputeFacts(graph, kMaxPairWork, limits));
+  return is_complete ? std::optional(std::move(family)) : std::nullopt;
 }
 
 // Puts the sets in order of memory, then of size, so that nodes without memory do not bring a set
@@ -291,8 +317,12 @@ std::vector<size_t> LowerSetFamily::SortByMemory(const VertexGraph& graph,
 LowerSetFamily LowerSetFamily::WithTimes(const VertexGraph& graph) const {
   LowerSetFamily other = *this;
   const Words known(graph);
-  for (BoundaryNode& node : other.boundary_) {
-    node.time = graph.time(NodeAt(node.word, node.bit));
+  for (const NodeId v : graph.ids()) other.node_times_[v] = graph.time(v);
+  for (BoundaryWord& word : other.boundary_) {
+    word.time = Cost(0);
+    for (uint64_t bits = word.bits; bits != 0; bits &= bits - 1) {
+      word.time += graph.time(NodeAt(word.word, bits));
+    }
   }
   for (int32_t set = 0; set < size(); ++set) {
     const auto i = static_cast<size_t>(set);
@@ -308,7 +338,21 @@ LowerSetFamily LowerSetFamily::WithTimes(const VertexGraph& graph) const {
   return other;
 }
 
-Result<Done> LowerSetFamily::ComputeFacts(const VertexGraph& graph, const DpLimits& limits) {
+// To that of the last set, whose nodes come in ascending order.
+void LowerSetFamily::AddToBoundary(NodeId v) {
+  const auto index = static_cast<uint32_t>(WordOf(v));
+  if (boundary_.size() == boundary_starts_.back() || boundary_.back().word != index) {
+    boundary_.push_back({index, 0, Bytes(0), Cost(0)});
+  }
+  BoundaryWord& word = boundary_.back();
+  word.bits |= BitOf(v);
+  word.memory += node_memories_[v];
+  word.time += node_times_[v];
+}
+
+// False if BoundaryWithin for all pairs of sets would look at more than `max_pair_work` words.
+Result<bool> LowerSetFamily::ComputeFacts(const VertexGraph& graph, int64_t max_pair_work,
+                                          const DpLimits& limits) {
   const Words known(graph);
   SetNeighbours neighbours(graph);
   boundary_starts_.push_back(0);
@@ -320,21 +364,21 @@ Result<Done> LowerSetFamily::ComputeFacts(const VertexGraph& graph, const DpLimi
       if (!neighbours.Visit(v)) return;
       facts.boundary_memory += graph.memory(v);
       facts.boundary_time += graph.time(v);
-      boundary_.push_back(
-          {static_cast<uint32_t>(WordOf(v)), BitOf(v), graph.memory(v), graph.time(v)});
+      AddToBoundary(v);
     };
     for (size_t w = 0; w < words_per_set_; ++w) {
       const uint64_t members = words(set)[w];
       uint64_t word = members == known.rows[w].all ? known.rows[w].read_outside : members;
       for (; word != 0; word &= word - 1) look_at(NodeAt(w, word));
     }
+    if (static_cast<int64_t>(boundary_.size()) > max_pair_work / size()) return false;
     facts.neighbours = neighbours.memory();
     boundary_starts_.push_back(static_cast<uint32_t>(boundary_.size()));
     memories_.push_back(facts.memory);
     boundary_memories_.push_back(facts.boundary_memory);
     sizes_.push_back(facts.size);
   }
-  return Done{};
+  return true;
 }
 
 // Connects each set with those that lack one of its maximal nodes.

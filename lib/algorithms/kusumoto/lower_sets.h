@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,7 +34,9 @@ class LowerSetFamily {
 
   // The empty set, every closure L^v, and V (which is no closure if there are several sinks). Of
   // more than `max_closures` nodes only some are taken: one of every `stride()` that follow each
-  // other, the one after which the least memory is still to be read. O(S n / 64) memory.
+  // other, the one after which the least memory is still to be read; and of fewer where boundaries
+  // are so wide that looking at all pairs of closures would take more than some seconds. O(S n / 64)
+  // memory.
   static Result<LowerSetFamily> Closures(const VertexGraph& graph, int64_t max_closures,
                                          const DpLimits& limits = {});
 
@@ -89,10 +92,18 @@ class LowerSetFamily {
     const uint64_t* members = words(smaller);
     for (uint32_t i = boundary_starts_[static_cast<size_t>(larger)];
          i < boundary_starts_[static_cast<size_t>(larger) + 1]; ++i) {
-      const BoundaryNode& node = boundary_[i];
-      if ((members[node.word] & node.bit) == 0) continue;
-      memory += node.memory.count();
-      time += node.time.count();
+      const BoundaryWord& word = boundary_[i];
+      uint64_t inside = members[word.word] & word.bits;
+      if (inside == word.bits) {
+        memory += word.memory.count();
+        time += word.time.count();
+        continue;
+      }
+      for (; inside != 0; inside &= inside - 1) {
+        const NodeId v = NodeAt(word.word, inside);
+        memory += node_memories_[v].count();
+        time += node_times_[v].count();
+      }
     }
     return {Bytes(memory), Cost(time)};
   }
@@ -116,16 +127,22 @@ class LowerSetFamily {
   }
 
  private:
-  struct BoundaryNode {
+  // The nodes of a boundary that are in one word, with their sums.
+  struct BoundaryWord {
     uint32_t word;
-    uint64_t bit;
+    uint64_t bits;
     Bytes memory;
     Cost time;
   };
   struct Words;  // What is known of each word of 64 nodes.
 
-  explicit LowerSetFamily(size_t node_count) : words_per_set_(WordCount(node_count)) {}
-  Result<Done> ComputeFacts(const VertexGraph& graph, const DpLimits& limits);
+  explicit LowerSetFamily(const VertexGraph& graph);
+  void AddToBoundary(NodeId v);
+  static Result<std::optional<LowerSetFamily>> SomeClosures(const VertexGraph& graph,
+                                                            int64_t max_closures,
+                                                            const DpLimits& limits);
+  Result<bool> ComputeFacts(const VertexGraph& graph, int64_t max_pair_work,
+                            const DpLimits& limits);
   Result<Done> LinkCovers(const VertexGraph& graph, const std::vector<uint64_t>& hashes,
                           const DpLimits& limits);
   std::vector<size_t> SortByMemory(const VertexGraph& graph, std::vector<uint64_t> bits);
@@ -137,7 +154,9 @@ class LowerSetFamily {
   std::vector<Bytes> memories_;
   std::vector<Bytes> boundary_memories_;
   std::vector<int32_t> sizes_;
-  std::vector<BoundaryNode> boundary_;  // Those of set i are in [starts[i], starts[i + 1]).
+  IdVector<NodeId, Bytes> node_memories_;
+  IdVector<NodeId, Cost> node_times_;
+  std::vector<BoundaryWord> boundary_;  // Those of set i are in [starts[i], starts[i + 1]).
   std::vector<uint32_t> boundary_starts_;
   std::vector<int32_t> covers_;  // Those of set i are in [starts[i], starts[i + 1]).
   std::vector<uint32_t> cover_starts_;
