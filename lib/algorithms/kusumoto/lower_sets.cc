@@ -202,8 +202,7 @@ struct LowerSetFamily::Words {
   std::vector<Row> rows;
 };
 
-LowerSetFamily::LowerSetFamily(const VertexGraph& graph)
-    : words_per_set_(WordCount(graph.size())) {
+LowerSetFamily::LowerSetFamily(const VertexGraph& graph) : words_per_set_(WordCount(graph.size())) {
   for (const NodeId v : graph.ids()) {
     node_memories_.push_back(graph.memory(v));
     node_times_.push_back(graph.time(v));
@@ -283,8 +282,7 @@ Result<std::optional<LowerSetFamily>> LowerSetFamily::SomeClosures(const VertexG
     const bool has_node = row > 0 && row <= chosen.size();
     family.closed_nodes_.push_back(has_node ? chosen[row - 1] : NodeId());
   }
-  CKPLAN_ASSIGN_OR_RETURN(const bool is_complete,
-                          family.ComputeFacts(graph, kMaxPairWork, limits));
+  CKPLAN_ASSIGN_OR_RETURN(const bool is_complete, family.ComputeFacts(graph, kMaxPairWork, limits));
   return is_complete ? std::optional(std::move(family)) : std::nullopt;
 }
 

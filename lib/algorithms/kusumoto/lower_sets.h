@@ -35,8 +35,8 @@ class LowerSetFamily {
   // The empty set, every closure L^v, and V (which is no closure if there are several sinks). Of
   // more than `max_closures` nodes only some are taken: one of every `stride()` that follow each
   // other, the one after which the least memory is still to be read; and of fewer where boundaries
-  // are so wide that looking at all pairs of closures would take more than some seconds. O(S n / 64)
-  // memory.
+  // are so wide that looking at all pairs of closures would take more than some seconds. O(S n /
+  // 64) memory.
   static Result<LowerSetFamily> Closures(const VertexGraph& graph, int64_t max_closures,
                                          const DpLimits& limits = {});
 
