@@ -80,7 +80,7 @@ struct KernelRun {
 reference::ForwardResult RunForward(PreparedOp& op, const KernelRun& run) {
   Blocks inputs, outputs;
   for (size_t i = 0; i < run.inputs.size(); ++i) {
-    inputs.push_back(BlockIf(run.spec.inputs[i].is_present, ToBytes(run.inputs[i])));
+    inputs.push_back(BlockIf(run.inputs[i].is_present, ToBytes(run.inputs[i])));
   }
   std::vector<void*> to;
   for (const Operand& output : run.spec.outputs) {
@@ -104,7 +104,7 @@ reference::BackwardResult RunBackward(PreparedOp& op, const KernelRun& run,
   const Blocks outputs = ReadByBackward(run.spec.outputs, forward.outputs);
   Blocks arriving;
   for (size_t i = 0; i < run.arriving.size(); ++i) {
-    arriving.push_back(BlockIf(run.spec.outputs[i].has_gradient, ToBytes(run.arriving[i])));
+    arriving.push_back(BlockIf(run.arriving[i].is_present, ToBytes(run.arriving[i])));
   }
   const auto statistic = BlockIf(!forward.statistic.empty(), forward.statistic);
   const auto workspace = BlockIf(op.workspace().backward > 0, op.workspace().backward);

@@ -67,12 +67,19 @@ void CheckUnchanged(const Buffers& buffers, const std::vector<Blob>& before, std
   }
 }
 
+void* AddressOf(const std::unique_ptr<WatchedBuffer>& buffer) {
+  return buffer == nullptr ? nullptr : buffer->at();
+}
+
 std::vector<const void*> Addresses(const Buffers& buffers) {
   std::vector<const void*> addresses;
-  for (const auto& buffer : buffers) {
-    addresses.push_back(buffer == nullptr ? nullptr : buffer->at());
-  }
+  for (const auto& buffer : buffers) addresses.push_back(AddressOf(buffer));
   return addresses;
+}
+
+// A statistic or a workspace, which does not exist if it has no bytes.
+std::unique_ptr<WatchedBuffer> Scratch(Backend& backend, int64_t bytes) {
+  return bytes == 0 ? nullptr : std::make_unique<WatchedBuffer>(backend, bytes);
 }
 
 // Buffers with the contents of `tensors`, but not of those that backward may not read.
@@ -110,9 +117,7 @@ WatchedBuffer::WatchedBuffer(Backend& backend, const Tensor& contents)
 
 WatchedBuffer::~WatchedBuffer() { backend_.Release(base_); }
 
-void* WatchedBuffer::at() const {
-  return bytes_ == 0 ? nullptr : static_cast<unsigned char*>(base_) + guard_;
-}
+void* WatchedBuffer::at() const { return static_cast<unsigned char*>(base_) + guard_; }
 
 Blob WatchedBuffer::Read() const {
   Blob bytes(static_cast<size_t>(bytes_));
@@ -199,10 +204,10 @@ ForwardResult RunForward(Backend& backend, PreparedOp& op, const OpSpec& spec,
   const auto shared = static_cast<size_t>(std::max<int64_t>(in_place, 0));
   if (in_place >= 0) outputs[0] = input_buffers[shared]->at();
   Buffers scratch;
-  scratch.push_back(std::make_unique<WatchedBuffer>(backend, spec.statistic_bytes));
-  scratch.push_back(std::make_unique<WatchedBuffer>(backend, op.workspace().forward));
+  scratch.push_back(Scratch(backend, spec.statistic_bytes));
+  scratch.push_back(Scratch(backend, op.workspace().forward));
   const std::vector<const void*> addresses = Addresses(input_buffers);
-  op.Forward({addresses, outputs, scratch[0]->at(), scratch[1]->at(), seed});
+  op.Forward({addresses, outputs, AddressOf(scratch[0]), AddressOf(scratch[1]), seed});
   backend.Synchronize();
 
   if (in_place >= 0) {
@@ -213,7 +218,7 @@ ForwardResult RunForward(Backend& backend, PreparedOp& op, const OpSpec& spec,
   CheckGuards(output_buffers, "output", result.faults);
   CheckGuards(scratch, "statistic (0) or workspace (1)", result.faults);
   CheckUnchanged(input_buffers, before, "input", result.faults);
-  result.statistic = scratch[0]->Read();
+  if (scratch[0] != nullptr) result.statistic = scratch[0]->Read();
   for (size_t i = 0; i < spec.outputs.size(); ++i) {
     result.outputs.push_back(output_buffers[i] == nullptr ? Blob() : output_buffers[i]->Read());
     const int64_t poisoned = FirstPoisoned(result.outputs[i], spec.outputs[i].type);
@@ -240,15 +245,16 @@ BackwardResult RunBackward(Backend& backend, PreparedOp& op, const OpSpec& spec,
   const Buffers input_buffers = Fill(backend, inputs, inputs_before, &spec.inputs);
   const Buffers output_buffers = Fill(backend, outputs, outputs_before, &spec.outputs);
   const Buffers arriving = Fill(backend, output_gradients, gradients_before, nullptr);
-  WatchedBuffer statistic(backend, FromBytes(forward.statistic, statistic_operand));
+  const WatchedBuffer statistic(backend, FromBytes(forward.statistic, statistic_operand));
+  void* const at_statistic = spec.statistic_bytes == 0 ? nullptr : statistic.at();
   Buffers scratch;
-  scratch.push_back(std::make_unique<WatchedBuffer>(backend, op.workspace().backward));
+  scratch.push_back(Scratch(backend, op.workspace().backward));
   Buffers gradients(spec.inputs.size());
   const auto input_addresses = Addresses(input_buffers);
   const auto output_addresses = Addresses(output_buffers);
   const auto arriving_addresses = Addresses(arriving);
-  const BackwardCall call{input_addresses, output_addresses, arriving_addresses,
-                          statistic.at(),  scratch[0]->at(), seed};
+  const BackwardCall call{input_addresses, output_addresses,      arriving_addresses,
+                          at_statistic,    AddressOf(scratch[0]), seed};
   BackwardResult result;
   result.gradients.resize(spec.inputs.size());
   for (size_t i = 0; i < spec.inputs.size(); ++i) {

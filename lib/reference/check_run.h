@@ -21,7 +21,7 @@ class WatchedBuffer {
   WatchedBuffer(const WatchedBuffer&) = delete;
   WatchedBuffer& operator=(const WatchedBuffer&) = delete;
 
-  void* at() const;  // Null if the buffer is empty.
+  void* at() const;  // An address even if the buffer is empty.
   std::vector<unsigned char> Read() const;
   bool AreGuardsIntact() const;
 
