@@ -99,6 +99,20 @@ TEST_CASE("every algorithm: the least budget is the least, and a refusal names i
   }
 }
 
+// No setting of the grid from 0 in ratios of 5 / 4 reaches 301 bytes; one between two of them does.
+TEST_CASE("the least budget has a plan where that lies in a gap of the grid of settings") {
+  std::string text;
+  for (const int bytes : {20, 8, 8, 40, 1, 70, 1, 5, 4, 2, 10, 90, 7, 7, 90, 8, 90, 4, 8}) {
+    text +=
+        (text.empty() ? "n" : " -> n") + std::to_string(text.size()) + ":" + std::to_string(bytes);
+  }
+  const TensorGraph graph = GraphFromText(text);
+  REQUIRE(PlanForMin(graph, "chen-greedy")->figures.peak == Bytes(301));
+  const Result<Plan> plan = PlanWithin(graph, "chen-greedy", Bytes(301));
+  REQUIRE(plan.ok());
+  CHECK(plan->figures.peak == Bytes(301));
+}
+
 TEST_CASE("a refusal names another algorithm: one that fits, or the one that comes nearest") {
   std::string text = "n0:10";
   for (int i = 1; i < 16; ++i) text += " -> n" + std::to_string(i) + ":10";

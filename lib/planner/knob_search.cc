@@ -114,9 +114,12 @@ Result<const Candidate*> KnobSearch::SearchWithin(Bytes budget) {
     return BestBetween(Bytes(0), budget);
   }
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, BestAround(budget));
-  if (best != nullptr && best->simulation.peak >= min_grid_peak_) return best;
-  if (!is_near_peak()) return best;
-  // The rest of the grid may fit, or a peak below the grid's may be one that MinPeak does not find.
+  const bool is_settled =
+      !is_near_peak() || (best != nullptr && best->simulation.peak >= min_grid_peak_);
+  if (best != nullptr && is_settled) return best;
+  // What MinPeak finds in the gaps of the grid may fit although nothing on the grid does. Of a grid
+  // that was tried in part the rest may fit, or a peak below the grid's may be one that MinPeak
+  // does not find.
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, SearchMinPeak());
   return BestBetween(least->simulation.peak, budget);
 }
