@@ -7,6 +7,8 @@
 //
 //   forward a b c d, loss, backward d, forward a' b', backward c, forward a'', backward b, a
 //
+// - The text has m(v) in N+, and means N: "m(v) = 0 means do not drop output of node v".
+// - Its gradient(...) is given the node's inputs and output; ours reads those that it needs.
 // - With counts of 0 and 1 this is the schedule of a KeptSet.
 // - A copy that no backward step needs is not run, so m(v) is the most that v is run again.
 // - A read takes the newest copy that is there, whatever its number: all of them are equal.
