@@ -23,7 +23,7 @@ namespace {
 
 // The curves of Fig. 5 and 6.
 struct Curves {
-  Bytes none, in_place, sharing, drop_cheap, sublinear;
+  Bytes none, in_place, sharing, drop_bn_relu, sublinear;
   int64_t recomputed = 0;  // By the sublinear plan, in 0.1 percent of a forward pass.
 };
 
@@ -33,12 +33,17 @@ Schedule KeepAll(const TensorGraph& graph) {
   return KeepAllSchedule(order);
 }
 
+Result<std::unique_ptr<PreparedSolver>> Prepare(const Problem& problem,
+                                                std::string_view algorithm) {
+  CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* const info, FindSolver(algorithm));
+  return info->prepare(problem, SolveLimits{});
+}
+
 // The schedule of the plan that the algorithm makes without a budget, as in section 5.
 Result<Schedule> PlanOf(const TensorGraph& graph, std::string_view algorithm) {
   const Problem problem(graph);
-  CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* const info, FindSolver(algorithm));
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,
-                          info->prepare(problem, SolveLimits{}));
+                          Prepare(problem, algorithm));
   CKPLAN_ASSIGN_OR_RETURN(const SolveOutcome outcome,
                           solver->Solve(solver->knob().preset, SolveLimits{}));
   return LowerStrategy(graph, outcome.strategy);
@@ -60,34 +65,32 @@ Curves KeepAllCurves(const TensorGraph& graph) {
 Result<Curves> ResidualCurves(int64_t depth) {
   const TensorGraph graph = ResidualNetwork(StagesOfDepth(depth), 32, 224);
   Curves curves = KeepAllCurves(graph);
-  CKPLAN_ASSIGN_OR_RETURN(const Schedule drop_cheap, PlanOf(graph, "chen-drop-cheap"));
+  CKPLAN_ASSIGN_OR_RETURN(const Schedule drop_bn_relu, PlanOf(graph, "chen-drop-bn-relu"));
   CKPLAN_ASSIGN_OR_RETURN(const Schedule sublinear, PlanOf(graph, "chen-search"));
-  curves.drop_cheap = Shared(graph, drop_cheap);
+  curves.drop_bn_relu = Shared(graph, drop_bn_relu);
   curves.sublinear = Shared(graph, sublinear);
   const Cost overhead = Simulator(graph).Run(sublinear).value().overhead;
   curves.recomputed = overhead.count() * 1000 / graph.forward_cost().count();
   return curves;
 }
 
-// The peak of the best plan whose segments are equally many steps of time, over all numbers of
-// segments.
-Bytes BestOverTime(const UnrolledLstm& lstm, int64_t steps) {
+// The memory of the best plan with cuts over time, over several numbers of segments.
+Result<Bytes> BestOverTime(const TensorGraph& lstm, int64_t steps) {
+  const Problem problem(lstm);
+  CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,
+                          Prepare(problem, "chen-frontier"));
   Bytes best = Bytes::Max();
   for (int64_t segments = 1; segments <= steps; segments *= 2) {
-    LowerSetSequence sequence{IdVector<NodeId, int32_t>(lstm.step_of.size()),
-                              static_cast<int32_t>(segments)};
-    for (const NodeId id : lstm.step_of.ids()) {
-      sequence.segment_of[id] = static_cast<int32_t>(lstm.step_of[id] * segments / steps);
-    }
-    best = std::min(best, Shared(lstm.graph, LowerStrategy(lstm.graph, sequence)));
+    CKPLAN_ASSIGN_OR_RETURN(const SolveOutcome outcome, solver->Solve(segments, SolveLimits{}));
+    best = std::min(best, Shared(lstm, LowerStrategy(lstm, outcome.strategy)));
   }
   return best;
 }
 
-Curves LstmCurves(int64_t steps) {
-  const UnrolledLstm lstm = UnrollLstm(4, 1024, 50, 5000, 64, steps);
-  Curves curves = KeepAllCurves(lstm.graph);
-  curves.sublinear = BestOverTime(lstm, steps);
+Result<Curves> LstmCurves(int64_t steps) {
+  const TensorGraph lstm = UnrollLstm(4, 1024, 50, 5000, 64, steps);
+  Curves curves = KeepAllCurves(lstm);
+  CKPLAN_ASSIGN_OR_RETURN(curves.sublinear, BestOverTime(lstm, steps));
   return curves;
 }
 
@@ -117,7 +120,8 @@ constexpr const char* kDepthIntro =
     "224: pre-activation bottleneck "
     "networks with as many units in each of the four stages. All but the last two curves keep "
     "everything; drop bn-relu is "
-    "`chen-drop-cheap`, the sublinear plan `chen-search`, both with sharing. The paper gives "
+    "`chen-drop-bn-relu`, which keeps the results of poolings, the sublinear plan `chen-search`, "
+    "both with sharing. The paper gives "
     "numbers for 1,000 layers alone. "
     "The exponent is that of memory ~ depth^exponent between 200 and 1,001 layers.";
 
@@ -142,7 +146,7 @@ void AddResidualCurves(FigureTable* table, int64_t depth, const Curves& curves) 
   Add(table, subject, "no optimization", kUnit, GigabyteSteps(curves.none));
   Add(table, subject, "inplace", kUnit, GigabyteSteps(curves.in_place));
   Add(table, subject, "sharing", kUnit, GigabyteSteps(curves.sharing), number(480));
-  Add(table, subject, "drop bn-relu", kUnit, GigabyteSteps(curves.drop_cheap));
+  Add(table, subject, "drop bn-relu", kUnit, GigabyteSteps(curves.drop_bn_relu));
   Add(table, subject, "sublinear plan", kUnit, GigabyteSteps(curves.sublinear), number(70),
       has_paper ? kSublinearNote : "");
 }
@@ -177,19 +181,19 @@ constexpr const char* kLstmIntro =
     "classes at each step of time. The cell "
     "is spelled out in single operations, as in MXNet. An unrolled network has no splitting "
     "vertices, for the states of all layers "
-    "go from step to step; so the sublinear plan cuts between steps of time and keeps all states "
-    "there: 1, 2, 4, ... segments, "
+    "go from step to step; so the sublinear plan is `chen-frontier`, which cuts between steps of "
+    "time and keeps all states there: 1, 2, 4, ... segments, "
     "whichever need the least memory. The gradients of weights are no feature maps and are left "
     "out.";
 constexpr const char* kLstmNote =
     "\"More than 4x\". The factor grows with the number of steps, which the paper does not name.";
 
-FigureTable LstmTable() {
+Result<FigureTable> LstmTable() {
   FigureTable table;
   table.title = "Figure 6, unrolled LSTM";
   table.intro = kLstmIntro;
   for (const int64_t steps : {64, 128, 256, 512}) {
-    const Curves curves = LstmCurves(steps);
+    CKPLAN_ASSIGN_OR_RETURN(const Curves curves, LstmCurves(steps));
     const std::string subject = fmt::format("LSTM, {} steps", steps);
     constexpr FigureUnit kUnit = FigureUnit::kGigabytes;
     Add(&table, subject, "no optimization", kUnit, GigabyteSteps(curves.none));
@@ -206,10 +210,11 @@ FigureTable LstmTable() {
 
 Result<Reproduction> ReproduceChen(const std::string&) {
   CKPLAN_ASSIGN_OR_RETURN(FigureTable residual, ResidualTable());
+  CKPLAN_ASSIGN_OR_RETURN(FigureTable lstm, LstmTable());
   return Reproduction{
       "chen",
       "Chen, Xu, Zhang, Guestrin: Training Deep Nets with Sublinear Memory Cost, 2016",
-      {std::move(residual), LstmTable()}};
+      {std::move(residual), std::move(lstm)}};
 }
 
 }  // namespace ckplan

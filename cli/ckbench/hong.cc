@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "cli/ckbench/paper_graph.h"
@@ -154,20 +155,11 @@ Positions WithInput(Positions positions) {
   return positions;
 }
 
-// Every ceil(sqrt(N))-th layer, and the last.
-Positions EverySqrt(size_t layers) {
-  auto step = static_cast<size_t>(std::sqrt(static_cast<double>(layers)));
-  while (step * step < layers) ++step;
-  Positions positions = {0};
-  for (size_t i = step; i < layers; i += step) positions.push_back(i);
-  positions.push_back(layers);
-  return positions;
-}
-
-// Feng & Huang's solver on the folded chain: what it keeps, by position in the list.
-Result<Positions> SolveAcg(const Layers& layers) {
+// The plan that an algorithm makes for the folded chain without a budget: what it keeps, by
+// position in the list.
+Result<Positions> SolveBy(std::string_view algorithm, const Layers& layers) {
   const Problem problem(layers.fold.graph);
-  CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* const info, FindSolver("feng-acg"));
+  CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* const info, FindSolver(algorithm));
   CKPLAN_ASSIGN_OR_RETURN(const auto solver, info->prepare(problem, SolveLimits{}));
   CKPLAN_ASSIGN_OR_RETURN(const SolveOutcome outcome,
                           solver->Solve(solver->knob().preset, SolveLimits{}));
@@ -192,8 +184,8 @@ Result<Choices> Choose(const Layers& layers) {
   choices.dynamic = SelectDynamicLinear(layers.list).positions;
   CKPLAN_ASSIGN_OR_RETURN(const Checkpoints selected, SelectStatic(layers.list, {}));
   choices.selection = selected.positions;
-  CKPLAN_ASSIGN_OR_RETURN(choices.acg, SolveAcg(layers));
-  choices.sqrt = EverySqrt(layers.list.sizes.size() - 1);
+  CKPLAN_ASSIGN_OR_RETURN(choices.acg, SolveBy("feng-acg", layers));
+  CKPLAN_ASSIGN_OR_RETURN(choices.sqrt, SolveBy("chen-count", layers));
   return choices;
 }
 
@@ -239,8 +231,8 @@ Result<FigureTable> SetTable(const std::string& models) {
                                       network.selection, StaticObjective));
     table.figures.push_back(
         SetFigure(name, "ACG solver (feng-acg)", layers, ours.acg, network.acg, StaticObjective));
-    table.figures.push_back(SetFigure(name, "every ceil(sqrt(N))-th layer", layers, ours.sqrt,
-                                      network.sqrt, NoObjective));
+    table.figures.push_back(SetFigure(name, "every ceil(sqrt(N))-th layer (chen-count)", layers,
+                                      ours.sqrt, network.sqrt, NoObjective));
   }
   return table;
 }

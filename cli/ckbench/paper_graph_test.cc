@@ -2,9 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "cli/ckbench/synthetic_graph.h"
+#include "lib/planner/planner.h"
 #include "lib/testing/graph_text.h"
 
 namespace ckplan {
@@ -78,17 +80,31 @@ TEST_CASE("synthetic graphs: a residual network has the convolutions of its dept
 }
 
 TEST_CASE("synthetic graphs: every step of an LSTM is there, and softmax on top of each") {
-  const UnrolledLstm lstm = UnrollLstm(4, 16, 5, 7, 2, 9);
-  CHECK(CountOf(lstm.graph, "Softmax") == 9);
-  CHECK(CountOf(lstm.graph, "Tanh") == 2 * 4 * 9);
-  CHECK(lstm.graph.outputs().size() == 9);
-  REQUIRE(lstm.step_of.size() == lstm.graph.nodes().size());
-  for (const NodeId id : lstm.graph.nodes().ids()) {
-    for (const TensorId input : lstm.graph.node(id).inputs) {
-      const NodeId producer = lstm.graph.tensor(input).producer;
-      if (!producer.is_none()) CHECK(lstm.step_of[producer] <= lstm.step_of[id]);
-    }
+  const TensorGraph lstm = UnrollLstm(4, 16, 5, 7, 2, 9);
+  CHECK(CountOf(lstm, "Softmax") == 9);
+  CHECK(CountOf(lstm, "Tanh") == 2 * 4 * 9);
+  CHECK(lstm.outputs().size() == 9);
+}
+
+// Behind a step stay the states of four layers, h and c of 2 x 16 floats each.
+TEST_CASE("synthetic graphs: chen-frontier cuts an LSTM between steps of time") {
+  const TensorGraph lstm = UnrollLstm(4, 16, 5, 7, 2, 9);
+  PlanRequest request;
+  request.algorithm = "chen-frontier";
+  request.setting = KnobSetting{"segments", 3};
+  const Plan plan = *MakePlan(lstm, request, {});
+  const size_t nodes_in_segment = lstm.nodes().size() / 3;
+  Bytes kept;
+  for (const NodeId id : lstm.nodes().ids()) {
+    const auto segment = plan.decisions[id].segment;
+    CHECK(segment == static_cast<int32_t>(static_cast<size_t>(id.index()) / nodes_in_segment));
+    const auto& readers = lstm.tensor(lstm.node(id).outputs[0]).consumers;
+    const bool crosses = std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
+      return plan.decisions[reader].segment > segment;
+    });
+    if (crosses) kept += lstm.tensor(lstm.node(id).outputs[0]).bytes;
   }
+  CHECK(kept == Bytes(2 * 8 * (2 * 16 * 4)));
 }
 
 }  // namespace ckplan

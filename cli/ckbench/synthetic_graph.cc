@@ -64,7 +64,6 @@ class GraphBuilder {
   }
 
   void MarkOutput(TensorId tensor) { parts_.outputs.push_back(tensor); }
-  size_t node_count() const { return parts_.nodes.size(); }
 
   // What we build is small, and has no cycle.
   TensorGraph Build() && { return TensorGraph::Create(std::move(parts_)).value(); }
@@ -137,8 +136,8 @@ std::vector<int64_t> StagesOfDepth(int64_t depth) {
   return stages;
 }
 
-UnrolledLstm UnrollLstm(int64_t layers, int64_t hidden, int64_t inputs, int64_t classes,
-                        int64_t batch, int64_t steps) {
+TensorGraph UnrollLstm(int64_t layers, int64_t hidden, int64_t inputs, int64_t classes,
+                       int64_t batch, int64_t steps) {
   GraphBuilder builder("lstm");
   const int64_t state = batch * hidden;
   const auto gate = [&](const Operation& activation, TensorId gates) {
@@ -150,7 +149,6 @@ UnrolledLstm UnrollLstm(int64_t layers, int64_t hidden, int64_t inputs, int64_t 
     cells.push_back(builder.Input(state));
     hiddens.push_back(builder.Input(state));
   }
-  IdVector<NodeId, int32_t> step_of;
   for (int64_t step = 0; step < steps; ++step) {
     TensorId below = builder.Input(batch * inputs);
     for (size_t layer = 0; layer < cells.size(); ++layer) {
@@ -170,9 +168,8 @@ UnrolledLstm UnrollLstm(int64_t layers, int64_t hidden, int64_t inputs, int64_t 
     }
     const TensorId scores = builder.Add(kProduct, {below}, batch * classes);
     builder.MarkOutput(builder.Add(kSoftmax, {scores}, batch * classes));
-    step_of.resize(builder.node_count(), static_cast<int32_t>(step));
   }
-  return {std::move(builder).Build(), std::move(step_of)};
+  return std::move(builder).Build();
 }
 
 }  // namespace ckplan

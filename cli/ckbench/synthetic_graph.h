@@ -21,14 +21,9 @@ TensorGraph ResidualNetwork(const std::vector<int64_t>& units, int64_t batch, in
 // about `depth` layers.
 std::vector<int64_t> StagesOfDepth(int64_t depth);
 
-struct UnrolledLstm {
-  TensorGraph graph;
-  IdVector<NodeId, int32_t> step_of;  // Which step of time a node belongs to.
-};
-
 // Layers of LSTM cells unrolled over `steps` steps of time, each step with an input of its own, and
 // a softmax over `classes` on top of each.
-UnrolledLstm UnrollLstm(int64_t layers, int64_t hidden, int64_t inputs, int64_t classes,
-                        int64_t batch, int64_t steps);
+TensorGraph UnrollLstm(int64_t layers, int64_t hidden, int64_t inputs, int64_t classes,
+                       int64_t batch, int64_t steps);
 
 }  // namespace ckplan

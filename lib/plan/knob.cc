@@ -16,7 +16,7 @@ constexpr std::array kKnobs = {
     KnobInfo{Kind::kPaperBudget, "B", true, "budget of Eq. 2; also --paper-budget",
              "from the least that has a plan"},
     KnobInfo{Kind::kSegmentCount, "segments", false, "number of segments",
-             "1 to the number of splitting vertices"},
+             "1 to the number of vertices to cut at"},
     KnobInfo{Kind::kLargestSegment, "C", true, "what a segment may hold",
              "from the largest part that cannot be divided"},
     KnobInfo{Kind::kSegmentBudget, "B", true,

@@ -38,6 +38,11 @@ TEST_CASE("knobs: each algorithm's own, set by hand, on a chain of sixteen equal
       {"chen-sqrt", {"segments", 1}, 0 + 160},
       {"chen-sqrt", {"segments", 2}, 10 + 80},
       {"chen-sqrt", {"segments", 8}, 70 + 20},
+      // Two segments of six layers and one of four, or two of eight.
+      {"chen-count", {"segments", 3}, 20 + 60},
+      {"chen-frontier", {"segments", 2}, 10 + 80},
+      // Closed at 40 bytes, and three results kept besides.
+      {"chen-keep-costly", {"B", 38}, 30 + 30 + 40},
       // Segments are closed at 40 bytes, the first above 38; at 110, the first above 100.
       {"chen-greedy", {"B", 38}, 30 + 40},
       {"chen-greedy", {"B", 100}, 10 + 110},
@@ -116,7 +121,7 @@ TEST_CASE("knobs: who has no such knob, or not this setting, says what there is"
        "keep-all has no knob segments, nor any other"},
       {RequestFor("chen-sqrt", KnobSetting{"k", 5}),
        "chen-sqrt has no knob k; its knob is segments, number of segments: 1 to the number of "
-       "splitting vertices"},
+       "vertices to cut at"},
       {RequestFor("auto", KnobSetting{"k", 5}),
        "auto tries the settings of all algorithms; name the one whose k is meant"},
       {RequestFor("chen-sqrt", KnobSetting{"segments", 17}),

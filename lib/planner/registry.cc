@@ -7,8 +7,12 @@
 
 #include "lib/algorithms/baselines/keep_all.h"
 #include "lib/algorithms/baselines/recompute_all.h"
+#include "lib/algorithms/chen/chen_count.h"
+#include "lib/algorithms/chen/chen_drop_bn_relu.h"
 #include "lib/algorithms/chen/chen_drop_cheap.h"
+#include "lib/algorithms/chen/chen_frontier.h"
 #include "lib/algorithms/chen/chen_greedy.h"
+#include "lib/algorithms/chen/chen_keep_costly.h"
 #include "lib/algorithms/chen/chen_recursive.h"
 #include "lib/algorithms/chen/chen_search.h"
 #include "lib/algorithms/chen/chen_sqrt.h"
@@ -44,12 +48,24 @@ constexpr std::array kSolvers = {
     SolverInfo{"approx-dp", "dynamic program over the closures of single nodes", kKusumotoPaper,
                Guarantee::kHeuristic, GraphClass::kAnyDag, true, Kind::kPaperBudget,
                PrepareApproxDp},
+    SolverInfo{"chen-count", "about sqrt(n) segments of equally many layers", kChenPaper,
+               Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
+               Kind::kSegmentCount, PrepareChenCount},
+    SolverInfo{"chen-drop-bn-relu", "drop the results of normalisations and activations alone",
+               kChenPaper, Guarantee::kHeuristic, GraphClass::kAnyDag, false, Kind::kNone,
+               PrepareChenDropBnRelu},
     SolverInfo{"chen-drop-cheap", "keep convolutions and matrix products, drop bn and relu",
                kChenPaper, Guarantee::kHeuristic, GraphClass::kAnyDag, false, Kind::kNone,
                PrepareChenDropCheap},
+    SolverInfo{"chen-frontier", "equal segments cut where little crosses, as between steps of time",
+               kChenPaper, Guarantee::kHeuristic, GraphClass::kAnyDag, false, Kind::kSegmentCount,
+               PrepareChenFrontier},
     SolverInfo{"chen-greedy", "segments closed as soon as they pass a budget", kChenPaper,
                Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
                Kind::kSegmentBudget, PrepareChenGreedy},
+    SolverInfo{"chen-keep-costly", "segments that pass a budget, and as much for costly results",
+               kChenPaper, Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
+               Kind::kSegmentBudget, PrepareChenKeepCostly},
     SolverInfo{"chen-recursive", "k results kept per level, segments solved recursively",
                kChenPaper, Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
                Kind::kResultsPerLevel, PrepareChenRecursive},
@@ -115,6 +131,7 @@ constexpr std::array kAliases = {
     Alias{"approx", "approx-dp"},
     Alias{"canonical", "exact-dp"},
     Alias{"chen", "chen-sqrt"},
+    Alias{"drop-bn-relu", "chen-drop-bn-relu"},
     Alias{"drop-cheap", "chen-drop-cheap"},
     Alias{"exact", "exact-dp"},
     Alias{"exhaustive", "kusumoto-exhaustive"},
@@ -124,8 +141,10 @@ constexpr std::array kAliases = {
     Alias{"kusumoto", "exact-dp"},
     Alias{"kusumoto-approx", "approx-dp"},
     Alias{"kusumoto-exact", "exact-dp"},
+    Alias{"keep-costly", "chen-keep-costly"},
     Alias{"lcg", "feng-linear"},
     Alias{"none", "keep-all"},
+    Alias{"over-time", "chen-frontier"},
     Alias{"recursive", "chen-recursive"},
     Alias{"sqrt", "chen-sqrt"},
     Alias{"sublinear", "chen-search"},

@@ -1,7 +1,7 @@
 // Results of cheap operations dropped, those of costly ones kept.
 //
-//   Chen, Xu, Zhang, Guestrin. "Training Deep Nets with Sublinear Memory Cost", 2016, section 4.2;
-//   "drop bn-relu" in its experiments.
+//   Chen, Xu, Zhang, Guestrin. "Training Deep Nets with Sublinear Memory Cost", 2016, section 4.2.
+//   "Drop bn-relu" in its experiments leaves out pooling: chen-drop-bn-relu.
 //
 // Idea. A normalisation, an activation function or a pooling costs next to nothing beside a
 // convolution, yet its result is as large. Drop those, keep the rest, recompute on demand.
@@ -13,9 +13,8 @@
 //            of what is dropped.
 // Differs    the text names batch normalisation, activation functions and pooling in convolutional
 //            networks, and leaves all else open:
-//            - an operator of ONNX is judged by the table of lib/ops, that of another framework by
-//              its name: norm, relu, pool, sigmoid, ... anywhere in it, unless it names a costly
-//              one as well ("Conv+Relu"); dropout counts as cheap, its seed is replayed.
+//            - operations are judged by name (op_price.h); dropout counts as cheap, its seed is
+//              replayed.
 //            - additions, concatenations and unknown operations are kept. If the additions of a
 //              residual network were dropped, its first backward step would have to recompute
 //              the whole stream of them, and hold it.
@@ -24,14 +23,10 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
 
 #include "lib/plan/solver.h"
 
 namespace ckplan {
-
-enum class OpPrice { kCheap, kCostly, kUnknown };
-OpPrice PriceOf(std::string_view op);
 
 Result<std::unique_ptr<PreparedSolver>> PrepareChenDropCheap(const Problem& problem,
                                                              const SolveLimits& limits);

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
+#include <vector>
 
+#include "lib/algorithms/chen/segment_plan.h"
 #include "lib/graph/chain.h"
 
 namespace ckplan {
@@ -28,18 +29,7 @@ class ChenSqrt : public PreparedSolver {
   }
 
   Result<SolveOutcome> Solve(int64_t segment_count, const SolveLimits&) override {
-    const std::vector<int32_t> segment_of_block = CutBlocks(segment_count);
-    SolveOutcome outcome;
-    LowerSetSequence sequence;
-    sequence.segment_of.resize(problem_.vertices.size());
-    for (const NodeId v : problem_.vertices.ids()) {
-      sequence.segment_of[v] = segment_of_block[static_cast<size_t>(chain_.block_of[v])];
-    }
-    sequence.segment_count = segment_of_block.empty() ? 1 : segment_of_block.back() + 1;
-    outcome.paper = PaperFiguresOf(segment_of_block);
-    outcome.strategy = std::move(sequence);
-    outcome.guarantee = "heuristic: O(sqrt n) memory for a chain of n equal layers";
-    return outcome;
+    return PlanOfSegments(problem_, chain_, CutBlocks(segment_count));
   }
 
  private:
@@ -67,26 +57,6 @@ class ChenSqrt : public PreparedSolver {
   // total * multiple / parts without overflow.
   static int64_t MultipleOf(int64_t total, int64_t multiple, int64_t parts) {
     return total / parts * multiple + total % parts * multiple / parts;
-  }
-
-  PaperFigures PaperFiguresOf(const std::vector<int32_t>& segment_of_block) const {
-    PaperFigures paper;
-    paper.overhead = problem_.vertices.total_time();
-    Bytes kept;
-    Bytes segment;
-    Bytes largest_segment;
-    for (size_t block = 0; block < block_memory_.size(); ++block) {
-      segment += block_memory_[block];
-      const bool is_last = block + 1 == block_memory_.size();
-      if (!is_last && segment_of_block[block + 1] == segment_of_block[block]) continue;
-      largest_segment = std::max(largest_segment, segment);
-      segment = Bytes(0);
-      if (is_last) continue;
-      kept += problem_.vertices.memory(chain_.splitting[block]);
-      paper.overhead -= problem_.vertices.time(chain_.splitting[block]);
-    }
-    paper.peak = kept + largest_segment;
-    return paper;
   }
 
   const Problem& problem_;

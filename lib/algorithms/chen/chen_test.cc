@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "lib/algorithms/chen/chen_drop_cheap.h"
 #include "lib/algorithms/chen/greedy_cut.h"
+#include "lib/algorithms/chen/op_price.h"
 #include "lib/base/rng.h"
 #include "lib/plan/check.h"
 #include "lib/planner/planner.h"
@@ -182,9 +182,13 @@ TEST_CASE("chen-drop-cheap: the price of an operation by its name") {
     CHECK(PriceOf(op) == OpPrice::kCostly);
   }
   for (const char* op : {"BatchNormalization", "LayerNormalization", "Relu", "LeakyRelu", "Gelu",
-                         "MaxPool", "GlobalAveragePool", "Dropout", "Sigmoid", "Tanh", "Erf"}) {
+                         "Sigmoid", "Tanh", "BatchNorm2d", "ReLU6", "SiLU"}) {
     CAPTURE(std::string(op));
-    CHECK(PriceOf(op) == OpPrice::kCheap);
+    CHECK(PriceOf(op) == OpPrice::kNormOrActivation);
+  }
+  for (const char* op : {"MaxPool", "GlobalAveragePool", "Dropout", "Erf", "AvgPool2d"}) {
+    CAPTURE(std::string(op));
+    CHECK(PriceOf(op) == OpPrice::kOtherCheap);
   }
   for (const char* op : {"", "Add", "Concat", "Mul", "Softmax", "Interface"}) {
     CAPTURE(std::string(op));
@@ -224,6 +228,29 @@ TEST_CASE("chen-drop-cheap: no costly operation is recomputed, on any graph") {
     }
     CHECK(plan.figures.overhead <= plan.figures.paper.overhead);
   }
+}
+
+// Of conv - bn - relu - pool - conv the experiment drops bn and relu, 4 bytes each; section 4.2
+// drops the pooling's 1 byte as well.
+TEST_CASE("chen-drop-bn-relu: pooling is kept, which chen-drop-cheap drops") {
+  TensorGraphParts parts =
+      PartsOf(GraphFromText("c1:4@10 -> b1:4@1 -> r1:4@1 -> p1:1@1 -> c2:1@10"));
+  int32_t i = 0;
+  for (const char* op : {"Conv", "BatchNormalization", "Relu", "MaxPool", "Conv"}) {
+    parts.nodes[NodeId(i++)].op = op;
+  }
+  const TensorGraph graph = *TensorGraph::Create(std::move(parts));
+  const Plan bn_relu = *MakePlan(graph, RequestOf("chen-drop-bn-relu"), {});
+  CHECK(bn_relu.figures.paper.peak == Bytes(4 + 1 + 1));
+  CHECK(bn_relu.figures.paper.overhead == Cost(2));
+  CHECK(bn_relu.figures.overhead == Cost(2));
+  CHECK(bn_relu.decisions[NodeId(3)].recompute_count == 0);
+  const Plan cheap = *MakePlan(graph, RequestOf("chen-drop-cheap"), {});
+  CHECK(cheap.figures.paper.peak == Bytes(4 + 1));
+  CHECK(cheap.figures.overhead == Cost(3));
+  // Without names nothing is a normalisation or an activation.
+  const TensorGraph unnamed = GraphFromText("a:4@10 -> b:4@1 -> c:4@10");
+  CHECK(MakePlan(unnamed, RequestOf("chen-drop-bn-relu"), {})->figures.overhead == Cost(0));
 }
 
 TEST_CASE("geometric mean: the root, rounded down, also of products beyond 64 bits") {

@@ -277,7 +277,10 @@ TEST_CASE("given: every algorithm's plan, told as decisions, gives the same plan
       CHECK(again->schedule == plan->schedule);
     }
     CHECK(compared > 50);
-    if (info.graphs == GraphClass::kChainOfSplittingVertices) CHECK(by_segments > 20);
+    // chen-keep-costly keeps results inside its segments as well, so it is a kept set.
+    const bool has_segments =
+        info.graphs == GraphClass::kChainOfSplittingVertices && info.name != "chen-keep-costly";
+    if (has_segments) CHECK(by_segments > 20);
   }
 }
 

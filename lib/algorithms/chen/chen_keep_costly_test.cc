@@ -1,0 +1,98 @@
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "lib/base/rng.h"
+#include "lib/planner/planner.h"
+#include "lib/testing/graph_text.h"
+
+namespace ckplan {
+namespace {
+
+Plan PlanOf(const char* algorithm, const TensorGraph& graph,
+            std::optional<int64_t> budget = std::nullopt) {
+  PlanRequest request;
+  request.algorithm = algorithm;
+  if (budget) request.setting = KnobSetting{"B", *budget};
+  return *MakePlan(graph, request, {});
+}
+
+// The names of what is run again.
+std::string RecomputedBy(const TensorGraph& graph, const Plan& plan) {
+  std::string names;
+  for (const NodeId id : graph.nodes().ids()) {
+    if (plan.decisions[id].recompute_count == 0) continue;
+    names += (names.empty() ? "" : " ") + graph.node(id).name;
+  }
+  return names;
+}
+
+}  // namespace
+
+// Nine results of 4 bytes, 36 units; the last segment's time is in the paper's overhead, although
+// nothing of it is run again.
+TEST_CASE("chen-keep-costly: convolutions are kept up to B bytes") {
+  const TensorGraph graph = GraphFromText(
+      "c1:4@10 -> b1:4@1 -> r1:4@1 -> c2:4@10 -> b2:4@1 -> r2:4@1 -> c3:4@10 -> b3:4@1 -> r3:4@1");
+  const struct {
+    int64_t budget;
+    const char* recomputed;
+    int64_t paper_peak;
+    int64_t paper_overhead;
+  } kRows[] = {
+      // A cut behind every result, all of which are kept.
+      {0, "", 32 + 4, 1},
+      // Segments are closed at 8 bytes: behind b1, c2, r2 and b3. There is room for c1, not for c3.
+      {7, "r1 b2 c3", 16 + 4 + 8, 36 - 13 - 10},
+      // Closed at 12 bytes, behind r1 and r2, with room for c1 and c2.
+      {8, "b1 b2", 8 + 8 + 12, 36 - 2 - 20},
+      {11, "b1 b2", 8 + 8 + 12, 36 - 2 - 20},
+      // Closed at 16 bytes, behind c2 and b3, with room for c1, c3 and b1.
+      {12, "r1 b2 r2", 8 + 12 + 16, 36 - 11 - 21},
+      // One segment, which is the last.
+      {36, "", 36, 36},
+  };
+  for (const auto& row : kRows) {
+    CAPTURE(row.budget);
+    const Plan plan = PlanOf("chen-keep-costly", graph, row.budget);
+    CHECK(RecomputedBy(graph, plan) == row.recomputed);
+    CHECK(plan.figures.paper ==
+          PaperFigures{Bytes(row.budget), Bytes(row.paper_peak), Cost(row.paper_overhead)});
+  }
+  // With B = 0, x = 32 and y = 4: floor(sqrt(128)).
+  CHECK(PlanOf("chen-keep-costly", graph).figures.setting == KnobSetting{"B", 11});
+}
+
+// Cuts behind j and k. Six bytes have room for a or for b; a saves 10 / 4 for each, b 12 / 5.
+TEST_CASE("chen-keep-costly: not optimal where results differ in size") {
+  const TensorGraph graph = GraphFromText("a:4@10 -> j:3@1 -> b:5@12 -> k:2@1 -> d:1@1");
+  const Plan plan = PlanOf("chen-keep-costly", graph, 6);
+  CHECK(RecomputedBy(graph, plan) == "b");
+  CHECK(plan.figures.overhead == Cost(12));
+}
+
+TEST_CASE(
+    "chen-keep-costly: beside chen-greedy with the same B, B bytes more at most, and no time") {
+  int spared = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    std::string text;
+    for (int64_t i = rng.Between(2, 30); i > 0; --i) {
+      text += (text.empty() ? "n" : " -> n") + std::to_string(i) + ":" +
+              std::to_string(rng.Between(0, 9)) + "@" + std::to_string(rng.Between(0, 9));
+    }
+    const TensorGraph graph = GraphFromText(text);
+    const int64_t budget = rng.Between(1, 40);
+    const Plan greedy = PlanOf("chen-greedy", graph, budget);
+    const Plan costly = PlanOf("chen-keep-costly", graph, budget);
+    CHECK(costly.figures.paper.peak <= greedy.figures.paper.peak + Bytes(budget));
+    CHECK(costly.figures.overhead <= greedy.figures.overhead);
+    spared += costly.figures.overhead < greedy.figures.overhead ? 1 : 0;
+  }
+  CHECK(spared > 100);
+}
+
+}  // namespace ckplan
