@@ -118,7 +118,8 @@ int64_t ExponentSteps(Bytes few, Bytes many, int64_t work_few, int64_t work_many
 constexpr const char* kDepthIntro =
     "Memory of feature maps and their gradients by static allocation, batch 32, images of 224 x "
     "224: pre-activation bottleneck "
-    "networks with as many units in each of the four stages. All but the last two curves keep "
+    "networks with as many units in each of the four stages. In place are results and gradients of "
+    "elementwise operations. All but the last two curves keep "
     "everything; drop bn-relu is "
     "`chen-drop-bn-relu`, which keeps the results of poolings, the sublinear plan `chen-search`, "
     "both with sharing. The paper gives "

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/base/stop.h"
+#include "lib/schedule/gradients_in_place.h"
 #include "lib/schedule/timeline.h"
 
 namespace ckplan {
@@ -21,10 +22,12 @@ Bytes OwnMemory(const TensorGraph& graph, const Timeline& timeline) {
   return total;
 }
 
-Bytes OwnBuffers(const Timeline& timeline) {
+Bytes OwnBuffers(const Timeline& timeline, const std::vector<int32_t>& taken_over) {
   Bytes total;
-  for (const Buffer& buffer : timeline.buffers) {
-    if (buffer.kind != BufferKind::kWorkspace) total += buffer.bytes;
+  for (size_t i = 0; i < timeline.buffers.size(); ++i) {
+    const Buffer& buffer = timeline.buffers[i];
+    if (buffer.kind == BufferKind::kWorkspace || taken_over[i] != kOwnMemory) continue;
+    total += buffer.bytes;
   }
   return total;
 }
@@ -58,17 +61,29 @@ class TagPool {
   std::set<std::pair<Bytes, size_t>> free_;
 };
 
-Bytes SharedMemory(const Timeline& timeline) {
+Bytes SharedMemory(const Timeline& timeline, const std::vector<int32_t>& taken_over) {
   struct Event {
     int64_t tick;
     size_t buffer;
     bool is_begin;
   };
+  // Memory that is taken over is in use until both lives have ended: other gradients of the same
+  // step may be computed from what lay there before. A buffer comes before those that take it over.
+  std::vector<bool> lives_on(timeline.buffers.size());
+  std::vector<int64_t> end_of(timeline.buffers.size());
+  for (size_t i = 0; i < timeline.buffers.size(); ++i) {
+    end_of[i] = timeline.buffers[i].end;
+    if (taken_over[i] == kOwnMemory) continue;
+    const auto old = static_cast<size_t>(taken_over[i]);
+    lives_on[old] = true;
+    end_of[i] = std::max(end_of[i], end_of[old]);
+  }
   std::vector<Event> events;
   for (size_t i = 0; i < timeline.buffers.size(); ++i) {
-    if (timeline.buffers[i].kind == BufferKind::kWorkspace) continue;
-    events.push_back({timeline.buffers[i].begin, i, true});
-    events.push_back({timeline.buffers[i].end, i, false});
+    const Buffer& buffer = timeline.buffers[i];
+    if (buffer.kind == BufferKind::kWorkspace || buffer.bytes == Bytes(0)) continue;
+    events.push_back({buffer.begin, i, true});
+    if (!lives_on[i]) events.push_back({end_of[i], i, false});
   }
   std::sort(events.begin(), events.end(),
             [](const Event& a, const Event& b) { return a.tick < b.tick; });  // Ticks are unique.
@@ -76,10 +91,12 @@ Bytes SharedMemory(const Timeline& timeline) {
   std::vector<size_t> tag_of(timeline.buffers.size());
   for (const Event& event : events) {
     PollStop();
-    if (event.is_begin) {
-      tag_of[event.buffer] = pool.Take(timeline.buffers[event.buffer].bytes);
-    } else {
+    if (!event.is_begin) {
       pool.Recycle(tag_of[event.buffer]);
+    } else if (taken_over[event.buffer] != kOwnMemory) {
+      tag_of[event.buffer] = tag_of[static_cast<size_t>(taken_over[event.buffer])];
+    } else {
+      tag_of[event.buffer] = pool.Take(timeline.buffers[event.buffer].bytes);
     }
   }
   return pool.Total();
@@ -89,15 +106,10 @@ Bytes SharedMemory(const Timeline& timeline) {
 
 Bytes StaticAllocation(const TensorGraph& graph, const Schedule& schedule, ArenaStrategy strategy) {
   const Timeline timeline = BuildTimeline(graph, schedule);
-  switch (strategy) {
-    case ArenaStrategy::kNone:
-      return OwnMemory(graph, timeline);
-    case ArenaStrategy::kInplace:
-      return OwnBuffers(timeline);
-    case ArenaStrategy::kSharing:
-      return SharedMemory(timeline);
-  }
-  return Bytes();
+  if (strategy == ArenaStrategy::kNone) return OwnMemory(graph, timeline);
+  const std::vector<int32_t> taken_over = GradientsInPlace(graph, schedule, timeline);
+  return strategy == ArenaStrategy::kInplace ? OwnBuffers(timeline, taken_over)
+                                             : SharedMemory(timeline, taken_over);
 }
 
 }  // namespace ckplan

@@ -3,7 +3,9 @@
 // from the peak.
 //
 //   none      every result and every gradient has memory of its own
-//   inplace   an output may take over the memory of an input that dies there
+//   inplace   an output may take over the memory of an input that dies there, and a gradient that
+//             of what it was computed from (gradients_in_place.h), so that this and the next
+//             figure may be below the simulated peak
 //   sharing   in-place, and memory of what has died is used again: the algorithm of Fig. 2
 //
 // Fig. 2 walks along the schedule with a counter of pending reads for each result. When a counter
@@ -23,7 +25,7 @@ namespace ckplan {
 
 enum class ArenaStrategy { kNone, kInplace, kSharing };
 
-// The schedule must have passed Simulator::Run. O(b log b) for b buffers.
+// The schedule must have passed Simulator::Run. O(b log b) for b buffers and reads.
 Bytes StaticAllocation(const TensorGraph& graph, const Schedule& schedule, ArenaStrategy strategy);
 
 }  // namespace ckplan
