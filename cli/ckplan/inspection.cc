@@ -4,8 +4,10 @@
 #include <map>
 #include <tuple>
 
+#include "lib/graph/prediction_graph.h"
 #include "lib/graph/saved_for_backward.h"
 #include "lib/schedule/simulate.h"
+#include "lib/schedule/static_allocation.h"
 
 namespace ckplan {
 namespace {
@@ -46,6 +48,18 @@ std::vector<TensorRow> LargestTensors(const TensorGraph& graph) {
   return rows;
 }
 
+// Section 3 of Chen et al. 2016: with sharing, a prediction needs little more than its largest
+// layer.
+StaticAllocations PredictionMemory(const TensorGraph& graph) {
+  const TensorGraph prediction = PredictionGraph(graph);
+  std::vector<NodeId> order;
+  for (const NodeId id : prediction.nodes().ids()) order.push_back(id);
+  const Schedule schedule = KeepAllSchedule(order);
+  return {StaticAllocation(prediction, schedule, ArenaStrategy::kNone),
+          StaticAllocation(prediction, schedule, ArenaStrategy::kInplace),
+          StaticAllocation(prediction, schedule, ArenaStrategy::kSharing)};
+}
+
 }  // namespace
 
 Inspection Inspect(const Source& source) {
@@ -61,6 +75,7 @@ Inspection Inspect(const Source& source) {
   }
   result.saved_for_backward = SavedForBackward(graph);
   result.keep_all_peak = KeepAllPeak(graph);
+  result.prediction = PredictionMemory(graph);
   result.constants = graph.constants();
   result.optimizer_state =
       OptimizerState(source.request.optimizer, graph.constants().parameter_gradients);

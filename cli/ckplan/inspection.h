@@ -34,6 +34,7 @@ struct Inspection {
   Bytes statistics;
   Bytes saved_for_backward;
   Bytes keep_all_peak;
+  StaticAllocations prediction;  // What the forward pass alone needs.
   ConstantMemory constants;
   Bytes optimizer_state;
   Cost forward_cost;

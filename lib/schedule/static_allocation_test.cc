@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/base/rng.h"
+#include "lib/graph/prediction_graph.h"
 #include "lib/schedule/lower.h"
 #include "lib/schedule/timeline.h"
 #include "lib/testing/graph_text.h"
@@ -259,6 +260,44 @@ TEST_CASE("static allocation: a contribution to a gradient in place of what it i
   CHECK(StaticAllocation(graph, schedule, ArenaStrategy::kNone) == Bytes(24));
   CHECK(StaticAllocation(graph, schedule, ArenaStrategy::kInplace) == Bytes(20));
   CHECK(StaticAllocation(graph, schedule, ArenaStrategy::kSharing) == Bytes(12));
+}
+
+Bytes PredictionNeeds(const TensorGraph& graph, ArenaStrategy strategy) {
+  std::vector<NodeId> order;
+  for (const NodeId id : graph.nodes().ids()) order.push_back(id);
+  return StaticAllocation(PredictionGraph(graph), KeepAllSchedule(order), strategy);
+}
+
+// Any number of equal layers needs two results of 4 bytes, the one that is read and the one that is
+// made. What the second layer saves for its backward, 8 bytes, is not made.
+TEST_CASE("static allocation: the prediction of a chain needs two layers with sharing") {
+  TensorGraphParts parts = PartsOf(GraphFromText("a:4 -> b:4 -> c:4 -> d:4 -> e:4 -> f:4"));
+  Tensor statistic = parts.tensors[TensorId(1)];
+  statistic.file_id = 6;
+  statistic.kind = TensorKind::kStatistic;
+  statistic.bytes = Bytes(8);
+  const TensorId saved = parts.tensors.push_back(statistic);
+  parts.nodes[NodeId(1)].outputs.push_back(saved);
+  parts.nodes[NodeId(1)].backward_reads.push_back(saved);
+  const TensorGraph graph = *TensorGraph::Create(std::move(parts));
+  CHECK(PredictionNeeds(graph, ArenaStrategy::kNone) == Bytes(24));
+  CHECK(PredictionNeeds(graph, ArenaStrategy::kInplace) == Bytes(24));
+  CHECK(PredictionNeeds(graph, ArenaStrategy::kSharing) == Bytes(8));
+}
+
+// b and c are sigmoids, of the batch and of b; f and e poolings of b and c; g is the product of f
+// and e. c cannot be written in place of b, which f is still to read. e takes the tag of b, and g
+// is written in place of f: 5 results, of which one is in place and one shares, 4 bytes each.
+TEST_CASE("static allocation: a prediction with branches, by hand") {
+  TensorGraphParts parts =
+      PartsOf(GraphFromText("b:4 -> c:4; b -> f:4; c -> e:4; f -> g:4; e -> g"));
+  const TensorId b(0), c(1), f(2), e(3), g(4);
+  parts.nodes[NodeId(1)].in_place = {{c, b}};
+  parts.nodes[NodeId(4)].in_place = {{g, f}, {g, e}};
+  const TensorGraph graph = *TensorGraph::Create(std::move(parts));
+  CHECK(PredictionNeeds(graph, ArenaStrategy::kNone) == Bytes(20));
+  CHECK(PredictionNeeds(graph, ArenaStrategy::kInplace) == Bytes(16));
+  CHECK(PredictionNeeds(graph, ArenaStrategy::kSharing) == Bytes(12));
 }
 
 TEST_CASE("static allocation: each strategy needs no more than the one before, sharing the peak") {
