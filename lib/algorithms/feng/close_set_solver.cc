@@ -53,6 +53,7 @@ Result<SolveOutcome> CloseSetSolver::Solve(int64_t setting, const SolveLimits&) 
                              setting, class_name_)
       : best_.is_proven ? "optimal for Eq. 1 among " + class_name_
                         : std::string(kStoppedEarly) + "best found for Eq. 1 among " + class_name_;
+  outcome.guarantee += AssumptionNote(division);
   return outcome;
 }
 
@@ -225,6 +226,51 @@ Cost CloseSetSolver::OverheadOf(const Division& division) const {
     if (!v.is_none() && !is_kept[v]) overhead += problem_.vertices.time(node);
   }
   return overhead;
+}
+
+// The number of each vertex's segment; -1 for what is kept.
+IdVector<VertexId, int32_t> CloseSetSolver::SegmentsOf(const Division& division) const {
+  IdVector<VertexId, int32_t> segment_of(graph_.vertices.size(), -1);
+  for (size_t i = 0; i < division.segments.size(); ++i) {
+    for (const VertexId v : VerticesOf(division.segments[i])) {
+      segment_of[v] = static_cast<int32_t>(i);
+    }
+  }
+  return segment_of;
+}
+
+// Whether the node's backward reads inputs out of several segments, which then are all recomputed.
+bool CloseSetSolver::NeedsSegmentsAtOnce(NodeId node,
+                                         const IdVector<VertexId, int32_t>& segment_of) const {
+  int32_t first = -1;
+  for (const TensorId read : problem_.graph.node(node).backward_reads) {
+    const NodeId producer = problem_.graph.tensor(read).producer;
+    if (producer.is_none() || vertex_of_[producer].is_none()) continue;
+    const int32_t segment = segment_of[vertex_of_[producer]];
+    if (first >= 0 && segment >= 0 && segment != first) return true;
+    if (segment >= 0) first = segment;
+  }
+  return false;
+}
+
+// The paper's second assumption (ICLR version, section 4.1): an operation with several inputs goes
+// backward without their values. Only then does Eq. 1 hold where branches join.
+std::string CloseSetSolver::AssumptionNote(const Division& division) const {
+  if (division.segments.empty() || division.is_sequence) return "";
+  const IdVector<VertexId, int32_t> segment_of = SegmentsOf(division);
+  std::vector<NodeId> joins;
+  for (const NodeId node : problem_.vertices.ids()) {
+    const bool is_vertex = !vertex_of_[node].is_none();
+    if (is_vertex && NeedsSegmentsAtOnce(node, segment_of)) joins.push_back(node);
+  }
+  if (joins.empty()) return "";
+  // By its number, for a guarantee does not depend on what nodes are called.
+  std::string which = fmt::format("node {}", problem_.graph.node(joins.front()).file_id);
+  if (joins.size() > 1) which += fmt::format(" (and of {} more)", joins.size() - 1);
+  return fmt::format(
+      "; Eq. 1 counts one segment at a time, yet the backward of {} reads inputs from several "
+      "(Assumption 2 does not hold)",
+      which);
 }
 
 }  // namespace ckplan

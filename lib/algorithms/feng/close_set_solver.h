@@ -56,6 +56,9 @@ class CloseSetSolver : public PreparedSolver {
   LowerSetSequence SequenceOf(const Division& division) const;
   KeptSet KeptSetOf(const Division& division) const;
   Cost OverheadOf(const Division& division) const;
+  IdVector<VertexId, int32_t> SegmentsOf(const Division& division) const;
+  bool NeedsSegmentsAtOnce(NodeId node, const IdVector<VertexId, int32_t>& segment_of) const;
+  std::string AssumptionNote(const Division& division) const;
   const CloseSet& close_set(int32_t index) const {
     return tree_.close_sets[static_cast<size_t>(index)];
   }

@@ -17,6 +17,12 @@
 // Differs    terms are searched, not listed, as in feng-linear. A run of children of a splittable
 //            close set may mix edges and close sets, as long as all fit C. Source and target are
 //            left out of the objective, as in the authors' program.
+//            Assumption 2 (section 4.1 of the 2019 version), that an operation with several inputs
+//            goes backward without their values, is no condition here: Add and Concat do so, Mul
+//            does not. Where a division breaks it, several segments are recomputed at once, the
+//            simulated peak shows it, and the guarantee tells the operation. "To store all the
+//            input tensors of this multi-input operation" is the paper's way around, outside of its
+//            objective and its algorithms; it is left to the user (`given`).
 #pragma once
 
 #include <memory>

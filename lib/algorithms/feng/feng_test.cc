@@ -13,6 +13,8 @@
 #include "lib/algorithms/feng/feng_linear.h"
 #include "lib/base/rng.h"
 #include "lib/planner/planner.h"
+#include "lib/schedule/lower.h"
+#include "lib/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
 
@@ -276,6 +278,51 @@ TEST_CASE("feng-acg: a branch is a segment of its own") {
   const TensorGraph graph = GraphFromText("s:1 -> a:10 -> b:10 -> t:1; s -> c:10 -> d:10 -> t");
   CHECK(PlanOf(graph, "feng-linear").figures.paper.peak == Bytes(40));
   CHECK(PlanOf(graph, "feng-acg").figures.paper.peak == Bytes(20));
+}
+
+//   s ─▶ a ─▶ b ─▶ m ─▶ t     10 bytes each. The backward of a, b, c, d and t reads their input.
+//   └──▶ c ─▶ d ───┘          `reads`: what that of m reads.
+TensorGraph Join(std::vector<TensorId> reads) {
+  TensorGraphParts parts = PartsOf(GraphFromText(
+      "s:10; a:10; b:10; c:10; d:10; m:10; t:10; s -> a -> b -> m -> t; s -> c -> d -> m"));
+  parts.nodes[NodeId(0)].backward_reads.clear();
+  for (const int32_t i : {1, 2, 3, 4, 6}) {
+    parts.nodes[NodeId(i)].backward_reads = {parts.nodes[NodeId(i)].inputs.front()};
+  }
+  parts.nodes[NodeId(5)].backward_reads = std::move(reads);
+  return *TensorGraph::Create(std::move(parts));
+}
+
+constexpr const char* kJoinNote =
+    "; Eq. 1 counts one segment at a time, yet the backward of node 5 reads inputs from several "
+    "(Assumption 2 does not hold)";
+
+// Eq. 1: m is kept, 10, and of the branches, 20 each, one at a time. The branch {c, d}, whose
+// backward comes first, stays in memory. If m is a sum, the most is needed when it is made: s, b,
+// c, d, m, 50. If it is a product, its backward reads b and d: s, c, d, a and b once more, and the
+// gradients of m, b and d, 80.
+TEST_CASE("feng-acg: where the backward of a join reads both branches, the plan says so") {
+  const TensorId b(2);
+  const TensorId d(4);
+  const Plan sum = PlanOf(Join({}), "feng-acg");
+  CHECK(sum.figures.paper.peak == Bytes(30));
+  CHECK(sum.figures.peak == Bytes(50));
+  CHECK(sum.figures.guarantee == "optimal for Eq. 1 among divisions into close sets");
+  const Plan product = PlanOf(Join({b, d}), "feng-acg");
+  CHECK(product.figures.paper.peak == Bytes(30));
+  CHECK(product.figures.peak == Bytes(80));
+  CHECK(product.figures.guarantee == sum.figures.guarantee + kJoinNote);
+  // One branch alone is read, so one segment at a time is enough.
+  CHECK(PlanOf(Join({d}), "feng-acg").figures.guarantee == sum.figures.guarantee);
+}
+
+// "To store all the input tensors": s, b, d, m, t are kept. The loss finds them there and adds the
+// gradient of t, 60; the backward of m finds s, b, d and three gradients, 60 as well.
+TEST_CASE("feng: storing the inputs of a product is the paper's way around its assumption") {
+  const TensorGraph graph = Join({TensorId(2), TensorId(4)});
+  KeptSet kept{IdVector<NodeId, bool>(graph.nodes().size(), true)};
+  for (const int32_t dropped : {1, 3}) kept.is_kept[NodeId(dropped)] = false;
+  CHECK(Simulator(graph).Run(LowerStrategy(graph, kept))->peak == Bytes(60));
 }
 
 TEST_CASE("feng: several sources and targets, and nodes without a gradient, get a plan") {
