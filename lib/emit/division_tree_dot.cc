@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -70,6 +69,7 @@ class DivisionTreeWriter {
     text_ += '\n';
   }
 
+  // An edge holds no tensor, and is drawn only where it is the whole graph.
   bool IsDrawn(size_t index) const {
     return index == 0 || tree_.close_sets[index].kind != CloseSetKind::kEdge;
   }
@@ -82,25 +82,43 @@ class DivisionTreeWriter {
   void WriteCloseSet(size_t index) {
     if (!IsDrawn(index)) return;
     const CloseSet& set = tree_.close_sets[index];
-    std::string label = fmt::format("{} → {}\\n{}, {}", VertexName(set.begin), VertexName(set.end),
-                                    NameOf(set.kind), HumanBytes(set.memory));
-    if (!set.inner.empty()) label += "\\nat " + NamesOf(set.inner);
-    const auto edges = std::count_if(set.children.begin(), set.children.end(), [&](int32_t child) {
-      return !IsDrawn(static_cast<size_t>(child));
-    });
-    if (edges > 0) label += fmt::format("\\n{} {}", edges, edges == 1 ? "edge" : "edges");
-    Line("  c{} [label=\"{}\", shape={}];", index, label, ShapeOf(set.kind));
+    Line("  c{} [label=\"{} → {}\\n{}, {}\", shape={}];", index, VertexName(set.begin),
+         VertexName(set.end), NameOf(set.kind), HumanBytes(set.memory), ShapeOf(set.kind));
+    // A child stands behind the tensor that it begins at.
+    std::vector<VertexId> tensors = set.inner;
+    if (index == 0) tensors.insert(tensors.begin(), ends_.source());
+    if (index == 0) tensors.push_back(ends_.target());
+    size_t next = 0;
     for (const int32_t child : set.children) {
-      if (IsDrawn(static_cast<size_t>(child))) Line("  c{} -> c{};", index, child);
+      if (!IsDrawn(static_cast<size_t>(child))) continue;
+      const VertexId begin = tree_.close_sets[static_cast<size_t>(child)].begin;
+      for (; next < tensors.size() && tensors[next] <= begin; ++next) {
+        WriteTensor(index, tensors[next]);
+      }
+      Line("  c{} -> c{};", index, child);
     }
+    for (; next < tensors.size(); ++next) WriteTensor(index, tensors[next]);
   }
 
-  std::string NamesOf(const std::vector<VertexId>& vertices) const {
+  // A source or target that only joins others is no tensor.
+  void WriteTensor(size_t close_set, VertexId v) {
+    if (ends_.is_virtual(v)) return;
+    Line("  v{} [label=\"{}\\n{}\", shape=plaintext];", v.index(), TensorNames(v),
+         HumanBytes(ends_.vertices[v].memory));
+    Line("  c{} -> v{};", close_set, v.index());
+  }
+
+  // The results of the vertex's last node, which overwrites those of the others.
+  std::string TensorNames(VertexId v) const {
     std::string names;
-    for (size_t i = 0; i < std::min(vertices.size(), kMaxNames); ++i) {
-      names += (i == 0 ? "" : ", ") + VertexName(vertices[i]);
+    size_t count = 0;
+    for (const TensorId output : graph_.node(ends_.vertices[v].nodes.back()).outputs) {
+      if (graph_.tensor(output).kind == TensorKind::kStatistic) continue;
+      ++count;
+      if (count > kMaxNames) continue;
+      names += (names.empty() ? "" : ", ") + EscapeForDot(graph_.tensor(output).name);
     }
-    if (vertices.size() > kMaxNames) names += fmt::format(", … {} in all", vertices.size());
+    if (count > kMaxNames) names += fmt::format(", … {} in all", count);
     return names;
   }
 

@@ -1,11 +1,13 @@
 // The division tree of a graph (division_tree.h) as a picture, for `dot -Tsvg`.
 //
-//   splittable     box            "a → e", what lies between, its bytes, and, for types 1 and 3,
-//   branched       ellipse        where it is divided
+//   splittable     box            "a → e", the two ends; the type; the bytes of all between them
+//   branched       ellipse
 //   non-branched   hexagon
+//   tensor         no frame       its name; its bytes, with those of statistics beside it
 //
-// Edges of the graph, the leaves, are counted in their parent's label and not drawn: they are most
-// of a tree. Deterministic; the cost is that of DivideGraph, and so are the errors.
+// The leaves are the single tensors (Definition 9), each below the close set that is divided at it,
+// source and target below the whole graph. Members of a division that are single edges hold no
+// tensor and are not drawn. Deterministic; the cost is that of DivideGraph, and so are the errors.
 #pragma once
 
 #include <string>

@@ -11,13 +11,25 @@ TEST_CASE("division tree dot: a branched block in a chain") {
   CHECK(*WriteDivisionTreeDot(graph) == R"(digraph "text" {
   rankdir=LR;
   node [fontname="Helvetica", fontsize=11];
-  c0 [label="s → t\nsplittable, 1.01 KiB\nat a, e\n2 edges", shape=box];
+  c0 [label="s → t\nsplittable, 1.01 KiB", shape=box];
+  v0 [label="s\n1 B", shape=plaintext];
+  c0 -> v0;
+  v1 [label="a\n2 B", shape=plaintext];
+  c0 -> v1;
   c0 -> c2;
+  v4 [label="e\n1.00 KiB", shape=plaintext];
+  c0 -> v4;
+  v5 [label="t\n5 B", shape=plaintext];
+  c0 -> v5;
   c2 [label="a → e\nbranched, 7 B", shape=ellipse];
   c2 -> c4;
   c2 -> c5;
-  c4 [label="a → e\nsplittable, 3 B\nat c\n2 edges", shape=box];
-  c5 [label="a → e\nsplittable, 4 B\nat \"d\"\n2 edges", shape=box];
+  c4 [label="a → e\nsplittable, 3 B", shape=box];
+  v2 [label="c\n3 B", shape=plaintext];
+  c4 -> v2;
+  c5 [label="a → e\nsplittable, 4 B", shape=box];
+  v3 [label="\"d\"\n4 B", shape=plaintext];
+  c5 -> v3;
 }
 )");
 }
@@ -27,6 +39,8 @@ TEST_CASE("division tree dot: a lone vertex has the target that it lacks") {
   rankdir=LR;
   node [fontname="Helvetica", fontsize=11];
   c0 [label="a → target\nedge, 0 B", shape=box];
+  v0 [label="a\n7 B", shape=plaintext];
+  c0 -> v0;
 }
 )");
 }
