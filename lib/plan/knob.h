@@ -17,7 +17,7 @@ struct Knob {
   enum class Kind {
     kNone,             // There is only one plan.
     kPaperBudget,      // Bytes of the paper's own objective; plans exist from `min` upwards.
-    kSegmentCount,     // How many segments the chain is cut into.
+    kSegmentCount,     // How many segments the graph is cut into.
     kLargestSegment,   // Bytes that a segment may hold; plans exist from `min` upwards.
     kSegmentBudget,    // Bytes that a segment may hold (Chen's B): the smaller, the more is kept.
     kGridPoint,        // Index of a point in the paper's own grid of settings.
