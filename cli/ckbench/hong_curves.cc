@@ -1,0 +1,223 @@
+#include "cli/ckbench/hong_curves.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "cli/ckbench/paper_graph.h"
+#include "lib/algorithms/hong/checkpoint_selection.h"
+#include "lib/algorithms/hong/training_phases.h"
+#include "lib/schedule/timeline.h"
+
+namespace ckplan {
+namespace {
+
+const LayerPositions kFigureSet = {3, 11, 24};  // "Our algorithm" of Fig. 5 to 7.
+
+constexpr const char* kSetNote =
+    "Section 5.2 says that {3,11,24} is what the algorithm returns. By Eq. 12 it needs more than "
+    "the set of Algorithm 6 in Table 2, and as much as {3,6,24} there.";
+
+constexpr const char* kPlainNote =
+    "With a pooling's result as the size of its layer, Eq. 12 has better sets than the paper's, "
+    "and so it has with the convolution's result, or with both: the text does not say which sizes "
+    "it took.";
+constexpr const char* kPlainGainNote =
+    "The paper's is measured, and a round number. Over 12 layers Eq. 12 would not count the "
+    "results of the convolutions at all, so this one is over 15 for both sets.";
+
+Figure MebibyteFigure(const char* how, int64_t steps, std::optional<int64_t> paper = {}) {
+  Figure figure;
+  figure.subject = "VGG-19, b=128";
+  figure.quantity = how;
+  figure.unit = FigureUnit::kMebibytes;
+  figure.ours = steps;
+  figure.paper = paper;
+  return figure;
+}
+
+// What still lives when the step is over; workspaces never do.
+Bytes LiveAfter(const Timeline& timeline, size_t step) {
+  const auto at = static_cast<int32_t>(step);
+  Bytes live;
+  for (const Buffer& buffer : timeline.buffers) {
+    if (buffer.first_step <= at && buffer.last_step > at) live += buffer.bytes;
+  }
+  return live;
+}
+
+// What the simulator computes for each phase, in the order of PredictTrainingPhases: for forward
+// what lives at its end, for backward the maximum that lives during it.
+std::vector<Bytes> SimulateTrainingPhases(const HongLayers& layers,
+                                          const LayerPositions& checkpoints) {
+  const Schedule schedule = CheckpointedStep(layers, checkpoints);
+  const Timeline timeline = BuildTimeline(layers.graph, schedule);
+  const size_t last = layers.list.sizes.size() - 1;
+  const Bytes input = layers.list.sizes[0];
+  IdVector<NodeId, size_t> position_of(layers.fold.graph.nodes().size());
+  for (size_t i = 1; i <= last; ++i) position_of[layers.list.nodes[i]] = i;
+  std::vector<Bytes> phases(2 * last + 2, input);
+  for (size_t step = 0; step < schedule.steps.size(); ++step) {
+    const Step& what = schedule.steps[step];
+    if (what.kind == StepKind::kLoss ||
+        (what.kind == StepKind::kForward && step > timeline.loss_step)) {
+      continue;
+    }
+    const size_t i = position_of[layers.fold.layer_of[what.node()]];
+    const size_t phase = what.kind == StepKind::kForward ? i : 2 * last + 1 - i;
+    if (what.kind == StepKind::kForward) {
+      phases[phase] = LiveAfter(timeline, step) + input;
+    } else {
+      phases[phase] = std::max(phases[phase], timeline.step_bytes[step] + input);
+    }
+  }
+  return phases;
+}
+
+// By how much the first curve is above the second one, on average over phases [first, last].
+Bytes MeanGap(const std::vector<Bytes>& above, const std::vector<Bytes>& below, size_t first,
+              size_t last) {
+  Bytes sum;
+  for (size_t phase = first; phase <= last; ++phase) sum += above[phase] - below[phase];
+  return Bytes(sum.count() / static_cast<int64_t>(last - first + 1));
+}
+
+// Layers of AlexNet that are convolutions with a pooling after them.
+const LayerPositions kPooled = {1, 3, 7};
+
+}  // namespace
+
+Result<FigureTable> HongPredictionTable(const std::string& models) {
+  FigureTable table;
+  table.title = "Figure 5, the prediction over the training phase index";
+  table.intro =
+      "VGG-19, b=128, checkpoints {3,11,24}: the mean difference between the prediction (Eq. 9 and "
+      "10) and the memory of every phase, "
+      "as a share of the latter, with parameters, gradients and momentum in both. The paper's is "
+      "against what PyTorch reports, "
+      "ours against the simulator: in forward what lives at the end of a phase, in backward the "
+      "most that lives during it. Eq. 12 is without parameters, gradients and momentum.";
+  CKPLAN_ASSIGN_OR_RETURN(HongLayers layers, LoadHongLayers(models, HongNetworks()[0], 128));
+  layers.graph = WithoutStatistics(layers.graph);
+  const LayerPositions checkpoints = WithInput(kFigureSet);
+  const std::vector<Bytes> predicted = PredictTrainingPhases(layers.list, checkpoints);
+  const std::vector<Bytes> simulated = SimulateTrainingPhases(layers, checkpoints);
+  const Bytes constants = HongConstants(layers.graph);
+  int64_t error = 0;  // In 10^-6, summed.
+  for (size_t i = 0; i < predicted.size(); ++i) {
+    const int64_t away = std::abs((predicted[i] - simulated[i]).count());
+    error += static_cast<int64_t>(static_cast<__int128>(away) * 1'000'000 /
+                                  (simulated[i] + constants).count());
+  }
+  Figure figure;
+  figure.subject = "VGG-19, b=128";
+  figure.quantity = "mean error of the prediction";
+  figure.unit = FigureUnit::kPercent;
+  figure.ours = (error / static_cast<int64_t>(predicted.size()) + 500) / 1000;
+  figure.paper = 28;
+  if (figure.NeedsExplanation()) {
+    figure.note = table.Note(
+        "The model holds a gradient buffer as large as the segment's largest tensor to the end of "
+        "the segment; the simulator "
+        "holds the gradient that is there.");
+  }
+  table.figures.push_back(std::move(figure));
+  const auto objective = [&](const LayerPositions& set) {
+    return MebibyteSteps(DynamicObjective(layers.list, WithInput(set)));
+  };
+  table.figures.push_back(MebibyteFigure("{3,11,24} by Eq. 12", objective(kFigureSet)));
+  table.figures.back().note = table.Note(kSetNote);
+  table.figures.push_back(
+      MebibyteFigure("Table 2's set by Eq. 12", objective(HongNetworks()[0].dynamic)));
+  table.figures.back().note = table.Note(kSetNote);
+  return table;
+}
+
+Result<FigureTable> HongComparisonTable(const std::string& models) {
+  FigureTable table;
+  table.title = "Figure 7, the set of Fig. 5 beside the ACG solver's";
+  table.intro =
+      "VGG-19, b=128, {3,11,24} and {3,6,24}: the peaks by Eq. 12, with parameters, gradients and "
+      "momentum, and by how much one curve of Eq. 9 and 10 is above the other. \"Both algorithms "
+      "have the same peak\"; one spends \"around 2 GiB more\" on the first half and more of the "
+      "first segment, the other on the rest.";
+  CKPLAN_ASSIGN_OR_RETURN(const HongLayers layers, LoadHongLayers(models, HongNetworks()[0], 128));
+  const LayerPositions ours = WithInput(kFigureSet);
+  const LayerPositions acg = WithInput(HongNetworks()[0].acg);
+  const Bytes constants = HongConstants(layers.graph);
+  const Bytes our_peak = DynamicObjective(layers.list, ours) + constants;
+  const Bytes acg_peak = DynamicObjective(layers.list, acg) + constants;
+  table.figures.push_back(MebibyteFigure("peak of {3,11,24}", MebibyteSteps(our_peak)));
+  table.figures.push_back(MebibyteFigure("peak of {3,6,24}", MebibyteSteps(acg_peak)));
+  Figure equal = MebibyteFigure("peak of {3,11,24} / of {3,6,24}", 0, 100);
+  equal.unit = FigureUnit::kFactor;
+  equal.ours = FactorSteps(our_peak, acg_peak);
+  table.figures.push_back(std::move(equal));
+  const std::vector<Bytes> our_curve = PredictTrainingPhases(layers.list, ours);
+  const std::vector<Bytes> acg_curve = PredictTrainingPhases(layers.list, acg);
+  constexpr int64_t kTwoGib = 2048;
+  // Phase 49 - i is layer i's backward: 26 to 37 are layers 23 to 12, 38 to 42 layers 11 to 7.
+  for (Figure gap :
+       {MebibyteFigure("{3,6,24} above {3,11,24}, phases 26 to 37",
+                       MebibyteSteps(MeanGap(acg_curve, our_curve, 26, 37)), kTwoGib),
+        MebibyteFigure("{3,11,24} above {3,6,24}, phases 38 to 42",
+                       MebibyteSteps(MeanGap(our_curve, acg_curve, 38, 42)), kTwoGib)}) {
+    if (gap.NeedsExplanation())
+      gap.note = table.Note("\"Around 2 GiB\" is all that the text says.");
+    table.figures.push_back(std::move(gap));
+  }
+  return table;
+}
+
+Result<FigureTable> HongPlainTable(const std::string& models) {
+  FigureTable table;
+  table.title = "Figure 8, AlexNet with its poolings within convolutions";
+  table.intro =
+      "b=128, 12 layers: the convolutions before a pooling are no layers of their own, so their "
+      "results cannot be checkpoints. Peaks are those of Eq. 12, with parameters, gradients and "
+      "momentum. \"Reducing the peak memory usage by 100 MiB compared to the plain AlexNet "
+      "model\" is Fig. 9's set, that of Table 2, against this one.";
+  const HongNetwork& alexnet = HongNetworks()[1];
+  CKPLAN_ASSIGN_OR_RETURN(const HongLayers layers, LoadHongLayers(models, alexnet, 128));
+  const LayerList plain = WithinNextLayer(layers.list, kPooled);
+  const LayerPositions paper = WithInput({3, 4, 5, 9, 11, 12});
+  const LayerPositions ours = SelectDynamicLinear(plain).positions;
+  Figure set = HongSetFigure("AlexNet, 12 layers", "Algorithm 6 (hong-linear)", plain, ours, paper,
+                             DynamicObjective);
+  if (set.NeedsExplanation()) set.note = table.Note(kPlainNote);
+  table.figures.push_back(std::move(set));
+  const Bytes constants = HongConstants(layers.graph);
+  const auto add = [&](const char* subject, const char* how, Bytes bytes,
+                       std::optional<int64_t> published = {}) {
+    Figure figure = MebibyteFigure(how, MebibyteSteps(bytes), published);
+    figure.subject = subject;
+    if (figure.NeedsExplanation()) figure.note = table.Note(kPlainGainNote);
+    table.figures.push_back(std::move(figure));
+  };
+  add("AlexNet, 12 layers", "our set by Eq. 12", DynamicObjective(plain, ours) + constants);
+  add("AlexNet, 12 layers", "the paper's set by Eq. 12",
+      DynamicObjective(plain, paper) + constants);
+  // The same checkpoints, by their numbers in Fig. 9.
+  const Bytes paper_peak = DynamicObjective(layers.list, WithInput({5, 6, 8, 12, 14, 15}));
+  const Bytes extended_peak = DynamicObjective(layers.list, WithInput(alexnet.dynamic));
+  add("AlexNet, 15 layers", "the same set by Eq. 12", paper_peak + constants);
+  add("AlexNet, 15 layers", "Table 2's set by Eq. 12", extended_peak + constants);
+  add("AlexNet, 15 layers", "gained by poolings of their own", paper_peak - extended_peak, 100);
+  return table;
+}
+
+LayerList WithinNextLayer(const LayerList& list, const LayerPositions& positions) {
+  LayerList folded;
+  for (size_t i = 0; i < list.sizes.size(); ++i) {
+    if (std::binary_search(positions.begin(), positions.end(), i)) continue;
+    if (std::binary_search(list.candidates.begin(), list.candidates.end(), i)) {
+      folded.candidates.push_back(folded.sizes.size());
+    }
+    folded.sizes.push_back(list.sizes[i]);
+    folded.nodes.push_back(list.nodes[i]);
+  }
+  return folded;
+}
+
+}  // namespace ckplan

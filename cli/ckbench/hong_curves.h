@@ -1,0 +1,21 @@
+// Hong et al. 2024: the memory of every training phase (Fig. 5 and 7), and AlexNet with its
+// poolings within convolutions (Fig. 8).
+#pragma once
+
+#include <string>
+
+#include "cli/ckbench/hong_layers.h"
+#include "cli/ckbench/reproduction.h"
+#include "lib/algorithms/hong/layer_list.h"
+#include "lib/base/result.h"
+
+namespace ckplan {
+
+Result<FigureTable> HongPredictionTable(const std::string& models);  // Fig. 5
+Result<FigureTable> HongComparisonTable(const std::string& models);  // Fig. 7
+Result<FigureTable> HongPlainTable(const std::string& models);       // Fig. 8
+
+// The list with the layers at these positions, ascending, as parts of the ones after them.
+LayerList WithinNextLayer(const LayerList& list, const LayerPositions& positions);
+
+}  // namespace ckplan

@@ -1,0 +1,67 @@
+// The two networks of Hong et al. 2024 as the paper has them: lists of layers, by number, with the
+// checkpoints that Table 2 prints.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/ckbench/reproduction.h"
+#include "lib/algorithms/hong/layer_list.h"
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+#include "lib/graph/layer_fold.h"
+#include "lib/graph/tensor_graph.h"
+#include "lib/schedule/schedule.h"
+
+namespace ckplan {
+
+using LayerPositions = std::vector<size_t>;
+
+// A network with the columns of Table 2. Sets are without the input, which is always in memory.
+struct HongNetwork {
+  std::string model;
+  std::string name;
+  bool keeps_small_layers;   // AdaptiveAvgPool, Flatten and Dropout are layers.
+  LayerPositions dynamic;    // Algorithm 6
+  LayerPositions selection;  // Algorithm 3
+  LayerPositions acg;        // Feng & Huang's solver
+  LayerPositions sqrt;       // O(sqrt(n))
+};
+
+// VGG-19 and AlexNet.
+std::span<const HongNetwork> HongNetworks();
+
+// A network as the paper has it: the nodes, the layers, and the list d_0, ..., d_N.
+struct HongLayers {
+  TensorGraph graph;
+  LayerFold fold;
+  LayerList list;
+  Bytes keep_all;  // Simulated peak, the input included.
+};
+
+// Costs are by `cost` (lib/cost/cost_model.h).
+Result<HongLayers> LoadHongLayers(const std::string& models, const HongNetwork& network,
+                                  int64_t batch, std::string_view cost = "paper");
+
+// The input and the checkpoints: a set as the solvers have it.
+LayerPositions WithInput(LayerPositions positions);
+
+// A training step that keeps the checkpoints alone, as PyTorch's does: the last segment is
+// recomputed, too. `checkpoints` begin with the input.
+Schedule CheckpointedStep(const HongLayers& layers, const LayerPositions& checkpoints);
+
+// Whether the set that an algorithm finds is the paper's: "tie" if not, but of equal value by the
+// objective. Both begin with the input, which is not shown.
+using CheckpointObjective = Bytes (*)(const LayerList& list, const LayerPositions& checkpoints);
+Figure HongSetFigure(const std::string& name, const std::string& how, const LayerList& list,
+                     const LayerPositions& ours, const LayerPositions& paper,
+                     CheckpointObjective objective);
+
+// What a training step holds beside activations: parameters, gradients, momentum.
+Bytes HongConstants(const TensorGraph& graph);
+
+}  // namespace ckplan

@@ -1,0 +1,142 @@
+#include <doctest/doctest.h>
+
+#include <utility>
+
+#include "cli/ckbench/all_reproductions.h"
+#include "cli/ckbench/hong_curves.h"
+#include "lib/algorithms/hong/checkpoint_selection.h"
+
+namespace ckplan {
+namespace {
+
+const Figure& Row(std::string_view title, std::string_view what, std::string_view how) {
+  return RowOf(TableOf("hong", title), what, how);
+}
+
+// VGG-19 at a batch of 128, d_0 to d_24, in KiB. A convolution at 224 x 224 with 64 channels makes
+// 224 * 224 * 64 * 4 * 128 bytes, 1,568 MiB; each pooling quarters the area, and each stage up to
+// the fourth has twice the channels.
+LayerList Vgg19() {
+  LayerList list;
+  constexpr int64_t kMib = 1024;
+  for (const int64_t kib :
+       {147 * kMib / 2,                                                       // The image.
+        1568 * kMib,    1568 * kMib, 392 * kMib,                              // 1, 2, pool
+        784 * kMib,     784 * kMib,  196 * kMib,                              // 4, 5, pool
+        392 * kMib,     392 * kMib,  392 * kMib,  392 * kMib, 98 * kMib,      // 7 to 10, pool
+        196 * kMib,     196 * kMib,  196 * kMib,  196 * kMib, 49 * kMib,      // 12 to 15, pool
+        49 * kMib,      49 * kMib,   49 * kMib,   49 * kMib,  49 * kMib / 4,  // 17 to 20, pool
+        2 * kMib,       2 * kMib,    int64_t{500}}) {                         // 4096, 4096, 1000
+    list.candidates.push_back(list.sizes.size());
+    list.sizes.emplace_back(kib * 1024);
+  }
+  return list;
+}
+
+}  // namespace
+
+TEST_CASE("hong: Fig. 5's set needs more than Table 2's by Eq. 12") {
+  // {3,11,24}, at checkpoint 3: the image and d_3, what lies between, and the largest of these as
+  // the gradients' buffer: 73.5 + 392 + 2 * 1568 + 1568 = 5,169.5.
+  // {2,4,6,9,...}, at checkpoint 2: 73.5 + 1568 + 1568 + 1568 = 4,777.5.
+  const LayerList list = Vgg19();
+  CHECK(DynamicObjective(list, {0, 3, 11, 24}) == Bytes(10339 * (int64_t{1} << 19)));
+  CHECK(DynamicObjective(list, {0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 23, 24}) ==
+        Bytes(9555 * (int64_t{1} << 19)));
+  CHECK(Row("Figure 5", "VGG-19, b=128", "{3,11,24} by Eq. 12").ours == 5170);
+  CHECK(Row("Figure 5", "VGG-19, b=128", "Table 2's set by Eq. 12").ours == 4778);
+}
+
+TEST_CASE("hong: Fig. 7's curves have equal peaks, and either is 1,960 MiB above the other") {
+  CHECK(Row("Figure 7", "VGG-19, b=128", "peak of {3,11,24} / of {3,6,24}").ours == 100);
+  // Eq. 10 at layer i of 12 to 23. {3,6,24}: 73.5 + 392 + 196, d_7 to d_i, and a buffer of 392.
+  // {3,11,24}: 73.5 + 392 + 98, d_12 to d_i, and a buffer of 196. The former is above the latter by
+  // 98 + (4 * 392 + 98) + 196 = 1,960.
+  CHECK(Row("Figure 7", "VGG-19, b=128", "{3,6,24} above {3,11,24}, phases 26 to 37").ours == 1960);
+  // At layers 7 to 11. {3,11,24}: 73.5 + 392, d_4 to d_i, a buffer of 784. {3,6,24}: as before.
+  // So 2 * 784 + 196 - 196 + 784 - 392 = 1,960.
+  CHECK(Row("Figure 7", "VGG-19, b=128", "{3,11,24} above {3,6,24}, phases 38 to 42").ours == 1960);
+}
+
+TEST_CASE("hong: Fig. 8's set, by its own layers and by those of Fig. 9") {
+  // AlexNet at a batch of 128, in elements of a sample. d_0 to d_15: the image; 64 * 55^2 and its
+  // pooling; 192 * 27^2 and its pooling; 384, 256 and 256 * 13^2, a pooling; and the small layers.
+  LayerList list;
+  for (const int64_t elements : {150'528, 193'600, 46'656, 139'968, 32'448, 64'896, 43'264, 43'264,
+                                 9216, 9216, 9216, 9216, 4096, 4096, 4096, 1000}) {
+    list.candidates.push_back(list.sizes.size());
+    list.sizes.emplace_back(elements * 4 * 128);
+    list.nodes.emplace_back();
+  }
+  // At the first checkpoint, d_5: d_0 to d_5 are 628,096 elements, and the gradients' buffer is
+  // d_1. At d_2 of Table 2's set: d_0 to d_2 are 390,784, and the same buffer. 237,312 elements of
+  // 512 bytes are 115.9 MiB.
+  const Bytes plain = DynamicObjective(list, {0, 5, 6, 8, 12, 14, 15});
+  const Bytes extended = DynamicObjective(list, {0, 2, 4, 6, 8, 12, 14, 15});
+  CHECK(plain == Bytes(512 * (628'096 + 193'600)));
+  CHECK(extended == Bytes(512 * (390'784 + 193'600)));
+  CHECK(Row("Figure 8", "AlexNet, 15 layers", "gained by poolings of their own").ours == 116);
+
+  // Whichever size a convolution with its pooling has, other sets are better by Eq. 12.
+  const LayerPositions paper = {0, 3, 4, 5, 9, 11, 12};
+  const LayerList pooled = WithinNextLayer(list, {1, 3, 7});
+  LayerList convolved = pooled;
+  LayerList both = pooled;
+  for (const auto& [position, convolution] : {std::pair<size_t, size_t>{1, 1}, {2, 3}, {5, 7}}) {
+    convolved.sizes[position] = list.sizes[convolution];
+    both.sizes[position] += list.sizes[convolution];
+  }
+  for (const LayerList& layers : {pooled, convolved, both}) {
+    REQUIRE(layers.sizes.size() == 13);
+    CHECK(SelectDynamicLinear(layers).objective < DynamicObjective(layers, paper));
+  }
+}
+
+TEST_CASE("hong: a layer within the next one can be no checkpoint") {
+  LayerList list;
+  for (const int64_t size : {1, 2, 3, 4, 5}) {
+    if (size != 4) list.candidates.push_back(list.sizes.size());
+    list.sizes.emplace_back(size);
+    list.nodes.emplace_back(list.sizes.size());
+  }
+  const LayerList folded = WithinNextLayer(list, {1});
+  CHECK(folded.sizes == std::vector<Bytes>{Bytes(1), Bytes(3), Bytes(4), Bytes(5)});
+  CHECK(folded.candidates == std::vector<size_t>{0, 1, 3});
+  CHECK(folded.nodes == std::vector<NodeId>{NodeId(1), NodeId(3), NodeId(4), NodeId(5)});
+}
+
+TEST_CASE("hong: cells that ran out of memory are rows") {
+  int cells = 0;
+  for (const Figure& figure : TableOf("hong", "Table 2, peak memory").figures) {
+    if (!figure.paper_ran_out) continue;
+    ++cells;
+    CHECK(figure.paper == 24 * 1024);
+    CHECK((*figure.ours > *figure.paper || figure.note > 0));
+  }
+  CHECK(cells == 5);
+  // From b=128 to b=256 it grows by 9,628 MiB, so from 11,273 by 1.5 times as much to b=320:
+  // 25,715 MiB.
+  CHECK(DifferenceText(Row("Table 2, peak memory", "VGG-19, b=320", "PyTorch")) == "also above");
+}
+
+TEST_CASE("hong: Table 3 by the cost model, and its rows for a GPU") {
+  // Running all of the forward pass again takes about a third more; no checkpoints take longer.
+  const int64_t whole =
+      *Row("Table 3, time of a step by", "VGG-19, b=128", "forward twice, above PyTorch").ours;
+  CHECK(whole > 300);
+  CHECK(whole < 360);
+  for (const char* how : {"Algorithm 6, above PyTorch", "Algorithm 3, above PyTorch",
+                          "ACG solver, above PyTorch", "O(sqrt(n)), above PyTorch"}) {
+    CAPTURE(how);
+    const Figure& above = Row("Table 3, time of a step by", "VGG-19, b=128", how);
+    CHECK(above.ours > 0);
+    CHECK(above.ours < whole);
+    CHECK(above.paper.value() >= 332);  // 779 and 780 of 585 ms
+    CHECK(above.paper.value() <= 333);
+  }
+  const FigureTable& measured = TableOf("hong", "Table 3, time of a step, measured");
+  CHECK(measured.figures.size() == 30);  // 35 cells, 5 of which ran out of memory.
+  for (const Figure& figure : measured.figures) CHECK((!figure.ours && figure.note > 0));
+}
+
+}  // namespace ckplan
