@@ -172,4 +172,10 @@ TensorGraph UnrollLstm(int64_t layers, int64_t hidden, int64_t inputs, int64_t c
   return std::move(builder).Build();
 }
 
+Bytes LstmWeights(int64_t layers, int64_t hidden, int64_t inputs, int64_t classes) {
+  const int64_t first = (inputs + hidden) * 4 * hidden;
+  const int64_t others = (layers - 1) * (hidden + hidden) * 4 * hidden;
+  return Bytes(kFloatBytes * (first + others + hidden * classes));
+}
+
 }  // namespace ckplan

@@ -26,4 +26,8 @@ std::vector<int64_t> StagesOfDepth(int64_t depth);
 TensorGraph UnrollLstm(int64_t layers, int64_t hidden, int64_t inputs, int64_t classes,
                        int64_t batch, int64_t steps);
 
+// The weights of that network, 4 bytes each, without biases: those of a cell, from its input and
+// from its state to four gates, and those below the softmax.
+Bytes LstmWeights(int64_t layers, int64_t hidden, int64_t inputs, int64_t classes);
+
 }  // namespace ckplan
