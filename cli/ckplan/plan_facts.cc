@@ -6,47 +6,23 @@
 #include <map>
 #include <tuple>
 
-#include "lib/schedule/peak.h"
+#include "lib/schedule/memory_curve.h"
 #include "lib/schedule/timeline.h"
 
 namespace ckplan {
 namespace {
 
-class PeakFacts {
- public:
-  PeakFacts(const Timeline& timeline, PlanFacts* facts) : timeline_(timeline), facts_(*facts) {}
-
-  void Fill() {
-    for (const Version& version : timeline_.versions) {
-      if (IsKept(version)) ++facts_.kept_tensors;
-    }
-    for (const PeakBuffer& live : FindPeakBuffers(timeline_)) {
-      const Buffer& buffer = timeline_.buffers[static_cast<size_t>(live.buffer)];
-      if (buffer.kind == BufferKind::kGradient) {
-        facts_.gradients += buffer.bytes;
-      } else if (buffer.kind == BufferKind::kWorkspace) {
-        facts_.workspace += buffer.bytes;
-      } else {
-        PartOf(timeline_.versions[static_cast<size_t>(live.version)]) += buffer.bytes;
-      }
-    }
+void FillMemory(const Timeline& timeline, PlanFacts* facts) {
+  for (const Version& version : timeline.versions) {
+    if (KindOf(timeline, version) == MemoryKind::kKept) ++facts->kept_tensors;
   }
-
- private:
-  // Made in the forward pass and read after the loss.
-  bool IsKept(const Version& version) const {
-    const auto loss = static_cast<int32_t>(timeline_.loss_step);
-    return version.made_at < loss && version.last_read > loss;
-  }
-
-  Bytes& PartOf(const Version& version) {
-    if (version.made_at > static_cast<int32_t>(timeline_.loss_step)) return facts_.recomputed;
-    return IsKept(version) ? facts_.kept : facts_.passing;
-  }
-
-  const Timeline& timeline_;
-  PlanFacts& facts_;
-};
+  const StepMemory peak = TraceMemory(timeline)[timeline.peak_step];
+  facts->kept = peak.of(MemoryKind::kKept);
+  facts->recomputed = peak.of(MemoryKind::kRecomputed);
+  facts->passing = peak.of(MemoryKind::kPassing);
+  facts->gradients = peak.of(MemoryKind::kGradients);
+  facts->workspace = peak.of(MemoryKind::kWorkspace);
+}
 
 std::string DescribeStep(const TensorGraph& graph, const Step& step, bool is_after_loss) {
   switch (step.kind) {
@@ -99,7 +75,7 @@ std::vector<RecomputedGroup> GroupsOf(const TensorGraph& graph, const Plan& plan
 PlanFacts FactsOf(const TensorGraph& graph, const Plan& plan) {
   PlanFacts facts;
   const Timeline timeline = BuildTimeline(graph, plan.schedule);
-  PeakFacts(timeline, &facts).Fill();
+  FillMemory(timeline, &facts);
   facts.peak_step = DescribeStep(graph, plan.schedule.steps[timeline.peak_step],
                                  timeline.peak_step > timeline.loss_step);
   for (const NodeDecision& decision : plan.decisions) {

@@ -1,0 +1,125 @@
+#include "lib/schedule/memory_curve.h"
+
+#include <numeric>
+
+#include "lib/base/check.h"
+
+namespace ckplan {
+namespace {
+
+MemoryKind KindOf(const Buffer& buffer) {
+  return buffer.kind == BufferKind::kGradient ? MemoryKind::kGradients : MemoryKind::kWorkspace;
+}
+
+// The allocation or release of each tick.
+struct Event {
+  size_t buffer = 0;
+  bool is_release = false;
+};
+
+std::vector<Event> EventsOf(const Timeline& timeline) {
+  std::vector<Event> events(2 * timeline.buffers.size());
+  for (size_t i = 0; i < timeline.buffers.size(); ++i) {
+    events[static_cast<size_t>(timeline.buffers[i].begin)] = {i, false};
+    events[static_cast<size_t>(timeline.buffers[i].end)] = {i, true};
+  }
+  return events;
+}
+
+class MemoryTrace {
+ public:
+  explicit MemoryTrace(const Timeline& timeline)
+      : timeline_(timeline), events_(EventsOf(timeline)), kind_of_(timeline.buffers.size()) {
+    for (size_t i = 0; i < kind_of_.size(); ++i) kind_of_[i] = KindOf(timeline.buffers[i]);
+  }
+
+  std::vector<StepMemory> Run() && {
+    std::vector<StepMemory> steps;
+    steps.reserve(timeline_.step_bytes.size());
+    for (size_t step = 0; step < timeline_.step_bytes.size(); ++step) {
+      HoldVersions(static_cast<int32_t>(step));
+      StepMemory memory{live_, {}};
+      for (; next_event_ < events_.size() && StepOf(events_[next_event_]) == step; ++next_event_) {
+        Apply(events_[next_event_]);
+        if (live_bytes_ > memory.total()) memory.by_kind = live_;
+      }
+      memory.after = live_bytes_;
+      steps.push_back(memory);
+    }
+    return steps;
+  }
+
+ private:
+  size_t StepOf(const Event& event) const {
+    const Buffer& buffer = timeline_.buffers[event.buffer];
+    return static_cast<size_t>(event.is_release ? buffer.last_step : buffer.first_step);
+  }
+
+  Bytes& LiveOf(size_t buffer) { return live_[static_cast<size_t>(kind_of_[buffer])]; }
+
+  // Notes what the buffers hold from this step on; some are in use already, for an earlier version.
+  void HoldVersions(int32_t step) {
+    for (; next_version_ < timeline_.versions.size() &&
+           timeline_.versions[next_version_].made_at == step;
+         ++next_version_) {
+      const Version& version = timeline_.versions[next_version_];
+      const auto b = static_cast<size_t>(version.buffer);
+      const Buffer& buffer = timeline_.buffers[b];
+      const bool is_in_use = buffer.first_step < step;
+      if (is_in_use) LiveOf(b) -= buffer.bytes;
+      kind_of_[b] = ckplan::KindOf(timeline_, version);
+      if (is_in_use) LiveOf(b) += buffer.bytes;
+    }
+  }
+
+  void Apply(const Event& event) {
+    const Bytes bytes = timeline_.buffers[event.buffer].bytes;
+    if (event.is_release) {
+      LiveOf(event.buffer) -= bytes;
+      live_bytes_ -= bytes;
+    } else {
+      LiveOf(event.buffer) += bytes;
+      live_bytes_ += bytes;
+    }
+  }
+
+  const Timeline& timeline_;
+  std::vector<Event> events_;
+  std::vector<MemoryKind> kind_of_;  // What each buffer holds now.
+  std::array<Bytes, kMemoryKinds> live_;
+  Bytes live_bytes_;
+  size_t next_event_ = 0;
+  size_t next_version_ = 0;
+};
+
+}  // namespace
+
+std::string_view NameOf(MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::kKept:
+      return "kept";
+    case MemoryKind::kPassing:
+      return "passing";
+    case MemoryKind::kRecomputed:
+      return "recomputed";
+    case MemoryKind::kGradients:
+      return "gradients";
+    case MemoryKind::kWorkspace:
+      return "workspace";
+  }
+  CKPLAN_CHECK(false, "every kind has a name");
+}
+
+MemoryKind KindOf(const Timeline& timeline, const Version& version) {
+  const auto loss = static_cast<int32_t>(timeline.loss_step);
+  if (version.made_at > loss) return MemoryKind::kRecomputed;
+  return version.last_read > loss ? MemoryKind::kKept : MemoryKind::kPassing;
+}
+
+Bytes StepMemory::total() const { return std::accumulate(by_kind.begin(), by_kind.end(), Bytes()); }
+
+std::vector<StepMemory> TraceMemory(const Timeline& timeline) {
+  return MemoryTrace(timeline).Run();
+}
+
+}  // namespace ckplan

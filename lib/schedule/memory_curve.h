@@ -1,0 +1,41 @@
+// Memory over the steps of a schedule, by what it holds.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/units.h"
+#include "lib/schedule/timeline.h"
+
+namespace ckplan {
+
+enum class MemoryKind : uint8_t {
+  kKept,        // Results of the forward pass that a step after the loss reads.
+  kPassing,     // Results of the forward pass that nothing after the loss reads.
+  kRecomputed,  // Results that are computed again, after the loss.
+  kGradients,
+  kWorkspace,
+};
+inline constexpr size_t kMemoryKinds = 5;
+
+std::string_view NameOf(MemoryKind kind);  // "kept", "passing", ...
+MemoryKind KindOf(const Timeline& timeline, const Version& version);
+
+struct StepMemory {
+  // What is in memory at the moment of the step at which use is highest, the first of several.
+  // Indexed by MemoryKind; together the step's Timeline::step_bytes.
+  std::array<Bytes, kMemoryKinds> by_kind;
+  Bytes after;  // What is still in memory when the step is over.
+
+  Bytes of(MemoryKind kind) const { return by_kind[static_cast<size_t>(kind)]; }
+  Bytes total() const;
+};
+
+// One entry for each step. A buffer that is handed on to an output written in place counts as the
+// output's from the beginning of that step. Constants are not included. O(buffers + steps).
+std::vector<StepMemory> TraceMemory(const Timeline& timeline);
+
+}  // namespace ckplan
