@@ -7,6 +7,7 @@
 
 #include "lib/base/hash.h"
 #include "lib/base/printable.h"
+#include "lib/base/quoted_text.h"
 #include "lib/emit/json_writer.h"
 
 namespace ckplan {
@@ -27,23 +28,7 @@ std::string GithubEscaped(std::string_view text, bool is_property) {
 
 // XML 1.0 knows no control characters but tab and line ends, not even escaped: the text is made
 // printable first.
-std::string XmlEscaped(std::string_view text) {
-  std::string escaped;
-  for (const char c : PrintableMessage(text)) {
-    if (c == '&') {
-      escaped += "&amp;";
-    } else if (c == '<') {
-      escaped += "&lt;";
-    } else if (c == '>') {
-      escaped += "&gt;";
-    } else if (c == '"') {
-      escaped += "&quot;";
-    } else {
-      escaped += c;
-    }
-  }
-  return escaped;
-}
+std::string XmlEscaped(std::string_view text) { return XmlText(PrintableMessage(text)); }
 
 std::string TitleOf(const Finding& finding) { return "ckplan " + finding.subject; }
 

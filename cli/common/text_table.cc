@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lib/base/printable.h"
+#include "lib/base/quoted_text.h"
 
 namespace ckplan {
 namespace {
@@ -157,17 +158,6 @@ class Layout {
   TextTable table_;
   std::vector<size_t> widths_;
 };
-
-std::string CsvCell(const std::string& cell) {
-  if (cell.find_first_of(",\"") == std::string::npos) return cell;
-  std::string quoted = "\"";
-  for (const char c : cell) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  quoted += '"';
-  return quoted;
-}
 
 void AppendCsvCell(std::string& text, const std::string& cell, size_t column) {
   if (column > 0) text += ',';

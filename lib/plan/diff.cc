@@ -1,13 +1,13 @@
 #include "lib/plan/diff.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <string_view>
 #include <tuple>
 #include <utility>
+
+#include "lib/plan/node_name.h"
 
 namespace ckplan {
 namespace {
@@ -109,11 +109,9 @@ PlanDigest DigestOf(const TensorGraph& graph, const Plan& plan) {
   PlanDigest digest{plan.request, plan.model, plan.figures, {}, std::nullopt};
   for (const NodeId id : graph.nodes().ids()) {
     const Node& node = graph.node(id);
-    Row row{node.name, "", node.op, plan.decisions[id], Bytes(0), Bytes(0)};
+    Row row{ShownName(graph, id), "", node.op, plan.decisions[id], Bytes(0), Bytes(0)};
     for (const TensorId output : node.outputs) row.bytes += graph.tensor(output).bytes;
     if (!node.outputs.empty()) row.tensor = graph.tensor(node.outputs.front()).name;
-    if (row.name.empty()) row.name = row.tensor;
-    if (row.name.empty()) row.name = fmt::format("node {}", node.file_id);
     digest.rows.push_back(std::move(row));
   }
   if (!plan.peak) return digest;

@@ -1,0 +1,14 @@
+#include "lib/plan/node_name.h"
+
+#include <fmt/format.h>
+
+namespace ckplan {
+
+std::string ShownName(const TensorGraph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (!node.name.empty()) return node.name;
+  const std::string output = node.outputs.empty() ? "" : graph.tensor(node.outputs.front()).name;
+  return output.empty() ? fmt::format("node {}", node.file_id) : output;
+}
+
+}  // namespace ckplan
