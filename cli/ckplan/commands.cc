@@ -24,7 +24,7 @@ constexpr std::array kCommands = {
             "ckplan inspect resnet50.onnx -D N=64", AddInspectOptions, RunInspect},
     Command{"check", "judge a plan file by the independent checker",
             "ckplan check plan.json resnet50.onnx", AddCheckOptions, RunCheck},
-    Command{"apply", "write a plan into its model, as an annotated ONNX file",
+    Command{"apply", "write a saved plan into its model, or in another form",
             "ckplan apply plan.json resnet50.onnx -o resnet50.planned.onnx", AddApplyOptions,
             RunApply},
     Command{"algos", "list the algorithms, with their papers and guarantees", "ckplan algos",

@@ -352,7 +352,7 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
   const std::string limit_text = options.time_limit.value_or("10s");
   CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, ParseDuration(limit_text, "--time-limit"));
   CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,
-                          Outputs::Create(options, "json", /*has_plan=*/true));
+                          Outputs::Create(options, "json", EmitSubject::kPlan));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.source));
   CKPLAN_ASSIGN_OR_RETURN(std::optional<Source> source, Read(options, request));

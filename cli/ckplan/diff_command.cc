@@ -8,6 +8,8 @@
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/diff_text.h"
 #include "cli/ckplan/limits.h"
+#include "cli/ckplan/outputs.h"
+#include "cli/ckplan/saved_plan.h"
 #include "cli/common/memory_limit.h"
 #include "lib/base/stop.h"
 #include "lib/emit/json_diff.h"
@@ -18,7 +20,18 @@
 namespace ckplan {
 namespace {
 
-using Sides = std::pair<DiffSide, DiffSide>;
+// A plan with its graph, as far as files are to be written of it.
+struct PlannedGraph {
+  TensorGraph graph;
+  Plan plan;
+};
+
+struct Side {
+  DiffSide shown;
+  std::optional<PlannedGraph> whole;  // With --emit.
+};
+
+using Sides = std::pair<Side, Side>;
 
 Error NeitherForm() {
   return MakeError(ErrorCode::kUsage,
@@ -26,30 +39,46 @@ Error NeitherForm() {
                    "--algo approx-dp,exact-dp");
 }
 
-Result<DiffSide> FromFile(const std::string& path) {
-  CKPLAN_ASSIGN_OR_RETURN(PlanDigest digest, ReadPlanDigestFile(path));
-  return DiffSide{path, std::move(digest)};
+// A plan file is read once: it may be a pipe.
+Result<Side> FromFile(const std::string& path, const Options& options, const Outputs& outputs) {
+  if (outputs.empty()) {
+    CKPLAN_ASSIGN_OR_RETURN(PlanDigest digest, ReadPlanDigestFile(path));
+    return Side{{path, std::move(digest)}, std::nullopt};
+  }
+  CKPLAN_ASSIGN_OR_RETURN(
+      PlanFile file, ReadPlanFile(path, options.source, options.request.ValueOf("cost_model")));
+  CKPLAN_RETURN_IF_ERROR(CheckSavedPlan(file, path, outputs));
+  Side side{{path, DigestOf(file.source.graph, file.plan)}, std::nullopt};
+  side.whole = {std::move(file.source.graph), std::move(file.plan)};
+  return side;
 }
 
-Result<Sides> FromFiles(const Options& options) {
+Result<Sides> FromFiles(const Options& options, const Outputs& outputs) {
   if (options.algorithms) {
     return MakeError(ErrorCode::kUsage, "--algo is for one model, not for two plan files");
   }
-  CKPLAN_ASSIGN_OR_RETURN(DiffSide older, FromFile(options.plan));
-  CKPLAN_ASSIGN_OR_RETURN(DiffSide newer, FromFile(options.source));
+  if (outputs.empty() && !options.source.empty()) {
+    return MakeError(ErrorCode::kUsage,
+                     "two plans are compared without their model; MODEL is for --emit");
+  }
+  CKPLAN_ASSIGN_OR_RETURN(Side older, FromFile(options.plan, options, outputs));
+  CKPLAN_ASSIGN_OR_RETURN(Side newer, FromFile(options.newer_plan, options, outputs));
   return Sides(std::move(older), std::move(newer));
 }
 
-Result<DiffSide> FromAlgorithm(const Options& options, const Source& source,
-                               const PlanRequest& request, const Interrupt& interrupt,
-                               Progress* progress) {
+Result<Side> FromAlgorithm(const Options& options, const Source& source, const PlanRequest& request,
+                           const Interrupt& interrupt, Progress* progress) {
   progress->Stage(fmt::format("planning by {}", request.algorithm));
   Result<Plan> plan = MakePlan(source, request, {interrupt.token(), MemoryLimit()});
   progress->Clear();
   if (interrupt.was_interrupted()) return MakeError(ErrorCode::kTimeout, "interrupted");
   // A stop leaves the best plan so far: not the one that was asked for.
   const bool is_whole = plan.ok() && !plan->figures.guarantee.starts_with(kStoppedEarly);
-  if (is_whole) return DiffSide{request.algorithm, DigestOf(source.graph, *plan)};
+  if (is_whole) {
+    Side side{{request.algorithm, DigestOf(source.graph, *plan)}, std::nullopt};
+    if (!options.emits.empty()) side.whole = {source.graph, *std::move(plan)};
+    return side;
+  }
   if (!plan.ok() && plan.error().code != ErrorCode::kTimeout) {
     const StopsSuspended whole;  // The error is told to the end.
     Error error = std::move(plan).error();
@@ -80,10 +109,8 @@ Result<Sides> FromModel(const Options& options, const Interrupt& interrupt, cons
   CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadInTime(options.plan, first, options));
   progress.Clear();
   for (const std::string& warning : source.warnings) screen.Warn(warning);
-  CKPLAN_ASSIGN_OR_RETURN(DiffSide older,
-                          FromAlgorithm(options, source, first, interrupt, &progress));
-  CKPLAN_ASSIGN_OR_RETURN(DiffSide newer,
-                          FromAlgorithm(options, source, second, interrupt, &progress));
+  CKPLAN_ASSIGN_OR_RETURN(Side older, FromAlgorithm(options, source, first, interrupt, &progress));
+  CKPLAN_ASSIGN_OR_RETURN(Side newer, FromAlgorithm(options, source, second, interrupt, &progress));
   return Sides(std::move(older), std::move(newer));
 }
 
@@ -124,12 +151,30 @@ std::string Rendered(const ComparedPlans& plans, const Options& options, const S
   return DiffText(plans, screen.is_verbose, screen.out);
 }
 
+// Without a second plan the first argument is the model.
+Result<Outputs> OutputsOf(Options options) {
+  if (options.newer_plan.empty()) std::swap(options.plan, options.source);
+  return Outputs::Create(options, "", EmitSubject::kTwoPlans);
+}
+
+Result<Done> WriteOutputs(const Outputs& outputs, const Sides& sides, const Screen& screen) {
+  if (outputs.empty()) return Done{};
+  const EmitSource older{sides.first.whole->graph, &sides.first.whole->plan};
+  EmitSource newer{sides.second.whole->graph, &sides.second.whole->plan};
+  newer.older = &older;
+  CKPLAN_RETURN_IF_ERROR(outputs.Write(newer, screen));
+  for (const std::string& file : outputs.Files()) screen.Note(fmt::format("wrote {}", file));
+  return Done{};
+}
+
 }  // namespace
 
 void AddDiffOptions(CommandLine& line, Options& options) {
   line.Positional("OLD", "a plan file or an annotated model; or the one model to plan twice",
                   &options.plan);
-  line.OptionalPositional("NEW", "the other plan file or annotated model", &options.source);
+  line.OptionalPositional("NEW", "the other plan file or annotated model", &options.newer_plan);
+  line.OptionalPositional("MODEL", "for --emit: the model of both (default: beside each plan)",
+                          &options.source);
   line.Value("-a,--algo", "NAME,NAME", "for one model: the two algorithms to compare",
              &options.algorithms);
   options.request.Add(line, RequestFlags::Group::kPlanning);
@@ -139,6 +184,9 @@ void AddDiffOptions(CommandLine& line, Options& options) {
   options.request.Add(line, RequestFlags::Group::kReading);
   line.Flag("--exit-code", "exit with 1 if the plans differ", &options.has_exit_code);
   line.Flag("--strict", "refuse plans of different models (exit code 3)", &options.is_strict);
+  line.List("--emit", "KIND=FILE",
+            fmt::format("write both plans as {}", EmitterNames(EmitSubject::kTwoPlans, " or ")),
+            &options.emits);
   line.Choice("-f,--format", {"text", "json", "md"}, "format of the difference", &options.format);
   AddScreenOptions(line, options);
   line.Flag("-v,--verbose", "show every node that is treated differently", &options.is_verbose);
@@ -146,15 +194,18 @@ void AddDiffOptions(CommandLine& line, Options& options) {
 
 Result<ExitCode> RunDiff(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, TimeLimitOf(options));
+  CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs, OutputsOf(options));
   const Interrupt interrupt(time_limit);
-  Result<Sides> sides =
-      options.source.empty() ? FromModel(options, interrupt, screen) : FromFiles(options);
+  Result<Sides> sides = options.newer_plan.empty() ? FromModel(options, interrupt, screen)
+                                                   : FromFiles(options, outputs);
   if (interrupt.was_interrupted()) return Interrupted(screen);
   if (!sides.ok()) return std::move(sides).error();
   const StopsSuspended whole;  // The plans are there: the difference is told to the end.
-  PlanDiff diff = DiffPlans(sides->first.plan, sides->second.plan);
-  const ComparedPlans plans{std::move(sides->first), std::move(sides->second), std::move(diff)};
+  PlanDiff diff = DiffPlans(sides->first.shown.plan, sides->second.shown.plan);
+  const ComparedPlans plans{std::move(sides->first.shown), std::move(sides->second.shown),
+                            std::move(diff)};
   CKPLAN_RETURN_IF_ERROR(TellLimits(plans, options.is_strict, screen));
+  CKPLAN_RETURN_IF_ERROR(WriteOutputs(outputs, *sides, screen));
   if (!screen.is_quiet || options.format != "text") {
     CKPLAN_RETURN_IF_ERROR(screen.Print(Rendered(plans, options, screen)));
   }

@@ -19,7 +19,7 @@ void AddGraphOptions(CommandLine& line, Options& options) {
   line.Value("-o,--output", "FILE", "write the graph there; - (the default) is standard output",
              &options.output);
   line.List("--emit", "KIND=FILE",
-            fmt::format("write it as {}", EmitterNames(/*has_plan=*/false, " or ")),
+            fmt::format("write it as {}", EmitterNames(EmitSubject::kGraph, " or ")),
             &options.emits);
   line.Choice("-f,--format", {"json", "dot"}, "format of the file that -o writes", &options.format);
   AddMemoryOption(line, options);
@@ -32,7 +32,7 @@ Result<ExitCode> RunGraph(const Options& options, const Screen& screen) {
   if (!wanted.output && wanted.emits.empty()) wanted.output = kStandardStream;
   wanted.format = "text";  // Files hold the data; what is printed beside them is text.
   CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,
-                          Outputs::Create(wanted, options.format, /*has_plan=*/false));
+                          Outputs::Create(wanted, options.format, EmitSubject::kGraph));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.source));
   CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(options.source, request));

@@ -15,8 +15,9 @@ struct Options {
   // What to work on:
   std::string source;                // MODEL: a model or a graph.json.
   std::vector<std::string> sources;  // All MODEL arguments, for commands that take several.
-  std::string plan;                  // PLAN
-  std::string name;                  // Name of the schema to print.
+  std::string plan;                  // PLAN, or the older of two.
+  std::string newer_plan;
+  std::string name;  // Name of the schema to print.
 
   // How to read the model, and what to plan:
   RequestFlags request;

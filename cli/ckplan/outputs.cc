@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include "cli/common/files.h"
+#include <utility>
 
 namespace ckplan {
 namespace {
@@ -28,19 +27,38 @@ Result<Done> WriteContents(const std::vector<Content>& contents, PendingFiles pe
   return CommitFiles(pending);
 }
 
-Result<const Emitter*> EmitterFor(std::string_view name, bool has_plan) {
+Result<const Emitter*> EmitterFor(std::string_view name, EmitSubject subject) {
   Result<const Emitter*> found = FindEmitter(name);
   if (!found.ok()) {
     return MakeError(ErrorCode::kUsage, fmt::format("--emit: {}", found.error().message));
   }
-  if (has_plan || (*found)->needs == Emitter::Needs::kGraph) return found;
-  return MakeError(ErrorCode::kUsage, fmt::format("--emit {} is for plans; a graph is {}", name,
-                                                  EmitterNames(has_plan, " or ")));
+  if ((*found)->Takes(subject)) return found;
+  const std::string_view rest =
+      subject == EmitSubject::kGraph ? "plans; a graph is" : "one plan; two plans are written as";
+  return MakeError(ErrorCode::kUsage, fmt::format("--emit {} is for {} {}", name, rest,
+                                                  EmitterNames(subject, " or ")));
+}
+
+// What the options say about the files that a command reads.
+std::vector<InputFile> NamedInputs(const Options& options) {
+  std::vector<InputFile> inputs;
+  for (const std::string& plan : {options.plan, options.newer_plan}) {
+    if (!plan.empty()) inputs.push_back({"the plan", plan});
+  }
+  if (!options.source.empty()) {
+    for (InputFile& input : InputsOf(options.source)) inputs.push_back(std::move(input));
+  }
+  if (const auto costs = options.request.CostFile()) inputs.push_back({"the costs", *costs});
+  if (const auto file = options.request.ValueOf("decisions")) {
+    inputs.push_back({"the decisions", *file});
+  }
+  return inputs;
 }
 
 }  // namespace
 
-Result<Outputs> Outputs::Create(const Options& options, std::string_view main, bool has_plan) {
+Result<Outputs> Outputs::Create(const Options& options, std::string_view main,
+                                EmitSubject subject) {
   Outputs outputs;
   if (options.output) outputs.items_.push_back({FindEmitter(main).value(), *options.output});
   for (const std::string& emit : options.emits) {
@@ -49,11 +67,12 @@ Result<Outputs> Outputs::Create(const Options& options, std::string_view main, b
       return MakeError(ErrorCode::kUsage,
                        fmt::format("--emit: \"{}\" is not of the form KIND=FILE", emit));
     }
-    CKPLAN_ASSIGN_OR_RETURN(const Emitter* emitter, EmitterFor(emit.substr(0, equals), has_plan));
+    CKPLAN_ASSIGN_OR_RETURN(const Emitter* emitter, EmitterFor(emit.substr(0, equals), subject));
     outputs.items_.push_back({emitter, emit.substr(equals + 1)});
   }
   CKPLAN_RETURN_IF_ERROR(outputs.CheckPaths(options.format == "text" ? 0 : 1));
-  CKPLAN_RETURN_IF_ERROR(outputs.CheckApartFromInputs(options));
+  if (options.format != "text") outputs.prints_data_ = true;
+  if (!outputs.empty()) CKPLAN_RETURN_IF_ERROR(outputs.CheckApartFrom(NamedInputs(options)));
   return outputs;
 }
 
@@ -67,27 +86,22 @@ Result<Done> Outputs::CheckPaths(int for_stdout) const {
     if (item.path == kStandardStream && item.emitter->needs == Emitter::Needs::kModel) {
       return MakeError(ErrorCode::kUsage, "an ONNX file is not written to standard output");
     }
+    CKPLAN_RETURN_IF_ERROR(item.emitter->CheckEnding(item.path));
     CKPLAN_RETURN_IF_ERROR(CheckWritable(item.path));
   }
   return Done{};
 }
 
-Result<Done> Outputs::CheckApartFromInputs(const Options& options) const {
-  if (items_.empty()) return Done{};
-  std::vector<InputFile> inputs = InputsOf(options.source);
-  if (const auto costs = options.request.CostFile()) inputs.push_back({"the costs", *costs});
-  if (const auto file = options.request.ValueOf("decisions")) {
-    inputs.push_back({"the decisions", *file});
-  }
+Result<Done> Outputs::CheckApartFrom(const std::vector<InputFile>& inputs) const {
   std::vector<std::string> paths;
   for (const Item& item : items_) paths.push_back(item.path);
-  if (options.format != "text") paths.emplace_back(kStandardStream);
+  if (prints_data_) paths.emplace_back(kStandardStream);
   return CheckApart(inputs, paths);
 }
 
 Result<Done> Outputs::CheckFor(bool is_model) const {
   for (const Item& item : items_) {
-    if (is_model || item.emitter->needs == Emitter::Needs::kGraph) continue;
+    if (is_model || item.emitter->needs != Emitter::Needs::kModel) continue;
     return MakeError(ErrorCode::kUsage, fmt::format("--emit {} needs a model; a graph file is none",
                                                     item.emitter->name));
   }
@@ -100,6 +114,7 @@ Result<Done> Outputs::Write(const EmitSource& source, const Screen& screen) cons
   for (const Item& item : items_) {
     CKPLAN_ASSIGN_OR_RETURN(Emitted emitted, item.emitter->emit(source, item.path));
     for (const std::string& warning : emitted.warnings) screen.Warn(warning);
+    for (const std::string& note : emitted.notes) screen.Note(note);
     if (emitted.file != nullptr) {
       pending.push_back(std::move(emitted.file));
     } else {

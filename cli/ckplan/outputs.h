@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/ckplan/options.h"
+#include "cli/common/files.h"
 #include "cli/common/terminal.h"
 #include "lib/emit/emitters.h"
 
@@ -15,18 +16,23 @@ namespace ckplan {
 
 class Outputs {
  public:
-  // The file of -o is written by the emitter named `main`. kUsage: an unknown kind, one that needs
-  // a plan where there will be none, a file named twice, one that is an input of the command, or
-  // more than one output to standard output. kIo: a file could not be written.
-  static Result<Outputs> Create(const Options& options, std::string_view main, bool has_plan);
+  // The file of -o is written by the emitter named `main`. kUsage: an unknown kind, one that does
+  // not take `subject`, a file named twice or with another ending than the emitter takes, one that
+  // is an input of the command, or more than one output to standard output. kIo: a file could not
+  // be written.
+  static Result<Outputs> Create(const Options& options, std::string_view main, EmitSubject subject);
 
   // kUsage: an annotated model is asked for, but the source is not a model.
   Result<Done> CheckFor(bool is_model) const;
+
+  // For inputs that are found later. kUsage: an output is one of them.
+  Result<Done> CheckApartFrom(const std::vector<InputFile>& inputs) const;
 
   // Writes all files or none; see FinishFiles. They appear once what goes to standard output is
   // written.
   Result<Done> Write(const EmitSource& source, const Screen& screen) const;
 
+  bool empty() const { return items_.empty(); }
   bool TakesStdout() const;
   std::vector<std::string> Files() const;              // In the order of the command line.
   std::string FileOf(std::string_view emitter) const;  // Empty if that emitter writes no file.
@@ -37,9 +43,9 @@ class Outputs {
     std::string path;
   };
   Result<Done> CheckPaths(int for_stdout) const;
-  Result<Done> CheckApartFromInputs(const Options& options) const;
 
   std::vector<Item> items_;
+  bool prints_data_ = false;  // Standard output takes data that is none of the items.
 };
 
 }  // namespace ckplan

@@ -128,7 +128,8 @@ void AddPlanOptions(CommandLine& line, Options& options) {
   options.request.Add(line, RequestFlags::Group::kReading);
   line.Value("-o,--output", "FILE", "write the plan there; - is standard output", &options.output);
   line.List("--emit", "KIND=FILE",
-            fmt::format("write it as {}", EmitterNames(/*has_plan=*/true, " or ")), &options.emits);
+            fmt::format("write it as {}", EmitterNames(EmitSubject::kPlan, " or ")),
+            &options.emits);
   line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the output",
               &options.format);
   AddScreenOptions(line, options);
@@ -139,7 +140,7 @@ void AddPlanOptions(CommandLine& line, Options& options) {
 Result<ExitCode> RunPlan(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, options.request.Read());
   CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,
-                          Outputs::Create(options, "json", /*has_plan=*/true));
+                          Outputs::Create(options, "json", EmitSubject::kPlan));
   CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, TimeLimitOf(options));
   const Interrupt interrupt(time_limit);
   Progress progress(screen.shows_progress);

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "lib/base/nearest_name.h"
+#include "lib/emit/curve.h"
 #include "lib/emit/division_tree_dot.h"
 #include "lib/emit/dot.h"
 #include "lib/emit/json_graph.h"
@@ -16,13 +18,11 @@ namespace {
 
 Result<Emitted> EmitJson(const EmitSource& source, const std::string&) {
   return Emitted{source.plan == nullptr ? WriteGraphJson(source.graph)
-                                        : WritePlanJson(*source.plan, source.graph),
-                 nullptr,
-                 {}};
+                                        : WritePlanJson(*source.plan, source.graph)};
 }
 
 Result<Emitted> EmitDot(const EmitSource& source, const std::string&) {
-  return Emitted{WriteDot(source.graph, source.plan), nullptr, {}};
+  return Emitted{WriteDot(source.graph, source.plan)};
 }
 
 // Draws the graph that the plan's algorithm worked on.
@@ -32,11 +32,30 @@ Result<Emitted> EmitDivisionTree(const EmitSource& source, const std::string&) {
   CKPLAN_ASSIGN_OR_RETURN(std::string text,
                           is_folded ? WriteDivisionTreeDot(FoldLayers(source.graph).graph)
                                     : WriteDivisionTreeDot(source.graph));
-  return Emitted{std::move(text), nullptr, {}};
+  return Emitted{std::move(text)};
 }
 
 Result<Emitted> EmitOnnx(const EmitSource& source, const std::string& path) {
   return source.annotate(WritePlanJson(*source.plan, source.graph), path);
+}
+
+constexpr std::string_view kCsvEnding = ".csv";
+constexpr std::array kCurveEndings = {kCsvEnding, std::string_view(".svg")};
+
+Result<Emitted> EmitCurve(const EmitSource& source, const std::string& path) {
+  std::vector<MemoryCurve> curves;
+  if (source.older != nullptr) {
+    curves.push_back(TraceCurve(source.older->graph, *source.older->plan));
+  }
+  curves.push_back(TraceCurve(source.graph, *source.plan));
+  Emitted emitted{path.ends_with(kCsvEnding) ? WriteCurveCsv(curves) : WriteCurveSvg(curves)};
+  for (const MemoryCurve& curve : curves) {
+    if (curve.no_prediction.empty()) continue;
+    emitted.notes.push_back(
+        fmt::format("{}: no prediction by Eq. 9 and 10 of Hong et al. for {}: {}", path,
+                    curve.plan->request.algorithm, curve.no_prediction));
+  }
+  return emitted;
 }
 
 constexpr std::array kEmitters = {
@@ -44,17 +63,39 @@ constexpr std::array kEmitters = {
     Emitter{"dot", "a picture of it, for Graphviz", Emitter::Needs::kGraph, EmitDot},
     Emitter{"division-tree", "the division tree of the graph, for Graphviz", Emitter::Needs::kGraph,
             EmitDivisionTree},
+    Emitter{"curve", "memory at every step, as .csv or .svg", Emitter::Needs::kPlan, EmitCurve,
+            kCurveEndings, /*takes_two=*/true},
     Emitter{"onnx", "the model with the plan in it", Emitter::Needs::kModel, EmitOnnx},
 };
 
 }  // namespace
 
+bool Emitter::Takes(EmitSubject subject) const {
+  switch (subject) {
+    case EmitSubject::kGraph:
+      return needs == Needs::kGraph;
+    case EmitSubject::kPlan:
+      return true;
+    case EmitSubject::kTwoPlans:
+      return takes_two;
+  }
+  return false;
+}
+
+Result<Done> Emitter::CheckEnding(std::string_view path) const {
+  const bool is_taken = std::any_of(endings.begin(), endings.end(),
+                                    [path](std::string_view e) { return path.ends_with(e); });
+  if (endings.empty() || is_taken) return Done{};
+  return MakeError(ErrorCode::kUsage, fmt::format("--emit {}: \"{}\" does not end in {}", name,
+                                                  path, fmt::join(endings, " or ")));
+}
+
 std::span<const Emitter> AllEmitters() { return kEmitters; }
 
-std::string EmitterNames(bool has_plan, std::string_view last_separator) {
+std::string EmitterNames(EmitSubject subject, std::string_view last_separator) {
   std::vector<std::string_view> names;
   for (const Emitter& emitter : kEmitters) {
-    if (has_plan || emitter.needs == Emitter::Needs::kGraph) names.push_back(emitter.name);
+    if (emitter.Takes(subject)) names.push_back(emitter.name);
   }
   std::string text;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -72,7 +113,7 @@ Result<const Emitter*> FindEmitter(std::string_view name) {
   }
   return MakeError(ErrorCode::kUsage,
                    fmt::format("\"{}\" is none of {}{}", name.substr(0, 80),
-                               EmitterNames(/*has_plan=*/true, ", "), DidYouMean(name, names)));
+                               EmitterNames(EmitSubject::kPlan, ", "), DidYouMean(name, names)));
 }
 
 }  // namespace ckplan

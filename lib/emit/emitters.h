@@ -20,6 +20,7 @@ struct Emitted {
   std::string text;                   // For the caller to write, unless there is a file.
   std::unique_ptr<PendingFile> file;  // For the caller to finish and put in its place.
   std::vector<std::string> warnings;
+  std::vector<std::string> notes;  // What a reader of the file may miss in it.
 };
 
 // Writes the model of a plan, with `plan_json` in it, to a file.
@@ -30,23 +31,36 @@ struct EmitSource {
   const TensorGraph& graph;
   const Plan* plan = nullptr;  // Null: the graph alone is written.
   Annotator annotate = {};     // Empty where the graph does not come from a model.
+  // A plan to show the other against, for emitters that take two; it may have another graph.
+  const EmitSource* older = nullptr;
 };
+
+// What a command has to write.
+enum class EmitSubject { kGraph, kPlan, kTwoPlans };
 
 struct Emitter {
   enum class Needs {
     kGraph,  // Writes a graph, or a plan with its graph.
+    kPlan,   // Writes a plan with its graph.
     kModel,  // Writes a plan into the model that it is for.
   };
   std::string_view name;
   std::string_view summary;  // "as JSON": what the file is.
   Needs needs = Needs::kGraph;
   Result<Emitted> (*emit)(const EmitSource& source, const std::string& path) = nullptr;
+  // The endings of file names that it takes, by which it chooses a form; none: any name.
+  std::span<const std::string_view> endings = {};
+  bool takes_two = false;  // Two plans side by side.
+
+  bool Takes(EmitSubject subject) const;
+  // kUsage: the path has none of the endings.
+  Result<Done> CheckEnding(std::string_view path) const;
 };
 
 std::span<const Emitter> AllEmitters();
 // kUsage with the nearest name if there is none of that name.
 Result<const Emitter*> FindEmitter(std::string_view name);
-// "json, dot or onnx": the names that a graph alone, or a plan, can be written by.
-std::string EmitterNames(bool has_plan, std::string_view last_separator);
+// "json, dot or onnx": the names of those that take the subject.
+std::string EmitterNames(EmitSubject subject, std::string_view last_separator);
 
 }  // namespace ckplan

@@ -1,0 +1,19 @@
+#include "cli/ckplan/saved_plan.h"
+
+#include <fmt/format.h>
+
+#include "cli/common/files.h"
+
+namespace ckplan {
+
+Result<Done> CheckSavedPlan(const PlanFile& file, const std::string& path, const Outputs& outputs) {
+  CKPLAN_RETURN_IF_ERROR(outputs.CheckApartFrom(InputsOf(file.model_path)));
+  CKPLAN_RETURN_IF_ERROR(outputs.CheckFor(file.source.is_model));
+  const std::vector<std::string> faults = JudgePlanFile(file);
+  if (faults.empty()) return Done{};
+  return Error{ErrorCode::kCheckFailed,
+               fmt::format("{} does not pass the checker; nothing was written", path),
+               {faults.front(), fmt::format("`ckplan check {}` tells all", path)}};
+}
+
+}  // namespace ckplan
