@@ -115,8 +115,9 @@ class OverheadSearch {
     return !IsTooMuch();
   }
 
+  // The coarsest pass ends whatever it takes where no sequence is known yet.
   bool IsTooMuch() const {
-    if (total_time_ <= kMaxExactTime || unit_ >= CoarseUnit()) return false;
+    if (total_time_ <= kMaxExactTime || (unit_ >= CoarseUnit() && !best_)) return false;
     return step_count_ > (is_merging_ ? limits_.max_steps : limits_.max_first_steps) ||
            state_count_ > limits_.max_states;
   }
