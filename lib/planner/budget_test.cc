@@ -136,9 +136,10 @@ TEST_CASE("every algorithm: the least budget is the least where settings are sam
   for (const SolverInfo& info : AllSolvers()) {
     if (info.name == "kusumoto-exhaustive") continue;  // Graphs of that size take it too long.
     CAPTURE(std::string(info.name));
-    for (uint64_t seed = 1; seed <= 12; ++seed) {
+    const uint64_t last_seed = info.takes_objective ? 4 : 12;  // Those plan for either objective.
+    for (uint64_t seed = 1; seed <= last_seed; ++seed) {
       CAPTURE(seed);
-      CHECK(CheckBudgets(GraphOf(seed, 17, 30), info.name, Rising::kMay));
+      CHECK(CheckBudgets(GraphOf(seed, 17, 24), info.name, Rising::kMay));
     }
   }
 }

@@ -27,7 +27,7 @@ Result<Plan> PlanFor(const TensorGraph& graph, Objective objective, Budget budge
 TensorGraph GraphOf(uint64_t seed) {
   Rng rng(seed);
   RandomGraphOptions options;
-  options.nodes = static_cast<int>(rng.Between(3, 14));
+  options.nodes = static_cast<int>(rng.Between(3, 12));
   return RandomTensorGraph(rng, options);
 }
 

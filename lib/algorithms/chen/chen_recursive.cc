@@ -1,5 +1,7 @@
 #include "lib/algorithms/chen/chen_recursive.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -10,6 +12,9 @@
 
 namespace ckplan {
 namespace {
+
+// Each takes four bytes, and a look on every level of the recursion.
+constexpr int64_t kMaxCrossings = 50'000'000;
 
 class ChenRecursive : public PreparedSolver {
  public:
@@ -29,6 +34,19 @@ class ChenRecursive : public PreparedSolver {
       end_memory_[block] = problem.vertices.memory(chain_.splitting[block]);
       inner_memory_[block] -= end_memory_[block];
     }
+  }
+
+  // How many results cross a cut between two blocks, over all of these cuts.
+  int64_t CountCrossings(const VertexGraph& vertices) const {
+    int64_t crossings = 0;
+    for (const NodeId v : vertices.ids()) {
+      int32_t last_block = chain_.block_of[v];
+      for (const NodeId reader : vertices.successors(v)) {
+        last_block = std::max(last_block, chain_.block_of[reader]);
+      }
+      crossings += last_block - chain_.block_of[v];
+    }
+    return crossings;
   }
 
   Knob knob() const override {
@@ -80,7 +98,16 @@ class ChenRecursive : public PreparedSolver {
 
 Result<std::unique_ptr<PreparedSolver>> PrepareChenRecursive(const Problem& problem,
                                                              const SolveLimits&) {
-  return std::unique_ptr<PreparedSolver>(new ChenRecursive(problem));
+  auto solver = std::make_unique<ChenRecursive>(problem);
+  const int64_t crossings = solver->CountCrossings(problem.vertices);
+  if (crossings > kMaxCrossings) {
+    return MakeError(ErrorCode::kUnsupported,
+                     fmt::format("chen-recursive looks at each result once for every block that it "
+                                 "waits for a reader, {} times in all, and takes on {}; chen-sqrt "
+                                 "does without",
+                                 crossings, kMaxCrossings));
+  }
+  return std::unique_ptr<PreparedSolver>(std::move(solver));
 }
 
 }  // namespace ckplan

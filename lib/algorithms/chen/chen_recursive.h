@@ -12,7 +12,9 @@
 //            again ceil(log_{k+1} n) times at the most. For equal layers the simulated peak is at
 //            most three layers above that: the end of the chain and two gradients.
 // Knob       k; 1 without a budget, the paper's special case of log2 n.
-// Cost       O((nodes + edges) log_{k+1} n) for each k.
+// Cost       O((nodes + edges + crossings) log_{k+1} n) for each k, where a result crosses each cut
+//            between blocks until its last reader. Graphs with more than 50 million crossings are
+//            refused: thousands of results that all wait for one of the last nodes.
 // Paper      `result.paper.peak_bytes` is g, in bytes: the results at the cuts, level by level, and
 //            in the end the inner vertices of a block. The overhead is one forward run of every
 //            segment that is cut.

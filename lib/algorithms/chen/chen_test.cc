@@ -175,6 +175,45 @@ TEST_CASE("chen-recursive: the least peaks of long chains are below those of one
   CHECK(2 * recursive.figures.peak < MakePlan(graph, request, {})->figures.peak);
 }
 
+// A chain of `length` nodes, and as many results without a gradient that only its last node reads:
+// the i-th of them crosses each cut after block i, length * (length - 1) / 2 in all.
+TensorGraph ChainWithMasks(int length) {
+  TensorGraphParts parts;
+  const auto add_tensor = [&](TensorKind kind, bool requires_grad) {
+    const auto id = static_cast<int64_t>(parts.tensors.size());
+    parts.tensors.push_back({id, "t" + std::to_string(id), Bytes(8), kind, requires_grad, {}, {}});
+    return TensorId(parts.tensors.size() - 1);
+  };
+  const auto add_node = [&](std::vector<TensorId> inputs, bool requires_grad) {
+    Node node;
+    node.file_id = static_cast<int64_t>(parts.nodes.size());
+    node.inputs = std::move(inputs);
+    node.outputs = {add_tensor(TensorKind::kActivation, requires_grad)};
+    node.forward_cost = Cost(1);
+    parts.nodes.push_back(node);
+    return node.outputs[0];
+  };
+  const TensorId input = add_tensor(TensorKind::kInput, false);
+  std::vector<TensorId> read = {input};
+  TensorId last = input;
+  for (int i = 0; i < length; ++i) {
+    const TensorId mask = add_node({input}, false);
+    last = add_node({last}, true);
+    read.push_back(mask);
+  }
+  read[0] = last;
+  parts.outputs = {add_node(read, true)};
+  return *TensorGraph::Create(std::move(parts));
+}
+
+TEST_CASE("chen-recursive: results that wait across very many blocks are refused") {
+  CHECK(MakePlan(ChainWithMasks(100), RequestOf("chen-recursive"), {}).ok());
+  const Result<Plan> plan = MakePlan(ChainWithMasks(10'100), RequestOf("chen-recursive"), {});
+  REQUIRE(!plan.ok());
+  CHECK(plan.error().code == ErrorCode::kUnsupported);
+  CHECK(plan.error().message.find("takes on 50000000") != std::string::npos);
+}
+
 TEST_CASE("chen-drop-cheap: the price of an operation by its name") {
   for (const char* op : {"Conv", "ConvTranspose", "Gemm", "MatMul", "Einsum", "LSTM", "GRU", "RNN",
                          "Attention", "Convolution2DFunction", "LinearFunction", "Conv+Relu"}) {
