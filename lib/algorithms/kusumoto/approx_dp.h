@@ -11,7 +11,8 @@
 // Knob       B of Eq. 2; the least feasible one without a budget.
 // Cost       O(N S^2) time for S closures and N states (t, m) of a set, few in practice (see
 //            lower_set_dp.h); O(S n / 64 + N S) memory. S is n up to kMaxClosures; of larger graphs
-//            as many closures are taken, at equal distances, as the plan says.
+//            as many closures are taken, at equal distances, as the plan says, and fewer where
+//            their boundaries are wide (LowerSetFamily::Closures).
 // Paper      L^v -> closure, U -> cached, M_v, T_v, B as there.
 // Differs    V is added to the family where the graph has several sinks; without it no sequence
 //            would end.
