@@ -24,7 +24,8 @@ class Builder {
     parts_.parameters = RandomBytes();
     parts_.parameter_gradients = RandomBytes();
     for (int i = 0; i < options_.graph_inputs; ++i) {
-      AddTensor(TensorKind::kInput, RandomBytes(), rng_.Chance(options_.input_gradient));
+      const Bytes bytes = RandomBytes();
+      AddTensor(TensorKind::kInput, bytes, rng_.Chance(options_.input_gradient));
     }
     for (int i = 0; i < options_.nodes; ++i) AddNode();
     ChooseGraphOutputs();

@@ -145,4 +145,18 @@ TEST_CASE("layer list: inner tensors of a block are no candidates, ends are") {
   CHECK(segment_of == IdVector<NodeId, int32_t>(std::vector<int32_t>{0, 1, 2, 2, 2, 2}));
 }
 
+TEST_CASE("layer list: a reader without gradient keeps the first vertex from being d_0") {
+  // mask reads a, needs no gradient and so belongs to the block that a ends: {mask, a}.
+  TensorGraphParts parts = PartsOf(GraphFromText("a:1 -> mask:2 -> c:3; a -> c -> d:4"));
+  parts.tensors[parts.nodes[NodeId(1)].outputs.front()].requires_grad = false;
+  const TensorGraph graph = TensorGraph::Create(std::move(parts)).value();
+  const LayerList list = ListLayers(graph, VertexGraph(graph));
+  CHECK(list.nodes == std::vector{NodeId(), NodeId(1), NodeId(0), NodeId(2), NodeId(3)});
+  CHECK(list.candidates == std::vector<size_t>{0, 2, 3, 4});
+  int32_t segments = 0;
+  const auto segment_of = list.Cut({0, 2, 4}, &segments);
+  CHECK(segments == 2);
+  CHECK(segment_of == IdVector<NodeId, int32_t>(std::vector<int32_t>{0, 0, 1, 1}));
+}
+
 }  // namespace ckplan
