@@ -8,37 +8,11 @@
 #include <utility>
 
 #include "lib/base/checked.h"
+#include "lib/base/faults.h"
 #include "lib/base/stop.h"
 
 namespace ckplan {
 namespace {
-
-// Collects every fault of the parts, so that a user learns all of them at once.
-class Faults {
- public:
-  template <typename... Args>
-  void Add(fmt::format_string<Args...> format, Args&&... args) {
-    ++count_;
-    if (texts_.size() < kMaxReported) {
-      texts_.push_back(fmt::format(format, std::forward<Args>(args)...));
-    }
-  }
-  bool empty() const { return count_ == 0; }
-  Error ToError(const std::string& graph) && {
-    Error error =
-        MakeError(ErrorCode::kInvalidInput, fmt::format("graph \"{}\": {}", graph, texts_.front()));
-    error.notes.assign(texts_.begin() + 1, texts_.end());
-    if (count_ > texts_.size()) {
-      error.notes.push_back(fmt::format("and {} more faults", count_ - texts_.size()));
-    }
-    return error;
-  }
-
- private:
-  static constexpr size_t kMaxReported = 10;
-  std::vector<std::string> texts_;
-  size_t count_ = 0;
-};
 
 // Which tensors a list holds. Lists are asked about one after the other.
 class Membership {
@@ -240,7 +214,7 @@ int64_t RoundUp(int64_t bytes, int64_t alignment) {
 Result<TensorGraph> TensorGraph::Create(TensorGraphParts parts) {
   IdVector<TensorId, NodeId> producers;
   Faults faults = Validator(parts).Run(&producers);
-  if (!faults.empty()) return std::move(faults).ToError(parts.name);
+  if (!faults.empty()) return std::move(faults).ToError(fmt::format("graph \"{}\"", parts.name));
   const std::vector<NodeId> order = TopologicalOrder(parts, producers);
   if (order.size() != parts.nodes.size()) return CycleError(parts, order);
 

@@ -1,0 +1,219 @@
+#include "lib/joint/joint_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "lib/base/checked.h"
+#include "lib/base/faults.h"
+#include "lib/base/stop.h"
+
+namespace ckplan {
+namespace {
+
+// Finds what is wrong with the parts, and derives who makes a value and whose memory it is in.
+class Validator {
+ public:
+  explicit Validator(JointGraphParts* parts) : values_(parts->values), ops_(parts->ops) {}
+
+  Faults Run(const std::vector<ValueId>& results) {
+    CheckValues();
+    std::set<int64_t> ids;
+    for (const OpId id : ops_.ids()) CheckOperation(id, &ids);
+    for (const ValueId id : values_.ids()) CheckAlias(id);
+    for (const ValueId id : results) {
+      if (!Exists(id)) faults_.Add("a result of the graph is no value of it");
+    }
+    CheckTotals();
+    return std::move(faults_);
+  }
+
+ private:
+  bool Exists(ValueId id) const {
+    return !id.is_none() && static_cast<size_t>(id.index()) < values_.size();
+  }
+
+  void CheckValues() {
+    std::set<int64_t> ids;
+    for (const ValueId id : values_.ids()) {
+      Value& value = values_[id];
+      value.maker = OpId();
+      value.storage = id;
+      if (value.bytes < Bytes(0)) {
+        faults_.Add("value \"{}\" has {} bytes", value.name, value.bytes.count());
+      }
+      if (!ids.insert(value.file_id).second) {
+        faults_.Add("two values have the id {}; the second is \"{}\"", value.file_id, value.name);
+      }
+      if (!value.alias_of.is_none() && (!Exists(value.alias_of) || value.alias_of == id)) {
+        faults_.Add("value \"{}\" is an alias of a value that does not exist", value.name);
+        value.alias_of = ValueId();
+      }
+    }
+  }
+
+  void CheckOperation(OpId id, std::set<int64_t>* ids) {
+    PollStop();
+    const Operation& op = ops_[id];
+    if (!ids->insert(op.file_id).second) {
+      faults_.Add("two operations have the id {}; the second is \"{}\"", op.file_id, op.name);
+    }
+    if (op.cost < Cost(0) || op.workspace < Bytes(0)) {
+      faults_.Add("operation \"{}\" has a negative cost or workspace", op.name);
+    }
+    for (const auto* list : {&op.reads, &op.writes}) {
+      if (!std::all_of(list->begin(), list->end(), [&](ValueId v) { return Exists(v); })) {
+        faults_.Add("operation \"{}\" refers to a value that does not exist", op.name);
+        return;
+      }
+    }
+    for (const ValueId read : op.reads) {
+      if (values_[read].maker.is_none()) is_read_early_[read] = true;
+    }
+    for (const ValueId write : op.writes) CheckWrite(id, write);
+    for (const auto& [write, read] : op.in_place) {
+      if (!Has(op.writes, write) || !Has(op.reads, read)) {
+        faults_.Add("operation \"{}\" has an in-place pair that is not a write and a read of it",
+                    op.name);
+      }
+    }
+  }
+
+  static bool Has(const std::vector<ValueId>& list, ValueId id) {
+    return std::find(list.begin(), list.end(), id) != list.end();
+  }
+
+  void CheckWrite(OpId id, ValueId write) {
+    Value& value = values_[write];
+    if (!value.maker.is_none()) {
+      faults_.Add("value \"{}\" is made twice, by \"{}\" and by \"{}\"", value.name,
+                  ops_[value.maker].name, ops_[id].name);
+    }
+    if (is_read_early_[write]) {
+      faults_.Add("value \"{}\" is read before \"{}\" makes it", value.name, ops_[id].name);
+    }
+    value.maker = id;
+  }
+
+  // An alias points to a value that is made before it, so chains of aliases end.
+  void CheckAlias(ValueId id) {
+    Value& value = values_[id];
+    if (value.alias_of.is_none()) return;
+    const Value& base = values_[value.alias_of];
+    if (value.maker.is_none()) {
+      if (!base.maker.is_none() || id < value.alias_of) {
+        faults_.Add("value \"{}\" is made by no operation, but is in the memory of \"{}\"",
+                    value.name, base.name);
+      }
+      return;
+    }
+    if (!Has(ops_[value.maker].reads, value.alias_of)) {
+      faults_.Add("value \"{}\" is in the memory of \"{}\", which \"{}\" does not read", value.name,
+                  base.name, ops_[value.maker].name);
+    }
+  }
+
+  void CheckTotals() {
+    std::optional<int64_t> bytes = 0;
+    std::optional<int64_t> cost = 0;
+    const auto add = [](std::optional<int64_t>* total, int64_t amount) {
+      if (total->has_value()) *total = CheckedAdd(**total, amount);
+    };
+    for (const Value& value : values_) add(&bytes, value.bytes.count());
+    for (const Operation& op : ops_) {
+      add(&bytes, op.workspace.count());
+      add(&cost, op.cost.count());
+    }
+    if (!bytes || *bytes > kMaxTotalBytes.count()) {
+      faults_.Add("its values together overflow the limit of {} bytes", kMaxTotalBytes.count());
+    }
+    if (!cost || *cost > kMaxTotalCost.count()) {
+      faults_.Add("its costs together overflow the limit of {}", kMaxTotalCost.count());
+    }
+  }
+
+  IdVector<ValueId, Value>& values_;
+  const IdVector<OpId, Operation>& ops_;
+  IdVector<ValueId, bool> is_read_early_{values_.size()};  // By an operation before its maker.
+  Faults faults_;
+};
+
+// The value at the end of each chain of aliases. Bases are made before their aliases, or, if given
+// from outside, listed before them.
+void DeriveStorage(const IdVector<OpId, Operation>& ops, IdVector<ValueId, Value>* values) {
+  const auto derive = [&](ValueId id) {
+    Value& value = (*values)[id];
+    value.storage = value.alias_of.is_none() ? id : (*values)[value.alias_of].storage;
+  };
+  for (const ValueId id : values->ids()) {
+    if ((*values)[id].maker.is_none()) derive(id);
+  }
+  for (const Operation& op : ops) {
+    for (const ValueId write : op.writes) derive(write);
+  }
+}
+
+}  // namespace
+
+std::string_view NameOf(ValueKind kind) {
+  constexpr std::string_view kNames[] = {"value", "constant", "parameter_gradient"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::string_view NameOf(Phase phase) { return phase == Phase::kForward ? "forward" : "backward"; }
+
+Result<JointGraph> JointGraph::Create(JointGraphParts parts) {
+  Faults faults = Validator(&parts).Run(parts.results);
+  if (!faults.empty()) return std::move(faults).ToError(fmt::format("graph \"{}\"", parts.name));
+  DeriveStorage(parts.ops, &parts.values);
+  JointGraph graph;
+  graph.is_needed_.resize(parts.ops.size());
+  for (Value& value : parts.values) {
+    value.readers.clear();
+    value.is_result = false;
+  }
+  for (const ValueId result : parts.results) parts.values[result].is_result = true;
+  for (const OpId id : parts.ops.ids()) {
+    PollStop();
+    const Operation& op = parts.ops[id];
+    for (const ValueId read : op.reads) {
+      std::vector<OpId>& readers = parts.values[read].readers;
+      if (readers.empty() || readers.back() != id) readers.push_back(id);
+    }
+    for (const ValueId write : op.writes) {
+      const Value& value = parts.values[write];
+      if (value.is_result || value.kind == ValueKind::kParameterGradient) {
+        graph.is_needed_[id] = true;
+      }
+    }
+    graph.cost_ += op.cost;
+  }
+  graph.name_ = std::move(parts.name);
+  graph.values_ = std::move(parts.values);
+  graph.ops_ = std::move(parts.ops);
+  graph.results_ = std::move(parts.results);
+  return graph;
+}
+
+Bytes JointGraph::counted_bytes(ValueId id) const {
+  const Value& value = values_[id];
+  const bool is_counted =
+      value.kind == ValueKind::kValue && !value.maker.is_none() && value.alias_of.is_none();
+  return is_counted ? value.bytes : Bytes(0);
+}
+
+JointGraphParts PartsOf(const JointGraph& graph) {
+  return {graph.name(), graph.values(), graph.ops(), graph.results()};
+}
+
+std::vector<OpId> OwnOrder(const JointGraph& graph) {
+  std::vector<OpId> order;
+  order.reserve(graph.ops().size());
+  for (const OpId id : graph.ops().ids()) order.push_back(id);
+  return order;
+}
+
+}  // namespace ckplan

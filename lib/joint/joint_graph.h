@@ -1,0 +1,132 @@
+// The whole training step as one graph of operations: forward, loss and backward alike.
+//
+//   conv : reads x, w   writes c         relu_grad : reads dr, r   writes dc
+//   relu : reads c      writes r         conv_grad : reads dc, x   writes dw (a parameter gradient)
+//
+// A TensorGraph says what is computed forward, and leaves the backward pass to fixed rules. A joint
+// graph has no such rules, so it can say what others make: the graphs of frameworks, tied weights,
+// decomposed backward passes, the published instances of the field. A plan is a sequence of runs of
+// operations (lib/joint/run_replay.h says what each of them needs); every forward graph can be
+// expanded into a joint graph (lib/joint/expand.h).
+//
+// The order in which the operations are listed is the graph's own order, and their ids.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+#include "lib/graph/tensor_graph.h"
+
+namespace ckplan {
+
+// An operation stands in plans, timelines and labels where a node of a TensorGraph stands, and a
+// value where a tensor stands.
+using OpId = NodeId;
+using ValueId = TensorId;
+
+enum class ValueKind : uint8_t {
+  kValue,              // Counted in the peak from the run that makes it to its last read.
+  kConstant,           // There all the time, or counted elsewhere: parameters, inputs.
+  kParameterGradient,  // A result that is counted with the constants.
+};
+enum class Phase : uint8_t { kForward, kBackward };
+
+std::string_view NameOf(ValueKind kind);  // "value", "constant", "parameter_gradient"
+std::string_view NameOf(Phase phase);     // "forward", "backward"
+
+struct Value {
+  int64_t file_id = -1;  // The number that files use for it; unique.
+  std::string name;
+  Bytes bytes;
+  ValueKind kind = ValueKind::kValue;
+  // The value in whose memory this one is, if it has none of its own. That memory lives as long as
+  // any of the values in it.
+  ValueId alias_of;
+
+  // Derived by JointGraph::Create.
+  OpId maker;                 // None for what is given from outside.
+  std::vector<OpId> readers;  // Ascending, each once.
+  ValueId storage;            // The value itself, or the one at the end of its chain of aliases.
+  bool is_result = false;     // A result of the graph: its last version lives to the end.
+
+  bool operator==(const Value&) const = default;
+};
+
+// `write` may be put into the memory of `read` if that is as large and dies at this very run.
+struct InPlaceWrite {
+  ValueId write;
+  ValueId read;
+  bool operator==(const InPlaceWrite&) const = default;
+};
+
+struct Operation {
+  int64_t file_id = -1;  // The number that files and plans use for it; unique.
+  std::string name;
+  std::string op;      // Its type: "aten.convolution.default". May be empty.
+  std::string module;  // The path of the module that it belongs to. May be empty.
+  Phase phase = Phase::kForward;
+  std::vector<ValueId> reads;
+  std::vector<ValueId> writes;
+  Cost cost;
+  Bytes workspace;  // Beside reads and writes, while it runs.
+  bool may_repeat = true;
+  std::vector<InPlaceWrite> in_place;  // In the order in which they are tried.
+
+  bool operator==(const Operation&) const = default;
+};
+
+struct JointGraphParts {
+  std::string name;
+  IdVector<ValueId, Value> values;
+  IdVector<OpId, Operation> ops;
+  std::vector<ValueId> results;
+};
+
+// Invariants: an operation reads only what is given from outside or made by an earlier one; a value
+// has at most one maker; no sum of sizes or of costs over the whole graph passes kMaxTotalBytes or
+// kMaxTotalCost.
+class JointGraph {
+ public:
+  // kInvalidInput: a value that is read before it is made, or made twice; a read, a write or an
+  // alias that does not exist; an alias that its maker cannot see; a negative size or cost; totals
+  // beyond the limits. The message lists all faults, not only the first.
+  static Result<JointGraph> Create(JointGraphParts parts);
+
+  const std::string& name() const { return name_; }
+  const IdVector<ValueId, Value>& values() const { return values_; }
+  const IdVector<OpId, Operation>& ops() const { return ops_; }
+  const Value& value(ValueId id) const { return values_[id]; }
+  const Operation& op(OpId id) const { return ops_[id]; }
+  const std::vector<ValueId>& results() const { return results_; }
+
+  // Whether every plan must run the operation: it makes a result or a parameter gradient.
+  bool is_needed(OpId id) const { return is_needed_[id]; }
+  // The bytes of the value that count in the peak: zero for aliases, for what is given from
+  // outside, and for all kinds but kValue.
+  Bytes counted_bytes(ValueId id) const;
+  Cost cost() const { return cost_; }  // All operations, each run once.
+
+  bool operator==(const JointGraph&) const = default;
+
+ private:
+  JointGraph() = default;
+
+  std::string name_;
+  IdVector<ValueId, Value> values_;
+  IdVector<OpId, Operation> ops_;
+  std::vector<ValueId> results_;
+  IdVector<OpId, bool> is_needed_;
+  Cost cost_;
+};
+
+// The parts again, to make a changed graph from.
+JointGraphParts PartsOf(const JointGraph& graph);
+
+// The operations in the graph's own order, each once.
+std::vector<OpId> OwnOrder(const JointGraph& graph);
+
+}  // namespace ckplan
