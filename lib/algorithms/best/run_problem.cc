@@ -1,0 +1,108 @@
+#include "lib/algorithms/best/run_problem.h"
+
+#include <algorithm>
+
+namespace ckplan {
+namespace {
+
+using Lists = std::vector<std::vector<int32_t>>;
+
+bool IsMade(const JointGraph& graph, ValueId id) { return !graph.value(id).maker.is_none(); }
+
+// With the memory that aliases among them are in.
+Lists ReadsOf(const JointGraph& graph) {
+  Lists reads;
+  for (const Operation& op : graph.ops()) {
+    std::vector<int32_t>& list = reads.emplace_back();
+    for (const ValueId read : op.reads) {
+      if (IsMade(graph, read)) list.push_back(read.index());
+      const ValueId storage = graph.value(read).storage;
+      if (IsMade(graph, storage)) list.push_back(storage.index());
+    }
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+  }
+  return reads;
+}
+
+Lists WritesOf(const JointGraph& graph) {
+  Lists writes;
+  for (const Operation& op : graph.ops()) {
+    std::vector<int32_t>& list = writes.emplace_back();
+    for (const ValueId write : op.writes) list.push_back(write.index());
+  }
+  return writes;
+}
+
+Lists ReadersOf(const Lists& reads, size_t value_count) {
+  Lists readers(value_count);
+  for (size_t op = 0; op < reads.size(); ++op) {
+    for (const int32_t value : reads[op]) {
+      readers[static_cast<size_t>(value)].push_back(static_cast<int32_t>(op));
+    }
+  }
+  return readers;
+}
+
+Lists InPlaceOf(const JointGraph& graph) {
+  Lists pairs;
+  for (const Operation& op : graph.ops()) {
+    std::vector<int32_t>& list = pairs.emplace_back();
+    for (const auto& [write, read] : op.in_place) {
+      const ValueId storage = graph.value(read).storage;
+      const int64_t bytes = graph.counted_bytes(write).count();
+      if (bytes == 0 || bytes != graph.counted_bytes(storage).count()) continue;
+      const bool is_taken = std::any_of(list.begin(), list.end(), [&](int32_t id) {
+        return id == write.index() || id == storage.index();
+      });
+      if (is_taken) continue;
+      list.push_back(write.index());
+      list.push_back(storage.index());
+    }
+  }
+  return pairs;
+}
+
+}  // namespace
+
+FlatLists::FlatLists(const std::vector<std::vector<int32_t>>& lists) {
+  for (const std::vector<int32_t>& list : lists) {
+    items_.insert(items_.end(), list.begin(), list.end());
+    starts_.push_back(static_cast<int32_t>(items_.size()));
+  }
+}
+
+RunProblem::RunProblem(const JointGraph& graph)
+    : op_count(static_cast<int32_t>(graph.ops().size())),
+      value_count(static_cast<int32_t>(graph.values().size())),
+      reads(ReadsOf(graph)),
+      writes(WritesOf(graph)),
+      readers(ReadersOf(ReadsOf(graph), graph.values().size())),
+      in_place(InPlaceOf(graph)),
+      total_cost(graph.cost().count()) {
+  for (const ValueId id : graph.values().ids()) {
+    bytes.push_back(graph.counted_bytes(id).count());
+    maker.push_back(graph.value(id).maker.index());
+    is_result.push_back(graph.value(id).is_result);
+  }
+  // What holds a result's memory stays as well.
+  for (const ValueId id : graph.results()) {
+    is_result[static_cast<size_t>(graph.value(id).storage.index())] = true;
+  }
+  for (const OpId id : graph.ops().ids()) {
+    const Operation& op = graph.op(id);
+    cost.push_back(op.cost.count());
+    workspace.push_back(op.workspace.count());
+    may_repeat.push_back(op.may_repeat);
+    is_needed.push_back(graph.is_needed(id));
+    int64_t written = 0;
+    for (const ValueId write : op.writes) written += graph.counted_bytes(write).count();
+    written_bytes.push_back(written);
+    int64_t taken_over = 0;
+    const std::span<const int32_t> pairs = in_place[id.index()];
+    for (size_t i = 0; i < pairs.size(); i += 2) taken_over += bytes[static_cast<size_t>(pairs[i])];
+    in_place_bytes.push_back(taken_over);
+  }
+}
+
+}  // namespace ckplan
