@@ -1,0 +1,37 @@
+// A forward graph as a joint graph: its nodes forward in its own order, the loss, its nodes
+// backward in reverse. Any schedule of the forward graph, taken as runs of the joint graph, needs
+// as much memory at every step as lib/schedule/simulate.h says, to the byte.
+//
+// Gradients come and go by the rules of lib/schedule/gradients.h, which values say so:
+//   - the first contribution to a gradient makes a value;
+//   - a later one is added in by the operation that makes it. That operation reads the sum so far
+//     and makes the new one, an alias in the same memory; the contribution itself is workspace. So
+//     every order of a plan adds contributions in the order of the graph, and gets the same bits;
+//   - a gradient that passes through is an alias of the output's gradient; where it is added to
+//   while
+//     somebody else needs it, the sum is a value of its own.
+// The loss and the backward operations never run twice, and each runs: it makes a parameter
+// gradient, of no bytes here, for a TensorGraph knows those of all nodes together.
+#pragma once
+
+#include <vector>
+
+#include "lib/joint/joint_graph.h"
+#include "lib/schedule/schedule.h"
+
+namespace ckplan {
+
+struct Expansion {
+  JointGraph graph;
+  std::vector<Step> step_of;  // What each operation is in a Schedule of the forward graph.
+};
+
+// O(nodes + edges).
+Expansion ExpandTensorGraph(const TensorGraph& graph);
+
+// The schedule with liveness that these runs are, and back. The runs must be a plan of the expanded
+// graph; the schedule must have passed Simulator::Run.
+Schedule ScheduleOf(const Expansion& expansion, const std::vector<OpId>& runs);
+std::vector<OpId> RunsOf(const Expansion& expansion, const Schedule& schedule);
+
+}  // namespace ckplan
