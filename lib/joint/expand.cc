@@ -39,8 +39,9 @@ class GradientSink {
 
 class Expander {
  public:
-  explicit Expander(const TensorGraph& graph)
+  Expander(const TensorGraph& graph, const std::vector<NodeId>& order)
       : graph_(graph),
+        order_(order),
         sink_(graph),
         gradients_(graph, &sink_),
         gradient_of_(graph.tensors().size()) {}
@@ -49,9 +50,9 @@ class Expander {
     parts_.name = graph_.name();
     AddTensors();
     AddConstants();
-    for (const NodeId id : graph_.nodes().ids()) AddForward(id);
+    for (const NodeId id : order_) AddForward(id);
     AddLoss();
-    for (size_t i = graph_.nodes().size(); i-- > 0;) AddBackward(NodeId(i));
+    for (auto it = order_.rbegin(); it != order_.rend(); ++it) AddBackward(*it);
     // Gradients of the graph's own inputs live until the end.
     for (const TensorId id : graph_.tensors().ids()) {
       if (gradients_.BufferOf(id) != kNoBuffer) parts_.results.push_back(gradient_of_[id]);
@@ -213,6 +214,7 @@ class Expander {
   }
 
   const TensorGraph& graph_;
+  const std::vector<NodeId>& order_;
   JointGraphParts parts_;
   std::vector<Step> step_of_;
   GradientSink sink_;
@@ -224,7 +226,15 @@ class Expander {
 
 }  // namespace
 
-Expansion ExpandTensorGraph(const TensorGraph& graph) { return Expander(graph).Run(); }
+Expansion ExpandTensorGraph(const TensorGraph& graph) {
+  std::vector<NodeId> order;
+  for (const NodeId id : graph.nodes().ids()) order.push_back(id);
+  return ExpandTensorGraph(graph, order);
+}
+
+Expansion ExpandTensorGraph(const TensorGraph& graph, const std::vector<NodeId>& order) {
+  return Expander(graph, order).Run();
+}
 
 Schedule ScheduleOf(const Expansion& expansion, const std::vector<OpId>& runs) {
   Schedule schedule;
@@ -236,13 +246,23 @@ Schedule ScheduleOf(const Expansion& expansion, const std::vector<OpId>& runs) {
 
 std::vector<OpId> RunsOf(const Expansion& expansion, const Schedule& schedule) {
   const size_t nodes = (expansion.step_of.size() - 1) / 2;
+  std::vector<OpId> forward(nodes);
+  std::vector<OpId> backward(nodes);
+  for (size_t op = 0; op < expansion.step_of.size(); ++op) {
+    const Step& step = expansion.step_of[op];
+    if (step.kind == StepKind::kLoss) continue;
+    auto& op_of = step.kind == StepKind::kForward ? forward : backward;
+    op_of[static_cast<size_t>(step.index)] = OpId(op);
+  }
   std::vector<OpId> runs;
   for (const Step& step : schedule.steps) {
     CKPLAN_CHECK(step.kind != StepKind::kFree, "runs follow liveness");
-    size_t op = nodes;
-    if (step.kind == StepKind::kForward) op = static_cast<size_t>(step.index);
-    if (step.kind == StepKind::kBackward) op = 2 * nodes - static_cast<size_t>(step.index);
-    runs.emplace_back(op);
+    if (step.kind == StepKind::kLoss) {
+      runs.emplace_back(nodes);
+    } else {
+      const auto& op_of = step.kind == StepKind::kForward ? forward : backward;
+      runs.push_back(op_of[static_cast<size_t>(step.index)]);
+    }
   }
   return runs;
 }

@@ -26,11 +26,14 @@ struct Expansion {
   std::vector<Step> step_of;  // What each operation is in a Schedule of the forward graph.
 };
 
-// O(nodes + edges).
+// O(nodes + edges). With an order, which must be topological: forward in that order, and backward
+// in its reverse.
 Expansion ExpandTensorGraph(const TensorGraph& graph);
+Expansion ExpandTensorGraph(const TensorGraph& graph, const std::vector<NodeId>& order);
 
 // The schedule with liveness that these runs are, and back. The runs must be a plan of the expanded
-// graph; the schedule must have passed Simulator::Run.
+// graph; the schedule must have passed Simulator::Run, and run forward in the order of the
+// expansion.
 Schedule ScheduleOf(const Expansion& expansion, const std::vector<OpId>& runs);
 std::vector<OpId> RunsOf(const Expansion& expansion, const Schedule& schedule);
 

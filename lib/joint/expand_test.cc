@@ -55,6 +55,17 @@ TEST_CASE("expand: every schedule needs as much memory at its peak as its runs")
   }
 }
 
+TEST_CASE("expand: forward in another order than the graph's") {
+  //   a → b → d, a → c → d with c before b.
+  const TensorGraph graph = GraphFromText("a:4 -> b:2 -> d:3; a -> c:5 -> d");
+  const std::vector<NodeId> order = {NodeId(0), NodeId(2), NodeId(1), NodeId(3)};
+  const Expansion expansion = ExpandTensorGraph(graph, order);
+  const Schedule schedule = KeepAllSchedule(order);
+  CHECK(RunsOf(expansion, schedule) == OwnOrder(expansion.graph));
+  CHECK(ScheduleOf(expansion, OwnOrder(expansion.graph)) == schedule);
+  CHECK(OwnOrderPeak(expansion.graph) == Simulator(graph).Run(schedule)->peak);
+}
+
 TEST_CASE("expand: a gradient that others pass on is a value of its own once something is added") {
   //   a → b → d, a → d: d passes its gradient to a and to b, and b adds one of its own to a's.
   TensorGraphParts parts = PartsOf(GraphFromText("a:4 -> b:4 -> d:4; a -> d"));
