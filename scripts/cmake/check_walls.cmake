@@ -12,6 +12,7 @@ set(walls
   "nlohmann/"                "^lib/(emit|cost|testing)/|_test\\.cc$" "lib/emit, lib/cost, lib/testing and tests"
   "CLI/"                     "^cli/common/command_line\\.cc$" "cli/common/command_line.cc"
   "oneapi/|dnnl"             "^lib/cpu/"                   "lib/cpu"
+  "highs/|interfaces/highs"  "^lib/mip/[a-z_]+\\.cc$"       "the sources of lib/mip"
   "cuda[_.]|cublas|cudnn"    "^lib/cuda/"                  "lib/cuda"
   "valijson/"                "^lib/testing/"               "lib/testing")
 
@@ -48,7 +49,7 @@ foreach(file IN LISTS files)
     set(is_public TRUE)
   endif()
   file(STRINGS "${SOURCE_DIR}/${file}" lines
-    REGEX "^#include [<\"](onnx|google|nlohmann|CLI|oneapi|dnnl|cu|valijson|lib)")
+    REGEX "^#include [<\"](onnx|google|nlohmann|CLI|oneapi|dnnl|highs|interfaces|cu|valijson|lib)")
   foreach(line IN LISTS lines)
     check_line()
   endforeach()

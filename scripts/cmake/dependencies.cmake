@@ -29,13 +29,29 @@ else()
   endif()
 endif()
 
-# oneDNN and OpenMP, which only the executor's CPU backend uses.
-set(CKPLAN_CPU_FOUND OFF)
-foreach(option CKPLAN_EXECUTOR CKPLAN_CUDA)
+foreach(option CKPLAN_MIP CKPLAN_EXECUTOR CKPLAN_CUDA)
   if(NOT ${option} MATCHES "^(AUTO|ON|OFF)$")
     message(FATAL_ERROR "${option}=${${option}} must be AUTO, ON or OFF.")
   endif()
 endforeach()
+
+# HiGHS, which solves mixed-integer programs. It is a shared library, so not in portable programs.
+set(CKPLAN_HIGHS_FOUND OFF)
+include(${PROJECT_SOURCE_DIR}/scripts/cmake/highs.cmake)
+if(NOT CKPLAN_MIP STREQUAL "OFF" AND NOT CKPLAN_PORTABLE)
+  ckplan_find_highs("${PROJECT_SOURCE_DIR}/build/deps/highs")
+  if(CKPLAN_HIGHS_FOUND)
+    message(STATUS "Mixed-integer programs: HiGHS ${CKPLAN_HIGHS_VERSION}")
+  elseif(CKPLAN_MIP STREQUAL "ON")
+    message(FATAL_ERROR "CKPLAN_MIP=ON, but no HiGHS >= 1.15 is installed. scripts/setup obtains it; "
+      "or pass -Dhighs_DIR=DIR for an installed one, or -DCKPLAN_MIP=OFF to build without.")
+  else()
+    message(STATUS "Mixed-integer programs: none, as no HiGHS >= 1.15 is installed; see docs/dependencies.md")
+  endif()
+endif()
+
+# oneDNN and OpenMP, which only the executor's CPU backend uses.
+set(CKPLAN_CPU_FOUND OFF)
 if(NOT CKPLAN_EXECUTOR STREQUAL "OFF" AND NOT CKPLAN_PORTABLE)
   include(${PROJECT_SOURCE_DIR}/scripts/cmake/onednn.cmake)
   ckplan_find_onednn("${PROJECT_SOURCE_DIR}/build/deps/onednn")

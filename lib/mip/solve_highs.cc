@@ -1,0 +1,268 @@
+// Mixed-integer programs by HiGHS, through its C interface.
+#include <highs/interfaces/highs_c_api.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "lib/base/check.h"
+#include "lib/base/stop.h"
+#include "lib/mip/mip.h"
+
+namespace ckplan {
+namespace {
+
+// HiGHS's status after memory ran out, which its C interface does not name.
+constexpr HighsInt kModelStatusMemoryLimit = 18;
+
+struct Destroy {
+  void operator()(void* highs) const { Highs_destroy(highs); }
+};
+using Highs = std::unique_ptr<void, Destroy>;
+
+HighsInt Clamped(int64_t limit) {
+  return static_cast<HighsInt>(std::clamp<int64_t>(limit, 0, std::numeric_limits<HighsInt>::max()));
+}
+
+void SetBool(void* highs, const char* name, bool value) {
+  CKPLAN_CHECK(Highs_setBoolOptionValue(highs, name, value) == kHighsStatusOk, name);
+}
+void SetInt(void* highs, const char* name, HighsInt value) {
+  CKPLAN_CHECK(Highs_setIntOptionValue(highs, name, value) == kHighsStatusOk, name);
+}
+void SetDouble(void* highs, const char* name, double value) {
+  CKPLAN_CHECK(Highs_setDoubleOptionValue(highs, name, value) == kHighsStatusOk, name);
+}
+void SetText(void* highs, const char* name, const char* value) {
+  CKPLAN_CHECK(Highs_setStringOptionValue(highs, name, value) == kHighsStatusOk, name);
+}
+
+// What makes a solve repeatable: one thread, which is the caller's; one seed; no clock; and methods
+// that are named, as a choice of HiGHS's may depend on how it was built.
+void SetRepeatable(void* highs) {
+  SetBool(highs, "output_flag", false);
+  SetInt(highs, "threads", 1);
+  SetText(highs, "parallel", "off");
+  SetInt(highs, "random_seed", 0);
+  SetDouble(highs, "time_limit", kMipInfinity);
+  SetInt(highs, "simplex_strategy", 1);  // The dual simplex method, serial.
+  SetText(highs, "mip_lp_solver", "simplex");
+  SetText(highs, "mip_ipm_solver", "ipx");  // For analytic centres; the other one calls a BLAS.
+}
+
+void SetLimits(void* highs, const MipLimits& limits, bool is_linear) {
+  SetDouble(highs, "mip_rel_gap", limits.relative_gap);
+  SetDouble(highs, "mip_abs_gap", limits.absolute_gap);
+  SetDouble(highs, "mip_feasibility_tolerance", kMipTolerance);
+  SetInt(highs, "mip_max_nodes", Clamped(limits.nodes));
+  if (!is_linear) return;
+  SetText(highs, "solver", "simplex");
+  SetInt(highs, "simplex_iteration_limit", Clamped(limits.lp_iterations));
+}
+
+// The model in the form that HiGHS takes: rows one after another.
+struct Arrays {
+  std::vector<double> cost, lower, upper, row_lower, row_upper, coefficient;
+  std::vector<HighsInt> integrality, row_begin, column;
+};
+
+Arrays Flatten(const MipModel& model) {
+  Arrays arrays;
+  for (const MipColumn& column : model.columns()) {
+    arrays.cost.push_back(column.cost);
+    arrays.lower.push_back(column.lower);
+    arrays.upper.push_back(column.upper);
+    arrays.integrality.push_back(column.is_integer ? kHighsVarTypeInteger
+                                                   : kHighsVarTypeContinuous);
+  }
+  for (const MipRow& row : model.rows()) {
+    arrays.row_lower.push_back(row.lower);
+    arrays.row_upper.push_back(row.upper);
+    arrays.row_begin.push_back(static_cast<HighsInt>(arrays.column.size()));
+    for (const MipEntry& entry : row.entries) {
+      arrays.column.push_back(entry.column);
+      arrays.coefficient.push_back(entry.coefficient);
+    }
+  }
+  return arrays;
+}
+
+// HiGHS itself lets NaN pass.
+bool IsNumeric(const MipModel& model) {
+  const auto is_range = [](double lower, double upper) {
+    return lower < kMipInfinity && upper > -kMipInfinity;  // False for NaN.
+  };
+  const auto is_column = [&](const MipColumn& column) {
+    return std::isfinite(column.cost) && is_range(column.lower, column.upper);
+  };
+  const auto is_row = [&](const MipRow& row) {
+    return is_range(row.lower, row.upper) &&
+           std::all_of(row.entries.begin(), row.entries.end(),
+                       [](const MipEntry& entry) { return std::isfinite(entry.coefficient); });
+  };
+  return std::all_of(model.columns().begin(), model.columns().end(), is_column) &&
+         std::all_of(model.rows().begin(), model.rows().end(), is_row);
+}
+
+int64_t CountEntries(const MipModel& model) {
+  int64_t count = 0;
+  for (const MipRow& row : model.rows()) count += static_cast<int64_t>(row.entries.size());
+  return count;
+}
+
+Result<Done> Pass(void* highs, const MipModel& model, bool is_linear) {
+  if (CountEntries(model) > std::numeric_limits<HighsInt>::max()) {
+    return MakeError(ErrorCode::kUnsupported,
+                     "the mixed-integer program has more entries than HiGHS can number");
+  }
+  const Arrays arrays = Flatten(model);
+  const HighsInt status =
+      !IsNumeric(model)
+          ? kHighsStatusError
+          : Highs_passMip(highs, static_cast<HighsInt>(arrays.cost.size()),
+                          static_cast<HighsInt>(arrays.row_lower.size()),
+                          static_cast<HighsInt>(arrays.column.size()), kHighsMatrixFormatRowwise,
+                          kHighsObjSenseMinimize, 0, arrays.cost.data(), arrays.lower.data(),
+                          arrays.upper.data(), arrays.row_lower.data(), arrays.row_upper.data(),
+                          arrays.row_begin.data(), arrays.column.data(), arrays.coefficient.data(),
+                          is_linear ? nullptr : arrays.integrality.data());
+  if (status == kHighsStatusError) {
+    return MakeError(ErrorCode::kInvalidInput,
+                     "HiGHS refuses a number of the mixed-integer program: NaN, infinite, or too "
+                     "large");
+  }
+  return Done{};
+}
+
+// Whether a thread that polls now would be stopped. No exception may pass through HiGHS.
+bool StopIsRequested() {
+  try {
+    PollStop();
+    return false;
+  } catch (const Stopped&) {
+    return true;
+  }
+}
+
+// HiGHS calls it wherever it can be interrupted; `context` is the MipLimits.
+void InterruptWhenSpent(int type, const char*, const HighsCallbackDataOut* out,
+                        HighsCallbackDataIn* in, void* context) {
+  const auto& limits = *static_cast<const MipLimits*>(context);
+  const bool is_spent =
+      type == kHighsCallbackMipInterrupt && out->mip_total_lp_iterations >= limits.lp_iterations;
+  in->user_interrupt = is_spent || StopIsRequested() ? 1 : 0;
+}
+
+void SetInterrupt(void* highs, MipLimits& limits) {
+  CKPLAN_CHECK(Highs_setCallback(highs, InterruptWhenSpent, &limits) == kHighsStatusOk,
+               "HiGHS takes a callback");
+  for (const HighsInt type : {kHighsCallbackSimplexInterrupt, kHighsCallbackMipInterrupt}) {
+    CKPLAN_CHECK(Highs_startCallback(highs, type) == kHighsStatusOk, "HiGHS knows the callback");
+  }
+}
+
+double DoubleInfo(void* highs, const char* name) {
+  double value = 0;
+  CKPLAN_CHECK(Highs_getDoubleInfoValue(highs, name, &value) == kHighsStatusOk, name);
+  return value;
+}
+
+HighsInt IntInfo(void* highs, const char* name) {
+  HighsInt value = 0;
+  CKPLAN_CHECK(Highs_getIntInfoValue(highs, name, &value) == kHighsStatusOk, name);
+  return value;
+}
+
+// Whether the bounds of the columns alone keep the cost from falling without end.
+bool HasLeastCost(const MipModel& model) {
+  return std::all_of(model.columns().begin(), model.columns().end(), [](const MipColumn& column) {
+    if (column.cost == 0) return true;
+    return std::isfinite(column.cost > 0 ? column.lower : column.upper);
+  });
+}
+
+Result<MipStatus> StatusOf(HighsInt model_status, const MipModel& model) {
+  if (model_status == kModelStatusMemoryLimit) throw std::bad_alloc();
+  switch (model_status) {
+    case kHighsModelStatusModelEmpty:
+    case kHighsModelStatusOptimal:
+      return MipStatus::kOptimal;
+    case kHighsModelStatusInfeasible:
+      return MipStatus::kInfeasible;
+    case kHighsModelStatusIterationLimit:
+    case kHighsModelStatusSolutionLimit:  // Also of nodes.
+    case kHighsModelStatusInterrupt:
+      return MipStatus::kStopped;
+    case kHighsModelStatusUnboundedOrInfeasible:
+      if (HasLeastCost(model)) return MipStatus::kInfeasible;
+      [[fallthrough]];
+    case kHighsModelStatusUnbounded:
+      return MakeError(ErrorCode::kInvalidInput,
+                       "the mixed-integer program has no least cost; bound its columns");
+    default:
+      return MipStatus::kStopped;  // Numerical trouble: HiGHS proved nothing.
+  }
+}
+
+// The best solution that HiGHS has, if it has one.
+std::optional<std::vector<double>> Values(void* highs, const MipModel& model, bool is_linear) {
+  if (IntInfo(highs, "primal_solution_status") != kHighsSolutionStatusFeasible) return {};
+  std::vector<double> values(model.columns().size());
+  Highs_getSolution(highs, values.data(), nullptr, nullptr, nullptr);
+  for (size_t j = 0; j < values.size() && !is_linear; ++j) {
+    if (model.columns()[j].is_integer) values[j] = std::round(values[j]);
+  }
+  return values;
+}
+
+MipOutcome Read(void* highs, MipStatus status, const MipModel& model, bool is_linear) {
+  MipOutcome outcome{.status = status};
+  outcome.lp_iterations = std::max(0, IntInfo(highs, "simplex_iteration_count"));
+  if (status == MipStatus::kInfeasible) {
+    outcome.bound = kMipInfinity;
+    return outcome;
+  }
+  outcome.values = Values(highs, model, is_linear);
+  if (outcome.values) outcome.objective = model.Objective(*outcome.values);
+  if (!is_linear) {
+    outcome.bound = DoubleInfo(highs, "mip_dual_bound");
+  } else if (status == MipStatus::kOptimal) {
+    outcome.bound = outcome.objective;
+  }
+  return outcome;
+}
+
+}  // namespace
+
+bool HasMipSolver() { return true; }
+
+Result<MipOutcome> SolveMip(const MipModel& model, const MipLimits& limits,
+                            const MipOptions& options) {
+  if (model.columns().empty() && model.rows().empty()) {
+    return MipOutcome{
+        .status = MipStatus::kOptimal, .bound = 0, .values = std::vector<double>(), .objective = 0};
+  }
+  const bool is_linear =
+      options.relax || std::none_of(model.columns().begin(), model.columns().end(),
+                                    [](const MipColumn& column) { return column.is_integer; });
+  MipLimits own_limits = limits;  // HiGHS asks for an address that is not const.
+  const Highs highs(Highs_create());
+  SetRepeatable(highs.get());
+  SetLimits(highs.get(), limits, is_linear);
+  CKPLAN_RETURN_IF_ERROR(Pass(highs.get(), model, is_linear));
+  SetInterrupt(highs.get(), own_limits);
+  if (options.start != nullptr && !is_linear) {
+    CKPLAN_CHECK(options.start->size() == model.columns().size(), "a start values every column");
+    // A start that is not feasible makes HiGHS warn and go on.
+    Highs_setSolution(highs.get(), options.start->data(), nullptr, nullptr, nullptr);
+  }
+  Highs_run(highs.get());  // The model's status says more than what it returns.
+  CKPLAN_ASSIGN_OR_RETURN(const MipStatus status,
+                          StatusOf(Highs_getModelStatus(highs.get()), model));
+  return Read(highs.get(), status, model, is_linear);
+}
+
+}  // namespace ckplan
