@@ -4,10 +4,10 @@
 
 #include <iterator>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
 #include "lib/base/stop.h"
+#include "lib/emit/json_file_ids.h"
 #include "lib/emit/json_reader.h"
 #include "lib/emit/json_writer.h"
 
@@ -87,29 +87,6 @@ class GraphWriter {
 };
 
 // ---- Reading ----
-
-// From the ids of the file to the positions of tensors or nodes in the graph.
-template <typename IdType>
-class FileIds {
- public:
-  void Add(const JsonView& id, std::string_view kind, IdType position) {
-    if (!id.is_file_id()) return;  // Reported when it was read.
-    if (!positions_.emplace(id.Integer(), position).second) {
-      id.Fault(fmt::format("another {} has the id {} too; ids must be unique", kind, id.Integer()));
-    }
-  }
-  IdType Find(const JsonView& id, std::string_view kind) const {
-    const int64_t number = id.Integer();
-    if (!id.is_file_id()) return IdType();
-    const auto found = positions_.find(number);
-    if (found != positions_.end()) return found->second;
-    id.Fault(fmt::format("no {} has the id {}", kind, number));
-    return IdType();
-  }
-
- private:
-  std::unordered_map<int64_t, IdType> positions_;
-};
 
 class GraphReader {
  public:
@@ -253,14 +230,6 @@ class GraphReader {
     return has_successor;
   }
 
-  static bool ExpectPair(const JsonView& json, std::string_view what) {
-    if (!json.is_array() || json.size() != 2) {
-      json.Fault(fmt::format("must be a pair {}", what));
-      return false;
-    }
-    return true;
-  }
-
   void ExpectNodes(const JsonView& nodes) {
     if (nodes.is_array() && nodes.size() == 0) nodes.Fault("a graph has at least one node");
   }
@@ -277,12 +246,16 @@ std::string WriteGraphJson(const TensorGraph& graph) { return GraphWriter(graph)
 
 Result<TensorGraph> ReadGraphJson(std::string_view text, const std::string& where) {
   CKPLAN_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, where));
+  return ReadGraph(document);
+}
+
+Result<TensorGraph> ReadGraph(const JsonDocument& document) {
   TensorGraphParts parts = GraphReader(document).Read();
   CKPLAN_RETURN_IF_ERROR(document.Status());
   Result<TensorGraph> graph = TensorGraph::Create(std::move(parts));
   if (graph.ok()) return graph;
   Error error = std::move(graph).error();
-  error.message = where + ": " + error.message;
+  error.message = document.where() + ": " + error.message;
   return error;
 }
 

@@ -20,10 +20,15 @@
 
 namespace ckplan {
 
+class JsonDocument;
+
 std::string WriteGraphJson(const TensorGraph& graph);
 
 // `where` names the text in messages, e.g. the file. kInvalidInput lists all faults (at most ten),
 // each with its place: `g.json: /nodes/3/inputs/0: no tensor has the id 17`.
 Result<TensorGraph> ReadGraphJson(std::string_view text, const std::string& where);
+
+// The same of a text that has been parsed.
+Result<TensorGraph> ReadGraph(const JsonDocument& document);
 
 }  // namespace ckplan

@@ -13,10 +13,12 @@
 #include "lib/emit/json_decisions.h"
 #include "lib/emit/json_diff.h"
 #include "lib/emit/json_graph.h"
+#include "lib/emit/json_joint_graph.h"
 #include "lib/emit/json_plan.h"
 #include "lib/emit/random_plan.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
+#include "lib/testing/random_joint_graph.h"
 #include "lib/testing/schema_judge.h"
 
 namespace ckplan {
@@ -99,6 +101,15 @@ TEST_CASE("schemas: every graph and every plan that we write is valid") {
     const TensorGraph graph = RandomTensorGraph(rng);
     CHECK(graph_judge.Accepts(json::parse(WriteGraphJson(graph))));
     CHECK(plan_judge.Accepts(json::parse(WritePlanJson(RandomPlan(rng, graph), graph))));
+  }
+}
+
+TEST_CASE("schemas: every joint graph that we write is valid") {
+  const SchemaJudge judge = JudgeOf("joint");
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    CHECK(judge.Accepts(json::parse(WriteJointGraphJson(RandomJointGraph(rng)))));
   }
 }
 
@@ -219,6 +230,27 @@ TEST_CASE("schemas: the graph's schema and its reader refuse the same damage, in
                     {"id": 1, "bytes": 2, "time": 3, "backward_time": 2, "backward_reads": [0]}]})");
   REQUIRE(judge.Accepts(minimal));
   CHECK(CompareWithReader(judge, minimal, reads, none) > 50);
+}
+
+TEST_CASE("schemas: the joint graph's schema and its reader refuse the same damage, in both forms") {
+  const SchemaJudge judge = JudgeOf("joint");
+  const auto reads = [&](const std::string& text) {
+    return ReadJointGraphJson(text, "g.json").ok();
+  };
+  const auto none = [](const json::json_pointer&) { return false; };
+  Rng rng(3);
+  RandomJointOptions options;
+  options.ops = 4;
+  options.in_place = options.alias = 100;
+  const json full = json::parse(WriteJointGraphJson(RandomJointGraph(rng, options)));
+  REQUIRE(judge.Accepts(full));
+  CHECK(CompareWithReader(judge, full, reads, none) > 100);
+  const json minimal = json::parse(
+      R"({"schema_version": "1.0", "kind": "joint", "name": "m", "results": [0],
+          "ops": [{"name": "a", "bytes": 4, "time": 1, "reads": []},
+                  {"bytes": 2, "time": 3, "reads": [0]}]})");
+  REQUIRE(judge.Accepts(minimal));
+  CHECK(CompareWithReader(judge, minimal, reads, none) > 30);
 }
 
 TEST_CASE("schemas: the schema of decisions and their reader refuse the same damage") {
