@@ -88,7 +88,8 @@ class JointGraphWriter {
 
 class JointGraphReader {
  public:
-  explicit JointGraphReader(const JsonDocument& document) : root_(document.root()), is_full_(root_.has("values")) {}
+  explicit JointGraphReader(const JsonDocument& document)
+      : root_(document.root()), is_full_(root_.has("values")) {}
 
   // Faulty where the document's Status() is an error; not to be used then.
   JointGraphParts Read() && {
@@ -161,8 +162,8 @@ class JointGraphReader {
     std::vector<InPlaceWrite> pairs;
     for (size_t i = 0; i < list.size(); ++i) {
       if (!ExpectPair(list.at(i), "[write, read]")) continue;
-      pairs.push_back({value_ids_.Find(list.at(i).at(0), "value"),
-                       value_ids_.Find(list.at(i).at(1), "value")});
+      pairs.push_back(
+          {value_ids_.Find(list.at(i).at(0), "value"), value_ids_.Find(list.at(i).at(1), "value")});
     }
     return pairs;
   }

@@ -74,7 +74,8 @@ TEST_CASE("joint graph files: read(write(graph)) is the graph, and the same byte
 TEST_CASE("joint graph files: the written form, to the byte") {
   const Result<JointGraph> graph = ReadJointGraphJson(kFull, "g.json");
   REQUIRE(graph.ok());
-  CHECK(WriteJointGraphJson(*graph) == R"({
+  CHECK(WriteJointGraphJson(*graph) ==
+        R"({
   "schema_version": "1.0",
   "kind": "joint",
   "name": "small",
@@ -88,19 +89,19 @@ TEST_CASE("joint graph files: the written form, to the byte") {
   ],
   "ops": [
     {"id": 20, "name": "op20", "op": "", "phase": "forward", "reads": [7, 8], )"
-                                       R"("writes": [9223372036854775807], "cost": 40, )"
-                                       R"("workspace_bytes": 100, "repeat": "never", "in_place": []},
+        R"("writes": [9223372036854775807], "cost": 40, )"
+        R"("workspace_bytes": 100, "repeat": "never", "in_place": []},
     {"id": 10, "name": "relu", "op": "Relu", "phase": "forward", "reads": [9223372036854775807], )"
-                                       R"("writes": [3], "cost": 2, "workspace_bytes": 0, )"
-                                       R"("repeat": "yes", )"
-                                       R"("in_place": [[3, 9223372036854775807]], )"
-                                       R"("module": "body.1"},
+        R"("writes": [3], "cost": 2, "workspace_bytes": 0, )"
+        R"("repeat": "yes", )"
+        R"("in_place": [[3, 9223372036854775807]], )"
+        R"("module": "body.1"},
     {"id": 11, "name": "view", "op": "", "phase": "forward", "reads": [3], "writes": [4], )"
-                                       R"("cost": 0, "workspace_bytes": 0, "repeat": "yes", )"
-                                       R"("in_place": []},
+        R"("cost": 0, "workspace_bytes": 0, "repeat": "yes", )"
+        R"("in_place": []},
     {"id": 0, "name": "conv_grad", "op": "", "phase": "backward", "reads": [4, 7], )"
-                                       R"("writes": [5], "cost": 80, "workspace_bytes": 0, )"
-                                       R"("repeat": "yes", "in_place": []}
+        R"("writes": [5], "cost": 80, "workspace_bytes": 0, )"
+        R"("repeat": "yes", "in_place": []}
   ],
   "results": [
     4
@@ -153,8 +154,8 @@ TEST_CASE("joint graph files: which kind a text is") {
   CHECK(is_joint(kFull));
   CHECK(is_joint(kMinimal));
   CHECK_FALSE(is_joint(R"({"nodes": [{"id": 0, "bytes": 1, "time": 1}], "edges": []})"));
-  CHECK_FALSE(
-      is_joint(R"({"nodes": [{"id": 0, "bytes": 1, "time": 1}], "edges": [], "ops": [], "kind": 1})"));
+  CHECK_FALSE(is_joint(
+      R"({"nodes": [{"id": 0, "bytes": 1, "time": 1}], "edges": [], "ops": [], "kind": 1})"));
   CHECK(ReadAnyGraphJson(R"({"kind": "joint"})", "g.json").error().message ==
         "g.json: /: the key \"ops\" is missing");
   CHECK(ReadAnyGraphJson("{}", "g.json").error().message.find("\"nodes\" is missing") !=

@@ -232,7 +232,8 @@ TEST_CASE("schemas: the graph's schema and its reader refuse the same damage, in
   CHECK(CompareWithReader(judge, minimal, reads, none) > 50);
 }
 
-TEST_CASE("schemas: the joint graph's schema and its reader refuse the same damage, in both forms") {
+TEST_CASE(
+    "schemas: the joint graph's schema and its reader refuse the same damage, in both forms") {
   const SchemaJudge judge = JudgeOf("joint");
   const auto reads = [&](const std::string& text) {
     return ReadJointGraphJson(text, "g.json").ok();

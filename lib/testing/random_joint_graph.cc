@@ -74,8 +74,8 @@ class Builder {
   }
 
   ValueId PickRead(const Operation& op) {
-    return op.reads[static_cast<size_t>(
-        rng_.Between(0, static_cast<int64_t>(op.reads.size()) - 1))];
+    return op
+        .reads[static_cast<size_t>(rng_.Between(0, static_cast<int64_t>(op.reads.size()) - 1))];
   }
 
   void ChooseWrites(Operation* op) {

@@ -43,8 +43,8 @@ TEST_CASE("random joint graphs: a hundred of them show every feature, and all pl
     reordered += std::is_sorted(runs.begin(), runs.end()) ? 0 : 1;
     CHECK(RunSimulator(graph).Run(runs).ok());
   }
-  for (const int count : {second_write, alias, in_place, never, gradients, repeats, dropped,
-                          reordered}) {
+  for (const int count :
+       {second_write, alias, in_place, never, gradients, repeats, dropped, reordered}) {
     CHECK(count > 10);
   }
   CHECK((no_write > 0 && given_results > 0));
