@@ -1,5 +1,5 @@
-// ckbench: figures for docs/. Parses the command line, runs one paper after the other, and maps
-// errors to exit codes.
+// ckbench: figures for docs/. Parses the command line, runs one command, and maps errors to exit
+// codes.
 #include "cli/ckbench/reproduce_command.h"
 #include "cli/common/guard.h"
 

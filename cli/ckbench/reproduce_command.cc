@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "cli/ckbench/arena_command.h"
 #include "cli/ckbench/reproduction.h"
 #include "cli/common/command_line.h"
 #include "cli/common/terminal.h"
@@ -93,15 +94,15 @@ Result<ExitCode> RunBench(std::vector<std::string> typed) {
     return ExitCode::kOk;
   }
   if (first == "-h" || first == "--help") return RunReproduce({"--help"});
-  if (first != "reproduce") {
+  if (first != "reproduce" && first != "arena") {
     return Error{ErrorCode::kUsage,
                  first.empty()
                      ? "no command is given; for example: ckbench reproduce feng"
-                     : fmt::format("unknown command \"{}\"; there is one: reproduce", first),
-                 {"`ckbench reproduce --help` tells more"}};
+                     : fmt::format("unknown command \"{}\"; known are reproduce and arena", first),
+                 {"`ckbench reproduce --help` and `ckbench arena --help` tell more"}};
   }
   arguments.erase(arguments.begin());
-  return RunReproduce(std::move(arguments));
+  return first == "arena" ? RunArena(std::move(arguments)) : RunReproduce(std::move(arguments));
 }
 
 }  // namespace ckplan

@@ -9,7 +9,7 @@
 
 namespace ckplan {
 
-// The arguments of the whole program. kUsage: no such command or paper.
+// The arguments of the whole program, reproduce or arena. kUsage: no such command or paper.
 Result<ExitCode> RunBench(std::vector<std::string> arguments);
 
 }  // namespace ckplan

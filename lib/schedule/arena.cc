@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/base/stop.h"
+#include "lib/schedule/interval_placement.h"
 
 namespace ckplan {
 namespace {
@@ -298,6 +299,31 @@ constexpr size_t kPromotionWork = 4 * kMaxForFirstFit * kMaxForFirstFit;
 constexpr size_t kMaxPromotions = 200;
 constexpr size_t kMany = 100'000;
 
+// What the search for a smaller slab may take: a node costs about as much as a pass over all
+// buffers, so this is half a second at the most.
+constexpr int64_t kSearchWork = 60'000'000;
+// Sizes between the lower bound and what is known to be enough: the last is within 1/32 of them.
+constexpr int kBisections = 5;
+
+std::vector<LiveInterval> IntervalsOf(const std::vector<Buffer>& buffers) {
+  std::vector<LiveInterval> intervals;
+  intervals.reserve(buffers.size());
+  for (const Buffer& b : buffers) intervals.push_back({b.begin, b.end, b.bytes.count()});
+  return intervals;
+}
+
+std::optional<Arena> Search(const std::vector<LiveInterval>& intervals, int64_t capacity,
+                            int64_t max_nodes) {
+  const IntervalPlacement placement = PlaceWithin(intervals, capacity, {max_nodes, 0});
+  if (placement.outcome != PlacementOutcome::kPlaced) return std::nullopt;
+  Arena arena;
+  for (size_t i = 0; i < intervals.size(); ++i) {
+    arena.offsets.emplace_back(placement.offsets[i]);
+    arena.bytes = std::max(arena.bytes, Bytes(placement.offsets[i] + intervals[i].size));
+  }
+  return arena;
+}
+
 }  // namespace
 
 Arena PlaceBuffers(const Timeline& timeline) {
@@ -321,6 +347,28 @@ Arena PlaceBuffers(const Timeline& timeline) {
       const Arena arena = FirstFit(buffers, order);
       if (arena.bytes < best.bytes && try_one(arena)) return best;
       order = PromoteTooHigh(buffers, arena, timeline.peak, std::move(order));
+    }
+  }
+  return best;
+}
+
+Arena PlaceTightly(const Timeline& timeline) {
+  Arena best = PlaceBuffers(timeline);
+  if (best.bytes <= timeline.peak) return best;
+  const std::vector<LiveInterval> intervals = IntervalsOf(timeline.buffers);
+  const int64_t max_nodes = kSearchWork / static_cast<int64_t>(intervals.size());
+  int64_t lower = MaxLiveTotal(intervals) - 1;  // Not enough, or not found to be.
+  for (int round = 0; round <= kBisections; ++round) {
+    // The least that is possible has half of the work.
+    const int64_t between = best.bytes.count() - lower;
+    const int64_t capacity = round == 0 ? lower + 1 : lower + between / 2;
+    if (between <= 1) break;
+    std::optional<Arena> arena =
+        Search(intervals, capacity, round == 0 ? max_nodes / 2 : max_nodes / 2 / kBisections);
+    if (arena) {
+      best = *std::move(arena);
+    } else {
+      lower = capacity;
     }
   }
   return best;
