@@ -40,6 +40,8 @@ constexpr std::array kRows = {
             "algorithm (default approx-dp), or auto; see `ckplan algos`"},
     FlagRow{"decisions", Group::kAlgorithm, "--decisions", "FILE",
             "for given: what to keep, or a whole order, as JSON or a plan"},
+    FlagRow{"effort", Group::kPlanning, "--effort", "",
+            "how long best may search, in counted work"},
     FlagRow{"budget", Group::kPlanning, "-b,--budget", "SIZE|P%|min",
             "limit on the peak: 16GiB, 16GB, 60% of keep-all's, or min"},
     FlagRow{"total_budget",

@@ -35,6 +35,8 @@ TEST_CASE("request flags: every field is read, and said again by the same flags"
                                                "x=2,3",
                                                "--algo",
                                                "exact-dp",
+                                               "--effort",
+                                               "thorough",
                                                "--budget",
                                                "60%",
                                                "--knob",
@@ -62,6 +64,7 @@ TEST_CASE("request flags: every field is read, and said again by the same flags"
   CHECK(request.budget == Budget{Budget::Kind::kPercent, Bytes(0), 60});
   CHECK(request.setting == KnobSetting{"B", 1048576});
   CHECK(request.objective == Objective::kMemory);
+  CHECK(request.effort == SearchEffort::kThorough);
   CHECK(request.granularity == Granularity::kLayer);
   CHECK(request.optimizer == Optimizer::kAdam);
   CHECK_FALSE(request.uses_liveness);

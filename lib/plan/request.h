@@ -35,9 +35,14 @@ enum class Optimizer { kSgd, kMomentum, kAdam };
 // the statistics that nodes save are not affected.
 enum class ActivationType { kOfModel, kFloat32, kBFloat16 };
 
+// How long the algorithm `best` may search: about 3, 0.3 and 30 s for 500 operations. Counted in
+// work, so that the same request gives the same plan on any machine.
+enum class SearchEffort { kNormal, kQuick, kThorough };
+
 std::string_view NameOf(Objective objective);
 std::string_view NameOf(Granularity granularity);
 std::string_view NameOf(Optimizer optimizer);
+std::string_view NameOf(SearchEffort effort);  // "normal", "quick", "thorough"
 std::string_view NameOf(Autograd autograd);
 std::string_view NameOf(ActivationType type);  // "model", "float32", "bf16"
 
@@ -98,7 +103,8 @@ struct PlanRequest {
   Budget budget;        // For the simulated peak without constants.
   Budget total_budget;  // For the peak and the constants together; a plan states it as a `budget`.
   Budget paper_budget;  // For the algorithm's own objective; never a percentage.
-  std::optional<Decisions> decisions;  // For the algorithm `given`.
+  std::optional<Decisions> decisions;           // For the algorithm `given`.
+  SearchEffort effort = SearchEffort::kNormal;  // For the algorithm `best`.
   std::optional<KnobSetting> setting;  // The algorithm's own choice, or a search's, if absent.
   Optimizer optimizer = Optimizer::kSgd;
   // If false, tensors are released explicitly: see lower_without_liveness.h.

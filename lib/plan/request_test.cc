@@ -53,11 +53,13 @@ TEST_CASE("request: plans that differ in how they were made are told apart, each
 }
 
 TEST_CASE(
-    "request: plans are compared for their algorithm, objective, granularity, budgets and knob") {
+    "request: plans are compared for their algorithm, objective, granularity, effort, budgets and "
+    "knob") {
   PlanRequest newer;
   newer.algorithm = "exact-dp";
   newer.objective = Objective::kMemory;
   newer.granularity = Granularity::kLayer;
+  newer.effort = SearchEffort::kQuick;
   newer.budget = Budget::Of(Bytes(9));
   newer.paper_budget = Budget::Of(Bytes(7));
   newer.setting = {"B", 5};
@@ -76,6 +78,7 @@ TEST_CASE("request: the table has each field once, and copies and compares what 
   full.algorithm = "chen-sqrt";
   full.objective = Objective::kMemory;
   full.granularity = Granularity::kLayer;
+  full.effort = SearchEffort::kThorough;
   full.budget = {Budget::Kind::kPercent, Bytes(0), 62.5};
   full.total_budget = {Budget::Kind::kMin, Bytes(0), 0};
   full.paper_budget = Budget::Of(Bytes(1));

@@ -14,58 +14,14 @@
 #include "lib/base/stop.h"
 #include "lib/plan/assemble.h"
 #include "lib/plan/check.h"
+#include "lib/planner/best_planner.h"
 #include "lib/planner/knob_search.h"
+#include "lib/planner/peak_budget.h"
 #include "lib/schedule/lower.h"
 #include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
-
-std::string DescribeStep(const TensorGraph& graph, const Step& step) {
-  if (step.kind == StepKind::kLoss) return "the loss";
-  const char* verb = step.kind == StepKind::kForward ? "forward" : "backward";
-  return fmt::format("{} of \"{}\"", verb, graph.node(step.node()).name);
-}
-
-// What the budget covers beside activations: nothing, or all that no plan changes.
-Bytes ConstantsInBudget(const TensorGraph& graph, const PlanRequest& request) {
-  if (!request.total_budget.is_given()) return Bytes(0);
-  const ConstantMemory& constants = graph.constants();
-  return TotalConstants(constants,
-                        OptimizerState(request.optimizer, constants.parameter_gradients));
-}
-
-// The budget on the simulated peak, with constants or without.
-const Budget& PeakBudgetOf(const PlanRequest& request) {
-  return request.total_budget.is_given() ? request.total_budget : request.budget;
-}
-
-// That budget as bytes of activations alone.
-Bytes ActivationBudget(const TensorGraph& graph, const PlanRequest& request) {
-  const Budget& budget = PeakBudgetOf(request);
-  const Bytes constants = ConstantsInBudget(graph, request);
-  if (budget.kind == Budget::Kind::kBytes) return budget.bytes - constants;
-  const Bytes baseline = KeepAllPeak(graph) + constants;
-  const double share = static_cast<double>(baseline.count()) * budget.percent / 100;
-  return Bytes(static_cast<int64_t>(std::floor(share))) - constants;
-}
-
-// `least` is the peak that can be reached, which the step needs.
-Error Infeasible(const TensorGraph& graph, const PlanRequest& request, std::string_view who,
-                 Bytes least, const Step& step) {
-  const Bytes constants = ConstantsInBudget(graph, request);
-  const Bytes budget = ActivationBudget(graph, request) + constants;
-  const Bytes needed = least + constants;
-  return Error{
-      ErrorCode::kInfeasible,
-      fmt::format("infeasible: {} finds no plan within {} ({} bytes); the least it reaches is {} "
-                  "({} bytes, needed at {})",
-                  who, HumanBytes(budget), budget.count(), HumanBytes(needed), needed.count(),
-                  DescribeStep(graph, step)),
-      {},
-      {"try",
-       {{constants > Bytes(0) ? "total_budget" : "budget", std::to_string(needed.count())}}}};
-}
 
 Result<const Candidate*> SolveForPaperBudget(const SolverInfo& info, const Knob& knob,
                                              const Budget& budget, KnobSearch* search) {
@@ -429,8 +385,10 @@ Result<Plan> MakePlan(const TensorGraph& graph, const PlanRequest& request,
                       const SolveLimits& limits, Shortage* shortage) {
   Shortage untold;
   CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(request.algorithm));
-  if (info->name != kAutoAlgorithm) return MakePlanBy(*info, graph, request, limits);
+  const bool is_of_many = info->name == kAutoAlgorithm || info->name == kBestAlgorithm;
+  if (!is_of_many) return MakePlanBy(*info, graph, request, limits);
   CKPLAN_RETURN_IF_ERROR(CheckRequest(graph, *info, request));
+  if (info->name == kBestAlgorithm) return MakeBestPlan(graph, request, limits);
   return MakeAutoPlan(graph, request, limits, shortage != nullptr ? shortage : &untold);
 }
 

@@ -111,6 +111,15 @@ constexpr SolverInfo kAuto = {kAutoAlgorithm,
                               Kind::kNone,
                               nullptr};
 
+constexpr SolverInfo kBest = {kBestAlgorithm,
+                              "the least time that is known, with a proven bound",
+                              "none",
+                              Guarantee::kOptimalInClass,
+                              GraphClass::kAnyDag,
+                              false,
+                              Kind::kNone,
+                              nullptr};
+
 constexpr SolverInfo kGiven = {kGivenAlgorithm,
                                "your own decisions, from --decisions FILE",
                                "none",
@@ -156,7 +165,7 @@ constexpr std::array kAliases = {
 std::span<const SolverInfo> AllSolvers() { return kSolvers; }
 
 std::vector<const SolverInfo*> ListedAlgorithms() {
-  std::vector<const SolverInfo*> listed = {&kAuto, &kGiven};
+  std::vector<const SolverInfo*> listed = {&kAuto, &kBest, &kGiven};
   for (const SolverInfo& info : kSolvers) listed.push_back(&info);
   std::sort(listed.begin(), listed.end(),
             [](const SolverInfo* a, const SolverInfo* b) { return a->name < b->name; });

@@ -1,0 +1,64 @@
+// The plan of least time within a budget that is known, with a proof of how far it could still
+// fall.
+//
+// No paper: the parts are described, with their sources, in their own headers.
+//   certificates    what no plan can go below
+//   moment_loop     optimal plans of an order, by a mixed-integer program over moments
+//   one_cut         a bound and plans by minimum cuts, where no such solver or no time is there
+//   min_cut_order   orders of little memory, where the order is free
+//   eviction        greedy plans in milliseconds
+//   annealing       random search over sequences of runs
+//
+// Guarantee  the plan is valid and within the budget; it costs no less than `lower_bound` more than
+//            running everything once, and is optimal where it costs just that.
+// Cost       limited by `effort`, in work and not in time: the same request gives the same plan.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "lib/algorithms/best/run_problem.h"
+#include "lib/base/result.h"
+#include "lib/joint/joint_graph.h"
+
+namespace ckplan {
+
+// Of all plans, or of those whose first runs are in the order that was given.
+enum class BoundScope : uint8_t { kOwnOrder, kAnyOrder };
+
+// What a search may do, so that the same request gives the same plan on any machine.
+struct BestWork {
+  // Iterations of the simplex method times operations: one costs about as much as there are
+  // columns.
+  int64_t simplex = 0;
+  int64_t rounds = 0;  // Of the loop over moments.
+};
+
+// Work that means about 0.3, 3 and 30 seconds for 500 operations.
+inline constexpr BestWork kQuickWork = {300'000, 6};
+inline constexpr BestWork kNormalWork = {4'000'000, 20};
+inline constexpr BestWork kThoroughWork = {60'000'000, 50};
+
+struct BestOptions {
+  int64_t budget = 0;  // Bytes: of the peak.
+  BestWork work = kNormalWork;
+  bool is_order_free = true;  // Whether first runs may be in another order than the graph's own.
+  std::vector<Runs> starts;   // Plans that are known, such as those of other algorithms.
+};
+
+struct BestOutcome {
+  std::optional<Runs> runs;                  // Nothing: no plan within the budget was found.
+  int64_t overhead = 0;                      // Of `runs`, beyond running everything once.
+  int64_t lower_bound = 0;                   // On the overhead.
+  BoundScope scope = BoundScope::kAnyOrder;  // Of the bound, and of `is_infeasible`.
+  bool is_optimal = false;                   // Within the scope.
+  bool is_infeasible = false;                // Proven: nothing within the scope fits the budget.
+  std::string_view part;                     // Which part found the plan: "moments".
+};
+
+// Heeds a stop (lib/base/stop.h): with the best so far, if there is one.
+Result<BestOutcome> SolveBest(const JointGraph& graph, const BestOptions& options);
+
+}  // namespace ckplan

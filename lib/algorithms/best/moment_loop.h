@@ -1,0 +1,35 @@
+// The program over moments, solved in a loop until its plan fits: the first moment is where the
+// order itself needs the most memory; whenever the plan exceeds the budget elsewhere, the operation
+// that runs there becomes a moment too. A plan that fits and costs what the program says is optimal
+// for the order. Mostly one to three moments suffice.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "lib/algorithms/best/run_problem.h"
+#include "lib/base/result.h"
+#include "lib/joint/joint_graph.h"
+
+namespace ckplan {
+
+struct LoopLimits {
+  int64_t lp_iterations = 0;  // Of all solves together.
+  int64_t rounds = 0;
+};
+
+struct LoopOutcome {
+  std::optional<Runs> runs;    // The best plan found that fits the budget.
+  int64_t cost = 0;            // Of `runs`, all runs together.
+  int64_t lower_bound = 0;     // On the overhead of every plan that keeps the order and the budget.
+  bool is_infeasible = false;  // Proven: no plan that keeps the order fits.
+  int64_t lp_iterations = 0;
+};
+
+// `order` as in SolveMoments. kUnsupported: built without a MIP solver.
+Result<LoopOutcome> SolveMomentLoop(const JointGraph& graph, const RunProblem& problem,
+                                    std::span<const OpId> order, int64_t budget,
+                                    const LoopLimits& limits);
+
+}  // namespace ckplan

@@ -1,0 +1,238 @@
+#include "lib/algorithms/best/moment_program.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "lib/algorithms/best/lazy_runs.h"
+#include "lib/base/stop.h"
+
+namespace ckplan {
+namespace {
+
+constexpr int kNoColumn = -1;
+// Sizes are handed to the solver as whole numbers of a unit such that the budget is no more than
+// this: far from the limits of double precision, and finer than any size that matters.
+constexpr int64_t kMaxUnits = int64_t{1} << 31;
+
+// Builds the program, and reads its solution.
+class Program {
+ public:
+  Program(const RunProblem& problem, std::span<const OpId> order, std::span<const int32_t> moments,
+          int64_t budget)
+      : problem_(problem), order_(order), moments_(moments), budget_(budget) {
+    position_.resize(static_cast<size_t>(problem.op_count));
+    for (size_t i = 0; i < order.size(); ++i) {
+      position_[static_cast<size_t>(order[i].index())] = static_cast<int32_t>(i);
+    }
+    ChooseUnits();
+    for (size_t j = 0; j < moments.size(); ++j) AddColumns(j);
+    for (size_t j = 0; j < moments.size(); ++j) AddRows(j);
+  }
+
+  const MipModel& model() const { return model_; }
+  // Whether some moment has no room for its own operation.
+  bool is_hopeless() const { return is_hopeless_; }
+
+  // The cost of the program, from the cost of the model; a lower bound stays one.
+  int64_t BoundFrom(double bound) const {
+    if (!(bound > 0)) return 0;
+    // Reduced costs are feasible to within kMipTolerance in each column, all of which are at most
+    // 1; the second term is rounding.
+    const auto columns = static_cast<double>(model_.columns().size());
+    const double margin = kMipTolerance * columns + 1e-9 * bound;
+    return static_cast<int64_t>(std::ceil(bound - margin)) * cost_unit_;
+  }
+  int64_t CostOf(double objective) const {
+    return static_cast<int64_t>(std::llround(objective)) * cost_unit_;
+  }
+
+  MomentPlan Read(const std::vector<double>& values) const {
+    MomentPlan plan;
+    for (const std::vector<int>& columns : kept_) {
+      std::vector<bool>& kept = plan.kept.emplace_back(columns.size());
+      for (size_t u = 0; u < columns.size(); ++u) {
+        kept[u] = columns[u] != kNoColumn && values[static_cast<size_t>(columns[u])] > 0.5;
+      }
+    }
+    return plan;
+  }
+
+ private:
+  int32_t FirstRun(int32_t op) const { return position_[static_cast<size_t>(op)]; }
+  int32_t MadeAt(int32_t value) const {
+    return FirstRun(problem_.maker[static_cast<size_t>(value)]);
+  }
+  int32_t EndOf(size_t j) const {
+    return j + 1 < moments_.size() ? moments_[j + 1] : static_cast<int32_t>(order_.size());
+  }
+
+  void ChooseUnits() {
+    for (const int64_t bytes : problem_.bytes) byte_unit_ = std::gcd(byte_unit_, bytes);
+    byte_unit_ = std::max<int64_t>(byte_unit_, 1);
+    while (budget_ / byte_unit_ > kMaxUnits) byte_unit_ *= 2;
+    for (const int64_t cost : problem_.cost) cost_unit_ = std::gcd(cost_unit_, cost);
+    cost_unit_ = std::max<int64_t>(cost_unit_, 1);
+  }
+
+  // The values made before the moment that something at or behind it may need: what first runs
+  // there reads them, they are results, or they are needed to make such values again.
+  std::vector<bool> NeededAt(int32_t moment) const {
+    std::vector<bool> is_needed(static_cast<size_t>(problem_.value_count));
+    std::vector<int32_t> found;
+    const auto add = [&](int32_t value) {
+      if (is_needed[static_cast<size_t>(value)] || MadeAt(value) >= moment) return;
+      is_needed[static_cast<size_t>(value)] = true;
+      found.push_back(value);
+    };
+    for (size_t i = static_cast<size_t>(moment); i < order_.size(); ++i) {
+      for (const int32_t read : problem_.reads[order_[i].index()]) add(read);
+    }
+    for (int32_t u = 0; u < problem_.value_count; ++u) {
+      const auto at = static_cast<size_t>(u);
+      if (problem_.is_result[at] && problem_.maker[at] >= 0) add(u);
+    }
+    while (!found.empty()) {
+      const int32_t maker = problem_.maker[static_cast<size_t>(found.back())];
+      found.pop_back();
+      if (!problem_.may_repeat[static_cast<size_t>(maker)]) continue;
+      for (const int32_t read : problem_.reads[maker]) add(read);
+    }
+    return is_needed;
+  }
+
+  void AddColumns(size_t j) {
+    PollStop();
+    const std::vector<bool> is_needed = NeededAt(moments_[j]);
+    std::vector<int>& kept = kept_.emplace_back(is_needed.size(), kNoColumn);
+    std::vector<int>& reruns =
+        reruns_.emplace_back(static_cast<size_t>(problem_.op_count), kNoColumn);
+    for (size_t u = 0; u < is_needed.size(); ++u) {
+      if (!is_needed[u]) continue;
+      kept[u] = model_.AddColumn({.upper = 1, .is_integer = true});
+      const auto maker = static_cast<size_t>(problem_.maker[u]);
+      if (!problem_.may_repeat[maker] || reruns[maker] != kNoColumn) continue;
+      const auto cost = static_cast<double>(problem_.cost[maker] / cost_unit_);
+      reruns[maker] = model_.AddColumn({.cost = cost, .upper = 1, .is_integer = true});
+    }
+  }
+
+  // kept + rerun >= bound, where the value was made before moment j.
+  void AddAvailability(size_t j, int32_t value, double bound, std::vector<MipEntry> entries) {
+    entries.push_back({kept_[j][static_cast<size_t>(value)], 1});
+    const int rerun = RerunOf(j, problem_.maker[static_cast<size_t>(value)]);
+    if (rerun != kNoColumn) entries.push_back({rerun, 1});
+    model_.AddRow(bound, kMipInfinity, std::move(entries));
+  }
+
+  int RerunOf(size_t j, int32_t op) const { return reruns_[j][static_cast<size_t>(op)]; }
+
+  void AddRows(size_t j) {
+    AddCapacity(j);
+    // (1)
+    std::vector<bool> is_done(static_cast<size_t>(problem_.value_count));
+    for (int32_t i = moments_[j]; i < EndOf(j); ++i) {
+      for (const int32_t read : problem_.reads[order_[static_cast<size_t>(i)].index()]) {
+        if (MadeAt(read) >= moments_[j] || is_done[static_cast<size_t>(read)]) continue;
+        is_done[static_cast<size_t>(read)] = true;
+        AddAvailability(j, read, 1, {});
+      }
+    }
+    // (2)
+    for (int32_t op = 0; op < problem_.op_count; ++op) {
+      if (RerunOf(j, op) == kNoColumn) continue;
+      for (const int32_t read : problem_.reads[op]) {
+        AddAvailability(j, read, 0, {{RerunOf(j, op), -1}});
+      }
+    }
+    AddPersistence(j);
+  }
+
+  // (3)
+  void AddPersistence(size_t j) {
+    const bool is_last = j + 1 == moments_.size();
+    for (int32_t u = 0; u < problem_.value_count; ++u) {
+      const auto at = static_cast<size_t>(u);
+      if (kept_[j][at] == kNoColumn) continue;
+      if (is_last && problem_.is_result[at]) AddAvailability(j, u, 1, {});
+      if (!is_last && kept_[j + 1][at] != kNoColumn) {
+        AddAvailability(j, u, 0, {{kept_[j + 1][at], -1}});
+      }
+    }
+  }
+
+  // (4)
+  void AddCapacity(size_t j) {
+    const OpId op = order_[static_cast<size_t>(moments_[j])];
+    const auto at = static_cast<size_t>(op.index());
+    const int64_t room =
+        budget_ - problem_.written_bytes[at] - problem_.workspace[at] + problem_.in_place_bytes[at];
+    if (room < 0) is_hopeless_ = true;
+    std::vector<MipEntry> entries;
+    for (size_t u = 0; u < kept_[j].size(); ++u) {
+      // Rounded down, so that what fits is never refused.
+      const int64_t units = problem_.bytes[u] / byte_unit_;
+      if (kept_[j][u] == kNoColumn || units == 0) continue;
+      entries.push_back({kept_[j][u], static_cast<double>(units)});
+    }
+    model_.AddRow(-kMipInfinity, static_cast<double>(std::max<int64_t>(room, 0) / byte_unit_),
+                  std::move(entries));
+    for (const int32_t read : problem_.reads[op.index()]) {
+      model_.AddRow(1, 1, {{kept_[j][static_cast<size_t>(read)], 1}});
+    }
+  }
+
+  const RunProblem& problem_;
+  const std::span<const OpId> order_;
+  const std::span<const int32_t> moments_;
+  const int64_t budget_;
+  std::vector<int32_t> position_;  // Of each operation in the order.
+  int64_t byte_unit_ = 0;
+  int64_t cost_unit_ = 0;
+  bool is_hopeless_ = false;
+  MipModel model_;
+  std::vector<std::vector<int>> kept_;    // Columns of a^j, by value.
+  std::vector<std::vector<int>> reruns_;  // Columns of r^j, by operation.
+};
+
+}  // namespace
+
+Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
+                                   std::span<const int32_t> moments, int64_t budget,
+                                   const MipLimits& limits) {
+  const Program program(problem, order, moments, budget);
+  MomentOutcome outcome;
+  outcome.is_infeasible = program.is_hopeless();
+  if (outcome.is_infeasible) return outcome;
+  CKPLAN_ASSIGN_OR_RETURN(const MipOutcome solved, SolveMip(program.model(), limits));
+  outcome.lp_iterations = solved.lp_iterations;
+  outcome.is_infeasible = solved.status == MipStatus::kInfeasible;
+  if (outcome.is_infeasible) return outcome;
+  outcome.lower_bound = program.BoundFrom(solved.bound);
+  if (!solved.values) return outcome;
+  outcome.plan = program.Read(*solved.values);
+  outcome.is_exact = program.CostOf(solved.objective) <= outcome.lower_bound;
+  return outcome;
+}
+
+Runs ExpandMoments(const RunProblem& problem, std::span<const OpId> order,
+                   std::span<const int32_t> moments, const MomentPlan& plan) {
+  LazyRuns runs(problem);
+  size_t next = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (next < moments.size() && static_cast<int32_t>(i) == moments[next]) {
+      const std::vector<bool>& kept = plan.kept[next++];
+      for (int32_t u = 0; u < problem.value_count; ++u) {
+        if (kept[static_cast<size_t>(u)]) runs.Provide(u);
+      }
+      runs.KeepOnly(kept);
+    }
+    runs.Run(order[i]);
+  }
+  for (int32_t u = 0; u < problem.value_count; ++u) {
+    if (problem.is_result[static_cast<size_t>(u)]) runs.Provide(u);
+  }
+  return std::move(runs).Take();
+}
+
+}  // namespace ckplan

@@ -1,0 +1,53 @@
+// The program over moments: what to keep and what to run again, for a fixed order of first runs.
+//
+// A moment is the first run of an operation. Between two moments, and behind the last to the end,
+// lies an interval; interval j begins with moment j. For a value u, made by m(u), and an operation
+// o
+//   a^j_u   u is in memory at moment j,
+//   r^j_o   o has run before moment j, and runs again in interval j,
+//   f^j_o   o runs for the first time in interval j (given by the order).
+// It minimises the sum of cost_o r^j_o, where
+//   (1) a^j_u + r^j_m(u) >= 1 for each read u of what first runs in interval j and was made before,
+//   (2) r^j_o <= a^j_u + r^j_m(u) for each read u of o,
+//   (3) a^(j+1)_u <= a^j_u + r^j_m(u) + f^j_m(u); for results also behind the last interval,
+//   (4) the values in memory at moment j leave room for what its operation writes and works in.
+// What happens before the first moment, repeats within one interval, and memory at all other times
+// are not charged. So the least cost of the program is a lower bound on the overhead of every plan
+// that keeps the order and the budget: docs/bounds.md has the proof.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lib/algorithms/best/run_problem.h"
+#include "lib/base/result.h"
+#include "lib/mip/mip.h"
+
+namespace ckplan {
+
+struct MomentPlan {
+  std::vector<std::vector<bool>> kept;  // For each moment: a^j, by value.
+};
+
+struct MomentOutcome {
+  bool is_infeasible = false;      // Proven: no plan in this order fits the budget.
+  int64_t lower_bound = 0;         // On the overhead of every plan in this order.
+  bool is_exact = false;           // `plan` is of the least cost.
+  std::optional<MomentPlan> plan;  // The best that was found.
+  int64_t lp_iterations = 0;       // Work done.
+};
+
+// `order` has every operation once, each behind the makers of what it reads; `moments` are
+// positions in it, ascending. kUnsupported: built without a MIP solver, or too large for it.
+Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
+                                   std::span<const int32_t> moments, int64_t budget,
+                                   const MipLimits& limits);
+
+// The runs of such a plan: within an interval what is missing is run again just before it is read,
+// and at the end of the interval what the next moment wants.
+Runs ExpandMoments(const RunProblem& problem, std::span<const OpId> order,
+                   std::span<const int32_t> moments, const MomentPlan& plan);
+
+}  // namespace ckplan

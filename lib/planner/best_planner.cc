@@ -1,0 +1,313 @@
+#include "lib/planner/best_planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/algorithms/best/best.h"
+#include "lib/base/stop.h"
+#include "lib/joint/expand.h"
+#include "lib/plan/assemble.h"
+#include "lib/plan/check.h"
+#include "lib/planner/peak_budget.h"
+#include "lib/planner/planner.h"
+#include "lib/planner/registry.h"
+#include "lib/schedule/simulate.h"
+
+namespace ckplan {
+namespace {
+
+using Order = std::vector<NodeId>;
+
+BestWork SearchWorkOf(SearchEffort effort) {
+  switch (effort) {
+    case SearchEffort::kQuick:
+      return kQuickWork;
+    case SearchEffort::kNormal:
+      return kNormalWork;
+    case SearchEffort::kThorough:
+      return kThoroughWork;
+  }
+  return kNormalWork;
+}
+
+Order OwnForwardOrder(const TensorGraph& graph) {
+  Order order;
+  for (const NodeId id : graph.nodes().ids()) order.push_back(id);
+  return order;
+}
+
+// What is searched for one order of the forward pass, with plans in this order.
+struct OrderedProblem {
+  Order order;
+  std::vector<Schedule> starts;
+};
+
+// What was found for an order and a budget, as BestOutcome has it.
+struct Solution {
+  std::optional<Schedule> schedule;
+  int64_t overhead = 0;
+  int64_t lower_bound = 0;  // Of all plans in the order of the schedule.
+  bool is_optimal = false;
+  bool is_infeasible = false;
+
+  bool IsBetterThan(const Solution& other) const {
+    return schedule && (!other.schedule || overhead < other.overhead);
+  }
+};
+
+// No plan needs less than what some operation reads, writes and works in.
+int64_t LargestWorkingSet(const RunProblem& problem) {
+  int64_t largest = 0;
+  for (int32_t op = 0; op < problem.op_count; ++op) {
+    const auto at = static_cast<size_t>(op);
+    int64_t bytes = problem.written_bytes[at] + problem.workspace[at] - problem.in_place_bytes[at];
+    for (const int32_t read : problem.reads[op]) bytes += problem.bytes[static_cast<size_t>(read)];
+    largest = std::max(largest, bytes);
+  }
+  return largest;
+}
+
+Bytes PeakInOrder(const TensorGraph& graph, const Order& order) {
+  return Simulator(graph).Run(KeepAllSchedule(order)).value().peak;
+}
+
+// Solves for one budget after the other.
+class BestSearch {
+ public:
+  BestSearch(const TensorGraph& graph, const PlanRequest& request, const SolveLimits& limits)
+      : graph_(graph),
+        request_(request),
+        limits_(limits),
+        own_order_(OwnForwardOrder(graph)),
+        expansion_(ExpandTensorGraph(graph)) {}
+
+  // The best plan of the graph's own order, and, unless none can be better, of the orders of the
+  // other algorithms' plans, which are starts as well.
+  Result<Solution> Solve(Bytes budget) {
+    CKPLAN_ASSIGN_OR_RETURN(Solution best,
+                            SolveOwnOrder(budget, SearchWorkOf(request_.effort), {}));
+    if (best.is_optimal && best.overhead == 0) return best;
+    for (const OrderedProblem& problem : OthersWithin(budget, best)) {
+      CKPLAN_ASSIGN_OR_RETURN(Solution other, SolveInOrder(budget, problem));
+      if (other.IsBetterThan(best)) best = std::move(other);
+    }
+    return best;
+  }
+
+  // A plan of the least peak that is found.
+  Result<Solution> SolveForLeastPeak() {
+    Solution least = LeastOfOthers();
+    Bytes reached = PeakOf(least);
+    Bytes refused = Bytes(LargestWorkingSet(RunProblem(expansion_.graph)) - 1);
+    for (int i = 0; i < kLeastPeakSteps && refused + Bytes(1) < reached; ++i) {
+      // The bound itself first: chains reach it.
+      const Bytes middle = i == 0
+                               ? refused + Bytes(1)
+                               : Bytes(refused.count() + (reached.count() - refused.count()) / 2);
+      CKPLAN_ASSIGN_OR_RETURN(Solution tried, SolveOwnOrder(middle, kQuickWork, {}));
+      if (tried.schedule) {
+        least = std::move(tried);
+        reached = PeakOf(least);
+      } else {
+        refused = middle;
+      }
+    }
+    CKPLAN_ASSIGN_OR_RETURN(Solution again, Solve(reached));
+    return again.IsBetterThan(least) ? again : least;
+  }
+
+  // The plan of the least product of peak and time, of budgets between the least peak and what
+  // keeping everything needs.
+  Result<Solution> SolveForLeastProduct() {
+    CKPLAN_ASSIGN_OR_RETURN(Solution chosen, SolveForLeastPeak());
+    const Bytes low = PeakOf(chosen);
+    const Bytes high = PeakInOrder(graph_, own_order_);
+    double least_product = ProductOf(chosen);
+    for (int64_t i = 1; i <= kCurveSteps; ++i) {
+      const Bytes budget(low.count() + (high.count() - low.count()) / kCurveSteps * i);
+      CKPLAN_ASSIGN_OR_RETURN(Solution tried, SolveOwnOrder(budget, kQuickWork, {}));
+      if (!tried.schedule || ProductOf(tried) >= least_product) continue;
+      least_product = ProductOf(tried);
+      chosen = std::move(tried);
+    }
+    CKPLAN_ASSIGN_OR_RETURN(Solution again, Solve(PeakOf(chosen)));
+    return again.IsBetterThan(chosen) ? again : chosen;
+  }
+
+ private:
+  static constexpr int kLeastPeakSteps = 10;
+  static constexpr int64_t kCurveSteps = 12;
+
+  Result<Solution> SolveOwnOrder(Bytes budget, const BestWork& work,
+                                 const std::vector<Schedule>& starts) {
+    return SolveExpansion(expansion_, budget, work, starts);
+  }
+
+  Result<Solution> SolveInOrder(Bytes budget, const OrderedProblem& problem) {
+    const BestWork work = SearchWorkOf(request_.effort);
+    if (problem.order == own_order_) return SolveOwnOrder(budget, work, problem.starts);
+    return SolveExpansion(ExpandTensorGraph(graph_, problem.order), budget, work, problem.starts);
+  }
+
+  static Result<Solution> SolveExpansion(const Expansion& expansion, Bytes budget,
+                                         const BestWork& work,
+                                         const std::vector<Schedule>& starts) {
+    BestOptions options;
+    options.budget = budget.count();
+    options.work = work;
+    options.is_order_free = false;  // A schedule runs backward in the reverse of its forward order.
+    for (const Schedule& start : starts) options.starts.push_back(RunsOf(expansion, start));
+    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome, SolveBest(expansion.graph, options));
+    Solution solution{std::nullopt, outcome.overhead, outcome.lower_bound, outcome.is_optimal,
+                      outcome.is_infeasible};
+    if (outcome.runs) solution.schedule = ScheduleOf(expansion, *outcome.runs);
+    return solution;
+  }
+
+  Bytes PeakOf(const Solution& solution) const {
+    return Simulator(graph_).Run(*solution.schedule).value().peak;
+  }
+
+  double ProductOf(const Solution& solution) const {
+    const Cost time = graph_.forward_cost() + graph_.backward_cost() + Cost(solution.overhead);
+    return static_cast<double>(PeakOf(solution).count()) * static_cast<double>(time.count());
+  }
+
+  std::vector<Plan> PlansOfOthers(const Budget& budget) const {
+    std::vector<Plan> plans;
+    for (const SolverInfo& info : AllSolvers()) {
+      PlanRequest own = request_;
+      own.algorithm = info.name;
+      own.budget = budget;
+      own.total_budget = {};
+      Result<Plan> plan = MakePlan(graph_, own, limits_);
+      if (plan.ok()) plans.push_back(std::move(plan).value());
+    }
+    return plans;
+  }
+
+  // Orders of other algorithms' plans that may lead to a better plan: since the plan is better, or
+  // since the order needs less memory from the start.
+  std::vector<OrderedProblem> OthersWithin(Bytes budget, const Solution& own) const {
+    const bool is_settled = own.is_optimal || own.is_infeasible;
+    std::vector<OrderedProblem> problems;
+    for (const Plan& plan : PlansOfOthers(Budget::Of(budget))) {
+      const Order order = ForwardOrder(plan.schedule);
+      const bool is_better = !own.schedule || plan.figures.overhead.count() < own.overhead;
+      const bool is_lighter = PeakInOrder(graph_, order) < PeakInOrder(graph_, own_order_);
+      // Solved to the end: no plan in this order is better.
+      if (order == own_order_ ? is_settled : !is_better && !is_lighter) continue;
+      auto found = std::find_if(problems.begin(), problems.end(),
+                                [&](const OrderedProblem& p) { return p.order == order; });
+      if (found == problems.end()) found = problems.insert(found, {order, {}});
+      found->starts.push_back(plan.schedule);
+    }
+    return problems;
+  }
+
+  // The plan of the least peak by any other algorithm; keep-all is one of them.
+  Solution LeastOfOthers() const {
+    std::optional<Plan> least;
+    for (Plan& plan : PlansOfOthers({Budget::Kind::kMin, Bytes(0), 0})) {
+      if (!least || plan.figures.peak < least->figures.peak) least = std::move(plan);
+    }
+    PollStop();  // What others make of a stop is an error.
+    CKPLAN_CHECK(least.has_value(), "keep-all has a plan for every graph");
+    return {least->schedule, least->figures.overhead.count(), 0, false, false};
+  }
+
+  const TensorGraph& graph_;
+  const PlanRequest& request_;
+  const SolveLimits& limits_;
+  const Order own_order_;
+  const Expansion expansion_;  // In the graph's own order.
+};
+
+std::string GuaranteeOf(const TensorGraph& graph, const Solution& solution) {
+  if (solution.overhead == 0) return "optimal: nothing runs twice";
+  if (solution.is_optimal) return "optimal among plans in its order of operations";
+  const auto step = static_cast<double>((graph.forward_cost() + graph.backward_cost()).count());
+  const auto gap = static_cast<double>(solution.overhead - solution.lower_bound);
+  return fmt::format(
+      "heuristic: no plan in its order of operations saves more than {:.2f} % of a step",
+      step > 0 ? 100 * gap / step : 0);
+}
+
+Plan PlanOf(const TensorGraph& graph, const PlanRequest& request, const Solution& solution) {
+  Plan plan =
+      AssemblePlan(graph, *solution.schedule, IdVector<NodeId, int32_t>(graph.nodes().size()));
+  plan.request = request;
+  plan.request.algorithm = kBestAlgorithm;
+  plan.request.objective = Objective::kTime;
+  plan.request.total_budget = {};
+  plan.request.budget = Budget::Of(plan.figures.peak);
+  plan.figures.is_optimal = solution.is_optimal;
+  plan.figures.lower_bound_cost = Cost(solution.lower_bound);
+  plan.figures.guarantee = GuaranteeOf(graph, solution);
+  plan.figures.paper = {std::nullopt, plan.figures.peak, plan.figures.overhead};
+  plan.figures.optimizer_state =
+      OptimizerState(request.optimizer, graph.constants().parameter_gradients);
+  const std::vector<std::string> faults = CheckPlan(graph, plan);
+  CKPLAN_CHECK(faults.empty(), faults.front());
+  return plan;
+}
+
+// The refusal names the least peak that can be reached, and says whether it is proven that nothing
+// fits.
+Result<Plan> Refuse(const TensorGraph& graph, const PlanRequest& request, bool is_proven,
+                    BestSearch* search) {
+  CKPLAN_ASSIGN_OR_RETURN(const Solution least, search->SolveForLeastPeak());
+  const Simulation simulation = Simulator(graph).Run(*least.schedule).value();
+  Error error = Infeasible(graph, request, kBestAlgorithm, simulation.peak,
+                           least.schedule->steps[simulation.peak_step]);
+  error.notes.emplace_back(is_proven ? "it is proven that no plan in this order of operations fits"
+                                     : "it is not proven that none fits");
+  return error;
+}
+
+Result<Done> CheckSettings(const PlanRequest& request) {
+  if (request.paper_budget.is_given()) {
+    return MakeError(ErrorCode::kUsage, "best has no budget of its own; give it one on the peak");
+  }
+  if (!request.uses_liveness || request.granularity == Granularity::kLayer) {
+    return MakeError(ErrorCode::kUsage,
+                     "best plans with liveness, and decides on nodes; it takes no other form");
+  }
+  return Done{};
+}
+
+}  // namespace
+
+Result<Plan> MakeBestPlan(const TensorGraph& graph, const PlanRequest& request,
+                          const SolveLimits& limits) {
+  CKPLAN_RETURN_IF_ERROR(CheckSettings(request));
+  const StopScope scope(limits.stop);
+  return UnlessStopped([&]() -> Result<Plan> {
+    BestSearch search(graph, request, limits);
+    const Budget& budget = PeakBudgetOf(request);
+    if (!budget.is_given()) {
+      CKPLAN_ASSIGN_OR_RETURN(const Solution solution, search.SolveForLeastProduct());
+      return PlanOf(graph, request, solution);
+    }
+    if (budget.kind == Budget::Kind::kMin) {
+      CKPLAN_ASSIGN_OR_RETURN(const Solution solution, search.SolveForLeastPeak());
+      return PlanOf(graph, request, solution);
+    }
+    const Bytes bytes = ActivationBudget(graph, request);
+    CKPLAN_ASSIGN_OR_RETURN(const Solution solution, search.Solve(bytes));
+    if (!solution.schedule) {
+      return Refuse(graph, request, solution.is_infeasible, &search);
+    }
+    Plan plan = PlanOf(graph, request, solution);
+    plan.request.budget = Budget::Of(bytes);
+    return plan;
+  });
+}
+
+}  // namespace ckplan

@@ -1,0 +1,116 @@
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "lib/base/rng.h"
+#include "lib/plan/check.h"
+#include "lib/planner/planner.h"
+#include "lib/planner/registry.h"
+#include "lib/schedule/simulate.h"
+#include "lib/testing/graph_text.h"
+#include "lib/testing/random_graph.h"
+
+namespace ckplan {
+namespace {
+
+PlanRequest BestWithin(const Budget& budget) {
+  PlanRequest request;
+  request.algorithm = kBestAlgorithm;
+  request.effort = SearchEffort::kQuick;
+  request.budget = budget;
+  return request;
+}
+
+Budget Percent(double percent) { return {Budget::Kind::kPercent, Bytes(0), percent}; }
+
+}  // namespace
+
+TEST_CASE("best: a chain of four, worked by hand") {
+  // Keeping all peaks at the backward of c: a b c and the gradients of c and b, 20 bytes. It reads
+  // b and c, so at 16 a must go, and run again for the backward of b.
+  const TensorGraph graph = GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:1@1");
+  REQUIRE(KeepAllPeak(graph) == Bytes(20));
+  const Plan plan = MakePlan(graph, BestWithin(Budget::Of(Bytes(16))), {}).value();
+  CHECK(plan.figures.overhead == Cost(5));
+  CHECK(plan.figures.is_optimal);
+  CHECK(plan.figures.lower_bound_cost == Cost(5));
+}
+
+TEST_CASE("best: no algorithm of the registry is better within the same budget") {
+  int shown = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomGraphOptions options;
+    options.nodes = static_cast<int>(rng.Between(4, 14));
+    const TensorGraph graph = RandomTensorGraph(rng, options);
+    const Budget budget = Percent(static_cast<double>(rng.Between(70, 99)));
+    const Result<Plan> best = MakePlan(graph, BestWithin(budget), {});
+    for (const SolverInfo& info : AllSolvers()) {
+      CAPTURE(std::string(info.name));
+      PlanRequest request = BestWithin(budget);
+      request.algorithm = info.name;
+      const Result<Plan> other = MakePlan(graph, request, {});
+      if (!other.ok()) continue;
+      REQUIRE(best.ok());
+      CHECK(best->figures.overhead <= other->figures.overhead);
+      ++shown;
+    }
+    if (!best.ok()) continue;
+    CHECK(best->figures.lower_bound_cost <= best->figures.overhead);
+    CHECK(CheckPlan(graph, *best).empty());
+  }
+  CHECK(shown > 100);
+}
+
+TEST_CASE("best: the least peak is no higher than that of any other algorithm") {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomGraphOptions options;
+    options.nodes = static_cast<int>(rng.Between(2, 8));
+    const TensorGraph graph = RandomTensorGraph(rng, options);
+    const Budget least = {Budget::Kind::kMin, Bytes(0), 0};
+    const Plan best = MakePlan(graph, BestWithin(least), {}).value();
+    for (const SolverInfo& info : AllSolvers()) {
+      PlanRequest request = BestWithin(least);
+      request.algorithm = info.name;
+      const Result<Plan> other = MakePlan(graph, request, {});
+      if (other.ok()) CHECK(best.figures.peak <= other->figures.peak);
+    }
+  }
+}
+
+TEST_CASE("best: a refusal names a budget that it can keep, and says what is proven") {
+  const TensorGraph graph = GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:1@1");
+  const Result<Plan> refused = MakePlan(graph, BestWithin(Budget::Of(Bytes(3))), {});
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == ErrorCode::kInfeasible);
+  REQUIRE(refused.error().remedy.settings.size() == 1);
+  const Bytes least(std::stoll(refused.error().remedy.settings.front().value));
+  CHECK(MakePlan(graph, BestWithin(Budget::Of(least)), {}).ok());
+  CHECK(refused.error().notes.front() ==
+        "it is proven that no plan in this order of operations fits");
+}
+
+TEST_CASE("best: without a budget it weighs memory against time") {
+  const TensorGraph graph = GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:1@1");
+  const Plan plan = MakePlan(graph, BestWithin({}), {}).value();
+  const auto product = [&](Bytes peak, Cost overhead) {
+    return peak.count() * (graph.forward_cost() + graph.backward_cost() + overhead).count();
+  };
+  CHECK(product(plan.figures.peak, plan.figures.overhead) <= product(Bytes(20), Cost(0)));
+  CHECK(product(plan.figures.peak, plan.figures.overhead) <= product(Bytes(16), Cost(5)));
+}
+
+TEST_CASE("best: what it does not take is refused") {
+  const TensorGraph graph = GraphFromText("a:4@5 -> b:4@2");
+  PlanRequest request = BestWithin(Percent(90));
+  request.uses_liveness = false;
+  CHECK(MakePlan(graph, request, {}).error().code == ErrorCode::kUsage);
+  request = BestWithin({});
+  request.paper_budget = Budget::Of(Bytes(9));
+  CHECK(MakePlan(graph, request, {}).error().code == ErrorCode::kUsage);
+}
+
+}  // namespace ckplan

@@ -1,0 +1,59 @@
+#include "lib/planner/peak_budget.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+
+#include "lib/base/human_bytes.h"
+#include "lib/plan/plan.h"
+#include "lib/schedule/simulate.h"
+
+namespace ckplan {
+namespace {
+
+std::string DescribeStep(const TensorGraph& graph, const Step& step) {
+  if (step.kind == StepKind::kLoss) return "the loss";
+  const char* verb = step.kind == StepKind::kForward ? "forward" : "backward";
+  return fmt::format("{} of \"{}\"", verb, graph.node(step.node()).name);
+}
+
+}  // namespace
+
+Bytes ConstantsInBudget(const TensorGraph& graph, const PlanRequest& request) {
+  if (!request.total_budget.is_given()) return Bytes(0);
+  const ConstantMemory& constants = graph.constants();
+  return TotalConstants(constants,
+                        OptimizerState(request.optimizer, constants.parameter_gradients));
+}
+
+const Budget& PeakBudgetOf(const PlanRequest& request) {
+  return request.total_budget.is_given() ? request.total_budget : request.budget;
+}
+
+Bytes ActivationBudget(const TensorGraph& graph, const PlanRequest& request) {
+  const Budget& budget = PeakBudgetOf(request);
+  const Bytes constants = ConstantsInBudget(graph, request);
+  if (budget.kind == Budget::Kind::kBytes) return budget.bytes - constants;
+  const Bytes baseline = KeepAllPeak(graph) + constants;
+  const double share = static_cast<double>(baseline.count()) * budget.percent / 100;
+  return Bytes(static_cast<int64_t>(std::floor(share))) - constants;
+}
+
+Error Infeasible(const TensorGraph& graph, const PlanRequest& request, std::string_view who,
+                 Bytes least, const Step& step) {
+  const Bytes constants = ConstantsInBudget(graph, request);
+  const Bytes budget = ActivationBudget(graph, request) + constants;
+  const Bytes needed = least + constants;
+  return Error{
+      ErrorCode::kInfeasible,
+      fmt::format("infeasible: {} finds no plan within {} ({} bytes); the least it reaches is {} "
+                  "({} bytes, needed at {})",
+                  who, HumanBytes(budget), budget.count(), HumanBytes(needed), needed.count(),
+                  DescribeStep(graph, step)),
+      {},
+      {"try",
+       {{constants > Bytes(0) ? "total_budget" : "budget", std::to_string(needed.count())}}}};
+}
+
+}  // namespace ckplan

@@ -1,0 +1,26 @@
+// The budget of a request on the simulated peak, and the error for what does not fit it.
+#pragma once
+
+#include <string_view>
+
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+#include "lib/graph/tensor_graph.h"
+#include "lib/plan/request.h"
+#include "lib/schedule/schedule.h"
+
+namespace ckplan {
+
+// The budget on the peak, with constants or without.
+const Budget& PeakBudgetOf(const PlanRequest& request);
+// What that budget covers beside activations: nothing, or all that no plan changes.
+Bytes ConstantsInBudget(const TensorGraph& graph, const PlanRequest& request);
+// That budget as bytes of activations alone. It must be given, in bytes or per cent.
+Bytes ActivationBudget(const TensorGraph& graph, const PlanRequest& request);
+
+// kInfeasible: `who` finds no plan within the budget; `least` is the peak that it can reach, which
+// the step needs.
+Error Infeasible(const TensorGraph& graph, const PlanRequest& request, std::string_view who,
+                 Bytes least, const Step& step);
+
+}  // namespace ckplan
