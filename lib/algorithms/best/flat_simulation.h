@@ -1,0 +1,54 @@
+// The memory and the time of a sequence of runs, on the flat form of a joint graph.
+//
+// The rules are those of lib/joint/run_replay.h: a version of a value lives from its run to its
+// last read before the next run of the same operation, the last version of a result to the end, and
+// a write takes over the memory of a read that dies at its run where RunProblem::in_place says so.
+// The peak is that of lib/joint/simulate_runs.h on a graph without aliases whose writes have one
+// in-place read each at the most, and never below it on any other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lib/algorithms/best/run_problem.h"
+
+namespace ckplan {
+
+struct FlatSimulation {
+  int64_t peak = 0;      // Bytes.
+  size_t peak_step = 0;  // The first run that needs `peak`.
+  int64_t cost = 0;      // Of all runs.
+};
+
+// Keeps its working memory from one sequence to the next.
+class FlatSimulator {
+ public:
+  explicit FlatSimulator(const RunProblem& problem);  // Keeps a reference to `problem`.
+
+  // Stops the program if `runs` is no plan: if a run reads what is not in memory, if what may not
+  // repeat runs twice, or if an operation that is needed never runs. O(reads and writes of all
+  // runs).
+  FlatSimulation Run(std::span<const OpId> runs);
+
+  // Whether `runs` is a plan: what Run takes.
+  bool IsValid(std::span<const OpId> runs);
+
+ private:
+  void Close(int32_t value, bool is_last, std::span<const OpId> runs);
+
+  const RunProblem& problem_;
+  std::vector<int32_t> made_at_;    // Of the newest version of each value; -1 before the first.
+  std::vector<int32_t> last_read_;  // Of that version: the step; made_at_ before any.
+  std::vector<int64_t> change_;     // Of the bytes in memory, at the beginning of each step.
+  std::vector<int32_t> run_count_;
+};
+
+int64_t PeakOf(const RunProblem& problem, std::span<const OpId> runs);
+int64_t CostOf(const RunProblem& problem, std::span<const OpId> runs);
+
+// Whether `write` of this operation may take over the memory of one of its reads, `value`.
+bool MayBeTakenOver(const RunProblem& problem, int32_t op, int32_t value);
+
+}  // namespace ckplan

@@ -1,0 +1,101 @@
+// Random training steps, for the tests of this folder.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/rng.h"
+#include "lib/joint/joint_graph.h"
+
+namespace ckplan {
+
+struct RandomStepOptions {
+  int op_count = 12;
+  int max_reads = 3;
+  int span = 0;  // Reads are among so many values before; all of them if 0.
+  int percent_single_runs = 0;
+  int percent_in_place = 0;
+  int percent_two_writes = 0;
+};
+
+// Layers of operations that read what was made before, with results of their own where nothing
+// reads on. Without aliases.
+inline JointGraph MakeRandomStep(Rng* rng, const RandomStepOptions& options) {
+  JointGraphParts parts;
+  const auto add_value = [&](int64_t bytes) {
+    Value value;
+    value.file_id = static_cast<int64_t>(parts.values.size());
+    value.name = "v" + std::to_string(value.file_id);
+    value.bytes = Bytes(bytes);
+    return parts.values.push_back(std::move(value));
+  };
+  std::vector<bool> is_read;
+  for (int i = 0; i < options.op_count; ++i) {
+    Operation op;
+    op.file_id = i;
+    op.name = "o" + std::to_string(i);
+    op.cost = Cost(rng->Between(0, 20));
+    op.workspace = Bytes(rng->Chance(20) ? rng->Between(1, 9) : 0);
+    op.may_repeat = !rng->Chance(options.percent_single_runs);
+    const auto made = static_cast<int64_t>(parts.values.size());
+    const int64_t low = options.span == 0 ? 0 : std::max<int64_t>(0, made - options.span);
+    for (int64_t r = made == 0 ? 0 : rng->Between(1, options.max_reads); r > 0; --r) {
+      const ValueId read(static_cast<size_t>(rng->Between(low, made - 1)));
+      if (std::find(op.reads.begin(), op.reads.end(), read) != op.reads.end()) continue;
+      op.reads.push_back(read);
+      is_read[static_cast<size_t>(read.index())] = true;
+    }
+    for (int w = rng->Chance(options.percent_two_writes) ? 2 : 1; w > 0; --w) {
+      int64_t bytes = rng->Between(1, 30);
+      const bool is_in_place = !op.reads.empty() && rng->Chance(options.percent_in_place);
+      if (is_in_place) bytes = parts.values[op.reads[0]].bytes.count();
+      const ValueId write = add_value(bytes);
+      if (is_in_place && op.in_place.empty()) op.in_place.push_back({write, op.reads[0]});
+      op.writes.push_back(write);
+      is_read.push_back(false);
+    }
+    parts.ops.push_back(std::move(op));
+  }
+  for (size_t v = 0; v < is_read.size(); ++v) {
+    if (!is_read[v]) parts.results.emplace_back(v);
+  }
+  return JointGraph::Create(std::move(parts)).value();
+}
+
+// A random order that the reads allow.
+inline std::vector<OpId> RandomOrder(Rng* rng, const JointGraph& graph) {
+  std::vector<OpId> order;
+  std::vector<bool> has_run(graph.ops().size(), false);
+  while (order.size() < graph.ops().size()) {
+    std::vector<OpId> ready;
+    for (const OpId id : graph.ops().ids()) {
+      const std::vector<ValueId>& reads = graph.op(id).reads;
+      const bool is_ready = std::all_of(reads.begin(), reads.end(), [&](ValueId read) {
+        return has_run[static_cast<size_t>(graph.value(read).maker.index())];
+      });
+      if (is_ready && !has_run[static_cast<size_t>(id.index())]) ready.push_back(id);
+    }
+    const auto pick = rng->Between(0, static_cast<int64_t>(ready.size()) - 1);
+    order.push_back(ready[static_cast<size_t>(pick)]);
+    has_run[static_cast<size_t>(order.back().index())] = true;
+  }
+  return order;
+}
+
+// The order with further runs at random places where their reads are there.
+inline std::vector<OpId> WithReruns(Rng* rng, const JointGraph& graph, std::vector<OpId> runs,
+                                    int count) {
+  for (int i = 0; i < count; ++i) {
+    const auto from = static_cast<size_t>(rng->Between(0, static_cast<int64_t>(runs.size()) - 1));
+    const OpId op = runs[from];
+    if (!graph.op(op).may_repeat) continue;
+    const auto to = rng->Between(static_cast<int64_t>(from) + 1, static_cast<int64_t>(runs.size()));
+    runs.insert(runs.begin() + to, op);
+  }
+  return runs;
+}
+
+}  // namespace ckplan
