@@ -1,0 +1,386 @@
+#include "lib/algorithms/best/annealing.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "lib/algorithms/best/eviction.h"
+#include "lib/algorithms/best/flat_simulation.h"
+#include "lib/algorithms/best/run_sequence.h"
+#include "lib/base/check.h"
+#include "lib/base/rng.h"
+#include "lib/base/stop.h"
+
+namespace ckplan {
+namespace {
+
+// The temperature falls in so many equal ratios: 2^10, so that the ratio is ten square roots.
+constexpr int kStageRoots = 10;
+constexpr int64_t kStages = 1 << kStageRoots;
+constexpr size_t kThresholds = 4096;
+constexpr int kTries = 24;           // To find a value of the kind that a move is about.
+constexpr int kRepairs = 2;          // Runs that may be added for one that is taken away.
+constexpr int64_t kStopPolls = 256;  // Moves between two looks at the stop.
+
+size_t At(int32_t i) { return static_cast<size_t>(i); }
+
+// The natural logarithm of x >= 1, in operations that give the same bits on every machine; those of
+// the library need not. By 2 artanh((x - 1) / (x + 1)), whose series is cut off behind z^9: exact
+// to 1e-6 up to x = 2, and rising beyond, which is all that a comparison needs.
+double LogRatio(double x) {
+  double log = 0;
+  for (; x > 2; x /= 2) log += 0.6931471805599453;
+  const double z = (x - 1) / (x + 1);
+  const double square = z * z;
+  return log +
+         2 * z * (1 + square * (1.0 / 3 + square * (1.0 / 5 + square * (1.0 / 7 + square / 9))));
+}
+
+// -ln(u) for u in the middles of equal parts of (0, 1): how much worse, in units of the
+// temperature, a move may be.
+std::array<double, kThresholds> MakeThresholds() {
+  std::array<double, kThresholds> thresholds{};
+  for (size_t i = 0; i < kThresholds; ++i) {
+    thresholds[i] = LogRatio(static_cast<double>(kThresholds) / (static_cast<double>(i) + 0.5));
+  }
+  return thresholds;
+}
+
+// One chain of moves from one start.
+class Annealer {
+ public:
+  Annealer(const RunProblem& problem, int64_t budget, const Runs& start,
+           const AnnealOptions& options, uint64_t seed)
+      : problem_(problem),
+        budget_(budget),
+        options_(options),
+        sequence_(problem, start),
+        rng_(seed),
+        thresholds_(MakeThresholds()),
+        time_unit_(1.0 / static_cast<double>(std::max<int64_t>(problem.total_cost, 1))) {
+    energy_ = Energy();
+    Keep();
+  }
+
+  // False if it was stopped.
+  bool Run(int64_t moves);
+
+  const Runs& best() const { return best_; }
+  int64_t moves() const { return moves_; }
+
+ private:
+  void Move(double temperature);
+  bool TryShift();
+  bool TryAdd(double allowed);
+  bool TryRemove();
+  bool TryEject(double allowed);
+  bool RelievePeak(double allowed);
+  bool MoveAwayFromPeak(int32_t value, size_t version, int32_t peak_slot);
+
+  bool RunAgainBefore(int32_t op, int32_t slot);
+  bool MoveInto(int32_t slot, RunSequence::Window window, int32_t wanted);
+  void EraseWithNeeds(int32_t op, size_t k);
+
+  int32_t Below(size_t count) {
+    return static_cast<int32_t>(((rng_.Next() >> 32) * static_cast<uint64_t>(count)) >> 32);
+  }
+  bool Chance(int percent) { return Below(100) < percent; }
+  int32_t FreeSlot(RunSequence::Window window, int32_t wanted) const;
+  double Energy() const {
+    const double time = static_cast<double>(sequence_.cost()) * time_unit_;
+    return time + MemoryEnergy();
+  }
+  double MemoryEnergy() const {
+    if (sequence_.peak() <= budget_) return 0;
+    return LogRatio(static_cast<double>(sequence_.peak()) /
+                    static_cast<double>(std::max<int64_t>(budget_, 1)));
+  }
+  // Whether a run more can pay, if it takes away all that is above the budget.
+  bool MayPay(int32_t op, double allowed) const {
+    const double time = static_cast<double>(problem_.cost[At(op)]) * time_unit_;
+    return time <= allowed + MemoryEnergy();
+  }
+  bool IsFixed(size_t k) const { return k == 0 && !options_.free_order; }
+  void Keep();
+
+  const RunProblem& problem_;
+  const int64_t budget_;
+  const AnnealOptions& options_;
+  RunSequence sequence_;
+  Rng rng_;
+  const std::array<double, kThresholds> thresholds_;
+  const double time_unit_;
+  double energy_ = 0;
+  int64_t moves_ = 0;
+  int64_t accepted_ = 0;                             // Since the runs were spread over the slots.
+  std::vector<std::pair<int32_t, int32_t>> erased_;  // Operations and slots whose needs may go too.
+  Runs best_;
+  int64_t best_peak_ = 0;
+  int64_t best_cost_ = 0;
+};
+
+// Takes the present sequence as the best if it is.
+void Annealer::Keep() {
+  const int64_t peak = sequence_.peak();
+  const int64_t cost = sequence_.cost();
+  if (!best_.empty()) {
+    const bool fits = peak <= budget_;
+    const bool best_fits = best_peak_ <= budget_;
+    if (fits != best_fits ? best_fits : (fits ? cost >= best_cost_ : peak >= best_peak_)) return;
+  }
+  best_ = sequence_.ToRuns();
+  best_peak_ = peak;
+  best_cost_ = cost;
+}
+
+bool Annealer::Run(int64_t moves) {
+  double ratio = options_.end_temperature / options_.start_temperature;
+  for (int i = 0; i < kStageRoots; ++i) ratio = std::sqrt(ratio);
+  double temperature = options_.start_temperature;
+  const int64_t per_stage = std::max<int64_t>(moves / kStages, 1);
+  for (int64_t done = 0; done < moves; ++done) {
+    if (done % kStopPolls == 0) {
+      try {
+        PollStop();
+      } catch (const Stopped&) {
+        return false;
+      }
+    }
+    if (done > 0 && done % per_stage == 0) {
+      temperature *= ratio;
+      if (accepted_ > sequence_.run_count() / 2) {
+        sequence_.Respace();
+        accepted_ = 0;
+      }
+    }
+    Move(temperature);
+    ++moves_;
+  }
+  return true;
+}
+
+void Annealer::Move(double temperature) {
+  const double allowed = temperature * thresholds_[At(Below(kThresholds))];
+  const bool is_above = sequence_.peak() > budget_;
+  const int32_t kind = Below(100);
+  bool is_changed = false;
+  if (kind < 50) {
+    is_changed = TryShift();
+  } else if (kind < 65) {
+    is_changed = is_above ? RelievePeak(allowed) : TryEject(allowed);
+  } else if (kind < 75) {
+    is_changed = TryAdd(allowed);
+  } else if (kind < 85) {
+    is_changed = TryRemove();
+  } else {
+    is_changed = TryEject(allowed);
+  }
+  if (!is_changed) {
+    return;
+  }
+  sequence_.Update();
+  const double energy = Energy();
+  if (energy > energy_ + allowed) {
+    sequence_.Revert();
+    return;
+  }
+  sequence_.Commit();
+  ++accepted_;
+  if (energy < energy_ || energy_ == energy) Keep();
+  energy_ = energy;
+}
+
+// The free slot within the window that is nearest to the one wanted, or -1.
+int32_t Annealer::FreeSlot(RunSequence::Window window, int32_t wanted) const {
+  int32_t below = wanted;
+  int32_t above = wanted + 1;
+  while (below > window.after || above < window.before) {
+    if (below > window.after) {
+      if (sequence_.OpAt(below) < 0) return below;
+      --below;
+    }
+    if (above < window.before) {
+      if (sequence_.OpAt(above) < 0) return above;
+      ++above;
+    }
+  }
+  return -1;
+}
+
+bool Annealer::MoveInto(int32_t slot, RunSequence::Window window, int32_t wanted) {
+  const int32_t to = FreeSlot(window, wanted);
+  if (to < 0) return false;
+  sequence_.Shift(slot, to);
+  return true;
+}
+
+// A run anywhere within its window, or a few runs further on.
+bool Annealer::TryShift() {
+  const std::span<const int32_t> repeated = sequence_.Repeated();
+  const bool is_rerun = !options_.free_order || (!repeated.empty() && Chance(20));
+  if (is_rerun && repeated.empty()) return false;
+  const int32_t op = is_rerun ? repeated[At(Below(repeated.size()))] : Below(At(problem_.op_count));
+  const std::span<const int32_t> runs = sequence_.RunsOf(op);
+  if (runs.empty()) return false;
+  const auto k = At(Below(runs.size()));
+  if (IsFixed(k)) return false;
+  RunSequence::Window window = sequence_.WindowOf(op, k);
+  const int32_t slot = runs[k];
+  if (Chance(50)) {
+    const int32_t reach = 4 << Below(6);
+    window.after = std::max(window.after, slot - reach);
+    window.before = std::min(window.before, slot + reach);
+  }
+  if (window.before - window.after < 3) return false;
+  const int32_t wanted = window.after + 1 + Below(At(window.before - window.after - 1));
+  return MoveInto(slot, window, wanted);
+}
+
+// Runs the operation once more, as close before the run in the slot as there is a place.
+bool Annealer::RunAgainBefore(int32_t op, int32_t slot) {
+  const int32_t last = sequence_.RunsOf(op)[sequence_.VersionAt(op, slot)];
+  const int32_t after = std::max(last, sequence_.ReadsReadyAt(op));
+  for (int32_t to = slot - 1; to > after; --to) {
+    if (sequence_.OpAt(to) >= 0) continue;
+    sequence_.Insert(op, to);
+    return true;
+  }
+  return false;
+}
+
+// What a run reads is made again just before it.
+bool Annealer::TryAdd(double allowed) {
+  const int32_t reader = Below(At(problem_.op_count));
+  const std::span<const int32_t> reads = problem_.reads[reader];
+  const std::span<const int32_t> runs = sequence_.RunsOf(reader);
+  if (reads.empty() || runs.empty()) return false;
+  const int32_t maker = problem_.maker[At(reads[At(Below(reads.size()))])];
+  if (!problem_.may_repeat[At(maker)] || !MayPay(maker, allowed)) return false;
+  return RunAgainBefore(maker, runs[At(Below(runs.size()))]);
+}
+
+bool Annealer::TryRemove() {
+  const std::span<const int32_t> repeated = sequence_.Repeated();
+  if (repeated.empty()) return false;
+  const int32_t op = repeated[At(Below(repeated.size()))];
+  const auto k = At(Below(sequence_.RunsOf(op).size()));
+  if (IsFixed(k) || !sequence_.MayErase(op, k)) return false;
+  EraseWithNeeds(op, k);
+  return true;
+}
+
+// Also the runs that were only there for this one, and for those.
+void Annealer::EraseWithNeeds(int32_t op, size_t k) {
+  erased_.assign(1, {op, sequence_.RunsOf(op)[k]});
+  sequence_.Erase(erased_.back().second);
+  while (!erased_.empty()) {
+    const auto [reader, slot] = erased_.back();
+    erased_.pop_back();
+    for (const int32_t read : problem_.reads[reader]) {
+      const int32_t maker = problem_.maker[At(read)];
+      const size_t version = sequence_.VersionAt(maker, slot);
+      if (IsFixed(version) || !sequence_.MayErase(maker, version)) continue;
+      if (sequence_.IsRead(maker, version)) continue;
+      erased_.emplace_back(maker, sequence_.RunsOf(maker)[version]);
+      sequence_.Erase(erased_.back().second);
+    }
+  }
+}
+
+// Shortens a life that reaches over the peak: its maker runs again before the next use, or, where
+// the order is free, the maker or the last use goes to the other side.
+bool Annealer::RelievePeak(double allowed) {
+  const int32_t peak_slot = sequence_.PeakSlot();
+  for (int i = 0; i < kTries; ++i) {
+    const int32_t value = Below(At(problem_.value_count));
+    const int32_t maker = problem_.maker[At(value)];
+    if (maker < 0 || problem_.bytes[At(value)] == 0) continue;
+    const std::span<const int32_t> runs = sequence_.RunsOf(maker);
+    if (runs.empty() || runs.front() >= peak_slot) continue;
+    const size_t version = sequence_.VersionAt(maker, peak_slot);
+    if (sequence_.EndOf(value, version) <= peak_slot + 1) continue;
+    const std::span<const int32_t> reads = sequence_.ReadsOf(value);
+    const auto next = std::lower_bound(reads.begin(), reads.end(), peak_slot);
+    // What runs at the peak needs it there; a result that nobody reads can only be made later.
+    if (next != reads.end() && *next == peak_slot) continue;
+    if (Chance(50) && MoveAwayFromPeak(value, version, peak_slot)) return true;
+    if (next == reads.end() || !problem_.may_repeat[At(maker)]) continue;
+    if (!MayPay(maker, allowed)) continue;
+    return RunAgainBefore(maker, *next);
+  }
+  return false;
+}
+
+bool Annealer::MoveAwayFromPeak(int32_t value, size_t version, int32_t peak_slot) {
+  const int32_t maker = problem_.maker[At(value)];
+  const std::span<const int32_t> runs = sequence_.RunsOf(maker);
+  if (!IsFixed(version)) {
+    RunSequence::Window window = sequence_.WindowOf(maker, version);
+    if (window.before > peak_slot + 1) {
+      window.after = std::max(window.after, peak_slot);
+      return MoveInto(runs[version], window, window.after + 1);
+    }
+  }
+  const std::span<const int32_t> reads = sequence_.ReadsOf(value);
+  const auto next = std::lower_bound(reads.begin(), reads.end(), peak_slot);
+  if (next == reads.end()) return false;
+  const int32_t reader = sequence_.OpAt(*next);
+  const std::span<const int32_t> its_runs = sequence_.RunsOf(reader);
+  const auto k = static_cast<size_t>(std::lower_bound(its_runs.begin(), its_runs.end(), *next) -
+                                     its_runs.begin());
+  if (IsFixed(k)) return false;
+  RunSequence::Window window = sequence_.WindowOf(reader, k);
+  if (window.after >= peak_slot - 1) return false;
+  window.before = std::min(window.before, peak_slot);
+  return MoveInto(*next, window, window.before - 1);
+}
+
+// Takes a run away, and mends the peak by others.
+bool Annealer::TryEject(double allowed) {
+  const int64_t cost = sequence_.cost();
+  if (!TryRemove()) return false;
+  for (int i = 0; i < kRepairs; ++i) {
+    sequence_.Update();
+    if (sequence_.peak() <= budget_) break;
+    const double saved = static_cast<double>(cost - sequence_.cost()) * time_unit_;
+    if (!RelievePeak(allowed + saved)) break;
+  }
+  return true;
+}
+
+}  // namespace
+
+AnnealOutcome Anneal(const RunProblem& problem, int64_t budget, std::span<const Runs> starts,
+                     const AnnealOptions& options) {
+  CKPLAN_CHECK(!starts.empty(), "annealing begins at a plan");
+  FlatSimulator simulator(problem);
+  AnnealOutcome best;
+  const auto offer = [&](Runs runs) {
+    const FlatSimulation simulation = simulator.Run(runs);
+    const bool fits = simulation.peak <= budget;
+    const bool best_fits = best.peak <= budget;
+    if (!best.runs.empty() && (fits != best_fits ? best_fits
+                                                 : (fits ? simulation.cost >= best.cost
+                                                         : simulation.peak >= best.peak))) {
+      return;
+    }
+    best.runs = std::move(runs);
+    best.peak = simulation.peak;
+    best.cost = simulation.cost;
+  };
+  const FirstRuns first_runs = options.free_order ? FirstRuns::kFree : FirstRuns::kKeepOrder;
+  for (const Runs& start : starts) offer(DropUnread(problem, start, first_runs));
+  Rng seeds(options.seed);
+  const int64_t moves = options.moves / static_cast<int64_t>(starts.size());
+  for (const Runs& start : starts) {
+    Annealer annealer(problem, budget, DropUnread(problem, start, first_runs), options,
+                      seeds.Next());
+    const bool is_done = annealer.Run(moves);
+    best.moves += annealer.moves();
+    offer(DropUnread(problem, annealer.best(), first_runs));
+    if (!is_done) break;
+  }
+  return best;
+}
+
+}  // namespace ckplan
