@@ -17,10 +17,18 @@ namespace {
 // The temperature falls in so many equal ratios: 2^10, so that the ratio is ten square roots.
 constexpr int kStageRoots = 10;
 constexpr int64_t kStages = 1 << kStageRoots;
+// Where a run more costs a larger part of all time than it saves of the memory, plans above the
+// budget have the least energy. As long as nothing that fits is found, memory gains weight: after
+// so many stages, by this factor.
+constexpr int64_t kStagesPerWeight = kStages / 16;
+constexpr double kWeightGrowth = 1.5;
 constexpr size_t kThresholds = 4096;
-constexpr int kTries = 24;           // To find a value of the kind that a move is about.
-constexpr int kRepairs = 2;          // Runs that may be added for one that is taken away.
-constexpr int64_t kStopPolls = 256;  // Moves between two looks at the stop.
+constexpr int kTries = 24;  // To find a value of the kind that a move is about.
+constexpr int kPercentWithAncestors = 30;
+constexpr int kMostGenerations = 4;
+constexpr size_t kMostAncestors = 4;  // Of one operation.
+constexpr int kRepairs = 2;           // Runs that may be added for one that is taken away.
+constexpr int64_t kStopPolls = 256;   // Moves between two looks at the stop.
 
 size_t At(int32_t i) { return static_cast<size_t>(i); }
 
@@ -69,6 +77,7 @@ class Annealer {
   int64_t moves() const { return moves_; }
 
  private:
+  void EndStage(int64_t stage);
   void Move(double temperature);
   bool TryShift();
   bool TryAdd(double allowed);
@@ -77,13 +86,15 @@ class Annealer {
   bool RelievePeak(double allowed);
   bool MoveAwayFromPeak(int32_t value, size_t version, int32_t peak_slot);
 
-  bool RunAgainBefore(int32_t op, int32_t slot);
+  bool RunAgainBefore(int32_t op, int32_t slot, int depth);
   bool MoveInto(int32_t slot, RunSequence::Window window, int32_t wanted);
   void EraseWithNeeds(int32_t op, size_t k);
 
   int32_t Below(size_t count) {
     return static_cast<int32_t>(((rng_.Next() >> 32) * static_cast<uint64_t>(count)) >> 32);
   }
+  // How many generations of ancestors may run again with an operation.
+  int RandomDepth() { return Chance(kPercentWithAncestors) ? kMostGenerations : 0; }
   bool Chance(int percent) { return Below(100) < percent; }
   int32_t FreeSlot(RunSequence::Window window, int32_t wanted) const;
   double Energy() const {
@@ -92,8 +103,8 @@ class Annealer {
   }
   double MemoryEnergy() const {
     if (sequence_.peak() <= budget_) return 0;
-    return LogRatio(static_cast<double>(sequence_.peak()) /
-                    static_cast<double>(std::max<int64_t>(budget_, 1)));
+    return memory_weight_ * LogRatio(static_cast<double>(sequence_.peak()) /
+                                     static_cast<double>(std::max<int64_t>(budget_, 1)));
   }
   // Whether a run more can pay, if it takes away all that is above the budget.
   bool MayPay(int32_t op, double allowed) const {
@@ -110,6 +121,7 @@ class Annealer {
   Rng rng_;
   const std::array<double, kThresholds> thresholds_;
   const double time_unit_;
+  double memory_weight_ = 1;
   double energy_ = 0;
   int64_t moves_ = 0;
   int64_t accepted_ = 0;                             // Since the runs were spread over the slots.
@@ -148,15 +160,23 @@ bool Annealer::Run(int64_t moves) {
     }
     if (done > 0 && done % per_stage == 0) {
       temperature *= ratio;
-      if (accepted_ > sequence_.run_count() / 2) {
-        sequence_.Respace();
-        accepted_ = 0;
-      }
+      EndStage(done / per_stage);
     }
     Move(temperature);
     ++moves_;
   }
   return true;
+}
+
+void Annealer::EndStage(int64_t stage) {
+  if (accepted_ > sequence_.run_count() / 2) {
+    sequence_.Respace();
+    accepted_ = 0;
+  }
+  if (stage % kStagesPerWeight == 0 && best_peak_ > budget_) {
+    memory_weight_ *= kWeightGrowth;
+    energy_ = Energy();
+  }
 }
 
 void Annealer::Move(double temperature) {
@@ -236,16 +256,25 @@ bool Annealer::TryShift() {
   return MoveInto(slot, window, wanted);
 }
 
-// Runs the operation once more, as close before the run in the slot as there is a place.
-bool Annealer::RunAgainBefore(int32_t op, int32_t slot) {
+// Runs the operation once more, as close before the run in the slot as there is a place; and, by
+// chance, before it what makes those of its reads that would have to be kept for it.
+bool Annealer::RunAgainBefore(int32_t op, int32_t slot, int depth) {
   const int32_t last = sequence_.RunsOf(op)[sequence_.VersionAt(op, slot)];
   const int32_t after = std::max(last, sequence_.ReadsReadyAt(op));
-  for (int32_t to = slot - 1; to > after; --to) {
-    if (sequence_.OpAt(to) >= 0) continue;
-    sequence_.Insert(op, to);
-    return true;
+  int32_t to = slot - 1;
+  while (to > after && sequence_.OpAt(to) >= 0) --to;
+  if (to <= after) return false;
+  std::array<int32_t, kMostAncestors> missing{};
+  size_t count = 0;
+  for (const int32_t read : problem_.reads[op]) {
+    const int32_t maker = problem_.maker[At(read)];
+    if (depth == 0 || !problem_.may_repeat[At(maker)] || count == missing.size()) continue;
+    if (sequence_.EndOf(read, sequence_.VersionAt(maker, to)) > to || !Chance(50)) continue;
+    missing[count++] = maker;
   }
-  return false;
+  sequence_.Insert(op, to);
+  for (size_t i = 0; i < count; ++i) RunAgainBefore(missing[i], to, depth - 1);
+  return true;
 }
 
 // What a run reads is made again just before it.
@@ -256,7 +285,7 @@ bool Annealer::TryAdd(double allowed) {
   if (reads.empty() || runs.empty()) return false;
   const int32_t maker = problem_.maker[At(reads[At(Below(reads.size()))])];
   if (!problem_.may_repeat[At(maker)] || !MayPay(maker, allowed)) return false;
-  return RunAgainBefore(maker, runs[At(Below(runs.size()))]);
+  return RunAgainBefore(maker, runs[At(Below(runs.size()))], RandomDepth());
 }
 
 bool Annealer::TryRemove() {
@@ -306,7 +335,7 @@ bool Annealer::RelievePeak(double allowed) {
     if (Chance(50) && MoveAwayFromPeak(value, version, peak_slot)) return true;
     if (next == reads.end() || !problem_.may_repeat[At(maker)]) continue;
     if (!MayPay(maker, allowed)) continue;
-    return RunAgainBefore(maker, *next);
+    return RunAgainBefore(maker, *next, RandomDepth());
   }
   return false;
 }

@@ -6,7 +6,8 @@
 // Idea. From a plan, move on to a neighbour: a run elsewhere, one more, one less; always if it is
 // no worse, else with a probability that falls with the temperature. A plan's energy is
 // ln(max(budget, peak)) + cost / total cost, so that memory above the budget and time are exchanged
-// at equal ratios, and memory below it is worth nothing.
+// at equal ratios, and memory below it is worth nothing. While nothing is found that fits, memory
+// gains weight.
 // Guarantee  none; the result is no worse than any start that is within the budget.
 // Cost       counted in moves: about a million a second where operations have few readers
 //            (RunSequence), whatever the length of the sequence.
