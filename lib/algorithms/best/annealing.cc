@@ -24,8 +24,8 @@ constexpr int64_t kStagesPerWeight = kStages / 16;
 constexpr double kWeightGrowth = 1.5;
 constexpr size_t kThresholds = 4096;
 constexpr int kTries = 24;  // To find a value of the kind that a move is about.
-constexpr int kPercentWithAncestors = 30;
-constexpr int kMostGenerations = 4;
+constexpr int kPercentWithAncestors = 20;
+constexpr size_t kMostGenerations = 2;
 constexpr size_t kMostAncestors = 4;  // Of one operation.
 constexpr int kRepairs = 2;           // Runs that may be added for one that is taken away.
 constexpr int64_t kStopPolls = 256;   // Moves between two looks at the stop.
@@ -79,6 +79,7 @@ class Annealer {
  private:
   void EndStage(int64_t stage);
   void Move(double temperature);
+  bool Try(int32_t kind, double allowed);
   bool TryShift();
   bool TryAdd(double allowed);
   bool TryRemove();
@@ -94,7 +95,7 @@ class Annealer {
     return static_cast<int32_t>(((rng_.Next() >> 32) * static_cast<uint64_t>(count)) >> 32);
   }
   // How many generations of ancestors may run again with an operation.
-  int RandomDepth() { return Chance(kPercentWithAncestors) ? kMostGenerations : 0; }
+  int RandomDepth() { return Chance(kPercentWithAncestors) ? 1 + Below(kMostGenerations) : 0; }
   bool Chance(int percent) { return Below(100) < percent; }
   int32_t FreeSlot(RunSequence::Window window, int32_t wanted) const;
   double Energy() const {
@@ -179,25 +180,18 @@ void Annealer::EndStage(int64_t stage) {
   }
 }
 
+// Makes a change of the kind that the number stands for, if it finds one.
+bool Annealer::Try(int32_t kind, double allowed) {
+  if (kind < 50) return TryShift();
+  if (kind < 65 && sequence_.peak() > budget_) return RelievePeak(allowed);
+  if (kind < 75 && kind >= 65) return TryAdd(allowed);
+  if (kind < 85 && kind >= 75) return TryRemove();
+  return TryEject(allowed);
+}
+
 void Annealer::Move(double temperature) {
   const double allowed = temperature * thresholds_[At(Below(kThresholds))];
-  const bool is_above = sequence_.peak() > budget_;
-  const int32_t kind = Below(100);
-  bool is_changed = false;
-  if (kind < 50) {
-    is_changed = TryShift();
-  } else if (kind < 65) {
-    is_changed = is_above ? RelievePeak(allowed) : TryEject(allowed);
-  } else if (kind < 75) {
-    is_changed = TryAdd(allowed);
-  } else if (kind < 85) {
-    is_changed = TryRemove();
-  } else {
-    is_changed = TryEject(allowed);
-  }
-  if (!is_changed) {
-    return;
-  }
+  if (!Try(Below(100), allowed)) return;
   sequence_.Update();
   const double energy = Energy();
   if (energy > energy_ + allowed) {
@@ -206,8 +200,8 @@ void Annealer::Move(double temperature) {
   }
   sequence_.Commit();
   ++accepted_;
-  if (energy < energy_ || energy_ == energy) Keep();
   energy_ = energy;
+  Keep();
 }
 
 // The free slot within the window that is nearest to the one wanted, or -1.
