@@ -1,0 +1,233 @@
+#include "lib/algorithms/best/brute_force.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <queue>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/algorithms/best/required_ops.h"
+
+namespace ckplan {
+namespace {
+
+using Mask = uint32_t;
+
+Mask Bit(int32_t i) { return Mask{1} << i; }
+
+struct State {
+  Mask live = 0;  // Values.
+  Mask ran = 0;   // Operations.
+  auto operator<=>(const State&) const = default;
+};
+
+struct Move {
+  State to;
+  int64_t peak = 0;  // Bytes while the operation runs.
+  int64_t cost = 0;
+};
+
+class StateSpace {
+ public:
+  explicit StateSpace(const RunProblem& problem) : problem_(problem) {
+    for (int32_t value = 0; value < problem.value_count; ++value) {
+      if (problem.is_result[static_cast<size_t>(value)]) results_ |= Bit(value);
+    }
+    for (const OpId op : RequiredOwnOrder(problem)) required_ |= Bit(op.index());
+  }
+
+  Mask required() const { return required_; }
+
+  bool IsEnd(const State& state) const {
+    return (state.ran & required_) == required_ && (state.live & results_) == results_;
+  }
+
+  // Runs of `op`: with each choice of what its writes take over, which dies thereby.
+  void AddRuns(const State& state, int32_t op, std::vector<Move>* moves) const {
+    const auto at = static_cast<size_t>(op);
+    if (!problem_.may_repeat[at] && (state.ran & Bit(op)) != 0) return;
+    Mask live = state.live;
+    for (const int32_t read : problem_.reads[op]) {
+      if ((live & Bit(read)) == 0) return;
+    }
+    for (const int32_t write : problem_.writes[op]) live |= Bit(write);
+    int64_t bytes = problem_.workspace[at];
+    for (int32_t value = 0; value < problem_.value_count; ++value) {
+      if ((live & Bit(value)) != 0) bytes += problem_.bytes[static_cast<size_t>(value)];
+    }
+    const std::span<const int32_t> pairs = problem_.in_place[op];
+    for (Mask choice = 0; choice < Bit(static_cast<int32_t>(pairs.size() / 2)); ++choice) {
+      Move move = {{live, state.ran | Bit(op)}, bytes, problem_.cost[at]};
+      for (size_t i = 0; i < pairs.size() / 2; ++i) {
+        if ((choice & Bit(static_cast<int32_t>(i))) == 0) continue;
+        move.to.live &= ~Bit(pairs[2 * i + 1]);
+        move.peak -= problem_.bytes[static_cast<size_t>(pairs[2 * i])];
+      }
+      moves->push_back(move);
+    }
+  }
+
+  void AddDrops(const State& state, std::vector<Move>* moves) const {
+    for (int32_t value = 0; value < problem_.value_count; ++value) {
+      if ((state.live & Bit(value)) == 0) continue;
+      moves->push_back({{state.live & ~Bit(value), state.ran}, 0, 0});
+    }
+  }
+
+ private:
+  const RunProblem& problem_;
+  Mask results_ = 0;
+  Mask required_ = 0;
+};
+
+// Dijkstra's search; `next` lists the moves of a state, `extend` the length of a path by a move.
+template <typename Next, typename Extend>
+std::optional<int64_t> Shortest(const StateSpace& space, Next next, Extend extend) {
+  using Entry = std::pair<int64_t, State>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+  std::map<State, int64_t> best;
+  const auto reach = [&](const State& state, int64_t length) {
+    const auto [it, is_new] = best.try_emplace(state, length);
+    if (!is_new && it->second <= length) return;
+    it->second = length;
+    queue.emplace(length, state);
+  };
+  reach(State(), 0);
+  while (!queue.empty()) {
+    const auto [length, state] = queue.top();
+    queue.pop();
+    if (length > best.at(state)) continue;
+    if (space.IsEnd(state)) return length;
+    for (const Move& move : next(state)) {
+      const std::optional<int64_t> to = extend(length, move);
+      if (to) reach(move.to, *to);
+    }
+  }
+  return std::nullopt;
+}
+
+ValueId AddValue(JointGraphParts* parts, int64_t bytes) {
+  Value value;
+  value.file_id = static_cast<int64_t>(parts->values.size());
+  value.name = "v" + std::to_string(value.file_id);
+  value.bytes = Bytes(bytes);
+  return parts->values.push_back(std::move(value));
+}
+
+OpId AddOperation(JointGraphParts* parts, std::vector<ValueId> reads, std::vector<ValueId> writes,
+                  int64_t cost) {
+  Operation op;
+  op.file_id = static_cast<int64_t>(parts->ops.size());
+  op.name = "o" + std::to_string(op.file_id);
+  op.reads = std::move(reads);
+  op.writes = std::move(writes);
+  op.cost = Cost(cost);
+  return parts->ops.push_back(std::move(op));
+}
+
+}  // namespace
+
+JointGraph RandomJointGraph(Rng& rng, int op_count) {
+  JointGraphParts parts;
+  parts.name = "random";
+  for (int i = 0; i < op_count; ++i) {
+    std::vector<ValueId> reads;
+    const auto value_count = static_cast<int64_t>(parts.values.size());
+    const int64_t read_count = value_count == 0 ? 0 : rng.Between(i % 3 == 0 ? 0 : 1, 3);
+    for (int64_t k = 0; k < read_count; ++k) {
+      const ValueId read(static_cast<int32_t>(rng.Between(0, value_count - 1)));
+      if (std::find(reads.begin(), reads.end(), read) == reads.end()) reads.push_back(read);
+    }
+    std::vector<ValueId> writes = {AddValue(&parts, rng.Between(0, 9))};
+    if (rng.Chance(15)) writes.push_back(AddValue(&parts, rng.Between(1, 4)));
+    const OpId id = AddOperation(&parts, reads, writes, rng.Between(0, 9));
+    Operation& op = parts.ops[id];
+    if (rng.Chance(20)) op.workspace = Bytes(rng.Between(1, 5));
+    op.may_repeat = !rng.Chance(15);
+    if (!reads.empty() && rng.Chance(25)) {
+      parts.values[writes[0]].bytes = parts.values[reads[0]].bytes;
+      op.in_place.push_back({writes[0], reads[0]});
+    }
+  }
+  parts.results = {ValueId(parts.values.size() - 1)};
+  if (rng.Chance(30)) {
+    const auto last = static_cast<int64_t>(parts.values.size()) - 1;
+    const ValueId result(static_cast<int32_t>(rng.Between(0, last)));
+    if (result != parts.results[0]) parts.results.push_back(result);
+  }
+  return JointGraph::Create(std::move(parts)).value();
+}
+
+JointGraph ChainJointGraph(Rng& rng, int layer_count) {
+  JointGraphParts parts;
+  parts.name = "chain";
+  std::vector<ValueId> outputs;
+  for (int i = 0; i < layer_count; ++i) {
+    std::vector<ValueId> reads;
+    if (i > 0) reads.push_back(outputs.back());
+    outputs.push_back(AddValue(&parts, rng.Between(1, 9)));
+    AddOperation(&parts, reads, {outputs.back()}, rng.Between(1, 9));
+  }
+  ValueId gradient = outputs.back();
+  for (int i = layer_count - 1; i > 0; --i) {
+    const auto at = static_cast<size_t>(i);
+    std::vector<ValueId> reads = {outputs[at], outputs[at - 1]};
+    if (gradient != outputs[at]) reads.push_back(gradient);
+    gradient = AddValue(&parts, parts.values[outputs[at - 1]].bytes.count());
+    AddOperation(&parts, reads, {gradient}, rng.Between(1, 9));
+  }
+  parts.results = {gradient};
+  return JointGraph::Create(std::move(parts)).value();
+}
+
+int64_t ExhaustiveLeastPeak(const RunProblem& problem) {
+  const StateSpace space(problem);
+  const auto next = [&](const State& state) {
+    std::vector<Move> moves;
+    space.AddDrops(state, &moves);
+    for (const OpId op : RequiredOwnOrder(problem)) space.AddRuns(state, op.index(), &moves);
+    return moves;
+  };
+  const auto extend = [](int64_t peak, const Move& move) {
+    return std::optional(std::max(peak, move.peak));
+  };
+  return *Shortest(space, next, extend);
+}
+
+int64_t ExhaustiveLeastPeakOnce(const RunProblem& problem) {
+  const StateSpace space(problem);
+  const auto next = [&](const State& state) {
+    std::vector<Move> moves;
+    space.AddDrops(state, &moves);
+    for (const OpId op : RequiredOwnOrder(problem)) {
+      if ((state.ran & Bit(op.index())) == 0) space.AddRuns(state, op.index(), &moves);
+    }
+    return moves;
+  };
+  const auto extend = [](int64_t peak, const Move& move) {
+    return std::optional(std::max(peak, move.peak));
+  };
+  return *Shortest(space, next, extend);
+}
+
+std::optional<int64_t> ExhaustiveLeastCost(const RunProblem& problem, std::span<const OpId> order,
+                                           int64_t budget) {
+  const StateSpace space(problem);
+  const auto next = [&](const State& state) {
+    std::vector<Move> moves;
+    space.AddDrops(state, &moves);
+    for (const OpId op : order) {
+      space.AddRuns(state, op.index(), &moves);
+      if ((state.ran & Bit(op.index())) == 0) break;
+    }
+    return moves;
+  };
+  const auto extend = [&](int64_t cost, const Move& move) {
+    return move.peak <= budget ? std::optional(cost + move.cost) : std::nullopt;
+  };
+  return Shortest(space, next, extend);
+}
+
+}  // namespace ckplan

@@ -1,0 +1,103 @@
+// The least cut of a network, by push-relabel: highest label first, with gaps and global
+// relabelling (Cherkassky, Goldberg: "On implementing the push-relabel method for the maximum flow
+// problem", Algorithmica 19, 1997).
+//
+//   MaxFlow network(4);                                s ── 3 ──▶ a ── 1 ──▶ t
+//   network.SetTerminal(0, MaxFlow::Terminal::kSource);
+//   network.AddArc(0, 1, 3); ...
+//   network.Solve();                                   1
+//   network.LargestSourceSide();                       {s, a}
+//
+// Terminals are marks of nodes, and any number of nodes may be sources or sinks. What infinite arcs
+// tie to a terminal becomes a part of it before the search, so they cost nothing there.
+//
+// The network can be solved again and again with other capacities and other terminals. Each time
+// starts anew: of the graphs of this folder the first global relabelling costs more than what a
+// flow that is left over would save.
+//
+// Cost  O(V^2 sqrt(E)) at worst; on the cuts of this folder a few passes over the arcs.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace ckplan {
+
+class MaxFlow {
+ public:
+  // Never in a least cut. All finite capacities together must not pass 2^61.
+  static constexpr int64_t kInfinite = int64_t{1} << 62;
+
+  enum class Terminal : uint8_t { kNone, kSource, kSink };
+
+  explicit MaxFlow(int32_t node_count);
+
+  // Returns the arc's number, which SetCapacity wants.
+  int32_t AddArc(int32_t from, int32_t to, int64_t capacity);
+  void SetCapacity(int32_t arc, int64_t capacity);
+  void SetTerminal(int32_t node, Terminal terminal);
+
+  // The capacity of a least cut between sources and sinks. No path of infinite arcs may lead from
+  // a source to a sink.
+  int64_t Solve();
+
+  // Of the network as last solved, by node: the source sides of least cuts are closed under union
+  // and intersection, so there is a largest and a least one. The latter takes a search of its own.
+  std::vector<bool> LargestSourceSide();
+  std::vector<bool> LeastSourceSide();
+
+  // Arcs looked at in all searches so far: a measure of work that no clock changes.
+  int64_t work() const { return work_; }
+
+ private:
+  struct Arc {
+    int32_t head;
+    int32_t mate;  // The same arc backwards.
+    int64_t residual;
+  };
+
+  void Build();
+  void Reset();
+  void SpreadTerminals();
+  void Spread(std::vector<int32_t> nodes, Terminal terminal);
+  void SaturateSources();
+  void MoveExcessTo(Terminal target);
+  void RelabelAll(Terminal target);
+  void Discharge(int32_t node);
+  bool Relabel(int32_t node);
+  void Push(int32_t node, Arc* arc);
+  void Activate(int32_t node);
+  void InsertInLevel(int32_t node);
+  void RemoveFromLevel(int32_t node);
+  void LiftAbove(int32_t level);
+
+  const int32_t node_count_;
+  // As they were given.
+  std::vector<Terminal> terminals_;
+  std::vector<int32_t> tails_;
+  std::vector<int32_t> heads_;
+  std::vector<int64_t> capacities_;
+
+  bool is_built_ = false;
+  std::vector<int32_t> positions_;  // Of each given arc in `arcs_`.
+  std::vector<int32_t> first_;      // The arcs of node x stand in [first_[x], first_[x + 1]).
+  std::vector<Arc> arcs_;
+  std::vector<Terminal> roles_;  // Terminals with what infinite arcs tie to them.
+  std::vector<int64_t> excess_;
+
+  // Labels are lower bounds of the distance to the target; node_count_ says that there is no path.
+  std::vector<int32_t> labels_;
+  std::vector<int32_t> current_;      // The next arc to try of each node.
+  std::vector<int32_t> level_first_;  // The nodes of each label, doubly linked.
+  std::vector<int32_t> level_next_;
+  std::vector<int32_t> level_previous_;
+  std::vector<int32_t> active_first_;  // Those with excess, by label, singly linked.
+  std::vector<int32_t> active_next_;
+  int32_t highest_active_ = -1;
+  int32_t highest_level_ = 0;
+  std::vector<int32_t> queue_;
+  int64_t work_ = 0;
+  int64_t next_relabelling_ = 0;
+};
+
+}  // namespace ckplan
