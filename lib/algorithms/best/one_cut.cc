@@ -1,0 +1,381 @@
+#include "lib/algorithms/best/one_cut.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/algorithms/best/max_flow.h"
+#include "lib/base/check.h"
+#include "lib/base/stop.h"
+
+namespace ckplan {
+namespace {
+
+constexpr int32_t kNone = -1;
+constexpr int kMaxMultipliers = 64;
+
+// What is known of values and operations at the moment.
+class Moment {
+ public:
+  Moment(const RunProblem& problem, std::span<const OpId> order, size_t moment)
+      : problem_(problem),
+        is_before_(static_cast<size_t>(problem.op_count)),
+        is_needed_(static_cast<size_t>(problem.value_count)) {
+    for (size_t i = 0; i < moment; ++i) is_before_[IndexOf(order[i])] = true;
+    for (int32_t value = 0; value < problem.value_count; ++value) {
+      if (IsMadeBefore(value)) {
+        is_needed_[static_cast<size_t>(value)] = problem.is_result[static_cast<size_t>(value)];
+      }
+    }
+    for (size_t i = moment; i < order.size(); ++i) {
+      for (const int32_t read : problem.reads[order[i].index()]) {
+        if (IsMadeBefore(read)) is_needed_[static_cast<size_t>(read)] = true;
+      }
+    }
+  }
+
+  bool IsMadeBefore(int32_t value) const {
+    const int32_t maker = problem_.maker[static_cast<size_t>(value)];
+    return maker != kNone && is_before_[static_cast<size_t>(maker)];
+  }
+  bool IsNeeded(int32_t value) const { return is_needed_[static_cast<size_t>(value)]; }
+  bool MayBeRemade(int32_t value) const {
+    return problem_.may_repeat[static_cast<size_t>(problem_.maker[static_cast<size_t>(value)])];
+  }
+
+ private:
+  static size_t IndexOf(OpId op) { return static_cast<size_t>(op.index()); }
+
+  const RunProblem& problem_;
+  std::vector<bool> is_before_;  // Operations that have run.
+  std::vector<bool> is_needed_;  // Values that are made before and needed at the moment or later.
+};
+
+// A point of the trade-off: reruns that cost `cost`, with `bytes` kept across the moment.
+struct Choice {
+  int64_t cost = 0;
+  int64_t bytes = 0;
+  std::vector<bool> kept;  // By value.
+};
+
+// λ in cost per byte. Its product with all bytes together, up to 2^108, fits.
+struct Multiplier {
+  int64_t numerator = 0;
+  int64_t denominator = 1;
+
+  __int128 Of(int64_t bytes) const { return static_cast<__int128>(numerator) * bytes; }
+};
+
+// amount · 2^shift, rounded down.
+__int128 Shifted(__int128 amount, int shift) {
+  return shift >= 0 ? amount << shift : amount >> -shift;
+}
+
+// The cuts' network. It holds the values that are needed and not certainly kept, and what their
+// making again would need; whatever has no bytes is kept for nothing and left out.
+//
+// Capacities are costs times 2^shift, rounded down: the largest shift, for each multiplier, at
+// which all of them together stay below 2^60. With capacities no higher than the true ones the
+// least cut is no higher than the true one, so bounds made of it hold.
+//
+// Nothing overflows 128 bits: while λ·bytes·2^shift is below 2^60, its numerator is below 2^60
+// times the denominator, which is a difference of bytes, 2^56 at most.
+class MomentNetwork {
+ public:
+  MomentNetwork(const RunProblem& problem, std::span<const OpId> order, size_t moment)
+      : problem_(problem),
+        moment_(problem, order, moment),
+        is_certain_(static_cast<size_t>(problem.value_count)),
+        network_(problem.value_count + problem.op_count + 1),
+        sink_(problem.value_count + problem.op_count),
+        is_in_network_(static_cast<size_t>(sink_)) {
+    FindCertain(order[moment].index());
+    network_.SetTerminal(sink_, MaxFlow::Terminal::kSink);
+    for (int32_t value = 0; value < problem.value_count; ++value) {
+      if (!moment_.IsNeeded(value) || IsFree(value)) continue;
+      network_.SetTerminal(value, MaxFlow::Terminal::kSource);
+      Reach(value);
+    }
+    for (size_t next = 0; next < values_.size(); ++next) AddValue(values_[next]);
+    for (const ValueArc& arc : value_arcs_) all_bytes_ += arc.bytes;
+    for (const OpArc& arc : op_arcs_) all_costs_ += arc.cost;
+  }
+
+  int64_t certain_bytes() const { return certain_bytes_; }
+
+  // Everything that is needed is kept.
+  Choice KeepAll() const {
+    Choice choice = {0, 0, is_certain_};
+    for (const int32_t value : values_) {
+      if (!moment_.IsNeeded(value)) continue;
+      choice.kept[static_cast<size_t>(value)] = true;
+      choice.bytes += problem_.bytes[static_cast<size_t>(value)];
+    }
+    return choice;
+  }
+
+  // The fewest bytes, whatever the reruns cost.
+  Choice KeepLeast() {
+    for (const ValueArc& arc : value_arcs_) network_.SetCapacity(arc.id, arc.bytes);
+    for (const OpArc& arc : op_arcs_) network_.SetCapacity(arc.id, 0);
+    network_.Solve();
+    return ChoiceOfCut();
+  }
+
+  // A choice of about the least cost + λ·bytes, and the proven bound for the room that there is.
+  std::pair<Choice, int64_t> Cut(const Multiplier& multiplier, int64_t room) {
+    const int shift = ShiftFor(multiplier);
+    for (const ValueArc& arc : value_arcs_) {
+      const __int128 price =
+          shift >= 0 ? Shifted(multiplier.Of(arc.bytes), shift) / multiplier.denominator
+                     : Shifted(multiplier.Of(arc.bytes) / multiplier.denominator, shift);
+      network_.SetCapacity(arc.id, static_cast<int64_t>(price));
+    }
+    for (const OpArc& arc : op_arcs_) {
+      network_.SetCapacity(arc.id, static_cast<int64_t>(Shifted(arc.cost, shift)));
+    }
+    const int64_t least_cut = network_.Solve();
+    return {ChoiceOfCut(), CostBound(least_cut, multiplier, room, shift)};
+  }
+
+ private:
+  struct ValueArc {
+    int32_t id;
+    int32_t value;
+    int32_t head;  // The maker's node, or the sink.
+    int64_t bytes;
+  };
+  struct OpArc {
+    int32_t id;
+    int32_t op;
+    int64_t cost;
+  };
+
+  int32_t NodeOfOp(int32_t op) const { return problem_.value_count + op; }
+
+  bool IsFree(int32_t value) const {
+    const auto at = static_cast<size_t>(value);
+    return is_certain_[at] || problem_.bytes[at] == 0;
+  }
+
+  void FindCertain(int32_t op) {
+    for (const int32_t read : problem_.reads[op]) is_certain_[static_cast<size_t>(read)] = true;
+    for (int32_t value = 0; value < problem_.value_count; ++value) {
+      const auto at = static_cast<size_t>(value);
+      if (moment_.IsNeeded(value) && (problem_.bytes[at] == 0 || !moment_.MayBeRemade(value))) {
+        is_certain_[at] = true;
+      }
+      if (is_certain_[at]) certain_bytes_ += problem_.bytes[at];
+    }
+  }
+
+  void Reach(int32_t value) {
+    if (is_in_network_[static_cast<size_t>(value)]) return;
+    is_in_network_[static_cast<size_t>(value)] = true;
+    values_.push_back(value);
+  }
+
+  void AddValue(int32_t value) {
+    const auto at = static_cast<size_t>(value);
+    const int32_t maker = problem_.maker[at];
+    const int32_t head = moment_.MayBeRemade(value) ? NodeOfOp(maker) : sink_;
+    const int64_t bytes = problem_.bytes[at];
+    value_arcs_.push_back({network_.AddArc(value, head, bytes), value, head, bytes});
+    if (head == sink_ || is_in_network_[static_cast<size_t>(head)]) return;
+    is_in_network_[static_cast<size_t>(head)] = true;
+    const int64_t cost = problem_.cost[static_cast<size_t>(maker)];
+    op_arcs_.push_back({network_.AddArc(head, sink_, cost), maker, cost});
+    for (const int32_t read : problem_.reads[maker]) {
+      if (IsFree(read)) continue;
+      network_.AddArc(head, read, MaxFlow::kInfinite);
+      Reach(read);
+    }
+  }
+
+  int ShiftFor(const Multiplier& multiplier) const {
+    const __int128 all = all_costs_ + multiplier.Of(all_bytes_) / multiplier.denominator + 1;
+    constexpr __int128 kLimit = __int128{1} << 60;
+    int shift = 0;
+    while (Shifted(all, shift + 1) <= kLimit) ++shift;
+    while (Shifted(all, shift) > kLimit) --shift;
+    return shift;
+  }
+
+  // The least whole cost that is at least least_cut / 2^shift - λ·room.
+  static int64_t CostBound(int64_t least_cut, const Multiplier& multiplier, int64_t room,
+                           int shift) {
+    const __int128 cut = static_cast<__int128>(least_cut) * multiplier.denominator;
+    const int up = std::max(shift, 0);
+    const __int128 bound = (cut << (up - shift)) - (multiplier.Of(room) << up);
+    const __int128 unit = static_cast<__int128>(multiplier.denominator) << up;
+    return bound <= 0 ? 0 : static_cast<int64_t>((bound + unit - 1) / unit);
+  }
+
+  Choice ChoiceOfCut() {
+    const std::vector<bool> side = network_.LeastSourceSide();
+    Choice choice = {0, 0, is_certain_};
+    for (const ValueArc& arc : value_arcs_) {
+      if (!side[static_cast<size_t>(arc.value)] || side[static_cast<size_t>(arc.head)]) continue;
+      choice.kept[static_cast<size_t>(arc.value)] = true;
+      choice.bytes += arc.bytes;
+    }
+    for (const OpArc& arc : op_arcs_) {
+      if (side[static_cast<size_t>(NodeOfOp(arc.op))]) choice.cost += arc.cost;
+    }
+    return choice;
+  }
+
+  const RunProblem& problem_;
+  const Moment moment_;
+  std::vector<bool> is_certain_;  // Kept in every plan, or for nothing.
+  int64_t certain_bytes_ = 0;
+  MaxFlow network_;  // Values, then operations, then the sink.
+  const int32_t sink_;
+  std::vector<bool> is_in_network_;
+  std::vector<int32_t> values_;  // Those in the network.
+  std::vector<ValueArc> value_arcs_;
+  std::vector<OpArc> op_arcs_;
+  int64_t all_bytes_ = 0;
+  int64_t all_costs_ = 0;
+};
+
+// Follows the lower hull of (bytes, cost) down to the two choices around `room`: the multiplier at
+// which both are equally good gives a better one, or is the best.
+OneCut FollowHull(MomentNetwork* network, int64_t room, Choice over, Choice under) {
+  OneCut cut;
+  for (int i = 0; i < kMaxMultipliers && under.cost > over.cost; ++i) {
+    PollStop();
+    const Multiplier multiplier = {under.cost - over.cost, over.bytes - under.bytes};
+    auto [choice, bound] = network->Cut(multiplier, room);
+    cut.added_cost = std::max(cut.added_cost, bound);
+    const auto value = [&](const Choice& c) {
+      return static_cast<__int128>(c.cost) * multiplier.denominator + multiplier.Of(c.bytes);
+    };
+    // The choice of the fewest bytes may not be the cheapest of those, so equal bytes are better
+    // too.
+    const bool is_between = choice.bytes < over.bytes && choice.bytes >= under.bytes;
+    if (!is_between || value(choice) >= value(over)) break;
+    (choice.bytes > room ? over : under) = std::move(choice);
+  }
+  cut.fitting = std::move(under.kept);
+  cut.cheaper = std::move(over.kept);
+  return cut;
+}
+
+// Appends operations with, before each, what makes its missing inputs, depth first.
+class LazyExpansion {
+ public:
+  LazyExpansion(const RunProblem& problem, std::vector<bool> is_there, Runs runs)
+      : problem_(problem), is_there_(std::move(is_there)), runs_(std::move(runs)) {}
+
+  void Run(int32_t op) {
+    stack_.emplace_back(op, 0);
+    while (!stack_.empty()) {
+      auto& [top, next_read] = stack_.back();
+      const std::span<const int32_t> reads = problem_.reads[top];
+      while (next_read < reads.size() && is_there_[static_cast<size_t>(reads[next_read])]) {
+        ++next_read;
+      }
+      if (next_read < reads.size()) {
+        const int32_t maker = problem_.maker[static_cast<size_t>(reads[next_read])];
+        stack_.emplace_back(maker, 0);
+        continue;
+      }
+      for (const int32_t write : problem_.writes[top]) is_there_[static_cast<size_t>(write)] = true;
+      runs_.emplace_back(top);
+      stack_.pop_back();
+    }
+  }
+
+  void MakeResults() {
+    for (int32_t value = 0; value < problem_.value_count; ++value) {
+      const auto at = static_cast<size_t>(value);
+      if (problem_.is_result[at] && !is_there_[at] && problem_.maker[at] != kNone) {
+        Run(problem_.maker[at]);
+      }
+    }
+  }
+
+  Runs Take() { return std::move(runs_); }
+
+ private:
+  const RunProblem& problem_;
+  std::vector<bool> is_there_;  // Values.
+  Runs runs_;
+  std::vector<std::pair<int32_t, size_t>> stack_;  // Operations, with the next read to look at.
+};
+
+bool IsBetter(const PlanFigures& a, const PlanFigures& b, int64_t budget) {
+  const int64_t peak_a = std::max(a.peak, budget);
+  const int64_t peak_b = std::max(b.peak, budget);
+  return peak_a != peak_b ? peak_a < peak_b : a.cost < b.cost;
+}
+
+}  // namespace
+
+OneCut CutAtMoment(const RunProblem& problem, std::span<const OpId> order, size_t moment,
+                   int64_t budget) {
+  CKPLAN_CHECK(moment < order.size(), "the moment is a run of the order");
+  MomentNetwork network(problem, order, moment);
+  const auto op = static_cast<size_t>(order[moment].index());
+  const int64_t room = budget - problem.written_bytes[op] - problem.workspace[op] +
+                       problem.in_place_bytes[op] - network.certain_bytes();
+  Choice all = network.KeepAll();
+  if (all.bytes <= room) return {.fitting = all.kept, .cheaper = all.kept};
+  Choice least = network.KeepLeast();
+  if (least.bytes > room) return {.is_feasible = false};
+  return FollowHull(&network, room, std::move(all), std::move(least));
+}
+
+Runs ExpandKept(const RunProblem& problem, std::span<const OpId> order, size_t moment,
+                const std::vector<bool>& kept) {
+  std::vector<bool> is_there(kept.size());
+  for (size_t i = 0; i < moment; ++i) {
+    const int32_t op = order[i].index();
+    const bool stays = !problem.may_repeat[static_cast<size_t>(op)];
+    for (const int32_t write : problem.writes[op]) {
+      const auto at = static_cast<size_t>(write);
+      is_there[at] = stays || kept[at];
+    }
+  }
+  const auto start = order.begin() + static_cast<std::ptrdiff_t>(moment);
+  LazyExpansion expansion(problem, std::move(is_there), Runs(order.begin(), start));
+  for (const OpId op : order.subspan(moment)) expansion.Run(op.index());
+  expansion.MakeResults();
+  return expansion.Take();
+}
+
+Runs FillWithCheaper(const RunProblem& problem, std::span<const OpId> order, size_t moment,
+                     int64_t budget, const OneCut& cut, const MeasurePlan& measure,
+                     int64_t max_trials) {
+  std::vector<bool> kept = cut.fitting;
+  Runs best = ExpandKept(problem, order, moment, kept);
+  PlanFigures best_figures = measure(best);
+  std::vector<int32_t> more;
+  for (int32_t value = 0; value < problem.value_count; ++value) {
+    const auto at = static_cast<size_t>(value);
+    if (cut.cheaper[at] && !cut.fitting[at]) more.push_back(value);
+  }
+  const auto cost = [&](int32_t value) {
+    return problem.cost[static_cast<size_t>(problem.maker[static_cast<size_t>(value)])];
+  };
+  std::stable_sort(more.begin(), more.end(), [&](int32_t a, int32_t b) {
+    return static_cast<__int128>(cost(a)) * problem.bytes[static_cast<size_t>(b)] >
+           static_cast<__int128>(cost(b)) * problem.bytes[static_cast<size_t>(a)];
+  });
+  for (const int32_t value : more) {
+    if (--max_trials <= 0) break;
+    PollStop();
+    kept[static_cast<size_t>(value)] = true;
+    Runs runs = ExpandKept(problem, order, moment, kept);
+    const PlanFigures figures = measure(runs);
+    if (IsBetter(figures, best_figures, budget)) {
+      best = std::move(runs);
+      best_figures = figures;
+    } else {
+      kept[static_cast<size_t>(value)] = false;
+    }
+  }
+  return best;
+}
+
+}  // namespace ckplan
