@@ -176,6 +176,15 @@ HighsInt IntInfo(void* highs, const char* name) {
   return value;
 }
 
+// HiGHS has no figures of such a model. Each row holds or does not.
+MipOutcome WithoutColumns(const MipModel& model) {
+  const std::vector<double> nothing;
+  if (!model.IsFeasible(nothing)) {
+    return {.status = MipStatus::kInfeasible, .bound = kMipInfinity};
+  }
+  return {.status = MipStatus::kOptimal, .bound = 0, .values = nothing, .objective = 0};
+}
+
 // Whether the bounds of the columns alone keep the cost from falling without end.
 bool HasLeastCost(const MipModel& model) {
   return std::all_of(model.columns().begin(), model.columns().end(), [](const MipColumn& column) {
@@ -241,10 +250,7 @@ bool HasMipSolver() { return true; }
 
 Result<MipOutcome> SolveMip(const MipModel& model, const MipLimits& limits,
                             const MipOptions& options) {
-  if (model.columns().empty() && model.rows().empty()) {
-    return MipOutcome{
-        .status = MipStatus::kOptimal, .bound = 0, .values = std::vector<double>(), .objective = 0};
-  }
+  if (model.columns().empty()) return WithoutColumns(model);
   const bool is_linear =
       options.relax || std::none_of(model.columns().begin(), model.columns().end(),
                                     [](const MipColumn& column) { return column.is_integer; });

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/algorithms/best/best.h"
+#include "lib/algorithms/best/certificates.h"
 #include "lib/base/stop.h"
 #include "lib/joint/expand.h"
 #include "lib/plan/assemble.h"
@@ -61,18 +62,6 @@ struct Solution {
   }
 };
 
-// No plan needs less than what some operation reads, writes and works in.
-int64_t LargestWorkingSet(const RunProblem& problem) {
-  int64_t largest = 0;
-  for (int32_t op = 0; op < problem.op_count; ++op) {
-    const auto at = static_cast<size_t>(op);
-    int64_t bytes = problem.written_bytes[at] + problem.workspace[at] - problem.in_place_bytes[at];
-    for (const int32_t read : problem.reads[op]) bytes += problem.bytes[static_cast<size_t>(read)];
-    largest = std::max(largest, bytes);
-  }
-  return largest;
-}
-
 Bytes PeakInOrder(const TensorGraph& graph, const Order& order) {
   return Simulator(graph).Run(KeepAllSchedule(order)).value().peak;
 }
@@ -104,7 +93,8 @@ class BestSearch {
   Result<Solution> SolveForLeastPeak() {
     Solution least = LeastOfOthers();
     Bytes reached = PeakOf(least);
-    Bytes refused = Bytes(LargestWorkingSet(RunProblem(expansion_.graph)) - 1);
+    const RunProblem problem(expansion_.graph);
+    Bytes refused = Bytes(FindCertificates(problem).least_peak_any_plan - 1);
     for (int i = 0; i < kLeastPeakSteps && refused + Bytes(1) < reached; ++i) {
       // The bound itself first: chains reach it.
       const Bytes middle = i == 0

@@ -1,9 +1,16 @@
 #include "lib/algorithms/best/best.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
+#include "lib/algorithms/best/annealing.h"
+#include "lib/algorithms/best/certificates.h"
+#include "lib/algorithms/best/eviction.h"
+#include "lib/algorithms/best/min_cut_order.h"
 #include "lib/algorithms/best/moment_loop.h"
+#include "lib/algorithms/best/one_cut.h"
+#include "lib/algorithms/best/required_ops.h"
 #include "lib/base/stop.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/mip/mip.h"
@@ -11,10 +18,21 @@
 namespace ckplan {
 namespace {
 
+// Beyond so many operations one cut stands for the program over moments.
+constexpr int32_t kMaxProgramOps = 20'000;
+
 class Solver {
  public:
   Solver(const JointGraph& graph, const BestOptions& options)
-      : graph_(graph), problem_(graph), options_(options), simulator_(graph) {}
+      : graph_(graph),
+        problem_(graph),
+        options_(options),
+        simulator_(graph),
+        own_order_(RequiredOwnOrder(problem_)) {
+    for (const OpId op : own_order_) idle_cost_ += problem_.cost[static_cast<size_t>(op.index())];
+    idle_cost_ -= problem_.total_cost;
+    outcome_.lower_bound = any_order_bound_ = idle_cost_;
+  }
 
   Result<BestOutcome> Run() && {
     try {
@@ -27,10 +45,48 @@ class Solver {
 
  private:
   Result<Done> Search() {
-    Offer(OwnOrder(graph_), "own order");
+    Offer(own_order_, "own order");
     for (const Runs& start : options_.starts) Offer(start, "start");
+    Certify();
     if (IsDone()) return Done{};
-    if (HasMipSolver()) CKPLAN_RETURN_IF_ERROR(SolveOwnOrder());
+    if (options_.is_order_free) {
+      orders_.push_back(FindMinCutOrder(problem_).order);
+      Offer(orders_.back(), "min-cut order");
+    }
+    orders_.insert(orders_.begin(), own_order_);
+    for (size_t i = 0; i < orders_.size() && !IsDone(); ++i) {
+      CKPLAN_RETURN_IF_ERROR(SolveInOrder(orders_[i], i == 0));
+    }
+    if (!IsDone()) Anneal();
+    SettleBound();
+    return Done{};
+  }
+
+  // What is proven before any search.
+  void Certify() {
+    const Certificates certificates = FindCertificates(problem_);
+    // Nothing costs less than what every plan must run, once.
+    if (outcome_.runs) outcome_.is_optimal = outcome_.overhead <= idle_cost_;
+    if (certificates.least_peak_any_plan > options_.budget) outcome_.is_infeasible = true;
+    if (certificates.least_peak_once_any_order <= options_.budget) return;
+    // Something runs twice, in any order.
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (size_t op = 0; op < problem_.cost.size(); ++op) {
+      if (problem_.may_repeat[op]) least = std::min(least, problem_.cost[op]);
+    }
+    any_order_bound_ = idle_cost_ + least;
+  }
+
+  // Plans whose first runs are in this order, and, of the graph's own, a bound.
+  Result<Done> SolveInOrder(const Runs& order, bool is_own) {
+    if (auto runs = BestEviction(problem_, order, options_.budget)) {
+      Offer(*std::move(runs), "eviction");
+    }
+    if (HasMipSolver() && problem_.op_count <= kMaxProgramOps) {
+      CKPLAN_RETURN_IF_ERROR(SolveByProgram(order, is_own));
+    } else {
+      SolveByCut(order, is_own);
+    }
     return Done{};
   }
 
@@ -56,26 +112,66 @@ class Solver {
 
   bool IsDone() const { return outcome_.is_optimal || outcome_.is_infeasible; }
 
-  Result<Done> SolveOwnOrder() {
+  Result<Done> SolveByProgram(const Runs& order, bool is_own) {
     LoopLimits limits;
     limits.lp_iterations = options_.work.simplex / std::max<int64_t>(problem_.op_count, 1);
     limits.rounds = options_.work.rounds;
-    const Runs order = OwnOrder(graph_);
     CKPLAN_ASSIGN_OR_RETURN(LoopOutcome loop,
                             SolveMomentLoop(graph_, problem_, order, options_.budget, limits));
     if (loop.runs) Offer(*std::move(loop.runs), "moments");
-    RaiseBound(loop.lower_bound, BoundScope::kOwnOrder);
-    if (loop.is_infeasible && !outcome_.runs) {
+    if (!is_own) return Done{};
+    RaiseBound(idle_cost_ + loop.lower_bound, BoundScope::kOwnOrder);
+    if (loop.is_infeasible && !options_.is_order_free) {
       outcome_.is_infeasible = true;
       outcome_.scope = BoundScope::kOwnOrder;
     }
     return Done{};
   }
 
+  // The moment is the run of the order that needs the most memory.
+  void SolveByCut(const Runs& order, bool is_own) {
+    const size_t moment = simulator_.Run(order).value().peak_step;
+    const OneCut cut = CutAtMoment(problem_, order, moment, options_.budget);
+    if (!cut.is_feasible) return;
+    const auto measure = [&](const Runs& runs) {
+      const RunSimulation simulation = simulator_.Run(runs).value();
+      return PlanMeasures{simulation.peak.count(), simulation.cost.count()};
+    };
+    Offer(FillWithCheaper(problem_, order, moment, options_.budget, cut, measure,
+                          options_.work.cut_trials),
+          "one cut");
+    if (is_own) RaiseBound(idle_cost_ + cut.added_cost, BoundScope::kOwnOrder);
+  }
+
+  void Anneal() {
+    std::vector<Runs> starts;
+    if (outcome_.runs) starts.push_back(*outcome_.runs);
+    if (options_.is_order_free || starts.empty()) {
+      for (const Runs& order : orders_) starts.push_back(order);
+    }
+    AnnealOptions options;
+    options.moves = options_.work.moves;
+    options.free_order = options_.is_order_free;
+    Offer(ckplan::Anneal(problem_, options_.budget, starts, options).runs, "annealing");
+  }
+
+  // A plan in another order may cost less than any in the graph's own.
+  void SettleBound() {
+    const bool is_of_own_order = outcome_.scope == BoundScope::kOwnOrder;
+    if (!outcome_.runs || !is_of_own_order || outcome_.overhead >= outcome_.lower_bound) return;
+    outcome_.lower_bound = any_order_bound_;
+    outcome_.scope = BoundScope::kAnyOrder;
+    outcome_.is_optimal = outcome_.overhead <= any_order_bound_;
+  }
+
   const JointGraph& graph_;
   const RunProblem problem_;
   const BestOptions& options_;
   RunSimulator simulator_;
+  const Runs own_order_;      // Without operations that nobody needs.
+  int64_t idle_cost_ = 0;     // The cost of those, negative: what a plan saves without them.
+  std::vector<Runs> orders_;  // The graph's own first.
+  int64_t any_order_bound_ = 0;
   BestOutcome outcome_;
 };
 

@@ -30,7 +30,9 @@ class Loop {
         order_(order),
         budget_(budget),
         limits_(limits),
-        target_(budget) {}
+        target_(budget) {
+    for (const OpId op : order) once_ += problem.cost[static_cast<size_t>(op.index())];
+  }
 
   Result<LoopOutcome> Run() && {
     AddMoments(View(Runs(order_.begin(), order_.end())));
@@ -47,8 +49,7 @@ class Loop {
 
  private:
   bool IsDone() const {
-    const bool is_optimal =
-        outcome_.runs && outcome_.cost - problem_.total_cost <= outcome_.lower_bound;
+    const bool is_optimal = outcome_.runs && outcome_.cost - once_ <= outcome_.lower_bound;
     return is_optimal || outcome_.lp_iterations >= limits_.lp_iterations;
   }
 
@@ -142,7 +143,8 @@ class Loop {
   const std::span<const OpId> order_;
   const int64_t budget_;
   const LoopLimits limits_;
-  int64_t target_;  // The budget that the program is given; see Round.
+  int64_t target_;    // The budget that the program is given; see Round.
+  int64_t once_ = 0;  // What the order costs.
   std::vector<int32_t> moments_;
   LoopOutcome outcome_;
 };

@@ -304,7 +304,7 @@ class LazyExpansion {
   std::vector<std::pair<int32_t, size_t>> stack_;  // Operations, with the next read to look at.
 };
 
-bool IsBetter(const PlanFigures& a, const PlanFigures& b, int64_t budget) {
+bool IsBetter(const PlanMeasures& a, const PlanMeasures& b, int64_t budget) {
   const int64_t peak_a = std::max(a.peak, budget);
   const int64_t peak_b = std::max(b.peak, budget);
   return peak_a != peak_b ? peak_a < peak_b : a.cost < b.cost;
@@ -349,7 +349,7 @@ Runs FillWithCheaper(const RunProblem& problem, std::span<const OpId> order, siz
                      int64_t max_trials) {
   std::vector<bool> kept = cut.fitting;
   Runs best = ExpandKept(problem, order, moment, kept);
-  PlanFigures best_figures = measure(best);
+  PlanMeasures best_figures = measure(best);
   std::vector<int32_t> more;
   for (int32_t value = 0; value < problem.value_count; ++value) {
     const auto at = static_cast<size_t>(value);
@@ -367,7 +367,7 @@ Runs FillWithCheaper(const RunProblem& problem, std::span<const OpId> order, siz
     PollStop();
     kept[static_cast<size_t>(value)] = true;
     Runs runs = ExpandKept(problem, order, moment, kept);
-    const PlanFigures figures = measure(runs);
+    const PlanMeasures figures = measure(runs);
     if (IsBetter(figures, best_figures, budget)) {
       best = std::move(runs);
       best_figures = figures;

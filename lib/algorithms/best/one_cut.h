@@ -44,11 +44,11 @@ OneCut CutAtMoment(const RunProblem& problem, std::span<const OpId> order, size_
 Runs ExpandKept(const RunProblem& problem, std::span<const OpId> order, size_t moment,
                 const std::vector<bool>& kept);
 
-struct PlanFigures {
+struct PlanMeasures {
   int64_t peak = 0;  // Bytes.
   int64_t cost = 0;  // Of all runs.
 };
-using MeasurePlan = std::function<PlanFigures(const Runs&)>;
+using MeasurePlan = std::function<PlanMeasures(const Runs&)>;
 
 // From the fitting values to a plan that keeps more of the cheaper ones: each is tried, those that
 // save most for their bytes first, and stays if the plan is better for it. A plan is better if its

@@ -25,7 +25,7 @@ JointGraph SomeGraph(Rng& rng, uint64_t seed) {
   return RandomJointGraph(rng, static_cast<int>(rng.Between(3, 7)));
 }
 
-PlanFigures FiguresOf(const JointGraph& graph, const Runs& runs) {
+PlanMeasures FiguresOf(const JointGraph& graph, const Runs& runs) {
   const RunSimulation simulation = RunSimulator(graph).Run(runs).value();
   return {simulation.peak.count(), simulation.cost.count()};
 }
@@ -235,8 +235,8 @@ TEST_CASE("one cut: filling up never makes the plan worse") {
     const OneCut cut = CutAtMoment(problem, order, own.peak_step, budget);
     if (!cut.is_feasible) continue;
     const auto measure = [&](const Runs& runs) { return FiguresOf(graph, runs); };
-    const PlanFigures start = measure(ExpandKept(problem, order, own.peak_step, cut.fitting));
-    const PlanFigures filled =
+    const PlanMeasures start = measure(ExpandKept(problem, order, own.peak_step, cut.fitting));
+    const PlanMeasures filled =
         measure(FillWithCheaper(problem, order, own.peak_step, budget, cut, measure, 100));
     CHECK(std::max(filled.peak, budget) <= std::max(start.peak, budget));
     if (start.peak <= budget) CHECK(filled.cost <= start.cost);

@@ -1,10 +1,12 @@
 // A joint graph laid out flat for search: what every part of the solver `best` reads.
 //
 // Aliases are gone: a value that is an alias has no bytes, and who reads it reads the value whose
-// memory it is in as well. A sequence of runs that is valid here is a plan of the joint graph whose
-// peak is no higher than it is here; and no plan of the joint graph is better than all sequences
-// that are valid here, since to run the maker of memory that an alias holds gains nothing.
-// Values given from outside are gone too: they are always there and count nowhere.
+// memory it is in as well. A sequence of runs that is valid here is a plan of the joint graph. Its
+// peak there is no higher than it is here, unless memory is made anew while an alias still holds
+// the old version; so plans are judged by lib/joint/simulate_runs.h in the end. And no plan of the
+// joint graph is better than all sequences that are valid here, since to run the maker of memory
+// that an alias holds gains nothing. Values given from outside are gone too: they are always there
+// and count nowhere.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,120 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "lib/algorithms/best/best.h"
+#include "lib/algorithms/best/brute_force.h"
+#include "lib/algorithms/best/flat_simulation.h"
+#include "lib/algorithms/best/moment_loop.h"
+#include "lib/algorithms/best/moment_program.h"
+#include "lib/algorithms/best/required_ops.h"
+#include "lib/base/rng.h"
+#include "lib/joint/simulate_runs.h"
+#include "lib/mip/mip.h"
+
+namespace ckplan {
+namespace {
+
+constexpr LoopLimits kAmple = {1'000'000, 30};
+
+// A graph and a budget for it, from below what is feasible to what the order needs itself.
+struct Instance {
+  explicit Instance(uint64_t seed) : rng(seed), graph(Draw(&rng)), problem(graph) {
+    order = RequiredOwnOrder(problem);
+    const int64_t peak = PeakOf(problem, order);
+    budget = rng.Between(peak / 2, peak);
+  }
+
+  static JointGraph Draw(Rng* rng) {
+    const bool is_chain = rng->Chance(40);
+    return is_chain ? ChainJointGraph(*rng, static_cast<int>(rng->Between(2, 4)))
+                    : RandomJointGraph(*rng, static_cast<int>(rng->Between(3, 8)));
+  }
+
+  int64_t OnceCost() const { return CostOf(problem, order); }
+
+  Rng rng;
+  JointGraph graph;
+  RunProblem problem;
+  Runs order;
+  int64_t budget = 0;
+};
+
+}  // namespace
+
+TEST_CASE("moments: no plan of the order costs less than the program says, whatever the moments") {
+  if (!HasMipSolver()) return;
+  int above_zero = 0;
+  for (uint64_t seed = 1; seed <= 1500; ++seed) {
+    CAPTURE(seed);
+    Instance instance(seed);
+    std::vector<int32_t> moments;
+    for (size_t i = 0; i < instance.order.size(); ++i) {
+      if (instance.rng.Chance(40)) moments.push_back(static_cast<int32_t>(i));
+    }
+    if (moments.empty()) continue;
+    const MomentOutcome outcome =
+        SolveMoments(instance.problem, instance.order, moments, instance.budget, {}).value();
+    const std::optional<int64_t> best =
+        ExhaustiveLeastCost(instance.problem, instance.order, instance.budget);
+    if (!best) continue;
+    REQUIRE_FALSE(outcome.is_infeasible);
+    CHECK(outcome.lower_bound <= *best - instance.OnceCost());
+    CHECK(outcome.is_exact);
+    if (outcome.lower_bound > 0) ++above_zero;
+  }
+  CHECK(above_zero > 40);
+}
+
+TEST_CASE("moments: the loop finds the best plan of an order, or says that it did not") {
+  if (!HasMipSolver()) return;
+  int optimal = 0;
+  int feasible = 0;
+  for (uint64_t seed = 1; seed <= 1500; ++seed) {
+    CAPTURE(seed);
+    const Instance instance(seed);
+    const LoopOutcome loop =
+        SolveMomentLoop(instance.graph, instance.problem, instance.order, instance.budget, kAmple)
+            .value();
+    const std::optional<int64_t> best =
+        ExhaustiveLeastCost(instance.problem, instance.order, instance.budget);
+    if (!best) {
+      CHECK_FALSE(loop.runs.has_value());
+      continue;
+    }
+    ++feasible;
+    CHECK_FALSE(loop.is_infeasible);
+    CHECK(loop.lower_bound <= *best - instance.OnceCost());
+    if (!loop.runs) continue;
+    CHECK(loop.cost >= *best);
+    CHECK(RunSimulator(instance.graph).Run(*loop.runs)->peak.count() <= instance.budget);
+    if (loop.cost == *best) ++optimal;
+  }
+  CHECK(feasible > 250);
+  CHECK(optimal * 10 >= feasible * 9);
+}
+
+TEST_CASE("best: in the own order it is between its bound and every plan that it starts from") {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    CAPTURE(seed);
+    const Instance instance(seed);
+    BestOptions options;
+    options.budget = instance.budget;
+    options.work = kQuickWork;
+    options.work.moves = 2'000;
+    options.is_order_free = false;
+    const BestOutcome outcome = SolveBest(instance.graph, options).value();
+    const std::optional<int64_t> best =
+        ExhaustiveLeastCost(instance.problem, instance.order, instance.budget);
+    if (outcome.is_infeasible) CHECK_FALSE(best.has_value());
+    if (!outcome.runs) continue;
+    REQUIRE(best.has_value());
+    // The graph's cost counts operations that nobody needs, which the exhaustive search leaves out.
+    const int64_t least = *best - instance.problem.total_cost;
+    CHECK(outcome.overhead >= least);
+    if (outcome.is_optimal) CHECK(outcome.overhead == std::max(least, outcome.lower_bound));
+  }
+}
+
+}  // namespace ckplan
