@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lib/algorithms/best/best.h"
-#include "lib/algorithms/best/certificates.h"
+#include "lib/algorithms/best/least_peak.h"
 #include "lib/base/stop.h"
 #include "lib/joint/expand.h"
 #include "lib/plan/assemble.h"
@@ -92,23 +92,17 @@ class BestSearch {
   // A plan of the least peak that is found.
   Result<Solution> SolveForLeastPeak() {
     Solution least = LeastOfOthers();
-    Bytes reached = PeakOf(least);
-    const RunProblem problem(expansion_.graph);
-    Bytes refused = Bytes(FindCertificates(problem).least_peak_any_plan - 1);
-    for (int i = 0; i < kLeastPeakSteps && refused + Bytes(1) < reached; ++i) {
-      // The bound itself first: chains reach it.
-      const Bytes middle = i == 0
-                               ? refused + Bytes(1)
-                               : Bytes(refused.count() + (reached.count() - refused.count()) / 2);
-      CKPLAN_ASSIGN_OR_RETURN(Solution tried, SolveOwnOrder(middle, kQuickWork, {}));
-      if (tried.schedule) {
-        least = std::move(tried);
-        reached = PeakOf(least);
-      } else {
-        refused = middle;
-      }
+    BestOptions options;
+    options.work = kQuickWork;
+    options.is_order_free = false;
+    CKPLAN_ASSIGN_OR_RETURN(
+        const LeastPeak lower,
+        FindLeastPeak(expansion_.graph, std::move(options), PeakOf(least).count()));
+    if (lower.runs) {
+      least = {ScheduleOf(expansion_, *lower.runs)};
+      least.overhead = Simulator(graph_).Run(*least.schedule).value().overhead.count();
     }
-    CKPLAN_ASSIGN_OR_RETURN(Solution again, Solve(reached));
+    CKPLAN_ASSIGN_OR_RETURN(Solution again, Solve(PeakOf(least)));
     return again.IsBetterThan(least) ? again : least;
   }
 
@@ -131,7 +125,6 @@ class BestSearch {
   }
 
  private:
-  static constexpr int kLeastPeakSteps = 10;
   static constexpr int64_t kCurveSteps = 12;
 
   Result<Solution> SolveOwnOrder(Bytes budget, const BestWork& work,

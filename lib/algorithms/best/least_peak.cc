@@ -1,0 +1,36 @@
+#include "lib/algorithms/best/least_peak.h"
+
+#include <utility>
+
+#include "lib/algorithms/best/certificates.h"
+#include "lib/joint/simulate_runs.h"
+
+namespace ckplan {
+namespace {
+
+constexpr int kMaxTrials = 11;
+
+}  // namespace
+
+Result<LeastPeak> FindLeastPeak(const JointGraph& graph, BestOptions options, int64_t reached) {
+  RunSimulator simulator(graph);
+  const RunProblem problem(graph);
+  LeastPeak least;
+  least.refused = FindCertificates(problem).least_peak_any_plan - 1;
+  least.is_refusal_proven = true;
+  for (int trial = 0; trial < kMaxTrials && least.refused + 1 < reached; ++trial) {
+    options.budget = trial == 0 ? least.refused + 1 : least.refused + (reached - least.refused) / 2;
+    CKPLAN_ASSIGN_OR_RETURN(BestOutcome tried, SolveBest(graph, options));
+    if (tried.runs) {
+      reached = simulator.Run(*tried.runs).value().peak.count();
+      least.runs = std::move(tried.runs);
+      options.starts = {*least.runs};
+    } else {
+      least.refused = options.budget;
+      least.is_refusal_proven &= tried.is_infeasible && tried.scope == BoundScope::kAnyOrder;
+    }
+  }
+  return least;
+}
+
+}  // namespace ckplan
