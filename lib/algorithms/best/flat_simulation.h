@@ -4,7 +4,8 @@
 // last read before the next run of the same operation, the last version of a result to the end, and
 // a write takes over the memory of a read that dies at its run where RunProblem::in_place says so.
 // The peak is that of lib/joint/simulate_runs.h on a graph without aliases whose writes have one
-// in-place read each at the most, and never below it on any other.
+// in-place read each at the most. With several in-place reads it is that peak or more; with
+// aliases, once they are made again (rerun_aliases.h).
 #pragma once
 
 #include <cstddef>

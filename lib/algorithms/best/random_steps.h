@@ -19,10 +19,11 @@ struct RandomStepOptions {
   int percent_single_runs = 0;
   int percent_in_place = 0;
   int percent_two_writes = 0;
+  int percent_aliases = 0;  // Operations that make a view of what they read, for nothing.
 };
 
 // Layers of operations that read what was made before, with results of their own where nothing
-// reads on. Without aliases.
+// reads on.
 inline JointGraph MakeRandomStep(Rng* rng, const RandomStepOptions& options) {
   JointGraphParts parts;
   const auto add_value = [&](int64_t bytes) {
@@ -32,7 +33,6 @@ inline JointGraph MakeRandomStep(Rng* rng, const RandomStepOptions& options) {
     value.bytes = Bytes(bytes);
     return parts.values.push_back(std::move(value));
   };
-  std::vector<bool> is_read;
   for (int i = 0; i < options.op_count; ++i) {
     Operation op;
     op.file_id = i;
@@ -46,7 +46,16 @@ inline JointGraph MakeRandomStep(Rng* rng, const RandomStepOptions& options) {
       const ValueId read(static_cast<size_t>(rng->Between(low, made - 1)));
       if (std::find(op.reads.begin(), op.reads.end(), read) != op.reads.end()) continue;
       op.reads.push_back(read);
-      is_read[static_cast<size_t>(read.index())] = true;
+    }
+    if (options.percent_aliases > 0 && !op.reads.empty() && rng->Chance(options.percent_aliases)) {
+      op.reads.resize(1);
+      op.cost = Cost(0);
+      op.workspace = Bytes(0);
+      const ValueId write = add_value(parts.values[op.reads[0]].bytes.count());
+      parts.values[write].alias_of = op.reads[0];
+      op.writes.push_back(write);
+      parts.ops.push_back(std::move(op));
+      continue;
     }
     for (int w = rng->Chance(options.percent_two_writes) ? 2 : 1; w > 0; --w) {
       int64_t bytes = rng->Between(1, 30);
@@ -55,9 +64,12 @@ inline JointGraph MakeRandomStep(Rng* rng, const RandomStepOptions& options) {
       const ValueId write = add_value(bytes);
       if (is_in_place && op.in_place.empty()) op.in_place.push_back({write, op.reads[0]});
       op.writes.push_back(write);
-      is_read.push_back(false);
     }
     parts.ops.push_back(std::move(op));
+  }
+  std::vector<bool> is_read(parts.values.size(), false);
+  for (const Operation& op : parts.ops) {
+    for (const ValueId read : op.reads) is_read[static_cast<size_t>(read.index())] = true;
   }
   for (size_t v = 0; v < is_read.size(); ++v) {
     if (!is_read[v]) parts.results.emplace_back(v);
