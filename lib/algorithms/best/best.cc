@@ -11,6 +11,7 @@
 #include "lib/algorithms/best/moment_loop.h"
 #include "lib/algorithms/best/one_cut.h"
 #include "lib/algorithms/best/required_ops.h"
+#include "lib/algorithms/best/rerun_aliases.h"
 #include "lib/base/stop.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/mip/mip.h"
@@ -79,8 +80,8 @@ class Solver {
 
   // Plans whose first runs are in this order, and, of the graph's own, a bound.
   Result<Done> SolveInOrder(const Runs& order, bool is_own) {
-    if (auto runs = BestEviction(problem_, order, options_.budget)) {
-      Offer(*std::move(runs), "eviction");
+    if (const auto runs = BestEviction(problem_, order, options_.budget)) {
+      Offer(*runs, "eviction");
     }
     if (HasMipSolver() && problem_.op_count <= kMaxProgramOps) {
       CKPLAN_RETURN_IF_ERROR(SolveByProgram(order, is_own));
@@ -91,7 +92,13 @@ class Solver {
   }
 
   // Takes the runs if they fit and are cheaper than what there is.
-  void Offer(Runs runs, std::string_view part) {
+  void Offer(const Runs& runs, std::string_view part) {
+    OfferOne(runs, part);
+    // As they stand, runs may make memory anew that an alias still holds.
+    if (has_aliases_) OfferOne(RerunAliases(graph_, runs), part);
+  }
+
+  void OfferOne(Runs runs, std::string_view part) {
     const Result<RunSimulation> simulation = simulator_.Run(runs);
     CKPLAN_CHECK(simulation.ok(), "the parts of best make valid plans");
     if (simulation->peak.count() > options_.budget) return;
@@ -114,11 +121,11 @@ class Solver {
 
   Result<Done> SolveByProgram(const Runs& order, bool is_own) {
     LoopLimits limits;
-    limits.lp_iterations = options_.work.simplex / std::max<int64_t>(problem_.op_count, 1);
+    limits.simplex = options_.work.simplex;
     limits.rounds = options_.work.rounds;
     CKPLAN_ASSIGN_OR_RETURN(LoopOutcome loop,
                             SolveMomentLoop(graph_, problem_, order, options_.budget, limits));
-    if (loop.runs) Offer(*std::move(loop.runs), "moments");
+    if (loop.runs) Offer(*loop.runs, "moments");
     if (!is_own) return Done{};
     RaiseBound(idle_cost_ + loop.lower_bound, BoundScope::kOwnOrder);
     if (loop.is_infeasible && !options_.is_order_free) {
@@ -168,8 +175,11 @@ class Solver {
   const RunProblem problem_;
   const BestOptions& options_;
   RunSimulator simulator_;
-  const Runs own_order_;      // Without operations that nobody needs.
-  int64_t idle_cost_ = 0;     // The cost of those, negative: what a plan saves without them.
+  const Runs own_order_;   // Without operations that nobody needs.
+  int64_t idle_cost_ = 0;  // The cost of those, negative: what a plan saves without them.
+  const bool has_aliases_ =
+      std::any_of(graph_.values().begin(), graph_.values().end(),
+                  [](const Value& value) { return !value.alias_of.is_none(); });
   std::vector<Runs> orders_;  // The graph's own first.
   int64_t any_order_bound_ = 0;
   BestOutcome outcome_;

@@ -30,18 +30,16 @@ enum class BoundScope : uint8_t { kOwnOrder, kAnyOrder };
 
 // What a search may do, so that the same request gives the same plan on any machine.
 struct BestWork {
-  // Iterations of the simplex method times operations: one costs about as much as there are
-  // columns.
-  int64_t simplex = 0;
+  int64_t simplex = 0;     // Iterations of the simplex method times columns of the programs.
   int64_t rounds = 0;      // Of the loop over moments.
   int64_t moves = 0;       // Of the annealing.
   int64_t cut_trials = 0;  // Plans measured around one cut.
 };
 
 // Work that means about 0.3, 3 and 30 seconds for 500 operations.
-inline constexpr BestWork kQuickWork = {300'000, 6, 100'000, 20};
-inline constexpr BestWork kNormalWork = {4'000'000, 20, 2'000'000, 100};
-inline constexpr BestWork kThoroughWork = {60'000'000, 50, 20'000'000, 300};
+inline constexpr BestWork kQuickWork = {600'000, 6, 100'000, 20};
+inline constexpr BestWork kNormalWork = {8'000'000, 20, 2'000'000, 100};
+inline constexpr BestWork kThoroughWork = {120'000'000, 50, 20'000'000, 300};
 
 struct BestOptions {
   int64_t budget = 0;  // Bytes: of the peak.

@@ -50,16 +50,15 @@ class Loop {
  private:
   bool IsDone() const {
     const bool is_optimal = outcome_.runs && outcome_.cost - once_ <= outcome_.lower_bound;
-    return is_optimal || outcome_.lp_iterations >= limits_.lp_iterations;
+    return is_optimal || outcome_.simplex >= limits_.simplex;
   }
 
   // Whether another round may find a better plan.
   Result<bool> Round() {
-    MipLimits mip;
-    mip.lp_iterations = limits_.lp_iterations - outcome_.lp_iterations;
-    CKPLAN_ASSIGN_OR_RETURN(const MomentOutcome solved,
-                            SolveMoments(problem_, order_, moments_, target_, mip));
-    outcome_.lp_iterations += solved.lp_iterations;
+    CKPLAN_ASSIGN_OR_RETURN(
+        const MomentOutcome solved,
+        SolveMoments(problem_, order_, moments_, target_, limits_.simplex - outcome_.simplex));
+    outcome_.simplex += solved.simplex;
     const bool is_for_budget = target_ == budget_;
     if (solved.is_infeasible) {
       outcome_.is_infeasible = is_for_budget;

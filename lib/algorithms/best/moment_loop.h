@@ -15,7 +15,7 @@
 namespace ckplan {
 
 struct LoopLimits {
-  int64_t lp_iterations = 0;  // Of all solves together.
+  int64_t simplex = 0;  // Of all solves together: iterations times columns of the program.
   int64_t rounds = 0;
 };
 
@@ -24,7 +24,7 @@ struct LoopOutcome {
   int64_t cost = 0;            // Of `runs`, all runs together.
   int64_t lower_bound = 0;     // On the overhead of every plan that keeps the order and the budget.
   bool is_infeasible = false;  // Proven: no plan that keeps the order fits.
-  int64_t lp_iterations = 0;
+  int64_t simplex = 0;         // Work done, as LoopLimits counts it.
 };
 
 // `order` as in SolveMoments. kUnsupported: built without a MIP solver.

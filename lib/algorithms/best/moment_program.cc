@@ -6,6 +6,7 @@
 
 #include "lib/algorithms/best/lazy_runs.h"
 #include "lib/base/stop.h"
+#include "lib/mip/mip.h"
 
 namespace ckplan {
 namespace {
@@ -199,13 +200,16 @@ class Program {
 
 Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
                                    std::span<const int32_t> moments, int64_t budget,
-                                   const MipLimits& limits) {
+                                   int64_t max_simplex) {
   const Program program(problem, order, moments, budget);
   MomentOutcome outcome;
   outcome.is_infeasible = program.is_hopeless();
   if (outcome.is_infeasible) return outcome;
+  const auto columns = std::max<int64_t>(static_cast<int64_t>(program.model().columns().size()), 1);
+  MipLimits limits;
+  limits.lp_iterations = max_simplex / columns;
   CKPLAN_ASSIGN_OR_RETURN(const MipOutcome solved, SolveMip(program.model(), limits));
-  outcome.lp_iterations = solved.lp_iterations;
+  outcome.simplex = solved.lp_iterations * columns;
   outcome.is_infeasible = solved.status == MipStatus::kInfeasible;
   if (outcome.is_infeasible) return outcome;
   outcome.lower_bound = program.BoundFrom(solved.bound);

@@ -23,7 +23,6 @@
 
 #include "lib/algorithms/best/run_problem.h"
 #include "lib/base/result.h"
-#include "lib/mip/mip.h"
 
 namespace ckplan {
 
@@ -36,14 +35,15 @@ struct MomentOutcome {
   int64_t lower_bound = 0;         // On the overhead of every plan in this order.
   bool is_exact = false;           // `plan` is of the least cost.
   std::optional<MomentPlan> plan;  // The best that was found.
-  int64_t lp_iterations = 0;       // Work done.
+  int64_t simplex = 0;             // Work done: iterations times columns.
 };
 
 // `order` has every operation once, each behind the makers of what it reads; `moments` are
-// positions in it, ascending. kUnsupported: built without a MIP solver, or too large for it.
+// positions in it, ascending; `max_simplex` limits the work. kUnsupported: built without a MIP
+// solver, or too large for it.
 Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
                                    std::span<const int32_t> moments, int64_t budget,
-                                   const MipLimits& limits);
+                                   int64_t max_simplex);
 
 // The runs of such a plan: within an interval what is missing is run again just before it is read,
 // and at the end of the interval what the next moment wants.

@@ -16,7 +16,7 @@
 namespace ckplan {
 namespace {
 
-constexpr LoopLimits kAmple = {1'000'000, 30};
+constexpr LoopLimits kAmple = {1'000'000'000, 30};
 
 // A graph and a budget for it, from below what is feasible to what the order needs itself.
 struct Instance {
@@ -55,7 +55,8 @@ TEST_CASE("moments: no plan of the order costs less than the program says, whate
     }
     if (moments.empty()) continue;
     const MomentOutcome outcome =
-        SolveMoments(instance.problem, instance.order, moments, instance.budget, {}).value();
+        SolveMoments(instance.problem, instance.order, moments, instance.budget, kAmple.simplex)
+            .value();
     const std::optional<int64_t> best =
         ExhaustiveLeastCost(instance.problem, instance.order, instance.budget);
     if (!best) continue;
