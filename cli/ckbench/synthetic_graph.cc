@@ -11,7 +11,7 @@ namespace {
 
 enum class Backward { kReadsInputs, kReadsOutput, kReadsNothing };
 
-struct Operation {
+struct Operator {
   const char* op;
   Backward backward;
   bool in_place = false;  // The output may take the first input's place.
@@ -19,18 +19,18 @@ struct Operation {
   int64_t cost = 1;
 };
 
-constexpr Operation kConvolution{"Conv", Backward::kReadsInputs, false, false, 10};
-constexpr Operation kProduct{"Gemm", Backward::kReadsInputs, false, false, 10};
-constexpr Operation kNormalization{"BatchNormalization", Backward::kReadsInputs};
-constexpr Operation kPooling{"MaxPool", Backward::kReadsInputs};
-constexpr Operation kAverage{"GlobalAveragePool", Backward::kReadsNothing};
-constexpr Operation kRelu{"Relu", Backward::kReadsOutput, true};
-constexpr Operation kSigmoid{"Sigmoid", Backward::kReadsOutput, true};
-constexpr Operation kTanh{"Tanh", Backward::kReadsOutput, true};
-constexpr Operation kAddition{"Add", Backward::kReadsNothing, true, true};
-constexpr Operation kMultiplication{"Mul", Backward::kReadsInputs, true};
-constexpr Operation kSlice{"Slice", Backward::kReadsNothing};
-constexpr Operation kSoftmax{"Softmax", Backward::kReadsOutput, true};
+constexpr Operator kConvolution{"Conv", Backward::kReadsInputs, false, false, 10};
+constexpr Operator kProduct{"Gemm", Backward::kReadsInputs, false, false, 10};
+constexpr Operator kNormalization{"BatchNormalization", Backward::kReadsInputs};
+constexpr Operator kPooling{"MaxPool", Backward::kReadsInputs};
+constexpr Operator kAverage{"GlobalAveragePool", Backward::kReadsNothing};
+constexpr Operator kRelu{"Relu", Backward::kReadsOutput, true};
+constexpr Operator kSigmoid{"Sigmoid", Backward::kReadsOutput, true};
+constexpr Operator kTanh{"Tanh", Backward::kReadsOutput, true};
+constexpr Operator kAddition{"Add", Backward::kReadsNothing, true, true};
+constexpr Operator kMultiplication{"Mul", Backward::kReadsInputs, true};
+constexpr Operator kSlice{"Slice", Backward::kReadsNothing};
+constexpr Operator kSoftmax{"Softmax", Backward::kReadsOutput, true};
 
 constexpr int64_t kFloatBytes = 4;
 
@@ -45,7 +45,7 @@ class GraphBuilder {
     return AddTensor(std::move(tensor), elements);
   }
 
-  TensorId Add(const Operation& operation, std::vector<TensorId> inputs, int64_t elements) {
+  TensorId Add(const Operator& operation, std::vector<TensorId> inputs, int64_t elements) {
     Node node;
     node.file_id = static_cast<int64_t>(parts_.nodes.size());
     node.name = fmt::format("{}{}", operation.op, node.file_id);
@@ -140,7 +140,7 @@ TensorGraph UnrollLstm(int64_t layers, int64_t hidden, int64_t inputs, int64_t c
                        int64_t batch, int64_t steps) {
   GraphBuilder builder("lstm");
   const int64_t state = batch * hidden;
-  const auto gate = [&](const Operation& activation, TensorId gates) {
+  const auto gate = [&](const Operator& activation, TensorId gates) {
     return builder.Add(activation, {builder.Add(kSlice, {gates}, state)}, state);
   };
   std::vector<TensorId> cells;

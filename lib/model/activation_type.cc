@@ -25,7 +25,7 @@ Result<Done> SetActivationType(Model::Impl& model, ActivationType type) {
   const int64_t element = type == ActivationType::kFloat32 ? kFloat32Bytes : kBFloat16Bytes;
   const ModelFacts facts = FindFacts(model);
   for (size_t i = 0; i < model.values.size(); ++i) {
-    Value& value = model.values[i];
+    ModelValue& value = model.values[i];
     if (!facts.values[i].is_batch || !FollowsActivationType(value.elem_type)) continue;
     const auto bytes =
         CheckedMul(ElementCount(value.dims).value_or(kMaxTotalBytes.count()), element);

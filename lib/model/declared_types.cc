@@ -61,7 +61,7 @@ TypeChooser::TypeChooser(const BoundDims& bound)
       })) {}
 
 onnx::TypeProto TypeChooser::Choose(const std::string& name, const Scope& scope,
-                                    const Operation& operation, const onnx::TypeProto& made) {
+                                    const ModelOperation& operation, const onnx::TypeProto& made) {
   const onnx::TypeProto* declared = DeclaredAs(name, scope);
   if (declared == nullptr) return made;
   onnx::TypeProto planned = made;

@@ -15,8 +15,8 @@ class TypeChooser {
   explicit TypeChooser(const BoundDims& bound);
 
   // The type of a result of `operation` that is called `name`, which ONNX's rules know as `made`.
-  onnx::TypeProto Choose(const std::string& name, const Scope& scope, const Operation& operation,
-                         const onnx::TypeProto& made);
+  onnx::TypeProto Choose(const std::string& name, const Scope& scope,
+                         const ModelOperation& operation, const onnx::TypeProto& made);
 
   // Notes where a result of `maker` is declared otherwise than it is made and planned.
   void Compare(const std::string& name, const Scope& scope, const std::string& maker,

@@ -79,8 +79,8 @@ class Expander {
  private:
   // ---- Values ---------------------------------------------------------------------------------
 
-  ValueIndex AddValue(const std::string& name, Scope& scope, Value::Source source) {
-    Value value;
+  ValueIndex AddValue(const std::string& name, Scope& scope, ModelValue::Source source) {
+    ModelValue value;
     value.name = UniqueName(scope.prefix + name, used_value_names_);
     value.source = source;
     model_.values.push_back(std::move(value));
@@ -92,7 +92,7 @@ class Expander {
   }
 
   // Sizes that overflow are faults.
-  void SetType(Value& value, const onnx::TypeProto& type) {
+  void SetType(ModelValue& value, const onnx::TypeProto& type) {
     value.type = type;
     if (!IsFullTensor(type)) return;
     value.elem_type = type.tensor_type().elem_type();
@@ -113,7 +113,8 @@ class Expander {
 
   void AddInputs(Scope& scope) {
     for (const BoundInput& input : bound_.inputs) {
-      const ValueIndex index = AddValue(input.input->name(), scope, Value::Source::kGraphInput);
+      const ValueIndex index =
+          AddValue(input.input->name(), scope, ModelValue::Source::kGraphInput);
       SetType(model_.value(index), input.type);
       model_.graph_inputs.push_back(index);
     }
@@ -121,8 +122,8 @@ class Expander {
 
   void AddInitializer(const std::string& name, const onnx::TensorProto& tensor, const auto& dims,
                       Scope& scope) {
-    const ValueIndex index = AddValue(name, scope, Value::Source::kInitializer);
-    Value& value = model_.value(index);
+    const ValueIndex index = AddValue(name, scope, ModelValue::Source::kInitializer);
+    ModelValue& value = model_.value(index);
     const onnx::TypeProto type = TensorOfType(tensor.data_type(), Dims(dims.begin(), dims.end()));
     if (!IsFullTensor(type)) {
       faults_.push_back(fmt::format(
@@ -197,7 +198,7 @@ class Expander {
 
   void AddUnknownOutputs(const NodeProto& node, Scope& scope) {
     for (const std::string& name : node.output()) {
-      if (!name.empty()) AddValue(name, scope, Value::Source::kOperation);
+      if (!name.empty()) AddValue(name, scope, ModelValue::Source::kOperation);
     }
   }
 
@@ -237,7 +238,7 @@ class Expander {
                                         ShortName(node.name()), node.op_type(),
                                         ShortName(node.output(i))));
         }
-        AddValue(node.output(i), scope, Value::Source::kOperation);
+        AddValue(node.output(i), scope, ModelValue::Source::kOperation);
       } else if (!scope.names.emplace(node.output(i), *value).second) {
         faults_.push_back(fmt::format("\"{}\" is produced twice", ShortName(node.output(i))));
       } else {
@@ -277,7 +278,7 @@ class Expander {
     BindOutputs(node, names, inner, scope);
   }
 
-  bool HasWrongOperands(const Operation& operation) {
+  bool HasWrongOperands(const ModelOperation& operation) {
     const std::string fault = OperandFault(model_, operation);
     if (fault.empty()) return false;
     faults_.push_back(fmt::format("node \"{}\" ({}) has {}", ShortName(operation.node->name()),
@@ -289,21 +290,21 @@ class Expander {
     auto inputs = ResolveInputs(node, scope);
     if (!inputs.has_value()) return AddUnknownOutputs(node, scope);
     if (AddSequenceSplit(node, *inputs, scope) || AddSequencePart(node, *inputs, scope)) return;
-    Operation operation = MakeOperation(node, std::move(*inputs), scope);
+    ModelOperation operation = MakeOperation(node, std::move(*inputs), scope);
     if (HasWrongOperands(operation)) return AddUnknownOutputs(node, scope);
     const bool reads_sequence =
         std::any_of(operation.inputs.begin(), operation.inputs.end(),
                     [this](ValueIndex input) { return sequences_.contains(input); });
-    const Operation& appended = AppendOperation(std::move(operation), scope);
+    const ModelOperation& appended = AppendOperation(std::move(operation), scope);
     if (reads_sequence) {
       sequence_readers_.push_back(
           fmt::format("{} \"{}\"", appended.type(), ShortName(appended.name)));
     }
   }
 
-  Operation MakeOperation(const NodeProto& node, std::vector<ValueIndex> inputs,
-                          const Scope& scope) {
-    Operation operation;
+  ModelOperation MakeOperation(const NodeProto& node, std::vector<ValueIndex> inputs,
+                               const Scope& scope) {
+    ModelOperation operation;
     operation.name = NodeName(node, scope);
     operation.node = &node;
     operation.schema = SchemaOf(node, scope);
@@ -312,14 +313,14 @@ class Expander {
     return operation;
   }
 
-  const Operation& AppendOperation(Operation operation, Scope& scope) {
+  const ModelOperation& AppendOperation(ModelOperation operation, Scope& scope) {
     const auto index = static_cast<int32_t>(model_.operations.size());
     for (const std::string& name : operation.node->output()) {
       if (name.empty()) {
         operation.outputs.push_back(kNoValue);
         continue;
       }
-      operation.outputs.push_back(AddValue(name, scope, Value::Source::kOperation));
+      operation.outputs.push_back(AddValue(name, scope, ModelValue::Source::kOperation));
       model_.value(operation.outputs.back()).producer = index;
     }
     model_.operations.push_back(std::move(operation));
@@ -344,7 +345,7 @@ class Expander {
     }
     if (node.output(0).empty() || SchemaOf(node, scope) == nullptr) return false;
     const auto name_bytes = scope.prefix.size() + node.output(0).size();
-    const int64_t bytes_of_part = static_cast<int64_t>(sizeof(Value) + 2 * name_bytes);
+    const int64_t bytes_of_part = static_cast<int64_t>(sizeof(ModelValue) + 2 * name_bytes);
     const auto split =
         ReadSequenceSplit(model_, node, inputs, (kMaxPartBytes - part_bytes_) / bytes_of_part);
     if (!split.has_value()) return false;
@@ -359,7 +360,7 @@ class Expander {
     sequence.parts = AppendMade(SplitNode(node, *split, opset), std::move(operands), inner);
     if (!split->keeps_axis) sequence.lost_axis = split->axis;
     const auto producer = static_cast<int32_t>(model_.operations.size() - 1);
-    const ValueIndex value = AddValue(node.output(0), scope, Value::Source::kOperation);
+    const ValueIndex value = AddValue(node.output(0), scope, ModelValue::Source::kOperation);
     model_.value(value).producer = producer;
     sequences_[value] = std::move(sequence);
     return true;
@@ -405,7 +406,7 @@ class Expander {
 
   // ---- Types and contents ---------------------------------------------------------------------
 
-  void SetTypes(const Operation& operation, const Scope& scope) {
+  void SetTypes(const ModelOperation& operation, const Scope& scope) {
     InferredTypes inferred = InferTypes(model_, operation);
     for (size_t i = 0; i < operation.outputs.size(); ++i) {
       if (operation.outputs[i] == kNoValue) continue;
@@ -418,13 +419,13 @@ class Expander {
     }
   }
 
-  void FoldOperation(const Operation& operation) {
+  void FoldOperation(const ModelOperation& operation) {
     if (!operation.is_standard()) return;
     std::vector<FoldInput> inputs;
     for (const ValueIndex input : operation.inputs) {
       FoldInput known;
       if (input != kNoValue) {
-        const Value& value = model_.value(input);
+        const ModelValue& value = model_.value(input);
         known.value = value.constant.get();
         known.elem_type = value.elem_type;
         if (value.has_shape) known.dims = &value.dims;
@@ -435,7 +436,7 @@ class Expander {
     if (!folded.has_value()) return;
     for (size_t i = 0; i < std::min(folded->size(), operation.outputs.size()); ++i) {
       if (operation.outputs[i] == kNoValue) continue;
-      Value& value = model_.value(operation.outputs[i]);
+      ModelValue& value = model_.value(operation.outputs[i]);
       ConstantValue& constant = (*folded)[i];
       if (value.has_shape &&
           (value.dims != constant.dims || value.elem_type != constant.elem_type)) {

@@ -46,17 +46,17 @@ class FactFinder {
  private:
   void MarkSources() {
     for (size_t i = 0; i < model_.values.size(); ++i) {
-      const Value& value = model_.values[i];
+      const ModelValue& value = model_.values[i];
       ValueFacts& facts = facts_.values[i];
       facts.root = static_cast<ValueIndex>(i);
-      facts.is_batch = value.source == Value::Source::kGraphInput;
+      facts.is_batch = value.source == ModelValue::Source::kGraphInput;
       facts.may_be_trained =
-          value.source == Value::Source::kInitializer && IsFloatType(value.elem_type);
+          value.source == ModelValue::Source::kInitializer && IsFloatType(value.elem_type);
     }
   }
 
   void VisitForward(size_t index) {
-    const Operation& operation = model_.operations[index];
+    const ModelOperation& operation = model_.operations[index];
     OperationFacts& facts = facts_.operations[index];
     facts.spec = PlannedSpecOf(model_, operation);
     facts.rule = &RuleOf(facts.spec.type);
@@ -69,7 +69,7 @@ class FactFinder {
     VisitOutputs(operation, has_gradient, facts);
   }
 
-  void VisitOutputs(const Operation& operation, bool has_gradient, OperationFacts& facts) {
+  void VisitOutputs(const ModelOperation& operation, bool has_gradient, OperationFacts& facts) {
     for (size_t i = 0; i < operation.outputs.size(); ++i) {
       if (operation.outputs[i] == kNoValue) continue;
       ValueFacts& output = facts_.value(operation.outputs[i]);
@@ -85,7 +85,7 @@ class FactFinder {
     facts.has_backward = facts.has_backward && !facts.is_view;
   }
 
-  bool DependsOnBatch(const Operation& operation, const OpRule& rule) const {
+  bool DependsOnBatch(const ModelOperation& operation, const OpRule& rule) const {
     const bool is_folded =
         !operation.outputs.empty() &&
         std::all_of(operation.outputs.begin(), operation.outputs.end(), [this](ValueIndex output) {
@@ -104,7 +104,7 @@ class FactFinder {
 
   // ---- Constants ------------------------------------------------------------------------------
 
-  void VisitConstant(const Operation& operation, const OperationFacts& own) {
+  void VisitConstant(const ModelOperation& operation, const OperationFacts& own) {
     bool may_be_trained = false;
     bool is_literal = IsLiteral(operation);
     const OpRule& rule = *own.rule;
@@ -123,24 +123,24 @@ class FactFinder {
   }
 
   // More than one number, written into the file.
-  bool IsLiteral(const Operation& operation) const {
+  bool IsLiteral(const ModelOperation& operation) const {
     if (operation.output(0) == kNoValue) return false;
     if (ElementCount(model_.value(operation.outputs[0]).dims) == 1) return false;
     const OpKind kind = KindOf(operation);
     if (kind == OpKind::kLiteral) return true;
     if (kind != OpKind::kFill || operation.input(0) == kNoValue) return false;
-    const Value& shape = model_.value(operation.inputs[0]);
-    return shape.source != Value::Source::kOperation ||
+    const ModelValue& shape = model_.value(operation.inputs[0]);
+    return shape.source != ModelValue::Source::kOperation ||
            KindOf(model_.operations[static_cast<size_t>(shape.producer)]) == OpKind::kLiteral;
   }
 
   // Operations are visited in the order in which they run, so this one's producers are known.
-  OpKind KindOf(const Operation& operation) const {
+  OpKind KindOf(const ModelOperation& operation) const {
     return facts_.operations[static_cast<size_t>(&operation - model_.operations.data())].rule->kind;
   }
 
   // Which constants that a step reads are trained, and the initializers behind them.
-  void FindTrainedOperands(const Operation& operation, OperationFacts& facts) {
+  void FindTrainedOperands(const ModelOperation& operation, OperationFacts& facts) {
     facts.reads_trained.assign(operation.inputs.size(), false);
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
       const ValueIndex input = operation.inputs[i];
@@ -164,7 +164,7 @@ class FactFinder {
   // ---- Gradients ------------------------------------------------------------------------------
 
   // Whether there are any.
-  bool FindGradients(const Operation& operation, OperationFacts& facts) const {
+  bool FindGradients(const ModelOperation& operation, OperationFacts& facts) const {
     bool has_any = false;
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
       if (!IsDifferentiable(*facts.rule, facts.spec, i)) continue;
@@ -180,9 +180,9 @@ class FactFinder {
     UniqueAppender outputs(facts_.outputs);
     for (const ValueIndex output : model_.graph_outputs) {
       const ValueFacts& facts = facts_.value(output);
-      const Value& value = model_.value(facts.root);
+      const ModelValue& value = model_.value(facts.root);
       if (!facts.is_batch || !IsFloatType(model_.value(output).elem_type)) continue;
-      if (value.source == Value::Source::kGraphInput) continue;  // Passed through unchanged.
+      if (value.source == ModelValue::Source::kGraphInput) continue;  // Passed through unchanged.
       outputs.Append(facts.root);
     }
   }
@@ -191,7 +191,7 @@ class FactFinder {
     std::vector<bool> is_needed(model_.values.size(), false);
     for (const ValueIndex output : facts_.outputs) is_needed[static_cast<size_t>(output)] = true;
     for (size_t i = model_.operations.size(); i-- > 0;) {
-      const Operation& operation = model_.operations[i];
+      const ModelOperation& operation = model_.operations[i];
       OperationFacts& facts = facts_.operations[i];
       if (!facts.is_batch || facts.is_view) {
         facts.is_live = facts.is_view;
@@ -222,10 +222,10 @@ class FactFinder {
       MarkRoots(use.value, use.is_trained ? trained : is_norm ? state : buffers);
     }
     for (size_t i = 0; i < model_.values.size(); ++i) {
-      const Value& value = model_.values[i];
+      const ModelValue& value = model_.values[i];
       const bool is_state = trained.is_root[i] || state.is_root[i];
       // Other literals that no one trains are part of the program, not of the model's state.
-      const bool is_buffer = buffers.is_root[i] && value.source == Value::Source::kInitializer;
+      const bool is_buffer = buffers.is_root[i] && value.source == ModelValue::Source::kInitializer;
       if (!is_state && !is_buffer) continue;
       // Beyond the limit TensorGraph::Create refuses; adding on could overflow.
       if (facts_.parameters > kMaxTotalBytes) return;
@@ -251,13 +251,13 @@ class FactFinder {
     while (!pending.empty()) {
       const auto at = static_cast<size_t>(pending.back());
       pending.pop_back();
-      const Value& value = model_.values[at];
+      const ModelValue& value = model_.values[at];
       if (!IsFloatType(value.elem_type) && !IsQuantized(value.elem_type)) continue;
       if (marks.is_visited[at]) continue;
       marks.is_visited[at] = true;
-      if (value.source == Value::Source::kInitializer) marks.is_root[at] = true;
-      if (value.source != Value::Source::kOperation) continue;
-      const Operation& operation = model_.operations[static_cast<size_t>(value.producer)];
+      if (value.source == ModelValue::Source::kInitializer) marks.is_root[at] = true;
+      if (value.source != ModelValue::Source::kOperation) continue;
+      const ModelOperation& operation = model_.operations[static_cast<size_t>(value.producer)];
       if (IsLiteral(operation)) {
         marks.is_root[at] = true;
         continue;

@@ -56,9 +56,9 @@ double Power(double a, double b) { return std::pow(a, b); }
 double MinOf(double a, double b) { return std::min(a, b); }
 double MaxOf(double a, double b) { return std::max(a, b); }
 
-template <typename Operation>
+template <typename ModelOperation>
 double Apply(double a, double b) {
-  return Operation()(a, b);
+  return ModelOperation()(a, b);
 }
 
 template <typename Comparison>

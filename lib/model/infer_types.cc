@@ -27,7 +27,7 @@ bool IsReadByRules(int32_t elem_type) {
 
 class NodeContext final : public onnx::InferenceContext {
  public:
-  NodeContext(const Model::Impl& model, const Operation& operation)
+  NodeContext(const Model::Impl& model, const ModelOperation& operation)
       : model_(model),
         operation_(operation),
         data_(operation.inputs.size()),
@@ -40,7 +40,7 @@ class NodeContext final : public onnx::InferenceContext {
   const onnx::TypeProto* getInputType(size_t index) const override {
     // ONNX's own context throws here too: its rules rely on it in damaged files.
     if (index >= operation_.inputs.size()) fail_type_inference("it has no input ", index);
-    const Value* value = InputAt(index);
+    const ModelValue* value = InputAt(index);
     return value == nullptr || value->type.value_case() == onnx::TypeProto::VALUE_NOT_SET
                ? nullptr
                : &value->type;
@@ -48,7 +48,7 @@ class NodeContext final : public onnx::InferenceContext {
   bool hasInput(size_t index) const override { return InputAt(index) != nullptr; }
   const TensorProto* getInputData(size_t index) const override {
     if (index >= operation_.inputs.size()) fail_type_inference("it has no input ", index);
-    const Value* value = InputAt(index);
+    const ModelValue* value = InputAt(index);
     if (value == nullptr || value->constant == nullptr ||
         !IsReadByRules(value->constant->elem_type)) {
       return nullptr;
@@ -74,18 +74,18 @@ class NodeContext final : public onnx::InferenceContext {
   std::vector<onnx::TypeProto> TakeOutputs() { return std::move(outputs_); }
 
  private:
-  const Value* InputAt(size_t index) const {
+  const ModelValue* InputAt(size_t index) const {
     const ValueIndex value = operation_.input(index);
     return value == kNoValue ? nullptr : &model_.value(value);
   }
 
   const Model::Impl& model_;
-  const Operation& operation_;
+  const ModelOperation& operation_;
   mutable std::vector<std::optional<TensorProto>> data_;  // Made when a rule asks.
   std::vector<onnx::TypeProto> outputs_;
 };
 
-void RunRule(const Operation& operation, NodeContext& context) {
+void RunRule(const ModelOperation& operation, NodeContext& context) {
   const onnx::OpSchema& schema = *operation.schema;
   if (schema.has_type_and_shape_inference_function()) {
     schema.GetTypeAndShapeInferenceFunction()(context);
@@ -97,7 +97,7 @@ void RunRule(const Operation& operation, NodeContext& context) {
 
 // What ONNX's rules leave open. The output of GroupNormalization is as its input. So is the mask of
 // Dropout before opset 10; from there on it is of booleans.
-void AddKnownShapes(const Model::Impl& model, const Operation& operation,
+void AddKnownShapes(const Model::Impl& model, const ModelOperation& operation,
                     std::vector<onnx::TypeProto>& outputs) {
   const bool is_dropout = operation.type() == "Dropout";
   if (!is_dropout && operation.type() != "GroupNormalization") return;
@@ -130,7 +130,7 @@ bool TakesFloats(const onnx::OpSchema::FormalParameter& parameter) {
 
 // Floats where the operator takes none, such as the repeats of a Tile: they would be given a
 // gradient. Other types are not compared with ONNX's lists, which exporters are ahead of.
-std::string FloatFault(const Model::Impl& model, const Operation& operation) {
+std::string FloatFault(const Model::Impl& model, const ModelOperation& operation) {
   const auto& parameters = operation.schema->inputs();
   for (size_t i = 0; i < operation.inputs.size() && !parameters.empty(); ++i) {
     if (operation.inputs[i] == kNoValue) continue;
@@ -144,7 +144,7 @@ std::string FloatFault(const Model::Impl& model, const Operation& operation) {
 
 }  // namespace
 
-std::string OperandFault(const Model::Impl& model, const Operation& operation) {
+std::string OperandFault(const Model::Impl& model, const ModelOperation& operation) {
   if (operation.schema == nullptr) return "";
   const onnx::NodeProto& node = *operation.node;
   const onnx::OpSchema& schema = *operation.schema;
@@ -177,7 +177,7 @@ bool IsFullTensor(const onnx::TypeProto& type) {
   return true;
 }
 
-InferredTypes InferTypes(const Model::Impl& model, const Operation& operation) {
+InferredTypes InferTypes(const Model::Impl& model, const ModelOperation& operation) {
   InferredTypes inferred;
   inferred.outputs.resize(operation.outputs.size());
   if (operation.schema == nullptr) return inferred;

@@ -18,13 +18,13 @@ struct InferredTypes {
   std::string fault;                     // ONNX's error message; empty if there is none.
 };
 
-InferredTypes InferTypes(const Model::Impl& model, const Operation& operation);
+InferredTypes InferTypes(const Model::Impl& model, const ModelOperation& operation);
 
 // What an operation has although its operator allows it not: "3 inputs; it may have at most 2",
 // "floats as input 1, which takes none". Empty if all is well, or the operator is not known. ONNX's
 // rules of shapes pass over operands that an operator does not have and over their types, and make
 // as many sizes as a Split asks for, whatever it has. The outputs need not be known yet.
-std::string OperandFault(const Model::Impl& model, const Operation& operation);
+std::string OperandFault(const Model::Impl& model, const ModelOperation& operation);
 
 onnx::TypeProto TensorOfType(int32_t elem_type, const Dims& dims);
 

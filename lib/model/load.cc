@@ -64,7 +64,7 @@ void WarnOfBackward(Model::Impl& model, const std::string& file) {
   for (const onnx::NodeProto& node : model.proto->graph().node()) {
     if (WarnOfTraining(model, node, node.name(), file)) return;
   }
-  for (const Operation& operation : model.operations) {
+  for (const ModelOperation& operation : model.operations) {
     if (WarnOfTraining(model, *operation.node, operation.name, file)) return;
   }
 }

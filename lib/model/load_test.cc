@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kRelu = "g (float[N,8] x) => (float[N,8] y) { y = Relu(x) }";
 
 Dims DimsOf(const Model& model, const std::string& name) {
-  for (const Value& value : model.impl().values) {
+  for (const ModelValue& value : model.impl().values) {
     if (value.name == name) return value.dims;
   }
   FAIL("no value " << name);

@@ -76,7 +76,7 @@ class Lowerer {
   void FindReadValues() {
     for (const ValueIndex output : facts_.outputs) is_read_[static_cast<size_t>(output)] = true;
     for (size_t i = 0; i < model_.operations.size(); ++i) {
-      const Operation& operation = model_.operations[i];
+      const ModelOperation& operation = model_.operations[i];
       const OperationFacts& own = facts_.operations[i];
       if (!own.is_live || own.is_view) continue;
       for (size_t k = 0; k < operation.inputs.size(); ++k) {
@@ -88,7 +88,7 @@ class Lowerer {
 
   void AddInputs() {
     for (const ValueIndex input : model_.graph_inputs) {
-      const Value& value = model_.value(input);
+      const ModelValue& value = model_.value(input);
       tensors_[static_cast<size_t>(input)] =
           AddTensor(value.name, value.bytes, TensorKind::kInput, false);
     }
@@ -97,7 +97,7 @@ class Lowerer {
   // ---- Nodes ----------------------------------------------------------------------------------
 
   void AddNode(size_t index) {
-    const Operation& operation = model_.operations[index];
+    const ModelOperation& operation = model_.operations[index];
     const OperationFacts& own = facts_.operations[index];
     Node node;
     node.file_id = static_cast<int64_t>(parts_.nodes.size());
@@ -131,7 +131,7 @@ class Lowerer {
     nodes_[index] = parts_.nodes.push_back(std::move(node));
   }
 
-  void AddInputsOf(const Operation& operation, const OperationFacts& own, Node& node) const {
+  void AddInputsOf(const ModelOperation& operation, const OperationFacts& own, Node& node) const {
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
       const ValueIndex input = operation.inputs[i];
       if (input == kNoValue || !facts_.value(input).is_batch) continue;
@@ -140,12 +140,12 @@ class Lowerer {
   }
 
   // By position: whether the output exists as a tensor.
-  std::vector<bool> AddOutputsOf(const Operation& operation, Node& node) {
+  std::vector<bool> AddOutputsOf(const ModelOperation& operation, Node& node) {
     std::vector<bool> is_tensor(operation.outputs.size(), false);
     for (size_t i = 0; i < operation.outputs.size(); ++i) {
       const ValueIndex output = operation.outputs[i];
       if (output == kNoValue || !is_read_[static_cast<size_t>(output)]) continue;
-      const Value& value = model_.value(output);
+      const ModelValue& value = model_.value(output);
       const TensorId tensor = AddTensor(value.name, value.bytes, TensorKind::kActivation,
                                         facts_.value(output).requires_grad);
       tensors_[static_cast<size_t>(output)] = tensor;
@@ -156,7 +156,7 @@ class Lowerer {
   }
 
   // Tensors alone: parameters and constants are always there.
-  void AddReads(const Operation& operation, const OperationFacts& own,
+  void AddReads(const ModelOperation& operation, const OperationFacts& own,
                 const BackwardReads& backward, TensorId statistic, Node& node) const {
     UniqueAppender reads(node.backward_reads);
     const auto add = [&reads](TensorId tensor) {
@@ -177,7 +177,8 @@ class Lowerer {
   }
 
   // A contribution without a change of shape: the output's own gradient serves.
-  void AddPassthrough(const Operation& operation, const OperationFacts& own, Node& node) const {
+  void AddPassthrough(const ModelOperation& operation, const OperationFacts& own,
+                      Node& node) const {
     if (own.rule->kind != OpKind::kAdd && own.rule->kind != OpKind::kSub) return;
     const bool is_sub = own.rule->kind == OpKind::kSub;
     UniqueAppender passed(node.gradient_passthrough);
@@ -192,7 +193,7 @@ class Lowerer {
     }
   }
 
-  void AddInPlace(const Operation& operation, const OperationFacts& own, Node& node) const {
+  void AddInPlace(const ModelOperation& operation, const OperationFacts& own, Node& node) const {
     if (!own.rule->is_elementwise() || operation.output(0) == kNoValue) return;
     const TensorId output = tensors_[static_cast<size_t>(operation.outputs[0])];
     if (output.is_none()) return;
@@ -207,10 +208,10 @@ class Lowerer {
     for (const TensorId input : inputs) node.in_place.push_back({output, input});
   }
 
-  bool HasShapeOfOutput(const Operation& operation, size_t input) const {
+  bool HasShapeOfOutput(const ModelOperation& operation, size_t input) const {
     if (operation.input(input) == kNoValue || operation.output(0) == kNoValue) return false;
-    const Value& from = model_.value(operation.inputs[input]);
-    const Value& to = model_.value(operation.outputs[0]);
+    const ModelValue& from = model_.value(operation.inputs[input]);
+    const ModelValue& to = model_.value(operation.outputs[0]);
     return from.dims == to.dims && from.bytes == to.bytes &&
            IsFloatType(from.elem_type) == IsFloatType(to.elem_type);
   }
@@ -265,7 +266,7 @@ class Lowerer {
   std::string QuantizedWarning() const {
     std::vector<std::string> shown;
     for (const ValueIndex index : facts_.quantized) {
-      const Value& value = model_.value(index);
+      const ModelValue& value = model_.value(index);
       if (ElementCount(value.dims).value_or(0) <= 1) continue;
       shown.push_back(
           fmt::format("\"{}\" {}", ShortName(value.name), TypeText(value.elem_type, value.dims)));

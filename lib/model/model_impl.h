@@ -21,7 +21,7 @@ namespace ckplan {
 using ValueIndex = int32_t;
 inline constexpr ValueIndex kNoValue = -1;  // An optional input or output that is left out.
 
-struct Value {
+struct ModelValue {
   enum class Source { kGraphInput, kInitializer, kOperation };
 
   std::string name;  // Unique.
@@ -36,7 +36,7 @@ struct Value {
   std::unique_ptr<ConstantValue> constant;         // The contents, where they are known and small.
 };
 
-struct Operation {
+struct ModelOperation {
   std::string name;  // Unique: the node's own, else "Conv:out"; made unique by a suffix.
   const onnx::NodeProto* node = nullptr;   // Attributes of an enclosing function are filled in.
   const onnx::OpSchema* schema = nullptr;  // Null if the operator is not known.
@@ -54,17 +54,17 @@ struct Model::Impl {
   // The file's message, without the contents of large tensors.
   std::unique_ptr<onnx::ModelProto> proto;
   std::deque<onnx::NodeProto> made_nodes;  // Nodes of expanded calls and branches.
-  std::vector<Value> values;
-  std::vector<Operation> operations;     // In the order in which they run.
-  std::vector<ValueIndex> graph_inputs;  // Inputs that are not initializers.
+  std::vector<ModelValue> values;
+  std::vector<ModelOperation> operations;  // In the order in which they run.
+  std::vector<ValueIndex> graph_inputs;    // Inputs that are not initializers.
   std::vector<ValueIndex> graph_outputs;
   ModelIdentity identity;
   DimSizes dims;                                              // Sizes of symbolic dimensions.
   ActivationType activation_type = ActivationType::kOfModel;  // Sets `bytes` of the values.
   std::vector<std::string> warnings;
 
-  const Value& value(ValueIndex i) const { return values[static_cast<size_t>(i)]; }
-  Value& value(ValueIndex i) { return values[static_cast<size_t>(i)]; }
+  const ModelValue& value(ValueIndex i) const { return values[static_cast<size_t>(i)]; }
+  ModelValue& value(ValueIndex i) { return values[static_cast<size_t>(i)]; }
 };
 
 // Attributes of a node; if the node does not have one, the default of the operator's schema.

@@ -30,7 +30,7 @@ std::optional<AttributeValue> ValueOf(const onnx::AttributeProto& attribute) {
   }
 }
 
-int64_t OpsetOf(const Model::Impl& model, const Operation& operation) {
+int64_t OpsetOf(const Model::Impl& model, const ModelOperation& operation) {
   const std::string domain = operation.is_standard() ? "" : operation.node->domain();
   const auto found = model.identity.opsets.find(domain);
   return found == model.identity.opsets.end() ? 0 : found->second;
@@ -39,7 +39,7 @@ int64_t OpsetOf(const Model::Impl& model, const Operation& operation) {
 Operand PlannedOperand(const Model::Impl& model, ValueIndex index) {
   Operand operand;
   if (index == kNoValue) return operand;
-  const Value& value = model.value(index);
+  const ModelValue& value = model.value(index);
   operand.is_present = true;
   operand.dims = value.dims;
   operand.planned = {TensorTypeOf(value.elem_type), value.bytes.count()};
@@ -87,7 +87,7 @@ std::string FloatTypeName(int32_t onnx_type) {
   }
 }
 
-OpSpec SpecOf(const Model::Impl& model, const Operation& operation) {
+OpSpec SpecOf(const Model::Impl& model, const ModelOperation& operation) {
   OpSpec spec;
   spec.name = operation.name;
   spec.type = operation.is_standard() ? operation.type()
@@ -106,7 +106,7 @@ OpSpec SpecOf(const Model::Impl& model, const Operation& operation) {
   return spec;
 }
 
-OpSpec PlannedSpecOf(const Model::Impl& model, const Operation& operation) {
+OpSpec PlannedSpecOf(const Model::Impl& model, const ModelOperation& operation) {
   OpSpec spec = SpecOf(model, operation);
   for (const ValueIndex input : operation.inputs) {
     spec.inputs.push_back(PlannedOperand(model, input));

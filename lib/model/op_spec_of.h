@@ -17,11 +17,11 @@ bool IsOtherFloat(int32_t onnx_type);
 std::string FloatTypeName(int32_t onnx_type);  // "bfloat16"
 
 // Fills in type, opset and attributes. The caller adds the operands.
-OpSpec SpecOf(const Model::Impl& model, const Operation& operation);
+OpSpec SpecOf(const Model::Impl& model, const ModelOperation& operation);
 
 // Also fills in the operands as the planner counts them (Operand::planned), but not yet which
 // gradients are computed. Known contents are included where they are integers or single numbers,
 // such as shapes, axes, pads and ratios.
-OpSpec PlannedSpecOf(const Model::Impl& model, const Operation& operation);
+OpSpec PlannedSpecOf(const Model::Impl& model, const ModelOperation& operation);
 
 }  // namespace ckplan

@@ -25,7 +25,7 @@ class BoundFinder {
   explicit BoundFinder(const Model::Impl& model) : model_(model), bounds_(model.values.size(), 0) {}
 
   std::vector<int64_t> Find() && {
-    for (const Operation& operation : model_.operations) {
+    for (const ModelOperation& operation : model_.operations) {
       if (operation.type().starts_with("Gather") && operation.inputs.size() > 1) {
         BoundIndices(operation);
       }
@@ -36,7 +36,7 @@ class BoundFinder {
  private:
   // Indices come from the batch or from the file, perhaps reshaped, cast, or cut on the way: what
   // they are made from has their bound as well.
-  void BoundIndices(const Operation& operation) {
+  void BoundIndices(const ModelOperation& operation) {
     const ValueIndex data = operation.input(0);
     if (data == kNoValue || operation.input(1) == kNoValue) return;
     const Dims& dims = model_.value(data).dims;
@@ -47,9 +47,9 @@ class BoundFinder {
     ValueIndex at = operation.inputs[1];
     while (at != kNoValue) {
       SetBound(at, bound);
-      const Value& value = model_.value(at);
-      if (value.source != Value::Source::kOperation) return;
-      const Operation& producer = model_.operations[static_cast<size_t>(value.producer)];
+      const ModelValue& value = model_.value(at);
+      if (value.source != ModelValue::Source::kOperation) return;
+      const ModelOperation& producer = model_.operations[static_cast<size_t>(value.producer)];
       if (!producer.is_standard() || !RuleOf(producer.type()).is_movement()) return;
       at = producer.input(0);
     }
@@ -66,7 +66,7 @@ class BoundFinder {
 
 }  // namespace
 
-UsedAs UseOf(const Operation& operation, size_t position, const Dims& dims) {
+UsedAs UseOf(const ModelOperation& operation, size_t position, const Dims& dims) {
   const std::string& type = operation.type();
   if (RuleOf(type).has(traits::kNormalisation))
     return {position == 1 ? ParameterUse::kScale : ParameterUse::kShift, 1};

@@ -10,7 +10,7 @@
 
 namespace ckplan {
 
-struct Operation;
+struct ModelOperation;
 
 enum class ParameterUse { kWeight, kScale, kShift, kEmbedding, kOther };
 
@@ -20,7 +20,7 @@ struct UsedAs {
 };
 
 // How `operation` uses the parameter, of shape `dims`, that is its input at `position`.
-UsedAs UseOf(const Operation& operation, size_t position, const std::vector<int64_t>& dims);
+UsedAs UseOf(const ModelOperation& operation, size_t position, const std::vector<int64_t>& dims);
 
 // For each value of the model: all its elements are indices below this bound; 0 if no bound is
 // known.

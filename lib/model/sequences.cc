@@ -69,7 +69,7 @@ std::optional<SequenceSplit> ReadSequenceSplit(const Model::Impl& model, const N
                                                const std::vector<ValueIndex>& inputs,
                                                int64_t most_parts) {
   if (inputs.empty() || inputs.size() > 2 || inputs[0] == kNoValue) return std::nullopt;
-  const Value& input = model.value(inputs[0]);
+  const ModelValue& input = model.value(inputs[0]);
   if (!input.has_shape) return std::nullopt;
   const auto rank = static_cast<int64_t>(input.dims.size());
   const int64_t axis = IntAttribute(node, "axis", 0);

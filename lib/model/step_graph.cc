@@ -57,7 +57,7 @@ class Builder {
   Operand OperandOf(ValueIndex index) {
     Operand operand;
     if (index == kNoValue) return operand;
-    const Value& value = model_.value(index);
+    const ModelValue& value = model_.value(index);
     const std::optional<ElementType> type = ElementTypeOf(value.elem_type);
     if (!type) {
       unsupported_.insert(TypeText(value.elem_type, value.dims) + " " + value.name);
@@ -77,7 +77,7 @@ class Builder {
   // ---- Nodes ----------------------------------------------------------------------------------
 
   void AddNode(size_t index, NodeId id) {
-    const Operation& operation = model_.operations[index];
+    const ModelOperation& operation = model_.operations[index];
     const OperationFacts& own = facts_.operations[index];
     const Node& graph_node = graph_.node(id);
     StepNode& node = step_.nodes[id];
@@ -95,7 +95,7 @@ class Builder {
     if (own.has_backward) MarkReads(own, node);
   }
 
-  void AddInput(const Operation& operation, const OperationFacts& own, size_t position,
+  void AddInput(const ModelOperation& operation, const OperationFacts& own, size_t position,
                 StepNode& node) {
     const ValueIndex value = operation.inputs[position];
     Operand operand = OperandOf(value);
@@ -165,7 +165,7 @@ class Builder {
   void AppendMissing(ValueIndex index, std::vector<ValueIndex>& waiting) const {
     if (IsLeaf(index)) return;
     const auto at = static_cast<size_t>(model_.value(index).producer);
-    const Operation& operation = model_.operations[at];
+    const ModelOperation& operation = model_.operations[at];
     for (size_t i = operation.inputs.size(); i-- > 0;) {
       const ValueIndex input = operation.inputs[i];
       if (!IsReadOperand(operation, facts_.operations[at], index, i)) continue;
@@ -173,11 +173,12 @@ class Builder {
     }
   }
 
-  bool IsViewOf(const Operation& operation, const OperationFacts& own, ValueIndex output) const {
+  bool IsViewOf(const ModelOperation& operation, const OperationFacts& own,
+                ValueIndex output) const {
     return IsView(*own.rule, own.spec) && operation.outputs[0] == output;
   }
 
-  bool IsReadOperand(const Operation& operation, const OperationFacts& own, ValueIndex output,
+  bool IsReadOperand(const ModelOperation& operation, const OperationFacts& own, ValueIndex output,
                      size_t position) const {
     if (IsViewOf(operation, own, output)) return position == 0;
     return operation.inputs[position] != kNoValue && ReadsContents(*own.rule, position);
@@ -185,7 +186,7 @@ class Builder {
 
   // All that it is computed from is there.
   void MakeConstant(ValueIndex index) {
-    const Value& value = model_.value(index);
+    const ModelValue& value = model_.value(index);
     StepConstant constant;
     constant.name = value.name;
     constant.operand = OperandOf(index);
@@ -196,7 +197,7 @@ class Builder {
       return;
     }
     const auto at = static_cast<size_t>(value.producer);
-    const Operation& operation = model_.operations[at];
+    const ModelOperation& operation = model_.operations[at];
     const OperationFacts& own = facts_.operations[at];
     if (IsViewOf(operation, own, index)) {
       const ConstantId source = constant_of_[static_cast<size_t>(operation.inputs[0])];
@@ -218,17 +219,17 @@ class Builder {
   // Whether the loader knows the contents, or the file holds them. A literal of many equal numbers
   // that is trained is a leaf as well: a weight that an old exporter left out.
   bool IsLeaf(ValueIndex index) const {
-    const Value& value = model_.value(index);
-    if (value.source != Value::Source::kOperation) return true;
+    const ModelValue& value = model_.value(index);
+    if (value.source != ModelValue::Source::kOperation) return true;
     // A known value that is computed from a weight changes with the weight.
     if (value.constant != nullptr && !facts_.value(index).may_be_trained) return true;
     const std::string& type = model_.operations[static_cast<size_t>(value.producer)].type();
     return type == "Constant" || (type == "ConstantOfShape" && facts_.value(index).is_literal);
   }
 
-  std::optional<double> FillOf(const Value& value) const {
-    if (value.source != Value::Source::kOperation) return std::nullopt;
-    const Operation& producer = model_.operations[static_cast<size_t>(value.producer)];
+  std::optional<double> FillOf(const ModelValue& value) const {
+    if (value.source != ModelValue::Source::kOperation) return std::nullopt;
+    const ModelOperation& producer = model_.operations[static_cast<size_t>(value.producer)];
     if (producer.type() != "ConstantOfShape") return std::nullopt;
     const onnx::AttributeProto* attribute = FindAttribute(*producer.node, "value");
     if (attribute == nullptr) return 0.0;
@@ -237,7 +238,7 @@ class Builder {
     return fill->is_float() ? fill->reals[0] : static_cast<double>(fill->ints[0]);
   }
 
-  void AddConstantOp(const Operation& operation, const OperationFacts& own) {
+  void AddConstantOp(const ModelOperation& operation, const OperationFacts& own) {
     ConstantOp op;
     op.spec = SpecOf(model_, operation);
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
@@ -327,7 +328,7 @@ class Builder {
 
   void MarkUses() {
     for (size_t i = 0; i < model_.operations.size(); ++i) {
-      const Operation& operation = model_.operations[i];
+      const ModelOperation& operation = model_.operations[i];
       const OperationFacts& own = facts_.operations[i];
       if (!own.is_live || !own.is_batch) continue;
       for (size_t k = 0; k < own.reads_trained.size(); ++k) {

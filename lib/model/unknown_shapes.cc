@@ -21,7 +21,7 @@ std::string ShortText(const std::string& text) {
 
 std::vector<bool> FindUsed(const Model::Impl& model) {
   std::vector<bool> is_used(model.values.size(), false);
-  for (const Operation& operation : model.operations) {
+  for (const ModelOperation& operation : model.operations) {
     for (const ValueIndex input : operation.inputs) {
       if (input != kNoValue) is_used[static_cast<size_t>(input)] = true;
     }
@@ -31,18 +31,18 @@ std::vector<bool> FindUsed(const Model::Impl& model) {
 }
 
 // Whether the fault begins here rather than at what this operation reads.
-bool HasKnownInputs(const Model::Impl& model, const Operation& operation) {
+bool HasKnownInputs(const Model::Impl& model, const ModelOperation& operation) {
   return std::all_of(operation.inputs.begin(), operation.inputs.end(), [&model](ValueIndex input) {
     return input == kNoValue || model.value(input).has_shape;
   });
 }
 
-std::string UnknownText(const Model::Impl& model, const Operation& operation, const Value& value,
-                        const std::string* onnx_fault) {
+std::string UnknownText(const Model::Impl& model, const ModelOperation& operation,
+                        const ModelValue& value, const std::string* onnx_fault) {
   std::vector<std::string> inputs;
   for (const ValueIndex input : operation.inputs) {
     if (input == kNoValue) continue;
-    const Value& read = model.value(input);
+    const ModelValue& read = model.value(input);
     inputs.push_back(TypeText(read.elem_type, read.dims) +
                      (read.constant != nullptr ? " of known contents" : ""));
   }
@@ -85,10 +85,10 @@ Result<Done> CheckShapesKnown(const Model::Impl& model,
   std::vector<std::string> unknown;
   std::vector<std::string> no_tensors;
   for (size_t i = 0; i < model.operations.size(); ++i) {
-    const Operation& operation = model.operations[i];
+    const ModelOperation& operation = model.operations[i];
     for (const ValueIndex output : operation.outputs) {
       if (output == kNoValue || !is_used[static_cast<size_t>(output)]) continue;
-      const Value& value = model.value(output);
+      const ModelValue& value = model.value(output);
       if (value.has_shape) continue;
       const auto kind = value.type.value_case();
       if (kind != onnx::TypeProto::kTensorType && kind != onnx::TypeProto::VALUE_NOT_SET) {
