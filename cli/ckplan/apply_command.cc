@@ -41,7 +41,7 @@ Result<ExitCode> RunApply(const Options& options, const Screen& screen) {
   for (const std::string& warning : file.source.warnings) screen.Warn(warning);
   CKPLAN_RETURN_IF_ERROR(CheckSavedPlan(file, options.plan, outputs));
   CKPLAN_RETURN_IF_ERROR(outputs.Write(
-      {file.source.graph, &file.plan, AnnotatorOf(file.source, file.plan, file.model_path)},
+      EmitSourceOf(file.source, &file.plan, AnnotatorOf(file.source, file.plan, file.model_path)),
       screen));
   for (const std::string& path : outputs.Files()) {
     screen.Note(fmt::format("wrote {}   checked: ok", path));

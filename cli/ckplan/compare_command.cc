@@ -21,8 +21,8 @@
 #include "lib/graph/chain.h"
 #include "lib/plan/knob.h"
 #include "lib/plan/solver.h"
+#include "lib/planner/joint_planner.h"
 #include "lib/planner/planner.h"
-#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -68,13 +68,13 @@ Result<std::vector<const SolverInfo*>> AlgorithmsOf(const std::string& list, boo
 }
 
 // The smallest budget, of the kind that was asked for, for which the algorithm has a plan.
-std::optional<Bytes> MinBudget(const TensorGraph& graph, PlanRequest request,
+std::optional<Bytes> MinBudget(const Source& source, PlanRequest request,
                                const SolveLimits& limits) {
   Budget& budget = request.paper_budget.is_given()   ? request.paper_budget
                    : request.total_budget.is_given() ? request.total_budget
                                                      : request.budget;
   budget.kind = Budget::Kind::kMin;
-  const Result<Plan> plan = MakePlan(graph, request, limits);
+  const Result<Plan> plan = MakePlan(source, request, limits);
   if (!plan.ok()) return std::nullopt;
   if (request.paper_budget.is_given()) return plan->figures.paper.budget;
   const bool has_constants = request.total_budget.is_given();
@@ -107,7 +107,7 @@ Row PlanBy(const SolverInfo& info, const Source& source, const PlanRequest& requ
           ? fmt::format("{} has no plan within the time limit of {}", row.algorithm, time_limit)
           : MessageOf(*row.error);
   if (row.error->code == ErrorCode::kInfeasible) {
-    row.min_budget = MinBudget(source.graph, request, {interrupt.token(), MemoryLimit()});
+    row.min_budget = MinBudget(source, request, {interrupt.token(), MemoryLimit()});
   }
   return row;
 }
@@ -124,7 +124,8 @@ double Change(Bytes peak, Bytes baseline) {
 }
 
 // Why an algorithm cannot serve the request at all: the one error of usage left to a single row.
-std::string MisfitOf(const PlanRequest& request, const SolverInfo& info) {
+std::string MisfitOf(const PlanRequest& request, const SolverInfo& info, bool is_joint) {
+  if (is_joint) return "no joint graphs";
   if (info.name == kGivenAlgorithm && !request.decisions) return "no decisions";
   if (request.setting) {
     const KnobInfo* const knob = InfoOf(info.knob);
@@ -158,7 +159,9 @@ std::string_view StatusWord(const Row& row) {
 std::string StatusText(const Row& row, const Comparison& comparison) {
   const PlanRequest& request = comparison.request;
   if (row.min_budget) return "needs " + HumanBytes(*row.min_budget);
-  if (!row.plan && row.error->code == ErrorCode::kUsage) return MisfitOf(request, *row.info);
+  if (!row.plan && row.error->code == ErrorCode::kUsage) {
+    return MisfitOf(request, *row.info, comparison.source.joint.has_value());
+  }
   const bool keeps_all = row.plan && row.plan->figures.overhead == Cost(0);
   const bool has_budget = request.budget.is_given() || request.total_budget.is_given() ||
                           request.paper_budget.is_given();
@@ -230,8 +233,8 @@ std::string Legend(const Comparison& comparison, const ByteUnit& unit) {
 
 std::string CompareText(const Comparison& comparison, const Terminal& terminal) {
   const Source& source = comparison.source;
-  std::string text = fmt::format("ckplan {}   {}\n", CKPLAN_VERSION,
-                                 ModelLine(source.graph, source.identity, source.request));
+  std::string text =
+      fmt::format("ckplan {}   {}\n", CKPLAN_VERSION, ModelLine(source, source.request));
   text += fmt::format("  keep all   peak {}   time 1.000 (cost model {})\n\n",
                       HumanBytes(comparison.baseline_peak), source.request.cost_model);
   const ByteUnit unit = UnitOf(comparison.baseline_peak);
@@ -360,13 +363,16 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
   if (!source) return Interrupted(screen);
   Comparison comparison{*std::move(source), Bytes(0), request, false, {}, false};
   for (const std::string& warning : comparison.source.warnings) screen.Warn(warning);
-  if (comparison.source.graph.nodes().empty()) {
+  const bool is_joint = comparison.source.joint.has_value();
+  if (NodeCount(comparison.source) == 0) {
     return MakePlan(comparison.source.graph, request, {}).error();
   }
-  comparison.baseline_peak = KeepAllPeak(comparison.source.graph);
-  comparison.has_cuts = CanBeCut(comparison.source.graph);
+  comparison.baseline_peak = BaselinePeak(comparison.source);
+  comparison.has_cuts = !is_joint && CanBeCut(comparison.source.graph);
   comparison.shows_times = options.format == "text" && (screen.out.is_tty || screen.is_verbose);
   for (const SolverInfo* info : algorithms) {
+    // All that can plan it; one that was named says itself that it cannot.
+    if (is_joint && !options.algorithms && !PlansJointGraphs(info->name)) continue;
     for (const Objective objective : ObjectivesOf(*info, request)) {
       progress.Stage(fmt::format("planning by {}", info->name));
       const Interrupt interrupt(time_limit);

@@ -15,14 +15,13 @@
 #include "lib/emit/json_diff.h"
 #include "lib/planner/plan_file.h"
 #include "lib/planner/planner.h"
-#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
 
 // A plan with its graph, as far as files are to be written of it.
 struct PlannedGraph {
-  TensorGraph graph;
+  Source source;
   Plan plan;
 };
 
@@ -39,6 +38,11 @@ Error NeitherForm() {
                    "--algo approx-dp,exact-dp");
 }
 
+PlanDigest DigestOf(const Source& source, const Plan& plan) {
+  return source.joint ? ckplan::DigestOf(*source.joint, plan)
+                      : ckplan::DigestOf(source.graph, plan);
+}
+
 // A plan file is read once: it may be a pipe.
 Result<Side> FromFile(const std::string& path, const Options& options, const Outputs& outputs) {
   if (outputs.empty()) {
@@ -48,8 +52,8 @@ Result<Side> FromFile(const std::string& path, const Options& options, const Out
   CKPLAN_ASSIGN_OR_RETURN(
       PlanFile file, ReadPlanFile(path, options.source, options.request.ValueOf("cost_model")));
   CKPLAN_RETURN_IF_ERROR(CheckSavedPlan(file, path, outputs));
-  Side side{{path, DigestOf(file.source.graph, file.plan)}, std::nullopt};
-  side.whole = {std::move(file.source.graph), std::move(file.plan)};
+  Side side{{path, DigestOf(file.source, file.plan)}, std::nullopt};
+  side.whole = {std::move(file.source), std::move(file.plan)};
   return side;
 }
 
@@ -75,14 +79,14 @@ Result<Side> FromAlgorithm(const Options& options, const Source& source, const P
   // A stop leaves the best plan so far: not the one that was asked for.
   const bool is_whole = plan.ok() && !plan->figures.guarantee.starts_with(kStoppedEarly);
   if (is_whole) {
-    Side side{{request.algorithm, DigestOf(source.graph, *plan)}, std::nullopt};
-    if (!options.emits.empty()) side.whole = {source.graph, *std::move(plan)};
+    Side side{{request.algorithm, DigestOf(source, *plan)}, std::nullopt};
+    if (!options.emits.empty()) side.whole = {source, *std::move(plan)};
     return side;
   }
   if (!plan.ok() && plan.error().code != ErrorCode::kTimeout) {
     const StopsSuspended whole;  // The error is told to the end.
     Error error = std::move(plan).error();
-    const std::string hint = options.request.BareBudgetHint(KeepAllPeak(source.graph));
+    const std::string hint = options.request.BareBudgetHint(BaselinePeak(source));
     if (error.code == ErrorCode::kInfeasible && !hint.empty()) error.notes.push_back(hint);
     return error;
   }
@@ -92,7 +96,8 @@ Result<Side> FromAlgorithm(const Options& options, const Source& source, const P
                                options.time_limit.value_or(""), request.algorithm));
 }
 
-Result<Sides> FromModel(const Options& options, const Interrupt& interrupt, const Screen& screen) {
+Result<Sides> FromModel(const Options& options, const Outputs& outputs, const Interrupt& interrupt,
+                        const Screen& screen) {
   const std::string list = options.algorithms.value_or("");
   const size_t comma = list.find(',');
   if (comma == std::string::npos || list.find(',', comma + 1) != std::string::npos) {
@@ -109,6 +114,7 @@ Result<Sides> FromModel(const Options& options, const Interrupt& interrupt, cons
   CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadInTime(options.plan, first, options));
   progress.Clear();
   for (const std::string& warning : source.warnings) screen.Warn(warning);
+  CKPLAN_RETURN_IF_ERROR(outputs.CheckFor(source));
   CKPLAN_ASSIGN_OR_RETURN(Side older, FromAlgorithm(options, source, first, interrupt, &progress));
   CKPLAN_ASSIGN_OR_RETURN(Side newer, FromAlgorithm(options, source, second, interrupt, &progress));
   return Sides(std::move(older), std::move(newer));
@@ -159,8 +165,8 @@ Result<Outputs> OutputsOf(Options options) {
 
 Result<Done> WriteOutputs(const Outputs& outputs, const Sides& sides, const Screen& screen) {
   if (outputs.empty()) return Done{};
-  const EmitSource older{sides.first.whole->graph, &sides.first.whole->plan};
-  EmitSource newer{sides.second.whole->graph, &sides.second.whole->plan};
+  const EmitSource older = EmitSourceOf(sides.first.whole->source, &sides.first.whole->plan);
+  EmitSource newer = EmitSourceOf(sides.second.whole->source, &sides.second.whole->plan);
   newer.older = &older;
   CKPLAN_RETURN_IF_ERROR(outputs.Write(newer, screen));
   for (const std::string& file : outputs.Files()) screen.Note(fmt::format("wrote {}", file));
@@ -196,7 +202,7 @@ Result<ExitCode> RunDiff(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, TimeLimitOf(options));
   CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs, OutputsOf(options));
   const Interrupt interrupt(time_limit);
-  Result<Sides> sides = options.newer_plan.empty() ? FromModel(options, interrupt, screen)
+  Result<Sides> sides = options.newer_plan.empty() ? FromModel(options, outputs, interrupt, screen)
                                                    : FromFiles(options, outputs);
   if (interrupt.was_interrupted()) return Interrupted(screen);
   if (!sides.ok()) return std::move(sides).error();

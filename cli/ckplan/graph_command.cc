@@ -7,6 +7,7 @@
 #include "cli/common/files.h"
 #include "lib/emit/emitters.h"
 #include "lib/graph/layer_fold.h"
+#include "lib/joint/expand.h"
 #include "lib/planner/source.h"
 
 namespace ckplan {
@@ -16,6 +17,7 @@ void AddGraphOptions(CommandLine& line, Options& options) {
                   &options.source);
   options.request.Add(line, RequestFlags::Group::kReading);
   options.request.Add(line, "granularity");
+  line.Flag("--joint", "the whole training step as a joint graph", &options.wants_joint);
   line.Value("-o,--output", "FILE", "write the graph there; - (the default) is standard output",
              &options.output);
   line.List("--emit", "KIND=FILE",
@@ -35,12 +37,20 @@ Result<ExitCode> RunGraph(const Options& options, const Screen& screen) {
                           Outputs::Create(wanted, options.format, EmitSubject::kGraph));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", options.source));
-  CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(options.source, request));
+  CKPLAN_ASSIGN_OR_RETURN(Source source, LoadSource(options.source, request));
   progress.Clear();
   for (const std::string& warning : source.warnings) screen.Warn(warning);
-  const bool is_folded = request.granularity == Granularity::kLayer;
-  const TensorGraph graph = is_folded ? FoldLayers(source.graph).graph : source.graph;
-  CKPLAN_RETURN_IF_ERROR(outputs.Write({graph}, screen));
+  if (request.granularity == Granularity::kLayer) {
+    if (source.joint) {
+      return MakeError(ErrorCode::kUsage, "layers are for forward graphs; this is a joint graph");
+    }
+    source.graph = FoldLayers(source.graph).graph;
+  }
+  if (options.wants_joint && !source.joint) {
+    source.joint = ExpandTensorGraph(source.graph).graph;
+  }
+  CKPLAN_RETURN_IF_ERROR(outputs.CheckFor(source));
+  CKPLAN_RETURN_IF_ERROR(outputs.Write(EmitSourceOf(source), screen));
   for (const std::string& file : outputs.Files()) screen.Note(fmt::format("wrote {}", file));
   return ExitCode::kOk;
 }

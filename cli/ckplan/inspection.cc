@@ -6,13 +6,23 @@
 
 #include "lib/graph/prediction_graph.h"
 #include "lib/graph/saved_for_backward.h"
-#include "lib/schedule/simulate.h"
+#include "lib/plan/assemble_joint.h"
+#include "lib/schedule/schedule.h"
 #include "lib/schedule/static_allocation.h"
 
 namespace ckplan {
 namespace {
 
 constexpr size_t kLargestTensors = 10;
+
+std::vector<OperatorRow> CostliestFirst(std::map<std::string, OperatorRow> by_op) {
+  std::vector<OperatorRow> rows;
+  for (auto& [op, row] : by_op) rows.push_back(std::move(row));
+  std::stable_sort(rows.begin(), rows.end(), [](const OperatorRow& a, const OperatorRow& b) {
+    return a.forward_cost + a.backward_cost > b.forward_cost + b.backward_cost;
+  });
+  return rows;
+}
 
 std::vector<OperatorRow> OperatorsOf(const TensorGraph& graph) {
   std::map<std::string, OperatorRow> by_op;
@@ -24,28 +34,63 @@ std::vector<OperatorRow> OperatorsOf(const TensorGraph& graph) {
     row.backward_cost += node.backward_cost;
     for (const TensorId output : node.outputs) row.outputs += graph.tensor(output).bytes;
   }
-  std::vector<OperatorRow> rows;
-  for (auto& [op, row] : by_op) rows.push_back(std::move(row));
-  std::stable_sort(rows.begin(), rows.end(), [](const OperatorRow& a, const OperatorRow& b) {
-    return a.forward_cost + a.backward_cost > b.forward_cost + b.backward_cost;
-  });
+  return CostliestFirst(std::move(by_op));
+}
+
+std::vector<OperatorRow> OperatorsOf(const JointGraph& graph) {
+  std::map<std::string, OperatorRow> by_op;
+  for (const Operation& op : graph.ops()) {
+    OperatorRow& row = by_op[op.op];
+    row.op = op.op;
+    ++row.count;
+    (op.phase == Phase::kForward ? row.forward_cost : row.backward_cost) += op.cost;
+    for (const ValueId write : op.writes) row.outputs += graph.counted_bytes(write);
+  }
+  return CostliestFirst(std::move(by_op));
+}
+
+std::vector<TensorRow> LargestOf(std::vector<TensorRow> rows) {
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const TensorRow& a, const TensorRow& b) { return a.bytes > b.bytes; });
+  rows.resize(std::min(rows.size(), kLargestTensors));
   return rows;
 }
 
 std::vector<TensorRow> LargestTensors(const TensorGraph& graph) {
-  std::vector<TensorId> ids;
-  for (const TensorId id : graph.tensors().ids()) ids.push_back(id);
-  std::stable_sort(ids.begin(), ids.end(), [&](TensorId a, TensorId b) {
-    return graph.tensor(a).bytes > graph.tensor(b).bytes;
-  });
-  ids.resize(std::min(ids.size(), kLargestTensors));
   std::vector<TensorRow> rows;
-  for (const TensorId id : ids) {
-    const Tensor& tensor = graph.tensor(id);
+  for (const Tensor& tensor : graph.tensors()) {
     const bool is_made = !tensor.producer.is_none();
     rows.push_back({tensor.name, is_made ? graph.node(tensor.producer).op : "", tensor.bytes});
   }
-  return rows;
+  return LargestOf(std::move(rows));
+}
+
+std::vector<TensorRow> LargestValues(const JointGraph& graph) {
+  std::vector<TensorRow> rows;
+  for (const Value& value : graph.values()) {
+    const bool is_made = !value.maker.is_none();
+    rows.push_back({value.name, is_made ? graph.op(value.maker).op : "", value.bytes});
+  }
+  return LargestOf(std::move(rows));
+}
+
+// What operations of the forward phase make and some of the backward phase read.
+Bytes SavedForBackward(const JointGraph& graph) {
+  IdVector<ValueId, bool> is_saved(graph.values().size());
+  for (const Operation& op : graph.ops()) {
+    if (op.phase == Phase::kForward) continue;
+    for (const ValueId read : op.reads) {
+      const ValueId storage = graph.value(read).storage;
+      const OpId maker = graph.value(storage).maker;
+      is_saved[storage] =
+          is_saved[storage] || (!maker.is_none() && graph.op(maker).phase == Phase::kForward);
+    }
+  }
+  Bytes saved;
+  for (const ValueId id : graph.values().ids()) {
+    if (is_saved[id]) saved += graph.counted_bytes(id);
+  }
+  return saved;
 }
 
 // Section 3 of Chen et al. 2016: with sharing, a prediction needs little more than its largest
@@ -60,13 +105,8 @@ StaticAllocations PredictionMemory(const TensorGraph& graph) {
           StaticAllocation(prediction, schedule, ArenaStrategy::kSharing)};
 }
 
-}  // namespace
-
-Inspection Inspect(const Source& source) {
-  const TensorGraph& graph = source.graph;
-  Inspection result;
-  result.model = source.identity;
-  result.request = source.request;
+void FillForwardGraph(const TensorGraph& graph, Inspection* inspection) {
+  Inspection& result = *inspection;
   result.node_count = static_cast<int64_t>(graph.nodes().size());
   result.tensor_count = static_cast<int64_t>(graph.tensors().size());
   for (const Tensor& tensor : graph.tensors()) {
@@ -74,15 +114,41 @@ Inspection Inspect(const Source& source) {
     if (tensor.kind == TensorKind::kStatistic) result.statistics += tensor.bytes;
   }
   result.saved_for_backward = SavedForBackward(graph);
-  result.keep_all_peak = KeepAllPeak(graph);
   result.prediction = PredictionMemory(graph);
   result.constants = graph.constants();
-  result.optimizer_state =
-      OptimizerState(source.request.optimizer, graph.constants().parameter_gradients);
   result.forward_cost = graph.forward_cost();
   result.backward_cost = graph.backward_cost();
   result.operators = OperatorsOf(graph);
   result.largest = LargestTensors(graph);
+}
+
+void FillJointGraph(const JointGraph& graph, Inspection* inspection) {
+  Inspection& result = *inspection;
+  result.node_count = static_cast<int64_t>(graph.ops().size());
+  result.tensor_count = static_cast<int64_t>(graph.values().size());
+  for (const ValueId id : graph.values().ids()) result.activations += graph.counted_bytes(id);
+  result.saved_for_backward = SavedForBackward(graph);
+  result.constants = JointConstants(graph);
+  result.forward_cost = PhaseCost(graph, Phase::kForward);
+  result.backward_cost = PhaseCost(graph, Phase::kBackward);
+  result.operators = OperatorsOf(graph);
+  result.largest = LargestValues(graph);
+}
+
+}  // namespace
+
+Inspection Inspect(const Source& source) {
+  Inspection result;
+  result.model = source.identity;
+  result.request = source.request;
+  if (source.joint) {
+    FillJointGraph(*source.joint, &result);
+  } else {
+    FillForwardGraph(source.graph, &result);
+  }
+  result.keep_all_peak = BaselinePeak(source);
+  result.optimizer_state =
+      OptimizerState(source.request.optimizer, result.constants.parameter_gradients);
   result.warnings = source.warnings;
   return result;
 }

@@ -1,6 +1,7 @@
 // The figures of one model, and how they are shown.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace ckplan {
 struct OperatorRow {
   std::string op;
   int64_t count = 0;
-  Bytes outputs;  // The size of the activations and statistics that its nodes compute.
+  Bytes outputs;  // The size of the activations and statistics, or values, that its nodes compute.
   Cost forward_cost;
   Cost backward_cost;
 };
@@ -34,7 +35,8 @@ struct Inspection {
   Bytes statistics;
   Bytes saved_for_backward;
   Bytes keep_all_peak;
-  StaticAllocations prediction;  // What the forward pass alone needs.
+  // What the forward pass alone needs; a joint graph does not say.
+  std::optional<StaticAllocations> prediction;
   ConstantMemory constants;
   Bytes optimizer_state;
   Cost forward_cost;

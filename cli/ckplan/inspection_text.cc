@@ -77,8 +77,9 @@ TextTable FiguresTable(const std::vector<Inspection>& inspections) {
   add("statistics", [](One i) { return HumanBytes(i.statistics); });
   add("saved for backward", [](One i) { return HumanBytes(i.saved_for_backward); });
   add("peak, keeping all", [](One i) { return HumanBytes(i.keep_all_peak); });
-  add("prediction", [](One i) { return HumanBytes(i.prediction.none); });
-  add("prediction, sharing", [](One i) { return HumanBytes(i.prediction.sharing); });
+  add("prediction", [](One i) { return i.prediction ? HumanBytes(i.prediction->none) : "-"; });
+  add("prediction, sharing",
+      [](One i) { return i.prediction ? HumanBytes(i.prediction->sharing) : "-"; });
   add("parameters", [](One i) { return HumanBytes(i.constants.parameters); });
   add("parameter gradients", [](One i) { return HumanBytes(i.constants.parameter_gradients); });
   add("optimizer state", [](One i) { return HumanBytes(i.optimizer_state); });
@@ -140,11 +141,13 @@ void WriteJson(JsonWriter& json, const Inspection& one) {
   json.Key("statistic_bytes").Amount(one.statistics);
   json.Key("saved_for_backward_bytes").Amount(one.saved_for_backward);
   json.Key("keep_all_peak_bytes").Amount(one.keep_all_peak);
-  json.Key("prediction_bytes").BeginObject(JsonLayout::kInline);
-  json.Key("none").Amount(one.prediction.none);
-  json.Key("inplace").Amount(one.prediction.inplace);
-  json.Key("sharing").Amount(one.prediction.sharing);
-  json.End();
+  if (one.prediction) {
+    json.Key("prediction_bytes").BeginObject(JsonLayout::kInline);
+    json.Key("none").Amount(one.prediction->none);
+    json.Key("inplace").Amount(one.prediction->inplace);
+    json.Key("sharing").Amount(one.prediction->sharing);
+    json.End();
+  }
   json.Key("constant_bytes").BeginObject(JsonLayout::kInline);
   json.Key("parameters").Amount(one.constants.parameters);
   json.Key("parameter_gradients").Amount(one.constants.parameter_gradients);

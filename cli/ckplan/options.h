@@ -24,6 +24,7 @@ struct Options {
   std::optional<std::string> algorithms;  // For commands that take several algorithms.
   std::optional<std::string> time_limit;
   std::optional<std::string> memory_limit;
+  bool wants_joint = false;  // The graph expanded into a joint graph.
 
   // What to write, and how:
   std::optional<std::string> output;

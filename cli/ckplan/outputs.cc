@@ -57,6 +57,11 @@ std::vector<InputFile> NamedInputs(const Options& options) {
 
 }  // namespace
 
+EmitSource EmitSourceOf(const Source& source, const Plan* plan, Annotator annotate) {
+  return {source.graph, plan, std::move(annotate), nullptr,
+          source.joint ? &*source.joint : nullptr};
+}
+
 Result<Outputs> Outputs::Create(const Options& options, std::string_view main,
                                 EmitSubject subject) {
   Outputs outputs;
@@ -99,9 +104,11 @@ Result<Done> Outputs::CheckApartFrom(const std::vector<InputFile>& inputs) const
   return CheckApart(inputs, paths);
 }
 
-Result<Done> Outputs::CheckFor(bool is_model) const {
+Result<Done> Outputs::CheckFor(const Source& source) const {
+  const EmitSource emitted = EmitSourceOf(source);
   for (const Item& item : items_) {
-    if (is_model || item.emitter->needs != Emitter::Needs::kModel) continue;
+    CKPLAN_RETURN_IF_ERROR(item.emitter->CheckFor(emitted));
+    if (source.is_model || item.emitter->needs != Emitter::Needs::kModel) continue;
     return MakeError(ErrorCode::kUsage, fmt::format("--emit {} needs a model; a graph file is none",
                                                     item.emitter->name));
   }

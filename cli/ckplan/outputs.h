@@ -11,8 +11,12 @@
 #include "cli/common/files.h"
 #include "cli/common/terminal.h"
 #include "lib/emit/emitters.h"
+#include "lib/planner/source.h"
 
 namespace ckplan {
+
+// What is to be written of a source, or of a plan for it. Refers to both.
+EmitSource EmitSourceOf(const Source& source, const Plan* plan = nullptr, Annotator annotate = {});
 
 class Outputs {
  public:
@@ -22,8 +26,9 @@ class Outputs {
   // be written.
   static Result<Outputs> Create(const Options& options, std::string_view main, EmitSubject subject);
 
-  // kUsage: an annotated model is asked for, but the source is not a model.
-  Result<Done> CheckFor(bool is_model) const;
+  // kUsage: an annotated model is asked for, but the source is not a model; or a form that joint
+  // graphs do not have, but it is one.
+  Result<Done> CheckFor(const Source& source) const;
 
   // For inputs that are found later. kUsage: an output is one of them.
   Result<Done> CheckApartFrom(const std::vector<InputFile>& inputs) const;

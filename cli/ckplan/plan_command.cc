@@ -17,7 +17,6 @@
 #include "lib/emit/json_plan.h"
 #include "lib/planner/alternatives.h"
 #include "lib/planner/planner.h"
-#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -28,13 +27,15 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 
 Result<std::string> Rendered(const Options& options, const Source& source, const Plan& plan,
                              double solve_seconds, const Screen& screen) {
-  if (options.format == "json") return WritePlanJson(plan, source.graph);
-  if (options.format == "md") return PlanMarkdown(source.graph, plan);
-  if (options.format == "csv") return PlanCsv(source.graph, plan);
+  if (options.format == "json") {
+    return source.joint ? WritePlanJson(plan, *source.joint) : WritePlanJson(plan, source.graph);
+  }
+  if (options.format == "md") return PlanMarkdown(source, plan);
+  if (options.format == "csv") return PlanCsv(source, plan);
   const bool has_total = options.request.ValueOf("total_budget").has_value();
   const SummaryRequest request{options.request.Typed(has_total ? "total_budget" : "budget"),
                                has_total, solve_seconds, screen.is_verbose};
-  return PlanText(source.graph, plan, request, screen.out) + "\n";
+  return PlanText(source, plan, request, screen.out) + "\n";
 }
 
 // A command line that goes on from here.
@@ -53,7 +54,7 @@ Result<Plan> Solve(const Source& source, const PlanRequest& request, const Inter
                    Shortage* shortage) {
   const SolveLimits limits{interrupt.token(), MemoryLimit()};
   Result<Plan> plan = MakePlan(source, request, limits, shortage);
-  if (plan.ok() || plan.error().code != ErrorCode::kInfeasible) return plan;
+  if (plan.ok() || plan.error().code != ErrorCode::kInfeasible || source.joint) return plan;
   return WithAlternative(std::move(plan).error(), source.graph, request, limits);
 }
 
@@ -80,8 +81,8 @@ void TellChoice(const PlanRequest& request, const Plan& plan, const Shortage& sh
 
 Result<ExitCode> Tell(const Options& options, const Outputs& outputs, const Source& source,
                       const Plan& plan, double solve_seconds, const Screen& screen) {
-  CKPLAN_RETURN_IF_ERROR(
-      outputs.Write({source.graph, &plan, AnnotatorOf(source, plan, options.source)}, screen));
+  CKPLAN_RETURN_IF_ERROR(outputs.Write(
+      EmitSourceOf(source, &plan, AnnotatorOf(source, plan, options.source)), screen));
   const bool has_summary = options.format == "text" && !outputs.TakesStdout() && !screen.is_quiet;
   if (has_summary || options.format != "text") {
     CKPLAN_ASSIGN_OR_RETURN(const std::string text,
@@ -105,7 +106,7 @@ Result<ExitCode> WithoutPlan(const Options& options, const Source& source,
   if (interrupt.was_interrupted()) return Interrupted(screen);
   if (error.code == ErrorCode::kInfeasible) {
     const StopsSuspended whole;  // The error is told to the end.
-    const std::string hint = options.request.BareBudgetHint(KeepAllPeak(source.graph));
+    const std::string hint = options.request.BareBudgetHint(BaselinePeak(source));
     if (!hint.empty()) error.notes.push_back(hint);
   }
   if (error.code != ErrorCode::kTimeout) return error;
@@ -149,7 +150,7 @@ Result<ExitCode> RunPlan(const Options& options, const Screen& screen) {
   progress.Clear();
   if (interrupt.was_interrupted()) return Interrupted(screen);
   CKPLAN_ASSIGN_OR_RETURN(const Source source, std::move(loaded));
-  CKPLAN_RETURN_IF_ERROR(outputs.CheckFor(source.is_model));
+  CKPLAN_RETURN_IF_ERROR(outputs.CheckFor(source));
   for (const std::string& warning : source.warnings) screen.Warn(warning);
 
   progress.Stage(fmt::format("planning by {}", request.algorithm));

@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "lib/plan/node_name.h"
 #include "lib/schedule/memory_curve.h"
 #include "lib/schedule/timeline.h"
 
@@ -34,8 +35,16 @@ std::string DescribeStep(const TensorGraph& graph, const Step& step, bool is_aft
       return "backward of " + graph.node(step.node()).name;
     case StepKind::kFree:
       return "the release of " + graph.tensor(step.tensor()).name;
+    case StepKind::kRun:
+      break;  // Of joint graphs.
   }
   return "";
+}
+
+void SortGroups(std::vector<RecomputedGroup>* groups) {
+  std::stable_sort(groups->begin(), groups->end(), [](const auto& a, const auto& b) {
+    return std::tuple(b.outputs, b.overhead) < std::tuple(a.outputs, a.overhead);
+  });
 }
 
 std::vector<RecomputedGroup> GroupsOf(const TensorGraph& graph, const Plan& plan) {
@@ -64,25 +73,69 @@ std::vector<RecomputedGroup> GroupsOf(const TensorGraph& graph, const Plan& plan
     m.group.name = !has_segments ? key.second : first == last ? first : first + " ... " + last;
     groups.push_back(std::move(m.group));
   }
-  std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
-    return std::tuple(b.outputs, b.overhead) < std::tuple(a.outputs, a.overhead);
-  });
+  SortGroups(&groups);
   return groups;
+}
+
+void FillForwardGraph(const TensorGraph& graph, const Plan& plan, PlanFacts* facts) {
+  const Timeline timeline = BuildTimeline(graph, plan.schedule);
+  FillMemory(timeline, facts);
+  facts->peak_step = DescribeStep(graph, plan.schedule.steps[timeline.peak_step],
+                                  timeline.peak_step > timeline.loss_step);
+  facts->groups = GroupsOf(graph, plan);
+}
+
+// By type of operation; those without one by their names.
+std::vector<RecomputedGroup> GroupsOf(const JointGraph& graph, const Plan& plan) {
+  std::map<std::string, RecomputedGroup> by_op;
+  for (const OpId id : graph.ops().ids()) {
+    const int32_t again = plan.decisions[id].recompute_count;
+    if (again == 0) continue;
+    const Operation& op = graph.op(id);
+    RecomputedGroup& group = by_op[op.op.empty() ? op.name : op.op];
+    group.name = op.op.empty() ? op.name : op.op;
+    ++group.node_count;
+    group.overhead += again * op.cost;
+    for (const ValueId write : op.writes) group.outputs += graph.counted_bytes(write);
+  }
+  std::vector<RecomputedGroup> groups;
+  for (auto& [op, group] : by_op) groups.push_back(std::move(group));
+  SortGroups(&groups);
+  return groups;
+}
+
+void FillJointGraph(const JointGraph& graph, const Plan& plan, PlanFacts* facts) {
+  const std::vector<Step>& steps = plan.schedule.steps;
+  IdVector<OpId, int32_t> runs_before_peak(graph.ops().size());
+  const auto peak_step = static_cast<size_t>(plan.peak->step);
+  for (size_t k = 0; k <= peak_step && k < steps.size(); ++k) ++runs_before_peak[steps[k].node()];
+  for (const LiveBuffer& buffer : plan.peak->live) {
+    if (buffer.kind == BufferKind::kWorkspace) {
+      facts->workspace += buffer.bytes;
+      continue;
+    }
+    const bool is_first = runs_before_peak[graph.value(buffer.tensor()).maker] == 1;
+    (is_first ? facts->kept : facts->recomputed) += buffer.bytes;
+    if (is_first) ++facts->kept_tensors;
+  }
+  if (!steps.empty()) facts->peak_step = "run of " + ShownName(graph, steps[peak_step].node());
+  facts->groups = GroupsOf(graph, plan);
 }
 
 }  // namespace
 
-PlanFacts FactsOf(const TensorGraph& graph, const Plan& plan) {
+PlanFacts FactsOf(const Source& source, const Plan& plan) {
   PlanFacts facts;
-  const Timeline timeline = BuildTimeline(graph, plan.schedule);
-  FillMemory(timeline, &facts);
-  facts.peak_step = DescribeStep(graph, plan.schedule.steps[timeline.peak_step],
-                                 timeline.peak_step > timeline.loss_step);
   for (const NodeDecision& decision : plan.decisions) {
     if (decision.recompute_count == 1) ++facts.run_twice;
     if (decision.recompute_count > 1) ++facts.run_more_often;
+    if (decision.action == NodeAction::kDrop) ++facts.dropped;
   }
-  facts.groups = GroupsOf(graph, plan);
+  if (source.joint) {
+    FillJointGraph(*source.joint, plan, &facts);
+  } else {
+    FillForwardGraph(source.graph, plan, &facts);
+  }
   return facts;
 }
 

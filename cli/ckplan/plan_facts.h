@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "lib/base/units.h"
-#include "lib/graph/tensor_graph.h"
 #include "lib/plan/plan.h"
+#include "lib/planner/source.h"
 
 namespace ckplan {
 
@@ -32,9 +32,12 @@ struct PlanFacts {
 
   int64_t run_twice = 0;  // Number of nodes that run forward twice.
   int64_t run_more_often = 0;
+  int64_t dropped = 0;                  // Number of operations of a joint graph that never run.
   std::vector<RecomputedGroup> groups;  // Largest first.
 };
 
-PlanFacts FactsOf(const TensorGraph& graph, const Plan& plan);
+// Of a joint graph's plan: kept is what first runs made, recomputed what later runs made, and all
+// gradients are values like others.
+PlanFacts FactsOf(const Source& source, const Plan& plan);
 
 }  // namespace ckplan

@@ -58,12 +58,15 @@ std::string Plural(int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-std::string RunsText(const TensorGraph& graph, const PlanFacts& facts) {
+std::string RunsText(size_t op_count, const PlanFacts& facts) {
+  if (facts.dropped > 0) {
+    const PlanFacts others{.run_twice = facts.run_twice, .run_more_often = facts.run_more_often};
+    return fmt::format("{}, {} never", RunsText(op_count, others), facts.dropped);
+  }
   if (facts.run_twice + facts.run_more_often == 0) return "no op runs more than once";
   const std::string more =
       facts.run_more_often == 0 ? "none" : fmt::format("{}", facts.run_more_often);
-  return fmt::format("{} of {} ops run twice, {} more often", facts.run_twice, graph.nodes().size(),
-                     more);
+  return fmt::format("{} of {} ops run twice, {} more often", facts.run_twice, op_count, more);
 }
 
 // What is proven; the guarantee, which is printed below it, names the class of plans.
@@ -76,18 +79,17 @@ std::string_view StatusText(const Plan& plan) {
 
 class SummaryWriter {
  public:
-  SummaryWriter(const TensorGraph& graph, const Plan& plan, const SummaryRequest& request,
+  SummaryWriter(const Source& source, const Plan& plan, const SummaryRequest& request,
                 const Terminal& terminal)
-      : graph_(graph),
+      : source_(source),
         plan_(plan),
         f_(plan.figures),
         request_(request),
         terminal_(terminal),
-        facts_(FactsOf(graph, plan)) {}
+        facts_(FactsOf(source, plan)) {}
 
   std::string Write() && {
-    text_ += fmt::format("ckplan {}   {}\n", CKPLAN_VERSION,
-                         ModelLine(graph_, plan_.model, plan_.request));
+    text_ += fmt::format("ckplan {}   {}\n", CKPLAN_VERSION, ModelLine(source_, plan_.request));
     Row("keep all", fmt::format("peak {}, {} with constants   time 1.000 (cost model {})",
                                 HumanBytes(f_.baseline_peak), WithConstants(f_.baseline_peak, f_),
                                 plan_.request.cost_model));
@@ -100,9 +102,12 @@ class SummaryWriter {
     }
     if (!plan_.request.uses_liveness) Row("frees", "without liveness (--no-liveness)");
     WritePeak();
-    Row("time", fmt::format("{} of a training step, {} of a forward pass",
-                            SignedPercent(StepOverhead(f_)), SignedPercent(ForwardOverhead(f_))));
-    Row("runs", RunsText(graph_, facts_));
+    // A joint graph need not say what its forward pass is.
+    Row("time", fmt::format("{} of a training step{}", SignedPercent(StepOverhead(f_)),
+                            source_.joint ? ""
+                                          : fmt::format(", {} of a forward pass",
+                                                        SignedPercent(ForwardOverhead(f_)))));
+    Row("runs", RunsText(NodeCount(source_), facts_));
     WriteKept();
     WriteConstants();
     WriteGroups();
@@ -193,12 +198,14 @@ class SummaryWriter {
   }
 
   void WriteKept() {
-    Row("kept", fmt::format("{}, {} at the peak", Plural(facts_.kept_tensors, "tensor"),
-                            HumanBytes(facts_.kept)));
+    if (!source_.joint) {
+      Row("kept", fmt::format("{}, {} at the peak", Plural(facts_.kept_tensors, "tensor"),
+                              HumanBytes(facts_.kept)));
+    }
     Row("peak at", Elided(facts_.peak_step, value_width()));
-    std::string parts =
-        fmt::format("kept {} + recomputed {} + gradients {}", HumanBytes(facts_.kept),
-                    HumanBytes(facts_.recomputed), HumanBytes(facts_.gradients));
+    std::string parts = fmt::format("{} {} + recomputed {}", source_.joint ? "values" : "kept",
+                                    HumanBytes(facts_.kept), HumanBytes(facts_.recomputed));
+    if (!source_.joint) parts += fmt::format(" + gradients {}", HumanBytes(facts_.gradients));
     if (facts_.passing > Bytes(0)) {
       parts += fmt::format(" + passing {}", HumanBytes(facts_.passing));
     }
@@ -251,7 +258,7 @@ class SummaryWriter {
     text_ += '\n' + table.Text(2, terminal_.table_width());
   }
 
-  const TensorGraph& graph_;
+  const Source& source_;
   const Plan& plan_;
   const PlanFigures& f_;
   const SummaryRequest& request_;
@@ -278,14 +285,14 @@ std::string SavesNothing(const PlanFigures& f) {
   return fmt::format("{}: the plan saves nothing{}", needs, price);
 }
 
-std::string ModelLine(const TensorGraph& graph, const ModelIdentity& model,
-                      const PlanRequest& request) {
-  std::string line = Printable(model.name, kLongestName);
-  for (const auto& [domain, version] : model.opsets) {
+std::string ModelLine(const Source& source, const PlanRequest& request) {
+  std::string line = Printable(source.identity.name, kLongestName);
+  for (const auto& [domain, version] : source.identity.opsets) {
     line += domain.empty() ? fmt::format("   opset {}", version)
                            : fmt::format("   {} {}", Printable(domain, kLongestName), version);
   }
-  line += "   " + Plural(static_cast<int64_t>(graph.nodes().size()), "node");
+  line +=
+      "   " + Plural(static_cast<int64_t>(NodeCount(source)), source.joint ? "operation" : "node");
   for (const RequestField& field : RequestFields()) {
     if (field.part != RequestField::Part::kModel) continue;
     for (const std::string& text : TextsOf(field, request)) {
@@ -295,14 +302,14 @@ std::string ModelLine(const TensorGraph& graph, const ModelIdentity& model,
   return line;
 }
 
-std::string PlanText(const TensorGraph& graph, const Plan& plan, const SummaryRequest& request,
+std::string PlanText(const Source& source, const Plan& plan, const SummaryRequest& request,
                      const Terminal& terminal) {
-  return SummaryWriter(graph, plan, request, terminal).Write();
+  return SummaryWriter(source, plan, request, terminal).Write();
 }
 
-std::string PlanMarkdown(const TensorGraph& graph, const Plan& plan) {
+std::string PlanMarkdown(const Source& source, const Plan& plan) {
   const PlanFigures& f = plan.figures;
-  const PlanFacts facts = FactsOf(graph, plan);
+  const PlanFacts facts = FactsOf(source, plan);
   TextTable table;
   table.columns = {
       {plan.model.name}, {"keep all", true}, {plan.request.algorithm, true}, {"change", true}};
@@ -322,9 +329,9 @@ std::string PlanMarkdown(const TensorGraph& graph, const Plan& plan) {
   return remark.empty() ? text : text + "\n" + Sentence(remark) + "\n";
 }
 
-std::string PlanCsv(const TensorGraph& graph, const Plan& plan) {
+std::string PlanCsv(const Source& source, const Plan& plan) {
   const PlanFigures& f = plan.figures;
-  const PlanFacts facts = FactsOf(graph, plan);
+  const PlanFacts facts = FactsOf(source, plan);
   const auto text = [](auto amount) { return std::to_string(amount.count()); };
   const auto or_empty = [&](auto amount) { return amount ? text(*amount) : std::string(); };
   const std::vector<std::pair<std::string, std::string>> cells = {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "cli/common/terminal.h"
-#include "lib/graph/tensor_graph.h"
 #include "lib/plan/plan.h"
+#include "lib/planner/source.h"
 
 namespace ckplan {
 
@@ -17,14 +17,14 @@ struct SummaryRequest {
   bool is_verbose = false;              // Shows all groups, and a setting that was found.
 };
 
-std::string PlanText(const TensorGraph& graph, const Plan& plan, const SummaryRequest& request,
+// `plan` is one for the source's graph.
+std::string PlanText(const Source& source, const Plan& plan, const SummaryRequest& request,
                      const Terminal& terminal);
-std::string PlanMarkdown(const TensorGraph& graph, const Plan& plan);
-std::string PlanCsv(const TensorGraph& graph, const Plan& plan);  // A heading and one row.
+std::string PlanMarkdown(const Source& source, const Plan& plan);
+std::string PlanCsv(const Source& source, const Plan& plan);  // A heading and one row.
 
-// "resnet50.onnx   opset 20   124 nodes   N=64"
-std::string ModelLine(const TensorGraph& graph, const ModelIdentity& model,
-                      const PlanRequest& request);
+// "resnet50.onnx   opset 20   124 nodes   N=64"; the request is a plan's, or the source's own.
+std::string ModelLine(const Source& source, const PlanRequest& request);
 
 // What to say of a plan whose peak is not below keep-all's, unless it costs no time either; else
 // empty.

@@ -8,7 +8,7 @@ namespace ckplan {
 
 Result<Done> CheckSavedPlan(const PlanFile& file, const std::string& path, const Outputs& outputs) {
   CKPLAN_RETURN_IF_ERROR(outputs.CheckApartFrom(InputsOf(file.model_path)));
-  CKPLAN_RETURN_IF_ERROR(outputs.CheckFor(file.source.is_model));
+  CKPLAN_RETURN_IF_ERROR(outputs.CheckFor(file.source));
   const std::vector<std::string> faults = JudgePlanFile(file);
   if (faults.empty()) return Done{};
   return Error{ErrorCode::kCheckFailed,

@@ -18,4 +18,9 @@ inline std::optional<int64_t> CheckedMul(int64_t a, int64_t b) {
   return product;
 }
 
+// The next multiple of `alignment`, at least 1; the sum of both must not overflow.
+inline int64_t RoundUp(int64_t amount, int64_t alignment) {
+  return (amount + alignment - 1) / alignment * alignment;
+}
+
 }  // namespace ckplan

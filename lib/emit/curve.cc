@@ -38,6 +38,8 @@ std::string_view MemoryCurve::PhaseOf(size_t step) const {
       return "backward";
     case StepKind::kFree:
       return "free";
+    case StepKind::kRun:
+      return "run";
   }
   return "";
 }

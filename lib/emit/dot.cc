@@ -27,6 +27,7 @@ std::string_view StyleOf(NodeAction action) {
     case NodeAction::kRecompute:
       return kRecomputeStyle;
     case NodeAction::kTransient:
+    case NodeAction::kDrop:
       return kTransientStyle;
   }
   CKPLAN_CHECK(false, "every action has a style");

@@ -9,7 +9,9 @@
 #include "lib/emit/curve.h"
 #include "lib/emit/division_tree_dot.h"
 #include "lib/emit/dot.h"
+#include "lib/emit/joint_dot.h"
 #include "lib/emit/json_graph.h"
+#include "lib/emit/json_joint_graph.h"
 #include "lib/emit/json_plan.h"
 #include "lib/graph/layer_fold.h"
 
@@ -17,11 +19,16 @@ namespace ckplan {
 namespace {
 
 Result<Emitted> EmitJson(const EmitSource& source, const std::string&) {
+  if (source.joint != nullptr) {
+    return Emitted{source.plan == nullptr ? WriteJointGraphJson(*source.joint)
+                                          : WritePlanJson(*source.plan, *source.joint)};
+  }
   return Emitted{source.plan == nullptr ? WriteGraphJson(source.graph)
                                         : WritePlanJson(*source.plan, source.graph)};
 }
 
 Result<Emitted> EmitDot(const EmitSource& source, const std::string&) {
+  if (source.joint != nullptr) return Emitted{WriteJointDot(*source.joint, source.plan)};
   return Emitted{WriteDot(source.graph, source.plan)};
 }
 
@@ -59,12 +66,14 @@ Result<Emitted> EmitCurve(const EmitSource& source, const std::string& path) {
 }
 
 constexpr std::array kEmitters = {
-    Emitter{"json", "the plan or the graph, as JSON", Emitter::Needs::kGraph, EmitJson},
-    Emitter{"dot", "a picture of it, for Graphviz", Emitter::Needs::kGraph, EmitDot},
+    Emitter{"json", "the plan or the graph, as JSON", Emitter::Needs::kGraph, EmitJson,
+            /*takes_joint=*/true},
+    Emitter{"dot", "a picture of it, for Graphviz", Emitter::Needs::kGraph, EmitDot,
+            /*takes_joint=*/true},
     Emitter{"division-tree", "the division tree of the graph, for Graphviz", Emitter::Needs::kGraph,
             EmitDivisionTree},
     Emitter{"curve", "memory at every step, as .csv or .svg", Emitter::Needs::kPlan, EmitCurve,
-            kCurveEndings, /*takes_two=*/true},
+            /*takes_joint=*/false, kCurveEndings, /*takes_two=*/true},
     Emitter{"onnx", "the model with the plan in it", Emitter::Needs::kModel, EmitOnnx},
 };
 
@@ -80,6 +89,14 @@ bool Emitter::Takes(EmitSubject subject) const {
       return takes_two;
   }
   return false;
+}
+
+Result<Done> Emitter::CheckFor(const EmitSource& source) const {
+  const bool is_joint =
+      source.joint != nullptr || (source.older != nullptr && source.older->joint != nullptr);
+  if (takes_joint || !is_joint) return Done{};
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("--emit {} is for forward graphs; this is a joint graph", name));
 }
 
 Result<Done> Emitter::CheckEnding(std::string_view path) const {

@@ -12,6 +12,7 @@
 #include "lib/base/result.h"
 #include "lib/base/write_file.h"
 #include "lib/graph/tensor_graph.h"
+#include "lib/joint/joint_graph.h"
 #include "lib/plan/plan.h"
 
 namespace ckplan {
@@ -33,6 +34,8 @@ struct EmitSource {
   Annotator annotate = {};     // Empty where the graph does not come from a model.
   // A plan to show the other against, for emitters that take two; it may have another graph.
   const EmitSource* older = nullptr;
+  // Not null: the graph is this one, and `graph` is empty.
+  const JointGraph* joint = nullptr;
 };
 
 // What a command has to write.
@@ -48,11 +51,14 @@ struct Emitter {
   std::string_view summary;  // "as JSON": what the file is.
   Needs needs = Needs::kGraph;
   Result<Emitted> (*emit)(const EmitSource& source, const std::string& path) = nullptr;
+  bool takes_joint = false;  // Joint graphs and plans for them, too.
   // The endings of file names that it takes, by which it chooses a form; none: any name.
   std::span<const std::string_view> endings = {};
   bool takes_two = false;  // Two plans side by side.
 
   bool Takes(EmitSubject subject) const;
+  // kUsage: the source is a joint graph, and this form is of forward graphs alone.
+  Result<Done> CheckFor(const EmitSource& source) const;
   // kUsage: the path has none of the endings.
   Result<Done> CheckEnding(std::string_view path) const;
 };

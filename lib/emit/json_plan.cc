@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lib/emit/json_plan_ids.h"
 #include "lib/emit/json_plan_words.h"
 #include "lib/emit/json_reader.h"
 #include "lib/emit/json_request.h"
@@ -19,7 +20,11 @@ constexpr int64_t kMaxBytes = 8 * kMaxTotalBytes.count();
 constexpr int64_t kMaxOverhead = int64_t{1} << 62;
 
 Bytes ReadBytes(const JsonView& json) { return Bytes(json.Integer(0, kMaxBytes)); }
-Cost ReadOverhead(const JsonView& json) { return Cost(json.Integer(0, kMaxOverhead)); }
+// The plan of a joint graph may leave out operations that nothing needs, and cost less.
+enum class PlanKind { kForward, kJoint };
+Cost ReadOverhead(const JsonView& json, PlanKind kind) {
+  return Cost(json.Integer(kind == PlanKind::kJoint ? -kMaxTotalCost.count() : 0, kMaxOverhead));
+}
 Cost ReadPassCost(const JsonView& json) { return Cost(json.Integer(0, kMaxTotalCost.count())); }
 
 // ---- Reading: what needs no graph ----
@@ -64,7 +69,19 @@ PlanHeader ReadHeader(const JsonView& root) {
   return {ReadRequest(request, model), ReadModel(model)};
 }
 
-PlanFigures ReadFigures(const JsonView& json) {
+PlanKind KindOf(const PlanIds& ids) { return ids.is_joint ? PlanKind::kJoint : PlanKind::kForward; }
+
+// By the first step, without the graph.
+PlanKind KindOf(const JsonView& root) {
+  if (!root.has("schedule") || !root["schedule"].has("steps")) return PlanKind::kForward;
+  const JsonView steps = root["schedule"]["steps"];
+  if (!steps.is_array() || steps.size() == 0) return PlanKind::kForward;
+  const JsonView step = steps.at(0);
+  const bool has_kind = step.is_array() && step.size() > 0 && step.at(0).is_text();
+  return has_kind && step.at(0).Text() == kRunStep ? PlanKind::kJoint : PlanKind::kForward;
+}
+
+PlanFigures ReadFigures(const JsonView& json, PlanKind kind) {
   PlanFigures figures;
   figures.is_optimal = json["status"].Choice({kFeasible, kOptimal}) == 1;
   figures.guarantee = json["guarantee"].Text();
@@ -76,11 +93,11 @@ PlanFigures ReadFigures(const JsonView& json) {
     figures.static_allocations = {ReadBytes(bytes["none"]), ReadBytes(bytes["inplace"]),
                                   ReadBytes(bytes["sharing"])};
   }
-  figures.overhead = ReadOverhead(json["overhead_cost"]);
+  figures.overhead = ReadOverhead(json["overhead_cost"], kind);
   figures.forward_cost = ReadPassCost(json["forward_cost"]);
   figures.backward_cost = ReadPassCost(json["backward_cost"]);
   const JsonView bound = json["lower_bound_cost"];
-  if (!bound.is_null()) figures.lower_bound_cost = ReadOverhead(bound);
+  if (!bound.is_null()) figures.lower_bound_cost = ReadOverhead(bound, kind);
   const JsonView constants = json["constant_bytes"];
   figures.constants.parameters = ReadBytes(constants["parameters"]);
   figures.constants.parameter_gradients = ReadBytes(constants["parameter_gradients"]);
@@ -90,15 +107,15 @@ PlanFigures ReadFigures(const JsonView& json) {
   const JsonView budget = paper["budget_bytes"];
   if (!budget.is_null()) figures.paper.budget = ReadBytes(budget);
   figures.paper.peak = ReadBytes(paper["peak_bytes"]);
-  figures.paper.overhead = ReadOverhead(paper["overhead_cost"]);
+  figures.paper.overhead = ReadOverhead(paper["overhead_cost"], kind);
   if (json.has("setting")) figures.setting = ReadSetting(json["setting"]);
   return figures;
 }
 
-NodeDecision ReadDecision(const JsonView& row) {
+NodeDecision ReadDecision(const JsonView& row, PlanKind kind) {
   NodeDecision decision;
-  decision.action =
-      ReadEnum(row["action"], {NodeAction::kKeep, NodeAction::kRecompute, NodeAction::kTransient});
+  const NodeAction third = kind == PlanKind::kJoint ? NodeAction::kDrop : NodeAction::kTransient;
+  decision.action = ReadEnum(row["action"], {NodeAction::kKeep, NodeAction::kRecompute, third});
   decision.segment = static_cast<int32_t>(row["segment"].Integer(0, kMaxInt32));
   decision.recompute_count = static_cast<int32_t>(row["recompute_count"].Integer(0, kMaxInt32));
   return decision;
@@ -117,11 +134,11 @@ NodeLabel ReadLabel(const JsonView& row) {
 
 // Names are those of the plan's own graph; nodes without one go by their number. `total` sums up
 // all rows: no more than a graph may hold, so that no later sum overflows.
-PlanDigest::Row ReadRow(const JsonView& json, Bytes* total) {
+PlanDigest::Row ReadRow(const JsonView& json, PlanKind kind, Bytes* total) {
   PlanDigest::Row row;
   row.name = json.TextOr("name", "");
   row.op = json.TextOr("op", "");
-  row.decision = ReadDecision(json);
+  row.decision = ReadDecision(json, kind);
   if (json.has("outputs")) {
     const JsonView outputs = json["outputs"];
     for (size_t k = 0; k < outputs.size(); ++k) {
@@ -176,28 +193,28 @@ void ReadPeakParts(const JsonView& root, PlanDigest* digest) {
 
 class GraphPartReader {
  public:
-  explicit GraphPartReader(const TensorGraph& graph) : graph_(graph) {
-    for (const NodeId id : graph.nodes().ids()) nodes_.emplace(graph.node(id).file_id, id);
-    for (const TensorId id : graph.tensors().ids()) tensors_.emplace(graph.tensor(id).file_id, id);
+  explicit GraphPartReader(PlanIds ids) : ids_(std::move(ids)), kind_(KindOf(ids_)) {
+    for (const NodeId id : ids_.nodes.ids()) nodes_.emplace(ids_.nodes[id], id);
+    for (const TensorId id : ids_.tensors.ids()) tensors_.emplace(ids_.tensors[id], id);
   }
 
   void ReadNodes(const JsonView& rows, Plan* plan) const {
-    plan->decisions.resize(graph_.nodes().size());
-    plan->labels.resize(graph_.nodes().size());
+    plan->decisions.resize(ids_.nodes.size());
+    plan->labels.resize(ids_.nodes.size());
     if (rows.is_array() && rows.size() != plan->decisions.size()) {
       return rows.Fault(
-          fmt::format("has {} rows, but the graph \"{}\" has {} nodes; the plan is for "
+          fmt::format("has {} rows, but the graph \"{}\" has {} {}s; the plan is for "
                       "another graph",
-                      rows.size(), graph_.name(), plan->decisions.size()));
+                      rows.size(), ids_.graph_name, plan->decisions.size(), ids_.node_word()));
     }
     IdVector<NodeId, bool> is_read(plan->decisions.size());
     for (size_t i = 0; i < rows.size(); ++i) {
       const JsonView row = rows.at(i);
       const NodeId node = FindNode(row["id"]);
       if (node.is_none()) continue;
-      if (is_read[node]) row.Fault("this node has a row already");
+      if (is_read[node]) row.Fault(fmt::format("this {} has a row already", ids_.node_word()));
       is_read[node] = true;
-      plan->decisions[node] = ReadDecision(row);
+      plan->decisions[node] = ReadDecision(row, kind_);
       plan->labels[node] = ReadLabel(row);
     }
   }
@@ -230,11 +247,12 @@ class GraphPartReader {
       json.Fault(fmt::format("has {} members, must have {}", json.size(), kMembers));
     }
     if (kind == 2) return LiveBuffer::Workspace(FindNode(json.at(1)), bytes);
-    const TensorId tensor = FindIn(tensors_, json.at(1), "tensor");
+    const TensorId tensor = FindIn(tensors_, json.at(1), ids_.tensor_word());
     return kind == 0 ? LiveBuffer::Tensor(tensor, bytes) : LiveBuffer::Gradient(tensor, bytes);
   }
 
   Step ReadStep(const JsonView& json) const {
+    if (kind_ == PlanKind::kJoint) return ReadRun(json);
     const size_t kind = json.at(0).Choice({kForwardStep, kLossStep, kBackwardStep, kFreeStep});
     const size_t size = kind == 1 ? 1 : 2;
     if (json.size() > size)
@@ -242,10 +260,16 @@ class GraphPartReader {
     if (kind == 0) return Step::Forward(FindNode(json.at(1)));
     if (kind == 1) return Step::Loss();
     if (kind == 2) return Step::Backward(FindNode(json.at(1)));
-    return Step::Free(FindIn(tensors_, json.at(1), "tensor"));
+    return Step::Free(FindIn(tensors_, json.at(1), ids_.tensor_word()));
   }
 
-  NodeId FindNode(const JsonView& id) const { return FindIn(nodes_, id, "node"); }
+  Step ReadRun(const JsonView& json) const {
+    json.at(0).Choice({kRunStep});
+    if (json.size() > 2) json.Fault(fmt::format("has {} members, must have 2", json.size()));
+    return Step::Run(FindNode(json.at(1)));
+  }
+
+  NodeId FindNode(const JsonView& id) const { return FindIn(nodes_, id, ids_.node_word()); }
 
   template <typename IdType>
   IdType FindIn(const std::unordered_map<int64_t, IdType>& ids, const JsonView& id,
@@ -255,11 +279,12 @@ class GraphPartReader {
     const auto found = ids.find(number);
     if (found != ids.end()) return found->second;
     id.Fault(fmt::format("the graph \"{}\" has no {} {}; the plan is for another graph",
-                         graph_.name(), kind, number));
+                         ids_.graph_name, kind, number));
     return IdType();
   }
 
-  const TensorGraph& graph_;
+  const PlanIds ids_;
+  const PlanKind kind_;
   std::unordered_map<int64_t, NodeId> nodes_;
   std::unordered_map<int64_t, TensorId> tensors_;
 };
@@ -289,22 +314,25 @@ Result<PlanDigest> ReadPlanDigest(std::string_view text, const std::string& wher
   const JsonView root = document.root();
   CheckSchemaVersion(root, /*may_lack=*/false);
   CKPLAN_RETURN_IF_ERROR(document.Status());
+  const PlanKind kind = KindOf(root);
   PlanHeader header = ReadHeader(root);
   PlanDigest digest{std::move(header.request),
                     std::move(header.model),
-                    ReadFigures(root["result"]),
+                    ReadFigures(root["result"], kind),
                     {},
                     std::nullopt};
   const JsonView nodes = root["nodes"];
   Bytes total;
-  for (size_t i = 0; i < nodes.size(); ++i) digest.rows.push_back(ReadRow(nodes.at(i), &total));
+  for (size_t i = 0; i < nodes.size(); ++i)
+    digest.rows.push_back(ReadRow(nodes.at(i), kind, &total));
   if (root.has("peak")) ReadPeakParts(root, &digest);
   CKPLAN_RETURN_IF_ERROR(document.Status());
   return digest;
 }
 
-Result<Plan> ReadPlanJson(std::string_view text, const TensorGraph& graph,
-                          const std::string& where) {
+namespace {
+
+Result<Plan> ReadPlan(std::string_view text, PlanIds ids, const std::string& where) {
   CKPLAN_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, where));
   const JsonView root = document.root();
   CheckSchemaVersion(root, /*may_lack=*/false);
@@ -313,14 +341,26 @@ Result<Plan> ReadPlanJson(std::string_view text, const TensorGraph& graph,
   PlanHeader header = ReadHeader(root);
   plan.request = std::move(header.request);
   plan.model = std::move(header.model);
-  plan.figures = ReadFigures(root["result"]);
-  const GraphPartReader reader(graph);
+  plan.figures = ReadFigures(root["result"], KindOf(ids));
+  const GraphPartReader reader(std::move(ids));
   reader.ReadNodes(root["nodes"], &plan);
   plan.schedule = reader.ReadSchedule(root["schedule"]);
   if (root.has("peak")) plan.peak = reader.ReadPeak(root["peak"]);
   plan.offsets = ReadOffsets(root);
   CKPLAN_RETURN_IF_ERROR(document.Status());
   return plan;
+}
+
+}  // namespace
+
+Result<Plan> ReadPlanJson(std::string_view text, const TensorGraph& graph,
+                          const std::string& where) {
+  return ReadPlan(text, PlanIdsOf(graph), where);
+}
+
+Result<Plan> ReadPlanJson(std::string_view text, const JointGraph& graph,
+                          const std::string& where) {
+  return ReadPlan(text, PlanIdsOf(graph), where);
 }
 
 }  // namespace ckplan

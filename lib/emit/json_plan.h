@@ -9,6 +9,9 @@
 //   schedule               the steps, nodes and tensors by their ids in the graph
 //   arena                  one offset per buffer, in the order of their allocation
 //
+// The plan of a joint graph has the same keys: its nodes are operations, its tensors values, and
+// its steps runs.
+//
 // Guarantees ReadPlanJson(WritePlanJson(p, g), g) == p where names are UTF-8. The same plan gives
 // the same bytes everywhere: no times, hosts or paths are in it. About 300 bytes per node.
 #pragma once
@@ -18,6 +21,7 @@
 
 #include "lib/base/result.h"
 #include "lib/graph/tensor_graph.h"
+#include "lib/joint/joint_graph.h"
 #include "lib/plan/diff.h"
 #include "lib/plan/plan.h"
 
@@ -25,6 +29,7 @@ namespace ckplan {
 
 // `plan` must be a plan for `graph`.
 std::string WritePlanJson(const Plan& plan, const TensorGraph& graph);
+std::string WritePlanJson(const Plan& plan, const JointGraph& graph);
 
 // What a plan says about itself without its graph: enough to load the model and to lower it as it
 // was lowered for the plan.
@@ -42,5 +47,6 @@ Result<PlanDigest> ReadPlanDigest(std::string_view text, const std::string& wher
 // schedule or the figures; lib/plan/check does. `where` names the text in messages.
 Result<Plan> ReadPlanJson(std::string_view text, const TensorGraph& graph,
                           const std::string& where);
+Result<Plan> ReadPlanJson(std::string_view text, const JointGraph& graph, const std::string& where);
 
 }  // namespace ckplan

@@ -9,6 +9,7 @@ inline constexpr std::string_view kForwardStep = "f";
 inline constexpr std::string_view kLossStep = "loss";
 inline constexpr std::string_view kBackwardStep = "b";
 inline constexpr std::string_view kFreeStep = "free";
+inline constexpr std::string_view kRunStep = "r";  // Of joint graphs, and the only one there.
 inline constexpr std::string_view kOptimal = "optimal";
 inline constexpr std::string_view kFeasible = "feasible";
 inline constexpr std::string_view kLivenessFrees = "liveness";

@@ -2,6 +2,7 @@
 
 #include "lib/base/check.h"
 #include "lib/emit/json_plan.h"
+#include "lib/emit/json_plan_ids.h"
 #include "lib/emit/json_plan_words.h"
 #include "lib/emit/json_reader.h"
 #include "lib/emit/json_request.h"
@@ -12,7 +13,7 @@ namespace {
 
 class PlanWriter {
  public:
-  PlanWriter(const Plan& plan, const TensorGraph& graph) : plan_(plan), graph_(graph) {}
+  PlanWriter(const Plan& plan, PlanIds ids) : plan_(plan), ids_(std::move(ids)) {}
 
   std::string Write() && {
     json_.BeginObject(JsonLayout::kLines);
@@ -23,7 +24,7 @@ class PlanWriter {
     WriteRequest();
     WriteResult();
     json_.Key("nodes").BeginArray(JsonLayout::kLines);
-    for (const NodeId id : graph_.nodes().ids()) WriteNode(id);
+    for (const NodeId id : ids_.nodes.ids()) WriteNode(id);
     json_.End();
     WriteSchedule();
     WritePeak();
@@ -98,7 +99,7 @@ class PlanWriter {
     const NodeLabel& label = plan_.labels[id];
     const NodeDecision& decision = plan_.decisions[id];
     json_.BeginObject(JsonLayout::kInline);
-    json_.Key("id").Integer(graph_.node(id).file_id);
+    json_.Key("id").Integer(ids_.nodes[id]);
     json_.Key("name").Text(label.name);
     json_.Key("op").Text(label.op);
     json_.Key("action").Text(NameOf(decision.action));
@@ -128,16 +129,19 @@ class PlanWriter {
     json_.BeginArray(JsonLayout::kInline);
     switch (step.kind) {
       case StepKind::kForward:
-        json_.Text(kForwardStep).Integer(graph_.node(step.node()).file_id);
+        json_.Text(kForwardStep).Integer(ids_.nodes[step.node()]);
         break;
       case StepKind::kLoss:
         json_.Text(kLossStep);
         break;
       case StepKind::kBackward:
-        json_.Text(kBackwardStep).Integer(graph_.node(step.node()).file_id);
+        json_.Text(kBackwardStep).Integer(ids_.nodes[step.node()]);
         break;
       case StepKind::kFree:
-        json_.Text(kFreeStep).Integer(graph_.tensor(step.tensor()).file_id);
+        json_.Text(kFreeStep).Integer(ids_.tensors[step.tensor()]);
+        break;
+      case StepKind::kRun:
+        json_.Text(kRunStep).Integer(ids_.nodes[step.node()]);
         break;
     }
     json_.End();
@@ -151,10 +155,10 @@ class PlanWriter {
     for (const LiveBuffer& buffer : plan_.peak->live) {
       json_.BeginArray(JsonLayout::kInline);
       if (buffer.kind == BufferKind::kWorkspace) {
-        json_.Text(kLiveWorkspace).Integer(graph_.node(buffer.node()).file_id);
+        json_.Text(kLiveWorkspace).Integer(ids_.nodes[buffer.node()]);
       } else {
         json_.Text(buffer.kind == BufferKind::kTensor ? kLiveTensor : kLiveGradient);
-        json_.Integer(graph_.tensor(buffer.tensor()).file_id);
+        json_.Integer(ids_.tensors[buffer.tensor()]);
       }
       json_.Amount(buffer.bytes).End();
     }
@@ -162,7 +166,7 @@ class PlanWriter {
   }
 
   const Plan& plan_;
-  const TensorGraph& graph_;
+  const PlanIds ids_;
   JsonWriter json_;
 };
 
@@ -172,7 +176,14 @@ std::string WritePlanJson(const Plan& plan, const TensorGraph& graph) {
   CKPLAN_CHECK(
       plan.decisions.size() == graph.nodes().size() && plan.labels.size() == graph.nodes().size(),
       "a plan decides about every node of its graph, and names it");
-  return PlanWriter(plan, graph).Write();
+  return PlanWriter(plan, PlanIdsOf(graph)).Write();
+}
+
+std::string WritePlanJson(const Plan& plan, const JointGraph& graph) {
+  CKPLAN_CHECK(
+      plan.decisions.size() == graph.ops().size() && plan.labels.size() == graph.ops().size(),
+      "a plan decides about every operation of its graph, and names it");
+  return PlanWriter(plan, PlanIdsOf(graph)).Write();
 }
 
 }  // namespace ckplan

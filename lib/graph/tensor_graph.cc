@@ -205,10 +205,6 @@ Error CycleError(const TensorGraphParts& parts, const std::vector<NodeId>& order
   CKPLAN_CHECK(false, "a short topological order leaves a node out");
 }
 
-int64_t RoundUp(int64_t bytes, int64_t alignment) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
-
 }  // namespace
 
 Result<TensorGraph> TensorGraph::Create(TensorGraphParts parts) {

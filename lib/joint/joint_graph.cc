@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "lib/base/check.h"
 #include "lib/base/checked.h"
 #include "lib/base/faults.h"
 #include "lib/base/stop.h"
@@ -207,6 +208,18 @@ Bytes JointGraph::counted_bytes(ValueId id) const {
 
 JointGraphParts PartsOf(const JointGraph& graph) {
   return {graph.name(), graph.values(), graph.ops(), graph.results()};
+}
+
+Result<JointGraph> AlignSizes(const JointGraph& graph, int64_t alignment_bytes) {
+  CKPLAN_CHECK(alignment_bytes >= 1 && alignment_bytes <= kMaxTotalBytes.count(),
+               "the command line admits only such alignments");
+  JointGraphParts parts = PartsOf(graph);
+  const auto align = [&](Bytes* bytes) {
+    *bytes = Bytes(RoundUp(bytes->count(), alignment_bytes));
+  };
+  for (Value& value : parts.values) align(&value.bytes);
+  for (Operation& op : parts.ops) align(&op.workspace);
+  return JointGraph::Create(std::move(parts));
 }
 
 std::vector<OpId> OwnOrder(const JointGraph& graph) {

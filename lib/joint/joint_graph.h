@@ -126,6 +126,10 @@ class JointGraph {
 // The parts again, to make a changed graph from.
 JointGraphParts PartsOf(const JointGraph& graph);
 
+// The graph with sizes of values and workspaces rounded up to multiples of the alignment, which is
+// from 1 to kMaxTotalBytes. kInvalidInput: they overflow.
+Result<JointGraph> AlignSizes(const JointGraph& graph, int64_t alignment_bytes);
+
 // The operations in the graph's own order, each once.
 std::vector<OpId> OwnOrder(const JointGraph& graph);
 

@@ -29,7 +29,9 @@ IdVector<NodeId, NodeDecision> Decide(const TensorGraph& graph, const Timeline& 
   return decisions;
 }
 
-PeakMoment PeakOf(const Timeline& timeline) {
+}  // namespace
+
+PeakMoment PeakMomentOf(const Timeline& timeline) {
   PeakMoment peak{static_cast<int32_t>(timeline.peak_step), {}};
   for (const PeakBuffer& live : FindPeakBuffers(timeline)) {
     const Buffer& buffer = timeline.buffers[static_cast<size_t>(live.buffer)];
@@ -44,8 +46,6 @@ PeakMoment PeakOf(const Timeline& timeline) {
   }
   return peak;
 }
-
-}  // namespace
 
 Plan AssemblePlan(const TensorGraph& graph, const Schedule& schedule,
                   IdVector<NodeId, int32_t> segment_of) {
@@ -70,7 +70,7 @@ Plan AssemblePlan(const TensorGraph& graph, const Schedule& schedule,
   plan.decisions = Decide(graph, timeline, segment_of);
   plan.labels = LabelsOf(graph);
   plan.schedule = schedule;
-  plan.peak = PeakOf(timeline);
+  plan.peak = PeakMomentOf(timeline);
   plan.offsets = std::move(arena.offsets);
   return plan;
 }

@@ -13,4 +13,7 @@ namespace ckplan {
 Plan AssemblePlan(const TensorGraph& graph, const Schedule& schedule,
                   IdVector<NodeId, int32_t> segment_of);
 
+// What is in memory at the timeline's peak.
+PeakMoment PeakMomentOf(const Timeline& timeline);
+
 }  // namespace ckplan

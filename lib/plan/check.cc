@@ -10,7 +10,7 @@
 
 #include "lib/base/checked.h"
 #include "lib/base/stop.h"
-#include "lib/plan/knob.h"
+#include "lib/plan/claims.h"
 #include "lib/plan/slab.h"
 
 namespace ckplan {
@@ -176,6 +176,8 @@ class Replay {
       case StepKind::kBackward:
         fault = Backward(step.node());
         break;
+      case StepKind::kRun:
+        return "a run of an operation, which only joint graphs have";
       case StepKind::kFree:
         if (!is_explicit) return "a free in a schedule whose frees follow from liveness";
         dying = {step.tensor()};
@@ -297,68 +299,6 @@ Schedule WithoutRecomputation(const TensorGraph& graph) {
   return schedule;
 }
 
-template <typename T>
-void Compare(std::string_view what, T claimed, T replayed, std::vector<std::string>* faults) {
-  if (claimed == replayed) return;
-  faults->push_back(fmt::format("{}: the plan says {}, the replay finds {}", what, claimed.count(),
-                                replayed.count()));
-}
-
-void CompareConstants(const TensorGraph& graph, const Plan& plan,
-                      std::vector<std::string>* faults) {
-  const ConstantMemory& claimed = plan.figures.constants;
-  const ConstantMemory& derived = graph.constants();
-  Compare("parameters", claimed.parameters, derived.parameters, faults);
-  Compare("parameter_gradients", claimed.parameter_gradients, derived.parameter_gradients, faults);
-  Compare("inputs", claimed.inputs, derived.inputs, faults);
-  Compare("optimizer_state", plan.figures.optimizer_state,
-          OptimizerState(plan.request.optimizer, derived.parameter_gradients), faults);
-}
-
-// A bound is no more than what the plan needs, and all of it where that is proven to be the least.
-// Where nothing is recomputed nothing needs a search: the bound is 0.
-void CheckLowerBound(const PlanFigures& figures, Cost overhead, std::vector<std::string>* faults) {
-  const std::optional<Cost>& bound = figures.lower_bound_cost;
-  if (!bound) {
-    if (overhead == Cost(0)) faults->push_back("lower_bound_cost: null, but nothing is recomputed");
-    return;
-  }
-  const bool is_above = *bound < Cost(0) || *bound > overhead;
-  if (!is_above && (!figures.is_optimal || *bound == overhead)) return;
-  faults->push_back(fmt::format("lower_bound_cost: {} is {} the overhead of {}{}", bound->count(),
-                                is_above ? "no bound of" : "less than", overhead.count(),
-                                is_above ? "" : ", which is said to be optimal"));
-}
-
-// What the request asks for, as far as the plan shows it.
-void CompareRequest(const Plan& plan, Bytes peak, std::vector<std::string>* faults) {
-  const PlanRequest& request = plan.request;
-  const std::optional<Bytes> budget = request.budget.in_bytes();
-  if (budget && peak > *budget) {
-    faults->push_back(fmt::format("the peak of {} bytes is above the budget of {} bytes",
-                                  peak.count(), budget->count()));
-  }
-  const std::optional<Bytes> paper_budget = request.paper_budget.in_bytes();
-  if (paper_budget && plan.figures.paper.budget != paper_budget) {
-    faults->push_back(fmt::format(
-        "paper_budget_bytes: {} was asked for, but the result has another", paper_budget->count()));
-  }
-  if (request.setting && plan.figures.setting != request.setting) {
-    faults->push_back(fmt::format("setting: {} was asked for, but the result has another",
-                                  TextOf(*request.setting)));
-  }
-  const bool frees_at_last_read = plan.schedule.frees == FreePolicy::kLiveness;
-  if (request.uses_liveness == frees_at_last_read) return;
-  faults->push_back(fmt::format("liveness: {} was asked for, but the schedule's frees are {}",
-                                request.uses_liveness, frees_at_last_read ? "not" : "explicit"));
-}
-
-std::string_view DifferenceOf(const NodeLabel& claimed, const NodeLabel& derived) {
-  if (claimed.name != derived.name) return "name";
-  if (claimed.op != derived.op) return "op";
-  return claimed.outputs != derived.outputs ? "outputs" : "";
-}
-
 void CompareLabels(const TensorGraph& graph, const Plan& plan, std::vector<std::string>* faults) {
   if (plan.labels.size() != graph.nodes().size()) {
     faults->push_back(fmt::format("the plan names {} nodes, the graph has {}", plan.labels.size(),
@@ -373,30 +313,14 @@ void CompareLabels(const TensorGraph& graph, const Plan& plan, std::vector<std::
   }
 }
 
-void ComparePeak(const TensorGraph& graph, const Plan& plan, const Replay& replay,
-                 std::vector<std::string>* faults) {
-  if (!plan.peak) return faults->push_back("peak: missing");
-  if (plan.peak->step != replay.peak_step()) {
-    faults->push_back(fmt::format("peak: the plan says step {}, the replay finds step {}",
-                                  plan.peak->step, replay.peak_step()));
-    return;
-  }
-  const std::vector<LiveBuffer> live = replay.slab().AtPeak();
-  const std::vector<LiveBuffer>& claimed = plan.peak->live;
-  const auto row = std::mismatch(claimed.begin(), claimed.end(), live.begin(), live.end()).second;
-  if (row != live.end()) {
-    const bool is_workspace = row->kind == BufferKind::kWorkspace;
-    faults->push_back(
-        fmt::format("peak: row {} must be {}\"{}\" with {} bytes", row - live.begin(),
-                    is_workspace                         ? "the workspace of "
-                    : row->kind == BufferKind::kGradient ? "the gradient of "
-                                                         : "",
-                    is_workspace ? graph.node(row->node()).name : graph.tensor(row->tensor()).name,
-                    row->bytes.count()));
-  } else if (claimed.size() > live.size()) {
-    faults->push_back(fmt::format("peak: the plan has {} rows, the replay finds {} buffers",
-                                  claimed.size(), live.size()));
-  }
+std::string Described(const TensorGraph& graph, const LiveBuffer& buffer) {
+  const bool is_workspace = buffer.kind == BufferKind::kWorkspace;
+  return fmt::format(
+      "{}\"{}\"",
+      is_workspace                           ? "the workspace of "
+      : buffer.kind == BufferKind::kGradient ? "the gradient of "
+                                             : "",
+      is_workspace ? graph.node(buffer.node()).name : graph.tensor(buffer.tensor()).name);
 }
 
 void CompareDecisions(const TensorGraph& graph, const Plan& plan, const Replay& replay,
@@ -431,21 +355,23 @@ std::vector<std::string> CheckPlan(const TensorGraph& graph, const Plan& plan) {
   if (const auto fault = baseline.Run()) return {"without recomputation: " + *fault};
 
   const PlanFigures& figures = plan.figures;
-  Compare("peak_bytes", figures.peak, replay.slab().highest(), &faults);
-  Compare("baseline_peak_bytes", figures.baseline_peak, baseline.slab().highest(), &faults);
-  Compare("arena_bytes", figures.arena, replay.slab().end(), &faults);
+  CompareClaim("peak_bytes", figures.peak, replay.slab().highest(), &faults);
+  CompareClaim("baseline_peak_bytes", figures.baseline_peak, baseline.slab().highest(), &faults);
+  CompareClaim("arena_bytes", figures.arena, replay.slab().end(), &faults);
   if (!figures.static_allocations) faults.push_back("static_allocation_bytes: missing");
-  Compare("overhead_cost", figures.overhead, replay.overhead(), &faults);
-  Compare("forward_cost", figures.forward_cost, graph.forward_cost(), &faults);
-  Compare("backward_cost", figures.backward_cost, graph.backward_cost(), &faults);
-  CompareConstants(graph, plan, &faults);
-  CheckLowerBound(figures, replay.overhead(), &faults);
+  CompareClaim("overhead_cost", figures.overhead, replay.overhead(), &faults);
+  CompareClaim("forward_cost", figures.forward_cost, graph.forward_cost(), &faults);
+  CompareClaim("backward_cost", figures.backward_cost, graph.backward_cost(), &faults);
+  CompareConstants(graph.constants(), plan, &faults);
+  CheckLowerBound(figures, replay.overhead(), Cost(0), &faults);
   if (plan.offsets.size() != replay.slab().allocations()) {
     faults.push_back(fmt::format("the arena has {} offsets for {} buffers", plan.offsets.size(),
                                  replay.slab().allocations()));
   }
   CompareRequest(plan, replay.slab().highest(), &faults);
-  ComparePeak(graph, plan, replay, &faults);
+  ComparePeak(
+      plan, replay.peak_step(), replay.slab().AtPeak(),
+      [&](const LiveBuffer& buffer) { return Described(graph, buffer); }, &faults);
   CompareDecisions(graph, plan, replay, &faults);
   CompareLabels(graph, plan, &faults);
   return faults;

@@ -49,7 +49,10 @@ Partners MatchRows(const PlanDigest& older, const PlanDigest& newer) {
 }
 
 bool IsKept(const Row* row) { return row != nullptr && row->decision.action == NodeAction::kKeep; }
-int32_t RunsOf(const Row* row) { return row == nullptr ? 0 : row->decision.recompute_count + 1; }
+int32_t RunsOf(const Row* row) {
+  const bool runs = row != nullptr && row->decision.action != NodeAction::kDrop;
+  return runs ? row->decision.recompute_count + 1 : 0;
+}
 Bytes HeldBy(const Row* row) { return IsKept(row) ? row->bytes : Bytes(0); }
 
 Bytes AtPeak(const Row* row) { return row == nullptr ? Bytes(0) : row->at_peak; }
@@ -122,6 +125,28 @@ PlanDigest DigestOf(const TensorGraph& graph, const Plan& plan) {
     if (buffer.kind != BufferKind::kTensor) continue;
     const NodeId producer = graph.tensor(buffer.tensor()).producer;
     digest.rows[static_cast<size_t>(producer.index())].at_peak += buffer.bytes;
+  }
+  return digest;
+}
+
+PlanDigest DigestOf(const JointGraph& graph, const Plan& plan) {
+  PlanDigest digest{plan.request, plan.model, plan.figures, {}, std::nullopt};
+  for (const OpId id : graph.ops().ids()) {
+    const NodeLabel& label = plan.labels[id];
+    Row row{ShownName(graph, id), "", label.op, plan.decisions[id], Bytes(0), Bytes(0)};
+    for (const NodeLabel::Output& output : label.outputs) row.bytes += output.bytes;
+    if (!label.outputs.empty()) row.tensor = label.outputs.front().name;
+    digest.rows.push_back(std::move(row));
+  }
+  if (!plan.peak) return digest;
+  digest.rest.emplace();
+  for (const LiveBuffer& buffer : plan.peak->live) {
+    if (buffer.kind == BufferKind::kWorkspace) {
+      digest.rest->workspace += buffer.bytes;
+    } else {
+      const OpId maker = graph.value(buffer.tensor()).maker;
+      digest.rows[static_cast<size_t>(maker.index())].at_peak += buffer.bytes;
+    }
   }
   return digest;
 }

@@ -47,6 +47,8 @@ struct PlanDigest {
 };
 
 PlanDigest DigestOf(const TensorGraph& graph, const Plan& plan);
+// A row for each operation. Of a joint graph, what is held is what is run once.
+PlanDigest DigestOf(const JointGraph& graph, const Plan& plan);
 
 struct NodeChange {
   enum class Kind {

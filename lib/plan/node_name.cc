@@ -11,4 +11,11 @@ std::string ShownName(const TensorGraph& graph, NodeId id) {
   return output.empty() ? fmt::format("node {}", node.file_id) : output;
 }
 
+std::string ShownName(const JointGraph& graph, OpId id) {
+  const Operation& op = graph.op(id);
+  if (!op.name.empty()) return op.name;
+  const std::string write = op.writes.empty() ? "" : graph.value(op.writes.front()).name;
+  return write.empty() ? fmt::format("operation {}", op.file_id) : write;
+}
+
 }  // namespace ckplan

@@ -12,6 +12,8 @@ std::string_view NameOf(NodeAction action) {
       return "recompute";
     case NodeAction::kTransient:
       return "transient";
+    case NodeAction::kDrop:
+      return "drop";
   }
   return "";
 }
@@ -37,6 +39,22 @@ NodeLabel LabelOf(const TensorGraph& graph, NodeId id) {
 IdVector<NodeId, NodeLabel> LabelsOf(const TensorGraph& graph) {
   IdVector<NodeId, NodeLabel> labels;
   for (const NodeId id : graph.nodes().ids()) labels.push_back(LabelOf(graph, id));
+  return labels;
+}
+
+NodeLabel LabelOf(const JointGraph& graph, OpId id) {
+  const Operation& op = graph.op(id);
+  NodeLabel label{WellFormedUtf8(op.name), WellFormedUtf8(op.op), {}};
+  for (const ValueId write : op.writes) {
+    const Value& value = graph.value(write);
+    label.outputs.push_back({value.file_id, WellFormedUtf8(value.name), value.bytes});
+  }
+  return label;
+}
+
+IdVector<NodeId, NodeLabel> LabelsOf(const JointGraph& graph) {
+  IdVector<NodeId, NodeLabel> labels;
+  for (const OpId id : graph.ops().ids()) labels.push_back(LabelOf(graph, id));
   return labels;
 }
 

@@ -1,4 +1,7 @@
 // A plan: everything needed to replay it, to check it, and to describe it to people.
+//
+// The same struct serves forward graphs and joint graphs: for the latter the schedule consists of
+// runs, and what is said of nodes and tensors is said of operations and values.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +13,7 @@
 
 #include "lib/base/units.h"
 #include "lib/graph/tensor_graph.h"
+#include "lib/joint/joint_graph.h"
 #include "lib/plan/request.h"
 #include "lib/schedule/schedule.h"
 #include "lib/schedule/timeline.h"
@@ -54,7 +58,7 @@ struct PlanFigures {
   Bytes baseline_peak;  // The peak of keeping everything, in the model's own order.
   Bytes arena;
   std::optional<StaticAllocations> static_allocations;  // Absent in files that leave them out.
-  // Cost of all forward runs beyond the first of each node.
+  // Cost of all forward runs beyond the first of each node; for a joint graph see assemble_joint.h.
   Cost overhead;
   Cost forward_cost;   // One forward pass.
   Cost backward_cost;  // One backward pass.
@@ -69,17 +73,20 @@ struct PlanFigures {
 };
 
 enum class NodeAction {
-  kKeep,       // Runs forward once; outputs that backward needs stay in memory until then.
+  // Runs forward once; outputs that backward needs stay in memory until then. Of a joint graph's
+  // operations: runs once.
+  kKeep,
   kRecompute,  // Runs forward more than once.
   kTransient,  // Runs forward once; none of its outputs is needed after the forward pass.
+  kDrop,       // Never runs: an operation of a joint graph that no result needs.
 };
 
-std::string_view NameOf(NodeAction action);  // "keep", "recompute", "transient"
+std::string_view NameOf(NodeAction action);  // "keep", "recompute", "transient", "drop"
 
 struct NodeDecision {
   NodeAction action = NodeAction::kKeep;
   int32_t segment = 0;          // 0-based, in forward order.
-  int32_t recompute_count = 0;  // Forward runs beyond the first.
+  int32_t recompute_count = 0;  // Forward runs beyond the first, or runs of an operation.
 
   bool operator==(const NodeDecision&) const = default;
 };
@@ -103,6 +110,8 @@ struct NodeLabel {
 
 NodeLabel LabelOf(const TensorGraph& graph, NodeId id);
 IdVector<NodeId, NodeLabel> LabelsOf(const TensorGraph& graph);
+NodeLabel LabelOf(const JointGraph& graph, OpId id);
+IdVector<NodeId, NodeLabel> LabelsOf(const JointGraph& graph);
 
 // One buffer in memory.
 struct LiveBuffer {

@@ -8,6 +8,8 @@
 #include "lib/emit/json_plan.h"
 #include "lib/model/annotate.h"
 #include "lib/plan/check.h"
+#include "lib/plan/check_runs.h"
+#include "lib/planner/joint_planner.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
 #include "lib/schedule/static_allocation.h"
@@ -128,7 +130,27 @@ std::vector<std::string> JudgePlan(const TensorGraph& graph, const ModelIdentity
   return faults;
 }
 
+std::vector<std::string> JudgeJointPlan(const JointGraph& graph, const ModelIdentity& identity,
+                                        const PlanRequest& read, const Plan& plan) {
+  std::vector<std::string> faults = CheckJointPlan(graph, plan);
+  CompareWithSource(identity, read, plan, &faults);
+  const PlanRequest& request = plan.request;
+  if (!PlansJointGraphs(request.algorithm)) {
+    faults.push_back(fmt::format("algorithm: {} plans no joint graphs", request.algorithm));
+  }
+  const PaperFigures paper{std::nullopt, plan.figures.peak, plan.figures.overhead};
+  const bool has_foreign = request.objective != Objective::kTime || request.setting ||
+                           request.decisions || request.granularity != Granularity::kNode ||
+                           plan.figures.setting || plan.figures.paper != paper;
+  if (has_foreign) faults.push_back("request: has what is defined for forward graphs alone");
+  return faults;
+}
+
 std::vector<std::string> JudgePlanFile(const PlanFile& file) {
+  const Source& source = file.source;
+  if (source.joint) {
+    return JudgeJointPlan(*source.joint, source.identity, source.request, file.plan);
+  }
   return JudgePlan(file.source.graph, file.source.identity, file.source.request, file.plan);
 }
 
@@ -162,7 +184,9 @@ Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& m
   }
   CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, RequestToReadAgain(header.request, cost));
   CKPLAN_ASSIGN_OR_RETURN(Source source, LoadSource(path, request, &header.model));
-  CKPLAN_ASSIGN_OR_RETURN(Plan plan, ReadPlanJson(text.text, source.graph, text.where));
+  CKPLAN_ASSIGN_OR_RETURN(Plan plan, source.joint
+                                         ? ReadPlanJson(text.text, *source.joint, text.where)
+                                         : ReadPlanJson(text.text, source.graph, text.where));
   return PlanFile{std::move(source), std::move(plan), path};
 }
 

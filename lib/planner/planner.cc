@@ -15,6 +15,7 @@
 #include "lib/plan/assemble.h"
 #include "lib/plan/check.h"
 #include "lib/planner/best_planner.h"
+#include "lib/planner/joint_planner.h"
 #include "lib/planner/knob_search.h"
 #include "lib/planner/peak_budget.h"
 #include "lib/schedule/lower.h"
@@ -394,7 +395,9 @@ Result<Plan> MakePlan(const TensorGraph& graph, const PlanRequest& request,
 
 Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const SolveLimits& limits,
                       Shortage* shortage) {
-  CKPLAN_ASSIGN_OR_RETURN(Plan plan, MakePlan(source.graph, request, limits, shortage));
+  CKPLAN_ASSIGN_OR_RETURN(Plan plan, source.joint
+                                         ? MakeJointPlan(*source.joint, request, limits)
+                                         : MakePlan(source.graph, request, limits, shortage));
   for (const RequestField& field : RequestFields()) {
     if (field.part != RequestField::Part::kPlan) CopyField(field, source.request, &plan.request);
   }

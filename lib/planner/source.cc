@@ -10,9 +10,11 @@
 #include "lib/base/write_file.h"
 #include "lib/cost/cost_model.h"
 #include "lib/cost/table.h"
-#include "lib/emit/json_graph.h"
+#include "lib/emit/json_joint_graph.h"
+#include "lib/joint/simulate_runs.h"
 #include "lib/model/external_files.h"
 #include "lib/plan/same_model.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
@@ -58,6 +60,18 @@ Result<Done> CheckGraphFileRequest(const PlanRequest& request,
                           "cost_model");
 }
 
+// A joint graph has one cost for each operation, and no forward nodes that a cost model could
+// judge.
+Result<Done> CheckJointGraphRequest(const std::optional<CostModel>& cost) {
+  if (!cost) return Done{};
+  return Error{ErrorCode::kUsage,
+               fmt::format("the cost model {} is for forward graphs; a joint graph has costs of "
+                           "its own",
+                           cost->name()),
+               {},
+               {"leave out", {{"cost_model", ""}}}};
+}
+
 void SettleCosts(const CostModel& cost, PlanRequest* request) {
   request->cost_model = cost.name();
   request->cost_unit = cost.unit();
@@ -80,10 +94,16 @@ Result<Source> LoadGraphFile(const std::string& path, const PlanRequest& request
   CKPLAN_RETURN_IF_ERROR(CheckGraphFileRequest(request, cost));
   const std::string where =
       path == kStandardStream ? "stdin" : std::filesystem::path(path).filename().string();
-  CKPLAN_ASSIGN_OR_RETURN(TensorGraph graph, ReadGraphJson(text, where));
-  Source source{std::move(graph), {where, sha256, {}}, request, false, {}, {}};
+  CKPLAN_ASSIGN_OR_RETURN(AnyGraph graph, ReadAnyGraphJson(text, where));
+  Source source{TensorGraph::Create({}).value(), {where, sha256, {}}, request, false, {}, {}};
   source.request.cost_model = kOwnCosts;
   source.request.cost_unit = "1";
+  if (auto* const joint = std::get_if<JointGraph>(&graph)) {
+    CKPLAN_RETURN_IF_ERROR(CheckJointGraphRequest(cost));
+    source.joint = std::move(*joint);
+    return source;
+  }
+  source.graph = std::get<TensorGraph>(std::move(graph));
   if (cost) {
     CKPLAN_ASSIGN_OR_RETURN(source.graph, WithCosts(source.graph, *cost));
     SettleCosts(*cost, &source.request);
@@ -180,11 +200,21 @@ Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
     CKPLAN_ASSIGN_OR_RETURN(Source source, IsGraphFile(path)
                                                ? LoadGraphFile(path, request, planned)
                                                : LoadModelFile(path, request, planned));
-    if (request.align_bytes > 1) {
+    if (request.align_bytes > 1 && source.joint) {
+      CKPLAN_ASSIGN_OR_RETURN(source.joint, AlignSizes(*source.joint, request.align_bytes));
+    } else if (request.align_bytes > 1) {
       CKPLAN_ASSIGN_OR_RETURN(source.graph, AlignSizes(source.graph, request.align_bytes));
     }
     return source;
   });
+}
+
+size_t NodeCount(const Source& source) {
+  return source.joint ? source.joint->ops().size() : source.graph.nodes().size();
+}
+
+Bytes BaselinePeak(const Source& source) {
+  return source.joint ? OwnOrderPeak(*source.joint) : KeepAllPeak(source.graph);
 }
 
 }  // namespace ckplan

@@ -8,6 +8,7 @@
 
 #include "lib/base/result.h"
 #include "lib/graph/tensor_graph.h"
+#include "lib/joint/joint_graph.h"
 #include "lib/model/model.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/request.h"
@@ -15,7 +16,7 @@
 namespace ckplan {
 
 struct Source {
-  TensorGraph graph;
+  TensorGraph graph;  // Empty if the file is a joint graph.
   ModelIdentity identity;
   // The request, completed by what is known after reading: all dimensions, and the name and unit of
   // the costs.
@@ -24,7 +25,13 @@ struct Source {
   bool is_model = false;
   std::vector<ModelNodeRole> roles;
   std::vector<std::string> warnings;
+  // Set for a joint graph file alone, and then all that is known of the training step.
+  std::optional<JointGraph> joint = std::nullopt;
 };
+
+// Of the graph that the source has.
+size_t NodeCount(const Source& source);    // Nodes or operations.
+Bytes BaselinePeak(const Source& source);  // Of keeping everything, in the graph's own order.
 
 // kUsage: the request does not apply to such a file. kCheckFailed: `planned` is given, and the file
 // is another model; this is found before the request is applied to it. kTimeout: stopped

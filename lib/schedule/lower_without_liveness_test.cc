@@ -35,6 +35,8 @@ std::string TextOf(const TensorGraph& graph, const Schedule& schedule) {
       case StepKind::kFree:
         text += "-" + graph.node(graph.tensor(step.tensor()).producer).name;
         break;
+      case StepKind::kRun:
+        FAIL("a run in the schedule of a forward graph");
     }
   }
   return text;

@@ -56,6 +56,7 @@ class NaiveSimulation {
       case StepKind::kLoss:
         return lists(graph_.outputs());
       case StepKind::kFree:
+      case StepKind::kRun:
         return false;
     }
     return false;

@@ -5,6 +5,8 @@
 // backward of c reads b, which is dropped and recomputed:
 //
 //   forward a, forward b, forward c, loss, forward b, backward c, backward b, backward a
+//
+// The schedule of a joint graph (lib/joint) has runs of its operations instead, and nothing else.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +22,18 @@ enum class StepKind : uint8_t {
   kLoss,      // Create the gradient of every output of the graph.
   kBackward,  // Run a node backward.
   kFree,      // Release a tensor; only in schedules with explicit frees.
+  kRun,       // Run an operation of a joint graph, for the first time or again.
 };
 
 struct Step {
   StepKind kind = StepKind::kLoss;
-  int32_t index = -1;  // The node, or for kFree the tensor; -1 for the loss.
+  int32_t index = -1;  // The node or operation, or for kFree the tensor; -1 for the loss.
 
   static Step Forward(NodeId node) { return {StepKind::kForward, node.index()}; }
   static Step Loss() { return {StepKind::kLoss, -1}; }
   static Step Backward(NodeId node) { return {StepKind::kBackward, node.index()}; }
   static Step Free(TensorId tensor) { return {StepKind::kFree, tensor.index()}; }
+  static Step Run(NodeId op) { return {StepKind::kRun, op.index()}; }
 
   NodeId node() const { return NodeId(index); }
   TensorId tensor() const { return TensorId(index); }

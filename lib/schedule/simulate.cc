@@ -80,7 +80,7 @@ Result<Simulation> Simulator::Run(const Schedule& schedule) {
 }
 
 Error Simulator::StepError(const Schedule& schedule, size_t step, const std::string& fault) const {
-  static constexpr const char* kVerbs[] = {"forward", "loss", "backward", "free"};
+  static constexpr const char* kVerbs[] = {"forward", "loss", "backward", "free", "run"};
   const Step& s = schedule.steps[step];
   std::string what = kVerbs[static_cast<size_t>(s.kind)];
   const auto index = static_cast<size_t>(s.index);
@@ -116,6 +116,8 @@ Result<Done> Simulator::CheckShape(const Schedule& schedule) {
       if (schedule.frees != FreePolicy::kExplicit || index >= graph_.tensors().size()) {
         return StepError(schedule, k, "frees what this schedule may not free");
       }
+    } else if (step.kind == StepKind::kRun) {
+      return StepError(schedule, k, "is for joint graphs alone");
     } else if (index >= node_count) {
       return StepError(schedule, k, "runs a node that the graph does not have");
     } else if (step.kind == StepKind::kForward) {

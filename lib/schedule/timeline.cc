@@ -22,6 +22,7 @@ const std::vector<TensorId>& ReadsOf(const TensorGraph& graph, const Step& step)
     case StepKind::kLoss:
       return graph.outputs();
     case StepKind::kFree:
+    case StepKind::kRun:
       return kNothing;
   }
   return kNothing;

@@ -1,0 +1,26 @@
+// The numbers by which plan files refer to the parts of a graph, of either kind.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "lib/graph/tensor_graph.h"
+#include "lib/joint/joint_graph.h"
+
+namespace ckplan {
+
+struct PlanIds {
+  std::string graph_name;
+  IdVector<NodeId, int64_t> nodes;      // Or operations.
+  IdVector<TensorId, int64_t> tensors;  // Or values.
+  bool is_joint = false;
+
+  std::string_view node_word() const { return is_joint ? "operation" : "node"; }
+  std::string_view tensor_word() const { return is_joint ? "value" : "tensor"; }
+};
+
+PlanIds PlanIdsOf(const TensorGraph& graph);
+PlanIds PlanIdsOf(const JointGraph& graph);
+
+}  // namespace ckplan

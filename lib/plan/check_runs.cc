@@ -1,0 +1,301 @@
+#include "lib/plan/check_runs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "lib/base/checked.h"
+#include "lib/base/stop.h"
+#include "lib/plan/claims.h"
+#include "lib/plan/slab.h"
+
+namespace ckplan {
+namespace {
+
+// Replays runs one at a time; stops at the first fault, since later ones may follow from it.
+class Replay {
+ public:
+  Replay(const JointGraph& graph, std::vector<OpId> runs, const std::vector<Bytes>* offsets)
+      : graph_(graph), runs_(std::move(runs)), slab_(offsets), run_count_(graph.ops().size()) {}
+
+  std::optional<std::string> Run() {
+    if (auto fault = CountRuns()) return fault;
+    FindDeaths();
+    for (size_t k = 0; k < runs_.size(); ++k) {
+      PollStop();
+      const Bytes highest = slab_.highest();
+      RunStep(k);
+      if (slab_.fault()) return fmt::format("step {}: {}", k, *slab_.fault());
+      if (slab_.highest() > highest) peak_step_ = static_cast<int32_t>(k);
+    }
+    return std::nullopt;
+  }
+
+  const Slab& slab() const { return slab_; }
+  int32_t peak_step() const { return peak_step_; }
+  Cost cost() const { return cost_; }
+  const IdVector<OpId, int32_t>& run_count() const { return run_count_; }
+
+ private:
+  bool IsMade(ValueId v) const { return !graph_.value(v).maker.is_none(); }
+
+  // Whether the value, or what it is an alias of, is counted in the peak.
+  bool HasMemory(ValueId v) const {
+    while (!graph_.value(v).alias_of.is_none()) v = graph_.value(v).alias_of;
+    return IsMade(v) && graph_.value(v).kind == ValueKind::kValue;
+  }
+
+  Bytes SizeOfMemory(ValueId v) const {
+    while (!graph_.value(v).alias_of.is_none()) v = graph_.value(v).alias_of;
+    return graph_.value(v).bytes;
+  }
+
+  // Everything but memory.
+  std::optional<std::string> CountRuns() {
+    for (size_t k = 0; k < runs_.size(); ++k) {
+      const Operation& op = graph_.op(runs_[k]);
+      for (const ValueId read : op.reads) {
+        if (IsMade(read) && run_count_[graph_.value(read).maker] == 0) {
+          return fmt::format("step {}: \"{}\" reads \"{}\", which has not been made", k, op.name,
+                             graph_.value(read).name);
+        }
+      }
+      if (++run_count_[runs_[k]] > 1 && !op.may_repeat) {
+        return fmt::format("step {}: \"{}\" must not run twice", k, op.name);
+      }
+      const auto sum = CheckedAdd(cost_.count(), op.cost.count());
+      if (!sum) return "the costs of the runs together overflow";
+      cost_ = Cost(*sum);
+    }
+    for (const Operation& op : graph_.ops()) {
+      for (const ValueId write : op.writes) {
+        const Value& value = graph_.value(write);
+        const bool is_wanted = value.is_result || value.kind == ValueKind::kParameterGradient;
+        if (is_wanted && run_count_[value.maker] == 0) {
+          return fmt::format("\"{}\" never runs, but makes \"{}\"", op.name, value.name);
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  // From the end: the first wish for a value that is met is the last read of the version that the
+  // run before it makes.
+  void FindDeaths() {
+    dying_.resize(runs_.size());
+    std::map<ValueId, size_t> wanted_at;
+    for (const ValueId result : graph_.results()) wanted_at[result] = runs_.size();
+    for (size_t k = runs_.size(); k-- > 0;) {
+      const Operation& op = graph_.op(runs_[k]);
+      for (const ValueId write : op.writes) {
+        const auto wish = wanted_at.find(write);
+        const size_t death = wish == wanted_at.end() ? k : wish->second;
+        if (wish != wanted_at.end()) wanted_at.erase(wish);
+        if (death < runs_.size() && HasMemory(write)) dying_[death].push_back(write);
+      }
+      for (const ValueId read : op.reads) wanted_at.emplace(read, k);
+    }
+  }
+
+  void RunStep(size_t k) {
+    const Operation& op = graph_.op(runs_[k]);
+    std::vector<ValueId> with_memory_of_their_own;
+    for (const ValueId write : op.writes) {
+      if (!HasMemory(write)) continue;
+      const ValueId base = graph_.value(write).alias_of;
+      const std::optional<int> block =
+          base.is_none() ? BlockToTakeOver(op, write, k) : std::optional(block_of_.at(base));
+      if (!block) {
+        with_memory_of_their_own.push_back(write);
+        continue;
+      }
+      slab_.HandOver(*block, write);
+      Hold(write, *block);
+    }
+    for (const ValueId write : with_memory_of_their_own) {
+      const Value& value = graph_.value(write);
+      Hold(write, slab_.Allocate(LiveBuffer::Tensor(write, value.bytes), "\"" + value.name + "\""));
+    }
+    if (op.workspace > Bytes(0)) {
+      slab_.Release(slab_.Allocate(LiveBuffer::Workspace(runs_[k], op.workspace),
+                                   "the workspace of \"" + op.name + "\""));
+    }
+    for (const ValueId v : dying_[k]) LetGo(v);
+  }
+
+  // The block of a read that dies here and is alone in it, if `write` may go there.
+  std::optional<int> BlockToTakeOver(const Operation& op, ValueId write, size_t k) const {
+    for (const auto& [to, from] : op.in_place) {
+      if (to != write || !HasMemory(from)) continue;
+      const bool dies = std::find(dying_[k].begin(), dying_[k].end(), from) != dying_[k].end();
+      const int block = block_of_.at(from);
+      if (dies && holders_.at(block) == 1 && SizeOfMemory(from) == graph_.value(write).bytes) {
+        return block;
+      }
+    }
+    return std::nullopt;
+  }
+
+  void Hold(ValueId v, int block) {
+    block_of_[v] = block;
+    ++holders_[block];
+  }
+
+  void LetGo(ValueId v) {
+    const int block = block_of_.at(v);
+    block_of_.erase(v);
+    if (--holders_.at(block) > 0) return;
+    holders_.erase(block);
+    slab_.Release(block);
+  }
+
+  const JointGraph& graph_;
+  const std::vector<OpId> runs_;
+  Slab slab_;
+  IdVector<OpId, int32_t> run_count_;
+  std::vector<std::vector<ValueId>> dying_;  // By step.
+  std::map<ValueId, int> block_of_;          // Of each value that is in memory.
+  std::map<int, int> holders_;               // How many values are in a block.
+  int32_t peak_step_ = 0;
+  Cost cost_;
+};
+
+// What the graph itself says, added up once more.
+struct GraphFigures {
+  ConstantMemory constants;
+  Cost forward_cost;
+  Cost backward_cost;
+  Cost unneeded_cost;  // Of operations from which no result and no parameter gradient follows.
+};
+
+GraphFigures FiguresOf(const JointGraph& graph) {
+  GraphFigures figures;
+  for (const Value& value : graph.values()) {
+    if (!value.alias_of.is_none()) continue;
+    const bool is_gradient = value.kind == ValueKind::kParameterGradient;
+    const bool is_counted = value.kind == ValueKind::kValue && !value.maker.is_none();
+    if (is_gradient) figures.constants.parameter_gradients += value.bytes;
+    if (!is_gradient && !is_counted) figures.constants.inputs += value.bytes;
+  }
+  std::vector<ValueId> wanted = graph.results();
+  for (const ValueId v : graph.values().ids()) {
+    if (graph.value(v).kind == ValueKind::kParameterGradient) wanted.push_back(v);
+  }
+  IdVector<OpId, bool> is_needed(graph.ops().size());
+  while (!wanted.empty()) {
+    const OpId maker = graph.value(wanted.back()).maker;
+    wanted.pop_back();
+    if (maker.is_none() || is_needed[maker]) continue;
+    is_needed[maker] = true;
+    const std::vector<ValueId>& reads = graph.op(maker).reads;
+    wanted.insert(wanted.end(), reads.begin(), reads.end());
+  }
+  for (const OpId id : graph.ops().ids()) {
+    const Operation& op = graph.op(id);
+    (op.phase == Phase::kForward ? figures.forward_cost : figures.backward_cost) += op.cost;
+    if (!is_needed[id]) figures.unneeded_cost += op.cost;
+  }
+  return figures;
+}
+
+// The runs of the plan; a fault if its steps are anything else.
+Result<std::vector<OpId>> RunsOfPlan(const JointGraph& graph, const Plan& plan) {
+  std::vector<OpId> runs;
+  for (size_t k = 0; k < plan.schedule.steps.size(); ++k) {
+    const Step& step = plan.schedule.steps[k];
+    if (step.kind != StepKind::kRun) {
+      return MakeError(ErrorCode::kCheckFailed,
+                       fmt::format("step {} is no run of an operation", k));
+    }
+    if (static_cast<size_t>(step.index) >= graph.ops().size()) {
+      return MakeError(ErrorCode::kCheckFailed,
+                       fmt::format("step {}: there is no operation of number {}", k, step.index));
+    }
+    runs.push_back(step.node());
+  }
+  return runs;
+}
+
+std::string Described(const JointGraph& graph, const LiveBuffer& buffer) {
+  if (buffer.kind == BufferKind::kWorkspace) {
+    return fmt::format("the workspace of \"{}\"", graph.op(buffer.node()).name);
+  }
+  return fmt::format("\"{}\"", graph.value(buffer.tensor()).name);
+}
+
+void CompareRows(const JointGraph& graph, const Plan& plan, const Replay& replay,
+                 std::vector<std::string>* faults) {
+  const size_t count = graph.ops().size();
+  if (plan.decisions.size() != count || plan.labels.size() != count) {
+    faults->push_back(
+        fmt::format("the plan decides on {} operations and names {}, the graph has {}",
+                    plan.decisions.size(), plan.labels.size(), count));
+    return;
+  }
+  for (const OpId id : graph.ops().ids()) {
+    const NodeDecision& claimed = plan.decisions[id];
+    const int32_t runs = replay.run_count()[id];
+    const NodeAction action = runs == 0   ? NodeAction::kDrop
+                              : runs == 1 ? NodeAction::kKeep
+                                          : NodeAction::kRecompute;
+    const NodeDecision derived{action, 0, std::max(0, runs - 1)};
+    if (claimed != derived) {
+      faults->push_back(fmt::format(
+          "operation \"{}\": the plan says {} with {} recomputations in segment {}, the steps say "
+          "{} with {}, and there are no segments",
+          graph.op(id).name, NameOf(claimed.action), claimed.recompute_count, claimed.segment,
+          NameOf(action), derived.recompute_count));
+    }
+    const std::string_view field = DifferenceOf(plan.labels[id], LabelOf(graph, id));
+    if (field.empty()) continue;
+    faults->push_back(fmt::format("operation \"{}\": its row has another \"{}\" than the graph",
+                                  graph.op(id).name, field));
+  }
+}
+
+void CompareFigures(const GraphFigures& graph, const Plan& plan, const Replay& replay,
+                    std::vector<std::string>* faults) {
+  const PlanFigures& figures = plan.figures;
+  const Cost overhead = replay.cost() - graph.forward_cost - graph.backward_cost;
+  CompareClaim("peak_bytes", figures.peak, replay.slab().highest(), faults);
+  CompareClaim("arena_bytes", figures.arena, replay.slab().end(), faults);
+  if (figures.static_allocations) {
+    faults->push_back("static_allocation_bytes: not defined for joint graphs");
+  }
+  CompareClaim("overhead_cost", figures.overhead, overhead, faults);
+  CompareClaim("forward_cost", figures.forward_cost, graph.forward_cost, faults);
+  CompareClaim("backward_cost", figures.backward_cost, graph.backward_cost, faults);
+  CompareConstants(graph.constants, plan, faults);
+  CheckLowerBound(figures, overhead, Cost(0) - graph.unneeded_cost, faults);
+}
+
+}  // namespace
+
+std::vector<std::string> CheckJointPlan(const JointGraph& graph, const Plan& plan) {
+  std::vector<std::string> faults;
+  Result<std::vector<OpId>> runs = RunsOfPlan(graph, plan);
+  if (!runs.ok()) return {runs.error().message};
+  Replay replay(graph, *std::move(runs), &plan.offsets);
+  if (const auto fault = replay.Run()) return {*fault};
+  Replay baseline(graph, OwnOrder(graph), nullptr);
+  if (const auto fault = baseline.Run()) return {"without recomputation: " + *fault};
+
+  CompareClaim("baseline_peak_bytes", plan.figures.baseline_peak, baseline.slab().highest(),
+               &faults);
+  CompareFigures(FiguresOf(graph), plan, replay, &faults);
+  if (plan.offsets.size() != replay.slab().allocations()) {
+    faults.push_back(fmt::format("the arena has {} offsets for {} buffers", plan.offsets.size(),
+                                 replay.slab().allocations()));
+  }
+  CompareRequest(plan, replay.slab().highest(), &faults);
+  ComparePeak(
+      plan, replay.peak_step(), replay.slab().AtPeak(),
+      [&](const LiveBuffer& buffer) { return Described(graph, buffer); }, &faults);
+  CompareRows(graph, plan, replay, &faults);
+  return faults;
+}
+
+}  // namespace ckplan

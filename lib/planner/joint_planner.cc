@@ -1,0 +1,189 @@
+#include "lib/planner/joint_planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/human_bytes.h"
+#include "lib/base/stop.h"
+#include "lib/joint/simulate_runs.h"
+#include "lib/plan/assemble_joint.h"
+#include "lib/plan/check_runs.h"
+#include "lib/plan/node_name.h"
+#include "lib/planner/peak_budget.h"
+#include "lib/planner/registry.h"
+
+namespace ckplan {
+namespace {
+
+// What an algorithm is asked for.
+struct JointProblem {
+  const JointGraph& graph;
+  const PlanRequest& request;
+  std::optional<Bytes> budget;    // On the peak, without constants. None: no limit.
+  bool wants_least_peak = false;  // Of all plans that it finds; `budget` is none then.
+};
+
+struct JointOutcome {
+  std::vector<OpId> runs;  // A plan of the graph; the caller checks whether it fits the budget.
+  bool is_optimal = false;
+  std::string guarantee;
+  std::optional<Cost> lower_bound;  // On the overhead; none if no more than the obvious is known.
+};
+
+struct JointSolver {
+  std::string_view name;  // As in the registry.
+  Result<JointOutcome> (*solve)(const JointProblem& problem, const SolveLimits& limits) = nullptr;
+};
+
+Result<JointOutcome> SolveKeepAll(const JointProblem& problem, const SolveLimits&) {
+  JointOutcome outcome{OwnOrder(problem.graph), false, "", std::nullopt};
+  outcome.is_optimal = LeastOverhead(problem.graph) == Cost(0);
+  outcome.guarantee = outcome.is_optimal ? "no plan has less overhead: nothing runs twice"
+                                         : "nothing runs twice, and nothing is left out";
+  return outcome;
+}
+
+// The first is the one that refusals of other algorithms name.
+constexpr std::array kJointSolvers = {
+    JointSolver{"keep-all", SolveKeepAll},
+};
+
+Error ForForwardGraphs(std::string_view what, Remedy remedy) {
+  return Error{ErrorCode::kUsage,
+               fmt::format("{} for forward graphs; this is a joint graph, whose plans run "
+                           "operations in any order",
+                           what),
+               {},
+               std::move(remedy)};
+}
+
+// What of the request has no meaning here.
+Result<Done> CheckRequest(const PlanRequest& request) {
+  const auto leave_out = [](std::string_view field) {
+    return Remedy{"leave out", {{std::string(field), ""}}};
+  };
+  if (request.objective == Objective::kMemory) {
+    return ForForwardGraphs("the objective \"memory\" is", leave_out("objective"));
+  }
+  if (request.granularity == Granularity::kLayer) {
+    return ForForwardGraphs("layers are", leave_out("granularity"));
+  }
+  if (request.paper_budget.is_given()) {
+    return ForForwardGraphs("a paper budget is", leave_out("paper_budget"));
+  }
+  if (request.setting) return ForForwardGraphs("knobs are", leave_out("setting"));
+  if (request.decisions) return ForForwardGraphs("decisions are", leave_out("decisions"));
+  if (!request.uses_liveness) {
+    return ForForwardGraphs("frees without liveness are", leave_out("liveness"));
+  }
+  if (!request.budget.is_given() || !request.total_budget.is_given()) return Done{};
+  return MakeError(ErrorCode::kUsage, "a plan is made for one budget, but several are given");
+}
+
+Result<const JointSolver*> FindJointSolver(std::string_view name) {
+  CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(name));
+  for (const JointSolver& solver : kJointSolvers) {
+    if (solver.name == info->name) return &solver;
+  }
+  return ForForwardGraphs(fmt::format("{} is", info->name),
+                          {"use", {{"algorithm", std::string(kJointSolvers.front().name)}}});
+}
+
+// What the budget covers beside the peak: nothing, or all that no plan changes.
+Bytes ConstantsInBudget(const JointGraph& graph, const PlanRequest& request) {
+  if (!request.total_budget.is_given()) return Bytes(0);
+  const ConstantMemory constants = JointConstants(graph);
+  return TotalConstants(constants,
+                        OptimizerState(request.optimizer, constants.parameter_gradients));
+}
+
+// The budget as bytes of the peak alone; none if the request states no amount.
+std::optional<Bytes> BudgetInBytes(const JointGraph& graph, const PlanRequest& request) {
+  const Budget& budget = PeakBudgetOf(request);
+  const Bytes constants = ConstantsInBudget(graph, request);
+  if (budget.kind == Budget::Kind::kBytes) return budget.bytes - constants;
+  if (budget.kind != Budget::Kind::kPercent) return std::nullopt;
+  const Bytes baseline = OwnOrderPeak(graph) + constants;
+  const double share = static_cast<double>(baseline.count()) * budget.percent / 100;
+  return Bytes(static_cast<int64_t>(std::floor(share))) - constants;
+}
+
+Error Infeasible(const JointProblem& problem, std::string_view algorithm, const Plan& least) {
+  const Bytes constants = ConstantsInBudget(problem.graph, problem.request);
+  const Bytes budget = *problem.budget + constants;
+  const Bytes needed = least.figures.peak + constants;
+  const std::vector<Step>& steps = least.schedule.steps;
+  const std::string where =
+      steps.empty() ? ""
+                    : fmt::format(", needed at the run of \"{}\"",
+                                  ShownName(problem.graph,
+                                            steps[static_cast<size_t>(least.peak->step)].node()));
+  return Error{
+      ErrorCode::kInfeasible,
+      fmt::format("infeasible: {} finds no plan within {} ({} bytes); the least it reaches is {} "
+                  "({} bytes{})",
+                  algorithm, HumanBytes(budget), budget.count(), HumanBytes(needed), needed.count(),
+                  where),
+      {},
+      {"try",
+       {{problem.request.total_budget.is_given() ? "total_budget" : "budget",
+         std::to_string(needed.count())}}}};
+}
+
+// The request as plans hold it: the algorithm by its own name, one budget, in bytes.
+PlanRequest Settled(const JointProblem& problem, std::string_view algorithm, Bytes peak) {
+  PlanRequest settled = problem.request;
+  settled.algorithm = algorithm;
+  settled.objective = Objective::kTime;
+  settled.budget = settled.total_budget = {};
+  if (problem.wants_least_peak) settled.budget = Budget::Of(peak);
+  if (problem.budget) settled.budget = Budget::Of(*problem.budget);
+  return settled;
+}
+
+Result<Plan> SolveAndCheck(const JointSolver& solver, const JointProblem& problem,
+                           const SolveLimits& limits) {
+  const StopScope scope(limits.stop);
+  PollStop();
+  CKPLAN_ASSIGN_OR_RETURN(const JointOutcome outcome, solver.solve(problem, limits));
+  Plan plan = AssembleJointPlan(problem.graph, outcome.runs);
+  if (problem.budget && plan.figures.peak > *problem.budget) {
+    return Infeasible(problem, solver.name, plan);
+  }
+  plan.request = Settled(problem, solver.name, plan.figures.peak);
+  plan.figures.is_optimal = outcome.is_optimal && !problem.wants_least_peak;
+  plan.figures.guarantee = outcome.guarantee;
+  if (outcome.lower_bound) plan.figures.lower_bound_cost = outcome.lower_bound;
+  plan.figures.optimizer_state =
+      OptimizerState(problem.request.optimizer, plan.figures.constants.parameter_gradients);
+  const std::vector<std::string> faults = CheckJointPlan(problem.graph, plan);
+  CKPLAN_CHECK(faults.empty(), faults.front());
+  return plan;
+}
+
+}  // namespace
+
+Result<Plan> MakeJointPlan(const JointGraph& graph, const PlanRequest& request,
+                           const SolveLimits& limits) {
+  CKPLAN_ASSIGN_OR_RETURN(const JointSolver* solver, FindJointSolver(request.algorithm));
+  CKPLAN_RETURN_IF_ERROR(CheckRequest(request));
+  return UnlessStopped([&] {
+    const JointProblem problem{graph, request, BudgetInBytes(graph, request),
+                               PeakBudgetOf(request).kind == Budget::Kind::kMin};
+    return SolveAndCheck(*solver, problem, limits);
+  });
+}
+
+bool PlansJointGraphs(std::string_view algorithm) {
+  return std::any_of(kJointSolvers.begin(), kJointSolvers.end(),
+                     [&](const JointSolver& solver) { return solver.name == algorithm; });
+}
+
+}  // namespace ckplan

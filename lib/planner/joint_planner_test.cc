@@ -1,0 +1,112 @@
+#include "lib/planner/joint_planner.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "lib/base/rng.h"
+#include "lib/joint/simulate_runs.h"
+#include "lib/plan/check_runs.h"
+#include "lib/planner/registry.h"
+#include "lib/testing/random_joint_graph.h"
+
+namespace ckplan {
+namespace {
+
+PlanRequest KeepAll() {
+  PlanRequest request;
+  request.algorithm = "keep-all";
+  return request;
+}
+
+JointGraph SomeGraph() {
+  Rng rng(4);
+  RandomJointOptions options;
+  options.parameter_gradient = 40;
+  return RandomJointGraph(rng, options);
+}
+
+}  // namespace
+
+TEST_CASE("joint planner: keep-all runs the graph's own order once") {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const JointGraph graph = RandomJointGraph(rng);
+    const Plan plan = MakeJointPlan(graph, KeepAll(), {}).value();
+    CHECK(CheckJointPlan(graph, plan).empty());
+    CHECK(plan.figures.peak == OwnOrderPeak(graph));
+    CHECK(plan.figures.peak == plan.figures.baseline_peak);
+    CHECK(plan.figures.overhead == Cost(0));
+    CHECK(plan.request.objective == Objective::kTime);
+  }
+}
+
+TEST_CASE("joint planner: budgets in bytes, percent, the least, and with constants") {
+  const JointGraph graph = SomeGraph();
+  const Bytes peak = OwnOrderPeak(graph);
+  PlanRequest request = KeepAll();
+  request.optimizer = Optimizer::kAdam;
+  request.budget = Budget::Of(peak);
+  CHECK(MakeJointPlan(graph, request, {})->request.budget == Budget::Of(peak));
+  request.budget = {Budget::Kind::kPercent, Bytes(0), 100};
+  const Plan whole = MakeJointPlan(graph, request, {}).value();
+  CHECK(whole.request.budget == Budget::Of(peak));
+  request.budget = {Budget::Kind::kMin, Bytes(0), 0};
+  const Plan least = MakeJointPlan(graph, request, {}).value();
+  CHECK(least.request.budget == Budget::Of(peak));
+  CHECK_FALSE(least.figures.is_optimal);
+
+  request.budget = Budget::Of(peak - Bytes(1));
+  const Error refusal = MakeJointPlan(graph, request, {}).error();
+  CHECK(refusal.code == ErrorCode::kInfeasible);
+  CHECK(refusal.remedy.settings.front().name == "budget");
+  CHECK(refusal.remedy.settings.front().value == std::to_string(peak.count()));
+
+  const Bytes constants = TotalConstants(whole.figures);
+  REQUIRE(constants > whole.figures.constants.inputs);
+  request.budget = {};
+  request.total_budget = Budget::Of(peak + constants);
+  CHECK(MakeJointPlan(graph, request, {})->request.budget == Budget::Of(peak));
+  request.total_budget = Budget::Of(peak + constants - Bytes(1));
+  const Error total = MakeJointPlan(graph, request, {}).error();
+  CHECK(total.remedy.settings.front().name == "total_budget");
+  CHECK(total.remedy.settings.front().value == std::to_string((peak + constants).count()));
+}
+
+TEST_CASE("joint planner: algorithms of forward graphs are refused by name") {
+  const JointGraph graph = SomeGraph();
+  int refused = 0;
+  for (const SolverInfo* info : ListedAlgorithms()) {
+    if (PlansJointGraphs(info->name)) continue;
+    CAPTURE(info->name);
+    PlanRequest request;
+    request.algorithm = info->name;
+    const Error error = MakeJointPlan(graph, request, {}).error();
+    CHECK(error.code == ErrorCode::kUsage);
+    CHECK(error.message.starts_with(std::string(info->name) + " is for forward graphs"));
+    CHECK(PlansJointGraphs(error.remedy.settings.front().value));
+    ++refused;
+  }
+  CHECK(refused > 10);
+}
+
+TEST_CASE("joint planner: what forward graphs alone have is refused") {
+  const JointGraph graph = SomeGraph();
+  std::vector<PlanRequest> requests(7, KeepAll());
+  requests[0].objective = Objective::kMemory;
+  requests[1].granularity = Granularity::kLayer;
+  requests[2].paper_budget.kind = Budget::Kind::kMin;
+  requests[3].setting = {"segments", 3};
+  requests[4].decisions.emplace();
+  requests[5].uses_liveness = false;
+  requests[6].budget = requests[6].total_budget = Budget::Of(Bytes(1 << 20));
+  for (const PlanRequest& request : requests) {
+    const Result<Plan> plan = MakeJointPlan(graph, request, {});
+    REQUIRE_FALSE(plan.ok());
+    CHECK(plan.error().code == ErrorCode::kUsage);
+  }
+}
+
+}  // namespace ckplan
