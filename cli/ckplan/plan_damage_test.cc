@@ -196,6 +196,12 @@ const Example kExamples[] = {
        request->uses_liveness = false;
        request->cost_model = "unit";
      }},
+    {"with a proven bound", "testdata/graphs/skips.json",
+     [](PlanRequest* request) {
+       request->algorithm = "best";
+       request->effort = SearchEffort::kQuick;
+       request->budget = Budget::Of(Bytes(20'000));
+     }},
     {"given", "testdata/graphs/chain.json",
      [](PlanRequest* request) {
        request->algorithm = "given";

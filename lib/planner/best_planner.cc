@@ -25,18 +25,6 @@ namespace {
 
 using Order = std::vector<NodeId>;
 
-BestWork SearchWorkOf(SearchEffort effort) {
-  switch (effort) {
-    case SearchEffort::kQuick:
-      return kQuickWork;
-    case SearchEffort::kNormal:
-      return kNormalWork;
-    case SearchEffort::kThorough:
-      return kThoroughWork;
-  }
-  return kNormalWork;
-}
-
 Order OwnForwardOrder(const TensorGraph& graph) {
   Order order;
   for (const NodeId id : graph.nodes().ids()) order.push_back(id);
@@ -56,6 +44,7 @@ struct Solution {
   int64_t lower_bound = 0;  // Of all plans in the order of the schedule.
   bool is_optimal = false;
   bool is_infeasible = false;
+  bool has_least_peak = false;  // Proven: no plan in any order has a lower one.
 
   bool IsBetterThan(const Solution& other) const {
     return schedule && (!other.schedule || overhead < other.overhead);
@@ -79,8 +68,7 @@ class BestSearch {
   // The best plan of the graph's own order, and, unless none can be better, of the orders of the
   // other algorithms' plans, which are starts as well.
   Result<Solution> Solve(Bytes budget) {
-    CKPLAN_ASSIGN_OR_RETURN(Solution best,
-                            SolveOwnOrder(budget, SearchWorkOf(request_.effort), {}));
+    CKPLAN_ASSIGN_OR_RETURN(Solution best, SolveOwnOrder(budget, WorkOf(request_.effort), {}));
     if (best.is_optimal && best.overhead == 0) return best;
     for (const OrderedProblem& problem : OthersWithin(budget, best)) {
       CKPLAN_ASSIGN_OR_RETURN(Solution other, SolveInOrder(budget, problem));
@@ -103,7 +91,9 @@ class BestSearch {
       least.overhead = Simulator(graph_).Run(*least.schedule).value().overhead.count();
     }
     CKPLAN_ASSIGN_OR_RETURN(Solution again, Solve(PeakOf(least)));
-    return again.IsBetterThan(least) ? again : least;
+    if (again.IsBetterThan(least) || again.is_optimal) least = std::move(again);
+    least.has_least_peak = lower.is_proven;
+    return least;
   }
 
   // The plan of the least product of peak and time, of budgets between the least peak and what
@@ -133,7 +123,7 @@ class BestSearch {
   }
 
   Result<Solution> SolveInOrder(Bytes budget, const OrderedProblem& problem) {
-    const BestWork work = SearchWorkOf(request_.effort);
+    const BestWork work = WorkOf(request_.effort);
     if (problem.order == own_order_) return SolveOwnOrder(budget, work, problem.starts);
     return SolveExpansion(ExpandTensorGraph(graph_, problem.order), budget, work, problem.starts);
   }
@@ -230,9 +220,13 @@ Plan PlanOf(const TensorGraph& graph, const PlanRequest& request, const Solution
   plan.request.objective = Objective::kTime;
   plan.request.total_budget = {};
   plan.request.budget = Budget::Of(plan.figures.peak);
-  plan.figures.is_optimal = solution.is_optimal;
+  const bool wants_least_peak = PeakBudgetOf(request).kind == Budget::Kind::kMin;
+  plan.figures.is_optimal = solution.is_optimal && (!wants_least_peak || solution.has_least_peak);
   plan.figures.lower_bound_cost = Cost(solution.lower_bound);
   plan.figures.guarantee = GuaranteeOf(graph, solution);
+  if (solution.has_least_peak) {
+    plan.figures.guarantee.insert(0, kLeastPeakProven);
+  }
   plan.figures.paper = {std::nullopt, plan.figures.peak, plan.figures.overhead};
   plan.figures.optimizer_state =
       OptimizerState(request.optimizer, graph.constants().parameter_gradients);
@@ -266,6 +260,18 @@ Result<Done> CheckSettings(const PlanRequest& request) {
 }
 
 }  // namespace
+
+BestWork WorkOf(SearchEffort effort) {
+  switch (effort) {
+    case SearchEffort::kQuick:
+      return kQuickWork;
+    case SearchEffort::kNormal:
+      return kNormalWork;
+    case SearchEffort::kThorough:
+      return kThoroughWork;
+  }
+  return kNormalWork;
+}
 
 Result<Plan> MakeBestPlan(const TensorGraph& graph, const PlanRequest& request,
                           const SolveLimits& limits) {

@@ -2,6 +2,9 @@
 // lib/algorithms/best solves; what it returns becomes a plan like any other.
 #pragma once
 
+#include <string_view>
+
+#include "lib/algorithms/best/best.h"
 #include "lib/base/result.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/plan/plan.h"
@@ -9,6 +12,12 @@
 #include "lib/plan/solver.h"
 
 namespace ckplan {
+
+// How the guarantee of a plan begins that has the least peak of all plans in any order.
+inline constexpr std::string_view kLeastPeakProven = "no plan has a lower peak; ";
+
+// What a search by `best` may do.
+BestWork WorkOf(SearchEffort effort);
 
 // The request has passed the planner's checks. The plan is no worse than that of any algorithm of
 // the registry for the same request, since those are what it starts from unless it is proven that

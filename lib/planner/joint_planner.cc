@@ -10,12 +10,15 @@
 #include <utility>
 #include <vector>
 
+#include "lib/algorithms/best/best.h"
+#include "lib/algorithms/best/least_peak.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/stop.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/plan/assemble_joint.h"
 #include "lib/plan/check_runs.h"
 #include "lib/plan/node_name.h"
+#include "lib/planner/best_planner.h"
 #include "lib/planner/peak_budget.h"
 #include "lib/planner/registry.h"
 
@@ -35,6 +38,7 @@ struct JointOutcome {
   bool is_optimal = false;
   std::string guarantee;
   std::optional<Cost> lower_bound;  // On the overhead; none if no more than the obvious is known.
+  std::string note = {};            // What a refusal adds, if the budget is not met.
 };
 
 struct JointSolver {
@@ -50,8 +54,78 @@ Result<JointOutcome> SolveKeepAll(const JointProblem& problem, const SolveLimits
   return outcome;
 }
 
+std::string GuaranteeOf(const JointGraph& graph, const BestOutcome& outcome) {
+  const bool is_own = outcome.scope == BoundScope::kOwnOrder;
+  const std::string_view scope = is_own ? "in the graph's own order" : "in any order";
+  if (outcome.is_optimal) return fmt::format("optimal among plans {}", scope);
+  const auto once = static_cast<double>(graph.cost().count());
+  const auto gap = static_cast<double>(outcome.overhead - outcome.lower_bound);
+  return fmt::format("heuristic: no plan {} saves more than {:.2f} % of a step", scope,
+                     once > 0 ? 100 * gap / once : 0);
+}
+
+JointOutcome OutcomeOf(const JointGraph& graph, const BestOutcome& best) {
+  return {*best.runs, best.is_optimal, GuaranteeOf(graph, best), Cost(best.lower_bound)};
+}
+
+// A plan of the least peak that is found.
+Result<JointOutcome> SolveBestForLeastPeak(const JointGraph& graph, const BestOptions& options) {
+  BestOptions probe = options;
+  probe.work = kQuickWork;
+  CKPLAN_ASSIGN_OR_RETURN(const LeastPeak least,
+                          FindLeastPeak(graph, probe, OwnOrderPeak(graph).count()));
+  const std::vector<OpId> runs = least.runs.value_or(OwnOrder(graph));
+  BestOptions again = options;
+  again.budget = RunSimulator(graph).Run(runs).value().peak.count();
+  again.starts = {runs};
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(graph, again));
+  CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
+  JointOutcome outcome = OutcomeOf(graph, best);
+  outcome.is_optimal &= least.is_proven;
+  if (least.is_proven) outcome.guarantee = fmt::format("{}{}", kLeastPeakProven, outcome.guarantee);
+  return outcome;
+}
+
+// The plan of the least product of peak and time, of a dozen budgets.
+Result<JointOutcome> SolveBestForLeastProduct(const JointGraph& graph, const BestOptions& options) {
+  constexpr int64_t kBudgets = 12;
+  RunSimulator simulator(graph);
+  CKPLAN_ASSIGN_OR_RETURN(JointOutcome chosen, SolveBestForLeastPeak(graph, options));
+  const auto product_of = [&](const std::vector<OpId>& runs) {
+    const RunSimulation simulation = simulator.Run(runs).value();
+    return static_cast<double>(simulation.peak.count()) *
+           static_cast<double>(simulation.cost.count());
+  };
+  const int64_t low = simulator.Run(chosen.runs).value().peak.count();
+  const int64_t high = OwnOrderPeak(graph).count();
+  for (int64_t i = 1; i <= kBudgets; ++i) {
+    BestOptions at = options;
+    at.budget = low + (high - low) / kBudgets * i;
+    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(graph, at));
+    if (best.runs && product_of(*best.runs) < product_of(chosen.runs)) {
+      chosen = OutcomeOf(graph, best);
+    }
+  }
+  return chosen;
+}
+
+Result<JointOutcome> SolveByBest(const JointProblem& problem, const SolveLimits&) {
+  BestOptions options;
+  options.work = WorkOf(problem.request.effort);
+  if (problem.wants_least_peak) return SolveBestForLeastPeak(problem.graph, options);
+  if (!problem.budget) return SolveBestForLeastProduct(problem.graph, options);
+  options.budget = problem.budget->count();
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(problem.graph, options));
+  if (best.runs) return OutcomeOf(problem.graph, best);
+  CKPLAN_ASSIGN_OR_RETURN(JointOutcome least, SolveBestForLeastPeak(problem.graph, options));
+  const bool is_proven = best.is_infeasible && best.scope == BoundScope::kAnyOrder;
+  least.note = is_proven ? "it is proven that no plan fits" : "it is not proven that none fits";
+  return least;
+}
+
 // The first is the one that refusals of other algorithms name.
 constexpr std::array kJointSolvers = {
+    JointSolver{kBestAlgorithm, SolveByBest},
     JointSolver{"keep-all", SolveKeepAll},
 };
 
@@ -155,10 +229,13 @@ Result<Plan> SolveAndCheck(const JointSolver& solver, const JointProblem& proble
   CKPLAN_ASSIGN_OR_RETURN(const JointOutcome outcome, solver.solve(problem, limits));
   Plan plan = AssembleJointPlan(problem.graph, outcome.runs);
   if (problem.budget && plan.figures.peak > *problem.budget) {
-    return Infeasible(problem, solver.name, plan);
+    Error error = Infeasible(problem, solver.name, plan);
+    if (!outcome.note.empty()) error.notes.push_back(outcome.note);
+    return error;
   }
   plan.request = Settled(problem, solver.name, plan.figures.peak);
-  plan.figures.is_optimal = outcome.is_optimal && !problem.wants_least_peak;
+  plan.figures.is_optimal =
+      outcome.is_optimal && (!problem.wants_least_peak || solver.name == kBestAlgorithm);
   plan.figures.guarantee = outcome.guarantee;
   if (outcome.lower_bound) plan.figures.lower_bound_cost = outcome.lower_bound;
   plan.figures.optimizer_state =

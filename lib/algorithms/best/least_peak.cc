@@ -16,20 +16,21 @@ Result<LeastPeak> FindLeastPeak(const JointGraph& graph, BestOptions options, in
   RunSimulator simulator(graph);
   const RunProblem problem(graph);
   LeastPeak least;
-  least.refused = FindCertificates(problem).least_peak_any_plan - 1;
-  least.is_refusal_proven = true;
-  for (int trial = 0; trial < kMaxTrials && least.refused + 1 < reached; ++trial) {
-    options.budget = trial == 0 ? least.refused + 1 : least.refused + (reached - least.refused) / 2;
+  int64_t refused = FindCertificates(problem).least_peak_any_plan - 1;
+  bool is_refusal_proven = true;
+  for (int trial = 0; trial < kMaxTrials && refused + 1 < reached; ++trial) {
+    options.budget = trial == 0 ? refused + 1 : refused + (reached - refused) / 2;
     CKPLAN_ASSIGN_OR_RETURN(BestOutcome tried, SolveBest(graph, options));
     if (tried.runs) {
       reached = simulator.Run(*tried.runs).value().peak.count();
       least.runs = std::move(tried.runs);
       options.starts = {*least.runs};
     } else {
-      least.refused = options.budget;
-      least.is_refusal_proven &= tried.is_infeasible && tried.scope == BoundScope::kAnyOrder;
+      refused = options.budget;
+      is_refusal_proven &= tried.is_infeasible && tried.scope == BoundScope::kAnyOrder;
     }
   }
+  least.is_proven = is_refusal_proven && refused + 1 >= reached;
   return least;
 }
 

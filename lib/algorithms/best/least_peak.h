@@ -12,9 +12,8 @@
 namespace ckplan {
 
 struct LeastPeak {
-  std::optional<Runs> runs;        // Nothing: no plan below `reached` was found.
-  int64_t refused = 0;             // The largest peak below which nothing was found.
-  bool is_refusal_proven = false;  // No plan of any order has a peak of `refused` or less.
+  std::optional<Runs> runs;  // Nothing: no plan below `reached` was found.
+  bool is_proven = false;    // No plan in any order has a peak below that of `runs`, or `reached`.
 };
 
 // Looks for plans whose peak is below `reached`, down to what certificates allow: first for that
