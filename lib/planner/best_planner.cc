@@ -69,10 +69,12 @@ class BestSearch {
   // other algorithms' plans, which are starts as well.
   Result<Solution> Solve(Bytes budget) {
     CKPLAN_ASSIGN_OR_RETURN(Solution best, SolveOwnOrder(budget, WorkOf(request_.effort), {}));
+    KeepInCaseOfStop(best);
     if (best.is_optimal && best.overhead == 0) return best;
     for (const OrderedProblem& problem : OthersWithin(budget, best)) {
       CKPLAN_ASSIGN_OR_RETURN(Solution other, SolveInOrder(budget, problem));
       if (other.IsBetterThan(best)) best = std::move(other);
+      KeepInCaseOfStop(best);
     }
     return best;
   }
@@ -90,6 +92,7 @@ class BestSearch {
       least = {ScheduleOf(expansion_, *lower.runs)};
       least.overhead = Simulator(graph_).Run(*least.schedule).value().overhead.count();
     }
+    KeepInCaseOfStop(least);
     CKPLAN_ASSIGN_OR_RETURN(Solution again, Solve(PeakOf(least)));
     if (again.IsBetterThan(least) || again.is_optimal) least = std::move(again);
     least.has_least_peak = lower.is_proven;
@@ -114,7 +117,14 @@ class BestSearch {
     return again.IsBetterThan(chosen) ? again : chosen;
   }
 
+  // The best of what was found before a stop ended the search.
+  const std::optional<Solution>& found() const { return found_; }
+
  private:
+  void KeepInCaseOfStop(const Solution& solution) {
+    if (solution.schedule) found_ = solution;
+  }
+
   static constexpr int64_t kCurveSteps = 12;
 
   Result<Solution> SolveOwnOrder(Bytes budget, const BestWork& work,
@@ -155,6 +165,8 @@ class BestSearch {
   std::vector<Plan> PlansOfOthers(const Budget& budget) const {
     std::vector<Plan> plans;
     for (const SolverInfo& info : AllSolvers()) {
+      // The dynamic programs take most of the time.
+      if (request_.effort == SearchEffort::kQuick && info.takes_objective) continue;
       PlanRequest own = request_;
       own.algorithm = info.name;
       own.budget = budget;
@@ -200,6 +212,7 @@ class BestSearch {
   const SolveLimits& limits_;
   const Order own_order_;
   const Expansion expansion_;  // In the graph's own order.
+  std::optional<Solution> found_;
 };
 
 std::string GuaranteeOf(const TensorGraph& graph, const Solution& solution) {
@@ -276,27 +289,30 @@ BestWork WorkOf(SearchEffort effort) {
 Result<Plan> MakeBestPlan(const TensorGraph& graph, const PlanRequest& request,
                           const SolveLimits& limits) {
   CKPLAN_RETURN_IF_ERROR(CheckSettings(request));
-  const StopScope scope(limits.stop);
-  return UnlessStopped([&]() -> Result<Plan> {
-    BestSearch search(graph, request, limits);
-    const Budget& budget = PeakBudgetOf(request);
-    if (!budget.is_given()) {
-      CKPLAN_ASSIGN_OR_RETURN(const Solution solution, search.SolveForLeastProduct());
-      return PlanOf(graph, request, solution);
-    }
-    if (budget.kind == Budget::Kind::kMin) {
-      CKPLAN_ASSIGN_OR_RETURN(const Solution solution, search.SolveForLeastPeak());
-      return PlanOf(graph, request, solution);
-    }
-    const Bytes bytes = ActivationBudget(graph, request);
-    CKPLAN_ASSIGN_OR_RETURN(const Solution solution, search.Solve(bytes));
-    if (!solution.schedule) {
-      return Refuse(graph, request, solution.is_infeasible, &search);
-    }
-    Plan plan = PlanOf(graph, request, solution);
-    plan.request.budget = Budget::Of(bytes);
-    return plan;
-  });
+  const Budget& budget = PeakBudgetOf(request);
+  const bool is_fixed = budget.is_given() && budget.kind != Budget::Kind::kMin;
+  const Bytes bytes = is_fixed ? ActivationBudget(graph, request) : Bytes(0);
+  std::optional<BestSearch> search;
+  const auto solve = [&]() -> Result<Solution> {
+    const StopScope scope(limits.stop);
+    search.emplace(graph, request, limits);
+    if (!budget.is_given()) return search->SolveForLeastProduct();
+    return is_fixed ? search->Solve(bytes) : search->SolveForLeastPeak();
+  };
+  Result<Solution> solution = UnlessStopped(solve);
+  const bool is_stopped = limits.stop.stop_requested();
+  // What was found is told whole.
+  const StopsSuspended whole;
+  if (!solution.ok() && is_stopped && search && search->found()) solution = *search->found();
+  if (!solution.ok()) return std::move(solution).error();
+  if (!solution->schedule) {
+    if (is_stopped) return MakeError(ErrorCode::kTimeout, "stopped");
+    return Refuse(graph, request, solution->is_infeasible, &*search);
+  }
+  Plan plan = PlanOf(graph, request, *solution);
+  if (is_stopped) plan.figures.guarantee.insert(0, kStoppedEarly);
+  if (is_fixed) plan.request.budget = Budget::Of(bytes);
+  return plan;
 }
 
 }  // namespace ckplan

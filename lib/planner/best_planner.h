@@ -21,7 +21,8 @@ BestWork WorkOf(SearchEffort effort);
 
 // The request has passed the planner's checks. The plan is no worse than that of any algorithm of
 // the registry for the same request, since those are what it starts from unless it is proven that
-// none is better. Errors are those of MakePlan.
+// none is better; with quick effort the dynamic programs are left out. Errors are those of
+// MakePlan.
 Result<Plan> MakeBestPlan(const TensorGraph& graph, const PlanRequest& request,
                           const SolveLimits& limits);
 

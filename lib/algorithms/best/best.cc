@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <span>
 #include <utility>
 
 #include "lib/algorithms/best/annealing.h"
@@ -21,6 +23,11 @@ namespace {
 
 // Beyond so many operations one cut stands for the program over moments.
 constexpr int32_t kMaxProgramOps = 20'000;
+
+// Beyond so many operations a few rules of eviction are tried, each of which takes a second for
+// 100,000.
+constexpr int32_t kManyOps = 2'000;
+constexpr size_t kFewRules = 4;
 
 class Solver {
  public:
@@ -80,7 +87,7 @@ class Solver {
 
   // Plans whose first runs are in this order, and, of the graph's own, a bound.
   Result<Done> SolveInOrder(const Runs& order, bool is_own) {
-    if (const auto runs = BestEviction(problem_, order, options_.budget)) {
+    if (const auto runs = Evicted(order)) {
       Offer(*runs, "eviction");
     }
     if (HasMipSolver() && problem_.op_count <= kMaxProgramOps) {
@@ -118,6 +125,12 @@ class Solver {
   }
 
   bool IsDone() const { return outcome_.is_optimal || outcome_.is_infeasible; }
+
+  std::optional<Runs> Evicted(const Runs& order) const {
+    std::span<const EvictionRule> rules = EvictionRules();
+    if (problem_.op_count > kManyOps) rules = rules.first(kFewRules);
+    return BestEviction(problem_, order, options_.budget, FirstRuns::kKeepOrder, rules);
+  }
 
   Result<Done> SolveByProgram(const Runs& order, bool is_own) {
     LoopLimits limits;
