@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "cli/ckbench/arena_command.h"
+#include "cli/ckbench/quality_command.h"
 #include "cli/ckbench/reproduction.h"
 #include "cli/common/command_line.h"
 #include "cli/common/terminal.h"
@@ -94,15 +95,19 @@ Result<ExitCode> RunBench(std::vector<std::string> typed) {
     return ExitCode::kOk;
   }
   if (first == "-h" || first == "--help") return RunReproduce({"--help"});
-  if (first != "reproduce" && first != "arena") {
-    return Error{ErrorCode::kUsage,
-                 first.empty()
-                     ? "no command is given; for example: ckbench reproduce feng"
-                     : fmt::format("unknown command \"{}\"; known are reproduce and arena", first),
-                 {"`ckbench reproduce --help` and `ckbench arena --help` tell more"}};
+  if (first != "reproduce" && first != "arena" && first != "quality") {
+    return Error{
+        ErrorCode::kUsage,
+        first.empty()
+            ? "no command is given; for example: ckbench reproduce feng"
+            : fmt::format("unknown command \"{}\"; known are reproduce, arena and quality", first),
+        {"`ckbench reproduce --help`, `ckbench arena --help` and `ckbench quality --help` tell "
+         "more"}};
   }
   arguments.erase(arguments.begin());
-  return first == "arena" ? RunArena(std::move(arguments)) : RunReproduce(std::move(arguments));
+  if (first == "arena") return RunArena(std::move(arguments));
+  if (first == "quality") return RunQuality(std::move(arguments));
+  return RunReproduce(std::move(arguments));
 }
 
 }  // namespace ckplan

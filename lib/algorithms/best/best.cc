@@ -48,6 +48,7 @@ class Solver {
     } catch (const Stopped&) {
       if (!outcome_.runs) throw;
     }
+    SettleBound();
     return std::move(outcome_);
   }
 
@@ -66,7 +67,6 @@ class Solver {
       CKPLAN_RETURN_IF_ERROR(SolveInOrder(orders_[i], i == 0));
     }
     if (!IsDone()) Anneal();
-    SettleBound();
     return Done{};
   }
 
@@ -74,7 +74,7 @@ class Solver {
   void Certify() {
     const Certificates certificates = FindCertificates(problem_);
     // Nothing costs less than what every plan must run, once.
-    if (outcome_.runs) outcome_.is_optimal = outcome_.overhead <= idle_cost_;
+    if (outcome_.runs) outcome_.is_optimal = IsOptimal();
     if (certificates.least_peak_any_plan > options_.budget) outcome_.is_infeasible = true;
     if (certificates.least_peak_once_any_order <= options_.budget) return;
     // Something runs twice, in any order.
@@ -82,7 +82,11 @@ class Solver {
     for (size_t op = 0; op < problem_.cost.size(); ++op) {
       if (problem_.may_repeat[op]) least = std::min(least, problem_.cost[op]);
     }
-    any_order_bound_ = idle_cost_ + least;
+    if (least == std::numeric_limits<int64_t>::max()) {
+      outcome_.is_infeasible = true;
+    } else {
+      any_order_bound_ = idle_cost_ + least;
+    }
   }
 
   // Plans whose first runs are in this order, and, of the graph's own, a bound.
@@ -114,14 +118,19 @@ class Solver {
     outcome_.runs = std::move(runs);
     outcome_.overhead = overhead;
     outcome_.part = part;
-    outcome_.is_optimal = overhead <= outcome_.lower_bound;
+    outcome_.is_optimal = IsOptimal();
   }
 
   void RaiseBound(int64_t bound, BoundScope scope) {
     if (bound <= outcome_.lower_bound) return;
     outcome_.lower_bound = bound;
     outcome_.scope = scope;
-    outcome_.is_optimal = outcome_.runs && outcome_.overhead <= bound;
+    outcome_.is_optimal = outcome_.runs && IsOptimal();
+  }
+
+  // A plan in another order may be below the bound of the graph's own: then nothing is proven yet.
+  bool IsOptimal() const {
+    return outcome_.overhead <= any_order_bound_ || outcome_.overhead == outcome_.lower_bound;
   }
 
   bool IsDone() const { return outcome_.is_optimal || outcome_.is_infeasible; }
