@@ -25,6 +25,7 @@
 #include "lib/algorithms/kusumoto/approx_dp.h"
 #include "lib/algorithms/kusumoto/exact_dp.h"
 #include "lib/algorithms/kusumoto/kusumoto_exhaustive.h"
+#include "lib/algorithms/rotor/rotor.h"
 #include "lib/base/nearest_name.h"
 
 namespace ckplan {
@@ -39,6 +40,9 @@ constexpr std::string_view kHongPaper =
     "Network Training, 2024";
 constexpr std::string_view kFengPaper =
     "Feng, Huang: Cutting Down Training Memory by Re-forwarding, 2018";
+constexpr std::string_view kHerrmannPaper =
+    "Herrmann, Beaumont, Eyraud-Dubois, Hermann, Joly, Shilova: Optimal checkpointing for "
+    "heterogeneous chains: how to train deep neural networks with limited memory, 2019";
 constexpr std::string_view kKusumotoPaper =
     "Kusumoto, Inoue, Watanabe, Akiba, Koyama: A Graph Theoretic Framework of Recomputation "
     "Algorithms for Memory-Efficient Backpropagation, NeurIPS 2019";
@@ -100,6 +104,9 @@ constexpr std::array kSolvers = {
                PrepareKusumotoExhaustive},
     SolverInfo{"recompute-all", "keep nothing but the inputs, run forward twice", "none",
                Guarantee::kBaseline, GraphClass::kAnyDag, false, Kind::kNone, PrepareRecomputeAll},
+    SolverInfo{"rotor", "dynamic program over persistent schedules of the chain", kHerrmannPaper,
+               Guarantee::kOptimalInClass, GraphClass::kChainOfSplittingVertices, false,
+               Kind::kPaperBudget, PrepareRotor},
 };
 
 constexpr SolverInfo kAuto = {kAutoAlgorithm,

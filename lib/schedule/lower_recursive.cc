@@ -4,41 +4,10 @@
 #include <utility>
 
 #include "lib/base/stop.h"
+#include "lib/schedule/unread_runs.h"
 
 namespace ckplan {
 namespace {
-
-const std::vector<TensorId>& ReadsOf(const TensorGraph& graph, const Step& step) {
-  if (step.kind == StepKind::kForward) return graph.node(step.node()).inputs;
-  if (step.kind == StepKind::kBackward) return graph.node(step.node()).backward_reads;
-  return graph.outputs();
-}
-
-// Removes forward runs, beyond the first of each node, whose results no later step reads.
-Schedule WithoutUnreadRuns(const TensorGraph& graph, const Schedule& schedule) {
-  IdVector<NodeId, int32_t> runs_before(graph.nodes().size());
-  for (const Step& step : schedule.steps) {
-    if (step.kind == StepKind::kForward) ++runs_before[step.node()];
-  }
-  IdVector<TensorId, bool> is_read(graph.tensors().size());
-  Schedule kept;
-  for (auto step = schedule.steps.rbegin(); step != schedule.steps.rend(); ++step) {
-    PollStop();
-    if (step->kind == StepKind::kForward) {
-      const std::vector<TensorId>& outputs = graph.node(step->node()).outputs;
-      const bool is_first = --runs_before[step->node()] == 0;
-      if (!is_first && std::none_of(outputs.begin(), outputs.end(),
-                                    [&](TensorId output) { return is_read[output]; })) {
-        continue;
-      }
-      for (const TensorId output : outputs) is_read[output] = false;
-    }
-    for (const TensorId read : ReadsOf(graph, *step)) is_read[read] = true;
-    kept.steps.push_back(*step);
-  }
-  std::reverse(kept.steps.begin(), kept.steps.end());
-  return kept;
-}
 
 class RecursiveLowering {
  public:

@@ -1,0 +1,77 @@
+// The dynamic program over persistent schedules of a chain, for one amount of memory.
+//
+// C(s, t, m): the least forward time to run stages s to t forward and backward with m slots beside
+// the input of s, when the gradient of t's output is there. Theorem 1 of Herrmann et al. 2019:
+//
+//   C(s, s, m) = u_s                                             F_all s, backward s
+//   C(s, t, m) = min of
+//     u_s + C(s+1, t, m - saved_s)                               F_all s, ..., backward s
+//     u_s + ... + u_{k-1} + C(k, t, m - output_{k-1}) + C(s, k-1, m)   for s < k <= t
+//                                                                F_ck s, F_none to k - 1, ...
+//
+// each where the stages that it runs fit in m. Times of backward runs are the same for all.
+//
+// Cost: O(n^3 m) time, O(n^2 m) memory for n stages.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lib/algorithms/rotor/stages.h"
+
+namespace ckplan {
+
+// A run of a stage, forward or backward.
+struct StageRun {
+  size_t stage = 0;
+  bool is_backward = false;
+};
+
+// The least memory in which stages have a persistent schedule, and what F_all of each needs; in the
+// unit of the stages.
+int64_t LeastMemory(std::span<const Stage> stages);
+int64_t MemoryToSaveAll(std::span<const Stage> stages);
+
+class PersistentProgram {
+ public:
+  // `stages` in slots, at least one.
+  PersistentProgram(std::vector<Stage> stages, int64_t slots);
+
+  bool is_feasible() const { return time() < kInfinite; }
+  // Of all forward runs; each stage's first run is one of them.
+  int64_t time() const { return At(0, count_ - 1, slots_); }
+  // The runs of an optimal schedule, in order. If there are several, it prefers F_all, then the
+  // earliest k.
+  std::vector<StageRun> Runs() const;
+  // What that schedule needs, by the same rules, with the sizes of other units for the stages.
+  int64_t PeakOf(std::span<const Stage> stages) const;
+
+ private:
+  static constexpr int64_t kInfinite = int64_t{1} << 60;
+  static constexpr size_t kSaveAll = 0;
+
+  size_t Row(size_t s, size_t t) const {
+    return (s * count_ + t) * static_cast<size_t>(slots_ + 1);
+  }
+  int64_t At(size_t s, size_t t, int64_t slots) const {
+    return cost_[Row(s, t) + static_cast<size_t>(slots)];
+  }
+  int64_t TimeBetween(size_t begin, size_t end) const {
+    return time_before_[end] - time_before_[begin];
+  }
+  void Fill(size_t s, size_t t);
+  void Offer(size_t s, size_t t, size_t k, int64_t need);
+  // What the optimum does first: kSaveAll, or the k up to which it runs forward.
+  size_t ChoiceAt(size_t s, size_t t, int64_t slots) const;
+  void AddRuns(size_t s, size_t t, int64_t slots, std::vector<StageRun>* runs) const;
+  int64_t PeakOf(std::span<const Stage> stages, size_t s, size_t t, int64_t slots) const;
+
+  const std::vector<Stage> stages_;
+  const size_t count_;
+  const int64_t slots_;
+  std::vector<int64_t> time_before_;
+  std::vector<int64_t> cost_;
+};
+
+}  // namespace ckplan
