@@ -57,7 +57,8 @@ PersistentProgram::PersistentProgram(std::vector<Stage> stages, int64_t slots)
       count_(stages_.size()),
       slots_(slots),
       time_before_(count_ + 1),
-      cost_(count_ * count_ * static_cast<size_t>(slots + 1), kInfinite) {
+      cost_(count_ * count_ * static_cast<size_t>(slots + 1), kInfinite),
+      enough_(count_ * count_) {
   for (size_t i = 0; i < count_; ++i) time_before_[i + 1] = time_before_[i] + stages_[i].time;
   for (size_t s = count_; s-- > 0;) {
     for (size_t t = s; t < count_; ++t) Fill(s, t);
@@ -71,21 +72,26 @@ void PersistentProgram::Fill(size_t s, size_t t) {
   for (int64_t m = std::max(saved, NeedToSaveAll(stages_, s, t)); m <= slots_; ++m) {
     row[m] = stages_[s].time + (s < t ? At(s + 1, t, m - saved) : 0);
   }
+  int64_t& enough = enough_[s * count_ + t];
+  enough = NeedToSaveAll(stages_, s, t);
+  if (s < t) enough = std::max(enough, saved + enough_[(s + 1) * count_ + t]);
   int64_t need = 0;
   for (size_t k = s + 1; k <= t; ++k) {
     need = std::max(need, NeedToPass(stages_, s, k - 1, t));
-    Offer(s, t, k, need);
+    Offer(s, t, k, need, enough);
   }
 }
 
-// The innermost loop of all, over plain arrays so that it is vectorised.
-void PersistentProgram::Offer(size_t s, size_t t, size_t k, int64_t need) {
+// The innermost loop of all, over plain arrays so that it is vectorised. From `enough` slots on,
+// every stage runs once, and nothing is better.
+void PersistentProgram::Offer(size_t s, size_t t, size_t k, int64_t need, int64_t enough) {
   const int64_t output = stages_[k - 1].output;
   const int64_t time = TimeBetween(s, k);
   int64_t* const row = cost_.data() + Row(s, t);
   const int64_t* const later = cost_.data() + Row(k, t);
   const int64_t* const before = cost_.data() + Row(s, k - 1);
-  for (int64_t m = std::max(need, output); m <= slots_; ++m) {
+  const int64_t end = std::min(slots_ + 1, enough);
+  for (int64_t m = std::max(need, output); m < end; ++m) {
     row[m] = std::min(row[m], time + later[m - output] + before[m]);
   }
 }

@@ -61,7 +61,7 @@ class PersistentProgram {
     return time_before_[end] - time_before_[begin];
   }
   void Fill(size_t s, size_t t);
-  void Offer(size_t s, size_t t, size_t k, int64_t need);
+  void Offer(size_t s, size_t t, size_t k, int64_t need, int64_t enough);
   // What the optimum does first: kSaveAll, or the k up to which it runs forward.
   size_t ChoiceAt(size_t s, size_t t, int64_t slots) const;
   void AddRuns(size_t s, size_t t, int64_t slots, std::vector<StageRun>* runs) const;
@@ -72,6 +72,7 @@ class PersistentProgram {
   const int64_t slots_;
   std::vector<int64_t> time_before_;
   std::vector<int64_t> cost_;
+  std::vector<int64_t> enough_;  // [s * count_ + t]: the slots in which s to t all save all.
 };
 
 }  // namespace ckplan

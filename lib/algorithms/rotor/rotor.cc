@@ -48,7 +48,7 @@ std::vector<Stage> InSlots(const std::vector<Stage>& stages, int64_t budget) {
 }
 
 // The least budget whose slots hold what `need` says. Rounded up, no size is more slots in a larger
-// budget, so bisection finds it. Twice the need in bytes, and a slot for each of 100 stages, is
+// budget, so bisection finds it. Twice the need in bytes, and a slot for each of 64 stages, is
 // enough for any rounding.
 int64_t LeastBudget(const std::vector<Stage>& stages, int64_t (*need)(std::span<const Stage>)) {
   int64_t low = std::max<int64_t>(1, need(stages));

@@ -13,12 +13,12 @@
 //            count of memory, with sizes rounded up to slots; exact up to 500 bytes. A schedule is
 //            persistent if what is kept stays until its backward.
 // Knob       B, the paper's memory limit; the least that has a schedule without a budget.
-// Cost       O(500 n^3) time, O(500 n^2) memory for n <= 100 stages, for each B.
+// Cost       O(500 n^3) time, O(500 n^2) memory for n <= 64 stages, for each B.
 // Paper      stages, a, a-bar, delta, o_f and o_b as in stages.h; `result.paper.peak_bytes` is what
 //            the schedule needs by that count, the overhead is that of all runs forward but the
 //            first ones.
 // Differs    - stages are blocks between splitting vertices, measured by the simulator; more than
-//              100 of them are merged.
+//              64 of them are merged.
 //            - the loss belongs to the last stage, not to one of its own.
 //            - a run from s to k needs room for the stages s to k - 1, where the paper asks for
 //              room for all up to t; the rest is asked for when it runs.
