@@ -79,8 +79,18 @@ class BestSearch {
     return best;
   }
 
-  // A plan of the least peak that is found.
+  // The plan of the least peak that is found, of the least time for it.
   Result<Solution> SolveForLeastPeak() {
+    CKPLAN_ASSIGN_OR_RETURN(Solution least, FindLeast());
+    KeepInCaseOfStop(least);
+    CKPLAN_ASSIGN_OR_RETURN(Solution again, Solve(PeakOf(least)));
+    again.has_least_peak = least.has_least_peak;
+    if (again.IsBetterThan(least) || again.is_optimal) return again;
+    return least;
+  }
+
+  // A plan of the least peak that is found.
+  Result<Solution> FindLeast() {
     Solution least = LeastOfOthers();
     BestOptions options;
     options.work = kQuickWork;
@@ -92,9 +102,6 @@ class BestSearch {
       least = {ScheduleOf(expansion_, *lower.runs)};
       least.overhead = Simulator(graph_).Run(*least.schedule).value().overhead.count();
     }
-    KeepInCaseOfStop(least);
-    CKPLAN_ASSIGN_OR_RETURN(Solution again, Solve(PeakOf(least)));
-    if (again.IsBetterThan(least) || again.is_optimal) least = std::move(again);
     least.has_least_peak = lower.is_proven;
     return least;
   }
@@ -252,7 +259,7 @@ Plan PlanOf(const TensorGraph& graph, const PlanRequest& request, const Solution
 // fits.
 Result<Plan> Refuse(const TensorGraph& graph, const PlanRequest& request, bool is_proven,
                     BestSearch* search) {
-  CKPLAN_ASSIGN_OR_RETURN(const Solution least, search->SolveForLeastPeak());
+  CKPLAN_ASSIGN_OR_RETURN(const Solution least, search->FindLeast());
   const Simulation simulation = Simulator(graph).Run(*least.schedule).value();
   Error error = Infeasible(graph, request, kBestAlgorithm, simulation.peak,
                            least.schedule->steps[simulation.peak_step]);
@@ -301,14 +308,17 @@ Result<Plan> MakeBestPlan(const TensorGraph& graph, const PlanRequest& request,
   };
   Result<Solution> solution = UnlessStopped(solve);
   const bool is_stopped = limits.stop.stop_requested();
+  if (solution.ok() && !solution->schedule && !is_stopped) {
+    return UnlessStopped([&] {
+      const StopScope scope(limits.stop);
+      return Refuse(graph, request, solution->is_infeasible, &*search);
+    });
+  }
   // What was found is told whole.
   const StopsSuspended whole;
   if (!solution.ok() && is_stopped && search && search->found()) solution = *search->found();
   if (!solution.ok()) return std::move(solution).error();
-  if (!solution->schedule) {
-    if (is_stopped) return MakeError(ErrorCode::kTimeout, "stopped");
-    return Refuse(graph, request, solution->is_infeasible, &*search);
-  }
+  if (!solution->schedule) return MakeError(ErrorCode::kTimeout, "stopped");
   Plan plan = PlanOf(graph, request, *solution);
   if (is_stopped) plan.figures.guarantee.insert(0, kStoppedEarly);
   if (is_fixed) plan.request.budget = Budget::Of(bytes);

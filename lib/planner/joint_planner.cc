@@ -117,6 +117,7 @@ Result<JointOutcome> SolveByBest(const JointProblem& problem, const SolveLimits&
   options.budget = problem.budget->count();
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(problem.graph, options));
   if (best.runs) return OutcomeOf(problem.graph, best);
+  options.work = kQuickWork;
   CKPLAN_ASSIGN_OR_RETURN(JointOutcome least, SolveBestForLeastPeak(problem.graph, options));
   const bool is_proven = best.is_infeasible && best.scope == BoundScope::kAnyOrder;
   least.note = is_proven ? "it is proven that no plan fits" : "it is not proven that none fits";
