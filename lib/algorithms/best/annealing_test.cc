@@ -99,7 +99,9 @@ TEST_CASE("annealing: finds the optimum of small steps in any order") {
 
 TEST_CASE("annealing: random steps of layers on 90 % of their memory") {
   // What longer searches found in the graph's own order; nothing runs again in a free one.
-  for (const auto& [seed, own_order_cost] : {std::pair(0, 789), {1, 681}}) {
+  for (const auto& row : {std::pair(0, 789), {1, 681}}) {
+    const int seed = row.first;
+    const int own_order_cost = row.second;
     CAPTURE(seed);
     Rng rng(static_cast<uint64_t>(seed));
     RandomStepOptions options;

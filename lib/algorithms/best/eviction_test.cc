@@ -51,7 +51,9 @@ TEST_CASE("eviction: a chain on half its memory and on a tenth of it") {
   const RunProblem problem(graph);
   const Runs order = OwnOrder(graph);
   const int64_t whole = PeakOf(problem, order);
-  for (const auto& [percent, most_runs] : {std::pair(100, 200), {50, 260}, {20, 300}, {10, 420}}) {
+  for (const auto& row : {std::pair(100, 200), {50, 260}, {20, 300}, {10, 420}}) {
+    const int percent = row.first;
+    const int most_runs = row.second;
     CAPTURE(percent);
     const std::optional<Runs> runs = BestEviction(problem, order, whole * percent / 100);
     REQUIRE(runs);

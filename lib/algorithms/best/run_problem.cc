@@ -48,8 +48,9 @@ Lists InPlaceOf(const JointGraph& graph) {
   Lists pairs;
   for (const Operation& op : graph.ops()) {
     std::vector<int32_t>& list = pairs.emplace_back();
-    for (const auto& [write, read] : op.in_place) {
-      const ValueId storage = graph.value(read).storage;
+    for (const InPlaceWrite& pair : op.in_place) {
+      const ValueId write = pair.write;
+      const ValueId storage = graph.value(pair.read).storage;
       const int64_t bytes = graph.counted_bytes(write).count();
       if (bytes == 0 || bytes != graph.counted_bytes(storage).count()) continue;
       const bool is_taken = std::any_of(list.begin(), list.end(), [&](int32_t id) {
