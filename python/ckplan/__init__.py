@@ -1,0 +1,10 @@
+"""Plans which activations a training step keeps and which it recomputes.
+
+The planner is the program ``ckplan``; this package finds it and runs it.
+"""
+
+from ckplan.program import ProgramNotFoundError, find_program
+
+__version__ = "0.1.0"
+
+__all__ = ["ProgramNotFoundError", "__version__", "find_program"]
