@@ -1,0 +1,126 @@
+"""Planning from Python: one call of the program ``ckplan plan``, and its plan as a dictionary."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ckplan.program import find_program
+
+INFEASIBLE = 4
+"""The exit code of the program where no plan fits the budget."""
+
+# The function itself decides where the plan goes and how it is written.
+_RESERVED = frozenset({"output", "emit", "format", "color", "quiet", "help", "verbose"})
+
+
+class PlanError(RuntimeError):
+    """The program made no plan. The text is its message, without ``ckplan: ``.
+
+    ``exit_code`` is the program's, as docs/plan-format.md lists them.
+    """
+
+    def __init__(self, message: str, exit_code: int):
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class InfeasibleError(PlanError):
+    """No plan fits the budget. The message names the least that does."""
+
+
+class PlanWarning(UserWarning):
+    """A warning of the program, which made a plan all the same."""
+
+
+def plan(
+    source: str | os.PathLike[str] | bytes | Mapping[str, Any],
+    budget: int | str | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Plans a training step, and returns the plan: the keys are those of docs/plan-format.md.
+
+    ``source`` is the path of an ONNX model or of a graph file, the bytes of either, or a graph as a
+    dictionary; a joint graph is a graph too (docs/joint-graphs.md).
+
+    ``budget`` is a number of bytes, or what ``--budget`` takes: ``"16GiB"``, ``"60%"``, ``"min"``.
+    Without one the program decides as it does without ``--budget``.
+
+    ``options`` are the long flags of ``ckplan plan``, with ``_`` for ``-``: ``algo="best"``,
+    ``budget_total="24GiB"``, ``time_limit="60s"``. True gives a flag without a value, None and
+    False leave it out, a list repeats it, and a dictionary repeats it as NAME=VALUE:
+    ``dim={"batch": 64}``.
+
+    Raises InfeasibleError where no plan fits the budget, PlanError for every other refusal, and
+    ProgramNotFoundError where there is no program. What the program warns of becomes a PlanWarning.
+    """
+    flags = _flags({"budget": budget, **options})
+    if isinstance(source, Mapping):
+        return _run("-", flags, json.dumps(source).encode())
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return _plan_bytes(bytes(source), flags)
+    path = os.fspath(source)
+    # A path that begins with a dash would be taken for a flag, or for the standard input.
+    return _run(os.path.join(".", path) if path.startswith("-") else path, flags)
+
+
+def _plan_bytes(content: bytes, flags: list[str]) -> dict[str, Any]:
+    # A graph file is a JSON object; an ONNX file begins with a small field number, never with "{".
+    if content.lstrip()[:1] == b"{":
+        return _run("-", flags, content)
+    with tempfile.TemporaryDirectory(prefix="ckplan-") as folder:
+        path = Path(folder) / "model.onnx"
+        path.write_bytes(content)
+        return _run(str(path), flags)
+
+
+def _run(model: str, flags: list[str], graph: bytes | None = None) -> dict[str, Any]:
+    command = [str(find_program()), "plan", model, "--output=-", *flags]
+    done = subprocess.run(
+        command,
+        input=graph,
+        stdin=subprocess.DEVNULL if graph is None else None,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    said = done.stderr.decode(errors="replace").strip().removeprefix("ckplan: ")
+    if done.returncode == INFEASIBLE:
+        raise InfeasibleError(said, done.returncode)
+    if done.returncode != 0:
+        raise PlanError(said or f"ckplan ended with {done.returncode}", done.returncode)
+    for line in said.splitlines():
+        warnings.warn(line.removeprefix("ckplan: ").removeprefix("warning: "), PlanWarning, 4)
+    return json.loads(done.stdout)
+
+
+def _flags(options: Mapping[str, Any]) -> list[str]:
+    return [flag for name, value in options.items() for flag in _flag(name, value)]
+
+
+def _flag(name: str, value: Any) -> Iterable[str]:
+    if name in _RESERVED:
+        raise TypeError(f"plan() takes no option {name!r}: it returns the plan as a dictionary")
+    flag = "--" + name.replace("_", "-")
+    if value is None or value is False:
+        return []
+    if value is True:
+        return [flag]
+    if isinstance(value, Mapping):
+        return [f"{flag}={key}={_text(name, item)}" for key, item in value.items()]
+    if isinstance(value, (list, tuple)):
+        return [f"{flag}={_text(name, item)}" for item in value]
+    return [f"{flag}={_text(name, value)}"]
+
+
+def _text(name: str, value: Any) -> str:
+    # 0.6 could mean 60% or 0.6 bytes, and 16.0 no whole number of bytes; so neither is guessed.
+    if isinstance(value, (str, int, os.PathLike)) and not isinstance(value, bool):
+        return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+    raise TypeError(f"option {name!r} is a string or a whole number, not {value!r}")
