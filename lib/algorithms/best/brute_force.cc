@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <queue>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -21,6 +21,12 @@ struct State {
   Mask live = 0;  // Values.
   Mask ran = 0;   // Operations.
   auto operator<=>(const State&) const = default;
+};
+
+struct StateHash {
+  size_t operator()(const State& state) const {
+    return (uint64_t{state.live} << 32 | state.ran) * 0x9E3779B97F4A7C15U >> 8;
+  }
 };
 
 struct Move {
@@ -87,7 +93,7 @@ template <typename Next, typename Extend>
 std::optional<int64_t> Shortest(const StateSpace& space, Next next, Extend extend) {
   using Entry = std::pair<int64_t, State>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
-  std::map<State, int64_t> best;
+  std::unordered_map<State, int64_t, StateHash> best;
   const auto reach = [&](const State& state, int64_t length) {
     const auto [it, is_new] = best.try_emplace(state, length);
     if (!is_new && it->second <= length) return;
@@ -106,6 +112,21 @@ std::optional<int64_t> Shortest(const StateSpace& space, Next next, Extend exten
     }
   }
   return std::nullopt;
+}
+
+// The least cost of a plan within the budget; `add_runs` adds those of a state.
+template <typename AddRuns>
+std::optional<int64_t> LeastCost(const StateSpace& space, int64_t budget, AddRuns add_runs) {
+  const auto next = [&](const State& state) {
+    std::vector<Move> moves;
+    space.AddDrops(state, &moves);
+    add_runs(state, &moves);
+    return moves;
+  };
+  const auto extend = [&](int64_t cost, const Move& move) {
+    return move.peak <= budget ? std::optional(cost + move.cost) : std::nullopt;
+  };
+  return Shortest(space, next, extend);
 }
 
 ValueId AddValue(JointGraphParts* parts, int64_t bytes) {
@@ -215,19 +236,20 @@ int64_t ExhaustiveLeastPeakOnce(const RunProblem& problem) {
 std::optional<int64_t> ExhaustiveLeastCost(const RunProblem& problem, std::span<const OpId> order,
                                            int64_t budget) {
   const StateSpace space(problem);
-  const auto next = [&](const State& state) {
-    std::vector<Move> moves;
-    space.AddDrops(state, &moves);
+  return LeastCost(space, budget, [&](const State& state, std::vector<Move>* moves) {
     for (const OpId op : order) {
-      space.AddRuns(state, op.index(), &moves);
+      space.AddRuns(state, op.index(), moves);
       if ((state.ran & Bit(op.index())) == 0) break;
     }
-    return moves;
-  };
-  const auto extend = [&](int64_t cost, const Move& move) {
-    return move.peak <= budget ? std::optional(cost + move.cost) : std::nullopt;
-  };
-  return Shortest(space, next, extend);
+  });
+}
+
+std::optional<int64_t> ExhaustiveLeastCost(const RunProblem& problem, int64_t budget) {
+  const StateSpace space(problem);
+  const Runs required = RequiredOwnOrder(problem);
+  return LeastCost(space, budget, [&](const State& state, std::vector<Move>* moves) {
+    for (const OpId op : required) space.AddRuns(state, op.index(), moves);
+  });
 }
 
 }  // namespace ckplan

@@ -28,5 +28,7 @@ int64_t ExhaustiveLeastPeakOnce(const RunProblem& problem);
 // come in this order; nothing if there is none.
 std::optional<int64_t> ExhaustiveLeastCost(const RunProblem& problem, std::span<const OpId> order,
                                            int64_t budget);
+// The same in any order.
+std::optional<int64_t> ExhaustiveLeastCost(const RunProblem& problem, int64_t budget);
 
 }  // namespace ckplan

@@ -110,4 +110,15 @@ inline std::vector<OpId> WithReruns(Rng* rng, const JointGraph& graph, std::vect
   return runs;
 }
 
+// The operations in the order of their first runs.
+inline std::vector<OpId> FirstRunsOf(const JointGraph& graph, const std::vector<OpId>& runs) {
+  std::vector<OpId> first;
+  IdVector<OpId, bool> has_run(graph.ops().size(), false);
+  for (const OpId op : runs) {
+    if (!has_run[op]) first.push_back(op);
+    has_run[op] = true;
+  }
+  return first;
+}
+
 }  // namespace ckplan
