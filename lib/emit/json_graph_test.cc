@@ -6,6 +6,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/testing/graph_text.h"
+#include "lib/testing/instances.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {
@@ -216,7 +217,7 @@ TEST_CASE("graph.json: cut off anywhere, it is an error and nothing else") {
 
 TEST_CASE("graph.json: random damage is an error or another graph, never a crash") {
   int errors = 0, graphs = 0;
-  for (uint64_t seed = 0; seed < 4000; ++seed) {
+  for (uint64_t seed = 0; seed < Instances(4000); ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
     std::string text = rng.Chance(50) ? kFull : kMinimal;
@@ -237,7 +238,7 @@ TEST_CASE("graph.json: random damage is an error or another graph, never a crash
       CHECK(*again == *graph);
     }
   }
-  CHECK((errors > 1000 && graphs > 100));
+  CHECK((errors > Instances(1000) && graphs > Instances(100)));
 }
 
 }  // namespace ckplan

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lib/base/rng.h"
+#include "lib/testing/instances.h"
 #include "lib/testing/random_joint_graph.h"
 
 namespace ckplan {
@@ -227,7 +228,7 @@ TEST_CASE("joint graph files: cut off anywhere, it is an error and nothing else"
 
 TEST_CASE("joint graph files: random damage is an error or another graph, never a crash") {
   int errors = 0, graphs = 0;
-  for (uint64_t seed = 0; seed < 4000; ++seed) {
+  for (uint64_t seed = 0; seed < Instances(4000); ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
     std::string text = rng.Chance(50) ? kFull : kMinimal;
@@ -247,7 +248,7 @@ TEST_CASE("joint graph files: random damage is an error or another graph, never 
       CHECK(*ReadJointGraphJson(WriteJointGraphJson(*graph), "g.json") == *graph);
     }
   }
-  CHECK((errors > 1000 && graphs > 100));
+  CHECK((errors > Instances(1000) && graphs > Instances(100)));
 }
 
 }  // namespace ckplan

@@ -10,6 +10,7 @@
 #include "lib/base/rng.h"
 #include "lib/emit/random_plan.h"
 #include "lib/testing/graph_text.h"
+#include "lib/testing/instances.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {
@@ -366,7 +367,7 @@ TEST_CASE("plan.json: random damage is an error or another plan, never a crash")
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3");
   const PlanDigest sound = *ReadPlanDigest(kSmallText, "p.json");
   int errors = 0, plans = 0, digests = 0;
-  for (uint64_t seed = 0; seed < 8000; ++seed) {
+  for (uint64_t seed = 0; seed < Instances(8000); ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
     std::string text = kSmallText;
@@ -394,7 +395,7 @@ TEST_CASE("plan.json: random damage is an error or another plan, never a crash")
       CHECK(*ReadPlanJson(written, graph, "p.json") == *plan);
     }
   }
-  CHECK((errors > 1000 && plans > 100 && digests > 100));
+  CHECK((errors > Instances(1000) && plans > Instances(100) && digests > Instances(100)));
 }
 
 }  // namespace ckplan

@@ -8,6 +8,7 @@
 #include "lib/planner/registry.h"
 #include "lib/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
+#include "lib/testing/instances.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {
@@ -38,7 +39,7 @@ TEST_CASE("best: a chain of four, worked by hand") {
 
 TEST_CASE("best: no algorithm of the registry is better within the same budget") {
   int shown = 0;
-  for (uint64_t seed = 1; seed <= 30; ++seed) {
+  for (uint64_t seed = 1; seed <= Instances(30); ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
     RandomGraphOptions options;
@@ -60,11 +61,11 @@ TEST_CASE("best: no algorithm of the registry is better within the same budget")
     CHECK(best->figures.lower_bound_cost <= best->figures.overhead);
     CHECK(CheckPlan(graph, *best).empty());
   }
-  CHECK(shown > 60);
+  CHECK(shown > Instances(60));
 }
 
 TEST_CASE("best: the least peak is no higher than that of any other algorithm") {
-  for (uint64_t seed = 1; seed <= 10; ++seed) {
+  for (uint64_t seed = 1; seed <= Instances(10); ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
     RandomGraphOptions options;

@@ -8,6 +8,7 @@
 #include "lib/planner/registry.h"
 #include "lib/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
+#include "lib/testing/instances.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {
@@ -78,7 +79,7 @@ TEST_CASE("knobs: the setting of every plan is in it, and asking for it gives th
   for (const SolverInfo& info : AllSolvers()) {
     CAPTURE(std::string(info.name));
     int compared = 0;
-    for (uint64_t seed = 1; seed <= 150; ++seed) {
+    for (uint64_t seed = 1; seed <= Instances(150); ++seed) {
       CAPTURE(seed);
       Rng rng(seed);
       RandomGraphOptions options;
@@ -105,7 +106,7 @@ TEST_CASE("knobs: the setting of every plan is in it, and asking for it gives th
       CHECK(again->figures.paper == found->figures.paper);
       ++compared;
     }
-    if (info.knob != Knob::Kind::kNone) CHECK(compared > 20);
+    if (info.knob != Knob::Kind::kNone) CHECK(compared > Instances(20));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "lib/plan/check.h"
 #include "lib/planner/planner.h"
 #include "lib/testing/graph_text.h"
+#include "lib/testing/instances.h"
 
 namespace ckplan {
 namespace {
@@ -55,6 +56,10 @@ StoppedRun PlanToTheEnd(const TensorGraph& graph, const SolverInfo& info) {
   return PlanUntil(graph, info, -1, true);
 }
 
+// A run is ended after each twentieth of what it does; with sanitizers, which make this the longest
+// of the planner's tests, after each quarter.
+constexpr int kParts = kHasSanitizers ? 4 : 20;
+
 TEST_CASE("every algorithm: it asks whether to stop while it works on each node") {
   const TensorGraph graph = BranchedChain();
   for (const SolverInfo& info : AllSolvers()) {
@@ -71,8 +76,8 @@ TEST_CASE("every algorithm: wherever everything is to end, it ends there, withou
   for (const SolverInfo& info : AllSolvers()) {
     CAPTURE(std::string(info.name));
     const StoppedRun whole = PlanToTheEnd(graph, info);
-    for (int64_t part = 0; whole.plan.ok() && part <= 20; ++part) {
-      const int64_t last = std::max<int64_t>(1, whole.polls * part / 20);
+    for (int64_t part = 0; whole.plan.ok() && part <= kParts; ++part) {
+      const int64_t last = std::max<int64_t>(1, whole.polls * part / kParts);
       CAPTURE(last);
       const StoppedRun run = PlanUntil(graph, info, last, true);
       CHECK(run.polls <= last + 1);  // A search passes the stop on.
@@ -87,8 +92,8 @@ TEST_CASE("every algorithm: a stop of its search leaves the best plan so far, or
   for (const SolverInfo& info : AllSolvers()) {
     CAPTURE(std::string(info.name));
     const StoppedRun whole = PlanToTheEnd(graph, info);
-    for (int64_t part = 0; whole.plan.ok() && part <= 20; ++part) {
-      const int64_t last = std::max<int64_t>(1, whole.polls * part / 20);
+    for (int64_t part = 0; whole.plan.ok() && part <= kParts; ++part) {
+      const int64_t last = std::max<int64_t>(1, whole.polls * part / kParts);
       CAPTURE(last);
       const StoppedRun run = PlanUntil(graph, info, last, false);
       if (!run.plan.ok()) {
@@ -99,7 +104,7 @@ TEST_CASE("every algorithm: a stop of its search leaves the best plan so far, or
       cut_short += run.plan->figures.guarantee.starts_with(kStoppedEarly);
     }
   }
-  CHECK(cut_short > 20);
+  CHECK(cut_short > kParts);
 }
 
 TEST_CASE("stop: scopes may be nested, and any of them stops") {

@@ -12,6 +12,7 @@
 #include "lib/schedule/naive_simulation.h"
 #include "lib/schedule/timeline.h"
 #include "lib/testing/graph_text.h"
+#include "lib/testing/instances.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {
@@ -52,7 +53,7 @@ TEST_CASE("simulate: a recomputed node is charged beyond its first run") {
 }
 
 TEST_CASE("simulate: it agrees with its naive twin, and the timeline with both") {
-  for (uint64_t seed = 1; seed <= 2000; ++seed) {
+  for (uint64_t seed = 1; seed <= Instances(2000); ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
     RandomGraphOptions options;
@@ -74,7 +75,7 @@ TEST_CASE("simulate: it agrees with its naive twin, and the timeline with both")
 }
 
 TEST_CASE("simulate: it agrees with its naive twin where tensors are freed explicitly") {
-  for (uint64_t seed = 1; seed <= 500; ++seed) {
+  for (uint64_t seed = 1; seed <= Instances(500); ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
     const TensorGraph graph = RandomTensorGraph(rng);
@@ -92,7 +93,7 @@ TEST_CASE(
     "peak") {
   int tight = 0;
   int tried = 0;
-  for (uint64_t seed = 1; seed <= 500; ++seed) {
+  for (uint64_t seed = 1; seed <= Instances(500); ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
     RandomGraphOptions options;

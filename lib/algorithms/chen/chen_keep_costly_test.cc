@@ -7,6 +7,7 @@
 #include "lib/base/rng.h"
 #include "lib/planner/planner.h"
 #include "lib/testing/graph_text.h"
+#include "lib/testing/instances.h"
 
 namespace ckplan {
 namespace {
@@ -76,7 +77,7 @@ TEST_CASE("chen-keep-costly: not optimal where results differ in size") {
 TEST_CASE(
     "chen-keep-costly: beside chen-greedy with the same B, B bytes more at most, and no time") {
   int spared = 0;
-  for (uint64_t seed = 1; seed <= 300; ++seed) {
+  for (uint64_t seed = 1; seed <= Instances(300); ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
     std::string text;
@@ -92,7 +93,7 @@ TEST_CASE(
     CHECK(costly.figures.overhead <= greedy.figures.overhead);
     spared += costly.figures.overhead < greedy.figures.overhead ? 1 : 0;
   }
-  CHECK(spared > 100);
+  CHECK(spared > Instances(100));
 }
 
 }  // namespace ckplan

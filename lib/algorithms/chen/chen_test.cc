@@ -11,6 +11,7 @@
 #include "lib/plan/check.h"
 #include "lib/planner/planner.h"
 #include "lib/testing/graph_text.h"
+#include "lib/testing/instances.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {
@@ -71,7 +72,7 @@ struct PrintedAlg3 {
 }  // namespace
 
 TEST_CASE("chen-greedy: the printed program on random chains and budgets") {
-  for (uint64_t seed = 1; seed <= 2000; ++seed) {
+  for (uint64_t seed = 1; seed <= Instances(2000); ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
     const std::vector<int64_t> bytes = RandomSizes(rng, 20);
@@ -130,7 +131,7 @@ TEST_CASE("chen-greedy: not optimal where no budget suits all segments") {
 
 TEST_CASE("chen-search: never a larger arena than any point of its grid") {
   int better = 0;
-  for (uint64_t seed = 1; seed <= 300; ++seed) {
+  for (uint64_t seed = 1; seed <= Instances(300); ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
     const TensorGraph graph = ChainOf(RandomSizes(rng, 60));
@@ -149,7 +150,7 @@ TEST_CASE("chen-search: never a larger arena than any point of its grid") {
       CHECK(best.figures.arena <= plan.figures.arena);
     }
   }
-  CHECK(better > 30);
+  CHECK(better > Instances(30));
 }
 
 // Sixteen layers of 10 bytes, k = 1: log2 16 = 4 results, one on each level.
@@ -255,7 +256,7 @@ TEST_CASE("chen-drop-cheap: conv - bn - relu twice, and the same without names b
 }
 
 TEST_CASE("chen-drop-cheap: no costly operation is recomputed, on any graph") {
-  for (uint64_t seed = 1; seed <= 1000; ++seed) {
+  for (uint64_t seed = 1; seed <= Instances(1000); ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
     const TensorGraph graph = RandomTensorGraph(rng);

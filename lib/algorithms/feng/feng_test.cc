@@ -16,6 +16,7 @@
 #include "lib/schedule/lower.h"
 #include "lib/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
+#include "lib/testing/instances.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {
@@ -207,7 +208,7 @@ TEST_CASE(
     "feng-linear: equals Algorithm 1 as printed, with and without its skip, and all subsets") {
   int solved_all = 0;
   int solved_skipping = 0;
-  for (uint64_t seed = 1; seed <= 3000; ++seed) {
+  for (uint64_t seed = 1; seed <= Instances(3000); ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
     const std::vector<int64_t> sizes = RandomSizes(rng);
@@ -229,7 +230,7 @@ TEST_CASE("feng-linear: a chain of empty tensors has a solution") {
 TEST_CASE("feng-acg: equals the best of all divisions into close sets") {
   int better_than_linear = 0;
   int wider_is_better = 0;
-  for (uint64_t seed = 1; seed <= 3000; ++seed) {
+  for (uint64_t seed = 1; seed <= Instances(3000); ++seed) {
     CAPTURE(seed);
     const TensorGraph graph = SmallGraph(seed);
     const VertexGraph vertices(graph);
@@ -240,15 +241,16 @@ TEST_CASE("feng-acg: equals the best of all divisions into close sets") {
     better_than_linear += Bytes(best) < linear;
     wider_is_better += BestDivision(vertices, false) < best;
   }
-  CHECK(better_than_linear > 100);
-  CHECK(wider_is_better > 100);  // Segments of several sources and targets: not in the class.
+  CHECK(better_than_linear > Instances(100));
+  CHECK(wider_is_better >
+        Instances(100));  // Segments of several sources and targets: not in the class.
   MESSAGE("feng-acg beats feng-linear on " << better_than_linear
                                            << ", is beaten by wider segments on " << wider_is_better
                                            << " of 3000");
 }
 
 TEST_CASE("feng-acg: for each largest segment, no division keeps less") {
-  for (uint64_t seed = 1; seed <= 500; ++seed) {
+  for (uint64_t seed = 1; seed <= Instances(500); ++seed) {
     CAPTURE(seed);
     const TensorGraph graph = SmallGraph(seed);
     const Problem problem(graph);

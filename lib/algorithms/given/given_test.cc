@@ -14,6 +14,7 @@
 #include "lib/planner/registry.h"
 #include "lib/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
+#include "lib/testing/instances.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {
@@ -245,7 +246,7 @@ TEST_CASE("given: every algorithm's plan, told as decisions, gives the same plan
     const bool has_only_steps = info.name == "rotor";
     int compared = 0;
     int by_segments = 0;
-    for (uint64_t seed = 1; seed <= 200; ++seed) {
+    for (uint64_t seed = 1; seed <= Instances(200); ++seed) {
       CAPTURE(seed);
       const bool is_recursive = info.name == "chen-recursive";
       const TensorGraph graph = is_recursive ? ChainOf(seed) : GraphOf(seed);
@@ -278,11 +279,11 @@ TEST_CASE("given: every algorithm's plan, told as decisions, gives the same plan
       CHECK(again->figures.overhead == plan->figures.overhead);
       CHECK(again->schedule == plan->schedule);
     }
-    CHECK(compared > 50);
+    CHECK(compared > Instances(50));
     // chen-keep-costly keeps results inside its segments as well, so it is a kept set.
     const bool has_segments = info.graphs == GraphClass::kChainOfSplittingVertices &&
                               info.name != "chen-keep-costly" && !has_only_steps;
-    if (has_segments) CHECK(by_segments > 20);
+    if (has_segments) CHECK(by_segments > Instances(20));
   }
 }
 
