@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "cli/common/command_line.h"
@@ -18,8 +21,34 @@
 namespace ckplan {
 namespace {
 
-// Per cent of the peak of keeping everything.
-constexpr double kBudgets[] = {90, 80, 70, 60, 50, 40, 30, 20};
+constexpr Budget Percent(double percent) { return {Budget::Kind::kPercent, Bytes(0), percent}; }
+
+constexpr Budget kBudgetsOfModels[] = {Percent(90), Percent(80), Percent(70),
+                                       Percent(60), Percent(50), Percent(40),
+                                       Percent(30), Percent(20), {Budget::Kind::kMin, Bytes(0), 0}};
+
+// The budgets at which plans of these instances are published, and on from there.
+constexpr Budget kBudgetsOfInstances[] = {Percent(90), Percent(80), Percent(70),
+                                          Percent(60), Percent(50), Percent(40)};
+
+// What differs between the two commands.
+struct Benchmark {
+  const char* name;
+  const char* example;
+  const char* description;
+  const char* files;
+  std::span<const Budget> budgets;
+};
+
+constexpr Benchmark kQuality = {
+    "ckbench quality", "ckbench quality testdata/models/resnet50.onnx -D N=32 --format md",
+    "Plans by best at 90 to 20 % of the memory and at the least, and prints what that adds.",
+    "models, graphs or joint graphs", kBudgetsOfModels};
+
+constexpr Benchmark kInstances = {
+    "ckbench instances", "ckbench instances rl1.json cm2_resnet50.json --effort thorough",
+    "Plans published joint graphs by best at 90 to 40 % of the memory, and prints what that adds.",
+    "joint graphs; docs/instances.md says which are published", kBudgetsOfInstances};
 
 struct Request {
   std::vector<std::string> files;
@@ -28,11 +57,9 @@ struct Request {
   std::string format = "text";
 };
 
-CommandLine MakeCommandLine(Request* request) {
-  CommandLine line("ckbench quality",
-                   "ckbench quality testdata/models/resnet50.onnx -D N=32 --format md",
-                   "Plans by best at 90 to 20 % of the memory, and prints what that adds.");
-  line.Positionals("FILE", "models, graphs or joint graphs", &request->files);
+CommandLine MakeCommandLine(const Benchmark& benchmark, Request* request) {
+  CommandLine line(benchmark.name, benchmark.example, benchmark.description);
+  line.Positionals("FILE", benchmark.files, &request->files);
   request->flags.Add(line, "dims");
   request->flags.Add(line, "cost_model");
   request->flags.Add(line, "effort");
@@ -50,6 +77,27 @@ double PercentOfStep(const Plan& plan, Cost cost) {
   return step > 0 ? 100 * static_cast<double>(cost.count()) / step : 0;
 }
 
+double PercentOfKeepAll(const Plan& plan) {
+  const auto all = static_cast<double>(plan.figures.baseline_peak.count());
+  return all > 0 ? 100 * static_cast<double>(plan.figures.peak.count()) / all : 0;
+}
+
+// What a row says, beyond its text: for the summary.
+struct Measured {
+  bool has_plan = false;
+  bool is_optimal = false;
+  std::optional<double> gap;  // Between plan and bound, in per cent of a step.
+};
+
+Measured Measure(const Result<Plan>& plan) {
+  if (!plan.ok()) return {};
+  Measured measured = {.has_plan = true, .is_optimal = plan->figures.is_optimal, .gap = {}};
+  if (plan->figures.lower_bound_cost) {
+    measured.gap = PercentOfStep(*plan, plan->figures.overhead - *plan->figures.lower_bound_cost);
+  }
+  return measured;
+}
+
 std::string AddedText(const Result<Plan>& plan) {
   if (!plan.ok()) return plan.error().code == ErrorCode::kInfeasible ? "no plan" : "-";
   return fmt::format("{:.3f}", PercentOfStep(*plan, plan->figures.overhead));
@@ -60,23 +108,34 @@ std::string BoundText(const Result<Plan>& plan) {
   return fmt::format("{:.3f}", PercentOfStep(*plan, *plan->figures.lower_bound_cost));
 }
 
+std::string BudgetText(const Budget& budget) {
+  return budget.kind == Budget::Kind::kMin ? "min" : fmt::format("{}", budget.percent);
+}
+
 Result<Plan> PlanBy(std::string_view algorithm, const Source& source, const PlanRequest& request,
-                    double percent) {
+                    const Budget& budget) {
   PlanRequest own = request;
   own.algorithm = algorithm;
-  own.budget = {Budget::Kind::kPercent, Bytes(0), percent};
+  own.budget = budget;
   return MakePlan(source, own, {});
 }
 
-std::vector<std::string> MeasuredRow(const Source& source, const Request& request,
-                                     const PlanRequest& wanted, double percent) {
+struct Row {
+  std::vector<std::string> cells;
+  Measured measured;
+};
+
+Row MeasuredRow(const Source& source, bool has_others, const PlanRequest& wanted,
+                const Budget& budget) {
   const double begin = CpuSeconds();
-  const Result<Plan> best = PlanBy(kBestAlgorithm, source, wanted, percent);
+  const Result<Plan> best = PlanBy(kBestAlgorithm, source, wanted, budget);
   const double seconds = CpuSeconds() - begin;
-  std::vector<std::string> row = {fmt::format("{}", percent), AddedText(best), BoundText(best),
-                                  best.ok() && best->figures.is_optimal ? "yes" : "no"};
-  if (request.has_others) row.push_back(AddedText(PlanBy(kAutoAlgorithm, source, wanted, percent)));
-  row.push_back(fmt::format("{:.1f}", seconds));
+  Row row;
+  row.measured = Measure(best);
+  row.cells = {BudgetText(budget), best.ok() ? fmt::format("{:.2f}", PercentOfKeepAll(*best)) : "",
+               AddedText(best), BoundText(best), row.measured.is_optimal ? "yes" : "no"};
+  if (has_others) row.cells.push_back(AddedText(PlanBy(kAutoAlgorithm, source, wanted, budget)));
+  row.cells.push_back(fmt::format("{:.1f}", seconds));
   return row;
 }
 
@@ -85,6 +144,7 @@ TextTable EmptyTable(bool has_others) {
   table.columns = {{.name = "graph"},
                    {.name = "ops", .is_number = true},
                    {.name = "budget %", .is_number = true},
+                   {.name = "peak %", .is_number = true},
                    {.name = "added %", .is_number = true},
                    {.name = "bound %", .is_number = true},
                    {.name = "optimal"}};
@@ -93,11 +153,33 @@ TextTable EmptyTable(bool has_others) {
   return table;
 }
 
-}  // namespace
+// One sentence over all rows: how many have a plan and a bound, and how far they are apart.
+std::string SummaryOf(const std::vector<Measured>& rows) {
+  std::vector<double> gaps;
+  size_t plans = 0;
+  size_t optimal = 0;
+  for (const Measured& row : rows) {
+    plans += row.has_plan;
+    optimal += row.is_optimal;
+    if (row.gap) gaps.push_back(*row.gap);
+  }
+  std::string text =
+      fmt::format("{} rows, {} with a plan, {} of them proven optimal in their order", rows.size(),
+                  plans, optimal);
+  if (gaps.empty()) return text + ".\n";
+  std::sort(gaps.begin(), gaps.end());
+  const auto within_one = std::upper_bound(gaps.begin(), gaps.end(), 1.0) - gaps.begin();
+  return text + fmt::format(
+                    "; {} with a bound: median gap {:.3f} % of a step, {:.1f} % of them "
+                    "within 1 %, largest {:.3f} %.\n",
+                    gaps.size(), gaps[gaps.size() / 2],
+                    100.0 * static_cast<double>(within_one) / static_cast<double>(gaps.size()),
+                    gaps.back());
+}
 
-Result<ExitCode> RunQuality(std::vector<std::string> arguments) {
+Result<ExitCode> Run(const Benchmark& benchmark, std::vector<std::string> arguments) {
   Request request;
-  CommandLine line = MakeCommandLine(&request);
+  CommandLine line = MakeCommandLine(benchmark, &request);
   CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(std::move(arguments)));
   const Screen screen = DetectScreen("auto", /*is_quiet=*/false, /*has_no_progress=*/false);
   if (outcome == CommandLine::Outcome::kHelp) {
@@ -106,21 +188,35 @@ Result<ExitCode> RunQuality(std::vector<std::string> arguments) {
   }
   CKPLAN_ASSIGN_OR_RETURN(const PlanRequest wanted, request.flags.Read());
   TextTable table = EmptyTable(request.has_others);
+  std::vector<Measured> measured;
   Progress progress(screen.shows_progress);
   for (const std::string& path : request.files) {
     CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(path, wanted));
-    for (const double percent : kBudgets) {
-      progress.Stage(fmt::format("planning {} at {} %", path, percent));
-      std::vector<std::string> row = MeasuredRow(source, request, wanted, percent);
-      row.insert(row.begin(), {std::filesystem::path(path).stem().string(),
-                               fmt::format("{}", NodeCount(source))});
-      table.rows.push_back(std::move(row));
+    for (const Budget& budget : benchmark.budgets) {
+      progress.Stage(fmt::format("planning {} at {} %", path, BudgetText(budget)));
+      Row row = MeasuredRow(source, request.has_others, wanted, budget);
+      row.cells.insert(row.cells.begin(), {std::filesystem::path(path).stem().string(),
+                                           fmt::format("{}", NodeCount(source))});
+      table.rows.push_back(std::move(row.cells));
+      measured.push_back(row.measured);
     }
   }
   progress.Clear();
-  CKPLAN_RETURN_IF_ERROR(screen.Print(
-      request.format == "md" ? table.Markdown() : table.Text(0, screen.out.table_width())));
+  const bool is_markdown = request.format == "md";
+  CKPLAN_RETURN_IF_ERROR(
+      screen.Print((is_markdown ? table.Markdown() : table.Text(0, screen.out.table_width())) +
+                   "\n" + SummaryOf(measured)));
   return ExitCode::kOk;
+}
+
+}  // namespace
+
+Result<ExitCode> RunQuality(std::vector<std::string> arguments) {
+  return Run(kQuality, std::move(arguments));
+}
+
+Result<ExitCode> RunInstances(std::vector<std::string> arguments) {
+  return Run(kInstances, std::move(arguments));
 }
 
 }  // namespace ckplan

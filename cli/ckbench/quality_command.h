@@ -1,5 +1,5 @@
-// ckbench quality: what the algorithm `best` adds at a range of budgets, with its bound, beside the
-// best plan of all other algorithms.
+// ckbench quality and ckbench instances: what the algorithm `best` adds at a range of budgets, with
+// its bound, and beside it the best plan of all other algorithms.
 #pragma once
 
 #include <string>
@@ -10,7 +10,10 @@
 
 namespace ckplan {
 
-// The arguments behind "ckbench quality".
+// The arguments behind "ckbench quality": models, at 90 to 20 % of the memory and at the least.
 Result<ExitCode> RunQuality(std::vector<std::string> arguments);
+
+// The arguments behind "ckbench instances": published joint graphs, at 90 to 40 % of the memory.
+Result<ExitCode> RunInstances(std::vector<std::string> arguments);
 
 }  // namespace ckplan

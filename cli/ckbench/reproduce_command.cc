@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/ckbench/arena_command.h"
 #include "cli/ckbench/quality_command.h"
@@ -84,6 +88,22 @@ Result<ExitCode> RunReproduce(std::vector<std::string> arguments) {
   return ExitCode::kOk;
 }
 
+struct Command {
+  std::string_view name;
+  Result<ExitCode> (*run)(std::vector<std::string> arguments);
+};
+
+constexpr Command kCommands[] = {{"reproduce", RunReproduce},
+                                 {"arena", RunArena},
+                                 {"quality", RunQuality},
+                                 {"instances", RunInstances}};
+
+std::string NamesOfCommands() {
+  std::vector<std::string_view> names;
+  for (const Command& command : kCommands) names.push_back(command.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 }  // namespace
 
 Result<ExitCode> RunBench(std::vector<std::string> typed) {
@@ -95,19 +115,17 @@ Result<ExitCode> RunBench(std::vector<std::string> typed) {
     return ExitCode::kOk;
   }
   if (first == "-h" || first == "--help") return RunReproduce({"--help"});
-  if (first != "reproduce" && first != "arena" && first != "quality") {
-    return Error{
-        ErrorCode::kUsage,
-        first.empty()
-            ? "no command is given; for example: ckbench reproduce feng"
-            : fmt::format("unknown command \"{}\"; known are reproduce, arena and quality", first),
-        {"`ckbench reproduce --help`, `ckbench arena --help` and `ckbench quality --help` tell "
-         "more"}};
+  const auto* const command = std::find_if(std::begin(kCommands), std::end(kCommands),
+                                           [&](const Command& row) { return row.name == first; });
+  if (command == std::end(kCommands)) {
+    return Error{ErrorCode::kUsage,
+                 first.empty() ? "no command is given; for example: ckbench reproduce feng"
+                               : fmt::format("unknown command \"{}\"; known are {}", first,
+                                             NamesOfCommands()),
+                 {"`ckbench COMMAND --help` tells more"}};
   }
   arguments.erase(arguments.begin());
-  if (first == "arena") return RunArena(std::move(arguments));
-  if (first == "quality") return RunQuality(std::move(arguments));
-  return RunReproduce(std::move(arguments));
+  return command->run(std::move(arguments));
 }
 
 }  // namespace ckplan
