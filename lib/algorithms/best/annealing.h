@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <span>
 
-#include "lib/algorithms/best/run_problem.h"
+#include "lib/joint/run_problem.h"
 
 namespace ckplan {
 

@@ -19,9 +19,9 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/algorithms/best/run_problem.h"
 #include "lib/base/result.h"
 #include "lib/joint/joint_graph.h"
+#include "lib/joint/run_problem.h"
 
 namespace ckplan {
 

@@ -5,9 +5,9 @@
 #include <optional>
 #include <span>
 
-#include "lib/algorithms/best/run_problem.h"
 #include "lib/base/rng.h"
 #include "lib/joint/joint_graph.h"
+#include "lib/joint/run_problem.h"
 
 namespace ckplan {
 

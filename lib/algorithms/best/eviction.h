@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-#include "lib/algorithms/best/run_problem.h"
+#include "lib/joint/run_problem.h"
 
 namespace ckplan {
 

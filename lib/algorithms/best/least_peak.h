@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "lib/algorithms/best/best.h"
-#include "lib/algorithms/best/run_problem.h"
 #include "lib/base/result.h"
 #include "lib/joint/joint_graph.h"
+#include "lib/joint/run_problem.h"
 
 namespace ckplan {
 

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "lib/algorithms/best/max_flow.h"
 #include "lib/algorithms/best/required_ops.h"
 #include "lib/base/rng.h"
 #include "lib/base/stop.h"
+#include "lib/graph/max_flow.h"
 
 namespace ckplan {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "lib/algorithms/best/lazy_runs.h"
 #include "lib/base/stop.h"
+#include "lib/joint/lazy_runs.h"
 #include "lib/mip/mip.h"
 
 namespace ckplan {

@@ -21,8 +21,8 @@
 #include <span>
 #include <vector>
 
-#include "lib/algorithms/best/run_problem.h"
 #include "lib/base/result.h"
+#include "lib/joint/run_problem.h"
 
 namespace ckplan {
 

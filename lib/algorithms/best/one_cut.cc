@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "lib/algorithms/best/max_flow.h"
 #include "lib/base/check.h"
 #include "lib/base/stop.h"
+#include "lib/graph/max_flow.h"
 
 namespace ckplan {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "lib/algorithms/best/run_problem.h"
+#include "lib/joint/run_problem.h"
 
 namespace ckplan {
 

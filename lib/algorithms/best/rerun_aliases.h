@@ -7,8 +7,8 @@
 // before relu the first `b` leaves memory where the search thinks that it does.
 #pragma once
 
-#include "lib/algorithms/best/run_problem.h"
 #include "lib/joint/joint_graph.h"
+#include "lib/joint/run_problem.h"
 
 namespace ckplan {
 

@@ -1,4 +1,4 @@
-#include "lib/algorithms/best/max_flow.h"
+#include "lib/graph/max_flow.h"
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/algorithms/best/run_problem.h"
+#include "lib/joint/run_problem.h"
 
 namespace ckplan {
 

@@ -1,4 +1,5 @@
-// A joint graph laid out flat for search: what every part of the solver `best` reads.
+// A joint graph laid out flat for search: what algorithms read that plan joint
+// graphs.
 //
 // Aliases are gone: a value that is an alias has no bytes, and who reads it reads the value whose
 // memory it is in as well. A sequence of runs that is valid here is a plan of the joint graph. Its

@@ -1,4 +1,4 @@
-#include "lib/algorithms/best/lazy_runs.h"
+#include "lib/joint/lazy_runs.h"
 
 #include <span>
 

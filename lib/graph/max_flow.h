@@ -14,9 +14,8 @@
 // The network can be solved again and again with other capacities and other terminals; each search
 // starts anew.
 //
-// Cost  O(V^2 sqrt(E)) at worst, and far less on the cuts of this folder: eight of them on the
-// graph
-//       of a training step of 92,000 operations take less than 0.1 s.
+// Cost  O(V^2 sqrt(E)) at worst, and far less on graphs of training steps: eight cuts of one of
+//       92,000 operations take less than 0.1 s.
 #pragma once
 
 #include <cstdint>

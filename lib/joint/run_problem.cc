@@ -1,4 +1,4 @@
-#include "lib/algorithms/best/run_problem.h"
+#include "lib/joint/run_problem.h"
 
 #include <algorithm>
 
