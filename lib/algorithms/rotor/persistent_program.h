@@ -1,7 +1,8 @@
 // The dynamic program over persistent schedules of a chain, for one amount of memory.
 //
 // C(s, t, m): the least forward time to run stages s to t forward and backward with m slots beside
-// the input of s, when the gradient of t's output is there. Theorem 1 of Herrmann et al. 2019:
+// the input of s, when the gradient of t's output is there. The paper's recursion,
+// in our words:
 //
 //   C(s, s, m) = u_s                                             F_all s, backward s
 //   C(s, t, m) = min of

@@ -14,7 +14,7 @@
 namespace ckplan {
 namespace {
 
-constexpr int64_t kSlots = 500;  // The paper's own number, section 5.2.
+constexpr int64_t kSlots = 500;  // As in the authors' own program, rotor.
 
 int64_t SlotCount(int64_t budget) { return std::min(budget, kSlots); }
 

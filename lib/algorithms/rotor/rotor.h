@@ -1,7 +1,7 @@
 // Optimal persistent schedules of a chain, recomputed as often as it pays.
 //
-//   Herrmann, Beaumont, Eyraud-Dubois, Hermann, Joly, Shilova. "Optimal checkpointing for
-//   heterogeneous chains: how to train deep neural networks with limited memory", 2019.
+//   Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova. "Optimal checkpointing for heterogeneous
+//   chains: how to train deep neural networks with limited memory", 2019 (Inria RR-9302).
 //
 // Idea. Each run of a stage forward keeps nothing (F_none), its input (F_ck), or all that backward
 // reads (F_all). Of a range of stages, either the first one saves all, or its input is kept, the

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kNever = int64_t{1} << 60;
 
-// Theorem 1, literally: no table, no order of filling.
+// The recursion, literally: no table, no order of filling.
 int64_t LeastTime(const std::vector<Stage>& stages, size_t s, size_t t, int64_t memory) {
   if (memory < 0) return kNever;
   const Stage& first = stages[s];
