@@ -25,6 +25,10 @@ constexpr std::array kKnobs = {
              "which B is taken: 1 is sqrt(x y), 2 to 7 the grid around it", "1 to 7"},
     KnobInfo{Kind::kResultsPerLevel, "k", false, "results kept on each level",
              "1 to the number of cuts between blocks"},
+    KnobInfo{Kind::kPeakLimit, "B", true, "limit on the peak",
+             "from the least peak that is reached"},
+    KnobInfo{Kind::kSavedShare, "saved", false, "percent of what backward reads that may be saved",
+             "0 to 100"},
 };
 
 }  // namespace

@@ -5,19 +5,23 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "lib/algorithms/best/best.h"
 #include "lib/algorithms/best/least_peak.h"
+#include "lib/algorithms/dtr/dtr.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/stop.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/plan/assemble_joint.h"
 #include "lib/plan/check_runs.h"
 #include "lib/plan/node_name.h"
+#include "lib/plan/run_solver.h"
 #include "lib/planner/best_planner.h"
 #include "lib/planner/peak_budget.h"
 #include "lib/planner/registry.h"
@@ -54,6 +58,63 @@ Result<JointOutcome> SolveKeepAll(const JointProblem& problem, const SolveLimits
   return outcome;
 }
 
+// The setting of a knob that limits the peak; the nearest one if the budget is out of its range.
+int64_t LimitFor(const JointProblem& problem, const Knob& knob) {
+  return problem.budget ? std::clamp(problem.budget->count(), knob.min, knob.max) : knob.min;
+}
+
+// The best of all settings: of least time within the budget, or of least peak.
+Result<RunOutcome> SolveAtEachSetting(const JointProblem& problem, const SolveLimits& limits,
+                                      PreparedRunSolver* solver) {
+  const Knob knob = solver->knob();
+  if (!problem.budget && !problem.wants_least_peak) return solver->Solve(knob.preset, limits);
+  const Bytes budget = problem.budget.value_or(Bytes(0));
+  RunSimulator simulator(problem.graph);
+  std::optional<RunOutcome> best;
+  std::tuple<Bytes, Cost, Bytes> least;  // Above the budget; time and memory.
+  const int64_t distance = std::max<int64_t>(1, (knob.max - knob.min) / knob.grid_steps);
+  for (int64_t setting = knob.min; setting <= knob.max; setting += distance) {
+    PollStop();
+    CKPLAN_ASSIGN_OR_RETURN(RunOutcome outcome, solver->Solve(setting, limits));
+    const RunSimulation simulation = simulator.Run(outcome.runs).value();
+    const Bytes above = std::max(Bytes(0), simulation.peak - budget);
+    const std::tuple rank(above, simulation.cost, simulation.peak);
+    if (best && rank >= least) continue;
+    least = rank;
+    best = std::move(outcome);
+  }
+  return *std::move(best);
+}
+
+// By an algorithm that plans forward graphs as well. Where nothing fits the budget, its plan of
+// least peak.
+template <PrepareRuns prepare>
+Result<JointOutcome> SolveByRuns(const JointProblem& problem, const SolveLimits& limits) {
+  CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedRunSolver> solver,
+                          prepare(problem.graph, limits));
+  const Knob knob = solver->knob();
+  CKPLAN_ASSIGN_OR_RETURN(RunOutcome outcome,
+                          knob.kind == Knob::Kind::kPeakLimit
+                              ? solver->Solve(LimitFor(problem, knob), limits)
+                              : SolveAtEachSetting(problem, limits, solver.get()));
+  return JointOutcome{std::move(outcome.runs), outcome.is_optimal, std::move(outcome.guarantee),
+                      std::nullopt};
+}
+
+// The algorithms that `best` is never worse than, in the order in which they are tried.
+constexpr std::array kOthers = {SolveByRuns<PrepareDtrRuns>};
+
+// What `best` can start from, unless a stop comes first.
+std::vector<std::vector<OpId>> PlansOfOthers(const JointProblem& problem,
+                                             const SolveLimits& limits) {
+  std::vector<std::vector<OpId>> plans;
+  for (const auto& solve : kOthers) {
+    Result<JointOutcome> outcome = UnlessStopped([&] { return solve(problem, limits); });
+    if (outcome.ok()) plans.push_back(std::move(outcome->runs));
+  }
+  return plans;
+}
+
 std::string GuaranteeOf(const JointGraph& graph, const BestOutcome& outcome) {
   const bool is_own = outcome.scope == BoundScope::kOwnOrder;
   const std::string_view scope = is_own ? "in the graph's own order" : "in any order";
@@ -69,14 +130,26 @@ JointOutcome OutcomeOf(const JointGraph& graph, const BestOutcome& best) {
 }
 
 // A plan of the least peak that is found.
-Result<JointOutcome> SolveBestForLeastPeak(const JointGraph& graph, const BestOptions& options) {
+Result<JointOutcome> SolveBestForLeastPeak(const JointProblem& problem, const BestOptions& options,
+                                           const SolveLimits& limits) {
+  const JointGraph& graph = problem.graph;
   BestOptions probe = options;
   probe.work = kQuickWork;
   CKPLAN_ASSIGN_OR_RETURN(const LeastPeak least,
                           FindLeastPeak(graph, probe, OwnOrderPeak(graph).count()));
-  const std::vector<OpId> runs = least.runs.value_or(OwnOrder(graph));
+  std::vector<OpId> runs = least.runs.value_or(OwnOrder(graph));
+  RunSimulator simulator(graph);
+  const auto peak_of = [&](const std::vector<OpId>& plan) {
+    return simulator.Run(plan).value().peak;
+  };
+  const JointProblem for_least{graph, problem.request, std::nullopt, true};
+  if (!least.is_proven) {
+    for (std::vector<OpId>& other : PlansOfOthers(for_least, limits)) {
+      if (peak_of(other) < peak_of(runs)) runs = std::move(other);
+    }
+  }
   BestOptions again = options;
-  again.budget = RunSimulator(graph).Run(runs).value().peak.count();
+  again.budget = peak_of(runs).count();
   again.starts = {runs};
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(graph, again));
   CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
@@ -87,10 +160,13 @@ Result<JointOutcome> SolveBestForLeastPeak(const JointGraph& graph, const BestOp
 }
 
 // The plan of the least product of peak and time, of a dozen budgets.
-Result<JointOutcome> SolveBestForLeastProduct(const JointGraph& graph, const BestOptions& options) {
+Result<JointOutcome> SolveBestForLeastProduct(const JointProblem& problem,
+                                              const BestOptions& options,
+                                              const SolveLimits& limits) {
+  const JointGraph& graph = problem.graph;
   constexpr int64_t kBudgets = 12;
   RunSimulator simulator(graph);
-  CKPLAN_ASSIGN_OR_RETURN(JointOutcome chosen, SolveBestForLeastPeak(graph, options));
+  CKPLAN_ASSIGN_OR_RETURN(JointOutcome chosen, SolveBestForLeastPeak(problem, options, limits));
   const auto product_of = [&](const std::vector<OpId>& runs) {
     const RunSimulation simulation = simulator.Run(runs).value();
     return static_cast<double>(simulation.peak.count()) *
@@ -109,16 +185,32 @@ Result<JointOutcome> SolveBestForLeastProduct(const JointGraph& graph, const Bes
   return chosen;
 }
 
-Result<JointOutcome> SolveByBest(const JointProblem& problem, const SolveLimits&) {
+// The best plan within the budget, no worse than those of the other algorithms.
+Result<BestOutcome> SolveBestWithin(const JointProblem& problem, const BestOptions& options,
+                                    const SolveLimits& limits) {
+  CKPLAN_ASSIGN_OR_RETURN(BestOutcome best, SolveBest(problem.graph, options));
+  if (best.is_optimal || best.is_infeasible || limits.stop.stop_requested()) return best;
+  RunSimulator simulator(problem.graph);
+  BestOptions again = options;
+  for (std::vector<OpId>& other : PlansOfOthers(problem, limits)) {
+    const RunSimulation simulation = simulator.Run(other).value();
+    const int64_t overhead = (simulation.cost - problem.graph.cost()).count();
+    const bool is_better = !best.runs || overhead < best.overhead;
+    if (is_better && simulation.peak <= *problem.budget) again.starts.push_back(std::move(other));
+  }
+  return again.starts.empty() ? best : SolveBest(problem.graph, again);
+}
+
+Result<JointOutcome> SolveByBest(const JointProblem& problem, const SolveLimits& limits) {
   BestOptions options;
   options.work = WorkOf(problem.request.effort);
-  if (problem.wants_least_peak) return SolveBestForLeastPeak(problem.graph, options);
-  if (!problem.budget) return SolveBestForLeastProduct(problem.graph, options);
+  if (problem.wants_least_peak) return SolveBestForLeastPeak(problem, options, limits);
+  if (!problem.budget) return SolveBestForLeastProduct(problem, options, limits);
   options.budget = problem.budget->count();
-  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(problem.graph, options));
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBestWithin(problem, options, limits));
   if (best.runs) return OutcomeOf(problem.graph, best);
   options.work = kQuickWork;
-  CKPLAN_ASSIGN_OR_RETURN(JointOutcome least, SolveBestForLeastPeak(problem.graph, options));
+  CKPLAN_ASSIGN_OR_RETURN(JointOutcome least, SolveBestForLeastPeak(problem, options, limits));
   const bool is_proven = best.is_infeasible && best.scope == BoundScope::kAnyOrder;
   least.note = is_proven ? "it is proven that no plan fits" : "it is not proven that none fits";
   return least;
@@ -127,6 +219,7 @@ Result<JointOutcome> SolveByBest(const JointProblem& problem, const SolveLimits&
 // The first is the one that refusals of other algorithms name.
 constexpr std::array kJointSolvers = {
     JointSolver{kBestAlgorithm, SolveByBest},
+    JointSolver{"dtr", SolveByRuns<PrepareDtrRuns>},
     JointSolver{"keep-all", SolveKeepAll},
 };
 
@@ -228,6 +321,9 @@ Result<Plan> SolveAndCheck(const JointSolver& solver, const JointProblem& proble
   const StopScope scope(limits.stop);
   PollStop();
   CKPLAN_ASSIGN_OR_RETURN(const JointOutcome outcome, solver.solve(problem, limits));
+  // What a search has found in time is told whole.
+  std::optional<StopsSuspended> whole;
+  if (solver.name == kBestAlgorithm) whole.emplace();
   Plan plan = AssembleJointPlan(problem.graph, outcome.runs);
   if (problem.budget && plan.figures.peak > *problem.budget) {
     Error error = Infeasible(problem, solver.name, plan);

@@ -107,6 +107,7 @@ Result<const Candidate*> KnobSearch::UnlessCutShort(Result<const Candidate*> fou
 }
 
 Result<const Candidate*> KnobSearch::SearchWithin(Bytes budget) {
+  if (is_peak_limit()) return WithinLimit(budget);
   const Candidate* one_segment = TryOneSegment();
   if (one_segment != nullptr && one_segment->simulation.peak <= budget) return one_segment;
   if (is_small()) {
@@ -122,6 +123,32 @@ Result<const Candidate*> KnobSearch::SearchWithin(Bytes budget) {
   // does not find.
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, SearchMinPeak());
   return BestBetween(least->simulation.peak, budget);
+}
+
+// For a knob that limits the peak.
+Result<const Candidate*> KnobSearch::WithinLimit(Bytes budget) {
+  const Knob knob = solver_.knob();
+  if (!limits_own_peak()) {
+    CKPLAN_ASSIGN_OR_RETURN(const Settings settings, TryLimits());
+    return BestOf(settings, budget);
+  }
+  if (budget.count() < knob.min) return nullptr;
+  return Try(std::min(budget.count(), knob.max));
+}
+
+// The least limit; or many, where they say little about the peak that is measured.
+Result<KnobSearch::Settings> KnobSearch::TryLimits() {
+  constexpr int64_t kLimits = 16;
+  const Knob knob = solver_.knob();
+  Settings settings = {knob.min};
+  if (!limits_own_peak()) {
+    settings.insert(knob.max);
+    for (int64_t i = 1; i < kLimits; ++i) {
+      settings.insert(knob.min + (knob.max - knob.min) / kLimits * i);
+    }
+  }
+  for (const int64_t setting : settings) CKPLAN_RETURN_IF_ERROR(Try(setting));
+  return settings;
 }
 
 // Tries the part of the grid that matters for a budget, then halves the gap beside the best plan.
@@ -200,7 +227,9 @@ const Candidate* KnobSearch::LeastOf(const Settings& settings) const {
 // Considers the same settings whatever else has been tried before.
 Result<const Candidate*> KnobSearch::SearchMinPeak() {
   Settings settings;
-  if (is_small()) {
+  if (is_peak_limit()) {
+    CKPLAN_ASSIGN_OR_RETURN(settings, TryLimits());
+  } else if (is_small()) {
     CKPLAN_RETURN_IF_ERROR(TryAll());
     for (const auto& [setting, candidate] : tried_) settings.insert(setting);
   } else {

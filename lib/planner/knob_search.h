@@ -61,6 +61,9 @@ struct View {
 //   - BestWithin returns no plan whose peak is below MinPeak's. MinPeak halves what any budget
 //     would halve; where the knob is a budget on a whole plan, and a plan takes long to find, such
 //     plans are left out instead.
+// Where the knob is a limit on the peak itself, there is nothing to search: the budget is the
+// setting. Where plans are measured on another graph than that which the algorithm decides on, or
+// without liveness, limits at equal distances are tried.
 class KnobSearch {
  public:
   KnobSearch(const View& view, PreparedSolver* solver, const SolveLimits& limits)
@@ -96,6 +99,10 @@ class KnobSearch {
   Result<Done> TryAll();
   Result<Done> TryWholeFront();
   Result<const Candidate*> SearchWithin(Bytes budget);
+  bool is_peak_limit() const { return solver_.knob().kind == Knob::Kind::kPeakLimit; }
+  bool limits_own_peak() const { return !view_.fold && view_.uses_liveness; }
+  Result<const Candidate*> WithinLimit(Bytes budget);
+  Result<Settings> TryLimits();
   Result<const Candidate*> SearchMinPeak();
   Result<const Candidate*> UnlessCutShort(Result<const Candidate*> found, const Candidate* so_far);
   std::vector<int64_t> Grid() const;

@@ -16,6 +16,7 @@
 #include "lib/algorithms/chen/chen_recursive.h"
 #include "lib/algorithms/chen/chen_search.h"
 #include "lib/algorithms/chen/chen_sqrt.h"
+#include "lib/algorithms/dtr/dtr.h"
 #include "lib/algorithms/feng/feng_acg.h"
 #include "lib/algorithms/feng/feng_linear.h"
 #include "lib/algorithms/given/given.h"
@@ -40,9 +41,12 @@ constexpr std::string_view kHongPaper =
     "Network Training, 2024";
 constexpr std::string_view kFengPaper =
     "Feng, Huang: Cutting Down Training Memory by Re-forwarding, 2018";
-constexpr std::string_view kHerrmannPaper =
-    "Herrmann, Beaumont, Eyraud-Dubois, Hermann, Joly, Shilova: Optimal checkpointing for "
+constexpr std::string_view kBeaumontPaper =
+    "Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova: Optimal checkpointing for "
     "heterogeneous chains: how to train deep neural networks with limited memory, 2019";
+constexpr std::string_view kKirisamePaper =
+    "Kirisame, Lyubomirsky, Haan, Brennan, He, Roesch, Chen, Tatlock: Dynamic Tensor "
+    "Rematerialization, ICLR 2021";
 constexpr std::string_view kKusumotoPaper =
     "Kusumoto, Inoue, Watanabe, Akiba, Koyama: A Graph Theoretic Framework of Recomputation "
     "Algorithms for Memory-Efficient Backpropagation, NeurIPS 2019";
@@ -79,6 +83,8 @@ constexpr std::array kSolvers = {
     SolverInfo{"chen-sqrt", "about sqrt(n) segments of equal memory", kChenPaper,
                Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
                Kind::kSegmentCount, PrepareChenSqrt},
+    SolverInfo{"dtr", "greedy eviction by size, staleness and cost, planned ahead", kKirisamePaper,
+               Guarantee::kHeuristic, GraphClass::kAnyDag, false, Kind::kPeakLimit, PrepareDtr},
     SolverInfo{"exact-dp", "dynamic program over all lower sets", kKusumotoPaper,
                Guarantee::kOptimalInClass, GraphClass::kAnyDag, true, Kind::kPaperBudget,
                PrepareExactDp},
@@ -104,7 +110,7 @@ constexpr std::array kSolvers = {
                PrepareKusumotoExhaustive},
     SolverInfo{"recompute-all", "keep nothing but the inputs, run forward twice", "none",
                Guarantee::kBaseline, GraphClass::kAnyDag, false, Kind::kNone, PrepareRecomputeAll},
-    SolverInfo{"rotor", "dynamic program over persistent schedules of the chain", kHerrmannPaper,
+    SolverInfo{"rotor", "dynamic program over persistent schedules of the chain", kBeaumontPaper,
                Guarantee::kOptimalInClass, GraphClass::kChainOfSplittingVertices, false,
                Kind::kPaperBudget, PrepareRotor},
 };

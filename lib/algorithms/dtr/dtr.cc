@@ -1,0 +1,482 @@
+#include "lib/algorithms/dtr/dtr.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "lib/base/stop.h"
+#include "lib/joint/run_problem.h"
+#include "lib/joint/simulate_runs.h"
+
+namespace ckplan {
+namespace {
+
+constexpr size_t kMaxOps = 20'000;
+// A walk that runs operations more often than this on average thrashes, and is given up.
+constexpr size_t kMaxRunsPerOperation = 12;
+// So many limits in a row that no walk gets through end the list.
+constexpr int kMaxFailures = 4;
+
+size_t At(int32_t i) { return static_cast<size_t>(i); }
+
+// The memory of the values: each value that is no alias stands for itself and all values in it.
+// Values and storages share their numbers.
+struct Storages {
+  Storages(const JointGraph& graph, const RunProblem& problem);
+
+  std::vector<int32_t> of;         // Of each value.
+  FlatLists values;                // In each storage; none for aliases.
+  FlatLists parents;               // What makers of its values read, without itself.
+  FlatLists children;              // The converse.
+  std::vector<double> cost;        // c_0: of one run of each maker.
+  std::vector<bool> is_evictable;  // All its makers may repeat, and it occupies memory.
+  // The last position in the order at which somebody needs it: for what is evictable, an operation
+  // that reads it; for what is not, an operation from which on nothing can ask for it again. The
+  // number of operations for results.
+  std::vector<int32_t> needed_until;
+  FlatLists dropped_after;  // By operation: what is not needed when it has run.
+
+ private:
+  static std::vector<int32_t> RootsOf(const JointGraph& graph);
+  FlatLists ValuesOf() const;
+  FlatLists ParentsOf(const RunProblem& problem) const;
+  FlatLists ChildrenOf() const;
+  void FindNeeds(const RunProblem& problem);
+  FlatLists DroppedAfter(const RunProblem& problem) const;
+};
+
+std::vector<int32_t> Storages::RootsOf(const JointGraph& graph) {
+  std::vector<int32_t> roots;
+  for (const Value& value : graph.values()) roots.push_back(value.storage.index());
+  return roots;
+}
+
+FlatLists Storages::ValuesOf() const {
+  std::vector<std::vector<int32_t>> lists(of.size());
+  for (size_t value = 0; value < of.size(); ++value) {
+    lists[At(of[value])].push_back(static_cast<int32_t>(value));
+  }
+  return FlatLists(lists);
+}
+
+FlatLists Storages::ParentsOf(const RunProblem& problem) const {
+  std::vector<std::vector<int32_t>> lists(of.size());
+  for (size_t value = 0; value < of.size(); ++value) {
+    std::vector<int32_t>& list = lists[At(of[value])];
+    if (problem.maker[value] < 0) continue;
+    for (const int32_t read : problem.reads[problem.maker[value]]) {
+      if (of[At(read)] != of[value]) list.push_back(of[At(read)]);
+    }
+  }
+  for (std::vector<int32_t>& list : lists) {
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+  }
+  return FlatLists(lists);
+}
+
+FlatLists Storages::ChildrenOf() const {
+  std::vector<std::vector<int32_t>> lists(of.size());
+  for (size_t child = 0; child < of.size(); ++child) {
+    for (const int32_t parent : parents[static_cast<int32_t>(child)]) {
+      lists[At(parent)].push_back(static_cast<int32_t>(child));
+    }
+  }
+  return FlatLists(lists);
+}
+
+// Backwards: an operation that may repeat can be asked for as long as what it writes can.
+void Storages::FindNeeds(const RunProblem& problem) {
+  needed_until.assign(of.size(), 0);
+  std::vector<int32_t> reachable_until(of.size());
+  std::vector<int32_t> run_until(At(problem.op_count));
+  for (int32_t op = problem.op_count - 1; op >= 0; --op) {
+    run_until[At(op)] = op;
+    for (const int32_t write : problem.writes[op]) {
+      int32_t& until = reachable_until[At(write)] = op;
+      int32_t last = op;
+      for (const int32_t reader : problem.readers[write]) {
+        until = std::max(until, run_until[At(reader)]);
+        last = std::max(last, reader);
+      }
+      if (problem.is_result[At(write)]) until = last = problem.op_count;
+      if (problem.may_repeat[At(op)]) run_until[At(op)] = std::max(run_until[At(op)], until);
+      const int32_t storage = of[At(write)];
+      int32_t& needed = needed_until[At(storage)];
+      needed = std::max(needed, is_evictable[At(storage)] ? last : until);
+    }
+  }
+}
+
+FlatLists Storages::DroppedAfter(const RunProblem& problem) const {
+  std::vector<std::vector<int32_t>> lists(At(problem.op_count));
+  for (size_t storage = 0; storage < of.size(); ++storage) {
+    const bool is_made =
+        of[storage] == static_cast<int32_t>(storage) && problem.maker[storage] >= 0;
+    if (!is_made || needed_until[storage] >= problem.op_count) continue;
+    lists[At(needed_until[storage])].push_back(static_cast<int32_t>(storage));
+  }
+  return FlatLists(lists);
+}
+
+Storages::Storages(const JointGraph& graph, const RunProblem& problem)
+    : of(RootsOf(graph)),
+      values(ValuesOf()),
+      parents(ParentsOf(problem)),
+      children(ChildrenOf()),
+      cost(of.size()),
+      is_evictable(of.size()),
+      dropped_after({}) {
+  for (size_t value = 0; value < of.size(); ++value) {
+    is_evictable[value] = problem.bytes[value] > 0 && problem.maker[value] >= 0;
+  }
+  for (size_t value = 0; value < of.size(); ++value) {
+    const int32_t maker = problem.maker[value];
+    if (maker < 0) continue;
+    cost[At(of[value])] += static_cast<double>(problem.cost[At(maker)]);
+    if (!problem.may_repeat[At(maker)]) is_evictable[At(of[value])] = false;
+  }
+  FindNeeds(problem);
+  dropped_after = DroppedAfter(problem);
+}
+
+// One walk through the order of the graph, within one limit.
+class Walk {
+ public:
+  Walk(const RunProblem& problem, const Storages& storages, int64_t limit)
+      : problem_(problem),
+        storages_(storages),
+        limit_(limit),
+        is_there_(storages.of.size()),
+        is_resident_(storages.of.size()),
+        was_made_(storages.of.size()),
+        locks_(storages.of.size()),
+        last_access_(storages.of.size()),
+        neighbourhood_cost_(storages.of.size()),
+        is_outdated_(storages.of.size()),
+        seen_(storages.of.size()),
+        has_run_(At(problem.op_count)) {}
+
+  // The runs; nothing if the walk does not get through.
+  std::optional<Runs> Run() {
+    for (now_ = 0; now_ < problem_.op_count; ++now_) {
+      PollStop();
+      if (!RunWithParents(now_)) return std::nullopt;
+      for (const int32_t storage : storages_.dropped_after[now_]) {
+        if (is_resident_[At(storage)]) Evict(storage);
+      }
+    }
+    if (!RestoreResults()) return std::nullopt;
+    return std::move(runs_);
+  }
+
+  // The most bytes that it had in memory, by its own count. A walk with any limit between this and
+  // its own is the same.
+  int64_t highest() const { return highest_; }
+
+ private:
+  bool RunWithParents(int32_t target);
+  bool RunOnce(int32_t op);
+  bool RestoreResults();
+  int32_t FirstMissingRead(int32_t op) const;
+  void Lock(int32_t op, int change);
+  void TakeOver(int32_t op);
+  void ReplaceVersions(int32_t op);
+  bool MakeRoom(int64_t bytes);
+  int32_t Victim();
+  void Place(int32_t storage);
+  void Evict(int32_t storage);
+  bool IsEvicted(int32_t storage) const {
+    return was_made_[At(storage)] && !is_resident_[At(storage)] &&
+           storages_.is_evictable[At(storage)];
+  }
+  template <typename Visit>
+  void VisitNeighbours(int32_t storage, const FlatLists& next, Visit visit);
+  void OutdateNeighbours(int32_t storage);
+  double NeighbourhoodCost(int32_t storage);
+
+  const RunProblem& problem_;
+  const Storages& storages_;
+  const int64_t limit_;
+  std::vector<bool> is_there_;  // Of values; the others are of storages.
+  std::vector<bool> is_resident_;
+  std::vector<bool> was_made_;
+  std::vector<int32_t> locks_;              // Waiting operations that read or write it.
+  std::vector<double> last_access_;         // By the clock.
+  std::vector<double> neighbourhood_cost_;  // Of e*, if it is not outdated.
+  std::vector<bool> is_outdated_;
+  std::vector<uint32_t> seen_;      // By searches: the number of the last one that came by.
+  std::vector<bool> has_run_;       // Of operations.
+  std::vector<int32_t> evictable_;  // Those in memory.
+  std::vector<int32_t> stack_;
+  uint32_t search_ = 0;
+  int32_t now_ = 0;   // The operation of the order that is to run.
+  double clock_ = 0;  // Cost of all runs so far.
+  int64_t live_ = 0;  // Bytes.
+  int64_t highest_ = 0;
+  Runs runs_;
+};
+
+// Depth first by a stack of our own, since chains may be long. All that waiting operations read is
+// locked.
+bool Walk::RunWithParents(int32_t target) {
+  std::vector<int32_t> waiting = {target};
+  Lock(target, 1);
+  while (!waiting.empty()) {
+    const int32_t op = waiting.back();
+    const int32_t missing = FirstMissingRead(op);
+    if (missing >= 0) {
+      const int32_t maker = problem_.maker[At(missing)];
+      if (has_run_[At(maker)] && !problem_.may_repeat[At(maker)]) return false;
+      waiting.push_back(maker);
+      Lock(maker, 1);
+      continue;
+    }
+    if (!RunOnce(op)) return false;
+    waiting.pop_back();
+    Lock(op, -1);
+  }
+  return true;
+}
+
+int32_t Walk::FirstMissingRead(int32_t op) const {
+  for (const int32_t read : problem_.reads[op]) {
+    if (!is_there_[At(read)]) return read;
+  }
+  return -1;
+}
+
+void Walk::Lock(int32_t op, int change) {
+  for (const int32_t read : problem_.reads[op]) {
+    // Reads of aliases name their storage as well.
+    if (storages_.of[At(read)] == read) locks_[At(read)] += change;
+  }
+  for (const int32_t write : problem_.writes[op]) locks_[At(storages_.of[At(write)])] += change;
+}
+
+bool Walk::RunOnce(int32_t op) {
+  PollStop();
+  if (runs_.size() >= kMaxRunsPerOperation * At(problem_.op_count)) return false;
+  TakeOver(op);
+  ReplaceVersions(op);
+  int64_t needed = problem_.workspace[At(op)];
+  for (const int32_t write : problem_.writes[op]) {
+    if (!is_resident_[At(storages_.of[At(write)])]) needed += problem_.bytes[At(write)];
+  }
+  if (!MakeRoom(needed)) return false;
+  highest_ = std::max(highest_, live_ + needed);
+  for (const int32_t write : problem_.writes[op]) {
+    is_there_[At(write)] = true;
+    if (storages_.of[At(write)] == write && !is_resident_[At(write)]) Place(write);
+    last_access_[At(storages_.of[At(write)])] = clock_;
+  }
+  for (const int32_t read : problem_.reads[op]) last_access_[At(storages_.of[At(read)])] = clock_;
+  clock_ += static_cast<double>(problem_.cost[At(op)]);
+  has_run_[At(op)] = true;
+  runs_.emplace_back(op);
+  return true;
+}
+
+// Drops reads that nobody needs any more and that writes of the operation may take the place of.
+void Walk::TakeOver(int32_t op) {
+  const int32_t last = op == now_ ? now_ : now_ - 1;
+  const std::span<const int32_t> pairs = problem_.in_place[op];
+  for (size_t i = 0; i < pairs.size(); i += 2) {
+    const int32_t read = pairs[i + 1];
+    const bool is_unneeded = storages_.needed_until[At(read)] <= last && locks_[At(read)] == 1;
+    if (is_unneeded && is_resident_[At(read)]) Evict(read);
+  }
+}
+
+// A storage that is still in memory is made anew, and what others made in it is gone.
+void Walk::ReplaceVersions(int32_t op) {
+  for (const int32_t write : problem_.writes[op]) {
+    if (!is_resident_[At(write)] || !storages_.is_evictable[At(write)]) continue;
+    for (const int32_t value : storages_.values[write]) is_there_[At(value)] = false;
+  }
+}
+
+bool Walk::MakeRoom(int64_t bytes) {
+  while (live_ + bytes > limit_) {
+    const int32_t victim = Victim();
+    if (victim < 0) return false;
+    Evict(victim);
+  }
+  return true;
+}
+
+// The storage of least h_DTR, the first of equals; -1 if all are locked.
+int32_t Walk::Victim() {
+  int32_t victim = -1;
+  double least = std::numeric_limits<double>::infinity();
+  for (const int32_t storage : evictable_) {
+    if (locks_[At(storage)] > 0) continue;
+    if (is_outdated_[At(storage)]) {
+      neighbourhood_cost_[At(storage)] = NeighbourhoodCost(storage);
+      is_outdated_[At(storage)] = false;
+    }
+    const double staleness = clock_ - last_access_[At(storage)] + 1;
+    const double score = (storages_.cost[At(storage)] + neighbourhood_cost_[At(storage)]) /
+                         (static_cast<double>(problem_.bytes[At(storage)]) * staleness);
+    if (score > least || (score == least && storage > victim)) continue;
+    least = score;
+    victim = storage;
+  }
+  return victim;
+}
+
+void Walk::Place(int32_t storage) {
+  const bool was_evicted = IsEvicted(storage);
+  is_resident_[At(storage)] = was_made_[At(storage)] = is_outdated_[At(storage)] = true;
+  live_ += problem_.bytes[At(storage)];
+  if (storages_.is_evictable[At(storage)]) evictable_.push_back(storage);
+  if (was_evicted) OutdateNeighbours(storage);
+}
+
+void Walk::Evict(int32_t storage) {
+  is_resident_[At(storage)] = false;
+  for (const int32_t value : storages_.values[storage]) is_there_[At(value)] = false;
+  live_ -= problem_.bytes[At(storage)];
+  if (!storages_.is_evictable[At(storage)]) return;
+  std::erase(evictable_, storage);
+  OutdateNeighbours(storage);
+}
+
+// Storages beside `storage`, and beside evicted ones that a path of evicted ones leads to.
+template <typename Visit>
+void Walk::VisitNeighbours(int32_t storage, const FlatLists& next, Visit visit) {
+  ++search_;
+  stack_.assign(1, storage);
+  while (!stack_.empty()) {
+    const int32_t from = stack_.back();
+    stack_.pop_back();
+    for (const int32_t to : next[from]) {
+      if (seen_[At(to)] == search_) continue;
+      seen_[At(to)] = search_;
+      visit(to);
+      if (IsEvicted(to)) stack_.push_back(to);
+    }
+  }
+}
+
+// Those whose evicted neighbourhood `storage` enters or leaves.
+void Walk::OutdateNeighbours(int32_t storage) {
+  const auto outdate = [&](int32_t neighbour) { is_outdated_[At(neighbour)] = true; };
+  VisitNeighbours(storage, storages_.parents, outdate);
+  VisitNeighbours(storage, storages_.children, outdate);
+}
+
+double Walk::NeighbourhoodCost(int32_t storage) {
+  double cost = 0;
+  const auto add = [&](int32_t neighbour) {
+    if (IsEvicted(neighbour)) cost += storages_.cost[At(neighbour)];
+  };
+  VisitNeighbours(storage, storages_.parents, add);
+  VisitNeighbours(storage, storages_.children, add);
+  return cost;
+}
+
+bool Walk::RestoreResults() {
+  for (int32_t value = 0; value < problem_.value_count; ++value) {
+    const int32_t maker = problem_.maker[At(value)];
+    if (!problem_.is_result[At(value)] || maker < 0) continue;
+    if (!is_there_[At(value)] && !RunWithParents(maker)) return false;
+    ++locks_[At(storages_.of[At(value)])];
+  }
+  return true;
+}
+
+// A lower bound of the limits that a walk gets through.
+int64_t LargestWorkingSet(const RunProblem& problem) {
+  int64_t largest = 0;
+  for (int32_t op = 0; op < problem.op_count; ++op) {
+    int64_t bytes = problem.written_bytes[At(op)] + problem.workspace[At(op)];
+    for (const int32_t read : problem.reads[op]) bytes += problem.bytes[At(read)];
+    largest = std::max(largest, bytes - problem.in_place_bytes[At(op)]);
+  }
+  return largest;
+}
+
+struct DtrPlan {
+  Runs runs;
+  int64_t peak = 0;  // Simulated.
+  int64_t cost = 0;  // Of all runs.
+};
+
+// The plans of all limits of which no other one has less of both, by rising peak.
+std::vector<DtrPlan> PlansOfAllLimits(const JointGraph& graph) {
+  const RunProblem problem(graph);
+  const Storages storages(graph, problem);
+  RunSimulator simulator(graph);
+  std::vector<DtrPlan> plans;
+  const int64_t least = LargestWorkingSet(problem);
+  int64_t limit = std::numeric_limits<int64_t>::max();
+  for (int failures = 0; limit >= least && failures < kMaxFailures;) {
+    Walk walk(problem, storages, limit);
+    std::optional<Runs> runs = walk.Run();
+    failures = runs ? 0 : failures + 1;
+    if (runs) {
+      const RunSimulation simulation = simulator.Run(*runs).value();
+      plans.push_back({*std::move(runs), simulation.peak.count(), simulation.cost.count()});
+    }
+    limit = std::min(walk.highest() - 1, limit / 16 * 15);
+  }
+  std::stable_sort(plans.begin(), plans.end(), [](const DtrPlan& a, const DtrPlan& b) {
+    return std::pair(a.peak, a.cost) < std::pair(b.peak, b.cost);
+  });
+  int64_t cost = std::numeric_limits<int64_t>::max();
+  std::erase_if(plans, [&](const DtrPlan& plan) {
+    if (plan.cost >= cost) return true;
+    cost = plan.cost;
+    return false;
+  });
+  return plans;
+}
+
+class Dtr : public PreparedRunSolver {
+ public:
+  explicit Dtr(const JointGraph& graph) : plans_(PlansOfAllLimits(graph)) {}
+
+  Knob knob() const override {
+    const int64_t least = plans_.front().peak;
+    return {Knob::Kind::kPeakLimit, least, plans_.back().peak, least};
+  }
+
+  Result<RunOutcome> Solve(int64_t limit, const SolveLimits&) override {
+    const auto above = std::find_if(plans_.begin(), plans_.end(),
+                                    [&](const DtrPlan& p) { return p.peak > limit; });
+    if (above == plans_.begin()) {
+      return MakeError(ErrorCode::kInfeasible,
+                       fmt::format("dtr has no plan within {} bytes", limit));
+    }
+    return RunOutcome{std::prev(above)->runs, false, "heuristic: greedy eviction by h_DTR"};
+  }
+
+ private:
+  const std::vector<DtrPlan> plans_;  // The first limit is none, so there is a plan.
+};
+
+}  // namespace
+
+Result<std::unique_ptr<PreparedRunSolver>> PrepareDtrRuns(const JointGraph& graph,
+                                                          const SolveLimits&) {
+  if (graph.ops().size() > kMaxOps) {
+    return MakeError(ErrorCode::kUnsupported,
+                     fmt::format("dtr plans up to {} operations of a training step, and this one "
+                                 "has {}; another algorithm may take fewer steps",
+                                 kMaxOps, graph.ops().size()));
+  }
+  return std::unique_ptr<PreparedRunSolver>(new Dtr(graph));
+}
+
+Result<std::unique_ptr<PreparedSolver>> PrepareDtr(const Problem& problem,
+                                                   const SolveLimits& limits) {
+  return PrepareOnExpansion(problem, limits, PrepareDtrRuns);
+}
+
+}  // namespace ckplan

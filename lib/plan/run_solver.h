@@ -1,0 +1,42 @@
+// Algorithms that plan sequences of runs (lib/joint/run_replay.h): of a joint graph as it is, and
+// of a forward graph by its expansion, so that one source serves both.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/joint/joint_graph.h"
+#include "lib/plan/knob.h"
+#include "lib/plan/solver.h"
+
+namespace ckplan {
+
+struct RunOutcome {
+  std::vector<OpId> runs;   // A plan of the graph, whose first runs are in the graph's own order.
+  bool is_optimal = false;  // For this setting, in the class that `guarantee` names.
+  std::string guarantee;
+};
+
+// What PreparedSolver is for forward graphs.
+class PreparedRunSolver {
+ public:
+  virtual ~PreparedRunSolver() = default;
+  virtual Knob knob() const = 0;
+  // For a setting from knob().min to knob().max. Errors are those of PreparedSolver::Solve.
+  virtual Result<RunOutcome> Solve(int64_t setting, const SolveLimits& limits) = 0;
+};
+
+// `graph` outlives what is returned.
+using PrepareRuns = Result<std::unique_ptr<PreparedRunSolver>> (*)(const JointGraph& graph,
+                                                                   const SolveLimits& limits);
+
+// The algorithm, on the expansion (lib/joint/expand.h) of the problem's graph. Its paper's figures
+// are the simulated ones.
+Result<std::unique_ptr<PreparedSolver>> PrepareOnExpansion(const Problem& problem,
+                                                           const SolveLimits& limits,
+                                                           PrepareRuns prepare);
+
+}  // namespace ckplan
