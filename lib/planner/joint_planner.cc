@@ -15,6 +15,7 @@
 #include "lib/algorithms/best/best.h"
 #include "lib/algorithms/best/least_peak.h"
 #include "lib/algorithms/dtr/dtr.h"
+#include "lib/algorithms/torch/torch_budget.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/stop.h"
 #include "lib/joint/simulate_runs.h"
@@ -102,7 +103,7 @@ Result<JointOutcome> SolveByRuns(const JointProblem& problem, const SolveLimits&
 }
 
 // The algorithms that `best` is never worse than, in the order in which they are tried.
-constexpr std::array kOthers = {SolveByRuns<PrepareDtrRuns>};
+constexpr std::array kOthers = {SolveByRuns<PrepareDtrRuns>, SolveByRuns<PrepareTorchBudgetRuns>};
 
 // What `best` can start from, unless a stop comes first.
 std::vector<std::vector<OpId>> PlansOfOthers(const JointProblem& problem,
@@ -221,6 +222,7 @@ constexpr std::array kJointSolvers = {
     JointSolver{kBestAlgorithm, SolveByBest},
     JointSolver{"dtr", SolveByRuns<PrepareDtrRuns>},
     JointSolver{"keep-all", SolveKeepAll},
+    JointSolver{"torch-budget", SolveByRuns<PrepareTorchBudgetRuns>},
 };
 
 Error ForForwardGraphs(std::string_view what, Remedy remedy) {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/base/rng.h"
@@ -73,6 +74,41 @@ TEST_CASE("joint planner: budgets in bytes, percent, the least, and with constan
   const Error total = MakeJointPlan(graph, request, {}).error();
   CHECK(total.remedy.settings.front().name == "total_budget");
   CHECK(total.remedy.settings.front().value == std::to_string((peak + constants).count()));
+}
+
+TEST_CASE("joint planner: no other algorithm is better than best within the same budget") {
+  int compared = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomJointOptions options;
+    options.ops = static_cast<int>(rng.Between(6, 14));
+    JointGraphParts parts = PartsOf(RandomJointGraph(rng, options));
+    for (const OpId id : parts.ops.ids()) {
+      const bool is_forward = id.index() < options.ops / 2;
+      parts.ops[id].phase = is_forward ? Phase::kForward : Phase::kBackward;
+    }
+    const JointGraph graph = JointGraph::Create(std::move(parts)).value();
+    PlanRequest request;
+    request.budget = {Budget::Kind::kMin, Bytes(0), 0};
+    request.algorithm = kBestAlgorithm;
+    const Plan least = MakeJointPlan(graph, request, {}).value();
+    for (const SolverInfo* info : ListedAlgorithms()) {
+      if (!PlansJointGraphs(info->name) || info->name == kBestAlgorithm) continue;
+      CAPTURE(info->name);
+      request.algorithm = info->name;
+      request.budget = {Budget::Kind::kMin, Bytes(0), 0};
+      const Plan other = MakeJointPlan(graph, request, {}).value();
+      CHECK(least.figures.peak <= other.figures.peak);
+      request.budget = Budget::Of(other.figures.peak);
+      const Plan within = MakeJointPlan(graph, request, {}).value();
+      request.algorithm = kBestAlgorithm;
+      const Plan best = MakeJointPlan(graph, request, {}).value();
+      CHECK(best.figures.overhead <= within.figures.overhead);
+      ++compared;
+    }
+  }
+  CHECK(compared >= 120);
 }
 
 TEST_CASE("joint planner: algorithms of forward graphs are refused by name") {

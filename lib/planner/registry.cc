@@ -27,6 +27,7 @@
 #include "lib/algorithms/kusumoto/exact_dp.h"
 #include "lib/algorithms/kusumoto/kusumoto_exhaustive.h"
 #include "lib/algorithms/rotor/rotor.h"
+#include "lib/algorithms/torch/torch_budget.h"
 #include "lib/base/nearest_name.h"
 
 namespace ckplan {
@@ -50,6 +51,9 @@ constexpr std::string_view kKirisamePaper =
 constexpr std::string_view kKusumotoPaper =
     "Kusumoto, Inoue, Watanabe, Akiba, Koyama: A Graph Theoretic Framework of Recomputation "
     "Algorithms for Memory-Efficient Backpropagation, NeurIPS 2019";
+constexpr std::string_view kHePaper =
+    "activation_memory_budget of PyTorch, pull request 126320; He, Yu: Transcending Runtime-Memory "
+    "Tradeoffs in Checkpointing by being Fusion Aware, MLSys 2023";
 
 // The one list from which `ckplan algos`, --algo, the shared tests and the docs are made.
 constexpr std::array kSolvers = {
@@ -113,6 +117,9 @@ constexpr std::array kSolvers = {
     SolverInfo{"rotor", "dynamic program over persistent schedules of the chain", kBeaumontPaper,
                Guarantee::kOptimalInClass, GraphClass::kChainOfSplittingVertices, false,
                Kind::kPaperBudget, PrepareRotor},
+    SolverInfo{"torch-budget", "minimum cut and knapsack over saved values, as torch.compile does",
+               kHePaper, Guarantee::kHeuristic, GraphClass::kAnyDag, false, Kind::kSavedShare,
+               PrepareTorchBudget},
 };
 
 constexpr SolverInfo kAuto = {kAutoAlgorithm,

@@ -1,0 +1,222 @@
+#include "lib/algorithms/torch/torch_budget.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "lib/algorithms/torch/saved_values.h"
+#include "lib/base/rng.h"
+#include "lib/joint/simulate_runs.h"
+#include "lib/planner/joint_planner.h"
+#include "lib/planner/planner.h"
+#include "lib/testing/graph_text.h"
+#include "lib/testing/random_joint_graph.h"
+
+namespace ckplan {
+namespace {
+
+struct TypedOp {
+  std::string op;
+  int64_t bytes;
+  int64_t cost;
+  std::vector<int32_t> reads;  // Positions of the operations whose values it reads.
+};
+
+// One value for each operation; those from `border` on are backward, and the last is the result.
+JointGraph GraphOfOps(const std::vector<TypedOp>& ops, size_t border) {
+  JointGraphParts parts;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    Value value;
+    value.file_id = static_cast<int64_t>(i);
+    value.name = std::to_string(i);
+    value.bytes = Bytes(ops[i].bytes);
+    const ValueId id = parts.values.push_back(std::move(value));
+    Operation op;
+    op.file_id = static_cast<int64_t>(i);
+    op.name = std::to_string(i);
+    op.op = ops[i].op;
+    op.phase = i < border ? Phase::kForward : Phase::kBackward;
+    op.cost = Cost(ops[i].cost);
+    for (const int32_t read : ops[i].reads) op.reads.emplace_back(read);
+    op.writes.push_back(id);
+    parts.ops.push_back(std::move(op));
+    parts.results = {id};
+  }
+  return JointGraph::Create(std::move(parts)).value();
+}
+
+// conv -> bn -> relu -> conv -> relu, and their backward, which reads what the operators' do.
+JointGraph TwoConvolutions() {
+  return GraphOfOps({{"aten.convolution.default", 8, 10, {}},
+                     {"aten.native_batch_norm.default", 8, 2, {0}},
+                     {"aten.relu.default", 8, 1, {1}},
+                     {"aten.convolution.default", 4, 30, {2}},
+                     {"aten.relu.default", 4, 1, {3}},
+                     {"aten.threshold_backward.default", 4, 1, {4}},
+                     {"aten.convolution_backward.default", 8, 60, {2, 5}},
+                     {"aten.threshold_backward.default", 8, 1, {2, 6}},
+                     {"aten.native_batch_norm_backward.default", 8, 2, {0, 7}},
+                     {"aten.convolution_backward.default", 1, 20, {8}}},
+                    5);
+}
+
+std::string NamesOf(const std::vector<bool>& saved) {
+  std::string names;
+  for (size_t i = 0; i < saved.size(); ++i) {
+    if (saved[i]) names += std::to_string(i) + " ";
+  }
+  return names;
+}
+
+PlanRequest Within(const Budget& budget) {
+  PlanRequest request;
+  request.algorithm = "torch-budget";
+  request.budget = budget;
+  return request;
+}
+
+constexpr Budget kLeast = {Budget::Kind::kMin, Bytes(0), 0};
+
+}  // namespace
+
+// Backward reads 0, 2 and 4: 20 bytes. The cut needs 0 and 3, 12 bytes or 60 %, since both
+// convolutions may not run again: bn and both relus do, from 0 and 3. Of equals it takes the value
+// next to backward, so 4 stands for 3. At 40 %, 8 bytes, the knapsack saves 3 at 4 bytes and cost
+// 30 rather than 0 at 8 bytes and cost 10.
+TEST_CASE("torch-budget: the cut saves no elementwise result, the knapsack the costly ones") {
+  const JointGraph graph = TwoConvolutions();
+  const RunProblem problem(graph);
+  SavedValues values(graph, problem);
+  CHECK(values.border() == 5);
+  CHECK(NamesOf(values.Within(kWholeShare)) == "0 2 4 ");
+  CHECK(NamesOf(values.Within(6'000)) == "0 4 ");
+  CHECK(NamesOf(values.Within(4'000)) == "4 ");
+  CHECK(NamesOf(values.Within(0)).empty());
+}
+
+TEST_CASE("torch-budget: what was not saved is made again just before backward reads it") {
+  const JointGraph graph = TwoConvolutions();
+  const auto solver = PrepareTorchBudgetRuns(graph, {}).value();
+  const RunOutcome outcome = solver->Solve(60, {}).value();
+  std::string names;
+  for (const OpId op : outcome.runs) names += std::to_string(op.index()) + " ";
+  CHECK(names == "0 1 2 3 4 5 1 2 6 7 8 9 ");
+}
+
+TEST_CASE("torch-budget: an operation that must not run again is saved, or what it leads to is") {
+  JointGraphParts parts = PartsOf(TwoConvolutions());
+  parts.ops[OpId(1)].may_repeat = false;
+  const JointGraph graph = JointGraph::Create(std::move(parts)).value();
+  const RunProblem problem(graph);
+  SavedValues values(graph, problem);
+  CHECK(NamesOf(values.Within(0)) == "2 ");
+}
+
+TEST_CASE("torch-budget: the least cut is the least of all sets that backward can start from") {
+  // Every set of forward values, by closure: whatever is read must be saved, or its maker may run
+  // again and what that reads is read.
+  int compared = 0;
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const auto forward = static_cast<size_t>(rng.Between(2, 8));
+    std::vector<TypedOp> ops;
+    for (size_t i = 0; i < forward + 4; ++i) {
+      TypedOp op{
+          rng.Between(0, 2) == 0 ? "Conv" : "Relu", rng.Between(1, 9), rng.Between(1, 9), {}};
+      for (size_t r = 0; r < i; ++r) {
+        if (rng.Between(0, 3) == 0) op.reads.push_back(static_cast<int32_t>(r));
+      }
+      ops.push_back(std::move(op));
+    }
+    ops[0].op = "Conv";
+    const JointGraph graph = GraphOfOps(ops, forward);
+    const RunProblem problem(graph);
+    SavedValues values(graph, problem);
+    const auto bytes_of = [&](const std::vector<bool>& saved) {
+      int64_t bytes = 0;
+      for (size_t v = 0; v < saved.size(); ++v) bytes += saved[v] ? problem.bytes[v] : 0;
+      return bytes;
+    };
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (uint32_t set = 0; set < (1U << forward); ++set) {
+      std::vector<bool> is_read(ops.size());
+      for (size_t op = forward; op < ops.size(); ++op) {
+        for (const int32_t read : ops[op].reads) is_read[static_cast<size_t>(read)] = true;
+      }
+      bool is_enough = true;
+      std::vector<bool> saved(ops.size());
+      for (size_t op = forward; op-- > 0;) {
+        saved[op] = (set >> op & 1) != 0;
+        if (!is_read[op] || saved[op]) continue;
+        if (ops[op].op == "Conv") is_enough = false;
+        for (const int32_t read : ops[op].reads) is_read[static_cast<size_t>(read)] = true;
+      }
+      if (is_enough) least = std::min(least, bytes_of(saved));
+    }
+    // Of all, since the knapsack saves less than a cut that saves everything.
+    if (bytes_of(values.Within(kWholeShare)) == least) continue;
+    CHECK(bytes_of(values.Within(kWholeShare - 1)) == least);
+    ++compared;
+  }
+  CHECK(compared > 100);
+}
+
+TEST_CASE("torch-budget: on random joint graphs budgets are met, and rising ones cost no more") {
+  int reran = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomJointOptions options;
+    options.ops = static_cast<int>(rng.Between(2, 30));
+    JointGraphParts parts = PartsOf(RandomJointGraph(rng, options));
+    const auto border = static_cast<int32_t>(rng.Between(1, options.ops - 1));
+    for (const OpId id : parts.ops.ids()) {
+      parts.ops[id].phase = id.index() < border ? Phase::kForward : Phase::kBackward;
+    }
+    const JointGraph graph = JointGraph::Create(std::move(parts)).value();
+    const Plan least = MakeJointPlan(graph, Within(kLeast), {}).value();
+    const Bytes own = OwnOrderPeak(graph);
+    CHECK(least.figures.peak <= own);
+    Cost overhead = Cost::Max();
+    for (int64_t part = 0; part <= 4; ++part) {
+      const Bytes budget(least.figures.peak.count() +
+                         (own - least.figures.peak).count() * part / 4);
+      const Plan plan = MakeJointPlan(graph, Within(Budget::Of(budget)), {}).value();
+      CHECK(plan.figures.peak <= budget);
+      CHECK(plan.figures.overhead <= overhead);
+      overhead = plan.figures.overhead;
+      reran += overhead > Cost(0) ? 1 : 0;
+    }
+    CHECK(overhead == Cost(0));
+  }
+  CHECK(reran > 40);
+}
+
+// Saved bytes are least where nothing is saved; the peak then is that of running forward twice.
+TEST_CASE("torch-budget: least saved is not least needed, and no setting makes an optimal plan") {
+  const TensorGraph graph =
+      GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:4@1 -> e:4@7 -> f:4@1 -> g:1@1");
+  PlanRequest request;
+  request.algorithm = "torch-budget";
+  request.setting = {"saved", 0};
+  const Plan nothing = *MakePlan(graph, request, {});
+  request.setting.reset();
+  request.budget = kLeast;
+  const Plan least = *MakePlan(graph, request, {});
+  CHECK(least.figures.peak < nothing.figures.peak);
+  request.algorithm = "best";
+  CHECK(MakePlan(graph, request, {})->figures.peak < least.figures.peak);
+}
+
+TEST_CASE("torch-budget: a graph without a backward pass is refused") {
+  const auto refused = PrepareTorchBudgetRuns(GraphOfOps({{"Relu", 1, 1, {}}}, 1), {});
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == ErrorCode::kUnsupported);
+  CHECK(refused.error().message.find("\"backward\"") != std::string::npos);
+}
+
+}  // namespace ckplan
