@@ -17,7 +17,7 @@ inline constexpr bool kHasSanitizers = false;
 /// How many random instances a test looks at: `count`, or with sanitizers an eighth of it.
 /// What is counted of them in the end is asked for in the same measure.
 template <std::integral Count>
-constexpr Count Instances(Count count) {
+consteval Count Instances(Count count) {
   return kHasSanitizers ? (count + 7) / 8 : count;
 }
 
