@@ -1,9 +1,9 @@
 # Outside libraries; docs/dependencies.md says why each of them is here.
-if(CKPLAN_PORTABLE)
+if(CKPLAN_PORTABLE OR CKPLAN_WHEEL)
   include(${PROJECT_SOURCE_DIR}/scripts/cmake/portable.cmake)
 endif()
 find_package(fmt REQUIRED)
-if(CKPLAN_PORTABLE)
+if(CKPLAN_PORTABLE OR CKPLAN_WHEEL)
   ckplan_use_fmt_headers()
 endif()
 find_package(nlohmann_json 3.11 REQUIRED)
