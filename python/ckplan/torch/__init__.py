@@ -1,0 +1,20 @@
+"""Trains PyTorch models within a memory budget, by a plan. See docs/pytorch.md.
+
+import ckplan.torch
+model = ckplan.torch.compile(model, budget="60%")
+"""
+
+from ckplan.planning import InfeasibleError, PlanError, PlanWarning
+from ckplan.torch.api import compile
+from ckplan.torch.errors import ReplayError
+from ckplan.torch.report import GraphReport, Report
+
+__all__ = [
+    "GraphReport",
+    "InfeasibleError",
+    "PlanError",
+    "PlanWarning",
+    "ReplayError",
+    "Report",
+    "compile",
+]

@@ -1,0 +1,277 @@
+"""From a plan to two FX modules, which run its steps in its own order.
+
+What runs before the boundary is the forward module, the rest the backward module. Each step writes
+its operation down again; a view is applied anew wherever it is read. Memory is free after its last
+use, since boxed code drops each name there: so a version lives as long as the plan says.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from ckplan.torch import private
+from ckplan.torch.capture import is_tangent, tensors_in
+from ckplan.torch.graph import JointGraph, Operation
+from ckplan.torch.randomness import generator_state, replay
+
+# Notes of other passes that are about the joint graph's own partition.
+_STALE_NOTES = ("saved_tensor_with_no_vc_check", "recompute", "ac_graph_id")
+
+
+@dataclass
+class Modules:
+    """The forward and the backward module, in AOT autograd's calling convention.
+
+    The forward module takes the inputs of the step, and returns its results and then what it
+    saves; the backward module takes what was saved, then the gradients of the results.
+    """
+
+    forward: fx.GraphModule
+    backward: fx.GraphModule
+    num_forward_outputs: int
+
+
+def build(joint: fx.GraphModule, captured: JointGraph, steps: list[int]) -> Modules:
+    """Returns the modules that run the operations of ``captured`` in the order of ``steps``."""
+    return _Builder(joint, captured, steps).build()
+
+
+class _Builder:
+    def __init__(self, joint: fx.GraphModule, captured: JointGraph, steps: list[int]):
+        self._joint = joint
+        self._captured = captured
+        self._descriptors = _output_descriptors(joint)
+        runs = Counter(steps)
+        random = [operation for operation in captured.operations if operation.is_random]
+        self._rerun_random = {operation.id for operation in random if runs[operation.id] > 1}
+        cut = steps.index(captured.boundary)
+        self._before = [captured.operations[step] for step in steps[:cut]]
+        self._after = [captured.operations[step] for step in steps[cut + 1 :]]
+
+    def build(self) -> Modules:
+        captured = self._captured
+        inputs = [n for n in self._joint.graph.nodes if n.op == "placeholder"]
+        forward = _Half(captured, self._rerun_random)
+        for node in inputs:
+            if not is_tangent(node):
+                forward.place(node)
+        forward.run(self._before)
+        for copy in captured.boundary_copies:
+            forward.copy(copy)
+        saved = self._saved(forward)
+        returned = [forward.read(node) for node in captured.forward_outputs]
+        kept = [
+            forward.states[key] if isinstance(key, int) else forward.memory[key] for key in saved
+        ]
+
+        backward = _Half(captured, self._rerun_random)
+        for key, node in zip(saved, kept):
+            if isinstance(key, int):
+                backward.states[key] = backward.input_like(node)
+            else:
+                backward.memory[key] = backward.input_like(node)
+        for node in inputs:
+            if is_tangent(node):
+                backward.place(node)
+        backward.run(self._after)
+        gradients = [backward.read(node) for node in captured.backward_outputs]
+
+        count = len(returned)
+        forward.finish(returned + kept, self._saved_descriptors(count, len(kept)))
+        backward.finish(gradients, self._descriptors[count:])
+        return Modules(
+            fx.GraphModule(self._joint, forward.graph, "PlannedForward"),
+            fx.GraphModule(self._joint, backward.graph, "PlannedBackward"),
+            count,
+        )
+
+    def _saved(self, forward: _Half) -> list[fx.Node | int]:
+        """The roots that the backward module needs from the forward one, and generators' states."""
+        captured = self._captured
+        needed: dict[fx.Node | int, None] = {}
+        made: set[fx.Node] = set()
+        sources: list[tuple[Operation | None, Iterable[fx.Node]]] = []
+        for operation in self._after:
+            assert operation.node is not None
+            sources.append((operation, operation.node.all_input_nodes))
+        outputs = [node for node in captured.backward_outputs if isinstance(node, fx.Node)]
+        sources.append((None, outputs))
+        for reader, nodes in sources:
+            for node in nodes:
+                for root in _roots_of(captured, node):
+                    if root.op != "get_attr" and root not in made and root in forward.memory:
+                        needed[root] = None
+            if reader is not None:
+                assert reader.node is not None
+                made.update(_tensors_made(reader.node))
+                if reader.id in forward.states:
+                    needed[reader.id] = None
+        return list(needed)
+
+    def _saved_descriptors(self, returned: int, kept: int) -> list[Any]:
+        return self._descriptors[:returned] + [
+            private.saved_output_descriptor(index) for index in range(kept)
+        ]
+
+
+class _Half:
+    """A graph that is being written: one of the two modules."""
+
+    def __init__(self, captured: JointGraph, rerun_random: set[int]):
+        self.graph = fx.Graph()
+        # The node of this graph with the present version of a root's memory.
+        self.memory: dict[fx.Node, fx.Node] = {}
+        # The generator's state before the first run of a random operation.
+        self.states: dict[int, fx.Node] = {}
+        self._captured = captured
+        self._rerun_random = rerun_random
+
+    def place(self, node: fx.Node) -> None:
+        """Makes an input of the step an input of this module."""
+        self.memory[node] = self.input_like(node)
+
+    def input_like(self, node: fx.Node) -> fx.Node:
+        made = self.graph.create_node("placeholder", node.name, name=node.name)
+        made.meta = _notes(node)
+        return made
+
+    def run(self, operations: Iterable[Operation]) -> None:
+        for operation in operations:
+            self._run(operation)
+
+    def copy(self, node: fx.Node) -> fx.Node:
+        """Writes the node down again, and reads the present versions."""
+        views: dict[fx.Node, Any] = {}
+        made = self.graph.node_copy(node, lambda source: self._read(source, views))
+        made.meta = _notes(node)
+        return made
+
+    def read(self, node: Any) -> Any:
+        """Returns the node of this graph with the same tensor; what is no node is itself."""
+        return self._read(node, {}) if isinstance(node, fx.Node) else node
+
+    def finish(self, outputs: list[Any], descriptors: list[Any]) -> None:
+        """Ends the graph, and drops what nobody reads."""
+        node = self.graph.output(tuple(outputs))
+        if any(descriptor is not None for descriptor in descriptors):
+            node.meta["desc"] = descriptors
+        for made in reversed(list(self.graph.nodes)):
+            if made.target is operator.getitem and not made.users:
+                self.graph.erase_node(made)
+        self.graph.lint()
+
+    def _run(self, operation: Operation) -> None:
+        node = operation.node
+        assert node is not None
+        if operation.id in self.states:
+            made = self._replay(operation, self.states[operation.id])
+        else:
+            if operation.id in self._rerun_random:
+                self.states[operation.id] = self._take_state(node)
+            made = self.copy(node)
+        if isinstance(node.meta.get("val"), torch.Tensor):
+            self.memory[node] = made
+            return
+        for item in node.users:
+            if item.target is operator.getitem and self._captured.roots.get(item) is item:
+                self.memory[item] = self._item(made, item)
+
+    def _item(self, made: fx.Node, item: fx.Node) -> fx.Node:
+        taken = self.graph.create_node(
+            "call_function", operator.getitem, (made, item.args[1]), name=item.name
+        )
+        taken.meta = _notes(item)
+        return taken
+
+    def _take_state(self, node: fx.Node) -> fx.Node:
+        device = _device(node)
+        made = self.graph.call_function(generator_state, (device,))
+        tensor = next(tensors_in(node.meta["val"]))
+        size = generator_state(device).numel()
+        made.meta["val"] = tensor.new_empty(size, dtype=torch.uint8, device="cpu")
+        return made
+
+    def _replay(self, operation: Operation, state: fx.Node) -> fx.Node:
+        node = operation.node
+        assert node is not None
+        views: dict[fx.Node, Any] = {}
+        args = fx.map_arg(node.args, lambda source: self._read(source, views))
+        kwargs = fx.map_arg(node.kwargs, lambda source: self._read(source, views))
+        made = self.graph.call_function(replay, (state, _device(node), node.target, args, kwargs))
+        made.meta = _notes(node)
+        return made
+
+    def _read(self, node: fx.Node, views: dict[fx.Node, Any]) -> Any:
+        """The node's tensor, by its views of the present version of its root.
+
+        ``views`` has those that one reader has made already.
+        """
+        if node in self.memory:
+            return self.memory[node]
+        if node in views:
+            return views[node]
+        if node.op == "get_attr":
+            made = self.graph.node_copy(node)
+            made.meta = _notes(node)
+            self.memory[node] = made
+            return made
+        value = node.meta.get("val")
+        if node.target is operator.getitem and not isinstance(value, torch.Tensor):
+            return value
+        root = self._captured.roots.get(node)
+        if root is not None and root is not node and _is_same_item(node, root):
+            return self._read(root, views)
+        if root is node:
+            raise AssertionError(f"{node.name} is read where the plan has not made it")
+        made = self.graph.node_copy(node, lambda source: self._read(source, views))
+        made.meta = _notes(node)
+        views[node] = made
+        return made
+
+
+def _roots_of(captured: JointGraph, node: fx.Node) -> list[fx.Node]:
+    """The nodes in memory from which the node's tensor can be had by views."""
+    root = captured.roots.get(node)
+    if root is node or (root is not None and _is_same_item(node, root)):
+        return [root]
+    if node.target is operator.getitem and not isinstance(node.meta.get("val"), torch.Tensor):
+        return []
+    return [root for source in node.all_input_nodes for root in _roots_of(captured, source)]
+
+
+def _is_same_item(node: fx.Node, root: fx.Node) -> bool:
+    """Whether both are the same result of one operation."""
+    return (
+        node.target is operator.getitem
+        and root.target is operator.getitem
+        and node.args == root.args
+    )
+
+
+def _tensors_made(node: fx.Node) -> list[fx.Node]:
+    items = [user for user in node.users if user.target is operator.getitem]
+    return items if items else [node]
+
+
+def _device(node: fx.Node) -> torch.device:
+    return next(tensors_in(node.meta["val"])).device
+
+
+def _notes(node: fx.Node) -> dict[str, Any]:
+    return {key: value for key, value in node.meta.items() if key not in _STALE_NOTES}
+
+
+def _output_descriptors(joint: fx.GraphModule) -> list[Any]:
+    (output,) = joint.graph.find_nodes(op="output")
+    flat = torch.utils._pytree.arg_tree_leaves(*output.args)
+    found = output.meta.get("desc")
+    if found is None:
+        return [None] * len(flat)
+    return torch.utils._pytree.arg_tree_leaves(found)

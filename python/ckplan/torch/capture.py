@@ -1,0 +1,363 @@
+"""From PyTorch's joint FX graph to a joint graph of ckplan.
+
+Memory is known from the storages of the fake tensors in ``meta["val"]``: a node whose storage
+another node made is a view of it, whatever its operator is called.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import fx
+from torch._ops import OpOverload
+
+from ckplan.torch import operators, private
+from ckplan.torch.errors import UnsupportedGraphError
+from ckplan.torch.graph import CONSTANT, PARAMETER_GRADIENT, JointGraph, Operation
+
+
+def capture(
+    joint: fx.GraphModule,
+    num_forward_outputs: int,
+    parameters: set[int] | None,
+    *,
+    replays_random: bool = True,
+    arriving: bool = False,
+) -> JointGraph:
+    """Returns the joint graph of a training step.
+
+    ``parameters`` are positions among the inputs of the step; the gradients of all other inputs
+    are results, which count in the peak. None stands for all inputs. ``replays_random`` says that
+    random operations may run again, since whoever runs the graph restores the generator.
+    ``arriving`` counts the gradients of parameters in the peak from the run that makes them.
+
+    Raises UnsupportedGraphError.
+    """
+    walk = _Capture(joint, replays_random)
+    walk.outputs(num_forward_outputs)
+    for node in joint.graph.nodes:
+        walk.visit(node)
+    walk.insert_boundary()
+    walk.mark_gradients(parameters, arriving)
+    return walk.graph
+
+
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors in a node's ``meta["val"]``, in order."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors_in(item)
+
+
+def storage_bytes(tensor: torch.Tensor) -> int:
+    """The size of the memory that the tensor is in. Raises UnsupportedGraphError."""
+    try:
+        size = tensor.untyped_storage().nbytes()
+    except (NotImplementedError, RuntimeError) as error:
+        raise UnsupportedGraphError(f"a tensor without a storage: {error}") from error
+    if not isinstance(size, int):
+        raise UnsupportedGraphError("sizes that depend on data, or on a batch size left open")
+    return size
+
+
+def is_tangent(node: fx.Node) -> bool:
+    """Whether it is the gradient of an output of the forward module."""
+    return node.op == "placeholder" and node.name.startswith("tangents")
+
+
+def is_held_by_caller(tangent: torch.Tensor) -> bool:
+    """Whether a gradient that the caller brings stays in memory to the end of the backward pass.
+
+    ``loss.backward()`` holds the gradient of the loss itself, which has one element.
+    """
+    return tangent.numel() == 1 or not private.frees_gradients()
+
+
+class _Capture:
+    """One walk over the nodes of a joint FX graph."""
+
+    def __init__(self, joint: fx.GraphModule, replays_random: bool):
+        self.graph = JointGraph()
+        self._joint = joint
+        self._replays_random = replays_random
+        # The node that made the memory of a storage. The nodes hold all tensors, so keys stay good.
+        self._owner: dict[int, fx.Node] = {}
+        # For an operation of several results: the value of each storage that no getitem names yet.
+        self._unnamed: dict[int, int] = {}
+        self._tangents: list[fx.Node] = []
+        self._after_tangents: set[fx.Node] = set()
+        self._held_at_boundary: list[int] = []
+        self._mutated: set[fx.Node] = set()
+        self._last_random: int | None = None
+        self._last_random_before_boundary: int | None = None
+
+    def outputs(self, num_forward_outputs: int) -> None:
+        """Notes the outputs, and which inputs are updated at the end of the forward pass."""
+        (output,) = self._joint.graph.find_nodes(op="output")
+        flat = _flatten(output.args[0])
+        self.graph.forward_outputs = flat[:num_forward_outputs]
+        self.graph.backward_outputs = flat[num_forward_outputs:]
+        for node in self._joint.graph.nodes:
+            if node.op == "call_function" and operators.is_mutation(node):
+                self._boundary_copy(node)
+
+    def visit(self, node: fx.Node) -> None:
+        if any(source in self._after_tangents for source in node.all_input_nodes):
+            self._after_tangents.add(node)
+        if node.op == "placeholder":
+            self._placeholder(node)
+        elif node.op == "get_attr":
+            self._constant(node)
+        elif node.op == "call_function":
+            if node.target is operator.getitem:
+                self._getitem(node)
+            elif isinstance(node.target, OpOverload):
+                if not operators.is_mutation(node):
+                    self._call(node)
+            else:
+                raise UnsupportedGraphError(f"operation {node.name} calls {node.target}")
+        elif node.op != "output":
+            raise UnsupportedGraphError(f"node {node.name} of kind {node.op}")
+
+    def insert_boundary(self) -> None:
+        """Adds the boundary behind the last operation that it reads from."""
+        graph = self.graph
+        roots = [self._root(node) for node in graph.forward_outputs if isinstance(node, fx.Node)]
+        returned = [graph.value_of[root] for root in dict.fromkeys(roots)]
+        copied = [
+            graph.value_of[self._root(copy.all_input_nodes[-1])] for copy in graph.boundary_copies
+        ]
+        if self._last_random_before_boundary is not None:
+            copied.append(self._last_random_before_boundary)
+        read = dict.fromkeys(returned + copied + self._held_at_boundary)
+        reads = [value for value in read if graph.values[value].kind != CONSTANT]
+        writes = []
+        for value in returned:
+            if graph.values[value].kind == CONSTANT:
+                continue
+            writes.append(
+                graph.add_value(f"{graph.values[value].name}_returned", 0, alias_of=value)
+            )
+        graph.results += writes
+        graph.results += [
+            graph.value_of[node] for node in self._tangents if is_held_by_caller(self._tensor(node))
+        ]
+        writes = writes + [graph.value_of[node] for node in self._tangents]
+        boundary = Operation(0, None, reads, writes, repeats=False)
+        self._place_boundary(boundary)
+        for position, operation in enumerate(graph.operations):
+            operation.id = position
+        graph.boundary = boundary.id
+
+    def mark_gradients(self, parameters: set[int] | None, arriving: bool) -> None:
+        """Says which values are gradients of parameters, and which are other results."""
+        graph = self.graph
+        graph.arriving = arriving
+        gradients: dict[int, bool] = {}
+        for position, node in enumerate(graph.backward_outputs):
+            if not isinstance(node, fx.Node):
+                continue
+            value = graph.value_of[self._root(node)]
+            if graph.values[value].kind != CONSTANT and value not in graph.results:
+                of_parameter = parameters is None or position in parameters
+                gradients[value] = gradients.get(value, True) and of_parameter
+        for value, of_parameter in gradients.items():
+            if of_parameter and not arriving:
+                graph.values[value].kind = PARAMETER_GRADIENT
+            else:
+                graph.results.append(value)
+
+    def _boundary_copy(self, node: fx.Node) -> None:
+        target = node.args[0] if node.args else None
+        if (
+            operators.schema_name(node) != "aten::copy_"
+            or getattr(target, "op", "") != "placeholder"
+        ):
+            raise UnsupportedGraphError(
+                f"operation {node.name} ({node.target}) writes to its input"
+            )
+        if not isinstance(node.args[1], fx.Node) or node.users:
+            raise UnsupportedGraphError(
+                f"operation {node.name} updates an input that is read later"
+            )
+        self.graph.boundary_copies.append(node)
+        self._mutated.add(target)  # type: ignore[arg-type]
+
+    def _placeholder(self, node: fx.Node) -> None:
+        if is_tangent(node):
+            self._tangents.append(node)
+            self._after_tangents.add(node)
+            tensor = self._tensor(node)
+            self._own(node, tensor, self.graph.add_value(node.name, storage_bytes(tensor)))
+        elif node.name.startswith("primals"):
+            self._constant(node)
+        else:
+            raise UnsupportedGraphError(
+                f"input {node.name} is neither a tensor of the model nor a gradient"
+            )
+
+    def _constant(self, node: fx.Node) -> None:
+        value = node.meta.get("val", getattr(self._joint, str(node.target), None))
+        if not isinstance(value, torch.Tensor):
+            raise UnsupportedGraphError(f"input {node.name} is a size left open, or no tensor")
+        if private.storage_key(value) in self._owner:
+            # Two inputs in the same memory: it is counted once, and read through either.
+            self.graph.roots[node] = node
+            self.graph.value_of[node] = self.graph.value_of[self._owner[private.storage_key(value)]]
+            return
+        self._own(node, value, self.graph.add_value(node.name, storage_bytes(value), CONSTANT))
+
+    def _root(self, node: fx.Node) -> fx.Node:
+        if node not in self.graph.roots:
+            raise UnsupportedGraphError(f"the step returns {node.name}, which is no tensor")
+        return self.graph.roots[node]
+
+    def _tensor(self, node: fx.Node) -> torch.Tensor:
+        value = node.meta.get("val")
+        if not isinstance(value, torch.Tensor):
+            raise UnsupportedGraphError(f"{node.name} is no tensor")
+        return value
+
+    def _own(self, node: fx.Node, tensor: torch.Tensor, value: int) -> None:
+        self._owner[private.storage_key(tensor)] = node
+        self.graph.roots[node] = node
+        self.graph.value_of[node] = value
+
+    def _getitem(self, node: fx.Node) -> None:
+        source = node.args[0]
+        assert isinstance(source, fx.Node)
+        item = source.meta["val"][node.args[1]]
+        if not isinstance(item, torch.Tensor):
+            return  # A plain number: who reads it is given the number itself.
+        key = private.storage_key(item)
+        if key in self._unnamed:
+            self._own(node, item, self._unnamed.pop(key))
+        elif key in self._owner:
+            self.graph.roots[node] = self._owner[key]
+        else:
+            raise UnsupportedGraphError(f"{node.name} comes from nowhere")
+
+    def _call(self, node: fx.Node) -> None:
+        tensors = list(tensors_in(node.meta.get("val")))
+        keys = dict.fromkeys(private.storage_key(tensor) for tensor in tensors)
+        known = [key for key in keys if key in self._owner]
+        runs_once = operators.runs_once(node)
+        if (
+            tensors
+            and not runs_once
+            and (len(known) == len(keys) or operators.is_declared_view(node))
+        ):
+            self._view(node, tensors)
+        elif not known or (runs_once and len(known) == len(keys)):
+            self._operation(node, tensors)
+        else:
+            raise UnsupportedGraphError(
+                f"operation {node.name} ({node.target}) makes new memory and returns old"
+            )
+
+    def _view(self, node: fx.Node, tensors: list[torch.Tensor]) -> None:
+        base = next((n for n in node.all_input_nodes if n in self.graph.roots), None)
+        for tensor in tensors:
+            if private.storage_key(tensor) not in self._owner:
+                if base is None:
+                    raise UnsupportedGraphError(f"operation {node.name} is a view of nothing")
+                self._owner[private.storage_key(tensor)] = self.graph.roots[base]
+        if isinstance(node.meta["val"], torch.Tensor):
+            self.graph.roots[node] = self._owner[private.storage_key(tensors[0])]
+
+    def _operation(self, node: fx.Node, tensors: list[torch.Tensor]) -> None:
+        graph = self.graph
+        operation = Operation(0, node, self._reads(node), [], module=operators.module_path(node))
+        operation.is_backward = node in self._after_tangents
+        operation.repeats = not operators.runs_once(node)
+        for position, tensor in enumerate(tensors):
+            self._write(operation, tensor, position)
+        if operators.is_random(node):
+            operation.is_random = True
+            operation.repeats = operation.repeats and self._replays_random
+            self._keep_order_of_random(operation)
+        if not tensors:
+            self._hold(operation)
+            operation.repeats = False
+        if self._reads_mutated(node):
+            self._hold(operation)
+            operation.repeats = False
+        graph.operations.append(operation)
+
+    def _reads(self, node: fx.Node) -> list[int]:
+        values = []
+        for source in node.all_input_nodes:
+            if source in self.graph.roots:
+                values.append(self.graph.value_of[self.graph.roots[source]])
+            elif list(tensors_in(source.meta.get("val"))):
+                raise UnsupportedGraphError(f"operation {node.name} reads the list {source.name}")
+        return list(dict.fromkeys(values))
+
+    def _write(self, operation: Operation, tensor: torch.Tensor, position: int) -> None:
+        node = operation.node
+        assert node is not None
+        key = private.storage_key(tensor)
+        is_single = isinstance(node.meta["val"], torch.Tensor)
+        name = node.name if is_single else f"{node.name}.{position}"
+        if key in self._owner:  # The result of communication that hands its input on.
+            base = self.graph.value_of[self._owner[key]]
+            value = self.graph.add_value(name, 0, alias_of=base)
+        elif key in self._unnamed:
+            raise UnsupportedGraphError(f"operation {node.name} returns two tensors in one memory")
+        else:
+            value = self.graph.add_value(name, storage_bytes(tensor))
+        operation.writes.append(value)
+        if is_single:
+            self._own(node, tensor, value)
+        else:
+            self._owner.pop(key, None)
+            self._unnamed[key] = value
+
+    def _keep_order_of_random(self, operation: Operation) -> None:
+        """Keeps the order of first runs, by values of no bytes: that in which eager mode draws."""
+        if self._last_random is not None:
+            operation.reads.append(self._last_random)
+        self._last_random = self.graph.add_value(f"{operation.name}.order", 0)
+        operation.writes.append(self._last_random)
+        if not operation.is_backward:
+            self._last_random_before_boundary = self._last_random
+
+    def _hold(self, operation: Operation) -> None:
+        """Makes the operation run before the boundary."""
+        if operation.is_backward:
+            raise UnsupportedGraphError(f"operation {operation.name} acts on more than its results")
+        token = self.graph.add_value(f"{operation.name}.done", 0)
+        operation.writes.append(token)
+        self._held_at_boundary.append(token)
+
+    def _reads_mutated(self, node: fx.Node) -> bool:
+        if not self._mutated or operators.ignores_running_statistics(node):
+            return False
+        roots = {self.graph.roots.get(source) for source in node.all_input_nodes}
+        return bool(roots & self._mutated)
+
+    def _place_boundary(self, boundary: Operation) -> None:
+        """Inserts it where the backward pass begins, behind all that it reads from."""
+        operations = self.graph.operations
+        reads = set(boundary.reads)
+        writers = [i for i, operation in enumerate(operations) if reads & set(operation.writes)]
+        late = next((operations[i] for i in writers if operations[i].is_backward), None)
+        if late is not None:
+            raise UnsupportedGraphError(f"{late.name} belongs to both passes")
+        starts = [i for i, operation in enumerate(operations) if operation.is_backward]
+        position = starts[0] if starts else len(operations)
+        if writers and writers[-1] >= position:
+            operations.sort(key=lambda operation: operation.is_backward)
+            position = len(operations) - len(starts)
+        operations.insert(position, boundary)
+
+
+def _flatten(value: Any) -> list[Any]:
+    if isinstance(value, (list, tuple)):
+        return [leaf for item in value for leaf in _flatten(item)]
+    return [value]

@@ -1,0 +1,123 @@
+"""A joint graph as ckplan reads it (docs/joint-graphs.md), with the FX nodes it stands for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import fx
+
+VALUE = "value"
+CONSTANT = "constant"
+PARAMETER_GRADIENT = "parameter_gradient"
+
+
+@dataclass
+class Value:
+    """A piece of memory: that of one storage, whatever views of it there are."""
+
+    id: int
+    name: str
+    bytes: int
+    kind: str = VALUE
+    alias_of: int | None = None
+
+
+@dataclass
+class Operation:
+    """A run of it makes all that it writes. The node is None for the boundary (JointGraph)."""
+
+    id: int
+    node: fx.Node | None
+    reads: list[int]
+    writes: list[int]
+    is_backward: bool = False
+    repeats: bool = True
+    is_random: bool = False
+    cost: int = 0
+    module: str = ""
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return "boundary" if self.node is None else self.node.name
+
+
+@dataclass
+class JointGraph:
+    """A training step in the order in which PyTorch traced it.
+
+    One operation is none of PyTorch's: the *boundary*, where the forward module returns and the
+    backward module has not begun. It reads all that the forward module returns and holds it to the
+    end, as the caller does; it makes the gradients that the caller then brings (*tangents*).
+
+    ``roots`` leads from each node that is a tensor to the node that made its memory. Views are in
+    no operation: who reads one applies it again to its root.
+    """
+
+    operations: list[Operation] = field(default_factory=list)
+    values: list[Value] = field(default_factory=list)
+    results: list[int] = field(default_factory=list)
+    boundary: int = -1
+    roots: dict[fx.Node, fx.Node] = field(default_factory=dict)
+    value_of: dict[fx.Node, int] = field(default_factory=dict)
+    forward_outputs: list[Any] = field(default_factory=list)
+    backward_outputs: list[Any] = field(default_factory=list)
+    boundary_copies: list[fx.Node] = field(default_factory=list)
+    arriving: bool = False
+
+    def add_value(
+        self, name: str, size: int, kind: str = VALUE, alias_of: int | None = None
+    ) -> int:
+        """Adds a value and returns its id."""
+        self.values.append(Value(len(self.values), name, size, kind, alias_of))
+        return len(self.values) - 1
+
+    def constant_bytes(self) -> int:
+        """Bytes of parameters, buffers and inputs, which are there throughout the step."""
+        return sum(value.bytes for value in self.values if value.kind == CONSTANT)
+
+    def to_json(self, name: str = "torch") -> dict[str, Any]:
+        """Returns the graph in the full form of a joint graph file."""
+        return {
+            "schema_version": "1.0",
+            "kind": "joint",
+            "name": name,
+            "values": [_value_json(value) for value in self.values],
+            "ops": [_operation_json(operation) for operation in self.operations],
+            "results": self.results,
+        }
+
+    def to_bytes(self) -> bytes:
+        """Returns the file's bytes. The same graph gives the same bytes."""
+        return json.dumps(self.to_json(), separators=(",", ":")).encode()
+
+
+def _value_json(value: Value) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "id": value.id,
+        "name": value.name,
+        "bytes": value.bytes,
+        "kind": value.kind,
+    }
+    if value.alias_of is not None:
+        row["alias_of"] = value.alias_of
+    return row
+
+
+def _operation_json(operation: Operation) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "id": operation.id,
+        "name": operation.name,
+        "op": "boundary" if operation.node is None else str(operation.node.target),
+        "phase": "backward" if operation.is_backward else "forward",
+        "reads": operation.reads,
+        "writes": operation.writes,
+        "cost": operation.cost,
+        "workspace_bytes": 0,
+        "repeat": "yes" if operation.repeats else "never",
+    }
+    if operation.module:
+        row["module"] = operation.module
+    return row

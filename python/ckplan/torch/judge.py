@@ -1,0 +1,191 @@
+"""Replays two modules on paper, and says what memory they need.
+
+It knows nothing of the plan or the joint graph: it walks the nodes in the order in which the code
+runs them, gives each result new memory unless its fake tensor shares an argument's, and frees what
+no later node names. So it judges what was built, not what was meant.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import fx
+
+from ckplan.torch import operators, private
+from ckplan.torch.building import Modules
+from ckplan.torch.capture import is_held_by_caller, storage_bytes, tensors_in
+from ckplan.torch.randomness import generator_state
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Memory in bytes: activations, their gradients and results; inputs and parameters apart."""
+
+    peak_bytes: int
+    forward_peak_bytes: int
+    saved_bytes: int
+    """What is in memory between the two modules."""
+
+
+@dataclass(eq=False)
+class _Memory:
+    """One allocation, for as long as something is in it."""
+
+    bytes: int
+    users: int = 0
+
+
+def replay_modules(modules: Modules, uncounted_gradients: Iterable[int]) -> Replay:
+    """Returns the memory that a step by the modules needs.
+
+    ``uncounted_gradients`` are positions of results of the backward module whose memory is counted
+    apart, as that of parameters' gradients is.
+    """
+    forward = _Pass(modules.forward)
+    for node in _inputs(modules.forward):
+        forward.hold(node, [_Memory(0)])
+    forward.run()
+    outputs = _outputs(modules.forward)
+    returned, saved = outputs[: modules.num_forward_outputs], outputs[modules.num_forward_outputs :]
+
+    backward = _Pass(modules.backward)
+    kept = _distinct(forward, outputs)
+    for memory in kept:
+        memory.users = 0
+    for memory in _distinct(forward, returned):
+        memory.users += 1  # The caller holds the results to the end.
+    inputs = _inputs(modules.backward)
+    for node, source in zip(inputs, saved):
+        backward.hold(node, forward.memories[source])
+    for node in inputs[len(saved) :]:
+        tensor = next(tensors_in(node.meta["val"]))
+        memory = _Memory(storage_bytes(tensor), users=int(is_held_by_caller(tensor)))
+        kept.append(memory)
+        backward.hold(node, [memory])
+    held = backward.live = sum(memory.bytes for memory in kept)
+    backward.exclude(_outputs(modules.backward), uncounted_gradients)
+    backward.run()
+    peak = max(forward.peak, held, backward.peak)
+    return Replay(peak, max(forward.peak, held), held)
+
+
+class _Pass:
+    """The memory of one module while it runs."""
+
+    def __init__(self, module: fx.GraphModule):
+        self.memories: dict[fx.Node, list[_Memory]] = {}
+        self.live = 0
+        self.peak = 0
+        self._nodes = list(module.graph.nodes)
+        self._keys: dict[fx.Node, list[int]] = {}
+        self._uncounted: set[fx.Node] = set()
+        self._last_reads = _last_reads(self._nodes)
+
+    def hold(self, node: fx.Node, memories: list[_Memory]) -> None:
+        self.memories[node] = memories
+        for memory in memories:
+            memory.users += 1
+
+    def exclude(self, outputs: list[Any], positions: Iterable[int]) -> None:
+        """Leaves out the memory of these outputs, unless another output is in it as well."""
+        chosen = set(positions)
+        roots = [_source(output) for output in outputs]
+        counted = {root for i, root in enumerate(roots) if i not in chosen}
+        self._uncounted = {r for i, r in enumerate(roots) if i in chosen and r not in counted}
+
+    def run(self) -> None:
+        for node in self._nodes:
+            if node.op == "output":
+                return
+            if node.op != "placeholder":
+                self._run(node)
+            self._free(self._last_reads.get(node, []))
+
+    def _run(self, node: fx.Node) -> None:
+        self.hold(node, self._result(node))
+        self.peak = max(self.peak, self.live)
+
+    def _result(self, node: fx.Node) -> list[_Memory]:
+        if node.op == "get_attr" or node.target is generator_state:
+            return [_Memory(0)]  # A constant; a generator's few bytes, which are on the CPU.
+        shared: dict[int, _Memory] = {}
+        arguments = [memory for s in node.all_input_nodes for memory in self.memories.get(s, [])]
+        for source in node.all_input_nodes:
+            keys = [private.storage_key(tensor) for tensor in tensors_in(source.meta.get("val"))]
+            shared.update(zip(keys, self.memories.get(source, [])))
+        memories = []
+        for tensor in tensors_in(node.meta.get("val")):
+            memory = shared.get(private.storage_key(tensor))
+            if memory is None and operators.is_declared_view(node):
+                memory = arguments[0]
+            if memory is None:
+                size = 0 if node in self._uncounted else self._counted_bytes(node, tensor)
+                memory = _Memory(size)
+                self.live += size
+            memories.append(memory)
+        return memories
+
+    def _counted_bytes(self, node: fx.Node, tensor: Any) -> int:
+        for user in node.users:
+            is_item = user in self._uncounted and user.target is operator.getitem
+            if is_item and private.storage_key(user.meta["val"]) == private.storage_key(tensor):
+                return 0
+        return storage_bytes(tensor)
+
+    def _free(self, nodes: list[fx.Node]) -> None:
+        for node in nodes:
+            for memory in self.memories.get(node, []):
+                memory.users -= 1
+                if memory.users == 0:
+                    self.live -= memory.bytes
+
+
+def _source(node: Any) -> Any:
+    """The node that made the memory of an output, behind its views."""
+    while isinstance(node, fx.Node) and node.op == "call_function":
+        if node.target is operator.getitem and not operators.is_declared_view(node.args[0]):
+            return node
+        keys = {private.storage_key(tensor) for tensor in tensors_in(node.meta.get("val"))}
+        behind = [
+            source
+            for source in node.all_input_nodes
+            if operators.is_declared_view(node)
+            or keys & {private.storage_key(tensor) for tensor in tensors_in(source.meta.get("val"))}
+        ]
+        if not behind:
+            return node
+        node = behind[0]
+    return node
+
+
+def _last_reads(nodes: list[fx.Node]) -> dict[fx.Node, list[fx.Node]]:
+    """For each node the nodes that nobody reads after it, itself among them if nobody reads it."""
+    last: dict[fx.Node, fx.Node] = {}
+    for node in nodes:
+        last[node] = node
+        for source in node.all_input_nodes:
+            last[source] = node
+    grouped: dict[fx.Node, list[fx.Node]] = {}
+    for node, reader in last.items():
+        grouped.setdefault(reader, []).append(node)
+    return grouped
+
+
+def _distinct(half: _Pass, nodes: list[Any]) -> list[_Memory]:
+    memories = {}
+    for node in nodes:
+        for memory in half.memories.get(node, []) if isinstance(node, fx.Node) else []:
+            memories[id(memory)] = memory
+    return list(memories.values())
+
+
+def _inputs(module: fx.GraphModule) -> list[fx.Node]:
+    return [node for node in module.graph.nodes if node.op == "placeholder"]
+
+
+def _outputs(module: fx.GraphModule) -> list[Any]:
+    (output,) = module.graph.find_nodes(op="output")
+    return list(output.args[0])

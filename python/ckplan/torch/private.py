@@ -1,0 +1,169 @@
+"""Every name of PyTorch used here that PyTorch does not promise to keep, and since when it exists.
+
+All else that ``ckplan.torch`` uses is public. Tested with the oldest and the newest version below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+from torch.fx.graph import CodeGen
+
+OLDEST = (2, 8)
+"""The oldest version of PyTorch that is tested."""
+
+INDUCTOR_SINCE = (2, 9)
+"""Inductor's ``config.custom_partitioner_fn`` exists since this version."""
+
+
+def version() -> tuple[int, int]:
+    """Returns major and minor version of PyTorch."""
+    major, minor = torch.__version__.split(".")[:2]
+    return int(major), int(minor)
+
+
+def aot_autograd(**compilers: Any) -> Callable[..., Any]:
+    """``torch._dynamo.backends.common.aot_autograd``, since 2.0, with its ``partition_fn``."""
+    from torch._dynamo.backends.common import aot_autograd as make
+
+    return make(**compilers)
+
+
+def default_partition(joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
+    """``torch._functorch.partitioners.default_partition``, since 2.0: as eager mode keeps."""
+    from torch._functorch.partitioners import default_partition as partition
+
+    return partition(joint, inputs, **options)
+
+
+class _BoxedCode(CodeGen):
+    """``torch.fx.graph.CodeGen.gen_fn_def``, since 1.12: code that takes a list, and empties it."""
+
+    def __init__(self, inputs: list[str]):
+        super().__init__()
+        self._inputs = inputs
+
+    def gen_fn_def(self, free_vars: Any, maybe_return_annotation: str, **_: Any) -> str:
+        head = f"def forward(self, arguments){maybe_return_annotation}:"
+        if not self._inputs:
+            return head
+        return f"{head}\n    {', '.join(self._inputs)}, = arguments\n    arguments.clear()"
+
+
+def box(module: fx.GraphModule) -> Callable[[list[Any]], Any]:
+    """Returns the module as a function that takes a list of its inputs, and empties it.
+
+    Only so can the module free its inputs before it ends.
+    """
+    inputs = [node.name for node in module.graph.nodes if node.op == "placeholder"]
+    module.graph.set_codegen(_BoxedCode(inputs))
+    module.recompile()
+    return mark_boxed(module.forward)
+
+
+def frees_gradients() -> bool:
+    """Whether the backward module can free the gradients that the caller brings.
+
+    ``torch.autograd.Function.boxed_grads_call``, since 2.11 or so; before, the engine holds them.
+    """
+    return hasattr(torch.autograd.Function, "boxed_grads_call")
+
+
+def mark_boxed(call: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    """Tells AOT autograd that ``call`` takes a list and empties it (``_boxed_call``, since 2.0)."""
+
+    def boxed(arguments: list[Any]) -> Any:
+        return call(arguments)
+
+    boxed._boxed_call = True  # type: ignore[attr-defined]
+    return boxed
+
+
+def storage_key(tensor: torch.Tensor) -> int:
+    """A number of the memory that a tensor is in, its own while that lives (``_cdata``, 1.x)."""
+    key: int = tensor.untyped_storage()._cdata
+    return key
+
+
+def storage_watch(tensor: torch.Tensor) -> Callable[[], bool]:
+    """Returns a function that says whether the tensor's memory is still in use.
+
+    ``torch.multiprocessing.reductions.StorageWeakRef``, since 1.x.
+    """
+    from torch.multiprocessing.reductions import StorageWeakRef
+
+    reference: Any = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
+    return lambda: not reference.expired()
+
+
+def saved_output_descriptor(index: int) -> Any:
+    """``descriptors.SavedForBackwardsAOTOutput``, since 2.9; None before."""
+    try:
+        from torch._functorch._aot_autograd.descriptors import SavedForBackwardsAOTOutput
+    except ImportError:
+        return None
+    return SavedForBackwardsAOTOutput(index)
+
+
+def compiler_failure() -> type[Exception]:
+    """``torch._dynamo.exc.BackendCompilerFailed``, since 2.0: wraps what a backend raises."""
+    from torch._dynamo.exc import BackendCompilerFailed
+
+    return BackendCompilerFailed
+
+
+def compile_id() -> tuple[int, int]:
+    """Returns (frame, how often it was compiled before) of what is compiled now.
+
+    ``torch._guards.CompileContext``, since 2.1.
+    """
+    from torch._guards import CompileContext
+
+    current = CompileContext.current_compile_id()
+    if current is None or current.frame_id is None:
+        return 0, 0
+    return current.frame_id, current.frame_compile_id or 0
+
+
+def check_version(compiler: str) -> None:
+    """Raises RuntimeError where this PyTorch is too old."""
+    if version() < OLDEST:
+        raise RuntimeError(
+            f"ckplan.torch needs PyTorch {OLDEST[0]}.{OLDEST[1]}, not {torch.__version__}"
+        )
+    if compiler == "inductor" and version() < INDUCTOR_SINCE:
+        needed = ".".join(map(str, INDUCTOR_SINCE))
+        raise RuntimeError(f'compiler="inductor" needs PyTorch {needed}, not {torch.__version__}')
+
+
+def compile_with_inductor(
+    module: fx.GraphModule, inputs: list[Any], partition: Callable[..., Any]
+) -> Callable[..., Any]:
+    """``torch._inductor``: compiles a graph whose joint graph ``partition`` divides.
+
+    ``custom_graph_pass.CustomPartitionerFn`` and ``config.custom_partitioner_fn``, since 2.9;
+    ``torch._dynamo.lookup_backend`` since 2.0; ``torch._functorch.config.enable_autograd_cache``
+    since 2.5, off here, since a graph from that cache would never be planned.
+    """
+    from torch._dynamo import lookup_backend
+    from torch._functorch import config as functorch_config
+    from torch._inductor import config as inductor_config
+    from torch._inductor.custom_graph_pass import CustomPartitionerFn
+
+    class Partitioner(CustomPartitionerFn):
+        def __call__(self, gm: fx.GraphModule, joint_inputs: Any, **kwargs: Any) -> Any:
+            kwargs.pop("compiler", None)
+            return partition(gm, joint_inputs, **kwargs)
+
+        def uuid(self) -> str:
+            # What Inductor caches is one of the two modules, whose code is in its key.
+            return "ckplan"
+
+    with (
+        inductor_config.patch(custom_partitioner_fn=Partitioner()),
+        functorch_config.patch(enable_autograd_cache=False),
+    ):
+        return lookup_backend("inductor")(module, inputs)

@@ -1,0 +1,169 @@
+"""What was asked of ``ckplan.torch.compile``, and the plan of one graph that answers it."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ckplan
+from ckplan.torch.graph import JointGraph
+
+# Bytes of the optimizer's state for each byte of a trained parameter.
+_OPTIMIZER_STATE = {"sgd": 0, "momentum": 1, "adam": 2}
+
+
+_UNIT_LETTERS = "BKMGTik "
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of ``compile`` that a plan depends on."""
+
+    budget: int | str | None = None
+    total: int | str | None = None
+    algo: str = "best"
+    effort: str = "normal"
+    optimizer: str = "sgd"
+    costs: str = "roofline"
+    compiler: str = "eager"
+    time_limit: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.budget is None) == (self.total is None):
+            raise ValueError('say how much memory: either budget="60%" or total="16GiB"')
+        if self.compiler not in ("eager", "inductor"):
+            raise ValueError(f'compiler is "eager" or "inductor", not {self.compiler!r}')
+        if self.optimizer not in _OPTIMIZER_STATE:
+            raise ValueError(f"optimizer is one of {', '.join(_OPTIMIZER_STATE)}")
+        if isinstance(self.total, str) and self.total.endswith("%"):
+            raise ValueError("total is a number of bytes, such as 16GiB; shares are for budget")
+
+    def words(self) -> str:
+        """The limit in words, for people."""
+        return f"budget {self.budget}" if self.total is None else f"total {self.total}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan of one graph: its steps are ids of operations."""
+
+    steps: list[int]
+    peak_bytes: int
+    keep_all_peak_bytes: int
+    budget_bytes: int | None
+    added_cost: int
+    step_cost: int
+    lower_bound_cost: int | None
+    status: str
+    guarantee: str
+
+    @property
+    def added_share(self) -> float:
+        """Added time as a share of one run of each operation."""
+        return self.added_cost / self.step_cost if self.step_cost else 0.0
+
+
+def parse_bytes(amount: int | str) -> int:
+    """Returns the bytes of 16GiB, 16GB or 12345. Raises ValueError."""
+    if isinstance(amount, int):
+        return amount
+    text = amount.strip()
+    number = text.rstrip(_UNIT_LETTERS)
+    unit = text[len(number) :].strip().upper()
+    powers = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+    stem = unit.removesuffix("B").removesuffix("I")
+    if stem not in powers or not number:
+        raise ValueError(f"{amount!r} is no size: write 16GiB, 16GB or a number of bytes")
+    base = 1024 if "I" in unit else 1000
+    return int(float(number) * base ** powers[stem])
+
+
+def reserved_bytes(graph: JointGraph, trained_bytes: int, optimizer: str) -> int:
+    """Bytes that a limit on the total leaves no room for: inputs, parameters, optimizer's state."""
+    return graph.constant_bytes() + trained_bytes * _OPTIMIZER_STATE[optimizer]
+
+
+def make_plan(graph: JointGraph, request: Request, limit: int | str) -> Plan:
+    """Plans the graph, or takes the plan from the cache.
+
+    ``limit`` is a number of bytes or what ``--budget`` takes. Raises ckplan.PlanError, among them
+    ckplan.InfeasibleError.
+    """
+    content = graph.to_bytes()
+    options = {"algo": request.algo, "time_limit": request.time_limit}
+    if request.algo == "best":
+        options["effort"] = request.effort
+    key = _key(content, limit, options)
+    found = _cached(key)
+    if found is None:
+        found = ckplan.plan(content, budget=limit, **options)
+        _store(key, found)
+    return _read(found)
+
+
+def _read(plan: dict[str, Any]) -> Plan:
+    result = plan["result"]
+    return Plan(
+        steps=[step[1] for step in plan["schedule"]["steps"]],
+        peak_bytes=result["peak_bytes"],
+        keep_all_peak_bytes=result["baseline_peak_bytes"],
+        budget_bytes=plan["request"]["budget_bytes"],
+        added_cost=result["overhead_cost"],
+        step_cost=result["forward_cost"] + result["backward_cost"],
+        lower_bound_cost=result["lower_bound_cost"],
+        status=result["status"],
+        guarantee=result["guarantee"],
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def _program_version() -> str:
+    program = ckplan.find_program()
+    text = subprocess.run([str(program), "--version"], capture_output=True, text=True, check=True)
+    facts = program.stat()
+    # Two builds of one version may plan differently.
+    return f"{text.stdout.strip()} {facts.st_size} {facts.st_mtime_ns}"
+
+
+def _key(content: bytes, limit: int | str, options: dict[str, Any]) -> str:
+    asked = json.dumps([_program_version(), str(limit), options], sort_keys=True)
+    return hashlib.sha256(asked.encode() + b"\0" + content).hexdigest()
+
+
+def _folder() -> Path | None:
+    """Where plans are kept: CKPLAN_CACHE, or a folder of the user; nowhere if that is empty."""
+    named = os.environ.get("CKPLAN_CACHE")
+    if named is not None:
+        return Path(named) if named else None
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(home) / "ckplan" / "torch"
+
+
+def _cached(key: str) -> dict[str, Any] | None:
+    folder = _folder()
+    if folder is None:
+        return None
+    try:
+        plan: dict[str, Any] = json.loads((folder / f"{key}.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return plan
+
+
+def _store(key: str, plan: dict[str, Any]) -> None:
+    folder = _folder()
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        part = folder / f"{key}.{os.getpid()}.part"
+        part.write_text(json.dumps(plan))
+        part.replace(folder / f"{key}.json")
+    except OSError:
+        pass  # A cache that cannot be written costs time alone.

@@ -1,0 +1,88 @@
+"""Measures the memory that a step's tensors need while it runs.
+
+Every operation passes a dispatch mode, which notes each new storage and sees when it is gone. What
+an operator allocates and frees within one call is not seen. No allocator is asked, so it works on
+every device, to the byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ckplan.torch.capture import tensors_in
+from ckplan.torch.private import storage_key, storage_watch
+
+
+class Tracker:
+    """The memory of one step: its forward module, what waits, and its backward module."""
+
+    def __init__(self) -> None:
+        self._watches: dict[int, Callable[[], bool]] = {}
+        # What happened: (number of the storage, bytes it adds). Read by peak_bytes().
+        self._changes: list[tuple[int, int]] = []
+        self._numbers: dict[int, int] = {}
+        self._sizes: list[int] = []
+
+    def run(self, call: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
+        """Calls a boxed module, and follows the memory of all that it makes."""
+        # A watch keeps the number of its storage from being given to another one.
+        inputs = {storage_key(t): storage_watch(t) for t in tensors_in(arguments)}
+        with _Watch(self, inputs):
+            return call(arguments)
+
+    def hold(self, tensors: Iterable[Any]) -> None:
+        """Counts tensors that others made, until they are gone."""
+        for tensor in tensors_in(list(tensors)):
+            self._note(tensor)
+
+    def peak_bytes(self, uncounted: Iterable[Any] = ()) -> int:
+        """The most bytes at once, but for the memory of the tensors in ``uncounted``."""
+        left_out = {self._numbers.get(storage_key(t)) for t in tensors_in(list(uncounted))}
+        live = peak = 0
+        for number, size in self._changes:
+            if number not in left_out:
+                live += size
+                peak = max(peak, live)
+        return peak
+
+    def forget_dead(self) -> None:
+        """Notes which storages are gone."""
+        for key in [key for key, lives in self._watches.items() if not lives()]:
+            del self._watches[key]
+            number = self._numbers.pop(key)
+            self._changes.append((number, -self._sizes[number]))
+
+    def _note(self, tensor: torch.Tensor) -> None:
+        key = storage_key(tensor)
+        if key in self._watches:
+            return
+        number = len(self._sizes)
+        self._sizes.append(tensor.untyped_storage().nbytes())
+        self._numbers[key] = number
+        self._watches[key] = storage_watch(tensor)
+        self._changes.append((number, self._sizes[number]))
+
+    def note_results(self, result: Any, inputs: Container[int]) -> None:
+        """Counts the new storages among the results of an operation."""
+        for tensor in tensors_in(result):
+            if storage_key(tensor) not in inputs:
+                self._note(tensor)
+
+
+class _Watch(TorchDispatchMode):
+    def __init__(self, tracker: Tracker, inputs: dict[int, Callable[[], bool]]):
+        super().__init__()
+        self._tracker = tracker
+        self._inputs = inputs
+
+    def __torch_dispatch__(
+        self, operator: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self._tracker.forget_dead()
+        result = operator(*args, **(kwargs or {}))
+        self._tracker.note_results(result, self._inputs)
+        return result

@@ -1,0 +1,228 @@
+"""Kinds of training that are not a plain model, and what is said where there is no plan."""
+
+from __future__ import annotations
+
+import copy
+
+import ckplan
+import ckplan.torch
+import pytest
+import torch
+from torch import nn
+
+from torch_tests.networks import Bert, Gpt, ResNet, images, tokens
+from torch_tests.training import assert_same, loss_of, train_both
+
+
+def mlp(width: int = 32, layers: int = 4) -> nn.Sequential:
+    parts: list[nn.Module] = []
+    for _ in range(layers):
+        parts += [nn.Linear(width, width), nn.GELU(), nn.Dropout(0.2)]
+    return nn.Sequential(*parts)
+
+
+def rows(count: int = 16, width: int = 32) -> torch.Tensor:
+    return torch.randn(count, width)
+
+
+def test_least_memory_runs_random_operations_many_times_with_the_same_numbers():
+    report = train_both(lambda: mlp(layers=2), rows, budget="min")
+    (graph,) = report.graphs
+    assert graph.measured_peak_bytes == graph.plan.peak_bytes
+    runs = [graph.plan.steps.count(step) for step in set(graph.plan.steps)]
+    assert max(runs) > 1
+
+
+def test_what_was_drawn_outside_the_model_is_the_same_too():
+    torch.manual_seed(3)
+    model = mlp()
+    planned = ckplan.torch.compile(copy.deepcopy(model), budget="60%", effort="quick")
+    drawn = []
+    for trained in (model, planned):
+        torch.manual_seed(4)
+        loss_of(trained(rows())).backward()
+        drawn.append(torch.rand(8))
+    assert torch.equal(*drawn)
+
+
+def test_autocast_trains_the_same_bits():
+    class Mixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Bert(2, 32, 4, 64, 16)
+
+        def forward(self, batch):
+            with torch.autocast("cpu", torch.bfloat16):
+                return self.inner(batch)
+
+    (graph,) = train_both(Mixed, tokens, traced=True, budget="60%").graphs
+    assert graph.measured_peak_bytes == graph.plan.peak_bytes
+
+
+def test_a_model_of_16_bit_floats():
+    report = train_both(
+        lambda: Bert(2, 32, 4, 64, 16).bfloat16(), tokens, traced=True, budget="60%"
+    )
+    (graph,) = report.graphs
+    assert graph.measured_peak_bytes == graph.plan.peak_bytes
+
+
+def test_a_function_and_inputs_that_want_gradients():
+    weight = torch.randn(32, 32, requires_grad=True)
+
+    def step(x):
+        for _ in range(4):
+            x = torch.tanh(x @ weight)
+        return x.sum()
+
+    planned = ckplan.torch.compile(step, budget="85%", effort="quick")
+    inputs = [torch.randn(16, 32), torch.randn(16, 32)]
+    gradients = []
+    for call in (step, planned):
+        leaf = inputs[0].clone().requires_grad_()
+        loss = call(leaf)
+        loss.backward()
+        gradients.append([leaf.grad, weight.grad.clone()])
+        weight.grad = None
+    assert_same(gradients[1:], gradients[:1])
+    assert (
+        planned.ckplan.graphs[0].plan.peak_bytes < planned.ckplan.graphs[0].plan.keep_all_peak_bytes
+    )
+
+
+def test_another_batch_size_is_planned_again():
+    torch.manual_seed(0)
+    eager = mlp()
+    planned = ckplan.torch.compile(copy.deepcopy(eager), budget="70%", effort="quick")
+    for count in (16, 8, 24, 16):
+        batch = rows(count)
+        outputs = []
+        for model in (eager, planned):
+            torch.manual_seed(count)
+            outputs.append(model(batch))
+            loss_of(outputs[-1]).backward()
+        assert torch.equal(*outputs)
+    peaks = [graph.plan.peak_bytes for graph in planned.ckplan.graphs]
+    assert len(peaks) == 3
+    assert peaks[1] < peaks[0] < peaks[2]
+
+
+def test_graph_breaks_make_several_graphs_and_the_summary_says_so():
+    class Broken(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = mlp(), mlp()
+
+        def forward(self, x):
+            x = self.first(x)
+            torch._dynamo.graph_break()
+            return self.second(x)
+
+    report = train_both(Broken, rows, budget="70%")
+    assert len(report.graphs) == 2
+    for graph in report.graphs:
+        assert graph.plan.peak_bytes <= 0.7 * graph.plan.keep_all_peak_bytes
+    assert "2 graphs, since the model has graph breaks" in report.summary()
+
+
+def test_inference_passes_through():
+    model = ResNet((1, 1), width=4)
+    planned = ckplan.torch.compile(model, budget="60%", effort="quick")
+    batch = images()
+    model.eval()
+    with torch.no_grad():
+        assert torch.equal(planned(batch), model(batch))
+    assert planned.ckplan.graphs == []
+    assert "no step" in planned.ckplan.summary()
+
+
+def test_evaluation_mode_with_gradients():
+    (graph,) = train_both(lambda: ResNet((1, 1), width=4).eval(), images, budget="70%").graphs
+    assert graph.measured_peak_bytes == graph.plan.peak_bytes
+
+
+def test_gradients_accumulate_over_several_batches():
+    torch.manual_seed(0)
+    eager = mlp()
+    planned = ckplan.torch.compile(copy.deepcopy(eager), budget="60%", effort="quick")
+    for model in (eager, planned):
+        torch.manual_seed(5)
+        for _ in range(3):
+            loss_of(model(rows())).backward()
+    mine = [p.grad for p in planned.parameters()]
+    assert_same([mine], [[p.grad for p in eager.parameters()]])
+
+
+def test_total_counts_parameters_and_their_gradients_as_they_arrive():
+    torch.manual_seed(0)
+    model = mlp(64, 6)
+    parameters = 4 * sum(p.numel() for p in model.parameters())
+    inputs = 4 * 16 * 64
+    share = ckplan.torch.compile(copy.deepcopy(model), budget="100%", effort="quick")
+    loss_of(share(rows(16, 64))).backward()
+    room = share.ckplan.graphs[0].plan.peak_bytes
+    total = 4 * parameters + inputs + room // 2
+    planned = ckplan.torch.compile(model, total=total, optimizer="adam", effort="quick")
+    output = planned(rows(16, 64))
+    loss_of(output).backward()
+    (graph,) = planned.ckplan.graphs
+    assert graph.measured_peak_bytes == graph.plan.peak_bytes
+    assert 3 * parameters + inputs + graph.plan.peak_bytes <= total
+
+
+def test_a_budget_below_the_least_is_refused_with_the_least():
+    planned = ckplan.torch.compile(nn.Linear(32, 32), budget=1000, effort="quick")
+    with pytest.raises(ckplan.InfeasibleError, match="the least"):
+        planned(rows())
+
+
+def test_a_limit_is_needed_and_checked():
+    with pytest.raises(ValueError, match="how much memory"):
+        ckplan.torch.compile(mlp())
+    with pytest.raises(ValueError, match="how much memory"):
+        ckplan.torch.compile(mlp(), budget="60%", total="1GiB")
+    with pytest.raises(ValueError, match="eager"):
+        ckplan.torch.compile(mlp(), budget="60%", compiler="xla")
+    with pytest.raises(ValueError, match="roofline"):
+        ckplan.torch.compile(mlp(), budget="60%", costs="guess")(rows())
+
+
+def test_an_operation_that_is_unknown_trains_as_eager_with_a_warning():
+    @torch.library.custom_op("ckplan_tests::scale_", mutates_args={"x"})
+    def scale_(x: torch.Tensor) -> None:
+        x.mul_(2)
+
+    class Odd(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = mlp()
+
+        def forward(self, x):
+            y = x.clone()
+            scale_(y)
+            return self.inner(y)
+
+    with pytest.warns(ckplan.PlanWarning, match="not planned"):
+        report = train_both(Odd, rows, budget="60%")
+    assert report.graphs[0].plan is None
+    assert "not planned" in report.summary()
+
+
+@pytest.mark.parametrize("costs", ["flops", "measure", "roofline:a100"])
+def test_costs(costs):
+    train_both(lambda: mlp(), rows, budget="70%", costs=costs)
+
+
+def test_a_plan_is_taken_from_the_cache(monkeypatch):
+    model = mlp()
+    loss_of(ckplan.torch.compile(model, budget="70%", effort="quick")(rows())).backward()
+    torch._dynamo.reset()
+    monkeypatch.setattr(ckplan, "plan", lambda *_, **__: pytest.fail("planned again"))
+    again = ckplan.torch.compile(model, budget="70%", effort="quick")
+    loss_of(again(rows())).backward()
+    assert again.ckplan.graphs[0].plan is not None
+
+
+def test_tied_weights_have_one_gradient():
+    report = train_both(lambda: Gpt(2, 32, 4, 64, 16), tokens, budget="65%")
+    assert report.graphs[0].plan.added_cost > 0
