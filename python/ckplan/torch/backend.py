@@ -17,7 +17,7 @@ from ckplan.torch.errors import ReplayError, UnsupportedGraphError
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.judge import replay_modules
 from ckplan.torch.report import GraphReport, Report, recomputed_modules
-from ckplan.torch.request import Plan, Request, make_plan, parse_bytes, reserved_bytes
+from ckplan.torch.request import Plan, Request, least_bytes, make_plan, parse_bytes, reserved_bytes
 from ckplan.torch.tracker import Tracker
 
 
@@ -28,9 +28,11 @@ class Backend:
         self.report = Report(request)
         self._request = request
         self._frames: list[int] = []
+        self._is_part = False
 
     def __call__(self, module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         """Compiles a graph that torch.compile has found."""
+        self._is_part = private.ends_in_graph_break(module)
         if self._request.compiler == "inductor":
             return private.compile_with_inductor(module, inputs, self._partition)
         step = _Step(self)
@@ -51,7 +53,7 @@ class Backend:
         self, joint: fx.GraphModule, inputs: Any, **options: Any
     ) -> tuple[tuple[fx.GraphModule, fx.GraphModule], GraphReport, list[int]]:
         """Returns the two modules, what is said of them, and which gradients are counted apart."""
-        entry = GraphReport(self._frame())
+        entry = GraphReport(self._frame(), is_compiled=self._request.compiler == "inductor")
         self.report.graphs.append(entry)
         count = options["num_fwd_outputs"]
         static = options.get("static_lifetime_input_indices")
@@ -63,7 +65,7 @@ class Backend:
             warnings.warn(f"a graph is not planned: {error}", ckplan.PlanWarning, stacklevel=2)
             return private.default_partition(joint, inputs, **options), entry, []
         entry.operations = len(captured.operations)
-        plan = make_plan(captured, self._request, self._limit(captured, entry.frame))
+        plan = self._make_plan(captured, entry)
         modules = build(joint, captured, plan.steps)
         apart = _counted_apart(captured)
         entry.saved_bytes = _judge(modules, plan, apart)
@@ -82,6 +84,25 @@ class Backend:
         )
         set_costs(captured, request.costs, fuses=request.compiler == "inductor")
         return captured
+
+    def _make_plan(self, captured: JointGraph, entry: GraphReport) -> Plan:
+        """The plan within the limit; for a part of a model, if need be its least.
+
+        The parts that graph breaks make are of any size, and a small one may have nothing to spare.
+        """
+        is_part = self._is_part or entry.frame > 0
+        limit = self._limit(captured, entry.frame)
+        try:
+            return make_plan(captured, self._request, limit)
+        except ckplan.InfeasibleError as error:
+            least = least_bytes(error)
+            if not is_part or least is None or isinstance(limit, int):
+                raise
+            entry.note = f"it needs at least {least} bytes, and is planned within them"
+            warnings.warn(
+                f"a part of a model with graph breaks: {entry.note}", ckplan.PlanWarning, 2
+            )
+            return make_plan(captured, self._request, least)
 
     def _frame(self) -> int:
         frame, _ = private.compile_id()

@@ -12,6 +12,11 @@ import torch
 from torch import fx
 from torch.fx.graph import CodeGen
 
+try:
+    from torch._inductor.custom_graph_pass import CustomPartitionerFn as _CustomPartitionerFn
+except ImportError:  # Before 2.9.
+    _CustomPartitionerFn = object  # type: ignore[assignment, misc]
+
 OLDEST = (2, 8)
 """The oldest version of PyTorch that is tested."""
 
@@ -115,6 +120,12 @@ def compiler_failure() -> type[Exception]:
     return BackendCompilerFailed
 
 
+def ends_in_graph_break(module: fx.GraphModule) -> bool:
+    """Whether TorchDynamo went on to another graph (``compile_subgraph_reason``, since 2.0)."""
+    reason = getattr(module, "compile_subgraph_reason", None)
+    return bool(getattr(reason, "graph_break", False))
+
+
 def compile_id() -> tuple[int, int]:
     """Returns (frame, how often it was compiled before) of what is compiled now.
 
@@ -139,6 +150,24 @@ def check_version(compiler: str) -> None:
         raise RuntimeError(f'compiler="inductor" needs PyTorch {needed}, not {torch.__version__}')
 
 
+class _Partitioner(_CustomPartitionerFn):
+    """Divides joint graphs for Inductor, which pickles it for the keys of its cache."""
+
+    def __init__(self, partition: Callable[..., Any]):
+        self._partition = partition
+
+    def __call__(self, gm: fx.GraphModule, joint_inputs: Any, **kwargs: Any) -> Any:
+        kwargs.pop("compiler", None)
+        return self._partition(gm, joint_inputs, **kwargs)
+
+    def __getstate__(self) -> str:
+        return self.uuid()
+
+    def uuid(self) -> str:
+        # What Inductor caches is one of the two modules, whose code is in its key.
+        return "ckplan"
+
+
 def compile_with_inductor(
     module: fx.GraphModule, inputs: list[Any], partition: Callable[..., Any]
 ) -> Callable[..., Any]:
@@ -151,19 +180,9 @@ def compile_with_inductor(
     from torch._dynamo import lookup_backend
     from torch._functorch import config as functorch_config
     from torch._inductor import config as inductor_config
-    from torch._inductor.custom_graph_pass import CustomPartitionerFn
-
-    class Partitioner(CustomPartitionerFn):
-        def __call__(self, gm: fx.GraphModule, joint_inputs: Any, **kwargs: Any) -> Any:
-            kwargs.pop("compiler", None)
-            return partition(gm, joint_inputs, **kwargs)
-
-        def uuid(self) -> str:
-            # What Inductor caches is one of the two modules, whose code is in its key.
-            return "ckplan"
 
     with (
-        inductor_config.patch(custom_partitioner_fn=Partitioner()),
+        inductor_config.patch(custom_partitioner_fn=_Partitioner(partition)),
         functorch_config.patch(enable_autograd_cache=False),
     ):
         return lookup_backend("inductor")(module, inputs)

@@ -19,10 +19,14 @@ class GraphReport:
     plan: Plan | None = None
     refusal: str = ""
     """Why the graph is not planned, if it is not."""
+    note: str = ""
+    """What else is to be said of its plan."""
     saved_bytes: int = 0
     """What is in memory between the forward and the backward pass."""
     measured_peak_bytes: int | None = None
     """Of the first step; None before its end, and where it is not measured."""
+    is_compiled: bool = False
+    """Whether a compiler has the modules, so that nobody sees what they allocate."""
     recomputed: Counter[str] = field(default_factory=Counter)
     """How often the operations of a module, or of none, run again."""
 
@@ -31,15 +35,20 @@ class GraphReport:
         if self.plan is None:
             return f"graph {self.frame}: {self.operations} operations, not planned: {self.refusal}"
         plan = self.plan
-        measured = self.measured_peak_bytes
         share = percent(plan.peak_bytes, plan.keep_all_peak_bytes)
         return (
             f"graph {self.frame}: {self.operations} operations, "
             f"planned peak {size(plan.peak_bytes)}, {share} of keep-all's "
             f"{size(plan.keep_all_peak_bytes)}, "
-            f"measured {'after the first step' if measured is None else size(measured)}, "
+            f"{self._measured()}, "
             f"{100 * plan.added_share:+.1f}% time, {sum(self.recomputed.values())} runs again"
+            + (f"; {self.note}" if self.note else "")
         )
+
+    def _measured(self) -> str:
+        if self.measured_peak_bytes is not None:
+            return f"measured {size(self.measured_peak_bytes)}"
+        return "not measured: compiled" if self.is_compiled else "measured after the first step"
 
 
 @dataclass

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,6 +88,12 @@ def parse_bytes(amount: int | str) -> int:
 def reserved_bytes(graph: JointGraph, trained_bytes: int, optimizer: str) -> int:
     """Bytes that a limit on the total leaves no room for: inputs, parameters, optimizer's state."""
     return graph.constant_bytes() + trained_bytes * _OPTIMIZER_STATE[optimizer]
+
+
+def least_bytes(error: ckplan.InfeasibleError) -> int | None:
+    """The least budget that the program names where it finds no plan; None if it names none."""
+    named = re.search(r"try --budget (\d+)\b", str(error))
+    return int(named[1]) if named else None
 
 
 def make_plan(graph: JointGraph, request: Request, limit: int | str) -> Plan:

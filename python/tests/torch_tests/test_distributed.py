@@ -1,0 +1,101 @@
+"""Two processes on this machine, with gloo: gradients are those of eager mode, and summed once."""
+
+from __future__ import annotations
+
+import copy
+import socket
+import traceback
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as processes
+from torch import nn
+from torch_tests.networks import Bert, tokens
+from torch_tests.training import assert_same, loss_of
+
+import ckplan.torch
+
+pytestmark = pytest.mark.skipif(not dist.is_gloo_available(), reason="PyTorch without gloo")
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def make() -> nn.Module:
+    torch.manual_seed(3)
+    return Bert(2, 32, 4, 64, 16)
+
+
+def gradients(model: Any, parameters: list[nn.Parameter], rank: int) -> list[torch.Tensor]:
+    torch.manual_seed(20 + rank)
+    loss_of(model(tokens())).backward()
+    return [_local(p.grad) for p in parameters if p.grad is not None]
+
+
+def _local(tensor: Any) -> torch.Tensor:
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+
+def ddp_around_plan(rank: int) -> ckplan.torch.Report:
+    """DistributedDataParallel around the planned model."""
+    eager = nn.parallel.DistributedDataParallel(make())
+    inner = ckplan.torch.compile(make(), budget="65%", effort="quick")
+    planned = nn.parallel.DistributedDataParallel(inner)
+    expected = gradients(eager, list(eager.parameters()), rank)
+    assert_same([gradients(planned, list(planned.parameters()), rank)], [expected])
+    return inner.ckplan
+
+
+def plan_around_ddp(rank: int) -> ckplan.torch.Report:
+    """The planned model around DistributedDataParallel, whose buckets divide the graph."""
+    model = nn.parallel.DistributedDataParallel(make())
+    planned = ckplan.torch.compile(copy.deepcopy(model), budget="90%", effort="quick")
+    expected = gradients(model, list(model.parameters()), rank)
+    assert_same([gradients(planned, list(planned.parameters()), rank)], [expected])
+    return planned.ckplan
+
+
+def sharded(rank: int) -> ckplan.torch.Report:
+    """FSDP2: each process has a part of each parameter."""
+    from torch.distributed.fsdp import fully_shard
+
+    models = []
+    for _ in range(2):
+        model = make()
+        for layer in model.layers:
+            fully_shard(layer)
+        fully_shard(model)
+        models.append(model)
+    planned = ckplan.torch.compile(models[1], budget="80%", effort="quick")
+    expected = gradients(models[0], list(models[0].parameters()), rank)
+    assert_same([gradients(planned, list(models[1].parameters()), rank)], [expected])
+    return planned.ckplan
+
+
+def work(rank: int, port: int, task: Any, results: Any) -> None:
+    """One of two processes."""
+    torch.set_num_threads(1)
+    address = f"tcp://127.0.0.1:{port}"
+    dist.init_process_group("gloo", init_method=address, rank=rank, world_size=2)
+    try:
+        report = task(rank)
+        results.put((rank, report.summary(), [graph.refusal for graph in report.graphs]))
+    except Exception:
+        results.put((rank, traceback.format_exc(), None))
+        raise
+    finally:
+        dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("task", [ddp_around_plan, plan_around_ddp, sharded])
+def test_two_processes(task):
+    results = processes.get_context("spawn").SimpleQueue()
+    processes.spawn(work, (free_port(), task, results), nprocs=2)
+    for _, summary, refusals in (results.get(), results.get()):
+        assert refusals is not None, summary
+        assert refusals and not any(refusals), summary
