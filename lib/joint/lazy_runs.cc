@@ -21,6 +21,12 @@ void LazyRuns::Provide(int32_t value) {
   RunAll();
 }
 
+void LazyRuns::ProvideResults() {
+  for (int32_t u = 0; u < problem_.value_count; ++u) {
+    if (problem_.is_result[static_cast<size_t>(u)]) Provide(u);
+  }
+}
+
 void LazyRuns::KeepOnly(const std::vector<bool>& kept) {
   for (size_t u = 0; u < is_there_.size(); ++u) is_there_[u] = is_there_[u] && kept[u];
 }

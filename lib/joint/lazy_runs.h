@@ -18,6 +18,7 @@ class LazyRuns {
   void Run(OpId op);
   // Sees to it that the value is in memory; what is given from outside always is.
   void Provide(int32_t value);
+  void ProvideResults();
   // Drops every value but these.
   void KeepOnly(const std::vector<bool>& kept);
   void Drop(int32_t value) { is_there_[static_cast<size_t>(value)] = false; }

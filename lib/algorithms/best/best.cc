@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "lib/algorithms/best/annealing.h"
+#include "lib/algorithms/best/any_order_loop.h"
 #include "lib/algorithms/best/certificates.h"
 #include "lib/algorithms/best/eviction.h"
+#include "lib/algorithms/best/flat_simulation.h"
 #include "lib/algorithms/best/min_cut_order.h"
 #include "lib/algorithms/best/moment_loop.h"
 #include "lib/algorithms/best/one_cut.h"
@@ -21,13 +23,16 @@
 namespace ckplan {
 namespace {
 
-// Beyond so many operations one cut stands for the program over moments.
+// Beyond so many operations one cut stands alone, without the program over moments.
 constexpr int32_t kMaxProgramOps = 20'000;
 
 // Beyond so many operations a few rules of eviction are tried, each of which takes a second for
 // 100,000.
 constexpr int32_t kManyOps = 2'000;
 constexpr size_t kFewRules = 4;
+
+// Plans are made in an order of less memory if it saves at least this part of the own order's peak.
+constexpr int64_t kSameOrderParts = 50;
 
 class Solver {
  public:
@@ -58,14 +63,12 @@ class Solver {
     for (const Runs& start : options_.starts) Offer(start, "start");
     Certify();
     if (IsDone()) return Done{};
-    if (options_.is_order_free) {
-      orders_.push_back(FindMinCutOrder(problem_).order);
-      Offer(orders_.back(), "min-cut order");
-    }
-    orders_.insert(orders_.begin(), own_order_);
+    orders_.push_back(own_order_);
+    if (options_.is_order_free) AddMinCutOrder();
     for (size_t i = 0; i < orders_.size() && !IsDone(); ++i) {
       CKPLAN_RETURN_IF_ERROR(SolveInOrder(orders_[i], i == 0));
     }
+    if (options_.is_order_free) CKPLAN_RETURN_IF_ERROR(SolveInAnyOrder());
     if (!IsDone()) Anneal();
     return Done{};
   }
@@ -89,36 +92,45 @@ class Solver {
     }
   }
 
+  void AddMinCutOrder() {
+    MinCutOrderOptions options;
+    options.starts = options_.work.orders;
+    OrderWithPeak found = FindMinCutOrder(problem_, options);
+    Offer(found.order, "min-cut order");
+    const int64_t own_peak = FlatSimulator(problem_).Run(own_order_).peak;
+    // To plan in another order takes as long again.
+    if (found.peak < own_peak - own_peak / kSameOrderParts) {
+      orders_.push_back(std::move(found.order));
+    }
+  }
+
   // Plans whose first runs are in this order, and, of the graph's own, a bound.
   Result<Done> SolveInOrder(const Runs& order, bool is_own) {
-    if (const auto runs = Evicted(order)) {
-      Offer(*runs, "eviction");
-    }
-    if (HasMipSolver() && problem_.op_count <= kMaxProgramOps) {
-      CKPLAN_RETURN_IF_ERROR(SolveByProgram(order, is_own));
-    } else {
-      SolveByCut(order, is_own);
-    }
-    return Done{};
+    if (const auto runs = Evicted(order)) Offer(*runs, "eviction");
+    SolveByCut(order, is_own);
+    if (IsDone() || !HasMipSolver() || problem_.op_count > kMaxProgramOps) return Done{};
+    return SolveByProgram(order, is_own);
   }
 
-  // Takes the runs if they fit and are cheaper than what there is.
-  void Offer(const Runs& runs, std::string_view part) {
-    OfferOne(runs, part);
+  // Takes the runs if they fit and are cheaper than what there is. Whether they were taken.
+  bool Offer(const Runs& runs, std::string_view part) {
+    bool is_taken = OfferOne(runs, part);
     // As they stand, runs may make memory anew that an alias still holds.
-    if (has_aliases_) OfferOne(RerunAliases(graph_, runs), part);
+    if (has_aliases_) is_taken |= OfferOne(RerunAliases(graph_, runs), part);
+    return is_taken;
   }
 
-  void OfferOne(Runs runs, std::string_view part) {
+  bool OfferOne(Runs runs, std::string_view part) {
     const Result<RunSimulation> simulation = simulator_.Run(runs);
     CKPLAN_CHECK(simulation.ok(), "the parts of best make valid plans");
-    if (simulation->peak.count() > options_.budget) return;
+    if (simulation->peak.count() > options_.budget) return false;
     const int64_t overhead = simulation->cost.count() - problem_.total_cost;
-    if (outcome_.runs && outcome_.overhead <= overhead) return;
+    if (outcome_.runs && outcome_.overhead <= overhead) return false;
     outcome_.runs = std::move(runs);
     outcome_.overhead = overhead;
     outcome_.part = part;
     outcome_.is_optimal = IsOptimal();
+    return true;
   }
 
   void RaiseBound(int64_t bound, BoundScope scope) {
@@ -147,12 +159,34 @@ class Solver {
     limits.rounds = options_.work.rounds;
     CKPLAN_ASSIGN_OR_RETURN(LoopOutcome loop,
                             SolveMomentLoop(graph_, problem_, order, options_.budget, limits));
-    if (loop.runs) Offer(*loop.runs, "moments");
+    const bool is_taken = loop.runs && Offer(*loop.runs, "moments");
+    if (is_own || is_taken) moments_ = loop.moments;
     if (!is_own) return Done{};
     RaiseBound(idle_cost_ + loop.lower_bound, BoundScope::kOwnOrder);
     if (loop.is_infeasible && !options_.is_order_free) {
       outcome_.is_infeasible = true;
       outcome_.scope = BoundScope::kOwnOrder;
+    }
+    return Done{};
+  }
+
+  // A bound for all plans, and plans in orders that need less; also where the best plan of the own
+  // order is known.
+  Result<Done> SolveInAnyOrder() {
+    const bool is_known = outcome_.runs && outcome_.overhead <= any_order_bound_;
+    if (is_known || outcome_.is_infeasible || moments_.empty()) return Done{};
+    LoopLimits limits;
+    limits.simplex = options_.work.any_order;
+    limits.rounds = options_.work.rounds;
+    CKPLAN_ASSIGN_OR_RETURN(
+        const LoopOutcome loop,
+        SolveAnyOrderLoop(graph_, problem_, own_order_, moments_, options_.budget, limits));
+    any_order_bound_ = std::max(any_order_bound_, idle_cost_ + loop.lower_bound);
+    if (loop.runs) Offer(*loop.runs, "any order");
+    outcome_.is_optimal = outcome_.runs && IsOptimal();
+    if (loop.is_infeasible && !outcome_.runs) {
+      outcome_.is_infeasible = true;
+      outcome_.scope = BoundScope::kAnyOrder;
     }
     return Done{};
   }
@@ -184,13 +218,17 @@ class Solver {
     Offer(ckplan::Anneal(problem_, options_.budget, starts, options).runs, "annealing");
   }
 
-  // A plan in another order may cost less than any in the graph's own.
+  // The bound for any order is told where that of the own order is no higher, or where a plan in
+  // another order costs less than it.
   void SettleBound() {
-    const bool is_of_own_order = outcome_.scope == BoundScope::kOwnOrder;
-    if (!outcome_.runs || !is_of_own_order || outcome_.overhead >= outcome_.lower_bound) return;
+    outcome_.any_order_bound = any_order_bound_;
+    const bool is_below_own = outcome_.runs && outcome_.overhead < outcome_.lower_bound;
+    if (outcome_.is_infeasible || (!is_below_own && any_order_bound_ < outcome_.lower_bound)) {
+      return;
+    }
     outcome_.lower_bound = any_order_bound_;
     outcome_.scope = BoundScope::kAnyOrder;
-    outcome_.is_optimal = outcome_.overhead <= any_order_bound_;
+    outcome_.is_optimal = outcome_.runs && outcome_.overhead <= any_order_bound_;
   }
 
   const JointGraph& graph_;
@@ -202,7 +240,8 @@ class Solver {
   const bool has_aliases_ =
       std::any_of(graph_.values().begin(), graph_.values().end(),
                   [](const Value& value) { return !value.alias_of.is_none(); });
-  std::vector<Runs> orders_;  // The graph's own first.
+  std::vector<Runs> orders_;   // The graph's own first.
+  std::vector<OpId> moments_;  // Of the loop that found the best plan, or of the own order's.
   int64_t any_order_bound_ = 0;
   BestOutcome outcome_;
 };

@@ -4,10 +4,10 @@
 // No paper: the parts are described, with their sources, in their own headers.
 //   certificates    what no plan can go below
 //   moment_loop     optimal plans of an order, by a mixed-integer program over moments
-//   one_cut         a bound and plans by minimum cuts, where no such solver or no time is there
-//   min_cut_order   orders of little memory, where the order is free
-//   eviction        greedy plans in milliseconds
-//   annealing       random search over sequences of runs
+//   any_order_loop  the same where the order is free, with a bound for any order
+//   one_cut         a bound and plans by minimum cuts, in milliseconds, with or without such a
+//   solver min_cut_order   orders of little memory, where the order is free eviction        greedy
+//   plans in milliseconds annealing       random search over sequences of runs
 //
 // Guarantee  the plan is valid and within the budget; it costs no less than `lower_bound` more than
 //            running everything once, and is optimal where it costs just that.
@@ -30,16 +30,18 @@ enum class BoundScope : uint8_t { kOwnOrder, kAnyOrder };
 
 // What a search may do, so that the same request gives the same plan on any machine.
 struct BestWork {
-  int64_t simplex = 0;     // Iterations of the simplex method times columns of the programs.
-  int64_t rounds = 0;      // Of the loop over moments.
+  int64_t simplex = 0;     // Of the programs in one order (IterationWork).
+  int64_t any_order = 0;   // The same, in any order.
+  int64_t rounds = 0;      // Of the loops over moments.
   int64_t moves = 0;       // Of the annealing.
   int64_t cut_trials = 0;  // Plans measured around one cut.
+  int orders = 0;          // Searches for an order of little memory.
 };
 
 // Work that means about 0.3, 3 and 30 seconds for 500 operations.
-inline constexpr BestWork kQuickWork = {600'000, 6, 100'000, 20};
-inline constexpr BestWork kNormalWork = {8'000'000, 20, 2'000'000, 100};
-inline constexpr BestWork kThoroughWork = {120'000'000, 50, 20'000'000, 300};
+inline constexpr BestWork kQuickWork = {2'500'000, 0, 6, 60'000, 100, 4};
+inline constexpr BestWork kNormalWork = {24'000'000, 6'000'000, 20, 2'000'000, 300, 32};
+inline constexpr BestWork kThoroughWork = {240'000'000, 120'000'000, 50, 20'000'000, 1'000, 32};
 
 struct BestOptions {
   int64_t budget = 0;  // Bytes: of the peak.
@@ -53,6 +55,7 @@ struct BestOutcome {
   int64_t overhead = 0;                      // Of `runs`, beyond running everything once.
   int64_t lower_bound = 0;                   // On the overhead.
   BoundScope scope = BoundScope::kAnyOrder;  // Of the bound, and of `is_infeasible`.
+  int64_t any_order_bound = 0;               // On the overhead of plans in any order.
   bool is_optimal = false;                   // Within the scope.
   bool is_infeasible = false;                // Proven: nothing within the scope fits the budget.
   std::string_view part;                     // Which part found the plan: "moments".

@@ -5,21 +5,11 @@
 #include <vector>
 
 #include "lib/algorithms/best/moment_program.h"
-#include "lib/base/stop.h"
-#include "lib/joint/run_timeline.h"
+#include "lib/algorithms/best/step_view.h"
 #include "lib/joint/simulate_runs.h"
 
 namespace ckplan {
 namespace {
-
-// At most so many stretches above the budget give a moment in one round.
-constexpr size_t kMaxNewMoments = 3;
-
-// The memory at each step of some runs, and where in the order of first runs the step lies.
-struct StepView {
-  std::vector<int64_t> bytes;
-  std::vector<int32_t> position;  // Of the first run at or behind the step.
-};
 
 class Loop {
  public:
@@ -35,14 +25,18 @@ class Loop {
   }
 
   Result<LoopOutcome> Run() && {
-    AddMoments(View(Runs(order_.begin(), order_.end())));
+    const Runs once(order_.begin(), order_.end());
+    AddMoments(ViewSteps(graph_, order_, once));
     if (moments_.empty()) {
-      Take(Runs(order_.begin(), order_.end()));
+      Take(once);
       return std::move(outcome_);
     }
     for (int64_t round = 0; round < limits_.rounds && !IsDone(); ++round) {
       CKPLAN_ASSIGN_OR_RETURN(const bool may_go_on, Round());
       if (!may_go_on) break;
+    }
+    for (const int32_t position : moments_) {
+      outcome_.moments.push_back(order_[static_cast<size_t>(position)]);
     }
     return std::move(outcome_);
   }
@@ -67,8 +61,8 @@ class Loop {
     if (is_for_budget) outcome_.lower_bound = std::max(outcome_.lower_bound, solved.lower_bound);
     if (!solved.plan) return false;
     Runs runs = ExpandMoments(problem_, order_, moments_, *solved.plan);
-    const StepView view = View(runs);
-    const int64_t peak = *std::max_element(view.bytes.begin(), view.bytes.end());
+    const StepView view = ViewSteps(graph_, order_, runs);
+    const int64_t peak = view.Peak();
     if (peak <= budget_) {
       Take(std::move(runs));
       return false;
@@ -86,55 +80,17 @@ class Loop {
     outcome_.runs = std::move(runs);
   }
 
-  StepView View(const Runs& runs) const {
-    StepView view;
-    for (const Bytes bytes : BuildRunTimeline(graph_, runs).step_bytes) {
-      view.bytes.push_back(bytes.count());
-    }
-    int32_t next = 0;
-    for (const OpId op : runs) {
-      view.position.push_back(next);
-      const bool is_first_run =
-          next < static_cast<int32_t>(order_.size()) && order_[static_cast<size_t>(next)] == op;
-      if (is_first_run) ++next;
-    }
-    return view;
-  }
-
-  // A stretch of steps above the budget, and the highest of its first runs that is no moment yet.
-  struct Stretch {
-    int64_t top = 0;
-    int32_t position = -1;
-    int64_t bytes_there = 0;
-  };
-
   // Whether a new moment was found.
   bool AddMoments(const StepView& view) {
-    std::vector<Stretch> stretches;
-    bool is_inside = false;
-    for (size_t k = 0; k < view.bytes.size(); ++k) {
-      const bool is_above = view.bytes[k] > budget_;
-      if (is_above && !is_inside) stretches.emplace_back();
-      is_inside = is_above;
-      if (!is_above) continue;
-      Stretch& stretch = stretches.back();
-      stretch.top = std::max(stretch.top, view.bytes[k]);
-      const int32_t position = view.position[k];
-      const bool is_new = position < static_cast<int32_t>(order_.size()) &&
-                          !std::binary_search(moments_.begin(), moments_.end(), position);
-      if (is_new && view.bytes[k] > stretch.bytes_there) {
-        stretch.bytes_there = view.bytes[k];
-        stretch.position = position;
-      }
-    }
-    std::erase_if(stretches, [](const Stretch& stretch) { return stretch.position < 0; });
-    std::stable_sort(stretches.begin(), stretches.end(),
-                     [](const Stretch& a, const Stretch& b) { return a.top > b.top; });
-    if (stretches.size() > kMaxNewMoments) stretches.resize(kMaxNewMoments);
-    for (const Stretch& stretch : stretches) moments_.push_back(stretch.position);
+    const auto is_new = [&](int32_t position) {
+      return position < static_cast<int32_t>(order_.size()) &&
+             !std::binary_search(moments_.begin(), moments_.end(), position);
+    };
+    const std::vector<int32_t> tops = TopsAbove(view, budget_, is_new);
+    moments_.insert(moments_.end(), tops.begin(), tops.end());
     std::sort(moments_.begin(), moments_.end());
     moments_.erase(std::unique(moments_.begin(), moments_.end()), moments_.end());
-    return !stretches.empty();
+    return !tops.empty();
   }
 
   const JointGraph& graph_;

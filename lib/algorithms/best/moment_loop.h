@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "lib/base/result.h"
 #include "lib/joint/joint_graph.h"
@@ -15,7 +16,7 @@
 namespace ckplan {
 
 struct LoopLimits {
-  int64_t simplex = 0;  // Of all solves together: iterations times columns of the program.
+  int64_t simplex = 0;  // Of all solves together (IterationWork).
   int64_t rounds = 0;
 };
 
@@ -24,7 +25,8 @@ struct LoopOutcome {
   int64_t cost = 0;            // Of `runs`, all runs together.
   int64_t lower_bound = 0;     // On the overhead of every plan that keeps the order and the budget.
   bool is_infeasible = false;  // Proven: no plan that keeps the order fits.
-  int64_t simplex = 0;         // Work done, as LoopLimits counts it.
+  std::vector<OpId> moments;  // Operations, in the order, whose first runs were the last program's.
+  int64_t simplex = 0;        // Work done (IterationWork).
 };
 
 // `order` as in SolveMoments. kUnsupported: built without a MIP solver.

@@ -1,9 +1,8 @@
 #include "lib/algorithms/best/moment_program.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
+#include "lib/algorithms/best/program_units.h"
 #include "lib/base/stop.h"
 #include "lib/joint/lazy_runs.h"
 #include "lib/mip/mip.h"
@@ -12,41 +11,28 @@ namespace ckplan {
 namespace {
 
 constexpr int kNoColumn = -1;
-// Sizes are handed to the solver as whole numbers of a unit such that the budget is no more than
-// this: far from the limits of double precision, and finer than any size that matters.
-constexpr int64_t kMaxUnits = int64_t{1} << 31;
-
 // Builds the program, and reads its solution.
 class Program {
  public:
   Program(const RunProblem& problem, std::span<const OpId> order, std::span<const int32_t> moments,
           int64_t budget)
-      : problem_(problem), order_(order), moments_(moments), budget_(budget) {
+      : problem_(problem),
+        order_(order),
+        moments_(moments),
+        budget_(budget),
+        units_(problem, budget) {
     position_.resize(static_cast<size_t>(problem.op_count));
     for (size_t i = 0; i < order.size(); ++i) {
       position_[static_cast<size_t>(order[i].index())] = static_cast<int32_t>(i);
     }
-    ChooseUnits();
     for (size_t j = 0; j < moments.size(); ++j) AddColumns(j);
     for (size_t j = 0; j < moments.size(); ++j) AddRows(j);
   }
 
   const MipModel& model() const { return model_; }
+  const ProgramUnits& units() const { return units_; }
   // Whether some moment has no room for its own operation.
   bool is_hopeless() const { return is_hopeless_; }
-
-  // The cost of the program, from the cost of the model; a lower bound stays one.
-  int64_t BoundFrom(double bound) const {
-    if (!(bound > 0)) return 0;
-    // Reduced costs are feasible to within kMipTolerance in each column, all of which are at most
-    // 1; the second term is rounding.
-    const auto columns = static_cast<double>(model_.columns().size());
-    const double margin = kMipTolerance * columns + 1e-9 * bound;
-    return static_cast<int64_t>(std::ceil(bound - margin)) * cost_unit_;
-  }
-  int64_t CostOf(double objective) const {
-    return static_cast<int64_t>(std::llround(objective)) * cost_unit_;
-  }
 
   MomentPlan Read(const std::vector<double>& values) const {
     MomentPlan plan;
@@ -66,14 +52,6 @@ class Program {
   }
   int32_t EndOf(size_t j) const {
     return j + 1 < moments_.size() ? moments_[j + 1] : static_cast<int32_t>(order_.size());
-  }
-
-  void ChooseUnits() {
-    for (const int64_t bytes : problem_.bytes) byte_unit_ = std::gcd(byte_unit_, bytes);
-    byte_unit_ = std::max<int64_t>(byte_unit_, 1);
-    while (budget_ / byte_unit_ > kMaxUnits) byte_unit_ *= 2;
-    for (const int64_t cost : problem_.cost) cost_unit_ = std::gcd(cost_unit_, cost);
-    cost_unit_ = std::max<int64_t>(cost_unit_, 1);
   }
 
   // The values made before the moment that something at or behind it may need: what first runs
@@ -113,7 +91,7 @@ class Program {
       kept[u] = model_.AddColumn({.upper = 1, .is_integer = true});
       const auto maker = static_cast<size_t>(problem_.maker[u]);
       if (!problem_.may_repeat[maker] || reruns[maker] != kNoColumn) continue;
-      const auto cost = static_cast<double>(problem_.cost[maker] / cost_unit_);
+      const auto cost = static_cast<double>(problem_.cost[maker] / units_.cost);
       reruns[maker] = model_.AddColumn({.cost = cost, .upper = 1, .is_integer = true});
     }
   }
@@ -172,11 +150,11 @@ class Program {
     std::vector<MipEntry> entries;
     for (size_t u = 0; u < kept_[j].size(); ++u) {
       // Rounded down, so that what fits is never refused.
-      const int64_t units = problem_.bytes[u] / byte_unit_;
+      const int64_t units = problem_.bytes[u] / units_.bytes;
       if (kept_[j][u] == kNoColumn || units == 0) continue;
       entries.push_back({kept_[j][u], static_cast<double>(units)});
     }
-    model_.AddRow(-kMipInfinity, static_cast<double>(std::max<int64_t>(room, 0) / byte_unit_),
+    model_.AddRow(-kMipInfinity, static_cast<double>(std::max<int64_t>(room, 0) / units_.bytes),
                   std::move(entries));
     for (const int32_t read : problem_.reads[op.index()]) {
       model_.AddRow(1, 1, {{kept_[j][static_cast<size_t>(read)], 1}});
@@ -187,9 +165,8 @@ class Program {
   const std::span<const OpId> order_;
   const std::span<const int32_t> moments_;
   const int64_t budget_;
+  const ProgramUnits units_;
   std::vector<int32_t> position_;  // Of each operation in the order.
-  int64_t byte_unit_ = 0;
-  int64_t cost_unit_ = 0;
   bool is_hopeless_ = false;
   MipModel model_;
   std::vector<std::vector<int>> kept_;    // Columns of a^j, by value.
@@ -205,17 +182,17 @@ Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const Op
   MomentOutcome outcome;
   outcome.is_infeasible = program.is_hopeless();
   if (outcome.is_infeasible) return outcome;
-  const auto columns = std::max<int64_t>(static_cast<int64_t>(program.model().columns().size()), 1);
+  const size_t columns = program.model().columns().size();
   MipLimits limits;
-  limits.lp_iterations = max_simplex / columns;
+  limits.lp_iterations = max_simplex / IterationWork(columns);
   CKPLAN_ASSIGN_OR_RETURN(const MipOutcome solved, SolveMip(program.model(), limits));
-  outcome.simplex = solved.lp_iterations * columns;
+  outcome.simplex = solved.lp_iterations * IterationWork(columns);
   outcome.is_infeasible = solved.status == MipStatus::kInfeasible;
   if (outcome.is_infeasible) return outcome;
-  outcome.lower_bound = program.BoundFrom(solved.bound);
+  outcome.lower_bound = program.units().ProvenCost(solved.bound, columns);
   if (!solved.values) return outcome;
   outcome.plan = program.Read(*solved.values);
-  outcome.is_exact = program.CostOf(solved.objective) <= outcome.lower_bound;
+  outcome.is_exact = program.units().CostOf(solved.objective) <= outcome.lower_bound;
   return outcome;
 }
 
@@ -233,9 +210,7 @@ Runs ExpandMoments(const RunProblem& problem, std::span<const OpId> order,
     }
     runs.Run(order[i]);
   }
-  for (int32_t u = 0; u < problem.value_count; ++u) {
-    if (problem.is_result[static_cast<size_t>(u)]) runs.Provide(u);
-  }
+  runs.ProvideResults();
   return std::move(runs).Take();
 }
 

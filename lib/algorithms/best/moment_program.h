@@ -35,7 +35,7 @@ struct MomentOutcome {
   int64_t lower_bound = 0;         // On the overhead of every plan in this order.
   bool is_exact = false;           // `plan` is of the least cost.
   std::optional<MomentPlan> plan;  // The best that was found.
-  int64_t simplex = 0;             // Work done: iterations times columns.
+  int64_t simplex = 0;             // Work done (IterationWork).
 };
 
 // `order` has every operation once, each behind the makers of what it reads; `moments` are

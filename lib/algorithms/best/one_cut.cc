@@ -6,6 +6,7 @@
 #include "lib/base/check.h"
 #include "lib/base/stop.h"
 #include "lib/graph/max_flow.h"
+#include "lib/joint/lazy_runs.h"
 
 namespace ckplan {
 namespace {
@@ -261,49 +262,6 @@ OneCut FollowHull(MomentNetwork* network, int64_t room, Choice over, Choice unde
   return cut;
 }
 
-// Appends operations with, before each, what makes its missing inputs, depth first.
-class LazyExpansion {
- public:
-  LazyExpansion(const RunProblem& problem, std::vector<bool> is_there, Runs runs)
-      : problem_(problem), is_there_(std::move(is_there)), runs_(std::move(runs)) {}
-
-  void Run(int32_t op) {
-    stack_.emplace_back(op, 0);
-    while (!stack_.empty()) {
-      auto& [top, next_read] = stack_.back();
-      const std::span<const int32_t> reads = problem_.reads[top];
-      while (next_read < reads.size() && is_there_[static_cast<size_t>(reads[next_read])]) {
-        ++next_read;
-      }
-      if (next_read < reads.size()) {
-        const int32_t maker = problem_.maker[static_cast<size_t>(reads[next_read])];
-        stack_.emplace_back(maker, 0);
-        continue;
-      }
-      for (const int32_t write : problem_.writes[top]) is_there_[static_cast<size_t>(write)] = true;
-      runs_.emplace_back(top);
-      stack_.pop_back();
-    }
-  }
-
-  void MakeResults() {
-    for (int32_t value = 0; value < problem_.value_count; ++value) {
-      const auto at = static_cast<size_t>(value);
-      if (problem_.is_result[at] && !is_there_[at] && problem_.maker[at] != kNone) {
-        Run(problem_.maker[at]);
-      }
-    }
-  }
-
-  Runs Take() { return std::move(runs_); }
-
- private:
-  const RunProblem& problem_;
-  std::vector<bool> is_there_;  // Values.
-  Runs runs_;
-  std::vector<std::pair<int32_t, size_t>> stack_;  // Operations, with the next read to look at.
-};
-
 bool IsBetter(const PlanMeasures& a, const PlanMeasures& b, int64_t budget) {
   const int64_t peak_a = std::max(a.peak, budget);
   const int64_t peak_b = std::max(b.peak, budget);
@@ -328,20 +286,18 @@ OneCut CutAtMoment(const RunProblem& problem, std::span<const OpId> order, size_
 
 Runs ExpandKept(const RunProblem& problem, std::span<const OpId> order, size_t moment,
                 const std::vector<bool>& kept) {
-  std::vector<bool> is_there(kept.size());
+  LazyRuns runs(problem);
+  for (const OpId op : order.first(moment)) runs.Run(op);
+  std::vector<bool> stays = kept;
   for (size_t i = 0; i < moment; ++i) {
     const int32_t op = order[i].index();
-    const bool stays = !problem.may_repeat[static_cast<size_t>(op)];
-    for (const int32_t write : problem.writes[op]) {
-      const auto at = static_cast<size_t>(write);
-      is_there[at] = stays || kept[at];
-    }
+    if (problem.may_repeat[static_cast<size_t>(op)]) continue;
+    for (const int32_t write : problem.writes[op]) stays[static_cast<size_t>(write)] = true;
   }
-  const auto start = order.begin() + static_cast<std::ptrdiff_t>(moment);
-  LazyExpansion expansion(problem, std::move(is_there), Runs(order.begin(), start));
-  for (const OpId op : order.subspan(moment)) expansion.Run(op.index());
-  expansion.MakeResults();
-  return expansion.Take();
+  runs.KeepOnly(stays);
+  for (const OpId op : order.subspan(moment)) runs.Run(op);
+  runs.ProvideResults();
+  return std::move(runs).Take();
 }
 
 Runs FillWithCheaper(const RunProblem& problem, std::span<const OpId> order, size_t moment,

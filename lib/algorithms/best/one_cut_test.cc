@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/algorithms/best/brute_force.h"
+#include "lib/algorithms/best/flat_simulation.h"
 #include "lib/algorithms/best/required_ops.h"
 #include "lib/joint/simulate_runs.h"
 
@@ -20,12 +21,6 @@ constexpr uint64_t kHullSeeds = 150;
 #else
 constexpr uint64_t kHullSeeds = 1000;
 #endif
-
-int64_t CostOf(const RunProblem& problem, const Runs& runs) {
-  int64_t cost = 0;
-  for (const OpId op : runs) cost += problem.cost[static_cast<size_t>(op.index())];
-  return cost;
-}
 
 JointGraph SomeGraph(Rng& rng, uint64_t seed) {
   if (seed % 3 == 0) return ChainJointGraph(rng, static_cast<int>(rng.Between(3, 4)));

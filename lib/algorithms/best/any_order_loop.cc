@@ -1,0 +1,133 @@
+#include "lib/algorithms/best/any_order_loop.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "lib/algorithms/best/any_order_program.h"
+#include "lib/algorithms/best/kinship.h"
+#include "lib/algorithms/best/step_view.h"
+#include "lib/joint/simulate_runs.h"
+
+namespace ckplan {
+namespace {
+
+class Loop {
+ public:
+  Loop(const JointGraph& graph, const RunProblem& problem, std::span<const OpId> order,
+       std::span<const OpId> moments, int64_t budget, const LoopLimits& limits)
+      : graph_(graph),
+        problem_(problem),
+        order_(order),
+        budget_(budget),
+        limits_(limits),
+        chain_(LongestChain(problem, moments)) {
+    for (const OpId op : order) once_ += problem.cost[static_cast<size_t>(op.index())];
+    FindComparable();
+  }
+
+  Result<LoopOutcome> Run() && {
+    for (int64_t round = 0; round < limits_.rounds && !IsDone(); ++round) {
+      CKPLAN_ASSIGN_OR_RETURN(const bool may_go_on, Round());
+      if (!may_go_on) break;
+    }
+    outcome_.moments = chain_;
+    return std::move(outcome_);
+  }
+
+ private:
+  bool IsDone() const {
+    const bool is_optimal = outcome_.runs && outcome_.cost - once_ <= outcome_.lower_bound;
+    return is_optimal || chain_.empty() || outcome_.simplex >= limits_.simplex;
+  }
+
+  // Whether another round may give a better bound.
+  Result<bool> Round() {
+    CKPLAN_ASSIGN_OR_RETURN(const AnyOrderOutcome solved,
+                            SolveMomentsInAnyOrder(problem_, order_, chain_, budget_,
+                                                   limits_.simplex - outcome_.simplex));
+    outcome_.simplex += solved.simplex;
+    outcome_.is_infeasible = solved.is_infeasible;
+    if (solved.is_infeasible) return false;
+    outcome_.lower_bound = std::max(outcome_.lower_bound, solved.lower_bound);
+    if (!solved.plan) return false;
+    const AnyOrderPlan& plan = *solved.plan;
+    const Runs runs = ExpandMoments(problem_, plan.order, plan.moments, plan.plan);
+    const StepView view = ViewSteps(graph_, plan.order, runs);
+    if (view.Peak() <= budget_) {
+      Take(runs);
+      return false;
+    }
+    CKPLAN_ASSIGN_OR_RETURN(const std::vector<OpId> found, SolveInOrder(plan.order));
+    return Extend(plan.order, view, found);
+  }
+
+  // A plan in the order that the program chose; returns the moments that it took.
+  Result<std::vector<OpId>> SolveInOrder(const Runs& order) {
+    LoopLimits limits = limits_;
+    limits.simplex -= outcome_.simplex;
+    CKPLAN_ASSIGN_OR_RETURN(const LoopOutcome loop,
+                            SolveMomentLoop(graph_, problem_, order, budget_, limits));
+    outcome_.simplex += loop.simplex;
+    if (loop.runs) Take(*loop.runs);
+    return loop.moments;
+  }
+
+  void Take(const Runs& runs) {
+    const int64_t cost = RunSimulator(graph_).Run(runs).value().cost.count();
+    if (outcome_.runs && outcome_.cost <= cost) return;
+    outcome_.cost = cost;
+    outcome_.runs = runs;
+  }
+
+  // Whether the chain has grown: by where the expansion is above the budget, or else by a moment of
+  // the loop in the order that was chosen.
+  bool Extend(const Runs& order, const StepView& view, const std::vector<OpId>& found) {
+    const auto op_at = [&](int32_t position) { return order[static_cast<size_t>(position)]; };
+    const std::vector<int32_t> tops = TopsAbove(view, budget_, [&](int32_t position) {
+      return position < static_cast<int32_t>(order.size()) && IsComparable(op_at(position));
+    });
+    const auto other =
+        std::find_if(found.begin(), found.end(), [&](OpId op) { return IsComparable(op); });
+    if (tops.empty() && other == found.end()) return false;
+    chain_.push_back(tops.empty() ? *other : op_at(tops.front()));
+    // Ancestors have lower numbers than their descendants.
+    std::sort(chain_.begin(), chain_.end());
+    FindComparable();
+    return true;
+  }
+
+  bool IsComparable(OpId op) const { return is_comparable_[static_cast<size_t>(op.index())]; }
+
+  void FindComparable() {
+    is_comparable_.assign(static_cast<size_t>(problem_.op_count), true);
+    for (const OpId link : chain_) {
+      const std::vector<bool> before = AncestorsOf(problem_, link.index());
+      const std::vector<bool> behind = DescendantsOf(problem_, link.index());
+      for (size_t i = 0; i < before.size(); ++i) {
+        is_comparable_[i] = is_comparable_[i] && (before[i] || behind[i]);
+      }
+    }
+  }
+
+  const JointGraph& graph_;
+  const RunProblem& problem_;
+  const std::span<const OpId> order_;
+  const int64_t budget_;
+  const LoopLimits limits_;
+  int64_t once_ = 0;  // What the order costs.
+  std::vector<OpId> chain_;
+  // Operations that are not in the chain, but an ancestor or a descendant of each that is.
+  std::vector<bool> is_comparable_;
+  LoopOutcome outcome_;
+};
+
+}  // namespace
+
+Result<LoopOutcome> SolveAnyOrderLoop(const JointGraph& graph, const RunProblem& problem,
+                                      std::span<const OpId> order, std::span<const OpId> moments,
+                                      int64_t budget, const LoopLimits& limits) {
+  return Loop(graph, problem, order, moments, budget, limits).Run();
+}
+
+}  // namespace ckplan

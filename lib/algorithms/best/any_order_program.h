@@ -1,0 +1,53 @@
+// The program over moments where the order is free: what to keep, what to run again, and which
+// operations run first between which moments.
+//
+// The moments are the first runs of operations each of which needs the one before, so that they
+// come in this order in every plan. As in moment_program.h, but for
+//   x^j_o   o has run before moment j; behind the last interval, x^(k+1)_o = 1,
+//   f^j_o = x^(j+1)_o - x^j_o,
+// which are chosen too. It minimises the sum of cost_o r^j_o, where
+//   (1) a^j_u + r^j_m(u) + f^j_m(u) >= f^j_o for each read u of o,
+//   (2) r^j_o <= a^j_u + r^j_m(u) for each read u of o,
+//   (3) a^(j+1)_u <= a^j_u + r^j_m(u) + f^j_m(u); for results also behind the last interval,
+//   (4) the values in memory at moment j leave room for what its operation writes and works in,
+//   (5) x^j_o <= x^j_m(u) for each read u of o; a^j_u <= x^j_m(u), r^j_o <= x^j_o <= x^(j+1)_o.
+// The least cost is a lower bound on the overhead of every plan within the budget, in any order:
+// docs/bounds.md has the proof.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lib/algorithms/best/moment_program.h"
+#include "lib/base/result.h"
+#include "lib/joint/run_problem.h"
+
+namespace ckplan {
+
+// A solution: an order of first runs, and what is kept at moments of it.
+struct AnyOrderPlan {
+  Runs order;
+  std::vector<int32_t> moments;  // Positions in `order`.
+  MomentPlan plan;
+};
+
+struct AnyOrderOutcome {
+  bool is_infeasible = false;        // Proven: no plan at all fits the budget.
+  int64_t lower_bound = 0;           // On the overhead of every plan.
+  bool is_exact = false;             // `plan` is of the least cost.
+  std::optional<AnyOrderPlan> plan;  // The best that was found.
+  int64_t simplex = 0;               // Work done (IterationWork).
+};
+
+// `order` has all required operations, each behind the makers of what it reads: in the plan,
+// operations between the same moments come in this order. `chain` is not empty, and each of its
+// operations is an ancestor of the next. `max_simplex` limits the work. kUnsupported: built without
+// a MIP solver, or too large for it.
+Result<AnyOrderOutcome> SolveMomentsInAnyOrder(const RunProblem& problem,
+                                               std::span<const OpId> order,
+                                               std::span<const OpId> chain, int64_t budget,
+                                               int64_t max_simplex);
+
+}  // namespace ckplan

@@ -1,0 +1,180 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "lib/algorithms/best/any_order_loop.h"
+#include "lib/algorithms/best/any_order_program.h"
+#include "lib/algorithms/best/best.h"
+#include "lib/algorithms/best/brute_force.h"
+#include "lib/algorithms/best/flat_simulation.h"
+#include "lib/algorithms/best/kinship.h"
+#include "lib/algorithms/best/required_ops.h"
+#include "lib/base/rng.h"
+#include "lib/joint/simulate_runs.h"
+#include "lib/mip/mip.h"
+
+namespace ckplan {
+namespace {
+
+// Sanitizers make the exhaustive search many times slower.
+#ifdef CKPLAN_SANITIZED
+constexpr uint64_t kSeeds = 300;
+#else
+constexpr uint64_t kSeeds = 2500;
+#endif
+
+constexpr LoopLimits kAmple = {1'000'000'000, 30};
+
+// A graph and a budget for it, from below what is feasible to what its own order needs.
+struct Instance {
+  explicit Instance(uint64_t seed) : rng(seed), graph(Draw(&rng)), problem(graph) {
+    order = RequiredOwnOrder(problem);
+    const int64_t peak = PeakOf(problem, order);
+    budget = rng.Between(peak / 2, peak);
+  }
+
+  static JointGraph Draw(Rng* rng) {
+    const bool is_chain = rng->Chance(30);
+    return is_chain ? ChainJointGraph(*rng, static_cast<int>(rng->Between(2, 4)))
+                    : RandomJointGraph(*rng, static_cast<int>(rng->Between(3, 8)));
+  }
+
+  std::vector<OpId> DrawOps(int percent) {
+    std::vector<OpId> ops;
+    for (const OpId op : order) {
+      if (rng.Chance(percent)) ops.push_back(op);
+    }
+    return ops;
+  }
+
+  int64_t OnceCost() const { return CostOf(problem, order); }
+
+  Rng rng;
+  JointGraph graph;
+  RunProblem problem;
+  Runs order;
+  int64_t budget = 0;
+};
+
+// 0 reads nothing, 1 and 2 read 0, 3 reads 1, 4 reads 2 and 3.
+JointGraph Fork() {
+  JointGraphParts parts;
+  const std::vector<std::vector<int32_t>> reads = {{}, {0}, {0}, {1}, {2, 3}};
+  for (const std::vector<int32_t>& list : reads) {
+    Value value;
+    value.file_id = static_cast<int64_t>(parts.values.size());
+    value.bytes = Bytes(1);
+    Operation op;
+    op.file_id = value.file_id;
+    for (const int32_t read : list) op.reads.emplace_back(read);
+    op.cost = Cost(1);
+    op.writes = {parts.values.push_back(std::move(value))};
+    parts.ops.push_back(std::move(op));
+  }
+  parts.results = {ValueId(4)};
+  return JointGraph::Create(std::move(parts)).value();
+}
+
+}  // namespace
+
+TEST_CASE("kinship: ancestors, descendants and chains of a fork") {
+  const RunProblem problem(Fork());
+  CHECK(AncestorsOf(problem, 3) == std::vector<bool>{true, true, false, false, false});
+  CHECK(DescendantsOf(problem, 1) == std::vector<bool>{false, false, false, true, true});
+  CHECK(LongestChain(problem, std::vector{OpId(4), OpId(2), OpId(0)}) ==
+        std::vector{OpId(0), OpId(2), OpId(4)});
+  CHECK(LongestChain(problem, std::vector{OpId(1), OpId(2), OpId(3)}) ==
+        std::vector{OpId(1), OpId(3)});
+  CHECK(LongestChain(problem, std::vector{OpId(2), OpId(3)}) == std::vector{OpId(2)});
+  CHECK(LongestChain(problem, {}).empty());
+}
+
+TEST_CASE("any order: no plan costs less than the program says, whatever the moments") {
+  if (!HasMipSolver()) return;
+  uint64_t above_zero = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    CAPTURE(seed);
+    Instance instance(seed);
+    const std::vector<OpId> chain = LongestChain(instance.problem, instance.DrawOps(50));
+    if (chain.empty()) continue;
+    const AnyOrderOutcome outcome = SolveMomentsInAnyOrder(instance.problem, instance.order, chain,
+                                                           instance.budget, kAmple.simplex)
+                                        .value();
+    const std::optional<int64_t> best = ExhaustiveLeastCost(instance.problem, instance.budget);
+    if (!best) continue;
+    REQUIRE_FALSE(outcome.is_infeasible);
+    CHECK(outcome.lower_bound <= *best - instance.OnceCost());
+    CHECK(outcome.is_exact);
+    if (outcome.lower_bound > 0) ++above_zero;
+    REQUIRE(outcome.plan.has_value());
+    const Runs runs = ExpandMoments(instance.problem, outcome.plan->order, outcome.plan->moments,
+                                    outcome.plan->plan);
+    REQUIRE(FlatSimulator(instance.problem).IsValid(runs));
+    // What fits and costs what the program says is the best of all plans.
+    const FlatSimulation simulation = FlatSimulator(instance.problem).Run(runs);
+    if (simulation.peak <= instance.budget) CHECK(simulation.cost >= *best);
+  }
+  CHECK(above_zero > kSeeds / 50);
+}
+
+TEST_CASE("any order: the loop finds plans, and its bound is one of any order") {
+  if (!HasMipSolver()) return;
+  uint64_t optimal = 0;
+  uint64_t feasible = 0;
+  uint64_t below_own_order = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    CAPTURE(seed);
+    Instance instance(seed);
+    const LoopOutcome loop = SolveAnyOrderLoop(instance.graph, instance.problem, instance.order,
+                                               instance.DrawOps(30), instance.budget, kAmple)
+                                 .value();
+    const std::optional<int64_t> best = ExhaustiveLeastCost(instance.problem, instance.budget);
+    if (!best) {
+      CHECK_FALSE(loop.runs.has_value());
+      continue;
+    }
+    ++feasible;
+    CHECK_FALSE(loop.is_infeasible);
+    CHECK(loop.lower_bound <= *best - instance.OnceCost());
+    if (!loop.runs) continue;
+    CHECK(loop.cost >= *best);
+    CHECK(RunSimulator(instance.graph).Run(*loop.runs)->peak.count() <= instance.budget);
+    if (loop.cost == *best) ++optimal;
+    const std::optional<int64_t> own =
+        ExhaustiveLeastCost(instance.problem, instance.order, instance.budget);
+    if (!own || loop.cost < *own) ++below_own_order;
+  }
+  CHECK(feasible > kSeeds / 6);
+  CHECK(optimal * 2 >= feasible);
+  CHECK(below_own_order > kSeeds / 100);
+}
+
+TEST_CASE("best: in any order it is between its bounds and what is proven of all plans") {
+  for (uint64_t seed = 1; seed <= kSeeds / 8; ++seed) {
+    CAPTURE(seed);
+    const Instance instance(seed);
+    BestOptions options;
+    options.budget = instance.budget;
+    options.work.moves = 2'000;
+    const BestOutcome outcome = SolveBest(instance.graph, options).value();
+    const std::optional<int64_t> best = ExhaustiveLeastCost(instance.problem, instance.budget);
+    if (outcome.is_infeasible) CHECK_FALSE(best.has_value());
+    if (!best) {
+      CHECK_FALSE(outcome.runs.has_value());
+      continue;
+    }
+    // The graph's cost counts operations that nobody needs, which the exhaustive search leaves out.
+    const int64_t least = *best - instance.problem.total_cost;
+    CHECK(outcome.any_order_bound <= least);
+    if (!outcome.runs) continue;
+    CHECK(outcome.overhead >= least);
+    CHECK(outcome.lower_bound <= outcome.overhead);
+    if (outcome.is_optimal && outcome.scope == BoundScope::kAnyOrder) {
+      CHECK(outcome.overhead == least);
+    }
+  }
+}
+
+}  // namespace ckplan

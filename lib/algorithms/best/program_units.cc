@@ -1,0 +1,40 @@
+#include "lib/algorithms/best/program_units.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "lib/mip/mip.h"
+
+namespace ckplan {
+namespace {
+
+// The budget is no more units than this: far from the limits of double precision, and a unit is
+// finer than any size that matters.
+constexpr int64_t kMaxUnits = int64_t{1} << 31;
+
+int64_t CommonDivisor(const std::vector<int64_t>& numbers) {
+  int64_t divisor = 0;
+  for (const int64_t number : numbers) divisor = std::gcd(divisor, number);
+  return std::max<int64_t>(divisor, 1);
+}
+
+}  // namespace
+
+ProgramUnits::ProgramUnits(const RunProblem& problem, int64_t budget)
+    : bytes(CommonDivisor(problem.bytes)), cost(CommonDivisor(problem.cost)) {
+  while (budget / bytes > kMaxUnits) bytes *= 2;
+}
+
+int64_t ProgramUnits::ProvenCost(double bound, size_t columns) const {
+  if (!(bound > 0)) return 0;
+  // Reduced costs are feasible to within kMipTolerance in each column; the second term is rounding.
+  const double margin = kMipTolerance * static_cast<double>(columns) + 1e-9 * bound;
+  return static_cast<int64_t>(std::ceil(bound - margin)) * cost;
+}
+
+int64_t ProgramUnits::CostOf(double objective) const {
+  return static_cast<int64_t>(std::llround(objective)) * cost;
+}
+
+}  // namespace ckplan

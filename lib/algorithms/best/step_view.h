@@ -1,0 +1,32 @@
+// The memory at each step of some runs, and where in an order of first runs the steps lie: where a
+// program over moments needs further moments.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "lib/joint/joint_graph.h"
+#include "lib/joint/run_problem.h"
+
+namespace ckplan {
+
+struct StepView {
+  std::vector<int64_t> bytes;
+  // In the order, of the first run at or behind the step; the order's size behind the last.
+  std::vector<int32_t> position;
+
+  int64_t Peak() const;
+};
+
+// `order`: operations in the order of their first runs in `runs`.
+StepView ViewSteps(const JointGraph& graph, std::span<const OpId> order, const Runs& runs);
+
+// The steps above the budget form stretches. Of each of the three highest: the position that needs
+// the most memory of those that `may_take` accepts. The highest stretch comes first; one without
+// such a position does not count.
+std::vector<int32_t> TopsAbove(const StepView& view, int64_t budget,
+                               const std::function<bool(int32_t)>& may_take);
+
+}  // namespace ckplan
