@@ -109,6 +109,7 @@ class SummaryWriter {
                                                         SignedPercent(ForwardOverhead(f_)))));
     Row("runs", RunsText(NodeCount(source_), facts_));
     WriteKept();
+    WriteArena();
     WriteConstants();
     WriteGroups();
     return std::move(text_);
@@ -213,6 +214,13 @@ class SummaryWriter {
       parts += fmt::format(" + workspace {}", HumanBytes(facts_.workspace));
     }
     Row("", parts);
+  }
+
+  // Only where the slab is larger than the peak.
+  void WriteArena() {
+    if (f_.arena == f_.peak) return;
+    Row("arena", fmt::format("{}, {:.2f}% more than the peak", HumanBytes(f_.arena),
+                             100 * Ratio((f_.arena - f_.peak).count(), f_.peak.count())));
   }
 
   void WriteConstants() {

@@ -8,16 +8,44 @@
 #include "lib/algorithms/hong/step_prediction.h"
 #include "lib/base/printable.h"
 #include "lib/base/quoted_text.h"
+#include "lib/joint/run_timeline.h"
+#include "lib/plan/assemble_joint.h"
 #include "lib/plan/node_name.h"
 #include "lib/schedule/timeline.h"
 
 namespace ckplan {
 namespace {
 
+constexpr std::string_view kForward = "forward";
+constexpr std::string_view kBackward = "backward";
+constexpr std::string_view kRecompute = "recompute";
+
+std::string_view PhaseOf(const Schedule& schedule, size_t step, size_t loss_step) {
+  switch (schedule.steps[step].kind) {
+    case StepKind::kForward:
+      return step < loss_step ? kForward : kRecompute;
+    case StepKind::kLoss:
+      return "loss";
+    case StepKind::kBackward:
+      return kBackward;
+    case StepKind::kFree:
+      return "free";
+    case StepKind::kRun:
+      break;  // Of joint graphs.
+  }
+  return "";
+}
+
+// Empty for the loss.
+std::string NodeOf(const TensorGraph& graph, const Step& step) {
+  if (step.kind == StepKind::kLoss) return "";
+  const bool is_free = step.kind == StepKind::kFree;
+  return ShownName(graph, is_free ? graph.tensor(step.tensor()).producer : step.node());
+}
+
 void AppendRow(const MemoryCurve& curve, size_t step, Bytes constants, std::string* text) {
   const auto out = std::back_inserter(*text);
-  fmt::format_to(out, "{},{},{}", step, curve.PhaseOf(step),
-                 CsvCell(Printable(curve.NodeOf(step))));
+  fmt::format_to(out, "{},{},{}", step, curve.phases[step], CsvCell(Printable(curve.nodes[step])));
   const StepMemory& memory = curve.steps[step];
   for (const Bytes bytes : memory.by_kind) fmt::format_to(out, ",{}", bytes.count());
   fmt::format_to(out, ",{},{},{},", memory.total().count(), memory.after.count(),
@@ -28,33 +56,17 @@ void AppendRow(const MemoryCurve& curve, size_t step, Bytes constants, std::stri
 
 }  // namespace
 
-std::string_view MemoryCurve::PhaseOf(size_t step) const {
-  switch (plan->schedule.steps[step].kind) {
-    case StepKind::kForward:
-      return step < loss_step ? "forward" : "recompute";
-    case StepKind::kLoss:
-      return "loss";
-    case StepKind::kBackward:
-      return "backward";
-    case StepKind::kFree:
-      return "free";
-    case StepKind::kRun:
-      return "run";
-  }
-  return "";
-}
-
-std::string MemoryCurve::NodeOf(size_t step) const {
-  const Step& what = plan->schedule.steps[step];
-  if (what.kind == StepKind::kLoss) return "";
-  const bool is_free = what.kind == StepKind::kFree;
-  return ShownName(*graph, is_free ? graph->tensor(what.tensor()).producer : what.node());
-}
-
 MemoryCurve TraceCurve(const TensorGraph& graph, const Plan& plan) {
   const Timeline timeline = BuildTimeline(graph, plan.schedule);
-  MemoryCurve curve{&graph, &plan, TraceMemory(timeline), timeline.loss_step, timeline.peak_step,
-                    {},     {}};
+  MemoryCurve curve;
+  curve.plan = &plan;
+  curve.steps = TraceMemory(timeline);
+  curve.loss_step = timeline.loss_step;
+  curve.peak_step = timeline.peak_step;
+  for (size_t step = 0; step < plan.schedule.steps.size(); ++step) {
+    curve.phases.push_back(PhaseOf(plan.schedule, step, timeline.loss_step));
+    curve.nodes.push_back(NodeOf(graph, plan.schedule.steps[step]));
+  }
   Result<std::vector<std::optional<Bytes>>> predicted = PredictSteps(graph, plan);
   if (predicted.ok()) {
     curve.predicted = *std::move(predicted);
@@ -62,6 +74,32 @@ MemoryCurve TraceCurve(const TensorGraph& graph, const Plan& plan) {
     curve.predicted.resize(curve.steps.size());
     curve.no_prediction = predicted.error().message;
   }
+  return curve;
+}
+
+MemoryCurve TraceCurve(const JointGraph& graph, const Plan& plan) {
+  const std::vector<OpId> runs = RunsOf(plan.schedule);
+  const Timeline timeline = BuildRunTimeline(graph, runs);
+  MemoryCurve curve;
+  curve.plan = &plan;
+  curve.peak_step = timeline.peak_step;
+  IdVector<OpId, bool> has_run(graph.ops().size());
+  std::vector<bool> is_first;  // Of each step: whether its operation has not run before.
+  for (const OpId op : runs) {
+    is_first.push_back(!has_run[op]);
+    const bool is_forward = graph.op(op).phase == Phase::kForward;
+    curve.phases.push_back(has_run[op] ? kRecompute : is_forward ? kForward : kBackward);
+    curve.nodes.push_back(ShownName(graph, op));
+    has_run[op] = true;
+  }
+  std::vector<MemoryKind> kinds;
+  for (const Version& version : timeline.versions) {
+    kinds.push_back(is_first[static_cast<size_t>(version.made_at)] ? MemoryKind::kKept
+                                                                   : MemoryKind::kRecomputed);
+  }
+  curve.steps = TraceMemory(timeline, kinds);
+  curve.predicted.resize(curve.steps.size());
+  curve.no_prediction = "it is of checkpoints on a chain, and this is a joint graph";
   return curve;
 }
 

@@ -7,13 +7,17 @@
 //
 // CSV has a row for each step:
 //
-//   step, phase       "forward", "loss", "recompute", "backward" or "free"
+//   step, phase       "forward", "loss", "recompute", "backward" or "free"; of a joint graph, whose
+//                     operations run for the first time by their own phase, and else "recompute"
 //   node              the one that runs, or whose result is released; empty for the loss
 //   kept_bytes, passing_bytes, recomputed_bytes, gradients_bytes, workspace_bytes
 //   memory_bytes      their sum; the largest is the plan's peak
 //   after_bytes       what is left when the step is over
 //   constant_bytes    parameters, their gradients, optimizer state and inputs: in no other column
 //   predicted_bytes   to be compared with after_bytes in forward, and with memory_bytes in backward
+//
+// Of a joint graph's plan, what first runs made counts as kept, and what later runs made as
+// recomputed; gradients are values like others.
 //
 // Of two plans the rows of the older come first, and a column in front says "old" or "new".
 //
@@ -29,26 +33,26 @@
 
 #include "lib/base/units.h"
 #include "lib/graph/tensor_graph.h"
+#include "lib/joint/joint_graph.h"
 #include "lib/plan/plan.h"
 #include "lib/schedule/memory_curve.h"
 
 namespace ckplan {
 
 struct MemoryCurve {
-  const TensorGraph* graph = nullptr;
   const Plan* plan = nullptr;
   std::vector<StepMemory> steps;
-  size_t loss_step = 0;
+  std::vector<std::string_view> phases;  // One for each step.
+  std::vector<std::string> nodes;        // One for each step; empty for the loss.
+  std::optional<size_t> loss_step;       // A joint graph does not say which operation it is.
   size_t peak_step = 0;
   std::vector<std::optional<Bytes>> predicted;  // One for each step; all empty without prediction.
   std::string no_prediction;                    // Why there is none; else empty.
-
-  std::string_view PhaseOf(size_t step) const;
-  std::string NodeOf(size_t step) const;  // Empty for the loss.
 };
 
-// The plan must have passed the checker. Refers to both arguments. O(buffers + nodes + edges).
+// The plan must have passed the checker. Refers to it. O(buffers + nodes + edges).
 MemoryCurve TraceCurve(const TensorGraph& graph, const Plan& plan);
+MemoryCurve TraceCurve(const JointGraph& graph, const Plan& plan);
 
 // One curve, or two: the older first.
 std::string WriteCurveCsv(std::span<const MemoryCurve> curves);

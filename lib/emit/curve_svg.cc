@@ -277,8 +277,10 @@ class CurvePicture {
   // Where the loss is, the peak, and the budget.
   void DrawMarks(const MemoryCurve& curve, size_t number) {
     const std::string mark = MarkOf(number);
-    Add("<path class=\"{} loss\" d=\"M{} {}V{}\"/>\n", mark,
-        Tenths(axes_.MiddleOf(axes_.ColumnOf(curve.loss_step))), kTop, kBottom);
+    if (curve.loss_step) {
+      Add("<path class=\"{} loss\" d=\"M{} {}V{}\"/>\n", mark,
+          Tenths(axes_.MiddleOf(axes_.ColumnOf(*curve.loss_step))), kTop, kBottom);
+    }
     const auto budget = curve.plan->request.budget.in_bytes();
     if (budget && *budget <= highest_) {
       Add("<path class=\"{} budget\" d=\"M{} {}h{}\"/>\n", mark, kLeft,
@@ -313,7 +315,9 @@ class CurvePicture {
 
   void WriteBudgetAndLoss(size_t number, int64_t x, int64_t y) {
     const std::string mark = MarkOf(number);
-    x = Item(x, y, fmt::format(R"(<path class="{} loss" d="M9 -7V7"/>)", mark), "loss");
+    if (curves_[number].loss_step) {
+      x = Item(x, y, fmt::format(R"(<path class="{} loss" d="M9 -7V7"/>)", mark), "loss");
+    }
     const auto budget = curves_[number].plan->request.budget.in_bytes();
     if (!budget) return;
     const bool is_above = *budget > highest_;
@@ -351,8 +355,8 @@ class CurvePicture {
   static std::string PeakText(const MemoryCurve& curve) {
     std::string text =
         fmt::format("peak {} at step {}, {}", HumanBytes(curve.steps[curve.peak_step].total()),
-                    curve.peak_step, curve.PhaseOf(curve.peak_step));
-    const std::string node = curve.NodeOf(curve.peak_step);
+                    curve.peak_step, curve.phases[curve.peak_step]);
+    const std::string node = curve.nodes[curve.peak_step];
     if (!node.empty()) text += " of " + Printable(node, kLongestLabel);
     return text;
   }

@@ -6,13 +6,18 @@
 #include <array>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "lib/base/rng.h"
+#include "lib/emit/json_joint_graph.h"
+#include "lib/joint/simulate_runs.h"
 #include "lib/plan/assemble.h"
+#include "lib/plan/assemble_joint.h"
 #include "lib/schedule/lower.h"
 #include "lib/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
+#include "lib/testing/random_joint_graph.h"
 
 namespace ckplan {
 namespace {
@@ -189,11 +194,17 @@ TEST_CASE("curve: names are text in either form") {
 
 TEST_CASE("curve: 100,000 steps give a picture of moderate size that misses no peak") {
   const TensorGraph graph = GraphFromText("a:1");
-  Plan plan = KeepAllOf(graph);
-  plan.schedule.steps.assign(100'000, Step::Backward(NodeId(0)));
-  MemoryCurve curve{&graph, &plan, {}, 50'000, 77'777, {}, "none"};
+  const Plan plan = KeepAllOf(graph);
+  constexpr size_t kSteps = 100'000;
+  MemoryCurve curve;
+  curve.plan = &plan;
+  curve.phases.assign(kSteps, "backward");
+  curve.nodes.assign(kSteps, "a");
+  curve.loss_step = 50'000;
+  curve.peak_step = 77'777;
+  curve.no_prediction = "none";
   Rng rng(7);
-  for (size_t step = 0; step < plan.schedule.steps.size(); ++step) {
+  for (size_t step = 0; step < kSteps; ++step) {
     StepMemory memory;
     memory.by_kind[0] = Bytes(step == curve.peak_step ? 8'000 : rng.Between(0, 6'000));
     memory.by_kind[3] = Bytes(rng.Between(0, 1'000));
@@ -208,6 +219,42 @@ TEST_CASE("curve: 100,000 steps give a picture of moderate size that misses no p
   // The step is in column 77,777 * 840 / 100,000 = 653, which begins at 743.
   CHECK(Contains(svg, "V138.0H744.0"));
   CHECK(Contains(svg, "<circle class=\"mark\" cx=\"743.5\" cy=\"138.0\" r=\"5\"/>"));
+}
+
+TEST_CASE("curve: of a joint graph, first and later runs, worked by hand") {
+  // a dies at b, and runs again for c. The result c stays to the end of the last run.
+  const JointGraph graph = *ReadJointGraphJson(
+      R"({"name": "three", "ops": [{"name": "a", "time": 1, "bytes": 4, "reads": []},
+          {"name": "b", "time": 1, "bytes": 2, "reads": [0]},
+          {"name": "c", "time": 1, "bytes": 1, "reads": [0, 1]}]})",
+      "three.json");
+  const std::vector<OpId> runs = {OpId(0), OpId(1), OpId(0), OpId(2)};
+  const Plan plan = AssembleJointPlan(graph, runs);
+  const std::array curves = {TraceCurve(graph, plan)};
+  CHECK(WriteCurveCsv(curves) ==
+        "step,phase,node,kept_bytes,passing_bytes,recomputed_bytes,gradients_bytes,"
+        "workspace_bytes,memory_bytes,after_bytes,constant_bytes,predicted_bytes\n"
+        "0,forward,a,4,0,0,0,0,4,4,0,\n"
+        "1,forward,b,6,0,0,0,0,6,2,0,\n"
+        "2,recompute,a,2,0,4,0,0,6,6,0,\n"
+        "3,forward,c,3,0,4,0,0,7,0,0,\n");
+  const std::string svg = WriteCurveSvg(curves);
+  CHECK(Contains(svg, "peak 7 B at step 3, forward of c"));
+  CHECK_FALSE(Contains(svg, ">loss<"));
+}
+
+TEST_CASE("curve: the highest step of any joint graph's plan is its peak") {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const JointGraph graph = RandomJointGraph(rng);
+    const Plan plan = AssembleJointPlan(graph, OwnOrder(graph));
+    const MemoryCurve curve = TraceCurve(graph, plan);
+    Bytes highest;
+    for (const StepMemory& step : curve.steps) highest = std::max(highest, step.total());
+    CHECK(highest == plan.figures.peak);
+    CHECK(curve.steps[curve.peak_step].total() == plan.figures.peak);
+  }
 }
 
 }  // namespace ckplan

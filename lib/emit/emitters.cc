@@ -51,10 +51,12 @@ constexpr std::array kCurveEndings = {kCsvEnding, std::string_view(".svg")};
 
 Result<Emitted> EmitCurve(const EmitSource& source, const std::string& path) {
   std::vector<MemoryCurve> curves;
-  if (source.older != nullptr) {
-    curves.push_back(TraceCurve(source.older->graph, *source.older->plan));
-  }
-  curves.push_back(TraceCurve(source.graph, *source.plan));
+  const auto add = [&](const EmitSource& one) {
+    curves.push_back(one.joint != nullptr ? TraceCurve(*one.joint, *one.plan)
+                                          : TraceCurve(one.graph, *one.plan));
+  };
+  if (source.older != nullptr) add(*source.older);
+  add(source);
   Emitted emitted{path.ends_with(kCsvEnding) ? WriteCurveCsv(curves) : WriteCurveSvg(curves)};
   for (const MemoryCurve& curve : curves) {
     if (curve.no_prediction.empty()) continue;
@@ -73,7 +75,7 @@ constexpr std::array kEmitters = {
     Emitter{"division-tree", "the division tree of the graph, for Graphviz", Emitter::Needs::kGraph,
             EmitDivisionTree},
     Emitter{"curve", "memory at every step, as .csv or .svg", Emitter::Needs::kPlan, EmitCurve,
-            /*takes_joint=*/false, kCurveEndings, /*takes_two=*/true},
+            /*takes_joint=*/true, kCurveEndings, /*takes_two=*/true},
     Emitter{"onnx", "the model with the plan in it", Emitter::Needs::kModel, EmitOnnx},
 };
 

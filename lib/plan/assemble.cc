@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "lib/schedule/arena.h"
 #include "lib/schedule/peak.h"
 #include "lib/schedule/simulate.h"
 #include "lib/schedule/static_allocation.h"
@@ -48,12 +47,12 @@ PeakMoment PeakMomentOf(const Timeline& timeline) {
 }
 
 Plan AssemblePlan(const TensorGraph& graph, const Schedule& schedule,
-                  IdVector<NodeId, int32_t> segment_of) {
+                  IdVector<NodeId, int32_t> segment_of, Arena (*place)(const Timeline& timeline)) {
   Simulator simulator(graph);
   const Simulation simulation = simulator.Run(schedule).value();
   const Timeline timeline = BuildTimeline(graph, schedule);
   CKPLAN_CHECK(timeline.peak == simulation.peak, "the timeline and the simulator are one model");
-  Arena arena = PlaceBuffers(timeline);
+  Arena arena = place(timeline);
 
   Plan plan;
   plan.figures.peak = simulation.peak;

@@ -30,7 +30,7 @@ Plan AssembleJointPlan(const JointGraph& graph, std::span<const OpId> runs) {
   const RunSimulation simulation = RunSimulator(graph).Run(runs).value();
   const Timeline timeline = BuildRunTimeline(graph, runs);
   CKPLAN_CHECK(timeline.peak == simulation.peak, "the timeline and the simulator are one model");
-  Arena arena = PlaceBuffers(timeline);
+  Arena arena = PlaceTightly(timeline);
 
   Plan plan;
   plan.figures.peak = simulation.peak;

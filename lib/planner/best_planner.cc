@@ -233,8 +233,8 @@ std::string GuaranteeOf(const TensorGraph& graph, const Solution& solution) {
 }
 
 Plan PlanOf(const TensorGraph& graph, const PlanRequest& request, const Solution& solution) {
-  Plan plan =
-      AssemblePlan(graph, *solution.schedule, IdVector<NodeId, int32_t>(graph.nodes().size()));
+  Plan plan = AssemblePlan(graph, *solution.schedule,
+                           IdVector<NodeId, int32_t>(graph.nodes().size()), PlaceTightly);
   plan.request = request;
   plan.request.algorithm = kBestAlgorithm;
   plan.request.objective = Objective::kTime;

@@ -28,8 +28,11 @@ std::vector<Event> EventsOf(const Timeline& timeline) {
 
 class MemoryTrace {
  public:
-  explicit MemoryTrace(const Timeline& timeline)
-      : timeline_(timeline), events_(EventsOf(timeline)), kind_of_(timeline.buffers.size()) {
+  MemoryTrace(const Timeline& timeline, std::span<const MemoryKind> kinds)
+      : timeline_(timeline),
+        kinds_(kinds),
+        events_(EventsOf(timeline)),
+        kind_of_(timeline.buffers.size()) {
     for (size_t i = 0; i < kind_of_.size(); ++i) kind_of_[i] = KindOf(timeline.buffers[i]);
   }
 
@@ -67,7 +70,7 @@ class MemoryTrace {
       const Buffer& buffer = timeline_.buffers[b];
       const bool is_in_use = buffer.first_step < step;
       if (is_in_use) LiveOf(b) -= buffer.bytes;
-      kind_of_[b] = ckplan::KindOf(timeline_, version);
+      kind_of_[b] = kinds_[next_version_];
       if (is_in_use) LiveOf(b) += buffer.bytes;
     }
   }
@@ -84,6 +87,7 @@ class MemoryTrace {
   }
 
   const Timeline& timeline_;
+  const std::span<const MemoryKind> kinds_;  // Of versions.
   std::vector<Event> events_;
   std::vector<MemoryKind> kind_of_;  // What each buffer holds now.
   std::array<Bytes, kMemoryKinds> live_;
@@ -119,7 +123,14 @@ MemoryKind KindOf(const Timeline& timeline, const Version& version) {
 Bytes StepMemory::total() const { return std::accumulate(by_kind.begin(), by_kind.end(), Bytes()); }
 
 std::vector<StepMemory> TraceMemory(const Timeline& timeline) {
-  return MemoryTrace(timeline).Run();
+  std::vector<MemoryKind> kinds;
+  kinds.reserve(timeline.versions.size());
+  for (const Version& version : timeline.versions) kinds.push_back(KindOf(timeline, version));
+  return TraceMemory(timeline, kinds);
+}
+
+std::vector<StepMemory> TraceMemory(const Timeline& timeline, std::span<const MemoryKind> kinds) {
+  return MemoryTrace(timeline, kinds).Run();
 }
 
 }  // namespace ckplan

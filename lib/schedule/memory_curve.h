@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -37,5 +38,7 @@ struct StepMemory {
 // One entry for each step. A buffer that is handed on to an output written in place counts as the
 // output's from the beginning of that step. Constants are not included. O(buffers + steps).
 std::vector<StepMemory> TraceMemory(const Timeline& timeline);
+// With the kinds of the timeline's versions, where they do not follow from the loss.
+std::vector<StepMemory> TraceMemory(const Timeline& timeline, std::span<const MemoryKind> kinds);
 
 }  // namespace ckplan
