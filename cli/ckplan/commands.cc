@@ -27,6 +27,8 @@ constexpr std::array kCommands = {
     Command{"apply", "write a saved plan into its model, or in another form",
             "ckplan apply plan.json resnet50.onnx -o resnet50.planned.onnx", AddApplyOptions,
             RunApply},
+    Command{"modules", "name the modules whose checkpointing comes near a plan",
+            "ckplan modules plan.json resnet18.onnx", AddModulesOptions, RunModules},
     Command{"algos", "list the algorithms, with their papers and guarantees", "ckplan algos",
             AddAlgosOptions, RunAlgos},
     Command{"schema", "print the JSON Schema of a file format", "ckplan schema plan",

@@ -37,6 +37,7 @@ void AddCompareOptions(CommandLine& line, Options& options);
 void AddDiffOptions(CommandLine& line, Options& options);
 void AddGraphOptions(CommandLine& line, Options& options);
 void AddInspectOptions(CommandLine& line, Options& options);
+void AddModulesOptions(CommandLine& line, Options& options);
 void AddPlanOptions(CommandLine& line, Options& options);
 void AddSchemaOptions(CommandLine& line, Options& options);
 Result<ExitCode> RunAlgos(const Options& options, const Screen& screen);
@@ -46,6 +47,7 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen);
 Result<ExitCode> RunDiff(const Options& options, const Screen& screen);
 Result<ExitCode> RunGraph(const Options& options, const Screen& screen);
 Result<ExitCode> RunInspect(const Options& options, const Screen& screen);
+Result<ExitCode> RunModules(const Options& options, const Screen& screen);
 Result<ExitCode> RunPlan(const Options& options, const Screen& screen);
 Result<ExitCode> RunSchema(const Options& options, const Screen& screen);
 

@@ -10,6 +10,7 @@
 #include "lib/cost/table.h"
 #include "lib/model/bind_dims.h"
 #include "lib/model/facts.h"
+#include "lib/model/module_calls.h"
 #include "lib/ops/backward_reads.h"
 #include "lib/ops/op_rules.h"
 #include "lib/ops/statistics.h"
@@ -52,7 +53,9 @@ class Lowerer {
     parts_.parameters = facts_.parameters;
     parts_.parameter_gradients = facts_.parameter_gradients;
     CKPLAN_ASSIGN_OR_RETURN(TensorGraph graph, TensorGraph::Create(std::move(parts_)));
-    return ModelGraph{std::move(graph), Roles(), Warnings(), TensorsOfValues(), std::move(nodes_)};
+    ModuleCalls modules = ReadModuleCalls(model_, nodes_, graph.nodes().size());
+    return ModelGraph{std::move(graph),  Roles(),           Warnings(),
+                      TensorsOfValues(), std::move(nodes_), std::move(modules)};
   }
 
  private:

@@ -17,6 +17,7 @@
 
 #include "lib/base/result.h"
 #include "lib/cost/cost_model.h"
+#include "lib/graph/module_calls.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/plan/plan.h"
 
@@ -91,6 +92,7 @@ struct ModelGraph {
   // not in the graph. A view has the tensor whose memory it uses.
   std::vector<TensorId> tensor_of_value;
   std::vector<NodeId> node_of_operation;
+  ModuleCalls modules;  // Empty if the file names none.
 };
 
 Result<ModelGraph> LowerModel(const Model& model, const LowerOptions& options);

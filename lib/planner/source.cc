@@ -118,8 +118,9 @@ Result<CostModel> ModelCosts(const PlanRequest& request) {
 Result<Source> LoadModelFile(const std::string& path, const PlanRequest& request,
                              const ModelIdentity* planned) {
   CKPLAN_ASSIGN_OR_RETURN(ModelSource read, LoadModelSource(path, request, planned));
-  Source source{std::move(read.lowered.graph), read.model.identity(), std::move(read.request), true,
-                std::move(read.lowered.roles), read.model.warnings()};
+  Source source{
+      std::move(read.lowered.graph), read.model.identity(), std::move(read.request),        true,
+      std::move(read.lowered.roles), read.model.warnings(), std::move(read.lowered.modules)};
   for (std::string& warning : read.lowered.warnings) source.warnings.push_back(std::move(warning));
   return source;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/base/result.h"
+#include "lib/graph/module_calls.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/joint/joint_graph.h"
 #include "lib/model/model.h"
@@ -25,6 +26,7 @@ struct Source {
   bool is_model = false;
   std::vector<ModelNodeRole> roles;
   std::vector<std::string> warnings;
+  ModuleCalls modules = {};
   // Set for a joint graph file alone, and then all that is known of the training step.
   std::optional<JointGraph> joint = std::nullopt;
 };

@@ -51,8 +51,11 @@ def graphs(g):
                 yield from graphs(s)
 
 
-def strip(m):
-    """Drop weights and exporter chatter (stack traces hold local paths)."""
+MODULE_KEYS = ("pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy")
+
+
+def strip(m, keep_modules=False):
+    """Drop weights and exporter chatter (stack traces hold local paths), but for what `ckplan modules` reads."""
     off = 0
     for g in graphs(m.graph):
         tensors = list(g.initializer)
@@ -73,7 +76,10 @@ def strip(m):
             off += size
         for x in list(g.node) + list(g.input) + list(g.output) + list(g.value_info) + list(g.initializer):
             x.doc_string = ""
+            kept = [(p.key, p.value) for p in x.metadata_props if keep_modules and p.key in MODULE_KEYS and isinstance(x, onnx.NodeProto)]
             del x.metadata_props[:]
+            for key, value in kept:
+                x.metadata_props.add(key=key, value=value)
         del g.value_info[:]          # the planner must infer shapes itself
         g.doc_string = ""
         del g.metadata_props[:]
@@ -218,6 +224,13 @@ for n in ("resnet50",):
 def _():
     import torch, torchvision
     m = meta(lambda: torchvision.models.resnet50(weights=None))
+    return dyn(m, [torch.zeros(2, 3, 224, 224)], ["x"], ["y"], train=True, optimize=False)
+
+
+@spec("resnet18.modules", "torchvision", "resnet18 in train() through dynamo, optimize=False, with the modules of its nodes")
+def _():
+    import torch, torchvision
+    m = meta(lambda: torchvision.models.resnet18(weights=None))
     return dyn(m, [torch.zeros(2, 3, 224, 224)], ["x"], ["y"], train=True, optimize=False)
 
 
@@ -411,6 +424,14 @@ SPECS["bert_large_512"] = ("transformers", "BertForMaskedLM large, seq 512, trai
 SPECS["bert_base_512_eager"] = ("transformers", "BertForMaskedLM base, attn eager", lambda: bert(768, 12, 12, 512, attn="eager"))
 
 
+@spec("bert_4layers.modules", "transformers", "BertForMaskedLM with four layers, seq 512, train mode, with the modules of its nodes")
+def _():
+    from transformers import BertConfig, BertForMaskedLM
+    c = BertConfig(num_hidden_layers=4)
+    c._attn_implementation = "sdpa"
+    return dyn(meta(lambda: BertForMaskedLM(c)), [ids(2, 512)], ["input_ids"], ["logits"], train=True, optimize=True)
+
+
 @spec("bert_base_dynseq", "transformers", "BertForMaskedLM base, batch N and sequence S symbolic")
 def _():
     import torch
@@ -509,7 +530,7 @@ def one(name, out):
     m, how = fn()
     path = os.path.join(out, name + ".onnx")
     if source != "onnx":
-        strip(m)
+        strip(m, name.endswith(".modules"))
         m.producer_version = m.producer_version or ""
     with open(path, "wb") as f:
         f.write(m.SerializeToString(deterministic=True))

@@ -1,0 +1,152 @@
+// ckplan modules: which modules to wrap in torch.utils.checkpoint to come near a plan.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cli/ckplan/commands.h"
+#include "cli/ckplan/limits.h"
+#include "cli/ckplan/plan_summary.h"
+#include "cli/ckplan/saved_plan.h"
+#include "cli/common/text_table.h"
+#include "lib/base/human_bytes.h"
+#include "lib/base/printable.h"
+#include "lib/emit/json_writer.h"
+#include "lib/plan/diff.h"
+#include "lib/planner/module_plan.h"
+#include "lib/planner/plan_file.h"
+
+namespace ckplan {
+namespace {
+
+// "BasicBlock" of "torchvision.models.resnet.BasicBlock".
+std::string ShortClass(const std::string& name) {
+  const size_t dot = name.rfind('.');
+  return dot == std::string::npos ? name : name.substr(dot + 1);
+}
+
+// The cost beyond that of a training step without recomputation, as a part of it.
+double OverheadRatio(const PlanFigures& figures, Cost overhead) {
+  PlanFigures changed = figures;
+  changed.overhead = overhead;
+  return StepOverheadRatio(changed);
+}
+
+std::string ModulesJson(const Plan& plan, const ModulePlan& found) {
+  JsonWriter json;
+  json.BeginObject(JsonLayout::kLines);
+  json.Key("schema_version").Text("1.0");
+  json.Key("model").Text(plan.model.name);
+  json.Key("sha256").Text(plan.model.sha256);
+  json.Key("algorithm").Text(plan.request.algorithm);
+  json.Key("budget_bytes").Amount(found.budget);
+  json.Key("fits").Boolean(found.fits());
+  json.Key("cost_unit").Text(plan.request.cost_unit);
+  json.Key("step_cost").Amount(plan.figures.forward_cost + plan.figures.backward_cost);
+  json.Key("keep_all").BeginObject(JsonLayout::kInline);
+  json.Key("peak_bytes").Amount(plan.figures.baseline_peak).Key("overhead_cost").Integer(0).End();
+  json.Key("plan").BeginObject(JsonLayout::kInline);
+  json.Key("peak_bytes").Amount(plan.figures.peak);
+  json.Key("overhead_cost").Amount(plan.figures.overhead).End();
+  json.Key("wrapped").BeginObject(JsonLayout::kInline);
+  json.Key("peak_bytes").Amount(found.peak);
+  json.Key("overhead_cost").Amount(found.overhead).End();
+  json.Key("modules").BeginArray(JsonLayout::kLines);
+  for (const WrappedModule& module : found.modules) {
+    json.BeginObject(JsonLayout::kInline);
+    json.Key("path").Text(module.path).Key("class").Text(module.class_name);
+    json.Key("calls").Integer(module.call_count).Key("nodes").Integer(module.node_count);
+    json.Key("recomputed_bytes").Amount(module.recomputed);
+    json.Key("overhead_cost").Amount(module.overhead).End();
+  }
+  json.End().End();
+  return std::move(json).Finish();
+}
+
+TextTable ModulesTable(const Plan& plan, const ModulePlan& found) {
+  TextTable table;
+  table.columns = {{"module", false, TableColumn::Fit::kElide},
+                   {"class"},
+                   {"calls", true, TableColumn::Fit::kWhole, 1},
+                   {"nodes", true},
+                   {"recomputed", true},
+                   {"time", true}};
+  for (const WrappedModule& module : found.modules) {
+    table.rows.push_back({module.path.empty() ? "(the model)" : module.path,
+                          ShortClass(module.class_name), std::to_string(module.call_count),
+                          std::to_string(module.node_count), HumanBytes(module.recomputed),
+                          SignedPercent(OverheadRatio(plan.figures, module.overhead))});
+  }
+  return table;
+}
+
+TextTable FiguresTable(const Plan& plan, const ModulePlan& found) {
+  const PlanFigures& figures = plan.figures;
+  TextTable table;
+  table.columns = {{""}, {"keep all", true}, {"plan", true}, {"modules", true}};
+  table.rows = {
+      {"peak", HumanBytes(figures.baseline_peak), HumanBytes(figures.peak), HumanBytes(found.peak)},
+      {"time", SignedPercent(0), SignedPercent(StepOverheadRatio(figures)),
+       SignedPercent(OverheadRatio(figures, found.overhead))}};
+  return table;
+}
+
+// What is lost by wrapping whole modules, in a sentence.
+std::string Verdict(const Plan& plan, const ModulePlan& found) {
+  if (!found.fits()) {
+    return fmt::format("no choice of modules that was found keeps {}; these come nearest, {} above",
+                       HumanBytes(found.budget), HumanBytes(found.peak - found.budget));
+  }
+  if (found.modules.empty()) {
+    return fmt::format("no module has to be wrapped to keep {}", HumanBytes(found.budget));
+  }
+  const double lost = OverheadRatio(plan.figures, found.overhead) - StepOverheadRatio(plan.figures);
+  return fmt::format(
+      "wrapped in torch.utils.checkpoint, they keep {}, at {} of a step compared with the plan",
+      HumanBytes(found.budget), SignedPercent(lost));
+}
+
+std::string ModulesText(const Plan& plan, const ModulePlan& found, const Terminal& terminal) {
+  std::string text = fmt::format("{}   {}\n\n", Printable(plan.model.name, kLongestName),
+                                 Printable(plan.request.algorithm));
+  if (!found.modules.empty()) {
+    text += ModulesTable(plan, found).Text(0, terminal.table_width()) + "\n";
+  }
+  return text + FiguresTable(plan, found).Text(0, terminal.table_width()) + "\n" +
+         Verdict(plan, found) + "\n";
+}
+
+}  // namespace
+
+void AddModulesOptions(CommandLine& line, Options& options) {
+  line.Positional("PLAN", "a plan file, or a model annotated with one", &options.plan);
+  line.OptionalPositional("MODEL", "the model of the plan (default: beside it)", &options.source);
+  options.request.Add(line, "cost_model");
+  line.Choice("-f,--format", {"text", "json"}, "format of the output", &options.format);
+  AddMemoryOption(line, options);
+  AddScreenOptions(line, options);
+}
+
+Result<ExitCode> RunModules(const Options& options, const Screen& screen) {
+  Progress progress(screen.shows_progress);
+  progress.Stage(fmt::format("reading {}", options.plan));
+  CKPLAN_ASSIGN_OR_RETURN(const PlanFile file, ReadPlanFile(options.plan, options.source,
+                                                            options.request.ValueOf("cost_model")));
+  progress.Clear();
+  for (const std::string& warning : file.source.warnings) screen.Warn(warning);
+  if (file.source.joint) {
+    return MakeError(ErrorCode::kUsage,
+                     "modules are for plans of models; this is one of a joint graph, which is run "
+                     "operation by operation");
+  }
+  CKPLAN_RETURN_IF_ERROR(CheckSavedPlan(file, options.plan));
+  progress.Stage("choosing modules");
+  CKPLAN_ASSIGN_OR_RETURN(const ModulePlan found,
+                          FindModulePlan(file.source.graph, file.source.modules, file.plan));
+  progress.Clear();
+  CKPLAN_RETURN_IF_ERROR(screen.Print(options.format == "json"
+                                          ? ModulesJson(file.plan, found)
+                                          : ModulesText(file.plan, found, screen.out)));
+  return ExitCode::kOk;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,31 @@
+// Reads which module each node of a model comes from. Exporters of PyTorch write it into the
+// metadata of every node, as lists in Python's notation:
+//
+//   pkg.torch.onnx.name_scopes      ['', 'layer1', 'layer1.0', 'layer1.0.conv1', 'conv2d']
+//   pkg.torch.onnx.class_hierarchy  ['…ResNet', '…Sequential', '…BasicBlock', '…Conv2d',
+//   'aten.conv2d.default']
+//
+// The last entry of each is the operation itself. Calls are not numbered: a call is taken to be a
+// row of nodes, in the order in which they run, with no node of another module among them. So two
+// calls of a module right after one another count as one.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/graph/module_calls.h"
+#include "lib/model/model_impl.h"
+
+namespace ckplan {
+
+// The strings of a list in Python's notation; nothing if it is none.
+std::optional<std::vector<std::string>> ParsePythonStrings(std::string_view text);
+
+// `nodes` has the node of each operation of the model, or none, and `node_count` is the number of
+// nodes. Empty if no node of the graph names a module.
+ModuleCalls ReadModuleCalls(const Model::Impl& model, const std::vector<NodeId>& nodes,
+                            size_t node_count);
+
+}  // namespace ckplan
