@@ -5,13 +5,15 @@
 All plans are of the same joint graph, replayed on paper by the same code (``ckplan.torch.judge``),
 with the same costs: T is further time by the roofline of an A100 without fusion, F further FLOPs,
 both in per cent of a step. For each peak that PyTorch reaches, ckplan is given that peak as its
-budget, once with each cost. Nothing is trained, so no memory is needed for it.
+budget, once with each cost; in the last row half of the least peak of ``activation_memory_budget``.
+Nothing is trained, so no memory is needed for it.
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
+import math
 import operator
 import sys
 import time
@@ -154,13 +156,20 @@ def tensors_of(node: fx.Node) -> list[torch.Tensor]:
     return list(tensors_in(node.meta.get("val")))
 
 
-def torch_points(step: Step, judge: Judge, settings: tuple[float, ...]) -> Iterator[Point]:
+def divide(step: Step) -> Modules:
     """What PyTorch's partitioner makes of the step."""
+    joint = step.copy()
+    fake_mode = next(t.fake_mode for node in joint.graph.nodes for t in tensors_of(node))
+    with fake_mode:
+        halves = min_cut_rematerialization_partition(joint, step.inputs, **step.options)
+    return Modules(*halves, step.options["num_fwd_outputs"])
+
+
+def torch_points(step: Step, judge: Judge, settings: tuple[float, ...]) -> Iterator[Point]:
+    """The step with each setting of the knob."""
     for setting in settings:
         with functorch_config.patch(activation_memory_budget=setting):
-            halves = min_cut_rematerialization_partition(step.copy(), step.inputs, **step.options)
-        count = step.options["num_fwd_outputs"]
-        yield judge.point(f"activation_memory_budget {setting}", Modules(*halves, count))
+            yield judge.point(f"activation_memory_budget {setting}", divide(step))
 
 
 def checkpoint_blocks(model: nn.Module) -> nn.Module:
@@ -208,9 +217,9 @@ def compare(name: str, settings: tuple[float, ...]) -> None:
     keep_all = judge.point("keep all", everything).peak
     points = list(torch_points(step, judge, settings))
     wrapped = trace(checkpoint_blocks(make()), data)
-    halves = min_cut_rematerialization_partition(wrapped.joint, wrapped.inputs, **wrapped.options)
-    count = wrapped.options["num_fwd_outputs"]
-    points.append(Judge(wrapped).point("a checkpoint for each block", Modules(*halves, count)))
+    points.append(Judge(wrapped).point("a checkpoint for each block", divide(wrapped)))
+    half = min(point.peak for point in points[:-1]) // 2
+    points.append(Point("(half of its least peak)", half, math.nan, math.nan))
     seen: set[int] = set()
     for point in points:
         if point.peak in seen or point.peak >= keep_all:
@@ -225,7 +234,7 @@ def compare(name: str, settings: tuple[float, ...]) -> None:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"
+    return "" if math.isnan(share) else f"{100 * share:.1f}"
 
 
 if __name__ == "__main__":

@@ -55,6 +55,7 @@ class Backend:
         """Returns the two modules, what is said of them, and which gradients are counted apart."""
         entry = GraphReport(self._frame(), is_compiled=self._request.compiler == "inductor")
         self.report.graphs.append(entry)
+        self._warn_of_limit(entry.frame)
         count = options["num_fwd_outputs"]
         static = options.get("static_lifetime_input_indices")
         try:
@@ -109,6 +110,18 @@ class Backend:
         if frame not in self._frames:
             self._frames.append(frame)
         return self._frames.index(frame)
+
+    def _warn_of_limit(self, frame: int) -> None:
+        """TorchDynamo compiles a part of a model only so often, and then runs it in eager mode."""
+        compiled = sum(entry.frame == frame for entry in self.report.graphs)
+        if compiled == private.recompile_limit():
+            warnings.warn(
+                f"this is plan {compiled} of one part of the model, and PyTorch asks for no more: "
+                "for other sizes of its inputs it will train in eager mode, without a plan; raise "
+                "torch._dynamo.config.recompile_limit, or pad batches to fewer sizes",
+                ckplan.PlanWarning,
+                stacklevel=2,
+            )
 
     def _limit(self, captured: JointGraph, frame: int) -> int | str:
         """What of the request is left for a graph, beside what earlier graphs keep."""

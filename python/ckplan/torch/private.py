@@ -120,6 +120,14 @@ def compiler_failure() -> type[Exception]:
     return BackendCompilerFailed
 
 
+def recompile_limit() -> int:
+    """``torch._dynamo.config.recompile_limit``, since 2.6: graphs for each part of a model."""
+    from torch._dynamo import config
+
+    limit: int = config.recompile_limit
+    return limit
+
+
 def ends_in_graph_break(module: fx.GraphModule) -> bool:
     """Whether TorchDynamo went on to another graph (``compile_subgraph_reason``, since 2.0)."""
     reason = getattr(module, "compile_subgraph_reason", None)
@@ -160,8 +168,11 @@ class _Partitioner(_CustomPartitionerFn):
         kwargs.pop("compiler", None)
         return self._partition(gm, joint_inputs, **kwargs)
 
-    def __getstate__(self) -> str:
-        return self.uuid()
+    def __deepcopy__(self, _: Any) -> _Partitioner:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
 
     def uuid(self) -> str:
         # What Inductor caches is one of the two modules, whose code is in its key.

@@ -107,6 +107,16 @@ def test_another_batch_size_is_planned_again():
     assert peaks[1] < peaks[0] < peaks[2]
 
 
+def test_more_sizes_than_pytorch_compiles_are_warned_of():
+    planned = ckplan.torch.compile(nn.Linear(4, 4), budget="100%", effort="quick")
+    with (
+        torch._dynamo.config.patch(recompile_limit=2),
+        pytest.warns(ckplan.PlanWarning, match="recompile_limit"),
+    ):
+        for count in (2, 3):
+            planned(torch.randn(count, 4)).sum().backward()
+
+
 def test_graph_breaks_make_several_graphs_and_the_summary_says_so():
     class Broken(nn.Module):
         def __init__(self):

@@ -1,0 +1,110 @@
+"""What is captured of a step, and that modules which do not do what was planned are refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch_tests.networks import MixtureOfExperts, ResNet, images
+from torch_tests.training import loss_of
+
+import ckplan.torch
+from ckplan.torch import backend, request
+from ckplan.torch.building import build
+from ckplan.torch.graph import CONSTANT, PARAMETER_GRADIENT, JointGraph
+
+
+def captured_of(monkeypatch: Any, model: nn.Module, batch: torch.Tensor) -> JointGraph:
+    """The joint graph of a step of the model."""
+    graphs: list[JointGraph] = []
+
+    def plan(graph: JointGraph, *rest: Any) -> Any:
+        graphs.append(graph)
+        return request.make_plan(graph, *rest)
+
+    monkeypatch.setattr(backend, "make_plan", plan)
+    loss_of(ckplan.torch.compile(model, budget="100%", effort="quick")(batch)).backward()
+    return graphs[0]
+
+
+def test_views_are_no_operations_and_share_their_root(monkeypatch):
+    class Views(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(8, 8)
+
+        def forward(self, x):
+            return torch.relu(self.linear(x)).view(4, 2, 4).transpose(1, 2)[:, :3]
+
+    graph = captured_of(monkeypatch, Views(), torch.randn(4, 8))
+    forward = [op.name for op in graph.operations[: graph.boundary]]
+    assert forward == ["addmm", "relu"]
+    assert [graph.values[v].bytes for op in graph.operations[:2] for v in op.writes] == [128, 128]
+
+
+def test_kinds_of_values(monkeypatch):
+    model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8).requires_grad_(False))
+    graph = captured_of(monkeypatch, model, torch.randn(4, 8))
+    sizes = {
+        kind: sorted(value.bytes for value in graph.values if value.kind == kind)
+        for kind in (CONSTANT, PARAMETER_GRADIENT)
+    }
+    assert sizes[CONSTANT] == [32, 32, 128, 256, 256]
+    assert sizes[PARAMETER_GRADIENT] == [32, 256]
+
+
+def test_routing_runs_once_and_statistics_are_updated_at_the_boundary(monkeypatch):
+    graph = captured_of(monkeypatch, MixtureOfExperts(), torch.randn(2, 8, 32))
+    once = {op.name for op in graph.operations if not op.repeats}
+    assert {"topk", "topk_1", "boundary"} <= once
+    torch._dynamo.reset()
+    graph = captured_of(monkeypatch, ResNet((1,), width=4), images())
+    norms = sum(isinstance(m, nn.BatchNorm2d) for m in ResNet((1,), width=4).modules())
+    assert len(graph.boundary_copies) == 3 * norms  # Mean, variance and the number of batches.
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+def test_modules_of_another_peak_than_planned_are_refused(monkeypatch, change):
+    def wrong(*arguments: Any) -> Any:
+        plan = request.make_plan(*arguments)
+        return dataclasses.replace(plan, peak_bytes=plan.peak_bytes + change)
+
+    monkeypatch.setattr(backend, "make_plan", wrong)
+    planned = ckplan.torch.compile(nn.Linear(4, 4), budget="100%", effort="quick")
+    with pytest.raises(ckplan.torch.ReplayError, match="not used"):
+        planned(torch.randn(2, 4))
+
+
+def test_a_plan_that_reads_what_it_has_not_made_is_refused(monkeypatch):
+    def wrong(joint: Any, graph: JointGraph, steps: list[int]) -> Any:
+        return build(joint, graph, [step for step in steps if step != 0])
+
+    monkeypatch.setattr(backend, "build", wrong)
+    model = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
+    planned = ckplan.torch.compile(model, budget="100%", effort="quick")
+    with pytest.raises(Exception, match="read where the plan has not made it"):
+        planned(torch.randn(2, 4))
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        (5, 5),
+        ("512", 512),
+        ("2KiB", 2048),
+        ("1.5 MiB", 3 << 19),
+        ("16GB", 16 * 10**9),
+        ("1T", 10**12),
+    ],
+)
+def test_sizes(text, count):
+    assert request.parse_bytes(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "GiB", "12 apples", "6XiB", "1.2.3MB"])
+def test_what_is_no_size(text):
+    with pytest.raises(ValueError):
+        request.parse_bytes(text)
