@@ -23,8 +23,8 @@ class Device:
 
     flops: float
     """Of 32-bit floats."""
-    convolution_flops: float
-    """Of 32-bit floats in convolutions, for which PyTorch allows TF32 by default."""
+    tf32_flops: float
+    """Of 32-bit floats where PyTorch allows TF32: in convolutions, and in products if so set."""
     half_flops: float
     """Of 16-bit floats."""
     bytes: float
@@ -114,7 +114,9 @@ def roofline_ns(node: fx.Node, device: Device, fused: Container[fx.Node] = ()) -
 def _most_flops(node: fx.Node, device: Device) -> float:
     if any(tensor.element_size() <= 2 for tensor in tensors_in(node.meta.get("val"))):
         return device.half_flops
-    return device.convolution_flops if "convolution" in str(node.target) else device.flops
+    may_use_tf32 = torch.get_float32_matmul_precision() != "highest"
+    is_convolution = "convolution" in str(node.target)
+    return device.tf32_flops if is_convolution or may_use_tf32 else device.flops
 
 
 def _by_roofline(graph: JointGraph, device: Device, fuses: bool) -> None:
