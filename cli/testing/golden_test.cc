@@ -19,6 +19,7 @@
 #include "cli/testing/golden_file.h"
 #include "cli/testing/run_program.h"
 #include "cli/testing/workplace.h"
+#include "lib/mip/mip.h"
 
 namespace ckplan {
 namespace {
@@ -31,6 +32,14 @@ bool CanRun(const std::vector<std::string>& commands) {
   if (kExecutor != nullptr) return true;
   return std::none_of(commands.begin(), commands.end(), [](const std::string& command) {
     return command.ends_with("ckexec") || command.find("ckexec ") != std::string::npos;
+  });
+}
+
+// Whether what is printed of checkmate is what this build prints: it plans with a solver alone.
+bool HasItsSolver(const std::vector<std::string>& commands, const std::string& expected) {
+  if (HasMipSolver() || expected.find("checkmate") == std::string::npos) return true;
+  return std::all_of(commands.begin(), commands.end(), [](const std::string& command) {
+    return command.starts_with("ckplan algos");
   });
 }
 
@@ -117,6 +126,10 @@ TEST_CASE("command line: every test of testdata/cli prints, writes and ends as i
     REQUIRE_MESSAGE(file.ok(), file.error().message);
     if (!CanRun(file->commands)) {
       MESSAGE("SKIPPED: ckexec was not built; see docs/dependencies.md");
+      continue;
+    }
+    if (!HasItsSolver(file->commands, text)) {
+      MESSAGE("SKIPPED: ckplan was built without HiGHS; see docs/dependencies.md");
       continue;
     }
     if (file->has_terminal && !HasTerminals()) {

@@ -22,8 +22,10 @@ struct Knob {
     kSegmentBudget,    // Bytes that a segment may hold (Chen's B): the smaller, the more is kept.
     kGridPoint,        // Index of a point in the paper's own grid of settings.
     kResultsPerLevel,  // Number of results that each level of a recursion keeps.
-    kPeakLimit,        // Bytes of the peak itself: the plan at a setting needs no more of them.
-    kSavedShare,       // How much is saved for backward, in percent of what could be.
+    // Bytes of the peak itself: the plan at a setting needs no more of them. No plan needs less
+    // than `min`, and the plan at `min` is that of least peak, which may be above it.
+    kPeakLimit,
+    kSavedShare,  // How much is saved for backward, in percent of what could be.
   };
   Kind kind = Kind::kNone;
   int64_t min = 0;

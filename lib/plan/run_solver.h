@@ -25,7 +25,8 @@ class PreparedRunSolver {
  public:
   virtual ~PreparedRunSolver() = default;
   virtual Knob knob() const = 0;
-  // For a setting from knob().min to knob().max. Errors are those of PreparedSolver::Solve.
+  // For a setting from knob().min to knob().max. Errors are those of PreparedSolver::Solve; there
+  // is a plan at knob().min.
   virtual Result<RunOutcome> Solve(int64_t setting, const SolveLimits& limits) = 0;
 };
 

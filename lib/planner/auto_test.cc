@@ -43,7 +43,7 @@ TEST_CASE("auto: it is the best plan of all algorithms, whole, under its algorit
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    const TensorGraph graph = RandomDag(rng, static_cast<int>(rng.Between(2, 11)),
+    const TensorGraph graph = RandomDag(rng, static_cast<int>(rng.Between(2, 8)),
                                         static_cast<int>(rng.Between(10, 60)), 20, 9);
     const Bytes all = KeepAllPeak(graph);
     for (const Budget budget : {Budget::Of(all), Budget{Budget::Kind::kPercent, Bytes(0), 80},
@@ -64,7 +64,7 @@ TEST_CASE("auto: where the default algorithm has no plan within the budget, anot
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    const TensorGraph graph = RandomDag(rng, 12, 30, 20, 9);
+    const TensorGraph graph = RandomDag(rng, 8, 30, 20, 9);
     const Budget budget{Budget::Kind::kPercent, Bytes(0), 80};
     const Result<Plan> by_default = MakePlan(graph, RequestFor(kDefaultAlgorithm, budget), {});
     if (by_default.ok()) continue;

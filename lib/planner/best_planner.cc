@@ -15,6 +15,7 @@
 #include "lib/joint/expand.h"
 #include "lib/plan/assemble.h"
 #include "lib/plan/check.h"
+#include "lib/planner/joint_planner.h"
 #include "lib/planner/peak_budget.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
@@ -169,16 +170,22 @@ class BestSearch {
     return static_cast<double>(PeakOf(solution).count()) * static_cast<double>(time.count());
   }
 
-  std::vector<Plan> PlansOfOthers(const Budget& budget) const {
+  Result<Plan> PlanBy(std::string_view algorithm, const Budget& budget) const {
+    PlanRequest own = request_;
+    own.algorithm = algorithm;
+    own.budget = budget;
+    own.total_budget = {};
+    return MakePlan(graph_, own, limits_);
+  }
+
+  // `wants_own_order`: also by algorithms that keep the graph's own order.
+  std::vector<Plan> PlansOfOthers(const Budget& budget, bool wants_own_order) const {
     std::vector<Plan> plans;
     for (const SolverInfo& info : AllSolvers()) {
-      // The dynamic programs take most of the time.
-      if (request_.effort == SearchEffort::kQuick && info.takes_objective) continue;
-      PlanRequest own = request_;
-      own.algorithm = info.name;
-      own.budget = budget;
-      own.total_budget = {};
-      Result<Plan> plan = MakePlan(graph_, own, limits_);
+      // They take most of the time.
+      if (request_.effort == SearchEffort::kQuick && IsSlow(info)) continue;
+      if (!wants_own_order && PlansJointGraphs(info.name)) continue;
+      Result<Plan> plan = PlanBy(info.name, budget);
       if (plan.ok()) plans.push_back(std::move(plan).value());
     }
     return plans;
@@ -189,7 +196,7 @@ class BestSearch {
   std::vector<OrderedProblem> OthersWithin(Bytes budget, const Solution& own) const {
     const bool is_settled = own.is_optimal || own.is_infeasible;
     std::vector<OrderedProblem> problems;
-    for (const Plan& plan : PlansOfOthers(Budget::Of(budget))) {
+    for (const Plan& plan : PlansOfOthers(Budget::Of(budget), !is_settled)) {
       const Order order = ForwardOrder(plan.schedule);
       const bool is_better = !own.schedule || plan.figures.overhead.count() < own.overhead;
       const bool is_lighter = PeakInOrder(graph_, order) < PeakInOrder(graph_, own_order_);
@@ -206,7 +213,7 @@ class BestSearch {
   // The plan of the least peak by any other algorithm; keep-all is one of them.
   Solution LeastOfOthers() const {
     std::optional<Plan> least;
-    for (Plan& plan : PlansOfOthers({Budget::Kind::kMin, Bytes(0), 0})) {
+    for (Plan& plan : PlansOfOthers({Budget::Kind::kMin, Bytes(0), 0}, true)) {
       if (!least || plan.figures.peak < least->figures.peak) least = std::move(plan);
     }
     PollStop();  // What others make of a stop is an error.

@@ -14,6 +14,7 @@
 
 #include "lib/algorithms/best/best.h"
 #include "lib/algorithms/best/least_peak.h"
+#include "lib/algorithms/checkmate/checkmate.h"
 #include "lib/algorithms/dtr/dtr.h"
 #include "lib/algorithms/torch/torch_budget.h"
 #include "lib/base/human_bytes.h"
@@ -94,25 +95,32 @@ Result<JointOutcome> SolveByRuns(const JointProblem& problem, const SolveLimits&
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedRunSolver> solver,
                           prepare(problem.graph, limits));
   const Knob knob = solver->knob();
-  CKPLAN_ASSIGN_OR_RETURN(RunOutcome outcome,
-                          knob.kind == Knob::Kind::kPeakLimit
-                              ? solver->Solve(LimitFor(problem, knob), limits)
-                              : SolveAtEachSetting(problem, limits, solver.get()));
-  return JointOutcome{std::move(outcome.runs), outcome.is_optimal, std::move(outcome.guarantee),
+  const bool limits_peak = knob.kind == Knob::Kind::kPeakLimit;
+  Result<RunOutcome> outcome = limits_peak ? solver->Solve(LimitFor(problem, knob), limits)
+                                           : SolveAtEachSetting(problem, limits, solver.get());
+  if (!outcome.ok() && outcome.error().code == ErrorCode::kInfeasible) {
+    outcome = solver->Solve(knob.min, limits);
+  }
+  if (!outcome.ok()) return std::move(outcome).error();
+  return JointOutcome{std::move(outcome->runs), outcome->is_optimal, std::move(outcome->guarantee),
                       std::nullopt};
 }
 
 // The algorithms that `best` is never worse than, in the order in which they are tried.
 constexpr std::array kOthers = {SolveByRuns<PrepareDtrRuns>, SolveByRuns<PrepareTorchBudgetRuns>};
+// The same, which takes seconds on some graphs.
+constexpr auto kSlowOther = SolveByRuns<PrepareCheckmateRuns>;
 
 // What `best` can start from, unless a stop comes first.
 std::vector<std::vector<OpId>> PlansOfOthers(const JointProblem& problem,
                                              const SolveLimits& limits) {
   std::vector<std::vector<OpId>> plans;
-  for (const auto& solve : kOthers) {
+  const auto add = [&](auto solve) {
     Result<JointOutcome> outcome = UnlessStopped([&] { return solve(problem, limits); });
     if (outcome.ok()) plans.push_back(std::move(outcome->runs));
-  }
+  };
+  for (const auto& solve : kOthers) add(solve);
+  if (problem.request.effort != SearchEffort::kQuick) add(kSlowOther);
   return plans;
 }
 
@@ -220,6 +228,7 @@ Result<JointOutcome> SolveByBest(const JointProblem& problem, const SolveLimits&
 // The first is the one that refusals of other algorithms name.
 constexpr std::array kJointSolvers = {
     JointSolver{kBestAlgorithm, SolveByBest},
+    JointSolver{"checkmate", SolveByRuns<PrepareCheckmateRuns>},
     JointSolver{"dtr", SolveByRuns<PrepareDtrRuns>},
     JointSolver{"keep-all", SolveKeepAll},
     JointSolver{"torch-budget", SolveByRuns<PrepareTorchBudgetRuns>},

@@ -133,18 +133,23 @@ Result<const Candidate*> KnobSearch::WithinLimit(Bytes budget) {
     return BestOf(settings, budget);
   }
   if (budget.count() < knob.min) return nullptr;
-  return Try(std::min(budget.count(), knob.max));
+  const Result<const Candidate*> found = Try(std::min(budget.count(), knob.max));
+  if (!found.ok() && found.error().code == ErrorCode::kInfeasible) return nullptr;
+  return found.ok() && (*found)->simulation.peak > budget ? nullptr : found;
 }
 
-// The least limit; or many, where they say little about the peak that is measured.
+// The least limit at which there is a plan; or many, where they say little about the peak that is
+// measured.
 Result<KnobSearch::Settings> KnobSearch::TryLimits() {
   constexpr int64_t kLimits = 16;
   const Knob knob = solver_.knob();
-  Settings settings = {knob.min};
+  CKPLAN_ASSIGN_OR_RETURN(const Candidate* lowest, Try(knob.min));
+  const int64_t least = std::max(knob.min, lowest->outcome.paper.peak.count());
+  Settings settings = {least};
   if (!limits_own_peak()) {
     settings.insert(knob.max);
     for (int64_t i = 1; i < kLimits; ++i) {
-      settings.insert(knob.min + (knob.max - knob.min) / kLimits * i);
+      settings.insert(least + (knob.max - least) / kLimits * i);
     }
   }
   for (const int64_t setting : settings) CKPLAN_RETURN_IF_ERROR(Try(setting));

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "lib/base/rng.h"
+#include "lib/mip/mip.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
 #include "lib/schedule/simulate.h"
@@ -86,6 +87,8 @@ TEST_CASE("knobs: the setting of every plan is in it, and asking for it gives th
       options.nodes = static_cast<int>(rng.Between(2, 14));
       const TensorGraph graph = seed % 2 == 0 ? RandomTensorGraph(rng, options)
                                               : RandomDag(rng, options.nodes, 20, 20, 9);
+      // Each of its plans is an integer program.
+      if (info.name == "checkmate" && graph.nodes().size() > 6) continue;
       PlanRequest request = RequestFor(info.name, std::nullopt);
       if (seed % 3 == 1) request.budget.kind = Budget::Kind::kMin;
       if (seed % 3 == 2) request.budget = Budget::Of(KeepAllPeak(graph));
@@ -106,7 +109,8 @@ TEST_CASE("knobs: the setting of every plan is in it, and asking for it gives th
       CHECK(again->figures.paper == found->figures.paper);
       ++compared;
     }
-    if (info.knob != Knob::Kind::kNone) CHECK(compared > Instances(20));
+    const bool is_built = info.name != "checkmate" || HasMipSolver();
+    if (info.knob != Knob::Kind::kNone && is_built) CHECK(compared > Instances(20));
   }
 }
 

@@ -100,7 +100,12 @@ Result<const Candidate*> Choose(const TensorGraph& graph, const SolverInfo& info
 std::optional<KnobSetting> SettingOf(const SolverInfo& info, const Candidate& chosen) {
   const KnobInfo* const knob = InfoOf(info.knob);
   if (knob == nullptr || chosen.setting == Candidate::kNoSetting) return std::nullopt;
-  return KnobSetting{std::string(knob->name), chosen.setting};
+  int64_t setting = chosen.setting;
+  // The plan of least peak may need more than the setting that stands for it.
+  if (info.knob == Knob::Kind::kPeakLimit) {
+    setting = std::max(setting, chosen.outcome.paper.peak.count());
+  }
+  return KnobSetting{std::string(knob->name), setting};
 }
 
 // The request as plans hold it: the algorithm by its own name, budgets in bytes.
@@ -132,11 +137,14 @@ std::string GuaranteeOf(const Candidate& chosen, bool was_stopped) {
 
 // Whether a plan is optimal for what was asked. Without a budget on the peak that is the paper's
 // own objective. Within one it is the least overhead, and a search over settings proves nothing of
-// that unless nothing is recomputed; nor does it prove that a peak is the least.
-bool IsProven(const PlanRequest& request, const Candidate& chosen) {
+// that unless nothing is recomputed; nor does it prove that a peak is the least. Where the setting
+// is the budget, there is no search.
+bool IsProven(const SolverInfo& info, const PlanRequest& request, const Candidate& chosen) {
   const Budget& budget = PeakBudgetOf(request);
-  if (budget.kind == Budget::Kind::kMin) return false;
-  return chosen.outcome.is_optimal && (!budget.is_given() || chosen.simulation.overhead == Cost(0));
+  if (budget.kind == Budget::Kind::kMin || !chosen.outcome.is_optimal) return false;
+  const bool is_setting = info.knob == Knob::Kind::kPeakLimit && request.uses_liveness &&
+                          request.granularity == Granularity::kNode;
+  return !budget.is_given() || is_setting || chosen.simulation.overhead == Cost(0);
 }
 
 // Whether the algorithm has the knob that is to be set.
@@ -223,7 +231,7 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const TensorGraph& graph,
   plan.figures.paper = chosen->outcome.paper;
   plan.figures.setting = SettingOf(info, *chosen);
   plan.figures.guarantee = GuaranteeOf(*chosen, search.was_stopped());
-  plan.figures.is_optimal = IsProven(request, *chosen);
+  plan.figures.is_optimal = IsProven(info, request, *chosen);
   plan.figures.optimizer_state =
       OptimizerState(request.optimizer, graph.constants().parameter_gradients);
   const std::vector<std::string> faults = CheckPlan(graph, plan);
@@ -329,7 +337,7 @@ std::vector<const SolverInfo*> FastFirst() {
   std::vector<const SolverInfo*> solvers;
   for (const SolverInfo& info : AllSolvers()) solvers.push_back(&info);
   std::stable_partition(solvers.begin(), solvers.end(),
-                        [](const SolverInfo* info) { return !info->takes_objective; });
+                        [](const SolverInfo* info) { return !IsSlow(*info); });
   return solvers;
 }
 

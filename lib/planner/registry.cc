@@ -7,6 +7,7 @@
 
 #include "lib/algorithms/baselines/keep_all.h"
 #include "lib/algorithms/baselines/recompute_all.h"
+#include "lib/algorithms/checkmate/checkmate.h"
 #include "lib/algorithms/chen/chen_count.h"
 #include "lib/algorithms/chen/chen_drop_bn_relu.h"
 #include "lib/algorithms/chen/chen_drop_cheap.h"
@@ -45,6 +46,9 @@ constexpr std::string_view kFengPaper =
 constexpr std::string_view kBeaumontPaper =
     "Beaumont, Eyraud-Dubois, Herrmann, Joly, Shilova: Optimal checkpointing for "
     "heterogeneous chains: how to train deep neural networks with limited memory, 2019";
+constexpr std::string_view kJainPaper =
+    "Jain, Jain, Nrusimha, Gholami, Abbeel, Keutzer, Stoica, Gonzalez: Checkmate: Breaking the "
+    "Memory Wall with Optimal Tensor Rematerialization, MLSys 2020";
 constexpr std::string_view kKirisamePaper =
     "Kirisame, Lyubomirsky, Haan, Brennan, He, Roesch, Chen, Tatlock: Dynamic Tensor "
     "Rematerialization, ICLR 2021";
@@ -60,6 +64,9 @@ constexpr std::array kSolvers = {
     SolverInfo{"approx-dp", "dynamic program over the closures of single nodes", kKusumotoPaper,
                Guarantee::kHeuristic, GraphClass::kAnyDag, true, Kind::kPaperBudget,
                PrepareApproxDp},
+    SolverInfo{"checkmate", "an integer program over stages of time, for small graphs", kJainPaper,
+               Guarantee::kOptimalInClass, GraphClass::kAnyDag, false, Kind::kPeakLimit,
+               PrepareCheckmate},
     SolverInfo{"chen-count", "about sqrt(n) segments of equally many layers", kChenPaper,
                Guarantee::kHeuristic, GraphClass::kChainOfSplittingVertices, false,
                Kind::kSegmentCount, PrepareChenCount},
@@ -183,6 +190,10 @@ constexpr std::array kAliases = {
 }  // namespace
 
 std::span<const SolverInfo> AllSolvers() { return kSolvers; }
+
+bool IsSlow(const SolverInfo& info) {
+  return info.takes_objective || info.prepare == PrepareCheckmate;
+}
 
 std::vector<const SolverInfo*> ListedAlgorithms() {
   std::vector<const SolverInfo*> listed = {&kAuto, &kBest, &kGiven};

@@ -24,6 +24,9 @@ inline constexpr std::string_view kBestAlgorithm = "best";
 // With this name, the planner judges the decisions of the request (lib/plan/decisions.h). It is
 // not among AllSolvers: without decisions there is nothing to judge.
 inline constexpr std::string_view kGivenAlgorithm = "given";
+// Whether it searches, so that a time limit may come first: the dynamic programs over lower sets,
+// and the integer program.
+bool IsSlow(const SolverInfo& info);
 // All algorithms, kAutoAlgorithm, kBestAlgorithm and kGivenAlgorithm, in alphabetical order.
 std::vector<const SolverInfo*> ListedAlgorithms();
 // Other names of an algorithm, in alphabetical order; plans always use the main name.

@@ -10,6 +10,7 @@
 #include "lib/base/rng.h"
 #include "lib/emit/json_decisions.h"
 #include "lib/emit/json_plan.h"
+#include "lib/mip/mip.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
 #include "lib/schedule/simulate.h"
@@ -243,13 +244,15 @@ TEST_CASE("given: every algorithm's plan, told as decisions, gives the same plan
   for (const SolverInfo& info : AllSolvers()) {
     CAPTURE(std::string(info.name));
     // How often nodes run does not say when: these plans are told step by step alone.
-    const bool has_only_steps = info.name == "dtr" || info.name == "rotor";
+    const bool is_checkmate = info.name == "checkmate";
+    const bool has_only_steps = is_checkmate || info.name == "dtr" || info.name == "rotor";
     int compared = 0;
     int by_segments = 0;
     for (uint64_t seed = 1; seed <= Instances(200); ++seed) {
       CAPTURE(seed);
       const bool is_recursive = info.name == "chen-recursive";
       const TensorGraph graph = is_recursive ? ChainOf(seed) : GraphOf(seed);
+      if (is_checkmate && graph.nodes().size() > 6) continue;  // An integer program each.
       PlanRequest request;
       request.algorithm = std::string(info.name);
       request.uses_liveness = seed % 5 != 0;
@@ -279,7 +282,7 @@ TEST_CASE("given: every algorithm's plan, told as decisions, gives the same plan
       CHECK(again->figures.overhead == plan->figures.overhead);
       CHECK(again->schedule == plan->schedule);
     }
-    CHECK(compared > Instances(50));
+    if (!is_checkmate || HasMipSolver()) CHECK(compared > Instances(50));
     // chen-keep-costly keeps results inside its segments as well, so it is a kept set.
     const bool has_segments = info.graphs == GraphClass::kChainOfSplittingVertices &&
                               info.name != "chen-keep-costly" && !has_only_steps;
