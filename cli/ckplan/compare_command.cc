@@ -127,6 +127,8 @@ double Change(Bytes peak, Bytes baseline) {
 std::string MisfitOf(const PlanRequest& request, const SolverInfo& info, bool is_joint) {
   if (is_joint) return "no joint graphs";
   if (info.name == kGivenAlgorithm && !request.decisions) return "no decisions";
+  const bool takes_any_order = info.name == kBestAlgorithm || info.name == kGivenAlgorithm;
+  if (request.order == StepOrder::kFree && !takes_any_order) return "model's order";
   if (request.setting) {
     const KnobInfo* const knob = InfoOf(info.knob);
     const bool has_knob = knob != nullptr && knob->name == request.setting->knob;

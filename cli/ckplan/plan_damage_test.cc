@@ -203,6 +203,13 @@ const Example kExamples[] = {
        request->effort = SearchEffort::kQuick;
        request->budget = Budget::Of(Bytes(20'000));
      }},
+    {"in any order", "testdata/graphs/skips.json",
+     [](PlanRequest* request) {
+       request->algorithm = "best";
+       request->effort = SearchEffort::kQuick;
+       request->order = StepOrder::kFree;
+       request->budget = Budget::Of(Bytes(20'000));
+     }},
     {"given", "testdata/graphs/chain.json",
      [](PlanRequest* request) {
        request->algorithm = "given";

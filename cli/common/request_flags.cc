@@ -42,6 +42,8 @@ constexpr std::array kRows = {
             "for given: what to keep, or a whole order, as JSON or a plan"},
     FlagRow{"effort", Group::kPlanning, "--effort", "",
             "how long best may search, in counted work"},
+    FlagRow{"order", Group::kPlanning, "--order", "",
+            "order of steps, for best and given: the model's, or any"},
     FlagRow{"budget", Group::kPlanning, "-b,--budget", "SIZE|P%|min",
             "limit on the peak: 16GiB, 16GB, 60% of keep-all's, or min"},
     FlagRow{"total_budget",

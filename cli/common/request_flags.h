@@ -49,7 +49,7 @@ class RequestFlags {
     std::string word;
     bool is_set = false;
   };
-  static constexpr size_t kCount = 17;
+  static constexpr size_t kCount = 18;
   static Result<Done> ReadField(size_t row, const Given& given, PlanRequest* request);
 
   std::array<Given, kCount> given_;

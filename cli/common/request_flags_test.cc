@@ -37,6 +37,8 @@ TEST_CASE("request flags: every field is read, and said again by the same flags"
                                                "exact-dp",
                                                "--effort",
                                                "thorough",
+                                               "--order",
+                                               "free",
                                                "--budget",
                                                "60%",
                                                "--knob",
@@ -65,6 +67,7 @@ TEST_CASE("request flags: every field is read, and said again by the same flags"
   CHECK(request.setting == KnobSetting{"B", 1048576});
   CHECK(request.objective == Objective::kMemory);
   CHECK(request.effort == SearchEffort::kThorough);
+  CHECK(request.order == StepOrder::kFree);
   CHECK(request.granularity == Granularity::kLayer);
   CHECK(request.optimizer == Optimizer::kAdam);
   CHECK_FALSE(request.uses_liveness);

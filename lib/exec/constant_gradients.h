@@ -6,7 +6,8 @@
 // A trained constant (leaf) that a single node reads, itself or through a view, has its gradient
 // written directly to where it is kept. All other gradients are computed in scratch memory, which
 // is part of the node's workspace, and added up. They are added in the order of the backward steps,
-// so the result does not depend on what a plan recomputes.
+// which is the same in all plans (Node::shared_parameters), so the result does not depend on what a
+// plan recomputes.
 #pragma once
 
 #include <cstddef>

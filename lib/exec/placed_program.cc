@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/schedule/arena.h"
+#include "lib/schedule/backward_order.h"
 #include "lib/schedule/simulate.h"
 #include "lib/schedule/timeline.h"
 
@@ -84,7 +85,7 @@ Result<PlacedProgram> PlaceByPlan(const StepGraph& step, const SizedGraph& run, 
 }
 
 PlacedProgram PlaceKeepAll(const StepGraph& step, const SizedGraph& run, const Schedule& planned) {
-  return PlaceProgram(step, run, KeepAllSchedule(ForwardOrder(planned)));
+  return PlaceProgram(step, run, KeepAllSchedule(ForwardOrderOfSameGradients(run.graph, planned)));
 }
 
 Bytes LargestWorkspace(const StepOperators& operators) {

@@ -40,7 +40,8 @@ PlacedProgram PlaceProgram(const StepGraph& step, const SizedGraph& run, const S
 // Places the plan's schedule, with the plan's own offsets where they fit. kCheckFailed: the
 // schedule is no training step of the graph. ArenaMemory judges the offsets.
 Result<PlacedProgram> PlaceByPlan(const StepGraph& step, const SizedGraph& run, const Plan& plan);
-// Places the schedule that keeps everything, in the forward order of `planned`.
+// Places the schedule that keeps everything, in the order in which that computes the gradients of
+// `planned`, bit for bit.
 PlacedProgram PlaceKeepAll(const StepGraph& step, const SizedGraph& run, const Schedule& planned);
 
 // The largest workspace of any node. A program without workspaces needs this much memory outside

@@ -7,6 +7,8 @@
 #include "lib/model/testing.h"
 #include "lib/model/weights.h"
 #include "lib/schedule/lower.h"
+#include "lib/schedule/random_schedule.h"
+#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 
@@ -112,6 +114,13 @@ PlacedProgram SmallStep::Random(Rng& rng, int percent) const {
   KeptSet kept{IdVector<NodeId, bool>(run.graph.nodes().size())};
   for (const NodeId id : run.graph.nodes().ids()) kept.is_kept[id] = rng.Chance(percent);
   return PlaceProgram(step(), run, LowerStrategy(run.graph, kept));
+}
+
+PlacedProgram SmallStep::RandomOrder(Rng& rng, int percent) const {
+  const SizedGraph run = Graph();
+  const Schedule schedule = RandomSchedule::Make(rng, run.graph, percent);
+  REQUIRE(Simulator(run.graph).Run(schedule).ok());
+  return PlaceProgram(step(), run, schedule);
 }
 
 double SmallStep::Run(const PlacedProgram& plan, LossKind kind) {

@@ -49,6 +49,9 @@ class SmallStep {
   PlacedProgram KeepAll() const;
   // Keeps the results of each node with a probability of `percent` %.
   PlacedProgram Random(Rng& rng, int percent) const;
+  // Steps in a random order that need not be mirrored (lib/schedule/backward_order.h); after each
+  // of them results are dropped with a probability of `percent` %.
+  PlacedProgram RandomOrder(Rng& rng, int percent) const;
 
   // Runs one step with the counting allocator. The gradients are then in constants().
   double Run(const PlacedProgram& plan, LossKind kind);

@@ -5,6 +5,7 @@ set(ckplan_exec_tests
   gradient_test.cc
   kernel_fault_test.cc
   loss_test.cc
+  order_test.cc
   program_test.cc
   testing.cc
   train_test.cc)

@@ -60,6 +60,10 @@ struct Node {
   std::vector<InPlacePair> in_place;           // In the order in which they are tried.
   std::vector<TensorId> gradient_passthrough;  // Inputs whose gradient is the output's, unchanged.
   bool is_random = false;                      // A recomputation must replay its seed.
+  // Numbers of the parameters that other nodes train too: their backward adds to one gradient, and
+  // so must run in the reverse of the graph's order if its sum is to keep its bits. Known of models
+  // alone: graph files do not say it.
+  std::vector<int32_t> shared_parameters;
 
   bool operator==(const Node&) const = default;
 };

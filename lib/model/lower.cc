@@ -11,6 +11,7 @@
 #include "lib/model/bind_dims.h"
 #include "lib/model/facts.h"
 #include "lib/model/module_calls.h"
+#include "lib/model/shared_parameters.h"
 #include "lib/ops/backward_reads.h"
 #include "lib/ops/op_rules.h"
 #include "lib/ops/statistics.h"
@@ -26,6 +27,7 @@ class Lowerer {
       : model_(model),
         options_(options),
         facts_(FindFacts(model)),
+        shared_parameters_(FindSharedParameters(model, facts_)),
         tensors_(model.values.size()),
         is_read_(model.values.size(), false),
         nodes_(model.operations.size()) {}
@@ -107,6 +109,7 @@ class Lowerer {
     node.name = operation.name;
     node.op = own.spec.type;
     node.is_random = own.rule->is_random();
+    node.shared_parameters = std::move(shared_parameters_[index]);
     AddInputsOf(operation, own, node);
     const std::vector<bool> is_tensor = AddOutputsOf(operation, node);
     BackwardReads backward;
@@ -284,8 +287,9 @@ class Lowerer {
   const Model::Impl& model_;
   const LowerOptions& options_;
   const ModelFacts facts_;
-  std::vector<TensorId> tensors_;  // By value; views have none of their own.
-  std::vector<bool> is_read_;      // By value.
+  std::vector<std::vector<int32_t>> shared_parameters_;  // By operation.
+  std::vector<TensorId> tensors_;                        // By value; views have none of their own.
+  std::vector<bool> is_read_;                            // By value.
   TensorGraphParts parts_;
   std::vector<NodeId> nodes_;  // By operation; none where it is no node.
   std::map<std::string, std::vector<std::string>> unknown_;

@@ -10,6 +10,7 @@
 
 #include "lib/base/checked.h"
 #include "lib/base/stop.h"
+#include "lib/plan/check_order.h"
 #include "lib/plan/claims.h"
 #include "lib/plan/slab.h"
 
@@ -87,11 +88,14 @@ class Gradients {
 // Replays steps one at a time; stops at the first fault, since later ones may follow from it.
 class Replay {
  public:
-  Replay(const TensorGraph& graph, const Schedule& schedule, const std::vector<Bytes>* offsets)
-      : graph_(graph), schedule_(schedule), slab_(offsets), gradients_(graph, &slab_) {
-    runs_.resize(graph.nodes().size());
-    has_run_backward_.resize(graph.nodes().size());
-  }
+  Replay(const TensorGraph& graph, const Schedule& schedule, bool is_order_free,
+         const std::vector<Bytes>* offsets)
+      : graph_(graph),
+        schedule_(schedule),
+        order_(graph, schedule, is_order_free),
+        slab_(offsets),
+        gradients_(graph, &slab_),
+        runs_(graph.nodes().size()) {}
 
   std::optional<std::string> Run() {
     if (auto fault = FindLastReads()) return fault;
@@ -100,9 +104,7 @@ class Replay {
       if (auto fault = RunStep(k)) return fmt::format("step {}: {}", k, *fault);
       if (slab_.highest() > highest) peak_step_ = static_cast<int32_t>(k);
     }
-    if (backward_count_ != graph_.nodes().size()) {
-      return fmt::format("{} of {} nodes ran backward", backward_count_, graph_.nodes().size());
-    }
+    if (auto fault = order_.End()) return fault;
     if (!blocks_.empty()) {
       return fmt::format("\"{}\" is still in memory at the end",
                          graph_.tensor(blocks_.begin()->first).name);
@@ -161,7 +163,7 @@ class Replay {
         return fmt::format("\"{}\" is read but not in memory", graph_.tensor(t).name);
       }
     }
-    if (loss_count_ > 0) NoteWaiting(Reads(step));
+    if (order_.has_loss()) NoteWaiting(Reads(step));
     const bool is_explicit = schedule_.frees == FreePolicy::kExplicit;
     std::vector<TensorId> dying;
     if (!is_explicit && dies_after_.count(k) != 0) dying = dies_after_.at(k);
@@ -196,9 +198,9 @@ class Replay {
 
   std::optional<std::string> Forward(NodeId id, std::vector<TensorId>* dying) {
     const Node& node = graph_.node(id);
+    if (auto fault = order_.Forward(id)) return fault;
     if (runs_[id]++ == 0) {
-      if (loss_count_ > 0) return fmt::format("\"{}\" runs first after the loss", node.name);
-      order_.push_back(id);
+      if (!order_.has_loss()) ran_before_loss_.insert(id);
     } else {
       const auto sum = CheckedAdd(overhead_.count(), node.forward_cost.count());
       if (!sum) return "the costs of the forward runs together overflow";
@@ -240,21 +242,14 @@ class Replay {
   }
 
   std::optional<std::string> Loss() {
-    if (++loss_count_ > 1) return "a second loss";
-    if (order_.size() != graph_.nodes().size()) return "not every node has run forward";
+    if (auto fault = order_.Loss()) return fault;
     gradients_.AfterLoss();
     return std::nullopt;
   }
 
   std::optional<std::string> Backward(NodeId id) {
     const Node& node = graph_.node(id);
-    if (loss_count_ == 0) return "a backward before the loss";
-    if (has_run_backward_[id]) return fmt::format("\"{}\" runs backward twice", node.name);
-    if (order_[order_.size() - 1 - backward_count_] != id) {
-      return fmt::format("\"{}\" runs backward out of the reverse forward order", node.name);
-    }
-    has_run_backward_[id] = true;
-    ++backward_count_;
+    if (auto fault = order_.Backward(id)) return fault;
     int workspace = -1;
     if (node.backward_workspace > Bytes(0)) {
       workspace = AllocateWorkspace(id, node.backward_workspace);
@@ -264,26 +259,24 @@ class Replay {
     return std::nullopt;
   }
 
-  // A first version that is read after the loss has waited for it in memory.
+  // A first version, of before the loss, that is read after it has waited for it in memory.
   void NoteWaiting(const std::vector<TensorId>& reads) {
     for (const TensorId t : reads) {
       const NodeId producer = graph_.tensor(t).producer;
-      if (runs_[producer] == 1) waiting_.insert(producer);
+      if (runs_[producer] == 1 && ran_before_loss_.count(producer) != 0) waiting_.insert(producer);
     }
   }
 
   const TensorGraph& graph_;
   const Schedule& schedule_;
+  OrderCheck order_;
   Slab slab_;
   Gradients gradients_;
   std::map<size_t, std::vector<TensorId>> dies_after_;
   std::map<TensorId, int> blocks_;  // What is in memory, and in which block.
   std::set<NodeId> waiting_;
+  std::set<NodeId> ran_before_loss_;
   IdVector<NodeId, int32_t> runs_;
-  IdVector<NodeId, bool> has_run_backward_;
-  std::vector<NodeId> order_;
-  size_t backward_count_ = 0;
-  int loss_count_ = 0;
   int32_t peak_step_ = 0;
   Cost overhead_;
 };
@@ -348,10 +341,11 @@ void CompareDecisions(const TensorGraph& graph, const Plan& plan, const Replay& 
 
 std::vector<std::string> CheckPlan(const TensorGraph& graph, const Plan& plan) {
   std::vector<std::string> faults;
-  Replay replay(graph, plan.schedule, &plan.offsets);
+  const bool is_order_free = plan.request.order == StepOrder::kFree;
+  Replay replay(graph, plan.schedule, is_order_free, &plan.offsets);
   if (const auto fault = replay.Run()) return {*fault};
   const Schedule keep_all = WithoutRecomputation(graph);
-  Replay baseline(graph, keep_all, nullptr);
+  Replay baseline(graph, keep_all, /*is_order_free=*/false, nullptr);
   if (const auto fault = baseline.Run()) return {"without recomputation: " + *fault};
 
   const PlanFigures& figures = plan.figures;

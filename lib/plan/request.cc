@@ -20,6 +20,7 @@ constexpr std::array<std::string_view, 3> kObjectives = {"auto", "time", "memory
 constexpr std::array<std::string_view, 2> kGranularities = {"node", "layer"};
 constexpr std::array<std::string_view, 3> kOptimizers = {"sgd", "momentum", "adam"};
 constexpr std::array<std::string_view, 3> kEfforts = {"normal", "quick", "thorough"};
+constexpr std::array<std::string_view, 2> kStepOrders = {"model", "free"};
 constexpr std::array<std::string_view, 2> kAutograds = {"minimal", "torch"};
 constexpr std::array<std::string_view, 3> kActivationTypes = {"model", "float32", "bf16"};
 
@@ -51,6 +52,8 @@ const std::array kFields = {
                  WordsOf<&PlanRequest::granularity>(kGranularities)},
     RequestField{"effort", "effort", Part::kPlan, InFile::kUnlessDefault,
                  WordsOf<&PlanRequest::effort>(kEfforts)},
+    RequestField{"order", "order", Part::kPlan, InFile::kUnlessDefault,
+                 WordsOf<&PlanRequest::order>(kStepOrders)},
     RequestField{"budget", "budget_bytes", Part::kPlan, InFile::kRequired, &PlanRequest::budget},
     RequestField{"total_budget", "", Part::kPlan, InFile::kNever, &PlanRequest::total_budget},
     RequestField{"paper_budget", "paper_budget_bytes", Part::kPlan, InFile::kRequired,
@@ -153,6 +156,7 @@ std::string_view NameOf(Granularity granularity) {
 }
 std::string_view NameOf(Optimizer optimizer) { return kOptimizers[static_cast<size_t>(optimizer)]; }
 std::string_view NameOf(SearchEffort effort) { return kEfforts[static_cast<size_t>(effort)]; }
+std::string_view NameOf(StepOrder order) { return kStepOrders[static_cast<size_t>(order)]; }
 std::string_view NameOf(Autograd autograd) { return kAutograds[static_cast<size_t>(autograd)]; }
 std::string_view NameOf(ActivationType type) { return kActivationTypes[static_cast<size_t>(type)]; }
 

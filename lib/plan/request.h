@@ -39,10 +39,16 @@ enum class ActivationType { kOfModel, kFloat32, kBFloat16 };
 // work, so that the same request gives the same plan on any machine.
 enum class SearchEffort { kNormal, kQuick, kThorough };
 
+// In which orders the steps of a plan may come: forward in one order and backward in its reverse,
+// or in any order in which everything that is read is there and sums of gradients keep their bits
+// (lib/schedule/backward_order.h).
+enum class StepOrder { kModel, kFree };
+
 std::string_view NameOf(Objective objective);
 std::string_view NameOf(Granularity granularity);
 std::string_view NameOf(Optimizer optimizer);
 std::string_view NameOf(SearchEffort effort);  // "normal", "quick", "thorough"
+std::string_view NameOf(StepOrder order);      // "model", "free"
 std::string_view NameOf(Autograd autograd);
 std::string_view NameOf(ActivationType type);  // "model", "float32", "bf16"
 
@@ -105,6 +111,7 @@ struct PlanRequest {
   Budget paper_budget;  // For the algorithm's own objective; never a percentage.
   std::optional<Decisions> decisions;           // For the algorithm `given`.
   SearchEffort effort = SearchEffort::kNormal;  // For the algorithm `best`.
+  StepOrder order = StepOrder::kModel;          // kFree: for the algorithms `best` and `given`.
   std::optional<KnobSetting> setting;  // The algorithm's own choice, or a search's, if absent.
   Optimizer optimizer = Optimizer::kSgd;
   // If false, tensors are released explicitly: see lower_without_liveness.h.

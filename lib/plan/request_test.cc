@@ -53,13 +53,14 @@ TEST_CASE("request: plans that differ in how they were made are told apart, each
 }
 
 TEST_CASE(
-    "request: plans are compared for their algorithm, objective, granularity, effort, budgets and "
-    "knob") {
+    "request: plans are compared for their algorithm, objective, granularity, effort, order, "
+    "budgets and knob") {
   PlanRequest newer;
   newer.algorithm = "exact-dp";
   newer.objective = Objective::kMemory;
   newer.granularity = Granularity::kLayer;
   newer.effort = SearchEffort::kQuick;
+  newer.order = StepOrder::kFree;
   newer.budget = Budget::Of(Bytes(9));
   newer.paper_budget = Budget::Of(Bytes(7));
   newer.setting = {"B", 5};
@@ -79,6 +80,7 @@ TEST_CASE("request: the table has each field once, and copies and compares what 
   full.objective = Objective::kMemory;
   full.granularity = Granularity::kLayer;
   full.effort = SearchEffort::kThorough;
+  full.order = StepOrder::kFree;
   full.budget = {Budget::Kind::kPercent, Bytes(0), 62.5};
   full.total_budget = {Budget::Kind::kMin, Bytes(0), 0};
   full.paper_budget = Budget::Of(Bytes(1));

@@ -28,11 +28,18 @@ struct Problem {
   const TensorGraph& graph;
   VertexGraph vertices;
   Objective objective = Objective::kTime;
-  const Decisions* decisions = nullptr;  // For the algorithm `given` alone.
+  // For the algorithm `given` alone.
+  const Decisions* decisions = nullptr;
+  StepOrder order = StepOrder::kModel;
 
-  explicit Problem(const TensorGraph& g, Objective o = Objective::kTime,
-                   const Decisions* d = nullptr)
-      : graph(g), vertices(g), objective(o), decisions(d) {}
+  explicit Problem(const TensorGraph& g, Objective o = Objective::kTime)
+      : graph(g), vertices(g), objective(o) {}
+  Problem(const TensorGraph& g, const PlanRequest& request)
+      : graph(g),
+        vertices(g),
+        objective(request.objective),
+        decisions(request.decisions ? &*request.decisions : nullptr),
+        order(request.order) {}
 };
 
 // At `stop`, a search ends with the best that it has found, or with kTimeout. What has no search

@@ -31,6 +31,7 @@ Result<Reach> LeastBy(std::string_view algorithm, const TensorGraph& graph, Plan
                       const SolveLimits& limits) {
   const bool has_total = request.total_budget.is_given();
   request.algorithm = algorithm;
+  request.order = StepOrder::kModel;
   request.objective = Objective::kTime;
   request.setting.reset();
   request.decisions.reset();
@@ -66,6 +67,7 @@ Error WithAlternative(Error refusal, const TensorGraph& graph, const PlanRequest
   if (!least) return refusal;
   PlanRequest same = request;
   same.algorithm = least->algorithm;
+  same.order = StepOrder::kModel;
   same.objective = Objective::kTime;
   const bool fits = MakePlan(graph, same, limits).ok();
   if (limits.stop.stop_requested()) return refusal;

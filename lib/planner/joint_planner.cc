@@ -321,6 +321,7 @@ PlanRequest Settled(const JointProblem& problem, std::string_view algorithm, Byt
   PlanRequest settled = problem.request;
   settled.algorithm = algorithm;
   settled.objective = Objective::kTime;
+  settled.order = StepOrder::kModel;  // Runs of a joint graph may come in any order as it is.
   settled.budget = settled.total_budget = {};
   if (problem.wants_least_peak) settled.budget = Budget::Of(peak);
   if (problem.budget) settled.budget = Budget::Of(*problem.budget);

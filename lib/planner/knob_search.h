@@ -34,8 +34,7 @@ struct View {
       : graph(judged),
         fold(request.granularity == Granularity::kLayer ? std::optional(FoldLayers(judged))
                                                         : std::nullopt),
-        problem(fold ? fold->graph : graph, request.objective,
-                request.decisions ? &*request.decisions : nullptr),
+        problem(fold ? fold->graph : graph, request),
         uses_liveness(request.uses_liveness) {}
   View(const View&) = delete;  // The problem refers to the fold.
   View& operator=(const View&) = delete;

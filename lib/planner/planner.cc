@@ -190,6 +190,19 @@ Result<Done> CheckDecisions(const SolverInfo& info, const PlanRequest& request) 
                    "the decisions release tensors, which an order of layers cannot");
 }
 
+// Whether the algorithm plans in any order, and what of the request has no meaning then.
+Result<Done> CheckOrder(const SolverInfo& info, const PlanRequest& request) {
+  if (request.order == StepOrder::kModel) return Done{};
+  if (info.name != kBestAlgorithm && info.name != kGivenAlgorithm) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{} plans in the model's order; best and given take any", info.name),
+                 {},
+                 {"use", {{"algorithm", std::string(kBestAlgorithm)}}}};
+  }
+  if (request.uses_liveness && request.granularity == Granularity::kNode) return Done{};
+  return MakeError(ErrorCode::kUsage, "steps in any order are those of nodes, with liveness");
+}
+
 Result<Done> CheckRequest(const TensorGraph& graph, const SolverInfo& info,
                           const PlanRequest& request) {
   if (graph.nodes().empty()) {
@@ -206,6 +219,7 @@ Result<Done> CheckRequest(const TensorGraph& graph, const SolverInfo& info,
   }
   CKPLAN_RETURN_IF_ERROR(CheckSetting(info, request));
   CKPLAN_RETURN_IF_ERROR(CheckDecisions(info, request));
+  CKPLAN_RETURN_IF_ERROR(CheckOrder(info, request));
   const int budgets = int{request.budget.is_given()} + int{request.total_budget.is_given()} +
                       int{request.paper_budget.is_given()};
   if (budgets <= 1) return Done{};

@@ -7,8 +7,8 @@
 //   - a later one needs a temporary buffer and is added in;
 //   - a pass-through contribution (Add) shares the buffer of the output's gradient by reference
 //     count, and a shared buffer is copied before it may be accumulated into.
-// Since the backward order is the reverse of the forward order, none of this depends on what the
-// plan recomputes.
+// That depends on the order in which nodes run backward, and on nothing else that a plan decides.
+// In every order that lib/schedule/backward_order.h allows each gradient is the same sum.
 #pragma once
 
 #include <algorithm>

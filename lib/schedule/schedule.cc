@@ -14,7 +14,6 @@ Schedule KeepAllSchedule(const std::vector<NodeId>& order) {
 }
 
 std::vector<NodeId> ForwardOrder(const Schedule& schedule) {
-  // Every node's first forward step stands before the loss, and nothing before it may be skipped.
   std::vector<NodeId> order;
   std::vector<bool> has_run;
   for (const Step& step : schedule.steps) {

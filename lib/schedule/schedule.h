@@ -53,7 +53,7 @@ struct Schedule {
 };
 
 // Everything forward in the order of the graph, the loss, everything backward: nothing is
-// recomputed. The baseline of every comparison when `order` is the plan's forward order.
+// recomputed.
 Schedule KeepAllSchedule(const std::vector<NodeId>& order);
 
 // The nodes in the order of their first forward steps.

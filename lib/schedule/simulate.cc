@@ -93,25 +93,22 @@ Error Simulator::StepError(const Schedule& schedule, size_t step, const std::str
                    fmt::format("schedule: step {} ({}) {}", step, what, fault));
 }
 
-// Everything but memory: indices, one loss, one backward each in reverse order, all nodes run.
+// Everything but memory: indices, one loss, one backward each in an order that is allowed, all
+// nodes run.
 Result<Done> Simulator::CheckShape(const Schedule& schedule) {
   const size_t node_count = graph_.nodes().size();
   runs_.assign(node_count, 0);
   order_.clear();
-  size_t backward_left = 0;
+  backward_order_.clear();
   bool has_loss = false;
+  bool is_mirrored = true;
   for (size_t k = 0; k < schedule.steps.size(); ++k) {
     const Step& step = schedule.steps[k];
     const auto index = static_cast<size_t>(step.index);
     if (step.kind == StepKind::kLoss) {
       if (has_loss) return StepError(schedule, k, "is a second loss");
-      if (order_.size() != node_count) {
-        return StepError(
-            schedule, k,
-            fmt::format("comes before {} nodes have run forward", node_count - order_.size()));
-      }
       has_loss = true;
-      backward_left = node_count;
+      is_mirrored &= order_.size() == node_count;
     } else if (step.kind == StepKind::kFree) {
       if (schedule.frees != FreePolicy::kExplicit || index >= graph_.tensors().size()) {
         return StepError(schedule, k, "frees what this schedule may not free");
@@ -124,37 +121,60 @@ Result<Done> Simulator::CheckShape(const Schedule& schedule) {
       if (runs_[index]++ == 0) order_.push_back(step.node());
     } else {
       if (!has_loss) return StepError(schedule, k, "comes before the loss");
-      if (backward_left == 0 || order_[backward_left - 1] != step.node()) {
-        return StepError(schedule, k, "is not in the reverse of the forward order");
-      }
-      --backward_left;
+      backward_order_.push_back(step.node());
+      const size_t count = backward_order_.size();
+      is_mirrored &= count <= order_.size() && order_[order_.size() - count] == step.node();
     }
   }
   if (!has_loss) return MakeError(ErrorCode::kInvalidInput, "schedule: there is no loss");
-  if (backward_left != 0) {
-    return MakeError(ErrorCode::kInvalidInput,
-                     fmt::format("schedule: {} nodes never run backward", backward_left));
+  if (backward_order_.size() < node_count) {
+    return MakeError(ErrorCode::kInvalidInput, fmt::format("schedule: {} nodes never run backward",
+                                                           node_count - backward_order_.size()));
+  }
+  return is_mirrored ? Done{} : CheckFreeOrder(schedule);
+}
+
+// The rules of backward_order.h for a schedule that is not mirrored and whose steps name nodes.
+Result<Done> Simulator::CheckFreeOrder(const Schedule& schedule) {
+  if (!precedence_) precedence_.emplace(graph_);
+  IdVector<NodeId, bool> has_run(graph_.nodes().size());
+  IdVector<NodeId, bool> has_run_backward(graph_.nodes().size());
+  for (size_t k = 0; k < schedule.steps.size(); ++k) {
+    const Step& step = schedule.steps[k];
+    if (step.kind == StepKind::kForward) has_run[step.node()] = true;
+    if (step.kind != StepKind::kBackward) continue;
+    const NodeId id = step.node();
+    if (has_run_backward[id]) return StepError(schedule, k, "runs a second time");
+    if (!has_run[id]) return StepError(schedule, k, "comes before its node has run forward");
+    for (const NodeId first : precedence_->after[id]) {
+      if (has_run_backward[first]) continue;
+      return StepError(schedule, k,
+                       fmt::format("comes before that of \"{}\", which adds to a gradient first",
+                                   graph_.node(first).name));
+    }
+    has_run_backward[id] = true;
   }
   return Done{};
 }
 
 void Simulator::UpdateProfile() {
-  if (profile_.order == order_ && profile_.during.size() == order_.size()) return;
+  const size_t count = backward_order_.size();
+  if (profile_.order == backward_order_ && profile_.during.size() == count) return;
   profile_.order.clear();  // Until all of the profile is there: a stop may come.
-  profile_.during.resize(order_.size());
-  profile_.after.resize(order_.size());
+  profile_.during.resize(count);
+  profile_.after.resize(count);
   ByteCounter counter(graph_);
   GradientReplay<ByteCounter> replay(graph_, &counter);
   replay.Loss();
   profile_.after_loss = counter.live();
-  for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
+  for (const NodeId id : backward_order_) {
     PollStop();
     counter.ResetHighest();
-    replay.Backward(*it);
-    profile_.during[*it] = counter.highest();
-    profile_.after[*it] = counter.live();
+    replay.Backward(id);
+    profile_.during[id] = counter.highest();
+    profile_.after[id] = counter.live();
   }
-  profile_.order = order_;
+  profile_.order = backward_order_;
 }
 
 // One pass from the last step to the first. In that direction, the first read of a tensor that is
@@ -165,7 +185,7 @@ Result<Simulation> Simulator::RunLiveness(const Schedule& schedule) {
   Peak peak;
   int64_t live = 0;  // Activations and statistics; before step k once k has been passed.
   int64_t forward_cost = 0;
-  size_t backward_done = order_.size();
+  size_t backward_done = backward_order_.size();
   int64_t gradients = GradientsAfter(backward_done);
   for (size_t k = schedule.steps.size(); k-- > 0;) {
     PollStop();
@@ -219,7 +239,7 @@ int64_t Simulator::ReusedBytes(const Node& node, int32_t step) const {
 
 int64_t Simulator::GradientsAfter(size_t backward_steps) const {
   if (backward_steps == 0) return profile_.after_loss.count();
-  return profile_.after[order_[order_.size() - backward_steps]].count();
+  return profile_.after[backward_order_[backward_steps - 1]].count();
 }
 
 // Explicit frees: what the papers do without liveness analysis. Nothing is written in place, for

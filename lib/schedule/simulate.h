@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "lib/base/result.h"
 #include "lib/base/units.h"
 #include "lib/graph/tensor_graph.h"
+#include "lib/schedule/backward_order.h"
 #include "lib/schedule/schedule.h"
 
 namespace ckplan {
@@ -40,8 +42,9 @@ class Simulator {
   explicit Simulator(const TensorGraph& graph);  // Keeps a reference to `graph`.
 
   // kInvalidInput if the schedule is no valid training step of the graph: a node that never runs
-  // forward, a read of an absent tensor, a loss or backward missing, doubled or out of order, or
-  // memory that is still live at the end. Names the step and the tensor.
+  // forward, a read of an absent tensor, a loss or backward missing, doubled or in an order that
+  // backward_order.h does not allow, or memory that is still live at the end. Names the step and
+  // the tensor.
   Result<Simulation> Run(const Schedule& schedule);
 
  private:
@@ -55,7 +58,7 @@ class Simulator {
     }
     void Append(const std::vector<TensorId>& list, const TensorGraph& graph, bool with_inputs);
   };
-  // Gradient bytes while and after each node's backward runs, for one forward order.
+  // Gradient bytes while and after each node's backward runs, for one order of them.
   struct GradientProfile {
     std::vector<NodeId> order;
     Bytes after_loss;
@@ -64,6 +67,7 @@ class Simulator {
   };
 
   Result<Done> CheckShape(const Schedule& schedule);
+  Result<Done> CheckFreeOrder(const Schedule& schedule);
   void UpdateProfile();
   Result<Simulation> RunLiveness(const Schedule& schedule);
   Result<Simulation> RunExplicit(const Schedule& schedule);
@@ -80,8 +84,10 @@ class Simulator {
   std::vector<int32_t> loss_reads_;
   std::vector<int64_t> output_bytes_;  // All outputs of a node together.
   GradientProfile profile_;
+  std::optional<BackwardPrecedence> precedence_;  // Once a schedule is not mirrored.
   // Working memory of Run, kept so that a search allocates nothing.
-  std::vector<NodeId> order_;
+  std::vector<NodeId> order_;           // Of the first forward runs.
+  std::vector<NodeId> backward_order_;  // Of the backward steps.
   std::vector<int32_t> runs_;
   std::vector<int32_t> last_read_;
 };

@@ -134,10 +134,11 @@ TEST_CASE("simulate: what is no valid training step is told with step and tensor
          *s = KeepAllSchedule({NodeId(1), NodeId(0), NodeId(2)}).steps;  // b before a
        }},
       {"never run backward", [](std::vector<Step>* s) { s->pop_back(); }},
-      {"reverse of the forward order", [](std::vector<Step>* s) { std::swap((*s)[4], (*s)[5]); }},
+      {"which adds to a gradient first", [](std::vector<Step>* s) { std::swap((*s)[4], (*s)[5]); }},
+      {"a second time", [](std::vector<Step>* s) { s->push_back((*s)[4]); }},
       {"second loss", [](std::vector<Step>* s) { s->push_back(Step::Loss()); }},
       {"there is no loss", [](std::vector<Step>* s) { s->clear(); }},
-      {"before 1 nodes have run forward", [](std::vector<Step>* s) { s->erase(s->begin() + 2); }},
+      {"before its node has run forward", [](std::vector<Step>* s) { s->erase(s->begin() + 2); }},
       {"does not have", [](std::vector<Step>* s) { (*s)[0].index = 99; }},
       {"may not free", [](std::vector<Step>* s) { s->push_back(Step::Free(TensorId(0))); }},
       {"comes before the loss", [](std::vector<Step>* s) { std::swap((*s)[3], (*s)[4]); }},

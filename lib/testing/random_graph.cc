@@ -68,6 +68,9 @@ class Builder {
     if (rng_.Chance(options_.workspace)) node.forward_workspace = RandomBytes();
     if (rng_.Chance(options_.workspace)) node.backward_workspace = RandomBytes();
     node.is_random = rng_.Chance(options_.random_node);
+    if (options_.shared_parameter > 0 && rng_.Chance(options_.shared_parameter)) {
+      node.shared_parameters.push_back(static_cast<int32_t>(rng_.Between(0, 1)));
+    }
     parts_.nodes.push_back(std::move(node));
   }
 

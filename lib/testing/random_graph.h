@@ -24,11 +24,12 @@ struct RandomGraphOptions {
   int gradient_passthrough = 30;
   int workspace = 30;  // For forward and for backward, independently.
   int random_node = 10;
-  int no_gradient = 15;     // An output that needs no gradient although an input does.
-  int input_gradient = 20;  // A graph input that needs a gradient.
-  int extra_output = 10;    // A tensor that others read is an output of the graph too.
-  int dead_end = 5;         // A tensor that nobody reads is no output of the graph.
-  int equal_bytes = 50;     // An output as large as an input: in-place and pass-through need it.
+  int no_gradient = 15;      // An output that needs no gradient although an input does.
+  int input_gradient = 20;   // A graph input that needs a gradient.
+  int extra_output = 10;     // A tensor that others read is an output of the graph too.
+  int dead_end = 5;          // A tensor that nobody reads is no output of the graph.
+  int equal_bytes = 50;      // An output as large as an input: in-place and pass-through need it.
+  int shared_parameter = 0;  // A parameter that another node may train as well.
 };
 
 // Any graph that the training-step model admits: several outputs per node, statistics, inputs with

@@ -12,6 +12,7 @@
 #include "lib/base/checked.h"
 #include "lib/base/stop.h"
 #include "lib/plan/fixed_plan.h"
+#include "lib/schedule/backward_order.h"
 #include "lib/schedule/lower.h"
 #include "lib/schedule/lower_mirrored.h"
 #include "lib/schedule/simulate.h"
@@ -231,6 +232,12 @@ Result<std::unique_ptr<PreparedSolver>> PrepareGiven(const Problem& problem, con
     Error error = std::move(simulation).error();
     error.message = "decisions: " + error.message;
     return error;
+  }
+  if (problem.order == StepOrder::kModel && !IsMirrored(schedule)) {
+    return Error{ErrorCode::kInvalidInput,
+                 "decisions: the order does not run backward in the reverse of its forward order",
+                 {},
+                 {"add", {{"order", "free"}}}};
   }
   outcome.paper = {std::nullopt, simulation->peak, simulation->overhead};
   outcome.guarantee = "none: somebody's own decisions";

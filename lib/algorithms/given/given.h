@@ -13,7 +13,8 @@
 //   mirror_counts  Alg. 2 of Chen (lib/schedule/lower_mirrored.h); nodes that are not named have 0
 //   lower_sets     as they are; each is written whole, or as what it adds to the one before. V is
 //                  added if it is missing
-//   order          the schedule itself; steps of frees make it one of explicit frees
+//   order          the schedule itself; steps of frees make it one of explicit frees. Backward in
+//                  the reverse of forward, unless the problem's order is free
 //
 // Guarantee  none: it does what it is told. Impossible decisions are refused by name.
 // Needs      any DAG. With layers, names are those of `ckplan graph MODEL --granularity layer`.

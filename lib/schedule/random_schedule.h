@@ -1,0 +1,101 @@
+// For tests: training steps in random orders that lib/schedule/backward_order.h allows, with random
+// recomputation.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/base/rng.h"
+#include "lib/graph/tensor_graph.h"
+#include "lib/schedule/backward_order.h"
+#include "lib/schedule/schedule.h"
+
+namespace ckplan {
+
+class RandomSchedule {
+ public:
+  // After each step, each tensor that is in memory is dropped with a probability of `drop_percent`
+  // %, and made again where something reads it.
+  static Schedule Make(Rng& rng, const TensorGraph& graph, int drop_percent) {
+    return RandomSchedule(rng, graph, drop_percent).Run();
+  }
+
+ private:
+  RandomSchedule(Rng& rng, const TensorGraph& graph, int drop_percent)
+      : rng_(rng),
+        graph_(graph),
+        drop_percent_(drop_percent),
+        precedence_(graph),
+        has_run_(graph.nodes().size()),
+        has_run_backward_(graph.nodes().size()),
+        is_there_(graph.tensors().size()) {}
+
+  Schedule Run() {
+    const size_t steps = 2 * graph_.nodes().size() + 1;
+    for (size_t done = 0; done < steps; ++done) {
+      std::vector<Step> ready;
+      for (const NodeId id : graph_.nodes().ids()) {
+        if (!has_run_[id] && AllMade(graph_.node(id).inputs)) ready.push_back(Step::Forward(id));
+        if (MayRunBackward(id)) ready.push_back(Step::Backward(id));
+      }
+      if (!has_loss_ && AllMade(graph_.outputs())) ready.push_back(Step::Loss());
+      Append(ready[static_cast<size_t>(rng_.Between(0, static_cast<int64_t>(ready.size()) - 1))]);
+      for (const TensorId id : graph_.tensors().ids()) {
+        if (is_there_[id] && rng_.Chance(drop_percent_)) is_there_[id] = false;
+      }
+    }
+    return std::move(schedule_);
+  }
+
+  bool AllMade(const std::vector<TensorId>& tensors) const {
+    for (const TensorId id : tensors) {
+      if (!graph_.is_input(id) && !has_run_[graph_.tensor(id).producer]) return false;
+    }
+    return true;
+  }
+
+  bool MayRunBackward(NodeId id) const {
+    if (!has_loss_ || !has_run_[id] || has_run_backward_[id]) return false;
+    for (const NodeId first : precedence_.after[id]) {
+      if (!has_run_backward_[first]) return false;
+    }
+    return AllMade(graph_.node(id).backward_reads);
+  }
+
+  void Append(const Step& step) {
+    if (step.kind == StepKind::kForward) return Forward(step.node());
+    if (step.kind == StepKind::kLoss) {
+      Need(graph_.outputs());
+      has_loss_ = true;
+    } else {
+      Need(graph_.node(step.node()).backward_reads);
+      has_run_backward_[step.node()] = true;
+    }
+    schedule_.steps.push_back(step);
+  }
+
+  void Forward(NodeId id) {
+    Need(graph_.node(id).inputs);
+    has_run_[id] = true;
+    schedule_.steps.push_back(Step::Forward(id));
+    for (const TensorId output : graph_.node(id).outputs) is_there_[output] = true;
+  }
+
+  void Need(const std::vector<TensorId>& tensors) {
+    for (const TensorId id : tensors) {
+      if (!graph_.is_input(id) && !is_there_[id]) Forward(graph_.tensor(id).producer);
+    }
+  }
+
+  Rng& rng_;
+  const TensorGraph& graph_;
+  const int drop_percent_;
+  const BackwardPrecedence precedence_;
+  IdVector<NodeId, bool> has_run_;
+  IdVector<NodeId, bool> has_run_backward_;
+  IdVector<TensorId, bool> is_there_;
+  bool has_loss_ = false;
+  Schedule schedule_;
+};
+
+}  // namespace ckplan
