@@ -47,7 +47,7 @@ Result<ExitCode> RunGraph(const Options& options, const Screen& screen) {
     source.graph = FoldLayers(source.graph).graph;
   }
   if (options.wants_joint && !source.joint) {
-    source.joint = ExpandTensorGraph(source.graph).graph;
+    source.joint = ExpandForAnyOrder(source.graph).graph;
   }
   CKPLAN_RETURN_IF_ERROR(outputs.CheckFor(source));
   CKPLAN_RETURN_IF_ERROR(outputs.Write(EmitSourceOf(source), screen));

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "lib/base/stop.h"
+#include "lib/schedule/backward_order.h"
 #include "lib/schedule/gradients.h"
 
 namespace ckplan {
@@ -37,14 +40,12 @@ class GradientSink {
   Bytes highest_;
 };
 
+// What both expansions share.
 class Expander {
  public:
   Expander(const TensorGraph& graph, const std::vector<NodeId>& order)
-      : graph_(graph),
-        order_(order),
-        sink_(graph),
-        gradients_(graph, &sink_),
-        gradient_of_(graph.tensors().size()) {}
+      : graph_(graph), order_(order), gradient_of_(graph.tensors().size()) {}
+  virtual ~Expander() = default;
 
   Expansion Run() && {
     parts_.name = graph_.name();
@@ -54,14 +55,21 @@ class Expander {
     AddLoss();
     for (auto it = order_.rbegin(); it != order_.rend(); ++it) AddBackward(*it);
     // Gradients of the graph's own inputs live until the end.
-    for (const TensorId id : graph_.tensors().ids()) {
-      if (gradients_.BufferOf(id) != kNoBuffer) parts_.results.push_back(gradient_of_[id]);
+    for (const ValueId gradient : gradient_of_) {
+      if (!gradient.is_none()) parts_.results.push_back(gradient);
     }
     return {JointGraph::Create(std::move(parts_)).value(), std::move(step_of_)};
   }
 
- private:
-  static constexpr int32_t kNoBuffer = GradientReplay<GradientSink>::kNoBuffer;
+ protected:
+  // Whether the node's backward must be told that the node has run, of which it reads nothing.
+  virtual bool MarksRun(NodeId id) const = 0;
+  virtual void AfterLoss() {}
+  // The gradients of the node's inputs that its backward makes, what it reads for them, and the
+  // memory that they take beside. `through` is the output whose gradient a pass-through shares;
+  // none if no gradient arrives.
+  virtual void AddContributions(NodeId id, TensorId through, Operation* op) = 0;
+  virtual void AfterBackward(NodeId /*id*/, ValueId /*parameter_gradients*/) {}
 
   ValueId AddValue(std::string name, Bytes bytes, ValueKind kind, ValueId alias_of = {}) {
     Value value;
@@ -113,7 +121,7 @@ class Expander {
       // A schedule reuses one input for one output at most.
       if (output == node.in_place.front().output) op.in_place.push_back({output, input});
     }
-    if (IsDeadEnd(id)) {
+    if (MarksRun(id)) {
       ran_.emplace_back(
           id, AddValue(fmt::format("{} has run", node.name), Bytes(0), ValueKind::kValue));
       op.writes.push_back(ran_.back().second);
@@ -121,29 +129,19 @@ class Expander {
     Add(std::move(op), Step::Forward(id));
   }
 
-  // Whether nothing but its own backward follows from the node, which may read nothing of it.
-  bool IsDeadEnd(NodeId id) const {
-    const std::vector<TensorId>& outputs = graph_.node(id).outputs;
-    return std::all_of(outputs.begin(), outputs.end(), [&](TensorId output) {
-      const std::vector<TensorId>& results = graph_.outputs();
-      return graph_.tensor(output).consumers.empty() &&
-             std::find(results.begin(), results.end(), output) == results.end();
-    });
-  }
-
   void AddLoss() {
     Operation op = NewOperation("loss", "Loss", Phase::kBackward);
     op.reads = graph_.outputs();
     op.may_repeat = false;
-    sink_.BeginStep();
-    gradients_.Loss();
     for (const TensorId output : graph_.outputs()) {
-      if (gradients_.BufferOf(output) == kNoBuffer || !gradient_of_[output].is_none()) continue;
+      if (!graph_.tensor(output).requires_grad || !gradient_of_[output].is_none()) continue;
       gradient_of_[output] = NewGradient(output, ValueId());
       op.writes.push_back(gradient_of_[output]);
     }
-    op.writes.push_back(AddValue("loss", Bytes(0), ValueKind::kParameterGradient));
+    loss_ = AddValue("loss", Bytes(0), ValueKind::kParameterGradient);
+    op.writes.push_back(loss_);
     Add(std::move(op), Step::Loss());
+    AfterLoss();
   }
 
   ValueId NewGradient(TensorId of, ValueId alias_of) {
@@ -166,36 +164,68 @@ class Expander {
     for (const TensorId output : node.outputs) {
       if (!gradient_of_[output].is_none()) op.reads.push_back(gradient_of_[output]);
     }
-    const int32_t first_new = sink_.next();
-    std::vector<int32_t> buffer_before;
-    for (const TensorId input : node.inputs) {
-      buffer_before.push_back(gradients_.BufferOf(input));
-      if (!gradient_of_[input].is_none()) op.reads.push_back(gradient_of_[input]);
-    }
-    sink_.BeginStep();
-    const TensorId through = FirstWithGradient(node);
-    gradients_.Backward(id);
-    op.workspace = node.backward_workspace + sink_.added();
-    if (!through.is_none()) AddContributions(node, through, buffer_before, first_new, &op);
-    op.writes.push_back(AddValue(fmt::format("parameter gradients of {}", node.name), Bytes(0),
-                                 ValueKind::kParameterGradient));
+    op.workspace = node.backward_workspace;
+    AddContributions(id, FirstWithGradient(node), &op);
+    const ValueId parameters = AddValue(fmt::format("parameter gradients of {}", node.name),
+                                        Bytes(0), ValueKind::kParameterGradient);
+    op.writes.push_back(parameters);
     for (const TensorId output : node.outputs) gradient_of_[output] = ValueId();
     Add(std::move(op), Step::Backward(id));
+    AfterBackward(id, parameters);
   }
 
-  // The output whose gradient a pass-through shares; none if no gradient arrives at the node.
   TensorId FirstWithGradient(const Node& node) const {
     for (const TensorId output : node.outputs) {
-      if (gradients_.BufferOf(output) != kNoBuffer) return output;
+      if (!gradient_of_[output].is_none()) return output;
     }
     return {};
   }
 
+  const TensorGraph& graph_;
+  const std::vector<NodeId>& order_;
+  JointGraphParts parts_;
+  std::vector<Step> step_of_;
+  IdVector<TensorId, ValueId> gradient_of_;  // The newest value of each tensor's gradient.
+  ValueId loss_;                             // Of no bytes.
+  // Nodes with what tells their backward that they have run; the last node is the last here.
+  std::vector<std::pair<NodeId, ValueId>> ran_;
+};
+
+// With a fixed order of backward operations, so that it is known which sums are made in place.
+class FixedOrderExpander final : public Expander {
+ public:
+  FixedOrderExpander(const TensorGraph& graph, const std::vector<NodeId>& order)
+      : Expander(graph, order), sink_(graph), gradients_(graph, &sink_) {}
+
+ private:
+  static constexpr int32_t kNoBuffer = GradientReplay<GradientSink>::kNoBuffer;
+
+  // Whether nothing but its own backward follows from the node.
+  bool MarksRun(NodeId id) const override {
+    const std::vector<TensorId>& outputs = graph_.node(id).outputs;
+    return std::all_of(outputs.begin(), outputs.end(), [&](TensorId output) {
+      const std::vector<TensorId>& results = graph_.outputs();
+      return graph_.tensor(output).consumers.empty() &&
+             std::find(results.begin(), results.end(), output) == results.end();
+    });
+  }
+
+  void AfterLoss() override { gradients_.Loss(); }
+
   // The new state of the gradients that the node has contributed to. What they occupy is no
   // workspace.
-  void AddContributions(const Node& node, TensorId through,
-                        const std::vector<int32_t>& buffer_before, int32_t first_new,
-                        Operation* op) {
+  void AddContributions(NodeId id, TensorId through, Operation* op) override {
+    const Node& node = graph_.node(id);
+    const int32_t first_new = sink_.next();
+    std::vector<bool> was_there;
+    for (const TensorId input : node.inputs) {
+      was_there.push_back(gradients_.BufferOf(input) != kNoBuffer);
+      if (!gradient_of_[input].is_none()) op->reads.push_back(gradient_of_[input]);
+    }
+    sink_.BeginStep();
+    gradients_.Backward(id);
+    op->workspace += sink_.added();
+    if (through.is_none()) return;
     std::vector<TensorId> done;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const TensorId input = node.inputs[i];
@@ -206,34 +236,151 @@ class Expander {
       if (gradients_.BufferOf(input) >= first_new) {
         op->workspace -= graph_.tensor(input).bytes;
       } else {
-        base = buffer_before[i] == kNoBuffer ? gradient_of_[through] : gradient_of_[input];
+        base = was_there[i] ? gradient_of_[input] : gradient_of_[through];
       }
       gradient_of_[input] = NewGradient(input, base);
       op->writes.push_back(gradient_of_[input]);
     }
   }
 
-  const TensorGraph& graph_;
-  const std::vector<NodeId>& order_;
-  JointGraphParts parts_;
-  std::vector<Step> step_of_;
   GradientSink sink_;
   GradientReplay<GradientSink> gradients_;
-  IdVector<TensorId, ValueId> gradient_of_;  // The newest value of each tensor's gradient.
-  // Dead ends, and what tells their backward that they have run; the last node is the last here.
-  std::vector<std::pair<NodeId, ValueId>> ran_;
 };
+
+// For plans in any order. What is not said by gradients is said by values of no bytes: that a node
+// that no gradient reaches runs backward behind the loss and its own forward run, and that nodes
+// that train one parameter run backward one after the other.
+class AnyOrderExpander final : public Expander {
+ public:
+  AnyOrderExpander(const TensorGraph& graph, const std::vector<NodeId>& order)
+      : Expander(graph, order), is_reached_(BackwardPrecedence(graph).is_reached) {}
+
+ private:
+  // What a gradient is while one node contributes to it, input by input.
+  enum class State : uint8_t {
+    kNone,
+    kOld,     // A sum of other nodes' contributions, whose memory others may hold as well.
+    kPassed,  // That of the output, in whose memory it is.
+    kOwn,     // In memory of its own.
+    kSum,     // The old one with something added, in memory of its own.
+  };
+  struct Contribution {
+    Bytes kept;       // What it leaves behind at most.
+    Bytes temporary;  // Before it is added.
+  };
+
+  bool MarksRun(NodeId id) const override { return !is_reached_[id]; }
+
+  void AddContributions(NodeId id, TensorId through, Operation* op) override {
+    if (through.is_none()) return op->reads.push_back(loss_);
+    const Node& node = graph_.node(id);
+    std::vector<std::pair<TensorId, State>> states;
+    std::vector<Contribution> contributions;
+    for (const TensorId input : node.inputs) {
+      if (!graph_.tensor(input).requires_grad) continue;
+      auto at = std::find_if(states.begin(), states.end(),
+                             [&](const auto& state) { return state.first == input; });
+      if (at == states.end()) {
+        const bool is_there = !gradient_of_[input].is_none();
+        at = states.insert(at, {input, is_there ? State::kOld : State::kNone});
+      }
+      contributions.push_back(Contribute(node, through, input, &at->second));
+    }
+    op->workspace += WorkspaceOf(contributions);
+    added_to_.clear();
+    for (const auto& [input, state] : states) AddGradient(input, state, through, op);
+    for (const int32_t parameter : node.shared_parameters) {
+      const auto last = trained_by_.find(parameter);
+      if (last != trained_by_.end()) op->reads.push_back(last->second);
+    }
+  }
+
+  // One contribution by the rules of lib/schedule/gradients.h.
+  Contribution Contribute(const Node& node, TensorId through, TensorId input, State* state) const {
+    const Bytes bytes = graph_.tensor(input).bytes;
+    const std::vector<TensorId>& passed = node.gradient_passthrough;
+    const bool passes = graph_.tensor(through).bytes == bytes &&
+                        std::find(passed.begin(), passed.end(), input) != passed.end();
+    const Bytes temporary = passes ? Bytes(0) : bytes;
+    switch (*state) {
+      case State::kNone:
+        *state = passes ? State::kPassed : State::kOwn;
+        return {temporary, Bytes(0)};
+      case State::kPassed:
+        *state = State::kOwn;  // The output's gradient is needed to the end of the step.
+        return {bytes, temporary};
+      case State::kOld:
+        *state = State::kSum;
+        return {bytes, temporary};
+      case State::kOwn:
+      case State::kSum:
+        break;
+    }
+    return {Bytes(0), temporary};
+  }
+
+  // What contributions take beside all that is left behind: a temporary lives while what later
+  // contributions leave is not there yet.
+  static Bytes WorkspaceOf(const std::vector<Contribution>& contributions) {
+    Bytes workspace;
+    Bytes kept_later;
+    for (auto it = contributions.rbegin(); it != contributions.rend(); ++it) {
+      workspace = std::max(workspace, it->temporary - kept_later);
+      kept_later += it->kept;
+    }
+    return workspace;
+  }
+
+  void AddGradient(TensorId input, State state, TensorId through, Operation* op) {
+    const ValueId old = gradient_of_[input];
+    ValueId base;
+    if (state == State::kPassed) base = gradient_of_[through];
+    // Of gradients in one memory all are copied but the last, which the others have left by then.
+    const bool is_left = state == State::kSum && !added_to_.insert(StorageOf(old)).second;
+    if (is_left) base = old;
+    gradient_of_[input] = NewGradient(input, base);
+    op->writes.push_back(gradient_of_[input]);
+    if (old.is_none()) return;
+    op->reads.push_back(old);
+    if (!is_left) op->in_place.push_back({gradient_of_[input], old});
+  }
+
+  ValueId StorageOf(ValueId value) const {
+    while (!parts_.values[value].alias_of.is_none()) value = parts_.values[value].alias_of;
+    return value;
+  }
+
+  void AfterBackward(NodeId id, ValueId parameter_gradients) override {
+    if (!is_reached_[id]) return;
+    for (const int32_t parameter : graph_.node(id).shared_parameters) {
+      trained_by_[parameter] = parameter_gradients;
+    }
+  }
+
+  const IdVector<NodeId, bool> is_reached_;
+  std::set<ValueId> added_to_;             // In this operation: memory that sums may take over.
+  std::map<int32_t, ValueId> trained_by_;  // The last of the nodes that share a parameter.
+};
+
+std::vector<NodeId> OwnForwardOrder(const TensorGraph& graph) {
+  std::vector<NodeId> order;
+  for (const NodeId id : graph.nodes().ids()) order.push_back(id);
+  return order;
+}
 
 }  // namespace
 
 Expansion ExpandTensorGraph(const TensorGraph& graph) {
-  std::vector<NodeId> order;
-  for (const NodeId id : graph.nodes().ids()) order.push_back(id);
-  return ExpandTensorGraph(graph, order);
+  return ExpandTensorGraph(graph, OwnForwardOrder(graph));
 }
 
 Expansion ExpandTensorGraph(const TensorGraph& graph, const std::vector<NodeId>& order) {
-  return Expander(graph, order).Run();
+  return FixedOrderExpander(graph, order).Run();
+}
+
+Expansion ExpandForAnyOrder(const TensorGraph& graph) {
+  const std::vector<NodeId> order = OwnForwardOrder(graph);
+  return AnyOrderExpander(graph, order).Run();
 }
 
 Schedule ScheduleOf(const Expansion& expansion, const std::vector<OpId>& runs) {

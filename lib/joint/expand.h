@@ -5,11 +5,13 @@
 // Gradients come and go by the rules of lib/schedule/gradients.h, which values say so:
 //   - the first contribution to a gradient makes a value;
 //   - a later one is added in by the operation that makes it. That operation reads the sum so far
-//     and makes the new one, an alias in the same memory; the contribution itself is workspace. So
-//     every order of a plan adds contributions in the order of the graph, and gets the same bits;
-//   - a gradient that passes through is an alias of the output's gradient; where it is added to
-//   while
-//     somebody else needs it, the sum is a value of its own.
+//     and makes the new one; the contribution itself is workspace. So every order of a plan adds
+//     contributions in the order of the graph, and gets the same bits;
+//   - a gradient that passes through is an alias of the output's gradient.
+// A sum is written over the old one, unless somebody else needs that: where the order of backward
+// operations is fixed it is known which of the two happens, and the sum is an alias or a value of
+// its own; where it is free the sum is a value that may be written in place.
+//
 // The loss and the backward operations never run twice, and each runs: it makes a parameter
 // gradient, of no bytes here, for a TensorGraph knows those of all nodes together.
 #pragma once
@@ -26,14 +28,20 @@ struct Expansion {
   std::vector<Step> step_of;  // What each operation is in a Schedule of the forward graph.
 };
 
-// O(nodes + edges). With an order, which must be topological: forward in that order, and backward
-// in its reverse.
+// For plans that run forward in the order, which must be topological (the graph's own unless one is
+// given), and backward in its reverse. O(nodes + edges).
 Expansion ExpandTensorGraph(const TensorGraph& graph);
 Expansion ExpandTensorGraph(const TensorGraph& graph, const std::vector<NodeId>& order);
 
+// For plans in any order: their runs are the schedules that lib/schedule/backward_order.h allows,
+// without those that are mirrored in another order than the graph's. A plan needs no more than its
+// schedule at any step, and just that unless a node adds to the gradients of several inputs, one of
+// which is shared by then: it may need the size of a contribution less.
+Expansion ExpandForAnyOrder(const TensorGraph& graph);
+
 // The schedule with liveness that these runs are, and back. The runs must be a plan of the expanded
 // graph; the schedule must have passed Simulator::Run, and run forward in the order of the
-// expansion.
+// expansion if that has one.
 Schedule ScheduleOf(const Expansion& expansion, const std::vector<OpId>& runs);
 std::vector<OpId> RunsOf(const Expansion& expansion, const Schedule& schedule);
 

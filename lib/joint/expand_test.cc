@@ -2,11 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "lib/base/rng.h"
 #include "lib/joint/simulate_runs.h"
+#include "lib/schedule/backward_order.h"
 #include "lib/schedule/lower.h"
+#include "lib/schedule/random_schedule.h"
 #include "lib/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
@@ -21,10 +24,32 @@ KeptSet RandomKeptSet(Rng& rng, const TensorGraph& graph) {
   return kept;
 }
 
+// Runs in a random order, each operation once.
+std::vector<OpId> RandomRuns(Rng& rng, const JointGraph& graph) {
+  std::vector<OpId> runs;
+  IdVector<OpId, bool> has_run(graph.ops().size());
+  while (runs.size() < graph.ops().size()) {
+    std::vector<OpId> ready;
+    for (const OpId id : graph.ops().ids()) {
+      const auto is_made = [&](ValueId read) {
+        const OpId maker = graph.value(read).maker;
+        return maker.is_none() || has_run[maker];
+      };
+      const std::vector<ValueId>& reads = graph.op(id).reads;
+      if (!has_run[id] && std::all_of(reads.begin(), reads.end(), is_made)) ready.push_back(id);
+    }
+    runs.push_back(
+        ready[static_cast<size_t>(rng.Between(0, static_cast<int64_t>(ready.size()) - 1))]);
+    has_run[runs.back()] = true;
+  }
+  return runs;
+}
+
 // A graph whose in-place pairs all name one output of their node, as those of models do.
 TensorGraph RandomGraph(Rng& rng) {
   RandomGraphOptions options;
   options.nodes = static_cast<int>(rng.Between(1, 12));
+  options.shared_parameter = 20;
   TensorGraphParts parts = PartsOf(RandomTensorGraph(rng, options));
   for (Node& node : parts.nodes) {
     std::erase_if(node.in_place, [&](const InPlacePair& pair) {
@@ -53,6 +78,82 @@ TEST_CASE("expand: every schedule needs as much memory at its peak as its runs")
     CHECK(ScheduleOf(expansion, runs) == schedule);
     CHECK(OwnOrderPeak(expansion.graph) == KeepAllPeak(graph));
   }
+}
+
+TEST_CASE("expand: for any order, schedules are plans of the graph and plans are schedules") {
+  int as_much = 0;
+  constexpr int kSeeds = 2000;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const TensorGraph graph = RandomGraph(rng);
+    const Expansion expansion = ExpandForAnyOrder(graph);
+    const Schedule schedule =
+        RandomSchedule::Make(rng, graph, static_cast<int>(rng.Between(0, 20)));
+    const Simulation expected = *Simulator(graph).Run(schedule);
+    const std::vector<OpId> runs = RunsOf(expansion, schedule);
+    CHECK(ScheduleOf(expansion, runs) == schedule);
+    const auto actual = RunSimulator(expansion.graph).Run(runs);
+    REQUIRE(actual.ok());
+    CHECK(actual->peak <= expected.peak);
+    CHECK(actual->cost - expansion.graph.cost() == expected.overhead);
+    if (actual->peak == expected.peak) ++as_much;
+
+    const std::vector<OpId> once = RandomRuns(rng, expansion.graph);
+    const auto simulation = Simulator(graph).Run(ScheduleOf(expansion, once));
+    REQUIRE(simulation.ok());
+    CHECK(RunSimulator(expansion.graph).Run(once)->peak <= simulation->peak);
+  }
+  CHECK(as_much > kSeeds * 98 / 100);
+}
+
+TEST_CASE("expand: for any order, of all orders those are plans that are training steps") {
+  int plans = 0;
+  int mirrored_otherwise = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomGraphOptions options;
+    options.nodes = 3;
+    options.shared_parameter = 20;
+    const TensorGraph graph = RandomTensorGraph(rng, options);
+    const Expansion expansion = ExpandForAnyOrder(graph);
+    RunSimulator runs(expansion.graph);
+    Simulator schedules(graph);
+    std::vector<OpId> order = OwnOrder(expansion.graph);
+    do {
+      const Schedule schedule = ScheduleOf(expansion, order);
+      const bool is_plan = runs.Run(order).ok();
+      const bool is_step = schedules.Run(schedule).ok();
+      if (is_plan != is_step) {
+        // Sums are added up in another order.
+        CHECK(is_step);
+        CHECK(IsMirrored(schedule));
+        ++mirrored_otherwise;
+      }
+      plans += is_plan ? 1 : 0;
+    } while (std::next_permutation(order.begin(), order.end()));
+  }
+  CHECK(plans > 300);
+  CHECK(mirrored_otherwise > 0);
+}
+
+TEST_CASE("expand: for any order, a sum is made in place where nobody else holds its memory") {
+  //   a → b → d, a → d, and d passes its gradient to a and b: b adds to a's gradient, which is b's
+  //   own as well. a → c → e, a → e: e passes nothing, so c adds to a gradient that a alone holds.
+  TensorGraphParts parts =
+      PartsOf(GraphFromText("a:4 -> b:4 -> d:4; a -> d; x:4 -> c:4 -> e:4; x -> e"));
+  for (Node& node : parts.nodes) {
+    if (node.name == "d") node.gradient_passthrough = node.inputs;
+  }
+  const TensorGraph graph = TensorGraph::Create(std::move(parts)).value();
+  const Expansion expansion = ExpandForAnyOrder(graph);
+  int pairs = 0;
+  for (const Operation& op : expansion.graph.ops()) {
+    if (op.phase == Phase::kBackward) pairs += static_cast<int>(op.in_place.size());
+  }
+  CHECK(pairs == 2);
+  CHECK(OwnOrderPeak(expansion.graph) == KeepAllPeak(graph));
 }
 
 TEST_CASE("expand: forward in another order than the graph's") {

@@ -13,6 +13,7 @@
 #include "lib/algorithms/best/least_peak.h"
 #include "lib/base/stop.h"
 #include "lib/joint/expand.h"
+#include "lib/joint/simulate_runs.h"
 #include "lib/plan/assemble.h"
 #include "lib/plan/check.h"
 #include "lib/planner/joint_planner.h"
@@ -42,10 +43,11 @@ struct OrderedProblem {
 struct Solution {
   std::optional<Schedule> schedule;
   int64_t overhead = 0;
-  int64_t lower_bound = 0;  // Of all plans in the order of the schedule.
+  int64_t lower_bound = 0;  // Of all plans in the order of the schedule, or in any.
   bool is_optimal = false;
   bool is_infeasible = false;
-  bool has_least_peak = false;  // Proven: no plan in any order has a lower one.
+  bool has_least_peak = false;   // Proven: no plan in any order has a lower one.
+  bool is_of_any_order = false;  // What is proven of the time holds for plans in any order.
 
   bool IsBetterThan(const Solution& other) const {
     return schedule && (!other.schedule || overhead < other.overhead);
@@ -64,20 +66,15 @@ class BestSearch {
         request_(request),
         limits_(limits),
         own_order_(OwnForwardOrder(graph)),
-        expansion_(ExpandTensorGraph(graph)) {}
+        expansion_(ExpandTensorGraph(graph)) {
+    if (request.order == StepOrder::kFree) any_order_ = ExpandForAnyOrder(graph);
+  }
 
-  // The best plan of the graph's own order, and, unless none can be better, of the orders of the
-  // other algorithms' plans, which are starts as well.
+  // The best plan that is found of those that the request allows.
   Result<Solution> Solve(Bytes budget) {
-    CKPLAN_ASSIGN_OR_RETURN(Solution best, SolveOwnOrder(budget, WorkOf(request_.effort), {}));
-    KeepInCaseOfStop(best);
-    if (best.is_optimal && best.overhead == 0) return best;
-    for (const OrderedProblem& problem : OthersWithin(budget, best)) {
-      CKPLAN_ASSIGN_OR_RETURN(Solution other, SolveInOrder(budget, problem));
-      if (other.IsBetterThan(best)) best = std::move(other);
-      KeepInCaseOfStop(best);
-    }
-    return best;
+    CKPLAN_ASSIGN_OR_RETURN(Solution best, SolveMirrored(budget));
+    if (!any_order_ || (best.schedule && best.overhead == 0)) return best;
+    return SolveInAnyOrder(budget, best);
   }
 
   // The plan of the least peak that is found, of the least time for it.
@@ -104,7 +101,7 @@ class BestSearch {
       least.overhead = Simulator(graph_).Run(*least.schedule).value().overhead.count();
     }
     least.has_least_peak = lower.is_proven;
-    return least;
+    return any_order_ ? FindLeastInAnyOrder(least) : least;
   }
 
   // The plan of the least product of peak and time, of budgets between the least peak and what
@@ -135,6 +132,20 @@ class BestSearch {
 
   static constexpr int64_t kCurveSteps = 12;
 
+  // The best plan of the graph's own order, and, unless none can be better, of the orders of the
+  // other algorithms' plans, which are starts as well.
+  Result<Solution> SolveMirrored(Bytes budget) {
+    CKPLAN_ASSIGN_OR_RETURN(Solution best, SolveOwnOrder(budget, WorkOf(request_.effort), {}));
+    KeepInCaseOfStop(best);
+    if (best.is_optimal && best.overhead == 0) return best;
+    for (const OrderedProblem& problem : OthersWithin(budget, best)) {
+      CKPLAN_ASSIGN_OR_RETURN(Solution other, SolveInOrder(budget, problem));
+      if (other.IsBetterThan(best)) best = std::move(other);
+      KeepInCaseOfStop(best);
+    }
+    return best;
+  }
+
   Result<Solution> SolveOwnOrder(Bytes budget, const BestWork& work,
                                  const std::vector<Schedule>& starts) {
     return SolveExpansion(expansion_, budget, work, starts);
@@ -161,6 +172,53 @@ class BestSearch {
     return solution;
   }
 
+  // The better of what is known and what is found with steps in any order, and what is proven of
+  // plans in any order.
+  Result<Solution> SolveInAnyOrder(Bytes budget, const Solution& known) {
+    BestOptions options;
+    options.budget = budget.count();
+    options.work = WorkOf(request_.effort);
+    options.is_own_order_enough = false;
+    if (known.schedule) {
+      Runs start = RunsOf(*any_order_, *known.schedule);
+      // Gradients may be added up in another order in it.
+      if (RunSimulator(any_order_->graph).Run(start).ok()) options.starts.push_back(start);
+    }
+    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome, SolveBest(any_order_->graph, options));
+    Solution best = known;
+    if (outcome.runs && (!known.schedule || outcome.overhead < known.overhead)) {
+      const Schedule schedule = ScheduleOf(*any_order_, *outcome.runs);
+      // The expanded graph may need less, see ExpandForAnyOrder.
+      if (Simulator(graph_).Run(schedule).value().peak <= budget) {
+        best = {schedule, outcome.overhead, 0, false, false};
+      }
+    }
+    best.lower_bound = outcome.any_order_bound;
+    best.is_optimal = best.schedule && best.overhead == best.lower_bound;
+    best.is_infeasible = outcome.is_infeasible && outcome.scope == BoundScope::kAnyOrder;
+    best.is_of_any_order = true;
+    return best;
+  }
+
+  Result<Solution> FindLeastInAnyOrder(const Solution& known) {
+    BestOptions options;
+    options.work = kQuickWork;
+    CKPLAN_ASSIGN_OR_RETURN(
+        const LeastPeak lower,
+        FindLeastPeak(any_order_->graph, std::move(options), PeakOf(known).count()));
+    Solution least = known;
+    least.has_least_peak = lower.is_proven && !lower.runs;
+    if (!lower.runs) return least;
+    const Schedule schedule = ScheduleOf(*any_order_, *lower.runs);
+    const Simulation simulation = Simulator(graph_).Run(schedule).value();
+    // The expanded graph may need less, see ExpandForAnyOrder.
+    if (simulation.peak >= PeakOf(known)) return least;
+    const Bytes proven = RunSimulator(any_order_->graph).Run(*lower.runs).value().peak;
+    least = {schedule, simulation.overhead.count(), 0, false, false};
+    least.has_least_peak = lower.is_proven && simulation.peak == proven;
+    return least;
+  }
+
   Bytes PeakOf(const Solution& solution) const {
     return Simulator(graph_).Run(*solution.schedule).value().peak;
   }
@@ -173,6 +231,7 @@ class BestSearch {
   Result<Plan> PlanBy(std::string_view algorithm, const Budget& budget) const {
     PlanRequest own = request_;
     own.algorithm = algorithm;
+    own.order = StepOrder::kModel;
     own.budget = budget;
     own.total_budget = {};
     return MakePlan(graph_, own, limits_);
@@ -225,18 +284,20 @@ class BestSearch {
   const PlanRequest& request_;
   const SolveLimits& limits_;
   const Order own_order_;
-  const Expansion expansion_;  // In the graph's own order.
+  const Expansion expansion_;           // In the graph's own order.
+  std::optional<Expansion> any_order_;  // If the request allows any.
   std::optional<Solution> found_;
 };
 
 std::string GuaranteeOf(const TensorGraph& graph, const Solution& solution) {
   if (solution.overhead == 0) return "optimal: nothing runs twice";
-  if (solution.is_optimal) return "optimal among plans in its order of operations";
+  const std::string_view order =
+      solution.is_of_any_order ? "in any order" : "in its order of operations";
+  if (solution.is_optimal) return fmt::format("optimal among plans {}", order);
   const auto step = static_cast<double>((graph.forward_cost() + graph.backward_cost()).count());
   const auto gap = static_cast<double>(solution.overhead - solution.lower_bound);
-  return fmt::format(
-      "heuristic: no plan in its order of operations saves more than {:.2f} % of a step",
-      step > 0 ? 100 * gap / step : 0);
+  return fmt::format("heuristic: no plan {} saves more than {:.2f} % of a step", order,
+                     step > 0 ? 100 * gap / step : 0);
 }
 
 Plan PlanOf(const TensorGraph& graph, const PlanRequest& request, const Solution& solution) {
@@ -270,8 +331,10 @@ Result<Plan> Refuse(const TensorGraph& graph, const PlanRequest& request, bool i
   const Simulation simulation = Simulator(graph).Run(*least.schedule).value();
   Error error = Infeasible(graph, request, kBestAlgorithm, simulation.peak,
                            least.schedule->steps[simulation.peak_step]);
-  error.notes.emplace_back(is_proven ? "it is proven that no plan in this order of operations fits"
-                                     : "it is not proven that none fits");
+  const std::string_view order =
+      request.order == StepOrder::kFree ? "in any order" : "in this order of operations";
+  error.notes.push_back(is_proven ? fmt::format("it is proven that no plan {} fits", order)
+                                  : "it is not proven that none fits");
   return error;
 }
 

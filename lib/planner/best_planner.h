@@ -22,7 +22,7 @@ BestWork WorkOf(SearchEffort effort);
 // The request has passed the planner's checks. The plan is no worse than that of any algorithm of
 // the registry for the same request, since those are what it starts from unless it is proven that
 // none is better; with quick effort the dynamic programs are left out. Errors are those of
-// MakePlan.
+// MakePlan. If steps may come in any order it is no worse than if they may not.
 Result<Plan> MakeBestPlan(const TensorGraph& graph, const PlanRequest& request,
                           const SolveLimits& limits);
 

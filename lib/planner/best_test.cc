@@ -82,6 +82,60 @@ TEST_CASE("best: the least peak is no higher than that of any other algorithm") 
   }
 }
 
+TEST_CASE("best: plans in any order are no worse than plans in the model's order") {
+  int better = 0;
+  for (uint64_t seed = 1; seed <= 25; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomGraphOptions options;
+    options.nodes = static_cast<int>(rng.Between(3, 10));
+    const TensorGraph graph = RandomTensorGraph(rng, options);
+    PlanRequest request = BestWithin(Percent(static_cast<double>(rng.Between(70, 99))));
+    request.effort = SearchEffort::kQuick;
+    const Result<Plan> model = MakePlan(graph, request, {});
+    request.order = StepOrder::kFree;
+    const Result<Plan> free = MakePlan(graph, request, {});
+    if (free.ok()) {
+      CHECK(CheckPlan(graph, *free).empty());
+      CHECK(free->figures.lower_bound_cost <= free->figures.overhead);
+    }
+    if (!model.ok()) continue;
+    REQUIRE(free.ok());
+    CHECK(free->figures.overhead <= model->figures.overhead);
+    CHECK(free->figures.lower_bound_cost <= model->figures.overhead);
+    better += free->figures.overhead < model->figures.overhead ? 1 : 0;
+  }
+  CHECK(better > 0);
+}
+
+TEST_CASE("best: the least peak in any order is no higher than in the model's order") {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomGraphOptions options;
+    options.nodes = static_cast<int>(rng.Between(2, 8));
+    const TensorGraph graph = RandomTensorGraph(rng, options);
+    PlanRequest request = BestWithin({Budget::Kind::kMin, Bytes(0), 0});
+    request.effort = SearchEffort::kQuick;
+    const Plan model = MakePlan(graph, request, {}).value();
+    request.order = StepOrder::kFree;
+    CHECK(MakePlan(graph, request, {})->figures.peak <= model.figures.peak);
+  }
+}
+
+TEST_CASE("best: other algorithms plan in the model's order") {
+  const TensorGraph graph = GraphFromText("a:4@5 -> b:4@2");
+  PlanRequest request;
+  request.order = StepOrder::kFree;
+  const Result<Plan> plan = MakePlan(graph, request, {});
+  REQUIRE_FALSE(plan.ok());
+  CHECK(plan.error().message.find("plans in the model's order") != std::string::npos);
+  request = BestWithin(Percent(90));
+  request.order = StepOrder::kFree;
+  request.granularity = Granularity::kLayer;
+  CHECK(MakePlan(graph, request, {}).error().code == ErrorCode::kUsage);
+}
+
 TEST_CASE("best: a refusal names a budget that it can keep, and says what is proven") {
   const TensorGraph graph = GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:1@1");
   const Result<Plan> refused = MakePlan(graph, BestWithin(Budget::Of(Bytes(3))), {});

@@ -145,7 +145,12 @@ class Solver {
     return outcome_.overhead <= any_order_bound_ || outcome_.overhead == outcome_.lower_bound;
   }
 
-  bool IsDone() const { return outcome_.is_optimal || outcome_.is_infeasible; }
+  // Whether nothing better can be found, or nothing better than what is enough.
+  bool IsDone() const {
+    if (outcome_.is_infeasible) return true;
+    if (!options_.is_order_free || options_.is_own_order_enough) return outcome_.is_optimal;
+    return outcome_.runs && outcome_.overhead <= any_order_bound_;
+  }
 
   std::optional<Runs> Evicted(const Runs& order) const {
     std::span<const EvictionRule> rules = EvictionRules();

@@ -47,7 +47,9 @@ struct BestOptions {
   int64_t budget = 0;  // Bytes: of the peak.
   BestWork work = kNormalWork;
   bool is_order_free = true;  // Whether first runs may be in another order than the graph's own.
-  std::vector<Runs> starts;   // Plans that are known, such as those of other algorithms.
+  // Whether the search ends with a plan that is optimal among those in the graph's own order.
+  bool is_own_order_enough = true;
+  std::vector<Runs> starts;  // Plans that are known, such as those of other algorithms.
 };
 
 struct BestOutcome {
