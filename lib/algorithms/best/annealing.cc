@@ -29,6 +29,9 @@ constexpr size_t kMostGenerations = 2;
 constexpr size_t kMostAncestors = 4;  // Of one operation.
 constexpr int kRepairs = 2;           // Runs that may be added for one that is taken away.
 constexpr int64_t kStopPolls = 256;   // Moves between two looks at the stop.
+// The best sequence is copied whenever there is a better one, if it has no more runs than this. To
+// copy longer ones takes as long as hundreds of moves: they are looked at once in a stage.
+constexpr int32_t kMaxRunsKeptAlways = 5'000;
 
 size_t At(int32_t i) { return static_cast<size_t>(i); }
 
@@ -166,10 +169,12 @@ bool Annealer::Run(int64_t moves) {
     Move(temperature);
     ++moves_;
   }
+  Keep();
   return true;
 }
 
 void Annealer::EndStage(int64_t stage) {
+  Keep();
   if (accepted_ > sequence_.run_count() / 2) {
     sequence_.Respace();
     accepted_ = 0;
@@ -201,7 +206,8 @@ void Annealer::Move(double temperature) {
   sequence_.Commit();
   ++accepted_;
   energy_ = energy;
-  Keep();
+  const bool is_first_that_fits = best_peak_ > budget_ && sequence_.peak() <= budget_;
+  if (is_first_that_fits || sequence_.run_count() <= kMaxRunsKeptAlways) Keep();
 }
 
 // The free slot within the window that is nearest to the one wanted, or -1.
