@@ -318,17 +318,25 @@ Runs FillWithCheaper(const RunProblem& problem, std::span<const OpId> order, siz
     return static_cast<__int128>(cost(a)) * problem.bytes[static_cast<size_t>(b)] >
            static_cast<__int128>(cost(b)) * problem.bytes[static_cast<size_t>(a)];
   });
-  for (const int32_t value : more) {
-    if (--max_trials <= 0) break;
+  size_t next = 0;
+  for (size_t batch = more.size(); next < more.size() && max_trials > 1; --max_trials) {
     PollStop();
-    kept[static_cast<size_t>(value)] = true;
+    batch = std::min(batch, more.size() - next);
+    const std::span<const int32_t> tried = std::span(more).subspan(next, batch);
+    for (const int32_t value : tried) kept[static_cast<size_t>(value)] = true;
     Runs runs = ExpandKept(problem, order, moment, kept);
     const PlanMeasures figures = measure(runs);
-    if (IsBetter(figures, best_figures, budget)) {
+    const bool is_better = IsBetter(figures, best_figures, budget);
+    if (is_better) {
       best = std::move(runs);
       best_figures = figures;
     } else {
-      kept[static_cast<size_t>(value)] = false;
+      for (const int32_t value : tried) kept[static_cast<size_t>(value)] = false;
+    }
+    if (is_better || batch == 1) {
+      next += batch;
+    } else {
+      batch /= 2;
     }
   }
   return best;

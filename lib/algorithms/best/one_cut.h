@@ -50,8 +50,9 @@ struct PlanMeasures {
 };
 using MeasurePlan = std::function<PlanMeasures(const Runs&)>;
 
-// From the fitting values to a plan that keeps more of the cheaper ones: each is tried, those that
-// save most for their bytes first, and stays if the plan is better for it. A plan is better if its
+// From the fitting values to a plan that keeps more of the cheaper ones: they are tried, those that
+// save most for their bytes first, and stay if the plan is better for it; all at once, then halves
+// of those that are left, and in the end one by one. A plan is better if its
 // peak is closer to the budget from above, or if both fit and it costs less. At most `max_trials`
 // plans are measured, the first of them that of the fitting values alone.
 Runs FillWithCheaper(const RunProblem& problem, std::span<const OpId> order, size_t moment,
