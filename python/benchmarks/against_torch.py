@@ -4,9 +4,9 @@
 
 All plans are of the same joint graph, replayed on paper by the same code (``ckplan.torch.judge``),
 with the same costs: T is further time by the roofline of an A100 (TF32, no fusion), F further
-FLOPs, both in per cent of a step. For each peak that PyTorch reaches, ckplan is given that peak as its
-budget, once with each cost; in the last row half of the least peak of ``activation_memory_budget``.
-Nothing is trained, so no memory is needed for it.
+FLOPs, both in per cent of a step. For each peak that PyTorch reaches, ckplan is given that peak as
+its budget, once with each cost; in the last row half of the least peak of
+``activation_memory_budget``. Nothing is trained, so no memory is needed for it.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from torch.utils.flop_counter import flop_registry
 
 from ckplan.torch.capture import storage_bytes, tensors_in
 from ckplan.torch.graph import JointGraph
-from ckplan.torch.private import storage_key
+from ckplan.torch.private import real_tensors, storage_key
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,9 @@ def set_costs(graph: JointGraph, how: str, fuses: bool) -> None:
         for operation in graph.operations:
             operation.cost = 0 if operation.node is None else round(flops(operation.node))
     elif how == "measure":
-        for operation in graph.operations:
-            operation.cost = 0 if operation.node is None else measure(operation.node)
+        with torch.random.fork_rng(), real_tensors():
+            for operation in graph.operations:
+                operation.cost = 0 if operation.node is None else measure(operation.node)
     else:
         raise ValueError(f'costs is "roofline", "roofline:NAME", "flops" or "measure", not {how!r}')
 

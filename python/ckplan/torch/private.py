@@ -6,6 +6,7 @@ All else that ``ckplan.torch`` uses is public. Tested with the oldest and the ne
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -118,6 +119,17 @@ def compiler_failure() -> type[Exception]:
     from torch._dynamo.exc import BackendCompilerFailed
 
     return BackendCompilerFailed
+
+
+def real_tensors() -> AbstractContextManager[Any]:
+    """``torch.utils._python_dispatch._disable_current_modes``, since 2.0.
+
+    A partitioner is called where every operation makes fake tensors; within this they are real.
+    """
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    modes: AbstractContextManager[Any] = _disable_current_modes()
+    return modes
 
 
 def recompile_limit() -> int:

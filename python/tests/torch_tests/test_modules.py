@@ -17,7 +17,9 @@ from ckplan.torch.building import build
 from ckplan.torch.graph import CONSTANT, PARAMETER_GRADIENT, JointGraph
 
 
-def captured_of(monkeypatch: Any, model: nn.Module, batch: torch.Tensor) -> JointGraph:
+def captured_of(
+    monkeypatch: Any, model: nn.Module, batch: torch.Tensor, **options: Any
+) -> JointGraph:
     """The joint graph of a step of the model."""
     graphs: list[JointGraph] = []
 
@@ -26,7 +28,8 @@ def captured_of(monkeypatch: Any, model: nn.Module, batch: torch.Tensor) -> Join
         return request.make_plan(graph, *rest)
 
     monkeypatch.setattr(backend, "make_plan", plan)
-    loss_of(ckplan.torch.compile(model, budget="100%", effort="quick")(batch)).backward()
+    planned = ckplan.torch.compile(model, budget="100%", effort="quick", **options)
+    loss_of(planned(batch)).backward()
     return graphs[0]
 
 
@@ -43,6 +46,13 @@ def test_views_are_no_operations_and_share_their_root(monkeypatch):
     forward = [op.name for op in graph.operations[: graph.boundary]]
     assert forward == ["addmm", "relu"]
     assert [graph.values[v].bytes for op in graph.operations[:2] for v in op.writes] == [128, 128]
+
+
+def test_measured_costs_are_of_real_operations(monkeypatch):
+    model = nn.Sequential(nn.Linear(1024, 1024), nn.Linear(1024, 8))
+    graph = captured_of(monkeypatch, model, torch.randn(256, 1024), costs="measure")
+    costs = {operation.name: operation.cost for operation in graph.operations}
+    assert costs["addmm"] > 5 * costs["addmm_1"] > 0
 
 
 def test_kinds_of_values(monkeypatch):
