@@ -52,7 +52,8 @@ def test_measured_costs_are_of_real_operations(monkeypatch):
     model = nn.Sequential(nn.Linear(1024, 1024), nn.Linear(1024, 8))
     graph = captured_of(monkeypatch, model, torch.randn(256, 1024), costs="measure")
     costs = {operation.name: operation.cost for operation in graph.operations}
-    assert costs["addmm"] > 5 * costs["addmm_1"] > 0
+    # In a millisecond it would be 540 GFLOP/s on one thread; fake tensors take a quarter of one.
+    assert costs["mm_2"] > 1_000_000
 
 
 def test_kinds_of_values(monkeypatch):
