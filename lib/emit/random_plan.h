@@ -52,8 +52,10 @@ inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
   plan.request.optimizer = Optimizer::kAdam;
   plan.request.uses_liveness = rng.Chance(50);
   if (rng.Chance(50)) plan.request.granularity = Granularity::kLayer;
-  if (rng.Chance(50)) plan.request.effort = SearchEffort::kQuick;
-  if (rng.Chance(50)) plan.request.order = StepOrder::kFree;
+  if (rng.Chance(50)) {
+    plan.request.effort = SearchEffort::kQuick;
+    plan.request.order = StepOrder::kFree;
+  }
   if (rng.Chance(50)) plan.request.activation_type = ActivationType::kBFloat16;
   if (rng.Chance(50)) plan.request.budget = Budget::Of(bytes());
   if (rng.Chance(50)) plan.request.paper_budget = Budget::Of(bytes());
