@@ -193,8 +193,8 @@ class BestSearch {
         best = {schedule, outcome.overhead, 0, false, false};
       }
     }
-    // A plan that adds up gradients in another order is none of the expanded graph's, and may be below
-    // their bound; what is proven of it is what was proven of its own order.
+    // A plan that adds up gradients in another order is none of the expanded graph's, and may be
+    // below their bound; what is proven of it is what was proven of its own order.
     if (best.schedule && best.overhead < outcome.any_order_bound) return best;
     best.lower_bound = outcome.any_order_bound;
     best.is_optimal = best.schedule && best.overhead == best.lower_bound;
