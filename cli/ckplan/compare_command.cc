@@ -55,6 +55,7 @@ Result<std::vector<const SolverInfo*>> AlgorithmsOf(const std::string& list, boo
     begin = end + 1;
     if (name == kAll) {
       for (const SolverInfo& info : AllSolvers()) wanted.insert(info.name);
+      wanted.insert(kBestAlgorithm);
       continue;
     }
     CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(name));
@@ -183,13 +184,30 @@ std::string_view ShortNameOf(Guarantee guarantee) {
 constexpr size_t kGuaranteeColumn = 1;
 constexpr size_t kArenaColumn = 5;
 constexpr size_t kPaperColumn = 6;  // Its time is in the next one.
+constexpr size_t kBoundColumn = 8;  // The gap is in the next one; both only where there are bounds.
+
+bool HasBounds(const Comparison& comparison) {
+  return std::any_of(comparison.rows.begin(), comparison.rows.end(),
+                     [](const Row& row) { return row.plan && row.plan->figures.certificate; });
+}
+
+// The bound that is proven for a plan, and how far the plan is above it.
+std::vector<std::string> BoundCells(const Row& row) {
+  if (!row.plan || !row.plan->figures.lower_bound_cost) return {"-", "-"};
+  const PlanFigures& f = row.plan->figures;
+  const Cost bound = *f.lower_bound_cost;
+  return {SignedPercent(ShareOfStep(bound, f)),
+          fmt::format("{:.2f}%", 100 * ShareOfStep(f.overhead - bound, f))};
+}
 
 // All sizes in one unit, which saves the width of its name in each column.
 TextTable TableOf(const Comparison& comparison, const ByteUnit& unit) {
   TextTable table;
-  table.columns = {{"algorithm"},    {"guarantee"},  {"peak", true},
-                   {"change", true}, {"time", true}, {"arena", true},
-                   {"paper", true},  {"time", true}, {"status"}};
+  table.columns = {{"algorithm"},  {"guarantee"},   {"peak", true},  {"change", true},
+                   {"time", true}, {"arena", true}, {"paper", true}, {"time", true}};
+  const bool has_bounds = HasBounds(comparison);
+  if (has_bounds) table.columns.insert(table.columns.end(), {{"bound", true}, {"gap", true}});
+  table.columns.push_back({"status"});
   for (const Row& row : comparison.rows) {
     std::vector<std::string> cells = {row.algorithm, std::string(ShortNameOf(row.info->guarantee))};
     if (row.plan) {
@@ -201,6 +219,9 @@ TextTable TableOf(const Comparison& comparison, const ByteUnit& unit) {
     } else {
       cells.insert(cells.end(), 6, "-");
     }
+    if (has_bounds) {
+      for (std::string& cell : BoundCells(row)) cells.push_back(std::move(cell));
+    }
     cells.push_back(StatusText(row, comparison));
     if (comparison.shows_times) cells.push_back(fmt::format("{:.2f} s", row.seconds));
     table.rows.push_back(std::move(cells));
@@ -211,11 +232,15 @@ TextTable TableOf(const Comparison& comparison, const ByteUnit& unit) {
 
 // The table as text. The arena is the least important column; a terminal may have room for no more
 // than the peak and the time.
-std::string Fitted(TextTable table, const Terminal& terminal) {
-  table.columns[kArenaColumn].drop_order = 1;
+std::string Fitted(TextTable table, bool has_bounds, const Terminal& terminal) {
+  const auto drop = [&](size_t column, int order) { table.columns[column].drop_order = order; };
+  drop(kArenaColumn, 1);
+  if (has_bounds || terminal.is_tty) drop(kGuaranteeColumn, 3);
   if (terminal.is_tty) {
-    table.columns[kPaperColumn].drop_order = table.columns[kPaperColumn + 1].drop_order = 2;
-    table.columns[kGuaranteeColumn].drop_order = 3;
+    for (const size_t column : {kPaperColumn, kPaperColumn + 1}) drop(column, 2);
+    for (size_t column = kBoundColumn; has_bounds && column < kBoundColumn + 2; ++column) {
+      drop(column, 4);
+    }
   }
   return table.Text(0,
                     terminal.is_tty ? terminal.table_width() : static_cast<size_t>(terminal.width));
@@ -226,6 +251,11 @@ std::string Legend(const Comparison& comparison, const ByteUnit& unit) {
       "sizes in {}; time: recomputation, as a share of a training step\n"
       "paper: peak and time by the objective of the algorithm's own paper\n",
       unit.name);
+  if (HasBounds(comparison)) {
+    text +=
+        "bound: no plan, or none in the same order, adds less time; gap: what the plan adds to "
+        "it\n";
+  }
   const bool has_optimal =
       std::any_of(comparison.rows.begin(), comparison.rows.end(),
                   [](const Row& row) { return row.info->guarantee == Guarantee::kOptimalInClass; });
@@ -240,7 +270,8 @@ std::string CompareText(const Comparison& comparison, const Terminal& terminal) 
   text += fmt::format("  keep all   peak {}   time 1.000 (cost model {})\n\n",
                       HumanBytes(comparison.baseline_peak), source.request.cost_model);
   const ByteUnit unit = UnitOf(comparison.baseline_peak);
-  text += Fitted(TableOf(comparison, unit), terminal) + "\n" + Legend(comparison, unit);
+  text += Fitted(TableOf(comparison, unit), HasBounds(comparison), terminal) + "\n" +
+          Legend(comparison, unit);
   std::string failures;
   std::set<std::string> told;  // Two rows of one algorithm may fail alike.
   for (const Row& row : comparison.rows) {
@@ -266,7 +297,8 @@ std::string CompareCsv(const Comparison& comparison) {
   table.columns = {{"algorithm"},        {"guarantee"},           {"status"},
                    {"peak_bytes"},       {"baseline_peak_bytes"}, {"arena_bytes"},
                    {"overhead_cost"},    {"forward_cost"},        {"backward_cost"},
-                   {"paper_peak_bytes"}, {"paper_overhead_cost"}, {"least_bytes"},
+                   {"paper_peak_bytes"}, {"paper_overhead_cost"}, {"lower_bound_cost"},
+                   {"gap_cost"},         {"bound_scope"},         {"least_bytes"},
                    {"failure"}};
   for (const Row& row : comparison.rows) {
     std::vector<std::string> cells = {row.algorithm, row.guarantee, std::string(StatusWord(row))};
@@ -278,8 +310,12 @@ std::string CompareCsv(const Comparison& comparison) {
             f.paper.overhead.count()}) {
         cells.push_back(std::to_string(number));
       }
+      const bool has_bound = f.lower_bound_cost.has_value();
+      cells.push_back(has_bound ? std::to_string(f.lower_bound_cost->count()) : "");
+      cells.push_back(has_bound ? std::to_string((f.overhead - *f.lower_bound_cost).count()) : "");
+      cells.emplace_back(f.certificate ? NameOf(f.certificate->scope) : "");
     } else {
-      cells.insert(cells.end(), 8, "");
+      cells.insert(cells.end(), 11, "");
     }
     cells.push_back(row.min_budget ? std::to_string(row.min_budget->count()) : "");
     cells.push_back(row.failure);

@@ -79,6 +79,10 @@ const char* const kWords[] = {
     "bf16",     "chen-sqrt", "0",         "B",        "C",         "segments", "point",
     "k",        "bytes",
 };
+// Those of certificates.
+const char* const kProofWords[] = {"run-once",  "order-cut",    "one-cut",
+                                   "moments",   "free-moments", "working-set",
+                                   "own-order", "plan-order",   "any-order"};
 
 // Other values for a scalar.
 std::vector<ordered_json> Changes(const ordered_json& value) {
@@ -94,6 +98,7 @@ std::vector<ordered_json> Changes(const ordered_json& value) {
     changes.emplace_back(!value.get<bool>());
   } else if (value.is_string()) {
     for (const char* word : kWords) changes.emplace_back(word);
+    for (const char* word : kProofWords) changes.emplace_back(word);
     changes.emplace_back(value.get<std::string>() + "x");
   } else {
     changes.emplace_back(7);
@@ -209,6 +214,11 @@ const Example kExamples[] = {
        request->effort = SearchEffort::kQuick;
        request->order = StepOrder::kFree;
        request->budget = Budget::Of(Bytes(20'000));
+     }},
+    {"for no budget, with a curve", "testdata/graphs/skips.json",
+     [](PlanRequest* request) {
+       request->algorithm = "best";
+       request->effort = SearchEffort::kQuick;
      }},
     {"given", "testdata/graphs/chain.json",
      [](PlanRequest* request) {

@@ -107,11 +107,13 @@ class SummaryWriter {
                             source_.joint ? ""
                                           : fmt::format(", {} of a forward pass",
                                                         SignedPercent(ForwardOverhead(f_)))));
+    WriteBounds();
     Row("runs", RunsText(NodeCount(source_), facts_));
     WriteKept();
     WriteArena();
     WriteConstants();
     WriteGroups();
+    WriteCurve();
     return std::move(text_);
   }
 
@@ -154,7 +156,10 @@ class SummaryWriter {
                                 HumanBytes(plan_.request.paper_budget.bytes)));
     } else if (!plan_.request.budget.is_given()) {
       const bool is_own = plan_.request.setting || plan_.request.decisions;
-      Row("budget", is_own ? "none" : "none: the choice of the algorithm's paper");
+      const bool is_by_best = plan_.request.algorithm == kBestAlgorithm;
+      Row("budget", is_own       ? "none"
+                    : is_by_best ? "none: the least product of peak and time"
+                                 : "none: the choice of the algorithm's paper");
     } else {
       std::string text = HumanBytes(budget);
       if (request_.includes_constants) {
@@ -198,6 +203,22 @@ class SummaryWriter {
     }
   }
 
+  // What no plan can go below, and how far this one is above it.
+  void WriteBounds() {
+    if (!f_.certificate) return;
+    const Certificate& c = *f_.certificate;
+    const auto told = [](std::string_view bound, std::string_view gap, BoundScope scope,
+                         std::string_view proof) {
+      return fmt::format("{} or more {}: gap {}   ({})", bound, DescriptionOf(scope), gap, proof);
+    };
+    const int64_t step = (f_.forward_cost + f_.backward_cost).count();
+    Row("bounds",
+        told(fmt::format("time {}", SignedPercent(Ratio(f_.lower_bound_cost->count(), step))),
+             fmt::format("{:.2f}%", 100 * Ratio(c.gap.count(), step)), c.scope, NameOf(c.proof)));
+    Row("", told(fmt::format("peak {}", HumanBytes(c.peak.bytes)), HumanBytes(c.peak_gap),
+                 c.peak.scope, NameOf(c.peak.proof)));
+  }
+
   void WriteKept() {
     if (!source_.joint) {
       Row("kept", fmt::format("{}, {} at the peak", Plural(facts_.kept_tensors, "tensor"),
@@ -221,6 +242,22 @@ class SummaryWriter {
     if (f_.arena == f_.peak) return;
     Row("arena", fmt::format("{}, {:.2f}% more than the peak", HumanBytes(f_.arena),
                              100 * Ratio((f_.arena - f_.peak).count(), f_.peak.count())));
+  }
+
+  // The plans that this one was chosen from, as no budget was given.
+  void WriteCurve() {
+    if (f_.curve.empty()) return;
+    TextTable table;
+    table.columns = {{"with a budget of", true}, {"change", true}, {"time", true}, {""}};
+    const int64_t step = (f_.forward_cost + f_.backward_cost).count();
+    for (const CurvePoint& point : f_.curve) {
+      const bool is_plan = point.peak == f_.peak && point.overhead == f_.overhead;
+      table.rows.push_back(
+          {HumanBytes(point.peak),
+           SignedPercent(Ratio((point.peak - f_.baseline_peak).count(), f_.baseline_peak.count())),
+           SignedPercent(Ratio(point.overhead.count(), step)), is_plan ? "this plan" : ""});
+    }
+    text_ += '\n' + table.Text(2, terminal_.table_width());
   }
 
   void WriteConstants() {

@@ -20,6 +20,13 @@ void WriteFigures(const Plan& plan, JsonWriter* json) {
   json->Key("overhead_cost").Amount(figures.overhead);
   json->Key("forward_cost").Amount(figures.forward_cost);
   json->Key("backward_cost").Amount(figures.backward_cost);
+  json->Key("lower_bound_cost").Amount(figures.lower_bound_cost);
+  if (figures.certificate) {
+    json->Key("gap_cost").Amount(figures.certificate->gap);
+    json->Key("bound_scope").Text(NameOf(figures.certificate->scope));
+    json->Key("least_peak_bytes").Amount(figures.certificate->peak.bytes);
+    json->Key("least_peak_scope").Text(NameOf(figures.certificate->peak.scope));
+  }
   json->Key("paper").BeginObject(JsonLayout::kInline);
   json->Key("budget_bytes").Amount(figures.paper.budget);
   json->Key("peak_bytes").Amount(figures.paper.peak);

@@ -81,6 +81,27 @@ PlanKind KindOf(const JsonView& root) {
   return has_kind && step.at(0).Text() == kRunStep ? PlanKind::kJoint : PlanKind::kForward;
 }
 
+BoundScope ReadScope(const JsonView& json) {
+  return ReadEnum(json, {BoundScope::kOwnOrder, BoundScope::kPlanOrder, BoundScope::kAnyOrder});
+}
+
+Certificate ReadCertificate(const JsonView& json) {
+  Certificate certificate;
+  const JsonView overhead = json["overhead"];
+  certificate.proof = ReadEnum(
+      overhead["proof"], {OverheadProof::kRunOnce, OverheadProof::kOrderCut, OverheadProof::kOneCut,
+                          OverheadProof::kMoments, OverheadProof::kFreeMoments});
+  certificate.scope = ReadScope(overhead["scope"]);
+  certificate.gap = Cost(overhead["gap_cost"].Integer(0, kMaxOverhead));
+  const JsonView peak = json["peak"];
+  certificate.peak.bytes = ReadBytes(peak["lower_bound_bytes"]);
+  certificate.peak.proof = ReadEnum(peak["proof"], {PeakProof::kWorkingSet, PeakProof::kOrderCut,
+                                                    PeakProof::kMoments, PeakProof::kFreeMoments});
+  certificate.peak.scope = ReadScope(peak["scope"]);
+  certificate.peak_gap = ReadBytes(peak["gap_bytes"]);
+  return certificate;
+}
+
 PlanFigures ReadFigures(const JsonView& json, PlanKind kind) {
   PlanFigures figures;
   figures.is_optimal = json["status"].Choice({kFeasible, kOptimal}) == 1;
@@ -98,6 +119,14 @@ PlanFigures ReadFigures(const JsonView& json, PlanKind kind) {
   figures.backward_cost = ReadPassCost(json["backward_cost"]);
   const JsonView bound = json["lower_bound_cost"];
   if (!bound.is_null()) figures.lower_bound_cost = ReadOverhead(bound, kind);
+  if (json.has("certificate")) figures.certificate = ReadCertificate(json["certificate"]);
+  if (json.has("curve")) {
+    const JsonView curve = json["curve"];
+    for (size_t i = 0; i < curve.size(); ++i) {
+      figures.curve.push_back(
+          {ReadBytes(curve.at(i)["peak_bytes"]), ReadOverhead(curve.at(i)["overhead_cost"], kind)});
+    }
+  }
   const JsonView constants = json["constant_bytes"];
   figures.constants.parameters = ReadBytes(constants["parameters"]);
   figures.constants.parameter_gradients = ReadBytes(constants["parameter_gradients"]);

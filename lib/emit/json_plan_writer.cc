@@ -77,6 +77,8 @@ class PlanWriter {
     json_.Key("forward_cost").Amount(figures.forward_cost);
     json_.Key("backward_cost").Amount(figures.backward_cost);
     json_.Key("lower_bound_cost").Amount(figures.lower_bound_cost);
+    if (figures.certificate) WriteCertificate(*figures.certificate);
+    WriteCurve();
     json_.Key("constant_bytes").BeginObject(JsonLayout::kInline);
     json_.Key("parameters").Amount(figures.constants.parameters);
     json_.Key("parameter_gradients").Amount(figures.constants.parameter_gradients);
@@ -91,6 +93,33 @@ class PlanWriter {
     if (figures.setting) {
       json_.Key("setting");
       WriteSetting(*figures.setting, &json_);
+    }
+    json_.End();
+  }
+
+  void WriteCertificate(const Certificate& certificate) {
+    json_.Key("certificate").BeginObject(JsonLayout::kLines);
+    json_.Key("overhead").BeginObject(JsonLayout::kInline);
+    json_.Key("proof").Text(NameOf(certificate.proof));
+    json_.Key("scope").Text(NameOf(certificate.scope));
+    json_.Key("gap_cost").Amount(certificate.gap);
+    json_.End();
+    json_.Key("peak").BeginObject(JsonLayout::kInline);
+    json_.Key("lower_bound_bytes").Amount(certificate.peak.bytes);
+    json_.Key("proof").Text(NameOf(certificate.peak.proof));
+    json_.Key("scope").Text(NameOf(certificate.peak.scope));
+    json_.Key("gap_bytes").Amount(certificate.peak_gap);
+    json_.End().End();
+  }
+
+  void WriteCurve() {
+    if (plan_.figures.curve.empty()) return;
+    json_.Key("curve").BeginArray(JsonLayout::kLines);
+    for (const CurvePoint& point : plan_.figures.curve) {
+      json_.BeginObject(JsonLayout::kInline);
+      json_.Key("peak_bytes").Amount(point.peak);
+      json_.Key("overhead_cost").Amount(point.overhead);
+      json_.End();
     }
     json_.End();
   }

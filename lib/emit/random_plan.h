@@ -71,6 +71,15 @@ inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
   if (rng.Chance(50)) figures.static_allocations = {bytes(), bytes(), bytes()};
   figures.overhead = cost(), figures.forward_cost = cost(), figures.backward_cost = cost();
   if (rng.Chance(50)) figures.lower_bound_cost = cost();
+  if (rng.Chance(50)) {
+    figures.certificate = {static_cast<OverheadProof>(rng.Between(0, 4)),
+                           static_cast<BoundScope>(rng.Between(0, 2)),
+                           cost(),
+                           {bytes(), static_cast<PeakProof>(rng.Between(0, 3)),
+                            static_cast<BoundScope>(rng.Between(0, 2))},
+                           bytes()};
+  }
+  for (int i = rng.Chance(50) ? 3 : 0; i > 0; --i) figures.curve.push_back({bytes(), cost()});
   figures.constants = {bytes(), bytes(), bytes()};
   figures.optimizer_state = bytes();
   if (rng.Chance(50)) figures.paper.budget = bytes();

@@ -306,6 +306,16 @@ void CompareLabels(const TensorGraph& graph, const Plan& plan, std::vector<std::
   }
 }
 
+// Whether nodes run forward for the first time in the order of the graph.
+bool IsInOwnOrder(const Schedule& schedule) {
+  int32_t next = 0;
+  for (const Step& step : schedule.steps) {
+    if (step.kind != StepKind::kForward || step.index < next) continue;
+    if (step.index != next++) return false;
+  }
+  return true;
+}
+
 std::string Described(const TensorGraph& graph, const LiveBuffer& buffer) {
   const bool is_workspace = buffer.kind == BufferKind::kWorkspace;
   return fmt::format(
@@ -358,6 +368,9 @@ std::vector<std::string> CheckPlan(const TensorGraph& graph, const Plan& plan) {
   CompareClaim("backward_cost", figures.backward_cost, graph.backward_cost(), &faults);
   CompareConstants(graph.constants(), plan, &faults);
   CheckLowerBound(figures, replay.overhead(), Cost(0), &faults);
+  CheckCertificate(plan, replay.overhead(), Cost(0), replay.slab().highest(),
+                   IsInOwnOrder(plan.schedule), &faults);
+  CheckCurve(plan, graph.forward_cost() + graph.backward_cost(), &faults);
   if (plan.offsets.size() != replay.slab().allocations()) {
     faults.push_back(fmt::format("the arena has {} offsets for {} buffers", plan.offsets.size(),
                                  replay.slab().allocations()));

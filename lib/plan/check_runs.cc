@@ -219,6 +219,20 @@ Result<std::vector<OpId>> RunsOfPlan(const JointGraph& graph, const Plan& plan) 
   return runs;
 }
 
+// Whether operations run for the first time in the order of the graph.
+bool IsInOwnOrder(const JointGraph& graph, const Plan& plan) {
+  IdVector<OpId, bool> has_run(graph.ops().size());
+  OpId last(0);
+  for (const Step& step : plan.schedule.steps) {
+    const OpId op = step.node();
+    if (has_run[op]) continue;
+    has_run[op] = true;
+    if (op < last) return false;
+    last = op;
+  }
+  return true;
+}
+
 std::string Described(const JointGraph& graph, const LiveBuffer& buffer) {
   if (buffer.kind == BufferKind::kWorkspace) {
     return fmt::format("the workspace of \"{}\"", graph.op(buffer.node()).name);
@@ -257,7 +271,7 @@ void CompareRows(const JointGraph& graph, const Plan& plan, const Replay& replay
 }
 
 void CompareFigures(const GraphFigures& graph, const Plan& plan, const Replay& replay,
-                    std::vector<std::string>* faults) {
+                    bool is_own_order, std::vector<std::string>* faults) {
   const PlanFigures& figures = plan.figures;
   const Cost overhead = replay.cost() - graph.forward_cost - graph.backward_cost;
   CompareClaim("peak_bytes", figures.peak, replay.slab().highest(), faults);
@@ -270,6 +284,9 @@ void CompareFigures(const GraphFigures& graph, const Plan& plan, const Replay& r
   CompareClaim("backward_cost", figures.backward_cost, graph.backward_cost, faults);
   CompareConstants(graph.constants, plan, faults);
   CheckLowerBound(figures, overhead, Cost(0) - graph.unneeded_cost, faults);
+  CheckCurve(plan, graph.forward_cost + graph.backward_cost, faults);
+  CheckCertificate(plan, overhead, Cost(0) - graph.unneeded_cost, replay.slab().highest(),
+                   is_own_order, faults);
 }
 
 }  // namespace
@@ -285,7 +302,7 @@ std::vector<std::string> CheckJointPlan(const JointGraph& graph, const Plan& pla
 
   CompareClaim("baseline_peak_bytes", plan.figures.baseline_peak, baseline.slab().highest(),
                &faults);
-  CompareFigures(FiguresOf(graph), plan, replay, &faults);
+  CompareFigures(FiguresOf(graph), plan, replay, IsInOwnOrder(graph, plan), &faults);
   if (plan.offsets.size() != replay.slab().allocations()) {
     faults.push_back(fmt::format("the arena has {} offsets for {} buffers", plan.offsets.size(),
                                  replay.slab().allocations()));

@@ -18,6 +18,24 @@ void CompareConstants(const ConstantMemory& derived, const Plan& plan,
                OptimizerState(plan.request.optimizer, derived.parameter_gradients), faults);
 }
 
+namespace {
+
+// Proofs by one order's program say nothing of others, and all others nothing of an order.
+void CheckScope(std::string_view bound, std::string_view proof, BoundScope scope, bool is_own_order,
+                std::vector<std::string>* faults) {
+  const bool is_by_order =
+      proof == NameOf(OverheadProof::kOneCut) || proof == NameOf(OverheadProof::kMoments);
+  if (is_by_order == (scope == BoundScope::kAnyOrder)) {
+    faults->push_back(
+        fmt::format("certificate.{}.scope: {} is not what {} proves", bound, NameOf(scope), proof));
+  } else if (scope == BoundScope::kPlanOrder && is_own_order) {
+    faults->push_back(
+        fmt::format("certificate.{}.scope: the plan's order is the graph's own", bound));
+  }
+}
+
+}  // namespace
+
 void CheckLowerBound(const PlanFigures& figures, Cost overhead, Cost least_possible,
                      std::vector<std::string>* faults) {
   const std::optional<Cost>& bound = figures.lower_bound_cost;
@@ -33,6 +51,55 @@ void CheckLowerBound(const PlanFigures& figures, Cost overhead, Cost least_possi
   faults->push_back(fmt::format("lower_bound_cost: {} is {} the overhead of {}{}", bound->count(),
                                 is_above ? "no bound of" : "less than", overhead.count(),
                                 is_above ? "" : ", which is said to be optimal"));
+}
+
+void CheckCertificate(const Plan& plan, Cost overhead, Cost least_possible, Bytes peak,
+                      bool is_own_order, std::vector<std::string>* faults) {
+  const std::optional<Certificate>& certificate = plan.figures.certificate;
+  const bool is_by_best = plan.request.algorithm == kBestAlgorithm;
+  if (certificate.has_value() != is_by_best) {
+    faults->push_back(is_by_best ? "certificate: missing"
+                                 : "certificate: no algorithm but best proves one");
+  }
+  if (!certificate) return;
+  const std::optional<Cost>& bound = plan.figures.lower_bound_cost;
+  if (!bound) return faults->push_back("certificate: lower_bound_cost is null");
+  CompareClaim("certificate.overhead.gap_cost", certificate->gap, overhead - *bound, faults);
+  CompareClaim("certificate.peak.gap_bytes", certificate->peak_gap, peak - certificate->peak.bytes,
+               faults);
+  if (certificate->peak.bytes > peak) {
+    faults->push_back(fmt::format("certificate.peak: {} bytes are no bound of the peak of {} bytes",
+                                  certificate->peak.bytes.count(), peak.count()));
+  }
+  if ((certificate->proof == OverheadProof::kRunOnce) != (*bound == least_possible)) {
+    faults->push_back(fmt::format("certificate.overhead.proof: {} cannot prove {}",
+                                  NameOf(certificate->proof), bound->count()));
+  }
+  CheckScope("overhead", NameOf(certificate->proof), certificate->scope, is_own_order, faults);
+  CheckScope("peak", NameOf(certificate->peak.proof), certificate->peak.scope, is_own_order,
+             faults);
+}
+
+void CheckCurve(const Plan& plan, Cost step, std::vector<std::string>* faults) {
+  const PlanFigures& figures = plan.figures;
+  if (figures.curve.empty()) return;
+  if (plan.request.algorithm != kBestAlgorithm || plan.request.budget.is_given()) {
+    faults->push_back("curve: only best draws one, for no budget");
+  }
+  const CurvePoint own{figures.peak, figures.overhead};
+  bool has_own = false;
+  for (size_t i = 0; i < figures.curve.size(); ++i) {
+    const CurvePoint& point = figures.curve[i];
+    has_own = has_own || point == own;
+    if (ProductOf(point, step) < ProductOf(own, step)) {
+      faults->push_back(fmt::format("curve: point {} is better than the plan", i));
+    }
+    if (i == 0) continue;
+    const CurvePoint& before = figures.curve[i - 1];
+    if (point.peak > before.peak && point.overhead < before.overhead) continue;
+    faults->push_back(fmt::format("curve: point {} is no more memory for less time", i));
+  }
+  if (!has_own) faults->push_back("curve: the plan is not on it");
 }
 
 void CompareRequest(const Plan& plan, Bytes peak, std::vector<std::string>* faults) {

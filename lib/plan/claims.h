@@ -29,6 +29,16 @@ void CompareConstants(const ConstantMemory& derived, const Plan& plan,
 void CheckLowerBound(const PlanFigures& figures, Cost overhead, Cost least_possible,
                      std::vector<std::string>* faults);
 
+// The certificate, which plans by `best` have and no others: that it fits the figures, itself and,
+// by `is_own_order`, the plan. `overhead` and `peak` as they were replayed. What it proves is not
+// proven again.
+void CheckCertificate(const Plan& plan, Cost overhead, Cost least_possible, Bytes peak,
+                      bool is_own_order, std::vector<std::string>* faults);
+
+// The curve, if there is one: monotone, with the plan on it, and no point of a smaller product of
+// peak and time. `step` is the cost of a step without recomputation.
+void CheckCurve(const Plan& plan, Cost step, std::vector<std::string>* faults);
+
 // What the request asks for, as far as the plan shows it; `peak` as it was replayed.
 void CompareRequest(const Plan& plan, Bytes peak, std::vector<std::string>* faults);
 

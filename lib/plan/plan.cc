@@ -1,5 +1,9 @@
 #include "lib/plan/plan.h"
 
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
 #include "lib/base/printable.h"
 
 namespace ckplan {
@@ -68,6 +72,27 @@ Bytes OptimizerState(Optimizer optimizer, Bytes parameter_gradients) {
       return 2 * parameter_gradients;
   }
   return Bytes(0);
+}
+
+double ProductOf(const CurvePoint& point, Cost step) {
+  return static_cast<double>(point.peak.count()) *
+         static_cast<double>((step + point.overhead).count());
+}
+
+bool IsBetterPoint(const CurvePoint& a, const CurvePoint& b, Cost step) {
+  return std::tuple(ProductOf(a, step), a.peak, a.overhead) <
+         std::tuple(ProductOf(b, step), b.peak, b.overhead);
+}
+
+std::vector<CurvePoint> FrontOf(std::vector<CurvePoint> points) {
+  std::sort(points.begin(), points.end(), [](const CurvePoint& a, const CurvePoint& b) {
+    return std::pair(a.peak, a.overhead) < std::pair(b.peak, b.overhead);
+  });
+  std::vector<CurvePoint> front;
+  for (const CurvePoint& point : points) {
+    if (front.empty() || point.overhead < front.back().overhead) front.push_back(point);
+  }
+  return front;
 }
 
 Bytes TotalConstants(const ConstantMemory& constants, Bytes optimizer_state) {

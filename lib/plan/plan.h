@@ -14,6 +14,7 @@
 #include "lib/base/units.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/joint/joint_graph.h"
+#include "lib/plan/certificate.h"
 #include "lib/plan/request.h"
 #include "lib/schedule/schedule.h"
 #include "lib/schedule/timeline.h"
@@ -51,6 +52,14 @@ struct StaticAllocations {
   bool operator==(const StaticAllocations&) const = default;
 };
 
+// A plan that was found beside another: what time it takes to need no more memory.
+struct CurvePoint {
+  Bytes peak;
+  Cost overhead;
+
+  bool operator==(const CurvePoint&) const = default;
+};
+
 struct PlanFigures {
   bool is_optimal = false;  // Within the class that `guarantee` names.
   std::string guarantee;    // "optimal canonical strategy for Eq. 2; costs rounded to 17 ns"
@@ -63,6 +72,10 @@ struct PlanFigures {
   Cost forward_cost;   // One forward pass.
   Cost backward_cost;  // One backward pass.
   std::optional<Cost> lower_bound_cost;
+  std::optional<Certificate> certificate;  // Of plans by `best`, which all have a bound; no others.
+  // Of plans by `best` for no budget: those that it was chosen from, and itself. Each needs more
+  // memory than the one before, and takes less time.
+  std::vector<CurvePoint> curve;
   ConstantMemory constants;
   Bytes optimizer_state;
   PaperFigures paper;
@@ -157,6 +170,17 @@ struct Plan {
 // What the optimizer keeps in addition to the parameters: zero, one or two values for each trained
 // value.
 Bytes OptimizerState(Optimizer optimizer, Bytes parameter_gradients);
+
+// Peak times time, which plans for no budget are chosen by; `step` is the cost of a step without
+// recomputation. For comparisons alone.
+double ProductOf(const CurvePoint& point, Cost step);
+
+// Whether one plan is to be chosen before the other: by that product, then by the peak and the
+// time.
+bool IsBetterPoint(const CurvePoint& a, const CurvePoint& b, Cost step);
+
+// The points that no other one equals or betters, by increasing peak.
+std::vector<CurvePoint> FrontOf(std::vector<CurvePoint> points);
 
 // Parameters, their gradients, optimizer state and inputs, which no plan can change.
 Bytes TotalConstants(const ConstantMemory& constants, Bytes optimizer_state);

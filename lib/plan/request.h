@@ -84,6 +84,9 @@ struct KnobSetting {
 using DimSizes = std::map<std::string, int64_t>;
 using InputShapes = std::map<std::string, std::vector<int64_t>>;
 
+// With this name, the planner makes the plan of least time that is known, with a certificate: see
+// lib/algorithms/best/best.h.
+inline constexpr std::string_view kBestAlgorithm = "best";
 inline constexpr std::string_view kDefaultAlgorithm = "approx-dp";
 
 // Equal requests for the same model give the same plan, byte for byte. The request stored in a plan

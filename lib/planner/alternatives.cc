@@ -60,7 +60,10 @@ std::optional<Reach> LeastOfQuick(const TensorGraph& graph, const PlanRequest& r
 Error WithAlternative(Error refusal, const TensorGraph& graph, const PlanRequest& request,
                       const SolveLimits& limits) {
   const bool limits_peak = request.budget.is_given() || request.total_budget.is_given();
-  if (!limits_peak || request.algorithm == kAutoAlgorithm || graph.nodes().size() > kMaxNodes) {
+  // These two have tried all others.
+  const bool is_of_many =
+      request.algorithm == kAutoAlgorithm || request.algorithm == kBestAlgorithm;
+  if (!limits_peak || is_of_many || graph.nodes().size() > kMaxNodes) {
     return refusal;
   }
   const std::optional<Reach> least = LeastOfQuick(graph, request, limits);

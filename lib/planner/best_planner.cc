@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -10,16 +11,17 @@
 #include <vector>
 
 #include "lib/algorithms/best/best.h"
+#include "lib/algorithms/best/certificates.h"
 #include "lib/algorithms/best/least_peak.h"
+#include "lib/base/human_bytes.h"
 #include "lib/base/stop.h"
 #include "lib/joint/expand.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/plan/assemble.h"
 #include "lib/plan/check.h"
-#include "lib/planner/joint_planner.h"
+#include "lib/planner/other_plans.h"
 #include "lib/planner/peak_budget.h"
-#include "lib/planner/planner.h"
-#include "lib/planner/registry.h"
+#include "lib/schedule/backward_order.h"
 #include "lib/schedule/simulate.h"
 
 namespace ckplan {
@@ -46,8 +48,9 @@ struct Solution {
   int64_t lower_bound = 0;  // Of all plans in the order of the schedule, or in any.
   bool is_optimal = false;
   bool is_infeasible = false;
-  bool has_least_peak = false;   // Proven: no plan in any order has a lower one.
-  bool is_of_any_order = false;  // What is proven of the time holds for plans in any order.
+  OverheadProof proof = OverheadProof::kRunOnce;
+  BoundScope scope = BoundScope::kAnyOrder;  // Of `lower_bound`.
+  PeakBound least_peak = {};
 
   bool IsBetterThan(const Solution& other) const {
     return schedule && (!other.schedule || overhead < other.overhead);
@@ -70,9 +73,16 @@ class BestSearch {
     if (request.order == StepOrder::kFree) any_order_ = ExpandForAnyOrder(graph);
   }
 
-  // The best plan that is found of those that the request allows.
-  Result<Solution> Solve(Bytes budget) {
-    CKPLAN_ASSIGN_OR_RETURN(Solution best, SolveMirrored(budget));
+  // The best plan that is found of those that the request allows, no worse than `known`, which is
+  // one within the budget.
+  Result<Solution> Solve(Bytes budget, const std::optional<Schedule>& known = std::nullopt) {
+    const bool is_mirrored = known && IsMirrored(*known);
+    CKPLAN_ASSIGN_OR_RETURN(Solution best,
+                            SolveMirrored(budget, is_mirrored ? known : std::nullopt));
+    if (known && !is_mirrored) {
+      Solution start{*known, Simulator(graph_).Run(*known).value().overhead.count()};
+      if (start.IsBetterThan(best)) best = std::move(start);
+    }
     if (!any_order_ || (best.schedule && best.overhead == 0)) return best;
     return SolveInAnyOrder(budget, best);
   }
@@ -81,15 +91,20 @@ class BestSearch {
   Result<Solution> SolveForLeastPeak() {
     CKPLAN_ASSIGN_OR_RETURN(Solution least, FindLeast());
     KeepInCaseOfStop(least);
-    CKPLAN_ASSIGN_OR_RETURN(Solution again, Solve(PeakOf(least)));
-    again.has_least_peak = least.has_least_peak;
-    if (again.IsBetterThan(least) || again.is_optimal) return again;
-    return least;
+    CKPLAN_ASSIGN_OR_RETURN(Solution again, Solve(PeakOf(least), least.schedule));
+    // A bound for the own order's sums says nothing of another forward order, where they differ.
+    const bool is_for_all = any_order_ || IsInOwnOrder(*again.schedule);
+    if (is_for_all && least.least_peak.bytes > again.least_peak.bytes) {
+      again.least_peak = least.least_peak;
+    }
+    return again;
   }
 
-  // A plan of the least peak that is found.
+  // A plan of the least peak that is found, and what is proven of the least peak: in the graph's
+  // own order, or in any if the request allows any.
   Result<Solution> FindLeast() {
     Solution least = LeastOfOthers();
+    KeepInCaseOfStop(least);
     BestOptions options;
     options.work = kQuickWork;
     options.is_order_free = false;
@@ -100,26 +115,39 @@ class BestSearch {
       least = {ScheduleOf(expansion_, *lower.runs)};
       least.overhead = Simulator(graph_).Run(*least.schedule).value().overhead.count();
     }
-    least.has_least_peak = lower.is_proven;
+    least.least_peak = lower.bound;
     return any_order_ ? FindLeastInAnyOrder(least) : least;
   }
 
-  // The plan of the least product of peak and time, of budgets between the least peak and what
-  // keeping everything needs.
+  // The plan of the least product of peak and time, of budgets between the least peak that is not
+  // excluded and what keeping everything needs. Each starts from the plan for the one before, so
+  // that more memory never costs more time.
   Result<Solution> SolveForLeastProduct() {
-    CKPLAN_ASSIGN_OR_RETURN(Solution chosen, SolveForLeastPeak());
-    const Bytes low = PeakOf(chosen);
-    const Bytes high = PeakInOrder(graph_, own_order_);
-    double least_product = ProductOf(chosen);
-    for (int64_t i = 1; i <= kCurveSteps; ++i) {
-      const Bytes budget(low.count() + (high.count() - low.count()) / kCurveSteps * i);
-      CKPLAN_ASSIGN_OR_RETURN(Solution tried, SolveOwnOrder(budget, kQuickWork, {}));
-      if (!tried.schedule || ProductOf(tried) >= least_product) continue;
-      least_product = ProductOf(tried);
-      chosen = std::move(tried);
+    Solution chosen = KeepingAll();
+    curve_ = {PointOf(chosen)};
+    KeepInCaseOfStop(chosen);
+    const int64_t high = PeakOf(chosen).count();
+    const int64_t low =
+        std::min(high, FindCertificates(RunProblem(expansion_.graph)).least_peak_any_plan);
+    std::vector<Schedule> starts;
+    for (int64_t i = 0; i < kCurveSteps; ++i) {
+      const Bytes budget(low + (high - low) / kCurveSteps * i);
+      CKPLAN_ASSIGN_OR_RETURN(Solution tried, SolveOwnOrder(budget, kQuickWork, starts));
+      if (!tried.schedule) continue;
+      starts = {*tried.schedule};
+      curve_.push_back(PointOf(tried));
+      if (IsBetterPoint(PointOf(tried), PointOf(chosen), StepCost())) chosen = std::move(tried);
+      KeepInCaseOfStop(chosen);
     }
-    CKPLAN_ASSIGN_OR_RETURN(Solution again, Solve(PeakOf(chosen)));
-    return again.IsBetterThan(chosen) ? again : chosen;
+    return Solve(PeakOf(chosen), chosen.schedule);
+  }
+
+  // What SolveForLeastProduct has found on the way, and what it returned; else nothing.
+  std::vector<CurvePoint> CurveWith(const Solution& chosen) const {
+    if (curve_.empty()) return {};
+    std::vector<CurvePoint> points = curve_;
+    points.push_back(PointOf(chosen));
+    return FrontOf(std::move(points));
   }
 
   // The best of what was found before a stop ended the search.
@@ -133,13 +161,16 @@ class BestSearch {
   static constexpr int64_t kCurveSteps = 12;
 
   // The best plan of the graph's own order, and, unless none can be better, of the orders of the
-  // other algorithms' plans, which are starts as well.
-  Result<Solution> SolveMirrored(Bytes budget) {
-    CKPLAN_ASSIGN_OR_RETURN(Solution best, SolveOwnOrder(budget, WorkOf(request_.effort), {}));
+  // other algorithms' plans, which are starts as well. So is `known`, a plan within the budget.
+  Result<Solution> SolveMirrored(Bytes budget, const std::optional<Schedule>& known) {
+    std::vector<Schedule> starts;
+    if (known && IsInOwnOrder(*known)) starts.push_back(*known);
+    CKPLAN_ASSIGN_OR_RETURN(Solution best, SolveOwnOrder(budget, WorkOf(request_.effort), starts));
     KeepInCaseOfStop(best);
     if (best.is_optimal && best.overhead == 0) return best;
-    for (const OrderedProblem& problem : OthersWithin(budget, best)) {
-      CKPLAN_ASSIGN_OR_RETURN(Solution other, SolveInOrder(budget, problem));
+    const SearchEffort effort = best.is_optimal ? SearchEffort::kQuick : request_.effort;
+    for (const OrderedProblem& problem : OthersWithin(budget, best, known, effort)) {
+      CKPLAN_ASSIGN_OR_RETURN(Solution other, SolveInOrder(budget, problem, WorkOf(effort)));
       if (other.IsBetterThan(best)) best = std::move(other);
       KeepInCaseOfStop(best);
     }
@@ -148,26 +179,32 @@ class BestSearch {
 
   Result<Solution> SolveOwnOrder(Bytes budget, const BestWork& work,
                                  const std::vector<Schedule>& starts) {
-    return SolveExpansion(expansion_, budget, work, starts);
+    return SolveExpansion(expansion_, BoundScope::kOwnOrder, budget, work, starts);
   }
 
-  Result<Solution> SolveInOrder(Bytes budget, const OrderedProblem& problem) {
-    const BestWork work = WorkOf(request_.effort);
+  Result<Solution> SolveInOrder(Bytes budget, const OrderedProblem& problem, const BestWork& work) {
     if (problem.order == own_order_) return SolveOwnOrder(budget, work, problem.starts);
-    return SolveExpansion(ExpandTensorGraph(graph_, problem.order), budget, work, problem.starts);
+    return SolveExpansion(ExpandTensorGraph(graph_, problem.order), BoundScope::kPlanOrder, budget,
+                          work, problem.starts);
   }
 
-  static Result<Solution> SolveExpansion(const Expansion& expansion, Bytes budget,
+  // `order`: what the order of the expansion is to the graph.
+  static Result<Solution> SolveExpansion(const Expansion& expansion, BoundScope order, Bytes budget,
                                          const BestWork& work,
                                          const std::vector<Schedule>& starts) {
+    const auto scope_of = [&](BoundScope scope) {
+      return scope == BoundScope::kOwnOrder ? order : scope;
+    };
     BestOptions options;
     options.budget = budget.count();
     options.work = work;
     options.is_order_free = false;  // A schedule runs backward in the reverse of its forward order.
     for (const Schedule& start : starts) options.starts.push_back(RunsOf(expansion, start));
     CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome, SolveBest(expansion.graph, options));
-    Solution solution{std::nullopt, outcome.overhead, outcome.lower_bound, outcome.is_optimal,
-                      outcome.is_infeasible};
+    Solution solution{
+        std::nullopt,          outcome.overhead, outcome.lower_bound,     outcome.is_optimal,
+        outcome.is_infeasible, outcome.proof,    scope_of(outcome.scope), outcome.least_peak};
+    solution.least_peak.scope = scope_of(outcome.least_peak.scope);
     if (outcome.runs) solution.schedule = ScheduleOf(expansion, *outcome.runs);
     return solution;
   }
@@ -194,12 +231,16 @@ class BestSearch {
       }
     }
     // A plan that adds up gradients in another order is none of the expanded graph's, and may be
-    // below their bound; what is proven of it is what was proven of its own order.
-    if (best.schedule && best.overhead < outcome.any_order_bound) return best;
+    // below its bounds; what is proven of it is what was proven of its own order.
+    const bool is_bound = !best.schedule || (outcome.any_order_bound <= best.overhead &&
+                                             outcome.least_peak.bytes <= PeakOf(best));
+    if (!is_bound) return best;
     best.lower_bound = outcome.any_order_bound;
+    best.proof = outcome.any_order_proof;
+    best.scope = BoundScope::kAnyOrder;
+    best.least_peak = outcome.least_peak;
     best.is_optimal = best.schedule && best.overhead == best.lower_bound;
-    best.is_infeasible = outcome.is_infeasible && outcome.scope == BoundScope::kAnyOrder;
-    best.is_of_any_order = true;
+    best.is_infeasible = outcome.is_infeasible;
     return best;
   }
 
@@ -210,15 +251,14 @@ class BestSearch {
         const LeastPeak lower,
         FindLeastPeak(any_order_->graph, std::move(options), PeakOf(known).count()));
     Solution least = known;
-    least.has_least_peak = lower.is_proven && !lower.runs;
+    least.least_peak = lower.bound;
     if (!lower.runs) return least;
     const Schedule schedule = ScheduleOf(*any_order_, *lower.runs);
     const Simulation simulation = Simulator(graph_).Run(schedule).value();
     // The expanded graph may need less, see ExpandForAnyOrder.
     if (simulation.peak >= PeakOf(known)) return least;
-    const Bytes proven = RunSimulator(any_order_->graph).Run(*lower.runs).value().peak;
-    least = {schedule, simulation.overhead.count(), 0, false, false};
-    least.has_least_peak = lower.is_proven && simulation.peak == proven;
+    least = {schedule, simulation.overhead.count()};
+    least.least_peak = lower.bound;
     return least;
   }
 
@@ -226,61 +266,68 @@ class BestSearch {
     return Simulator(graph_).Run(*solution.schedule).value().peak;
   }
 
-  double ProductOf(const Solution& solution) const {
-    const Cost time = graph_.forward_cost() + graph_.backward_cost() + Cost(solution.overhead);
-    return static_cast<double>(PeakOf(solution).count()) * static_cast<double>(time.count());
+  bool IsInOwnOrder(const Schedule& schedule) const { return ForwardOrder(schedule) == own_order_; }
+
+  CurvePoint PointOf(const Solution& solution) const {
+    return {PeakOf(solution), Cost(solution.overhead)};
   }
 
-  Result<Plan> PlanBy(std::string_view algorithm, const Budget& budget) const {
-    PlanRequest own = request_;
-    own.algorithm = algorithm;
-    own.order = StepOrder::kModel;
-    own.budget = budget;
-    own.total_budget = {};
-    return MakePlan(graph_, own, limits_);
-  }
+  Cost StepCost() const { return graph_.forward_cost() + graph_.backward_cost(); }
 
-  // `wants_own_order`: also by algorithms that keep the graph's own order.
-  std::vector<Plan> PlansOfOthers(const Budget& budget, bool wants_own_order) const {
-    std::vector<Plan> plans;
-    for (const SolverInfo& info : AllSolvers()) {
-      // They take most of the time.
-      if (request_.effort == SearchEffort::kQuick && IsSlow(info)) continue;
-      if (!wants_own_order && PlansJointGraphs(info.name)) continue;
-      Result<Plan> plan = PlanBy(info.name, budget);
-      if (plan.ok()) plans.push_back(std::move(plan).value());
-    }
-    return plans;
-  }
-
-  // Orders of other algorithms' plans that may lead to a better plan: since the plan is better, or
-  // since the order needs less memory from the start.
-  std::vector<OrderedProblem> OthersWithin(Bytes budget, const Solution& own) const {
+  // Orders of other algorithms' plans, and of `known`, that may lead to a better plan: the order of
+  // the best of them, where that is better than `own`, and the one that needs least memory from the
+  // start, where that is less than the graph's own order needs.
+  std::vector<OrderedProblem> OthersWithin(Bytes budget, const Solution& own,
+                                           const std::optional<Schedule>& known,
+                                           SearchEffort effort) const {
+    std::vector<Schedule> starts;
     const bool is_settled = own.is_optimal || own.is_infeasible;
+    const OthersWork work{WorkOfOthers(effort), /*wants_own_order=*/!is_settled};
+    for (Plan& plan : PlansOfOthers(graph_, request_, Budget::Of(budget), work, limits_)) {
+      starts.push_back(std::move(plan.schedule));
+    }
+    PollStop();  // What others make of a stop is an error.
+    if (known) starts.push_back(*known);
+    std::optional<Order> cheapest;
+    std::optional<Order> lightest;
+    int64_t least_overhead = own.schedule ? own.overhead : std::numeric_limits<int64_t>::max();
+    Bytes least_peak = PeakInOrder(graph_, own_order_);
+    for (const Schedule& start : starts) {
+      const Order order = ForwardOrder(start);
+      const int64_t overhead = Simulator(graph_).Run(start).value().overhead.count();
+      if (overhead < least_overhead) {
+        least_overhead = overhead;
+        cheapest = order;
+      }
+      if (order == own_order_) continue;
+      const Bytes peak = PeakInOrder(graph_, order);
+      if (peak < least_peak) {
+        least_peak = peak;
+        lightest = order;
+      }
+    }
     std::vector<OrderedProblem> problems;
-    for (const Plan& plan : PlansOfOthers(Budget::Of(budget), !is_settled)) {
-      const Order order = ForwardOrder(plan.schedule);
-      const bool is_better = !own.schedule || plan.figures.overhead.count() < own.overhead;
-      const bool is_lighter = PeakInOrder(graph_, order) < PeakInOrder(graph_, own_order_);
-      // Solved to the end: no plan in this order is better.
-      if (order == own_order_ ? is_settled : !is_better && !is_lighter) continue;
-      auto found = std::find_if(problems.begin(), problems.end(),
-                                [&](const OrderedProblem& p) { return p.order == order; });
-      if (found == problems.end()) found = problems.insert(found, {order, {}});
-      found->starts.push_back(plan.schedule);
+    if (cheapest) problems.push_back({*cheapest, {}});
+    if (lightest && lightest != cheapest) problems.push_back({*lightest, {}});
+    for (OrderedProblem& problem : problems) {
+      std::copy_if(starts.begin(), starts.end(), std::back_inserter(problem.starts),
+                   [&](const Schedule& start) { return ForwardOrder(start) == problem.order; });
     }
     return problems;
   }
 
-  // The plan of the least peak by any other algorithm; keep-all is one of them.
+  Solution KeepingAll() const { return {KeepAllSchedule(own_order_), 0, 0, true}; }
+
+  // The plan of the least peak by any other algorithm.
   Solution LeastOfOthers() const {
-    std::optional<Plan> least;
-    for (Plan& plan : PlansOfOthers({Budget::Kind::kMin, Bytes(0), 0}, true)) {
-      if (!least || plan.figures.peak < least->figures.peak) least = std::move(plan);
+    Solution least = KeepingAll();
+    for (const Plan& plan : PlansOfOthers(graph_, request_, {Budget::Kind::kMin, Bytes(0), 0},
+                                          {WorkOfOthers(request_.effort)}, limits_)) {
+      if (plan.figures.peak >= PeakOf(least)) continue;
+      least = {plan.schedule, plan.figures.overhead.count()};
     }
     PollStop();  // What others make of a stop is an error.
-    CKPLAN_CHECK(least.has_value(), "keep-all has a plan for every graph");
-    return {least->schedule, least->figures.overhead.count(), 0, false, false};
+    return least;
   }
 
   const TensorGraph& graph_;
@@ -289,35 +336,42 @@ class BestSearch {
   const Order own_order_;
   const Expansion expansion_;           // In the graph's own order.
   std::optional<Expansion> any_order_;  // If the request allows any.
+  std::vector<CurvePoint> curve_;
   std::optional<Solution> found_;
 };
 
 std::string GuaranteeOf(const TensorGraph& graph, const Solution& solution) {
   if (solution.overhead == 0) return "optimal: nothing runs twice";
-  const std::string_view order =
-      solution.is_of_any_order ? "in any order" : "in its order of operations";
-  if (solution.is_optimal) return fmt::format("optimal among plans {}", order);
+  const std::string_view scope = solution.scope == BoundScope::kAnyOrder
+                                     ? DescriptionOf(BoundScope::kAnyOrder)
+                                     : DescriptionOf(BoundScope::kPlanOrder);
+  if (solution.is_optimal) return fmt::format("optimal among plans {}", scope);
   const auto step = static_cast<double>((graph.forward_cost() + graph.backward_cost()).count());
   const auto gap = static_cast<double>(solution.overhead - solution.lower_bound);
-  return fmt::format("heuristic: no plan {} saves more than {:.2f} % of a step", order,
+  return fmt::format("heuristic: no plan {} saves more than {:.2f} % of a step", scope,
                      step > 0 ? 100 * gap / step : 0);
 }
 
-Plan PlanOf(const TensorGraph& graph, const PlanRequest& request, const Solution& solution) {
+Plan PlanOf(const TensorGraph& graph, const PlanRequest& request, const Solution& solution,
+            std::vector<CurvePoint> curve) {
   Plan plan = AssemblePlan(graph, *solution.schedule,
                            IdVector<NodeId, int32_t>(graph.nodes().size()), PlaceTightly);
   plan.request = request;
   plan.request.algorithm = kBestAlgorithm;
   plan.request.objective = Objective::kTime;
   plan.request.total_budget = {};
-  plan.request.budget = Budget::Of(plan.figures.peak);
+  if (PeakBudgetOf(request).is_given()) plan.request.budget = Budget::Of(plan.figures.peak);
   const bool wants_least_peak = PeakBudgetOf(request).kind == Budget::Kind::kMin;
-  plan.figures.is_optimal = solution.is_optimal && (!wants_least_peak || solution.has_least_peak);
+  const bool has_least_peak = plan.figures.peak == solution.least_peak.bytes;
+  plan.figures.is_optimal = solution.is_optimal && (!wants_least_peak || has_least_peak);
   plan.figures.lower_bound_cost = Cost(solution.lower_bound);
   plan.figures.guarantee = GuaranteeOf(graph, solution);
-  if (solution.has_least_peak) {
-    plan.figures.guarantee.insert(0, kLeastPeakProven);
+  if (wants_least_peak && has_least_peak) {
+    plan.figures.guarantee.insert(0, LeastPeakProven(solution.least_peak.scope));
   }
+  AddCertificate({solution.proof, solution.scope, Cost(0), solution.least_peak, Bytes(0)},
+                 &plan.figures);
+  plan.figures.curve = std::move(curve);
   plan.figures.paper = {std::nullopt, plan.figures.peak, plan.figures.overhead};
   plan.figures.optimizer_state =
       OptimizerState(request.optimizer, graph.constants().parameter_gradients);
@@ -328,31 +382,53 @@ Plan PlanOf(const TensorGraph& graph, const PlanRequest& request, const Solution
 
 // The refusal names the least peak that can be reached, and says whether it is proven that nothing
 // fits.
-Result<Plan> Refuse(const TensorGraph& graph, const PlanRequest& request, bool is_proven,
+Result<Plan> Refuse(const TensorGraph& graph, const PlanRequest& request, const PeakBound& known,
                     BestSearch* search) {
   CKPLAN_ASSIGN_OR_RETURN(const Solution least, search->FindLeast());
   const Simulation simulation = Simulator(graph).Run(*least.schedule).value();
   Error error = Infeasible(graph, request, kBestAlgorithm, simulation.peak,
                            least.schedule->steps[simulation.peak_step]);
-  const std::string_view order =
-      request.order == StepOrder::kFree ? "in any order" : "in this order of operations";
-  error.notes.push_back(is_proven ? fmt::format("it is proven that no plan {} fits", order)
-                                  : "it is not proven that none fits");
+  const Bytes budget = ActivationBudget(graph, request);
+  error.notes.push_back(WhatIsProven(known.bytes > budget ? known : least.least_peak, budget,
+                                     ConstantsInBudget(graph, request)));
   return error;
 }
 
 Result<Done> CheckSettings(const PlanRequest& request) {
   if (request.paper_budget.is_given()) {
-    return MakeError(ErrorCode::kUsage, "best has no budget of its own; give it one on the peak");
+    return Error{ErrorCode::kUsage,
+                 "best has no budget of its own; a paper budget is for algorithms whose paper has "
+                 "one",
+                 {},
+                 {"use", {{"algorithm", "exact-dp"}}}};
   }
   if (!request.uses_liveness || request.granularity == Granularity::kLayer) {
-    return MakeError(ErrorCode::kUsage,
-                     "best plans with liveness, and decides on nodes; it takes no other form");
+    return Error{ErrorCode::kUsage,
+                 "best plans with liveness, and decides on nodes; it takes no other form",
+                 {},
+                 {"use", {{"algorithm", "approx-dp"}}}};
   }
   return Done{};
 }
 
 }  // namespace
+
+std::string LeastPeakProven(BoundScope scope) {
+  return fmt::format("no plan {} has a lower peak; ", DescriptionOf(scope));
+}
+
+std::string WhatIsProven(const PeakBound& bound, Bytes budget, Bytes constants) {
+  const Bytes needed = bound.bytes + constants;
+  return fmt::format("it is {}proven that no plan {} fits: each needs at least {} ({} bytes)",
+                     bound.bytes > budget ? "" : "not ", DescriptionOf(bound.scope),
+                     HumanBytes(needed), needed.count());
+}
+
+void AddCertificate(Certificate certificate, PlanFigures* figures) {
+  certificate.gap = figures->overhead - *figures->lower_bound_cost;
+  certificate.peak_gap = figures->peak - certificate.peak.bytes;
+  figures->certificate = certificate;
+}
 
 BestWork WorkOf(SearchEffort effort) {
   switch (effort) {
@@ -384,7 +460,7 @@ Result<Plan> MakeBestPlan(const TensorGraph& graph, const PlanRequest& request,
   if (solution.ok() && !solution->schedule && !is_stopped) {
     return UnlessStopped([&] {
       const StopScope scope(limits.stop);
-      return Refuse(graph, request, solution->is_infeasible, &*search);
+      return Refuse(graph, request, solution->least_peak, &*search);
     });
   }
   // What was found is told whole.
@@ -392,7 +468,7 @@ Result<Plan> MakeBestPlan(const TensorGraph& graph, const PlanRequest& request,
   if (!solution.ok() && is_stopped && search && search->found()) solution = *search->found();
   if (!solution.ok()) return std::move(solution).error();
   if (!solution->schedule) return MakeError(ErrorCode::kTimeout, "stopped");
-  Plan plan = PlanOf(graph, request, *solution);
+  Plan plan = PlanOf(graph, request, *solution, search->CurveWith(*solution));
   if (is_stopped) plan.figures.guarantee.insert(0, kStoppedEarly);
   if (is_fixed) plan.request.budget = Budget::Of(bytes);
   return plan;

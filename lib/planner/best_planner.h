@@ -2,19 +2,27 @@
 // lib/algorithms/best solves; what it returns becomes a plan like any other.
 #pragma once
 
-#include <string_view>
+#include <string>
 
 #include "lib/algorithms/best/best.h"
 #include "lib/base/result.h"
 #include "lib/graph/tensor_graph.h"
+#include "lib/plan/certificate.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/request.h"
 #include "lib/plan/solver.h"
 
 namespace ckplan {
 
-// How the guarantee of a plan begins that has the least peak of all plans in any order.
-inline constexpr std::string_view kLeastPeakProven = "no plan has a lower peak; ";
+// How the guarantee of a plan begins that has the least peak of all plans within the scope.
+std::string LeastPeakProven(BoundScope scope);
+
+// What a refusal adds: whether it is proven that no plan fits the budget, which is one of the peak.
+// Sizes are told with the constants.
+std::string WhatIsProven(const PeakBound& bound, Bytes budget, Bytes constants);
+
+// With the gaps to the figures, which are known.
+void AddCertificate(Certificate certificate, PlanFigures* figures);
 
 // What a search by `best` may do.
 BestWork WorkOf(SearchEffort effort);

@@ -35,6 +35,21 @@ TEST_CASE("best: a chain of four, worked by hand") {
   CHECK(plan.figures.overhead == Cost(5));
   CHECK(plan.figures.is_optimal);
   CHECK(plan.figures.lower_bound_cost == Cost(5));
+  const Certificate& certificate = plan.figures.certificate.value();
+  CHECK(certificate.scope == BoundScope::kOwnOrder);
+  CHECK(certificate.gap == Cost(0));
+  // The backward of b reads a, b and the gradient of b, and makes that of a.
+  CHECK(certificate.peak == PeakBound{Bytes(16), PeakProof::kWorkingSet, BoundScope::kAnyOrder});
+}
+
+TEST_CASE("best: a bound by the operations of every order is told as one") {
+  // Where nothing is recomputed nothing needs a search.
+  const TensorGraph graph = GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:1@1");
+  const Plan plan = MakePlan(graph, BestWithin(Budget::Of(Bytes(20))), {}).value();
+  const Certificate& certificate = plan.figures.certificate.value();
+  CHECK(certificate.proof == OverheadProof::kRunOnce);
+  CHECK(certificate.scope == BoundScope::kAnyOrder);
+  CHECK(certificate.peak_gap == Bytes(4));
 }
 
 TEST_CASE("best: no algorithm of the registry is better within the same budget") {
@@ -73,6 +88,11 @@ TEST_CASE("best: the least peak is no higher than that of any other algorithm") 
     const TensorGraph graph = RandomTensorGraph(rng, options);
     const Budget least = {Budget::Kind::kMin, Bytes(0), 0};
     const Plan best = MakePlan(graph, BestWithin(least), {}).value();
+    const Certificate& certificate = *best.figures.certificate;
+    CHECK(certificate.peak.bytes + certificate.peak_gap == best.figures.peak);
+    const bool is_proven = certificate.peak_gap == Bytes(0);
+    CHECK(best.figures.is_optimal == (is_proven && certificate.gap == Cost(0)));
+    CHECK(best.figures.guarantee.starts_with("no plan in ") == is_proven);
     for (const SolverInfo& info : AllSolvers()) {
       PlanRequest request = BestWithin(least);
       request.algorithm = info.name;
@@ -145,7 +165,7 @@ TEST_CASE("best: a refusal names a budget that it can keep, and says what is pro
   const Bytes least(std::stoll(refused.error().remedy.settings.front().value));
   CHECK(MakePlan(graph, BestWithin(Budget::Of(least)), {}).ok());
   CHECK(refused.error().notes.front() ==
-        "it is proven that no plan in this order of operations fits");
+        "it is proven that no plan in any order fits: each needs at least 12 B (12 bytes)");
 }
 
 TEST_CASE("best: without a budget it weighs memory against time") {
@@ -156,6 +176,30 @@ TEST_CASE("best: without a budget it weighs memory against time") {
   };
   CHECK(product(plan.figures.peak, plan.figures.overhead) <= product(Bytes(20), Cost(0)));
   CHECK(product(plan.figures.peak, plan.figures.overhead) <= product(Bytes(16), Cost(5)));
+}
+
+TEST_CASE("best: more memory never costs more time, whatever the graph") {
+  int points = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomGraphOptions options;
+    options.nodes = static_cast<int>(rng.Between(4, 12));
+    const TensorGraph graph = RandomTensorGraph(rng, options);
+    const Plan plan = MakePlan(graph, BestWithin({}), {}).value();
+    CHECK_FALSE(plan.request.budget.is_given());
+    const std::vector<CurvePoint>& curve = plan.figures.curve;
+    REQUIRE_FALSE(curve.empty());
+    CHECK(curve.back().overhead == Cost(0));
+    CHECK(curve.back().peak <= KeepAllPeak(graph));
+    points += static_cast<int>(curve.size());
+    // The checker judges that it is monotone.
+    CHECK(CheckPlan(graph, plan).empty());
+    // What is on the curve can be had.
+    const Plan least = MakePlan(graph, BestWithin(Budget::Of(curve.front().peak)), {}).value();
+    CHECK(least.figures.overhead <= curve.front().overhead);
+  }
+  CHECK(points > 40);
 }
 
 TEST_CASE("best: what it does not take is refused") {

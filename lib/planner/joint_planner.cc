@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lib/algorithms/best/best.h"
+#include "lib/algorithms/best/certificates.h"
 #include "lib/algorithms/best/least_peak.h"
 #include "lib/algorithms/checkmate/checkmate.h"
 #include "lib/algorithms/dtr/dtr.h"
@@ -44,7 +45,9 @@ struct JointOutcome {
   bool is_optimal = false;
   std::string guarantee;
   std::optional<Cost> lower_bound;  // On the overhead; none if no more than the obvious is known.
-  std::string note = {};            // What a refusal adds, if the budget is not met.
+  std::optional<Certificate> certificate = {};  // Without the gaps.
+  std::vector<CurvePoint> curve = {};           // Without a budget: what was found on the way.
+  std::string note = {};                        // What a refusal adds, if the budget is not met.
 };
 
 struct JointSolver {
@@ -125,8 +128,7 @@ std::vector<std::vector<OpId>> PlansOfOthers(const JointProblem& problem,
 }
 
 std::string GuaranteeOf(const JointGraph& graph, const BestOutcome& outcome) {
-  const bool is_own = outcome.scope == BoundScope::kOwnOrder;
-  const std::string_view scope = is_own ? "in the graph's own order" : "in any order";
+  const std::string_view scope = DescriptionOf(outcome.scope);
   if (outcome.is_optimal) return fmt::format("optimal among plans {}", scope);
   const auto once = static_cast<double>(graph.cost().count());
   const auto gap = static_cast<double>(outcome.overhead - outcome.lower_bound);
@@ -135,7 +137,16 @@ std::string GuaranteeOf(const JointGraph& graph, const BestOutcome& outcome) {
 }
 
 JointOutcome OutcomeOf(const JointGraph& graph, const BestOutcome& best) {
-  return {*best.runs, best.is_optimal, GuaranteeOf(graph, best), Cost(best.lower_bound)};
+  return {*best.runs, best.is_optimal, GuaranteeOf(graph, best), Cost(best.lower_bound),
+          Certificate{best.proof, best.scope, Cost(0), best.least_peak, Bytes(0)}};
+}
+
+// What the budget covers beside the peak: nothing, or all that no plan changes.
+Bytes ConstantsInBudget(const JointGraph& graph, const PlanRequest& request) {
+  if (!request.total_budget.is_given()) return Bytes(0);
+  const ConstantMemory constants = JointConstants(graph);
+  return TotalConstants(constants,
+                        OptimizerState(request.optimizer, constants.parameter_gradients));
 }
 
 // A plan of the least peak that is found.
@@ -152,7 +163,7 @@ Result<JointOutcome> SolveBestForLeastPeak(const JointProblem& problem, const Be
     return simulator.Run(plan).value().peak;
   };
   const JointProblem for_least{graph, problem.request, std::nullopt, true};
-  if (!least.is_proven) {
+  if (least.bound.bytes < peak_of(runs)) {
     for (std::vector<OpId>& other : PlansOfOthers(for_least, limits)) {
       if (peak_of(other) < peak_of(runs)) runs = std::move(other);
     }
@@ -163,35 +174,12 @@ Result<JointOutcome> SolveBestForLeastPeak(const JointProblem& problem, const Be
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(graph, again));
   CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
   JointOutcome outcome = OutcomeOf(graph, best);
-  outcome.is_optimal &= least.is_proven;
-  if (least.is_proven) outcome.guarantee = fmt::format("{}{}", kLeastPeakProven, outcome.guarantee);
+  PeakBound& bound = outcome.certificate->peak;
+  if (least.bound.bytes > bound.bytes) bound = least.bound;
+  const bool is_least = bound.bytes.count() == again.budget;
+  outcome.is_optimal &= is_least;
+  if (is_least) outcome.guarantee = LeastPeakProven(bound.scope) + outcome.guarantee;
   return outcome;
-}
-
-// The plan of the least product of peak and time, of a dozen budgets.
-Result<JointOutcome> SolveBestForLeastProduct(const JointProblem& problem,
-                                              const BestOptions& options,
-                                              const SolveLimits& limits) {
-  const JointGraph& graph = problem.graph;
-  constexpr int64_t kBudgets = 12;
-  RunSimulator simulator(graph);
-  CKPLAN_ASSIGN_OR_RETURN(JointOutcome chosen, SolveBestForLeastPeak(problem, options, limits));
-  const auto product_of = [&](const std::vector<OpId>& runs) {
-    const RunSimulation simulation = simulator.Run(runs).value();
-    return static_cast<double>(simulation.peak.count()) *
-           static_cast<double>(simulation.cost.count());
-  };
-  const int64_t low = simulator.Run(chosen.runs).value().peak.count();
-  const int64_t high = OwnOrderPeak(graph).count();
-  for (int64_t i = 1; i <= kBudgets; ++i) {
-    BestOptions at = options;
-    at.budget = low + (high - low) / kBudgets * i;
-    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(graph, at));
-    if (best.runs && product_of(*best.runs) < product_of(chosen.runs)) {
-      chosen = OutcomeOf(graph, best);
-    }
-  }
-  return chosen;
 }
 
 // The best plan within the budget, no worse than those of the other algorithms.
@@ -201,13 +189,54 @@ Result<BestOutcome> SolveBestWithin(const JointProblem& problem, const BestOptio
   if (best.is_optimal || best.is_infeasible || limits.stop.stop_requested()) return best;
   RunSimulator simulator(problem.graph);
   BestOptions again = options;
+  const size_t known = again.starts.size();
   for (std::vector<OpId>& other : PlansOfOthers(problem, limits)) {
     const RunSimulation simulation = simulator.Run(other).value();
     const int64_t overhead = (simulation.cost - problem.graph.cost()).count();
     const bool is_better = !best.runs || overhead < best.overhead;
     if (is_better && simulation.peak <= *problem.budget) again.starts.push_back(std::move(other));
   }
-  return again.starts.empty() ? best : SolveBest(problem.graph, again);
+  return again.starts.size() == known ? best : SolveBest(problem.graph, again);
+}
+
+// The plan of the least product of peak and time, of a dozen budgets between the least peak that is
+// not excluded and that of the own order. Each starts from the plan for the one before, so that
+// more memory never costs more time.
+Result<JointOutcome> SolveBestForLeastProduct(const JointProblem& problem,
+                                              const BestOptions& options,
+                                              const SolveLimits& limits) {
+  const JointGraph& graph = problem.graph;
+  constexpr int64_t kBudgets = 12;
+  RunSimulator simulator(graph);
+  const auto point_of = [&](const std::vector<OpId>& runs) {
+    const RunSimulation simulation = simulator.Run(runs).value();
+    return CurvePoint{simulation.peak, simulation.cost - graph.cost()};
+  };
+  std::vector<OpId> chosen = OwnOrder(graph);
+  std::vector<CurvePoint> points = {point_of(chosen)};
+  const int64_t high = OwnOrderPeak(graph).count();
+  const int64_t low = std::min(high, FindCertificates(RunProblem(graph)).least_peak_any_plan);
+  BestOptions at = options;
+  at.work = kQuickWork;
+  for (int64_t i = 0; i <= kBudgets; ++i) {
+    at.budget = i == kBudgets ? high : low + (high - low) / kBudgets * i;
+    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(graph, at));
+    if (!best.runs) continue;
+    at.starts = {*best.runs};
+    points.push_back(point_of(*best.runs));
+    if (IsBetterPoint(points.back(), point_of(chosen), graph.cost())) chosen = *best.runs;
+  }
+  BestOptions again = options;
+  again.budget = point_of(chosen).peak.count();
+  again.starts = {chosen};
+  JointProblem within = problem;
+  within.budget = Bytes(again.budget);
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBestWithin(within, again, limits));
+  CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
+  JointOutcome outcome = OutcomeOf(graph, best);
+  points.push_back(point_of(outcome.runs));
+  outcome.curve = FrontOf(std::move(points));
+  return outcome;
 }
 
 Result<JointOutcome> SolveByBest(const JointProblem& problem, const SolveLimits& limits) {
@@ -220,8 +249,9 @@ Result<JointOutcome> SolveByBest(const JointProblem& problem, const SolveLimits&
   if (best.runs) return OutcomeOf(problem.graph, best);
   options.work = kQuickWork;
   CKPLAN_ASSIGN_OR_RETURN(JointOutcome least, SolveBestForLeastPeak(problem, options, limits));
-  const bool is_proven = best.is_infeasible && best.scope == BoundScope::kAnyOrder;
-  least.note = is_proven ? "it is proven that no plan fits" : "it is not proven that none fits";
+  const bool is_proven = best.least_peak.bytes > *problem.budget;
+  least.note = WhatIsProven(is_proven ? best.least_peak : least.certificate->peak, *problem.budget,
+                            ConstantsInBudget(problem.graph, problem.request));
   return least;
 }
 
@@ -273,14 +303,6 @@ Result<const JointSolver*> FindJointSolver(std::string_view name) {
   }
   return ForForwardGraphs(fmt::format("{} is", info->name),
                           {"use", {{"algorithm", std::string(kJointSolvers.front().name)}}});
-}
-
-// What the budget covers beside the peak: nothing, or all that no plan changes.
-Bytes ConstantsInBudget(const JointGraph& graph, const PlanRequest& request) {
-  if (!request.total_budget.is_given()) return Bytes(0);
-  const ConstantMemory constants = JointConstants(graph);
-  return TotalConstants(constants,
-                        OptimizerState(request.optimizer, constants.parameter_gradients));
 }
 
 // The budget as bytes of the peak alone; none if the request states no amount.
@@ -347,6 +369,8 @@ Result<Plan> SolveAndCheck(const JointSolver& solver, const JointProblem& proble
       outcome.is_optimal && (!problem.wants_least_peak || solver.name == kBestAlgorithm);
   plan.figures.guarantee = outcome.guarantee;
   if (outcome.lower_bound) plan.figures.lower_bound_cost = outcome.lower_bound;
+  plan.figures.curve = outcome.curve;
+  if (outcome.certificate) AddCertificate(*outcome.certificate, &plan.figures);
   plan.figures.optimizer_state =
       OptimizerState(problem.request.optimizer, plan.figures.constants.parameter_gradients);
   const std::vector<std::string> faults = CheckJointPlan(problem.graph, plan);

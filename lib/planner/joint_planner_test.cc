@@ -113,6 +113,45 @@ TEST_CASE("joint planner: no other algorithm is better than best within the same
   CHECK(compared >= 60);
 }
 
+TEST_CASE("joint planner: without a budget, the plan of least peak times time, and the others") {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const JointGraph graph = RandomJointGraph(rng);
+    PlanRequest request;
+    request.algorithm = kBestAlgorithm;
+    request.effort = SearchEffort::kQuick;
+    const Plan plan = MakeJointPlan(graph, request, {}).value();
+    CHECK(CheckJointPlan(graph, plan).empty());
+    CHECK_FALSE(plan.request.budget.is_given());
+    REQUIRE_FALSE(plan.figures.curve.empty());
+    CHECK(plan.figures.curve.back().peak <= OwnOrderPeak(graph));
+  }
+}
+
+TEST_CASE("joint planner: a refusal says what is proven, and a least peak as well") {
+  int proven = 0;
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const JointGraph graph = RandomJointGraph(rng);
+    PlanRequest request;
+    request.algorithm = kBestAlgorithm;
+    request.effort = SearchEffort::kQuick;
+    request.budget = {Budget::Kind::kMin, Bytes(0), 0};
+    const Plan least = MakeJointPlan(graph, request, {}).value();
+    const Certificate& certificate = least.figures.certificate.value();
+    REQUIRE(certificate.peak.bytes + certificate.peak_gap == least.figures.peak);
+    if (certificate.peak.bytes == Bytes(0)) continue;
+    proven += certificate.peak_gap == Bytes(0);
+    request.budget = Budget::Of(certificate.peak.bytes - Bytes(1));
+    const Result<Plan> refused = MakeJointPlan(graph, request, {});
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().notes.front().starts_with("it is proven that no plan in any order fits"));
+  }
+  CHECK(proven > 5);
+}
+
 TEST_CASE("joint planner: algorithms of forward graphs are refused by name") {
   const JointGraph graph = SomeGraph();
   int refused = 0;

@@ -130,7 +130,7 @@ constexpr std::array kSolvers = {
 };
 
 constexpr SolverInfo kAuto = {kAutoAlgorithm,
-                              "the best plan within the budget by any of the others",
+                              "the best plan within the budget by any paper's algorithm",
                               "none",
                               Guarantee::kHeuristic,
                               GraphClass::kAnyDag,

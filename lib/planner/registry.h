@@ -18,9 +18,6 @@ Result<const SolverInfo*> FindSolver(std::string_view name);
 // With this name, the planner tries all algorithms and takes the best plan; see MakePlan.
 // FindSolver finds it, although it has no solver of its own.
 inline constexpr std::string_view kAutoAlgorithm = "auto";
-// With this name, the planner makes the plan of least time that is known, with a bound: see
-// lib/algorithms/best/best.h. It is not among AllSolvers, whose plans it starts from.
-inline constexpr std::string_view kBestAlgorithm = "best";
 // With this name, the planner judges the decisions of the request (lib/plan/decisions.h). It is
 // not among AllSolvers: without decisions there is nothing to judge.
 inline constexpr std::string_view kGivenAlgorithm = "given";
@@ -28,6 +25,7 @@ inline constexpr std::string_view kGivenAlgorithm = "given";
 // and the integer program.
 bool IsSlow(const SolverInfo& info);
 // All algorithms, kAutoAlgorithm, kBestAlgorithm and kGivenAlgorithm, in alphabetical order.
+// kBestAlgorithm (lib/plan/request.h) is not among AllSolvers either, whose plans it starts from.
 std::vector<const SolverInfo*> ListedAlgorithms();
 // Other names of an algorithm, in alphabetical order; plans always use the main name.
 std::vector<std::string_view> AliasesOf(std::string_view name);

@@ -78,7 +78,7 @@ class Solver {
     const Certificates certificates = FindCertificates(problem_);
     // Nothing costs less than what every plan must run, once.
     if (outcome_.runs) outcome_.is_optimal = IsOptimal();
-    if (certificates.least_peak_any_plan > options_.budget) outcome_.is_infeasible = true;
+    RaisePeakBound(certificates.least_peak_any_plan, PeakProof::kWorkingSet, BoundScope::kAnyOrder);
     if (certificates.least_peak_once_any_order <= options_.budget) return;
     // Something runs twice, in any order.
     int64_t least = std::numeric_limits<int64_t>::max();
@@ -86,9 +86,11 @@ class Solver {
       if (problem_.may_repeat[op]) least = std::min(least, problem_.cost[op]);
     }
     if (least == std::numeric_limits<int64_t>::max()) {
-      outcome_.is_infeasible = true;
+      RaisePeakBound(certificates.least_peak_once_any_order, PeakProof::kOrderCut,
+                     BoundScope::kAnyOrder);
     } else {
-      any_order_bound_ = idle_cost_ + least;
+      RaiseAnyOrderBound(idle_cost_ + least, OverheadProof::kOrderCut);
+      RaiseBound(any_order_bound_, any_order_proof_, BoundScope::kAnyOrder);
     }
   }
 
@@ -133,11 +135,24 @@ class Solver {
     return true;
   }
 
-  void RaiseBound(int64_t bound, BoundScope scope) {
+  void RaiseBound(int64_t bound, OverheadProof proof, BoundScope scope) {
     if (bound <= outcome_.lower_bound) return;
     outcome_.lower_bound = bound;
+    outcome_.proof = proof;
     outcome_.scope = scope;
     outcome_.is_optimal = outcome_.runs && IsOptimal();
+  }
+
+  void RaiseAnyOrderBound(int64_t bound, OverheadProof proof) {
+    if (bound <= any_order_bound_) return;
+    any_order_bound_ = bound;
+    any_order_proof_ = proof;
+  }
+
+  void RaisePeakBound(int64_t bytes, PeakProof proof, BoundScope scope) {
+    if (Bytes(bytes) <= outcome_.least_peak.bytes) return;
+    outcome_.least_peak = {Bytes(bytes), proof, scope};
+    outcome_.is_infeasible = bytes > options_.budget;
   }
 
   // A plan in another order may be below the bound of the graph's own: then nothing is proven yet.
@@ -167,10 +182,9 @@ class Solver {
     const bool is_taken = loop.runs && Offer(*loop.runs, "moments");
     if (is_own || is_taken) moments_ = loop.moments;
     if (!is_own) return Done{};
-    RaiseBound(idle_cost_ + loop.lower_bound, BoundScope::kOwnOrder);
+    RaiseBound(idle_cost_ + loop.lower_bound, OverheadProof::kMoments, BoundScope::kOwnOrder);
     if (loop.is_infeasible && !options_.is_order_free) {
-      outcome_.is_infeasible = true;
-      outcome_.scope = BoundScope::kOwnOrder;
+      RaisePeakBound(options_.budget + 1, PeakProof::kMoments, BoundScope::kOwnOrder);
     }
     return Done{};
   }
@@ -186,12 +200,11 @@ class Solver {
     CKPLAN_ASSIGN_OR_RETURN(
         const LoopOutcome loop,
         SolveAnyOrderLoop(graph_, problem_, own_order_, moments_, options_.budget, limits));
-    any_order_bound_ = std::max(any_order_bound_, idle_cost_ + loop.lower_bound);
+    RaiseAnyOrderBound(idle_cost_ + loop.lower_bound, OverheadProof::kFreeMoments);
     if (loop.runs) Offer(*loop.runs, "any order");
     outcome_.is_optimal = outcome_.runs && IsOptimal();
     if (loop.is_infeasible && !outcome_.runs) {
-      outcome_.is_infeasible = true;
-      outcome_.scope = BoundScope::kAnyOrder;
+      RaisePeakBound(options_.budget + 1, PeakProof::kFreeMoments, BoundScope::kAnyOrder);
     }
     return Done{};
   }
@@ -208,7 +221,8 @@ class Solver {
     Offer(FillWithCheaper(problem_, order, moment, options_.budget, cut, measure,
                           options_.work.cut_trials),
           "one cut");
-    if (is_own) RaiseBound(idle_cost_ + cut.added_cost, BoundScope::kOwnOrder);
+    if (is_own)
+      RaiseBound(idle_cost_ + cut.added_cost, OverheadProof::kOneCut, BoundScope::kOwnOrder);
   }
 
   void Anneal() {
@@ -227,11 +241,13 @@ class Solver {
   // another order costs less than it.
   void SettleBound() {
     outcome_.any_order_bound = any_order_bound_;
+    outcome_.any_order_proof = any_order_proof_;
     const bool is_below_own = outcome_.runs && outcome_.overhead < outcome_.lower_bound;
     if (outcome_.is_infeasible || (!is_below_own && any_order_bound_ < outcome_.lower_bound)) {
       return;
     }
     outcome_.lower_bound = any_order_bound_;
+    outcome_.proof = any_order_proof_;
     outcome_.scope = BoundScope::kAnyOrder;
     outcome_.is_optimal = outcome_.runs && outcome_.overhead <= any_order_bound_;
   }
@@ -248,6 +264,7 @@ class Solver {
   std::vector<Runs> orders_;   // The graph's own first.
   std::vector<OpId> moments_;  // Of the loop that found the best plan, or of the own order's.
   int64_t any_order_bound_ = 0;
+  OverheadProof any_order_proof_ = OverheadProof::kRunOnce;
   BestOutcome outcome_;
 };
 

@@ -22,11 +22,9 @@
 #include "lib/base/result.h"
 #include "lib/joint/joint_graph.h"
 #include "lib/joint/run_problem.h"
+#include "lib/plan/certificate.h"
 
 namespace ckplan {
-
-// Of all plans, or of those whose first runs are in the order that was given.
-enum class BoundScope : uint8_t { kOwnOrder, kAnyOrder };
 
 // What a search may do, so that the same request gives the same plan on any machine.
 struct BestWork {
@@ -53,14 +51,17 @@ struct BestOptions {
 };
 
 struct BestOutcome {
-  std::optional<Runs> runs;                  // Nothing: no plan within the budget was found.
-  int64_t overhead = 0;                      // Of `runs`, beyond running everything once.
-  int64_t lower_bound = 0;                   // On the overhead.
-  BoundScope scope = BoundScope::kAnyOrder;  // Of the bound, and of `is_infeasible`.
+  std::optional<Runs> runs;  // Nothing: no plan within the budget was found.
+  int64_t overhead = 0;      // Of `runs`, beyond running everything once.
+  int64_t lower_bound = 0;   // On the overhead.
+  OverheadProof proof = OverheadProof::kRunOnce;
+  BoundScope scope = BoundScope::kAnyOrder;  // Of that bound.
   int64_t any_order_bound = 0;               // On the overhead of plans in any order.
-  bool is_optimal = false;                   // Within the scope.
-  bool is_infeasible = false;                // Proven: nothing within the scope fits the budget.
-  std::string_view part;                     // Which part found the plan: "moments".
+  OverheadProof any_order_proof = OverheadProof::kRunOnce;
+  bool is_optimal = false;     // Within the scope.
+  PeakBound least_peak;        // Above the budget where `is_infeasible`.
+  bool is_infeasible = false;  // Proven: nothing within the scope of `least_peak` fits.
+  std::string_view part;       // Which part found the plan: "moments".
 };
 
 // Heeds a stop (lib/base/stop.h): with the best so far, if there is one.

@@ -16,8 +16,8 @@ Result<LeastPeak> FindLeastPeak(const JointGraph& graph, BestOptions options, in
   RunSimulator simulator(graph);
   const RunProblem problem(graph);
   LeastPeak least;
-  int64_t refused = FindCertificates(problem).least_peak_any_plan - 1;
-  bool is_refusal_proven = true;
+  least.bound.bytes = Bytes(FindCertificates(problem).least_peak_any_plan);
+  int64_t refused = least.bound.bytes.count() - 1;
   for (int trial = 0; trial < kMaxTrials && refused + 1 < reached; ++trial) {
     options.budget = trial == 0 ? refused + 1 : refused + (reached - refused) / 2;
     CKPLAN_ASSIGN_OR_RETURN(BestOutcome tried, SolveBest(graph, options));
@@ -27,10 +27,9 @@ Result<LeastPeak> FindLeastPeak(const JointGraph& graph, BestOptions options, in
       options.starts = {*least.runs};
     } else {
       refused = options.budget;
-      is_refusal_proven &= tried.is_infeasible && tried.scope == BoundScope::kAnyOrder;
     }
+    if (tried.least_peak.bytes > least.bound.bytes) least.bound = tried.least_peak;
   }
-  least.is_proven = is_refusal_proven && refused + 1 >= reached;
   return least;
 }
 

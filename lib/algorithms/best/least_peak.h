@@ -13,7 +13,7 @@ namespace ckplan {
 
 struct LeastPeak {
   std::optional<Runs> runs;  // Nothing: no plan below `reached` was found.
-  bool is_proven = false;    // No plan in any order has a peak below that of `runs`, or `reached`.
+  PeakBound bound;           // Of all plans of the graph within its scope.
 };
 
 // Looks for plans whose peak is below `reached`, down to what certificates allow: first for that

@@ -1,0 +1,31 @@
+// Plans of the papers' algorithms for one budget, as starts of `best`.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/graph/tensor_graph.h"
+#include "lib/plan/plan.h"
+#include "lib/plan/request.h"
+#include "lib/plan/solver.h"
+
+namespace ckplan {
+
+// What the algorithms may take together, in polls (lib/base/work_limit.h): about a tenth of a
+// second, half a second and ten.
+int64_t WorkOfOthers(SearchEffort effort);
+
+struct OthersWork {
+  int64_t polls = 0;
+  bool wants_own_order = true;  // Also by algorithms that keep the graph's own order.
+};
+
+// The plans of all algorithms of the registry that have one within the budget. Those that answer at
+// once come first; when the work is spent, the one at hand gives the best plan that it has found,
+// and what remains is left out. That is so only on graphs on which searches take long; on all
+// others `best` starts from the very plans that the algorithms make.
+std::vector<Plan> PlansOfOthers(const TensorGraph& graph, const PlanRequest& request,
+                                const Budget& budget, const OthersWork& work,
+                                const SolveLimits& limits);
+
+}  // namespace ckplan
