@@ -37,7 +37,7 @@ struct FlagRow {
 // In the order of help pages.
 constexpr std::array kRows = {
     FlagRow{"algorithm", Group::kAlgorithm, "-a,--algo", "NAME",
-            "algorithm (default approx-dp), or auto; see `ckplan algos`"},
+            "algorithm (default best); see `ckplan algos`"},
     FlagRow{"decisions", Group::kAlgorithm, "--decisions", "FILE",
             "for given: what to keep, or a whole order, as JSON or a plan"},
     FlagRow{"effort", Group::kPlanning, "--effort", "",

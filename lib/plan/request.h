@@ -87,7 +87,7 @@ using InputShapes = std::map<std::string, std::vector<int64_t>>;
 // With this name, the planner makes the plan of least time that is known, with a certificate: see
 // lib/algorithms/best/best.h.
 inline constexpr std::string_view kBestAlgorithm = "best";
-inline constexpr std::string_view kDefaultAlgorithm = "approx-dp";
+inline constexpr std::string_view kDefaultAlgorithm = kBestAlgorithm;
 
 // Equal requests for the same model give the same plan, byte for byte. The request stored in a plan
 // is settled: it has all bound dimensions, the full name of the costs, and budgets in bytes.
