@@ -9,6 +9,7 @@
 // return no error. It is no std::exception, so that nobody takes it for a fault of a library.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <stop_token>
 #include <utility>
@@ -22,8 +23,9 @@ struct Stopped {};
 // Holds for the thread that makes it, as long as it lives. Scopes may be nested: any of them stops.
 class StopScope {
  public:
-  // `on_poll` is called at each poll: a test measures by it how often loops ask.
-  explicit StopScope(std::stop_token token, std::function<void()> on_poll = {})
+  // `on_poll` is called at each poll with the work that was done since the last: by it work is
+  // limited (work_limit.h), and a test measures how often loops ask.
+  explicit StopScope(std::stop_token token, std::function<void(int64_t work)> on_poll = {})
       : token_(std::move(token)),
         on_poll_(std::move(on_poll)),
         outer_(std::exchange(innermost_, this)) {}
@@ -33,11 +35,11 @@ class StopScope {
 
  private:
   friend class StopsSuspended;
-  friend void PollStop();
+  friend void PollStop(int64_t work);
 
   static inline thread_local const StopScope* innermost_ = nullptr;
   const std::stop_token token_;
-  const std::function<void()> on_poll_;
+  const std::function<void(int64_t work)> on_poll_;
   const StopScope* const outer_;
 };
 
@@ -54,10 +56,11 @@ class StopsSuspended {
 };
 
 // Throws Stopped if a scope around it is asked to stop. A few nanoseconds: loops over nodes,
-// tensors or steps call it each time.
-inline void PollStop() {
+// tensors or steps call it each time. `work` is for those who can ask but now and then: how many
+// such steps they have made since.
+inline void PollStop(int64_t work = 1) {
   for (const StopScope* scope = StopScope::innermost_; scope != nullptr; scope = scope->outer_) {
-    if (scope->on_poll_) scope->on_poll_();
+    if (scope->on_poll_) scope->on_poll_(work);
     if (scope->token_.stop_requested()) throw Stopped();
   }
 }

@@ -1,6 +1,6 @@
 // A limit on work that is counted instead of timed, so that what is done within it is the same on
-// every machine: after so many polls (stop.h) searches are asked to stop, as by a time limit, and a
-// little later everything is.
+// every machine: after polls (stop.h) for so much work searches are asked to stop, as by a time
+// limit, and a little later everything is.
 //
 //   const WorkLimit limit(outer_token, 1'000'000);
 //   Search(limit.token());   // ends with the best so far, by either of the two
@@ -18,26 +18,26 @@ namespace ckplan {
 // Belongs to the thread that makes it, whose polls alone it counts.
 class WorkLimit {
  public:
-  WorkLimit(std::stop_token outer, int64_t polls)
-      : polls_(polls),
+  WorkLimit(std::stop_token outer, int64_t work)
+      : work_(work),
         outer_(std::move(outer), [this] { searches_.request_stop(); }),
-        scope_(everything_.get_token(), [this] { Count(); }) {}
+        scope_(everything_.get_token(), [this](int64_t done) { Count(done); }) {}
   WorkLimit(const WorkLimit&) = delete;
   WorkLimit& operator=(const WorkLimit&) = delete;
 
   std::stop_token token() const { return searches_.get_token(); }
 
  private:
-  void Count() {
-    ++counted_;
-    if (counted_ == polls_) searches_.request_stop();
-    if (counted_ == polls_ + polls_ / kGrace) everything_.request_stop();
+  void Count(int64_t done) {
+    counted_ += done;
+    if (counted_ >= work_) searches_.request_stop();
+    if (counted_ >= work_ + work_ / kGrace) everything_.request_stop();
   }
 
   // Who has no plan yet when searches end may complete the one at hand, in a quarter of the work.
   static constexpr int64_t kGrace = 4;
 
-  const int64_t polls_;
+  const int64_t work_;
   int64_t counted_ = 0;
   std::stop_source searches_;
   std::stop_source everything_;

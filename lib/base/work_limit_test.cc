@@ -14,6 +14,15 @@ TEST_CASE("work limit: searches end after so many polls, and everything a quarte
   CHECK_THROWS_AS(PollStop(), Stopped);
 }
 
+TEST_CASE("work limit: a poll counts for the work that was done since the last") {
+  const WorkLimit limit({}, 100);
+  PollStop(99);
+  CHECK_FALSE(limit.token().stop_requested());
+  CHECK_NOTHROW(PollStop(20));
+  CHECK(limit.token().stop_requested());
+  CHECK_THROWS_AS(PollStop(20), Stopped);
+}
+
 TEST_CASE("work limit: an outer stop ends searches as well") {
   std::stop_source outer;
   const WorkLimit limit(outer.get_token(), 100);

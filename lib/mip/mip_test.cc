@@ -215,7 +215,7 @@ TEST_CASE("mip: a stop ends a solve with the best so far") {
   const MipModel model = RandomKnapsack(rng, 50, 10);
   std::stop_source source;
   int polls = 0;
-  const StopScope scope(source.get_token(), [&] {
+  const StopScope scope(source.get_token(), [&](int64_t) {
     if (++polls == 5) source.request_stop();
   });
   const MipOutcome outcome = Solved(model);

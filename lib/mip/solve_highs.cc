@@ -137,27 +137,40 @@ Result<Done> Pass(void* highs, const MipModel& model, bool is_linear) {
   return Done{};
 }
 
+// What HiGHS is given with its callback, and what the callback has seen.
+struct Interrupt {
+  const MipLimits& limits;
+  const int64_t work_of_iteration;
+  int64_t iterations = 0;
+};
+
 // Whether a thread that polls now would be stopped. No exception may pass through HiGHS.
-bool StopIsRequested() {
+bool StopIsRequested(int64_t work) {
   try {
-    PollStop();
+    PollStop(work);
     return false;
   } catch (const Stopped&) {
     return true;
   }
 }
 
-// HiGHS calls it wherever it can be interrupted; `context` is the MipLimits.
+// HiGHS calls it wherever it can be interrupted; `context` is the Interrupt.
 void InterruptWhenSpent(int type, const char*, const HighsCallbackDataOut* out,
                         HighsCallbackDataIn* in, void* context) {
-  const auto& limits = *static_cast<const MipLimits*>(context);
-  const bool is_spent =
-      type == kHighsCallbackMipInterrupt && out->mip_total_lp_iterations >= limits.lp_iterations;
-  in->user_interrupt = is_spent || StopIsRequested() ? 1 : 0;
+  auto& interrupt = *static_cast<Interrupt*>(context);
+  const bool is_mip = type == kHighsCallbackMipInterrupt;
+  int64_t work = 1;
+  if (is_mip) {
+    const int64_t iterations = out->mip_total_lp_iterations;
+    work += (iterations - interrupt.iterations) * interrupt.work_of_iteration;
+    interrupt.iterations = iterations;
+  }
+  const bool is_spent = is_mip && interrupt.iterations >= interrupt.limits.lp_iterations;
+  in->user_interrupt = StopIsRequested(work) || is_spent ? 1 : 0;
 }
 
-void SetInterrupt(void* highs, MipLimits& limits) {
-  CKPLAN_CHECK(Highs_setCallback(highs, InterruptWhenSpent, &limits) == kHighsStatusOk,
+void SetInterrupt(void* highs, Interrupt* interrupt) {
+  CKPLAN_CHECK(Highs_setCallback(highs, InterruptWhenSpent, interrupt) == kHighsStatusOk,
                "HiGHS takes a callback");
   for (const HighsInt type : {kHighsCallbackSimplexInterrupt, kHighsCallbackMipInterrupt}) {
     CKPLAN_CHECK(Highs_startCallback(highs, type) == kHighsStatusOk, "HiGHS knows the callback");
@@ -254,12 +267,12 @@ Result<MipOutcome> SolveMip(const MipModel& model, const MipLimits& limits,
   const bool is_linear =
       options.relax || std::none_of(model.columns().begin(), model.columns().end(),
                                     [](const MipColumn& column) { return column.is_integer; });
-  MipLimits own_limits = limits;  // HiGHS asks for an address that is not const.
+  Interrupt interrupt{limits, IterationWork(model.columns().size())};
   const Highs highs(Highs_create());
   SetRepeatable(highs.get());
   SetLimits(highs.get(), limits, is_linear);
   CKPLAN_RETURN_IF_ERROR(Pass(highs.get(), model, is_linear));
-  SetInterrupt(highs.get(), own_limits);
+  SetInterrupt(highs.get(), &interrupt);
   if (options.start != nullptr && !is_linear) {
     CKPLAN_CHECK(options.start->size() == model.columns().size(), "a start values every column");
     // A start that is not feasible makes HiGHS warn and go on.

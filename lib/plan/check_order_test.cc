@@ -57,6 +57,7 @@ Schedule RandomBackward(Rng& rng, const TensorGraph& graph) {
 
 Plan PlanOf(const TensorGraph& graph, const Schedule& schedule, StepOrder order) {
   Plan plan = AssemblePlan(graph, schedule, IdVector<NodeId, int32_t>(graph.nodes().size()));
+  plan.request.algorithm = "given";
   plan.request.order = order;
   plan.figures.paper = {std::nullopt, plan.figures.peak, plan.figures.overhead};
   plan.figures.optimizer_state =

@@ -147,6 +147,13 @@ JointGraph Chain() {
   return JointGraph::Create(std::move(parts)).value();
 }
 
+// By an algorithm that proves nothing.
+Plan PlanOf(const JointGraph& graph, const std::vector<OpId>& runs) {
+  Plan plan = AssembleJointPlan(graph, runs);
+  plan.request.algorithm = "dtr";
+  return plan;
+}
+
 std::string FaultsOf(const JointGraph& graph, const Plan& plan) {
   std::string text;
   for (const std::string& fault : CheckJointPlan(graph, plan)) text += fault + "\n";
@@ -158,7 +165,7 @@ std::string FaultsOf(const JointGraph& graph, const Plan& plan) {
 TEST_CASE("joint plans: figures of a chain, worked by hand") {
   const JointGraph graph = Chain();
   const std::vector<OpId> twice = {OpId(0), OpId(0), OpId(1), OpId(2)};
-  const Plan plan = AssembleJointPlan(graph, twice);
+  const Plan plan = PlanOf(graph, twice);
   CHECK(FaultsOf(graph, plan).empty());
   // f 8 | f 8 | g in place 8 | h 8 + 2 + 5
   CHECK(plan.figures.peak == Bytes(15));
@@ -182,12 +189,12 @@ TEST_CASE("joint plans: an operation that nothing needs may be dropped, which co
   parts.results = {ValueId(2)};  // b: h and its cost of 4 are not needed.
   const JointGraph graph = JointGraph::Create(std::move(parts)).value();
   CHECK(LeastOverhead(graph) == Cost(-4));
-  const Plan dropped = AssembleJointPlan(graph, std::vector<OpId>{OpId(0), OpId(1)});
+  const Plan dropped = PlanOf(graph, std::vector<OpId>{OpId(0), OpId(1)});
   CHECK(FaultsOf(graph, dropped).empty());
   CHECK(dropped.figures.overhead == Cost(-4));
   CHECK(dropped.figures.lower_bound_cost == Cost(-4));
   CHECK(dropped.decisions[OpId(2)] == NodeDecision{NodeAction::kDrop, 0, 0});
-  const Plan whole = AssembleJointPlan(graph, OwnOrder(graph));
+  const Plan whole = PlanOf(graph, OwnOrder(graph));
   CHECK(FaultsOf(graph, whole).empty());
   CHECK(whole.figures.overhead == Cost(0));
 }
@@ -201,7 +208,7 @@ TEST_CASE("joint plans: the checker accepts random plans, whose peak is that of 
     options.ops = static_cast<int>(rng.Between(1, 14));
     const JointGraph graph = RandomJointGraph(rng, options);
     const std::vector<OpId> runs = RandomRuns(rng, graph);
-    const Plan plan = AssembleJointPlan(graph, runs);
+    const Plan plan = PlanOf(graph, runs);
     CHECK(FaultsOf(graph, plan) == "");
     const auto [peak, step] = NaiveRuns(graph, runs).Peak();
     CHECK(plan.figures.peak == peak);
@@ -259,7 +266,7 @@ TEST_CASE("joint plans: no damage passes") {
   const JointGraph graph = Chain();
   for (const auto& row : kRows) {
     CAPTURE(row.what);
-    Plan plan = AssembleJointPlan(graph, OwnOrder(graph));
+    Plan plan = PlanOf(graph, OwnOrder(graph));
     REQUIRE(FaultsOf(graph, plan).empty());
     row.damage(&plan);
     const std::string faults = FaultsOf(graph, plan);
@@ -272,8 +279,7 @@ TEST_CASE("joint plans: a second run of what must not run twice is refused") {
   JointGraphParts parts = PartsOf(Chain());
   parts.ops[OpId(0)].may_repeat = false;
   const JointGraph strict = JointGraph::Create(std::move(parts)).value();
-  const Plan plan =
-      AssembleJointPlan(Chain(), std::vector<OpId>{OpId(0), OpId(0), OpId(1), OpId(2)});
+  const Plan plan = PlanOf(Chain(), std::vector<OpId>{OpId(0), OpId(0), OpId(1), OpId(2)});
   CHECK(FaultsOf(strict, plan) == "step 1: \"f\" must not run twice\n");
 }
 

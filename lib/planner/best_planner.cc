@@ -132,7 +132,7 @@ class BestSearch {
     std::vector<Schedule> starts;
     for (int64_t i = 0; i < kCurveSteps; ++i) {
       const Bytes budget(low + (high - low) / kCurveSteps * i);
-      CKPLAN_ASSIGN_OR_RETURN(Solution tried, SolveOwnOrder(budget, kQuickWork, starts));
+      CKPLAN_ASSIGN_OR_RETURN(Solution tried, SolveOwnOrder(budget, kGlanceWork, starts));
       if (!tried.schedule) continue;
       starts = {*tried.schedule};
       curve_.push_back(PointOf(tried));

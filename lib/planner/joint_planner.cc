@@ -217,7 +217,7 @@ Result<JointOutcome> SolveBestForLeastProduct(const JointProblem& problem,
   const int64_t high = OwnOrderPeak(graph).count();
   const int64_t low = std::min(high, FindCertificates(RunProblem(graph)).least_peak_any_plan);
   BestOptions at = options;
-  at.work = kQuickWork;
+  at.work = kGlanceWork;
   for (int64_t i = 0; i <= kBudgets; ++i) {
     at.budget = i == kBudgets ? high : low + (high - low) / kBudgets * i;
     CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(graph, at));

@@ -32,7 +32,7 @@ int64_t WorkOfOthers(SearchEffort effort) {
 std::vector<Plan> PlansOfOthers(const TensorGraph& graph, const PlanRequest& request,
                                 const Budget& budget, const OthersWork& work,
                                 const SolveLimits& limits) {
-  const WorkLimit limit(limits.stop, work.polls);
+  const WorkLimit limit(limits.stop, work.work);
   SolveLimits own_limits = limits;
   own_limits.stop = limit.token();
   PlanRequest own = request;

@@ -11,12 +11,12 @@
 
 namespace ckplan {
 
-// What the algorithms may take together, in polls (lib/base/work_limit.h): about a tenth of a
-// second, half a second and ten.
+// What the algorithms may take together (lib/base/work_limit.h): about a tenth of a second, half a
+// second and ten.
 int64_t WorkOfOthers(SearchEffort effort);
 
 struct OthersWork {
-  int64_t polls = 0;
+  int64_t work = 0;
   bool wants_own_order = true;  // Also by algorithms that keep the graph's own order.
 };
 

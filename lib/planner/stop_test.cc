@@ -45,7 +45,7 @@ StoppedRun PlanUntil(const TensorGraph& graph, const SolverInfo& info, int64_t l
   StoppedRun run;
   std::stop_source everything;
   std::stop_source searches;
-  const StopScope scope(everything.get_token(), [&] {
+  const StopScope scope(everything.get_token(), [&](int64_t) {
     if (++run.polls == last_poll) (ends_everything ? everything : searches).request_stop();
   });
   run.plan = MakePlan(graph, LeastPeakBy(info), {searches.get_token()});

@@ -12,21 +12,15 @@
 #include "lib/algorithms/best/random_steps.h"
 #include "lib/base/stop.h"
 #include "lib/joint/simulate_runs.h"
+#include "lib/testing/instances.h"
 
 namespace ckplan {
 namespace {
 
-// Sanitizers make the search about 25 times slower. On the layers of random steps a tenth of the
-// moves comes within 1 % of the best as well.
-#ifdef CKPLAN_SANITIZED
-constexpr uint64_t kSmallSteps = 20;
-constexpr uint64_t kPlans = 12;
-constexpr int64_t kMovesOfLayers = 40'000;
-#else
-constexpr uint64_t kSmallSteps = 100;
-constexpr uint64_t kPlans = 40;
-constexpr int64_t kMovesOfLayers = 400'000;
-#endif
+constexpr uint64_t kSmallSteps = Instances(uint64_t{100});
+constexpr uint64_t kPlans = Instances(uint64_t{40});
+// On the layers of random steps a tenth of the moves comes within 1 % of the best as well.
+constexpr int64_t kMovesOfLayers = kHasSanitizers ? 40'000 : 400'000;
 
 }  // namespace
 
@@ -126,7 +120,7 @@ TEST_CASE("annealing: a stop ends it with the best so far") {
   options.moves = 1'000'000'000;
   std::stop_source source;
   int polls = 0;
-  const StopScope scope(source.get_token(), [&] {
+  const StopScope scope(source.get_token(), [&](int64_t) {
     if (++polls == 20) source.request_stop();
   });
   const AnnealOutcome outcome = Anneal(problem, 1, starts, options);

@@ -16,11 +16,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "lib/algorithms/best/moment_program.h"
+#include "lib/algorithms/best/solve_program.h"
 #include "lib/base/result.h"
 #include "lib/joint/run_problem.h"
 
@@ -33,13 +33,7 @@ struct AnyOrderPlan {
   MomentPlan plan;
 };
 
-struct AnyOrderOutcome {
-  bool is_infeasible = false;        // Proven: no plan at all fits the budget.
-  int64_t lower_bound = 0;           // On the overhead of every plan.
-  bool is_exact = false;             // `plan` is of the least cost.
-  std::optional<AnyOrderPlan> plan;  // The best that was found.
-  int64_t simplex = 0;               // Work done (IterationWork).
-};
+using AnyOrderOutcome = ProgramOutcome<AnyOrderPlan>;
 
 // `order` has all required operations, each behind the makers of what it reads: in the plan,
 // operations between the same moments come in this order. `chain` is not empty, and each of its

@@ -8,54 +8,21 @@
 #include "lib/algorithms/best/any_order_program.h"
 #include "lib/algorithms/best/best.h"
 #include "lib/algorithms/best/brute_force.h"
-#include "lib/algorithms/best/flat_simulation.h"
 #include "lib/algorithms/best/kinship.h"
-#include "lib/algorithms/best/required_ops.h"
-#include "lib/base/rng.h"
+#include "lib/algorithms/best/random_instance.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/mip/mip.h"
+#include "lib/testing/instances.h"
 
 namespace ckplan {
 namespace {
 
-// Sanitizers make the exhaustive search many times slower.
-#ifdef CKPLAN_SANITIZED
-constexpr uint64_t kSeeds = 300;
-#else
-constexpr uint64_t kSeeds = 2500;
-#endif
+constexpr uint64_t kSeeds = Instances(uint64_t{2500});
 
 constexpr LoopLimits kAmple = {1'000'000'000, 30};
 
-// A graph and a budget for it, from below what is feasible to what its own order needs.
-struct Instance {
-  explicit Instance(uint64_t seed) : rng(seed), graph(Draw(&rng)), problem(graph) {
-    order = RequiredOwnOrder(problem);
-    const int64_t peak = PeakOf(problem, order);
-    budget = rng.Between(peak / 2, peak);
-  }
-
-  static JointGraph Draw(Rng* rng) {
-    const bool is_chain = rng->Chance(30);
-    return is_chain ? ChainJointGraph(*rng, static_cast<int>(rng->Between(2, 4)))
-                    : RandomJointGraph(*rng, static_cast<int>(rng->Between(3, 8)));
-  }
-
-  std::vector<OpId> DrawOps(int percent) {
-    std::vector<OpId> ops;
-    for (const OpId op : order) {
-      if (rng.Chance(percent)) ops.push_back(op);
-    }
-    return ops;
-  }
-
-  int64_t OnceCost() const { return CostOf(problem, order); }
-
-  Rng rng;
-  JointGraph graph;
-  RunProblem problem;
-  Runs order;
-  int64_t budget = 0;
+struct Instance : RandomInstance {
+  explicit Instance(uint64_t seed) : RandomInstance(seed, /*percent_chains=*/30) {}
 };
 
 // 0 reads nothing, 1 and 2 read 0, 3 reads 1, 4 reads 2 and 3.

@@ -5,9 +5,10 @@
 //   certificates    what no plan can go below
 //   moment_loop     optimal plans of an order, by a mixed-integer program over moments
 //   any_order_loop  the same where the order is free, with a bound for any order
-//   one_cut         a bound and plans by minimum cuts, in milliseconds, with or without such a
-//   solver min_cut_order   orders of little memory, where the order is free eviction        greedy
-//   plans in milliseconds annealing       random search over sequences of runs
+//   one_cut         a bound and plans by minimum cuts, in milliseconds, without such a program
+//   min_cut_order   orders of little memory, where the order is free
+//   eviction        greedy plans in milliseconds
+//   annealing       random search over sequences of runs
 //
 // Guarantee  the plan is valid and within the budget; it costs no less than `lower_bound` more than
 //            running everything once, and is optimal where it costs just that.
@@ -36,7 +37,9 @@ struct BestWork {
   int orders = 0;          // Searches for an order of little memory.
 };
 
-// Work that means about 0.3, 3 and 30 seconds for 500 operations.
+// Work that means about 0.3, 3 and 30 seconds for 500 operations; and less than a tenth of a
+// second, for each of the plans that are looked at where no budget is given.
+inline constexpr BestWork kGlanceWork = {500'000, 0, 3, 15'000, 50, 2};
 inline constexpr BestWork kQuickWork = {2'500'000, 0, 6, 60'000, 100, 4};
 inline constexpr BestWork kNormalWork = {24'000'000, 6'000'000, 20, 2'000'000, 300, 32};
 inline constexpr BestWork kThoroughWork = {240'000'000, 120'000'000, 50, 20'000'000, 1'000, 32};

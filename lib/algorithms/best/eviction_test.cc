@@ -8,16 +8,12 @@
 #include "lib/algorithms/best/flat_simulation.h"
 #include "lib/algorithms/best/random_steps.h"
 #include "lib/joint/simulate_runs.h"
+#include "lib/testing/instances.h"
 
 namespace ckplan {
 namespace {
 
-// Sanitizers make the walks about 20 times slower.
-#ifdef CKPLAN_SANITIZED
-constexpr uint64_t kSeeds = 40;
-#else
-constexpr uint64_t kSeeds = 150;
-#endif
+constexpr uint64_t kSeeds = Instances(uint64_t{150});
 
 // n operations in a row, each of which reads the one before, and n more that come back and read
 // what the first have made: the shape of a training step. All values 10 bytes, all costs 1.

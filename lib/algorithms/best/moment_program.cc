@@ -11,6 +11,7 @@ namespace ckplan {
 namespace {
 
 constexpr int kNoColumn = -1;
+
 // Builds the program, and reads its solution.
 class Program {
  public:
@@ -178,22 +179,7 @@ class Program {
 Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
                                    std::span<const int32_t> moments, int64_t budget,
                                    int64_t max_simplex) {
-  const Program program(problem, order, moments, budget);
-  MomentOutcome outcome;
-  outcome.is_infeasible = program.is_hopeless();
-  if (outcome.is_infeasible) return outcome;
-  const size_t columns = program.model().columns().size();
-  MipLimits limits;
-  limits.lp_iterations = max_simplex / IterationWork(columns);
-  CKPLAN_ASSIGN_OR_RETURN(const MipOutcome solved, SolveMip(program.model(), limits));
-  outcome.simplex = solved.lp_iterations * IterationWork(columns);
-  outcome.is_infeasible = solved.status == MipStatus::kInfeasible;
-  if (outcome.is_infeasible) return outcome;
-  outcome.lower_bound = program.units().ProvenCost(solved.bound, columns);
-  if (!solved.values) return outcome;
-  outcome.plan = program.Read(*solved.values);
-  outcome.is_exact = program.units().CostOf(solved.objective) <= outcome.lower_bound;
-  return outcome;
+  return SolveProgram<MomentPlan>(Program(problem, order, moments, budget), max_simplex);
 }
 
 Runs ExpandMoments(const RunProblem& problem, std::span<const OpId> order,

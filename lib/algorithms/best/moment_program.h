@@ -17,10 +17,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
+#include "lib/algorithms/best/solve_program.h"
 #include "lib/base/result.h"
 #include "lib/joint/run_problem.h"
 
@@ -30,13 +30,8 @@ struct MomentPlan {
   std::vector<std::vector<bool>> kept;  // For each moment: a^j, by value.
 };
 
-struct MomentOutcome {
-  bool is_infeasible = false;      // Proven: no plan in this order fits the budget.
-  int64_t lower_bound = 0;         // On the overhead of every plan in this order.
-  bool is_exact = false;           // `plan` is of the least cost.
-  std::optional<MomentPlan> plan;  // The best that was found.
-  int64_t simplex = 0;             // Work done (IterationWork).
-};
+// "Every plan" of an outcome is every plan in this order.
+using MomentOutcome = ProgramOutcome<MomentPlan>;
 
 // `order` has every operation once, each behind the makers of what it reads; `moments` are
 // positions in it, ascending; `max_simplex` limits the work. kUnsupported: built without a MIP

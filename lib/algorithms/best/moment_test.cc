@@ -5,47 +5,22 @@
 
 #include "lib/algorithms/best/best.h"
 #include "lib/algorithms/best/brute_force.h"
-#include "lib/algorithms/best/flat_simulation.h"
 #include "lib/algorithms/best/moment_loop.h"
 #include "lib/algorithms/best/moment_program.h"
-#include "lib/algorithms/best/required_ops.h"
-#include "lib/base/rng.h"
+#include "lib/algorithms/best/random_instance.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/mip/mip.h"
+#include "lib/testing/instances.h"
 
 namespace ckplan {
 namespace {
 
-// Sanitizers make the exhaustive search many times slower.
-#ifdef CKPLAN_SANITIZED
-constexpr uint64_t kSeeds = 500;
-#else
-constexpr uint64_t kSeeds = 1500;
-#endif
+constexpr uint64_t kSeeds = Instances(uint64_t{1500});
 
 constexpr LoopLimits kAmple = {1'000'000'000, 30};
 
-// A graph and a budget for it, from below what is feasible to what the order needs itself.
-struct Instance {
-  explicit Instance(uint64_t seed) : rng(seed), graph(Draw(&rng)), problem(graph) {
-    order = RequiredOwnOrder(problem);
-    const int64_t peak = PeakOf(problem, order);
-    budget = rng.Between(peak / 2, peak);
-  }
-
-  static JointGraph Draw(Rng* rng) {
-    const bool is_chain = rng->Chance(40);
-    return is_chain ? ChainJointGraph(*rng, static_cast<int>(rng->Between(2, 4)))
-                    : RandomJointGraph(*rng, static_cast<int>(rng->Between(3, 8)));
-  }
-
-  int64_t OnceCost() const { return CostOf(problem, order); }
-
-  Rng rng;
-  JointGraph graph;
-  RunProblem problem;
-  Runs order;
-  int64_t budget = 0;
+struct Instance : RandomInstance {
+  explicit Instance(uint64_t seed) : RandomInstance(seed, /*percent_chains=*/40) {}
 };
 
 }  // namespace

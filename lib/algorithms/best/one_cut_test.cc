@@ -11,16 +11,12 @@
 #include "lib/algorithms/best/flat_simulation.h"
 #include "lib/algorithms/best/required_ops.h"
 #include "lib/joint/simulate_runs.h"
+#include "lib/testing/instances.h"
 
 namespace ckplan {
 namespace {
 
-// Sanitizers make the enumeration of all sets about 30 times slower.
-#ifdef CKPLAN_SANITIZED
-constexpr uint64_t kHullSeeds = 150;
-#else
-constexpr uint64_t kHullSeeds = 1000;
-#endif
+constexpr uint64_t kHullSeeds = Instances(uint64_t{1000});
 
 JointGraph SomeGraph(Rng& rng, uint64_t seed) {
   if (seed % 3 == 0) return ChainJointGraph(rng, static_cast<int>(rng.Between(3, 4)));

@@ -23,8 +23,4 @@ struct ProgramUnits {
   int64_t CostOf(double objective) const;
 };
 
-// What an iteration of the simplex method counts, in a program of so many columns. What the solver
-// does beside, such as generating cuts, makes it take half a millisecond even for few of them.
-constexpr int64_t IterationWork(size_t columns) { return static_cast<int64_t>(columns) + 2'000; }
-
 }  // namespace ckplan

@@ -111,7 +111,7 @@ TEST_CASE("hong: a stop later leaves the best checkpoints so far, which are prov
   const Checkpoints best = *SelectStatic(list, {});
   std::stop_source source;
   int64_t polls = 0;
-  const StopScope scope({}, [&] {
+  const StopScope scope({}, [&](int64_t) {
     if (++polls == 3000) source.request_stop();
   });
   const Checkpoints found = *SelectStatic(list, source.get_token());
@@ -126,7 +126,7 @@ TEST_CASE("hong: least static checkpoints of a hundred thousand layers take few 
   std::vector<int64_t> sizes;
   for (int i = 0; i < 100'000; ++i) sizes.push_back(64 * rng.Between(1, 16));
   int64_t polls = 0;  // One for each layer of each solution.
-  const StopScope scope({}, [&] { ++polls; });
+  const StopScope scope({}, [&](int64_t) { ++polls; });
   CHECK(SelectStatic(ListOf(sizes), {}).ok());
   CHECK(polls < 300 * 100'000);
 }

@@ -4,15 +4,19 @@
 #include <atomic>
 #include <barrier>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <system_error>
 #include <thread>
+
+#include "lib/base/stop.h"
 
 namespace ckplan {
 namespace {
 
 constexpr int kMaxThreads = 4;
 constexpr size_t kMinSetsForThreads = 512;
+constexpr int64_t kTransitionsOfPoll = 32;  // They take a few nanoseconds.
 constexpr size_t kMinSetsOfLevel = 8;  // On average: below it threads wait more than they work.
 
 size_t ThreadCount(const DpLimits& limits) {
@@ -23,18 +27,25 @@ size_t ThreadCount(const DpLimits& limits) {
 // The sets of all levels, taken one by one by the threads of one pass.
 class Pass {
  public:
+  // `after_level` is called by worker 0, with the transitions of the meter until then.
   Pass(const std::vector<std::vector<int32_t>>& levels, const SetWorkers::Body& body,
-       const WorkMeter& meter, size_t threads)
+       const WorkMeter& meter, const std::function<void(int64_t)>& after_level, size_t threads)
       : levels_(levels),
         body_(body),
         meter_(meter),
+        after_level_(after_level),
         next_(levels.size()),
-        barrier_(static_cast<std::ptrdiff_t>(threads)) {}
+        barrier_(static_cast<std::ptrdiff_t>(threads), CountLevel{this}) {}
 
   void Work(size_t worker) {
     for (size_t level = 0; level < levels_.size(); ++level) {
-      if (!has_failed_) WorkOn(level, worker);
+      if (!has_failed_) {
+        KeepFailure([&] { WorkOn(level, worker); });
+      }
       barrier_.arrive_and_wait();
+      if (worker == 0 && !has_failed_) {
+        KeepFailure([&] { after_level_(transitions_); });
+      }
     }
   }
   // For a thread that could not be started.
@@ -45,13 +56,17 @@ class Pass {
   }
 
  private:
+  // While all threads wait for one another.
+  struct CountLevel {
+    Pass* pass;
+    void operator()() noexcept { pass->transitions_ = pass->meter_.transitions(); }
+  };
+
   // Whatever is thrown goes to the thread that began the pass; the others only have to stop.
-  void WorkOn(size_t level, size_t worker) {
+  template <typename Part>
+  void KeepFailure(Part part) {
     try {
-      const std::vector<int32_t>& sets = levels_[level];
-      for (size_t i = next_[level]++; i < sets.size() && !meter_.is_over(); i = next_[level]++) {
-        body_(worker, sets[i]);
-      }
+      part();
     } catch (...) {
       const std::scoped_lock lock(mutex_);
       failure_ = std::current_exception();
@@ -59,11 +74,20 @@ class Pass {
     }
   }
 
+  void WorkOn(size_t level, size_t worker) {
+    const std::vector<int32_t>& sets = levels_[level];
+    for (size_t i = next_[level]++; i < sets.size() && !meter_.is_over(); i = next_[level]++) {
+      body_(worker, sets[i]);
+    }
+  }
+
   const std::vector<std::vector<int32_t>>& levels_;
   const SetWorkers::Body& body_;
   const WorkMeter& meter_;
+  const std::function<void(int64_t)>& after_level_;
+  int64_t transitions_ = 0;                // Of the levels that are done.
   std::vector<std::atomic<size_t>> next_;  // For each level, the position of the next set.
-  std::barrier<> barrier_;
+  std::barrier<CountLevel> barrier_;
   std::atomic<bool> has_failed_ = false;
   std::mutex mutex_;
   std::exception_ptr failure_;
@@ -92,33 +116,41 @@ std::vector<SetWorkers::Level> SetWorkers::LevelsOf(std::span<const int32_t> set
 }
 
 Result<Done> SetWorkers::Upwards(std::span<const int32_t> sets, const Body& body) {
-  if (count() > 1 && IsWide(sets.size())) {
-    RunOnThreads(LevelsOf(sets), body);
-    return meter_.Check();
-  }
-  for (const int32_t set : sets) {
-    CKPLAN_RETURN_IF_ERROR(meter_.Check());
-    body(0, set);
-  }
-  return meter_.Check();
+  return Run(LevelsOf(sets), sets.size(), body);
 }
 
 Result<Done> SetWorkers::Downwards(std::span<const int32_t> sets, const Body& body) {
-  if (count() > 1 && IsWide(sets.size())) {
-    std::vector<Level> levels = LevelsOf(sets);
-    std::reverse(levels.begin(), levels.end());
-    RunOnThreads(levels, body);
-    return meter_.Check();
-  }
-  for (size_t i = sets.size(); i-- > 0;) {
-    CKPLAN_RETURN_IF_ERROR(meter_.Check());
-    body(0, sets[i]);
+  std::vector<Level> levels = LevelsOf(sets);
+  std::reverse(levels.begin(), levels.end());
+  return Run(levels, sets.size(), body);
+}
+
+Result<Done> SetWorkers::Run(const std::vector<Level>& levels, size_t set_count, const Body& body) {
+  if (count() == 1 || !IsWide(set_count)) return RunInTurn(levels, body);
+  RunOnThreads(levels, body);
+  return meter_.Check();
+}
+
+Result<Done> SetWorkers::RunInTurn(const std::vector<Level>& levels, const Body& body) {
+  for (const Level& level : levels) {
+    for (const int32_t set : level) {
+      CKPLAN_RETURN_IF_ERROR(meter_.Check());
+      body(0, set);
+    }
+    PollFor(meter_.transitions());
   }
   return meter_.Check();
 }
 
+void SetWorkers::PollFor(int64_t transitions) {
+  const int64_t work = (transitions - polled_) / kTransitionsOfPoll;
+  polled_ += work * kTransitionsOfPoll;
+  PollStop(work);
+}
+
 void SetWorkers::RunOnThreads(const std::vector<Level>& levels, const Body& body) {
-  Pass pass(levels, body, meter_, count());
+  const std::function<void(int64_t)> poll = [this](int64_t done) { PollFor(done); };
+  Pass pass(levels, body, meter_, poll, count());
   std::vector<std::thread> threads;
   threads.reserve(count());
   while (threads.size() + 1 < count()) {

@@ -2,7 +2,9 @@
 //
 // Sets of one size are no subsets of each other: they form a level. A pass goes from level to
 // level, and threads share the sets of one. What is found for a set follows from what is known of
-// the levels before it, so it does not depend on the threads, nor on how many there are.
+// the levels before it, so it does not depend on the threads, nor on how many there are. Neither
+// does the work that counts for a limit on it (lib/base/work_limit.h): the thread that began the
+// pass polls after each level for all that was done by any.
 #pragma once
 
 #include <cstdint>
@@ -38,11 +40,15 @@ class SetWorkers {
   using Level = std::vector<int32_t>;
   std::vector<Level> LevelsOf(std::span<const int32_t> sets) const;
   bool IsWide(size_t set_count) const;
+  Result<Done> RunInTurn(const std::vector<Level>& levels, const Body& body);
+  Result<Done> Run(const std::vector<Level>& levels, size_t set_count, const Body& body);
   void RunOnThreads(const std::vector<Level>& levels, const Body& body);
+  void PollFor(int64_t transitions);
 
   const LowerSetFamily& family_;
   WorkMeter meter_;
   std::vector<SubsetFinder> finders_;
+  int64_t polled_ = 0;  // Of the meter's transitions.
 };
 
 }  // namespace ckplan

@@ -25,14 +25,15 @@ class WorkMeter {
 
   void Add(int64_t transitions) { transitions_.fetch_add(transitions, std::memory_order_relaxed); }
 
+  int64_t transitions() const { return transitions_.load(std::memory_order_relaxed); }
+
   // kTimeout: stopped. kUnsupported: more transitions than allowed.
   Result<Done> Check() const;
   bool is_over() const;
 
  private:
   bool has_done_too_much() const {
-    return limits_.max_transitions > 0 &&
-           transitions_.load(std::memory_order_relaxed) > limits_.max_transitions;
+    return limits_.max_transitions > 0 && transitions() > limits_.max_transitions;
   }
 
   const int32_t lower_sets_;

@@ -1,0 +1,49 @@
+// A random training step with a budget, for the tests of this folder.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/algorithms/best/brute_force.h"
+#include "lib/algorithms/best/flat_simulation.h"
+#include "lib/algorithms/best/required_ops.h"
+#include "lib/base/rng.h"
+#include "lib/joint/run_problem.h"
+
+namespace ckplan {
+
+// The budget is between half of what the graph's own order needs, where often nothing fits, and
+// all of it.
+struct RandomInstance {
+  RandomInstance(uint64_t seed, int percent_chains)
+      : rng(seed), graph(Draw(&rng, percent_chains)), problem(graph) {
+    order = RequiredOwnOrder(problem);
+    const int64_t peak = PeakOf(problem, order);
+    budget = rng.Between(peak / 2, peak);
+  }
+
+  static JointGraph Draw(Rng* rng, int percent_chains) {
+    const bool is_chain = rng->Chance(percent_chains);
+    return is_chain ? ChainJointGraph(*rng, static_cast<int>(rng->Between(2, 4)))
+                    : RandomJointGraph(*rng, static_cast<int>(rng->Between(3, 8)));
+  }
+
+  // Each with this chance, in the graph's own order.
+  std::vector<OpId> DrawOps(int percent) {
+    std::vector<OpId> ops;
+    for (const OpId op : order) {
+      if (rng.Chance(percent)) ops.push_back(op);
+    }
+    return ops;
+  }
+
+  int64_t OnceCost() const { return CostOf(problem, order); }
+
+  Rng rng;
+  JointGraph graph;
+  RunProblem problem;
+  Runs order;
+  int64_t budget = 0;
+};
+
+}  // namespace ckplan

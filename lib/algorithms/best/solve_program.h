@@ -1,0 +1,49 @@
+// Solving the programs over moments (moment_program.h, any_order_program.h) by the MIP solver.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "lib/algorithms/best/program_units.h"
+#include "lib/base/result.h"
+#include "lib/mip/mip.h"
+
+namespace ckplan {
+
+// `Plan` is what a solution means. "Every plan" is every one that the program is a relaxation of.
+template <typename Plan>
+struct ProgramOutcome {
+  bool is_infeasible = false;  // Proven: no plan at all fits the budget.
+  int64_t lower_bound = 0;     // On the overhead of every plan.
+  bool is_exact = false;       // `plan` is of the least cost.
+  std::optional<Plan> plan;    // The best that was found.
+  int64_t simplex = 0;         // Work done (IterationWork).
+};
+
+// `Program` has
+//   model()         the program, with sizes and costs in
+//   units(),
+//   is_hopeless()   whether it was seen while it was built that it has no solution, and
+//   Read(values)    the plan that a solution means.
+// `max_simplex` limits the work. kUnsupported: built without a MIP solver, or too large for it.
+template <typename Plan, typename Program>
+Result<ProgramOutcome<Plan>> SolveProgram(const Program& program, int64_t max_simplex) {
+  ProgramOutcome<Plan> outcome;
+  outcome.is_infeasible = program.is_hopeless();
+  if (outcome.is_infeasible) return outcome;
+  const size_t columns = program.model().columns().size();
+  MipLimits limits;
+  limits.lp_iterations = max_simplex / IterationWork(columns);
+  CKPLAN_ASSIGN_OR_RETURN(const MipOutcome solved, SolveMip(program.model(), limits));
+  outcome.simplex = solved.lp_iterations * IterationWork(columns);
+  outcome.is_infeasible = solved.status == MipStatus::kInfeasible;
+  if (outcome.is_infeasible) return outcome;
+  outcome.lower_bound = program.units().ProvenCost(solved.bound, columns);
+  if (!solved.values) return outcome;
+  outcome.plan = program.Read(*solved.values);
+  outcome.is_exact = program.units().CostOf(solved.objective) <= outcome.lower_bound;
+  return outcome;
+}
+
+}  // namespace ckplan
