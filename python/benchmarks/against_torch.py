@@ -120,14 +120,7 @@ class Judge:
         nodes = [operation.node for operation in self.timed.operations]
         self._time_once = sum(_nanoseconds(node) for node in nodes if node is not None)
         self._flops_once = sum(flops(node) for node in nodes if node is not None)
-        outputs = enumerate(self.timed.backward_outputs)
-        roots, values = self.timed.roots, self.timed.values
-        self._apart = [
-            i
-            for i, node in outputs
-            if isinstance(node, fx.Node)
-            and values[self.timed.value_of[roots[node]]].kind == "parameter_gradient"
-        ]
+        self._apart = self.timed.parameter_gradients()
 
     def point(self, name: str, modules: Modules) -> Point:
         """Judges two modules."""
@@ -187,7 +180,7 @@ def planned(step: Step, judge: Judge, limit: int, costs: str) -> tuple[Point, fl
     """The plan of ckplan within ``limit`` bytes, and how long planning took."""
     graph = judge.timed if costs != "flops" else judge.counted
     before = time.perf_counter()
-    plan = make_plan(graph, Request(budget=limit, costs=costs), limit)
+    plan = make_plan(graph, Request(budget=limit, costs=costs, effort="normal"), limit)
     seconds = time.perf_counter() - before
     modules = build(step.joint, graph, plan.steps)
     point = judge.point(f"ckplan, {costs}", modules)

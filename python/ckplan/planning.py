@@ -97,7 +97,8 @@ def _run(model: str, flags: list[str], graph: bytes | None = None) -> dict[str, 
         raise PlanError(said or f"ckplan ended with {done.returncode}", done.returncode)
     for line in said.splitlines():
         warnings.warn(line.removeprefix("ckplan: ").removeprefix("warning: "), PlanWarning, 4)
-    return json.loads(done.stdout)
+    plan: dict[str, Any] = json.loads(done.stdout)
+    return plan
 
 
 def _flags(options: Mapping[str, Any]) -> list[str]:

@@ -30,7 +30,9 @@ def test_bytes_of_a_model_give_the_plan_of_its_path():
     assert by_bytes == by_path
 
 
-@pytest.mark.parametrize("form", [Path, str, Path.read_bytes, lambda path: json.loads(path.read_text())])
+@pytest.mark.parametrize(
+    "form", [Path, str, Path.read_bytes, lambda path: json.loads(path.read_text())]
+)
 def test_a_joint_graph_in_every_form(form):
     plan = ckplan.plan(form(JOINT), budget=12000, algo="best")
     assert plan["request"]["budget_bytes"] == 12000
@@ -76,7 +78,9 @@ def test_options_become_flags():
     assert plan["request"]["align_bytes"] == 1
 
 
-@pytest.mark.parametrize("options", [{"output": "x"}, {"format": "md"}, {"budget": 0.6}, {"align": [1.5]}])
+@pytest.mark.parametrize(
+    "options", [{"output": "x"}, {"format": "md"}, {"budget": 0.6}, {"align": [1.5]}]
+)
 def test_options_that_are_refused_here(options):
     with pytest.raises(TypeError, match=next(iter(options))):
         ckplan.plan(CHAIN, **options)

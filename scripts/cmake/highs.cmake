@@ -38,6 +38,5 @@ function(ckplan_install_highs)
   file(RELATIVE_PATH up /${CMAKE_INSTALL_BINDIR} /${folder})
   set_property(TARGET ${ARGN} APPEND PROPERTY INSTALL_RPATH "$ORIGIN/${up}")
   install(FILES ${CKPLAN_HIGHS_FOLDER}/lib/libhighs.so DESTINATION ${folder})
-  install(FILES ${CKPLAN_HIGHS_FOLDER}/share/doc/HIGHS/LICENSE.txt
-          DESTINATION ${CMAKE_INSTALL_DOCDIR}/highs)
+  ckplan_install_licence(highs ${CKPLAN_HIGHS_FOLDER}/share/doc/HIGHS/LICENSE.txt)
 endfunction()

@@ -31,7 +31,9 @@ function(ckplan_install_onednn program)
   set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/${up}")
   install(FILES $<TARGET_FILE:DNNL::dnnl> DESTINATION ${folder}
           RENAME $<TARGET_SONAME_FILE_NAME:DNNL::dnnl>)
-  install(FILES ${dnnl_DIR}/../../../share/doc/onednn/LICENSE
-                ${dnnl_DIR}/../../../share/doc/onednn/THIRD-PARTY-PROGRAMS
-          DESTINATION ${CMAKE_INSTALL_DOCDIR}/onednn)
+  ckplan_install_licence(onednn ${dnnl_DIR}/../../../share/doc/onednn/LICENSE
+                         ${dnnl_DIR}/../../../share/doc/onednn/THIRD-PARTY-PROGRAMS)
+  if(CKPLAN_WHEEL)  # auditwheel puts the OpenMP that both are built with beside them.
+    ckplan_find_licence(libgomp libgomp1 libgomp gcc-libs)
+  endif()
 endfunction()

@@ -1,7 +1,12 @@
 # `cmake --install` puts the programs where the prefix says; `cpack` makes an archive and a Debian
 # package of the same. Included by the root's CMakeLists.txt after all targets.
 include(GNUInstallDirs)
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+if(NOT SKBUILD_METADATA_DIR)  # pyproject.toml puts it into a wheel.
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+endif()
+if(CKPLAN_PORTABLE OR CKPLAN_WHEEL)
+  ckplan_install_linked_licences()
+endif()
 
 set(CPACK_PACKAGE_VENDOR "ckplan")
 set(CPACK_PACKAGE_CONTACT "ckplan's developers")

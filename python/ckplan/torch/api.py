@@ -12,6 +12,7 @@ import ckplan
 from ckplan.torch import private
 from ckplan.torch.backend import Backend
 from ckplan.torch.errors import ReplayError
+from ckplan.torch.report import Report
 from ckplan.torch.request import Request
 
 
@@ -23,7 +24,7 @@ def compile(
     algo: str = "best",
     compiler: str = "eager",
     costs: str = "roofline",
-    effort: str = "normal",
+    effort: str = "quick",
     optimizer: str = "sgd",
     time_limit: str | None = None,
     fullgraph: bool = False,
@@ -50,30 +51,44 @@ def compile(
     """
     request = Request(budget, total, algo, effort, optimizer, costs, compiler, time_limit)
     private.check_version(compiler)
-    backend = Backend(request)
-    compiled = torch.compile(model, backend=backend, dynamic=False, fullgraph=fullgraph)
+    planned = _Planned(model, request, fullgraph)
     if isinstance(model, torch.nn.Module):
-        compiled.forward = _with_gradients(model, compiled.forward)
-        compiled.ckplan = backend.report
+        compiled = planned.compiled
+        compiled.forward = planned
+        compiled.ckplan = planned.ckplan
         return compiled
-    call = _with_gradients(model, compiled)
-    functools.update_wrapper(call, model)
-    call.ckplan = backend.report  # type: ignore[attr-defined]
-    return call
+    functools.update_wrapper(planned, model)
+    return planned
 
 
-def _with_gradients(eager: Callable[..., Any], planned: Callable[..., Any]) -> Callable[..., Any]:
-    """Calls ``planned`` where gradients are wanted, else ``eager``; and says errors as they are."""
+class _Planned:
+    """The model as it is called: by its plans where gradients are wanted, else untouched."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def __init__(self, model: Callable[..., Any], request: Request, fullgraph: bool):
+        self.ckplan = Report(request)
+        self._model = model
+        self._fullgraph = fullgraph
+        self._use(Backend(request, self.ckplan))
+
+    def _use(self, backend: Backend) -> None:
+        self._backend = backend
+        compiled: Any = torch.compile(
+            self._model, backend=backend, dynamic=False, fullgraph=self._fullgraph
+        )
+        self.compiled = compiled
+        is_module = isinstance(self._model, torch.nn.Module)
+        self._call = compiled.forward if is_module else compiled
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not torch.is_grad_enabled():
-            return eager(*args, **kwargs)
+            return self._model(*args, **kwargs)
+        if self._backend.parts.are_found():
+            self._use(self._backend.with_shares())
+        self._backend.parts.begin_call()
         try:
-            return planned(*args, **kwargs)
+            return self._call(*args, **kwargs)
         except private.compiler_failure() as failure:
             inner = getattr(failure, "inner_exception", None)
             if isinstance(inner, (ckplan.PlanError, ReplayError, ValueError)):
                 raise inner from None
             raise
-
-    return call

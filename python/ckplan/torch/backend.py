@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import warnings
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from torch import fx
 
 import ckplan
+from ckplan.planning import INFEASIBLE
 from ckplan.torch import private
 from ckplan.torch.building import Modules, build
 from ckplan.torch.capture import capture
@@ -16,46 +19,56 @@ from ckplan.torch.costs import set_costs
 from ckplan.torch.errors import ReplayError, UnsupportedGraphError
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.judge import replay_modules
+from ckplan.torch.parts import Part, Parts
 from ckplan.torch.report import GraphReport, Report, recomputed_modules
-from ckplan.torch.request import Plan, Request, least_bytes, make_plan, parse_bytes, reserved_bytes
+from ckplan.torch.request import Plan, Request, least_bytes, make_plan
 from ckplan.torch.tracker import Tracker
 
 
 class Backend:
-    """Plans the graphs of one model. ``report`` has what became of them."""
+    """Plans the graphs of one model, and notes in ``report`` what became of them.
 
-    def __init__(self, request: Request):
-        self.report = Report(request)
+    ``known`` are the parts of the model where an earlier backend has found several, so that each
+    gets its share of a limit in bytes.
+    """
+
+    def __init__(self, request: Request, report: Report, known: list[Part] | None = None):
+        self.report = report
+        self.parts = Parts(request, known)
         self._request = request
-        self._frames: list[int] = []
         self._is_part = False
 
     def __call__(self, module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         """Compiles a graph that torch.compile has found."""
         self._is_part = private.ends_in_graph_break(module)
+        part = self.parts.enter(private.compiled_frame())
         if self._request.compiler == "inductor":
-            return private.compile_with_inductor(module, inputs, self._partition)
-        step = _Step(self)
-        compiled = private.aot_autograd(
-            fw_compiler=step.compile_forward,
-            bw_compiler=step.compile_backward,
-            inference_compiler=lambda graph, _: private.box(graph),
-            partition_fn=step.partition,
-            keep_inference_input_mutations=True,
-        )
-        return cast(Callable[..., Any], compiled(module, inputs))
+            partition = functools.partial(self._partition, part)
+            compiled = private.compile_with_inductor(module, inputs, partition)
+        else:
+            step = _Step(functools.partial(self.plan, part))
+            compiler = private.aot_autograd(
+                fw_compiler=step.compile_forward,
+                bw_compiler=step.compile_backward,
+                inference_compiler=lambda graph, _: private.box(graph),
+                partition_fn=step.partition,
+                keep_inference_input_mutations=True,
+            )
+            compiled = compiler(module, inputs)
+        return self._counted(part, compiled)
 
-    def _partition(self, joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
-        modules, _, _ = self.plan(joint, inputs, **options)
-        return modules
+    def with_shares(self) -> Backend:
+        """A backend that plans all parts again, each for its share of the limit."""
+        self.report.graphs.clear()
+        return Backend(self._request, self.report, self.parts.found)
 
     def plan(
-        self, joint: fx.GraphModule, inputs: Any, **options: Any
+        self, part: int, joint: fx.GraphModule, inputs: Any, **options: Any
     ) -> tuple[tuple[fx.GraphModule, fx.GraphModule], GraphReport, list[int]]:
         """Returns the two modules, what is said of them, and which gradients are counted apart."""
-        entry = GraphReport(self._frame(), is_compiled=self._request.compiler == "inductor")
+        entry = GraphReport(part, is_compiled=self._request.compiler == "inductor")
         self.report.graphs.append(entry)
-        self._warn_of_limit(entry.frame)
+        self._warn_of_limit(part)
         count = options["num_fwd_outputs"]
         static = options.get("static_lifetime_input_indices")
         try:
@@ -68,11 +81,27 @@ class Backend:
         entry.operations = len(captured.operations)
         plan = self._make_plan(captured, entry)
         modules = build(joint, captured, plan.steps)
-        apart = _counted_apart(captured)
+        apart = captured.parameter_gradients()
         entry.saved_bytes = _judge(modules, plan, apart)
         entry.plan = plan
         entry.recomputed = recomputed_modules(captured, plan)
+        found = self.parts.found[part]
+        found.keep_all_peak_bytes, found.saved_bytes = plan.keep_all_peak_bytes, entry.saved_bytes
         return (modules.forward, modules.backward), entry, apart
+
+    def _partition(self, part: int, joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
+        modules, _, _ = self.plan(part, joint, inputs, **options)
+        return modules
+
+    def _counted(self, part: int, compiled: Callable[..., Any]) -> Callable[..., Any]:
+        """Counts how often the part runs."""
+        found = self.parts.found[part]
+
+        def call(*arguments: Any) -> Any:
+            found.calls += 1
+            return compiled(*arguments)
+
+        return call
 
     def _capture(self, joint: fx.GraphModule, count: int, static: list[int] | None) -> JointGraph:
         request = self._request
@@ -87,33 +116,51 @@ class Backend:
         return captured
 
     def _make_plan(self, captured: JointGraph, entry: GraphReport) -> Plan:
-        """The plan within the limit; for a part of a model, if need be its least.
+        """The plan within the limit, or within what a part of the model has of it."""
+        request, parts, part = self._request, self.parts, entry.part
+        is_divided = self._is_part or part > 0 or parts.is_known(part)
+        if request.is_relative:
+            return self._plan_within(request.limit, captured, entry, is_divided)
+        parts.describe(part, captured)
+        left = parts.left_bytes(part)
+        if left > 0:
+            limit = parts.limit(part, is_divided)
+            if isinstance(limit, int) and is_divided:
+                entry.share_bytes = limit
+            plan = self._plan_within(limit, captured, entry, is_divided)
+            left -= plan.peak_bytes
+            if left >= 0:
+                return plan
+        raise ckplan.InfeasibleError(
+            f"{request.words()} is too little: beside parameters, inputs and what other parts of "
+            f"the model keep, part {part} needs {-left} bytes more",
+            INFEASIBLE,
+        )
+
+    def _plan_within(
+        self, limit: int | str, captured: JointGraph, entry: GraphReport, is_divided: bool
+    ) -> Plan:
+        """The plan within ``limit``; for one of several parts, if need be its least.
 
         The parts that graph breaks make are of any size, and a small one may have nothing to spare.
         """
-        is_part = self._is_part or entry.frame > 0
-        limit = self._limit(captured, entry.frame)
+        request = self._request
+        if limit == "min" != request.limit:  # The first of two plans (see Parts), in milliseconds.
+            request = dataclasses.replace(request, algo="dtr")
         try:
-            return make_plan(captured, self._request, limit)
+            return make_plan(captured, request, limit)
         except ckplan.InfeasibleError as error:
             least = least_bytes(error)
-            if not is_part or least is None or isinstance(limit, int):
+            if not is_divided or least is None:
                 raise
             entry.note = f"it needs at least {least} bytes, and is planned within them"
-            warnings.warn(
-                f"a part of a model with graph breaks: {entry.note}", ckplan.PlanWarning, 2
-            )
-            return make_plan(captured, self._request, least)
+            warnings.warn(f"a part of a model: {entry.note}", ckplan.PlanWarning, stacklevel=2)
+            return make_plan(captured, request, least)
 
-    def _frame(self) -> int:
-        frame, _ = private.compile_id()
-        if frame not in self._frames:
-            self._frames.append(frame)
-        return self._frames.index(frame)
-
-    def _warn_of_limit(self, frame: int) -> None:
+    def _warn_of_limit(self, part: int) -> None:
         """TorchDynamo compiles a part of a model only so often, and then runs it in eager mode."""
-        compiled = sum(entry.frame == frame for entry in self.report.graphs)
+        compiled = sum(entry.part == part for entry in self.report.graphs)
+        compiled += self.parts.is_known(part)  # The plan of the first call.
         if compiled == private.recompile_limit():
             warnings.warn(
                 f"this is plan {compiled} of one part of the model, and PyTorch asks for no more: "
@@ -123,44 +170,19 @@ class Backend:
                 stacklevel=2,
             )
 
-    def _limit(self, captured: JointGraph, frame: int) -> int | str:
-        """What of the request is left for a graph, beside what earlier graphs keep."""
-        request = self._request
-        if request.total is None:
-            assert request.budget is not None
-            limit = request.budget
-            if limit == "min" or (isinstance(limit, str) and limit.endswith("%")):
-                return limit
-            left = parse_bytes(limit)
-        else:
-            trained = _trained_bytes(captured)
-            left = parse_bytes(request.total)
-            left -= reserved_bytes(captured, trained, request.optimizer)
-        earlier = {
-            entry.frame: entry.saved_bytes for entry in self.report.graphs if entry.frame < frame
-        }
-        left -= sum(earlier.values())
-        if left <= 0:
-            raise ckplan.InfeasibleError(
-                f"{request.words()} leaves no room for activations: parameters, inputs and what "
-                f"other graphs of the model keep need {-left} bytes more",
-                4,
-            )
-        return left
-
 
 class _Step:
     """One graph as eager operations. The first step is measured."""
 
-    def __init__(self, backend: Backend):
-        self._backend = backend
+    def __init__(self, plan: Callable[..., Any]):
+        self._plan = plan
         self._entry: GraphReport | None = None
         self._apart: list[int] = []
         self._tracker: Tracker | None = None
-        self._saved = 0
+        self._has_run = False
 
     def partition(self, joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
-        modules, self._entry, self._apart = self._backend.plan(joint, inputs, **options)
+        modules, self._entry, self._apart = self._plan(joint, inputs, **options)
         if self._entry.plan is not None:
             self._tracker = Tracker()
         return modules
@@ -169,6 +191,9 @@ class _Step:
         call = private.box(module)
 
         def run(arguments: list[Any]) -> Any:
+            if self._has_run:  # Layers of one form share the graph: what they need is mixed.
+                self._tracker = None
+            self._has_run = True
             if self._tracker is None:
                 return call(arguments)
             return self._tracker.run(call, arguments)
@@ -204,20 +229,3 @@ def _judge(modules: Modules, plan: Plan, apart: list[int]) -> int:
             f"{plan.peak_bytes}: they are not used; please report it"
         )
     return replay.saved_bytes
-
-
-def _counted_apart(captured: JointGraph) -> list[int]:
-    """Positions of gradients of parameters whose memory does not count in the peak."""
-    positions = []
-    for position, node in enumerate(captured.backward_outputs):
-        if isinstance(node, fx.Node):
-            value = captured.values[captured.value_of[captured.roots[node]]]
-            if value.kind == "parameter_gradient":
-                positions.append(position)
-    return positions
-
-
-def _trained_bytes(captured: JointGraph) -> int:
-    """Bytes of the parameters that a gradient is made for."""
-    roots = {captured.roots[n] for n in captured.backward_outputs if isinstance(n, fx.Node)}
-    return sum(captured.values[captured.value_of[root]].bytes for root in roots)

@@ -24,6 +24,10 @@ from ckplan.torch.randomness import generator_state, replay
 # Notes of other passes that are about the joint graph's own partition.
 _STALE_NOTES = ("saved_tensor_with_no_vc_check", "recompute", "ac_graph_id")
 
+# What is kept: the memory of a root, or by the id of a random operation that runs again the
+# generator's state before its first run.
+_Key = fx.Node | int
+
 
 @dataclass
 class Modules:
@@ -57,34 +61,28 @@ class _Builder:
 
     def build(self) -> Modules:
         captured = self._captured
-        inputs = [n for n in self._joint.graph.nodes if n.op == "placeholder"]
+        inputs = self._joint.graph.find_nodes(op="placeholder")
+        tangents = [node for node in inputs if is_tangent(node)]
         forward = _Half(captured, self._rerun_random)
         for node in inputs:
-            if not is_tangent(node):
-                forward.place(node)
+            if node not in tangents:
+                forward.place(node, node)
         forward.run(self._before)
         for copy in captured.boundary_copies:
             forward.copy(copy)
-        saved = self._saved(forward)
         returned = [forward.read(node) for node in captured.forward_outputs]
-        kept = [
-            forward.states[key] if isinstance(key, int) else forward.memory[key] for key in saved
-        ]
+        saved = {key: forward.memory[key] for key in self._saved(forward)}
 
         backward = _Half(captured, self._rerun_random)
-        for key, node in zip(saved, kept):
-            if isinstance(key, int):
-                backward.states[key] = backward.input_like(node)
-            else:
-                backward.memory[key] = backward.input_like(node)
-        for node in inputs:
-            if is_tangent(node):
-                backward.place(node)
+        for key, made in saved.items():
+            backward.place(key, made)
+        for node in tangents:
+            backward.place(node, node)
         backward.run(self._after)
         gradients = [backward.read(node) for node in captured.backward_outputs]
 
         count = len(returned)
-        forward.finish(returned + kept, self._saved_descriptors(count, len(kept)))
+        forward.finish(returned + list(saved.values()), self._saved_descriptors(count, len(saved)))
         backward.finish(gradients, self._descriptors[count:])
         return Modules(
             fx.GraphModule(self._joint, forward.graph, "PlannedForward"),
@@ -92,27 +90,23 @@ class _Builder:
             count,
         )
 
-    def _saved(self, forward: _Half) -> list[fx.Node | int]:
-        """The roots that the backward module needs from the forward one, and generators' states."""
+    def _saved(self, forward: _Half) -> list[_Key]:
+        """What the backward module needs of the forward one's memory, in the order of its use."""
         captured = self._captured
-        needed: dict[fx.Node | int, None] = {}
+        needed: dict[_Key, None] = {}
         made: set[fx.Node] = set()
-        sources: list[tuple[Operation | None, Iterable[fx.Node]]] = []
+
+        def need(nodes: Iterable[fx.Node]) -> None:
+            for root in (root for node in nodes for root in _roots_of(captured, node)):
+                if root.op != "get_attr" and root not in made and root in forward.memory:
+                    needed[root] = None
+
         for operation in self._after:
-            assert operation.node is not None
-            sources.append((operation, operation.node.all_input_nodes))
-        outputs = [node for node in captured.backward_outputs if isinstance(node, fx.Node)]
-        sources.append((None, outputs))
-        for reader, nodes in sources:
-            for node in nodes:
-                for root in _roots_of(captured, node):
-                    if root.op != "get_attr" and root not in made and root in forward.memory:
-                        needed[root] = None
-            if reader is not None:
-                assert reader.node is not None
-                made.update(_tensors_made(reader.node))
-                if reader.id in forward.states:
-                    needed[reader.id] = None
+            need(operation.call.all_input_nodes)
+            made.update(_tensors_made(operation.call))
+            if operation.id in forward.memory:
+                needed[operation.id] = None
+        need(node for node in captured.backward_outputs if isinstance(node, fx.Node))
         return list(needed)
 
     def _saved_descriptors(self, returned: int, kept: int) -> list[Any]:
@@ -126,21 +120,16 @@ class _Half:
 
     def __init__(self, captured: JointGraph, rerun_random: set[int]):
         self.graph = fx.Graph()
-        # The node of this graph with the present version of a root's memory.
-        self.memory: dict[fx.Node, fx.Node] = {}
-        # The generator's state before the first run of a random operation.
-        self.states: dict[int, fx.Node] = {}
+        # The node of this graph with the present version of what is kept.
+        self.memory: dict[_Key, fx.Node] = {}
         self._captured = captured
         self._rerun_random = rerun_random
 
-    def place(self, node: fx.Node) -> None:
-        """Makes an input of the step an input of this module."""
-        self.memory[node] = self.input_like(node)
-
-    def input_like(self, node: fx.Node) -> fx.Node:
+    def place(self, key: _Key, node: fx.Node) -> None:
+        """Gives this module an input like ``node``, which brings what is kept."""
         made = self.graph.create_node("placeholder", node.name, name=node.name)
         made.meta = _notes(node)
-        return made
+        self.memory[key] = made
 
     def run(self, operations: Iterable[Operation]) -> None:
         for operation in operations:
@@ -168,13 +157,12 @@ class _Half:
         self.graph.lint()
 
     def _run(self, operation: Operation) -> None:
-        node = operation.node
-        assert node is not None
-        if operation.id in self.states:
-            made = self._replay(operation, self.states[operation.id])
+        node = operation.call
+        if operation.id in self.memory:
+            made = self._replay(node, self.memory[operation.id])
         else:
             if operation.id in self._rerun_random:
-                self.states[operation.id] = self._take_state(node)
+                self.memory[operation.id] = self._take_state(node)
             made = self.copy(node)
         if isinstance(node.meta.get("val"), torch.Tensor):
             self.memory[node] = made
@@ -198,13 +186,12 @@ class _Half:
         made.meta["val"] = tensor.new_empty(size, dtype=torch.uint8, device="cpu")
         return made
 
-    def _replay(self, operation: Operation, state: fx.Node) -> fx.Node:
-        node = operation.node
-        assert node is not None
+    def _replay(self, node: fx.Node, state: fx.Node) -> fx.Node:
         views: dict[fx.Node, Any] = {}
         args = fx.map_arg(node.args, lambda source: self._read(source, views))
         kwargs = fx.map_arg(node.kwargs, lambda source: self._read(source, views))
-        made = self.graph.call_function(replay, (state, _device(node), node.target, args, kwargs))
+        again: tuple[Any, ...] = (state, _device(node), node.target, args, kwargs)
+        made = self.graph.call_function(replay, again)
         made.meta = _notes(node)
         return made
 

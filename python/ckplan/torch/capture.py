@@ -41,6 +41,7 @@ def capture(
     for node in joint.graph.nodes:
         walk.visit(node)
     walk.insert_boundary()
+    walk.mark_parameters(parameters)
     walk.mark_gradients(parameters, arriving)
     return walk.graph
 
@@ -154,10 +155,20 @@ class _Capture:
             operation.id = position
         graph.boundary = boundary.id
 
+    def mark_parameters(self, parameters: set[int] | None) -> None:
+        """Says how many bytes of the constants are parameters."""
+        graph = self.graph
+        inputs = self._joint.graph.find_nodes(op="placeholder")
+        values = {
+            graph.value_of[node]
+            for position, node in enumerate(inputs)
+            if not is_tangent(node) and (parameters is None or position in parameters)
+        }
+        graph.parameter_bytes = sum(graph.values[value].bytes for value in values)
+
     def mark_gradients(self, parameters: set[int] | None, arriving: bool) -> None:
         """Says which values are gradients of parameters, and which are other results."""
         graph = self.graph
-        graph.arriving = arriving
         gradients: dict[int, bool] = {}
         for position, node in enumerate(graph.backward_outputs):
             if not isinstance(node, fx.Node):
@@ -166,6 +177,8 @@ class _Capture:
             if graph.values[value].kind != CONSTANT and value not in graph.results:
                 of_parameter = parameters is None or position in parameters
                 gradients[value] = gradients.get(value, True) and of_parameter
+        trained = [value for value, of_parameter in gradients.items() if of_parameter]
+        graph.trained_bytes = sum(graph.values[value].bytes for value in trained)
         for value, of_parameter in gradients.items():
             if of_parameter and not arriving:
                 graph.values[value].kind = PARAMETER_GRADIENT

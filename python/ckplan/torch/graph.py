@@ -43,6 +43,12 @@ class Operation:
         """The node's name."""
         return "boundary" if self.node is None else self.node.name
 
+    @property
+    def call(self) -> fx.Node:
+        """The node; there is one for every operation but the boundary."""
+        assert self.node is not None
+        return self.node
+
 
 @dataclass
 class JointGraph:
@@ -65,7 +71,10 @@ class JointGraph:
     forward_outputs: list[Any] = field(default_factory=list)
     backward_outputs: list[Any] = field(default_factory=list)
     boundary_copies: list[fx.Node] = field(default_factory=list)
-    arriving: bool = False
+    parameter_bytes: int = 0
+    """Of the constants that are parameters or buffers, not inputs."""
+    trained_bytes: int = 0
+    """Of the parameters that a gradient is made for."""
 
     def add_value(
         self, name: str, size: int, kind: str = VALUE, alias_of: int | None = None
@@ -77,6 +86,12 @@ class JointGraph:
     def constant_bytes(self) -> int:
         """Bytes of parameters, buffers and inputs, which are there throughout the step."""
         return sum(value.bytes for value in self.values if value.kind == CONSTANT)
+
+    def parameter_gradients(self) -> list[int]:
+        """Positions among the backward outputs of gradients that are counted apart."""
+        outputs = enumerate(self.backward_outputs)
+        made = [(i, self.value_of[self.roots[n]]) for i, n in outputs if isinstance(n, fx.Node)]
+        return [i for i, value in made if self.values[value].kind == PARAMETER_GRADIENT]
 
     def to_json(self, name: str = "torch") -> dict[str, Any]:
         """Returns the graph in the full form of a joint graph file."""

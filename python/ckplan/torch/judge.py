@@ -114,8 +114,7 @@ class _Pass:
         shared: dict[int, _Memory] = {}
         arguments = [memory for s in node.all_input_nodes for memory in self.memories.get(s, [])]
         for source in node.all_input_nodes:
-            keys = [private.storage_key(tensor) for tensor in tensors_in(source.meta.get("val"))]
-            shared.update(zip(keys, self.memories.get(source, [])))
+            shared.update(zip(_keys(source), self.memories.get(source, [])))
         memories = []
         for tensor in tensors_in(node.meta.get("val")):
             memory = shared.get(private.storage_key(tensor))
@@ -131,7 +130,7 @@ class _Pass:
     def _counted_bytes(self, node: fx.Node, tensor: Any) -> int:
         for user in node.users:
             is_item = user in self._uncounted and user.target is operator.getitem
-            if is_item and private.storage_key(user.meta["val"]) == private.storage_key(tensor):
+            if is_item and _keys(user) == [private.storage_key(tensor)]:
                 return 0
         return storage_bytes(tensor)
 
@@ -143,18 +142,19 @@ class _Pass:
                     self.live -= memory.bytes
 
 
+def _keys(node: fx.Node) -> list[int]:
+    """The keys of the storages of a node's tensors, in order."""
+    return [private.storage_key(tensor) for tensor in tensors_in(node.meta.get("val"))]
+
+
 def _source(node: Any) -> Any:
     """The node that made the memory of an output, behind its views."""
     while isinstance(node, fx.Node) and node.op == "call_function":
-        if node.target is operator.getitem and not operators.is_declared_view(node.args[0]):
+        sources = node.all_input_nodes
+        if node.target is operator.getitem and not operators.is_declared_view(sources[0]):
             return node
-        keys = {private.storage_key(tensor) for tensor in tensors_in(node.meta.get("val"))}
-        behind = [
-            source
-            for source in node.all_input_nodes
-            if operators.is_declared_view(node)
-            or keys & {private.storage_key(tensor) for tensor in tensors_in(source.meta.get("val"))}
-        ]
+        keys, is_view = set(_keys(node)), operators.is_declared_view(node)
+        behind = [source for source in sources if is_view or keys.intersection(_keys(source))]
         if not behind:
             return node
         node = behind[0]

@@ -146,17 +146,15 @@ def ends_in_graph_break(module: fx.GraphModule) -> bool:
     return bool(getattr(reason, "graph_break", False))
 
 
-def compile_id() -> tuple[int, int]:
-    """Returns (frame, how often it was compiled before) of what is compiled now.
+def compiled_frame() -> int:
+    """TorchDynamo's number of the function that is compiled now.
 
     ``torch._guards.CompileContext``, since 2.1.
     """
     from torch._guards import CompileContext
 
     current = CompileContext.current_compile_id()
-    if current is None or current.frame_id is None:
-        return 0, 0
-    return current.frame_id, current.frame_compile_id or 0
+    return 0 if current is None or current.frame_id is None else current.frame_id
 
 
 def check_version(compiler: str) -> None:

@@ -13,14 +13,16 @@ from ckplan.torch.request import Plan, Request
 class GraphReport:
     """One graph of a model: a model without graph breaks has one for each batch size."""
 
-    frame: int
-    """Which part of the model; the first is 0. The parts are divided by graph breaks."""
+    part: int
+    """Which part of the model; the first is 0. Graph breaks divide a model into parts."""
     operations: int = 0
     plan: Plan | None = None
     refusal: str = ""
     """Why the graph is not planned, if it is not."""
     note: str = ""
     """What else is to be said of its plan."""
+    share_bytes: int | None = None
+    """The graph's share of a limit that is for several."""
     saved_bytes: int = 0
     """What is in memory between the forward and the backward pass."""
     measured_peak_bytes: int | None = None
@@ -33,15 +35,16 @@ class GraphReport:
     def line(self) -> str:
         """The graph in one line."""
         if self.plan is None:
-            return f"graph {self.frame}: {self.operations} operations, not planned: {self.refusal}"
+            return f"graph {self.part}: {self.operations} operations, not planned: {self.refusal}"
         plan = self.plan
         share = percent(plan.peak_bytes, plan.keep_all_peak_bytes)
         return (
-            f"graph {self.frame}: {self.operations} operations, "
+            f"graph {self.part}: {self.operations} operations, "
             f"planned peak {size(plan.peak_bytes)}, {share} of keep-all's "
             f"{size(plan.keep_all_peak_bytes)}, "
             f"{self._measured()}, "
             f"{100 * plan.added_share:+.1f}% time, {sum(self.recomputed.values())} runs again"
+            + (f", its share {size(self.share_bytes)}" if self.share_bytes else "")
             + (f"; {self.note}" if self.note else "")
         )
 
@@ -64,15 +67,16 @@ class Report:
             return f"ckplan: {self.request.words()}; no step was trained yet"
         lines = [f"ckplan: {self.request.words()}, {self.request.algo}, costs {self.request.costs}"]
         lines += [graph.line() for graph in self.graphs]
-        frames = {graph.frame for graph in self.graphs}
-        if len(frames) > 1:
-            lines.append(_shares(self.request, len(frames)))
+        parts = {graph.part for graph in self.graphs}
+        if len(parts) > 1:
+            has_shares = any(graph.share_bytes for graph in self.graphs)
+            lines.append(_shares(self.request, len(parts), has_shares))
         again: Counter[str] = Counter()
         for graph in self.graphs:
             again.update(graph.recomputed)
         if again:
-            parts = [f"{name} x{count}" for name, count in again.most_common(12)]
-            lines.append("recomputed: " + ", ".join(parts) + (", ..." if len(again) > 12 else ""))
+            most = [f"{name} x{count}" for name, count in again.most_common(12)]
+            lines.append("recomputed: " + ", ".join(most) + (", ..." if len(again) > 12 else ""))
         return "\n".join(lines)
 
 
@@ -101,11 +105,11 @@ def percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.0f}%" if whole else "100%"
 
 
-def _shares(request: Request, parts: int) -> str:
-    if isinstance(request.budget, str) and request.budget.endswith("%"):
-        own = f"each within {request.budget} of its own"
-        return f"{parts} graphs, since the model has graph breaks: {own}"
-    return (
-        f"{parts} graphs, since the model has graph breaks: each has what those before it leave"
-        " between the passes"
-    )
+def _shares(request: Request, parts: int, has_shares: bool) -> str:
+    if request.is_relative:
+        rule = f"each within {request.limit} of its own"
+    elif has_shares:
+        rule = "each has a share, in proportion to what it needs to keep everything"
+    else:
+        rule = "each runs in little memory, and from the next call on has its share"
+    return f"{parts} graphs, since the model has graph breaks: {rule}"

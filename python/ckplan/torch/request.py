@@ -15,9 +15,7 @@ from typing import Any
 import ckplan
 from ckplan.torch.graph import JointGraph
 
-# Bytes of the optimizer's state for each byte of a trained parameter.
 _OPTIMIZER_STATE = {"sgd": 0, "momentum": 1, "adam": 2}
-
 
 _UNIT_LETTERS = "BKMGTik "
 
@@ -29,7 +27,7 @@ class Request:
     budget: int | str | None = None
     total: int | str | None = None
     algo: str = "best"
-    effort: str = "normal"
+    effort: str = "quick"
     optimizer: str = "sgd"
     costs: str = "roofline"
     compiler: str = "eager"
@@ -44,6 +42,23 @@ class Request:
             raise ValueError(f"optimizer is one of {', '.join(_OPTIMIZER_STATE)}")
         if isinstance(self.total, str) and self.total.endswith("%"):
             raise ValueError("total is a number of bytes, such as 16GiB; shares are for budget")
+
+    @property
+    def limit(self) -> int | str:
+        """The limit, whatever it is on."""
+        limit = self.budget if self.total is None else self.total
+        assert limit is not None
+        return limit
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether the limit depends on the graph: ``"60%"`` or ``"min"``."""
+        return isinstance(self.limit, str) and (self.limit == "min" or self.limit.endswith("%"))
+
+    @property
+    def optimizer_state(self) -> int:
+        """Bytes of the optimizer's state for each byte of a trained parameter."""
+        return _OPTIMIZER_STATE[self.optimizer]
 
     def words(self) -> str:
         """The limit in words, for people."""
@@ -83,11 +98,6 @@ def parse_bytes(amount: int | str) -> int:
         raise ValueError(f"{amount!r} is no size: write 16GiB, 16GB or a number of bytes")
     base = 1024 if "I" in unit else 1000
     return int(float(number) * base ** powers[stem])
-
-
-def reserved_bytes(graph: JointGraph, trained_bytes: int, optimizer: str) -> int:
-    """Bytes that a limit on the total leaves no room for: inputs, parameters, optimizer's state."""
-    return graph.constant_bytes() + trained_bytes * _OPTIMIZER_STATE[optimizer]
 
 
 def least_bytes(error: ckplan.InfeasibleError) -> int | None:

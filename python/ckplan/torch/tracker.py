@@ -73,9 +73,9 @@ class Tracker:
                 self._note(tensor)
 
 
-class _Watch(TorchDispatchMode):
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, tracker: Tracker, inputs: dict[int, Callable[[], bool]]):
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._tracker = tracker
         self._inputs = inputs
 

@@ -117,24 +117,6 @@ def test_more_sizes_than_pytorch_compiles_are_warned_of():
             planned(torch.randn(count, 4)).sum().backward()
 
 
-def test_graph_breaks_make_several_graphs_and_the_summary_says_so():
-    class Broken(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.first, self.second = mlp(), mlp()
-
-        def forward(self, x):
-            x = self.first(x)
-            torch._dynamo.graph_break()
-            return self.second(x)
-
-    report = train_both(Broken, rows, budget="70%")
-    assert len(report.graphs) == 2
-    for graph in report.graphs:
-        assert graph.plan.peak_bytes <= 0.7 * graph.plan.keep_all_peak_bytes
-    assert "2 graphs, since the model has graph breaks" in report.summary()
-
-
 def test_inference_passes_through():
     model = ResNet((1, 1), width=4)
     planned = ckplan.torch.compile(model, budget="60%", effort="quick")

@@ -1,0 +1,121 @@
+"""Models that graph breaks divide into parts, each of which is planned by itself."""
+
+from __future__ import annotations
+
+import ckplan
+import pytest
+import torch
+from torch import nn
+
+from torch_tests.training import train_both
+
+
+def mlp(width: int, layers: int = 4) -> nn.Sequential:
+    parts: list[nn.Module] = []
+    for _ in range(layers):
+        parts += [nn.Linear(width, width), nn.GELU(), nn.Dropout(0.2)]
+    return nn.Sequential(*parts)
+
+
+class Broken(nn.Module):
+    """Two parts with a graph break between them; the second needs more memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = mlp(32), mlp(32, layers=8)
+
+    def forward(self, x):
+        x = self.first(x)
+        torch._dynamo.graph_break()
+        return self.second(x)
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = mlp(32)
+
+    def forward(self, x):
+        return self.parts(x)
+
+
+class Repeated(nn.Module):
+    """Three layers of one form, which share a graph, as those that FSDP2 wraps do."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(Block() for _ in range(3))
+
+    @torch._dynamo.disable(recursive=False)
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def rows() -> torch.Tensor:
+    return torch.randn(16, 32)
+
+
+def keep_all_peaks(make) -> list[int]:
+    report = train_both(make, rows, steps=1, budget="100%")
+    torch._dynamo.reset()
+    return [graph.plan.keep_all_peak_bytes for graph in report.graphs]
+
+
+def test_a_budget_in_per_cent_is_for_each_part():
+    report = train_both(Broken, rows, budget="70%")
+    assert len(report.graphs) == 2
+    for graph in report.graphs:
+        assert graph.plan.peak_bytes <= 0.7 * graph.plan.keep_all_peak_bytes
+    assert "2 graphs, since the model has graph breaks" in report.summary()
+
+
+def test_a_budget_in_bytes_is_divided_in_proportion_to_what_parts_need():
+    peaks = keep_all_peaks(Broken)
+    budget = int(0.75 * sum(peaks))
+    report = train_both(Broken, rows, budget=budget)
+    first, second = report.graphs
+    assert first.share_bytes == budget * peaks[0] // sum(peaks)
+    # What the first does not keep of its share is the second's.
+    assert second.share_bytes == budget - first.saved_bytes > budget - first.share_bytes
+    for graph in report.graphs:
+        # Nobody holds the result of the first part to the end of its backward pass.
+        assert graph.measured_peak_bytes <= graph.plan.peak_bytes <= graph.share_bytes
+    assert "in proportion" in report.summary()
+
+
+def test_the_first_step_needs_no_more_than_the_budget_either():
+    peaks = keep_all_peaks(Broken)
+    report = train_both(Broken, rows, steps=1, budget=sum(peaks))
+    first, second = report.graphs
+    assert first.saved_bytes + second.plan.peak_bytes <= sum(peaks)
+    assert first.share_bytes is None
+    assert "from the next call on" in report.summary()
+
+
+def test_layers_that_share_a_graph_share_the_budget():
+    # The input of the first layer alone wants no gradient, so it has a graph of its own.
+    first, other = keep_all_peaks(Repeated)
+    budget = int(0.8 * (first + 2 * other))
+    graphs = train_both(Repeated, rows, budget=budget).graphs
+    assert graphs[0].share_bytes + 2 * graphs[1].share_bytes <= budget
+    for graph, peak in zip(graphs, (first, other)):
+        assert graph.plan.peak_bytes <= graph.share_bytes < peak
+    assert graphs[1].measured_peak_bytes is None
+
+
+def test_a_budget_below_what_all_parts_need():
+    with pytest.raises(ckplan.InfeasibleError, match="part 1 needs .* bytes more"):
+        train_both(Broken, rows, budget=max(keep_all_peaks(Broken)) // 3)
+
+
+def test_total_counts_the_parameters_of_all_parts():
+    parameters = 4 * sum(p.numel() for p in Broken().parameters())
+    peaks = keep_all_peaks(Broken)
+    total = 2 * parameters + 2 * sum(peaks)
+    report = train_both(Broken, rows, total=total)
+    first, second = report.graphs
+    trained = 4 * sum(p.numel() for p in Broken().second.parameters())
+    assert parameters + trained + first.plan.peak_bytes <= total
+    assert parameters + first.saved_bytes + second.plan.peak_bytes <= total
