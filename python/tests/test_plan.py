@@ -72,7 +72,8 @@ def test_a_refusal_has_the_program_s_message(source, options, exit_code, message
 
 
 def test_options_become_flags():
-    plan = ckplan.plan(CHAIN, budget="100%", no_liveness=True, align=None, optimizer="adam")
+    options = {"no_liveness": True, "align": None, "optimizer": "adam"}
+    plan = ckplan.plan(CHAIN, budget="100%", algo="approx-dp", **options)
     assert plan["request"]["liveness"] is False
     assert plan["request"]["optimizer"] == "adam"
     assert plan["request"]["align_bytes"] == 1
