@@ -195,7 +195,10 @@ class Expander {
 class FixedOrderExpander final : public Expander {
  public:
   FixedOrderExpander(const TensorGraph& graph, const std::vector<NodeId>& order)
-      : Expander(graph, order), sink_(graph), gradients_(graph, &sink_) {}
+      : Expander(graph, order),
+        sink_(graph),
+        gradients_(graph, &sink_),
+        contributed_by_(graph.tensors().size()) {}
 
  private:
   static constexpr int32_t kNoBuffer = GradientReplay<GradientSink>::kNoBuffer;
@@ -226,12 +229,10 @@ class FixedOrderExpander final : public Expander {
     gradients_.Backward(id);
     op->workspace += sink_.added();
     if (through.is_none()) return;
-    std::vector<TensorId> done;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const TensorId input = node.inputs[i];
       if (!graph_.tensor(input).requires_grad) continue;
-      if (std::find(done.begin(), done.end(), input) != done.end()) continue;
-      done.push_back(input);
+      if (std::exchange(contributed_by_[input], id) == id) continue;
       ValueId base;  // None for a gradient in memory of its own.
       if (gradients_.BufferOf(input) >= first_new) {
         op->workspace -= graph_.tensor(input).bytes;
@@ -245,6 +246,7 @@ class FixedOrderExpander final : public Expander {
 
   GradientSink sink_;
   GradientReplay<GradientSink> gradients_;
+  IdVector<TensorId, NodeId> contributed_by_;  // The last node whose backward made its gradient.
 };
 
 // For plans in any order. What is not said by gradients is said by values of no bytes: that a node
@@ -253,7 +255,10 @@ class FixedOrderExpander final : public Expander {
 class AnyOrderExpander final : public Expander {
  public:
   AnyOrderExpander(const TensorGraph& graph, const std::vector<NodeId>& order)
-      : Expander(graph, order), is_reached_(BackwardPrecedence(graph).is_reached) {}
+      : Expander(graph, order),
+        is_reached_(BackwardPrecedence(graph).is_reached),
+        state_of_(graph.tensors().size(), kNoState),
+        passed_by_(graph.tensors().size()) {}
 
  private:
   // What a gradient is while one node contributes to it, input by input.
@@ -268,39 +273,46 @@ class AnyOrderExpander final : public Expander {
     Bytes kept;       // What it leaves behind at most.
     Bytes temporary;  // Before it is added.
   };
+  using States = std::vector<std::pair<TensorId, State>>;
+  static constexpr int32_t kNoState = -1;
 
   bool MarksRun(NodeId id) const override { return !is_reached_[id]; }
 
   void AddContributions(NodeId id, TensorId through, Operation* op) override {
     if (through.is_none()) return op->reads.push_back(loss_);
     const Node& node = graph_.node(id);
-    std::vector<std::pair<TensorId, State>> states;
+    for (const TensorId input : node.gradient_passthrough) passed_by_[input] = id;
+    States states;
     std::vector<Contribution> contributions;
     for (const TensorId input : node.inputs) {
       if (!graph_.tensor(input).requires_grad) continue;
-      auto at = std::find_if(states.begin(), states.end(),
-                             [&](const auto& state) { return state.first == input; });
-      if (at == states.end()) {
-        const bool is_there = !gradient_of_[input].is_none();
-        at = states.insert(at, {input, is_there ? State::kOld : State::kNone});
-      }
-      contributions.push_back(Contribute(node, through, input, &at->second));
+      contributions.push_back(Contribute(id, through, input, StateOf(input, &states)));
     }
     op->workspace += WorkspaceOf(contributions);
     added_to_.clear();
-    for (const auto& [input, state] : states) AddGradient(input, state, through, op);
+    for (const auto& [input, state] : states) {
+      state_of_[input] = kNoState;
+      AddGradient(input, state, through, op);
+    }
     for (const int32_t parameter : node.shared_parameters) {
       const auto last = trained_by_.find(parameter);
       if (last != trained_by_.end()) op->reads.push_back(last->second);
     }
   }
 
+  State* StateOf(TensorId input, States* states) {
+    int32_t& at = state_of_[input];
+    if (at == kNoState) {
+      at = static_cast<int32_t>(states->size());
+      states->emplace_back(input, gradient_of_[input].is_none() ? State::kNone : State::kOld);
+    }
+    return &(*states)[static_cast<size_t>(at)].second;
+  }
+
   // One contribution by the rules of lib/schedule/gradients.h.
-  Contribution Contribute(const Node& node, TensorId through, TensorId input, State* state) const {
+  Contribution Contribute(NodeId id, TensorId through, TensorId input, State* state) const {
     const Bytes bytes = graph_.tensor(input).bytes;
-    const std::vector<TensorId>& passed = node.gradient_passthrough;
-    const bool passes = graph_.tensor(through).bytes == bytes &&
-                        std::find(passed.begin(), passed.end(), input) != passed.end();
+    const bool passes = graph_.tensor(through).bytes == bytes && passed_by_[input] == id;
     const Bytes temporary = passes ? Bytes(0) : bytes;
     switch (*state) {
       case State::kNone:
@@ -358,6 +370,9 @@ class AnyOrderExpander final : public Expander {
   }
 
   const IdVector<NodeId, bool> is_reached_;
+  // Of the node at hand: where each input stands among its states, and who passed it a gradient.
+  IdVector<TensorId, int32_t> state_of_;
+  IdVector<TensorId, NodeId> passed_by_;
   std::set<ValueId> added_to_;             // In this operation: memory that sums may take over.
   std::map<int32_t, ValueId> trained_by_;  // The last of the nodes that share a parameter.
 };

@@ -193,4 +193,37 @@ TEST_CASE("expand: forward nodes that nothing needs run all the same") {
   CHECK_FALSE(RunSimulator(expansion.graph).Run(runs).ok());
 }
 
+// Quadratic work over the inputs would take minutes.
+TEST_CASE("expand: a node that adds up 100,000 inputs") {
+  constexpr int kInputs = 100'000;
+  TensorGraphParts parts;
+  const auto add_tensor = [&](TensorKind kind) {
+    Tensor tensor;
+    tensor.file_id = static_cast<int64_t>(parts.tensors.size());
+    tensor.bytes = Bytes(1);
+    tensor.kind = kind;
+    return parts.tensors.push_back(std::move(tensor));
+  };
+  const auto add_node = [&](std::vector<TensorId> inputs, std::vector<TensorId> outputs) {
+    Node node;
+    node.file_id = static_cast<int64_t>(parts.nodes.size());
+    node.inputs = std::move(inputs);
+    node.outputs = std::move(outputs);
+    node.gradient_passthrough = node.inputs;
+    parts.nodes.push_back(std::move(node));
+  };
+  const TensorId input = add_tensor(TensorKind::kInput);
+  std::vector<TensorId> parts_of_sum;
+  for (int i = 0; i < kInputs; ++i) parts_of_sum.push_back(add_tensor(TensorKind::kActivation));
+  add_node({input}, parts_of_sum);
+  parts.outputs = {add_tensor(TensorKind::kActivation)};
+  add_node(parts_of_sum, parts.outputs);
+  const TensorGraph graph = TensorGraph::Create(std::move(parts)).value();
+  for (const Expansion& expansion : {ExpandTensorGraph(graph), ExpandForAnyOrder(graph)}) {
+    const OpId backward(3);  // Of the sum, whose gradient all inputs share.
+    CHECK(expansion.graph.op(backward).writes.size() == kInputs + 1);
+    CHECK(expansion.graph.op(backward).workspace == Bytes(0));
+  }
+}
+
 }  // namespace ckplan

@@ -73,18 +73,17 @@ class Validator {
     }
     for (const ValueId read : op.reads) {
       if (values_[read].maker.is_none()) is_read_early_[read] = true;
+      last_reader_[read] = id;
     }
     for (const ValueId write : op.writes) CheckWrite(id, write);
     for (const auto& [write, read] : op.in_place) {
-      if (!Has(op.writes, write) || !Has(op.reads, read)) {
+      const bool is_write = Exists(write) && values_[write].maker == id;
+      const bool is_read = Exists(read) && last_reader_[read] == id;
+      if (!is_write || !is_read) {
         faults_.Add("operation \"{}\" has an in-place pair that is not a write and a read of it",
                     op.name);
       }
     }
-  }
-
-  static bool Has(const std::vector<ValueId>& list, ValueId id) {
-    return std::find(list.begin(), list.end(), id) != list.end();
   }
 
   void CheckWrite(OpId id, ValueId write) {
@@ -97,6 +96,7 @@ class Validator {
       faults_.Add("value \"{}\" is read before \"{}\" makes it", value.name, ops_[id].name);
     }
     value.maker = id;
+    sees_base_[write] = !value.alias_of.is_none() && last_reader_[value.alias_of] == id;
   }
 
   // An alias points to a value that is made before it, so chains of aliases end.
@@ -111,7 +111,7 @@ class Validator {
       }
       return;
     }
-    if (!Has(ops_[value.maker].reads, value.alias_of)) {
+    if (!sees_base_[id]) {
       faults_.Add("value \"{}\" is in the memory of \"{}\", which \"{}\" does not read", value.name,
                   base.name, ops_[value.maker].name);
     }
@@ -139,6 +139,8 @@ class Validator {
   IdVector<ValueId, Value>& values_;
   const IdVector<OpId, Operation>& ops_;
   IdVector<ValueId, bool> is_read_early_{values_.size()};  // By an operation before its maker.
+  IdVector<ValueId, OpId> last_reader_{values_.size()};    // Of the operations looked at so far.
+  IdVector<ValueId, bool> sees_base_{values_.size()};      // Of aliases: the maker reads the base.
   Faults faults_;
 };
 

@@ -34,34 +34,43 @@ Lists WritesOf(const JointGraph& graph) {
   return writes;
 }
 
-Lists ReadersOf(const Lists& reads, size_t value_count) {
+Lists ReadersOf(const FlatLists& reads, size_t value_count) {
   Lists readers(value_count);
-  for (size_t op = 0; op < reads.size(); ++op) {
-    for (const int32_t value : reads[op]) {
-      readers[static_cast<size_t>(value)].push_back(static_cast<int32_t>(op));
-    }
+  for (int32_t op = 0; op < static_cast<int32_t>(reads.size()); ++op) {
+    for (const int32_t value : reads[op]) readers[static_cast<size_t>(value)].push_back(op);
   }
   return readers;
 }
 
 Lists InPlaceOf(const JointGraph& graph) {
   Lists pairs;
-  for (const Operation& op : graph.ops()) {
+  IdVector<ValueId, OpId> paired_by(graph.values().size());  // The last operation with such a pair.
+  for (const OpId id : graph.ops().ids()) {
     std::vector<int32_t>& list = pairs.emplace_back();
-    for (const InPlaceWrite& pair : op.in_place) {
+    for (const InPlaceWrite& pair : graph.op(id).in_place) {
       const ValueId write = pair.write;
       const ValueId storage = graph.value(pair.read).storage;
       const int64_t bytes = graph.counted_bytes(write).count();
       if (bytes == 0 || bytes != graph.counted_bytes(storage).count()) continue;
-      const bool is_taken = std::any_of(list.begin(), list.end(), [&](int32_t id) {
-        return id == write.index() || id == storage.index();
-      });
-      if (is_taken) continue;
+      if (paired_by[write] == id || paired_by[storage] == id) continue;
+      paired_by[write] = paired_by[storage] = id;
       list.push_back(write.index());
       list.push_back(storage.index());
     }
   }
   return pairs;
+}
+
+// The second of each pair.
+Lists TakenOverBy(const FlatLists& in_place, int32_t op_count) {
+  Lists reads;
+  for (int32_t op = 0; op < op_count; ++op) {
+    std::vector<int32_t>& list = reads.emplace_back();
+    const std::span<const int32_t> pairs = in_place[op];
+    for (size_t i = 1; i < pairs.size(); i += 2) list.push_back(pairs[i]);
+    std::sort(list.begin(), list.end());
+  }
+  return reads;
 }
 
 }  // namespace
@@ -78,8 +87,9 @@ RunProblem::RunProblem(const JointGraph& graph)
       value_count(static_cast<int32_t>(graph.values().size())),
       reads(ReadsOf(graph)),
       writes(WritesOf(graph)),
-      readers(ReadersOf(ReadsOf(graph), graph.values().size())),
+      readers(ReadersOf(reads, graph.values().size())),
       in_place(InPlaceOf(graph)),
+      taken_over(TakenOverBy(in_place, op_count)),
       total_cost(graph.cost().count()) {
   for (const ValueId id : graph.values().ids()) {
     bytes.push_back(graph.counted_bytes(id).count());
@@ -99,10 +109,11 @@ RunProblem::RunProblem(const JointGraph& graph)
     int64_t written = 0;
     for (const ValueId write : op.writes) written += graph.counted_bytes(write).count();
     written_bytes.push_back(written);
-    int64_t taken_over = 0;
+    int64_t in_place_sum = 0;
     const std::span<const int32_t> pairs = in_place[id.index()];
-    for (size_t i = 0; i < pairs.size(); i += 2) taken_over += bytes[static_cast<size_t>(pairs[i])];
-    in_place_bytes.push_back(taken_over);
+    for (size_t i = 0; i < pairs.size(); i += 2)
+      in_place_sum += bytes[static_cast<size_t>(pairs[i])];
+    in_place_bytes.push_back(in_place_sum);
   }
 }
 

@@ -64,6 +64,7 @@ struct RunProblem {
   // The pairs themselves, as (write, read), flat: those of operation o are in_place[o], two numbers
   // each. At most one pair for each write and for each read, of equal sizes above zero.
   FlatLists in_place;
+  FlatLists taken_over;  // By operation: the reads of its pairs, ascending.
 
   int64_t total_cost = 0;  // Of all operations, once each.
 };

@@ -19,7 +19,15 @@ bool OccupiesMemory(const JointGraph& graph, ValueId id) {
 
 }  // namespace
 
-RunReplay::RunReplay(const JointGraph& graph) : graph_(graph) {}
+RunReplay::RunReplay(const JointGraph& graph) : graph_(graph), in_place_of_(graph.values().size()) {
+  for (const Operation& op : graph.ops()) {
+    for (const auto& [write, read] : op.in_place) {
+      const bool is_as_large =
+          graph.value(graph.value(read).storage).bytes == graph.value(write).bytes;
+      if (is_as_large && OccupiesMemory(graph, read)) in_place_of_[write].push_back(read);
+    }
+  }
+}
 
 Error RunReplay::StepError(size_t step, OpId op, const std::string& fault) const {
   return MakeError(ErrorCode::kInvalidInput,
@@ -94,7 +102,7 @@ Result<Done> RunReplay::Run(std::span<const OpId> runs, RunSink* sink) {
     PollStop();
     const Operation& op = graph_.op(runs[step]);
     for (const ValueId write : op.writes) {
-      const int32_t buffer = BufferFor(op, write, step, sink);
+      const int32_t buffer = BufferFor(write, step, sink);
       if (buffer != kNone) ++living_in_[static_cast<size_t>(buffer)];
       versions_[made].buffer = buffer;
       sink->Make(write, buffer);
@@ -122,25 +130,22 @@ int32_t RunReplay::NewBuffer(ValueId first_value, RunSink* sink) {
   return buffer;
 }
 
-int32_t RunReplay::BufferFor(const Operation& op, ValueId write, size_t step, RunSink* sink) {
+int32_t RunReplay::BufferFor(ValueId write, size_t step, RunSink* sink) {
   if (!OccupiesMemory(graph_, write)) return kNone;
   const ValueId base = graph_.value(write).alias_of;
   if (!base.is_none()) return versions_[static_cast<size_t>(current_[base])].buffer;
-  const int32_t taken = TakenOver(op, write, step);
+  const int32_t taken = TakenOver(write, step);
   return taken != kNone ? taken : NewBuffer(write, sink);
 }
 
 // The buffer of a read that dies at this step and that `write` may be put into, or kNone.
-int32_t RunReplay::TakenOver(const Operation& op, ValueId write, size_t step) const {
-  for (const auto& [to, from] : op.in_place) {
-    if (to != write || !OccupiesMemory(graph_, from)) continue;
-    const Version& version = versions_[static_cast<size_t>(current_[from])];
-    const bool is_as_large =
-        graph_.value(graph_.value(from).storage).bytes == graph_.value(write).bytes;
+int32_t RunReplay::TakenOver(ValueId write, size_t step) const {
+  for (const ValueId read : in_place_of_[write]) {
+    const Version& version = versions_[static_cast<size_t>(current_[read])];
     // One live version: the one that dies. A write that took the buffer over would be a second.
     const bool is_last = version.dies_at == static_cast<int32_t>(step) &&
                          living_in_[static_cast<size_t>(version.buffer)] == 1;
-    if (is_as_large && is_last) return version.buffer;
+    if (is_last) return version.buffer;
   }
   return kNone;
 }

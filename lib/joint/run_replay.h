@@ -58,15 +58,15 @@ class RunReplay {
 
   Result<Done> FindVersions(std::span<const OpId> runs);
   void SortByDeath(size_t step_count);
-  void Step(size_t step, OpId id, RunSink* sink);
-  int32_t BufferFor(const Operation& op, ValueId write, size_t step, RunSink* sink);
-  int32_t TakenOver(const Operation& op, ValueId write, size_t step) const;
+  int32_t BufferFor(ValueId write, size_t step, RunSink* sink);
+  int32_t TakenOver(ValueId write, size_t step) const;
   int32_t NewBuffer(ValueId first_value, RunSink* sink);
   Error StepError(size_t step, OpId op, const std::string& fault) const;
 
   const JointGraph& graph_;
-  std::vector<Version> versions_;       // In the order of making.
-  std::vector<int32_t> dying_;          // Versions, by the step at which they die.
+  IdVector<ValueId, std::vector<ValueId>> in_place_of_;  // Reads whose memory it may take over.
+  std::vector<Version> versions_;                        // In the order of making.
+  std::vector<int32_t> dying_;                           // Versions, by the step at which they die.
   std::vector<int32_t> dying_starts_;   // Those of step k stand in [starts[k], starts[k + 1]).
   IdVector<ValueId, int32_t> current_;  // The newest version of each value, or -1.
   IdVector<OpId, int32_t> run_count_;

@@ -132,4 +132,20 @@ TEST_CASE("joint graph: faults of the parts are told, all at once") {
   CHECK(error.notes.size() == 3);
 }
 
+// Quadratic work over the pairs would take minutes.
+TEST_CASE("simulate runs: an operation with 200,000 in-place pairs") {
+  constexpr int kValues = 200'000;
+  JointGraphParts parts;
+  std::vector<ValueId> made;
+  std::vector<ValueId> changed;
+  for (int i = 0; i < kValues; ++i) made.push_back(AddValue(&parts, "made", 1));
+  for (int i = 0; i < kValues; ++i) changed.push_back(AddValue(&parts, "changed", 1));
+  AddOp(&parts, "make", {}, made, 1);
+  Operation& change = parts.ops[AddOp(&parts, "change", made, changed, 1)];
+  for (size_t i = 0; i < kValues; ++i) change.in_place.push_back({changed[i], made[i]});
+  parts.results = changed;
+  const JointGraph graph = JointGraph::Create(std::move(parts)).value();
+  CHECK(RunSimulator(graph).Run(OwnOrder(graph))->peak == Bytes(kValues));
+}
+
 }  // namespace ckplan

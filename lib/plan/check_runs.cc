@@ -19,7 +19,16 @@ namespace {
 class Replay {
  public:
   Replay(const JointGraph& graph, std::vector<OpId> runs, const std::vector<Bytes>* offsets)
-      : graph_(graph), runs_(std::move(runs)), slab_(offsets), run_count_(graph.ops().size()) {}
+      : graph_(graph),
+        runs_(std::move(runs)),
+        slab_(offsets),
+        run_count_(graph.ops().size()),
+        may_replace_(graph.values().size()),
+        last_death_(graph.values().size()) {
+    for (const Operation& op : graph.ops()) {
+      for (const auto& [to, from] : op.in_place) may_replace_[to].push_back(from);
+    }
+  }
 
   std::optional<std::string> Run() {
     if (auto fault = CountRuns()) return fault;
@@ -102,12 +111,13 @@ class Replay {
 
   void RunStep(size_t k) {
     const Operation& op = graph_.op(runs_[k]);
+    for (const ValueId v : dying_[k]) last_death_[v] = k;
     std::vector<ValueId> with_memory_of_their_own;
     for (const ValueId write : op.writes) {
       if (!HasMemory(write)) continue;
       const ValueId base = graph_.value(write).alias_of;
       const std::optional<int> block =
-          base.is_none() ? BlockToTakeOver(op, write, k) : std::optional(block_of_.at(base));
+          base.is_none() ? BlockToTakeOver(write, k) : std::optional(block_of_.at(base));
       if (!block) {
         with_memory_of_their_own.push_back(write);
         continue;
@@ -127,14 +137,11 @@ class Replay {
   }
 
   // The block of a read that dies here and is alone in it, if `write` may go there.
-  std::optional<int> BlockToTakeOver(const Operation& op, ValueId write, size_t k) const {
-    for (const auto& [to, from] : op.in_place) {
-      if (to != write || !HasMemory(from)) continue;
-      const bool dies = std::find(dying_[k].begin(), dying_[k].end(), from) != dying_[k].end();
+  std::optional<int> BlockToTakeOver(ValueId write, size_t k) const {
+    for (const ValueId from : may_replace_[write]) {
+      if (!HasMemory(from) || last_death_[from] != k) continue;
       const int block = block_of_.at(from);
-      if (dies && holders_.at(block) == 1 && SizeOfMemory(from) == graph_.value(write).bytes) {
-        return block;
-      }
+      if (holders_.at(block) == 1 && SizeOfMemory(from) == graph_.value(write).bytes) return block;
     }
     return std::nullopt;
   }
@@ -156,9 +163,11 @@ class Replay {
   const std::vector<OpId> runs_;
   Slab slab_;
   IdVector<OpId, int32_t> run_count_;
-  std::vector<std::vector<ValueId>> dying_;  // By step.
-  std::map<ValueId, int> block_of_;          // Of each value that is in memory.
-  std::map<int, int> holders_;               // How many values are in a block.
+  IdVector<ValueId, std::vector<ValueId>> may_replace_;  // Reads whose memory a write may take.
+  std::vector<std::vector<ValueId>> dying_;              // By step.
+  IdVector<ValueId, std::optional<size_t>> last_death_;  // The step, of those up to now.
+  std::map<ValueId, int> block_of_;                      // Of each value that is in memory.
+  std::map<int, int> holders_;                           // How many values are in a block.
   int32_t peak_step_ = 0;
   Cost cost_;
 };

@@ -22,7 +22,10 @@ class WorkingSets {
   explicit WorkingSets(const RunProblem& problem)
       : problem_(problem),
         is_required_(RequiredOps(problem)),
-        kept_beside_(static_cast<size_t>(problem.op_count)) {}
+        kept_beside_(static_cast<size_t>(problem.op_count)),
+        reader_of_(kept_beside_.size(), kNone),
+        before_reader_of_(kept_beside_.size(), kNone),
+        after_maker_of_(kept_beside_.size(), kNone) {}
 
   // Of each operation that every plan must run; zero for the others.
   std::vector<int64_t> Find(int64_t max_work) {
@@ -91,35 +94,43 @@ class WorkingSets {
   }
 
   // To all descendants of the value's maker that do not read it and are ancestors of a reader; of a
-  // result, to all descendants that do not read it.
+  // result, to all descendants that do not read it. An operation's number is above those of its
+  // ancestors, so all of them lie between the maker and the last reader.
   void AddBetween(int32_t value) {
-    const auto size = static_cast<size_t>(problem_.op_count);
-    std::vector<bool> is_before_reader(size, problem_.is_result[static_cast<size_t>(value)]);
-    std::vector<bool> is_after_maker(size);
-    std::vector<bool> is_reader(size);
+    const bool is_result = problem_.is_result[static_cast<size_t>(value)];
     const int32_t maker = problem_.maker[static_cast<size_t>(value)];
-    is_after_maker[static_cast<size_t>(maker)] = true;
+    int32_t last = is_result ? problem_.op_count - 1 : maker;
     for (const int32_t reader : problem_.readers[value]) {
       const auto at = static_cast<size_t>(reader);
-      is_reader[at] = true;
-      if (is_required_[at]) is_before_reader[at] = true;
+      reader_of_[at] = value;
+      if (!is_required_[at]) continue;
+      before_reader_of_[at] = value;
+      last = std::max(last, reader);
     }
-    // An operation's number is above those of its ancestors.
-    for (int32_t op = problem_.op_count - 1; op > maker; --op) {
+    work_ += static_cast<int64_t>(problem_.readers[value].size());
+    if (!is_result) MarkAncestors(value, maker, last);
+    after_maker_of_[static_cast<size_t>(maker)] = value;
+    for (int32_t op = maker + 1; op <= last; ++op) {
       const std::span<const int32_t> reads = problem_.reads[op];
       work_ += static_cast<int64_t>(reads.size()) + 1;
-      if (!is_before_reader[static_cast<size_t>(op)]) continue;
-      for (const int32_t read : reads) is_before_reader[MakerOf(read)] = true;
-    }
-    for (int32_t op = maker + 1; op < problem_.op_count; ++op) {
-      const std::span<const int32_t> reads = problem_.reads[op];
-      work_ += static_cast<int64_t>(reads.size()) + 1;
+      const bool is_after_maker = std::any_of(reads.begin(), reads.end(), [&](int32_t read) {
+        return after_maker_of_[MakerOf(read)] == value;
+      });
+      if (!is_after_maker) continue;
       const auto at = static_cast<size_t>(op);
-      is_after_maker[at] = std::any_of(reads.begin(), reads.end(),
-                                       [&](int32_t read) { return is_after_maker[MakerOf(read)]; });
-      if (is_after_maker[at] && is_before_reader[at] && !is_reader[at]) {
-        kept_beside_[at] += BytesOf(value);
-      }
+      after_maker_of_[at] = value;
+      const bool is_kept = is_result || before_reader_of_[at] == value;
+      if (is_kept && reader_of_[at] != value) kept_beside_[at] += BytesOf(value);
+    }
+  }
+
+  // The ancestors of the value's readers, of those behind its maker.
+  void MarkAncestors(int32_t value, int32_t maker, int32_t last_reader) {
+    for (int32_t op = last_reader; op > maker; --op) {
+      const std::span<const int32_t> reads = problem_.reads[op];
+      work_ += static_cast<int64_t>(reads.size()) + 1;
+      if (before_reader_of_[static_cast<size_t>(op)] != value) continue;
+      for (const int32_t read : reads) before_reader_of_[MakerOf(read)] = value;
     }
   }
 
@@ -130,6 +141,11 @@ class WorkingSets {
   const RunProblem& problem_;
   const std::vector<bool> is_required_;
   std::vector<int64_t> kept_beside_;  // Bytes, by operation.
+  // By operation: the last value looked at that it reads, that a required descendant of it or
+  // itself reads, and that it or an ancestor makes.
+  std::vector<int32_t> reader_of_;
+  std::vector<int32_t> before_reader_of_;
+  std::vector<int32_t> after_maker_of_;
   int64_t work_ = 0;
 };
 

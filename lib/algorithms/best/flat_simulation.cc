@@ -1,5 +1,7 @@
 #include "lib/algorithms/best/flat_simulation.h"
 
+#include <algorithm>
+
 #include "lib/base/check.h"
 
 namespace ckplan {
@@ -82,11 +84,8 @@ int64_t CostOf(const RunProblem& problem, std::span<const OpId> runs) {
 }
 
 bool MayBeTakenOver(const RunProblem& problem, int32_t op, int32_t value) {
-  const std::span<const int32_t> pairs = problem.in_place[op];
-  for (size_t i = 0; i < pairs.size(); i += 2) {
-    if (pairs[i + 1] == value) return true;
-  }
-  return false;
+  const std::span<const int32_t> reads = problem.taken_over[op];
+  return std::binary_search(reads.begin(), reads.end(), value);
 }
 
 }  // namespace ckplan
