@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "lib/algorithms/best/best.h"
-#include "lib/algorithms/best/certificates.h"
 #include "lib/algorithms/best/least_peak.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/stop.h"
@@ -69,8 +68,11 @@ class BestSearch {
         request_(request),
         limits_(limits),
         own_order_(OwnForwardOrder(graph)),
-        expansion_(ExpandTensorGraph(graph)) {
-    if (request.order == StepOrder::kFree) any_order_ = ExpandForAnyOrder(graph);
+        expansion_(ExpandTensorGraph(graph)),
+        own_problem_(expansion_.graph) {
+    if (request.order != StepOrder::kFree) return;
+    any_order_ = ExpandForAnyOrder(graph);
+    any_order_problem_.emplace(any_order_->graph);
   }
 
   // The best plan that is found of those that the request allows, no worse than `known`, which is
@@ -108,9 +110,8 @@ class BestSearch {
     BestOptions options;
     options.work = kQuickWork;
     options.is_order_free = false;
-    CKPLAN_ASSIGN_OR_RETURN(
-        const LeastPeak lower,
-        FindLeastPeak(expansion_.graph, std::move(options), PeakOf(least).count()));
+    CKPLAN_ASSIGN_OR_RETURN(const LeastPeak lower, FindLeastPeak(&own_problem_, std::move(options),
+                                                                 PeakOf(least).count()));
     if (lower.runs) {
       least = {ScheduleOf(expansion_, *lower.runs)};
       least.overhead = Simulator(graph_).Run(*least.schedule).value().overhead.count();
@@ -127,8 +128,7 @@ class BestSearch {
     curve_ = {PointOf(chosen)};
     KeepInCaseOfStop(chosen);
     const int64_t high = PeakOf(chosen).count();
-    const int64_t low =
-        std::min(high, FindCertificates(RunProblem(expansion_.graph)).least_peak_any_plan);
+    const int64_t low = std::min(high, own_problem_.certificates().least_peak_any_plan);
     std::vector<Schedule> starts;
     for (int64_t i = 0; i < kCurveSteps; ++i) {
       const Bytes budget(low + (high - low) / kCurveSteps * i);
@@ -179,18 +179,20 @@ class BestSearch {
 
   Result<Solution> SolveOwnOrder(Bytes budget, const BestWork& work,
                                  const std::vector<Schedule>& starts) {
-    return SolveExpansion(expansion_, BoundScope::kOwnOrder, budget, work, starts);
+    return SolveExpansion(expansion_, &own_problem_, BoundScope::kOwnOrder, budget, work, starts);
   }
 
   Result<Solution> SolveInOrder(Bytes budget, const OrderedProblem& problem, const BestWork& work) {
     if (problem.order == own_order_) return SolveOwnOrder(budget, work, problem.starts);
-    return SolveExpansion(ExpandTensorGraph(graph_, problem.order), BoundScope::kPlanOrder, budget,
-                          work, problem.starts);
+    const Expansion expansion = ExpandTensorGraph(graph_, problem.order);
+    BestProblem expanded(expansion.graph);
+    return SolveExpansion(expansion, &expanded, BoundScope::kPlanOrder, budget, work,
+                          problem.starts);
   }
 
   // `order`: what the order of the expansion is to the graph.
-  static Result<Solution> SolveExpansion(const Expansion& expansion, BoundScope order, Bytes budget,
-                                         const BestWork& work,
+  static Result<Solution> SolveExpansion(const Expansion& expansion, BestProblem* problem,
+                                         BoundScope order, Bytes budget, const BestWork& work,
                                          const std::vector<Schedule>& starts) {
     const auto scope_of = [&](BoundScope scope) {
       return scope == BoundScope::kOwnOrder ? order : scope;
@@ -200,7 +202,7 @@ class BestSearch {
     options.work = work;
     options.is_order_free = false;  // A schedule runs backward in the reverse of its forward order.
     for (const Schedule& start : starts) options.starts.push_back(RunsOf(expansion, start));
-    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome, SolveBest(expansion.graph, options));
+    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome, SolveBest(problem, options));
     Solution solution{
         std::nullopt,          outcome.overhead, outcome.lower_bound,     outcome.is_optimal,
         outcome.is_infeasible, outcome.proof,    scope_of(outcome.scope), outcome.least_peak};
@@ -221,7 +223,7 @@ class BestSearch {
       // Gradients may be added up in another order in it.
       if (RunSimulator(any_order_->graph).Run(start).ok()) options.starts.push_back(start);
     }
-    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome, SolveBest(any_order_->graph, options));
+    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome, SolveBest(&*any_order_problem_, options));
     Solution best = known;
     if (outcome.runs && (!known.schedule || outcome.overhead < known.overhead)) {
       const Schedule schedule = ScheduleOf(*any_order_, *outcome.runs);
@@ -249,7 +251,7 @@ class BestSearch {
     options.work = kQuickWork;
     CKPLAN_ASSIGN_OR_RETURN(
         const LeastPeak lower,
-        FindLeastPeak(any_order_->graph, std::move(options), PeakOf(known).count()));
+        FindLeastPeak(&*any_order_problem_, std::move(options), PeakOf(known).count()));
     Solution least = known;
     least.least_peak = lower.bound;
     if (!lower.runs) return least;
@@ -335,7 +337,9 @@ class BestSearch {
   const SolveLimits& limits_;
   const Order own_order_;
   const Expansion expansion_;           // In the graph's own order.
+  BestProblem own_problem_;             // Of that.
   std::optional<Expansion> any_order_;  // If the request allows any.
+  std::optional<BestProblem> any_order_problem_;
   std::vector<CurvePoint> curve_;
   std::optional<Solution> found_;
 };

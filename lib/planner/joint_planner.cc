@@ -13,19 +13,20 @@
 #include <vector>
 
 #include "lib/algorithms/best/best.h"
-#include "lib/algorithms/best/certificates.h"
 #include "lib/algorithms/best/least_peak.h"
 #include "lib/algorithms/checkmate/checkmate.h"
 #include "lib/algorithms/dtr/dtr.h"
 #include "lib/algorithms/torch/torch_budget.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/stop.h"
+#include "lib/base/work_limit.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/plan/assemble_joint.h"
 #include "lib/plan/check_runs.h"
 #include "lib/plan/node_name.h"
 #include "lib/plan/run_solver.h"
 #include "lib/planner/best_planner.h"
+#include "lib/planner/other_plans.h"
 #include "lib/planner/peak_budget.h"
 #include "lib/planner/registry.h"
 
@@ -114,12 +115,18 @@ constexpr std::array kOthers = {SolveByRuns<PrepareDtrRuns>, SolveByRuns<Prepare
 // The same, which takes seconds on some graphs.
 constexpr auto kSlowOther = SolveByRuns<PrepareCheckmateRuns>;
 
-// What `best` can start from, unless a stop comes first.
+// What `best` can start from, within a limit of work (other_plans.h), unless a stop comes first.
 std::vector<std::vector<OpId>> PlansOfOthers(const JointProblem& problem,
                                              const SolveLimits& limits) {
+  const WorkLimit limit(limits.stop, WorkOfOthers(problem.request.effort));
+  SolveLimits own_limits = limits;
+  own_limits.stop = limit.token();
   std::vector<std::vector<OpId>> plans;
   const auto add = [&](auto solve) {
-    Result<JointOutcome> outcome = UnlessStopped([&] { return solve(problem, limits); });
+    Result<JointOutcome> outcome = UnlessStopped([&] {
+      const StopScope scope(own_limits.stop);
+      return solve(problem, own_limits);
+    });
     if (outcome.ok()) plans.push_back(std::move(outcome->runs));
   };
   for (const auto& solve : kOthers) add(solve);
@@ -150,13 +157,13 @@ Bytes ConstantsInBudget(const JointGraph& graph, const PlanRequest& request) {
 }
 
 // A plan of the least peak that is found.
-Result<JointOutcome> SolveBestForLeastPeak(const JointProblem& problem, const BestOptions& options,
-                                           const SolveLimits& limits) {
+Result<JointOutcome> SolveBestForLeastPeak(const JointProblem& problem, BestProblem* shared,
+                                           const BestOptions& options, const SolveLimits& limits) {
   const JointGraph& graph = problem.graph;
   BestOptions probe = options;
   probe.work = kQuickWork;
   CKPLAN_ASSIGN_OR_RETURN(const LeastPeak least,
-                          FindLeastPeak(graph, probe, OwnOrderPeak(graph).count()));
+                          FindLeastPeak(shared, probe, OwnOrderPeak(graph).count()));
   std::vector<OpId> runs = least.runs.value_or(OwnOrder(graph));
   RunSimulator simulator(graph);
   const auto peak_of = [&](const std::vector<OpId>& plan) {
@@ -171,7 +178,7 @@ Result<JointOutcome> SolveBestForLeastPeak(const JointProblem& problem, const Be
   BestOptions again = options;
   again.budget = peak_of(runs).count();
   again.starts = {runs};
-  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(graph, again));
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(shared, again));
   CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
   JointOutcome outcome = OutcomeOf(graph, best);
   PeakBound& bound = outcome.certificate->peak;
@@ -183,9 +190,9 @@ Result<JointOutcome> SolveBestForLeastPeak(const JointProblem& problem, const Be
 }
 
 // The best plan within the budget, no worse than those of the other algorithms.
-Result<BestOutcome> SolveBestWithin(const JointProblem& problem, const BestOptions& options,
-                                    const SolveLimits& limits) {
-  CKPLAN_ASSIGN_OR_RETURN(BestOutcome best, SolveBest(problem.graph, options));
+Result<BestOutcome> SolveBestWithin(const JointProblem& problem, BestProblem* shared,
+                                    const BestOptions& options, const SolveLimits& limits) {
+  CKPLAN_ASSIGN_OR_RETURN(BestOutcome best, SolveBest(shared, options));
   if (best.is_optimal || best.is_infeasible || limits.stop.stop_requested()) return best;
   RunSimulator simulator(problem.graph);
   BestOptions again = options;
@@ -196,13 +203,13 @@ Result<BestOutcome> SolveBestWithin(const JointProblem& problem, const BestOptio
     const bool is_better = !best.runs || overhead < best.overhead;
     if (is_better && simulation.peak <= *problem.budget) again.starts.push_back(std::move(other));
   }
-  return again.starts.size() == known ? best : SolveBest(problem.graph, again);
+  return again.starts.size() == known ? best : SolveBest(shared, again);
 }
 
 // The plan of the least product of peak and time, of a dozen budgets between the least peak that is
 // not excluded and that of the own order. Each starts from the plan for the one before, so that
 // more memory never costs more time.
-Result<JointOutcome> SolveBestForLeastProduct(const JointProblem& problem,
+Result<JointOutcome> SolveBestForLeastProduct(const JointProblem& problem, BestProblem* shared,
                                               const BestOptions& options,
                                               const SolveLimits& limits) {
   const JointGraph& graph = problem.graph;
@@ -215,12 +222,12 @@ Result<JointOutcome> SolveBestForLeastProduct(const JointProblem& problem,
   std::vector<OpId> chosen = OwnOrder(graph);
   std::vector<CurvePoint> points = {point_of(chosen)};
   const int64_t high = OwnOrderPeak(graph).count();
-  const int64_t low = std::min(high, FindCertificates(RunProblem(graph)).least_peak_any_plan);
+  const int64_t low = std::min(high, shared->certificates().least_peak_any_plan);
   BestOptions at = options;
   at.work = kGlanceWork;
   for (int64_t i = 0; i <= kBudgets; ++i) {
     at.budget = i == kBudgets ? high : low + (high - low) / kBudgets * i;
-    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(graph, at));
+    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(shared, at));
     if (!best.runs) continue;
     at.starts = {*best.runs};
     points.push_back(point_of(*best.runs));
@@ -231,7 +238,7 @@ Result<JointOutcome> SolveBestForLeastProduct(const JointProblem& problem,
   again.starts = {chosen};
   JointProblem within = problem;
   within.budget = Bytes(again.budget);
-  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBestWithin(within, again, limits));
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBestWithin(within, shared, again, limits));
   CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
   JointOutcome outcome = OutcomeOf(graph, best);
   points.push_back(point_of(outcome.runs));
@@ -240,15 +247,18 @@ Result<JointOutcome> SolveBestForLeastProduct(const JointProblem& problem,
 }
 
 Result<JointOutcome> SolveByBest(const JointProblem& problem, const SolveLimits& limits) {
+  BestProblem shared(problem.graph);
   BestOptions options;
   options.work = WorkOf(problem.request.effort);
-  if (problem.wants_least_peak) return SolveBestForLeastPeak(problem, options, limits);
-  if (!problem.budget) return SolveBestForLeastProduct(problem, options, limits);
+  if (problem.wants_least_peak) return SolveBestForLeastPeak(problem, &shared, options, limits);
+  if (!problem.budget) return SolveBestForLeastProduct(problem, &shared, options, limits);
   options.budget = problem.budget->count();
-  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBestWithin(problem, options, limits));
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
+                          SolveBestWithin(problem, &shared, options, limits));
   if (best.runs) return OutcomeOf(problem.graph, best);
   options.work = kQuickWork;
-  CKPLAN_ASSIGN_OR_RETURN(JointOutcome least, SolveBestForLeastPeak(problem, options, limits));
+  CKPLAN_ASSIGN_OR_RETURN(JointOutcome least,
+                          SolveBestForLeastPeak(problem, &shared, options, limits));
   const bool is_proven = best.least_peak.bytes > *problem.budget;
   least.note = WhatIsProven(is_proven ? best.least_peak : least.certificate->peak, *problem.budget,
                             ConstantsInBudget(problem.graph, problem.request));
@@ -357,7 +367,8 @@ Result<Plan> SolveAndCheck(const JointSolver& solver, const JointProblem& proble
   CKPLAN_ASSIGN_OR_RETURN(const JointOutcome outcome, solver.solve(problem, limits));
   // What a search has found in time is told whole.
   std::optional<StopsSuspended> whole;
-  if (solver.name == kBestAlgorithm) whole.emplace();
+  const bool is_cut_short = outcome.guarantee.starts_with(kStoppedEarly);
+  if (solver.name == kBestAlgorithm || is_cut_short) whole.emplace();
   Plan plan = AssembleJointPlan(problem.graph, outcome.runs);
   if (problem.budget && plan.figures.peak > *problem.budget) {
     Error error = Infeasible(problem, solver.name, plan);

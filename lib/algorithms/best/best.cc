@@ -8,10 +8,8 @@
 
 #include "lib/algorithms/best/annealing.h"
 #include "lib/algorithms/best/any_order_loop.h"
-#include "lib/algorithms/best/certificates.h"
 #include "lib/algorithms/best/eviction.h"
 #include "lib/algorithms/best/flat_simulation.h"
-#include "lib/algorithms/best/min_cut_order.h"
 #include "lib/algorithms/best/moment_loop.h"
 #include "lib/algorithms/best/one_cut.h"
 #include "lib/algorithms/best/required_ops.h"
@@ -36,11 +34,12 @@ constexpr int64_t kSameOrderParts = 50;
 
 class Solver {
  public:
-  Solver(const JointGraph& graph, const BestOptions& options)
-      : graph_(graph),
-        problem_(graph),
+  Solver(BestProblem* shared, const BestOptions& options)
+      : shared_(shared),
+        graph_(shared->graph()),
+        problem_(shared->flat()),
         options_(options),
-        simulator_(graph),
+        simulator_(shared->graph()),
         own_order_(RequiredOwnOrder(problem_)) {
     for (const OpId op : own_order_) idle_cost_ += problem_.cost[static_cast<size_t>(op.index())];
     idle_cost_ -= problem_.total_cost;
@@ -75,7 +74,7 @@ class Solver {
 
   // What is proven before any search.
   void Certify() {
-    const Certificates certificates = FindCertificates(problem_);
+    const Certificates& certificates = shared_->certificates();
     // Nothing costs less than what every plan must run, once.
     if (outcome_.runs) outcome_.is_optimal = IsOptimal();
     RaisePeakBound(certificates.least_peak_any_plan, PeakProof::kWorkingSet, BoundScope::kAnyOrder);
@@ -95,14 +94,12 @@ class Solver {
   }
 
   void AddMinCutOrder() {
-    MinCutOrderOptions options;
-    options.starts = options_.work.orders;
-    OrderWithPeak found = FindMinCutOrder(problem_, options);
+    const OrderWithPeak& found = shared_->MinCutOrder(options_.work.orders);
     Offer(found.order, "min-cut order");
     const int64_t own_peak = FlatSimulator(problem_).Run(own_order_).peak;
     // To plan in another order takes as long again.
     if (found.peak < own_peak - own_peak / kSameOrderParts) {
-      orders_.push_back(std::move(found.order));
+      orders_.push_back(found.order);
     }
   }
 
@@ -252,8 +249,9 @@ class Solver {
     outcome_.is_optimal = outcome_.runs && outcome_.overhead <= any_order_bound_;
   }
 
+  BestProblem* const shared_;
   const JointGraph& graph_;
-  const RunProblem problem_;
+  const RunProblem& problem_;
   const BestOptions& options_;
   RunSimulator simulator_;
   const Runs own_order_;   // Without operations that nobody needs.
@@ -270,8 +268,13 @@ class Solver {
 
 }  // namespace
 
+Result<BestOutcome> SolveBest(BestProblem* problem, const BestOptions& options) {
+  return Solver(problem, options).Run();
+}
+
 Result<BestOutcome> SolveBest(const JointGraph& graph, const BestOptions& options) {
-  return Solver(graph, options).Run();
+  BestProblem problem(graph);
+  return SolveBest(&problem, options);
 }
 
 }  // namespace ckplan

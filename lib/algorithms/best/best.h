@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/algorithms/best/best_problem.h"
 #include "lib/base/result.h"
 #include "lib/joint/joint_graph.h"
 #include "lib/joint/run_problem.h"
@@ -67,7 +68,10 @@ struct BestOutcome {
   std::string_view part;       // Which part found the plan: "moments".
 };
 
-// Heeds a stop (lib/base/stop.h): with the best so far, if there is one.
+// Heeds a stop (lib/base/stop.h): with the best so far, if there is one. What it finds out about
+// the graph stays in `problem`, for searches with other budgets.
+Result<BestOutcome> SolveBest(BestProblem* problem, const BestOptions& options);
+// For one search alone.
 Result<BestOutcome> SolveBest(const JointGraph& graph, const BestOptions& options);
 
 }  // namespace ckplan

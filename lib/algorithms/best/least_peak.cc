@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "lib/algorithms/best/certificates.h"
 #include "lib/joint/simulate_runs.h"
 
 namespace ckplan {
@@ -12,15 +11,14 @@ constexpr int kMaxTrials = 11;
 
 }  // namespace
 
-Result<LeastPeak> FindLeastPeak(const JointGraph& graph, BestOptions options, int64_t reached) {
-  RunSimulator simulator(graph);
-  const RunProblem problem(graph);
+Result<LeastPeak> FindLeastPeak(BestProblem* problem, BestOptions options, int64_t reached) {
+  RunSimulator simulator(problem->graph());
   LeastPeak least;
-  least.bound.bytes = Bytes(FindCertificates(problem).least_peak_any_plan);
+  least.bound.bytes = Bytes(problem->certificates().least_peak_any_plan);
   int64_t refused = least.bound.bytes.count() - 1;
   for (int trial = 0; trial < kMaxTrials && refused + 1 < reached; ++trial) {
     options.budget = trial == 0 ? refused + 1 : refused + (reached - refused) / 2;
-    CKPLAN_ASSIGN_OR_RETURN(BestOutcome tried, SolveBest(graph, options));
+    CKPLAN_ASSIGN_OR_RETURN(BestOutcome tried, SolveBest(problem, options));
     if (tried.runs) {
       reached = simulator.Run(*tried.runs).value().peak.count();
       least.runs = std::move(tried.runs);

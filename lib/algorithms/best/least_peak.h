@@ -19,6 +19,6 @@ struct LeastPeak {
 // Looks for plans whose peak is below `reached`, down to what certificates allow: first for that
 // itself, which chains reach, then in the middle of what remains, ten times at most. The budget of
 // the options does not count, the work is that of each trial.
-Result<LeastPeak> FindLeastPeak(const JointGraph& graph, BestOptions options, int64_t reached);
+Result<LeastPeak> FindLeastPeak(BestProblem* problem, BestOptions options, int64_t reached);
 
 }  // namespace ckplan

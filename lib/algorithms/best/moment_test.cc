@@ -78,6 +78,26 @@ TEST_CASE("moments: the loop finds the best plan of an order, or says that it di
   CHECK(optimal * 10 >= feasible * 9);
 }
 
+TEST_CASE("best: searches that share a problem find what each finds alone") {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    CAPTURE(seed);
+    const Instance instance(seed);
+    BestProblem shared(instance.graph);
+    BestOptions options;
+    options.work = kQuickWork;
+    options.work.moves = 500;
+    for (const int percent : {130, 100, 80}) {
+      CAPTURE(percent);
+      options.budget = instance.budget * percent / 100;
+      const BestOutcome alone = SolveBest(instance.graph, options).value();
+      const BestOutcome together = SolveBest(&shared, options).value();
+      CHECK(together.runs == alone.runs);
+      CHECK(together.lower_bound == alone.lower_bound);
+      CHECK(together.least_peak == alone.least_peak);
+    }
+  }
+}
+
 TEST_CASE("best: in the own order it is between its bound and every plan that it starts from") {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     CAPTURE(seed);
