@@ -3,7 +3,8 @@
 
 usage: scripts/large_graphs.py SHAPE NODES > graph.json        shapes: see SHAPES
 
-A graph has about as many nodes as asked for. Sizes and costs vary from node to node, always in the same way.
+A graph has about as many nodes as asked for, and its training step twice as many operations. Sizes and costs vary from
+node to node, always in the same way; those of transformers are the same in each layer.
 """
 import json
 import sys
@@ -34,6 +35,16 @@ class Graph:
             "inputs": inputs, "outputs": made, "backward_reads": inputs,
             "forward_cost": self.draw(20)})
         return made if outputs > 1 else made[0]
+
+    def sized(self, inputs, op, units, cost, backward_reads=None, reads_output=False):
+        """A node with one output of so many units of 1,024 bytes. Backward reads its inputs."""
+        made = self.tensor(bytes=1024 * units)
+        reads = inputs if backward_reads is None else backward_reads
+        self.parts["nodes"].append({
+            "id": len(self.parts["nodes"]), "name": f"n{len(self.parts['nodes'])}", "op": op,
+            "inputs": inputs, "outputs": [made],
+            "backward_reads": [made] if reads_output else reads, "forward_cost": cost})
+        return made
 
     def returning(self, *outputs):
         self.parts["outputs"] = list(outputs)
@@ -105,8 +116,31 @@ def masks(nodes):
     return graph.returning(graph.node([last, *asides], op="Where"))
 
 
+def transformer(nodes):
+    """Encoder layers of 16 nodes, each with attention and a perceptron, sized as in BERT base."""
+    graph = Graph("transformer")
+    last = graph.sized([graph.input], "Gather", 1, cost=1)
+    for _ in range(nodes // 16):
+        query, key, value = (graph.sized([last], "MatMul", 1, cost=12) for _ in range(3))
+        scores = graph.sized([query, key], "MatMul", 2, cost=4)
+        weights = graph.sized([scores], "Softmax", 2, cost=2, reads_output=True)
+        kept = graph.sized([weights], "Dropout", 2, cost=2)
+        context = graph.sized([kept, value], "MatMul", 1, cost=4)
+        projected = graph.sized([context], "MatMul", 1, cost=12)
+        sum_ = graph.sized([graph.sized([projected], "Dropout", 1, cost=1), last], "Add", 1,
+                           cost=1, backward_reads=[])
+        middle = graph.sized([sum_], "LayerNormalization", 1, cost=1)
+        hidden = graph.sized([middle], "MatMul", 4, cost=48)
+        active = graph.sized([hidden], "Gelu", 4, cost=4)
+        out = graph.sized([active], "MatMul", 1, cost=48)
+        sum_ = graph.sized([graph.sized([out], "Dropout", 1, cost=1), middle], "Add", 1, cost=1,
+                           backward_reads=[])
+        last = graph.sized([sum_], "LayerNormalization", 1, cost=1)
+    return graph.returning(last)
+
+
 SHAPES = {shape.__name__: shape
-          for shape in (chain, residual, readers, split, outputs, nested, masks)}
+          for shape in (chain, residual, readers, split, outputs, nested, masks, transformer)}
 
 if __name__ == "__main__":
     json.dump(SHAPES[sys.argv[1]](int(sys.argv[2])), sys.stdout)

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,8 @@ constexpr size_t kMaxOps = 20'000;
 constexpr size_t kMaxRunsPerOperation = 12;
 // So many limits in a row that no walk gets through end the list.
 constexpr int kMaxFailures = 4;
+// Storages that are looked at between two polls, which counts of work rely on.
+constexpr uint32_t kLooksPerPoll = 64;
 
 size_t At(int32_t i) { return static_cast<size_t>(i); }
 
@@ -199,6 +202,9 @@ class Walk {
   void VisitNeighbours(int32_t storage, const FlatLists& next, Visit visit);
   void OutdateNeighbours(int32_t storage);
   double NeighbourhoodCost(int32_t storage);
+  void Look() {
+    if (++looks_ % kLooksPerPoll == 0) PollStop();
+  }
 
   const RunProblem& problem_;
   const Storages& storages_;
@@ -215,6 +221,7 @@ class Walk {
   std::vector<int32_t> evictable_;  // Those in memory.
   std::vector<int32_t> stack_;
   uint32_t search_ = 0;
+  uint32_t looks_ = 0;
   int32_t now_ = 0;   // The operation of the order that is to run.
   double clock_ = 0;  // Cost of all runs so far.
   int64_t live_ = 0;  // Bytes.
@@ -315,6 +322,7 @@ int32_t Walk::Victim() {
   int32_t victim = -1;
   double least = std::numeric_limits<double>::infinity();
   for (const int32_t storage : evictable_) {
+    Look();
     if (locks_[At(storage)] > 0) continue;
     if (is_outdated_[At(storage)]) {
       neighbourhood_cost_[At(storage)] = NeighbourhoodCost(storage);
@@ -355,6 +363,7 @@ void Walk::VisitNeighbours(int32_t storage, const FlatLists& next, Visit visit) 
   while (!stack_.empty()) {
     const int32_t from = stack_.back();
     stack_.pop_back();
+    Look();
     for (const int32_t to : next[from]) {
       if (seen_[At(to)] == search_) continue;
       seen_[At(to)] = search_;
@@ -408,12 +417,10 @@ struct DtrPlan {
   int64_t cost = 0;  // Of all runs.
 };
 
-// The plans of all limits of which no other one has less of both, by rising peak.
-std::vector<DtrPlan> PlansOfAllLimits(const JointGraph& graph) {
+void AddPlansOfAllLimits(const JointGraph& graph, std::vector<DtrPlan>* plans) {
   const RunProblem problem(graph);
   const Storages storages(graph, problem);
   RunSimulator simulator(graph);
-  std::vector<DtrPlan> plans;
   const int64_t least = LargestWorkingSet(problem);
   int64_t limit = std::numeric_limits<int64_t>::max();
   for (int failures = 0; limit >= least && failures < kMaxFailures;) {
@@ -422,25 +429,39 @@ std::vector<DtrPlan> PlansOfAllLimits(const JointGraph& graph) {
     failures = runs ? 0 : failures + 1;
     if (runs) {
       const RunSimulation simulation = simulator.Run(*runs).value();
-      plans.push_back({*std::move(runs), simulation.peak.count(), simulation.cost.count()});
+      plans->push_back({*std::move(runs), simulation.peak.count(), simulation.cost.count()});
     }
     limit = std::min(walk.highest() - 1, limit / 16 * 15);
   }
-  std::stable_sort(plans.begin(), plans.end(), [](const DtrPlan& a, const DtrPlan& b) {
+}
+
+// Those of which no other one has less of both, by rising peak.
+void KeepFront(std::vector<DtrPlan>* plans) {
+  std::stable_sort(plans->begin(), plans->end(), [](const DtrPlan& a, const DtrPlan& b) {
     return std::pair(a.peak, a.cost) < std::pair(b.peak, b.cost);
   });
   int64_t cost = std::numeric_limits<int64_t>::max();
-  std::erase_if(plans, [&](const DtrPlan& plan) {
+  std::erase_if(*plans, [&](const DtrPlan& plan) {
     if (plan.cost >= cost) return true;
     cost = plan.cost;
     return false;
   });
-  return plans;
 }
 
 class Dtr : public PreparedRunSolver {
  public:
-  explicit Dtr(const JointGraph& graph) : plans_(PlansOfAllLimits(graph)) {}
+  // At a stop, with the plans of the limits so far, if there are any.
+  Dtr(const JointGraph& graph, const SolveLimits& limits) {
+    try {
+      const StopScope scope(limits.stop);
+      AddPlansOfAllLimits(graph, &plans_);
+    } catch (const Stopped&) {
+      // A stop from outside ends everything.
+      if (plans_.empty() || !limits.stop.stop_requested()) throw;
+      was_stopped_ = true;
+    }
+    KeepFront(&plans_);
+  }
 
   Knob knob() const override {
     const int64_t least = plans_.front().peak;
@@ -454,24 +475,27 @@ class Dtr : public PreparedRunSolver {
       return MakeError(ErrorCode::kInfeasible,
                        fmt::format("dtr has no plan within {} bytes", limit));
     }
-    return RunOutcome{std::prev(above)->runs, false, "heuristic: greedy eviction by h_DTR"};
+    const std::string_view stopped = was_stopped_ ? kStoppedEarly : "";
+    return RunOutcome{std::prev(above)->runs, false,
+                      fmt::format("{}heuristic: greedy eviction by h_DTR", stopped)};
   }
 
  private:
-  const std::vector<DtrPlan> plans_;  // The first limit is none, so there is a plan.
+  std::vector<DtrPlan> plans_;  // The first limit is none, so there is a plan.
+  bool was_stopped_ = false;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<PreparedRunSolver>> PrepareDtrRuns(const JointGraph& graph,
-                                                          const SolveLimits&) {
+                                                          const SolveLimits& limits) {
   if (graph.ops().size() > kMaxOps) {
     return MakeError(ErrorCode::kUnsupported,
                      fmt::format("dtr plans up to {} operations of a training step, and this one "
                                  "has {}; another algorithm may take fewer steps",
                                  kMaxOps, graph.ops().size()));
   }
-  return std::unique_ptr<PreparedRunSolver>(new Dtr(graph));
+  return std::unique_ptr<PreparedRunSolver>(new Dtr(graph, limits));
 }
 
 Result<std::unique_ptr<PreparedSolver>> PrepareDtr(const Problem& problem,

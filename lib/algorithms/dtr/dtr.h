@@ -20,7 +20,9 @@
 // Knob       B, a limit on the simulated peak; the least peak of the list without a budget.
 // Needs      any graph of up to 20,000 operations: refuses larger ones.
 // Cost       O(evictions x storages in memory) for each limit, and a search among evicted storages
-//            for each score that an eviction has changed.
+//            for each score that an eviction has changed: on long chains nearly cubic, since what
+//            is evicted there is one long neighbourhood. A stop leaves the plans of the limits so
+//            far.
 // Paper      the rules of its simulator, appendix C: eager eviction; a storage and the views of it,
 //            which are aliases here, come and go together; results are in memory in the end.
 // Differs    - the graph is known, so what must not run again, and what that depends on, is never

@@ -3,10 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "lib/base/rng.h"
+#include "lib/base/stop.h"
+#include "lib/base/work_limit.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/planner/joint_planner.h"
 #include "lib/planner/planner.h"
@@ -159,6 +162,30 @@ TEST_CASE("dtr: a graph that is too large is refused") {
       PrepareDtrRuns(Feedforward(10'001), {});
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().code == ErrorCode::kUnsupported);
+}
+
+TEST_CASE("dtr: when its work is spent it has the plans of the limits that it came to") {
+  const JointGraph graph = Feedforward(40);
+  const Result<std::unique_ptr<PreparedRunSolver>> whole = PrepareDtrRuns(graph, {});
+  const Knob all = (*whole)->knob();
+  int cut_short = 0;
+  for (const int64_t polls : {20, 300, 500, 700, 1'000, 1'500, 2'000, 1'000'000}) {
+    CAPTURE(polls);
+    const WorkLimit limit({}, polls);
+    SolveLimits limits;
+    limits.stop = limit.token();
+    const auto solver = UnlessStopped([&] { return PrepareDtrRuns(graph, limits); });
+    if (!solver.ok()) continue;
+    const Knob some = (*solver)->knob();
+    CHECK(some.min >= all.min);
+    CHECK(some.max == all.max);
+    const RunOutcome plan = (*solver)->Solve(some.max, limits).value();
+    CHECK(plan.runs == (*whole)->Solve(all.max, {})->runs);
+    const bool is_cut_short = plan.guarantee.starts_with(kStoppedEarly);
+    CHECK((is_cut_short || some.min == all.min));
+    cut_short += is_cut_short ? 1 : 0;
+  }
+  CHECK(cut_short > 1);
 }
 
 }  // namespace ckplan
