@@ -76,14 +76,14 @@ class MipModel {
   std::vector<MipRow> rows_;
 };
 
-// HiGHS looks at its limits between the rounds of its search, at the root as below it, so that it
-// exceeds them: by thousands of iterations where a model has thousands of rows. The first linear
-// program of an integer program is solved whole, and so is each sub-problem of a heuristic.
 // What an iteration of the simplex method counts as work, in a program of so many columns. What
 // HiGHS does beside, such as generating cuts, makes it take half a millisecond even for few of
 // them.
 constexpr int64_t IterationWork(size_t columns) { return static_cast<int64_t>(columns) + 2'000; }
 
+// HiGHS looks at its limits between the rounds of its search, at the root as below it, so that it
+// exceeds them: by thousands of iterations where a model has thousands of rows. The first linear
+// program of an integer program is solved whole, and so is each sub-problem of a heuristic.
 struct MipLimits {
   int64_t lp_iterations = std::numeric_limits<int64_t>::max();  // Of the simplex method, in all.
   int64_t nodes = std::numeric_limits<int64_t>::max();          // Of branch and bound.

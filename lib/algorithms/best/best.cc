@@ -105,8 +105,16 @@ class Solver {
 
   // Plans whose first runs are in this order, and, of the graph's own, a bound.
   Result<Done> SolveInOrder(const Runs& order, bool is_own) {
+    // Where the order itself needs the most memory.
+    const size_t moment = simulator_.Run(order).value().peak_step;
+    const OneCut cut = CutAtMoment(problem_, order, moment, options_.budget);
+    if (!cut.is_feasible && is_own && !options_.is_order_free) {
+      RaisePeakBound(options_.budget + cut.missing_bytes, PeakProof::kMoments,
+                     BoundScope::kOwnOrder);
+      return Done{};
+    }
     if (const auto runs = Evicted(order)) Offer(*runs, "eviction");
-    SolveByCut(order, is_own);
+    if (cut.is_feasible) SolveByCut(order, moment, cut, is_own);
     if (IsDone() || !HasMipSolver() || problem_.op_count > kMaxProgramOps) return Done{};
     return SolveByProgram(order, is_own);
   }
@@ -206,11 +214,7 @@ class Solver {
     return Done{};
   }
 
-  // The moment is the run of the order that needs the most memory.
-  void SolveByCut(const Runs& order, bool is_own) {
-    const size_t moment = simulator_.Run(order).value().peak_step;
-    const OneCut cut = CutAtMoment(problem_, order, moment, options_.budget);
-    if (!cut.is_feasible) return;
+  void SolveByCut(const Runs& order, size_t moment, const OneCut& cut, bool is_own) {
     const auto measure = [&](const Runs& runs) {
       const RunSimulation simulation = simulator_.Run(runs).value();
       return PlanMeasures{simulation.peak.count(), simulation.cost.count()};

@@ -1,5 +1,6 @@
 #include "lib/algorithms/best/least_peak.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "lib/joint/simulate_runs.h"
@@ -24,7 +25,8 @@ Result<LeastPeak> FindLeastPeak(BestProblem* problem, BestOptions options, int64
       least.runs = std::move(tried.runs);
       options.starts = {*least.runs};
     } else {
-      refused = options.budget;
+      // What is proven holds for all plans that the search looks for.
+      refused = std::max(options.budget, tried.least_peak.bytes.count() - 1);
     }
     if (tried.least_peak.bytes > least.bound.bytes) least.bound = tried.least_peak;
   }

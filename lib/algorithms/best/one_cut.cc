@@ -280,7 +280,7 @@ OneCut CutAtMoment(const RunProblem& problem, std::span<const OpId> order, size_
   Choice all = network.KeepAll();
   if (all.bytes <= room) return {.fitting = all.kept, .cheaper = all.kept};
   Choice least = network.KeepLeast();
-  if (least.bytes > room) return {.is_feasible = false};
+  if (least.bytes > room) return {.is_feasible = false, .missing_bytes = least.bytes - room};
   return FollowHull(&network, room, std::move(all), std::move(least));
 }
 

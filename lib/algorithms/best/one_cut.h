@@ -23,8 +23,10 @@
 namespace ckplan {
 
 struct OneCut {
-  // If not, no plan whose first runs come in this order fits the budget, and the rest is empty.
+  // If not, no plan whose first runs come in this order fits the budget: each exceeds it by so many
+  // bytes at least. The rest is empty then.
   bool is_feasible = true;
+  int64_t missing_bytes = 0;
   // Such plans cost at least this beyond the operations of the order once each.
   int64_t added_cost = 0;
   // By value: kept across the moment, in the two cuts on either side of the best multiplier. The

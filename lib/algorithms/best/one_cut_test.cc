@@ -242,4 +242,23 @@ TEST_CASE("one cut: filling up never makes the plan worse") {
   }
 }
 
+TEST_CASE("one cut: a budget that no plan of the order fits misses so many bytes at least") {
+  uint64_t missed = 0;
+  for (uint64_t seed = 1; seed <= kHullSeeds; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const JointGraph graph = SomeGraph(rng, seed);
+    const RunProblem problem(graph);
+    const Runs order = RequiredOwnOrder(problem);
+    const size_t moment = RunSimulator(graph).Run(order).value().peak_step;
+    const OneCut cut = CutAtMoment(problem, order, moment, 0);
+    if (cut.is_feasible) continue;  // Nothing occupies memory there.
+    ++missed;
+    CHECK(CutAtMoment(problem, order, moment, cut.missing_bytes).is_feasible);
+    CHECK_FALSE(CutAtMoment(problem, order, moment, cut.missing_bytes - 1).is_feasible);
+    CHECK_FALSE(ExhaustiveLeastCost(problem, order, cut.missing_bytes - 1).has_value());
+  }
+  CHECK(missed * 10 > kHullSeeds * 9);
+}
+
 }  // namespace ckplan

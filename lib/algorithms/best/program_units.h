@@ -23,4 +23,13 @@ struct ProgramUnits {
   int64_t CostOf(double objective) const;
 };
 
+// Whether a program is worth beginning with a limit of so many iterations. Its presolve and its
+// first linear program are done whole, whatever the limit (lib/mip/mip.h), and the latter takes
+// about as many iterations as there are rows: seconds for tens of thousands, with nothing to show
+// for them where the limit is far below. Those of small programs take tenths of a second.
+constexpr bool IsWorthBeginning(size_t rows, int64_t iterations) {
+  constexpr size_t kSmall = 5'000;
+  return rows <= kSmall || iterations >= static_cast<int64_t>(rows / 16);
+}
+
 }  // namespace ckplan

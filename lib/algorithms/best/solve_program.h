@@ -35,6 +35,7 @@ Result<ProgramOutcome<Plan>> SolveProgram(const Program& program, int64_t max_si
   const size_t columns = program.model().columns().size();
   MipLimits limits;
   limits.lp_iterations = max_simplex / IterationWork(columns);
+  if (!IsWorthBeginning(program.model().rows().size(), limits.lp_iterations)) return outcome;
   CKPLAN_ASSIGN_OR_RETURN(const MipOutcome solved, SolveMip(program.model(), limits));
   outcome.simplex = solved.lp_iterations * IterationWork(columns);
   outcome.is_infeasible = solved.status == MipStatus::kInfeasible;

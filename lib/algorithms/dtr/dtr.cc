@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 #include <span>
-#include <string_view>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -435,32 +435,26 @@ void AddPlansOfAllLimits(const JointGraph& graph, std::vector<DtrPlan>* plans) {
   }
 }
 
-// Those of which no other one has less of both, by rising peak.
-void KeepFront(std::vector<DtrPlan>* plans) {
-  std::stable_sort(plans->begin(), plans->end(), [](const DtrPlan& a, const DtrPlan& b) {
-    return std::pair(a.peak, a.cost) < std::pair(b.peak, b.cost);
-  });
-  int64_t cost = std::numeric_limits<int64_t>::max();
-  std::erase_if(*plans, [&](const DtrPlan& plan) {
-    if (plan.cost >= cost) return true;
-    cost = plan.cost;
-    return false;
-  });
-}
-
 class Dtr : public PreparedRunSolver {
  public:
-  // At a stop, with the plans of the limits so far, if there are any.
-  Dtr(const JointGraph& graph, const SolveLimits& limits) {
+  // At `stop`, with the plans so far, if there are any; another one ends everything.
+  Dtr(const JointGraph& graph, const std::stop_token& stop) {
     try {
-      const StopScope scope(limits.stop);
+      const StopScope scope(stop);
       AddPlansOfAllLimits(graph, &plans_);
     } catch (const Stopped&) {
-      // A stop from outside ends everything.
-      if (plans_.empty() || !limits.stop.stop_requested()) throw;
-      was_stopped_ = true;
+      if (plans_.empty() || !stop.stop_requested()) throw;
+      guarantee_.insert(0, kStoppedEarly);
     }
-    KeepFront(&plans_);
+    std::stable_sort(plans_.begin(), plans_.end(), [](const DtrPlan& a, const DtrPlan& b) {
+      return std::pair(a.peak, a.cost) < std::pair(b.peak, b.cost);
+    });
+    int64_t cost = std::numeric_limits<int64_t>::max();
+    std::erase_if(plans_, [&](const DtrPlan& plan) {
+      if (plan.cost >= cost) return true;
+      cost = plan.cost;
+      return false;
+    });
   }
 
   Knob knob() const override {
@@ -475,14 +469,13 @@ class Dtr : public PreparedRunSolver {
       return MakeError(ErrorCode::kInfeasible,
                        fmt::format("dtr has no plan within {} bytes", limit));
     }
-    const std::string_view stopped = was_stopped_ ? kStoppedEarly : "";
-    return RunOutcome{std::prev(above)->runs, false,
-                      fmt::format("{}heuristic: greedy eviction by h_DTR", stopped)};
+    return RunOutcome{std::prev(above)->runs, false, guarantee_};
   }
 
  private:
-  std::vector<DtrPlan> plans_;  // The first limit is none, so there is a plan.
-  bool was_stopped_ = false;
+  // By rising peak and falling cost. There is one, since the first limit is none.
+  std::vector<DtrPlan> plans_;
+  std::string guarantee_ = "heuristic: greedy eviction by h_DTR";
 };
 
 }  // namespace
@@ -495,7 +488,7 @@ Result<std::unique_ptr<PreparedRunSolver>> PrepareDtrRuns(const JointGraph& grap
                                  "has {}; another algorithm may take fewer steps",
                                  kMaxOps, graph.ops().size()));
   }
-  return std::unique_ptr<PreparedRunSolver>(new Dtr(graph, limits));
+  return std::unique_ptr<PreparedRunSolver>(new Dtr(graph, limits.stop));
 }
 
 Result<std::unique_ptr<PreparedSolver>> PrepareDtr(const Problem& problem,
