@@ -307,6 +307,8 @@ void Annealer::EraseWithNeeds(int32_t op, size_t k) {
     erased_.pop_back();
     for (const int32_t read : problem_.reads[reader]) {
       const int32_t maker = problem_.maker[At(read)];
+      // What it read may have gone with another reader.
+      if (sequence_.RunsOf(maker).front() >= slot) continue;
       const size_t version = sequence_.VersionAt(maker, slot);
       if (IsFixed(version) || !sequence_.MayErase(maker, version)) continue;
       if (sequence_.IsRead(maker, version)) continue;
