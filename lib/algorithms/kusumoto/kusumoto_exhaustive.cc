@@ -9,6 +9,7 @@
 #include "lib/algorithms/kusumoto/canonical.h"
 #include "lib/algorithms/kusumoto/lower_set_dp.h"
 #include "lib/algorithms/kusumoto/lower_sets.h"
+#include "lib/base/stop.h"
 
 namespace ckplan {
 namespace {
@@ -68,6 +69,7 @@ class Exhaustive : public PreparedSolver {
   // Tries every lower set that can follow `top`.
   Result<Done> Extend(int32_t top, Bytes cached, Cost overhead, Bytes peak,
                       const SolveLimits& limits, Search* search) {
+    PollStop(last_ - top + 1);
     if (limits.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
     if (top == last_) {
       search->min_peak = std::min(search->min_peak, peak);
