@@ -16,6 +16,8 @@ constexpr std::array kCommands = {
     Command{"compare", "plan one model by many algorithms, side by side",
             "ckplan compare resnet50.onnx -D N=64 --algo all --budget 60%", AddCompareOptions,
             RunCompare},
+    Command{"fit", "find the largest batch that fits a device, and its throughput",
+            "ckplan fit resnet50.onnx --memory rtx4090", AddFitOptions, RunFit},
     Command{"diff", "show what changed between two plans", "ckplan diff old.json new.json",
             AddDiffOptions, RunDiff},
     Command{"graph", "write the graph that is planned, as graph.json or as a picture",

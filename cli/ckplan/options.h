@@ -26,6 +26,13 @@ struct Options {
   std::optional<std::string> memory_limit;
   bool wants_joint = false;  // The graph expanded into a joint graph.
 
+  // What is to fit, and into what:
+  std::string effort = "quick";        // For commands whose default is not that of plans.
+  std::optional<std::string> memory;   // A size, or a device preset.
+  std::optional<std::string> reserve;  // What of it the step may not use.
+  std::optional<std::string> added_times;
+  std::optional<std::string> multiple_of;
+
   // What to write, and how:
   std::optional<std::string> output;
   std::vector<std::string> emits;

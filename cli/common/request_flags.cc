@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 #include "cli/common/size_arg.h"
@@ -253,6 +254,16 @@ Result<PlanRequest> RequestFlags::Read() const {
   if (budgets.size() <= 1) return request;
   return MakeError(ErrorCode::kUsage,
                    fmt::format("{} exclude each other", fmt::join(budgets, " and ")));
+}
+
+std::vector<std::string> RequestFlags::TakeUnboundDims() {
+  std::vector<std::string> names;
+  std::vector<std::string>& list = given_[RowOf("dims")].list;
+  const auto is_bound = [](const std::string& text) { return text.find('=') != text.npos; };
+  const auto unbound = std::stable_partition(list.begin(), list.end(), is_bound);
+  std::move(unbound, list.end(), std::back_inserter(names));
+  list.erase(unbound, list.end());
+  return names;
 }
 
 std::string RequestFlags::Typed(std::string_view field) const {

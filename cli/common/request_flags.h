@@ -32,6 +32,9 @@ class RequestFlags {
   // budgets.
   Result<PlanRequest> Read() const;
 
+  // The names of dimensions that were typed without a size: "N" of "-D N -D T=2". Read no longer
+  // sees them.
+  std::vector<std::string> TakeUnboundDims();
   // The flags of a field as they were typed, such as "-D N=8 -D T=2"; empty if none was.
   std::string Typed(std::string_view field) const;
   // The value of a field as it was typed; nothing if it was not given.

@@ -33,7 +33,7 @@ struct Device {
 
 // All known devices, in the order of devices.json.
 Result<std::vector<Device>> ListDevices();
-// kUsage, with the known names, if no device has that name.
+// "rtx4090" will do for "rtx4090-24g" where no other begins so. kUsage, with the known names, else.
 Result<Device> FindDevice(std::string_view name);
 inline constexpr std::string_view kDefaultDevice = "a100-40g";
 

@@ -41,13 +41,22 @@ Result<std::vector<Device>> ListDevices() {
 Result<Device> FindDevice(std::string_view name) {
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<Device> devices, ListDevices());
   std::string known;
+  std::vector<const Device*> begun;  // Those whose name begins so: "a100" for "a100-40g".
   for (const Device& device : devices) {
     if (device.name == name) return device;
     known += (known.empty() ? "" : ", ") + device.name;
+    if (!name.empty() && device.name.starts_with(std::string(name) + '-')) begun.push_back(&device);
   }
-  return MakeError(
-      ErrorCode::kUsage,
-      fmt::format("no device preset is named \"{}\"; the presets are {}", name, known));
+  if (begun.size() == 1) return *begun.front();
+  if (begun.empty()) {
+    return MakeError(
+        ErrorCode::kUsage,
+        fmt::format("no device preset is named \"{}\"; the presets are {}", name, known));
+  }
+  std::string meant;
+  for (const Device* device : begun) meant += (meant.empty() ? "" : " or ") + device->name;
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("several device presets are named \"{}\"; say {}", name, meant));
 }
 
 }  // namespace ckplan

@@ -11,10 +11,14 @@
 #include <vector>
 
 #include "lib/algorithms/best/best.h"
+#include "lib/algorithms/best/certificates.h"
 #include "lib/algorithms/best/least_peak.h"
+#include "lib/algorithms/best/one_cut.h"
+#include "lib/algorithms/best/required_ops.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/stop.h"
 #include "lib/joint/expand.h"
+#include "lib/joint/run_problem.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/plan/assemble.h"
 #include "lib/plan/check.h"
@@ -63,10 +67,14 @@ Bytes PeakInOrder(const TensorGraph& graph, const Order& order) {
 // Solves for one budget after the other.
 class BestSearch {
  public:
-  BestSearch(const TensorGraph& graph, const PlanRequest& request, const SolveLimits& limits)
+  // With `enough`, solving for a budget ends with a plan that adds no more time, or with the proof
+  // that there is none.
+  BestSearch(const TensorGraph& graph, const PlanRequest& request, const SolveLimits& limits,
+             std::optional<Cost> enough = std::nullopt)
       : graph_(graph),
         request_(request),
         limits_(limits),
+        enough_(enough),
         own_order_(OwnForwardOrder(graph)),
         expansion_(ExpandTensorGraph(graph)),
         own_problem_(expansion_.graph) {
@@ -85,7 +93,7 @@ class BestSearch {
       Solution start{*known, Simulator(graph_).Run(*known).value().overhead.count()};
       if (start.IsBetterThan(best)) best = std::move(start);
     }
-    if (!any_order_ || (best.schedule && best.overhead == 0)) return best;
+    if (!any_order_ || (best.schedule && best.overhead == 0) || IsEnough(best)) return best;
     return SolveInAnyOrder(budget, best);
   }
 
@@ -167,14 +175,19 @@ class BestSearch {
     if (known && IsInOwnOrder(*known)) starts.push_back(*known);
     CKPLAN_ASSIGN_OR_RETURN(Solution best, SolveOwnOrder(budget, WorkOf(request_.effort), starts));
     KeepInCaseOfStop(best);
-    if (best.is_optimal && best.overhead == 0) return best;
+    if ((best.is_optimal && best.overhead == 0) || IsEnough(best)) return best;
     const SearchEffort effort = best.is_optimal ? SearchEffort::kQuick : request_.effort;
     for (const OrderedProblem& problem : OthersWithin(budget, best, known, effort)) {
       CKPLAN_ASSIGN_OR_RETURN(Solution other, SolveInOrder(budget, problem, WorkOf(effort)));
       if (other.IsBetterThan(best)) best = std::move(other);
       KeepInCaseOfStop(best);
+      if (IsEnough(best)) break;
     }
     return best;
+  }
+
+  bool IsEnough(const Solution& solution) const {
+    return enough_ && solution.schedule && solution.overhead <= enough_->count();
   }
 
   Result<Solution> SolveOwnOrder(Bytes budget, const BestWork& work,
@@ -191,9 +204,9 @@ class BestSearch {
   }
 
   // `order`: what the order of the expansion is to the graph.
-  static Result<Solution> SolveExpansion(const Expansion& expansion, BestProblem* problem,
-                                         BoundScope order, Bytes budget, const BestWork& work,
-                                         const std::vector<Schedule>& starts) {
+  Result<Solution> SolveExpansion(const Expansion& expansion, BestProblem* problem,
+                                  BoundScope order, Bytes budget, const BestWork& work,
+                                  const std::vector<Schedule>& starts) const {
     const auto scope_of = [&](BoundScope scope) {
       return scope == BoundScope::kOwnOrder ? order : scope;
     };
@@ -201,6 +214,7 @@ class BestSearch {
     options.budget = budget.count();
     options.work = work;
     options.is_order_free = false;  // A schedule runs backward in the reverse of its forward order.
+    if (enough_) options.enough = enough_->count();
     for (const Schedule& start : starts) options.starts.push_back(RunsOf(expansion, start));
     CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome, SolveBest(problem, options));
     Solution solution{
@@ -218,6 +232,7 @@ class BestSearch {
     options.budget = budget.count();
     options.work = WorkOf(request_.effort);
     options.is_own_order_enough = false;
+    if (enough_) options.enough = enough_->count();
     if (known.schedule) {
       Runs start = RunsOf(*any_order_, *known.schedule);
       // Gradients may be added up in another order in it.
@@ -283,7 +298,8 @@ class BestSearch {
                                            const std::optional<Schedule>& known,
                                            SearchEffort effort) const {
     std::vector<Schedule> starts;
-    const bool is_settled = own.is_optimal || own.is_infeasible;
+    const bool is_excluded = enough_ && own.lower_bound > enough_->count();
+    const bool is_settled = own.is_optimal || own.is_infeasible || is_excluded;
     const OthersWork work{WorkOfOthers(effort), /*wants_own_order=*/!is_settled};
     for (Plan& plan : PlansOfOthers(graph_, request_, Budget::Of(budget), work, limits_)) {
       starts.push_back(std::move(plan.schedule));
@@ -335,6 +351,7 @@ class BestSearch {
   const TensorGraph& graph_;
   const PlanRequest& request_;
   const SolveLimits& limits_;
+  const std::optional<Cost> enough_;
   const Order own_order_;
   const Expansion expansion_;           // In the graph's own order.
   BestProblem own_problem_;             // Of that.
@@ -476,6 +493,35 @@ Result<Plan> MakeBestPlan(const TensorGraph& graph, const PlanRequest& request,
   if (is_stopped) plan.figures.guarantee.insert(0, kStoppedEarly);
   if (is_fixed) plan.request.budget = Budget::Of(bytes);
   return plan;
+}
+
+Result<PlanWithin> FindBestPlanWithin(const TensorGraph& graph, const PlanRequest& request,
+                                      Cost enough, const SolveLimits& limits) {
+  CKPLAN_RETURN_IF_ERROR(CheckSettings(request));
+  const Bytes budget = ActivationBudget(graph, request);
+  return UnlessStopped([&]() -> Result<PlanWithin> {
+    const StopScope scope(limits.stop);
+    BestSearch search(graph, request, limits, enough);
+    CKPLAN_ASSIGN_OR_RETURN(const Solution solution, search.Solve(budget));
+    PlanWithin found;
+    if (!solution.schedule) return found;
+    found.least_found = Cost(solution.overhead);
+    if (*found.least_found > enough) return found;
+    found.plan = PlanOf(graph, request, solution, {});
+    found.plan->request.budget = Budget::Of(budget);
+    return found;
+  });
+}
+
+std::optional<Cost> OwnOrderBound(const TensorGraph& graph, Bytes budget) {
+  const Expansion expansion = ExpandTensorGraph(graph);
+  const RunProblem problem(expansion.graph);
+  if (FindCertificates(problem).least_peak_any_plan > budget.count()) return std::nullopt;
+  const Runs order = RequiredOwnOrder(problem);
+  const size_t moment = RunSimulator(expansion.graph).Run(order).value().peak_step;
+  const OneCut cut = CutAtMoment(problem, order, moment, budget.count());
+  if (!cut.is_feasible) return std::nullopt;
+  return Cost(cut.added_cost);
 }
 
 }  // namespace ckplan

@@ -34,4 +34,21 @@ BestWork WorkOf(SearchEffort effort);
 Result<Plan> MakeBestPlan(const TensorGraph& graph, const PlanRequest& request,
                           const SolveLimits& limits);
 
+struct PlanWithin {
+  std::optional<Plan> plan;         // Adds no more time than is enough.
+  std::optional<Cost> least_found;  // What the best plan adds that was found, enough or not.
+};
+
+// Whether there is a plan within the request's budget on the peak, in bytes, that adds no more time
+// than `enough`: the first that the search of MakeBestPlan comes to. The search ends there, or once
+// it is proven that there is none, and so takes a part of the time. MakeBestPlan adds no more time
+// than `plan`, and where there is none, it finds none either; both but for other algorithms' plans
+// in other orders, which are looked for where the search stands.
+Result<PlanWithin> FindBestPlanWithin(const TensorGraph& graph, const PlanRequest& request,
+                                      Cost enough, const SolveLimits& limits);
+
+// What every plan in the graph's own order adds at least that fits the budget, by one cut, which
+// takes milliseconds. Nothing: it is proven that no such plan fits.
+std::optional<Cost> OwnOrderBound(const TensorGraph& graph, Bytes budget);
+
 }  // namespace ckplan

@@ -67,7 +67,7 @@ class Solver {
     for (size_t i = 0; i < orders_.size() && !IsDone(); ++i) {
       CKPLAN_RETURN_IF_ERROR(SolveInOrder(orders_[i], i == 0));
     }
-    if (options_.is_order_free) CKPLAN_RETURN_IF_ERROR(SolveInAnyOrder());
+    if (options_.is_order_free && !IsSettled()) CKPLAN_RETURN_IF_ERROR(SolveInAnyOrder());
     if (!IsDone()) Anneal();
     return Done{};
   }
@@ -113,7 +113,11 @@ class Solver {
                      BoundScope::kOwnOrder);
       return Done{};
     }
+    // Often shows at once that nothing else needs to be tried.
+    if (options_.enough && cut.is_feasible && is_own) RaiseBoundBy(cut);
+    if (IsSettled()) return Done{};
     if (const auto runs = Evicted(order)) Offer(*runs, "eviction");
+    if (IsSettled()) return Done{};
     if (cut.is_feasible) SolveByCut(order, moment, cut, is_own);
     if (IsDone() || !HasMipSolver() || problem_.op_count > kMaxProgramOps) return Done{};
     return SolveByProgram(order, is_own);
@@ -167,9 +171,18 @@ class Solver {
 
   // Whether nothing better can be found, or nothing better than what is enough.
   bool IsDone() const {
-    if (outcome_.is_infeasible) return true;
+    if (outcome_.is_infeasible || IsSettled()) return true;
     if (!options_.is_order_free || options_.is_own_order_enough) return outcome_.is_optimal;
     return outcome_.runs && outcome_.overhead <= any_order_bound_;
+  }
+
+  // Whether it is known if there is a plan of enough, or less.
+  bool IsSettled() const {
+    if (!options_.enough) return false;
+    if (outcome_.runs && outcome_.overhead <= *options_.enough) return true;
+    const bool is_bound_for_all = !options_.is_order_free;
+    return any_order_bound_ > *options_.enough ||
+           (is_bound_for_all && outcome_.lower_bound > *options_.enough);
   }
 
   std::optional<Runs> Evicted(const Runs& order) const {
@@ -182,6 +195,7 @@ class Solver {
     LoopLimits limits;
     limits.simplex = options_.work.simplex;
     limits.rounds = options_.work.rounds;
+    if (options_.enough) limits.enough = *options_.enough - idle_cost_;
     CKPLAN_ASSIGN_OR_RETURN(LoopOutcome loop,
                             SolveMomentLoop(graph_, problem_, order, options_.budget, limits));
     const bool is_taken = loop.runs && Offer(*loop.runs, "moments");
@@ -222,8 +236,11 @@ class Solver {
     Offer(FillWithCheaper(problem_, order, moment, options_.budget, cut, measure,
                           options_.work.cut_trials),
           "one cut");
-    if (is_own)
-      RaiseBound(idle_cost_ + cut.added_cost, OverheadProof::kOneCut, BoundScope::kOwnOrder);
+    if (is_own) RaiseBoundBy(cut);
+  }
+
+  void RaiseBoundBy(const OneCut& cut) {
+    RaiseBound(idle_cost_ + cut.added_cost, OverheadProof::kOneCut, BoundScope::kOwnOrder);
   }
 
   void Anneal() {

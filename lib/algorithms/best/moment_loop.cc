@@ -43,8 +43,11 @@ class Loop {
 
  private:
   bool IsDone() const {
-    const bool is_optimal = outcome_.runs && outcome_.cost - once_ <= outcome_.lower_bound;
-    return is_optimal || outcome_.simplex >= limits_.simplex;
+    const int64_t overhead = outcome_.cost - once_;
+    const bool is_optimal = outcome_.runs && overhead <= outcome_.lower_bound;
+    const bool is_settled = limits_.enough && (outcome_.lower_bound > *limits_.enough ||
+                                               (outcome_.runs && overhead <= *limits_.enough));
+    return is_optimal || is_settled || outcome_.simplex >= limits_.simplex;
   }
 
   // Whether another round may find a better plan.

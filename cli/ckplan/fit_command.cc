@@ -1,0 +1,216 @@
+// ckplan fit: the largest batch, or any other dimension, with which a training step fits a device.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "cli/ckplan/commands.h"
+#include "cli/ckplan/fit_text.h"
+#include "cli/ckplan/limits.h"
+#include "cli/ckplan/outputs.h"
+#include "cli/common/files.h"
+#include "cli/common/memory_limit.h"
+#include "cli/common/size_arg.h"
+#include "lib/base/human_bytes.h"
+#include "lib/cost/cost_model.h"
+#include "lib/planner/fit.h"
+
+namespace ckplan {
+namespace {
+
+// For the CUDA context, the libraries' own workspaces and fragmentation.
+constexpr std::string_view kDefaultReserve = "1GiB";
+constexpr std::string_view kDefaultAddedTimes = "0,5,10,20,30";
+constexpr double kMaxAddedPercent = 1000;
+constexpr int64_t kMaxMultiple = 1'000'000;
+
+struct MemoryArgument {
+  Bytes bytes;
+  std::string device;  // Empty for a size.
+};
+
+// "24GiB", or the name of a device preset. No preset begins with a digit.
+Result<MemoryArgument> ParseMemory(const std::string& text) {
+  const bool is_size = text.empty() || text.front() == '-' || text.front() == '.' ||
+                       (text.front() >= '0' && text.front() <= '9');
+  if (is_size) {
+    CKPLAN_ASSIGN_OR_RETURN(const Bytes bytes, ParseSize(text, "--memory"));
+    return MemoryArgument{bytes, ""};
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const Device device, FindDevice(text));
+  return MemoryArgument{device.memory, device.name};
+}
+
+// "0,5,12.5%", ascending and each once.
+Result<std::vector<double>> ParseAddedTimes(std::string_view text) {
+  std::vector<double> percents;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    std::string_view item = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (item.ends_with('%')) item.remove_suffix(1);
+    double percent = -1;
+    const auto [rest, error] = std::from_chars(item.data(), item.data() + item.size(), percent);
+    const bool is_whole = error == std::errc() && rest == item.data() + item.size();
+    if (!is_whole || !(percent >= 0 && percent <= kMaxAddedPercent)) {
+      return MakeError(ErrorCode::kUsage,
+                       fmt::format("--added-time: \"{}\" is no percentage from 0 to {}; write them "
+                                   "as {}",
+                                   item, kMaxAddedPercent, kDefaultAddedTimes));
+    }
+    percents.push_back(percent);
+  }
+  std::sort(percents.begin(), percents.end());
+  percents.erase(std::unique(percents.begin(), percents.end()), percents.end());
+  return percents;
+}
+
+Result<SearchEffort> EffortOf(const std::string& name) {
+  for (const SearchEffort effort :
+       {SearchEffort::kQuick, SearchEffort::kNormal, SearchEffort::kThorough}) {
+    if (NameOf(effort) == name) return effort;
+  }
+  return MakeError(ErrorCode::kInternal, "an effort that is none of the choices");
+}
+
+Result<FitRequest> ReadRequest(const Options& options, const MemoryArgument& memory,
+                               Bytes reserve) {
+  FitRequest request;
+  request.path = options.source;
+  RequestFlags flags = options.request;
+  const std::vector<std::string> dims = flags.TakeUnboundDims();
+  if (dims.size() > 1) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("--dim: {} and {} have no size; one dimension can be fitted",
+                                 dims[0], dims[1]));
+  }
+  if (!dims.empty()) request.dim = dims.front();
+  CKPLAN_ASSIGN_OR_RETURN(request.plan, flags.Read());
+  if (request.plan.dims.contains(request.dim)) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("--dim: {} has a size, and is to be fitted", request.dim));
+  }
+  if (request.plan.algorithm == kBestAlgorithm) {
+    CKPLAN_ASSIGN_OR_RETURN(request.plan.effort, EffortOf(options.effort));
+  }
+  if (request.plan.cost_model.empty() && !memory.device.empty()) {
+    request.plan.cost_model = "flops:" + memory.device;
+  }
+  CKPLAN_ASSIGN_OR_RETURN(
+      request.added_percents,
+      ParseAddedTimes(options.added_times.value_or(std::string(kDefaultAddedTimes))));
+  CKPLAN_ASSIGN_OR_RETURN(request.multiple_of, ParseInteger(options.multiple_of.value_or("1"),
+                                                            "--multiple-of", 1, kMaxMultiple));
+  if (reserve >= memory.bytes) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("--reserve: {} of {} leaves nothing for the step",
+                                 HumanBytes(reserve), HumanBytes(memory.bytes)));
+  }
+  request.memory = memory.bytes - reserve;
+  return request;
+}
+
+std::string Rendered(const Options& options, const FitReport& report, const Screen& screen) {
+  if (options.format == "md") return FitMarkdown(report);
+  if (options.format == "csv") return FitCsv(report);
+  if (options.format == "text") return FitText(report, screen.out);
+  return FitJson(report);
+}
+
+// -o FILE, and what is printed: the table, unless standard output takes the JSON.
+Result<Done> Tell(const Options& options, const Outputs& outputs, const FitReport& report,
+                  const Screen& screen) {
+  if (outputs.TakesStdout()) return screen.Print(FitJson(report));
+  const std::string file = outputs.FileOf("json");
+  if (!file.empty()) CKPLAN_RETURN_IF_ERROR(WriteFiles({{file, FitJson(report)}}));
+  const bool is_wanted = file.empty() || options.format != "text" || !screen.is_quiet;
+  if (is_wanted) CKPLAN_RETURN_IF_ERROR(screen.Print(Rendered(options, report, screen)));
+  if (!file.empty()) screen.Note(fmt::format("wrote {}", file));
+  return Done{};
+}
+
+// The command that makes the plan of the row with the most throughput.
+std::string NextHint(const Options& options, const FitRequest& request, const Fit& fit) {
+  const FitRow& row = fit.rows[*fit.BestRow()];
+  return fmt::format("next: ckplan plan {}{} -o plan.json", ShellWord(options.source),
+                     FlagsFor(RequestOf(request, fit, row)));
+}
+
+}  // namespace
+
+void AddFitOptions(CommandLine& line, Options& options) {
+  line.Positional("MODEL", "an ONNX model with an open dimension", &options.source);
+  line.Value("--memory", "SIZE|DEVICE", "memory of the device: 24GiB, rtx4090, h100-80g",
+             &options.memory);
+  line.Value("--reserve", "SIZE",
+             "what of it is not for the step: context, fragmentation (default 1GiB)",
+             &options.reserve);
+  line.Value("--added-time", "P%,...", "what plans may add to a step (default 0,5,10,20,30)",
+             &options.added_times);
+  line.Value("--multiple-of", "N", "only sizes that are a multiple of it (default 1)",
+             &options.multiple_of);
+  options.request.Add(line, "algorithm");
+  line.Choice("--effort", {"quick", "normal", "thorough"}, "how long best may search for each plan",
+              &options.effort);
+  options.request.Add(line, "order");
+  options.request.Add(line, "optimizer");
+  options.request.Add(line, "dims", "NAME[=N]",
+                      "size of a dimension; the one without a size is fitted");
+  for (const std::string_view field :
+       {"input_shapes", "cost_model", "autograd", "activation_type", "align"}) {
+    options.request.Add(line, field);
+  }
+  line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",
+             &options.time_limit);
+  AddMemoryOption(line, options);
+  line.Value("-o,--output", "FILE", "write the JSON there; - is standard output", &options.output);
+  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the output",
+              &options.format);
+  AddScreenOptions(line, options);
+}
+
+Result<ExitCode> RunFit(const Options& options, const Screen& screen) {
+  if (!options.memory) {
+    return MakeError(
+        ErrorCode::kUsage,
+        "say what the step is to fit: --memory 24GiB, or a device as --memory rtx4090");
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const MemoryArgument memory, ParseMemory(*options.memory));
+  CKPLAN_ASSIGN_OR_RETURN(
+      const Bytes reserve,
+      ParseSize(options.reserve.value_or(std::string(kDefaultReserve)), "--reserve"));
+  CKPLAN_ASSIGN_OR_RETURN(const FitRequest request, ReadRequest(options, memory, reserve));
+  CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,
+                          Outputs::Create(options, "json", EmitSubject::kPlan));
+  CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, TimeLimitOf(options));
+  const Interrupt interrupt(time_limit);
+  Progress progress(screen.shows_progress);
+  progress.Stage(fmt::format("fitting {}", options.source));
+  Result<Fit> fit = FindFit(request, {interrupt.token(), MemoryLimit()});
+  progress.Clear();
+  if (interrupt.was_interrupted()) return Interrupted(screen);
+  if (!fit.ok() && fit.error().code == ErrorCode::kTimeout) {
+    return MakeError(ErrorCode::kTimeout, fmt::format("the time limit of {} passed; give more time",
+                                                      options.time_limit.value_or("")));
+  }
+  if (!fit.ok()) return std::move(fit).error();
+  const StopsSuspended whole;  // What has been found is told to the end.
+  for (const std::string& warning : fit->warnings) screen.Warn(warning);
+  const FitReport report{*std::move(fit), memory.device, memory.bytes, reserve,
+                         request.multiple_of};
+  CKPLAN_RETURN_IF_ERROR(Tell(options, outputs, report, screen));
+  if (!report.fit.BestRow()) {
+    screen.Note(
+        fmt::format("ckplan: infeasible: no size of {} fits {}; plans that add more time may, see "
+                    "--added-time",
+                    report.fit.dim, HumanBytes(request.memory)));
+    return ExitCode::kInfeasible;
+  }
+  if (options.format == "text" && !outputs.TakesStdout()) {
+    screen.Note(NextHint(options, request, report.fit));
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,238 @@
+#include "cli/ckplan/fit_text.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "cli/ckplan/plan_summary.h"
+#include "cli/common/text_table.h"
+#include "lib/base/human_bytes.h"
+#include "lib/base/printable.h"
+#include "lib/emit/json_request.h"
+#include "lib/emit/json_writer.h"
+
+namespace ckplan {
+namespace {
+
+constexpr double kNanoseconds = 1e9;  // In a second.
+
+bool IsInSeconds(const Fit& fit) { return fit.plan.cost_unit == "ns"; }
+
+// Sizes per second or, of costs without a unit of time, per unit of cost.
+double Throughput(const Fit& fit, const FitRow& row) {
+  return row.throughput() * (IsInSeconds(fit) ? kNanoseconds : 1);
+}
+
+std::string_view ThroughputUnit(const Fit& fit) { return IsInSeconds(fit) ? "1/s" : "1/cost"; }
+
+std::string RateName(const Fit& fit) {
+  return Printable(fit.dim, kLongestName) + (IsInSeconds(fit) ? "/s" : "/cost");
+}
+
+// Four digits or a whole number: "991.0", "97.25", "10622".
+std::string RateText(double rate) {
+  if (rate >= 1000) return fmt::format("{:.0f}", rate);
+  if (rate >= 100) return fmt::format("{:.1f}", rate);
+  return rate >= 1 ? fmt::format("{:.2f}", rate) : fmt::format("{:.4g}", rate);
+}
+
+double ShareOfStep(const FitRow& row) {
+  if (row.step <= Cost(0)) return 0;
+  return static_cast<double>(row.overhead.count()) / static_cast<double>(row.step.count());
+}
+
+// "keep all", "+5%", "+2.5%"
+std::string LabelOf(const FitRow& row) {
+  return row.added_percent ? fmt::format("+{:g}%", *row.added_percent) : "keep all";
+}
+
+bool IsBest(const Fit& fit, size_t row) { return fit.BestRow() == row; }
+
+TextTable TableOf(const FitReport& report, const ByteUnit& unit) {
+  const Fit& fit = report.fit;
+  const std::string dim = Printable(fit.dim, kLongestName);
+  TextTable table;
+  table.columns = {{"plan"},
+                   {dim, true},
+                   {"peak", true, TableColumn::Fit::kWhole, 1},
+                   {"constants", true, TableColumn::Fit::kWhole, 1},
+                   {"need", true},
+                   {"left", true, TableColumn::Fit::kWhole, 2},
+                   {"time", true},
+                   {RateName(fit), true},
+                   {""}};
+  for (size_t i = 0; i < fit.rows.size(); ++i) {
+    const FitRow& row = fit.rows[i];
+    std::vector<std::string> cells = {LabelOf(row)};
+    if (row.size == 0) {
+      cells.insert(cells.end(), 7, "-");
+      cells.emplace_back("does not fit");
+    } else {
+      cells.insert(cells.end(), {std::to_string(row.size), AmountIn(unit, row.peak),
+                                 AmountIn(unit, row.constants), AmountIn(unit, row.need()),
+                                 AmountIn(unit, report.memory - report.reserve - row.need()),
+                                 SignedPercent(ShareOfStep(row)), RateText(Throughput(fit, row)),
+                                 IsBest(fit, i) ? "most" : ""});
+    }
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+std::string MemoryLine(const FitReport& report) {
+  return fmt::format("{}{}, less a reserve of {}: {} for a step", HumanBytes(report.memory),
+                     report.device.empty() ? "" : fmt::format(" ({})", report.device),
+                     HumanBytes(report.reserve), HumanBytes(report.memory - report.reserve));
+}
+
+std::string PlannedBy(const PlanRequest& plan) {
+  std::string text = plan.algorithm;
+  if (plan.algorithm == kBestAlgorithm) {
+    text += fmt::format(" (effort {}{})", NameOf(plan.effort),
+                        plan.order == StepOrder::kFree ? ", free order" : "");
+  }
+  return fmt::format("{}, optimizer {}, cost model {}", text, NameOf(plan.optimizer),
+                     plan.cost_model);
+}
+
+// One line for each different reason.
+std::string ModelLimits(const Fit& fit) {
+  std::set<std::string> told;
+  std::string text;
+  for (const FitRow& row : fit.rows) {
+    if (row.model_limit.empty() || !told.insert(row.model_limit).second) continue;
+    text += fmt::format("{}={} is not ended by memory: {}\n", Printable(fit.dim, kLongestName),
+                        row.size, PrintableMessage(row.model_limit));
+  }
+  return text;
+}
+
+void WriteRow(const Fit& fit, const FitRow& row, bool is_best, JsonWriter* json) {
+  json->BeginObject(JsonLayout::kInline);
+  json->Key("added_percent");
+  if (row.added_percent) {
+    json->Decimal(*row.added_percent, 3);
+  } else {
+    json->Null();
+  }
+  json->Key("size");
+  if (row.size == 0) {
+    json->Null().End();
+    return;
+  }
+  json->Integer(row.size);
+  json->Key("peak_bytes").Amount(row.peak);
+  json->Key("constant_bytes").Amount(row.constants);
+  json->Key("need_bytes").Amount(row.need());
+  json->Key("overhead_cost").Amount(row.overhead);
+  json->Key("step_cost").Amount(row.step);
+  json->Key("throughput").Decimal(Throughput(fit, row), 6);
+  json->Key("is_most").Boolean(is_best);
+  json->Key("model_limit");
+  if (row.model_limit.empty()) {
+    json->Null();
+  } else {
+    json->Text(row.model_limit);
+  }
+  json->End();
+}
+
+}  // namespace
+
+std::string FitText(const FitReport& report, const Terminal& terminal) {
+  const Fit& fit = report.fit;
+  std::string text =
+      fmt::format("ckplan {}   {}", CKPLAN_VERSION, Printable(fit.model.name, kLongestName));
+  for (const auto& [name, size] : fit.plan.dims) {
+    text += fmt::format("   {}={}", Printable(name, kLongestName), size);
+  }
+  text +=
+      fmt::format("\n  memory   {}\n  plans    {}\n\n", MemoryLine(report), PlannedBy(fit.plan));
+  const ByteUnit unit = UnitOf(report.memory);
+  text += TableOf(report, unit).Text(0, terminal.table_width());
+  text += fmt::format(
+      "\nsizes in {}; need: peak and constants; time: what the plan adds to a step\n", unit.name);
+  text += fmt::format("{}: by the cost model, for comparing the rows; real times differ\n",
+                      RateName(fit));
+  return text + ModelLimits(fit);
+}
+
+std::string FitMarkdown(const FitReport& report) {
+  const ByteUnit unit = UnitOf(report.memory);
+  return TableOf(report, unit).Markdown() +
+         fmt::format("\n{}. Sizes in {}.\n", MemoryLine(report), unit.name);
+}
+
+std::string FitCsv(const FitReport& report) {
+  const Fit& fit = report.fit;
+  TextTable table;
+  table.columns = {
+      {"model"},      {"dim"},           {"added_percent"}, {"size"},       {"algorithm"},
+      {"optimizer"},  {"memory_bytes"},  {"reserve_bytes"}, {"peak_bytes"}, {"constant_bytes"},
+      {"need_bytes"}, {"overhead_cost"}, {"step_cost"},     {"throughput"}, {"throughput_unit"},
+      {"is_most"}};
+  for (size_t i = 0; i < fit.rows.size(); ++i) {
+    const FitRow& row = fit.rows[i];
+    std::vector<std::string> cells = {
+        fit.model.name,
+        fit.dim,
+        row.added_percent ? fmt::format("{:g}", *row.added_percent) : "",
+        row.size == 0 ? "" : std::to_string(row.size),
+        row.added_percent ? fit.plan.algorithm : "keep-all",
+        std::string(NameOf(fit.plan.optimizer)),
+        std::to_string(report.memory.count()),
+        std::to_string(report.reserve.count())};
+    if (row.size == 0) {
+      cells.insert(cells.end(), 6, "");
+    } else {
+      for (const int64_t number : {row.peak.count(), row.constants.count(), row.need().count(),
+                                   row.overhead.count(), row.step.count()}) {
+        cells.push_back(std::to_string(number));
+      }
+      cells.push_back(fmt::format("{:.6f}", Throughput(fit, row)));
+    }
+    cells.emplace_back(ThroughputUnit(fit));
+    cells.emplace_back(IsBest(fit, i) ? "true" : "false");
+    table.rows.push_back(std::move(cells));
+  }
+  return table.Csv();
+}
+
+std::string FitJson(const FitReport& report) {
+  const Fit& fit = report.fit;
+  JsonWriter json;
+  json.BeginObject(JsonLayout::kLines);
+  json.Key("schema_version").Text("1.0");
+  json.Key("model").BeginObject(JsonLayout::kInline);
+  json.Key("name").Text(fit.model.name).Key("sha256").Text(fit.model.sha256).End();
+  json.Key("dim").Text(fit.dim);
+  json.Key("multiple_of").Integer(report.multiple_of);
+  json.Key("dims").BeginObject(JsonLayout::kInline);
+  for (const auto& [name, size] : fit.plan.dims) json.Key(name).Integer(size);
+  json.End();
+  json.Key("device");
+  if (report.device.empty()) {
+    json.Null();
+  } else {
+    json.Text(report.device);
+  }
+  json.Key("memory_bytes").Amount(report.memory);
+  json.Key("reserve_bytes").Amount(report.reserve);
+  json.Key("budget_bytes").Amount(report.memory - report.reserve);
+  WriteField("algorithm", fit.plan, &json);
+  json.Key("effort").Text(NameOf(fit.plan.effort));
+  WriteField("optimizer", fit.plan, &json);
+  WriteField("cost_model", fit.plan, &json);
+  WriteField("cost_unit", fit.plan, &json);
+  json.Key("throughput_unit").Text(ThroughputUnit(fit));
+  json.Key("rows").BeginArray(JsonLayout::kLines);
+  for (size_t i = 0; i < fit.rows.size(); ++i) {
+    WriteRow(fit, fit.rows[i], IsBest(fit, i), &json);
+  }
+  json.End().End();
+  return std::move(json).Finish();
+}
+
+}  // namespace ckplan

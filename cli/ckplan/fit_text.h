@@ -1,0 +1,26 @@
+// What `ckplan fit` prints: a row for keeping everything, and one for each added time.
+#pragma once
+
+#include <string>
+
+#include "cli/common/terminal.h"
+#include "lib/base/units.h"
+#include "lib/planner/fit.h"
+
+namespace ckplan {
+
+// A fit with what it was asked for.
+struct FitReport {
+  Fit fit;
+  std::string device;  // The preset that was named; empty for a size.
+  Bytes memory;        // Of the device, the reserve included.
+  Bytes reserve;
+  int64_t multiple_of = 1;
+};
+
+std::string FitText(const FitReport& report, const Terminal& terminal);
+std::string FitMarkdown(const FitReport& report);
+std::string FitCsv(const FitReport& report);
+std::string FitJson(const FitReport& report);  // schemas/fit.schema.json
+
+}  // namespace ckplan

@@ -1,0 +1,161 @@
+#include "lib/planner/fit.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "lib/base/rng.h"
+#include "lib/planner/best_planner.h"
+#include "lib/planner/planner.h"
+#include "lib/schedule/backward_order.h"
+#include "lib/schedule/simulate.h"
+#include "lib/testing/instances.h"
+#include "lib/testing/random_graph.h"
+
+namespace ckplan {
+namespace {
+
+constexpr Bytes GiB(int64_t count) { return Bytes(count << 30); }
+
+FitRequest RequestFor(const std::string& model, Bytes memory) {
+  FitRequest request;
+  request.path = "testdata/models/" + model + ".onnx";
+  request.plan.effort = SearchEffort::kQuick;
+  request.memory = memory;
+  return request;
+}
+
+// Whether the very request that a row tells to repeat has a plan of so much time at that size.
+bool HasPlan(const FitRequest& request, const Fit& fit, FitRow row, int64_t size) {
+  row.size = size;
+  const PlanRequest wanted = RequestOf(request, fit, row);
+  const Source source = LoadSource(request.path, wanted).value();
+  const Result<Plan> plan = MakePlan(source, wanted, {});
+  if (!plan.ok()) return false;
+  // The step of another size is another one: the plan's own counts.
+  const Cost step = plan->figures.forward_cost + plan->figures.backward_cost;
+  return static_cast<double>(plan->figures.overhead.count()) <=
+         static_cast<double>(step.count()) * *row.added_percent / 100;
+}
+
+Bytes NeedOfKeepingAll(const FitRequest& request, const Fit& fit, int64_t size) {
+  FitRow row;
+  row.size = size;
+  const Source source = LoadSource(request.path, RequestOf(request, fit, row)).value();
+  const ConstantMemory& constants = source.graph.constants();
+  return KeepAllPeak(source.graph) +
+         TotalConstants(constants,
+                        OptimizerState(request.plan.optimizer, constants.parameter_gradients));
+}
+
+}  // namespace
+
+TEST_CASE("fit: planning at each size, and at the next larger one, agrees") {
+  struct Case {
+    std::string model;
+    Bytes memory;
+    int64_t multiple_of;
+    Optimizer optimizer;
+  };
+  for (const Case& row :
+       {Case{"vgg11", GiB(7), 1, Optimizer::kAdam}, Case{"resnet18", GiB(3), 8, Optimizer::kSgd}}) {
+    CAPTURE(row.model);
+    FitRequest request = RequestFor(row.model, row.memory);
+    request.added_percents = {0, 5, 10};
+    request.multiple_of = row.multiple_of;
+    request.plan.optimizer = row.optimizer;
+    const Fit fit = FindFit(request, {}).value();
+    CHECK(fit.dim == "N");
+    REQUIRE(fit.rows.size() == 4);
+    const int64_t keeping_all = fit.rows[0].size;
+    CHECK(NeedOfKeepingAll(request, fit, keeping_all) == fit.rows[0].need());
+    CHECK(fit.rows[0].need() <= row.memory);
+    CHECK(NeedOfKeepingAll(request, fit, keeping_all + row.multiple_of) > row.memory);
+    for (size_t i = 1; i < fit.rows.size(); ++i) {
+      const FitRow& fitting = fit.rows[i];
+      CAPTURE(*fitting.added_percent);
+      CHECK(fitting.size >= fit.rows[i - 1].size);
+      CHECK(fitting.size % row.multiple_of == 0);
+      CHECK(fitting.need() <= row.memory);
+      CHECK(fitting.model_limit.empty());
+      CHECK(HasPlan(request, fit, fitting, fitting.size));
+      CHECK_FALSE(HasPlan(request, fit, fitting, fitting.size + row.multiple_of));
+    }
+    REQUIRE(fit.BestRow().has_value());
+    for (const FitRow& other : fit.rows) {
+      CHECK(other.throughput() <= fit.rows[*fit.BestRow()].throughput());
+    }
+  }
+}
+
+TEST_CASE("fit: any algorithm, and what does not fit at all") {
+  FitRequest request = RequestFor("alexnet", GiB(2));
+  request.plan.algorithm = "chen-sqrt";
+  request.added_percents = {40};
+  const Fit fit = FindFit(request, {}).value();
+  REQUIRE(fit.rows.size() == 2);
+  CHECK(fit.rows[1].size > fit.rows[0].size);
+  CHECK(HasPlan(request, fit, fit.rows[1], fit.rows[1].size));
+  CHECK_FALSE(HasPlan(request, fit, fit.rows[1], fit.rows[1].size + 1));
+
+  request.memory = Bytes(1'000'000);
+  const Fit nothing = FindFit(request, {}).value();
+  CHECK_FALSE(nothing.BestRow().has_value());
+  for (const FitRow& row : nothing.rows) CHECK(row.size == 0);
+}
+
+TEST_CASE("fit: what cannot be asked") {
+  const auto error_of = [](const FitRequest& request) { return FindFit(request, {}).error(); };
+  FitRequest graph = RequestFor("", GiB(1));
+  graph.path = "testdata/graphs/skips.json";
+  CHECK(error_of(graph).code == ErrorCode::kUsage);
+
+  FitRequest measured = RequestFor("alexnet", GiB(1));
+  measured.plan.cost_model = "file:costs.json";
+  CHECK(error_of(measured).code == ErrorCode::kUsage);
+
+  FitRequest unknown = RequestFor("alexnet", GiB(1));
+  unknown.dim = "T";
+  CHECK(error_of(unknown).code == ErrorCode::kUsage);
+
+  FitRequest bound = RequestFor("alexnet", GiB(1));
+  bound.plan.dims["N"] = 4;
+  CHECK(error_of(bound).message.find("no open dimension") != std::string::npos);
+}
+
+TEST_CASE("best: a search for a plan of so much time finds one just if the whole search does") {
+  int with_recomputation = 0;
+  for (uint64_t seed = 1; seed <= Instances(20); ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomGraphOptions options;
+    options.nodes = 10;
+    const TensorGraph graph = RandomTensorGraph(rng, options);
+    PlanRequest request;
+    request.effort = SearchEffort::kQuick;
+    request.budget = {Budget::Kind::kPercent, Bytes(0), 70 + static_cast<double>(seed % 25)};
+    const Result<Plan> plan = MakePlan(graph, request, {});
+    if (!plan.ok()) {
+      CHECK_FALSE(FindBestPlanWithin(graph, request, Cost(1'000'000), {}).value().plan.has_value());
+      continue;
+    }
+    const Cost overhead = plan->figures.overhead;
+    for (const Cost more : {Cost(0), Cost(1), Cost(100)}) {
+      const auto found = FindBestPlanWithin(graph, request, overhead + more, {}).value();
+      REQUIRE(found.plan.has_value());
+      CHECK(found.plan->figures.overhead <= overhead + more);
+      CHECK(found.plan->figures.peak <= *plan->request.budget.in_bytes());
+    }
+    if (overhead == Cost(0)) continue;
+    ++with_recomputation;
+    const auto less = FindBestPlanWithin(graph, request, overhead - Cost(1), {}).value();
+    CHECK_FALSE(less.plan.has_value());
+    if (plan->figures.certificate->scope != BoundScope::kOwnOrder) continue;
+    const auto bound = OwnOrderBound(graph, *plan->request.budget.in_bytes());
+    REQUIRE(bound.has_value());
+    CHECK(*bound <= overhead);
+  }
+  CHECK(with_recomputation > 0);
+}
+
+}  // namespace ckplan
