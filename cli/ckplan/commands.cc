@@ -18,6 +18,8 @@ constexpr std::array kCommands = {
             RunCompare},
     Command{"fit", "find the largest batch that fits a device, and its throughput",
             "ckplan fit resnet50.onnx --memory rtx4090", AddFitOptions, RunFit},
+    Command{"pareto", "draw the curve of memory against time, of one algorithm or several",
+            "ckplan pareto resnet50.onnx -D N=32,64 --algo best,chen", AddParetoOptions, RunPareto},
     Command{"diff", "show what changed between two plans", "ckplan diff old.json new.json",
             AddDiffOptions, RunDiff},
     Command{"graph", "write the graph that is planned, as graph.json or as a picture",

@@ -39,6 +39,7 @@ void AddFitOptions(CommandLine& line, Options& options);
 void AddGraphOptions(CommandLine& line, Options& options);
 void AddInspectOptions(CommandLine& line, Options& options);
 void AddModulesOptions(CommandLine& line, Options& options);
+void AddParetoOptions(CommandLine& line, Options& options);
 void AddPlanOptions(CommandLine& line, Options& options);
 void AddSchemaOptions(CommandLine& line, Options& options);
 Result<ExitCode> RunAlgos(const Options& options, const Screen& screen);
@@ -50,6 +51,7 @@ Result<ExitCode> RunFit(const Options& options, const Screen& screen);
 Result<ExitCode> RunGraph(const Options& options, const Screen& screen);
 Result<ExitCode> RunInspect(const Options& options, const Screen& screen);
 Result<ExitCode> RunModules(const Options& options, const Screen& screen);
+Result<ExitCode> RunPareto(const Options& options, const Screen& screen);
 Result<ExitCode> RunPlan(const Options& options, const Screen& screen);
 Result<ExitCode> RunSchema(const Options& options, const Screen& screen);
 

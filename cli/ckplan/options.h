@@ -22,6 +22,7 @@ struct Options {
   // How to read the model, and what to plan:
   RequestFlags request;
   std::optional<std::string> algorithms;  // For commands that take several algorithms.
+  std::optional<std::string> optimizers;  // Likewise.
   std::optional<std::string> time_limit;
   std::optional<std::string> memory_limit;
   bool wants_joint = false;  // The graph expanded into a joint graph.

@@ -266,6 +266,26 @@ std::vector<std::string> RequestFlags::TakeUnboundDims() {
   return names;
 }
 
+std::vector<RequestFlags> RequestFlags::EachCombinationOfDims() const {
+  const size_t row = RowOf("dims");
+  std::vector<RequestFlags> combinations = {*this};
+  combinations.front().given_[row].list.clear();
+  for (const std::string& text : given_[row].list) {
+    const size_t begin = text.rfind('=') == text.npos ? 0 : text.rfind('=') + 1;
+    std::vector<RequestFlags> longer;
+    for (const RequestFlags& flags : combinations) {
+      for (size_t at = begin; at <= text.size();) {
+        const size_t end = std::min(text.find(',', at), text.size());
+        longer.push_back(flags);
+        longer.back().given_[row].list.push_back(text.substr(0, begin) + text.substr(at, end - at));
+        at = end + 1;
+      }
+    }
+    combinations = std::move(longer);
+  }
+  return combinations;
+}
+
 std::string RequestFlags::Typed(std::string_view field) const {
   const Given& given = given_[RowOf(field)];
   const std::string flag = TypedFlag(kRows[RowOf(field)]);

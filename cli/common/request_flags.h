@@ -35,6 +35,10 @@ class RequestFlags {
   // The names of dimensions that were typed without a size: "N" of "-D N -D T=2". Read no longer
   // sees them.
   std::vector<std::string> TakeUnboundDims();
+  // One set of flags for each combination of sizes, where several are typed for a dimension: two
+  // for
+  // "-D N=8,16 -D T=2".
+  std::vector<RequestFlags> EachCombinationOfDims() const;
   // The flags of a field as they were typed, such as "-D N=8 -D T=2"; empty if none was.
   std::string Typed(std::string_view field) const;
   // The value of a field as it was typed; nothing if it was not given.

@@ -5,8 +5,8 @@
 //
 // Memory is taken to grow with the size. Nothing that is reported is interpolated: of each size the
 // model is read and planned at that very size, and at the next larger one, where the same request
-// finds no such plan. Where a search starts is told by bounds, which take milliseconds: what keeping
-// everything needs, and what a plan in the model's order adds at least.
+// finds no such plan. Where a search starts is told by bounds, which take milliseconds: what
+// keeping everything needs, and what a plan in the model's order adds at least.
 //
 // Cost: some ten readings of the model for each row, and two to six searches for a plan.
 #pragma once
@@ -38,10 +38,10 @@ struct FitRow {
   std::optional<double> added_percent;  // What a plan may add; nothing: everything is kept.
   int64_t size = 0;                     // 0: not even the smallest fits.
   // The members below are set if one fits.
-  Bytes peak;       // Of activations.
-  Bytes constants;  // All else.
-  Cost overhead;    // What the plan that was found adds; it may be less than what it may.
-  Cost step;        // A step without recomputation.
+  Bytes peak;               // Of activations.
+  Bytes constants;          // All else.
+  Cost overhead;            // What the plan that was found adds; it may be less than what it may.
+  Cost step;                // A step without recomputation.
   std::string model_limit;  // Why the model takes no larger size; empty where memory is what ends.
 
   Bytes need() const { return peak + constants; }
@@ -55,7 +55,7 @@ struct Fit {
   ModelIdentity model;
   PlanRequest plan;  // As asked for, with the full name of the costs and their unit.
   std::string dim;
-  std::vector<FitRow> rows;  // Keeping everything, then one for each added time.
+  std::vector<FitRow> rows;           // Keeping everything, then one for each added time.
   std::vector<std::string> warnings;  // Of reading the model.
 
   // The row of the most throughput, of several that of the least added time; nothing if none fits.

@@ -18,6 +18,7 @@
 #include "lib/planner/joint_planner.h"
 #include "lib/planner/knob_search.h"
 #include "lib/planner/peak_budget.h"
+#include "lib/planner/points_by_budgets.h"
 #include "lib/schedule/lower.h"
 #include "lib/schedule/simulate.h"
 
@@ -226,6 +227,22 @@ Result<Done> CheckRequest(const TensorGraph& graph, const SolverInfo& info,
   return MakeError(ErrorCode::kUsage, "a plan is made for one budget, but several are given");
 }
 
+// The whole plan of a candidate, which has passed the checker.
+Plan CheckedPlan(const SolverInfo& info, const TensorGraph& graph, const PlanRequest& request,
+                 const Candidate& chosen, bool was_stopped) {
+  Plan plan = AssemblePlan(graph, chosen.schedule, SegmentsOf(graph, chosen.outcome.strategy));
+  plan.request = Settled(graph, info, request, chosen);
+  plan.figures.paper = chosen.outcome.paper;
+  plan.figures.setting = SettingOf(info, chosen);
+  plan.figures.guarantee = GuaranteeOf(chosen, was_stopped);
+  plan.figures.is_optimal = IsProven(info, request, chosen);
+  plan.figures.optimizer_state =
+      OptimizerState(request.optimizer, graph.constants().parameter_gradients);
+  const std::vector<std::string> faults = CheckPlan(graph, plan);
+  CKPLAN_CHECK(faults.empty(), faults.front());
+  return plan;
+}
+
 // For one of the two objectives. `least` becomes the least peak of which a refusal speaks.
 Result<Plan> SolveAndCheck(const SolverInfo& info, const TensorGraph& graph,
                            const PlanRequest& request, const SolveLimits& limits,
@@ -239,18 +256,32 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const TensorGraph& graph,
   CKPLAN_CHECK(knob.kind == info.knob, "the registry says what an algorithm's knob is");
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* chosen,
                           Choose(graph, info, request, knob, &search, least));
+  return CheckedPlan(info, graph, request, *chosen, search.was_stopped());
+}
 
-  Plan plan = AssemblePlan(graph, chosen->schedule, SegmentsOf(graph, chosen->outcome.strategy));
-  plan.request = Settled(graph, info, request, *chosen);
-  plan.figures.paper = chosen->outcome.paper;
-  plan.figures.setting = SettingOf(info, *chosen);
-  plan.figures.guarantee = GuaranteeOf(*chosen, search.was_stopped());
-  plan.figures.is_optimal = IsProven(info, request, *chosen);
-  plan.figures.optimizer_state =
-      OptimizerState(request.optimizer, graph.constants().parameter_gradients);
-  const std::vector<std::string> faults = CheckPlan(graph, plan);
-  CKPLAN_CHECK(faults.empty(), faults.front());
-  return plan;
+Result<Done> AddPointsFor(Objective objective, const SolverInfo& info, const TensorGraph& graph,
+                          const PlanRequest& request, int64_t budget_count,
+                          const SolveLimits& limits, std::vector<CurvePoint>* points) {
+  PlanRequest own = request;
+  own.objective = objective;
+  const View view(graph, own);
+  CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,
+                          info.prepare(view.problem, limits));
+  KnobSearch search(view, solver.get(), limits);
+  const auto add = [&](const Candidate& candidate) {
+    const Plan plan = CheckedPlan(info, graph, own, candidate, search.was_stopped());
+    points->push_back({plan.figures.peak, plan.figures.overhead});
+  };
+  CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search.MinPeak());
+  add(*least);
+  const int64_t low = points->back().peak.count();
+  const int64_t high = std::max(low, KeepAllPeak(graph).count());
+  for (int64_t i = 1; i <= budget_count; ++i) {
+    const Bytes budget(i == budget_count ? high : low + (high - low) / budget_count * i);
+    CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, search.BestWithin(budget));
+    if (best != nullptr) add(*best);
+  }
+  return Done{};
 }
 
 Result<Plan> SolveFor(Objective objective, const SolverInfo& info, const TensorGraph& graph,
@@ -425,6 +456,29 @@ Result<Plan> MakePlan(const Source& source, const PlanRequest& request, const So
   }
   plan.model = source.identity;
   return plan;
+}
+
+Result<std::vector<CurvePoint>> PointsByBudgets(const TensorGraph& graph,
+                                                const PlanRequest& request, int64_t budget_count,
+                                                const SolveLimits& limits) {
+  CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(request.algorithm));
+  CKPLAN_RETURN_IF_ERROR(CheckRequest(graph, *info, request));
+  CKPLAN_CHECK(info->prepare != nullptr, "an algorithm of the registry can be prepared");
+  std::vector<Objective> objectives = {request.objective};
+  if (request.objective == Objective::kAuto) {
+    objectives = {Objective::kTime};
+    if (info->takes_objective) objectives.push_back(Objective::kMemory);
+  }
+  std::vector<CurvePoint> points;
+  for (const Objective objective : objectives) {
+    const Result<Done> added = UnlessStopped([&] {
+      const StopScope scope(limits.stop);
+      PollStop();
+      return AddPointsFor(objective, *info, graph, request, budget_count, limits, &points);
+    });
+    if (!added.ok()) return added.error();
+  }
+  return points;
 }
 
 }  // namespace ckplan

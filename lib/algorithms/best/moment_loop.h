@@ -18,8 +18,8 @@ namespace ckplan {
 struct LoopLimits {
   int64_t simplex = 0;  // Of all solves together (IterationWork).
   int64_t rounds = 0;
-  // If set, the loop also ends with a plan whose overhead is no higher, or with the proof that there
-  // is none.
+  // If set, the loop also ends with a plan whose overhead is no higher, or with the proof that
+  // there is none.
   std::optional<int64_t> enough = std::nullopt;
 };
 

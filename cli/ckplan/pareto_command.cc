@@ -1,0 +1,198 @@
+// ckplan pareto: the curve of memory against time, of algorithms, sizes and optimizers.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "cli/ckplan/commands.h"
+#include "cli/ckplan/limits.h"
+#include "cli/ckplan/outputs.h"
+#include "cli/ckplan/pareto_text.h"
+#include "cli/common/files.h"
+#include "cli/common/memory_limit.h"
+#include "lib/plan/assemble_joint.h"
+#include "lib/planner/joint_planner.h"
+#include "lib/planner/pareto.h"
+#include "lib/planner/planner.h"
+
+namespace ckplan {
+namespace {
+
+constexpr std::string_view kAll = "all";
+constexpr std::array kOptimizers = {Optimizer::kSgd, Optimizer::kMomentum, Optimizer::kAdam};
+
+// The parts of a list between commas.
+std::vector<std::string> PartsOfList(std::string_view list) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    parts.emplace_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+// In the order of the command line, each once. `all`: best, and the papers' algorithms.
+Result<std::vector<std::string>> AlgorithmsOf(std::string_view list) {
+  std::vector<std::string> names;
+  const auto add = [&](std::string_view name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
+  };
+  for (const std::string& part : PartsOfList(list)) {
+    if (part == kAll) {
+      add(kBestAlgorithm);
+      for (const SolverInfo& info : AllSolvers()) add(info.name);
+      continue;
+    }
+    CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(part));
+    add(info->name);
+  }
+  return names;
+}
+
+Result<std::vector<Optimizer>> OptimizersOf(std::string_view list) {
+  std::vector<Optimizer> optimizers;
+  for (const std::string& part : PartsOfList(list)) {
+    const auto* const found =
+        std::find_if(kOptimizers.begin(), kOptimizers.end(),
+                     [&](Optimizer optimizer) { return NameOf(optimizer) == part; });
+    if (found == kOptimizers.end()) {
+      return MakeError(ErrorCode::kUsage,
+                       fmt::format("--optimizer: \"{}\" is none of sgd, momentum and adam", part));
+    }
+    optimizers.push_back(*found);
+  }
+  return optimizers;
+}
+
+struct Grid {
+  std::vector<std::string> algorithms;
+  bool wants_all = false;  // Those that plan no such graph are then left out.
+  std::vector<Optimizer> optimizers;
+};
+
+ConstantMemory ConstantsOf(const Source& source) {
+  return source.joint ? JointConstants(*source.joint) : source.graph.constants();
+}
+
+// The curves of one graph. A stop ends with kTimeout.
+Result<Done> AddSeries(const Source& source, const Grid& grid, const SolveLimits& limits,
+                       Progress* progress, std::vector<ParetoSeries>* all) {
+  const ConstantMemory constants = ConstantsOf(source);
+  for (const std::string& algorithm : grid.algorithms) {
+    if (source.joint && grid.wants_all && !PlansJointGraphs(algorithm)) continue;
+    progress->Stage(fmt::format("planning by {}", algorithm));
+    ParetoSeries series{source.identity, source.request, Bytes(0), BaselinePeak(source), {}, {}};
+    series.request.algorithm = algorithm;
+    Result<ParetoCurve> curve = TracePareto(source, series.request, limits);
+    if (curve.ok()) {
+      series.curve = std::move(curve).value();
+    } else if (curve.error().code == ErrorCode::kTimeout ||
+               (curve.error().code == ErrorCode::kUsage && !grid.wants_all)) {
+      return std::move(curve).error();
+    } else {
+      series.failure = MessageOf(curve.error());
+    }
+    for (const Optimizer optimizer : grid.optimizers) {
+      series.request.optimizer = optimizer;
+      series.constants =
+          TotalConstants(constants, OptimizerState(optimizer, constants.parameter_gradients));
+      all->push_back(series);
+    }
+  }
+  return Done{};
+}
+
+Result<std::vector<ParetoSeries>> TraceAll(const Options& options, const Grid& grid,
+                                           const Interrupt& interrupt, const Screen& screen) {
+  Progress progress(screen.shows_progress);
+  std::vector<ParetoSeries> all;
+  for (const RequestFlags& flags : options.request.EachCombinationOfDims()) {
+    CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, flags.Read());
+    progress.Stage(fmt::format("reading {}", options.source));
+    CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(options.source, request));
+    if (NodeCount(source) == 0) return MakePlan(source.graph, request, {}).error();
+    if (all.empty()) {
+      progress.Clear();
+      for (const std::string& warning : source.warnings) screen.Warn(warning);
+    }
+    CKPLAN_RETURN_IF_ERROR(
+        AddSeries(source, grid, {interrupt.token(), MemoryLimit()}, &progress, &all));
+  }
+  return all;
+}
+
+std::string Rendered(const Options& options, const std::vector<ParetoSeries>& all,
+                     const Screen& screen) {
+  if (options.format == "md") return ParetoMarkdown(all);
+  if (options.format == "csv") return ParetoCsv(all);
+  if (options.format == "svg") return ParetoSvg(all);
+  if (options.format == "text") return ParetoText(all, screen.out);
+  return ParetoJson(all);
+}
+
+// -o FILE, and what is printed: the chart, unless standard output takes the JSON.
+Result<Done> Tell(const Options& options, const Outputs& outputs,
+                  const std::vector<ParetoSeries>& all, const Screen& screen) {
+  if (outputs.TakesStdout()) return screen.Print(ParetoJson(all));
+  const std::string file = outputs.FileOf("json");
+  if (!file.empty()) CKPLAN_RETURN_IF_ERROR(WriteFiles({{file, ParetoJson(all)}}));
+  const bool is_wanted = file.empty() || options.format != "text" || !screen.is_quiet;
+  if (is_wanted) CKPLAN_RETURN_IF_ERROR(screen.Print(Rendered(options, all, screen)));
+  if (!file.empty()) screen.Note(fmt::format("wrote {}", file));
+  return Done{};
+}
+
+}  // namespace
+
+void AddParetoOptions(CommandLine& line, Options& options) {
+  line.Positional("MODEL", "an ONNX model, or a graph.json; - reads a graph.json from stdin",
+                  &options.source);
+  line.Value("-a,--algo", "NAME,...|all", "the algorithms (default best); see `ckplan algos`",
+             &options.algorithms);
+  options.request.Add(line, "effort");
+  options.request.Add(line, "order");
+  line.Value("--optimizer", "NAME,...", "optimizers: sgd (default), momentum, adam",
+             &options.optimizers);
+  options.request.Add(line, "dims", "NAME=N,...", "sizes of a symbolic dimension; once for each");
+  for (const std::string_view field :
+       {"input_shapes", "cost_model", "autograd", "activation_type", "align"}) {
+    options.request.Add(line, field);
+  }
+  line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",
+             &options.time_limit);
+  AddMemoryOption(line, options);
+  line.Value("-o,--output", "FILE", "write the JSON there; - is standard output", &options.output);
+  line.Choice("-f,--format", {"text", "json", "md", "csv", "svg"}, "format of what is printed",
+              &options.format);
+  AddScreenOptions(line, options);
+}
+
+Result<ExitCode> RunPareto(const Options& options, const Screen& screen) {
+  Grid grid;
+  const std::string algorithms = options.algorithms.value_or(std::string(kBestAlgorithm));
+  CKPLAN_ASSIGN_OR_RETURN(grid.algorithms, AlgorithmsOf(algorithms));
+  grid.wants_all = algorithms == kAll;
+  CKPLAN_ASSIGN_OR_RETURN(grid.optimizers, OptimizersOf(options.optimizers.value_or("sgd")));
+  CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,
+                          Outputs::Create(options, "json", EmitSubject::kPlan));
+  CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, TimeLimitOf(options));
+  const Interrupt interrupt(time_limit);
+  Result<std::vector<ParetoSeries>> all = TraceAll(options, grid, interrupt, screen);
+  if (interrupt.was_interrupted()) return Interrupted(screen);
+  if (!all.ok() && all.error().code == ErrorCode::kTimeout) {
+    return MakeError(ErrorCode::kTimeout, fmt::format("the time limit of {} passed; give more time",
+                                                      options.time_limit.value_or("")));
+  }
+  if (!all.ok()) return std::move(all).error();
+  const StopsSuspended whole;  // What has been found is told to the end.
+  CKPLAN_RETURN_IF_ERROR(Tell(options, outputs, *all, screen));
+  const bool has_curve = std::any_of(all->begin(), all->end(), [](const ParetoSeries& series) {
+    return series.curve.has_value();
+  });
+  return has_curve ? ExitCode::kOk : ExitCode::kInput;
+}
+
+}  // namespace ckplan

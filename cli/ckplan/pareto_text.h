@@ -1,0 +1,32 @@
+// What `ckplan pareto` prints: curves of memory against time, of several algorithms, sizes and
+// optimizers.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/common/terminal.h"
+#include "lib/plan/plan.h"
+#include "lib/planner/pareto.h"
+
+namespace ckplan {
+
+// A curve with all that tells it from others.
+struct ParetoSeries {
+  ModelIdentity model;
+  PlanRequest request;  // Settled; with the algorithm and the optimizer.
+  Bytes constants;
+  Bytes baseline_peak;
+  std::optional<ParetoCurve> curve;
+  std::string failure;  // Why there is none; else empty.
+};
+
+std::string ParetoText(const std::vector<ParetoSeries>& series, const Terminal& terminal);
+std::string ParetoMarkdown(const std::vector<ParetoSeries>& series);
+// A row for each point, and one for each series without any; each with all that tells it apart.
+std::string ParetoCsv(const std::vector<ParetoSeries>& series);
+std::string ParetoJson(const std::vector<ParetoSeries>& series);  // schemas/pareto.schema.json
+std::string ParetoSvg(const std::vector<ParetoSeries>& series);
+
+}  // namespace ckplan

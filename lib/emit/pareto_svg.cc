@@ -1,0 +1,154 @@
+#include "lib/emit/pareto_svg.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "lib/base/human_bytes.h"
+#include "lib/base/printable.h"
+#include "lib/base/quoted_text.h"
+
+namespace ckplan {
+namespace {
+
+constexpr int64_t kWidth = 960;
+constexpr int64_t kLeft = 80;  // Of the plot.
+constexpr int64_t kTop = 56;
+constexpr int64_t kPlotWidth = 840;
+constexpr int64_t kPlotHeight = 380;
+constexpr int64_t kBottom = kTop + kPlotHeight;
+constexpr int64_t kLegendLine = 22;
+constexpr int64_t kTicks = 5;
+constexpr size_t kLongestLabel = 100;
+
+// Okabe and Ito's colours, but for black and yellow.
+constexpr std::array<std::string_view, 6> kColours = {"#0072B2", "#D55E00", "#009E73",
+                                                      "#CC79A7", "#E69F00", "#56B4E9"};
+// Around the middle of the mark.
+constexpr std::array<std::string_view, 4> kMarks = {"M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
+                                                    "M-4 -4h8v8h-8z", "M0 -5l5 9h-10z",
+                                                    "M0 -5l5 5l-5 5l-5 -5z"};
+
+constexpr std::string_view kHead =
+    R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}">
+<style>
+text {{ font: 13px sans-serif; fill: #222222; }}
+.head {{ font-weight: bold; }}
+.end {{ text-anchor: end; }}
+.middle {{ text-anchor: middle; }}
+.paper {{ fill: #ffffff; }}
+.grid {{ stroke: #999999; stroke-opacity: 0.4; }}
+.line {{ fill: none; stroke-width: 1.6; }}
+@media (prefers-color-scheme: dark) {{
+text {{ fill: #dddddd; }}
+.paper {{ fill: #1c1c1c; }}
+}}
+</style>
+<rect class="paper" width="{0}" height="{1}"/>
+)";
+
+double ShareOf(const ParetoLine& line, const CurvePoint& point) {
+  if (line.step <= Cost(0)) return 0;
+  return static_cast<double>(point.overhead.count()) / static_cast<double>(line.step.count());
+}
+
+class ParetoPicture {
+ public:
+  explicit ParetoPicture(std::span<const ParetoLine> lines) : lines_(lines) {
+    for (const ParetoLine& line : lines) {
+      most_bytes_ = std::max(most_bytes_, line.baseline_peak.count());
+      for (const CurvePoint& point : line.points) {
+        most_bytes_ = std::max(most_bytes_, point.peak.count());
+        most_share_ = std::max(most_share_, ShareOf(line, point));
+      }
+    }
+  }
+
+  std::string Draw(const std::string& title) {
+    const int64_t height = kBottom + 60 + kLegendLine * static_cast<int64_t>(lines_.size());
+    svg_ = fmt::format(kHead, kWidth, height);
+    Text(kLeft, 26, "head", title);
+    DrawAxes();
+    for (size_t i = 0; i < lines_.size(); ++i) DrawLine(i);
+    return svg_ + "</svg>\n";
+  }
+
+ private:
+  void Text(int64_t x, int64_t y, std::string_view style, std::string_view text) {
+    svg_ +=
+        fmt::format("<text x=\"{}\" y=\"{}\" class=\"{}\">{}</text>\n", x, y, style, Label(text));
+  }
+
+  static std::string Label(std::string_view text) {
+    return XmlText(Printable(text, kLongestLabel));
+  }
+
+  int64_t XOf(int64_t bytes) const {
+    return kLeft + static_cast<int64_t>(static_cast<double>(bytes) /
+                                        static_cast<double>(most_bytes_) * kPlotWidth);
+  }
+  int64_t YOf(double share) const {
+    return kBottom - static_cast<int64_t>(share / most_share_ * kPlotHeight);
+  }
+
+  void DrawAxes() {
+    for (int64_t i = 0; i <= kTicks; ++i) {
+      const int64_t bytes = most_bytes_ / kTicks * i;
+      const double share = most_share_ * static_cast<double>(i) / kTicks;
+      svg_ += fmt::format(R"svg(<path class="grid" d="M{0} {1}V{2}M{3} {4}H{5}"/>
+)svg",
+                          XOf(bytes), kTop, kBottom, kLeft, YOf(share), kLeft + kPlotWidth);
+      Text(XOf(bytes), kBottom + 18, "middle", HumanBytes(Bytes(bytes)));
+      Text(kLeft - 6, YOf(share) + 4, "end", fmt::format("+{:.1f}%", 100 * share));
+    }
+    Text(kLeft + kPlotWidth, kBottom + 36, "end", "peak of activations");
+    Text(kLeft, kTop - 10, "", "time added to a step");
+  }
+
+  void DrawLine(size_t number) {
+    const ParetoLine& line = lines_[number];
+    const std::string_view colour = kColours[number % kColours.size()];
+    const std::string_view mark = kMarks[number % kMarks.size()];
+    const int64_t legend_y = kBottom + 60 + kLegendLine * static_cast<int64_t>(number);
+    std::string path;
+    for (const CurvePoint& point : line.points) {
+      const int64_t x = XOf(point.peak.count());
+      const int64_t y = YOf(ShareOf(line, point));
+      path += path.empty() ? fmt::format("M{} {}", x, y) : fmt::format("H{}V{}", x, y);
+    }
+    if (!path.empty()) {
+      svg_ += fmt::format(R"svg(<path class="line" stroke="{}" d="{}H{}"/>
+)svg",
+                          colour, path, kLeft + kPlotWidth);
+    }
+    for (const CurvePoint& point : line.points) {
+      Mark(XOf(point.peak.count()), YOf(ShareOf(line, point)), colour, mark,
+           fmt::format("{}: {}, +{:.2f}%", line.name, HumanBytes(point.peak),
+                       100 * ShareOf(line, point)));
+    }
+    Mark(kLeft + 8, legend_y - 5, colour, mark, line.name);
+    Text(kLeft + 22, legend_y, "", line.name);
+  }
+
+  void Mark(int64_t x, int64_t y, std::string_view colour, std::string_view mark,
+            std::string_view title) {
+    svg_ += fmt::format(
+        R"svg(<path transform="translate({} {})" fill="{}" d="{}"><title>{}</title></path>
+)svg",
+        x, y, colour, mark, Label(title));
+  }
+
+  std::span<const ParetoLine> lines_;
+  int64_t most_bytes_ = 1;
+  double most_share_ = 0.01;  // So that a curve of one point at nothing can be drawn.
+  std::string svg_;
+};
+
+}  // namespace
+
+std::string WriteParetoSvg(const std::string& title, std::span<const ParetoLine> lines) {
+  return ParetoPicture(lines).Draw(title);
+}
+
+}  // namespace ckplan

@@ -1,0 +1,77 @@
+#include "lib/planner/pareto.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/planner/planner.h"
+#include "lib/planner/points_by_budgets.h"
+
+namespace ckplan {
+namespace {
+
+// As many as `best` solves for.
+constexpr int64_t kBudgets = 12;
+
+Result<Done> CheckParetoRequest(const PlanRequest& request) {
+  const bool has_budget = request.budget.is_given() || request.total_budget.is_given() ||
+                          request.paper_budget.is_given();
+  if (has_budget || request.setting) {
+    return MakeError(ErrorCode::kUsage,
+                     "a curve is of all budgets, so none is taken, nor a knob's setting");
+  }
+  if (request.algorithm != kAutoAlgorithm) return Done{};
+  return MakeError(ErrorCode::kUsage,
+                   "auto is the best of all algorithms at one budget; name them, or all");
+}
+
+CurvePoint PointOf(const Plan& plan) { return {plan.figures.peak, plan.figures.overhead}; }
+
+// Of a joint graph's plans.
+Result<std::vector<CurvePoint>> JointPointsByBudgets(const Source& source,
+                                                     const PlanRequest& request,
+                                                     const SolveLimits& limits) {
+  PlanRequest own = request;
+  own.budget = {Budget::Kind::kMin, Bytes(0), 0};
+  CKPLAN_ASSIGN_OR_RETURN(const Plan least, MakePlan(source, own, limits));
+  std::vector<CurvePoint> points = {PointOf(least)};
+  const int64_t low = points.front().peak.count();
+  const int64_t high = BaselinePeak(source).count();
+  for (int64_t i = 1; i <= kBudgets && low < high; ++i) {
+    own.budget = Budget::Of(Bytes(i == kBudgets ? high : low + (high - low) / kBudgets * i));
+    const Result<Plan> plan = MakePlan(source, own, limits);
+    if (plan.ok()) points.push_back(PointOf(*plan));
+    if (!plan.ok() && plan.error().code != ErrorCode::kInfeasible) return plan.error();
+  }
+  return points;
+}
+
+Result<std::vector<CurvePoint>> PointsOf(const Source& source, const PlanRequest& request,
+                                         const SolveLimits& limits) {
+  if (request.algorithm != kBestAlgorithm) {
+    return source.joint ? JointPointsByBudgets(source, request, limits)
+                        : PointsByBudgets(source.graph, request, kBudgets, limits);
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const Plan plan, MakePlan(source, request, limits));
+  std::vector<CurvePoint> points = plan.figures.curve;
+  points.push_back(PointOf(plan));
+  return points;
+}
+
+}  // namespace
+
+Result<ParetoCurve> TracePareto(const Source& source, const PlanRequest& request,
+                                const SolveLimits& limits) {
+  CKPLAN_RETURN_IF_ERROR(CheckParetoRequest(request));
+  CKPLAN_ASSIGN_OR_RETURN(std::vector<CurvePoint> points, PointsOf(source, request, limits));
+  ParetoCurve curve;
+  curve.algorithm = request.algorithm;
+  curve.baseline_peak = BaselinePeak(source);
+  curve.step = source.joint ? source.joint->cost()
+                            : source.graph.forward_cost() + source.graph.backward_cost();
+  curve.points = FrontOf(std::move(points));
+  return curve;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,74 @@
+#include "lib/planner/pareto.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "lib/base/rng.h"
+#include "lib/planner/planner.h"
+#include "lib/planner/registry.h"
+#include "lib/schedule/simulate.h"
+#include "lib/testing/instances.h"
+#include "lib/testing/random_graph.h"
+
+namespace ckplan {
+namespace {
+
+Source SourceOf(const TensorGraph& graph) { return {graph, {}, PlanRequest(), false, {}, {}}; }
+
+PlanRequest RequestBy(std::string_view algorithm) {
+  PlanRequest request;
+  request.algorithm = algorithm;
+  request.effort = SearchEffort::kQuick;
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("pareto: more memory always costs less time, and plans for each point's peak agree") {
+  int points_beyond_one = 0;
+  for (uint64_t seed = 1; seed <= Instances(6); ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomGraphOptions options;
+    options.nodes = 9;
+    const TensorGraph graph = RandomTensorGraph(rng, options);
+    for (const char* const algorithm : {"best", "chen-greedy", "exact-dp", "keep-all"}) {
+      CAPTURE(algorithm);
+      const ParetoCurve curve = TracePareto(SourceOf(graph), RequestBy(algorithm), {}).value();
+      REQUIRE_FALSE(curve.points.empty());
+      CHECK(curve.baseline_peak == KeepAllPeak(graph));
+      CHECK(curve.step == graph.forward_cost() + graph.backward_cost());
+      for (size_t i = 0; i < curve.points.size(); ++i) {
+        const CurvePoint& point = curve.points[i];
+        if (i > 0) {
+          ++points_beyond_one;
+          CHECK(point.peak > curve.points[i - 1].peak);
+          CHECK(point.overhead < curve.points[i - 1].overhead);
+        }
+        PlanRequest again = RequestBy(algorithm);
+        again.budget = Budget::Of(point.peak);
+        const Plan plan = MakePlan(graph, again, {}).value();
+        CHECK(plan.figures.overhead <= point.overhead);
+      }
+      // The last point is that of a budget of keeping everything.
+      CHECK(curve.points.back().peak <= curve.baseline_peak);
+    }
+  }
+  CHECK(points_beyond_one > 0);
+}
+
+TEST_CASE("pareto: what has no curve") {
+  Rng rng(1);
+  const TensorGraph graph = RandomTensorGraph(rng);
+  const auto code_of = [&](const PlanRequest& request) {
+    return TracePareto(SourceOf(graph), request, {}).error().code;
+  };
+  CHECK(code_of(RequestBy("auto")) == ErrorCode::kUsage);
+  CHECK(code_of(RequestBy("nobody")) == ErrorCode::kUsage);
+  PlanRequest with_budget = RequestBy("best");
+  with_budget.budget = Budget::Of(Bytes(100));
+  CHECK(code_of(with_budget) == ErrorCode::kUsage);
+}
+
+}  // namespace ckplan
