@@ -25,9 +25,19 @@ TEST_CASE("cost: other spellings are usage errors that tell the known ones") {
     REQUIRE_FALSE(model.ok());
     CHECK(model.error().code == ErrorCode::kUsage);
   }
-  const auto device = ParseCostModel("flops:a100");
+  const auto device = ParseCostModel("flops:abacus");
   REQUIRE_FALSE(device.ok());
   CHECK(device.error().message.find("a100-40g, a100-80g") != std::string::npos);
+}
+
+TEST_CASE("cost: the beginning of a device's name will do where no other begins so") {
+  CHECK(FindDevice("rtx4090")->name == "rtx4090-24g");
+  CHECK(FindDevice("a100-40g")->name == "a100-40g");
+  CHECK_FALSE(FindDevice("rtx").ok());
+  const Result<Device> several = FindDevice("a100");
+  REQUIRE_FALSE(several.ok());
+  CHECK(several.error().code == ErrorCode::kUsage);
+  CHECK(several.error().message.find("a100-40g or a100-80g") != std::string::npos);
 }
 
 TEST_CASE("cost: every preset is a whole machine") {
