@@ -22,6 +22,8 @@ constexpr std::array kCommands = {
             "ckplan pareto resnet50.onnx -D N=32,64 --algo best,chen", AddParetoOptions, RunPareto},
     Command{"diff", "show what changed between two plans", "ckplan diff old.json new.json",
             AddDiffOptions, RunDiff},
+    Command{"explain", "tell what lives at a plan's peak, or why it keeps a tensor",
+            "ckplan explain plan.json peak", AddExplainOptions, RunExplain},
     Command{"graph", "write the graph that is planned, as graph.json or as a picture",
             "ckplan graph resnet50.onnx -D N=64 -o graph.json", AddGraphOptions, RunGraph},
     Command{"inspect", "show what a model consists of: sizes, operators, dimensions",

@@ -18,6 +18,7 @@ struct Options {
   std::string plan;                  // PLAN, or the older of two.
   std::string newer_plan;
   std::string name;  // Name of the schema to print.
+  std::string what;  // To explain: "peak", or a name.
 
   // How to read the model, and what to plan:
   RequestFlags request;

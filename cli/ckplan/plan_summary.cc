@@ -203,20 +203,9 @@ class SummaryWriter {
     }
   }
 
-  // What no plan can go below, and how far this one is above it.
   void WriteBounds() {
-    if (!f_.certificate) return;
-    const Certificate& c = *f_.certificate;
-    const auto told = [](std::string_view bound, std::string_view gap, BoundScope scope,
-                         std::string_view proof) {
-      return fmt::format("{} or more {}: gap {}   ({})", bound, DescriptionOf(scope), gap, proof);
-    };
-    const int64_t step = (f_.forward_cost + f_.backward_cost).count();
-    Row("bounds",
-        told(fmt::format("time {}", SignedPercent(Ratio(f_.lower_bound_cost->count(), step))),
-             fmt::format("{:.2f}%", 100 * Ratio(c.gap.count(), step)), c.scope, NameOf(c.proof)));
-    Row("", told(fmt::format("peak {}", HumanBytes(c.peak.bytes)), HumanBytes(c.peak_gap),
-                 c.peak.scope, NameOf(c.peak.proof)));
+    std::string_view label = "bounds";
+    for (const std::string& text : BoundTexts(f_)) Row(std::exchange(label, ""), text);
   }
 
   void WriteKept() {
@@ -313,6 +302,20 @@ class SummaryWriter {
 };
 
 }  // namespace
+
+std::vector<std::string> BoundTexts(const PlanFigures& f) {
+  if (!f.certificate) return {};
+  const Certificate& c = *f.certificate;
+  const auto told = [](std::string_view bound, std::string_view gap, BoundScope scope,
+                       std::string_view proof) {
+    return fmt::format("{} or more {}: gap {}   ({})", bound, DescriptionOf(scope), gap, proof);
+  };
+  const int64_t step = (f.forward_cost + f.backward_cost).count();
+  return {told(fmt::format("time {}", SignedPercent(Ratio(f.lower_bound_cost->count(), step))),
+               fmt::format("{:.2f}%", 100 * Ratio(c.gap.count(), step)), c.scope, NameOf(c.proof)),
+          told(fmt::format("peak {}", HumanBytes(c.peak.bytes)), HumanBytes(c.peak_gap),
+               c.peak.scope, NameOf(c.peak.proof))};
+}
 
 std::string SignedPercent(double ratio) {
   const std::string text = fmt::format("{:+.1f}%", ratio * 100);

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/common/terminal.h"
 #include "lib/plan/plan.h"
@@ -29,6 +30,10 @@ std::string ModelLine(const Source& source, const PlanRequest& request);
 // What to say of a plan whose peak is not below keep-all's, unless it costs no time either; else
 // empty.
 std::string SavesNothing(const PlanFigures& figures);
+
+// What no plan can go below by the plan's certificate, and how far the plan is above it: a sentence
+// on its time and one on its peak. Empty without a certificate.
+std::vector<std::string> BoundTexts(const PlanFigures& figures);
 
 // The ratio as a percentage with its sign: "+11.3%", "-40.1%", "0.0%".
 std::string SignedPercent(double ratio);

@@ -57,7 +57,8 @@ class Lowerer {
     CKPLAN_ASSIGN_OR_RETURN(TensorGraph graph, TensorGraph::Create(std::move(parts_)));
     ModuleCalls modules = ReadModuleCalls(model_, nodes_, graph.nodes().size());
     return ModelGraph{std::move(graph),  Roles(),           Warnings(),
-                      TensorsOfValues(), std::move(nodes_), std::move(modules)};
+                      TensorsOfValues(), std::move(nodes_), std::move(modules),
+                      AbsentValues()};
   }
 
  private:
@@ -230,6 +231,24 @@ class Lowerer {
       if (facts_.values[i].is_batch) tensors[i] = TensorOf(static_cast<ValueIndex>(i));
     }
     return tensors;
+  }
+
+  std::vector<AbsentValue> AbsentValues() const {
+    using Kind = AbsentValue::Kind;
+    std::vector<AbsentValue> absent;
+    for (size_t i = 0; i < model_.values.size(); ++i) {
+      const auto value = static_cast<ValueIndex>(i);
+      const std::string& name = model_.value(value).name;
+      const bool is_batch = facts_.value(value).is_batch;
+      const bool is_view = facts_.value(value).root != value;
+      const TensorId tensor = is_batch ? TensorOf(value) : TensorId();
+      if (name.empty() || (!tensor.is_none() && !is_view)) continue;
+      const Kind kind = !is_batch          ? Kind::kConstant
+                        : tensor.is_none() ? Kind::kUnread
+                                           : Kind::kView;
+      absent.push_back({name, kind, tensor});
+    }
+    return absent;
   }
 
   std::vector<ModelNodeRole> Roles() const {

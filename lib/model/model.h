@@ -17,6 +17,7 @@
 
 #include "lib/base/result.h"
 #include "lib/cost/cost_model.h"
+#include "lib/graph/absent_values.h"
 #include "lib/graph/module_calls.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/plan/plan.h"
@@ -93,6 +94,8 @@ struct ModelGraph {
   std::vector<TensorId> tensor_of_value;
   std::vector<NodeId> node_of_operation;
   ModuleCalls modules;  // Empty if the file names none.
+  // The values of Model::Impl, in its order, that are no tensors of the graph.
+  std::vector<AbsentValue> absent_values;
 };
 
 Result<ModelGraph> LowerModel(const Model& model, const LowerOptions& options);

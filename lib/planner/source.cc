@@ -122,6 +122,7 @@ Result<Source> LoadModelFile(const std::string& path, const PlanRequest& request
       std::move(read.lowered.graph), read.model.identity(), std::move(read.request),        true,
       std::move(read.lowered.roles), read.model.warnings(), std::move(read.lowered.modules)};
   for (std::string& warning : read.lowered.warnings) source.warnings.push_back(std::move(warning));
+  source.absent_values = std::move(read.lowered.absent_values);
   return source;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/base/result.h"
+#include "lib/graph/absent_values.h"
 #include "lib/graph/module_calls.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/joint/joint_graph.h"
@@ -27,6 +28,7 @@ struct Source {
   std::vector<ModelNodeRole> roles;
   std::vector<std::string> warnings;
   ModuleCalls modules = {};
+  std::vector<AbsentValue> absent_values = {};
   // Set for a joint graph file alone, and then all that is known of the training step.
   std::optional<JointGraph> joint = std::nullopt;
 };

@@ -1,0 +1,32 @@
+// What `ckplan explain` prints.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/common/terminal.h"
+#include "lib/explain/explain_peak.h"
+#include "lib/explain/explain_tensor.h"
+#include "lib/explain/find_subjects.h"
+#include "lib/explain/traced_plan.h"
+#include "lib/planner/source.h"
+
+namespace ckplan {
+
+// What was asked for by a name, with what there is to say of each of its tensors.
+struct ExplainedSubject {
+  Subject subject;
+  std::vector<TensorExplanation> tensors;  // Parallel to Subject::tensors.
+};
+
+std::string PeakText(const Source& source, const TracedPlan& traced, const PeakExplanation& peak,
+                     const Screen& screen);
+// A few subjects one after the other, many as a table.
+std::string SubjectsText(const Source& source, const TracedPlan& traced,
+                         const std::vector<ExplainedSubject>& subjects, const Screen& screen);
+
+// schemas/explain.schema.json
+std::string PeakJson(const TracedPlan& traced, const PeakExplanation& peak);
+std::string SubjectsJson(const TracedPlan& traced, const std::vector<ExplainedSubject>& subjects);
+
+}  // namespace ckplan

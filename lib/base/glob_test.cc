@@ -1,0 +1,64 @@
+#include "lib/base/glob.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "lib/base/rng.h"
+
+namespace ckplan {
+namespace {
+
+// The meaning, without any cleverness.
+bool MatchesPlainly(std::string_view pattern, std::string_view name) {
+  if (pattern.empty()) return name.empty();
+  if (pattern.front() == '*') {
+    for (size_t taken = 0; taken <= name.size(); ++taken) {
+      if (MatchesPlainly(pattern.substr(1), name.substr(taken))) return true;
+    }
+    return false;
+  }
+  if (name.empty() || (pattern.front() != '?' && pattern.front() != name.front())) return false;
+  return MatchesPlainly(pattern.substr(1), name.substr(1));
+}
+
+std::string RandomText(Rng& rng, std::string_view letters) {
+  std::string text;
+  const int64_t length = rng.Between(0, 7);
+  for (int64_t i = 0; i < length; ++i) {
+    text += letters[static_cast<size_t>(rng.Between(0, static_cast<int64_t>(letters.size()) - 1))];
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("glob: what patterns mean") {
+  CHECK(MatchesGlob("*/relu", "/layer1/layer1.0/relu"));
+  CHECK(MatchesGlob("layer?.0", "layer4.0"));
+  CHECK_FALSE(MatchesGlob("layer?.0", "layer10.0"));
+  CHECK_FALSE(MatchesGlob("relu", "relu_1"));
+  CHECK(MatchesGlob("**", ""));
+  CHECK_FALSE(MatchesGlob("", "a"));
+  CHECK(IsGlob("a*"));
+  CHECK(IsGlob("?"));
+  CHECK_FALSE(IsGlob("layer1.0/relu[0]"));
+}
+
+TEST_CASE("glob: equal to a plain matcher on random texts") {
+  int matches = 0;
+  Rng rng(1);
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string pattern = RandomText(rng, "ab*?");
+    const std::string name = RandomText(rng, "ab");
+    CAPTURE(pattern);
+    CAPTURE(name);
+    const bool is_match = MatchesPlainly(pattern, name);
+    REQUIRE(MatchesGlob(pattern, name) == is_match);
+    matches += is_match ? 1 : 0;
+  }
+  CHECK(matches > 1000);
+}
+
+}  // namespace ckplan

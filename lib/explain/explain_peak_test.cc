@@ -1,0 +1,160 @@
+#include "lib/explain/explain_peak.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "lib/base/rng.h"
+#include "lib/explain/testing.h"
+#include "lib/plan/assemble.h"
+#include "lib/plan/assemble_joint.h"
+#include "lib/testing/graph_text.h"
+#include "lib/testing/instances.h"
+#include "lib/testing/random_graph.h"
+#include "lib/testing/random_joint_graph.h"
+
+namespace ckplan {
+namespace {
+
+// Names such as "/a/b/c" nest modules.
+TensorGraph NamedChain(const std::vector<std::string>& names) {
+  std::vector<TextVertex> vertices;
+  std::vector<std::pair<int32_t, int32_t>> edges;
+  for (size_t i = 0; i < names.size(); ++i) {
+    vertices.push_back({names[i], Bytes(8), Cost(1)});
+    if (i > 0) edges.emplace_back(static_cast<int32_t>(i) - 1, static_cast<int32_t>(i));
+  }
+  return GraphFromVertices("named", vertices, edges);
+}
+
+}  // namespace
+
+TEST_CASE("explain peak: a chain by hand") {
+  // Everything is kept; the peak is where d's backward, which reads c and d, makes c's gradient.
+  const TensorGraph graph = GraphFromText("a:8@1 -> b:4@3 -> c:2@1 -> d:1@1");
+  const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
+  const Plan plan = KeepAllPlan(graph);
+  const PeakExplanation peak = ExplainPeak(TracePlan(*planned, plan));
+  CHECK(peak.bytes == plan.figures.peak);
+  CHECK(peak.step == static_cast<size_t>(plan.peak->step));
+  CHECK(peak.live.front().bytes == Bytes(8));
+  // Nothing is freed before it is read for the last time: a is held over the peak, unless the peak
+  // is that of its own backward.
+  for (const Release& release : peak.next) {
+    const LiveAtPeak& item = peak.live[release.live];
+    CHECK_FALSE(item.is_used);
+    CHECK(item.next_read > static_cast<int32_t>(peak.step));
+    CHECK(release.then.overhead > Cost(0));
+  }
+}
+
+TEST_CASE("explain peak: what lives there is the peak, of any plan") {
+  int64_t releases = 0, lowered = 0;
+  for (uint64_t seed = 0; seed < Instances(400); ++seed) {
+    CAPTURE(seed);
+    const RandomPlanned random(seed);
+    const PeakExplanation peak = ExplainPeak(TracePlan(*random.graph, random.plan));
+    Bytes live, kinds, modules;
+    for (const LiveAtPeak& item : peak.live) {
+      live += item.bytes;
+      CHECK(item.since <= static_cast<int32_t>(peak.step));
+      CHECK(item.until >= static_cast<int32_t>(peak.step));
+    }
+    for (const Bytes bytes : peak.by_kind) kinds += bytes;
+    for (const ModuleShare& share : SharesOfModules(*random.graph, peak.live, 4)) {
+      modules += share.total();
+    }
+    CHECK(live == random.plan.figures.peak);
+    CHECK(kinds == live);
+    CHECK(modules == live);
+    CHECK(peak.used <= live);
+    CHECK(peak.largest.bytes <= live);
+    for (size_t i = 0; i < peak.next.size(); ++i) {
+      ++releases;
+      if (peak.next[i].then.peak < peak.bytes) ++lowered;
+      if (i > 0) CHECK(peak.next[i - 1].then.peak <= peak.next[i].then.peak);
+    }
+  }
+  CHECK(releases > Instances(200));
+  CHECK(lowered > Instances(20));
+}
+
+TEST_CASE("explain peak: no plan is below the largest single step") {
+  int64_t met = 0;
+  for (uint64_t seed = 0; seed < Instances(100); ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomGraphOptions options;
+    options.nodes = 7;
+    const TensorGraph graph = RandomTensorGraph(rng, options);
+    const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
+    const Bytes bound = ExplainPeak(TracePlan(*planned, KeepAllPlan(graph))).largest.bytes;
+    Bytes least = Bytes::Max();
+    for (int mask = 0; mask < 1 << graph.nodes().size(); ++mask) {
+      IdVector<NodeId, bool> is_kept;
+      for (size_t i = 0; i < graph.nodes().size(); ++i) is_kept.push_back((mask >> i & 1) != 0);
+      const Plan plan = PlanOfKept(graph, is_kept);
+      least = std::min(least, plan.figures.peak);
+      // It is the same, whichever plan tells of it.
+      if (mask == 0) CHECK(ExplainPeak(TracePlan(*planned, plan)).largest.bytes == bound);
+    }
+    CHECK(bound <= least);
+    if (bound == least) ++met;
+  }
+  CHECK(met > 0);
+  for (uint64_t seed = 0; seed < Instances(100); ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    const JointGraph graph = RandomJointGraph(rng);
+    const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph);
+    const Plan plan = AssembleJointPlan(graph, RandomRuns(rng, graph));
+    const Plan other = AssembleJointPlan(graph, RandomRuns(rng, graph));
+    // Plans may drop operations, so the other one need not have the largest step of all.
+    const Bytes bound = ExplainPeak(TracePlan(*planned, plan)).largest.bytes;
+    const bool has_dropped =
+        std::any_of(other.decisions.begin(), other.decisions.end(),
+                    [](const NodeDecision& d) { return d.action == NodeAction::kDrop; });
+    if (!has_dropped) CHECK(bound <= other.figures.peak);
+  }
+}
+
+TEST_CASE("explain peak: modules are taken apart from the largest, up to so many rows") {
+  const TensorGraph graph =
+      NamedChain({"/stem/conv", "/block1/a/conv", "/block1/a/relu", "/block1/b/conv",
+                  "/block1/skip", "/block2/a/conv", "/block2/b/conv", "head"});
+  const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
+  std::vector<LiveAtPeak> live;
+  for (const NodeId node : graph.nodes().ids()) {
+    LiveAtPeak item;
+    item.node = node;
+    item.bytes = Bytes(8);
+    live.push_back(item);
+  }
+  const auto paths = [&](size_t rows) {
+    std::vector<std::string> found;
+    for (const ModuleShare& share : SharesOfModules(*planned, live, rows)) {
+      found.push_back(share.path);
+    }
+    return found;
+  };
+  using Paths = std::vector<std::string>;
+  CHECK(paths(1) == Paths{"/block1", "/block2", "", "/stem"});
+  CHECK(paths(6) == Paths{"/block1/a", "/block2", "", "/block1", "/block1/b", "/stem"});
+  CHECK(paths(7) ==
+        Paths{"/block1/a", "", "/block1", "/block1/b", "/block2/a", "/block2/b", "/stem"});
+}
+
+TEST_CASE("explain peak: a plan without liveness has nothing that goes alone") {
+  const TensorGraph graph = GraphFromText("a:8@1 -> b:4@3 -> c:2@1 -> d:1@1");
+  Schedule schedule = KeepAllSchedule({NodeId(0), NodeId(1), NodeId(2), NodeId(3)});
+  schedule.frees = FreePolicy::kExplicit;
+  for (int32_t i = 0; i < 4; ++i) schedule.steps.push_back(Step::Free(TensorId(i)));
+  const Plan plan = AssemblePlan(graph, schedule, IdVector<NodeId, int32_t>(4, 0));
+  const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
+  const TracedPlan traced = TracePlan(*planned, plan);
+  CHECK_FALSE(ExplainPeak(traced).can_release);
+  CHECK(traced.until[0] == 9);
+}
+
+}  // namespace ckplan

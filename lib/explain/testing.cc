@@ -1,0 +1,46 @@
+#include "lib/explain/testing.h"
+
+#include <utility>
+
+#include "lib/base/rng.h"
+#include "lib/plan/assemble.h"
+#include "lib/plan/assemble_joint.h"
+#include "lib/schedule/lower.h"
+#include "lib/testing/random_graph.h"
+#include "lib/testing/random_joint_graph.h"
+
+namespace ckplan {
+namespace {
+
+// A node is kept by chance.
+Plan RandomKeptPlan(Rng& rng, const TensorGraph& graph) {
+  IdVector<NodeId, bool> is_kept;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) is_kept.push_back(rng.Chance(60));
+  return PlanOfKept(graph, std::move(is_kept));
+}
+
+}  // namespace
+
+Plan PlanOfKept(const TensorGraph& graph, IdVector<NodeId, bool> is_kept) {
+  const Schedule schedule = LowerStrategy(graph, KeptSet{std::move(is_kept)});
+  return AssemblePlan(graph, schedule, IdVector<NodeId, int32_t>(graph.nodes().size(), 0));
+}
+
+Plan KeepAllPlan(const TensorGraph& graph) {
+  return PlanOfKept(graph, IdVector<NodeId, bool>(graph.nodes().size(), true));
+}
+
+RandomPlanned::RandomPlanned(uint64_t seed) {
+  Rng rng(seed);
+  if (rng.Chance(50)) {
+    joint = std::make_unique<JointGraph>(RandomJointGraph(rng));
+    plan = AssembleJointPlan(*joint, RandomRuns(rng, *joint));
+    graph = PlannedGraphOf(*joint);
+  } else {
+    forward = std::make_unique<TensorGraph>(RandomTensorGraph(rng));
+    plan = RandomKeptPlan(rng, *forward);
+    graph = PlannedGraphOf(*forward, nullptr);
+  }
+}
+
+}  // namespace ckplan

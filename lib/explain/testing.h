@@ -1,0 +1,24 @@
+// Plans for the tests of this folder.
+#pragma once
+
+#include <memory>
+
+#include "lib/explain/planned_graph.h"
+#include "lib/plan/plan.h"
+
+namespace ckplan {
+
+Plan PlanOfKept(const TensorGraph& graph, IdVector<NodeId, bool> is_kept);
+Plan KeepAllPlan(const TensorGraph& graph);
+
+// A random graph of either kind, with a random plan for it.
+struct RandomPlanned {
+  explicit RandomPlanned(uint64_t seed);
+
+  std::unique_ptr<JointGraph> joint;
+  std::unique_ptr<TensorGraph> forward;
+  Plan plan;
+  std::unique_ptr<PlannedGraph> graph;
+};
+
+}  // namespace ckplan
