@@ -58,8 +58,9 @@ std::vector<InputFile> NamedInputs(const Options& options) {
 }  // namespace
 
 EmitSource EmitSourceOf(const Source& source, const Plan* plan, Annotator annotate) {
-  return {source.graph, plan, std::move(annotate), nullptr,
-          source.joint ? &*source.joint : nullptr};
+  return {
+      source.graph,   plan, std::move(annotate), nullptr, source.joint ? &*source.joint : nullptr,
+      &source.modules};
 }
 
 Result<Outputs> Outputs::Create(const Options& options, std::string_view main,
@@ -90,6 +91,13 @@ Result<Done> Outputs::CheckPaths(int for_stdout) const {
     }
     if (item.path == kStandardStream && item.emitter->needs == Emitter::Needs::kModel) {
       return MakeError(ErrorCode::kUsage, "an ONNX file is not written to standard output");
+    }
+    if (item.path == kStandardStream && item.emitter->is_binary) {
+      return MakeError(
+          ErrorCode::kUsage,
+          fmt::format("--emit {} writes bytes that are no text; give it a file instead of standard "
+                      "output",
+                      item.emitter->name));
     }
     CKPLAN_RETURN_IF_ERROR(item.emitter->CheckEnding(item.path));
     CKPLAN_RETURN_IF_ERROR(CheckWritable(item.path));

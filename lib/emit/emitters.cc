@@ -13,6 +13,11 @@
 #include "lib/emit/json_graph.h"
 #include "lib/emit/json_joint_graph.h"
 #include "lib/emit/json_plan.h"
+#include "lib/emit/memory_viz.h"
+#include "lib/emit/model_explorer.h"
+#include "lib/emit/peak_stacks.h"
+#include "lib/emit/perfetto.h"
+#include "lib/explain/traced_plan.h"
 #include "lib/graph/layer_fold.h"
 
 namespace ckplan {
@@ -67,6 +72,29 @@ Result<Emitted> EmitCurve(const EmitSource& source, const std::string& path) {
   return emitted;
 }
 
+Emitted Traced(const EmitSource& source, std::string (*write)(const TracedPlan& traced)) {
+  const std::unique_ptr<PlannedGraph> graph = source.joint != nullptr
+                                                  ? PlannedGraphOf(*source.joint)
+                                                  : PlannedGraphOf(source.graph, source.modules);
+  return Emitted{write(TracePlan(*graph, *source.plan))};
+}
+
+Result<Emitted> EmitPerfetto(const EmitSource& source, const std::string&) {
+  return Traced(source, WritePerfetto);
+}
+
+Result<Emitted> EmitMemoryViz(const EmitSource& source, const std::string&) {
+  return Traced(source, WriteMemoryViz);
+}
+
+Result<Emitted> EmitPeakStacks(const EmitSource& source, const std::string&) {
+  return Traced(source, WritePeakStacks);
+}
+
+Result<Emitted> EmitModelExplorer(const EmitSource& source, const std::string&) {
+  return Emitted{WriteModelExplorer(source.graph, *source.plan)};
+}
+
 constexpr std::array kEmitters = {
     Emitter{"json", "the plan or the graph, as JSON", Emitter::Needs::kGraph, EmitJson,
             /*takes_joint=*/true},
@@ -76,6 +104,26 @@ constexpr std::array kEmitters = {
             EmitDivisionTree},
     Emitter{"curve", "memory at every step, as .csv or .svg", Emitter::Needs::kPlan, EmitCurve,
             /*takes_joint=*/true, kCurveEndings, /*takes_two=*/true},
+    Emitter{"peak-stacks", "what is in memory at the peak, as folded stacks by module",
+            Emitter::Needs::kPlan, EmitPeakStacks, /*takes_joint=*/true},
+    Emitter{"perfetto",
+            "the steps and their memory, for ui.perfetto.dev",
+            Emitter::Needs::kPlan,
+            EmitPerfetto,
+            /*takes_joint=*/true,
+            {},
+            /*takes_two=*/false,
+            /*is_binary=*/true},
+    Emitter{"memory-viz",
+            "the allocations, as a snapshot for pytorch.org/memory_viz",
+            Emitter::Needs::kPlan,
+            EmitMemoryViz,
+            /*takes_joint=*/true,
+            {},
+            /*takes_two=*/false,
+            /*is_binary=*/true},
+    Emitter{"model-explorer", "each node's action, for Model Explorer", Emitter::Needs::kPlan,
+            EmitModelExplorer},
     Emitter{"onnx", "the model with the plan in it", Emitter::Needs::kModel, EmitOnnx},
 };
 

@@ -11,6 +11,7 @@
 
 #include "lib/base/result.h"
 #include "lib/base/write_file.h"
+#include "lib/graph/module_calls.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/joint/joint_graph.h"
 #include "lib/plan/plan.h"
@@ -36,6 +37,7 @@ struct EmitSource {
   const EmitSource* older = nullptr;
   // Not null: the graph is this one, and `graph` is empty.
   const JointGraph* joint = nullptr;
+  const ModuleCalls* modules = nullptr;  // Of the graph's nodes; null where nothing is known.
 };
 
 // What a command has to write.
@@ -55,6 +57,7 @@ struct Emitter {
   // The endings of file names that it takes, by which it chooses a form; none: any name.
   std::span<const std::string_view> endings = {};
   bool takes_two = false;  // Two plans side by side.
+  bool is_binary = false;  // Writes no text, so it needs a file.
 
   bool Takes(EmitSubject subject) const;
   // kUsage: the source is a joint graph, and this form is of forward graphs alone.

@@ -14,37 +14,21 @@
 namespace ckplan {
 namespace {
 
-class PeakExplainer {
+class PeakLister {
  public:
-  explicit PeakExplainer(const TracedPlan& traced)
+  explicit PeakLister(const TracedPlan& traced)
       : traced_(traced), graph_(traced.graph), timeline_(traced.timeline) {}
 
-  PeakExplanation Explain() && {
-    found_.bytes = timeline_.peak;
-    found_.step = timeline_.peak_step;
-    found_.can_release = traced_.plan.schedule.frees == FreePolicy::kLiveness;
-    if (traced_.steps().empty()) return std::move(found_);
-    found_.equal_steps = static_cast<size_t>(
-        std::count(timeline_.step_bytes.begin(), timeline_.step_bytes.end(), timeline_.peak));
-    ListLive();
-    if (found_.can_release) TryReleases();
-    FindLargestStep();
-    return std::move(found_);
+  std::vector<LiveAtPeak> List() const {
+    std::vector<LiveAtPeak> live;
+    for (const PeakBuffer& buffer : FindPeakBuffers(timeline_)) live.push_back(ItemOf(buffer));
+    std::stable_sort(live.begin(), live.end(),
+                     [](const LiveAtPeak& a, const LiveAtPeak& b) { return a.bytes > b.bytes; });
+    return live;
   }
 
  private:
   int32_t peak_step() const { return static_cast<int32_t>(timeline_.peak_step); }
-
-  void ListLive() {
-    for (const PeakBuffer& live : FindPeakBuffers(timeline_)) {
-      LiveAtPeak item = ItemOf(live);
-      found_.by_kind[static_cast<size_t>(item.kind)] += item.bytes;
-      if (item.is_used) found_.used += item.bytes;
-      found_.live.push_back(item);
-    }
-    std::stable_sort(found_.live.begin(), found_.live.end(),
-                     [](const LiveAtPeak& a, const LiveAtPeak& b) { return a.bytes > b.bytes; });
-  }
 
   LiveAtPeak ItemOf(const PeakBuffer& live) const {
     const Buffer& buffer = timeline_.buffers[static_cast<size_t>(live.buffer)];
@@ -86,6 +70,40 @@ class PeakExplainer {
       const bool is_sooner =
           next != reads.end() && (item->next_read < 0 || *next < item->next_read);
       if (is_sooner) item->next_read = *next;
+    }
+  }
+
+  const TracedPlan& traced_;
+  const PlannedGraph& graph_;
+  const Timeline& timeline_;
+};
+
+class PeakExplainer {
+ public:
+  explicit PeakExplainer(const TracedPlan& traced)
+      : traced_(traced), graph_(traced.graph), timeline_(traced.timeline) {}
+
+  PeakExplanation Explain() && {
+    found_.bytes = timeline_.peak;
+    found_.step = timeline_.peak_step;
+    found_.can_release = traced_.plan.schedule.frees == FreePolicy::kLiveness;
+    if (traced_.steps().empty()) return std::move(found_);
+    found_.equal_steps = static_cast<size_t>(
+        std::count(timeline_.step_bytes.begin(), timeline_.step_bytes.end(), timeline_.peak));
+    ListLive();
+    if (found_.can_release) TryReleases();
+    FindLargestStep();
+    return std::move(found_);
+  }
+
+ private:
+  int32_t peak_step() const { return static_cast<int32_t>(timeline_.peak_step); }
+
+  void ListLive() {
+    found_.live = ListLiveAtPeak(traced_);
+    for (const LiveAtPeak& item : found_.live) {
+      found_.by_kind[static_cast<size_t>(item.kind)] += item.bytes;
+      if (item.is_used) found_.used += item.bytes;
     }
   }
 
@@ -183,6 +201,10 @@ Bytes Sum(const std::array<Bytes, kMemoryKinds>& by_kind) {
 }
 
 }  // namespace
+
+std::vector<LiveAtPeak> ListLiveAtPeak(const TracedPlan& traced) {
+  return PeakLister(traced).List();
+}
 
 PeakExplanation ExplainPeak(const TracedPlan& traced) { return PeakExplainer(traced).Explain(); }
 

@@ -57,6 +57,9 @@ struct PeakExplanation {
 
 PeakExplanation ExplainPeak(const TracedPlan& traced);
 
+// PeakExplanation::live alone.
+std::vector<LiveAtPeak> ListLiveAtPeak(const TracedPlan& traced);
+
 // What is in memory at the peak by module: those at the outermost level, of which the largest are
 // taken apart into what is in them, as long as there are no more than `max_rows`.
 struct ModuleShare {

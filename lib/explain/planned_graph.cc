@@ -60,6 +60,10 @@ class PlannedTensorGraph : public PlannedGraph {
     return graph_.node(node).outputs;
   }
   Cost RunCostOf(NodeId node) const override { return graph_.node(node).forward_cost; }
+  Cost CostOf(const Step& step) const override {
+    if (step.kind == StepKind::kForward) return graph_.node(step.node()).forward_cost;
+    return step.kind == StepKind::kBackward ? graph_.node(step.node()).backward_cost : Cost(0);
+  }
   bool MayRunAgain(NodeId /*node*/) const override { return true; }
 
   Step RunOf(NodeId node) const override { return Step::Forward(node); }
@@ -148,6 +152,7 @@ class PlannedJointGraph : public PlannedGraph {
   }
   const std::vector<TensorId>& OutputsOf(NodeId op) const override { return graph_.op(op).writes; }
   Cost RunCostOf(NodeId op) const override { return graph_.op(op).cost; }
+  Cost CostOf(const Step& step) const override { return RunCostOf(step.node()); }
   bool MayRunAgain(NodeId op) const override { return graph_.op(op).may_repeat; }
 
   Step RunOf(NodeId op) const override { return Step::Run(op); }

@@ -51,7 +51,8 @@ class PlannedGraph {
   virtual Bytes BytesOf(TensorId tensor) const = 0;      // Its size.
   virtual bool CountsInPeak(TensorId tensor) const = 0;  // It has memory of its own in a step.
   virtual const std::vector<TensorId>& OutputsOf(NodeId node) const = 0;
-  virtual Cost RunCostOf(NodeId node) const = 0;  // Of one forward run, or run of the operation.
+  virtual Cost RunCostOf(NodeId node) const = 0;    // Of one forward run, or run of the operation.
+  virtual Cost CostOf(const Step& step) const = 0;  // Zero for the loss of a forward graph.
   virtual bool MayRunAgain(NodeId node) const = 0;
 
   virtual Step RunOf(NodeId node) const = 0;

@@ -1,0 +1,200 @@
+#include "lib/emit/perfetto.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/base/printable.h"
+#include "lib/emit/proto_writer.h"
+
+namespace ckplan {
+namespace {
+
+// The numbers of the fields, by messages of protos/perfetto/trace.
+namespace trace {
+constexpr uint32_t kPacket = 1;
+}
+namespace packet {
+constexpr uint32_t kTimestamp = 8;  // Nanoseconds.
+constexpr uint32_t kSequence = 10;
+constexpr uint32_t kTrackEvent = 11;
+constexpr uint32_t kSequenceFlags = 13;
+constexpr uint32_t kTrackDescriptor = 60;
+constexpr int64_t kStateCleared = 1;  // Of the flags.
+}  // namespace packet
+namespace track {
+constexpr uint32_t kUuid = 1;
+constexpr uint32_t kName = 2;
+constexpr uint32_t kProcess = 3;
+constexpr uint32_t kThread = 4;
+constexpr uint32_t kParent = 5;
+constexpr uint32_t kCounter = 8;
+constexpr uint32_t kPid = 1;          // Of a process and of a thread.
+constexpr uint32_t kTid = 2;          // Of a thread.
+constexpr uint32_t kThreadName = 5;   // Of a thread.
+constexpr uint32_t kProcessName = 6;  // Of a process.
+constexpr uint32_t kUnit = 3;         // Of a counter.
+constexpr int64_t kBytes = 3;         // A unit.
+}  // namespace track
+namespace event {
+constexpr uint32_t kAnnotation = 4;
+constexpr uint32_t kType = 9;
+constexpr uint32_t kTrack = 11;
+constexpr uint32_t kCategory = 22;
+constexpr uint32_t kName = 23;
+constexpr uint32_t kCounterValue = 30;
+constexpr int64_t kBegin = 1;  // Types.
+constexpr int64_t kEnd = 2;
+constexpr int64_t kCounter = 4;
+constexpr uint32_t kKey = 10;       // Of an annotation.
+constexpr uint32_t kIntValue = 4;   // Of an annotation.
+constexpr uint32_t kTextValue = 6;  // Of an annotation.
+}  // namespace event
+
+constexpr int64_t kSequenceId = 1;
+constexpr int64_t kPid = 1;
+// Tracks; those of the kinds of memory follow the last.
+constexpr int64_t kProcessTrack = 1;
+constexpr int64_t kScheduleTrack = 2;
+constexpr int64_t kMemoryTrack = 3;
+constexpr int64_t kConstantsTrack = 4;
+constexpr int64_t kFirstKindTrack = 5;
+
+class PerfettoTrace {
+ public:
+  explicit PerfettoTrace(const TracedPlan& traced) : traced_(traced), graph_(traced.graph) {}
+
+  std::string Write() && {
+    DescribeTracks();
+    const std::vector<StepMemory> memory = traced_.steps().empty()
+                                               ? std::vector<StepMemory>()
+                                               : TraceMemory(traced_.timeline, traced_.kinds);
+    Count(kConstantsTrack, TotalConstants(traced_.plan.figures));
+    for (size_t k = 0; k < memory.size(); ++k) WriteStep(k, memory[k]);
+    if (!memory.empty()) WriteMemory(StepMemory{});
+    return std::move(trace_).Take();
+  }
+
+ private:
+  // The bytes of a trace, packet by packet.
+  class Packets {
+   public:
+    void Add(ProtoWriter packet) {
+      packet.Integer(packet::kSequence, kSequenceId);
+      if (text_.empty()) packet.Integer(packet::kSequenceFlags, packet::kStateCleared);
+      ProtoWriter whole;
+      whole.Message(trace::kPacket, packet);
+      text_ += whole.bytes();
+    }
+    std::string Take() && { return std::move(text_); }
+
+   private:
+    std::string text_;
+  };
+
+  void Describe(const ProtoWriter& track) {
+    trace_.Add(ProtoWriter().Message(packet::kTrackDescriptor, track));
+  }
+
+  void DescribeTracks() {
+    const Plan& plan = traced_.plan;
+    const std::string name =
+        fmt::format("{} by {}", Printable(plan.model.name, kLongestName), plan.request.algorithm);
+    Describe(
+        ProtoWriter()
+            .Integer(track::kUuid, kProcessTrack)
+            .Message(track::kProcess,
+                     ProtoWriter().Integer(track::kPid, kPid).Text(track::kProcessName, name)));
+    Describe(ProtoWriter()
+                 .Integer(track::kUuid, kScheduleTrack)
+                 .Integer(track::kParent, kProcessTrack)
+                 .Message(track::kThread, ProtoWriter()
+                                              .Integer(track::kPid, kPid)
+                                              .Integer(track::kTid, kPid)
+                                              .Text(track::kThreadName, "schedule")));
+    DescribeCounter(kMemoryTrack, "memory");
+    DescribeCounter(kConstantsTrack, "constants");
+    for (size_t kind = 0; kind < kMemoryKinds; ++kind) {
+      DescribeCounter(kFirstKindTrack + static_cast<int64_t>(kind),
+                      fmt::format("memory: {}", NameOf(static_cast<MemoryKind>(kind))));
+    }
+  }
+
+  void DescribeCounter(int64_t uuid, std::string_view name) {
+    Describe(ProtoWriter()
+                 .Integer(track::kUuid, uuid)
+                 .Integer(track::kParent, kProcessTrack)
+                 .Text(track::kName, name)
+                 .Message(track::kCounter, ProtoWriter().Integer(track::kUnit, track::kBytes)));
+  }
+
+  void Add(const ProtoWriter& track_event) {
+    trace_.Add(
+        ProtoWriter().Integer(packet::kTimestamp, now_).Message(packet::kTrackEvent, track_event));
+  }
+
+  void Count(int64_t track, Bytes bytes) {
+    Add(ProtoWriter()
+            .Integer(event::kType, event::kCounter)
+            .Integer(event::kTrack, track)
+            .Integer(event::kCounterValue, bytes.count()));
+  }
+
+  void WriteMemory(const StepMemory& memory) {
+    Count(kMemoryTrack, memory.total());
+    for (size_t kind = 0; kind < kMemoryKinds; ++kind) {
+      // Values that stay as they are need no event.
+      if (now_ > 0 && memory.by_kind[kind] == last_.by_kind[kind]) continue;
+      Count(kFirstKindTrack + static_cast<int64_t>(kind), memory.by_kind[kind]);
+    }
+    last_ = memory;
+  }
+
+  void WriteStep(size_t k, const StepMemory& memory) {
+    WriteMemory(memory);
+    const Step& step = traced_.steps()[k];
+    ProtoWriter begin;
+    begin.Integer(event::kType, event::kBegin)
+        .Integer(event::kTrack, kScheduleTrack)
+        .Text(event::kCategory, CategoryOf(k))
+        .Text(event::kName, Printable(traced_.NameOfStep(k), kLongestName));
+    begin.Message(event::kAnnotation, Argument("step", static_cast<int64_t>(k)));
+    if (step.kind != StepKind::kLoss && step.kind != StepKind::kFree) {
+      begin.Message(event::kAnnotation, Argument("operator", graph_.OpOf(step.node())));
+      const std::vector<std::string> modules = graph_.ModulesOf(step.node());
+      if (!modules.empty()) begin.Message(event::kAnnotation, Argument("module", modules.back()));
+    }
+    Add(begin);
+    now_ += std::max(graph_.CostOf(step).count(), int64_t{1});
+    Add(ProtoWriter().Integer(event::kType, event::kEnd).Integer(event::kTrack, kScheduleTrack));
+  }
+
+  std::string_view CategoryOf(size_t k) const {
+    const Step& step = traced_.steps()[k];
+    if (traced_.has_run[k]) return "recompute";
+    if (step.kind == StepKind::kLoss) return "loss";
+    if (step.kind == StepKind::kFree) return "free";
+    return graph_.IsBackward(step) ? "backward" : "forward";
+  }
+
+  static ProtoWriter Argument(std::string_view key, int64_t value) {
+    return ProtoWriter().Text(event::kKey, key).Integer(event::kIntValue, value);
+  }
+  static ProtoWriter Argument(std::string_view key, std::string_view value) {
+    return ProtoWriter()
+        .Text(event::kKey, key)
+        .Text(event::kTextValue, Printable(value, kLongestName));
+  }
+
+  const TracedPlan& traced_;
+  const PlannedGraph& graph_;
+  Packets trace_;
+  StepMemory last_;
+  int64_t now_ = 0;
+};
+
+}  // namespace
+
+std::string WritePerfetto(const TracedPlan& traced) { return PerfettoTrace(traced).Write(); }
+
+}  // namespace ckplan

@@ -1,0 +1,44 @@
+// Writes Python's pickle format, protocol 2, of what JSON has as well: dictionaries, lists, texts
+// and integers. PyTorch's memory viewer, which reads pickles by a program of its own, knows all
+// that is used here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ckplan {
+
+//   PickleWriter pickle;
+//   pickle.BeginDict();
+//   pickle.Key("size").Integer(12);
+//   pickle.Key("frames").BeginList();
+//   pickle.End().End();
+//   std::move(pickle).Finish()       {"size": 12, "frames": []}
+class PickleWriter {
+ public:
+  PickleWriter() : bytes_("\x80\x02") {}
+
+  PickleWriter& BeginDict();
+  PickleWriter& BeginList();
+  PickleWriter& End();
+  PickleWriter& Key(std::string_view key);
+  PickleWriter& Text(std::string_view text);  // UTF-8.
+  PickleWriter& Integer(int64_t value);
+
+  std::string Finish() &&;
+
+ private:
+  struct Level {
+    bool is_list = false;
+    size_t items = 0;
+  };
+  void BeginItem();
+  void LittleEndian(uint64_t value, int bytes);
+
+  std::string bytes_;
+  std::vector<Level> levels_;
+};
+
+}  // namespace ckplan
