@@ -11,7 +11,6 @@
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/outputs.h"
 #include "cli/ckplan/plan_summary.h"
-#include "cli/common/files.h"
 #include "cli/common/memory_limit.h"
 #include "cli/common/size_arg.h"
 #include "cli/common/text_table.h"
@@ -22,6 +21,7 @@
 #include "lib/plan/knob.h"
 #include "lib/plan/solver.h"
 #include "lib/planner/joint_planner.h"
+#include "lib/planner/peak_budget.h"
 #include "lib/planner/planner.h"
 
 namespace ckplan {
@@ -100,8 +100,10 @@ Row PlanBy(const SolverInfo& info, const Source& source, const PlanRequest& requ
   row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (plan.ok()) {
     row.plan = std::move(plan).value();
+    row.budget = row.plan->request.budget.in_bytes();
     return row;
   }
+  row.budget = BudgetInBytes(request, BaselinePeak(source), ConstantsOf(source));
   row.error = std::move(plan).error();
   row.failure =
       row.error->code == ErrorCode::kTimeout
@@ -293,15 +295,26 @@ std::string CompareMarkdown(const Comparison& comparison) {
 }
 
 std::string CompareCsv(const Comparison& comparison) {
+  const PlanRequest& request = comparison.source.request;
   TextTable table;
-  table.columns = {{"algorithm"},        {"guarantee"},           {"status"},
-                   {"peak_bytes"},       {"baseline_peak_bytes"}, {"arena_bytes"},
-                   {"overhead_cost"},    {"forward_cost"},        {"backward_cost"},
-                   {"paper_peak_bytes"}, {"paper_overhead_cost"}, {"lower_bound_cost"},
-                   {"gap_cost"},         {"bound_scope"},         {"least_bytes"},
-                   {"failure"}};
+  table.columns = {{"model"}};
+  std::vector<std::string> subject = {comparison.source.identity.name};
+  for (const auto& [dim, size] : request.dims) {
+    table.columns.push_back({"dim_" + dim});
+    subject.push_back(std::to_string(size));
+  }
+  for (const char* const name :
+       {"algorithm", "guarantee", "status", "cost_model", "cost_unit", "budget_bytes", "peak_bytes",
+        "baseline_peak_bytes", "arena_bytes", "overhead_cost", "forward_cost", "backward_cost",
+        "paper_peak_bytes", "paper_overhead_cost", "lower_bound_cost", "gap_cost", "bound_scope",
+        "least_bytes", "failure"}) {
+    table.columns.push_back({name});
+  }
   for (const Row& row : comparison.rows) {
-    std::vector<std::string> cells = {row.algorithm, row.guarantee, std::string(StatusWord(row))};
+    std::vector<std::string> cells = subject;
+    cells.insert(cells.end(),
+                 {row.algorithm, row.guarantee, std::string(StatusWord(row)), request.cost_model,
+                  request.cost_unit, row.budget ? std::to_string(row.budget->count()) : ""});
     if (row.plan) {
       const PlanFigures& f = row.plan->figures;
       for (const int64_t number :
@@ -330,23 +343,11 @@ std::string CompareJson(const Comparison& comparison) {
   return WriteCompareJson({source.identity, source.request, comparison.baseline_peak}, rows);
 }
 
-std::string Rendered(const Options& options, const Comparison& comparison, const Screen& screen) {
-  if (options.format == "md") return CompareMarkdown(comparison);
-  if (options.format == "csv") return CompareCsv(comparison);
-  if (options.format == "text") return CompareText(comparison, screen.out);
+std::string Rendered(const Comparison& comparison, std::string_view format, const Screen& screen) {
+  if (format == "md") return CompareMarkdown(comparison);
+  if (format == "csv") return CompareCsv(comparison);
+  if (format == "text") return CompareText(comparison, screen.out);
   return CompareJson(comparison);
-}
-
-// -o FILE, and what is printed: the table, unless standard output takes the JSON.
-Result<Done> Tell(const Options& options, const Outputs& outputs, const Comparison& comparison,
-                  const Screen& screen) {
-  if (outputs.TakesStdout()) return screen.Print(CompareJson(comparison));
-  const std::string file = outputs.FileOf("json");
-  if (!file.empty()) CKPLAN_RETURN_IF_ERROR(WriteFiles({{file, CompareJson(comparison)}}));
-  const bool is_wanted = file.empty() || options.format != "text" || !screen.is_quiet;
-  if (is_wanted) CKPLAN_RETURN_IF_ERROR(screen.Print(Rendered(options, comparison, screen)));
-  if (!file.empty()) screen.Note(fmt::format("wrote {}", file));
-  return Done{};
 }
 
 // The first block is one vertex and the last is kept anyway: a cut needs a block between them.
@@ -425,7 +426,9 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
     }
   }
   progress.Clear();
-  CKPLAN_RETURN_IF_ERROR(Tell(options, outputs, comparison, screen));
+  CKPLAN_RETURN_IF_ERROR(TellTable(options, outputs, screen, [&](std::string_view format) {
+    return Rendered(comparison, format, screen);
+  }));
   const bool has_plan = std::any_of(comparison.rows.begin(), comparison.rows.end(),
                                     [](const Row& row) { return row.plan.has_value(); });
   const std::string hint = options.request.BareBudgetHint(comparison.baseline_peak);

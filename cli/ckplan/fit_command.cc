@@ -9,7 +9,6 @@
 #include "cli/ckplan/fit_text.h"
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/outputs.h"
-#include "cli/common/files.h"
 #include "cli/common/memory_limit.h"
 #include "cli/common/size_arg.h"
 #include "lib/base/human_bytes.h"
@@ -111,23 +110,11 @@ Result<FitRequest> ReadRequest(const Options& options, const MemoryArgument& mem
   return request;
 }
 
-std::string Rendered(const Options& options, const FitReport& report, const Screen& screen) {
-  if (options.format == "md") return FitMarkdown(report);
-  if (options.format == "csv") return FitCsv(report);
-  if (options.format == "text") return FitText(report, screen.out);
+std::string Rendered(const FitReport& report, std::string_view format, const Screen& screen) {
+  if (format == "md") return FitMarkdown(report);
+  if (format == "csv") return FitCsv(report);
+  if (format == "text") return FitText(report, screen.out);
   return FitJson(report);
-}
-
-// -o FILE, and what is printed: the table, unless standard output takes the JSON.
-Result<Done> Tell(const Options& options, const Outputs& outputs, const FitReport& report,
-                  const Screen& screen) {
-  if (outputs.TakesStdout()) return screen.Print(FitJson(report));
-  const std::string file = outputs.FileOf("json");
-  if (!file.empty()) CKPLAN_RETURN_IF_ERROR(WriteFiles({{file, FitJson(report)}}));
-  const bool is_wanted = file.empty() || options.format != "text" || !screen.is_quiet;
-  if (is_wanted) CKPLAN_RETURN_IF_ERROR(screen.Print(Rendered(options, report, screen)));
-  if (!file.empty()) screen.Note(fmt::format("wrote {}", file));
-  return Done{};
 }
 
 // The command that makes the plan of the row with the most throughput.
@@ -187,19 +174,16 @@ Result<ExitCode> RunFit(const Options& options, const Screen& screen) {
   const Interrupt interrupt(time_limit);
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("fitting {}", options.source));
-  Result<Fit> fit = FindFit(request, {interrupt.token(), MemoryLimit()});
+  Result<Fit> found = FindFit(request, {interrupt.token(), MemoryLimit()});
   progress.Clear();
   if (interrupt.was_interrupted()) return Interrupted(screen);
-  if (!fit.ok() && fit.error().code == ErrorCode::kTimeout) {
-    return MakeError(ErrorCode::kTimeout, fmt::format("the time limit of {} passed; give more time",
-                                                      options.time_limit.value_or("")));
-  }
-  if (!fit.ok()) return std::move(fit).error();
+  CKPLAN_ASSIGN_OR_RETURN(Fit fit, InTime(std::move(found), options));
   const StopsSuspended whole;  // What has been found is told to the end.
-  for (const std::string& warning : fit->warnings) screen.Warn(warning);
-  const FitReport report{*std::move(fit), memory.device, memory.bytes, reserve,
-                         request.multiple_of};
-  CKPLAN_RETURN_IF_ERROR(Tell(options, outputs, report, screen));
+  for (const std::string& warning : fit.warnings) screen.Warn(warning);
+  const FitReport report{std::move(fit), memory.device, memory.bytes, reserve, request.multiple_of};
+  CKPLAN_RETURN_IF_ERROR(TellTable(options, outputs, screen, [&](std::string_view format) {
+    return Rendered(report, format, screen);
+  }));
   if (!report.fit.BestRow()) {
     screen.Note(
         fmt::format("ckplan: infeasible: no size of {} fits {}; plans that add more time may, see "

@@ -20,6 +20,11 @@ Result<std::optional<std::chrono::milliseconds>> TimeLimitOf(const Options& opti
   return limit;
 }
 
+Error TimeLimitPassed(const Options& options) {
+  return MakeError(ErrorCode::kTimeout, fmt::format("the time limit of {} passed; give more time",
+                                                    options.time_limit.value_or("")));
+}
+
 Result<Source> LoadInTime(const std::string& path, const PlanRequest& request,
                           const Options& options) {
   Result<Source> source = LoadSource(path, request);

@@ -18,6 +18,14 @@ void AddMemoryOption(CommandLine& line, Options& options);  // --memory-limit
 // What --time-limit says; nothing if it is not given.
 Result<std::optional<std::chrono::milliseconds>> TimeLimitOf(const Options& options);
 
+// The result of what ran under a time limit; its kTimeout says that the limit has passed.
+Error TimeLimitPassed(const Options& options);
+template <typename T>
+Result<T> InTime(Result<T> result, const Options& options) {
+  if (result.ok() || result.error().code != ErrorCode::kTimeout) return result;
+  return TimeLimitPassed(options);
+}
+
 // LoadSource, whose kTimeout says that the time limit has passed.
 Result<Source> LoadInTime(const std::string& path, const PlanRequest& request,
                           const Options& options);

@@ -152,6 +152,18 @@ std::vector<std::string> Outputs::Files() const {
   return files;
 }
 
+Result<Done> TellTable(const Options& options, const Outputs& outputs, const Screen& screen,
+                       const std::function<std::string(std::string_view format)>& render) {
+  constexpr std::string_view kJson = "json";
+  if (outputs.TakesStdout()) return screen.Print(render(kJson));
+  const std::string file = outputs.FileOf(kJson);
+  if (!file.empty()) CKPLAN_RETURN_IF_ERROR(WriteFiles({{file, render(kJson)}}));
+  const bool is_wanted = file.empty() || options.format != "text" || !screen.is_quiet;
+  if (is_wanted) CKPLAN_RETURN_IF_ERROR(screen.Print(render(options.format)));
+  if (!file.empty()) screen.Note(fmt::format("wrote {}", file));
+  return Done{};
+}
+
 std::string Outputs::FileOf(std::string_view emitter) const {
   for (const Item& item : items_) {
     if (item.emitter->name == emitter && item.path != kStandardStream) return item.path;

@@ -2,6 +2,7 @@
 // KIND is an emitter's name (lib/emit/emitters.h).
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,5 +53,11 @@ class Outputs {
   std::vector<Item> items_;
   bool prints_data_ = false;  // Standard output takes data that is none of the items.
 };
+
+// For commands whose result is a table that is also JSON: writes the JSON to the file of -o, and
+// prints the form that --format names, unless standard output takes the JSON. `render` gives the
+// result in a form: "text", "json".
+Result<Done> TellTable(const Options& options, const Outputs& outputs, const Screen& screen,
+                       const std::function<std::string(std::string_view format)>& render);
 
 }  // namespace ckplan

@@ -10,9 +10,7 @@
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/outputs.h"
 #include "cli/ckplan/pareto_text.h"
-#include "cli/common/files.h"
 #include "cli/common/memory_limit.h"
-#include "lib/plan/assemble_joint.h"
 #include "lib/planner/joint_planner.h"
 #include "lib/planner/pareto.h"
 #include "lib/planner/planner.h"
@@ -73,10 +71,6 @@ struct Grid {
   std::vector<Optimizer> optimizers;
 };
 
-ConstantMemory ConstantsOf(const Source& source) {
-  return source.joint ? JointConstants(*source.joint) : source.graph.constants();
-}
-
 // The curves of one graph. A stop ends with kTimeout.
 Result<Done> AddSeries(const Source& source, const Grid& grid, const SolveLimits& limits,
                        Progress* progress, std::vector<ParetoSeries>* all) {
@@ -124,25 +118,13 @@ Result<std::vector<ParetoSeries>> TraceAll(const Options& options, const Grid& g
   return all;
 }
 
-std::string Rendered(const Options& options, const std::vector<ParetoSeries>& all,
+std::string Rendered(const std::vector<ParetoSeries>& all, std::string_view format,
                      const Screen& screen) {
-  if (options.format == "md") return ParetoMarkdown(all);
-  if (options.format == "csv") return ParetoCsv(all);
-  if (options.format == "svg") return ParetoSvg(all);
-  if (options.format == "text") return ParetoText(all, screen.out);
+  if (format == "md") return ParetoMarkdown(all);
+  if (format == "csv") return ParetoCsv(all);
+  if (format == "svg") return ParetoSvg(all);
+  if (format == "text") return ParetoText(all, screen.out);
   return ParetoJson(all);
-}
-
-// -o FILE, and what is printed: the chart, unless standard output takes the JSON.
-Result<Done> Tell(const Options& options, const Outputs& outputs,
-                  const std::vector<ParetoSeries>& all, const Screen& screen) {
-  if (outputs.TakesStdout()) return screen.Print(ParetoJson(all));
-  const std::string file = outputs.FileOf("json");
-  if (!file.empty()) CKPLAN_RETURN_IF_ERROR(WriteFiles({{file, ParetoJson(all)}}));
-  const bool is_wanted = file.empty() || options.format != "text" || !screen.is_quiet;
-  if (is_wanted) CKPLAN_RETURN_IF_ERROR(screen.Print(Rendered(options, all, screen)));
-  if (!file.empty()) screen.Note(fmt::format("wrote {}", file));
-  return Done{};
 }
 
 }  // namespace
@@ -180,18 +162,15 @@ Result<ExitCode> RunPareto(const Options& options, const Screen& screen) {
                           Outputs::Create(options, "json", EmitSubject::kPlan));
   CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, TimeLimitOf(options));
   const Interrupt interrupt(time_limit);
-  Result<std::vector<ParetoSeries>> all = TraceAll(options, grid, interrupt, screen);
+  Result<std::vector<ParetoSeries>> traced = TraceAll(options, grid, interrupt, screen);
   if (interrupt.was_interrupted()) return Interrupted(screen);
-  if (!all.ok() && all.error().code == ErrorCode::kTimeout) {
-    return MakeError(ErrorCode::kTimeout, fmt::format("the time limit of {} passed; give more time",
-                                                      options.time_limit.value_or("")));
-  }
-  if (!all.ok()) return std::move(all).error();
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<ParetoSeries> all, InTime(std::move(traced), options));
   const StopsSuspended whole;  // What has been found is told to the end.
-  CKPLAN_RETURN_IF_ERROR(Tell(options, outputs, *all, screen));
-  const bool has_curve = std::any_of(all->begin(), all->end(), [](const ParetoSeries& series) {
-    return series.curve.has_value();
-  });
+  CKPLAN_RETURN_IF_ERROR(TellTable(options, outputs, screen, [&](std::string_view format) {
+    return Rendered(all, format, screen);
+  }));
+  const bool has_curve = std::any_of(
+      all.begin(), all.end(), [](const ParetoSeries& series) { return series.curve.has_value(); });
   return has_curve ? ExitCode::kOk : ExitCode::kInput;
 }
 

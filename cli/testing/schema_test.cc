@@ -1,5 +1,4 @@
-// What `ckplan check` and `ckplan modules` print as JSON fits the schemas that `ckplan schema`
-// prints.
+// What commands print as JSON fits the schemas that `ckplan schema` prints.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -57,6 +56,64 @@ TEST_CASE("modules: its JSON fits its schema, which asks for every key") {
     for (nlohmann::json damaged = found; !damaged["modules"].empty(); damaged["modules"].erase(0)) {
       damaged["modules"][0].erase("path");
       CHECK_FALSE(judge.Accepts(damaged));
+    }
+  }
+}
+
+// Each key of each row as well; `optional` are those that a row may do without.
+void CheckRows(const SchemaJudge& judge, const nlohmann::json& document) {
+  REQUIRE_FALSE(document["rows"].empty());
+  for (size_t row = 0; row < document["rows"].size(); ++row) {
+    CAPTURE(row);
+    for (const auto& field : document["rows"][row].items()) {
+      CAPTURE(field.key());
+      nlohmann::json damaged = document;
+      damaged["rows"][row][field.key()] = nlohmann::json::array({"nothing is so"});
+      CHECK_FALSE(judge.Accepts(damaged));
+    }
+  }
+}
+
+TEST_CASE("fit: its JSON fits its schema, whether anything fits or not") {
+  const Workplace workplace;
+  const SchemaJudge judge(OutputOf(workplace, "ckplan schema fit"));
+  for (const char* const arguments :
+       {"testdata/models/alexnet.onnx --memory rtx4090 --added-time 0,10",
+        "testdata/models/alexnet.onnx --memory 1.2GiB --reserve 1GiB --optimizer adam"}) {
+    CAPTURE(arguments);
+    const auto found = nlohmann::json::parse(
+        OutputOf(workplace, "ckplan fit --format json -a chen-sqrt " + std::string(arguments)));
+    CHECK(judge.Accepts(found));
+    for (const char* const key : {"model", "dim", "memory_bytes", "rows", "throughput_unit"}) {
+      nlohmann::json damaged = found;
+      damaged.erase(key);
+      CHECK_FALSE(judge.Accepts(damaged));
+    }
+    CheckRows(judge, found);
+  }
+}
+
+TEST_CASE("pareto and compare: their JSON fits, and each row says what it is of") {
+  const Workplace workplace;
+  const std::string model = " testdata/models/tiny_mlp.onnx --format json -D N=";
+  const auto curve = nlohmann::json::parse(
+      OutputOf(workplace, "ckplan pareto -a chen-sqrt,checkmate" + model + "8,16"));
+  CheckFits(SchemaJudge(OutputOf(workplace, "ckplan schema pareto")), curve);
+  CheckRows(SchemaJudge(OutputOf(workplace, "ckplan schema pareto")), curve);
+  const SchemaJudge judge(OutputOf(workplace, "ckplan schema compare"));
+  for (const char* const budget : {"-b 70%", "-b min", ""}) {
+    CAPTURE(budget);
+    const auto table = nlohmann::json::parse(
+        OutputOf(workplace, "ckplan compare -a chen,keep-all,exact-dp" + model + "8 " + budget));
+    CheckFits(judge, table);
+    CheckRows(judge, table);
+    for (const auto& row : table["rows"]) {
+      CHECK(row["model"] == "tiny_mlp.onnx");
+      CHECK(row["dims"] == nlohmann::json{{"N", 8}});
+      CHECK(row["budget_bytes"].is_null() == std::string(budget).empty());
+      if (!row["result"].is_null() && !row["budget_bytes"].is_null()) {
+        CHECK(row["result"]["budget_bytes"] == row["budget_bytes"]);
+      }
     }
   }
 }

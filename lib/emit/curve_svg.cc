@@ -11,6 +11,7 @@
 #include "lib/base/printable.h"
 #include "lib/base/quoted_text.h"
 #include "lib/emit/curve.h"
+#include "lib/emit/svg_page.h"
 
 namespace ckplan {
 namespace {
@@ -31,32 +32,18 @@ constexpr std::array<std::string_view, kMemoryKinds> kKindColours = {
     "#56B4E9", "#009E73", "#E69F00", "#CC79A7", "#F0E442"};
 constexpr std::array<std::string_view, 2> kPlanNames = {"old", "new"};  // And their CSS classes.
 
-constexpr std::string_view kHead =
-    R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}">
-<style>
-text {{ font: 13px sans-serif; fill: #222222; }}
-.head {{ font-weight: bold; }}
-.end {{ text-anchor: end; }}
-.middle {{ text-anchor: middle; }}
-.paper {{ fill: #ffffff; }}
-.grid {{ stroke: #999999; stroke-opacity: 0.4; }}
-.mark {{ stroke: #222222; fill: none; }}
-.bold {{ stroke-width: 1.8; }}
-.halo {{ stroke: #ffffff; stroke-width: 4; fill: none; }}
-.old {{ stroke: #0072b2; }}
-.new {{ stroke: #d55e00; }}
-.budget {{ stroke-dasharray: 8 4; }}
-.loss {{ stroke-dasharray: 2 3; }}
-@media (prefers-color-scheme: dark) {{
-text {{ fill: #dddddd; }}
-.paper {{ fill: #1c1c1c; }}
-.mark {{ stroke: #dddddd; }}
-.halo {{ stroke: #1c1c1c; }}
-.old {{ stroke: #56b4e9; }}
-.new {{ stroke: #e69f00; }}
-}}
-</style>
-<rect class="paper" width="{0}" height="{1}"/>
+constexpr std::string_view kLightStyles = R"(.mark { stroke: #222222; fill: none; }
+.bold { stroke-width: 1.8; }
+.halo { stroke: #ffffff; stroke-width: 4; fill: none; }
+.old { stroke: #0072b2; }
+.new { stroke: #d55e00; }
+.budget { stroke-dasharray: 8 4; }
+.loss { stroke-dasharray: 2 3; }
+)";
+constexpr std::string_view kDarkStyles = R"(.mark { stroke: #dddddd; }
+.halo { stroke: #1c1c1c; }
+.old { stroke: #56b4e9; }
+.new { stroke: #e69f00; }
 )";
 
 std::string Tenths(int64_t value) { return fmt::format("{}.{}", value / 10, value % 10); }
@@ -166,7 +153,7 @@ class CurvePicture {
         has_two_(curves.size() == 2),
         highest_(HighestOf(curves, !has_two_)),
         axes_(LongestOf(curves), highest_) {
-    svg_ = fmt::format(kHead, kWidth, kHeight);
+    svg_ = SvgPage(kWidth, kHeight, kLightStyles, kDarkStyles);
   }
 
   std::string Draw() && {

@@ -50,7 +50,12 @@ std::string WriteCompareJson(const ComparisonHead& head, const std::vector<Compa
   json.Key("rows").BeginArray(JsonLayout::kLines);
   for (const ComparedRow& row : rows) {
     json.BeginObject(JsonLayout::kLines);
+    json.Key("model").Text(head.model.name);
+    json.Key("dims").BeginObject(JsonLayout::kInline);
+    for (const auto& [dim, size] : head.request.dims) json.Key(dim).Integer(size);
+    json.End();
     json.Key("algorithm").Text(row.algorithm);
+    json.Key("budget_bytes").Amount(row.budget);
     json.Key("guarantee").Text(row.guarantee);
     json.Key("result");
     if (row.plan) {

@@ -12,7 +12,8 @@ namespace ckplan {
 // One algorithm's answer: a plan, or why there is none.
 struct ComparedRow {
   std::string algorithm;
-  std::string guarantee;  // "heuristic"
+  std::string guarantee;        // "heuristic"
+  std::optional<Bytes> budget;  // On the peak; nothing without one, and for a least that is none.
   std::optional<Plan> plan;
   std::string failure;              // Why there is no plan; empty if there is one.
   std::optional<Bytes> min_budget;  // Where no plan fits: the smallest budget with one.

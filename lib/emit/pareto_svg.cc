@@ -8,6 +8,7 @@
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
 #include "lib/base/quoted_text.h"
+#include "lib/emit/svg_page.h"
 
 namespace ckplan {
 namespace {
@@ -30,23 +31,7 @@ constexpr std::array<std::string_view, 4> kMarks = {"M-4 0a4 4 0 1 0 8 0a4 4 0 1
                                                     "M-4 -4h8v8h-8z", "M0 -5l5 9h-10z",
                                                     "M0 -5l5 5l-5 5l-5 -5z"};
 
-constexpr std::string_view kHead =
-    R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}">
-<style>
-text {{ font: 13px sans-serif; fill: #222222; }}
-.head {{ font-weight: bold; }}
-.end {{ text-anchor: end; }}
-.middle {{ text-anchor: middle; }}
-.paper {{ fill: #ffffff; }}
-.grid {{ stroke: #999999; stroke-opacity: 0.4; }}
-.line {{ fill: none; stroke-width: 1.6; }}
-@media (prefers-color-scheme: dark) {{
-text {{ fill: #dddddd; }}
-.paper {{ fill: #1c1c1c; }}
-}}
-</style>
-<rect class="paper" width="{0}" height="{1}"/>
-)";
+constexpr std::string_view kStyles = ".line { fill: none; stroke-width: 1.6; }\n";
 
 double ShareOf(const ParetoLine& line, const CurvePoint& point) {
   if (line.step <= Cost(0)) return 0;
@@ -67,7 +52,7 @@ class ParetoPicture {
 
   std::string Draw(const std::string& title) {
     const int64_t height = kBottom + 60 + kLegendLine * static_cast<int64_t>(lines_.size());
-    svg_ = fmt::format(kHead, kWidth, height);
+    svg_ = SvgPage(kWidth, height, kStyles, "");
     Text(kLeft, 26, "head", title);
     DrawAxes();
     for (size_t i = 0; i < lines_.size(); ++i) DrawLine(i);

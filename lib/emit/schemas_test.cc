@@ -121,8 +121,8 @@ TEST_CASE("schemas: every comparison that we write is valid") {
     const TensorGraph graph = RandomTensorGraph(rng);
     const Plan plan = RandomPlan(rng, graph);
     const std::vector<ComparedRow> rows = {
-        {"a", "heuristic", plan, "", std::nullopt},
-        {"b", "baseline", std::nullopt, "too \"large\"", Bytes(20)}};
+        {"a", "heuristic", Bytes(30), plan, "", std::nullopt},
+        {"b", "baseline", std::nullopt, std::nullopt, "too \"large\"", Bytes(20)}};
     const json text = json::parse(WriteCompareJson({plan.model, plan.request, Bytes(17)}, rows));
     CHECK(judge.Accepts(text));
     CHECK(text["rows"][0]["result"]["peak_bytes"] == plan.figures.peak.count());

@@ -317,13 +317,8 @@ Result<const JointSolver*> FindJointSolver(std::string_view name) {
 
 // The budget as bytes of the peak alone; none if the request states no amount.
 std::optional<Bytes> BudgetInBytes(const JointGraph& graph, const PlanRequest& request) {
-  const Budget& budget = PeakBudgetOf(request);
-  const Bytes constants = ConstantsInBudget(graph, request);
-  if (budget.kind == Budget::Kind::kBytes) return budget.bytes - constants;
-  if (budget.kind != Budget::Kind::kPercent) return std::nullopt;
-  const Bytes baseline = OwnOrderPeak(graph) + constants;
-  const double share = static_cast<double>(baseline.count()) * budget.percent / 100;
-  return Bytes(static_cast<int64_t>(std::floor(share))) - constants;
+  const bool is_share = PeakBudgetOf(request).kind == Budget::Kind::kPercent;
+  return BudgetInBytes(request, is_share ? OwnOrderPeak(graph) : Bytes(0), JointConstants(graph));
 }
 
 Error Infeasible(const JointProblem& problem, std::string_view algorithm, const Plan& least) {

@@ -12,6 +12,12 @@
 namespace ckplan {
 namespace {
 
+Bytes Covered(const PlanRequest& request, const ConstantMemory& constants) {
+  if (!request.total_budget.is_given()) return Bytes(0);
+  return TotalConstants(constants,
+                        OptimizerState(request.optimizer, constants.parameter_gradients));
+}
+
 std::string DescribeStep(const TensorGraph& graph, const Step& step) {
   if (step.kind == StepKind::kLoss) return "the loss";
   const char* verb = step.kind == StepKind::kForward ? "forward" : "backward";
@@ -21,23 +27,27 @@ std::string DescribeStep(const TensorGraph& graph, const Step& step) {
 }  // namespace
 
 Bytes ConstantsInBudget(const TensorGraph& graph, const PlanRequest& request) {
-  if (!request.total_budget.is_given()) return Bytes(0);
-  const ConstantMemory& constants = graph.constants();
-  return TotalConstants(constants,
-                        OptimizerState(request.optimizer, constants.parameter_gradients));
+  return Covered(request, graph.constants());
 }
 
 const Budget& PeakBudgetOf(const PlanRequest& request) {
   return request.total_budget.is_given() ? request.total_budget : request.budget;
 }
 
-Bytes ActivationBudget(const TensorGraph& graph, const PlanRequest& request) {
+std::optional<Bytes> BudgetInBytes(const PlanRequest& request, Bytes baseline_peak,
+                                   const ConstantMemory& constants) {
   const Budget& budget = PeakBudgetOf(request);
-  const Bytes constants = ConstantsInBudget(graph, request);
-  if (budget.kind == Budget::Kind::kBytes) return budget.bytes - constants;
-  const Bytes baseline = KeepAllPeak(graph) + constants;
+  const Bytes covered = Covered(request, constants);
+  if (budget.kind == Budget::Kind::kBytes) return budget.bytes - covered;
+  if (budget.kind != Budget::Kind::kPercent) return std::nullopt;
+  const Bytes baseline = baseline_peak + covered;
   const double share = static_cast<double>(baseline.count()) * budget.percent / 100;
-  return Bytes(static_cast<int64_t>(std::floor(share))) - constants;
+  return Bytes(static_cast<int64_t>(std::floor(share))) - covered;
+}
+
+Bytes ActivationBudget(const TensorGraph& graph, const PlanRequest& request) {
+  const bool is_share = PeakBudgetOf(request).kind == Budget::Kind::kPercent;
+  return *BudgetInBytes(request, is_share ? KeepAllPeak(graph) : Bytes(0), graph.constants());
 }
 
 Error Infeasible(const TensorGraph& graph, const PlanRequest& request, std::string_view who,

@@ -1,6 +1,7 @@
 // The budget of a request on the simulated peak, and the error for what does not fit it.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "lib/base/result.h"
@@ -15,7 +16,11 @@ namespace ckplan {
 const Budget& PeakBudgetOf(const PlanRequest& request);
 // What that budget covers beside activations: nothing, or all that no plan changes.
 Bytes ConstantsInBudget(const TensorGraph& graph, const PlanRequest& request);
-// That budget as bytes of activations alone. It must be given, in bytes or per cent.
+// That budget as bytes of activations alone, for a graph with that peak of keeping everything and
+// these constants. Nothing if the request states no amount: it has none, or asks for the least.
+std::optional<Bytes> BudgetInBytes(const PlanRequest& request, Bytes baseline_peak,
+                                   const ConstantMemory& constants);
+// The same of a forward graph. The budget must be given, in bytes or per cent.
 Bytes ActivationBudget(const TensorGraph& graph, const PlanRequest& request);
 
 // kInfeasible: `who` finds no plan within the budget; `least` is the peak that it can reach, which

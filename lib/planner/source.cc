@@ -13,6 +13,7 @@
 #include "lib/emit/json_joint_graph.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/model/external_files.h"
+#include "lib/plan/assemble_joint.h"
 #include "lib/plan/same_model.h"
 #include "lib/schedule/simulate.h"
 
@@ -213,6 +214,10 @@ Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
 
 size_t NodeCount(const Source& source) {
   return source.joint ? source.joint->ops().size() : source.graph.nodes().size();
+}
+
+ConstantMemory ConstantsOf(const Source& source) {
+  return source.joint ? JointConstants(*source.joint) : source.graph.constants();
 }
 
 Bytes BaselinePeak(const Source& source) {

@@ -37,6 +37,8 @@ struct Source {
 size_t NodeCount(const Source& source);    // Nodes or operations.
 Bytes BaselinePeak(const Source& source);  // Of keeping everything, in the graph's own order.
 
+ConstantMemory ConstantsOf(const Source& source);
+
 // kUsage: the request does not apply to such a file. kCheckFailed: `planned` is given, and the file
 // is another model; this is found before the request is applied to it. kTimeout: stopped
 // (lib/base/stop.h). Other errors are those of reading the file.
