@@ -9,6 +9,7 @@
 #include "lib/emit/curve.h"
 #include "lib/emit/division_tree_dot.h"
 #include "lib/emit/dot.h"
+#include "lib/emit/folded_dot.h"
 #include "lib/emit/joint_dot.h"
 #include "lib/emit/json_graph.h"
 #include "lib/emit/json_joint_graph.h"
@@ -32,9 +33,25 @@ Result<Emitted> EmitJson(const EmitSource& source, const std::string&) {
                                         : WritePlanJson(*source.plan, source.graph)};
 }
 
-Result<Emitted> EmitDot(const EmitSource& source, const std::string&) {
+std::unique_ptr<PlannedGraph> GraphOf(const EmitSource& source) {
+  return source.joint != nullptr ? PlannedGraphOf(*source.joint)
+                                 : PlannedGraphOf(source.graph, source.modules);
+}
+
+Result<Emitted> EmitEveryNode(const EmitSource& source, const std::string&) {
   if (source.joint != nullptr) return Emitted{WriteJointDot(*source.joint, source.plan)};
   return Emitted{WriteDot(source.graph, source.plan)};
+}
+
+Result<Emitted> EmitDot(const EmitSource& source, const std::string& path) {
+  const std::unique_ptr<PlannedGraph> graph = GraphOf(source);
+  if (graph->node_count() <= kMaxDotNodes) return EmitEveryNode(source, path);
+  const std::string& name = source.joint != nullptr ? source.joint->name() : source.graph.name();
+  Emitted emitted{WriteFoldedDot(name, *graph, source.plan)};
+  emitted.notes.push_back(
+      fmt::format("{}: folded, for the graph has {} nodes; the form dot-nodes has all of them",
+                  path, graph->node_count()));
+  return emitted;
 }
 
 // Draws the graph that the plan's algorithm worked on.
@@ -73,9 +90,7 @@ Result<Emitted> EmitCurve(const EmitSource& source, const std::string& path) {
 }
 
 Emitted Traced(const EmitSource& source, std::string (*write)(const TracedPlan& traced)) {
-  const std::unique_ptr<PlannedGraph> graph = source.joint != nullptr
-                                                  ? PlannedGraphOf(*source.joint)
-                                                  : PlannedGraphOf(source.graph, source.modules);
+  const std::unique_ptr<PlannedGraph> graph = GraphOf(source);
   return Emitted{write(TracePlan(*graph, *source.plan))};
 }
 
@@ -98,8 +113,11 @@ Result<Emitted> EmitModelExplorer(const EmitSource& source, const std::string&) 
 constexpr std::array kEmitters = {
     Emitter{"json", "the plan or the graph, as JSON", Emitter::Needs::kGraph, EmitJson,
             /*takes_joint=*/true},
-    Emitter{"dot", "a picture of it, for Graphviz", Emitter::Needs::kGraph, EmitDot,
+    Emitter{"dot", "a picture of it, for Graphviz; of a large one by modules",
+            Emitter::Needs::kGraph, EmitDot,
             /*takes_joint=*/true},
+    Emitter{"dot-nodes", "a picture of every node, however many", Emitter::Needs::kGraph,
+            EmitEveryNode, /*takes_joint=*/true},
     Emitter{"division-tree", "the division tree of the graph, for Graphviz", Emitter::Needs::kGraph,
             EmitDivisionTree},
     Emitter{"curve", "memory at every step, as .csv or .svg", Emitter::Needs::kPlan, EmitCurve,
