@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "lib/algorithms/best/best.h"
 #include "lib/base/result.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/plan/certificate.h"
@@ -23,9 +22,6 @@ std::string WhatIsProven(const PeakBound& bound, Bytes budget, Bytes constants);
 
 // With the gaps to the figures, which are known.
 void AddCertificate(Certificate certificate, PlanFigures* figures);
-
-// What a search by `best` may do.
-BestWork WorkOf(SearchEffort effort);
 
 // The request has passed the planner's checks. The plan is no worse than that of any algorithm of
 // the registry for the same request, since those are what it starts from unless it is proven that

@@ -26,6 +26,7 @@
 #include "lib/plan/node_name.h"
 #include "lib/plan/run_solver.h"
 #include "lib/planner/best_planner.h"
+#include "lib/planner/best_search.h"
 #include "lib/planner/other_plans.h"
 #include "lib/planner/peak_budget.h"
 #include "lib/planner/registry.h"
@@ -116,9 +117,9 @@ constexpr std::array kOthers = {SolveByRuns<PrepareDtrRuns>, SolveByRuns<Prepare
 constexpr auto kSlowOther = SolveByRuns<PrepareCheckmateRuns>;
 
 // What `best` can start from, within a limit of work (other_plans.h), unless a stop comes first.
-std::vector<std::vector<OpId>> PlansOfOthers(const JointProblem& problem,
+std::vector<std::vector<OpId>> PlansOfOthers(const JointProblem& problem, SearchEffort effort,
                                              const SolveLimits& limits) {
-  const WorkLimit limit(limits.stop, WorkOfOthers(problem.request.effort));
+  const WorkLimit limit(limits.stop, WorkOfOthers(effort));
   SolveLimits own_limits = limits;
   own_limits.stop = limit.token();
   std::vector<std::vector<OpId>> plans;
@@ -130,7 +131,7 @@ std::vector<std::vector<OpId>> PlansOfOthers(const JointProblem& problem,
     if (outcome.ok()) plans.push_back(std::move(outcome->runs));
   };
   for (const auto& solve : kOthers) add(solve);
-  if (problem.request.effort != SearchEffort::kQuick) add(kSlowOther);
+  if (effort != SearchEffort::kQuick) add(kSlowOther);
   return plans;
 }
 
@@ -171,7 +172,7 @@ Result<JointOutcome> SolveBestForLeastPeak(const JointProblem& problem, BestProb
   };
   const JointProblem for_least{graph, problem.request, std::nullopt, true};
   if (least.bound.bytes < peak_of(runs)) {
-    for (std::vector<OpId>& other : PlansOfOthers(for_least, limits)) {
+    for (std::vector<OpId>& other : PlansOfOthers(for_least, problem.request.effort, limits)) {
       if (peak_of(other) < peak_of(runs)) runs = std::move(other);
     }
   }
@@ -190,20 +191,39 @@ Result<JointOutcome> SolveBestForLeastPeak(const JointProblem& problem, BestProb
 }
 
 // The best plan within the budget, no worse than those of the other algorithms.
-Result<BestOutcome> SolveBestWithin(const JointProblem& problem, BestProblem* shared,
-                                    const BestOptions& options, const SolveLimits& limits) {
+Result<BestOutcome> SolveBestAt(SearchEffort effort, const JointProblem& problem,
+                                BestProblem* shared, const BestOptions& options,
+                                const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(BestOutcome best, SolveBest(shared, options));
   if (best.is_optimal || best.is_infeasible || limits.stop.stop_requested()) return best;
   RunSimulator simulator(problem.graph);
   BestOptions again = options;
   const size_t known = again.starts.size();
-  for (std::vector<OpId>& other : PlansOfOthers(problem, limits)) {
+  for (std::vector<OpId>& other : PlansOfOthers(problem, effort, limits)) {
     const RunSimulation simulation = simulator.Run(other).value();
     const int64_t overhead = (simulation.cost - problem.graph.cost()).count();
     const bool is_better = !best.runs || overhead < best.overhead;
     if (is_better && simulation.peak <= *problem.budget) again.starts.push_back(std::move(other));
   }
-  return again.starts.size() == known ? best : SolveBest(shared, again);
+  if (again.starts.size() == known) return best;
+  again.before = &best;
+  return SolveBest(shared, again);
+}
+
+// The same, no worse than with less effort.
+Result<BestOutcome> SolveBestWithin(const JointProblem& problem, BestProblem* shared,
+                                    BestOptions options, const SolveLimits& limits) {
+  BestOutcome best;
+  for (const SearchEffort effort : kEfforts) {
+    options.work = WorkOf(effort);
+    CKPLAN_ASSIGN_OR_RETURN(BestOutcome found,
+                            SolveBestAt(effort, problem, shared, options, limits));
+    best = std::move(found);
+    options.before = &best;
+    const bool is_final = best.is_optimal || best.is_infeasible || limits.stop.stop_requested();
+    if (is_final || effort == problem.request.effort) break;
+  }
+  return best;
 }
 
 // The plan of the least product of peak and time, of a dozen budgets between the least peak that is

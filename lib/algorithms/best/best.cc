@@ -44,6 +44,7 @@ class Solver {
     for (const OpId op : own_order_) idle_cost_ += problem_.cost[static_cast<size_t>(op.index())];
     idle_cost_ -= problem_.total_cost;
     outcome_.lower_bound = any_order_bound_ = idle_cost_;
+    if (options.before != nullptr) GoOnFrom(*options.before);
   }
 
   Result<BestOutcome> Run() && {
@@ -57,6 +58,12 @@ class Solver {
   }
 
  private:
+  void GoOnFrom(const BestOutcome& before) {
+    outcome_ = before;
+    any_order_bound_ = before.any_order_bound;
+    any_order_proof_ = before.any_order_proof;
+  }
+
   Result<Done> Search() {
     Offer(own_order_, "own order");
     for (const Runs& start : options_.starts) Offer(start, "start");
@@ -116,7 +123,9 @@ class Solver {
     // Often shows at once that nothing else needs to be tried.
     if (options_.enough && cut.is_feasible && is_own) RaiseBoundBy(cut);
     if (IsSettled()) return Done{};
-    if (const auto runs = Evicted(order)) Offer(*runs, "eviction");
+    // What eviction finds no work changes.
+    const bool is_evicted = options_.before != nullptr && is_own;
+    if (const auto runs = is_evicted ? std::nullopt : Evicted(order)) Offer(*runs, "eviction");
     if (IsSettled()) return Done{};
     if (cut.is_feasible) SolveByCut(order, moment, cut, is_own);
     if (IsDone() || !HasMipSolver() || problem_.op_count > kMaxProgramOps) return Done{};
@@ -196,9 +205,14 @@ class Solver {
     limits.simplex = options_.work.simplex;
     limits.rounds = options_.work.rounds;
     if (options_.enough) limits.enough = *options_.enough - idle_cost_;
-    CKPLAN_ASSIGN_OR_RETURN(LoopOutcome loop,
-                            SolveMomentLoop(graph_, problem_, order, options_.budget, limits));
+    LoopStart start;
+    if (is_own) start.moments = outcome_.moments;
+    if (outcome_.runs && IsInOrder(*outcome_.runs, order)) start.plan = &*outcome_.runs;
+    CKPLAN_ASSIGN_OR_RETURN(
+        LoopOutcome loop,
+        SolveMomentLoop(graph_, problem_, order, options_.budget, limits, start));
     const bool is_taken = loop.runs && Offer(*loop.runs, "moments");
+    if (is_own) outcome_.moments = loop.moments;
     if (is_own || is_taken) moments_ = loop.moments;
     if (!is_own) return Done{};
     RaiseBound(idle_cost_ + loop.lower_bound, OverheadProof::kMoments, BoundScope::kOwnOrder);
@@ -226,6 +240,18 @@ class Solver {
       RaisePeakBound(options_.budget + 1, PeakProof::kFreeMoments, BoundScope::kAnyOrder);
     }
     return Done{};
+  }
+
+  // Whether these are the first runs.
+  bool IsInOrder(const Runs& runs, const Runs& order) const {
+    std::vector<bool> has_run(static_cast<size_t>(problem_.op_count));
+    size_t next = 0;
+    for (const OpId op : runs) {
+      if (has_run[static_cast<size_t>(op.index())]) continue;
+      has_run[static_cast<size_t>(op.index())] = true;
+      if (next == order.size() || order[next++] != op) return false;
+    }
+    return next == order.size();
   }
 
   void SolveByCut(const Runs& order, size_t moment, const OneCut& cut, bool is_own) {

@@ -45,6 +45,8 @@ inline constexpr BestWork kQuickWork = {2'500'000, 0, 6, 60'000, 100, 4};
 inline constexpr BestWork kNormalWork = {24'000'000, 6'000'000, 20, 2'000'000, 300, 32};
 inline constexpr BestWork kThoroughWork = {240'000'000, 120'000'000, 50, 20'000'000, 1'000, 32};
 
+struct BestOutcome;
+
 struct BestOptions {
   int64_t budget = 0;  // Bytes: of the peak.
   BestWork work = kNormalWork;
@@ -55,6 +57,9 @@ struct BestOptions {
   // proven that there is none.
   std::optional<int64_t> enough = std::nullopt;
   std::vector<Runs> starts;  // Plans that are known, such as those of other algorithms.
+  // What a search with less work found for the same graph and the same of these options. Its plan
+  // is a start, and its proofs hold: so more work never gives less.
+  const BestOutcome* before = nullptr;
 };
 
 struct BestOutcome {
@@ -69,6 +74,7 @@ struct BestOutcome {
   PeakBound least_peak;        // Above the budget where `is_infeasible`.
   bool is_infeasible = false;  // Proven: nothing within the scope of `least_peak` fits.
   std::string_view part;       // Which part found the plan: "moments".
+  std::vector<OpId> moments;   // Of the last program in the graph's own order.
 };
 
 // Heeds a stop (lib/base/stop.h): with the best so far, if there is one. What it finds out about

@@ -14,12 +14,13 @@ namespace {
 class Loop {
  public:
   Loop(const JointGraph& graph, const RunProblem& problem, std::span<const OpId> order,
-       int64_t budget, const LoopLimits& limits)
+       int64_t budget, const LoopLimits& limits, const LoopStart& start)
       : graph_(graph),
         problem_(problem),
         order_(order),
         budget_(budget),
         limits_(limits),
+        start_(start),
         target_(budget) {
     for (const OpId op : order) once_ += problem.cost[static_cast<size_t>(op.index())];
   }
@@ -27,7 +28,8 @@ class Loop {
   Result<LoopOutcome> Run() && {
     const Runs once(order_.begin(), order_.end());
     AddMoments(ViewSteps(graph_, order_, once));
-    if (moments_.empty()) {
+    TakeMoments(start_.moments);
+    if (moments().empty()) {
       Take(once);
       return std::move(outcome_);
     }
@@ -35,7 +37,7 @@ class Loop {
       CKPLAN_ASSIGN_OR_RETURN(const bool may_go_on, Round());
       if (!may_go_on) break;
     }
-    for (const int32_t position : moments_) {
+    for (const int32_t position : moments()) {
       outcome_.moments.push_back(order_[static_cast<size_t>(position)]);
     }
     return std::move(outcome_);
@@ -52,27 +54,28 @@ class Loop {
 
   // Whether another round may find a better plan.
   Result<bool> Round() {
+    const bool is_for_budget = target_ == budget_;
     CKPLAN_ASSIGN_OR_RETURN(
         const MomentOutcome solved,
-        SolveMoments(problem_, order_, moments_, target_, limits_.simplex - outcome_.simplex));
+        SolveMoments(problem_, order_, charged_, target_, limits_.simplex - outcome_.simplex,
+                     is_for_budget ? start_.plan : nullptr));
     outcome_.simplex += solved.simplex;
-    const bool is_for_budget = target_ == budget_;
     if (solved.is_infeasible) {
       outcome_.is_infeasible = is_for_budget;
       return false;
     }
     if (is_for_budget) outcome_.lower_bound = std::max(outcome_.lower_bound, solved.lower_bound);
     if (!solved.plan) return false;
-    Runs runs = ExpandMoments(problem_, order_, moments_, *solved.plan);
+    Runs runs = ExpandMoments(problem_, order_, moments(), *solved.plan);
     const StepView view = ViewSteps(graph_, order_, runs);
     const int64_t peak = view.Peak();
     if (peak <= budget_) {
       Take(std::move(runs));
       return false;
     }
-    // What remains above the budget where every moment is one already is a matter of reruns between
-    // moments, or of rounding: less room at the moments makes up for it.
-    if (!AddMoments(view)) target_ -= peak - budget_;
+    // What remains above the budget where all is charged already is a matter of several reruns in
+    // one interval, or of rounding: less room everywhere makes up for it.
+    if (!AddMoments(view) && !ChargeReruns(view, runs)) target_ -= peak - budget_;
     return true;
   }
 
@@ -85,25 +88,70 @@ class Loop {
 
   // Whether a new moment was found.
   bool AddMoments(const StepView& view) {
-    const auto is_new = [&](int32_t position) {
-      return position < static_cast<int32_t>(order_.size()) &&
-             !std::binary_search(moments_.begin(), moments_.end(), position);
-    };
-    const std::vector<int32_t> tops = TopsAbove(view, budget_, is_new);
-    moments_.insert(moments_.end(), tops.begin(), tops.end());
-    std::sort(moments_.begin(), moments_.end());
-    moments_.erase(std::unique(moments_.begin(), moments_.end()), moments_.end());
+    const std::vector<size_t> tops = TopsAbove(
+        view, budget_, [&](size_t step) { return IsNewMoment(view.position[step]); });
+    for (const size_t step : tops) AddMoment(view.position[step]);
     return !tops.empty();
   }
+
+  // Where every step above the budget lies just before a moment: the first run before such a step
+  // becomes one, and where it is, what runs again at the step is charged. Whether any was new.
+  bool ChargeReruns(const StepView& view, const Runs& runs) {
+    const auto charge_at = [&](size_t step) {
+      return ChargedRerun{view.position[step] - 1, runs[step]};
+    };
+    const std::vector<size_t> tops = TopsAbove(view, budget_, [&](size_t step) {
+      const ChargedRerun rerun = charge_at(step);
+      const auto next = static_cast<size_t>(view.position[step]);
+      const bool is_first_run = next < order_.size() && order_[next] == rerun.op;
+      return !is_first_run && rerun.moment >= 0 &&
+             (IsNewMoment(rerun.moment) || IsNewRerun(rerun));
+    });
+    for (const size_t step : tops) {
+      const ChargedRerun rerun = charge_at(step);
+      if (IsNewMoment(rerun.moment)) {
+        AddMoment(rerun.moment);
+      } else if (IsNewRerun(rerun)) {
+        charged_.reruns.push_back(rerun);
+      }
+    }
+    return !tops.empty();
+  }
+
+  void TakeMoments(std::span<const OpId> ops) {
+    for (const OpId op : ops) {
+      const auto found = std::find(order_.begin(), order_.end(), op);
+      if (found != order_.end()) AddMoment(static_cast<int32_t>(found - order_.begin()));
+    }
+  }
+
+  bool IsNewMoment(int32_t position) const {
+    return position < static_cast<int32_t>(order_.size()) &&
+           !std::binary_search(moments().begin(), moments().end(), position);
+  }
+
+  bool IsNewRerun(const ChargedRerun& rerun) const {
+    return std::find(charged_.reruns.begin(), charged_.reruns.end(), rerun) ==
+           charged_.reruns.end();
+  }
+
+  void AddMoment(int32_t position) {
+    if (!IsNewMoment(position)) return;
+    std::vector<int32_t>& moments = charged_.moments;
+    moments.insert(std::upper_bound(moments.begin(), moments.end(), position), position);
+  }
+
+  const std::vector<int32_t>& moments() const { return charged_.moments; }
 
   const JointGraph& graph_;
   const RunProblem& problem_;
   const std::span<const OpId> order_;
   const int64_t budget_;
   const LoopLimits limits_;
+  const LoopStart start_;
   int64_t target_;    // The budget that the program is given; see Round.
   int64_t once_ = 0;  // What the order costs.
-  std::vector<int32_t> moments_;
+  ChargedSteps charged_;
   LoopOutcome outcome_;
 };
 
@@ -111,8 +159,8 @@ class Loop {
 
 Result<LoopOutcome> SolveMomentLoop(const JointGraph& graph, const RunProblem& problem,
                                     std::span<const OpId> order, int64_t budget,
-                                    const LoopLimits& limits) {
-  return Loop(graph, problem, order, budget, limits).Run();
+                                    const LoopLimits& limits, const LoopStart& start) {
+  return Loop(graph, problem, order, budget, limits, start).Run();
 }
 
 }  // namespace ckplan

@@ -1,7 +1,8 @@
 // The program over moments, solved in a loop until its plan fits: the first moment is where the
 // order itself needs the most memory; whenever the plan exceeds the budget elsewhere, the operation
-// that runs there becomes a moment too. A plan that fits and costs what the program says is optimal
-// for the order. Mostly one to three moments suffice.
+// that runs there becomes a moment too, or, between two moments, what runs again there is charged
+// with memory. A plan that fits and costs what the program says is optimal for the order. Mostly
+// one to three moments suffice.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,12 @@ struct LoopLimits {
   std::optional<int64_t> enough = std::nullopt;
 };
 
+// What is known before; it makes the loop shorter, and its proofs no weaker.
+struct LoopStart {
+  std::span<const OpId> moments;  // Operations of the order.
+  const Runs* plan = nullptr;     // In the order, within the budget.
+};
+
 struct LoopOutcome {
   std::optional<Runs> runs;    // The best plan found that fits the budget.
   int64_t cost = 0;            // Of `runs`, all runs together.
@@ -35,6 +42,6 @@ struct LoopOutcome {
 // `order` as in SolveMoments. kUnsupported: built without a MIP solver.
 Result<LoopOutcome> SolveMomentLoop(const JointGraph& graph, const RunProblem& problem,
                                     std::span<const OpId> order, int64_t budget,
-                                    const LoopLimits& limits);
+                                    const LoopLimits& limits, const LoopStart& start = {});
 
 }  // namespace ckplan

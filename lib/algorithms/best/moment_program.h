@@ -10,12 +10,16 @@
 //   (1) a^j_u + r^j_m(u) >= 1 for each read u of what first runs in interval j and was made before,
 //   (2) r^j_o <= a^j_u + r^j_m(u) for each read u of o,
 //   (3) a^(j+1)_u <= a^j_u + r^j_m(u) + f^j_m(u); for results also behind the last interval,
-//   (4) the values in memory at moment j leave room for what its operation writes and works in.
+//   (4) the values in memory at moment j leave room for what its operation writes and works in,
+//   (5) for chosen pairs of an operation and an interval: if it runs again there, the values that
+//       are in memory throughout the interval leave room for what it reads, writes and works in.
+//       Those are what moment j+1 finds, or the end, unless interval j makes it again.
 // What happens before the first moment, repeats within one interval, and memory at all other times
 // are not charged. So the least cost of the program is a lower bound on the overhead of every plan
 // that keeps the order and the budget: docs/bounds.md has the proof.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -33,12 +37,26 @@ struct MomentPlan {
 // "Every plan" of an outcome is every plan in this order.
 using MomentOutcome = ProgramOutcome<MomentPlan>;
 
-// `order` has every operation once, each behind the makers of what it reads; `moments` are
-// positions in it, ascending; `max_simplex` limits the work. kUnsupported: built without a MIP
-// solver, or too large for it.
+// A pair of (5).
+struct ChargedRerun {
+  int32_t moment = 0;  // The one that the interval begins with: its position in the order.
+  OpId op;
+
+  auto operator<=>(const ChargedRerun&) const = default;
+};
+
+// When memory is charged.
+struct ChargedSteps {
+  std::vector<int32_t> moments;      // Positions in the order, ascending.
+  std::vector<ChargedRerun> reruns;  // At some of the moments.
+};
+
+// `order` has every operation once, each behind the makers of what it reads; `max_simplex` limits
+// the work; `known` is a plan in the order within the budget to start from, or nullptr.
+// kUnsupported: built without a MIP solver, or too large for it.
 Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
-                                   std::span<const int32_t> moments, int64_t budget,
-                                   int64_t max_simplex);
+                                   const ChargedSteps& charged, int64_t budget, int64_t max_simplex,
+                                   const Runs* known = nullptr);
 
 // The runs of such a plan: within an interval what is missing is run again just before it is read,
 // and at the end of the interval what the next moment wants.

@@ -23,21 +23,33 @@ struct Instance : RandomInstance {
   explicit Instance(uint64_t seed) : RandomInstance(seed, /*percent_chains=*/40) {}
 };
 
+// Moments, and operations before them whose reruns are charged.
+ChargedSteps RandomCharges(Instance* instance) {
+  ChargedSteps charged;
+  const auto size = static_cast<int32_t>(instance->order.size());
+  for (int32_t i = 0; i < size; ++i) {
+    if (!instance->rng.Chance(40)) continue;
+    charged.moments.push_back(i);
+    for (int32_t before = 0; before < i; ++before) {
+      const OpId op = instance->order[static_cast<size_t>(before)];
+      if (instance->rng.Chance(40)) charged.reruns.push_back({i, op});
+    }
+  }
+  return charged;
+}
+
 }  // namespace
 
-TEST_CASE("moments: no plan of the order costs less than the program says, whatever the moments") {
+TEST_CASE("moments: no plan of the order costs less than the program says, whatever is charged") {
   if (!HasMipSolver()) return;
   uint64_t above_zero = 0;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     CAPTURE(seed);
     Instance instance(seed);
-    std::vector<int32_t> moments;
-    for (size_t i = 0; i < instance.order.size(); ++i) {
-      if (instance.rng.Chance(40)) moments.push_back(static_cast<int32_t>(i));
-    }
-    if (moments.empty()) continue;
+    const ChargedSteps charged = RandomCharges(&instance);
+    if (charged.moments.empty()) continue;
     const MomentOutcome outcome =
-        SolveMoments(instance.problem, instance.order, moments, instance.budget, kAmple.simplex)
+        SolveMoments(instance.problem, instance.order, charged, instance.budget, kAmple.simplex)
             .value();
     const std::optional<int64_t> best =
         ExhaustiveLeastCost(instance.problem, instance.order, instance.budget);
@@ -73,6 +85,12 @@ TEST_CASE("moments: the loop finds the best plan of an order, or says that it di
     CHECK(loop.cost >= *best);
     CHECK(RunSimulator(instance.graph).Run(*loop.runs)->peak.count() <= instance.budget);
     if (loop.cost == *best) ++optimal;
+    const std::vector<OpId> moments = loop.moments;
+    const LoopOutcome again = SolveMomentLoop(instance.graph, instance.problem, instance.order,
+                                              instance.budget, kAmple, {moments, &*loop.runs})
+                                  .value();
+    CHECK(again.lower_bound <= *best - instance.OnceCost());
+    CHECK(again.lower_bound >= loop.lower_bound);
   }
   CHECK(feasible > kSeeds / 6);
   CHECK(optimal * 10 >= feasible * 9);
@@ -96,6 +114,29 @@ TEST_CASE("best: searches that share a problem find what each finds alone") {
       CHECK(together.least_peak == alone.least_peak);
     }
   }
+}
+
+TEST_CASE("best: a search that goes on from another finds and proves no less") {
+  int newly_proven = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    CAPTURE(seed);
+    const Instance instance(seed);
+    BestOptions options;
+    options.budget = instance.budget;
+    options.work = {0, 0, 0, 0, 0, 0};
+    options.is_order_free = instance.budget % 2 == 0;
+    const BestOutcome before = SolveBest(instance.graph, options).value();
+    options.work = kGlanceWork;
+    options.before = &before;
+    const BestOutcome outcome = SolveBest(instance.graph, options).value();
+    CHECK(outcome.runs.has_value() >= before.runs.has_value());
+    CHECK(outcome.any_order_bound >= before.any_order_bound);
+    CHECK(outcome.least_peak.bytes >= before.least_peak.bytes);
+    if (before.is_optimal) CHECK(outcome.is_optimal);
+    if (before.runs) CHECK(outcome.overhead <= before.overhead);
+    if (outcome.is_optimal && !before.is_optimal) ++newly_proven;
+  }
+  CHECK((newly_proven > 0 || !HasMipSolver()));
 }
 
 TEST_CASE("best: in the own order it is between its bound and every plan that it starts from") {

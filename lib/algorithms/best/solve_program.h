@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "lib/algorithms/best/program_units.h"
 #include "lib/base/result.h"
@@ -26,9 +27,11 @@ struct ProgramOutcome {
 //   units(),
 //   is_hopeless()   whether it was seen while it was built that it has no solution, and
 //   Read(values)    the plan that a solution means.
-// `max_simplex` limits the work. kUnsupported: built without a MIP solver, or too large for it.
+// `max_simplex` limits the work; `start` is a solution to begin with, or nullptr. kUnsupported:
+// built without a MIP solver, or too large for it.
 template <typename Plan, typename Program>
-Result<ProgramOutcome<Plan>> SolveProgram(const Program& program, int64_t max_simplex) {
+Result<ProgramOutcome<Plan>> SolveProgram(const Program& program, int64_t max_simplex,
+                                          const std::vector<double>* start = nullptr) {
   ProgramOutcome<Plan> outcome;
   outcome.is_infeasible = program.is_hopeless();
   if (outcome.is_infeasible) return outcome;
@@ -36,7 +39,7 @@ Result<ProgramOutcome<Plan>> SolveProgram(const Program& program, int64_t max_si
   MipLimits limits;
   limits.lp_iterations = max_simplex / IterationWork(columns);
   if (!IsWorthBeginning(program.model().rows().size(), limits.lp_iterations)) return outcome;
-  CKPLAN_ASSIGN_OR_RETURN(const MipOutcome solved, SolveMip(program.model(), limits));
+  CKPLAN_ASSIGN_OR_RETURN(const MipOutcome solved, SolveMip(program.model(), limits, {.start = start}));
   outcome.simplex = solved.lp_iterations * IterationWork(columns);
   outcome.is_infeasible = solved.status == MipStatus::kInfeasible;
   if (outcome.is_infeasible) return outcome;

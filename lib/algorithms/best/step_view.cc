@@ -1,6 +1,7 @@
 #include "lib/algorithms/best/step_view.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "lib/joint/run_timeline.h"
 
@@ -9,11 +10,10 @@ namespace {
 
 constexpr size_t kMaxTops = 3;
 
-// Steps in a row above the budget, and the best position of them.
+// Steps in a row above the budget, and the best of them.
 struct Stretch {
   int64_t top = 0;
-  int32_t position = -1;
-  int64_t bytes_there = 0;
+  std::optional<size_t> step;
 };
 
 }  // namespace
@@ -33,8 +33,8 @@ StepView ViewSteps(const JointGraph& graph, std::span<const OpId> order, const R
   return view;
 }
 
-std::vector<int32_t> TopsAbove(const StepView& view, int64_t budget,
-                               const std::function<bool(int32_t)>& may_take) {
+std::vector<size_t> TopsAbove(const StepView& view, int64_t budget,
+                              const std::function<bool(size_t)>& may_take) {
   std::vector<Stretch> stretches;
   bool is_inside = false;
   for (size_t k = 0; k < view.bytes.size(); ++k) {
@@ -44,16 +44,15 @@ std::vector<int32_t> TopsAbove(const StepView& view, int64_t budget,
     if (!is_above) continue;
     Stretch& stretch = stretches.back();
     stretch.top = std::max(stretch.top, view.bytes[k]);
-    if (view.bytes[k] <= stretch.bytes_there || !may_take(view.position[k])) continue;
-    stretch.bytes_there = view.bytes[k];
-    stretch.position = view.position[k];
+    const bool is_higher = !stretch.step || view.bytes[k] > view.bytes[*stretch.step];
+    if (is_higher && may_take(k)) stretch.step = k;
   }
-  std::erase_if(stretches, [](const Stretch& stretch) { return stretch.position < 0; });
+  std::erase_if(stretches, [](const Stretch& stretch) { return !stretch.step; });
   std::stable_sort(stretches.begin(), stretches.end(),
                    [](const Stretch& a, const Stretch& b) { return a.top > b.top; });
   if (stretches.size() > kMaxTops) stretches.resize(kMaxTops);
-  std::vector<int32_t> tops;
-  for (const Stretch& stretch : stretches) tops.push_back(stretch.position);
+  std::vector<size_t> tops;
+  for (const Stretch& stretch : stretches) tops.push_back(*stretch.step);
   return tops;
 }
 

@@ -2,6 +2,7 @@
 // program over moments needs further moments.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -23,10 +24,10 @@ struct StepView {
 // `order`: operations in the order of their first runs in `runs`.
 StepView ViewSteps(const JointGraph& graph, std::span<const OpId> order, const Runs& runs);
 
-// The steps above the budget form stretches. Of each of the three highest: the position that needs
-// the most memory of those that `may_take` accepts. The highest stretch comes first; one without
-// such a position does not count.
-std::vector<int32_t> TopsAbove(const StepView& view, int64_t budget,
-                               const std::function<bool(int32_t)>& may_take);
+// The steps above the budget form stretches. Of each of the three highest: the step that needs the
+// most memory of those that `may_take` accepts. The highest stretch comes first; one without such a
+// step does not count.
+std::vector<size_t> TopsAbove(const StepView& view, int64_t budget,
+                              const std::function<bool(size_t)>& may_take);
 
 }  // namespace ckplan

@@ -1,0 +1,358 @@
+#include "lib/planner/best_search.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "lib/algorithms/best/certificates.h"
+#include "lib/algorithms/best/least_peak.h"
+#include "lib/base/stop.h"
+#include "lib/joint/simulate_runs.h"
+#include "lib/planner/other_plans.h"
+#include "lib/schedule/backward_order.h"
+#include "lib/schedule/simulate.h"
+
+namespace ckplan {
+namespace {
+
+constexpr int64_t kCurveSteps = 12;
+
+Bytes PeakInOrder(const TensorGraph& graph, const std::vector<NodeId>& order) {
+  return Simulator(graph).Run(KeepAllSchedule(order)).value().peak;
+}
+
+// `order`: what the order of the expansion is to the graph.
+BestSolution SolutionFrom(const BestOutcome& outcome, const Expansion& expansion,
+                          BoundScope order) {
+  const auto scope_of = [&](BoundScope scope) {
+    return scope == BoundScope::kOwnOrder ? order : scope;
+  };
+  BestSolution solution{
+      std::nullopt,          outcome.overhead, outcome.lower_bound,     outcome.is_optimal,
+      outcome.is_infeasible, outcome.proof,    scope_of(outcome.scope), outcome.least_peak};
+  solution.least_peak.scope = scope_of(outcome.least_peak.scope);
+  if (outcome.runs) solution.schedule = ScheduleOf(expansion, *outcome.runs);
+  return solution;
+}
+
+}  // namespace
+
+BestWork WorkOf(SearchEffort effort) {
+  switch (effort) {
+    case SearchEffort::kQuick:
+      return kQuickWork;
+    case SearchEffort::kNormal:
+      return kNormalWork;
+    case SearchEffort::kThorough:
+      return kThoroughWork;
+  }
+  return kNormalWork;
+}
+
+BestSearch::Order BestSearch::OwnForwardOrder(const TensorGraph& graph) {
+  Order order;
+  for (const NodeId id : graph.nodes().ids()) order.push_back(id);
+  return order;
+}
+
+BestSearch::BestSearch(const TensorGraph& graph, const PlanRequest& request,
+                       const SolveLimits& limits, std::optional<Cost> enough)
+    : graph_(graph),
+      request_(request),
+      limits_(limits),
+      enough_(enough),
+      own_order_(OwnForwardOrder(graph)),
+      expansion_(ExpandTensorGraph(graph)),
+      own_problem_(expansion_.graph) {
+  if (request.order != StepOrder::kFree) return;
+  any_order_ = ExpandForAnyOrder(graph);
+  any_order_problem_.emplace(any_order_->graph);
+}
+
+Result<BestSolution> BestSearch::Solve(Bytes budget, const std::optional<Schedule>& known) {
+  Progress progress;
+  if (known) progress.best = SolutionOf(*known);
+  for (const SearchEffort effort : kEfforts) {
+    CKPLAN_RETURN_IF_ERROR(SolveAt(effort, budget, &progress));
+    if (effort == request_.effort || IsFinal(progress)) break;
+  }
+  return std::move(progress.best);
+}
+
+// Whether more effort finds and proves nothing else.
+bool BestSearch::IsFinal(const Progress& progress) const {
+  const BestSolution& best = progress.best;
+  if (IsEnough(best)) return true;
+  const bool is_optimal_in_any_order = best.is_optimal && best.scope == BoundScope::kAnyOrder;
+  // Then other algorithms' orders have been tried with little effort, and get no more.
+  return is_optimal_in_any_order || (progress.own->is_optimal && !any_order_);
+}
+
+Result<Done> BestSearch::SolveAt(SearchEffort effort, Bytes budget, Progress* progress) {
+  BestSolution& best = progress->best;
+  const bool is_mirrored_done = progress->own && progress->own->is_optimal;
+  if (!is_mirrored_done) {
+    CKPLAN_ASSIGN_OR_RETURN(BestSolution found, SolveMirrored(effort, budget, progress));
+    if (!best.IsBetterThan(found)) best = std::move(found);
+  }
+  if (!any_order_ || (best.schedule && best.overhead == 0) || IsEnough(best)) return Done{};
+  KeepInCaseOfStop(best);
+  return SolveInAnyOrder(effort, budget, progress);
+}
+
+Result<BestSolution> BestSearch::SolveForLeastPeak() {
+  CKPLAN_ASSIGN_OR_RETURN(BestSolution least, FindLeast());
+  KeepInCaseOfStop(least);
+  CKPLAN_ASSIGN_OR_RETURN(BestSolution again, Solve(PeakOf(least), least.schedule));
+  // A bound for the own order's sums says nothing of another forward order, where they differ.
+  const bool is_for_all = any_order_ || IsInOwnOrder(*again.schedule);
+  if (is_for_all && least.least_peak.bytes > again.least_peak.bytes) {
+    again.least_peak = least.least_peak;
+  }
+  return again;
+}
+
+Result<BestSolution> BestSearch::FindLeast() {
+  BestSolution least = LeastOfOthers();
+  KeepInCaseOfStop(least);
+  BestOptions options;
+  options.work = kQuickWork;
+  options.is_order_free = false;
+  CKPLAN_ASSIGN_OR_RETURN(const LeastPeak lower, FindLeastPeak(&own_problem_, std::move(options),
+                                                               PeakOf(least).count()));
+  if (lower.runs) least = SolutionOf(ScheduleOf(expansion_, *lower.runs));
+  least.least_peak = lower.bound;
+  return any_order_ ? FindLeastInAnyOrder(least) : least;
+}
+
+Result<BestSolution> BestSearch::SolveForLeastProduct() {
+  BestSolution chosen = KeepingAll();
+  curve_ = {PointOf(chosen)};
+  KeepInCaseOfStop(chosen);
+  const int64_t high = PeakOf(chosen).count();
+  const int64_t low = std::min(high, own_problem_.certificates().least_peak_any_plan);
+  std::vector<Schedule> starts;
+  for (int64_t i = 0; i < kCurveSteps; ++i) {
+    const Bytes budget(low + (high - low) / kCurveSteps * i);
+    std::optional<BestOutcome> before;
+    CKPLAN_ASSIGN_OR_RETURN(BestSolution tried,
+                            SolveOwnOrder(budget, kGlanceWork, starts, &before));
+    if (!tried.schedule) continue;
+    starts = {*tried.schedule};
+    curve_.push_back(PointOf(tried));
+    if (IsBetterPoint(PointOf(tried), PointOf(chosen), StepCost())) chosen = std::move(tried);
+    KeepInCaseOfStop(chosen);
+  }
+  return Solve(PeakOf(chosen), chosen.schedule);
+}
+
+std::vector<CurvePoint> BestSearch::CurveWith(const BestSolution& chosen) const {
+  if (curve_.empty()) return {};
+  std::vector<CurvePoint> points = curve_;
+  points.push_back(PointOf(chosen));
+  return FrontOf(std::move(points));
+}
+
+// The best plan of the graph's own order, and, unless none can be better, of the orders of the
+// other algorithms' plans, which are starts as well. So is the best plan so far.
+Result<BestSolution> BestSearch::SolveMirrored(SearchEffort effort, Bytes budget,
+                                               Progress* progress) {
+  std::optional<Schedule> known = progress->best.schedule;
+  if (known && !IsMirrored(*known)) known.reset();
+  std::vector<Schedule> starts;
+  if (known && IsInOwnOrder(*known)) starts.push_back(*known);
+  CKPLAN_ASSIGN_OR_RETURN(BestSolution best,
+                          SolveOwnOrder(budget, WorkOf(effort), starts, &progress->own));
+  const auto keep = [&] {
+    KeepInCaseOfStop(progress->best.IsBetterThan(best) ? progress->best : best);
+  };
+  keep();
+  if ((best.is_optimal && best.overhead == 0) || IsEnough(best)) return best;
+  const SearchEffort effort_of_others = best.is_optimal ? SearchEffort::kQuick : effort;
+  for (const OrderedProblem& problem : OthersWithin(budget, best, known, effort_of_others)) {
+    CKPLAN_ASSIGN_OR_RETURN(BestSolution other,
+                            SolveInOrder(budget, problem, WorkOf(effort_of_others)));
+    if (other.IsBetterThan(best)) best = std::move(other);
+    keep();
+    if (IsEnough(best)) break;
+  }
+  return best;
+}
+
+// Goes on from what was found `before`, and puts what is found in its place.
+Result<BestSolution> BestSearch::SolveOwnOrder(Bytes budget, const BestWork& work,
+                                               const std::vector<Schedule>& starts,
+                                               std::optional<BestOutcome>* before) {
+  const bool is_settled = *before && ((*before)->is_optimal || (*before)->is_infeasible);
+  if (!is_settled) {
+    Result<BestOutcome> outcome = SolveExpansion(expansion_, &own_problem_, budget, work, starts,
+                                                 *before ? &**before : nullptr);
+    if (!outcome.ok()) return std::move(outcome).error();
+    before->emplace(std::move(outcome).value());
+  }
+  return SolutionFrom(**before, expansion_, BoundScope::kOwnOrder);
+}
+
+Result<BestSolution> BestSearch::SolveInOrder(Bytes budget, const OrderedProblem& problem,
+                                              const BestWork& work) {
+  if (problem.order == own_order_) {
+    std::optional<BestOutcome> before;
+    return SolveOwnOrder(budget, work, problem.starts, &before);
+  }
+  const Expansion expansion = ExpandTensorGraph(graph_, problem.order);
+  BestProblem expanded(expansion.graph);
+  CKPLAN_ASSIGN_OR_RETURN(
+      const BestOutcome outcome,
+      SolveExpansion(expansion, &expanded, budget, work, problem.starts, nullptr));
+  return SolutionFrom(outcome, expansion, BoundScope::kPlanOrder);
+}
+
+Result<BestOutcome> BestSearch::SolveExpansion(const Expansion& expansion, BestProblem* problem,
+                                               Bytes budget, const BestWork& work,
+                                               const std::vector<Schedule>& starts,
+                                               const BestOutcome* before) const {
+  BestOptions options;
+  options.budget = budget.count();
+  options.work = work;
+  options.is_order_free = false;  // A schedule runs backward in the reverse of its forward order.
+  options.before = before;
+  if (enough_) options.enough = enough_->count();
+  for (const Schedule& start : starts) options.starts.push_back(RunsOf(expansion, start));
+  return SolveBest(problem, options);
+}
+
+// Makes the best plan so far the better of it and what is found with steps in any order, with what
+// is proven of plans in any order.
+Result<Done> BestSearch::SolveInAnyOrder(SearchEffort effort, Bytes budget, Progress* progress) {
+  BestSolution& best = progress->best;
+  BestOptions options;
+  options.budget = budget.count();
+  options.work = WorkOf(effort);
+  options.is_own_order_enough = false;
+  if (progress->any_order) options.before = &*progress->any_order;
+  if (enough_) options.enough = enough_->count();
+  if (best.schedule) {
+    Runs start = RunsOf(*any_order_, *best.schedule);
+    // Gradients may be added up in another order in it.
+    if (RunSimulator(any_order_->graph).Run(start).ok()) options.starts.push_back(start);
+  }
+  CKPLAN_ASSIGN_OR_RETURN(BestOutcome found, SolveBest(&*any_order_problem_, options));
+  const BestOutcome& outcome = progress->any_order.emplace(std::move(found));
+  if (outcome.runs && (!best.schedule || outcome.overhead < best.overhead)) {
+    const Schedule schedule = ScheduleOf(*any_order_, *outcome.runs);
+    // The expanded graph may need less, see ExpandForAnyOrder.
+    if (Simulator(graph_).Run(schedule).value().peak <= budget) {
+      best = {schedule, outcome.overhead, 0, false, false};
+    }
+  }
+  // A plan that adds up gradients in another order is none of the expanded graph's, and may be
+  // below its bounds; what is proven of it is what was proven of its own order.
+  const bool is_bound = !best.schedule || (outcome.any_order_bound <= best.overhead &&
+                                           outcome.least_peak.bytes <= PeakOf(best));
+  if (!is_bound) return Done{};
+  best.lower_bound = outcome.any_order_bound;
+  best.proof = outcome.any_order_proof;
+  best.scope = BoundScope::kAnyOrder;
+  best.least_peak = outcome.least_peak;
+  best.is_optimal = best.schedule && best.overhead == best.lower_bound;
+  best.is_infeasible = outcome.is_infeasible;
+  return Done{};
+}
+
+Result<BestSolution> BestSearch::FindLeastInAnyOrder(const BestSolution& known) {
+  BestOptions options;
+  options.work = kQuickWork;
+  CKPLAN_ASSIGN_OR_RETURN(
+      const LeastPeak lower,
+      FindLeastPeak(&*any_order_problem_, std::move(options), PeakOf(known).count()));
+  BestSolution least = known;
+  // The expanded graph may need less, see ExpandForAnyOrder.
+  if (lower.runs) {
+    BestSolution found = SolutionOf(ScheduleOf(*any_order_, *lower.runs));
+    if (PeakOf(found) < PeakOf(known)) least = std::move(found);
+  }
+  least.least_peak = lower.bound;
+  return least;
+}
+
+// Orders of other algorithms' plans, and of `known`, that may lead to a better plan: the order of
+// the best of them, where that is better than `own`, and the one that needs least memory from the
+// start, where that is less than the graph's own order needs.
+std::vector<BestSearch::OrderedProblem> BestSearch::OthersWithin(
+    Bytes budget, const BestSolution& own, const std::optional<Schedule>& known,
+    SearchEffort effort) const {
+  std::vector<Schedule> starts;
+  const bool is_excluded = enough_ && own.lower_bound > enough_->count();
+  const bool is_settled = own.is_optimal || own.is_infeasible || is_excluded;
+  const OthersWork work{WorkOfOthers(effort), /*wants_own_order=*/!is_settled};
+  for (Plan& plan : PlansOfOthers(graph_, request_, Budget::Of(budget), work, limits_)) {
+    starts.push_back(std::move(plan.schedule));
+  }
+  PollStop();  // What others make of a stop is an error.
+  if (known) starts.push_back(*known);
+  std::optional<Order> cheapest;
+  std::optional<Order> lightest;
+  int64_t least_overhead = own.schedule ? own.overhead : std::numeric_limits<int64_t>::max();
+  Bytes least_peak = PeakInOrder(graph_, own_order_);
+  for (const Schedule& start : starts) {
+    const Order order = ForwardOrder(start);
+    const int64_t overhead = Simulator(graph_).Run(start).value().overhead.count();
+    if (overhead < least_overhead) {
+      least_overhead = overhead;
+      cheapest = order;
+    }
+    if (order == own_order_) continue;
+    const Bytes peak = PeakInOrder(graph_, order);
+    if (peak < least_peak) {
+      least_peak = peak;
+      lightest = order;
+    }
+  }
+  std::vector<OrderedProblem> problems;
+  if (cheapest) problems.push_back({*cheapest, {}});
+  if (lightest && lightest != cheapest) problems.push_back({*lightest, {}});
+  for (OrderedProblem& problem : problems) {
+    std::copy_if(starts.begin(), starts.end(), std::back_inserter(problem.starts),
+                 [&](const Schedule& start) { return ForwardOrder(start) == problem.order; });
+  }
+  return problems;
+}
+
+// The plan of the least peak by any other algorithm.
+BestSolution BestSearch::LeastOfOthers() const {
+  BestSolution least = KeepingAll();
+  for (const Plan& plan : PlansOfOthers(graph_, request_, {Budget::Kind::kMin, Bytes(0), 0},
+                                        {WorkOfOthers(request_.effort)}, limits_)) {
+    if (plan.figures.peak >= PeakOf(least)) continue;
+    least = {plan.schedule, plan.figures.overhead.count()};
+  }
+  PollStop();  // What others make of a stop is an error.
+  return least;
+}
+
+BestSolution BestSearch::SolutionOf(const Schedule& schedule) const {
+  return {schedule, Simulator(graph_).Run(schedule).value().overhead.count()};
+}
+
+void BestSearch::KeepInCaseOfStop(const BestSolution& solution) {
+  if (solution.schedule) found_ = solution;
+}
+
+bool BestSearch::IsEnough(const BestSolution& solution) const {
+  return enough_ && solution.schedule && solution.overhead <= enough_->count();
+}
+
+bool BestSearch::IsInOwnOrder(const Schedule& schedule) const {
+  return ForwardOrder(schedule) == own_order_;
+}
+
+Bytes BestSearch::PeakOf(const BestSolution& solution) const {
+  return Simulator(graph_).Run(*solution.schedule).value().peak;
+}
+
+CurvePoint BestSearch::PointOf(const BestSolution& solution) const {
+  return {PeakOf(solution), Cost(solution.overhead)};
+}
+
+}  // namespace ckplan
