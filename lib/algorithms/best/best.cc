@@ -32,6 +32,9 @@ constexpr size_t kFewRules = 4;
 // Plans are made in an order of less memory if it saves at least this part of the own order's peak.
 constexpr int64_t kSameOrderParts = 50;
 
+// Programs are first solved until plan and bound differ by so small a part of a step.
+constexpr int64_t kCoarseParts = 1'000;
+
 class Solver {
  public:
   Solver(BestProblem* shared, const BestOptions& options)
@@ -204,6 +207,7 @@ class Solver {
     LoopLimits limits;
     limits.simplex = options_.work.simplex;
     limits.rounds = options_.work.rounds;
+    limits.gap = problem_.total_cost / kCoarseParts;
     if (options_.enough) limits.enough = *options_.enough - idle_cost_;
     LoopStart start;
     if (is_own) start.moments = outcome_.moments;

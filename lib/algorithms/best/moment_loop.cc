@@ -20,15 +20,16 @@ class Loop {
         order_(order),
         budget_(budget),
         limits_(limits),
-        start_(start),
+        known_(start.plan),
+        gap_(limits.gap),
         target_(budget) {
+    TakeMoments(start.moments);
     for (const OpId op : order) once_ += problem.cost[static_cast<size_t>(op.index())];
   }
 
   Result<LoopOutcome> Run() && {
     const Runs once(order_.begin(), order_.end());
     AddMoments(ViewSteps(graph_, order_, once));
-    TakeMoments(start_.moments);
     if (moments().empty()) {
       Take(once);
       return std::move(outcome_);
@@ -57,8 +58,8 @@ class Loop {
     const bool is_for_budget = target_ == budget_;
     CKPLAN_ASSIGN_OR_RETURN(
         const MomentOutcome solved,
-        SolveMoments(problem_, order_, charged_, target_, limits_.simplex - outcome_.simplex,
-                     is_for_budget ? start_.plan : nullptr));
+        SolveMoments(problem_, order_, charged_, target_,
+                     {limits_.simplex - outcome_.simplex, gap_}, is_for_budget ? known_ : nullptr));
     outcome_.simplex += solved.simplex;
     if (solved.is_infeasible) {
       outcome_.is_infeasible = is_for_budget;
@@ -71,7 +72,7 @@ class Loop {
     const int64_t peak = view.Peak();
     if (peak <= budget_) {
       Take(std::move(runs));
-      return false;
+      return is_for_budget && Refine();
     }
     // What remains above the budget where all is charged already is a matter of several reruns in
     // one interval, or of rounding: less room everywhere makes up for it.
@@ -84,6 +85,14 @@ class Loop {
     if (outcome_.runs && outcome_.cost <= cost) return;
     outcome_.cost = cost;
     outcome_.runs = std::move(runs);
+  }
+
+  // Whether the program at hand is to be solved more exactly.
+  bool Refine() {
+    if (gap_ == 0) return false;
+    gap_ = 0;
+    known_ = &*outcome_.runs;
+    return true;
   }
 
   // Whether a new moment was found.
@@ -148,7 +157,8 @@ class Loop {
   const std::span<const OpId> order_;
   const int64_t budget_;
   const LoopLimits limits_;
-  const LoopStart start_;
+  const Runs* known_;  // A plan to start from, or nullptr.
+  int64_t gap_;        // See LoopLimits.
   int64_t target_;    // The budget that the program is given; see Round.
   int64_t once_ = 0;  // What the order costs.
   ChargedSteps charged_;

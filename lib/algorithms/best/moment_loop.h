@@ -19,6 +19,9 @@ namespace ckplan {
 struct LoopLimits {
   int64_t simplex = 0;  // Of all solves together (IterationWork).
   int64_t rounds = 0;
+  // Programs are solved until plan and bound differ by no more than this, and only the last of them
+  // to the end.
+  int64_t gap = 0;
   // If set, the loop also ends with a plan whose overhead is no higher, or with the proof that
   // there is none.
   std::optional<int64_t> enough = std::nullopt;

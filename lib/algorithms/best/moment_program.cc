@@ -313,12 +313,13 @@ class Program {
 }  // namespace
 
 Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
-                                   const ChargedSteps& charged, int64_t budget, int64_t max_simplex,
+                                   const ChargedSteps& charged, int64_t budget,
+                                   const ProgramLimits& limits,
                                    const Runs* known) {
   const Program program(problem, order, charged, budget);
-  if (known == nullptr) return SolveProgram<MomentPlan>(program, max_simplex);
+  if (known == nullptr) return SolveProgram<MomentPlan>(program, limits);
   const std::vector<double> start = program.SolutionOf(*known);
-  return SolveProgram<MomentPlan>(program, max_simplex, &start);
+  return SolveProgram<MomentPlan>(program, limits, &start);
 }
 
 Runs ExpandMoments(const RunProblem& problem, std::span<const OpId> order,

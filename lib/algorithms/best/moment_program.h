@@ -51,11 +51,11 @@ struct ChargedSteps {
   std::vector<ChargedRerun> reruns;  // At some of the moments.
 };
 
-// `order` has every operation once, each behind the makers of what it reads; `max_simplex` limits
-// the work; `known` is a plan in the order within the budget to start from, or nullptr.
-// kUnsupported: built without a MIP solver, or too large for it.
+// `order` has every operation once, each behind the makers of what it reads; `known` is a plan in
+// the order within the budget to start from, or nullptr. kUnsupported: built without a MIP solver, or too large for it.
 Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
-                                   const ChargedSteps& charged, int64_t budget, int64_t max_simplex,
+                                   const ChargedSteps& charged, int64_t budget,
+                                   const ProgramLimits& limits,
                                    const Runs* known = nullptr);
 
 // The runs of such a plan: within an interval what is missing is run again just before it is read,

@@ -1,6 +1,7 @@
 // Solving the programs over moments (moment_program.h, any_order_program.h) by the MIP solver.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,6 +12,11 @@
 #include "lib/mip/mip.h"
 
 namespace ckplan {
+
+struct ProgramLimits {
+  int64_t simplex = 0;  // Work (IterationWork).
+  int64_t gap = 0;      // A plan is good enough whose cost is above the bound by this much.
+};
 
 // `Plan` is what a solution means. "Every plan" is every one that the program is a relaxation of.
 template <typename Plan>
@@ -27,19 +33,21 @@ struct ProgramOutcome {
 //   units(),
 //   is_hopeless()   whether it was seen while it was built that it has no solution, and
 //   Read(values)    the plan that a solution means.
-// `max_simplex` limits the work; `start` is a solution to begin with, or nullptr. kUnsupported:
-// built without a MIP solver, or too large for it.
+// `start` is a solution to begin with, or nullptr.
+// kUnsupported: built without a MIP solver, or too large for it.
 template <typename Plan, typename Program>
-Result<ProgramOutcome<Plan>> SolveProgram(const Program& program, int64_t max_simplex,
+Result<ProgramOutcome<Plan>> SolveProgram(const Program& program, const ProgramLimits& limits,
                                           const std::vector<double>* start = nullptr) {
   ProgramOutcome<Plan> outcome;
   outcome.is_infeasible = program.is_hopeless();
   if (outcome.is_infeasible) return outcome;
   const size_t columns = program.model().columns().size();
-  MipLimits limits;
-  limits.lp_iterations = max_simplex / IterationWork(columns);
-  if (!IsWorthBeginning(program.model().rows().size(), limits.lp_iterations)) return outcome;
-  CKPLAN_ASSIGN_OR_RETURN(const MipOutcome solved, SolveMip(program.model(), limits, {.start = start}));
+  MipLimits mip;
+  mip.lp_iterations = limits.simplex / IterationWork(columns);
+  mip.absolute_gap = std::max(mip.absolute_gap, program.units().CostUnits(limits.gap));
+  if (!IsWorthBeginning(program.model().rows().size(), mip.lp_iterations)) return outcome;
+  CKPLAN_ASSIGN_OR_RETURN(const MipOutcome solved,
+                          SolveMip(program.model(), mip, {.start = start}));
   outcome.simplex = solved.lp_iterations * IterationWork(columns);
   outcome.is_infeasible = solved.status == MipStatus::kInfeasible;
   if (outcome.is_infeasible) return outcome;
