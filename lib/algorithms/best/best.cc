@@ -209,14 +209,11 @@ class Solver {
     limits.rounds = options_.work.rounds;
     limits.gap = problem_.total_cost / kCoarseParts;
     if (options_.enough) limits.enough = *options_.enough - idle_cost_;
-    LoopStart start;
-    if (is_own) start.moments = outcome_.moments;
-    if (outcome_.runs && IsInOrder(*outcome_.runs, order)) start.plan = &*outcome_.runs;
-    CKPLAN_ASSIGN_OR_RETURN(
-        LoopOutcome loop,
-        SolveMomentLoop(graph_, problem_, order, options_.budget, limits, start));
+    const bool is_start = outcome_.runs && IsInOrder(*outcome_.runs, order);
+    CKPLAN_ASSIGN_OR_RETURN(LoopOutcome loop,
+                            SolveMomentLoop(graph_, problem_, order, options_.budget, limits,
+                                            is_start ? &*outcome_.runs : nullptr));
     const bool is_taken = loop.runs && Offer(*loop.runs, "moments");
-    if (is_own) outcome_.moments = loop.moments;
     if (is_own || is_taken) moments_ = loop.moments;
     if (!is_own) return Done{};
     RaiseBound(idle_cost_ + loop.lower_bound, OverheadProof::kMoments, BoundScope::kOwnOrder);

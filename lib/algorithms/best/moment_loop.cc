@@ -14,16 +14,15 @@ namespace {
 class Loop {
  public:
   Loop(const JointGraph& graph, const RunProblem& problem, std::span<const OpId> order,
-       int64_t budget, const LoopLimits& limits, const LoopStart& start)
+       int64_t budget, const LoopLimits& limits, const Runs* known)
       : graph_(graph),
         problem_(problem),
         order_(order),
         budget_(budget),
         limits_(limits),
-        known_(start.plan),
+        known_(known),
         gap_(limits.gap),
         target_(budget) {
-    TakeMoments(start.moments);
     for (const OpId op : order) once_ += problem.cost[static_cast<size_t>(op.index())];
   }
 
@@ -127,13 +126,6 @@ class Loop {
     return !tops.empty();
   }
 
-  void TakeMoments(std::span<const OpId> ops) {
-    for (const OpId op : ops) {
-      const auto found = std::find(order_.begin(), order_.end(), op);
-      if (found != order_.end()) AddMoment(static_cast<int32_t>(found - order_.begin()));
-    }
-  }
-
   bool IsNewMoment(int32_t position) const {
     return position < static_cast<int32_t>(order_.size()) &&
            !std::binary_search(moments().begin(), moments().end(), position);
@@ -169,8 +161,8 @@ class Loop {
 
 Result<LoopOutcome> SolveMomentLoop(const JointGraph& graph, const RunProblem& problem,
                                     std::span<const OpId> order, int64_t budget,
-                                    const LoopLimits& limits, const LoopStart& start) {
-  return Loop(graph, problem, order, budget, limits, start).Run();
+                                    const LoopLimits& limits, const Runs* known) {
+  return Loop(graph, problem, order, budget, limits, known).Run();
 }
 
 }  // namespace ckplan

@@ -27,12 +27,6 @@ struct LoopLimits {
   std::optional<int64_t> enough = std::nullopt;
 };
 
-// What is known before; it makes the loop shorter, and its proofs no weaker.
-struct LoopStart {
-  std::span<const OpId> moments;  // Operations of the order.
-  const Runs* plan = nullptr;     // In the order, within the budget.
-};
-
 struct LoopOutcome {
   std::optional<Runs> runs;    // The best plan found that fits the budget.
   int64_t cost = 0;            // Of `runs`, all runs together.
@@ -42,9 +36,9 @@ struct LoopOutcome {
   int64_t simplex = 0;        // Work done (IterationWork).
 };
 
-// `order` as in SolveMoments. kUnsupported: built without a MIP solver.
+// `order` and `known` as in SolveMoments. kUnsupported: built without a MIP solver.
 Result<LoopOutcome> SolveMomentLoop(const JointGraph& graph, const RunProblem& problem,
                                     std::span<const OpId> order, int64_t budget,
-                                    const LoopLimits& limits, const LoopStart& start = {});
+                                    const LoopLimits& limits, const Runs* known = nullptr);
 
 }  // namespace ckplan

@@ -86,12 +86,11 @@ TEST_CASE("moments: the loop finds the best plan of an order, or says that it di
     CHECK(loop.cost >= *best);
     CHECK(RunSimulator(instance.graph).Run(*loop.runs)->peak.count() <= instance.budget);
     if (loop.cost == *best) ++optimal;
-    const std::vector<OpId> moments = loop.moments;
     const LoopOutcome again = SolveMomentLoop(instance.graph, instance.problem, instance.order,
-                                              instance.budget, kAmple, {moments, &*loop.runs})
+                                              instance.budget, kAmple, &*loop.runs)
                                   .value();
+    CHECK(again.cost <= loop.cost);
     CHECK(again.lower_bound <= *best - instance.OnceCost());
-    CHECK(again.lower_bound >= loop.lower_bound);
   }
   CHECK(feasible > kSeeds / 6);
   CHECK(optimal * 10 >= feasible * 9);
