@@ -1,6 +1,7 @@
 #include "lib/algorithms/best/least_peak.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "lib/joint/simulate_runs.h"
@@ -16,6 +17,7 @@ Result<LeastPeak> FindLeastPeak(BestProblem* problem, BestOptions options, int64
   RunSimulator simulator(problem->graph());
   LeastPeak least;
   least.bound.bytes = Bytes(problem->certificates().least_peak_any_plan);
+  options.enough = std::numeric_limits<int64_t>::max() / 2;  // Any plan that fits will do.
   int64_t refused = least.bound.bytes.count() - 1;
   for (int trial = 0; trial < kMaxTrials && refused + 1 < reached; ++trial) {
     options.budget = trial == 0 ? refused + 1 : refused + (reached - refused) / 2;
