@@ -119,8 +119,8 @@ Result<BestSolution> BestSearch::FindLeast() {
   BestOptions options;
   options.work = kQuickWork;
   options.is_order_free = false;
-  CKPLAN_ASSIGN_OR_RETURN(const LeastPeak lower, FindLeastPeak(&own_problem_, std::move(options),
-                                                               PeakOf(least).count()));
+  CKPLAN_ASSIGN_OR_RETURN(const LeastPeak lower,
+                          FindLeastPeak(&own_problem_, std::move(options), PeakOf(least).count()));
   if (lower.runs) least = SolutionOf(ScheduleOf(expansion_, *lower.runs));
   least.least_peak = lower.bound;
   return any_order_ ? FindLeastInAnyOrder(least) : least;
@@ -202,9 +202,8 @@ Result<BestSolution> BestSearch::SolveInOrder(Bytes budget, const OrderedProblem
   }
   const Expansion expansion = ExpandTensorGraph(graph_, problem.order);
   BestProblem expanded(expansion.graph);
-  CKPLAN_ASSIGN_OR_RETURN(
-      const BestOutcome outcome,
-      SolveExpansion(expansion, &expanded, budget, work, problem.starts, nullptr));
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome, SolveExpansion(expansion, &expanded, budget,
+                                                                    work, problem.starts, nullptr));
   return SolutionFrom(outcome, expansion, BoundScope::kPlanOrder);
 }
 

@@ -47,8 +47,8 @@ BestWork WorkOf(SearchEffort effort);
 // Solves for one budget after the other. Heeds a stop (lib/base/stop.h).
 class BestSearch {
  public:
-  // Keeps references to all of these. With `enough`, solving for a budget ends with a plan that adds
-  // no more time, or with the proof that there is none.
+  // Keeps references to all of these. With `enough`, solving for a budget ends with a plan that
+  // adds no more time, or with the proof that there is none.
   BestSearch(const TensorGraph& graph, const PlanRequest& request, const SolveLimits& limits,
              std::optional<Cost> enough = std::nullopt);
 

@@ -203,6 +203,25 @@ TEST_CASE("best: more memory never costs more time, whatever the graph") {
   CHECK(points > 40);
 }
 
+TEST_CASE("best: more effort never costs more time, and proves no less") {
+  for (uint64_t seed = 1; seed <= Instances(4); ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomGraphOptions options;
+    options.nodes = 20;
+    const TensorGraph graph = RandomTensorGraph(rng, options);
+    PlanRequest request = BestWithin(Percent(75));
+    request.effort = SearchEffort::kQuick;
+    const Result<Plan> quick = MakePlan(graph, request, {});
+    request.effort = SearchEffort::kNormal;
+    const Result<Plan> normal = MakePlan(graph, request, {});
+    if (!quick.ok()) continue;
+    REQUIRE(normal.ok());
+    CHECK(normal->figures.overhead <= quick->figures.overhead);
+    if (quick->figures.is_optimal) CHECK(normal->figures.is_optimal);
+  }
+}
+
 TEST_CASE("best: what it does not take is refused") {
   const TensorGraph graph = GraphFromText("a:4@5 -> b:4@2");
   PlanRequest request = BestWithin(Percent(90));

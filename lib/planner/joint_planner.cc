@@ -220,7 +220,9 @@ Result<BestOutcome> SolveBestWithin(const JointProblem& problem, BestProblem* sh
                             SolveBestAt(effort, problem, shared, options, limits));
     best = std::move(found);
     options.before = &best;
-    const bool is_final = best.is_optimal || best.is_infeasible || limits.stop.stop_requested();
+    const bool is_optimal_in_any_order = best.runs && best.overhead <= best.any_order_bound;
+    const bool is_final =
+        is_optimal_in_any_order || best.is_infeasible || limits.stop.stop_requested();
     if (is_final || effort == problem.request.effort) break;
   }
   return best;

@@ -65,20 +65,25 @@ class Solver {
     outcome_ = before;
     any_order_bound_ = before.any_order_bound;
     any_order_proof_ = before.any_order_proof;
+    moments_ = before.moments;
   }
 
   Result<Done> Search() {
     Offer(own_order_, "own order");
     for (const Runs& start : options_.starts) Offer(start, "start");
     Certify();
-    if (IsDone()) return Done{};
+    if (!IsDone()) CKPLAN_RETURN_IF_ERROR(SolveInOrders());
+    if (options_.is_order_free && !IsSettled()) CKPLAN_RETURN_IF_ERROR(SolveInAnyOrder());
+    if (!IsDone()) Anneal();
+    return Done{};
+  }
+
+  Result<Done> SolveInOrders() {
     orders_.push_back(own_order_);
     if (options_.is_order_free) AddMinCutOrder();
     for (size_t i = 0; i < orders_.size() && !IsDone(); ++i) {
       CKPLAN_RETURN_IF_ERROR(SolveInOrder(orders_[i], i == 0));
     }
-    if (options_.is_order_free && !IsSettled()) CKPLAN_RETURN_IF_ERROR(SolveInAnyOrder());
-    if (!IsDone()) Anneal();
     return Done{};
   }
 
@@ -285,6 +290,7 @@ class Solver {
   // The bound for any order is told where that of the own order is no higher, or where a plan in
   // another order costs less than it.
   void SettleBound() {
+    outcome_.moments = moments_;
     outcome_.any_order_bound = any_order_bound_;
     outcome_.any_order_proof = any_order_proof_;
     const bool is_below_own = outcome_.runs && outcome_.overhead < outcome_.lower_bound;

@@ -74,6 +74,7 @@ struct BestOutcome {
   PeakBound least_peak;        // Above the budget where `is_infeasible`.
   bool is_infeasible = false;  // Proven: nothing within the scope of `least_peak` fits.
   std::string_view part;       // Which part found the plan: "moments".
+  std::vector<OpId> moments;   // What the search for a bound in any order begins with.
 };
 
 // Heeds a stop (lib/base/stop.h): with the best so far, if there is one. What it finds out about

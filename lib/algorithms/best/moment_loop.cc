@@ -96,8 +96,8 @@ class Loop {
 
   // Whether a new moment was found.
   bool AddMoments(const StepView& view) {
-    const std::vector<size_t> tops = TopsAbove(
-        view, budget_, [&](size_t step) { return IsNewMoment(view.position[step]); });
+    const std::vector<size_t> tops =
+        TopsAbove(view, budget_, [&](size_t step) { return IsNewMoment(view.position[step]); });
     for (const size_t step : tops) AddMoment(view.position[step]);
     return !tops.empty();
   }
@@ -112,8 +112,7 @@ class Loop {
       const ChargedRerun rerun = charge_at(step);
       const auto next = static_cast<size_t>(view.position[step]);
       const bool is_first_run = next < order_.size() && order_[next] == rerun.op;
-      return !is_first_run && rerun.moment >= 0 &&
-             (IsNewMoment(rerun.moment) || IsNewRerun(rerun));
+      return !is_first_run && rerun.moment >= 0 && (IsNewMoment(rerun.moment) || IsNewRerun(rerun));
     });
     for (const size_t step : tops) {
       const ChargedRerun rerun = charge_at(step);
@@ -151,8 +150,8 @@ class Loop {
   const LoopLimits limits_;
   const Runs* known_;  // A plan to start from, or nullptr.
   int64_t gap_;        // See LoopLimits.
-  int64_t target_;    // The budget that the program is given; see Round.
-  int64_t once_ = 0;  // What the order costs.
+  int64_t target_;     // The budget that the program is given; see Round.
+  int64_t once_ = 0;   // What the order costs.
   ChargedSteps charged_;
   LoopOutcome outcome_;
 };

@@ -257,7 +257,8 @@ class Program {
     const auto at = static_cast<size_t>(op);
     int64_t bytes =
         problem_.written_bytes[at] + problem_.workspace[at] - problem_.in_place_bytes[at];
-    for (const int32_t read : problem_.reads[op]) bytes += problem_.bytes[static_cast<size_t>(read)];
+    for (const int32_t read : problem_.reads[op])
+      bytes += problem_.bytes[static_cast<size_t>(read)];
     return bytes;
   }
 
@@ -304,8 +305,8 @@ class Program {
   std::vector<int32_t> position_;  // Of each operation in the order.
   bool is_hopeless_ = false;
   MipModel model_;
-  std::vector<std::vector<int>> kept_;    // Columns of a^j, by value.
-  std::vector<std::vector<int>> reruns_;  // Columns of r^j, by operation.
+  std::vector<std::vector<int>> kept_;                   // Columns of a^j, by value.
+  std::vector<std::vector<int>> reruns_;                 // Columns of r^j, by operation.
   std::map<size_t, std::vector<ValueThrough>> through_;  // By interval, for those of (5).
   std::vector<Through> through_columns_;
 };
@@ -314,8 +315,7 @@ class Program {
 
 Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
                                    const ChargedSteps& charged, int64_t budget,
-                                   const ProgramLimits& limits,
-                                   const Runs* known) {
+                                   const ProgramLimits& limits, const Runs* known) {
   const Program program(problem, order, charged, budget);
   if (known == nullptr) return SolveProgram<MomentPlan>(program, limits);
   const std::vector<double> start = program.SolutionOf(*known);

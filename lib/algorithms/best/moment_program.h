@@ -52,11 +52,11 @@ struct ChargedSteps {
 };
 
 // `order` has every operation once, each behind the makers of what it reads; `known` is a plan in
-// the order within the budget to start from, or nullptr. kUnsupported: built without a MIP solver, or too large for it.
+// the order within the budget to start from, or nullptr. kUnsupported: built without a MIP solver,
+// or too large for it.
 Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
                                    const ChargedSteps& charged, int64_t budget,
-                                   const ProgramLimits& limits,
-                                   const Runs* known = nullptr);
+                                   const ProgramLimits& limits, const Runs* known = nullptr);
 
 // The runs of such a plan: within an interval what is missing is run again just before it is read,
 // and at the end of the interval what the next moment wants.
