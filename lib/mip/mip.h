@@ -76,16 +76,19 @@ class MipModel {
   std::vector<MipRow> rows_;
 };
 
-// What an iteration of the simplex method counts as work, in a program of so many columns. What
-// HiGHS does beside, such as generating cuts, makes it take half a millisecond even for few of
-// them.
+// What an iteration of the simplex method counts as work, in a program of so many columns: about
+// eight million a second.
 constexpr int64_t IterationWork(size_t columns) { return static_cast<int64_t>(columns) + 2'000; }
+// And a round of the search of an integer program, with the cuts and the heuristics between the
+// iterations.
+constexpr int64_t RoundWork(size_t columns) { return static_cast<int64_t>(columns) * 120; }
 
 // HiGHS looks at its limits between the rounds of its search, at the root as below it, so that it
 // exceeds them: by thousands of iterations where a model has thousands of rows. The first linear
 // program of an integer program is solved whole, and so is each sub-problem of a heuristic.
 struct MipLimits {
   int64_t lp_iterations = std::numeric_limits<int64_t>::max();  // Of the simplex method, in all.
+  int64_t work = std::numeric_limits<int64_t>::max();           // Of iterations and rounds.
   int64_t nodes = std::numeric_limits<int64_t>::max();          // Of branch and bound.
   double relative_gap = 0;     // Optimal is also (objective - bound) / |objective| within this,
   double absolute_gap = 1e-6;  // or objective - bound.
@@ -109,7 +112,8 @@ struct MipOutcome {
   double bound = -kMipInfinity;               // No solution costs less; infinite if none exists.
   std::optional<std::vector<double>> values;  // The best solution found; integers are whole.
   double objective = kMipInfinity;            // Its cost.
-  int64_t lp_iterations = 0;                  // Work done, as MipLimits counts it.
+  int64_t lp_iterations = 0;                  // As MipLimits counts them.
+  int64_t work = 0;                           // The same.
 };
 
 // Whether this ckplan is built with a solver.

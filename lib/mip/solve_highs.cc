@@ -140,8 +140,9 @@ Result<Done> Pass(void* highs, const MipModel& model, bool is_linear) {
 // What HiGHS is given with its callback, and what the callback has seen.
 struct Interrupt {
   const MipLimits& limits;
-  const int64_t work_of_iteration;
+  const size_t columns;
   int64_t iterations = 0;
+  int64_t work = 0;
 };
 
 // Whether a thread that polls now would be stopped. No exception may pass through HiGHS.
@@ -162,10 +163,14 @@ void InterruptWhenSpent(int type, const char*, const HighsCallbackDataOut* out,
   int64_t work = 1;
   if (is_mip) {
     const int64_t iterations = out->mip_total_lp_iterations;
-    work += (iterations - interrupt.iterations) * interrupt.work_of_iteration;
+    work = RoundWork(interrupt.columns) +
+           (iterations - interrupt.iterations) * IterationWork(interrupt.columns);
     interrupt.iterations = iterations;
+    interrupt.work += work;
   }
-  const bool is_spent = is_mip && interrupt.iterations >= interrupt.limits.lp_iterations;
+  const MipLimits& limits = interrupt.limits;
+  const bool is_spent = is_mip && (interrupt.iterations >= limits.lp_iterations ||
+                                   interrupt.work >= limits.work);
   in->user_interrupt = StopIsRequested(work) || is_spent ? 1 : 0;
 }
 
@@ -267,7 +272,7 @@ Result<MipOutcome> SolveMip(const MipModel& model, const MipLimits& limits,
   const bool is_linear =
       options.relax || std::none_of(model.columns().begin(), model.columns().end(),
                                     [](const MipColumn& column) { return column.is_integer; });
-  Interrupt interrupt{limits, IterationWork(model.columns().size())};
+  Interrupt interrupt{limits, model.columns().size()};
   const Highs highs(Highs_create());
   SetRepeatable(highs.get());
   SetLimits(highs.get(), limits, is_linear);
@@ -281,7 +286,11 @@ Result<MipOutcome> SolveMip(const MipModel& model, const MipLimits& limits,
   Highs_run(highs.get());  // The model's status says more than what it returns.
   CKPLAN_ASSIGN_OR_RETURN(const MipStatus status,
                           StatusOf(Highs_getModelStatus(highs.get()), model));
-  return Read(highs.get(), status, model, is_linear);
+  MipOutcome outcome = Read(highs.get(), status, model, is_linear);
+  // HiGHS may go on for a while after it looked at its limits last.
+  const int64_t unseen = std::max<int64_t>(0, outcome.lp_iterations - interrupt.iterations);
+  outcome.work = interrupt.work + unseen * IterationWork(interrupt.columns);
+  return outcome;
 }
 
 }  // namespace ckplan

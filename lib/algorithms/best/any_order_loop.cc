@@ -38,15 +38,15 @@ class Loop {
  private:
   bool IsDone() const {
     const bool is_optimal = outcome_.runs && outcome_.cost - once_ <= outcome_.lower_bound;
-    return is_optimal || chain_.empty() || outcome_.simplex >= limits_.simplex;
+    return is_optimal || chain_.empty() || outcome_.work >= limits_.work;
   }
 
   // Whether another round may give a better bound.
   Result<bool> Round() {
     CKPLAN_ASSIGN_OR_RETURN(const AnyOrderOutcome solved,
                             SolveMomentsInAnyOrder(problem_, order_, chain_, budget_,
-                                                   limits_.simplex - outcome_.simplex));
-    outcome_.simplex += solved.simplex;
+                                                   limits_.work - outcome_.work));
+    outcome_.work += solved.work;
     outcome_.is_infeasible = solved.is_infeasible;
     if (solved.is_infeasible) return false;
     outcome_.lower_bound = std::max(outcome_.lower_bound, solved.lower_bound);
@@ -65,10 +65,10 @@ class Loop {
   // A plan in the order that the program chose; returns the moments that it took.
   Result<std::vector<OpId>> SolveInOrder(const Runs& order) {
     LoopLimits limits = limits_;
-    limits.simplex -= outcome_.simplex;
+    limits.work -= outcome_.work;
     CKPLAN_ASSIGN_OR_RETURN(const LoopOutcome loop,
                             SolveMomentLoop(graph_, problem_, order, budget_, limits));
-    outcome_.simplex += loop.simplex;
+    outcome_.work += loop.work;
     if (loop.runs) Take(*loop.runs);
     return loop.moments;
   }

@@ -37,11 +37,11 @@ using AnyOrderOutcome = ProgramOutcome<AnyOrderPlan>;
 
 // `order` has all required operations, each behind the makers of what it reads: in the plan,
 // operations between the same moments come in this order. `chain` is not empty, and each of its
-// operations is an ancestor of the next. `max_simplex` limits the work. kUnsupported: built without
+// operations is an ancestor of the next. `max_work` limits the work. kUnsupported: built without
 // a MIP solver, or too large for it.
 Result<AnyOrderOutcome> SolveMomentsInAnyOrder(const RunProblem& problem,
                                                std::span<const OpId> order,
                                                std::span<const OpId> chain, int64_t budget,
-                                               int64_t max_simplex);
+                                               int64_t max_work);
 
 }  // namespace ckplan

@@ -67,7 +67,7 @@ TEST_CASE("any order: no plan costs less than the program says, whatever the mom
     const std::vector<OpId> chain = LongestChain(instance.problem, instance.DrawOps(50));
     if (chain.empty()) continue;
     const AnyOrderOutcome outcome = SolveMomentsInAnyOrder(instance.problem, instance.order, chain,
-                                                           instance.budget, kAmple.simplex)
+                                                           instance.budget, kAmple.work)
                                         .value();
     const std::optional<int64_t> best = ExhaustiveLeastCost(instance.problem, instance.budget);
     if (!best) continue;

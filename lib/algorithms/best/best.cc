@@ -32,6 +32,9 @@ constexpr size_t kFewRules = 4;
 // Plans are made in an order of less memory if it saves at least this part of the own order's peak.
 constexpr int64_t kSameOrderParts = 50;
 
+// Fewer operations get as much less work.
+constexpr int64_t kFullWorkOps = 500;
+
 // Programs are first solved until plan and bound differ by so small a part of a step.
 constexpr int64_t kCoarseParts = 1'000;
 
@@ -140,6 +143,12 @@ class Solver {
     return SolveByProgram(order, is_own);
   }
 
+  // So much work on a graph of this size; on none less than `least`, or all that is allowed.
+  int64_t ForSize(int64_t work, int64_t least) const {
+    const int64_t share = work / kFullWorkOps * std::min<int64_t>(problem_.op_count, kFullWorkOps);
+    return std::max(share, std::min(work, least));
+  }
+
   // Takes the runs if they fit and are cheaper than what there is. Whether they were taken.
   bool Offer(const Runs& runs, std::string_view part) {
     bool is_taken = OfferOne(runs, part);
@@ -210,7 +219,7 @@ class Solver {
 
   Result<Done> SolveByProgram(const Runs& order, bool is_own) {
     LoopLimits limits;
-    limits.simplex = options_.work.simplex;
+    limits.work = ForSize(options_.work.programs, kQuickWork.programs);
     limits.rounds = options_.work.rounds;
     limits.gap = problem_.total_cost / kCoarseParts;
     if (options_.enough) limits.enough = *options_.enough - idle_cost_;
@@ -234,7 +243,7 @@ class Solver {
     const bool is_known = outcome_.runs && outcome_.overhead <= any_order_bound_;
     if (is_known || outcome_.is_infeasible || moments_.empty()) return Done{};
     LoopLimits limits;
-    limits.simplex = options_.work.any_order;
+    limits.work = ForSize(options_.work.any_order, kQuickWork.any_order);
     limits.rounds = options_.work.rounds;
     CKPLAN_ASSIGN_OR_RETURN(
         const LoopOutcome loop,
@@ -282,7 +291,7 @@ class Solver {
       for (const Runs& order : orders_) starts.push_back(order);
     }
     AnnealOptions options;
-    options.moves = options_.work.moves;
+    options.moves = ForSize(options_.work.moves, kQuickWork.moves);
     options.free_order = options_.is_order_free;
     Offer(ckplan::Anneal(problem_, options_.budget, starts, options).runs, "annealing");
   }

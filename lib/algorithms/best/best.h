@@ -30,7 +30,7 @@ namespace ckplan {
 
 // What a search may do, so that the same request gives the same plan on any machine.
 struct BestWork {
-  int64_t simplex = 0;     // Of the programs in one order (IterationWork).
+  int64_t programs = 0;    // Of the programs in one order (MipLimits::work).
   int64_t any_order = 0;   // The same, in any order.
   int64_t rounds = 0;      // Of the loops over moments.
   int64_t moves = 0;       // Of the annealing.
@@ -38,10 +38,11 @@ struct BestWork {
   int orders = 0;          // Searches for an order of little memory.
 };
 
-// Work that means about 0.3, 3 and 30 seconds for 500 operations; and less than a tenth of a
-// second, for each of the plans that are looked at where no budget is given.
-inline constexpr BestWork kGlanceWork = {500'000, 0, 3, 15'000, 50, 2};
-inline constexpr BestWork kQuickWork = {2'500'000, 0, 6, 60'000, 100, 4};
+// Work that means about 0.3, 3 and 30 seconds for 500 operations, and for fewer, beyond quick work,
+// as much less; and less than a tenth of a second, for each of the plans that are looked at where
+// no budget is given.
+inline constexpr BestWork kGlanceWork = {800'000, 0, 3, 15'000, 50, 2};
+inline constexpr BestWork kQuickWork = {4'000'000, 0, 6, 60'000, 100, 4};
 inline constexpr BestWork kNormalWork = {24'000'000, 6'000'000, 20, 2'000'000, 300, 32};
 inline constexpr BestWork kThoroughWork = {240'000'000, 120'000'000, 50, 20'000'000, 1'000, 32};
 

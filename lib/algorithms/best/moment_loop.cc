@@ -49,7 +49,7 @@ class Loop {
     const bool is_optimal = outcome_.runs && overhead <= outcome_.lower_bound;
     const bool is_settled = limits_.enough && (outcome_.lower_bound > *limits_.enough ||
                                                (outcome_.runs && overhead <= *limits_.enough));
-    return is_optimal || is_settled || outcome_.simplex >= limits_.simplex;
+    return is_optimal || is_settled || outcome_.work >= limits_.work;
   }
 
   // Whether another round may find a better plan.
@@ -58,8 +58,8 @@ class Loop {
     CKPLAN_ASSIGN_OR_RETURN(
         const MomentOutcome solved,
         SolveMoments(problem_, order_, charged_, target_,
-                     {limits_.simplex - outcome_.simplex, gap_}, is_for_budget ? known_ : nullptr));
-    outcome_.simplex += solved.simplex;
+                     {limits_.work - outcome_.work, gap_}, is_for_budget ? known_ : nullptr));
+    outcome_.work += solved.work;
     if (solved.is_infeasible) {
       outcome_.is_infeasible = is_for_budget;
       return false;

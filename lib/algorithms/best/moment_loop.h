@@ -17,7 +17,7 @@
 namespace ckplan {
 
 struct LoopLimits {
-  int64_t simplex = 0;  // Of all solves together (IterationWork).
+  int64_t work = 0;  // Of all solves together, as MipLimits counts it.
   int64_t rounds = 0;
   // Programs are solved until plan and bound differ by no more than this, and only the last of them
   // to the end.
@@ -33,7 +33,7 @@ struct LoopOutcome {
   int64_t lower_bound = 0;     // On the overhead of every plan that keeps the order and the budget.
   bool is_infeasible = false;  // Proven: no plan that keeps the order fits.
   std::vector<OpId> moments;  // Operations, in the order, whose first runs were the last program's.
-  int64_t simplex = 0;        // Work done (IterationWork).
+  int64_t work = 0;           // Done, as MipLimits counts it.
 };
 
 // `order` and `known` as in SolveMoments. kUnsupported: built without a MIP solver.

@@ -14,8 +14,8 @@
 namespace ckplan {
 
 struct ProgramLimits {
-  int64_t simplex = 0;  // Work (IterationWork).
-  int64_t gap = 0;      // A plan is good enough whose cost is above the bound by this much.
+  int64_t work = 0;  // As MipLimits counts it.
+  int64_t gap = 0;   // A plan is good enough whose cost is above the bound by this much.
 };
 
 // `Plan` is what a solution means. "Every plan" is every one that the program is a relaxation of.
@@ -25,7 +25,7 @@ struct ProgramOutcome {
   int64_t lower_bound = 0;     // On the overhead of every plan.
   bool is_exact = false;       // `plan` is of the least cost.
   std::optional<Plan> plan;    // The best that was found.
-  int64_t simplex = 0;         // Work done (IterationWork).
+  int64_t work = 0;            // Done, as MipLimits counts it.
 };
 
 // `Program` has
@@ -43,12 +43,13 @@ Result<ProgramOutcome<Plan>> SolveProgram(const Program& program, const ProgramL
   if (outcome.is_infeasible) return outcome;
   const size_t columns = program.model().columns().size();
   MipLimits mip;
-  mip.lp_iterations = limits.simplex / IterationWork(columns);
+  mip.work = limits.work;
   mip.absolute_gap = std::max(mip.absolute_gap, program.units().CostUnits(limits.gap));
-  if (!IsWorthBeginning(program.model().rows().size(), mip.lp_iterations)) return outcome;
+  const int64_t iterations = limits.work / IterationWork(columns);
+  if (!IsWorthBeginning(program.model().rows().size(), iterations)) return outcome;
   CKPLAN_ASSIGN_OR_RETURN(const MipOutcome solved,
                           SolveMip(program.model(), mip, {.start = start}));
-  outcome.simplex = solved.lp_iterations * IterationWork(columns);
+  outcome.work = solved.work;
   outcome.is_infeasible = solved.status == MipStatus::kInfeasible;
   if (outcome.is_infeasible) return outcome;
   outcome.lower_bound = program.units().ProvenCost(solved.bound, columns);
