@@ -169,8 +169,8 @@ void InterruptWhenSpent(int type, const char*, const HighsCallbackDataOut* out,
     interrupt.work += work;
   }
   const MipLimits& limits = interrupt.limits;
-  const bool is_spent = is_mip && (interrupt.iterations >= limits.lp_iterations ||
-                                   interrupt.work >= limits.work);
+  const bool is_spent =
+      is_mip && (interrupt.iterations >= limits.lp_iterations || interrupt.work >= limits.work);
   in->user_interrupt = StopIsRequested(work) || is_spent ? 1 : 0;
 }
 

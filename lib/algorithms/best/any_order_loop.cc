@@ -43,9 +43,9 @@ class Loop {
 
   // Whether another round may give a better bound.
   Result<bool> Round() {
-    CKPLAN_ASSIGN_OR_RETURN(const AnyOrderOutcome solved,
-                            SolveMomentsInAnyOrder(problem_, order_, chain_, budget_,
-                                                   limits_.work - outcome_.work));
+    CKPLAN_ASSIGN_OR_RETURN(
+        const AnyOrderOutcome solved,
+        SolveMomentsInAnyOrder(problem_, order_, chain_, budget_, limits_.work - outcome_.work));
     outcome_.work += solved.work;
     outcome_.is_infeasible = solved.is_infeasible;
     if (solved.is_infeasible) return false;

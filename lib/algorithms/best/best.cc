@@ -35,6 +35,9 @@ constexpr int64_t kSameOrderParts = 50;
 // Fewer operations get as much less work.
 constexpr int64_t kFullWorkOps = 500;
 
+// Annealing gets its full work where it may gain this part of a step.
+constexpr int64_t kWorthwhileParts = 200;
+
 // Programs are first solved until plan and bound differ by so small a part of a step.
 constexpr int64_t kCoarseParts = 1'000;
 
@@ -291,9 +294,19 @@ class Solver {
       for (const Runs& order : orders_) starts.push_back(order);
     }
     AnnealOptions options;
-    options.moves = ForSize(options_.work.moves, kQuickWork.moves);
+    options.moves = Moves();
     options.free_order = options_.is_order_free;
     Offer(ckplan::Anneal(problem_, options_.budget, starts, options).runs, "annealing");
+  }
+
+  // Moves of the annealing: fewer where there is little to gain.
+  int64_t Moves() const {
+    const int64_t moves = ForSize(options_.work.moves, kQuickWork.moves);
+    if (!outcome_.runs) return moves;
+    const int64_t bound = options_.is_order_free ? any_order_bound_ : outcome_.lower_bound;
+    const double worthwhile = static_cast<double>(problem_.total_cost) / kWorthwhileParts;
+    const double gain = static_cast<double>(outcome_.overhead - bound) / worthwhile;
+    return static_cast<int64_t>(static_cast<double>(moves) * std::clamp(gain, 0.05, 1.0));
   }
 
   // The bound for any order is told where that of the own order is no higher, or where a plan in

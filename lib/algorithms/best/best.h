@@ -43,8 +43,8 @@ struct BestWork {
 // no budget is given.
 inline constexpr BestWork kGlanceWork = {800'000, 0, 3, 15'000, 50, 2};
 inline constexpr BestWork kQuickWork = {4'000'000, 0, 6, 60'000, 100, 4};
-inline constexpr BestWork kNormalWork = {24'000'000, 6'000'000, 20, 2'000'000, 300, 32};
-inline constexpr BestWork kThoroughWork = {240'000'000, 120'000'000, 50, 20'000'000, 1'000, 32};
+inline constexpr BestWork kNormalWork = {28'000'000, 6'000'000, 20, 2'000'000, 300, 32};
+inline constexpr BestWork kThoroughWork = {180'000'000, 120'000'000, 50, 20'000'000, 1'000, 32};
 
 struct BestOutcome;
 

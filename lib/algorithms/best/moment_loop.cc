@@ -57,8 +57,8 @@ class Loop {
     const bool is_for_budget = target_ == budget_;
     CKPLAN_ASSIGN_OR_RETURN(
         const MomentOutcome solved,
-        SolveMoments(problem_, order_, charged_, target_,
-                     {limits_.work - outcome_.work, gap_}, is_for_budget ? known_ : nullptr));
+        SolveMoments(problem_, order_, charged_, target_, {limits_.work - outcome_.work, gap_},
+                     is_for_budget ? known_ : nullptr));
     outcome_.work += solved.work;
     if (solved.is_infeasible) {
       outcome_.is_infeasible = is_for_budget;
