@@ -79,9 +79,10 @@ class MipModel {
 // What an iteration of the simplex method counts as work, in a program of so many columns: about
 // eight million a second.
 constexpr int64_t IterationWork(size_t columns) { return static_cast<int64_t>(columns) + 2'000; }
-// And a round of the search of an integer program, with the cuts and the heuristics between the
-// iterations.
-constexpr int64_t RoundWork(size_t columns) { return static_cast<int64_t>(columns) * 120; }
+// And a round of the search of an integer program, beside the iterations: at the root it makes many
+// cuts, and tries heuristics.
+constexpr int64_t RootRoundWork(size_t columns) { return static_cast<int64_t>(columns) * 120; }
+constexpr int64_t NodeRoundWork(size_t columns) { return static_cast<int64_t>(columns) * 12; }
 
 // HiGHS looks at its limits between the rounds of its search, at the root as below it, so that it
 // exceeds them: by thousands of iterations where a model has thousands of rows. The first linear

@@ -163,7 +163,8 @@ void InterruptWhenSpent(int type, const char*, const HighsCallbackDataOut* out,
   int64_t work = 1;
   if (is_mip) {
     const int64_t iterations = out->mip_total_lp_iterations;
-    work = RoundWork(interrupt.columns) +
+    const bool is_root = out->mip_node_count <= 1;
+    work = (is_root ? RootRoundWork(interrupt.columns) : NodeRoundWork(interrupt.columns)) +
            (iterations - interrupt.iterations) * IterationWork(interrupt.columns);
     interrupt.iterations = iterations;
     interrupt.work += work;
