@@ -206,6 +206,8 @@ Result<BestOutcome> SolveBestAt(SearchEffort effort, const JointProblem& problem
     if (is_better && simulation.peak <= *problem.budget) again.starts.push_back(std::move(other));
   }
   if (again.starts.size() == known) return best;
+  // Programs and cuts find the same again; the annealing goes on from a better plan.
+  again.work.programs = again.work.any_order = again.work.cut_trials = 0;
   again.before = &best;
   return SolveBest(shared, again);
 }

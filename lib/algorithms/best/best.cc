@@ -33,13 +33,10 @@ constexpr size_t kFewRules = 4;
 constexpr int64_t kSameOrderParts = 50;
 
 // Fewer operations get as much less work.
-constexpr int64_t kFullWorkOps = 500;
+constexpr int64_t kFullWorkOps = 250;
 
 // Annealing gets its full work where it may gain this part of a step.
 constexpr int64_t kWorthwhileParts = 200;
-
-// Programs are first solved until plan and bound differ by so small a part of a step.
-constexpr int64_t kCoarseParts = 1'000;
 
 class Solver {
  public:
@@ -222,14 +219,11 @@ class Solver {
 
   Result<Done> SolveByProgram(const Runs& order, bool is_own) {
     LoopLimits limits;
-    limits.work = ForSize(options_.work.programs, kQuickWork.programs);
+    limits.work = ForSize(options_.work.programs, kQuickWork.programs) / (is_own ? 1 : 2);
     limits.rounds = options_.work.rounds;
-    limits.gap = problem_.total_cost / kCoarseParts;
     if (options_.enough) limits.enough = *options_.enough - idle_cost_;
-    const bool is_start = outcome_.runs && IsInOrder(*outcome_.runs, order);
     CKPLAN_ASSIGN_OR_RETURN(LoopOutcome loop,
-                            SolveMomentLoop(graph_, problem_, order, options_.budget, limits,
-                                            is_start ? &*outcome_.runs : nullptr));
+                            SolveMomentLoop(graph_, problem_, order, options_.budget, limits));
     const bool is_taken = loop.runs && Offer(*loop.runs, "moments");
     if (is_own || is_taken) moments_ = loop.moments;
     if (!is_own) return Done{};
@@ -258,18 +252,6 @@ class Solver {
       RaisePeakBound(options_.budget + 1, PeakProof::kFreeMoments, BoundScope::kAnyOrder);
     }
     return Done{};
-  }
-
-  // Whether these are the first runs.
-  bool IsInOrder(const Runs& runs, const Runs& order) const {
-    std::vector<bool> has_run(static_cast<size_t>(problem_.op_count));
-    size_t next = 0;
-    for (const OpId op : runs) {
-      if (has_run[static_cast<size_t>(op.index())]) continue;
-      has_run[static_cast<size_t>(op.index())] = true;
-      if (next == order.size() || order[next++] != op) return false;
-    }
-    return next == order.size();
   }
 
   void SolveByCut(const Runs& order, size_t moment, const OneCut& cut, bool is_own) {

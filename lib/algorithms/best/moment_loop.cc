@@ -14,14 +14,12 @@ namespace {
 class Loop {
  public:
   Loop(const JointGraph& graph, const RunProblem& problem, std::span<const OpId> order,
-       int64_t budget, const LoopLimits& limits, const Runs* known)
+       int64_t budget, const LoopLimits& limits)
       : graph_(graph),
         problem_(problem),
         order_(order),
         budget_(budget),
         limits_(limits),
-        known_(known),
-        gap_(limits.gap),
         target_(budget) {
     for (const OpId op : order) once_ += problem.cost[static_cast<size_t>(op.index())];
   }
@@ -57,8 +55,7 @@ class Loop {
     const bool is_for_budget = target_ == budget_;
     CKPLAN_ASSIGN_OR_RETURN(
         const MomentOutcome solved,
-        SolveMoments(problem_, order_, charged_, target_, {limits_.work - outcome_.work, gap_},
-                     is_for_budget ? known_ : nullptr));
+        SolveMoments(problem_, order_, charged_, target_, limits_.work - outcome_.work));
     outcome_.work += solved.work;
     if (solved.is_infeasible) {
       outcome_.is_infeasible = is_for_budget;
@@ -71,7 +68,7 @@ class Loop {
     const int64_t peak = view.Peak();
     if (peak <= budget_) {
       Take(std::move(runs));
-      return is_for_budget && Refine();
+      return false;
     }
     // What remains above the budget where all is charged already is a matter of several reruns in
     // one interval, or of rounding: less room everywhere makes up for it.
@@ -84,14 +81,6 @@ class Loop {
     if (outcome_.runs && outcome_.cost <= cost) return;
     outcome_.cost = cost;
     outcome_.runs = std::move(runs);
-  }
-
-  // Whether the program at hand is to be solved more exactly.
-  bool Refine() {
-    if (gap_ == 0) return false;
-    gap_ = 0;
-    known_ = &*outcome_.runs;
-    return true;
   }
 
   // Whether a new moment was found.
@@ -148,10 +137,8 @@ class Loop {
   const std::span<const OpId> order_;
   const int64_t budget_;
   const LoopLimits limits_;
-  const Runs* known_;  // A plan to start from, or nullptr.
-  int64_t gap_;        // See LoopLimits.
-  int64_t target_;     // The budget that the program is given; see Round.
-  int64_t once_ = 0;   // What the order costs.
+  int64_t target_;    // The budget that the program is given; see Round.
+  int64_t once_ = 0;  // What the order costs.
   ChargedSteps charged_;
   LoopOutcome outcome_;
 };
@@ -160,8 +147,8 @@ class Loop {
 
 Result<LoopOutcome> SolveMomentLoop(const JointGraph& graph, const RunProblem& problem,
                                     std::span<const OpId> order, int64_t budget,
-                                    const LoopLimits& limits, const Runs* known) {
-  return Loop(graph, problem, order, budget, limits, known).Run();
+                                    const LoopLimits& limits) {
+  return Loop(graph, problem, order, budget, limits).Run();
 }
 
 }  // namespace ckplan

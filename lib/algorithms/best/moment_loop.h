@@ -19,9 +19,6 @@ namespace ckplan {
 struct LoopLimits {
   int64_t work = 0;  // Of all solves together, as MipLimits counts it.
   int64_t rounds = 0;
-  // Programs are solved until plan and bound differ by no more than this, and only the last of them
-  // to the end.
-  int64_t gap = 0;
   // If set, the loop also ends with a plan whose overhead is no higher, or with the proof that
   // there is none.
   std::optional<int64_t> enough = std::nullopt;
@@ -36,9 +33,9 @@ struct LoopOutcome {
   int64_t work = 0;           // Done, as MipLimits counts it.
 };
 
-// `order` and `known` as in SolveMoments. kUnsupported: built without a MIP solver.
+// `order` as in SolveMoments. kUnsupported: built without a MIP solver.
 Result<LoopOutcome> SolveMomentLoop(const JointGraph& graph, const RunProblem& problem,
                                     std::span<const OpId> order, int64_t budget,
-                                    const LoopLimits& limits, const Runs* known = nullptr);
+                                    const LoopLimits& limits);
 
 }  // namespace ckplan

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
 
 #include "lib/algorithms/best/program_units.h"
 #include "lib/base/stop.h"
@@ -49,69 +48,12 @@ class Program {
     return plan;
   }
 
-  // The solution that a plan in the order means.
-  std::vector<double> SolutionOf(const Runs& runs) const {
-    std::vector<double> values(model_.columns().size());
-    const std::vector<int64_t> moment_steps = StepsOfMoments(runs);
-    std::vector<int64_t> made(static_cast<size_t>(problem_.value_count), -1);
-    const auto hold = [&](int32_t value, int64_t until) {
-      const int64_t since = made[static_cast<size_t>(value)];
-      auto moment = std::upper_bound(moment_steps.begin(), moment_steps.end(), since);
-      for (; moment != moment_steps.end() && *moment <= until; ++moment) {
-        const auto j = static_cast<size_t>(moment - moment_steps.begin());
-        Set(kept_[j][static_cast<size_t>(value)], 1, &values);
-      }
-    };
-    std::vector<bool> has_run(static_cast<size_t>(problem_.op_count));
-    size_t next = 0;
-    for (size_t k = 0; k < runs.size(); ++k) {
-      const int32_t op = runs[k].index();
-      const auto step = static_cast<int64_t>(k);
-      for (const int32_t read : problem_.reads[op]) hold(read, step);
-      for (const int32_t write : problem_.writes[op]) made[static_cast<size_t>(write)] = step;
-      while (next < moment_steps.size() && moment_steps[next] <= step) ++next;
-      if (has_run[static_cast<size_t>(op)] && next > 0) Set(RerunOf(next - 1, op), 1, &values);
-      has_run[static_cast<size_t>(op)] = true;
-    }
-    for (int32_t u = 0; u < problem_.value_count; ++u) {
-      if (problem_.is_result[static_cast<size_t>(u)]) hold(u, static_cast<int64_t>(runs.size()));
-    }
-    for (const Through& through : through_columns_) {
-      const double found = through.next == kNoColumn ? 1 : ValueOf(through.next, values);
-      Set(through.column, std::max(0.0, found - ValueOf(through.rerun, values)), &values);
-    }
-    return values;
-  }
-
  private:
-  // A column of what is in memory throughout an interval: no less than whether the next moment, or
-  // else the end, finds it, less whether it is made again in the interval.
-  struct Through {
-    int column;
-    int next;   // kNoColumn: the end, where results must be.
-    int rerun;  // kNoColumn: it must not repeat.
-  };
+  // A column of what is in memory throughout an interval (5).
   struct ValueThrough {
     int32_t value;
     int column;
   };
-
-  static void Set(int column, double value, std::vector<double>* values) {
-    if (column != kNoColumn) (*values)[static_cast<size_t>(column)] = value;
-  }
-  static double ValueOf(int column, const std::vector<double>& values) {
-    return column == kNoColumn ? 0 : values[static_cast<size_t>(column)];
-  }
-
-  // The steps at which the moments' operations run first.
-  std::vector<int64_t> StepsOfMoments(const Runs& runs) const {
-    std::vector<int64_t> steps;
-    for (size_t k = 0; k < runs.size() && steps.size() < moments_.size(); ++k) {
-      const auto moment = static_cast<size_t>(moments_[steps.size()]);
-      if (runs[k] == order_[moment]) steps.push_back(static_cast<int64_t>(k));
-    }
-    return steps;
-  }
 
   int32_t FirstRun(int32_t op) const { return position_[static_cast<size_t>(op)]; }
   int32_t MadeAt(int32_t value) const {
@@ -293,7 +235,6 @@ class Program {
     if (rerun != kNoColumn) entries.push_back({rerun, 1});
     if (!is_last) entries.push_back({next, -1});
     model_.AddRow(is_last ? 1 : 0, kMipInfinity, std::move(entries));
-    through_columns_.push_back({column, next, rerun});
     return column;
   }
 
@@ -308,18 +249,13 @@ class Program {
   std::vector<std::vector<int>> kept_;                   // Columns of a^j, by value.
   std::vector<std::vector<int>> reruns_;                 // Columns of r^j, by operation.
   std::map<size_t, std::vector<ValueThrough>> through_;  // By interval, for those of (5).
-  std::vector<Through> through_columns_;
 };
 
 }  // namespace
 
 Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
-                                   const ChargedSteps& charged, int64_t budget,
-                                   const ProgramLimits& limits, const Runs* known) {
-  const Program program(problem, order, charged, budget);
-  if (known == nullptr) return SolveProgram<MomentPlan>(program, limits);
-  const std::vector<double> start = program.SolutionOf(*known);
-  return SolveProgram<MomentPlan>(program, limits, &start);
+                                   const ChargedSteps& charged, int64_t budget, int64_t max_work) {
+  return SolveProgram<MomentPlan>(Program(problem, order, charged, budget), max_work);
 }
 
 Runs ExpandMoments(const RunProblem& problem, std::span<const OpId> order,

@@ -49,7 +49,7 @@ TEST_CASE("moments: no plan of the order costs less than the program says, whate
     const ChargedSteps charged = RandomCharges(&instance);
     if (charged.moments.empty()) continue;
     const MomentOutcome outcome =
-        SolveMoments(instance.problem, instance.order, charged, instance.budget, {kAmple.work})
+        SolveMoments(instance.problem, instance.order, charged, instance.budget, kAmple.work)
             .value();
     const std::optional<int64_t> best =
         ExhaustiveLeastCost(instance.problem, instance.order, instance.budget);
@@ -85,11 +85,6 @@ TEST_CASE("moments: the loop finds the best plan of an order, or says that it di
     CHECK(loop.cost >= *best);
     CHECK(RunSimulator(instance.graph).Run(*loop.runs)->peak.count() <= instance.budget);
     if (loop.cost == *best) ++optimal;
-    const LoopOutcome again = SolveMomentLoop(instance.graph, instance.problem, instance.order,
-                                              instance.budget, kAmple, &*loop.runs)
-                                  .value();
-    CHECK(again.cost <= loop.cost);
-    CHECK(again.lower_bound <= *best - instance.OnceCost());
   }
   CHECK(feasible > kSeeds / 6);
   CHECK(optimal * 10 >= feasible * 9);

@@ -37,8 +37,4 @@ int64_t ProgramUnits::CostOf(double objective) const {
   return static_cast<int64_t>(std::llround(objective)) * cost;
 }
 
-double ProgramUnits::CostUnits(int64_t amount) const {
-  return static_cast<double>(amount) / static_cast<double>(cost);
-}
-
 }  // namespace ckplan

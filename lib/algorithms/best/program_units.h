@@ -21,8 +21,6 @@ struct ProgramUnits {
   int64_t ProvenCost(double bound, size_t columns) const;
   // Of a solution of whole numbers.
   int64_t CostOf(double objective) const;
-  // As the program counts it.
-  double CostUnits(int64_t amount) const;
 };
 
 // Whether a program is worth beginning with a limit of so many iterations. Its presolve and its

@@ -1,22 +1,15 @@
 // Solving the programs over moments (moment_program.h, any_order_program.h) by the MIP solver.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "lib/algorithms/best/program_units.h"
 #include "lib/base/result.h"
 #include "lib/mip/mip.h"
 
 namespace ckplan {
-
-struct ProgramLimits {
-  int64_t work = 0;  // As MipLimits counts it.
-  int64_t gap = 0;   // A plan is good enough whose cost is above the bound by this much.
-};
 
 // `Plan` is what a solution means. "Every plan" is every one that the program is a relaxation of.
 template <typename Plan>
@@ -33,22 +26,19 @@ struct ProgramOutcome {
 //   units(),
 //   is_hopeless()   whether it was seen while it was built that it has no solution, and
 //   Read(values)    the plan that a solution means.
-// `start` is a solution to begin with, or nullptr.
-// kUnsupported: built without a MIP solver, or too large for it.
+// `max_work` limits the work (MipLimits). kUnsupported: built without a MIP solver, or too large
+// for it.
 template <typename Plan, typename Program>
-Result<ProgramOutcome<Plan>> SolveProgram(const Program& program, const ProgramLimits& limits,
-                                          const std::vector<double>* start = nullptr) {
+Result<ProgramOutcome<Plan>> SolveProgram(const Program& program, int64_t max_work) {
   ProgramOutcome<Plan> outcome;
   outcome.is_infeasible = program.is_hopeless();
   if (outcome.is_infeasible) return outcome;
   const size_t columns = program.model().columns().size();
   MipLimits mip;
-  mip.work = limits.work;
-  mip.absolute_gap = std::max(mip.absolute_gap, program.units().CostUnits(limits.gap));
-  const int64_t iterations = limits.work / IterationWork(columns);
+  mip.work = max_work;
+  const int64_t iterations = max_work / IterationWork(columns);
   if (!IsWorthBeginning(program.model().rows().size(), iterations)) return outcome;
-  CKPLAN_ASSIGN_OR_RETURN(const MipOutcome solved,
-                          SolveMip(program.model(), mip, {.start = start}));
+  CKPLAN_ASSIGN_OR_RETURN(const MipOutcome solved, SolveMip(program.model(), mip));
   outcome.work = solved.work;
   outcome.is_infeasible = solved.status == MipStatus::kInfeasible;
   if (outcome.is_infeasible) return outcome;
