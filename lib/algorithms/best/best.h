@@ -39,8 +39,8 @@ struct BestWork {
 };
 
 // Work that means about 0.3, 3 and 30 seconds for 500 operations, and for fewer than 250, beyond
-// quick work, as much less; and less than a tenth of a second, for each of the plans that are looked at where
-// no budget is given.
+// quick work, as much less; and less than a tenth of a second, for each of the plans that are
+// looked at where no budget is given.
 inline constexpr BestWork kGlanceWork = {800'000, 0, 3, 15'000, 50, 2};
 inline constexpr BestWork kQuickWork = {4'000'000, 0, 6, 60'000, 100, 4};
 inline constexpr BestWork kNormalWork = {28'000'000, 6'000'000, 20, 2'000'000, 300, 32};
