@@ -30,6 +30,12 @@ Result<std::optional<PlanJsonText>> FindPlan(const ExecOptions& options, PlanNee
 }
 
 Result<Done> CheckRuns(const PlanHeader& header) {
+  if (header.request.gradients == ParameterGradients::kArriving) {
+    return MakeError(ErrorCode::kUsage,
+                     "the plan is one of a joint graph, for gradients of parameters that arrive; "
+                     "ckexec holds them throughout the step, so plan again without --gradients "
+                     "arriving");
+  }
   if (header.request.autograd == Autograd::kMinimal) return Done{};
   return MakeError(ErrorCode::kUsage,
                    "the plan keeps what PyTorch's autograd keeps; ckexec runs plans of --autograd "

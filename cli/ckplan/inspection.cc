@@ -147,8 +147,7 @@ Inspection Inspect(const Source& source) {
     FillForwardGraph(source.graph, &result);
   }
   result.keep_all_peak = BaselinePeak(source);
-  result.optimizer_state =
-      OptimizerState(source.request.optimizer, result.constants.parameter_gradients);
+  result.optimizer_state = OptimizerState(source.request.optimizer, GradientBytesOf(source));
   result.warnings = source.warnings;
   return result;
 }

@@ -42,7 +42,7 @@ Result<std::string> Rendered(const Options& options, const Source& source, const
 std::string NextHint(const Options& options, const Source& source, const Outputs& outputs) {
   const std::string plan_file = outputs.FileOf("json");
   if (plan_file.empty()) return "next: add -o plan.json to write the plan";
-  if (!source.is_model)
+  if (!source.is_model || source.joint)
     return fmt::format("next: ckplan check {} {}", ShellWord(plan_file), ShellWord(options.source));
   const std::string planned =
       std::filesystem::path(source.identity.name).stem().string() + ".planned.onnx";

@@ -79,6 +79,8 @@ constexpr std::array kRows = {
             "backward reads what it needs, or what PyTorch keeps"},
     FlagRow{"activation_type", Group::kReading, "--activation-type", "",
             "type of stored activations; model: the model's own"},
+    FlagRow{"gradients", Group::kReading, "--gradients", "",
+            "of parameters: constants, or in the peak as they arrive"},
     FlagRow{"align", Group::kReading, "--align", "N",
             "round every buffer up to N bytes (PyTorch: 512, CUDA: 256)"},
 };

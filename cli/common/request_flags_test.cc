@@ -56,6 +56,8 @@ TEST_CASE("request flags: every field is read, and said again by the same flags"
                                                "torch",
                                                "--activation-type",
                                                "bf16",
+                                               "--gradients",
+                                               "arriving",
                                                "--align",
                                                "512"};
   const Typed typed = ReadTyped(kArguments);
@@ -74,6 +76,7 @@ TEST_CASE("request flags: every field is read, and said again by the same flags"
   CHECK(request.cost_model == "file:c.json");
   CHECK(request.autograd == Autograd::kTorch);
   CHECK(request.activation_type == ActivationType::kBFloat16);
+  CHECK(request.gradients == ParameterGradients::kArriving);
   CHECK(request.align_bytes == 512);
   std::string line;
   for (const std::string& argument : kArguments) line += " " + argument;

@@ -64,6 +64,9 @@ struct Node {
   // so must run in the reverse of the graph's order if its sum is to keep its bits. Known of models
   // alone: graph files do not say it.
   std::vector<int32_t> shared_parameters;
+  // Bytes of the gradients that its backward is the first to add to, of all nodes that train those
+  // parameters, in the reverse of the graph's order. Known of models alone.
+  Bytes parameter_gradients;
 
   bool operator==(const Node&) const = default;
 };

@@ -43,8 +43,9 @@ class GradientSink {
 // What both expansions share.
 class Expander {
  public:
-  Expander(const TensorGraph& graph, const std::vector<NodeId>& order)
-      : graph_(graph), order_(order), gradient_of_(graph.tensors().size()) {}
+  Expander(const TensorGraph& graph, const std::vector<NodeId>& order,
+           ValueKind gradients = ValueKind::kParameterGradient)
+      : graph_(graph), order_(order), gradients_(gradients), gradient_of_(graph.tensors().size()) {}
   virtual ~Expander() = default;
 
   Expansion Run() && {
@@ -106,7 +107,14 @@ class Expander {
   void AddConstants() {
     const ConstantMemory& constants = graph_.constants();
     AddValue("parameters", constants.parameters, ValueKind::kConstant);
-    AddValue("parameter gradients", constants.parameter_gradients, ValueKind::kParameterGradient);
+    Bytes gradients = constants.parameter_gradients;
+    for (const Node& node : graph_.nodes()) gradients -= GradientBytesOf(node);
+    AddValue("parameter gradients", gradients, ValueKind::kParameterGradient);
+  }
+
+  // What its backward makes of them as a value of its own.
+  Bytes GradientBytesOf(const Node& node) const {
+    return gradients_ == ValueKind::kArrivingGradient ? node.parameter_gradients : Bytes(0);
   }
 
   void AddForward(NodeId id) {
@@ -167,7 +175,7 @@ class Expander {
     op.workspace = node.backward_workspace;
     AddContributions(id, FirstWithGradient(node), &op);
     const ValueId parameters = AddValue(fmt::format("parameter gradients of {}", node.name),
-                                        Bytes(0), ValueKind::kParameterGradient);
+                                        GradientBytesOf(node), gradients_);
     op.writes.push_back(parameters);
     for (const TensorId output : node.outputs) gradient_of_[output] = ValueId();
     Add(std::move(op), Step::Backward(id));
@@ -183,6 +191,7 @@ class Expander {
 
   const TensorGraph& graph_;
   const std::vector<NodeId>& order_;
+  const ValueKind gradients_;  // The kind of those of parameters.
   JointGraphParts parts_;
   std::vector<Step> step_of_;
   IdVector<TensorId, ValueId> gradient_of_;  // The newest value of each tensor's gradient.
@@ -254,8 +263,8 @@ class FixedOrderExpander final : public Expander {
 // that train one parameter run backward one after the other.
 class AnyOrderExpander final : public Expander {
  public:
-  AnyOrderExpander(const TensorGraph& graph, const std::vector<NodeId>& order)
-      : Expander(graph, order),
+  AnyOrderExpander(const TensorGraph& graph, const std::vector<NodeId>& order, ValueKind gradients)
+      : Expander(graph, order, gradients),
         is_reached_(BackwardPrecedence(graph).is_reached),
         state_of_(graph.tensors().size(), kNoState),
         passed_by_(graph.tensors().size()) {}
@@ -395,7 +404,12 @@ Expansion ExpandTensorGraph(const TensorGraph& graph, const std::vector<NodeId>&
 
 Expansion ExpandForAnyOrder(const TensorGraph& graph) {
   const std::vector<NodeId> order = OwnForwardOrder(graph);
-  return AnyOrderExpander(graph, order).Run();
+  return AnyOrderExpander(graph, order, ValueKind::kParameterGradient).Run();
+}
+
+Expansion ExpandWithArrivingGradients(const TensorGraph& graph) {
+  const std::vector<NodeId> order = OwnForwardOrder(graph);
+  return AnyOrderExpander(graph, order, ValueKind::kArrivingGradient).Run();
 }
 
 Schedule ScheduleOf(const Expansion& expansion, const std::vector<OpId>& runs) {

@@ -13,7 +13,8 @@
 // its own; where it is free the sum is a value that may be written in place.
 //
 // The loss and the backward operations never run twice, and each runs: it makes a parameter
-// gradient, of no bytes here, for a TensorGraph knows those of all nodes together.
+// gradient. That has no bytes, and one value that no operation makes has those of all of them; or,
+// where gradients are to arrive, it has the bytes that the node tells (Node::parameter_gradients).
 #pragma once
 
 #include <vector>
@@ -38,6 +39,9 @@ Expansion ExpandTensorGraph(const TensorGraph& graph, const std::vector<NodeId>&
 // schedule at any step, and just that unless a node adds to the gradients of several inputs, one of
 // which is shared by then: it may need the size of a contribution less.
 Expansion ExpandForAnyOrder(const TensorGraph& graph);
+
+// The same with the gradients of parameters as WithArrivingGradients (joint_graph.h) has them.
+Expansion ExpandWithArrivingGradients(const TensorGraph& graph);
 
 // The schedule with liveness that these runs are, and back. The runs must be a plan of the expanded
 // graph; the schedule must have passed Simulator::Run, and run forward in the order of the

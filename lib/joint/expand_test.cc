@@ -138,6 +138,31 @@ TEST_CASE("expand: for any order, of all orders those are plans that are trainin
   CHECK(mirrored_otherwise > 0);
 }
 
+TEST_CASE("expand: gradients of parameters arrive with the backward of their node") {
+  //   a:4 → b:2 → c:3; of 100 bytes of gradients b makes 10 and a 7, the others are nobody's.
+  TensorGraphParts parts = PartsOf(GraphFromText("a:4 -> b:2 -> c:3"));
+  parts.parameter_gradients = Bytes(100);
+  parts.nodes[NodeId(0)].parameter_gradients = Bytes(7);
+  parts.nodes[NodeId(1)].parameter_gradients = Bytes(10);
+  const TensorGraph graph = TensorGraph::Create(std::move(parts)).value();
+  const JointGraph constant = ExpandForAnyOrder(graph).graph;
+  const JointGraph arriving = ExpandWithArrivingGradients(graph).graph;
+  CHECK(OwnOrder(arriving) == OwnOrder(constant));
+  Bytes apart;
+  Bytes in_the_peak;
+  for (const Value& value : arriving.values()) {
+    if (value.kind == ValueKind::kParameterGradient) apart += value.bytes;
+    if (value.kind == ValueKind::kArrivingGradient) in_the_peak += value.bytes;
+  }
+  CHECK(apart == Bytes(83));
+  CHECK(in_the_peak == Bytes(17));
+  CHECK(OwnOrderPeak(constant) == KeepAllPeak(graph));
+  // The backward of a: a, its gradient, and what b and a make.
+  CHECK(OwnOrderPeak(arriving) == Bytes(4 + 4 + 10 + 7));
+  CHECK(ExpandWithArrivingGradients(GraphFromText("a:4 -> b:2")).graph.results().size() ==
+        2 + ExpandForAnyOrder(GraphFromText("a:4 -> b:2")).graph.results().size());
+}
+
 TEST_CASE("expand: for any order, a sum is made in place where nobody else holds its memory") {
   //   a → b → d, a → d, and d passes its gradient to a and b: b adds to a's gradient, which is b's
   //   own as well. a → c → e, a → e: e passes nothing, so c adds to a gradient that a alone holds.

@@ -162,7 +162,8 @@ void DeriveStorage(const IdVector<OpId, Operation>& ops, IdVector<ValueId, Value
 }  // namespace
 
 std::string_view NameOf(ValueKind kind) {
-  constexpr std::string_view kNames[] = {"value", "constant", "parameter_gradient"};
+  constexpr std::string_view kNames[] = {"value", "constant", "parameter_gradient",
+                                         "arriving_gradient"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -179,6 +180,12 @@ Result<JointGraph> JointGraph::Create(JointGraphParts parts) {
     value.is_result = false;
   }
   for (const ValueId result : parts.results) parts.values[result].is_result = true;
+  for (const ValueId id : parts.values.ids()) {
+    Value& value = parts.values[id];
+    if (value.kind != ValueKind::kArrivingGradient || value.is_result) continue;
+    value.is_result = true;
+    parts.results.push_back(id);
+  }
   for (const OpId id : parts.ops.ids()) {
     PollStop();
     const Operation& op = parts.ops[id];
@@ -204,7 +211,7 @@ Result<JointGraph> JointGraph::Create(JointGraphParts parts) {
 Bytes JointGraph::counted_bytes(ValueId id) const {
   const Value& value = values_[id];
   const bool is_counted =
-      value.kind == ValueKind::kValue && !value.maker.is_none() && value.alias_of.is_none();
+      IsCountedInPeak(value.kind) && !value.maker.is_none() && value.alias_of.is_none();
   return is_counted ? value.bytes : Bytes(0);
 }
 
@@ -222,6 +229,21 @@ Result<JointGraph> AlignSizes(const JointGraph& graph, int64_t alignment_bytes) 
   for (Value& value : parts.values) align(&value.bytes);
   for (Operation& op : parts.ops) align(&op.workspace);
   return JointGraph::Create(std::move(parts));
+}
+
+JointGraph WithArrivingGradients(const JointGraph& graph) {
+  JointGraphParts parts = PartsOf(graph);
+  for (Value& value : parts.values) {
+    const bool is_made = !value.maker.is_none();
+    if (is_made && value.kind == ValueKind::kParameterGradient) {
+      value.kind = ValueKind::kArrivingGradient;
+    }
+  }
+  return JointGraph::Create(std::move(parts)).value();
+}
+
+bool IsCountedInPeak(ValueKind kind) {
+  return kind == ValueKind::kValue || kind == ValueKind::kArrivingGradient;
 }
 
 std::vector<OpId> OwnOrder(const JointGraph& graph) {

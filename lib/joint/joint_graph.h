@@ -32,11 +32,13 @@ enum class ValueKind : uint8_t {
   kValue,              // Counted in the peak from the run that makes it to its last read.
   kConstant,           // There all the time, or counted elsewhere: parameters, inputs.
   kParameterGradient,  // A result that is counted with the constants.
+  kArrivingGradient,   // A gradient of parameters that counts as a kValue does, and is a result.
 };
 enum class Phase : uint8_t { kForward, kBackward };
 
-std::string_view NameOf(ValueKind kind);  // "value", "constant", "parameter_gradient"
-std::string_view NameOf(Phase phase);     // "forward", "backward"
+// "value", "constant", "parameter_gradient", "arriving_gradient"
+std::string_view NameOf(ValueKind kind);
+std::string_view NameOf(Phase phase);  // "forward", "backward"
 
 struct Value {
   int64_t file_id = -1;  // The number that files use for it; unique.
@@ -101,12 +103,13 @@ class JointGraph {
   const IdVector<OpId, Operation>& ops() const { return ops_; }
   const Value& value(ValueId id) const { return values_[id]; }
   const Operation& op(OpId id) const { return ops_[id]; }
+  // As listed in the parts; then the arriving gradients that are not.
   const std::vector<ValueId>& results() const { return results_; }
 
   // Whether every plan must run the operation: it makes a result or a parameter gradient.
   bool is_needed(OpId id) const { return is_needed_[id]; }
   // The bytes of the value that count in the peak: zero for aliases, for what is given from
-  // outside, and for all kinds but kValue.
+  // outside, for constants and for gradients that are counted with them.
   Bytes counted_bytes(ValueId id) const;
   Cost cost() const { return cost_; }  // All operations, each run once.
 
@@ -129,6 +132,14 @@ JointGraphParts PartsOf(const JointGraph& graph);
 // The graph with sizes of values and workspaces rounded up to multiples of the alignment, which is
 // from 1 to kMaxTotalBytes. kInvalidInput: they overflow.
 Result<JointGraph> AlignSizes(const JointGraph& graph, int64_t alignment_bytes);
+
+// The graph with the gradients of parameters counted in the peak, each from the run that makes it
+// to the end, and not with the constants from the start. So frameworks do that release gradients
+// between steps (zero_grad(set_to_none=True) of PyTorch).
+JointGraph WithArrivingGradients(const JointGraph& graph);
+
+// Whether values of this kind occupy memory that counts in the peak, if an operation makes them.
+bool IsCountedInPeak(ValueKind kind);
 
 // The operations in the graph's own order, each once.
 std::vector<OpId> OwnOrder(const JointGraph& graph);

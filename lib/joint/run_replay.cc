@@ -14,7 +14,7 @@ constexpr int32_t kNone = -1;
 bool OccupiesMemory(const JointGraph& graph, ValueId id) {
   const Value& value = graph.value(id);
   const Value& storage = graph.value(value.storage);
-  return storage.kind == ValueKind::kValue && !storage.maker.is_none();
+  return IsCountedInPeak(storage.kind) && !storage.maker.is_none();
 }
 
 }  // namespace

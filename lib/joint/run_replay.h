@@ -10,8 +10,8 @@
 //     it, both are equally large and counted alike, and no other version is in that memory.
 //   - While an operation runs, memory holds what was live before, what it writes, and its
 //   workspace.
-// Only values of the kind kValue that an operation makes occupy memory here; the others are counted
-// with the constants.
+// Only values that an operation makes, of a kind that IsCountedInPeak, occupy memory here; the
+// others are counted with the constants.
 #pragma once
 
 #include <cstdint>

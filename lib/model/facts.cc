@@ -215,11 +215,11 @@ class FactFinder {
     RootMarks trained(model_.values.size());
     RootMarks buffers(model_.values.size());
     RootMarks state(model_.values.size());  // Running mean and variance.
-    for (const Use& use : uses_) {
-      const OperationFacts& reader = facts_.operations[static_cast<size_t>(use.operation)];
+    for (auto use = uses_.rbegin(); use != uses_.rend(); ++use) {
+      const OperationFacts& reader = facts_.operations[static_cast<size_t>(use->operation)];
       if (!reader.is_live) continue;
       const bool is_norm = reader.rule->kind == OpKind::kBatchNorm;
-      MarkRoots(use.value, use.is_trained ? trained : is_norm ? state : buffers);
+      MarkRoots(*use, use->is_trained ? trained : is_norm ? state : buffers);
     }
     for (size_t i = 0; i < model_.values.size(); ++i) {
       const ModelValue& value = model_.values[i];
@@ -234,20 +234,32 @@ class FactFinder {
         facts_.quantized.push_back(static_cast<ValueIndex>(i));
       } else if (trained.is_root[i]) {
         facts_.parameter_gradients += value.bytes;
+        const auto last = static_cast<size_t>(trained.last_reader[i]);
+        facts_.operations[last].parameter_gradients += value.bytes;
       }
     }
   }
 
+  struct Use {
+    ValueIndex value = kNoValue;
+    bool is_trained = false;
+    int32_t operation = 0;
+  };
+
   // The float and quantized initializers and literals that some constants are computed from, and
   // all values on the way to them, so that each is visited once.
   struct RootMarks {
-    explicit RootMarks(size_t values) : is_root(values, false), is_visited(values, false) {}
+    explicit RootMarks(size_t values)
+        : is_root(values, false), is_visited(values, false), last_reader(values) {}
     std::vector<bool> is_root;
     std::vector<bool> is_visited;
+    std::vector<int32_t>
+        last_reader;  // Of roots: the last operation that reads what is made of it.
   };
 
-  void MarkRoots(ValueIndex from, RootMarks& marks) const {
-    std::vector<ValueIndex> pending = {from};
+  // To be called for later uses first.
+  void MarkRoots(const Use& use, RootMarks& marks) const {
+    std::vector<ValueIndex> pending = {use.value};
     while (!pending.empty()) {
       const auto at = static_cast<size_t>(pending.back());
       pending.pop_back();
@@ -255,6 +267,7 @@ class FactFinder {
       if (!IsFloatType(value.elem_type) && !IsQuantized(value.elem_type)) continue;
       if (marks.is_visited[at]) continue;
       marks.is_visited[at] = true;
+      marks.last_reader[at] = use.operation;
       if (value.source == ModelValue::Source::kInitializer) marks.is_root[at] = true;
       if (value.source != ModelValue::Source::kOperation) continue;
       const ModelOperation& operation = model_.operations[static_cast<size_t>(value.producer)];
@@ -267,12 +280,6 @@ class FactFinder {
       }
     }
   }
-
-  struct Use {
-    ValueIndex value = kNoValue;
-    bool is_trained = false;
-    int32_t operation = 0;
-  };
 
   const Model::Impl& model_;
   ModelFacts facts_;

@@ -39,6 +39,8 @@ struct OperationFacts {
   bool has_backward = false;
   // For each input: whether it is a constant that is a trained parameter here.
   std::vector<bool> reads_trained;
+  // Bytes of the gradients of trained parameters that no later operation reads.
+  Bytes parameter_gradients;
 };
 
 struct ModelFacts {

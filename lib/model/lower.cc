@@ -111,6 +111,7 @@ class Lowerer {
     node.op = own.spec.type;
     node.is_random = own.rule->is_random();
     node.shared_parameters = std::move(shared_parameters_[index]);
+    node.parameter_gradients = own.parameter_gradients;
     AddInputsOf(operation, own, node);
     const std::vector<bool> is_tensor = AddOutputsOf(operation, node);
     BackwardReads backward;

@@ -293,6 +293,20 @@ TEST_CASE("lower: weights are found where they are Constant or ConstantOfShape n
   CHECK(lowered.graph.constants().parameter_gradients == Bytes((12 + 4) * 4));
 }
 
+TEST_CASE("lower: gradients of parameters are those of the last node that trains them") {
+  // h and z train w, the former by its transpose; b is the bias of one alone.
+  const ModelGraph lowered = LowerText(
+      "g (float[2,3] x) => (float[2,3] y) <float[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12}, "
+      "float[4] b = {1,2,3,4}> "
+      "{ t = Transpose(w) h = MatMul(x, t) a = Add(h, b) y = MatMul(a, w) }");
+  const IdVector<NodeId, Node>& nodes = lowered.graph.nodes();
+  REQUIRE(nodes.size() == 3);
+  CHECK(nodes[NodeId(0)].parameter_gradients == Bytes(0));
+  CHECK(nodes[NodeId(1)].parameter_gradients == Bytes(4 * 4));
+  CHECK(nodes[NodeId(2)].parameter_gradients == Bytes(12 * 4));
+  CHECK(lowered.graph.constants().parameter_gradients == Bytes(16 * 4));
+}
+
 TEST_CASE("lower: masks and plain numbers in the file are no parameters") {
   const ModelGraph lowered = LowerText(
       "g (float[2,2] x) => (float[2,2] y) <float[2] w = {1,2}, float s = {0.5}> "

@@ -65,6 +65,16 @@ ConstantMemory JointConstants(const JointGraph& graph) {
   return constants;
 }
 
+Bytes ParameterGradientBytes(const JointGraph& graph) {
+  Bytes bytes;
+  for (const Value& value : graph.values()) {
+    const bool is_gradient =
+        value.kind == ValueKind::kParameterGradient || value.kind == ValueKind::kArrivingGradient;
+    if (is_gradient && value.alias_of.is_none()) bytes += value.bytes;
+  }
+  return bytes;
+}
+
 Cost LeastOverhead(const JointGraph& graph) {
   IdVector<OpId, bool> is_needed(graph.ops().size());
   Cost dropped;

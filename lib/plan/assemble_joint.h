@@ -25,6 +25,9 @@ Plan AssembleJointPlan(const JointGraph& graph, std::span<const OpId> runs);
 // parameters from inputs: what no operation makes, and other constants, count as inputs.
 ConstantMemory JointConstants(const JointGraph& graph);
 
+// Bytes of the gradients of parameters, wherever they are counted: what optimizers keep state for.
+Bytes ParameterGradientBytes(const JointGraph& graph);
+
 // The overhead of running only what some result needs, each once: no plan of the graph has less. It
 // is zero or, where there are operations that nothing needs, below.
 Cost LeastOverhead(const JointGraph& graph);

@@ -15,6 +15,15 @@
 namespace ckplan {
 namespace {
 
+bool IsGradientOfParameters(ValueKind kind) {
+  return kind == ValueKind::kParameterGradient || kind == ValueKind::kArrivingGradient;
+}
+
+// In the peak, that is, where an operation makes such a value.
+bool Counts(ValueKind kind) {
+  return kind == ValueKind::kValue || kind == ValueKind::kArrivingGradient;
+}
+
 // Replays runs one at a time; stops at the first fault, since later ones may follow from it.
 class Replay {
  public:
@@ -54,7 +63,7 @@ class Replay {
   // Whether the value, or what it is an alias of, is counted in the peak.
   bool HasMemory(ValueId v) const {
     while (!graph_.value(v).alias_of.is_none()) v = graph_.value(v).alias_of;
-    return IsMade(v) && graph_.value(v).kind == ValueKind::kValue;
+    return IsMade(v) && Counts(graph_.value(v).kind);
   }
 
   Bytes SizeOfMemory(ValueId v) const {
@@ -82,7 +91,7 @@ class Replay {
     for (const Operation& op : graph_.ops()) {
       for (const ValueId write : op.writes) {
         const Value& value = graph_.value(write);
-        const bool is_wanted = value.is_result || value.kind == ValueKind::kParameterGradient;
+        const bool is_wanted = value.is_result || IsGradientOfParameters(value.kind);
         if (is_wanted && run_count_[value.maker] == 0) {
           return fmt::format("\"{}\" never runs, but makes \"{}\"", op.name, value.name);
         }
@@ -97,6 +106,9 @@ class Replay {
     dying_.resize(runs_.size());
     std::map<ValueId, size_t> wanted_at;
     for (const ValueId result : graph_.results()) wanted_at[result] = runs_.size();
+    for (const ValueId v : graph_.values().ids()) {
+      if (graph_.value(v).kind == ValueKind::kArrivingGradient) wanted_at[v] = runs_.size();
+    }
     for (size_t k = runs_.size(); k-- > 0;) {
       const Operation& op = graph_.op(runs_[k]);
       for (const ValueId write : op.writes) {
@@ -175,6 +187,7 @@ class Replay {
 // What the graph itself says, added up once more.
 struct GraphFigures {
   ConstantMemory constants;
+  Bytes parameter_gradients;  // Those of the constants, and those that count in the peak.
   Cost forward_cost;
   Cost backward_cost;
   Cost unneeded_cost;  // Of operations from which no result and no parameter gradient follows.
@@ -184,14 +197,15 @@ GraphFigures FiguresOf(const JointGraph& graph) {
   GraphFigures figures;
   for (const Value& value : graph.values()) {
     if (!value.alias_of.is_none()) continue;
+    if (IsGradientOfParameters(value.kind)) figures.parameter_gradients += value.bytes;
     const bool is_gradient = value.kind == ValueKind::kParameterGradient;
-    const bool is_counted = value.kind == ValueKind::kValue && !value.maker.is_none();
+    const bool is_counted = Counts(value.kind) && !value.maker.is_none();
     if (is_gradient) figures.constants.parameter_gradients += value.bytes;
     if (!is_gradient && !is_counted) figures.constants.inputs += value.bytes;
   }
   std::vector<ValueId> wanted = graph.results();
   for (const ValueId v : graph.values().ids()) {
-    if (graph.value(v).kind == ValueKind::kParameterGradient) wanted.push_back(v);
+    if (IsGradientOfParameters(graph.value(v).kind)) wanted.push_back(v);
   }
   IdVector<OpId, bool> is_needed(graph.ops().size());
   while (!wanted.empty()) {
@@ -291,7 +305,7 @@ void CompareFigures(const GraphFigures& graph, const Plan& plan, const Replay& r
   CompareClaim("overhead_cost", figures.overhead, overhead, faults);
   CompareClaim("forward_cost", figures.forward_cost, graph.forward_cost, faults);
   CompareClaim("backward_cost", figures.backward_cost, graph.backward_cost, faults);
-  CompareConstants(graph.constants, plan, faults);
+  CompareConstants(graph.constants, graph.parameter_gradients, plan, faults);
   CheckLowerBound(figures, overhead, Cost(0) - graph.unneeded_cost, faults);
   CheckCurve(plan, graph.forward_cost + graph.backward_cost, faults);
   CheckCertificate(plan, overhead, Cost(0) - graph.unneeded_cost, replay.slab().highest(),

@@ -7,7 +7,7 @@
 
 namespace ckplan {
 
-void CompareConstants(const ConstantMemory& derived, const Plan& plan,
+void CompareConstants(const ConstantMemory& derived, Bytes parameter_gradients, const Plan& plan,
                       std::vector<std::string>* faults) {
   const ConstantMemory& claimed = plan.figures.constants;
   CompareClaim("parameters", claimed.parameters, derived.parameters, faults);
@@ -15,7 +15,7 @@ void CompareConstants(const ConstantMemory& derived, const Plan& plan,
                faults);
   CompareClaim("inputs", claimed.inputs, derived.inputs, faults);
   CompareClaim("optimizer_state", plan.figures.optimizer_state,
-               OptimizerState(plan.request.optimizer, derived.parameter_gradients), faults);
+               OptimizerState(plan.request.optimizer, parameter_gradients), faults);
 }
 
 namespace {

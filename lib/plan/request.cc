@@ -23,7 +23,10 @@ constexpr std::array<std::string_view, 3> kEfforts = {"normal", "quick", "thorou
 constexpr std::array<std::string_view, 2> kStepOrders = {"model", "free"};
 constexpr std::array<std::string_view, 2> kAutograds = {"minimal", "torch"};
 constexpr std::array<std::string_view, 3> kActivationTypes = {"model", "float32", "bf16"};
+constexpr std::array<std::string_view, 2> kGradients = {"constant", "arriving"};
 
+constexpr std::array<std::string_view, 2> kSpokenGradients = {"with the constants",
+                                                              "as they arrive"};
 constexpr std::array<std::string_view, 3> kSpokenTypes = {"the model says", "float32", "bf16"};
 constexpr std::array<std::string_view, 2> kSpokenLiveness = {"a segment at a time",
                                                              "as soon as nothing reads them"};
@@ -74,6 +77,11 @@ const std::array kFields = {
                  "the plans store activations as {} and as {}; that alone changes their bytes and "
                  "times",
                  kSpokenTypes},
+    RequestField{"gradients", "gradients", Part::kGraph, InFile::kUnlessDefault,
+                 WordsOf<&PlanRequest::gradients>(kGradients),
+                 "the plans count gradients of parameters {} and {}; that alone changes their "
+                 "peaks",
+                 kSpokenGradients},
     RequestField{"optimizer", "optimizer", Part::kPlan, InFile::kRequired,
                  WordsOf<&PlanRequest::optimizer>(kOptimizers),
                  "the plans count the state of the optimizers {} and {}; that alone changes their "
@@ -159,6 +167,9 @@ std::string_view NameOf(SearchEffort effort) { return kEfforts[static_cast<size_
 std::string_view NameOf(StepOrder order) { return kStepOrders[static_cast<size_t>(order)]; }
 std::string_view NameOf(Autograd autograd) { return kAutograds[static_cast<size_t>(autograd)]; }
 std::string_view NameOf(ActivationType type) { return kActivationTypes[static_cast<size_t>(type)]; }
+std::string_view NameOf(ParameterGradients gradients) {
+  return kGradients[static_cast<size_t>(gradients)];
+}
 
 std::span<const RequestField> RequestFields() { return kFields; }
 

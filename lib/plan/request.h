@@ -35,6 +35,11 @@ enum class Optimizer { kSgd, kMomentum, kAdam };
 // the statistics that nodes save are not affected.
 enum class ActivationType { kOfModel, kFloat32, kBFloat16 };
 
+// How the gradients of parameters are counted: with the constants, as if all of them were there
+// throughout the step; or in the peak, each from the operation that makes it on. For the latter a
+// model's training step is planned as a joint graph (lib/joint/joint_graph.h).
+enum class ParameterGradients { kConstant, kArriving };
+
 // How long the algorithm `best` may search: about 3, 0.3 and 30 s for 500 operations. Counted in
 // work, so that the same request gives the same plan on any machine.
 enum class SearchEffort { kNormal, kQuick, kThorough };
@@ -50,7 +55,8 @@ std::string_view NameOf(Optimizer optimizer);
 std::string_view NameOf(SearchEffort effort);  // "normal", "quick", "thorough"
 std::string_view NameOf(StepOrder order);      // "model", "free"
 std::string_view NameOf(Autograd autograd);
-std::string_view NameOf(ActivationType type);  // "model", "float32", "bf16"
+std::string_view NameOf(ActivationType type);           // "model", "float32", "bf16"
+std::string_view NameOf(ParameterGradients gradients);  // "constant", "arriving"
 
 // A limit on memory as the user states it.
 struct Budget {
@@ -102,6 +108,7 @@ struct PlanRequest {
   std::string cost_unit;  // "ns"; set only in plans.
   Autograd autograd = Autograd::kMinimal;
   ActivationType activation_type = ActivationType::kOfModel;
+  ParameterGradients gradients = ParameterGradients::kConstant;
   int64_t align_bytes = 1;
 
   // What to plan.

@@ -31,6 +31,9 @@ TEST_CASE("request: plans that differ in how they were made are told apart, each
       {[](PlanRequest* r) { r->activation_type = ActivationType::kBFloat16; },
        "the plans store activations as the model says and as bf16; that alone changes their bytes "
        "and times"},
+      {[](PlanRequest* r) { r->gradients = ParameterGradients::kArriving; },
+       "the plans count gradients of parameters with the constants and as they arrive; that alone "
+       "changes their peaks"},
       {[](PlanRequest* r) { r->optimizer = Optimizer::kAdam; },
        "the plans count the state of the optimizers sgd and adam; that alone changes their peaks "
        "with constants"},
@@ -75,6 +78,7 @@ TEST_CASE("request: the table has each field once, and copies and compares what 
   full.cost_unit = "1";
   full.autograd = Autograd::kTorch;
   full.activation_type = ActivationType::kFloat32;
+  full.gradients = ParameterGradients::kArriving;
   full.align_bytes = 8;
   full.algorithm = "chen-sqrt";
   full.objective = Objective::kMemory;

@@ -152,9 +152,8 @@ JointOutcome OutcomeOf(const JointGraph& graph, const BestOutcome& best) {
 // What the budget covers beside the peak: nothing, or all that no plan changes.
 Bytes ConstantsInBudget(const JointGraph& graph, const PlanRequest& request) {
   if (!request.total_budget.is_given()) return Bytes(0);
-  const ConstantMemory constants = JointConstants(graph);
-  return TotalConstants(constants,
-                        OptimizerState(request.optimizer, constants.parameter_gradients));
+  return TotalConstants(JointConstants(graph),
+                        OptimizerState(request.optimizer, ParameterGradientBytes(graph)));
 }
 
 // A plan of the least peak that is found.
@@ -330,13 +329,18 @@ Result<Done> CheckRequest(const PlanRequest& request) {
   return MakeError(ErrorCode::kUsage, "a plan is made for one budget, but several are given");
 }
 
-Result<const JointSolver*> FindJointSolver(std::string_view name) {
-  CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(name));
+Result<const JointSolver*> FindJointSolver(const PlanRequest& request) {
+  CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(request.algorithm));
   for (const JointSolver& solver : kJointSolvers) {
     if (solver.name == info->name) return &solver;
   }
-  return ForForwardGraphs(fmt::format("{} is", info->name),
-                          {"use", {{"algorithm", std::string(kJointSolvers.front().name)}}});
+  Error error = ForForwardGraphs(fmt::format("{} is", info->name),
+                                 {"use", {{"algorithm", std::string(kJointSolvers.front().name)}}});
+  if (request.gradients == ParameterGradients::kArriving) {
+    error.notes.push_back(
+        "a step whose gradients of parameters arrive is planned as a joint graph");
+  }
+  return error;
 }
 
 // The budget as bytes of the peak alone; none if the request states no amount.
@@ -402,7 +406,7 @@ Result<Plan> SolveAndCheck(const JointSolver& solver, const JointProblem& proble
   plan.figures.curve = outcome.curve;
   if (outcome.certificate) AddCertificate(*outcome.certificate, &plan.figures);
   plan.figures.optimizer_state =
-      OptimizerState(problem.request.optimizer, plan.figures.constants.parameter_gradients);
+      OptimizerState(problem.request.optimizer, ParameterGradientBytes(problem.graph));
   const std::vector<std::string> faults = CheckJointPlan(problem.graph, plan);
   CKPLAN_CHECK(faults.empty(), faults.front());
   return plan;
@@ -412,7 +416,7 @@ Result<Plan> SolveAndCheck(const JointSolver& solver, const JointProblem& proble
 
 Result<Plan> MakeJointPlan(const JointGraph& graph, const PlanRequest& request,
                            const SolveLimits& limits) {
-  CKPLAN_ASSIGN_OR_RETURN(const JointSolver* solver, FindJointSolver(request.algorithm));
+  CKPLAN_ASSIGN_OR_RETURN(const JointSolver* solver, FindJointSolver(request));
   CKPLAN_RETURN_IF_ERROR(CheckRequest(request));
   return UnlessStopped([&] {
     const JointProblem problem{graph, request, BudgetInBytes(graph, request),

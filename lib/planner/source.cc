@@ -11,6 +11,7 @@
 #include "lib/cost/cost_model.h"
 #include "lib/cost/table.h"
 #include "lib/emit/json_joint_graph.h"
+#include "lib/joint/expand.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/model/external_files.h"
 #include "lib/plan/assemble_joint.h"
@@ -71,6 +72,23 @@ Result<Done> CheckJointGraphRequest(const std::optional<CostModel>& cost) {
                            cost->name()),
                {},
                {"leave out", {{"cost_model", ""}}}};
+}
+
+// The source with the gradients of parameters in the peak from where they are made.
+Result<Done> LetGradientsArrive(Source* source) {
+  if (source->joint) {
+    source->joint = WithArrivingGradients(*source->joint);
+  } else if (source->is_model) {
+    source->joint = ExpandWithArrivingGradients(source->graph).graph;
+    source->graph = TensorGraph::Create({}).value();
+  } else {
+    return Error{ErrorCode::kUsage,
+                 "arriving gradients are for models and joint graphs; a graph file does not say "
+                 "which of its nodes makes the gradients of which parameters",
+                 {},
+                 {"leave out", {{"gradients", ""}}}};
+  }
+  return Done{};
 }
 
 void SettleCosts(const CostModel& cost, PlanRequest* request) {
@@ -203,6 +221,9 @@ Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
     CKPLAN_ASSIGN_OR_RETURN(Source source, IsGraphFile(path)
                                                ? LoadGraphFile(path, request, planned)
                                                : LoadModelFile(path, request, planned));
+    if (request.gradients == ParameterGradients::kArriving) {
+      CKPLAN_RETURN_IF_ERROR(LetGradientsArrive(&source));
+    }
     if (request.align_bytes > 1 && source.joint) {
       CKPLAN_ASSIGN_OR_RETURN(source.joint, AlignSizes(*source.joint, request.align_bytes));
     } else if (request.align_bytes > 1) {
@@ -222,6 +243,11 @@ ConstantMemory ConstantsOf(const Source& source) {
 
 Bytes BaselinePeak(const Source& source) {
   return source.joint ? OwnOrderPeak(*source.joint) : KeepAllPeak(source.graph);
+}
+
+Bytes GradientBytesOf(const Source& source) {
+  return source.joint ? ParameterGradientBytes(*source.joint)
+                      : source.graph.constants().parameter_gradients;
 }
 
 }  // namespace ckplan

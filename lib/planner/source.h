@@ -18,7 +18,7 @@
 namespace ckplan {
 
 struct Source {
-  TensorGraph graph;  // Empty if the file is a joint graph.
+  TensorGraph graph;  // Empty if there is a joint graph.
   ModelIdentity identity;
   // The request, completed by what is known after reading: all dimensions, and the name and unit of
   // the costs.
@@ -29,13 +29,16 @@ struct Source {
   std::vector<std::string> warnings;
   ModuleCalls modules = {};
   std::vector<AbsentValue> absent_values = {};
-  // Set for a joint graph file alone, and then all that is known of the training step.
+  // Set for a joint graph file, and for a model whose gradients arrive (ParameterGradients), and
+  // then all that is known of the training step.
   std::optional<JointGraph> joint = std::nullopt;
 };
 
 // Of the graph that the source has.
 size_t NodeCount(const Source& source);    // Nodes or operations.
 Bytes BaselinePeak(const Source& source);  // Of keeping everything, in the graph's own order.
+// Of parameters, wherever they are counted: what optimizers keep state for.
+Bytes GradientBytesOf(const Source& source);
 
 ConstantMemory ConstantsOf(const Source& source);
 
