@@ -128,8 +128,8 @@ double Change(Bytes peak, Bytes baseline) {
 
 // Why an algorithm cannot serve the request at all: the one error of usage left to a single row.
 std::string MisfitOf(const PlanRequest& request, const SolverInfo& info, bool is_joint) {
-  if (is_joint) return "no joint graphs";
   if (info.name == kGivenAlgorithm && !request.decisions) return "no decisions";
+  if (is_joint) return "no joint graphs";
   const bool takes_any_order = info.name == kBestAlgorithm || info.name == kGivenAlgorithm;
   if (request.order == StepOrder::kFree && !takes_any_order) return "model's order";
   if (request.setting) {

@@ -19,9 +19,9 @@ using Form = Decisions::Form;
 // In the order of Decisions::Form.
 constexpr std::array<std::string_view, 5> kForms = {"kept", "checkpoints", "mirror_counts",
                                                     "lower_sets", "order"};
-constexpr std::array kStepWords = {kForwardStep, kLossStep, kBackwardStep, kFreeStep};
+constexpr std::array kStepWords = {kForwardStep, kLossStep, kBackwardStep, kFreeStep, kRunStep};
 constexpr std::array kStepKinds = {StepKind::kForward, StepKind::kLoss, StepKind::kBackward,
-                                   StepKind::kFree};
+                                   StepKind::kFree, StepKind::kRun};
 constexpr int64_t kMaxCount = std::numeric_limits<int32_t>::max();
 
 // ---- Writing ----
@@ -71,7 +71,10 @@ template <typename ReadWhat>
 DecidedStep ReadStep(const JsonView& json, ReadWhat read_what) {
   PollStop();
   if (!json.is_array() || json.size() == 0) {
-    json.Fault("must be a step: [\"f\", node], [\"loss\"], [\"b\", node] or [\"free\", tensor]");
+    json.Fault(
+        "must be a step: [\"f\", node], [\"loss\"], [\"b\", node] or [\"free\", tensor]; of a "
+        "joint "
+        "graph [\"r\", operation]");
     return {};
   }
   DecidedStep step{ReadStepKind(json.at(0)), {}};
@@ -89,31 +92,39 @@ DecidedStep ReadStep(const JsonView& json, ReadWhat read_what) {
 class PlanNames {
  public:
   explicit PlanNames(const JsonView& nodes) {
-    for (size_t i = 0; i < nodes.size(); ++i) ++uses_[nodes.at(i).TextOr("name", "")];
     for (size_t i = 0; i < nodes.size(); ++i) {
       const JsonView node = nodes.at(i);
-      std::string name = node.TextOr("name", "");
-      const bool is_own = !name.empty() && uses_[name] == 1;
-      if (is_own) nodes_.emplace(node["id"].Integer(), std::move(name));
+      nodes_.Add(node["id"].Integer(), node.TextOr("name", ""));
       const JsonView outputs = node["outputs"];
       for (size_t k = 0; k < outputs.size(); ++k) {
-        tensors_.emplace(outputs.at(k)["id"].Integer(), outputs.at(k)["name"].Text());
+        tensors_.Add(outputs.at(k)["id"].Integer(), outputs.at(k)["name"].Text());
       }
     }
   }
 
   NameOrId Find(StepKind kind, const JsonView& json) const {
-    const int64_t id = json.Integer();
-    const auto& names = kind == StepKind::kFree ? tensors_ : nodes_;
-    const auto found = names.find(id);
-    return found == names.end() || found->second.empty() ? NameOrId{"", id}
-                                                         : NameOrId{found->second, -1};
+    return (kind == StepKind::kFree ? tensors_ : nodes_).Find(json.Integer());
   }
 
  private:
-  std::unordered_map<std::string, int> uses_;
-  std::unordered_map<int64_t, std::string> nodes_;
-  std::unordered_map<int64_t, std::string> tensors_;
+  struct Names {
+    std::unordered_map<int64_t, std::string> by_id;
+    std::unordered_map<std::string, int> uses;
+
+    void Add(int64_t id, std::string name) {
+      ++uses[name];
+      by_id.emplace(id, std::move(name));
+    }
+    NameOrId Find(int64_t id) const {
+      const auto found = by_id.find(id);
+      if (found == by_id.end() || found->second.empty() || uses.at(found->second) > 1) {
+        return {"", id};
+      }
+      return {found->second, -1};
+    }
+  };
+  Names nodes_;
+  Names tensors_;
 };
 
 Decisions ReadPlanSteps(const JsonView& root) {

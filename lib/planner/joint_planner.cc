@@ -16,6 +16,8 @@
 #include "lib/algorithms/best/least_peak.h"
 #include "lib/algorithms/checkmate/checkmate.h"
 #include "lib/algorithms/dtr/dtr.h"
+#include "lib/algorithms/given/given.h"
+#include "lib/algorithms/given/given_runs.h"
 #include "lib/algorithms/torch/torch_budget.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/stop.h"
@@ -63,6 +65,13 @@ Result<JointOutcome> SolveKeepAll(const JointProblem& problem, const SolveLimits
   outcome.guarantee = outcome.is_optimal ? "no plan has less overhead: nothing runs twice"
                                          : "nothing runs twice, and nothing is left out";
   return outcome;
+}
+
+Result<JointOutcome> SolveGiven(const JointProblem& problem, const SolveLimits&) {
+  const std::optional<Decisions>& decisions = problem.request.decisions;
+  CKPLAN_ASSIGN_OR_RETURN(std::vector<OpId> runs,
+                          RunsOfDecisions(problem.graph, decisions ? &*decisions : nullptr));
+  return JointOutcome{std::move(runs), false, std::string(kGuaranteeOfDecisions), std::nullopt};
 }
 
 // The setting of a knob that limits the peak; the nearest one if the budget is out of its range.
@@ -293,6 +302,7 @@ constexpr std::array kJointSolvers = {
     JointSolver{kBestAlgorithm, SolveByBest},
     JointSolver{"checkmate", SolveByRuns<PrepareCheckmateRuns>},
     JointSolver{"dtr", SolveByRuns<PrepareDtrRuns>},
+    JointSolver{kGivenAlgorithm, SolveGiven},
     JointSolver{"keep-all", SolveKeepAll},
     JointSolver{"torch-budget", SolveByRuns<PrepareTorchBudgetRuns>},
 };
@@ -307,7 +317,7 @@ Error ForForwardGraphs(std::string_view what, Remedy remedy) {
 }
 
 // What of the request has no meaning here.
-Result<Done> CheckRequest(const PlanRequest& request) {
+Result<Done> CheckRequest(std::string_view algorithm, const PlanRequest& request) {
   const auto leave_out = [](std::string_view field) {
     return Remedy{"leave out", {{std::string(field), ""}}};
   };
@@ -321,7 +331,12 @@ Result<Done> CheckRequest(const PlanRequest& request) {
     return ForForwardGraphs("a paper budget is", leave_out("paper_budget"));
   }
   if (request.setting) return ForForwardGraphs("knobs are", leave_out("setting"));
-  if (request.decisions) return ForForwardGraphs("decisions are", leave_out("decisions"));
+  if (request.decisions && algorithm != kGivenAlgorithm) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{} decides itself; decisions are for the algorithm given", algorithm),
+                 {},
+                 {"add", {{"algorithm", std::string(kGivenAlgorithm)}}}};
+  }
   if (!request.uses_liveness) {
     return ForForwardGraphs("frees without liveness are", leave_out("liveness"));
   }
@@ -417,7 +432,7 @@ Result<Plan> SolveAndCheck(const JointSolver& solver, const JointProblem& proble
 Result<Plan> MakeJointPlan(const JointGraph& graph, const PlanRequest& request,
                            const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(const JointSolver* solver, FindJointSolver(request));
-  CKPLAN_RETURN_IF_ERROR(CheckRequest(request));
+  CKPLAN_RETURN_IF_ERROR(CheckRequest(solver->name, request));
   return UnlessStopped([&] {
     const JointProblem problem{graph, request, BudgetInBytes(graph, request),
                                PeakBudgetOf(request).kind == Budget::Kind::kMin};

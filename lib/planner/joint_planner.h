@@ -20,7 +20,7 @@ namespace ckplan {
 // plan names no model.
 //
 // kUsage: the algorithm plans no joint graphs; or the request has what is defined for forward
-// graphs alone: a paper's budget or objective, a knob's setting, decisions, layers, or frees
+// graphs alone: a paper's budget or objective, a knob's setting, layers, or frees
 // without liveness. kInfeasible: the remedy is the least peak that the algorithm reaches.
 // kTimeout: stopped before there was a plan.
 Result<Plan> MakeJointPlan(const JointGraph& graph, const PlanRequest& request,

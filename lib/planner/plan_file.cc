@@ -70,15 +70,17 @@ std::optional<std::string> FaultOfSetting(const TensorGraph& graph, const Plan& 
   return std::nullopt;
 }
 
-// What was decided leads to one plan alone, which is made once more.
-std::optional<std::string> FaultOfDecisions(const TensorGraph& graph, const Plan& plan,
-                                            const SolverInfo& info) {
-  const bool is_given = info.name == kGivenAlgorithm;
+// What was decided leads to one plan alone, which is made once more. `MakeAgain` plans a request
+// for the plan's graph.
+template <typename MakeAgain>
+std::optional<std::string> FaultOfDecisions(const Plan& plan, std::string_view algorithm,
+                                            MakeAgain make_again) {
+  const bool is_given = algorithm == kGivenAlgorithm;
   if (plan.request.decisions.has_value() != is_given) {
-    return fmt::format("{} {}", info.name, is_given ? "has none" : "takes none");
+    return fmt::format("{} {}", algorithm, is_given ? "has none" : "takes none");
   }
   if (!is_given) return std::nullopt;
-  const Result<Plan> again = MakePlan(graph, plan.request, {});
+  const Result<Plan> again = make_again(plan.request);
   if (!again.ok()) return again.error().message;
   if (again->schedule != plan.schedule || again->decisions != plan.decisions) {
     return "they lead to other steps or segments";
@@ -100,7 +102,8 @@ void JudgeAlgorithm(const TensorGraph& graph, const Plan& plan, std::vector<std:
   if (const auto fault = FaultOfSetting(graph, plan, **solver)) {
     faults->push_back("setting: " + *fault);
   }
-  if (const auto fault = FaultOfDecisions(graph, plan, **solver)) {
+  const auto make_again = [&](const PlanRequest& request) { return MakePlan(graph, request, {}); };
+  if (const auto fault = FaultOfDecisions(plan, (*solver)->name, make_again)) {
     faults->push_back("decisions: " + *fault);
   }
 }
@@ -138,10 +141,14 @@ std::vector<std::string> JudgeJointPlan(const JointGraph& graph, const ModelIden
   if (!PlansJointGraphs(request.algorithm)) {
     faults.push_back(fmt::format("algorithm: {} plans no joint graphs", request.algorithm));
   }
+  const auto make_again = [&](const PlanRequest& again) { return MakeJointPlan(graph, again, {}); };
+  if (const auto fault = FaultOfDecisions(plan, request.algorithm, make_again)) {
+    faults.push_back("decisions: " + *fault);
+  }
   const PaperFigures paper{std::nullopt, plan.figures.peak, plan.figures.overhead};
   const bool has_foreign = request.objective != Objective::kTime || request.setting ||
-                           request.decisions || request.granularity != Granularity::kNode ||
-                           plan.figures.setting || plan.figures.paper != paper;
+                           request.granularity != Granularity::kNode || plan.figures.setting ||
+                           plan.figures.paper != paper;
   if (has_foreign) faults.push_back("request: has what is defined for forward graphs alone");
   return faults;
 }

@@ -20,9 +20,6 @@
 namespace ckplan {
 namespace {
 
-// Above the overhead of any plan that a file may have.
-constexpr int64_t kMaxOverhead = int64_t{1} << 62;
-
 // Decisions about a graph as a strategy. Faults are collected in its names; where there are some,
 // the strategy is not to be used.
 class DecisionReader {
@@ -177,6 +174,13 @@ class DecisionReader {
     if (decisions_.has_frees()) schedule.frees = FreePolicy::kExplicit;
     for (const DecidedStep& step : decisions_.order) {
       PollStop();
+      if (step.kind == StepKind::kRun) {
+        names_.Fault("order",
+                     fmt::format("step {} is a run of a joint graph's operation; forward graphs "
+                                 "have [\"f\", node], [\"loss\"] and [\"b\", node]",
+                                 schedule.steps.size()));
+        return {};
+      }
       if (step.kind == StepKind::kLoss) {
         schedule.steps.push_back(Step::Loss());
       } else if (step.kind == StepKind::kFree) {
@@ -203,7 +207,7 @@ bool IsTooCostly(const TensorGraph& graph, const Schedule& schedule) {
   for (const Step& step : schedule.steps) {
     if (step.kind != StepKind::kForward) continue;
     const auto sum = CheckedAdd(cost, graph.node(step.node()).forward_cost.count());
-    if (!sum || *sum > kMaxOverhead) return true;
+    if (!sum || *sum > kMaxDecidedCost) return true;
     cost = *sum;
   }
   return false;
@@ -211,13 +215,15 @@ bool IsTooCostly(const TensorGraph& graph, const Schedule& schedule) {
 
 }  // namespace
 
+Error NoDecisions() {
+  return Error{ErrorCode::kUsage,
+               "given makes a plan of somebody's decisions, and there are none",
+               {},
+               {"name them with", {{"decisions", "FILE"}}}};
+}
+
 Result<std::unique_ptr<PreparedSolver>> PrepareGiven(const Problem& problem, const SolveLimits&) {
-  if (problem.decisions == nullptr) {
-    return Error{ErrorCode::kUsage,
-                 "given makes a plan of somebody's decisions, and there are none",
-                 {},
-                 {"name them with", {{"decisions", "FILE"}}}};
-  }
+  if (problem.decisions == nullptr) return NoDecisions();
   SolveOutcome outcome;
   CKPLAN_ASSIGN_OR_RETURN(outcome.strategy,
                           DecisionReader(problem.graph, *problem.decisions).Read());
@@ -240,7 +246,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareGiven(const Problem& problem, con
                  {"add", {{"order", "free"}}}};
   }
   outcome.paper = {std::nullopt, simulation->peak, simulation->overhead};
-  outcome.guarantee = "none: somebody's own decisions";
+  outcome.guarantee = kGuaranteeOfDecisions;
   return std::unique_ptr<PreparedSolver>(new FixedPlanSolver(std::move(outcome)));
 }
 

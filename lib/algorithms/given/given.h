@@ -4,6 +4,7 @@
 //   Chen et al. 2016, section 4.5: "enable user to set the mirror attribute".
 //
 // Idea. Names are looked up in the graph, and what they decide becomes a strategy:
+// Joint graphs take decisions in two of these forms: see given_runs.h. Forward graphs take all:
 //   kept           a KeptSet: the nodes that make these tensors. All else is recomputed when
 //   backward
 //                  first asks for it, also what comes last
@@ -24,11 +25,21 @@
 //            that was decided on.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "lib/plan/solver.h"
 
 namespace ckplan {
+
+// What plans of decisions guarantee.
+inline constexpr std::string_view kGuaranteeOfDecisions = "none: somebody's own decisions";
+// Above the cost of all runs of any plan that a file may have.
+inline constexpr int64_t kMaxDecidedCost = int64_t{1} << 62;
+
+// The refusal of who asks for a plan of decisions without them.
+Error NoDecisions();
 
 // kUsage: the problem has no decisions. kInvalidInput: they do not fit the graph; the message has
 // all faults, the first ten in full.
