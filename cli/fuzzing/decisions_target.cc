@@ -1,12 +1,14 @@
 #include <string>
+#include <utility>
 
 #include "cli/fuzzing/fuzz_targets.h"
 #include "lib/base/check.h"
 #include "lib/base/read_file.h"
 #include "lib/emit/json_decisions.h"
 #include "lib/emit/json_graph.h"
+#include "lib/emit/json_joint_graph.h"
 #include "lib/emit/json_plan.h"
-#include "lib/planner/plan_file.h"
+#include "lib/planner/joint_planner.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
 
@@ -21,26 +23,47 @@ const TensorGraph& DecidedGraph() {
   return graph;
 }
 
+const JointGraph& DecidedJointGraph() {
+  static const JointGraph graph = [] {
+    const std::string path = CKPLAN_PROJECT_DIR "/testdata/graphs/joint_net.json";
+    return ReadJointGraphJson(ReadWholeFile(path).value(), path).value();
+  }();
+  return graph;
+}
+
+// `make_plan` plans a request for the graph.
+template <typename Graph, typename MakePlanOf>
+void Judge(const Graph& graph, Decisions decisions, MakePlanOf make_plan) {
+  PlanRequest request;
+  request.algorithm = std::string(kGivenAlgorithm);
+  request.uses_liveness = !decisions.has_frees();
+  request.decisions = std::move(decisions);
+  const Result<Plan> plan = make_plan(graph, request);
+  if (!plan.ok()) {
+    const ErrorCode code = plan.error().code;
+    CKPLAN_CHECK(code == ErrorCode::kInvalidInput || code == ErrorCode::kUsage,
+                 plan.error().message);
+    return;
+  }
+  const std::string text = WritePlanJson(*plan, graph);
+  const Result<Plan> read = ReadPlanJson(text, graph, "plan.json");
+  CKPLAN_CHECK(read.ok() && *read == *plan, "a plan of decisions is written and read");
+  request.decisions = ReadDecisionsJson(text, "plan.json").value();
+  const Result<Plan> again = make_plan(graph, request);
+  CKPLAN_CHECK(again.ok() && again->schedule == plan->schedule, "its steps are decisions as well");
+}
+
 }  // namespace
 
 void FuzzDecisions(FuzzInput input) {
-  Result<Decisions> decisions = ReadDecisionsJson(TextOf(input), "decisions.json");
+  const Result<Decisions> decisions = ReadDecisionsJson(TextOf(input), "decisions.json");
   if (!decisions.ok()) return;
-  PlanRequest request;
-  request.algorithm = std::string(kGivenAlgorithm);
-  request.uses_liveness = !decisions->has_frees();
-  request.decisions = std::move(decisions).value();
-  const Result<Plan> plan = MakePlan(DecidedGraph(), request, {});
-  if (!plan.ok()) {
-    CKPLAN_CHECK(plan.error().code == ErrorCode::kInvalidInput, plan.error().message);
-    return;
-  }
-  const std::string text = WritePlanJson(*plan, DecidedGraph());
-  const Result<Plan> read = ReadPlanJson(text, DecidedGraph(), "plan.json");
-  CKPLAN_CHECK(read.ok() && *read == *plan, "a plan of decisions is written and read");
-  request.decisions = ReadDecisionsJson(text, "plan.json").value();
-  const Result<Plan> again = MakePlan(DecidedGraph(), request, {});
-  CKPLAN_CHECK(again.ok() && again->schedule == plan->schedule, "its steps are decisions as well");
+  Judge(DecidedGraph(), *decisions, [](const TensorGraph& graph, const PlanRequest& request) {
+    return MakePlan(graph, request, {});
+  });
+  Judge(DecidedJointGraph(), *decisions, [](const JointGraph& graph, const PlanRequest& request) {
+    return MakeJointPlan(graph, request, {});
+  });
 }
 
 }  // namespace ckplan

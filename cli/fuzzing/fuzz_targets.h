@@ -22,6 +22,8 @@ void FuzzAlgorithms(FuzzInput input);  // Random graphs, planned by every algori
 void FuzzCosts(FuzzInput input);       // costs.json
 void FuzzDecisions(FuzzInput input);   // decisions.json, judged for a graph.
 void FuzzGraph(FuzzInput input);       // graph.json
+void FuzzJointGraph(FuzzInput input);  // Joint graphs, planned by quick algorithms.
+void FuzzJointPlan(FuzzInput input);   // plan.json, judged for a joint graph.
 void FuzzModel(FuzzInput input);       // ONNX files: loading, lowering, planning, annotating.
 void FuzzPlan(FuzzInput input);        // plan.json, judged for a graph.
 void FuzzSizes(FuzzInput input);       // Sizes, budgets and durations, and the flags of a request.
@@ -35,12 +37,18 @@ struct FuzzTarget {
 };
 
 inline constexpr FuzzTarget kFuzzTargets[] = {
-    {"algorithms", FuzzAlgorithms}, {"costs", FuzzCosts}, {"decisions", FuzzDecisions},
+    {"algorithms", FuzzAlgorithms},
+    {"costs", FuzzCosts},
+    {"decisions", FuzzDecisions},
     {"graph", FuzzGraph},
+    {"joint_graph", FuzzJointGraph},
+    {"joint_plan", FuzzJointPlan},
 #ifdef CKPLAN_HAS_CPU
     {"kernels", FuzzKernels},
 #endif
-    {"model", FuzzModel},           {"plan", FuzzPlan},   {"sizes", FuzzSizes},
+    {"model", FuzzModel},
+    {"plan", FuzzPlan},
+    {"sizes", FuzzSizes},
 };
 
 inline std::string_view TextOf(FuzzInput input) {

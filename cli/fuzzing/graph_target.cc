@@ -1,35 +1,21 @@
 #include "cli/fuzzing/fuzz_targets.h"
+#include "cli/fuzzing/joint_target.h"
 #include "lib/base/check.h"
 #include "lib/emit/json_graph.h"
 #include "lib/emit/json_joint_graph.h"
-#include "lib/joint/run_timeline.h"
-#include "lib/joint/simulate_runs.h"
 #include "lib/planner/planner.h"
-#include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
 
 constexpr size_t kMaxPlannedNodes = 200;
 
-void FuzzJointGraph(const JointGraph& graph) {
-  const Result<JointGraph> again = ReadJointGraphJson(WriteJointGraphJson(graph), "written.json");
-  CKPLAN_CHECK(again.ok(), "what was written can be read: " +
-                               (again.ok() ? std::string() : again.error().message));
-  CKPLAN_CHECK(*again == graph, "a graph that is written and read is the same graph");
-  const std::vector<OpId> order = OwnOrder(graph);
-  const Result<RunSimulation> simulation = RunSimulator(graph).Run(order);
-  CKPLAN_CHECK(simulation.ok(), "a graph's own order is a plan of it");
-  CKPLAN_CHECK(BuildRunTimeline(graph, order).peak == simulation->peak,
-               "the timeline and the simulator agree");
-}
-
 }  // namespace
 
 void FuzzGraph(FuzzInput input) {
   const Result<AnyGraph> any = ReadAnyGraphJson(TextOf(input), "graph.json");
   if (!any.ok()) return;
-  if (const auto* joint = std::get_if<JointGraph>(&*any)) return FuzzJointGraph(*joint);
+  if (const auto* joint = std::get_if<JointGraph>(&*any)) return CheckJointGraph(*joint);
   const auto* const graph = std::get_if<TensorGraph>(&*any);
   const Result<TensorGraph> again = ReadGraphJson(WriteGraphJson(*graph), "written.json");
   CKPLAN_CHECK(again.ok(), "what was written can be read: " +

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/fuzzing/fuzz_targets.h"
+#include "cli/fuzzing/joint_target.h"
 #include "cli/fuzzing/plan_target.h"
 #include "lib/base/read_file.h"
 
@@ -58,8 +59,12 @@ TEST_CASE("fuzz targets: plans among the inputs pass the checker, so that mutant
   int accepted = 0;
   for (const std::string& path : SeedsOf("plan"))
     accepted += IsAcceptedPlan(Contents(path)) ? 1 : 0;
+  int accepted_joint = 0;
+  for (const std::string& path : SeedsOf("joint_plan"))
+    accepted_joint += IsAcceptedJointPlan(Contents(path)) ? 1 : 0;
   INFO("testdata/fuzz/README.md says how to make new plans");
   CHECK(accepted >= 3);
+  CHECK(accepted_joint >= 3);
 }
 
 }  // namespace ckplan

@@ -181,12 +181,11 @@ class NaiveSimulation {
   int buffers_ = 0;
 };
 
-// What is wrong with the offsets of a schedule's buffers: a number of offsets that is not theirs,
+// What is wrong with the offsets of buffers: a number of offsets that is not theirs,
 // offsets below 0 or so large that the end of the buffer is no number, and pairs of buffers that
 // live at one time in one place.
-inline std::vector<std::string> NaiveArenaFaults(const TensorGraph& graph, const Schedule& schedule,
+inline std::vector<std::string> NaiveArenaFaults(const std::vector<Buffer>& buffers,
                                                  const std::vector<Bytes>& offsets) {
-  const std::vector<Buffer> buffers = BuildTimeline(graph, schedule).buffers;
   if (offsets.size() != buffers.size()) return {"there is not one offset for each buffer"};
   std::vector<std::string> faults;
   const auto end = [&](size_t i) -> uint64_t {  // As large as 2^64 - 2, and no larger.
@@ -207,6 +206,11 @@ inline std::vector<std::string> NaiveArenaFaults(const TensorGraph& graph, const
     }
   }
   return faults;
+}
+
+inline std::vector<std::string> NaiveArenaFaults(const TensorGraph& graph, const Schedule& schedule,
+                                                 const std::vector<Bytes>& offsets) {
+  return NaiveArenaFaults(BuildTimeline(graph, schedule).buffers, offsets);
 }
 
 }  // namespace ckplan

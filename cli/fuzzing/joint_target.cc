@@ -1,0 +1,113 @@
+#include "cli/fuzzing/joint_target.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/fuzzing/fuzz_targets.h"
+#include "lib/base/check.h"
+#include "lib/base/read_file.h"
+#include "lib/emit/json_joint_graph.h"
+#include "lib/emit/json_plan.h"
+#include "lib/joint/naive_runs.h"
+#include "lib/joint/run_timeline.h"
+#include "lib/joint/simulate_runs.h"
+#include "lib/plan/assemble_joint.h"
+#include "lib/plan/check_runs.h"
+#include "lib/planner/joint_planner.h"
+#include "lib/planner/registry.h"
+#include "lib/schedule/naive_simulation.h"
+
+namespace ckplan {
+namespace {
+
+constexpr size_t kMaxPlannedOps = 10;
+// A search by `best` may take half a second on twice as many, and with sanitizers a minute.
+constexpr size_t kMaxSearchedOps = 4;
+
+const JointGraph& PlannedGraph() {
+  static const JointGraph graph = [] {
+    const std::string path = CKPLAN_PROJECT_DIR "/testdata/graphs/joint_net.json";
+    return ReadJointGraphJson(ReadWholeFile(path).value(), path).value();
+  }();
+  return graph;
+}
+
+// What the checker has accepted must hold by the plainest reading as well.
+void CheckAgain(const JointGraph& graph, const Plan& plan) {
+  const std::vector<OpId> runs = RunsOf(plan.schedule);
+  NaiveRuns naive(graph, runs);
+  CKPLAN_CHECK(naive.Peak() == plan.figures.peak, "an accepted plan states its peak");
+  CKPLAN_CHECK(naive.TotalCost() - graph.cost() == plan.figures.overhead,
+               "an accepted plan states its overhead");
+  const std::vector<Buffer> buffers = BuildRunTimeline(graph, runs).buffers;
+  for (const std::string& fault : NaiveArenaFaults(buffers, plan.offsets)) {
+    CKPLAN_CHECK(fault.empty(), fault);
+  }
+  const Result<Plan> again = ReadPlanJson(WritePlanJson(plan, graph), graph, "written.json");
+  CKPLAN_CHECK(again.ok(), "a plan that was written can be read");
+  CKPLAN_CHECK(*again == plan, "a plan that is written and read is the same plan");
+}
+
+// By an algorithm, for the least budget and for one between that and the peak of the own order.
+void PlanBy(std::string_view algorithm, const JointGraph& graph) {
+  PlanRequest request;
+  request.algorithm = algorithm;
+  request.effort = SearchEffort::kQuick;
+  request.budget.kind = Budget::Kind::kMin;
+  const Result<Plan> least = MakeJointPlan(graph, request, {});
+  if (!least.ok()) {
+    // Without a backward pass torch-budget has nothing to decide on.
+    CKPLAN_CHECK(least.error().code == ErrorCode::kUnsupported, least.error().message);
+    return;
+  }
+  CheckAgain(graph, *least);
+  const Bytes low = least->figures.peak;
+  const Bytes high = OwnOrderPeak(graph);
+  if (high <= low) return;
+  request.budget = Budget::Of(low + Bytes((high - low).count() / 2));
+  const Result<Plan> between = MakeJointPlan(graph, request, {});
+  CKPLAN_CHECK(between.ok(), "more than the least budget is no refusal");
+  CheckAgain(graph, *between);
+}
+
+}  // namespace
+
+void CheckJointGraph(const JointGraph& graph) {
+  const Result<JointGraph> again = ReadJointGraphJson(WriteJointGraphJson(graph), "written.json");
+  CKPLAN_CHECK(again.ok(), "what was written can be read: " +
+                               (again.ok() ? std::string() : again.error().message));
+  CKPLAN_CHECK(*again == graph, "a graph that is written and read is the same graph");
+  const std::vector<OpId> order = OwnOrder(graph);
+  const Result<RunSimulation> simulation = RunSimulator(graph).Run(order);
+  CKPLAN_CHECK(simulation.ok(), "a graph's own order is a plan of it");
+  CKPLAN_CHECK(BuildRunTimeline(graph, order).peak == simulation->peak,
+               "the timeline and the simulator agree");
+}
+
+void FuzzJointGraph(FuzzInput input) {
+  const Result<JointGraph> graph = ReadJointGraphJson(TextOf(input), "graph.json");
+  if (!graph.ok()) return;
+  CheckJointGraph(*graph);
+  if (graph->ops().size() > kMaxPlannedOps) return;
+  for (const JointGraph& counted : {*graph, WithArrivingGradients(*graph)}) {
+    for (const std::string_view algorithm : {"keep-all", "dtr", "torch-budget"}) {
+      PlanBy(algorithm, counted);
+    }
+    if (graph->ops().size() <= kMaxSearchedOps) PlanBy(kBestAlgorithm, counted);
+  }
+}
+
+bool IsAcceptedJointPlan(std::string_view text) {
+  const Result<Plan> plan = ReadPlanJson(text, PlannedGraph(), "plan.json");
+  return plan.ok() && CheckJointPlan(PlannedGraph(), *plan).empty();
+}
+
+void FuzzJointPlan(FuzzInput input) {
+  const JointGraph& graph = PlannedGraph();
+  const Result<Plan> plan = ReadPlanJson(TextOf(input), graph, "plan.json");
+  if (!plan.ok() || !CheckJointPlan(graph, *plan).empty()) return;
+  CheckAgain(graph, *plan);
+}
+
+}  // namespace ckplan
