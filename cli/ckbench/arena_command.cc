@@ -6,15 +6,12 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
-#include <ctime>
 #include <filesystem>
 #include <limits>
 #include <optional>
 
-#include "cli/common/command_line.h"
+#include "cli/ckbench/bench_frame.h"
 #include "cli/common/size_arg.h"
-#include "cli/common/terminal.h"
-#include "cli/common/text_table.h"
 #include "lib/base/checked.h"
 #include "lib/base/read_file.h"
 
@@ -96,9 +93,6 @@ std::string_view WithoutCarriageReturn(std::string_view line) {
   return line;
 }
 
-// CPU seconds of this process since some moment.
-double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
-
 std::string ReachedText(const std::vector<LiveInterval>& intervals,
                         const IntervalPlacement& placement) {
   if (placement.outcome == PlacementOutcome::kImpossible) return "impossible";
@@ -154,12 +148,10 @@ Result<std::vector<LiveInterval>> ParseIntervals(std::string_view text, const st
 Result<ExitCode> RunArena(std::vector<std::string> arguments) {
   Request request;
   CommandLine line = MakeCommandLine(&request);
-  CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(std::move(arguments)));
-  const Screen screen = DetectScreen("auto", /*is_quiet=*/false, /*has_no_progress=*/false);
-  if (outcome == CommandLine::Outcome::kHelp) {
-    CKPLAN_RETURN_IF_ERROR(screen.PrintHelp(line.Help()));
-    return ExitCode::kOk;
-  }
+  const Screen screen = BenchScreen();
+  CKPLAN_ASSIGN_OR_RETURN(const std::optional<ExitCode> done,
+                          ParseOrHelp(line, std::move(arguments), screen));
+  if (done) return *done;
   CKPLAN_ASSIGN_OR_RETURN(const Setting setting, ReadSetting(request));
   TextTable table;
   table.columns = {{.name = "benchmark"},
@@ -175,8 +167,7 @@ Result<ExitCode> RunArena(std::vector<std::string> arguments) {
     table.rows.push_back(std::move(row));
   }
   progress.Clear();
-  CKPLAN_RETURN_IF_ERROR(screen.Print(
-      request.format == "md" ? table.Markdown() : table.Text(0, screen.out.table_width())));
+  CKPLAN_RETURN_IF_ERROR(PrintTable(table, request.format, screen));
   return ExitCode::kOk;
 }
 

@@ -3,17 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
 
-#include "cli/common/command_line.h"
+#include "cli/ckbench/bench_frame.h"
 #include "cli/common/request_flags.h"
-#include "cli/common/terminal.h"
-#include "cli/common/text_table.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
 #include "lib/planner/source.h"
@@ -67,9 +64,6 @@ CommandLine MakeCommandLine(const Benchmark& benchmark, Request* request) {
   line.Choice("-f,--format", {"text", "md"}, "format of the output", &request->format);
   return line;
 }
-
-// CPU seconds of this process since some moment.
-double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 double PercentOfStep(const Plan& plan, Cost cost) {
   const auto step =
@@ -180,12 +174,10 @@ std::string SummaryOf(const std::vector<Measured>& rows) {
 Result<ExitCode> Run(const Benchmark& benchmark, std::vector<std::string> arguments) {
   Request request;
   CommandLine line = MakeCommandLine(benchmark, &request);
-  CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(std::move(arguments)));
-  const Screen screen = DetectScreen("auto", /*is_quiet=*/false, /*has_no_progress=*/false);
-  if (outcome == CommandLine::Outcome::kHelp) {
-    CKPLAN_RETURN_IF_ERROR(screen.PrintHelp(line.Help()));
-    return ExitCode::kOk;
-  }
+  const Screen screen = BenchScreen();
+  CKPLAN_ASSIGN_OR_RETURN(const std::optional<ExitCode> done,
+                          ParseOrHelp(line, std::move(arguments), screen));
+  if (done) return *done;
   CKPLAN_ASSIGN_OR_RETURN(const PlanRequest wanted, request.flags.Read());
   TextTable table = EmptyTable(request.has_others);
   std::vector<Measured> measured;
@@ -202,10 +194,7 @@ Result<ExitCode> Run(const Benchmark& benchmark, std::vector<std::string> argume
     }
   }
   progress.Clear();
-  const bool is_markdown = request.format == "md";
-  CKPLAN_RETURN_IF_ERROR(
-      screen.Print((is_markdown ? table.Markdown() : table.Text(0, screen.out.table_width())) +
-                   "\n" + SummaryOf(measured)));
+  CKPLAN_RETURN_IF_ERROR(PrintTable(table, request.format, screen, "\n" + SummaryOf(measured)));
   return ExitCode::kOk;
 }
 

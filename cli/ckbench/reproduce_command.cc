@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "cli/ckbench/arena_command.h"
+#include "cli/ckbench/bench_frame.h"
 #include "cli/ckbench/quality_command.h"
 #include "cli/ckbench/reproduction.h"
-#include "cli/common/command_line.h"
-#include "cli/common/terminal.h"
+#include "cli/ckbench/speed_command.h"
 #include "lib/base/nearest_name.h"
 
 namespace ckplan {
@@ -63,12 +63,10 @@ CommandLine MakeCommandLine(Request* request) {
 Result<ExitCode> RunReproduce(std::vector<std::string> arguments) {
   Request request;
   CommandLine line = MakeCommandLine(&request);
-  CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(std::move(arguments)));
-  const Screen screen = DetectScreen("auto", /*is_quiet=*/false, /*has_no_progress=*/false);
-  if (outcome == CommandLine::Outcome::kHelp) {
-    CKPLAN_RETURN_IF_ERROR(screen.PrintHelp(line.Help()));
-    return ExitCode::kOk;
-  }
+  const Screen screen = BenchScreen();
+  CKPLAN_ASSIGN_OR_RETURN(const std::optional<ExitCode> done,
+                          ParseOrHelp(line, std::move(arguments), screen));
+  if (done) return *done;
   if (request.paper.empty()) request.paper = kAll;
   CKPLAN_RETURN_IF_ERROR(CheckPaper(request.paper));
   Progress progress(screen.shows_progress);
@@ -96,7 +94,8 @@ struct Command {
 constexpr Command kCommands[] = {{"reproduce", RunReproduce},
                                  {"arena", RunArena},
                                  {"quality", RunQuality},
-                                 {"instances", RunInstances}};
+                                 {"instances", RunInstances},
+                                 {"speed", RunSpeed}};
 
 std::string NamesOfCommands() {
   std::vector<std::string_view> names;

@@ -1,0 +1,117 @@
+#include "cli/ckbench/speed_command.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <optional>
+
+#include "cli/ckbench/bench_frame.h"
+#include "cli/common/request_flags.h"
+#include "cli/common/size_arg.h"
+#include "lib/algorithms/best/annealing.h"
+#include "lib/joint/expand.h"
+#include "lib/joint/run_problem.h"
+#include "lib/joint/simulate_runs.h"
+#include "lib/planner/source.h"
+
+namespace ckplan {
+namespace {
+
+// Enough for a second on most graphs.
+constexpr int64_t kMoves = 1'000'000;
+// The budget of the annealing, of the peak that it begins at.
+constexpr int64_t kBudgetPercent = 80;
+// Simulations are repeated for so long.
+constexpr double kSeconds = 0.5;
+
+struct Request {
+  std::vector<std::string> files;
+  RequestFlags flags;
+  std::optional<std::string> moves;
+  std::string format = "text";
+};
+
+CommandLine MakeCommandLine(Request* request) {
+  CommandLine line("ckbench speed",
+                   "ckbench speed testdata/models/resnet50.onnx -D N=32 --format md",
+                   "Counts what the search for plans does in a second of CPU time.");
+  line.Positionals("FILE", "models, graphs or joint graphs", &request->files);
+  request->flags.Add(line, "dims");
+  line.Value("--moves", "N", "moves of the annealing (default 1000000)", &request->moves);
+  line.Choice("-f,--format", {"text", "md"}, "format of the output", &request->format);
+  return line;
+}
+
+double PerSecond(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
+
+double MovesPerSecond(const JointGraph& graph, int64_t moves) {
+  const RunProblem problem(graph);
+  const int64_t budget = OwnOrderPeak(graph).count() / 100 * kBudgetPercent;
+  const Runs start = OwnOrder(graph);
+  AnnealOptions options;
+  options.moves = moves;
+  const double begin = CpuSeconds();
+  const AnnealOutcome outcome = Anneal(problem, budget, {&start, 1}, options);
+  return PerSecond(static_cast<double>(outcome.moves), CpuSeconds() - begin);
+}
+
+// Of the graph's own order, from its first run to its last.
+double SimulationsPerSecond(const JointGraph& graph) {
+  RunSimulator simulator(graph);
+  const Runs runs = OwnOrder(graph);
+  const double begin = CpuSeconds();
+  double seconds = 0;
+  int64_t count = 0;
+  do {
+    CKPLAN_CHECK(simulator.Run(runs).ok(), "a graph's own order is a plan of it");
+    ++count;
+    seconds = CpuSeconds() - begin;
+  } while (seconds < kSeconds);
+  return PerSecond(static_cast<double>(count), seconds);
+}
+
+std::string Rounded(double count) { return fmt::format("{:.0f}", count); }
+
+std::vector<std::string> MeasuredRow(const std::string& path, const Source& source, int64_t moves) {
+  const JointGraph graph = source.joint ? *source.joint : ExpandTensorGraph(source.graph).graph;
+  const double simulations = SimulationsPerSecond(graph);
+  const auto ops = static_cast<double>(graph.ops().size());
+  return {std::filesystem::path(path).stem().string(), fmt::format("{}", graph.ops().size()),
+          Rounded(MovesPerSecond(graph, moves)), Rounded(simulations), Rounded(simulations * ops)};
+}
+
+}  // namespace
+
+Result<ExitCode> RunSpeed(std::vector<std::string> arguments) {
+  Request request;
+  CommandLine line = MakeCommandLine(&request);
+  const Screen screen = BenchScreen();
+  CKPLAN_ASSIGN_OR_RETURN(const std::optional<ExitCode> done,
+                          ParseOrHelp(line, std::move(arguments), screen));
+  if (done) return *done;
+  CKPLAN_ASSIGN_OR_RETURN(const PlanRequest wanted, request.flags.Read());
+  int64_t moves = kMoves;
+  if (request.moves) {
+    constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+    CKPLAN_ASSIGN_OR_RETURN(moves, ParseInteger(*request.moves, "--moves", 1, kMax));
+  }
+  TextTable table;
+  table.columns = {{.name = "graph"},
+                   {.name = "operations", .is_number = true},
+                   {.name = "moves/s", .is_number = true},
+                   {.name = "simulations/s", .is_number = true},
+                   {.name = "simulated runs/s", .is_number = true}};
+  Progress progress(screen.shows_progress);
+  for (const std::string& path : request.files) {
+    progress.Stage(fmt::format("measuring {}", path));
+    CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(path, wanted));
+    table.rows.push_back(MeasuredRow(path, source, moves));
+  }
+  progress.Clear();
+  CKPLAN_RETURN_IF_ERROR(PrintTable(table, request.format, screen));
+  return ExitCode::kOk;
+}
+
+}  // namespace ckplan
