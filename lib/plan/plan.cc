@@ -7,6 +7,21 @@
 #include "lib/base/printable.h"
 
 namespace ckplan {
+namespace {
+
+// Of a node and its tensors, or of an operation and its values.
+template <typename Maker, typename Made>
+NodeLabel MakeLabel(const Maker& maker, const std::vector<TensorId>& outputs,
+                    const IdVector<TensorId, Made>& all) {
+  NodeLabel label{WellFormedUtf8(maker.name), WellFormedUtf8(maker.op), {}};
+  for (const TensorId output : outputs) {
+    const Made& made = all[output];
+    label.outputs.push_back({made.file_id, WellFormedUtf8(made.name), made.bytes});
+  }
+  return label;
+}
+
+}  // namespace
 
 std::string_view NameOf(NodeAction action) {
   switch (action) {
@@ -32,12 +47,7 @@ std::map<std::string, int64_t> OpsetsInFiles(const ModelIdentity& model) {
 
 NodeLabel LabelOf(const TensorGraph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  NodeLabel label{WellFormedUtf8(node.name), WellFormedUtf8(node.op), {}};
-  for (const TensorId output : node.outputs) {
-    const Tensor& tensor = graph.tensor(output);
-    label.outputs.push_back({tensor.file_id, WellFormedUtf8(tensor.name), tensor.bytes});
-  }
-  return label;
+  return MakeLabel(node, node.outputs, graph.tensors());
 }
 
 IdVector<NodeId, NodeLabel> LabelsOf(const TensorGraph& graph) {
@@ -48,12 +58,7 @@ IdVector<NodeId, NodeLabel> LabelsOf(const TensorGraph& graph) {
 
 NodeLabel LabelOf(const JointGraph& graph, OpId id) {
   const Operation& op = graph.op(id);
-  NodeLabel label{WellFormedUtf8(op.name), WellFormedUtf8(op.op), {}};
-  for (const ValueId write : op.writes) {
-    const Value& value = graph.value(write);
-    label.outputs.push_back({value.file_id, WellFormedUtf8(value.name), value.bytes});
-  }
-  return label;
+  return MakeLabel(op, op.writes, graph.values());
 }
 
 IdVector<NodeId, NodeLabel> LabelsOf(const JointGraph& graph) {

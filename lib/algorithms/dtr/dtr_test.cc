@@ -15,37 +15,10 @@
 #include "lib/planner/planner.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_joint_graph.h"
+#include "lib/testing/small_ops.h"
 
 namespace ckplan {
 namespace {
-
-struct SmallOp {
-  std::string name;
-  int64_t bytes;
-  int64_t cost;
-  std::vector<int32_t> reads;  // Positions of the operations whose values it reads.
-};
-
-// One value for each operation; the last one is the result.
-JointGraph GraphOfOps(const std::vector<SmallOp>& ops) {
-  JointGraphParts parts;
-  for (size_t i = 0; i < ops.size(); ++i) {
-    Value value;
-    value.file_id = static_cast<int64_t>(i);
-    value.name = ops[i].name;
-    value.bytes = Bytes(ops[i].bytes);
-    const ValueId id = parts.values.push_back(std::move(value));
-    Operation op;
-    op.file_id = static_cast<int64_t>(i);
-    op.name = ops[i].name;
-    op.cost = Cost(ops[i].cost);
-    for (const int32_t read : ops[i].reads) op.reads.emplace_back(read);
-    op.writes.push_back(id);
-    parts.ops.push_back(std::move(op));
-    parts.results = {id};
-  }
-  return JointGraph::Create(std::move(parts)).value();
-}
 
 // f_1 -> ... -> f_n, and g_n ... g_1, each of which reads f_i and the one before.
 JointGraph Feedforward(int32_t layers) {

@@ -14,39 +14,10 @@
 #include "lib/planner/planner.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_joint_graph.h"
+#include "lib/testing/small_ops.h"
 
 namespace ckplan {
 namespace {
-
-struct TypedOp {
-  std::string op;
-  int64_t bytes;
-  int64_t cost;
-  std::vector<int32_t> reads;  // Positions of the operations whose values it reads.
-};
-
-// One value for each operation; those from `border` on are backward, and the last is the result.
-JointGraph GraphOfOps(const std::vector<TypedOp>& ops, size_t border) {
-  JointGraphParts parts;
-  for (size_t i = 0; i < ops.size(); ++i) {
-    Value value;
-    value.file_id = static_cast<int64_t>(i);
-    value.name = std::to_string(i);
-    value.bytes = Bytes(ops[i].bytes);
-    const ValueId id = parts.values.push_back(std::move(value));
-    Operation op;
-    op.file_id = static_cast<int64_t>(i);
-    op.name = std::to_string(i);
-    op.op = ops[i].op;
-    op.phase = i < border ? Phase::kForward : Phase::kBackward;
-    op.cost = Cost(ops[i].cost);
-    for (const int32_t read : ops[i].reads) op.reads.emplace_back(read);
-    op.writes.push_back(id);
-    parts.ops.push_back(std::move(op));
-    parts.results = {id};
-  }
-  return JointGraph::Create(std::move(parts)).value();
-}
 
 // conv -> bn -> relu -> conv -> relu, and their backward, which reads what the operators' do.
 JointGraph TwoConvolutions() {
@@ -123,9 +94,9 @@ TEST_CASE("torch-budget: the least cut is the least of all sets that backward ca
     CAPTURE(seed);
     Rng rng(seed);
     const auto forward = static_cast<size_t>(rng.Between(2, 8));
-    std::vector<TypedOp> ops;
+    std::vector<SmallOp> ops;
     for (size_t i = 0; i < forward + 4; ++i) {
-      TypedOp op{
+      SmallOp op{
           rng.Between(0, 2) == 0 ? "Conv" : "Relu", rng.Between(1, 9), rng.Between(1, 9), {}};
       for (size_t r = 0; r < i; ++r) {
         if (rng.Between(0, 3) == 0) op.reads.push_back(static_cast<int32_t>(r));
