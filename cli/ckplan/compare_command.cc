@@ -103,7 +103,7 @@ Row PlanBy(const SolverInfo& info, const Source& source, const PlanRequest& requ
     row.budget = row.plan->request.budget.in_bytes();
     return row;
   }
-  row.budget = BudgetInBytes(request, BaselinePeak(source), ConstantsOf(source));
+  row.budget = BudgetInBytes(request, BaselinePeak(source), ConstantsInBudget(source, request));
   row.error = std::move(plan).error();
   row.failure =
       row.error->code == ErrorCode::kTimeout

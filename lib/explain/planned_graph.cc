@@ -148,7 +148,7 @@ class PlannedJointGraph : public PlannedGraph {
   Bytes BytesOf(TensorId value) const override { return graph_.value(value).bytes; }
   bool CountsInPeak(TensorId id) const override {
     const Value& value = graph_.value(id);
-    return value.alias_of.is_none() && value.kind == ValueKind::kValue && !value.maker.is_none();
+    return value.alias_of.is_none() && IsCountedInPeak(value.kind) && !value.maker.is_none();
   }
   const std::vector<TensorId>& OutputsOf(NodeId op) const override { return graph_.op(op).writes; }
   Cost RunCostOf(NodeId op) const override { return graph_.op(op).cost; }

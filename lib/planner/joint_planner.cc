@@ -361,7 +361,8 @@ Result<const JointSolver*> FindJointSolver(const PlanRequest& request) {
 // The budget as bytes of the peak alone; none if the request states no amount.
 std::optional<Bytes> BudgetInBytes(const JointGraph& graph, const PlanRequest& request) {
   const bool is_share = PeakBudgetOf(request).kind == Budget::Kind::kPercent;
-  return BudgetInBytes(request, is_share ? OwnOrderPeak(graph) : Bytes(0), JointConstants(graph));
+  return BudgetInBytes(request, is_share ? OwnOrderPeak(graph) : Bytes(0),
+                       ConstantsInBudget(graph, request));
 }
 
 Error Infeasible(const JointProblem& problem, std::string_view algorithm, const Plan& least) {

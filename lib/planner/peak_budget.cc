@@ -12,12 +12,6 @@
 namespace ckplan {
 namespace {
 
-Bytes Covered(const PlanRequest& request, const ConstantMemory& constants) {
-  if (!request.total_budget.is_given()) return Bytes(0);
-  return TotalConstants(constants,
-                        OptimizerState(request.optimizer, constants.parameter_gradients));
-}
-
 std::string DescribeStep(const TensorGraph& graph, const Step& step) {
   if (step.kind == StepKind::kLoss) return "the loss";
   const char* verb = step.kind == StepKind::kForward ? "forward" : "backward";
@@ -27,17 +21,18 @@ std::string DescribeStep(const TensorGraph& graph, const Step& step) {
 }  // namespace
 
 Bytes ConstantsInBudget(const TensorGraph& graph, const PlanRequest& request) {
-  return Covered(request, graph.constants());
+  if (!request.total_budget.is_given()) return Bytes(0);
+  const ConstantMemory& constants = graph.constants();
+  return TotalConstants(constants,
+                        OptimizerState(request.optimizer, constants.parameter_gradients));
 }
 
 const Budget& PeakBudgetOf(const PlanRequest& request) {
   return request.total_budget.is_given() ? request.total_budget : request.budget;
 }
 
-std::optional<Bytes> BudgetInBytes(const PlanRequest& request, Bytes baseline_peak,
-                                   const ConstantMemory& constants) {
+std::optional<Bytes> BudgetInBytes(const PlanRequest& request, Bytes baseline_peak, Bytes covered) {
   const Budget& budget = PeakBudgetOf(request);
-  const Bytes covered = Covered(request, constants);
   if (budget.kind == Budget::Kind::kBytes) return budget.bytes - covered;
   if (budget.kind != Budget::Kind::kPercent) return std::nullopt;
   const Bytes baseline = baseline_peak + covered;
@@ -47,7 +42,8 @@ std::optional<Bytes> BudgetInBytes(const PlanRequest& request, Bytes baseline_pe
 
 Bytes ActivationBudget(const TensorGraph& graph, const PlanRequest& request) {
   const bool is_share = PeakBudgetOf(request).kind == Budget::Kind::kPercent;
-  return *BudgetInBytes(request, is_share ? KeepAllPeak(graph) : Bytes(0), graph.constants());
+  return *BudgetInBytes(request, is_share ? KeepAllPeak(graph) : Bytes(0),
+                        ConstantsInBudget(graph, request));
 }
 
 Error Infeasible(const TensorGraph& graph, const PlanRequest& request, std::string_view who,

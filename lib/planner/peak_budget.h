@@ -16,10 +16,10 @@ namespace ckplan {
 const Budget& PeakBudgetOf(const PlanRequest& request);
 // What that budget covers beside activations: nothing, or all that no plan changes.
 Bytes ConstantsInBudget(const TensorGraph& graph, const PlanRequest& request);
-// That budget as bytes of activations alone, for a graph with that peak of keeping everything and
-// these constants. Nothing if the request states no amount: it has none, or asks for the least.
-std::optional<Bytes> BudgetInBytes(const PlanRequest& request, Bytes baseline_peak,
-                                   const ConstantMemory& constants);
+// That budget as bytes of activations alone, for a graph with that peak of keeping everything,
+// where the budget covers so much beside it. Nothing if the request states no amount: it has none,
+// or asks for the least.
+std::optional<Bytes> BudgetInBytes(const PlanRequest& request, Bytes baseline_peak, Bytes covered);
 // The same of a forward graph. The budget must be given, in bytes or per cent.
 Bytes ActivationBudget(const TensorGraph& graph, const PlanRequest& request);
 

@@ -70,8 +70,8 @@ std::optional<std::string> FaultOfSetting(const TensorGraph& graph, const Plan& 
   return std::nullopt;
 }
 
-// What was decided leads to one plan alone, which is made once more. `MakeAgain` plans a request
-// for the plan's graph.
+// What was decided leads to one plan alone, which is made once more: `make_again` plans a
+// request for the plan's graph.
 template <typename MakeAgain>
 std::optional<std::string> FaultOfDecisions(const Plan& plan, std::string_view algorithm,
                                             MakeAgain make_again) {

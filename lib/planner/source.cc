@@ -245,6 +245,12 @@ Bytes BaselinePeak(const Source& source) {
   return source.joint ? OwnOrderPeak(*source.joint) : KeepAllPeak(source.graph);
 }
 
+Bytes ConstantsInBudget(const Source& source, const PlanRequest& request) {
+  if (!request.total_budget.is_given()) return Bytes(0);
+  return TotalConstants(ConstantsOf(source),
+                        OptimizerState(request.optimizer, GradientBytesOf(source)));
+}
+
 Bytes GradientBytesOf(const Source& source) {
   return source.joint ? ParameterGradientBytes(*source.joint)
                       : source.graph.constants().parameter_gradients;

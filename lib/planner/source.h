@@ -41,6 +41,8 @@ Bytes BaselinePeak(const Source& source);  // Of keeping everything, in the grap
 Bytes GradientBytesOf(const Source& source);
 
 ConstantMemory ConstantsOf(const Source& source);
+// What the request's budget on the peak covers beside it: nothing, or all that no plan changes.
+Bytes ConstantsInBudget(const Source& source, const PlanRequest& request);
 
 // kUsage: the request does not apply to such a file. kCheckFailed: `planned` is given, and the file
 // is another model; this is found before the request is applied to it. kTimeout: stopped

@@ -4,7 +4,6 @@
 //   Chen et al. 2016, section 4.5: "enable user to set the mirror attribute".
 //
 // Idea. Names are looked up in the graph, and what they decide becomes a strategy:
-// Joint graphs take decisions in two of these forms: see given_runs.h. Forward graphs take all:
 //   kept           a KeptSet: the nodes that make these tensors. All else is recomputed when
 //   backward
 //                  first asks for it, also what comes last
@@ -19,6 +18,7 @@
 //
 // Guarantee  none: it does what it is told. Impossible decisions are refused by name.
 // Needs      any DAG. With layers, names are those of `ckplan graph MODEL --granularity layer`.
+//            Decisions about joint graphs are read by given_runs.h.
 // Cost       O(nodes + edges + what is given).
 // Paper      it has no objective; `result.paper` repeats the simulated peak and overhead of the
 // graph
