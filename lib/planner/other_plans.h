@@ -11,7 +11,7 @@
 
 namespace ckplan {
 
-// What the algorithms may take together (lib/base/work_limit.h): about a tenth of a second, half a
+// What the algorithms may take together (lib/base/work_limit.h): about a twentieth of a second, a
 // second and ten.
 int64_t WorkOfOthers(SearchEffort effort);
 

@@ -283,7 +283,7 @@ class Solver {
 
   // Moves of the annealing: fewer where there is little to gain.
   int64_t Moves() const {
-    const int64_t moves = ForSize(options_.work.moves, kQuickWork.moves);
+    const int64_t moves = options_.work.moves;
     if (!outcome_.runs) return moves;
     const int64_t bound = options_.is_order_free ? any_order_bound_ : outcome_.lower_bound;
     const double worthwhile = static_cast<double>(problem_.total_cost) / kWorthwhileParts;

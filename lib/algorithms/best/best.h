@@ -44,7 +44,7 @@ struct BestWork {
 inline constexpr BestWork kGlanceWork = {800'000, 0, 3, 15'000, 50, 2};
 inline constexpr BestWork kQuickWork = {4'000'000, 0, 6, 60'000, 100, 4};
 inline constexpr BestWork kNormalWork = {28'000'000, 6'000'000, 20, 2'000'000, 300, 32};
-inline constexpr BestWork kThoroughWork = {150'000'000, 80'000'000, 50, 16'000'000, 1'000, 32};
+inline constexpr BestWork kThoroughWork = {150'000'000, 80'000'000, 50, 10'000'000, 1'000, 32};
 
 struct BestOutcome;
 
