@@ -219,7 +219,8 @@ class Solver {
 
   Result<Done> SolveByProgram(const Runs& order, bool is_own) {
     LoopLimits limits;
-    limits.work = ForSize(options_.work.programs, kQuickWork.programs) / (is_own ? 1 : 2);
+    limits.work = ForSize(options_.work.programs, kQuickWork.programs);
+    if (!is_own) limits.work /= 2;  // They are less often better, and give no bound.
     limits.rounds = options_.work.rounds;
     if (options_.enough) limits.enough = *options_.enough - idle_cost_;
     CKPLAN_ASSIGN_OR_RETURN(LoopOutcome loop,

@@ -199,8 +199,9 @@ class Program {
     const auto at = static_cast<size_t>(op);
     int64_t bytes =
         problem_.written_bytes[at] + problem_.workspace[at] - problem_.in_place_bytes[at];
-    for (const int32_t read : problem_.reads[op])
+    for (const int32_t read : problem_.reads[op]) {
       bytes += problem_.bytes[static_cast<size_t>(read)];
+    }
     return bytes;
   }
 
