@@ -69,6 +69,7 @@ class Solver {
     any_order_bound_ = before.any_order_bound;
     any_order_proof_ = before.any_order_proof;
     moments_ = before.moments;
+    proof_moments_ = before.proof_moments;
   }
 
   Result<Done> Search() {
@@ -239,13 +240,21 @@ class Solver {
   // order is known.
   Result<Done> SolveInAnyOrder() {
     const bool is_known = outcome_.runs && outcome_.overhead <= any_order_bound_;
-    if (is_known || outcome_.is_infeasible || moments_.empty()) return Done{};
+    if (is_known || outcome_.is_infeasible) return Done{};
+    const std::vector<OpId> proven = proof_moments_;
+    CKPLAN_RETURN_IF_ERROR(SolveInAnyOrder(proven));
+    return moments_ == proven ? Done{} : SolveInAnyOrder(moments_);
+  }
+
+  Result<Done> SolveInAnyOrder(const std::vector<OpId>& moments) {
+    if (moments.empty()) return Done{};
     LoopLimits limits;
     limits.work = ForSize(options_.work.any_order, kQuickWork.any_order);
     limits.rounds = options_.work.rounds;
     CKPLAN_ASSIGN_OR_RETURN(
         const LoopOutcome loop,
-        SolveAnyOrderLoop(graph_, problem_, own_order_, moments_, options_.budget, limits));
+        SolveAnyOrderLoop(graph_, problem_, own_order_, moments, options_.budget, limits));
+    if (idle_cost_ + loop.lower_bound > any_order_bound_) proof_moments_ = moments;
     RaiseAnyOrderBound(idle_cost_ + loop.lower_bound, OverheadProof::kFreeMoments);
     if (loop.runs) Offer(*loop.runs, "any order");
     outcome_.is_optimal = outcome_.runs && IsOptimal();
@@ -296,6 +305,7 @@ class Solver {
   // another order costs less than it.
   void SettleBound() {
     outcome_.moments = moments_;
+    outcome_.proof_moments = proof_moments_;
     outcome_.any_order_bound = any_order_bound_;
     outcome_.any_order_proof = any_order_proof_;
     const bool is_below_own = outcome_.runs && outcome_.overhead < outcome_.lower_bound;
@@ -318,8 +328,9 @@ class Solver {
   const bool has_aliases_ =
       std::any_of(graph_.values().begin(), graph_.values().end(),
                   [](const Value& value) { return !value.alias_of.is_none(); });
-  std::vector<Runs> orders_;   // The graph's own first.
-  std::vector<OpId> moments_;  // Of the loop that found the best plan, or of the own order's.
+  std::vector<Runs> orders_;         // The graph's own first.
+  std::vector<OpId> moments_;        // Of the loop that found the best plan, or of the own order's.
+  std::vector<OpId> proof_moments_;  // Those that `any_order_bound_` was proven with.
   int64_t any_order_bound_ = 0;
   OverheadProof any_order_proof_ = OverheadProof::kRunOnce;
   BestOutcome outcome_;

@@ -43,7 +43,7 @@ struct BestWork {
 // looked at where no budget is given.
 inline constexpr BestWork kGlanceWork = {800'000, 0, 3, 15'000, 50, 2};
 inline constexpr BestWork kQuickWork = {4'000'000, 0, 6, 60'000, 100, 4};
-inline constexpr BestWork kNormalWork = {28'000'000, 6'000'000, 20, 2'000'000, 300, 32};
+inline constexpr BestWork kNormalWork = {28'000'000, 16'000'000, 20, 2'000'000, 300, 32};
 inline constexpr BestWork kThoroughWork = {150'000'000, 80'000'000, 50, 10'000'000, 1'000, 32};
 
 struct BestOutcome;
@@ -75,7 +75,10 @@ struct BestOutcome {
   PeakBound least_peak;        // Above the budget where `is_infeasible`.
   bool is_infeasible = false;  // Proven: nothing within the scope of `least_peak` fits.
   std::string_view part;       // Which part found the plan: "moments".
-  std::vector<OpId> moments;   // What the search for a bound in any order begins with.
+  // What a search for a bound in any order begins with: the moments of the plan, and those that the
+  // bound was proven with.
+  std::vector<OpId> moments;
+  std::vector<OpId> proof_moments;
 };
 
 // Heeds a stop (lib/base/stop.h): with the best so far, if there is one. What it finds out about
