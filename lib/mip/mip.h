@@ -81,7 +81,7 @@ class MipModel {
 constexpr int64_t IterationWork(size_t columns) { return static_cast<int64_t>(columns) + 2'000; }
 // And a round of the search of an integer program, beside the iterations: at the root it makes many
 // cuts, and tries heuristics.
-constexpr int64_t RootRoundWork(size_t columns) { return static_cast<int64_t>(columns) * 120; }
+constexpr int64_t RootRoundWork(size_t columns) { return static_cast<int64_t>(columns) * 30; }
 constexpr int64_t NodeRoundWork(size_t columns) { return static_cast<int64_t>(columns) * 12; }
 
 // HiGHS looks at its limits between the rounds of its search, at the root as below it, so that it
