@@ -100,6 +100,10 @@ class SummaryWriter {
       Row("stored", fmt::format("activations and their gradients as {} (--activation-type)",
                                 NameOf(plan_.request.activation_type)));
     }
+    if (!plan_.request.freeze.empty()) {
+      Row("frozen", fmt::format("{} (--freeze)", Printable(fmt::format(
+                                    "{}", fmt::join(plan_.request.freeze, " ")), kLongestName)));
+    }
     if (!plan_.request.uses_liveness) Row("frees", "without liveness (--no-liveness)");
     WritePeak();
     // A joint graph need not say what its forward pass is.

@@ -9,6 +9,7 @@
 
 #include "cli/common/size_arg.h"
 #include "lib/base/nearest_name.h"
+#include "lib/base/read_file.h"
 #include "lib/cost/cost_model.h"
 #include "lib/emit/json_decisions.h"
 #include "lib/plan/knob.h"
@@ -81,6 +82,8 @@ constexpr std::array kRows = {
             "type of stored activations; model: the model's own"},
     FlagRow{"gradients", Group::kReading, "--gradients", "",
             "of parameters: constants, or in the peak as they arrive"},
+    FlagRow{"freeze", Group::kReading, "--freeze", "NAME|@FILE",
+            "parameters without a gradient: '*.weight', '!*lora*'"},
     FlagRow{"align", Group::kReading, "--align", "N",
             "round every buffer up to N bytes (PyTorch: 512, CUDA: 256)"},
 };
@@ -148,6 +151,31 @@ Result<Done> ReadShapes(const FlagRow& row, const std::vector<std::string>& text
   return Done{};
 }
 
+// Each text is a pattern, or "@" and a file of patterns, one a line; what begins with "#" is left out.
+Result<Done> ReadPatterns(const FlagRow& row, const std::vector<std::string>& texts,
+                          NamePatterns* patterns) {
+  for (const std::string& text : texts) {
+    if (!text.starts_with('@')) {
+      patterns->push_back(text);
+      continue;
+    }
+    CKPLAN_ASSIGN_OR_RETURN(const std::string file, ReadWholeFile(text.substr(1)));
+    const size_t before = patterns->size();
+    for (std::string_view rest = file; !rest.empty();) {
+      std::string_view line = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+      line.remove_prefix(std::min(line.find_first_not_of(" \t\r"), line.size()));
+      line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+      if (!line.empty() && !line.starts_with('#')) patterns->emplace_back(line);
+    }
+    if (patterns->size() > before) continue;
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("{}: \"{}\" holds no pattern; write one a line", LongFlag(row),
+                                 text.substr(1)));
+  }
+  return Done{};
+}
+
 Result<KnobSetting> ReadSetting(const FlagRow& row, std::string_view text) {
   const std::string flag = LongFlag(row);
   CKPLAN_ASSIGN_OR_RETURN(const NamedText setting, SplitNamed(text, flag, row.form));
@@ -197,7 +225,8 @@ void RequestFlags::Add(CommandLine& line, std::string_view field, std::string_vi
   } else if (std::holds_alternative<bool PlanRequest::*>(member)) {
     line.Flag(flags, help, &given.is_set);
   } else if (std::holds_alternative<DimSizes PlanRequest::*>(member) ||
-             std::holds_alternative<InputShapes PlanRequest::*>(member)) {
+             std::holds_alternative<InputShapes PlanRequest::*>(member) ||
+             std::holds_alternative<NamePatterns PlanRequest::*>(member)) {
     line.List(flags, form, help, &given.list);
   } else {
     line.Value(flags, form, help, &given.text);
@@ -220,6 +249,9 @@ Result<Done> RequestFlags::ReadField(size_t row_index, const Given& given, PlanR
   }
   if (const auto* shapes = std::get_if<InputShapes PlanRequest::*>(&member)) {
     return ReadShapes(row, given.list, &(request->**shapes));
+  }
+  if (const auto* patterns = std::get_if<NamePatterns PlanRequest::*>(&member)) {
+    return ReadPatterns(row, given.list, &(request->**patterns));
   }
   if (!given.text) return Done{};
   if (const auto* budget = std::get_if<Budget PlanRequest::*>(&member)) {
@@ -338,7 +370,7 @@ std::string FlagsFor(const PlanRequest& request) {
         continue;
       }
       for (const std::string& value : TextsOf(field, request)) {
-        text += fmt::format(" {} {}", TypedFlag(row), value);
+        text += fmt::format(" {} {}", TypedFlag(row), ShellWord(value));
       }
     }
   }

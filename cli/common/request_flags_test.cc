@@ -58,6 +58,10 @@ TEST_CASE("request flags: every field is read, and said again by the same flags"
                                                "bf16",
                                                "--gradients",
                                                "arriving",
+                                               "--freeze",
+                                               "layer1.weight",
+                                               "--freeze",
+                                               "b",
                                                "--align",
                                                "512"};
   const Typed typed = ReadTyped(kArguments);
@@ -77,6 +81,7 @@ TEST_CASE("request flags: every field is read, and said again by the same flags"
   CHECK(request.autograd == Autograd::kTorch);
   CHECK(request.activation_type == ActivationType::kBFloat16);
   CHECK(request.gradients == ParameterGradients::kArriving);
+  CHECK(request.freeze == NamePatterns{"layer1.weight", "b"});
   CHECK(request.align_bytes == 512);
   std::string line;
   for (const std::string& argument : kArguments) line += " " + argument;

@@ -55,12 +55,14 @@ Result<PlanRequest> ReadRequest(const std::vector<std::string>& arguments) {
   return flags.Read();
 }
 
-// A request is told again by flags that are separated by blanks, which values may hold as well.
-bool IsPlain(const std::string& argument) {
-  return argument.find_first_of(" \t'\"") == std::string::npos;
-}
+// A request is told again by flags that are separated by blanks, in the words of a shell.
+bool IsPlain(const std::string& argument) { return ShellWord(argument) == argument; }
+
+// Patterns may be in a file, and the name of one is the name of any file.
+bool NamesFile(const std::string& argument) { return argument.find('@') != std::string::npos; }
 
 void ReadArguments(const std::vector<std::string>& arguments) {
+  if (std::any_of(arguments.begin(), arguments.end(), NamesFile)) return;
   const Result<PlanRequest> request = ReadRequest(arguments);
   if (!request.ok()) {
     CKPLAN_CHECK(!MessageOf(request.error()).empty(), "a refusal says why");

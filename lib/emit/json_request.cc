@@ -30,6 +30,11 @@ class FieldWriter {
     for (const auto& [name, size] : request_.*member) json_.Key(name).Integer(size);
     json_.End();
   }
+  void operator()(NamePatterns PlanRequest::*member) const {
+    json_.BeginArray(JsonLayout::kInline);
+    for (const std::string& pattern : request_.*member) json_.Text(pattern);
+    json_.End();
+  }
   void operator()(std::optional<Decisions> PlanRequest::*member) const {
     WriteDecisions(*(request_.*member), &json_);
   }
@@ -70,6 +75,11 @@ class FieldReader {
     value_.ForEachMember([&](const std::string& name, const JsonView& size) {
       (request_.*member).emplace(name, size.Integer());
     });
+  }
+  void operator()(NamePatterns PlanRequest::*member) const {
+    for (size_t i = 0; i < value_.size(); ++i) {
+      (request_.*member).push_back(value_.at(i).Text());
+    }
   }
   void operator()(std::optional<Decisions> PlanRequest::*member) const {
     request_.*member = ReadDecisions(value_);

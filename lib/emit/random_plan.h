@@ -58,6 +58,7 @@ inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
   }
   if (rng.Chance(50)) plan.request.activation_type = ActivationType::kBFloat16;
   if (rng.Chance(50)) plan.request.gradients = ParameterGradients::kArriving;
+  if (rng.Chance(50)) plan.request.freeze = {"*.weight", "!a\"b"};
   if (rng.Chance(50)) plan.request.budget = Budget::Of(bytes());
   if (rng.Chance(50)) plan.request.paper_budget = Budget::Of(bytes());
   if (rng.Chance(50)) plan.request.setting = {"segments", rng.Between(1, 9)};

@@ -50,8 +50,9 @@ class FactFinder {
       ValueFacts& facts = facts_.values[i];
       facts.root = static_cast<ValueIndex>(i);
       facts.is_batch = value.source == ModelValue::Source::kGraphInput;
-      facts.may_be_trained =
-          value.source == ModelValue::Source::kInitializer && IsFloatType(value.elem_type);
+      facts.is_frozen = value.is_frozen;
+      facts.may_be_trained = value.source == ModelValue::Source::kInitializer &&
+                             IsFloatType(value.elem_type) && !value.is_frozen;
     }
   }
 
@@ -107,6 +108,7 @@ class FactFinder {
   void VisitConstant(const ModelOperation& operation, const OperationFacts& own) {
     bool may_be_trained = false;
     bool is_literal = IsLiteral(operation);
+    bool is_frozen = false;
     const OpRule& rule = *own.rule;
     const bool passes_training = !rule.has(traits::kWave);
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
@@ -114,11 +116,14 @@ class FactFinder {
       const ValueFacts& input = facts_.value(operation.inputs[i]);
       may_be_trained = may_be_trained || (input.may_be_trained && passes_training);
       is_literal = is_literal || (input.is_literal && i == 0 && rule.is_movement());
+      is_frozen = is_frozen || input.is_frozen;
     }
     for (const ValueIndex output : operation.outputs) {
       if (output == kNoValue || !IsFloatType(model_.value(output).elem_type)) continue;
-      facts_.value(output).may_be_trained = may_be_trained;
-      facts_.value(output).is_literal = is_literal && !may_be_trained;
+      ValueFacts& facts = facts_.value(output);
+      facts.may_be_trained = may_be_trained;
+      facts.is_literal = is_literal && !may_be_trained && !facts.is_frozen;
+      facts.is_frozen = facts.is_frozen || (is_frozen && !may_be_trained && !is_literal);
     }
   }
 
@@ -225,14 +230,16 @@ class FactFinder {
       const ModelValue& value = model_.values[i];
       const bool is_state = trained.is_root[i] || state.is_root[i];
       // Other literals that no one trains are part of the program, not of the model's state.
-      const bool is_buffer = buffers.is_root[i] && value.source == ModelValue::Source::kInitializer;
+      const bool is_initializer = value.source == ModelValue::Source::kInitializer;
+      const bool is_buffer = buffers.is_root[i] && (is_initializer || value.is_frozen);
       if (!is_state && !is_buffer) continue;
       // Beyond the limit TensorGraph::Create refuses; adding on could overflow.
       if (facts_.parameters > kMaxTotalBytes) return;
       facts_.parameters += value.bytes;
       if (IsQuantized(value.elem_type)) {
         facts_.quantized.push_back(static_cast<ValueIndex>(i));
-      } else if (trained.is_root[i]) {
+      } else if (trained.is_root[i] && !value.is_frozen) {
+        facts_.trained.push_back(static_cast<ValueIndex>(i));
         facts_.parameter_gradients += value.bytes;
         const auto last = static_cast<size_t>(trained.last_reader[i]);
         facts_.operations[last].parameter_gradients += value.bytes;

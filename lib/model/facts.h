@@ -24,6 +24,8 @@ struct ValueFacts {
   // exporters write weights in this form; whether it is a weight depends on the operations that
   // read it.
   bool is_literal = false;
+  // For constants: a frozen parameter, or made of such and of nothing that may be trained.
+  bool is_frozen = false;
   // The value whose memory this one uses; the value itself unless it is a view.
   ValueIndex root = kNoValue;
 };
@@ -52,6 +54,7 @@ struct ModelFacts {
   Bytes parameters;
   Bytes parameter_gradients;          // For trained parameters alone.
   std::vector<ValueIndex> quantized;  // Those of the parameters that are integers.
+  std::vector<ValueIndex> trained;    // Initializers and literals that have a gradient.
 
   const ValueFacts& value(ValueIndex i) const { return values[static_cast<size_t>(i)]; }
   ValueFacts& value(ValueIndex i) { return values[static_cast<size_t>(i)]; }

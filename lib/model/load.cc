@@ -10,6 +10,7 @@
 #include "lib/model/activation_type.h"
 #include "lib/model/check_names.h"
 #include "lib/model/expand.h"
+#include "lib/model/freeze.h"
 #include "lib/model/functions.h"
 #include "lib/model/model_impl.h"
 #include "lib/model/parse_file.h"
@@ -111,6 +112,7 @@ Result<Model> Load(const std::string& path, const LoadOptions& options) {
                           BindDims(graph, InitializerNames(graph), options, file));
   impl->dims = bound.dims;
   CKPLAN_RETURN_IF_ERROR(ExpandGraph(*impl, bound, file));
+  CKPLAN_RETURN_IF_ERROR(FreezeParameters(*impl, options.freeze));
   CKPLAN_RETURN_IF_ERROR(SetActivationType(*impl, options.activation_type));
   AddWarnings(*impl, file);
   return Model(std::move(impl));

@@ -268,7 +268,14 @@ class Lowerer {
 
   std::vector<std::string> Warnings() const {
     std::vector<std::string> warnings;
-    if (facts_.parameter_gradients == Bytes(0)) {
+    const bool has_frozen = std::any_of(model_.values.begin(), model_.values.end(),
+                                           [](const ModelValue& value) { return value.is_frozen; });
+    if (facts_.parameter_gradients == Bytes(0) && has_frozen) {
+      warnings.push_back(fmt::format(
+          "{}: all parameters are frozen, so nothing has a gradient; leave out those that are "
+          "trained",
+          model_.identity.name));
+    } else if (facts_.parameter_gradients == Bytes(0)) {
       warnings.push_back(
           fmt::format("{}: no trained parameter was found, so nothing has a gradient; are the "
                       "weights inputs of the graph? They must be initializers",

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/name_patterns.h"
 #include "lib/base/result.h"
 #include "lib/cost/cost_model.h"
 #include "lib/graph/absent_values.h"
@@ -30,6 +31,7 @@ struct LoadOptions {
   // Counts every float tensor that depends on the batch at this size. Parameters and other
   // constants keep the model's types.
   ActivationType activation_type = ActivationType::kOfModel;
+  NamePatterns freeze;  // Parameters that are not trained, by name.
   // If set, only this model is loaded. It is compared before dimensions are bound, since another
   // model may have none of that name.
   const ModelIdentity* planned = nullptr;
@@ -59,7 +61,7 @@ class Model {
 // kIo: the file cannot be read. kInvalidInput: the file is not ONNX or is damaged, sizes overflow,
 // or a shape stays unknown (the message names the node, its operator and what was known). kUsage:
 // symbolic dimensions without a size (the message names all of them; the remedy would bind them), a
-// dimension or input that the model does not have, or a size below 1. kUnsupported: control flow
+// dimension, input or parameter that the model does not have, or a size below 1. kUnsupported: control flow
 // that cannot be folded. kCheckFailed: it is not the model that was planned.
 Result<Model> LoadModel(const std::string& path, const LoadOptions& options);
 

@@ -34,6 +34,7 @@ struct ModelValue {
   int32_t producer = -1;                           // Index into ops, for kOperation.
   const onnx::TensorProto* initializer = nullptr;  // Set for kInitializer.
   std::unique_ptr<ConstantValue> constant;         // The contents, where they are known and small.
+  bool is_frozen = false;                          // A parameter that is not trained: see freeze.h.
 };
 
 struct ModelOperation {

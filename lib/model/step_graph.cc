@@ -224,7 +224,9 @@ class Builder {
     // A known value that is computed from a weight changes with the weight.
     if (value.constant != nullptr && !facts_.value(index).may_be_trained) return true;
     const std::string& type = model_.operations[static_cast<size_t>(value.producer)].type();
-    return type == "Constant" || (type == "ConstantOfShape" && facts_.value(index).is_literal);
+    const ValueFacts& facts = facts_.value(index);
+    return type == "Constant" ||
+           (type == "ConstantOfShape" && (facts.is_literal || facts.is_frozen));
   }
 
   std::optional<double> FillOf(const ModelValue& value) const {
@@ -248,7 +250,8 @@ class Builder {
       Operand operand = OperandOf(input);
       operand.is_read_by_backward = true;
       // Whether it lies on the way to a trained leaf is known later.
-      operand.has_gradient = is_read && IsDifferentiable(*own.rule, own.spec, i);
+      operand.has_gradient = is_read && IsDifferentiable(*own.rule, own.spec, i) &&
+                             !facts_.value(input).is_frozen;
       op.spec.inputs.push_back(std::move(operand));
     }
     for (const ValueIndex output : operation.outputs) {

@@ -82,6 +82,9 @@ const std::array kFields = {
                  "the plans count gradients of parameters {} and {}; that alone changes their "
                  "peaks",
                  kSpokenGradients},
+    RequestField{"freeze", "freeze", Part::kGraph, InFile::kUnlessDefault, &PlanRequest::freeze,
+                 "the plans freeze the parameters {} and {}; that alone changes their bytes and "
+                 "times"},
     RequestField{"optimizer", "optimizer", Part::kPlan, InFile::kRequired,
                  WordsOf<&PlanRequest::optimizer>(kOptimizers),
                  "the plans count the state of the optimizers {} and {}; that alone changes their "
@@ -117,6 +120,7 @@ struct Texts {
   static List Of(int64_t number) { return {std::to_string(number)}; }
   static List Of(bool value) { return {value ? "yes" : "no"}; }
   static List Of(const Budget& budget) { return OrNone(BudgetText(budget)); }
+  static List Of(const NamePatterns& patterns) { return patterns; }
   static List Of(const std::optional<KnobSetting>& setting) {
     return setting ? List{TextOf(*setting)} : List();
   }

@@ -20,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "lib/base/name_patterns.h"
 #include "lib/base/units.h"
 #include "lib/graph/layer_fold.h"
 #include "lib/ops/autograd.h"
@@ -109,6 +110,7 @@ struct PlanRequest {
   Autograd autograd = Autograd::kMinimal;
   ActivationType activation_type = ActivationType::kOfModel;
   ParameterGradients gradients = ParameterGradients::kConstant;
+  NamePatterns freeze;  // Parameters of the model that are not trained.
   int64_t align_bytes = 1;
 
   // What to plan.
@@ -142,8 +144,8 @@ struct WordsMember {
 using RequestMember =
     std::variant<std::string PlanRequest::*, int64_t PlanRequest::*, bool PlanRequest::*,
                  Budget PlanRequest::*, DimSizes PlanRequest::*, InputShapes PlanRequest::*,
-                 std::optional<KnobSetting> PlanRequest::*, std::optional<Decisions> PlanRequest::*,
-                 WordsMember>;
+                 NamePatterns PlanRequest::*, std::optional<KnobSetting> PlanRequest::*,
+                 std::optional<Decisions> PlanRequest::*, WordsMember>;
 
 struct RequestField {
   enum class Part {
@@ -170,7 +172,7 @@ struct RequestField {
 std::span<const RequestField> RequestFields();
 const RequestField& FieldOf(std::string_view name);  // A field of that name must exist.
 
-// The value as people type it: "60%", "adam". Dims and input shapes give one text for each entry; a
+// The value as people type it: "60%", "adam". Dims, shapes and patterns give one text for each; a
 // field that has its default gives none.
 std::vector<std::string> TextsOf(const RequestField& field, const PlanRequest& request);
 bool IsDefault(const RequestField& field, const PlanRequest& request);

@@ -34,6 +34,11 @@ TEST_CASE("request: plans that differ in how they were made are told apart, each
       {[](PlanRequest* r) { r->gradients = ParameterGradients::kArriving; },
        "the plans count gradients of parameters with the constants and as they arrive; that alone "
        "changes their peaks"},
+      {[](PlanRequest* r) {
+         r->freeze = {"*.weight", "!*lora*"};
+       },
+       "the plans freeze the parameters none and *.weight !*lora*; that alone changes their bytes "
+       "and times"},
       {[](PlanRequest* r) { r->optimizer = Optimizer::kAdam; },
        "the plans count the state of the optimizers sgd and adam; that alone changes their peaks "
        "with constants"},
@@ -79,6 +84,7 @@ TEST_CASE("request: the table has each field once, and copies and compares what 
   full.autograd = Autograd::kTorch;
   full.activation_type = ActivationType::kFloat32;
   full.gradients = ParameterGradients::kArriving;
+  full.freeze = {"w", "!v"};
   full.align_bytes = 8;
   full.algorithm = "chen-sqrt";
   full.objective = Objective::kMemory;
@@ -108,6 +114,7 @@ TEST_CASE("request: the table has each field once, and copies and compares what 
   CHECK(TextsOf(FieldOf("paper_budget"), full) == std::vector<std::string>{"1"});
   CHECK(TextsOf(FieldOf("setting"), full) == std::vector<std::string>{"segments=5"});
   CHECK(TextsOf(FieldOf("input_shapes"), full) == std::vector<std::string>{"x=2,3"});
+  CHECK(TextsOf(FieldOf("freeze"), full) == std::vector<std::string>{"w", "!v"});
   CHECK(TextsOf(FieldOf("optimizer"), full) == std::vector<std::string>{"momentum"});
   CHECK(TextsOf(FieldOf("budget"), PlanRequest()).empty());
 }

@@ -56,6 +56,10 @@ Result<Done> CheckGraphFileRequest(const PlanRequest& request,
   if (request.activation_type != ActivationType::kOfModel) {
     return NotForGraphFiles("a type of activations is", "has sizes of its own", "activation_type");
   }
+  if (!request.freeze.empty()) {
+    return NotForGraphFiles("frozen parameters are", "has its bytes of gradients as they are",
+                            "freeze");
+  }
   if (!cost || cost->kind == CostKind::kUnit || cost->kind == CostKind::kFile) return Done{};
   return NotForGraphFiles(fmt::format("the cost model {} is", cost->name()),
                           "has costs of its own, which those of unit or file:PATH may replace",
@@ -153,7 +157,8 @@ Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& 
   lower.autograd = request.autograd;
   CKPLAN_ASSIGN_OR_RETURN(lower.cost, ModelCosts(request));
   CKPLAN_ASSIGN_OR_RETURN(Model model, LoadModel(path, {request.dims, request.input_shapes,
-                                                        request.activation_type, planned}));
+                                                        request.activation_type, request.freeze,
+                                                        planned}));
   CKPLAN_ASSIGN_OR_RETURN(ModelGraph lowered, LowerModel(model, lower));
   ModelSource source{std::move(model), std::move(lowered), request};
   source.request.dims = source.model.dims();
