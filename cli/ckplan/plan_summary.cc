@@ -101,8 +101,9 @@ class SummaryWriter {
                                 NameOf(plan_.request.activation_type)));
     }
     if (!plan_.request.freeze.empty()) {
-      Row("frozen", fmt::format("{} (--freeze)", Printable(fmt::format(
-                                    "{}", fmt::join(plan_.request.freeze, " ")), kLongestName)));
+      Row("frozen", fmt::format("{} (--freeze)",
+                                Printable(fmt::format("{}", fmt::join(plan_.request.freeze, " ")),
+                                          kLongestName)));
     }
     if (!plan_.request.uses_liveness) Row("frees", "without liveness (--no-liveness)");
     WritePeak();

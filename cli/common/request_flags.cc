@@ -151,7 +151,8 @@ Result<Done> ReadShapes(const FlagRow& row, const std::vector<std::string>& text
   return Done{};
 }
 
-// Each text is a pattern, or "@" and a file of patterns, one a line; what begins with "#" is left out.
+// Each text is a pattern, or "@" and a file of patterns, one a line; what begins with "#" is left
+// out.
 Result<Done> ReadPatterns(const FlagRow& row, const std::vector<std::string>& texts,
                           NamePatterns* patterns) {
   for (const std::string& text : texts) {
@@ -169,9 +170,8 @@ Result<Done> ReadPatterns(const FlagRow& row, const std::vector<std::string>& te
       if (!line.empty() && !line.starts_with('#')) patterns->emplace_back(line);
     }
     if (patterns->size() > before) continue;
-    return MakeError(ErrorCode::kUsage,
-                     fmt::format("{}: \"{}\" holds no pattern; write one a line", LongFlag(row),
-                                 text.substr(1)));
+    return MakeError(ErrorCode::kUsage, fmt::format("{}: \"{}\" holds no pattern; write one a line",
+                                                    LongFlag(row), text.substr(1)));
   }
   return Done{};
 }

@@ -49,10 +49,10 @@ Error FitsNothing(const Pattern& pattern, std::span<const NamedThing> things,
     }
   }
   const std::string near = IsGlob(pattern.text) ? "" : DidYouMean(pattern.text, known);
-  return MakeError(ErrorCode::kUsage,
-                   fmt::format("no {} {} \"{}\"{}", what,
-                               pattern.is_of_type ? "is of the type" : "is called",
-                               pattern.text, near));
+  return MakeError(
+      ErrorCode::kUsage,
+      fmt::format("no {} {} \"{}\"{}", what, pattern.is_of_type ? "is of the type" : "is called",
+                  pattern.text, near));
 }
 
 }  // namespace

@@ -77,6 +77,7 @@ class FieldReader {
     });
   }
   void operator()(NamePatterns PlanRequest::*member) const {
+    if (value_.is_array() && value_.size() == 0) value_.Fault("there is no pattern");
     for (size_t i = 0; i < value_.size(); ++i) {
       (request_.*member).push_back(value_.at(i).Text());
     }

@@ -1,4 +1,5 @@
-// What a frozen parameter no longer costs: gradients, what only they read, and whole backward steps.
+// What a frozen parameter no longer costs: gradients, what only they read, and whole backward
+// steps.
 #include "lib/model/step_graph.h"
 #include "lib/model/testing.h"
 
@@ -74,7 +75,8 @@ TEST_CASE("freeze: where nothing before it is trained, a tensor has no gradient"
 
 TEST_CASE("freeze: statistics of a frozen normalisation are saved for its input's gradient alone") {
   const std::string graph =
-      "g (float[2,3,4,4] x) => (float[2,3,4,4] y) <float[3,1,1] w = {1,2,3}, float[3] scale = {1,1,1}, "
+      "g (float[2,3,4,4] x) => (float[2,3,4,4] y) <float[3,1,1] w = {1,2,3}, float[3] scale = "
+      "{1,1,1}, "
       "float[3] shift = {0,0,0}, float[3] mean = {0,0,0}, float[3] var = {1,1,1}> "
       "{ h = Mul(x, w) y = BatchNormalization(h, scale, shift, mean, var) }";
   const TensorGraph within = Frozen(graph, {"scale", "shift"}).graph;

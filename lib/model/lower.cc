@@ -269,7 +269,7 @@ class Lowerer {
   std::vector<std::string> Warnings() const {
     std::vector<std::string> warnings;
     const bool has_frozen = std::any_of(model_.values.begin(), model_.values.end(),
-                                           [](const ModelValue& value) { return value.is_frozen; });
+                                        [](const ModelValue& value) { return value.is_frozen; });
     if (facts_.parameter_gradients == Bytes(0) && has_frozen) {
       warnings.push_back(fmt::format(
           "{}: all parameters are frozen, so nothing has a gradient; leave out those that are "

@@ -61,8 +61,8 @@ class Model {
 // kIo: the file cannot be read. kInvalidInput: the file is not ONNX or is damaged, sizes overflow,
 // or a shape stays unknown (the message names the node, its operator and what was known). kUsage:
 // symbolic dimensions without a size (the message names all of them; the remedy would bind them), a
-// dimension, input or parameter that the model does not have, or a size below 1. kUnsupported: control flow
-// that cannot be folded. kCheckFailed: it is not the model that was planned.
+// dimension, input or parameter that the model does not have, or a size below 1. kUnsupported:
+// control flow that cannot be folded. kCheckFailed: it is not the model that was planned.
 Result<Model> LoadModel(const std::string& path, const LoadOptions& options);
 
 struct LowerOptions {

@@ -250,8 +250,8 @@ class Builder {
       Operand operand = OperandOf(input);
       operand.is_read_by_backward = true;
       // Whether it lies on the way to a trained leaf is known later.
-      operand.has_gradient = is_read && IsDifferentiable(*own.rule, own.spec, i) &&
-                             !facts_.value(input).is_frozen;
+      operand.has_gradient =
+          is_read && IsDifferentiable(*own.rule, own.spec, i) && !facts_.value(input).is_frozen;
       op.spec.inputs.push_back(std::move(operand));
     }
     for (const ValueIndex output : operation.outputs) {
