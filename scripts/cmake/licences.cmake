@@ -40,7 +40,7 @@ endfunction()
 # What is linked statically, or compiled in from headers.
 function(ckplan_install_linked_licences)
   ckplan_find_licence(onnx onnx libonnx-dev
-    HINTS ${CKPLAN_ONNX_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/build/deps/onnx-${ONNX_VERSION})
+    HINTS ${CKPLAN_ONNX_SOURCE_DIR} ${CKPLAN_DEPS_DIR}/onnx-${ONNX_VERSION})
   ckplan_find_licence(protobuf libprotobuf-dev protobuf protobuf-devel)
   if(absl_FOUND)  # Of protobuf, from version 22 on.
     ckplan_find_licence(abseil libabsl-dev abseil-cpp abseil-cpp-devel)

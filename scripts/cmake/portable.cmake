@@ -15,3 +15,5 @@ add_compile_options(
 macro(ckplan_use_fmt_headers)
   set_target_properties(fmt::fmt PROPERTIES INTERFACE_COMPILE_DEFINITIONS FMT_HEADER_ONLY=1)
 endmacro()
+
+include(${PROJECT_SOURCE_DIR}/scripts/cmake/older_glibc.cmake)

@@ -116,7 +116,9 @@ class Parts:
             # Parts take turns, so a later one may be waiting while an earlier one has its peak:
             # each has its share throughout.
             return self._known[number].calls * max(saved, self.share_bytes(number))
-        return self.found[number].calls * saved
+        # What is compiled in this call runs in it, if it has not yet: DistributedDataParallel's
+        # buckets are all compiled before the first one runs.
+        return max(1, self.found[number].calls) * saved
 
     def _reserved_bytes(self, number: int) -> int:
         """What a limit on the total leaves no room for: inputs, parameters, optimizer's state.

@@ -5,7 +5,7 @@ All else that ``ckplan.torch`` uses is public. Tested with the oldest and the ne
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -144,6 +144,13 @@ def ends_in_graph_break(module: fx.GraphModule) -> bool:
     """Whether TorchDynamo went on to another graph (``compile_subgraph_reason``, since 2.0)."""
     reason = getattr(module, "compile_subgraph_reason", None)
     return bool(getattr(reason, "graph_break", False))
+
+
+def is_any_fake(arguments: Iterable[Any]) -> bool:
+    """Whether one is a tensor without memory, for tracing (``FakeTensor``, since 2.0)."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return any(isinstance(argument, FakeTensor) for argument in arguments)
 
 
 def compiled_frame() -> int:

@@ -60,6 +60,33 @@ def plan_around_ddp(rank: int) -> ckplan.torch.Report:
     return planned.ckplan
 
 
+def buckets_share_a_budget(rank: int) -> ckplan.torch.Report:
+    """The same within a budget in bytes: PyTorch compiles all buckets before the first one runs."""
+    torch.manual_seed(3)
+    model = nn.parallel.DistributedDataParallel(Bert(3, 128, 4, 64, 16), bucket_cap_mb=1)
+    everything = ckplan.torch.compile(copy.deepcopy(model), budget="100%", effort="quick")
+    gradients(everything, list(everything.parameters()), rank)
+    torch._dynamo.reset()
+    budget = int(0.8 * sum(g.plan.keep_all_peak_bytes for g in everything.ckplan.graphs))
+    planned = ckplan.torch.compile(copy.deepcopy(model), budget=budget, effort="quick")
+    expected = gradients(model, list(model.parameters()), rank)
+    for step in ("in little memory", "by its share"):
+        found = gradients(planned, list(planned.parameters()), rank)
+        assert_same([found], [expected])
+        planned.zero_grad()
+        report = planned.ckplan
+        assert len(report.graphs) > 2, report.summary()
+        kept = 0
+        for graph in report.graphs:
+            assert (graph.share_bytes is None) == (step == "in little memory"), report.summary()
+            assert kept + graph.plan.peak_bytes <= budget, report.summary()
+            kept += graph.saved_bytes
+    first = report.graphs[0]
+    weights = [graph.plan.keep_all_peak_bytes for graph in report.graphs]
+    assert first.share_bytes == budget * weights[0] // sum(weights), report.summary()
+    return report
+
+
 def sharded(rank: int) -> ckplan.torch.Report:
     """FSDP2: each process has a part of each parameter."""
     from torch.distributed.fsdp import fully_shard
@@ -77,7 +104,7 @@ def sharded(rank: int) -> ckplan.torch.Report:
     return planned.ckplan
 
 
-TASKS = (ddp_around_plan, plan_around_ddp, sharded)
+TASKS = (ddp_around_plan, plan_around_ddp, buckets_share_a_budget, sharded)
 
 
 def work(rank: int, port: int, results: Any) -> None:

@@ -7,6 +7,8 @@ import pytest
 import torch
 from torch import nn
 
+from ckplan.torch.parts import Part, Parts
+from ckplan.torch.request import Request
 from torch_tests.training import train_both
 
 
@@ -83,6 +85,18 @@ def test_a_budget_in_bytes_is_divided_in_proportion_to_what_parts_need():
         # Nobody holds the result of the first part to the end of its backward pass.
         assert graph.measured_peak_bytes <= graph.plan.peak_bytes <= graph.share_bytes
     assert "in proportion" in report.summary()
+
+
+def test_parts_that_are_compiled_before_the_first_one_runs_share_the_budget():
+    # As DistributedDataParallel's buckets are.
+    known = [Part(keep_all_peak_bytes=600, calls=1), Part(keep_all_peak_bytes=300, calls=1)]
+    parts = Parts(Request(budget=900), known)
+    parts.begin_call()
+    first = parts.enter(frame=0)
+    assert parts.limit(first, is_divided=True) == 600
+    parts.found[first].saved_bytes = 500
+    second = parts.enter(frame=0)
+    assert parts.limit(second, is_divided=True) == 400
 
 
 def test_the_first_step_needs_no_more_than_the_budget_either():

@@ -1,0 +1,100 @@
+"""Compares the planned peak with what PyTorch's allocator counts, run as eager and by Inductor.
+
+    python python/benchmarks/inductor_peak.py [NETWORK...] [--budgets 100% 80% 65%] [--scale 8]
+
+The networks are those of the tests, with batches SCALE times as large. PyTorch's profiler notes
+each allocation and release of the second step on a CPU; gradients of parameters are left out, as
+in the plan. So the figures have in them what operators allocate and free within one call, which a
+plan does not count: the peak run as eager shows how much that is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._C._profiler import _EventType
+from torch.profiler import ProfilerActivity, profile
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+import ckplan.torch
+from torch_tests.networks import NETWORKS
+from torch_tests.training import loss_of
+
+
+def allocations(events: list[Any]) -> Iterator[tuple[int, int, int]]:
+    """What the allocator did: times, addresses, and bytes, below 0 where memory is given back."""
+    for event in events:
+        if event.tag == _EventType.Allocation:
+            fields = event.extra_fields
+            yield event.start_time_ns, fields.ptr, fields.alloc_size
+        yield from allocations(event.children)
+
+
+def peak_bytes(events: list[Any], apart: list[torch.Tensor]) -> int:
+    """The most bytes at once, but for the memory of the tensors in ``apart``, which still live."""
+    in_order = sorted(allocations(events), key=lambda event: event[0])
+    last = {address: i for i, (_, address, size) in enumerate(in_order) if size > 0}
+    left_out = {last.get(tensor.untyped_storage().data_ptr()) for tensor in apart}
+    sizes: dict[int, int] = {}
+    live = peak = 0
+    for position, (_, address, size) in enumerate(in_order):
+        if size > 0:
+            sizes[address] = 0 if position in left_out else size
+            live += sizes[address]
+            peak = max(peak, live)
+        else:
+            live -= sizes.pop(address, 0)  # What was there before the step is not counted.
+    return peak
+
+
+def measured(name: str, compiler: str, budget: str, scale: int) -> tuple[int, int, int]:
+    """The peaks of a step in bytes: keeping all, as planned, and as the allocator counts."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    make, batch = NETWORKS[name]
+    model, data = make(), torch.cat([batch() for _ in range(scale)])
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    step = ckplan.torch.compile(
+        lambda: loss_of(model(data)), budget=budget, compiler=compiler, fullgraph=True
+    )
+    torch.autograd.grad(step(), trained)  # Compiles.
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        loss = step()
+        gradients = torch.autograd.grad(loss, trained)
+    events = profiler.profiler.kineto_results.experimental_event_tree()
+    plan = step.ckplan.graphs[0].plan
+    return plan.keep_all_peak_bytes, plan.peak_bytes, peak_bytes(events, list(gradients))
+
+
+def main() -> None:
+    """Prints a table in Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("networks", nargs="*", default=list(NETWORKS))
+    parser.add_argument("--budgets", nargs="*", default=["100%", "80%", "65%"])
+    parser.add_argument("--scale", type=int, default=8)
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore", UserWarning)
+    heads = ["network", "budget"]
+    for compiler in ("eager", "inductor"):
+        heads += [f"planned for {compiler}, KiB", "allocated", "difference"]
+    print("| " + " | ".join(heads) + " |\n|" + " --- |" * len(heads))
+    for name in asked.networks:
+        for budget in asked.budgets:
+            row = [name, budget]
+            for compiler in ("eager", "inductor"):
+                _, planned, allocated = measured(name, compiler, budget, asked.scale)
+                row += [f"{planned / 1024:,.1f}", f"{allocated / 1024:,.1f}"]
+                row.append(f"{100 * (allocated / planned - 1):+.1f} %")
+            print("| " + " | ".join(row) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
