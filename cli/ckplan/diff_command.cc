@@ -20,14 +20,14 @@ namespace ckplan {
 namespace {
 
 // A plan with its graph, as far as files are to be written of it.
-struct PlannedGraph {
+struct PlanWithGraph {
   Source source;
   Plan plan;
 };
 
 struct Side {
   DiffSide shown;
-  std::optional<PlannedGraph> whole;  // With --emit.
+  std::optional<PlanWithGraph> whole;  // With --emit.
 };
 
 using Sides = std::pair<Side, Side>;

@@ -16,12 +16,6 @@ namespace {
 
 constexpr size_t kShownChanges = 12;
 
-std::string SignedBytes(Bytes bytes) {
-  if (bytes == Bytes(0)) return "0 B";
-  if (bytes < Bytes(0)) return fmt::format("-{}", HumanBytes(Bytes(0) - bytes));
-  return fmt::format("+{}", HumanBytes(bytes));
-}
-
 std::string SignedFixed(double value) {
   const std::string text = fmt::format("{:+.3f}", value);
   return text == "+0.000" || text == "-0.000" ? "0.000" : text;

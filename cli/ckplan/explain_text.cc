@@ -21,18 +21,8 @@ constexpr size_t kDetailedSubjects = 3;
 constexpr size_t kListedSteps = 8;
 constexpr size_t kIndent = 13;
 
-double Ratio(int64_t part, int64_t whole) {
-  return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
 std::string Share(Bytes part, Bytes whole) {
   return fmt::format("{:.1f}%", 100 * Ratio(part.count(), whole.count()));
-}
-
-// "+12.00 MiB", "-3.50 MiB", "0 B"
-std::string SignedBytes(Bytes change) {
-  if (change < Bytes(0)) return "-" + HumanBytes(Bytes(0) - change);
-  return (change > Bytes(0) ? "+" : "") + HumanBytes(change);
 }
 
 std::string Plural(size_t count, std::string_view noun) {

@@ -91,7 +91,7 @@ TextTable FiguresTable(const Plan& plan, const ModulePlan& found) {
 }
 
 // What is lost by wrapping whole modules, in a sentence.
-std::string Verdict(const Plan& plan, const ModulePlan& found) {
+std::string VerdictText(const Plan& plan, const ModulePlan& found) {
   if (!found.fits()) {
     return fmt::format("no choice of modules that was found keeps {}; these come nearest, {} above",
                        HumanBytes(found.budget), HumanBytes(found.peak - found.budget));
@@ -112,7 +112,7 @@ std::string ModulesText(const Plan& plan, const ModulePlan& found, const Termina
     text += ModulesTable(plan, found).Text(0, terminal.table_width()) + "\n";
   }
   return text + FiguresTable(plan, found).Text(0, terminal.table_width()) + "\n" +
-         Verdict(plan, found) + "\n";
+         VerdictText(plan, found) + "\n";
 }
 
 }  // namespace

@@ -18,7 +18,7 @@
 namespace ckplan {
 namespace {
 
-constexpr std::string_view kAll = "all";
+constexpr std::string_view kAllAlgorithms = "all";
 constexpr std::array kOptimizers = {Optimizer::kSgd, Optimizer::kMomentum, Optimizer::kAdam};
 
 // The parts of a list between commas.
@@ -39,7 +39,7 @@ Result<std::vector<std::string>> AlgorithmsOf(std::string_view list) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
   };
   for (const std::string& part : PartsOfList(list)) {
-    if (part == kAll) {
+    if (part == kAllAlgorithms) {
       add(kBestAlgorithm);
       for (const SolverInfo& info : AllSolvers()) add(info.name);
       continue;
@@ -156,7 +156,7 @@ Result<ExitCode> RunPareto(const Options& options, const Screen& screen) {
   Grid grid;
   const std::string algorithms = options.algorithms.value_or(std::string(kBestAlgorithm));
   CKPLAN_ASSIGN_OR_RETURN(grid.algorithms, AlgorithmsOf(algorithms));
-  grid.wants_all = algorithms == kAll;
+  grid.wants_all = algorithms == kAllAlgorithms;
   CKPLAN_ASSIGN_OR_RETURN(grid.optimizers, OptimizersOf(options.optimizers.value_or("sgd")));
   CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,
                           Outputs::Create(options, "json", EmitSubject::kPlan));

@@ -22,10 +22,6 @@ namespace {
 
 constexpr size_t kShownGroups = 3;
 
-double Ratio(int64_t part, int64_t whole) {
-  return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
 // Costs are integers up to 2^52, which a double holds exactly; the ratios are for the eye alone.
 double StepOverhead(const PlanFigures& f) {
   return Ratio(f.overhead.count(), (f.forward_cost + f.backward_cost).count());
@@ -307,6 +303,10 @@ class SummaryWriter {
 };
 
 }  // namespace
+
+double Ratio(int64_t part, int64_t whole) {
+  return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+}
 
 std::vector<std::string> BoundTexts(const PlanFigures& f) {
   if (!f.certificate) return {};

@@ -35,6 +35,9 @@ std::string SavesNothing(const PlanFigures& figures);
 // on its time and one on its peak. Empty without a certificate.
 std::vector<std::string> BoundTexts(const PlanFigures& figures);
 
+// 0 where the whole is.
+double Ratio(int64_t part, int64_t whole);
+
 // The ratio as a percentage with its sign: "+11.3%", "-40.1%", "0.0%".
 std::string SignedPercent(double ratio);
 

@@ -49,4 +49,9 @@ std::string HumanBytes(Bytes bytes) {
   return fmt::format("{} {}", AmountIn(unit, bytes), unit.name);
 }
 
+std::string SignedBytes(Bytes change) {
+  if (change < Bytes(0)) return "-" + HumanBytes(Bytes(0) - change);
+  return (change > Bytes(0) ? "+" : "") + HumanBytes(change);
+}
+
 }  // namespace ckplan

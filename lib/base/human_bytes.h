@@ -9,6 +9,8 @@ namespace ckplan {
 
 // Binary units with two decimals, rounded half up: "0 B", "1023 B", "1.00 KiB", "14.92 GiB".
 std::string HumanBytes(Bytes bytes);
+// "+12.00 MiB", "-3.50 MiB", "0 B"
+std::string SignedBytes(Bytes change);
 
 // One unit for a column of sizes: the one in which HumanBytes tells `typical`.
 struct ByteUnit {

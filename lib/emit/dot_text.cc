@@ -7,9 +7,6 @@
 namespace ckplan {
 namespace {
 
-constexpr std::string_view kPlainStyle = "shape=box";
-constexpr std::string_view kKeepStyle = "shape=box, style=filled, fillcolor=\"#56B4E9\"";
-constexpr std::string_view kRecomputeStyle = "shape=ellipse, style=filled, fillcolor=\"#E69F00\"";
 constexpr std::string_view kTransientStyle = "shape=hexagon, style=dashed";
 
 std::string_view StyleOf(NodeAction action) {

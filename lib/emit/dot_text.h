@@ -14,6 +14,12 @@
 
 namespace ckplan {
 
+// Of nodes without a plan, and of those that are kept and recomputed.
+inline constexpr std::string_view kPlainStyle = "shape=box";
+inline constexpr std::string_view kKeepStyle = "shape=box, style=filled, fillcolor=\"#56B4E9\"";
+inline constexpr std::string_view kRecomputeStyle =
+    "shape=ellipse, style=filled, fillcolor=\"#E69F00\"";
+
 // Text inside the double quotes of a DOT file. dot reads backslash escapes and HTML entities in
 // labels: the text is shown as it is, made printable and short.
 std::string EscapeForDot(std::string_view text);

@@ -16,9 +16,6 @@ namespace ckplan {
 namespace {
 
 // Colours and shapes as in dot.cc; a box of both kinds shades from one to the other.
-constexpr std::string_view kPlainStyle = "shape=box";
-constexpr std::string_view kKeepStyle = "shape=box, style=filled, fillcolor=\"#56B4E9\"";
-constexpr std::string_view kRecomputeStyle = "shape=ellipse, style=filled, fillcolor=\"#E69F00\"";
 constexpr std::string_view kMixedStyle =
     "shape=box, style=\"filled,rounded\", fillcolor=\"#56B4E9:#E69F00\"";
 

@@ -12,7 +12,7 @@
 namespace ckplan {
 namespace {
 
-constexpr std::string_view kLegend = "box: runs once   ellipse: runs again   hexagon: dropped";
+constexpr std::string_view kJointLegend = "box: runs once   ellipse: runs again   hexagon: dropped";
 
 class JointDotWriter {
  public:
@@ -20,7 +20,7 @@ class JointDotWriter {
       : graph_(graph), plan_(plan), picture_(graph.name()) {}
 
   std::string Write() && {
-    if (plan_ != nullptr) picture_.Title(plan_->figures, plan_->request.algorithm, kLegend);
+    if (plan_ != nullptr) picture_.Title(plan_->figures, plan_->request.algorithm, kJointLegend);
     WriteInputs();
     WritePhase(Phase::kForward);
     WritePhase(Phase::kBackward);

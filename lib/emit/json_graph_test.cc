@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lib/base/rng.h"
+#include "lib/emit/testing.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/random_graph.h"
@@ -12,21 +13,7 @@
 namespace ckplan {
 namespace {
 
-// The message and the notes in one, for searching.
-std::string FaultsOf(const std::string& text) {
-  const Result<TensorGraph> graph = ReadGraphJson(text, "g.json");
-  if (graph.ok()) return "no fault";
-  CHECK(graph.error().code == ErrorCode::kInvalidInput);
-  std::string all = graph.error().message;
-  for (const std::string& note : graph.error().notes) all += "\n" + note;
-  return all;
-}
-
-std::string Replaced(std::string text, const std::string& from, const std::string& to) {
-  const size_t at = text.find(from);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, from.size(), to);
-}
+std::string GraphFaults(const std::string& text) { return FaultsOf(ReadGraphJson(text, "g.json")); }
 
 // x ──▶ conv ──▶ c, mean ──▶ relu ──▶ r
 const std::string kFull = R"({
@@ -152,12 +139,12 @@ TEST_CASE("graph.json: every required key is missed by name") {
   for (const std::string key :
        {"id", "bytes", "kind", "inputs", "outputs", "backward_reads", "forward_cost", "nodes"}) {
     CAPTURE(key);
-    const std::string faults = FaultsOf(Replaced(kFull, "\"" + key + "\"", "\"other\""));
+    const std::string faults = GraphFaults(Replaced(kFull, "\"" + key + "\"", "\"other\""));
     CHECK(faults.find("the key \"" + key + "\" is missing") != std::string::npos);
   }
   for (const std::string key : {"id", "bytes", "time", "nodes", "edges"}) {
     CAPTURE(key);
-    const std::string faults = FaultsOf(Replaced(kMinimal, "\"" + key + "\"", "\"other\""));
+    const std::string faults = GraphFaults(Replaced(kMinimal, "\"" + key + "\"", "\"other\""));
     CHECK(faults.find("the key \"" + key + "\" is missing") != std::string::npos);
   }
 }
@@ -187,19 +174,19 @@ TEST_CASE("graph.json: faults are told with their place") {
   };
   for (const auto& row : kRows) {
     CAPTURE(row.to);
-    const std::string faults = FaultsOf(Replaced(kFull, row.from, row.to));
+    const std::string faults = GraphFaults(Replaced(kFull, row.from, row.to));
     CAPTURE(faults);
     CHECK(faults.find(row.fault) != std::string::npos);
   }
-  CHECK(FaultsOf(Replaced(kMinimal, "[30, 20]", "[20, 30]")).find("on a cycle") !=
+  CHECK(GraphFaults(Replaced(kMinimal, "[30, 20]", "[20, 30]")).find("on a cycle") !=
         std::string::npos);
-  CHECK(FaultsOf(Replaced(kMinimal, "[30, 10]", "[30, 11]")) ==
+  CHECK(GraphFaults(Replaced(kMinimal, "[30, 10]", "[30, 11]")) ==
         "g.json: /edges/0/1: no node has the id 11");
-  CHECK(FaultsOf(Replaced(kMinimal, "[30, 10]", "[30]")) ==
+  CHECK(GraphFaults(Replaced(kMinimal, "[30, 10]", "[30]")) ==
         "g.json: /edges/0: must be a pair [from, to]");
-  CHECK(FaultsOf("{\"nodes\": [], \"edges\": []}") ==
+  CHECK(GraphFaults("{\"nodes\": [], \"edges\": []}") ==
         "g.json: /nodes: a graph has at least one node");
-  CHECK(FaultsOf("[]").find("g.json: /: is an array, must be an object") == 0);
+  CHECK(GraphFaults("[]").find("g.json: /: is an array, must be an object") == 0);
 }
 
 TEST_CASE("graph.json: a file of a later minor version is read") {

@@ -5,31 +5,20 @@
 #include <string>
 
 #include "lib/base/rng.h"
+#include "lib/emit/testing.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/random_joint_graph.h"
 
 namespace ckplan {
 namespace {
 
-// The message and the notes in one, for searching.
-std::string FaultsOf(const std::string& text) {
-  const Result<JointGraph> graph = ReadJointGraphJson(text, "g.json");
-  if (graph.ok()) return "no fault";
-  CHECK(graph.error().code == ErrorCode::kInvalidInput);
-  std::string all = graph.error().message;
-  for (const std::string& note : graph.error().notes) all += "\n" + note;
-  return all;
-}
-
-std::string Replaced(std::string text, const std::string& from, const std::string& to) {
-  const size_t at = text.find(from);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, from.size(), to);
+std::string JointFaults(const std::string& text) {
+  return FaultsOf(ReadJointGraphJson(text, "g.json"));
 }
 
 // x, w ──▶ conv ──▶ c ──▶ relu ──▶ r ──▶ view ──▶ s (in the memory of r)
 //                                        conv_grad reads s and x ──▶ dw, a parameter gradient
-const std::string kFull = R"({
+const std::string kFullJoint = R"({
   "schema_version": "1.0", "kind": "joint", "name": "small",
   "values": [
     {"id": 4, "name": "s", "bytes": 16, "kind": "value", "alias_of": 3},
@@ -52,7 +41,7 @@ const std::string kFull = R"({
   "later_versions_add": {"fields": [1.5]}
 })";
 
-const std::string kMinimal = R"({"name": "papers", "keep_order_peak": 7,
+const std::string kMinimalJoint = R"({"name": "papers", "keep_order_peak": 7,
   "ops": [{"name": "a", "time": 10, "bytes": 4, "reads": []},
           {"time": 1, "bytes": 2, "reads": [0]},
           {"name": "c", "time": 0, "bytes": 1, "reads": [1, 0]}]})";
@@ -73,7 +62,7 @@ TEST_CASE("joint graph files: read(write(graph)) is the graph, and the same byte
 }
 
 TEST_CASE("joint graph files: the written form, to the byte") {
-  const Result<JointGraph> graph = ReadJointGraphJson(kFull, "g.json");
+  const Result<JointGraph> graph = ReadJointGraphJson(kFullJoint, "g.json");
   REQUIRE(graph.ok());
   CHECK(WriteJointGraphJson(*graph) ==
         R"({
@@ -112,7 +101,7 @@ TEST_CASE("joint graph files: the written form, to the byte") {
 }
 
 TEST_CASE("joint graph files: the full form, with its defaults") {
-  const Result<JointGraph> graph = ReadJointGraphJson(kFull, "g.json");
+  const Result<JointGraph> graph = ReadJointGraphJson(kFullJoint, "g.json");
   REQUIRE(graph.ok());
   CHECK(graph->name() == "small");
   const Operation& conv = graph->op(OpId(0));
@@ -135,7 +124,7 @@ TEST_CASE("joint graph files: the full form, with its defaults") {
 // 0 "a" ──▶ 1 ──▶ 2 "c"
 //  └───────────────▲
 TEST_CASE("joint graph files: the minimal form") {
-  const Result<JointGraph> graph = ReadJointGraphJson(kMinimal, "g.json");
+  const Result<JointGraph> graph = ReadJointGraphJson(kMinimalJoint, "g.json");
   REQUIRE(graph.ok());
   CHECK(graph->op(OpId(1)).name == "op1");
   CHECK(graph->op(OpId(2)).reads == std::vector<ValueId>{ValueId(1), ValueId(0)});
@@ -143,7 +132,8 @@ TEST_CASE("joint graph files: the minimal form") {
   CHECK(graph->op(OpId(0)).cost == Cost(10));
   CHECK(graph->value(ValueId(0)).bytes == Bytes(4));
   CHECK(graph->results() == std::vector<ValueId>{ValueId(2)});
-  const std::string others = Replaced(kMinimal, "{", R"({"kind": "joint", "results": [2, 0], )");
+  const std::string others =
+      Replaced(kMinimalJoint, "{", R"({"kind": "joint", "results": [2, 0], )");
   CHECK(ReadJointGraphJson(others, "g.json")->results() ==
         std::vector<ValueId>{ValueId(2), ValueId(0)});
 }
@@ -152,8 +142,8 @@ TEST_CASE("joint graph files: which kind a text is") {
   const auto is_joint = [](const std::string& text) {
     return std::holds_alternative<JointGraph>(ReadAnyGraphJson(text, "g.json").value());
   };
-  CHECK(is_joint(kFull));
-  CHECK(is_joint(kMinimal));
+  CHECK(is_joint(kFullJoint));
+  CHECK(is_joint(kMinimalJoint));
   CHECK_FALSE(is_joint(R"({"nodes": [{"id": 0, "bytes": 1, "time": 1}], "edges": []})"));
   CHECK_FALSE(is_joint(
       R"({"nodes": [{"id": 0, "bytes": 1, "time": 1}], "edges": [], "ops": [], "kind": 1})"));
@@ -167,12 +157,12 @@ TEST_CASE("joint graph files: every required key is missed by name") {
   for (const std::string key :
        {"id", "bytes", "kind", "reads", "writes", "cost", "ops", "results"}) {
     CAPTURE(key);
-    const std::string faults = FaultsOf(Replaced(kFull, "\"" + key + "\"", "\"other\""));
+    const std::string faults = JointFaults(Replaced(kFullJoint, "\"" + key + "\"", "\"other\""));
     CHECK(faults.find("the key \"" + key + "\" is missing") != std::string::npos);
   }
   for (const std::string key : {"bytes", "time", "reads", "ops"}) {
     CAPTURE(key);
-    const std::string faults = FaultsOf(Replaced(kMinimal, "\"" + key + "\"", "\"other\""));
+    const std::string faults = JointFaults(Replaced(kMinimalJoint, "\"" + key + "\"", "\"other\""));
     CHECK(faults.find("the key \"" + key + "\" is missing") != std::string::npos);
   }
 }
@@ -205,20 +195,20 @@ TEST_CASE("joint graph files: faults are told with their place") {
   };
   for (const auto& row : kRows) {
     CAPTURE(row.to);
-    const std::string faults = FaultsOf(Replaced(kFull, row.from, row.to));
+    const std::string faults = JointFaults(Replaced(kFullJoint, row.from, row.to));
     CAPTURE(faults);
     CHECK(faults.find(row.fault) != std::string::npos);
   }
-  CHECK(FaultsOf(Replaced(kMinimal, "[1, 0]", "[1, 3]")) ==
+  CHECK(JointFaults(Replaced(kMinimalJoint, "[1, 0]", "[1, 3]")) ==
         "g.json: /ops/2/reads/1: there is no operation 3; operations count from 0 in the list");
-  CHECK(FaultsOf(Replaced(kMinimal, "[0]", "[2]")).find("is read before \"c\" makes it") !=
+  CHECK(JointFaults(Replaced(kMinimalJoint, "[0]", "[2]")).find("is read before \"c\" makes it") !=
         std::string::npos);
-  CHECK(FaultsOf("{\"ops\": []}") == "g.json: /ops: a joint graph has at least one operation");
-  CHECK(FaultsOf("[]").find("g.json: /: is an array, must be an object") == 0);
+  CHECK(JointFaults("{\"ops\": []}") == "g.json: /ops: a joint graph has at least one operation");
+  CHECK(JointFaults("[]").find("g.json: /: is an array, must be an object") == 0);
 }
 
 TEST_CASE("joint graph files: cut off anywhere, it is an error and nothing else") {
-  for (const std::string& text : {kFull, kMinimal}) {
+  for (const std::string& text : {kFullJoint, kMinimalJoint}) {
     for (size_t length = 0; length < text.size(); ++length) {
       CAPTURE(length);
       CHECK_FALSE(ReadJointGraphJson(text.substr(0, length), "g.json").ok());
@@ -231,7 +221,7 @@ TEST_CASE("joint graph files: random damage is an error or another graph, never 
   for (uint64_t seed = 0; seed < Instances(4000); ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    std::string text = rng.Chance(50) ? kFull : kMinimal;
+    std::string text = rng.Chance(50) ? kFullJoint : kMinimalJoint;
     for (int64_t i = rng.Between(1, 4); i > 0; --i) {
       const auto at = static_cast<size_t>(rng.Between(0, static_cast<int64_t>(text.size()) - 1));
       constexpr std::string_view kLikely = "0123456789-.,:[]{}\"enu";

@@ -9,6 +9,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/emit/random_plan.h"
+#include "lib/emit/testing.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/random_graph.h"
@@ -16,19 +17,8 @@
 namespace ckplan {
 namespace {
 
-std::string Replaced(std::string text, const std::string& from, const std::string& to) {
-  const size_t at = text.find(from);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, from.size(), to);
-}
-
-std::string FaultsOf(const std::string& text, const TensorGraph& graph) {
-  const Result<Plan> plan = ReadPlanJson(text, graph, "p.json");
-  if (plan.ok()) return "no fault";
-  CHECK(plan.error().code == ErrorCode::kInvalidInput);
-  std::string all = plan.error().message;
-  for (const std::string& note : plan.error().notes) all += "\n" + note;
-  return all;
+std::string PlanFaults(const std::string& text, const TensorGraph& graph) {
+  return FaultsOf(ReadPlanJson(text, graph, "p.json"));
 }
 
 // a ──▶ b, where b is recomputed for no good reason.
@@ -292,7 +282,7 @@ TEST_CASE("plan.json: every fixed key is missed by name") {
     const std::string parent =
         pointer.parent_pointer().empty() ? "/" : pointer.parent_pointer().to_string();
     const std::string fault = parent + ": the key \"" + pointer.back() + "\" is missing";
-    CHECK(FaultsOf(damaged.dump(), graph) == "p.json: " + fault);
+    CHECK(PlanFaults(damaged.dump(), graph) == "p.json: " + fault);
   }
 }
 
@@ -333,7 +323,7 @@ TEST_CASE("plan.json: faults are told with their place") {
   };
   for (const auto& row : kRows) {
     CAPTURE(row.to);
-    const std::string faults = FaultsOf(Replaced(kSmallText, row.from, row.to), graph);
+    const std::string faults = PlanFaults(Replaced(kSmallText, row.from, row.to), graph);
     CAPTURE(faults);
     CHECK(faults.find(row.fault) != std::string::npos);
   }
@@ -341,13 +331,13 @@ TEST_CASE("plan.json: faults are told with their place") {
 
 TEST_CASE("plan.json: a plan for a graph of another size says so first") {
   const TensorGraph larger = GraphFromText("a:4@1 -> b:2@3 -> c:1@1");
-  CHECK(FaultsOf(kSmallText, larger) ==
+  CHECK(PlanFaults(kSmallText, larger) ==
         "p.json: /nodes: has 2 rows, but the graph \"text\" has 3 nodes; the plan is for another "
         "graph");
 }
 
 TEST_CASE("plan.json: an unknown major version is the only fault of a file") {
-  CHECK(FaultsOf(R"({"schema_version": "2.0"})", GraphFromText("a:1@1")).find('\n') ==
+  CHECK(PlanFaults(R"({"schema_version": "2.0"})", GraphFromText("a:1@1")).find('\n') ==
         std::string::npos);
   CHECK_FALSE(ReadPlanHeader(R"({"schema_version": "2.0"})", "p.json").ok());
 }

@@ -13,15 +13,15 @@
 namespace ckplan {
 namespace {
 
-constexpr int64_t kWidth = 960;
-constexpr int64_t kLeft = 80;  // Of the plot.
-constexpr int64_t kTop = 56;
-constexpr int64_t kPlotWidth = 840;
-constexpr int64_t kPlotHeight = 380;
-constexpr int64_t kBottom = kTop + kPlotHeight;
+constexpr int64_t kParetoWidth = 960;
+constexpr int64_t kParetoLeft = 80;  // Of the plot.
+constexpr int64_t kParetoTop = 56;
+constexpr int64_t kParetoPlotWidth = 840;
+constexpr int64_t kParetoPlotHeight = 380;
+constexpr int64_t kParetoBottom = kParetoTop + kParetoPlotHeight;
 constexpr int64_t kLegendLine = 22;
 constexpr int64_t kTicks = 5;
-constexpr size_t kLongestLabel = 100;
+constexpr size_t kLongestParetoLabel = 100;
 
 // Okabe and Ito's colours, but for black and yellow.
 constexpr std::array<std::string_view, 6> kColours = {"#0072B2", "#D55E00", "#009E73",
@@ -51,9 +51,9 @@ class ParetoPicture {
   }
 
   std::string Draw(const std::string& title) {
-    const int64_t height = kBottom + 60 + kLegendLine * static_cast<int64_t>(lines_.size());
-    svg_ = SvgPage(kWidth, height, kStyles, "");
-    Text(kLeft, 26, "head", title);
+    const int64_t height = kParetoBottom + 60 + kLegendLine * static_cast<int64_t>(lines_.size());
+    svg_ = SvgPage(kParetoWidth, height, kStyles, "");
+    Text(kParetoLeft, 26, "head", title);
     DrawAxes();
     for (size_t i = 0; i < lines_.size(); ++i) DrawLine(i);
     return svg_ + "</svg>\n";
@@ -66,15 +66,15 @@ class ParetoPicture {
   }
 
   static std::string Label(std::string_view text) {
-    return XmlText(Printable(text, kLongestLabel));
+    return XmlText(Printable(text, kLongestParetoLabel));
   }
 
   int64_t XOf(int64_t bytes) const {
-    return kLeft + static_cast<int64_t>(static_cast<double>(bytes) /
-                                        static_cast<double>(most_bytes_) * kPlotWidth);
+    return kParetoLeft + static_cast<int64_t>(static_cast<double>(bytes) /
+                                              static_cast<double>(most_bytes_) * kParetoPlotWidth);
   }
   int64_t YOf(double share) const {
-    return kBottom - static_cast<int64_t>(share / most_share_ * kPlotHeight);
+    return kParetoBottom - static_cast<int64_t>(share / most_share_ * kParetoPlotHeight);
   }
 
   void DrawAxes() {
@@ -83,19 +83,20 @@ class ParetoPicture {
       const double share = most_share_ * static_cast<double>(i) / kTicks;
       svg_ += fmt::format(R"svg(<path class="grid" d="M{0} {1}V{2}M{3} {4}H{5}"/>
 )svg",
-                          XOf(bytes), kTop, kBottom, kLeft, YOf(share), kLeft + kPlotWidth);
-      Text(XOf(bytes), kBottom + 18, "middle", HumanBytes(Bytes(bytes)));
-      Text(kLeft - 6, YOf(share) + 4, "end", fmt::format("+{:.1f}%", 100 * share));
+                          XOf(bytes), kParetoTop, kParetoBottom, kParetoLeft, YOf(share),
+                          kParetoLeft + kParetoPlotWidth);
+      Text(XOf(bytes), kParetoBottom + 18, "middle", HumanBytes(Bytes(bytes)));
+      Text(kParetoLeft - 6, YOf(share) + 4, "end", fmt::format("+{:.1f}%", 100 * share));
     }
-    Text(kLeft + kPlotWidth, kBottom + 36, "end", "peak of activations");
-    Text(kLeft, kTop - 10, "", "time added to a step");
+    Text(kParetoLeft + kParetoPlotWidth, kParetoBottom + 36, "end", "peak of activations");
+    Text(kParetoLeft, kParetoTop - 10, "", "time added to a step");
   }
 
   void DrawLine(size_t number) {
     const ParetoLine& line = lines_[number];
     const std::string_view colour = kColours[number % kColours.size()];
     const std::string_view mark = kMarks[number % kMarks.size()];
-    const int64_t legend_y = kBottom + 60 + kLegendLine * static_cast<int64_t>(number);
+    const int64_t legend_y = kParetoBottom + 60 + kLegendLine * static_cast<int64_t>(number);
     std::string path;
     for (const CurvePoint& point : line.points) {
       const int64_t x = XOf(point.peak.count());
@@ -105,15 +106,15 @@ class ParetoPicture {
     if (!path.empty()) {
       svg_ += fmt::format(R"svg(<path class="line" stroke="{}" d="{}H{}"/>
 )svg",
-                          colour, path, kLeft + kPlotWidth);
+                          colour, path, kParetoLeft + kParetoPlotWidth);
     }
     for (const CurvePoint& point : line.points) {
       Mark(XOf(point.peak.count()), YOf(ShareOf(line, point)), colour, mark,
            fmt::format("{}: {}, +{:.2f}%", line.name, HumanBytes(point.peak),
                        100 * ShareOf(line, point)));
     }
-    Mark(kLeft + 8, legend_y - 5, colour, mark, line.name);
-    Text(kLeft + 22, legend_y, "", line.name);
+    Mark(kParetoLeft + 8, legend_y - 5, colour, mark, line.name);
+    Text(kParetoLeft + 22, legend_y, "", line.name);
   }
 
   void Mark(int64_t x, int64_t y, std::string_view colour, std::string_view mark,

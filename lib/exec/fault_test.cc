@@ -216,13 +216,6 @@ void FindsWrongPeak(ActivationType type) {
   CHECK_FALSE(faulty.Passes());
 }
 
-void ForEachType(void (*check)(ActivationType)) {
-  for (const ActivationType type : StoredTypes(*MakeTestBackend())) {
-    CAPTURE(NameOf(type));
-    check(type);
-  }
-}
-
 }  // namespace
 
 TEST_CASE("fault: without one, the plan passes") { ForEachType(PassesWithout); }

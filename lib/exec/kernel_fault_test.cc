@@ -165,13 +165,6 @@ void FindsOperandDamagedWithinStep(ActivationType type) {
                   " reads \"s3\", but its memory was overwritten");
 }
 
-void ForEachType(void (*check)(ActivationType)) {
-  for (const ActivationType type : StoredTypes(*MakeTestBackend())) {
-    CAPTURE(NameOf(type));
-    check(type);
-  }
-}
-
 }  // namespace
 
 TEST_CASE("kernel fault: a wrong gradient in one of the four runs") {

@@ -12,6 +12,7 @@
 #include "lib/exec/placed_program.h"
 #include "lib/exec/runner.h"
 #include "lib/exec/step_operators.h"
+#include "lib/exec/test_backend.h"
 #include "lib/exec/validate.h"
 #include "lib/model/model.h"
 #include "lib/model/step_graph.h"
@@ -62,5 +63,13 @@ class SmallStep {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// Checks with the activations stored in each type that the backend has.
+inline void ForEachType(void (*check)(ActivationType)) {
+  for (const ActivationType type : StoredTypes(*MakeTestBackend())) {
+    CAPTURE(NameOf(type));
+    check(type);
+  }
+}
 
 }  // namespace ckplan

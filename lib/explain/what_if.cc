@@ -8,7 +8,7 @@
 namespace ckplan {
 namespace {
 
-constexpr int32_t kNone = -1;
+constexpr int32_t kNoRun = -1;
 
 class Freeing {
  public:
@@ -16,7 +16,7 @@ class Freeing {
       : traced_(traced),
         graph_(traced.graph),
         behind_(step),
-        newest_(graph_.tensor_count(), kNone),
+        newest_(graph_.tensor_count(), kNoRun),
         is_gone_(graph_.tensor_count()),
         is_again_(graph_.tensor_count()) {
     const Version& freed = traced.version(version);
@@ -60,7 +60,7 @@ class Freeing {
   // Whether the tensor is in memory when the step begins, as far as the plan keeps it.
   bool IsThere(TensorId tensor) const {
     if (is_gone_[tensor]) return false;
-    if (is_again_[tensor] || newest_[tensor] == kNone) return true;
+    if (is_again_[tensor] || newest_[tensor] == kNoRun) return true;
     return traced_.until[static_cast<size_t>(newest_[tensor])] >= step_;
   }
 

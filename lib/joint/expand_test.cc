@@ -11,21 +11,15 @@
 #include "lib/schedule/lower.h"
 #include "lib/schedule/random_schedule.h"
 #include "lib/schedule/simulate.h"
+#include "lib/schedule/testing.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {
 namespace {
 
-KeptSet RandomKeptSet(Rng& rng, const TensorGraph& graph) {
-  KeptSet kept;
-  const int percent = static_cast<int>(rng.Between(0, 100));
-  for (size_t i = 0; i < graph.nodes().size(); ++i) kept.is_kept.push_back(rng.Chance(percent));
-  return kept;
-}
-
-// Runs in a random order, each operation once.
-std::vector<OpId> RandomRuns(Rng& rng, const JointGraph& graph) {
+// Each operation once.
+std::vector<OpId> RandomOrder(Rng& rng, const JointGraph& graph) {
   std::vector<OpId> runs;
   IdVector<OpId, bool> has_run(graph.ops().size());
   while (runs.size() < graph.ops().size()) {
@@ -99,7 +93,7 @@ TEST_CASE("expand: for any order, schedules are plans of the graph and plans are
     CHECK(actual->cost - expansion.graph.cost() == expected.overhead);
     if (actual->peak == expected.peak) ++as_much;
 
-    const std::vector<OpId> once = RandomRuns(rng, expansion.graph);
+    const std::vector<OpId> once = RandomOrder(rng, expansion.graph);
     const auto simulation = Simulator(graph).Run(ScheduleOf(expansion, once));
     REQUIRE(simulation.ok());
     CHECK(RunSimulator(expansion.graph).Run(once)->peak <= simulation->peak);

@@ -10,6 +10,7 @@
 // and count nowhere.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -20,6 +21,9 @@ namespace ckplan {
 
 // A plan: operations in the order in which they run.
 using Runs = std::vector<OpId>;
+
+// The place of what has this number in the vectors below.
+constexpr size_t At(int32_t number) { return static_cast<size_t>(number); }
 
 // Lists of many things in one array.
 class FlatLists {

@@ -9,20 +9,20 @@
 namespace ckplan {
 namespace {
 
-constexpr int32_t kNone = -1;
+constexpr int32_t kNoBuffer = -1;
 constexpr int64_t kStillLive = -1;
 
 class TimelineSink : public RunSink {
  public:
   explicit TimelineSink(const JointGraph& graph)
-      : graph_(graph), newest_(graph.values().size(), kNone) {}
+      : graph_(graph), newest_(graph.values().size(), kNoBuffer) {}
 
   void Allocate(int32_t /*buffer*/, ValueId first_value) override {
     const Bytes bytes = graph_.value(first_value).bytes;
     index_of_.push_back(New({BufferKind::kTensor, first_value, OpId(), bytes}));
   }
   void Make(ValueId value, int32_t buffer) override {
-    if (buffer == kNone) return;
+    if (buffer == kNoBuffer) return;
     const auto step = static_cast<int32_t>(step_);
     newest_[value] = static_cast<int32_t>(timeline_.versions.size());
     timeline_.versions.push_back({value, index_of_[static_cast<size_t>(buffer)], step, step});
@@ -31,7 +31,7 @@ class TimelineSink : public RunSink {
     // In this order: what an operation reads is the version from before its run, which Make has
     // replaced only for values that no run of it reads.
     for (const ValueId read : graph_.op(op).reads) {
-      if (newest_[read] == kNone) continue;
+      if (newest_[read] == kNoBuffer) continue;
       timeline_.versions[static_cast<size_t>(newest_[read])].last_read =
           static_cast<int32_t>(step_);
     }

@@ -11,10 +11,9 @@ namespace ckplan {
 
 namespace {
 
-constexpr int64_t kFloatBytes = 4;
 constexpr size_t kMask = 3, kFirstPast = 4, kLastPast = 6;  // Positions of inputs.
 
-Result<Done> CheckOptions(const OpSpec& spec) {
+Result<Done> CheckAttentionOptions(const OpSpec& spec) {
   for (size_t i = kFirstPast; i <= kLastPast; ++i) {
     if (spec.input(i).is_present) {
       return UnsupportedOp(spec, "it has a cache of past keys and values");
@@ -34,7 +33,7 @@ Result<Done> CheckOptions(const OpSpec& spec) {
   return Done{};
 }
 
-Result<Done> CheckRanks(const OpSpec& spec) {
+Result<Done> CheckAttentionRanks(const OpSpec& spec) {
   const size_t rank = spec.input(0).dims.size();
   if (rank != 3 && rank != 4) {
     return InvalidOp(spec, fmt::format("its queries have {} axes instead of 3 or 4", rank));
@@ -134,8 +133,8 @@ Result<AttentionMask> ReadMask(const OpSpec& spec, const AttentionShape& shape) 
 
 Result<AttentionShape> ReadAttentionShape(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireFloatTensors(spec, 3));
-  CKPLAN_RETURN_IF_ERROR(CheckOptions(spec));
-  CKPLAN_RETURN_IF_ERROR(CheckRanks(spec));
+  CKPLAN_RETURN_IF_ERROR(CheckAttentionOptions(spec));
+  CKPLAN_RETURN_IF_ERROR(CheckAttentionRanks(spec));
   AttentionShape shape;
   CKPLAN_RETURN_IF_ERROR(ReadSizes(spec, shape));
   CKPLAN_RETURN_IF_ERROR(CheckDims(spec, shape));

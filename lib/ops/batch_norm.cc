@@ -7,9 +7,7 @@ namespace ckplan {
 
 namespace {
 
-constexpr int64_t kMomentBytes = 8;  // A mean and an inverse deviation.
-
-Result<Done> CheckOptions(const OpSpec& spec) {
+Result<Done> CheckOutputs(const OpSpec& spec) {
   if (spec.Int("spatial", 1) == 0) {
     return UnsupportedOp(spec, "its attribute spatial is 0, which opset 9 has abolished");
   }
@@ -44,7 +42,7 @@ Result<Done> CheckParameters(const OpSpec& spec, const Dims& expected) {
 Result<BatchNormShape> ReadBatchNormShape(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireFloatTensors(spec, 3));
   CKPLAN_RETURN_IF_ERROR(RequireSameShape(spec));
-  CKPLAN_RETURN_IF_ERROR(CheckOptions(spec));
+  CKPLAN_RETURN_IF_ERROR(CheckOutputs(spec));
   BatchNormShape shape;
   CKPLAN_ASSIGN_OR_RETURN(shape.view, ReadView(spec));
   CKPLAN_RETURN_IF_ERROR(CheckParameters(spec, {shape.view.channels}));

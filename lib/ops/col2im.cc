@@ -12,7 +12,7 @@ namespace ckplan {
 
 namespace {
 
-constexpr std::string_view kLimits =
+constexpr std::string_view kCol2ImLimits =
     "1 to 3 spatial axes, whose sizes must be known before the step";
 
 // Reads one of the inputs that are lists of sizes.
@@ -64,7 +64,7 @@ Result<Col2ImShape> ReadCol2ImShape(const OpSpec& spec) {
 }
 
 std::span<const FamilyRow> Col2ImFamily() {
-  static constexpr FamilyRow kRows[] = {{"Col2Im", JudgeBy<ReadCol2ImShape>, kLimits}};
+  static constexpr FamilyRow kRows[] = {{"Col2Im", JudgeBy<ReadCol2ImShape>, kCol2ImLimits}};
   return kRows;
 }
 

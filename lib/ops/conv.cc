@@ -9,9 +9,9 @@ namespace ckplan {
 
 namespace {
 
-constexpr std::string_view kLimits = "1 to 3 spatial axes";
+constexpr std::string_view kConvLimits = "1 to 3 spatial axes";
 
-Result<Done> CheckRanks(const OpSpec& spec) {
+Result<Done> CheckConvRanks(const OpSpec& spec) {
   const size_t rank = spec.input(0).dims.size();
   if (rank < 3 || rank > 5) {
     return UnsupportedOp(
@@ -71,7 +71,7 @@ Result<Done> CheckPaddedImage(const OpSpec& spec, const ConvShape& shape) {
 
 Result<ConvShape> ReadConvShape(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireFloatTensors(spec, 2));
-  CKPLAN_RETURN_IF_ERROR(CheckRanks(spec));
+  CKPLAN_RETURN_IF_ERROR(CheckConvRanks(spec));
   ConvShape shape;
   shape.is_transposed = spec.type == "ConvTranspose";
   shape.has_bias = spec.input(2).is_present;
@@ -94,8 +94,8 @@ Result<ConvShape> ReadConvShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> ConvFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"Conv", JudgeBy<ReadConvShape>, kLimits},
-      {"ConvTranspose", JudgeBy<ReadConvShape>, kLimits},
+      {"Conv", JudgeBy<ReadConvShape>, kConvLimits},
+      {"ConvTranspose", JudgeBy<ReadConvShape>, kConvLimits},
   };
   return kRows;
 }

@@ -11,7 +11,7 @@ namespace ckplan {
 
 namespace {
 
-Result<Done> JudgeTypes(const OpSpec& spec) {
+Result<Done> JudgeGatheredTypes(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireIndices(spec, spec.input(1), "its tensor of indices"));
   return RequireType(spec, spec.output(0), "its output", spec.input(0).type);
 }
@@ -81,7 +81,7 @@ Result<GatherShape> ReadGatherNd(const OpSpec& spec) {
 
 Result<GatherShape> ReadGatherShape(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, 2));
-  CKPLAN_RETURN_IF_ERROR(JudgeTypes(spec));
+  CKPLAN_RETURN_IF_ERROR(JudgeGatheredTypes(spec));
   CKPLAN_ASSIGN_OR_RETURN(GatherShape shape,
                           spec.type == "Gather" ? ReadGather(spec) : ReadGatherNd(spec));
   CKPLAN_RETURN_IF_ERROR(RequireRows(spec, shape));
@@ -90,7 +90,7 @@ Result<GatherShape> ReadGatherShape(const OpSpec& spec) {
 
 Result<GatherShape> ReadScatterNdShape(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, 3));
-  CKPLAN_RETURN_IF_ERROR(JudgeTypes(spec));
+  CKPLAN_RETURN_IF_ERROR(JudgeGatheredTypes(spec));
   CKPLAN_RETURN_IF_ERROR(
       RequireType(spec, spec.input(2), "its tensor of updates", spec.input(0).type));
   CKPLAN_RETURN_IF_ERROR(RequireDims(spec, spec.output(0), "its output", spec.input(0).dims));

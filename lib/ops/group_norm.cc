@@ -9,8 +9,6 @@ namespace ckplan {
 
 namespace {
 
-constexpr int64_t kMomentBytes = 8;  // A mean and an inverse deviation.
-
 // A scale and a bias for each channel; up to opset 20 GroupNormalization has one for each group.
 Result<Done> CheckParameters(const OpSpec& spec, const GroupNormShape& shape) {
   const bool is_by_group = spec.type == "GroupNormalization" && spec.opset < 21;

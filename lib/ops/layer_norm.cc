@@ -10,8 +10,6 @@ namespace ckplan {
 
 namespace {
 
-constexpr int64_t kFloatBytes = 4;
-
 Dims WithoutLeadingOnes(Dims dims) {
   while (!dims.empty() && dims.front() == 1) dims.erase(dims.begin());
   return dims;

@@ -9,13 +9,13 @@ namespace ckplan {
 
 namespace {
 
-constexpr std::string_view kLimits = "1 to 3 spatial axes";
-constexpr int64_t kIndexBytes = 4;  // The place of a maximum, saved for backward.
+constexpr std::string_view kPoolLimits = "1 to 3 spatial axes";
+constexpr int64_t kMaximumIndexBytes = 4;  // The place of a maximum, saved for backward.
 
 bool IsGlobal(const OpSpec& spec) { return spec.type.starts_with("Global"); }
 bool IsMaximum(const OpSpec& spec) { return spec.type.ends_with("MaxPool"); }
 
-Result<Done> CheckRanks(const OpSpec& spec) {
+Result<Done> CheckPoolRanks(const OpSpec& spec) {
   const Dims& x = spec.input(0).dims;
   const Dims& y = spec.output(0).dims;
   if (x.size() < 2 || x.size() != y.size() || x[0] != y[0] || x[1] != y[1]) {
@@ -38,7 +38,7 @@ Result<Done> CheckIndices(const OpSpec& spec) {
     CKPLAN_RETURN_IF_ERROR(RequireType(spec, indices, "its second output", ElementType::kInt64));
     if (indices.is_read_by_backward) return Done{};
   }
-  return RequireStatistic(spec, {kIndexBytes, spec.output(0).elements()});
+  return RequireStatistic(spec, {kMaximumIndexBytes, spec.output(0).elements()});
 }
 
 // Windows that begin on the input have an element of it; those that begin before it may step over
@@ -94,7 +94,7 @@ bool PoolShape::is_one_window() const {
 
 Result<PoolShape> ReadPoolShape(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireFloatTensors(spec, 1));
-  CKPLAN_RETURN_IF_ERROR(CheckRanks(spec));
+  CKPLAN_RETURN_IF_ERROR(CheckPoolRanks(spec));
   CKPLAN_RETURN_IF_ERROR(CheckIndices(spec));
   PoolShape shape;
   shape.planes = spec.input(0).dims[0] * spec.input(0).dims[1];
@@ -108,10 +108,10 @@ Result<PoolShape> ReadPoolShape(const OpSpec& spec) {
 
 std::span<const FamilyRow> PoolFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"AveragePool", JudgeBy<ReadPoolShape>, kLimits},
+      {"AveragePool", JudgeBy<ReadPoolShape>, kPoolLimits},
       {"GlobalAveragePool", JudgeBy<ReadPoolShape>},
       {"GlobalMaxPool", JudgeBy<ReadPoolShape>},
-      {"MaxPool", JudgeBy<ReadPoolShape>, kLimits},
+      {"MaxPool", JudgeBy<ReadPoolShape>, kPoolLimits},
   };
   return kRows;
 }

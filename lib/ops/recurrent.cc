@@ -11,11 +11,10 @@ namespace ckplan {
 
 namespace {
 
-constexpr int64_t kFloatBytes = 4;
 constexpr size_t kLengths = 4, kPeepholes = 7;  // Positions of inputs.
 constexpr int64_t kCellGates = 4;               // LSTM alone has so many, and a cell.
 
-Result<Done> CheckOptions(const OpSpec& spec) {
+Result<Done> CheckRecurrentOptions(const OpSpec& spec) {
   if (spec.Int("layout", 0) != 0) {
     return UnsupportedOp(spec, "its batch is the first axis (attribute layout)");
   }
@@ -118,7 +117,7 @@ Result<Done> CheckOutputs(const OpSpec& spec, const RecurrentShape& shape) {
 
 Result<RecurrentShape> ReadRecurrentShape(const OpSpec& spec, int64_t gates) {
   CKPLAN_RETURN_IF_ERROR(RequireFloatTensors(spec, 3, 0));
-  CKPLAN_RETURN_IF_ERROR(CheckOptions(spec));
+  CKPLAN_RETURN_IF_ERROR(CheckRecurrentOptions(spec));
   RecurrentShape shape;
   shape.gates = gates;
   CKPLAN_ASSIGN_OR_RETURN(shape.directions, ReadDirections(spec));

@@ -32,7 +32,7 @@ bool TakesIntegers(const OpSpec& spec) {
   return false;
 }
 
-Result<Done> JudgeTypes(const OpSpec& spec) {
+Result<Done> JudgeReducedTypes(const OpSpec& spec) {
   if (TakesIntegers(spec)) {
     CKPLAN_RETURN_IF_ERROR(RequireNumber(spec, spec.input(0), "its input"));
   } else {
@@ -45,7 +45,7 @@ Result<Done> JudgeTypes(const OpSpec& spec) {
 
 Result<ReduceShape> ReadReduceShape(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, 1));
-  CKPLAN_RETURN_IF_ERROR(JudgeTypes(spec));
+  CKPLAN_RETURN_IF_ERROR(JudgeReducedTypes(spec));
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<bool> is_reduced, ReducedAxes(spec));
   const Dims& dims = spec.input(0).dims;
   const bool keeps_axes = spec.Int("keepdims", 1) != 0;

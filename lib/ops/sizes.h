@@ -16,6 +16,11 @@ namespace ckplan {
 // oneDNN, cuBLAS and cuDNN count rows, columns and axes in int32.
 inline constexpr int64_t kMaxLibrarySize = 0x7FFFFFFF;
 
+// What statistics that forward saves are made of: floats, and pairs of a mean and an inverse
+// deviation.
+inline constexpr int64_t kFloatBytes = 4;
+inline constexpr int64_t kMomentBytes = 2 * kFloatBytes;
+
 // Nothing if a factor is negative or the product does not fit int64.
 std::optional<int64_t> SizeProduct(std::initializer_list<int64_t> factors);
 std::optional<int64_t> SizeProduct(const Dims& factors);

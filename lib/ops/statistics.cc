@@ -4,12 +4,12 @@
 
 #include "lib/ops/counted_sizes.h"
 #include "lib/ops/op_table.h"
+#include "lib/ops/sizes.h"
 
 namespace ckplan {
 
 namespace {
 
-constexpr int64_t kMomentBytes = 8;  // A float mean and a float inverse deviation.
 constexpr int64_t kScaleBytes = 4;
 constexpr int64_t kIndexBytes = 8;
 constexpr int64_t kNarrowIndexBytes = 4;

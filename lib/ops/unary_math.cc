@@ -20,7 +20,7 @@ Result<Done> JudgeNumber(const OpSpec& spec) {
 }
 
 // From floats to booleans.
-Result<Done> JudgeTest(const OpSpec& spec) {
+Result<Done> JudgeFloatTest(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameDims(spec));
   CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, spec.input(0), "its input"));
   return RequireType(spec, spec.output(0), "its output", ElementType::kBool);
@@ -35,15 +35,15 @@ Result<Done> JudgeNot(const OpSpec& spec) {
 
 std::span<const FamilyRow> UnaryMathFamily() {
   static constexpr FamilyRow kRows[] = {
-      {"Exp", JudgeFunction},   {"Sqrt", JudgeFunction},  {"Reciprocal", JudgeFunction},
-      {"Tan", JudgeFunction},   {"Log", JudgeFunction},   {"Abs", JudgeNumber},
-      {"Erf", JudgeFunction},   {"Sin", JudgeFunction},   {"Cos", JudgeFunction},
-      {"Asin", JudgeFunction},  {"Acos", JudgeFunction},  {"Atan", JudgeFunction},
-      {"Sinh", JudgeFunction},  {"Cosh", JudgeFunction},  {"Asinh", JudgeFunction},
-      {"Acosh", JudgeFunction}, {"Atanh", JudgeFunction}, {"Neg", JudgeNumber},
-      {"Sign", JudgeNumber},    {"Floor", JudgeFunction}, {"Ceil", JudgeFunction},
-      {"Round", JudgeFunction}, {"Not", JudgeNot},        {"IsNaN", JudgeTest},
-      {"IsInf", JudgeTest},
+      {"Exp", JudgeFunction},    {"Sqrt", JudgeFunction},  {"Reciprocal", JudgeFunction},
+      {"Tan", JudgeFunction},    {"Log", JudgeFunction},   {"Abs", JudgeNumber},
+      {"Erf", JudgeFunction},    {"Sin", JudgeFunction},   {"Cos", JudgeFunction},
+      {"Asin", JudgeFunction},   {"Acos", JudgeFunction},  {"Atan", JudgeFunction},
+      {"Sinh", JudgeFunction},   {"Cosh", JudgeFunction},  {"Asinh", JudgeFunction},
+      {"Acosh", JudgeFunction},  {"Atanh", JudgeFunction}, {"Neg", JudgeNumber},
+      {"Sign", JudgeNumber},     {"Floor", JudgeFunction}, {"Ceil", JudgeFunction},
+      {"Round", JudgeFunction},  {"Not", JudgeNot},        {"IsNaN", JudgeFloatTest},
+      {"IsInf", JudgeFloatTest},
   };
   return kRows;
 }

@@ -16,11 +16,11 @@ namespace ckplan {
 namespace {
 
 // a → b → c → d with b dropped, which costs 3, and 100 bytes above what is proven to be the least.
-struct Example {
+struct CertifiedExample {
   TensorGraph graph = GraphFromText("a:400@1 -> b:200@3 -> c:100@5 -> d:50@7");
   Plan plan;
 
-  Example() {
+  CertifiedExample() {
     KeptSet kept{IdVector<NodeId, bool>(4, true)};
     kept.is_kept[NodeId(1)] = false;
     plan = AssemblePlan(graph, LowerStrategy(graph, kept), IdVector<NodeId, int32_t>(4));
@@ -73,7 +73,7 @@ const Damage kDamages[] = {
      [](PlanFigures* f) { f->certificate->peak.proof = PeakProof::kMoments; }},
 };
 
-void ExpectNamed(const Example& example, const Damage& damage) {
+void ExpectNamed(const CertifiedExample& example, const Damage& damage) {
   CAPTURE(std::string(damage.part_of_message));
   const std::vector<std::string> faults = CheckPlan(example.graph, example.plan);
   CHECK(std::any_of(faults.begin(), faults.end(), [&](const std::string& fault) {
@@ -84,24 +84,24 @@ void ExpectNamed(const Example& example, const Damage& damage) {
 }  // namespace
 
 TEST_CASE("certificate: whatever does not fit the plan is found and named") {
-  const Example whole;
+  const CertifiedExample whole;
   REQUIRE(CheckPlan(whole.graph, whole.plan).empty());
   for (const Damage& damage : kDamages) {
-    Example example;
+    CertifiedExample example;
     damage.apply(&example.plan.figures);
     ExpectNamed(example, damage);
   }
 }
 
 TEST_CASE("certificate: no other algorithm's plan has one") {
-  Example example;
+  CertifiedExample example;
   example.plan.request.algorithm = "exact-dp";
   CHECK(CheckPlan(example.graph, example.plan) ==
         std::vector<std::string>{"certificate: no algorithm but best proves one"});
 }
 
 TEST_CASE("curve: it is monotone, and the plan is the best on it") {
-  Example whole;
+  CertifiedExample whole;
   const CurvePoint own{whole.plan.figures.peak, whole.plan.figures.overhead};
   const std::vector<CurvePoint> curve = {
       {own.peak - Bytes(10), Cost(30)}, own, {own.peak + Bytes(400), Cost(2)}};
@@ -116,7 +116,7 @@ TEST_CASE("curve: it is monotone, and the plan is the best on it") {
       {"curve: point 0 is better", [](PlanFigures* f) { f->curve[0].peak = Bytes(1); }},
   };
   for (const Damage& damage : damages) {
-    Example example;
+    CertifiedExample example;
     example.plan.figures.curve = curve;
     damage.apply(&example.plan.figures);
     ExpectNamed(example, damage);

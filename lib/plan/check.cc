@@ -86,10 +86,10 @@ class Gradients {
 };
 
 // Replays steps one at a time; stops at the first fault, since later ones may follow from it.
-class Replay {
+class ScheduleReplay {
  public:
-  Replay(const TensorGraph& graph, const Schedule& schedule, bool is_order_free,
-         const std::vector<Bytes>* offsets)
+  ScheduleReplay(const TensorGraph& graph, const Schedule& schedule, bool is_order_free,
+                 const std::vector<Bytes>* offsets)
       : graph_(graph),
         schedule_(schedule),
         order_(graph, schedule, is_order_free),
@@ -326,7 +326,7 @@ std::string Described(const TensorGraph& graph, const LiveBuffer& buffer) {
       is_workspace ? graph.node(buffer.node()).name : graph.tensor(buffer.tensor()).name);
 }
 
-void CompareDecisions(const TensorGraph& graph, const Plan& plan, const Replay& replay,
+void CompareDecisions(const TensorGraph& graph, const Plan& plan, const ScheduleReplay& replay,
                       std::vector<std::string>* faults) {
   if (plan.decisions.size() != graph.nodes().size()) {
     faults->push_back(fmt::format("the plan decides on {} nodes, the graph has {}",
@@ -352,10 +352,10 @@ void CompareDecisions(const TensorGraph& graph, const Plan& plan, const Replay& 
 std::vector<std::string> CheckPlan(const TensorGraph& graph, const Plan& plan) {
   std::vector<std::string> faults;
   const bool is_order_free = plan.request.order == StepOrder::kFree;
-  Replay replay(graph, plan.schedule, is_order_free, &plan.offsets);
+  ScheduleReplay replay(graph, plan.schedule, is_order_free, &plan.offsets);
   if (const auto fault = replay.Run()) return {*fault};
   const Schedule keep_all = WithoutRecomputation(graph);
-  Replay baseline(graph, keep_all, /*is_order_free=*/false, nullptr);
+  ScheduleReplay baseline(graph, keep_all, /*is_order_free=*/false, nullptr);
   if (const auto fault = baseline.Run()) return {"without recomputation: " + *fault};
 
   const PlanFigures& figures = plan.figures;

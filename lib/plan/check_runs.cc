@@ -25,9 +25,9 @@ bool Counts(ValueKind kind) {
 }
 
 // Replays runs one at a time; stops at the first fault, since later ones may follow from it.
-class Replay {
+class RunsReplay {
  public:
-  Replay(const JointGraph& graph, std::vector<OpId> runs, const std::vector<Bytes>* offsets)
+  RunsReplay(const JointGraph& graph, std::vector<OpId> runs, const std::vector<Bytes>* offsets)
       : graph_(graph),
         runs_(std::move(runs)),
         slab_(offsets),
@@ -263,7 +263,7 @@ std::string Described(const JointGraph& graph, const LiveBuffer& buffer) {
   return fmt::format("\"{}\"", graph.value(buffer.tensor()).name);
 }
 
-void CompareRows(const JointGraph& graph, const Plan& plan, const Replay& replay,
+void CompareRows(const JointGraph& graph, const Plan& plan, const RunsReplay& replay,
                  std::vector<std::string>* faults) {
   const size_t count = graph.ops().size();
   if (plan.decisions.size() != count || plan.labels.size() != count) {
@@ -293,7 +293,7 @@ void CompareRows(const JointGraph& graph, const Plan& plan, const Replay& replay
   }
 }
 
-void CompareFigures(const GraphFigures& graph, const Plan& plan, const Replay& replay,
+void CompareFigures(const GraphFigures& graph, const Plan& plan, const RunsReplay& replay,
                     bool is_own_order, std::vector<std::string>* faults) {
   const PlanFigures& figures = plan.figures;
   const Cost overhead = replay.cost() - graph.forward_cost - graph.backward_cost;
@@ -318,9 +318,9 @@ std::vector<std::string> CheckJointPlan(const JointGraph& graph, const Plan& pla
   std::vector<std::string> faults;
   Result<std::vector<OpId>> runs = RunsOfPlan(graph, plan);
   if (!runs.ok()) return {runs.error().message};
-  Replay replay(graph, *std::move(runs), &plan.offsets);
+  RunsReplay replay(graph, *std::move(runs), &plan.offsets);
   if (const auto fault = replay.Run()) return {*fault};
-  Replay baseline(graph, OwnOrder(graph), nullptr);
+  RunsReplay baseline(graph, OwnOrder(graph), nullptr);
   if (const auto fault = baseline.Run()) return {"without recomputation: " + *fault};
 
   CompareClaim("baseline_peak_bytes", plan.figures.baseline_peak, baseline.slab().highest(),

@@ -8,6 +8,7 @@
 #include "lib/base/rng.h"
 #include "lib/plan/assemble.h"
 #include "lib/schedule/lower.h"
+#include "lib/schedule/testing.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
 
@@ -39,12 +40,6 @@ PlanDigest DigestWith(std::vector<PlanDigest::Row> rows) {
 Plan PlanOf(const TensorGraph& graph, const KeptSet& kept) {
   return AssemblePlan(graph, LowerStrategy(graph, kept),
                       IdVector<NodeId, int32_t>(graph.nodes().size()));
-}
-
-KeptSet RandomKeptSet(Rng& rng, const TensorGraph& graph) {
-  KeptSet kept;
-  for (size_t i = 0; i < graph.nodes().size(); ++i) kept.is_kept.push_back(rng.Chance(50));
-  return kept;
 }
 
 // The graph with all tensors and nodes renumbered, and some with other names and sizes.

@@ -6,6 +6,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/planner/planner.h"
+#include "lib/planner/testing.h"
 #include "lib/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
@@ -14,13 +15,6 @@ namespace ckplan {
 namespace {
 
 constexpr std::string_view kOneOfThem = "approx-dp";
-
-PlanRequest RequestFor(std::string_view algorithm, Budget budget) {
-  PlanRequest request;
-  request.algorithm = algorithm;
-  request.budget = budget;
-  return request;
-}
 
 auto Rank(const Plan& plan, bool by_peak) {
   const int64_t overhead = plan.figures.overhead.count();

@@ -10,19 +10,13 @@
 #include "lib/planner/alternatives.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
+#include "lib/planner/testing.h"
 #include "lib/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {
 namespace {
-
-PlanRequest RequestFor(std::string_view algorithm, Budget budget) {
-  PlanRequest request;
-  request.algorithm = std::string(algorithm);
-  request.budget = budget;
-  return request;
-}
 
 Result<Plan> PlanWithin(const TensorGraph& graph, std::string_view algorithm, Bytes budget) {
   return MakePlan(graph, RequestFor(algorithm, Budget::Of(budget)), {});

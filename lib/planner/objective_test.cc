@@ -24,7 +24,7 @@ Result<Plan> PlanFor(const TensorGraph& graph, Objective objective, Budget budge
   return MakePlan(graph, request, limits);
 }
 
-TensorGraph GraphOf(uint64_t seed) {
+TensorGraph SmallGraph(uint64_t seed) {
   Rng rng(seed);
   RandomGraphOptions options;
   options.nodes = static_cast<int>(rng.Between(3, 12));
@@ -37,7 +37,7 @@ TEST_CASE("objective: auto is the time-centric plan, or else the memory-centric 
   int by_memory = 0;
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     CAPTURE(seed);
-    const TensorGraph graph = GraphOf(seed);
+    const TensorGraph graph = SmallGraph(seed);
     const Plan least_by_time = *PlanFor(graph, Objective::kTime, kLeast);
     const Plan least_by_memory = *PlanFor(graph, Objective::kMemory, kLeast);
     const Plan least = *PlanFor(graph, Objective::kAuto, kLeast);
@@ -69,7 +69,7 @@ TEST_CASE("objective: auto is the time-centric plan, or else the memory-centric 
 
 TEST_CASE("objective: without a budget on the peak auto is the time-centric plan") {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    const TensorGraph graph = GraphOf(seed);
+    const TensorGraph graph = SmallGraph(seed);
     const Plan plan = *PlanFor(graph, Objective::kAuto, {});
     CHECK(plan.request.objective == Objective::kTime);
     CHECK(plan.figures.overhead == PlanFor(graph, Objective::kTime, {})->figures.overhead);
@@ -77,7 +77,7 @@ TEST_CASE("objective: without a budget on the peak auto is the time-centric plan
 }
 
 TEST_CASE("objective: a stop leaves the plan that there is, and says that it is one") {
-  const TensorGraph graph = GraphOf(1);
+  const TensorGraph graph = SmallGraph(1);
   std::stop_source stop;
   stop.request_stop();
   const Result<Plan> plan = PlanFor(graph, Objective::kAuto, kLeast, {stop.get_token()});

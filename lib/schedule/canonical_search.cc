@@ -13,7 +13,7 @@ namespace ckplan {
 namespace {
 
 // Above all offsets, and sums with a size do not overflow.
-constexpr int64_t kNever = std::numeric_limits<int64_t>::max() / 4;
+constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max() / 4;
 
 }  // namespace
 
@@ -130,10 +130,10 @@ CanonicalSearch::Outcome CanonicalSearch::SolveParts(const Component& component,
 
 // The highest offset that the next placement may have.
 int64_t CanonicalSearch::OffsetLimit(const Component& component) const {
-  int64_t limit = kNever;
+  int64_t limit = kNoLimit;
   for (int32_t s = component.lower; s < component.upper; ++s) {
     const int64_t remaining = remaining_[Index(s)];
-    limit = std::min(limit, remaining > 0 ? capacity_ - remaining : kNever);
+    limit = std::min(limit, remaining > 0 ? capacity_ - remaining : kNoLimit);
   }
   for (size_t i = component.first; i < component.last; ++i) {
     const size_t interval = Index(unplaced_[i]);
@@ -190,7 +190,7 @@ bool CanonicalSearch::Place(Candidate candidate) {
 
 // Gives up a candidate until its support rises. False if a section cannot hold the rest any more.
 bool CanonicalSearch::Skip(Candidate candidate) {
-  int64_t bound = kNever;
+  int64_t bound = kNoLimit;
   for (const int32_t other : neighbours_[Index(candidate.interval)]) {
     if (is_placed_[Index(other)] != 0) continue;
     bound = std::min(

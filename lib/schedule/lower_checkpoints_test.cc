@@ -8,23 +8,12 @@
 #include "lib/base/rng.h"
 #include "lib/schedule/naive_simulation.h"
 #include "lib/schedule/simulate.h"
+#include "lib/schedule/testing.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {
 namespace {
-
-// "fa fb loss bb ba"
-std::string StepsOf(const TensorGraph& graph, const Schedule& schedule) {
-  std::string text;
-  for (const Step& step : schedule.steps) {
-    text += text.empty() ? "" : " ";
-    text += step.kind == StepKind::kLoss
-                ? "loss"
-                : (step.kind == StepKind::kForward ? "f" : "b") + graph.node(step.node()).name;
-  }
-  return text;
-}
 
 IdVector<NodeId, int32_t> Regions(std::vector<int32_t> regions) {
   return IdVector<NodeId, int32_t>(std::move(regions));

@@ -11,23 +11,12 @@
 
 #include "lib/base/rng.h"
 #include "lib/schedule/simulate.h"
+#include "lib/schedule/testing.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {
 namespace {
-
-// "fa fb loss bb ba"
-std::string StepsOf(const TensorGraph& graph, const Schedule& schedule) {
-  std::string text;
-  for (const Step& step : schedule.steps) {
-    text += text.empty() ? "" : " ";
-    text += step.kind == StepKind::kLoss
-                ? "loss"
-                : (step.kind == StepKind::kForward ? "f" : "b") + graph.node(step.node()).name;
-  }
-  return text;
-}
 
 // Alg. 2 of Chen et al. line by line, but that a gradient reads what `backward_reads` says. It has
 // no order within what one gradient adds to V', which any topological order satisfies.

@@ -9,6 +9,7 @@
 #include "lib/schedule/lower_without_liveness.h"
 #include "lib/schedule/peak.h"
 #include "lib/schedule/simulate.h"
+#include "lib/schedule/testing.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
 
@@ -21,13 +22,6 @@ StepMemory Memory(int64_t kept, int64_t passing, int64_t recomputed, int64_t gra
                   int64_t after) {
   return {{Bytes(kept), Bytes(passing), Bytes(recomputed), Bytes(gradients), Bytes(0)},
           Bytes(after)};
-}
-
-KeptSet RandomKeptSet(Rng& rng, const TensorGraph& graph) {
-  KeptSet kept;
-  const int percent = static_cast<int>(rng.Between(0, 100));
-  for (size_t i = 0; i < graph.nodes().size(); ++i) kept.is_kept.push_back(rng.Chance(percent));
-  return kept;
 }
 
 // What a buffer holds during a step: the last version made in it by then.

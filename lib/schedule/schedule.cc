@@ -26,4 +26,20 @@ std::vector<NodeId> ForwardOrder(const Schedule& schedule) {
   return order;
 }
 
+const std::vector<TensorId>& ReadsOf(const TensorGraph& graph, const Step& step) {
+  static const std::vector<TensorId> kNothing;
+  switch (step.kind) {
+    case StepKind::kForward:
+      return graph.node(step.node()).inputs;
+    case StepKind::kBackward:
+      return graph.node(step.node()).backward_reads;
+    case StepKind::kLoss:
+      return graph.outputs();
+    case StepKind::kFree:
+    case StepKind::kRun:
+      return kNothing;
+  }
+  return kNothing;
+}
+
 }  // namespace ckplan

@@ -59,4 +59,7 @@ Schedule KeepAllSchedule(const std::vector<NodeId>& order);
 // The nodes in the order of their first forward steps.
 std::vector<NodeId> ForwardOrder(const Schedule& schedule);
 
+// What a step needs in memory. For schedules of forward graphs.
+const std::vector<TensorId>& ReadsOf(const TensorGraph& graph, const Step& step);
+
 }  // namespace ckplan

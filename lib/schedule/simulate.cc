@@ -10,7 +10,7 @@
 namespace ckplan {
 namespace {
 
-constexpr int32_t kNever = -1;
+constexpr int32_t kNotRead = -1;
 
 // Sums live gradient bytes and remembers the highest sum since the last reset.
 class ByteCounter {
@@ -181,7 +181,7 @@ void Simulator::UpdateProfile() {
 // met is where its version dies, and the forward step that makes it is where the version begins; so
 // the memory before each step follows from the memory after it.
 Result<Simulation> Simulator::RunLiveness(const Schedule& schedule) {
-  last_read_.assign(tensor_bytes_.size(), kNever);
+  last_read_.assign(tensor_bytes_.size(), kNotRead);
   Peak peak;
   int64_t live = 0;  // Activations and statistics; before step k once k has been passed.
   int64_t forward_cost = 0;
@@ -193,15 +193,15 @@ Result<Simulation> Simulator::RunLiveness(const Schedule& schedule) {
     const auto n = static_cast<size_t>(step.index);
     const auto read = [&](int32_t tensor) {
       const auto t = static_cast<size_t>(tensor);
-      if (last_read_[t] != kNever) return;
+      if (last_read_[t] != kNotRead) return;
       last_read_[t] = static_cast<int32_t>(k);
       live += tensor_bytes_[t];
     };
     if (step.kind == StepKind::kForward) {
       for (const int32_t output : outputs_.of(n)) {
         const auto t = static_cast<size_t>(output);
-        if (last_read_[t] == kNever) live += tensor_bytes_[t];  // Nobody reads this version.
-        last_read_[t] = kNever;
+        if (last_read_[t] == kNotRead) live += tensor_bytes_[t];  // Nobody reads this version.
+        last_read_[t] = kNotRead;
       }
       for (const int32_t t : forward_reads_.of(n)) read(t);
       const Node& node = graph_.node(step.node());
@@ -223,7 +223,7 @@ Result<Simulation> Simulator::RunLiveness(const Schedule& schedule) {
     }
   }
   for (size_t t = 0; t < last_read_.size(); ++t) {
-    if (last_read_[t] != kNever) return AbsentTensor(schedule, static_cast<int32_t>(t));
+    if (last_read_[t] != kNotRead) return AbsentTensor(schedule, static_cast<int32_t>(t));
   }
   return Simulation{Bytes(peak.bytes), peak.step, Cost(forward_cost) - graph_.forward_cost()};
 }

@@ -10,6 +10,7 @@
 #include "lib/schedule/lower.h"
 #include "lib/schedule/lower_without_liveness.h"
 #include "lib/schedule/naive_simulation.h"
+#include "lib/schedule/testing.h"
 #include "lib/schedule/timeline.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
@@ -22,13 +23,6 @@ std::vector<NodeId> GraphOrder(const TensorGraph& graph) {
   std::vector<NodeId> order;
   for (const NodeId id : graph.nodes().ids()) order.push_back(id);
   return order;
-}
-
-KeptSet RandomKeptSet(Rng& rng, const TensorGraph& graph) {
-  KeptSet kept;
-  const int percent = static_cast<int>(rng.Between(0, 100));
-  for (size_t i = 0; i < graph.nodes().size(); ++i) kept.is_kept.push_back(rng.Chance(percent));
-  return kept;
 }
 
 }  // namespace

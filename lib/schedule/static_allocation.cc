@@ -62,7 +62,7 @@ class TagPool {
 };
 
 Bytes SharedMemory(const Timeline& timeline, const std::vector<int32_t>& taken_over) {
-  struct Event {
+  struct Change {
     int64_t tick;
     size_t buffer;
     bool is_begin;
@@ -78,7 +78,7 @@ Bytes SharedMemory(const Timeline& timeline, const std::vector<int32_t>& taken_o
     lives_on[old] = true;
     end_of[i] = std::max(end_of[i], end_of[old]);
   }
-  std::vector<Event> events;
+  std::vector<Change> events;
   for (size_t i = 0; i < timeline.buffers.size(); ++i) {
     const Buffer& buffer = timeline.buffers[i];
     if (buffer.kind == BufferKind::kWorkspace || buffer.bytes == Bytes(0)) continue;
@@ -86,10 +86,10 @@ Bytes SharedMemory(const Timeline& timeline, const std::vector<int32_t>& taken_o
     if (!lives_on[i]) events.push_back({end_of[i], i, false});
   }
   std::sort(events.begin(), events.end(),
-            [](const Event& a, const Event& b) { return a.tick < b.tick; });  // Ticks are unique.
+            [](const Change& a, const Change& b) { return a.tick < b.tick; });  // Ticks are unique.
   TagPool pool;
   std::vector<size_t> tag_of(timeline.buffers.size());
-  for (const Event& event : events) {
+  for (const Change& event : events) {
     PollStop();
     if (!event.is_begin) {
       pool.Recycle(tag_of[event.buffer]);

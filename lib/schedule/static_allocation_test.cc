@@ -9,18 +9,13 @@
 #include "lib/base/rng.h"
 #include "lib/graph/prediction_graph.h"
 #include "lib/schedule/lower.h"
+#include "lib/schedule/testing.h"
 #include "lib/schedule/timeline.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {
 namespace {
-
-Schedule RandomSchedule(Rng& rng, const TensorGraph& graph) {
-  KeptSet kept{IdVector<NodeId, bool>(graph.nodes().size())};
-  for (const NodeId id : graph.nodes().ids()) kept.is_kept[id] = rng.Chance(50);
-  return LowerStrategy(graph, kept);
-}
 
 // For each gradient's buffer, the one whose memory it takes over, or -1: asks for each gradient all
 // buffers that die at its step. For graphs without gradients that pass through, where every buffer
@@ -311,7 +306,7 @@ TEST_CASE("static allocation: each strategy needs no more than the one before, s
     options.nodes = static_cast<int>(rng.Between(1, 12));
     if (seed % 2 == 0) options.gradient_passthrough = 0;
     const TensorGraph graph = RandomTensorGraph(rng, options);
-    const Schedule schedule = RandomSchedule(rng, graph);
+    const Schedule schedule = LowerStrategy(graph, RandomKeptSet(rng, graph));
     const Bytes none = StaticAllocation(graph, schedule, ArenaStrategy::kNone);
     const Bytes inplace = StaticAllocation(graph, schedule, ArenaStrategy::kInplace);
     const Bytes sharing = StaticAllocation(graph, schedule, ArenaStrategy::kSharing);

@@ -9,24 +9,8 @@
 namespace ckplan {
 namespace {
 
-constexpr int32_t kNone = -1;
+constexpr int32_t kNoBuffer = -1;
 constexpr int64_t kStillLive = -1;
-
-const std::vector<TensorId>& ReadsOf(const TensorGraph& graph, const Step& step) {
-  static const std::vector<TensorId> kNothing;
-  switch (step.kind) {
-    case StepKind::kForward:
-      return graph.node(step.node()).inputs;
-    case StepKind::kBackward:
-      return graph.node(step.node()).backward_reads;
-    case StepKind::kLoss:
-      return graph.outputs();
-    case StepKind::kFree:
-    case StepKind::kRun:
-      return kNothing;
-  }
-  return kNothing;
-}
 
 // The versions of all tensors in order of making, each with its last read, and for each step the
 // versions that die there, in the order of the timeline's contract.
@@ -37,7 +21,7 @@ struct Lifetimes {
 
 Lifetimes FindLifetimes(const TensorGraph& graph, const Schedule& schedule) {
   Lifetimes lifetimes;
-  IdVector<TensorId, int32_t> current(graph.tensors().size(), kNone);
+  IdVector<TensorId, int32_t> current(graph.tensors().size(), kNoBuffer);
   std::vector<int32_t> freed_at;  // Explicit frees; parallel to versions.
   for (size_t k = 0; k < schedule.steps.size(); ++k) {
     const Step& step = schedule.steps[k];
@@ -47,15 +31,15 @@ Lifetimes FindLifetimes(const TensorGraph& graph, const Schedule& schedule) {
       continue;
     }
     for (const TensorId read : ReadsOf(graph, step)) {
-      if (current[read] != kNone) {
+      if (current[read] != kNoBuffer) {
         lifetimes.versions[static_cast<size_t>(current[read])].last_read = at;
       }
     }
     if (step.kind != StepKind::kForward) continue;
     for (const TensorId output : graph.node(step.node()).outputs) {
       current[output] = static_cast<int32_t>(lifetimes.versions.size());
-      lifetimes.versions.push_back({output, kNone, at, at});
-      freed_at.push_back(kNone);
+      lifetimes.versions.push_back({output, kNoBuffer, at, at});
+      freed_at.push_back(kNoBuffer);
     }
   }
   const bool is_explicit = schedule.frees == FreePolicy::kExplicit;
@@ -73,8 +57,8 @@ class TimelineBuilder {
       : graph_(graph),
         schedule_(schedule),
         lifetimes_(FindLifetimes(graph, schedule)),
-        dying_of_(graph.tensors().size(), kNone),
-        read_position_(graph.tensors().size(), kNone),
+        dying_of_(graph.tensors().size(), kNoBuffer),
+        read_position_(graph.tensors().size(), kNoBuffer),
         replay_(graph, this) {}
 
   Timeline Build() && {
@@ -139,7 +123,7 @@ class TimelineBuilder {
   }
 
   int32_t NewWorkspace(NodeId node, Bytes bytes) {
-    if (bytes == Bytes(0)) return kNone;
+    if (bytes == Bytes(0)) return kNoBuffer;
     return New({BufferKind::kWorkspace, TensorId(), node, bytes});
   }
 
@@ -148,28 +132,28 @@ class TimelineBuilder {
   // Fills dying_of_ for the tensors that are in memory and die at this step.
   void NoteDying() {
     for (const int32_t v : lifetimes_.dying[step_]) {
-      if (VersionAt(v).buffer != kNone) dying_of_[VersionAt(v).tensor] = v;
+      if (VersionAt(v).buffer != kNoBuffer) dying_of_[VersionAt(v).tensor] = v;
     }
   }
 
   // The dying version of `tensor` at this step, if there is one.
   int32_t DyingVersion(TensorId tensor) {
     const int32_t v = dying_of_[tensor];
-    return v != kNone && VersionAt(v).last_read == static_cast<int32_t>(step_) ? v : kNone;
+    return v != kNoBuffer && VersionAt(v).last_read == static_cast<int32_t>(step_) ? v : kNoBuffer;
   }
 
   // The output that is written in place and the version whose buffer it takes over, if any.
   std::pair<TensorId, int32_t> FindInPlace(const Node& node) {
     if (node.in_place.empty() || schedule_.frees == FreePolicy::kExplicit) {
-      return {TensorId(), kNone};
+      return {TensorId(), kNoBuffer};
     }
     NoteDying();
     for (const auto& [output, input] : node.in_place) {
       if (graph_.tensor(input).bytes != graph_.tensor(output).bytes) continue;
       const int32_t version = DyingVersion(input);
-      if (version != kNone) return {output, version};
+      if (version != kNoBuffer) return {output, version};
     }
-    return {TensorId(), kNone};
+    return {TensorId(), kNoBuffer};
   }
 
   void Forward(NodeId id) {
@@ -186,13 +170,13 @@ class TimelineBuilder {
       }
     }
     const int32_t workspace = NewWorkspace(id, node.forward_workspace);
-    if (workspace != kNone) End(workspace);
+    if (workspace != kNoBuffer) End(workspace);
   }
 
   void Backward(NodeId id) {
     const int32_t workspace = NewWorkspace(id, graph_.node(id).backward_workspace);
     replay_.Backward(id);
-    if (workspace != kNone) End(workspace);
+    if (workspace != kNoBuffer) End(workspace);
   }
 
   // Releases in the order of the step's reads, then of its outputs: the position in the reads
@@ -204,16 +188,16 @@ class TimelineBuilder {
       for (size_t i = reads.size(); i-- > 0;) read_position_[reads[i]] = static_cast<int32_t>(i);
       const auto position = [&](int32_t v) {
         const int32_t read = read_position_[VersionAt(v).tensor];
-        return read == kNone ? reads.size() : static_cast<size_t>(read);
+        return read == kNoBuffer ? reads.size() : static_cast<size_t>(read);
       };
       std::stable_sort(dying.begin(), dying.end(),
                        [&](int32_t a, int32_t b) { return position(a) < position(b); });
-      for (const TensorId read : reads) read_position_[read] = kNone;
+      for (const TensorId read : reads) read_position_[read] = kNoBuffer;
     }
     for (const int32_t v : dying) {
       if (v != taken_over_) End(lifetimes_.versions[static_cast<size_t>(v)].buffer);
     }
-    taken_over_ = kNone;
+    taken_over_ = kNoBuffer;
   }
 
   const TensorGraph& graph_;
@@ -226,7 +210,7 @@ class TimelineBuilder {
   Timeline timeline_;
   size_t next_version_ = 0;
   size_t step_ = 0;
-  int32_t taken_over_ = kNone;  // The version whose buffer lives on in an output of this step.
+  int32_t taken_over_ = kNoBuffer;  // The version whose buffer lives on in an output of this step.
   int64_t tick_ = 0;
   Bytes live_;
   Bytes highest_;

@@ -6,16 +6,6 @@
 #include "lib/base/stop.h"
 
 namespace ckplan {
-namespace {
-
-const std::vector<TensorId>& ReadsOf(const TensorGraph& graph, const Step& step) {
-  if (step.kind == StepKind::kForward) return graph.node(step.node()).inputs;
-  if (step.kind == StepKind::kBackward) return graph.node(step.node()).backward_reads;
-  return graph.outputs();
-}
-
-}  // namespace
-
 Schedule WithoutUnreadRuns(const TensorGraph& graph, const Schedule& schedule) {
   IdVector<NodeId, int32_t> runs_before(graph.nodes().size());
   for (const Step& step : schedule.steps) {

@@ -129,4 +129,14 @@ TensorGraph GraphFromText(std::string_view text) {
   return GraphFromVertices("text", reader.vertices, reader.edges);
 }
 
+TensorGraph ChainOf(const std::vector<int64_t>& bytes) {
+  std::vector<TextVertex> vertices;
+  std::vector<std::pair<int32_t, int32_t>> edges;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    vertices.push_back({std::string("n").append(std::to_string(i)), Bytes(bytes[i]), Cost(1)});
+    if (i > 0) edges.emplace_back(static_cast<int32_t>(i) - 1, static_cast<int32_t>(i));
+  }
+  return GraphFromVertices("chain", vertices, edges);
+}
+
 }  // namespace ckplan

@@ -37,4 +37,7 @@ struct TextVertex {
 TensorGraph GraphFromVertices(std::string name, const std::vector<TextVertex>& vertices,
                               const std::vector<std::pair<int32_t, int32_t>>& edges);
 
+// The chain n0 -> n1 -> ... of nodes with these sizes and a cost of 1 each.
+TensorGraph ChainOf(const std::vector<int64_t>& bytes);
+
 }  // namespace ckplan

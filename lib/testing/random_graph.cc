@@ -15,9 +15,9 @@ namespace {
 int64_t TensorFileId(size_t position) { return static_cast<int64_t>(position) * 3 + 5; }
 int64_t NodeFileId(size_t position) { return static_cast<int64_t>(position) * 7 + 2; }
 
-class Builder {
+class RandomGraphBuilder {
  public:
-  Builder(Rng* rng, const RandomGraphOptions& options) : rng_(*rng), options_(options) {}
+  RandomGraphBuilder(Rng* rng, const RandomGraphOptions& options) : rng_(*rng), options_(options) {}
 
   TensorGraph Build() {
     parts_.name = "random";
@@ -158,7 +158,7 @@ class Builder {
 TensorGraph RandomTensorGraph(Rng& rng, const RandomGraphOptions& options) {
   CKPLAN_CHECK(options.nodes >= 1 && options.max_node_inputs >= 1,
                "a graph has an output, which some node makes");
-  return Builder(&rng, options).Build();
+  return RandomGraphBuilder(&rng, options).Build();
 }
 
 TensorGraph RandomDag(Rng& rng, int nodes, int edge_percent, int64_t max_bytes, int64_t max_cost) {

@@ -12,9 +12,9 @@ namespace {
 int64_t ValueFileId(size_t position) { return static_cast<int64_t>(position) * 3 + 5; }
 int64_t OpFileId(size_t position) { return static_cast<int64_t>(position) * 7 + 2; }
 
-class Builder {
+class RandomJointBuilder {
  public:
-  Builder(Rng* rng, const RandomJointOptions& options) : rng_(*rng), options_(options) {}
+  RandomJointBuilder(Rng* rng, const RandomJointOptions& options) : rng_(*rng), options_(options) {}
 
   JointGraph Build() {
     parts_.name = "random";
@@ -146,7 +146,7 @@ bool CanRun(const JointGraph& graph, OpId id, const IdVector<OpId, bool>& has_ru
 }  // namespace
 
 JointGraph RandomJointGraph(Rng& rng, const RandomJointOptions& options) {
-  return Builder(&rng, options).Build();
+  return RandomJointBuilder(&rng, options).Build();
 }
 
 std::vector<OpId> RandomRuns(Rng& rng, const JointGraph& graph) {

@@ -8,7 +8,8 @@
 #     TESTS simulate_test.cc ...       one doctest program per folder, registered with CTest
 #     PART_OF cuda                     the folder of lib/ that it is a part of, if it is no folder itself
 #     QUICK_BUILD                      needs no speed: optimized less, compiled in less time
-#     OWN_OPTIONS)                     is compiled by options that other folders are not
+#     ALONE)                           its files use the same names for their own, so each is compiled alone
+#                                      also where CMAKE_UNITY_BUILD is on
 #
 # DEPENDS is enforced twice: the linker sees nothing else, and check_includes.cmake reads the
 # #include lines, which would otherwise let a header slip through. check_walls.cmake does the same for
@@ -24,23 +25,23 @@ add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/walls.stamp
 add_custom_target(ckplan_walls ALL DEPENDS ${CMAKE_BINARY_DIR}/walls.stamp)
 add_custom_target(ckplan_includes DEPENDS ckplan_walls) # All such checks, of every folder.
 
-# ckplan_options(TARGET [QUICK_BUILD | OWN_OPTIONS])
+# ckplan_options(TARGET [QUICK_BUILD] [ALONE])
 function(ckplan_options target)
-  ckplan_compile_options(${target})
+  if(ALONE IN_LIST ARGN)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+  endif()
   if(QUICK_BUILD IN_LIST ARGN)
     ckplan_quick_build(${target})
   endif()
-  if(CKPLAN_PRECOMPILE AND NOT OWN_OPTIONS IN_LIST ARGN)
-    ckplan_precompile(${target} ${ARGN})
-  endif()
-endfunction()
-
-function(ckplan_compile_options target)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   # Fields that a designated initializer leaves out have defaults: that is what defaults are for.
   set(warnings -Wall -Wextra -Wno-missing-field-initializers -Wconversion -Wshadow -Wnon-virtual-dtor)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     list(APPEND warnings -Wno-sign-conversion) # In C++, gcc's -Wconversion does not include it.
+  endif()
+  if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC takes files that are compiled as one for headers, and sees overlaps in more strings (its bug 105651).
+    list(APPEND warnings -Wno-subobject-linkage -Wno-restrict)
   endif()
   if(CKPLAN_WERROR)
     list(APPEND warnings -Werror)
@@ -57,34 +58,6 @@ function(ckplan_compile_options target)
       target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized -Wno-restrict)
     endif()
   endif()
-endfunction()
-
-# The standard library and {fmt}, which nearly every file includes, parsed once for all targets that
-# are compiled by the same options: a fifth of a build. Files still include what they use, as builds
-# without this option need them to.
-set(ckplan_precompiled_headers
-  <algorithm> <cstdint> <functional> <map> <memory> <optional> <span> <string> <string_view> <utility> <variant>
-  <vector> <fmt/format.h>)
-# ckplan_precompile(TARGET [QUICK_BUILD]): clang refuses headers that were parsed at another level of optimization.
-function(ckplan_precompile target)
-  set(headers ckplan_precompiled)
-  if(QUICK_BUILD IN_LIST ARGN)
-    set(headers ckplan_precompiled_quick)
-  endif()
-  if(NOT TARGET ${headers})
-    file(WRITE ${CMAKE_BINARY_DIR}/precompiled.cc "")
-    add_library(${headers} OBJECT ${CMAKE_BINARY_DIR}/precompiled.cc)
-    ckplan_compile_options(${headers})
-    if(QUICK_BUILD IN_LIST ARGN)
-      ckplan_quick_build(${headers})
-    endif()
-    target_link_libraries(${headers} PRIVATE fmt::fmt)
-    target_precompile_headers(${headers} PRIVATE ${ckplan_precompiled_headers})
-  endif()
-  # What {fmt} defines must be defined in every file that uses the result.
-  target_compile_definitions(${target} PRIVATE
-    $<$<COMPILE_LANGUAGE:CXX>:$<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>>)
-  target_precompile_headers(${target} REUSE_FROM ${headers})
 endfunction()
 
 # For tests, and for code in which a run spends little time: less optimization, shorter builds.
@@ -119,7 +92,7 @@ function(ckplan_headers folder)
 endfunction()
 
 function(ckplan_library folder)
-  cmake_parse_arguments(ARG "QUICK_BUILD;OWN_OPTIONS" "PART_OF"
+  cmake_parse_arguments(ARG "QUICK_BUILD;ALONE" "PART_OF"
                         "SOURCES;DEPENDS;PACKAGES;PUBLIC_HEADERS;TESTS;TEST_DEPENDS" ${ARGN})
   set(whole ${folder})
   if(ARG_PART_OF)
@@ -129,12 +102,11 @@ function(ckplan_library folder)
   list(TRANSFORM ARG_DEPENDS PREPEND ckplan_ OUTPUT_VARIABLE links)
   add_library(${target} STATIC ${ARG_SOURCES})
   set(options)
-  if(ARG_OWN_OPTIONS)
-    list(APPEND options OWN_OPTIONS)
-  endif()
-  if(ARG_QUICK_BUILD)
-    list(APPEND options QUICK_BUILD)
-  endif()
+  foreach(option QUICK_BUILD ALONE)
+    if(ARG_${option})
+      list(APPEND options ${option})
+    endif()
+  endforeach()
   ckplan_options(${target} ${options})
   target_link_libraries(${target} PUBLIC ${links} PRIVATE ${ARG_PACKAGES})
 

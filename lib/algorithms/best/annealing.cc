@@ -33,8 +33,6 @@ constexpr int64_t kStopPolls = 256;   // Moves between two looks at the stop.
 // copy longer ones takes as long as hundreds of moves: they are looked at once in a stage.
 constexpr int32_t kMaxRunsKeptAlways = 5'000;
 
-size_t At(int32_t i) { return static_cast<size_t>(i); }
-
 // The natural logarithm of x >= 1, in operations that give the same bits on every machine; those of
 // the library need not. By 2 artanh((x - 1) / (x + 1)), whose series is cut off behind z^9: exact
 // to 1e-6 up to x = 2, and rising beyond, which is all that a comparison needs.

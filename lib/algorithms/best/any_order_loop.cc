@@ -12,10 +12,10 @@
 namespace ckplan {
 namespace {
 
-class Loop {
+class AnyOrderLoop {
  public:
-  Loop(const JointGraph& graph, const RunProblem& problem, std::span<const OpId> order,
-       std::span<const OpId> moments, int64_t budget, const LoopLimits& limits)
+  AnyOrderLoop(const JointGraph& graph, const RunProblem& problem, std::span<const OpId> order,
+               std::span<const OpId> moments, int64_t budget, const LoopLimits& limits)
       : graph_(graph),
         problem_(problem),
         order_(order),
@@ -128,7 +128,7 @@ class Loop {
 Result<LoopOutcome> SolveAnyOrderLoop(const JointGraph& graph, const RunProblem& problem,
                                       std::span<const OpId> order, std::span<const OpId> moments,
                                       int64_t budget, const LoopLimits& limits) {
-  return Loop(graph, problem, order, moments, budget, limits).Run();
+  return AnyOrderLoop(graph, problem, order, moments, budget, limits).Run();
 }
 
 }  // namespace ckplan

@@ -12,8 +12,6 @@
 namespace ckplan {
 namespace {
 
-constexpr int kNoColumn = -1;
-
 // A 0 or 1 of the program: a column, or known beforehand.
 struct Flag {
   int column = kNoColumn;
@@ -45,10 +43,10 @@ class Row {
   int least_ = 0;  // Of the entries' sum.
 };
 
-class Program {
+class AnyOrderProgram {
  public:
-  Program(const RunProblem& problem, std::span<const OpId> order, std::span<const OpId> chain,
-          int64_t budget)
+  AnyOrderProgram(const RunProblem& problem, std::span<const OpId> order,
+                  std::span<const OpId> chain, int64_t budget)
       : problem_(problem),
         order_(order),
         chain_(chain),
@@ -255,7 +253,7 @@ Result<AnyOrderOutcome> SolveMomentsInAnyOrder(const RunProblem& problem,
                                                std::span<const OpId> order,
                                                std::span<const OpId> chain, int64_t budget,
                                                int64_t max_work) {
-  return SolveProgram<AnyOrderPlan>(Program(problem, order, chain, budget), max_work);
+  return SolveProgram<AnyOrderPlan>(AnyOrderProgram(problem, order, chain, budget), max_work);
 }
 
 }  // namespace ckplan

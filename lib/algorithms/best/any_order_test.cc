@@ -17,13 +17,7 @@
 namespace ckplan {
 namespace {
 
-constexpr uint64_t kSeeds = Instances(uint64_t{2500});
-
-constexpr LoopLimits kAmple = {1'000'000'000, 30};
-
-struct Instance : RandomInstance {
-  explicit Instance(uint64_t seed) : RandomInstance(seed, /*percent_chains=*/30) {}
-};
+constexpr uint64_t kAnyOrderSeeds = Instances(uint64_t{2500});
 
 // 0 reads nothing, 1 and 2 read 0, 3 reads 1, 4 reads 2 and 3.
 JointGraph Fork() {
@@ -61,9 +55,9 @@ TEST_CASE("kinship: ancestors, descendants and chains of a fork") {
 TEST_CASE("any order: no plan costs less than the program says, whatever the moments") {
   if (!HasMipSolver()) return;
   uint64_t above_zero = 0;
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  for (uint64_t seed = 1; seed <= kAnyOrderSeeds; ++seed) {
     CAPTURE(seed);
-    Instance instance(seed);
+    RandomInstance instance(seed, kPercentChains);
     const std::vector<OpId> chain = LongestChain(instance.problem, instance.DrawOps(50));
     if (chain.empty()) continue;
     const AnyOrderOutcome outcome = SolveMomentsInAnyOrder(instance.problem, instance.order, chain,
@@ -83,7 +77,7 @@ TEST_CASE("any order: no plan costs less than the program says, whatever the mom
     const FlatSimulation simulation = FlatSimulator(instance.problem).Run(runs);
     if (simulation.peak <= instance.budget) CHECK(simulation.cost >= *best);
   }
-  CHECK(above_zero > kSeeds / 50);
+  CHECK(above_zero > kAnyOrderSeeds / 50);
 }
 
 TEST_CASE("any order: the loop finds plans, and its bound is one of any order") {
@@ -91,9 +85,9 @@ TEST_CASE("any order: the loop finds plans, and its bound is one of any order") 
   uint64_t optimal = 0;
   uint64_t feasible = 0;
   uint64_t below_own_order = 0;
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  for (uint64_t seed = 1; seed <= kAnyOrderSeeds; ++seed) {
     CAPTURE(seed);
-    Instance instance(seed);
+    RandomInstance instance(seed, kPercentChains);
     const LoopOutcome loop = SolveAnyOrderLoop(instance.graph, instance.problem, instance.order,
                                                instance.DrawOps(30), instance.budget, kAmple)
                                  .value();
@@ -113,15 +107,15 @@ TEST_CASE("any order: the loop finds plans, and its bound is one of any order") 
         ExhaustiveLeastCost(instance.problem, instance.order, instance.budget);
     if (!own || loop.cost < *own) ++below_own_order;
   }
-  CHECK(feasible > kSeeds / 6);
+  CHECK(feasible > kAnyOrderSeeds / 6);
   CHECK(optimal * 2 >= feasible);
-  CHECK(below_own_order > kSeeds / 100);
+  CHECK(below_own_order > kAnyOrderSeeds / 100);
 }
 
 TEST_CASE("best: in any order it is between its bounds and what is proven of all plans") {
-  for (uint64_t seed = 1; seed <= kSeeds / 8; ++seed) {
+  for (uint64_t seed = 1; seed <= kAnyOrderSeeds / 8; ++seed) {
     CAPTURE(seed);
-    const Instance instance(seed);
+    const RandomInstance instance(seed, kPercentChains);
     BestOptions options;
     options.budget = instance.budget;
     options.work.moves = 2'000;

@@ -22,8 +22,6 @@ constexpr size_t kMaxRunsPerOperation = 12;
 // What could not be evicted is looked at again after so many steps.
 constexpr int32_t kStepsParked = 64;
 
-size_t At(int32_t i) { return static_cast<size_t>(i); }
-
 double HalfPower(double x, int halves) {
   double power = 1;
   for (int i = 0; i < halves / 2; ++i) power *= x;

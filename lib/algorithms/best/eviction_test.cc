@@ -13,7 +13,7 @@
 namespace ckplan {
 namespace {
 
-constexpr uint64_t kSeeds = Instances(uint64_t{150});
+constexpr uint64_t kEvictionSeeds = Instances(uint64_t{150});
 
 // n operations in a row, each of which reads the one before, and n more that come back and read
 // what the first have made: the shape of a training step. All values 10 bytes, all costs 1.
@@ -59,7 +59,7 @@ TEST_CASE("eviction: a chain on half its memory and on a tenth of it") {
 
 TEST_CASE("eviction: plans of random steps are plans, fit, and keep the order") {
   uint64_t found = 0;
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (uint64_t seed = 0; seed < kEvictionSeeds; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
     RandomStepOptions options;
@@ -91,7 +91,7 @@ TEST_CASE("eviction: plans of random steps are plans, fit, and keep the order") 
     CHECK(simulator.Run(*free)->peak.count() <= budget);
     CHECK(simulator.Run(*free)->cost <= simulator.Run(*kept)->cost);
   }
-  CHECK(found > kSeeds / 3);
+  CHECK(found > kEvictionSeeds / 3);
 }
 
 TEST_CASE("eviction: with all the memory that it wants it runs nothing again") {

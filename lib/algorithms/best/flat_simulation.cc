@@ -5,12 +5,6 @@
 #include "lib/base/check.h"
 
 namespace ckplan {
-namespace {
-
-size_t At(int32_t i) { return static_cast<size_t>(i); }
-
-}  // namespace
-
 FlatSimulator::FlatSimulator(const RunProblem& problem) : problem_(problem) {}
 
 bool FlatSimulator::IsValid(std::span<const OpId> runs) {

@@ -3,12 +3,6 @@
 #include <algorithm>
 
 namespace ckplan {
-namespace {
-
-size_t At(int32_t i) { return static_cast<size_t>(i); }
-
-}  // namespace
-
 // The number of an operation is above those of its ancestors.
 std::vector<bool> AncestorsOf(const RunProblem& problem, int32_t op) {
   std::vector<bool> is_ancestor(At(problem.op_count));

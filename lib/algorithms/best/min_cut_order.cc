@@ -13,7 +13,7 @@
 namespace ckplan {
 namespace {
 
-constexpr int32_t kNone = -1;
+constexpr int32_t kUnset = -1;
 constexpr size_t kSmallPart = 4;  // Such parts are ordered greedily.
 // Of so many operations that are drawn the one with the largest working set is the pivot. On RL2, a
 // random layered graph of 250 operations, 12 of 12 seeds found the least peak that there is with 8
@@ -87,8 +87,8 @@ class Splitting {
         rng_(seed),
         live_(problem, is_required),
         has_run_(is_required.size()),
-        op_nodes_(is_required.size(), kNone),
-        value_marks_(static_cast<size_t>(problem.value_count), kNone) {}
+        op_nodes_(is_required.size(), kUnset),
+        value_marks_(static_cast<size_t>(problem.value_count), kUnset) {}
 
   OrderWithPeak Find() {
     std::vector<std::vector<int32_t>> parts(1);  // The next one is the last.
@@ -118,11 +118,11 @@ class Splitting {
   // least that it can.
   int32_t PivotOf(const std::vector<int32_t>& part) {
     if (!draws_pivots_) return part[part.size() / 2];
-    int32_t pivot = kNone;
+    int32_t pivot = kUnset;
     for (int i = 0; i < kDraws; ++i) {
       const int64_t at = rng_.Between(0, static_cast<int64_t>(part.size()) - 1);
       const int32_t op = part[static_cast<size_t>(at)];
-      if (pivot == kNone || WorkingSet(op) > WorkingSet(pivot)) pivot = op;
+      if (pivot == kUnset || WorkingSet(op) > WorkingSet(pivot)) pivot = op;
     }
     return pivot;
   }
@@ -151,7 +151,7 @@ class Splitting {
     for (const int32_t op : part) {
       for (const int32_t read : problem_.reads[op]) {
         const int32_t maker = NodeOf(problem_.maker[static_cast<size_t>(read)]);
-        if (maker != kNone) network.AddArc(NodeOf(op), maker, MaxFlow::kInfinite);
+        if (maker != kUnset) network.AddArc(NodeOf(op), maker, MaxFlow::kInfinite);
       }
     }
     for (size_t i = 0; i < values.size(); ++i) {
@@ -160,13 +160,13 @@ class Splitting {
     const int32_t pivot = PivotOf(part);
     for (const int32_t read : problem_.reads[pivot]) {
       const int32_t maker = NodeOf(problem_.maker[static_cast<size_t>(read)]);
-      if (maker != kNone) network.SetTerminal(maker, MaxFlow::Terminal::kSource);
+      if (maker != kUnset) network.SetTerminal(maker, MaxFlow::Terminal::kSource);
     }
     network.SetTerminal(NodeOf(pivot), MaxFlow::Terminal::kSink);
     network.Solve();
     Parts parts = Balanced(part, network.LargestSourceSide(), network.LeastSourceSide());
     work_ += network.work() + size;
-    for (const int32_t op : part) op_nodes_[static_cast<size_t>(op)] = kNone;
+    for (const int32_t op : part) op_nodes_[static_cast<size_t>(op)] = kUnset;
     if (parts.first.empty()) MoveToFront(pivot, &parts);
     return parts;
   }
@@ -196,16 +196,16 @@ class Splitting {
     for (const int32_t reader : problem_.readers[value]) {
       const auto index = static_cast<size_t>(reader);
       ++work_;
-      if (is_required_[index] && !has_run_[index] && NodeOf(reader) == kNone) outlives = true;
+      if (is_required_[index] && !has_run_[index] && NodeOf(reader) == kUnset) outlives = true;
     }
     const int32_t maker = NodeOf(problem_.maker[at]);
     if (outlives) {
-      if (maker != kNone) network->AddArc(maker, end, problem_.bytes[at]);
+      if (maker != kUnset) network->AddArc(maker, end, problem_.bytes[at]);
       return;
     }
-    network->AddArc(maker == kNone ? start : maker, node, problem_.bytes[at]);
+    network->AddArc(maker == kUnset ? start : maker, node, problem_.bytes[at]);
     for (const int32_t reader : problem_.readers[value]) {
-      if (NodeOf(reader) != kNone) network->AddArc(node, NodeOf(reader), MaxFlow::kInfinite);
+      if (NodeOf(reader) != kUnset) network->AddArc(node, NodeOf(reader), MaxFlow::kInfinite);
     }
   }
 
@@ -264,7 +264,7 @@ class Splitting {
   LiveBytes live_;
   Runs order_;
   std::vector<bool> has_run_;
-  std::vector<int32_t> op_nodes_;     // In the network of the part that is split; kNone outside.
+  std::vector<int32_t> op_nodes_;     // In the network of the part that is split; kUnset outside.
   std::vector<int32_t> value_marks_;  // The last part that a value was listed for.
   int32_t mark_ = 0;
   int64_t work_ = 0;

@@ -11,10 +11,10 @@
 namespace ckplan {
 namespace {
 
-class Loop {
+class MomentLoop {
  public:
-  Loop(const JointGraph& graph, const RunProblem& problem, std::span<const OpId> order,
-       int64_t budget, const LoopLimits& limits)
+  MomentLoop(const JointGraph& graph, const RunProblem& problem, std::span<const OpId> order,
+             int64_t budget, const LoopLimits& limits)
       : graph_(graph),
         problem_(problem),
         order_(order),
@@ -148,7 +148,7 @@ class Loop {
 Result<LoopOutcome> SolveMomentLoop(const JointGraph& graph, const RunProblem& problem,
                                     std::span<const OpId> order, int64_t budget,
                                     const LoopLimits& limits) {
-  return Loop(graph, problem, order, budget, limits).Run();
+  return MomentLoop(graph, problem, order, budget, limits).Run();
 }
 
 }  // namespace ckplan

@@ -11,13 +11,11 @@
 namespace ckplan {
 namespace {
 
-constexpr int kNoColumn = -1;
-
 // Builds the program, and reads its solution.
-class Program {
+class MomentProgram {
  public:
-  Program(const RunProblem& problem, std::span<const OpId> order, const ChargedSteps& charged,
-          int64_t budget)
+  MomentProgram(const RunProblem& problem, std::span<const OpId> order, const ChargedSteps& charged,
+                int64_t budget)
       : problem_(problem),
         order_(order),
         moments_(charged.moments),
@@ -256,7 +254,7 @@ class Program {
 
 Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
                                    const ChargedSteps& charged, int64_t budget, int64_t max_work) {
-  return SolveProgram<MomentPlan>(Program(problem, order, charged, budget), max_work);
+  return SolveProgram<MomentPlan>(MomentProgram(problem, order, charged, budget), max_work);
 }
 
 Runs ExpandMoments(const RunProblem& problem, std::span<const OpId> order,

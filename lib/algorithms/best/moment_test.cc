@@ -15,16 +15,10 @@
 namespace ckplan {
 namespace {
 
-constexpr uint64_t kSeeds = Instances(uint64_t{1500});
-
-constexpr LoopLimits kAmple = {1'000'000'000, 30};
-
-struct Instance : RandomInstance {
-  explicit Instance(uint64_t seed) : RandomInstance(seed, /*percent_chains=*/40) {}
-};
+constexpr uint64_t kMomentSeeds = Instances(uint64_t{1500});
 
 // Moments, and operations before them whose reruns are charged.
-ChargedSteps RandomCharges(Instance* instance) {
+ChargedSteps RandomCharges(RandomInstance* instance) {
   ChargedSteps charged;
   const auto size = static_cast<int32_t>(instance->order.size());
   for (int32_t i = 0; i < size; ++i) {
@@ -43,9 +37,9 @@ ChargedSteps RandomCharges(Instance* instance) {
 TEST_CASE("moments: no plan of the order costs less than the program says, whatever is charged") {
   if (!HasMipSolver()) return;
   uint64_t above_zero = 0;
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  for (uint64_t seed = 1; seed <= kMomentSeeds; ++seed) {
     CAPTURE(seed);
-    Instance instance(seed);
+    RandomInstance instance(seed, kPercentChains);
     const ChargedSteps charged = RandomCharges(&instance);
     if (charged.moments.empty()) continue;
     const MomentOutcome outcome =
@@ -59,16 +53,16 @@ TEST_CASE("moments: no plan of the order costs less than the program says, whate
     CHECK(outcome.is_exact);
     if (outcome.lower_bound > 0) ++above_zero;
   }
-  CHECK(above_zero >= kSeeds / 50);
+  CHECK(above_zero >= kMomentSeeds / 50);
 }
 
 TEST_CASE("moments: the loop finds the best plan of an order, or says that it did not") {
   if (!HasMipSolver()) return;
   uint64_t optimal = 0;
   uint64_t feasible = 0;
-  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  for (uint64_t seed = 1; seed <= kMomentSeeds; ++seed) {
     CAPTURE(seed);
-    const Instance instance(seed);
+    const RandomInstance instance(seed, kPercentChains);
     const LoopOutcome loop =
         SolveMomentLoop(instance.graph, instance.problem, instance.order, instance.budget, kAmple)
             .value();
@@ -86,14 +80,14 @@ TEST_CASE("moments: the loop finds the best plan of an order, or says that it di
     CHECK(RunSimulator(instance.graph).Run(*loop.runs)->peak.count() <= instance.budget);
     if (loop.cost == *best) ++optimal;
   }
-  CHECK(feasible > kSeeds / 6);
+  CHECK(feasible > kMomentSeeds / 6);
   CHECK(optimal * 10 >= feasible * 9);
 }
 
 TEST_CASE("best: searches that share a problem find what each finds alone") {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     CAPTURE(seed);
-    const Instance instance(seed);
+    const RandomInstance instance(seed, kPercentChains);
     BestProblem shared(instance.graph);
     BestOptions options;
     options.work = kQuickWork;
@@ -114,7 +108,7 @@ TEST_CASE("best: a search that goes on from another finds and proves no less") {
   int newly_proven = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     CAPTURE(seed);
-    const Instance instance(seed);
+    const RandomInstance instance(seed, kPercentChains);
     BestOptions options;
     options.budget = instance.budget;
     options.work = {0, 0, 0, 0, 0, 0};
@@ -136,7 +130,7 @@ TEST_CASE("best: a search that goes on from another finds and proves no less") {
 TEST_CASE("best: in the own order it is between its bound and every plan that it starts from") {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     CAPTURE(seed);
-    const Instance instance(seed);
+    const RandomInstance instance(seed, kPercentChains);
     BestOptions options;
     options.budget = instance.budget;
     options.work = kQuickWork;

@@ -11,7 +11,7 @@
 namespace ckplan {
 namespace {
 
-constexpr int32_t kNone = -1;
+constexpr int32_t kNoMaker = -1;
 constexpr int kMaxMultipliers = 64;
 
 // What is known of values and operations at the moment.
@@ -36,7 +36,7 @@ class Moment {
 
   bool IsMadeBefore(int32_t value) const {
     const int32_t maker = problem_.maker[static_cast<size_t>(value)];
-    return maker != kNone && is_before_[static_cast<size_t>(maker)];
+    return maker != kNoMaker && is_before_[static_cast<size_t>(maker)];
   }
   bool IsNeeded(int32_t value) const { return is_needed_[static_cast<size_t>(value)]; }
   bool MayBeRemade(int32_t value) const {

@@ -8,6 +8,9 @@
 
 namespace ckplan {
 
+// In place of the number of a column: there is none.
+inline constexpr int kNoColumn = -1;
+
 struct ProgramUnits {
   ProgramUnits(const RunProblem& problem, int64_t budget);
 

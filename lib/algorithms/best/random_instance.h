@@ -6,11 +6,18 @@
 
 #include "lib/algorithms/best/brute_force.h"
 #include "lib/algorithms/best/flat_simulation.h"
+#include "lib/algorithms/best/moment_loop.h"
 #include "lib/algorithms/best/required_ops.h"
 #include "lib/base/rng.h"
 #include "lib/joint/run_problem.h"
 
 namespace ckplan {
+
+// More than any of them needs.
+inline constexpr LoopLimits kAmple = {1'000'000'000, 30};
+
+// Of the graphs that a test draws.
+inline constexpr int kPercentChains = 40;
 
 // The budget is between half of what the graph's own order needs, where often nothing fits, and
 // all of it.

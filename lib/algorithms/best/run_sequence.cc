@@ -10,8 +10,6 @@ namespace {
 constexpr int32_t kSlotsPerRun = 4;
 constexpr int32_t kSpareSlots = 64;
 
-size_t At(int32_t i) { return static_cast<size_t>(i); }
-
 // Puts `to` in the place of `from` in a list that ascends; -1 stands for none.
 void Replace(std::vector<int32_t>* list, int32_t from, int32_t to) {
   if (from < 0) {

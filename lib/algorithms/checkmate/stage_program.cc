@@ -9,8 +9,6 @@
 namespace ckplan {
 namespace {
 
-size_t At(int32_t i) { return static_cast<size_t>(i); }
-
 // A budget is so many units at the most: far from the limits of double precision, and so large that
 // the solver's tolerance is a part of 10^10 of it.
 constexpr double kMaxUnits = 10'000;

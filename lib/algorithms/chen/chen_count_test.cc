@@ -12,17 +12,7 @@
 namespace ckplan {
 namespace {
 
-TensorGraph ChainOf(const std::vector<int64_t>& bytes) {
-  std::vector<TextVertex> vertices;
-  std::vector<std::pair<int32_t, int32_t>> edges;
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    vertices.push_back({std::string("n").append(std::to_string(i)), Bytes(bytes[i]), Cost(1)});
-    if (i > 0) edges.emplace_back(static_cast<int32_t>(i) - 1, static_cast<int32_t>(i));
-  }
-  return GraphFromVertices("chain", vertices, edges);
-}
-
-Plan PlanOf(const TensorGraph& graph, int64_t segments = 0) {
+Plan PlanByCount(const TensorGraph& graph, int64_t segments = 0) {
   PlanRequest request;
   request.algorithm = "chen-count";
   if (segments > 0) request.setting = KnobSetting{"segments", segments};
@@ -47,10 +37,10 @@ TEST_CASE("chen-count: the checkpoint sets of Hong's Table 2, whatever the layer
   Rng rng(1);
   std::vector<int64_t> sizes(24);
   for (int64_t& size : sizes) size = rng.Between(1, 1000);
-  CHECK(EndsOf(PlanOf(ChainOf(sizes))) == std::vector<int64_t>{5, 10, 15, 20, 24});
-  CHECK(EndsOf(PlanOf(ChainOf(sizes), 5)) == std::vector<int64_t>{5, 10, 15, 20, 24});
+  CHECK(EndsOf(PlanByCount(ChainOf(sizes))) == std::vector<int64_t>{5, 10, 15, 20, 24});
+  CHECK(EndsOf(PlanByCount(ChainOf(sizes), 5)) == std::vector<int64_t>{5, 10, 15, 20, 24});
   sizes.resize(15);
-  CHECK(EndsOf(PlanOf(ChainOf(sizes))) == std::vector<int64_t>{4, 8, 12, 15});
+  CHECK(EndsOf(PlanByCount(ChainOf(sizes))) == std::vector<int64_t>{4, 8, 12, 15});
 }
 
 TEST_CASE("chen-count: without a setting every ceil(sqrt(n))-th layer, and the last") {
@@ -61,25 +51,26 @@ TEST_CASE("chen-count: without a setting every ceil(sqrt(n))-th layer, and the l
     std::vector<int64_t> expected;
     for (int64_t end = step; end < n; end += step) expected.push_back(end);
     expected.push_back(n);
-    CHECK(EndsOf(PlanOf(ChainOf(std::vector<int64_t>(static_cast<size_t>(n), 1)))) == expected);
+    CHECK(EndsOf(PlanByCount(ChainOf(std::vector<int64_t>(static_cast<size_t>(n), 1)))) ==
+          expected);
   }
 }
 
 // ceil(24 / 7) = 4: five segments of four would leave four layers to two segments.
 TEST_CASE("chen-count: there are as many segments as asked for") {
   const TensorGraph graph = ChainOf(std::vector<int64_t>(24, 10));
-  CHECK(EndsOf(PlanOf(graph, 7)) == std::vector<int64_t>{4, 8, 12, 16, 20, 23, 24});
+  CHECK(EndsOf(PlanByCount(graph, 7)) == std::vector<int64_t>{4, 8, 12, 16, 20, 23, 24});
   for (int64_t segments = 1; segments <= 24; ++segments) {
-    CHECK(std::ssize(EndsOf(PlanOf(graph, segments))) == segments);
+    CHECK(std::ssize(EndsOf(PlanByCount(graph, segments))) == segments);
   }
 }
 
 // Two segments of two keep b: x + y = 9 + 10. Keeping c needs 1 + 11.
 TEST_CASE("chen-count: not optimal where layers differ in size") {
   const TensorGraph graph = ChainOf({1, 9, 1, 9});
-  CHECK(PlanOf(graph, 2).figures.paper.peak == Bytes(19));
+  CHECK(PlanByCount(graph, 2).figures.paper.peak == Bytes(19));
   for (int64_t segments = 1; segments <= 4; ++segments) {
-    CHECK(PlanOf(graph, segments).figures.paper.peak >= Bytes(19));
+    CHECK(PlanByCount(graph, segments).figures.paper.peak >= Bytes(19));
   }
 }
 

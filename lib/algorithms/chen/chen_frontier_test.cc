@@ -16,7 +16,7 @@
 namespace ckplan {
 namespace {
 
-Plan PlanOf(const TensorGraph& graph, int64_t segments = 0) {
+Plan PlanByFrontier(const TensorGraph& graph, int64_t segments = 0) {
   PlanRequest request;
   request.algorithm = "chen-frontier";
   if (segments > 0) request.setting = KnobSetting{"segments", segments};
@@ -69,16 +69,16 @@ TensorGraph TwoLayers(int steps, bool is_layer_by_layer) {
 
 TEST_CASE("chen-frontier: an unrolled network is cut between its steps of time") {
   const TensorGraph graph = TwoLayers(4, false);
-  const Plan halves = PlanOf(graph, 2);
+  const Plan halves = PlanByFrontier(graph, 2);
   CHECK(CutsOf(graph, halves) == "b1");
   CHECK(halves.figures.paper.peak == Bytes(20 + 200));
-  const Plan steps = PlanOf(graph, 4);
+  const Plan steps = PlanByFrontier(graph, 4);
   CHECK(CutsOf(graph, steps) == "b0 b1 b2");
   CHECK(steps.figures.paper.peak == Bytes(3 * 20 + 100));
   CHECK(steps.figures.paper.overhead == Cost(16 - 6));
   CHECK(steps.figures.overhead == Cost(6));  // u and v of each step but the last.
   // S = 400 and F = 20; the mean result is 25, and sqrt(400 / 25) = 4.
-  CHECK(PlanOf(graph).figures.setting == KnobSetting{"segments", 4});
+  CHECK(PlanByFrontier(graph).figures.setting == KnobSetting{"segments", 4});
 }
 
 // 1,600 bytes, k = 4. By level the layers run side by side, u0 a0, u1 v0, a1 b0, u2 v1, a2 b1, ...:
@@ -88,7 +88,7 @@ TEST_CASE("chen-frontier: an unrolled network is cut between its steps of time")
 // and b7, at the multiples themselves, keep these and b7.
 TEST_CASE("chen-frontier: a loop over time inside one over layers is cut over time as well") {
   const TensorGraph graph = TwoLayers(16, true);
-  const Plan plan = PlanOf(graph, 4);
+  const Plan plan = PlanByFrontier(graph, 4);
   CHECK(CutsOf(graph, plan) == "b2 b6 b10");
   CHECK(plan.figures.paper.peak == Bytes(60 + 450));
   for (const NodeId id : graph.nodes().ids()) {
@@ -102,7 +102,7 @@ TEST_CASE("chen-frontier: on sixteen equal layers it is chen-sqrt") {
   std::string text = "n0:10";
   for (int i = 1; i < 16; ++i) text += " -> n" + std::to_string(i) + ":10";
   const TensorGraph graph = GraphFromText(text);
-  const Plan plan = PlanOf(graph);
+  const Plan plan = PlanByFrontier(graph);
   CHECK(CutsOf(graph, plan) == "n3 n7 n11");
   CHECK(plan.figures.paper.peak == Bytes(30 + 40));
   CHECK(plan.figures.overhead == Cost(9));
@@ -112,7 +112,7 @@ TEST_CASE("chen-frontier: on sixteen equal layers it is chen-sqrt") {
 // the second behind e, 2 x 1 + 5. x + y = 7 + 23; behind b and e it would be 10 + 15.
 TEST_CASE("chen-frontier: not optimal, for cuts are chosen one by one") {
   const TensorGraph graph = GraphFromText("a:6 -> b:9 -> c:8 -> d:5 -> e:1 -> f:7");
-  const Plan plan = PlanOf(graph, 3);
+  const Plan plan = PlanByFrontier(graph, 3);
   CHECK(CutsOf(graph, plan) == "a e");
   CHECK(plan.figures.paper.peak == Bytes(30));
 }

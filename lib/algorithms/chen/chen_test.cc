@@ -17,17 +17,6 @@
 namespace ckplan {
 namespace {
 
-// The chain n0 -> n1 -> ... of nodes with these sizes and a cost of 1 each.
-TensorGraph ChainOf(const std::vector<int64_t>& bytes) {
-  std::vector<TextVertex> vertices;
-  std::vector<std::pair<int32_t, int32_t>> edges;
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    vertices.push_back({std::string("n").append(std::to_string(i)), Bytes(bytes[i]), Cost(1)});
-    if (i > 0) edges.emplace_back(static_cast<int32_t>(i) - 1, static_cast<int32_t>(i));
-  }
-  return GraphFromVertices("chain", vertices, edges);
-}
-
 std::vector<int64_t> RandomSizes(Rng& rng, int max_count) {
   std::vector<int64_t> bytes(static_cast<size_t>(rng.Between(1, max_count)));
   for (int64_t& size : bytes) size = rng.Between(1, 20);

@@ -25,8 +25,6 @@ constexpr int kMaxFailures = 4;
 // Storages that are looked at between two polls, which counts of work rely on.
 constexpr uint32_t kLooksPerPoll = 64;
 
-size_t At(int32_t i) { return static_cast<size_t>(i); }
-
 // The memory of the values: each value that is no alias stands for itself and all values in it.
 // Values and storages share their numbers.
 struct Storages {

@@ -34,16 +34,6 @@ std::vector<int64_t> RandomSizes(Rng& rng) {
   return sizes;
 }
 
-TensorGraph ChainOf(const std::vector<int64_t>& sizes) {
-  std::vector<TextVertex> vertices;
-  std::vector<std::pair<int32_t, int32_t>> edges;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    vertices.push_back({fmt::format("n{}", i), Bytes(sizes[i]), Cost(1)});
-    if (i > 0) edges.emplace_back(i - 1, i);
-  }
-  return GraphFromVertices("chain", vertices, edges);
-}
-
 // Eq. 1 by trying all subsets of the vertices between the first and the last.
 int64_t BestOfSubsets(const std::vector<int64_t>& sizes) {
   int64_t best = INT64_MAX;

@@ -14,6 +14,7 @@
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
 #include "lib/schedule/simulate.h"
+#include "lib/schedule/testing.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/random_graph.h"
@@ -31,18 +32,6 @@ Result<Plan> Judge(const TensorGraph& graph, Decisions decisions, bool uses_live
 
 Result<Plan> JudgeText(const TensorGraph& graph, const std::string& decisions) {
   return Judge(graph, *ReadDecisionsJson(decisions, "d.json"));
-}
-
-// "fa fb loss bb ba"
-std::string StepsOf(const TensorGraph& graph, const Plan& plan) {
-  std::string text;
-  for (const Step& step : plan.schedule.steps) {
-    text += text.empty() ? "" : " ";
-    text += step.kind == StepKind::kLoss
-                ? "loss"
-                : (step.kind == StepKind::kForward ? "f" : "b") + graph.node(step.node()).name;
-  }
-  return text;
 }
 
 NameOrId IdOf(const TensorGraph& graph, NodeId id) { return {"", graph.node(id).file_id}; }
@@ -126,7 +115,7 @@ TEST_CASE("given: each form on a chain of four, by hand") {
     CAPTURE(std::string(row.decisions));
     const Result<Plan> plan = JudgeText(graph, row.decisions);
     REQUIRE(plan.ok());
-    CHECK(StepsOf(graph, *plan) == row.steps);
+    CHECK(StepsOf(graph, plan->schedule) == row.steps);
     CHECK(plan->figures.peak == Bytes(row.peak));
     CHECK(plan->figures.overhead == Cost(row.overhead));
     CHECK(plan->figures.paper == PaperFigures{std::nullopt, Bytes(row.peak), Cost(row.overhead)});
@@ -157,7 +146,7 @@ TEST_CASE("given: a cut through branches keeps all that crosses it") {
   // segment, and a, which it reads, is kept.
   const TensorGraph graph = GraphFromText("a:4 -> b:2 -> d:1 -> e:1; a -> c:3 -> d");
   const Plan plan = *JudgeText(graph, R"({"checkpoints": ["c"]})");
-  CHECK(StepsOf(graph, plan) == "fa fc fb fd fe loss be bd bb bc ba");
+  CHECK(StepsOf(graph, plan.schedule) == "fa fc fb fd fe loss be bd bb bc ba");
   // Behind d everything is behind: b, c and a are in the first segment, and only d is kept.
   const Plan behind = *JudgeText(graph, R"({"checkpoints": ["d"]})");
   CHECK(behind.decisions[NodeId(0)].recompute_count == 1);

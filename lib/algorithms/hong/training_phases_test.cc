@@ -17,7 +17,7 @@ namespace ckplan {
 namespace {
 
 // A chain whose operations read their input in backward and not their output, as convolutions do.
-TensorGraph ChainOf(const std::vector<int64_t>& sizes) {
+TensorGraph ConvolutionChain(const std::vector<int64_t>& sizes) {
   std::vector<TextVertex> vertices;
   std::vector<std::pair<int32_t, int32_t>> edges;
   for (const int64_t size : sizes) {
@@ -41,7 +41,7 @@ Chain RandomChain(Rng& rng, bool has_equal_sizes) {
   const int64_t size = rng.Between(1, 9);
   std::vector<int64_t> sizes;
   for (int64_t i = 0; i < length; ++i) sizes.push_back(has_equal_sizes ? size : rng.Between(1, 9));
-  TensorGraph graph = ChainOf(sizes);
+  TensorGraph graph = ConvolutionChain(sizes);
   LayerList list = ListLayers(graph, VertexGraph(graph));
   std::vector<size_t> checkpoints = {0};
   for (size_t i = 1; i + 1 < sizes.size(); ++i) {

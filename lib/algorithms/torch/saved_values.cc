@@ -12,8 +12,6 @@
 namespace ckplan {
 namespace {
 
-size_t At(int32_t i) { return static_cast<size_t>(i); }
-
 // Types of operators that compute much for each byte, in the names of ONNX, of PyTorch and of
 // whoever writes a graph: whole words between dots, and parts of words; in lower case.
 constexpr std::array<std::string_view, 8> kIntensiveWords = {"mm",  "bmm", "addmm", "baddbmm",

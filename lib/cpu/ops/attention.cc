@@ -17,12 +17,12 @@
 #include "lib/cpu/matmul_kernel.h"
 #include "lib/cpu/ops/softmax_row.h"
 #include "lib/cpu/parallel.h"
+#include "lib/ops/sizes.h"
 
 namespace ckplan::cpu {
 
 namespace {
 
-constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
 // A tensor of heads, [batch, heads, rows, size] or [batch, rows, heads * size].

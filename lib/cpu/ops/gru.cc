@@ -14,14 +14,13 @@
 #include "lib/cpu/floats.h"
 #include "lib/cpu/ops/recurrent.h"
 #include "lib/cpu/vector_math.h"
+#include "lib/ops/sizes.h"
 
 namespace ckplan::cpu {
 
 namespace {
 
 constexpr int64_t kGates = 3;
-constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
-
 // The products with R: one for z and r together, one for the candidate.
 struct Products {
   MatMulKernel gates, candidate;

@@ -11,13 +11,13 @@
 #include "lib/cpu/floats.h"
 #include "lib/cpu/ops/recurrent.h"
 #include "lib/cpu/vector_math.h"
+#include "lib/ops/sizes.h"
 
 namespace ckplan::cpu {
 
 namespace {
 
 constexpr int64_t kGates = 4;
-constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
 
 class LstmOp final : public RecurrentOp {
  public:

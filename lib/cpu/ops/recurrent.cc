@@ -5,12 +5,11 @@
 
 #include "lib/cpu/column_sums.h"
 #include "lib/cpu/floats.h"
+#include "lib/ops/sizes.h"
 
 namespace ckplan::cpu {
 
 namespace {
-
-constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
 
 void CopyFloats(const float* from, float* to, int64_t count) {
   std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));

@@ -1,0 +1,18 @@
+// What tests of the planner share.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lib/plan/request.h"
+
+namespace ckplan {
+
+inline PlanRequest RequestFor(std::string_view algorithm, const Budget& budget) {
+  PlanRequest request;
+  request.algorithm = std::string(algorithm);
+  request.budget = budget;
+  return request;
+}
+
+}  // namespace ckplan
