@@ -14,7 +14,7 @@ constexpr int64_t kMaxBudget = 8 * kMaxTotalBytes.count();
 
 class FieldWriter {
  public:
-  FieldWriter(const PlanRequest& request, JsonWriter* json) : request_(request), json_(*json) {}
+  FieldWriter(const PlanRequest& request, JsonWriter* writer) : request_(request), json_(*writer) {}
 
   void operator()(const WordsMember& member) const {
     json_.Text(member.words[member.get(request_)]);

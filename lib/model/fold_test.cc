@@ -30,7 +30,7 @@ std::optional<std::vector<ConstantValue>> Fold(const std::string& initializers,
   return FoldNode(proto.graph().node(0), inputs);
 }
 
-struct Row {
+struct FoldRow {
   const char* initializers;
   const char* node;
   Dims dims;
@@ -38,7 +38,7 @@ struct Row {
 };
 
 TEST_CASE("fold: integers come out as the operator defines them") {
-  const Row rows[] = {
+  const FoldRow rows[] = {
       {"int64[2,3] a = {0,1,2,3,4,5}", "y = Shape(a)", {2}, {2, 3}},
       {"int64[2,3] a = {0,1,2,3,4,5}", "y = Shape<start = -1>(a)", {1}, {3}},
       {"int64[2,3] a = {0,1,2,3,4,5}", "y = Size(a)", {}, {6}},
@@ -76,7 +76,7 @@ TEST_CASE("fold: integers come out as the operator defines them") {
       {"int64 a = {5}, int64 b = {-1}, int64 c = {-2}", "y = Range(a, b, c)", {3}, {5, 3, 1}},
       {"int64[1] s = {3}", "y = ConstantOfShape<value = int64[1] {7}>(s)", {3}, {7, 7, 7}},
   };
-  for (const Row& row : rows) {
+  for (const FoldRow& row : rows) {
     CAPTURE(row.node);
     const auto folded = Fold(row.initializers, row.node);
     REQUIRE(folded.has_value());
@@ -87,7 +87,7 @@ TEST_CASE("fold: integers come out as the operator defines them") {
 }
 
 TEST_CASE("fold: slices clamp, step backwards, and take the largest integer for the end") {
-  const Row rows[] = {
+  const FoldRow rows[] = {
       {"int64[1] b = {1}, int64[1] e = {9223372036854775807}",
        "y = Slice(a, b, e)",
        {4},
@@ -110,7 +110,7 @@ TEST_CASE("fold: slices clamp, step backwards, and take the largest integer for 
        {1},
        {4}},
   };
-  for (const Row& row : rows) {
+  for (const FoldRow& row : rows) {
     CAPTURE(row.initializers);
     const auto folded =
         Fold("int64[5] a = {0,1,2,3,4}, " + std::string(row.initializers), row.node);

@@ -17,7 +17,7 @@
 namespace ckplan {
 namespace {
 
-PlanRequest RequestFor(const SolverInfo& info) {
+PlanRequest RequestBy(const SolverInfo& info) {
   PlanRequest request;
   request.algorithm = std::string(info.name);
   return request;
@@ -95,7 +95,7 @@ TEST_CASE("every algorithm: its plan without a budget passes the checker") {
       CAPTURE(seed);
       const TensorGraph graph = GraphOf(seed);
       if (TakesLong(info, graph)) continue;
-      const auto plan = MakePlan(graph, RequestFor(info), {});
+      const auto plan = MakePlan(graph, RequestBy(info), {});
       if (IsTooLarge(plan)) continue;
       REQUIRE(plan.ok());
       ++served;
@@ -118,7 +118,7 @@ TEST_CASE("every algorithm: decides on layers as well, and its plan passes the c
         parts.nodes[id].op = id.index() % 2 ? "Relu" : "Conv";
       const TensorGraph graph = TensorGraph::Create(std::move(parts)).value();
       if (TakesLong(info, graph)) continue;
-      PlanRequest request = RequestFor(info);
+      PlanRequest request = RequestBy(info);
       request.granularity = Granularity::kLayer;
       const auto plan = MakePlan(graph, request, {});
       if (IsTooLarge(plan)) continue;
@@ -144,7 +144,7 @@ TEST_CASE("every algorithm: a budget is met, or refused with the least one that 
       const TensorGraph graph = GraphOf(seed);
       if (TakesLong(info, graph)) continue;
       const Bytes most = KeepAllPeak(graph);
-      const auto least = MakePlan(graph, WithBudget(RequestFor(info), Budget::Kind::kMin), {});
+      const auto least = MakePlan(graph, WithBudget(RequestBy(info), Budget::Kind::kMin), {});
       if (IsTooLarge(least)) continue;
       REQUIRE(least.ok());
       Cost previous = Cost::Max();
@@ -152,7 +152,7 @@ TEST_CASE("every algorithm: a budget is met, or refused with the least one that 
         const Bytes budget(most.count() * share / 4);
         CAPTURE(budget.count());
         const auto plan =
-            MakePlan(graph, WithBudget(RequestFor(info), Budget::Kind::kBytes, budget.count()), {});
+            MakePlan(graph, WithBudget(RequestBy(info), Budget::Kind::kBytes, budget.count()), {});
         if (!plan.ok()) {
           CHECK(plan.error().code == ErrorCode::kInfeasible);
           CHECK(budget < least->figures.peak);
@@ -166,7 +166,7 @@ TEST_CASE("every algorithm: a budget is met, or refused with the least one that 
         previous = plan->figures.overhead;
       }
       const auto named = MakePlan(
-          graph, WithBudget(RequestFor(info), Budget::Kind::kBytes, least->figures.peak.count()),
+          graph, WithBudget(RequestBy(info), Budget::Kind::kBytes, least->figures.peak.count()),
           {});
       CHECK(named.ok());
     }
@@ -181,14 +181,14 @@ TEST_CASE("every algorithm: the same problem gives the same plan, and names do n
       CAPTURE(seed);
       const TensorGraph graph = GraphOf(seed);
       if (TakesLong(info, graph)) continue;
-      const auto made = MakePlan(graph, RequestFor(info), {});
+      const auto made = MakePlan(graph, RequestBy(info), {});
       if (IsTooLarge(made)) continue;
       const Plan& plan = *made;
-      CHECK(*MakePlan(graph, RequestFor(info), {}) == plan);
+      CHECK(*MakePlan(graph, RequestBy(info), {}) == plan);
       TensorGraphParts parts = PartsOf(graph);
       for (Node& node : parts.nodes) node.name = "renamed " + node.name;
       for (Tensor& tensor : parts.tensors) tensor.name = "renamed " + tensor.name;
-      Plan renamed = *MakePlan(*TensorGraph::Create(std::move(parts)), RequestFor(info), {});
+      Plan renamed = *MakePlan(*TensorGraph::Create(std::move(parts)), RequestBy(info), {});
       CHECK(renamed.labels != plan.labels);
       renamed.labels = plan.labels;
       CHECK(renamed == plan);

@@ -18,7 +18,7 @@
 namespace ckplan {
 namespace {
 
-Result<Plan> PlanWithin(const TensorGraph& graph, std::string_view algorithm, Bytes budget) {
+Result<Plan> PlanWithinBudget(const TensorGraph& graph, std::string_view algorithm, Bytes budget) {
   return MakePlan(graph, RequestFor(algorithm, Budget::Of(budget)), {});
 }
 
@@ -53,7 +53,7 @@ void CheckAllBudgets(const TensorGraph& graph, std::string_view algorithm, Bytes
   Cost overhead = Cost::Max();
   for (const Bytes budget : BudgetsAbove(least, KeepAllPeak(graph))) {
     CAPTURE(budget.count());
-    const Result<Plan> plan = PlanWithin(graph, algorithm, budget);
+    const Result<Plan> plan = PlanWithinBudget(graph, algorithm, budget);
     REQUIRE(plan.ok());
     CHECK(plan->figures.peak <= budget);
     CHECK(plan->figures.peak >= least);
@@ -74,7 +74,7 @@ bool CheckBudgets(const TensorGraph& graph, std::string_view algorithm, Rising o
   REQUIRE(min.ok());
   const Bytes least = min->figures.peak;
   CHECK_FALSE(min->figures.is_optimal);
-  const Result<Plan> refused = PlanWithin(graph, algorithm, least - Bytes(1));
+  const Result<Plan> refused = PlanWithinBudget(graph, algorithm, least - Bytes(1));
   REQUIRE_FALSE(refused.ok());
   REQUIRE(refused.error().code == ErrorCode::kInfeasible);
   CHECK(refused.error().remedy.settings.at(0).value == std::to_string(least.count()));
@@ -106,7 +106,7 @@ TEST_CASE("the least budget has a plan where that lies in a gap of the grid of s
   }
   const TensorGraph graph = GraphFromText(text);
   REQUIRE(PlanForMin(graph, "chen-greedy")->figures.peak == Bytes(301));
-  const Result<Plan> plan = PlanWithin(graph, "chen-greedy", Bytes(301));
+  const Result<Plan> plan = PlanWithinBudget(graph, "chen-greedy", Bytes(301));
   REQUIRE(plan.ok());
   CHECK(plan->figures.peak == Bytes(301));
 }

@@ -22,7 +22,7 @@ TensorGraph SixteenLayers() {
   return GraphFromText(text);
 }
 
-PlanRequest RequestFor(std::string_view algorithm, std::optional<KnobSetting> setting) {
+PlanRequest RequestWith(std::string_view algorithm, std::optional<KnobSetting> setting) {
   PlanRequest request;
   request.algorithm = std::string(algorithm);
   request.setting = std::move(setting);
@@ -68,7 +68,7 @@ TEST_CASE("knobs: each algorithm's own, set by hand, on a chain of sixteen equal
   for (const auto& row : kRows) {
     CAPTURE(TextOf(row.setting));
     CAPTURE(std::string(row.algorithm));
-    const Result<Plan> plan = MakePlan(graph, RequestFor(row.algorithm, row.setting), {});
+    const Result<Plan> plan = MakePlan(graph, RequestWith(row.algorithm, row.setting), {});
     REQUIRE(plan.ok());
     CHECK(plan->figures.paper.peak == Bytes(row.paper_peak));
     CHECK(plan->figures.setting == row.setting);
@@ -89,7 +89,7 @@ TEST_CASE("knobs: the setting of every plan is in it, and asking for it gives th
                                               : RandomDag(rng, options.nodes, 20, 20, 9);
       // Each of its plans is an integer program.
       if (info.name == "checkmate" && graph.nodes().size() > 6) continue;
-      PlanRequest request = RequestFor(info.name, std::nullopt);
+      PlanRequest request = RequestWith(info.name, std::nullopt);
       if (seed % 3 == 1) request.budget.kind = Budget::Kind::kMin;
       if (seed % 3 == 2) request.budget = Budget::Of(KeepAllPeak(graph));
       const Result<Plan> found = MakePlan(graph, request, {});
@@ -98,7 +98,7 @@ TEST_CASE("knobs: the setting of every plan is in it, and asking for it gives th
       if (info.knob == Knob::Kind::kNone) CHECK_FALSE(found->figures.setting);
       if (!found->figures.setting) continue;
       CHECK(found->figures.setting->knob == InfoOf(info.knob)->name);
-      PlanRequest for_setting = RequestFor(info.name, found->figures.setting);
+      PlanRequest for_setting = RequestWith(info.name, found->figures.setting);
       for_setting.objective = found->request.objective;
       const Result<Plan> again = MakePlan(graph, for_setting, {});
       REQUIRE(again.ok());
@@ -116,28 +116,28 @@ TEST_CASE("knobs: the setting of every plan is in it, and asking for it gives th
 
 TEST_CASE("knobs: who has no such knob, or not this setting, says what there is") {
   const TensorGraph graph = SixteenLayers();
-  PlanRequest both = RequestFor("exact-dp", KnobSetting{"B", 90});
+  PlanRequest both = RequestWith("exact-dp", KnobSetting{"B", 90});
   both.paper_budget = Budget::Of(Bytes(90));
   const struct {
     PlanRequest request;
     std::string message;
   } kRows[] = {
-      {RequestFor("keep-all", KnobSetting{"segments", 5}),
+      {RequestWith("keep-all", KnobSetting{"segments", 5}),
        "keep-all has no knob segments, nor any other"},
-      {RequestFor("chen-sqrt", KnobSetting{"k", 5}),
+      {RequestWith("chen-sqrt", KnobSetting{"k", 5}),
        "chen-sqrt has no knob k; its knob is segments, number of segments: 1 to the number of "
        "vertices to cut at"},
-      {RequestFor("auto", KnobSetting{"k", 5}),
+      {RequestWith("auto", KnobSetting{"k", 5}),
        "auto tries the settings of all algorithms; name the one whose k is meant"},
-      {RequestFor("chen-sqrt", KnobSetting{"segments", 17}),
+      {RequestWith("chen-sqrt", KnobSetting{"segments", 17}),
        "segments=17 is out of range for chen-sqrt: on this graph segments is 1 to 16"},
-      {RequestFor("chen-sqrt", KnobSetting{"segments", 0}),
+      {RequestWith("chen-sqrt", KnobSetting{"segments", 0}),
        "segments=0 is out of range for chen-sqrt: on this graph segments is 1 to 16"},
-      {RequestFor("chen-search", KnobSetting{"point", 8}),
+      {RequestWith("chen-search", KnobSetting{"point", 8}),
        "point=8 is out of range for chen-search: on this graph point is 1 to 7"},
-      {RequestFor("chen-recursive", KnobSetting{"k", 16}),
+      {RequestWith("chen-recursive", KnobSetting{"k", 16}),
        "k=16 is out of range for chen-recursive: on this graph k is 1 to 15"},
-      {RequestFor("exact-dp", KnobSetting{"B", 1}),
+      {RequestWith("exact-dp", KnobSetting{"B", 1}),
        "B=1 is out of range for exact-dp: on this graph B is 90 bytes (90 B) or more"},
       {both, "a paper budget and B=90 both set the knob of exact-dp"},
   };
@@ -151,7 +151,7 @@ TEST_CASE("knobs: who has no such knob, or not this setting, says what there is"
 
 TEST_CASE("knobs: a budget is held against the plan of the setting, and the peak is named") {
   const TensorGraph graph = SixteenLayers();
-  PlanRequest request = RequestFor("chen-sqrt", KnobSetting{"segments", 2});
+  PlanRequest request = RequestWith("chen-sqrt", KnobSetting{"segments", 2});
   const Bytes peak = MakePlan(graph, request, {})->figures.peak;
   request.budget = Budget::Of(peak);
   CHECK(MakePlan(graph, request, {})->figures.setting == KnobSetting{"segments", 2});
