@@ -39,10 +39,11 @@ std::string PeakParts(const ValidationReport& report) {
   std::string text = fmt::format("  at its peak: activations {}, gradients {}, workspaces {}\n",
                                  HumanBytes(peak.tensors), HumanBytes(peak.gradients),
                                  HumanBytes(peak.workspaces));
-  if (!report.has_planned_workspaces && report.unplanned_workspace > Bytes(0)) {
-    text += fmt::format(
-        "  outside the plan: workspaces of up to {}; plan with --cost file: to include them\n",
-        HumanBytes(report.unplanned_workspace));
+  if (!report.has_planned_workspaces) {
+    const bool has_any = report.unplanned_workspace > Bytes(0);
+    text += fmt::format("  outside the plan: workspaces of up to {}{}\n",
+                        HumanBytes(report.unplanned_workspace),
+                        has_any ? "; plan with --cost file: to include them" : "");
   }
   const ConstantUsage& constants = report.constants;
   text +=
