@@ -24,6 +24,8 @@ constexpr std::array kCommands = {
             AddDiffOptions, RunDiff},
     Command{"explain", "tell what lives at a plan's peak, or why it keeps a tensor",
             "ckplan explain plan.json peak", AddExplainOptions, RunExplain},
+    Command{"report", "write plans as a page for a browser, two of them side by side",
+            "ckplan report plan.json -o report.html", AddReportOptions, RunReport},
     Command{"graph", "write the graph that is planned, as graph.json or as a picture",
             "ckplan graph resnet50.onnx -D N=64 -o graph.json", AddGraphOptions, RunGraph},
     Command{"inspect", "show what a model consists of: sizes, operators, dimensions",

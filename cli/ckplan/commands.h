@@ -42,6 +42,7 @@ void AddInspectOptions(CommandLine& line, Options& options);
 void AddModulesOptions(CommandLine& line, Options& options);
 void AddParetoOptions(CommandLine& line, Options& options);
 void AddPlanOptions(CommandLine& line, Options& options);
+void AddReportOptions(CommandLine& line, Options& options);
 void AddSchemaOptions(CommandLine& line, Options& options);
 Result<ExitCode> RunAlgos(const Options& options, const Screen& screen);
 Result<ExitCode> RunApply(const Options& options, const Screen& screen);
@@ -55,6 +56,7 @@ Result<ExitCode> RunInspect(const Options& options, const Screen& screen);
 Result<ExitCode> RunModules(const Options& options, const Screen& screen);
 Result<ExitCode> RunPareto(const Options& options, const Screen& screen);
 Result<ExitCode> RunPlan(const Options& options, const Screen& screen);
+Result<ExitCode> RunReport(const Options& options, const Screen& screen);
 Result<ExitCode> RunSchema(const Options& options, const Screen& screen);
 
 }  // namespace ckplan

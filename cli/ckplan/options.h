@@ -17,8 +17,10 @@ struct Options {
   std::vector<std::string> sources;  // All MODEL arguments, for commands that take several.
   std::string plan;                  // PLAN, or the older of two.
   std::string newer_plan;
-  std::string name;  // Name of the schema to print.
-  std::string what;  // To explain: "peak", or a name.
+  std::vector<std::string> plans;   // All PLAN arguments, for commands that take several.
+  std::vector<std::string> models;  // Their models.
+  std::string name;                 // Name of the schema to print.
+  std::string what;                 // To explain: "peak", or a name.
 
   // How to read the model, and what to plan:
   RequestFlags request;
@@ -36,6 +38,7 @@ struct Options {
   std::optional<std::string> multiple_of;
 
   // What to write, and how:
+  bool has_no_pareto = false;
   std::optional<std::string> output;
   std::vector<std::string> emits;
   std::string format = "text";

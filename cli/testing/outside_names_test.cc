@@ -194,6 +194,7 @@ const std::vector<Run>& Runs() {
       {"ckplan SOURCE --effort quick --emit division-tree=-", Form::kDot},
       {"ckplan SOURCE --effort quick -q --emit curve=c.csv && cat c.csv", Form::kCsv},
       {"ckplan SOURCE --effort quick -q --emit curve=c.svg && cat c.svg", Form::kXml},
+      {"ckplan SOURCE --effort quick -q --emit html=c.html && cat c.html", Form::kCsv},
       {"ckplan SOURCE -a exact-dp -b 1", Form::kText, 4},
       {"ckplan SOURCE -D \"$(printf 'a\\033[1m\\nFORGED')=3\"", Form::kText, 2},
       {"ckplan SOURCE --cost file:costs.json", Form::kText, 3},

@@ -18,6 +18,7 @@
 #include "lib/emit/model_explorer.h"
 #include "lib/emit/peak_stacks.h"
 #include "lib/emit/perfetto.h"
+#include "lib/emit/report.h"
 #include "lib/explain/traced_plan.h"
 #include "lib/graph/layer_fold.h"
 
@@ -106,6 +107,21 @@ Result<Emitted> EmitPeakStacks(const EmitSource& source, const std::string&) {
   return Traced(source, WritePeakStacks);
 }
 
+Result<Emitted> EmitReport(const EmitSource& source, const std::string&) {
+  std::vector<ReportPlan> plans;
+  const std::unique_ptr<PlannedGraph> graph = GraphOf(source);
+  const TracedPlan traced = TracePlan(*graph, *source.plan);
+  if (source.older == nullptr) {
+    plans.push_back({source.plan->request.algorithm, &traced});
+    return Emitted{WriteReport(plans, {})};
+  }
+  const std::unique_ptr<PlannedGraph> older_graph = GraphOf(*source.older);
+  const TracedPlan older = TracePlan(*older_graph, *source.older->plan);
+  plans.push_back({"old", &older});
+  plans.push_back({"new", &traced});
+  return Emitted{WriteReport(plans, {})};
+}
+
 Result<Emitted> EmitModelExplorer(const EmitSource& source, const std::string&) {
   return Emitted{WriteModelExplorer(source.graph, *source.plan)};
 }
@@ -142,6 +158,13 @@ constexpr std::array kEmitters = {
             /*is_binary=*/true},
     Emitter{"model-explorer", "each node's action, for Model Explorer", Emitter::Needs::kPlan,
             EmitModelExplorer},
+    Emitter{"html",
+            "a page for a browser; `ckplan report` adds the curve of memory against time",
+            Emitter::Needs::kPlan,
+            EmitReport,
+            /*takes_joint=*/true,
+            {},
+            /*takes_two=*/true},
     Emitter{"onnx", "the model with the plan in it", Emitter::Needs::kModel, EmitOnnx},
 };
 

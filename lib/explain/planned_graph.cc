@@ -97,6 +97,11 @@ class PlannedTensorGraph : public PlannedGraph {
     return sum + node.forward_workspace - in_place;
   }
 
+  Schedule KeepAll() const override {
+    std::vector<NodeId> order;
+    for (const NodeId id : graph_.nodes().ids()) order.push_back(id);
+    return KeepAllSchedule(order);
+  }
   Timeline TimelineOf(const Schedule& schedule) const override {
     return BuildTimeline(graph_, schedule);
   }
@@ -183,6 +188,11 @@ class PlannedJointGraph : public PlannedGraph {
     return sum;
   }
 
+  Schedule KeepAll() const override {
+    Schedule schedule;
+    for (const OpId op : OwnOrder(graph_)) schedule.steps.push_back(Step::Run(op));
+    return schedule;
+  }
   Timeline TimelineOf(const Schedule& schedule) const override {
     return BuildRunTimeline(graph_, RunsOf(schedule));
   }

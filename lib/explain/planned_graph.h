@@ -65,6 +65,8 @@ class PlannedGraph {
   // what it may write in place, and its workspace. Gradients are not included.
   virtual Bytes OwnNeedOf(const Step& step) const = 0;
 
+  // Everything once, in the graph's own order: nothing is run again.
+  virtual Schedule KeepAll() const = 0;
   virtual Timeline TimelineOf(const Schedule& schedule) const = 0;
   // What the versions of the timeline count as. Of a joint graph, what backward operations make in
   // their first runs counts as gradients.

@@ -1,0 +1,187 @@
+// ckplan report: plans as a page for a browser.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "cli/ckplan/commands.h"
+#include "cli/ckplan/limits.h"
+#include "cli/ckplan/outputs.h"
+#include "cli/ckplan/saved_plan.h"
+#include "cli/common/memory_limit.h"
+#include "lib/emit/report.h"
+#include "lib/planner/pareto.h"
+#include "lib/planner/plan_file.h"
+
+namespace ckplan {
+namespace {
+
+constexpr size_t kMostPlans = 8;  // Those that the page has letters for.
+
+// A plan that was read, with all that refers to it.
+struct ReadPlan {
+  ReadPlan(std::string file_name, PlanFile read)
+      : name(std::move(file_name)), file(std::move(read)) {
+    const Source& source = file.source;
+    graph = source.joint ? PlannedGraphOf(*source.joint)
+                         : PlannedGraphOf(source.graph, &source.modules);
+    traced = std::make_unique<TracedPlan>(TracePlan(*graph, file.plan));
+  }
+
+  std::string name;
+  PlanFile file;
+  std::unique_ptr<PlannedGraph> graph;
+  std::unique_ptr<TracedPlan> traced;
+};
+
+using ReadPlans = std::vector<std::unique_ptr<ReadPlan>>;
+
+Result<Done> CheckArguments(const Options& options) {
+  if (!options.output) {
+    return MakeError(ErrorCode::kUsage, "-o is missing; name the page to write: -o report.html");
+  }
+  if (options.plans.size() > kMostPlans) {
+    return MakeError(ErrorCode::kUsage, fmt::format("a page shows at most {} plans; these are {}",
+                                                    kMostPlans, options.plans.size()));
+  }
+  const bool has_model_of_each = options.models.size() == options.plans.size();
+  if (options.models.size() <= 1 || has_model_of_each) return Done{};
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("--model is given {} times for {} plans; give it once for all of "
+                               "them, or once for each",
+                               options.models.size(), options.plans.size()));
+}
+
+std::string ModelOf(const Options& options, size_t plan) {
+  if (options.models.empty()) return "";
+  return options.models.size() == 1 ? options.models.front() : options.models[plan];
+}
+
+std::vector<InputFile> InputsOfPlan(const std::string& plan, const std::string& model) {
+  std::vector<InputFile> inputs = {{"the plan", plan}};
+  if (model.empty()) return inputs;
+  for (InputFile& input : InputsOf(model)) inputs.push_back(std::move(input));
+  return inputs;
+}
+
+Result<ReadPlans> ReadAll(const Options& options, const Outputs& outputs, const Screen& screen) {
+  Progress progress(screen.shows_progress);
+  ReadPlans all;
+  for (size_t i = 0; i < options.plans.size(); ++i) {
+    const std::string& path = options.plans[i];
+    progress.Stage(fmt::format("reading {}", path));
+    CKPLAN_RETURN_IF_ERROR(outputs.CheckApartFrom(InputsOfPlan(path, ModelOf(options, i))));
+    CKPLAN_ASSIGN_OR_RETURN(PlanFile file, ReadPlanFile(path, ModelOf(options, i),
+                                                        options.request.ValueOf("cost_model")));
+    CKPLAN_RETURN_IF_ERROR(outputs.CheckApartFrom(InputsOfPlan(path, file.model_path)));
+    progress.Clear();
+    for (const std::string& warning : file.source.warnings) screen.Warn(warning);
+    CKPLAN_RETURN_IF_ERROR(CheckSavedPlan(file, path));
+    all.push_back(std::make_unique<ReadPlan>(std::filesystem::path(path).filename().string(),
+                                             std::move(file)));
+  }
+  return all;
+}
+
+PlanRequest CurveRequest(const ReadPlan& plan) {
+  PlanRequest request = plan.file.source.request;
+  const PlanRequest& planned = plan.file.plan.request;
+  request.algorithm = kBestAlgorithm;
+  request.effort = SearchEffort::kQuick;
+  request.order = planned.order;
+  request.granularity = Granularity::kNode;
+  request.objective = Objective::kAuto;
+  request.uses_liveness = true;
+  request.decisions.reset();
+  request.setting.reset();
+  request.budget = request.total_budget = request.paper_budget = Budget();
+  return request;
+}
+
+// "best" and what the plans differ in; the same name stands for the same curve.
+std::string NameOfCurve(const ReadPlan& plan) {
+  std::string name = fmt::format("best, effort quick, of {}", plan.file.plan.model.name);
+  const PlanRequest request = CurveRequest(plan);
+  for (const RequestField& field : RequestFields()) {
+    const bool is_told = field.name == "algorithm" || field.name == "effort" ||
+                         field.name == "optimizer" || field.name == "cost_unit" ||
+                         IsDefault(field, request);
+    if (is_told) continue;
+    for (const std::string& text : TextsOf(field, request)) name += ", " + text;
+  }
+  return name;
+}
+
+// What `ckplan pareto` finds at the effort quick, of each graph that the plans are for.
+Result<std::vector<ReportCurve>> TraceCurves(const ReadPlans& plans, const SolveLimits& limits,
+                                             const Screen& screen) {
+  Progress progress(screen.shows_progress);
+  std::vector<ReportCurve> curves;
+  std::vector<std::pair<std::string, std::string>> done;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const ReadPlan& plan = *plans[i];
+    const std::pair key(plan.file.source.identity.sha256, NameOfCurve(plan));
+    if (std::find(done.begin(), done.end(), key) != done.end()) continue;
+    done.push_back(key);
+    if (NodeCount(plan.file.source) == 0) continue;
+    progress.Stage("computing the curve of memory against time");
+    Result<ParetoCurve> curve = TracePareto(plan.file.source, CurveRequest(plan), limits);
+    ReportCurve shown{key.second, {}, "", i};
+    if (curve.ok()) {
+      shown.points = std::move(curve)->points;
+    } else if (curve.error().code == ErrorCode::kTimeout) {
+      return std::move(curve).error();
+    } else {
+      shown.failure = MessageOf(curve.error());
+    }
+    curves.push_back(std::move(shown));
+  }
+  return curves;
+}
+
+}  // namespace
+
+void AddReportOptions(CommandLine& line, Options& options) {
+  line.Positionals("PLAN", "plan files, or models annotated with one; two are shown side by side",
+                   &options.plans);
+  line.Value("-o,--output", "FILE", "the page to write; - is standard output", &options.output);
+  line.List("--model", "MODEL", "the model of the plans, or of each (default: beside the plan)",
+            &options.models);
+  options.request.Add(line, "cost_model");
+  line.Flag("--no-pareto", "leave out the curve of memory against time, which takes seconds",
+            &options.has_no_pareto);
+  line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",
+             &options.time_limit);
+  AddMemoryOption(line, options);
+  AddScreenOptions(line, options);
+}
+
+Result<ExitCode> RunReport(const Options& options, const Screen& screen) {
+  CKPLAN_RETURN_IF_ERROR(CheckArguments(options));
+  CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,
+                          Outputs::Create(options, "html", EmitSubject::kPlan));
+  CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, TimeLimitOf(options));
+  CKPLAN_ASSIGN_OR_RETURN(const ReadPlans plans, ReadAll(options, outputs, screen));
+  std::vector<ReportCurve> curves;
+  if (!options.has_no_pareto) {
+    const Interrupt interrupt(time_limit);
+    Result<std::vector<ReportCurve>> traced =
+        TraceCurves(plans, {interrupt.token(), MemoryLimit()}, screen);
+    if (interrupt.was_interrupted()) return Interrupted(screen);
+    CKPLAN_ASSIGN_OR_RETURN(curves, InTime(std::move(traced), options));
+  }
+  std::vector<ReportPlan> shown;
+  for (const auto& plan : plans) shown.push_back({plan->name, plan->traced.get()});
+  const std::string page = WriteReport(shown, curves);
+  if (outputs.TakesStdout()) {
+    CKPLAN_RETURN_IF_ERROR(screen.Print(page));
+    return ExitCode::kOk;
+  }
+  CKPLAN_RETURN_IF_ERROR(WriteFiles({{*options.output, page}}));
+  screen.Note(fmt::format("wrote {}   checked: ok", *options.output));
+  return ExitCode::kOk;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,100 @@
+// Texts and elements that all parts of the page share.
+
+const KINDS = ["kept", "passing", "recomputed", "gradients", "workspace"];
+const PHASE_NAMES = {f: "forward", r: "run again", l: "loss", b: "backward", x: "release"};
+const ACTIONS = {k: "keep", r: "recompute", t: "transient", d: "drop"};
+const LETTERS = "ABCDEFGH";
+
+// As the program tells sizes: binary units with two decimals.
+function bytesText(bytes) {
+  const size = Math.abs(bytes);
+  if (size < 1024) return `${bytes} B`;
+  let unit = 0;
+  let value = bytes / 1024;
+  while (Math.abs(value) >= 1023.995 && unit < 4) {
+    value /= 1024;
+    ++unit;
+  }
+  return `${value.toFixed(2)} ${["KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`;
+}
+
+function signedBytesText(bytes) {
+  return bytes > 0 ? `+${bytesText(bytes)}` : bytesText(bytes);
+}
+
+// A share of one as a percentage with its sign.
+function signedPercent(share) {
+  const text = (100 * share).toFixed(1);
+  if (Number(text) === 0) return "0.0%";
+  return `${share > 0 ? "+" : ""}${text}%`;
+}
+
+function percent(share) {
+  return `${(100 * share).toFixed(1)}%`;
+}
+
+// Of a long name the beginning and the end, where names differ.
+function elided(text, most) {
+  if (text.length <= most) return text;
+  const head = Math.floor(most / 3);
+  return `${text.slice(0, head)}…${text.slice(head + 1 - most)}`;
+}
+
+// Costs are nanoseconds, or units of nobody's, which are left as they are.
+function costText(cost, unit) {
+  if (unit !== "ns") return `${cost} ${unit}`.trim();
+  if (cost < 1e3) return `${cost} ns`;
+  if (cost < 1e6) return `${(cost / 1e3).toFixed(1)} µs`;
+  if (cost < 1e9) return `${(cost / 1e6).toFixed(1)} ms`;
+  return `${(cost / 1e9).toFixed(2)} s`;
+}
+
+// element("p", {class: "quiet"}, "text", child): names from outside become text, never markup.
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  setAttributes(made, attributes);
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+function svgElement(tag, attributes = {}, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  setAttributes(made, attributes);
+  made.append(...children);
+  return made;
+}
+
+function setAttributes(target, attributes) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) {
+      target.addEventListener(name.slice(2), value);
+    } else if (value !== null && value !== false) {
+      target.setAttribute(name, value === true ? "" : value);
+    }
+  }
+}
+
+function announce(text) {
+  document.getElementById("announcement").textContent = text;
+}
+
+// The smallest of 1, 2, 5, 10, 20, ... of which at most `most` fit into `range`.
+function roundStride(range, most) {
+  for (let power = 1;; power *= 10) {
+    for (const stride of [power, 2 * power, 5 * power]) {
+      if (range / stride <= most) return stride;
+    }
+  }
+}
+
+// The last index whose value in the ascending list is at most `value`.
+function lastAtMost(ascending, value) {
+  let low = 0;
+  let high = ascending.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (ascending[middle] <= value) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}

@@ -1,0 +1,173 @@
+// A plan as the pictures ask for it, made of the columns that the program wrote (lib/emit/report.h).
+//
+// Spans say what is in memory at the moments [begin, end). The memory of a step is what its highest
+// moment has (lib/explain/memory_spans.h).
+class PlanData {
+  constructor(columns, graph, number) {
+    Object.assign(this, {columns, graph, letter: LETTERS[number], number});
+    this.stepCount = columns.phases.length;
+    this.stepBegin = new Float64Array(this.stepCount + 1);
+    for (let k = 0; k < this.stepCount; ++k) {
+      this.stepBegin[k + 1] = this.stepBegin[k] + columns.moments[k];
+    }
+    this.sumMemory();
+    this.sumTimes();
+    this.findReads();
+    this.kindsUsed = KINDS.map((_, kind) => columns.span_kind.includes(String(kind)));
+  }
+
+  // this.memory[kind][step], and this.total[step].
+  sumMemory() {
+    const {span_begin: begins, span_moments: lengths, span_bytes: sizes, span_kind: kinds} = this.columns;
+    const moments = this.stepBegin[this.stepCount];
+    this.total = new Float64Array(this.stepCount);
+    this.memory = KINDS.map((_, kind) => {
+      const change = new Float64Array(moments + 2);
+      for (let i = 0; i < begins.length; ++i) {
+        if (kinds.charCodeAt(i) - 48 !== kind) continue;
+        change[begins[i]] += sizes[i];
+        change[begins[i] + lengths[i]] -= sizes[i];
+      }
+      const bySteps = new Float64Array(this.stepCount);
+      let held = 0;
+      let moment = 0;
+      for (let k = 0; k < this.stepCount; ++k) {
+        const highest = this.momentOf(k);
+        for (; moment <= highest; ++moment) held += change[moment];
+        bySteps[k] = held;
+        this.total[k] += held;
+      }
+      return bySteps;
+    });
+  }
+
+  // Where each step begins, in units of cost; a step that takes no time is a little wide, so that it
+  // can be pointed at.
+  sumTimes() {
+    this.timeBegin = new Float64Array(this.stepCount + 1);
+    for (let k = 0; k < this.stepCount; ++k) {
+      this.timeBegin[k + 1] = this.timeBegin[k] + Math.max(this.costOf(k), 1);
+    }
+  }
+
+  findReads() {
+    this.readBegin = new Float64Array(this.columns.span_read_count.length + 1);
+    this.columns.span_read_count.forEach((count, i) => {
+      this.readBegin[i + 1] = this.readBegin[i] + count;
+    });
+  }
+
+  momentOf(step) {
+    return this.stepBegin[step] + this.columns.highest[step];
+  }
+
+  costOf(step) {
+    const phase = this.columns.phases[step];
+    if (phase === "l" || phase === "x") return 0;
+    const costs = phase === "b" && !this.graph.joint ? this.graph.backward_cost : this.graph.run_cost;
+    return costs[this.columns.step_of[step]];
+  }
+
+  get peak() { return this.columns.peak; }
+  get peakStep() { return this.columns.peak_step; }
+  get addedShare() { return this.columns.step_cost > 0 ? this.columns.added_cost / this.columns.step_cost : 0; }
+
+  get title() {
+    return `${this.letter}: ${this.columns.name}`;
+  }
+
+  // "backward of conv1"
+  stepName(step) {
+    const phase = this.columns.phases[step];
+    const index = this.columns.step_of[step];
+    if (phase === "l") return "the loss";
+    if (phase === "x") return `the release of ${this.graph.tensors[index]}`;
+    const name = this.graph.nodes[index];
+    if (this.graph.joint) return phase === "r" ? `another run of ${name}` : `run of ${name}`;
+    return {f: "forward of ", r: "recomputation of ", b: "backward of "}[phase] + name;
+  }
+
+  // What the step is, whatever the plan; runs beyond the first have no such name.
+  workOf(step) {
+    const phase = this.columns.phases[step];
+    if (phase === "r" || phase === "x") return "";
+    return phase === "l" ? "loss" : `${phase === "b"} ${this.graph.nodes[this.columns.step_of[step]]}`;
+  }
+
+  // The step of the same work as one of another plan; -1 if there is none.
+  stepLike(other, step) {
+    if (!this.stepOfWork) {
+      this.stepOfWork = new Map();
+      for (let k = 0; k < this.stepCount; ++k) {
+        const work = this.workOf(k);
+        if (work) this.stepOfWork.set(work, k);
+      }
+    }
+    return this.stepOfWork.get(other.workOf(step)) ?? -1;
+  }
+
+  stepOfMoment(moment) {
+    return Math.min(lastAtMost(this.stepBegin, moment), this.stepCount - 1);
+  }
+
+  // The spans in memory at the step's highest moment, the largest first.
+  liveAt(step) {
+    if (this.stepCount === 0) return [];
+    const moment = this.momentOf(step);
+    const {span_begin: begins, span_moments: lengths, span_bytes: sizes} = this.columns;
+    const live = [];
+    for (let i = 0; i < begins.length; ++i) {
+      if (begins[i] <= moment && moment < begins[i] + lengths[i]) live.push(i);
+    }
+    return live.sort((a, b) => sizes[b] - sizes[a] || a - b);
+  }
+
+  spanSteps(span) {
+    const begin = this.columns.span_begin[span];
+    return [this.stepOfMoment(begin), this.stepOfMoment(begin + this.columns.span_moments[span])];
+  }
+
+  spanKind(span) { return this.columns.span_kind.charCodeAt(span) - 48; }
+
+  spanName(span) {
+    const index = this.columns.span_of[span];
+    const holds = this.columns.span_holds[span];
+    if (holds === "w") return `workspace of ${this.graph.nodes[index]}`;
+    return holds === "g" ? `gradient of ${this.graph.tensors[index]}` : this.graph.tensors[index];
+  }
+
+  // The node that made it or works in it; -1 for none.
+  spanNode(span) {
+    const index = this.columns.span_of[span];
+    return this.columns.span_holds[span] === "w" ? index : this.graph.tensor_maker[index];
+  }
+
+  spanReads(span) {
+    return this.columns.span_reads.slice(this.readBegin[span], this.readBegin[span + 1]);
+  }
+
+  // The first step behind this one that reads it; -1 if none does.
+  nextRead(span, step) {
+    return this.spanReads(span).find((read) => read > step) ?? -1;
+  }
+
+  // Of each tensor the spans that hold it, in order.
+  get spansOfTensors() {
+    if (!this.tensorSpans) {
+      this.tensorSpans = this.graph.tensors.map(() => []);
+      for (let i = 0; i < this.columns.span_of.length; ++i) {
+        if (this.columns.span_holds[i] === "t") this.tensorSpans[this.columns.span_of[i]].push(i);
+      }
+    }
+    return this.tensorSpans;
+  }
+}
+
+// The modules around a node, the outermost first.
+function modulesOf(graph, node) {
+  const paths = [];
+  for (let m = node < 0 ? -1 : graph.node_module[node]; m >= 0; m = graph.module_parent[m]) {
+    paths.unshift(graph.modules[m]);
+  }
+  return paths;
+}

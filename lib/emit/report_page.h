@@ -1,0 +1,13 @@
+// The page of a report without its data, compiled into the program from lib/emit/report.
+#pragma once
+
+#include <string_view>
+
+namespace ckplan {
+
+// HTML with the places {{title}}, {{style}}, {{data}} and {{script}}.
+std::string_view ReportHtml();
+std::string_view ReportStyle();
+std::string_view ReportScript();
+
+}  // namespace ckplan

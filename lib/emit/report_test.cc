@@ -1,0 +1,165 @@
+#include "lib/emit/report.h"
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lib/base/rng.h"
+#include "lib/emit/report_page.h"
+#include "lib/plan/assemble.h"
+#include "lib/plan/assemble_joint.h"
+#include "lib/schedule/lower.h"
+#include "lib/testing/graph_text.h"
+#include "lib/testing/instances.h"
+#include "lib/testing/random_graph.h"
+#include "lib/testing/random_joint_graph.h"
+
+namespace ckplan {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kDataBegins = "<script type=\"application/json\" id=\"data\">\n";
+
+// What the page's script is given: the text up to the first end of a script, as browsers read it.
+std::string DataOf(const std::string& page) {
+  const size_t begin = page.find(kDataBegins);
+  REQUIRE(begin != std::string::npos);
+  const size_t from = begin + kDataBegins.size();
+  const size_t end = page.find("</script", from);
+  REQUIRE(end != std::string::npos);
+  return page.substr(from, end - from);
+}
+
+size_t CountOf(const std::string& text, std::string_view part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+Plan KeepAll(const TensorGraph& graph) {
+  const Schedule schedule =
+      LowerStrategy(graph, KeptSet{IdVector<NodeId, bool>(graph.nodes().size(), true)});
+  return AssemblePlan(graph, schedule, IdVector<NodeId, int32_t>(graph.nodes().size(), 0));
+}
+
+std::string PageOf(const TensorGraph& graph, Plan plan, const std::string& name) {
+  const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
+  const TracedPlan traced = TracePlan(*planned, plan);
+  const ReportPlan shown{name, &traced};
+  const ReportCurve curve{name, {{plan.figures.peak, plan.figures.overhead}}, "", 0};
+  return WriteReport({&shown, 1}, {&curve, 1});
+}
+
+TEST_CASE("report: the page is whole, and loads nothing") {
+  const TensorGraph graph = GraphFromText("a:8@1 -> b:4@3 -> c:2@1");
+  const std::string page = PageOf(graph, KeepAll(graph), "plan.json");
+  CHECK(page.starts_with("<!DOCTYPE html>"));
+  CHECK(page.find("{{") == std::string::npos);
+  CHECK(page.find("default-src 'none'") != std::string::npos);
+  for (const char* const loads :
+       {"src=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("}) {
+    CAPTURE(loads);
+    CHECK(page.find(loads) == std::string::npos);
+  }
+  CHECK(page == PageOf(graph, KeepAll(graph), "plan.json"));
+}
+
+TEST_CASE("report: no name ends the element of the data, or is more than text") {
+  const std::vector<std::string> names = {"</script><script>alert(1)</script>",
+                                          "<!--<script>",
+                                          "]]>&amp;<b>",
+                                          "\xe2\x80\xa8 line \xe2\x80\xa9 separators",
+                                          "\xe2\x80\xaeturned",
+                                          "{{script}}{{data}}",
+                                          "quote\" \\ ' `${1}`",
+                                          "\x1b[31mred\n",
+                                          "bad\xff\xc3(",
+                                          std::string(100'000, 'L')};
+  std::vector<TextVertex> vertices;
+  std::vector<std::pair<int32_t, int32_t>> edges;
+  for (size_t i = 0; i < names.size(); ++i) {
+    vertices.push_back({names[i], Bytes(8), Cost(1)});
+    if (i > 0) edges.emplace_back(static_cast<int32_t>(i) - 1, static_cast<int32_t>(i));
+  }
+  const TensorGraph graph = GraphFromVertices("hostile", vertices, edges);
+  Plan plan = KeepAll(graph);
+  for (const std::string& name : names) {
+    CAPTURE(name.substr(0, 40));
+    plan.model.name = name;
+    const std::string page = PageOf(graph, plan, name);
+    const std::string data = DataOf(page);
+    CHECK(json::accept(data));
+    CHECK(data.find('<') == std::string::npos);
+    CHECK(data.find("\xe2\x80\xa8") == std::string::npos);
+    CHECK(data.find("\xe2\x80\xae") == std::string::npos);
+    CHECK(CountOf(page, "<script") == 2);
+    CHECK(CountOf(page, "</script") == 2);
+    CHECK(page.find("<b>") == std::string::npos);
+    CHECK(page.size() < 200'000);
+  }
+}
+
+TEST_CASE("report: text in a script is the same JSON") {
+  const json value = {{"</script>", "<!-- & -->"}, {"list", {1, 2}}};
+  const std::string text = JsonInScript(value.dump());
+  CHECK(text.find_first_of("<>&") == std::string::npos);
+  CHECK(json::parse(text) == value);
+}
+
+// As the page's script does it (lib/emit/report/plan_data.js): what is in memory at the moment of
+// the step at which use is highest.
+void CheckMemory(const json& plan, const TracedPlan& traced) {
+  const size_t steps = traced.steps().size();
+  REQUIRE(plan["phases"].get<std::string>().size() == steps);
+  REQUIRE(plan["moments"].size() == steps);
+  REQUIRE(plan["keep_all"].size() == steps);
+  const size_t spans = plan["span_begin"].size();
+  for (const char* const column : {"span_of", "span_bytes", "span_moments", "span_read_count"}) {
+    CHECK(plan[column].size() == spans);
+  }
+  CHECK(plan["span_kind"].get<std::string>().size() == spans);
+  int64_t begin = 0;
+  for (size_t k = 0; k < steps; ++k) {
+    const int64_t moment = begin + plan["highest"][k].get<int64_t>();
+    int64_t held = 0;
+    for (size_t i = 0; i < spans; ++i) {
+      const int64_t from = plan["span_begin"][i].get<int64_t>();
+      const int64_t to = from + plan["span_moments"][i].get<int64_t>();
+      if (from <= moment && moment < to) held += plan["span_bytes"][i].get<int64_t>();
+    }
+    CHECK(held == traced.timeline.step_bytes[k].count());
+    begin += plan["moments"][k].get<int64_t>();
+  }
+}
+
+TEST_CASE("report: its data are the memory of the plan, of graphs of either kind") {
+  for (uint64_t seed = 0; seed < Instances(60); ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    std::unique_ptr<PlannedGraph> graph;
+    TensorGraph forward = RandomTensorGraph(rng);
+    JointGraph joint = RandomJointGraph(rng);
+    Plan plan;
+    if (seed % 2 == 0) {
+      plan = KeepAll(forward);
+      graph = PlannedGraphOf(forward, nullptr);
+    } else {
+      plan = AssembleJointPlan(joint, RandomRuns(rng, joint));
+      graph = PlannedGraphOf(joint);
+    }
+    const TracedPlan traced = TracePlan(*graph, plan);
+    const std::vector<ReportPlan> two = {{"one", &traced}, {"two", &traced}};
+    const json data = json::parse(DataOf(WriteReport(two, {})));
+    CHECK(data["graphs"].size() == 1);  // Two plans of one graph share it.
+    REQUIRE(data["plans"].size() == 2);
+    CHECK(data["plans"][1]["peak"] == plan.figures.peak.count());
+    CHECK(data["graphs"][0]["nodes"].size() == graph->node_count());
+    CheckMemory(data["plans"][0], traced);
+  }
+}
+
+}  // namespace
+}  // namespace ckplan

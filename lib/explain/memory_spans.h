@@ -1,0 +1,47 @@
+// What is in memory at any moment of a plan's schedule, for pictures of it.
+//
+// Time is counted in moments: each step begins at one, and each allocation and each release is one
+// more. What a span holds is in memory at the moments [begin, end).
+//
+//   step 0 begins · allocate a · step 1 begins · allocate b · release a · step 2 begins · ...
+//        0              1              2               3            4            5
+//
+// A buffer that is handed on to an output written in place is a span of its own from the beginning
+// of the step that writes it, as in memory_curve.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "lib/base/units.h"
+#include "lib/explain/traced_plan.h"
+
+namespace ckplan {
+
+struct MemorySpan {
+  BufferKind holds = BufferKind::kTensor;
+  MemoryKind kind = MemoryKind::kKept;
+  TensorId tensor;  // For kGradient, whose gradient it is; none for kWorkspace.
+  NodeId node;      // Of kWorkspace alone: who works in it.
+  Bytes bytes;
+  int64_t begin = 0;  // Moments.
+  int64_t end = 0;
+  std::vector<int32_t> reads;  // The steps that read it or an alias of it, ascending.
+};
+
+struct MemorySpans {
+  std::vector<MemorySpan> spans;    // In order of allocation; without empty buffers.
+  std::vector<int64_t> step_begin;  // The moment at which each step begins, and the end of all.
+  std::vector<int64_t> highest;     // Of each step, the first moment at which use is highest in it.
+};
+
+// O(buffers + versions + reads).
+MemorySpans FindMemorySpans(const TracedPlan& traced);
+
+// The memory that keeping everything, in the graph's own order, has in use where it does the same
+// work: one entry for each step of the plan. A run beyond the first is no work of it, so such a
+// step has the entry of the one before.
+std::vector<Bytes> KeepAllMemory(const TracedPlan& traced);
+
+}  // namespace ckplan
