@@ -36,6 +36,8 @@ class Request:
     def __post_init__(self) -> None:
         if (self.budget is None) == (self.total is None):
             raise ValueError('say how much memory: either budget="60%" or total="16GiB"')
+        if isinstance(self.limit, bool) or not isinstance(self.limit, int | str):
+            raise ValueError(f'{self.words()}: write "60%", "16GiB", "min" or a number of bytes')
         if self.compiler not in ("eager", "inductor"):
             raise ValueError(f'compiler is "eager" or "inductor", not {self.compiler!r}')
         if self.optimizer not in _OPTIMIZER_STATE:

@@ -173,6 +173,8 @@ def test_a_limit_is_needed_and_checked():
         ckplan.torch.compile(mlp())
     with pytest.raises(ValueError, match="how much memory"):
         ckplan.torch.compile(mlp(), budget="60%", total="1GiB")
+    with pytest.raises(ValueError, match='budget 0.6: write "60%"'):
+        ckplan.torch.compile(mlp(), budget=0.6)
     with pytest.raises(ValueError, match="eager"):
         ckplan.torch.compile(mlp(), budget="60%", compiler="xla")
     with pytest.raises(ValueError, match="roofline"):
