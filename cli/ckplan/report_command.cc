@@ -170,9 +170,7 @@ Result<ExitCode> RunReport(const Options& options, const Screen& screen) {
     Result<std::vector<ReportCurve>> traced =
         TraceCurves(plans, {interrupt.token(), MemoryLimit()}, screen);
     if (interrupt.was_interrupted()) return Interrupted(screen);
-    // A search that is stopped keeps what it has found by then, which differs from run to run.
-    if (interrupt.token().stop_requested()) return TimeLimitPassed(options);
-    CKPLAN_ASSIGN_OR_RETURN(curves, std::move(traced));
+    CKPLAN_ASSIGN_OR_RETURN(curves, InTime(std::move(traced), options));
   }
   std::vector<ReportPlan> shown;
   for (const auto& plan : plans) shown.push_back({plan->name, plan->traced.get()});

@@ -65,6 +65,8 @@ Result<ParetoCurve> TracePareto(const Source& source, const PlanRequest& request
                                 const SolveLimits& limits) {
   CKPLAN_RETURN_IF_ERROR(CheckParetoRequest(request));
   CKPLAN_ASSIGN_OR_RETURN(std::vector<CurvePoint> points, PointsOf(source, request, limits));
+  // A search that is stopped keeps what it has found by then, which differs from run to run.
+  if (limits.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
   ParetoCurve curve;
   curve.algorithm = request.algorithm;
   curve.baseline_peak = BaselinePeak(source);

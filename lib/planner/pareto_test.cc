@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <stop_token>
 #include <string>
 
 #include "lib/base/rng.h"
@@ -56,6 +57,20 @@ TEST_CASE("pareto: more memory always costs less time, and plans for each point'
     }
   }
   CHECK(points_beyond_one > 0);
+}
+
+TEST_CASE("pareto: a curve whose search was stopped is none, whatever was found by then") {
+  Rng rng(1);
+  const TensorGraph graph = RandomTensorGraph(rng, RandomGraphOptions());
+  std::stop_source stop;
+  stop.request_stop();
+  for (const char* const algorithm : {"best", "chen-greedy", "exact-dp", "keep-all"}) {
+    CAPTURE(algorithm);
+    const Result<ParetoCurve> curve =
+        TracePareto(SourceOf(graph), RequestBy(algorithm), {stop.get_token()});
+    REQUIRE_FALSE(curve.ok());
+    CHECK(curve.error().code == ErrorCode::kTimeout);
+  }
 }
 
 TEST_CASE("pareto: what has no curve") {
