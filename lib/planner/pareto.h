@@ -29,8 +29,8 @@ struct ParetoCurve {
 };
 
 // `request` names the algorithm and has no budget. kUsage: it has one, or a knob's setting, or the
-// algorithm is none that has a curve. kTimeout: stopped, whatever was found by then. Other errors are
-// those of MakePlan.
+// algorithm is none that has a curve. kTimeout: stopped, whatever was found by then. Other errors
+// are those of MakePlan.
 Result<ParetoCurve> TracePareto(const Source& source, const PlanRequest& request,
                                 const SolveLimits& limits);
 
