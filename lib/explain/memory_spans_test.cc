@@ -81,7 +81,7 @@ TEST_CASE("memory spans: at every step they are what the step needs, of any plan
       }
     }
   }
-  CHECK(kinds_compared > 1000);
+  CHECK(kinds_compared > Instances(1000));
 }
 
 TEST_CASE("memory spans: keep-all has its peak behind every plan with all of its steps") {
@@ -101,7 +101,7 @@ TEST_CASE("memory spans: keep-all has its peak behind every plan with all of its
     if (random.joint == nullptr) CHECK(highest == random.plan.figures.baseline_peak);
     ++plans;
   }
-  CHECK(plans > 50);
+  CHECK(plans > Instances(50));
 }
 
 }  // namespace

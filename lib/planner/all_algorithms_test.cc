@@ -31,8 +31,9 @@ PlanRequest WithBudget(PlanRequest request, Budget::Kind kind, int64_t bytes = 0
 TensorGraph GraphOf(uint64_t seed) {
   Rng rng(seed);
   if (seed % 3 == 0) {
-    return RandomDag(rng, static_cast<int>(rng.Between(1, 12)),
-                     static_cast<int>(rng.Between(10, 60)), 20, 9);
+    const int edge_percent = static_cast<int>(rng.Between(10, 60));
+    const int nodes = static_cast<int>(rng.Between(1, 12));
+    return RandomDag(rng, nodes, edge_percent, 20, 9);
   }
   RandomGraphOptions options;
   options.nodes = static_cast<int>(rng.Between(1, 14));

@@ -110,7 +110,7 @@ TEST_CASE("knobs: the setting of every plan is in it, and asking for it gives th
       ++compared;
     }
     const bool is_built = info.name != "checkmate" || HasMipSolver();
-    if (info.knob != Knob::Kind::kNone && is_built) CHECK(compared > Instances(20));
+    if (info.knob != Knob::Kind::kNone && is_built) CHECK(compared >= Instances(20));
   }
 }
 
