@@ -80,7 +80,7 @@ TEST_CASE("knobs: the setting of every plan is in it, and asking for it gives th
   for (const SolverInfo& info : AllSolvers()) {
     CAPTURE(std::string(info.name));
     int compared = 0;
-    for (uint64_t seed = 1; seed <= Instances(150); ++seed) {
+    for (uint64_t seed = 1; seed <= Instances(200); ++seed) {
       CAPTURE(seed);
       Rng rng(seed);
       RandomGraphOptions options;
@@ -110,7 +110,7 @@ TEST_CASE("knobs: the setting of every plan is in it, and asking for it gives th
       ++compared;
     }
     const bool is_built = info.name != "checkmate" || HasMipSolver();
-    if (info.knob != Knob::Kind::kNone && is_built) CHECK(compared >= Instances(20));
+    if (info.knob != Knob::Kind::kNone && is_built) CHECK(compared > Instances(20));
   }
 }
 

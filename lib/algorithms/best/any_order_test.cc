@@ -18,6 +18,7 @@ namespace ckplan {
 namespace {
 
 constexpr uint64_t kAnyOrderSeeds = Instances(uint64_t{2500});
+constexpr int kAnyOrderPercentChains = 30;
 
 // 0 reads nothing, 1 and 2 read 0, 3 reads 1, 4 reads 2 and 3.
 JointGraph Fork() {
@@ -57,7 +58,7 @@ TEST_CASE("any order: no plan costs less than the program says, whatever the mom
   uint64_t above_zero = 0;
   for (uint64_t seed = 1; seed <= kAnyOrderSeeds; ++seed) {
     CAPTURE(seed);
-    RandomInstance instance(seed, kPercentChains);
+    RandomInstance instance(seed, kAnyOrderPercentChains);
     const std::vector<OpId> chain = LongestChain(instance.problem, instance.DrawOps(50));
     if (chain.empty()) continue;
     const AnyOrderOutcome outcome = SolveMomentsInAnyOrder(instance.problem, instance.order, chain,
@@ -87,7 +88,7 @@ TEST_CASE("any order: the loop finds plans, and its bound is one of any order") 
   uint64_t below_own_order = 0;
   for (uint64_t seed = 1; seed <= kAnyOrderSeeds; ++seed) {
     CAPTURE(seed);
-    RandomInstance instance(seed, kPercentChains);
+    RandomInstance instance(seed, kAnyOrderPercentChains);
     const LoopOutcome loop = SolveAnyOrderLoop(instance.graph, instance.problem, instance.order,
                                                instance.DrawOps(30), instance.budget, kAmple)
                                  .value();
@@ -109,13 +110,13 @@ TEST_CASE("any order: the loop finds plans, and its bound is one of any order") 
   }
   CHECK(feasible > kAnyOrderSeeds / 6);
   CHECK(optimal * 2 >= feasible);
-  CHECK(below_own_order >= kAnyOrderSeeds / 200);
+  CHECK(below_own_order > kAnyOrderSeeds / 100);
 }
 
 TEST_CASE("best: in any order it is between its bounds and what is proven of all plans") {
   for (uint64_t seed = 1; seed <= kAnyOrderSeeds / 8; ++seed) {
     CAPTURE(seed);
-    const RandomInstance instance(seed, kPercentChains);
+    const RandomInstance instance(seed, kAnyOrderPercentChains);
     BestOptions options;
     options.budget = instance.budget;
     options.work.moves = 2'000;

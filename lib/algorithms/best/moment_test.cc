@@ -16,6 +16,7 @@ namespace ckplan {
 namespace {
 
 constexpr uint64_t kMomentSeeds = Instances(uint64_t{1500});
+constexpr int kMomentPercentChains = 40;
 
 // Moments, and operations before them whose reruns are charged.
 ChargedSteps RandomCharges(RandomInstance* instance) {
@@ -39,7 +40,7 @@ TEST_CASE("moments: no plan of the order costs less than the program says, whate
   uint64_t above_zero = 0;
   for (uint64_t seed = 1; seed <= kMomentSeeds; ++seed) {
     CAPTURE(seed);
-    RandomInstance instance(seed, kPercentChains);
+    RandomInstance instance(seed, kMomentPercentChains);
     const ChargedSteps charged = RandomCharges(&instance);
     if (charged.moments.empty()) continue;
     const MomentOutcome outcome =
@@ -62,7 +63,7 @@ TEST_CASE("moments: the loop finds the best plan of an order, or says that it di
   uint64_t feasible = 0;
   for (uint64_t seed = 1; seed <= kMomentSeeds; ++seed) {
     CAPTURE(seed);
-    const RandomInstance instance(seed, kPercentChains);
+    const RandomInstance instance(seed, kMomentPercentChains);
     const LoopOutcome loop =
         SolveMomentLoop(instance.graph, instance.problem, instance.order, instance.budget, kAmple)
             .value();
@@ -87,7 +88,7 @@ TEST_CASE("moments: the loop finds the best plan of an order, or says that it di
 TEST_CASE("best: searches that share a problem find what each finds alone") {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     CAPTURE(seed);
-    const RandomInstance instance(seed, kPercentChains);
+    const RandomInstance instance(seed, kMomentPercentChains);
     BestProblem shared(instance.graph);
     BestOptions options;
     options.work = kQuickWork;
@@ -108,7 +109,7 @@ TEST_CASE("best: a search that goes on from another finds and proves no less") {
   int newly_proven = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     CAPTURE(seed);
-    const RandomInstance instance(seed, kPercentChains);
+    const RandomInstance instance(seed, kMomentPercentChains);
     BestOptions options;
     options.budget = instance.budget;
     options.work = {0, 0, 0, 0, 0, 0};
@@ -130,7 +131,7 @@ TEST_CASE("best: a search that goes on from another finds and proves no less") {
 TEST_CASE("best: in the own order it is between its bound and every plan that it starts from") {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     CAPTURE(seed);
-    const RandomInstance instance(seed, kPercentChains);
+    const RandomInstance instance(seed, kMomentPercentChains);
     BestOptions options;
     options.budget = instance.budget;
     options.work = kQuickWork;

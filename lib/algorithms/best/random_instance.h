@@ -16,9 +16,6 @@ namespace ckplan {
 // More than any of them needs.
 inline constexpr LoopLimits kAmple = {1'000'000'000, 30};
 
-// Of the graphs that a test draws.
-inline constexpr int kPercentChains = 40;
-
 // The budget is between half of what the graph's own order needs, where often nothing fits, and
 // all of it.
 struct RandomInstance {
