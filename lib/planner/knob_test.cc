@@ -77,10 +77,12 @@ TEST_CASE("knobs: each algorithm's own, set by hand, on a chain of sixteen equal
 }
 
 TEST_CASE("knobs: the setting of every plan is in it, and asking for it gives the plan again") {
+  // An eighth of the graphs has too few that every algorithm plans.
+  constexpr uint64_t kGraphs = kHasSanitizers ? 25 : 150;
   for (const SolverInfo& info : AllSolvers()) {
     CAPTURE(std::string(info.name));
     int compared = 0;
-    for (uint64_t seed = 1; seed <= Instances(200); ++seed) {
+    for (uint64_t seed = 1; seed <= kGraphs; ++seed) {
       CAPTURE(seed);
       Rng rng(seed);
       RandomGraphOptions options;
