@@ -97,7 +97,7 @@ TEST_CASE("pareto and compare: their JSON fits, and each row says what it is of"
   const Workplace workplace;
   const std::string model = " testdata/models/tiny_mlp.onnx --format json -D N=";
   const auto curve = nlohmann::json::parse(
-      OutputOf(workplace, "ckplan pareto -a chen-sqrt,checkmate" + model + "8,16"));
+      OutputOf(workplace, "ckplan pareto -a chen-sqrt,exact-dp" + model + "8,16"));
   CheckFits(SchemaJudge(OutputOf(workplace, "ckplan schema pareto")), curve);
   CheckRows(SchemaJudge(OutputOf(workplace, "ckplan schema pareto")), curve);
   const SchemaJudge judge(OutputOf(workplace, "ckplan schema compare"));

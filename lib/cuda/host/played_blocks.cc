@@ -1,5 +1,6 @@
 #include "lib/cuda/host/played_blocks.h"
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -63,13 +64,36 @@ struct Barrier {
   void* point() { return &points[passed % 2]; }
 };
 
+// Where an emulated thread, or the host's thread that plays it, goes on.
+struct Context {
+  ucontext_t entry{};
+#ifndef CKPLAN_SANITIZED
+  jmp_buf paused{};
+  bool is_entered = false;
+#endif
+};
+
+// Pauses `from`, which is the caller's, and goes on with `to`. swapcontext makes a system call each
+// time, for the mask of signals, which is most of the time of a kernel with barriers; so setcontext
+// enters a stack once, and _longjmp comes back to it. Sanitizers know swapcontext alone.
+void Switch(Context& from, Context& to) {
+#ifdef CKPLAN_SANITIZED
+  swapcontext(&from.entry, &to.entry);
+#else
+  from.is_entered = true;
+  if (_setjmp(from.paused) != 0) return;
+  if (to.is_entered) _longjmp(to.paused, 1);
+  setcontext(&to.entry);
+#endif
+}
+
 struct PlayedThread {
   explicit PlayedThread(void (*begin)())
       : memory(std::make_unique<char[]>(kStackBytes)), stack(NewStack()) {
-    getcontext(&context);
-    context.uc_stack.ss_sp = memory.get();
-    context.uc_stack.ss_size = kStackBytes;
-    makecontext(&context, begin, 0);
+    getcontext(&context.entry);
+    context.entry.uc_stack.ss_sp = memory.get();
+    context.entry.uc_stack.ss_size = kStackBytes;
+    makecontext(&context.entry, begin, 0);
   }
   ~PlayedThread() { DropStack(stack); }
   PlayedThread(const PlayedThread&) = delete;
@@ -77,7 +101,7 @@ struct PlayedThread {
 
   std::unique_ptr<char[]> memory;
   void* stack;  // The fiber that the thread sanitizer knows.
-  ucontext_t context{};
+  Context context;
   State state = State::kDone;
 };
 
@@ -136,9 +160,9 @@ class BlockPlayer {
 
   // Switches back to PlayBlock.
   void Pause() {
-    ucontext_t& context = threads_[current_]->context;
+    Context& context = threads_[current_]->context;
     SwitchTo(own_stack_);
-    swapcontext(&context, &own_context_);
+    Switch(context, own_context_);
   }
 
   // Runs the threads in descending order, so that a kernel that wrongly relies on the work of a
@@ -151,7 +175,7 @@ class BlockPlayer {
         current_ = i;
         threadIdx.x = static_cast<unsigned>(i);
         SwitchTo(threads_[i]->stack);
-        swapcontext(&own_context_, &threads_[i]->context);
+        Switch(own_context_, threads_[i]->context);
       }
     } while (OpenBarriers());
   }
@@ -191,7 +215,7 @@ class BlockPlayer {
 
   Launch* launch_ = nullptr;
   void* own_stack_ = nullptr;
-  ucontext_t own_context_{};
+  Context own_context_;
   std::vector<std::unique_ptr<PlayedThread>> threads_;
   std::vector<Barrier> warps_;
   Barrier block_;
