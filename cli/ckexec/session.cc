@@ -36,6 +36,13 @@ Result<Done> CheckRuns(const PlanHeader& header) {
                      "ckexec holds them throughout the step, so plan again without --gradients "
                      "arriving");
   }
+  if (header.request.sharding) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("the plan is for one of {} devices that divide the parameters; "
+                                 "ckexec runs on one that has them all, so plan again without "
+                                 "--shard",
+                                 header.request.sharding->devices));
+  }
   if (header.request.autograd == Autograd::kMinimal) return Done{};
   return MakeError(ErrorCode::kUsage,
                    "the plan keeps what PyTorch's autograd keeps; ckexec runs plans of --autograd "

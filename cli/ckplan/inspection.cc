@@ -147,7 +147,7 @@ Inspection Inspect(const Source& source) {
     FillForwardGraph(source.graph, &result);
   }
   result.keep_all_peak = BaselinePeak(source);
-  result.optimizer_state = OptimizerState(source.request.optimizer, GradientBytesOf(source));
+  result.optimizer_state = OptimizerState(source.request.optimizer, OptimizedBytes(source));
   result.warnings = source.warnings;
   return result;
 }

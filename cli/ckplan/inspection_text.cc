@@ -84,6 +84,9 @@ TextTable FiguresTable(const std::vector<Inspection>& inspections) {
   add("parameter gradients", [](One i) { return HumanBytes(i.constants.parameter_gradients); });
   add("optimizer state", [](One i) { return HumanBytes(i.optimizer_state); });
   add("inputs", [](One i) { return HumanBytes(i.constants.inputs); });
+  if (inspections.front().request.sharding) {
+    add("whole at a time", [](One i) { return HumanBytes(i.constants.unsharded); });
+  }
   add("forward", [](One i) { return CostText(i.forward_cost, i.request.cost_unit); });
   add("backward", [](One i) { return CostText(i.backward_cost, i.request.cost_unit); });
   for (const RequestField& field : RequestFields()) {
@@ -153,6 +156,9 @@ void WriteJson(JsonWriter& json, const Inspection& one) {
   json.Key("parameter_gradients").Amount(one.constants.parameter_gradients);
   json.Key("optimizer_state").Amount(one.optimizer_state);
   json.Key("inputs").Amount(one.constants.inputs);
+  if (one.constants.unsharded > Bytes(0)) {
+    json.Key("unsharded").Amount(one.constants.unsharded);
+  }
   json.End();
   json.Key("forward_cost").Amount(one.forward_cost);
   json.Key("backward_cost").Amount(one.backward_cost);

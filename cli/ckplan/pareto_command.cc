@@ -92,7 +92,7 @@ Result<Done> AddSeries(const Source& source, const Grid& grid, const SolveLimits
     for (const Optimizer optimizer : grid.optimizers) {
       series.request.optimizer = optimizer;
       series.constants =
-          TotalConstants(constants, OptimizerState(optimizer, GradientBytesOf(source)));
+          TotalConstants(constants, OptimizerState(optimizer, OptimizedBytes(source)));
       all->push_back(series);
     }
   }
@@ -140,7 +140,7 @@ void AddParetoOptions(CommandLine& line, Options& options) {
              &options.optimizers);
   options.request.Add(line, "dims", "NAME=N,...", "sizes of a symbolic dimension; once for each");
   for (const std::string_view field : {"input_shapes", "cost_model", "autograd", "activation_type",
-                                       "gradients", "freeze", "align"}) {
+                                       "gradients", "freeze", "sharding", "align"}) {
     options.request.Add(line, field);
   }
   line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",

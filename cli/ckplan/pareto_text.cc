@@ -182,6 +182,7 @@ void WriteSubject(const ParetoSeries& series, JsonWriter* json) {
   json->End();
   WriteField("algorithm", series.request, json);
   WriteField("optimizer", series.request, json);
+  WriteField("sharding", series.request, json);
 }
 
 // A null point stands for a series without points.
@@ -218,8 +219,10 @@ std::string ParetoText(const AllSeries& all, const Terminal& terminal) {
     if (is_one) text += fmt::format("   {}={}", Printable(dim, kLongestName), SizeOf(first, dim));
   }
   text += fmt::format(
-      "\n  time added to a step, by the memory that it needs with constants (cost model {})\n\n",
-      first.request.cost_model);
+      "\n  time added to a step, by the memory that it needs with constants (cost model {}{})\n\n",
+      first.request.cost_model,
+      first.request.sharding ? fmt::format(", each device of {}", TextOf(*first.request.sharding))
+                             : "");
   text += Chart(all, std::min(room, kWidestChart)).Text() + '\n' + Legend(all, labels) + '\n';
   const ByteUnit unit = UnitOf(LargestPeak(all));
   text += TableOf(all, labels, unit).Text(0, terminal.table_width());
@@ -250,7 +253,11 @@ std::string ParetoCsv(const AllSeries& all) {
         "added_percent", "failure"}) {
     table.columns.push_back({name});
   }
+  const bool is_sharded = all.front().request.sharding.has_value();
+  if (is_sharded) table.columns.push_back({"sharding"});
   for (const ParetoSeries& series : all) {
+    const std::vector<CurvePoint>& points = Chart::PointsOf(series);
+    const size_t first_row = table.rows.size();
     std::vector<std::string> subject = {series.model.name};
     for (const std::string& dim : dims) subject.push_back(SizeOf(series, dim));
     const PlanRequest& request = series.request;
@@ -258,7 +265,7 @@ std::string ParetoCsv(const AllSeries& all) {
                    {request.algorithm, std::string(NameOf(request.optimizer)), request.cost_model,
                     request.cost_unit, std::to_string(series.baseline_peak.count()),
                     std::to_string(series.constants.count())});
-    for (const CurvePoint& point : Chart::PointsOf(series)) {
+    for (const CurvePoint& point : points) {
       std::vector<std::string> cells = subject;
       for (const int64_t number :
            {point.peak.count(), point.peak.count(), (point.peak + series.constants).count(),
@@ -269,10 +276,14 @@ std::string ParetoCsv(const AllSeries& all) {
       cells.emplace_back();
       table.rows.push_back(std::move(cells));
     }
-    if (series.curve) continue;
-    subject.insert(subject.end(), 6, "");
-    subject.push_back(series.failure);
-    table.rows.push_back(std::move(subject));
+    if (!series.curve) {
+      subject.insert(subject.end(), 6, "");
+      subject.push_back(series.failure);
+      table.rows.push_back(std::move(subject));
+    }
+    for (size_t row = first_row; is_sharded && row < table.rows.size(); ++row) {
+      table.rows[row].push_back(TextOf(*series.request.sharding));
+    }
   }
   return table.Csv();
 }

@@ -101,6 +101,12 @@ class SummaryWriter {
                                 Printable(fmt::format("{}", fmt::join(plan_.request.freeze, " ")),
                                           kLongestName)));
     }
+    if (plan_.request.sharding) {
+      Row("divided",
+          fmt::format("constants, as {} on each of {} devices (--shard)",
+                      kShardingSystems[static_cast<size_t>(plan_.request.sharding->system)],
+                      plan_.request.sharding->devices));
+    }
     if (!plan_.request.uses_liveness) Row("frees", "without liveness (--no-liveness)");
     WritePeak();
     // A joint graph need not say what its forward pass is.
@@ -254,10 +260,13 @@ class SummaryWriter {
     if (TotalConstants(f_) == Bytes(0)) return Row("constants", "none");
     WrappedRow(
         "constants",
-        fmt::format("{}: parameters {}, gradients {}, {} state {}, inputs {}",
+        fmt::format("{}: parameters {}, gradients {}, {} state {}, inputs {}{}",
                     HumanBytes(TotalConstants(f_)), HumanBytes(f_.constants.parameters),
                     HumanBytes(f_.constants.parameter_gradients), NameOf(plan_.request.optimizer),
-                    HumanBytes(f_.optimizer_state), HumanBytes(f_.constants.inputs)));
+                    HumanBytes(f_.optimizer_state), HumanBytes(f_.constants.inputs),
+                    f_.constants.unsharded == Bytes(0)
+                        ? ""
+                        : fmt::format(", whole at a time {}", HumanBytes(f_.constants.unsharded))));
   }
 
   void WriteGroups() {

@@ -66,7 +66,7 @@ Wide BytesOf(Metric metric, const PlanFigures& f) {
   if (metric == Metric::kPeak) return f.peak.count();
   return Wide{f.peak.count()} + f.constants.parameters.count() +
          f.constants.parameter_gradients.count() + f.constants.inputs.count() +
-         f.optimizer_state.count();
+         f.constants.unsharded.count() + f.optimizer_state.count();
 }
 
 // Totals of a file that has not been checked may exceed 2^63.

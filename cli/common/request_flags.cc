@@ -84,6 +84,8 @@ constexpr std::array kRows = {
             "of parameters: constants, or in the peak as they arrive"},
     FlagRow{"freeze", Group::kReading, "--freeze", "NAME|@FILE",
             "parameters without a gradient: '*.weight', '!*lora*'"},
+    FlagRow{"sharding", Group::kReading, "--shard", "SYSTEM:N",
+            "constants on one of N devices: fsdp:8, zero1:8, zero2:8, zero3:8"},
     FlagRow{"align", Group::kReading, "--align", "N",
             "round every buffer up to N bytes (PyTorch: 512, CUDA: 256)"},
 };
@@ -196,6 +198,31 @@ Result<KnobSetting> ReadSetting(const FlagRow& row, std::string_view text) {
   return KnobSetting{setting.name, size.count()};
 }
 
+Result<Sharding> ReadSharding(const FlagRow& row, const std::string& text) {
+  const std::string flag = LongFlag(row);
+  const size_t colon = text.find(':');
+  const std::string_view name = std::string_view(text).substr(0, colon);
+  const auto* const system =
+      std::find(std::begin(kShardingSystems), std::end(kShardingSystems), name);
+  if (system == std::end(kShardingSystems)) {
+    const std::string meant = DidYouMean(name, kShardingSystems);
+    return MakeError(
+        ErrorCode::kUsage,
+        fmt::format("{}: nothing is known of \"{}\"{} the systems are {}", flag, name.substr(0, 80),
+                    meant.empty() ? ";" : meant, fmt::join(kShardingSystems, ", ")));
+  }
+  if (colon == std::string::npos) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("{}: \"{}\" is not of the form {}: among how many devices?", flag,
+                                 name, row.form));
+  }
+  CKPLAN_ASSIGN_OR_RETURN(
+      const int64_t devices,
+      ParseInteger(std::string_view(text).substr(colon + 1), fmt::format("{} {}", flag, name),
+                   kMinShardingDevices, kMaxShardingDevices));
+  return Sharding{static_cast<ShardingSystem>(system - std::begin(kShardingSystems)), devices};
+}
+
 // What the type of the field does not say of its texts.
 Result<Done> CheckText(std::string_view field, const std::string& text) {
   if (field == "cost_model") return CheckCostModel(text);
@@ -260,6 +287,9 @@ Result<Done> RequestFlags::ReadField(size_t row_index, const Given& given, PlanR
   }
   if (const auto* setting = std::get_if<std::optional<KnobSetting> PlanRequest::*>(&member)) {
     CKPLAN_ASSIGN_OR_RETURN(request->**setting, ReadSetting(row, *given.text));
+  }
+  if (const auto* sharding = std::get_if<std::optional<Sharding> PlanRequest::*>(&member)) {
+    CKPLAN_ASSIGN_OR_RETURN(request->**sharding, ReadSharding(row, *given.text));
   }
   if (const auto* decisions = std::get_if<std::optional<Decisions> PlanRequest::*>(&member)) {
     CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadJsonFile(*given.text, "decisions.json"));

@@ -56,7 +56,7 @@ class RequestFlags {
     std::string word;
     bool is_set = false;
   };
-  static constexpr size_t kCount = 20;
+  static constexpr size_t kCount = 21;
   static Result<Done> ReadField(size_t row, const Given& given, PlanRequest* request);
 
   std::array<Given, kCount> given_;

@@ -62,6 +62,8 @@ TEST_CASE("request flags: every field is read, and said again by the same flags"
                                                "layer1.weight",
                                                "--freeze",
                                                "b",
+                                               "--shard",
+                                               "zero2:8",
                                                "--align",
                                                "512"};
   const Typed typed = ReadTyped(kArguments);
@@ -82,6 +84,7 @@ TEST_CASE("request flags: every field is read, and said again by the same flags"
   CHECK(request.activation_type == ActivationType::kBFloat16);
   CHECK(request.gradients == ParameterGradients::kArriving);
   CHECK(request.freeze == NamePatterns{"layer1.weight", "b"});
+  CHECK(request.sharding == Sharding{ShardingSystem::kZero2, 8});
   CHECK(request.align_bytes == 512);
   std::string line;
   for (const std::string& argument : kArguments) line += " " + argument;
@@ -104,6 +107,9 @@ TEST_CASE("request flags: a value that is none names its flag") {
       {{"--budget", "16G"}, "--budget: \"16G\" is not understood"},
       {{"--budget-total", "min"}, "--budget-total: \"min\" is not understood"},
       {{"--paper-budget", "60%"}, "--paper-budget: \"60%\" is not understood"},
+      {{"--shard", "fsdp"}, "--shard: \"fsdp\" is not of the form SYSTEM:N"},
+      {{"--shard", "fsdp:1"}, "--shard fsdp: \"1\" is not understood"},
+      {{"--shard", "zero4:8"}, "--shard: nothing is known of \"zero4\"; did you mean"},
       {{"--knob", "5"}, "--knob: \"5\" is not of the form NAME=N|SIZE"},
       {{"--knob", "segment=5"},
        "--knob: no algorithm has a knob \"segment\"; did you mean \"segments\"? they are B, "

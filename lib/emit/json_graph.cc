@@ -28,6 +28,7 @@ class GraphWriter {
     json_.Key("name").Text(graph_.name());
     json_.Key("parameter_bytes").Amount(graph_.constants().parameters);
     json_.Key("parameter_gradient_bytes").Amount(graph_.constants().parameter_gradients);
+    WriteSharding();
     json_.Key("tensors").BeginArray(JsonLayout::kLines);
     for (const Tensor& tensor : graph_.tensors()) WriteTensor(tensor);
     json_.End();
@@ -40,6 +41,16 @@ class GraphWriter {
   }
 
  private:
+  // What devices that divide the parameters make of them.
+  void WriteSharding() {
+    if (graph_.optimized_bytes() != graph_.constants().parameter_gradients) {
+      json_.Key("optimized_bytes").Amount(graph_.optimized_bytes());
+    }
+    if (graph_.constants().unsharded > Bytes(0)) {
+      json_.Key("unsharded_bytes").Amount(graph_.constants().unsharded);
+    }
+  }
+
   void WriteTensor(const Tensor& tensor) {
     json_.BeginObject(JsonLayout::kInline);
     json_.Key("id").Integer(tensor.file_id);
@@ -108,6 +119,8 @@ class GraphReader {
   void ReadFullForm() {
     parts_.parameters = Bytes(root_.IntegerOr("parameter_bytes", 0));
     parts_.parameter_gradients = Bytes(root_.IntegerOr("parameter_gradient_bytes", 0));
+    if (root_.has("optimized_bytes")) parts_.optimized = Bytes(root_["optimized_bytes"].Integer());
+    parts_.unsharded = Bytes(root_.IntegerOr("unsharded_bytes", 0));
     const JsonView tensors = root_["tensors"];
     for (size_t i = 0; i < tensors.size(); ++i) ReadTensor(tensors.at(i));
     const JsonView nodes = root_["nodes"];

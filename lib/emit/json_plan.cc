@@ -132,6 +132,9 @@ PlanFigures ReadFigures(const JsonView& json, PlanKind kind) {
   figures.constants.parameter_gradients = ReadBytes(constants["parameter_gradients"]);
   figures.optimizer_state = ReadBytes(constants["optimizer_state"]);
   figures.constants.inputs = ReadBytes(constants["inputs"]);
+  if (constants.has("unsharded")) {
+    figures.constants.unsharded = ReadBytes(constants["unsharded"]);
+  }
   const JsonView paper = json["paper"];
   const JsonView budget = paper["budget_bytes"];
   if (!budget.is_null()) figures.paper.budget = ReadBytes(budget);

@@ -84,6 +84,9 @@ class PlanWriter {
     json_.Key("parameter_gradients").Amount(figures.constants.parameter_gradients);
     json_.Key("optimizer_state").Amount(figures.optimizer_state);
     json_.Key("inputs").Amount(figures.constants.inputs);
+    if (figures.constants.unsharded > Bytes(0)) {
+      json_.Key("unsharded").Amount(figures.constants.unsharded);
+    }
     json_.End();
     json_.Key("paper").BeginObject(JsonLayout::kInline);
     json_.Key("budget_bytes").Amount(figures.paper.budget);

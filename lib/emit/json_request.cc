@@ -35,6 +35,12 @@ class FieldWriter {
     for (const std::string& pattern : request_.*member) json_.Text(pattern);
     json_.End();
   }
+  void operator()(std::optional<Sharding> PlanRequest::*member) const {
+    const Sharding& sharding = *(request_.*member);
+    json_.BeginObject(JsonLayout::kInline);
+    json_.Key("system").Text(kShardingSystems[static_cast<size_t>(sharding.system)]);
+    json_.Key("devices").Integer(sharding.devices).End();
+  }
   void operator()(std::optional<Decisions> PlanRequest::*member) const {
     WriteDecisions(*(request_.*member), &json_);
   }
@@ -81,6 +87,13 @@ class FieldReader {
     for (size_t i = 0; i < value_.size(); ++i) {
       (request_.*member).push_back(value_.at(i).Text());
     }
+  }
+  void operator()(std::optional<Sharding> PlanRequest::*member) const {
+    const size_t system =
+        value_["system"].Choice({std::begin(kShardingSystems), std::end(kShardingSystems)});
+    request_.*member =
+        Sharding{static_cast<ShardingSystem>(system),
+                 value_["devices"].Integer(kMinShardingDevices, kMaxShardingDevices)};
   }
   void operator()(std::optional<Decisions> PlanRequest::*member) const {
     request_.*member = ReadDecisions(value_);

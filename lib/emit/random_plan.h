@@ -59,6 +59,9 @@ inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
   if (rng.Chance(50)) plan.request.activation_type = ActivationType::kBFloat16;
   if (rng.Chance(50)) plan.request.gradients = ParameterGradients::kArriving;
   if (rng.Chance(50)) plan.request.freeze = {"*.weight", "!a\"b"};
+  if (rng.Chance(50)) {
+    plan.request.sharding = {static_cast<ShardingSystem>(rng.Between(0, 3)), rng.Between(2, 99)};
+  }
   if (rng.Chance(50)) plan.request.budget = Budget::Of(bytes());
   if (rng.Chance(50)) plan.request.paper_budget = Budget::Of(bytes());
   if (rng.Chance(50)) plan.request.setting = {"segments", rng.Between(1, 9)};
@@ -82,7 +85,7 @@ inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
                            bytes()};
   }
   for (int i = rng.Chance(50) ? 3 : 0; i > 0; --i) figures.curve.push_back({bytes(), cost()});
-  figures.constants = {bytes(), bytes(), bytes()};
+  figures.constants = {bytes(), bytes(), bytes(), rng.Chance(50) ? bytes() : Bytes(0)};
   figures.optimizer_state = bytes();
   if (rng.Chance(50)) figures.paper.budget = bytes();
   figures.paper.peak = bytes(), figures.paper.overhead = cost();

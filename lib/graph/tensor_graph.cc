@@ -137,6 +137,7 @@ class Validator {
       if (total->has_value()) *total = CheckedAdd(**total, amount);
     };
     add(&bytes, parts_.parameter_gradients.count());
+    add(&bytes, parts_.unsharded.count());
     for (const Tensor& tensor : parts_.tensors) add(&bytes, tensor.bytes.count());
     for (const Node& node : parts_.nodes) {
       add(&bytes, node.forward_workspace.count());
@@ -144,7 +145,8 @@ class Validator {
       add(&cost, node.forward_cost.count());
       add(&cost, node.backward_cost.count());
     }
-    if (!bytes || *bytes > kMaxTotalBytes.count()) {
+    const Bytes optimized = parts_.optimized.value_or(Bytes(0));
+    if (!bytes || *bytes > kMaxTotalBytes.count() || optimized > kMaxTotalBytes) {
       faults_.Add("its tensors together overflow the limit of {} bytes", kMaxTotalBytes.count());
     }
     if (!cost || *cost > kMaxTotalCost.count()) {
@@ -218,7 +220,8 @@ Result<TensorGraph> TensorGraph::Create(TensorGraphParts parts) {
   graph.name_ = std::move(parts.name);
   graph.tensors_ = std::move(parts.tensors);
   graph.outputs_ = std::move(parts.outputs);
-  graph.constants_ = {parts.parameters, parts.parameter_gradients, Bytes(0)};
+  graph.constants_ = {parts.parameters, parts.parameter_gradients, Bytes(0), parts.unsharded};
+  graph.optimized_bytes_ = parts.optimized.value_or(parts.parameter_gradients);
   for (const NodeId old : order) graph.nodes_.push_back(std::move(parts.nodes[old]));
   for (Tensor& tensor : graph.tensors_) {
     tensor.producer = NodeId();
@@ -245,7 +248,9 @@ TensorGraphParts PartsOf(const TensorGraph& graph) {
           graph.nodes(),
           graph.outputs(),
           graph.constants().parameters,
-          graph.constants().parameter_gradients};
+          graph.constants().parameter_gradients,
+          graph.optimized_bytes(),
+          graph.constants().unsharded};
 }
 
 Result<TensorGraph> AlignSizes(const TensorGraph& graph, int64_t alignment_bytes) {

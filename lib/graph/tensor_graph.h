@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,8 @@ struct ConstantMemory {
   Bytes parameters;
   Bytes parameter_gradients;
   Bytes inputs;
+  // Where devices divide parameters (lib/parallel/sharding.h): what of them is whole all the same.
+  Bytes unsharded;
 
   bool operator==(const ConstantMemory&) const = default;
 };
@@ -88,6 +91,9 @@ struct TensorGraphParts {
   std::vector<TensorId> outputs;  // What the model returns: the loss creates their gradients.
   Bytes parameters;
   Bytes parameter_gradients;
+  // What the optimizer keeps its state for; all that has a gradient, if it is not said.
+  std::optional<Bytes> optimized = std::nullopt;
+  Bytes unsharded = Bytes(0);
 };
 
 // Invariants: node ids are a topological order; every tensor but an input has one producer;
@@ -108,6 +114,8 @@ class TensorGraph {
   const Node& node(NodeId id) const { return nodes_[id]; }
   const std::vector<TensorId>& outputs() const { return outputs_; }
   const ConstantMemory& constants() const { return constants_; }
+  // The bytes of gradients that the optimizer keeps state for.
+  Bytes optimized_bytes() const { return optimized_bytes_; }
 
   bool is_input(TensorId id) const { return tensors_[id].kind == TensorKind::kInput; }
   Cost forward_cost() const { return forward_cost_; }    // All nodes, each run once.
@@ -123,6 +131,7 @@ class TensorGraph {
   IdVector<NodeId, Node> nodes_;
   std::vector<TensorId> outputs_;
   ConstantMemory constants_;
+  Bytes optimized_bytes_;
   Cost forward_cost_;
   Cost backward_cost_;
 };

@@ -236,6 +236,7 @@ class FactFinder {
       // Beyond the limit TensorGraph::Create refuses; adding on could overflow.
       if (facts_.parameters > kMaxTotalBytes) return;
       facts_.parameters += value.bytes;
+      facts_.counted.push_back(static_cast<ValueIndex>(i));
       if (IsQuantized(value.elem_type)) {
         facts_.quantized.push_back(static_cast<ValueIndex>(i));
       } else if (trained.is_root[i] && !value.is_frozen) {

@@ -53,6 +53,7 @@ struct ModelFacts {
   // Trained parameters, running statistics, other float constants and quantized ones.
   Bytes parameters;
   Bytes parameter_gradients;          // For trained parameters alone.
+  std::vector<ValueIndex> counted;    // All of `parameters`, ascending.
   std::vector<ValueIndex> quantized;  // Those of the parameters that are integers.
   std::vector<ValueIndex> trained;    // Initializers and literals that have a gradient.
 

@@ -10,6 +10,7 @@
 #include "lib/cost/table.h"
 #include "lib/model/bind_dims.h"
 #include "lib/model/facts.h"
+#include "lib/model/list_parameters.h"
 #include "lib/model/module_calls.h"
 #include "lib/model/shared_parameters.h"
 #include "lib/ops/backward_reads.h"
@@ -56,9 +57,12 @@ class Lowerer {
     parts_.parameter_gradients = facts_.parameter_gradients;
     CKPLAN_ASSIGN_OR_RETURN(TensorGraph graph, TensorGraph::Create(std::move(parts_)));
     ModuleCalls modules = ReadModuleCalls(model_, nodes_, graph.nodes().size());
-    return ModelGraph{std::move(graph),  Roles(),           Warnings(),
-                      TensorsOfValues(), std::move(nodes_), std::move(modules),
-                      AbsentValues()};
+    std::vector<Parameter> parameters;
+    if (options_.lists_parameters) parameters = ListParameters(model_, facts_, nodes_);
+    return ModelGraph{std::move(graph),  Roles(),
+                      Warnings(),        TensorsOfValues(),
+                      std::move(nodes_), std::move(modules),
+                      AbsentValues(),    std::move(parameters)};
   }
 
  private:

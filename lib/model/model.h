@@ -20,6 +20,7 @@
 #include "lib/cost/cost_model.h"
 #include "lib/graph/absent_values.h"
 #include "lib/graph/module_calls.h"
+#include "lib/graph/parameters.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/plan/plan.h"
 
@@ -68,6 +69,7 @@ Result<Model> LoadModel(const std::string& path, const LoadOptions& options);
 struct LowerOptions {
   Autograd autograd = Autograd::kMinimal;
   CostModel cost;
+  bool lists_parameters = false;  // Whether ModelGraph::parameters is wanted.
 };
 
 // What a node of the file has become.
@@ -98,6 +100,8 @@ struct ModelGraph {
   ModuleCalls modules;  // Empty if the file names none.
   // The values of Model::Impl, in its order, that are no tensors of the graph.
   std::vector<AbsentValue> absent_values;
+  // In the order of Model::Impl, if they were asked for. Their bytes add up to the graph's.
+  std::vector<Parameter> parameters;
 };
 
 Result<ModelGraph> LowerModel(const Model& model, const LowerOptions& options);

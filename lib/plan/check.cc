@@ -366,7 +366,7 @@ std::vector<std::string> CheckPlan(const TensorGraph& graph, const Plan& plan) {
   CompareClaim("overhead_cost", figures.overhead, replay.overhead(), &faults);
   CompareClaim("forward_cost", figures.forward_cost, graph.forward_cost(), &faults);
   CompareClaim("backward_cost", figures.backward_cost, graph.backward_cost(), &faults);
-  CompareConstants(graph.constants(), graph.constants().parameter_gradients, plan, &faults);
+  CompareConstants(graph.constants(), graph.optimized_bytes(), plan, &faults);
   CheckLowerBound(figures, replay.overhead(), Cost(0), &faults);
   CheckCertificate(plan, replay.overhead(), Cost(0), replay.slab().highest(),
                    IsInOwnOrder(plan.schedule), &faults);

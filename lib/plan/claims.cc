@@ -7,15 +7,16 @@
 
 namespace ckplan {
 
-void CompareConstants(const ConstantMemory& derived, Bytes parameter_gradients, const Plan& plan,
+void CompareConstants(const ConstantMemory& derived, Bytes optimized, const Plan& plan,
                       std::vector<std::string>* faults) {
   const ConstantMemory& claimed = plan.figures.constants;
   CompareClaim("parameters", claimed.parameters, derived.parameters, faults);
   CompareClaim("parameter_gradients", claimed.parameter_gradients, derived.parameter_gradients,
                faults);
   CompareClaim("inputs", claimed.inputs, derived.inputs, faults);
+  CompareClaim("unsharded", claimed.unsharded, derived.unsharded, faults);
   CompareClaim("optimizer_state", plan.figures.optimizer_state,
-               OptimizerState(plan.request.optimizer, parameter_gradients), faults);
+               OptimizerState(plan.request.optimizer, optimized), faults);
 }
 
 namespace {

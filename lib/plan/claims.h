@@ -22,8 +22,8 @@ void CompareClaim(std::string_view what, T claimed, T replayed, std::vector<std:
                                 replayed.count()));
 }
 
-// `parameter_gradients`: the bytes that the optimizer keeps state for, wherever they are counted.
-void CompareConstants(const ConstantMemory& derived, Bytes parameter_gradients, const Plan& plan,
+// `optimized`: the bytes that the optimizer keeps state for, wherever they are counted.
+void CompareConstants(const ConstantMemory& derived, Bytes optimized, const Plan& plan,
                       std::vector<std::string>* faults);
 
 // A bound is no more than what the plan needs, and all of it where that is proven to be the least.

@@ -67,14 +67,14 @@ IdVector<NodeId, NodeLabel> LabelsOf(const JointGraph& graph) {
   return labels;
 }
 
-Bytes OptimizerState(Optimizer optimizer, Bytes parameter_gradients) {
+Bytes OptimizerState(Optimizer optimizer, Bytes optimized) {
   switch (optimizer) {
     case Optimizer::kSgd:
       return Bytes(0);
     case Optimizer::kMomentum:
-      return parameter_gradients;
+      return optimized;
     case Optimizer::kAdam:
-      return 2 * parameter_gradients;
+      return 2 * optimized;
   }
   return Bytes(0);
 }
@@ -101,7 +101,8 @@ std::vector<CurvePoint> FrontOf(std::vector<CurvePoint> points) {
 }
 
 Bytes TotalConstants(const ConstantMemory& constants, Bytes optimizer_state) {
-  return constants.parameters + constants.parameter_gradients + constants.inputs + optimizer_state;
+  return constants.parameters + constants.parameter_gradients + constants.inputs +
+         constants.unsharded + optimizer_state;
 }
 
 Bytes TotalConstants(const PlanFigures& figures) {

@@ -167,9 +167,9 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
-// What the optimizer keeps in addition to the parameters: zero, one or two values for each trained
-// value.
-Bytes OptimizerState(Optimizer optimizer, Bytes parameter_gradients);
+// What the optimizer keeps in addition to the parameters: zero, one or two values for each value
+// that it keeps state for.
+Bytes OptimizerState(Optimizer optimizer, Bytes optimized);
 
 // Peak times time, which plans for no budget are chosen by; `step` is the cost of a step without
 // recomputation. For comparisons alone.
@@ -182,7 +182,8 @@ bool IsBetterPoint(const CurvePoint& a, const CurvePoint& b, Cost step);
 // The points that no other one equals or betters, by increasing peak.
 std::vector<CurvePoint> FrontOf(std::vector<CurvePoint> points);
 
-// Parameters, their gradients, optimizer state and inputs, which no plan can change.
+// Parameters, their gradients, optimizer state, inputs and, where devices divide them, what of them
+// is whole all the same: no plan can change any of it.
 Bytes TotalConstants(const ConstantMemory& constants, Bytes optimizer_state);
 Bytes TotalConstants(const PlanFigures& figures);
 

@@ -85,6 +85,10 @@ const std::array kFields = {
     RequestField{"freeze", "freeze", Part::kGraph, InFile::kUnlessDefault, &PlanRequest::freeze,
                  "the plans freeze the parameters {} and {}; that alone changes their bytes and "
                  "times"},
+    RequestField{"sharding", "sharding", Part::kGraph, InFile::kUnlessDefault,
+                 &PlanRequest::sharding,
+                 "the plans divide constants among devices as {} and as {}; that alone changes "
+                 "their peaks with constants"},
     RequestField{"optimizer", "optimizer", Part::kPlan, InFile::kRequired,
                  WordsOf<&PlanRequest::optimizer>(kOptimizers),
                  "the plans count the state of the optimizers {} and {}; that alone changes their "
@@ -123,6 +127,9 @@ struct Texts {
   static List Of(const NamePatterns& patterns) { return patterns; }
   static List Of(const std::optional<KnobSetting>& setting) {
     return setting ? List{TextOf(*setting)} : List();
+  }
+  static List Of(const std::optional<Sharding>& sharding) {
+    return sharding ? List{TextOf(*sharding)} : List();
   }
   // Where they were read from is not known any more; a plan file holds them as well.
   static List Of(const std::optional<Decisions>& decisions) {

@@ -24,6 +24,7 @@
 #include "lib/base/units.h"
 #include "lib/graph/layer_fold.h"
 #include "lib/ops/autograd.h"
+#include "lib/parallel/sharding.h"
 #include "lib/plan/decisions.h"
 
 namespace ckplan {
@@ -110,7 +111,8 @@ struct PlanRequest {
   Autograd autograd = Autograd::kMinimal;
   ActivationType activation_type = ActivationType::kOfModel;
   ParameterGradients gradients = ParameterGradients::kConstant;
-  NamePatterns freeze;  // Parameters of the model that are not trained.
+  NamePatterns freeze;               // Parameters of the model that are not trained.
+  std::optional<Sharding> sharding;  // Among devices; nothing: one has everything.
   int64_t align_bytes = 1;
 
   // What to plan.
@@ -144,8 +146,9 @@ struct WordsMember {
 using RequestMember =
     std::variant<std::string PlanRequest::*, int64_t PlanRequest::*, bool PlanRequest::*,
                  Budget PlanRequest::*, DimSizes PlanRequest::*, InputShapes PlanRequest::*,
-                 NamePatterns PlanRequest::*, std::optional<KnobSetting> PlanRequest::*,
-                 std::optional<Decisions> PlanRequest::*, WordsMember>;
+                 NamePatterns PlanRequest::*, std::optional<Sharding> PlanRequest::*,
+                 std::optional<KnobSetting> PlanRequest::*, std::optional<Decisions> PlanRequest::*,
+                 WordsMember>;
 
 struct RequestField {
   enum class Part {

@@ -39,6 +39,11 @@ TEST_CASE("request: plans that differ in how they were made are told apart, each
        },
        "the plans freeze the parameters none and *.weight !*lora*; that alone changes their bytes "
        "and times"},
+      {[](PlanRequest* r) {
+         r->sharding = {ShardingSystem::kZero1, 8};
+       },
+       "the plans divide constants among devices as none and as zero1:8; that alone changes their "
+       "peaks with constants"},
       {[](PlanRequest* r) { r->optimizer = Optimizer::kAdam; },
        "the plans count the state of the optimizers sgd and adam; that alone changes their peaks "
        "with constants"},
@@ -85,6 +90,7 @@ TEST_CASE("request: the table has each field once, and copies and compares what 
   full.activation_type = ActivationType::kFloat32;
   full.gradients = ParameterGradients::kArriving;
   full.freeze = {"w", "!v"};
+  full.sharding = {ShardingSystem::kFsdp, 8};
   full.align_bytes = 8;
   full.algorithm = "chen-sqrt";
   full.objective = Objective::kMemory;
@@ -115,6 +121,7 @@ TEST_CASE("request: the table has each field once, and copies and compares what 
   CHECK(TextsOf(FieldOf("setting"), full) == std::vector<std::string>{"segments=5"});
   CHECK(TextsOf(FieldOf("input_shapes"), full) == std::vector<std::string>{"x=2,3"});
   CHECK(TextsOf(FieldOf("freeze"), full) == std::vector<std::string>{"w", "!v"});
+  CHECK(TextsOf(FieldOf("sharding"), full) == std::vector<std::string>{"fsdp:8"});
   CHECK(TextsOf(FieldOf("optimizer"), full) == std::vector<std::string>{"momentum"});
   CHECK(TextsOf(FieldOf("budget"), PlanRequest()).empty());
 }

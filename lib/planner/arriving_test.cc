@@ -33,7 +33,7 @@ TEST_CASE("arriving gradients: a model's step counts each from the node that mak
   CHECK(arriving.is_model);
   CHECK(arriving.joint->ops().size() == 2 * constant.graph.nodes().size() + 1);
   const ConstantMemory& together = constant.graph.constants();
-  CHECK(GradientBytesOf(arriving) == together.parameter_gradients);
+  CHECK(OptimizedBytes(arriving) == together.parameter_gradients);
   // Each parameter is trained by a node.
   CHECK(JointConstants(*arriving.joint).parameter_gradients == Bytes(0));
   CHECK(JointConstants(*arriving.joint).inputs == together.parameters + together.inputs);
@@ -71,13 +71,13 @@ TEST_CASE("arriving gradients: a parameter that several nodes train arrives with
   for (const Value& value : source.joint->values()) {
     if (value.kind == ValueKind::kArrivingGradient) arriving += value.bytes;
   }
-  CHECK(arriving == GradientBytesOf(source));
+  CHECK(arriving == OptimizedBytes(source));
 }
 
 TEST_CASE("arriving gradients: of joint graphs as well, of forward graph files not") {
   const Source joint = LoadSource("testdata/graphs/joint_net.json", Arriving()).value();
   REQUIRE(joint.joint);
-  CHECK(GradientBytesOf(joint) == Bytes(65536));
+  CHECK(OptimizedBytes(joint) == Bytes(65536));
   // d_h, the loss and the gradient itself.
   CHECK(BaselinePeak(joint) == Bytes(16384 + 4 + 65536));
   const Result<Source> forward = LoadSource("testdata/graphs/net.json", Arriving());

@@ -56,8 +56,7 @@ Plan PlanOf(const TensorGraph& graph, const PlanRequest& request, const BestSolu
                  &plan.figures);
   plan.figures.curve = std::move(curve);
   plan.figures.paper = {std::nullopt, plan.figures.peak, plan.figures.overhead};
-  plan.figures.optimizer_state =
-      OptimizerState(request.optimizer, graph.constants().parameter_gradients);
+  plan.figures.optimizer_state = OptimizerState(request.optimizer, graph.optimized_bytes());
   const std::vector<std::string> faults = CheckPlan(graph, plan);
   CKPLAN_CHECK(faults.empty(), faults.front());
   return plan;

@@ -41,9 +41,8 @@ struct SizedModel {
 
 SizedModel SizedModelOf(Source source, Optimizer optimizer) {
   SizedModel sized{std::move(source), Bytes(0), Bytes(0), Cost(0)};
-  const ConstantMemory& constants = sized.graph().constants();
-  sized.constants =
-      TotalConstants(constants, OptimizerState(optimizer, constants.parameter_gradients));
+  sized.constants = TotalConstants(sized.graph().constants(),
+                                   OptimizerState(optimizer, sized.graph().optimized_bytes()));
   sized.keep_all_peak = KeepAllPeak(sized.graph());
   sized.step = sized.graph().forward_cost() + sized.graph().backward_cost();
   return sized;

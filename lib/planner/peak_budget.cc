@@ -22,9 +22,8 @@ std::string DescribeStep(const TensorGraph& graph, const Step& step) {
 
 Bytes ConstantsInBudget(const TensorGraph& graph, const PlanRequest& request) {
   if (!request.total_budget.is_given()) return Bytes(0);
-  const ConstantMemory& constants = graph.constants();
-  return TotalConstants(constants,
-                        OptimizerState(request.optimizer, constants.parameter_gradients));
+  return TotalConstants(graph.constants(),
+                        OptimizerState(request.optimizer, graph.optimized_bytes()));
 }
 
 const Budget& PeakBudgetOf(const PlanRequest& request) {

@@ -236,8 +236,7 @@ Plan CheckedPlan(const SolverInfo& info, const TensorGraph& graph, const PlanReq
   plan.figures.setting = SettingOf(info, chosen);
   plan.figures.guarantee = GuaranteeOf(chosen, was_stopped);
   plan.figures.is_optimal = IsProven(info, request, chosen);
-  plan.figures.optimizer_state =
-      OptimizerState(request.optimizer, graph.constants().parameter_gradients);
+  plan.figures.optimizer_state = OptimizerState(request.optimizer, graph.optimized_bytes());
   const std::vector<std::string> faults = CheckPlan(graph, plan);
   CKPLAN_CHECK(faults.empty(), faults.front());
   return plan;

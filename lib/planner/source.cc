@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <span>
 
 #include "lib/base/hash.h"
 #include "lib/base/read_file.h"
@@ -14,6 +15,7 @@
 #include "lib/joint/expand.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/model/external_files.h"
+#include "lib/parallel/sharding.h"
 #include "lib/plan/assemble_joint.h"
 #include "lib/plan/same_model.h"
 #include "lib/schedule/simulate.h"
@@ -60,6 +62,10 @@ Result<Done> CheckGraphFileRequest(const PlanRequest& request,
     return NotForGraphFiles("frozen parameters are", "has its bytes of gradients as they are",
                             "freeze");
   }
+  if (request.sharding) {
+    return NotForGraphFiles("a division among devices is",
+                            "has the sum of its parameters, and not each", "sharding");
+  }
   if (!cost || cost->kind == CostKind::kUnit || cost->kind == CostKind::kFile) return Done{};
   return NotForGraphFiles(fmt::format("the cost model {} is", cost->name()),
                           "has costs of its own, which those of unit or file:PATH may replace",
@@ -93,6 +99,28 @@ Result<Done> LetGradientsArrive(Source* source) {
                  {"leave out", {{"gradients", ""}}}};
   }
   return Done{};
+}
+
+// The graph with what one device holds of its constants.
+Result<TensorGraph> WithSharding(const TensorGraph& graph, std::span<const Parameter> parameters,
+                                 const Sharding& sharding) {
+  CKPLAN_ASSIGN_OR_RETURN(const ShardedConstants constants, ShardConstants(parameters, sharding));
+  TensorGraphParts parts = PartsOf(graph);
+  parts.parameters = constants.parameters;
+  parts.parameter_gradients = constants.parameter_gradients;
+  parts.optimized = constants.optimized;
+  parts.unsharded = constants.unsharded;
+  return TensorGraph::Create(std::move(parts));
+}
+
+// What cannot be asked for together, whatever the file.
+Result<Done> CheckCombination(const PlanRequest& request) {
+  if (!request.sharding || request.gradients == ParameterGradients::kConstant) return Done{};
+  return Error{ErrorCode::kUsage,
+               "gradients that devices divide are not held whole as they arrive, so the two "
+               "cannot be asked for together",
+               {},
+               {"leave out", {{"gradients", ""}}}};
 }
 
 void SettleCosts(const CostModel& cost, PlanRequest* request) {
@@ -144,6 +172,10 @@ Result<Source> LoadModelFile(const std::string& path, const PlanRequest& request
   Source source{
       std::move(read.lowered.graph), read.model.identity(), std::move(read.request),        true,
       std::move(read.lowered.roles), read.model.warnings(), std::move(read.lowered.modules)};
+  if (request.sharding) {
+    CKPLAN_ASSIGN_OR_RETURN(source.graph,
+                            WithSharding(source.graph, read.lowered.parameters, *request.sharding));
+  }
   for (std::string& warning : read.lowered.warnings) source.warnings.push_back(std::move(warning));
   source.absent_values = std::move(read.lowered.absent_values);
   return source;
@@ -155,6 +187,7 @@ Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& 
                                     const ModelIdentity* planned) {
   LowerOptions lower;
   lower.autograd = request.autograd;
+  lower.lists_parameters = request.sharding.has_value();
   CKPLAN_ASSIGN_OR_RETURN(lower.cost, ModelCosts(request));
   CKPLAN_ASSIGN_OR_RETURN(
       Model model, LoadModel(path, {request.dims, request.input_shapes, request.activation_type,
@@ -222,6 +255,7 @@ Result<std::string> ReadJsonFile(const std::string& path, std::string_view what)
 
 Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
                           const ModelIdentity* planned) {
+  CKPLAN_RETURN_IF_ERROR(CheckCombination(request));
   return UnlessStopped([&]() -> Result<Source> {
     CKPLAN_ASSIGN_OR_RETURN(Source source, IsGraphFile(path)
                                                ? LoadGraphFile(path, request, planned)
@@ -253,12 +287,11 @@ Bytes BaselinePeak(const Source& source) {
 Bytes ConstantsInBudget(const Source& source, const PlanRequest& request) {
   if (!request.total_budget.is_given()) return Bytes(0);
   return TotalConstants(ConstantsOf(source),
-                        OptimizerState(request.optimizer, GradientBytesOf(source)));
+                        OptimizerState(request.optimizer, OptimizedBytes(source)));
 }
 
-Bytes GradientBytesOf(const Source& source) {
-  return source.joint ? ParameterGradientBytes(*source.joint)
-                      : source.graph.constants().parameter_gradients;
+Bytes OptimizedBytes(const Source& source) {
+  return source.joint ? ParameterGradientBytes(*source.joint) : source.graph.optimized_bytes();
 }
 
 }  // namespace ckplan

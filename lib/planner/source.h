@@ -37,8 +37,8 @@ struct Source {
 // Of the graph that the source has.
 size_t NodeCount(const Source& source);    // Nodes or operations.
 Bytes BaselinePeak(const Source& source);  // Of keeping everything, in the graph's own order.
-// Of parameters, wherever they are counted: what optimizers keep state for.
-Bytes GradientBytesOf(const Source& source);
+// The bytes of gradients of parameters, wherever they are counted, that optimizers keep state for.
+Bytes OptimizedBytes(const Source& source);
 
 ConstantMemory ConstantsOf(const Source& source);
 // What the request's budget on the peak covers beside it: nothing, or all that no plan changes.
