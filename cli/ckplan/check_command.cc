@@ -1,4 +1,4 @@
-// ckplan check: replays a plan file by the independent checker.
+// ckplan check: replays plan files by the independent checker.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,106 +20,168 @@
 namespace ckplan {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::string_view kChecker = "checker";
 
-// What was found about a plan that could be read.
+// A plan that is to be checked.
+struct CheckedPath {
+  std::string plan;
+  std::string model;  // Empty: beside the plan.
+};
+
+// What was found about one plan.
 struct Findings {
+  CheckedPath path;
+  std::optional<Error> error;  // Why the plan could not be judged; the rest is then empty.
+  std::string model;           // As the plan calls it.
+  std::string algorithm;
+  PlanFigures figures;
   std::vector<std::string> faults;  // What the checker found wrong.
   std::vector<Verdict> verdicts;    // One for each limit; none where there are faults.
 
-  bool limits_hold() const {
-    return std::all_of(verdicts.begin(), verdicts.end(),
-                       [](const Verdict& verdict) { return verdict.holds; });
-  }
+  bool is_sound() const { return !error && faults.empty(); }
+  bool is_ok() const { return is_sound() && AllHold(verdicts); }
 };
 
-std::string CheckJson(const Plan& plan, const Findings& findings) {
-  JsonWriter json;
-  json.BeginObject(JsonLayout::kLines);
-  json.Key("schema_version").Text("1.0");
-  json.Key("model").Text(plan.model.name);
-  json.Key("algorithm").Text(plan.request.algorithm);
-  json.Key("ok").Boolean(findings.faults.empty() && findings.limits_hold());
-  json.Key("peak_bytes").Amount(plan.figures.peak);
-  json.Key("overhead_cost").Amount(plan.figures.overhead);
-  json.Key("faults").BeginArray(JsonLayout::kLines);
-  for (const std::string& fault : findings.faults) json.Text(fault);
-  json.End();
-  json.Key("limits").BeginArray(JsonLayout::kLines);
-  for (const Verdict& verdict : findings.verdicts) {
-    json.BeginObject(JsonLayout::kInline);
-    json.Key("limit").Text(verdict.threshold);
-    json.Key("ok").Boolean(verdict.holds);
-    json.Key("why").Text(verdict.message);
-    json.End();
+// ---- The command line ----
+
+Result<Done> CheckPairing(size_t plans, size_t models) {
+  if (models <= 1 || models == plans) return Done{};
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("--model is given {} times for {} plans; give it once for all of "
+                               "them, or once for each",
+                               models, plans));
+}
+
+// A plan may be followed by its model; two plans are two plans.
+Result<std::vector<CheckedPath>> PathsOf(const Options& options) {
+  const std::vector<std::string>& names = options.plans;
+  const std::vector<std::string>& models = options.models;
+  CKPLAN_RETURN_IF_ERROR(CheckPairing(names.size(), models.size()));
+  if (names.size() == 2 && models.empty() && !IsPlanBeside(names[1], names[0])) {
+    return std::vector<CheckedPath>{{names[0], names[1]}};
   }
-  json.End().End();
-  return std::move(json).Finish();
-}
-
-std::string CheckText(const Plan& plan, const Findings& findings, const Terminal& terminal) {
-  std::string text =
-      fmt::format("ok   {}   {}   peak {}   time {} of a training step\n",
-                  Printable(plan.model.name, kLongestName), Printable(plan.request.algorithm),
-                  HumanBytes(plan.figures.peak), SignedPercent(StepOverheadRatio(plan.figures)));
-  for (const Verdict& verdict : findings.verdicts) {
-    const std::string line = fmt::format("{} {}   {}", verdict.holds ? "ok  " : "FAIL",
-                                         verdict.threshold, verdict.message);
-    text += verdict.holds ? line : Styled(line, TextStyle::kWarning, terminal);
-    text += '\n';
+  std::vector<CheckedPath> paths;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const bool has_one = models.size() == 1;
+    paths.push_back({names[i], models.empty() ? "" : models[has_one ? 0 : i]});
   }
-  return text;
+  return paths;
 }
 
-// The first few lines of a list.
-std::vector<std::string> FirstOf(std::vector<std::string> lines) {
-  constexpr size_t kShown = 10;
-  if (lines.size() > kShown) lines.resize(kShown);
-  return lines;
+bool IsFolder(const std::string& path) {
+  std::error_code fault;
+  return fs::is_directory(path, fault);
 }
 
-Error CheckError(std::string_view plan_path, std::vector<std::string> faults) {
-  Error error = MakeError(ErrorCode::kCheckFailed,
-                          fmt::format("{} does not pass the checker: {} fault{}", plan_path,
-                                      faults.size(), faults.size() == 1 ? "" : "s"));
-  error.notes = FirstOf(std::move(faults));
-  return error;
-}
-
-struct CheckRequest {
-  std::vector<Threshold> thresholds;
-  std::optional<PlanDigest> against;
-};
-
-// All that can be wrong about the command line, before the model is read.
-Result<CheckRequest> CheckRequestOf(const Options& options) {
+// All that can be wrong about the command line, before a plan is read.
+Result<std::vector<Threshold>> ThresholdsOf(const Options& options, size_t plans) {
   if (options.annotate != "none" && options.format == "json") {
     return MakeError(ErrorCode::kUsage, "--annotate and --format json exclude each other");
   }
-  CheckRequest request;
-  bool has_growth = false;
+  std::vector<Threshold> thresholds;
   for (const std::string& text : options.fail_on) {
     CKPLAN_ASSIGN_OR_RETURN(Threshold threshold, ParseThreshold(text));
-    has_growth = has_growth || threshold.is_growth;
-    request.thresholds.push_back(std::move(threshold));
+    if (threshold.is_growth && !options.against) {
+      CKPLAN_RETURN_IF_ERROR(JudgeThresholds({threshold}, {}, {}, {}));
+    }
+    thresholds.push_back(std::move(threshold));
   }
-  if (options.against) {
-    CKPLAN_ASSIGN_OR_RETURN(request.against, ReadPlanDigestFile(*options.against));
-  } else if (has_growth) {
-    CKPLAN_RETURN_IF_ERROR(JudgeThresholds(request.thresholds, {}, {}, nullptr));
+  if (plans > 1 && options.against && !IsFolder(*options.against)) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("--against \"{}\" is no folder; for {} plans, name a folder that "
+                                 "holds the older ones under the same names",
+                                 *options.against, plans));
   }
-  return request;
+  return thresholds;
 }
 
-// The figures of a plan with faults mean nothing, so no limit is checked against them.
-Result<Findings> Judge(const CheckRequest& request, const PlanFile& file) {
-  Findings findings;
-  findings.faults = JudgePlanFile(file);
-  if (!findings.faults.empty()) return findings;
-  CKPLAN_ASSIGN_OR_RETURN(findings.verdicts,
-                          JudgeThresholds(request.thresholds, file.plan.figures, file.plan.request,
-                                          request.against ? &*request.against : nullptr));
-  return findings;
+// ---- Judging ----
+
+// In a folder the older plan has the name of the newer one. A plan that is not in it is new.
+Result<OlderPlan> OlderPlanOf(const Options& options, const std::string& plan) {
+  OlderPlan older;
+  if (!options.against) return older;
+  std::string path = *options.against;
+  if (IsFolder(path)) {
+    const fs::path file = fs::path(path) / fs::path(plan).filename();
+    std::error_code fault;
+    if (!fs::exists(file, fault)) {
+      older.absence = fmt::format("{} is not there, so the plan is new and has not grown",
+                                  file.generic_string());
+      return older;
+    }
+    path = file.generic_string();
+  }
+  CKPLAN_ASSIGN_OR_RETURN(older.plan, ReadPlanDigestFile(path));
+  return older;
+}
+
+Result<Done> Judge(const Options& options, const std::vector<Threshold>& thresholds,
+                   const Screen& screen, Findings* findings) {
+  const CheckedPath& path = findings->path;
+  CKPLAN_ASSIGN_OR_RETURN(const OlderPlan older, OlderPlanOf(options, path.plan));
+  Progress progress(screen.shows_progress);
+  progress.Stage(fmt::format("reading {}", path.plan));
+  CKPLAN_ASSIGN_OR_RETURN(const PlanFile file, ReadPlanFile(path.plan, path.model,
+                                                            options.request.ValueOf("cost_model")));
+  progress.Clear();
+  for (const std::string& warning : file.source.warnings) screen.Warn(warning);
+  findings->model = file.plan.model.name;
+  findings->algorithm = file.plan.request.algorithm;
+  findings->figures = file.plan.figures;
+  findings->faults = JudgePlanFile(file);
+  // The figures of a plan with faults mean nothing, so no limit is checked against them.
+  if (!findings->faults.empty()) return Done{};
+  CKPLAN_ASSIGN_OR_RETURN(findings->verdicts,
+                          JudgeThresholds(thresholds, file.plan.figures, file.plan.request, older));
+  return Done{};
+}
+
+// ---- As text and JSON ----
+
+void WriteFindings(const Findings& findings, JsonWriter* json) {
+  json->BeginObject(JsonLayout::kLines);
+  json->Key("schema_version").Text("1.0");
+  json->Key("plan").Text(findings.path.plan);
+  if (findings.error) {
+    json->Key("ok").Boolean(false);
+    json->Key("error").Text(MessageOf(*findings.error)).End();
+    return;
+  }
+  json->Key("model").Text(findings.model);
+  json->Key("algorithm").Text(findings.algorithm);
+  json->Key("ok").Boolean(findings.is_ok());
+  json->Key("peak_bytes").Amount(findings.figures.peak);
+  json->Key("overhead_cost").Amount(findings.figures.overhead);
+  json->Key("faults").BeginArray(JsonLayout::kLines);
+  for (const std::string& fault : findings.faults) json->Text(fault);
+  json->End();
+  json->Key("limits").BeginArray(JsonLayout::kLines);
+  for (const Verdict& verdict : findings.verdicts) WriteVerdict(verdict, json);
+  json->End().End();
+}
+
+// An object for one plan, an array of objects for several.
+std::string CheckJson(const std::vector<Findings>& all) {
+  JsonWriter json;
+  if (all.size() > 1) json.BeginArray(JsonLayout::kLines);
+  for (const Findings& findings : all) WriteFindings(findings, &json);
+  if (all.size() > 1) json.End();
+  return std::move(json).Finish();
+}
+
+// Nothing of a plan that is not sound: that is an error, on standard error. Where there are several
+// plans, each line names its own.
+std::string CheckText(const Findings& findings, bool has_several, const Terminal& terminal) {
+  if (!findings.is_sound()) return "";
+  const std::string plan = has_several ? Printable(findings.path.plan, kLongestName) : "";
+  return fmt::format("ok   {}{}{}   {}   peak {}   time {} of a training step\n", plan,
+                     plan.empty() ? "" : "   ", Printable(findings.model, kLongestName),
+                     Printable(findings.algorithm), HumanBytes(findings.figures.peak),
+                     SignedPercent(StepOverheadRatio(findings.figures))) +
+         VerdictLines(findings.verdicts, plan, terminal);
 }
 
 // ---- For continuous integration ----
@@ -129,9 +191,23 @@ std::string SubjectOf(std::string_view fault) {
   return fmt::format("{}: {}", kChecker, fault.substr(0, fault.find(':')));
 }
 
-FindingsReport ReportOf(const Options& options, const std::string& model,
-                        const Findings& findings) {
-  FindingsReport report{options.plan, model, {}};
+// What cannot be judged is a finding as well: a plan for another model, for the model has changed
+// and its plan has not, and a file that cannot be read. Other errors are about the command line.
+std::vector<Finding> FindingsOf(const Error& error) {
+  const bool is_other_model = error.code == ErrorCode::kCheckFailed;
+  if (!is_other_model && ExitCodeOf(error.code) != ExitCode::kInput) return {};
+  const std::string what = is_other_model ? "other model" : "unreadable";
+  return {{std::string(kChecker), "checker: " + what, MessageOf(error), true, what}};
+}
+
+FindingsReport ReportOf(const Findings& findings) {
+  FindingsReport report{findings.path.plan, findings.model, {}};
+  if (findings.error) {
+    const CheckedPath& path = findings.path;
+    report.model = fs::path(path.model.empty() ? path.plan : path.model).filename().string();
+    report.findings = FindingsOf(*findings.error);
+    return report;
+  }
   for (const std::string& fault : findings.faults) {
     const std::string subject = SubjectOf(fault);
     report.findings.push_back(
@@ -146,71 +222,88 @@ FindingsReport ReportOf(const Options& options, const std::string& model,
   return report;
 }
 
-std::string Annotated(const Options& options, const FindingsReport& report) {
-  if (options.annotate == "github") return GithubAnnotations(report);
-  if (options.annotate == "gitlab") return GitlabCodeQuality(report);
-  return JunitReport(report);
+std::string Annotated(const std::string& form, const std::vector<Findings>& all) {
+  std::vector<FindingsReport> reports;
+  for (const Findings& findings : all) {
+    FindingsReport report = ReportOf(findings);
+    if (!report.findings.empty()) reports.push_back(std::move(report));
+  }
+  if (reports.empty()) return "";
+  if (form == "github") return GithubAnnotations(reports);
+  return form == "gitlab" ? GitlabCodeQuality(reports) : JunitReport(reports);
 }
 
-// What cannot be judged is a finding as well: a plan for another model, for the model has changed
-// and its plan has not, and a file that cannot be read.
-Result<ExitCode> TellUnreadable(const Options& options, Error error, const Screen& screen) {
-  const bool is_other_model = error.code == ErrorCode::kCheckFailed;
-  const bool is_found = is_other_model || ExitCodeOf(error.code) == ExitCode::kInput;
-  if (is_found && options.annotate != "none") {
-    const std::string what = is_other_model ? "other model" : "unreadable";
-    const std::string& path = options.source.empty() ? options.plan : options.source;
-    const std::string model = std::filesystem::path(path).filename().string();
-    const FindingsReport report{
-        options.plan,
-        model,
-        {{std::string(kChecker), "checker: " + what, MessageOf(error), true, what}}};
-    CKPLAN_RETURN_IF_ERROR(screen.Print(Annotated(options, report)));
-  }
-  return error;
-}
+// ---- Telling ----
 
 // On standard output; returns whether it names the limits that fail.
-Result<bool> Tell(const Options& options, const Plan& plan, const Findings& findings,
-                  const Screen& screen) {
-  if (options.format == "json") {
-    CKPLAN_RETURN_IF_ERROR(screen.Print(CheckJson(plan, findings)));
-    return false;
-  }
+Result<bool> Tell(const Options& options, const std::vector<Findings>& all, const Screen& screen) {
   if (options.annotate != "none") {
-    const FindingsReport report = ReportOf(options, plan.model.name, findings);
-    CKPLAN_RETURN_IF_ERROR(screen.Print(Annotated(options, report)));
+    CKPLAN_RETURN_IF_ERROR(screen.Print(Annotated(options.annotate, all)));
     return false;
   }
-  if (!findings.faults.empty() || screen.is_quiet) return false;
-  CKPLAN_RETURN_IF_ERROR(screen.Print(CheckText(plan, findings, screen.out)));
+  if (options.format == "json") {
+    const bool has_json = all.size() > 1 || !all.front().error;
+    if (has_json) CKPLAN_RETURN_IF_ERROR(screen.Print(CheckJson(all)));
+    return false;
+  }
+  if (screen.is_quiet) return false;
+  std::string text;
+  for (const Findings& findings : all) text += CheckText(findings, all.size() > 1, screen.out);
+  CKPLAN_RETURN_IF_ERROR(screen.Print(text));
   return true;
 }
 
-// On standard error: that limits fail, and which unless that has been said.
-void TellFailures(const std::string& path, const std::vector<Verdict>& verdicts, bool is_told) {
-  std::vector<std::string> failures;
-  for (const Verdict& verdict : verdicts) {
-    if (!verdict.holds)
-      failures.push_back(fmt::format("{}: {}", verdict.threshold, verdict.message));
-  }
+Error CheckError(std::string_view plan_path, std::vector<std::string> faults) {
+  constexpr size_t kShown = 10;
   Error error = MakeError(ErrorCode::kCheckFailed,
-                          fmt::format("{} fails {} of {} limit{}", path, failures.size(),
-                                      verdicts.size(), verdicts.size() == 1 ? "" : "s"));
-  if (!is_told) error.notes = FirstOf(std::move(failures));
+                          fmt::format("{} does not pass the checker: {} fault{}", plan_path,
+                                      faults.size(), faults.size() == 1 ? "" : "s"));
+  if (faults.size() > kShown) faults.resize(kShown);
+  error.notes = std::move(faults);
+  return error;
+}
+
+// On standard error: why a plan fails, if it does. Returns its exit code.
+ExitCode TellFailure(const Findings& findings, bool is_told) {
+  if (findings.is_ok()) return ExitCode::kOk;
+  if (findings.is_sound()) {
+    PrintFailures(findings.path.plan, findings.verdicts, is_told);
+    return ExitCode::kDifferent;
+  }
+  const Error error =
+      findings.error ? *findings.error : CheckError(findings.path.plan, findings.faults);
   PrintError(error, "ckplan");
+  return ExitCodeOf(error.code);
+}
+
+// The highest of the codes of all plans.
+ExitCode TellFailures(const std::vector<Findings>& all, bool is_told) {
+  ExitCode code = ExitCode::kOk;
+  for (const Findings& findings : all) code = std::max(code, TellFailure(findings, is_told));
+  const auto failing =
+      std::count_if(all.begin(), all.end(), [](const Findings& one) { return !one.is_ok(); });
+  if (all.size() > 1 && failing > 0) {
+    PrintError(MakeError(ErrorCode::kCheckFailed, fmt::format("{} of {} plans fail{}", failing,
+                                                              all.size(), failing == 1 ? "s" : "")),
+               "ckplan");
+  }
+  return code;
 }
 
 }  // namespace
 
 void AddCheckOptions(CommandLine& line, Options& options) {
-  line.Positional("PLAN", "a plan file, or a model annotated with one", &options.plan);
-  line.OptionalPositional("MODEL", "the model or graph.json of the plan (default: beside it)",
-                          &options.source);
+  line.Positionals("PLAN", "plan files, or models annotated with one; one plan's MODEL may follow",
+                   &options.plans);
+  line.List("--model", "MODEL",
+            "the model or graph.json of the plans, or of each (default: beside the plan)",
+            &options.models);
   options.request.Add(line, "cost_model");
-  line.List("--fail-on", "LIMIT", "exit with 1 above it: peak>16GiB, overhead>5%, peak:+1%",
+  line.List("--fail-on", "LIMIT",
+            "exit with 1 above it: peak>16GiB, overhead>5%, peak:+1%, peak:+10MiB",
             &options.fail_on);
-  line.Value("--against", "OLD", "the plan file that limits on growth (peak:+1%) start from",
+  line.Value("--against", "OLD",
+             "the plan that limits on growth start from, or a folder of such by the same names",
              &options.against);
   line.Choice("--annotate", {"none", "github", "gitlab", "junit"},
               "print failures as continuous integration reads them", &options.annotate);
@@ -220,21 +313,18 @@ void AddCheckOptions(CommandLine& line, Options& options) {
 }
 
 Result<ExitCode> RunCheck(const Options& options, const Screen& screen) {
-  const Result<CheckRequest> request = CheckRequestOf(options);
-  if (!request.ok()) return TellUnreadable(options, request.error(), screen);
-  Progress progress(screen.shows_progress);
-  progress.Stage(fmt::format("reading {}", options.plan));
-  Result<PlanFile> file =
-      ReadPlanFile(options.plan, options.source, options.request.ValueOf("cost_model"));
-  progress.Clear();
-  if (!file.ok()) return TellUnreadable(options, std::move(file).error(), screen);
-  for (const std::string& warning : file->source.warnings) screen.Warn(warning);
-  CKPLAN_ASSIGN_OR_RETURN(const Findings findings, Judge(*request, *file));
-  CKPLAN_ASSIGN_OR_RETURN(const bool is_told, Tell(options, file->plan, findings, screen));
-  if (!findings.faults.empty()) return CheckError(options.plan, findings.faults);
-  if (findings.limits_hold()) return ExitCode::kOk;
-  TellFailures(options.plan, findings.verdicts, is_told);
-  return ExitCode::kDifferent;
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<CheckedPath> paths, PathsOf(options));
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<Threshold> thresholds,
+                          ThresholdsOf(options, paths.size()));
+  std::vector<Findings> all;
+  for (const CheckedPath& path : paths) {
+    Findings findings{path};
+    Result<Done> judged = Judge(options, thresholds, screen, &findings);
+    if (!judged.ok()) findings.error = std::move(judged).error();
+    all.push_back(std::move(findings));
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const bool is_told, Tell(options, all, screen));
+  return TellFailures(all, is_told);
 }
 
 }  // namespace ckplan

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "cli/ckplan/config.h"
 #include "cli/common/memory_limit.h"
 
 namespace ckplan {
@@ -41,7 +42,17 @@ constexpr std::array kCommands = {
             AddAlgosOptions, RunAlgos},
     Command{"schema", "print the JSON Schema of a file format", "ckplan schema plan",
             AddSchemaOptions, RunSchema},
+    Command{"completion", "print the script by which a shell completes command lines",
+            "source <(ckplan completion bash)", AddCompletionOptions, RunCompletion},
+    Command{"man", "print the manual page of a command", "ckplan man plan | man -l -",
+            AddManOptions, RunMan},
 };
+
+constexpr std::string_view kExample =
+    "ckplan resnet50.onnx -D N=64 --algo exact-dp --budget 60% -o plan.json";
+constexpr std::string_view kPurpose =
+    "Plans which activations a training step keeps and which it recomputes, so that the step\n"
+    "fits a memory budget at little extra work.";
 
 Screen MakeScreen(const Options& options) {
   Screen screen = DetectScreen(options.color, options.is_quiet, options.has_no_progress);
@@ -53,6 +64,8 @@ CommandLine CommandLineOf(const Command& command, Options& options) {
   CommandLine line(fmt::format("ckplan {}", command.name), command.example,
                    Sentence(command.summary));
   command.add_options(line, options);
+  // All that work on files; to list algorithms or print a page there is nothing to set.
+  if (line.HasOption("--memory-limit")) AddConfigOptions(line, options);
   return line;
 }
 
@@ -84,31 +97,54 @@ Result<ExitCode> RunCommand(const Command& command, std::vector<std::string> arg
   line.SetElsewhere(CommandsWith);
   line.Footer(ExitCodeLines(kExitCodeMeanings));
   CKPLAN_ASSIGN_OR_RETURN(const CommandLine::Outcome outcome, line.Parse(std::move(arguments)));
-  const Screen screen = MakeScreen(options);
-  if (outcome == CommandLine::Outcome::kRun) {
-    CKPLAN_RETURN_IF_ERROR(LimitMemory(options.memory_limit));
-    return command.run(options, screen);
+  if (outcome == CommandLine::Outcome::kHelp) {
+    CKPLAN_RETURN_IF_ERROR(MakeScreen(options).PrintHelp(line.Help()));
+    return ExitCode::kOk;
   }
-  CKPLAN_RETURN_IF_ERROR(screen.PrintHelp(line.Help()));
-  return ExitCode::kOk;
+  std::vector<ConfiguredValue> configured;
+  if (line.HasOption("--config")) {
+    CKPLAN_ASSIGN_OR_RETURN(configured, ApplyConfig(std::string(command.name), options, &line));
+  }
+  const Screen screen = MakeScreen(options);
+  if (options.prints_config) {
+    CKPLAN_RETURN_IF_ERROR(screen.Print(ConfigText(std::string(command.name), line, configured)));
+    return ExitCode::kOk;
+  }
+  CKPLAN_RETURN_IF_ERROR(LimitMemory(options.memory_limit));
+  Result<ExitCode> code = command.run(options, screen);
+  if (!code.ok()) return WithOrigins(std::move(code).error(), configured);
+  return code;
 }
 
 std::string ProgramHelp() {
-  std::string text =
-      "Example:\n"
-      "  ckplan resnet50.onnx -D N=64 --algo exact-dp --budget 60% -o plan.json\n\n"
-      "Plans which activations a training step keeps and which it recomputes, so that the step\n"
-      "fits a memory budget at little extra work.\n\n"
+  std::string text = fmt::format("Example:\n  {}\n\n{}\n\n", kExample, kPurpose);
+  text +=
       "Usage: ckplan COMMAND [options]\n"
       "       ckplan MODEL [options]         short for `ckplan plan MODEL`\n\n"
       "Commands (`ckplan help COMMAND` tells more):\n";
   for (const Command& command : kCommands) {
-    text += fmt::format("  {:<9} {}\n", command.name, command.summary);
+    text += fmt::format("  {:<10} {}\n", command.name, command.summary);
   }
   text += "\nOptions:\n";
   text += "  -h, --help     show this and exit\n";
   text += "  -V, --version  show the version and exit\n\n";
   return text + ExitCodeLines(kExitCodeMeanings) + "\n";
+}
+
+ProgramDescription DescribeProgram() {
+  ProgramDescription program;
+  program.name = "ckplan";
+  program.version = CKPLAN_VERSION;
+  program.summary = "plan the memory of a training step";
+  program.purpose = kPurpose;
+  program.example = kExample;
+  program.default_command = kDefaultCommand;
+  program.exit_codes = kExitCodeMeanings;
+  for (const Command& command : kCommands) {
+    Options options;
+    program.commands.push_back(CommandLineOf(command, options).description());
+  }
+  return program;
 }
 
 }  // namespace ckplan

@@ -7,6 +7,7 @@
 #include "cli/ckplan/options.h"
 #include "cli/common/command_line.h"
 #include "cli/common/exit_code.h"
+#include "cli/common/program_description.h"
 #include "cli/common/terminal.h"
 #include "lib/base/result.h"
 
@@ -28,17 +29,21 @@ inline constexpr std::string_view kDefaultCommand = "plan";
 Result<ExitCode> RunCommand(const Command& command, std::vector<std::string> arguments);
 
 std::string ProgramHelp();
+// The program and all its commands, for completions and manual pages.
+ProgramDescription DescribeProgram();
 
 // Each command has its own file: algos_command.cc and so on.
 void AddAlgosOptions(CommandLine& line, Options& options);
 void AddApplyOptions(CommandLine& line, Options& options);
 void AddCheckOptions(CommandLine& line, Options& options);
 void AddCompareOptions(CommandLine& line, Options& options);
+void AddCompletionOptions(CommandLine& line, Options& options);
 void AddDiffOptions(CommandLine& line, Options& options);
 void AddExplainOptions(CommandLine& line, Options& options);
 void AddFitOptions(CommandLine& line, Options& options);
 void AddGraphOptions(CommandLine& line, Options& options);
 void AddInspectOptions(CommandLine& line, Options& options);
+void AddManOptions(CommandLine& line, Options& options);
 void AddModulesOptions(CommandLine& line, Options& options);
 void AddParetoOptions(CommandLine& line, Options& options);
 void AddPlanOptions(CommandLine& line, Options& options);
@@ -48,11 +53,13 @@ Result<ExitCode> RunAlgos(const Options& options, const Screen& screen);
 Result<ExitCode> RunApply(const Options& options, const Screen& screen);
 Result<ExitCode> RunCheck(const Options& options, const Screen& screen);
 Result<ExitCode> RunCompare(const Options& options, const Screen& screen);
+Result<ExitCode> RunCompletion(const Options& options, const Screen& screen);
 Result<ExitCode> RunDiff(const Options& options, const Screen& screen);
 Result<ExitCode> RunExplain(const Options& options, const Screen& screen);
 Result<ExitCode> RunFit(const Options& options, const Screen& screen);
 Result<ExitCode> RunGraph(const Options& options, const Screen& screen);
 Result<ExitCode> RunInspect(const Options& options, const Screen& screen);
+Result<ExitCode> RunMan(const Options& options, const Screen& screen);
 Result<ExitCode> RunModules(const Options& options, const Screen& screen);
 Result<ExitCode> RunPareto(const Options& options, const Screen& screen);
 Result<ExitCode> RunPlan(const Options& options, const Screen& screen);

@@ -76,6 +76,26 @@ TextTable FiguresTable(const ComparedPlans& plans) {
   return table;
 }
 
+// "paper budget"
+std::string TitleOfField(std::string_view name) {
+  std::string title(name);
+  std::replace(title.begin(), title.end(), '_', ' ');
+  return title;
+}
+
+// A row for each field in which the requests differ.
+TextTable RequestTable(const PlanDiff& diff) {
+  TextTable table;
+  table.columns = {{"asked for"},
+                   {"old", false, TableColumn::Fit::kElide},
+                   {"new", false, TableColumn::Fit::kElide}};
+  for (const RequestDifference& difference : diff.request) {
+    table.rows.push_back(
+        {TitleOfField(difference.field), difference.spoken_older, difference.spoken_newer});
+  }
+  return table;
+}
+
 // "2x -> 1x"
 std::string RunsText(const NodeChange& change) {
   return change.old_runs == change.new_runs
@@ -164,6 +184,7 @@ std::string DiffText(const ComparedPlans& plans, bool shows_all, const Terminal&
                   Styled("+++ " + Heading(plans.newer), TextStyle::kBold, terminal));
   const size_t table_width = terminal.table_width();
   text += FiguresTable(plans).Text(0, table_width);
+  if (!diff.request.empty()) text += '\n' + RequestTable(diff).Text(0, table_width);
   if (diff.changes.empty()) text += "\nno node is treated differently\n";
   if (!HasRows(diff)) return text;
   return text + '\n' +
@@ -177,6 +198,7 @@ std::string DiffMarkdown(const ComparedPlans& plans, bool shows_all) {
       fmt::format("**Plan of `{}`**: {} -> {}\n\n", Shown(plans.newer.plan.model.name),
                   MarkdownName(plans.older), MarkdownName(plans.newer));
   text += FiguresTable(plans).Markdown();
+  if (!diff.request.empty()) text += '\n' + RequestTable(diff).Markdown();
   if (diff.changes.empty()) text += "\nNo node is treated differently.\n";
   if (!HasRows(diff)) return text;
   return text + '\n' + ChangesTable(diff, ShownOf(diff, shows_all), kNameWidth).Markdown();

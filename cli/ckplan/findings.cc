@@ -32,51 +32,31 @@ std::string XmlEscaped(std::string_view text) { return XmlText(PrintableMessage(
 
 std::string TitleOf(const Finding& finding) { return "ckplan " + finding.subject; }
 
-}  // namespace
-
-std::string GithubAnnotations(const FindingsReport& report) {
-  std::string text;
-  for (const Finding& finding : report.findings) {
-    if (!finding.is_fault) continue;
-    text +=
-        fmt::format("::error file={},title={}::{}\n", GithubEscaped(report.plan_path, true),
-                    GithubEscaped(TitleOf(finding), true), GithubEscaped(finding.message, false));
-  }
-  return text;
+// `seen` counts the findings before it that agree in all that a fingerprint is made of.
+void WriteCodeQuality(const FindingsReport& report, const Finding& finding,
+                      std::map<std::string, int>* seen, JsonWriter* json) {
+  std::string identity = fmt::format("{}\n{}\n{}\n{}", finding.check, report.plan_path,
+                                     report.model, finding.identity);
+  // Those in order are counted, too: a fault must not change its name when another one is mended.
+  const int earlier = (*seen)[identity]++;
+  if (!finding.is_fault) return;
+  if (earlier > 0) identity += fmt::format("\n{}", earlier);
+  json->BeginObject(JsonLayout::kLines);
+  json->Key("description").Text(finding.message);
+  json->Key("check_name").Text("ckplan/" + finding.check);
+  json->Key("fingerprint").Text(Sha256Hex(identity));
+  json->Key("severity").Text(finding.check == "checker" ? "critical" : "major");
+  json->Key("location").BeginObject(JsonLayout::kInline);
+  json->Key("path").Text(report.plan_path);
+  json->Key("lines").BeginObject(JsonLayout::kInline);
+  json->Key("begin").Integer(1).End();
+  json->End().End();
 }
 
-std::string GitlabCodeQuality(const FindingsReport& report) {
-  std::map<std::string, int> seen;
-  JsonWriter json;
-  json.BeginArray(JsonLayout::kLines);
-  for (const Finding& finding : report.findings) {
-    std::string identity = fmt::format("{}\n{}\n{}\n{}", finding.check, report.plan_path,
-                                       report.model, finding.identity);
-    // Those in order are counted, too: a fault must not change its name when another one is mended.
-    const int earlier = seen[identity]++;
-    if (!finding.is_fault) continue;
-    if (earlier > 0) identity += fmt::format("\n{}", earlier);
-    json.BeginObject(JsonLayout::kLines);
-    json.Key("description").Text(finding.message);
-    json.Key("check_name").Text("ckplan/" + finding.check);
-    json.Key("fingerprint").Text(Sha256Hex(identity));
-    json.Key("severity").Text(finding.check == "checker" ? "critical" : "major");
-    json.Key("location").BeginObject(JsonLayout::kInline);
-    json.Key("path").Text(report.plan_path);
-    json.Key("lines").BeginObject(JsonLayout::kInline);
-    json.Key("begin").Integer(1).End();
-    json.End().End();
-  }
-  json.End();
-  return std::move(json).Finish();
-}
-
-std::string JunitReport(const FindingsReport& report) {
+std::string JunitSuite(const FindingsReport& report) {
   const auto faults = std::count_if(report.findings.begin(), report.findings.end(),
                                     [](const Finding& finding) { return finding.is_fault; });
   std::string text = fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-      "<testsuites>\n"
       "  <testsuite name=\"ckplan check {}\" tests=\"{}\" failures=\"{}\" errors=\"0\">\n",
       XmlEscaped(report.plan_path), report.findings.size(), faults);
   for (const Finding& finding : report.findings) {
@@ -86,7 +66,41 @@ std::string JunitReport(const FindingsReport& report) {
                                            XmlEscaped(finding.message))
                              : "/>\n";
   }
-  return text + "  </testsuite>\n</testsuites>\n";
+  return text + "  </testsuite>\n";
+}
+
+}  // namespace
+
+std::string GithubAnnotations(FindingsReports reports) {
+  std::string text;
+  for (const FindingsReport& report : reports) {
+    for (const Finding& finding : report.findings) {
+      if (!finding.is_fault) continue;
+      text +=
+          fmt::format("::error file={},title={}::{}\n", GithubEscaped(report.plan_path, true),
+                      GithubEscaped(TitleOf(finding), true), GithubEscaped(finding.message, false));
+    }
+  }
+  return text;
+}
+
+std::string GitlabCodeQuality(FindingsReports reports) {
+  std::map<std::string, int> seen;
+  JsonWriter json;
+  json.BeginArray(JsonLayout::kLines);
+  for (const FindingsReport& report : reports) {
+    for (const Finding& finding : report.findings) WriteCodeQuality(report, finding, &seen, &json);
+  }
+  json.End();
+  return std::move(json).Finish();
+}
+
+std::string JunitReport(FindingsReports reports) {
+  std::string text =
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+      "<testsuites>\n";
+  for (const FindingsReport& report : reports) text += JunitSuite(report);
+  return text + "</testsuites>\n";
 }
 
 std::string WithoutNumbers(std::string_view text) {

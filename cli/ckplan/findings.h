@@ -2,6 +2,7 @@
 // change.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,16 +24,19 @@ struct FindingsReport {
   std::vector<Finding> findings;
 };
 
+// Each of the following shows the reports of several plans, in their order.
+using FindingsReports = std::span<const FindingsReport>;
+
 // GitHub workflow commands, one line for each fault: ::error file=plan.json,title=...::message
-std::string GithubAnnotations(const FindingsReport& report);
+std::string GithubAnnotations(FindingsReports reports);
 
 // GitLab Code Quality: a list of faults. A fingerprint is the SHA-256 of check, plan, model and
 // identity, so it stays the same from run to run while figures and limits change. Findings that
 // agree in all four are distinguished by their order.
-std::string GitlabCodeQuality(const FindingsReport& report);
+std::string GitlabCodeQuality(FindingsReports reports);
 
-// JUnit XML: one test case for each finding.
-std::string JunitReport(const FindingsReport& report);
+// JUnit XML: one test suite for each plan, one test case for each finding.
+std::string JunitReport(FindingsReports reports);
 
 // `text` without digits, except those of names in quotes.
 std::string WithoutNumbers(std::string_view text);

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -10,8 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-FindingsReport ReportOf(std::vector<Finding> findings) {
-  return {"plans/a,b.json", "net.onnx", std::move(findings)};
+std::vector<FindingsReport> ReportOf(std::vector<Finding> findings) {
+  return {{"plans/a,b.json", "net.onnx", std::move(findings)}};
 }
 
 std::string FingerprintOf(const Finding& finding) {
@@ -21,14 +22,15 @@ std::string FingerprintOf(const Finding& finding) {
 }  // namespace
 
 TEST_CASE("findings: what is in order is annotated nowhere, and is a JUnit test that passed") {
-  const FindingsReport report = ReportOf({{"checker", "", "ok", false}});
+  const std::vector<FindingsReport> report = ReportOf({{"checker", "", "ok", false}});
   CHECK(GithubAnnotations(report).empty());
   CHECK(json::parse(GitlabCodeQuality(report)) == json::array());
   CHECK(JunitReport(report).find("tests=\"1\" failures=\"0\"") != std::string::npos);
 }
 
 TEST_CASE("findings: GitHub's lines cannot be ended or extended by a message or a path") {
-  const FindingsReport report = ReportOf({{"peak-limit", "peak", "100%\n::error::x", true}});
+  const std::vector<FindingsReport> report =
+      ReportOf({{"peak-limit", "peak", "100%\n::error::x", true}});
   CHECK(GithubAnnotations(report) ==
         "::error file=plans/a%2Cb.json,title=ckplan peak::100%25\\n::error::x\n");
 }
@@ -47,15 +49,15 @@ TEST_CASE("findings: a fingerprint depends on check and identity, not on what ma
 }
 
 TEST_CASE("findings: a fingerprint depends on the plan and its model") {
-  FindingsReport report = ReportOf({{"peak-limit", "peak>16GiB", "17 GiB", true}});
+  std::vector<FindingsReport> report = ReportOf({{"peak-limit", "peak>16GiB", "17 GiB", true}});
   const std::string first = GitlabCodeQuality(report);
-  report.model = "other.onnx";
+  report.front().model = "other.onnx";
   const std::string second = GitlabCodeQuality(report);
   const auto fingerprint = [](const std::string& text) {
     return json::parse(text)[0]["fingerprint"].get<std::string>();
   };
   CHECK(fingerprint(first) != fingerprint(second));
-  report.plan_path = "other.json";
+  report.front().plan_path = "other.json";
   CHECK(fingerprint(second) != fingerprint(GitlabCodeQuality(report)));
 }
 
@@ -72,6 +74,22 @@ TEST_CASE("findings: fingerprints are unique within a report, whatever else fail
   const json one = json::parse(GitlabCodeQuality(ReportOf({mended, upper})));
   REQUIRE(one.size() == 1);
   CHECK(one[0]["fingerprint"] == both[1]["fingerprint"]);
+}
+
+TEST_CASE("findings: of several plans there is one list, one document, and a suite for each") {
+  std::vector<FindingsReport> reports = ReportOf({{"peak-limit", "peak>1GiB", "17 GiB", true}});
+  reports.push_back(reports.front());
+  reports.back().plan_path = "other.json";
+  const json list = json::parse(GitlabCodeQuality(reports));
+  REQUIRE(list.size() == 2);
+  CHECK(list[0]["fingerprint"] != list[1]["fingerprint"]);
+  CHECK(list[1]["location"]["path"] == "other.json");
+  const std::string xml = JunitReport(reports);
+  CHECK(xml.find("<testsuite name=\"ckplan check plans/a,b.json\"") <
+        xml.find("<testsuite name=\"ckplan check other.json\""));
+  CHECK(xml.find("</testsuites>\n") == xml.size() - 14);
+  const std::string lines = GithubAnnotations(reports);
+  CHECK(std::count(lines.begin(), lines.end(), '\n') == 2);
 }
 
 TEST_CASE("findings: XML is escaped, and has no characters that XML has not") {

@@ -4,6 +4,7 @@
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/inspection.h"
 #include "cli/ckplan/limits.h"
+#include "cli/ckplan/threshold.h"
 
 namespace ckplan {
 
@@ -12,20 +13,49 @@ void AddInspectOptions(CommandLine& line, Options& options) {
                    &options.sources);
   options.request.Add(line, RequestFlags::Group::kReading);
   options.request.Add(line, "optimizer");
+  line.List("--fail-on", "LIMIT",
+            "exit with 1 above it: peak>16GiB, total>24GiB, saved>8GiB, warnings>0",
+            &options.fail_on);
   line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the output",
               &options.format);
   AddMemoryOption(line, options);
   AddScreenOptions(line, options);
 }
 
+namespace {
+
+Result<std::vector<Threshold>> ModelLimitsOf(const Options& options) {
+  std::vector<Threshold> thresholds;
+  for (const std::string& text : options.fail_on) {
+    CKPLAN_ASSIGN_OR_RETURN(Threshold threshold, ParseThreshold(text, LimitSubject::kModel));
+    thresholds.push_back(std::move(threshold));
+  }
+  return thresholds;
+}
+
+// On standard error: which limits the models fail, unless that has been said.
+ExitCode TellModelLimits(const std::vector<Inspection>& inspections, bool is_told) {
+  ExitCode code = ExitCode::kOk;
+  for (const Inspection& one : inspections) {
+    if (AllHold(one.verdicts)) continue;
+    PrintFailures(one.model.name, one.verdicts, is_told);
+    code = ExitCode::kDifferent;
+  }
+  return code;
+}
+
+}  // namespace
+
 Result<ExitCode> RunInspect(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, options.request.Read());
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<Threshold> limits, ModelLimitsOf(options));
   std::vector<Inspection> inspections;
   Progress progress(screen.shows_progress);
   for (const std::string& path : options.sources) {
     progress.Stage(fmt::format("reading {}", path));
     CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(path, request));
     inspections.push_back(Inspect(source));
+    inspections.back().verdicts = JudgeThresholds(limits, MeasuresOf(inspections.back()));
     progress.Clear();
     for (const std::string& warning : source.warnings) screen.Warn(warning);
   }
@@ -34,7 +64,7 @@ Result<ExitCode> RunInspect(const Options& options, const Screen& screen) {
                            : options.format == "csv" ? InspectionCsv(inspections)
                                                      : InspectionText(inspections, screen);
   CKPLAN_RETURN_IF_ERROR(screen.Print(text));
-  return ExitCode::kOk;
+  return TellModelLimits(inspections, options.format == "text");
 }
 
 }  // namespace ckplan

@@ -137,6 +137,17 @@ void FillJointGraph(const JointGraph& graph, Inspection* inspection) {
 
 }  // namespace
 
+ModelMeasures MeasuresOf(const Inspection& one) {
+  const ConstantMemory& constants = one.constants;
+  return {
+      one.keep_all_peak,
+      constants.parameters + constants.parameter_gradients + constants.inputs + one.optimizer_state,
+      one.activations,
+      one.saved_for_backward,
+      constants.parameters,
+      static_cast<int64_t>(one.warnings.size())};
+}
+
 Inspection Inspect(const Source& source) {
   Inspection result;
   result.model = source.identity;

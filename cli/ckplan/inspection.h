@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/ckplan/threshold.h"
 #include "cli/common/terminal.h"
 #include "lib/base/units.h"
 #include "lib/plan/plan.h"
@@ -44,12 +45,17 @@ struct Inspection {
   std::vector<OperatorRow> operators;  // Costliest first.
   std::vector<TensorRow> largest;      // The ten largest, largest first.
   std::vector<std::string> warnings;
+  std::vector<Verdict> verdicts;  // One for each limit of --fail-on.
 };
+
+// What limits are compared with.
+ModelMeasures MeasuresOf(const Inspection& inspection);
 
 // Collects the figures of the source, with the settings of its request.
 Inspection Inspect(const Source& source);
 
 // For one model: figures, operators and largest tensors. For several: their figures side by side.
+// Then the verdicts.
 std::string InspectionText(const std::vector<Inspection>& inspections, const Screen& screen);
 std::string InspectionMarkdown(const std::vector<Inspection>& inspections);
 // A JSON object for one model, an array of objects for several.

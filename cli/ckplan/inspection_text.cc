@@ -7,6 +7,7 @@
 #include "cli/ckplan/inspection.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
+#include "lib/base/printable.h"
 #include "lib/emit/json_request.h"
 #include "lib/emit/json_writer.h"
 
@@ -180,7 +181,23 @@ void WriteJson(JsonWriter& json, const Inspection& one) {
   json.End();
   json.Key("warnings").BeginArray(JsonLayout::kLines);
   for (const std::string& warning : one.warnings) json.Text(warning);
-  json.End().End();
+  json.End();
+  if (!one.verdicts.empty()) {
+    json.Key("limits").BeginArray(JsonLayout::kLines);
+    for (const Verdict& verdict : one.verdicts) WriteVerdict(verdict, &json);
+    json.End();
+  }
+  json.End();
+}
+
+// Where there are several models, each line names its own.
+std::string VerdictsText(const std::vector<Inspection>& inspections, const Terminal& terminal) {
+  std::string text;
+  for (const Inspection& one : inspections) {
+    const std::string label = inspections.size() > 1 ? Printable(one.model.name) : "";
+    text += VerdictLines(one.verdicts, label, terminal);
+  }
+  return text.empty() ? text : '\n' + text;
 }
 
 }  // namespace
@@ -188,13 +205,14 @@ void WriteJson(JsonWriter& json, const Inspection& one) {
 std::string InspectionText(const std::vector<Inspection>& inspections, const Screen& screen) {
   const size_t table_width = screen.out.table_width();
   std::string text = FiguresTable(inspections).Text(0, table_width);
-  if (inspections.size() > 1) return text;
+  const std::string verdicts = VerdictsText(inspections, screen.out);
+  if (inspections.size() > 1) return text + verdicts;
   const Inspection& one = inspections.front();
   constexpr size_t kOtherColumns = 36;
   const size_t name_width =
       std::max(static_cast<size_t>(screen.out.width), 2 * kOtherColumns) - kOtherColumns;
   text += '\n' + OperatorsTable(one).Text(0, table_width);
-  return text + '\n' + LargestTable(one, name_width).Text(0, table_width);
+  return text + '\n' + LargestTable(one, name_width).Text(0, table_width) + verdicts;
 }
 
 std::string InspectionMarkdown(const std::vector<Inspection>& inspections) {

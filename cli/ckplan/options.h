@@ -46,6 +46,9 @@ struct Options {
   std::vector<std::string> fail_on;
   std::optional<std::string> against;
   std::string annotate = "none";
+  std::optional<std::string> config;
+  bool has_no_config = false;
+  bool prints_config = false;
   bool has_exit_code = false;
   bool is_strict = false;
   bool is_quiet = false;

@@ -1,13 +1,21 @@
-// The limits of `ckplan check --fail-on`, and whether a plan stays within them.
+// The limits of --fail-on, and whether a plan or a model stays within them.
 //
+// Of a plan, by `ckplan check`:
 //   peak>16GiB      the simulated peak, in bytes
 //   arena>18GB      the size of the slab
 //   total>24GiB     the peak and what no plan changes: parameters, gradients, optimizer, inputs
 //   overhead>5%     forward cost run again, of a training step without recomputation
-//   peak:+1%        growth over the plan of --against: of the peak,
+//   peak:+1%        growth over the plan of --against, in percent or as a size (peak:+10MiB): of
+//                   the peak,
 //   arena:+1%       of the slab,
 //   total:+1%       of the peak with constants,
-//   time:+2%        of the whole cost of a training step, recomputation included
+//   time:+2%        of the whole cost of a training step, recomputation included; in percent alone
+//
+// Of a model, by `ckplan inspect`:
+//   peak>16GiB, total>24GiB         of keeping everything
+//   activations>8GiB, saved>8GiB    what forward makes, and what of it backward reads
+//   parameters>2GiB
+//   warnings>0                      how many warnings there are about the model
 //
 // A value that equals its limit is within it. Nothing is rounded before it is compared.
 #pragma once
@@ -17,26 +25,42 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/common/terminal.h"
 #include "lib/base/result.h"
+#include "lib/emit/json_writer.h"
 #include "lib/plan/diff.h"
 
 namespace ckplan {
 
-enum class Metric { kPeak, kArena, kTotal, kOverhead, kTime };
+enum class Metric {
+  kPeak,
+  kArena,
+  kTotal,
+  kOverhead,
+  kTime,
+  kActivations,
+  kSaved,
+  kParameters,
+  kWarnings
+};
 
 std::string_view NameOf(Metric metric);  // "peak"
 
+enum class LimitSubject { kPlan, kModel };
+
 struct Threshold {
+  enum class Unit { kBytes, kPercent, kCount };
   std::string text;  // The limit as it was typed.
   Metric metric = Metric::kPeak;
   bool is_growth = false;
-  Bytes bytes;  // For "peak>", "arena>", "total>".
-  // For all other forms, in millionths of a percent: 5% is 5'000'000.
-  int64_t millionths_percent = 0;
+  Unit unit = Unit::kBytes;
+  // Bytes, a count, or millionths of a percent: 5% is 5'000'000.
+  int64_t value = 0;
 };
 
-// kUsage: the text has none of these forms.
-Result<Threshold> ParseThreshold(const std::string& text);
+// kUsage: the text is no limit on the subject.
+Result<Threshold> ParseThreshold(const std::string& text,
+                                 LimitSubject subject = LimitSubject::kPlan);
 
 struct Verdict {
   std::string threshold;  // The limit as it was typed.
@@ -46,10 +70,39 @@ struct Verdict {
   std::string message;  // "peak 17.00 GiB (18253611008 bytes) is above 16GiB"
 };
 
-// `old_plan` may be null if no threshold limits a growth. kUsage: a limit on growth without an old
-// plan, or on growth of time between plans with costs from different models.
+// What a plan may have grown from.
+struct OlderPlan {
+  std::optional<PlanDigest> plan;
+  // Why there is none, where a new plan may have none: limits on growth then hold.
+  std::string absence;
+};
+
+// kUsage: a limit on growth, but neither an older plan nor a reason why there is none; one on the
+// growth of time between plans with costs from different models.
 Result<std::vector<Verdict>> JudgeThresholds(const std::vector<Threshold>& thresholds,
                                              const PlanFigures& figures, const PlanRequest& request,
-                                             const PlanDigest* old_plan);
+                                             const OlderPlan& older);
+
+// The measures of a model that limits are compared with.
+struct ModelMeasures {
+  Bytes peak;
+  Bytes constants;  // Parameters, their gradients, optimizer state and inputs.
+  Bytes activations;
+  Bytes saved;
+  Bytes parameters;
+  int64_t warnings = 0;
+};
+std::vector<Verdict> JudgeThresholds(const std::vector<Threshold>& thresholds,
+                                     const ModelMeasures& model);
+
+// A line for each verdict: "FAIL peak>16GiB   peak 17.00 GiB ...". `label` stands before the limit,
+// if it is not empty.
+std::string VerdictLines(const std::vector<Verdict>& verdicts, const std::string& label,
+                         const Terminal& terminal);
+// {"limit": "peak>16GiB", "ok": true, "why": "..."}
+void WriteVerdict(const Verdict& verdict, JsonWriter* json);
+bool AllHold(const std::vector<Verdict>& verdicts);
+// Prints an error that says how many limits `path` fails, and which, unless `is_told`.
+void PrintFailures(const std::string& path, const std::vector<Verdict>& verdicts, bool is_told);
 
 }  // namespace ckplan

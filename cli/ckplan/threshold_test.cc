@@ -18,9 +18,10 @@ PlanFigures FiguresOf(int64_t peak, int64_t overhead) {
 }
 
 bool Holds(const std::string& text, const PlanFigures& figures, const PlanFigures& old) {
-  PlanDigest old_plan;
-  old_plan.figures = old;
-  const auto verdicts = JudgeThresholds({*ParseThreshold(text)}, figures, {}, &old_plan);
+  OlderPlan older;
+  older.plan.emplace();
+  older.plan->figures = old;
+  const auto verdicts = JudgeThresholds({*ParseThreshold(text)}, figures, {}, older);
   REQUIRE(verdicts.ok());
   return verdicts->front().holds;
 }
@@ -28,36 +29,60 @@ bool Holds(const std::string& text, const PlanFigures& figures, const PlanFigure
 }  // namespace
 
 TEST_CASE("thresholds: every form is read") {
+  using Unit = Threshold::Unit;
+  constexpr LimitSubject kPlan = LimitSubject::kPlan, kModel = LimitSubject::kModel;
   struct Case {
     const char* text;
     Metric metric;
     bool is_growth;
-    int64_t bytes;
-    int64_t millionths_percent;
+    Unit unit;
+    int64_t value;
+    LimitSubject subject = kPlan;
   };
   const Case cases[] = {
-      {"peak>16GiB", Metric::kPeak, false, int64_t{16} << 30, 0},
-      {"peak>0", Metric::kPeak, false, 0, 0},
-      {"arena>16GB", Metric::kArena, false, 16'000'000'000, 0},
-      {"total>1.5KiB", Metric::kTotal, false, 1536, 0},
-      {"peak>64PiB", Metric::kPeak, false, int64_t{1} << 56, 0},
-      {"overhead>0%", Metric::kOverhead, false, 0, 0},
-      {"overhead>5%", Metric::kOverhead, false, 0, 5'000'000},
-      {"overhead>0.1%", Metric::kOverhead, false, 0, 100'000},
-      {"peak:+1%", Metric::kPeak, true, 0, 1'000'000},
-      {"arena:+0%", Metric::kArena, true, 0, 0},
-      {"total:+1000%", Metric::kTotal, true, 0, 1'000'000'000},
-      {"time:+2.5%", Metric::kTime, true, 0, 2'500'000},
+      {"peak>16GiB", Metric::kPeak, false, Unit::kBytes, int64_t{16} << 30},
+      {"peak>0", Metric::kPeak, false, Unit::kBytes, 0},
+      {"arena>16GB", Metric::kArena, false, Unit::kBytes, 16'000'000'000},
+      {"total>1.5KiB", Metric::kTotal, false, Unit::kBytes, 1536},
+      {"peak>64PiB", Metric::kPeak, false, Unit::kBytes, int64_t{1} << 56},
+      {"overhead>0%", Metric::kOverhead, false, Unit::kPercent, 0},
+      {"overhead>5%", Metric::kOverhead, false, Unit::kPercent, 5'000'000},
+      {"overhead>0.1%", Metric::kOverhead, false, Unit::kPercent, 100'000},
+      {"peak:+1%", Metric::kPeak, true, Unit::kPercent, 1'000'000},
+      {"arena:+0%", Metric::kArena, true, Unit::kPercent, 0},
+      {"total:+1000%", Metric::kTotal, true, Unit::kPercent, 1'000'000'000},
+      {"time:+2.5%", Metric::kTime, true, Unit::kPercent, 2'500'000},
+      {"peak:+10MiB", Metric::kPeak, true, Unit::kBytes, 10 << 20},
+      {"arena:+0B", Metric::kArena, true, Unit::kBytes, 0},
+      {"total:+1.5kB", Metric::kTotal, true, Unit::kBytes, 1500},
+      {"peak>16GiB", Metric::kPeak, false, Unit::kBytes, int64_t{16} << 30, kModel},
+      {"total>1GB", Metric::kTotal, false, Unit::kBytes, 1'000'000'000, kModel},
+      {"activations>1KiB", Metric::kActivations, false, Unit::kBytes, 1024, kModel},
+      {"saved>1KiB", Metric::kSaved, false, Unit::kBytes, 1024, kModel},
+      {"parameters>7", Metric::kParameters, false, Unit::kBytes, 7, kModel},
+      {"warnings>0", Metric::kWarnings, false, Unit::kCount, 0, kModel},
   };
   for (const Case& row : cases) {
     CAPTURE(row.text);
-    const auto threshold = ParseThreshold(row.text);
+    const auto threshold = ParseThreshold(row.text, row.subject);
     REQUIRE(threshold.ok());
     CHECK(threshold->text == row.text);
     CHECK(threshold->metric == row.metric);
     CHECK(threshold->is_growth == row.is_growth);
-    CHECK(threshold->bytes == Bytes(row.bytes));
-    CHECK(threshold->millionths_percent == row.millionths_percent);
+    CHECK(threshold->unit == row.unit);
+    CHECK(threshold->value == row.value);
+  }
+}
+
+TEST_CASE("thresholds: what is for plans is refused of models, and the other way round") {
+  for (const char* const text : {"arena>1GiB", "overhead>5%", "peak:+1%", "peak:+1MiB", "time:+1%",
+                                 "warnings>1KiB", "warnings>-1", "saved>5%"}) {
+    CAPTURE(text);
+    CHECK_FALSE(ParseThreshold(text, LimitSubject::kModel).ok());
+  }
+  for (const char* const text : {"activations>1GiB", "saved>1GiB", "parameters>1", "warnings>0"}) {
+    CAPTURE(text);
+    CHECK_FALSE(ParseThreshold(text, LimitSubject::kPlan).ok());
   }
 }
 
@@ -69,8 +94,8 @@ TEST_CASE("thresholds: anything else is refused") {
       // Signs.
       "peak:1%", "peak:-1%", "peak:++1%", "peak:+-1%", "peak>-1", "peak>+1", "overhead>-5%",
       // The wrong kind of value.
-      "peak:+1GiB", "peak>5%", "peak>min", "overhead>5", "overhead>1GiB", "overhead:+5%", "time>2%",
-      "time>1GiB", "time:+2", "total>60%", "arena:+16GiB",
+      "peak:+1", "peak>5%", "peak>min", "overhead>5", "overhead>1GiB", "overhead:+5%", "time>2%",
+      "time>1GiB", "time:+2", "time:+1GiB", "overhead:+1GiB", "total>60%", "arena:+16", "peak:+10M",
       // Bad numbers.
       "peak >16GiB", "peak>16 GiB", "peak>16GiB ", "peak>16G", "peak>16gib", "peak>1.5",
       "peak>1.GiB", "peak>.5GiB", "peak>0x10", "peak>1e9", "peak>16GiBx", "peak:+1%%", "peak:+1,5%",
@@ -104,6 +129,11 @@ TEST_CASE("thresholds: a limit itself is within it, one more is not") {
   CHECK(Holds("peak:+1%", FiguresOf(1010, 0), old));
   CHECK_FALSE(Holds("peak:+1%", FiguresOf(1011, 0), old));
   CHECK(Holds("peak:+0%", FiguresOf(900, 0), old));
+  CHECK(Holds("peak:+1KiB", FiguresOf(2024, 0), old));
+  CHECK_FALSE(Holds("peak:+1KiB", FiguresOf(2025, 0), old));
+  CHECK(Holds("total:+10B", FiguresOf(1010, 0), old));
+  CHECK_FALSE(Holds("total:+10B", FiguresOf(1011, 0), old));
+  CHECK(Holds("arena:+0B", FiguresOf(900, 0), old));
   CHECK(Holds("time:+2%", FiguresOf(1, 20), old));
   CHECK_FALSE(Holds("time:+2%", FiguresOf(1, 21), old));
   CHECK(Holds("time:+2%", FiguresOf(1, 70), FiguresOf(1, 50)));
@@ -122,6 +152,8 @@ TEST_CASE("thresholds: the largest figures do not overflow") {
   CHECK(Holds("time:+0%", largest, largest));
   CHECK_FALSE(Holds("time:+1000%", largest, FiguresOf(1, 0)));
   CHECK_FALSE(Holds("peak:+1000%", largest, FiguresOf(1, 0)));
+  CHECK_FALSE(Holds("total:+64PiB", largest, FiguresOf(1, 0)));
+  CHECK(Holds("total:+0B", FiguresOf(1, 0), largest));
   CHECK(Holds("overhead>50%", largest, largest));
   CHECK_FALSE(Holds("overhead>49.9%", largest, largest));
 }
@@ -134,38 +166,73 @@ TEST_CASE("thresholds: growth from nothing is above every percentage") {
 TEST_CASE("thresholds: growth needs an older plan, of time one with the same costs") {
   const Threshold peak = *ParseThreshold("peak:+1%"), time = *ParseThreshold("time:+1%");
   const PlanFigures figures = FiguresOf(1, 0);
-  const auto alone = JudgeThresholds({peak}, figures, {}, nullptr);
+  const auto alone = JudgeThresholds({peak}, figures, {}, OlderPlan{});
   REQUIRE_FALSE(alone.ok());
   CHECK(alone.error().code == ErrorCode::kUsage);
-  PlanDigest old_plan;
-  old_plan.request.cost_model = "paper";
-  CHECK(JudgeThresholds({peak}, figures, {}, &old_plan).ok());
-  const auto other_costs = JudgeThresholds({time}, figures, {}, &old_plan);
+  OlderPlan older;
+  older.plan.emplace();
+  older.plan->request.cost_model = "paper";
+  CHECK(JudgeThresholds({peak}, figures, {}, older).ok());
+  const auto other_costs = JudgeThresholds({time}, figures, {}, older);
   REQUIRE_FALSE(other_costs.ok());
   CHECK(other_costs.error().code == ErrorCode::kUsage);
   CHECK(other_costs.error().message.find("\"paper\"") != std::string::npos);
   PlanRequest request;
   request.cost_model = "paper";
-  CHECK(JudgeThresholds({time}, figures, request, &old_plan).ok());
+  CHECK(JudgeThresholds({time}, figures, request, older).ok());
   request.cost_unit = "ns";
-  CHECK_FALSE(JudgeThresholds({time}, figures, request, &old_plan).ok());
+  CHECK_FALSE(JudgeThresholds({time}, figures, request, older).ok());
+}
+
+TEST_CASE("thresholds: a plan that is new has grown from nothing that limits it") {
+  const auto verdicts = JudgeThresholds(
+      {*ParseThreshold("peak:+1%"), *ParseThreshold("peak>1"), *ParseThreshold("time:+0%")},
+      FiguresOf(2, 0), {}, OlderPlan{std::nullopt, "there is none"});
+  REQUIRE(verdicts.ok());
+  CHECK((*verdicts)[0].holds);
+  CHECK((*verdicts)[0].message == "there is none");
+  CHECK_FALSE((*verdicts)[1].holds);
+  CHECK((*verdicts)[2].holds);
 }
 
 TEST_CASE("thresholds: a verdict tells the figure, the limit, and a kind without numbers") {
   const PlanFigures figures = FiguresOf(2048, 35);
-  PlanDigest old_plan;
-  old_plan.figures = FiguresOf(1024, 0);
-  const auto verdicts = JudgeThresholds(
-      {*ParseThreshold("peak>1KiB"), *ParseThreshold("time:+2%"), *ParseThreshold("overhead>50%")},
-      figures, {}, &old_plan);
+  OlderPlan older;
+  older.plan.emplace();
+  older.plan->figures = FiguresOf(1024, 0);
+  const auto verdicts =
+      JudgeThresholds({*ParseThreshold("peak>1KiB"), *ParseThreshold("time:+2%"),
+                       *ParseThreshold("overhead>50%"), *ParseThreshold("peak:+1000B")},
+                      figures, {}, older);
   REQUIRE(verdicts.ok());
-  REQUIRE(verdicts->size() == 3);
+  REQUIRE(verdicts->size() == 4);
   CHECK((*verdicts)[0].check == "peak-limit");
   CHECK((*verdicts)[0].message == "peak 2.00 KiB (2048 bytes) is above 1KiB");
   CHECK((*verdicts)[1].check == "time-growth");
   CHECK((*verdicts)[1].message == "time went from 1000 to 1035, +3.50%; allowed is only +2%");
   CHECK((*verdicts)[2].holds);
   CHECK((*verdicts)[2].message == "overhead +3.50% of a training step is within 50%");
+  CHECK((*verdicts)[3].message ==
+        "peak went from 1.00 KiB (1024 bytes) to 2.00 KiB (2048 bytes), +1.00 KiB (1024 bytes); "
+        "allowed is only +1000B");
+}
+
+TEST_CASE("thresholds: the measures of a model, each at its limit and one above") {
+  const ModelMeasures model{Bytes(1000), Bytes(200), Bytes(900), Bytes(800), Bytes(60), 2};
+  const struct {
+    const char* limit;
+    bool holds;
+  } kRows[] = {{"peak>1000", true},      {"peak>999", false},       {"total>1200", true},
+               {"total>1199", false},    {"activations>900", true}, {"activations>899", false},
+               {"saved>800", true},      {"saved>799", false},      {"parameters>60", true},
+               {"parameters>59", false}, {"warnings>2", true},      {"warnings>1", false}};
+  for (const auto& row : kRows) {
+    CAPTURE(row.limit);
+    const auto verdicts =
+        JudgeThresholds({*ParseThreshold(row.limit, LimitSubject::kModel)}, model);
+    CHECK(verdicts.front().holds == row.holds);
+    CHECK(AllHold(verdicts) == row.holds);
+  }
 }
 
 }  // namespace ckplan

@@ -49,37 +49,72 @@ std::string ShellWord(std::string_view word) {
   return quoted + "'";
 }
 
+std::string OptionDescription::LongFlag() const { return flags.substr(flags.rfind("--")); }
+
+std::vector<std::string> OptionDescription::EachFlag() const {
+  return CLI::detail::split(flags, ',');
+}
+
 struct CommandLine::State {
   CLI::App app;
-  std::string name;
-  std::string usage;
-  std::vector<std::string> flags;  // All long and short names, for "did you mean".
+  CommandDescription description;
   struct Needed {
     std::string name;
     const std::string* value = nullptr;
     const std::vector<std::string>* values = nullptr;
   };
   std::vector<Needed> needed;
+  std::vector<const bool*> instead;  // Flags with which nothing is needed.
+  // Of each option, in the order of the description: what it is to CLI11, and how it is set.
+  struct Setter {
+    const CLI::Option* option = nullptr;
+    std::function<Result<Done>(const std::string& text)> set;
+  };
+  std::vector<Setter> setters;
   std::function<std::vector<std::string>(const std::string& flag)> elsewhere;
   std::optional<Error> fault;  // A Choice's error, found while CLI11 parses.
 
-  std::string HelpHint() const { return fmt::format("`{} --help` shows all options", name); }
+  std::string HelpHint() const {
+    return fmt::format("`{} --help` shows all options", description.name);
+  }
 
-  void Remember(const std::string& names) {
-    for (const std::string& flag : CLI::detail::split(names, ',')) flags.push_back(flag);
+  // All long and short names, for "did you mean".
+  std::vector<std::string> Flags() const {
+    std::vector<std::string> flags;
+    for (const OptionDescription& option : description.options) {
+      for (std::string& flag : option.EachFlag()) flags.push_back(std::move(flag));
+    }
+    return flags;
+  }
+
+  void Remember(OptionDescription option, Setter setter) {
+    description.options.push_back(std::move(option));
+    setters.push_back(std::move(setter));
+  }
+
+  size_t NumberOf(const std::string& flag) const {
+    for (size_t i = 0; i < description.options.size(); ++i) {
+      if (description.options[i].LongFlag() == flag) return i;
+    }
+    CKPLAN_CHECK(false, "an option is asked for by a flag that its command has");
+    return 0;
   }
 };
 
 CommandLine::CommandLine(std::string name, std::string_view example, std::string_view summary)
     : state_(std::make_unique<State>()) {
-  state_->name = name;
-  state_->usage = std::move(name) + " [options]";
+  CommandDescription& description = state_->description;
+  description.usage = name + " [options]";
+  description.name = std::move(name);
+  description.example = example;
+  description.summary = summary;
   CLI::App& app = state_->app;
   app.description(fmt::format("Example:\n  {}\n\n{}\n", example, summary));
-  app.formatter(std::make_shared<HelpFormatter>(&state_->usage));
-  app.set_help_flag("-h,--help", "show this and exit");
+  app.formatter(std::make_shared<HelpFormatter>(&description.usage));
+  const CLI::Option* const help = app.set_help_flag("-h,--help", "show this and exit");
   app.allow_extras();
-  state_->Remember("-h,--help");
+  state_->Remember({"-h,--help", "", {}, "show this and exit"},
+                   {help, [](const std::string&) -> Result<Done> { return Done{}; }});
 }
 
 CommandLine::CommandLine(CommandLine&&) noexcept = default;
@@ -87,60 +122,88 @@ CommandLine::~CommandLine() = default;
 
 void CommandLine::Positional(const std::string& name, std::string_view help, std::string* value) {
   OptionalPositional(name, help, value);
-  state_->usage.erase(state_->usage.size() - name.size() - 3);
-  state_->usage += " " + name;
+  CommandDescription& description = state_->description;
+  description.positionals.back().is_optional = false;
+  description.usage.erase(description.usage.size() - name.size() - 3);
+  description.usage += " " + name;
   state_->needed.push_back({name, value, nullptr});
 }
 
 void CommandLine::OptionalPositional(const std::string& name, std::string_view help,
                                      std::string* value) {
   state_->app.add_option(name, *value, std::string(help))->option_text(" ");
-  state_->usage += fmt::format(" [{}]", name);
+  state_->description.usage += fmt::format(" [{}]", name);
+  state_->description.positionals.push_back({name, std::string(help), /*is_optional=*/true});
 }
 
 void CommandLine::Positionals(const std::string& name, std::string_view help,
                               std::vector<std::string>* values) {
   state_->app.add_option(name, *values, std::string(help))->option_text("...");
-  state_->usage += fmt::format(" {}...", name);
+  state_->description.usage += fmt::format(" {}...", name);
+  state_->description.positionals.push_back(
+      {name, std::string(help), /*is_optional=*/false, /*may_repeat=*/true});
   state_->needed.push_back({name, nullptr, values});
 }
 
 void CommandLine::Value(const std::string& flags, std::string_view form, std::string_view help,
                         std::optional<std::string>* value) {
   const auto set = [value](const std::string& text) { *value = text; };
-  state_->app.add_option_function<std::string>(flags, set, std::string(help))
-      ->option_text(std::string(form));
-  state_->Remember(flags);
+  const CLI::Option* const option =
+      state_->app.add_option_function<std::string>(flags, set, std::string(help))
+          ->option_text(std::string(form));
+  state_->Remember({flags, std::string(form), {}, std::string(help)},
+                   {option, [set](const std::string& text) -> Result<Done> {
+                      set(text);
+                      return Done{};
+                    }});
 }
 
 void CommandLine::List(const std::string& flags, std::string_view form, std::string_view help,
                        std::vector<std::string>* values) {
-  state_->app.add_option(flags, *values, std::string(help))
-      ->option_text(std::string(form))
-      ->allow_extra_args(false);
-  state_->Remember(flags);
+  const CLI::Option* const option = state_->app.add_option(flags, *values, std::string(help))
+                                        ->option_text(std::string(form))
+                                        ->allow_extra_args(false);
+  state_->Remember({flags, std::string(form), {}, std::string(help), /*may_repeat=*/true},
+                   {option, [values](const std::string& text) -> Result<Done> {
+                      values->push_back(text);
+                      return Done{};
+                    }});
 }
 
 void CommandLine::Choice(const std::string& flags, std::vector<std::string> choices,
                          std::string_view help, std::string* value) {
   *value = choices.front();
   const std::string form = fmt::format("{}", fmt::join(choices, "|"));
-  const auto set = [this_state = state_.get(), value, choices, flags](const std::string& text) {
+  const auto set = [value, choices, flags](const std::string& text) -> Result<Done> {
     *value = text;
-    if (std::find(choices.begin(), choices.end(), text) != choices.end()) return;
+    if (std::find(choices.begin(), choices.end(), text) != choices.end()) return Done{};
     const std::vector<std::string_view> names(choices.begin(), choices.end());
-    this_state->fault =
-        MakeError(ErrorCode::kUsage,
-                  fmt::format("{}: \"{}\" is none of {}{}", flags.substr(flags.rfind("--")), text,
-                              fmt::join(choices, ", "), DidYouMean(text, names)));
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("{}: \"{}\" is none of {}{}", flags.substr(flags.rfind("--")),
+                                 text, fmt::join(choices, ", "), DidYouMean(text, names)));
   };
-  state_->app.add_option_function<std::string>(flags, set, std::string(help))->option_text(form);
-  state_->Remember(flags);
+  const auto parse = [this_state = state_.get(), set](const std::string& text) {
+    const Result<Done> done = set(text);
+    if (!done.ok()) this_state->fault = done.error();
+  };
+  const CLI::Option* const option =
+      state_->app.add_option_function<std::string>(flags, parse, std::string(help))
+          ->option_text(form);
+  state_->Remember({flags, form, choices, std::string(help)}, {option, set});
 }
 
 void CommandLine::Flag(const std::string& flags, std::string_view help, bool* value) {
-  state_->app.add_flag(flags, *value, std::string(help));
-  state_->Remember(flags);
+  const CLI::Option* const option = state_->app.add_flag(flags, *value, std::string(help));
+  state_->Remember({flags, "", {}, std::string(help)},
+                   {option, [value](const std::string& text) -> Result<Done> {
+                      *value = text == "true";
+                      return Done{};
+                    }});
+}
+
+void CommandLine::FlagInstead(const std::string& flags, std::string_view help, bool* value) {
+  Flag(flags, help, value);
+  state_->instead.push_back(value);
 }
 
 void CommandLine::Footer(std::string_view text) { state_->app.footer(std::string(text)); }
@@ -158,18 +221,20 @@ Error CommandLine::Unknown(const std::string& argument) const {
       state_->elsewhere ? state_->elsewhere(flag) : std::vector<std::string>();
   if (!others.empty()) {
     return {ErrorCode::kUsage,
-            fmt::format("`{}` has no option \"{}\"; it belongs to {}", state_->name, flag,
-                        fmt::join(others, ", ")),
+            fmt::format("`{}` has no option \"{}\"; it belongs to {}", state_->description.name,
+                        flag, fmt::join(others, ", ")),
             {state_->HelpHint()}};
   }
-  const std::vector<std::string_view> names(state_->flags.begin(), state_->flags.end());
+  const std::vector<std::string> flags = state_->Flags();
+  const std::vector<std::string_view> names(flags.begin(), flags.end());
   return {ErrorCode::kUsage,
           fmt::format("unknown option \"{}\"{}", flag, DidYouMean(flag, names)),
           {state_->HelpHint()}};
 }
 
 bool CommandLine::HasOption(const std::string& flag) const {
-  return std::find(state_->flags.begin(), state_->flags.end(), flag) != state_->flags.end();
+  const std::vector<std::string> flags = state_->Flags();
+  return std::find(flags.begin(), flags.end(), flag) != flags.end();
 }
 
 void CommandLine::SetElsewhere(
@@ -202,6 +267,9 @@ Result<CommandLine::Outcome> CommandLine::Parse(std::vector<std::string> argumen
   if (state_->fault) return *state_->fault;
   const std::vector<std::string> unknown = state_->app.remaining();
   if (!unknown.empty()) return Unknown(unknown.front());
+  for (const bool* const is_set : state_->instead) {
+    if (*is_set) return Outcome::kRun;
+  }
   for (const State::Needed& needed : state_->needed) {
     const bool is_given =
         needed.value != nullptr ? !needed.value->empty() : !needed.values->empty();
@@ -213,5 +281,18 @@ Result<CommandLine::Outcome> CommandLine::Parse(std::vector<std::string> argumen
 }
 
 std::string CommandLine::Help() const { return state_->app.help(); }
+
+const CommandDescription& CommandLine::description() const { return state_->description; }
+
+std::vector<std::string> CommandLine::Typed(const std::string& flag) const {
+  const CLI::Option* const option = state_->setters[state_->NumberOf(flag)].option;
+  return option->count() == 0 ? std::vector<std::string>() : option->results();
+}
+
+Result<Done> CommandLine::Set(const std::string& flag, const std::vector<std::string>& values) {
+  const State::Setter& setter = state_->setters[state_->NumberOf(flag)];
+  for (const std::string& value : values) CKPLAN_RETURN_IF_ERROR(setter.set(value));
+  return Done{};
+}
 
 }  // namespace ckplan

@@ -24,6 +24,35 @@ std::vector<std::string> WithoutHelpWord(std::vector<std::string> arguments);
 // The word as it is typed in a shell: in quotes unless it is plain.
 std::string ShellWord(std::string_view word);
 
+// What a command takes, as data: help, completions, manual pages and configuration files are made
+// of it.
+struct OptionDescription {
+  std::string flags;                 // "-a,--algo"
+  std::string form;                  // "NAME"; empty for a flag without a value.
+  std::vector<std::string> choices;  // The words that it takes, the default first; empty: any text.
+  std::string help;
+  bool may_repeat = false;
+
+  std::string LongFlag() const;  // "--algo"
+  std::vector<std::string> EachFlag() const;
+};
+
+struct PositionalDescription {
+  std::string name;  // "MODEL"
+  std::string help;
+  bool is_optional = false;
+  bool may_repeat = false;
+};
+
+struct CommandDescription {
+  std::string name;  // "ckplan plan"
+  std::string example;
+  std::string summary;  // A sentence.
+  std::string usage;    // "ckplan plan [options] MODEL"
+  std::vector<PositionalDescription> positionals;
+  std::vector<OptionDescription> options;  // In the order of help; --help is the first.
+};
+
 class CommandLine {
  public:
   // `name` is the command as it is typed, "ckplan plan". The help starts with the example.
@@ -44,8 +73,11 @@ class CommandLine {
   void Choice(const std::string& flags, std::vector<std::string> choices, std::string_view help,
               std::string* value);
   void Flag(const std::string& flags, std::string_view help, bool* value);
+  // A flag with which the command does something that needs no positional arguments.
+  void FlagInstead(const std::string& flags, std::string_view help, bool* value);
   void Footer(std::string_view text);
 
+  const CommandDescription& description() const;
   bool HasOption(const std::string& flag) const;
   // How to find the commands that have an option which this one has not: messages name them.
   void SetElsewhere(std::function<std::vector<std::string>(const std::string& flag)> elsewhere);
@@ -53,6 +85,12 @@ class CommandLine {
   enum class Outcome { kRun, kHelp };
   Result<Outcome> Parse(std::vector<std::string> arguments);
   std::string Help() const;
+
+  // The values that were typed for an option, by its long flag; "true" for a flag without a value.
+  std::vector<std::string> Typed(const std::string& flag) const;
+  // Gives an option values after Parse, as if they had been typed: one, or of one that may be
+  // repeated any number, which are added. kUsage: the text is none of its choices.
+  Result<Done> Set(const std::string& flag, const std::vector<std::string>& values);
 
  private:
   struct State;

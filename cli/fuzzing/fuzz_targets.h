@@ -19,6 +19,7 @@ namespace ckplan {
 using FuzzInput = std::span<const uint8_t>;
 
 void FuzzAlgorithms(FuzzInput input);  // Random graphs, planned by every algorithm.
+void FuzzConfig(FuzzInput input);      // ckplan.toml
 void FuzzCosts(FuzzInput input);       // costs.json
 void FuzzDecisions(FuzzInput input);   // decisions.json, judged for a graph.
 void FuzzGraph(FuzzInput input);       // graph.json
@@ -37,18 +38,13 @@ struct FuzzTarget {
 };
 
 inline constexpr FuzzTarget kFuzzTargets[] = {
-    {"algorithms", FuzzAlgorithms},
-    {"costs", FuzzCosts},
-    {"decisions", FuzzDecisions},
-    {"graph", FuzzGraph},
-    {"joint_graph", FuzzJointGraph},
+    {"algorithms", FuzzAlgorithms}, {"config", FuzzConfig}, {"costs", FuzzCosts},
+    {"decisions", FuzzDecisions},   {"graph", FuzzGraph},   {"joint_graph", FuzzJointGraph},
     {"joint_plan", FuzzJointPlan},
 #ifdef CKPLAN_HAS_CPU
     {"kernels", FuzzKernels},
 #endif
-    {"model", FuzzModel},
-    {"plan", FuzzPlan},
-    {"sizes", FuzzSizes},
+    {"model", FuzzModel},           {"plan", FuzzPlan},     {"sizes", FuzzSizes},
 };
 
 inline std::string_view TextOf(FuzzInput input) {

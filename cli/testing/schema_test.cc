@@ -41,6 +41,20 @@ TEST_CASE("check: its JSON fits its schema, which asks for every key") {
         OutputOf(workplace, "ckplan check --format json " + std::string(arguments) + " " + graph);
     CheckFits(judge, nlohmann::json::parse(text));
   }
+  const std::string several = OutputOf(
+      workplace, "ckplan check --format json plan.json absent.json plan.json --model " + graph);
+  const auto verdicts = nlohmann::json::parse(several);
+  REQUIRE(verdicts.size() == 3);
+  CHECK(judge.Accepts(verdicts));
+  for (size_t plan = 0; plan < verdicts.size(); ++plan) {
+    CAPTURE(plan);
+    for (const auto& field : verdicts[plan].items()) {
+      CAPTURE(field.key());
+      nlohmann::json damaged = verdicts;
+      damaged[plan].erase(field.key());
+      CHECK_FALSE(judge.Accepts(damaged));
+    }
+  }
 }
 
 TEST_CASE("modules: its JSON fits its schema, which asks for every key") {

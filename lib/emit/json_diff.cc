@@ -54,6 +54,11 @@ void WriteRest(const PlanDiff& diff, JsonWriter* json) {
   json->End();
 }
 
+void WriteTextOrNull(std::string_view key, const std::string& text, JsonWriter* json) {
+  json->Key(key);
+  text.empty() ? json->Null() : json->Text(text);
+}
+
 }  // namespace
 
 ChangeWords WordsOf(const NodeChange& change) {
@@ -84,6 +89,14 @@ std::string WriteDiffJson(const PlanDigest& older, const PlanDigest& newer, cons
   for (const NodeChange& change : diff.changes) WriteChange(change, diff.rest.has_value(), &json);
   json.End();
   WriteRest(diff, &json);
+  json.Key("request_differences").BeginArray(JsonLayout::kLines);
+  for (const RequestDifference& difference : diff.request) {
+    json.BeginObject(JsonLayout::kInline).Key("field").Text(difference.field);
+    WriteTextOrNull("old", difference.older, &json);
+    WriteTextOrNull("new", difference.newer, &json);
+    json.End();
+  }
+  json.End();
   json.End();
   return std::move(json).Finish();
 }

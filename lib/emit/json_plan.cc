@@ -341,6 +341,11 @@ Result<PlanHeader> ReadPlanHeader(std::string_view text, const std::string& wher
   return header;
 }
 
+bool HasRequest(std::string_view text) {
+  const Result<JsonDocument> document = JsonDocument::Parse(text, "");
+  return document.ok() && document->root().has("request");
+}
+
 Result<PlanDigest> ReadPlanDigest(std::string_view text, const std::string& where) {
   CKPLAN_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, where));
   const JsonView root = document.root();

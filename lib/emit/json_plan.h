@@ -39,6 +39,9 @@ struct PlanHeader {
 };
 Result<PlanHeader> ReadPlanHeader(std::string_view text, const std::string& where);
 
+// Whether the text is JSON that says what was asked for: a plan, whole or damaged, and no graph.
+bool HasRequest(std::string_view text);
+
 // Reads the figures too, and the table of nodes by their names.
 Result<PlanDigest> ReadPlanDigest(std::string_view text, const std::string& where);
 

@@ -156,6 +156,7 @@ PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer) {
   diff.has_same_model = older.model.sha256 == newer.model.sha256;
   diff.has_same_costs = HaveSameCosts(older.request, newer.request);
   diff.differences = DifferencesOf(older.request, newer.request);
+  diff.request = EachDifference(older.request, newer.request);
   diff.old_kept = CountKept(older);
   diff.new_kept = CountKept(newer);
   if (older.rest && newer.rest) {

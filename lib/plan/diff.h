@@ -82,6 +82,8 @@ struct PlanDiff {
   bool has_same_costs = false;  // One cost model for both, so their times can be compared.
   // Sentences that say what else differs between the requests, and how that affects the figures.
   std::vector<std::string> differences;
+  // Every field in which the requests differ.
+  std::vector<RequestDifference> request;
   int64_t old_kept = 0;  // Number of nodes whose results are held.
   int64_t new_kept = 0;
   // Sorted by bytes at the peak, then by bytes held, largest first; then by name.

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "lib/base/check.h"
+#include "lib/base/human_bytes.h"
 #include "lib/plan/knob.h"
 
 namespace ckplan {
@@ -151,6 +152,10 @@ struct Texts {
 
 // The value as RequestField::difference shows it.
 std::string Spoken(const RequestField& field, const PlanRequest& request) {
+  if (const auto* budget = std::get_if<Budget PlanRequest::*>(&field.member)) {
+    const std::optional<Bytes> bytes = (request.**budget).in_bytes();
+    if (bytes) return fmt::format("{} ({} bytes)", HumanBytes(*bytes), bytes->count());
+  }
   if (!field.spoken.empty()) {
     const auto* words = std::get_if<WordsMember>(&field.member);
     const auto* flag = std::get_if<bool PlanRequest::*>(&field.member);
@@ -230,6 +235,27 @@ std::vector<std::string> DifferencesOf(const PlanRequest& older, const PlanReque
         fmt::format(fmt::runtime(field.difference), Spoken(field, older), Spoken(field, newer)));
   }
   return sentences;
+}
+
+std::vector<RequestDifference> EachDifference(const PlanRequest& older, const PlanRequest& newer) {
+  std::vector<RequestDifference> differences;
+  for (const RequestField& field : kFields) {
+    if (IsEqual(field, older, newer)) continue;
+    const auto typed = [&](const PlanRequest& request) {
+      return fmt::format("{}", fmt::join(TextsOf(field, request), " "));
+    };
+    RequestDifference difference{field.name, typed(older), typed(newer), Spoken(field, older),
+                                 Spoken(field, newer)};
+    if (std::holds_alternative<std::optional<Decisions> PlanRequest::*>(field.member)) {
+      // They are too long to stand here.
+      difference.older = older.decisions ? "given" : "";
+      difference.newer = !newer.decisions ? "" : older.decisions ? "others" : "given";
+      difference.spoken_older = older.decisions ? "given" : "none";
+      difference.spoken_newer = newer.decisions ? difference.newer : "none";
+    }
+    differences.push_back(std::move(difference));
+  }
+  return differences;
 }
 
 bool HaveSameCosts(const PlanRequest& a, const PlanRequest& b) {

@@ -183,6 +183,20 @@ void CopyField(const RequestField& field, const PlanRequest& from, PlanRequest* 
 
 // One sentence for each field that makes two plans incomparable as they are.
 std::vector<std::string> DifferencesOf(const PlanRequest& older, const PlanRequest& newer);
+
+// A field in which two requests differ, whether their figures compare or not.
+struct RequestDifference {
+  std::string_view field;  // RequestField::name
+  // As people type it: "60%", "adam"; empty where nothing is asked for.
+  std::string older;
+  std::string newer;
+  // As it is read: "1.50 GiB (1610612736 bytes)", "none".
+  std::string spoken_older;
+  std::string spoken_newer;
+};
+// In the order of the table. Two sets of decisions are "given" and "others".
+std::vector<RequestDifference> EachDifference(const PlanRequest& older, const PlanRequest& newer);
+
 // Whether the times of both plans are in the same unit and from the same cost model.
 bool HaveSameCosts(const PlanRequest& a, const PlanRequest& b);
 

@@ -10,6 +10,34 @@ namespace {
 
 using Set = std::function<void(PlanRequest*)>;
 
+// No field has its default.
+PlanRequest FullRequest() {
+  PlanRequest full;
+  full.dims = {{"N", 2}};
+  full.input_shapes = {{"x", {2, 3}}};
+  full.cost_model = "unit";
+  full.cost_unit = "1";
+  full.autograd = Autograd::kTorch;
+  full.activation_type = ActivationType::kFloat32;
+  full.gradients = ParameterGradients::kArriving;
+  full.freeze = {"w", "!v"};
+  full.sharding = {ShardingSystem::kFsdp, 8};
+  full.align_bytes = 8;
+  full.algorithm = "chen-sqrt";
+  full.objective = Objective::kMemory;
+  full.granularity = Granularity::kLayer;
+  full.effort = SearchEffort::kThorough;
+  full.order = StepOrder::kFree;
+  full.budget = {Budget::Kind::kPercent, Bytes(0), 62.5};
+  full.total_budget = {Budget::Kind::kMin, Bytes(0), 0};
+  full.paper_budget = Budget::Of(Bytes(1));
+  full.decisions = Decisions{Decisions::Form::kKept, {{{"a", -1}}}, {}, {}};
+  full.setting = {"segments", 5};
+  full.optimizer = Optimizer::kMomentum;
+  full.uses_liveness = false;
+  return full;
+}
+
 TEST_CASE("request: plans that differ in how they were made are told apart, each in a sentence") {
   const struct {
     Set set;
@@ -80,30 +108,48 @@ TEST_CASE(
   CHECK(DifferencesOf(PlanRequest(), newer).empty());
 }
 
+TEST_CASE("request: every difference is named, whether figures compare or not") {
+  PlanRequest older, newer;
+  CHECK(EachDifference(older, newer).empty());
+  older.budget = {Budget::Kind::kPercent, Bytes(0), 60};
+  newer.algorithm = "exact-dp";
+  newer.budget = Budget::Of(Bytes(2048));
+  newer.optimizer = Optimizer::kAdam;
+  newer.uses_liveness = false;
+  newer.decisions = Decisions{Decisions::Form::kKept, {{{"a", -1}}}, {}, {}};
+  std::vector<std::string> told;
+  for (const RequestDifference& one : EachDifference(older, newer)) {
+    told.push_back(std::string(one.field) + ": " + one.older + " -> " + one.newer + "; " +
+                   one.spoken_older + " -> " + one.spoken_newer);
+  }
+  CHECK(told == std::vector<std::string>{
+                    "algorithm: best -> exact-dp; best -> exact-dp",
+                    "budget: 60% -> 2048; 60% -> 2.00 KiB (2048 bytes)",
+                    "decisions:  -> given; none -> given", "optimizer: sgd -> adam; sgd -> adam",
+                    "liveness: yes -> no; as soon as nothing reads them -> a segment at a time"});
+  older = newer;
+  newer.decisions->sets[0][0].name = "b";
+  const auto other = EachDifference(older, newer);
+  REQUIRE(other.size() == 1);
+  CHECK(other[0].newer == "others");
+}
+
+TEST_CASE("request: every field of the table is told where it differs") {
+  for (const RequestField& field : RequestFields()) {
+    CAPTURE(std::string(field.name));
+    const PlanRequest full = FullRequest();
+    PlanRequest one;
+    CopyField(field, full, &one);
+    const auto differences = EachDifference(PlanRequest(), one);
+    REQUIRE(differences.size() == 1);
+    CHECK(differences[0].field == field.name);
+    CHECK(differences[0].older != differences[0].newer);
+    CHECK(differences[0].spoken_older != differences[0].spoken_newer);
+  }
+}
+
 TEST_CASE("request: the table has each field once, and copies and compares what is in it") {
-  PlanRequest full;
-  full.dims = {{"N", 2}};
-  full.input_shapes = {{"x", {2, 3}}};
-  full.cost_model = "unit";
-  full.cost_unit = "1";
-  full.autograd = Autograd::kTorch;
-  full.activation_type = ActivationType::kFloat32;
-  full.gradients = ParameterGradients::kArriving;
-  full.freeze = {"w", "!v"};
-  full.sharding = {ShardingSystem::kFsdp, 8};
-  full.align_bytes = 8;
-  full.algorithm = "chen-sqrt";
-  full.objective = Objective::kMemory;
-  full.granularity = Granularity::kLayer;
-  full.effort = SearchEffort::kThorough;
-  full.order = StepOrder::kFree;
-  full.budget = {Budget::Kind::kPercent, Bytes(0), 62.5};
-  full.total_budget = {Budget::Kind::kMin, Bytes(0), 0};
-  full.paper_budget = Budget::Of(Bytes(1));
-  full.decisions = Decisions{Decisions::Form::kKept, {{{"a", -1}}}, {}, {}};
-  full.setting = {"segments", 5};
-  full.optimizer = Optimizer::kMomentum;
-  full.uses_liveness = false;
+  const PlanRequest full = FullRequest();
   std::set<std::string_view> names;
   PlanRequest copy;
   for (const RequestField& field : RequestFields()) {

@@ -197,6 +197,19 @@ Result<PlanFile> ReadPlanFile(const std::string& plan_path, const std::string& m
   return PlanFile{std::move(source), std::move(plan), path};
 }
 
+bool IsPlanBeside(const std::string& path, const std::string& earlier) {
+  std::error_code fault;
+  if (!std::filesystem::is_regular_file(path, fault)) return false;
+  if (!IsGraphFile(path)) {
+    if (IsGraphFile(earlier)) return false;
+    const Result<std::optional<PlanJsonText>> embedded = ReadPlanInModel(path);
+    return embedded.ok() && embedded->has_value();
+  }
+  const Result<std::string> text = ReadWholeFile(path);
+  if (!text.ok()) return false;
+  return HasRequest(*text);
+}
+
 Result<PlanDigest> ReadPlanDigestFile(const std::string& plan_path) {
   CKPLAN_ASSIGN_OR_RETURN(const PlanJsonText text, ReadPlanText(plan_path));
   return ReadPlanDigest(text.text, text.where);

@@ -46,6 +46,11 @@ Result<std::optional<PlanJsonText>> ReadPlanInModel(const std::string& model_pat
 // Reads a plan file or the plan in an annotated model. kInvalidInput: the file is neither.
 Result<PlanJsonText> ReadPlanText(const std::string& path);
 
+// Whether `path` holds a plan of its own, rather than the model of the plan before it, `earlier`: a
+// JSON document that has a request, or an annotated model behind another one. What can be read only
+// once, as a pipe, is taken for a model.
+bool IsPlanBeside(const std::string& path, const std::string& earlier);
+
 // Reads the part of a plan file or annotated model that needs no graph.
 Result<PlanDigest> ReadPlanDigestFile(const std::string& plan_path);
 

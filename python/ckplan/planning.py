@@ -81,7 +81,7 @@ def _plan_bytes(content: bytes, flags: list[str]) -> dict[str, Any]:
 
 
 def _run(model: str, flags: list[str], graph: bytes | None = None) -> dict[str, Any]:
-    command = [str(find_program()), "plan", model, "--output=-", *flags]
+    command = [str(find_program()), "plan", model, "--no-config", "--output=-", *flags]
     done = subprocess.run(
         command,
         input=graph,

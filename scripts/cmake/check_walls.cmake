@@ -11,6 +11,7 @@ set(walls
   "onnx/|google/protobuf/"   "^lib/model/"                 "the sources and private headers of lib/model"
   "nlohmann/"                "^lib/(emit|cost|testing)/|_test\\.cc$" "lib/emit, lib/cost, lib/testing and tests"
   "CLI/"                     "^cli/common/command_line\\.cc$" "cli/common/command_line.cc"
+  "toml"                     "^cli/common/config_file\\.cc$" "cli/common/config_file.cc"
   "oneapi/|dnnl"             "^lib/cpu/"                   "lib/cpu"
   "highs/|interfaces/highs"  "^lib/mip/[a-z_]+\\.cc$"       "the sources of lib/mip"
   "cuda[_.]|cublas|cudnn"    "^lib/cuda/"                  "lib/cuda"
@@ -49,7 +50,7 @@ foreach(file IN LISTS files)
     set(is_public TRUE)
   endif()
   file(STRINGS "${SOURCE_DIR}/${file}" lines
-    REGEX "^#include [<\"](onnx|google|nlohmann|CLI|oneapi|dnnl|highs|interfaces|cu|valijson|lib)")
+    REGEX "^#include [<\"](onnx|google|nlohmann|CLI|toml|oneapi|dnnl|highs|interfaces|cu|valijson|lib)")
   foreach(line IN LISTS lines)
     check_line()
   endforeach()

@@ -8,6 +8,22 @@ if(CKPLAN_PORTABLE OR CKPLAN_WHEEL)
   ckplan_install_linked_licences()
 endif()
 
+# Manual pages and completions are printed by the program that they are of, where Debian's shells look for them.
+if(NOT SKBUILD_METADATA_DIR AND NOT CMAKE_CROSSCOMPILING)
+  set(ckplan_pages ${CMAKE_BINARY_DIR}/pages)
+  add_custom_command(OUTPUT ${ckplan_pages}.stamp
+    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:ckplan> -DFOLDER=${ckplan_pages} -DSTAMP=${ckplan_pages}.stamp
+            -P ${PROJECT_SOURCE_DIR}/scripts/cmake/write_pages.cmake
+    DEPENDS ckplan ${PROJECT_SOURCE_DIR}/scripts/cmake/write_pages.cmake
+    COMMENT "Writing manual pages and completions" VERBATIM)
+  add_custom_target(ckplan_pages ALL DEPENDS ${ckplan_pages}.stamp)
+  install(DIRECTORY ${ckplan_pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
+  install(FILES ${ckplan_pages}/ckplan.bash RENAME ckplan
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${ckplan_pages}/_ckplan DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+  install(FILES ${ckplan_pages}/ckplan.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endif()
+
 set(CPACK_PACKAGE_VENDOR "ckplan")
 set(CPACK_PACKAGE_CONTACT "ckplan's developers")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")

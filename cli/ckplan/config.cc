@@ -1,0 +1,284 @@
+#include "cli/ckplan/config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "cli/ckplan/commands.h"
+#include "cli/common/completion.h"
+#include "cli/common/config_file.h"
+#include "cli/common/request_flags.h"
+#include "lib/base/nearest_name.h"
+
+namespace ckplan {
+namespace {
+
+using EntryKind = ConfigEntry::Kind;
+
+// They say what one run writes, or where this file is.
+constexpr std::string_view kNotInFile[] = {"--help",         "--config", "--no-config",
+                                           "--print-config", "--output", "--emit"};
+
+bool IsForFile(const OptionDescription& option) {
+  return std::count(std::begin(kNotInFile), std::end(kNotInFile), option.LongFlag()) == 0;
+}
+
+// "budget" of "--budget"
+std::string KeyOf(const OptionDescription& option) { return option.LongFlag().substr(2); }
+
+const OptionDescription* FindOption(const std::vector<OptionDescription>& options,
+                                    const std::string& key) {
+  for (const OptionDescription& option : options) {
+    if (KeyOf(option) == key && IsForFile(option)) return &option;
+  }
+  return nullptr;
+}
+
+const CommandDescription* FindDescription(const ProgramDescription& program,
+                                          const std::string& word) {
+  for (const CommandDescription& command : program.commands) {
+    if (WordOf(command) == word) return &command;
+  }
+  return nullptr;
+}
+
+Error UnknownKey(const ConfigEntry& entry, const std::vector<OptionDescription>& options) {
+  std::vector<std::string> keys;
+  for (const OptionDescription& option : options) {
+    if (IsForFile(option)) keys.push_back(KeyOf(option));
+  }
+  const std::vector<std::string_view> names(keys.begin(), keys.end());
+  const std::string place = entry.section.empty() ? "" : fmt::format(" in [{}]", entry.section);
+  return MakeError(ErrorCode::kUsage, fmt::format("{}: unknown key \"{}\"{}{}", entry.where,
+                                                  entry.key, place, DidYouMean(entry.key, names)));
+}
+
+bool TakesNames(const OptionDescription& option) { return option.form.starts_with("NAME="); }
+
+// Whether the option takes a value of that kind.
+Result<Done> CheckKind(const ConfigEntry& entry, const OptionDescription& option) {
+  const bool is_flag = option.form.empty();
+  const bool may_be_list = option.may_repeat || option.form.find(',') != std::string::npos;
+  const char* wanted = nullptr;
+  if (is_flag != (entry.kind == EntryKind::kTruth))
+    wanted = is_flag ? "true or false" : "text or a number";
+  if (entry.kind == EntryKind::kList && !may_be_list) wanted = "one value, no list";
+  if (entry.kind == EntryKind::kTable && !TakesNames(option)) wanted = "a value, no table";
+  if (wanted == nullptr) return Done{};
+  return MakeError(ErrorCode::kUsage,
+                   fmt::format("{}: {} takes {}", entry.where, entry.key, wanted));
+}
+
+// Files that are named in the file lie beside it.
+std::string Rebased(const std::string& text, const CommandDescription& command,
+                    const OptionDescription& option, const std::string& config) {
+  const ValueCompletion value = CompletionOf(command, option);
+  std::string head;
+  for (const std::string_view start : {"file:", "@"}) {
+    if (text.starts_with(start)) head = start;
+  }
+  const bool is_file = value.kind == ValueCompletion::Kind::kFiles || head == "file:";
+  const bool is_pattern = option.form.find('@') != std::string::npos && head.empty();
+  if (!is_file || is_pattern) return text;
+  const std::filesystem::path folder = std::filesystem::path(config).parent_path();
+  return head + (folder / text.substr(head.size())).generic_string();
+}
+
+std::vector<std::string> TextsFor(const ConfigEntry& entry, const CommandDescription& command,
+                                  const OptionDescription& option, const std::string& config) {
+  std::vector<std::string> texts;
+  for (const std::string& text : entry.texts) {
+    texts.push_back(Rebased(text, command, option, config));
+  }
+  if (option.may_repeat || texts.size() <= 1) return texts;
+  return {fmt::format("{}", fmt::join(texts, ","))};
+}
+
+// "N" of "N=64" and of "N".
+std::string_view NameIn(std::string_view text) { return text.substr(0, text.rfind('=')); }
+
+// What is left of the values where others go before them.
+std::vector<std::string> Without(std::vector<std::string> texts, const OptionDescription& option,
+                                 const std::vector<std::string>& before) {
+  if (before.empty()) return texts;
+  if (!TakesNames(option) || !option.may_repeat) return {};
+  std::erase_if(texts, [&](const std::string& text) {
+    return std::any_of(before.begin(), before.end(),
+                       [&](const std::string& other) { return NameIn(other) == NameIn(text); });
+  });
+  return texts;
+}
+
+// The options that ask for a plan.
+const CommandDescription& RequestOptions() {
+  static const CommandDescription kOptions = [] {
+    CommandLine line("", "", "");
+    RequestFlags flags;
+    for (const RequestFlags::Group group :
+         {RequestFlags::Group::kAlgorithm, RequestFlags::Group::kPlanning,
+          RequestFlags::Group::kReading}) {
+      flags.Add(line, group);
+    }
+    return line.description();
+  }();
+  return kOptions;
+}
+
+// Whether what stands before all sections applies to this option: not to commands that read a plan,
+// which says itself what was asked for, and not to lists of several algorithms.
+bool TakesRequest(const CommandDescription& command, const OptionDescription& option) {
+  const bool reads_model =
+      !command.positionals.empty() && command.positionals.front().name == "MODEL";
+  const OptionDescription* const asked = FindOption(RequestOptions().options, KeyOf(option));
+  if (!reads_model || asked == nullptr) return false;
+  return option.LongFlag() != "--algo" || option.form == asked->form;
+}
+
+Result<std::optional<std::string>> PathOfConfig(const Options& options) {
+  if (options.has_no_config && options.config) {
+    return MakeError(ErrorCode::kUsage, "--config and --no-config exclude each other");
+  }
+  if (options.has_no_config) return std::optional<std::string>();
+  return options.config ? options.config : FindConfigFile();
+}
+
+// All of the file, so that a mistake in one section is found by every command.
+Result<Done> CheckEntries(const ProgramDescription& program, const ConfigFile& file) {
+  for (const ConfigEntry& entry : file.entries) {
+    const auto& options = entry.section.empty() ? RequestOptions().options
+                                                : FindDescription(program, entry.section)->options;
+    const OptionDescription* const option = FindOption(options, entry.key);
+    if (option == nullptr) return UnknownKey(entry, options);
+    CKPLAN_RETURN_IF_ERROR(CheckKind(entry, *option));
+  }
+  return Done{};
+}
+
+// What applies to the option, that of its own section first.
+std::vector<const ConfigEntry*> EntriesFor(const ConfigFile& file,
+                                           const CommandDescription& command,
+                                           const OptionDescription& option) {
+  std::vector<const ConfigEntry*> entries;
+  for (const ConfigEntry& entry : file.entries) {
+    if (entry.key == KeyOf(option) && entry.section == WordOf(command)) entries.push_back(&entry);
+  }
+  for (const ConfigEntry& entry : file.entries) {
+    const bool applies = entry.section.empty() && TakesRequest(command, option);
+    if (applies && entry.key == KeyOf(option)) entries.push_back(&entry);
+  }
+  return entries;
+}
+
+// ---- --print-config ----
+
+std::string TomlValue(const OptionDescription& option, const std::vector<std::string>& texts) {
+  if (option.form.empty()) return texts.empty() ? "false" : "true";
+  std::vector<std::string> quoted;
+  for (const std::string& text : texts) quoted.push_back(TomlText(text));
+  if (option.may_repeat) return fmt::format("[{}]", fmt::join(quoted, ", "));
+  return quoted.front();
+}
+
+// What is asked for where nothing is given: "best" for --algo. Nothing for other options.
+std::vector<std::string> DefaultTexts(const OptionDescription& option) {
+  if (!option.choices.empty()) return {option.choices.front()};
+  for (const RequestField& field : RequestFields()) {
+    if (FlagOf(std::string(field.name)) != option.LongFlag() || option.form.empty()) continue;
+    return TextsOf(field, PlanRequest());
+  }
+  return {};
+}
+
+// "budget = "60%"   # ckplan.toml:3"
+std::string ConfigLine(const OptionDescription& option, const CommandLine& line,
+                       const std::vector<ConfiguredValue>& configured) {
+  std::vector<std::string> texts = line.Typed(option.LongFlag());
+  std::string origin = texts.empty() ? "" : "command line";
+  for (const ConfiguredValue& value : configured) {
+    if (value.flag != option.LongFlag()) continue;
+    texts.insert(texts.end(), value.texts.begin(), value.texts.end());
+    origin += (origin.empty() ? "" : ", ") + value.where;
+  }
+  if (origin.empty()) {
+    origin = "default";
+    texts = DefaultTexts(option);
+    if (texts.empty() && !option.form.empty())
+      return fmt::format("# {:<40} # not given\n", KeyOf(option));
+  }
+  const std::string setting = fmt::format("{} = {}", KeyOf(option), TomlValue(option, texts));
+  return fmt::format("{:<42} # {}\n", setting, origin);
+}
+
+}  // namespace
+
+void AddConfigOptions(CommandLine& line, Options& options) {
+  line.Value("--config", "FILE", "settings (default ckplan.toml here, or above in the repository)",
+             &options.config);
+  line.Flag("--no-config", "read no settings from a file", &options.has_no_config);
+  line.FlagInstead("--print-config", "print every setting and where it comes from, and exit",
+                   &options.prints_config);
+}
+
+Result<std::vector<ConfiguredValue>> ApplyConfig(const std::string& command, const Options& options,
+                                                 CommandLine* line) {
+  std::vector<ConfiguredValue> configured;
+  CKPLAN_ASSIGN_OR_RETURN(const std::optional<std::string> path, PathOfConfig(options));
+  if (!path) return configured;
+  const ProgramDescription program = DescribeProgram();
+  const auto is_section = [&](const std::string& name) {
+    return FindDescription(program, name) != nullptr;
+  };
+  CKPLAN_ASSIGN_OR_RETURN(const ConfigFile file, ReadConfigFile(*path, is_section));
+  CKPLAN_RETURN_IF_ERROR(CheckEntries(program, file));
+  const CommandDescription& description = *FindDescription(program, command);
+  for (const OptionDescription& option : description.options) {
+    if (!IsForFile(option)) continue;
+    std::vector<std::string> before = line->Typed(option.LongFlag());
+    for (const ConfigEntry* const entry : EntriesFor(file, description, option)) {
+      const std::vector<std::string> texts =
+          Without(TextsFor(*entry, description, option, file.path), option, before);
+      const bool is_off =
+          entry->kind == EntryKind::kTruth && texts == std::vector<std::string>{"false"};
+      if (texts.empty()) continue;
+      const Result<Done> set = line->Set(option.LongFlag(), texts);
+      if (!set.ok()) {
+        Error error = set.error();
+        error.message = fmt::format("{}: {}", entry->where, error.message);
+        return error;
+      }
+      before.insert(before.end(), texts.begin(), texts.end());
+      if (!is_off) configured.push_back({option.LongFlag(), texts, entry->where});
+    }
+  }
+  return configured;
+}
+
+std::string ConfigText(const std::string& command, const CommandLine& line,
+                       const std::vector<ConfiguredValue>& configured) {
+  std::string request, rest;
+  for (const OptionDescription& option : line.description().options) {
+    if (!IsForFile(option)) continue;
+    const bool is_request = TakesRequest(line.description(), option);
+    (is_request ? request : rest) += ConfigLine(option, line, configured);
+  }
+  return fmt::format("{}{}[{}]\n{}", request, request.empty() ? "" : "\n", command, rest);
+}
+
+Error WithOrigins(Error error, const std::vector<ConfiguredValue>& configured) {
+  const std::string message = MessageOf(error);
+  for (const ConfiguredValue& value : configured) {
+    // "-D N=..." or "has no open dimension".
+    const bool is_dim = value.flag == "--dim" && (message.find("-D") != std::string::npos ||
+                                                  message.find("dimension") != std::string::npos);
+    if (!is_dim && message.find(value.flag) == std::string::npos) continue;
+    error.notes.push_back(
+        fmt::format("{} {} is from {}", value.flag, fmt::join(value.texts, " "), value.where));
+  }
+  return error;
+}
+
+}  // namespace ckplan

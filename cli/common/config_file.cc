@@ -1,0 +1,172 @@
+#include "cli/common/config_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include "lib/base/read_file.h"
+
+namespace ckplan {
+namespace {
+
+namespace fs = std::filesystem;
+using EntryKind = ConfigEntry::Kind;
+
+bool Exists(const fs::path& path) {
+  std::error_code fault;
+  return fs::exists(path, fault);
+}
+
+// Reads the entries of a document, and keeps the first fault by its place in the file.
+class EntryReader {
+ public:
+  EntryReader(const std::string& path, const std::function<bool(const std::string&)>& is_section)
+      : path_(path), is_section_(is_section) {}
+
+  void ReadDocument(const toml::table& document) {
+    for (const auto& member : document) {
+      const std::string key(member.first.str());
+      const toml::table* const table = member.second.as_table();
+      if (table != nullptr && is_section_(key)) {
+        for (const auto& inner : *table)
+          ReadEntry(key, std::string(inner.first.str()), inner.second);
+      } else {
+        ReadEntry("", key, member.second);
+      }
+    }
+  }
+
+  Result<std::vector<ConfigEntry>> Finish() && {
+    if (fault_) return *fault_;
+    std::stable_sort(entries_.begin(), entries_.end(),
+                     [](const Placed& a, const Placed& b) { return a.line < b.line; });
+    std::vector<ConfigEntry> entries;
+    for (Placed& placed : entries_) entries.push_back(std::move(placed.entry));
+    return entries;
+  }
+
+ private:
+  struct Placed {
+    toml::source_index line = 0;
+    ConfigEntry entry;
+  };
+
+  void Fail(toml::source_index line, const std::string& message) {
+    if (fault_ && fault_line_ <= line) return;
+    fault_line_ = line;
+    fault_ = MakeError(ErrorCode::kUsage, fmt::format("{}:{}: {}", path_, line, message));
+  }
+
+  void ReadEntry(const std::string& section, const std::string& key, const toml::node& value) {
+    const toml::source_index line = value.source().begin.line;
+    ConfigEntry entry{section, key, EntryKind::kText, {}, fmt::format("{}:{}", path_, line)};
+    if (const toml::array* const list = value.as_array()) {
+      entry.kind = EntryKind::kList;
+      for (const toml::node& element : *list) entry.texts.push_back(Scalar(key, element, nullptr));
+    } else if (const toml::table* const table = value.as_table()) {
+      entry.kind = EntryKind::kTable;
+      for (const auto& member : *table) {
+        const std::string name(member.first.str());
+        entry.texts.push_back(name + "=" + Joined(name, member.second));
+      }
+    } else {
+      entry.texts.push_back(Scalar(key, value, &entry.kind));
+    }
+    entries_.push_back({line, std::move(entry)});
+  }
+
+  // Of a list the elements with commas between them: [2, 3, 64] as "2,3,64".
+  std::string Joined(const std::string& key, const toml::node& value) {
+    const toml::array* const list = value.as_array();
+    if (list == nullptr) return Scalar(key, value, nullptr);
+    std::vector<std::string> texts;
+    for (const toml::node& element : *list) texts.push_back(Scalar(key, element, nullptr));
+    return fmt::format("{}", fmt::join(texts, ","));
+  }
+
+  // `kind` is null where a truth value makes no sense.
+  std::string Scalar(const std::string& key, const toml::node& value, EntryKind* kind) {
+    if (const auto* const text = value.as_string()) return text->get();
+    if (const auto* const number = value.as_integer()) {
+      if (kind != nullptr) *kind = EntryKind::kNumber;
+      return std::to_string(number->get());
+    }
+    const auto* const truth = value.as_boolean();
+    if (truth != nullptr && kind != nullptr) {
+      *kind = EntryKind::kTruth;
+      return truth->get() ? "true" : "false";
+    }
+    Fail(value.source().begin.line,
+         fmt::format("{} is neither text in quotes nor a whole number", key));
+    return "";
+  }
+
+  const std::string& path_;
+  const std::function<bool(const std::string&)>& is_section_;
+  std::vector<Placed> entries_;
+  std::optional<Error> fault_;
+  toml::source_index fault_line_ = 0;
+};
+
+}  // namespace
+
+std::optional<std::string> FindConfigFile() {
+  std::error_code fault;
+  fs::path folder = fs::current_path(fault);
+  fs::path shown = kConfigName;
+  if (fault) return std::nullopt;
+  if (Exists(shown)) return shown.string();
+  // Above the current folder only within a repository.
+  std::optional<std::string> found;
+  for (fs::path up = "..";; up /= "..") {
+    if (Exists(folder / ".git")) return found;
+    if (folder == folder.parent_path()) return std::nullopt;
+    folder = folder.parent_path();
+    if (!found && Exists(up / kConfigName)) found = (up / kConfigName).generic_string();
+  }
+}
+
+Result<ConfigFile> ParseConfig(std::string_view text, const std::string& path,
+                               const std::function<bool(const std::string& name)>& is_section) {
+  const toml::parse_result parsed = toml::parse(text, std::string_view(path));
+  if (!parsed) {
+    const toml::parse_error& fault = parsed.error();
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("{}:{}: this is no TOML: {}", path, fault.source().begin.line,
+                                 fault.description()));
+  }
+  EntryReader reader(path, is_section);
+  reader.ReadDocument(parsed.table());
+  CKPLAN_ASSIGN_OR_RETURN(std::vector<ConfigEntry> entries, std::move(reader).Finish());
+  return ConfigFile{path, std::move(entries)};
+}
+
+Result<ConfigFile> ReadConfigFile(const std::string& path,
+                                  const std::function<bool(const std::string& name)>& is_section) {
+  CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
+  return ParseConfig(text, path, is_section);
+}
+
+std::string TomlText(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      quoted += '\\';
+      quoted += c;
+    } else if (byte < 0x20 || byte == 0x7F) {
+      quoted += fmt::format("\\u{:04X}", byte);
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "\"";
+}
+
+}  // namespace ckplan

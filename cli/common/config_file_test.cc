@@ -1,0 +1,128 @@
+#include "cli/common/config_file.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "cli/common/files.h"
+#include "lib/testing/temporary_folder.h"
+
+namespace ckplan {
+namespace {
+
+namespace fs = std::filesystem;
+using EntryKind = ConfigEntry::Kind;
+
+bool IsSection(const std::string& name) { return name == "check"; }
+
+Result<ConfigFile> Parsed(std::string_view text) {
+  return ParseConfig(text, "dir/ckplan.toml", IsSection);
+}
+
+// Leaves the current folder as it was.
+struct InFolder {
+  explicit InFolder(const fs::path& folder) { fs::current_path(folder); }
+  ~InFolder() { fs::current_path(before); }
+  fs::path before = fs::current_path();
+};
+
+}  // namespace
+
+TEST_CASE("config: values are read as a command line has them, with their places") {
+  const auto file = Parsed(
+      "# what is asked for\n"
+      "budget = \"60%\"\n"
+      "align = 512\n"
+      "no-liveness = true\n"
+      "freeze = [\n  '*.bias', \"!head*\"\n]\n"
+      "dim = { N = 64, T = \"128\" }\n"
+      "[input-shape]\n"
+      "x = [2, 3, 64]\n"
+      "[check]\n"
+      "fail-on = [\"peak>16GiB\"]\n");
+  REQUIRE(file.ok());
+  struct Row {
+    std::string section, key;
+    EntryKind kind;
+    std::vector<std::string> texts;
+    std::string where;
+  };
+  const std::vector<Row> rows = {
+      {"", "budget", EntryKind::kText, {"60%"}, "dir/ckplan.toml:2"},
+      {"", "align", EntryKind::kNumber, {"512"}, "dir/ckplan.toml:3"},
+      {"", "no-liveness", EntryKind::kTruth, {"true"}, "dir/ckplan.toml:4"},
+      {"", "freeze", EntryKind::kList, {"*.bias", "!head*"}, "dir/ckplan.toml:5"},
+      {"", "dim", EntryKind::kTable, {"N=64", "T=128"}, "dir/ckplan.toml:8"},
+      {"", "input-shape", EntryKind::kTable, {"x=2,3,64"}, "dir/ckplan.toml:9"},
+      {"check", "fail-on", EntryKind::kList, {"peak>16GiB"}, "dir/ckplan.toml:12"},
+  };
+  REQUIRE(file->entries.size() == rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    CAPTURE(rows[i].key);
+    const ConfigEntry& entry = file->entries[i];
+    CHECK(entry.section == rows[i].section);
+    CHECK(entry.key == rows[i].key);
+    CHECK(entry.kind == rows[i].kind);
+    CHECK(entry.texts == rows[i].texts);
+    CHECK(entry.where == rows[i].where);
+  }
+}
+
+TEST_CASE("config: what no option takes is refused with its line") {
+  const struct {
+    std::string text;
+    std::string place;
+  } kRows[] = {
+      {"budget = \n", "dir/ckplan.toml:1: "},
+      {"\nbudget = 60%\n", "dir/ckplan.toml:2: "},
+      {"a = 1\na = 2\n", "dir/ckplan.toml:2: "},
+      {"[dim\nN = 1\n", "dir/ckplan.toml:1: "},
+      {"\n\nbudget = 0.6\n", "dir/ckplan.toml:3: budget is neither"},
+      {"when = 2026-01-01\n", "dir/ckplan.toml:1: when is neither"},
+      {"a = 1\n[dim]\nN = true\n", "dir/ckplan.toml:3: N is neither"},
+      {"freeze = [\"a\", [1]]\n", "dir/ckplan.toml:1: freeze is neither"},
+      {"b = 1.5\na = 2.5\n", "dir/ckplan.toml:1: b is neither"},
+  };
+  for (const auto& row : kRows) {
+    CAPTURE(row.text);
+    const auto file = Parsed(row.text);
+    REQUIRE_FALSE(file.ok());
+    CHECK(file.error().code == ErrorCode::kUsage);
+    CHECK(file.error().message.starts_with(row.place));
+  }
+}
+
+TEST_CASE("config: the file is looked for up to the folder of the repository") {
+  const TemporaryFolder temporary;
+  const fs::path root = fs::path(temporary / "root");
+  const fs::path inner = root / "a" / "b";
+  fs::create_directories(inner);
+  const InFolder in(inner);
+  CHECK_FALSE(FindConfigFile());
+  REQUIRE(WriteFiles({{(root / "ckplan.toml").string(), ""}}).ok());
+  CHECK_FALSE(FindConfigFile());  // There is no repository.
+  fs::create_directory(root / ".git");
+  CHECK(FindConfigFile() == "../../ckplan.toml");
+  REQUIRE(WriteFiles({{(root / "a" / "ckplan.toml").string(), ""}}).ok());
+  CHECK(FindConfigFile() == "../ckplan.toml");
+  REQUIRE(WriteFiles({{"ckplan.toml", ""}}).ok());
+  CHECK(FindConfigFile() == "ckplan.toml");
+}
+
+TEST_CASE("config: the file above a repository is not its own") {
+  const TemporaryFolder temporary;
+  const fs::path root = fs::path(temporary / "root");
+  fs::create_directories(root / ".git");
+  REQUIRE(WriteFiles({{(temporary / "ckplan.toml"), ""}}).ok());
+  const InFolder in(root);
+  CHECK_FALSE(FindConfigFile());
+}
+
+TEST_CASE("config: text is written so that it is read again") {
+  const std::string text = "a\"b\\c\n\x7f\xc3\xa9'";
+  const auto file = Parsed("key = " + TomlText(text) + "\n");
+  REQUIRE(file.ok());
+  CHECK(file->entries.front().texts.front() == text);
+}
+
+}  // namespace ckplan

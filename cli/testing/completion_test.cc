@@ -1,0 +1,200 @@
+// What is made of the tables of --help: completions of three shells, and manual pages. Each has
+// every command and every flag, bash completes by it for real, and man reads the pages without a
+// warning.
+#include "cli/common/completion.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "cli/ckplan/commands.h"
+#include "cli/testing/workplace.h"
+
+namespace ckplan {
+namespace {
+
+ProgramResult RunIn(const Workplace& workplace, const std::string& command) {
+  return workplace.Run({command, "", "", {}, Streams::kApart});
+}
+
+bool Has(const Workplace& workplace, const std::string& program) {
+  if (RunIn(workplace, "command -v " + program).status == 0) return true;
+  MESSAGE("SKIPPED: there is no " << program << " here");
+  return false;
+}
+
+// The flag as a script has it: fish writes "-l algo" and "-s a".
+std::string FlagIn(const std::string& shell, const std::string& flag) {
+  if (shell != "fish") return flag;
+  return flag.starts_with("--") ? "-l " + flag.substr(2) : "-s " + flag.substr(1);
+}
+
+TEST_CASE("completion: every command and every flag is in the script of every shell") {
+  const Workplace workplace;
+  const ProgramDescription program = DescribeProgram();
+  REQUIRE(program.commands.size() == AllCommands().size());
+  for (const Shell& shell : AllShells()) {
+    const std::string name(shell.name);
+    CAPTURE(name);
+    const ProgramResult printed = RunIn(workplace, "ckplan completion " + name);
+    CHECK(printed.status == 0);
+    for (const CommandDescription& command : program.commands) {
+      CAPTURE(command.name);
+      CHECK(printed.out.find(WordOf(command)) != std::string::npos);
+      for (const OptionDescription& option : command.options) {
+        for (const std::string& flag : option.EachFlag()) {
+          CAPTURE(flag);
+          CHECK(printed.out.find(FlagIn(name, flag)) != std::string::npos);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("completion: the shells that are here read their scripts") {
+  const Workplace workplace;
+  for (const Shell& shell : AllShells()) {
+    const std::string name(shell.name);
+    if (!Has(workplace, name)) continue;
+    CAPTURE(name);
+    const ProgramResult read =
+        RunIn(workplace, fmt::format("ckplan completion {0} >script && {0} -n script", name));
+    CHECK(read.err == "");
+    CHECK(read.status == 0);
+  }
+}
+
+// What bash offers for each line, with the cursor at its end: a line of replies each.
+std::vector<std::set<std::string>> OfferedByBash(const Workplace& workplace,
+                                                 const std::vector<std::string>& lines) {
+  std::string script =
+      "source <(ckplan completion bash) || exit 1\n"
+      "offer() {\n"
+      "  COMP_LINE=$1 COMP_POINT=${#1} COMPREPLY=()\n"
+      "  _ckplan_complete\n"
+      "  echo \"${COMPREPLY[*]}\"\n"
+      "}\n";
+  for (const std::string& line : lines) script += "offer '" + line + "'\n";
+  workplace.Write("offer.sh", script);
+  const ProgramResult result = RunIn(workplace, "bash offer.sh");
+  CHECK(result.err == "");
+  std::vector<std::set<std::string>> offered;
+  std::istringstream replies(result.out);
+  for (std::string reply; std::getline(replies, reply);) {
+    std::istringstream words(reply);
+    std::set<std::string> all;
+    for (std::string word; words >> word;) all.insert(word);
+    offered.push_back(std::move(all));
+  }
+  return offered;
+}
+
+TEST_CASE("completion: bash completes commands, flags, values and files by it") {
+  const Workplace workplace;
+  if (!Has(workplace, "bash")) return;
+  workplace.Write("figure.json", "");
+  const struct {
+    std::string line;
+    std::set<std::string> offered;
+  } kRows[] = {
+      {"ckplan comp", {"compare", "completion"}},
+      {"ckplan help ins", {"inspect"}},
+      {"ckplan fig", {"figure.json"}},
+      {"ckplan plan figure.json --alg", {"--algo"}},
+      {"ckplan figure.json --budget-t", {"--budget-total"}},
+      {"ckplan plan figure.json -a chen-s", {"chen-search", "chen-sqrt"}},
+      {"ckplan plan figure.json --effort ", {"normal", "quick", "thorough"}},
+      // Of "--effort=th" bash replaces what is behind "=", of "flops:h1" what is behind ":".
+      {"ckplan plan figure.json --effort=th", {"thorough"}},
+      {"ckplan plan figure.json --cost flops:h100", {"h100-80g"}},
+      {"ckplan plan figure.json --cost file:fig", {"figure.json"}},
+      {"ckplan compare figure.json --algo chen-sqrt,exa", {"chen-sqrt,exact-dp"}},
+      {"ckplan plan figure.json --emit perf", {"perfetto="}},
+      {"ckplan plan figure.json --emit dot=fig", {"figure.json"}},
+      {"ckplan diff a b --emit ", {"curve=", "html="}},
+      {"ckplan check fig", {"figure.json"}},
+      {"ckplan fit figure.json --memory rtx4", {"rtx4090-24g"}},
+      {"ckplan schema dif", {"diff"}},
+      {"ckplan completion z", {"zsh"}},
+      {"ckplan man exp", {"explain"}},
+      {"ckplan plan figure.json --budget ", {}},
+      {"ckplan plan figure.json --no-such", {}},
+  };
+  std::vector<std::string> lines;
+  for (const auto& row : kRows) lines.push_back(row.line);
+  const auto offered = OfferedByBash(workplace, lines);
+  REQUIRE(offered.size() == lines.size());
+  for (size_t i = 0; i < lines.size(); ++i) {
+    CAPTURE(lines[i]);
+    CHECK(offered[i] == kRows[i].offered);
+  }
+}
+
+TEST_CASE("completion: bash offers the flags of a command, no more and no less") {
+  const Workplace workplace;
+  if (!Has(workplace, "bash")) return;
+  const ProgramDescription program = DescribeProgram();
+  std::vector<std::string> lines;
+  for (const CommandDescription& command : program.commands) lines.push_back(command.name + " x -");
+  const auto offered = OfferedByBash(workplace, lines);
+  REQUIRE(offered.size() == lines.size());
+  for (size_t i = 0; i < lines.size(); ++i) {
+    CAPTURE(lines[i]);
+    std::set<std::string> flags;
+    for (const OptionDescription& option : program.commands[i].options) {
+      for (const std::string& flag : option.EachFlag()) flags.insert(flag);
+    }
+    CHECK(offered[i] == flags);
+  }
+}
+
+// The text as roff has it.
+std::string InRoff(const std::string& flag) {
+  std::string text;
+  for (const char c : flag) text += c == '-' ? std::string("\\-") : std::string(1, c);
+  return "\\fB" + text + "\\fR";
+}
+
+TEST_CASE("man: the pages have every command, every flag and its help") {
+  const Workplace workplace;
+  const std::string whole = RunIn(workplace, "ckplan man").out;
+  for (const CommandDescription& command : DescribeProgram().commands) {
+    CAPTURE(command.name);
+    CHECK(whole.find(InRoff("ckplan-" + WordOf(command)) + "(1)") != std::string::npos);
+    const ProgramResult page = RunIn(workplace, "ckplan man " + WordOf(command));
+    CHECK(page.status == 0);
+    for (const OptionDescription& option : command.options) {
+      for (const std::string& flag : option.EachFlag()) {
+        CAPTURE(flag);
+        CHECK(page.out.find(InRoff(flag)) != std::string::npos);
+      }
+    }
+  }
+}
+
+TEST_CASE("man: the pages are read without a warning") {
+  const Workplace workplace;
+  const bool has_man = Has(workplace, "man");
+  const bool has_mandoc = Has(workplace, "mandoc");
+  std::vector<std::string> pages = {""};
+  for (const Command& command : AllCommands()) pages.emplace_back(command.name);
+  for (const std::string& page : pages) {
+    CAPTURE(page);
+    REQUIRE(RunIn(workplace, "ckplan man " + page + " >page.1").status == 0);
+    if (has_man) {
+      const ProgramResult read = RunIn(workplace,
+                                       "LC_ALL=C.UTF-8 MANROFFSEQ= MANWIDTH=80 man --warnings -E "
+                                       "UTF-8 -l -Tutf8 -Z page.1 >out");
+      CHECK(read.err == "");
+      CHECK(read.status == 0);
+    }
+    if (has_mandoc) CHECK(RunIn(workplace, "mandoc -Tlint -W error page.1").out == "");
+  }
+}
+
+}  // namespace
+}  // namespace ckplan
