@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kHeader = "id,lower,upper,size";
 constexpr int64_t kMaxTotal = int64_t{1} << 60;  // PlaceWithin needs less than 2^61.
 
-struct Request {
+struct ArenaRequest {
   std::vector<std::string> files;
   std::optional<std::string> capacity;
   std::optional<std::string> max_nodes;
@@ -34,7 +34,7 @@ struct Setting {
   PlacementLimits limits = {.max_nodes = 10'000'000, .seed = 0};
 };
 
-CommandLine MakeCommandLine(Request* request) {
+CommandLine ArenaCommandLine(ArenaRequest* request) {
   CommandLine line(
       "ckbench arena", "ckbench arena testdata/arena/A.csv --format md",
       "Places the buffers of benchmark files within a capacity, and prints what it takes.");
@@ -48,7 +48,7 @@ CommandLine MakeCommandLine(Request* request) {
   return line;
 }
 
-Result<Setting> ReadSetting(const Request& request) {
+Result<Setting> ReadSetting(const ArenaRequest& request) {
   Setting setting;
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   if (request.capacity) {
@@ -104,7 +104,7 @@ std::string ReachedText(const std::vector<LiveInterval>& intervals,
   return fmt::format("{}", top);
 }
 
-Result<std::vector<std::string>> MeasuredRow(const std::string& path, const Setting& setting) {
+Result<std::vector<std::string>> ArenaRow(const std::string& path, const Setting& setting) {
   CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
   CKPLAN_ASSIGN_OR_RETURN(const auto intervals, ParseIntervals(text, path));
   const double begin = CpuSeconds();
@@ -146,8 +146,8 @@ Result<std::vector<LiveInterval>> ParseIntervals(std::string_view text, const st
 }
 
 Result<ExitCode> RunArena(std::vector<std::string> arguments) {
-  Request request;
-  CommandLine line = MakeCommandLine(&request);
+  ArenaRequest request;
+  CommandLine line = ArenaCommandLine(&request);
   const Screen screen = BenchScreen();
   CKPLAN_ASSIGN_OR_RETURN(const std::optional<ExitCode> done,
                           ParseOrHelp(line, std::move(arguments), screen));
@@ -163,7 +163,7 @@ Result<ExitCode> RunArena(std::vector<std::string> arguments) {
   Progress progress(screen.shows_progress);
   for (const std::string& path : request.files) {
     progress.Stage(fmt::format("placing {}", path));
-    CKPLAN_ASSIGN_OR_RETURN(std::vector<std::string> row, MeasuredRow(path, setting));
+    CKPLAN_ASSIGN_OR_RETURN(std::vector<std::string> row, ArenaRow(path, setting));
     table.rows.push_back(std::move(row));
   }
   progress.Clear();

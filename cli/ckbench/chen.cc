@@ -30,12 +30,6 @@ struct Curves {
   int64_t added_time = 0;
 };
 
-Schedule KeepAll(const TensorGraph& graph) {
-  std::vector<NodeId> order;
-  for (const NodeId id : graph.nodes().ids()) order.push_back(id);
-  return KeepAllSchedule(order);
-}
-
 Result<std::unique_ptr<PreparedSolver>> Prepare(const Problem& problem,
                                                 std::string_view algorithm) {
   CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* const info, FindSolver(algorithm));
@@ -57,7 +51,7 @@ Bytes Shared(const TensorGraph& graph, const Schedule& schedule) {
 }
 
 Curves KeepAllCurves(const TensorGraph& graph) {
-  const Schedule keep_all = KeepAll(graph);
+  const Schedule keep_all = KeepAllInOwnOrder(graph);
   Curves curves;
   curves.none = StaticAllocation(graph, keep_all, ArenaStrategy::kNone);
   curves.in_place = StaticAllocation(graph, keep_all, ArenaStrategy::kInplace);

@@ -16,19 +16,19 @@
 namespace ckplan {
 namespace {
 
-constexpr const char* kDeviceCost = "flops:titan-x-12g";
+constexpr const char* kTitanCost = "flops:titan-x-12g";
 constexpr int64_t kBatch = 32;
 constexpr int64_t kPaperAddedTime = 300;  // "Roughly 30%"
 
-struct TimedNetwork {
+struct ChenTimedNetwork {
   const char* model;
   const char* name;
 };
 
-constexpr std::array kNetworks = {
-    TimedNetwork{"resnet50", "ResNet, 50 layers"},
-    TimedNetwork{"resnet101", "ResNet, 101 layers"},
-    TimedNetwork{"resnet152", "ResNet, 152 layers"},
+constexpr std::array kChenTimedNetworks = {
+    ChenTimedNetwork{"resnet50", "ResNet, 50 layers"},
+    ChenTimedNetwork{"resnet101", "ResNet, 101 layers"},
+    ChenTimedNetwork{"resnet152", "ResNet, 152 layers"},
 };
 
 // What the sublinear plan takes above a step that keeps everything, in 0.1 percent.
@@ -45,11 +45,11 @@ Result<int64_t> AddedTime(const TensorGraph& graph) {
   return FactorSteps(10 * overhead, step);
 }
 
-constexpr const char* kTimeNote =
+constexpr const char* kTitanTimeNote =
     "The search weighs memory alone, so how much is computed again differs from network to "
     "network; "
     "and where memory limits an operation, backward takes less than twice as long as forward.";
-constexpr const char* kCommandNote =
+constexpr const char* kTitanCommandNote =
     "Empty: only a GPU can fill it in. `ckplan MODEL.onnx --algo chen-search --align 256 -o "
     "plan.json`, then `ckexec validate MODEL.onnx --plan plan.json --backend cuda`, whose report "
     "has the driver's peak and the times of both steps. The networks are not in `testdata/models`, "
@@ -64,17 +64,17 @@ Result<FigureTable> ChenTimeTable(const std::string& models) {
       "What `chen-search` takes above a step that keeps everything, by the cost model of the "
       "paper's device (`--cost flops:titan-x-12g`), batch 32, images of 224 x 224, for the "
       "residual networks of `testdata/models`. The paper's 30 % is of both its networks.";
-  for (const TimedNetwork& network : kNetworks) {
+  for (const ChenTimedNetwork& network : kChenTimedNetworks) {
     CKPLAN_ASSIGN_OR_RETURN(
         const TensorGraph graph,
-        LoadPaperModel(models, network.model, kBatch, Autograd::kMinimal, 0, kDeviceCost));
+        LoadPaperModel(models, network.model, kBatch, Autograd::kMinimal, 0, kTitanCost));
     Figure figure;
     figure.subject = network.name;
     figure.quantity = "time added by the sublinear plan";
     figure.unit = FigureUnit::kPercent;
     CKPLAN_ASSIGN_OR_RETURN(figure.ours, AddedTime(graph));
     figure.paper = kPaperAddedTime;
-    if (figure.NeedsExplanation()) figure.note = table.Note(kTimeNote);
+    if (figure.NeedsExplanation()) figure.note = table.Note(kTitanTimeNote);
     table.figures.push_back(std::move(figure));
   }
   return table;
@@ -90,7 +90,7 @@ FigureTable ChenMeasuredTable() {
     figure.quantity = how;
     figure.unit = unit;
     figure.paper = paper;
-    figure.note = table.Note(kCommandNote);
+    figure.note = table.Note(kTitanCommandNote);
     table.figures.push_back(std::move(figure));
   };
   add("ResNet, 1000 layers", "sublinear plan, at most", FigureUnit::kGigabytes, 70);

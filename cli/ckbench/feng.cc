@@ -29,7 +29,7 @@ struct Network {
   const char* why = "";
 };
 
-constexpr const char* kVggWhy =
+constexpr const char* kFengVggWhy =
     "A plain chain, whose optimum can be checked by hand. Whether the ends, the adaptive pooling, "
     "dropout or ReLU are counted as "
     "vertices or not, the paper's figure does not come out, while it does for AlexNet; we do not "
@@ -39,12 +39,12 @@ constexpr const char* kInceptionWhy =
     "those (196,608 elements) and the "
     "dropout as tensors the ratio is 0.2399.";
 
-constexpr std::array kNetworks = {
+constexpr std::array kFengNetworks = {
     Network{"alexnet", "AlexNet", 5787, 1024, 3550, 7380, 0, true},
-    Network{"vgg11", "VGG11", 4961, 64, 2976, 6055, 0, true, kVggWhy},
-    Network{"vgg13", "VGG13", 5305, 64, 4152, 6228, 0, true, kVggWhy},
-    Network{"vgg16", "VGG16", 4928, 64, 4470, 5785, 0, true, kVggWhy},
-    Network{"vgg19", "VGG19", 4668, 64, 4788, 5226, 0, true, kVggWhy},
+    Network{"vgg11", "VGG11", 4961, 64, 2976, 6055, 0, true, kFengVggWhy},
+    Network{"vgg13", "VGG13", 5305, 64, 4152, 6228, 0, true, kFengVggWhy},
+    Network{"vgg16", "VGG16", 4928, 64, 4470, 5785, 0, true, kFengVggWhy},
+    Network{"vgg19", "VGG19", 4668, 64, 4788, 5226, 0, true, kFengVggWhy},
     Network{"resnet18", "ResNet18", 3720, 256, 5402, 5365},
     Network{"resnet34", "ResNet34", 2726, 128, 3900, 3959},
     Network{"resnet50", "ResNet50", 2482, 64, 5206, 3454},
@@ -102,7 +102,7 @@ Result<FigureTable> TheoreticalTable(const std::string& models) {
   FigureTable table;
   table.title = "Table 1, theoretical ratio";
   table.intro = kIntro;
-  for (const Network& network : kNetworks) {
+  for (const Network& network : kFengNetworks) {
     CKPLAN_ASSIGN_OR_RETURN(
         const TensorGraph graph,
         LoadPaperModel(models, network.model, 1, Autograd::kMinimal, network.side));
@@ -123,7 +123,7 @@ constexpr const char* kRegularNote =
     "convolutions and the unused parts of the allocator's blocks, as far as they grow with the "
     "batch.";
 
-std::string SubjectOf(const Network& network) {
+std::string FengSubject(const Network& network) {
   return fmt::format("{}, batch {}", network.name, network.batch);
 }
 
@@ -135,12 +135,12 @@ Result<FigureTable> RegularTable(const std::string& models) {
       "Parameters and their gradients, which do not grow with the batch, are left out of the "
       "paper's by its way of measuring. Its MB are taken as MiB, which fit nearly all of them; "
       "10^6 bytes fit few.";
-  for (const Network& network : kNetworks) {
+  for (const Network& network : kFengNetworks) {
     CKPLAN_ASSIGN_OR_RETURN(
         const TensorGraph graph,
         LoadPaperModel(models, network.model, network.batch, Autograd::kTorch, network.side));
     Figure figure;
-    figure.subject = SubjectOf(network);
+    figure.subject = FengSubject(network);
     figure.quantity = "regular";
     figure.unit = FigureUnit::kMebibytes;
     figure.ours = MebibyteSteps(KeepAllPeak(graph) + graph.constants().inputs);
@@ -151,7 +151,7 @@ Result<FigureTable> RegularTable(const std::string& models) {
   return table;
 }
 
-constexpr const char* kCommandNote =
+constexpr const char* kFengCommandNote =
     "Empty: only a GPU can fill it in. `ckplan testdata/models/resnet50.onnx -D N=64 --algo "
     "feng-acg --align 256 -o plan.json`, then `ckexec validate testdata/models/resnet50.onnx "
     "--plan plan.json --backend cuda`, whose report has both peaks; Inception v3 needs "
@@ -161,13 +161,13 @@ FigureTable MeasuredTable() {
   FigureTable table;
   table.title = "Table 1, measured ratio";
   table.intro = "The memory of re-forwarding over that of regular training, both on a device.";
-  for (const Network& network : kNetworks) {
+  for (const Network& network : kFengNetworks) {
     Figure figure;
-    figure.subject = SubjectOf(network);
+    figure.subject = FengSubject(network);
     figure.quantity = "ours / regular, measured";
     figure.unit = FigureUnit::kRatio;
     figure.paper = network.measured;
-    figure.note = table.Note(kCommandNote);
+    figure.note = table.Note(kFengCommandNote);
     table.figures.push_back(std::move(figure));
   }
   return table;

@@ -19,12 +19,11 @@
 namespace ckplan {
 namespace {
 
-constexpr const char* kPaper =
+constexpr const char* kHongPaper =
     "Hong, Tsai, Wang, Liu, Wu: GPU Memory Usage Optimization for Backward Propagation in Deep "
     "Network Training, 2024";
 
-constexpr int64_t kDeviceMemory = 24 * 1024;  // A GeForce RTX 3090's, in MiB.
-constexpr int64_t kRanOut = 0;                // "OOM"
+constexpr int64_t kRtx3090Memory = 24 * 1024;  // A GeForce RTX 3090's, in MiB.
 
 // A row of Table 2, in MiB.
 struct PeakRow {
@@ -111,7 +110,7 @@ Result<FigureTable> SetTable(const std::string& models) {
   return table;
 }
 
-constexpr const char* kDeviceNote =
+constexpr const char* kRtx3090Note =
     "Eq. 12 counts tensors. The device also holds the driver's context, workspaces of convolutions "
     "and the unused parts of the allocator's blocks: with 18,511 MiB of tensors, at b=320, it "
     "still had room, with these it had none.";
@@ -124,9 +123,9 @@ void AddPeak(const std::string& subject, const char* how, Bytes ours, int64_t pa
   figure.unit = FigureUnit::kMebibytes;
   figure.ours = MebibyteSteps(ours);
   figure.paper_ran_out = paper == kRanOut;
-  figure.paper = figure.paper_ran_out ? kDeviceMemory : paper;
+  figure.paper = figure.paper_ran_out ? kRtx3090Memory : paper;
   if (figure.NeedsExplanation()) {
-    figure.note = table->Note(figure.paper_ran_out ? kDeviceNote : note);
+    figure.note = table->Note(figure.paper_ran_out ? kRtx3090Note : note);
   }
   table->figures.push_back(std::move(figure));
 }
@@ -170,7 +169,7 @@ Result<FigureTable> PeakTable(const std::string& models) {
 }  // namespace
 
 Result<Reproduction> ReproduceHong(const std::string& models) {
-  Reproduction reproduction{"hong", kPaper, {}};
+  Reproduction reproduction{"hong", kHongPaper, {}};
   for (const auto make_table : {SetTable, PeakTable, HongPredictionTable, HongComparisonTable,
                                 HongPlainTable, HongModelledTimeTable}) {
     CKPLAN_ASSIGN_OR_RETURN(FigureTable table, make_table(models));

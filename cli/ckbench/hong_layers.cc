@@ -13,7 +13,7 @@
 namespace ckplan {
 namespace {
 
-const std::array kNetworks = {
+const std::array kHongNetworks = {
     HongNetwork{"vgg19",
                 "VGG-19",
                 false,
@@ -29,12 +29,6 @@ const std::array kNetworks = {
                 {2, 4, 12, 15},
                 {4, 8, 12, 15}},
 };
-
-Schedule KeepAll(const TensorGraph& graph) {
-  std::vector<NodeId> order;
-  for (const NodeId id : graph.nodes().ids()) order.push_back(id);
-  return KeepAllSchedule(order);
-}
 
 // The paper's AlexNet has a layer for Flatten, as large as what it reads, although PyTorch runs no
 // operation for it; and its Dropout is not done in place.
@@ -84,7 +78,7 @@ std::vector<int64_t> Shown(const LayerPositions& positions) {
 
 }  // namespace
 
-std::span<const HongNetwork> HongNetworks() { return kNetworks; }
+std::span<const HongNetwork> HongNetworks() { return kHongNetworks; }
 
 Result<HongLayers> LoadHongLayers(const std::string& models, const HongNetwork& network,
                                   int64_t batch, std::string_view cost) {
@@ -95,7 +89,7 @@ Result<HongLayers> LoadHongLayers(const std::string& models, const HongNetwork& 
       return node.op == "Dropout" || IsIdlePooling(graph, node);
     });
   }
-  const Simulation keep_all = Simulator(graph).Run(KeepAll(graph)).value();
+  const Simulation keep_all = Simulator(graph).Run(KeepAllInOwnOrder(graph)).value();
   const Bytes keep_all_peak = keep_all.peak + graph.constants().inputs;
   if (network.keeps_small_layers) graph = WithFlatten(graph);
   LayerFold fold = FoldLayers(graph);

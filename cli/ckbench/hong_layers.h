@@ -21,6 +21,9 @@ namespace ckplan {
 
 using LayerPositions = std::vector<size_t>;
 
+// "OOM" in the paper's tables: the device's memory ran out.
+inline constexpr int64_t kRanOut = 0;
+
 // A network with the columns of Table 2. Sets are without the input, which is always in memory.
 struct HongNetwork {
   std::string model;

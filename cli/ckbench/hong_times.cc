@@ -12,8 +12,7 @@
 namespace ckplan {
 namespace {
 
-constexpr const char* kDeviceCost = "flops:rtx3090-24g";
-constexpr int64_t kRanOut = 0;
+constexpr const char* kRtx3090Cost = "flops:rtx3090-24g";
 
 // A row of Table 3, in milliseconds; kRanOut where the device's memory ran out.
 struct TimeRow {
@@ -42,13 +41,13 @@ constexpr const char* kAlexNetNote =
     "What is added takes about as long as in the paper: 4 to 6 ms at b=128, where the paper has 8, "
     "and 133 to 194 ms at b=4096, where it has 148. But the rest of the paper's step takes twice "
     "as long as by peak rates, so this is a smaller share of it.";
-constexpr const char* kCommandNote =
+constexpr const char* kHongCommandNote =
     "Empty: only a GPU can fill it in. For each algorithm `ckplan testdata/models/vgg19.onnx -D "
     "N=128 --granularity layer --algo hong-linear --align 256 -o plan.json`, then `ckexec validate "
     "testdata/models/vgg19.onnx --plan plan.json --backend cuda`, which also times a step that "
     "keeps everything.";
 
-std::string SubjectOf(const TimeRow& row) {
+std::string HongSubject(const TimeRow& row) {
   return fmt::format("{}, b={}", HongNetworks()[row.network].name, row.batch);
 }
 
@@ -58,14 +57,14 @@ int64_t AboveSteps(int64_t time, int64_t base) { return ReductionSteps(Bytes(tim
 Result<Done> AddModelled(const std::string& models, const TimeRow& row, FigureTable* table) {
   const HongNetwork& network = HongNetworks()[row.network];
   CKPLAN_ASSIGN_OR_RETURN(const HongLayers layers,
-                          LoadHongLayers(models, network, row.batch, kDeviceCost));
+                          LoadHongLayers(models, network, row.batch, kRtx3090Cost));
   const char* const why = row.network == 0 ? kSegmentNote : kAlexNetNote;
   const Cost forward = layers.graph.forward_cost();
   const Cost step = forward + layers.graph.backward_cost();
   const auto add = [&](const char* how, FigureUnit unit, int64_t ours, int64_t paper,
                        const char* note) {
     Figure figure;
-    figure.subject = SubjectOf(row);
+    figure.subject = HongSubject(row);
     figure.quantity = how;
     figure.unit = unit;
     figure.ours = ours;
@@ -115,11 +114,11 @@ FigureTable HongMeasuredTimeTable() {
     const auto add = [&](const char* how, int64_t paper) {
       if (paper == kRanOut) return;
       Figure figure;
-      figure.subject = SubjectOf(row);
+      figure.subject = HongSubject(row);
       figure.quantity = how;
       figure.unit = FigureUnit::kMilliseconds;
       figure.paper = paper;
-      figure.note = table.Note(kCommandNote);
+      figure.note = table.Note(kHongCommandNote);
       table.figures.push_back(std::move(figure));
     };
     add("Algorithm 6", row.dynamic);

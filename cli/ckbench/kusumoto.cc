@@ -15,7 +15,7 @@
 namespace ckplan {
 namespace {
 
-constexpr const char* kPaper =
+constexpr const char* kKusumotoPaper =
     "Kusumoto, Inoue, Watanabe, Akiba, Koyama: A Graph Theoretic Framework of Recomputation "
     "Algorithms for Memory-Efficient "
     "Backpropagation, NeurIPS 2019";
@@ -23,7 +23,7 @@ constexpr const char* kPaper =
 constexpr const char* kChenNote =
     "The paper does not give the budget B of Alg. 3, nor say whether it was searched for. Ours is "
     "sqrt(x y) of Appendix A.";
-constexpr const char* kDeviceNote =
+constexpr const char* kK40Note =
     "A run that found no room in 11.4 GB. The simulator counts tensors alone, each freed with its "
     "segment; what else the authors' run held there, the paper does not say.";
 
@@ -63,7 +63,7 @@ void AddReduction(const PaperColumns& paper, size_t column, int percent_above_mi
                      : PaperReduction(paper.peaks[column], network.vanilla, paper.percents[column]);
   if (figure.NeedsExplanation()) {
     const bool is_chen = kKusumotoColumns[column].algorithm == std::string_view("chen-greedy");
-    figure.note = paper.table->Note(figure.paper_ran_out ? kDeviceNote
+    figure.note = paper.table->Note(figure.paper_ran_out ? kK40Note
                                     : is_chen            ? kChenNote
                                                          : network.why);
   }
@@ -166,7 +166,7 @@ Result<Reproduction> ReproduceKusumoto(const std::string& models) {
   FigureTable batches = KusumotoBatchTable(peaks);
   CKPLAN_ASSIGN_OR_RETURN(FigureTable times, KusumotoTimeTable(models, peaks));
   return Reproduction{"kusumoto",
-                      kPaper,
+                      kKusumotoPaper,
                       {std::move(with), std::move(without), std::move(batches), std::move(times)}};
 }
 

@@ -9,8 +9,8 @@
 namespace ckplan {
 namespace {
 
-constexpr Bytes kDeviceMemory(kKusumotoDeviceMemory * 100'000'000);
-constexpr const char* kDeviceCost = "flops:k40-12g";
+constexpr Bytes kK40Memory(kKusumotoDeviceMemory * 100'000'000);
+constexpr const char* kK40Cost = "flops:k40-12g";
 
 // The curves of Fig. 3, by their place in kKusumotoColumns, the time-centric one first.
 constexpr std::array<size_t, 3> kCurves = {1, 0, 4};
@@ -36,7 +36,7 @@ Figure BatchFigure(const KusumotoNetwork& network, const char* how, int64_t batc
 }
 
 int64_t LargestVanillaBatch(const KusumotoPeaks& peaks) {
-  return LargestBatch(peaks.vanilla, peaks.constants, peaks.network->batch, kDeviceMemory);
+  return LargestBatch(peaks.vanilla, peaks.constants, peaks.network->batch, kK40Memory);
 }
 
 // A run of a network at one batch size.
@@ -50,7 +50,7 @@ class TimedNetwork {
 
   // Nothing where the strategy has no room.
   Result<std::optional<Cost>> TimeOf(const KusumotoColumn& column) const {
-    const Bytes room = kDeviceMemory - TotalConstants(by_paper_.constants(), Bytes(0));
+    const Bytes room = kK40Memory - TotalConstants(by_paper_.constants(), Bytes(0));
     Result<Strategy> strategy =
         column.objective == Objective::kTime && column.algorithm != std::string_view("chen-greedy")
             ? KusumotoStrategy(by_paper_, column, [&](Bytes) { return room; })
@@ -73,8 +73,7 @@ class TimedNetwork {
 Result<TimedNetwork> MakeTimedNetwork(const std::string& models, const KusumotoNetwork& network,
                                       int64_t batch) {
   CKPLAN_ASSIGN_OR_RETURN(TensorGraph by_paper, KusumotoGraph(models, network, batch));
-  CKPLAN_ASSIGN_OR_RETURN(TensorGraph by_device,
-                          KusumotoGraph(models, network, batch, kDeviceCost));
+  CKPLAN_ASSIGN_OR_RETURN(TensorGraph by_device, KusumotoGraph(models, network, batch, kK40Cost));
   return TimedNetwork(std::move(by_paper), std::move(by_device));
 }
 
@@ -136,7 +135,7 @@ FigureTable KusumotoBatchTable(std::span<const KusumotoPeaks> peaks) {
         BatchFigure(*of.network, "vanilla", LargestVanillaBatch(of), paper(2), &table));
     for (const size_t i : kCurves) {
       const int64_t batch =
-          LargestBatch(of.columns[i], of.constants, of.network->batch, kDeviceMemory);
+          LargestBatch(of.columns[i], of.constants, of.network->batch, kK40Memory);
       table.figures.push_back(BatchFigure(*of.network, kKusumotoColumns[i].name, batch,
                                           i == 0 ? paper(8) : std::nullopt, &table));
     }

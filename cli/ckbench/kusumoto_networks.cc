@@ -31,7 +31,7 @@ constexpr const char* kResNetWhy =
     "tensors at the stage boundaries (least budget at batch 32: 1,297,350,656 bytes, 1,258,815,488 "
     "on the authors' graph; 1,310,195,712 "
     "on both for the approximate program).";
-constexpr const char* kVggWhy =
+constexpr const char* kKusumotoVggWhy =
     "The graph is the authors', with the least budget to the byte (2,106,589,184 at batch 32) and "
     "their overhead (41). A budget 5 % above the least (the last four rows) allows sequences that "
     "keep less: the memory-centric peak is then the paper's, the time-centric one within 3 points. "
@@ -48,7 +48,7 @@ constexpr const char* kGoogWhy =
     "not; without the authors' graph we "
     "cannot tell why.";
 
-constexpr std::array kNetworks = {
+constexpr std::array kKusumotoNetworks = {
     KusumotoNetwork{.model = "pspnet101_713",
                     .name = "PSPNet",
                     .batch = 2,
@@ -104,7 +104,7 @@ constexpr std::array kNetworks = {
                     .without_liveness = {55, 55, 55, 55, 63},
                     .without_percent = {34, 34, 34, 34, 26},
                     .vertices_why = kLossVertices,
-                    .why = kVggWhy,
+                    .why = kKusumotoVggWhy,
                     .percent_above_min = 5},
     KusumotoNetwork{.model = "densenet161",
                     .name = "DenseNet161",
@@ -143,7 +143,7 @@ IdVector<TensorId, bool> HeldByBackward(const TensorGraph& graph) {
 
 }  // namespace
 
-std::span<const KusumotoNetwork> KusumotoNetworks() { return kNetworks; }
+std::span<const KusumotoNetwork> KusumotoNetworks() { return kKusumotoNetworks; }
 
 Result<TensorGraph> KusumotoGraph(const std::string& models, const KusumotoNetwork& network,
                                   int64_t batch, std::string_view cost) {

@@ -47,20 +47,22 @@ constexpr Benchmark kInstances = {
     "Plans published joint graphs by best at 90 to 40 % of the memory, and prints what that adds.",
     "joint graphs; docs/instances.md says which are published", kBudgetsOfInstances};
 
-struct Request {
+struct QualityRequest {
   std::vector<std::string> files;
   RequestFlags flags;
   bool has_others = false;
+  bool is_wide = false;
   std::string format = "text";
 };
 
-CommandLine MakeCommandLine(const Benchmark& benchmark, Request* request) {
+CommandLine QualityCommandLine(const Benchmark& benchmark, QualityRequest* request) {
   CommandLine line(benchmark.name, benchmark.example, benchmark.description);
   line.Positionals("FILE", benchmark.files, &request->files);
   request->flags.Add(line, "dims");
   request->flags.Add(line, "cost_model");
   request->flags.Add(line, "effort");
   line.Flag("--others", "also the best plan by any other algorithm", &request->has_others);
+  line.Flag("--wide", "a row for each file, and a column for each budget", &request->is_wide);
   line.Choice("-f,--format", {"text", "md"}, "format of the output", &request->format);
   return line;
 }
@@ -114,22 +116,41 @@ Result<Plan> PlanBy(std::string_view algorithm, const Source& source, const Plan
   return MakePlan(source, own, {});
 }
 
+// One file at one budget.
 struct Row {
   std::vector<std::string> cells;
+  std::string wide_cell;
+  std::string wide_cell_of_others;
   Measured measured;
+  double seconds = 0;
 };
 
-Row MeasuredRow(const Source& source, bool has_others, const PlanRequest& wanted,
-                const Budget& budget) {
+// What the plan adds, and in brackets by how much that could still fall, unless it is optimal; for
+// the least budget, first the share of memory that it is.
+std::string WideCell(const Result<Plan>& plan, const Measured& measured, const Budget& budget) {
+  if (!plan.ok()) return "–";
+  std::string cell = fmt::format("{:.2f}", PercentOfStep(*plan, plan->figures.overhead));
+  if (!measured.is_optimal && measured.gap) cell += fmt::format(" (−{:.2f})", *measured.gap);
+  if (budget.kind != Budget::Kind::kMin) return cell;
+  return fmt::format("{:.1f} %: {}", PercentOfKeepAll(*plan), cell);
+}
+
+Row QualityRow(const Source& source, bool has_others, const PlanRequest& wanted,
+               const Budget& budget) {
   const double begin = CpuSeconds();
   const Result<Plan> best = PlanBy(kBestAlgorithm, source, wanted, budget);
-  const double seconds = CpuSeconds() - begin;
   Row row;
+  row.seconds = CpuSeconds() - begin;
   row.measured = Measure(best);
+  row.wide_cell = WideCell(best, row.measured, budget);
   row.cells = {BudgetText(budget), best.ok() ? fmt::format("{:.2f}", PercentOfKeepAll(*best)) : "",
                AddedText(best), BoundText(best), row.measured.is_optimal ? "yes" : "no"};
-  if (has_others) row.cells.push_back(AddedText(PlanBy(kAutoAlgorithm, source, wanted, budget)));
-  row.cells.push_back(fmt::format("{:.1f}", seconds));
+  if (has_others) {
+    const Result<Plan> other = PlanBy(kAutoAlgorithm, source, wanted, budget);
+    row.cells.push_back(AddedText(other));
+    row.wide_cell_of_others = WideCell(other, {}, budget);
+  }
+  row.cells.push_back(fmt::format("{:.1f}", row.seconds));
   return row;
 }
 
@@ -147,8 +168,20 @@ TextTable EmptyTable(bool has_others) {
   return table;
 }
 
-// One sentence over all rows: how many have a plan and a bound, and how far they are apart.
-std::string SummaryOf(const std::vector<Measured>& rows) {
+TextTable EmptyWideTable(std::span<const Budget> budgets) {
+  TextTable table;
+  table.columns = {{.name = "graph"}, {.name = "ops", .is_number = true}};
+  for (const Budget& budget : budgets) {
+    const bool is_least = budget.kind == Budget::Kind::kMin;
+    table.columns.push_back(
+        {.name = is_least ? "least" : BudgetText(budget) + " %", .is_number = true});
+  }
+  table.columns.push_back({.name = "CPU s", .is_number = true});
+  return table;
+}
+
+// One sentence over these rows: how many have a plan and a bound, and how far they are apart.
+std::string SentenceOn(const std::vector<Measured>& rows, std::string_view what) {
   std::vector<double> gaps;
   size_t plans = 0;
   size_t optimal = 0;
@@ -158,8 +191,8 @@ std::string SummaryOf(const std::vector<Measured>& rows) {
     if (row.gap) gaps.push_back(*row.gap);
   }
   std::string text =
-      fmt::format("{} rows, {} with a plan, {} of them proven optimal in their order", rows.size(),
-                  plans, optimal);
+      fmt::format("{} rows {}, {} with a plan, {} of them proven optimal in their order",
+                  rows.size(), what, plans, optimal);
   if (gaps.empty()) return text + ".\n";
   std::sort(gaps.begin(), gaps.end());
   const auto within_one = std::upper_bound(gaps.begin(), gaps.end(), 1.0) - gaps.begin();
@@ -171,30 +204,70 @@ std::string SummaryOf(const std::vector<Measured>& rows) {
                     gaps.back());
 }
 
+// The rows of a benchmark, file by file.
+class Rows {
+ public:
+  Rows(const Benchmark& benchmark, const QualityRequest& request, PlanRequest wanted)
+      : benchmark_(benchmark),
+        request_(request),
+        wanted_(std::move(wanted)),
+        table_(request.is_wide ? EmptyWideTable(benchmark.budgets)
+                               : EmptyTable(request.has_others)) {}
+
+  Result<Done> Add(const std::string& path, Progress& progress) {
+    CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(path, wanted_));
+    const std::vector<std::string> head = {std::filesystem::path(path).stem().string(),
+                                           fmt::format("{}", NodeCount(source))};
+    std::vector<std::string> wide = head;
+    std::vector<std::string> wide_of_others = {head[0] + ", others", head[1]};
+    double seconds = 0;
+    for (const Budget& budget : benchmark_.budgets) {
+      progress.Stage(fmt::format("planning {} at {} %", path, BudgetText(budget)));
+      Row row = QualityRow(source, request_.has_others, wanted_, budget);
+      (budget.kind == Budget::Kind::kMin ? least_ : shares_).push_back(row.measured);
+      wide.push_back(row.wide_cell);
+      wide_of_others.push_back(row.wide_cell_of_others);
+      seconds += row.seconds;
+      row.cells.insert(row.cells.begin(), head.begin(), head.end());
+      if (!request_.is_wide) table_.rows.push_back(std::move(row.cells));
+    }
+    wide.push_back(fmt::format("{:.1f}", seconds));
+    wide_of_others.emplace_back();
+    if (!request_.is_wide) return Done{};
+    table_.rows.push_back(std::move(wide));
+    if (request_.has_others) table_.rows.push_back(std::move(wide_of_others));
+    return Done{};
+  }
+
+  const TextTable& table() const { return table_; }
+
+  std::string Summary() const {
+    const std::string shares = "\n" + SentenceOn(shares_, "of a share of the memory");
+    return least_.empty() ? shares : shares + SentenceOn(least_, "of the least memory");
+  }
+
+ private:
+  const Benchmark& benchmark_;
+  const QualityRequest& request_;
+  const PlanRequest wanted_;
+  TextTable table_;
+  std::vector<Measured> shares_;
+  std::vector<Measured> least_;
+};
+
 Result<ExitCode> Run(const Benchmark& benchmark, std::vector<std::string> arguments) {
-  Request request;
-  CommandLine line = MakeCommandLine(benchmark, &request);
+  QualityRequest request;
+  CommandLine line = QualityCommandLine(benchmark, &request);
   const Screen screen = BenchScreen();
   CKPLAN_ASSIGN_OR_RETURN(const std::optional<ExitCode> done,
                           ParseOrHelp(line, std::move(arguments), screen));
   if (done) return *done;
   CKPLAN_ASSIGN_OR_RETURN(const PlanRequest wanted, request.flags.Read());
-  TextTable table = EmptyTable(request.has_others);
-  std::vector<Measured> measured;
+  Rows rows(benchmark, request, wanted);
   Progress progress(screen.shows_progress);
-  for (const std::string& path : request.files) {
-    CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(path, wanted));
-    for (const Budget& budget : benchmark.budgets) {
-      progress.Stage(fmt::format("planning {} at {} %", path, BudgetText(budget)));
-      Row row = MeasuredRow(source, request.has_others, wanted, budget);
-      row.cells.insert(row.cells.begin(), {std::filesystem::path(path).stem().string(),
-                                           fmt::format("{}", NodeCount(source))});
-      table.rows.push_back(std::move(row.cells));
-      measured.push_back(row.measured);
-    }
-  }
+  for (const std::string& path : request.files) CKPLAN_RETURN_IF_ERROR(rows.Add(path, progress));
   progress.Clear();
-  CKPLAN_RETURN_IF_ERROR(PrintTable(table, request.format, screen, "\n" + SummaryOf(measured)));
+  CKPLAN_RETURN_IF_ERROR(PrintTable(rows.table(), request.format, screen, rows.Summary()));
   return ExitCode::kOk;
 }
 

@@ -33,7 +33,7 @@ constexpr std::array kPapers = {
 };
 constexpr std::string_view kAll = "all";
 
-struct Request {
+struct ReproduceRequest {
   std::string paper = std::string(kAll);
   std::optional<std::string> models;
   std::string format = "text";
@@ -51,7 +51,7 @@ Result<Done> CheckPaper(const std::string& paper) {
                                paper, meant.empty() ? "; known" : meant + " Known"));
 }
 
-CommandLine MakeCommandLine(Request* request) {
+CommandLine ReproduceCommandLine(ReproduceRequest* request) {
   CommandLine line("ckbench reproduce", "ckbench reproduce feng --format md",
                    "Computes what the papers publish, and prints both side by side.");
   line.OptionalPositional("PAPER", "chen, feng, hong, kusumoto or all (default)", &request->paper);
@@ -61,8 +61,8 @@ CommandLine MakeCommandLine(Request* request) {
 }
 
 Result<ExitCode> RunReproduce(std::vector<std::string> arguments) {
-  Request request;
-  CommandLine line = MakeCommandLine(&request);
+  ReproduceRequest request;
+  CommandLine line = ReproduceCommandLine(&request);
   const Screen screen = BenchScreen();
   CKPLAN_ASSIGN_OR_RETURN(const std::optional<ExitCode> done,
                           ParseOrHelp(line, std::move(arguments), screen));

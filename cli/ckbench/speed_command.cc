@@ -26,14 +26,14 @@ constexpr int64_t kBudgetPercent = 80;
 // Simulations are repeated for so long.
 constexpr double kSeconds = 0.5;
 
-struct Request {
+struct SpeedRequest {
   std::vector<std::string> files;
   RequestFlags flags;
   std::optional<std::string> moves;
   std::string format = "text";
 };
 
-CommandLine MakeCommandLine(Request* request) {
+CommandLine SpeedCommandLine(SpeedRequest* request) {
   CommandLine line("ckbench speed",
                    "ckbench speed testdata/models/resnet50.onnx -D N=32 --format md",
                    "Counts what the search for plans does in a second of CPU time.");
@@ -74,7 +74,7 @@ double SimulationsPerSecond(const JointGraph& graph) {
 
 std::string Rounded(double count) { return fmt::format("{:.0f}", count); }
 
-std::vector<std::string> MeasuredRow(const std::string& path, const Source& source, int64_t moves) {
+std::vector<std::string> SpeedRow(const std::string& path, const Source& source, int64_t moves) {
   const JointGraph graph = source.joint ? *source.joint : ExpandTensorGraph(source.graph).graph;
   const double simulations = SimulationsPerSecond(graph);
   const auto ops = static_cast<double>(graph.ops().size());
@@ -85,8 +85,8 @@ std::vector<std::string> MeasuredRow(const std::string& path, const Source& sour
 }  // namespace
 
 Result<ExitCode> RunSpeed(std::vector<std::string> arguments) {
-  Request request;
-  CommandLine line = MakeCommandLine(&request);
+  SpeedRequest request;
+  CommandLine line = SpeedCommandLine(&request);
   const Screen screen = BenchScreen();
   CKPLAN_ASSIGN_OR_RETURN(const std::optional<ExitCode> done,
                           ParseOrHelp(line, std::move(arguments), screen));
@@ -107,7 +107,7 @@ Result<ExitCode> RunSpeed(std::vector<std::string> arguments) {
   for (const std::string& path : request.files) {
     progress.Stage(fmt::format("measuring {}", path));
     CKPLAN_ASSIGN_OR_RETURN(const Source source, LoadSource(path, wanted));
-    table.rows.push_back(MeasuredRow(path, source, moves));
+    table.rows.push_back(SpeedRow(path, source, moves));
   }
   progress.Clear();
   CKPLAN_RETURN_IF_ERROR(PrintTable(table, request.format, screen));

@@ -8,7 +8,7 @@
 namespace ckplan {
 namespace {
 
-constexpr size_t kMaxPlannedNodes = 200;
+constexpr size_t kMaxPlannedGraphNodes = 200;
 
 }  // namespace
 
@@ -21,7 +21,7 @@ void FuzzGraph(FuzzInput input) {
   CKPLAN_CHECK(again.ok(), "what was written can be read: " +
                                (again.ok() ? std::string() : again.error().message));
   CKPLAN_CHECK(*again == *graph, "a graph that is written and read is the same graph");
-  if (graph->nodes().size() > kMaxPlannedNodes) return;
+  if (graph->nodes().size() > kMaxPlannedGraphNodes) return;
   PlanRequest request;
   request.algorithm = "chen-sqrt";
   const Result<Plan> plan = MakePlan(*graph, request, {});

@@ -25,7 +25,7 @@ constexpr size_t kMaxPlannedOps = 10;
 // A search by `best` may take half a second on twice as many, and with sanitizers a minute.
 constexpr size_t kMaxSearchedOps = 4;
 
-const JointGraph& PlannedGraph() {
+const JointGraph& PlannedJointGraph() {
   static const JointGraph graph = [] {
     const std::string path = CKPLAN_PROJECT_DIR "/testdata/graphs/joint_net.json";
     return ReadJointGraphJson(ReadWholeFile(path).value(), path).value();
@@ -99,12 +99,12 @@ void FuzzJointGraph(FuzzInput input) {
 }
 
 bool IsAcceptedJointPlan(std::string_view text) {
-  const Result<Plan> plan = ReadPlanJson(text, PlannedGraph(), "plan.json");
-  return plan.ok() && CheckJointPlan(PlannedGraph(), *plan).empty();
+  const Result<Plan> plan = ReadPlanJson(text, PlannedJointGraph(), "plan.json");
+  return plan.ok() && CheckJointPlan(PlannedJointGraph(), *plan).empty();
 }
 
 void FuzzJointPlan(FuzzInput input) {
-  const JointGraph& graph = PlannedGraph();
+  const JointGraph& graph = PlannedJointGraph();
   const Result<Plan> plan = ReadPlanJson(TextOf(input), graph, "plan.json");
   if (!plan.ok() || !CheckJointPlan(graph, *plan).empty()) return;
   CheckAgain(graph, *plan);

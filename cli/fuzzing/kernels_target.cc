@@ -255,7 +255,8 @@ void FuzzKernels(FuzzInput input) {
   run.inputs = FillInputs(*op_case, kSeed);
   Rng rng(kSeed);
   for (const Operand& output : run.spec.outputs) {
-    run.arriving.push_back(output.has_gradient ? reference::RandomGradient(output, rng) : Tensor());
+    run.arriving.push_back(output.has_gradient ? reference::RandomGradient(output, rng)
+                                               : reference::Tensor());
   }
   RunOperator(*backend, **op, run, has_backward);
 }

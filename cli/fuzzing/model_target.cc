@@ -16,7 +16,7 @@
 namespace ckplan {
 namespace {
 
-constexpr size_t kMaxPlannedNodes = 300;
+constexpr size_t kMaxPlannedModelNodes = 300;
 constexpr int64_t kMaxReadBytes = 1 << 20;
 
 // A refusal for want of sizes names what to bind, as "N=..." or "x=?,8".
@@ -60,7 +60,7 @@ void JudgeOperators(const std::string& path, const ModelSource& source) {
 void PlanAndAnnotate(const std::string& path, const ModelSource& source, PlanRequest request) {
   request.algorithm = "chen-sqrt";
   const TensorGraph& graph = source.lowered.graph;
-  if (graph.nodes().size() > kMaxPlannedNodes) return;
+  if (graph.nodes().size() > kMaxPlannedModelNodes) return;
   const Result<Plan> plan = MakePlan(graph, request, {});
   if (!plan.ok()) return;
   // Under the same name, for a graph has the name of its file.

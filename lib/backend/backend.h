@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "lib/backend/device_memory.h"
+#include "lib/base/check.h"
 #include "lib/base/result.h"
 #include "lib/ops/op_spec.h"
 
@@ -64,6 +65,14 @@ class PreparedOp {
   // Writes (does not add to) the gradient of the input at `position`, of the input's own shape.
   // Called only for inputs with has_gradient, in ascending order of positions.
   virtual void BackwardInput(const BackwardCall& call, size_t position, void* gradient) = 0;
+};
+
+// An operator none of whose inputs has a gradient.
+class OpWithoutGradient : public PreparedOp {
+ public:
+  void BackwardInput(const BackwardCall&, size_t, void*) final {
+    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
+  }
 };
 
 struct OpSupport {

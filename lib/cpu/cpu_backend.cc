@@ -20,7 +20,7 @@ namespace ckplan::cpu {
 
 namespace {
 
-constexpr int64_t kCacheLine = 64;
+constexpr int64_t kAllocationAlignment = 64;
 constexpr int64_t kDigestBlock = 1 << 16;  // Bytes per block; each block has a digest of its own.
 
 // One mixing step of a 64-bit hash in the manner of xxh64: multiply, rotate.
@@ -112,8 +112,10 @@ class CpuBackend final : public Backend {
     const int64_t left = FreeMemory();
     void* memory = nullptr;
     if (bytes <= left) {
-      const auto size = static_cast<size_t>((bytes + kCacheLine - 1) / kCacheLine * kCacheLine);
-      memory = std::aligned_alloc(kCacheLine, std::max<size_t>(size, kCacheLine));
+      const auto size = static_cast<size_t>((bytes + kAllocationAlignment - 1) /
+                                            kAllocationAlignment * kAllocationAlignment);
+      memory =
+          std::aligned_alloc(kAllocationAlignment, std::max<size_t>(size, kAllocationAlignment));
     }
     if (memory != nullptr) return memory;
     return MakeError(ErrorCode::kInfeasible,

@@ -13,12 +13,6 @@ struct Samples {
   std::vector<double> backward;
 };
 
-Schedule KeepAllOf(const TensorGraph& graph) {
-  std::vector<NodeId> order;
-  for (const NodeId id : graph.nodes().ids()) order.push_back(id);
-  return KeepAllSchedule(order);
-}
-
 }  // namespace
 
 Result<std::vector<ProfiledNode>> ProfileNodes(Backend& backend, const StepGraph& step,
@@ -29,7 +23,7 @@ Result<std::vector<ProfiledNode>> ProfileNodes(Backend& backend, const StepGraph
   CKPLAN_ASSIGN_OR_RETURN(run.graph, GraphWithWorkspaces(step, operators));
   CKPLAN_ASSIGN_OR_RETURN(run.graph, AlignSizes(run.graph, BufferAlignment(backend)));
   run.has_workspaces = true;
-  const PlacedProgram plan = PlaceKeepAll(step, run, KeepAllOf(step.graph));
+  const PlacedProgram plan = PlaceKeepAll(step, run, KeepAllInOwnOrder(step.graph));
   CKPLAN_ASSIGN_OR_RETURN(const auto arena, ArenaMemory::Create(backend, plan.program, plan.offsets,
                                                                 plan.arena_bytes, false));
   arena->Touch();

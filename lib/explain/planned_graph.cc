@@ -97,11 +97,7 @@ class PlannedTensorGraph : public PlannedGraph {
     return sum + node.forward_workspace - in_place;
   }
 
-  Schedule KeepAll() const override {
-    std::vector<NodeId> order;
-    for (const NodeId id : graph_.nodes().ids()) order.push_back(id);
-    return KeepAllSchedule(order);
-  }
+  Schedule KeepAll() const override { return KeepAllInOwnOrder(graph_); }
   Timeline TimelineOf(const Schedule& schedule) const override {
     return BuildTimeline(graph_, schedule);
   }

@@ -52,26 +52,26 @@ double Shrink(const OpSpec& spec, double x) {
   return x < -lambda ? x + bias : x > lambda ? x - bias : 0;
 }
 
-constexpr FunctionRow kReferences[] = {
-    {"Relu", CKPLAN_SCALAR(std::max(x, 0.0))},
+constexpr FunctionRow kActivationReferences[] = {
+    {"Relu", CKPLAN_MAP(std::max(x, 0.0))},
     {"LeakyRelu", Map<LeakyRelu>},
-    {"Sigmoid", CKPLAN_SCALAR(Sigmoid(x))},
-    {"Tanh", CKPLAN_SCALAR(std::tanh(x))},
+    {"Sigmoid", CKPLAN_MAP(Sigmoid(x))},
+    {"Tanh", CKPLAN_MAP(std::tanh(x))},
     {"Elu", Map<Elu>},
     {"Selu", Map<Selu>},
     {"Celu", Map<Celu>},
-    {"Softplus", CKPLAN_SCALAR(Softplus(x))},
-    {"Softsign", CKPLAN_SCALAR(x / (1 + std::abs(x)))},
+    {"Softplus", CKPLAN_MAP(Softplus(x))},
+    {"Softsign", CKPLAN_MAP(x / (1 + std::abs(x)))},
     {"Gelu", Map<Gelu>},
     {"Swish", Map<Swish>},
-    {"Mish", CKPLAN_SCALAR(x* std::tanh(Softplus(x)))},
-    {"HardSwish", CKPLAN_SCALAR(x* std::max(0.0, std::min(1.0, x / 6 + 0.5)))},
+    {"Mish", CKPLAN_MAP(x* std::tanh(Softplus(x)))},
+    {"HardSwish", CKPLAN_MAP(x* std::max(0.0, std::min(1.0, x / 6 + 0.5)))},
     {"HardSigmoid", Map<HardSigmoid>},
     {"ThresholdedRelu", Map<ThresholdedRelu>},
     {"Shrink", Map<Shrink>},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kActivationCases[] = {
     {"Relu", "f2x3x5 -> f2x3x5"},
     {"Relu", "f0x3 -> f0x3"},
     {"Relu", "f40007 -> f40007"},  // More than one thread's share, and no multiple of it.
@@ -105,7 +105,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> ActivationReferences() { return kReferences; }
-std::span<const CaseRow> ActivationCases() { return kCases; }
+std::span<const FunctionRow> ActivationReferences() { return kActivationReferences; }
+std::span<const CaseRow> ActivationCases() { return kActivationCases; }
 
 }  // namespace ckplan::reference

@@ -21,7 +21,7 @@ double Masked(const Tensor& mask, const Index& at, double score) {
   return value != 0 ? score : -std::numeric_limits<double>::infinity();
 }
 
-void Softmax(std::vector<double>& row) {
+void SoftmaxInPlace(std::vector<double>& row) {
   const double highest = *std::max_element(row.begin(), row.end());
   double sum = 0;
   for (double& value : row) {
@@ -59,7 +59,7 @@ void Attention(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Ten
         score = -std::numeric_limits<double>::infinity();
       }
     }
-    Softmax(row);
+    SoftmaxInPlace(row);
     for (int64_t i = 0; i < value_size; ++i) {
       double sum = 0;
       for (int64_t j = 0; j < keys; ++j) {
@@ -72,11 +72,11 @@ void Attention(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Ten
   });
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kAttentionReferences[] = {
     {"Attention", Attention},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kAttentionCases[] = {
     {"Attention@23", "f2x3x5x4 f2x3x6x4 f2x3x6x4 -> f2x3x5x4"},
     {"Attention@23", "f2x3x5x4 f2x3x6x4 f2x3x6x2 b5x6 -> f2x3x5x2", "scale=0.5 is_causal=0"},
     {"Attention@23", "f2x3x5x4 f2x3x6x4 f2x3x6x2 b2x1x5x6* -> f2x3x5x2", "softcap=0.0"},
@@ -94,7 +94,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> AttentionReferences() { return kReferences; }
-std::span<const CaseRow> AttentionCases() { return kCases; }
+std::span<const FunctionRow> AttentionReferences() { return kAttentionReferences; }
+std::span<const CaseRow> AttentionCases() { return kAttentionCases; }
 
 }  // namespace ckplan::reference

@@ -22,11 +22,11 @@ void BatchNormalization(const OpSpec& spec, std::span<const Tensor> inputs,
   });
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kBatchNormReferences[] = {
     {"BatchNormalization", BatchNormalization},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kBatchNormCases[] = {
     {"BatchNormalization", "f3x4x5x6 f4! f4! f4* f4* -> f3x4x5x6"},
     {"BatchNormalization", "f3x4x5x6~ f4! f4! f4* f4* -> f3x4x5x6", "epsilon=0.01"},
     {"BatchNormalization", "f3x4x5x6 f4! f4! f4* f4* -> f3x4x5x6", "training_mode=1"},
@@ -43,7 +43,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> BatchNormReferences() { return kReferences; }
-std::span<const CaseRow> BatchNormCases() { return kCases; }
+std::span<const FunctionRow> BatchNormReferences() { return kBatchNormReferences; }
+std::span<const CaseRow> BatchNormCases() { return kBatchNormCases; }
 
 }  // namespace ckplan::reference

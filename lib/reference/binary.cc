@@ -17,17 +17,17 @@ double Modulo(const OpSpec& spec, double a, double b) {
   return a - std::floor(a / b) * b;  // The sign of the divisor.
 }
 
-constexpr FunctionRow kReferences[] = {
-    {"Add", CKPLAN_SCALAR(a + b)},
-    {"Sub", CKPLAN_SCALAR(a - b)},
-    {"Mul", CKPLAN_SCALAR(a* b)},
+constexpr FunctionRow kBinaryReferences[] = {
+    {"Add", CKPLAN_FOLD(a + b)},
+    {"Sub", CKPLAN_FOLD(a - b)},
+    {"Mul", CKPLAN_FOLD(a* b)},
     {"Div", Fold<Divide>},
-    {"Pow", CKPLAN_SCALAR(std::pow(a, b))},
-    {"PRelu", CKPLAN_SCALAR(a < 0 ? a * b : a)},
+    {"Pow", CKPLAN_FOLD(std::pow(a, b))},
+    {"PRelu", CKPLAN_FOLD(a < 0 ? a * b : a)},
     {"Mod", Fold<Modulo>},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kBinaryCases[] = {
     {"Add", "f2x3x4 f2x3x4 -> f2x3x4"},
     {"Add", "f2x3x4 fs -> f2x3x4"},
     {"Add", "fs f2x3x4 -> f2x3x4"},
@@ -90,7 +90,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> BinaryReferences() { return kReferences; }
-std::span<const CaseRow> BinaryCases() { return kCases; }
+std::span<const FunctionRow> BinaryReferences() { return kBinaryReferences; }
+std::span<const CaseRow> BinaryCases() { return kBinaryCases; }
 
 }  // namespace ckplan::reference

@@ -37,13 +37,13 @@ void Cast(const OpSpec&, std::span<const Tensor> inputs, std::span<Tensor> outpu
   }
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kClipCastReferences[] = {
     {"Clip", Clip},
     {"Cast", Cast},
     {"CastLike", Cast},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kClipCastCases[] = {
     {"Clip", "f31 fs=[-0.5] fs=[1.1] -> f31"},
     {"Clip", "f31 _ fs=[1.1] -> f31"},
     {"Clip", "f31 fs=[0] -> f31"},
@@ -70,7 +70,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> ClipCastReferences() { return kReferences; }
-std::span<const CaseRow> ClipCastCases() { return kCases; }
+std::span<const FunctionRow> ClipCastReferences() { return kClipCastReferences; }
+std::span<const CaseRow> ClipCastCases() { return kClipCastCases; }
 
 }  // namespace ckplan::reference

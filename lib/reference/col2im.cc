@@ -35,9 +35,9 @@ void Col2Im(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor
   });
 }
 
-constexpr FunctionRow kReferences[] = {{"Col2Im", Col2Im}};
+constexpr FunctionRow kCol2ImReferences[] = {{"Col2Im", Col2Im}};
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kCol2ImCases[] = {
     {"Col2Im", "f1x5x5 i2=[5,5] i2=[1,5] -> f1x1x5x5"},
     {"Col2Im", "f1x9x4 i2=[5,5] i2=[3,3] -> f1x1x5x5", "strides=[2,2]"},
     {"Col2Im", "f1x5x15 i2=[5,5] i2=[1,5] -> f1x1x5x5", "pads=[0,1,0,1]"},
@@ -59,7 +59,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> Col2ImReferences() { return kReferences; }
-std::span<const CaseRow> Col2ImCases() { return kCases; }
+std::span<const FunctionRow> Col2ImReferences() { return kCol2ImReferences; }
+std::span<const CaseRow> Col2ImCases() { return kCol2ImCases; }
 
 }  // namespace ckplan::reference

@@ -58,12 +58,12 @@ void ConvTranspose(const OpSpec& spec, std::span<const Tensor> inputs, std::span
   });
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kConvReferences[] = {
     {"Conv", Conv},
     {"ConvTranspose", ConvTranspose},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kConvCases[] = {
     {"Conv", "f2x3x8x7 f4x3x3x3 -> f2x4x6x5"},
     {"Conv", "f2x3x8x7 f4x3x3x3 f4 -> f2x4x8x7", "pads=[1,1,1,1] kernel_shape=[3,3]"},
     {"Conv", "f1x2x9x9 f3x2x3x3 f3 -> f1x3x5x5", "pads=[1,1,1,1] strides=[2,2]"},
@@ -104,7 +104,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> ConvReferences() { return kReferences; }
-std::span<const CaseRow> ConvCases() { return kCases; }
+std::span<const FunctionRow> ConvReferences() { return kConvReferences; }
+std::span<const CaseRow> ConvCases() { return kConvCases; }
 
 }  // namespace ckplan::reference

@@ -72,11 +72,11 @@ void Einsum(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor
   });
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kEinsumReferences[] = {
     {"Einsum", Einsum},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kEinsumCases[] = {
     {"Einsum", "f3x4 f4x5 -> f3x5", "equation='ij,jk->ik'"},
     {"Einsum", "f3x4 f4x5 -> f3x5", "equation='ij,jk'"},
     {"Einsum", "f2x3x4 f2x5x4 -> f2x3x5", "equation='bid,bjd->bij'"},
@@ -102,7 +102,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> EinsumReferences() { return kReferences; }
-std::span<const CaseRow> EinsumCases() { return kCases; }
+std::span<const FunctionRow> EinsumReferences() { return kEinsumReferences; }
+std::span<const CaseRow> EinsumCases() { return kEinsumCases; }
 
 }  // namespace ckplan::reference

@@ -32,13 +32,13 @@ void ScatterElements(const OpSpec& spec, std::span<const Tensor> inputs,
   });
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kElementReferences[] = {
     {"GatherElements", GatherElements},
     {"ScatterElements", ScatterElements},
     {"Scatter", ScatterElements},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kElementCases[] = {
     {"GatherElements", "f3x4 i3x4(0..2) -> f3x4", "axis=0"},
     {"GatherElements", "f3x4 i3x2(-4..3) -> f3x2", "axis=1"},
     {"GatherElements", "f5x4x3 i2x4x3(0..4) -> f2x4x3", "axis=0"},
@@ -59,7 +59,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> ElementReferences() { return kReferences; }
-std::span<const CaseRow> ElementCases() { return kCases; }
+std::span<const FunctionRow> ElementReferences() { return kElementReferences; }
+std::span<const CaseRow> ElementCases() { return kElementCases; }
 
 }  // namespace ckplan::reference

@@ -20,7 +20,7 @@ void Fold(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> 
   });
 }
 
-#define CKPLAN_SCALAR(expression) \
+#define CKPLAN_FOLD(expression) \
   Fold<[](const OpSpec&, double a, double b) -> double { return (expression); }>
 
 }  // namespace ckplan::reference

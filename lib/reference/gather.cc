@@ -60,13 +60,13 @@ void ScatterND(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Ten
   });
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kGatherReferences[] = {
     {"Gather", Gather},
     {"GatherND", GatherND},
     {"ScatterND", ScatterND},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kGatherCases[] = {
     {"Gather", "f5x3 i4@[0,2,2,4] -> f4x3", "axis=0"},
     {"Gather", "f5x3 i2x2@[0,-1,2,0] -> f2x2x3", "axis=0"},
     {"Gather", "f2x5x3 i4@[4,2,2,0] -> f2x4x3", "axis=1"},
@@ -107,7 +107,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> GatherReferences() { return kReferences; }
-std::span<const CaseRow> GatherCases() { return kCases; }
+std::span<const FunctionRow> GatherReferences() { return kGatherReferences; }
+std::span<const CaseRow> GatherCases() { return kGatherCases; }
 
 }  // namespace ckplan::reference

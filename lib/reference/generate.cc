@@ -61,7 +61,7 @@ void Trilu(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor>
   });
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kGenerateReferences[] = {
     {"ConstantOfShape", ConstantOfShape},
     {"Shape", Shape},
     {"Size", Size},
@@ -71,7 +71,7 @@ constexpr FunctionRow kReferences[] = {
     {"Trilu", Trilu},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kGenerateCases[] = {
     {"ConstantOfShape", "i2=[2,3] -> f2x3"},
     {"ConstantOfShape", "i2=[2,3] -> f2x3", "value={-1.5}"},
     {"ConstantOfShape", "i1=[20001] -> i20001", "value={-7}"},
@@ -104,7 +104,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> GenerateReferences() { return kReferences; }
-std::span<const CaseRow> GenerateCases() { return kCases; }
+std::span<const FunctionRow> GenerateReferences() { return kGenerateReferences; }
+std::span<const CaseRow> GenerateCases() { return kGenerateCases; }
 
 }  // namespace ckplan::reference

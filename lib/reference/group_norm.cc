@@ -36,12 +36,12 @@ void GroupNormalization(const OpSpec& spec, std::span<const Tensor> inputs,
   });
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kGroupNormReferences[] = {
     {"GroupNormalization", GroupNormalization},
     {"InstanceNormalization", InstanceNormalization},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kGroupNormCases[] = {
     {"InstanceNormalization", "f2x3x4x5 f3! f3! -> f2x3x4x5"},
     {"InstanceNormalization", "f2x3x7 f3! f3! -> f2x3x7", "epsilon=0.01"},
     {"InstanceNormalization", "f1x2x60x60 f2! f2! -> f1x2x60x60"},
@@ -57,7 +57,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> GroupNormReferences() { return kReferences; }
-std::span<const CaseRow> GroupNormCases() { return kCases; }
+std::span<const FunctionRow> GroupNormReferences() { return kGroupNormReferences; }
+std::span<const CaseRow> GroupNormCases() { return kGroupNormCases; }
 
 }  // namespace ckplan::reference

@@ -36,11 +36,11 @@ void Gru(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> o
      });
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kGruReferences[] = {
     {"GRU", Gru},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kGruCases[] = {
     {"GRU", "f4x2x3 f1x15x3! f1x15x5! -> f4x1x2x5 f1x2x5"},
     {"GRU", "f4x2x3 f1x15x3! f1x15x5! f1x30! -> f4x1x2x5 f1x2x5", "linear_before_reset=1"},
     {"GRU", "f4x2x3 f1x15x3 f1x15x5 f1x30 _ f1x2x5 -> f4x1x2x5 f1x2x5"},
@@ -58,7 +58,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> GruReferences() { return kReferences; }
-std::span<const CaseRow> GruCases() { return kCases; }
+std::span<const FunctionRow> GruReferences() { return kGruReferences; }
+std::span<const CaseRow> GruCases() { return kGruCases; }
 
 }  // namespace ckplan::reference

@@ -32,12 +32,12 @@ void Split(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor>
   }
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kJoinReferences[] = {
     {"Concat", Concat},
     {"Split", Split},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kJoinCases[] = {
     {"Concat", "f2x3 f2x4 -> f2x7", "axis=1"},
     {"Concat", "f2x3 f1x3 f4x3 -> f7x3", "axis=0"},
     {"Concat", "f2x3x2 f2x1x2 -> f2x4x2", "axis=-2"},
@@ -56,7 +56,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> JoinReferences() { return kReferences; }
-std::span<const CaseRow> JoinCases() { return kCases; }
+std::span<const FunctionRow> JoinReferences() { return kJoinReferences; }
+std::span<const CaseRow> JoinCases() { return kJoinCases; }
 
 }  // namespace ckplan::reference

@@ -50,12 +50,12 @@ void RmsNormalization(const OpSpec& spec, std::span<const Tensor> inputs,
   }
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kLayerNormReferences[] = {
     {"LayerNormalization", LayerNormalization},
     {"RMSNormalization", RmsNormalization},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kLayerNormCases[] = {
     {"LayerNormalization", "f2x3x8 f8! f8! -> f2x3x8"},
     {"LayerNormalization", "f2x3x8 f8! -> f2x3x8", "epsilon=0.01"},
     {"LayerNormalization", "f2x3x4 f3x4! f3x4! -> f2x3x4", "axis=1"},
@@ -72,7 +72,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> LayerNormReferences() { return kReferences; }
-std::span<const CaseRow> LayerNormCases() { return kCases; }
+std::span<const FunctionRow> LayerNormReferences() { return kLayerNormReferences; }
+std::span<const CaseRow> LayerNormCases() { return kLayerNormCases; }
 
 }  // namespace ckplan::reference

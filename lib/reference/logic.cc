@@ -15,22 +15,22 @@ void Where(const OpSpec&, std::span<const Tensor> inputs, std::span<Tensor> outp
   });
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kLogicReferences[] = {
     {"Where", Where},
-    {"And", CKPLAN_SCALAR(a != 0 && b != 0 ? 1 : 0)},
-    {"Or", CKPLAN_SCALAR(a != 0 || b != 0 ? 1 : 0)},
-    {"Xor", CKPLAN_SCALAR((a != 0) != (b != 0) ? 1 : 0)},
-    {"BitwiseAnd", CKPLAN_SCALAR(static_cast<double>(Bits(a) & Bits(b)))},
-    {"BitwiseOr", CKPLAN_SCALAR(static_cast<double>(Bits(a) | Bits(b)))},
-    {"BitwiseXor", CKPLAN_SCALAR(static_cast<double>(Bits(a) ^ Bits(b)))},
-    {"Equal", CKPLAN_SCALAR(a == b ? 1 : 0)},
-    {"Less", CKPLAN_SCALAR(a < b ? 1 : 0)},
-    {"LessOrEqual", CKPLAN_SCALAR(a <= b ? 1 : 0)},
-    {"Greater", CKPLAN_SCALAR(a > b ? 1 : 0)},
-    {"GreaterOrEqual", CKPLAN_SCALAR(a >= b ? 1 : 0)},
+    {"And", CKPLAN_FOLD(a != 0 && b != 0 ? 1 : 0)},
+    {"Or", CKPLAN_FOLD(a != 0 || b != 0 ? 1 : 0)},
+    {"Xor", CKPLAN_FOLD((a != 0) != (b != 0) ? 1 : 0)},
+    {"BitwiseAnd", CKPLAN_FOLD(static_cast<double>(Bits(a) & Bits(b)))},
+    {"BitwiseOr", CKPLAN_FOLD(static_cast<double>(Bits(a) | Bits(b)))},
+    {"BitwiseXor", CKPLAN_FOLD(static_cast<double>(Bits(a) ^ Bits(b)))},
+    {"Equal", CKPLAN_FOLD(a == b ? 1 : 0)},
+    {"Less", CKPLAN_FOLD(a < b ? 1 : 0)},
+    {"LessOrEqual", CKPLAN_FOLD(a <= b ? 1 : 0)},
+    {"Greater", CKPLAN_FOLD(a > b ? 1 : 0)},
+    {"GreaterOrEqual", CKPLAN_FOLD(a >= b ? 1 : 0)},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kLogicCases[] = {
     {"Where", "b2x3 f2x3 f2x3 -> f2x3"},
     {"Where", "b2x3 f2x3 fs=[-1] -> f2x3"},
     {"Where", "b1x3 f2x1 f2x3 -> f2x3"},
@@ -59,7 +59,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> LogicReferences() { return kReferences; }
-std::span<const CaseRow> LogicCases() { return kCases; }
+std::span<const FunctionRow> LogicReferences() { return kLogicReferences; }
+std::span<const CaseRow> LogicCases() { return kLogicCases; }
 
 }  // namespace ckplan::reference

@@ -43,12 +43,12 @@ void Loss(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> 
   if (reduction == "mean") outputs[0][0] = loss / weight;
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kLossReferences[] = {
     {"SoftmaxCrossEntropyLoss", Loss},
     {"NegativeLogLikelihoodLoss", Loss},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kLossCases[] = {
     {"SoftmaxCrossEntropyLoss", "f3x5 i3@[4,0,2] -> fs"},
     {"SoftmaxCrossEntropyLoss", "f3x5 i3@[4,0,2] -> fs f3x5"},
     {"SoftmaxCrossEntropyLoss", "f3x5 i3@[4,0,2] f5*(0.5..2) -> fs f3x5", "reduction='mean'"},
@@ -67,7 +67,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> LossReferences() { return kReferences; }
-std::span<const CaseRow> LossCases() { return kCases; }
+std::span<const FunctionRow> LossReferences() { return kLossReferences; }
+std::span<const CaseRow> LossCases() { return kLossCases; }
 
 }  // namespace ckplan::reference

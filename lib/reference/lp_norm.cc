@@ -41,12 +41,12 @@ void GlobalLpPool(const OpSpec& spec, std::span<const Tensor> inputs, std::span<
   }
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kLpNormReferences[] = {
     {"LpNormalization", LpNormalization},
     {"GlobalLpPool", GlobalLpPool},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kLpNormCases[] = {
     {"LpNormalization", "f2x5x3 -> f2x5x3"},
     {"LpNormalization", "f2x5x3 -> f2x5x3", "axis=1 p=1"},
     {"LpNormalization", "f40x700 -> f40x700", "p=2"},
@@ -59,7 +59,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> LpNormReferences() { return kReferences; }
-std::span<const CaseRow> LpNormCases() { return kCases; }
+std::span<const FunctionRow> LpNormReferences() { return kLpNormReferences; }
+std::span<const CaseRow> LpNormCases() { return kLpNormCases; }
 
 }  // namespace ckplan::reference

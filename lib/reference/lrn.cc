@@ -25,11 +25,11 @@ void Lrn(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> o
   });
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kLrnReferences[] = {
     {"LRN", Lrn},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kLrnCases[] = {
     {"LRN", "f2x7x3x4 -> f2x7x3x4", "size=5 alpha=0.5 beta=0.75 bias=1.0"},
     {"LRN", "f2x6x5 -> f2x6x5", "size=4 alpha=0.3 beta=0.5 bias=2.0"},
     {"LRN", "f1x3x9x9 -> f1x3x9x9", "size=3"},
@@ -37,7 +37,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> LrnReferences() { return kReferences; }
-std::span<const CaseRow> LrnCases() { return kCases; }
+std::span<const FunctionRow> LrnReferences() { return kLrnReferences; }
+std::span<const CaseRow> LrnCases() { return kLrnCases; }
 
 }  // namespace ckplan::reference

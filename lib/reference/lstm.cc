@@ -25,11 +25,11 @@ void Lstm(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> 
      });
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kLstmReferences[] = {
     {"LSTM", Lstm},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kLstmCases[] = {
     {"LSTM", "f4x2x3 f1x20x3! f1x20x5! -> f4x1x2x5 f1x2x5 f1x2x5"},
     {"LSTM", "f4x2x3 f1x20x3! f1x20x5! f1x40! -> f4x1x2x5"},
     {"LSTM", "f4x2x3 f1x20x3 f1x20x5 f1x40 _ f1x2x5 f1x2x5 -> f4x1x2x5 f1x2x5 f1x2x5",
@@ -48,7 +48,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> LstmReferences() { return kReferences; }
-std::span<const CaseRow> LstmCases() { return kCases; }
+std::span<const FunctionRow> LstmReferences() { return kLstmReferences; }
+std::span<const CaseRow> LstmCases() { return kLstmCases; }
 
 }  // namespace ckplan::reference

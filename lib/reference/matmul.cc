@@ -46,12 +46,12 @@ void Gemm(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> 
   });
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kMatMulReferences[] = {
     {"Gemm", Gemm},
     {"MatMul", MatMul},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kMatMulCases[] = {
     {"Gemm", "f3x4 f4x5 -> f3x5"},
     {"Gemm", "f3x4 f4x5 f5 -> f3x5", "alpha=0.5 beta=-2.0"},
     {"Gemm", "f4x3 f4x5 f3x5 -> f3x5", "transA=1"},
@@ -87,7 +87,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> MatMulReferences() { return kReferences; }
-std::span<const CaseRow> MatMulCases() { return kCases; }
+std::span<const FunctionRow> MatMulReferences() { return kMatMulReferences; }
+std::span<const CaseRow> MatMulCases() { return kMatMulCases; }
 
 }  // namespace ckplan::reference

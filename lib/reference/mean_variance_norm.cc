@@ -26,11 +26,11 @@ void MeanVarianceNormalization(const OpSpec& spec, std::span<const Tensor> input
   });
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kMeanVarianceNormReferences[] = {
     {"MeanVarianceNormalization", MeanVarianceNormalization},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kMeanVarianceNormCases[] = {
     {"MeanVarianceNormalization", "f3x4x2x5 -> f3x4x2x5"},
     {"MeanVarianceNormalization", "f3x4x2x5 -> f3x4x2x5", "axes=[2,3]"},
     {"MeanVarianceNormalization", "f8x2x80x100 -> f8x2x80x100"},
@@ -40,7 +40,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> MeanVarianceNormReferences() { return kReferences; }
-std::span<const CaseRow> MeanVarianceNormCases() { return kCases; }
+std::span<const FunctionRow> MeanVarianceNormReferences() { return kMeanVarianceNormReferences; }
+std::span<const CaseRow> MeanVarianceNormCases() { return kMeanVarianceNormCases; }
 
 }  // namespace ckplan::reference

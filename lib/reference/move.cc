@@ -98,7 +98,7 @@ void Tile(const OpSpec&, std::span<const Tensor> inputs, std::span<Tensor> outpu
   });
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kMoveReferences[] = {
     {"Identity", View},
     {"Reshape", View},
     {"Flatten", View},
@@ -112,7 +112,7 @@ constexpr FunctionRow kReferences[] = {
     {"Tile", Tile},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kMoveCases[] = {
     {"Identity", "f2x3 -> f2x3"},
     {"Reshape", "f2x3x4 i2=[2,12] -> f2x12"},
     {"Reshape", "i2x3 i1=[6] -> i6"},
@@ -172,7 +172,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> MoveReferences() { return kReferences; }
-std::span<const CaseRow> MoveCases() { return kCases; }
+std::span<const FunctionRow> MoveReferences() { return kMoveReferences; }
+std::span<const CaseRow> MoveCases() { return kMoveCases; }
 
 }  // namespace ckplan::reference

@@ -8,19 +8,19 @@ namespace ckplan::reference {
 
 namespace {
 
-void Mean(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+void MeanOfInputs(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   Fold<[](const OpSpec&, double a, double b) { return a + b; }>(spec, inputs, outputs);
   for (double& value : outputs[0].values) value /= static_cast<double>(inputs.size());
 }
 
-constexpr FunctionRow kReferences[] = {
-    {"Sum", CKPLAN_SCALAR(a + b)},
-    {"Mean", Mean},
-    {"Max", CKPLAN_SCALAR(std::max(a, b))},
-    {"Min", CKPLAN_SCALAR(std::min(a, b))},
+constexpr FunctionRow kNaryReferences[] = {
+    {"Sum", CKPLAN_FOLD(a + b)},
+    {"Mean", MeanOfInputs},
+    {"Max", CKPLAN_FOLD(std::max(a, b))},
+    {"Min", CKPLAN_FOLD(std::min(a, b))},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kNaryCases[] = {
     {"Max", "f2x3 f2x3 -> f2x3"},
     {"Max", "f2x3 f3 -> f2x3"},
     {"Max", "f2x3 fs f2x1 -> f2x3"},
@@ -37,7 +37,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> NaryReferences() { return kReferences; }
-std::span<const CaseRow> NaryCases() { return kCases; }
+std::span<const FunctionRow> NaryReferences() { return kNaryReferences; }
+std::span<const CaseRow> NaryCases() { return kNaryCases; }
 
 }  // namespace ckplan::reference

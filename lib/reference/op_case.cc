@@ -7,7 +7,7 @@ namespace ckplan::reference {
 
 namespace {
 
-std::vector<std::string_view> Split(std::string_view text, char separator) {
+std::vector<std::string_view> SplitText(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (!text.empty()) {
     const size_t end = std::min(text.find(separator), text.size());
@@ -49,7 +49,7 @@ AttributeValue ParseAttribute(std::string_view text) {
     return ParseInt(text);
   }
   KnownValue list;
-  for (const std::string_view item : Split(Inside(text), ',')) {
+  for (const std::string_view item : SplitText(Inside(text), ',')) {
     if (IsReal(text)) {
       list.reals.push_back(ParseReal(item));
     } else {
@@ -89,7 +89,7 @@ void ParseContents(std::string_view text, Operand& operand, Contents& contents) 
     return;
   }
   CKPLAN_CHECK(text.size() >= 3 && text[1] == '[', "contents are =[...] or @[...]");
-  for (const std::string_view item : Split(Inside(text.substr(1)), ',')) {
+  for (const std::string_view item : SplitText(Inside(text.substr(1)), ',')) {
     contents.values.push_back(ParseReal(item));
   }
   CKPLAN_CHECK(static_cast<int64_t>(contents.values.size()) == operand.elements(),
@@ -102,7 +102,7 @@ void ParseContents(std::string_view text, Operand& operand, Contents& contents) 
     return;
   }
   // Integers are read as such: the largest of them are no real numbers of double precision.
-  for (const std::string_view item : Split(Inside(text.substr(1)), ',')) {
+  for (const std::string_view item : SplitText(Inside(text.substr(1)), ',')) {
     operand.known->ints.push_back(ParseInt(item));
   }
 }
@@ -114,7 +114,7 @@ Operand ParseOperand(std::string_view text, Contents& contents) {
   operand.type = ParseType(text[0]);
   const size_t end = std::min(text.find_first_of("*~!(=@"), text.size());
   if (const std::string_view dims = text.substr(1, end - 1); dims != "s") {
-    for (const std::string_view dim : Split(dims, 'x')) operand.dims.push_back(ParseInt(dim));
+    for (const std::string_view dim : SplitText(dims, 'x')) operand.dims.push_back(ParseInt(dim));
   }
   text.remove_prefix(end);
   contents.wants_gradient = operand.type == ElementType::kFloat32;
@@ -138,7 +138,7 @@ OpCase ParseCase(const CaseRow& row) {
   result.spec.name = "node_of_" + result.spec.type;
   result.spec.opset = at == std::string_view::npos ? 20 : ParseInt(row.type.substr(at + 1));
   bool is_output = false;
-  for (const std::string_view operand : Split(row.operands, ' ')) {
+  for (const std::string_view operand : SplitText(row.operands, ' ')) {
     if (operand == "->") {
       is_output = true;
       continue;
@@ -148,7 +148,7 @@ OpCase ParseCase(const CaseRow& row) {
     operands.push_back(ParseOperand(operand, contents));
     if (!is_output) result.contents.push_back(std::move(contents));
   }
-  for (const std::string_view attribute : Split(row.attributes, ' ')) {
+  for (const std::string_view attribute : SplitText(row.attributes, ' ')) {
     const size_t equals = attribute.find('=');
     CKPLAN_CHECK(equals != std::string_view::npos, "an attribute is NAME=VALUE");
     result.spec.attributes.emplace(std::string(attribute.substr(0, equals)),

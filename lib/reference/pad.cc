@@ -68,12 +68,12 @@ void CenterCropPad(const OpSpec&, std::span<const Tensor> inputs, std::span<Tens
   });
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kPadReferences[] = {
     {"Pad", Pad},
     {"CenterCropPad", CenterCropPad},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kPadCases[] = {
     {"Pad", "f2x3 i4=[0,1,2,3] -> f4x7"},
     {"Pad", "f2x3 i4=[0,1,2,3] fs@[1.5] -> f4x7", "mode='constant'"},
     {"Pad", "f2x3 i4=[1,-1,0,2] -> f3x4"},
@@ -97,7 +97,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> PadReferences() { return kReferences; }
-std::span<const CaseRow> PadCases() { return kCases; }
+std::span<const FunctionRow> PadReferences() { return kPadReferences; }
+std::span<const CaseRow> PadCases() { return kPadCases; }
 
 }  // namespace ckplan::reference

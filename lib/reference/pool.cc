@@ -65,14 +65,14 @@ void GlobalMaxPool(const OpSpec& spec, std::span<const Tensor> inputs, std::span
   MaxPool(WholeImage(spec), inputs, outputs);
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kPoolReferences[] = {
     {"AveragePool", AveragePool},
     {"GlobalAveragePool", GlobalAveragePool},
     {"GlobalMaxPool", GlobalMaxPool},
     {"MaxPool", MaxPool},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kPoolCases[] = {
     {"MaxPool", "f2x3x7x8 -> f2x3x5x6", "kernel_shape=[3,3]"},
     {"MaxPool", "f2x3x7x8 -> f2x3x4x4", "kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1]"},
     {"MaxPool", "f2x3x7x8 -> f2x3x4x4", "kernel_shape=[2,2] strides=[2,2] ceil_mode=1"},
@@ -108,7 +108,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> PoolReferences() { return kReferences; }
-std::span<const CaseRow> PoolCases() { return kCases; }
+std::span<const FunctionRow> PoolReferences() { return kPoolReferences; }
+std::span<const CaseRow> PoolCases() { return kPoolCases; }
 
 }  // namespace ckplan::reference

@@ -85,7 +85,7 @@ double LogSumExp(Group g) {
   return std::log(sum) + max;
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kReduceReferences[] = {
     {"ReduceSum", Reduce<Sum>},       {"ReduceMean", Reduce<Mean>},
     {"ReduceMax", Reduce<Max>},       {"ReduceMin", Reduce<Min>},
     {"ReduceProd", Reduce<Prod>},     {"ReduceL1", Reduce<L1>},
@@ -93,7 +93,7 @@ constexpr FunctionRow kReferences[] = {
     {"ReduceLogSum", Reduce<LogSum>}, {"ReduceLogSumExp", Reduce<LogSumExp>},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kReduceCases[] = {
     {"ReduceSum", "f2x3x4 -> f1x1x1"},
     {"ReduceSum", "f2x3x4 -> fs", "keepdims=0"},
     {"ReduceSum", "f2x3x4 i1=[1] -> f2x1x4"},
@@ -144,7 +144,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> ReduceReferences() { return kReferences; }
-std::span<const CaseRow> ReduceCases() { return kCases; }
+std::span<const FunctionRow> ReduceReferences() { return kReduceReferences; }
+std::span<const CaseRow> ReduceCases() { return kReduceCases; }
 
 }  // namespace ckplan::reference

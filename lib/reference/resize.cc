@@ -128,12 +128,12 @@ void Resize(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor
   Apply(inputs[0], taps, spec.Float("extrapolation_value", 0), outputs[0]);
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kResizeReferences[] = {
     {"Resize", Resize},
     {"Upsample", Resize},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kResizeCases[] = {
     {"Resize", "f1x2x3x4 _ f4=[1,1,2,2] -> f1x2x6x8"},
     {"Resize", "f1x2x3x4 _ f4=[1,1,2,2] -> f1x2x6x8", "mode='nearest' nearest_mode='floor'"},
     {"Resize", "f1x2x3x4 _ f4=[1,1,2.5,1.5] -> f1x2x7x6",
@@ -191,7 +191,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> ResizeReferences() { return kReferences; }
-std::span<const CaseRow> ResizeCases() { return kCases; }
+std::span<const FunctionRow> ResizeReferences() { return kResizeReferences; }
+std::span<const CaseRow> ResizeCases() { return kResizeCases; }
 
 }  // namespace ckplan::reference

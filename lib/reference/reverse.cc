@@ -17,11 +17,11 @@ void ReverseSequence(const OpSpec& spec, std::span<const Tensor> inputs,
   });
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kReverseReferences[] = {
     {"ReverseSequence", ReverseSequence},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kReverseCases[] = {
     {"ReverseSequence", "f4x3 i3@[4,2,0] -> f4x3"},
     {"ReverseSequence", "f2x5x3 i2@[3,5] -> f2x5x3", "batch_axis=0 time_axis=1"},
     {"ReverseSequence", "i4x2(0..9) i2@[1,3] -> i4x2"},
@@ -29,7 +29,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> ReverseReferences() { return kReferences; }
-std::span<const CaseRow> ReverseCases() { return kCases; }
+std::span<const FunctionRow> ReverseReferences() { return kReverseReferences; }
+std::span<const CaseRow> ReverseCases() { return kReverseCases; }
 
 }  // namespace ckplan::reference

@@ -30,11 +30,11 @@ void Rotary(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor
   });
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kRotaryReferences[] = {
     {"RotaryEmbedding", Rotary},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kRotaryCases[] = {
     {"RotaryEmbedding@23", "f2x3x4x8 f2x4x4 f2x4x4 -> f2x3x4x8"},
     {"RotaryEmbedding@23", "f2x3x4x8 f2x4x4* f2x4x4* -> f2x3x4x8", "interleaved=1"},
     {"RotaryEmbedding@23", "f2x3x4x8 f2x4x2 f2x4x2 -> f2x3x4x8", "rotary_embedding_dim=4"},
@@ -46,7 +46,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> RotaryReferences() { return kReferences; }
-std::span<const CaseRow> RotaryCases() { return kCases; }
+std::span<const FunctionRow> RotaryReferences() { return kRotaryReferences; }
+std::span<const CaseRow> RotaryCases() { return kRotaryCases; }
 
 }  // namespace ckplan::reference

@@ -14,7 +14,6 @@ void Map(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> o
   for (int64_t i = 0; i < outputs[0].size(); ++i) outputs[0][i] = F(spec, inputs[0][i]);
 }
 
-#define CKPLAN_SCALAR(expression) \
-  Map<[](const OpSpec&, double x) -> double { return (expression); }>
+#define CKPLAN_MAP(expression) Map<[](const OpSpec&, double x) -> double { return (expression); }>
 
 }  // namespace ckplan::reference

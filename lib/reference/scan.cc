@@ -69,14 +69,14 @@ void Hardmax(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tenso
   });
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kScanReferences[] = {
     {"Hardmax", Hardmax},
     {"CumSum", CumSum},
     {"ArgMax", ArgExtreme},
     {"ArgMin", ArgExtreme},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kScanCases[] = {
     {"CumSum", "f2x5x3 is=[1] -> f2x5x3"},
     {"CumSum", "f2x5x3 is=[-1] -> f2x5x3", "exclusive=1"},
     {"CumSum", "f2x5x3 is=[0] -> f2x5x3", "reverse=1"},
@@ -100,7 +100,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> ScanReferences() { return kReferences; }
-std::span<const CaseRow> ScanCases() { return kCases; }
+std::span<const FunctionRow> ScanReferences() { return kScanReferences; }
+std::span<const CaseRow> ScanCases() { return kScanCases; }
 
 }  // namespace ckplan::reference

@@ -36,12 +36,12 @@ void LogSoftmax(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Te
   SoftmaxOf(spec, inputs[0], outputs[0], true);
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kSoftmaxReferences[] = {
     {"LogSoftmax", LogSoftmax},
     {"Softmax", Softmax},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kSoftmaxCases[] = {
     {"Softmax", "f3x7 -> f3x7"},
     {"Softmax", "f2x3x40 -> f2x3x40", "axis=-1"},
     {"Softmax", "f3x600 -> f3x600"},
@@ -64,7 +64,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> SoftmaxReferences() { return kReferences; }
-std::span<const CaseRow> SoftmaxCases() { return kCases; }
+std::span<const FunctionRow> SoftmaxReferences() { return kSoftmaxReferences; }
+std::span<const CaseRow> SoftmaxCases() { return kSoftmaxCases; }
 
 }  // namespace ckplan::reference

@@ -34,11 +34,11 @@ void TopK(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> 
   });
 }
 
-constexpr FunctionRow kReferences[] = {
+constexpr FunctionRow kTopKReferences[] = {
     {"TopK", TopK},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kTopKCases[] = {
     {"TopK", "f2x7 i1=[3] -> f2x3 i2x3"},
     {"TopK", "f2x7 i1=[3] -> f2x3 _"},
     {"TopK", "f2x7x3 i1=[7] -> f2x7x3 i2x7x3", "axis=1 largest=0"},
@@ -53,7 +53,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> TopKReferences() { return kReferences; }
-std::span<const CaseRow> TopKCases() { return kCases; }
+std::span<const FunctionRow> TopKReferences() { return kTopKReferences; }
+std::span<const CaseRow> TopKCases() { return kTopKCases; }
 
 }  // namespace ckplan::reference

@@ -13,37 +13,37 @@ double IsInfinite(const OpSpec& spec, double x) {
   return spec.Int(x < 0 ? "detect_negative" : "detect_positive", 1) != 0 ? 1 : 0;
 }
 
-constexpr FunctionRow kReferences[] = {
-    {"Exp", CKPLAN_SCALAR(std::exp(x))},
-    {"Sqrt", CKPLAN_SCALAR(std::sqrt(x))},
-    {"Reciprocal", CKPLAN_SCALAR(1 / x)},
-    {"Tan", CKPLAN_SCALAR(std::tan(x))},
-    {"Log", CKPLAN_SCALAR(std::log(x))},
-    {"Abs", CKPLAN_SCALAR(std::abs(x))},
-    {"Erf", CKPLAN_SCALAR(std::erf(x))},
-    {"Sin", CKPLAN_SCALAR(std::sin(x))},
-    {"Cos", CKPLAN_SCALAR(std::cos(x))},
-    {"Asin", CKPLAN_SCALAR(std::asin(x))},
-    {"Acos", CKPLAN_SCALAR(std::acos(x))},
-    {"Atan", CKPLAN_SCALAR(std::atan(x))},
-    {"Sinh", CKPLAN_SCALAR(std::sinh(x))},
-    {"Cosh", CKPLAN_SCALAR(std::cosh(x))},
-    {"Asinh", CKPLAN_SCALAR(std::asinh(x))},
-    {"Acosh", CKPLAN_SCALAR(std::acosh(x))},
-    {"Atanh", CKPLAN_SCALAR(std::atanh(x))},
-    {"Neg", CKPLAN_SCALAR(-x)},
-    {"Sign", CKPLAN_SCALAR(x > 0   ? 1
-                           : x < 0 ? -1
-                                   : 0)},
-    {"Floor", CKPLAN_SCALAR(std::floor(x))},
-    {"Ceil", CKPLAN_SCALAR(std::ceil(x))},
-    {"Round", CKPLAN_SCALAR(std::nearbyint(x))},  // Halves to even.
-    {"Not", CKPLAN_SCALAR(x == 0 ? 1 : 0)},
-    {"IsNaN", CKPLAN_SCALAR(std::isnan(x) ? 1 : 0)},
+constexpr FunctionRow kUnaryMathReferences[] = {
+    {"Exp", CKPLAN_MAP(std::exp(x))},
+    {"Sqrt", CKPLAN_MAP(std::sqrt(x))},
+    {"Reciprocal", CKPLAN_MAP(1 / x)},
+    {"Tan", CKPLAN_MAP(std::tan(x))},
+    {"Log", CKPLAN_MAP(std::log(x))},
+    {"Abs", CKPLAN_MAP(std::abs(x))},
+    {"Erf", CKPLAN_MAP(std::erf(x))},
+    {"Sin", CKPLAN_MAP(std::sin(x))},
+    {"Cos", CKPLAN_MAP(std::cos(x))},
+    {"Asin", CKPLAN_MAP(std::asin(x))},
+    {"Acos", CKPLAN_MAP(std::acos(x))},
+    {"Atan", CKPLAN_MAP(std::atan(x))},
+    {"Sinh", CKPLAN_MAP(std::sinh(x))},
+    {"Cosh", CKPLAN_MAP(std::cosh(x))},
+    {"Asinh", CKPLAN_MAP(std::asinh(x))},
+    {"Acosh", CKPLAN_MAP(std::acosh(x))},
+    {"Atanh", CKPLAN_MAP(std::atanh(x))},
+    {"Neg", CKPLAN_MAP(-x)},
+    {"Sign", CKPLAN_MAP(x > 0   ? 1
+                        : x < 0 ? -1
+                                : 0)},
+    {"Floor", CKPLAN_MAP(std::floor(x))},
+    {"Ceil", CKPLAN_MAP(std::ceil(x))},
+    {"Round", CKPLAN_MAP(std::nearbyint(x))},  // Halves to even.
+    {"Not", CKPLAN_MAP(x == 0 ? 1 : 0)},
+    {"IsNaN", CKPLAN_MAP(std::isnan(x) ? 1 : 0)},
     {"IsInf", Map<IsInfinite>},
 };
 
-constexpr CaseRow kCases[] = {
+constexpr CaseRow kUnaryMathCases[] = {
     {"Exp", "f31 -> f31"},
     {"Sqrt", "f31(0.1..4) -> f31"},
     {"Reciprocal", "f31(0.2..3) -> f31", "", 1e-4},
@@ -81,7 +81,7 @@ constexpr CaseRow kCases[] = {
 
 }  // namespace
 
-std::span<const FunctionRow> UnaryMathReferences() { return kReferences; }
-std::span<const CaseRow> UnaryMathCases() { return kCases; }
+std::span<const FunctionRow> UnaryMathReferences() { return kUnaryMathReferences; }
+std::span<const CaseRow> UnaryMathCases() { return kUnaryMathCases; }
 
 }  // namespace ckplan::reference

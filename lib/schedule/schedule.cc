@@ -13,6 +13,12 @@ Schedule KeepAllSchedule(const std::vector<NodeId>& order) {
   return schedule;
 }
 
+Schedule KeepAllInOwnOrder(const TensorGraph& graph) {
+  std::vector<NodeId> order;
+  for (const NodeId id : graph.nodes().ids()) order.push_back(id);
+  return KeepAllSchedule(order);
+}
+
 std::vector<NodeId> ForwardOrder(const Schedule& schedule) {
   std::vector<NodeId> order;
   std::vector<bool> has_run;

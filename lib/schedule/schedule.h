@@ -52,9 +52,9 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
-// Everything forward in the order of the graph, the loss, everything backward: nothing is
-// recomputed.
+// Everything forward in this order, the loss, everything backward: nothing is recomputed.
 Schedule KeepAllSchedule(const std::vector<NodeId>& order);
+Schedule KeepAllInOwnOrder(const TensorGraph& graph);
 
 // The nodes in the order of their first forward steps.
 std::vector<NodeId> ForwardOrder(const Schedule& schedule);

@@ -325,9 +325,7 @@ Error Simulator::AbsentTensor(const Schedule& schedule, int32_t tensor) const {
 }
 
 Bytes KeepAllPeak(const TensorGraph& graph) {
-  std::vector<NodeId> order;
-  for (const NodeId id : graph.nodes().ids()) order.push_back(id);
-  return Simulator(graph).Run(KeepAllSchedule(order)).value().peak;
+  return Simulator(graph).Run(KeepAllInOwnOrder(graph)).value().peak;
 }
 
 }  // namespace ckplan

@@ -179,7 +179,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareGelu(const OpSpec& spec) {
   return PrepareUnary<GeluErf>(spec);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kActivationOps[] = {
     {"Relu", PrepareRelu},
     {"LeakyRelu", PrepareUnary<LeakyRelu>},
     {"Sigmoid", PrepareUnary<SigmoidOp>},
@@ -200,6 +200,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ActivationOps() { return kRows; }
+std::span<const OpRow> ActivationOps() { return kActivationOps; }
 
 }  // namespace ckplan::cpu

@@ -243,15 +243,15 @@ class AttentionOp final : public PreparedOp {
   int64_t gradients_ = 0, backward_scratch_ = 0;
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+Result<std::unique_ptr<PreparedOp>> PrepareAttention(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const AttentionShape shape, ReadAttentionShape(spec));
   return Guarded(spec, [&] { return std::make_unique<AttentionOp>(spec, shape); });
 }
 
-constexpr OpRow kOps[] = {{"Attention", Prepare}};
+constexpr OpRow kAttentionOps[] = {{"Attention", PrepareAttention}};
 
 }  // namespace
 
-std::span<const OpRow> AttentionOps() { return kOps; }
+std::span<const OpRow> AttentionOps() { return kAttentionOps; }
 
 }  // namespace ckplan::cpu

@@ -140,15 +140,15 @@ class BatchNormOp final : public PreparedOp {
   int64_t sums_ = 0;  // Offset in the workspace: two floats per channel.
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+Result<std::unique_ptr<PreparedOp>> PrepareBatchNorm(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const BatchNormShape shape, ReadBatchNormShape(spec));
   return Prepared<BatchNormOp>(shape);
 }
 
-constexpr OpRow kOps[] = {{"BatchNormalization", Prepare}};
+constexpr OpRow kBatchNormOps[] = {{"BatchNormalization", PrepareBatchNorm}};
 
 }  // namespace
 
-std::span<const OpRow> BatchNormOps() { return kOps; }
+std::span<const OpRow> BatchNormOps() { return kBatchNormOps; }
 
 }  // namespace ckplan::cpu

@@ -177,7 +177,7 @@ Result<std::unique_ptr<PreparedOp>> PreparePow(const OpSpec& spec) {
   return PrepareBinary<Pow>(spec);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kBinaryOps[] = {
     {"Add", PrepareBinary<Add>}, {"Sub", PrepareBinary<Sub>}, {"Mul", PrepareBinary<Mul>},
     {"Div", PrepareBinary<Div>}, {"Mod", PrepareMod},         {"Pow", PreparePow},
     {"PRelu", PreparePRelu},
@@ -185,6 +185,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> BinaryOps() { return kRows; }
+std::span<const OpRow> BinaryOps() { return kBinaryOps; }
 
 }  // namespace ckplan::cpu

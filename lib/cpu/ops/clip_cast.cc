@@ -127,7 +127,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareCast(const OpSpec& spec) {
   return Unsupported(spec, "its input is bfloat16");
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kClipCastOps[] = {
     {"Clip", PrepareClip},
     {"Cast", PrepareCast},
     {"CastLike", PrepareCast},
@@ -135,6 +135,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ClipCastOps() { return kRows; }
+std::span<const OpRow> ClipCastOps() { return kClipCastOps; }
 
 }  // namespace ckplan::cpu

@@ -95,10 +95,10 @@ Result<std::unique_ptr<PreparedOp>> PrepareCol2Im(const OpSpec& spec) {
   return Prepared<Col2ImOp>(shape);
 }
 
-constexpr OpRow kRows[] = {{"Col2Im", PrepareCol2Im}};
+constexpr OpRow kCol2ImOps[] = {{"Col2Im", PrepareCol2Im}};
 
 }  // namespace
 
-std::span<const OpRow> Col2ImOps() { return kRows; }
+std::span<const OpRow> Col2ImOps() { return kCol2ImOps; }
 
 }  // namespace ckplan::cpu

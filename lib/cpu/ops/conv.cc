@@ -89,15 +89,15 @@ class ConvOp final : public PreparedOp {
   std::unique_ptr<ConvKernel> forward_, data_, weights_;
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+Result<std::unique_ptr<PreparedOp>> PrepareConv(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const ConvShape shape, ReadConvShape(spec));
   return Guarded(spec, [&] { return std::make_unique<ConvOp>(spec, shape); });
 }
 
-constexpr OpRow kOps[] = {{"Conv", Prepare}, {"ConvTranspose", Prepare}};
+constexpr OpRow kConvOps[] = {{"Conv", PrepareConv}, {"ConvTranspose", PrepareConv}};
 
 }  // namespace
 
-std::span<const OpRow> ConvOps() { return kOps; }
+std::span<const OpRow> ConvOps() { return kConvOps; }
 
 }  // namespace ckplan::cpu

@@ -193,15 +193,15 @@ class EinsumOp final : public PreparedOp {
   OpWorkspace workspace_;
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+Result<std::unique_ptr<PreparedOp>> PrepareEinsum(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const EinsumShape shape, ReadEinsumShape(spec));
   return Guarded(spec, [&] { return std::make_unique<EinsumOp>(shape); });
 }
 
-constexpr OpRow kOps[] = {{"Einsum", Prepare}};
+constexpr OpRow kEinsumOps[] = {{"Einsum", PrepareEinsum}};
 
 }  // namespace
 
-std::span<const OpRow> EinsumOps() { return kOps; }
+std::span<const OpRow> EinsumOps() { return kEinsumOps; }
 
 }  // namespace ckplan::cpu

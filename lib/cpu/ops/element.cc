@@ -140,7 +140,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareScatterElements(const OpSpec& spec) {
   });
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kElementOps[] = {
     {"GatherElements", PrepareGatherElements},
     {"ScatterElements", PrepareScatterElements},
     {"Scatter", PrepareScatterElements},
@@ -148,6 +148,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ElementOps() { return kRows; }
+std::span<const OpRow> ElementOps() { return kElementOps; }
 
 }  // namespace ckplan::cpu

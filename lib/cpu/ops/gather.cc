@@ -133,7 +133,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareScatterND(const OpSpec& spec) {
   });
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kGatherOps[] = {
     {"Gather", PrepareGather},
     {"GatherND", PrepareGather},
     {"ScatterND", PrepareScatterND},
@@ -141,6 +141,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> GatherOps() { return kRows; }
+std::span<const OpRow> GatherOps() { return kGatherOps; }
 
 }  // namespace ckplan::cpu

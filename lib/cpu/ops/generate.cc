@@ -13,17 +13,10 @@ namespace ckplan::cpu {
 
 namespace {
 
-class WithoutGradient : public PreparedOp {
- public:
-  void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
-  }
-};
-
 // ---- ConstantOfShape, Shape, Size ---------------------------------------------------------------
 
 // Fills a tensor with one bit pattern.
-class FillOp final : public WithoutGradient {
+class FillOp final : public OpWithoutGradient {
  public:
   FillOp(const Operand& output, uint64_t bits)
       : count_(output.elements()), element_bytes_(SizeOf(output.type)), bits_(bits) {}
@@ -55,7 +48,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareConstantOfShape(const OpSpec& spec) {
                                                    : static_cast<uint64_t>(value.integer));
 }
 
-class ShapeOp final : public WithoutGradient {
+class ShapeOp final : public OpWithoutGradient {
  public:
   explicit ShapeOp(Dims dims) : dims_(std::move(dims)) {}
   void Forward(const ForwardCall& call) override {
@@ -74,7 +67,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareShape(const OpSpec& spec) {
 // ---- Range --------------------------------------------------------------------------------------
 
 template <typename T>
-class RangeOp final : public WithoutGradient {
+class RangeOp final : public OpWithoutGradient {
  public:
   explicit RangeOp(const OpSpec& spec) : count_(spec.output(0).elements()) {}
   void Forward(const ForwardCall& call) override {
@@ -105,7 +98,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareRange(const OpSpec& spec) {
 
 // I: type of the indices, T: bits of the values. An index out of range gives the value `off`.
 template <typename I, typename T>
-class OneHotOp final : public WithoutGradient {
+class OneHotOp final : public OpWithoutGradient {
  public:
   explicit OneHotOp(const AxisView& view) : view_(view) {}
   void Forward(const ForwardCall& call) override {
@@ -141,7 +134,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareOneHot(const OpSpec& spec) {
   return MakeOneHot<float>(type, view);
 }
 
-class EyeOp final : public WithoutGradient {
+class EyeOp final : public OpWithoutGradient {
  public:
   explicit EyeOp(const OpSpec& spec)
       : dims_(spec.output(0).dims), type_(spec.output(0).type), diagonal_(spec.Int("k", 0)) {}
@@ -219,7 +212,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareTrilu(const OpSpec& spec) {
   return Prepared<TriluOp>(spec, shape);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kGenerateOps[] = {
     {"ConstantOfShape", PrepareConstantOfShape},
     {"Shape", PrepareShape},
     {"Size", PrepareShape},
@@ -231,6 +224,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> GenerateOps() { return kRows; }
+std::span<const OpRow> GenerateOps() { return kGenerateOps; }
 
 }  // namespace ckplan::cpu

@@ -120,15 +120,16 @@ class GroupNormOp final : public PreparedOp {
   GroupNormShape shape_;
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+Result<std::unique_ptr<PreparedOp>> PrepareGroupNorm(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const GroupNormShape shape, ReadGroupNormShape(spec));
   return Prepared<GroupNormOp>(shape);
 }
 
-constexpr OpRow kOps[] = {{"GroupNormalization", Prepare}, {"InstanceNormalization", Prepare}};
+constexpr OpRow kGroupNormOps[] = {{"GroupNormalization", PrepareGroupNorm},
+                                   {"InstanceNormalization", PrepareGroupNorm}};
 
 }  // namespace
 
-std::span<const OpRow> GroupNormOps() { return kOps; }
+std::span<const OpRow> GroupNormOps() { return kGroupNormOps; }
 
 }  // namespace ckplan::cpu

@@ -20,7 +20,7 @@ namespace ckplan::cpu {
 
 namespace {
 
-constexpr int64_t kGates = 3;
+constexpr int64_t kGruGates = 3;
 // The products with R: one for z and r together, one for the candidate.
 struct Products {
   MatMulKernel gates, candidate;
@@ -48,7 +48,7 @@ struct Products {
 
 Products ForwardProducts(const RecurrentShape& shape, bool resets_after) {
   const int64_t hidden = shape.hidden;
-  const MatrixLayout in_gates = {.row_stride = kGates * hidden};
+  const MatrixLayout in_gates = {.row_stride = kGruGates * hidden};
   const MatrixLayout transposed = {.is_transposed = true};
   return {MatMulKernel({.m = shape.batch,
                         .n = 2 * hidden,
@@ -68,7 +68,7 @@ Products ForwardProducts(const RecurrentShape& shape, bool resets_after) {
 
 Products BackwardProducts(const RecurrentShape& shape, bool resets_after) {
   const int64_t hidden = shape.hidden;
-  const MatrixLayout in_gates = {.row_stride = kGates * hidden};
+  const MatrixLayout in_gates = {.row_stride = kGruGates * hidden};
   return {MatMulKernel({.m = shape.batch,
                         .n = hidden,
                         .k = 2 * hidden,
@@ -136,7 +136,7 @@ class GruOp final : public RecurrentOp {
  private:
   void PlanOwnBackward() {
     PlanBackward();
-    const MatrixLayout in_gates = {.is_transposed = true, .row_stride = kGates * shape_.hidden};
+    const MatrixLayout in_gates = {.is_transposed = true, .row_stride = kGruGates * shape_.hidden};
     backward_ = std::make_unique<Products>(BackwardProducts(shape_, resets_after_));
     gates_recurrence_ = std::make_unique<MatMulKernel>(ProductShape{
         .m = 2 * shape_.hidden, .n = shape_.hidden, .k = shape_.rows(), .a = in_gates});
@@ -164,7 +164,7 @@ class GruOp final : public RecurrentOp {
   void OpenGates(float* gates, const float* state, float* extra) const {
     const int64_t hidden = shape_.hidden;
     ForSamples([&](int64_t n) {
-      float* gate = gates + n * kGates * hidden;
+      float* gate = gates + n * kGruGates * hidden;
       for (int64_t k = 0; k < 2 * hidden; ++k) gate[k] = Sigmoid(gate[k]);
       if (resets_after_) return;
       for (int64_t k = 0; k < hidden; ++k) {
@@ -188,7 +188,7 @@ class GruOp final : public RecurrentOp {
                 float* state) const {
     const int64_t hidden = shape_.hidden;
     ForSamples([&](int64_t n) {
-      float* update = gates + n * kGates * hidden;
+      float* update = gates + n * kGruGates * hidden;
       const float* reset = update + hidden;
       float* candidate = update + 2 * hidden;
       for (int64_t k = 0; k < hidden; ++k) {
@@ -261,8 +261,8 @@ class GruOp final : public RecurrentOp {
   void CloseGates(const BackStep& step) const {
     const int64_t hidden = shape_.hidden;
     ForSamples([&](int64_t n) {
-      const float* gate = step.gates + n * kGates * hidden;
-      float* to = step.gate_gradients + n * kGates * hidden;
+      const float* gate = step.gates + n * kGruGates * hidden;
+      float* to = step.gate_gradients + n * kGruGates * hidden;
       for (int64_t k = 0; k < hidden; ++k) {
         const int64_t at = n * hidden + k;
         const float update = gate[k];
@@ -285,8 +285,8 @@ class GruOp final : public RecurrentOp {
   void PassReset(const BackStep& step) const {
     const int64_t hidden = shape_.hidden;
     ForSamples([&](int64_t n) {
-      const float* reset = step.gates + n * kGates * hidden + hidden;
-      float* to = step.gate_gradients + n * kGates * hidden + hidden;
+      const float* reset = step.gates + n * kGruGates * hidden + hidden;
+      float* to = step.gate_gradients + n * kGruGates * hidden + hidden;
       for (int64_t k = 0; k < hidden; ++k) {
         const int64_t at = n * hidden + k;
         const float before = step.before == nullptr ? 0.0F : step.before[at];
@@ -302,7 +302,7 @@ class GruOp final : public RecurrentOp {
     for (int64_t d = 0; d < shape_.directions; ++d) {
       const float* before = frame_.GatherBefore(call, d);
       const int64_t first = d * shape_.steps * shape_.state();
-      const float* gates = FloatsAt(call.workspace, gate_gradients_) + kGates * first;
+      const float* gates = FloatsAt(call.workspace, gate_gradients_) + kGruGates * first;
       float* to = gradient + d * shape_.width() * hidden;
       gates_recurrence_->Run(gates, before, to, scratch);
       if (resets_after_) {
@@ -334,15 +334,15 @@ class GruOp final : public RecurrentOp {
   int64_t extra_gradients_ = 0, recurrence_scratch_ = 0;  // Offsets in the workspace.
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+Result<std::unique_ptr<PreparedOp>> PrepareGru(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const GruShape shape, ReadGruShape(spec));
   return Guarded(spec, [&] { return std::make_unique<GruOp>(spec, shape); });
 }
 
-constexpr OpRow kOps[] = {{"GRU", Prepare}};
+constexpr OpRow kGruOps[] = {{"GRU", PrepareGru}};
 
 }  // namespace
 
-std::span<const OpRow> GruOps() { return kOps; }
+std::span<const OpRow> GruOps() { return kGruOps; }
 
 }  // namespace ckplan::cpu

@@ -99,13 +99,13 @@ Result<std::unique_ptr<PreparedOp>> PrepareSplit(const OpSpec& spec) {
   return Prepared<SplitOp>(Parts(shape, spec.input(0).type));
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kJoinOps[] = {
     {"Concat", PrepareConcat},
     {"Split", PrepareSplit},
 };
 
 }  // namespace
 
-std::span<const OpRow> JoinOps() { return kRows; }
+std::span<const OpRow> JoinOps() { return kJoinOps; }
 
 }  // namespace ckplan::cpu

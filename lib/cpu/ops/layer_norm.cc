@@ -109,18 +109,18 @@ class RowNormOp final : public PreparedOp {
 };
 
 template <bool kHasMean>
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+Result<std::unique_ptr<PreparedOp>> PrepareLayerNorm(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const LayerNormShape shape, ReadLayerNormShape(spec));
   return Prepared<RowNormOp<kHasMean>>(shape);
 }
 
-constexpr OpRow kOps[] = {
-    {"LayerNormalization", Prepare<true>},
-    {"RMSNormalization", Prepare<false>},
+constexpr OpRow kLayerNormOps[] = {
+    {"LayerNormalization", PrepareLayerNorm<true>},
+    {"RMSNormalization", PrepareLayerNorm<false>},
 };
 
 }  // namespace
 
-std::span<const OpRow> LayerNormOps() { return kOps; }
+std::span<const OpRow> LayerNormOps() { return kLayerNormOps; }
 
 }  // namespace ckplan::cpu

@@ -155,7 +155,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareWhere(const OpSpec& spec) {
   return std::unique_ptr<PreparedOp>(std::make_unique<WhereOp>(spec));
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kLogicOps[] = {
     {"Equal", PrepareTest<Equal>},
     {"Less", PrepareTest<Less>},
     {"LessOrEqual", PrepareTest<LessOrEqual>},
@@ -172,6 +172,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> LogicOps() { return kRows; }
+std::span<const OpRow> LogicOps() { return kLogicOps; }
 
 }  // namespace ckplan::cpu

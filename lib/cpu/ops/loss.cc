@@ -139,18 +139,18 @@ class LossOp final : public PreparedOp {
   LossTotal total_;
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+Result<std::unique_ptr<PreparedOp>> PrepareLoss(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const LossShape shape, ReadLossShape(spec));
   return Prepared<LossOp>(spec, shape);
 }
 
-constexpr OpRow kRows[] = {
-    {"SoftmaxCrossEntropyLoss", Prepare},
-    {"NegativeLogLikelihoodLoss", Prepare},
+constexpr OpRow kLossOps[] = {
+    {"SoftmaxCrossEntropyLoss", PrepareLoss},
+    {"NegativeLogLikelihoodLoss", PrepareLoss},
 };
 
 }  // namespace
 
-std::span<const OpRow> LossOps() { return kRows; }
+std::span<const OpRow> LossOps() { return kLossOps; }
 
 }  // namespace ckplan::cpu

@@ -117,18 +117,18 @@ class GlobalLpPoolOp final : public NormOp {
 };
 
 template <typename Op>
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+Result<std::unique_ptr<PreparedOp>> PrepareLpNorm(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const LpNormShape shape, ReadLpNormShape(spec));
   return Prepared<Op>(shape);
 }
 
-constexpr OpRow kRows[] = {
-    {"GlobalLpPool", Prepare<GlobalLpPoolOp>},
-    {"LpNormalization", Prepare<LpNormalizationOp>},
+constexpr OpRow kLpNormOps[] = {
+    {"GlobalLpPool", PrepareLpNorm<GlobalLpPoolOp>},
+    {"LpNormalization", PrepareLpNorm<LpNormalizationOp>},
 };
 
 }  // namespace
 
-std::span<const OpRow> LpNormOps() { return kRows; }
+std::span<const OpRow> LpNormOps() { return kLpNormOps; }
 
 }  // namespace ckplan::cpu

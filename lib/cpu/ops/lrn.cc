@@ -135,15 +135,15 @@ class LrnOp final : public PreparedOp {
   std::vector<int64_t> bases_, shares_;  // Offsets in the workspace, one per thread.
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+Result<std::unique_ptr<PreparedOp>> PrepareLrn(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const LrnShape shape, ReadLrnShape(spec));
   return Prepared<LrnOp>(shape);
 }
 
-constexpr OpRow kOps[] = {{"LRN", Prepare}};
+constexpr OpRow kLrnOps[] = {{"LRN", PrepareLrn}};
 
 }  // namespace
 
-std::span<const OpRow> LrnOps() { return kOps; }
+std::span<const OpRow> LrnOps() { return kLrnOps; }
 
 }  // namespace ckplan::cpu

@@ -17,7 +17,7 @@ namespace ckplan::cpu {
 
 namespace {
 
-constexpr int64_t kGates = 4;
+constexpr int64_t kLstmGates = 4;
 
 class LstmOp final : public RecurrentOp {
  public:
@@ -87,7 +87,7 @@ class LstmOp final : public RecurrentOp {
   void MakeStep(float* gates, const float* before, float* cell, float* state) const {
     const int64_t hidden = shape_.hidden;
     ForSamples([&](int64_t n) {
-      float* input = gates + n * kGates * hidden;
+      float* input = gates + n * kLstmGates * hidden;
       float* output = input + hidden;
       float* forget = output + hidden;
       float* candidate = forget + hidden;
@@ -136,8 +136,8 @@ class LstmOp final : public RecurrentOp {
                                 : frame_.Initial(call.inputs, kRecurrentInitialCell, direction);
     const float* arriving = Arriving(call, direction, t);
     ForSamples([&](int64_t n) {
-      const float* gate = gates + n * kGates * hidden;
-      float* to = gradients + n * kGates * hidden;
+      const float* gate = gates + n * kLstmGates * hidden;
+      float* to = gradients + n * kLstmGates * hidden;
       for (int64_t k = 0; k < hidden; ++k) {
         const int64_t at = n * hidden + k;
         const float input = gate[k];
@@ -172,15 +172,15 @@ class LstmOp final : public RecurrentOp {
   int64_t cell_gradients_ = 0, back_packed_ = 0, back_scratch_ = 0;
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+Result<std::unique_ptr<PreparedOp>> PrepareLstm(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const LstmShape shape, ReadLstmShape(spec));
   return Guarded(spec, [&] { return std::make_unique<LstmOp>(spec, shape); });
 }
 
-constexpr OpRow kOps[] = {{"LSTM", Prepare}};
+constexpr OpRow kLstmOps[] = {{"LSTM", PrepareLstm}};
 
 }  // namespace
 
-std::span<const OpRow> LstmOps() { return kOps; }
+std::span<const OpRow> LstmOps() { return kLstmOps; }
 
 }  // namespace ckplan::cpu

@@ -225,7 +225,7 @@ class MatMulOp final : public PreparedOp {
   std::array<GradientProduct, 2> gradients_;  // Indexed by position of the operand.
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+Result<std::unique_ptr<PreparedOp>> PrepareMatMul(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const MatMulShape shape, ReadMatMulShape(spec));
   const int64_t matrices = Product(shape.leading);
   if (matrices > kMaxMatrices) {
@@ -236,10 +236,10 @@ Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
   return Guarded(spec, [&] { return std::make_unique<MatMulOp>(spec, shape); });
 }
 
-constexpr OpRow kOps[] = {{"Gemm", Prepare}, {"MatMul", Prepare}};
+constexpr OpRow kMatMulOps[] = {{"Gemm", PrepareMatMul}, {"MatMul", PrepareMatMul}};
 
 }  // namespace
 
-std::span<const OpRow> MatMulOps() { return kOps; }
+std::span<const OpRow> MatMulOps() { return kMatMulOps; }
 
 }  // namespace ckplan::cpu

@@ -88,15 +88,15 @@ class MeanVarianceNormOp final : public PreparedOp {
   MeanVarianceNormShape shape_;
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+Result<std::unique_ptr<PreparedOp>> PrepareMeanVarianceNorm(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const MeanVarianceNormShape shape, ReadMeanVarianceNormShape(spec));
   return Prepared<MeanVarianceNormOp>(shape);
 }
 
-constexpr OpRow kOps[] = {{"MeanVarianceNormalization", Prepare}};
+constexpr OpRow kMeanVarianceNormOps[] = {{"MeanVarianceNormalization", PrepareMeanVarianceNorm}};
 
 }  // namespace
 
-std::span<const OpRow> MeanVarianceNormOps() { return kOps; }
+std::span<const OpRow> MeanVarianceNormOps() { return kMeanVarianceNormOps; }
 
 }  // namespace ckplan::cpu

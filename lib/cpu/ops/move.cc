@@ -75,7 +75,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareRepeat(const OpSpec& spec) {
   return Prepared<RepeatOp>(spec, shape);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kMoveOps[] = {
     {"Identity", PrepareMove}, {"Reshape", PrepareMove},      {"Flatten", PrepareMove},
     {"Squeeze", PrepareMove},  {"Unsqueeze", PrepareMove},    {"Transpose", PrepareMove},
     {"Slice", PrepareMove},    {"DepthToSpace", PrepareMove}, {"SpaceToDepth", PrepareMove},
@@ -84,6 +84,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> MoveOps() { return kRows; }
+std::span<const OpRow> MoveOps() { return kMoveOps; }
 
 }  // namespace ckplan::cpu

@@ -13,7 +13,7 @@ namespace {
 // Results are collected in a buffer, since the output may share its memory with any input.
 constexpr int64_t kBlock = 512;
 
-struct AddTo {
+struct Plus {
   template <typename T>
   static T Value(T a, T b) {
     if constexpr (std::is_same_v<T, float>) return a + b;
@@ -125,7 +125,7 @@ class NaryOp : public NaryMap<float, F> {
 };
 
 // Sum, and Mean as a sum with a scale.
-class SumOp final : public NaryOp<AddTo> {
+class SumOp final : public NaryOp<Plus> {
  public:
   using NaryOp::NaryOp;
   void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
@@ -168,7 +168,7 @@ class ExtremeOp final : public NaryOp<F> {
 };
 
 template <typename F>
-Result<std::unique_ptr<PreparedOp>> PrepareIntegers(const OpSpec& spec) {
+Result<std::unique_ptr<PreparedOp>> PrepareIntegerNary(const OpSpec& spec) {
   if (spec.input(0).type == ElementType::kInt32) return Prepared<NaryMap<int32_t, F>>(spec, 1.0F);
   return Prepared<NaryMap<int64_t, F>>(spec, 1.0F);
 }
@@ -181,10 +181,10 @@ Result<std::unique_ptr<PreparedOp>> PrepareSum(const OpSpec& spec) {
 template <typename F>
 Result<std::unique_ptr<PreparedOp>> PrepareExtreme(const OpSpec& spec) {
   if (spec.input(0).type == ElementType::kFloat32) return Prepared<ExtremeOp<F>>(spec);
-  return PrepareIntegers<F>(spec);
+  return PrepareIntegerNary<F>(spec);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kNaryOps[] = {
     {"Sum", PrepareSum},
     {"Mean", PrepareSum},
     {"Max", PrepareExtreme<Larger>},
@@ -193,6 +193,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> NaryOps() { return kRows; }
+std::span<const OpRow> NaryOps() { return kNaryOps; }
 
 }  // namespace ckplan::cpu

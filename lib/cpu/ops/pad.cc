@@ -42,13 +42,13 @@ Result<std::unique_ptr<PreparedOp>> PreparePad(const OpSpec& spec) {
   return Prepared<PadOp>(spec, shape);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kPadOps[] = {
     {"Pad", PreparePad},
     {"CenterCropPad", PreparePad},
 };
 
 }  // namespace
 
-std::span<const OpRow> PadOps() { return kRows; }
+std::span<const OpRow> PadOps() { return kPadOps; }
 
 }  // namespace ckplan::cpu

@@ -19,7 +19,7 @@ int64_t GrainOf(const PoolShape& shape) {
 }
 
 // Number of output columns that are computed together.
-constexpr int64_t kColumns = 128;
+constexpr int64_t kStretchColumns = 128;
 
 // A range of columns of one output row.
 struct Stretch {
@@ -33,8 +33,8 @@ void ForEachStretch(const PoolShape& shape, const Body& body) {
   const auto& [d, h, w] = shape.axes;
   for (int64_t z = 0; z < d.out; ++z) {
     for (int64_t y = 0; y < h.out; ++y) {
-      for (int64_t x = 0; x < w.out; x += kColumns) {
-        body(Stretch{z, y, x, std::min(w.out, x + kColumns), (z * h.out + y) * w.out + x});
+      for (int64_t x = 0; x < w.out; x += kStretchColumns) {
+        body(Stretch{z, y, x, std::min(w.out, x + kStretchColumns), (z * h.out + y) * w.out + x});
       }
     }
   }
@@ -74,8 +74,8 @@ class MaxPoolOp final : public PreparedOp {
     ParallelFor(shape_.planes, GrainOf(shape_), [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
         ForEachStretch(shape_, [&](const Stretch& stretch) {
-          float highest[kColumns];
-          int32_t where[kColumns];
+          float highest[kStretchColumns];
+          int32_t where[kStretchColumns];
           FindMaxima(x + p * shape_.in(), stretch, highest, where);
           const int64_t to = p * shape_.out() + stretch.offset;
           const int64_t count = stretch.last - stretch.first;
@@ -112,8 +112,8 @@ class MaxPoolOp final : public PreparedOp {
   // Finds the first maximum of each window; NaN is greater than all numbers.
   void FindMaxima(const float* plane, const Stretch& stretch, float* highest,
                   int32_t* where) const {
-    std::fill_n(highest, kColumns, -std::numeric_limits<float>::infinity());
-    std::fill_n(where, kColumns, -1);
+    std::fill_n(highest, kStretchColumns, -std::numeric_limits<float>::infinity());
+    std::fill_n(where, kStretchColumns, -1);
     const int64_t stride = shape_.axes[2].stride;
     ForEachTap(shape_, stretch, [&](int64_t begin, int64_t end, int64_t from) {
       const float* at = plane + from;
@@ -162,7 +162,7 @@ class AveragePoolOp final : public PreparedOp {
     ForPlanes([&](int64_t p) {
       const float* plane = x + p * shape_.in();
       ForEachStretch(shape_, [&](const Stretch& stretch) {
-        double sums[kColumns] = {};
+        double sums[kStretchColumns] = {};
         ForEachTap(shape_, stretch, [&](int64_t begin, int64_t end, int64_t from) {
           const float* at = plane + from;
           for (int64_t i = begin; i < end; ++i, at += stride) sums[i] += static_cast<double>(*at);
@@ -186,7 +186,7 @@ class AveragePoolOp final : public PreparedOp {
       std::fill(plane, plane + shape_.in(), 0.0F);
       ForEachStretch(shape_, [&](const Stretch& stretch) {
         const float* from = dy + p * shape_.out() + stretch.offset;
-        float shares[kColumns];
+        float shares[kStretchColumns];
         const double rows = Rows(stretch);
         const double* columns = column_counts_.data() + stretch.first;
         for (int64_t i = 0; i < stretch.last - stretch.first; ++i) {
@@ -253,20 +253,20 @@ class GlobalAveragePoolOp final : public PreparedOp {
 };
 
 template <typename Op>
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+Result<std::unique_ptr<PreparedOp>> PreparePool(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const PoolShape shape, ReadPoolShape(spec));
   return Prepared<Op>(shape);
 }
 
-constexpr OpRow kOps[] = {
-    {"AveragePool", Prepare<AveragePoolOp>},
-    {"GlobalAveragePool", Prepare<GlobalAveragePoolOp>},
-    {"GlobalMaxPool", Prepare<MaxPoolOp>},
-    {"MaxPool", Prepare<MaxPoolOp>},
+constexpr OpRow kPoolOps[] = {
+    {"AveragePool", PreparePool<AveragePoolOp>},
+    {"GlobalAveragePool", PreparePool<GlobalAveragePoolOp>},
+    {"GlobalMaxPool", PreparePool<MaxPoolOp>},
+    {"MaxPool", PreparePool<MaxPoolOp>},
 };
 
 }  // namespace
 
-std::span<const OpRow> PoolOps() { return kOps; }
+std::span<const OpRow> PoolOps() { return kPoolOps; }
 
 }  // namespace ckplan::cpu

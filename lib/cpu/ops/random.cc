@@ -176,7 +176,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareBernoulli(const OpSpec& spec) {
   return Prepared<BernoulliOp<float>>(spec);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kRandomOps[] = {
     {"Dropout", PrepareDropout},
     {"RandomUniform", PrepareRandom<UniformOp>},
     {"RandomUniformLike", PrepareRandom<UniformOp>},
@@ -187,6 +187,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> RandomOps() { return kRows; }
+std::span<const OpRow> RandomOps() { return kRandomOps; }
 
 }  // namespace ckplan::cpu

@@ -313,7 +313,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareReduce(const OpSpec& spec) {
   return Prepared<Float>(shape);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kReduceOps[] = {
     {"ReduceSum", PrepareReduce<ReduceOp<SumKind>, IntegerSum>},
     {"ReduceMean", PrepareReduce<ReduceOp<MeanKind>, IntegerMean>},
     {"ReduceMax", PrepareReduce<ReduceExtreme<MaxOf>, IntegerMax>},
@@ -328,6 +328,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ReduceOps() { return kRows; }
+std::span<const OpRow> ReduceOps() { return kReduceOps; }
 
 }  // namespace ckplan::cpu

@@ -46,13 +46,13 @@ Result<std::unique_ptr<PreparedOp>> PrepareResize(const OpSpec& spec) {
   return Prepared<ResizeOp>(spec, shape);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kResizeOps[] = {
     {"Resize", PrepareResize},
     {"Upsample", PrepareResize},
 };
 
 }  // namespace
 
-std::span<const OpRow> ResizeOps() { return kRows; }
+std::span<const OpRow> ResizeOps() { return kResizeOps; }
 
 }  // namespace ckplan::cpu

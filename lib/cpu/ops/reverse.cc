@@ -54,10 +54,10 @@ Result<std::unique_ptr<PreparedOp>> PrepareReverseSequence(const OpSpec& spec) {
   return Prepared<ReverseSequenceOp>(spec, shape);
 }
 
-constexpr OpRow kRows[] = {{"ReverseSequence", PrepareReverseSequence}};
+constexpr OpRow kReverseOps[] = {{"ReverseSequence", PrepareReverseSequence}};
 
 }  // namespace
 
-std::span<const OpRow> ReverseOps() { return kRows; }
+std::span<const OpRow> ReverseOps() { return kReverseOps; }
 
 }  // namespace ckplan::cpu

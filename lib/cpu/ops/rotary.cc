@@ -69,10 +69,10 @@ Result<std::unique_ptr<PreparedOp>> PrepareRotary(const OpSpec& spec) {
   return Prepared<RotaryOp>(shape);
 }
 
-constexpr OpRow kRows[] = {{"RotaryEmbedding", PrepareRotary}};
+constexpr OpRow kRotaryOps[] = {{"RotaryEmbedding", PrepareRotary}};
 
 }  // namespace
 
-std::span<const OpRow> RotaryOps() { return kRows; }
+std::span<const OpRow> RotaryOps() { return kRotaryOps; }
 
 }  // namespace ckplan::cpu

@@ -143,7 +143,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareHardmax(const OpSpec& spec) {
   return Prepared<HardmaxOp>(view);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kScanOps[] = {
     {"Hardmax", PrepareHardmax},
     {"CumSum", PrepareCumSum},
     {"ArgMax", PrepareArg},
@@ -152,6 +152,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ScanOps() { return kRows; }
+std::span<const OpRow> ScanOps() { return kScanOps; }
 
 }  // namespace ckplan::cpu

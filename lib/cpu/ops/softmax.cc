@@ -117,15 +117,16 @@ class SoftmaxOp final : public PreparedOp {
 };
 
 template <bool kIsLog>
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) {
+Result<std::unique_ptr<PreparedOp>> PrepareSoftmax(const OpSpec& spec) {
   CKPLAN_ASSIGN_OR_RETURN(const SoftmaxShape shape, ReadSoftmaxShape(spec));
   return Prepared<SoftmaxOp<kIsLog>>(shape);
 }
 
-constexpr OpRow kOps[] = {{"LogSoftmax", Prepare<true>}, {"Softmax", Prepare<false>}};
+constexpr OpRow kSoftmaxOps[] = {{"LogSoftmax", PrepareSoftmax<true>},
+                                 {"Softmax", PrepareSoftmax<false>}};
 
 }  // namespace
 
-std::span<const OpRow> SoftmaxOps() { return kOps; }
+std::span<const OpRow> SoftmaxOps() { return kSoftmaxOps; }
 
 }  // namespace ckplan::cpu

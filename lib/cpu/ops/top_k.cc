@@ -97,10 +97,10 @@ Result<std::unique_ptr<PreparedOp>> PrepareTopK(const OpSpec& spec) {
   return Prepared<TopKOp<float>>(shape);
 }
 
-constexpr OpRow kRows[] = {{"TopK", PrepareTopK}};
+constexpr OpRow kTopKOps[] = {{"TopK", PrepareTopK}};
 
 }  // namespace
 
-std::span<const OpRow> TopKOps() { return kRows; }
+std::span<const OpRow> TopKOps() { return kTopKOps; }
 
 }  // namespace ckplan::cpu

@@ -93,7 +93,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareIsInf(const OpSpec& spec) {
   return PrepareFloatMap<Never, uint8_t>(spec);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kUnaryMathOps[] = {
     {"Exp", PrepareUnary<ExpOp>},
     {"Sqrt", PrepareUnary<Sqrt>},
     {"Reciprocal", PrepareUnary<Reciprocal>},
@@ -123,6 +123,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> UnaryMathOps() { return kRows; }
+std::span<const OpRow> UnaryMathOps() { return kUnaryMathOps; }
 
 }  // namespace ckplan::cpu

@@ -183,7 +183,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareGelu(const OpSpec& spec, Device& devi
   return PrepareUnary<GeluErf>(spec, device);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kActivationOps[] = {
     {"Relu", PrepareRelu},
     {"LeakyRelu", PrepareUnary<LeakyRelu>},
     {"Sigmoid", PrepareUnary<SigmoidOp>},
@@ -204,6 +204,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ActivationOps() { return kRows; }
+std::span<const OpRow> ActivationOps() { return kActivationOps; }
 
 }  // namespace ckplan::cuda

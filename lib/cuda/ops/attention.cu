@@ -281,15 +281,15 @@ class AttentionOp final : public PreparedOp {
   int64_t gradients_ = 0, backward_copy_ = 0, backward_scratch_ = 0;
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+Result<std::unique_ptr<PreparedOp>> PrepareAttention(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const AttentionShape shape, ReadAttentionShape(spec));
   return Prepared<AttentionOp>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {{"Attention", Prepare}};
+constexpr OpRow kAttentionOps[] = {{"Attention", PrepareAttention}};
 
 }  // namespace
 
-std::span<const OpRow> AttentionOps() { return kRows; }
+std::span<const OpRow> AttentionOps() { return kAttentionOps; }
 
 }  // namespace ckplan::cuda

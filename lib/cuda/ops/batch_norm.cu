@@ -12,8 +12,6 @@ namespace ckplan::cuda {
 
 namespace {
 
-constexpr int64_t kAlignment = 256;  // Alignment of buffers in a workspace.
-
 struct NormaliseChannel {
   const Moments* moments;
   FloatsIn scale, bias;
@@ -121,7 +119,7 @@ class BatchNormOp final : public PreparedOp {
  private:
   int64_t ChannelBytes() const {
     const int64_t bytes = shape_.channels * static_cast<int64_t>(sizeof(Moments));
-    return CeilDiv(bytes, kAlignment) * kAlignment;
+    return CeilDiv(bytes, kBufferAlignment) * kBufferAlignment;
   }
   void* AfterChannels(void* workspace) const {
     return static_cast<char*>(workspace) + ChannelBytes();
@@ -136,15 +134,15 @@ class BatchNormOp final : public PreparedOp {
   ElementType x_type_, scale_type_, bias_type_, y_type_, mean_type_, variance_type_;
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+Result<std::unique_ptr<PreparedOp>> PrepareBatchNorm(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const BatchNormShape shape, ReadBatchNormShape(spec));
   return Prepared<BatchNormOp>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {{"BatchNormalization", Prepare}};
+constexpr OpRow kBatchNormOps[] = {{"BatchNormalization", PrepareBatchNorm}};
 
 }  // namespace
 
-std::span<const OpRow> BatchNormOps() { return kRows; }
+std::span<const OpRow> BatchNormOps() { return kBatchNormOps; }
 
 }  // namespace ckplan::cuda

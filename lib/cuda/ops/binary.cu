@@ -203,7 +203,7 @@ Result<std::unique_ptr<PreparedOp>> PreparePow(const OpSpec& spec, Device& devic
   return PrepareBinary<Pow>(spec, device);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kBinaryOps[] = {
     {"Add", PrepareBinary<Add>}, {"Sub", PrepareBinary<Sub>}, {"Mul", PrepareBinary<Mul>},
     {"Div", PrepareBinary<Div>}, {"Mod", PrepareMod},         {"Pow", PreparePow},
     {"PRelu", PreparePRelu},
@@ -211,6 +211,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> BinaryOps() { return kRows; }
+std::span<const OpRow> BinaryOps() { return kBinaryOps; }
 
 }  // namespace ckplan::cuda

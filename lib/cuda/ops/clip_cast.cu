@@ -217,7 +217,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareCast(const OpSpec& spec, Device& devi
   return Unsupported(spec, "its input is of an unknown type");
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kClipCastOps[] = {
     {"Clip", PrepareClip},
     {"Cast", PrepareCast},
     {"CastLike", PrepareCast},
@@ -225,6 +225,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ClipCastOps() { return kRows; }
+std::span<const OpRow> ClipCastOps() { return kClipCastOps; }
 
 }  // namespace ckplan::cuda

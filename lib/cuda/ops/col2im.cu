@@ -102,10 +102,10 @@ Result<std::unique_ptr<PreparedOp>> PrepareCol2Im(const OpSpec& spec, Device& de
   return Prepared<Col2ImOp>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {{"Col2Im", PrepareCol2Im}};
+constexpr OpRow kCol2ImOps[] = {{"Col2Im", PrepareCol2Im}};
 
 }  // namespace
 
-std::span<const OpRow> Col2ImOps() { return kRows; }
+std::span<const OpRow> Col2ImOps() { return kCol2ImOps; }
 
 }  // namespace ckplan::cuda

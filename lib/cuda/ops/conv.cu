@@ -333,7 +333,7 @@ Result<Runners> MakeRunners(const OpSpec& spec, Device& device, const ConvGeomet
   return Result<Runners>(std::move(runners));
 }
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+Result<std::unique_ptr<PreparedOp>> PrepareConv(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const ConvShape shape, ReadConvShape(spec));
   const ConvGeometry geometry = GeometryOf(spec, shape);
   CKPLAN_ASSIGN_OR_RETURN(Runners runners,
@@ -341,10 +341,10 @@ Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) 
   return Prepared<ConvOp>(spec, device, shape, std::move(runners));
 }
 
-constexpr OpRow kRows[] = {{"Conv", Prepare}, {"ConvTranspose", Prepare}};
+constexpr OpRow kConvOps[] = {{"Conv", PrepareConv}, {"ConvTranspose", PrepareConv}};
 
 }  // namespace
 
-std::span<const OpRow> ConvOps() { return kRows; }
+std::span<const OpRow> ConvOps() { return kConvOps; }
 
 }  // namespace ckplan::cuda

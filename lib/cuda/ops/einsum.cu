@@ -363,7 +363,7 @@ Result<Done> CheckLimits(const OpSpec& spec) {
   return Done{};
 }
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+Result<std::unique_ptr<PreparedOp>> PrepareEinsum(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const EinsumShape shape, ReadEinsumShape(spec));
   CKPLAN_RETURN_IF_ERROR(CheckLimits(spec));
   TypedContraction forward{shape.forward, {}};
@@ -384,10 +384,10 @@ Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) 
   return Prepared<EinsumOp>(std::move(contractors));
 }
 
-constexpr OpRow kRows[] = {{"Einsum", Prepare, "up to 5 operands, up to 8 axes"}};
+constexpr OpRow kEinsumOps[] = {{"Einsum", PrepareEinsum, "up to 5 operands, up to 8 axes"}};
 
 }  // namespace
 
-std::span<const OpRow> EinsumOps() { return kRows; }
+std::span<const OpRow> EinsumOps() { return kEinsumOps; }
 
 }  // namespace ckplan::cuda

@@ -44,7 +44,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareScatterElements(const OpSpec& spec, D
   return MakeScatter(spec, device, ShapeOf(spec, target), target);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kElementOps[] = {
     {"GatherElements", PrepareGatherElements},
     {"ScatterElements", PrepareScatterElements},
     {"Scatter", PrepareScatterElements},
@@ -52,6 +52,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ElementOps() { return kRows; }
+std::span<const OpRow> ElementOps() { return kElementOps; }
 
 }  // namespace ckplan::cuda

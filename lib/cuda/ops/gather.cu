@@ -33,7 +33,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareScatterND(const OpSpec& spec, Device&
   return MakeScatter(spec, device, rows, RowTarget(shape.indexed, shape.count));
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kGatherOps[] = {
     {"Gather", PrepareGather},
     {"GatherND", PrepareGather},
     {"ScatterND", PrepareScatterND},
@@ -41,6 +41,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> GatherOps() { return kRows; }
+std::span<const OpRow> GatherOps() { return kGatherOps; }
 
 }  // namespace ckplan::cuda

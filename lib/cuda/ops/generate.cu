@@ -13,14 +13,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-class WithoutGradient : public PreparedOp {
- public:
-  void BackwardInput(const BackwardCall&, size_t, void*) override {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
-  }
-};
-
-uint64_t BitsOf(ElementType type, float value) {
+uint64_t BitsOfValue(ElementType type, float value) {
   return type == ElementType::kBFloat16 ? ToBFloat16(value) : std::bit_cast<uint32_t>(value);
 }
 
@@ -44,7 +37,7 @@ struct BitsOut {
 // ---- ConstantOfShape, Shape, Size ---------------------------------------------------------------
 
 // Fills a tensor with one bit pattern.
-class FillOp final : public WithoutGradient {
+class FillOp final : public OpWithoutGradient {
  public:
   FillOp(const Operand& output, Device& device, uint64_t bits)
       : device_(device),
@@ -67,11 +60,11 @@ Result<std::unique_ptr<PreparedOp>> PrepareConstantOfShape(const OpSpec& spec, D
   CKPLAN_ASSIGN_OR_RETURN(const FillValue value, ReadConstantOfShape(spec));
   const ElementType type = spec.output(0).type;
   return Prepared<FillOp>(spec.output(0), device,
-                          IsFloat(type) ? BitsOf(type, static_cast<float>(value.real))
+                          IsFloat(type) ? BitsOfValue(type, static_cast<float>(value.real))
                                         : static_cast<uint64_t>(value.integer));
 }
 
-class ShapeOp final : public WithoutGradient {
+class ShapeOp final : public OpWithoutGradient {
  public:
   ShapeOp(Device& device, const Dims& dims, DeviceTable<int64_t> table)
       : device_(device),
@@ -97,7 +90,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareShape(const OpSpec& spec, Device& dev
 
 // The values of Range; integers wrap.
 template <typename T>
-class RangeOp final : public WithoutGradient {
+class RangeOp final : public OpWithoutGradient {
  public:
   RangeOp(const OpSpec& spec, Device& device)
       : device_(device), count_(spec.output(0).elements()) {}
@@ -115,7 +108,7 @@ class RangeOp final : public WithoutGradient {
   int64_t count_;
 };
 
-class FloatRangeOp final : public WithoutGradient {
+class FloatRangeOp final : public OpWithoutGradient {
  public:
   FloatRangeOp(const OpSpec& spec, Device& device)
       : device_(device),
@@ -161,7 +154,7 @@ struct IndicesIn {
 };
 
 // An index out of range gives the value `off`.
-class OneHotOp final : public WithoutGradient {
+class OneHotOp final : public OpWithoutGradient {
  public:
   OneHotOp(const OpSpec& spec, Device& device, const AxisView& view)
       : device_(device),
@@ -197,7 +190,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareOneHot(const OpSpec& spec, Device& de
   return Prepared<OneHotOp>(spec, device, view);
 }
 
-class EyeOp final : public WithoutGradient {
+class EyeOp final : public OpWithoutGradient {
  public:
   EyeOp(const OpSpec& spec, Device& device)
       : device_(device),
@@ -207,7 +200,7 @@ class EyeOp final : public WithoutGradient {
   void Forward(const ForwardCall& call) override {
     const int64_t count = Product(dims_);
     if (count == 0) return;
-    const uint64_t one = IsFloat(type_) ? BitsOf(type_, 1.0F) : 1;
+    const uint64_t one = IsFloat(type_) ? BitsOfValue(type_, 1.0F) : 1;
     const BitsOut y{call.outputs[0], SizeOf(type_)};
     const Divider columns(dims_[1]);
     const int64_t diagonal = diagonal_;
@@ -278,7 +271,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareTrilu(const OpSpec& spec, Device& dev
   return Prepared<TriluOp>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kGenerateOps[] = {
     {"ConstantOfShape", PrepareConstantOfShape},
     {"Shape", PrepareShape},
     {"Size", PrepareShape},
@@ -290,6 +283,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> GenerateOps() { return kRows; }
+std::span<const OpRow> GenerateOps() { return kGenerateOps; }
 
 }  // namespace ckplan::cuda

@@ -243,15 +243,16 @@ class GroupNormOp final : public PreparedOp {
   ElementType x_type_, scale_type_, bias_type_, y_type_;
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+Result<std::unique_ptr<PreparedOp>> PrepareGroupNorm(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const GroupNormShape shape, ReadGroupNormShape(spec));
   return Prepared<GroupNormOp>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {{"GroupNormalization", Prepare}, {"InstanceNormalization", Prepare}};
+constexpr OpRow kGroupNormOps[] = {{"GroupNormalization", PrepareGroupNorm},
+                                   {"InstanceNormalization", PrepareGroupNorm}};
 
 }  // namespace
 
-std::span<const OpRow> GroupNormOps() { return kRows; }
+std::span<const OpRow> GroupNormOps() { return kGroupNormOps; }
 
 }  // namespace ckplan::cuda

@@ -17,7 +17,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-constexpr int64_t kGates = 3;
+constexpr int64_t kGruGates = 3;
 constexpr ElementType kFloat = ElementType::kFloat32;
 
 // For a step where the reset is applied first: activates z and r and computes q = r h'. `before`:
@@ -27,7 +27,7 @@ void OpenGates(Device& device, const RecurrentShape& shape, float* gates, Floats
   const int64_t hidden = shape.hidden;
   const Divider divider(hidden);
   ForEach(device, shape.state(), [=] CKPLAN_KERNEL(int64_t at) {
-    float* gate = gates + at + divider.Quotient(at) * (kGates - 1) * hidden;
+    float* gate = gates + at + divider.Quotient(at) * (kGruGates - 1) * hidden;
     const float reset = Sigmoid(gate[hidden]);
     gate[0] = Sigmoid(gate[0]);
     gate[hidden] = reset;
@@ -43,7 +43,7 @@ void FinishResetFirst(Device& device, const RecurrentShape& shape, float* gates,
   const int64_t hidden = shape.hidden;
   const Divider divider(hidden);
   ForEach(device, shape.state(), [=] CKPLAN_KERNEL(int64_t at) {
-    float* gate = gates + at + divider.Quotient(at) * (kGates - 1) * hidden;
+    float* gate = gates + at + divider.Quotient(at) * (kGruGates - 1) * hidden;
     const float update = gate[0];
     const float candidate = Tanh(gate[2 * hidden]);
     gate[2 * hidden] = candidate;
@@ -59,7 +59,7 @@ void FinishResetLast(Device& device, const RecurrentShape& shape, float* gates, 
   const Divider divider(hidden);
   ForEach(device, shape.state(), [=] CKPLAN_KERNEL(int64_t at) {
     int64_t k = at;
-    float* gate = gates + at + divider.Split(k) * (kGates - 1) * hidden;
+    float* gate = gates + at + divider.Split(k) * (kGruGates - 1) * hidden;
     const float q = (before.is_null() ? 0.0F : extra[at]) + (bias.is_null() ? 0.0F : bias[k]);
     const float update = Sigmoid(gate[0]);
     const float reset = Sigmoid(gate[hidden]);
@@ -73,7 +73,7 @@ void FinishResetLast(Device& device, const RecurrentShape& shape, float* gates, 
 }
 
 // Data of one step of one direction in the backward pass.
-struct BackStep {
+struct GruBackStep {
   const float* gates;        // Saved by forward.
   const float* extra;        // Saved by forward.
   FloatsIn before;           // State before the step; null means zero.
@@ -85,11 +85,11 @@ struct BackStep {
 
 // Computes the gradients of the gates, except that of r if the reset is applied first.
 void CloseGates(Device& device, const RecurrentShape& shape, bool resets_after,
-                const BackStep& step) {
+                const GruBackStep& step) {
   const int64_t hidden = shape.hidden;
   const Divider divider(hidden);
   ForEach(device, shape.state(), [=] CKPLAN_KERNEL(int64_t at) {
-    const int64_t first = at + divider.Quotient(at) * (kGates - 1) * hidden;
+    const int64_t first = at + divider.Quotient(at) * (kGruGates - 1) * hidden;
     const float update = step.gates[first];
     const float reset = step.gates[first + hidden];
     const float candidate = step.gates[first + 2 * hidden];
@@ -107,11 +107,11 @@ void CloseGates(Device& device, const RecurrentShape& shape, bool resets_after,
 }
 
 // Since q = r h', its gradient contributes to those of r and h'.
-void PassReset(Device& device, const RecurrentShape& shape, const BackStep& step) {
+void PassReset(Device& device, const RecurrentShape& shape, const GruBackStep& step) {
   const int64_t hidden = shape.hidden;
   const Divider divider(hidden);
   ForEach(device, shape.state(), [=] CKPLAN_KERNEL(int64_t at) {
-    const int64_t first = at + divider.Quotient(at) * (kGates - 1) * hidden + hidden;
+    const int64_t first = at + divider.Quotient(at) * (kGruGates - 1) * hidden + hidden;
     const float reset = step.gates[first];
     const float before = step.before.is_null() ? 0.0F : step.before[at];
     const float dq = step.extra_gradients[at];
@@ -255,7 +255,7 @@ class GruOp final : public RecurrentOp {
         const int64_t t = shape_.StepOf(d, i);
         void* own = GateGradients(call, d, t);
         void* extra = ExtraGradients(call, d, t);
-        const BackStep step = StepAt(call, d, i, state);
+        const GruBackStep step = StepAt(call, d, i, state);
         CloseGates(device_, shape_, resets_after_, step);
         if (resets_after_) {
           frame_.MultiplyBackward(call, backward_candidate_, extra, candidate, state);
@@ -269,12 +269,12 @@ class GruOp final : public RecurrentOp {
     }
   }
 
-  BackStep StepAt(const BackwardCall& call, int64_t direction, int64_t i, float* state) const {
+  GruBackStep StepAt(const BackwardCall& call, int64_t direction, int64_t i, float* state) const {
     const int64_t t = shape_.StepOf(direction, i);
     const int64_t number = direction * shape_.steps + t;
     const auto* saved = static_cast<const float*>(call.statistic);
     const Steps states = frame_.ReadStates(call, direction);
-    BackStep step = {};
+    GruBackStep step = {};
     step.gates = saved + number * shape_.batch * shape_.width();
     step.extra = saved + shape_.extras_offset() + number * shape_.state();
     step.before = i > 0 ? FloatsIn(states.at(shape_.StepOf(direction, i - 1)), states.type)
@@ -337,15 +337,15 @@ class GruOp final : public RecurrentOp {
   int64_t factor_ = 0, extra_gradients_ = 0;  // Offsets in the workspaces.
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+Result<std::unique_ptr<PreparedOp>> PrepareGru(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const GruShape shape, ReadGruShape(spec));
   return Prepared<GruOp>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {{"GRU", Prepare}};
+constexpr OpRow kGruOps[] = {{"GRU", PrepareGru}};
 
 }  // namespace
 
-std::span<const OpRow> GruOps() { return kRows; }
+std::span<const OpRow> GruOps() { return kGruOps; }
 
 }  // namespace ckplan::cuda

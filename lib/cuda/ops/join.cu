@@ -103,13 +103,13 @@ Result<std::unique_ptr<PreparedOp>> PrepareSplit(const OpSpec& spec, Device& dev
                            spec.input(0).bytes());
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kJoinOps[] = {
     {"Concat", PrepareConcat},
     {"Split", PrepareSplit},
 };
 
 }  // namespace
 
-std::span<const OpRow> JoinOps() { return kRows; }
+std::span<const OpRow> JoinOps() { return kJoinOps; }
 
 }  // namespace ckplan::cuda

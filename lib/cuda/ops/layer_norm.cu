@@ -123,18 +123,18 @@ class RowNormOp final : public PreparedOp {
 };
 
 template <bool kHasMean>
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+Result<std::unique_ptr<PreparedOp>> PrepareLayerNorm(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const LayerNormShape shape, ReadLayerNormShape(spec));
   return Prepared<RowNormOp<kHasMean>>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {
-    {"LayerNormalization", Prepare<true>},
-    {"RMSNormalization", Prepare<false>},
+constexpr OpRow kLayerNormOps[] = {
+    {"LayerNormalization", PrepareLayerNorm<true>},
+    {"RMSNormalization", PrepareLayerNorm<false>},
 };
 
 }  // namespace
 
-std::span<const OpRow> LayerNormOps() { return kRows; }
+std::span<const OpRow> LayerNormOps() { return kLayerNormOps; }
 
 }  // namespace ckplan::cuda

@@ -28,7 +28,7 @@ CKPLAN_TEST(Xor, (a != 0) != (b != 0));
 #undef CKPLAN_TEST
 
 template <typename F>
-Result<std::unique_ptr<PreparedOp>> PrepareTest(const OpSpec& spec, Device& device) {
+Result<std::unique_ptr<PreparedOp>> PrepareComparison(const OpSpec& spec, Device& device) {
   if (!FitsDevice(BinaryLayout(spec))) return Unsupported(spec, kTooManyAxes);
   switch (spec.input(0).type) {
     case ElementType::kFloat32:
@@ -245,15 +245,15 @@ Result<std::unique_ptr<PreparedOp>> PrepareWhere(const OpSpec& spec, Device& dev
   return Unsupported(spec, "its inputs are of an unknown element type");
 }
 
-constexpr OpRow kRows[] = {
-    {"Equal", PrepareTest<Equal>},
-    {"Less", PrepareTest<Less>},
-    {"LessOrEqual", PrepareTest<LessOrEqual>},
-    {"Greater", PrepareTest<Greater>},
-    {"GreaterOrEqual", PrepareTest<GreaterOrEqual>},
-    {"And", PrepareTest<And>},
-    {"Or", PrepareTest<Or>},
-    {"Xor", PrepareTest<Xor>},
+constexpr OpRow kLogicOps[] = {
+    {"Equal", PrepareComparison<Equal>},
+    {"Less", PrepareComparison<Less>},
+    {"LessOrEqual", PrepareComparison<LessOrEqual>},
+    {"Greater", PrepareComparison<Greater>},
+    {"GreaterOrEqual", PrepareComparison<GreaterOrEqual>},
+    {"And", PrepareComparison<And>},
+    {"Or", PrepareComparison<Or>},
+    {"Xor", PrepareComparison<Xor>},
     {"BitwiseAnd", PrepareBits<BitwiseAnd>},
     {"BitwiseOr", PrepareBits<BitwiseOr>},
     {"BitwiseXor", PrepareBits<BitwiseXor>},
@@ -262,6 +262,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> LogicOps() { return kRows; }
+std::span<const OpRow> LogicOps() { return kLogicOps; }
 
 }  // namespace ckplan::cuda

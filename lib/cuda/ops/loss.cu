@@ -273,18 +273,18 @@ class LossOp final : public PreparedOp {
   ReduceShape sum_;
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+Result<std::unique_ptr<PreparedOp>> PrepareLoss(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const LossShape shape, ReadLossShape(spec));
   return Prepared<LossOp>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {
-    {"SoftmaxCrossEntropyLoss", Prepare},
-    {"NegativeLogLikelihoodLoss", Prepare},
+constexpr OpRow kLossOps[] = {
+    {"SoftmaxCrossEntropyLoss", PrepareLoss},
+    {"NegativeLogLikelihoodLoss", PrepareLoss},
 };
 
 }  // namespace
 
-std::span<const OpRow> LossOps() { return kRows; }
+std::span<const OpRow> LossOps() { return kLossOps; }
 
 }  // namespace ckplan::cuda

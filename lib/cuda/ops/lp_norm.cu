@@ -123,18 +123,18 @@ class NormOp final : public PreparedOp {
 };
 
 template <typename Op>
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+Result<std::unique_ptr<PreparedOp>> PrepareLpNorm(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const LpNormShape shape, ReadLpNormShape(spec));
   return Prepared<Op>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {
-    {"GlobalLpPool", Prepare<NormOp<PoolLine, PoolGradientLine>>},
-    {"LpNormalization", Prepare<NormOp<NormalizeLine, NormalizeGradientLine>>},
+constexpr OpRow kLpNormOps[] = {
+    {"GlobalLpPool", PrepareLpNorm<NormOp<PoolLine, PoolGradientLine>>},
+    {"LpNormalization", PrepareLpNorm<NormOp<NormalizeLine, NormalizeGradientLine>>},
 };
 
 }  // namespace
 
-std::span<const OpRow> LpNormOps() { return kRows; }
+std::span<const OpRow> LpNormOps() { return kLpNormOps; }
 
 }  // namespace ckplan::cuda

@@ -105,15 +105,15 @@ class LrnOp final : public PreparedOp {
   ElementType x_type_, y_type_;
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+Result<std::unique_ptr<PreparedOp>> PrepareLrn(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const LrnShape shape, ReadLrnShape(spec));
   return Prepared<LrnOp>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {{"LRN", Prepare}};
+constexpr OpRow kLrnOps[] = {{"LRN", PrepareLrn}};
 
 }  // namespace
 
-std::span<const OpRow> LrnOps() { return kRows; }
+std::span<const OpRow> LrnOps() { return kLrnOps; }
 
 }  // namespace ckplan::cuda

@@ -15,7 +15,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-constexpr int64_t kGates = 4;
+constexpr int64_t kLstmGates = 4;
 
 // Activates the gates of a step in place. `before`: the cell before the step, null means zero.
 void MakeStep(Device& device, const RecurrentShape& shape, float* gates, FloatsIn before,
@@ -23,7 +23,7 @@ void MakeStep(Device& device, const RecurrentShape& shape, float* gates, FloatsI
   const int64_t hidden = shape.hidden;
   const Divider divider(hidden);
   ForEach(device, shape.state(), [=] CKPLAN_KERNEL(int64_t at) {
-    float* gate = gates + at + divider.Quotient(at) * (kGates - 1) * hidden;
+    float* gate = gates + at + divider.Quotient(at) * (kLstmGates - 1) * hidden;
     const float input = Sigmoid(gate[0]);
     const float output = Sigmoid(gate[hidden]);
     const float forget = Sigmoid(gate[2 * hidden]);
@@ -39,7 +39,7 @@ void MakeStep(Device& device, const RecurrentShape& shape, float* gates, FloatsI
 }
 
 // Data of one step of one direction in the backward pass.
-struct BackStep {
+struct LstmBackStep {
   const float* gates;        // Saved by forward.
   const float* after;        // The cell after the step.
   FloatsIn before;           // The cell before the step; null means zero.
@@ -49,11 +49,11 @@ struct BackStep {
   FloatsOut gate_gradients;  // With respect to gates before activation.
 };
 
-void GoBackStep(Device& device, const RecurrentShape& shape, const BackStep& step) {
+void GoBackStep(Device& device, const RecurrentShape& shape, const LstmBackStep& step) {
   const int64_t hidden = shape.hidden;
   const Divider divider(hidden);
   ForEach(device, shape.state(), [=] CKPLAN_KERNEL(int64_t at) {
-    const int64_t first = at + divider.Quotient(at) * (kGates - 1) * hidden;
+    const int64_t first = at + divider.Quotient(at) * (kLstmGates - 1) * hidden;
     const float* gate = step.gates + first;
     const float input = gate[0];
     const float output = gate[hidden];
@@ -150,7 +150,7 @@ class LstmOp final : public RecurrentOp {
       frame_.BeginWith(call, 2, d, cell);
       for (int64_t i = shape_.steps; i-- > 0;) {
         void* own = GateGradients(call, d, shape_.StepOf(d, i));
-        BackStep step = StepAt(call, d, i);
+        LstmBackStep step = StepAt(call, d, i);
         step.state = state;
         step.cell = cell;
         step.gate_gradients = FloatsOut(own, frame_.type());
@@ -160,11 +160,11 @@ class LstmOp final : public RecurrentOp {
     }
   }
 
-  BackStep StepAt(const BackwardCall& call, int64_t direction, int64_t i) const {
+  LstmBackStep StepAt(const BackwardCall& call, int64_t direction, int64_t i) const {
     const int64_t t = shape_.StepOf(direction, i);
     const auto* saved = static_cast<const float*>(call.statistic);
     const float* cells = saved + shape_.extras_offset() + direction * shape_.steps * shape_.state();
-    BackStep step = {};
+    LstmBackStep step = {};
     step.gates = saved + (direction * shape_.steps + t) * shape_.batch * shape_.width();
     step.after = cells + t * shape_.state();
     step.before = i > 0 ? FloatsIn(cells + shape_.StepOf(direction, i - 1) * shape_.state(),
@@ -188,15 +188,15 @@ class LstmOp final : public RecurrentOp {
   int64_t cell_gradients_ = 0;  // Offset in the workspace.
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+Result<std::unique_ptr<PreparedOp>> PrepareLstm(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const LstmShape shape, ReadLstmShape(spec));
   return Prepared<LstmOp>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {{"LSTM", Prepare}};
+constexpr OpRow kLstmOps[] = {{"LSTM", PrepareLstm}};
 
 }  // namespace
 
-std::span<const OpRow> LstmOps() { return kRows; }
+std::span<const OpRow> LstmOps() { return kLstmOps; }
 
 }  // namespace ckplan::cuda

@@ -149,15 +149,15 @@ class MatMulOp final : public PreparedOp {
   std::array<bool, 2> has_gradient_left_ = {};
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+Result<std::unique_ptr<PreparedOp>> PrepareMatMul(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const MatMulShape shape, ReadMatMulShape(spec));
   return Prepared<MatMulOp>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {{"Gemm", Prepare}, {"MatMul", Prepare}};
+constexpr OpRow kMatMulOps[] = {{"Gemm", PrepareMatMul}, {"MatMul", PrepareMatMul}};
 
 }  // namespace
 
-std::span<const OpRow> MatMulOps() { return kRows; }
+std::span<const OpRow> MatMulOps() { return kMatMulOps; }
 
 }  // namespace ckplan::cuda

@@ -88,15 +88,15 @@ class MeanVarianceNormOp final : public PreparedOp {
   ElementType x_type_, y_type_;
 };
 
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+Result<std::unique_ptr<PreparedOp>> PrepareMeanVarianceNorm(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const MeanVarianceNormShape shape, ReadMeanVarianceNormShape(spec));
   return Prepared<MeanVarianceNormOp>(spec, device, Channels::Of(shape));
 }
 
-constexpr OpRow kRows[] = {{"MeanVarianceNormalization", Prepare}};
+constexpr OpRow kMeanVarianceNormOps[] = {{"MeanVarianceNormalization", PrepareMeanVarianceNorm}};
 
 }  // namespace
 
-std::span<const OpRow> MeanVarianceNormOps() { return kRows; }
+std::span<const OpRow> MeanVarianceNormOps() { return kMeanVarianceNormOps; }
 
 }  // namespace ckplan::cuda

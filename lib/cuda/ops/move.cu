@@ -136,7 +136,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareRepeat(const OpSpec& spec, Device& de
   return Prepared<RepeatOp>(spec, device, std::move(forward), std::move(backward), layout);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kMoveOps[] = {
     {"Identity", PrepareMove}, {"Reshape", PrepareMove},      {"Flatten", PrepareMove},
     {"Squeeze", PrepareMove},  {"Unsqueeze", PrepareMove},    {"Transpose", PrepareMove},
     {"Slice", PrepareMove},    {"DepthToSpace", PrepareMove}, {"SpaceToDepth", PrepareMove},
@@ -145,6 +145,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> MoveOps() { return kRows; }
+std::span<const OpRow> MoveOps() { return kMoveOps; }
 
 }  // namespace ckplan::cuda

@@ -285,7 +285,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareExtreme(const OpSpec& spec, Device& d
 
 constexpr std::string_view kLimits = "at most 24 inputs";
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kNaryOps[] = {
     {"Sum", PrepareSum, kLimits},
     {"Mean", PrepareSum, kLimits},
     {"Max", PrepareExtreme<Larger>, kLimits},
@@ -294,6 +294,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> NaryOps() { return kRows; }
+std::span<const OpRow> NaryOps() { return kNaryOps; }
 
 }  // namespace ckplan::cuda

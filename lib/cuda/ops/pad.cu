@@ -53,13 +53,13 @@ Result<std::unique_ptr<PreparedOp>> PreparePad(const OpSpec& spec, Device& devic
   return Prepared<PadOp>(spec, device, shape, std::move(map), std::move(transposed));
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kPadOps[] = {
     {"Pad", PreparePad},
     {"CenterCropPad", PreparePad},
 };
 
 }  // namespace
 
-std::span<const OpRow> PadOps() { return kRows; }
+std::span<const OpRow> PadOps() { return kPadOps; }
 
 }  // namespace ckplan::cuda

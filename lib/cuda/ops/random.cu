@@ -264,7 +264,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareBernoulli(const OpSpec& spec, Device&
   }
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kRandomOps[] = {
     {"Dropout", PrepareDropout},
     {"RandomUniform", PrepareRandom<UniformOp>},
     {"RandomUniformLike", PrepareRandom<UniformOp>},
@@ -275,6 +275,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> RandomOps() { return kRows; }
+std::span<const OpRow> RandomOps() { return kRandomOps; }
 
 }  // namespace ckplan::cuda

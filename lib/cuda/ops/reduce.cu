@@ -156,8 +156,6 @@ class ReduceLogSumExp final : public PreparedOp {
   FloatReduction of_;
 };
 
-constexpr int64_t kAlignment = 256;  // Alignment of buffers in a workspace.
-
 // Equal maxima (or minima) share the gradient. Backward workspace: their number for each result,
 // then the workspace of the reduction.
 template <bool kIsMax>
@@ -199,7 +197,7 @@ class ReduceExtreme final : public PreparedOp {
 
  private:
   int64_t CountBytes() const {
-    return CeilDiv(of_.reduction.results() * 4, kAlignment) * kAlignment;
+    return CeilDiv(of_.reduction.results() * 4, kBufferAlignment) * kBufferAlignment;
   }
 
   Device& device_;
@@ -259,7 +257,7 @@ class ReduceProd final : public PreparedOp {
  private:
   int64_t FactorBytes() const {
     const int64_t bytes = of_.reduction.results() * static_cast<int64_t>(sizeof(Factors));
-    return CeilDiv(bytes, kAlignment) * kAlignment;
+    return CeilDiv(bytes, kBufferAlignment) * kBufferAlignment;
   }
 
   Device& device_;
@@ -274,7 +272,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareReduce(const OpSpec& spec, Device& de
   return PrepareIntegers(spec, device, shape.layout, integer_kind);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kReduceOps[] = {
     {"ReduceSum", PrepareReduce<ReduceOp<SumKind>, IntegerKind::kSum>},
     {"ReduceMean", PrepareReduce<ReduceOp<MeanKind>, IntegerKind::kMean>},
     {"ReduceMax", PrepareReduce<ReduceExtreme<true>, IntegerKind::kMax>},
@@ -289,6 +287,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ReduceOps() { return kRows; }
+std::span<const OpRow> ReduceOps() { return kReduceOps; }
 
 }  // namespace ckplan::cuda

@@ -52,13 +52,13 @@ Result<std::unique_ptr<PreparedOp>> PrepareResize(const OpSpec& spec, Device& de
   return Prepared<ResizeOp>(spec, device, shape, std::move(map), std::move(transposed));
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kResizeOps[] = {
     {"Resize", PrepareResize},
     {"Upsample", PrepareResize},
 };
 
 }  // namespace
 
-std::span<const OpRow> ResizeOps() { return kRows; }
+std::span<const OpRow> ResizeOps() { return kResizeOps; }
 
 }  // namespace ckplan::cuda

@@ -59,10 +59,10 @@ Result<std::unique_ptr<PreparedOp>> PrepareReverseSequence(const OpSpec& spec, D
   return Prepared<ReverseSequenceOp>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {{"ReverseSequence", PrepareReverseSequence}};
+constexpr OpRow kReverseOps[] = {{"ReverseSequence", PrepareReverseSequence}};
 
 }  // namespace
 
-std::span<const OpRow> ReverseOps() { return kRows; }
+std::span<const OpRow> ReverseOps() { return kReverseOps; }
 
 }  // namespace ckplan::cuda

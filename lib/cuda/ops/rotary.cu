@@ -112,10 +112,10 @@ Result<std::unique_ptr<PreparedOp>> PrepareRotary(const OpSpec& spec, Device& de
   return Prepared<RotaryOp>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {{"RotaryEmbedding", PrepareRotary}};
+constexpr OpRow kRotaryOps[] = {{"RotaryEmbedding", PrepareRotary}};
 
 }  // namespace
 
-std::span<const OpRow> RotaryOps() { return kRows; }
+std::span<const OpRow> RotaryOps() { return kRotaryOps; }
 
 }  // namespace ckplan::cuda

@@ -32,14 +32,14 @@ struct WrappedOut {
 
 // The lines along the axis, each divided into pieces. A thread processes one piece; neighbouring
 // threads process neighbouring lines.
-struct Lines {
+struct ScannedLines {
   int64_t count = 0, size = 0;
   int64_t chunk = 1, chunks = 0;
   bool is_reverse = false;
   Divider inner, per_line;
 
-  Lines() = default;
-  Lines(const AxisView& view, bool reverse)
+  ScannedLines() = default;
+  ScannedLines(const AxisView& view, bool reverse)
       : count(view.outer * view.inner), size(view.size), chunk(view.size), is_reverse(reverse) {
     constexpr int64_t kShort = 64;
     constexpr int64_t kManyLines = int64_t{1} << 16;
@@ -78,10 +78,11 @@ struct Lines {
 
 // `before`: for each piece, the sum of all elements before it; null if each line is one piece.
 template <typename In, typename Out, typename Sum>
-void SumAlong(Device& device, const Lines& lines, bool is_exclusive, In x, Out y, Sum* before) {
+void SumAlong(Device& device, const ScannedLines& lines, bool is_exclusive, In x, Out y,
+              Sum* before) {
   if (lines.chunks > 1) {
     ForEach(device, lines.pieces(), [=] CKPLAN_KERNEL(int64_t i) {
-      const Lines::Piece piece = lines.Find(i);
+      const ScannedLines::Piece piece = lines.Find(i);
       Sum sum{};
       for (int64_t k = 0; k < piece.length; ++k) sum += x[piece.first + k * piece.step];
       before[i] = sum;
@@ -98,7 +99,7 @@ void SumAlong(Device& device, const Lines& lines, bool is_exclusive, In x, Out y
     });
   }
   ForEach(device, lines.pieces(), [=] CKPLAN_KERNEL(int64_t i) {
-    const Lines::Piece piece = lines.Find(i);
+    const ScannedLines::Piece piece = lines.Find(i);
     Sum sum = lines.chunks > 1 ? before[i] : Sum{};
     for (int64_t k = 0; k < piece.length; ++k) {
       const int64_t at = piece.first + k * piece.step;
@@ -142,7 +143,7 @@ class CumSumOp final : public PreparedOp {
   Device& device_;
   ElementType x_type_, y_type_;
   bool has_gradient_, is_exclusive_;
-  Lines forward_, backward_;
+  ScannedLines forward_, backward_;
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareCumSum(const OpSpec& spec, Device& device) {
@@ -162,7 +163,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareCumSum(const OpSpec& spec, Device& de
 // ---- ArgMax, ArgMin, Hardmax --------------------------------------------------------------------
 
 template <typename T>
-struct Found {
+struct FoundElement {
   T value;
   int64_t index;  // -1 if nothing was found yet.
 };
@@ -173,10 +174,11 @@ struct Found {
 template <typename T>
 struct Better {
   bool is_max, takes_last;
-  CKPLAN_DEVICE Found<T> Begin(T value, int64_t index) const {
+  CKPLAN_DEVICE FoundElement<T> Begin(T value, int64_t index) const {
     return {value, value != value && index != 0 ? -1 : index};
   }
-  CKPLAN_DEVICE Found<T> operator()(const Found<T>& a, const Found<T>& b) const {
+  CKPLAN_DEVICE FoundElement<T> operator()(const FoundElement<T>& a,
+                                           const FoundElement<T>& b) const {
     if (b.index < 0) return a;
     if (a.index < 0) return b;
     if (a.value != a.value) return a;
@@ -186,7 +188,7 @@ struct Better {
   }
 };
 
-// Access to the elements, with the type that `Found` holds.
+// Access to the elements, with the type that `FoundElement` holds.
 struct FloatElements {
   using Value = float;
   FloatsIn x;
@@ -205,8 +207,8 @@ CKPLAN_KERNEL int64_t IndexOfBest(const T& team, const Line& line, int64_t size,
   using Value = typename Elements::Value;
   return team
       .Reduce(
-          size, Found<Value>{Value{0}, -1}, [&](int64_t i) { return better.Begin(x[line[i]], i); },
-          better)
+          size, FoundElement<Value>{Value{0}, -1},
+          [&](int64_t i) { return better.Begin(x[line[i]], i); }, better)
       .index;
 }
 
@@ -234,14 +236,7 @@ struct HardmaxLine {
   }
 };
 
-class WithoutGradient : public PreparedOp {
- public:
-  void BackwardInput(const BackwardCall&, size_t, void*) final {
-    CKPLAN_CHECK(false, "no gradient is asked of an operator that has none");
-  }
-};
-
-class ArgExtremeOp final : public WithoutGradient {
+class ArgExtremeOp final : public OpWithoutGradient {
  public:
   ArgExtremeOp(const OpSpec& spec, Device& device, const ArgShape& shape)
       : device_(device),
@@ -274,7 +269,7 @@ class ArgExtremeOp final : public WithoutGradient {
   bool is_max_, takes_last_;
 };
 
-class HardmaxOp final : public WithoutGradient {
+class HardmaxOp final : public OpWithoutGradient {
  public:
   HardmaxOp(const OpSpec& spec, Device& device, const AxisView& view)
       : device_(device), view_(view), x_type_(spec.input(0).type), y_type_(spec.output(0).type) {}
@@ -301,7 +296,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareHardmax(const OpSpec& spec, Device& d
   return Prepared<HardmaxOp>(spec, device, view);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kScanOps[] = {
     {"ArgMax", PrepareArg},
     {"ArgMin", PrepareArg},
     {"CumSum", PrepareCumSum},
@@ -310,6 +305,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> ScanOps() { return kRows; }
+std::span<const OpRow> ScanOps() { return kScanOps; }
 
 }  // namespace ckplan::cuda

@@ -73,15 +73,16 @@ class SoftmaxOp final : public PreparedOp {
 };
 
 template <bool kIsLog>
-Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec, Device& device) {
+Result<std::unique_ptr<PreparedOp>> PrepareSoftmax(const OpSpec& spec, Device& device) {
   CKPLAN_ASSIGN_OR_RETURN(const SoftmaxShape shape, ReadSoftmaxShape(spec));
   return Prepared<SoftmaxOp<kIsLog>>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {{"LogSoftmax", Prepare<true>}, {"Softmax", Prepare<false>}};
+constexpr OpRow kSoftmaxOps[] = {{"LogSoftmax", PrepareSoftmax<true>},
+                                 {"Softmax", PrepareSoftmax<false>}};
 
 }  // namespace
 
-std::span<const OpRow> SoftmaxOps() { return kRows; }
+std::span<const OpRow> SoftmaxOps() { return kSoftmaxOps; }
 
 }  // namespace ckplan::cuda

@@ -22,7 +22,7 @@ bool IsByRank(int64_t elements, int64_t chosen) {
 }
 
 // The lines along the axis.
-struct Lines {
+struct SortedLines {
   Divider inner;
   int64_t size, chosen;
   CKPLAN_DEVICE int64_t First(int64_t line, int64_t length) const {
@@ -75,7 +75,7 @@ struct Chosen {
 // The rank algorithm, with one thread per element; neighbouring threads have neighbouring elements.
 template <typename T>
 struct PlaceByRank {
-  Lines lines;
+  SortedLines lines;
   Divider line_elements;  // Elements in a group of interleaved lines.
   Order<T> order;
   Reader<T> x;
@@ -100,7 +100,7 @@ struct PlaceByRank {
 // element of the previous turn.
 template <typename T>
 struct TakeTurns {
-  Lines lines;
+  SortedLines lines;
   Order<T> order;
   Reader<T> x;
   Chosen<T> to;
@@ -164,7 +164,7 @@ class TopKOp final : public PreparedOp {
     const FloatsOut dx(gradient, x_type_);
     const auto* list =
         static_cast<const int64_t*>(has_statistic_ ? call.statistic : call.outputs[1]);
-    const Lines lines = lines_;
+    const SortedLines lines = lines_;
     const Divider chosen_of_lines(lines.chosen * lines.inner.divisor());
     ForEach(device_, chosen_elements_, [=] CKPLAN_KERNEL(int64_t at) {
       int64_t line = at;
@@ -180,7 +180,7 @@ class TopKOp final : public PreparedOp {
   bool has_statistic_, is_by_rank_;
   ElementType x_type_, y_type_;
   Order<T> order_;
-  Lines lines_{};
+  SortedLines lines_{};
   Divider line_elements_;
 };
 
@@ -193,10 +193,10 @@ Result<std::unique_ptr<PreparedOp>> PrepareTopK(const OpSpec& spec, Device& devi
   return Prepared<TopKOp<int64_t>>(spec, device, shape);
 }
 
-constexpr OpRow kRows[] = {{"TopK", PrepareTopK}};
+constexpr OpRow kTopKOps[] = {{"TopK", PrepareTopK}};
 
 }  // namespace
 
-std::span<const OpRow> TopKOps() { return kRows; }
+std::span<const OpRow> TopKOps() { return kTopKOps; }
 
 }  // namespace ckplan::cuda

@@ -98,7 +98,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareIsInf(const OpSpec& spec, Device& dev
   return PrepareTest<Never>(spec, device);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kUnaryMathOps[] = {
     {"Exp", PrepareUnary<ExpOp>},
     {"Sqrt", PrepareUnary<Sqrt>},
     {"Reciprocal", PrepareUnary<Reciprocal>},
@@ -128,6 +128,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> UnaryMathOps() { return kRows; }
+std::span<const OpRow> UnaryMathOps() { return kUnaryMathOps; }
 
 }  // namespace ckplan::cuda
