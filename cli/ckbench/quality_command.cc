@@ -242,8 +242,8 @@ class Rows {
   const TextTable& table() const { return table_; }
 
   std::string Summary() const {
-    const std::string shares = "\n" + SentenceOn(shares_, "of a share of the memory");
-    return least_.empty() ? shares : shares + SentenceOn(least_, "of the least memory");
+    const std::string shares = "\n" + SentenceOn(shares_, "at shares of the memory");
+    return least_.empty() ? shares : shares + SentenceOn(least_, "at the least memory");
   }
 
  private:
