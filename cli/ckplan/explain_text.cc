@@ -377,6 +377,12 @@ class ExplanationWriter {
         return "there is nothing to decide: it is in memory only while it is made and read";
       case Reason::kMustNotRepeat:
         return "it is kept, since something that makes it must not run twice";
+      case Reason::kToBeKept:
+        return "it is kept by --keep";
+      case Reason::kToRunOnce:
+        return "it is kept, since what makes it runs once by --never-rerun";
+      case Reason::kToBeRecomputed:
+        return "it is recomputed by --recompute";
       case Reason::kNotMeasured:
         return traced_.plan.schedule.frees == FreePolicy::kLiveness
                    ? "what changes was not measured, as too much was asked for at once"

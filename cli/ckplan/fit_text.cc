@@ -224,6 +224,7 @@ std::string FitJson(const FitReport& report) {
   json.Key("memory_bytes").Amount(report.memory);
   json.Key("reserve_bytes").Amount(report.reserve);
   json.Key("budget_bytes").Amount(report.memory - report.reserve);
+  WritePatterns(fit.plan, &json);
   WriteField("algorithm", fit.plan, &json);
   json.Key("effort").Text(NameOf(fit.plan.effort));
   WriteField("optimizer", fit.plan, &json);

@@ -180,6 +180,7 @@ void WriteSubject(const ParetoSeries& series, JsonWriter* json) {
   json->Key("dims").BeginObject(JsonLayout::kInline);
   for (const auto& [name, size] : series.request.dims) json->Key(name).Integer(size);
   json->End();
+  WritePatterns(series.request, json);
   WriteField("algorithm", series.request, json);
   WriteField("optimizer", series.request, json);
   WriteField("sharding", series.request, json);

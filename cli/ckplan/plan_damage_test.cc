@@ -80,9 +80,9 @@ const char* const kWords[] = {
     "k",        "bytes",
 };
 // Those of certificates.
-const char* const kProofWords[] = {"run-once",  "order-cut",    "one-cut",
-                                   "moments",   "free-moments", "working-set",
-                                   "own-order", "plan-order",   "any-order"};
+const char* const kProofWords[] = {"run-once",   "constraints",  "order-cut",   "one-cut",
+                                   "moments",    "free-moments", "working-set", "own-order",
+                                   "plan-order", "any-order"};
 
 // Other values for a scalar.
 std::vector<ordered_json> Changes(const ordered_json& value) {
@@ -219,6 +219,13 @@ const Example kExamples[] = {
      [](PlanRequest* request) {
        request->algorithm = "best";
        request->effort = SearchEffort::kQuick;
+     }},
+    {"with constraints", "testdata/graphs/skips.json",
+     [](PlanRequest* request) {
+       request->algorithm = "keep-all";
+       request->keep = {"a1"};
+       request->recompute = {"b2"};
+       request->never_rerun = {"stem"};
      }},
     {"given", "testdata/graphs/chain.json",
      [](PlanRequest* request) {

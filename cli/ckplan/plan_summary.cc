@@ -10,6 +10,7 @@
 
 #include "cli/ckplan/plan_facts.h"
 #include "cli/common/command_line.h"
+#include "cli/common/request_flags.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
@@ -96,6 +97,9 @@ class SummaryWriter {
       Row("stored", fmt::format("activations and their gradients as {} (--activation-type)",
                                 NameOf(plan_.request.activation_type)));
     }
+    if (const std::string obeys = Constraints(); !obeys.empty()) {
+      Row("obeys", Printable(obeys, kLongestName));
+    }
     if (!plan_.request.freeze.empty()) {
       Row("frozen", fmt::format("{} (--freeze)",
                                 Printable(fmt::format("{}", fmt::join(plan_.request.freeze, " ")),
@@ -154,6 +158,17 @@ class SummaryWriter {
     }
     StyledRow("plan", Styled(plan, TextStyle::kBold, terminal_));
     if (!f_.guarantee.empty()) WrappedRow("", f_.guarantee);
+  }
+
+  // As the flags that ask for them: "--keep op:Softmax --keep layer1*".
+  std::string Constraints() const {
+    std::vector<std::string> flags;
+    for (const std::string_view name : {"keep", "recompute", "never_rerun"}) {
+      for (const std::string& pattern : TextsOf(FieldOf(name), plan_.request)) {
+        flags.push_back(FlagOf(std::string(name)) + " " + pattern);
+      }
+    }
+    return fmt::format("{}", fmt::join(flags, " "));
   }
 
   void WriteBudget() {

@@ -60,6 +60,12 @@ constexpr std::array kRows = {
             "SIZE|min",
             "limit on the objective of the algorithm's paper",
             {.percent = false, .min = true}},
+    FlagRow{"keep", Group::kPlanning, "--keep", "NAME|@FILE",
+            "tensors to keep, never to run again: 'layer1*', op:Softmax"},
+    FlagRow{"recompute", Group::kPlanning, "--recompute", "NAME|@FILE",
+            "tensors not to keep for backward: op:Relu, '!layer4*'"},
+    FlagRow{"never_rerun", Group::kPlanning, "--never-rerun", "NAME|@FILE",
+            "operations that must not run twice: op:TopK"},
     FlagRow{"setting", Group::kPlanning, "--knob", "NAME=N|SIZE",
             "setting of the algorithm's own knob: segments=5, B=120MiB"},
     FlagRow{"objective", Group::kPlanning, "--objective", "",
@@ -153,8 +159,7 @@ Result<Done> ReadShapes(const FlagRow& row, const std::vector<std::string>& text
   return Done{};
 }
 
-// Each text is a pattern, or "@" and a file of patterns, one a line; what begins with "#" is left
-// out.
+// Each text is a pattern, or "@" and a file of patterns.
 Result<Done> ReadPatterns(const FlagRow& row, const std::vector<std::string>& texts,
                           NamePatterns* patterns) {
   for (const std::string& text : texts) {
@@ -163,15 +168,9 @@ Result<Done> ReadPatterns(const FlagRow& row, const std::vector<std::string>& te
       continue;
     }
     CKPLAN_ASSIGN_OR_RETURN(const std::string file, ReadWholeFile(text.substr(1)));
-    const size_t before = patterns->size();
-    for (std::string_view rest = file; !rest.empty();) {
-      std::string_view line = rest.substr(0, rest.find('\n'));
-      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-      line.remove_prefix(std::min(line.find_first_not_of(" \t\r"), line.size()));
-      line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
-      if (!line.empty() && !line.starts_with('#')) patterns->emplace_back(line);
-    }
-    if (patterns->size() > before) continue;
+    const NamePatterns listed = PatternsInText(file);
+    patterns->insert(patterns->end(), listed.begin(), listed.end());
+    if (!listed.empty()) continue;
     return MakeError(ErrorCode::kUsage, fmt::format("{}: \"{}\" holds no pattern; write one a line",
                                                     LongFlag(row), text.substr(1)));
   }
@@ -231,6 +230,18 @@ Result<Done> CheckText(std::string_view field, const std::string& text) {
 }
 
 }  // namespace
+
+NamePatterns PatternsInText(std::string_view text) {
+  NamePatterns patterns;
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    line.remove_prefix(std::min(line.find_first_not_of(" \t\r"), line.size()));
+    line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+    if (!line.empty() && !line.starts_with('#')) patterns.emplace_back(line);
+  }
+  return patterns;
+}
 
 void RequestFlags::Add(CommandLine& line, Group group) {
   for (const FlagRow& row : kRows) {

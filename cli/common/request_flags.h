@@ -15,6 +15,10 @@
 
 namespace ckplan {
 
+// What a file of patterns says: one a line, without the blanks around it; empty lines and those
+// that begin with "#" are left out.
+NamePatterns PatternsInText(std::string_view text);
+
 class RequestFlags {
  public:
   enum class Group {
@@ -56,7 +60,7 @@ class RequestFlags {
     std::string word;
     bool is_set = false;
   };
-  static constexpr size_t kCount = 21;
+  static constexpr size_t kCount = 24;
   static Result<Done> ReadField(size_t row, const Given& given, PlanRequest* request);
 
   std::array<Given, kCount> given_;

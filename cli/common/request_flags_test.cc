@@ -41,6 +41,14 @@ TEST_CASE("request flags: every field is read, and said again by the same flags"
                                                "free",
                                                "--budget",
                                                "60%",
+                                               "--keep",
+                                               "a",
+                                               "--keep",
+                                               "b",
+                                               "--recompute",
+                                               "op:Relu",
+                                               "--never-rerun",
+                                               "op:TopK",
                                                "--knob",
                                                "B=1048576",
                                                "--objective",
@@ -83,6 +91,9 @@ TEST_CASE("request flags: every field is read, and said again by the same flags"
   CHECK(request.autograd == Autograd::kTorch);
   CHECK(request.activation_type == ActivationType::kBFloat16);
   CHECK(request.gradients == ParameterGradients::kArriving);
+  CHECK(request.keep == NamePatterns{"a", "b"});
+  CHECK(request.recompute == NamePatterns{"op:Relu"});
+  CHECK(request.never_rerun == NamePatterns{"op:TopK"});
   CHECK(request.freeze == NamePatterns{"layer1.weight", "b"});
   CHECK(request.sharding == Sharding{ShardingSystem::kZero2, 8});
   CHECK(request.align_bytes == 512);

@@ -18,16 +18,17 @@ namespace ckplan {
 
 using FuzzInput = std::span<const uint8_t>;
 
-void FuzzAlgorithms(FuzzInput input);  // Random graphs, planned by every algorithm.
-void FuzzConfig(FuzzInput input);      // ckplan.toml
-void FuzzCosts(FuzzInput input);       // costs.json
-void FuzzDecisions(FuzzInput input);   // decisions.json, judged for a graph.
-void FuzzGraph(FuzzInput input);       // graph.json
-void FuzzJointGraph(FuzzInput input);  // Joint graphs, planned by quick algorithms.
-void FuzzJointPlan(FuzzInput input);   // plan.json, judged for a joint graph.
-void FuzzModel(FuzzInput input);       // ONNX files: loading, lowering, planning, annotating.
-void FuzzPlan(FuzzInput input);        // plan.json, judged for a graph.
-void FuzzSizes(FuzzInput input);       // Sizes, budgets and durations, and the flags of a request.
+void FuzzAlgorithms(FuzzInput input);   // Random graphs, planned by every algorithm.
+void FuzzConfig(FuzzInput input);       // ckplan.toml
+void FuzzConstraints(FuzzInput input);  // Files of patterns that plans obey.
+void FuzzCosts(FuzzInput input);        // costs.json
+void FuzzDecisions(FuzzInput input);    // decisions.json, judged for a graph.
+void FuzzGraph(FuzzInput input);        // graph.json
+void FuzzJointGraph(FuzzInput input);   // Joint graphs, planned by quick algorithms.
+void FuzzJointPlan(FuzzInput input);    // plan.json, judged for a joint graph.
+void FuzzModel(FuzzInput input);        // ONNX files: loading, lowering, planning, annotating.
+void FuzzPlan(FuzzInput input);         // plan.json, judged for a graph.
+void FuzzSizes(FuzzInput input);        // Sizes, budgets and durations, and the flags of a request.
 #ifdef CKPLAN_HAS_CPU
 void FuzzKernels(FuzzInput input);  // Operators with any attributes and shapes on the CPU backend.
 #endif
@@ -38,13 +39,20 @@ struct FuzzTarget {
 };
 
 inline constexpr FuzzTarget kFuzzTargets[] = {
-    {"algorithms", FuzzAlgorithms}, {"config", FuzzConfig}, {"costs", FuzzCosts},
-    {"decisions", FuzzDecisions},   {"graph", FuzzGraph},   {"joint_graph", FuzzJointGraph},
+    {"algorithms", FuzzAlgorithms},
+    {"config", FuzzConfig},
+    {"constraints", FuzzConstraints},
+    {"costs", FuzzCosts},
+    {"decisions", FuzzDecisions},
+    {"graph", FuzzGraph},
+    {"joint_graph", FuzzJointGraph},
     {"joint_plan", FuzzJointPlan},
 #ifdef CKPLAN_HAS_CPU
     {"kernels", FuzzKernels},
 #endif
-    {"model", FuzzModel},           {"plan", FuzzPlan},     {"sizes", FuzzSizes},
+    {"model", FuzzModel},
+    {"plan", FuzzPlan},
+    {"sizes", FuzzSizes},
 };
 
 inline std::string_view TextOf(FuzzInput input) {

@@ -132,5 +132,36 @@ TEST_CASE("pareto and compare: their JSON fits, and each row says what it is of"
   }
 }
 
+// The patterns stand in the document or its row, and must be patterns there.
+void CheckPatterns(const SchemaJudge& judge, const nlohmann::json& document, bool is_in_rows) {
+  CHECK(judge.Accepts(document));
+  for (const char* const key : {"keep", "never_rerun", "freeze"}) {
+    CAPTURE(key);
+    nlohmann::json damaged = document;
+    nlohmann::json& holder = is_in_rows ? damaged["rows"][0] : damaged;
+    CHECK(holder[key].is_array());
+    for (const nlohmann::json& wrong : {nlohmann::json("x"), nlohmann::json::array()}) {
+      holder[key] = wrong;
+      CHECK_FALSE(judge.Accepts(damaged));
+    }
+  }
+}
+
+TEST_CASE("fit, pareto and compare: their JSON says what its plans obey") {
+  const Workplace workplace;
+  const std::string flags =
+      " testdata/models/tiny_mlp.onnx --format json -a chen-sqrt --keep op:Gemm --never-rerun '*' "
+      "--freeze w0";
+  const auto told = [&](const std::string& command) {
+    return nlohmann::json::parse(OutputOf(workplace, "ckplan " + command + flags));
+  };
+  const auto judge = [&](const std::string& name) {
+    return SchemaJudge(OutputOf(workplace, "ckplan schema " + name));
+  };
+  CheckPatterns(judge("fit"), told("fit --memory 1MiB --reserve 0"), /*is_in_rows=*/false);
+  CheckPatterns(judge("pareto"), told("pareto -D N=8"), /*is_in_rows=*/true);
+  CheckPatterns(judge("compare"), told("compare -D N=8"), /*is_in_rows=*/true);
+}
+
 }  // namespace
 }  // namespace ckplan

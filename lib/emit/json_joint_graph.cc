@@ -11,6 +11,7 @@
 #include "lib/emit/json_graph.h"
 #include "lib/emit/json_reader.h"
 #include "lib/emit/json_writer.h"
+#include "lib/joint/repeatable.h"
 
 namespace ckplan {
 namespace {
@@ -153,7 +154,8 @@ class JointGraphReader {
     op.writes = ReadValueIds(json["writes"], "value");
     op.cost = Cost(json["cost"].Integer());
     op.workspace = Bytes(json.IntegerOr("workspace_bytes", 0));
-    if (json.has("repeat")) op.may_repeat = json["repeat"].Choice({"yes", "never"}) == 0;
+    op.may_repeat =
+        json.has("repeat") ? json["repeat"].Choice({"yes", "never"}) == 0 : MayRepeatByType(op.op);
     if (json.has("in_place")) op.in_place = ReadPairs(json["in_place"]);
     op_ids_.Add(id, "operation", parts_.ops.push_back(std::move(op)));
   }

@@ -88,9 +88,10 @@ BoundScope ReadScope(const JsonView& json) {
 Certificate ReadCertificate(const JsonView& json) {
   Certificate certificate;
   const JsonView overhead = json["overhead"];
-  certificate.proof = ReadEnum(
-      overhead["proof"], {OverheadProof::kRunOnce, OverheadProof::kOrderCut, OverheadProof::kOneCut,
-                          OverheadProof::kMoments, OverheadProof::kFreeMoments});
+  certificate.proof =
+      ReadEnum(overhead["proof"],
+               {OverheadProof::kRunOnce, OverheadProof::kConstraints, OverheadProof::kOrderCut,
+                OverheadProof::kOneCut, OverheadProof::kMoments, OverheadProof::kFreeMoments});
   certificate.scope = ReadScope(overhead["scope"]);
   certificate.gap = Cost(overhead["gap_cost"].Integer(0, kMaxOverhead));
   const JsonView peak = json["peak"];

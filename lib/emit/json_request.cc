@@ -144,6 +144,12 @@ void WriteField(std::string_view name, const PlanRequest& request, JsonWriter* j
   WriteField(FieldOf(name), request, json);
 }
 
+void WritePatterns(const PlanRequest& request, JsonWriter* json) {
+  for (const std::string_view name : {"keep", "recompute", "never_rerun", "freeze"}) {
+    WriteField(name, request, json);
+  }
+}
+
 void ReadField(const RequestField& field, const JsonView& object, PlanRequest* request) {
   if (field.in_file == InFile::kNever) return;
   if (field.in_file != InFile::kRequired && !object.has(field.key)) return;

@@ -12,6 +12,10 @@ void WriteField(const RequestField& field, const PlanRequest& request, JsonWrite
 // Writes the field that has this name.
 void WriteField(std::string_view name, const PlanRequest& request, JsonWriter* json);
 
+// Those of keep, recompute, never_rerun and freeze that there are: what plans of one model may
+// differ in beside sizes and algorithms.
+void WritePatterns(const PlanRequest& request, JsonWriter* json);
+
 // Reads the field from the object that has it; an optional one that is absent stays as it is.
 void ReadField(const RequestField& field, const JsonView& object, PlanRequest* request);
 

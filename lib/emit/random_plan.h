@@ -58,6 +58,9 @@ inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
   }
   if (rng.Chance(50)) plan.request.activation_type = ActivationType::kBFloat16;
   if (rng.Chance(50)) plan.request.gradients = ParameterGradients::kArriving;
+  if (rng.Chance(50)) plan.request.keep = {"k"};
+  if (rng.Chance(50)) plan.request.recompute = {"op:Relu", "!r"};
+  if (rng.Chance(50)) plan.request.never_rerun = {"op:TopK"};
   if (rng.Chance(50)) plan.request.freeze = {"*.weight", "!a\"b"};
   if (rng.Chance(50)) {
     plan.request.sharding = {static_cast<ShardingSystem>(rng.Between(0, 3)), rng.Between(2, 99)};
@@ -77,7 +80,7 @@ inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
   figures.overhead = cost(), figures.forward_cost = cost(), figures.backward_cost = cost();
   if (rng.Chance(50)) figures.lower_bound_cost = cost();
   if (rng.Chance(50)) {
-    figures.certificate = {static_cast<OverheadProof>(rng.Between(0, 4)),
+    figures.certificate = {static_cast<OverheadProof>(rng.Between(0, 5)),
                            static_cast<BoundScope>(rng.Between(0, 2)),
                            cost(),
                            {bytes(), static_cast<PeakProof>(rng.Between(0, 3)),

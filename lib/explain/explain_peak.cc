@@ -113,6 +113,7 @@ class PeakExplainer {
     for (size_t i = 0; i < found_.live.size(); ++i) {
       const LiveAtPeak& item = found_.live[i];
       if (item.version < 0 || item.is_used || item.next_read < 0) continue;
+      if (!traced_.MayRunAgain(graph_.MakerOf(item.tensor))) continue;
       if (steps > kWhatIfSteps) {
         ++found_.unmeasured;
         continue;

@@ -24,6 +24,7 @@ class TensorExplainer {
   }
 
  private:
+  NodeId maker() const { return graph_.MakerOf(found_.tensor); }
   int32_t peak_step() const { return static_cast<int32_t>(traced_.timeline.peak_step); }
 
   // One for each version of the storage itself; those of its aliases join it.
@@ -98,10 +99,15 @@ class TensorExplainer {
     }
     if (found_.if_kept) return ReasonToRecompute();
     if (!found_.gap) return Reason::kUsedAtOnce;
+    if (traced_.constraints && traced_.constraints->is_kept[maker()]) return Reason::kToBeKept;
+    if (traced_.constraints && traced_.constraints->runs_once[maker()]) return Reason::kToRunOnce;
     return may_be_freed ? ReasonToKeep() : Reason::kMustNotRepeat;
   }
 
   Reason ReasonToRecompute() const {
+    if (traced_.constraints && traced_.constraints->is_recomputed[maker()]) {
+      return Reason::kToBeRecomputed;
+    }
     const std::optional<Bytes> budget = traced_.plan.request.budget.in_bytes();
     if (found_.if_kept->peak <= budget.value_or(traced_.timeline.peak)) return Reason::kAffordable;
     return budget ? Reason::kOverBudget : Reason::kHigherPeak;
@@ -134,6 +140,12 @@ std::string_view NameOf(Reason reason) {
       return "used-at-once";
     case Reason::kMustNotRepeat:
       return "must-not-repeat";
+    case Reason::kToBeKept:
+      return "to-be-kept";
+    case Reason::kToRunOnce:
+      return "to-run-once";
+    case Reason::kToBeRecomputed:
+      return "to-be-recomputed";
     case Reason::kNotMeasured:
       return "not-measured";
     case Reason::kElsewhere:

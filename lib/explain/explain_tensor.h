@@ -27,7 +27,11 @@ enum class Reason : uint8_t {
   kNeverMade,      // No result needs it.
   kUsedAtOnce,     // There is no step between two uses at which it could be released.
   kMustNotRepeat,  // To release it, something would run twice that must not.
-  kNotMeasured,    // The plan does not free by liveness, or too much was asked for at once.
+  // A constraint of the plan decides: the request's field
+  kToBeKept,        // keep
+  kToRunOnce,       // never_rerun
+  kToBeRecomputed,  // recompute
+  kNotMeasured,     // The plan does not free by liveness, or too much was asked for at once.
   // Kept, and running it again instead
   kElsewhere,   // would not lower the peak: it is not in memory there, or another step needs as
                 // much.

@@ -59,6 +59,30 @@ TEST_CASE("explain tensor: kept and run again, with and without a budget") {
   CHECK(Explain(*planned, again, 0).reason == Reason::kOverBudget);
 }
 
+TEST_CASE("explain tensor: constraints decide, and what they cost is measured all the same") {
+  const TensorGraph graph = GraphFromText("a:8@1 -> b:8@3 -> c:2@1 -> d:1@1");
+  const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
+  Plan keep_all = KeepAllPlan(graph);
+  const TensorExplanation free = Explain(*planned, keep_all, 0);
+  keep_all.request.keep = {"a"};
+  const TensorExplanation kept = Explain(*planned, keep_all, 0);
+  CHECK(kept.reason == Reason::kToBeKept);
+  CHECK(kept.if_freed->peak == free.if_freed->peak);
+  // b is measured without another run of a.
+  CHECK(Explain(*planned, keep_all, 1).reason != Reason::kToBeKept);
+  keep_all.request.keep = {};
+  keep_all.request.never_rerun = {"a"};
+  CHECK(Explain(*planned, keep_all, 0).reason == Reason::kToRunOnce);
+
+  Schedule again = KeepAllPlan(graph).schedule;
+  again.steps.insert(again.steps.begin() + 8, Step::Forward(NodeId(0)));
+  Plan plan = AssemblePlan(graph, again, IdVector<NodeId, int32_t>(graph.nodes().size()));
+  plan.request.recompute = {"a"};
+  const TensorExplanation recomputed = Explain(*planned, plan, 0);
+  CHECK(recomputed.reason == Reason::kToBeRecomputed);
+  CHECK(recomputed.if_kept.has_value());
+}
+
 TEST_CASE("explain tensor: what no plan decides on") {
   JointGraphParts parts;
   const auto value = [&](const char* name, int64_t bytes, ValueKind kind, int32_t alias_of = -1) {

@@ -65,6 +65,9 @@ class PlannedTensorGraph : public PlannedGraph {
     return step.kind == StepKind::kBackward ? graph_.node(step.node()).backward_cost : Cost(0);
   }
   bool MayRunAgain(NodeId /*node*/) const override { return true; }
+  Result<Constraints> ConstraintsOf(const PlanRequest& request) const override {
+    return ckplan::ConstraintsOf(graph_, request);
+  }
 
   Step RunOf(NodeId node) const override { return Step::Forward(node); }
   const std::vector<TensorId>& ReadsOf(const Step& step) const override {
@@ -155,6 +158,9 @@ class PlannedJointGraph : public PlannedGraph {
   Cost RunCostOf(NodeId op) const override { return graph_.op(op).cost; }
   Cost CostOf(const Step& step) const override { return RunCostOf(step.node()); }
   bool MayRunAgain(NodeId op) const override { return graph_.op(op).may_repeat; }
+  Result<Constraints> ConstraintsOf(const PlanRequest& request) const override {
+    return ckplan::ConstraintsOf(graph_, request);
+  }
 
   Step RunOf(NodeId op) const override { return Step::Run(op); }
   const std::vector<TensorId>& ReadsOf(const Step& step) const override {

@@ -16,6 +16,8 @@
 #include "lib/graph/module_calls.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/joint/joint_graph.h"
+#include "lib/plan/constraints.h"
+#include "lib/plan/request.h"
 #include "lib/schedule/memory_curve.h"
 #include "lib/schedule/schedule.h"
 #include "lib/schedule/timeline.h"
@@ -53,7 +55,8 @@ class PlannedGraph {
   virtual const std::vector<TensorId>& OutputsOf(NodeId node) const = 0;
   virtual Cost RunCostOf(NodeId node) const = 0;    // Of one forward run, or run of the operation.
   virtual Cost CostOf(const Step& step) const = 0;  // Zero for the loss of a forward graph.
-  virtual bool MayRunAgain(NodeId node) const = 0;
+  virtual bool MayRunAgain(NodeId node) const = 0;  // By the graph; see TracedPlan::MayRunAgain.
+  virtual Result<Constraints> ConstraintsOf(const PlanRequest& request) const = 0;
 
   virtual Step RunOf(NodeId node) const = 0;
   virtual const std::vector<TensorId>& ReadsOf(const Step& step) const = 0;

@@ -70,8 +70,13 @@ std::string TracedPlan::NameOfStep(size_t step) const {
 }
 
 TracedPlan TracePlan(const PlannedGraph& graph, const Plan& plan) {
-  TracedPlan traced{graph, plan, {}, {}, {}, {}, {}, {}};
+  TracedPlan traced{graph, plan, {}, {}, {}, {}, {}, {}, {}};
   traced.versions_in.resize(graph.tensor_count());
+  if (HasConstraints(plan.request)) {
+    Result<Constraints> constraints = graph.ConstraintsOf(plan.request);
+    // A plan may obey what the planner refuses: to keep and to recompute what nobody reads.
+    if (constraints.ok()) traced.constraints = std::move(constraints).value();
+  }
   if (plan.schedule.steps.empty()) return traced;
   traced.timeline = graph.TimelineOf(plan.schedule);
   traced.kinds = graph.KindsOf(plan.schedule, traced.timeline);

@@ -16,6 +16,7 @@ class Freeing {
       : traced_(traced),
         graph_(traced.graph),
         behind_(step),
+        freed_(graph_.MakerOf(traced.version(version).tensor)),
         newest_(graph_.tensor_count(), kNoRun),
         is_gone_(graph_.tensor_count()),
         is_again_(graph_.tensor_count()) {
@@ -71,7 +72,9 @@ class Freeing {
       Frame& frame = stack.back();
       const Step run = graph_.RunOf(frame.node);
       const std::vector<TensorId>& reads = graph_.ReadsOf(run);
-      if (!graph_.MayRunAgain(frame.node)) return false;
+      const bool may_run =
+          frame.node == freed_ ? graph_.MayRunAgain(freed_) : traced_.MayRunAgain(frame.node);
+      if (!may_run) return false;
       if (frame.reads_done < reads.size()) {
         const TensorId read = reads[frame.reads_done++];
         if (!IsThere(read)) stack.push_back({graph_.MakerOf(read)});
@@ -90,6 +93,7 @@ class Freeing {
   const TracedPlan& traced_;
   const PlannedGraph& graph_;
   const int32_t behind_;
+  const NodeId freed_;
   IdVector<TensorId, int32_t> newest_;  // Version of the plan.
   IdVector<TensorId, bool> is_gone_;    // It is what was freed, and has not run again.
   IdVector<TensorId, bool> is_again_;   // It has run again for a reader.

@@ -15,7 +15,8 @@ namespace ckplan {
 
 // The memory of the version is released behind `step`, at which it must be in memory, and who reads
 // it later gets it from another run of its maker. What that run reads, and is not in memory by
-// then, is run again as well, just before. Nothing: something of it must not run twice.
+// then, is run again as well, just before. Nothing: something of it must not run twice, by the
+// graph or by a constraint, which that maker itself may break.
 std::optional<Schedule> FreedBehind(const TracedPlan& traced, int32_t version, int32_t step);
 
 // The version comes from a run of its maker beyond the first: that run is left out, and what ran

@@ -138,7 +138,7 @@ class Expander {
   }
 
   void AddLoss() {
-    Operation op = NewOperation("loss", "Loss", Phase::kBackward);
+    Operation op = NewOperation("loss", std::string(kLossType), Phase::kBackward);
     op.reads = graph_.outputs();
     op.may_repeat = false;
     for (const TensorId output : graph_.outputs()) {

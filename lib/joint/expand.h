@@ -17,12 +17,17 @@
 // where gradients are to arrive, it has the bytes that the node tells (Node::parameter_gradients).
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "lib/joint/joint_graph.h"
 #include "lib/schedule/schedule.h"
 
 namespace ckplan {
+
+// The type of the loss. Its phase is backward, for it never runs twice and begins the backward
+// pass.
+inline constexpr std::string_view kLossType = "Loss";
 
 struct Expansion {
   JointGraph graph;

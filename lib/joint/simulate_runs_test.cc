@@ -50,7 +50,7 @@ JointGraphParts Chain() {
   return parts;
 }
 
-std::vector<OpId> Runs(std::initializer_list<int> ops) {
+std::vector<OpId> RunsInOrder(std::initializer_list<int> ops) {
   std::vector<OpId> runs;
   for (const int op : ops) runs.emplace_back(static_cast<int32_t>(op));
   return runs;
@@ -66,7 +66,7 @@ TEST_CASE("runs: a chain, worked by hand") {
   CHECK(own.peak_step == 3);
   CHECK(own.cost == Cost(25));
   // a runs again for b_b, and is dropped behind f_b: b_c 2 + 1 + 2, b_b 4 + 2.
-  const RunSimulation again = *RunSimulator(graph).Run(Runs({0, 1, 2, 3, 0, 4}));
+  const RunSimulation again = *RunSimulator(graph).Run(RunsInOrder({0, 1, 2, 3, 0, 4}));
   CHECK(again.peak == Bytes(6));
   CHECK(again.peak_step == 1);
   CHECK(again.cost == Cost(26));
@@ -81,7 +81,7 @@ TEST_CASE("runs: a write takes over the memory of a read that dies, and of no ot
   RunSimulator simulator(graph);
   CHECK(simulator.Run(OwnOrder(graph))->peak == Bytes(4 + 4 + 1 + 2));  // b_b reads a: it lives on.
   // Again before b_b: f_b is the last to read the first version of a. b_c: b c grad_c.
-  CHECK(simulator.Run(Runs({0, 1, 2, 3, 0, 4}))->peak == Bytes(4 + 1 + 2));
+  CHECK(simulator.Run(RunsInOrder({0, 1, 2, 3, 0, 4}))->peak == Bytes(4 + 1 + 2));
 }
 
 TEST_CASE("runs: an alias holds the memory that it is in") {
@@ -97,7 +97,7 @@ TEST_CASE("runs: an alias holds the memory that it is in") {
 
 TEST_CASE("runs: the timeline agrees with the simulator") {
   const JointGraph graph = JointGraph::Create(Chain()).value();
-  for (const std::vector<OpId>& runs : {OwnOrder(graph), Runs({0, 1, 2, 3, 0, 4})}) {
+  for (const std::vector<OpId>& runs : {OwnOrder(graph), RunsInOrder({0, 1, 2, 3, 0, 4})}) {
     const RunSimulation simulation = *RunSimulator(graph).Run(runs);
     const Timeline timeline = BuildRunTimeline(graph, runs);
     CHECK(timeline.peak == simulation.peak);
@@ -112,7 +112,7 @@ TEST_CASE("runs: what is no plan is told with step and value") {
   const JointGraph graph = JointGraph::Create(std::move(parts)).value();
   RunSimulator simulator(graph);
   const auto fault = [&](std::initializer_list<int> runs) {
-    return simulator.Run(Runs(runs)).error().message;
+    return simulator.Run(RunsInOrder(runs)).error().message;
   };
   CHECK(fault({0, 2}) == "schedule: step 1 (\"f_c\") reads value \"b\", which is not in memory");
   CHECK(fault({0, 1, 2, 2, 3, 4}) == "schedule: step 3 (\"f_c\") must not run twice");

@@ -18,6 +18,8 @@ std::string_view NameOf(OverheadProof proof) {
   switch (proof) {
     case OverheadProof::kRunOnce:
       return "run-once";
+    case OverheadProof::kConstraints:
+      return "constraints";
     case OverheadProof::kOrderCut:
       return "order-cut";
     case OverheadProof::kOneCut:

@@ -20,6 +20,7 @@ enum class BoundScope : uint8_t {
 // Why no plan has less overhead.
 enum class OverheadProof : uint8_t {
   kRunOnce,      // What results need must run once.
+  kConstraints,  // Theorem 8: what must be recomputed and is read backward runs twice.
   kOrderCut,     // Theorem 4: without recomputation nothing fits, so something runs twice.
   kOneCut,       // Theorem 5: one cut with a multiplier.
   kMoments,      // Theorem 6: the program over moments.

@@ -10,6 +10,7 @@
 
 #include "lib/base/checked.h"
 #include "lib/base/stop.h"
+#include "lib/plan/check_constraints.h"
 #include "lib/plan/check_order.h"
 #include "lib/plan/claims.h"
 #include "lib/plan/slab.h"
@@ -376,6 +377,9 @@ std::vector<std::string> CheckPlan(const TensorGraph& graph, const Plan& plan) {
                                  replay.slab().allocations()));
   }
   CompareRequest(plan, replay.slab().highest(), &faults);
+  for (std::string& broken : BrokenConstraints(graph, plan.request, plan.schedule)) {
+    faults.push_back(std::move(broken));
+  }
   ComparePeak(
       plan, replay.peak_step(), replay.slab().AtPeak(),
       [&](const LiveBuffer& buffer) { return Described(graph, buffer); }, &faults);

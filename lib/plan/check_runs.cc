@@ -9,6 +9,7 @@
 
 #include "lib/base/checked.h"
 #include "lib/base/stop.h"
+#include "lib/plan/check_constraints.h"
 #include "lib/plan/claims.h"
 #include "lib/plan/slab.h"
 
@@ -331,6 +332,9 @@ std::vector<std::string> CheckJointPlan(const JointGraph& graph, const Plan& pla
                                  replay.slab().allocations()));
   }
   CompareRequest(plan, replay.slab().highest(), &faults);
+  for (std::string& broken : BrokenConstraints(graph, plan.request, plan.schedule)) {
+    faults.push_back(std::move(broken));
+  }
   ComparePeak(
       plan, replay.peak_step(), replay.slab().AtPeak(),
       [&](const LiveBuffer& buffer) { return Described(graph, buffer); }, &faults);

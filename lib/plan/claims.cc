@@ -76,6 +76,9 @@ void CheckCertificate(const Plan& plan, Cost overhead, Cost least_possible, Byte
     faults->push_back(fmt::format("certificate.overhead.proof: {} cannot prove {}",
                                   NameOf(certificate->proof), bound->count()));
   }
+  if (certificate->proof == OverheadProof::kConstraints && plan.request.recompute.empty()) {
+    faults->push_back("certificate.overhead.proof: constraints, but nothing is to be recomputed");
+  }
   CheckScope("overhead", NameOf(certificate->proof), certificate->scope, is_own_order, faults);
   CheckScope("peak", NameOf(certificate->peak.proof), certificate->peak.scope, is_own_order,
              faults);

@@ -128,6 +128,10 @@ struct PlanRequest {
   StepOrder order = StepOrder::kModel;          // kFree: for the algorithms `best` and `given`.
   std::optional<KnobSetting> setting;  // The algorithm's own choice, or a search's, if absent.
   Optimizer optimizer = Optimizer::kSgd;
+  // What plans must obey: see constraints.h.
+  NamePatterns keep;         // Nodes, tensors: made once, and there for the backward pass.
+  NamePatterns recompute;    // Nodes, tensors: not kept for the backward pass.
+  NamePatterns never_rerun;  // Nodes, operations: run once.
   // If false, tensors are released explicitly: see lower_without_liveness.h.
   bool uses_liveness = true;
 

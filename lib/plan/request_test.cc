@@ -33,6 +33,9 @@ PlanRequest FullRequest() {
   full.paper_budget = Budget::Of(Bytes(1));
   full.decisions = Decisions{Decisions::Form::kKept, {{{"a", -1}}}, {}, {}};
   full.setting = {"segments", 5};
+  full.keep = {"k"};
+  full.recompute = {"op:Relu", "!r"};
+  full.never_rerun = {"op:TopK"};
   full.optimizer = Optimizer::kMomentum;
   full.uses_liveness = false;
   return full;
@@ -95,7 +98,7 @@ TEST_CASE("request: plans that differ in how they were made are told apart, each
 
 TEST_CASE(
     "request: plans are compared for their algorithm, objective, granularity, effort, order, "
-    "budgets and knob") {
+    "budgets, knob and constraints") {
   PlanRequest newer;
   newer.algorithm = "exact-dp";
   newer.objective = Objective::kMemory;
@@ -105,6 +108,7 @@ TEST_CASE(
   newer.budget = Budget::Of(Bytes(9));
   newer.paper_budget = Budget::Of(Bytes(7));
   newer.setting = {"B", 5};
+  newer.keep = newer.recompute = newer.never_rerun = {"op:Relu"};
   CHECK(DifferencesOf(PlanRequest(), newer).empty());
 }
 

@@ -11,10 +11,10 @@ namespace {
 
 class ExpandedSolver : public PreparedSolver {
  public:
-  static Result<std::unique_ptr<PreparedSolver>> Create(const TensorGraph& graph,
+  static Result<std::unique_ptr<PreparedSolver>> Create(const Problem& problem,
                                                         const SolveLimits& limits,
                                                         PrepareRuns prepare) {
-    auto expanded = std::unique_ptr<ExpandedSolver>(new ExpandedSolver(graph));
+    auto expanded = std::unique_ptr<ExpandedSolver>(new ExpandedSolver(problem));
     CKPLAN_ASSIGN_OR_RETURN(expanded->solver_, prepare(expanded->expansion_.graph, limits));
     return std::unique_ptr<PreparedSolver>(std::move(expanded));
   }
@@ -36,8 +36,13 @@ class ExpandedSolver : public PreparedSolver {
   }
 
  private:
-  explicit ExpandedSolver(const TensorGraph& graph)
-      : expansion_(ExpandTensorGraph(graph)), simulator_(expansion_.graph) {}
+  explicit ExpandedSolver(const Problem& problem)
+      : expansion_(Expand(problem)), simulator_(expansion_.graph) {}
+
+  static Expansion Expand(const Problem& problem) {
+    Expansion expansion = ExpandTensorGraph(problem.graph);
+    return problem.runs_once == nullptr ? expansion : WithRunsOnce(expansion, *problem.runs_once);
+  }
 
   const Expansion expansion_;
   RunSimulator simulator_;
@@ -49,7 +54,7 @@ class ExpandedSolver : public PreparedSolver {
 Result<std::unique_ptr<PreparedSolver>> PrepareOnExpansion(const Problem& problem,
                                                            const SolveLimits& limits,
                                                            PrepareRuns prepare) {
-  return ExpandedSolver::Create(problem.graph, limits, prepare);
+  return ExpandedSolver::Create(problem, limits, prepare);
 }
 
 }  // namespace ckplan

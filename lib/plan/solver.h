@@ -17,6 +17,7 @@
 #include "lib/base/units.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/graph/vertex_graph.h"
+#include "lib/plan/constraints.h"
 #include "lib/plan/knob.h"
 #include "lib/plan/plan.h"
 #include "lib/schedule/strategy.h"
@@ -31,6 +32,9 @@ struct Problem {
   // For the algorithm `given` alone.
   const Decisions* decisions = nullptr;
   StepOrder order = StepOrder::kModel;
+  // Nodes that run once, for algorithms that can heed it; the planner sees to it for all others.
+  // Null if there are none.
+  const IdVector<NodeId, bool>* runs_once = nullptr;
 
   explicit Problem(const TensorGraph& g, Objective o = Objective::kTime)
       : graph(g), vertices(g), objective(o) {}

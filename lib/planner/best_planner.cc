@@ -17,17 +17,19 @@
 #include "lib/plan/assemble.h"
 #include "lib/plan/check.h"
 #include "lib/planner/best_search.h"
+#include "lib/planner/obedience.h"
 #include "lib/planner/peak_budget.h"
 #include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
 
-std::string GuaranteeOf(const TensorGraph& graph, const BestSolution& solution) {
+std::string GuaranteeOf(const TensorGraph& graph, const PlanRequest& request,
+                        const BestSolution& solution) {
   if (solution.overhead == 0) return "optimal: nothing runs twice";
-  const std::string_view scope = solution.scope == BoundScope::kAnyOrder
-                                     ? DescriptionOf(BoundScope::kAnyOrder)
-                                     : DescriptionOf(BoundScope::kPlanOrder);
+  const BoundScope order =
+      solution.scope == BoundScope::kAnyOrder ? BoundScope::kAnyOrder : BoundScope::kPlanOrder;
+  const std::string scope = fmt::format("{}{}", DescriptionOf(order), UnderConstraints(request));
   if (solution.is_optimal) return fmt::format("optimal among plans {}", scope);
   const auto step = static_cast<double>((graph.forward_cost() + graph.backward_cost()).count());
   const auto gap = static_cast<double>(solution.overhead - solution.lower_bound);
@@ -48,9 +50,9 @@ Plan PlanOf(const TensorGraph& graph, const PlanRequest& request, const BestSolu
   const bool has_least_peak = plan.figures.peak == solution.least_peak.bytes;
   plan.figures.is_optimal = solution.is_optimal && (!wants_least_peak || has_least_peak);
   plan.figures.lower_bound_cost = Cost(solution.lower_bound);
-  plan.figures.guarantee = GuaranteeOf(graph, solution);
+  plan.figures.guarantee = GuaranteeOf(graph, request, solution);
   if (wants_least_peak && has_least_peak) {
-    plan.figures.guarantee.insert(0, LeastPeakProven(solution.least_peak.scope));
+    plan.figures.guarantee.insert(0, LeastPeakProven(solution.least_peak.scope, request));
   }
   AddCertificate({solution.proof, solution.scope, Cost(0), solution.least_peak, Bytes(0)},
                  &plan.figures);
@@ -72,7 +74,7 @@ Result<Plan> Refuse(const TensorGraph& graph, const PlanRequest& request, const 
                            least.schedule->steps[simulation.peak_step]);
   const Bytes budget = ActivationBudget(graph, request);
   error.notes.push_back(WhatIsProven(known.bytes > budget ? known : least.least_peak, budget,
-                                     ConstantsInBudget(graph, request)));
+                                     ConstantsInBudget(graph, request), request));
   return error;
 }
 
@@ -95,15 +97,17 @@ Result<Done> CheckSettings(const PlanRequest& request) {
 
 }  // namespace
 
-std::string LeastPeakProven(BoundScope scope) {
-  return fmt::format("no plan {} has a lower peak; ", DescriptionOf(scope));
+std::string LeastPeakProven(BoundScope scope, const PlanRequest& request) {
+  return fmt::format("no plan {}{} has a lower peak; ", DescriptionOf(scope),
+                     UnderConstraints(request));
 }
 
-std::string WhatIsProven(const PeakBound& bound, Bytes budget, Bytes constants) {
+std::string WhatIsProven(const PeakBound& bound, Bytes budget, Bytes constants,
+                         const PlanRequest& request) {
   const Bytes needed = bound.bytes + constants;
-  return fmt::format("it is {}proven that no plan {} fits: each needs at least {} ({} bytes)",
+  return fmt::format("it is {}proven that no plan {}{} fits: each needs at least {} ({} bytes)",
                      bound.bytes > budget ? "" : "not ", DescriptionOf(bound.scope),
-                     HumanBytes(needed), needed.count());
+                     UnderConstraints(request), HumanBytes(needed), needed.count());
 }
 
 void AddCertificate(Certificate certificate, PlanFigures* figures) {
@@ -147,6 +151,7 @@ Result<Plan> MakeBestPlan(const TensorGraph& graph, const PlanRequest& request,
 Result<PlanWithin> FindBestPlanWithin(const TensorGraph& graph, const PlanRequest& request,
                                       Cost enough, const SolveLimits& limits) {
   CKPLAN_RETURN_IF_ERROR(CheckSettings(request));
+  CKPLAN_RETURN_IF_ERROR(CheckConstraints(graph, request));
   const Bytes budget = ActivationBudget(graph, request);
   return UnlessStopped([&]() -> Result<PlanWithin> {
     const StopScope scope(limits.stop);

@@ -14,11 +14,12 @@
 namespace ckplan {
 
 // How the guarantee of a plan begins that has the least peak of all plans within the scope.
-std::string LeastPeakProven(BoundScope scope);
+std::string LeastPeakProven(BoundScope scope, const PlanRequest& request);
 
 // What a refusal adds: whether it is proven that no plan fits the budget, which is one of the peak.
 // Sizes are told with the constants.
-std::string WhatIsProven(const PeakBound& bound, Bytes budget, Bytes constants);
+std::string WhatIsProven(const PeakBound& bound, Bytes budget, Bytes constants,
+                         const PlanRequest& request);
 
 // With the gaps to the figures, which are known.
 void AddCertificate(Certificate certificate, PlanFigures* figures);

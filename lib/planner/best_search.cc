@@ -62,12 +62,36 @@ BestSearch::BestSearch(const TensorGraph& graph, const PlanRequest& request,
       request_(request),
       limits_(limits),
       enough_(enough),
+      constraints_(HasConstraints(request) ? std::optional(ConstraintsOf(graph, request).value())
+                                           : std::nullopt),
       own_order_(OwnForwardOrder(graph)),
-      expansion_(ExpandTensorGraph(graph)),
-      own_problem_(expansion_.graph) {
+      expansion_(WithConstraints(ExpandTensorGraph(graph))),
+      own_problem_(expansion_.graph, RecomputedOf(expansion_)) {
   if (request.order != StepOrder::kFree) return;
-  any_order_ = ExpandForAnyOrder(graph);
-  any_order_problem_.emplace(any_order_->graph);
+  any_order_ = WithConstraints(ExpandForAnyOrder(graph));
+  any_order_problem_.emplace(any_order_->graph, RecomputedOf(*any_order_));
+}
+
+Expansion BestSearch::WithConstraints(Expansion expansion) const {
+  if (!constraints_ || !constraints_->has_once()) return expansion;
+  return WithRunsOnce(expansion, constraints_->runs_once);
+}
+
+// Operations whose values are to be recomputed; empty if there are none.
+IdVector<OpId, bool> BestSearch::RecomputedOf(const Expansion& expansion) const {
+  if (!constraints_ || !constraints_->has_recomputed()) return {};
+  IdVector<OpId, bool> recomputed(expansion.step_of.size());
+  for (const OpId op : recomputed.ids()) {
+    const Step& step = expansion.step_of[static_cast<size_t>(op.index())];
+    recomputed[op] = step.kind == StepKind::kForward && constraints_->is_recomputed[step.node()];
+  }
+  return recomputed;
+}
+
+BestSolution BestSearch::KeepingAll() const {
+  const Schedule all = KeepAllSchedule(own_order_);
+  if (!constraints_) return {all, 0, 0, true};
+  return SolutionOf(ScheduleRules(graph_, *constraints_).MadeToObey(all));
 }
 
 Result<BestSolution> BestSearch::Solve(Bytes budget, const std::optional<Schedule>& known) {
@@ -200,8 +224,8 @@ Result<BestSolution> BestSearch::SolveInOrder(Bytes budget, const OrderedProblem
     std::optional<BestOutcome> before;
     return SolveOwnOrder(budget, work, problem.starts, &before);
   }
-  const Expansion expansion = ExpandTensorGraph(graph_, problem.order);
-  BestProblem expanded(expansion.graph);
+  const Expansion expansion = WithConstraints(ExpandTensorGraph(graph_, problem.order));
+  BestProblem expanded(expansion.graph, RecomputedOf(expansion));
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome, SolveExpansion(expansion, &expanded, budget,
                                                                     work, problem.starts, nullptr));
   return SolutionFrom(outcome, expansion, BoundScope::kPlanOrder);

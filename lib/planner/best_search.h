@@ -14,6 +14,7 @@
 #include "lib/graph/tensor_graph.h"
 #include "lib/joint/expand.h"
 #include "lib/plan/certificate.h"
+#include "lib/plan/constraints.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/request.h"
 #include "lib/plan/solver.h"
@@ -47,8 +48,9 @@ BestWork WorkOf(SearchEffort effort);
 // Solves for one budget after the other. Heeds a stop (lib/base/stop.h).
 class BestSearch {
  public:
-  // Keeps references to all of these. With `enough`, solving for a budget ends with a plan that
-  // adds no more time, or with the proof that there is none.
+  // Keeps references to all of these. The request's constraints are such of the graph. With
+  // `enough`, solving for a budget ends with a plan that adds no more time, or with the proof that
+  // there is none.
   BestSearch(const TensorGraph& graph, const PlanRequest& request, const SolveLimits& limits,
              std::optional<Cost> enough = std::nullopt);
 
@@ -110,7 +112,9 @@ class BestSearch {
                                            SearchEffort effort) const;
   BestSolution LeastOfOthers() const;
 
-  BestSolution KeepingAll() const { return {KeepAllSchedule(own_order_), 0, 0, true}; }
+  BestSolution KeepingAll() const;  // But for what is to be recomputed.
+  Expansion WithConstraints(Expansion expansion) const;
+  IdVector<OpId, bool> RecomputedOf(const Expansion& expansion) const;
   BestSolution SolutionOf(const Schedule& schedule) const;
   void KeepInCaseOfStop(const BestSolution& solution);
   bool IsEnough(const BestSolution& solution) const;
@@ -123,6 +127,7 @@ class BestSearch {
   const PlanRequest& request_;
   const SolveLimits& limits_;
   const std::optional<Cost> enough_;
+  const std::optional<Constraints> constraints_;  // None if there are none.
   const Order own_order_;
   const Expansion expansion_;           // In the graph's own order.
   BestProblem own_problem_;             // Of that.

@@ -24,11 +24,14 @@
 #include "lib/base/work_limit.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/plan/assemble_joint.h"
+#include "lib/plan/check_constraints.h"
 #include "lib/plan/check_runs.h"
+#include "lib/plan/constraints.h"
 #include "lib/plan/node_name.h"
 #include "lib/plan/run_solver.h"
 #include "lib/planner/best_planner.h"
 #include "lib/planner/best_search.h"
+#include "lib/planner/obedience.h"
 #include "lib/planner/other_plans.h"
 #include "lib/planner/peak_budget.h"
 #include "lib/planner/registry.h"
@@ -38,10 +41,17 @@ namespace {
 
 // What an algorithm is asked for.
 struct JointProblem {
-  const JointGraph& graph;
+  const JointGraph& graph;  // What must run once may not repeat in it.
   const PlanRequest& request;
   std::optional<Bytes> budget;    // On the peak, without constants. None: no limit.
   bool wants_least_peak = false;  // Of all plans that it finds; `budget` is none then.
+  // Operations whose values are to be recomputed, and the rules that say so; else empty and null.
+  IdVector<OpId, bool> is_recomputed = {};
+  const RunRules* rules = nullptr;
+
+  Runs Obeying(const Runs& runs) const {
+    return rules == nullptr ? runs : MadeToObey(*rules, runs);
+  }
 };
 
 struct JointOutcome {
@@ -60,10 +70,12 @@ struct JointSolver {
 };
 
 Result<JointOutcome> SolveKeepAll(const JointProblem& problem, const SolveLimits&) {
-  JointOutcome outcome{OwnOrder(problem.graph), false, "", std::nullopt};
-  outcome.is_optimal = LeastOverhead(problem.graph) == Cost(0);
+  JointOutcome outcome{problem.Obeying(OwnOrder(problem.graph)), false, "", std::nullopt};
+  const bool is_changed = outcome.runs.size() > problem.graph.ops().size();
+  outcome.is_optimal = !is_changed && LeastOverhead(problem.graph) == Cost(0);
   outcome.guarantee = outcome.is_optimal ? "no plan has less overhead: nothing runs twice"
                                          : "nothing runs twice, and nothing is left out";
+  if (is_changed) outcome.guarantee += kChangedToObey;
   return outcome;
 }
 
@@ -71,6 +83,8 @@ Result<JointOutcome> SolveGiven(const JointProblem& problem, const SolveLimits&)
   const std::optional<Decisions>& decisions = problem.request.decisions;
   CKPLAN_ASSIGN_OR_RETURN(std::vector<OpId> runs,
                           RunsOfDecisions(problem.graph, decisions ? &*decisions : nullptr));
+  CKPLAN_RETURN_IF_ERROR(CheckDecided(BrokenConstraints(
+      problem.graph, problem.request, AssembleJointPlan(problem.graph, runs).schedule)));
   return JointOutcome{std::move(runs), false, std::string(kGuaranteeOfDecisions), std::nullopt};
 }
 
@@ -79,19 +93,41 @@ int64_t LimitFor(const JointProblem& problem, const Knob& knob) {
   return problem.budget ? std::clamp(problem.budget->count(), knob.min, knob.max) : knob.min;
 }
 
+// What the algorithm returns, changed to obey the constraints that it does not know.
+Result<RunOutcome> Obeying(const JointProblem& problem, Result<RunOutcome> solved) {
+  if (!solved.ok() || problem.rules == nullptr || Obeys(*problem.rules, solved->runs)) {
+    return solved;
+  }
+  solved->runs = problem.Obeying(solved->runs);
+  solved->is_optimal = false;
+  solved->guarantee += kChangedToObey;
+  return solved;
+}
+
+// Of a knob that limits the peak.
+constexpr int64_t kLimitsTried = 16;
+
 // The best of all settings: of least time within the budget, or of least peak.
 Result<RunOutcome> SolveAtEachSetting(const JointProblem& problem, const SolveLimits& limits,
                                       PreparedRunSolver* solver) {
   const Knob knob = solver->knob();
-  if (!problem.budget && !problem.wants_least_peak) return solver->Solve(knob.preset, limits);
+  if (!problem.budget && !problem.wants_least_peak) {
+    return Obeying(problem, solver->Solve(knob.preset, limits));
+  }
   const Bytes budget = problem.budget.value_or(Bytes(0));
   RunSimulator simulator(problem.graph);
   std::optional<RunOutcome> best;
   std::tuple<Bytes, Cost, Bytes> least;  // Above the budget; time and memory.
-  const int64_t distance = std::max<int64_t>(1, (knob.max - knob.min) / knob.grid_steps);
+  const bool limits_peak = knob.kind == Knob::Kind::kPeakLimit;
+  const int64_t steps = limits_peak ? kLimitsTried : knob.grid_steps;
+  const int64_t distance = std::max<int64_t>(1, (knob.max - knob.min) / steps);
   for (int64_t setting = knob.min; setting <= knob.max; setting += distance) {
     PollStop();
-    CKPLAN_ASSIGN_OR_RETURN(RunOutcome outcome, solver->Solve(setting, limits));
+    Result<RunOutcome> solved = Obeying(problem, solver->Solve(setting, limits));
+    // A limit below its least; above it there may be plans that fit once they are changed.
+    const bool is_refused = !solved.ok() && solved.error().code == ErrorCode::kInfeasible;
+    if (is_refused && limits_peak && setting + distance <= knob.max) continue;
+    CKPLAN_ASSIGN_OR_RETURN(RunOutcome outcome, std::move(solved));
     const RunSimulation simulation = simulator.Run(outcome.runs).value();
     const Bytes above = std::max(Bytes(0), simulation.peak - budget);
     const std::tuple rank(above, simulation.cost, simulation.peak);
@@ -109,11 +145,12 @@ Result<JointOutcome> SolveByRuns(const JointProblem& problem, const SolveLimits&
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedRunSolver> solver,
                           prepare(problem.graph, limits));
   const Knob knob = solver->knob();
-  const bool limits_peak = knob.kind == Knob::Kind::kPeakLimit;
+  // Plans that are changed afterwards may need more than the limit that they were made for.
+  const bool limits_peak = knob.kind == Knob::Kind::kPeakLimit && problem.rules == nullptr;
   Result<RunOutcome> outcome = limits_peak ? solver->Solve(LimitFor(problem, knob), limits)
                                            : SolveAtEachSetting(problem, limits, solver.get());
   if (!outcome.ok() && outcome.error().code == ErrorCode::kInfeasible) {
-    outcome = solver->Solve(knob.min, limits);
+    outcome = Obeying(problem, solver->Solve(knob.min, limits));
   }
   if (!outcome.ok()) return std::move(outcome).error();
   return JointOutcome{std::move(outcome->runs), outcome->is_optimal, std::move(outcome->guarantee),
@@ -144,17 +181,18 @@ std::vector<std::vector<OpId>> PlansOfOthers(const JointProblem& problem, Search
   return plans;
 }
 
-std::string GuaranteeOf(const JointGraph& graph, const BestOutcome& outcome) {
-  const std::string_view scope = DescriptionOf(outcome.scope);
+std::string GuaranteeOf(const JointProblem& problem, const BestOutcome& outcome) {
+  const std::string scope =
+      fmt::format("{}{}", DescriptionOf(outcome.scope), UnderConstraints(problem.request));
   if (outcome.is_optimal) return fmt::format("optimal among plans {}", scope);
-  const auto once = static_cast<double>(graph.cost().count());
+  const auto once = static_cast<double>(problem.graph.cost().count());
   const auto gap = static_cast<double>(outcome.overhead - outcome.lower_bound);
   return fmt::format("heuristic: no plan {} saves more than {:.2f} % of a step", scope,
                      once > 0 ? 100 * gap / once : 0);
 }
 
-JointOutcome OutcomeOf(const JointGraph& graph, const BestOutcome& best) {
-  return {*best.runs, best.is_optimal, GuaranteeOf(graph, best), Cost(best.lower_bound),
+JointOutcome OutcomeOf(const JointProblem& problem, const BestOutcome& best) {
+  return {*best.runs, best.is_optimal, GuaranteeOf(problem, best), Cost(best.lower_bound),
           Certificate{best.proof, best.scope, Cost(0), best.least_peak, Bytes(0)}};
 }
 
@@ -173,12 +211,13 @@ Result<JointOutcome> SolveBestForLeastPeak(const JointProblem& problem, BestProb
   probe.work = kQuickWork;
   CKPLAN_ASSIGN_OR_RETURN(const LeastPeak least,
                           FindLeastPeak(shared, probe, OwnOrderPeak(graph).count()));
-  std::vector<OpId> runs = least.runs.value_or(OwnOrder(graph));
+  std::vector<OpId> runs = least.runs.value_or(problem.Obeying(OwnOrder(graph)));
   RunSimulator simulator(graph);
   const auto peak_of = [&](const std::vector<OpId>& plan) {
     return simulator.Run(plan).value().peak;
   };
-  const JointProblem for_least{graph, problem.request, std::nullopt, true};
+  const JointProblem for_least{graph, problem.request,       std::nullopt,
+                               true,  problem.is_recomputed, problem.rules};
   if (least.bound.bytes < peak_of(runs)) {
     for (std::vector<OpId>& other : PlansOfOthers(for_least, problem.request.effort, limits)) {
       if (peak_of(other) < peak_of(runs)) runs = std::move(other);
@@ -189,12 +228,13 @@ Result<JointOutcome> SolveBestForLeastPeak(const JointProblem& problem, BestProb
   again.starts = {runs};
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(shared, again));
   CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
-  JointOutcome outcome = OutcomeOf(graph, best);
+  JointOutcome outcome = OutcomeOf(problem, best);
   PeakBound& bound = outcome.certificate->peak;
   if (least.bound.bytes > bound.bytes) bound = least.bound;
   const bool is_least = bound.bytes.count() == again.budget;
   outcome.is_optimal &= is_least;
-  if (is_least) outcome.guarantee = LeastPeakProven(bound.scope) + outcome.guarantee;
+  if (is_least)
+    outcome.guarantee = LeastPeakProven(bound.scope, problem.request) + outcome.guarantee;
   return outcome;
 }
 
@@ -251,9 +291,9 @@ Result<JointOutcome> SolveBestForLeastProduct(const JointProblem& problem, BestP
     const RunSimulation simulation = simulator.Run(runs).value();
     return CurvePoint{simulation.peak, simulation.cost - graph.cost()};
   };
-  std::vector<OpId> chosen = OwnOrder(graph);
+  std::vector<OpId> chosen = problem.Obeying(OwnOrder(graph));
   std::vector<CurvePoint> points = {point_of(chosen)};
-  const int64_t high = OwnOrderPeak(graph).count();
+  const int64_t high = points.front().peak.count();
   const int64_t low = std::min(high, shared->certificates().least_peak_any_plan);
   BestOptions at = options;
   at.work = kGlanceWork;
@@ -272,14 +312,14 @@ Result<JointOutcome> SolveBestForLeastProduct(const JointProblem& problem, BestP
   within.budget = Bytes(again.budget);
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBestWithin(within, shared, again, limits));
   CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
-  JointOutcome outcome = OutcomeOf(graph, best);
+  JointOutcome outcome = OutcomeOf(problem, best);
   points.push_back(point_of(outcome.runs));
   outcome.curve = FrontOf(std::move(points));
   return outcome;
 }
 
 Result<JointOutcome> SolveByBest(const JointProblem& problem, const SolveLimits& limits) {
-  BestProblem shared(problem.graph);
+  BestProblem shared(problem.graph, problem.is_recomputed);
   BestOptions options;
   options.work = WorkOf(problem.request.effort);
   if (problem.wants_least_peak) return SolveBestForLeastPeak(problem, &shared, options, limits);
@@ -287,13 +327,13 @@ Result<JointOutcome> SolveByBest(const JointProblem& problem, const SolveLimits&
   options.budget = problem.budget->count();
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
                           SolveBestWithin(problem, &shared, options, limits));
-  if (best.runs) return OutcomeOf(problem.graph, best);
+  if (best.runs) return OutcomeOf(problem, best);
   options.work = kQuickWork;
   CKPLAN_ASSIGN_OR_RETURN(JointOutcome least,
                           SolveBestForLeastPeak(problem, &shared, options, limits));
   const bool is_proven = best.least_peak.bytes > *problem.budget;
   least.note = WhatIsProven(is_proven ? best.least_peak : least.certificate->peak, *problem.budget,
-                            ConstantsInBudget(problem.graph, problem.request));
+                            ConstantsInBudget(problem.graph, problem.request), problem.request);
   return least;
 }
 
@@ -434,9 +474,13 @@ Result<Plan> MakeJointPlan(const JointGraph& graph, const PlanRequest& request,
                            const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(const JointSolver* solver, FindJointSolver(request));
   CKPLAN_RETURN_IF_ERROR(CheckRequest(solver->name, request));
-  return UnlessStopped([&] {
-    const JointProblem problem{graph, request, BudgetInBytes(graph, request),
-                               PeakBudgetOf(request).kind == Budget::Kind::kMin};
+  return UnlessStopped([&]() -> Result<Plan> {
+    CKPLAN_ASSIGN_OR_RETURN(const ConstrainedGraph constrained,
+                            ConstrainedGraph::Create(graph, request));
+    const JointProblem problem{
+        constrained.graph(graph),      request,
+        BudgetInBytes(graph, request), PeakBudgetOf(request).kind == Budget::Kind::kMin,
+        constrained.is_recomputed(),   constrained.rules()};
     return SolveAndCheck(*solver, problem, limits);
   });
 }

@@ -5,6 +5,7 @@
 
 #include "lib/algorithms/kusumoto/canonical.h"
 #include "lib/base/stop.h"
+#include "lib/planner/obedience.h"
 #include "lib/schedule/lower.h"
 #include "lib/schedule/lower_without_liveness.h"
 #include "lib/schedule/unfold.h"
@@ -15,6 +16,13 @@ namespace {
 constexpr int kRefinements = 4;
 constexpr int64_t kMaxMisfits = 3;  // At 4 grid steps.
 constexpr int64_t kFarOff = 5;      // A fifth above the budget.
+
+Problem ProblemOf(const TensorGraph& graph, const PlanRequest& request,
+                  const IdVector<NodeId, bool>* runs_once) {
+  Problem problem(graph, request);
+  problem.runs_once = runs_once;
+  return problem;
+}
 
 // Less overhead is better, then less memory; of equals the one with the lower setting.
 bool IsBetterForTime(const Candidate& a, const Candidate& b) {
@@ -28,11 +36,32 @@ bool IsBetterForMemory(const Candidate& a, const Candidate& b) {
 
 }  // namespace
 
+View::View(const TensorGraph& judged, const PlanRequest& request)
+    : graph(judged),
+      fold(request.granularity == Granularity::kLayer ? std::optional(FoldLayers(judged))
+                                                      : std::nullopt),
+      constraints(HasConstraints(request) && !request.decisions
+                      ? std::optional(ConstraintsOf(judged, request).value())
+                      : std::nullopt),
+      problem(ProblemOf(fold ? fold->graph : graph, request,
+                        constraints && !fold ? &constraints->runs_once : nullptr)),
+      uses_liveness(request.uses_liveness),
+      rules_(constraints ? std::optional(ScheduleRules(judged, *constraints)) : std::nullopt) {}
+
 Strategy View::OnNodes(Strategy strategy) const {
   return fold ? Unfold(*fold, strategy) : strategy;
 }
 
+bool View::Obeys(const Strategy& strategy) const {
+  return !rules_ || rules_->AreObeyedBy(LowerAsDecided(strategy));
+}
+
 Schedule View::Lower(const Strategy& strategy) const {
+  const Schedule schedule = LowerAsDecided(strategy);
+  return rules_ ? rules_->MadeToObey(schedule) : schedule;
+}
+
+Schedule View::LowerAsDecided(const Strategy& strategy) const {
   return uses_liveness ? LowerStrategy(graph, strategy) : LowerWithoutLiveness(graph, strategy);
 }
 
@@ -81,6 +110,10 @@ Result<SolveOutcome> KnobSearch::Probe(int64_t setting) {
 Candidate KnobSearch::Evaluate(int64_t setting, SolveOutcome outcome) {
   outcome.strategy = view_.OnNodes(std::move(outcome.strategy));
   Schedule schedule = view_.Lower(outcome.strategy);
+  if (!view_.Obeys(outcome.strategy)) {
+    outcome.is_optimal = false;
+    outcome.guarantee += kChangedToObey;
+  }
   const Simulation simulation = simulator_.Run(schedule).value();
   return {setting, std::move(outcome), std::move(schedule), simulation};
 }

@@ -11,6 +11,7 @@
 
 #include "lib/base/result.h"
 #include "lib/graph/layer_fold.h"
+#include "lib/plan/constraints.h"
 #include "lib/plan/request.h"
 #include "lib/plan/solver.h"
 #include "lib/schedule/simulate.h"
@@ -30,22 +31,27 @@ struct Candidate {
 
 // The graph that plans are simulated on, and the problem that the algorithm solves for it.
 struct View {
-  View(const TensorGraph& judged, const PlanRequest& request)
-      : graph(judged),
-        fold(request.granularity == Granularity::kLayer ? std::optional(FoldLayers(judged))
-                                                        : std::nullopt),
-        problem(fold ? fold->graph : graph, request),
-        uses_liveness(request.uses_liveness) {}
+  // The request's constraints are such of the graph.
+  View(const TensorGraph& judged, const PlanRequest& request);
   View(const View&) = delete;  // The problem refers to the fold.
   View& operator=(const View&) = delete;
 
   Strategy OnNodes(Strategy strategy) const;
+  // The schedule of the strategy, changed where it does not obey the constraints.
   Schedule Lower(const Strategy& strategy) const;
+  // Whether the algorithm's own schedule obeys the constraints.
+  bool Obeys(const Strategy& strategy) const;
 
   const TensorGraph& graph;
   const std::optional<LayerFold> fold;
+  const std::optional<Constraints> constraints;  // None if there are none, or decisions are given.
   const Problem problem;
   const bool uses_liveness;
+
+ private:
+  Schedule LowerAsDecided(const Strategy& strategy) const;
+
+  const std::optional<ScheduleRules> rules_;
 };
 
 // The settings of a knob that have been tried, and the search for more.
@@ -99,7 +105,7 @@ class KnobSearch {
   Result<Done> TryWholeFront();
   Result<const Candidate*> SearchWithin(Bytes budget);
   bool is_peak_limit() const { return solver_.knob().kind == Knob::Kind::kPeakLimit; }
-  bool limits_own_peak() const { return !view_.fold && view_.uses_liveness; }
+  bool limits_own_peak() const { return !view_.fold && view_.uses_liveness && !view_.constraints; }
   Result<const Candidate*> WithinLimit(Bytes budget);
   Result<Settings> TryLimits();
   Result<const Candidate*> SearchMinPeak();

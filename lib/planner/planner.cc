@@ -14,9 +14,12 @@
 #include "lib/base/stop.h"
 #include "lib/plan/assemble.h"
 #include "lib/plan/check.h"
+#include "lib/plan/check_constraints.h"
+#include "lib/plan/constraints.h"
 #include "lib/planner/best_planner.h"
 #include "lib/planner/joint_planner.h"
 #include "lib/planner/knob_search.h"
+#include "lib/planner/obedience.h"
 #include "lib/planner/peak_budget.h"
 #include "lib/planner/points_by_budgets.h"
 #include "lib/schedule/lower.h"
@@ -144,7 +147,7 @@ bool IsProven(const SolverInfo& info, const PlanRequest& request, const Candidat
   const Budget& budget = PeakBudgetOf(request);
   if (budget.kind == Budget::Kind::kMin || !chosen.outcome.is_optimal) return false;
   const bool is_setting = info.knob == Knob::Kind::kPeakLimit && request.uses_liveness &&
-                          request.granularity == Granularity::kNode;
+                          request.granularity == Granularity::kNode && !HasConstraints(request);
   return !budget.is_given() || is_setting || chosen.simulation.overhead == Cost(0);
 }
 
@@ -221,6 +224,7 @@ Result<Done> CheckRequest(const TensorGraph& graph, const SolverInfo& info,
   CKPLAN_RETURN_IF_ERROR(CheckSetting(info, request));
   CKPLAN_RETURN_IF_ERROR(CheckDecisions(info, request));
   CKPLAN_RETURN_IF_ERROR(CheckOrder(info, request));
+  CKPLAN_RETURN_IF_ERROR(CheckConstraints(graph, request));
   const int budgets = int{request.budget.is_given()} + int{request.total_budget.is_given()} +
                       int{request.paper_budget.is_given()};
   if (budgets <= 1) return Done{};
@@ -255,6 +259,9 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const TensorGraph& graph,
   CKPLAN_CHECK(knob.kind == info.knob, "the registry says what an algorithm's knob is");
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* chosen,
                           Choose(graph, info, request, knob, &search, least));
+  if (request.decisions) {
+    CKPLAN_RETURN_IF_ERROR(CheckDecided(BrokenConstraints(graph, request, chosen->schedule)));
+  }
   return CheckedPlan(info, graph, request, *chosen, search.was_stopped());
 }
 

@@ -66,7 +66,9 @@ class Annealer {
         sequence_(problem, start),
         rng_(seed),
         thresholds_(MakeThresholds()),
-        time_unit_(1.0 / static_cast<double>(std::max<int64_t>(problem.total_cost, 1))) {
+        time_unit_(1.0 / static_cast<double>(std::max<int64_t>(problem.total_cost, 1))),
+        last_of_forward_(options.rules == nullptr ? OpId()
+                                                  : LastOfForwardPass(*options.rules, start)) {
     energy_ = Energy();
     Keep();
   }
@@ -80,6 +82,8 @@ class Annealer {
  private:
   void EndStage(int64_t stage);
   void Move(double temperature);
+  bool ObeysAfterChange() const;
+  bool IsGoneForBackward(int32_t op) const;
   bool Try(int32_t kind, double allowed);
   bool TryShift();
   bool TryAdd(double allowed);
@@ -123,6 +127,7 @@ class Annealer {
   Rng rng_;
   const std::array<double, kThresholds> thresholds_;
   const double time_unit_;
+  const OpId last_of_forward_;  // Where there are rules.
   double memory_weight_ = 1;
   double energy_ = 0;
   int64_t moves_ = 0;
@@ -197,7 +202,7 @@ void Annealer::Move(double temperature) {
   if (!Try(Below(100), allowed)) return;
   sequence_.Update();
   const double energy = Energy();
-  if (energy > energy_ + allowed) {
+  if (energy > energy_ + allowed || !ObeysAfterChange()) {
     sequence_.Revert();
     return;
   }
@@ -206,6 +211,44 @@ void Annealer::Move(double temperature) {
   energy_ = energy;
   const bool is_first_that_fits = best_peak_ > budget_ && sequence_.peak() <= budget_;
   if (is_first_that_fits || sequence_.run_count() <= kMaxRunsKeptAlways) Keep();
+}
+
+// Whether the sequence still obeys the rules after the changes since the last Commit. Where first
+// runs may move, the forward pass may end elsewhere than at the start: then it may be wrong, and
+// whoever takes the plan has it changed to obey.
+bool Annealer::ObeysAfterChange() const {
+  if (options_.rules == nullptr) return true;
+  for (const int32_t op : sequence_.Changed()) {
+    if (!IsGoneForBackward(op)) return false;
+    for (const int32_t maker : options_.rules->makers[At(op)]) {
+      if (!IsGoneForBackward(maker)) return false;
+    }
+  }
+  return true;
+}
+
+// Whether nothing is read behind the end of the forward pass as it was made before, if the
+// operation's values are to be recomputed.
+bool Annealer::IsGoneForBackward(int32_t op) const {
+  const RunRules& rules = *options_.rules;
+  if (!rules.is_recomputed[At(op)]) return true;
+  int32_t end = -1;
+  if (!last_of_forward_.is_none()) {
+    const std::span<const int32_t> last = sequence_.RunsOf(last_of_forward_.index());
+    if (!last.empty()) end = last.front();
+  }
+  const std::span<const int32_t> runs = sequence_.RunsOf(op);
+  const auto again = std::find_if(runs.begin() + std::min<ptrdiff_t>(1, std::ssize(runs)),
+                                  runs.end(), [&](int32_t slot) { return slot > end; });
+  for (const int32_t value : problem_.writes[op]) {
+    for (const int32_t slot : sequence_.ReadsOf(value)) {
+      if (again != runs.end() && slot > *again) break;
+      const int32_t reader = sequence_.OpAt(slot);
+      if (rules.is_backward[At(reader)]) return false;
+      if (slot > end && sequence_.RunsOf(reader).front() < slot) return false;
+    }
+  }
+  return true;
 }
 
 // The free slot within the window that is nearest to the one wanted, or -1.
@@ -397,7 +440,9 @@ AnnealOutcome Anneal(const RunProblem& problem, int64_t budget, std::span<const 
     best.peak = simulation.peak;
     best.cost = simulation.cost;
   };
-  const FirstRuns first_runs = options.free_order ? FirstRuns::kFree : FirstRuns::kKeepOrder;
+  // By the rules it matters which run is the first.
+  const bool may_replace_first = options.free_order && options.rules == nullptr;
+  const FirstRuns first_runs = may_replace_first ? FirstRuns::kFree : FirstRuns::kKeepOrder;
   for (const Runs& start : starts) offer(DropUnread(problem, start, first_runs));
   Rng seeds(options.seed);
   const int64_t moves = options.moves / static_cast<int64_t>(starts.size());

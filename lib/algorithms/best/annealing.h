@@ -20,6 +20,7 @@
 #include <span>
 
 #include "lib/joint/run_problem.h"
+#include "lib/joint/run_rules.h"
 
 namespace ckplan {
 
@@ -27,6 +28,8 @@ struct AnnealOptions {
   int64_t moves = 2'000'000;  // Of all starts together.
   uint64_t seed = 0;
   bool free_order = true;  // Else first runs stay in the order of the start.
+  // If set, what the starts obey, and all plans where first runs keep their order; else almost all.
+  const RunRules* rules = nullptr;
   // Of the energy: what is 0.3 % worse is accepted with a probability of 1/e at first.
   double start_temperature = 3e-3;
   double end_temperature = 2e-6;

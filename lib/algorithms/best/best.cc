@@ -49,7 +49,10 @@ class Solver {
         own_order_(RequiredOwnOrder(problem_)) {
     for (const OpId op : own_order_) idle_cost_ += problem_.cost[static_cast<size_t>(op.index())];
     idle_cost_ -= problem_.total_cost;
-    outcome_.lower_bound = any_order_bound_ = idle_cost_;
+    outcome_.lower_bound = any_order_bound_ = idle_cost_ + shared->forced_cost();
+    if (shared->forced_cost() > 0) {
+      outcome_.proof = any_order_proof_ = OverheadProof::kConstraints;
+    }
     if (options.before != nullptr) GoOnFrom(*options.before);
   }
 
@@ -126,7 +129,7 @@ class Solver {
   Result<Done> SolveInOrder(const Runs& order, bool is_own) {
     // Where the order itself needs the most memory.
     const size_t moment = simulator_.Run(order).value().peak_step;
-    const OneCut cut = CutAtMoment(problem_, order, moment, options_.budget);
+    const OneCut cut = CutAtMoment(shared_->unforced(), order, moment, options_.budget);
     if (!cut.is_feasible && is_own && !options_.is_order_free) {
       RaisePeakBound(options_.budget + cut.missing_bytes, PeakProof::kMoments,
                      BoundScope::kOwnOrder);
@@ -144,6 +147,9 @@ class Solver {
     return SolveByProgram(order, is_own);
   }
 
+  // What every plan adds: what it must run again, less what nobody needs.
+  int64_t least_added() const { return idle_cost_ + shared_->forced_cost(); }
+
   // So much work on a graph of this size; on none less than `least`, or all that is allowed.
   int64_t ForSize(int64_t work, int64_t least) const {
     const int64_t share = work / kFullWorkOps * std::min<int64_t>(problem_.op_count, kFullWorkOps);
@@ -152,16 +158,30 @@ class Solver {
 
   // Takes the runs if they fit and are cheaper than what there is. Whether they were taken.
   bool Offer(const Runs& runs, std::string_view part) {
+    if (shared_->rules() == nullptr) return OfferBoth(runs, part);
+    return OfferBoth(MadeToObey(*shared_->rules(), runs), part);
+  }
+
+  bool OfferBoth(const Runs& runs, std::string_view part) {
     bool is_taken = OfferOne(runs, part);
     // As they stand, runs may make memory anew that an alias still holds.
     if (has_aliases_) is_taken |= OfferOne(RerunAliases(graph_, runs), part);
     return is_taken;
   }
 
+  // Whether plans may be offered that do so.
+  bool Obey(const Runs& runs) const {
+    return shared_->rules() == nullptr || Obeys(*shared_->rules(), runs);
+  }
+
   bool OfferOne(Runs runs, std::string_view part) {
     const Result<RunSimulation> simulation = simulator_.Run(runs);
     CKPLAN_CHECK(simulation.ok(), "the parts of best make valid plans");
-    if (simulation->peak.count() > options_.budget) return false;
+    if (!Obey(runs)) return false;
+    if (simulation->peak.count() > options_.budget) {
+      KeepNearest(runs, simulation->peak.count());
+      return false;
+    }
     const int64_t overhead = simulation->cost.count() - problem_.total_cost;
     if (outcome_.runs && outcome_.overhead <= overhead) return false;
     outcome_.runs = std::move(runs);
@@ -169,6 +189,13 @@ class Solver {
     outcome_.part = part;
     outcome_.is_optimal = IsOptimal();
     return true;
+  }
+
+  // Changed to obey, plans that would fit may not: the annealing begins with the nearest of them.
+  void KeepNearest(const Runs& runs, int64_t peak) {
+    if (shared_->rules() == nullptr || outcome_.runs || peak >= nearest_peak_) return;
+    nearest_ = runs;
+    nearest_peak_ = peak;
   }
 
   void RaiseBound(int64_t bound, OverheadProof proof, BoundScope scope) {
@@ -223,13 +250,16 @@ class Solver {
     limits.work = ForSize(options_.work.programs, kQuickWork.programs);
     if (!is_own) limits.work /= 2;  // They are less often better, and give no bound.
     limits.rounds = options_.work.rounds;
-    if (options_.enough) limits.enough = *options_.enough - idle_cost_;
+    if (options_.enough) {
+      limits.enough = *options_.enough - idle_cost_ - shared_->forced_cost();
+    }
     CKPLAN_ASSIGN_OR_RETURN(LoopOutcome loop,
-                            SolveMomentLoop(graph_, problem_, order, options_.budget, limits));
+                            SolveMomentLoop(shared_->unforced_graph(), shared_->unforced(), order,
+                                            options_.budget, limits));
     const bool is_taken = loop.runs && Offer(*loop.runs, "moments");
     if (is_own || is_taken) moments_ = loop.moments;
     if (!is_own) return Done{};
-    RaiseBound(idle_cost_ + loop.lower_bound, OverheadProof::kMoments, BoundScope::kOwnOrder);
+    RaiseBound(least_added() + loop.lower_bound, OverheadProof::kMoments, BoundScope::kOwnOrder);
     if (loop.is_infeasible && !options_.is_order_free) {
       RaisePeakBound(options_.budget + 1, PeakProof::kMoments, BoundScope::kOwnOrder);
     }
@@ -251,11 +281,11 @@ class Solver {
     LoopLimits limits;
     limits.work = ForSize(options_.work.any_order, kQuickWork.any_order);
     limits.rounds = options_.work.rounds;
-    CKPLAN_ASSIGN_OR_RETURN(
-        const LoopOutcome loop,
-        SolveAnyOrderLoop(graph_, problem_, own_order_, moments, options_.budget, limits));
-    if (idle_cost_ + loop.lower_bound > any_order_bound_) proof_moments_ = moments;
-    RaiseAnyOrderBound(idle_cost_ + loop.lower_bound, OverheadProof::kFreeMoments);
+    CKPLAN_ASSIGN_OR_RETURN(const LoopOutcome loop,
+                            SolveAnyOrderLoop(shared_->unforced_graph(), shared_->unforced(),
+                                              own_order_, moments, options_.budget, limits));
+    if (least_added() + loop.lower_bound > any_order_bound_) proof_moments_ = moments;
+    RaiseAnyOrderBound(least_added() + loop.lower_bound, OverheadProof::kFreeMoments);
     if (loop.runs) Offer(*loop.runs, "any order");
     outcome_.is_optimal = outcome_.runs && IsOptimal();
     if (loop.is_infeasible && !outcome_.runs) {
@@ -266,7 +296,9 @@ class Solver {
 
   void SolveByCut(const Runs& order, size_t moment, const OneCut& cut, bool is_own) {
     const auto measure = [&](const Runs& runs) {
-      const RunSimulation simulation = simulator_.Run(runs).value();
+      const RunRules* const rules = shared_->rules();
+      const RunSimulation simulation =
+          simulator_.Run(rules == nullptr ? runs : MadeToObey(*rules, runs)).value();
       return PlanMeasures{simulation.peak.count(), simulation.cost.count()};
     };
     Offer(FillWithCheaper(problem_, order, moment, options_.budget, cut, measure,
@@ -276,7 +308,7 @@ class Solver {
   }
 
   void RaiseBoundBy(const OneCut& cut) {
-    RaiseBound(idle_cost_ + cut.added_cost, OverheadProof::kOneCut, BoundScope::kOwnOrder);
+    RaiseBound(least_added() + cut.added_cost, OverheadProof::kOneCut, BoundScope::kOwnOrder);
   }
 
   void Anneal() {
@@ -286,6 +318,11 @@ class Solver {
       for (const Runs& order : orders_) starts.push_back(order);
     }
     AnnealOptions options;
+    if (const RunRules* const rules = shared_->rules()) {
+      options.rules = rules;
+      for (Runs& start : starts) start = MadeToObey(*rules, start);
+      if (!outcome_.runs && nearest_) starts.push_back(*nearest_);
+    }
     options.moves = Moves();
     options.free_order = options_.is_order_free;
     Offer(ckplan::Anneal(problem_, options_.budget, starts, options).runs, "annealing");
@@ -333,6 +370,8 @@ class Solver {
   std::vector<OpId> proof_moments_;  // Those that `any_order_bound_` was proven with.
   int64_t any_order_bound_ = 0;
   OverheadProof any_order_proof_ = OverheadProof::kRunOnce;
+  std::optional<Runs> nearest_;  // Of the plans above the budget, if all must be changed to obey.
+  int64_t nearest_peak_ = std::numeric_limits<int64_t>::max();
   BestOutcome outcome_;
 };
 

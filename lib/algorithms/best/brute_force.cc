@@ -20,12 +20,17 @@ Mask Bit(int32_t i) { return Mask{1} << i; }
 struct State {
   Mask live = 0;  // Values.
   Mask ran = 0;   // Operations.
+  // Where there are rules (lib/joint/run_rules.h):
+  Mask late = 0;           // Operations whose last run was behind the end of the forward pass, and
+                           // not their first.
+  bool has_ended = false;  // The forward pass.
   auto operator<=>(const State&) const = default;
 };
 
 struct StateHash {
   size_t operator()(const State& state) const {
-    return (uint64_t{state.live} << 32 | state.ran) * 0x9E3779B97F4A7C15U >> 8;
+    const uint64_t rules = (uint64_t{state.late} << 1 | (state.has_ended ? 1U : 0U)) << 20;
+    return ((uint64_t{state.live} << 32 | state.ran) ^ rules) * 0x9E3779B97F4A7C15U >> 8;
   }
 };
 
@@ -37,11 +42,15 @@ struct Move {
 
 class StateSpace {
  public:
-  explicit StateSpace(const RunProblem& problem) : problem_(problem) {
+  explicit StateSpace(const RunProblem& problem, const RunRules* rules = nullptr)
+      : problem_(problem), rules_(rules) {
     for (int32_t value = 0; value < problem.value_count; ++value) {
       if (problem.is_result[static_cast<size_t>(value)]) results_ |= Bit(value);
     }
     for (const OpId op : RequiredOwnOrder(problem)) required_ |= Bit(op.index());
+    for (int32_t op = 0; rules != nullptr && op < problem.op_count; ++op) {
+      if (rules->is_backward[static_cast<size_t>(op)]) backward_ |= Bit(op);
+    }
   }
 
   Mask required() const { return required_; }
@@ -53,7 +62,10 @@ class StateSpace {
   // Runs of `op`: with each choice of what its writes take over, which dies thereby.
   void AddRuns(const State& state, int32_t op, std::vector<Move>* moves) const {
     const auto at = static_cast<size_t>(op);
-    if (!problem_.may_repeat[at] && (state.ran & Bit(op)) != 0) return;
+    const bool has_run = (state.ran & Bit(op)) != 0;
+    if (has_run && !problem_.may_repeat[at]) return;
+    if (rules_ != nullptr && !MayRunNow(state, op)) return;
+    const Mask late = state.late | (has_run && state.has_ended ? Bit(op) : 0);
     Mask live = state.live;
     for (const int32_t read : problem_.reads[op]) {
       if ((live & Bit(read)) == 0) return;
@@ -65,7 +77,7 @@ class StateSpace {
     }
     const std::span<const int32_t> pairs = problem_.in_place[op];
     for (Mask choice = 0; choice < Bit(static_cast<int32_t>(pairs.size() / 2)); ++choice) {
-      Move move = {{live, state.ran | Bit(op)}, bytes, problem_.cost[at]};
+      Move move = {{live, state.ran | Bit(op), late, state.has_ended}, bytes, problem_.cost[at]};
       for (size_t i = 0; i < pairs.size() / 2; ++i) {
         if ((choice & Bit(static_cast<int32_t>(i))) == 0) continue;
         move.to.live &= ~Bit(pairs[2 * i + 1]);
@@ -78,14 +90,43 @@ class StateSpace {
   void AddDrops(const State& state, std::vector<Move>* moves) const {
     for (int32_t value = 0; value < problem_.value_count; ++value) {
       if ((state.live & Bit(value)) == 0) continue;
-      moves->push_back({{state.live & ~Bit(value), state.ran}, 0, 0});
+      State to = state;
+      to.live &= ~Bit(value);
+      moves->push_back({to, 0, 0});
     }
   }
 
+  // By the rules, the forward pass may end anywhere before the first run of the backward pass, if
+  // no other operation of it then runs for the first time in between.
+  void AddEndOfForward(const State& state, std::vector<Move>* moves) const {
+    if (rules_ == nullptr || state.has_ended) return;
+    State to = state;
+    to.has_ended = true;
+    moves->push_back({to, 0, 0});
+  }
+
  private:
+  // By the rules.
+  bool MayRunNow(const State& state, int32_t op) const {
+    const auto at = static_cast<size_t>(op);
+    const bool has_run = (state.ran & Bit(op)) != 0;
+    if (has_run && rules_->runs_once[at]) return false;
+    if (!rules_->is_backward[at] && !has_run) {
+      return !state.has_ended || (state.ran & backward_) != 0;
+    }
+    if (!state.has_ended) return !rules_->is_backward[at];
+    for (const int32_t maker : rules_->makers[at]) {
+      const bool is_late = (state.late & Bit(maker)) != 0;
+      if (rules_->is_recomputed[static_cast<size_t>(maker)] && !is_late) return false;
+    }
+    return true;
+  }
+
   const RunProblem& problem_;
+  const RunRules* const rules_;
   Mask results_ = 0;
   Mask required_ = 0;
+  Mask backward_ = 0;  // Where there are rules.
 };
 
 // Dijkstra's search; `next` lists the moves of a state, `extend` the length of a path by a move.
@@ -120,6 +161,7 @@ std::optional<int64_t> LeastCost(const StateSpace& space, int64_t budget, AddRun
   const auto next = [&](const State& state) {
     std::vector<Move> moves;
     space.AddDrops(state, &moves);
+    space.AddEndOfForward(state, &moves);
     add_runs(state, &moves);
     return moves;
   };
@@ -234,8 +276,8 @@ int64_t ExhaustiveLeastPeakOnce(const RunProblem& problem) {
 }
 
 std::optional<int64_t> ExhaustiveLeastCost(const RunProblem& problem, std::span<const OpId> order,
-                                           int64_t budget) {
-  const StateSpace space(problem);
+                                           int64_t budget, const RunRules* rules) {
+  const StateSpace space(problem, rules);
   return LeastCost(space, budget, [&](const State& state, std::vector<Move>* moves) {
     for (const OpId op : order) {
       space.AddRuns(state, op.index(), moves);
@@ -244,8 +286,9 @@ std::optional<int64_t> ExhaustiveLeastCost(const RunProblem& problem, std::span<
   });
 }
 
-std::optional<int64_t> ExhaustiveLeastCost(const RunProblem& problem, int64_t budget) {
-  const StateSpace space(problem);
+std::optional<int64_t> ExhaustiveLeastCost(const RunProblem& problem, int64_t budget,
+                                           const RunRules* rules) {
+  const StateSpace space(problem, rules);
   const Runs required = RequiredOwnOrder(problem);
   return LeastCost(space, budget, [&](const State& state, std::vector<Move>* moves) {
     for (const OpId op : required) space.AddRuns(state, op.index(), moves);

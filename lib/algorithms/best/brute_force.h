@@ -8,6 +8,7 @@
 #include "lib/base/rng.h"
 #include "lib/joint/joint_graph.h"
 #include "lib/joint/run_problem.h"
+#include "lib/joint/run_rules.h"
 
 namespace ckplan {
 
@@ -26,9 +27,11 @@ int64_t ExhaustiveLeastPeak(const RunProblem& problem);
 int64_t ExhaustiveLeastPeakOnce(const RunProblem& problem);
 // The least cost of all plans within the budget in which the first runs of `order`'s operations
 // come in this order; nothing if there is none.
+// With `rules`, the least of those that obey them.
 std::optional<int64_t> ExhaustiveLeastCost(const RunProblem& problem, std::span<const OpId> order,
-                                           int64_t budget);
+                                           int64_t budget, const RunRules* rules = nullptr);
 // The same in any order.
-std::optional<int64_t> ExhaustiveLeastCost(const RunProblem& problem, int64_t budget);
+std::optional<int64_t> ExhaustiveLeastCost(const RunProblem& problem, int64_t budget,
+                                           const RunRules* rules = nullptr);
 
 }  // namespace ckplan

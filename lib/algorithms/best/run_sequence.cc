@@ -257,6 +257,12 @@ void RunSequence::SetRepeated(int32_t op, bool is_repeated) {
   at = -1;
 }
 
+std::vector<int32_t> RunSequence::Changed() const {
+  std::vector<int32_t> ops;
+  for (const Change& change : changes_) ops.push_back(change.op);
+  return ops;
+}
+
 void RunSequence::Commit() {
   changes_.clear();
   tree_.Commit();

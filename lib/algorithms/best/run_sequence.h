@@ -62,6 +62,8 @@ class RunSequence {
   void Insert(int32_t op, int32_t slot);  // The slot is free.
   void Erase(int32_t slot);
   void Shift(int32_t from, int32_t to);  // `to` is free and within the run's window.
+  // The operations whose runs have changed since the last Commit, some more than once.
+  std::vector<int32_t> Changed() const;
   // Brings the peak up to date with the changes.
   void Update() { tree_.Apply(); }
   void Commit();

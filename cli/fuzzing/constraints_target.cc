@@ -1,0 +1,187 @@
+// Constraints on plans: patterns, as files have them, for two small graphs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/common/request_flags.h"
+#include "cli/fuzzing/fuzz_targets.h"
+#include "lib/base/check.h"
+#include "lib/base/read_file.h"
+#include "lib/emit/json_graph.h"
+#include "lib/emit/json_joint_graph.h"
+#include "lib/emit/json_plan.h"
+#include "lib/plan/check.h"
+#include "lib/plan/check_constraints.h"
+#include "lib/plan/check_runs.h"
+#include "lib/plan/constraints.h"
+#include "lib/planner/joint_planner.h"
+#include "lib/planner/planner.h"
+
+namespace ckplan {
+namespace {
+
+constexpr size_t kMaxPatternBytes = 2000;  // Matching takes time in proportion to it, not finding.
+
+const TensorGraph& NamedGraph() {
+  static const TensorGraph graph = [] {
+    const std::string path = CKPLAN_PROJECT_DIR "/testdata/graphs/skips.json";
+    return ReadGraphJson(ReadWholeFile(path).value(), path).value();
+  }();
+  return graph;
+}
+
+const JointGraph& NamedJointGraph() {
+  static const JointGraph graph = [] {
+    const std::string path = CKPLAN_PROJECT_DIR "/testdata/graphs/joint_net.json";
+    return ReadJointGraphJson(ReadWholeFile(path).value(), path).value();
+  }();
+  return graph;
+}
+
+// Three files of patterns in one: what stands behind the lines "keep", "recompute" and
+// "never_rerun", which may come again.
+PlanRequest RequestOf(std::string_view text) {
+  PlanRequest request;
+  request.effort = SearchEffort::kQuick;
+  NamePatterns* patterns = &request.keep;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line == "keep") {
+      patterns = &request.keep;
+    } else if (line == "recompute") {
+      patterns = &request.recompute;
+    } else if (line == "never_rerun") {
+      patterns = &request.never_rerun;
+    } else {
+      for (std::string& pattern : PatternsInText(line)) patterns->push_back(std::move(pattern));
+    }
+  }
+  return request;
+}
+
+// A step as constraints see it.
+struct NaiveStep {
+  NodeId again;               // The node or operation that it runs, if it can run again.
+  std::vector<NodeId> reads;  // Who makes what it reads, aliases and what they are in alike.
+  bool is_backward = false;
+};
+
+std::vector<NaiveStep> StepsOf(const TensorGraph& graph, const Schedule& schedule) {
+  std::vector<NaiveStep> steps;
+  for (const Step& step : schedule.steps) {
+    if (step.kind == StepKind::kFree) continue;
+    NaiveStep& naive = steps.emplace_back();
+    if (step.kind == StepKind::kLoss) continue;
+    const Node& node = graph.node(step.node());
+    naive.is_backward = step.kind == StepKind::kBackward;
+    if (!naive.is_backward) naive.again = step.node();
+    for (const TensorId read : naive.is_backward ? node.backward_reads : node.inputs) {
+      naive.reads.push_back(graph.tensor(read).producer);
+    }
+  }
+  return steps;
+}
+
+std::vector<NaiveStep> StepsOf(const JointGraph& graph, const Schedule& schedule) {
+  std::vector<NaiveStep> steps;
+  for (const Step& step : schedule.steps) {
+    const Operation& op = graph.op(step.node());
+    NaiveStep& naive = steps.emplace_back(NaiveStep{step.node(), {}, IsOfBackwardPass(op)});
+    for (const ValueId read : op.reads) naive.reads.push_back(graph.value(read).maker);
+  }
+  return steps;
+}
+
+// Looks back from every read for the run that made what is read, in quadratic time.
+bool ObeysNaively(const std::vector<NaiveStep>& steps, const Constraints& constraints) {
+  const auto runs_in = [&](NodeId node, size_t end) {
+    return std::count_if(steps.begin(), steps.begin() + static_cast<ptrdiff_t>(end),
+                         [&](const NaiveStep& step) { return step.again == node; });
+  };
+  const auto first_backward = std::find_if(steps.begin(), steps.end(),
+                                           [](const NaiveStep& step) { return step.is_backward; });
+  size_t end = 0;  // Of the forward pass. The loss, which has no node, is of it.
+  for (size_t k = 0; k < static_cast<size_t>(first_backward - steps.begin()); ++k) {
+    if (steps[k].again.is_none() || runs_in(steps[k].again, k) == 0) end = k + 1;
+  }
+  for (size_t k = 0; k < steps.size(); ++k) {
+    const NodeId node = steps[k].again;
+    const bool is_again = !node.is_none() && runs_in(node, k) > 0;
+    if (is_again && constraints.runs_once[node]) return false;
+    if (!steps[k].is_backward && !(is_again && k >= end)) continue;
+    for (const NodeId maker : steps[k].reads) {
+      if (maker.is_none() || !constraints.is_recomputed[maker]) continue;
+      size_t made = k;
+      while (steps[--made].again != maker) {
+      }
+      if (made < end || runs_in(maker, made) == 0) return false;
+    }
+  }
+  return true;
+}
+
+template <typename Graph>
+void Agree(const Graph& graph, const PlanRequest& request, const Constraints& constraints,
+           const Schedule& schedule) {
+  const std::vector<std::string> broken = BrokenConstraints(graph, request, schedule);
+  CKPLAN_CHECK(broken.empty() == ObeysNaively(StepsOf(graph, schedule), constraints),
+               broken.empty() ? "the checker misses a constraint" : broken.front());
+}
+
+std::vector<std::string> FaultsOf(const TensorGraph& graph, const Plan& plan) {
+  return CheckPlan(graph, plan);
+}
+std::vector<std::string> FaultsOf(const JointGraph& graph, const Plan& plan) {
+  return CheckJointPlan(graph, plan);
+}
+
+// `make_plan` plans a request for the graph.
+template <typename Graph, typename MakePlanOf>
+void PlanBy(std::string_view algorithm, const Graph& graph, PlanRequest request,
+            MakePlanOf make_plan) {
+  request.algorithm = algorithm;
+  for (const Budget::Kind kind : {Budget::Kind::kNone, Budget::Kind::kMin}) {
+    request.budget.kind = kind;
+    const Result<Plan> plan = make_plan(request);
+    const Result<Constraints> constraints = ConstraintsOf(graph, request);
+    if (!constraints.ok()) {
+      CKPLAN_CHECK(!plan.ok() && plan.error().code == ErrorCode::kUsage,
+                   "no plan for constraints that are none of the graph");
+      return;
+    }
+    CKPLAN_CHECK(plan.ok(), plan.error().message);
+    for (const std::string& fault : FaultsOf(graph, *plan)) {
+      CKPLAN_CHECK(fault.empty(), fmt::format("{}: {}", algorithm, fault));
+    }
+    Agree(graph, request, *constraints, plan->schedule);
+    const Result<Plan> again = ReadPlanJson(WritePlanJson(*plan, graph), graph, "plan.json");
+    CKPLAN_CHECK(again.ok() && *again == *plan, "a plan that is written and read is the same plan");
+    // A plan of whoever does not know of the constraints may break them, and both judges see it.
+    PlanRequest free = request;
+    free.keep = free.recompute = free.never_rerun = {};
+    Agree(graph, request, *constraints, make_plan(free).value().schedule);
+  }
+}
+
+}  // namespace
+
+void FuzzConstraints(FuzzInput input) {
+  if (input.size() > kMaxPatternBytes) return;
+  const PlanRequest request = RequestOf(TextOf(input));
+  const auto plan = [](const PlanRequest& asked) { return MakePlan(NamedGraph(), asked, {}); };
+  for (const std::string_view algorithm : {"chen-sqrt", "dtr", "best"}) {
+    PlanBy(algorithm, NamedGraph(), request, plan);
+  }
+  const auto plan_joint = [](const PlanRequest& asked) {
+    return MakeJointPlan(NamedJointGraph(), asked, {});
+  };
+  for (const std::string_view algorithm : {"keep-all", "dtr", "torch-budget", "best"}) {
+    PlanBy(algorithm, NamedJointGraph(), request, plan_joint);
+  }
+}
+
+}  // namespace ckplan
