@@ -6,6 +6,7 @@
 // normalises in one pass. Backward is one reduction and one pass.
 #include "lib/cuda/families.h"
 #include "lib/cuda/ops/channel_moments.h"
+#include "lib/cuda/workspace.h"
 #include "lib/ops/batch_norm.h"
 
 namespace ckplan::cuda {

@@ -6,6 +6,7 @@
 #include "lib/cuda/ops/reduce_integers.h"
 #include "lib/cuda/reduction.h"
 #include "lib/cuda/scalar_math.h"
+#include "lib/cuda/workspace.h"
 #include "lib/ops/reduce.h"
 
 namespace ckplan::cuda {
