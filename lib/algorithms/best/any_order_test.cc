@@ -12,12 +12,13 @@
 #include "lib/algorithms/best/random_instance.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/mip/mip.h"
-#include "lib/testing/instances.h"
 
 namespace ckplan {
 namespace {
 
-constexpr uint64_t kAnyOrderSeeds = Instances(uint64_t{2500});
+// As many with sanitizers: of the rarest kind that is counted there are too few among an eighth of
+// them.
+constexpr uint64_t kAnyOrderSeeds = 2500;
 constexpr int kAnyOrderPercentChains = 30;
 
 // 0 reads nothing, 1 and 2 read 0, 3 reads 1, 4 reads 2 and 3.
