@@ -8,10 +8,8 @@
 
 #include "cli/common/request_flags.h"
 #include "cli/fuzzing/fuzz_targets.h"
+#include "cli/fuzzing/testdata_graphs.h"
 #include "lib/base/check.h"
-#include "lib/base/read_file.h"
-#include "lib/emit/json_graph.h"
-#include "lib/emit/json_joint_graph.h"
 #include "lib/emit/json_plan.h"
 #include "lib/plan/check.h"
 #include "lib/plan/check_constraints.h"
@@ -24,22 +22,6 @@ namespace ckplan {
 namespace {
 
 constexpr size_t kMaxPatternBytes = 2000;  // Matching takes time in proportion to it, not finding.
-
-const TensorGraph& NamedGraph() {
-  static const TensorGraph graph = [] {
-    const std::string path = CKPLAN_PROJECT_DIR "/testdata/graphs/skips.json";
-    return ReadGraphJson(ReadWholeFile(path).value(), path).value();
-  }();
-  return graph;
-}
-
-const JointGraph& NamedJointGraph() {
-  static const JointGraph graph = [] {
-    const std::string path = CKPLAN_PROJECT_DIR "/testdata/graphs/joint_net.json";
-    return ReadJointGraphJson(ReadWholeFile(path).value(), path).value();
-  }();
-  return graph;
-}
 
 // Three files of patterns in one: what stands behind the lines "keep", "recompute" and
 // "never_rerun", which may come again.
@@ -172,15 +154,15 @@ void PlanBy(std::string_view algorithm, const Graph& graph, PlanRequest request,
 void FuzzConstraints(FuzzInput input) {
   if (input.size() > kMaxPatternBytes) return;
   const PlanRequest request = RequestOf(TextOf(input));
-  const auto plan = [](const PlanRequest& asked) { return MakePlan(NamedGraph(), asked, {}); };
+  const auto plan = [](const PlanRequest& asked) { return MakePlan(SkipsGraph(), asked, {}); };
   for (const std::string_view algorithm : {"chen-sqrt", "dtr", "best"}) {
-    PlanBy(algorithm, NamedGraph(), request, plan);
+    PlanBy(algorithm, SkipsGraph(), request, plan);
   }
   const auto plan_joint = [](const PlanRequest& asked) {
-    return MakeJointPlan(NamedJointGraph(), asked, {});
+    return MakeJointPlan(JointNetGraph(), asked, {});
   };
   for (const std::string_view algorithm : {"keep-all", "dtr", "torch-budget", "best"}) {
-    PlanBy(algorithm, NamedJointGraph(), request, plan_joint);
+    PlanBy(algorithm, JointNetGraph(), request, plan_joint);
   }
 }
 

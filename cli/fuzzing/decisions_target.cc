@@ -2,11 +2,9 @@
 #include <utility>
 
 #include "cli/fuzzing/fuzz_targets.h"
+#include "cli/fuzzing/testdata_graphs.h"
 #include "lib/base/check.h"
-#include "lib/base/read_file.h"
 #include "lib/emit/json_decisions.h"
-#include "lib/emit/json_graph.h"
-#include "lib/emit/json_joint_graph.h"
 #include "lib/emit/json_plan.h"
 #include "lib/planner/joint_planner.h"
 #include "lib/planner/planner.h"
@@ -14,22 +12,6 @@
 
 namespace ckplan {
 namespace {
-
-const TensorGraph& DecidedGraph() {
-  static const TensorGraph graph = [] {
-    const std::string path = CKPLAN_PROJECT_DIR "/testdata/graphs/net.json";
-    return ReadGraphJson(ReadWholeFile(path).value(), path).value();
-  }();
-  return graph;
-}
-
-const JointGraph& DecidedJointGraph() {
-  static const JointGraph graph = [] {
-    const std::string path = CKPLAN_PROJECT_DIR "/testdata/graphs/joint_net.json";
-    return ReadJointGraphJson(ReadWholeFile(path).value(), path).value();
-  }();
-  return graph;
-}
 
 // `make_plan` plans a request for the graph.
 template <typename Graph, typename MakePlanOf>
@@ -58,10 +40,10 @@ void Judge(const Graph& graph, Decisions decisions, MakePlanOf make_plan) {
 void FuzzDecisions(FuzzInput input) {
   const Result<Decisions> decisions = ReadDecisionsJson(TextOf(input), "decisions.json");
   if (!decisions.ok()) return;
-  Judge(DecidedGraph(), *decisions, [](const TensorGraph& graph, const PlanRequest& request) {
+  Judge(NetGraph(), *decisions, [](const TensorGraph& graph, const PlanRequest& request) {
     return MakePlan(graph, request, {});
   });
-  Judge(DecidedJointGraph(), *decisions, [](const JointGraph& graph, const PlanRequest& request) {
+  Judge(JointNetGraph(), *decisions, [](const JointGraph& graph, const PlanRequest& request) {
     return MakeJointPlan(graph, request, {});
   });
 }

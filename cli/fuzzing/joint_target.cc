@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cli/fuzzing/fuzz_targets.h"
+#include "cli/fuzzing/testdata_graphs.h"
 #include "lib/base/check.h"
-#include "lib/base/read_file.h"
 #include "lib/emit/json_joint_graph.h"
 #include "lib/emit/json_plan.h"
 #include "lib/joint/naive_runs.h"
@@ -24,14 +24,6 @@ namespace {
 constexpr size_t kMaxPlannedOps = 10;
 // A search by `best` may take half a second on twice as many, and with sanitizers a minute.
 constexpr size_t kMaxSearchedOps = 4;
-
-const JointGraph& PlannedJointGraph() {
-  static const JointGraph graph = [] {
-    const std::string path = CKPLAN_PROJECT_DIR "/testdata/graphs/joint_net.json";
-    return ReadJointGraphJson(ReadWholeFile(path).value(), path).value();
-  }();
-  return graph;
-}
 
 // What the checker has accepted must hold by the plainest reading as well.
 void CheckAgain(const JointGraph& graph, const Plan& plan) {
@@ -99,12 +91,12 @@ void FuzzJointGraph(FuzzInput input) {
 }
 
 bool IsAcceptedJointPlan(std::string_view text) {
-  const Result<Plan> plan = ReadPlanJson(text, PlannedJointGraph(), "plan.json");
-  return plan.ok() && CheckJointPlan(PlannedJointGraph(), *plan).empty();
+  const Result<Plan> plan = ReadPlanJson(text, JointNetGraph(), "plan.json");
+  return plan.ok() && CheckJointPlan(JointNetGraph(), *plan).empty();
 }
 
 void FuzzJointPlan(FuzzInput input) {
-  const JointGraph& graph = PlannedJointGraph();
+  const JointGraph& graph = JointNetGraph();
   const Result<Plan> plan = ReadPlanJson(TextOf(input), graph, "plan.json");
   if (!plan.ok() || !CheckJointPlan(graph, *plan).empty()) return;
   CheckAgain(graph, *plan);

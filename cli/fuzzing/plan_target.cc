@@ -3,9 +3,8 @@
 #include <string>
 
 #include "cli/fuzzing/fuzz_targets.h"
+#include "cli/fuzzing/testdata_graphs.h"
 #include "lib/base/check.h"
-#include "lib/base/read_file.h"
-#include "lib/emit/json_graph.h"
 #include "lib/emit/json_plan.h"
 #include "lib/plan/check.h"
 #include "lib/planner/source.h"
@@ -13,14 +12,6 @@
 
 namespace ckplan {
 namespace {
-
-const TensorGraph& PlannedGraph() {
-  static const TensorGraph graph = [] {
-    const std::string path = CKPLAN_PROJECT_DIR "/testdata/graphs/net.json";
-    return ReadGraphJson(ReadWholeFile(path).value(), path).value();
-  }();
-  return graph;
-}
 
 // What the checker has accepted must hold by the plainest reading as well.
 void CheckAgain(const TensorGraph& graph, const Plan& plan) {
@@ -39,8 +30,8 @@ void CheckAgain(const TensorGraph& graph, const Plan& plan) {
 }  // namespace
 
 bool IsAcceptedPlan(std::string_view text) {
-  const Result<Plan> plan = ReadPlanJson(text, PlannedGraph(), "plan.json");
-  return plan.ok() && CheckPlan(PlannedGraph(), *plan).empty();
+  const Result<Plan> plan = ReadPlanJson(text, NetGraph(), "plan.json");
+  return plan.ok() && CheckPlan(NetGraph(), *plan).empty();
 }
 
 void FuzzPlan(FuzzInput input) {
@@ -48,9 +39,9 @@ void FuzzPlan(FuzzInput input) {
   const Result<PlanHeader> header = ReadPlanHeader(text, "plan.json");
   if (header.ok()) static_cast<void>(RequestToReadAgain(header->request, std::nullopt).ok());
   static_cast<void>(ReadPlanDigest(text, "plan.json").ok());
-  const Result<Plan> plan = ReadPlanJson(text, PlannedGraph(), "plan.json");
-  if (!plan.ok() || !CheckPlan(PlannedGraph(), *plan).empty()) return;
-  CheckAgain(PlannedGraph(), *plan);
+  const Result<Plan> plan = ReadPlanJson(text, NetGraph(), "plan.json");
+  if (!plan.ok() || !CheckPlan(NetGraph(), *plan).empty()) return;
+  CheckAgain(NetGraph(), *plan);
 }
 
 }  // namespace ckplan

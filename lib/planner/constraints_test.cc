@@ -27,9 +27,10 @@ namespace {
 
 constexpr uint64_t kSeeds = Instances(uint64_t{64});
 
-// Each node is free, kept, recomputed or never run again.
+// A request for a quick plan: each node is free, kept, recomputed or never run again.
 PlanRequest RandomConstraints(Rng* rng, const TensorGraph& graph) {
   PlanRequest request;
+  request.effort = SearchEffort::kQuick;
   for (const Node& node : graph.nodes()) {
     NamePatterns* const lists[] = {&request.keep, &request.recompute, &request.never_rerun};
     const int64_t list = rng->Between(0, 5);
@@ -92,7 +93,6 @@ TEST_CASE("constraints: no plan of any algorithm breaks one, and best is no wors
     const TensorGraph graph = DrawnGraph(seed);
     Rng rng(seed);
     PlanRequest request = RandomConstraints(&rng, graph);
-    request.effort = SearchEffort::kQuick;
     const PlanRequest without_budget = request;
     PlanRequest least = request;
     least.budget.kind = Budget::Kind::kMin;
@@ -137,7 +137,6 @@ TEST_CASE("constraints: plans in any order, and of joint graphs, break none") {
     const TensorGraph graph = DrawnGraph(seed);
     Rng rng(seed);
     PlanRequest request = RandomConstraints(&rng, graph);
-    request.effort = SearchEffort::kQuick;
     request.order = StepOrder::kFree;
     const Result<Plan> free = MakePlan(graph, request, {});
     REQUIRE_MESSAGE(free.ok(), free.error().message);

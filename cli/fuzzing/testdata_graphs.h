@@ -1,0 +1,13 @@
+// Small graphs of testdata/graphs, which targets plan and read plans for. Each is read once.
+#pragma once
+
+#include "lib/graph/tensor_graph.h"
+#include "lib/joint/joint_graph.h"
+
+namespace ckplan {
+
+const TensorGraph& NetGraph();      // net.json
+const TensorGraph& SkipsGraph();    // skips.json
+const JointGraph& JointNetGraph();  // joint_net.json
+
+}  // namespace ckplan
