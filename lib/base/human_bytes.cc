@@ -50,8 +50,8 @@ std::string HumanBytes(Bytes bytes) {
 }
 
 std::string SignedBytes(Bytes change) {
-  if (change < Bytes(0)) return "-" + HumanBytes(Bytes(0) - change);
-  return (change > Bytes(0) ? "+" : "") + HumanBytes(change);
+  if (change < Bytes(0)) return fmt::format("-{}", HumanBytes(Bytes(0) - change));
+  return fmt::format("{}{}", change > Bytes(0) ? "+" : "", HumanBytes(change));
 }
 
 }  // namespace ckplan
