@@ -253,7 +253,7 @@ Result<AnyOrderOutcome> SolveMomentsInAnyOrder(const RunProblem& problem,
                                                std::span<const OpId> order,
                                                std::span<const OpId> chain, int64_t budget,
                                                int64_t max_work) {
-  return SolveProgram<AnyOrderPlan>(AnyOrderProgram(problem, order, chain, budget), max_work);
+  return SolveProgram<AnyOrderPlan>(AnyOrderProgram(problem, order, chain, budget), {max_work});
 }
 
 }  // namespace ckplan

@@ -253,8 +253,9 @@ class MomentProgram {
 }  // namespace
 
 Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
-                                   const ChargedSteps& charged, int64_t budget, int64_t max_work) {
-  return SolveProgram<MomentPlan>(MomentProgram(problem, order, charged, budget), max_work);
+                                   const ChargedSteps& charged, int64_t budget,
+                                   const ProgramLimits& limits) {
+  return SolveProgram<MomentPlan>(MomentProgram(problem, order, charged, budget), limits);
 }
 
 Runs ExpandMoments(const RunProblem& problem, std::span<const OpId> order,

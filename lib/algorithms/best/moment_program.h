@@ -51,10 +51,11 @@ struct ChargedSteps {
   std::vector<ChargedRerun> reruns;  // At some of the moments.
 };
 
-// `order` has every operation once, each behind the makers of what it reads; `max_work` limits the
-// work (MipLimits). kUnsupported: built without a MIP solver, or too large for it.
+// `order` has every operation once, each behind the makers of what it reads. kUnsupported: built
+// without a MIP solver, or too large for it.
 Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
-                                   const ChargedSteps& charged, int64_t budget, int64_t max_work);
+                                   const ChargedSteps& charged, int64_t budget,
+                                   const ProgramLimits& limits);
 
 // The runs of such a plan: within an interval what is missing is run again just before it is read,
 // and at the end of the interval what the next moment wants.

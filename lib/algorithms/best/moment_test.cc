@@ -44,7 +44,7 @@ TEST_CASE("moments: no plan of the order costs less than the program says, whate
     const ChargedSteps charged = RandomCharges(&instance);
     if (charged.moments.empty()) continue;
     const MomentOutcome outcome =
-        SolveMoments(instance.problem, instance.order, charged, instance.budget, kAmple.work)
+        SolveMoments(instance.problem, instance.order, charged, instance.budget, {kAmple.work})
             .value();
     const std::optional<int64_t> best =
         ExhaustiveLeastCost(instance.problem, instance.order, instance.budget);

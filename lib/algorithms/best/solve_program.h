@@ -1,6 +1,7 @@
 // Solving the programs over moments (moment_program.h, any_order_program.h) by the MIP solver.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -21,22 +22,29 @@ struct ProgramOutcome {
   int64_t work = 0;            // Done, as MipLimits counts it.
 };
 
+// When a program is left unsolved, with the best solution and the bound so far.
+struct ProgramLimits {
+  int64_t work = 0;  // As MipLimits counts it.
+  int64_t gap = 0;   // Between the cost of the plan and the bound: less is not worth the work.
+};
+
 // `Program` has
 //   model()         the program, with sizes and costs in
 //   units(),
 //   is_hopeless()   whether it was seen while it was built that it has no solution, and
 //   Read(values)    the plan that a solution means.
-// `max_work` limits the work (MipLimits). kUnsupported: built without a MIP solver, or too large
-// for it.
+// kUnsupported: built without a MIP solver, or too large for it.
 template <typename Plan, typename Program>
-Result<ProgramOutcome<Plan>> SolveProgram(const Program& program, int64_t max_work) {
+Result<ProgramOutcome<Plan>> SolveProgram(const Program& program, const ProgramLimits& limits) {
   ProgramOutcome<Plan> outcome;
   outcome.is_infeasible = program.is_hopeless();
   if (outcome.is_infeasible) return outcome;
   const size_t columns = program.model().columns().size();
   MipLimits mip;
-  mip.work = max_work;
-  const int64_t iterations = max_work / IterationWork(columns);
+  mip.work = limits.work;
+  const auto gap = static_cast<double>(limits.gap / program.units().cost);
+  mip.absolute_gap = std::max(mip.absolute_gap, gap);
+  const int64_t iterations = limits.work / IterationWork(columns);
   if (!IsWorthBeginning(program.model().rows().size(), iterations)) return outcome;
   CKPLAN_ASSIGN_OR_RETURN(const MipOutcome solved, SolveMip(program.model(), mip));
   outcome.work = solved.work;
