@@ -22,6 +22,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -100,6 +101,11 @@ struct MipOptions {
   const std::vector<double>* start = nullptr;
   // Solves the linear relaxation: no column need be whole.
   bool relax = false;
+  // If set, asked once about each best solution that is within `doubtful_gap` of the bound, with
+  // integers that are whole: whether it is worth solving on. Where it is not, the search ends as at
+  // a limit.
+  std::function<bool(const std::vector<double>&)> is_worth_proving;
+  double doubtful_gap = 0;
 };
 
 enum class MipStatus {

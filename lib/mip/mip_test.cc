@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <new>
 #include <stop_token>
 #include <string>
 
@@ -208,6 +209,42 @@ TEST_CASE("mip: a start is kept where there is no time for a better one") {
   const MipOutcome misled = Solved(model, {.lp_iterations = 300}, {.start = &all});
   REQUIRE(misled.values);
   CHECK(model.IsFeasible(*misled.values));
+}
+
+TEST_CASE("mip: the caller is asked about solutions near the bound, and may end the search") {
+  Rng rng(8);
+  const MipModel model = RandomKnapsack(rng, 30, 3);
+  const MipOutcome proven = Solved(model);
+  std::vector<std::vector<double>> asked;
+  MipOptions options;
+  options.doubtful_gap = std::abs(proven.objective);
+  options.is_worth_proving = [&](const std::vector<double>& values) {
+    asked.push_back(values);
+    return true;
+  };
+  const MipOutcome same = Solved(model, {}, options);
+  CHECK(same.status == MipStatus::kOptimal);
+  CHECK(same.objective == proven.objective);
+  REQUIRE(asked.size() > 1);
+  for (size_t i = 0; i < asked.size(); ++i) {
+    CHECK(model.IsFeasible(asked[i]));
+    CHECK((i == 0 || model.Objective(asked[i]) < model.Objective(asked[i - 1])));
+  }
+  asked.clear();
+  options.is_worth_proving = [&](const std::vector<double>& values) {
+    asked.push_back(values);
+    return false;
+  };
+  const MipOutcome ended = Solved(model, {}, options);
+  CHECK(ended.status == MipStatus::kStopped);
+  CHECK(asked.size() == 1);
+  CHECK(ended.objective <= model.Objective(asked[0]));
+  CHECK(ended.bound <= proven.objective);
+  CHECK(ended.work < proven.work);
+  options.is_worth_proving = [](const std::vector<double>&) -> bool { throw std::bad_alloc(); };
+  CHECK_THROWS_AS(Solved(model, {}, options), std::bad_alloc);
+  options.doubtful_gap = -1;  // Nothing is so near.
+  CHECK(Solved(model, {}, options).status == MipStatus::kOptimal);
 }
 
 TEST_CASE("mip: a stop ends a solve with the best so far") {

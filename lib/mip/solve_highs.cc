@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "lib/base/check.h"
@@ -137,12 +139,24 @@ Result<Done> Pass(void* highs, const MipModel& model, bool is_linear) {
   return Done{};
 }
 
+std::vector<double> Rounded(std::vector<double> values, const MipModel& model) {
+  for (size_t j = 0; j < values.size(); ++j) {
+    if (model.columns()[j].is_integer) values[j] = std::round(values[j]);
+  }
+  return values;
+}
+
 // What HiGHS is given with its callback, and what the callback has seen.
 struct Interrupt {
+  const MipModel& model;
   const MipLimits& limits;
-  const size_t columns;
+  const MipOptions& options;
   int64_t iterations = 0;
   int64_t work = 0;
+  std::vector<double> best;  // The best solution, until it is judged by `is_worth_proving`.
+  std::exception_ptr thrown;
+
+  size_t columns() const { return model.columns().size(); }
 };
 
 // Whether a thread that polls now would be stopped. No exception may pass through HiGHS.
@@ -155,30 +169,55 @@ bool StopIsRequested(int64_t work) {
   }
 }
 
-// HiGHS calls it wherever it can be interrupted; `context` is the Interrupt.
+// Whether the caller is asked about the best solution, and wants no proof of it. No exception may
+// pass through HiGHS.
+bool IsRefused(double primal_bound, double dual_bound, Interrupt* interrupt) {
+  const MipOptions& options = interrupt->options;
+  const bool is_near = primal_bound - dual_bound <= options.doubtful_gap;
+  if (interrupt->best.empty() || !is_near) return false;
+  const std::vector<double> best = std::exchange(interrupt->best, {});
+  try {
+    return !options.is_worth_proving(best);
+  } catch (...) {
+    interrupt->thrown = std::current_exception();
+    return true;
+  }
+}
+
+// HiGHS calls it wherever it can be interrupted, and with each better solution if those are asked
+// about; `context` is the Interrupt.
 void InterruptWhenSpent(int type, const char*, const HighsCallbackDataOut* out,
                         HighsCallbackDataIn* in, void* context) {
   auto& interrupt = *static_cast<Interrupt*>(context);
+  if (type == kHighsCallbackMipImprovingSolution) {
+    interrupt.best =
+        Rounded({out->mip_solution, out->mip_solution + interrupt.columns()}, interrupt.model);
+    return;
+  }
   const bool is_mip = type == kHighsCallbackMipInterrupt;
   int64_t work = 1;
   if (is_mip) {
     const int64_t iterations = out->mip_total_lp_iterations;
     const bool is_root = out->mip_node_count <= 1;
-    work = (is_root ? RootRoundWork(interrupt.columns) : NodeRoundWork(interrupt.columns)) +
-           (iterations - interrupt.iterations) * IterationWork(interrupt.columns);
+    work = (is_root ? RootRoundWork(interrupt.columns()) : NodeRoundWork(interrupt.columns())) +
+           (iterations - interrupt.iterations) * IterationWork(interrupt.columns());
     interrupt.iterations = iterations;
     interrupt.work += work;
   }
   const MipLimits& limits = interrupt.limits;
   const bool is_spent =
       is_mip && (interrupt.iterations >= limits.lp_iterations || interrupt.work >= limits.work);
-  in->user_interrupt = StopIsRequested(work) || is_spent ? 1 : 0;
+  const bool is_refused =
+      is_mip && IsRefused(out->mip_primal_bound, out->mip_dual_bound, &interrupt);
+  in->user_interrupt = StopIsRequested(work) || is_spent || is_refused ? 1 : 0;
 }
 
 void SetInterrupt(void* highs, Interrupt* interrupt) {
   CKPLAN_CHECK(Highs_setCallback(highs, InterruptWhenSpent, interrupt) == kHighsStatusOk,
                "HiGHS takes a callback");
-  for (const HighsInt type : {kHighsCallbackSimplexInterrupt, kHighsCallbackMipInterrupt}) {
+  std::vector<HighsInt> types = {kHighsCallbackSimplexInterrupt, kHighsCallbackMipInterrupt};
+  if (interrupt->options.is_worth_proving) types.push_back(kHighsCallbackMipImprovingSolution);
+  for (const HighsInt type : types) {
     CKPLAN_CHECK(Highs_startCallback(highs, type) == kHighsStatusOk, "HiGHS knows the callback");
   }
 }
@@ -240,10 +279,7 @@ std::optional<std::vector<double>> Values(void* highs, const MipModel& model, bo
   if (IntInfo(highs, "primal_solution_status") != kHighsSolutionStatusFeasible) return {};
   std::vector<double> values(model.columns().size());
   Highs_getSolution(highs, values.data(), nullptr, nullptr, nullptr);
-  for (size_t j = 0; j < values.size() && !is_linear; ++j) {
-    if (model.columns()[j].is_integer) values[j] = std::round(values[j]);
-  }
-  return values;
+  return is_linear ? values : Rounded(std::move(values), model);
 }
 
 MipOutcome Read(void* highs, MipStatus status, const MipModel& model, bool is_linear) {
@@ -273,7 +309,7 @@ Result<MipOutcome> SolveMip(const MipModel& model, const MipLimits& limits,
   const bool is_linear =
       options.relax || std::none_of(model.columns().begin(), model.columns().end(),
                                     [](const MipColumn& column) { return column.is_integer; });
-  Interrupt interrupt{limits, model.columns().size()};
+  Interrupt interrupt{model, limits, options, 0, 0, {}, nullptr};
   const Highs highs(Highs_create());
   SetRepeatable(highs.get());
   SetLimits(highs.get(), limits, is_linear);
@@ -285,12 +321,13 @@ Result<MipOutcome> SolveMip(const MipModel& model, const MipLimits& limits,
     Highs_setSolution(highs.get(), options.start->data(), nullptr, nullptr, nullptr);
   }
   Highs_run(highs.get());  // The model's status says more than what it returns.
+  if (interrupt.thrown) std::rethrow_exception(interrupt.thrown);
   CKPLAN_ASSIGN_OR_RETURN(const MipStatus status,
                           StatusOf(Highs_getModelStatus(highs.get()), model));
   MipOutcome outcome = Read(highs.get(), status, model, is_linear);
   // HiGHS may go on for a while after it looked at its limits last.
   const int64_t unseen = std::max<int64_t>(0, outcome.lp_iterations - interrupt.iterations);
-  outcome.work = interrupt.work + unseen * IterationWork(interrupt.columns);
+  outcome.work = interrupt.work + unseen * IterationWork(interrupt.columns());
   return outcome;
 }
 

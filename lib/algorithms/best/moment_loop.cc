@@ -11,9 +11,9 @@
 namespace ckplan {
 namespace {
 
-// Most programs but the last have plans that exceed the budget. So, until a plan fits, each is
-// solved to within this part of what running everything once costs: a proof that there is no plan a
-// little better can take most of the work.
+// Most programs but the last have plans that exceed the budget. Those are left as soon as the bound
+// is within this part of what running everything once costs: a proof that there is no plan a little
+// better can take most of the work.
 constexpr int64_t kCoarseParts = 5'000;
 
 class MomentLoop {
@@ -58,8 +58,13 @@ class MomentLoop {
   // Whether another round may find a better plan.
   Result<bool> Round() {
     const bool is_for_budget = target_ == budget_;
-    const ProgramLimits limits = {limits_.work - outcome_.work,
-                                  is_exact_ ? 0 : once_ / kCoarseParts};
+    const ProgramLimits<MomentPlan> limits = {
+        limits_.work - outcome_.work,
+        [&](const MomentPlan& plan) {
+          const Runs runs = ExpandMoments(problem_, order_, moments(), plan);
+          return ViewSteps(graph_, order_, runs).Peak() <= budget_;
+        },
+        once_ / kCoarseParts};
     CKPLAN_ASSIGN_OR_RETURN(const MomentOutcome solved,
                             SolveMoments(problem_, order_, charged_, target_, limits));
     outcome_.work += solved.work;
@@ -74,8 +79,7 @@ class MomentLoop {
     const int64_t peak = view.Peak();
     if (peak <= budget_) {
       Take(std::move(runs));
-      // The same program again, and now to the end, unless it was.
-      return !solved.is_exact && !std::exchange(is_exact_, true);
+      return false;
     }
     // What remains above the budget where all is charged already is a matter of several reruns in
     // one interval, or of rounding: less room everywhere makes up for it.
@@ -144,9 +148,8 @@ class MomentLoop {
   const std::span<const OpId> order_;
   const int64_t budget_;
   const LoopLimits limits_;
-  bool is_exact_ = false;  // Whether programs are solved to the end: see kCoarseParts.
-  int64_t target_;         // The budget that the program is given; see Round.
-  int64_t once_ = 0;       // What the order costs.
+  int64_t target_;    // The budget that the program is given; see Round.
+  int64_t once_ = 0;  // What the order costs.
   ChargedSteps charged_;
   LoopOutcome outcome_;
 };

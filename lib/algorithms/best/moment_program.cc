@@ -254,7 +254,7 @@ class MomentProgram {
 
 Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
                                    const ChargedSteps& charged, int64_t budget,
-                                   const ProgramLimits& limits) {
+                                   const ProgramLimits<MomentPlan>& limits) {
   return SolveProgram<MomentPlan>(MomentProgram(problem, order, charged, budget), limits);
 }
 

@@ -55,7 +55,7 @@ struct ChargedSteps {
 // without a MIP solver, or too large for it.
 Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
                                    const ChargedSteps& charged, int64_t budget,
-                                   const ProgramLimits& limits);
+                                   const ProgramLimits<MomentPlan>& limits);
 
 // The runs of such a plan: within an interval what is missing is run again just before it is read,
 // and at the end of the interval what the next moment wants.

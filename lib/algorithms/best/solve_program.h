@@ -1,10 +1,11 @@
 // Solving the programs over moments (moment_program.h, any_order_program.h) by the MIP solver.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <vector>
 
 #include "lib/algorithms/best/program_units.h"
 #include "lib/base/result.h"
@@ -23,9 +24,12 @@ struct ProgramOutcome {
 };
 
 // When a program is left unsolved, with the best solution and the bound so far.
+template <typename Plan>
 struct ProgramLimits {
   int64_t work = 0;  // As MipLimits counts it.
-  int64_t gap = 0;   // Between the cost of the plan and the bound: less is not worth the work.
+  // If set, asked about a plan that costs at most `doubtful_gap` more than the bound.
+  std::function<bool(const Plan&)> is_worth_proving = nullptr;
+  int64_t doubtful_gap = 0;
 };
 
 // `Program` has
@@ -35,18 +39,24 @@ struct ProgramLimits {
 //   Read(values)    the plan that a solution means.
 // kUnsupported: built without a MIP solver, or too large for it.
 template <typename Plan, typename Program>
-Result<ProgramOutcome<Plan>> SolveProgram(const Program& program, const ProgramLimits& limits) {
+Result<ProgramOutcome<Plan>> SolveProgram(const Program& program,
+                                          const ProgramLimits<Plan>& limits) {
   ProgramOutcome<Plan> outcome;
   outcome.is_infeasible = program.is_hopeless();
   if (outcome.is_infeasible) return outcome;
   const size_t columns = program.model().columns().size();
   MipLimits mip;
   mip.work = limits.work;
-  const auto gap = static_cast<double>(limits.gap / program.units().cost);
-  mip.absolute_gap = std::max(mip.absolute_gap, gap);
+  MipOptions options;
+  if (limits.is_worth_proving) {
+    options.is_worth_proving = [&](const std::vector<double>& values) {
+      return limits.is_worth_proving(program.Read(values));
+    };
+    options.doubtful_gap = static_cast<double>(limits.doubtful_gap / program.units().cost);
+  }
   const int64_t iterations = limits.work / IterationWork(columns);
   if (!IsWorthBeginning(program.model().rows().size(), iterations)) return outcome;
-  CKPLAN_ASSIGN_OR_RETURN(const MipOutcome solved, SolveMip(program.model(), mip));
+  CKPLAN_ASSIGN_OR_RETURN(const MipOutcome solved, SolveMip(program.model(), mip, options));
   outcome.work = solved.work;
   outcome.is_infeasible = solved.status == MipStatus::kInfeasible;
   if (outcome.is_infeasible) return outcome;
