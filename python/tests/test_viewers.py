@@ -1,8 +1,9 @@
 """What the program writes for other people's viewers, read by those people's own programs.
 
-PyTorch's reader of memory snapshots comes with PyTorch. Perfetto's messages come with the package
-perfetto from PyPI, and its trace processor is a program that the package downloads when it is first
-used: the tests of both are skipped, with a reason, where they are not there.
+PyTorch's reader of memory snapshots comes with PyTorch, and Perfetto's messages with the package
+perfetto from PyPI, which python/requirements/test.txt names. Its trace processor is a program that
+the package downloads when it is first used: the tests of it are skipped, with a reason, where it is
+not in PATH.
 """
 
 import pickle
