@@ -36,6 +36,13 @@ Result<Done> CheckRuns(const PlanHeader& header) {
                      "ckexec holds them throughout the step, so plan again without --gradients "
                      "arriving");
   }
+  if (header.request.pipeline) {
+    return MakeError(
+        ErrorCode::kUsage,
+        fmt::format("the plan is for one of {} stages of a pipeline; ckexec runs whole "
+                    "models, so plan again without --pipeline",
+                    header.request.pipeline->stages));
+  }
   if (header.request.sharding) {
     return MakeError(ErrorCode::kUsage,
                      fmt::format("the plan is for one of {} devices that divide the parameters; "

@@ -109,7 +109,8 @@ void AddRest(const PlanDiff& diff, TextTable* table) {
   const std::pair<std::string_view, Bytes> parts[] = {
       {"[nodes treated as before]", diff.rest->tensors},
       {"[gradients]", diff.rest->gradients},
-      {"[workspace]", diff.rest->workspace}};
+      {"[workspace]", diff.rest->workspace},
+      {"[other micro-batches]", diff.rest->other_micro_batches}};
   for (const auto& [name, bytes] : parts) {
     if (bytes == Bytes(0)) continue;
     table->rows.push_back({"", std::string(name), "", "", SignedBytes(bytes)});

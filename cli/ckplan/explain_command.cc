@@ -10,6 +10,7 @@
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/saved_plan.h"
 #include "lib/explain/what_if.h"
+#include "lib/parallel/pipeline.h"
 #include "lib/planner/plan_file.h"
 
 namespace ckplan {
@@ -57,9 +58,16 @@ Result<std::string> Explanation(const Options& options, const PlanFile& file,
     const PeakExplanation peak = ExplainPeak(traced);
     return is_json ? PeakJson(traced, peak) : PeakText(file.source, traced, peak, screen);
   }
-  CKPLAN_ASSIGN_OR_RETURN(std::vector<Subject> found,
-                          FindSubjects(*graph, file.source.absent_values, options.what));
-  const std::vector<ExplainedSubject> all = ExplainAll(traced, std::move(found));
+  Result<std::vector<Subject>> found =
+      FindSubjects(*graph, file.source.absent_values, options.what);
+  if (!found.ok()) {
+    Error error = std::move(found).error();
+    if (const auto& stage = file.plan.request.pipeline) {
+      error.notes.push_back(fmt::format("the plan is for stage {} alone", TextOf(*stage)));
+    }
+    return error;
+  }
+  const std::vector<ExplainedSubject> all = ExplainAll(traced, std::move(found).value());
   return is_json ? SubjectsJson(traced, all) : SubjectsText(file.source, traced, all, screen);
 }
 

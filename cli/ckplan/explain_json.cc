@@ -31,6 +31,9 @@ class ExplanationJson {
     json_.Key("step_name").Text(traced_.NameOfStep(peak.step));
     json_.Key("equal_steps").Integer(static_cast<int64_t>(peak.equal_steps));
     json_.Key("used_bytes").Amount(peak.used);
+    if (peak.other_micro_batches > Bytes(0)) {
+      json_.Key("other_micro_batches_bytes").Amount(peak.other_micro_batches);
+    }
     json_.Key("by_kind").BeginObject(JsonLayout::kInline);
     for (size_t kind = 0; kind < kMemoryKinds; ++kind) {
       const std::string_view name = NameOf(static_cast<MemoryKind>(kind));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/ckplan/device_text.h"
 #include "cli/ckplan/plan_summary.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
@@ -73,6 +74,9 @@ class ExplanationWriter {
                                                 f_.baseline_peak.count())),
                             has_budget ? fmt::format(" of a budget of {}", HumanBytes(budget)) : "",
                             SignedPercent(StepOverheadRatio(f_))));
+    if (!traced_.plan.request.pipeline) return;
+    Row("in flight", fmt::format("{}; steps are those of one, peaks are with all",
+                                 InFlightText(traced_.plan.request)));
   }
 
   void Row(std::string_view label, std::string_view value) {
@@ -116,7 +120,7 @@ class ExplanationWriter {
     }
     std::string text = fmt::format("it reads and makes {} itself", HumanBytes(peak.used));
     if (gradients > Bytes(0)) text += fmt::format(", {} are gradients", HumanBytes(gradients));
-    const Bytes held = peak.bytes - peak.used - gradients;
+    const Bytes held = peak.bytes - peak.other_micro_batches - peak.used - gradients;
     Row("", fmt::format("{}, and {} is held for later", text,
                         held == Bytes(0) ? "nothing" : HumanBytes(held)));
   }
@@ -131,6 +135,10 @@ class ExplanationWriter {
       if (count == 0) continue;
       table.rows.push_back({KindText(static_cast<MemoryKind>(kind)), HumanBytes(peak.by_kind[kind]),
                             Share(peak.by_kind[kind], peak.bytes), std::to_string(count)});
+    }
+    if (peak.other_micro_batches > Bytes(0)) {
+      table.rows.push_back({"other micro-batches", HumanBytes(peak.other_micro_batches),
+                            Share(peak.other_micro_batches, peak.bytes), "-"});
     }
     if (!table.rows.empty()) Table(table);
   }
@@ -171,6 +179,13 @@ class ExplanationWriter {
       }
     }
     if (shares.size() > shown) add(Others(shares.size() - shown), rest);
+    if (peak.other_micro_batches > Bytes(0)) {
+      std::vector<std::string> cells(table.columns.size(), "-");
+      cells[0] = "[other micro-batches]";
+      cells[1] = AmountIn(unit, peak.other_micro_batches);
+      cells[2] = Share(peak.other_micro_batches, peak.bytes);
+      table.rows.push_back(std::move(cells));
+    }
     Table(table);
   }
 

@@ -146,7 +146,7 @@ void AddFitOptions(CommandLine& line, Options& options) {
                       "size of a dimension; the one without a size is fitted");
   for (const std::string_view field :
        {"keep", "never_rerun", "input_shapes", "cost_model", "autograd", "activation_type",
-        "freeze", "sharding", "align"}) {
+        "freeze", "sharding", "pipeline", "micro_batches", "schedule", "stage_cuts", "align"}) {
     options.request.Add(line, field);
   }
   line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",

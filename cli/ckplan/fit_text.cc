@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/ckplan/device_text.h"
 #include "cli/ckplan/plan_summary.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
@@ -93,7 +94,7 @@ std::string PlannedBy(const PlanRequest& plan) {
     text += fmt::format(" (effort {}{})", NameOf(plan.effort),
                         plan.order == StepOrder::kFree ? ", free order" : "");
   }
-  if (plan.sharding) text += fmt::format(", each device of {}", TextOf(*plan.sharding));
+  text += DeviceText(plan);
   return fmt::format("{}, optimizer {}, cost model {}", text, NameOf(plan.optimizer),
                      plan.cost_model);
 }
@@ -174,7 +175,8 @@ std::string FitCsv(const FitReport& report) {
       {"optimizer"},  {"memory_bytes"},  {"reserve_bytes"}, {"peak_bytes"}, {"constant_bytes"},
       {"need_bytes"}, {"overhead_cost"}, {"step_cost"},     {"throughput"}, {"throughput_unit"},
       {"is_most"}};
-  if (fit.plan.sharding) table.columns.push_back({"sharding"});
+  const auto device = DeviceCells(fit.plan);
+  for (const auto& [name, value] : device) table.columns.push_back({name});
   for (size_t i = 0; i < fit.rows.size(); ++i) {
     const FitRow& row = fit.rows[i];
     std::vector<std::string> cells = {
@@ -197,7 +199,7 @@ std::string FitCsv(const FitReport& report) {
     }
     cells.emplace_back(ThroughputUnit(fit));
     cells.emplace_back(IsBest(fit, i) ? "true" : "false");
-    if (fit.plan.sharding) cells.push_back(TextOf(*fit.plan.sharding));
+    for (const auto& [name, value] : device) cells.push_back(value);
     table.rows.push_back(std::move(cells));
   }
   return table.Csv();
@@ -228,7 +230,7 @@ std::string FitJson(const FitReport& report) {
   WriteField("algorithm", fit.plan, &json);
   json.Key("effort").Text(NameOf(fit.plan.effort));
   WriteField("optimizer", fit.plan, &json);
-  WriteField("sharding", fit.plan, &json);
+  WriteDevice(fit.plan, &json);
   WriteField("cost_model", fit.plan, &json);
   WriteField("cost_unit", fit.plan, &json);
   json.Key("throughput_unit").Text(ThroughputUnit(fit));

@@ -10,6 +10,7 @@
 #include "lib/base/printable.h"
 #include "lib/emit/json_request.h"
 #include "lib/emit/json_writer.h"
+#include "lib/parallel/pipeline.h"
 
 namespace ckplan {
 namespace {
@@ -78,6 +79,12 @@ TextTable FiguresTable(const std::vector<Inspection>& inspections) {
   add("statistics", [](One i) { return HumanBytes(i.statistics); });
   add("saved for backward", [](One i) { return HumanBytes(i.saved_for_backward); });
   add("peak, keeping all", [](One i) { return HumanBytes(i.keep_all_peak); });
+  if (inspections.front().request.pipeline) {
+    add("micro-batches in flight", [](One i) {
+      const PlanRequest& r = i.request;
+      return std::to_string(MicroBatchesInFlight(*r.pipeline, r.micro_batches, r.schedule));
+    });
+  }
   add("prediction", [](One i) { return i.prediction ? HumanBytes(i.prediction->none) : "-"; });
   add("prediction, sharing",
       [](One i) { return i.prediction ? HumanBytes(i.prediction->sharing) : "-"; });
@@ -92,7 +99,8 @@ TextTable FiguresTable(const std::vector<Inspection>& inspections) {
   add("backward", [](One i) { return CostText(i.backward_cost, i.request.cost_unit); });
   for (const RequestField& field : RequestFields()) {
     if (!IsShown(field, inspections.front().request) || field.name == "cost_unit") continue;
-    add(TitleOf(field), [&](One i) { return TextsOf(field, i.request).front(); });
+    add(TitleOf(field),
+        [&](One i) { return fmt::format("{}", fmt::join(TextsOf(field, i.request), " ")); });
   }
   return table;
 }

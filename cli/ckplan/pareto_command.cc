@@ -141,7 +141,8 @@ void AddParetoOptions(CommandLine& line, Options& options) {
   options.request.Add(line, "dims", "NAME=N,...", "sizes of a symbolic dimension; once for each");
   for (const std::string_view field :
        {"keep", "recompute", "never_rerun", "input_shapes", "cost_model", "autograd",
-        "activation_type", "gradients", "freeze", "sharding", "align"}) {
+        "activation_type", "gradients", "freeze", "sharding", "pipeline", "micro_batches",
+        "schedule", "stage_cuts", "align"}) {
     options.request.Add(line, field);
   }
   line.Value("--time-limit", "TIME", "give up after 60s, 500ms, 5min (exit code 5)",

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "cli/ckplan/device_text.h"
 #include "cli/ckplan/plan_summary.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
@@ -183,7 +184,7 @@ void WriteSubject(const ParetoSeries& series, JsonWriter* json) {
   WritePatterns(series.request, json);
   WriteField("algorithm", series.request, json);
   WriteField("optimizer", series.request, json);
-  WriteField("sharding", series.request, json);
+  WriteDevice(series.request, json);
 }
 
 // A null point stands for a series without points.
@@ -221,9 +222,7 @@ std::string ParetoText(const AllSeries& all, const Terminal& terminal) {
   }
   text += fmt::format(
       "\n  time added to a step, by the memory that it needs with constants (cost model {}{})\n\n",
-      first.request.cost_model,
-      first.request.sharding ? fmt::format(", each device of {}", TextOf(*first.request.sharding))
-                             : "");
+      first.request.cost_model, DeviceText(first.request));
   text += Chart(all, std::min(room, kWidestChart)).Text() + '\n' + Legend(all, labels) + '\n';
   const ByteUnit unit = UnitOf(LargestPeak(all));
   text += TableOf(all, labels, unit).Text(0, terminal.table_width());
@@ -254,8 +253,8 @@ std::string ParetoCsv(const AllSeries& all) {
         "added_percent", "failure"}) {
     table.columns.push_back({name});
   }
-  const bool is_sharded = all.front().request.sharding.has_value();
-  if (is_sharded) table.columns.push_back({"sharding"});
+  const auto device = DeviceCells(all.front().request);
+  for (const auto& [name, value] : device) table.columns.push_back({name});
   for (const ParetoSeries& series : all) {
     const std::vector<CurvePoint>& points = Chart::PointsOf(series);
     const size_t first_row = table.rows.size();
@@ -282,8 +281,8 @@ std::string ParetoCsv(const AllSeries& all) {
       subject.push_back(series.failure);
       table.rows.push_back(std::move(subject));
     }
-    for (size_t row = first_row; is_sharded && row < table.rows.size(); ++row) {
-      table.rows[row].push_back(TextOf(*series.request.sharding));
+    for (size_t row = first_row; row < table.rows.size(); ++row) {
+      for (const auto& [name, value] : device) table.rows[row].push_back(value);
     }
   }
   return table.Csv();

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/ckplan/device_text.h"
 #include "cli/ckplan/plan_facts.h"
 #include "cli/common/command_line.h"
 #include "cli/common/request_flags.h"
@@ -105,6 +106,7 @@ class SummaryWriter {
                                 Printable(fmt::format("{}", fmt::join(plan_.request.freeze, " ")),
                                           kLongestName)));
     }
+    WriteStage();
     if (plan_.request.sharding) {
       Row("divided",
           fmt::format("constants, as {} on each of {} devices (--shard)",
@@ -225,6 +227,30 @@ class SummaryWriter {
     }
   }
 
+  void WriteStage() {
+    if (!plan_.request.pipeline) return;
+    const PipelineStage& stage = *plan_.request.pipeline;
+    const IdVector<NodeId, Node>& nodes = source_.graph.nodes();
+    const std::string first = ShortPrintable(nodes[NodeId(0)].name);
+    const std::string last = ShortPrintable(nodes[NodeId(nodes.size() - 1)].name);
+    WrappedRow("stage",
+               fmt::format("{}, from {} to {}, {}", TextOf(stage), first, last,
+                           plan_.request.stage_cuts.empty() ? "cut where the stages' times balance"
+                                                            : "cut where --stage-cuts says"));
+    const int64_t under_way = source_.graph.micro_batches();
+    const std::string which = under_way == 2 ? "other" : fmt::format("{} others", under_way - 1);
+    const std::string others = under_way == 1 ? ""
+                               : f_.other_micro_batches == Bytes(0)
+                                   ? ": none saves anything for its backward pass"
+                                   : fmt::format(": {} of the peak is saved by the {}",
+                                                 HumanBytes(f_.other_micro_batches), which);
+    WrappedRow("in flight", InFlightText(plan_.request) + others);
+  }
+
+  static std::string ShortPrintable(const std::string& name) {
+    return Printable(name, kLongestName);
+  }
+
   void WriteBounds() {
     std::string_view label = "bounds";
     for (const std::string& text : BoundTexts(f_)) Row(std::exchange(label, ""), text);
@@ -245,14 +271,18 @@ class SummaryWriter {
     if (facts_.workspace > Bytes(0)) {
       parts += fmt::format(" + workspace {}", HumanBytes(facts_.workspace));
     }
+    if (f_.other_micro_batches > Bytes(0)) {
+      parts += fmt::format(" + others {}", HumanBytes(f_.other_micro_batches));
+    }
     Row("", parts);
   }
 
   // Only where the slab is larger than the peak.
   void WriteArena() {
-    if (f_.arena == f_.peak) return;
+    const Bytes peak = f_.peak - f_.other_micro_batches;
+    if (f_.arena == peak) return;
     Row("arena", fmt::format("{}, {:.2f}% more than the peak", HumanBytes(f_.arena),
-                             100 * Ratio((f_.arena - f_.peak).count(), f_.peak.count())));
+                             100 * Ratio((f_.arena - peak).count(), peak.count())));
   }
 
   // The plans that this one was chosen from, as no budget was given.
@@ -376,6 +406,7 @@ std::string ModelLine(const Source& source, const PlanRequest& request) {
       line += "   " + Printable(text, kLongestName);
     }
   }
+  if (request.pipeline) line += "   " + StageText(request);
   return line;
 }
 

@@ -92,6 +92,14 @@ constexpr std::array kRows = {
             "parameters without a gradient: '*.weight', '!*lora*'"},
     FlagRow{"sharding", Group::kReading, "--shard", "SYSTEM:N",
             "constants on one of N devices: fsdp:8, zero1:8, zero2:8, zero3:8"},
+    FlagRow{"pipeline", Group::kReading, "--pipeline", "STAGES/INDEX",
+            "one stage of a pipeline, from 0: 4/0 is the first of four"},
+    FlagRow{"micro_batches", Group::kReading, "--micro-batches", "N",
+            "how many go through the pipeline in a step"},
+    FlagRow{"schedule", Group::kReading, "--schedule", "",
+            "of micro-batches: backward as soon as may be, or after all"},
+    FlagRow{"stage_cuts", Group::kReading, "--stage-cuts", "NAME,...",
+            "first node or module of each later stage (default: balanced)"},
     FlagRow{"align", Group::kReading, "--align", "N",
             "round every buffer up to N bytes (PyTorch: 512, CUDA: 256)"},
 };
@@ -104,6 +112,11 @@ size_t RowOf(std::string_view field) {
 
 std::string LongFlag(const FlagRow& row) {
   return std::string(row.flags.substr(row.flags.rfind("--")));
+}
+
+// Of a field that is a number.
+int64_t LimitOf(const FlagRow& row) {
+  return row.field == "micro_batches" ? kMaxMicroBatches : kMaxAlignment;
 }
 
 // The flag that a message tells to type. For dimensions the short one, as in all examples.
@@ -195,6 +208,38 @@ Result<KnobSetting> ReadSetting(const FlagRow& row, std::string_view text) {
   }
   CKPLAN_ASSIGN_OR_RETURN(const Bytes size, ParseSize(setting.text, where));
   return KnobSetting{setting.name, size.count()};
+}
+
+Result<PipelineStage> ReadStage(const FlagRow& row, std::string_view text) {
+  const std::string flag = LongFlag(row);
+  const size_t slash = text.find('/');
+  if (slash == std::string_view::npos) {
+    return MakeError(ErrorCode::kUsage, fmt::format("{}: \"{}\" is not of the form {}", flag,
+                                                    text.substr(0, 80), row.form));
+  }
+  PipelineStage stage;
+  CKPLAN_ASSIGN_OR_RETURN(stage.stages,
+                          ParseInteger(text.substr(0, slash), flag + " STAGES", 1, kMaxStages));
+  CKPLAN_ASSIGN_OR_RETURN(
+      stage.index, ParseInteger(text.substr(slash + 1), flag + " INDEX", 0, stage.stages - 1));
+  return stage;
+}
+
+// Each text is one name or several with commas between them.
+Result<Done> ReadNames(const FlagRow& row, const std::vector<std::string>& texts,
+                       std::vector<std::string>* names) {
+  for (const std::string& text : texts) {
+    for (size_t at = 0; at <= text.size();) {
+      const size_t end = std::min(text.find(',', at), text.size());
+      if (end == at) {
+        return MakeError(ErrorCode::kUsage, fmt::format("{}: \"{}\" has a name without a letter",
+                                                        LongFlag(row), text.substr(0, 80)));
+      }
+      names->push_back(text.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+  return Done{};
 }
 
 Result<Sharding> ReadSharding(const FlagRow& row, const std::string& text) {
@@ -289,7 +334,8 @@ Result<Done> RequestFlags::ReadField(size_t row_index, const Given& given, PlanR
     return ReadShapes(row, given.list, &(request->**shapes));
   }
   if (const auto* patterns = std::get_if<NamePatterns PlanRequest::*>(&member)) {
-    return ReadPatterns(row, given.list, &(request->**patterns));
+    return row.field == "stage_cuts" ? ReadNames(row, given.list, &(request->**patterns))
+                                     : ReadPatterns(row, given.list, &(request->**patterns));
   }
   if (!given.text) return Done{};
   if (const auto* budget = std::get_if<Budget PlanRequest::*>(&member)) {
@@ -298,6 +344,9 @@ Result<Done> RequestFlags::ReadField(size_t row_index, const Given& given, PlanR
   }
   if (const auto* setting = std::get_if<std::optional<KnobSetting> PlanRequest::*>(&member)) {
     CKPLAN_ASSIGN_OR_RETURN(request->**setting, ReadSetting(row, *given.text));
+  }
+  if (const auto* stage = std::get_if<std::optional<PipelineStage> PlanRequest::*>(&member)) {
+    CKPLAN_ASSIGN_OR_RETURN(request->**stage, ReadStage(row, *given.text));
   }
   if (const auto* sharding = std::get_if<std::optional<Sharding> PlanRequest::*>(&member)) {
     CKPLAN_ASSIGN_OR_RETURN(request->**sharding, ReadSharding(row, *given.text));
@@ -308,7 +357,7 @@ Result<Done> RequestFlags::ReadField(size_t row_index, const Given& given, PlanR
   }
   if (const auto* number = std::get_if<int64_t PlanRequest::*>(&member)) {
     CKPLAN_ASSIGN_OR_RETURN(request->**number,
-                            ParseInteger(*given.text, LongFlag(row), 1, kMaxAlignment));
+                            ParseInteger(*given.text, LongFlag(row), 1, LimitOf(row)));
   }
   if (const auto* text = std::get_if<std::string PlanRequest::*>(&member)) {
     CKPLAN_RETURN_IF_ERROR(CheckText(row.field, *given.text));

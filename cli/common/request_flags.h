@@ -60,7 +60,7 @@ class RequestFlags {
     std::string word;
     bool is_set = false;
   };
-  static constexpr size_t kCount = 24;
+  static constexpr size_t kCount = 28;
   static Result<Done> ReadField(size_t row, const Given& given, PlanRequest* request);
 
   std::array<Given, kCount> given_;

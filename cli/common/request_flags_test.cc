@@ -72,6 +72,16 @@ TEST_CASE("request flags: every field is read, and said again by the same flags"
                                                "b",
                                                "--shard",
                                                "zero2:8",
+                                               "--pipeline",
+                                               "4/1",
+                                               "--micro-batches",
+                                               "8",
+                                               "--schedule",
+                                               "gpipe",
+                                               "--stage-cuts",
+                                               "a",
+                                               "--stage-cuts",
+                                               "b",
                                                "--align",
                                                "512"};
   const Typed typed = ReadTyped(kArguments);
@@ -96,6 +106,10 @@ TEST_CASE("request flags: every field is read, and said again by the same flags"
   CHECK(request.never_rerun == NamePatterns{"op:TopK"});
   CHECK(request.freeze == NamePatterns{"layer1.weight", "b"});
   CHECK(request.sharding == Sharding{ShardingSystem::kZero2, 8});
+  CHECK(request.pipeline == PipelineStage{4, 1});
+  CHECK(request.micro_batches == 8);
+  CHECK(request.schedule == PipelineSchedule::kGPipe);
+  CHECK(request.stage_cuts == std::vector<std::string>{"a", "b"});
   CHECK(request.align_bytes == 512);
   std::string line;
   for (const std::string& argument : kArguments) line += " " + argument;
@@ -121,6 +135,11 @@ TEST_CASE("request flags: a value that is none names its flag") {
       {{"--shard", "fsdp"}, "--shard: \"fsdp\" is not of the form SYSTEM:N"},
       {{"--shard", "fsdp:1"}, "--shard fsdp: \"1\" is not understood"},
       {{"--shard", "zero4:8"}, "--shard: nothing is known of \"zero4\"; did you mean"},
+      {{"--pipeline", "4"}, "--pipeline: \"4\" is not of the form STAGES/INDEX"},
+      {{"--pipeline", "4/4"}, "--pipeline INDEX: \"4\" is not understood"},
+      {{"--pipeline", "0/0"}, "--pipeline STAGES: \"0\" is not understood"},
+      {{"--micro-batches", "0"}, "--micro-batches: \"0\" is not understood"},
+      {{"--stage-cuts", "a,"}, "--stage-cuts: \"a,\" has a name without a letter"},
       {{"--knob", "5"}, "--knob: \"5\" is not of the form NAME=N|SIZE"},
       {{"--knob", "segment=5"},
        "--knob: no algorithm has a knob \"segment\"; did you mean \"segments\"? they are B, "

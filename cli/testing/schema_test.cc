@@ -163,5 +163,40 @@ TEST_CASE("fit, pareto and compare: their JSON says what its plans obey") {
   CheckPatterns(judge("compare"), told("compare -D N=8"), /*is_in_rows=*/true);
 }
 
+// The stage stands in the document or its row, and must be one there.
+void CheckStage(const SchemaJudge& judge, const nlohmann::json& document, bool is_in_rows) {
+  CHECK(judge.Accepts(document));
+  nlohmann::json damaged = document;
+  nlohmann::json& holder = is_in_rows ? damaged["rows"][0] : damaged;
+  CHECK(holder["pipeline"] == nlohmann::json{{"stages", 2}, {"index", 1}});
+  CHECK(holder["micro_batches"] == 4);
+  CHECK(holder["pipeline_schedule"] == "gpipe");
+  CHECK(holder["stage_cuts"] == nlohmann::json{"gemm3"});
+  CHECK(holder["sharding"] == nlohmann::json{{"system", "zero2"}, {"devices", 4}});
+  for (const char* const key : {"pipeline", "pipeline_schedule", "stage_cuts", "sharding"}) {
+    CAPTURE(key);
+    const nlohmann::json right = holder[key];
+    holder[key] = "x";
+    CHECK_FALSE(judge.Accepts(damaged));
+    holder[key] = right;
+  }
+}
+
+TEST_CASE("fit, pareto and compare: their JSON says which device its plans are for") {
+  const Workplace workplace;
+  const std::string flags =
+      " testdata/models/tiny_mlp.onnx --format json -a chen-sqrt --pipeline 2/1 --micro-batches 4 "
+      "--schedule gpipe --stage-cuts gemm3 --shard zero2:4";
+  const auto told = [&](const std::string& command) {
+    return nlohmann::json::parse(OutputOf(workplace, "ckplan " + command + flags));
+  };
+  const auto judge = [&](const std::string& name) {
+    return SchemaJudge(OutputOf(workplace, "ckplan schema " + name));
+  };
+  CheckStage(judge("fit"), told("fit --memory 1MiB --reserve 0"), /*is_in_rows=*/false);
+  CheckStage(judge("pareto"), told("pareto -D N=8"), /*is_in_rows=*/true);
+  CheckStage(judge("compare"), told("compare -D N=8"), /*is_in_rows=*/true);
+}
+
 }  // namespace
 }  // namespace ckplan

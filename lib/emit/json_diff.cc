@@ -51,6 +51,9 @@ void WriteRest(const PlanDiff& diff, JsonWriter* json) {
   json->Key("tensors").Amount(diff.rest->tensors);
   json->Key("gradients").Amount(diff.rest->gradients);
   json->Key("workspace").Amount(diff.rest->workspace);
+  if (diff.rest->other_micro_batches != Bytes(0)) {
+    json->Key("other_micro_batches").Amount(diff.rest->other_micro_batches);
+  }
   json->End();
 }
 

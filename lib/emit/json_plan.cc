@@ -109,6 +109,9 @@ PlanFigures ReadFigures(const JsonView& json, PlanKind kind) {
   figures.guarantee = json["guarantee"].Text();
   figures.peak = ReadBytes(json["peak_bytes"]);
   figures.baseline_peak = ReadBytes(json["baseline_peak_bytes"]);
+  if (json.has("other_micro_batches_bytes")) {
+    figures.other_micro_batches = ReadBytes(json["other_micro_batches_bytes"]);
+  }
   figures.arena = ReadBytes(json["arena_bytes"]);
   if (json.has("static_allocation_bytes")) {
     const JsonView bytes = json["static_allocation_bytes"];
@@ -204,7 +207,7 @@ void ReadPeakParts(const JsonView& root, PlanDigest* digest) {
   const std::unordered_map<int64_t, size_t> rows = RowsOfTensors(root["nodes"]);
   const JsonView live = root["peak"]["live"];
   PlanDigest::PeakRest rest;
-  int64_t left = digest->figures.peak.count();
+  int64_t left = (digest->figures.peak - digest->figures.other_micro_batches).count();
   for (size_t i = 0; i < live.size(); ++i) {
     const JsonView json = live.at(i);
     const size_t kind = json.at(0).Choice({kLiveTensor, kLiveGradient, kLiveWorkspace});

@@ -65,6 +65,9 @@ class PlanWriter {
     json_.Key("guarantee").Text(figures.guarantee);
     json_.Key("peak_bytes").Amount(figures.peak);
     json_.Key("baseline_peak_bytes").Amount(figures.baseline_peak);
+    if (figures.other_micro_batches > Bytes(0)) {
+      json_.Key("other_micro_batches_bytes").Amount(figures.other_micro_batches);
+    }
     json_.Key("arena_bytes").Amount(figures.arena);
     if (figures.static_allocations) {
       json_.Key("static_allocation_bytes").BeginObject(JsonLayout::kInline);

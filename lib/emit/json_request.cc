@@ -35,6 +35,11 @@ class FieldWriter {
     for (const std::string& pattern : request_.*member) json_.Text(pattern);
     json_.End();
   }
+  void operator()(std::optional<PipelineStage> PlanRequest::*member) const {
+    const PipelineStage& stage = *(request_.*member);
+    json_.BeginObject(JsonLayout::kInline);
+    json_.Key("stages").Integer(stage.stages).Key("index").Integer(stage.index).End();
+  }
   void operator()(std::optional<Sharding> PlanRequest::*member) const {
     const Sharding& sharding = *(request_.*member);
     json_.BeginObject(JsonLayout::kInline);
@@ -87,6 +92,10 @@ class FieldReader {
     for (size_t i = 0; i < value_.size(); ++i) {
       (request_.*member).push_back(value_.at(i).Text());
     }
+  }
+  void operator()(std::optional<PipelineStage> PlanRequest::*member) const {
+    const int64_t stages = value_["stages"].Integer(1, kMaxStages);
+    request_.*member = PipelineStage{stages, value_["index"].Integer(0, stages - 1)};
   }
   void operator()(std::optional<Sharding> PlanRequest::*member) const {
     const size_t system =
@@ -148,6 +157,10 @@ void WritePatterns(const PlanRequest& request, JsonWriter* json) {
   for (const std::string_view name : {"keep", "recompute", "never_rerun", "freeze"}) {
     WriteField(name, request, json);
   }
+}
+
+void WriteDevice(const PlanRequest& request, JsonWriter* json) {
+  for (const std::string_view name : kDeviceFields) WriteField(name, request, json);
 }
 
 void ReadField(const RequestField& field, const JsonView& object, PlanRequest* request) {

@@ -1,6 +1,9 @@
 // One field of a request as a member of a JSON object, by the table of fields (lib/plan/request.h).
 #pragma once
 
+#include <array>
+#include <string_view>
+
 #include "lib/emit/json_reader.h"
 #include "lib/emit/json_writer.h"
 #include "lib/plan/request.h"
@@ -15,6 +18,11 @@ void WriteField(std::string_view name, const PlanRequest& request, JsonWriter* j
 // Those of keep, recompute, never_rerun and freeze that there are: what plans of one model may
 // differ in beside sizes and algorithms.
 void WritePatterns(const PlanRequest& request, JsonWriter* json);
+
+// The fields that say which of several devices a request is for; absent ones for one that has all.
+inline constexpr std::array<std::string_view, 5> kDeviceFields = {
+    "sharding", "pipeline", "micro_batches", "schedule", "stage_cuts"};
+void WriteDevice(const PlanRequest& request, JsonWriter* json);
 
 // Reads the field from the object that has it; an optional one that is absent stays as it is.
 void ReadField(const RequestField& field, const JsonView& object, PlanRequest* request);

@@ -65,6 +65,12 @@ inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
   if (rng.Chance(50)) {
     plan.request.sharding = {static_cast<ShardingSystem>(rng.Between(0, 3)), rng.Between(2, 99)};
   }
+  if (rng.Chance(50)) {
+    plan.request.pipeline = {rng.Between(4, 9), rng.Between(0, 3)};
+    plan.request.micro_batches = rng.Between(1, 99);
+    plan.request.schedule = static_cast<PipelineSchedule>(rng.Between(0, 1));
+    if (rng.Chance(50)) plan.request.stage_cuts = {"a", "b.\"c"};
+  }
   if (rng.Chance(50)) plan.request.budget = Budget::Of(bytes());
   if (rng.Chance(50)) plan.request.paper_budget = Budget::Of(bytes());
   if (rng.Chance(50)) plan.request.setting = {"segments", rng.Between(1, 9)};
@@ -88,6 +94,7 @@ inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
                            bytes()};
   }
   for (int i = rng.Chance(50) ? 3 : 0; i > 0; --i) figures.curve.push_back({bytes(), cost()});
+  if (rng.Chance(50)) figures.other_micro_batches = bytes();
   figures.constants = {bytes(), bytes(), bytes(), rng.Chance(50) ? bytes() : Bytes(0)};
   figures.optimizer_state = bytes();
   if (rng.Chance(50)) figures.paper.budget = bytes();
@@ -102,7 +109,7 @@ inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
   plan.schedule = RandomSchedule(rng, graph);
   if (rng.Chance(80)) {
     plan.peak = RandomPeak(rng, graph);
-    plan.figures.peak = Bytes(0);
+    plan.figures.peak = plan.figures.other_micro_batches;
     for (const LiveBuffer& buffer : plan.peak->live) plan.figures.peak += buffer.bytes;
   }
   for (int i = 0; i < 40; ++i) plan.offsets.push_back(bytes());

@@ -162,6 +162,7 @@ class PlanText {
     json_.Key("peak").Amount(figures.peak);
     json_.Key("peak_step").Integer(static_cast<int64_t>(traced_.timeline.peak_step));
     json_.Key("keep_all_peak").Amount(figures.baseline_peak);
+    WriteOtherMicroBatches();
     json_.Key("arena").Amount(figures.arena);
     json_.Key("constants").Amount(TotalConstants(figures));
     json_.Key("step_cost").Amount(figures.forward_cost + figures.backward_cost);
@@ -175,6 +176,16 @@ class PlanText {
     json_.Key("found").BeginArray(JsonLayout::kInline);
     for (const CurvePoint& point : figures.curve) json_.Amount(point.peak).Amount(point.overhead);
     json_.End();
+  }
+
+  // Of the peak, and of that of keeping everything.
+  void WriteOtherMicroBatches() {
+    const PlannedGraph& graph = traced_.graph;
+    const Bytes keep_all = plan_.request.pipeline ? plan_.figures.baseline_peak -
+                                                        graph.TimelineOf(graph.KeepAll()).peak
+                                                  : Bytes(0);
+    json_.Key("other_micro_batches").Amount(plan_.figures.other_micro_batches);
+    json_.Key("keep_all_other_micro_batches").Amount(keep_all);
   }
 
   void WriteSteps() {

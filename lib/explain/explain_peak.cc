@@ -84,7 +84,8 @@ class PeakExplainer {
       : traced_(traced), graph_(traced.graph), timeline_(traced.timeline) {}
 
   PeakExplanation Explain() && {
-    found_.bytes = timeline_.peak;
+    found_.other_micro_batches = traced_.plan.figures.other_micro_batches;
+    found_.bytes = timeline_.peak + found_.other_micro_batches;
     found_.step = timeline_.peak_step;
     found_.can_release = traced_.plan.schedule.frees == FreePolicy::kLiveness;
     if (traced_.steps().empty()) return std::move(found_);

@@ -45,7 +45,8 @@ struct PeakExplanation {
   Bytes bytes;
   size_t step = 0;
   size_t equal_steps = 0;        // How many steps need as much, this one included.
-  std::vector<LiveAtPeak> live;  // Largest first; without empty buffers. They add up to the peak.
+  Bytes other_micro_batches;     // Of `bytes`: see PlanFigures. All else is of one micro-batch.
+  std::vector<LiveAtPeak> live;  // Largest first; without empty buffers. They add up to the rest.
   std::array<Bytes, kMemoryKinds> by_kind;
   Bytes used;                 // By the step itself: `is_used`, and the workspace.
   std::vector<Release> next;  // The lowest peak first, then the least time.

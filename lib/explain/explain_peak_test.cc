@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "lib/base/rng.h"
 #include "lib/explain/testing.h"
@@ -47,6 +48,23 @@ TEST_CASE("explain peak: a chain by hand") {
     CHECK(item.next_read > static_cast<int32_t>(peak.step));
     CHECK(release.then.overhead > Cost(0));
   }
+}
+
+TEST_CASE("explain peak: other micro-batches are beside what lives there, and go with it") {
+  TensorGraphParts parts = PartsOf(GraphFromText("a:4 -> b:4 -> c:4 -> d:4"));
+  parts.micro_batches = 3;
+  const TensorGraph graph = TensorGraph::Create(std::move(parts)).value();
+  const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
+  const Plan plan = KeepAllPlan(graph);
+  const PeakExplanation peak = ExplainPeak(TracePlan(*planned, plan));
+  CHECK(peak.bytes == plan.figures.peak);
+  CHECK(peak.other_micro_batches == Bytes(2 * 4 * 4));
+  Bytes live = peak.other_micro_batches;
+  for (const LiveAtPeak& item : peak.live) live += item.bytes;
+  CHECK(live == peak.bytes);
+  // What one of them releases the others do not save.
+  REQUIRE_FALSE(peak.next.empty());
+  for (const Release& release : peak.next) CHECK(release.then.peak < peak.bytes);
 }
 
 TEST_CASE("explain peak: what lives there is the peak, of any plan") {

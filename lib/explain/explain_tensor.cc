@@ -109,12 +109,13 @@ class TensorExplainer {
       return Reason::kToBeRecomputed;
     }
     const std::optional<Bytes> budget = traced_.plan.request.budget.in_bytes();
-    if (found_.if_kept->peak <= budget.value_or(traced_.timeline.peak)) return Reason::kAffordable;
+    if (found_.if_kept->peak <= budget.value_or(traced_.plan.figures.peak))
+      return Reason::kAffordable;
     return budget ? Reason::kOverBudget : Reason::kHigherPeak;
   }
 
   Reason ReasonToKeep() const {
-    const Bytes peak = traced_.timeline.peak;
+    const Bytes peak = traced_.plan.figures.peak;
     if (found_.if_freed->peak == peak) return Reason::kElsewhere;
     if (found_.if_freed->peak > peak) return Reason::kRaisesPeak;
     return traced_.plan.request.budget.in_bytes() ? Reason::kInBudget : Reason::kTraded;

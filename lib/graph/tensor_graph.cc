@@ -145,6 +145,8 @@ class Validator {
       add(&cost, node.forward_cost.count());
       add(&cost, node.backward_cost.count());
     }
+    // Each micro-batch may have all of it.
+    if (bytes) bytes = CheckedMul(*bytes, parts_.micro_batches);
     const Bytes optimized = parts_.optimized.value_or(Bytes(0));
     if (!bytes || *bytes > kMaxTotalBytes.count() || optimized > kMaxTotalBytes) {
       faults_.Add("its tensors together overflow the limit of {} bytes", kMaxTotalBytes.count());
@@ -221,6 +223,7 @@ Result<TensorGraph> TensorGraph::Create(TensorGraphParts parts) {
   graph.tensors_ = std::move(parts.tensors);
   graph.outputs_ = std::move(parts.outputs);
   graph.constants_ = {parts.parameters, parts.parameter_gradients, Bytes(0), parts.unsharded};
+  graph.micro_batches_ = parts.micro_batches;
   graph.optimized_bytes_ = parts.optimized.value_or(parts.parameter_gradients);
   for (const NodeId old : order) graph.nodes_.push_back(std::move(parts.nodes[old]));
   for (Tensor& tensor : graph.tensors_) {
@@ -228,6 +231,7 @@ Result<TensorGraph> TensorGraph::Create(TensorGraphParts parts) {
     tensor.consumers.clear();
     if (tensor.kind == TensorKind::kInput) graph.constants_.inputs += tensor.bytes;
   }
+  graph.constants_.inputs = parts.micro_batches * graph.constants_.inputs;
   for (const NodeId id : graph.nodes_.ids()) {
     PollStop();
     const Node& node = graph.nodes_[id];
@@ -250,7 +254,14 @@ TensorGraphParts PartsOf(const TensorGraph& graph) {
           graph.constants().parameters,
           graph.constants().parameter_gradients,
           graph.optimized_bytes(),
-          graph.constants().unsharded};
+          graph.constants().unsharded,
+          graph.micro_batches()};
+}
+
+TensorGraph OfOneMicroBatch(const TensorGraph& graph) {
+  TensorGraphParts parts = PartsOf(graph);
+  parts.micro_batches = 1;
+  return TensorGraph::Create(std::move(parts)).value();
 }
 
 Result<TensorGraph> AlignSizes(const TensorGraph& graph, int64_t alignment_bytes) {

@@ -94,6 +94,9 @@ struct TensorGraphParts {
   // What the optimizer keeps its state for; all that has a gradient, if it is not said.
   std::optional<Bytes> optimized = std::nullopt;
   Bytes unsharded = Bytes(0);
+  // How many micro-batches are under way at once, each with inputs of its own
+  // (lib/parallel/pipeline.h).
+  int64_t micro_batches = 1;
 };
 
 // Invariants: node ids are a topological order; every tensor but an input has one producer;
@@ -116,6 +119,9 @@ class TensorGraph {
   const ConstantMemory& constants() const { return constants_; }
   // The bytes of gradients that the optimizer keeps state for.
   Bytes optimized_bytes() const { return optimized_bytes_; }
+  // How many micro-batches are under way at once. A schedule is of one of them; of each other one
+  // what it keeps for backward is in memory as well. constants() has the inputs of all.
+  int64_t micro_batches() const { return micro_batches_; }
 
   bool is_input(TensorId id) const { return tensors_[id].kind == TensorKind::kInput; }
   Cost forward_cost() const { return forward_cost_; }    // All nodes, each run once.
@@ -132,6 +138,7 @@ class TensorGraph {
   std::vector<TensorId> outputs_;
   ConstantMemory constants_;
   Bytes optimized_bytes_;
+  int64_t micro_batches_ = 1;
   Cost forward_cost_;
   Cost backward_cost_;
 };
@@ -144,6 +151,9 @@ inline constexpr Cost kMaxTotalCost{int64_t{1} << 52};
 // A copy of the graph with every tensor and workspace rounded up to a multiple of `alignment_bytes`
 // (PyTorch's caching allocator: 512; cudaMalloc: 256). Overflow: kInvalidInput.
 Result<TensorGraph> AlignSizes(const TensorGraph& graph, int64_t alignment_bytes);
+
+// The graph of one micro-batch alone.
+TensorGraph OfOneMicroBatch(const TensorGraph& graph);
 
 // The parts again, to make a changed graph from (AlignSizes, new costs).
 TensorGraphParts PartsOf(const TensorGraph& graph);

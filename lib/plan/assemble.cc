@@ -51,11 +51,13 @@ Plan AssemblePlan(const TensorGraph& graph, const Schedule& schedule,
   Simulator simulator(graph);
   const Simulation simulation = simulator.Run(schedule).value();
   const Timeline timeline = BuildTimeline(graph, schedule);
-  CKPLAN_CHECK(timeline.peak == simulation.peak, "the timeline and the simulator are one model");
+  CKPLAN_CHECK(timeline.peak + simulation.other_micro_batches == simulation.peak,
+               "the timeline and the simulator are one model");
   Arena arena = place(timeline);
 
   Plan plan;
   plan.figures.peak = simulation.peak;
+  plan.figures.other_micro_batches = simulation.other_micro_batches;
   plan.figures.baseline_peak = KeepAllPeak(graph);
   plan.figures.arena = arena.bytes;
   plan.figures.static_allocations = {StaticAllocation(graph, schedule, ArenaStrategy::kNone),

@@ -299,6 +299,7 @@ void CompareFigures(const GraphFigures& graph, const Plan& plan, const RunsRepla
   const PlanFigures& figures = plan.figures;
   const Cost overhead = replay.cost() - graph.forward_cost - graph.backward_cost;
   CompareClaim("peak_bytes", figures.peak, replay.slab().highest(), faults);
+  CompareClaim("other_micro_batches_bytes", figures.other_micro_batches, Bytes(0), faults);
   CompareClaim("arena_bytes", figures.arena, replay.slab().end(), faults);
   if (figures.static_allocations) {
     faults->push_back("static_allocation_bytes: not defined for joint graphs");

@@ -161,7 +161,8 @@ PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer) {
   diff.new_kept = CountKept(newer);
   if (older.rest && newer.rest) {
     diff.rest = RestAtPeak{Bytes(0), newer.rest->gradients - older.rest->gradients,
-                           newer.rest->workspace - older.rest->workspace};
+                           newer.rest->workspace - older.rest->workspace,
+                           newer.figures.other_micro_batches - older.figures.other_micro_batches};
   }
   const Partners partners = MatchRows(older, newer);
   std::vector<bool> is_matched(newer.rows.size());

@@ -8,8 +8,8 @@
 //             keep. A change from keep to anything else frees their bytes in between.
 //   at_peak   How many more bytes of the node's results are in memory at the new plan's peak
 //             than at the old plan's, which is another moment. Together with the rest (nodes that
-//             are treated as before, gradients, workspace) it is exactly the change of the peak:
-//             sum of at_peak + rest = new peak - old peak.
+//             are treated as before, gradients, workspace, other micro-batches) it is exactly the
+//             change of the peak: sum of at_peak + rest = new peak - old peak.
 //
 // Cost: O(n log n) for n nodes.
 #pragma once
@@ -72,8 +72,9 @@ struct RestAtPeak {
   Bytes tensors;
   Bytes gradients;
   Bytes workspace;
+  Bytes other_micro_batches;
 
-  Bytes sum() const { return tensors + gradients + workspace; }
+  Bytes sum() const { return tensors + gradients + workspace + other_micro_batches; }
   bool operator==(const RestAtPeak&) const = default;
 };
 

@@ -65,6 +65,9 @@ struct PlanFigures {
   std::string guarantee;    // "optimal canonical strategy for Eq. 2; costs rounded to 17 ns"
   Bytes peak;
   Bytes baseline_peak;  // The peak of keeping everything, in the model's own order.
+  // Of `peak`: what the other micro-batches under way keep for their backward. All else of the
+  // peak, and of the plan, is of one micro-batch.
+  Bytes other_micro_batches;
   Bytes arena;
   std::optional<StaticAllocations> static_allocations;  // Absent in files that leave them out.
   // Cost of all forward runs beyond the first of each node; for a joint graph see assemble_joint.h.
@@ -147,7 +150,8 @@ struct LiveBuffer {
 // The first moment at which memory use reaches the peak.
 struct PeakMoment {
   int32_t step = 0;  // Index into Schedule::steps.
-  // In order of allocation, without empty buffers; their sizes add up to the peak.
+  // In order of allocation, without empty buffers; their sizes add up to the peak, but for what
+  // other micro-batches keep.
   std::vector<LiveBuffer> live;
 
   bool operator==(const PeakMoment&) const = default;

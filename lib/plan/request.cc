@@ -24,6 +24,7 @@ constexpr std::array<std::string_view, 3> kEfforts = {"normal", "quick", "thorou
 constexpr std::array<std::string_view, 2> kStepOrders = {"model", "free"};
 constexpr std::array<std::string_view, 2> kAutograds = {"minimal", "torch"};
 constexpr std::array<std::string_view, 3> kActivationTypes = {"model", "float32", "bf16"};
+constexpr std::array<std::string_view, 2> kSchedules = {"1f1b", "gpipe"};
 constexpr std::array<std::string_view, 2> kGradients = {"constant", "arriving"};
 
 constexpr std::array<std::string_view, 2> kSpokenGradients = {"with the constants",
@@ -95,6 +96,22 @@ const std::array kFields = {
                  &PlanRequest::sharding,
                  "the plans divide constants among devices as {} and as {}; that alone changes "
                  "their peaks with constants"},
+    RequestField{"pipeline", "pipeline", Part::kGraph, InFile::kUnlessDefault,
+                 &PlanRequest::pipeline,
+                 "the plans are for the stages {} and {}; that alone changes their bytes and "
+                 "times"},
+    RequestField{
+        "micro_batches", "micro_batches", Part::kGraph, InFile::kUnlessDefault,
+        &PlanRequest::micro_batches,
+        "the plans' numbers of micro-batches are {} and {}; that alone changes their bytes"},
+    RequestField{"schedule", "pipeline_schedule", Part::kGraph, InFile::kUnlessDefault,
+                 WordsOf<&PlanRequest::schedule>(kSchedules),
+                 "the plans' micro-batches follow the schedules {} and {}; that alone changes "
+                 "their bytes"},
+    RequestField{"stage_cuts", "stage_cuts", Part::kGraph, InFile::kUnlessDefault,
+                 &PlanRequest::stage_cuts,
+                 "the plans' stages begin at {} and at {}; that alone changes their bytes and "
+                 "times"},
     RequestField{"optimizer", "optimizer", Part::kPlan, InFile::kRequired,
                  WordsOf<&PlanRequest::optimizer>(kOptimizers),
                  "the plans count the state of the optimizers {} and {}; that alone changes their "
@@ -127,12 +144,16 @@ struct Texts {
   using List = std::vector<std::string>;
   static List OrNone(std::string text) { return text.empty() ? List() : List{std::move(text)}; }
   static List Of(const std::string& text) { return OrNone(text); }
-  static List Of(int64_t number) { return {std::to_string(number)}; }
+  // A number is at least 1 where there is one.
+  static List Of(int64_t number) { return number == 0 ? List() : List{std::to_string(number)}; }
   static List Of(bool value) { return {value ? "yes" : "no"}; }
   static List Of(const Budget& budget) { return OrNone(BudgetText(budget)); }
   static List Of(const NamePatterns& patterns) { return patterns; }
   static List Of(const std::optional<KnobSetting>& setting) {
     return setting ? List{TextOf(*setting)} : List();
+  }
+  static List Of(const std::optional<PipelineStage>& stage) {
+    return stage ? List{TextOf(*stage)} : List();
   }
   static List Of(const std::optional<Sharding>& sharding) {
     return sharding ? List{TextOf(*sharding)} : List();
@@ -190,6 +211,10 @@ std::string_view NameOf(Autograd autograd) { return kAutograds[static_cast<size_
 std::string_view NameOf(ActivationType type) { return kActivationTypes[static_cast<size_t>(type)]; }
 std::string_view NameOf(ParameterGradients gradients) {
   return kGradients[static_cast<size_t>(gradients)];
+}
+
+std::string_view NameOf(PipelineSchedule schedule) {
+  return kSchedules[static_cast<size_t>(schedule)];
 }
 
 std::span<const RequestField> RequestFields() { return kFields; }

@@ -24,6 +24,7 @@
 #include "lib/base/units.h"
 #include "lib/graph/layer_fold.h"
 #include "lib/ops/autograd.h"
+#include "lib/parallel/pipeline.h"
 #include "lib/parallel/sharding.h"
 #include "lib/plan/decisions.h"
 
@@ -59,6 +60,7 @@ std::string_view NameOf(StepOrder order);      // "model", "free"
 std::string_view NameOf(Autograd autograd);
 std::string_view NameOf(ActivationType type);           // "model", "float32", "bf16"
 std::string_view NameOf(ParameterGradients gradients);  // "constant", "arriving"
+std::string_view NameOf(PipelineSchedule schedule);     // "1f1b", "gpipe"
 
 // A limit on memory as the user states it.
 struct Budget {
@@ -113,6 +115,11 @@ struct PlanRequest {
   ParameterGradients gradients = ParameterGradients::kConstant;
   NamePatterns freeze;               // Parameters of the model that are not trained.
   std::optional<Sharding> sharding;  // Among devices; nothing: one has everything.
+  // One stage of a pipeline; nothing: the whole model, and then none of the next three.
+  std::optional<PipelineStage> pipeline;
+  int64_t micro_batches = 0;  // In a step; with a pipeline at least 1.
+  PipelineSchedule schedule = PipelineSchedule::k1F1B;
+  std::vector<std::string> stage_cuts;  // Names; none: stages are balanced.
   int64_t align_bytes = 1;
 
   // What to plan.
@@ -151,6 +158,7 @@ using RequestMember =
     std::variant<std::string PlanRequest::*, int64_t PlanRequest::*, bool PlanRequest::*,
                  Budget PlanRequest::*, DimSizes PlanRequest::*, InputShapes PlanRequest::*,
                  NamePatterns PlanRequest::*, std::optional<Sharding> PlanRequest::*,
+                 std::optional<PipelineStage> PlanRequest::*,
                  std::optional<KnobSetting> PlanRequest::*, std::optional<Decisions> PlanRequest::*,
                  WordsMember>;
 

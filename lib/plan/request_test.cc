@@ -22,6 +22,10 @@ PlanRequest FullRequest() {
   full.gradients = ParameterGradients::kArriving;
   full.freeze = {"w", "!v"};
   full.sharding = {ShardingSystem::kFsdp, 8};
+  full.pipeline = {4, 1};
+  full.micro_batches = 8;
+  full.schedule = PipelineSchedule::kGPipe;
+  full.stage_cuts = {"a", "b"};
   full.align_bytes = 8;
   full.algorithm = "chen-sqrt";
   full.objective = Objective::kMemory;
@@ -75,6 +79,19 @@ TEST_CASE("request: plans that differ in how they were made are told apart, each
        },
        "the plans divide constants among devices as none and as zero1:8; that alone changes their "
        "peaks with constants"},
+      {[](PlanRequest* r) {
+         r->pipeline = {4, 1};
+       },
+       "the plans are for the stages none and 4/1; that alone changes their bytes and times"},
+      {[](PlanRequest* r) { r->micro_batches = 8; },
+       "the plans' numbers of micro-batches are none and 8; that alone changes their bytes"},
+      {[](PlanRequest* r) { r->schedule = PipelineSchedule::kGPipe; },
+       "the plans' micro-batches follow the schedules 1f1b and gpipe; that alone changes their "
+       "bytes"},
+      {[](PlanRequest* r) {
+         r->stage_cuts = {"a", "b"};
+       },
+       "the plans' stages begin at none and at a b; that alone changes their bytes and times"},
       {[](PlanRequest* r) { r->optimizer = Optimizer::kAdam; },
        "the plans count the state of the optimizers sgd and adam; that alone changes their peaks "
        "with constants"},
@@ -172,6 +189,8 @@ TEST_CASE("request: the table has each field once, and copies and compares what 
   CHECK(TextsOf(FieldOf("input_shapes"), full) == std::vector<std::string>{"x=2,3"});
   CHECK(TextsOf(FieldOf("freeze"), full) == std::vector<std::string>{"w", "!v"});
   CHECK(TextsOf(FieldOf("sharding"), full) == std::vector<std::string>{"fsdp:8"});
+  CHECK(TextsOf(FieldOf("pipeline"), full) == std::vector<std::string>{"4/1"});
+  CHECK(TextsOf(FieldOf("stage_cuts"), full) == std::vector<std::string>{"a", "b"});
   CHECK(TextsOf(FieldOf("optimizer"), full) == std::vector<std::string>{"momentum"});
   CHECK(TextsOf(FieldOf("budget"), PlanRequest()).empty());
 }

@@ -17,6 +17,7 @@
 #include "lib/plan/assemble.h"
 #include "lib/plan/check.h"
 #include "lib/planner/best_search.h"
+#include "lib/planner/micro_batch_search.h"
 #include "lib/planner/obedience.h"
 #include "lib/planner/peak_budget.h"
 #include "lib/schedule/simulate.h"
@@ -64,11 +65,15 @@ Plan PlanOf(const TensorGraph& graph, const PlanRequest& request, const BestSolu
   return plan;
 }
 
+Result<BestSolution> LeastOf(BestSearch* search) { return search->FindLeast(); }
+Result<BestSolution> LeastOf(MicroBatchSearch* search) { return search->SolveForLeastPeak(); }
+
 // The refusal names the least peak that can be reached, and says whether it is proven that nothing
 // fits.
+template <typename Search>
 Result<Plan> Refuse(const TensorGraph& graph, const PlanRequest& request, const PeakBound& known,
-                    BestSearch* search) {
-  CKPLAN_ASSIGN_OR_RETURN(const BestSolution least, search->FindLeast());
+                    Search* search) {
+  CKPLAN_ASSIGN_OR_RETURN(const BestSolution least, LeastOf(search));
   const Simulation simulation = Simulator(graph).Run(*least.schedule).value();
   Error error = Infeasible(graph, request, kBestAlgorithm, simulation.peak,
                            least.schedule->steps[simulation.peak_step]);
@@ -76,6 +81,46 @@ Result<Plan> Refuse(const TensorGraph& graph, const PlanRequest& request, const 
   error.notes.push_back(WhatIsProven(known.bytes > budget ? known : least.least_peak, budget,
                                      ConstantsInBudget(graph, request), request));
   return error;
+}
+
+Result<BestSolution> SolveOfMicroBatches(const TensorGraph& graph, const PlanRequest& request,
+                                         MicroBatchSearch* search) {
+  const Budget& budget = PeakBudgetOf(request);
+  if (!budget.is_given()) return search->SolveForLeastProduct();
+  if (budget.kind == Budget::Kind::kMin) return search->SolveForLeastPeak();
+  return search->Solve(ActivationBudget(graph, request));
+}
+
+// As MakeBestPlan, where other micro-batches keep what a plan saves.
+Result<Plan> MakePlanOfMicroBatches(const TensorGraph& graph, const PlanRequest& request,
+                                    const SolveLimits& limits) {
+  std::optional<MicroBatchSearch> search;
+  Result<BestSolution> solution = UnlessStopped([&]() -> Result<BestSolution> {
+    const StopScope scope(limits.stop);
+    search.emplace(graph, request, limits);
+    return SolveOfMicroBatches(graph, request, &*search);
+  });
+  const bool is_stopped = limits.stop.stop_requested();
+  if (solution.ok() && !solution->schedule && !is_stopped) {
+    return UnlessStopped([&] {
+      const StopScope scope(limits.stop);
+      return Refuse(graph, request, solution->least_peak, &*search);
+    });
+  }
+  // What was found is told whole.
+  const StopsSuspended whole;
+  if (!solution.ok() && is_stopped && search && search->found()) solution = *search->found();
+  if (!solution.ok()) return std::move(solution).error();
+  if (!solution->schedule) return MakeError(ErrorCode::kTimeout, "stopped");
+  const Budget& budget = PeakBudgetOf(request);
+  const std::vector<CurvePoint> curve =
+      budget.is_given() ? std::vector<CurvePoint>() : search->Curve();
+  Plan plan = PlanOf(graph, request, *solution, curve);
+  if (is_stopped) plan.figures.guarantee.insert(0, kStoppedEarly);
+  if (budget.is_given() && budget.kind != Budget::Kind::kMin) {
+    plan.request.budget = Budget::Of(ActivationBudget(graph, request));
+  }
+  return plan;
 }
 
 Result<Done> CheckSettings(const PlanRequest& request) {
@@ -119,6 +164,7 @@ void AddCertificate(Certificate certificate, PlanFigures* figures) {
 Result<Plan> MakeBestPlan(const TensorGraph& graph, const PlanRequest& request,
                           const SolveLimits& limits) {
   CKPLAN_RETURN_IF_ERROR(CheckSettings(request));
+  if (graph.micro_batches() > 1) return MakePlanOfMicroBatches(graph, request, limits);
   const Budget& budget = PeakBudgetOf(request);
   const bool is_fixed = budget.is_given() && budget.kind != Budget::Kind::kMin;
   const Bytes bytes = is_fixed ? ActivationBudget(graph, request) : Bytes(0);
@@ -155,8 +201,13 @@ Result<PlanWithin> FindBestPlanWithin(const TensorGraph& graph, const PlanReques
   const Bytes budget = ActivationBudget(graph, request);
   return UnlessStopped([&]() -> Result<PlanWithin> {
     const StopScope scope(limits.stop);
-    BestSearch search(graph, request, limits, enough);
-    CKPLAN_ASSIGN_OR_RETURN(const BestSolution solution, search.Solve(budget));
+    BestSolution solution;
+    if (graph.micro_batches() > 1) {
+      CKPLAN_ASSIGN_OR_RETURN(solution, MicroBatchSearch(graph, request, limits).Solve(budget));
+    } else {
+      BestSearch search(graph, request, limits, enough);
+      CKPLAN_ASSIGN_OR_RETURN(solution, search.Solve(budget));
+    }
     PlanWithin found;
     if (!solution.schedule) return found;
     found.least_found = Cost(solution.overhead);

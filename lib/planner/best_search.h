@@ -73,6 +73,9 @@ class BestSearch {
   // What SolveForLeastProduct has found on the way, and what it returned; else nothing.
   std::vector<CurvePoint> CurveWith(const BestSolution& chosen) const;
 
+  // Whether its first runs are in the graph's own order.
+  bool IsInOwnOrder(const Schedule& schedule) const;
+
   // The best of what was found before a stop ended the search.
   const std::optional<BestSolution>& found() const { return found_; }
 
@@ -118,7 +121,6 @@ class BestSearch {
   BestSolution SolutionOf(const Schedule& schedule) const;
   void KeepInCaseOfStop(const BestSolution& solution);
   bool IsEnough(const BestSolution& solution) const;
-  bool IsInOwnOrder(const Schedule& schedule) const;
   Bytes PeakOf(const BestSolution& solution) const;
   CurvePoint PointOf(const BestSolution& solution) const;
   Cost StepCost() const { return graph_.forward_cost() + graph_.backward_cost(); }

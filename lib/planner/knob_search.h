@@ -68,7 +68,7 @@ struct View {
 //     plans are left out instead.
 // Where the knob is a limit on the peak itself, there is nothing to search: the budget is the
 // setting. Where plans are measured on another graph than that which the algorithm decides on, or
-// without liveness, limits at equal distances are tried.
+// without liveness, or with what other micro-batches keep, limits at equal distances are tried.
 class KnobSearch {
  public:
   KnobSearch(const View& view, PreparedSolver* solver, const SolveLimits& limits)
@@ -105,7 +105,10 @@ class KnobSearch {
   Result<Done> TryWholeFront();
   Result<const Candidate*> SearchWithin(Bytes budget);
   bool is_peak_limit() const { return solver_.knob().kind == Knob::Kind::kPeakLimit; }
-  bool limits_own_peak() const { return !view_.fold && view_.uses_liveness && !view_.constraints; }
+  bool limits_own_peak() const {
+    return !view_.fold && view_.uses_liveness && !view_.constraints &&
+           view_.graph.micro_batches() == 1;
+  }
   Result<const Candidate*> WithinLimit(Bytes budget);
   Result<Settings> TryLimits();
   Result<const Candidate*> SearchMinPeak();

@@ -42,7 +42,7 @@ std::vector<Plan> PlansOfOthers(const TensorGraph& graph, const PlanRequest& req
   std::vector<Plan> plans;
   for (const bool is_slow : {false, true}) {
     for (const SolverInfo& info : AllSolvers()) {
-      if (IsSlow(info) != is_slow) continue;
+      if (IsSlow(info) != is_slow || (is_slow && !work.wants_slow)) continue;
       if (!work.wants_own_order && PlansJointGraphs(info.name)) continue;
       own.algorithm = info.name;
       Result<Plan> plan = UnlessStopped([&] { return MakePlan(graph, own, own_limits); });

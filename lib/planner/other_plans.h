@@ -18,6 +18,7 @@ int64_t WorkOfOthers(SearchEffort effort);
 struct OthersWork {
   int64_t work = 0;
   bool wants_own_order = true;  // Also by algorithms that keep the graph's own order.
+  bool wants_slow = true;       // Also by those that do not answer at once.
 };
 
 // The plans of all algorithms of the registry that have one within the budget. Those that answer at

@@ -147,7 +147,8 @@ bool IsProven(const SolverInfo& info, const PlanRequest& request, const Candidat
   const Budget& budget = PeakBudgetOf(request);
   if (budget.kind == Budget::Kind::kMin || !chosen.outcome.is_optimal) return false;
   const bool is_setting = info.knob == Knob::Kind::kPeakLimit && request.uses_liveness &&
-                          request.granularity == Granularity::kNode && !HasConstraints(request);
+                          request.granularity == Granularity::kNode && !HasConstraints(request) &&
+                          !request.pipeline;
   return !budget.is_given() || is_setting || chosen.simulation.overhead == Cost(0);
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <span>
 
 #include "lib/base/hash.h"
 #include "lib/base/read_file.h"
@@ -15,9 +14,9 @@
 #include "lib/joint/expand.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/model/external_files.h"
-#include "lib/parallel/sharding.h"
 #include "lib/plan/assemble_joint.h"
 #include "lib/plan/same_model.h"
+#include "lib/planner/one_device.h"
 #include "lib/schedule/simulate.h"
 
 namespace ckplan {
@@ -66,6 +65,10 @@ Result<Done> CheckGraphFileRequest(const PlanRequest& request,
     return NotForGraphFiles("a division among devices is",
                             "has the sum of its parameters, and not each", "sharding");
   }
+  if (request.pipeline) {
+    return NotForGraphFiles("stages of a pipeline are",
+                            "has the sum of its parameters, and not each", "pipeline");
+  }
   if (!cost || cost->kind == CostKind::kUnit || cost->kind == CostKind::kFile) return Done{};
   return NotForGraphFiles(fmt::format("the cost model {} is", cost->name()),
                           "has costs of its own, which those of unit or file:PATH may replace",
@@ -99,28 +102,6 @@ Result<Done> LetGradientsArrive(Source* source) {
                  {"leave out", {{"gradients", ""}}}};
   }
   return Done{};
-}
-
-// The graph with what one device holds of its constants.
-Result<TensorGraph> WithSharding(const TensorGraph& graph, std::span<const Parameter> parameters,
-                                 const Sharding& sharding) {
-  CKPLAN_ASSIGN_OR_RETURN(const ShardedConstants constants, ShardConstants(parameters, sharding));
-  TensorGraphParts parts = PartsOf(graph);
-  parts.parameters = constants.parameters;
-  parts.parameter_gradients = constants.parameter_gradients;
-  parts.optimized = constants.optimized;
-  parts.unsharded = constants.unsharded;
-  return TensorGraph::Create(std::move(parts));
-}
-
-// What cannot be asked for together, whatever the file.
-Result<Done> CheckCombination(const PlanRequest& request) {
-  if (!request.sharding || request.gradients == ParameterGradients::kConstant) return Done{};
-  return Error{ErrorCode::kUsage,
-               "gradients that devices divide are not held whole as they arrive, so the two "
-               "cannot be asked for together",
-               {},
-               {"leave out", {{"gradients", ""}}}};
 }
 
 void SettleCosts(const CostModel& cost, PlanRequest* request) {
@@ -172,12 +153,11 @@ Result<Source> LoadModelFile(const std::string& path, const PlanRequest& request
   Source source{
       std::move(read.lowered.graph), read.model.identity(), std::move(read.request),        true,
       std::move(read.lowered.roles), read.model.warnings(), std::move(read.lowered.modules)};
-  if (request.sharding) {
-    CKPLAN_ASSIGN_OR_RETURN(source.graph,
-                            WithSharding(source.graph, read.lowered.parameters, *request.sharding));
-  }
   for (std::string& warning : read.lowered.warnings) source.warnings.push_back(std::move(warning));
   source.absent_values = std::move(read.lowered.absent_values);
+  if (IsOfOneDevice(request)) {
+    CKPLAN_RETURN_IF_ERROR(TakeDevice(read.lowered.parameters, &source));
+  }
   return source;
 }
 
@@ -187,7 +167,7 @@ Result<ModelSource> LoadModelSource(const std::string& path, const PlanRequest& 
                                     const ModelIdentity* planned) {
   LowerOptions lower;
   lower.autograd = request.autograd;
-  lower.lists_parameters = request.sharding.has_value();
+  lower.lists_parameters = IsOfOneDevice(request);
   CKPLAN_ASSIGN_OR_RETURN(lower.cost, ModelCosts(request));
   CKPLAN_ASSIGN_OR_RETURN(
       Model model, LoadModel(path, {request.dims, request.input_shapes, request.activation_type,
@@ -255,7 +235,7 @@ Result<std::string> ReadJsonFile(const std::string& path, std::string_view what)
 
 Result<Source> LoadSource(const std::string& path, const PlanRequest& request,
                           const ModelIdentity* planned) {
-  CKPLAN_RETURN_IF_ERROR(CheckCombination(request));
+  CKPLAN_RETURN_IF_ERROR(CheckDeviceRequest(request));
   return UnlessStopped([&]() -> Result<Source> {
     CKPLAN_ASSIGN_OR_RETURN(Source source, IsGraphFile(path)
                                                ? LoadGraphFile(path, request, planned)

@@ -183,7 +183,8 @@ void Simulator::UpdateProfile() {
 Result<Simulation> Simulator::RunLiveness(const Schedule& schedule) {
   last_read_.assign(tensor_bytes_.size(), kNotRead);
   Peak peak;
-  int64_t live = 0;  // Activations and statistics; before step k once k has been passed.
+  int64_t live = 0;   // Activations and statistics; before step k once k has been passed.
+  int64_t saved = 0;  // Of that, behind the loss.
   int64_t forward_cost = 0;
   size_t backward_done = backward_order_.size();
   int64_t gradients = GradientsAfter(backward_done);
@@ -211,6 +212,7 @@ Result<Simulation> Simulator::RunLiveness(const Schedule& schedule) {
       live -= output_bytes_[n];
       forward_cost += node.forward_cost.count();
     } else if (step.kind == StepKind::kLoss) {
+      saved = live;
       for (const int32_t t : loss_reads_) read(t);
       peak.Update(live + gradients, k);
       gradients = 0;
@@ -225,7 +227,12 @@ Result<Simulation> Simulator::RunLiveness(const Schedule& schedule) {
   for (size_t t = 0; t < last_read_.size(); ++t) {
     if (last_read_[t] != kNotRead) return AbsentTensor(schedule, static_cast<int32_t>(t));
   }
-  return Simulation{Bytes(peak.bytes), peak.step, Cost(forward_cost) - graph_.forward_cost()};
+  return Measured(Bytes(peak.bytes), peak.step, Bytes(saved), Cost(forward_cost));
+}
+
+Simulation Simulator::Measured(Bytes peak, size_t step, Bytes saved, Cost forward_cost) const {
+  const Bytes others = (graph_.micro_batches() - 1) * saved;
+  return {peak + others, step, forward_cost - graph_.forward_cost(), others};
 }
 
 int64_t Simulator::ReusedBytes(const Node& node, int32_t step) const {
@@ -248,6 +255,8 @@ Result<Simulation> Simulator::RunExplicit(const Schedule& schedule) {
   std::vector<bool> is_live(tensor_bytes_.size());
   Peak peak;
   int64_t live = 0;
+  int64_t saved = 0;
+  bool has_passed_loss = false;  // But nothing behind it, save for frees.
   int64_t gradients = 0;
   int64_t forward_cost = 0;
   size_t backward_done = 0;
@@ -259,8 +268,11 @@ Result<Simulation> Simulator::RunExplicit(const Schedule& schedule) {
       if (!is_live[n]) return StepError(schedule, k, "frees a tensor that is not in memory");
       is_live[n] = false;
       live -= tensor_bytes_[n];
+      if (has_passed_loss) saved = live;
       continue;
     }
+    has_passed_loss = step.kind == StepKind::kLoss;
+    if (has_passed_loss) saved = live;
     const auto reads = step.kind == StepKind::kForward    ? forward_reads_.of(n)
                        : step.kind == StepKind::kBackward ? backward_reads_.of(n)
                                                           : std::span<const int32_t>(loss_reads_);
@@ -294,7 +306,7 @@ Result<Simulation> Simulator::RunExplicit(const Schedule& schedule) {
           fmt::format("schedule: tensor \"{}\" is never freed", graph_.tensor(id).name));
     }
   }
-  return Simulation{Bytes(peak.bytes), peak.step, Cost(forward_cost) - graph_.forward_cost()};
+  return Measured(Bytes(peak.bytes), peak.step, Bytes(saved), Cost(forward_cost));
 }
 
 // Only called for a faulty schedule: finds the first step that reads a tensor which is absent.

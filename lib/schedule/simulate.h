@@ -8,6 +8,8 @@
 //   loss         allocates the gradients of the graph's outputs
 //   backward(n)  allocates gradients, see gradients.h
 // A version of a tensor lives from the forward step that makes it to its last read.
+// Of each other micro-batch that is under way, what is in memory behind the loss, its gradients
+// aside, is there throughout.
 // Constants (parameters, inputs, ...) are not in these figures.
 //
 // Cost: O(reads of all steps); the reads of a graph are laid out flat once, in the constructor, so
@@ -30,8 +32,9 @@ namespace ckplan {
 
 struct Simulation {
   Bytes peak;
-  size_t peak_step = 0;  // The first step that needs `peak`.
-  Cost overhead;         // Forward cost beyond one run of each node.
+  size_t peak_step = 0;                  // The first step that needs `peak`.
+  Cost overhead;                         // Forward cost beyond one run of each node.
+  Bytes other_micro_batches = Bytes(0);  // Of `peak`.
 };
 
 // The peak of keeping all in the graph's own order.
@@ -71,6 +74,7 @@ class Simulator {
   void UpdateProfile();
   Result<Simulation> RunLiveness(const Schedule& schedule);
   Result<Simulation> RunExplicit(const Schedule& schedule);
+  Simulation Measured(Bytes peak, size_t step, Bytes saved, Cost forward_cost) const;
   int64_t ReusedBytes(const Node& node, int32_t step) const;
   int64_t GradientsAfter(size_t backward_steps) const;
   Error AbsentTensor(const Schedule& schedule, int32_t tensor) const;

@@ -168,7 +168,7 @@ TEST_CASE("rotor: large sizes are rounded up to slots, and chains of many stages
     if (i > 0) edges.emplace_back(i - 1, i);
   }
   const TensorGraph graph = GraphFromVertices("chain", vertices, edges);
-  CHECK(FindStages(graph, VertexGraph(graph)).stages.size() == kMaxStages);
+  CHECK(FindStages(graph, VertexGraph(graph)).stages.size() == kMaxChainStages);
   const Plan least = PlanWithin(graph, {Budget::Kind::kMin, Bytes(0), 0});
   CHECK(least.figures.peak < Bytes(30'000'000));
   CHECK(least.figures.peak <= *least.figures.paper.budget);

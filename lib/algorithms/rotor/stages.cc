@@ -16,7 +16,7 @@ class StageFinder {
   StageFinder(const TensorGraph& graph, const VertexGraph& vertices)
       : graph_(graph), stage_of_(vertices.size()), is_read_backward_(graph.tensors().size()) {
     const Chain blocks = FindChain(graph, vertices);
-    const int32_t count = std::min(blocks.block_count, kMaxStages);
+    const int32_t count = std::min(blocks.block_count, kMaxChainStages);
     chain_.stages.resize(static_cast<size_t>(count));
     chain_.nodes.resize(static_cast<size_t>(count));
     chain_.runs_once = IdVector<NodeId, bool>(vertices.size());

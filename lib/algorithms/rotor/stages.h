@@ -25,7 +25,7 @@ struct Stage {
 };
 
 // More blocks than this are merged, neighbours with each other, into as many stages.
-inline constexpr int32_t kMaxStages = 64;
+inline constexpr int32_t kMaxChainStages = 64;
 
 struct StageChain {
   std::vector<Stage> stages;  // In bytes.

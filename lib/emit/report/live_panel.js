@@ -31,7 +31,8 @@ class LivePanel {
     return element("div", {class: "live-head"},
       element("h3", {}, page.shown.length > 1 ? `${plan.title}. ${where}` : where),
       element("p", {}, element("strong", {}, bytesText(plan.total[step])),
-        ` at step ${step} of ${plan.stepCount}: ${plan.stepName(step)}`, chosen >= 0 && step !== plan.peakStep ? back : null));
+        ` at step ${step} of ${plan.stepCount}: ${plan.stepName(step)}`,
+        plan.others > 0 ? `; beside it other micro-batches have saved ${bytesText(plan.others)}` : null, chosen >= 0 && step !== plan.peakStep ? back : null));
   }
 
   kinds(step, live) {

@@ -62,6 +62,7 @@ class Page {
 
   writeLegend() {
     const items = KINDS.filter((_, kind) => this.plans.some((plan) => plan.kindsUsed[kind])).map((kind) => [kind, `swatch ${kind}`]);
+    if (this.plans.some((plan) => plan.others > 0)) items.push(["other micro-batches", "swatch other-micro-batches"]);
     items.push(["keeping all", "swatch keep-all"]);
     if (this.plans.some((plan) => plan.columns.budget !== null)) items.push(["budget", "swatch budget-line"]);
     items.push(["peak", "swatch peak-mark"]);

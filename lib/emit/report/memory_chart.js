@@ -154,9 +154,10 @@ class MemoryChart {
     KINDS.forEach((kind, i) => {
       if (plan.memory[i][cursor] > 0) rows.push(row(kind, plan.memory[i][cursor], kind));
     });
-    rows.push(row("in use", plan.total[cursor]));
-    if (this.page.showsConstants) rows.push(row("with constants", plan.total[cursor] + plan.columns.constants));
-    rows.push(row("keeping all", plan.columns.keep_all[cursor], "keep-all"));
+    if (plan.others > 0) rows.push(row("other micro-batches", plan.others, "other-micro-batches"));
+    rows.push(row("in use", plan.total[cursor] + plan.others));
+    if (this.page.showsConstants) rows.push(row("with constants", plan.total[cursor] + plan.others + plan.columns.constants));
+    rows.push(row("keeping all", plan.columns.keep_all[cursor] + plan.keepAllOthers, "keep-all"));
     const cost = plan.costOf(cursor);
     if (cost > 0) rows.push(element("div", {class: "quiet"}, `takes ${costText(cost, plan.columns.cost_unit)}`));
     return rows;

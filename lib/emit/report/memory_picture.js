@@ -170,10 +170,12 @@ class MemoryPicture {
     this.context.setLineDash([]);
   }
 
-  get base() { return this.page.showsConstants ? this.plan.columns.constants : 0; }
+  // Below what a step has in use lie the constants and, of a stage of a pipeline, what other micro-batches have saved.
+  get constants() { return this.page.showsConstants ? this.plan.columns.constants : 0; }
+  get base() { return this.constants + this.plan.others; }
 
   drawKeepAll() {
-    const path = this.outline((step) => this.base + this.plan.columns.keep_all[step]);
+    const path = this.outline((step) => this.constants + this.plan.keepAllOthers + this.plan.columns.keep_all[step]);
     this.fillBelow(path, this.colour("keep-all-area"));
     this.stroke(path, this.colour("keep-all"), 1.25, [1, 2]);
   }
@@ -189,14 +191,15 @@ class MemoryPicture {
       });
       this.fillBelow(path, this.patterns[kind]);
     }
-    if (this.base > 0) this.fillBelow(this.outline(() => this.base), this.colour("constants"));
+    if (this.plan.others > 0) this.fillBelow(this.outline(() => this.base), this.colour("other-micro-batches"));
+    if (this.constants > 0) this.fillBelow(this.outline(() => this.constants), this.colour("constants"));
     this.stroke(this.outline((step) => this.base + this.plan.total[step]), this.colour("ink"), 1);
   }
 
   drawBudget() {
     const budget = this.plan.columns.budget;
     if (budget === null) return;
-    const y = this.yOf(this.base + budget);
+    const y = this.yOf(this.constants + budget);
     const line = new Path2D();
     line.moveTo(MARGIN.left, y);
     line.lineTo(this.width, y);
@@ -257,7 +260,7 @@ class MemoryPicture {
     if (this.plan.stepCount === 0) return;
     const context = this.context;
     context.beginPath();
-    context.arc(this.middleOf(this.plan.peakStep), this.yOf(this.base + this.plan.peak), 5, 0, 2 * Math.PI);
+    context.arc(this.middleOf(this.plan.peakStep), this.yOf(this.constants + this.plan.peak), 5, 0, 2 * Math.PI);
     context.fillStyle = this.colour("paper");
     context.fill();
     context.strokeStyle = this.colour("ink");

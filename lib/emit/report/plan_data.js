@@ -69,6 +69,9 @@ class PlanData {
   }
 
   get peak() { return this.columns.peak; }
+  // What other micro-batches have saved, beside all that the steps have in use.
+  get others() { return this.columns.other_micro_batches; }
+  get keepAllOthers() { return this.columns.keep_all_other_micro_batches; }
   get peakStep() { return this.columns.peak_step; }
   get addedShare() { return this.columns.step_cost > 0 ? this.columns.added_cost / this.columns.step_cost : 0; }
 

@@ -13,6 +13,8 @@ function summaryTable(plans) {
   const change = (plan) => (plan.columns.keep_all_peak > 0 ? plan.peak / plan.columns.keep_all_peak - 1 : 0);
   const rows = [
     row("Peak of activations", bytesText(first.keep_all_peak), (plan) => bytesText(plan.peak), (a, b) => signedBytesText(b.peak - a.peak)),
+    plans.some((plan) => plan.others > 0)
+      ? row("… of other micro-batches", bytesText(plans[0].keepAllOthers), (plan) => bytesText(plan.others), (a, b) => signedBytesText(b.others - a.others)) : null,
     row("… against keeping all", "", (plan) => signedPercent(change(plan))),
     row("… with constants", bytesText(first.keep_all_peak + first.constants), (plan) => bytesText(plan.peak + plan.columns.constants)),
     row("Budget", "", (plan) => (plan.columns.budget === null ? "none" : bytesText(plan.columns.budget))),

@@ -1,0 +1,40 @@
+#include "cli/ckplan/device_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "lib/emit/json_request.h"
+#include "lib/parallel/pipeline.h"
+
+namespace ckplan {
+
+std::string StageText(const PlanRequest& request) {
+  return fmt::format("stage {}, {} micro-batches ({})", TextOf(*request.pipeline),
+                     request.micro_batches, NameOf(request.schedule));
+}
+
+std::string InFlightText(const PlanRequest& request) {
+  return fmt::format(
+      "{} of {} micro-batches ({})",
+      MicroBatchesInFlight(*request.pipeline, request.micro_batches, request.schedule),
+      request.micro_batches, NameOf(request.schedule));
+}
+
+std::string DeviceText(const PlanRequest& request) {
+  std::string text;
+  if (request.sharding) text += fmt::format(", each device of {}", TextOf(*request.sharding));
+  if (request.pipeline) text += ", " + StageText(request);
+  return text;
+}
+
+std::vector<std::pair<std::string, std::string>> DeviceCells(const PlanRequest& request) {
+  std::vector<std::pair<std::string, std::string>> cells;
+  for (const std::string_view name : kDeviceFields) {
+    const RequestField& field = FieldOf(name);
+    if (IsDefault(field, request)) continue;
+    cells.emplace_back(field.key, fmt::format("{}", fmt::join(TextsOf(field, request), " ")));
+  }
+  return cells;
+}
+
+}  // namespace ckplan

@@ -1,0 +1,23 @@
+// What tables say of the one of several devices that their figures are of.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/plan/request.h"
+
+namespace ckplan {
+
+// Of a request for a stage of a pipeline:
+std::string StageText(const PlanRequest& request);     // "stage 4/1, 8 micro-batches (1f1b)"
+std::string InFlightText(const PlanRequest& request);  // "3 of 8 micro-batches (1f1b)"
+
+// ", each device of zero2:8, stage 4/1, 8 micro-batches (1f1b)"; empty for one that has all.
+std::string DeviceText(const PlanRequest& request);
+
+// Name and value of each column that a table in CSV has beside its others; none for one that has
+// all.
+std::vector<std::pair<std::string, std::string>> DeviceCells(const PlanRequest& request);
+
+}  // namespace ckplan

@@ -1,0 +1,218 @@
+#include "lib/planner/micro_batch_search.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/stop.h"
+#include "lib/planner/other_plans.h"
+#include "lib/planner/peak_budget.h"
+
+namespace ckplan {
+namespace {
+
+constexpr int64_t kLimits = 12;
+constexpr int kHalvings = 4;
+
+// What is asked for, of one micro-batch.
+PlanRequest OfOne(PlanRequest request, SearchEffort effort) {
+  request.effort = effort;
+  request.pipeline.reset();
+  request.micro_batches = 0;
+  request.schedule = PipelineSchedule::k1F1B;
+  request.stage_cuts.clear();
+  return request;
+}
+
+// No plan adds less than nothing, in whatever order.
+void ProveNothing(BestSolution* solution) {
+  solution->lower_bound = 0;
+  solution->proof = OverheadProof::kRunOnce;
+  solution->scope = BoundScope::kAnyOrder;
+  solution->is_optimal = solution->overhead == 0;
+}
+
+}  // namespace
+
+MicroBatchSearch::MicroBatchSearch(const TensorGraph& graph, const PlanRequest& request,
+                                   const SolveLimits& limits)
+    : graph_(graph),
+      one_(OfOneMicroBatch(graph)),
+      request_(request),
+      limits_(limits),
+      one_request_(OfOne(request, request.effort)),
+      quick_request_(OfOne(request, SearchEffort::kQuick)),
+      search_(one_, one_request_, limits),
+      quick_(one_, quick_request_, limits),
+      simulator_(graph_) {}
+
+MicroBatchSearch::Found MicroBatchSearch::Measured(Bytes limit, BestSolution solution) {
+  const Simulation simulation = simulator_.Run(*solution.schedule).value();
+  return Found{limit,
+               std::move(solution),
+               {simulation.peak, simulation.overhead},
+               simulation.peak - simulation.other_micro_batches};
+}
+
+Result<Done> MicroBatchSearch::Try(Bytes limit, BestSearch* search) {
+  CKPLAN_ASSIGN_OR_RETURN(BestSolution solution, search->Solve(limit));
+  if (!solution.schedule) return Done{};
+  Add(Measured(limit, std::move(solution)));
+  return Done{};
+}
+
+void MicroBatchSearch::Add(Found found) {
+  const auto at = std::upper_bound(found_.begin(), found_.end(), found.limit,
+                                   [](Bytes a, const Found& b) { return a < b.limit; });
+  found_.insert(at, std::move(found));
+}
+
+void MicroBatchSearch::AddOthers(const Budget& budget) {
+  // The slow ones would take long for each of many limits on one micro-batch, which `best` tries
+  // itself.
+  const OthersWork work{WorkOfOthers(one_request_.effort), /*wants_own_order=*/true,
+                        /*wants_slow=*/false};
+  for (const Plan& plan : PlansOfOthers(graph_, request_, budget, work, limits_)) {
+    BestSolution solution{plan.schedule, plan.figures.overhead.count()};
+    Found found = Measured(Bytes(0), std::move(solution));
+    found.limit = found.own_peak;
+    Add(std::move(found));
+  }
+  PollStop();  // What others make of a stop is an error.
+}
+
+Result<Done> MicroBatchSearch::TryGrid() {
+  if (!found_.empty()) return Done{};
+  CKPLAN_ASSIGN_OR_RETURN(BestSolution least, quick_.SolveForLeastPeak());
+  least_peak_ = least.least_peak;
+  const Bytes low = Simulator(one_).Run(*least.schedule).value().peak;
+  const Bytes high = KeepAllPeak(one_);
+  for (int64_t i = 0; i <= kLimits && low <= high; ++i) {
+    const Bytes step((high - low).count() / kLimits * i);
+    CKPLAN_RETURN_IF_ERROR(Try(i == kLimits ? high : low + step, &quick_));
+  }
+  // What reaches the least peak may not be what is found for it as a limit.
+  found_.insert(found_.begin(), Measured(low, std::move(least)));
+  AddOthers({Budget::Kind::kMin, Bytes(0), 0});
+  return GoBelowLeast();
+}
+
+// What Solve finds at once for a budget is no less than the least.
+Result<Done> MicroBatchSearch::GoBelowLeast() {
+  for (Bytes least = LeastFound().point.peak;;) {
+    CKPLAN_RETURN_IF_ERROR(Try(least - Bytes(1), &search_));
+    const Bytes now = LeastFound().point.peak;
+    if (now == least) return Done{};
+    least = now;
+  }
+}
+
+const MicroBatchSearch::Found& MicroBatchSearch::LeastFound() const {
+  return *std::min_element(found_.begin(), found_.end(), [](const Found& a, const Found& b) {
+    return std::pair(a.point.peak, a.point.overhead) < std::pair(b.point.peak, b.point.overhead);
+  });
+}
+
+const MicroBatchSearch::Found& MicroBatchSearch::BestProduct() const {
+  const Cost step = graph_.forward_cost() + graph_.backward_cost();
+  return *std::min_element(found_.begin(), found_.end(), [step](const Found& a, const Found& b) {
+    return IsBetterPoint(a.point, b.point, step);
+  });
+}
+
+const MicroBatchSearch::Found* MicroBatchSearch::BestWithin(Bytes budget) const {
+  const Found* best = nullptr;
+  for (const Found& found : found_) {
+    if (found.point.peak > budget) continue;
+    const bool is_better = best == nullptr || std::pair(found.point.overhead, found.point.peak) <
+                                                  std::pair(best->point.overhead, best->point.peak);
+    if (is_better) best = &found;
+  }
+  return best;
+}
+
+// The gap between the limit of the best that fits and the next one.
+Result<Done> MicroBatchSearch::HalveAbove(Bytes budget) {
+  for (int i = 0; i < kHalvings; ++i) {
+    const Found* const best = BestWithin(budget);
+    if (best == nullptr || best->point.overhead == Cost(0)) break;
+    const Bytes low = best->limit;
+    const auto next = std::find_if(found_.begin(), found_.end(),
+                                   [low](const Found& found) { return found.limit > low; });
+    if (next == found_.end() || (next->limit - low).count() < 2) break;
+    CKPLAN_RETURN_IF_ERROR(Try(Bytes(low.count() + (next->limit - low).count() / 2), &quick_));
+  }
+  return Done{};
+}
+
+// What is proven of one order says nothing of a plan in another.
+bool MicroBatchSearch::IsOf(BoundScope scope, const Found& found) const {
+  return scope == BoundScope::kAnyOrder ||
+         (scope == BoundScope::kOwnOrder && search_.IsInOwnOrder(*found.solution.schedule));
+}
+
+// A plan that adds up gradients in another order may be below the bound.
+PeakBound MicroBatchSearch::LeastPeakOf(const Found& found) const {
+  const bool is_bound = IsOf(least_peak_.scope, found) && least_peak_.bytes <= found.own_peak;
+  return is_bound ? least_peak_ : PeakBound();
+}
+
+BestSolution MicroBatchSearch::Unproven(const Found& found) const {
+  BestSolution solution = found.solution;
+  ProveNothing(&solution);
+  solution.least_peak = LeastPeakOf(found);
+  return solution;
+}
+
+Result<BestSolution> MicroBatchSearch::Solve(Bytes budget) {
+  CKPLAN_ASSIGN_OR_RETURN(BestSolution relaxed, search_.Solve(budget));
+  // Not even one micro-batch fits, or all do.
+  if (!relaxed.schedule) return relaxed;
+  if (simulator_.Run(*relaxed.schedule).value().peak <= budget) return relaxed;
+  CKPLAN_RETURN_IF_ERROR(TryGrid());
+  AddOthers(Budget::Of(budget));
+  CKPLAN_RETURN_IF_ERROR(HalveAbove(budget));
+  if (const Found* const quick = BestWithin(budget)) {
+    CKPLAN_RETURN_IF_ERROR(Try(quick->limit, &search_));
+  }
+  const Found* const best = BestWithin(budget);
+  if (best == nullptr) {
+    BestSolution none;
+    none.least_peak = relaxed.least_peak;
+    return none;
+  }
+  BestSolution solution = Unproven(*best);
+  if (!IsOf(relaxed.scope, *best) || relaxed.lower_bound > solution.overhead) return solution;
+  if (relaxed.lower_bound == 0) return solution;
+  solution.lower_bound = relaxed.lower_bound;
+  solution.proof = relaxed.proof;
+  solution.scope = relaxed.scope;
+  solution.is_optimal = solution.overhead == solution.lower_bound;
+  return solution;
+}
+
+Result<BestSolution> MicroBatchSearch::SolveForLeastPeak() {
+  CKPLAN_RETURN_IF_ERROR(TryGrid());
+  return Unproven(LeastFound());
+}
+
+Result<BestSolution> MicroBatchSearch::SolveForLeastProduct() {
+  CKPLAN_RETURN_IF_ERROR(TryGrid());
+  return Unproven(BestProduct());
+}
+
+std::optional<BestSolution> MicroBatchSearch::found() const {
+  if (found_.empty()) return std::nullopt;
+  const Budget& budget = PeakBudgetOf(request_);
+  if (!budget.is_given()) return Unproven(BestProduct());
+  if (budget.kind == Budget::Kind::kMin) return Unproven(LeastFound());
+  const Found* const best = BestWithin(ActivationBudget(graph_, request_));
+  return best == nullptr ? std::nullopt : std::optional(Unproven(*best));
+}
+
+std::vector<CurvePoint> MicroBatchSearch::Curve() const {
+  std::vector<CurvePoint> points;
+  for (const Found& found : found_) points.push_back(found.point);
+  return FrontOf(std::move(points));
+}
+
+}  // namespace ckplan

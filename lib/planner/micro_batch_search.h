@@ -1,0 +1,87 @@
+// The search of `best` where a plan's saved bytes count once for each micro-batch under way
+// (lib/parallel/pipeline.h).
+//
+// `best` knows the peak of one micro-batch alone. It solves for limits on that, and of what it
+// finds the plans count whose memory with all micro-batches is within the budget:
+//
+//   with all
+//   micro-batches            x            x: a plan for a limit
+//        budget - - - - - -x- - - - -
+//                      x x
+//                  x           limit on one micro-batch
+//
+// Plans of the other algorithms that answer at once, which weigh all micro-batches, are candidates
+// as well.
+//
+// First a dozen limits between the least and what keeping everything needs, then the gap above the
+// best that fits, halved a few times. No plan within the budget has one micro-batch above it, so
+// what is proven for the budget as a limit holds.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+#include "lib/graph/tensor_graph.h"
+#include "lib/plan/plan.h"
+#include "lib/plan/request.h"
+#include "lib/plan/solver.h"
+#include "lib/planner/best_search.h"
+#include "lib/schedule/simulate.h"
+
+namespace ckplan {
+
+class MicroBatchSearch {
+ public:
+  // Keeps references to the graph and to the limits.
+  MicroBatchSearch(const TensorGraph& graph, const PlanRequest& request, const SolveLimits& limits);
+
+  // The plan of least time that is found within the budget, on all micro-batches together; one
+  // without a schedule if none is found.
+  Result<BestSolution> Solve(Bytes budget);
+  // The plan of the least memory that is found.
+  Result<BestSolution> SolveForLeastPeak();
+  // The plan of the least product of memory and time that is found.
+  Result<BestSolution> SolveForLeastProduct();
+  // The best of what was found before a stop ended the search, for the request's budget.
+  std::optional<BestSolution> found() const;
+  // What has been found between the least memory and the least time.
+  std::vector<CurvePoint> Curve() const;
+
+ private:
+  struct Found {
+    Bytes limit;
+    BestSolution solution;
+    CurvePoint point;  // With all micro-batches.
+    Bytes own_peak;    // Of one.
+  };
+
+  Found Measured(Bytes limit, BestSolution solution);
+  Result<Done> Try(Bytes limit, BestSearch* search);
+  void Add(Found found);
+  void AddOthers(const Budget& budget);
+  Result<Done> TryGrid();
+  Result<Done> GoBelowLeast();
+  const Found& LeastFound() const;
+  const Found& BestProduct() const;
+  Result<Done> HalveAbove(Bytes budget);
+  const Found* BestWithin(Bytes budget) const;
+  bool IsOf(BoundScope scope, const Found& found) const;
+  PeakBound LeastPeakOf(const Found& found) const;
+  BestSolution Unproven(const Found& found) const;
+
+  const TensorGraph& graph_;
+  const TensorGraph one_;  // The same of one micro-batch.
+  const PlanRequest request_;
+  const SolveLimits& limits_;
+  const PlanRequest one_request_;
+  const PlanRequest quick_request_;
+  BestSearch search_;
+  BestSearch quick_;
+  Simulator simulator_;
+  std::vector<Found> found_;  // Ascending limits.
+  PeakBound least_peak_;      // Of one micro-batch, so of all as well.
+};
+
+}  // namespace ckplan
