@@ -109,8 +109,8 @@ class TensorExplainer {
       return Reason::kToBeRecomputed;
     }
     const std::optional<Bytes> budget = traced_.plan.request.budget.in_bytes();
-    if (found_.if_kept->peak <= budget.value_or(traced_.plan.figures.peak))
-      return Reason::kAffordable;
+    const Bytes allowed = budget.value_or(traced_.plan.figures.peak);
+    if (found_.if_kept->peak <= allowed) return Reason::kAffordable;
     return budget ? Reason::kOverBudget : Reason::kHigherPeak;
   }
 
