@@ -147,20 +147,28 @@ void CheckPatterns(const SchemaJudge& judge, const nlohmann::json& document, boo
   }
 }
 
-TEST_CASE("fit, pareto and compare: their JSON says what its plans obey") {
+using DocumentCheck = void (*)(const SchemaJudge& judge, const nlohmann::json& document,
+                               bool is_in_rows);
+
+// What these commands write with the flags, each with its schema. `check` is told whether what all
+// plans share stands in each row, or once.
+void CheckTables(const std::string& flags, DocumentCheck check) {
   const Workplace workplace;
-  const std::string flags =
-      " testdata/models/tiny_mlp.onnx --format json -a chen-sqrt --keep op:Gemm --never-rerun '*' "
-      "--freeze w0";
-  const auto told = [&](const std::string& command) {
-    return nlohmann::json::parse(OutputOf(workplace, "ckplan " + command + flags));
-  };
   const auto judge = [&](const std::string& name) {
     return SchemaJudge(OutputOf(workplace, "ckplan schema " + name));
   };
-  CheckPatterns(judge("fit"), told("fit --memory 1MiB --reserve 0"), /*is_in_rows=*/false);
-  CheckPatterns(judge("pareto"), told("pareto -D N=8"), /*is_in_rows=*/true);
-  CheckPatterns(judge("compare"), told("compare -D N=8"), /*is_in_rows=*/true);
+  const auto told = [&](const std::string& command) {
+    return nlohmann::json::parse(OutputOf(
+        workplace, "ckplan " + command +
+                       " testdata/models/tiny_mlp.onnx --format json -a chen-sqrt " + flags));
+  };
+  check(judge("fit"), told("fit --memory 1MiB --reserve 0"), /*is_in_rows=*/false);
+  check(judge("pareto"), told("pareto -D N=8"), /*is_in_rows=*/true);
+  check(judge("compare"), told("compare -D N=8"), /*is_in_rows=*/true);
+}
+
+TEST_CASE("fit, pareto and compare: their JSON says what its plans obey") {
+  CheckTables("--keep op:Gemm --never-rerun '*' --freeze w0", CheckPatterns);
 }
 
 // The stage stands in the document or its row, and must be one there.
@@ -183,19 +191,9 @@ void CheckStage(const SchemaJudge& judge, const nlohmann::json& document, bool i
 }
 
 TEST_CASE("fit, pareto and compare: their JSON says which device its plans are for") {
-  const Workplace workplace;
-  const std::string flags =
-      " testdata/models/tiny_mlp.onnx --format json -a chen-sqrt --pipeline 2/1 --micro-batches 4 "
-      "--schedule gpipe --stage-cuts gemm3 --shard zero2:4";
-  const auto told = [&](const std::string& command) {
-    return nlohmann::json::parse(OutputOf(workplace, "ckplan " + command + flags));
-  };
-  const auto judge = [&](const std::string& name) {
-    return SchemaJudge(OutputOf(workplace, "ckplan schema " + name));
-  };
-  CheckStage(judge("fit"), told("fit --memory 1MiB --reserve 0"), /*is_in_rows=*/false);
-  CheckStage(judge("pareto"), told("pareto -D N=8"), /*is_in_rows=*/true);
-  CheckStage(judge("compare"), told("compare -D N=8"), /*is_in_rows=*/true);
+  CheckTables(
+      "--pipeline 2/1 --micro-batches 4 --schedule gpipe --stage-cuts gemm3 --shard zero2:4",
+      CheckStage);
 }
 
 }  // namespace

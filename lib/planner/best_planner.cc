@@ -65,15 +65,12 @@ Plan PlanOf(const TensorGraph& graph, const PlanRequest& request, const BestSolu
   return plan;
 }
 
-Result<BestSolution> LeastOf(BestSearch* search) { return search->FindLeast(); }
-Result<BestSolution> LeastOf(MicroBatchSearch* search) { return search->SolveForLeastPeak(); }
-
 // The refusal names the least peak that can be reached, and says whether it is proven that nothing
 // fits.
 template <typename Search>
 Result<Plan> Refuse(const TensorGraph& graph, const PlanRequest& request, const PeakBound& known,
                     Search* search) {
-  CKPLAN_ASSIGN_OR_RETURN(const BestSolution least, LeastOf(search));
+  CKPLAN_ASSIGN_OR_RETURN(const BestSolution least, search->FindLeast());
   const Simulation simulation = Simulator(graph).Run(*least.schedule).value();
   Error error = Infeasible(graph, request, kBestAlgorithm, simulation.peak,
                            least.schedule->steps[simulation.peak_step]);
@@ -83,23 +80,21 @@ Result<Plan> Refuse(const TensorGraph& graph, const PlanRequest& request, const 
   return error;
 }
 
-Result<BestSolution> SolveOfMicroBatches(const TensorGraph& graph, const PlanRequest& request,
-                                         MicroBatchSearch* search) {
+// By BestSearch, or MicroBatchSearch where other micro-batches keep what a plan saves.
+template <typename Search>
+Result<Plan> MakePlanBySearch(const TensorGraph& graph, const PlanRequest& request,
+                              const SolveLimits& limits) {
   const Budget& budget = PeakBudgetOf(request);
-  if (!budget.is_given()) return search->SolveForLeastProduct();
-  if (budget.kind == Budget::Kind::kMin) return search->SolveForLeastPeak();
-  return search->Solve(ActivationBudget(graph, request));
-}
-
-// As MakeBestPlan, where other micro-batches keep what a plan saves.
-Result<Plan> MakePlanOfMicroBatches(const TensorGraph& graph, const PlanRequest& request,
-                                    const SolveLimits& limits) {
-  std::optional<MicroBatchSearch> search;
-  Result<BestSolution> solution = UnlessStopped([&]() -> Result<BestSolution> {
+  const bool is_fixed = budget.is_given() && budget.kind != Budget::Kind::kMin;
+  const Bytes bytes = is_fixed ? ActivationBudget(graph, request) : Bytes(0);
+  std::optional<Search> search;
+  const auto solve = [&]() -> Result<BestSolution> {
     const StopScope scope(limits.stop);
     search.emplace(graph, request, limits);
-    return SolveOfMicroBatches(graph, request, &*search);
-  });
+    if (!budget.is_given()) return search->SolveForLeastProduct();
+    return is_fixed ? search->Solve(bytes) : search->SolveForLeastPeak();
+  };
+  Result<BestSolution> solution = UnlessStopped(solve);
   const bool is_stopped = limits.stop.stop_requested();
   if (solution.ok() && !solution->schedule && !is_stopped) {
     return UnlessStopped([&] {
@@ -112,14 +107,9 @@ Result<Plan> MakePlanOfMicroBatches(const TensorGraph& graph, const PlanRequest&
   if (!solution.ok() && is_stopped && search && search->found()) solution = *search->found();
   if (!solution.ok()) return std::move(solution).error();
   if (!solution->schedule) return MakeError(ErrorCode::kTimeout, "stopped");
-  const Budget& budget = PeakBudgetOf(request);
-  const std::vector<CurvePoint> curve =
-      budget.is_given() ? std::vector<CurvePoint>() : search->Curve();
-  Plan plan = PlanOf(graph, request, *solution, curve);
+  Plan plan = PlanOf(graph, request, *solution, search->CurveWith(*solution));
   if (is_stopped) plan.figures.guarantee.insert(0, kStoppedEarly);
-  if (budget.is_given() && budget.kind != Budget::Kind::kMin) {
-    plan.request.budget = Budget::Of(ActivationBudget(graph, request));
-  }
+  if (is_fixed) plan.request.budget = Budget::Of(bytes);
   return plan;
 }
 
@@ -164,34 +154,8 @@ void AddCertificate(Certificate certificate, PlanFigures* figures) {
 Result<Plan> MakeBestPlan(const TensorGraph& graph, const PlanRequest& request,
                           const SolveLimits& limits) {
   CKPLAN_RETURN_IF_ERROR(CheckSettings(request));
-  if (graph.micro_batches() > 1) return MakePlanOfMicroBatches(graph, request, limits);
-  const Budget& budget = PeakBudgetOf(request);
-  const bool is_fixed = budget.is_given() && budget.kind != Budget::Kind::kMin;
-  const Bytes bytes = is_fixed ? ActivationBudget(graph, request) : Bytes(0);
-  std::optional<BestSearch> search;
-  const auto solve = [&]() -> Result<BestSolution> {
-    const StopScope scope(limits.stop);
-    search.emplace(graph, request, limits);
-    if (!budget.is_given()) return search->SolveForLeastProduct();
-    return is_fixed ? search->Solve(bytes) : search->SolveForLeastPeak();
-  };
-  Result<BestSolution> solution = UnlessStopped(solve);
-  const bool is_stopped = limits.stop.stop_requested();
-  if (solution.ok() && !solution->schedule && !is_stopped) {
-    return UnlessStopped([&] {
-      const StopScope scope(limits.stop);
-      return Refuse(graph, request, solution->least_peak, &*search);
-    });
-  }
-  // What was found is told whole.
-  const StopsSuspended whole;
-  if (!solution.ok() && is_stopped && search && search->found()) solution = *search->found();
-  if (!solution.ok()) return std::move(solution).error();
-  if (!solution->schedule) return MakeError(ErrorCode::kTimeout, "stopped");
-  Plan plan = PlanOf(graph, request, *solution, search->CurveWith(*solution));
-  if (is_stopped) plan.figures.guarantee.insert(0, kStoppedEarly);
-  if (is_fixed) plan.request.budget = Budget::Of(bytes);
-  return plan;
+  return graph.micro_batches() > 1 ? MakePlanBySearch<MicroBatchSearch>(graph, request, limits)
+                                   : MakePlanBySearch<BestSearch>(graph, request, limits);
 }
 
 Result<PlanWithin> FindBestPlanWithin(const TensorGraph& graph, const PlanRequest& request,

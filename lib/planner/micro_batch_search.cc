@@ -190,7 +190,7 @@ Result<BestSolution> MicroBatchSearch::Solve(Bytes budget) {
   return solution;
 }
 
-Result<BestSolution> MicroBatchSearch::SolveForLeastPeak() {
+Result<BestSolution> MicroBatchSearch::FindLeast() {
   CKPLAN_RETURN_IF_ERROR(TryGrid());
   return Unproven(LeastFound());
 }
@@ -209,7 +209,8 @@ std::optional<BestSolution> MicroBatchSearch::found() const {
   return best == nullptr ? std::nullopt : std::optional(Unproven(*best));
 }
 
-std::vector<CurvePoint> MicroBatchSearch::Curve() const {
+std::vector<CurvePoint> MicroBatchSearch::CurveWith(const BestSolution&) const {
+  if (PeakBudgetOf(request_).is_given()) return {};
   std::vector<CurvePoint> points;
   for (const Found& found : found_) points.push_back(found.point);
   return FrontOf(std::move(points));

@@ -32,6 +32,7 @@
 
 namespace ckplan {
 
+// It is called as BestSearch is.
 class MicroBatchSearch {
  public:
   // Keeps references to the graph and to the limits.
@@ -41,13 +42,15 @@ class MicroBatchSearch {
   // without a schedule if none is found.
   Result<BestSolution> Solve(Bytes budget);
   // The plan of the least memory that is found.
-  Result<BestSolution> SolveForLeastPeak();
+  Result<BestSolution> FindLeast();
+  Result<BestSolution> SolveForLeastPeak() { return FindLeast(); }
   // The plan of the least product of memory and time that is found.
   Result<BestSolution> SolveForLeastProduct();
   // The best of what was found before a stop ended the search, for the request's budget.
   std::optional<BestSolution> found() const;
-  // What has been found between the least memory and the least time.
-  std::vector<CurvePoint> Curve() const;
+  // What SolveForLeastProduct has found between the least memory and the least time, `chosen`
+  // among it; nothing for a request with a budget.
+  std::vector<CurvePoint> CurveWith(const BestSolution& chosen) const;
 
  private:
   struct Found {

@@ -14,7 +14,7 @@ namespace {
 // Most programs but the last have plans that exceed the budget. Those are left as soon as the bound
 // is within this part of what running everything once costs: a proof that there is no plan a little
 // better can take most of the work.
-constexpr int64_t kCoarseParts = 5'000;
+constexpr int64_t kDoubtfulParts = 5'000;
 
 class MomentLoop {
  public:
@@ -61,10 +61,9 @@ class MomentLoop {
     const ProgramLimits<MomentPlan> limits = {
         limits_.work - outcome_.work,
         [&](const MomentPlan& plan) {
-          const Runs runs = ExpandMoments(problem_, order_, moments(), plan);
-          return ViewSteps(graph_, order_, runs).Peak() <= budget_;
+          return ViewSteps(graph_, order_, Expanded(plan)).Peak() <= budget_;
         },
-        once_ / kCoarseParts};
+        once_ / kDoubtfulParts};
     CKPLAN_ASSIGN_OR_RETURN(const MomentOutcome solved,
                             SolveMoments(problem_, order_, charged_, target_, limits));
     outcome_.work += solved.work;
@@ -74,7 +73,7 @@ class MomentLoop {
     }
     if (is_for_budget) outcome_.lower_bound = std::max(outcome_.lower_bound, solved.lower_bound);
     if (!solved.plan) return false;
-    Runs runs = ExpandMoments(problem_, order_, moments(), *solved.plan);
+    Runs runs = Expanded(*solved.plan);
     const StepView view = ViewSteps(graph_, order_, runs);
     const int64_t peak = view.Peak();
     if (peak <= budget_) {
@@ -85,6 +84,10 @@ class MomentLoop {
     // one interval, or of rounding: less room everywhere makes up for it.
     if (!AddMoments(view) && !ChargeReruns(view, runs)) target_ -= peak - budget_;
     return true;
+  }
+
+  Runs Expanded(const MomentPlan& plan) const {
+    return ExpandMoments(problem_, order_, moments(), plan);
   }
 
   void Take(Runs runs) {
