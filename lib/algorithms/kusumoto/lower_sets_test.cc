@@ -3,14 +3,19 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <limits>
 #include <set>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "lib/algorithms/kusumoto/canonical.h"
 #include "lib/algorithms/kusumoto/canonical_solver.h"
 #include "lib/algorithms/kusumoto/lower_set_dp.h"
 #include "lib/base/rng.h"
+#include "lib/base/stop.h"
 #include "lib/graph/chain.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
@@ -419,6 +424,61 @@ TEST_CASE("lower-set DP: a stop request ends the search") {
   CHECK(LowerSetDp(family).MinBudget(std::nullopt, limits).error().code == ErrorCode::kTimeout);
   CHECK(LowerSetFamily::All(vertices, 100, limits).error().code == ErrorCode::kTimeout);
   CHECK(LowerSetFamily::Closures(vertices, 100, limits).error().code == ErrorCode::kTimeout);
+}
+
+// Another thread asks for a stop while the search makes its poll number `at`; the search's own
+// other threads go on meanwhile.
+class StopAtPoll {
+ public:
+  explicit StopAtPoll(int64_t at) : at_(at), other_([this] { Wait(); }) {}
+  ~StopAtPoll() {
+    polls_ = at_;
+    other_.join();
+  }
+
+  std::stop_token token() const { return source_.get_token(); }
+  int64_t polls() const { return polls_; }
+  void Poll() {
+    if (++polls_ != at_) return;
+    while (!source_.stop_requested()) std::this_thread::yield();
+  }
+
+ private:
+  void Wait() {
+    while (polls_ < at_) std::this_thread::yield();
+    source_.request_stop();
+  }
+
+  const int64_t at_;
+  std::atomic<int64_t> polls_ = 0;
+  std::stop_source source_;
+  std::thread other_;
+};
+
+TEST_CASE("lower-set DP: a stop by another thread ends a search by several threads at any time") {
+  const TensorGraph graph = Branches(1, 4, 5);
+  const VertexGraph vertices(graph);
+  const LowerSetFamily family = *LowerSetFamily::All(vertices, 1 << 12);
+  const Bytes budget = *LowerSetDp(family).MinBudget(std::nullopt, {});
+  const auto solve = [&](StopAtPoll* stop, const std::stop_token& of_scope,
+                         const std::stop_token& of_limits) {
+    const StopScope scope(of_scope, [stop](int64_t) { stop->Poll(); });
+    DpLimits limits;
+    limits.threads = 3;
+    limits.stop = of_limits;
+    return LowerSetDp(family).Solve(budget, OverheadGoal::kMin, limits);
+  };
+  StopAtPoll never(std::numeric_limits<int64_t>::max());
+  REQUIRE(solve(&never, {}, {}).ok());
+  const int64_t polls = never.polls();
+  REQUIRE(polls > 16);
+  for (int64_t at = 1; at < polls; at += 1 + polls / 16) {
+    CAPTURE(at);
+    StopAtPoll everything(at);
+    CHECK_THROWS_AS((void)solve(&everything, everything.token(), {}), Stopped);
+    StopAtPoll search(at);
+    CHECK(solve(&search, {}, search.token()).error().code == ErrorCode::kTimeout);
+  }
 }
 
 TEST_CASE("canonical: Eq. 1 and Eq. 2 on a chain, worked by hand") {

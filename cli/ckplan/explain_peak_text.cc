@@ -1,0 +1,213 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/ckplan/explain_text.h"
+#include "cli/ckplan/explanation_writer.h"
+#include "lib/base/human_bytes.h"
+#include "lib/plan/diff.h"
+
+namespace ckplan {
+namespace {
+
+constexpr size_t kModuleRows = 10;
+constexpr size_t kTensorRows = 10;
+constexpr size_t kReleaseRows = 5;
+
+std::string Share(Bytes part, Bytes whole) {
+  return fmt::format("{:.1f}%", 100 * Ratio(part.count(), whole.count()));
+}
+
+std::string Others(size_t count) {
+  return fmt::format("[{} other{}]", count, count == 1 ? "" : "s");
+}
+
+class PeakWriter : ExplanationWriter {
+ public:
+  PeakWriter(const Source& source, const TracedPlan& traced, const Screen& screen)
+      : ExplanationWriter(source, traced, screen) {}
+
+  std::string Text(const PeakExplanation& peak) && {
+    WriteMoment(peak);
+    WriteKinds(peak);
+    WriteModules(peak);
+    WriteLive(peak);
+    WriteReleases(peak);
+    WriteBounds(peak);
+    return std::move(text_);
+  }
+
+ private:
+  void WriteMoment(const PeakExplanation& peak) {
+    if (traced_.steps().empty()) return Row("peak at", "the plan has no steps");
+    Row("peak at",
+        fmt::format(
+            "{} of {}{}", StepText(peak.step), traced_.steps().size(),
+            peak.equal_steps > 1 ? fmt::format("; {} steps need as much", peak.equal_steps) : ""));
+    Bytes gradients;
+    if (!graph_.is_joint()) {
+      gradients = peak.by_kind[static_cast<size_t>(MemoryKind::kGradients)];
+    }
+    std::string text = fmt::format("it reads and makes {} itself", HumanBytes(peak.used));
+    if (gradients > Bytes(0)) text += fmt::format(", {} are gradients", HumanBytes(gradients));
+    const Bytes held = peak.bytes - peak.other_micro_batches - peak.used - gradients;
+    Row("", fmt::format("{}, and {} is held for later", text,
+                        held == Bytes(0) ? "nothing" : HumanBytes(held)));
+  }
+
+  void WriteKinds(const PeakExplanation& peak) {
+    TextTable table;
+    table.columns = {{"what lives there"}, {"bytes", true}, {"share", true}, {"buffers", true}};
+    for (size_t kind = 0; kind < kMemoryKinds; ++kind) {
+      const auto count = std::count_if(
+          peak.live.begin(), peak.live.end(),
+          [&](const LiveAtPeak& item) { return static_cast<size_t>(item.kind) == kind; });
+      if (count == 0) continue;
+      table.rows.push_back({KindText(static_cast<MemoryKind>(kind)), HumanBytes(peak.by_kind[kind]),
+                            Share(peak.by_kind[kind], peak.bytes), std::to_string(count)});
+    }
+    if (peak.other_micro_batches > Bytes(0)) {
+      table.rows.push_back({"other micro-batches", HumanBytes(peak.other_micro_batches),
+                            Share(peak.other_micro_batches, peak.bytes), "-"});
+    }
+    if (!table.rows.empty()) Table(table);
+  }
+
+  void WriteModules(const PeakExplanation& peak) {
+    const std::vector<ModuleShare> shares = SharesOfModules(graph_, peak.live, kModuleRows);
+    const bool has_modules = std::any_of(shares.begin(), shares.end(),
+                                         [](const ModuleShare& s) { return !s.path.empty(); });
+    if (!has_modules) return;
+    const ByteUnit unit = UnitOf(peak.bytes);
+    TextTable table;
+    table.columns = {
+        {"by module", false, TableColumn::Fit::kElide}, {unit.name, true}, {"share", true}};
+    for (size_t kind = 0; kind < kMemoryKinds; ++kind) {
+      if (peak.by_kind[kind] == Bytes(0)) continue;
+      table.columns.push_back(
+          {KindText(static_cast<MemoryKind>(kind)), true, TableColumn::Fit::kWhole, 1});
+    }
+    const auto add = [&](const std::string& name, const ModuleShare& share) {
+      std::vector<std::string> cells = {name, AmountIn(unit, share.total()),
+                                        Share(share.total(), peak.bytes)};
+      for (size_t kind = 0; kind < kMemoryKinds; ++kind) {
+        if (peak.by_kind[kind] == Bytes(0)) continue;
+        const Bytes bytes = share.by_kind[kind];
+        cells.push_back(bytes == Bytes(0) ? "-" : AmountIn(unit, bytes));
+      }
+      table.rows.push_back(std::move(cells));
+    };
+    const size_t shown = screen_.is_verbose ? shares.size() : std::min(shares.size(), kModuleRows);
+    ModuleShare rest;
+    for (size_t i = 0; i < shares.size(); ++i) {
+      if (i < shown) {
+        add(shares[i].path.empty() ? "(no module)" : shares[i].path, shares[i]);
+        continue;
+      }
+      for (size_t kind = 0; kind < kMemoryKinds; ++kind) {
+        rest.by_kind[kind] += shares[i].by_kind[kind];
+      }
+    }
+    if (shares.size() > shown) add(Others(shares.size() - shown), rest);
+    if (peak.other_micro_batches > Bytes(0)) {
+      std::vector<std::string> cells(table.columns.size(), "-");
+      cells[0] = "[other micro-batches]";
+      cells[1] = AmountIn(unit, peak.other_micro_batches);
+      cells[2] = Share(peak.other_micro_batches, peak.bytes);
+      table.rows.push_back(std::move(cells));
+    }
+    Table(table);
+  }
+
+  std::string NameOfLive(const LiveAtPeak& item) const {
+    if (item.holds == BufferKind::kWorkspace) return graph_.NameOf(item.node);
+    return graph_.NameOf(item.tensor);
+  }
+
+  // When it is read next, which is what it waits for.
+  std::string Waiting(const LiveAtPeak& item) const {
+    if (item.is_used) return "used at the peak";
+    if (item.next_read < 0) return "-";
+    return traced_.NameOfStep(static_cast<size_t>(item.next_read));
+  }
+
+  void WriteLive(const PeakExplanation& peak) {
+    if (peak.live.empty()) return;
+    TextTable table;
+    table.columns = {{"largest", false, TableColumn::Fit::kElide},
+                     {"what"},
+                     {"bytes", true},
+                     {"steps", true, TableColumn::Fit::kWhole, 1},
+                     {"waits for", false, TableColumn::Fit::kElide}};
+    const size_t shown =
+        screen_.is_verbose ? peak.live.size() : std::min(peak.live.size(), kTensorRows);
+    Bytes rest;
+    for (size_t i = 0; i < peak.live.size(); ++i) {
+      const LiveAtPeak& item = peak.live[i];
+      if (i >= shown) {
+        rest += item.bytes;
+        continue;
+      }
+      table.rows.push_back({NameOfLive(item), KindText(item.kind), HumanBytes(item.bytes),
+                            fmt::format("{}-{}", item.since, item.until), Waiting(item)});
+    }
+    if (peak.live.size() > shown) {
+      table.rows.push_back({Others(peak.live.size() - shown), "", HumanBytes(rest), "", ""});
+    }
+    Table(table);
+  }
+
+  void WriteReleases(const PeakExplanation& peak) {
+    text_ += '\n';
+    if (!peak.can_release) {
+      return Row("next", "the plan releases a segment at a time, so no tensor goes alone");
+    }
+    if (peak.next.empty()) {
+      return Row("next", "nothing is held over the peak that could be run again later");
+    }
+    const bool helps = peak.next.front().then.peak < peak.bytes;
+    Row("next", helps ? "what would have to go: one of these, run again before it is read next"
+                      : "no single tensor that goes lowers the peak; the nearest are");
+    TextTable table;
+    table.columns = {{"released", false, TableColumn::Fit::kElide},
+                     {"bytes", true},
+                     {"peak then", true},
+                     {"change", true},
+                     {"time", true}};
+    const size_t shown =
+        screen_.is_verbose ? peak.next.size() : std::min(peak.next.size(), kReleaseRows);
+    for (size_t i = 0; i < shown; ++i) {
+      const Release& release = peak.next[i];
+      const LiveAtPeak& item = peak.live[release.live];
+      table.rows.push_back({NameOfLive(item), HumanBytes(item.bytes), HumanBytes(release.then.peak),
+                            SignedBytes(release.then.peak - peak.bytes),
+                            TimeText(Added(release.then))});
+    }
+    text_ += table.Text(2, screen_.out.table_width());
+    if (peak.unmeasured > 0) {
+      Row("", fmt::format("{} smaller ones were not tried", peak.unmeasured));
+    }
+  }
+
+  void WriteBounds(const PeakExplanation& peak) {
+    if (traced_.steps().empty()) return;
+    text_ += '\n';
+    Row("at least", fmt::format("{} needs {} by itself: no plan{} has a lower peak",
+                                StepText(peak.largest.step), HumanBytes(peak.largest.bytes),
+                                graph_.is_joint() ? "" : " with this order of backward steps"));
+    std::string_view label = "bounds";
+    for (const std::string& text : BoundTexts(f_)) Row(std::exchange(label, ""), text);
+    if (f_.certificate || !f_.lower_bound_cost) return;
+    Row("bounds", fmt::format("time {} or more", TimeText(*f_.lower_bound_cost)));
+  }
+};
+
+}  // namespace
+
+std::string PeakText(const Source& source, const TracedPlan& traced, const PeakExplanation& peak,
+                     const Screen& screen) {
+  return PeakWriter(source, traced, screen).Text(peak);
+}
+
+}  // namespace ckplan

@@ -1,0 +1,248 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/ckplan/explain_text.h"
+#include "cli/ckplan/explanation_writer.h"
+#include "lib/base/human_bytes.h"
+#include "lib/base/printable.h"
+#include "lib/plan/diff.h"
+
+namespace ckplan {
+namespace {
+
+constexpr size_t kDetailedSubjects = 3;
+constexpr size_t kListedSteps = 8;
+
+class SubjectsWriter : ExplanationWriter {
+ public:
+  SubjectsWriter(const Source& source, const TracedPlan& traced, const Screen& screen)
+      : ExplanationWriter(source, traced, screen) {}
+
+  std::string Text(const std::vector<ExplainedSubject>& subjects) && {
+    if (subjects.size() > kDetailedSubjects) {
+      WriteTable(subjects);
+    } else {
+      for (const ExplainedSubject& subject : subjects) WriteSubject(subject);
+    }
+    return std::move(text_);
+  }
+
+ private:
+  std::string ActionText(NodeId node) const {
+    const NodeDecision& decision = traced_.plan.decisions[node];
+    if (decision.action == NodeAction::kDrop) return "drop: never runs";
+    const int32_t runs = decision.recompute_count + 1;
+    return fmt::format("{}: runs {}{}", NameOf(decision.action),
+                       graph_.is_joint() ? "" : "forward ",
+                       runs == 1 ? "once" : fmt::format("{} times", runs));
+  }
+
+  void WriteNode(NodeId node, bool is_subject) {
+    const std::vector<std::string> modules = graph_.ModulesOf(node);
+    const std::string op(graph_.OpOf(node));
+    std::string text = is_subject ? op : graph_.NameOf(node);
+    if (!is_subject && !op.empty()) text += fmt::format(" ({})", op);
+    if (!modules.empty()) text += fmt::format("{}in {}", text.empty() ? "" : ", ", modules.back());
+    if (!text.empty()) Row(is_subject ? "operator" : "made by", text);
+    Row(is_subject ? "action" : "",
+        fmt::format("{}; a run takes {:.1f}% of a step", ActionText(node),
+                    100 * Ratio(graph_.RunCostOf(node).count(), StepCost().count())));
+  }
+
+  void WriteSubject(const ExplainedSubject& explained) {
+    const Subject& subject = explained.subject;
+    text_ += '\n';
+    const bool is_node = !subject.node.is_none();
+    text_ += Styled(fmt::format("{} {}", is_node ? "node" : "tensor",
+                                Printable(subject.name, kLongestName)),
+                    TextStyle::kBold, screen_.out) +
+             '\n';
+    if (subject.absent != nullptr) WriteAbsent(subject);
+    if (is_node) WriteNode(subject.node, true);
+    for (size_t i = 0; i < subject.tensors.size(); ++i) {
+      const TensorExplanation& tensor = explained.tensors[i];
+      if (tensor.tensor != subject.tensors[i]) {
+        Row("alias", fmt::format("{} is in the memory of {}", graph_.NameOf(subject.tensors[i]),
+                                 graph_.NameOf(tensor.tensor)));
+      }
+      if (is_node) Row("output", graph_.NameOf(tensor.tensor));
+      const NodeId maker = graph_.MakerOf(tensor.tensor);
+      if (!is_node && !maker.is_none()) WriteNode(maker, false);
+      WriteTensor(tensor);
+    }
+  }
+
+  void WriteAbsent(const Subject& subject) {
+    switch (subject.absent->kind) {
+      case AbsentValue::Kind::kView:
+        return Row("view", "it has no memory of its own: it is a view of " +
+                               graph_.NameOf(subject.tensors.front()));
+      case AbsentValue::Kind::kConstant:
+        return Row("constant",
+                   "a parameter, or computed from parameters alone: it is there before the step, "
+                   "and counted with the constants");
+      case AbsentValue::Kind::kUnread:
+        return Row("unread", "nothing of a training step reads it, so it is not made");
+    }
+  }
+
+  void WriteTensor(const TensorExplanation& tensor) {
+    Row("size", HumanBytes(graph_.BytesOf(tensor.tensor)));
+    std::string_view label = "in memory";
+    for (const Stay& stay : tensor.stays) {
+      Row(std::exchange(label, ""),
+          fmt::format("steps {} to {}{}, {}; read at {}", stay.since, stay.until,
+                      stay.is_at_peak ? ", the peak among them" : "", KindText(stay.kind),
+                      StepList(stay.reads)));
+    }
+    if (tensor.gap && tensor.if_freed) WriteIfFreed(tensor);
+    if (tensor.if_kept) {
+      Row("if kept",
+          fmt::format("instead of run again at {}: {}",
+                      StepText(static_cast<size_t>(*tensor.again_at)), Outcome(*tensor.if_kept)));
+    }
+    Row("so", SentenceOf(tensor));
+  }
+
+  void WriteIfFreed(const TensorExplanation& tensor) {
+    const TensorExplanation::Gap& gap = *tensor.gap;
+    Row("if freed", fmt::format("behind step {}, and run again before {}: {}", gap.from,
+                                StepText(static_cast<size_t>(gap.to)), Outcome(*tensor.if_freed)));
+  }
+
+  // "peak 210.00 MiB (-12.06 MiB), time +0.9%"
+  std::string Outcome(const Measured& then) const {
+    return fmt::format("peak {} ({}), time {}", HumanBytes(then.peak),
+                       SignedBytes(then.peak - f_.peak), TimeText(Added(then)));
+  }
+
+  static std::string StepList(const std::vector<int32_t>& steps) {
+    if (steps.empty()) return "no step";
+    std::string text = steps.size() == 1 ? "step" : "steps";
+    for (size_t i = 0; i < std::min(steps.size(), kListedSteps); ++i) {
+      text += fmt::format("{} {}", i == 0 ? "" : ",", steps[i]);
+    }
+    if (steps.size() > kListedSteps)
+      text += fmt::format(" and {} more", steps.size() - kListedSteps);
+    return text;
+  }
+
+  static bool IsAtPeak(const TensorExplanation& tensor) {
+    return std::any_of(tensor.stays.begin(), tensor.stays.end(),
+                       [](const Stay& stay) { return stay.is_at_peak; });
+  }
+
+  std::string SentenceOf(const TensorExplanation& tensor) const {
+    const Bytes budget = traced_.plan.request.budget.in_bytes().value_or(Bytes(0));
+    switch (tensor.reason) {
+      case Reason::kGiven:
+        return "no plan changes it: it is given from outside, or counted with the constants";
+      case Reason::kEmpty:
+        return "it has no bytes";
+      case Reason::kNeverMade:
+        return "it is never made, since no result needs it";
+      case Reason::kUsedAtOnce:
+        return "there is nothing to decide: it is in memory only while it is made and read";
+      case Reason::kMustNotRepeat:
+        return "it is kept, since something that makes it must not run twice";
+      case Reason::kToBeKept:
+        return "it is kept by --keep";
+      case Reason::kToRunOnce:
+        return "it is kept, since what makes it runs once by --never-rerun";
+      case Reason::kToBeRecomputed:
+        return "it is recomputed by --recompute";
+      case Reason::kNotMeasured:
+        return traced_.plan.schedule.frees == FreePolicy::kLiveness
+                   ? "what changes was not measured, as too much was asked for at once"
+                   : "the plan releases a segment at a time, so no tensor is decided on alone";
+      case Reason::kElsewhere:
+        if (tensor.gap->is_at_peak) {
+          return "it is kept: without it other steps still need as much as the peak";
+        }
+        return fmt::format("it is kept: freeing it does not lower the peak, where it is {}",
+                           IsAtPeak(tensor) ? "in use" : "not in memory");
+      case Reason::kRaisesPeak:
+        return "it is kept: running it again needs more at once than keeping it";
+      case Reason::kInBudget:
+        return fmt::format(
+            "it is kept: the budget of {} holds without freeing it, which takes time",
+            HumanBytes(budget));
+      case Reason::kTraded:
+        return fmt::format("it is kept: freeing it saves {} of the peak for {} of a step",
+                           HumanBytes(f_.peak - tensor.if_freed->peak),
+                           TimeText(Added(*tensor.if_freed)));
+      case Reason::kOverBudget:
+        return fmt::format("it is run again: kept, the plan would be {} over its budget of {}",
+                           HumanBytes(tensor.if_kept->peak - budget), HumanBytes(budget));
+      case Reason::kHigherPeak:
+        return fmt::format("it is run again: kept, the peak would be {} higher",
+                           HumanBytes(tensor.if_kept->peak - f_.peak));
+      case Reason::kAffordable:
+        return fmt::format(
+            "it is run again, though it need not be: kept, the plan fits as well and "
+            "saves {:.1f}% of a step; another algorithm may do so",
+            100 * Ratio(-Added(*tensor.if_kept).count(), StepCost().count()));
+    }
+    return "";
+  }
+
+  void WriteTable(const std::vector<ExplainedSubject>& subjects) {
+    TextTable table;
+    table.columns = {{"tensor", false, TableColumn::Fit::kElide},
+                     {"op", false, TableColumn::Fit::kWhole, 1},
+                     {"action"},
+                     {"bytes", true},
+                     {"at peak", false, TableColumn::Fit::kWhole, 2},
+                     {"if changed", true, TableColumn::Fit::kWhole, 3},
+                     {"time", true, TableColumn::Fit::kWhole, 3},
+                     {"why", false, TableColumn::Fit::kWrap}};
+    for (const ExplainedSubject& explained : subjects) {
+      for (size_t i = 0; i < explained.tensors.size(); ++i) {
+        table.rows.push_back(RowOf(explained, i));
+      }
+      if (explained.tensors.empty()) table.rows.push_back(EmptyRow(explained.subject));
+    }
+    Table(table);
+    text_ +=
+        "\n  if changed: how the peak moves if it is released where it is held, or kept where it "
+        "is run again; time: what that adds\n";
+  }
+
+  // Of what has no memory in a step.
+  static std::vector<std::string> EmptyRow(const Subject& subject) {
+    const bool is_unread =
+        subject.absent != nullptr && subject.absent->kind == AbsentValue::Kind::kUnread;
+    const std::string_view action = subject.absent == nullptr ? "no output"
+                                    : is_unread               ? "not made"
+                                                              : "constant";
+    return {subject.name, "-", std::string(action), "-", "no", "-", "-", "-"};
+  }
+
+  std::vector<std::string> RowOf(const ExplainedSubject& explained, size_t i) const {
+    const TensorExplanation& tensor = explained.tensors[i];
+    const NodeId maker = graph_.MakerOf(tensor.tensor);
+    const std::optional<Measured>& then = tensor.if_kept ? tensor.if_kept : tensor.if_freed;
+    const std::string name = explained.subject.absent != nullptr
+                                 ? explained.subject.name
+                                 : graph_.NameOf(explained.subject.tensors[i]);
+    return {name,
+            maker.is_none() ? "-" : std::string(graph_.OpOf(maker)),
+            maker.is_none() ? "given" : std::string(NameOf(traced_.plan.decisions[maker].action)),
+            HumanBytes(graph_.BytesOf(tensor.tensor)),
+            IsAtPeak(tensor) ? "yes" : "no",
+            then ? SignedBytes(then->peak - f_.peak) : "-",
+            then ? TimeText(Added(*then)) : "-",
+            std::string(NameOf(tensor.reason))};
+  }
+};
+
+}  // namespace
+
+std::string SubjectsText(const Source& source, const TracedPlan& traced,
+                         const std::vector<ExplainedSubject>& subjects, const Screen& screen) {
+  return SubjectsWriter(source, traced, screen).Text(subjects);
+}
+
+}  // namespace ckplan

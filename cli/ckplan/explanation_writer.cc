@@ -1,0 +1,63 @@
+#include "cli/ckplan/explanation_writer.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cli/ckplan/device_text.h"
+#include "cli/ckplan/plan_summary.h"
+#include "lib/base/human_bytes.h"
+#include "lib/base/printable.h"
+#include "lib/plan/diff.h"
+
+namespace ckplan {
+namespace {
+
+constexpr size_t kIndent = 13;
+
+}  // namespace
+
+ExplanationWriter::ExplanationWriter(const Source& source, const TracedPlan& traced,
+                                     const Screen& screen)
+    : traced_(traced), graph_(traced.graph), f_(traced.plan.figures), screen_(screen) {
+  text_ += fmt::format("ckplan {}   {}\n", CKPLAN_VERSION, ModelLine(source, traced_.plan.request));
+  const Bytes budget = traced_.plan.request.budget.in_bytes().value_or(Bytes(0));
+  const bool has_budget = traced_.plan.request.budget.in_bytes().has_value();
+  Row("plan", fmt::format("{}: peak {} ({}){}, time {} of a step", traced_.plan.request.algorithm,
+                          HumanBytes(f_.peak),
+                          SignedPercent(Ratio((f_.peak - f_.baseline_peak).count(),
+                                              f_.baseline_peak.count())),
+                          has_budget ? fmt::format(" of a budget of {}", HumanBytes(budget)) : "",
+                          SignedPercent(StepOverheadRatio(f_))));
+  if (!traced_.plan.request.pipeline) return;
+  Row("in flight", fmt::format("{}; steps are those of one, peaks are with all",
+                               InFlightText(traced_.plan.request)));
+}
+
+void ExplanationWriter::Row(std::string_view label, std::string_view value) {
+  const size_t width = screen_.out.table_width();
+  const size_t rest =
+      width == TextTable::kAnyWidth || width <= 2 * kIndent ? width : width - kIndent;
+  for (const std::string& line : Wrapped(Printable(value), rest)) {
+    text_ += fmt::format("  {:<10} {}\n", std::exchange(label, ""), line);
+  }
+}
+
+void ExplanationWriter::Table(const TextTable& table) {
+  text_ += '\n' + table.Text(2, screen_.out.table_width());
+}
+
+std::string ExplanationWriter::StepText(size_t step) const {
+  return fmt::format("step {} ({})", step, Printable(traced_.NameOfStep(step), kLongestName));
+}
+
+std::string ExplanationWriter::TimeText(Cost cost) const {
+  return SignedPercent(Ratio(cost.count(), StepCost().count()));
+}
+
+std::string ExplanationWriter::KindText(MemoryKind kind) const {
+  const bool is_value = graph_.is_joint() && kind == MemoryKind::kGradients;
+  return is_value ? "backward" : std::string(NameOf(kind));
+}
+
+}  // namespace ckplan
