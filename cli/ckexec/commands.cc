@@ -22,13 +22,22 @@ struct ExecCommand {
 constexpr std::array kCommands = {
     ExecCommand{"validate", "run a training step twice, keeping all and by the plan, and compare",
                 "ckexec validate resnet50.planned.onnx", AddValidateOptions, RunValidate},
-    ExecCommand{"profile", "measure time and workspace of each node, for ckplan --cost file:",
+    ExecCommand{"profile", "measure time and workspace of each node, as costs for ckplan",
                 "ckexec profile resnet50.onnx -D N=8 -o costs.json", AddProfileOptions, RunProfile},
     ExecCommand{"run", "train for some steps by the plan, and show the loss",
                 "ckexec run resnet50.planned.onnx --steps 5", AddRunOptions, RunRun},
     ExecCommand{"ops", "list the operators that a backend can run", "ckexec ops", AddOpsOptions,
                 RunOps},
+    ExecCommand{"completion", "print the script by which a shell completes command lines",
+                "source <(ckexec completion bash)", AddExecCompletionOptions, RunExecCompletion},
+    ExecCommand{"man", "print the manual page of a command", "ckexec man validate | man -l -",
+                AddExecManOptions, RunExecMan},
 };
+
+constexpr std::string_view kExecExample = "ckexec validate resnet50.planned.onnx";
+constexpr std::string_view kExecPurpose =
+    "Runs the training step of a planned model for real and proves the plan: the same gradients,\n"
+    "bit for bit, in the memory that the plan predicts.";
 
 // The common codes, in the executor's words.
 constexpr std::array kMeanings = {
@@ -45,16 +54,13 @@ constexpr std::array kMeanings = {
 };
 
 std::string Help() {
-  std::string text =
-      "Example:\n"
-      "  ckexec validate resnet50.planned.onnx\n\n"
-      "Runs the training step of a planned model for real and proves the plan: the same "
-      "gradients,\n"
-      "bit for bit, in the memory that the plan predicts.\n\n"
+  std::string text = fmt::format(
+      "Example:\n  {}\n\n{}\n\n"
       "Usage: ckexec COMMAND [options]\n\n"
-      "Commands (`ckexec help COMMAND` tells more):\n";
+      "Commands (`ckexec help COMMAND` tells more):\n",
+      kExecExample, kExecPurpose);
   for (const ExecCommand& command : kCommands) {
-    text += fmt::format("  {:<9} {}\n", command.name, command.summary);
+    text += fmt::format("  {:<11} {}\n", command.name, command.summary);
   }
   text += "\nOptions:\n";
   text += "  -h, --help     show this and exit\n";
@@ -94,6 +100,21 @@ std::vector<std::string> CommandsWith(const std::string& flag) {
 }
 
 }  // namespace
+
+ProgramDescription DescribeExec() {
+  ProgramDescription program;
+  program.name = "ckexec";
+  program.version = CKPLAN_VERSION;
+  program.summary = "run the training step of a planned model, and prove the plan";
+  program.purpose = kExecPurpose;
+  program.example = kExecExample;
+  program.exit_codes = kMeanings;
+  for (const ExecCommand& command : kCommands) {
+    ExecOptions options;
+    program.commands.push_back(CommandLineOf(command, options).description());
+  }
+  return program;
+}
 
 void AddDimOptions(CommandLine& line, ExecOptions& options) {
   options.request.Add(line, "dims");

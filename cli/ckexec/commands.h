@@ -1,4 +1,5 @@
-// The table of ckexec's commands, used to dispatch, for `ckexec --help` and for "did you mean".
+// The table of ckexec's commands, used to dispatch, for `ckexec --help`, completions and manual
+// pages, and for "did you mean".
 #pragma once
 
 #include <string>
@@ -7,6 +8,7 @@
 #include "cli/ckexec/options.h"
 #include "cli/common/command_line.h"
 #include "cli/common/exit_code.h"
+#include "cli/common/program_description.h"
 #include "cli/common/terminal.h"
 #include "lib/base/result.h"
 
@@ -15,11 +17,18 @@ namespace ckplan {
 // `arguments` is the command line without the program's name.
 Result<ExitCode> RunExec(std::vector<std::string> arguments);
 
+// The program as data, of which its completions and manual pages are made.
+ProgramDescription DescribeExec();
+
 // Each command has its own file: ops_command.cc and so on.
+void AddExecCompletionOptions(CommandLine& line, ExecOptions& options);
+void AddExecManOptions(CommandLine& line, ExecOptions& options);
 void AddOpsOptions(CommandLine& line, ExecOptions& options);
 void AddProfileOptions(CommandLine& line, ExecOptions& options);
 void AddRunOptions(CommandLine& line, ExecOptions& options);
 void AddValidateOptions(CommandLine& line, ExecOptions& options);
+Result<ExitCode> RunExecCompletion(const ExecOptions& options, const Screen& screen);
+Result<ExitCode> RunExecMan(const ExecOptions& options, const Screen& screen);
 Result<ExitCode> RunOps(const ExecOptions& options, const Screen& screen);
 Result<ExitCode> RunProfile(const ExecOptions& options, const Screen& screen);
 Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen);

@@ -11,6 +11,7 @@
 namespace ckplan {
 
 struct ExecOptions {
+  std::string name;  // A shell, or a command: what completion or man is asked about.
   std::string model;
   std::optional<std::string> plan;
   RequestFlags request;  // How the model is read.

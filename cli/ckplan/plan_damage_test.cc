@@ -79,6 +79,9 @@ const char* const kWords[] = {
     "bf16",     "chen-sqrt", "0",         "B",        "C",         "segments", "point",
     "k",        "bytes",
 };
+// Those of several devices.
+const char* const kDeviceWords[] = {"1f1b",  "gpipe", "fsdp", "zero1",   "zero2",
+                                    "zero3", "gemm2", "w1",   "arriving"};
 // Those of certificates.
 const char* const kProofWords[] = {"run-once",   "constraints",  "order-cut",   "one-cut",
                                    "moments",    "free-moments", "working-set", "own-order",
@@ -99,6 +102,7 @@ std::vector<ordered_json> Changes(const ordered_json& value) {
   } else if (value.is_string()) {
     for (const char* word : kWords) changes.emplace_back(word);
     for (const char* word : kProofWords) changes.emplace_back(word);
+    for (const char* word : kDeviceWords) changes.emplace_back(word);
     changes.emplace_back(value.get<std::string>() + "x");
   } else {
     changes.emplace_back(7);
@@ -239,6 +243,28 @@ const Example kExamples[] = {
        request->optimizer = Optimizer::kAdam;
        request->activation_type = ActivationType::kBFloat16;
        request->autograd = Autograd::kTorch;
+     }},
+    {"of one stage of a pipeline, named by its cuts", "testdata/models/tiny_mlp.onnx",
+     [](PlanRequest* request) {
+       request->algorithm = "chen-sqrt";
+       request->dims = {{"N", 8}};
+       request->pipeline = PipelineStage{2, 0};
+       request->micro_batches = 4;
+       request->schedule = PipelineSchedule::kGPipe;
+       request->stage_cuts = {"gemm3"};
+     }},
+    {"of one of several devices", "testdata/models/tiny_mlp.onnx",
+     [](PlanRequest* request) {
+       request->algorithm = "recompute-all";
+       request->dims = {{"N", 8}};
+       request->optimizer = Optimizer::kAdam;
+       request->sharding = Sharding{ShardingSystem::kZero2, 4};
+     }},
+    {"with frozen parameters", "testdata/models/tiny_mlp.onnx",
+     [](PlanRequest* request) {
+       request->algorithm = "recompute-all";
+       request->dims = {{"N", 8}};
+       request->freeze = {"w0"};
      }},
 };
 

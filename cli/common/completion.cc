@@ -187,16 +187,19 @@ std::string BashScript(const ProgramDescription& program) {
       "  case $command in\n"
       "    '')\n"
       "      choices=({} help)\n"
-      "      options='-h --help -V --version' positional=files flag=''\n"
+      "      options='-h --help -V --version'{} flag=''\n"
       "      ;;\n"
       "    help) choices=({}) ;;\n",
-      all, all);
+      all, program.default_command.empty() ? "" : " positional=files", all);
   for (const CommandDescription& command : program.commands) {
     text += fmt::format("    {}) {}{} ;;\n", WordOf(command), BashOptions(command),
                         BashPositionals(program, command));
   }
-  text += fmt::format("    *) command={}; _{}_look_up; return ;;\n  esac\n",
-                      program.default_command, program.name);
+  if (!program.default_command.empty()) {
+    text += fmt::format("    *) command={}; _{}_look_up; return ;;\n", program.default_command,
+                        program.name);
+  }
+  text += "  esac\n";
   text += fmt::format("  case \"$command $flag\" in\n{}  esac\n}}\n", BashValues(program));
   text += fmt::format("\ncomplete -F _{}_complete {}\n", program.name, program.name);
   return text;
@@ -264,6 +267,7 @@ std::string ZshPositional(const ProgramDescription& program, const CommandDescri
 }
 
 std::string ZshScript(const ProgramDescription& program) {
+  const bool has_default = !program.default_command.empty();
   std::string text = fmt::format("#compdef {}\n", program.name);
   text += HeadOf(program, AllShells()[1]);
   text += fmt::format("\n_{}() {{\n  local -a commands=(\n", program.name);
@@ -276,17 +280,18 @@ std::string ZshScript(const ProgramDescription& program) {
       "  if (( CURRENT == 2 )); then\n"
       "    _describe -t commands command commands\n"
       "    [[ $words[2] == -* ]] && compadd -- -h --help -V --version\n"
-      "    _files\n"
+      "{}"
       "    return\n"
       "  fi\n"
       "  local command=$words[2]\n"
       "  case $command in\n"
       "    help) _describe -t commands command commands; return ;;\n"
       "    {}) shift words; (( CURRENT-- )) ;;\n"
-      "    *) command={} ;;\n"
+      "    *) {} ;;\n"
       "  esac\n"
       "  case $command in\n",
-      fmt::join(CommandWords(program), "|"), program.default_command);
+      has_default ? "    _files\n" : "", fmt::join(CommandWords(program), "|"),
+      has_default ? "command=" + program.default_command : "return");
   for (const CommandDescription& command : program.commands) {
     text += fmt::format("    {})\n      _arguments -s -S", WordOf(command));
     for (const OptionDescription& option : command.options) {
@@ -338,7 +343,8 @@ std::string FishScript(const ProgramDescription& program) {
       "    echo {}\n"
       "  end\n"
       "end\n\n",
-      name, fmt::join(CommandWords(program), " "), program.default_command);
+      name, fmt::join(CommandWords(program), " "),
+      program.default_command.empty() ? "unknown" : program.default_command);
   const auto add = [&](std::string_view condition, std::string_view rest) {
     text += fmt::format("complete -c {} -n {} {}\n", name,
                         Quoted(fmt::format("test (__{}_command) = {}", name, condition)), rest);

@@ -84,11 +84,10 @@ std::string ProgramManPage(const ProgramDescription& program) {
   std::string text = Head(program, name, program.summary);
   text += fmt::format(
       ".SH SYNOPSIS\n"
-      "\\fB{}\\fR \\fICOMMAND\\fR [\\fIoptions\\fR]\n"
-      ".br\n",
+      "\\fB{}\\fR \\fICOMMAND\\fR [\\fIoptions\\fR]\n",
       name);
   if (!program.default_command.empty()) {
-    text += fmt::format("\\fB{}\\fR \\fIMODEL\\fR [\\fIoptions\\fR]\n", name);
+    text += fmt::format(".br\n\\fB{}\\fR \\fIMODEL\\fR [\\fIoptions\\fR]\n", name);
   }
   text += fmt::format(".SH DESCRIPTION\n{}\n", Roff(program.purpose));
   if (!program.default_command.empty()) {

@@ -11,6 +11,9 @@
 #include <string>
 #include <vector>
 
+#ifdef CKEXEC_BINARY
+#include "cli/ckexec/commands.h"
+#endif
 #include "cli/ckplan/commands.h"
 #include "cli/testing/workplace.h"
 
@@ -27,31 +30,43 @@ bool Has(const Workplace& workplace, const std::string& program) {
   return false;
 }
 
+std::vector<ProgramDescription> Programs() {
+  std::vector<ProgramDescription> programs = {DescribeProgram()};
+#ifdef CKEXEC_BINARY
+  programs.push_back(DescribeExec());
+#endif
+  return programs;
+}
+
 // The flag as a script has it: fish writes "-l algo" and "-s a".
 std::string FlagIn(const std::string& shell, const std::string& flag) {
   if (shell != "fish") return flag;
   return flag.starts_with("--") ? "-l " + flag.substr(2) : "-s " + flag.substr(1);
 }
 
-TEST_CASE("completion: every command and every flag is in the script of every shell") {
-  const Workplace workplace;
-  const ProgramDescription program = DescribeProgram();
-  REQUIRE(program.commands.size() == AllCommands().size());
-  for (const Shell& shell : AllShells()) {
-    const std::string name(shell.name);
-    CAPTURE(name);
-    const ProgramResult printed = RunIn(workplace, "ckplan completion " + name);
-    CHECK(printed.status == 0);
-    for (const CommandDescription& command : program.commands) {
-      CAPTURE(command.name);
-      CHECK(printed.out.find(WordOf(command)) != std::string::npos);
-      for (const OptionDescription& option : command.options) {
-        for (const std::string& flag : option.EachFlag()) {
-          CAPTURE(flag);
-          CHECK(printed.out.find(FlagIn(name, flag)) != std::string::npos);
-        }
+void CheckScript(const Workplace& workplace, const ProgramDescription& program,
+                 const std::string& shell) {
+  CAPTURE(program.name);
+  CAPTURE(shell);
+  const ProgramResult printed = RunIn(workplace, program.name + " completion " + shell);
+  CHECK(printed.status == 0);
+  for (const CommandDescription& command : program.commands) {
+    CAPTURE(command.name);
+    CHECK(printed.out.find(WordOf(command)) != std::string::npos);
+    for (const OptionDescription& option : command.options) {
+      for (const std::string& flag : option.EachFlag()) {
+        CAPTURE(flag);
+        CHECK(printed.out.find(FlagIn(shell, flag)) != std::string::npos);
       }
     }
+  }
+}
+
+TEST_CASE("completion: every command and every flag is in the script of every shell") {
+  const Workplace workplace;
+  REQUIRE(DescribeProgram().commands.size() == AllCommands().size());
+  for (const ProgramDescription& program : Programs()) {
+    for (const Shell& shell : AllShells()) CheckScript(workplace, program, std::string(shell.name));
   }
 }
 
@@ -61,23 +76,29 @@ TEST_CASE("completion: the shells that are here read their scripts") {
     const std::string name(shell.name);
     if (!Has(workplace, name)) continue;
     CAPTURE(name);
-    const ProgramResult read =
-        RunIn(workplace, fmt::format("ckplan completion {0} >script && {0} -n script", name));
-    CHECK(read.err == "");
-    CHECK(read.status == 0);
+    for (const ProgramDescription& program : Programs()) {
+      CAPTURE(program.name);
+      const ProgramResult read =
+          RunIn(workplace,
+                fmt::format("{1} completion {0} >script && {0} -n script", name, program.name));
+      CHECK(read.err == "");
+      CHECK(read.status == 0);
+    }
   }
 }
 
 // What bash offers for each line, with the cursor at its end: a line of replies each.
 std::vector<std::set<std::string>> OfferedByBash(const Workplace& workplace,
+                                                 const std::string& program,
                                                  const std::vector<std::string>& lines) {
-  std::string script =
-      "source <(ckplan completion bash) || exit 1\n"
-      "offer() {\n"
-      "  COMP_LINE=$1 COMP_POINT=${#1} COMPREPLY=()\n"
-      "  _ckplan_complete\n"
-      "  echo \"${COMPREPLY[*]}\"\n"
-      "}\n";
+  std::string script = fmt::format(
+      "source <({0} completion bash) || exit 1\n"
+      "offer() {{\n"
+      "  COMP_LINE=$1 COMP_POINT=${{#1}} COMPREPLY=()\n"
+      "  _{0}_complete\n"
+      "  echo \"${{COMPREPLY[*]}}\"\n"
+      "}}\n",
+      program);
   for (const std::string& line : lines) script += "offer '" + line + "'\n";
   workplace.Write("offer.sh", script);
   const ProgramResult result = RunIn(workplace, "bash offer.sh");
@@ -126,7 +147,7 @@ TEST_CASE("completion: bash completes commands, flags, values and files by it") 
   };
   std::vector<std::string> lines;
   for (const auto& row : kRows) lines.push_back(row.line);
-  const auto offered = OfferedByBash(workplace, lines);
+  const auto offered = OfferedByBash(workplace, "ckplan", lines);
   REQUIRE(offered.size() == lines.size());
   for (size_t i = 0; i < lines.size(); ++i) {
     CAPTURE(lines[i]);
@@ -134,21 +155,39 @@ TEST_CASE("completion: bash completes commands, flags, values and files by it") 
   }
 }
 
+#ifdef CKEXEC_BINARY
+TEST_CASE("completion: bash completes ckexec, which has no command that runs without its name") {
+  const Workplace workplace;
+  if (!Has(workplace, "bash")) return;
+  workplace.Write("figure.json", "");
+  const auto offered =
+      OfferedByBash(workplace, "ckexec",
+                    {"ckexec pro", "ckexec fig", "ckexec fig x", "ckexec run fig",
+                     "ckexec run figure.json --backend c", "ckexec --v", "ckexec man val"});
+  const std::vector<std::set<std::string>> expected = {
+      {"profile"}, {}, {}, {"figure.json"}, {"cpu", "cuda"}, {"--version"}, {"validate"}};
+  CHECK(offered == expected);
+}
+#endif
+
 TEST_CASE("completion: bash offers the flags of a command, no more and no less") {
   const Workplace workplace;
   if (!Has(workplace, "bash")) return;
-  const ProgramDescription program = DescribeProgram();
-  std::vector<std::string> lines;
-  for (const CommandDescription& command : program.commands) lines.push_back(command.name + " x -");
-  const auto offered = OfferedByBash(workplace, lines);
-  REQUIRE(offered.size() == lines.size());
-  for (size_t i = 0; i < lines.size(); ++i) {
-    CAPTURE(lines[i]);
-    std::set<std::string> flags;
-    for (const OptionDescription& option : program.commands[i].options) {
-      for (const std::string& flag : option.EachFlag()) flags.insert(flag);
+  for (const ProgramDescription& program : Programs()) {
+    std::vector<std::string> lines;
+    for (const CommandDescription& command : program.commands) {
+      lines.push_back(command.name + " x -");
     }
-    CHECK(offered[i] == flags);
+    const auto offered = OfferedByBash(workplace, program.name, lines);
+    REQUIRE(offered.size() == lines.size());
+    for (size_t i = 0; i < lines.size(); ++i) {
+      CAPTURE(lines[i]);
+      std::set<std::string> flags;
+      for (const OptionDescription& option : program.commands[i].options) {
+        for (const std::string& flag : option.EachFlag()) flags.insert(flag);
+      }
+      CHECK(offered[i] == flags);
+    }
   }
 }
 
@@ -159,13 +198,13 @@ std::string InRoff(const std::string& flag) {
   return "\\fB" + text + "\\fR";
 }
 
-TEST_CASE("man: the pages have every command, every flag and its help") {
-  const Workplace workplace;
-  const std::string whole = RunIn(workplace, "ckplan man").out;
-  for (const CommandDescription& command : DescribeProgram().commands) {
+void CheckPages(const Workplace& workplace, const ProgramDescription& program) {
+  const std::string whole = RunIn(workplace, program.name + " man").out;
+  for (const CommandDescription& command : program.commands) {
     CAPTURE(command.name);
-    CHECK(whole.find(InRoff("ckplan-" + WordOf(command)) + "(1)") != std::string::npos);
-    const ProgramResult page = RunIn(workplace, "ckplan man " + WordOf(command));
+    const std::string word = WordOf(command);
+    CHECK(whole.find(InRoff(program.name + "-" + word) + "(1)") != std::string::npos);
+    const ProgramResult page = RunIn(workplace, program.name + " man " + word);
     CHECK(page.status == 0);
     for (const OptionDescription& option : command.options) {
       for (const std::string& flag : option.EachFlag()) {
@@ -176,15 +215,25 @@ TEST_CASE("man: the pages have every command, every flag and its help") {
   }
 }
 
+TEST_CASE("man: the pages have every command, every flag and its help") {
+  const Workplace workplace;
+  for (const ProgramDescription& program : Programs()) CheckPages(workplace, program);
+}
+
 TEST_CASE("man: the pages are read without a warning") {
   const Workplace workplace;
   const bool has_man = Has(workplace, "man");
   const bool has_mandoc = Has(workplace, "mandoc");
-  std::vector<std::string> pages = {""};
-  for (const Command& command : AllCommands()) pages.emplace_back(command.name);
+  std::vector<std::string> pages;
+  for (const ProgramDescription& program : Programs()) {
+    pages.push_back(program.name + " man");
+    for (const CommandDescription& command : program.commands) {
+      pages.push_back(program.name + " man " + WordOf(command));
+    }
+  }
   for (const std::string& page : pages) {
     CAPTURE(page);
-    REQUIRE(RunIn(workplace, "ckplan man " + page + " >page.1").status == 0);
+    REQUIRE(RunIn(workplace, page + " >page.1").status == 0);
     if (has_man) {
       const ProgramResult read = RunIn(workplace,
                                        "LC_ALL=C.UTF-8 MANROFFSEQ= MANWIDTH=80 man --warnings -E "

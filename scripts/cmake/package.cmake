@@ -9,19 +9,27 @@ if(CKPLAN_PORTABLE OR CKPLAN_WHEEL)
 endif()
 
 # Manual pages and completions are printed by the program that they are of, where Debian's shells look for them.
-if(NOT SKBUILD_METADATA_DIR AND NOT CMAKE_CROSSCOMPILING)
-  set(ckplan_pages ${CMAKE_BINARY_DIR}/pages)
-  add_custom_command(OUTPUT ${ckplan_pages}.stamp
-    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:ckplan> -DFOLDER=${ckplan_pages} -DSTAMP=${ckplan_pages}.stamp
+function(ckplan_install_pages program)
+  set(pages ${CMAKE_BINARY_DIR}/pages/${program})
+  add_custom_command(OUTPUT ${pages}.stamp
+    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${program}> -DNAME=${program} -DFOLDER=${pages} -DSTAMP=${pages}.stamp
             -P ${PROJECT_SOURCE_DIR}/scripts/cmake/write_pages.cmake
-    DEPENDS ckplan ${PROJECT_SOURCE_DIR}/scripts/cmake/write_pages.cmake
-    COMMENT "Writing manual pages and completions" VERBATIM)
-  add_custom_target(ckplan_pages ALL DEPENDS ${ckplan_pages}.stamp)
-  install(DIRECTORY ${ckplan_pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
-  install(FILES ${ckplan_pages}/ckplan.bash RENAME ckplan
+    DEPENDS ${program} ${PROJECT_SOURCE_DIR}/scripts/cmake/write_pages.cmake
+    COMMENT "Writing manual pages and completions of ${program}" VERBATIM)
+  add_custom_target(${program}_pages ALL DEPENDS ${pages}.stamp)
+  install(DIRECTORY ${pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
+  install(FILES ${pages}/${program}.bash RENAME ${program}
           DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
-  install(FILES ${ckplan_pages}/_ckplan DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
-  install(FILES ${ckplan_pages}/ckplan.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  install(FILES ${pages}/_${program} DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+  install(FILES ${pages}/${program}.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endfunction()
+
+if(NOT SKBUILD_METADATA_DIR AND NOT CMAKE_CROSSCOMPILING)
+  foreach(program ckplan ckexec)
+    if(TARGET ${program})
+      ckplan_install_pages(${program})
+    endif()
+  endforeach()
 endif()
 
 set(CPACK_PACKAGE_VENDOR "ckplan")

@@ -1,6 +1,7 @@
 # Writes what a program prints of itself: manual pages in FOLDER/man1, completions beside them.
 #
-#   PROGRAM   the program, ckplan
+#   PROGRAM   the program
+#   NAME      what it is called: ckplan, ckexec
 #   FOLDER    where to write
 #   STAMP     the file to touch when all is written
 cmake_minimum_required(VERSION 3.25)
@@ -12,17 +13,17 @@ endfunction()
 
 file(REMOVE_RECURSE ${FOLDER})
 file(MAKE_DIRECTORY ${FOLDER}/man1)
-print_page(ckplan.bash completion bash)
-print_page(_ckplan completion zsh)
-print_page(ckplan.fish completion fish)
-print_page(man1/ckplan.1 man)
+print_page(${NAME}.bash completion bash)
+print_page(_${NAME} completion zsh)
+print_page(${NAME}.fish completion fish)
+print_page(man1/${NAME}.1 man)
 # The page of the program names those of its commands.
-file(STRINGS ${FOLDER}/man1/ckplan.1 lines REGEX "ckplan.*[(]1[)]$")
+file(STRINGS ${FOLDER}/man1/${NAME}.1 lines REGEX "${NAME}.*[(]1[)]$")
 if(NOT lines)
   message(FATAL_ERROR "The manual page of ${PROGRAM} names no page of a command.")
 endif()
 foreach(line IN LISTS lines)
-  string(REGEX REPLACE "^.*ckplan.*-([a-z]+).*$" "\\1" command "${line}")
-  print_page(man1/ckplan-${command}.1 man ${command})
+  string(REGEX REPLACE "^.*${NAME}.*-([a-z]+).*$" "\\1" command "${line}")
+  print_page(man1/${NAME}-${command}.1 man ${command})
 endforeach()
 file(TOUCH ${STAMP})

@@ -1,0 +1,67 @@
+#include "cli/common/self_description.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string_view>
+#include <vector>
+
+#include "cli/common/completion.h"
+#include "cli/common/man_page.h"
+#include "lib/base/nearest_name.h"
+
+namespace ckplan {
+namespace {
+
+std::vector<std::string> ShellNames() {
+  std::vector<std::string> names;
+  for (const Shell& shell : AllShells()) names.emplace_back(shell.name);
+  return names;
+}
+
+Error NoneOf(std::string_view what, const std::string& name,
+             const std::vector<std::string>& names) {
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  const std::string meant = DidYouMean(name, views);
+  return MakeError(ErrorCode::kUsage, fmt::format("there is no {} \"{}\"{} are {}", what, name,
+                                                  meant.empty() ? "; known" : meant + " Known",
+                                                  fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+void AddShellName(CommandLine& line, std::string* shell) {
+  line.Positional("SHELL", fmt::format("{}", fmt::join(ShellNames(), ", ")), shell);
+}
+
+Result<ExitCode> PrintCompletion(const ProgramDescription& program, const std::string& shell,
+                                 const Screen& screen) {
+  for (const Shell& known : AllShells()) {
+    if (known.name != shell) continue;
+    CKPLAN_RETURN_IF_ERROR(screen.Print(known.script(program)));
+    return ExitCode::kOk;
+  }
+  return NoneOf("completion for", shell, ShellNames());
+}
+
+void AddCommandName(CommandLine& line, std::string* command) {
+  line.OptionalPositional("COMMAND", "the command to describe (default: the program)", command);
+}
+
+Result<ExitCode> PrintManPage(const ProgramDescription& program, const std::string& command,
+                              const Screen& screen) {
+  if (command.empty()) {
+    CKPLAN_RETURN_IF_ERROR(screen.Print(ProgramManPage(program)));
+    return ExitCode::kOk;
+  }
+  std::vector<std::string> names;
+  for (const CommandDescription& known : program.commands) {
+    names.push_back(WordOf(known));
+    if (names.back() != command) continue;
+    CKPLAN_RETURN_IF_ERROR(screen.Print(CommandManPage(program, known)));
+    return ExitCode::kOk;
+  }
+  return NoneOf("command", command, names);
+}
+
+}  // namespace ckplan
