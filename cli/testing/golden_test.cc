@@ -20,6 +20,7 @@
 #include "cli/testing/run_program.h"
 #include "cli/testing/workplace.h"
 #include "lib/mip/mip.h"
+#include "lib/testing/instances.h"
 
 namespace ckplan {
 namespace {
@@ -118,10 +119,20 @@ void CompareOrUpdate(const fs::path& path, const std::string& expected, const st
   }
 }
 
+// With sanitizers, whose runs take most of a second each: all that is refused, and every fourth of
+// the others.
+bool IsLeftOut(const fs::path& path, size_t index) {
+  const std::string name = path.filename().string();
+  const bool is_refused = name.starts_with("error") || name.starts_with("regress");
+  return kHasSanitizers && !is_refused && index % 4 != 0;
+}
+
 TEST_CASE("command line: every test of testdata/cli prints, writes and ends as it says") {
   const std::vector<fs::path> files = FilesEndingIn(kProject / "testdata/cli", ".test");
   REQUIRE(files.size() > 20);
-  for (const fs::path& path : files) {
+  for (size_t i = 0; i < files.size(); ++i) {
+    const fs::path& path = files[i];
+    if (IsLeftOut(path, i)) continue;
     CAPTURE(path.filename().string());
     const std::string text = *ReadWholeFile(path.string());
     const Result<GoldenFile> file = ParseGoldenFile(text);
