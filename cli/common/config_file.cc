@@ -7,9 +7,7 @@
 #include <filesystem>
 #include <utility>
 
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
+#include "cli/common/toml.h"
 #include "lib/base/read_file.h"
 
 namespace ckplan {

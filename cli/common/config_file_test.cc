@@ -77,6 +77,8 @@ TEST_CASE("config: what no option takes is refused with its line") {
       {"\nbudget = 60%\n", "dir/ckplan.toml:2: "},
       {"a = 1\na = 2\n", "dir/ckplan.toml:2: "},
       {"[dim\nN = 1\n", "dir/ckplan.toml:1: "},
+      {"[[.]]\n", "dir/ckplan.toml:1: "},
+      {"budg\xC3\xA9t = 1\n", "dir/ckplan.toml:1: "},
       {"\n\nbudget = 0.6\n", "dir/ckplan.toml:3: budget is neither"},
       {"when = 2026-01-01\n", "dir/ckplan.toml:1: when is neither"},
       {"a = 1\n[dim]\nN = true\n", "dir/ckplan.toml:3: N is neither"},

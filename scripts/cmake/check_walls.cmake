@@ -11,7 +11,7 @@ set(walls
   "onnx/|google/protobuf/"   "^lib/model/"                 "the sources and private headers of lib/model"
   "nlohmann/"                "^lib/(emit|cost|testing)/|_test\\.cc$" "lib/emit, lib/cost, lib/testing and tests"
   "CLI/"                     "^cli/common/command_line\\.cc$" "cli/common/command_line.cc"
-  "toml"                     "^cli/common/config_file\\.cc$" "cli/common/config_file.cc"
+  "toml"                     "^cli/common/toml\\.h$" "cli/common/toml.h"
   "oneapi/|dnnl"             "^lib/cpu/"                   "lib/cpu"
   "highs/|interfaces/highs"  "^lib/mip/[a-z_]+\\.cc$"       "the sources of lib/mip"
   "cuda[_.]|cublas|cudnn"    "^lib/cuda/"                  "lib/cuda"
