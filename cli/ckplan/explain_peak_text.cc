@@ -198,9 +198,9 @@ class PeakWriter : ExplanationWriter {
                                 StepText(peak.largest.step), HumanBytes(peak.largest.bytes),
                                 graph_.is_joint() ? "" : " with this order of backward steps"));
     std::string_view label = "bounds";
-    for (const std::string& text : BoundTexts(f_)) Row(std::exchange(label, ""), text);
-    if (f_.certificate || !f_.lower_bound_cost) return;
-    Row("bounds", fmt::format("time {} or more", TimeText(*f_.lower_bound_cost)));
+    for (const std::string& text : BoundTexts(figures_)) Row(std::exchange(label, ""), text);
+    if (figures_.certificate || !figures_.lower_bound_cost) return;
+    Row("bounds", fmt::format("time {} or more", TimeText(*figures_.lower_bound_cost)));
   }
 };
 

@@ -116,7 +116,7 @@ class SubjectsWriter : ExplanationWriter {
   // "peak 210.00 MiB (-12.06 MiB), time +0.9%"
   std::string Outcome(const Measured& then) const {
     return fmt::format("peak {} ({}), time {}", HumanBytes(then.peak),
-                       SignedBytes(then.peak - f_.peak), TimeText(Added(then)));
+                       SignedBytes(then.peak - figures_.peak), TimeText(Added(then)));
   }
 
   static std::string StepList(const std::vector<int32_t>& steps) {
@@ -172,14 +172,14 @@ class SubjectsWriter : ExplanationWriter {
             HumanBytes(budget));
       case Reason::kTraded:
         return fmt::format("it is kept: freeing it saves {} of the peak for {} of a step",
-                           HumanBytes(f_.peak - tensor.if_freed->peak),
+                           HumanBytes(figures_.peak - tensor.if_freed->peak),
                            TimeText(Added(*tensor.if_freed)));
       case Reason::kOverBudget:
         return fmt::format("it is run again: kept, the plan would be {} over its budget of {}",
                            HumanBytes(tensor.if_kept->peak - budget), HumanBytes(budget));
       case Reason::kHigherPeak:
         return fmt::format("it is run again: kept, the peak would be {} higher",
-                           HumanBytes(tensor.if_kept->peak - f_.peak));
+                           HumanBytes(tensor.if_kept->peak - figures_.peak));
       case Reason::kAffordable:
         return fmt::format(
             "it is run again, though it need not be: kept, the plan fits as well and "
@@ -233,7 +233,7 @@ class SubjectsWriter : ExplanationWriter {
             maker.is_none() ? "given" : std::string(NameOf(traced_.plan.decisions[maker].action)),
             HumanBytes(graph_.BytesOf(tensor.tensor)),
             IsAtPeak(tensor) ? "yes" : "no",
-            then ? SignedBytes(then->peak - f_.peak) : "-",
+            then ? SignedBytes(then->peak - figures_.peak) : "-",
             then ? TimeText(Added(*then)) : "-",
             std::string(NameOf(tensor.reason))};
   }

@@ -13,22 +13,22 @@
 namespace ckplan {
 namespace {
 
-constexpr size_t kIndent = 13;
+constexpr size_t kIndent = 13;  // Of a row's text, behind its label.
 
 }  // namespace
 
 ExplanationWriter::ExplanationWriter(const Source& source, const TracedPlan& traced,
                                      const Screen& screen)
-    : traced_(traced), graph_(traced.graph), f_(traced.plan.figures), screen_(screen) {
+    : traced_(traced), graph_(traced.graph), figures_(traced.plan.figures), screen_(screen) {
   text_ += fmt::format("ckplan {}   {}\n", CKPLAN_VERSION, ModelLine(source, traced_.plan.request));
   const Bytes budget = traced_.plan.request.budget.in_bytes().value_or(Bytes(0));
   const bool has_budget = traced_.plan.request.budget.in_bytes().has_value();
   Row("plan", fmt::format("{}: peak {} ({}){}, time {} of a step", traced_.plan.request.algorithm,
-                          HumanBytes(f_.peak),
-                          SignedPercent(Ratio((f_.peak - f_.baseline_peak).count(),
-                                              f_.baseline_peak.count())),
+                          HumanBytes(figures_.peak),
+                          SignedPercent(Ratio((figures_.peak - figures_.baseline_peak).count(),
+                                              figures_.baseline_peak.count())),
                           has_budget ? fmt::format(" of a budget of {}", HumanBytes(budget)) : "",
-                          SignedPercent(StepOverheadRatio(f_))));
+                          SignedPercent(StepOverheadRatio(figures_))));
   if (!traced_.plan.request.pipeline) return;
   Row("in flight", fmt::format("{}; steps are those of one, peaks are with all",
                                InFlightText(traced_.plan.request)));

@@ -12,6 +12,7 @@
 
 namespace ckplan {
 
+// What it writes grows in `text_`.
 class ExplanationWriter {
  protected:
   // Keeps references to all three. Writes the model's line and the plan's.
@@ -27,12 +28,12 @@ class ExplanationWriter {
   std::string TimeText(Cost cost) const;
   std::string KindText(MemoryKind kind) const;
 
-  Cost StepCost() const { return f_.forward_cost + f_.backward_cost; }
-  Cost Added(const Measured& then) const { return then.overhead - f_.overhead; }
+  Cost StepCost() const { return figures_.forward_cost + figures_.backward_cost; }
+  Cost Added(const Measured& then) const { return then.overhead - figures_.overhead; }
 
   const TracedPlan& traced_;
   const PlannedGraph& graph_;
-  const PlanFigures& f_;
+  const PlanFigures& figures_;
   const Screen& screen_;
   std::string text_;
 };

@@ -26,11 +26,8 @@ void AddSchemaOptions(CommandLine& line, Options& options) {
 Result<ExitCode> RunSchema(const Options& options, const Screen& screen) {
   const EmbeddedSchema* const schema = FindSchema(options.name);
   if (schema == nullptr) {
-    const std::string meant = DidYouMean(options.name, SchemaNames());
-    return MakeError(
-        ErrorCode::kUsage,
-        fmt::format("there is no schema \"{}\"{} are {}", options.name,
-                    meant.empty() ? "; known" : meant + " Known", fmt::join(SchemaNames(), ", ")));
+    return MakeError(ErrorCode::kUsage,
+                     "there is no schema " + NoneOf(options.name, SchemaNames()));
   }
   CKPLAN_RETURN_IF_ERROR(screen.Print(schema->text));
   return ExitCode::kOk;

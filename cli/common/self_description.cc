@@ -13,19 +13,10 @@
 namespace ckplan {
 namespace {
 
-std::vector<std::string> ShellNames() {
-  std::vector<std::string> names;
-  for (const Shell& shell : AllShells()) names.emplace_back(shell.name);
+std::vector<std::string_view> ShellNames() {
+  std::vector<std::string_view> names;
+  for (const Shell& shell : AllShells()) names.push_back(shell.name);
   return names;
-}
-
-Error NoneOf(std::string_view what, const std::string& name,
-             const std::vector<std::string>& names) {
-  const std::vector<std::string_view> views(names.begin(), names.end());
-  const std::string meant = DidYouMean(name, views);
-  return MakeError(ErrorCode::kUsage, fmt::format("there is no {} \"{}\"{} are {}", what, name,
-                                                  meant.empty() ? "; known" : meant + " Known",
-                                                  fmt::join(names, ", ")));
 }
 
 }  // namespace
@@ -41,7 +32,7 @@ Result<ExitCode> PrintCompletion(const ProgramDescription& program, const std::s
     CKPLAN_RETURN_IF_ERROR(screen.Print(known.script(program)));
     return ExitCode::kOk;
   }
-  return NoneOf("completion for", shell, ShellNames());
+  return MakeError(ErrorCode::kUsage, "there is no completion for " + NoneOf(shell, ShellNames()));
 }
 
 void AddCommandName(CommandLine& line, std::string* command) {
@@ -61,7 +52,8 @@ Result<ExitCode> PrintManPage(const ProgramDescription& program, const std::stri
     CKPLAN_RETURN_IF_ERROR(screen.Print(CommandManPage(program, known)));
     return ExitCode::kOk;
   }
-  return NoneOf("command", command, names);
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  return MakeError(ErrorCode::kUsage, "there is no command " + NoneOf(command, views));
 }
 
 }  // namespace ckplan

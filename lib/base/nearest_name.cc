@@ -1,6 +1,7 @@
 #include "lib/base/nearest_name.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -69,6 +70,12 @@ std::optional<std::string_view> NearName(std::string_view typed,
 std::string DidYouMean(std::string_view typed, std::span<const std::string_view> names) {
   const std::optional<std::string_view> name = NearName(typed, names);
   return name ? fmt::format("; did you mean \"{}\"?", *name) : "";
+}
+
+std::string NoneOf(std::string_view typed, std::span<const std::string_view> names) {
+  const std::string meant = DidYouMean(typed, names);
+  return fmt::format("\"{}\"{} are {}", typed, meant.empty() ? "; known" : meant + " Known",
+                     fmt::join(names, ", "));
 }
 
 }  // namespace ckplan

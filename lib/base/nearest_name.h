@@ -18,4 +18,7 @@ std::optional<std::string_view> NearName(std::string_view typed,
 // "; did you mean "NAME"?" for the near name; empty if there is none.
 std::string DidYouMean(std::string_view typed, std::span<const std::string_view> names);
 
+// Of what was typed and is none of the names: "TYPED"; did you mean "NAME"? Known are NAME, NAME
+std::string NoneOf(std::string_view typed, std::span<const std::string_view> names);
+
 }  // namespace ckplan

@@ -8,7 +8,7 @@ if(CKPLAN_PORTABLE OR CKPLAN_WHEEL)
 endif()
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
-find_package(tomlplusplus 3.0 REQUIRED)
+find_package(tomlplusplus 3.3 REQUIRED)
 # Of toml++ the headers alone, for Debian's target is a shared library.
 add_library(ckplan_toml INTERFACE)
 target_include_directories(ckplan_toml SYSTEM INTERFACE

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <limits>
+#include <functional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -16,7 +16,6 @@
 #include "lib/algorithms/kusumoto/lower_set_dp.h"
 #include "lib/base/rng.h"
 #include "lib/base/stop.h"
-#include "lib/graph/chain.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
 
@@ -432,12 +431,11 @@ class StopAtPoll {
  public:
   explicit StopAtPoll(int64_t at) : at_(at), other_([this] { Wait(); }) {}
   ~StopAtPoll() {
-    polls_ = at_;
+    polls_ = at_;  // If the search has ended before.
     other_.join();
   }
 
   std::stop_token token() const { return source_.get_token(); }
-  int64_t polls() const { return polls_; }
   void Poll() {
     if (++polls_ != at_) return;
     while (!source_.stop_requested()) std::this_thread::yield();
@@ -460,63 +458,24 @@ TEST_CASE("lower-set DP: a stop by another thread ends a search by several threa
   const VertexGraph vertices(graph);
   const LowerSetFamily family = *LowerSetFamily::All(vertices, 1 << 12);
   const Bytes budget = *LowerSetDp(family).MinBudget(std::nullopt, {});
-  const auto solve = [&](StopAtPoll* stop, const std::stop_token& of_scope,
+  const auto solve = [&](const std::function<void()>& poll, const std::stop_token& of_scope,
                          const std::stop_token& of_limits) {
-    const StopScope scope(of_scope, [stop](int64_t) { stop->Poll(); });
+    const StopScope scope(of_scope, [&poll](int64_t) { poll(); });
     DpLimits limits;
     limits.threads = 3;
     limits.stop = of_limits;
     return LowerSetDp(family).Solve(budget, OverheadGoal::kMin, limits);
   };
-  StopAtPoll never(std::numeric_limits<int64_t>::max());
-  REQUIRE(solve(&never, {}, {}).ok());
-  const int64_t polls = never.polls();
+  int64_t polls = 0;
+  REQUIRE(solve([&] { ++polls; }, {}, {}).ok());
   REQUIRE(polls > 16);
   for (int64_t at = 1; at < polls; at += 1 + polls / 16) {
     CAPTURE(at);
     StopAtPoll everything(at);
-    CHECK_THROWS_AS((void)solve(&everything, everything.token(), {}), Stopped);
+    CHECK_THROWS_AS((void)solve([&] { everything.Poll(); }, everything.token(), {}), Stopped);
     StopAtPoll search(at);
-    CHECK(solve(&search, {}, search.token()).error().code == ErrorCode::kTimeout);
+    CHECK(solve([&] { search.Poll(); }, {}, search.token()).error().code == ErrorCode::kTimeout);
   }
-}
-
-TEST_CASE("canonical: Eq. 1 and Eq. 2 on a chain, worked by hand") {
-  // a:4@1 → b:2@3 → c:1@5 → d:8@7, cut behind b: V1 = {a, b}, V2 = {c, d}.
-  //   U1 = {b};  M1 = 0 + 2 (4 + 2) + M({c}) + M({}) = 13;  M2 = 2 + 2 (1 + 8) = 20
-  //   T = T({a}) + T({c, d}) = 1 + 12
-  const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3 -> c:1@5 -> d:8@7");
-  const VertexGraph vertices(graph);
-  const IdVector<NodeId, int32_t> segment_of(std::vector<int32_t>{0, 0, 1, 1});
-  const CanonicalFigures figures = EvaluateCanonical(vertices, segment_of, 2);
-  CHECK(figures.peak == Bytes(20));
-  CHECK(figures.overhead == Cost(13));
-}
-
-TEST_CASE("canonical: the last two terms of Eq. 2 may overlap and are both counted") {
-  // L = {a}: its successors are b and c; c's other predecessor b lies outside L as well.
-  //   M1 = 2 * 1 + M({b, c}) + M({b}) = 2 + 6 + 2
-  const TensorGraph graph = GraphFromText("a:1 -> b:2 -> c:4; a -> c");
-  const VertexGraph vertices(graph);
-  const IdVector<NodeId, int32_t> segment_of(std::vector<int32_t>{0, 1, 1});
-  CHECK(EvaluateCanonical(vertices, segment_of, 2).peak == Bytes(13));  // M2 = 1 + 2 * 6.
-}
-
-TEST_CASE("chain: splitting vertices and blocks of a diamond between two chains") {
-  //        ┌─ c ─┐
-  //   a ─ b      e ─ f
-  //        └─ d ─┘
-  const TensorGraph graph = GraphFromText("a:1 -> b:1 -> c:1 -> e:1 -> f:1; b -> d:1 -> e");
-  const Chain chain = FindChain(graph, VertexGraph(graph));
-  std::vector<std::string> names;
-  for (const NodeId v : chain.splitting) names.push_back(graph.node(v).name);
-  CHECK(names == std::vector<std::string>{"a", "b", "e", "f"});
-  CHECK(chain.block_count == 4);
-}
-
-TEST_CASE("chain: an edge over everything leaves only the two ends") {
-  const TensorGraph graph = GraphFromText("a:1 -> b:1 -> c:1 -> d:1; a -> d");
-  CHECK(FindChain(graph, VertexGraph(graph)).splitting.size() == 2);
 }
 
 }  // namespace ckplan
