@@ -1,6 +1,7 @@
 #include "lib/algorithms/best/any_order_loop.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -84,14 +85,14 @@ class AnyOrderLoop {
   // the loop in the order that was chosen.
   bool Extend(const Runs& order, const StepView& view, const std::vector<OpId>& found) {
     const auto op_at = [&](int32_t position) { return order[static_cast<size_t>(position)]; };
-    const std::vector<size_t> tops = TopsAbove(view, budget_, [&](size_t step) {
+    const std::optional<size_t> top = TopAbove(view, budget_, [&](size_t step) {
       const int32_t position = view.position[step];
       return position < static_cast<int32_t>(order.size()) && IsComparable(op_at(position));
     });
     const auto other =
         std::find_if(found.begin(), found.end(), [&](OpId op) { return IsComparable(op); });
-    if (tops.empty() && other == found.end()) return false;
-    chain_.push_back(tops.empty() ? *other : op_at(view.position[tops.front()]));
+    if (!top && other == found.end()) return false;
+    chain_.push_back(top ? op_at(view.position[*top]) : *other);
     // Ancestors have lower numbers than their descendants.
     std::sort(chain_.begin(), chain_.end());
     FindComparable();

@@ -32,8 +32,9 @@ constexpr size_t kFewRules = 4;
 // Plans are made in an order of less memory if it saves at least this part of the own order's peak.
 constexpr int64_t kSameOrderParts = 50;
 
-// Fewer operations get as much less work.
-constexpr int64_t kFullWorkOps = 250;
+// So often the annealing begins anew at each plan of the programs that exceeds the budget, and at
+// the best plan.
+constexpr int kChains = 2;
 
 // Annealing gets its full work where it may gain this part of a step.
 constexpr int64_t kWorthwhileParts = 200;
@@ -152,7 +153,8 @@ class Solver {
 
   // So much work on a graph of this size; on none less than `least`, or all that is allowed.
   int64_t ForSize(int64_t work, int64_t least) const {
-    const int64_t share = work / kFullWorkOps * std::min<int64_t>(problem_.op_count, kFullWorkOps);
+    const int64_t full_ops = options_.work.full_ops;
+    const int64_t share = work / full_ops * std::min<int64_t>(problem_.op_count, full_ops);
     return std::max(share, std::min(work, least));
   }
 
@@ -257,6 +259,7 @@ class Solver {
                             SolveMomentLoop(shared_->unforced_graph(), shared_->unforced(), order,
                                             options_.budget, limits));
     const bool is_taken = loop.runs && Offer(*loop.runs, "moments");
+    if (loop.exceeding) exceeding_.push_back(*std::move(loop.exceeding));
     if (is_own || is_taken) moments_ = loop.moments;
     if (!is_own) return Done{};
     RaiseBound(least_added() + loop.lower_bound, OverheadProof::kMoments, BoundScope::kOwnOrder);
@@ -272,14 +275,16 @@ class Solver {
     const bool is_known = outcome_.runs && outcome_.overhead <= any_order_bound_;
     if (is_known || outcome_.is_infeasible) return Done{};
     const std::vector<OpId> proven = proof_moments_;
-    CKPLAN_RETURN_IF_ERROR(SolveInAnyOrder(proven));
-    return moments_ == proven ? Done{} : SolveInAnyOrder(moments_);
+    const bool is_one = proven.empty() || moments_.empty() || moments_ == proven;
+    const int64_t work = ForSize(options_.work.any_order, kQuickWork.any_order) / (is_one ? 1 : 2);
+    CKPLAN_RETURN_IF_ERROR(SolveInAnyOrder(proven, work));
+    return moments_ == proven ? Done{} : SolveInAnyOrder(moments_, work);
   }
 
-  Result<Done> SolveInAnyOrder(const std::vector<OpId>& moments) {
+  Result<Done> SolveInAnyOrder(const std::vector<OpId>& moments, int64_t work) {
     if (moments.empty()) return Done{};
     LoopLimits limits;
-    limits.work = ForSize(options_.work.any_order, kQuickWork.any_order);
+    limits.work = work;
     limits.rounds = options_.work.rounds;
     CKPLAN_ASSIGN_OR_RETURN(const LoopOutcome loop,
                             SolveAnyOrderLoop(shared_->unforced_graph(), shared_->unforced(),
@@ -312,25 +317,43 @@ class Solver {
   }
 
   void Anneal() {
+    AnnealOptions options;
+    options.rules = shared_->rules();
+    options.free_order = options_.is_order_free;
+    if (!exceeding_.empty()) AnnealExceeding(options);
     std::vector<Runs> starts;
     if (outcome_.runs) starts.push_back(*outcome_.runs);
     if (options_.is_order_free || starts.empty()) {
       for (const Runs& order : orders_) starts.push_back(order);
     }
-    AnnealOptions options;
-    if (const RunRules* const rules = shared_->rules()) {
-      options.rules = rules;
-      for (Runs& start : starts) start = MadeToObey(*rules, start);
-      if (!outcome_.runs && nearest_) starts.push_back(*nearest_);
+    if (!outcome_.runs && nearest_) starts.push_back(*nearest_);
+    options.moves = exceeding_.empty() ? Moves() : Moves() / 2;
+    AnnealFrom(std::move(starts), options);
+  }
+
+  // Plans above the budget that cost little more than the bound may be nearer to the best one than
+  // the best that is known.
+  void AnnealExceeding(AnnealOptions options) {
+    std::vector<Runs> starts;
+    for (int chain = 0; chain < kChains; ++chain) {
+      starts.insert(starts.end(), exceeding_.begin(), exceeding_.end());
+      if (outcome_.runs) starts.push_back(*outcome_.runs);
     }
     options.moves = Moves();
-    options.free_order = options_.is_order_free;
+    options.seed = 1;  // Other moves than the search behind it makes.
+    AnnealFrom(std::move(starts), options);
+  }
+
+  void AnnealFrom(std::vector<Runs> starts, const AnnealOptions& options) {
+    if (options.rules != nullptr) {
+      for (Runs& start : starts) start = MadeToObey(*options.rules, start);
+    }
     Offer(ckplan::Anneal(problem_, options_.budget, starts, options).runs, "annealing");
   }
 
   // Moves of the annealing: fewer where there is little to gain.
   int64_t Moves() const {
-    const int64_t moves = options_.work.moves;
+    const int64_t moves = ForSize(options_.work.moves, kNormalWork.moves);
     if (!outcome_.runs) return moves;
     const int64_t bound = options_.is_order_free ? any_order_bound_ : outcome_.lower_bound;
     const double worthwhile = static_cast<double>(problem_.total_cost) / kWorthwhileParts;
@@ -366,6 +389,7 @@ class Solver {
       std::any_of(graph_.values().begin(), graph_.values().end(),
                   [](const Value& value) { return !value.alias_of.is_none(); });
   std::vector<Runs> orders_;         // The graph's own first.
+  std::vector<Runs> exceeding_;      // Of the programs over moments: see LoopOutcome.
   std::vector<OpId> moments_;        // Of the loop that found the best plan, or of the own order's.
   std::vector<OpId> proof_moments_;  // Those that `any_order_bound_` was proven with.
   int64_t any_order_bound_ = 0;

@@ -36,15 +36,18 @@ struct BestWork {
   int64_t moves = 0;       // Of the annealing.
   int64_t cut_trials = 0;  // Plans measured around one cut.
   int orders = 0;          // Searches for an order of little memory.
+  // A graph of fewer operations gets as much less of the programs and the annealing, though no less
+  // than there is of them for less effort.
+  int64_t full_ops = 250;
 };
 
-// Work that means about 0.3, 3 and 30 seconds for 500 operations, and for fewer than 250, beyond
-// quick work, as much less; and less than a tenth of a second, for each of the plans that are
-// looked at where no budget is given.
-inline constexpr BestWork kGlanceWork = {800'000, 0, 3, 15'000, 50, 2};
-inline constexpr BestWork kQuickWork = {4'000'000, 0, 6, 60'000, 100, 4};
-inline constexpr BestWork kNormalWork = {28'000'000, 16'000'000, 20, 2'000'000, 300, 32};
-inline constexpr BestWork kThoroughWork = {150'000'000, 80'000'000, 50, 10'000'000, 1'000, 32};
+// Work that means about 0.3, 3 and 30 seconds for 500 operations; and less than a tenth of a
+// second, for each of the plans that are looked at where no budget is given.
+inline constexpr BestWork kGlanceWork = {800'000, 0, 6, 15'000, 50, 2};
+inline constexpr BestWork kQuickWork = {4'000'000, 0, 12, 60'000, 100, 4};
+inline constexpr BestWork kNormalWork = {28'000'000, 12'000'000, 40, 2'000'000, 300, 32};
+inline constexpr BestWork kThoroughWork = {100'000'000, 40'000'000, 100,
+                                           10'000'000,  1'000,      32,  500};
 
 struct BestOutcome;
 

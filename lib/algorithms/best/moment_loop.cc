@@ -1,6 +1,7 @@
 #include "lib/algorithms/best/moment_loop.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,11 @@ namespace {
 // is within this part of what running everything once costs: a proof that there is no plan a little
 // better can take most of the work.
 constexpr int64_t kDoubtfulParts = 5'000;
+
+// A plan that exceeds the budget by at most this part of it is made to fit by less room, with this
+// part of the work.
+constexpr int64_t kSlightParts = 20;
+constexpr int64_t kLessRoomParts = 4;
 
 class MomentLoop {
  public:
@@ -31,7 +37,7 @@ class MomentLoop {
 
   Result<LoopOutcome> Run() && {
     const Runs once(order_.begin(), order_.end());
-    AddMoments(ViewSteps(graph_, order_, once));
+    AddMoment(ViewSteps(graph_, order_, once));
     if (moments().empty()) {
       Take(once);
       return std::move(outcome_);
@@ -43,16 +49,26 @@ class MomentLoop {
     for (const int32_t position : moments()) {
       outcome_.moments.push_back(order_[static_cast<size_t>(position)]);
     }
+    if (!IsSettled()) CKPLAN_RETURN_IF_ERROR(SolveWithLessRoom());
     return std::move(outcome_);
   }
 
  private:
-  bool IsDone() const {
+  // A program that was solved, or nearly, and its plan.
+  struct Solved {
+    ChargedSteps charged;
+    int64_t peak = 0;
+  };
+
+  bool IsDone() const { return IsSettled() || outcome_.work >= limits_.work; }
+
+  // Whether it is known what there is to know.
+  bool IsSettled() const {
     const int64_t overhead = outcome_.cost - once_;
     const bool is_optimal = outcome_.runs && overhead <= outcome_.lower_bound;
-    const bool is_settled = limits_.enough && (outcome_.lower_bound > *limits_.enough ||
-                                               (outcome_.runs && overhead <= *limits_.enough));
-    return is_optimal || is_settled || outcome_.work >= limits_.work;
+    const bool is_enough = limits_.enough && (outcome_.lower_bound > *limits_.enough ||
+                                              (outcome_.runs && overhead <= *limits_.enough));
+    return outcome_.is_infeasible || is_optimal || is_enough;
   }
 
   // Whether another round may find a better plan.
@@ -80,11 +96,38 @@ class MomentLoop {
       Take(std::move(runs));
       return false;
     }
+    const int64_t gap = solved.plan_cost - solved.lower_bound;
+    const bool is_solved = is_for_budget && gap <= once_ / kDoubtfulParts;
+    if (is_solved) solved_ = {charged_, peak};
     // What remains above the budget where all is charged already is a matter of several reruns in
     // one interval, or of rounding: less room everywhere makes up for it.
-    if (!AddMoments(view) && !ChargeReruns(view, runs)) target_ -= peak - budget_;
+    if (!AddMoment(view) && !ChargeRerun(view, runs)) target_ -= peak - budget_;
+    if (is_solved || !solved_) outcome_.exceeding = std::move(runs);
     return true;
   }
+
+  // Plans of the last program that was solved, with less and less room until one fits.
+  Result<Done> SolveWithLessRoom() {
+    if (!solved_ || solved_->peak > budget_ + budget_ / kSlightParts) return Done{};
+    charged_ = std::move(solved_->charged);
+    int64_t excess = solved_->peak - budget_;
+    const int64_t limit = outcome_.work + limits_.work / kLessRoomParts;
+    for (target_ = budget_; excess > 0 && outcome_.work < limit;) {
+      target_ -= excess;
+      const ProgramLimits<MomentPlan> limits = {limit - outcome_.work, WantsNoProof,
+                                                once_ / kDoubtfulParts};
+      CKPLAN_ASSIGN_OR_RETURN(const MomentOutcome solved,
+                              SolveMoments(problem_, order_, charged_, target_, limits));
+      outcome_.work += solved.work;
+      if (!solved.plan) break;
+      Runs runs = Expanded(*solved.plan);
+      excess = ViewSteps(graph_, order_, runs).Peak() - budget_;
+      if (excess <= 0) Take(std::move(runs));
+    }
+    return Done{};
+  }
+
+  static bool WantsNoProof(const MomentPlan& /*plan*/) { return false; }
 
   Runs Expanded(const MomentPlan& plan) const {
     return ExpandMoments(problem_, order_, moments(), plan);
@@ -98,34 +141,33 @@ class MomentLoop {
   }
 
   // Whether a new moment was found.
-  bool AddMoments(const StepView& view) {
-    const std::vector<size_t> tops =
-        TopsAbove(view, budget_, [&](size_t step) { return IsNewMoment(view.position[step]); });
-    for (const size_t step : tops) AddMoment(view.position[step]);
-    return !tops.empty();
+  bool AddMoment(const StepView& view) {
+    const std::optional<size_t> top =
+        TopAbove(view, budget_, [&](size_t step) { return IsNewMoment(view.position[step]); });
+    if (top) AddMoment(view.position[*top]);
+    return top.has_value();
   }
 
   // Where every step above the budget lies just before a moment: the first run before such a step
-  // becomes one, and where it is, what runs again at the step is charged. Whether any was new.
-  bool ChargeReruns(const StepView& view, const Runs& runs) {
+  // becomes one, and where it is, what runs again at the step is charged. Whether it was new.
+  bool ChargeRerun(const StepView& view, const Runs& runs) {
     const auto charge_at = [&](size_t step) {
       return ChargedRerun{view.position[step] - 1, runs[step]};
     };
-    const std::vector<size_t> tops = TopsAbove(view, budget_, [&](size_t step) {
+    const std::optional<size_t> top = TopAbove(view, budget_, [&](size_t step) {
       const ChargedRerun rerun = charge_at(step);
       const auto next = static_cast<size_t>(view.position[step]);
       const bool is_first_run = next < order_.size() && order_[next] == rerun.op;
       return !is_first_run && rerun.moment >= 0 && (IsNewMoment(rerun.moment) || IsNewRerun(rerun));
     });
-    for (const size_t step : tops) {
-      const ChargedRerun rerun = charge_at(step);
-      if (IsNewMoment(rerun.moment)) {
-        AddMoment(rerun.moment);
-      } else if (IsNewRerun(rerun)) {
-        charged_.reruns.push_back(rerun);
-      }
+    if (!top) return false;
+    const ChargedRerun rerun = charge_at(*top);
+    if (IsNewMoment(rerun.moment)) {
+      AddMoment(rerun.moment);
+    } else {
+      charged_.reruns.push_back(rerun);
     }
-    return !tops.empty();
+    return true;
   }
 
   bool IsNewMoment(int32_t position) const {
@@ -139,7 +181,6 @@ class MomentLoop {
   }
 
   void AddMoment(int32_t position) {
-    if (!IsNewMoment(position)) return;
     std::vector<int32_t>& moments = charged_.moments;
     moments.insert(std::upper_bound(moments.begin(), moments.end(), position), position);
   }
@@ -154,6 +195,7 @@ class MomentLoop {
   int64_t target_;    // The budget that the program is given; see Round.
   int64_t once_ = 0;  // What the order costs.
   ChargedSteps charged_;
+  std::optional<Solved> solved_;  // The last whose plan exceeds the budget.
   LoopOutcome outcome_;
 };
 

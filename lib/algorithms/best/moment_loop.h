@@ -1,8 +1,10 @@
 // The program over moments, solved in a loop until its plan fits: the first moment is where the
 // order itself needs the most memory; whenever the plan exceeds the budget elsewhere, the operation
 // that runs there becomes a moment too, or, between two moments, what runs again there is charged
-// with memory. A plan that fits and costs what the program says is optimal for the order. Mostly
-// one to three moments suffice.
+// with memory: one at a time, for a program of one moment less is solved much sooner, and its bound
+// is mostly as good. A plan that fits and costs what the program says is optimal for the order.
+// Mostly one to three moments suffice. Where the work does not, the last program that was solved is
+// given less room, by as much as its plan exceeds the budget.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +32,9 @@ struct LoopOutcome {
   int64_t lower_bound = 0;     // On the overhead of every plan that keeps the order and the budget.
   bool is_infeasible = false;  // Proven: no plan that keeps the order fits.
   std::vector<OpId> moments;  // Operations, in the order, whose first runs were the last program's.
-  int64_t work = 0;           // Done, as MipLimits counts it.
+  // The plan of the last program that was solved, or of the last, if it exceeds the budget.
+  std::optional<Runs> exceeding;
+  int64_t work = 0;  // Done, as MipLimits counts it.
 };
 
 // `order` as in SolveMoments. kUnsupported: built without a MIP solver.

@@ -20,6 +20,7 @@ struct ProgramOutcome {
   int64_t lower_bound = 0;     // On the overhead of every plan.
   bool is_exact = false;       // `plan` is of the least cost.
   std::optional<Plan> plan;    // The best that was found.
+  int64_t plan_cost = 0;       // What it adds, by the program.
   int64_t work = 0;            // Done, as MipLimits counts it.
 };
 
@@ -63,7 +64,8 @@ Result<ProgramOutcome<Plan>> SolveProgram(const Program& program,
   outcome.lower_bound = program.units().ProvenCost(solved.bound, columns);
   if (!solved.values) return outcome;
   outcome.plan = program.Read(*solved.values);
-  outcome.is_exact = program.units().CostOf(solved.objective) <= outcome.lower_bound;
+  outcome.plan_cost = program.units().CostOf(solved.objective);
+  outcome.is_exact = outcome.plan_cost <= outcome.lower_bound;
   return outcome;
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,10 +25,9 @@ struct StepView {
 // `order`: operations in the order of their first runs in `runs`.
 StepView ViewSteps(const JointGraph& graph, std::span<const OpId> order, const Runs& runs);
 
-// The steps above the budget form stretches. Of each of the three highest: the step that needs the
-// most memory of those that `may_take` accepts. The highest stretch comes first; one without such a
-// step does not count.
-std::vector<size_t> TopsAbove(const StepView& view, int64_t budget,
-                              const std::function<bool(size_t)>& may_take);
+// The steps above the budget form stretches. Of the highest stretch that has a step which `may_take`
+// accepts: the one of those that needs the most memory.
+std::optional<size_t> TopAbove(const StepView& view, int64_t budget,
+                               const std::function<bool(size_t)>& may_take);
 
 }  // namespace ckplan
