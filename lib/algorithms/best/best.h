@@ -46,8 +46,8 @@ struct BestWork {
 inline constexpr BestWork kGlanceWork = {800'000, 0, 6, 15'000, 50, 2};
 inline constexpr BestWork kQuickWork = {4'000'000, 0, 12, 60'000, 100, 4};
 inline constexpr BestWork kNormalWork = {28'000'000, 12'000'000, 40, 2'000'000, 300, 32};
-inline constexpr BestWork kThoroughWork = {100'000'000, 40'000'000, 100,
-                                           10'000'000,  1'000,      32,  500};
+inline constexpr BestWork kThoroughWork = {100'000'000, 40'000'000, 100, 10'000'000,
+                                           1'000,       32,         500};
 
 struct BestOutcome;
 

@@ -25,8 +25,8 @@ struct StepView {
 // `order`: operations in the order of their first runs in `runs`.
 StepView ViewSteps(const JointGraph& graph, std::span<const OpId> order, const Runs& runs);
 
-// The steps above the budget form stretches. Of the highest stretch that has a step which `may_take`
-// accepts: the one of those that needs the most memory.
+// The steps above the budget form stretches. Of the highest stretch that has a step which
+// `may_take` accepts: the one of those that needs the most memory.
 std::optional<size_t> TopAbove(const StepView& view, int64_t budget,
                                const std::function<bool(size_t)>& may_take);
 

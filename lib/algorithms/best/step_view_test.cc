@@ -18,7 +18,8 @@ TEST_CASE("step view: the top is in the highest stretch above the budget that ha
   // A stretch without such a step does not count; the one behind it does, to the last step.
   CHECK(top_of(10, [](size_t step) { return step < 4 || step > 6; }) == 8);
   CHECK(top_of(10, [](size_t step) { return step < 4; }) == 2);
-  CHECK_FALSE(top_of(10, [](size_t step) { return step == 0 || step == 3 || step == 7; }).has_value());
+  CHECK_FALSE(
+      top_of(10, [](size_t step) { return step == 0 || step == 3 || step == 7; }).has_value());
 }
 
 }  // namespace ckplan
