@@ -311,8 +311,8 @@ std::string CompareCsv(const Comparison& comparison) {
         "least_bytes", "failure"}) {
     table.columns.push_back({name});
   }
-  const auto device = DeviceCells(request);
-  for (const auto& [name, value] : device) table.columns.push_back({name});
+  const auto rest = RequestCells(request);
+  for (const auto& [name, value] : rest) table.columns.push_back({name});
   for (const Row& row : comparison.rows) {
     std::vector<std::string> cells = subject;
     cells.insert(cells.end(),
@@ -335,7 +335,7 @@ std::string CompareCsv(const Comparison& comparison) {
     }
     cells.push_back(row.min_budget ? std::to_string(row.min_budget->count()) : "");
     cells.push_back(row.failure);
-    for (const auto& [name, value] : device) cells.push_back(value);
+    for (const auto& [name, value] : rest) cells.push_back(value);
     table.rows.push_back(std::move(cells));
   }
   return table.Csv();

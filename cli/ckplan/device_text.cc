@@ -27,13 +27,15 @@ std::string DeviceText(const PlanRequest& request) {
   return text;
 }
 
-std::vector<std::pair<std::string, std::string>> DeviceCells(const PlanRequest& request) {
+std::vector<std::pair<std::string, std::string>> RequestCells(const PlanRequest& request) {
   std::vector<std::pair<std::string, std::string>> cells;
-  for (const std::string_view name : kDeviceFields) {
+  const auto add = [&](std::string_view name) {
     const RequestField& field = FieldOf(name);
-    if (IsDefault(field, request)) continue;
+    if (IsDefault(field, request)) return;
     cells.emplace_back(field.key, fmt::format("{}", fmt::join(TextsOf(field, request), " ")));
-  }
+  };
+  for (const std::string_view name : kPatternFields) add(name);
+  for (const std::string_view name : kDeviceFields) add(name);
   return cells;
 }
 

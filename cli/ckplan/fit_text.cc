@@ -175,8 +175,8 @@ std::string FitCsv(const FitReport& report) {
       {"optimizer"},  {"memory_bytes"},  {"reserve_bytes"}, {"peak_bytes"}, {"constant_bytes"},
       {"need_bytes"}, {"overhead_cost"}, {"step_cost"},     {"throughput"}, {"throughput_unit"},
       {"is_most"}};
-  const auto device = DeviceCells(fit.plan);
-  for (const auto& [name, value] : device) table.columns.push_back({name});
+  const auto rest = RequestCells(fit.plan);
+  for (const auto& [name, value] : rest) table.columns.push_back({name});
   for (size_t i = 0; i < fit.rows.size(); ++i) {
     const FitRow& row = fit.rows[i];
     std::vector<std::string> cells = {
@@ -199,7 +199,7 @@ std::string FitCsv(const FitReport& report) {
     }
     cells.emplace_back(ThroughputUnit(fit));
     cells.emplace_back(IsBest(fit, i) ? "true" : "false");
-    for (const auto& [name, value] : device) cells.push_back(value);
+    for (const auto& [name, value] : rest) cells.push_back(value);
     table.rows.push_back(std::move(cells));
   }
   return table.Csv();

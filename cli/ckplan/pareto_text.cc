@@ -253,8 +253,8 @@ std::string ParetoCsv(const AllSeries& all) {
         "added_percent", "failure"}) {
     table.columns.push_back({name});
   }
-  const auto device = DeviceCells(all.front().request);
-  for (const auto& [name, value] : device) table.columns.push_back({name});
+  const auto rest = RequestCells(all.front().request);
+  for (const auto& [name, value] : rest) table.columns.push_back({name});
   for (const ParetoSeries& series : all) {
     const std::vector<CurvePoint>& points = Chart::PointsOf(series);
     const size_t first_row = table.rows.size();
@@ -282,7 +282,7 @@ std::string ParetoCsv(const AllSeries& all) {
       table.rows.push_back(std::move(subject));
     }
     for (size_t row = first_row; row < table.rows.size(); ++row) {
-      for (const auto& [name, value] : device) table.rows[row].push_back(value);
+      for (const auto& [name, value] : rest) table.rows[row].push_back(value);
     }
   }
   return table.Csv();

@@ -442,7 +442,7 @@ std::string PlanCsv(const Source& source, const Plan& plan) {
   const PlanFacts facts = FactsOf(source, plan);
   const auto text = [](auto amount) { return std::to_string(amount.count()); };
   const auto or_empty = [&](auto amount) { return amount ? text(*amount) : std::string(); };
-  const std::vector<std::pair<std::string, std::string>> cells = {
+  std::vector<std::pair<std::string, std::string>> cells = {
       {"model", plan.model.name},
       {"algorithm", plan.request.algorithm},
       {"objective", std::string(NameOf(plan.request.objective))},
@@ -459,6 +459,7 @@ std::string PlanCsv(const Source& source, const Plan& plan) {
       {"kept_tensors", std::to_string(facts.kept_tensors)},
       {"recomputed_nodes", std::to_string(facts.run_twice + facts.run_more_often)},
   };
+  for (auto& cell : RequestCells(plan.request)) cells.push_back(std::move(cell));
   TextTable table;
   table.rows.emplace_back();
   for (const auto& [name, value] : cells) {

@@ -154,9 +154,7 @@ void WriteField(std::string_view name, const PlanRequest& request, JsonWriter* j
 }
 
 void WritePatterns(const PlanRequest& request, JsonWriter* json) {
-  for (const std::string_view name : {"keep", "recompute", "never_rerun", "freeze"}) {
-    WriteField(name, request, json);
-  }
+  for (const std::string_view name : kPatternFields) WriteField(name, request, json);
 }
 
 void WriteDevice(const PlanRequest& request, JsonWriter* json) {

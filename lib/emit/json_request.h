@@ -15,8 +15,10 @@ void WriteField(const RequestField& field, const PlanRequest& request, JsonWrite
 // Writes the field that has this name.
 void WriteField(std::string_view name, const PlanRequest& request, JsonWriter* json);
 
-// Those of keep, recompute, never_rerun and freeze that there are: what plans of one model may
-// differ in beside sizes and algorithms.
+// The fields that choose among a model's nodes, tensors and parameters: what plans of one model may
+// differ in beside sizes and algorithms. Absent ones choose nothing.
+inline constexpr std::array<std::string_view, 4> kPatternFields = {"keep", "recompute",
+                                                                   "never_rerun", "freeze"};
 void WritePatterns(const PlanRequest& request, JsonWriter* json);
 
 // The fields that say which of several devices a request is for; absent ones for one that has all.
