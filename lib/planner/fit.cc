@@ -3,15 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <functional>
+#include <future>
 #include <limits>
 #include <map>
+#include <mutex>
+#include <optional>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "lib/base/stop.h"
 #include "lib/cost/cost_model.h"
 #include "lib/planner/best_planner.h"
+#include "lib/planner/find_edge.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/source.h"
 #include "lib/schedule/simulate.h"
@@ -19,10 +26,6 @@
 namespace ckplan {
 namespace {
 
-// Sizes are counted in multiples from here on: `count` times what they must be a multiple of.
-constexpr int64_t kMaxCount = 1'000'000'000;
-// A guess beyond what is known goes no further than this many times the largest that fits.
-constexpr int64_t kMaxGrowth = 16;
 // A model may take none of the smallest sizes, as of an image's height: powers of two are tried.
 constexpr int64_t kMaxFirstCount = 4096;
 
@@ -48,59 +51,6 @@ SizedModel SizedModelOf(Source source, Optimizer optimizer) {
   return sized;
 }
 
-// How much of what is allowed a count takes; it fits up to 1.
-using Measure = std::function<Result<double>(int64_t count)>;
-
-struct Measured {
-  int64_t count = 0;
-  double value = 0;
-};
-
-// Where the straight line through both reaches 1, rounded down; nothing if it never does.
-std::optional<int64_t> CountAtOne(const Measured& a, const Measured& b) {
-  const double slope = (b.value - a.value) / static_cast<double>(b.count - a.count);
-  if (!std::isfinite(slope) || slope <= 0) return std::nullopt;
-  const double count = static_cast<double>(a.count) + (1 - a.value) / slope;
-  if (count >= static_cast<double>(kMaxCount)) return kMaxCount;
-  return static_cast<int64_t>(std::floor(count));
-}
-
-// The largest count that fits, where that of `low` does, and the next one, which does not. Measures
-// are nearly linear in the count, so the line through the last two is followed; where it misleads,
-// gaps are halved.
-struct Edge {
-  Measured fits;
-  std::optional<Measured> does_not;  // Absent if the largest of all counts fits.
-};
-Result<Edge> FindEdge(Measured low, const Measure& measure,
-                      std::optional<int64_t> first_guess = std::nullopt) {
-  std::optional<Measured> before;  // A second point for the line, as long as nothing is too large.
-  std::optional<Measured> high;
-  for (int round = 0;; ++round) {
-    if (high ? high->count - low.count == 1 : low.count >= kMaxCount) return Edge{low, high};
-    const std::optional<Measured>& other = high ? high : before;
-    std::optional<int64_t> guess = other ? CountAtOne(low, *other) : std::nullopt;
-    if (round == 0) guess = first_guess;
-    // Nothing is known yet of what is above a guess that fits, but that it was the largest.
-    if (round == 1 && first_guess && !high) guess = low.count + 1;
-    // A line that is bent may lead to the same end again and again.
-    const bool is_misled = high && round % 8 == 7;
-    if (high && (!guess || is_misled)) guess = low.count + (high->count - low.count) / 2;
-    const int64_t known = std::max({low.count, first_guess.value_or(1), int64_t{1}});
-    const int64_t limit = high ? high->count - 1 : std::min(kMaxCount, known * kMaxGrowth);
-    // The line is flat, or there is none yet.
-    if (!guess) guess = before ? limit : low.count + 1;
-    const int64_t count = std::clamp(*guess, low.count + 1, limit);
-    CKPLAN_ASSIGN_OR_RETURN(const double value, measure(count));
-    if (value > 1) {
-      high = Measured{count, value};
-    } else {
-      before = low;
-      low = {count, value};
-    }
-  }
-}
-
 double Ratio(Cost part, Cost whole) {
   return whole > Cost(0) ? static_cast<double>(part.count()) / static_cast<double>(whole.count())
                          : 0;
@@ -121,14 +71,59 @@ class FitSearch {
     fit_.plan = first->source.request;
     fit_.plan.dims.erase(fit_.dim);
     fit_.warnings = first->source.warnings;
-    CKPLAN_ASSIGN_OR_RETURN(int64_t count, KeepingAll());
-    for (const double percent : request_.added_percents) {
-      CKPLAN_ASSIGN_OR_RETURN(count, ByPlans(percent, count));
-    }
+    CKPLAN_ASSIGN_OR_RETURN(const int64_t count, KeepingAll());
+    CKPLAN_RETURN_IF_ERROR(AddRowsByPlans(count));
     return std::move(fit_);
   }
 
  private:
+  // The largest count for which a search has found a plan.
+  struct Found {
+    int64_t count = 0;
+    double value = 0;  // What it adds, in parts of what it may add.
+    std::optional<Plan> plan;
+  };
+  using Row = Result<std::optional<FitRow>>;  // Nothing: no size above that of keeping everything.
+
+  // The rows of plans, which do not depend on each other; `kept` fits if everything is kept.
+  Result<Done> AddRowsByPlans(int64_t kept) {
+    const std::vector<double>& percents = request_.added_percents;
+    std::vector<std::optional<Row>> rows(percents.size());
+    std::atomic<size_t> next = 0;
+    const auto search = [&] {
+      const StopScope scope(limits_.stop);
+      // Rows of more added time take longer: they come first.
+      for (size_t i = next++; i < percents.size(); i = next++) {
+        const size_t row = percents.size() - 1 - i;
+        rows[row] = ByPlans(percents[row], kept);
+      }
+    };
+    InTwoThreads(search);
+    for (size_t i = 0; i < percents.size(); ++i) {
+      CKPLAN_ASSIGN_OR_RETURN(std::optional<FitRow> row, std::move(*rows[i]));
+      // A plan for less added time is one for more as well.
+      const FitRow& before = fit_.rows.back();
+      if (!row || row->size < before.size) row = before;
+      row->added_percent = percents[i];
+      fit_.rows.push_back(*std::move(row));
+    }
+    return Done{};
+  }
+
+  // With quick effort plans of `best` need little memory; what other algorithms may use is limited
+  // for one of them.
+  void InTwoThreads(const std::function<void()>& search) const {
+    const bool is_small =
+        request_.plan.algorithm == kBestAlgorithm && request_.plan.effort == SearchEffort::kQuick;
+    std::future<void> other;
+    try {
+      if (is_small) other = std::async(std::launch::async, search);
+    } catch (const std::system_error&) {  // No thread is to be had.
+    }
+    search();
+    if (other.valid()) other.get();
+  }
+
   // The model at the smallest size that it takes.
   Result<const SizedModel*> First() {
     fit_.dim = request_.dim;
@@ -166,6 +161,7 @@ class FitSearch {
 
   // Null if the model takes no such size; `refusals_` then says why.
   Result<const SizedModel*> At(int64_t count) {
+    const std::lock_guard lock(sizes_mutex_);
     if (const auto known = sizes_.find(count); known != sizes_.end()) return &known->second;
     if (refusals_.contains(count)) return nullptr;
     PlanRequest request = request_.plan;
@@ -183,7 +179,9 @@ class FitSearch {
     return nullptr;
   }
 
-  Result<Measured> MeasuredAt(int64_t count, const Measure& measure) {
+  using Measure = std::function<Result<double>(int64_t count)>;
+
+  static Result<Measured> MeasuredAt(int64_t count, const Measure& measure) {
     CKPLAN_ASSIGN_OR_RETURN(const double value, measure(count));
     return Measured{count, value};
   }
@@ -214,32 +212,63 @@ class FitSearch {
       fit_.rows.push_back(row);
       return 0;
     }
-    CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge(low, need));
-    AddRow({}, edge.fits.count, nullptr);
+    CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge({low, {}}, {need}));
+    fit_.rows.push_back(RowOf(edge.fits.count, nullptr));
     return edge.fits.count;
   }
 
-  // The largest count with a plan that adds at most so much; that of `low` has one, unless it is 0.
-  Result<int64_t> ByPlans(double percent, int64_t low) {
+  // The largest count above `low` with a plan that adds at most so much; keeping everything is one
+  // for `low`, unless it is 0.
+  Row ByPlans(double percent, int64_t low) {
     CKPLAN_ASSIGN_OR_RETURN(const int64_t guess, GuessFor(percent, low));
-    std::optional<Plan> best;  // Of the largest count for which one was found.
-    const Measure measure = [&](int64_t count) -> Result<double> {
-      CKPLAN_ASSIGN_OR_RETURN(PlanWithin found, PlanAt(count, percent));
-      if (found.plan) best = std::move(found.plan);
-      if (!found.least_found) return kNever;
-      return PartOf(percent, Ratio(*found.least_found, At(count).value()->step));
+    Found found;
+    EdgeSearch search;
+    search.first_guess = guess;
+    search.measure = [&](int64_t count) { return SearchAt(count, percent, &found); };
+    search.reach = [&](const Measured& fits) {
+      return ReachOf(found.plan->schedule, fits, percent);
     };
-    const FitRow& before = fit_.rows.back();
-    const double part = low == 0 ? 0 : PartOf(percent, Ratio(before.overhead, before.step));
-    CKPLAN_ASSIGN_OR_RETURN(const Edge edge,
-                            FindEdge({std::max(low, first_ - 1), part}, measure, guess));
-    if (best) {
-      AddRow(percent, edge.fits.count, &*best);
-    } else {
-      fit_.rows.push_back(before);
-      fit_.rows.back().added_percent = percent;
+    const Measured start = {std::max(low, first_ - 1), 0};
+    CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge({start, {}}, search));
+    if (!found.plan) return std::optional<FitRow>();
+    if (edge.fits.count > found.count) {
+      // A plan for a smaller count was reached with; what a search finds at this very count,
+      // counts.
+      CKPLAN_ASSIGN_OR_RETURN(const double value, search.measure(edge.fits.count));
+      const Measured does_not = {edge.fits.count, value};
+      if (value > 1) {
+        CKPLAN_RETURN_IF_ERROR(FindEdge({{found.count, found.value}, does_not}, {search.measure}));
+      }
     }
-    return best ? edge.fits.count : low;
+    return std::optional(RowOf(found.count, &*found.plan));
+  }
+
+  // Returns what the best plan that is found adds, in parts of what it may add.
+  Result<double> SearchAt(int64_t count, double percent, Found* found) {
+    CKPLAN_ASSIGN_OR_RETURN(PlanWithin within, PlanAt(count, percent));
+    if (!within.least_found) return kNever;
+    const double value = PartOf(percent, Ratio(*within.least_found, At(count).value()->step));
+    if (within.plan) *found = {count, value, std::move(within.plan)};
+    return value;
+  }
+
+  // The largest count for which the steps of a plan, which fits for one, are a plan as well.
+  Result<Measured> ReachOf(const Schedule& steps, const Measured& fits, double percent) {
+    double value = fits.value;  // Of the largest that fitted.
+    const Measure measure = [&](int64_t count) -> Result<double> {
+      CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, At(count));
+      if (sized == nullptr || sized->constants >= request_.memory) return kNever;
+      const Result<Simulation> simulation = Simulator(sized->graph()).Run(steps);
+      if (!simulation.ok()) return kNever;  // The model has other nodes at that size.
+      const double part = PartOf(percent, Ratio(simulation->overhead, sized->step));
+      const double need = static_cast<double>((simulation->peak + sized->constants).count()) /
+                          static_cast<double>(request_.memory.count());
+      if (std::max(need, part) <= 1) value = part;
+      return std::max(need, part);
+    };
+    CKPLAN_ASSIGN_OR_RETURN(const Measured start, MeasuredAt(fits.count, measure));
+    CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge({start, {}}, {measure}));
+    return Measured{edge.fits.count, value};
   }
 
   // What is added, as a part of what may be added; nothing may be added to nothing.
@@ -253,8 +282,7 @@ class FitSearch {
     const Measure bound = [this, percent](int64_t count) { return BoundOf(count, percent); };
     CKPLAN_ASSIGN_OR_RETURN(const Measured start, MeasuredAt(std::max(low, first_), bound));
     if (start.value > 1) return std::max(low + 1, first_);
-    CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge(start, bound));
-    // The row before has a plan for it already.
+    CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge({start, {}}, {bound}));
     return std::max(edge.fits.count, low + 1);
   }
 
@@ -279,27 +307,28 @@ class FitSearch {
   }
 
   // Without a plan everything is kept.
-  void AddRow(std::optional<double> percent, int64_t count, const Plan* plan) {
+  FitRow RowOf(int64_t count, const Plan* plan) {
     const SizedModel& sized = *At(count).value();
     FitRow row;
-    row.added_percent = percent;
     row.size = count * request_.multiple_of;
     row.peak = plan != nullptr ? plan->figures.peak : sized.keep_all_peak;
     row.overhead = plan != nullptr ? plan->figures.overhead : Cost(0);
     row.constants = sized.constants;
     row.step = sized.step;
+    const std::lock_guard lock(sizes_mutex_);
     if (const auto refusal = refusals_.find(count + 1); refusal != refusals_.end()) {
       row.model_limit = refusal->second.message;
     } else if (count == kMaxCount) {
       row.model_limit = "what it needs hardly depends on that dimension";
     }
-    fit_.rows.push_back(std::move(row));
+    return row;
   }
 
   const FitRequest& request_;
   const SolveLimits& limits_;
   Fit fit_;
-  int64_t first_ = 1;                    // The smallest count that the model takes.
+  int64_t first_ = 1;  // The smallest count that the model takes.
+  std::mutex sizes_mutex_;
   std::map<int64_t, SizedModel> sizes_;  // By count.
   std::map<int64_t, Error> refusals_;    // Likewise.
 };

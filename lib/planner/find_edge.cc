@@ -1,0 +1,102 @@
+#include "lib/planner/find_edge.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ckplan {
+namespace {
+
+// A guess beyond what is known goes no further than this many times the largest that fits.
+constexpr int64_t kMaxGrowth = 16;
+// So many guesses by the line may lie on the same side of the edge before the gap is halved.
+constexpr int kMostInARow = 2;
+// What is reached without measuring is gone on from if it is at least this part of the gap.
+constexpr int64_t kWorthwhileParts = 16;
+
+// Where the straight line through both reaches 1, rounded down; nothing if it never does.
+std::optional<int64_t> CountAtOne(const Measured& a, const Measured& b) {
+  const double slope = (b.value - a.value) / static_cast<double>(b.count - a.count);
+  if (!std::isfinite(slope) || slope <= 0) return std::nullopt;
+  const double count = static_cast<double>(a.count) + (1 - a.value) / slope;
+  if (count >= static_cast<double>(kMaxCount)) return kMaxCount;
+  return static_cast<int64_t>(std::floor(count));
+}
+
+class EdgeFinder {
+ public:
+  EdgeFinder(Edge known, const EdgeSearch& search)
+      : search_(search), low_(known.fits), high_(known.does_not) {}
+
+  Result<Edge> Run() && {
+    if (!IsFound() && search_.first_guess) {
+      CKPLAN_RETURN_IF_ERROR(Try(*search_.first_guess));
+      // Nothing is known yet of what is above a guess that fits, but that it was the largest.
+      if (!IsFound() && !high_) CKPLAN_RETURN_IF_ERROR(Try(low_.count + 1));
+    }
+    while (!IsFound()) CKPLAN_RETURN_IF_ERROR(Try(NextGuess()));
+    return Edge{low_, high_};
+  }
+
+ private:
+  bool IsFound() const { return high_ ? high_->count - low_.count == 1 : low_.count >= kMaxCount; }
+
+  int64_t Limit() const {
+    if (high_) return high_->count - 1;
+    const int64_t known = std::max({low_.count, search_.first_guess.value_or(1), int64_t{1}});
+    return std::min(kMaxCount, known * kMaxGrowth);
+  }
+
+  int64_t NextGuess() {
+    if (has_reached_far_) return low_.count + 1;
+    // A line that is bent leads to the same side again and again.
+    const bool is_misled = in_a_row_ >= kMostInARow;
+    if (is_misled) in_a_row_ = 0;
+    const std::optional<Measured>& other = high_ ? high_ : before_;
+    const std::optional<int64_t> guess = other ? CountAtOne(low_, *other) : std::nullopt;
+    if (high_ && (!guess || is_misled)) return low_.count + (high_->count - low_.count) / 2;
+    // The line is flat, or there is none yet.
+    if (!guess) return before_ ? Limit() : low_.count + 1;
+    return *guess;
+  }
+
+  Result<Done> Try(int64_t guess) {
+    const int64_t count = std::clamp(guess, low_.count + 1, Limit());
+    CKPLAN_ASSIGN_OR_RETURN(const double value, search_.measure(count));
+    const bool fits = value <= 1;
+    in_a_row_ = fits == has_fitted_ ? in_a_row_ + 1 : 1;
+    has_fitted_ = fits;
+    has_reached_far_ = false;
+    if (!fits) {
+      high_ = {count, value};
+      return Done{};
+    }
+    before_ = low_;
+    low_ = {count, value};
+    return search_.reach ? Reach() : Done{};
+  }
+
+  Result<Done> Reach() {
+    CKPLAN_ASSIGN_OR_RETURN(Measured reached, search_.reach(low_));
+    if (high_ && reached.count >= high_->count) reached = low_;  // It is not as was measured.
+    const int64_t gap = Limit() - low_.count;
+    has_reached_far_ = (reached.count - low_.count) * kWorthwhileParts > gap;
+    low_ = reached;
+    return Done{};
+  }
+
+  const EdgeSearch& search_;
+  Measured low_;
+  std::optional<Measured> before_;  // A second point for the line, as long as nothing is too large.
+  std::optional<Measured> high_;
+  bool has_fitted_ = false;       // The last one that was tried.
+  bool has_reached_far_ = false;  // From there.
+  int in_a_row_ = 0;              // So many fitted one after another, or did not.
+};
+
+}  // namespace
+
+Result<Edge> FindEdge(Edge known, const EdgeSearch& search) {
+  return EdgeFinder(known, search).Run();
+}
+
+}  // namespace ckplan

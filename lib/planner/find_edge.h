@@ -1,0 +1,37 @@
+// The largest count that fits: of samples in a batch, within the memory of a device.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "lib/base/result.h"
+
+namespace ckplan {
+
+inline constexpr int64_t kMaxCount = 1'000'000'000;
+
+// How much of what is allowed a count takes: it fits up to 1, and is infinite if it never does.
+struct Measured {
+  int64_t count = 0;
+  double value = 0;
+};
+
+struct EdgeSearch {
+  std::function<Result<double>(int64_t count)> measure;
+  // If set: of a count that fits, the largest for which that is known without measuring, in
+  // much less time.
+  std::function<Result<Measured>(const Measured& fits)> reach = nullptr;
+  std::optional<int64_t> first_guess = std::nullopt;
+};
+
+struct Edge {
+  Measured fits;
+  std::optional<Measured> does_not;  // The next one; absent if the largest of all counts fits.
+};
+
+// Between `known.fits` and `known.does_not`, if that is known. Measures are nearly linear in the
+// count, so the line through the last two is followed; where it misleads, gaps are halved.
+Result<Edge> FindEdge(Edge known, const EdgeSearch& search);
+
+}  // namespace ckplan

@@ -1,0 +1,82 @@
+#include "lib/planner/find_edge.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lib/base/rng.h"
+
+namespace ckplan {
+namespace {
+
+constexpr int64_t kLargest = 100'000;
+
+// Rises from 0, by a bend, steps and a place beyond which nothing fits.
+struct Curve {
+  explicit Curve(Rng* rng)
+      : edge(rng->Between(1, kLargest)), bend(rng->Between(1, 3)), step(rng->Between(1, 50)) {}
+
+  double At(int64_t count) const {
+    if (count > 2 * edge) return std::numeric_limits<double>::infinity();
+    const auto rounded = static_cast<double>(count > edge ? count : count / step * step);
+    const double part = rounded / (static_cast<double>(edge) + 0.5);
+    return bend == 1 ? part : bend == 2 ? part * part : std::sqrt(part);
+  }
+
+  int64_t edge;
+  int64_t bend;
+  int64_t step;
+};
+
+}  // namespace
+
+TEST_CASE("find edge: the count fits, the next one does not, and few are measured") {
+  Rng rng(1);
+  int measured = 0;
+  constexpr int kCurves = 500;
+  for (int i = 0; i < kCurves; ++i) {
+    CAPTURE(i);
+    const Curve curve(&rng);
+    EdgeSearch search;
+    search.measure = [&](int64_t count) -> Result<double> {
+      ++measured;
+      return curve.At(count);
+    };
+    if (rng.Chance(50)) search.first_guess = rng.Between(1, 2 * kLargest);
+    const Edge edge = FindEdge({}, search).value();
+    CHECK(edge.fits.count == curve.edge);
+    REQUIRE(edge.does_not.has_value());
+    CHECK(edge.does_not->count == curve.edge + 1);
+  }
+  CHECK(measured < 20 * kCurves);
+}
+
+TEST_CASE("find edge: what is reached without measuring is not measured") {
+  constexpr int64_t kEdge = 5'000;
+  int measured = 0;
+  EdgeSearch search;
+  search.first_guess = 1'000;
+  search.measure = [&](int64_t count) -> Result<double> {
+    ++measured;
+    return count > kEdge ? 2.0 : 0.9;
+  };
+  search.reach = [](const Measured& fits) -> Result<Measured> {
+    return Measured{fits.count / 1'000 * 1'000 + 1'000, 0.95};
+  };
+  CHECK(FindEdge({}, search)->fits.count == kEdge);
+  CHECK(measured == 6);
+}
+
+TEST_CASE("find edge: all counts may fit, and errors end the search") {
+  EdgeSearch search;
+  search.measure = [](int64_t) -> Result<double> { return 0.5; };
+  const Edge all = FindEdge({}, search).value();
+  CHECK(all.fits.count == kMaxCount);
+  CHECK_FALSE(all.does_not.has_value());
+  search.measure = [](int64_t) -> Result<double> { return MakeError(ErrorCode::kTimeout, "stop"); };
+  CHECK(FindEdge({}, search).error().code == ErrorCode::kTimeout);
+}
+
+}  // namespace ckplan
