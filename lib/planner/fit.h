@@ -8,8 +8,8 @@
 // finds no such plan. Where a search starts is told by bounds, which take milliseconds: what
 // keeping everything needs, and what a plan in the model's order adds at least.
 //
-// Cost: some ten readings of the model for each row, and two to fifteen searches for a plan; rows in
-// two threads where `best` plans with quick effort.
+// Cost: some ten readings of the model for each row, and two to fifteen searches for a plan; two
+// rows at once where `best` plans with quick effort.
 #pragma once
 
 #include <cstdint>
