@@ -10,6 +10,7 @@
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/findings.h"
 #include "cli/ckplan/limits.h"
+#include "cli/ckplan/plan_paths.h"
 #include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/threshold.h"
 #include "lib/base/human_bytes.h"
@@ -24,15 +25,9 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kChecker = "checker";
 
-// A plan that is to be checked.
-struct CheckedPath {
-  std::string plan;
-  std::string model;  // Empty: beside the plan.
-};
-
 // What was found about one plan.
 struct Findings {
-  CheckedPath path;
+  PlanPath path;
   std::optional<Error> error;  // Why the plan could not be judged; the rest is then empty.
   std::string model;           // As the plan calls it.
   std::string algorithm;
@@ -45,30 +40,6 @@ struct Findings {
 };
 
 // ---- The command line ----
-
-Result<Done> CheckPairing(size_t plans, size_t models) {
-  if (models <= 1 || models == plans) return Done{};
-  return MakeError(ErrorCode::kUsage,
-                   fmt::format("--model is given {} times for {} plans; give it once for all of "
-                               "them, or once for each",
-                               models, plans));
-}
-
-// A plan may be followed by its model; two plans are two plans.
-Result<std::vector<CheckedPath>> PathsOf(const Options& options) {
-  const std::vector<std::string>& names = options.plans;
-  const std::vector<std::string>& models = options.models;
-  CKPLAN_RETURN_IF_ERROR(CheckPairing(names.size(), models.size()));
-  if (names.size() == 2 && models.empty() && !IsPlanBeside(names[1], names[0])) {
-    return std::vector<CheckedPath>{{names[0], names[1]}};
-  }
-  std::vector<CheckedPath> paths;
-  for (size_t i = 0; i < names.size(); ++i) {
-    const bool has_one = models.size() == 1;
-    paths.push_back({names[i], models.empty() ? "" : models[has_one ? 0 : i]});
-  }
-  return paths;
-}
 
 bool IsFolder(const std::string& path) {
   std::error_code fault;
@@ -120,7 +91,7 @@ Result<OlderPlan> OlderPlanOf(const Options& options, const std::string& plan) {
 
 Result<Done> Judge(const Options& options, const std::vector<Threshold>& thresholds,
                    const Screen& screen, Findings* findings) {
-  const CheckedPath& path = findings->path;
+  const PlanPath& path = findings->path;
   CKPLAN_ASSIGN_OR_RETURN(const OlderPlan older, OlderPlanOf(options, path.plan));
   Progress progress(screen.shows_progress);
   progress.Stage(fmt::format("reading {}", path.plan));
@@ -203,7 +174,7 @@ std::vector<Finding> FindingsOf(const Error& error) {
 FindingsReport ReportOf(const Findings& findings) {
   FindingsReport report{findings.path.plan, findings.model, {}};
   if (findings.error) {
-    const CheckedPath& path = findings.path;
+    const PlanPath& path = findings.path;
     report.model = fs::path(path.model.empty() ? path.plan : path.model).filename().string();
     report.findings = FindingsOf(*findings.error);
     return report;
@@ -313,11 +284,11 @@ void AddCheckOptions(CommandLine& line, Options& options) {
 }
 
 Result<ExitCode> RunCheck(const Options& options, const Screen& screen) {
-  CKPLAN_ASSIGN_OR_RETURN(const std::vector<CheckedPath> paths, PathsOf(options));
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<PlanPath> paths, PlanPathsOf(options));
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<Threshold> thresholds,
                           ThresholdsOf(options, paths.size()));
   std::vector<Findings> all;
-  for (const CheckedPath& path : paths) {
+  for (const PlanPath& path : paths) {
     Findings findings{path};
     Result<Done> judged = Judge(options, thresholds, screen, &findings);
     if (!judged.ok()) findings.error = std::move(judged).error();

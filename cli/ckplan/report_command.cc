@@ -9,6 +9,7 @@
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/outputs.h"
+#include "cli/ckplan/plan_paths.h"
 #include "cli/ckplan/saved_plan.h"
 #include "cli/common/memory_limit.h"
 #include "lib/emit/report.h"
@@ -38,48 +39,37 @@ struct ReadPlan {
 
 using ReadPlans = std::vector<std::unique_ptr<ReadPlan>>;
 
-Result<Done> CheckArguments(const Options& options) {
+Result<std::vector<PlanPath>> PathsOf(const Options& options) {
   if (!options.output) {
     return MakeError(ErrorCode::kUsage, "-o is missing; name the page to write: -o report.html");
   }
-  if (options.plans.size() > kMostPlans) {
-    return MakeError(ErrorCode::kUsage, fmt::format("a page shows at most {} plans; these are {}",
-                                                    kMostPlans, options.plans.size()));
-  }
-  const bool has_model_of_each = options.models.size() == options.plans.size();
-  if (options.models.size() <= 1 || has_model_of_each) return Done{};
-  return MakeError(ErrorCode::kUsage,
-                   fmt::format("--model is given {} times for {} plans; give it once for all of "
-                               "them, or once for each",
-                               options.models.size(), options.plans.size()));
+  CKPLAN_ASSIGN_OR_RETURN(std::vector<PlanPath> paths, PlanPathsOf(options));
+  if (paths.size() <= kMostPlans) return paths;
+  return MakeError(ErrorCode::kUsage, fmt::format("a page shows at most {} plans; these are {}",
+                                                  kMostPlans, paths.size()));
 }
 
-std::string ModelOf(const Options& options, size_t plan) {
-  if (options.models.empty()) return "";
-  return options.models.size() == 1 ? options.models.front() : options.models[plan];
-}
-
-std::vector<InputFile> InputsOfPlan(const std::string& plan, const std::string& model) {
-  std::vector<InputFile> inputs = {{"the plan", plan}};
-  if (model.empty()) return inputs;
-  for (InputFile& input : InputsOf(model)) inputs.push_back(std::move(input));
+std::vector<InputFile> InputsOfPlan(const PlanPath& path) {
+  std::vector<InputFile> inputs = {{"the plan", path.plan}};
+  if (path.model.empty()) return inputs;
+  for (InputFile& input : InputsOf(path.model)) inputs.push_back(std::move(input));
   return inputs;
 }
 
-Result<ReadPlans> ReadAll(const Options& options, const Outputs& outputs, const Screen& screen) {
+Result<ReadPlans> ReadAll(const std::vector<PlanPath>& paths, const Options& options,
+                          const Outputs& outputs, const Screen& screen) {
   Progress progress(screen.shows_progress);
   ReadPlans all;
-  for (size_t i = 0; i < options.plans.size(); ++i) {
-    const std::string& path = options.plans[i];
-    progress.Stage(fmt::format("reading {}", path));
-    CKPLAN_RETURN_IF_ERROR(outputs.CheckApartFrom(InputsOfPlan(path, ModelOf(options, i))));
-    CKPLAN_ASSIGN_OR_RETURN(PlanFile file, ReadPlanFile(path, ModelOf(options, i),
-                                                        options.request.ValueOf("cost_model")));
-    CKPLAN_RETURN_IF_ERROR(outputs.CheckApartFrom(InputsOfPlan(path, file.model_path)));
+  for (const PlanPath& path : paths) {
+    progress.Stage(fmt::format("reading {}", path.plan));
+    CKPLAN_RETURN_IF_ERROR(outputs.CheckApartFrom(InputsOfPlan(path)));
+    CKPLAN_ASSIGN_OR_RETURN(
+        PlanFile file, ReadPlanFile(path.plan, path.model, options.request.ValueOf("cost_model")));
+    CKPLAN_RETURN_IF_ERROR(outputs.CheckApartFrom(InputsOfPlan({path.plan, file.model_path})));
     progress.Clear();
     for (const std::string& warning : file.source.warnings) screen.Warn(warning);
-    CKPLAN_RETURN_IF_ERROR(CheckSavedPlan(file, path));
-    all.push_back(std::make_unique<ReadPlan>(std::filesystem::path(path).filename().string(),
+    CKPLAN_RETURN_IF_ERROR(CheckSavedPlan(file, path.plan));
+    all.push_back(std::make_unique<ReadPlan>(std::filesystem::path(path.plan).filename().string(),
                                              std::move(file)));
   }
   return all;
@@ -144,7 +134,7 @@ Result<std::vector<ReportCurve>> TraceCurves(const ReadPlans& plans, const Solve
 }  // namespace
 
 void AddReportOptions(CommandLine& line, Options& options) {
-  line.Positionals("PLAN", "plan files, or models annotated with one; two are shown side by side",
+  line.Positionals("PLAN", "plan files, or models annotated with one; one plan's MODEL may follow",
                    &options.plans);
   line.Value("-o,--output", "FILE", "the page to write; - is standard output", &options.output);
   line.List("--model", "MODEL", "the model of the plans, or of each (default: beside the plan)",
@@ -159,11 +149,11 @@ void AddReportOptions(CommandLine& line, Options& options) {
 }
 
 Result<ExitCode> RunReport(const Options& options, const Screen& screen) {
-  CKPLAN_RETURN_IF_ERROR(CheckArguments(options));
+  CKPLAN_ASSIGN_OR_RETURN(const std::vector<PlanPath> paths, PathsOf(options));
   CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,
                           Outputs::Create(options, "html", EmitSubject::kPlan));
   CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, TimeLimitOf(options));
-  CKPLAN_ASSIGN_OR_RETURN(const ReadPlans plans, ReadAll(options, outputs, screen));
+  CKPLAN_ASSIGN_OR_RETURN(const ReadPlans plans, ReadAll(paths, options, outputs, screen));
   std::vector<ReportCurve> curves;
   if (!options.has_no_pareto) {
     const Interrupt interrupt(time_limit);
