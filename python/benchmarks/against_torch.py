@@ -30,6 +30,7 @@ from torch.utils.checkpoint import checkpoint
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
+import ckplan
 from ckplan.torch import operators, private
 from ckplan.torch.building import Modules, build
 from ckplan.torch.capture import capture, tensors_in
@@ -231,12 +232,16 @@ def compare(name: str, settings: tuple[float, ...]) -> None:
         if point.peak in seen or point.peak >= keep_all:
             continue
         seen.add(point.peak)
-        by_time, seconds = planned(step, judge, point.peak, "roofline:a100")
-        by_flops, _ = planned(step, judge, point.peak, "flops")
         title = f"{name}, {words} ({keep_all / 2**20:,.0f} MiB)"
         row = [title, point.name, f"{point.peak / 2**20:,.0f}", _percent(point.flops)]
-        row += [_percent(point.time), _percent(by_flops.flops), _percent(by_time.time)]
-        print("| " + " | ".join([*row, f"{seconds:.1f}"]) + " |", flush=True)
+        row.append(_percent(point.time))
+        try:
+            by_time, seconds = planned(step, judge, point.peak, "roofline:a100")
+            by_flops, _ = planned(step, judge, point.peak, "flops")
+            row += [_percent(by_flops.flops), _percent(by_time.time), f"{seconds:.1f}"]
+        except ckplan.InfeasibleError:
+            row += ["no plan", "no plan", ""]
+        print("| " + " | ".join(row) + " |", flush=True)
 
 
 def _percent(share: float) -> str:
