@@ -103,7 +103,7 @@ class FitSearch {
       CKPLAN_ASSIGN_OR_RETURN(std::optional<FitRow> row, std::move(*rows[i]));
       // A plan for less added time is one for more as well.
       const FitRow& before = fit_.rows.back();
-      if (!row || row->size < before.size) row = before;
+      if (!row || row->size <= before.size) row = before;
       row->added_percent = percents[i];
       fit_.rows.push_back(*std::move(row));
     }
