@@ -1,5 +1,5 @@
-// What tables say of the one of several devices that their figures are of, and of the rest of a
-// request that is seldom made.
+// What tables say of a request beside its model, sizes and algorithm: which patterns plans obey,
+// and which one of several devices their figures are of.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ std::string InFlightText(const PlanRequest& request);  // "3 of 8 micro-batches 
 // ", each device of zero2:8, stage 4/1, 8 micro-batches (1f1b)"; empty for one that has all.
 std::string DeviceText(const PlanRequest& request);
 
-// Name and value of each column that a table in CSV has beside its others: which patterns plans
-// obey, and which device they are for. None where nothing of it is asked for.
+// Name and value of each column that a table in CSV has of these; none where nothing of it is asked
+// for.
 std::vector<std::pair<std::string, std::string>> RequestCells(const PlanRequest& request);
 
 }  // namespace ckplan

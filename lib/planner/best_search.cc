@@ -252,7 +252,6 @@ Result<Done> BestSearch::SolveInAnyOrder(SearchEffort effort, Bytes budget, Prog
   BestOptions options;
   options.budget = budget.count();
   options.work = WorkOf(effort);
-  options.is_own_order_enough = false;
   if (progress->any_order) options.before = &*progress->any_order;
   if (enough_) options.enough = enough_->count();
   if (best.schedule) {

@@ -30,7 +30,7 @@ class EdgeFinder {
   Result<Edge> Run() && {
     if (!IsFound() && search_.first_guess) {
       CKPLAN_RETURN_IF_ERROR(Try(*search_.first_guess));
-      // Nothing is known yet of what is above a guess that fits, but that it was the largest.
+      // The guess is where the edge is expected.
       if (!IsFound() && !high_) CKPLAN_RETURN_IF_ERROR(Try(low_.count + 1));
     }
     while (!IsFound()) CKPLAN_RETURN_IF_ERROR(Try(NextGuess()));
@@ -76,11 +76,10 @@ class EdgeFinder {
   }
 
   Result<Done> Reach() {
-    CKPLAN_ASSIGN_OR_RETURN(Measured reached, search_.reach(low_));
-    if (high_ && reached.count >= high_->count) reached = low_;  // It is not as was measured.
-    const int64_t gap = Limit() - low_.count;
-    has_reached_far_ = (reached.count - low_.count) * kWorthwhileParts > gap;
-    low_ = reached;
+    CKPLAN_ASSIGN_OR_RETURN(const int64_t reached, search_.reach(low_.count));
+    if (high_ && reached >= high_->count) return Done{};  // What was measured counts.
+    has_reached_far_ = (reached - low_.count) * kWorthwhileParts > Limit() - low_.count;
+    low_.count = reached;
     return Done{};
   }
 

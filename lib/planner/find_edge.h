@@ -9,6 +9,7 @@
 
 namespace ckplan {
 
+// No larger count is tried.
 inline constexpr int64_t kMaxCount = 1'000'000'000;
 
 // How much of what is allowed a count takes: it fits up to 1, and is infinite if it never does.
@@ -19,9 +20,9 @@ struct Measured {
 
 struct EdgeSearch {
   std::function<Result<double>(int64_t count)> measure;
-  // If set: of a count that fits, the largest for which that is known without measuring, in
-  // much less time.
-  std::function<Result<Measured>(const Measured& fits)> reach = nullptr;
+  // If set: of a count that fits, the largest that does for the same reason, which takes much less
+  // time than to measure it.
+  std::function<Result<int64_t>(int64_t fits)> reach = nullptr;
   std::optional<int64_t> first_guess = std::nullopt;
 };
 

@@ -60,6 +60,7 @@ Cost EnoughOf(double percent, Cost step) {
   return Cost(static_cast<int64_t>(std::floor(static_cast<double>(step.count()) * percent / 100)));
 }
 
+// Counts are sizes in multiples of what they must be a multiple of.
 class FitSearch {
  public:
   FitSearch(const FitRequest& request, const SolveLimits& limits)
@@ -189,8 +190,7 @@ class FitSearch {
   Result<double> NeedOf(int64_t count) {
     CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, At(count));
     if (sized == nullptr) return kNever;
-    return static_cast<double>(sized->need().count()) /
-           static_cast<double>(request_.memory.count());
+    return ShareOfMemory(sized->need());
   }
 
   // What a plan in the model's order adds at least, in parts of what it may add.
@@ -225,15 +225,12 @@ class FitSearch {
     EdgeSearch search;
     search.first_guess = guess;
     search.measure = [&](int64_t count) { return SearchAt(count, percent, &found); };
-    search.reach = [&](const Measured& fits) {
-      return ReachOf(found.plan->schedule, fits, percent);
-    };
+    search.reach = [&](int64_t fits) { return ReachOf(found.plan->schedule, fits, percent); };
     const Measured start = {std::max(low, first_ - 1), 0};
     CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge({start, {}}, search));
     if (!found.plan) return std::optional<FitRow>();
     if (edge.fits.count > found.count) {
-      // A plan for a smaller count was reached with; what a search finds at this very count,
-      // counts.
+      // The steps of a plan for fewer reach the edge; the row is what a search at the edge finds.
       CKPLAN_ASSIGN_OR_RETURN(const double value, search.measure(edge.fits.count));
       const Measured does_not = {edge.fits.count, value};
       if (value > 1) {
@@ -253,22 +250,22 @@ class FitSearch {
   }
 
   // The largest count for which the steps of a plan, which fits for one, are a plan as well.
-  Result<Measured> ReachOf(const Schedule& steps, const Measured& fits, double percent) {
-    double value = fits.value;  // Of the largest that fitted.
+  Result<int64_t> ReachOf(const Schedule& steps, int64_t fits, double percent) {
     const Measure measure = [&](int64_t count) -> Result<double> {
       CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, At(count));
-      if (sized == nullptr || sized->constants >= request_.memory) return kNever;
+      if (sized == nullptr) return kNever;
       const Result<Simulation> simulation = Simulator(sized->graph()).Run(steps);
       if (!simulation.ok()) return kNever;  // The model has other nodes at that size.
-      const double part = PartOf(percent, Ratio(simulation->overhead, sized->step));
-      const double need = static_cast<double>((simulation->peak + sized->constants).count()) /
-                          static_cast<double>(request_.memory.count());
-      if (std::max(need, part) <= 1) value = part;
-      return std::max(need, part);
+      return std::max(PartOf(percent, Ratio(simulation->overhead, sized->step)),
+                      ShareOfMemory(simulation->peak + sized->constants));
     };
-    CKPLAN_ASSIGN_OR_RETURN(const Measured start, MeasuredAt(fits.count, measure));
+    CKPLAN_ASSIGN_OR_RETURN(const Measured start, MeasuredAt(fits, measure));
     CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge({start, {}}, {measure}));
-    return Measured{edge.fits.count, value};
+    return edge.fits.count;
+  }
+
+  double ShareOfMemory(Bytes need) const {
+    return static_cast<double>(need.count()) / static_cast<double>(request_.memory.count());
   }
 
   // What is added, as a part of what may be added; nothing may be added to nothing.

@@ -266,8 +266,6 @@ Result<BestOutcome> SolveBestWithin(const JointProblem& problem, BestProblem* sh
   BestOutcome best;
   for (const SearchEffort effort : kEfforts) {
     options.work = WorkOf(effort);
-    // Other orders may be better than the best plan of the own one; to search them takes longer.
-    options.is_own_order_enough = effort == SearchEffort::kQuick;
     CKPLAN_ASSIGN_OR_RETURN(BestOutcome found,
                             SolveBestAt(effort, problem, shared, options, limits));
     best = std::move(found);

@@ -228,7 +228,7 @@ class Solver {
   // Whether nothing better can be found, or nothing better than what is enough.
   bool IsDone() const {
     if (outcome_.is_infeasible || IsSettled()) return true;
-    if (!options_.is_order_free || options_.is_own_order_enough) return outcome_.is_optimal;
+    if (!options_.is_order_free) return outcome_.is_optimal;
     return outcome_.runs && outcome_.overhead <= any_order_bound_;
   }
 
@@ -340,7 +340,7 @@ class Solver {
       if (outcome_.runs) starts.push_back(*outcome_.runs);
     }
     options.moves = Moves();
-    options.seed = 1;  // Other moves than the search behind it makes.
+    options.seed = 1;  // Other moves than those of the search that follows.
     AnnealFrom(std::move(starts), options);
   }
 

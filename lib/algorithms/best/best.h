@@ -55,8 +55,6 @@ struct BestOptions {
   int64_t budget = 0;  // Bytes: of the peak.
   BestWork work = kNormalWork;
   bool is_order_free = true;  // Whether first runs may be in another order than the graph's own.
-  // Whether the search ends with a plan that is optimal among those in the graph's own order.
-  bool is_own_order_enough = true;
   // If set, the search ends with the first plan whose overhead is no higher, or as soon as it is
   // proven that there is none.
   std::optional<int64_t> enough = std::nullopt;

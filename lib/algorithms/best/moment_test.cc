@@ -33,6 +33,11 @@ ChargedSteps RandomCharges(RandomInstance* instance) {
   return charged;
 }
 
+LoopOutcome SolvedLoop(const RandomInstance& instance, const LoopLimits& limits) {
+  return SolveMomentLoop(instance.graph, instance.problem, instance.order, instance.budget, limits)
+      .value();
+}
+
 }  // namespace
 
 TEST_CASE("moments: no plan of the order costs less than the program says, whatever is charged") {
@@ -64,9 +69,7 @@ TEST_CASE("moments: the loop finds the best plan of an order, or says that it di
   for (uint64_t seed = 1; seed <= kMomentSeeds; ++seed) {
     CAPTURE(seed);
     const RandomInstance instance(seed, kMomentPercentChains);
-    const LoopOutcome loop =
-        SolveMomentLoop(instance.graph, instance.problem, instance.order, instance.budget, kAmple)
-            .value();
+    const LoopOutcome loop = SolvedLoop(instance, kAmple);
     const std::optional<int64_t> best =
         ExhaustiveLeastCost(instance.problem, instance.order, instance.budget);
     if (!best) {
@@ -93,9 +96,7 @@ TEST_CASE("moments: where the rounds do not suffice, less room makes a plan that
   for (uint64_t seed = 1; seed <= kMomentSeeds; ++seed) {
     CAPTURE(seed);
     const RandomInstance instance(seed, kMomentPercentChains);
-    const LoopOutcome loop =
-        SolveMomentLoop(instance.graph, instance.problem, instance.order, instance.budget, limits)
-            .value();
+    const LoopOutcome loop = SolvedLoop(instance, limits);
     RunSimulator simulator(instance.graph);
     if (loop.exceeding) {
       CHECK(simulator.Run(*loop.exceeding)->peak.count() > instance.budget);
