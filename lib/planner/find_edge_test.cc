@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "lib/base/rng.h"
 
@@ -62,9 +63,11 @@ TEST_CASE("find edge: what is reached without measuring is not measured") {
     ++measured;
     return count > kEdge ? 2.0 : 0.9;
   };
+  CHECK(FindEdge({}, search)->fits.count == kEdge);
+  const int without = std::exchange(measured, 0);
   search.reach = [](int64_t fits) -> Result<int64_t> { return fits / 1'000 * 1'000 + 1'000; };
   CHECK(FindEdge({}, search)->fits.count == kEdge);
-  CHECK(measured == 6);
+  CHECK(measured <= without / 2);
 }
 
 TEST_CASE("find edge: all counts may fit, and errors end the search") {

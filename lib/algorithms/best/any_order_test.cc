@@ -140,4 +140,29 @@ TEST_CASE("best: in any order it is between its bounds and what is proven of all
   }
 }
 
+TEST_CASE("best: a plan that is proven the best of its order does not end the search in others") {
+  if (!HasMipSolver()) return;
+  int proven = 0;
+  int better = 0;
+  for (uint64_t seed = 1; seed <= kAnyOrderSeeds / 4; ++seed) {
+    CAPTURE(seed);
+    const RandomInstance instance(seed, kAnyOrderPercentChains);
+    BestOptions options;
+    options.budget = instance.budget;
+    options.work.moves = 2'000;
+    options.is_order_free = false;
+    const BestOutcome own = SolveBest(instance.graph, options).value();
+    if (!own.runs || !own.is_optimal || own.overhead <= own.any_order_bound) continue;
+    ++proven;
+    options.is_order_free = true;
+    options.work.orders = 0;  // Else orders of little memory come first, and answer at once.
+    const BestOutcome outcome = SolveBest(instance.graph, options).value();
+    const int64_t least = *ExhaustiveLeastCost(instance.problem, instance.budget);
+    CHECK(outcome.overhead == least - instance.problem.total_cost);
+    if (outcome.overhead < own.overhead) ++better;
+  }
+  CHECK(proven > 0);
+  CHECK(better > 0);
+}
+
 }  // namespace ckplan
