@@ -6,7 +6,7 @@
 // A TensorGraph says what is computed forward, and leaves the backward pass to fixed rules. A joint
 // graph has no such rules, so it can say what others make: the graphs of frameworks, tied weights,
 // decomposed backward passes, the published instances of the field. A plan is a sequence of runs of
-// operations (lib/joint/run_replay.h says what each of them needs); every forward graph can be
+// operations (lib/schedule/replay.h says what each of them needs); every forward graph can be
 // expanded into a joint graph (lib/joint/expand.h).
 //
 // The order in which the operations are listed is the graph's own order, and their ids.

@@ -1,7 +1,7 @@
 // For tests and fuzzers: what the simulator of runs computes, once more and in the plainest way, in
 // time quadratic in the number of runs and more.
 //
-// For each version that a run makes it is looked up, by the definition of lib/joint/run_replay.h,
+// For each version that a run makes it is looked up, by the definition of lib/schedule/replay.h,
 // when it dies; what is in memory at a run follows from a list of all versions. It shares no code
 // with the simulator or with the checker.
 #pragma once

@@ -75,13 +75,6 @@ Lists TakenOverBy(const FlatLists& in_place, int32_t op_count) {
 
 }  // namespace
 
-FlatLists::FlatLists(const std::vector<std::vector<int32_t>>& lists) {
-  for (const std::vector<int32_t>& list : lists) {
-    items_.insert(items_.end(), list.begin(), list.end());
-    starts_.push_back(static_cast<int32_t>(items_.size()));
-  }
-}
-
 RunProblem::RunProblem(const JointGraph& graph)
     : op_count(static_cast<int32_t>(graph.ops().size())),
       value_count(static_cast<int32_t>(graph.values().size())),

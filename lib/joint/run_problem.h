@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "lib/base/flat_lists.h"
 #include "lib/joint/joint_graph.h"
 
 namespace ckplan {
@@ -24,22 +25,6 @@ using Runs = std::vector<OpId>;
 
 // The place of what has this number in the vectors below.
 constexpr size_t At(int32_t number) { return static_cast<size_t>(number); }
-
-// Lists of many things in one array.
-class FlatLists {
- public:
-  explicit FlatLists(const std::vector<std::vector<int32_t>>& lists);
-  std::span<const int32_t> operator[](int32_t i) const {
-    const auto at = static_cast<size_t>(i);
-    const auto start = static_cast<size_t>(starts_[at]);
-    return {items_.data() + start, static_cast<size_t>(starts_[at + 1]) - start};
-  }
-  size_t size() const { return starts_.size() - 1; }
-
- private:
-  std::vector<int32_t> items_;
-  std::vector<int32_t> starts_ = {0};
-};
 
 // Operations and values are numbered as in the joint graph: OpId(i) is i here.
 struct RunProblem {

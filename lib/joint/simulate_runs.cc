@@ -1,50 +1,60 @@
 #include "lib/joint/simulate_runs.h"
 
-#include <algorithm>
-#include <vector>
+#include <fmt/format.h>
+
+#include "lib/joint/run_table.h"
+#include "lib/schedule/peak_meter.h"
 
 namespace ckplan {
-namespace {
 
-class PeakSink : public RunSink {
- public:
-  explicit PeakSink(const JointGraph& graph) : graph_(graph) {}
-
-  void Allocate(int32_t /*buffer*/, ValueId first_value) override {
-    sizes_.push_back(graph_.value(first_value).bytes);
-    live_ += sizes_.back();
-  }
-  void Make(ValueId /*value*/, int32_t /*buffer*/) override {}
-  void Workspace(OpId op) override {
-    const Bytes needed = live_ + graph_.op(op).workspace;
-    if (step_ > 0 && needed <= simulation_.peak) return;
-    simulation_.peak = needed;
-    simulation_.peak_step = step_;
-  }
-  void Release(int32_t buffer) override { live_ -= sizes_[static_cast<size_t>(buffer)]; }
-  void EndStep(OpId op) override {
-    simulation_.cost += graph_.op(op).cost;
-    ++step_;
-  }
-
-  const RunSimulation& simulation() const { return simulation_; }
-
- private:
-  const JointGraph& graph_;
-  std::vector<Bytes> sizes_;  // Of each buffer.
-  Bytes live_;
-  size_t step_ = 0;
-  RunSimulation simulation_;
-};
-
-}  // namespace
-
-RunSimulator::RunSimulator(const JointGraph& graph) : graph_(graph), replay_(graph) {}
+RunSimulator::RunSimulator(const JointGraph& graph)
+    : graph_(graph), table_(TableOf(graph)), replay_(table_) {}
 
 Result<RunSimulation> RunSimulator::Run(std::span<const OpId> runs) {
-  PeakSink sink(graph_);
-  CKPLAN_RETURN_IF_ERROR(replay_.Run(runs, &sink));
-  return sink.simulation();
+  CKPLAN_RETURN_IF_ERROR(CheckRepeats(runs));
+  const std::vector<int32_t> kinds = KindsOf(runs);
+  if (const auto fault = replay_.Read(kinds, FreePolicy::kLiveness)) {
+    const std::string& value = graph_.value(ValueId(fault->value)).name;
+    return StepError(fault->step, runs[fault->step],
+                     fmt::format("reads value \"{}\", which is not in memory", value));
+  }
+  CKPLAN_RETURN_IF_ERROR(CheckNeeded());
+  PeakMeter meter(table_);
+  replay_.Tell(&meter);
+  return RunSimulation{meter.peak(), meter.peak_step(), meter.cost()};
+}
+
+// That each run is one of an operation, and of one that may run again if it does. Counts the runs.
+Result<Done> RunSimulator::CheckRepeats(std::span<const OpId> runs) {
+  run_count_ = IdVector<OpId, int32_t>(graph_.ops().size());
+  for (size_t step = 0; step < runs.size(); ++step) {
+    const OpId id = runs[step];
+    if (id.is_none() || static_cast<size_t>(id.index()) >= graph_.ops().size()) {
+      return MakeError(ErrorCode::kInvalidInput,
+                       fmt::format("schedule: step {} runs an operation that the graph does not "
+                                   "have",
+                                   step));
+    }
+    if (run_count_[id]++ > 0 && !graph_.op(id).may_repeat) {
+      return StepError(step, id, "must not run twice");
+    }
+  }
+  return Done{};
+}
+
+Result<Done> RunSimulator::CheckNeeded() const {
+  for (const OpId id : graph_.ops().ids()) {
+    if (run_count_[id] > 0 || !graph_.is_needed(id)) continue;
+    return MakeError(
+        ErrorCode::kInvalidInput,
+        fmt::format("schedule: \"{}\" never runs, and makes a result", graph_.op(id).name));
+  }
+  return Done{};
+}
+
+Error RunSimulator::StepError(size_t step, OpId op, const std::string& fault) const {
+  return MakeError(ErrorCode::kInvalidInput,
+                   fmt::format("schedule: step {} (\"{}\") {}", step, graph_.op(op).name, fault));
 }
 
 Bytes OwnOrderPeak(const JointGraph& graph) {

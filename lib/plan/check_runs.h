@@ -1,7 +1,7 @@
 // Checks a plan for a joint graph, as check.h does for a forward graph: replays the runs and
 // compares what it finds with everything the plan claims.
 //
-// It is a second program with the meaning of lib/joint/run_replay.h, written without looking at
+// It is a second program with the meaning of lib/schedule/replay.h, written without looking at
 // speed: deaths are found from the end of the plan, memory is a slab of the plan's own offsets, and
 // the figures of the graph are added up once more. It shares no code with lib/joint but the graph
 // itself. O(n log n) for n reads and writes of all runs.

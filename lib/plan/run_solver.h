@@ -1,4 +1,4 @@
-// Algorithms that plan sequences of runs (lib/joint/run_replay.h): of a joint graph as it is, and
+// Algorithms that plan sequences of runs (lib/schedule/replay.h): of a joint graph as it is, and
 // of a forward graph by its expansion, so that one source serves both.
 #pragma once
 

@@ -6,11 +6,10 @@
 
 #include "lib/base/stop.h"
 #include "lib/schedule/gradients.h"
+#include "lib/schedule/peak_meter.h"
 
 namespace ckplan {
 namespace {
-
-constexpr int32_t kNotRead = -1;
 
 // Sums live gradient bytes and remembers the highest sum since the last reset.
 class ByteCounter {
@@ -36,47 +35,65 @@ class ByteCounter {
   Bytes highest_;
 };
 
-// The highest need, and the earliest step that has it, in whichever order steps are visited.
-struct Peak {
-  int64_t bytes = -1;
-  size_t step = 0;
-  void Update(int64_t needed_bytes, size_t at) {
-    if (needed_bytes > bytes || (needed_bytes == bytes && at < step)) {
-      bytes = needed_bytes;
-      step = at;
-    }
-  }
-};
-
 }  // namespace
 
-void Simulator::Lists::Append(const std::vector<TensorId>& list, const TensorGraph& graph,
-                              bool with_inputs) {
-  for (const TensorId id : list) {
-    if (with_inputs || !graph.is_input(id)) items.push_back(id.index());
-  }
-  starts.push_back(static_cast<int32_t>(items.size()));
-}
+// Measures a schedule with its gradients, and what other micro-batches have in memory.
+class Simulator::Meter : public PeakMeter {
+ public:
+  Meter(const StepTable& table, const GradientProfile& profile, int32_t loss)
+      : PeakMeter(table), profile_(profile), loss_(loss) {}
 
-Simulator::Simulator(const TensorGraph& graph) : graph_(graph) {
-  for (const Tensor& tensor : graph.tensors()) tensor_bytes_.push_back(tensor.bytes.count());
-  for (const Node& node : graph.nodes()) {
-    forward_reads_.Append(node.inputs, graph, false);
-    backward_reads_.Append(node.backward_reads, graph, false);
-    outputs_.Append(node.outputs, graph, true);
-    Bytes bytes;
-    for (const TensorId output : node.outputs) bytes += graph.tensor(output).bytes;
-    output_bytes_.push_back(bytes.count());
+  void Work(int32_t kind) {
+    Measure(kind, kind < loss_ ? gradients_ : Of(profile_.during, kind));
+    if (kind >= loss_) gradients_ = Of(profile_.after, kind);
   }
-  for (const TensorId output : graph.outputs()) {
-    if (!graph.is_input(output)) loss_reads_.push_back(output.index());
+  void EndStep(int32_t kind) {
+    if (kind >= 0) last_kind_ = kind;
+    if (last_kind_ == loss_) saved_ = live();  // Frees may follow the loss.
+    PeakMeter::EndStep(kind);
   }
-}
+
+  // What is in memory behind the loss, gradients aside.
+  Bytes saved() const { return saved_; }
+
+ private:
+  const GradientProfile& profile_;
+  const int32_t loss_;
+  int32_t last_kind_ = Replay::kNone;  // Of the last step that frees nothing.
+  Bytes gradients_;
+  Bytes saved_;
+};
+
+Simulator::Simulator(const TensorGraph& graph)
+    : graph_(graph), table_(TableOf(graph)), replay_(table_) {}
 
 Result<Simulation> Simulator::Run(const Schedule& schedule) {
   CKPLAN_RETURN_IF_ERROR(CheckShape(schedule));
+  const std::vector<int32_t> kinds = KindsOf(graph_, schedule);
+  if (const auto fault = replay_.Read(kinds, schedule.frees)) return FaultOf(schedule, *fault);
   UpdateProfile();
-  return schedule.frees == FreePolicy::kLiveness ? RunLiveness(schedule) : RunExplicit(schedule);
+  Meter meter(table_, profile_, KindOf(graph_, Step::Loss()));
+  replay_.Tell(&meter);
+  const Bytes others = (graph_.micro_batches() - 1) * meter.saved();
+  return Simulation{meter.peak() + others, meter.peak_step(), meter.cost() - graph_.forward_cost(),
+                    others};
+}
+
+Error Simulator::FaultOf(const Schedule& schedule, const ReplayFault& fault) const {
+  const std::string& tensor = graph_.tensor(TensorId(fault.value)).name;
+  switch (fault.kind) {
+    case ReplayFault::Kind::kAbsentRead:
+      return StepError(schedule, fault.step,
+                       fmt::format("reads tensor \"{}\", which is not in memory", tensor));
+    case ReplayFault::Kind::kAbsentFree:
+      return StepError(schedule, fault.step, "frees a tensor that is not in memory");
+    case ReplayFault::Kind::kStillThere:
+      return StepError(schedule, fault.step, "makes a tensor that is in memory already");
+    case ReplayFault::Kind::kNeverFreed:
+      break;
+  }
+  return MakeError(ErrorCode::kInvalidInput,
+                   fmt::format("schedule: tensor \"{}\" is never freed", tensor));
 }
 
 Error Simulator::StepError(const Schedule& schedule, size_t step, const std::string& fault) const {
@@ -158,182 +175,27 @@ Result<Done> Simulator::CheckFreeOrder(const Schedule& schedule) {
 }
 
 void Simulator::UpdateProfile() {
-  const size_t count = backward_order_.size();
-  if (profile_.order == backward_order_ && profile_.during.size() == count) return;
+  const std::vector<NodeId>& order = backward_order_;
+  if (profile_.order == order && !profile_.during.empty()) return;
   profile_.order.clear();  // Until all of the profile is there: a stop may come.
-  profile_.during.resize(count);
-  profile_.after.resize(count);
+  profile_.during.assign(table_.reads.size(), Bytes(0));
+  profile_.after.assign(table_.reads.size(), Bytes(0));
   ByteCounter counter(graph_);
   GradientReplay<ByteCounter> replay(graph_, &counter);
+  const auto note = [&](const Step& step) {
+    const auto kind = static_cast<size_t>(KindOf(graph_, step));
+    profile_.during[kind] = counter.highest();
+    profile_.after[kind] = counter.live();
+  };
   replay.Loss();
-  profile_.after_loss = counter.live();
-  for (const NodeId id : backward_order_) {
+  note(Step::Loss());
+  for (const NodeId id : order) {
     PollStop();
     counter.ResetHighest();
     replay.Backward(id);
-    profile_.during[id] = counter.highest();
-    profile_.after[id] = counter.live();
+    note(Step::Backward(id));
   }
-  profile_.order = backward_order_;
-}
-
-// One pass from the last step to the first. In that direction, the first read of a tensor that is
-// met is where its version dies, and the forward step that makes it is where the version begins; so
-// the memory before each step follows from the memory after it.
-Result<Simulation> Simulator::RunLiveness(const Schedule& schedule) {
-  last_read_.assign(tensor_bytes_.size(), kNotRead);
-  Peak peak;
-  int64_t live = 0;   // Activations and statistics; before step k once k has been passed.
-  int64_t saved = 0;  // Of that, behind the loss.
-  int64_t forward_cost = 0;
-  size_t backward_done = backward_order_.size();
-  int64_t gradients = GradientsAfter(backward_done);
-  for (size_t k = schedule.steps.size(); k-- > 0;) {
-    PollStop();
-    const Step& step = schedule.steps[k];
-    const auto n = static_cast<size_t>(step.index);
-    const auto read = [&](int32_t tensor) {
-      const auto t = static_cast<size_t>(tensor);
-      if (last_read_[t] != kNotRead) return;
-      last_read_[t] = static_cast<int32_t>(k);
-      live += tensor_bytes_[t];
-    };
-    if (step.kind == StepKind::kForward) {
-      for (const int32_t output : outputs_.of(n)) {
-        const auto t = static_cast<size_t>(output);
-        if (last_read_[t] == kNotRead) live += tensor_bytes_[t];  // Nobody reads this version.
-        last_read_[t] = kNotRead;
-      }
-      for (const int32_t t : forward_reads_.of(n)) read(t);
-      const Node& node = graph_.node(step.node());
-      peak.Update(live + gradients + node.forward_workspace.count() -
-                      ReusedBytes(node, static_cast<int32_t>(k)),
-                  k);
-      live -= output_bytes_[n];
-      forward_cost += node.forward_cost.count();
-    } else if (step.kind == StepKind::kLoss) {
-      saved = live;
-      for (const int32_t t : loss_reads_) read(t);
-      peak.Update(live + gradients, k);
-      gradients = 0;
-    } else {
-      for (const int32_t t : backward_reads_.of(n)) read(t);
-      peak.Update(live + profile_.during[step.node()].count() +
-                      graph_.node(step.node()).backward_workspace.count(),
-                  k);
-      gradients = GradientsAfter(--backward_done);
-    }
-  }
-  for (size_t t = 0; t < last_read_.size(); ++t) {
-    if (last_read_[t] != kNotRead) return AbsentTensor(schedule, static_cast<int32_t>(t));
-  }
-  return Measured(Bytes(peak.bytes), peak.step, Bytes(saved), Cost(forward_cost));
-}
-
-Simulation Simulator::Measured(Bytes peak, size_t step, Bytes saved, Cost forward_cost) const {
-  const Bytes others = (graph_.micro_batches() - 1) * saved;
-  return {peak + others, step, forward_cost - graph_.forward_cost(), others};
-}
-
-int64_t Simulator::ReusedBytes(const Node& node, int32_t step) const {
-  for (const auto& [output, input] : node.in_place) {
-    const Bytes bytes = graph_.tensor(input).bytes;
-    const bool dies_here = last_read_[static_cast<size_t>(input.index())] == step;
-    if (dies_here && bytes == graph_.tensor(output).bytes) return bytes.count();
-  }
-  return 0;
-}
-
-int64_t Simulator::GradientsAfter(size_t backward_steps) const {
-  if (backward_steps == 0) return profile_.after_loss.count();
-  return profile_.after[backward_order_[backward_steps - 1]].count();
-}
-
-// Explicit frees: what the papers do without liveness analysis. Nothing is written in place, for
-// no input dies at the step that reads it last.
-Result<Simulation> Simulator::RunExplicit(const Schedule& schedule) {
-  std::vector<bool> is_live(tensor_bytes_.size());
-  Peak peak;
-  int64_t live = 0;
-  int64_t saved = 0;
-  bool has_passed_loss = false;  // But nothing behind it, save for frees.
-  int64_t gradients = 0;
-  int64_t forward_cost = 0;
-  size_t backward_done = 0;
-  for (size_t k = 0; k < schedule.steps.size(); ++k) {
-    PollStop();
-    const Step& step = schedule.steps[k];
-    const auto n = static_cast<size_t>(step.index);
-    if (step.kind == StepKind::kFree) {
-      if (!is_live[n]) return StepError(schedule, k, "frees a tensor that is not in memory");
-      is_live[n] = false;
-      live -= tensor_bytes_[n];
-      if (has_passed_loss) saved = live;
-      continue;
-    }
-    has_passed_loss = step.kind == StepKind::kLoss;
-    if (has_passed_loss) saved = live;
-    const auto reads = step.kind == StepKind::kForward    ? forward_reads_.of(n)
-                       : step.kind == StepKind::kBackward ? backward_reads_.of(n)
-                                                          : std::span<const int32_t>(loss_reads_);
-    for (const int32_t t : reads) {
-      if (!is_live[static_cast<size_t>(t)]) return AbsentTensor(schedule, t);
-    }
-    if (step.kind == StepKind::kForward) {
-      for (const int32_t output : outputs_.of(n)) {
-        const auto t = static_cast<size_t>(output);
-        if (is_live[t]) return StepError(schedule, k, "makes a tensor that is in memory already");
-        is_live[t] = true;
-      }
-      live += output_bytes_[n];
-      const Node& node = graph_.node(step.node());
-      peak.Update(live + gradients + node.forward_workspace.count(), k);
-      forward_cost += node.forward_cost.count();
-    } else if (step.kind == StepKind::kLoss) {
-      gradients = GradientsAfter(0);
-      peak.Update(live + gradients, k);
-    } else {
-      peak.Update(live + profile_.during[step.node()].count() +
-                      graph_.node(step.node()).backward_workspace.count(),
-                  k);
-      gradients = GradientsAfter(++backward_done);
-    }
-  }
-  for (const TensorId id : graph_.tensors().ids()) {
-    if (is_live[static_cast<size_t>(id.index())]) {
-      return MakeError(
-          ErrorCode::kInvalidInput,
-          fmt::format("schedule: tensor \"{}\" is never freed", graph_.tensor(id).name));
-    }
-  }
-  return Measured(Bytes(peak.bytes), peak.step, Bytes(saved), Cost(forward_cost));
-}
-
-// Only called for a faulty schedule: finds the first step that reads a tensor which is absent.
-Error Simulator::AbsentTensor(const Schedule& schedule, int32_t tensor) const {
-  const auto t = static_cast<size_t>(tensor);
-  bool is_live = false;
-  for (size_t k = 0; k < schedule.steps.size(); ++k) {
-    const Step& step = schedule.steps[k];
-    const auto n = static_cast<size_t>(step.index);
-    const auto lists = [&](std::span<const int32_t> list) {
-      return std::find(list.begin(), list.end(), tensor) != list.end();
-    };
-    if (step.kind == StepKind::kFree) {
-      if (step.index == tensor) is_live = false;
-      continue;
-    }
-    const bool reads = step.kind == StepKind::kForward    ? lists(forward_reads_.of(n))
-                       : step.kind == StepKind::kBackward ? lists(backward_reads_.of(n))
-                                                          : lists(loss_reads_);
-    if (reads && !is_live) {
-      return StepError(schedule, k,
-                       fmt::format("reads tensor \"{}\", which is not in memory",
-                                   graph_.tensors()[TensorId(t)].name));
-    }
-    if (step.kind == StepKind::kForward && lists(outputs_.of(n))) is_live = true;
-  }
-  CKPLAN_CHECK(false, "a replay found an absent tensor that a second look did not");
+  profile_.order = order;
 }
 
 Bytes KeepAllPeak(const TensorGraph& graph) {

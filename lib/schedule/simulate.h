@@ -7,18 +7,17 @@
 //                input that dies here
 //   loss         allocates the gradients of the graph's outputs
 //   backward(n)  allocates gradients, see gradients.h
-// A version of a tensor lives from the forward step that makes it to its last read.
+// A version of a tensor lives from the forward step that makes it to its last read (replay.h).
 // Of each other micro-batch that is under way, what is in memory behind the loss, its gradients
 // aside, is there throughout.
 // Constants (parameters, inputs, ...) are not in these figures.
 //
-// Cost: O(reads of all steps); the reads of a graph are laid out flat once, in the constructor, so
+// Cost: O(reads and writes of all steps); a graph is laid out flat once, in the constructor, so
 // that the many schedules of a budget search are replayed at more than 10 million steps a second.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -26,7 +25,9 @@
 #include "lib/base/units.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/schedule/backward_order.h"
+#include "lib/schedule/replay.h"
 #include "lib/schedule/schedule.h"
+#include "lib/schedule/step_table.h"
 
 namespace ckplan {
 
@@ -51,49 +52,30 @@ class Simulator {
   Result<Simulation> Run(const Schedule& schedule);
 
  private:
-  // The lists of all nodes in one array; those of node n stand in [starts[n], starts[n + 1]).
-  struct Lists {
-    std::vector<int32_t> items;
-    std::vector<int32_t> starts = {0};
-    std::span<const int32_t> of(size_t node) const {
-      const auto start = static_cast<size_t>(starts[node]);
-      return {items.data() + start, static_cast<size_t>(starts[node + 1]) - start};
-    }
-    void Append(const std::vector<TensorId>& list, const TensorGraph& graph, bool with_inputs);
-  };
-  // Gradient bytes while and after each node's backward runs, for one order of them.
+  // Gradient bytes by kind of step (step_table.h), for one order of the backward steps: at the most
+  // while it runs, and behind it. Of the loss and backward.
   struct GradientProfile {
     std::vector<NodeId> order;
-    Bytes after_loss;
-    IdVector<NodeId, Bytes> during;
-    IdVector<NodeId, Bytes> after;
+    std::vector<Bytes> during;
+    std::vector<Bytes> after;
   };
+  class Meter;
 
   Result<Done> CheckShape(const Schedule& schedule);
   Result<Done> CheckFreeOrder(const Schedule& schedule);
   void UpdateProfile();
-  Result<Simulation> RunLiveness(const Schedule& schedule);
-  Result<Simulation> RunExplicit(const Schedule& schedule);
-  Simulation Measured(Bytes peak, size_t step, Bytes saved, Cost forward_cost) const;
-  int64_t ReusedBytes(const Node& node, int32_t step) const;
-  int64_t GradientsAfter(size_t backward_steps) const;
-  Error AbsentTensor(const Schedule& schedule, int32_t tensor) const;
+  Error FaultOf(const Schedule& schedule, const ReplayFault& fault) const;
   Error StepError(const Schedule& schedule, size_t step, const std::string& fault) const;
 
   const TensorGraph& graph_;
-  std::vector<int64_t> tensor_bytes_;
-  Lists forward_reads_;   // Without inputs of the graph: they are always there.
-  Lists backward_reads_;  // Without inputs of the graph.
-  Lists outputs_;
-  std::vector<int32_t> loss_reads_;
-  std::vector<int64_t> output_bytes_;  // All outputs of a node together.
+  const StepTable table_;
+  Replay replay_;
   GradientProfile profile_;
   std::optional<BackwardPrecedence> precedence_;  // Once a schedule is not mirrored.
   // Working memory of Run, kept so that a search allocates nothing.
   std::vector<NodeId> order_;           // Of the first forward runs.
   std::vector<NodeId> backward_order_;  // Of the backward steps.
   std::vector<int32_t> runs_;
-  std::vector<int32_t> last_read_;
 };
 
 }  // namespace ckplan

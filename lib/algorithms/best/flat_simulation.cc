@@ -3,9 +3,14 @@
 #include <algorithm>
 
 #include "lib/base/check.h"
+#include "lib/base/stop.h"
+#include "lib/joint/run_table.h"
+#include "lib/schedule/peak_meter.h"
 
 namespace ckplan {
-FlatSimulator::FlatSimulator(const RunProblem& problem) : problem_(problem) {}
+
+FlatSimulator::FlatSimulator(const RunProblem& problem)
+    : problem_(problem), table_(TableOf(problem)), replay_(table_) {}
 
 bool FlatSimulator::IsValid(std::span<const OpId> runs) {
   run_count_.assign(At(problem_.op_count), 0);
@@ -24,47 +29,12 @@ bool FlatSimulator::IsValid(std::span<const OpId> runs) {
 
 FlatSimulation FlatSimulator::Run(std::span<const OpId> runs) {
   CKPLAN_CHECK(IsValid(runs), "a search keeps to sequences in which each read finds its value");
-  made_at_.assign(At(problem_.value_count), -1);
-  last_read_.assign(At(problem_.value_count), -1);
-  change_.assign(runs.size() + 1, 0);
-  FlatSimulation simulation;
-  for (size_t step = 0; step < runs.size(); ++step) {
-    const int32_t op = runs[step].index();
-    for (const int32_t read : problem_.reads[op]) last_read_[At(read)] = static_cast<int32_t>(step);
-    for (const int32_t write : problem_.writes[op]) {
-      if (made_at_[At(write)] >= 0) Close(write, false, runs);
-      made_at_[At(write)] = last_read_[At(write)] = static_cast<int32_t>(step);
-    }
-    change_[step] += problem_.workspace[At(op)];
-    change_[step + 1] -= problem_.workspace[At(op)];
-    simulation.cost += problem_.cost[At(op)];
-  }
-  for (int32_t value = 0; value < problem_.value_count; ++value) {
-    if (made_at_[At(value)] >= 0) Close(value, true, runs);
-  }
-  int64_t live = 0;
-  for (size_t step = 0; step < runs.size(); ++step) {
-    live += change_[step];
-    if (step > 0 && live <= simulation.peak) continue;
-    simulation.peak = live;
-    simulation.peak_step = step;
-  }
-  return simulation;
-}
-
-// Counts the newest version of the value, of which nothing will be read any more.
-void FlatSimulator::Close(int32_t value, bool is_last, std::span<const OpId> runs) {
-  const int64_t bytes = problem_.bytes[At(value)];
-  const int32_t made = made_at_[At(value)];
-  const int32_t read = last_read_[At(value)];
-  auto end = At(read) + 1;
-  if (is_last && problem_.is_result[At(value)]) {
-    end = runs.size();
-  } else if (read > made && MayBeTakenOver(problem_, runs[At(read)].index(), value)) {
-    --end;
-  }
-  change_[At(made)] += bytes;
-  change_[end] -= bytes;
+  const std::vector<int32_t> kinds = KindsOf(runs);
+  CKPLAN_CHECK(!replay_.Read(kinds, FreePolicy::kLiveness), "what IsValid allows can be replayed");
+  const StopsSuspended suspended;  // A search that is stopped still judges what it has.
+  PeakMeter meter(table_);
+  replay_.Tell(&meter);
+  return {meter.peak().count(), meter.peak_step(), meter.cost().count()};
 }
 
 int64_t PeakOf(const RunProblem& problem, std::span<const OpId> runs) {

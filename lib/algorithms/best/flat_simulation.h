@@ -1,8 +1,5 @@
 // The memory and the time of a sequence of runs, on the flat form of a joint graph.
 //
-// The rules are those of lib/joint/run_replay.h: a version of a value lives from its run to its
-// last read before the next run of the same operation, the last version of a result to the end, and
-// a write takes over the memory of a read that dies at its run where RunProblem::in_place says so.
 // The peak is that of lib/joint/simulate_runs.h on a graph without aliases whose writes have one
 // in-place read each at the most. With several in-place reads it is that peak or more; with
 // aliases, once they are made again (rerun_aliases.h).
@@ -14,6 +11,8 @@
 #include <vector>
 
 #include "lib/joint/run_problem.h"
+#include "lib/schedule/replay.h"
+#include "lib/schedule/step_table.h"
 
 namespace ckplan {
 
@@ -37,12 +36,9 @@ class FlatSimulator {
   bool IsValid(std::span<const OpId> runs);
 
  private:
-  void Close(int32_t value, bool is_last, std::span<const OpId> runs);
-
   const RunProblem& problem_;
-  std::vector<int32_t> made_at_;    // Of the newest version of each value; -1 before the first.
-  std::vector<int32_t> last_read_;  // Of that version: the step; made_at_ before any.
-  std::vector<int64_t> change_;     // Of the bytes in memory, at the beginning of each step.
+  const StepTable table_;
+  Replay replay_;
   std::vector<int32_t> run_count_;
 };
 

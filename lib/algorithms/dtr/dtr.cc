@@ -131,8 +131,7 @@ Storages::Storages(const JointGraph& graph, const RunProblem& problem)
       parents(ParentsOf(problem)),
       children(ChildrenOf()),
       cost(of.size()),
-      is_evictable(of.size()),
-      dropped_after({}) {
+      is_evictable(of.size()) {
   for (size_t value = 0; value < of.size(); ++value) {
     is_evictable[value] = problem.bytes[value] > 0 && problem.maker[value] >= 0;
   }
