@@ -106,6 +106,9 @@ struct MipOptions {
   // a limit.
   std::function<bool(const std::vector<double>&)> is_worth_proving;
   double doubtful_gap = 0;
+  // If set, asked about what no solution costs less than, again and again while that rises: whether
+  // it is all that is to be known. Where it is, the search ends as at a limit.
+  std::function<bool(double bound)> is_bound_enough;
 };
 
 enum class MipStatus {

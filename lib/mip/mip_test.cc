@@ -247,6 +247,21 @@ TEST_CASE("mip: the caller is asked about solutions near the bound, and may end 
   CHECK(Solved(model, {}, options).status == MipStatus::kOptimal);
 }
 
+TEST_CASE("mip: a search ends once its bound is said to be enough, with a bound that holds") {
+  Rng rng(7);
+  const MipModel model = RandomKnapsack(rng, 40, 20);
+  const MipOutcome whole = Solved(model);
+  REQUIRE(whole.status == MipStatus::kOptimal);
+  const double enough = whole.objective * 1.05;  // Costs are below 0.
+  MipOptions options;
+  options.is_bound_enough = [&](double bound) { return bound > enough; };
+  const MipOutcome ended = Solved(model, {}, options);
+  CHECK(ended.status == MipStatus::kStopped);
+  CHECK(ended.bound > enough);
+  CHECK(ended.bound <= whole.objective + 1);
+  CHECK(ended.work < whole.work);
+}
+
 TEST_CASE("mip: a stop ends a solve with the best so far") {
   Rng rng(7);
   const MipModel model = RandomKnapsack(rng, 50, 10);

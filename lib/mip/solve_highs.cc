@@ -209,7 +209,9 @@ void InterruptWhenSpent(int type, const char*, const HighsCallbackDataOut* out,
       is_mip && (interrupt.iterations >= limits.lp_iterations || interrupt.work >= limits.work);
   const bool is_refused =
       is_mip && IsRefused(out->mip_primal_bound, out->mip_dual_bound, &interrupt);
-  in->user_interrupt = StopIsRequested(work) || is_spent || is_refused ? 1 : 0;
+  const auto& is_bound_enough = interrupt.options.is_bound_enough;
+  const bool is_enough = is_mip && is_bound_enough && is_bound_enough(out->mip_dual_bound);
+  in->user_interrupt = StopIsRequested(work) || is_spent || is_refused || is_enough ? 1 : 0;
 }
 
 void SetInterrupt(void* highs, Interrupt* interrupt) {

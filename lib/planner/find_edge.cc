@@ -10,8 +10,8 @@ namespace {
 constexpr int64_t kMaxGrowth = 16;
 // So many guesses by the line may lie on the same side of the edge before the gap is halved.
 constexpr int kMostInARow = 2;
-// What is reached without measuring is gone on from if it is at least this part of the gap.
-constexpr int64_t kWorthwhileParts = 16;
+// Where measures are noisy, a guess keeps this part of the gap away from what does not fit.
+constexpr int64_t kAwayParts = 4;
 
 // Where the straight line through both reaches 1, rounded down; nothing if it never does.
 std::optional<int64_t> CountAtOne(const Measured& a, const Measured& b) {
@@ -47,7 +47,7 @@ class EdgeFinder {
   }
 
   int64_t NextGuess() {
-    if (has_reached_far_) return low_.count + 1;
+    if (IsWithinNoise()) return low_.count + 1;
     // A line that is bent leads to the same side again and again.
     const bool is_misled = in_a_row_ >= kMostInARow;
     if (is_misled) in_a_row_ = 0;
@@ -56,7 +56,14 @@ class EdgeFinder {
     if (high_ && (!guess || is_misled)) return low_.count + (high_->count - low_.count) / 2;
     // The line is flat, or there is none yet.
     if (!guess) return before_ ? Limit() : low_.count + 1;
-    return *guess;
+    if (!high_ || search_.noise == 0) return *guess;
+    return std::min(*guess, high_->count - (high_->count - low_.count) / kAwayParts);
+  }
+
+  bool IsWithinNoise() const {
+    if (!high_) return false;
+    const auto gap = static_cast<double>(high_->count - low_.count);
+    return gap <= search_.noise * static_cast<double>(low_.count);
   }
 
   Result<Done> Try(int64_t guess) {
@@ -65,7 +72,6 @@ class EdgeFinder {
     const bool fits = value <= 1;
     in_a_row_ = fits == has_fitted_ ? in_a_row_ + 1 : 1;
     has_fitted_ = fits;
-    has_reached_far_ = false;
     if (!fits) {
       high_ = {count, value};
       return Done{};
@@ -78,7 +84,6 @@ class EdgeFinder {
   Result<Done> Reach() {
     CKPLAN_ASSIGN_OR_RETURN(const int64_t reached, search_.reach(low_.count));
     if (high_ && reached >= high_->count) return Done{};  // What was measured counts.
-    has_reached_far_ = (reached - low_.count) * kWorthwhileParts > Limit() - low_.count;
     low_.count = reached;
     return Done{};
   }
@@ -87,9 +92,8 @@ class EdgeFinder {
   Measured low_;
   std::optional<Measured> before_;  // A second point for the line, as long as nothing is too large.
   std::optional<Measured> high_;
-  bool has_fitted_ = false;       // The last one that was tried.
-  bool has_reached_far_ = false;  // From there.
-  int in_a_row_ = 0;              // So many fitted one after another, or did not.
+  bool has_fitted_ = false;  // The last one that was tried.
+  int in_a_row_ = 0;         // So many fitted one after another, or did not.
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "lib/base/rng.h"
@@ -68,6 +69,34 @@ TEST_CASE("find edge: what is reached without measuring is not measured") {
   search.reach = [](int64_t fits) -> Result<int64_t> { return fits / 1'000 * 1'000 + 1'000; };
   CHECK(FindEdge({}, search)->fits.count == kEdge);
   CHECK(measured <= without / 2);
+}
+
+TEST_CASE("find edge: where measures are noisy, fewer counts are measured that do not fit") {
+  constexpr double kNoise = 0.02;
+  int unfit_with[2] = {0, 0};
+  for (int i = 0; i < 200; ++i) {
+    CAPTURE(i);
+    Rng rng(static_cast<uint64_t>(i));
+    const int64_t middle = rng.Between(100, 5'000);
+    std::map<int64_t, double> values;
+    EdgeSearch search;
+    search.measure = [&](int64_t count) -> Result<double> {
+      const double noise = kNoise * static_cast<double>(rng.Between(-100, 100)) / 100;
+      return values[count] = static_cast<double>(count) / static_cast<double>(middle) + noise;
+    };
+    search.reach = [](int64_t fits) -> Result<int64_t> { return fits; };
+    search.first_guess = middle * rng.Between(100, 120) / 100;
+    for (const bool is_noisy : {false, true}) {
+      search.noise = is_noisy ? kNoise : 0;
+      values.clear();
+      const Edge edge = FindEdge({}, search).value();
+      CHECK(values.at(edge.fits.count) <= 1);
+      CHECK(values.at(edge.fits.count + 1) > 1);
+      CHECK(edge.fits.count >= middle - middle / 20);
+      for (const auto& [count, value] : values) unfit_with[is_noisy] += value > 1 ? 1 : 0;
+    }
+  }
+  CHECK(unfit_with[true] * 10 <= unfit_with[false] * 9);
 }
 
 TEST_CASE("find edge: all counts may fit, and errors end the search") {

@@ -29,6 +29,9 @@ namespace {
 // A model may take none of the smallest sizes, as of an image's height: powers of two are tried.
 constexpr int64_t kMaxFirstCount = 4096;
 
+// What the plans add that are found for two neighbouring sizes differs as for sizes so far apart.
+constexpr double kNoiseOfPlans = 0.02;
+
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // The model at one size.
@@ -224,6 +227,7 @@ class FitSearch {
     Found found;
     EdgeSearch search;
     search.first_guess = guess;
+    search.noise = kNoiseOfPlans;
     search.measure = [&](int64_t count) { return SearchAt(count, percent, &found); };
     search.reach = [&](int64_t fits) { return ReachOf(found.plan->schedule, fits, percent); };
     const Measured start = {std::max(low, first_ - 1), 0};

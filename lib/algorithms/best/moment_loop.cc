@@ -79,7 +79,7 @@ class MomentLoop {
         [&](const MomentPlan& plan) {
           return ViewSteps(graph_, order_, Expanded(plan)).Peak() <= budget_;
         },
-        once_ / kDoubtfulParts};
+        once_ / kDoubtfulParts, is_for_budget ? limits_.enough : std::nullopt};
     CKPLAN_ASSIGN_OR_RETURN(const MomentOutcome solved,
                             SolveMoments(problem_, order_, charged_, target_, limits));
     outcome_.work += solved.work;

@@ -31,6 +31,7 @@ struct ProgramLimits {
   // If set, asked about a plan that costs at most `doubtful_gap` more than the bound.
   std::function<bool(const Plan&)> is_worth_proving = nullptr;
   int64_t doubtful_gap = 0;
+  std::optional<int64_t> enough = std::nullopt;  // It is enough to know that plans add more.
 };
 
 // `Program` has
@@ -54,6 +55,11 @@ Result<ProgramOutcome<Plan>> SolveProgram(const Program& program,
       return limits.is_worth_proving(program.Read(values));
     };
     options.doubtful_gap = static_cast<double>(limits.doubtful_gap / program.units().cost);
+  }
+  if (limits.enough) {
+    options.is_bound_enough = [&](double bound) {
+      return program.units().ProvenCost(bound, columns) > *limits.enough;
+    };
   }
   const int64_t iterations = limits.work / IterationWork(columns);
   if (!IsWorthBeginning(program.model().rows().size(), iterations)) return outcome;
