@@ -22,6 +22,7 @@ std::string InFlightText(const PlanRequest& request) {
 
 std::string DeviceText(const PlanRequest& request) {
   std::string text;
+  if (request.gradients == ParameterGradients::kArriving) text += ", gradients arriving";
   if (request.sharding) text += fmt::format(", each device of {}", TextOf(*request.sharding));
   if (request.pipeline) text += ", " + StageText(request);
   return text;

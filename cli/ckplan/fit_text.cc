@@ -69,7 +69,8 @@ TextTable TableOf(const FitReport& report, const ByteUnit& unit) {
     std::vector<std::string> cells = {LabelOf(row)};
     if (row.size == 0) {
       cells.insert(cells.end(), 7, "-");
-      cells.emplace_back("does not fit");
+      // Where more fits with everything kept, what must run again adds more than that.
+      cells.emplace_back(fit.rows.front().size > 0 ? "must add more" : "does not fit");
     } else {
       cells.insert(cells.end(), {std::to_string(row.size), AmountIn(unit, row.peak),
                                  AmountIn(unit, row.constants), AmountIn(unit, row.need()),

@@ -21,9 +21,10 @@ inline constexpr std::array<std::string_view, 4> kPatternFields = {"keep", "reco
                                                                    "never_rerun", "freeze"};
 void WritePatterns(const PlanRequest& request, JsonWriter* json);
 
-// The fields that say which of several devices a request is for; absent ones for one that has all.
-inline constexpr std::array<std::string_view, 5> kDeviceFields = {
-    "sharding", "pipeline", "micro_batches", "schedule", "stage_cuts"};
+// The fields that say how gradients are counted, and which of several devices a request is for;
+// absent ones for one that has all.
+inline constexpr std::array<std::string_view, 6> kDeviceFields = {
+    "gradients", "sharding", "pipeline", "micro_batches", "schedule", "stage_cuts"};
 void WriteDevice(const PlanRequest& request, JsonWriter* json);
 
 // Reads the field from the object that has it; an optional one that is absent stays as it is.

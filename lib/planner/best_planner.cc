@@ -183,11 +183,14 @@ Result<PlanWithin> FindBestPlanWithin(const TensorGraph& graph, const PlanReques
 }
 
 std::optional<Cost> OwnOrderBound(const TensorGraph& graph, Bytes budget) {
-  const Expansion expansion = ExpandTensorGraph(graph);
-  const RunProblem problem(expansion.graph);
+  return OwnOrderBound(ExpandTensorGraph(graph).graph, budget);
+}
+
+std::optional<Cost> OwnOrderBound(const JointGraph& graph, Bytes budget) {
+  const RunProblem problem(graph);
   if (FindCertificates(problem).least_peak_any_plan > budget.count()) return std::nullopt;
   const Runs order = RequiredOwnOrder(problem);
-  const size_t moment = RunSimulator(expansion.graph).Run(order).value().peak_step;
+  const size_t moment = RunSimulator(graph).Run(order).value().peak_step;
   const OneCut cut = CutAtMoment(problem, order, moment, budget.count());
   if (!cut.is_feasible) return std::nullopt;
   return Cost(cut.added_cost);

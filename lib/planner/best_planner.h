@@ -6,6 +6,7 @@
 
 #include "lib/base/result.h"
 #include "lib/graph/tensor_graph.h"
+#include "lib/joint/joint_graph.h"
 #include "lib/plan/certificate.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/request.h"
@@ -47,5 +48,6 @@ Result<PlanWithin> FindBestPlanWithin(const TensorGraph& graph, const PlanReques
 // What every plan in the graph's own order adds at least that fits the budget, by one cut, which
 // takes milliseconds. Nothing: it is proven that no such plan fits.
 std::optional<Cost> OwnOrderBound(const TensorGraph& graph, Bytes budget);
+std::optional<Cost> OwnOrderBound(const JointGraph& graph, Bytes budget);
 
 }  // namespace ckplan

@@ -17,8 +17,11 @@
 
 #include "lib/base/stop.h"
 #include "lib/cost/cost_model.h"
+#include "lib/joint/simulate_runs.h"
+#include "lib/plan/assemble_joint.h"
 #include "lib/planner/best_planner.h"
 #include "lib/planner/find_edge.h"
+#include "lib/planner/joint_planner.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/source.h"
 #include "lib/schedule/simulate.h"
@@ -39,19 +42,52 @@ struct SizedModel {
   Source source;
   Bytes constants;
   Bytes keep_all_peak;
+  Cost forced;  // What keeping all that may be kept adds.
   Cost step;
 
   Bytes need() const { return keep_all_peak + constants; }
-  const TensorGraph& graph() const { return source.graph; }
+  std::optional<Cost> Bound(Bytes budget) const {
+    return source.joint ? OwnOrderBound(*source.joint, budget)
+                        : OwnOrderBound(source.graph, budget);
+  }
 };
 
-SizedModel SizedModelOf(Source source, Optimizer optimizer) {
-  SizedModel sized{std::move(source), Bytes(0), Bytes(0), Cost(0)};
-  sized.constants = TotalConstants(sized.graph().constants(),
-                                   OptimizerState(optimizer, sized.graph().optimized_bytes()));
-  sized.keep_all_peak = KeepAllPeak(sized.graph());
-  sized.step = sized.graph().forward_cost() + sized.graph().backward_cost();
+// Of all plans that obey, the one that keeps most.
+PlanRequest KeepAllRequest(PlanRequest request) {
+  request.algorithm = "keep-all";
+  request.effort = PlanRequest().effort;
+  request.order = PlanRequest().order;
+  return request;
+}
+
+Result<SizedModel> SizedModelOf(Source source, const SolveLimits& limits) {
+  SizedModel sized{std::move(source), Bytes(0), Bytes(0), Cost(0), Cost(0)};
+  const Source& of = sized.source;
+  sized.constants =
+      TotalConstants(ConstantsOf(of), OptimizerState(of.request.optimizer, OptimizedBytes(of)));
+  sized.keep_all_peak = BaselinePeak(of);
+  sized.step = of.joint ? of.joint->cost() : of.graph.forward_cost() + of.graph.backward_cost();
+  if (of.request.recompute.empty()) return sized;
+  CKPLAN_ASSIGN_OR_RETURN(const Plan plan, MakePlan(of, KeepAllRequest(of.request), limits));
+  sized.keep_all_peak = plan.figures.peak;
+  sized.forced = plan.figures.overhead;
   return sized;
+}
+
+struct NeedAndTime {
+  Bytes peak;
+  Cost overhead;
+};
+
+// Of the steps of a plan for another size of the model; an error if they are none for this one.
+Result<NeedAndTime> Simulated(const Source& source, const Schedule& steps) {
+  if (!source.joint) {
+    CKPLAN_ASSIGN_OR_RETURN(const Simulation simulation, Simulator(source.graph).Run(steps));
+    return NeedAndTime{simulation.peak, simulation.overhead};
+  }
+  CKPLAN_ASSIGN_OR_RETURN(const RunSimulation simulation,
+                          RunSimulator(*source.joint).Run(RunsOf(steps)));
+  return NeedAndTime{simulation.peak, simulation.cost - source.joint->cost()};
 }
 
 double Ratio(Cost part, Cost whole) {
@@ -105,13 +141,28 @@ class FitSearch {
     InTwoThreads(search);
     for (size_t i = 0; i < percents.size(); ++i) {
       CKPLAN_ASSIGN_OR_RETURN(std::optional<FitRow> row, std::move(*rows[i]));
-      // A plan for less added time is one for more as well.
-      const FitRow& before = fit_.rows.back();
-      if (!row || row->size <= before.size) row = before;
+      const FitRow known = RowWithin(percents[i], kept);
+      if (!row || row->size <= known.size) row = known;
       row->added_percent = percents[i];
       fit_.rows.push_back(*std::move(row));
     }
     return Done{};
+  }
+
+  // Whether keeping everything adds no more than that.
+  bool IsWithin(double percent, int64_t kept) {
+    if (kept == 0) return true;
+    const SizedModel& sized = *At(kept).value();
+    return sized.forced <= EnoughOf(percent, sized.step);
+  }
+
+  // The row of the largest size of those that are known and add no more: each row but the first
+  // adds less than those that follow.
+  FitRow RowWithin(double percent, int64_t kept) {
+    if (!IsWithin(percent, kept)) return {};
+    const FitRow& keeping_all = fit_.rows.front();
+    const FitRow& before = fit_.rows.back();
+    return before.size > keeping_all.size ? before : keeping_all;
   }
 
   // With quick effort plans of `best` need little memory; what other algorithms may use is limited
@@ -172,7 +223,7 @@ class FitSearch {
     request.dims[fit_.dim] = count * request_.multiple_of;
     Result<Source> source = LoadSource(request_.path, request);
     if (source.ok()) {
-      SizedModel sized = SizedModelOf(*std::move(source), request.optimizer);
+      CKPLAN_ASSIGN_OR_RETURN(SizedModel sized, SizedModelOf(*std::move(source), limits_));
       return &sizes_.emplace(count, std::move(sized)).first->second;
     }
     const ErrorCode code = source.error().code;
@@ -196,12 +247,13 @@ class FitSearch {
     return ShareOfMemory(sized->need());
   }
 
-  // What a plan in the model's order adds at least, in parts of what it may add.
+  // What a plan in the model's order adds at least, in parts of what it may add. Where plans may
+  // have another order it is no bound, but the search begins there as well.
   Result<double> BoundOf(int64_t count, double percent) {
     CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, At(count));
     if (sized == nullptr || sized->constants >= request_.memory) return kNever;
     if (sized->need() <= request_.memory) return 0.0;
-    const auto bound = OwnOrderBound(sized->graph(), request_.memory - sized->constants);
+    const auto bound = sized->Bound(request_.memory - sized->constants);
     if (!bound) return kNever;
     return PartOf(percent, Ratio(*bound, sized->step));
   }
@@ -223,6 +275,8 @@ class FitSearch {
   // The largest count above `low` with a plan that adds at most so much; keeping everything is one
   // for `low`, unless it is 0.
   Row ByPlans(double percent, int64_t low) {
+    // What must run again does so for larger sizes too.
+    if (!IsWithin(percent, low)) return std::optional<FitRow>();
     CKPLAN_ASSIGN_OR_RETURN(const int64_t guess, GuessFor(percent, low));
     Found found;
     EdgeSearch search;
@@ -258,10 +312,10 @@ class FitSearch {
     const Measure measure = [&](int64_t count) -> Result<double> {
       CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, At(count));
       if (sized == nullptr) return kNever;
-      const Result<Simulation> simulation = Simulator(sized->graph()).Run(steps);
-      if (!simulation.ok()) return kNever;  // The model has other nodes at that size.
-      return std::max(PartOf(percent, Ratio(simulation->overhead, sized->step)),
-                      ShareOfMemory(simulation->peak + sized->constants));
+      const Result<NeedAndTime> simulated = Simulated(sized->source, steps);
+      if (!simulated.ok()) return kNever;  // The model has other nodes at that size.
+      return std::max(PartOf(percent, Ratio(simulated->overhead, sized->step)),
+                      ShareOfMemory(simulated->peak + sized->constants));
     };
     CKPLAN_ASSIGN_OR_RETURN(const Measured start, MeasuredAt(fits, measure));
     CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge({start, {}}, {measure}));
@@ -294,7 +348,9 @@ class FitSearch {
     request.total_budget = Budget::Of(request_.memory);
     const Cost enough = EnoughOf(percent, sized->step);
     if (request.algorithm == kBestAlgorithm) {
-      return FindBestPlanWithin(sized->graph(), request, enough, limits_);
+      return sized->source.joint
+                 ? FindJointPlanWithin(*sized->source.joint, request, enough, limits_)
+                 : FindBestPlanWithin(sized->source.graph, request, enough, limits_);
     }
     Result<Plan> plan = MakePlan(sized->source, request, limits_);
     if (!plan.ok()) {
@@ -313,7 +369,7 @@ class FitSearch {
     FitRow row;
     row.size = count * request_.multiple_of;
     row.peak = plan != nullptr ? plan->figures.peak : sized.keep_all_peak;
-    row.overhead = plan != nullptr ? plan->figures.overhead : Cost(0);
+    row.overhead = plan != nullptr ? plan->figures.overhead : sized.forced;
     row.constants = sized.constants;
     row.step = sized.step;
     const std::lock_guard lock(sizes_mutex_);

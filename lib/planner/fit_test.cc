@@ -42,10 +42,9 @@ Bytes NeedOfKeepingAll(const FitRequest& request, const Fit& fit, int64_t size) 
   FitRow row;
   row.size = size;
   const Source source = LoadSource(request.path, RequestOf(request, fit, row)).value();
-  const ConstantMemory& constants = source.graph.constants();
-  return KeepAllPeak(source.graph) +
-         TotalConstants(constants,
-                        OptimizerState(request.plan.optimizer, constants.parameter_gradients));
+  return BaselinePeak(source) +
+         TotalConstants(ConstantsOf(source),
+                        OptimizerState(request.plan.optimizer, OptimizedBytes(source)));
 }
 
 }  // namespace
@@ -56,14 +55,17 @@ TEST_CASE("fit: planning at each size, and at the next larger one, agrees") {
     Bytes memory;
     int64_t multiple_of;
     Optimizer optimizer;
+    ParameterGradients gradients = ParameterGradients::kConstant;
   };
   for (const Case& row :
-       {Case{"vgg11", GiB(7), 1, Optimizer::kAdam}, Case{"resnet18", GiB(3), 8, Optimizer::kSgd}}) {
+       {Case{"vgg11", GiB(7), 1, Optimizer::kAdam}, Case{"resnet18", GiB(3), 8, Optimizer::kSgd},
+        Case{"alexnet", GiB(2), 1, Optimizer::kSgd, ParameterGradients::kArriving}}) {
     CAPTURE(row.model);
     FitRequest request = RequestFor(row.model, row.memory);
     request.added_percents = {0, 5, 10};
     request.multiple_of = row.multiple_of;
     request.plan.optimizer = row.optimizer;
+    request.plan.gradients = row.gradients;
     const Fit fit = FindFit(request, {}).value();
     CHECK(fit.dim == "N");
     REQUIRE(fit.rows.size() == 4);
@@ -85,6 +87,29 @@ TEST_CASE("fit: planning at each size, and at the next larger one, agrees") {
     for (const FitRow& other : fit.rows) {
       CHECK(other.throughput() <= fit.rows[*fit.BestRow()].throughput());
     }
+  }
+}
+
+TEST_CASE("fit: what must run again is charged to every row, the first one too") {
+  FitRequest request = RequestFor("resnet18", GiB(3));
+  request.plan.recompute = {"op:Relu"};
+  request.added_percents = {0, 12, 30};
+  const Fit fit = FindFit(request, {}).value();
+  REQUIRE(fit.rows.size() == 4);
+  const FitRow& keeping_all = fit.rows[0];
+  CHECK(keeping_all.overhead > Cost(0));
+  PlanRequest kept = RequestOf(request, fit, keeping_all);
+  kept.algorithm = "keep-all";
+  kept.effort = PlanRequest().effort;
+  const Plan plan = MakePlan(LoadSource(request.path, kept).value(), kept, {}).value();
+  CHECK(plan.figures.peak == keeping_all.peak);
+  CHECK(plan.figures.overhead == keeping_all.overhead);
+  CHECK(fit.rows[1].size == 0);  // Nothing obeys that adds nothing.
+  for (size_t i : {2, 3}) {
+    CAPTURE(i);
+    CHECK(fit.rows[i].size > keeping_all.size);
+    CHECK(HasPlan(request, fit, fit.rows[i], fit.rows[i].size));
+    CHECK_FALSE(HasPlan(request, fit, fit.rows[i], fit.rows[i].size + 1));
   }
 }
 

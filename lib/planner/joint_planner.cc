@@ -238,12 +238,17 @@ Result<JointOutcome> SolveBestForLeastPeak(const JointProblem& problem, BestProb
   return outcome;
 }
 
+bool IsEnough(const BestOptions& options, const BestOutcome& best) {
+  return options.enough && best.runs && best.overhead <= *options.enough;
+}
+
 // The best plan within the budget, no worse than those of the other algorithms.
 Result<BestOutcome> SolveBestAt(SearchEffort effort, const JointProblem& problem,
                                 BestProblem* shared, const BestOptions& options,
                                 const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(BestOutcome best, SolveBest(shared, options));
   if (best.is_optimal || best.is_infeasible || limits.stop.stop_requested()) return best;
+  if (IsEnough(options, best)) return best;
   RunSimulator simulator(problem.graph);
   BestOptions again = options;
   const size_t known = again.starts.size();
@@ -271,8 +276,8 @@ Result<BestOutcome> SolveBestWithin(const JointProblem& problem, BestProblem* sh
     best = std::move(found);
     options.before = &best;
     const bool is_optimal_in_any_order = best.runs && best.overhead <= best.any_order_bound;
-    const bool is_final =
-        is_optimal_in_any_order || best.is_infeasible || limits.stop.stop_requested();
+    const bool is_final = is_optimal_in_any_order || best.is_infeasible ||
+                          limits.stop.stop_requested() || IsEnough(options, best);
     if (is_final || effort == problem.request.effort) break;
   }
   return best;
@@ -482,6 +487,31 @@ Result<Plan> MakeJointPlan(const JointGraph& graph, const PlanRequest& request,
         BudgetInBytes(graph, request), PeakBudgetOf(request).kind == Budget::Kind::kMin,
         constrained.is_recomputed(),   constrained.rules()};
     return SolveAndCheck(*solver, problem, limits);
+  });
+}
+
+Result<PlanWithin> FindJointPlanWithin(const JointGraph& graph, const PlanRequest& request,
+                                       Cost enough, const SolveLimits& limits) {
+  CKPLAN_RETURN_IF_ERROR(CheckRequest(kBestAlgorithm, request));
+  return UnlessStopped([&]() -> Result<PlanWithin> {
+    const StopScope scope(limits.stop);
+    CKPLAN_ASSIGN_OR_RETURN(const ConstrainedGraph constrained,
+                            ConstrainedGraph::Create(graph, request));
+    const JointProblem problem{constrained.graph(graph),      request,
+                               BudgetInBytes(graph, request), false,
+                               constrained.is_recomputed(),   constrained.rules()};
+    BestProblem shared(problem.graph, problem.is_recomputed);
+    BestOptions options;
+    options.budget = problem.budget->count();
+    options.enough = enough.count();
+    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
+                            SolveBestWithin(problem, &shared, options, limits));
+    PlanWithin found;
+    if (!best.runs) return found;
+    found.least_found = Cost(best.overhead);
+    if (*found.least_found > enough) return found;
+    found.plan = AssembleJointPlan(problem.graph, *best.runs);
+    return found;
   });
 }
 

@@ -8,10 +8,12 @@
 #include <string_view>
 
 #include "lib/base/result.h"
+#include "lib/base/units.h"
 #include "lib/joint/joint_graph.h"
 #include "lib/plan/plan.h"
 #include "lib/plan/request.h"
 #include "lib/plan/solver.h"
+#include "lib/planner/best_planner.h"
 
 namespace ckplan {
 
@@ -25,6 +27,11 @@ namespace ckplan {
 // kTimeout: stopped before there was a plan.
 Result<Plan> MakeJointPlan(const JointGraph& graph, const PlanRequest& request,
                            const SolveLimits& limits);
+
+// As FindBestPlanWithin (best_planner.h), by `best` for a joint graph. MakeJointPlan adds no more
+// time than `plan`.
+Result<PlanWithin> FindJointPlanWithin(const JointGraph& graph, const PlanRequest& request,
+                                       Cost enough, const SolveLimits& limits);
 
 // Whether the algorithm of that name, as the registry has it, plans joint graphs.
 bool PlansJointGraphs(std::string_view algorithm);
