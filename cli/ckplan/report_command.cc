@@ -131,6 +131,19 @@ Result<std::vector<ReportCurve>> TraceCurves(const ReadPlans& plans, const Solve
   return curves;
 }
 
+Result<std::string> PageOf(const std::vector<PlanPath>& paths, const Options& options,
+                           const Outputs& outputs, const SolveLimits& limits,
+                           const Screen& screen) {
+  CKPLAN_ASSIGN_OR_RETURN(const ReadPlans plans, ReadAll(paths, options, outputs, screen));
+  std::vector<ReportCurve> curves;
+  if (!options.has_no_pareto) {
+    CKPLAN_ASSIGN_OR_RETURN(curves, TraceCurves(plans, limits, screen));
+  }
+  std::vector<ReportPlan> shown;
+  for (const auto& plan : plans) shown.push_back({plan->name, plan->traced.get()});
+  return WriteReport(shown, curves);
+}
+
 }  // namespace
 
 void AddReportOptions(CommandLine& line, Options& options) {
@@ -153,18 +166,13 @@ Result<ExitCode> RunReport(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const Outputs outputs,
                           Outputs::Create(options, "html", EmitSubject::kPlan));
   CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, TimeLimitOf(options));
-  CKPLAN_ASSIGN_OR_RETURN(const ReadPlans plans, ReadAll(paths, options, outputs, screen));
-  std::vector<ReportCurve> curves;
-  if (!options.has_no_pareto) {
-    const Interrupt interrupt(time_limit);
-    Result<std::vector<ReportCurve>> traced =
-        TraceCurves(plans, {interrupt.token(), MemoryLimit()}, screen);
-    if (interrupt.was_interrupted()) return Interrupted(screen);
-    CKPLAN_ASSIGN_OR_RETURN(curves, InTime(std::move(traced), options));
-  }
-  std::vector<ReportPlan> shown;
-  for (const auto& plan : plans) shown.push_back({plan->name, plan->traced.get()});
-  const std::string page = WriteReport(shown, curves);
+  const Interrupt interrupt(time_limit);
+  Result<std::string> made = UnlessStopped([&] {
+    return PageOf(paths, options, outputs, {interrupt.token(), MemoryLimit()}, screen);
+  });
+  if (interrupt.was_interrupted()) return Interrupted(screen);
+  CKPLAN_ASSIGN_OR_RETURN(const std::string page, InTime(std::move(made), options));
+  const StopsSuspended whole;  // The page is there.
   if (outputs.TakesStdout()) {
     CKPLAN_RETURN_IF_ERROR(screen.Print(page));
     return ExitCode::kOk;
