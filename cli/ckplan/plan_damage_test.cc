@@ -266,6 +266,18 @@ const Example kExamples[] = {
        request->dims = {{"N", 8}};
        request->freeze = {"w0"};
      }},
+    {"of a joint graph, within a budget, with constraints", "testdata/graphs/joint_net.json",
+     [](PlanRequest* request) {
+       request->budget = Budget::Of(Bytes(33'000));
+       request->never_rerun = {"linear"};
+     }},
+    {"of a model whose gradients arrive", "testdata/models/tiny_mlp.onnx",
+     [](PlanRequest* request) {
+       request->algorithm = "dtr";
+       request->dims = {{"N", 64}};
+       request->optimizer = Optimizer::kMomentum;
+       request->gradients = ParameterGradients::kArriving;
+     }},
 };
 
 std::string PlanTextOf(const Example& example) {
@@ -275,7 +287,7 @@ std::string PlanTextOf(const Example& example) {
   REQUIRE(source.ok());
   const Result<Plan> plan = MakePlan(*source, request, {}, nullptr);
   REQUIRE(plan.ok());
-  return WritePlanJson(*plan, source->graph);
+  return source->joint ? WritePlanJson(*plan, *source->joint) : WritePlanJson(*plan, source->graph);
 }
 
 // Sanitizers make the hundreds of runs of the program take many minutes; there every eighth place
