@@ -20,6 +20,7 @@
 //            kMipTolerance. Whoever infers whole numbers from a bound leaves a margin for that.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -81,8 +82,13 @@ class MipModel {
 // eight million a second.
 constexpr int64_t IterationWork(size_t columns) { return static_cast<int64_t>(columns) + 2'000; }
 // And a round of the search of an integer program, beside the iterations: at the root it makes many
-// cuts, and tries heuristics.
-constexpr int64_t RootRoundWork(size_t columns) { return static_cast<int64_t>(columns) * 30; }
+// cuts, and tries heuristics. Cuts are made of sums of rows, so that it takes several times as long
+// where rows are many and long: programs of networks have about three entries a column, those of
+// graphs whose operations read many values eight.
+constexpr int64_t RootRoundWork(size_t columns, int64_t entries) {
+  const auto count = static_cast<int64_t>(columns);
+  return count * 30 + std::max<int64_t>(0, entries * 30 - count * 135);
+}
 constexpr int64_t NodeRoundWork(size_t columns) { return static_cast<int64_t>(columns) * 12; }
 
 // HiGHS looks at its limits between the rounds of its search, at the root as below it, so that it

@@ -155,6 +155,7 @@ struct Interrupt {
   int64_t work = 0;
   std::vector<double> best;  // The best solution, until it is judged by `is_worth_proving`.
   std::exception_ptr thrown;
+  int64_t entries = 0;  // Of the model.
 
   size_t columns() const { return model.columns().size(); }
 };
@@ -199,7 +200,8 @@ void InterruptWhenSpent(int type, const char*, const HighsCallbackDataOut* out,
   if (is_mip) {
     const int64_t iterations = out->mip_total_lp_iterations;
     const bool is_root = out->mip_node_count <= 1;
-    work = (is_root ? RootRoundWork(interrupt.columns()) : NodeRoundWork(interrupt.columns())) +
+    work = (is_root ? RootRoundWork(interrupt.columns(), interrupt.entries)
+                    : NodeRoundWork(interrupt.columns())) +
            (iterations - interrupt.iterations) * IterationWork(interrupt.columns());
     interrupt.iterations = iterations;
     interrupt.work += work;
@@ -311,7 +313,7 @@ Result<MipOutcome> SolveMip(const MipModel& model, const MipLimits& limits,
   const bool is_linear =
       options.relax || std::none_of(model.columns().begin(), model.columns().end(),
                                     [](const MipColumn& column) { return column.is_integer; });
-  Interrupt interrupt{model, limits, options, 0, 0, {}, nullptr};
+  Interrupt interrupt{model, limits, options, 0, 0, {}, nullptr, CountEntries(model)};
   const Highs highs(Highs_create());
   SetRepeatable(highs.get());
   SetLimits(highs.get(), limits, is_linear);
