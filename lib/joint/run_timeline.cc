@@ -14,7 +14,8 @@ Timeline BuildRunTimeline(const JointGraph& graph, std::span<const OpId> runs) {
   const StepTable table = TableOf(graph);
   const std::vector<int32_t> kinds = KindsOf(runs);
   Replay replay(table);
-  CKPLAN_CHECK(!replay.Read(kinds, FreePolicy::kLiveness), "the runs have been simulated before");
+  const auto fault = replay.Read(kinds, FreePolicy::kLiveness);
+  CKPLAN_CHECK(!fault, "the runs have been simulated before");
   TimelineSink sink(table);
   replay.Tell(&sink);
   return std::move(sink).Finish();

@@ -38,7 +38,7 @@ class RunSimulator {
   const JointGraph& graph_;
   const StepTable table_;
   Replay replay_;
-  IdVector<OpId, int32_t> run_count_;
+  IdVector<OpId, int32_t> run_count_;  // Of the runs that CheckRepeats looked at last.
 };
 
 // The peak of the graph's own order with nothing run twice: what budgets in per cent refer to.

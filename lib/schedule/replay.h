@@ -45,6 +45,9 @@ class Replay {
   static constexpr int32_t kNone = -1;
 
   explicit Replay(const StepTable& table);  // Keeps a reference to `table`.
+  // Not copied: whoever has a table beside it would keep a reference to another one's.
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
 
   // Reads the sequence of kinds of steps and frees (FreeOf), and says what is wrong with it: the
   // first fault. All kinds and values must be those of the table. O(reads and writes of all steps).

@@ -25,7 +25,7 @@ struct StepTable {
   // in which they are tried. Both are in memory, and equally large.
   FlatLists in_place;
   std::vector<Bytes> workspace;
-  std::vector<Cost> cost;  // What plans are charged for: 0 for what runs only once.
+  std::vector<Cost> cost;  // Of a forward graph, of the kinds that run forward alone.
 
   // Of values.
   std::vector<Bytes> bytes;

@@ -60,7 +60,8 @@ Timeline BuildTimeline(const TensorGraph& graph, const Schedule& schedule) {
   const StepTable table = TableOf(graph);
   const std::vector<int32_t> kinds = KindsOf(graph, schedule);
   Replay replay(table);
-  CKPLAN_CHECK(!replay.Read(kinds, schedule.frees), "the schedule has been simulated before");
+  const auto fault = replay.Read(kinds, schedule.frees);
+  CKPLAN_CHECK(!fault, "the schedule has been simulated before");
   GradientTimelineSink sink(graph, table);
   replay.Tell(&sink);
   return std::move(sink).Finish();

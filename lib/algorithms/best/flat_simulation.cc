@@ -30,7 +30,8 @@ bool FlatSimulator::IsValid(std::span<const OpId> runs) {
 FlatSimulation FlatSimulator::Run(std::span<const OpId> runs) {
   CKPLAN_CHECK(IsValid(runs), "a search keeps to sequences in which each read finds its value");
   const std::vector<int32_t> kinds = KindsOf(runs);
-  CKPLAN_CHECK(!replay_.Read(kinds, FreePolicy::kLiveness), "what IsValid allows can be replayed");
+  const auto fault = replay_.Read(kinds, FreePolicy::kLiveness);
+  CKPLAN_CHECK(!fault, "what IsValid allows can be replayed");
   const StopsSuspended suspended;  // A search that is stopped still judges what it has.
   PeakMeter meter(table_);
   replay_.Tell(&meter);
