@@ -93,7 +93,8 @@ TEST_CASE("moments: where the rounds do not suffice, less room makes a plan that
   LoopLimits limits = kAmple;
   limits.rounds = 1;
   int made_to_fit = 0;
-  for (uint64_t seed = 1; seed <= kMomentSeeds; ++seed) {
+  // As many with sanitizers: few of the plans are made to fit.
+  for (uint64_t seed = 1; seed <= 1500; ++seed) {
     CAPTURE(seed);
     const RandomInstance instance(seed, kMomentPercentChains);
     const LoopOutcome loop = SolvedLoop(instance, limits);
