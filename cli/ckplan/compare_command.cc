@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "cli/ckplan/commands.h"
-#include "cli/ckplan/device_text.h"
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/outputs.h"
 #include "cli/ckplan/plan_summary.h"
+#include "cli/ckplan/request_text.h"
 #include "cli/common/memory_limit.h"
 #include "cli/common/size_arg.h"
 #include "cli/common/text_table.h"

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "cli/ckplan/device_text.h"
 #include "cli/ckplan/plan_summary.h"
+#include "cli/ckplan/request_text.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
 #include "lib/plan/diff.h"

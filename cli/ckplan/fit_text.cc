@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/ckplan/device_text.h"
 #include "cli/ckplan/plan_summary.h"
+#include "cli/ckplan/request_text.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
@@ -95,7 +95,7 @@ std::string PlannedBy(const PlanRequest& plan) {
     text += fmt::format(" (effort {}{})", NameOf(plan.effort),
                         plan.order == StepOrder::kFree ? ", free order" : "");
   }
-  text += DeviceText(plan);
+  text += CountingText(plan);
   return fmt::format("{}, optimizer {}, cost model {}", text, NameOf(plan.optimizer),
                      plan.cost_model);
 }
@@ -231,7 +231,7 @@ std::string FitJson(const FitReport& report) {
   WriteField("algorithm", fit.plan, &json);
   json.Key("effort").Text(NameOf(fit.plan.effort));
   WriteField("optimizer", fit.plan, &json);
-  WriteDevice(fit.plan, &json);
+  WriteCounting(fit.plan, &json);
   WriteField("cost_model", fit.plan, &json);
   WriteField("cost_unit", fit.plan, &json);
   json.Key("throughput_unit").Text(ThroughputUnit(fit));

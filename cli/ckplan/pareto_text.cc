@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "cli/ckplan/device_text.h"
 #include "cli/ckplan/plan_summary.h"
+#include "cli/ckplan/request_text.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
@@ -184,7 +184,7 @@ void WriteSubject(const ParetoSeries& series, JsonWriter* json) {
   WritePatterns(series.request, json);
   WriteField("algorithm", series.request, json);
   WriteField("optimizer", series.request, json);
-  WriteDevice(series.request, json);
+  WriteCounting(series.request, json);
 }
 
 // A null point stands for a series without points.
@@ -222,7 +222,7 @@ std::string ParetoText(const AllSeries& all, const Terminal& terminal) {
   }
   text += fmt::format(
       "\n  time added to a step, by the memory that it needs with constants (cost model {}{})\n\n",
-      first.request.cost_model, DeviceText(first.request));
+      first.request.cost_model, CountingText(first.request));
   text += Chart(all, std::min(room, kWidestChart)).Text() + '\n' + Legend(all, labels) + '\n';
   const ByteUnit unit = UnitOf(LargestPeak(all));
   text += TableOf(all, labels, unit).Text(0, terminal.table_width());

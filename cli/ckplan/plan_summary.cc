@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/ckplan/device_text.h"
 #include "cli/ckplan/plan_facts.h"
+#include "cli/ckplan/request_text.h"
 #include "cli/common/command_line.h"
 #include "cli/common/request_flags.h"
 #include "cli/common/text_table.h"

@@ -55,7 +55,7 @@ std::string WriteCompareJson(const ComparisonHead& head, const std::vector<Compa
     for (const auto& [dim, size] : head.request.dims) json.Key(dim).Integer(size);
     json.End();
     WritePatterns(head.request, &json);
-    WriteDevice(head.request, &json);
+    WriteCounting(head.request, &json);
     json.Key("algorithm").Text(row.algorithm);
     json.Key("budget_bytes").Amount(row.budget);
     json.Key("guarantee").Text(row.guarantee);

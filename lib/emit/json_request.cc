@@ -157,8 +157,8 @@ void WritePatterns(const PlanRequest& request, JsonWriter* json) {
   for (const std::string_view name : kPatternFields) WriteField(name, request, json);
 }
 
-void WriteDevice(const PlanRequest& request, JsonWriter* json) {
-  for (const std::string_view name : kDeviceFields) WriteField(name, request, json);
+void WriteCounting(const PlanRequest& request, JsonWriter* json) {
+  for (const std::string_view name : kCountingFields) WriteField(name, request, json);
 }
 
 void ReadField(const RequestField& field, const JsonView& object, PlanRequest* request) {

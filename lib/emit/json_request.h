@@ -23,9 +23,9 @@ void WritePatterns(const PlanRequest& request, JsonWriter* json);
 
 // The fields that say how gradients are counted, and which of several devices a request is for;
 // absent ones for one that has all.
-inline constexpr std::array<std::string_view, 6> kDeviceFields = {
+inline constexpr std::array<std::string_view, 6> kCountingFields = {
     "gradients", "sharding", "pipeline", "micro_batches", "schedule", "stage_cuts"};
-void WriteDevice(const PlanRequest& request, JsonWriter* json);
+void WriteCounting(const PlanRequest& request, JsonWriter* json);
 
 // Reads the field from the object that has it; an optional one that is absent stays as it is.
 void ReadField(const RequestField& field, const JsonView& object, PlanRequest* request);

@@ -151,11 +151,11 @@ struct Interrupt {
   const MipModel& model;
   const MipLimits& limits;
   const MipOptions& options;
+  const int64_t entries = CountEntries(model);
   int64_t iterations = 0;
   int64_t work = 0;
   std::vector<double> best;  // The best solution, until it is judged by `is_worth_proving`.
   std::exception_ptr thrown;
-  int64_t entries = 0;  // Of the model.
 
   size_t columns() const { return model.columns().size(); }
 };
@@ -313,7 +313,7 @@ Result<MipOutcome> SolveMip(const MipModel& model, const MipLimits& limits,
   const bool is_linear =
       options.relax || std::none_of(model.columns().begin(), model.columns().end(),
                                     [](const MipColumn& column) { return column.is_integer; });
-  Interrupt interrupt{model, limits, options, 0, 0, {}, nullptr, CountEntries(model)};
+  Interrupt interrupt{model, limits, options};
   const Highs highs(Highs_create());
   SetRepeatable(highs.get());
   SetLimits(highs.get(), limits, is_linear);

@@ -24,9 +24,9 @@ struct EdgeSearch {
   // time than to measure it.
   std::function<Result<int64_t>(int64_t fits)> reach = nullptr;
   std::optional<int64_t> first_guess = std::nullopt;
-  // Measures go up and down by as much as this part of the count changes them, and take longest
-  // above the edge: guesses keep away from what does not fit, and of a gap no wider than that the
-  // next count is tried, which ends the search wherever it does not fit.
+  // Above 0 where a count may fit although one that is smaller by up to this part of it does not,
+  // and where it takes longest to measure what does not fit. Then guesses keep away from that, and
+  // in a gap no wider than this part the search ends at the first count that does not fit.
   double noise = 0;
 };
 

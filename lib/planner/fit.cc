@@ -32,7 +32,8 @@ namespace {
 // A model may take none of the smallest sizes, as of an image's height: powers of two are tried.
 constexpr int64_t kMaxFirstCount = 4096;
 
-// What the plans add that are found for two neighbouring sizes differs as for sizes so far apart.
+// As EdgeSearch::noise: what the plans add that are found for neighbouring sizes jumps as much as
+// it grows over such a part of the size.
 constexpr double kNoiseOfPlans = 0.02;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();

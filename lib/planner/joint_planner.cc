@@ -4,16 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "lib/algorithms/best/best.h"
-#include "lib/algorithms/best/least_peak.h"
 #include "lib/algorithms/checkmate/checkmate.h"
 #include "lib/algorithms/dtr/dtr.h"
 #include "lib/algorithms/given/given.h"
@@ -21,7 +16,6 @@
 #include "lib/algorithms/torch/torch_budget.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/stop.h"
-#include "lib/base/work_limit.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/plan/assemble_joint.h"
 #include "lib/plan/check_constraints.h"
@@ -30,39 +24,15 @@
 #include "lib/plan/node_name.h"
 #include "lib/plan/run_solver.h"
 #include "lib/planner/best_planner.h"
-#include "lib/planner/best_search.h"
+#include "lib/planner/joint_best.h"
+#include "lib/planner/joint_problem.h"
+#include "lib/planner/joint_runs.h"
 #include "lib/planner/obedience.h"
-#include "lib/planner/other_plans.h"
 #include "lib/planner/peak_budget.h"
 #include "lib/planner/registry.h"
 
 namespace ckplan {
 namespace {
-
-// What an algorithm is asked for.
-struct JointProblem {
-  const JointGraph& graph;  // What must run once may not repeat in it.
-  const PlanRequest& request;
-  std::optional<Bytes> budget;    // On the peak, without constants. None: no limit.
-  bool wants_least_peak = false;  // Of all plans that it finds; `budget` is none then.
-  // Operations whose values are to be recomputed, and the rules that say so; else empty and null.
-  IdVector<OpId, bool> is_recomputed = {};
-  const RunRules* rules = nullptr;
-
-  Runs Obeying(const Runs& runs) const {
-    return rules == nullptr ? runs : MadeToObey(*rules, runs);
-  }
-};
-
-struct JointOutcome {
-  std::vector<OpId> runs;  // A plan of the graph; the caller checks whether it fits the budget.
-  bool is_optimal = false;
-  std::string guarantee;
-  std::optional<Cost> lower_bound;  // On the overhead; none if no more than the obvious is known.
-  std::optional<Certificate> certificate = {};  // Without the gaps.
-  std::vector<CurvePoint> curve = {};           // Without a budget: what was found on the way.
-  std::string note = {};                        // What a refusal adds, if the budget is not met.
-};
 
 struct JointSolver {
   std::string_view name;  // As in the registry.
@@ -86,260 +56,6 @@ Result<JointOutcome> SolveGiven(const JointProblem& problem, const SolveLimits&)
   CKPLAN_RETURN_IF_ERROR(CheckDecided(BrokenConstraints(
       problem.graph, problem.request, AssembleJointPlan(problem.graph, runs).schedule)));
   return JointOutcome{std::move(runs), false, std::string(kGuaranteeOfDecisions), std::nullopt};
-}
-
-// The setting of a knob that limits the peak; the nearest one if the budget is out of its range.
-int64_t LimitFor(const JointProblem& problem, const Knob& knob) {
-  return problem.budget ? std::clamp(problem.budget->count(), knob.min, knob.max) : knob.min;
-}
-
-// What the algorithm returns, changed to obey the constraints that it does not know.
-Result<RunOutcome> Obeying(const JointProblem& problem, Result<RunOutcome> solved) {
-  if (!solved.ok() || problem.rules == nullptr || Obeys(*problem.rules, solved->runs)) {
-    return solved;
-  }
-  solved->runs = problem.Obeying(solved->runs);
-  solved->is_optimal = false;
-  solved->guarantee += kChangedToObey;
-  return solved;
-}
-
-// Of a knob that limits the peak.
-constexpr int64_t kLimitsTried = 16;
-
-// The best of all settings: of least time within the budget, or of least peak.
-Result<RunOutcome> SolveAtEachSetting(const JointProblem& problem, const SolveLimits& limits,
-                                      PreparedRunSolver* solver) {
-  const Knob knob = solver->knob();
-  if (!problem.budget && !problem.wants_least_peak) {
-    return Obeying(problem, solver->Solve(knob.preset, limits));
-  }
-  const Bytes budget = problem.budget.value_or(Bytes(0));
-  RunSimulator simulator(problem.graph);
-  std::optional<RunOutcome> best;
-  std::tuple<Bytes, Cost, Bytes> least;  // Above the budget; time and memory.
-  const bool limits_peak = knob.kind == Knob::Kind::kPeakLimit;
-  const int64_t steps = limits_peak ? kLimitsTried : knob.grid_steps;
-  const int64_t distance = std::max<int64_t>(1, (knob.max - knob.min) / steps);
-  for (int64_t setting = knob.min; setting <= knob.max; setting += distance) {
-    PollStop();
-    Result<RunOutcome> solved = Obeying(problem, solver->Solve(setting, limits));
-    // A limit below its least; above it there may be plans that fit once they are changed.
-    const bool is_refused = !solved.ok() && solved.error().code == ErrorCode::kInfeasible;
-    if (is_refused && limits_peak && setting + distance <= knob.max) continue;
-    CKPLAN_ASSIGN_OR_RETURN(RunOutcome outcome, std::move(solved));
-    const RunSimulation simulation = simulator.Run(outcome.runs).value();
-    const Bytes above = std::max(Bytes(0), simulation.peak - budget);
-    const std::tuple rank(above, simulation.cost, simulation.peak);
-    if (best && rank >= least) continue;
-    least = rank;
-    best = std::move(outcome);
-  }
-  return *std::move(best);
-}
-
-// By an algorithm that plans forward graphs as well. Where nothing fits the budget, its plan of
-// least peak.
-template <PrepareRuns prepare>
-Result<JointOutcome> SolveByRuns(const JointProblem& problem, const SolveLimits& limits) {
-  CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedRunSolver> solver,
-                          prepare(problem.graph, limits));
-  const Knob knob = solver->knob();
-  // Plans that are changed afterwards may need more than the limit that they were made for.
-  const bool limits_peak = knob.kind == Knob::Kind::kPeakLimit && problem.rules == nullptr;
-  Result<RunOutcome> outcome = limits_peak ? solver->Solve(LimitFor(problem, knob), limits)
-                                           : SolveAtEachSetting(problem, limits, solver.get());
-  if (!outcome.ok() && outcome.error().code == ErrorCode::kInfeasible) {
-    outcome = Obeying(problem, solver->Solve(knob.min, limits));
-  }
-  if (!outcome.ok()) return std::move(outcome).error();
-  return JointOutcome{std::move(outcome->runs), outcome->is_optimal, std::move(outcome->guarantee),
-                      std::nullopt};
-}
-
-// The algorithms that `best` is never worse than, in the order in which they are tried.
-constexpr std::array kOthers = {SolveByRuns<PrepareDtrRuns>, SolveByRuns<PrepareTorchBudgetRuns>};
-// The same, which takes seconds on some graphs.
-constexpr auto kSlowOther = SolveByRuns<PrepareCheckmateRuns>;
-
-// What `best` can start from, within a limit of work (other_plans.h), unless a stop comes first.
-std::vector<std::vector<OpId>> PlansOfOthers(const JointProblem& problem, SearchEffort effort,
-                                             const SolveLimits& limits) {
-  const WorkLimit limit(limits.stop, WorkOfOthers(effort));
-  SolveLimits own_limits = limits;
-  own_limits.stop = limit.token();
-  std::vector<std::vector<OpId>> plans;
-  const auto add = [&](auto solve) {
-    Result<JointOutcome> outcome = UnlessStopped([&] {
-      const StopScope scope(own_limits.stop);
-      return solve(problem, own_limits);
-    });
-    if (outcome.ok()) plans.push_back(std::move(outcome->runs));
-  };
-  for (const auto& solve : kOthers) add(solve);
-  if (effort != SearchEffort::kQuick) add(kSlowOther);
-  return plans;
-}
-
-std::string GuaranteeOf(const JointProblem& problem, const BestOutcome& outcome) {
-  const std::string scope =
-      fmt::format("{}{}", DescriptionOf(outcome.scope), UnderConstraints(problem.request));
-  if (outcome.is_optimal) return fmt::format("optimal among plans {}", scope);
-  const auto once = static_cast<double>(problem.graph.cost().count());
-  const auto gap = static_cast<double>(outcome.overhead - outcome.lower_bound);
-  return fmt::format("heuristic: no plan {} saves more than {:.2f} % of a step", scope,
-                     once > 0 ? 100 * gap / once : 0);
-}
-
-JointOutcome OutcomeOf(const JointProblem& problem, const BestOutcome& best) {
-  return {*best.runs, best.is_optimal, GuaranteeOf(problem, best), Cost(best.lower_bound),
-          Certificate{best.proof, best.scope, Cost(0), best.least_peak, Bytes(0)}};
-}
-
-// What the budget covers beside the peak: nothing, or all that no plan changes.
-Bytes ConstantsInBudget(const JointGraph& graph, const PlanRequest& request) {
-  if (!request.total_budget.is_given()) return Bytes(0);
-  return TotalConstants(JointConstants(graph),
-                        OptimizerState(request.optimizer, ParameterGradientBytes(graph)));
-}
-
-// A plan of the least peak that is found.
-Result<JointOutcome> SolveBestForLeastPeak(const JointProblem& problem, BestProblem* shared,
-                                           const BestOptions& options, const SolveLimits& limits) {
-  const JointGraph& graph = problem.graph;
-  BestOptions probe = options;
-  probe.work = kQuickWork;
-  CKPLAN_ASSIGN_OR_RETURN(const LeastPeak least,
-                          FindLeastPeak(shared, probe, OwnOrderPeak(graph).count()));
-  std::vector<OpId> runs = least.runs.value_or(problem.Obeying(OwnOrder(graph)));
-  RunSimulator simulator(graph);
-  const auto peak_of = [&](const std::vector<OpId>& plan) {
-    return simulator.Run(plan).value().peak;
-  };
-  const JointProblem for_least{graph, problem.request,       std::nullopt,
-                               true,  problem.is_recomputed, problem.rules};
-  if (least.bound.bytes < peak_of(runs)) {
-    for (std::vector<OpId>& other : PlansOfOthers(for_least, problem.request.effort, limits)) {
-      if (peak_of(other) < peak_of(runs)) runs = std::move(other);
-    }
-  }
-  BestOptions again = options;
-  again.budget = peak_of(runs).count();
-  again.starts = {runs};
-  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(shared, again));
-  CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
-  JointOutcome outcome = OutcomeOf(problem, best);
-  PeakBound& bound = outcome.certificate->peak;
-  if (least.bound.bytes > bound.bytes) bound = least.bound;
-  const bool is_least = bound.bytes.count() == again.budget;
-  outcome.is_optimal &= is_least;
-  if (is_least)
-    outcome.guarantee = LeastPeakProven(bound.scope, problem.request) + outcome.guarantee;
-  return outcome;
-}
-
-bool IsEnough(const BestOptions& options, const BestOutcome& best) {
-  return options.enough && best.runs && best.overhead <= *options.enough;
-}
-
-// The best plan within the budget, no worse than those of the other algorithms.
-Result<BestOutcome> SolveBestAt(SearchEffort effort, const JointProblem& problem,
-                                BestProblem* shared, const BestOptions& options,
-                                const SolveLimits& limits) {
-  CKPLAN_ASSIGN_OR_RETURN(BestOutcome best, SolveBest(shared, options));
-  if (best.is_optimal || best.is_infeasible || limits.stop.stop_requested()) return best;
-  if (IsEnough(options, best)) return best;
-  RunSimulator simulator(problem.graph);
-  BestOptions again = options;
-  const size_t known = again.starts.size();
-  for (std::vector<OpId>& other : PlansOfOthers(problem, effort, limits)) {
-    const RunSimulation simulation = simulator.Run(other).value();
-    const int64_t overhead = (simulation.cost - problem.graph.cost()).count();
-    const bool is_better = !best.runs || overhead < best.overhead;
-    if (is_better && simulation.peak <= *problem.budget) again.starts.push_back(std::move(other));
-  }
-  if (again.starts.size() == known) return best;
-  // Programs and cuts find the same again; the annealing goes on from a better plan.
-  again.work.programs = again.work.any_order = again.work.cut_trials = 0;
-  again.before = &best;
-  return SolveBest(shared, again);
-}
-
-// The same, no worse than with less effort.
-Result<BestOutcome> SolveBestWithin(const JointProblem& problem, BestProblem* shared,
-                                    BestOptions options, const SolveLimits& limits) {
-  BestOutcome best;
-  for (const SearchEffort effort : kEfforts) {
-    options.work = WorkOf(effort);
-    CKPLAN_ASSIGN_OR_RETURN(BestOutcome found,
-                            SolveBestAt(effort, problem, shared, options, limits));
-    best = std::move(found);
-    options.before = &best;
-    const bool is_optimal_in_any_order = best.runs && best.overhead <= best.any_order_bound;
-    const bool is_final = is_optimal_in_any_order || best.is_infeasible ||
-                          limits.stop.stop_requested() || IsEnough(options, best);
-    if (is_final || effort == problem.request.effort) break;
-  }
-  return best;
-}
-
-// The plan of the least product of peak and time, of a dozen budgets between the least peak that is
-// not excluded and that of the own order. Each starts from the plan for the one before, so that
-// more memory never costs more time.
-Result<JointOutcome> SolveBestForLeastProduct(const JointProblem& problem, BestProblem* shared,
-                                              const BestOptions& options,
-                                              const SolveLimits& limits) {
-  const JointGraph& graph = problem.graph;
-  constexpr int64_t kBudgets = 12;
-  RunSimulator simulator(graph);
-  const auto point_of = [&](const std::vector<OpId>& runs) {
-    const RunSimulation simulation = simulator.Run(runs).value();
-    return CurvePoint{simulation.peak, simulation.cost - graph.cost()};
-  };
-  std::vector<OpId> chosen = problem.Obeying(OwnOrder(graph));
-  std::vector<CurvePoint> points = {point_of(chosen)};
-  const int64_t high = points.front().peak.count();
-  const int64_t low = std::min(high, shared->certificates().least_peak_any_plan);
-  BestOptions at = options;
-  at.work = kGlanceWork;
-  for (int64_t i = 0; i <= kBudgets; ++i) {
-    at.budget = i == kBudgets ? high : low + (high - low) / kBudgets * i;
-    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(shared, at));
-    if (!best.runs) continue;
-    at.starts = {*best.runs};
-    points.push_back(point_of(*best.runs));
-    if (IsBetterPoint(points.back(), point_of(chosen), graph.cost())) chosen = *best.runs;
-  }
-  BestOptions again = options;
-  again.budget = point_of(chosen).peak.count();
-  again.starts = {chosen};
-  JointProblem within = problem;
-  within.budget = Bytes(again.budget);
-  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBestWithin(within, shared, again, limits));
-  CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
-  JointOutcome outcome = OutcomeOf(problem, best);
-  points.push_back(point_of(outcome.runs));
-  outcome.curve = FrontOf(std::move(points));
-  return outcome;
-}
-
-Result<JointOutcome> SolveByBest(const JointProblem& problem, const SolveLimits& limits) {
-  BestProblem shared(problem.graph, problem.is_recomputed);
-  BestOptions options;
-  options.work = WorkOf(problem.request.effort);
-  if (problem.wants_least_peak) return SolveBestForLeastPeak(problem, &shared, options, limits);
-  if (!problem.budget) return SolveBestForLeastProduct(problem, &shared, options, limits);
-  options.budget = problem.budget->count();
-  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
-                          SolveBestWithin(problem, &shared, options, limits));
-  if (best.runs) return OutcomeOf(problem, best);
-  options.work = kQuickWork;
-  CKPLAN_ASSIGN_OR_RETURN(JointOutcome least,
-                          SolveBestForLeastPeak(problem, &shared, options, limits));
-  const bool is_proven = best.least_peak.bytes > *problem.budget;
-  least.note = WhatIsProven(is_proven ? best.least_peak : least.certificate->peak, *problem.budget,
-                            ConstantsInBudget(problem.graph, problem.request), problem.request);
-  return least;
 }
 
 // The first is the one that refusals of other algorithms name.
@@ -444,6 +160,27 @@ PlanRequest Settled(const JointProblem& problem, std::string_view algorithm, Byt
   return settled;
 }
 
+// Of what the algorithm returned, whether or not it fits the budget.
+Plan PlanOf(const JointProblem& problem, std::string_view algorithm, const JointOutcome& outcome) {
+  Plan plan = AssembleJointPlan(problem.graph, outcome.runs);
+  plan.request = Settled(problem, algorithm, plan.figures.peak);
+  plan.figures.is_optimal =
+      outcome.is_optimal && (!problem.wants_least_peak || algorithm == kBestAlgorithm);
+  plan.figures.guarantee = outcome.guarantee;
+  if (outcome.lower_bound) plan.figures.lower_bound_cost = outcome.lower_bound;
+  plan.figures.curve = outcome.curve;
+  if (outcome.certificate) AddCertificate(*outcome.certificate, &plan.figures);
+  plan.figures.optimizer_state =
+      OptimizerState(problem.request.optimizer, ParameterGradientBytes(problem.graph));
+  return plan;
+}
+
+Plan Checked(const JointProblem& problem, Plan plan) {
+  const std::vector<std::string> faults = CheckJointPlan(problem.graph, plan);
+  CKPLAN_CHECK(faults.empty(), faults.front());
+  return plan;
+}
+
 Result<Plan> SolveAndCheck(const JointSolver& solver, const JointProblem& problem,
                            const SolveLimits& limits) {
   const StopScope scope(limits.stop);
@@ -453,24 +190,13 @@ Result<Plan> SolveAndCheck(const JointSolver& solver, const JointProblem& proble
   std::optional<StopsSuspended> whole;
   const bool is_cut_short = outcome.guarantee.starts_with(kStoppedEarly);
   if (solver.name == kBestAlgorithm || is_cut_short) whole.emplace();
-  Plan plan = AssembleJointPlan(problem.graph, outcome.runs);
+  Plan plan = PlanOf(problem, solver.name, outcome);
   if (problem.budget && plan.figures.peak > *problem.budget) {
     Error error = Infeasible(problem, solver.name, plan);
     if (!outcome.note.empty()) error.notes.push_back(outcome.note);
     return error;
   }
-  plan.request = Settled(problem, solver.name, plan.figures.peak);
-  plan.figures.is_optimal =
-      outcome.is_optimal && (!problem.wants_least_peak || solver.name == kBestAlgorithm);
-  plan.figures.guarantee = outcome.guarantee;
-  if (outcome.lower_bound) plan.figures.lower_bound_cost = outcome.lower_bound;
-  plan.figures.curve = outcome.curve;
-  if (outcome.certificate) AddCertificate(*outcome.certificate, &plan.figures);
-  plan.figures.optimizer_state =
-      OptimizerState(problem.request.optimizer, ParameterGradientBytes(problem.graph));
-  const std::vector<std::string> faults = CheckJointPlan(problem.graph, plan);
-  CKPLAN_CHECK(faults.empty(), faults.front());
-  return plan;
+  return Checked(problem, std::move(plan));
 }
 
 }  // namespace
@@ -500,17 +226,13 @@ Result<PlanWithin> FindJointPlanWithin(const JointGraph& graph, const PlanReques
     const JointProblem problem{constrained.graph(graph),      request,
                                BudgetInBytes(graph, request), false,
                                constrained.is_recomputed(),   constrained.rules()};
-    BestProblem shared(problem.graph, problem.is_recomputed);
-    BestOptions options;
-    options.budget = problem.budget->count();
-    options.enough = enough.count();
-    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
-                            SolveBestWithin(problem, &shared, options, limits));
+    CKPLAN_ASSIGN_OR_RETURN(const std::optional<JointOutcome> outcome,
+                            SolveByBestUntil(problem, enough, limits));
     PlanWithin found;
-    if (!best.runs) return found;
-    found.least_found = Cost(best.overhead);
-    if (*found.least_found > enough) return found;
-    found.plan = AssembleJointPlan(problem.graph, *best.runs);
+    if (!outcome) return found;
+    Plan plan = PlanOf(problem, kBestAlgorithm, *outcome);
+    found.least_found = plan.figures.overhead;
+    if (plan.figures.overhead <= enough) found.plan = Checked(problem, std::move(plan));
     return found;
   });
 }

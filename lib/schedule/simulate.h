@@ -72,7 +72,7 @@ class Simulator {
   Replay replay_;
   GradientProfile profile_;
   std::optional<BackwardPrecedence> precedence_;  // Once a schedule is not mirrored.
-  // Working memory of Run, kept so that a search allocates nothing.
+  // Working memory of Run, kept from one schedule to the next.
   std::vector<NodeId> order_;           // Of the first forward runs.
   std::vector<NodeId> backward_order_;  // Of the backward steps.
   std::vector<int32_t> runs_;

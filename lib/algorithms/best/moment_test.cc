@@ -88,6 +88,27 @@ TEST_CASE("moments: the loop finds the best plan of an order, or says that it di
   CHECK(optimal * 10 >= feasible * 9);
 }
 
+TEST_CASE("moments: what is enough to know ends the loop, with a bound that holds") {
+  if (!HasMipSolver()) return;
+  int64_t whole_work = 0;
+  int64_t work = 0;
+  for (uint64_t seed = 1; seed <= kMomentSeeds / 5; ++seed) {
+    CAPTURE(seed);
+    const RandomInstance instance(seed, kMomentPercentChains);
+    const LoopOutcome whole = SolvedLoop(instance, kAmple);
+    if (whole.is_infeasible || whole.lower_bound == 0) continue;
+    LoopLimits limits = kAmple;
+    limits.enough = whole.lower_bound / 2;
+    const LoopOutcome outcome = SolvedLoop(instance, limits);
+    CHECK(outcome.lower_bound > *limits.enough);
+    CHECK(outcome.lower_bound <= whole.lower_bound);
+    CHECK(outcome.work <= whole.work);
+    whole_work += whole.work;
+    work += outcome.work;
+  }
+  CHECK(work * 10 < whole_work * 9);
+}
+
 TEST_CASE("moments: where the rounds do not suffice, less room makes a plan that nearly fits fit") {
   if (!HasMipSolver()) return;
   LoopLimits limits = kAmple;

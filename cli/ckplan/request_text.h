@@ -16,7 +16,7 @@ std::string InFlightText(const PlanRequest& request);  // "3 of 8 micro-batches 
 
 // ", gradients arriving, each device of zero2:8, stage 4/1, 8 micro-batches (1f1b)"; empty for one
 // that has all, and gradients with the constants.
-std::string DeviceText(const PlanRequest& request);
+std::string CountingText(const PlanRequest& request);
 
 // Name and value of each column that a table in CSV has of these; none where nothing of it is asked
 // for.

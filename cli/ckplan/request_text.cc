@@ -1,4 +1,4 @@
-#include "cli/ckplan/device_text.h"
+#include "cli/ckplan/request_text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,7 +20,7 @@ std::string InFlightText(const PlanRequest& request) {
       request.micro_batches, NameOf(request.schedule));
 }
 
-std::string DeviceText(const PlanRequest& request) {
+std::string CountingText(const PlanRequest& request) {
   std::string text;
   if (request.gradients == ParameterGradients::kArriving) text += ", gradients arriving";
   if (request.sharding) text += fmt::format(", each device of {}", TextOf(*request.sharding));
@@ -36,7 +36,7 @@ std::vector<std::pair<std::string, std::string>> RequestCells(const PlanRequest&
     cells.emplace_back(field.key, fmt::format("{}", fmt::join(TextsOf(field, request), " ")));
   };
   for (const std::string_view name : kPatternFields) add(name);
-  for (const std::string_view name : kDeviceFields) add(name);
+  for (const std::string_view name : kCountingFields) add(name);
   return cells;
 }
 

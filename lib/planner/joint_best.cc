@@ -1,0 +1,221 @@
+#include "lib/planner/joint_best.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/algorithms/best/best.h"
+#include "lib/algorithms/best/least_peak.h"
+#include "lib/algorithms/checkmate/checkmate.h"
+#include "lib/algorithms/dtr/dtr.h"
+#include "lib/algorithms/torch/torch_budget.h"
+#include "lib/base/check.h"
+#include "lib/base/stop.h"
+#include "lib/base/work_limit.h"
+#include "lib/joint/simulate_runs.h"
+#include "lib/plan/constraints.h"
+#include "lib/planner/best_planner.h"
+#include "lib/planner/best_search.h"
+#include "lib/planner/joint_runs.h"
+#include "lib/planner/obedience.h"
+#include "lib/planner/other_plans.h"
+
+namespace ckplan {
+namespace {
+
+// The algorithms that `best` is never worse than, in the order in which they are tried.
+constexpr std::array kOthers = {SolveByRuns<PrepareDtrRuns>, SolveByRuns<PrepareTorchBudgetRuns>};
+// The same, which takes seconds on some graphs.
+constexpr auto kSlowOther = SolveByRuns<PrepareCheckmateRuns>;
+
+// What `best` can start from, within a limit of work (other_plans.h), unless a stop comes first.
+std::vector<std::vector<OpId>> PlansOfOthers(const JointProblem& problem, SearchEffort effort,
+                                             const SolveLimits& limits) {
+  const WorkLimit limit(limits.stop, WorkOfOthers(effort));
+  SolveLimits own_limits = limits;
+  own_limits.stop = limit.token();
+  std::vector<std::vector<OpId>> plans;
+  const auto add = [&](auto solve) {
+    Result<JointOutcome> outcome = UnlessStopped([&] {
+      const StopScope scope(own_limits.stop);
+      return solve(problem, own_limits);
+    });
+    if (outcome.ok()) plans.push_back(std::move(outcome->runs));
+  };
+  for (const auto& solve : kOthers) add(solve);
+  if (effort != SearchEffort::kQuick) add(kSlowOther);
+  return plans;
+}
+
+std::string GuaranteeOf(const JointProblem& problem, const BestOutcome& outcome) {
+  const std::string scope =
+      fmt::format("{}{}", DescriptionOf(outcome.scope), UnderConstraints(problem.request));
+  if (outcome.is_optimal) return fmt::format("optimal among plans {}", scope);
+  const auto once = static_cast<double>(problem.graph.cost().count());
+  const auto gap = static_cast<double>(outcome.overhead - outcome.lower_bound);
+  return fmt::format("heuristic: no plan {} saves more than {:.2f} % of a step", scope,
+                     once > 0 ? 100 * gap / once : 0);
+}
+
+JointOutcome OutcomeOf(const JointProblem& problem, const BestOutcome& best) {
+  return {*best.runs, best.is_optimal, GuaranteeOf(problem, best), Cost(best.lower_bound),
+          Certificate{best.proof, best.scope, Cost(0), best.least_peak, Bytes(0)}};
+}
+
+// A plan of the least peak that is found.
+Result<JointOutcome> SolveBestForLeastPeak(const JointProblem& problem, BestProblem* shared,
+                                           const BestOptions& options, const SolveLimits& limits) {
+  const JointGraph& graph = problem.graph;
+  BestOptions probe = options;
+  probe.work = kQuickWork;
+  CKPLAN_ASSIGN_OR_RETURN(const LeastPeak least,
+                          FindLeastPeak(shared, probe, OwnOrderPeak(graph).count()));
+  std::vector<OpId> runs = least.runs.value_or(problem.Obeying(OwnOrder(graph)));
+  RunSimulator simulator(graph);
+  const auto peak_of = [&](const std::vector<OpId>& plan) {
+    return simulator.Run(plan).value().peak;
+  };
+  const JointProblem for_least{graph, problem.request,       std::nullopt,
+                               true,  problem.is_recomputed, problem.rules};
+  if (least.bound.bytes < peak_of(runs)) {
+    for (std::vector<OpId>& other : PlansOfOthers(for_least, problem.request.effort, limits)) {
+      if (peak_of(other) < peak_of(runs)) runs = std::move(other);
+    }
+  }
+  BestOptions again = options;
+  again.budget = peak_of(runs).count();
+  again.starts = {runs};
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(shared, again));
+  CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
+  JointOutcome outcome = OutcomeOf(problem, best);
+  PeakBound& bound = outcome.certificate->peak;
+  if (least.bound.bytes > bound.bytes) bound = least.bound;
+  const bool is_least = bound.bytes.count() == again.budget;
+  outcome.is_optimal &= is_least;
+  if (is_least)
+    outcome.guarantee = LeastPeakProven(bound.scope, problem.request) + outcome.guarantee;
+  return outcome;
+}
+
+bool IsEnough(const BestOptions& options, const BestOutcome& best) {
+  return options.enough && best.runs && best.overhead <= *options.enough;
+}
+
+// The best plan within the budget, no worse than those of the other algorithms.
+Result<BestOutcome> SolveBestAt(SearchEffort effort, const JointProblem& problem,
+                                BestProblem* shared, const BestOptions& options,
+                                const SolveLimits& limits) {
+  CKPLAN_ASSIGN_OR_RETURN(BestOutcome best, SolveBest(shared, options));
+  if (best.is_optimal || best.is_infeasible || limits.stop.stop_requested()) return best;
+  if (IsEnough(options, best)) return best;
+  RunSimulator simulator(problem.graph);
+  BestOptions again = options;
+  const size_t known = again.starts.size();
+  for (std::vector<OpId>& other : PlansOfOthers(problem, effort, limits)) {
+    const RunSimulation simulation = simulator.Run(other).value();
+    const int64_t overhead = (simulation.cost - problem.graph.cost()).count();
+    const bool is_better = !best.runs || overhead < best.overhead;
+    if (is_better && simulation.peak <= *problem.budget) again.starts.push_back(std::move(other));
+  }
+  if (again.starts.size() == known) return best;
+  // Programs and cuts find the same again; the annealing goes on from a better plan.
+  again.work.programs = again.work.any_order = again.work.cut_trials = 0;
+  again.before = &best;
+  return SolveBest(shared, again);
+}
+
+// The same, no worse than with less effort.
+Result<BestOutcome> SolveBestWithin(const JointProblem& problem, BestProblem* shared,
+                                    BestOptions options, const SolveLimits& limits) {
+  BestOutcome best;
+  for (const SearchEffort effort : kEfforts) {
+    options.work = WorkOf(effort);
+    CKPLAN_ASSIGN_OR_RETURN(BestOutcome found,
+                            SolveBestAt(effort, problem, shared, options, limits));
+    best = std::move(found);
+    options.before = &best;
+    const bool is_optimal_in_any_order = best.runs && best.overhead <= best.any_order_bound;
+    const bool is_final = is_optimal_in_any_order || best.is_infeasible ||
+                          limits.stop.stop_requested() || IsEnough(options, best);
+    if (is_final || effort == problem.request.effort) break;
+  }
+  return best;
+}
+
+// The plan of the least product of peak and time, of a dozen budgets between the least peak that is
+// not excluded and that of the own order. Each starts from the plan for the one before, so that
+// more memory never costs more time.
+Result<JointOutcome> SolveBestForLeastProduct(const JointProblem& problem, BestProblem* shared,
+                                              const BestOptions& options,
+                                              const SolveLimits& limits) {
+  const JointGraph& graph = problem.graph;
+  constexpr int64_t kBudgets = 12;
+  RunSimulator simulator(graph);
+  const auto point_of = [&](const std::vector<OpId>& runs) {
+    const RunSimulation simulation = simulator.Run(runs).value();
+    return CurvePoint{simulation.peak, simulation.cost - graph.cost()};
+  };
+  std::vector<OpId> chosen = problem.Obeying(OwnOrder(graph));
+  std::vector<CurvePoint> points = {point_of(chosen)};
+  const int64_t high = points.front().peak.count();
+  const int64_t low = std::min(high, shared->certificates().least_peak_any_plan);
+  BestOptions at = options;
+  at.work = kGlanceWork;
+  for (int64_t i = 0; i <= kBudgets; ++i) {
+    at.budget = i == kBudgets ? high : low + (high - low) / kBudgets * i;
+    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(shared, at));
+    if (!best.runs) continue;
+    at.starts = {*best.runs};
+    points.push_back(point_of(*best.runs));
+    if (IsBetterPoint(points.back(), point_of(chosen), graph.cost())) chosen = *best.runs;
+  }
+  BestOptions again = options;
+  again.budget = point_of(chosen).peak.count();
+  again.starts = {chosen};
+  JointProblem within = problem;
+  within.budget = Bytes(again.budget);
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBestWithin(within, shared, again, limits));
+  CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
+  JointOutcome outcome = OutcomeOf(problem, best);
+  points.push_back(point_of(outcome.runs));
+  outcome.curve = FrontOf(std::move(points));
+  return outcome;
+}
+
+}  // namespace
+
+Result<JointOutcome> SolveByBest(const JointProblem& problem, const SolveLimits& limits) {
+  BestProblem shared(problem.graph, problem.is_recomputed);
+  BestOptions options;
+  options.work = WorkOf(problem.request.effort);
+  if (problem.wants_least_peak) return SolveBestForLeastPeak(problem, &shared, options, limits);
+  if (!problem.budget) return SolveBestForLeastProduct(problem, &shared, options, limits);
+  options.budget = problem.budget->count();
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
+                          SolveBestWithin(problem, &shared, options, limits));
+  if (best.runs) return OutcomeOf(problem, best);
+  options.work = kQuickWork;
+  CKPLAN_ASSIGN_OR_RETURN(JointOutcome least,
+                          SolveBestForLeastPeak(problem, &shared, options, limits));
+  const bool is_proven = best.least_peak.bytes > *problem.budget;
+  least.note = WhatIsProven(is_proven ? best.least_peak : least.certificate->peak, *problem.budget,
+                            ConstantsInBudget(problem.graph, problem.request), problem.request);
+  return least;
+}
+
+Result<std::optional<JointOutcome>> SolveByBestUntil(const JointProblem& problem, Cost enough,
+                                                     const SolveLimits& limits) {
+  BestProblem shared(problem.graph, problem.is_recomputed);
+  BestOptions options;
+  options.budget = problem.budget.value().count();
+  options.enough = enough.count();
+  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
+                          SolveBestWithin(problem, &shared, options, limits));
+  if (!best.runs) return std::optional<JointOutcome>();
+  return std::optional(OutcomeOf(problem, best));
+}
+
+}  // namespace ckplan

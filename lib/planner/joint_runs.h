@@ -1,0 +1,23 @@
+// Plans of a joint graph by the algorithms that plan forward graphs as well
+// (lib/plan/run_solver.h).
+#pragma once
+
+#include "lib/base/result.h"
+#include "lib/plan/run_solver.h"
+#include "lib/plan/solver.h"
+#include "lib/planner/joint_problem.h"
+
+namespace ckplan {
+
+// The best plan of all settings of the algorithm's knob; where nothing fits the budget, its plan of
+// least peak. Errors are the algorithm's.
+Result<JointOutcome> SolveByRuns(const JointProblem& problem, const SolveLimits& limits,
+                                 PrepareRuns prepare);
+
+// The same, for tables of algorithms.
+template <PrepareRuns prepare>
+Result<JointOutcome> SolveByRuns(const JointProblem& problem, const SolveLimits& limits) {
+  return SolveByRuns(problem, limits, prepare);
+}
+
+}  // namespace ckplan
