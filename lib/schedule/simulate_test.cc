@@ -147,6 +147,34 @@ TEST_CASE("simulate: what is no valid training step is told with step and tensor
   }
 }
 
+TEST_CASE("simulate: a node of two outputs is written over one input, the first that dies") {
+  // c reads a and b, and makes d and e, all of 4 bytes: d may be put over a, e over b.
+  TensorGraphParts parts = PartsOf(GraphFromText("a:4 -> c:4; b:4 -> c"));
+  Tensor second = parts.tensors[TensorId(2)];
+  second.file_id = static_cast<int64_t>(parts.tensors.size());
+  second.name = "e";
+  const TensorId e = parts.tensors.push_back(second);
+  Node& node = parts.nodes[NodeId(2)];
+  REQUIRE(node.name == "c");
+  const TensorId c = node.outputs[0];
+  node.outputs.push_back(e);
+  for (Node& any : parts.nodes) any.backward_reads.clear();  // So a and b die at c.
+  for (const TensorId input : node.inputs) {
+    node.in_place.push_back({node.in_place.empty() ? c : e, input});
+  }
+  const TensorGraph graph = *TensorGraph::Create(std::move(parts));
+  const Schedule schedule = KeepAllInOwnOrder(graph);
+  const Simulation simulation = *Simulator(graph).Run(schedule);
+  CHECK(simulation.peak == NaiveSimulation(graph, schedule).Peak());
+  const Timeline timeline = BuildTimeline(graph, schedule);
+  CHECK(timeline.peak == simulation.peak);
+  size_t forward_buffers = 0;
+  for (const Buffer& buffer : timeline.buffers) {
+    forward_buffers += buffer.kind == BufferKind::kTensor ? 1 : 0;
+  }
+  CHECK(forward_buffers == 3);  // Of four tensors.
+}
+
 TEST_CASE("simulate: explicit frees release at their step and nowhere else") {
   // The chain above, but a is freed only at the very end, after the gradients are gone.
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3 -> c:1@5");
