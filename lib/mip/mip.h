@@ -112,6 +112,9 @@ struct MipOptions {
   // a limit.
   std::function<bool(const std::vector<double>&)> is_worth_proving;
   double doubtful_gap = 0;
+  // If set, asked about each solution that is better than those before it, with integers that are
+  // whole: whether it is all that is to be known. Where it is, the search ends as at a limit.
+  std::function<bool(const std::vector<double>&)> is_solution_enough;
   // If set, asked about what no solution costs less than, again and again while that rises: whether
   // it is all that is to be known. Where it is, the search ends as at a limit.
   std::function<bool(double bound)> is_bound_enough;

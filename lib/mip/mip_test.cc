@@ -247,6 +247,34 @@ TEST_CASE("mip: the caller is asked about solutions near the bound, and may end 
   CHECK(Solved(model, {}, options).status == MipStatus::kOptimal);
 }
 
+TEST_CASE("mip: the caller is told of each better solution, and ends the search with one") {
+  Rng rng(7);
+  const MipModel model = RandomKnapsack(rng, 40, 20);
+  std::vector<double> costs;
+  double enough = -kMipInfinity;
+  MipOptions options;
+  options.doubtful_gap = kMipInfinity;  // Of what is not asked.
+  options.is_solution_enough = [&](const std::vector<double>& values) {
+    CHECK(model.IsFeasible(values));
+    costs.push_back(model.Objective(values));
+    return costs.back() <= enough;
+  };
+  const MipOutcome whole = Solved(model, {}, options);
+  REQUIRE(whole.status == MipStatus::kOptimal);
+  REQUIRE(costs.size() > 1);
+  for (size_t i = 1; i < costs.size(); ++i) CHECK(costs[i] < costs[i - 1]);
+  CHECK(costs.back() == whole.objective);
+  enough = costs.front();
+  costs.clear();
+  const MipOutcome ended = Solved(model, {}, options);
+  CHECK(ended.status == MipStatus::kStopped);
+  CHECK(costs.size() == 1);
+  CHECK(ended.objective <= enough);
+  CHECK(ended.work < whole.work);
+  options.is_solution_enough = [](const std::vector<double>&) -> bool { throw std::bad_alloc(); };
+  CHECK_THROWS_AS(Solved(model, {}, options), std::bad_alloc);
+}
+
 TEST_CASE("mip: a search ends once its bound is said to be enough, with a bound that holds") {
   Rng rng(7);
   const MipModel model = RandomKnapsack(rng, 40, 20);

@@ -155,6 +155,7 @@ struct Interrupt {
   int64_t iterations = 0;
   int64_t work = 0;
   std::vector<double> best;  // The best solution, until it is judged by `is_worth_proving`.
+  bool is_solved = false;    // As `is_solution_enough` says.
   std::exception_ptr thrown;
 
   size_t columns() const { return model.columns().size(); }
@@ -185,14 +186,28 @@ bool IsRefused(double primal_bound, double dual_bound, Interrupt* interrupt) {
   }
 }
 
+// Takes a better solution. No exception may pass through HiGHS.
+void TakeSolution(const double* values, Interrupt* interrupt) {
+  const MipOptions& options = interrupt->options;
+  try {
+    std::vector<double> best = Rounded({values, values + interrupt->columns()}, interrupt->model);
+    // HiGHS may find more of them before it can be interrupted.
+    if (!interrupt->is_solved && options.is_solution_enough) {
+      interrupt->is_solved = options.is_solution_enough(best);
+    }
+    if (options.is_worth_proving) interrupt->best = std::move(best);
+  } catch (...) {
+    interrupt->thrown = std::current_exception();
+  }
+}
+
 // HiGHS calls it wherever it can be interrupted, and with each better solution if those are asked
 // about; `context` is the Interrupt.
 void InterruptWhenSpent(int type, const char*, const HighsCallbackDataOut* out,
                         HighsCallbackDataIn* in, void* context) {
   auto& interrupt = *static_cast<Interrupt*>(context);
   if (type == kHighsCallbackMipImprovingSolution) {
-    interrupt.best =
-        Rounded({out->mip_solution, out->mip_solution + interrupt.columns()}, interrupt.model);
+    TakeSolution(out->mip_solution, &interrupt);
     return;
   }
   const bool is_mip = type == kHighsCallbackMipInterrupt;
@@ -213,14 +228,17 @@ void InterruptWhenSpent(int type, const char*, const HighsCallbackDataOut* out,
       is_mip && IsRefused(out->mip_primal_bound, out->mip_dual_bound, &interrupt);
   const auto& is_bound_enough = interrupt.options.is_bound_enough;
   const bool is_enough = is_mip && is_bound_enough && is_bound_enough(out->mip_dual_bound);
-  in->user_interrupt = StopIsRequested(work) || is_spent || is_refused || is_enough ? 1 : 0;
+  const bool is_over = is_spent || is_refused || is_enough || interrupt.is_solved;
+  in->user_interrupt = StopIsRequested(work) || is_over || interrupt.thrown ? 1 : 0;
 }
 
 void SetInterrupt(void* highs, Interrupt* interrupt) {
   CKPLAN_CHECK(Highs_setCallback(highs, InterruptWhenSpent, interrupt) == kHighsStatusOk,
                "HiGHS takes a callback");
   std::vector<HighsInt> types = {kHighsCallbackSimplexInterrupt, kHighsCallbackMipInterrupt};
-  if (interrupt->options.is_worth_proving) types.push_back(kHighsCallbackMipImprovingSolution);
+  if (interrupt->options.is_worth_proving || interrupt->options.is_solution_enough) {
+    types.push_back(kHighsCallbackMipImprovingSolution);
+  }
   for (const HighsInt type : types) {
     CKPLAN_CHECK(Highs_startCallback(highs, type) == kHighsStatusOk, "HiGHS knows the callback");
   }

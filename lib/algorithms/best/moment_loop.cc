@@ -18,9 +18,10 @@ namespace {
 constexpr int64_t kDoubtfulParts = 5'000;
 
 // A plan that exceeds the budget by at most this part of it is made to fit by less room, with this
-// part of the work.
+// part of the work, and all of them together with that.
 constexpr int64_t kSlightParts = 20;
 constexpr int64_t kLessRoomParts = 4;
+constexpr int64_t kAllLessRoomParts = 2;
 
 class MomentLoop {
  public:
@@ -49,18 +50,14 @@ class MomentLoop {
     for (const int32_t position : moments()) {
       outcome_.moments.push_back(order_[static_cast<size_t>(position)]);
     }
-    if (!IsSettled()) CKPLAN_RETURN_IF_ERROR(SolveWithLessRoom());
     return std::move(outcome_);
   }
 
  private:
-  // A program that was solved, or nearly, and its plan.
-  struct Solved {
-    ChargedSteps charged;
-    int64_t peak = 0;
-  };
+  bool IsDone() const { return IsSettled() || WorkLeft() <= 0; }
 
-  bool IsDone() const { return IsSettled() || outcome_.work >= limits_.work; }
+  // What is done with less room does not count.
+  int64_t WorkLeft() const { return limits_.work - (outcome_.work - less_room_work_); }
 
   // Whether it is known what there is to know.
   bool IsSettled() const {
@@ -75,11 +72,12 @@ class MomentLoop {
   Result<bool> Round() {
     const bool is_for_budget = target_ == budget_;
     const ProgramLimits<MomentPlan> limits = {
-        limits_.work - outcome_.work,
+        WorkLeft(),
         [&](const MomentPlan& plan) {
           return ViewSteps(graph_, order_, Expanded(plan)).Peak() <= budget_;
         },
-        once_ / kDoubtfulParts, is_for_budget ? limits_.enough : std::nullopt};
+        once_ / kDoubtfulParts, [&](const MomentPlan& plan) { return TakeIfFitting(plan); },
+        is_for_budget ? limits_.enough : std::nullopt};
     CKPLAN_ASSIGN_OR_RETURN(const MomentOutcome solved,
                             SolveMoments(problem_, order_, charged_, target_, limits));
     outcome_.work += solved.work;
@@ -98,28 +96,34 @@ class MomentLoop {
     }
     const int64_t gap = solved.plan_cost - solved.lower_bound;
     const bool is_solved = is_for_budget && gap <= once_ / kDoubtfulParts;
-    if (is_solved) solved_ = {charged_, peak};
+    if (is_solved) {
+      CKPLAN_RETURN_IF_ERROR(SolveWithLessRoom(peak - budget_));
+      if (IsSettled()) return false;
+    }
     // What remains above the budget where all is charged already is a matter of several reruns in
     // one interval, or of rounding: less room everywhere makes up for it.
     if (!AddMoment(view) && !ChargeRerun(view, runs)) target_ -= peak - budget_;
-    if (is_solved || !solved_) outcome_.exceeding = std::move(runs);
+    if (is_solved || !has_solved_) outcome_.exceeding = std::move(runs);
+    has_solved_ |= is_solved;
     return true;
   }
 
-  // Plans of the last program that was solved, with less and less room until one fits.
-  Result<Done> SolveWithLessRoom() {
-    if (!solved_ || solved_->peak > budget_ + budget_ / kSlightParts) return Done{};
-    charged_ = std::move(solved_->charged);
-    int64_t excess = solved_->peak - budget_;
-    const int64_t limit = outcome_.work + limits_.work / kLessRoomParts;
-    for (target_ = budget_; excess > 0 && outcome_.work < limit;) {
-      target_ -= excess;
-      const ProgramLimits<MomentPlan> limits = {limit - outcome_.work, WantsNoProof,
-                                                once_ / kDoubtfulParts};
+  // Plans of the same program, whose own exceeds the budget by so much, with less and less room
+  // until one fits.
+  Result<Done> SolveWithLessRoom(int64_t excess) {
+    if (excess > budget_ / kSlightParts) return Done{};
+    const int64_t limit =
+        std::min(less_room_work_ + limits_.work / kLessRoomParts, limits_.work / kAllLessRoomParts);
+    for (int64_t target = budget_; excess > 0 && less_room_work_ < limit;) {
+      target -= excess;
+      const ProgramLimits<MomentPlan> limits = {
+          limit - less_room_work_, WantsNoProof, once_ / kDoubtfulParts,
+          [&](const MomentPlan& plan) { return TakeIfFitting(plan); }, limits_.enough};
       CKPLAN_ASSIGN_OR_RETURN(const MomentOutcome solved,
-                              SolveMoments(problem_, order_, charged_, target_, limits));
+                              SolveMoments(problem_, order_, charged_, target, limits));
       outcome_.work += solved.work;
-      if (!solved.plan) break;
+      less_room_work_ += solved.work;
+      if (!solved.plan || (limits_.enough && solved.lower_bound > *limits_.enough)) break;
       Runs runs = Expanded(*solved.plan);
       excess = ViewSteps(graph_, order_, runs).Peak() - budget_;
       if (excess <= 0) Take(std::move(runs));
@@ -128,6 +132,13 @@ class MomentLoop {
   }
 
   static bool WantsNoProof(const MomentPlan& /*plan*/) { return false; }
+
+  // Whether what has been taken is enough.
+  bool TakeIfFitting(const MomentPlan& plan) {
+    Runs runs = Expanded(plan);
+    if (ViewSteps(graph_, order_, runs).Peak() <= budget_) Take(std::move(runs));
+    return limits_.enough && outcome_.runs && outcome_.cost - once_ <= *limits_.enough;
+  }
 
   Runs Expanded(const MomentPlan& plan) const {
     return ExpandMoments(problem_, order_, moments(), plan);
@@ -195,7 +206,8 @@ class MomentLoop {
   int64_t target_;    // The budget that the program is given; see Round.
   int64_t once_ = 0;  // What the order costs.
   ChargedSteps charged_;
-  std::optional<Solved> solved_;  // The last whose plan exceeds the budget.
+  bool has_solved_ = false;  // A program, or nearly, whose plan exceeds the budget.
+  int64_t less_room_work_ = 0;
   LoopOutcome outcome_;
 };
 

@@ -3,8 +3,9 @@
 // that runs there becomes a moment too, or, between two moments, what runs again there is charged
 // with memory: one at a time, for a program of one moment less is solved much sooner, and its bound
 // is mostly as good. A plan that fits and costs what the program says is optimal for the order.
-// Mostly one to three moments suffice. Where the work does not, the last program that was solved is
-// given less room, by as much as its plan exceeds the budget.
+// Mostly one to three moments suffice. Where the work does not, there are plans of the programs so
+// far: each better solution that is found on the way is one if it fits, and a program whose plan
+// exceeds the budget by a little is also solved with as much less room.
 #pragma once
 
 #include <cstdint>

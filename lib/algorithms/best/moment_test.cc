@@ -116,6 +116,57 @@ TEST_CASE("moments: a program ends once its bound is above what is enough") {
   CHECK(ended_early > 0);
 }
 
+TEST_CASE("moments: a program ends with a plan that fits and is enough") {
+  if (!HasMipSolver()) return;
+  int ended_early = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomStepOptions options;
+    options.op_count = 40;
+    const JointGraph graph = MakeRandomStep(&rng, options);
+    const RunProblem problem(graph);
+    const Runs order = OwnOrder(graph);
+    const int64_t budget = PeakOf(problem, order) * 7 / 8;
+    LoopLimits limits = kAmple;
+    limits.rounds = 1;  // Of one program alone.
+    const LoopOutcome whole = SolveMomentLoop(graph, problem, order, budget, limits).value();
+    if (!whole.runs || whole.exceeding) continue;
+    limits.enough = (whole.cost - problem.total_cost) * 3;
+    const LoopOutcome ended = SolveMomentLoop(graph, problem, order, budget, limits).value();
+    REQUIRE(ended.runs.has_value());
+    CHECK(PeakOf(problem, *ended.runs) <= budget);
+    CHECK(ended.cost >= whole.cost);
+    CHECK(ended.cost - problem.total_cost <= *limits.enough);
+    // Else the one program was solved to its end.
+    if (ended.cost > whole.cost) ++ended_early;
+  }
+  CHECK(ended_early > 0);
+}
+
+TEST_CASE("moments: a plan that fits is kept, though better ones of the same program do not") {
+  if (!HasMipSolver()) return;
+  int kept = 0;
+  for (uint64_t seed = 1; seed <= 80; ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomStepOptions options;
+    options.op_count = 40;
+    const JointGraph graph = MakeRandomStep(&rng, options);
+    const RunProblem problem(graph);
+    const Runs order = OwnOrder(graph);
+    const int64_t budget = PeakOf(problem, order) * 9 / 10;
+    LoopLimits limits = kAmple;
+    limits.rounds = 1;
+    const LoopOutcome loop = SolveMomentLoop(graph, problem, order, budget, limits).value();
+    if (!loop.exceeding || !loop.runs) continue;
+    CHECK(PeakOf(problem, *loop.runs) <= budget);
+    // Not by a little, so that less room is not tried.
+    if (PeakOf(problem, *loop.exceeding) > budget + budget / 20) ++kept;
+  }
+  CHECK(kept > 0);
+}
+
 TEST_CASE("moments: where the rounds do not suffice, less room makes a plan that nearly fits fit") {
   if (!HasMipSolver()) return;
   LoopLimits limits = kAmple;

@@ -31,6 +31,8 @@ struct ProgramLimits {
   // If set, asked about a plan that costs at most `doubtful_gap` more than the bound.
   std::function<bool(const Plan&)> is_worth_proving = nullptr;
   int64_t doubtful_gap = 0;
+  // If set, asked about each better plan: whether it is all that is to be known.
+  std::function<bool(const Plan&)> is_plan_enough = nullptr;
   std::optional<int64_t> enough = std::nullopt;  // It is enough to know that plans add more.
 };
 
@@ -55,6 +57,11 @@ Result<ProgramOutcome<Plan>> SolveProgram(const Program& program,
       return limits.is_worth_proving(program.Read(values));
     };
     options.doubtful_gap = static_cast<double>(limits.doubtful_gap / program.units().cost);
+  }
+  if (limits.is_plan_enough) {
+    options.is_solution_enough = [&](const std::vector<double>& values) {
+      return limits.is_plan_enough(program.Read(values));
+    };
   }
   if (limits.enough) {
     options.is_bound_enough = [&](double bound) {
