@@ -9,7 +9,7 @@ namespace {
 // A guess beyond what is known goes no further than this many times the largest that fits.
 constexpr int64_t kMaxGrowth = 16;
 // So many guesses by the line may lie on the same side of the edge before the gap is halved.
-constexpr int kMostInARow = 2;
+constexpr int kMostInARow = 3;
 // Where measures are noisy, a guess keeps this part of the gap away from what does not fit.
 constexpr int64_t kAwayParts = 4;
 
@@ -25,20 +25,23 @@ std::optional<int64_t> CountAtOne(const Measured& a, const Measured& b) {
 class EdgeFinder {
  public:
   EdgeFinder(Edge known, const EdgeSearch& search)
-      : search_(search), low_(known.fits), high_(known.does_not) {}
+      : search_(search), low_(known.fits), reached_(low_.count), high_(known.does_not) {}
 
   Result<Edge> Run() && {
     if (!IsFound() && search_.first_guess) {
       CKPLAN_RETURN_IF_ERROR(Try(*search_.first_guess));
       // The guess is where the edge is expected.
-      if (!IsFound() && !high_) CKPLAN_RETURN_IF_ERROR(Try(low_.count + 1));
+      if (!IsFound() && !high_) CKPLAN_RETURN_IF_ERROR(Try(reached_ + 1));
     }
     while (!IsFound()) CKPLAN_RETURN_IF_ERROR(Try(NextGuess()));
     return Edge{low_, high_};
   }
 
  private:
-  bool IsFound() const { return high_ ? high_->count - low_.count == 1 : low_.count >= kMaxCount; }
+  bool IsFound() const {
+    if (low_.value >= 1 - search_.tolerance && search_.tolerance > 0) return true;
+    return high_ ? high_->count - low_.count == 1 : low_.count >= kMaxCount;
+  }
 
   int64_t Limit() const {
     if (high_) return high_->count - 1;
@@ -47,7 +50,10 @@ class EdgeFinder {
   }
 
   int64_t NextGuess() {
-    if (IsWithinNoise()) return low_.count + 1;
+    return IsWithinNoise() ? reached_ + 1 : std::max(reached_ + 1, GuessByLine());
+  }
+
+  int64_t GuessByLine() {
     // A line that is bent leads to the same side again and again.
     const bool is_misled = in_a_row_ >= kMostInARow;
     if (is_misled) in_a_row_ = 0;
@@ -74,22 +80,21 @@ class EdgeFinder {
     has_fitted_ = fits;
     if (!fits) {
       high_ = {count, value};
+      reached_ = low_.count;
       return Done{};
     }
     before_ = low_;
     low_ = {count, value};
-    return search_.reach ? Reach() : Done{};
-  }
-
-  Result<Done> Reach() {
-    CKPLAN_ASSIGN_OR_RETURN(const int64_t reached, search_.reach(low_.count));
-    if (high_ && reached >= high_->count) return Done{};  // What was measured counts.
-    low_.count = reached;
+    reached_ = count;
+    if (!search_.reach) return Done{};
+    CKPLAN_ASSIGN_OR_RETURN(const int64_t reached, search_.reach(count));
+    if (!high_ || reached < high_->count) reached_ = reached;  // Else it misleads.
     return Done{};
   }
 
   const EdgeSearch& search_;
   Measured low_;
+  int64_t reached_;                 // From `low_`, unless that was too far.
   std::optional<Measured> before_;  // A second point for the line, as long as nothing is too large.
   std::optional<Measured> high_;
   bool has_fitted_ = false;  // The last one that was tried.

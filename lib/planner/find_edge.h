@@ -20,19 +20,23 @@ struct Measured {
 
 struct EdgeSearch {
   std::function<Result<double>(int64_t count)> measure;
-  // If set: of a count that fits, the largest that does for the same reason, which takes much less
-  // time than to measure it.
+  // If set: up to where counts probably fit for the same reason as this one. Where that goes on,
+  // the count behind it is measured next.
   std::function<Result<int64_t>(int64_t fits)> reach = nullptr;
   std::optional<int64_t> first_guess = std::nullopt;
   // Above 0 where a count may fit although one that is smaller by up to this part of it does not,
   // and where it takes longest to measure what does not fit. Then guesses keep away from that, and
   // in a gap no wider than this part the search ends at the first count that does not fit.
   double noise = 0;
+  // The search may end with a count that takes all but this part of what is allowed.
+  double tolerance = 0;
 };
 
 struct Edge {
   Measured fits;
-  std::optional<Measured> does_not;  // The next one; absent if the largest of all counts fits.
+  // The next one; absent if the largest of all counts fits. With a tolerance it may be a later one,
+  // or absent.
+  std::optional<Measured> does_not;
 };
 
 // Between `known.fits` and `known.does_not`, if that is known. Measures are nearly linear in the

@@ -55,7 +55,7 @@ TEST_CASE("find edge: the count fits, the next one does not, and few are measure
   CHECK(measured < 20 * kCurves);
 }
 
-TEST_CASE("find edge: what is reached without measuring is not measured") {
+TEST_CASE("find edge: what lies within reach is left out, and a reach too far misleads once") {
   constexpr int64_t kEdge = 5'000;
   int measured = 0;
   EdgeSearch search;
@@ -66,9 +66,39 @@ TEST_CASE("find edge: what is reached without measuring is not measured") {
   };
   CHECK(FindEdge({}, search)->fits.count == kEdge);
   const int without = std::exchange(measured, 0);
-  search.reach = [](int64_t fits) -> Result<int64_t> { return fits / 1'000 * 1'000 + 1'000; };
-  CHECK(FindEdge({}, search)->fits.count == kEdge);
-  CHECK(measured <= without / 2);
+  for (const int64_t too_far : {0, 1, 10'000}) {
+    CAPTURE(too_far);
+    measured = 0;
+    search.reach = [&](int64_t fits) -> Result<int64_t> {
+      return fits / 1'000 * 1'000 + 1'000 + too_far;
+    };
+    const Edge edge = FindEdge({}, search).value();
+    CHECK(edge.fits.count == kEdge);
+    CHECK(edge.does_not->count == kEdge + 1);
+    CHECK(measured <= (too_far == 0 ? without / 2 : without));
+  }
+}
+
+TEST_CASE("find edge: with a tolerance it suffices to come near to what is allowed") {
+  Rng rng(2);
+  int measured[2] = {0, 0};
+  for (int i = 0; i < 100; ++i) {
+    CAPTURE(i);
+    const Curve curve(&rng);
+    EdgeSearch search;
+    for (const bool is_tolerant : {false, true}) {
+      search.tolerance = is_tolerant ? 0.02 : 0;
+      search.measure = [&](int64_t count) -> Result<double> {
+        ++measured[is_tolerant];
+        return curve.At(count);
+      };
+      const Edge edge = FindEdge({}, search).value();
+      const bool is_near = is_tolerant && edge.fits.value >= 0.98;
+      CHECK((edge.fits.count == curve.edge || is_near));
+      CHECK(edge.fits.value <= 1);
+    }
+  }
+  CHECK(measured[true] < measured[false]);
 }
 
 TEST_CASE("find edge: where measures are noisy, fewer counts are measured that do not fit") {

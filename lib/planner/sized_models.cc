@@ -1,0 +1,64 @@
+#include "lib/planner/sized_models.h"
+
+#include <utility>
+
+#include "lib/planner/best_planner.h"
+#include "lib/planner/planner.h"
+
+namespace ckplan {
+namespace {
+
+// Of all plans that obey, the one that keeps most.
+PlanRequest KeepAllRequest(PlanRequest request) {
+  request.algorithm = "keep-all";
+  request.effort = PlanRequest().effort;
+  request.order = PlanRequest().order;
+  return request;
+}
+
+Result<SizedModel> SizedModelOf(Source source, const SolveLimits& limits) {
+  SizedModel sized{std::move(source), Bytes(0), Bytes(0), Cost(0), Cost(0)};
+  const Source& of = sized.source;
+  sized.constants =
+      TotalConstants(ConstantsOf(of), OptimizerState(of.request.optimizer, OptimizedBytes(of)));
+  sized.keep_all_peak = BaselinePeak(of);
+  sized.step = of.joint ? of.joint->cost() : of.graph.forward_cost() + of.graph.backward_cost();
+  if (of.request.recompute.empty()) return sized;
+  CKPLAN_ASSIGN_OR_RETURN(const Plan plan, MakePlan(of, KeepAllRequest(of.request), limits));
+  sized.keep_all_peak = plan.figures.peak;
+  sized.forced = plan.figures.overhead;
+  return sized;
+}
+
+}  // namespace
+
+std::optional<Cost> SizedModel::Bound(Bytes budget) const {
+  return source.joint ? OwnOrderBound(*source.joint, budget) : OwnOrderBound(source.graph, budget);
+}
+
+Result<const SizedModel*> SizedModels::At(int64_t count) {
+  const std::lock_guard lock(mutex_);
+  if (const auto known = known_.find(count); known != known_.end()) return &known->second;
+  if (refusals_.contains(count)) return nullptr;
+  PlanRequest request = request_;
+  request.dims[dim_] = count * multiple_of_;
+  Result<Source> source = LoadSource(path_, request);
+  if (source.ok()) {
+    CKPLAN_ASSIGN_OR_RETURN(SizedModel sized, SizedModelOf(*std::move(source), limits_));
+    return &known_.emplace(count, std::move(sized)).first->second;
+  }
+  const ErrorCode code = source.error().code;
+  if (code != ErrorCode::kInvalidInput && code != ErrorCode::kUnsupported) {
+    return std::move(source).error();
+  }
+  refusals_.emplace(count, std::move(source).error());
+  return nullptr;
+}
+
+std::optional<Error> SizedModels::RefusalOf(int64_t count) {
+  const std::lock_guard lock(mutex_);
+  const auto refusal = refusals_.find(count);
+  return refusal == refusals_.end() ? std::nullopt : std::optional(refusal->second);
+}
+
+}  // namespace ckplan
