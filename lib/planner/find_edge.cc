@@ -39,7 +39,7 @@ class EdgeFinder {
 
  private:
   bool IsFound() const {
-    if (low_.value >= 1 - search_.tolerance && search_.tolerance > 0) return true;
+    if (search_.tolerance > 0 && low_.value >= 1 - search_.tolerance) return true;
     return high_ ? high_->count - low_.count == 1 : low_.count >= kMaxCount;
   }
 

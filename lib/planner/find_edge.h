@@ -20,8 +20,8 @@ struct Measured {
 
 struct EdgeSearch {
   std::function<Result<double>(int64_t count)> measure;
-  // If set: up to where counts probably fit for the same reason as this one. Where that goes on,
-  // the count behind it is measured next.
+  // If set: of a count that fits, the largest that probably fits for the same reason. The one
+  // behind that is measured next.
   std::function<Result<int64_t>(int64_t fits)> reach = nullptr;
   std::optional<int64_t> first_guess = std::nullopt;
   // Above 0 where a count may fit although one that is smaller by up to this part of it does not,

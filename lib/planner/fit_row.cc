@@ -30,7 +30,7 @@ double Ratio(Cost part, Cost whole) {
                          : 0;
 }
 
-// Counts measure in parts of what may be added.
+// Counts are measured in parts of what may be added.
 class RowSearch {
  public:
   RowSearch(SizedModels* models, const FitAllowance& allowance, const SolveLimits& limits)
@@ -82,7 +82,8 @@ class RowSearch {
     const Bytes left = allowance_.memory - sized->constants - found_->plan.figures.peak;
     if (growing == Bytes(0)) return fits;
     const double growth = static_cast<double>(left.count()) / static_cast<double>(growing.count());
-    return fits + static_cast<int64_t>(std::floor(static_cast<double>(fits) * growth));
+    const double further = std::floor(static_cast<double>(fits) * growth);
+    return fits + static_cast<int64_t>(std::min(further, static_cast<double>(kMaxCount)));
   }
 
   // What is added, as a part of what may be added; nothing may be added to nothing.

@@ -41,8 +41,6 @@ class SizedModels {
         multiple_of_(multiple_of),
         limits_(limits) {}
 
-  const PlanRequest& request() const { return request_; }
-
   // Null if the model takes no such size. Errors are those of LoadSource which another size would
   // not mend. What is returned stays where it is.
   Result<const SizedModel*> At(int64_t count);
