@@ -24,8 +24,8 @@ std::optional<int64_t> CountAtOne(const Measured& a, const Measured& b) {
 
 class EdgeFinder {
  public:
-  EdgeFinder(Edge known, const EdgeSearch& search)
-      : search_(search), low_(known.fits), reached_(low_.count), high_(known.does_not) {}
+  EdgeFinder(Measured fits, const EdgeSearch& search)
+      : search_(search), low_(fits), reached_(fits.count) {}
 
   Result<Edge> Run() && {
     if (!IsFound() && search_.first_guess) {
@@ -103,8 +103,8 @@ class EdgeFinder {
 
 }  // namespace
 
-Result<Edge> FindEdge(Edge known, const EdgeSearch& search) {
-  return EdgeFinder(known, search).Run();
+Result<Edge> FindEdge(Measured fits, const EdgeSearch& search) {
+  return EdgeFinder(fits, search).Run();
 }
 
 }  // namespace ckplan

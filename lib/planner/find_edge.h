@@ -39,8 +39,8 @@ struct Edge {
   std::optional<Measured> does_not;
 };
 
-// Between `known.fits` and `known.does_not`, if that is known. Measures are nearly linear in the
-// count, so the line through the last two is followed; where it misleads, gaps are halved.
-Result<Edge> FindEdge(Edge known, const EdgeSearch& search);
+// At or above `fits`, which is known to fit. Measures are nearly linear in the count, so the line
+// through the last two is followed; where it misleads, gaps are halved.
+Result<Edge> FindEdge(Measured fits, const EdgeSearch& search);
 
 }  // namespace ckplan

@@ -141,14 +141,15 @@ class FitSearch {
     search.measure = [this](int64_t count) -> Result<double> {
       CKPLAN_ASSIGN_OR_RETURN(const SizedModel* sized, models_.At(count));
       if (sized == nullptr) return std::numeric_limits<double>::infinity();
-      return ShareOf(request_.memory, sized->need());
+      return static_cast<double>(sized->need().count()) /
+             static_cast<double>(request_.memory.count());
     };
     CKPLAN_ASSIGN_OR_RETURN(const double value, search.measure(first_));
     if (value > 1) {
       fit_.rows.emplace_back();
       return 0;
     }
-    CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge({{first_, value}, {}}, search));
+    CKPLAN_ASSIGN_OR_RETURN(const Edge edge, FindEdge({first_, value}, search));
     fit_.rows.push_back(RowOf(edge.fits.count, nullptr));
     return edge.fits.count;
   }

@@ -37,17 +37,17 @@ class RowSearch {
       : models_(*models), allowance_(allowance), limits_(limits) {}
 
   Result<std::optional<FitPlan>> Run(int64_t start) && {
-    const Edge known = {{start, 0}, {}};
+    const Measured low = {start, 0};
     EdgeSearch bounds;
     bounds.measure = [this](int64_t count) { return BoundOf(count); };
     bounds.tolerance = kToleranceOfBounds;
-    CKPLAN_ASSIGN_OR_RETURN(const Edge allowed, FindEdge(known, bounds));
+    CKPLAN_ASSIGN_OR_RETURN(const Edge allowed, FindEdge(low, bounds));
     EdgeSearch plans;
     plans.measure = [this](int64_t count) { return SearchAt(count); };
     plans.reach = [this](int64_t fits) { return ReachFrom(fits); };
     plans.first_guess = allowed.fits.count;
     plans.noise = kNoiseOfPlans;
-    CKPLAN_RETURN_IF_ERROR(FindEdge(known, plans));
+    CKPLAN_RETURN_IF_ERROR(FindEdge(low, plans));
     return std::move(found_);
   }
 
@@ -124,10 +124,6 @@ class RowSearch {
 
 Cost MostAdded(double percent, Cost step) {
   return Cost(static_cast<int64_t>(std::floor(static_cast<double>(step.count()) * percent / 100)));
-}
-
-double ShareOf(Bytes memory, Bytes need) {
-  return static_cast<double>(need.count()) / static_cast<double>(memory.count());
 }
 
 Result<std::optional<FitPlan>> FindLargestPlan(SizedModels* models, const FitAllowance& allowance,

@@ -27,9 +27,6 @@ struct FitAllowance {
 // The most that may be added to a step.
 Cost MostAdded(double percent, Cost step);
 
-// What is needed of it, in parts.
-double ShareOf(Bytes memory, Bytes need);
-
 // Of the sizes above that of `start`, which fits. The same request finds a plan of so much time at
 // the count that is returned, and none at the next one. Nothing if none is found. Errors are those
 // of reading the model and of the algorithm; stops are thrown (lib/base/stop.h).

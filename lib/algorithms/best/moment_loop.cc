@@ -63,19 +63,19 @@ class MomentLoop {
   bool IsSettled() const {
     const int64_t overhead = outcome_.cost - once_;
     const bool is_optimal = outcome_.runs && overhead <= outcome_.lower_bound;
-    const bool is_enough = limits_.enough && (outcome_.lower_bound > *limits_.enough ||
-                                              (outcome_.runs && overhead <= *limits_.enough));
-    return outcome_.is_infeasible || is_optimal || is_enough;
+    const bool is_excluded = limits_.enough && outcome_.lower_bound > *limits_.enough;
+    return outcome_.is_infeasible || is_optimal || is_excluded || HasEnough();
+  }
+
+  bool HasEnough() const {
+    return limits_.enough && outcome_.runs && outcome_.cost - once_ <= *limits_.enough;
   }
 
   // Whether another round may find a better plan.
   Result<bool> Round() {
     const bool is_for_budget = target_ == budget_;
     const ProgramLimits<MomentPlan> limits = {
-        WorkLeft(),
-        [&](const MomentPlan& plan) {
-          return ViewSteps(graph_, order_, Expanded(plan)).Peak() <= budget_;
-        },
+        WorkLeft(), [&](const MomentPlan& plan) { return Fits(Expanded(plan)); },
         once_ / kDoubtfulParts, [&](const MomentPlan& plan) { return TakeIfFitting(plan); },
         is_for_budget ? limits_.enough : std::nullopt};
     CKPLAN_ASSIGN_OR_RETURN(const MomentOutcome solved,
@@ -136,9 +136,11 @@ class MomentLoop {
   // Whether what has been taken is enough.
   bool TakeIfFitting(const MomentPlan& plan) {
     Runs runs = Expanded(plan);
-    if (ViewSteps(graph_, order_, runs).Peak() <= budget_) Take(std::move(runs));
-    return limits_.enough && outcome_.runs && outcome_.cost - once_ <= *limits_.enough;
+    if (Fits(runs)) Take(std::move(runs));
+    return HasEnough();
   }
+
+  bool Fits(const Runs& runs) const { return ViewSteps(graph_, order_, runs).Peak() <= budget_; }
 
   Runs Expanded(const MomentPlan& plan) const {
     return ExpandMoments(problem_, order_, moments(), plan);

@@ -40,6 +40,36 @@ LoopOutcome SolvedLoop(const RandomInstance& instance, const LoopLimits& limits)
       .value();
 }
 
+JointGraph LargerStep(uint64_t seed, int ops) {
+  Rng rng(seed);
+  RandomStepOptions options;
+  options.op_count = ops;
+  return MakeRandomStep(&rng, options);
+}
+
+// A training step whose program is not solved by presolving alone, with so much of the memory that
+// its own order needs.
+struct LargerInstance {
+  LargerInstance(uint64_t seed, int ops, int64_t percent)
+      : graph(LargerStep(seed, ops)),
+        problem(graph),
+        order(OwnOrder(graph)),
+        budget(PeakOf(problem, order) * percent / 100) {}
+
+  // The outcome of the first program alone.
+  LoopOutcome SolvedOnce(std::optional<int64_t> enough = std::nullopt) const {
+    LoopLimits limits = kAmple;
+    limits.rounds = 1;
+    limits.enough = enough;
+    return SolveMomentLoop(graph, problem, order, budget, limits).value();
+  }
+
+  JointGraph graph;
+  RunProblem problem;
+  Runs order;
+  int64_t budget;
+};
+
 }  // namespace
 
 TEST_CASE("moments: no plan of the order costs less than the program says, whatever is charged") {
@@ -95,20 +125,12 @@ TEST_CASE("moments: a program ends once its bound is above what is enough") {
   int ended_early = 0;
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     CAPTURE(seed);
-    Rng rng(seed);
-    RandomStepOptions options;
-    options.op_count = 60;
-    const JointGraph graph = MakeRandomStep(&rng, options);
-    const RunProblem problem(graph);
-    const Runs order = OwnOrder(graph);
-    const int64_t budget = PeakOf(problem, order) * 3 / 4;
-    LoopLimits limits = kAmple;
-    limits.rounds = 1;  // Of one program alone.
-    const LoopOutcome whole = SolveMomentLoop(graph, problem, order, budget, limits).value();
+    const LargerInstance instance(seed, 60, 75);
+    const LoopOutcome whole = instance.SolvedOnce();
     if (whole.is_infeasible || whole.lower_bound == 0) continue;
-    limits.enough = whole.lower_bound / 2;
-    const LoopOutcome ended = SolveMomentLoop(graph, problem, order, budget, limits).value();
-    CHECK(ended.lower_bound > *limits.enough);
+    const int64_t enough = whole.lower_bound / 2;
+    const LoopOutcome ended = instance.SolvedOnce(enough);
+    CHECK(ended.lower_bound > enough);
     CHECK(ended.lower_bound <= whole.lower_bound);
     // Else the one program was solved to its end.
     if (ended.lower_bound < whole.lower_bound) ++ended_early;
@@ -121,23 +143,15 @@ TEST_CASE("moments: a program ends with a plan that fits and is enough") {
   int ended_early = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     CAPTURE(seed);
-    Rng rng(seed);
-    RandomStepOptions options;
-    options.op_count = 40;
-    const JointGraph graph = MakeRandomStep(&rng, options);
-    const RunProblem problem(graph);
-    const Runs order = OwnOrder(graph);
-    const int64_t budget = PeakOf(problem, order) * 7 / 8;
-    LoopLimits limits = kAmple;
-    limits.rounds = 1;  // Of one program alone.
-    const LoopOutcome whole = SolveMomentLoop(graph, problem, order, budget, limits).value();
+    const LargerInstance instance(seed, 40, 87);
+    const LoopOutcome whole = instance.SolvedOnce();
     if (!whole.runs || whole.exceeding) continue;
-    limits.enough = (whole.cost - problem.total_cost) * 3;
-    const LoopOutcome ended = SolveMomentLoop(graph, problem, order, budget, limits).value();
+    const int64_t enough = (whole.cost - instance.problem.total_cost) * 3;
+    const LoopOutcome ended = instance.SolvedOnce(enough);
     REQUIRE(ended.runs.has_value());
-    CHECK(PeakOf(problem, *ended.runs) <= budget);
+    CHECK(PeakOf(instance.problem, *ended.runs) <= instance.budget);
     CHECK(ended.cost >= whole.cost);
-    CHECK(ended.cost - problem.total_cost <= *limits.enough);
+    CHECK(ended.cost - instance.problem.total_cost <= enough);
     // Else the one program was solved to its end.
     if (ended.cost > whole.cost) ++ended_early;
   }
@@ -149,20 +163,12 @@ TEST_CASE("moments: a plan that fits is kept, though better ones of the same pro
   int kept = 0;
   for (uint64_t seed = 1; seed <= 80; ++seed) {
     CAPTURE(seed);
-    Rng rng(seed);
-    RandomStepOptions options;
-    options.op_count = 40;
-    const JointGraph graph = MakeRandomStep(&rng, options);
-    const RunProblem problem(graph);
-    const Runs order = OwnOrder(graph);
-    const int64_t budget = PeakOf(problem, order) * 9 / 10;
-    LoopLimits limits = kAmple;
-    limits.rounds = 1;
-    const LoopOutcome loop = SolveMomentLoop(graph, problem, order, budget, limits).value();
+    const LargerInstance instance(seed, 40, 90);
+    const LoopOutcome loop = instance.SolvedOnce();
     if (!loop.exceeding || !loop.runs) continue;
-    CHECK(PeakOf(problem, *loop.runs) <= budget);
+    CHECK(PeakOf(instance.problem, *loop.runs) <= instance.budget);
     // Not by a little, so that less room is not tried.
-    if (PeakOf(problem, *loop.exceeding) > budget + budget / 20) ++kept;
+    if (PeakOf(instance.problem, *loop.exceeding) > instance.budget * 105 / 100) ++kept;
   }
   CHECK(kept > 0);
 }
