@@ -5,11 +5,12 @@ model = ckplan.torch.compile(model, budget="60%")
 """
 
 from ckplan.planning import InfeasibleError, PlanError, PlanWarning
-from ckplan.torch.api import compile
+from ckplan.torch.api import Backend, compile
 from ckplan.torch.errors import ReplayError
 from ckplan.torch.report import GraphReport, Report
 
 __all__ = [
+    "Backend",
     "GraphReport",
     "InfeasibleError",
     "PlanError",

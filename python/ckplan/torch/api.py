@@ -9,8 +9,7 @@ from typing import Any
 import torch
 
 import ckplan
-from ckplan.torch import private
-from ckplan.torch.backend import Backend
+from ckplan.torch import backend, private
 from ckplan.torch.errors import ReplayError
 from ckplan.torch.report import Report
 from ckplan.torch.request import Request
@@ -53,12 +52,42 @@ def compile(
     private.check_version(compiler)
     planned = _Planned(model, request, fullgraph)
     if isinstance(model, torch.nn.Module):
+        # Trainers ask the signature of forward which columns of a data set the model takes.
+        functools.update_wrapper(planned, model.forward, updated=())
         compiled = planned.compiled
         compiled.forward = planned
         compiled.ckplan = planned.ckplan
         return compiled
     functools.update_wrapper(planned, model)
     return planned
+
+
+class Backend(backend.Backend):
+    """A backend for ``model.compile``, which compiles a module in place.
+
+    The module keeps its class, the signature of its ``forward`` and the keys of its state:
+
+        planner = ckplan.torch.Backend(budget="60%")
+        model.compile(backend=planner, dynamic=False)
+
+    The arguments are those of ``compile``. ``report.summary()`` says what was planned and measured.
+    """
+
+    def __init__(
+        self,
+        budget: int | str | None = None,
+        *,
+        total: int | str | None = None,
+        algo: str = "best",
+        compiler: str = "eager",
+        costs: str = "roofline",
+        effort: str = "quick",
+        optimizer: str = "sgd",
+        time_limit: str | None = None,
+    ):
+        request = Request(budget, total, algo, effort, optimizer, costs, compiler, time_limit)
+        private.check_version(compiler)
+        super().__init__(request, Report(request))
 
 
 class _Planned:
@@ -68,12 +97,12 @@ class _Planned:
         self.ckplan = Report(request)
         self._model = model
         self._fullgraph = fullgraph
-        self._use(Backend(request, self.ckplan))
+        self._use(backend.Backend(request, self.ckplan))
 
-    def _use(self, backend: Backend) -> None:
-        self._backend = backend
+    def _use(self, planner: backend.Backend) -> None:
+        self._backend = planner
         compiled: Any = torch.compile(
-            self._model, backend=backend, dynamic=False, fullgraph=self._fullgraph
+            self._model, backend=planner, dynamic=False, fullgraph=self._fullgraph
         )
         self.compiled = compiled
         is_module = isinstance(self._model, torch.nn.Module)
