@@ -13,6 +13,7 @@
 #ifdef CKPLAN_HAS_CUDA
 #include "lib/cuda/cuda_backend.h"
 #include "lib/cuda/gpu/cuda_device.h"
+#include "lib/cuda/gpu/cuda_libraries.h"
 #endif
 
 namespace ckplan {
@@ -82,7 +83,7 @@ Result<std::unique_ptr<Backend>> MakeCuda(const ExecOptions& options) {
     }
     device_options.workspace_limit = limit.count();
   }
-  auto device = cuda::OpenCudaDevice(device_options);
+  auto device = cuda::OpenCudaDevice(device_options, cuda::OpenCudaLibraries);
   if (device.ok()) return cuda::MakeBackend(*std::move(device));
   Error error = std::move(device).error();
   if (error.code == ErrorCode::kUnsupported) error.message += kElsewhere;

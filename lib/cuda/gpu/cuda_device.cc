@@ -6,11 +6,10 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lib/cuda/cuda_check.h"
-#include "lib/cuda/gpu/cublas_gemm.h"
-#include "lib/cuda/gpu/cudnn_convolution.h"
-#include "lib/cuda/gpu/shared_library.h"
 
 namespace ckplan::cuda {
 
@@ -48,62 +47,25 @@ Result<Done> CheckDriver() {
   return Done{};
 }
 
-class CudaLibraries final : public Libraries {
- public:
-  static Result<std::unique_ptr<CudaLibraries>> Open(const DeviceOptions& options,
-                                                     cudaStream_t stream) {
-    const std::vector<std::string> folders = LibraryFolders();
-    CKPLAN_ASSIGN_OR_RETURN(const CublasApi cublas, CublasApi::Load(folders));
-    CKPLAN_ASSIGN_OR_RETURN(const CudnnApi cudnn, CudnnApi::Load(folders));
-    std::unique_ptr<CudaLibraries> libraries(new CudaLibraries);
-    CKPLAN_ASSIGN_OR_RETURN(libraries->gemm_, CublasGemm::Create(cublas, options, stream));
-    CKPLAN_ASSIGN_OR_RETURN(libraries->convolutions_,
-                            CudnnConvolutions::Create(cudnn, options, stream));
-    return libraries;
-  }
-
-  int64_t GemmWorkspace(const GemmShape&) const override { return gemm_->workspace(); }
-  void Gemm(const GemmShape& shape, const void* a, const void* b, void* c,
-            void* workspace) override {
-    gemm_->Run(shape, a, b, c, workspace);
-  }
-  Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvolutionShape& shape,
-                                                          ConvPass pass) override {
-    return convolutions_->Prepare(shape, pass);
-  }
-
-  std::string Describe() const {
-    const int cublas = gemm_->version();
-    const int64_t cudnn = convolutions_->version();
-    return fmt::format("cuBLAS {}.{}, cuDNN {}.{}", cublas / 10000, cublas / 100 % 100,
-                       cudnn / 10000, cudnn / 100 % 100);
-  }
-
- private:
-  CudaLibraries() = default;
-
-  std::unique_ptr<CublasGemm> gemm_;
-  std::unique_ptr<CudnnConvolutions> convolutions_;
-};
-
 class CudaDevice final : public Device {
  public:
   // Measures the memory taken by the context, then by the handles of the libraries.
   static Result<std::unique_ptr<CudaDevice>> Open(const DeviceOptions& options,
+                                                  const OpenLibraries& open_libraries,
                                                   const cudaDeviceProp& properties) {
     std::unique_ptr<CudaDevice> device(new CudaDevice(options, properties));
     CheckCuda(cudaStreamCreateWithFlags(&device->stream_, cudaStreamNonBlocking),
               "cudaStreamCreate");
     CheckCuda(cudaDeviceGetDefaultMemPool(&device->pool_, 0), "cudaDeviceGetDefaultMemPool");
     const int64_t before = device->AvailableBytes();
-    CKPLAN_ASSIGN_OR_RETURN(device->libraries_, CudaLibraries::Open(options, device->stream_));
+    CKPLAN_ASSIGN_OR_RETURN(device->opened_, open_libraries(options, device->stream_));
     device->overheads_ = {{"context, and other programs", device->Total() - before},
                           {"cuBLAS and cuDNN", before - device->AvailableBytes()}};
     return device;
   }
 
   ~CudaDevice() override {
-    libraries_.reset();
+    opened_.libraries.reset();
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
   }
 
@@ -111,8 +73,8 @@ class CudaDevice final : public Device {
     int runtime = 0;
     CheckCuda(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
     return fmt::format("{} (compute capability {}.{}), CUDA {}, {}{}", properties_.name,
-                       properties_.major, properties_.minor, VersionText(runtime),
-                       libraries_->Describe(), options().allow_tf32 ? ", TF32" : "");
+                       properties_.major, properties_.minor, VersionText(runtime), opened_.versions,
+                       options().allow_tf32 ? ", TF32" : "");
   }
   std::vector<MemoryUse> Overheads() const override { return overheads_; }
 
@@ -126,7 +88,8 @@ class CudaDevice final : public Device {
   Result<void*> Allocate(int64_t bytes) override {
     void* memory = nullptr;
     bytes = std::max<int64_t>(bytes, 1);  // Empty buffers have an address, too.
-    return Taken(cudaMalloc(&memory, static_cast<size_t>(bytes)), memory, bytes);
+    const cudaError_t status = cudaMalloc(&memory, static_cast<size_t>(bytes));
+    return Taken(status, memory, bytes);
   }
   void Release(void* memory) override {
     Synchronize();  // A running kernel may still use it.
@@ -136,7 +99,8 @@ class CudaDevice final : public Device {
   Result<void*> AllocatePooled(int64_t bytes) override {
     void* memory = nullptr;
     bytes = std::max<int64_t>(bytes, 1);  // Empty buffers have an address, too.
-    return Taken(cudaMallocAsync(&memory, static_cast<size_t>(bytes), stream_), memory, bytes);
+    const cudaError_t status = cudaMallocAsync(&memory, static_cast<size_t>(bytes), stream_);
+    return Taken(status, memory, bytes);
   }
   void ReleasePooled(void* memory) override {
     if (memory != nullptr) CheckCuda(cudaFreeAsync(memory, stream_), "cudaFreeAsync");
@@ -172,7 +136,7 @@ class CudaDevice final : public Device {
   }
   void Synchronize() override { CheckCuda(cudaStreamSynchronize(stream_), "running the kernels"); }
 
-  Libraries& libraries() override { return *libraries_; }
+  Libraries& libraries() override { return *opened_.libraries; }
   void* stream() const override { return stream_; }
 
  private:
@@ -200,12 +164,13 @@ class CudaDevice final : public Device {
   cudaStream_t stream_ = nullptr;
   cudaMemPool_t pool_ = nullptr;
   std::vector<MemoryUse> overheads_;
-  std::unique_ptr<CudaLibraries> libraries_;
+  OpenedLibraries opened_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Device>> OpenCudaDevice(const DeviceOptions& options) {
+Result<std::unique_ptr<Device>> OpenCudaDevice(const DeviceOptions& options,
+                                               const OpenLibraries& open_libraries) {
   CKPLAN_RETURN_IF_ERROR(CheckDriver());
   cudaDeviceProp properties{};
   CheckCuda(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
@@ -218,7 +183,8 @@ Result<std::unique_ptr<Device>> OpenCudaDevice(const DeviceOptions& options) {
   if (const cudaError_t status = cudaSetDevice(0); status != cudaSuccess) {
     return NoCuda(fmt::format("{}: {}", properties.name, cudaGetErrorString(status)));
   }
-  CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, CudaDevice::Open(options, properties));
+  CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<Device> device,
+                          CudaDevice::Open(options, open_libraries, properties));
   return device;
 }
 

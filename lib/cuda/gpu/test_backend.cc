@@ -6,12 +6,13 @@
 
 #include "lib/cuda/cuda_backend.h"
 #include "lib/cuda/gpu/cuda_device.h"
+#include "lib/cuda/gpu/cuda_libraries.h"
 
 namespace ckplan::cuda {
 
 std::unique_ptr<Backend> MakeTestBackend() {
   constexpr int kSkipped = 77;  // The exit code that CTest counts as skipped.
-  auto device = OpenCudaDevice({});
+  auto device = OpenCudaDevice({}, OpenCudaLibraries);
   if (!device.ok()) {
     std::fprintf(stderr, "SKIPPED: no test of this program was run: %s\n",
                  device.error().message.c_str());

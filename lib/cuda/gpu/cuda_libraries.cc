@@ -1,0 +1,66 @@
+#include "lib/cuda/gpu/cuda_libraries.h"
+
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/cuda/gpu/cublas_gemm.h"
+#include "lib/cuda/gpu/cudnn_convolution.h"
+#include "lib/cuda/gpu/shared_library.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+class CudaLibraries final : public Libraries {
+ public:
+  static Result<std::unique_ptr<CudaLibraries>> Open(const DeviceOptions& options,
+                                                     cudaStream_t stream) {
+    const std::vector<std::string> folders = LibraryFolders();
+    CKPLAN_ASSIGN_OR_RETURN(const CublasApi cublas, CublasApi::Load(folders));
+    CKPLAN_ASSIGN_OR_RETURN(const CudnnApi cudnn, CudnnApi::Load(folders));
+    std::unique_ptr<CudaLibraries> libraries(new CudaLibraries);
+    CKPLAN_ASSIGN_OR_RETURN(libraries->gemm_, CublasGemm::Create(cublas, options, stream));
+    CKPLAN_ASSIGN_OR_RETURN(libraries->convolutions_,
+                            CudnnConvolutions::Create(cudnn, options, stream));
+    return libraries;
+  }
+
+  int64_t GemmWorkspace(const GemmShape&) const override { return gemm_->workspace(); }
+  void Gemm(const GemmShape& shape, const void* a, const void* b, void* c,
+            void* workspace) override {
+    gemm_->Run(shape, a, b, c, workspace);
+  }
+  Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvolutionShape& shape,
+                                                          ConvPass pass) override {
+    return convolutions_->Prepare(shape, pass);
+  }
+
+  std::string Describe() const {
+    const int cublas = gemm_->version();
+    const int64_t cudnn = convolutions_->version();
+    return fmt::format("cuBLAS {}.{}, cuDNN {}.{}", cublas / 10000, cublas / 100 % 100,
+                       cudnn / 10000, cudnn / 100 % 100);
+  }
+
+ private:
+  CudaLibraries() = default;
+
+  std::unique_ptr<CublasGemm> gemm_;
+  std::unique_ptr<CudnnConvolutions> convolutions_;
+};
+
+}  // namespace
+
+Result<OpenedLibraries> OpenCudaLibraries(const DeviceOptions& options, void* stream) {
+  CKPLAN_ASSIGN_OR_RETURN(std::unique_ptr<CudaLibraries> libraries,
+                          CudaLibraries::Open(options, static_cast<cudaStream_t>(stream)));
+  std::string versions = libraries->Describe();
+  return OpenedLibraries{std::move(libraries), std::move(versions)};
+}
+
+}  // namespace ckplan::cuda

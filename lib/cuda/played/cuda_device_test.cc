@@ -1,0 +1,349 @@
+// Runs the code for a real GPU over a played CUDA runtime.
+#include "lib/cuda/gpu/cuda_device.h"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/cuda/cuda_check.h"
+#include "lib/cuda/played/played_runtime.h"
+
+namespace ckplan::cuda {
+namespace {
+
+constexpr int64_t kTotal = int64_t{1} << 20;
+constexpr int64_t kContext = 1000;
+constexpr int64_t kLibraryBytes = 5000;
+
+// A small GPU on which work waits until it must be done.
+PlayedMachine SmallMachine() {
+  PlayedMachine machine;
+  machine.total_bytes = kTotal;
+  machine.context_bytes = kContext;
+  machine.defers_work = true;
+  return machine;
+}
+
+// Takes memory of the GPU, as cuBLAS and cuDNN do, and multiplies nothing.
+class NoLibraries final : public Libraries {
+ public:
+  explicit NoLibraries(void* stream) : stream_(static_cast<cudaStream_t>(stream)) {
+    CheckCuda(cudaMalloc(&memory_, kLibraryBytes), "cudaMalloc");
+  }
+  ~NoLibraries() override {
+    CHECK(cudaStreamSynchronize(stream_) == cudaSuccess);  // The stream outlives its libraries.
+    CHECK(cudaFree(memory_) == cudaSuccess);
+  }
+  int64_t GemmWorkspace(const GemmShape&) const override { return 0; }
+  void Gemm(const GemmShape&, const void*, const void*, void*, void*) override {}
+  Result<std::unique_ptr<Convolution>> PrepareConvolution(const ConvolutionShape&,
+                                                          ConvPass) override {
+    return MakeError(ErrorCode::kUnsupported, "no convolution");
+  }
+
+ private:
+  cudaStream_t stream_;
+  void* memory_ = nullptr;
+};
+
+Result<OpenedLibraries> OpenNoLibraries(const DeviceOptions&, void* stream) {
+  return OpenedLibraries{std::make_unique<NoLibraries>(stream), "no libraries"};
+}
+
+std::unique_ptr<Device> OpenOn(const PlayedMachine& machine) {
+  StartPlayedRuntime(machine);
+  Result<std::unique_ptr<Device>> device = OpenCudaDevice({}, OpenNoLibraries);
+  REQUIRE(device.ok());
+  return std::move(device).value();
+}
+
+void* Take(Result<void*> memory) {
+  REQUIRE(memory.ok());
+  REQUIRE(*memory != nullptr);
+  return *memory;
+}
+
+std::vector<int> Counted(int count) {
+  std::vector<int> numbers(static_cast<size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 1);
+  return numbers;
+}
+
+TEST_CASE("cuda device: what is uploaded, copied and zeroed is what comes back") {
+  const auto device = OpenOn(SmallMachine());
+  const std::vector<int> numbers = Counted(100);
+  const int64_t bytes = 400;
+  for (const bool is_pooled : {false, true}) {
+    CAPTURE(is_pooled);
+    const auto take = [&] {
+      return Take(is_pooled ? device->AllocatePooled(bytes) : device->Allocate(bytes));
+    };
+    void* const first = take();
+    void* const second = take();
+    CHECK(first != second);
+    device->Upload(first, numbers.data(), bytes);
+    device->Copy(second, first, bytes);
+    device->Zero(first, bytes / 2);
+    CHECK(UseOfPlayedRuntime().queued == 2);
+    std::vector<int> result(100);
+    device->Download(result.data(), second, bytes);
+    CHECK(result == numbers);
+    device->Download(result.data(), first, bytes);
+    std::vector<int> half = numbers;
+    std::fill_n(half.begin(), 50, 0);
+    CHECK(result == half);
+    for (void* memory : {first, second}) {
+      is_pooled ? device->ReleasePooled(memory) : device->Release(memory);
+    }
+  }
+}
+
+TEST_CASE("cuda device: a buffer of no bytes has an address, and nothing is moved") {
+  const auto device = OpenOn(SmallMachine());
+  void* const one = Take(device->Allocate(0));
+  void* const other = Take(device->AllocatePooled(0));
+  CHECK(one != other);
+  device->Upload(one, nullptr, 0);
+  device->Copy(one, other, 0);
+  device->Zero(one, 0);
+  device->Download(nullptr, other, 0);
+  CHECK(UseOfPlayedRuntime().queued == 0);
+  device->Release(one);
+  device->ReleasePooled(other);
+  device->Release(nullptr);
+  device->ReleasePooled(nullptr);
+}
+
+TEST_CASE("cuda device: the peak of the pool is counted from the last reset") {
+  const auto device = OpenOn(SmallMachine());
+  void* const lasting = Take(device->AllocatePooled(1000));
+  device->ReleasePooled(Take(device->AllocatePooled(5000)));
+  CHECK(device->PooledPeak() == 6000);
+  device->ResetPooledPeak();
+  CHECK(device->PooledPeak() == 1000);
+  device->ReleasePooled(Take(device->AllocatePooled(200)));
+  device->ReleasePooled(Take(device->AllocatePooled(300)));
+  device->Release(Take(device->Allocate(7000)));  // Is no part of the pool.
+  CHECK(device->PooledPeak() == 1300);
+  device->ReleasePooled(lasting);
+}
+
+TEST_CASE("cuda device: memory that runs out is refused with the numbers, and leaves no error") {
+  const auto device = OpenOn(SmallMachine());
+  const int64_t free_bytes = kTotal - kContext - kLibraryBytes;
+  CHECK(device->AvailableBytes() == free_bytes);
+  for (const bool is_pooled : {false, true}) {
+    CAPTURE(is_pooled);
+    const int64_t bytes = free_bytes + 1;
+    const auto refused = is_pooled ? device->AllocatePooled(bytes) : device->Allocate(bytes);
+    REQUIRE(!refused.ok());
+    CHECK(refused.error().code == ErrorCode::kInfeasible);
+    CHECK(refused.error().message ==
+          "the GPU has no 1042577 bytes of memory left; 1042576 of 1048576 are free");
+    CHECK(cudaGetLastError() == cudaSuccess);
+  }
+  device->Release(Take(device->Allocate(free_bytes)));
+}
+
+TEST_CASE("cuda device: memory is released after the work that was queued before") {
+  const auto device = OpenOn(SmallMachine());
+  const std::vector<int> numbers = Counted(10);
+  void* const from = Take(device->Allocate(40));
+  void* const pooled = Take(device->AllocatePooled(40));
+  void* const to = Take(device->Allocate(40));
+  device->Upload(from, numbers.data(), 40);
+  device->Copy(pooled, from, 40);
+  device->Copy(to, pooled, 40);
+  device->ReleasePooled(pooled);
+  device->Release(from);
+  CHECK(UseOfPlayedRuntime().queued == 0);
+  std::vector<int> result(10);
+  device->Download(result.data(), to, 40);
+  CHECK(result == numbers);
+  device->Release(to);
+}
+
+TEST_CASE("cuda device: its own overheads are measured, and given back when it is closed") {
+  auto device = OpenOn(SmallMachine());
+  const std::vector<MemoryUse> overheads = device->Overheads();
+  REQUIRE(overheads.size() == 2);
+  CHECK(overheads[0].what == "context, and other programs");
+  CHECK(overheads[0].bytes == kContext);
+  CHECK(overheads[1].what == "cuBLAS and cuDNN");
+  CHECK(overheads[1].bytes == kLibraryBytes);
+  CHECK(device->Describe() == "a played GPU (compute capability 9.0), CUDA 13.0, no libraries");
+  CHECK(UseOfPlayedRuntime().streams == 1);
+  device.reset();
+  CHECK(UseOfPlayedRuntime().streams == 0);
+  CHECK(UseOfPlayedRuntime().allocations == 0);
+}
+
+TEST_CASE("cuda device: TF32 is described where it is allowed") {
+  StartPlayedRuntime(SmallMachine());
+  DeviceOptions options;
+  options.allow_tf32 = true;
+  const auto device = OpenCudaDevice(options, OpenNoLibraries);
+  REQUIRE(device.ok());
+  CHECK((*device)->Describe() ==
+        "a played GPU (compute capability 9.0), CUDA 13.0, no libraries, TF32");
+}
+
+std::string RefusalOn(const PlayedMachine& machine) {
+  StartPlayedRuntime(machine);
+  const auto device = OpenCudaDevice({}, OpenNoLibraries);
+  REQUIRE(!device.ok());
+  CHECK(device.error().code == ErrorCode::kUnsupported);
+  CHECK(UseOfPlayedRuntime().streams == 0);
+  const std::string start = "the cuda backend cannot run here: ";
+  REQUIRE(device.error().message.substr(0, start.size()) == start);
+  return device.error().message.substr(start.size());
+}
+
+std::string RefusalWhere(const std::string& call, cudaError_t failure) {
+  PlayedMachine machine = SmallMachine();
+  machine.failures[call] = failure;
+  machine.gpus = call == "cudaGetDeviceCount" ? 0 : 1;
+  return RefusalOn(machine);
+}
+
+TEST_CASE("cuda device: a machine that cannot run it is refused with the reason") {
+  PlayedMachine machine = SmallMachine();
+  machine.driver_version = 0;
+  CHECK(RefusalOn(machine) == "this machine has no NVIDIA driver");
+  CHECK(RefusalWhere("cudaDriverGetVersion", cudaErrorUnknown) ==
+        "this machine has no NVIDIA driver");
+
+  machine.driver_version = 12040;
+  CHECK(RefusalOn(machine) == "its driver knows CUDA 12.4, and this ckexec was built for 13.0");
+
+  machine = SmallMachine();
+  machine.gpus = 0;
+  CHECK(RefusalOn(machine) == "this machine has a driver, but shows no GPU");
+  CHECK(RefusalWhere("cudaGetDeviceCount", cudaSuccess) ==
+        "this machine has a driver, but shows no GPU");
+  CHECK(RefusalWhere("cudaGetDeviceCount", cudaErrorUnknown) == "an error that was asked for");
+
+  machine = SmallMachine();
+  machine.compute_major = 7;
+  CHECK(RefusalOn(machine) ==
+        "its GPU, a played GPU, is of compute capability 7.0, and kernels are built for 8.0 and "
+        "above");
+  CHECK(RefusalWhere("cudaSetDevice", cudaErrorDevicesUnavailable) ==
+        "a played GPU: CUDA-capable device(s) is/are busy or unavailable");
+}
+
+TEST_CASE("cuda device: a newer driver of the same CUDA, and an older one, both serve") {
+  PlayedMachine machine = SmallMachine();
+  for (const int driver : {13000, 13020, 14000}) {
+    machine.driver_version = driver;
+    OpenOn(machine);
+  }
+  machine.runtime_version = 13020;
+  machine.driver_version = 13000;
+  OpenOn(machine);
+}
+
+TEST_CASE("cuda device: libraries that do not open are the error, and the stream is closed") {
+  StartPlayedRuntime(SmallMachine());
+  const auto device =
+      OpenCudaDevice({}, [](const DeviceOptions&, void*) -> Result<OpenedLibraries> {
+        return MakeError(ErrorCode::kUnsupported, "cuBLAS 12 was not found");
+      });
+  REQUIRE(!device.ok());
+  CHECK(device.error().message == "cuBLAS 12 was not found");
+  CHECK(UseOfPlayedRuntime().streams == 0);
+}
+
+TEST_CASE("cuda device: memory that runs out within a call is no fault of the program") {
+  PlayedMachine machine = SmallMachine();
+  machine.failures["cudaMemsetAsync"] = cudaErrorMemoryAllocation;
+  const auto device = OpenOn(machine);
+  void* const memory = Take(device->Allocate(8));
+  CHECK_THROWS_AS(device->Zero(memory, 8), OutOfMemory);
+  device->Release(memory);
+}
+
+// ---- Faults, each of which ends a program of its own --------------------------------------------
+
+TEST_CASE("fault: an allocation that fails by another error" * doctest::skip()) {
+  PlayedMachine machine = SmallMachine();
+  machine.failures["cudaMallocAsync"] = cudaErrorIllegalAddress;
+  (void)OpenOn(machine)->AllocatePooled(8);
+}
+TEST_CASE("fault: a copy beyond an allocation" * doctest::skip()) {
+  const auto device = OpenOn(SmallMachine());
+  void* const memory = Take(device->Allocate(8));
+  device->Zero(memory, 9);
+}
+TEST_CASE("fault: memory that is released twice" * doctest::skip()) {
+  const auto device = OpenOn(SmallMachine());
+  void* const memory = Take(device->Allocate(8));
+  device->Release(memory);
+  device->Release(memory);
+}
+TEST_CASE("fault: memory of the pool that is released as other memory" * doctest::skip()) {
+  const auto device = OpenOn(SmallMachine());
+  device->Release(Take(device->AllocatePooled(8)));
+}
+TEST_CASE("fault: memory that is freed while work is queued" * doctest::skip()) {
+  const auto device = OpenOn(SmallMachine());
+  void* const memory = Take(device->Allocate(8));
+  device->Zero(memory, 8);
+  cudaFree(memory);
+}
+TEST_CASE("fault: work for a stream that is not alive" * doctest::skip()) {
+  StartPlayedRuntime(SmallMachine());
+  cudaStreamSynchronize(nullptr);
+}
+
+struct Ending {
+  int status = -1;
+  std::string output;
+};
+
+Ending RunAlone(const std::string& name) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  FILE* const pipe = popen((self + " --no-skip -tc='" + name + "' 2>&1").c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  Ending ending;
+  std::array<char, 4096> bytes{};
+  for (size_t count = 0; (count = fread(bytes.data(), 1, bytes.size(), pipe)) > 0;) {
+    ending.output.append(bytes.data(), count);
+  }
+  const int result = pclose(pipe);
+  if (WIFEXITED(result)) ending.status = WEXITSTATUS(result);
+  return ending;
+}
+
+TEST_CASE("cuda device: what no GPU would take ends the program with exit code 70") {
+  struct Row {
+    const char* name;
+    const char* why;
+  };
+  for (const Row& row :
+       {Row{"fault: an allocation that fails by another error", "taking memory"},
+        Row{"fault: a copy beyond an allocation", "the GPU works within allocations"},
+        Row{"fault: memory that is released twice", "what is freed was allocated"},
+        Row{"fault: memory of the pool that is released as other memory",
+            "what is freed was allocated, and in the same way"},
+        Row{"fault: memory that is freed while work is queued", "no work is left"},
+        Row{"fault: work for a stream that is not alive", "a stream that is alive"}}) {
+    CAPTURE(row.name);
+    const Ending ending = RunAlone(row.name);
+    CAPTURE(ending.output);
+    CHECK(ending.status == 70);
+    CHECK(ending.output.find(row.why) != std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace ckplan::cuda

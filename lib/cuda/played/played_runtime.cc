@@ -1,0 +1,340 @@
+#include "lib/cuda/played/played_runtime.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "lib/base/check.h"
+
+namespace ckplan::cuda {
+
+namespace {
+
+constexpr size_t kAlignment = 256;  // As for cudaMalloc.
+constexpr int kPattern = 0xA7;      // Reads of what was never written stand out.
+
+struct PlayedStream {
+  std::deque<std::function<void()>> work;
+};
+
+struct PlayedBlock {
+  std::unique_ptr<char, decltype(&std::free)> memory;
+  int64_t bytes = 0;
+  bool is_pooled = false;
+};
+
+class PlayedRuntime {
+ public:
+  explicit PlayedRuntime(PlayedMachine machine) : machine_(std::move(machine)) {}
+
+  const PlayedMachine& machine() const { return machine_; }
+
+  // What the machine has the call return instead of doing its work.
+  std::optional<cudaError_t> Failure(const char* call) {
+    const auto failure = machine_.failures.find(call);
+    if (failure == machine_.failures.end()) return std::nullopt;
+    return Fail(failure->second);
+  }
+  cudaError_t Fail(cudaError_t error) { return last_error_ = error; }
+  cudaError_t TakeLastError() { return std::exchange(last_error_, cudaSuccess); }
+
+  cudaStream_t AddStream() {
+    has_context_ = true;
+    auto stream = std::make_unique<PlayedStream>();
+    auto* const handle = reinterpret_cast<cudaStream_t>(stream.get());
+    streams_.emplace(handle, std::move(stream));
+    return handle;
+  }
+  PlayedStream& Find(cudaStream_t stream) {
+    const auto found = streams_.find(stream);
+    CKPLAN_CHECK(found != streams_.end(), "work is given to a stream that is alive");
+    return *found->second;
+  }
+  void Remove(cudaStream_t stream) {
+    Synchronize(stream);
+    streams_.erase(stream);
+  }
+  void Enqueue(cudaStream_t stream, std::function<void()> work) {
+    auto& queue = Find(stream).work;
+    queue.push_back(std::move(work));
+    if (!machine_.defers_work) Synchronize(stream);
+  }
+  void Synchronize(cudaStream_t stream) {
+    auto& queue = Find(stream).work;
+    while (!queue.empty()) {
+      const std::function<void()> next = std::move(queue.front());
+      queue.pop_front();
+      next();
+    }
+  }
+
+  int64_t FreeBytes() const {
+    return machine_.total_bytes - (has_context_ ? machine_.context_bytes : 0) - used_bytes_;
+  }
+  int64_t pooled_peak() const { return pooled_peak_; }
+  void ResetPooledPeak() { pooled_peak_ = pooled_bytes_; }
+
+  cudaError_t Take(void** memory, size_t size, bool is_pooled) {
+    const auto bytes = static_cast<int64_t>(size);
+    if (bytes > FreeBytes()) return Fail(cudaErrorMemoryAllocation);
+    const size_t rounded = (size + kAlignment - 1) / kAlignment * kAlignment;
+    auto* const start = static_cast<char*>(std::aligned_alloc(kAlignment, rounded));
+    CKPLAN_CHECK(start != nullptr, "tests fit into the host");
+    std::memset(start, kPattern, rounded);
+    blocks_.emplace(start, PlayedBlock{{start, &std::free}, bytes, is_pooled});
+    used_bytes_ += bytes;
+    if (is_pooled) pooled_bytes_ += bytes;
+    pooled_peak_ = std::max(pooled_peak_, pooled_bytes_);
+    *memory = start;
+    return cudaSuccess;
+  }
+  // The block is no longer the program's; its memory is returned with the result.
+  PlayedBlock Release(void* memory, bool is_pooled) {
+    const auto found = blocks_.find(static_cast<char*>(memory));
+    CKPLAN_CHECK(found != blocks_.end() && found->second.is_pooled == is_pooled,
+                 "what is freed was allocated, and in the same way");
+    PlayedBlock block = std::move(found->second);
+    blocks_.erase(found);
+    used_bytes_ -= block.bytes;
+    if (is_pooled) pooled_bytes_ -= block.bytes;
+    return block;
+  }
+  void CheckRange(const void* memory, size_t bytes) const {
+    const auto* const start = static_cast<const char*>(memory);
+    auto after = blocks_.upper_bound(const_cast<char*>(start));
+    CKPLAN_CHECK(after != blocks_.begin(), "the GPU works within allocations");
+    const auto& [first, block] = *--after;
+    CKPLAN_CHECK(start + bytes <= first + block.bytes, "the GPU works within allocations");
+  }
+
+  PlayedUse Use() const {
+    PlayedUse use{static_cast<int64_t>(blocks_.size()), used_bytes_,
+                  static_cast<int64_t>(streams_.size()), 0};
+    for (const auto& [handle, stream] : streams_) {
+      use.queued += static_cast<int64_t>(stream->work.size());
+    }
+    return use;
+  }
+
+ private:
+  PlayedMachine machine_;
+  cudaError_t last_error_ = cudaSuccess;
+  bool has_context_ = false;
+  int64_t used_bytes_ = 0;
+  int64_t pooled_bytes_ = 0;
+  int64_t pooled_peak_ = 0;
+  std::map<char*, PlayedBlock> blocks_;
+  std::map<cudaStream_t, std::unique_ptr<PlayedStream>> streams_;
+};
+
+// The functions of CUDA have no argument that says which machine they are called on.
+std::unique_ptr<PlayedRuntime>& Runtime() {
+  static auto runtime = std::make_unique<PlayedRuntime>(PlayedMachine());
+  return runtime;
+}
+
+cudaMemPool_t DefaultPool() {
+  static char pool;
+  return reinterpret_cast<cudaMemPool_t>(&pool);
+}
+
+template <typename Action>
+cudaError_t Play(const char* call, const Action& action) {
+  PlayedRuntime& runtime = *Runtime();
+  const std::optional<cudaError_t> failure = runtime.Failure(call);
+  return failure ? *failure : action(runtime);
+}
+
+template <typename Value>
+cudaError_t Answer(const char* call, Value* to, Value value) {
+  return Play(call, [&](PlayedRuntime&) {
+    *to = value;
+    return cudaSuccess;
+  });
+}
+
+}  // namespace
+
+void StartPlayedRuntime(const PlayedMachine& machine) {
+  Runtime() = std::make_unique<PlayedRuntime>(machine);
+}
+
+PlayedUse UseOfPlayedRuntime() { return Runtime()->Use(); }
+
+}  // namespace ckplan::cuda
+
+using ckplan::cuda::Answer;
+using ckplan::cuda::Play;
+using ckplan::cuda::PlayedMachine;
+using ckplan::cuda::PlayedRuntime;
+using ckplan::cuda::Runtime;
+
+// ---- The machine --------------------------------------------------------------------------------
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  return Answer(__func__, version, Runtime()->machine().driver_version);
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  return Answer(__func__, version, Runtime()->machine().runtime_version);
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    const PlayedMachine& machine = runtime.machine();
+    // A driver knows all versions of CUDA that have its own first number.
+    const bool is_old = machine.driver_version / 1000 < machine.runtime_version / 1000;
+    if (is_old) return runtime.Fail(cudaErrorInsufficientDriver);
+    if (machine.gpus == 0) return runtime.Fail(cudaErrorNoDevice);
+    *count = machine.gpus;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    CKPLAN_CHECK(device == 0, "the first GPU is the one that is used");
+    *properties = {};
+    std::strcpy(properties->name, "a played GPU");
+    properties->major = runtime.machine().compute_major;
+    properties->totalGlobalMem = static_cast<size_t>(runtime.machine().total_bytes);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaSetDevice(int device) {
+  return Play(__func__, [&](PlayedRuntime&) {
+    CKPLAN_CHECK(device == 0, "the first GPU is the one that is used");
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGetLastError() { return Runtime()->TakeLastError(); }
+
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorDevicesUnavailable:
+      return "CUDA-capable device(s) is/are busy or unavailable";
+    default:
+      return "an error that was asked for";
+  }
+}
+
+// ---- Streams ------------------------------------------------------------------------------------
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    CKPLAN_CHECK(flags == cudaStreamNonBlocking, "the stream does not wait for the default stream");
+    *stream = runtime.AddStream();
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    runtime.Remove(stream);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    runtime.Synchronize(stream);
+    return cudaSuccess;
+  });
+}
+
+// ---- Memory -------------------------------------------------------------------------------------
+
+cudaError_t cudaMemGetInfo(size_t* available, size_t* total) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    *available = static_cast<size_t>(runtime.FreeBytes());
+    *total = static_cast<size_t>(runtime.machine().total_bytes);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  return Play(__func__, [&](PlayedRuntime& runtime) { return runtime.Take(memory, bytes, false); });
+}
+
+cudaError_t cudaFree(void* memory) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    if (memory == nullptr) return cudaSuccess;
+    CKPLAN_CHECK(runtime.Use().queued == 0, "memory is freed when no work is left that may use it");
+    runtime.Release(memory, false);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaMallocAsync(void** memory, size_t bytes, cudaStream_t stream) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    runtime.Find(stream);
+    return runtime.Take(memory, bytes, true);
+  });
+}
+
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    // What was queued before may still use the memory.
+    auto block = std::make_shared<ckplan::cuda::PlayedBlock>(runtime.Release(memory, true));
+    runtime.Enqueue(stream, [block] { block->memory.reset(); });
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
+  return Answer(__func__, pool, ckplan::cuda::DefaultPool());
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    CKPLAN_CHECK(pool == ckplan::cuda::DefaultPool(), "there is one pool");
+    uint64_t number = 0;
+    std::memcpy(&number, value, sizeof(number));
+    if (attribute != cudaMemPoolAttrUsedMemHigh || number != 0) {
+      return runtime.Fail(cudaErrorInvalidValue);
+    }
+    runtime.ResetPooledPeak();
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    CKPLAN_CHECK(pool == ckplan::cuda::DefaultPool(), "there is one pool");
+    if (attribute != cudaMemPoolAttrUsedMemHigh) return runtime.Fail(cudaErrorInvalidValue);
+    const auto peak = static_cast<uint64_t>(runtime.pooled_peak());
+    std::memcpy(value, &peak, sizeof(peak));
+    return cudaSuccess;
+  });
+}
+
+// ---- Work ---------------------------------------------------------------------------------------
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    if (kind != cudaMemcpyDeviceToHost) runtime.CheckRange(to, bytes);
+    if (kind != cudaMemcpyHostToDevice) runtime.CheckRange(from, bytes);
+    runtime.Enqueue(stream, [=] { std::memmove(to, from, bytes); });
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
+  return Play(__func__, [&](PlayedRuntime& runtime) {
+    runtime.CheckRange(memory, bytes);
+    runtime.Enqueue(stream, [=] { std::memset(memory, value, bytes); });
+    return cudaSuccess;
+  });
+}
