@@ -133,9 +133,7 @@ Result<BestOutcome> SolveBestWithin(const JointProblem& problem, BestProblem* sh
   BestOutcome best;
   for (const SearchEffort effort : kEfforts) {
     options.work = WorkOf(effort);
-    CKPLAN_ASSIGN_OR_RETURN(BestOutcome found,
-                            SolveBestAt(effort, problem, shared, options, limits));
-    best = std::move(found);
+    CKPLAN_ASSIGN_OR_RETURN(best, SolveBestAt(effort, problem, shared, options, limits));
     options.before = &best;
     const bool is_optimal_in_any_order = best.runs && best.overhead <= best.any_order_bound;
     const bool is_final = is_optimal_in_any_order || best.is_infeasible ||
