@@ -216,9 +216,21 @@ class _Step:
             assert self._entry is not None
             apart = [gradients[i] for i in self._apart]
             self._entry.measured_peak_bytes = tracker.peak_bytes(apart)
+            _warn_above_plan(self._entry)
             return gradients
 
         return private.mark_boxed(run)
+
+
+def _warn_above_plan(entry: GraphReport) -> None:
+    if entry.plan is not None and entry.is_above_plan:
+        warnings.warn(
+            f"the first step of graph {entry.part} needed {entry.measured_peak_bytes} bytes, where "
+            f"{entry.plan.peak_bytes} were planned; a graph that is retained for a second "
+            "backward pass keeps more, all else is a fault of ckplan.torch: please report it",
+            ckplan.PlanWarning,
+            stacklevel=2,
+        )
 
 
 def _judge(modules: Modules, plan: Plan, apart: list[int]) -> int:

@@ -14,7 +14,7 @@ import torch
 from torch import fx
 from torch._ops import OpOverload
 
-from ckplan.torch import operators, private
+from ckplan.torch import operators, private, storages
 from ckplan.torch.errors import UnsupportedGraphError
 from ckplan.torch.graph import CONSTANT, PARAMETER_GRADIENT, JointGraph, Operation
 
@@ -323,7 +323,8 @@ class _Capture:
         elif key in self._unnamed:
             raise UnsupportedGraphError(f"operation {node.name} returns two tensors in one memory")
         else:
-            value = self.graph.add_value(name, storage_bytes(tensor))
+            size = max(storage_bytes(tensor), storages.unreduced_bytes(node))
+            value = self.graph.add_value(name, size)
         operation.writes.append(value)
         if is_single:
             self._own(node, tensor, value)

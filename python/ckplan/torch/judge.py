@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import fx
 
-from ckplan.torch import operators, private
+from ckplan.torch import operators, private, storages
 from ckplan.torch.building import Modules
 from ckplan.torch.capture import is_held_by_caller, storage_bytes, tensors_in
 from ckplan.torch.randomness import generator_state
@@ -132,7 +132,7 @@ class _Pass:
             is_item = user in self._uncounted and user.target is operator.getitem
             if is_item and _keys(user) == [private.storage_key(tensor)]:
                 return 0
-        return storage_bytes(tensor)
+        return max(storage_bytes(tensor), storages.unreduced_bytes(node))
 
     def _free(self, nodes: list[fx.Node]) -> None:
         for node in nodes:

@@ -40,7 +40,7 @@ class GraphReport:
         share = percent(plan.peak_bytes, plan.keep_all_peak_bytes)
         return (
             f"graph {self.part}: {self.operations} operations, "
-            f"planned peak {size(plan.peak_bytes)}, {share} of keep-all's "
+            f"planned peak at most {size(plan.peak_bytes)}, {share} of keep-all's "
             f"{size(plan.keep_all_peak_bytes)}, "
             f"{self._measured()}, "
             f"{100 * plan.added_share:+.1f}% time, {sum(self.recomputed.values())} runs again"
@@ -48,9 +48,16 @@ class GraphReport:
             + (f"; {self.note}" if self.note else "")
         )
 
+    @property
+    def is_above_plan(self) -> bool:
+        """Whether the first step needed more memory than planned."""
+        measured = self.measured_peak_bytes
+        return self.plan is not None and measured is not None and measured > self.plan.peak_bytes
+
     def _measured(self) -> str:
         if self.measured_peak_bytes is not None:
-            return f"measured {size(self.measured_peak_bytes)}"
+            above = ", ABOVE THE PLAN" if self.is_above_plan else ""
+            return f"measured {size(self.measured_peak_bytes)}{above}"
         return "not measured: compiled" if self.is_compiled else "measured after the first step"
 
 

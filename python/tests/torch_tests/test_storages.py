@@ -1,0 +1,79 @@
+"""The planned peak counts the memory that results lie in, and says where a step needs more."""
+
+from __future__ import annotations
+
+import ckplan
+import ckplan.torch
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from ckplan.torch import storages
+from torch_tests.training import loss_of, train_both
+
+LOSSES = {
+    "mse": F.mse_loss,
+    "smooth-l1": F.smooth_l1_loss,
+    "huber": F.huber_loss,
+    "l1": F.l1_loss,
+    "soft-margin": lambda x, y: F.soft_margin_loss(x, y.sign()),
+    "binary-cross-entropy": lambda x, y: F.binary_cross_entropy(x.sigmoid(), y.sigmoid()),
+    "weighted-binary-cross-entropy": lambda x, y: F.binary_cross_entropy(
+        x.sigmoid(), y.sigmoid(), weight=torch.rand(64), reduction="sum"
+    ),
+    "logits": lambda x, y: F.binary_cross_entropy_with_logits(x, y.sigmoid()),
+    "kl-div": lambda x, y: F.kl_div(x.log_softmax(-1), y.softmax(-1), reduction="batchmean"),
+    "cross-entropy": lambda x, y: F.cross_entropy(x, y.argmax(-1)),
+    "not-reduced": lambda x, y: F.mse_loss(x, y, reduction="none").sum(),
+}
+
+
+class Regression(nn.Module):
+    """A model that returns its loss, whose unreduced form lives at the peak."""
+
+    def __init__(self, loss):
+        super().__init__()
+        self.layer, self.loss = nn.Linear(64, 64), loss
+
+    def forward(self, batch):
+        return (self.loss(self.layer(batch).tanh(), batch),)
+
+
+def rows() -> torch.Tensor:
+    return torch.randn(256, 64)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_memory_of_a_reducing_loss_is_planned(name):
+    (graph,) = train_both(lambda: Regression(LOSSES[name]), rows, budget="100%").graphs
+    assert graph.measured_peak_bytes == graph.plan.peak_bytes
+
+
+def test_a_peak_above_the_planned_one_is_warned_of(monkeypatch):
+    monkeypatch.setattr(storages, "unreduced_bytes", lambda _: 0)
+    planned = ckplan.torch.compile(Regression(F.mse_loss), budget="100%")
+    with pytest.warns(ckplan.PlanWarning, match=r"needed \d+ bytes, where \d+ were planned"):
+        loss_of(planned(rows())).backward()
+    assert "ABOVE THE PLAN" in planned.ckplan.summary()
+
+
+def test_a_peak_below_the_planned_one_shows_both(recwarn):
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(64, 64)
+
+        def forward(self, batch):
+            output = self.layer(batch).tanh()
+            return output.square().mean(), output.exp()
+
+    planned = ckplan.torch.compile(Twice(), budget="100%")
+    loss, _ = planned(rows())
+    del _  # Planned to be held to the end of the step.
+    loss.backward()
+    (graph,) = planned.ckplan.graphs
+    assert graph.measured_peak_bytes < graph.plan.peak_bytes
+    assert "planned peak at most" in graph.line()
+    assert f"measured {ckplan.torch.report.size(graph.measured_peak_bytes)}," in graph.line()
+    assert not [w for w in recwarn if issubclass(w.category, ckplan.PlanWarning)]
