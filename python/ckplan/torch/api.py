@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 import ckplan
-from ckplan.torch import backend, private
+from ckplan.torch import backend, obstacles, private
 from ckplan.torch.errors import ReplayError
 from ckplan.torch.report import Report
 from ckplan.torch.request import Request
@@ -26,6 +26,7 @@ def compile(
     effort: str = "quick",
     optimizer: str = "sgd",
     time_limit: str | None = None,
+    returns: str = "all",
     fullgraph: bool = False,
 ) -> Any:
     """Returns the model, or function, so that calling it trains within a memory budget.
@@ -43,12 +44,14 @@ def compile(
     costs: ``"roofline"`` of the device, ``"roofline:a100"``, ``"flops"``, or ``"measure"``, which
         runs each operation a few times when a graph is first seen.
     algo, effort, time_limit: as the options of ``ckplan plan``.
+    returns: ``"loss"`` says that the caller uses results of one element alone, the loss among
+        them. Without it that is known after the first step.
     fullgraph: raise an error where the model does not make one graph.
 
     A call raises InfeasibleError if no plan fits; a graph that cannot be planned trains as eager
     PyTorch would, with a PlanWarning.
     """
-    request = Request(budget, total, algo, effort, optimizer, costs, compiler, time_limit)
+    request = Request(budget, total, algo, effort, optimizer, costs, compiler, time_limit, returns)
     private.check_version(compiler)
     planned = _Planned(model, request, fullgraph)
     if isinstance(model, torch.nn.Module):
@@ -84,8 +87,11 @@ class Backend(backend.Backend):
         effort: str = "quick",
         optimizer: str = "sgd",
         time_limit: str | None = None,
+        returns: str = "all",
     ):
-        request = Request(budget, total, algo, effort, optimizer, costs, compiler, time_limit)
+        request = Request(
+            budget, total, algo, effort, optimizer, costs, compiler, time_limit, returns
+        )
         private.check_version(compiler)
         super().__init__(request, Report(request))
 
@@ -97,6 +103,7 @@ class _Planned:
         self.ckplan = Report(request)
         self._model = model
         self._fullgraph = fullgraph
+        self._has_run = False
         self._use(backend.Backend(request, self.ckplan))
 
     def _use(self, planner: backend.Backend) -> None:
@@ -111,13 +118,21 @@ class _Planned:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not torch.is_grad_enabled():
             return self._model(*args, **kwargs)
-        if self._backend.parts.are_found():
+        if self._backend.should_share():
             self._use(self._backend.with_shares())
         self._backend.parts.begin_call()
+        if not self._has_run:
+            for note in obstacles.before_the_first_call(self._model):
+                self.ckplan.say(note)
         try:
-            return self._call(*args, **kwargs)
+            output = self._call(*args, **kwargs)
         except private.compiler_failure() as failure:
             inner = getattr(failure, "inner_exception", None)
             if isinstance(inner, (ckplan.PlanError, ReplayError, ValueError)):
                 raise inner from None
             raise
+        if not (self._has_run or self.ckplan.graphs or self.ckplan.notes):
+            if obstacles.is_trained(output):
+                self.ckplan.say(obstacles.NO_GRAPH)
+        self._has_run = True
+        return output

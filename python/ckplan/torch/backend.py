@@ -5,24 +5,25 @@ from __future__ import annotations
 import dataclasses
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from torch import fx
 
 import ckplan
 from ckplan.planning import INFEASIBLE
-from ckplan.torch import private
+from ckplan.torch import obstacles, private
 from ckplan.torch.building import Modules, build
 from ckplan.torch.capture import capture
 from ckplan.torch.costs import set_costs
+from ckplan.torch.dropping import DROPPED, Unused, without_gradients
 from ckplan.torch.errors import ReplayError, UnsupportedGraphError
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.judge import replay_modules
 from ckplan.torch.parts import Part, Parts
 from ckplan.torch.report import GraphReport, Report, recomputed_modules
 from ckplan.torch.request import Plan, Request, least_bytes, make_plan
-from ckplan.torch.tracker import Tracker
+from ckplan.torch.step import Built, Step
 
 
 class Backend:
@@ -37,16 +38,20 @@ class Backend:
         self.parts = Parts(request, known)
         self._request = request
         self._is_part = False
+        self._steps: list[Step] = []
 
     def __call__(self, module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         """Compiles a graph that torch.compile has found."""
         self._is_part = private.ends_in_graph_break(module)
         part = self.parts.enter(private.compiled_frame())
+        step = None
         if self._request.compiler == "inductor":
             partition = functools.partial(self._partition, part)
             compiled = private.compile_with_inductor(module, inputs, partition)
         else:
-            step = _Step(functools.partial(self.plan, part))
+            uses_loss_alone = self._request.returns == "loss" and not self._is_part
+            step = Step(self, part, uses_loss_alone)
+            self._steps.append(step)
             compiler = private.aot_autograd(
                 fw_compiler=step.compile_forward,
                 bw_compiler=step.compile_backward,
@@ -55,7 +60,17 @@ class Backend:
                 keep_inference_input_mutations=True,
             )
             compiled = compiler(module, inputs)
-        return self._counted(part, compiled)
+        return self._counted(part, compiled, step)
+
+    def is_waiting(self) -> bool:
+        """Whether a forward pass waits for its backward pass."""
+        return any(step.is_waiting() for step in self._steps)
+
+    def should_share(self) -> bool:
+        """Whether the steps so far have shown that several graphs, or calls, share the limit."""
+        for entry in self.report.graphs:
+            self.parts.note_calls(entry.part, entry.calls)
+        return self.parts.are_found() and not self.is_waiting()
 
     def with_shares(self) -> Backend:
         """A backend that plans all parts again, each for its share of the limit."""
@@ -66,52 +81,132 @@ class Backend:
         self, part: int, joint: fx.GraphModule, inputs: Any, **options: Any
     ) -> tuple[tuple[fx.GraphModule, fx.GraphModule], GraphReport, list[int]]:
         """Returns the two modules, what is said of them, and which gradients are counted apart."""
-        entry = GraphReport(part, is_compiled=self._request.compiler == "inductor")
-        self.report.graphs.append(entry)
-        self._warn_of_limit(part)
-        count = options["num_fwd_outputs"]
-        static = options.get("static_lifetime_input_indices")
+        entry = self._begin(part, joint)
         try:
-            captured = self._capture(joint, count, static)
+            captured = self._capture(joint, options)
         except UnsupportedGraphError as error:
             entry.refusal = str(error)
             entry.operations = sum(node.op == "call_function" for node in joint.graph.nodes)
             warnings.warn(f"a graph is not planned: {error}", ckplan.PlanWarning, stacklevel=2)
             return private.default_partition(joint, inputs, **options), entry, []
-        entry.operations = len(captured.operations)
+        built = self._build(joint, captured, entry, self._make_plan(captured, entry))
+        return (built.forward, built.backward), entry, built.apart
+
+    def plan_for_loss(
+        self, part: int, joint: fx.GraphModule, options: dict[str, Any], unused: Unused
+    ) -> tuple[Built, GraphReport, Built] | None:
+        """The graph for a caller that uses the loss alone, as it has said.
+
+        Returns modules that keep everything, for the call in which it uses more all the same, and
+        the planned ones. None where there is no such plan.
+        """
+        entry = self._begin(part, joint)
+        try:
+            everything = self._capture(joint, options)
+            lean = without_gradients(joint, unused.absent)
+            captured = self._capture(lean, options, unused.dropped)
+        except UnsupportedGraphError:
+            self.report.graphs.remove(entry)
+            return None
         plan = self._make_plan(captured, entry)
+        built = self._build(lean, captured, entry, plan, unused.dropped)
+        order = [operation.id for operation in everything.operations]
+        modules = build(joint, everything, order)
+        apart = everything.parameter_gradients()
+        return Built(modules.forward, modules.backward, apart), entry, built
+
+    def plan_again(
+        self,
+        entry: GraphReport,
+        joint: fx.GraphModule,
+        options: dict[str, Any],
+        unused: Unused,
+    ) -> Built | None:
+        """The graph for a caller that does not use all of its results.
+
+        Returns None where such a plan would not need less.
+        """
+        first = entry.plan
+        if first is None or self.parts.are_found():  # All parts are about to be planned again.
+            return None
+        try:
+            lean = without_gradients(joint, unused.absent)
+            captured = self._capture(lean, options, unused.dropped)
+            plan = self._make_plan(captured, entry)
+        except (UnsupportedGraphError, ckplan.PlanError):
+            return None
+        if plan.keep_all_peak_bytes >= first.keep_all_peak_bytes:
+            return None
+        entry.note = "without results that the caller drops, or uses without a gradient"
+        self.report.say(DROPPED)
+        return self._build(lean, captured, entry, plan, unused.dropped)
+
+    def plan_held(
+        self, entry: GraphReport, joint: fx.GraphModule, options: dict[str, Any]
+    ) -> Built:
+        """The graph for a caller that uses all of its results after all."""
+        captured = self._capture(joint, options)
+        return self._build(joint, captured, entry, self._make_plan(captured, entry))
+
+    def _begin(self, part: int, joint: fx.GraphModule) -> GraphReport:
+        entry = GraphReport(part, is_compiled=self._request.compiler == "inductor")
+        self.report.graphs.append(entry)
+        self._warn_of_limit(part)
+        if obstacles.has_checkpoints(joint):
+            self.report.say(obstacles.CHECKPOINTS)
+        return entry
+
+    def _build(
+        self,
+        joint: fx.GraphModule,
+        captured: JointGraph,
+        entry: GraphReport,
+        plan: Plan,
+        dropped: Collection[int] = (),
+    ) -> Built:
+        """Builds what was planned, judges it, and notes what is to be said of it."""
         modules = build(joint, captured, plan.steps)
         apart = captured.parameter_gradients()
-        entry.saved_bytes = _judge(modules, plan, apart)
+        entry.saved_bytes = _judge(modules, plan, apart, dropped)
+        entry.operations = len(captured.operations)
         entry.plan = plan
         entry.recomputed = recomputed_modules(captured, plan)
-        found = self.parts.found[part]
+        found = self.parts.found[entry.part]
         found.keep_all_peak_bytes, found.saved_bytes = plan.keep_all_peak_bytes, entry.saved_bytes
-        return (modules.forward, modules.backward), entry, apart
+        return Built(modules.forward, modules.backward, apart)
 
     def _partition(self, part: int, joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
         modules, _, _ = self.plan(part, joint, inputs, **options)
         return modules
 
-    def _counted(self, part: int, compiled: Callable[..., Any]) -> Callable[..., Any]:
-        """Counts how often the part runs."""
+    def _counted(
+        self, part: int, compiled: Callable[..., Any], step: Step | None
+    ) -> Callable[..., Any]:
+        """Counts how often the part runs, and tells its step what it returns."""
         found = self.parts.found[part]
 
         def call(*arguments: Any) -> Any:
             # PyTorch calls a bucket of DistributedDataParallel once while it compiles the next.
             found.calls += not private.is_any_fake(arguments)
-            return compiled(*arguments)
+            results = compiled(*arguments)
+            if step is not None:
+                step.returned(results)
+            return results
 
         return call
 
-    def _capture(self, joint: fx.GraphModule, count: int, static: list[int] | None) -> JointGraph:
+    def _capture(
+        self, joint: fx.GraphModule, options: dict[str, Any], dropped: Collection[int] = ()
+    ) -> JointGraph:
         request = self._request
+        static = options.get("static_lifetime_input_indices")
         captured = capture(
             joint,
-            count,
+            options["num_fwd_outputs"],
             None if static is None else set(static),
             replays_random=request.compiler == "eager",
             arriving=request.total is not None,
+            dropped=dropped,
         )
         set_costs(captured, request.costs, fuses=request.compiler == "inductor")
         return captured
@@ -155,7 +250,10 @@ class Backend:
             if not is_divided or least is None:
                 raise
             entry.note = f"it needs at least {least} bytes, and is planned within them"
-            warnings.warn(f"a part of a model: {entry.note}", ckplan.PlanWarning, stacklevel=2)
+            if least < obstacles.SMALL_BYTES:
+                self.report.say(obstacles.SMALL_PARTS)
+            else:
+                warnings.warn(f"a part of a model: {entry.note}", ckplan.PlanWarning, stacklevel=2)
             return make_plan(captured, request, least)
 
     def _warn_of_limit(self, part: int) -> None:
@@ -172,70 +270,9 @@ class Backend:
             )
 
 
-class _Step:
-    """One graph as eager operations. The first step is measured."""
-
-    def __init__(self, plan: Callable[..., Any]):
-        self._plan = plan
-        self._entry: GraphReport | None = None
-        self._apart: list[int] = []
-        self._tracker: Tracker | None = None
-        self._has_run = False
-
-    def partition(self, joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
-        modules, self._entry, self._apart = self._plan(joint, inputs, **options)
-        if self._entry.plan is not None:
-            self._tracker = Tracker()
-        return modules
-
-    def compile_forward(self, module: fx.GraphModule, _: Any) -> Callable[[list[Any]], Any]:
-        call = private.box(module)
-
-        def run(arguments: list[Any]) -> Any:
-            if self._has_run:  # Layers of one form share the graph: what they need is mixed.
-                self._tracker = None
-            self._has_run = True
-            if self._tracker is None:
-                return call(arguments)
-            return self._tracker.run(call, arguments)
-
-        return private.mark_boxed(run)
-
-    def compile_backward(self, module: fx.GraphModule, _: Any) -> Callable[[list[Any]], Any]:
-        call = private.box(module)
-        inputs = [node.name for node in module.graph.find_nodes(op="placeholder")]
-        tangents = [i for i, name in enumerate(inputs) if name.startswith("tangents")]
-
-        def run(arguments: list[Any]) -> Any:
-            if self._tracker is None:
-                return call(arguments)
-            tracker, self._tracker = self._tracker, None
-            tracker.forget_dead()
-            tracker.hold(arguments[i] for i in tangents)
-            gradients = tracker.run(call, arguments)
-            assert self._entry is not None
-            apart = [gradients[i] for i in self._apart]
-            self._entry.measured_peak_bytes = tracker.peak_bytes(apart)
-            _warn_above_plan(self._entry)
-            return gradients
-
-        return private.mark_boxed(run)
-
-
-def _warn_above_plan(entry: GraphReport) -> None:
-    if entry.plan is not None and entry.is_above_plan:
-        warnings.warn(
-            f"the first step of graph {entry.part} needed {entry.measured_peak_bytes} bytes, where "
-            f"{entry.plan.peak_bytes} were planned; a graph that is retained for a second "
-            "backward pass keeps more, all else is a fault of ckplan.torch: please report it",
-            ckplan.PlanWarning,
-            stacklevel=2,
-        )
-
-
-def _judge(modules: Modules, plan: Plan, apart: list[int]) -> int:
+def _judge(modules: Modules, plan: Plan, apart: list[int], dropped: Collection[int]) -> int:
     """Refuses modules that need other memory than planned. Returns what waits between passes."""
-    replay = replay_modules(modules, apart)
+    replay = replay_modules(modules, apart, dropped)
     if replay.peak_bytes != plan.peak_bytes:
         raise ReplayError(
             f"the modules of a plan need {replay.peak_bytes} bytes where the plan says "

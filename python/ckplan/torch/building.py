@@ -128,7 +128,7 @@ class _Half:
     def place(self, key: _Key, node: fx.Node) -> None:
         """Gives this module an input like ``node``, which brings what is kept."""
         made = self.graph.create_node("placeholder", node.name, name=node.name)
-        made.meta = _notes(node)
+        made.meta = notes_of(node)
         self.memory[key] = made
 
     def run(self, operations: Iterable[Operation]) -> None:
@@ -139,7 +139,7 @@ class _Half:
         """Writes the node down again, and reads the present versions."""
         views: dict[fx.Node, Any] = {}
         made = self.graph.node_copy(node, lambda source: self._read(source, views))
-        made.meta = _notes(node)
+        made.meta = notes_of(node)
         return made
 
     def read(self, node: Any) -> Any:
@@ -175,7 +175,7 @@ class _Half:
         taken = self.graph.create_node(
             "call_function", operator.getitem, (made, item.args[1]), name=item.name
         )
-        taken.meta = _notes(item)
+        taken.meta = notes_of(item)
         return taken
 
     def _take_state(self, node: fx.Node) -> fx.Node:
@@ -192,7 +192,7 @@ class _Half:
         kwargs = fx.map_arg(node.kwargs, lambda source: self._read(source, views))
         again: tuple[Any, ...] = (state, _device(node), node.target, args, kwargs)
         made = self.graph.call_function(replay, again)
-        made.meta = _notes(node)
+        made.meta = notes_of(node)
         return made
 
     def _read(self, node: fx.Node, views: dict[fx.Node, Any]) -> Any:
@@ -206,7 +206,7 @@ class _Half:
             return views[node]
         if node.op == "get_attr":
             made = self.graph.node_copy(node)
-            made.meta = _notes(node)
+            made.meta = notes_of(node)
             self.memory[node] = made
             return made
         value = node.meta.get("val")
@@ -218,7 +218,7 @@ class _Half:
         if root is node:
             raise AssertionError(f"{node.name} is read where the plan has not made it")
         made = self.graph.node_copy(node, lambda source: self._read(source, views))
-        made.meta = _notes(node)
+        made.meta = notes_of(node)
         views[node] = made
         return made
 
@@ -251,7 +251,8 @@ def _device(node: fx.Node) -> torch.device:
     return next(tensors_in(node.meta["val"])).device
 
 
-def _notes(node: fx.Node) -> dict[str, Any]:
+def notes_of(node: fx.Node) -> dict[str, Any]:
+    """The notes of a node that hold for a copy of it in another graph."""
     return {key: value for key, value in node.meta.items() if key not in _STALE_NOTES}
 
 

@@ -7,7 +7,7 @@ another node made is a view of it, whatever its operator is called.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import torch
@@ -26,6 +26,7 @@ def capture(
     *,
     replays_random: bool = True,
     arriving: bool = False,
+    dropped: Collection[int] = (),
 ) -> JointGraph:
     """Returns the joint graph of a training step.
 
@@ -33,6 +34,7 @@ def capture(
     are results, which count in the peak. None stands for all inputs. ``replays_random`` says that
     random operations may run again, since whoever runs the graph restores the generator.
     ``arriving`` counts the gradients of parameters in the peak from the run that makes them.
+    ``dropped`` are positions of forward outputs that the caller does not hold.
 
     Raises UnsupportedGraphError.
     """
@@ -40,7 +42,7 @@ def capture(
     walk.outputs(num_forward_outputs)
     for node in joint.graph.nodes:
         walk.visit(node)
-    walk.insert_boundary()
+    walk.insert_boundary(dropped)
     walk.mark_parameters(parameters)
     walk.mark_gradients(parameters, arriving)
     return walk.graph
@@ -125,11 +127,13 @@ class _Capture:
         elif node.op != "output":
             raise UnsupportedGraphError(f"node {node.name} of kind {node.op}")
 
-    def insert_boundary(self) -> None:
+    def insert_boundary(self, dropped: Collection[int]) -> None:
         """Adds the boundary behind the last operation that it reads from."""
         graph = self.graph
-        roots = [self._root(node) for node in graph.forward_outputs if isinstance(node, fx.Node)]
-        returned = [graph.value_of[root] for root in dict.fromkeys(roots)]
+        outputs = enumerate(graph.forward_outputs)
+        roots = {i: self._root(node) for i, node in outputs if isinstance(node, fx.Node)}
+        returned = [graph.value_of[root] for root in dict.fromkeys(roots.values())]
+        held = {graph.value_of[root] for i, root in roots.items() if i not in dropped}
         copied = [
             graph.value_of[self._root(copy.all_input_nodes[-1])] for copy in graph.boundary_copies
         ]
@@ -139,7 +143,7 @@ class _Capture:
         reads = [value for value in read if graph.values[value].kind != CONSTANT]
         writes = []
         for value in returned:
-            if graph.values[value].kind == CONSTANT:
+            if graph.values[value].kind == CONSTANT or value not in held:
                 continue
             writes.append(
                 graph.add_value(f"{graph.values[value].name}_returned", 0, alias_of=value)

@@ -8,7 +8,7 @@ no later node names. So it judges what was built, not what was meant.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,8 +38,12 @@ class _Memory:
     users: int = 0
 
 
-def replay_modules(modules: Modules, uncounted_gradients: Iterable[int]) -> Replay:
+def replay_modules(
+    modules: Modules, uncounted_gradients: Iterable[int], dropped: Container[int] = ()
+) -> Replay:
     """Returns the memory that a step by the modules needs.
+
+    ``dropped`` are positions of forward outputs that the caller does not hold.
 
     ``uncounted_gradients`` are positions of results of the backward module whose memory is counted
     apart, as that of parameters' gradients is.
@@ -55,7 +59,7 @@ def replay_modules(modules: Modules, uncounted_gradients: Iterable[int]) -> Repl
     kept = _distinct(forward, outputs)
     for memory in kept:
         memory.users = 0
-    for memory in _distinct(forward, returned):
+    for memory in _distinct(forward, [r for i, r in enumerate(returned) if i not in dropped]):
         memory.users += 1  # The caller holds the results to the end.
     inputs = _inputs(modules.backward)
     for node, source in zip(inputs, saved):
@@ -65,11 +69,13 @@ def replay_modules(modules: Modules, uncounted_gradients: Iterable[int]) -> Repl
         memory = _Memory(storage_bytes(tensor), users=int(is_held_by_caller(tensor)))
         kept.append(memory)
         backward.hold(node, [memory])
-    held = backward.live = sum(memory.bytes for memory in kept)
+    held = sum(memory.bytes for memory in kept)
+    # What the caller drops is gone when the backward pass begins, unless that reads it.
+    saved_bytes = backward.live = sum(memory.bytes for memory in kept if memory.users > 0)
     backward.exclude(_outputs(modules.backward), uncounted_gradients)
     backward.run()
     peak = max(forward.peak, held, backward.peak)
-    return Replay(peak, max(forward.peak, held), held)
+    return Replay(peak, max(forward.peak, held), saved_bytes)
 
 
 class _Pass:

@@ -29,7 +29,7 @@ class Part:
     saved_bytes: int = 0
     """What its plan keeps between the passes."""
     calls: int = 0
-    """How often it ran in this call of the model: layers of one form share a graph."""
+    """How often it ran in this call of the model, or waited at once for its backward pass."""
 
 
 class Parts:
@@ -86,10 +86,16 @@ class Parts:
         self._is_least = True
         return "min"
 
+    def note_calls(self, number: int, calls: int) -> None:
+        """Notes how many calls of a part waited at once for their backward passes."""
+        self.found[number].calls = max(self.found[number].calls, calls)
+
     def are_found(self) -> bool:
-        """Whether the first call has shown several parts that a limit in bytes is for."""
-        if self._known or self._request.is_relative:
+        """Whether a call has shown several parts that a limit in bytes is for, or more calls."""
+        if self._request.is_relative:
             return False
+        if self._known:
+            return any(new.calls > old.calls for new, old in zip(self.found, self._known))
         planned = [part for part in self.found if part.keep_all_peak_bytes]
         runs = sum(part.calls for part in planned)
         return self._is_least or len(planned) > 1 or runs > len(planned)

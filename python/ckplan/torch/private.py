@@ -164,6 +164,38 @@ def compiled_frame() -> int:
     return 0 if current is None or current.frame_id is None else current.frame_id
 
 
+def has_backward_hooks(module: torch.nn.Module) -> bool:
+    """``Module._backward_hooks``, since 0.1, and ``_backward_pre_hooks``, since 2.0."""
+    return bool(module._backward_hooks or module._backward_pre_hooks)
+
+
+def is_checkpointed(node: fx.Node) -> bool:
+    """Whether torch.utils.checkpoint marked it to run again (``meta["recompute"]``, since 2.1)."""
+    return getattr(node.meta.get("recompute"), "name", "").endswith("_RECOMPUTE")
+
+
+def compiled_nodes(outputs: Iterable[Any], depth: int = 2) -> list[Any]:
+    """The nodes of autograd's graph that AOT autograd made, right behind some tensors.
+
+    Their class is called ``CompiledFunctionBackward``, since 2.0.
+    """
+    found: dict[int, Any] = {}
+    layer = [output.grad_fn for output in outputs if isinstance(output, torch.Tensor)]
+    for _ in range(depth):
+        layer = [node for node in layer if node is not None]
+        found.update((id(n), n) for n in layer if n.name() == "CompiledFunctionBackward")
+        layer = [source for node in layer for source, _ in node.next_functions]
+    return list(found.values())
+
+
+def uses_compiled_autograd() -> bool:
+    """Whether backward passes are compiled: ``torch._dynamo.compiled_autograd``, since 2.1."""
+    from torch._dynamo import compiled_autograd, config
+
+    is_on = getattr(compiled_autograd, "compiled_autograd_enabled", False)
+    return bool(is_on or getattr(config, "compiled_autograd", False))
+
+
 def check_version(compiler: str) -> None:
     """Raises RuntimeError where this PyTorch is too old."""
     if version() < OLDEST:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from dataclasses import dataclass, field
 
+from ckplan.planning import PlanWarning
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.request import Plan, Request
 
@@ -26,7 +28,10 @@ class GraphReport:
     saved_bytes: int = 0
     """What is in memory between the forward and the backward pass."""
     measured_peak_bytes: int | None = None
-    """Of the first step; None before its end, and where it is not measured."""
+    """Of the first step, all its calls of the graph; None before its end, and where it is not
+    measured."""
+    calls: int = 1
+    """How many calls of the graph waited at once for their backward passes."""
     is_compiled: bool = False
     """Whether a compiler has the modules, so that nobody sees what they allocate."""
     recomputed: Counter[str] = field(default_factory=Counter)
@@ -42,17 +47,24 @@ class GraphReport:
             f"graph {self.part}: {self.operations} operations, "
             f"planned peak at most {size(plan.peak_bytes)}, {share} of keep-all's "
             f"{size(plan.keep_all_peak_bytes)}, "
-            f"{self._measured()}, "
+            + (f"{size(self.step_peak_bytes)} of {self.calls} calls, " if self.calls > 1 else "")
+            + f"{self._measured()}, "
             f"{100 * plan.added_share:+.1f}% time, {sum(self.recomputed.values())} runs again"
             + (f", its share {size(self.share_bytes)}" if self.share_bytes else "")
             + (f"; {self.note}" if self.note else "")
         )
 
     @property
+    def step_peak_bytes(self) -> int:
+        """The planned peak of a step: earlier calls wait while the last one runs."""
+        assert self.plan is not None
+        return self.plan.peak_bytes + (self.calls - 1) * self.saved_bytes
+
+    @property
     def is_above_plan(self) -> bool:
         """Whether the first step needed more memory than planned."""
         measured = self.measured_peak_bytes
-        return self.plan is not None and measured is not None and measured > self.plan.peak_bytes
+        return self.plan is not None and measured is not None and measured > self.step_peak_bytes
 
     def _measured(self) -> str:
         if self.measured_peak_bytes is not None:
@@ -67,11 +79,20 @@ class Report:
 
     request: Request
     graphs: list[GraphReport] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What is to be said of the model as a whole, such as what keeps it from being planned."""
+
+    def say(self, note: str) -> None:
+        """Warns of something once, and keeps it for the summary."""
+        if note not in self.notes:
+            self.notes.append(note)
+            warnings.warn(note, PlanWarning, stacklevel=3)
 
     def summary(self) -> str:
         """What was asked, a line for each graph, and what is recomputed most."""
         if not self.graphs:
-            return f"ckplan: {self.request.words()}; no step was trained yet"
+            state = "nothing is planned" if self.notes else "no step was trained yet"
+            return "\n".join([f"ckplan: {self.request.words()}; {state}", *self.notes])
         lines = [f"ckplan: {self.request.words()}, {self.request.algo}, costs {self.request.costs}"]
         lines += [graph.line() for graph in self.graphs]
         parts = {graph.part for graph in self.graphs}
@@ -84,6 +105,7 @@ class Report:
         if again:
             most = [f"{name} x{count}" for name, count in again.most_common(12)]
             lines.append("recomputed: " + ", ".join(most) + (", ..." if len(again) > 12 else ""))
+        lines += self.notes
         return "\n".join(lines)
 
 

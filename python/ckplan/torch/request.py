@@ -32,6 +32,7 @@ class Request:
     costs: str = "roofline"
     compiler: str = "eager"
     time_limit: str | None = None
+    returns: str = "all"
 
     def __post_init__(self) -> None:
         if (self.budget is None) == (self.total is None):
@@ -40,6 +41,10 @@ class Request:
             raise ValueError(f'{self.words()}: write "60%", "16GiB", "min" or a number of bytes')
         if self.compiler not in ("eager", "inductor"):
             raise ValueError(f'compiler is "eager" or "inductor", not {self.compiler!r}')
+        if self.returns not in ("all", "loss"):
+            raise ValueError(f'returns is "all" or "loss", not {self.returns!r}')
+        if self.returns == "loss" and self.compiler != "eager":
+            raise ValueError('returns="loss" needs compiler="eager"')
         if self.optimizer not in _OPTIMIZER_STATE:
             raise ValueError(f"optimizer is one of {', '.join(_OPTIMIZER_STATE)}")
         if isinstance(self.total, str) and self.total.endswith("%"):

@@ -26,6 +26,7 @@ class Tracker:
         self._changes: list[tuple[int, int]] = []
         self._numbers: dict[int, int] = {}
         self._sizes: list[int] = []
+        self._left_out: set[int] = set()
 
     def run(self, call: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
         """Calls a boxed module, and follows the memory of all that it makes."""
@@ -39,12 +40,18 @@ class Tracker:
         for tensor in tensors_in(list(tensors)):
             self._note(tensor)
 
-    def peak_bytes(self, uncounted: Iterable[Any] = ()) -> int:
-        """The most bytes at once, but for the memory of the tensors in ``uncounted``."""
-        left_out = {self._numbers.get(storage_key(t)) for t in tensors_in(list(uncounted))}
+    def leave_out(self, tensors: Iterable[Any]) -> None:
+        """Does not count the memory of these tensors, which is counted elsewhere."""
+        for tensor in tensors_in(list(tensors)):
+            number = self._numbers.get(storage_key(tensor))
+            if number is not None:
+                self._left_out.add(number)
+
+    def peak_bytes(self) -> int:
+        """The most bytes at once, but for what is left out."""
         live = peak = 0
         for number, size in self._changes:
-            if number not in left_out:
+            if number not in self._left_out:
                 live += size
                 peak = max(peak, live)
         return peak

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import ckplan
 import pytest
 import torch
+import torch.utils.checkpoint
 from torch import nn
 
 from ckplan.torch.parts import Part, Parts
@@ -73,6 +76,54 @@ def test_a_budget_in_per_cent_is_for_each_part():
     assert "2 graphs, since the model has graph breaks" in report.summary()
 
 
+class Small(nn.Module):
+    """Three parts, none of which can do with half of what it needs."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+
+    def forward(self, x):
+        x = self.layers[0](x)
+        torch._dynamo.graph_break()
+        x = self.layers[1](x)
+        torch._dynamo.graph_break()
+        return self.layers[2](x)
+
+
+def test_small_parts_beyond_their_share_are_warned_of_once():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ckplan.PlanWarning)
+        report = train_both(Small, lambda: torch.randn(2, 4), budget="50%")
+    assert [str(w.message) for w in caught if w.category is ckplan.PlanWarning] == report.notes
+    assert len(report.notes) == 1 and "small parts" in report.notes[0]
+    assert report.summary().count("needs at least") == 3
+
+
+class Checkpointed(nn.Module):
+    """Checkpoints its layers itself, as models of transformers do."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(mlp(32, layers=1) for _ in range(2))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False)
+        return x
+
+
+def test_a_models_own_checkpoints_are_named():
+    with pytest.warns(ckplan.PlanWarning, match="own gradient checkpointing is on"):
+        report = train_both(Checkpointed, rows, budget="100%")
+    assert sum("checkpointing" in note for note in report.notes) == 1
+    model = mlp(32)
+    model.gradient_checkpointing = True  # As transformers marks a module, traced or not.
+    planned = ckplan.torch.compile(model, budget="100%", effort="quick")
+    with pytest.warns(ckplan.PlanWarning, match="own gradient checkpointing is on"):
+        planned(rows()).sum().backward()
+
+
 def test_a_budget_in_bytes_is_divided_in_proportion_to_what_parts_need():
     peaks = keep_all_peaks(Broken)
     budget = int(0.75 * sum(peaks))
@@ -116,7 +167,8 @@ def test_layers_that_share_a_graph_share_the_budget():
     assert graphs[0].share_bytes + 2 * graphs[1].share_bytes <= budget
     for graph, peak in zip(graphs, (first, other)):
         assert graph.plan.peak_bytes <= graph.share_bytes < peak
-    assert graphs[1].measured_peak_bytes is None
+    assert graphs[1].calls == 2
+    assert graphs[1].measured_peak_bytes <= graphs[1].step_peak_bytes <= 2 * graphs[1].share_bytes
 
 
 def test_a_budget_below_what_all_parts_need():

@@ -61,11 +61,11 @@ def classifier() -> Classifier:
 
 
 def compiled(model: nn.Module) -> nn.Module:
-    return ckplan.torch.compile(model, budget="90%")
+    return ckplan.torch.compile(model, budget="100%")
 
 
 def in_place(model: nn.Module) -> nn.Module:
-    model.compile(backend=ckplan.torch.Backend(budget="90%"), dynamic=False)
+    model.compile(backend=ckplan.torch.Backend(budget="100%"), dynamic=False)
     return model
 
 
@@ -87,7 +87,7 @@ def test_a_trainer_takes_its_default_columns(way):
 
 
 def test_a_backend_in_place_keeps_class_and_keys():
-    model, planner = classifier(), ckplan.torch.Backend(budget="90%")
+    model, planner = classifier(), ckplan.torch.Backend(budget="100%")
     keys = list(model.state_dict())
     model.compile(backend=planner, dynamic=False)
     assert type(model) is Classifier

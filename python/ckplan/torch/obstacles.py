@@ -1,0 +1,63 @@
+"""What keeps a model from being planned, or from being planned as one graph, and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import fx, nn
+
+from ckplan.torch import private
+
+
+CHECKPOINTS = (
+    "the model's own gradient checkpointing is on: it may divide the graph, and the plan decides "
+    "for itself what runs again; switch it off, for instance by "
+    "model.gradient_checkpointing_disable()"
+)
+
+NO_GRAPH = (
+    "PyTorch compiled no graph of the model, so it trains in eager mode, without a plan: "
+    "fullgraph=True, or TORCH_LOGS=graph_breaks in the environment, says where and why"
+)
+
+SMALL_BYTES = 1 << 20
+
+SMALL_PARTS = (
+    "small parts of the model, below 1 MiB, need more than their share of the budget, and are "
+    "planned within the least that they need: summary() has a line for each"
+)
+
+
+def before_the_first_call(model: Any) -> list[str]:
+    """What the modules themselves say: a sentence for each obstacle."""
+    if not isinstance(model, nn.Module):
+        return []
+    found = []
+    hooked = [name for name, module in model.named_modules() if private.has_backward_hooks(module)]
+    if hooked:
+        found.append(
+            f"modules with backward hooks ({_named(hooked)}), and what calls them, run in eager "
+            "mode, without a plan: PyTorch does not compile them; a hook on a tensor, by "
+            "Tensor.register_hook, is compiled"
+        )
+    # Models of transformers have this attribute.
+    if any(getattr(module, "gradient_checkpointing", False) is True for module in model.modules()):
+        found.append(CHECKPOINTS)
+    return found
+
+
+def has_checkpoints(joint: fx.GraphModule) -> bool:
+    """Whether torch.utils.checkpoint was traced into the graph."""
+    return any(private.is_checkpointed(node) for node in joint.graph.nodes)
+
+
+def is_trained(output: Any) -> bool:
+    """Whether something that a model returns wants a gradient."""
+    tensors = torch.utils._pytree.tree_leaves(output)
+    return any(isinstance(tensor, torch.Tensor) and tensor.requires_grad for tensor in tensors)
+
+
+def _named(names: list[str], most: int = 4) -> str:
+    shown = [name or "the model itself" for name in names[:most]]
+    return ", ".join(shown) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,378 @@
+"""One graph of a model as eager operations: how its two modules run, and what they need.
+
+The first step is measured: all calls of the graph that it makes, and their backward passes. Then it
+is known which results the caller dropped, and for which no gradient came. Where a plan without
+them needs less, later calls run by it (the *lean* one). It saves one tensor by AOT autograd, for
+AOT autograd knows how much the first plan saves; what it needs itself hangs on that tensor.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+
+import ckplan
+from ckplan.torch import private
+from ckplan.torch.capture import is_tangent
+from ckplan.torch.dropping import (
+    HELD_AFTER_ALL,
+    NO_LOSS,
+    Unused,
+    beyond_the_loss,
+    inputs_kept,
+    random_devices,
+    saving_again,
+)
+from ckplan.torch.errors import UnsupportedGraphError
+from ckplan.torch.randomness import generator_state, set_generator_state
+from ckplan.torch.report import GraphReport
+from ckplan.torch.tracker import Tracker
+from ckplan.torch.waiting import Results, Waiting, first_made
+
+if TYPE_CHECKING:
+    from ckplan.torch.backend import Backend
+
+@dataclass
+class Built:
+    """What a plan was built to, and which gradients are counted apart."""
+
+    forward: fx.GraphModule
+    backward: fx.GraphModule
+    apart: list[int]
+
+
+@dataclass
+class _Lean:
+    """Another plan than the first, for a caller that does not use all results."""
+
+    forward: Callable[[list[Any]], Any]
+    backward: Callable[[list[Any]], Any]
+    apart: list[int]
+    unused: Unused
+    save_again: Callable[[list[Any]], Any]
+    inputs_read: list[int]
+    """The positions of inputs whose values ``save_again`` needs."""
+    devices: list[torch.device]
+
+
+@dataclass
+class _Call:
+    """What one call of a lean forward module leaves for its backward pass."""
+
+    lean: _Lean
+    inputs: list[Any]
+    states: list[torch.Tensor]
+    saved: list[Any] = field(default_factory=list)
+    versions: list[int] = field(default_factory=list)
+    input_versions: list[int] = field(default_factory=list)
+
+    def save(self, tensors: list[Any]) -> None:
+        self.saved = tensors
+        self.versions = [_version(tensor) for tensor in tensors]
+        self.input_versions = [_version(tensor) for tensor in self.inputs]
+
+    def check(self) -> None:
+        """Raises RuntimeError where something saved was changed since, as PyTorch does."""
+        _check_unchanged(zip(self.saved, self.versions))
+
+    def check_inputs(self) -> None:
+        """Raises RuntimeError where an input was changed that a second run would read."""
+        pairs = list(zip(self.inputs, self.input_versions))
+        _check_unchanged(pairs[position] for position in self.lean.inputs_read)
+
+
+class Step:
+    """Gives AOT autograd the modules of one graph of a model, and runs them.
+
+    ``uses_loss_alone`` says that the caller has promised not to use other results.
+    """
+
+    def __init__(self, backend: Backend, part: int, uses_loss_alone: bool):
+        self._backend = backend
+        self._part = part
+        self._uses_loss_alone = uses_loss_alone
+        self._entry = GraphReport(part)
+        self._first_entry: dict[str, Any] = {}
+        self._apart: list[int] = []
+        self._tracker: Tracker | None = None
+        self._is_begun = False
+        self._num_outputs = self._num_saved = 0
+        self._first_made: int | None = None
+        self._forward: fx.GraphModule | None = None
+        self._tangents: list[torch.Tensor] = []
+        self._waiting = Waiting()
+        self._latest: tuple[int, Results] | None = None
+        self._node_type: type | None = None
+        # The joint graph and its options, as long as there may be another plan of it.
+        self._joint: tuple[fx.GraphModule, dict[str, Any]] | None = None
+        self._unused: Unused | None = None
+        self._lean: _Lean | None = None
+        self._has_left = False
+
+    def is_waiting(self) -> bool:
+        """Whether a forward pass waits for its backward pass."""
+        return self._waiting.count() > 0
+
+    def partition(self, joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
+        self._num_outputs = options["num_fwd_outputs"]
+        modules = self._plan_for_loss(joint, options) if self._uses_loss_alone else None
+        if modules is None:
+            self._uses_loss_alone = False
+            modules, self._entry, self._apart = self._backend.plan(
+                self._part, joint, inputs, **options
+            )
+            if self._entry.plan is not None:
+                self._begin(modules[0])
+                self._joint = joint, options
+        return modules
+
+    def _begin(self, forward: fx.GraphModule) -> None:
+        self._forward = forward
+        self._first_made = first_made(forward, self._num_outputs)
+        (output,) = forward.graph.find_nodes(op="output")
+        self._num_saved = len(output.args[0]) - self._num_outputs
+        self._tracker = Tracker()
+
+    def _plan_for_loss(self, joint: fx.GraphModule, options: dict[str, Any]) -> Any:
+        """The modules where the caller uses the loss alone; None where there is no such plan."""
+        unused = beyond_the_loss(joint, self._num_outputs)
+        if unused is None:
+            self._backend.report.say(NO_LOSS)
+        if not unused or unused == Unused():
+            return None
+        found = self._backend.plan_for_loss(self._part, joint, options, unused)
+        if found is None:
+            return None
+        everything, self._entry, planned = found
+        self._apart = everything.apart
+        self._begin(everything.forward)
+        self._lean = self._make_lean(planned, unused)
+        self._joint = joint, options
+        if self._lean is None:  # It could not run again what it has promised not to need.
+            self._backend.report.graphs.remove(self._entry)
+            return None
+        return everything.forward, everything.backward
+
+    def compile_forward(self, module: fx.GraphModule, _: Any) -> Callable[[list[Any]], Any]:
+        call = private.box(module)
+
+        def run(arguments: list[Any]) -> Any:
+            self._choose()
+            lean = self._lean
+            results = self._run_lean(lean, arguments) if lean else self._measure(call, arguments)
+            if self._first_made is not None:
+                made = results[self._num_outputs + self._first_made]
+                self._latest = private.storage_key(made), Results(results[: self._num_outputs])
+                self._waiting.begin(made, self._latest[1])
+            return results
+
+        return private.mark_boxed(run)
+
+    def compile_backward(self, module: fx.GraphModule, _: Any) -> Callable[[list[Any]], Any]:
+        call = private.box(module)
+        inputs = module.graph.find_nodes(op="placeholder")
+        self._tangents = [node.meta["val"] for node in inputs if is_tangent(node)]
+        self._num_saved = next((i for i, n in enumerate(inputs) if is_tangent(n)), len(inputs))
+
+        def run(arguments: list[Any]) -> Any:
+            self._entry.calls = max(self._entry.calls, self._waiting.count())
+            if self._tracker is not None:
+                self._tracker.forget_dead()
+            gradients = self._run_backward(call, arguments)
+            if self._tracker is not None and not self.is_waiting():
+                self._entry.measured_peak_bytes = self._tracker.peak_bytes()
+                self._tracker = None
+                _warn_above_plan(self._entry)
+            return gradients
+
+        return private.mark_boxed(run)
+
+    def returned(self, outputs: Sequence[Any]) -> None:
+        """Notes what the caller got of the forward pass that has just run."""
+        if self._latest is None:
+            return
+        (made, results), self._latest = self._latest, None
+        results.returned(outputs)
+        if private.uses_compiled_autograd():
+            return
+        for node in private.compiled_nodes(outputs):
+            if self._node_type is None and _has_saved(node, self._first_made, made):
+                self._node_type = type(node)
+            if type(node) is self._node_type:
+                node.set_materialize_grads(False)  # So it is seen which gradients do not arrive.
+
+    def _measure(self, call: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
+        """Calls a forward module; where the calls before had no backward pass, measures anew."""
+        if self._tracker is None:
+            return call(arguments)
+        if self._is_begun and not self.is_waiting():
+            self._tracker = Tracker()
+        self._is_begun = True
+        return self._tracker.run(call, arguments)
+
+    def _choose(self) -> None:
+        """Takes another plan between two steps, where the caller uses less or more than planned."""
+        if self.is_waiting():
+            return
+        if self._has_left:
+            self._has_left = False
+            self._measure_anew()
+            if self._uses_loss_alone:  # The first modules are not planned.
+                self._use_lean(Unused())
+        elif self._unused is not None and self._tracker is None and not self._uses_loss_alone:
+            self._use_lean(self._unused)
+
+    def _use_lean(self, unused: Unused) -> None:
+        if self._joint is None or (unused == Unused() and not self._uses_loss_alone):
+            return
+        (joint, options), self._joint = self._joint, None
+        self._first_entry = dict(vars(self._entry))
+        if unused == Unused():
+            built: Built | None = self._backend.plan_held(self._entry, joint, options)
+        else:
+            built = self._backend.plan_again(self._entry, joint, options, unused)
+        if built is not None:
+            self._lean = self._make_lean(built, unused)
+            self._measure_anew()
+
+    def _measure_anew(self) -> None:
+        self._tracker, self._is_begun = Tracker(), False
+        self._entry.measured_peak_bytes = None
+
+    def _make_lean(self, built: Built, unused: Unused) -> _Lean | None:
+        """None where the first forward module must not run again."""
+        assert self._forward is not None
+        try:
+            again = saving_again(self._forward, self._num_outputs)
+        except UnsupportedGraphError:
+            return None
+        return _Lean(
+            private.box(built.forward),
+            private.box(built.backward),
+            built.apart,
+            unused,
+            private.box(again),
+            inputs_kept(self._forward),
+            random_devices(self._forward),
+        )
+
+    def _run_lean(self, lean: _Lean, arguments: list[Any]) -> list[Any]:
+        call = _Call(lean, list(arguments), [generator_state(device) for device in lean.devices])
+        results = self._measure(lean.forward, arguments)
+        call.save(list(results[self._num_outputs :]))
+        nothing = torch.empty(0)
+        saved = [nothing] * self._num_saved
+        assert self._first_made is not None
+        saved[self._first_made] = made = torch.empty(0)
+        made.ckplan_call = call  # type: ignore[attr-defined]
+        return [*results[: self._num_outputs], *saved]
+
+    def _run_backward(self, first: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
+        # Nothing here may keep what was saved: the backward module frees it as it goes.
+        saved, brought = arguments[: self._num_saved], arguments[self._num_saved :]
+        arguments.clear()
+        absent = frozenset(i for i in range(len(self._tangents)) if brought[i] is None)
+        lean = self._take_lean(saved, absent)
+        for i in absent:
+            brought[i] = _zeros_like(self._tangents[i])
+        if lean is not None:
+            brought = [tensor for i, tensor in enumerate(brought) if i not in lean.unused.absent]
+        saved += brought
+        if self._tracker is None:
+            return (lean.backward if lean else first)(saved)
+        self._tracker.hold(brought)
+        del brought
+        gradients = self._tracker.run(lean.backward if lean else first, saved)
+        self._tracker.leave_out(gradients[i] for i in (lean.apart if lean else self._apart))
+        return gradients
+
+    def _take_lean(self, saved: list[Any], absent: frozenset[int]) -> _Lean | None:
+        """Puts what the forward pass saved into ``saved``, and returns the plan that it ran by.
+
+        None is the first plan. The gradients ``absent`` did not arrive.
+        """
+        if self._first_made is None:
+            return None
+        results = self._waiting.end(saved[self._first_made])
+        call: _Call | None = getattr(saved[self._first_made], "ckplan_call", None)
+        dropped = frozenset(results.dropped(call.saved if call else saved) if results else ())
+        if call is None:
+            unused = Unused(absent, dropped)
+            if results is not None:
+                self._unused = unused if self._unused is None else self._unused & unused
+            return None
+        lean = call.lean
+        if results is not None and not lean.unused <= Unused(absent, dropped):
+            self._leave_lean()
+        if lean.unused.absent <= absent:
+            call.check()
+            saved[:] = call.saved
+            return lean
+        saved[:] = self._save_again(call)
+        return None
+
+    def _leave_lean(self) -> None:
+        """The caller uses more than it did: from the next step on all results are planned for."""
+        if self._lean is None:
+            return
+        self._lean, self._has_left, self._tracker = None, True, None
+        for name in ("plan", "operations", "saved_bytes", "recomputed", "note"):
+            if name in self._first_entry:
+                setattr(self._entry, name, self._first_entry[name])
+        self._backend.report.say(HELD_AFTER_ALL)
+
+    def _save_again(self, call: _Call) -> list[Any]:
+        """Runs the forward pass again, to save what the first plan saves."""
+        call.check_inputs()
+        before = [generator_state(device) for device in call.lean.devices]
+        for device, state in zip(call.lean.devices, call.states):
+            set_generator_state(device, state)
+        inputs = list(call.inputs)
+        try:
+            if self._tracker is None:
+                return list(call.lean.save_again(inputs))
+            return list(self._tracker.run(call.lean.save_again, inputs))
+        finally:
+            for device, state in zip(call.lean.devices, before):
+                set_generator_state(device, state)
+
+
+def _warn_above_plan(entry: GraphReport) -> None:
+    if entry.is_above_plan:
+        warnings.warn(
+            f"the first step of graph {entry.part} needed {entry.measured_peak_bytes} bytes, where "
+            f"{entry.step_peak_bytes} were planned; a graph that is retained for a second "
+            "backward pass keeps more, all else is a fault of ckplan.torch: please report it",
+            ckplan.PlanWarning,
+            stacklevel=2,
+        )
+
+
+def _check_unchanged(pairs: Iterable[tuple[Any, int]]) -> None:
+    if any(_version(tensor) != version for tensor, version in pairs):
+        raise RuntimeError(
+            "a tensor that the backward pass needs was changed in place after the forward pass"
+        )
+
+
+def _version(tensor: Any) -> int:
+    is_counted = isinstance(tensor, torch.Tensor) and not tensor.is_inference()
+    return tensor._version if is_counted else 0
+
+
+def _zeros_like(tensor: torch.Tensor) -> torch.Tensor:
+    """Zeros in the form of a fake tensor."""
+    return torch.zeros(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+
+
+def _has_saved(node: Any, position: int | None, key: int) -> bool:
+    """Whether a node of autograd's graph saves the storage ``key`` at this position."""
+    saved = node.saved_tensors
+    if position is None or position >= len(saved):
+        return False
+    return private.storage_key(saved[position]) == key
