@@ -5,19 +5,32 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import os
+import math
 import re
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import ckplan
+from ckplan.torch import cache
 from ckplan.torch.graph import JointGraph
 
 _OPTIMIZER_STATE = {"sgd": 0, "momentum": 1, "adam": 2}
 
 _UNIT_LETTERS = "BKMGTik "
+
+# What plans of joint graphs say of the request beside the algorithm, the budget and the effort. The
+# program reads the graph as the plan says, so a plan that says anything else is of another problem.
+_REQUEST = {
+    "objective": "time",
+    "paper_budget_bytes": None,
+    "cost_model": "graph",
+    "cost_unit": "1",
+    "autograd": "minimal",
+    "optimizer": "sgd",
+    "align_bytes": 1,
+    "liveness": True,
+}
 
 
 @dataclass(frozen=True)
@@ -123,12 +136,13 @@ def make_plan(graph: JointGraph, request: Request, limit: int | str) -> Plan:
     options = {"algo": request.algo, "time_limit": request.time_limit}
     if request.algo == "best":
         options["effort"] = request.effort
-    key = _key(content, limit, options)
-    found = _cached(key)
-    if found is None:
-        found = ckplan.plan(content, budget=limit, **options)
-        _store(key, found)
-    return _read(found)
+    kept = cache.Kept(_key(content, limit, options), content)
+    plan = kept.take(lambda found: _accept(found, content, request, limit))
+    if plan is None:
+        made = ckplan.plan(content, budget=limit, **options)
+        kept.store(made)
+        plan = _read(made)
+    return plan
 
 
 def _read(plan: dict[str, Any]) -> Plan:
@@ -146,6 +160,30 @@ def _read(plan: dict[str, Any]) -> Plan:
     )
 
 
+def _accept(found: Any, content: bytes, request: Request, limit: int | str) -> Plan:
+    """The plan of a file, all of whose figures are right, if it answers what is asked now."""
+    asked = {k: v for k, v in found["request"].items() if k not in ("budget_bytes", "effort")}
+    if asked != {**_REQUEST, "algorithm": request.algo}:
+        raise cache.AlienError("it answers another request")
+    plan = _read(found)
+    most = _most_bytes(limit, plan.keep_all_peak_bytes, content)
+    if plan.peak_bytes > most:
+        raise cache.AlienError(f"it needs {plan.peak_bytes} bytes, where {most} are asked for")
+    return plan
+
+
+def _most_bytes(limit: int | str, keep_all: int, content: bytes) -> int:
+    """What a plan for the limit may need, counted as the program does."""
+    if limit == "min":
+        # Nobody knows the least but who seeks it anew. Greedy eviction takes milliseconds, and no
+        # plan of least memory needs more.
+        greedy = ckplan.plan(content, budget="min", algo="dtr")
+        return int(greedy["result"]["peak_bytes"])
+    if isinstance(limit, str) and limit.endswith("%"):
+        return math.floor(keep_all * float(limit[:-1]) / 100)
+    return parse_bytes(limit)
+
+
 @functools.lru_cache(maxsize=1)
 def _program_version() -> str:
     program = ckplan.find_program()
@@ -158,36 +196,3 @@ def _program_version() -> str:
 def _key(content: bytes, limit: int | str, options: dict[str, Any]) -> str:
     asked = json.dumps([_program_version(), str(limit), options], sort_keys=True)
     return hashlib.sha256(asked.encode() + b"\0" + content).hexdigest()
-
-
-def _folder() -> Path | None:
-    """Where plans are kept: CKPLAN_CACHE, or a folder of the user; nowhere if that is empty."""
-    named = os.environ.get("CKPLAN_CACHE")
-    if named is not None:
-        return Path(named) if named else None
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(home) / "ckplan" / "torch"
-
-
-def _cached(key: str) -> dict[str, Any] | None:
-    folder = _folder()
-    if folder is None:
-        return None
-    try:
-        plan: dict[str, Any] = json.loads((folder / f"{key}.json").read_text())
-    except (OSError, ValueError):
-        return None
-    return plan
-
-
-def _store(key: str, plan: dict[str, Any]) -> None:
-    folder = _folder()
-    if folder is None:
-        return
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        part = folder / f"{key}.{os.getpid()}.part"
-        part.write_text(json.dumps(plan))
-        part.replace(folder / f"{key}.json")
-    except OSError:
-        pass  # A cache that cannot be written costs time alone.

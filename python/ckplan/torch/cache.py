@@ -1,0 +1,138 @@
+"""Plans that are kept for the next time, in a folder that others may have written to.
+
+A file there is named by the hash of the graph, of what was asked and of the program. Nothing in it
+is believed: the program's checker replays the plan against the graph, and the plan is taken only if
+it keeps the limit that is asked for now. What is no such plan is planned again, with a warning.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import ckplan
+
+Accepted = TypeVar("Accepted")
+
+# A plan has a row for each operation, as its graph has, and a step and an offset for each run.
+_BYTES_FOR_EACH_OF_THE_GRAPH = 16
+_LEAST_BYTES = 1 << 20
+
+
+class AlienError(Exception):
+    """The file is not the plan that was asked for. The text says why."""
+
+
+class Kept:
+    """The file of one plan. ``graph`` is the joint graph's, which the plan is judged by."""
+
+    def __init__(self, key: str, graph: bytes):
+        self._graph = graph
+        folder = _folder()
+        self._path = None if folder is None else folder / f"{key}.json"
+        self._most = _LEAST_BYTES + _BYTES_FOR_EACH_OF_THE_GRAPH * len(graph)
+
+    def take(self, accept: Callable[[Any], Accepted]) -> Accepted | None:
+        """What ``accept`` makes of the plan, whose figures are right; None if there is no plan.
+
+        ``accept`` raises AlienError where the plan does not answer what is asked.
+        """
+        if self._path is None:
+            return None
+        try:
+            content = _read(self._path, self._most)
+            return None if content is None else accept(self._judged(content))
+        except (AlienError, OSError) as reason:
+            warnings.warn(
+                f"{self._path} is not used, and the graph is planned again: {reason}",
+                ckplan.PlanWarning,
+                stacklevel=2,
+            )
+            return None
+
+    def store(self, plan: dict[str, Any]) -> None:
+        """Writes the file, whole or not at all, in place of whatever has its name."""
+        content = json.dumps(plan).encode()
+        if self._path is None or len(content) > self._most:
+            return
+        # A cache that cannot be written costs time alone.
+        with contextlib.suppress(OSError):
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _replace(self._path, content)
+
+    def _judged(self, content: bytes) -> Any:
+        """The plan, if the program finds it to be one of the graph, and all that it says true."""
+        try:
+            found = json.loads(content)
+        except (ValueError, RecursionError):
+            raise AlienError("it is no JSON, or nested too deeply") from None
+        with tempfile.TemporaryDirectory(prefix="ckplan-") as folder:
+            plan, graph = Path(folder) / "plan.json", Path(folder) / "graph.json"
+            plan.write_bytes(content)
+            graph.write_bytes(self._graph)
+            command = [str(ckplan.find_program()), "check", "--no-config", "--quiet"]
+            done = subprocess.run(
+                [*command, str(plan), str(graph)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                check=False,
+            )
+        if done.returncode != 0:
+            said = done.stderr.decode(errors="replace").replace(f"{folder}/", "")
+            raise AlienError("; ".join(said.removeprefix("ckplan: ").split("\n")[:2]))
+        return found
+
+
+def _folder() -> Path | None:
+    """Where plans are kept: CKPLAN_CACHE, or a folder of the user; nowhere if that is empty."""
+    named = os.environ.get("CKPLAN_CACHE")
+    if named is not None:
+        return Path(named) if named else None
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(home) / "ckplan" / "torch"
+
+
+def _read(path: Path, most: int) -> bytes | None:
+    """The content of a file; None if there is none, or none that may be read.
+
+    Follows no link, waits for no pipe, and reads no device and no more than ``most`` bytes.
+    """
+    try:
+        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if path.is_symlink():
+            raise AlienError("it is a link") from error
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise AlienError("it is no regular file")
+        with open(opened, "rb", closefd=False) as file:
+            content = file.read(most + 1)
+    except OSError as error:
+        raise AlienError(str(error)) from error
+    finally:
+        os.close(opened)
+    if len(content) > most:
+        raise AlienError(f"no plan of this graph has more than {most} bytes")
+    return content
+
+
+def _replace(path: Path, content: bytes) -> None:
+    # Created exclusively, under a name that nobody can foresee, for this user alone.
+    opened, part = tempfile.mkstemp(".part", f"{path.stem}.", path.parent)
+    try:
+        with open(opened, "wb") as file:
+            file.write(content)
+        os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise
