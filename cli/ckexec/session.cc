@@ -9,6 +9,9 @@
 #include "cli/common/files.h"
 #include "cli/common/size_arg.h"
 #include "lib/emit/json_plan.h"
+#include "lib/model/annotate.h"
+#include "lib/model/check_markers.h"
+#include "lib/model/file_rows.h"
 #include "lib/planner/plan_file.h"
 
 namespace ckplan {
@@ -119,8 +122,13 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
     CKPLAN_ASSIGN_OR_RETURN(aligned, AlignSizes(aligned, request.align_bytes));
   }
   CKPLAN_ASSIGN_OR_RETURN(Plan plan, ReadPlanJson(text->text, aligned, text->where));
-  const std::vector<std::string> faults =
+  std::vector<std::string> faults =
       JudgePlan(aligned, source.model.identity(), source.request, plan);
+  if (faults.empty() && text->is_embedded) {
+    CKPLAN_ASSIGN_OR_RETURN(const FoundMarkers found, ReadMarkers(options.model));
+    faults = FaultsOfMarkers(
+        found, MakeAnnotation(FileRowsOf(source.model, source.lowered), aligned, plan, text->text));
+  }
   if (!faults.empty()) {
     return Error{ErrorCode::kCheckFailed,
                  fmt::format("{} does not pass the checker, so nothing was run", text->where),

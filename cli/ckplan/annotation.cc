@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lib/model/annotate.h"
+#include "lib/planner/marked_model.h"
 
 namespace ckplan {
 
@@ -10,7 +11,8 @@ Annotator AnnotatorOf(const Source& source, const Plan& plan, const std::string&
   if (!source.is_model) return {};
   return [&source, &plan, model_path](const std::string& plan_json,
                                       const std::string& path) -> Result<Emitted> {
-    const Annotation annotation = MakeAnnotation(source.roles, plan, plan_json);
+    CKPLAN_ASSIGN_OR_RETURN(const Annotation annotation,
+                            AnnotationOf(source, plan, model_path, plan_json));
     CKPLAN_ASSIGN_OR_RETURN(AnnotateOutcome outcome, AnnotateModel(model_path, annotation, path));
     return Emitted{{}, std::move(outcome.file), std::move(outcome.warnings)};
   };

@@ -16,6 +16,7 @@
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
 #include "lib/emit/json_writer.h"
+#include "lib/planner/marked_model.h"
 #include "lib/planner/plan_file.h"
 
 namespace ckplan {
@@ -103,6 +104,9 @@ Result<Done> Judge(const Options& options, const std::vector<Threshold>& thresho
   findings->algorithm = file.plan.request.algorithm;
   findings->figures = file.plan.figures;
   findings->faults = JudgePlanFile(file);
+  if (findings->faults.empty()) {
+    CKPLAN_ASSIGN_OR_RETURN(findings->faults, JudgeMarkers(file, path.plan));
+  }
   // The figures of a plan with faults mean nothing, so no limit is checked against them.
   if (!findings->faults.empty()) return Done{};
   CKPLAN_ASSIGN_OR_RETURN(findings->verdicts,

@@ -6,6 +6,7 @@
 #include "lib/base/check.h"
 #include "lib/emit/json_plan.h"
 #include "lib/model/annotate.h"
+#include "lib/model/check_markers.h"
 #include "lib/model/step_graph.h"
 #include "lib/model/weights.h"
 #include "lib/ops/families.h"
@@ -68,10 +69,15 @@ void PlanAndAnnotate(const std::string& path, const ModelSource& source, PlanReq
   std::filesystem::create_directory(folder);
   const std::string out = folder / std::filesystem::path(path).filename();
   const std::string json = WritePlanJson(*plan, graph);
-  const auto written = AnnotateModel(path, MakeAnnotation(source.lowered.roles, *plan, json), out);
+  const Annotation annotation =
+      MakeAnnotation(FileRowsOf(source.model, source.lowered), graph, *plan, json);
+  const auto written = AnnotateModel(path, annotation, out);
   if (!written.ok() || !written->file->Commit().ok()) return;
   const auto embedded = ReadEmbeddedPlan(out);
   CKPLAN_CHECK(embedded.ok() && *embedded == json, "the plan in an annotated model can be read");
+  const auto markers = ReadMarkers(out);
+  CKPLAN_CHECK(markers.ok() && FaultsOfMarkers(*markers, annotation).empty(),
+               "the markers of an annotated model are those that were written");
   PlanRequest again = request;
   const Result<ModelSource> annotated = Load(out, &again);
   CKPLAN_CHECK(annotated.ok(), "an annotated model can be loaded");
@@ -87,6 +93,7 @@ void FuzzModel(FuzzInput input) {
   std::ofstream(path, std::ios::binary)
       .write(TextOf(input).data(), static_cast<int64_t>(input.size()));
   static_cast<void>(ReadEmbeddedPlan(path).ok());
+  static_cast<void>(ReadMarkers(path).ok());
   PlanRequest request;
   const Result<ModelSource> source = Load(path, &request);
   if (!source.ok()) return;

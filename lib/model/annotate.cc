@@ -5,8 +5,10 @@
 #include <exception>
 #include <filesystem>
 #include <new>
+#include <utility>
 
 #include "lib/base/hash.h"
+#include "lib/model/marker_steps.h"
 #include "lib/model/parse_file.h"
 #include "lib/model/wire.h"
 
@@ -19,13 +21,40 @@ constexpr uint32_t kGraphNode = 1;
 constexpr uint32_t kGraphInitializer = 5;
 constexpr uint32_t kTensorDataLocation = 14;
 
-Markers MarkersOf(const ModelNodeRole& role, const Plan& plan) {
-  if (role.role == NodeRole::kView) return {{"ckplan.action", "view"}};
-  if (role.role == NodeRole::kConstant) return {};
-  const NodeDecision& decision = plan.decisions[role.node];
-  return {{"ckplan.action", std::string(NameOf(decision.action))},
-          {"ckplan.segment", std::to_string(decision.segment)},
-          {"ckplan.recompute_count", std::to_string(decision.recompute_count)}};
+// What the backward runs of a node's operations read; empty if that is nothing.
+std::string BackwardReadsOf(const FileRow& row) {
+  std::string text;
+  for (const FileOperation& operation : row.operations) {
+    if (&operation != &row.operations.front()) text += ';';
+    std::string_view separator;
+    for (const ValuePlace& read : operation.backward_reads) {
+      text += fmt::format("{}{}", std::exchange(separator, " "), TextOf(read));
+    }
+  }
+  return text;
+}
+
+// The types of the operations that a call was expanded to, with no space in any of them.
+std::string TypesOf(const FileRow& row) {
+  std::string text;
+  for (const FileOperation& operation : row.operations) {
+    if (!text.empty()) text += ' ';
+    for (const char c : operation.type) text += c == ' ' ? '_' : c;
+  }
+  return text;
+}
+
+Markers MarkersOf(const FileRow& row, const Plan& plan) {
+  if (row.role == NodeRole::kView) return {{"ckplan.action", "view"}};
+  if (row.role == NodeRole::kConstant) return {};
+  const NodeDecision& decision = plan.decisions[row.node];
+  Markers markers = {{"ckplan.action", std::string(NameOf(decision.action))},
+                     {"ckplan.segment", std::to_string(decision.segment)},
+                     {"ckplan.recompute_count", std::to_string(decision.recompute_count)}};
+  std::string reads = BackwardReadsOf(row);
+  if (!reads.empty()) markers["ckplan.backward_reads"] = std::move(reads);
+  if (row.is_expanded) markers["ckplan.operations"] = TypesOf(row);
+  return markers;
 }
 
 // What annotating must know of the main graph.
@@ -99,17 +128,22 @@ Result<AnnotateOutcome> Annotate(std::string_view source, const std::string& in_
 
 }  // namespace
 
-Annotation MakeAnnotation(const std::vector<ModelNodeRole>& roles, const Plan& plan,
-                          std::string plan_json) {
+Annotation MakeAnnotation(const std::vector<FileRow>& rows, const TensorGraph& graph,
+                          const Plan& plan, std::string plan_json) {
   Annotation annotation;
-  for (const ModelNodeRole& role : roles) annotation.nodes.push_back(MarkersOf(role, plan));
-  annotation.model["ckplan.algorithm"] = plan.request.algorithm;
+  for (const FileRow& row : rows) annotation.nodes.push_back(MarkersOf(row, plan));
+  Markers& model = annotation.model;
+  model["ckplan.schema_version"] = kMarkerVersion;
+  model["ckplan.algorithm"] = plan.request.algorithm;
   if (const auto budget = plan.request.budget.in_bytes()) {
-    annotation.model["ckplan.budget_bytes"] = std::to_string(budget->count());
+    model["ckplan.budget_bytes"] = std::to_string(budget->count());
   }
-  annotation.model["ckplan.peak_bytes"] = std::to_string(plan.figures.peak.count());
-  annotation.model["ckplan.plan_sha256"] = Sha256Hex(plan_json);
-  annotation.model["ckplan.plan"] = std::move(plan_json);
+  model["ckplan.peak_bytes"] = std::to_string(plan.figures.peak.count());
+  if (auto steps = StepsMarker(rows, plan.decisions, graph, plan.schedule)) {
+    model["ckplan.steps"] = std::move(*steps);
+  }
+  model["ckplan.plan_sha256"] = Sha256Hex(plan_json);
+  model["ckplan.plan"] = std::move(plan_json);
   return annotation;
 }
 

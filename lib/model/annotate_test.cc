@@ -20,8 +20,14 @@ Plan PlanFor(const ModelGraph& lowered) {
   plan.request.budget = Budget::Of(Bytes(1000));
   plan.figures.peak = Bytes(900);
   plan.decisions.resize(lowered.graph.nodes().size());
+  plan.schedule = KeepAllInOwnOrder(lowered.graph);
   plan.decisions[NodeId(1)] = {NodeAction::kRecompute, 3, 2};
   return plan;
+}
+
+Annotation AnnotationWith(const Model& model, const ModelGraph& lowered, const Plan& plan,
+                          const std::string& json) {
+  return MakeAnnotation(FileRowsOf(model, lowered), lowered.graph, plan, json);
 }
 
 std::string MarkerOf(const onnx::NodeProto& node, const std::string& key) {
@@ -45,11 +51,12 @@ bool Annotated(const TemporaryFile& in, const Annotation& annotation, const Temp
 
 TEST_CASE("annotate: nodes carry their decisions, the model carries the plan") {
   const onnx::ModelProto proto = ParseGraph(kGraph);
+  const Model model = LoadProto(proto, BatchOf(2)).value();
   const ModelGraph lowered = LowerProto(proto, BatchOf(2));
   const TemporaryFile in("in.onnx");
   const TemporaryFile out("out.onnx");
   in.Write(proto.SerializeAsString());
-  REQUIRE(Annotated(in, MakeAnnotation(lowered.roles, PlanFor(lowered), "{plan}"), out));
+  REQUIRE(Annotated(in, AnnotationWith(model, lowered, PlanFor(lowered), "{plan}"), out));
 
   onnx::ModelProto marked = ReadProto(out);
   const auto& nodes = marked.graph().node();
@@ -80,18 +87,19 @@ TEST_CASE("annotate: doing it again replaces the markers and keeps foreign metad
   auto* foreign = proto.mutable_graph()->mutable_node(0)->add_metadata_props();
   foreign->set_key("team");
   foreign->set_value("vision");
+  const Model model = LoadProto(proto, BatchOf(2)).value();
   const ModelGraph lowered = LowerProto(proto, BatchOf(2));
   const TemporaryFile in("in.onnx");
   const TemporaryFile once("once.onnx");
   const TemporaryFile twice("twice.onnx");
   in.Write(proto.SerializeAsString());
   Plan plan = PlanFor(lowered);
-  REQUIRE(Annotated(in, MakeAnnotation(lowered.roles, plan, "old"), once));
+  REQUIRE(Annotated(in, AnnotationWith(model, lowered, plan, "old"), once));
   plan.decisions[NodeId(0)] = {NodeAction::kTransient, 1, 0};
-  const Annotation annotation = MakeAnnotation(lowered.roles, plan, "new");
+  const Annotation annotation = AnnotationWith(model, lowered, plan, "new");
   REQUIRE(Annotated(once, annotation, twice));
   const onnx::ModelProto marked = ReadProto(twice);
-  CHECK(marked.graph().node(0).metadata_props_size() == 4);
+  CHECK(marked.graph().node(0).metadata_props_size() == 5);
   CHECK(MarkerOf(marked.graph().node(0), "team") == "vision");
   CHECK(MarkerOf(marked.graph().node(0), "ckplan.action") == "transient");
   CHECK(ReadEmbeddedPlan(twice.path()).value() == "new");
@@ -111,8 +119,9 @@ TEST_CASE("annotate: an annotated model is the same model, and lowers to the sam
   REQUIRE(lowered.ok());
   Plan plan;
   plan.decisions.resize(lowered->graph.nodes().size());
+  plan.schedule = KeepAllInOwnOrder(lowered->graph);
   const auto outcome = AnnotateModel(
-      path, MakeAnnotation(lowered->roles, plan, std::string(100'000, '+')), out.path());
+      path, AnnotationWith(*before, *lowered, plan, std::string(100'000, '+')), out.path());
   REQUIRE(outcome.ok());
   CHECK(outcome->warnings.size() == 1);  // Its external weights are elsewhere.
   CHECK_FALSE(std::filesystem::exists(out.path()));

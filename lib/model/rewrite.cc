@@ -1,6 +1,8 @@
 #include "lib/model/rewrite.h"
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include "lib/model/parse_file.h"
 
@@ -55,6 +57,7 @@ constexpr std::array kChildren = {
 
 constexpr uint32_t kModelMetadata = 14;
 constexpr uint32_t kNodeMetadata = 9;
+constexpr uint32_t kNodeName = 3;
 constexpr int kDeepest = 90;  // Protobuf reads 100 levels.
 
 std::optional<Message> ChildOf(Message message, uint32_t field) {
@@ -92,6 +95,12 @@ void AppendMarkers(uint32_t number, const Markers& markers, Rope& out) {
     entry.AppendString(2, value);
     out.AppendMessage(number, std::move(entry));
   }
+}
+
+bool IsMetadata(Message message, const WireField& field) {
+  return field.type == WireType::kLength &&
+         ((message == Message::kModel && field.number == kModelMetadata) ||
+          (message == Message::kNode && field.number == kNodeMetadata));
 }
 
 class Rewriter {
@@ -153,9 +162,7 @@ class Rewriter {
   }
 
   bool IsDroppedMarker(Message message, const WireField& field) const {
-    const bool is_metadata = (message == Message::kModel && field.number == kModelMetadata) ||
-                             (message == Message::kNode && field.number == kNodeMetadata);
-    return options_.drops_markers && is_metadata &&
+    return options_.drops_markers && IsMetadata(message, field) &&
            ReadEntry(field.payload).key.starts_with(kMarkerPrefix);
   }
 
@@ -182,7 +189,75 @@ class Rewriter {
   bool is_too_deep_ = false;
 };
 
+Error DamagedModel(bool is_too_deep, const std::string& path) {
+  return is_too_deep ? NestedTooDeep(path) : NotOnnx(path, "its protobuf encoding is damaged");
+}
+
+class MarkerFinder {
+ public:
+  // `own` is where markers of this message go.
+  bool Find(Message message, std::string_view source, int depth, std::vector<FoundMarker>* own) {
+    if (depth > kDeepest) {
+      is_too_deep_ = true;
+      return false;
+    }
+    WireReader reader(source);
+    while (const auto field = reader.Next()) {
+      const auto child = ChildOf(message, field->number);
+      if (IsMetadata(message, *field)) {
+        const Entry entry = ReadEntry(field->payload);
+        if (!entry.key.starts_with(kMarkerPrefix)) continue;
+        own->push_back({std::string(entry.key), std::string(entry.value)});
+      } else if (child && field->type == WireType::kLength && *child != Message::kTensor &&
+                 *child != Message::kSparse) {
+        if (!FindIn(message, *child, field->payload, depth)) return false;
+      }
+    }
+    return !reader.is_damaged();
+  }
+
+  FoundMarkers& found() { return found_; }
+  bool is_too_deep() const { return is_too_deep_; }
+
+ private:
+  bool FindIn(Message parent, Message child, std::string_view payload, int depth) {
+    if (parent != Message::kMainGraph || child != Message::kNode) {
+      return Find(child, payload, depth + 1, &found_.elsewhere);
+    }
+    FoundMarkers::OfNode node{std::string(NameOfNode(payload)), {}};
+    if (!Find(child, payload, depth + 1, &node.markers)) return false;
+    found_.nodes.push_back(std::move(node));
+    return true;
+  }
+
+  static std::string_view NameOfNode(std::string_view node) {
+    std::string_view name;
+    WireReader reader(node);
+    while (const auto field = reader.Next()) {
+      if (field->number == kNodeName && field->type == WireType::kLength) name = field->payload;
+    }
+    return name;
+  }
+
+  FoundMarkers found_;
+  bool is_too_deep_ = false;
+};
+
 }  // namespace
+
+bool FoundMarkers::empty() const {
+  return model.empty() && elsewhere.empty() &&
+         std::all_of(nodes.begin(), nodes.end(),
+                     [](const OfNode& node) { return node.markers.empty(); });
+}
+
+Result<FoundMarkers> FindMarkers(std::string_view source, const std::string& path) {
+  MarkerFinder finder;
+  if (!finder.Find(Message::kModel, source, 0, &finder.found().model)) {
+    return DamagedModel(finder.is_too_deep(), path);
+  }
+  return std::move(finder.found());
+}
 
 Result<RewrittenModel> RewriteModel(std::string_view source, const RewriteOptions& options,
                                     const std::string& path) {
@@ -190,8 +265,7 @@ Result<RewrittenModel> RewriteModel(std::string_view source, const RewriteOption
   Rope bytes;
   Rewriter rewriter(options, result);
   if (!rewriter.Rewrite(Message::kModel, source, 0, bytes)) {
-    return rewriter.is_too_deep() ? NestedTooDeep(path)
-                                  : NotOnnx(path, "its protobuf encoding is damaged");
+    return DamagedModel(rewriter.is_too_deep(), path);
   }
   result.bytes = std::move(bytes);
   return result;

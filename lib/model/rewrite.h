@@ -40,6 +40,26 @@ struct RewrittenModel {
 Result<RewrittenModel> RewriteModel(std::string_view source, const RewriteOptions& options,
                                     const std::string& path);
 
+// A marker as it stands in a file; a key may be there several times.
+struct FoundMarker {
+  std::string key;
+  std::string value;
+};
+
+struct FoundMarkers {
+  struct OfNode {
+    std::string name;
+    std::vector<FoundMarker> markers;
+  };
+  std::vector<FoundMarker> model;
+  std::vector<OfNode> nodes;           // Of the main graph, one for each node.
+  std::vector<FoundMarker> elsewhere;  // Of nodes in functions, branches and training graphs.
+  bool empty() const;
+};
+
+// Finds all markers that RewriteModel would drop. kInvalidInput, kUnsupported: as RewriteModel.
+Result<FoundMarkers> FindMarkers(std::string_view source, const std::string& path);
+
 // The value of a metadata entry of the model itself; nothing if there is none with that key.
 std::optional<std::string> FindModelMetadata(std::string_view source, std::string_view key);
 

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <utility>
 
+#include "lib/base/hash.h"
+#include "lib/base/printable.h"
 #include "lib/base/read_file.h"
 #include "lib/emit/json_plan.h"
 #include "lib/model/annotate.h"
+#include "lib/model/check_markers.h"
 #include "lib/plan/check.h"
 #include "lib/plan/check_runs.h"
 #include "lib/planner/joint_planner.h"
@@ -122,6 +126,28 @@ void CompareStaticAllocations(const TensorGraph& graph, const Plan& plan,
                                 derived.sharing.count()));
 }
 
+// A plan that has been changed in the model is told before it is read, for it may not even be JSON.
+Result<Done> CheckFingerprint(const std::string& path, const std::optional<std::string>& plan) {
+  const Result<FoundMarkers> found = ReadMarkers(path);
+  if (!found.ok() || found->empty()) return Done{};  // No model, or one without markers.
+  if (!plan) {
+    return MakeError(ErrorCode::kCheckFailed,
+                     fmt::format("\"{}\" has markers of a plan, but not the plan itself "
+                                 "(ckplan.plan); write it into the model anew with `ckplan apply`",
+                                 path));
+  }
+  const std::string sha256 = Sha256Hex(*plan);
+  for (const FoundMarker& marker : found->model) {
+    if (marker.key != "ckplan.plan_sha256" || marker.value == sha256) continue;
+    return MakeError(ErrorCode::kCheckFailed,
+                     fmt::format("the plan in \"{}\" is not the one that was written into it: its "
+                                 "sha256 is {}, marker ckplan.plan_sha256 is \"{}\"; write it into "
+                                 "the model anew with `ckplan apply`",
+                                 path, sha256, Printable(marker.value, kLongestName)));
+  }
+  return Done{};
+}
+
 }  // namespace
 
 std::vector<std::string> JudgePlan(const TensorGraph& graph, const ModelIdentity& identity,
@@ -163,6 +189,7 @@ std::vector<std::string> JudgePlanFile(const PlanFile& file) {
 
 Result<std::optional<PlanJsonText>> ReadPlanInModel(const std::string& model_path) {
   CKPLAN_ASSIGN_OR_RETURN(std::optional<std::string> text, ReadEmbeddedPlan(model_path));
+  CKPLAN_RETURN_IF_ERROR(CheckFingerprint(model_path, text));
   if (!text) return std::optional<PlanJsonText>();
   return std::optional(PlanJsonText{std::move(*text), "the plan in " + model_path, true});
 }
@@ -202,7 +229,7 @@ bool IsPlanBeside(const std::string& path, const std::string& earlier) {
   if (!std::filesystem::is_regular_file(path, fault)) return false;
   if (!IsGraphFile(path)) {
     if (IsGraphFile(earlier)) return false;
-    const Result<std::optional<PlanJsonText>> embedded = ReadPlanInModel(path);
+    const Result<std::optional<std::string>> embedded = ReadEmbeddedPlan(path);
     return embedded.ok() && embedded->has_value();
   }
   const Result<std::string> text = ReadWholeFile(path);

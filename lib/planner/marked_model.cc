@@ -1,0 +1,47 @@
+#include "lib/planner/marked_model.h"
+
+#include <utility>
+
+#include "lib/model/check_markers.h"
+#include "lib/model/file_rows.h"
+
+namespace ckplan {
+namespace {
+
+// Where the plan's graph begins in that of the whole model, of which it may be one stage.
+NodeId FirstNodeOf(const TensorGraph& stage, const TensorGraph& whole) {
+  if (stage.nodes().empty()) return NodeId(0);
+  const std::string& name = stage.node(NodeId(0)).name;
+  for (const NodeId id : whole.nodes().ids()) {
+    if (whole.node(id).name == name) return id;
+  }
+  return NodeId(0);
+}
+
+}  // namespace
+
+Result<Annotation> AnnotationOf(const Source& source, const Plan& plan,
+                                const std::string& model_path, std::string plan_json) {
+  PlanRequest request = source.request;
+  request.cost_model = "unit";  // Markers tell no costs.
+  CKPLAN_ASSIGN_OR_RETURN(const ModelSource read, LoadModelSource(model_path, request));
+  const std::vector<FileRow> rows =
+      FileRowsOf(read.model, read.lowered, FirstNodeOf(source.graph, read.lowered.graph),
+                 source.graph.nodes().size());
+  return MakeAnnotation(rows, source.graph, plan, std::move(plan_json));
+}
+
+Result<std::vector<std::string>> JudgeMarkers(const PlanFile& file, const std::string& plan_path) {
+  if (IsGraphFile(plan_path)) return std::vector<std::string>();
+  if (!file.source.is_model || file.source.joint) {
+    return std::vector<std::string>{"markers: only a plan of a model's forward graph has them"};
+  }
+  CKPLAN_ASSIGN_OR_RETURN(PlanJsonText text, ReadPlanText(plan_path));
+  CKPLAN_ASSIGN_OR_RETURN(const FoundMarkers found, ReadMarkers(plan_path));
+  CKPLAN_ASSIGN_OR_RETURN(
+      const Annotation expected,
+      AnnotationOf(file.source, file.plan, file.model_path, std::move(text.text)));
+  return FaultsOfMarkers(found, expected);
+}
+
+}  // namespace ckplan
