@@ -152,8 +152,9 @@ BatchedProduct::BatchedProduct(Device& device, MatrixProduct product)
 }
 
 void BatchedProduct::Run(const void* a, const void* b, void* c, void* workspace) const {
-  RunAll(a_.Apply(device_, a, workspace), b_.Apply(device_, b, workspace), c_.Target(c, workspace),
-         workspace);
+  const void* const from_a = a_.Apply(device_, a, workspace);
+  const void* const from_b = b_.Apply(device_, b, workspace);
+  RunAll(from_a, from_b, c_.Target(c, workspace), workspace);
   c_.Return(device_, c, workspace);
 }
 

@@ -108,7 +108,9 @@ TEST_CASE("sharding: of random parameters all devices together hold everything, 
     const int64_t devices = rng.Between(2, 20);
     for (int64_t i = rng.Between(1, 8); i > 0; --i) {
       const auto kind = static_cast<Kind>(rng.Between(0, 2));
-      parameters.push_back(FloatsOf(kind, rng.Between(1, 40), rng.Between(1, 9), {0}));
+      const int64_t columns = rng.Between(1, 9);
+      const int64_t rows = rng.Between(1, 40);
+      parameters.push_back(FloatsOf(kind, rows, columns, {0}));
       const Parameter& made = parameters.back();
       (kind == Kind::kTrained ? trained : kind == Kind::kFrozen ? frozen : buffers) += made.bytes;
       slack += Bytes(made.bytes.count() / made.rows);

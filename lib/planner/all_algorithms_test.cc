@@ -253,8 +253,9 @@ TEST_CASE("exact-dp: it equals kusumoto-exhaustive at many budgets, for both obj
   for (uint64_t seed = 1; seed <= 1500; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    const TensorGraph graph = RandomDag(rng, static_cast<int>(rng.Between(1, 8)),
-                                        static_cast<int>(rng.Between(20, 70)), 20, 9);
+    const auto edge_percent = static_cast<int>(rng.Between(20, 70));
+    const auto nodes = static_cast<int>(rng.Between(1, 8));
+    const TensorGraph graph = RandomDag(rng, nodes, edge_percent, 20, 9);
     PlanRequest request;
     request.paper_budget.kind = Budget::Kind::kMin;
     request.algorithm = "kusumoto-exhaustive";

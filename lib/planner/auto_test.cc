@@ -39,8 +39,9 @@ TEST_CASE("auto: it is the best plan of all algorithms, whole, under its algorit
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    const TensorGraph graph = RandomDag(rng, static_cast<int>(rng.Between(2, 8)),
-                                        static_cast<int>(rng.Between(10, 60)), 20, 9);
+    const auto edge_percent = static_cast<int>(rng.Between(10, 60));
+    const auto nodes = static_cast<int>(rng.Between(2, 8));
+    const TensorGraph graph = RandomDag(rng, nodes, edge_percent, 20, 9);
     const Bytes all = KeepAllPeak(graph);
     for (const Budget budget : {Budget::Of(all), Budget{Budget::Kind::kPercent, Bytes(0), 80},
                                 Budget{Budget::Kind::kMin, Bytes(0), 0}}) {

@@ -326,7 +326,9 @@ bool Annealer::TryAdd(double allowed) {
   if (reads.empty() || runs.empty()) return false;
   const int32_t maker = problem_.maker[At(reads[At(Below(reads.size()))])];
   if (!problem_.may_repeat[At(maker)] || !MayPay(maker, allowed)) return false;
-  return RunAgainBefore(maker, runs[At(Below(runs.size()))], RandomDepth());
+  const int32_t depth = RandomDepth();
+  const int32_t run = runs[At(Below(runs.size()))];
+  return RunAgainBefore(maker, run, depth);
 }
 
 bool Annealer::TryRemove() {

@@ -90,8 +90,9 @@ TEST_CASE("any order: the loop finds plans, and its bound is one of any order") 
   for (uint64_t seed = 1; seed <= kAnyOrderSeeds; ++seed) {
     CAPTURE(seed);
     RandomInstance instance(seed, kAnyOrderPercentChains);
+    const auto ops = instance.DrawOps(30);
     const LoopOutcome loop = SolveAnyOrderLoop(instance.graph, instance.problem, instance.order,
-                                               instance.DrawOps(30), instance.budget, kAmple)
+                                               ops, instance.budget, kAmple)
                                  .value();
     const std::optional<int64_t> best = ExhaustiveLeastCost(instance.problem, instance.budget);
     if (!best) {

@@ -164,7 +164,9 @@ class Splitting {
     }
     network.SetTerminal(NodeOf(pivot), MaxFlow::Terminal::kSink);
     network.Solve();
-    Parts parts = Balanced(part, network.LargestSourceSide(), network.LeastSourceSide());
+    const auto least = network.LeastSourceSide();
+    const auto largest = network.LargestSourceSide();
+    Parts parts = Balanced(part, largest, least);
     work_ += network.work() + size;
     for (const int32_t op : part) op_nodes_[static_cast<size_t>(op)] = kUnset;
     if (parts.first.empty()) MoveToFront(pivot, &parts);

@@ -121,8 +121,9 @@ TEST_CASE("frontiers: what crosses each place of either order, on random graphs"
   for (uint64_t seed = 1; seed <= 500; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    const TensorGraph graph = RandomDag(rng, static_cast<int>(rng.Between(1, 20)),
-                                        static_cast<int>(rng.Between(5, 60)), 20, 9);
+    const auto edge_percent = static_cast<int>(rng.Between(5, 60));
+    const auto nodes = static_cast<int>(rng.Between(1, 20));
+    const TensorGraph graph = RandomDag(rng, nodes, edge_percent, 20, 9);
     const VertexGraph vertices(graph);
     for (const Frontiers& frontiers :
          {FrontiersInGraphOrder(vertices), FrontiersByLevel(vertices)}) {

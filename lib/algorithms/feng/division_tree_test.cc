@@ -139,8 +139,9 @@ TEST_CASE("division tree: every edge once, all members closed, no close set astr
   for (uint64_t seed = 1; seed <= 1500; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    const TensorGraph random = RandomDag(rng, static_cast<int>(rng.Between(2, 11)),
-                                         static_cast<int>(rng.Between(15, 45)), 20, 9);
+    const auto edge_percent = static_cast<int>(rng.Between(15, 45));
+    const auto nodes = static_cast<int>(rng.Between(2, 11));
+    const TensorGraph random = RandomDag(rng, nodes, edge_percent, 20, 9);
     const TwoTerminalGraph graph = TwoTerminalOf(random);
     const DivisionTree tree = TreeOf(graph);
     std::map<std::pair<VertexId, VertexId>, int> edges;

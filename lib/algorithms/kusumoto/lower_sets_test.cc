@@ -120,8 +120,9 @@ TEST_CASE("lower sets: neighbours and boundaries equal the definition on random 
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    const TensorGraph graph = RandomDag(rng, static_cast<int>(rng.Between(1, 9)),
-                                        static_cast<int>(rng.Between(5, 90)), 20, 5);
+    const auto edge_percent = static_cast<int>(rng.Between(5, 90));
+    const auto node_count = static_cast<int>(rng.Between(1, 9));
+    const TensorGraph graph = RandomDag(rng, node_count, edge_percent, 20, 5);
     const VertexGraph vertices(graph);
     const LowerSetFamily family = *LowerSetFamily::All(vertices, 1 << 12);
     for (const NodeId v : vertices.ids()) {
@@ -159,8 +160,9 @@ TEST_CASE("lower sets: the enumeration equals the definition on random graphs") 
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    const TensorGraph graph = RandomDag(rng, static_cast<int>(rng.Between(1, 9)),
-                                        static_cast<int>(rng.Between(5, 70)), 20, 5);
+    const auto edge_percent = static_cast<int>(rng.Between(5, 70));
+    const auto node_count = static_cast<int>(rng.Between(1, 9));
+    const TensorGraph graph = RandomDag(rng, node_count, edge_percent, 20, 5);
     const VertexGraph vertices(graph);
     const std::set<NodeBits> expected = LowerSetsByDefinition(vertices);
     const LowerSetFamily family = *LowerSetFamily::All(vertices, 1 << 12);
@@ -207,9 +209,10 @@ TEST_CASE("lower-set DP: least budget, least and most overhead equal trying ever
   for (uint64_t seed = 1; seed <= 600; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
+    const auto edge_percent = static_cast<int>(rng.Between(10, 80));
+    const auto node_count = static_cast<int>(rng.Between(1, 6));
     const TensorGraph graph =
-        RandomDag(rng, static_cast<int>(rng.Between(1, 6)), static_cast<int>(rng.Between(10, 80)),
-                  9, seed % 2 == 0 ? 6 : int64_t{1} << 40);
+        RandomDag(rng, node_count, edge_percent, 9, seed % 2 == 0 ? 6 : int64_t{1} << 40);
     const VertexGraph vertices(graph);
     for (const bool all_sets : {true, false}) {
       CAPTURE(all_sets);
