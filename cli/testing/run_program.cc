@@ -4,10 +4,12 @@
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -19,7 +21,8 @@
 namespace ckplan {
 namespace {
 
-constexpr int kSilenceMs = 120'000;
+// A program that waits for what never comes takes no CPU time.
+constexpr int kSilenceMs = 3'600'000;
 
 struct Pipe {
   Pipe() { CKPLAN_CHECK(pipe2(ends.data(), O_CLOEXEC) == 0, "a test may open a pipe"); }
@@ -46,9 +49,17 @@ struct PseudoTerminal {
   int slave = -1;
 };
 
+void LimitCpuTime(int seconds) {
+  rlimit limit{};
+  getrlimit(RLIMIT_CPU, &limit);
+  limit.rlim_cur = std::min(limit.rlim_max, static_cast<rlim_t>(seconds));
+  setrlimit(RLIMIT_CPU, &limit);
+}
+
 [[noreturn]] void BecomeProgram(const ProgramRun& run, int in, int out, int err) {
   // A group of its own, so that an interrupt can be sent to all of the command.
   setpgid(0, 0);
+  LimitCpuTime(run.cpu_seconds);
   dup2(in, STDIN_FILENO);
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);

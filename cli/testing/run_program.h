@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/testing/instances.h"
+
 namespace ckplan {
 
 enum class Streams {
@@ -18,6 +20,9 @@ struct ProgramRun {
   std::string input;                     // Standard input; closed at once where it is empty.
   std::vector<std::string> environment;  // "NAME=VALUE", beside the tests' own environment.
   Streams streams = Streams::kApart;
+  // For each process of the command. More than ten times what the longest command of a test takes:
+  // the machine may be busy.
+  int cpu_seconds = kHasSanitizers ? 3600 : 300;
 };
 
 struct ProgramResult {
@@ -26,8 +31,8 @@ struct ProgramResult {
   int status = 0;  // As in a shell: 128 + the signal for a killed program.
 };
 
-// NO_COLOR and FORCE_COLOR of the surroundings do not reach the program. One that runs for two
-// minutes is killed.
+// NO_COLOR and FORCE_COLOR of the surroundings do not reach the program. One that takes more CPU
+// time than it may, or prints nothing for an hour, is killed.
 ProgramResult RunProgram(const ProgramRun& run);
 
 // Whether this machine has pseudo-terminals: a bare chroot has no /dev/pts.
