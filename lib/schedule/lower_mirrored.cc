@@ -59,7 +59,8 @@ class MirroredLowering {
       const NodeId id = frame.node;
       const std::vector<TensorId>& inputs = graph_.node(id).inputs;
       if (frame.inputs_done < inputs.size()) {
-        Visit(inputs[frame.inputs_done++], frame.copy);
+        const TensorId input = inputs[frame.inputs_done++];
+        Visit(input, frame.copy);
         continue;
       }
       PollStop();
