@@ -7,6 +7,7 @@
 #include "cli/ckexec/commands.h"
 #include "cli/common/exit_code.h"
 #include "cli/common/guard.h"
+#include "lib/base/temporary_name.h"
 
 namespace ckplan {
 namespace {
@@ -16,6 +17,7 @@ constexpr GuardedProgram kProgram{"ckexec", ExitCode::kInfeasible, "take a small
 // Ends at once: a step of a large model takes long, and files appear whole or not at all. May do no
 // more than what a signal handler may.
 extern "C" void EndInterrupted(int) {
+  TemporaryName::RemoveAll();
   constexpr std::string_view kMessage = "\nckexec: interrupted; nothing was written\n";
   const std::string_view shown = isatty(STDERR_FILENO) != 0 ? kMessage : kMessage.substr(1);
   [[maybe_unused]] const ssize_t count = write(STDERR_FILENO, shown.data(), shown.size());

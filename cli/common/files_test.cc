@@ -1,10 +1,14 @@
 #include "cli/common/files.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <string>
+#include <thread>
 
 #include "lib/testing/temporary_folder.h"
 
@@ -47,6 +51,49 @@ TEST_CASE("files: a device is written to, not replaced") {
   struct stat status {};
   REQUIRE(stat("/dev/null", &status) == 0);
   CHECK(S_ISCHR(status.st_mode));
+}
+
+TEST_CASE(
+    "files: a named pipe that nobody reads is an error, and with a reader it gets the bytes") {
+  const TemporaryFolder folder;
+  const std::string pipe = folder / "pipe";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const auto alone = WriteFiles({{folder / "a", "one"}, {pipe, "two"}});
+  REQUIRE(!alone.ok());
+  CHECK(alone.error().code == ErrorCode::kIo);
+  CHECK(alone.error().message ==
+        "cannot write \"" + pipe + "\": nobody reads this pipe; start its reader first");
+  CHECK(FileCount(folder) == 1);
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  REQUIRE(reader >= 0);
+  // By its own name, and as a shell names the pipe of a process substitution.
+  for (const std::string& name : {pipe, "/dev/fd/" + std::to_string(reader)}) {
+    CAPTURE(name);
+    CHECK(WriteFiles({{folder / "a", "one"}, {name, "two"}}).ok());
+    std::string got(8, '\0');
+    CHECK(read(reader, got.data(), got.size()) == 3);
+    CHECK(got.substr(0, 3) == "two");
+  }
+  close(reader);
+}
+
+TEST_CASE("files: more than a pipe holds is written whole, though it is opened without waiting") {
+  const TemporaryFolder folder;
+  const std::string pipe = folder / "pipe";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const std::string text(1 << 20, 'x');
+  size_t count = 0;
+  std::thread reader([&] {
+    const int fd = open(pipe.c_str(), O_RDONLY);
+    std::string part(1 << 12, '\0');
+    for (ssize_t got = 1; got > 0; count += static_cast<size_t>(std::max<ssize_t>(got, 0))) {
+      got = read(fd, part.data(), part.size());
+    }
+    close(fd);
+  });
+  CHECK(WriteFiles({{pipe, text}}).ok());
+  reader.join();
+  CHECK(count == text.size());
 }
 
 TEST_CASE("files: a symbolic link stays one, and its target gets the bytes") {

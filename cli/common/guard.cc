@@ -1,5 +1,6 @@
 #include "cli/common/guard.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <exception>
@@ -35,6 +36,18 @@ int TellOutOfMemory() {
   return static_cast<int>(guarded_program.out_of_memory);
 }
 
+bool IsOutOfFiles(const std::system_error& fault) {
+  return fault.code() == std::errc::too_many_files_open ||
+         fault.code() == std::errc::too_many_files_open_in_system;
+}
+
+int TellOutOfFiles() {
+  PrintPlainly({guarded_program.name,
+                ": the system allows no more open files (ulimit -n), and at least one more is "
+                "needed\n"});
+  return static_cast<int>(ExitCode::kInput);
+}
+
 bool IsOutOfThreads(const std::system_error& fault) {
   return fault.code() == std::errc::resource_unavailable_try_again;
 }
@@ -62,6 +75,7 @@ int TellEscaped(const std::exception_ptr& exception) {
   } catch (const std::bad_alloc&) {
     return TellOutOfMemory();
   } catch (const std::system_error& fault) {
+    if (IsOutOfFiles(fault)) return TellOutOfFiles();
     return IsOutOfThreads(fault) ? TellOutOfThreads() : TellFault(fault.what());
   } catch (const std::exception& fault) {
     return TellFault(fault.what());
@@ -76,11 +90,34 @@ int TellEscaped(const std::exception_ptr& exception) {
   _exit(TellEscaped(std::current_exception()));
 }
 
+// A signal that ends the process does so without its temporary files. May do no more than what a
+// signal handler may: the handler is reset by SA_RESETHAND, and the signal comes again.
+extern "C" void EndBySignal(int signal) {
+  TemporaryName::RemoveAll();
+  raise(signal);
+}
+
+void TakeSignals() {
+  // A write beyond the limit on the size of files (ulimit -f) is an error like any other.
+  signal(SIGXFSZ, SIG_IGN);
+  struct sigaction action {};
+  action.sa_handler = EndBySignal;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigemptyset(&action.sa_mask);
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU}) {
+    struct sigaction old {};
+    const bool is_default = sigaction(number, nullptr, &old) == 0 && old.sa_handler == SIG_DFL;
+    // What the parent ignores stays ignored, as nohup(1) has it.
+    if (is_default) sigaction(number, &action, nullptr);
+  }
+}
+
 }  // namespace
 
 int RunGuarded(const GuardedProgram& guarded, const std::function<int()>& program) {
   guarded_program = guarded;
   std::set_terminate(EndProcess);
+  TakeSignals();
   try {
     return program();
   } catch (const std::exception&) {

@@ -21,9 +21,10 @@ struct GuardedProgram {
 };
 
 // Runs `program` and returns its exit status. If an exception escapes, prints a message and returns
-// 70; 3 if threads ran out, the code of `guarded` if memory did, and 4 if a device's memory did.
-// Where an exception cannot be passed on, the process ends at once with the same message and
-// status, and without its temporary files.
+// 70; 3 if threads or open files ran out, the code of `guarded` if memory did, and 4 if a device's
+// memory did. Where an exception cannot be passed on, the process ends at once with the same
+// message and status, and without its temporary files; and so it does where a signal ends it, but
+// for SIGKILL. A file that grows beyond its limit is an error of writing.
 int RunGuarded(const GuardedProgram& guarded, const std::function<int()>& program);
 
 // The whole of main(): runs `program` with the arguments and under RunGuarded, prints its error,

@@ -1,6 +1,8 @@
 #include "cli/common/guard.h"
 
 #include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,11 +53,13 @@ TEST_CASE("guard: memory that runs out ends as the program says, that of a devic
   CHECK(StatusOfChild([]() -> int { throw std::bad_alloc(); }, runs_models) == 4);
 }
 
-TEST_CASE("guard: threads that run out end with 3, other faults of the system with 70") {
+TEST_CASE("guard: threads or files that run out end with 3, other faults of the system with 70") {
   const auto fail = [](std::errc reason) {
     return StatusOfChild([=]() -> int { throw std::system_error(std::make_error_code(reason)); });
   };
   CHECK(fail(std::errc::resource_unavailable_try_again) == 3);
+  CHECK(fail(std::errc::too_many_files_open) == 3);
+  CHECK(fail(std::errc::too_many_files_open_in_system) == 3);
   CHECK(fail(std::errc::invalid_argument) == 70);
 }
 
@@ -84,6 +88,53 @@ TEST_CASE("guard: such an end leaves no temporary file behind") {
   });
   CHECK(status == 3);
   CHECK(!std::filesystem::exists(path));
+}
+
+// How a child ends that has such a file and gets the signal.
+int EndOfChildBySignal(const std::string& path, int number) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit no_core{0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    signal(number, SIG_DFL);  // Whatever the test's own parent ignores.
+    _exit(RunGuarded({"ckplan"}, [&] {
+      const TemporaryName name(path);
+      std::ofstream(path) << "half a plan";
+      return raise(number);
+    }));
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+TEST_CASE("guard: a signal that ends the program leaves no temporary file behind") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "plan.json.XXXXXX";
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU}) {
+    CAPTURE(number);
+    const int status = EndOfChildBySignal(path, number);
+    CHECK(WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == number);
+    CHECK(!std::filesystem::exists(path));
+  }
+}
+
+TEST_CASE("guard: a file that is kept outlives the signal, and what is ignored does not end it") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "plan.json";
+  std::ofstream(path) << "a plan";
+  CHECK(StatusOfChild([&] {
+          TemporaryName name(path);
+          name.Keep();
+          TemporaryName::RemoveAll();
+          return 0;
+        }) == 0);
+  CHECK(std::filesystem::exists(path));
+  CHECK(StatusOfChild([] { return raise(SIGXFSZ); }) == 0);
+  const auto before = signal(SIGHUP, SIG_IGN);  // As nohup(1) does.
+  CHECK(StatusOfChild([] { return raise(SIGHUP); }) == 0);
+  signal(SIGHUP, before);
 }
 
 TEST_CASE("guard: a broken promise of our own code ends with 70") {

@@ -8,8 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-
-#include "lib/base/check.h"
+#include <system_error>
 
 namespace ckplan {
 namespace {
@@ -28,17 +27,20 @@ void TellPipe(char byte) {
   errno = saved_errno;
 }
 
+struct sigaction old_interrupt {};  // How Ctrl-C ends the program.
+
 extern "C" void HandleInterrupt(int) {
+  sigaction(SIGINT, &old_interrupt, nullptr);
   has_signal = true;
   TellPipe(kInterruptByte);
 }
 
-void SetHandler(void (*handler)(int), int flags) {
+void TakeInterrupt() {
   struct sigaction action {};
-  action.sa_handler = handler;
-  action.sa_flags = flags;
+  action.sa_handler = HandleInterrupt;
+  action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGINT, &action, &old_interrupt);
 }
 
 int MillisecondsUntil(std::chrono::steady_clock::time_point deadline) {
@@ -51,15 +53,15 @@ int MillisecondsUntil(std::chrono::steady_clock::time_point deadline) {
 
 Interrupt::Interrupt(std::optional<std::chrono::milliseconds> time_limit)
     : deadline_(time_limit ? start_ + *time_limit : Clock::time_point::max()) {
-  CKPLAN_CHECK(pipe2(signal_pipe, O_CLOEXEC) == 0, "a program may open a pipe");
+  if (pipe2(signal_pipe, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category());
   has_signal = false;
   if (time_limit && time_limit->count() == 0) StopSearches();  // Without waiting for the thread.
   watcher_ = std::thread([this] { Watch(); });
-  SetHandler(HandleInterrupt, SA_RESTART | static_cast<int>(SA_RESETHAND));
+  TakeInterrupt();
 }
 
 Interrupt::~Interrupt() {
-  SetHandler(SIG_DFL, 0);
+  sigaction(SIGINT, &old_interrupt, nullptr);
   TellPipe(kEndByte);
   watcher_.join();
   close(signal_pipe[0]);

@@ -5,9 +5,9 @@
 // wherever it is (lib/base/stop.h), reading included: so the limit is exceeded by a tenth of a
 // second and a sixteenth of the time that has passed, and by what it takes to leave.
 //
-// While an Interrupt lives, the first Ctrl-C asks for both stops instead of killing the program;
-// the second one kills it. Only one may live at a time, and it belongs to the thread
-// that makes it.
+// While an Interrupt lives, the first Ctrl-C asks for both stops; the second one does what it did
+// before, which ends the program. Only one may live at a time, and it belongs to the thread that
+// makes it.
 #pragma once
 
 #include <chrono>
@@ -21,6 +21,7 @@ namespace ckplan {
 
 class Interrupt {
  public:
+  // std::system_error: there are too many open files, or threads.
   explicit Interrupt(std::optional<std::chrono::milliseconds> time_limit);
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;

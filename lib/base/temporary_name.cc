@@ -2,27 +2,46 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <utility>
 
 namespace ckplan {
 
-TemporaryName* TemporaryName::latest_ = nullptr;
+// A handler of a signal may read the entries while they are added, so they are never freed: a
+// program writes few files.
+struct TemporaryName::Entry {
+  const std::string path;
+  std::atomic<bool> is_to_vanish = true;
+  Entry* next = nullptr;
+};
 
-TemporaryName::TemporaryName(std::string path)
-    : path_(std::move(path)), next_(std::exchange(latest_, this)) {}
+namespace {
 
-TemporaryName::~TemporaryName() {
-  if (!path_.empty()) unlink(path_.c_str());
-  TemporaryName** link = &latest_;
-  while (*link != this) link = &(*link)->next_;
-  *link = next_;
+std::atomic<void*> latest_entry = nullptr;
+static_assert(std::atomic<void*>::is_always_lock_free, "a signal handler may read it");
+
+}  // namespace
+
+TemporaryName::TemporaryName(std::string path) : entry_(new Entry{std::move(path)}) {
+  void* before = latest_entry;
+  do {
+    entry_->next = static_cast<Entry*>(before);
+  } while (!latest_entry.compare_exchange_weak(before, entry_));
 }
 
-void TemporaryName::Keep() { path_.clear(); }
+TemporaryName::~TemporaryName() {
+  if (entry_->is_to_vanish) unlink(entry_->path.c_str());
+  Keep();
+}
+
+const std::string& TemporaryName::path() const { return entry_->path; }
+
+void TemporaryName::Keep() { entry_->is_to_vanish = false; }
 
 void TemporaryName::RemoveAll() {
-  for (const TemporaryName* name = latest_; name != nullptr; name = name->next_) {
-    if (!name->path_.empty()) unlink(name->path_.c_str());
+  for (auto* entry = static_cast<Entry*>(latest_entry.load()); entry != nullptr;
+       entry = entry->next) {
+    if (entry->is_to_vanish) unlink(entry->path.c_str());
   }
 }
 

@@ -1,21 +1,70 @@
 #include "lib/base/write_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include "lib/base/check.h"
 #include "lib/base/read_file.h"
+#include "lib/base/stop.h"
 
 namespace ckplan {
 namespace {
 
 namespace fs = std::filesystem;
+
+bool IsPipeWithoutReader(const std::string& path, int fault) {
+  struct stat status {};
+  return fault == ENXIO && stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+// Opens what is there already. Opening a named pipe for writing waits for its reader without end,
+// deaf to limits of time; without waiting it fails while there is none. A reader that is started
+// beside this program gets a second to come.
+int OpenSpecial(const std::string& path) {
+  constexpr int kMoments = 100;
+  constexpr timespec kMoment{0, 10'000'000};
+  int fd = open(path.c_str(), O_WRONLY | O_NONBLOCK);
+  for (int i = 0; i < kMoments && fd < 0 && IsPipeWithoutReader(path, errno); ++i) {
+    PollStop();
+    nanosleep(&kMoment, nullptr);
+    fd = open(path.c_str(), O_WRONLY | O_NONBLOCK);
+  }
+  // What is written waits for the reader to take it.
+  if (fd >= 0) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  return fd;
+}
+
+// The files of one folder have each a name of their own: six letters and digits that nobody can
+// foresee, tried until there is no such file.
+std::string WithRandomEnd(const std::string& path) {
+  constexpr std::string_view kDigits =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+  constexpr int kLength = 6;
+  uint64_t random = 0;
+  CKPLAN_CHECK(getrandom(&random, sizeof(random), 0) == sizeof(random), "Linux has random numbers");
+  std::string name = path + ".";
+  for (int i = 0; i < kLength; ++i, random /= kDigits.size()) {
+    name += kDigits[random % kDigits.size()];
+  }
+  return name;
+}
+
+Error NobodyReads(const std::string& path) {
+  return MakeError(
+      ErrorCode::kIo,
+      fmt::format("cannot write \"{}\": nobody reads this pipe; start its reader first", path));
+}
 
 mode_t ModeOfNewFiles() {
   const mode_t mask = umask(0);
@@ -46,8 +95,11 @@ Result<std::unique_ptr<PendingFile>> PendingFile::Create(const std::string& path
   std::unique_ptr<PendingFile> file(new PendingFile);
   file->shown_path_ = path;
   if (IsSpecialFile(path)) {
-    file->fd_ = open(path.c_str(), O_WRONLY);
-    if (file->fd_ < 0) return file->Failed();
+    file->fd_ = OpenSpecial(path);
+    if (file->fd_ < 0) {
+      const int fault = errno;
+      return IsPipeWithoutReader(path, fault) ? NobodyReads(path) : IoError("write", path, fault);
+    }
   } else {
     file->target_ = LinkTarget(path);
     CKPLAN_RETURN_IF_ERROR(file->CreateBeside());
@@ -55,13 +107,19 @@ Result<std::unique_ptr<PendingFile>> PendingFile::Create(const std::string& path
   return file;
 }
 
+// The name is known before there is such a file, so that none is left by a signal that comes in
+// between.
 Result<Done> PendingFile::CreateBeside() {
-  // mkstemp(3) replaces the six X, which it needs, so that the name is unique.
-  std::string name = target_ + ".XXXXXX";
-  fd_ = mkstemp(name.data());
-  if (fd_ < 0) return Failed();
-  temporary_.emplace(std::move(name));
-  if (!TakeModeOf(target_)) return Failed();
+  constexpr mode_t kOwnerAlone = 0600;
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries && fd_ < 0; ++i) {
+    temporary_.emplace(WithRandomEnd(target_));
+    fd_ = open(temporary_->path().c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kOwnerAlone);
+    if (fd_ >= 0) break;
+    temporary_->Keep();  // It is somebody else's, or none.
+    if (errno != EEXIST) return Failed();
+  }
+  if (fd_ < 0 || !TakeModeOf(target_)) return Failed();
   return Done{};
 }
 

@@ -3,7 +3,8 @@
 //
 // What is replaced keeps its permissions and, where that is allowed, its owner. A symbolic link
 // stays one: the file that it leads to is replaced. Other hard links to that file keep its old
-// contents. Devices and pipes are written to directly.
+// contents. Devices and pipes are written to directly; a named pipe that nobody reads to within a
+// second is an error.
 #pragma once
 
 #include <memory>
