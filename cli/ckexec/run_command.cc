@@ -1,8 +1,11 @@
 // ckexec run: trains for some steps.
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <string>
+#include <string_view>
 
 #include "cli/ckexec/backends.h"
 #include "cli/ckexec/commands.h"
@@ -65,6 +68,24 @@ std::string StepsJson(const ModelAndPlan& planned, const TrainOptions& train,
   return std::move(json).Finish();
 }
 
+// Why weights have no contents, by AbsentWeight.
+constexpr std::array<std::string_view, kAbsentWeightKinds> kAbsences = {
+    "that the model leaves out", "whose file beside the model is missing or empty",
+    "whose contents in the model are of another length or of a type that is not read",
+    "of a model file of more than 2 GiB, which is not read"};
+
+// Which weights the training begins with that are not the model's own; empty if there are none.
+std::string MadeUpWeights(const ConstantUsage& usage, uint64_t seed) {
+  if (usage.leaves_from_seed == 0) return "";
+  std::string why;
+  for (size_t kind = 0; kind < kAbsences.size(); ++kind) {
+    if (usage.absent[kind] == 0) continue;
+    why += fmt::format("{}{} {}", why.empty() ? "" : ", ", usage.absent[kind], kAbsences[kind]);
+  }
+  return fmt::format("{} of {} weights are made up from the seed {}: {}", usage.leaves_from_seed,
+                     usage.leaves_from_seed + usage.leaves_from_file, seed, why);
+}
+
 Error WithWayOut(Error error, bool has_plan, Bytes arena) {
   if (error.code != ErrorCode::kInfeasible) return error;
   error.notes.push_back(
@@ -112,6 +133,8 @@ Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const StepOnBackend step,
                           StepOnBackend::Create(*backend, planned, options));
   CKPLAN_ASSIGN_OR_RETURN(const PlacedProgram plan, ScheduleOf(*backend, planned, step));
+  const std::string made_up = MadeUpWeights(step.constants->usage(), train.seed);
+  if (!made_up.empty()) screen.Note("ckexec: warning: " + made_up);
   for (const std::string& note : step.graph->notes) screen.Note(note);
   if (options.tensors) {
     CKPLAN_ASSIGN_OR_RETURN(const std::string tensors,

@@ -162,16 +162,24 @@ Result<Done> ConstantStore::FillLeaves(const WeightFile& weights) {
     } else if (constant.operand.known && !constant.fill) {
       bytes = KnownBytes(constant.operand);
       if (is_parameter) ++usage_.leaves_from_file;
-    } else if (auto read = weights.Read(constant.name, constant.operand); read) {
-      bytes = std::move(*read);
-      ++usage_.leaves_from_file;
     } else {
-      bytes = SeededConstant(seed_, constant);
-      ++usage_.leaves_from_seed;
+      CKPLAN_ASSIGN_OR_RETURN(bytes, ReadOrMakeUp(constant, weights));
     }
     backend_->Upload(memory_[id], bytes.data(), static_cast<int64_t>(bytes.size()));
   }
   return Done{};
+}
+
+Result<std::vector<std::byte>> ConstantStore::ReadOrMakeUp(const StepConstant& constant,
+                                                           const WeightFile& weights) {
+  CKPLAN_ASSIGN_OR_RETURN(WeightContents read, weights.Read(constant.name, constant.operand));
+  if (read.bytes) {
+    ++usage_.leaves_from_file;
+    return *std::move(read.bytes);
+  }
+  ++usage_.leaves_from_seed;
+  ++usage_.absent[static_cast<size_t>(read.absent)];
+  return SeededConstant(seed_, constant);
 }
 
 // Runs the constant operators in their order. Results that are known are computed all the same:

@@ -2,6 +2,7 @@
 // and the input batch.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -26,13 +27,15 @@ struct ConstantUsage {
   Bytes inputs;  // The input batch.
   int64_t leaves_from_file = 0;
   int64_t leaves_from_seed = 0;
+  // Of those, by why there are no contents: AbsentWeight.
+  std::array<int64_t, kAbsentWeightKinds> absent = {};
 };
 
 class ConstantStore {
  public:
   // Uploads the leaves, evaluates the constant operators and fills the input batch. `step` and
   // `operators` must outlive the store. kInfeasible: the device has too little memory; nothing is
-  // allocated where all of it together is too much.
+  // allocated where all of it together is too much. kInvalidInput: see WeightFile::Read.
   static Result<ConstantStore> Create(Backend& backend, const StepGraph& step,
                                       const StepOperators& operators, const WeightFile& weights,
                                       uint64_t seed);
@@ -67,6 +70,8 @@ class ConstantStore {
   Result<Done> CheckRoom() const;
   Result<void*> Allocate(int64_t bytes, Bytes& counted);
   Result<Done> FillLeaves(const WeightFile& weights);
+  Result<std::vector<std::byte>> ReadOrMakeUp(const StepConstant& constant,
+                                              const WeightFile& weights);
   Result<Done> AllocateGradients();
   Result<Done> FillInputs();
   Result<Done> Evaluate(bool only_trained);

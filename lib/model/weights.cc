@@ -1,11 +1,17 @@
 #include "lib/model/weights.h"
 
+#include <fmt/format.h>
+
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <system_error>
+#include <utility>
 
+#include "lib/base/read_file.h"
 #include "lib/model/constant.h"
 #include "lib/model/parse_file.h"
 #include "lib/model/tensor_elements.h"
@@ -17,6 +23,7 @@ struct WeightFile::State {
   onnx::ModelProto proto;
   std::filesystem::path folder;
   std::map<std::string, const onnx::TensorProto*, std::less<>> tensors;
+  bool is_too_large = false;
 };
 
 namespace {
@@ -54,59 +61,110 @@ std::optional<std::vector<std::byte>> CollectAs(ElementType type, int64_t count,
   return std::nullopt;
 }
 
-std::optional<int64_t> NumberAt(const onnx::TensorProto& tensor, std::string_view key,
-                                int64_t otherwise) {
-  for (const auto& entry : tensor.external_data()) {
-    if (entry.key() != key) continue;
+// What an external tensor says of its place, which may be anything.
+class ExternalPlace {
+ public:
+  ExternalPlace(const onnx::TensorProto& tensor, const std::filesystem::path& folder, int64_t bytes)
+      : tensor_(tensor), folder_(folder), bytes_(bytes) {}
+
+  // The bytes in a file beside the model; nothing if that is missing or empty. A name that leads
+  // out of the model's folder is not followed.
+  Result<std::optional<std::string>> Read() const {
+    CKPLAN_ASSIGN_OR_RETURN(const std::string location, Location());
+    const std::filesystem::path path = folder_ / location;
+    std::error_code fault;
+    const auto status = std::filesystem::status(path, fault);
+    if (status.type() == std::filesystem::file_type::not_found) return NoContents();
+    if (status.type() != std::filesystem::file_type::regular) {
+      return Unusable(fmt::format("\"{}\" is no regular file", location));
+    }
+    const uintmax_t size = std::filesystem::file_size(path, fault);
+    if (!fault && size == 0) return NoContents();
+    CKPLAN_ASSIGN_OR_RETURN(const int64_t offset, NumberAt("offset", 0));
+    CKPLAN_ASSIGN_OR_RETURN(const int64_t length, NumberAt("length", bytes_));
+    if (length != bytes_) {
+      return Unusable(
+          fmt::format("its length is {} bytes, and its shape and type need {}", length, bytes_));
+    }
+    const auto end = static_cast<uintmax_t>(offset) + static_cast<uintmax_t>(bytes_);
+    if (fault || size < end) {
+      return Unusable(fmt::format("\"{}\" has {} bytes, and {} from byte {} on are needed",
+                                  location, fault ? 0 : size, bytes_, offset));
+    }
+    std::ifstream file(path, std::ios::binary);
+    std::string content(static_cast<size_t>(bytes_), '\0');
+    file.seekg(offset);
+    if (!file.read(content.data(), bytes_))
+      return Unusable(IoError("read", location, errno).message);
+    return std::optional(std::move(content));
+  }
+
+ private:
+  static std::optional<std::string> NoContents() { return std::nullopt; }
+
+  Error Unusable(std::string_view why) const {
+    return MakeError(
+        ErrorCode::kInvalidInput,
+        fmt::format(
+            "the weight \"{}\" cannot be read from the file that it is in: {}; check that the "
+            "model and its files are complete, or export it again",
+            tensor_.name(), why));
+  }
+
+  const std::string* Entry(std::string_view key) const {
+    for (const auto& entry : tensor_.external_data()) {
+      if (entry.key() == key) return &entry.value();
+    }
+    return nullptr;
+  }
+
+  Result<std::string> Location() const {
+    const std::string* const location = Entry("location");
+    if (location == nullptr) return Unusable("the model does not name it");
+    // Names end there for the system, which would open another file.
+    if (location->find('\0') != std::string::npos) return Unusable("its name has a NUL in it");
+    const std::filesystem::path normal = std::filesystem::path(*location).lexically_normal();
+    if (normal.empty() || normal == ".") return Unusable("its name is empty");
+    if (normal.is_absolute() || *normal.begin() == "..") {
+      return Unusable(fmt::format("\"{}\" leads out of the model's folder", *location));
+    }
+    return normal.string();
+  }
+
+  Result<int64_t> NumberAt(std::string_view key, int64_t otherwise) const {
+    const std::string* const text = Entry(key);
+    if (text == nullptr) return otherwise;
     int64_t number = 0;
-    const char* const end = entry.value().data() + entry.value().size();
-    const auto parsed = std::from_chars(entry.value().data(), end, number);
-    if (parsed.ec != std::errc() || parsed.ptr != end || number < 0) return std::nullopt;
-    return number;
+    const char* const end = text->data() + text->size();
+    const auto parsed = std::from_chars(text->data(), end, number);
+    if (parsed.ec == std::errc() && parsed.ptr == end && number >= 0) return number;
+    return Unusable(fmt::format("its {} is \"{}\", which is no number of bytes", key, *text));
   }
-  return otherwise;
+
+  const onnx::TensorProto& tensor_;
+  const std::filesystem::path& folder_;
+  const int64_t bytes_;
+};
+
+// Whether it is more than protobuf reads.
+bool IsTooLarge(const MappedFile& file) {
+  return file.bytes().size() > uint64_t{std::numeric_limits<int>::max()};
 }
 
-// The bytes of a tensor in a file beside the model. A name that leads out of the model's folder is
-// not followed.
-std::optional<std::string> ExternalBytes(const onnx::TensorProto& tensor,
-                                         const std::filesystem::path& folder, int64_t bytes) {
-  std::filesystem::path location;
-  for (const auto& entry : tensor.external_data()) {
-    if (entry.key() == "location") location = entry.value();
-  }
-  const std::filesystem::path normal = location.lexically_normal();
-  if (normal.empty() || normal.is_absolute() || *normal.begin() == "..") return std::nullopt;
-  const std::optional<int64_t> offset = NumberAt(tensor, "offset", 0);
-  const std::optional<int64_t> length = NumberAt(tensor, "length", bytes);
-  if (!offset || !length || *length != bytes) return std::nullopt;
-  std::error_code fault;
-  const uintmax_t size = std::filesystem::file_size(folder / normal, fault);
-  if (fault || size < static_cast<uintmax_t>(bytes) ||
-      static_cast<uintmax_t>(*offset) > size - static_cast<uintmax_t>(bytes)) {
-    return std::nullopt;
-  }
-  std::ifstream file(folder / normal, std::ios::binary);
-  std::string content(static_cast<size_t>(bytes), '\0');
-  file.seekg(*offset);
-  if (!file.read(content.data(), bytes)) return std::nullopt;
-  return content;
-}
-
-Result<Done> ParseWhole(const std::string& path, onnx::ModelProto& proto) {
+// False: it is too large.
+Result<bool> ParseWhole(const std::string& path, onnx::ModelProto& proto) {
   if (IsTextModel(path)) {
     CKPLAN_ASSIGN_OR_RETURN(ParsedFile parsed, ParseModelFile(path));
     proto = std::move(*parsed.proto);
-    return Done{};
+    return true;
   }
   CKPLAN_ASSIGN_OR_RETURN(const MappedFile mapped, MappedFile::Open(path));
+  if (IsTooLarge(mapped)) return false;
   const std::string_view bytes = mapped.bytes();
-  // Protobuf reads no more than 2 GB; weights in so large a file come from the seed.
-  if (bytes.size() > uint64_t{std::numeric_limits<int>::max()}) return Done{};
   if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return NotOnnx(path, "its protobuf encoding is damaged");
   }
-  return Done{};
+  return true;
 }
 
 }  // namespace
@@ -117,7 +175,8 @@ WeightFile::~WeightFile() = default;
 
 Result<WeightFile> WeightFile::Open(const std::string& model_path) {
   auto state = std::make_unique<State>();
-  CKPLAN_RETURN_IF_ERROR(ParseWhole(model_path, state->proto));
+  CKPLAN_ASSIGN_OR_RETURN(const bool is_read, ParseWhole(model_path, state->proto));
+  state->is_too_large = !is_read;
   state->folder = std::filesystem::path(model_path).parent_path();
   const onnx::GraphProto& graph = state->proto.graph();
   for (const onnx::NodeProto& node : graph.node()) {
@@ -131,25 +190,30 @@ Result<WeightFile> WeightFile::Open(const std::string& model_path) {
   return WeightFile(std::move(state));
 }
 
-std::optional<std::vector<std::byte>> WeightFile::Read(std::string_view name,
-                                                       const Operand& operand) const {
+Result<WeightContents> WeightFile::Read(std::string_view name, const Operand& operand) const {
+  if (state_->is_too_large) return WeightContents{std::nullopt, AbsentWeight::kTooLarge};
   const auto found = state_->tensors.find(name);
-  if (found == state_->tensors.end()) return std::nullopt;
+  if (found == state_->tensors.end()) return WeightContents{std::nullopt, AbsentWeight::kLeftOut};
   const onnx::TensorProto& tensor = *found->second;
   const int64_t count = operand.elements();
+  WeightContents contents{std::nullopt, AbsentWeight::kUnreadable};
   if (tensor.data_location() != onnx::TensorProto::EXTERNAL) {
     // An element takes a byte at least, so that what is allocated grows with the file.
-    if (count < 0 || static_cast<size_t>(count) > tensor.ByteSizeLong()) return std::nullopt;
-    return CollectAs(operand.type, count,
-                     [&](const auto& take) { return VisitElements(tensor, count, take); });
+    if (count < 0 || static_cast<size_t>(count) > tensor.ByteSizeLong()) return contents;
+    contents.bytes = CollectAs(
+        operand.type, count, [&](const auto& take) { return VisitElements(tensor, count, take); });
+    return contents;
   }
   const int32_t type = tensor.data_type();
   const std::optional<int64_t> bytes = TensorBytes(type, operand.dims);
-  if (!bytes) return std::nullopt;
-  const std::optional<std::string> raw = ExternalBytes(tensor, state_->folder, *bytes);
-  if (!raw) return std::nullopt;
-  return CollectAs(operand.type, count,
-                   [&](const auto& take) { return VisitRawElements(type, *raw, count, take); });
+  if (!bytes) return contents;
+  CKPLAN_ASSIGN_OR_RETURN(const std::optional<std::string> raw,
+                          ExternalPlace(tensor, state_->folder, *bytes).Read());
+  if (!raw) return WeightContents{std::nullopt, AbsentWeight::kNoFile};
+  contents.bytes = CollectAs(operand.type, count, [&](const auto& take) {
+    return VisitRawElements(type, *raw, count, take);
+  });
+  return contents;
 }
 
 }  // namespace ckplan

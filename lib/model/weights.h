@@ -15,6 +15,20 @@
 
 namespace ckplan {
 
+// Why a model has no contents of a weight: such models are ordinary inputs.
+enum class AbsentWeight {
+  kLeftOut,     // Neither in the model nor in a file beside it.
+  kNoFile,      // In a file beside the model that is missing or empty.
+  kUnreadable,  // In the model, of a type that is not read or of another number of elements.
+  kTooLarge,    // In a model file of more than 2 GiB, which protobuf does not read.
+};
+inline constexpr size_t kAbsentWeightKinds = 4;
+
+struct WeightContents {
+  std::optional<std::vector<std::byte>> bytes;
+  AbsentWeight absent = AbsentWeight::kLeftOut;  // Where there are none.
+};
+
 class WeightFile {
  public:
   // kIo, kInvalidInput: the model cannot be read again.
@@ -23,9 +37,9 @@ class WeightFile {
   ~WeightFile();
 
   // The contents of the initializer or Constant with that name, in the operand's element type.
-  // Nothing if the file leaves them out, has another number of elements, or refers to another file
-  // that is missing or too short.
-  std::optional<std::vector<std::byte>> Read(std::string_view name, const Operand& operand) const;
+  // kInvalidInput: they are in a file beside the model that is there and does not hold them, or
+  // that is named by what is no name of a file in the model's folder or below.
+  Result<WeightContents> Read(std::string_view name, const Operand& operand) const;
 
  private:
   struct State;

@@ -20,11 +20,33 @@ Operand Shaped(ElementType type, std::vector<int64_t> dims) {
 
 template <typename T>
 std::vector<T> Read(const WeightFile& file, std::string_view name, const Operand& operand) {
-  const auto bytes = file.Read(name, operand);
-  REQUIRE(bytes.has_value());
-  std::vector<T> values(bytes->size() / sizeof(T));
-  std::memcpy(values.data(), bytes->data(), bytes->size());
+  const Result<WeightContents> contents = file.Read(name, operand);
+  REQUIRE(contents.ok());
+  REQUIRE(contents->bytes.has_value());
+  std::vector<T> values(contents->bytes->size() / sizeof(T));
+  std::memcpy(values.data(), contents->bytes->data(), contents->bytes->size());
   return values;
+}
+
+void CheckAbsent(const WeightFile& file, std::string_view name, const Operand& operand,
+                 AbsentWeight absent) {
+  const Result<WeightContents> contents = file.Read(name, operand);
+  REQUIRE(contents.ok());
+  CHECK_FALSE(contents->bytes.has_value());
+  CHECK(contents->absent == absent);
+}
+
+// What is wrong with the contents, which the error says.
+std::string Refusal(const WeightFile& file, std::string_view name, const Operand& operand) {
+  const Result<WeightContents> contents = file.Read(name, operand);
+  REQUIRE_FALSE(contents.ok());
+  CHECK(contents.error().code == ErrorCode::kInvalidInput);
+  CHECK(contents.error().message.find(name) != std::string::npos);
+  return contents.error().message;
+}
+
+bool Says(const std::string& message, std::string_view part) {
+  return message.find(part) != std::string::npos;
 }
 
 WeightFile Open(const TemporaryFile& file, const onnx::ModelProto& proto) {
@@ -72,7 +94,7 @@ TEST_CASE("weights: initializers of each type, in the executor's") {
   CHECK(std::isnan(halves[5]));
   CHECK(Read<int64_t>(file, "i", Shaped(ElementType::kInt64, {2})) ==
         std::vector<int64_t>{-7, 9000000000});
-  CHECK_FALSE(file.Read("none", pair).has_value());
+  CheckAbsent(file, "none", pair, AbsentWeight::kLeftOut);
 }
 
 TEST_CASE("weights: bfloat16 and booleans from raw bytes") {
@@ -92,11 +114,11 @@ TEST_CASE("weights: bfloat16 and booleans from raw bytes") {
   const Operand pair = Shaped(ElementType::kFloat32, {2});
   CHECK(Read<float>(file, "b", pair) == std::vector<float>{1, -2.5F});
   CHECK(Read<uint8_t>(file, "is", Shaped(ElementType::kBool, {2})) == std::vector<uint8_t>{1, 0});
-  CHECK_FALSE(file.Read("short", pair).has_value());
+  CheckAbsent(file, "short", pair, AbsentWeight::kUnreadable);
 }
 
 TEST_CASE(
-    "weights: beside the model, from an offset; nothing where that file is too short, or where the "
+    "weights: beside the model, from an offset; refused where that file is too short, or where the "
     "name leads out of the model's folder") {
   const TemporaryFile data("weights.data");
   const std::vector<float> values{9, 8, 7, 6};
@@ -120,10 +142,36 @@ TEST_CASE(
   const Operand pair = Shaped(ElementType::kFloat32, {2});
   CHECK(Read<float>(file, "tail", pair) == std::vector<float>{7, 6});
   CHECK(Read<float>(file, "round", pair) == std::vector<float>{7, 6});
-  for (const char* unread : {"beyond", "absolute", "out", "out later"}) {
+  CHECK(Says(Refusal(file, "beyond", pair), "has 16 bytes, and 8 from byte 12 on are needed"));
+  for (const char* unread : {"absolute", "out", "out later"}) {
     CAPTURE(unread);
-    CHECK_FALSE(file.Read(unread, pair).has_value());
+    CHECK(Says(Refusal(file, unread, pair), "leads out of the model's folder"));
   }
+}
+
+TEST_CASE("weights: a file beside the model that is missing or empty leaves them out") {
+  const TemporaryFile empty("empty.data");
+  empty.Write("");
+  const std::string name = std::filesystem::path(empty.path()).filename().string();
+  onnx::ModelProto proto = ParseGraph("g (float[2] x) => (float[2] y) { y = Relu(x) }");
+  AddExternal(proto, "empty", {{"location", name}, {"offset", "8"}, {"length", "8"}});
+  AddExternal(proto, "missing", {{"location", name + ".missing"}});
+  const TemporaryFile path("stripped.onnx");
+  const WeightFile file = Open(path, proto);
+  const Operand pair = Shaped(ElementType::kFloat32, {2});
+  CheckAbsent(file, "empty", pair, AbsentWeight::kNoFile);
+  CheckAbsent(file, "missing", pair, AbsentWeight::kNoFile);
+}
+
+TEST_CASE("weights: a name with a NUL is refused, though what precedes it is a file") {
+  const TemporaryFile data("nul.data");
+  data.Write(std::string(16, '\0'));
+  std::string name = std::filesystem::path(data.path()).filename().string();
+  name += std::string("\0/../elsewhere", 14);
+  onnx::ModelProto proto = ParseGraph("g (float[2] x) => (float[2] y) { y = Relu(x) }");
+  AddExternal(proto, "w", {{"location", name}});
+  const TemporaryFile path("nul.onnx");
+  CHECK(Says(Refusal(Open(path, proto), "w", Shaped(ElementType::kFloat32, {2})), "has a NUL"));
 }
 
 TEST_CASE("weights: offsets and lengths that are no places in the file are not followed") {
@@ -145,10 +193,10 @@ TEST_CASE("weights: offsets and lengths that are no places in the file are not f
   const TemporaryFile path("places.onnx");
   const WeightFile file = Open(path, proto);
   const Operand pair = Shaped(ElementType::kFloat32, {2});
-  CHECK(file.Read("whole", pair).has_value());
+  CHECK(Read<float>(file, "whole", pair).size() == 2);
   for (const auto& tensor : proto.graph().initializer()) {
     CAPTURE(tensor.name());
-    if (tensor.name() != "whole") CHECK_FALSE(file.Read(tensor.name(), pair).has_value());
+    if (tensor.name() != "whole") Refusal(file, tensor.name(), pair);
   }
 }
 
@@ -173,7 +221,7 @@ TEST_CASE("weights: what is no regular file is not read, whatever its name leads
   const WeightFile file = Open(path, proto);
   for (const auto& tensor : proto.graph().initializer()) {
     CAPTURE(tensor.name());
-    CHECK_FALSE(file.Read(tensor.name(), Shaped(ElementType::kFloat32, {2})).has_value());
+    Refusal(file, tensor.name(), Shaped(ElementType::kFloat32, {2}));
   }
 }
 
@@ -182,7 +230,7 @@ TEST_CASE("weights: an operand of more elements than the file has bytes takes no
   const WeightFile file = Open(path, ParseGraph("g (float[2] x) => (float[2] y) "
                                                 "<float[2] w = {1, 2}> { y = Add(x, w) }"));
   for (const int64_t dim : {int64_t{1} << 40, int64_t{1} << 62}) {
-    CHECK_FALSE(file.Read("w", Shaped(ElementType::kFloat32, {dim})).has_value());
+    CheckAbsent(file, "w", Shaped(ElementType::kFloat32, {dim}), AbsentWeight::kUnreadable);
   }
 }
 
