@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lib/joint/takeovers.h"
+
 namespace ckplan {
 namespace {
 
@@ -47,11 +49,7 @@ Lists InPlaceOf(const JointGraph& graph) {
   IdVector<ValueId, OpId> paired_by(graph.values().size());  // The last operation with such a pair.
   for (const OpId id : graph.ops().ids()) {
     std::vector<int32_t>& list = pairs.emplace_back();
-    for (const InPlaceWrite& pair : graph.op(id).in_place) {
-      const ValueId write = pair.write;
-      const ValueId storage = graph.value(pair.read).storage;
-      const int64_t bytes = graph.counted_bytes(write).count();
-      if (bytes == 0 || bytes != graph.counted_bytes(storage).count()) continue;
+    for (const auto& [write, storage] : PossibleTakeovers(graph, id)) {
       if (paired_by[write] == id || paired_by[storage] == id) continue;
       paired_by[write] = paired_by[storage] = id;
       list.push_back(write.index());

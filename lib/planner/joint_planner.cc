@@ -194,6 +194,8 @@ Result<Plan> SolveAndCheck(const JointSolver& solver, const JointProblem& proble
   if (problem.budget && plan.figures.peak > *problem.budget) {
     Error error = Infeasible(problem, solver.name, plan);
     if (!outcome.note.empty()) error.notes.push_back(outcome.note);
+    CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(solver.name));
+    if (MayReachLess(*info, outcome.is_optimal)) error.notes.emplace_back(kMayReachLess);
     return error;
   }
   return Checked(problem, std::move(plan));

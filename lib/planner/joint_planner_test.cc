@@ -11,6 +11,7 @@
 #include "lib/mip/mip.h"
 #include "lib/plan/check_runs.h"
 #include "lib/planner/registry.h"
+#include "lib/testing/instances.h"
 #include "lib/testing/random_joint_graph.h"
 
 namespace ckplan {
@@ -151,6 +152,47 @@ TEST_CASE("joint planner: a refusal says what is proven, and a least peak as wel
     CHECK(refused.error().notes.front().starts_with("it is proven that no plan in any order fits"));
   }
   CHECK(proven > 5);
+}
+
+// At each budget up to a little above that of keeping everything.
+void CheckEveryBudget(const JointGraph& graph, PlanRequest request) {
+  request.budget = {Budget::Kind::kMin, Bytes(0), 0};
+  const Plan min = MakeJointPlan(graph, request, {}).value();
+  const Bytes least = min.figures.peak;
+  for (Bytes budget(1); budget <= OwnOrderPeak(graph) + Bytes(1); budget += Bytes(1)) {
+    CAPTURE(budget.count());
+    request.budget = Budget::Of(budget);
+    const Result<Plan> plan = MakeJointPlan(graph, request, {});
+    REQUIRE(plan.ok() == (budget >= least));
+    if (plan.ok()) {
+      CHECK(plan->figures.peak <= budget);
+      CHECK(plan->figures.peak >= least);
+    } else {
+      REQUIRE(plan.error().code == ErrorCode::kInfeasible);
+      CHECK(plan.error().remedy.settings.at(0).value == std::to_string(least.count()));
+    }
+  }
+}
+
+TEST_CASE("joint planner: every algorithm's least budget is the least of all, tried one by one") {
+  for (const SolverInfo* info : ListedAlgorithms()) {
+    if (!PlansJointGraphs(info->name) || info->name == kGivenAlgorithm) continue;
+    const bool is_program = info->name == "checkmate" || info->name == kBestAlgorithm;
+    if (info->name == "checkmate" && !HasMipSolver()) continue;
+    CAPTURE(std::string(info->name));
+    const uint64_t last = is_program ? Instances(24) : Instances(300);
+    for (uint64_t seed = 1; seed <= last; ++seed) {
+      CAPTURE(seed);
+      Rng rng(seed);
+      RandomJointOptions options;
+      options.ops = static_cast<int>(rng.Between(3, is_program ? 7 : 12));
+      options.max_bytes = 6;
+      PlanRequest request;
+      request.algorithm = std::string(info->name);
+      request.effort = SearchEffort::kQuick;
+      CheckEveryBudget(RandomJointGraph(rng, options), request);
+    }
+  }
 }
 
 TEST_CASE("joint planner: algorithms of forward graphs are refused by name") {

@@ -61,4 +61,9 @@ Error Infeasible(const TensorGraph& graph, const PlanRequest& request, std::stri
        {{constants > Bytes(0) ? "total_budget" : "budget", std::to_string(needed.count())}}}};
 }
 
+bool MayReachLess(const SolverInfo& info, bool is_proven) {
+  return info.knob == Knob::Kind::kPeakLimit && info.guarantee == Guarantee::kOptimalInClass &&
+         !is_proven;
+}
+
 }  // namespace ckplan

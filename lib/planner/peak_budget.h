@@ -8,6 +8,7 @@
 #include "lib/base/units.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/plan/request.h"
+#include "lib/plan/solver.h"
 #include "lib/schedule/schedule.h"
 
 namespace ckplan {
@@ -27,5 +28,11 @@ Bytes ActivationBudget(const TensorGraph& graph, const PlanRequest& request);
 // the step needs.
 Error Infeasible(const TensorGraph& graph, const PlanRequest& request, std::string_view who,
                  Bytes least, const Step& step);
+
+// Whether an algorithm that finds its least peak by a solver has not proven it, so that a smaller
+// budget than the one that a refusal names may have a plan; and the note that says so.
+bool MayReachLess(const SolverInfo& info, bool is_proven);
+inline constexpr std::string_view kMayReachLess =
+    "it is not proven that no smaller budget has a plan: the search for the least was cut short";
 
 }  // namespace ckplan

@@ -67,8 +67,10 @@ Result<const Candidate*> SolveForBudget(const TensorGraph& graph, const SolverIn
   // Who was stopped knows no least budget to name.
   if (search->was_stopped()) return MakeError(ErrorCode::kTimeout, "stopped");
   *refused_least = least->simulation.peak;
-  return Infeasible(graph, request, info.name, least->simulation.peak,
-                    least->schedule.steps[least->simulation.peak_step]);
+  Error error = Infeasible(graph, request, info.name, least->simulation.peak,
+                           least->schedule.steps[least->simulation.peak_step]);
+  if (MayReachLess(info, least->outcome.is_optimal)) error.notes.emplace_back(kMayReachLess);
+  return error;
 }
 
 // The plan of a setting that is asked for, which a budget may still refuse.

@@ -70,6 +70,7 @@ class Solver {
  private:
   void GoOnFrom(const BestOutcome& before) {
     outcome_ = before;
+    outcome_.program_work = 0;
     any_order_bound_ = before.any_order_bound;
     any_order_proof_ = before.any_order_proof;
     moments_ = before.moments;
@@ -258,6 +259,7 @@ class Solver {
     CKPLAN_ASSIGN_OR_RETURN(LoopOutcome loop,
                             SolveMomentLoop(shared_->unforced_graph(), shared_->unforced(), order,
                                             options_.budget, limits));
+    outcome_.program_work += loop.work;
     const bool is_taken = loop.runs && Offer(*loop.runs, "moments");
     if (loop.exceeding) exceeding_.push_back(*std::move(loop.exceeding));
     if (is_own || is_taken) moments_ = loop.moments;
@@ -289,6 +291,7 @@ class Solver {
     CKPLAN_ASSIGN_OR_RETURN(const LoopOutcome loop,
                             SolveAnyOrderLoop(shared_->unforced_graph(), shared_->unforced(),
                                               own_order_, moments, options_.budget, limits));
+    outcome_.program_work += loop.work;
     if (least_added() + loop.lower_bound > any_order_bound_) proof_moments_ = moments;
     RaiseAnyOrderBound(least_added() + loop.lower_bound, OverheadProof::kFreeMoments);
     if (loop.runs) Offer(*loop.runs, "any order");

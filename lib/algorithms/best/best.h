@@ -76,6 +76,7 @@ struct BestOutcome {
   PeakBound least_peak;        // Above the budget where `is_infeasible`.
   bool is_infeasible = false;  // Proven: nothing within the scope of `least_peak` fits.
   std::string_view part;       // Which part found the plan: "moments".
+  int64_t program_work = 0;    // That this search has done in programs (MipLimits::work).
   // What a search for a bound in any order begins with: the moments of the plan, and those that the
   // bound was proven with.
   std::vector<OpId> moments;

@@ -11,6 +11,13 @@ namespace {
 
 constexpr int kMaxTrials = 11;
 
+// What the programs of all trials get. A tiny graph is mostly settled in a few milliseconds, but
+// where it is not, each trial would take all that it may.
+int64_t WorkOfAllPrograms(const BestWork& work, int32_t op_count) {
+  const int64_t ops = std::min<int64_t>(op_count, work.full_ops);
+  return std::max(work.programs, kMaxTrials * work.programs / work.full_ops * ops);
+}
+
 }  // namespace
 
 Result<LeastPeak> FindLeastPeak(BestProblem* problem, BestOptions options, int64_t reached) {
@@ -18,10 +25,13 @@ Result<LeastPeak> FindLeastPeak(BestProblem* problem, BestOptions options, int64
   LeastPeak least;
   least.bound.bytes = Bytes(problem->certificates().least_peak_any_plan);
   options.enough = std::numeric_limits<int64_t>::max() / 2;  // Any plan that fits will do.
+  int64_t left = WorkOfAllPrograms(options.work, problem->flat().op_count);
   int64_t refused = least.bound.bytes.count() - 1;
   for (int trial = 0; trial < kMaxTrials && refused + 1 < reached; ++trial) {
     options.budget = trial == 0 ? refused + 1 : refused + (reached - refused) / 2;
+    options.work.programs = std::clamp<int64_t>(left, 0, options.work.programs);
     CKPLAN_ASSIGN_OR_RETURN(BestOutcome tried, SolveBest(problem, options));
+    left -= tried.program_work;
     if (tried.runs) {
       reached = simulator.Run(*tried.runs).value().peak.count();
       least.runs = std::move(tried.runs);

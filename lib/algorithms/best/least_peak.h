@@ -18,7 +18,8 @@ struct LeastPeak {
 
 // Looks for plans whose peak is below `reached`, down to what certificates allow: first for that
 // itself, which chains reach, then in the middle of what remains, ten times at most. The budget of
-// the options does not count, the work is that of each trial.
+// the options does not count. The work is that of each trial; the programs of all trials together
+// get less on graphs of fewer than `full_ops` operations, though no less than a trial's.
 Result<LeastPeak> FindLeastPeak(BestProblem* problem, BestOptions options, int64_t reached);
 
 }  // namespace ckplan

@@ -37,4 +37,8 @@ int64_t ProgramUnits::CostOf(double objective) const {
   return static_cast<int64_t>(std::llround(objective)) * cost;
 }
 
+int64_t ProgramWork(const MipModel& model) {
+  return kWorkOfProgram + static_cast<int64_t>(model.columns().size() + model.rows().size());
+}
+
 }  // namespace ckplan

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "lib/joint/run_problem.h"
+#include "lib/mip/mip.h"
 
 namespace ckplan {
 
@@ -25,6 +26,12 @@ struct ProgramUnits {
   // Of a solution of whole numbers.
   int64_t CostOf(double objective) const;
 };
+
+// What it takes to build a program, to hand it to the solver and to read the answer, as MipLimits
+// counts work: a millisecond, and more for what is large. Where operations are few, a program is
+// solved in less, so that a loop over programs is bounded by this alone.
+constexpr int64_t kWorkOfProgram = 8'000;
+int64_t ProgramWork(const MipModel& model);
 
 // Whether a program is worth beginning with a limit of so many iterations. Its presolve and its
 // first linear program are done whole, whatever the limit (lib/mip/mip.h), and the latter takes

@@ -46,6 +46,7 @@ template <typename Plan, typename Program>
 Result<ProgramOutcome<Plan>> SolveProgram(const Program& program,
                                           const ProgramLimits<Plan>& limits) {
   ProgramOutcome<Plan> outcome;
+  outcome.work = ProgramWork(program.model());
   outcome.is_infeasible = program.is_hopeless();
   if (outcome.is_infeasible) return outcome;
   const size_t columns = program.model().columns().size();
@@ -71,7 +72,7 @@ Result<ProgramOutcome<Plan>> SolveProgram(const Program& program,
   const int64_t iterations = limits.work / IterationWork(columns);
   if (!IsWorthBeginning(program.model().rows().size(), iterations)) return outcome;
   CKPLAN_ASSIGN_OR_RETURN(const MipOutcome solved, SolveMip(program.model(), mip, options));
-  outcome.work = solved.work;
+  outcome.work += solved.work;
   outcome.is_infeasible = solved.status == MipStatus::kInfeasible;
   if (outcome.is_infeasible) return outcome;
   outcome.lower_bound = program.units().ProvenCost(solved.bound, columns);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lib/base/stop.h"
+#include "lib/joint/takeovers.h"
 
 namespace ckplan {
 namespace {
@@ -51,6 +52,12 @@ class Row {
   double bound_;
   std::vector<MipEntry> entries_;
 };
+
+std::vector<std::vector<InPlaceWrite>> TakeoversOf(const JointGraph& graph) {
+  std::vector<std::vector<InPlaceWrite>> takeovers;
+  for (const OpId id : graph.ops().ids()) takeovers.push_back(PossibleTakeovers(graph, id));
+  return takeovers;
+}
 
 }  // namespace
 
@@ -229,20 +236,51 @@ class StageProgram::Builder {
     return wanted[std::min(static_cast<size_t>(first), wanted.size() - 1)];
   }
 
+  // A pair of PossibleTakeovers, and the column that says whether it happens.
+  struct Takeover {
+    InPlaceWrite pair;
+    Term taken;
+  };
+
   void AddTakenOver(int32_t stage, int32_t op, Row* memory) {
-    const std::span<const int32_t> pairs = problem_.in_place[op];
-    for (size_t i = 0; i < pairs.size(); i += 2) {
-      const int32_t read = pairs[i + 1];
+    const std::vector<InPlaceWrite>& pairs = program_.takeovers_[At(op)];
+    std::vector<Takeover> before;
+    for (const InPlaceWrite& pair : pairs) {
+      const int32_t read = pair.read.index();
       const Term& wanted = WantedFrom(read, op + 1);
       if (wanted.is(1)) continue;
-      const Term taken = {model_.AddColumn({.upper = 1}), 0};
+      // A single one is whole where R and S are.
+      const Term taken = {model_.AddColumn({.upper = 1, .is_integer = pairs.size() > 1}), 0};
       Row runs(0);
       runs.Add(1, taken).Add(-1, Run(stage, op));
       std::move(runs).AddTo(&model_);
       Row dies(1);
       dies.Add(1, taken).Add(1, wanted);
       std::move(dies).AddTo(&model_);
+      AddOrder(op, {pair, taken}, before);
       memory->Add(-Units(problem_.bytes[At(read)]), taken);
+      before.push_back({pair, taken});
+    }
+  }
+
+  // Of the pairs before this one: the same memory is taken once; and the same write takes this
+  // memory only where it cannot take the other, which is wanted or taken by an earlier write.
+  void AddOrder(int32_t op, const Takeover& takeover, const std::vector<Takeover>& before) {
+    const auto& [pair, taken] = takeover;
+    for (const Takeover& other : before) {
+      if (other.pair.read == pair.read) {
+        Row once(1);
+        once.Add(1, taken).Add(1, other.taken);
+        std::move(once).AddTo(&model_);
+      }
+      if (other.pair.write != pair.write) continue;
+      Row passed_over(0);
+      passed_over.Add(1, taken).Add(-1, WantedFrom(other.pair.read.index(), op + 1));
+      for (const Takeover& earlier : before) {
+        const bool is_earlier = earlier.pair.write != pair.write;
+        if (is_earlier && earlier.pair.read == other.pair.read) passed_over.Add(-1, earlier.taken);
+      }
+      std::move(passed_over).AddTo(&model_);
     }
   }
 
@@ -261,6 +299,7 @@ class StageProgram::Builder {
 StageProgram::StageProgram(const JointGraph& graph, const RunProblem& problem)
     : graph_(graph),
       problem_(problem),
+      takeovers_(TakeoversOf(graph)),
       useful_until_(At(problem.op_count)),
       wanted_until_(At(problem.value_count), -1) {
   for (int32_t op = problem.op_count - 1; op >= 0; --op) {

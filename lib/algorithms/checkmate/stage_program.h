@@ -12,7 +12,8 @@
 //   workspace, are within the budget
 //
 // A write that takes over the memory of a read of the same size gives those bytes back where N says
-// that nobody wants the read afterwards.
+// that nobody wants the read afterwards. It takes the first such memory that is its to take, and no
+// memory is taken twice. So what the rows count is what the simulator does, but for rounding.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +50,7 @@ class StageProgram {
 
   const JointGraph& graph_;
   const RunProblem& problem_;
+  std::vector<std::vector<InPlaceWrite>> takeovers_;  // By operation.
   // The last stage in which each operation may be of use; not below its own.
   std::vector<int32_t> useful_until_;
   // By value: the last stage at whose start it may be of use.
