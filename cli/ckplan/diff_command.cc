@@ -13,6 +13,7 @@
 #include "cli/common/memory_limit.h"
 #include "lib/base/stop.h"
 #include "lib/emit/json_diff.h"
+#include "lib/explain/planned_graph.h"
 #include "lib/planner/plan_file.h"
 #include "lib/planner/planner.h"
 
@@ -43,6 +44,16 @@ PlanDigest DigestOf(const Source& source, const Plan& plan) {
                       : ckplan::DigestOf(source.graph, plan);
 }
 
+// As far as the model says them in its metadata; a joint graph says them of its operations.
+ModulesOfRows ModulesOf(const Source& source) {
+  ModulesOfRows modules;
+  if (!source.joint && source.modules.empty()) return modules;
+  const auto graph =
+      source.joint ? PlannedGraphOf(*source.joint) : PlannedGraphOf(source.graph, &source.modules);
+  for (size_t i = 0; i < graph->node_count(); ++i) modules.push_back(graph->ModulesOf(NodeId(i)));
+  return modules;
+}
+
 // A plan file is read once: it may be a pipe.
 Result<Side> FromFile(const std::string& path, const Options& options, const Outputs& outputs) {
   if (outputs.empty()) {
@@ -52,7 +63,7 @@ Result<Side> FromFile(const std::string& path, const Options& options, const Out
   CKPLAN_ASSIGN_OR_RETURN(
       PlanFile file, ReadPlanFile(path, options.source, options.request.ValueOf("cost_model")));
   CKPLAN_RETURN_IF_ERROR(CheckSavedPlan(file, path, outputs));
-  Side side{{path, DigestOf(file.source, file.plan)}, std::nullopt};
+  Side side{{path, DigestOf(file.source, file.plan), ModulesOf(file.source)}, std::nullopt};
   side.whole = {std::move(file.source), std::move(file.plan)};
   return side;
 }
@@ -79,7 +90,7 @@ Result<Side> FromAlgorithm(const Options& options, const Source& source, const P
   // A stop leaves the best plan so far: not the one that was asked for.
   const bool is_whole = plan.ok() && !plan->figures.guarantee.starts_with(kStoppedEarly);
   if (is_whole) {
-    Side side{{request.algorithm, DigestOf(source, *plan)}, std::nullopt};
+    Side side{{request.algorithm, DigestOf(source, *plan), ModulesOf(source)}, std::nullopt};
     if (!options.emits.empty()) side.whole = {source, *std::move(plan)};
     return side;
   }
@@ -151,7 +162,7 @@ Result<Done> TellLimits(const ComparedPlans& plans, bool is_strict, const Screen
 
 std::string Rendered(const ComparedPlans& plans, const Options& options, const Screen& screen) {
   if (options.format == "json") {
-    return WriteDiffJson(plans.older.plan, plans.newer.plan, plans.diff);
+    return WriteDiffJson(plans.older.plan, plans.newer.plan, plans.diff, plans.summary);
   }
   if (options.format == "md") return DiffMarkdown(plans, screen.is_verbose);
   return DiffText(plans, screen.is_verbose, screen.out);
@@ -207,9 +218,12 @@ Result<ExitCode> RunDiff(const Options& options, const Screen& screen) {
   if (interrupt.was_interrupted()) return Interrupted(screen);
   if (!sides.ok()) return std::move(sides).error();
   const StopsSuspended whole;  // The plans are there: the difference is told to the end.
-  PlanDiff diff = DiffPlans(sides->first.shown.plan, sides->second.shown.plan);
+  const DiffSide& older = sides->first.shown;
+  const DiffSide& newer = sides->second.shown;
+  DiffSummary summary;
+  PlanDiff diff = DiffPlans(older.plan, newer.plan, older.modules, newer.modules, &summary);
   const ComparedPlans plans{std::move(sides->first.shown), std::move(sides->second.shown),
-                            std::move(diff)};
+                            std::move(diff), std::move(summary)};
   CKPLAN_RETURN_IF_ERROR(TellLimits(plans, options.is_strict, screen));
   CKPLAN_RETURN_IF_ERROR(WriteOutputs(outputs, *sides, screen));
   if (!screen.is_quiet || options.format != "text") {

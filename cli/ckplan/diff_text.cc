@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "cli/ckplan/plan_summary.h"
 #include "cli/common/text_table.h"
@@ -117,36 +120,155 @@ void AddRest(const PlanDiff& diff, TextTable* table) {
   }
 }
 
-TextTable ChangesTable(const PlanDiff& diff, size_t shown, size_t name_width) {
+// Changes that are not shown one by one.
+struct OtherChanges {
+  size_t count = 0;
+  Bytes held;
+  Bytes at_peak;
+
+  void Add(const NodeChange& change) {
+    ++count;
+    held += change.held;
+    at_peak += change.at_peak;
+  }
+  Bytes worth() const { return WorthOf(held, at_peak); }
+};
+
+struct ChangeRow {
+  Bytes worth;
+  std::vector<std::string> cells;
+};
+
+ChangeRow RowOf(const NodeChange& change, size_t name_width) {
+  const auto [sign, verb] = WordsOf(change);
+  return {WorthOf(change.held, change.at_peak),
+          {fmt::format("{} {}", sign, verb), Elided(change.name, name_width), RunsText(change),
+           SignedBytes(change.held), SignedBytes(change.at_peak)}};
+}
+
+ChangeRow RowOf(const OtherChanges& others, const std::string& name, size_t name_width) {
+  return {
+      others.worth(),
+      {"~", Elided(name, name_width), "", SignedBytes(others.held), SignedBytes(others.at_peak)}};
+}
+
+// The rows of the nodes that are shown, and of all others: one of all of these together, which is
+// the last, where it is worth no more than any of those above it, and else one for each group, of
+// which there are few. Sorted by what they are worth.
+std::vector<ChangeRow> RowsOf(const ComparedPlans& plans, size_t shown, size_t name_width) {
+  const std::vector<NodeChange>& changes = plans.diff.changes;
+  std::vector<ChangeRow> rows;
+  for (size_t i = 0; i < shown; ++i) rows.push_back(RowOf(changes[i], name_width));
+  OtherChanges all;
+  std::map<size_t, OtherChanges> by_group;
+  for (size_t i = shown; i < changes.size(); ++i) {
+    all.Add(changes[i]);
+    by_group[plans.summary.group_of[i]].Add(changes[i]);
+  }
+  if (all.count == 0) return rows;
+  if (all.worth() <= rows.back().worth) {
+    const std::string name = fmt::format("[{} other{}]", all.count, all.count == 1 ? "" : "s");
+    rows.push_back(RowOf(all, name, name_width));
+    return rows;
+  }
+  for (const auto& [group, others] : by_group) {
+    const std::string& where = plans.summary.groups[group].name;
+    rows.push_back(RowOf(others, fmt::format("[{} more in {}]", others.count, where), name_width));
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const ChangeRow& a, const ChangeRow& b) { return b.worth < a.worth; });
+  return rows;
+}
+
+TextTable ChangesTable(const ComparedPlans& plans, size_t shown, size_t name_width) {
   TextTable table;
   table.columns = {
       {""}, {"node", false, TableColumn::Fit::kElide}, {"runs"}, {"held", true}, {"at peak", true}};
-  Bytes rest_held, rest_at_peak;
-  for (size_t i = 0; i < diff.changes.size(); ++i) {
-    const NodeChange& change = diff.changes[i];
-    if (i >= shown) {
-      rest_held += change.held;
-      rest_at_peak += change.at_peak;
-      continue;
-    }
-    const auto [sign, verb] = WordsOf(change);
-    table.rows.push_back({fmt::format("{} {}", sign, verb), Elided(change.name, name_width),
-                          RunsText(change), SignedBytes(change.held), SignedBytes(change.at_peak)});
+  for (ChangeRow& row : RowsOf(plans, shown, name_width)) {
+    table.rows.push_back(std::move(row.cells));
   }
-  if (diff.changes.size() > shown) {
-    const size_t others = diff.changes.size() - shown;
-    table.rows.push_back({"~", fmt::format("[{} other{}]", others, others == 1 ? "" : "s"), "",
-                          SignedBytes(rest_held), SignedBytes(rest_at_peak)});
-  }
-  AddRest(diff, &table);
-  if (diff.rest) return table;
+  AddRest(plans.diff, &table);
+  if (plans.diff.rest) return table;
   table.columns.pop_back();
   for (auto& row : table.rows) row.pop_back();
   return table;
 }
 
+// "2 -> 1"
+std::string FromTo(int64_t older, int64_t newer) {
+  return older == newer ? std::to_string(older) : fmt::format("{} -> {}", older, newer);
+}
+
+// The parts of the model, before any of its nodes.
+TextTable GroupsTable(const ComparedPlans& plans, size_t name_width) {
+  TextTable table;
+  table.columns = {
+      {"by " + std::string(NameOf(plans.summary.grouped_by)), false, TableColumn::Fit::kElide},
+      {"nodes", true},
+      {"reruns", true},
+      {"held", true},
+      {"at peak", true}};
+  for (const GroupChange& group : plans.summary.groups) {
+    table.rows.push_back({Elided(group.name, name_width), std::to_string(group.changed),
+                          FromTo(group.old_reruns, group.new_reruns), SignedBytes(group.held),
+                          SignedBytes(group.at_peak)});
+  }
+  if (plans.diff.rest) return table;
+  table.columns.pop_back();
+  for (auto& row : table.rows) row.pop_back();
+  return table;
+}
+
+TextTable CheckpointsTable(const DiffSummary& summary) {
+  constexpr size_t kNamed = 3;
+  constexpr size_t kNameWidth = 40;
+  TextTable table;
+  table.columns = {
+      {"checkpoints"}, {"nodes", true}, {"bytes", true}, {"", false, TableColumn::Fit::kElide}};
+  const std::pair<std::string_view, const Checkpoints&> sides[] = {
+      {"old alone", summary.old_only}, {"new alone", summary.new_only}, {"both", summary.both}};
+  for (const auto& [title, checkpoints] : sides) {
+    const size_t count = checkpoints.names.size();
+    std::string names;
+    for (size_t i = 0; i < std::min(count, kNamed); ++i) {
+      names += (i == 0 ? "" : ", ") + Elided(checkpoints.names[i], kNameWidth);
+    }
+    if (count > kNamed) names += ", ...";
+    table.rows.push_back(
+        {std::string(title), std::to_string(count), HumanBytes(checkpoints.bytes), names});
+  }
+  return table;
+}
+
+// "needs 312.00 MiB less at the peak, and adds 1.2% of a step more"
+std::string VerdictText(const ComparedPlans& plans) {
+  const PlanVerdict& verdict = plans.summary.verdict;
+  const auto word = [](Lesser lesser) { return lesser == Lesser::kNewer ? "less" : "more"; };
+  std::string text = "needs as much at the peak";
+  if (verdict.memory != Lesser::kNeither) {
+    const bool is_less = verdict.memory == Lesser::kNewer;
+    text = fmt::format("needs {} {} at the peak",
+                       HumanBytes(is_less ? Bytes(0) - verdict.peak : verdict.peak),
+                       word(verdict.memory));
+  }
+  if (!verdict.time) return text + "; the times of the two do not compare";
+  const bool is_trade = verdict.memory != Lesser::kNeither && *verdict.time != Lesser::kNeither &&
+                        verdict.memory != *verdict.time;
+  text += is_trade ? ", but " : ", and ";
+  if (*verdict.time == Lesser::kNeither) return text + "takes as long";
+  const double share = std::abs(verdict.longer);
+  return text +
+         (plans.diff.has_same_model
+              ? fmt::format("adds {:.1f}% of a step {}", 100 * share, word(*verdict.time))
+              : fmt::format("takes {:.1f}% {} time a step", 100 * share, word(*verdict.time)));
+}
+
 size_t ShownOf(const PlanDiff& diff, bool shows_all) {
   return shows_all ? diff.changes.size() : std::min(kShownChanges, diff.changes.size());
+}
+
+bool HasCheckpointChanges(const DiffSummary& summary) {
+  return !summary.old_only.names.empty() || !summary.new_only.names.empty();
 }
 
 bool HasRows(const PlanDiff& diff) {
@@ -184,12 +306,21 @@ std::string DiffText(const ComparedPlans& plans, bool shows_all, const Terminal&
       fmt::format("{}\n{}\n", Styled("--- " + Heading(plans.older), TextStyle::kBold, terminal),
                   Styled("+++ " + Heading(plans.newer), TextStyle::kBold, terminal));
   const size_t table_width = terminal.table_width();
+  const size_t name_width = width - kOtherColumns;
+  if (diff.has_changes) {
+    text += fmt::format("{} {}\n\n", Shown(plans.newer.title), VerdictText(plans));
+  }
   text += FiguresTable(plans).Text(0, table_width);
   if (!diff.request.empty()) text += '\n' + RequestTable(diff).Text(0, table_width);
+  if (!plans.summary.groups.empty())
+    text += '\n' + GroupsTable(plans, name_width).Text(0, table_width);
+  if (HasCheckpointChanges(plans.summary)) {
+    text += '\n' + CheckpointsTable(plans.summary).Text(0, table_width);
+  }
   if (diff.changes.empty()) text += "\nno node is treated differently\n";
   if (!HasRows(diff)) return text;
   return text + '\n' +
-         ChangesTable(diff, ShownOf(diff, shows_all), width - kOtherColumns).Text(0, table_width);
+         ChangesTable(plans, ShownOf(diff, shows_all), name_width).Text(0, table_width);
 }
 
 std::string DiffMarkdown(const ComparedPlans& plans, bool shows_all) {
@@ -198,11 +329,17 @@ std::string DiffMarkdown(const ComparedPlans& plans, bool shows_all) {
   std::string text =
       fmt::format("**Plan of `{}`**: {} -> {}\n\n", Shown(plans.newer.plan.model.name),
                   MarkdownName(plans.older), MarkdownName(plans.newer));
+  if (diff.has_changes) {
+    text += fmt::format("`{}` {}.\n\n", Shown(plans.newer.title), VerdictText(plans));
+  }
   text += FiguresTable(plans).Markdown();
   if (!diff.request.empty()) text += '\n' + RequestTable(diff).Markdown();
+  if (!plans.summary.groups.empty()) text += '\n' + GroupsTable(plans, kNameWidth).Markdown();
+  if (HasCheckpointChanges(plans.summary))
+    text += '\n' + CheckpointsTable(plans.summary).Markdown();
   if (diff.changes.empty()) text += "\nNo node is treated differently.\n";
   if (!HasRows(diff)) return text;
-  return text + '\n' + ChangesTable(diff, ShownOf(diff, shows_all), kNameWidth).Markdown();
+  return text + '\n' + ChangesTable(plans, ShownOf(diff, shows_all), kNameWidth).Markdown();
 }
 
 }  // namespace ckplan

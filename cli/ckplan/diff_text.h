@@ -5,18 +5,21 @@
 
 #include "cli/common/terminal.h"
 #include "lib/plan/diff.h"
+#include "lib/plan/diff_summary.h"
 
 namespace ckplan {
 
 struct DiffSide {
   std::string title;  // The name of the file, or the algorithm as it was typed.
   PlanDigest plan;
+  ModulesOfRows modules = {};  // As far as the model knows them.
 };
 
 struct ComparedPlans {
   DiffSide older;
   DiffSide newer;
-  PlanDiff diff;  // DiffPlans(older.plan, newer.plan)
+  PlanDiff diff;  // DiffPlans of the two plans, with what it comes to.
+  DiffSummary summary;
 };
 
 std::string DiffText(const ComparedPlans& plans, bool shows_all, const Terminal& terminal);

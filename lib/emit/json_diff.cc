@@ -27,7 +27,47 @@ void WriteSide(std::string_view key, const PlanDigest& plan, int64_t kept, JsonW
   json->End();
 }
 
-void WriteChange(const NodeChange& change, bool has_peaks, JsonWriter* json) {
+void WriteVerdict(const PlanVerdict& verdict, JsonWriter* json) {
+  json->Key("verdict").BeginObject(JsonLayout::kInline);
+  json->Key("needs_less").Text(NameOf(verdict.memory));
+  json->Key("takes_less");
+  verdict.time ? json->Text(NameOf(*verdict.time)) : json->Null();
+  json->End();
+}
+
+void WriteCheckpoints(const DiffSummary& diff, JsonWriter* json) {
+  const std::pair<std::string_view, const Checkpoints&> sides[] = {
+      {"old_only", diff.old_only}, {"new_only", diff.new_only}, {"both", diff.both}};
+  json->Key("checkpoints").BeginObject(JsonLayout::kLines);
+  for (const auto& [key, checkpoints] : sides) {
+    json->Key(key).BeginObject(JsonLayout::kInline);
+    json->Key("bytes").Amount(checkpoints.bytes);
+    json->Key("nodes").BeginArray(JsonLayout::kInline);
+    for (const std::string& name : checkpoints.names) json->Text(name);
+    json->End().End();
+  }
+  json->End();
+}
+
+void WriteGroups(const DiffSummary& summary, bool has_peaks, JsonWriter* json) {
+  json->Key("grouped_by").Text(NameOf(summary.grouped_by));
+  json->Key("groups").BeginArray(JsonLayout::kLines);
+  for (const GroupChange& group : summary.groups) {
+    json->BeginObject(JsonLayout::kInline);
+    json->Key("name").Text(group.name);
+    json->Key("changed_nodes").Integer(group.changed);
+    json->Key("old_reruns").Integer(group.old_reruns);
+    json->Key("new_reruns").Integer(group.new_reruns);
+    json->Key("held_bytes").Amount(group.held);
+    json->Key("at_peak_bytes");
+    has_peaks ? json->Amount(group.at_peak) : json->Null();
+    json->End();
+  }
+  json->End();
+}
+
+void WriteChange(const NodeChange& change, const std::string& group, bool has_peaks,
+                 JsonWriter* json) {
   const auto [sign, verb] = WordsOf(change);
   json->BeginObject(JsonLayout::kInline);
   json->Key("sign").Text(sign);
@@ -38,6 +78,7 @@ void WriteChange(const NodeChange& change, bool has_peaks, JsonWriter* json) {
   json->Key("held_bytes").Amount(change.held);
   json->Key("at_peak_bytes");
   has_peaks ? json->Amount(change.at_peak) : json->Null();
+  json->Key("group").Text(group);
   json->End();
 }
 
@@ -80,7 +121,8 @@ ChangeWords WordsOf(const NodeChange& change) {
   return {"~", "recompute"};
 }
 
-std::string WriteDiffJson(const PlanDigest& older, const PlanDigest& newer, const PlanDiff& diff) {
+std::string WriteDiffJson(const PlanDigest& older, const PlanDigest& newer, const PlanDiff& diff,
+                          const DiffSummary& summary) {
   JsonWriter json;
   json.BeginObject(JsonLayout::kLines);
   json.Key("schema_version").Text(kSchemaVersion);
@@ -88,8 +130,14 @@ std::string WriteDiffJson(const PlanDigest& older, const PlanDigest& newer, cons
   json.Key("same_model").Boolean(diff.has_same_model);
   WriteSide("old", older, diff.old_kept, &json);
   WriteSide("new", newer, diff.new_kept, &json);
+  WriteVerdict(summary.verdict, &json);
+  WriteCheckpoints(summary, &json);
+  WriteGroups(summary, diff.rest.has_value(), &json);
   json.Key("changes").BeginArray(JsonLayout::kLines);
-  for (const NodeChange& change : diff.changes) WriteChange(change, diff.rest.has_value(), &json);
+  for (size_t i = 0; i < diff.changes.size(); ++i) {
+    WriteChange(diff.changes[i], summary.groups[summary.group_of[i]].name, diff.rest.has_value(),
+                &json);
+  }
   json.End();
   WriteRest(diff, &json);
   json.Key("request_differences").BeginArray(JsonLayout::kLines);

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "lib/plan/diff.h"
+#include "lib/plan/diff_summary.h"
 
 namespace ckplan {
 
@@ -15,7 +16,8 @@ struct ChangeWords {
 };
 ChangeWords WordsOf(const NodeChange& change);
 
-// `diff` must be DiffPlans(older, newer). All changes, in its order.
-std::string WriteDiffJson(const PlanDigest& older, const PlanDigest& newer, const PlanDiff& diff);
+// `diff` and `summary` must be DiffPlans(older, newer). All changes, in its order.
+std::string WriteDiffJson(const PlanDigest& older, const PlanDigest& newer, const PlanDiff& diff,
+                          const DiffSummary& summary);
 
 }  // namespace ckplan

@@ -148,8 +148,9 @@ TEST_CASE("schemas: every difference that we write is valid") {
     const TensorGraph new_graph = rng.Chance(50) ? old_graph : RandomTensorGraph(rng);
     const PlanDigest older = DigestOf(old_graph, RandomPlan(rng, old_graph));
     const PlanDigest newer = DigestOf(new_graph, RandomPlan(rng, new_graph));
-    const PlanDiff diff = DiffPlans(older, newer);
-    const json text = json::parse(WriteDiffJson(older, newer, diff));
+    DiffSummary summary;
+    const PlanDiff diff = DiffPlans(older, newer, {}, {}, &summary);
+    const json text = json::parse(WriteDiffJson(older, newer, diff, summary));
     CHECK(judge.Accepts(text));
     REQUIRE(text["changes"].size() == diff.changes.size());
     changes += diff.changes.size();
@@ -176,7 +177,9 @@ TEST_CASE("schemas: the difference's schema misses every key, and refuses other 
   PlanDigest newer = older;
   older.rows[0].decision = {NodeAction::kKeep, 0, 0};
   newer.rows[0].decision = {NodeAction::kRecompute, 0, 1};
-  const json text = json::parse(WriteDiffJson(older, newer, DiffPlans(older, newer)));
+  DiffSummary summary;
+  const PlanDiff diff = DiffPlans(older, newer, {}, {}, &summary);
+  const json text = json::parse(WriteDiffJson(older, newer, diff, summary));
   REQUIRE(judge.Accepts(text));
   REQUIRE(text["changes"].size() == 1);
   std::vector<json::json_pointer> places;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/base/unique_list.h"
+#include "lib/graph/module_path.h"
 #include "lib/joint/run_timeline.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/plan/assemble_joint.h"
@@ -21,17 +22,6 @@ std::string ShownName(std::string_view name, int64_t file_id) {
   return name.empty() ? fmt::format("tensor {}", file_id) : std::string(name);
 }
 
-// "a", "a.b" and "a.b.c" of "a.b.c"; without the whole path if `is_open`.
-std::vector<std::string> Prefixes(std::string_view path, char separator, bool is_open) {
-  std::vector<std::string> prefixes;
-  for (size_t at = path.find(separator, 1); at != std::string_view::npos;
-       at = path.find(separator, at + 1)) {
-    prefixes.emplace_back(path.substr(0, at));
-  }
-  if (!is_open && !path.empty()) prefixes.emplace_back(path);
-  return prefixes;
-}
-
 class PlannedTensorGraph : public PlannedGraph {
  public:
   PlannedTensorGraph(const TensorGraph& graph, const ModuleCalls* modules)
@@ -46,10 +36,10 @@ class PlannedTensorGraph : public PlannedGraph {
   }
   std::string_view OpOf(NodeId node) const override { return graph_.node(node).op; }
   std::vector<std::string> ModulesOf(NodeId node) const override {
-    if (modules_ == nullptr) return Prefixes(graph_.node(node).name, '/', true);
+    if (modules_ == nullptr) return ModulesInName(graph_.node(node).name);
     const int32_t call = modules_->call_of[node];
     if (call < 0) return {};
-    return Prefixes(modules_->call(call).path, '.', false);
+    return ModulesOnPath(modules_->call(call).path);
   }
 
   NodeId MakerOf(TensorId tensor) const override { return graph_.tensor(tensor).producer; }
@@ -142,9 +132,8 @@ class PlannedJointGraph : public PlannedGraph {
   std::string_view OpOf(NodeId op) const override { return graph_.op(op).op; }
   std::vector<std::string> ModulesOf(NodeId id) const override {
     const Operation& op = graph_.op(id);
-    if (op.module.empty()) return Prefixes(op.name, '/', true);
-    const char separator = op.module.find('/') == std::string::npos ? '.' : '/';
-    return Prefixes(op.module, separator, false);
+    if (op.module.empty()) return ModulesInName(op.name);
+    return ModulesOnPath(op.module, op.module.find('/') == std::string::npos ? '.' : '/');
   }
 
   NodeId MakerOf(TensorId value) const override { return graph_.value(value).maker; }

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "lib/plan/diff_groups.h"
+#include "lib/plan/diff_summary.h"
 #include "lib/plan/node_name.h"
 
 namespace ckplan {
@@ -68,45 +70,166 @@ bool HaveEqualFigures(const PlanFigures& a, const PlanFigures& b) {
          std::tuple(b.peak, b.baseline_peak, b.arena, b.overhead, b.forward_cost, b.backward_cost);
 }
 
+Bytes Magnitude(Bytes bytes) { return bytes < Bytes(0) ? Bytes(0) - bytes : bytes; }
+
+// Of nodes and of groups: the most changed bytes first.
+template <typename Change>
+void SortByWorth(std::vector<Change>* changes) {
+  const auto key = [](const Change& change) {
+    return std::tuple(WorthOf(change.held, change.at_peak), Magnitude(change.at_peak));
+  };
+  std::stable_sort(changes->begin(), changes->end(), [&](const Change& a, const Change& b) {
+    return std::tuple(key(b), std::string_view(a.name)) <
+           std::tuple(key(a), std::string_view(b.name));
+  });
+}
+
 // Collects changes, and the part of the peak's change that they do not account for.
 class Differ {
  public:
-  explicit Differ(PlanDiff* diff) : diff_(*diff) {}
+  Differ(PlanDiff* diff, DiffSummary* summary) : diff_(*diff), summary_(*summary) {}
 
-  // One of them may be null.
-  void Compare(const Row* older, const Row* newer) {
-    NodeChange change;
-    change.name = newer == nullptr ? older->name : newer->name;
-    change.old_runs = RunsOf(older);
-    change.new_runs = RunsOf(newer);
-    change.held = HeldBy(newer) - HeldBy(older);
-    if (diff_.rest) change.at_peak = AtPeak(newer) - AtPeak(older);
-    const bool is_as_before = IsKept(older) == IsKept(newer);
-    if (is_as_before && change.old_runs == change.new_runs && change.held == Bytes(0)) {
-      if (diff_.rest) diff_.rest->tensors += change.at_peak;
-      return;
-    }
-    change.kind = IsKept(newer)   ? NodeChange::Kind::kKept
-                  : IsKept(older) ? NodeChange::Kind::kNotKept
-                                  : NodeChange::Kind::kRecomputed;
-    diff_.changes.push_back(std::move(change));
+  void Compare(const MatchedRows& node) {
+    Found change;
+    change.name = node.newer == nullptr ? node.older->name : node.newer->name;
+    change.old_runs = RunsOf(node.older);
+    change.new_runs = RunsOf(node.newer);
+    change.held = HeldBy(node.newer) - HeldBy(node.older);
+    if (diff_.rest) change.at_peak = AtPeak(node.newer) - AtPeak(node.older);
+    NoteCheckpoint(node);
+    const bool is_kept = IsKept(node.newer);
+    const bool was_kept = IsKept(node.older);
+    change.is_as_before =
+        is_kept == was_kept && change.old_runs == change.new_runs && change.held == Bytes(0);
+    change.kind = is_kept    ? NodeChange::Kind::kKept
+                  : was_kept ? NodeChange::Kind::kNotKept
+                             : NodeChange::Kind::kRecomputed;
+    if (change.is_as_before && diff_.rest) diff_.rest->tensors += change.at_peak;
+    if (change.is_as_before && change.at_peak == Bytes(0)) return;
+    nodes_.push_back(node);
+    found_.push_back(std::move(change));
   }
 
-  void Sort() {
-    std::stable_sort(diff_.changes.begin(), diff_.changes.end(),
-                     [](const NodeChange& a, const NodeChange& b) {
-                       return std::tuple(Size(b.at_peak), Size(b.held), std::string_view(a.name)) <
-                              std::tuple(Size(a.at_peak), Size(a.held), std::string_view(b.name));
-                     });
+  void Finish() && {
+    GroupAll();
+    std::erase_if(found_, [](const Found& found) { return found.is_as_before; });
+    SortByWorth(&found_);
+    for (Found& found : found_) {
+      summary_.group_of.push_back(found.group);
+      diff_.changes.push_back(std::move(found));
+    }
+    for (Checkpoints* const checkpoints :
+         {&summary_.old_only, &summary_.new_only, &summary_.both}) {
+      std::vector<const Row*>& rows = rows_of_[checkpoints];
+      std::stable_sort(rows.begin(), rows.end(),
+                       [](const Row* a, const Row* b) { return b->bytes < a->bytes; });
+      for (const Row* const row : rows) {
+        checkpoints->names.push_back(row->name);
+        checkpoints->bytes += row->bytes;
+      }
+    }
   }
 
  private:
-  static Bytes Size(Bytes bytes) { return bytes < Bytes(0) ? Bytes(0) - bytes : bytes; }
+  struct Found : NodeChange {
+    bool is_as_before = false;  // But is in memory at one of the peaks alone.
+    size_t group = 0;           // Index into the summary's groups.
+  };
+
+  void NoteCheckpoint(const MatchedRows& node) {
+    if (IsKept(node.newer)) {
+      rows_of_[IsKept(node.older) ? &summary_.both : &summary_.new_only].push_back(node.newer);
+    } else if (IsKept(node.older)) {
+      rows_of_[&summary_.old_only].push_back(node.older);
+    }
+  }
+
+  // Adds up all that was found by groups, and says of each change which one it is in.
+  void GroupAll() {
+    RowGroups groups = GroupRows(nodes_);
+    summary_.grouped_by = groups.kind;
+    std::vector<GroupChange> sums(groups.names.size());
+    for (size_t i = 0; i < sums.size(); ++i) sums[i].name = std::move(groups.names[i]);
+    for (size_t i = 0; i < found_.size(); ++i) {
+      const Found& change = found_[i];
+      GroupChange& sum = sums[groups.group_of[i]];
+      if (!change.is_as_before) ++sum.changed;
+      sum.old_reruns += std::max(change.old_runs - 1, 0);
+      sum.new_reruns += std::max(change.new_runs - 1, 0);
+      sum.held += change.held;
+      sum.at_peak += change.at_peak;
+    }
+    summary_.groups = sums;
+    SortByWorth(&summary_.groups);
+    std::map<std::string_view, size_t> place;
+    for (size_t i = 0; i < summary_.groups.size(); ++i) place[summary_.groups[i].name] = i;
+    for (size_t i = 0; i < found_.size(); ++i) {
+      found_[i].group = place.at(sums[groups.group_of[i]].name);
+    }
+  }
 
   PlanDiff& diff_;
+  DiffSummary& summary_;
+  std::vector<MatchedRows> nodes_;
+  std::vector<Found> found_;  // For each of them.
+  std::map<Checkpoints*, std::vector<const Row*>> rows_of_;
 };
 
+const std::vector<std::string>* ModulesAt(const ModulesOfRows& modules, size_t row) {
+  return row < modules.size() ? &modules[row] : nullptr;
+}
+
+Lesser LesserOf(bool is_older_less, bool is_newer_less) {
+  return is_older_less ? Lesser::kOlder : is_newer_less ? Lesser::kNewer : Lesser::kNeither;
+}
+
+// In doubles: sums of figures of a file that nobody has checked may exceed 2^63.
+double StepCost(const PlanFigures& figures) {
+  return static_cast<double>(figures.forward_cost.count()) +
+         static_cast<double>(figures.backward_cost.count()) +
+         static_cast<double>(figures.overhead.count());
+}
+
+PlanVerdict VerdictOn(const PlanDiff& diff, const PlanFigures& older, const PlanFigures& newer) {
+  PlanVerdict verdict;
+  verdict.peak = newer.peak - older.peak;
+  verdict.memory = LesserOf(older.peak < newer.peak, newer.peak < older.peak);
+  if (!diff.has_same_costs) return verdict;
+  const double old_step = StepCost(older);
+  verdict.longer = diff.has_same_model ? StepOverheadRatio(newer) - StepOverheadRatio(older)
+                   : old_step == 0     ? 0
+                                       : StepCost(newer) / old_step - 1;
+  verdict.time = LesserOf(verdict.longer > 0, verdict.longer < 0);
+  return verdict;
+}
+
 }  // namespace
+
+Bytes WorthOf(Bytes held, Bytes at_peak) { return std::max(Magnitude(held), Magnitude(at_peak)); }
+
+std::string_view NameOf(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::kModule:
+      return "module";
+    case GroupKind::kSegment:
+      return "segment";
+    case GroupKind::kRun:
+      break;
+  }
+  return "run";
+}
+
+std::string_view NameOf(Lesser lesser) {
+  switch (lesser) {
+    case Lesser::kOlder:
+      return "old";
+    case Lesser::kNewer:
+      return "new";
+    case Lesser::kNeither:
+      break;
+  }
+  return "neither";
+}
 
 PlanDigest DigestOf(const TensorGraph& graph, const Plan& plan) {
   PlanDigest digest{plan.request, plan.model, plan.figures, {}, std::nullopt};
@@ -152,6 +275,13 @@ PlanDigest DigestOf(const JointGraph& graph, const Plan& plan) {
 }
 
 PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer) {
+  DiffSummary unused;
+  return DiffPlans(older, newer, {}, {}, &unused);
+}
+
+PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer,
+                   const ModulesOfRows& older_modules, const ModulesOfRows& newer_modules,
+                   DiffSummary* summary) {
   PlanDiff diff;
   diff.has_same_model = older.model.sha256 == newer.model.sha256;
   diff.has_same_costs = HaveSameCosts(older.request, newer.request);
@@ -166,16 +296,21 @@ PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer) {
   }
   const Partners partners = MatchRows(older, newer);
   std::vector<bool> is_matched(newer.rows.size());
-  Differ differ(&diff);
+  Differ differ(&diff, summary);
   for (size_t i = 0; i < older.rows.size(); ++i) {
     const size_t partner = partners[i];
-    if (partner != kNone) is_matched[partner] = true;
-    differ.Compare(&older.rows[i], partner == kNone ? nullptr : &newer.rows[partner]);
+    if (partner == kNone) {
+      differ.Compare({&older.rows[i], nullptr, ModulesAt(older_modules, i)});
+      continue;
+    }
+    is_matched[partner] = true;
+    differ.Compare({&older.rows[i], &newer.rows[partner], ModulesAt(newer_modules, partner)});
   }
   for (size_t i = 0; i < newer.rows.size(); ++i) {
-    if (!is_matched[i]) differ.Compare(nullptr, &newer.rows[i]);
+    if (!is_matched[i]) differ.Compare({nullptr, &newer.rows[i], ModulesAt(newer_modules, i)});
   }
-  differ.Sort();
+  std::move(differ).Finish();
+  summary->verdict = VerdictOn(diff, older.figures, newer.figures);
   diff.has_changes = !diff.changes.empty() || !HaveEqualFigures(older.figures, newer.figures);
   return diff;
 }

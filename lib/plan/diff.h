@@ -87,7 +87,7 @@ struct PlanDiff {
   std::vector<RequestDifference> request;
   int64_t old_kept = 0;  // Number of nodes whose results are held.
   int64_t new_kept = 0;
-  // Sorted by bytes at the peak, then by bytes held, largest first; then by name.
+  // Sorted by the larger of the two sizes, then by that at the peak, largest first; then by name.
   std::vector<NodeChange> changes;
   // Absent if one of the plans does not say what is in memory at its peak; at_peak is then 0.
   std::optional<RestAtPeak> rest;

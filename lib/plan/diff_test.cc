@@ -7,6 +7,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/plan/assemble.h"
+#include "lib/plan/diff_summary.h"
 #include "lib/schedule/lower.h"
 #include "lib/schedule/testing.h"
 #include "lib/testing/graph_text.h"
@@ -97,7 +98,7 @@ TEST_CASE("diff: what is held and no longer held, the most bytes first") {
   CHECK(diff.new_kept == 1);
 }
 
-TEST_CASE("diff: bytes at the peak come first, and what is no change goes to the rest") {
+TEST_CASE("diff: the most changed bytes come first, held or at the peak; the rest is no change") {
   PlanDigest older = DigestWith(
       {AtPeak(RowOf("a", kKeep, 4), 4), RowOf("b", kKeep, 30), AtPeak(RowOf("c", kKeep, 7), 7)});
   PlanDigest newer = DigestWith(
@@ -106,14 +107,121 @@ TEST_CASE("diff: bytes at the peak come first, and what is no change goes to the
   newer.rest->workspace = Bytes(2);
   const PlanDiff diff = DiffPlans(older, newer);
   REQUIRE(diff.changes.size() == 2);
-  CHECK(diff.changes[0].name == "a");  // b is larger, but lives at no peak.
-  CHECK(diff.changes[0].at_peak == Bytes(-4));
-  CHECK(diff.changes[1].at_peak == Bytes(0));
+  CHECK(diff.changes[0].name == "b");  // It lives at no peak, but it is larger.
+  CHECK(diff.changes[0].at_peak == Bytes(0));
+  CHECK(diff.changes[1].at_peak == Bytes(-4));
   CHECK(diff.rest == RestAtPeak{Bytes(-7), Bytes(-5), Bytes(2)});
   CHECK(SumOf(diff) == Bytes(-14));
   newer.rest.reset();
   CHECK_FALSE(DiffPlans(older, newer).rest.has_value());
   CHECK(DiffPlans(older, newer).changes[0].name == "b");
+}
+
+struct Summarised {
+  DiffSummary summary;
+  PlanDiff diff;
+
+  Summarised(const PlanDigest& older, const PlanDigest& newer, const ModulesOfRows& modules = {})
+      : diff(DiffPlans(older, newer, modules, modules, &summary)) {}
+};
+
+// What the groups come to: "module; a 1 0->1 -4 -4".
+std::string GroupsIn(const Summarised& found) {
+  std::string text(NameOf(found.summary.grouped_by));
+  for (const GroupChange& group : found.summary.groups) {
+    text += "; " + group.name + " " + std::to_string(group.changed) + " " +
+            std::to_string(group.old_reruns) + "->" + std::to_string(group.new_reruns) + " " +
+            std::to_string(group.held.count()) + " " + std::to_string(group.at_peak.count());
+  }
+  return text;
+}
+
+PlanDigest::Row InSegment(PlanDigest::Row row, int32_t segment) {
+  row.decision.segment = segment;
+  return row;
+}
+
+TEST_CASE("diff: what changes is added up by modules, nodes that are treated as before included") {
+  const PlanDigest older = DigestWith({RowOf("/a/x", kKeep, 4), RowOf("/a/y", kKeep, 5),
+                                       AtPeak(RowOf("/b/x", kKeep, 7), 7), RowOf("/c/x", kKeep, 1),
+                                       RowOf("z", kKeep, 2)});
+  const PlanDigest newer =
+      DigestWith({RowOf("/a/x", kRecompute, 4, 2), RowOf("/a/y", kTransient, 5),
+                  RowOf("/b/x", kKeep, 7), RowOf("/c/x", kKeep, 1), RowOf("z", kRecompute, 2, 1)});
+  const Summarised found(older, newer);
+  CHECK(GroupsIn(found) == "module; /a 2 0->2 -9 0; /b 0 0->0 0 -7; (no module) 1 0->1 -2 0");
+  const std::vector<size_t>& group_of = found.summary.group_of;
+  REQUIRE(group_of.size() == 3);
+  CHECK(found.summary.groups[group_of[0]].name == "/a");
+  CHECK(found.summary.groups[group_of[2]].name == "(no module)");
+}
+
+TEST_CASE("diff: modules that a model names count, and not the names of nodes") {
+  const PlanDigest older = DigestWith({RowOf("x/a", kKeep, 4), RowOf("x/b", kKeep, 5)});
+  const PlanDigest newer = DigestWith({RowOf("x/a", kTransient, 4), RowOf("x/b", kTransient, 5)});
+  const ModulesOfRows modules = {{"net", "net.1"}, {"net", "net.2"}};
+  CHECK(GroupsIn(Summarised(older, newer, modules)) ==
+        "module; net.2 1 0->0 -5 0; net.1 1 0->0 -4 0");
+}
+
+TEST_CASE("diff: nodes in no modules are added up by segments, or else as they follow") {
+  std::vector<PlanDigest::Row> kept, dropped, in_segments;
+  for (int i = 0; i < 30; ++i) {
+    const std::string name = "n" + std::to_string(i);
+    kept.push_back(RowOf(name, kKeep, 1));
+    dropped.push_back(RowOf(name, kTransient, 1));
+    in_segments.push_back(InSegment(RowOf(name, kTransient, 1), i / 10));
+  }
+  CHECK(GroupsIn(Summarised(DigestWith(kept), DigestWith(in_segments))) ==
+        "segment; segment 0 10 0->0 -10 0; segment 1 10 0->0 -10 0; segment 2 10 0->0 -10 0");
+  // Those of the older plan, where the newer one has none.
+  CHECK(Summarised(DigestWith(in_segments), DigestWith(kept)).summary.grouped_by ==
+        GroupKind::kSegment);
+  const DiffSummary diff = Summarised(DigestWith(kept), DigestWith(dropped)).summary;
+  CHECK(diff.grouped_by == GroupKind::kRun);
+  REQUIRE(diff.groups.size() == 10);
+  CHECK(diff.groups.front().name == "n0 ... n2");
+  // Many segments are taken together.
+  for (int i = 0; i < 30; ++i) in_segments[static_cast<size_t>(i)].decision.segment = i;
+  const DiffSummary many = Summarised(DigestWith(kept), DigestWith(in_segments)).summary;
+  CHECK(many.groups.size() == 8);
+  CHECK(many.groups.front().name == "segments 0-3");
+}
+
+TEST_CASE("diff: the checkpoints of either side and of both, the largest first") {
+  const PlanDigest older =
+      DigestWith({RowOf("a", kKeep, 4), RowOf("b", kKeep, 5), RowOf("c", kKeep, 6)});
+  const PlanDigest newer = DigestWith({RowOf("a", kRecompute, 4, 1), RowOf("b", kRecompute, 5, 1),
+                                       RowOf("c", kKeep, 7), RowOf("d", kKeep, 2)});
+  const DiffSummary diff = Summarised(older, newer).summary;
+  CHECK(diff.old_only.names == std::vector<std::string>{"b", "a"});
+  CHECK(diff.old_only.bytes == Bytes(9));
+  CHECK(diff.new_only.names == std::vector<std::string>{"d"});
+  CHECK(diff.both.names == std::vector<std::string>{"c"});
+  CHECK(diff.both.bytes == Bytes(7));
+}
+
+TEST_CASE("diff: the verdict says which plan needs less, and which takes less") {
+  PlanDigest older = DigestWith({});
+  PlanDigest newer = DigestWith({});
+  older.figures.forward_cost = newer.figures.forward_cost = Cost(100);
+  older.figures.peak = Bytes(10);
+  newer.figures.peak = Bytes(8);
+  newer.figures.overhead = Cost(5);
+  const PlanVerdict verdict = Summarised(older, newer).summary.verdict;
+  CHECK(verdict.memory == Lesser::kNewer);
+  CHECK(verdict.peak == Bytes(-2));
+  CHECK(verdict.time == Lesser::kOlder);
+  CHECK(verdict.longer == doctest::Approx(0.05));
+  CHECK(Summarised(newer, older).summary.verdict.time == Lesser::kNewer);
+  CHECK(Summarised(older, older).summary.verdict.memory == Lesser::kNeither);
+  CHECK(Summarised(older, older).summary.verdict.time == Lesser::kNeither);
+  // Of different models the whole steps are compared.
+  newer.model.sha256 = "2";
+  newer.figures.forward_cost = Cost(195);
+  CHECK(Summarised(older, newer).summary.verdict.longer == doctest::Approx(1));
+  newer.request.cost_unit = "ns";
+  CHECK_FALSE(Summarised(older, newer).summary.verdict.time.has_value());
 }
 
 TEST_CASE("diff: nodes of a model that has grown are matched by name") {

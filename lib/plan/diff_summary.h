@@ -1,0 +1,70 @@
+// What the difference between two plans comes to: a verdict, the checkpoints of either side, and
+// the changes of the nodes added up by modules, or else by segments (diff_groups.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/plan/diff.h"
+
+namespace ckplan {
+
+// The larger of the two sizes.
+Bytes WorthOf(Bytes held, Bytes at_peak);
+
+enum class GroupKind { kModule, kSegment, kRun };
+std::string_view NameOf(GroupKind kind);  // "module", "segment", "run"
+
+// All nodes of a module or segment together, those that are treated as before included.
+struct GroupChange {
+  std::string name;
+  int64_t changed = 0;     // Nodes that are treated differently.
+  int64_t old_reruns = 0;  // Forward runs beyond the first.
+  int64_t new_reruns = 0;
+  Bytes held;
+  Bytes at_peak;
+};
+
+// Nodes whose results wait in memory for the backward pass.
+struct Checkpoints {
+  std::vector<std::string> names;  // The largest first, then in the order of the plan.
+  Bytes bytes;
+};
+
+// Which of two plans has less of something.
+enum class Lesser { kNeither, kOlder, kNewer };
+std::string_view NameOf(Lesser lesser);  // "neither", "old", "new"
+
+// Which plan needs less memory at its peak, and whose step takes less time.
+struct PlanVerdict {
+  Lesser memory = Lesser::kNeither;
+  std::optional<Lesser> time;  // Absent where costs do not compare.
+  Bytes peak;                  // New minus old.
+  // By how much the newer step takes longer: 0.05 for 5 % of a step without recomputation, or, for
+  // plans of different models, of the older step.
+  double longer = 0;
+};
+
+struct DiffSummary {
+  PlanVerdict verdict;
+  Checkpoints old_only;
+  Checkpoints new_only;
+  Checkpoints both;  // With the bytes of the new plan.
+  GroupKind grouped_by = GroupKind::kRun;
+  std::vector<GroupChange> groups;  // Those with a change in them, sorted as changes are.
+  std::vector<size_t> group_of;     // For each of PlanDiff::changes its group.
+};
+
+// For each row of a plan the modules that it is in, the outermost first, where they are known
+// otherwise than by its name. Empty if that is so for none.
+using ModulesOfRows = std::vector<std::vector<std::string>>;
+
+// The same as DiffPlans in diff.h, with what it comes to.
+PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer,
+                   const ModulesOfRows& older_modules, const ModulesOfRows& newer_modules,
+                   DiffSummary* summary);
+
+}  // namespace ckplan
