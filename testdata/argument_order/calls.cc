@@ -18,6 +18,7 @@ struct Random {
   int operator()();
   int Next();
   int now() const;
+  int& state();
 };
 int Draw(Random* random);
 float* Floats(void* memory, int at);
@@ -105,5 +106,6 @@ void NotFound() {
   Refer(std::move(all), all.size());  // Nothing is moved before the call.
   Random random;
   Two(random.now(), random.now());
+  Two(random.state(), random.now());  // Only shows a part.
   const Pair pair{random.Next(), random.Next()};  // From left to right.
 }
