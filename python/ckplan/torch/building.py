@@ -122,6 +122,7 @@ class _Half:
         self.graph = fx.Graph()
         # The node of this graph with the present version of what is kept.
         self.memory: dict[_Key, fx.Node] = {}
+        self._copied: set[fx.Node] = set()
         self._captured = captured
         self._rerun_random = rerun_random
 
@@ -137,10 +138,7 @@ class _Half:
 
     def copy(self, node: fx.Node) -> fx.Node:
         """Writes the node down again, and reads the present versions."""
-        views: dict[fx.Node, Any] = {}
-        made = self.graph.node_copy(node, lambda source: self._read(source, views))
-        made.meta = notes_of(node)
-        return made
+        return self._copy(node, {})
 
     def read(self, node: Any) -> Any:
         """Returns the node of this graph with the same tensor; what is no node is itself."""
@@ -173,7 +171,7 @@ class _Half:
 
     def _item(self, made: fx.Node, item: fx.Node) -> fx.Node:
         taken = self.graph.create_node(
-            "call_function", operator.getitem, (made, item.args[1]), name=item.name
+            "call_function", operator.getitem, (made, item.args[1]), name=self._name(item)
         )
         taken.meta = notes_of(item)
         return taken
@@ -217,10 +215,24 @@ class _Half:
             return self._read(root, views)
         if root is node:
             raise AssertionError(f"{node.name} is read where the plan has not made it")
-        made = self.graph.node_copy(node, lambda source: self._read(source, views))
-        made.meta = notes_of(node)
-        views[node] = made
+        views[node] = made = self._copy(node, views)
         return made
+
+    def _copy(self, node: fx.Node, views: dict[fx.Node, Any]) -> fx.Node:
+        args = fx.map_arg(node.args, lambda source: self._read(source, views))
+        kwargs = fx.map_arg(node.kwargs, lambda source: self._read(source, views))
+        made = self.graph.create_node(
+            node.op, node.target, args, kwargs, self._name(node), node.type
+        )
+        made.meta = notes_of(node)
+        return made
+
+    def _name(self, node: fx.Node) -> str:
+        """A name for a copy of the node. For one that is taken, FX would try all that follow it."""
+        if node in self._copied:
+            return f"{node.name}_again"
+        self._copied.add(node)
+        return node.name
 
 
 def _roots_of(captured: JointGraph, node: fx.Node) -> list[fx.Node]:

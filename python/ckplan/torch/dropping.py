@@ -30,7 +30,9 @@ HELD_AFTER_ALL = (
     "and from the next one on they are planned as held"
 )
 
-NO_LOSS = 'returns="loss", but a graph has no result of one element: all its results are planned for'
+NO_LOSS = (
+    'returns="loss", but a graph has no result of one element: all its results are planned for'
+)
 
 _SUM = torch.ops.aten.add.Tensor
 
@@ -143,7 +145,9 @@ class _Writer:
 
 
 def _check_is_linear(node: fx.Node) -> None:
-    is_gradient = all(tensor.is_floating_point() or tensor.is_complex() for tensor in _tensors(node))
+    is_gradient = all(
+        tensor.is_floating_point() or tensor.is_complex() for tensor in _tensors(node)
+    )
     if not is_gradient or operators.is_random(node) or _acts(node):
         raise UnsupportedGraphError(f"operation {node.name} ({node.target}) makes no gradient")
 

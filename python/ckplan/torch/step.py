@@ -37,6 +37,7 @@ from ckplan.torch.waiting import Results, Waiting, first_made
 if TYPE_CHECKING:
     from ckplan.torch.backend import Backend
 
+
 @dataclass
 class Built:
     """What a plan was built to, and which gradients are counted apart."""

@@ -200,7 +200,8 @@ def test_a_head_without_a_gradient_is_not_run_backward():
             model(x)[0].sum().backward()
     for (name, mine), theirs in zip(planned.named_parameters(), eager.parameters()):
         if "heads.1" in name:
-            assert theirs.grad is None and not mine.grad.any()  # PyTorch's own compilers give zeros.
+            # Zeros, as from PyTorch's own compilers.
+            assert theirs.grad is None and not mine.grad.any()
         else:
             assert torch.equal(mine.grad, theirs.grad)
     (graph,) = planned.ckplan.graphs

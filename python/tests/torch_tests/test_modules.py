@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from torch_tests.networks import MixtureOfExperts, ResNet, images
+from torch_tests.networks import Bert, MixtureOfExperts, ResNet, images, tokens
 from torch_tests.training import loss_of
 
 import ckplan.torch
-from ckplan.torch import backend, request
+from ckplan.torch import backend, building, request
 from ckplan.torch.building import build
 from ckplan.torch.graph import CONSTANT, PARAMETER_GRADIENT, JointGraph
 
@@ -75,6 +75,39 @@ def test_routing_runs_once_and_statistics_are_updated_at_the_boundary(monkeypatc
     graph = captured_of(monkeypatch, ResNet((1,), width=4), images())
     norms = sum(isinstance(m, nn.BatchNorm2d) for m in ResNet((1,), width=4).modules())
     assert len(graph.boundary_copies) == 3 * norms  # Mean, variance and the number of batches.
+
+
+class CountingSet(set):
+    """Counts how often it is asked."""
+
+    asked = 0
+
+    def __contains__(self, item: object) -> bool:
+        CountingSet.asked += 1
+        return super().__contains__(item)
+
+
+def test_names_of_what_is_written_again_are_found_at_once(monkeypatch):
+    made = []
+
+    class Graph(torch.fx.Graph):
+        def __init__(self, *arguments: Any, **options: Any):
+            super().__init__(*arguments, **options)
+            names = CountingSet(self._graph_namespace._used_names)
+            self._graph_namespace._used_names = names
+            made.append(self)
+
+    def build_counting(*arguments: Any) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(building.fx, "Graph", Graph)
+            return build(*arguments)
+
+    monkeypatch.setattr(backend, "build", build_counting)
+    CountingSet.asked = 0
+    planned = ckplan.torch.compile(Bert(8, 16, 2, 64, 16), budget="60%", effort="quick")
+    loss_of(planned(tokens())).backward()
+    nodes = sum(len(graph.nodes) for graph in made[:2])
+    assert CountingSet.asked < 2.5 * nodes
 
 
 @pytest.mark.parametrize("change", [-1, 1])
