@@ -158,6 +158,26 @@ TEST_CASE("check markers: those of another version are one fault, which says wha
   CHECK(faults.front().find("`ckplan apply`") != std::string::npos);
 }
 
+TEST_CASE("annotate: a main graph that a file gives in two parts is numbered throughout") {
+  onnx::ModelProto whole =
+      ParseGraph("g (float[N,4] x) => (float[N,4] y) { a = Sigmoid(x) b = Tanh(a) y = Tanh(b) }");
+  onnx::ModelProto rest;  // Protobuf appends its nodes to those of the first part.
+  *rest.mutable_graph()->add_node() = whole.graph().node(2);
+  onnx::ModelProto first = whole;
+  first.mutable_graph()->mutable_node()->RemoveLast();
+  const Planned planned(whole);
+  const Annotation annotation = planned.Of(KeepAllInOwnOrder(planned.graph()));
+  const TemporaryFile in("parts.onnx");
+  const TemporaryFile out("marked_parts.onnx");
+  in.Write(first.SerializeAsString() + rest.SerializeAsString());
+  auto outcome = AnnotateModel(in.path(), annotation, out.path());
+  REQUIRE(outcome.ok());
+  REQUIRE(outcome->file->Commit().ok());
+  const Result<FoundMarkers> found = ReadMarkers(out.path());
+  REQUIRE(found.ok());
+  CHECK(FaultsOfMarkers(*found, annotation).empty());
+}
+
 // ---- Which steps they carry ----
 
 std::string StepsIn(const Annotation& annotation) {

@@ -115,7 +115,6 @@ class Rewriter {
     }
     if (message == Message::kTensor) return RewriteTensor(source, out);
     WireReader reader(source);
-    size_t node = 0;
     while (const auto field = reader.Next()) {
       const auto child = ChildOf(message, field->number);
       if (field->type != WireType::kLength) {
@@ -128,7 +127,7 @@ class Rewriter {
         Rope content;
         if (!Rewrite(*child, field->payload, depth + 1, content)) return false;
         if (message == Message::kMainGraph && *child == Message::kNode) {
-          MarkNode(node++, content);
+          MarkNode(main_node_++, content);
         }
         AppendChild(*field, std::move(content), out);
       }
@@ -186,6 +185,7 @@ class Rewriter {
 
   const RewriteOptions& options_;
   RewrittenModel& result_;
+  size_t main_node_ = 0;  // Of the main graph, which a file may give in several parts.
   bool is_too_deep_ = false;
 };
 
