@@ -1,5 +1,5 @@
-// Changes, deletes and doubles every value of plans in turn: whoever reads the plan must notice, or
-// docs/plan-format.md lists the value among what no judge can know.
+// Changes, deletes, doubles and moves every value of plans in turn: whoever reads the plan must
+// notice, or docs/plan-format.md lists the value among what no judge can know.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -152,6 +152,15 @@ std::vector<Damage> DamagesAt(const ordered_json& plan, const Place& place) {
   }
   damages.push_back({"deleted", damaged.dump()});
   damages.push_back({"doubled", Doubled(plan, Place(), place)});
+  const size_t number = parent.is_array() ? std::stoul(place.back()) : 0;
+  if (number == 0) return damages;
+  const Place before = place.parent_pointer() / (number - 1);
+  // Steps in another order may be another plan that is just as good.
+  const bool is_step = place.parent_pointer() == Place("/schedule/steps");
+  if (is_step || plan[before] == plan[place]) return damages;
+  damaged = plan;
+  std::swap(damaged[before], damaged[place]);
+  damages.push_back({"swapped with the one before", damaged.dump()});
   return damages;
 }
 
@@ -175,6 +184,17 @@ class PlanOnDisk {
  private:
   std::string path_;
 };
+
+// No offset of a plan may be between two multiples of its alignment. The graphs here have no empty
+// tensors, whose offsets mean nothing.
+bool IsAligned(const std::string& text) {
+  const auto plan = ordered_json::parse(text);
+  const auto alignment = plan["request"]["align_bytes"].get<int64_t>();
+  for (const ordered_json& offset : plan["arena"]["offset_bytes"]) {
+    if (offset.get<int64_t>() % alignment != 0) return false;
+  }
+  return true;
+}
 
 struct Example {
   const char* name;
@@ -271,6 +291,11 @@ const Example kExamples[] = {
        request->budget = Budget::Of(Bytes(33'000));
        request->never_rerun = {"linear"};
      }},
+    {"of a joint graph, with rounded sizes", "testdata/graphs/joint_net.json",
+     [](PlanRequest* request) {
+       request->algorithm = "torch-budget";
+       request->align_bytes = 64;
+     }},
     {"of a model whose gradients arrive", "testdata/models/tiny_mlp.onnx",
      [](PlanRequest* request) {
        request->algorithm = "dtr";
@@ -312,6 +337,7 @@ TEST_CASE("plan damage: every change is noticed, or listed as what no judge can 
       const Place& place = places[i];
       for (const Damage& damage : DamagesAt(plan, place)) {
         if (!disk.Passes(damage.text, example.source)) continue;
+        CHECK(IsAligned(damage.text));
         bool is_listed = false;
         for (const std::string& entry : listed) {
           if (!Covers(Components(entry), Components(place.to_string()))) continue;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/base/rng.h"
+#include "lib/base/stop.h"
 
 namespace ckplan {
 namespace {
@@ -21,6 +22,10 @@ bool MatchesPlainly(std::string_view pattern, std::string_view name) {
   }
   if (name.empty() || (pattern.front() != '?' && pattern.front() != name.front())) return false;
   return MatchesPlainly(pattern.substr(1), name.substr(1));
+}
+
+bool MatchesGlob(std::string_view pattern, std::string_view name) {
+  return Glob(pattern).Matches(name);
 }
 
 std::string RandomText(Rng& rng, std::string_view letters) {
@@ -59,6 +64,37 @@ TEST_CASE("glob: equal to a plain matcher on random texts") {
     matches += is_match ? 1 : 0;
   }
   CHECK(matches > 1000);
+}
+
+TEST_CASE("glob: patterns of several words, up to the longest, match as short ones do") {
+  for (const size_t length : {size_t{63}, size_t{64}, size_t{65}, size_t{128}, size_t{997}}) {
+    CAPTURE(length);
+    const std::string name(length, 'a');
+    CHECK(MatchesGlob(name, name));
+    CHECK(MatchesGlob("*" + name + "b*", "aaa" + name + "b"));
+    CHECK(MatchesGlob(std::string(length, '?') + "b", name + "b"));
+    CHECK_FALSE(MatchesGlob(std::string(length, '?') + "b", name + "c"));
+    CHECK_FALSE(MatchesGlob("*" + name, name.substr(1)));
+    CHECK_FALSE(MatchesGlob(name + "?", name));
+  }
+}
+
+TEST_CASE("glob: a pattern with wildcards has a greatest length, a name has none") {
+  const std::string longest = "*" + std::string(kMaxGlobBytes - 1, '?');
+  CHECK(CheckGlob(longest).ok());
+  CHECK(MatchesGlob(longest, std::string(kMaxGlobBytes, 'a')));
+  CHECK(CheckGlob(std::string(100'000, 'a')).ok());
+  const Result<Done> refused = CheckGlob(longest + "?");
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().code == ErrorCode::kUsage);
+  CHECK(refused.error().message.find("it may have at most 1000 bytes") != std::string::npos);
+}
+
+TEST_CASE("glob: matching asks for a stop within a long name") {
+  int64_t polls = 0;
+  const StopScope scope({}, [&](int64_t) { ++polls; });
+  CHECK_FALSE(MatchesGlob("*a?b", std::string(1'000'000, 'a')));
+  CHECK(polls > 200);
 }
 
 }  // namespace ckplan

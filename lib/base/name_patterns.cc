@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "lib/base/glob.h"
 #include "lib/base/nearest_name.h"
+#include "lib/base/stop.h"
 
 namespace ckplan {
 namespace {
@@ -13,29 +15,42 @@ namespace {
 constexpr std::string_view kTypePrefix = "op:";
 constexpr char kNot = '!';
 
-struct Pattern {
+class Pattern {
+ public:
   std::string_view text;  // Without the signs in front.
   bool chooses = true;    // Else what fits is not chosen.
   bool is_of_type = false;
 
-  explicit Pattern(std::string_view pattern) : text(pattern) {
-    if (text.starts_with(kNot)) {
-      chooses = false;
-      text.remove_prefix(1);
+  // kUsage: it is too long.
+  static Result<Pattern> Read(std::string_view written) {
+    Pattern pattern;
+    if (written.starts_with(kNot)) {
+      pattern.chooses = false;
+      written.remove_prefix(1);
     }
-    if (text.starts_with(kTypePrefix)) {
-      is_of_type = true;
-      text.remove_prefix(kTypePrefix.size());
+    if (written.starts_with(kTypePrefix)) {
+      pattern.is_of_type = true;
+      written.remove_prefix(kTypePrefix.size());
     }
+    CKPLAN_RETURN_IF_ERROR(CheckGlob(written));
+    pattern.text = written;
+    if (IsGlob(written)) pattern.glob_.emplace(written);
+    return pattern;
   }
 
   bool Fits(const NamedThing& thing) const {
-    if (is_of_type) return MatchesGlob(text, thing.type);
-    // A name that has wildcards in it is meant by itself.
-    return std::any_of(thing.names.begin(), thing.names.end(), [&](std::string_view name) {
-      return name == text || MatchesGlob(text, name);
-    });
+    if (is_of_type) return IsMeant(thing.type);
+    return std::any_of(thing.names.begin(), thing.names.end(),
+                       [&](std::string_view name) { return IsMeant(name); });
   }
+
+ private:
+  // A name that has wildcards in it is meant by itself.
+  bool IsMeant(std::string_view name) const {
+    return name == text || (glob_ && glob_->Matches(name));
+  }
+
+  std::optional<Glob> glob_;
 };
 
 Error FitsNothing(const Pattern& pattern, std::span<const NamedThing> things,
@@ -59,12 +74,19 @@ Error FitsNothing(const Pattern& pattern, std::span<const NamedThing> things,
 
 Result<std::vector<bool>> ChooseByName(const NamePatterns& patterns,
                                        std::span<const NamedThing> things, std::string_view what) {
+  if (patterns.size() > kMaxPatterns) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("there are {} patterns to choose a {} by, and there may be {}; "
+                                 "write some as one with * or ?",
+                                 patterns.size(), what, kMaxPatterns));
+  }
   std::vector<bool> is_chosen(things.size());
   for (size_t i = 0; i < patterns.size(); ++i) {
-    const Pattern pattern(patterns[i]);
+    CKPLAN_ASSIGN_OR_RETURN(const Pattern pattern, Pattern::Read(patterns[i]));
     if (i == 0 && !pattern.chooses) is_chosen.assign(things.size(), true);
     bool fits_any = false;
     for (size_t thing = 0; thing < things.size(); ++thing) {
+      PollStop();
       if (!pattern.Fits(things[thing])) continue;
       fits_any = true;
       is_chosen[thing] = pattern.chooses;

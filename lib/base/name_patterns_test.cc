@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include "lib/base/glob.h"
+#include "lib/base/stop.h"
+
 namespace ckplan {
 namespace {
 
@@ -40,6 +43,25 @@ TEST_CASE("name patterns: one that fits nothing is an error with a near name") {
   CHECK(Chosen({"layer9*"}) == "no node is called \"layer9*\"");
   CHECK(Chosen({"conv", "!op:Gemm"}) == "no node is of the type \"Gemm\"");
   CHECK(ChooseByName({"x"}, {}, "node").error().code == ErrorCode::kUsage);
+}
+
+TEST_CASE("name patterns: wildcards in a pattern of more than 1000 bytes are refused") {
+  CHECK(Chosen({"!op:" + std::string(1001, '?')}).starts_with("the pattern \"????"));
+  CHECK(Chosen({std::string(1001, 'x')}).starts_with("no node is called"));
+}
+
+TEST_CASE("name patterns: a list has a greatest length") {
+  CHECK(Chosen(NamePatterns(kMaxPatterns, "conv")) == "x---");
+  CHECK(Chosen(NamePatterns(kMaxPatterns + 1, "conv")) ==
+        "there are 100001 patterns to choose a node by, and there may be 100000; write some as one "
+        "with * or ?");
+}
+
+TEST_CASE("name patterns: a stop ends matching") {
+  std::stop_source stop;
+  stop.request_stop();
+  const StopScope scope(stop.get_token());
+  CHECK_THROWS_AS((void)ChooseByName({"conv"}, kThings, "node"), Stopped);
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "lib/base/stop.h"
+
 namespace ckplan {
 namespace {
 
@@ -38,16 +40,26 @@ std::string Plain(std::string_view name) {
   return plain;
 }
 
-// The distance where the two are near, else nothing.
-std::optional<size_t> NearDistance(const std::string& typed, const std::string& name) {
+// What all distances together may take, in letters of one name times letters of the other: a tenth
+// of a second. A guess is not worth more, and thousands of long names would take minutes.
+constexpr size_t kMaxWork = 30'000'000;
+
+// The distance where the two are near, else nothing. Its work is taken from what is `left`, and
+// where that is too little, nothing is near.
+std::optional<size_t> NearDistance(const std::string& typed, const std::string& name,
+                                   size_t* left) {
   constexpr size_t kShortestBeginning = 3;
   const size_t longer = std::max(typed.size(), name.size());
   const bool is_beginning = typed.size() >= kShortestBeginning && name.starts_with(typed);
   const size_t shorter = std::min(typed.size(), name.size());
   // Distances are at least the difference of lengths; a megabyte need not be compared.
-  if (!is_beginning && longer - shorter > longer / 3) return std::nullopt;
+  if (is_beginning) return longer - shorter;
+  if (longer - shorter > longer / 3) return std::nullopt;
+  const size_t work = (typed.size() + 1) * (name.size() + 1);
+  if (work > *left) return std::nullopt;
+  *left -= work;
   const size_t distance = EditDistance(typed, name);
-  if (!is_beginning && distance > longer / 3) return std::nullopt;
+  if (distance > longer / 3) return std::nullopt;
   return distance;
 }
 
@@ -58,8 +70,10 @@ std::optional<std::string_view> NearName(std::string_view typed,
   const std::string plain = Plain(typed);
   std::optional<std::string_view> nearest;
   size_t least = 0;
+  size_t left = kMaxWork;
   for (const std::string_view name : names) {
-    const std::optional<size_t> distance = NearDistance(plain, Plain(name));
+    PollStop();
+    const std::optional<size_t> distance = NearDistance(plain, Plain(name), &left);
     if (!distance || (nearest && *distance >= least)) continue;
     nearest = name;
     least = *distance;

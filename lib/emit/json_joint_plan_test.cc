@@ -81,6 +81,18 @@ TEST_CASE("joint plan files: steps are runs, by the ids of operations") {
   }
 }
 
+TEST_CASE("joint plan files: rows that are not in the order of the graph do not pass as its rows") {
+  Rng rng(1);
+  const JointGraph graph = RandomJointGraph(rng);
+  REQUIRE(graph.ops().size() > 1);
+  json file = json::parse(WritePlanJson(RandomJointPlan(rng, graph), graph));
+  std::swap(file["nodes"][0], file["nodes"][1]);
+  const Result<Plan> plan = ReadPlanJson(file.dump(), graph, "p.json");
+  REQUIRE_FALSE(plan.ok());
+  CHECK(plan.error().code == ErrorCode::kCheckFailed);
+  CHECK(plan.error().message.starts_with("p.json: /nodes/0 is the row of operation"));
+}
+
 TEST_CASE("joint plan files: a plan of a forward graph has no runs, no drops and no savings") {
   const char* const keys[] = {"overhead_cost", "lower_bound_cost"};
   Rng rng(2);

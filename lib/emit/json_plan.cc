@@ -234,15 +234,18 @@ class GraphPartReader {
     for (const TensorId id : ids_.tensors.ids()) tensors_.emplace(ids_.tensors[id], id);
   }
 
-  void ReadNodes(const JsonView& rows, Plan* plan) const {
+  // Returns what is wrong with the order of the rows, or "".
+  std::string ReadNodes(const JsonView& rows, Plan* plan) const {
     plan->decisions.resize(ids_.nodes.size());
     plan->labels.resize(ids_.nodes.size());
     if (rows.is_array() && rows.size() != plan->decisions.size()) {
-      return rows.Fault(
+      rows.Fault(
           fmt::format("has {} rows, but the graph \"{}\" has {} {}s; the plan is for "
                       "another graph",
                       rows.size(), ids_.graph_name, plan->decisions.size(), ids_.node_word()));
+      return "";
     }
+    std::string misplaced;
     IdVector<NodeId, bool> is_read(plan->decisions.size());
     for (size_t i = 0; i < rows.size(); ++i) {
       const JsonView row = rows.at(i);
@@ -252,7 +255,12 @@ class GraphPartReader {
       is_read[node] = true;
       plan->decisions[node] = ReadDecision(row, kind_);
       plan->labels[node] = ReadLabel(row);
+      if (static_cast<size_t>(node.index()) == i || !misplaced.empty()) continue;
+      misplaced = fmt::format(
+          "{} is the row of {} {}, but must be that of {}: rows stand in the order of the graph",
+          row.place(), ids_.node_word(), ids_.nodes[node], ids_.nodes[NodeId(i)]);
     }
+    return misplaced;
   }
 
   Schedule ReadSchedule(const JsonView& json) const {
@@ -384,11 +392,14 @@ Result<Plan> ReadPlan(std::string_view text, PlanIds ids, const std::string& whe
   plan.model = std::move(header.model);
   plan.figures = ReadFigures(root["result"], KindOf(ids));
   const GraphPartReader reader(std::move(ids));
-  reader.ReadNodes(root["nodes"], &plan);
+  const std::string misplaced = reader.ReadNodes(root["nodes"], &plan);
   plan.schedule = reader.ReadSchedule(root["schedule"]);
   if (root.has("peak")) plan.peak = reader.ReadPeak(root["peak"]);
   plan.offsets = ReadOffsets(root);
   CKPLAN_RETURN_IF_ERROR(document.Status());
+  if (!misplaced.empty()) {
+    return MakeError(ErrorCode::kCheckFailed, fmt::format("{}: {}", where, misplaced));
+  }
   return plan;
 }
 

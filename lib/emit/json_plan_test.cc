@@ -336,6 +336,19 @@ TEST_CASE("plan.json: a plan for a graph of another size says so first") {
         "graph");
 }
 
+TEST_CASE("plan.json: rows that are not in the order of the graph do not pass as its rows") {
+  const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3 -> c:1@1");
+  Rng rng(3);
+  auto file = nlohmann::json::parse(WritePlanJson(RandomPlan(rng, graph), graph));
+  std::swap(file["nodes"][1], file["nodes"][2]);
+  const Result<Plan> plan = ReadPlanJson(file.dump(), graph, "p.json");
+  REQUIRE_FALSE(plan.ok());
+  CHECK(plan.error().code == ErrorCode::kCheckFailed);
+  CHECK(plan.error().message ==
+        "p.json: /nodes/1 is the row of node 2, but must be that of 1: rows stand in the order of "
+        "the graph");
+}
+
 TEST_CASE("plan.json: an unknown major version is the only fault of a file") {
   CHECK(PlanFaults(R"({"schema_version": "2.0"})", GraphFromText("a:1@1")).find('\n') ==
         std::string::npos);

@@ -37,7 +37,8 @@ class Finder {
         ByName([&](const std::string& name) { return name == text; }, wanted);
     if (found.empty() && wanted.modules) found = InModule(text);
     if (!found.empty() || !IsGlob(text)) return found;
-    return ByName([&](const std::string& name) { return MatchesGlob(text, name); }, wanted);
+    const Glob glob(text);
+    return ByName([&](const std::string& name) { return glob.Matches(name); }, wanted);
   }
 
   Error Nothing(std::string_view text) const {
@@ -122,6 +123,7 @@ class Finder {
 Result<std::vector<Subject>> FindSubjects(const PlannedGraph& graph,
                                           std::span<const AbsentValue> absent,
                                           std::string_view name) {
+  CKPLAN_RETURN_IF_ERROR(CheckGlob(name));
   const Finder finder(graph, absent);
   std::vector<Subject> found = finder.Find(name, {});
   const size_t colon = name.find(':');

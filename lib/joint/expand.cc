@@ -79,8 +79,11 @@ class Expander {
     value.bytes = bytes;
     value.kind = kind;
     value.alias_of = alias_of;
+    value.storage = alias_of.is_none() ? ValueId(parts_.values.size()) : StorageOf(alias_of);
     return parts_.values.push_back(std::move(value));
   }
+
+  ValueId StorageOf(ValueId value) const { return parts_.values[value].storage; }
 
   Operation NewOperation(std::string name, std::string op, Phase phase) const {
     Operation operation;
@@ -364,11 +367,6 @@ class AnyOrderExpander final : public Expander {
     if (old.is_none()) return;
     op->reads.push_back(old);
     if (!is_left) op->in_place.push_back({gradient_of_[input], old});
-  }
-
-  ValueId StorageOf(ValueId value) const {
-    while (!parts_.values[value].alias_of.is_none()) value = parts_.values[value].alias_of;
-    return value;
   }
 
   void AfterBackward(NodeId id, ValueId parameter_gradients) override {

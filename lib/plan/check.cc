@@ -90,11 +90,11 @@ class Gradients {
 class ScheduleReplay {
  public:
   ScheduleReplay(const TensorGraph& graph, const Schedule& schedule, bool is_order_free,
-                 const std::vector<Bytes>* offsets)
+                 const std::vector<Bytes>* offsets, int64_t alignment = 1)
       : graph_(graph),
         schedule_(schedule),
         order_(graph, schedule, is_order_free),
-        slab_(offsets),
+        slab_(offsets, alignment),
         gradients_(graph, &slab_),
         runs_(graph.nodes().size()) {}
 
@@ -377,7 +377,8 @@ void CompareDecisions(const TensorGraph& graph, const Plan& plan, const Schedule
 std::vector<std::string> CheckPlan(const TensorGraph& graph, const Plan& plan) {
   std::vector<std::string> faults;
   const bool is_order_free = plan.request.order == StepOrder::kFree;
-  ScheduleReplay replay(graph, plan.schedule, is_order_free, &plan.offsets);
+  ScheduleReplay replay(graph, plan.schedule, is_order_free, &plan.offsets,
+                        plan.request.align_bytes);
   if (const auto fault = replay.Run()) return {*fault};
   const Schedule keep_all = WithoutRecomputation(graph);
   ScheduleReplay baseline(graph, keep_all, /*is_order_free=*/false, nullptr);

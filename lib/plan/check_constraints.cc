@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bitset>
+#include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
+
+#include "lib/base/stop.h"
 
 namespace ckplan {
 namespace {
@@ -16,39 +21,76 @@ struct Nameable {
   std::string_view type;
 };
 
-// Whether the whole text is of the form: "*" is any bytes, "?" any one.
-bool IsOfForm(std::string_view form, std::string_view text) {
-  std::vector<bool> reaches(text.size() + 1);  // What has been read of the form fits so many bytes.
-  reaches[0] = true;
-  for (const char c : form) {
-    if (c == '*') {
-      std::fill(std::find(reaches.begin(), reaches.end(), true), reaches.end(), true);
-      continue;
-    }
-    for (size_t n = text.size(); n > 0; --n) {
-      reaches[n] = reaches[n - 1] && (c == '?' || c == text[n - 1]);
-    }
-    reaches[0] = false;
-  }
-  return reaches.back();
-}
+// No pattern with wildcards is longer: docs/constraints.md. The limit is that of lib/base/glob.h,
+// which this file does not share, so that one judges the other.
+constexpr size_t kLongestForm = 1000;
+constexpr size_t kMostPatterns = 100'000;  // Likewise.
 
-bool IsMeant(std::string_view pattern, const Nameable& thing) {
-  if (pattern.starts_with("!")) pattern.remove_prefix(1);
-  if (pattern.starts_with("op:")) return IsOfForm(pattern.substr(3), thing.type);
-  return std::any_of(thing.names.begin(), thing.names.end(), [&](std::string_view name) {
-    return name == pattern || IsOfForm(pattern, name);
-  });
-}
-
-// The last pattern that means the thing decides; one in front of all others that begins with "!"
-// leaves all else in.
-bool IsChosen(const std::vector<std::string>& patterns, const Nameable& thing) {
-  for (auto pattern = patterns.rbegin(); pattern != patterns.rend(); ++pattern) {
-    if (IsMeant(*pattern, thing)) return !pattern->starts_with("!");
+// What a pattern asks of a text: "*" is any bytes, "?" any one. Bit i of `Places` says that the
+// first i bytes of the form, stars left out, may be what has been read.
+class Form {
+ public:
+  explicit Form(std::string_view form) : takes_(1 + std::numeric_limits<unsigned char>::max()) {
+    for (const char c : form) {
+      if (c == '*') {
+        repeats_.set(length_);
+        continue;
+      }
+      if (c == '?') {
+        for (Places& places : takes_) places.set(length_);
+      }
+      takes_[static_cast<unsigned char>(c)].set(length_++);
+    }
   }
-  return !patterns.empty() && patterns.front().starts_with("!");
-}
+
+  bool IsOf(std::string_view text) const {
+    Places reached(1);
+    for (size_t n = 0; n < text.size() && reached.any(); ++n) {
+      if (n % 1024 == 0) PollStop();
+      reached = (reached & takes_[static_cast<unsigned char>(text[n])]) << 1 | (reached & repeats_);
+    }
+    return reached[length_];
+  }
+
+ private:
+  using Places = std::bitset<kLongestForm + 1>;
+
+  std::vector<Places> takes_;  // By byte: the places that it leads on from.
+  Places repeats_;             // Those where a star stands, which any byte leads back to.
+  size_t length_ = 0;
+};
+
+class Pattern {
+ public:
+  explicit Pattern(std::string_view pattern) : rest_(pattern), leaves_out_(rest_.starts_with("!")) {
+    if (leaves_out_) rest_.remove_prefix(1);
+    if (rest_.starts_with("op:")) {
+      is_type_ = true;
+      rest_.remove_prefix(3);
+    }
+    const bool has_wildcards = rest_.find_first_of("*?") != std::string_view::npos;
+    is_too_long_ = has_wildcards && rest_.size() > kLongestForm;
+    if (has_wildcards && !is_too_long_) form_.emplace(rest_);
+  }
+
+  bool leaves_out() const { return leaves_out_; }
+  bool is_too_long() const { return is_too_long_; }
+
+  bool IsMeant(const Nameable& thing) const {
+    const auto fits = [&](std::string_view name) {
+      return name == rest_ || (form_ && form_->IsOf(name));
+    };
+    if (is_type_) return fits(thing.type);
+    return std::any_of(thing.names.begin(), thing.names.end(), fits);
+  }
+
+ private:
+  std::string_view rest_;  // Without the signs in front.
+  bool leaves_out_ = false;
+  bool is_type_ = false;
+  bool is_too_long_ = false;
+  std::optional<Form> form_;
+};
 
 // What is asked of each node or operation.
 struct Asked {
@@ -61,19 +103,31 @@ struct Asked {
 // not. `runners`: what may run once.
 Asked WhatIsAsked(const PlanRequest& request, const std::vector<Nameable>& makers,
                   const std::vector<Nameable>& runners, std::vector<std::string>* faults) {
+  // The last pattern that means a thing decides; one in front of all others that begins with "!"
+  // leaves all else in.
   const auto choose = [&](std::string_view field, const std::vector<std::string>& patterns,
                           const std::vector<Nameable>& things) {
-    for (const std::string& pattern : patterns) {
-      const bool is_any = std::any_of(things.begin(), things.end(), [&](const Nameable& thing) {
-        return !thing.names.empty() && IsMeant(pattern, thing);
-      });
-      if (is_any) continue;
+    if (patterns.size() > kMostPatterns) {
       faults->push_back(
-          fmt::format("constraints: request.{}: nothing is called \"{}\"", field, pattern));
+          fmt::format("constraints: request.{}: {} patterns are too many", field, patterns.size()));
+      return std::vector<bool>(things.size());
     }
+    const bool begins_with_all = !patterns.empty() && patterns.front().starts_with("!");
     std::vector<bool> chosen;
-    for (const Nameable& thing : things) {
-      chosen.push_back(!thing.names.empty() && IsChosen(patterns, thing));
+    for (const Nameable& thing : things) chosen.push_back(begins_with_all && !thing.names.empty());
+    for (const std::string& text : patterns) {
+      const Pattern pattern(text);
+      bool is_any = false;
+      for (size_t i = 0; i < things.size(); ++i) {
+        PollStop();
+        if (things[i].names.empty() || !pattern.IsMeant(things[i])) continue;
+        is_any = true;
+        chosen[i] = !pattern.leaves_out();
+      }
+      if (is_any) continue;
+      faults->push_back(fmt::format("constraints: request.{}: {} \"{}\"", field,
+                                    pattern.is_too_long() ? "too long is" : "nothing is called",
+                                    text));
     }
     return chosen;
   };
@@ -130,6 +184,22 @@ size_t StepsOfForwardPass(const JointGraph& graph, const Schedule& schedule,
     has_run[op] = true;
   }
   return end;
+}
+
+// Whether each value, or anything that it is in the memory of, is to be recomputed. What is given
+// from outside is not, nor is what it is an alias of.
+IdVector<ValueId, bool> ValuesToMakeAgain(const JointGraph& graph,
+                                          const std::vector<bool>& is_recomputed) {
+  IdVector<ValueId, bool> is_made_again(graph.values().size());
+  for (const OpId id : graph.ops().ids()) {
+    PollStop();
+    for (const ValueId write : graph.op(id).writes) {
+      const ValueId base = graph.value(write).alias_of;
+      is_made_again[write] = is_recomputed[static_cast<size_t>(id.index())] ||
+                             (!base.is_none() && is_made_again[base]);
+    }
+  }
+  return is_made_again;
 }
 
 }  // namespace
@@ -192,20 +262,13 @@ std::vector<std::string> BrokenConstraints(const JointGraph& graph, const PlanRe
   const Asked asked = WhatIsAsked(request, makers, ops, &faults);
   const size_t end = StepsOfForwardPass(graph, schedule, is_backward);
   RunCount count(graph.ops().size());
-  // Whether the value has been made behind that end, or need not be: neither it nor what it is in
-  // the memory of is to be recomputed.
+  const IdVector<ValueId, bool> is_made_again = ValuesToMakeAgain(graph, asked.is_recomputed);
+  // Whether the value has been made behind that end, or need not be.
   const auto may_be_read = [&](ValueId value) {
     const OpId maker = graph.value(value).maker;
     if (maker.is_none() || is_backward[static_cast<size_t>(maker.index())]) return true;
     const auto at = static_cast<size_t>(maker.index());
-    if (count.runs[at] > 1 && count.last[at] >= end) return true;
-    for (; !value.is_none(); value = graph.value(value).alias_of) {
-      const OpId made_by = graph.value(value).maker;
-      if (!made_by.is_none() && asked.is_recomputed[static_cast<size_t>(made_by.index())]) {
-        return false;
-      }
-    }
-    return true;
+    return (count.runs[at] > 1 && count.last[at] >= end) || !is_made_again[value];
   };
   for (size_t k = 0; k < schedule.steps.size(); ++k) {
     const auto at = static_cast<size_t>(schedule.steps[k].index);

@@ -28,10 +28,11 @@ bool Counts(ValueKind kind) {
 // Replays runs one at a time; stops at the first fault, since later ones may follow from it.
 class RunsReplay {
  public:
-  RunsReplay(const JointGraph& graph, std::vector<OpId> runs, const std::vector<Bytes>* offsets)
+  RunsReplay(const JointGraph& graph, std::vector<OpId> runs, const std::vector<Bytes>* offsets,
+             int64_t alignment = 1)
       : graph_(graph),
         runs_(std::move(runs)),
-        slab_(offsets),
+        slab_(offsets, alignment),
         run_count_(graph.ops().size()),
         may_replace_(graph.values().size()),
         last_death_(graph.values().size()) {
@@ -61,20 +62,18 @@ class RunsReplay {
  private:
   bool IsMade(ValueId v) const { return !graph_.value(v).maker.is_none(); }
 
-  // Whether the value, or what it is an alias of, is counted in the peak.
-  bool HasMemory(ValueId v) const {
-    while (!graph_.value(v).alias_of.is_none()) v = graph_.value(v).alias_of;
-    return IsMade(v) && Counts(graph_.value(v).kind);
-  }
+  const Value& StorageOf(ValueId v) const { return graph_.value(graph_.value(v).storage); }
 
-  Bytes SizeOfMemory(ValueId v) const {
-    while (!graph_.value(v).alias_of.is_none()) v = graph_.value(v).alias_of;
-    return graph_.value(v).bytes;
+  // Whether the value, or what it is in the memory of, is counted in the peak.
+  bool HasMemory(ValueId v) const {
+    const Value& storage = StorageOf(v);
+    return !storage.maker.is_none() && Counts(storage.kind);
   }
 
   // Everything but memory.
   std::optional<std::string> CountRuns() {
     for (size_t k = 0; k < runs_.size(); ++k) {
+      PollStop();
       const Operation& op = graph_.op(runs_[k]);
       for (const ValueId read : op.reads) {
         if (IsMade(read) && run_count_[graph_.value(read).maker] == 0) {
@@ -111,6 +110,7 @@ class RunsReplay {
       if (graph_.value(v).kind == ValueKind::kArrivingGradient) wanted_at[v] = runs_.size();
     }
     for (size_t k = runs_.size(); k-- > 0;) {
+      PollStop();
       const Operation& op = graph_.op(runs_[k]);
       for (const ValueId write : op.writes) {
         const auto wish = wanted_at.find(write);
@@ -154,7 +154,8 @@ class RunsReplay {
     for (const ValueId from : may_replace_[write]) {
       if (!HasMemory(from) || last_death_[from] != k) continue;
       const int block = block_of_.at(from);
-      if (holders_.at(block) == 1 && SizeOfMemory(from) == graph_.value(write).bytes) return block;
+      if (holders_.at(block) == 1 && StorageOf(from).bytes == graph_.value(write).bytes)
+        return block;
     }
     return std::nullopt;
   }
@@ -320,7 +321,7 @@ std::vector<std::string> CheckJointPlan(const JointGraph& graph, const Plan& pla
   std::vector<std::string> faults;
   Result<std::vector<OpId>> runs = RunsOfPlan(graph, plan);
   if (!runs.ok()) return {runs.error().message};
-  RunsReplay replay(graph, *std::move(runs), &plan.offsets);
+  RunsReplay replay(graph, *std::move(runs), &plan.offsets, plan.request.align_bytes);
   if (const auto fault = replay.Run()) return {*fault};
   RunsReplay baseline(graph, OwnOrder(graph), nullptr);
   if (const auto fault = baseline.Run()) return {"without recomputation: " + *fault};

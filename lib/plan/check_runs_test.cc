@@ -249,6 +249,11 @@ TEST_CASE("joint plans: no damage passes") {
       {"liveness", [](Plan* p) { p->schedule.frees = FreePolicy::kExplicit; }},
       {"overlaps", [](Plan* p) { std::fill(p->offsets.begin(), p->offsets.end(), Bytes(0)); }},
       {"is negative", [](Plan* p) { p->offsets[0] = Bytes(-1); }},
+      {"offset 0 (\"a\") is 15, which is no multiple of align_bytes, 8",
+       [](Plan* p) {
+         p->request.align_bytes = 8;
+         p->offsets[0] = Bytes(15);
+       }},
       {"no offset for buffer 2", [](Plan* p) { p->offsets.pop_back(); }},
       {"4 offsets for 3 buffers", [](Plan* p) { p->offsets.emplace_back(0); }},
       {"peak: missing", [](Plan* p) { p->peak.reset(); }},

@@ -120,6 +120,11 @@ TEST_CASE("check: each damage to a plan is found and named") {
       {"offset 0 (\"a\") is negative", [](Plan* p) { p->offsets[0] = Bytes(-400); }},
       {"offset 0 (\"a\") is 9223372036854775807: with 400 bytes there, the end overflows",
        [](Plan* p) { p->offsets[0] = Bytes::Max(); }},
+      {"offset 0 (\"a\") is 4001, which is no multiple of align_bytes, 2",
+       [](Plan* p) {
+         p->request.align_bytes = 2;
+         p->offsets[0] = Bytes(4001);
+       }},
       {"node \"b\": the plan says keep",
        [](Plan* p) { p->decisions[NodeId(1)].action = NodeAction::kKeep; }},
       {"with 2 recomputations", [](Plan* p) { p->decisions[NodeId(1)].recompute_count = 2; }},

@@ -75,6 +75,10 @@ void Slab::Place(const Block& block) {
   const Bytes end(*sum);
   end_ = std::max(end_, end);
   if (block.bytes == Bytes(0)) return;
+  if (block.offset.count() % alignment_ != 0) {
+    return Fault(fmt::format("offset {} ({}) is {}, which is no multiple of align_bytes, {}", row,
+                             block.what, block.offset.count(), alignment_));
+  }
   const auto after = by_offset_.lower_bound(block.offset);
   if (after != by_offset_.end() && after->first < end) Overlap(block, after->second);
   if (after != by_offset_.begin()) {

@@ -16,8 +16,10 @@ namespace ckplan {
 
 class Slab {
  public:
-  // Without offsets only the bytes are counted.
-  explicit Slab(const std::vector<Bytes>* offsets) : offsets_(offsets) {}
+  // Without offsets only the bytes are counted. Offsets of buffers that are not empty must be
+  // multiples of `alignment`.
+  explicit Slab(const std::vector<Bytes>* offsets, int64_t alignment = 1)
+      : offsets_(offsets), alignment_(alignment) {}
 
   // `what` names the buffer in messages.
   int Allocate(const LiveBuffer& buffer, const std::string& what);
@@ -55,6 +57,7 @@ class Slab {
   void Overlap(const Block& block, const Placed& other);
 
   const std::vector<Bytes>* offsets_;
+  int64_t alignment_;
   std::vector<Block> blocks_;
   std::map<Bytes, Placed> by_offset_;
   Bytes live_;

@@ -4,16 +4,23 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/stop.h"
+
 namespace ckplan {
 namespace {
 
 class AliasRuns {
  public:
   explicit AliasRuns(const JointGraph& graph)
-      : graph_(graph), made_(graph.values().size(), 0), base_(graph.values().size(), 0) {}
+      : graph_(graph),
+        made_(graph.values().size(), 0),
+        base_(graph.values().size(), 0),
+        remade_(graph.values().size(), 0),
+        settled_at_(graph.values().size(), 0) {}
 
   Runs Run(const Runs& runs) && {
     for (const OpId op : runs) {
+      PollStop();
       for (const ValueId read : graph_.op(op).reads) Refresh(read);
       Append(op);
     }
@@ -23,21 +30,26 @@ class AliasRuns {
 
  private:
   // Makes the aliases between the value and its storage again, from the storage on, as far as they
-  // are in memory that was made again since.
+  // are in memory that was made again since. Where nothing in that storage was made again since an
+  // alias was looked at, it need not be looked at any more, nor what it is in: a chain of aliases
+  // that are made once each takes time in proportion to its length, however often it is read.
   void Refresh(ValueId value) {
+    const int64_t& remade = remade_[graph_.value(value).storage];
     std::vector<ValueId> chain;
-    for (ValueId v = value; !graph_.value(v).alias_of.is_none(); v = graph_.value(v).alias_of) {
+    for (ValueId v = value; !graph_.value(v).alias_of.is_none() && settled_at_[v] != remade;
+         v = graph_.value(v).alias_of) {
+      PollStop();
       chain.push_back(v);
     }
-    while (!chain.empty()) {
-      const ValueId alias = chain.back();
-      chain.pop_back();
-      const OpId maker = graph_.value(alias).maker;
-      const bool is_stale = base_[alias] != made_[graph_.value(alias).alias_of];
-      if (is_stale && !maker.is_none() && IsViewOf(maker, graph_.value(alias).alias_of)) {
-        Append(maker);
+    for (auto alias = chain.rbegin(); alias != chain.rend(); ++alias) {
+      PollStop();
+      const Value& made = graph_.value(*alias);
+      const bool is_stale = base_[*alias] != made_[made.alias_of];
+      if (is_stale && !made.maker.is_none() && IsViewOf(made.maker, made.alias_of)) {
+        Append(made.maker);
       }
     }
+    for (const ValueId alias : chain) settled_at_[alias] = remade;
   }
 
   bool IsViewOf(OpId id, ValueId base) const {
@@ -52,16 +64,24 @@ class AliasRuns {
 
   void Append(OpId op) {
     for (const ValueId write : graph_.op(op).writes) {
+      const Value& value = graph_.value(write);
+      if (made_[write] > 0) ++remade_[value.storage];
       made_[write] = ++runs_made_;
-      const ValueId base = graph_.value(write).alias_of;
-      if (!base.is_none()) base_[write] = made_[base];
+      if (value.alias_of.is_none()) continue;
+      base_[write] = made_[value.alias_of];
+      const bool is_in_storage = value.alias_of == value.storage;
+      settled_at_[write] = is_in_storage ? remade_[value.storage] : settled_at_[value.alias_of];
     }
     runs_.push_back(op);
   }
 
   const JointGraph& graph_;
-  IdVector<ValueId, int64_t> made_;  // The number of the newest version.
-  IdVector<ValueId, int64_t> base_;  // Of aliases: the version that it is an alias of.
+  IdVector<ValueId, int64_t> made_;    // The number of the newest version.
+  IdVector<ValueId, int64_t> base_;    // Of aliases: the version that it is an alias of.
+  IdVector<ValueId, int64_t> remade_;  // Of storages: how often anything in it was made again.
+  // Of aliases: remade_ of its storage when it, and all between the two, were seen to be as they
+  // are to be.
+  IdVector<ValueId, int64_t> settled_at_;
   int64_t runs_made_ = 0;
   Runs runs_;
 };
