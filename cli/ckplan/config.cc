@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "cli/ckplan/commands.h"
@@ -13,6 +14,7 @@
 #include "cli/common/config_file.h"
 #include "cli/common/request_flags.h"
 #include "lib/base/nearest_name.h"
+#include "lib/base/read_file.h"
 
 namespace ckplan {
 namespace {
@@ -106,10 +108,9 @@ std::vector<std::string> Without(std::vector<std::string> texts, const OptionDes
                                  const std::vector<std::string>& before) {
   if (before.empty()) return texts;
   if (!TakesNames(option) || !option.may_repeat) return {};
-  std::erase_if(texts, [&](const std::string& text) {
-    return std::any_of(before.begin(), before.end(),
-                       [&](const std::string& other) { return NameIn(other) == NameIn(text); });
-  });
+  std::set<std::string_view> names;
+  for (const std::string& text : before) names.insert(NameIn(text));
+  std::erase_if(texts, [&](const std::string& text) { return names.contains(NameIn(text)); });
   return texts;
 }
 
@@ -225,15 +226,22 @@ void AddConfigOptions(CommandLine& line, Options& options) {
 
 Result<std::vector<ConfiguredValue>> ApplyConfig(const std::string& command, const Options& options,
                                                  CommandLine* line) {
-  std::vector<ConfiguredValue> configured;
   CKPLAN_ASSIGN_OR_RETURN(const std::optional<std::string> path, PathOfConfig(options));
-  if (!path) return configured;
-  const ProgramDescription program = DescribeProgram();
-  const auto is_section = [&](const std::string& name) {
+  if (!path) return std::vector<ConfiguredValue>();
+  CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(*path));
+  return ApplyConfigText(text, *path, command, line);
+}
+
+Result<std::vector<ConfiguredValue>> ApplyConfigText(std::string_view text, const std::string& path,
+                                                     const std::string& command,
+                                                     CommandLine* line) {
+  static const ProgramDescription program = DescribeProgram();
+  const auto is_section = [](const std::string& name) {
     return FindDescription(program, name) != nullptr;
   };
-  CKPLAN_ASSIGN_OR_RETURN(const ConfigFile file, ReadConfigFile(*path, is_section));
+  CKPLAN_ASSIGN_OR_RETURN(const ConfigFile file, ParseConfig(text, path, is_section));
   CKPLAN_RETURN_IF_ERROR(CheckEntries(program, file));
+  std::vector<ConfiguredValue> configured;
   const CommandDescription& description = *FindDescription(program, command);
   for (const OptionDescription& option : description.options) {
     if (!IsForFile(option)) continue;

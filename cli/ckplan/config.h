@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/ckplan/options.h"
@@ -30,6 +31,10 @@ struct ConfiguredValue {
 // that cannot be read.
 Result<std::vector<ConfiguredValue>> ApplyConfig(const std::string& command, const Options& options,
                                                  CommandLine* line);
+
+// The same by the text of a file, which messages call `path`.
+Result<std::vector<ConfiguredValue>> ApplyConfigText(std::string_view text, const std::string& path,
+                                                     const std::string& command, CommandLine* line);
 
 // Each option of the command with its value and where that comes from, as TOML that can be saved.
 std::string ConfigText(const std::string& command, const CommandLine& line,

@@ -99,10 +99,30 @@ Result<Done> AddSeries(const Source& source, const Grid& grid, const SolveLimits
   return Done{};
 }
 
+// Sizes of 30 dimensions, two for each, would be 2^30 requests. `typed` are the flags of all sizes:
+// " -D N=1,2 -D T=3".
+Result<Done> CheckCombinations(std::string_view typed) {
+  constexpr size_t kMaxCombinations = 1000;
+  size_t combinations = 1;
+  while (!typed.empty()) {
+    const std::string_view word = typed.substr(0, typed.find(' '));
+    typed.remove_prefix(std::min(word.size() + 1, typed.size()));
+    const size_t sizes = PartsOfList(word.substr(word.rfind('=') + 1)).size();
+    if (sizes > kMaxCombinations / combinations) {
+      return MakeError(ErrorCode::kUsage,
+                       fmt::format("-D: the sizes have more than {} combinations; give fewer",
+                                   kMaxCombinations));
+    }
+    combinations *= sizes;
+  }
+  return Done{};
+}
+
 Result<std::vector<ParetoSeries>> TraceAll(const Options& options, const Grid& grid,
                                            const Interrupt& interrupt, const Screen& screen) {
   Progress progress(screen.shows_progress);
   std::vector<ParetoSeries> all;
+  CKPLAN_RETURN_IF_ERROR(CheckCombinations(options.request.Typed("dims")));
   for (const RequestFlags& flags : options.request.EachCombinationOfDims()) {
     CKPLAN_ASSIGN_OR_RETURN(const PlanRequest request, flags.Read());
     progress.Stage(fmt::format("reading {}", options.source));

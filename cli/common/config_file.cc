@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cli/common/toml.h"
-#include "lib/base/read_file.h"
+#include "cli/common/toml_limits.h"
 
 namespace ckplan {
 namespace {
@@ -132,6 +132,15 @@ std::optional<std::string> FindConfigFile() {
 
 Result<ConfigFile> ParseConfig(std::string_view text, const std::string& path,
                                const std::function<bool(const std::string& name)>& is_section) {
+  if (text.size() > kMaxConfigBytes) {
+    return MakeError(ErrorCode::kUsage,
+                     fmt::format("{}: it has {} bytes, and settings may have {}; put long lists of "
+                                 "patterns into a file of their own, and name it as \"@FILE\"",
+                                 path, text.size(), kMaxConfigBytes));
+  }
+  if (const std::optional<TomlFault> fault = FindDeepToml(text)) {
+    return MakeError(ErrorCode::kUsage, fmt::format("{}:{}: {}", path, fault->line, fault->what));
+  }
   const toml::parse_result parsed = toml::parse(text, std::string_view(path));
   if (!parsed) {
     const toml::parse_error& fault = parsed.error();
@@ -143,12 +152,6 @@ Result<ConfigFile> ParseConfig(std::string_view text, const std::string& path,
   reader.ReadDocument(parsed.table());
   CKPLAN_ASSIGN_OR_RETURN(std::vector<ConfigEntry> entries, std::move(reader).Finish());
   return ConfigFile{path, std::move(entries)};
-}
-
-Result<ConfigFile> ReadConfigFile(const std::string& path,
-                                  const std::function<bool(const std::string& name)>& is_section) {
-  CKPLAN_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
-  return ParseConfig(text, path, is_section);
 }
 
 std::string TomlText(std::string_view text) {

@@ -9,6 +9,7 @@
 //   fail-on = ["peak>16GiB"]
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@
 namespace ckplan {
 
 inline constexpr std::string_view kConfigName = "ckplan.toml";
+inline constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 
 struct ConfigEntry {
   enum class Kind { kText, kNumber, kTruth, kList, kTable };
@@ -42,13 +44,11 @@ struct ConfigFile {
 // none.
 std::optional<std::string> FindConfigFile();
 
-// kUsage, with file and line: no TOML, or a value of a kind that no option takes. A table is a
+// kUsage, with file and line: no TOML, a value of a kind that no option takes, or deeper than
+// toml_limits.h allows; with the file alone: larger than kMaxConfigBytes. A table is a
 // section if `is_section` says so of its name.
 Result<ConfigFile> ParseConfig(std::string_view text, const std::string& path,
                                const std::function<bool(const std::string& name)>& is_section);
-// kIo: it cannot be read.
-Result<ConfigFile> ReadConfigFile(const std::string& path,
-                                  const std::function<bool(const std::string& name)>& is_section);
 
 // The text as a string of TOML.
 std::string TomlText(std::string_view text);

@@ -94,6 +94,55 @@ TEST_CASE("config: what no option takes is refused with its line") {
   }
 }
 
+TEST_CASE("config: what is nested too deep, or too large, is refused before it is parsed") {
+  const auto repeated = [](std::string_view part, size_t count) {
+    std::string text;
+    for (size_t i = 0; i < count; ++i) text += part;
+    return text;
+  };
+  const struct {
+    std::string text;
+    std::string message;
+  } kRows[] = {
+      {repeated("a.", 99'999) + "a = 1\n", "dir/ckplan.toml:1: a key has more than 16 parts"},
+      {"x = 1\n[" + repeated("a . ", 99'999) + "a]\n", "dir/ckplan.toml:2: a key has more"},
+      {"\n\n[[" + repeated("\"a\".", 99'999) + "a]]\n", "dir/ckplan.toml:3: a key has more"},
+      {"x = { " + repeated("a.", 16) + "a = 1 }\n", "dir/ckplan.toml:1: a key has more"},
+      {R"(x = """\"""""")"
+       "\n" +
+           repeated("'b'.", 16) + "a = 1\n",
+       "dir/ckplan.toml:2: a key"},
+      {"x = ''' \"'''''\n" + repeated("a.", 16) + "a = 1\n", "dir/ckplan.toml:2: a key has more"},
+      {R"(x = "\\" # ")"
+       "\n" +
+           repeated("a.", 16) + "a = 1\n",
+       "dir/ckplan.toml:2: a key has"},
+      {"x = [\n" + repeated("[", 100'000), "dir/ckplan.toml:2: lists and tables are nested more"},
+      {"x = " + repeated("{a=[", 100'000), "dir/ckplan.toml:1: lists and tables are nested more"},
+      {"x = '" + repeated("a", kMaxConfigBytes) + "'\n", "dir/ckplan.toml: it has 1048583 bytes"},
+  };
+  for (const auto& row : kRows) {
+    CAPTURE(row.message);
+    const auto file = Parsed(row.text);
+    REQUIRE_FALSE(file.ok());
+    CHECK(file.error().code == ErrorCode::kUsage);
+    CHECK_MESSAGE(file.error().message.starts_with(row.message), file.error().message);
+  }
+}
+
+TEST_CASE("config: dots and brackets in strings, comments and lists nest nothing") {
+  const std::string many = std::string(300, '.') + std::string(300, '[');
+  const auto file =
+      Parsed("# " + many + "\na = \"" + many + "\\\"" + many + "\" # '" + many + "\nb = '" + many +
+             "'\nc = \"\"\"\n" + many + "\"\"" + many + "\"\"\"\"\"\nd = '''" + many +
+             "'''\nfreeze = [\n" + "  'layer.0.a.b.c', 'layer.1.a.b.c', 'layer.2.a.b.c', # " +
+             many + "\n  '', \"\", 'layer.3.a.b.c',\n]\ndim.N = 3\n");
+  REQUIRE_MESSAGE(file.ok(), file.error().message);
+  REQUIRE(file->entries.size() == 6);
+  CHECK(file->entries[2].texts.front() == many + "\"\"" + many + "\"\"");
+  CHECK(file->entries[4].texts.size() == 6);
+}
+
 TEST_CASE("config: the file is looked for up to the folder of the repository") {
   const TemporaryFolder temporary;
   const fs::path root = fs::path(temporary / "root");
