@@ -18,7 +18,8 @@ constexpr Budget kLeast{Budget::Kind::kMin, Bytes(0), 0};
 Result<Plan> PlanFor(const TensorGraph& graph, Objective objective, Budget budget,
                      const SolveLimits& limits = {}) {
   PlanRequest request;
-  request.algorithm = "exact-dp";
+  // Among the candidates of exact-dp are plans of approx-dp for either objective.
+  request.algorithm = "approx-dp";
   request.objective = objective;
   request.budget = budget;
   return MakePlan(graph, request, limits);

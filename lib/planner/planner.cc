@@ -17,6 +17,8 @@
 #include "lib/plan/check_constraints.h"
 #include "lib/plan/constraints.h"
 #include "lib/planner/best_planner.h"
+#include "lib/planner/choice.h"
+#include "lib/planner/containment.h"
 #include "lib/planner/joint_planner.h"
 #include "lib/planner/knob_search.h"
 #include "lib/planner/obedience.h"
@@ -27,81 +29,6 @@
 
 namespace ckplan {
 namespace {
-
-Result<const Candidate*> SolveForPaperBudget(const SolverInfo& info, const Knob& knob,
-                                             const Budget& budget, KnobSearch* search) {
-  if (knob.kind != Knob::Kind::kPaperBudget && knob.kind != Knob::Kind::kSegmentBudget) {
-    const KnobInfo* const own = InfoOf(knob.kind);
-    const std::string setting = own == nullptr ? "" : fmt::format("{}=...", own->name);
-    return Error{ErrorCode::kUsage,
-                 fmt::format("{} has no budget of its own; a paper budget is for algorithms whose "
-                             "paper has one, such as exact-dp",
-                             info.name),
-                 {},
-                 {"use", {{own == nullptr ? "budget" : "setting", setting}}}};
-  }
-  if (budget.kind == Budget::Kind::kMin) return search->At(knob.min);
-  if (budget.bytes.count() < knob.min) {
-    return Error{
-        ErrorCode::kInfeasible,
-        fmt::format("infeasible: {} has no plan with a paper budget of {} bytes; the least "
-                    "is {} bytes",
-                    info.name, budget.bytes.count(), knob.min),
-        {},
-        {"try", {{"paper_budget", "min"}}}};
-  }
-  return search->At(budget.bytes.count());
-}
-
-Result<const Candidate*> SolveForBudget(const TensorGraph& graph, const SolverInfo& info,
-                                        const PlanRequest& request, KnobSearch* search,
-                                        std::optional<Bytes>* refused_least) {
-  if (PeakBudgetOf(request).kind == Budget::Kind::kMin) {
-    CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search->MinPeak());
-    return search->Refine(least, least->simulation.peak);
-  }
-  const Bytes budget = ActivationBudget(graph, request);
-  CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, search->BestWithin(budget));
-  if (best != nullptr) return search->Refine(best, budget);
-  CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search->MinPeak());
-  // Who was stopped knows no least budget to name.
-  if (search->was_stopped()) return MakeError(ErrorCode::kTimeout, "stopped");
-  *refused_least = least->simulation.peak;
-  Error error = Infeasible(graph, request, info.name, least->simulation.peak,
-                           least->schedule.steps[least->simulation.peak_step]);
-  if (MayReachLess(info, least->outcome.is_optimal)) error.notes.emplace_back(kMayReachLess);
-  return error;
-}
-
-// The plan of a setting that is asked for, which a budget may still refuse.
-Result<const Candidate*> SolveForSetting(const TensorGraph& graph, const SolverInfo& info,
-                                         const PlanRequest& request, const Knob& knob,
-                                         KnobSearch* search) {
-  const KnobSetting& setting = *request.setting;
-  if (!IsInRange(knob, setting.value)) {
-    return MakeError(ErrorCode::kUsage,
-                     fmt::format("{} is out of range for {}: on this graph {} is {}",
-                                 TextOf(setting), info.name, setting.knob, RangeText(knob)));
-  }
-  CKPLAN_ASSIGN_OR_RETURN(const Candidate* chosen, search->At(setting.value));
-  const Budget& budget = PeakBudgetOf(request);
-  if (!budget.is_given() || budget.kind == Budget::Kind::kMin) return chosen;
-  const Simulation& simulation = chosen->simulation;
-  if (simulation.peak <= ActivationBudget(graph, request)) return chosen;
-  return Infeasible(graph, request, fmt::format("{} with {}", info.name, TextOf(setting)),
-                    simulation.peak, chosen->schedule.steps[simulation.peak_step]);
-}
-
-Result<const Candidate*> Choose(const TensorGraph& graph, const SolverInfo& info,
-                                const PlanRequest& request, const Knob& knob, KnobSearch* search,
-                                std::optional<Bytes>* least) {
-  if (request.setting) return SolveForSetting(graph, info, request, knob, search);
-  if (request.paper_budget.is_given()) {
-    return SolveForPaperBudget(info, knob, request.paper_budget, search);
-  }
-  if (PeakBudgetOf(request).is_given()) return SolveForBudget(graph, info, request, search, least);
-  return search->At(knob.preset);
-}
 
 std::optional<KnobSetting> SettingOf(const SolverInfo& info, const Candidate& chosen) {
   const KnobInfo* const knob = InfoOf(info.knob);
@@ -255,17 +182,35 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const TensorGraph& graph,
                            std::optional<Bytes>* least) {
   PollStop();
   const View view(graph, request);
+  CKPLAN_ASSIGN_OR_RETURN(const Choice choice, ChoosePlan(info, view, request, limits, least));
+  const Candidate& chosen = choice.candidate;
+  if (request.decisions) {
+    CKPLAN_RETURN_IF_ERROR(CheckDecided(BrokenConstraints(graph, request, chosen.schedule)));
+  }
+  return CheckedPlan(info, graph, request, chosen, choice.was_stopped);
+}
+
+// One search's points, after one preparation.
+Result<Done> AddPointsBy(const SolverInfo& info, const View& view, const PlanRequest& request,
+                         int64_t budget_count, const SolveLimits& limits,
+                         std::vector<CurvePoint>* points) {
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,
                           info.prepare(view.problem, limits));
   KnobSearch search(view, solver.get(), limits);
-  const Knob knob = solver->knob();
-  CKPLAN_CHECK(knob.kind == info.knob, "the registry says what an algorithm's knob is");
-  CKPLAN_ASSIGN_OR_RETURN(const Candidate* chosen,
-                          Choose(graph, info, request, knob, &search, least));
-  if (request.decisions) {
-    CKPLAN_RETURN_IF_ERROR(CheckDecided(BrokenConstraints(graph, request, chosen->schedule)));
+  const auto add = [&](const Candidate& candidate) {
+    const Plan plan = CheckedPlan(info, view.graph, request, candidate, search.was_stopped());
+    points->push_back({plan.figures.peak, plan.figures.overhead});
+  };
+  CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search.MinPeak());
+  add(*least);
+  const int64_t low = points->back().peak.count();
+  const int64_t high = std::max(low, KeepAllPeak(view.graph).count());
+  for (int64_t i = 1; i <= budget_count; ++i) {
+    const Bytes budget(i == budget_count ? high : low + (high - low) / budget_count * i);
+    CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, search.BestWithin(budget));
+    if (best != nullptr) add(*best);
   }
-  return CheckedPlan(info, graph, request, *chosen, search.was_stopped());
+  return Done{};
 }
 
 Result<Done> AddPointsFor(Objective objective, const SolverInfo& info, const TensorGraph& graph,
@@ -274,21 +219,9 @@ Result<Done> AddPointsFor(Objective objective, const SolverInfo& info, const Ten
   PlanRequest own = request;
   own.objective = objective;
   const View view(graph, own);
-  CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,
-                          info.prepare(view.problem, limits));
-  KnobSearch search(view, solver.get(), limits);
-  const auto add = [&](const Candidate& candidate) {
-    const Plan plan = CheckedPlan(info, graph, own, candidate, search.was_stopped());
-    points->push_back({plan.figures.peak, plan.figures.overhead});
-  };
-  CKPLAN_ASSIGN_OR_RETURN(const Candidate* least, search.MinPeak());
-  add(*least);
-  const int64_t low = points->back().peak.count();
-  const int64_t high = std::max(low, KeepAllPeak(graph).count());
-  for (int64_t i = 1; i <= budget_count; ++i) {
-    const Bytes budget(i == budget_count ? high : low + (high - low) / budget_count * i);
-    CKPLAN_ASSIGN_OR_RETURN(const Candidate* best, search.BestWithin(budget));
-    if (best != nullptr) add(*best);
+  CKPLAN_RETURN_IF_ERROR(AddPointsBy(info, view, own, budget_count, limits, points));
+  for (const SolverInfo* smaller : ContainedIn(info.name)) {
+    CKPLAN_RETURN_IF_ERROR(AddPointsBy(*smaller, view, own, budget_count, limits, points));
   }
   return Done{};
 }
@@ -331,12 +264,14 @@ Result<Plan> UnlessOutOfMemory(const SolverInfo& info, const SolveLimits& limits
 // Kusumoto et al. 2019, section 4.4. For the least peak, the plan that has less. A refusal speaks
 // of the one that comes nearer.
 Result<Plan> SolveForEitherObjective(const SolverInfo& info, const TensorGraph& graph,
-                                     const PlanRequest& request, const SolveLimits& limits) {
+                                     const PlanRequest& request, const SolveLimits& limits,
+                                     std::optional<Bytes>* least) {
   std::optional<Bytes> least_by_time;
   std::optional<Bytes> least_by_memory;
   Result<Plan> by_time = SolveFor(Objective::kTime, info, graph, request, limits, &least_by_time);
   const bool wants_least_peak = PeakBudgetOf(request).kind == Budget::Kind::kMin;
   const bool is_settled = by_time.ok() ? !wants_least_peak : !least_by_time.has_value();
+  *least = least_by_time;
   if (!info.takes_objective || request.setting || is_settled) return by_time;
   Result<Plan> by_memory = UnlessOutOfMemory(info, limits, [&] {
     return UnlessStopped([&] {
@@ -359,18 +294,19 @@ Result<Plan> SolveForEitherObjective(const SolverInfo& info, const TensorGraph& 
   };
   if (by_memory.ok()) return !by_time.ok() || is_better(*by_memory, *by_time) ? by_memory : by_time;
   const bool is_nearer = !by_time.ok() && least_by_memory && *least_by_memory < *least_by_time;
+  if (is_nearer) *least = least_by_memory;
   return is_nearer ? by_memory : by_time;
 }
 
-Result<Plan> MakePlanBy(const SolverInfo& info, const TensorGraph& graph,
-                        const PlanRequest& request, const SolveLimits& limits) {
-  CKPLAN_RETURN_IF_ERROR(CheckRequest(graph, info, request));
+// By one algorithm's own search.
+Result<Plan> MakePlanAlone(const SolverInfo& info, const TensorGraph& graph,
+                           const PlanRequest& request, const SolveLimits& limits,
+                           std::optional<Bytes>* least) {
   return UnlessOutOfMemory(info, limits, [&] {
     return UnlessStopped([&] {
-      std::optional<Bytes> least;
       return request.objective == Objective::kAuto
-                 ? SolveForEitherObjective(info, graph, request, limits)
-                 : SolveAndCheck(info, graph, request, limits, &least);
+                 ? SolveForEitherObjective(info, graph, request, limits, least)
+                 : SolveAndCheck(info, graph, request, limits, least);
     });
   });
 }
@@ -384,6 +320,61 @@ bool IsBetter(const Plan& a, const Plan& b, bool wants_least_peak) {
                             : std::tuple(overhead, peak, plan.request.algorithm);
   };
   return rank(a) < rank(b);
+}
+
+// A plan that an algorithm has made under the name of one that contains it, whose knob has no
+// setting for it.
+Plan OfSmaller(const SolverInfo& smaller, Plan plan) {
+  PlanFigures& figures = plan.figures;
+  const std::string setting =
+      figures.setting ? fmt::format(" with {}", TextOf(*figures.setting)) : std::string();
+  figures.guarantee = fmt::format("{}{}: {}", smaller.name, setting, figures.guarantee);
+  figures.setting.reset();
+  return plan;
+}
+
+// Replaces a plan, or a refusal that names `least`, by what an algorithm comes to that is contained
+// in the one that has made it, where that is better.
+Result<Done> TakeSmaller(const SolverInfo& info, const SolverInfo& smaller,
+                         const TensorGraph& graph, const PlanRequest& request,
+                         const SolveLimits& limits, Result<Plan>* made,
+                         std::optional<Bytes>* least) {
+  SolverInfo under_name = smaller;
+  under_name.name = info.name;
+  std::optional<Bytes> other_least;
+  Result<Plan> other = MakePlanAlone(under_name, graph, request, limits, &other_least);
+  if (other.ok()) {
+    const bool wants_least_peak = PeakBudgetOf(request).kind == Budget::Kind::kMin;
+    if (!made->ok() || IsBetter(*other, **made, wants_least_peak)) {
+      *made = OfSmaller(smaller, *std::move(other));
+    }
+    return Done{};
+  }
+  if (other.error().code == ErrorCode::kTimeout) {
+    if (!made->ok() || !limits.stop.stop_requested()) return std::move(other).error();
+    (*made)->figures.guarantee = StoppedEarly((*made)->figures.guarantee);
+  } else if (!made->ok() && other_least && *other_least < **least) {
+    *least = other_least;
+    *made = std::move(other);
+  }
+  return Done{};
+}
+
+Result<Plan> MakePlanBy(const SolverInfo& info, const TensorGraph& graph,
+                        const PlanRequest& request, const SolveLimits& limits) {
+  CKPLAN_RETURN_IF_ERROR(CheckRequest(graph, info, request));
+  std::optional<Bytes> least;
+  Result<Plan> made = MakePlanAlone(info, graph, request, limits, &least);
+  const Budget& budget = PeakBudgetOf(request);
+  if (!budget.is_given() || request.setting) return made;
+  for (const SolverInfo* smaller : ContainedIn(info.name)) {
+    const bool may_be_better =
+        made.ok() ? budget.kind == Budget::Kind::kMin || made->figures.overhead > Cost(0)
+                  : least.has_value();
+    if (!may_be_better) break;
+    CKPLAN_RETURN_IF_ERROR(TakeSmaller(info, *smaller, graph, request, limits, &made, &least));
+  }
+  return made;
 }
 
 // Algorithms that answer at once come first, so that a time limit cuts short only the searches.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <compare>
 #include <utility>
 #include <vector>
 
@@ -21,7 +22,7 @@ class Exhaustive : public PreparedSolver {
 
   // Without a budget, the lowest peak of any sequence is the least feasible budget.
   Result<Done> FindMinBudget(const SolveLimits& limits) {
-    Search search{Bytes::Max(), true, {}, {}, Cost(0), Bytes::Max()};
+    Search search{Bytes::Max(), true, {}, {}, {}, Bytes::Max()};
     CKPLAN_RETURN_IF_ERROR(Extend(0, Bytes(0), Cost(0), Bytes(0), limits, &search));
     min_budget_ = search.min_peak;
     return Done{};
@@ -33,8 +34,7 @@ class Exhaustive : public PreparedSolver {
   }
 
   Result<SolveOutcome> Solve(int64_t setting, const SolveLimits& limits) override {
-    Search search{Bytes(setting), problem_.objective == Objective::kTime, {}, {}, Cost(0),
-                  Bytes::Max()};
+    Search search{Bytes(setting), problem_.objective == Objective::kTime, {}, {}, {}, Bytes::Max()};
     CKPLAN_RETURN_IF_ERROR(Extend(0, Bytes(0), Cost(0), Bytes(0), limits, &search));
     if (search.best.empty()) {
       return MakeError(ErrorCode::kInfeasible,
@@ -57,14 +57,30 @@ class Exhaustive : public PreparedSolver {
   }
 
  private:
+  // The lower the better. Of equally good sequences it takes the one that exact-dp takes
+  // (lower_set_dp.h): the one that caches less, then the one whose sets have lower numbers, last
+  // set first.
+  struct Rank {
+    int64_t key = 0;  // The overhead, or its negative where the greatest is sought.
+    Bytes cached;
+    auto operator<=>(const Rank&) const = default;
+  };
   struct Search {
     Bytes budget;
     bool wants_min;
     std::vector<int32_t> sequence;  // The present branch.
     std::vector<int32_t> best;      // Empty: none yet.
-    Cost best_overhead;
+    Rank best_rank;
     Bytes min_peak;
   };
+
+  static bool IsBetter(const Search& search, const Rank& rank) {
+    if (search.best.empty() || rank != search.best_rank) {
+      return search.best.empty() || rank < search.best_rank;
+    }
+    return std::lexicographical_compare(search.sequence.rbegin(), search.sequence.rend(),
+                                        search.best.rbegin(), search.best.rend());
+  }
 
   // Tries every lower set that can follow `top`.
   Result<Done> Extend(int32_t top, Bytes cached, Cost overhead, Bytes peak,
@@ -73,11 +89,10 @@ class Exhaustive : public PreparedSolver {
     if (limits.stop.stop_requested()) return MakeError(ErrorCode::kTimeout, "stopped");
     if (top == last_) {
       search->min_peak = std::min(search->min_peak, peak);
-      const bool is_better =
-          search->wants_min ? overhead < search->best_overhead : overhead > search->best_overhead;
-      if (search->best.empty() || is_better) {
+      const Rank rank{search->wants_min ? overhead.count() : -overhead.count(), cached};
+      if (IsBetter(*search, rank)) {
         search->best = search->sequence;
-        search->best_overhead = overhead;
+        search->best_rank = rank;
       }
       return Done{};
     }

@@ -1,0 +1,25 @@
+// Which plan of an algorithm answers a request: that of the setting, or of the paper's budget, that
+// is asked for; the best within a budget on the simulated peak; or the paper's own choice.
+#pragma once
+
+#include <optional>
+
+#include "lib/base/result.h"
+#include "lib/base/units.h"
+#include "lib/plan/request.h"
+#include "lib/plan/solver.h"
+#include "lib/planner/knob_search.h"
+
+namespace ckplan {
+
+struct Choice {
+  Candidate candidate;
+  bool was_stopped = false;  // It is the best that was found until then.
+};
+
+// `least` becomes the least peak of which a refusal for want of budget speaks. Errors are those of
+// MakePlan (planner.h).
+Result<Choice> ChoosePlan(const SolverInfo& info, const View& view, const PlanRequest& request,
+                          const SolveLimits& limits, std::optional<Bytes>* least);
+
+}  // namespace ckplan
