@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "lib/base/rng.h"
+#include "lib/base/stop.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/mip/mip.h"
 #include "lib/plan/check_runs.h"
 #include "lib/planner/registry.h"
+#include "lib/planner/source.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/random_joint_graph.h"
 
@@ -193,6 +195,32 @@ TEST_CASE("joint planner: every algorithm's least budget is the least of all, tr
       CheckEveryBudget(RandomJointGraph(rng, options), request);
     }
   }
+}
+
+// How often loops ask for a stop, which each program does for each of its moments.
+int64_t PollsOf(const std::string& file, const PlanRequest& request) {
+  const Source source = LoadSource("testdata/regress/" + file, request).value();
+  int64_t polls = 0;
+  const StopScope scope({}, [&](int64_t) { ++polls; });
+  const Result<Plan> plan = MakeJointPlan(*source.joint, request, {});
+  CHECK((plan.ok() || plan.error().code == ErrorCode::kInfeasible));
+  return polls;
+}
+
+TEST_CASE("joint planner: effort bounds how many programs are solved, however small they are") {
+  if (!HasMipSolver()) return;
+  PlanRequest request;
+  request.algorithm = kBestAlgorithm;
+  request.effort = SearchEffort::kQuick;
+  request.budget = Budget::Of(Bytes(12'287));
+  const int64_t of_seven = PollsOf("slow_7_operations.json", request);
+  request.budget = {Budget::Kind::kMin, Bytes(0), 0};
+  request.gradients = ParameterGradients::kArriving;
+  const int64_t of_twenty = PollsOf("slow_quick.json", request);
+  CAPTURE(of_seven);
+  CAPTURE(of_twenty);
+  CHECK(of_seven < 200'000);  // A million where a program is no work.
+  CHECK(of_twenty < 10'000);
 }
 
 TEST_CASE("joint planner: algorithms of forward graphs are refused by name") {
