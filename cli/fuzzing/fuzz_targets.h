@@ -27,7 +27,9 @@ void FuzzGraph(FuzzInput input);        // graph.json
 void FuzzJointGraph(FuzzInput input);   // Joint graphs, planned by quick algorithms.
 void FuzzJointPlan(FuzzInput input);    // plan.json, judged for a joint graph.
 void FuzzModel(FuzzInput input);        // ONNX files: loading, lowering, planning, annotating.
+void FuzzPatterns(FuzzInput input);     // Patterns against names.
 void FuzzPlan(FuzzInput input);         // plan.json, judged for a graph.
+void FuzzSettings(FuzzInput input);     // ckplan.toml, up to what a command would run with.
 void FuzzSizes(FuzzInput input);        // Sizes, budgets and durations, and the flags of a request.
 #ifdef CKPLAN_HAS_CPU
 void FuzzKernels(FuzzInput input);  // Operators with any attributes and shapes on the CPU backend.
@@ -51,7 +53,9 @@ inline constexpr FuzzTarget kFuzzTargets[] = {
     {"kernels", FuzzKernels},
 #endif
     {"model", FuzzModel},
+    {"patterns", FuzzPatterns},
     {"plan", FuzzPlan},
+    {"settings", FuzzSettings},
     {"sizes", FuzzSizes},
 };
 

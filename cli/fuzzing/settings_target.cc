@@ -1,0 +1,89 @@
+// ckplan.toml through the whole program but its work: from the text of the file to what a command
+// would run with, and to what --print-config prints.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/ckplan/commands.h"
+#include "cli/ckplan/config.h"
+#include "cli/fuzzing/fuzz_targets.h"
+#include "lib/base/check.h"
+
+namespace ckplan {
+namespace {
+
+// A command whose arguments have been parsed.
+struct TypedCommand {
+  explicit TypedCommand(const Command& command)
+      : name(command.name), line("ckplan " + name, command.example, command.summary) {
+    command.add_options(line, options);
+    takes_config = line.HasOption("--memory-limit");
+    if (!takes_config) return;
+    AddConfigOptions(line, options);
+    std::vector<std::string> arguments;
+    for (const PositionalDescription& positional : line.description().positionals) {
+      if (!positional.is_optional) arguments.push_back("model.onnx");
+    }
+    CKPLAN_CHECK(line.Parse(arguments).ok(), "a command without options is one");
+  }
+
+  std::string name;
+  Options options;
+  CommandLine line;
+  bool takes_config = false;
+};
+
+// Files are named by whatever the fuzzer invents: "@-" is standard input, which never ends.
+bool NamesFile(const std::vector<ConfiguredValue>& configured) {
+  return std::any_of(configured.begin(), configured.end(), [](const ConfiguredValue& value) {
+    return value.flag == "--decisions" ||
+           std::any_of(value.texts.begin(), value.texts.end(), [](const std::string& text) {
+             return text.find('@') != std::string::npos || text.starts_with("file:");
+           });
+  });
+}
+
+// What --print-config prints, saved as a file, gives every option the same values.
+void PrintAndReadAgain(const Command& command, const TypedCommand& typed,
+                       const std::vector<ConfiguredValue>& configured) {
+  const std::string printed = ConfigText(typed.name, typed.line, configured);
+  TypedCommand again(command);
+  const auto applied = ApplyConfigText(printed, "printed.toml", again.name, &again.line);
+  CKPLAN_CHECK(applied.ok(), "what is printed is read: " + applied.error().message);
+  for (const OptionDescription& option : typed.line.description().options) {
+    const std::string flag = option.LongFlag();
+    if (typed.line.Typed(flag).empty()) continue;  // The default, which is printed as such.
+    CKPLAN_CHECK(again.line.Typed(flag) == typed.line.Typed(flag), "and sets the same: " + flag);
+  }
+}
+
+void Apply(const Command& command, std::string_view text) {
+  TypedCommand typed(command);
+  if (!typed.takes_config) return;
+  const auto configured = ApplyConfigText(text, "ckplan.toml", typed.name, &typed.line);
+  if (!configured.ok()) {
+    const Error& error = configured.error();
+    CKPLAN_CHECK(error.code == ErrorCode::kUsage, "what is no settings is refused as such");
+    CKPLAN_CHECK(error.message.starts_with("ckplan.toml:"), "a fault names the file");
+    return;
+  }
+  if (NamesFile(*configured)) return;
+  PrintAndReadAgain(command, typed, *configured);
+  const Result<PlanRequest> request = typed.options.request.Read();
+  if (request.ok()) return;
+  CKPLAN_CHECK(request.error().code == ErrorCode::kUsage, "a value is refused as such");
+  CKPLAN_CHECK(!WithOrigins(request.error(), *configured).message.empty(), "and the reason given");
+}
+
+}  // namespace
+
+// The commands take turns, by the length of the text: all of them for each text would take most of
+// the time.
+void FuzzSettings(FuzzInput input) {
+  const auto commands = AllCommands();
+  Apply(commands.front(), TextOf(input));
+  Apply(commands[input.size() % commands.size()], TextOf(input));
+}
+
+}  // namespace ckplan
