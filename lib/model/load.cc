@@ -13,6 +13,7 @@
 #include "lib/model/freeze.h"
 #include "lib/model/functions.h"
 #include "lib/model/model_impl.h"
+#include "lib/model/module_calls.h"
 #include "lib/model/parse_file.h"
 #include "lib/plan/same_model.h"
 
@@ -40,6 +41,33 @@ bool LooksFolded(const onnx::GraphProto& graph) {
     if (is_renamed && node.input(2).starts_with("onnx::Conv_")) return true;
   }
   return false;
+}
+
+// Whether the node is what is left of a normalisation of a PyTorch model, which the exporter's
+// optimizer has folded into it: then it still has the metadata of the normalisation.
+bool HasFoldedNormalisation(const onnx::NodeProto& node) {
+  const std::string& type = node.op_type();
+  if (type != "Conv" && type != "ConvTranspose" && type != "Gemm") return false;
+  const std::vector<std::string> classes = ClassesOf(node);
+  return !classes.empty() && classes.back().find("_norm") != std::string::npos;
+}
+
+// Returns whether there are any.
+bool WarnOfFoldedNormalisations(Model::Impl& model, const std::string& file) {
+  std::vector<std::string> shown;
+  for (const onnx::NodeProto& node : model.proto->graph().node()) {
+    if (!HasFoldedNormalisation(node)) continue;
+    shown.push_back(fmt::format("\"{}\"", ShortName(node.name())));
+  }
+  if (shown.empty()) return false;
+  model.warnings.push_back(
+      fmt::format("{}: {} folded into other nodes ({}): the plan is for a network without {}; "
+                  "export with torch.onnx.export(..., optimize=False) to plan the original",
+                  file,
+                  shown.size() == 1 ? "a normalisation was"
+                                    : fmt::format("{} normalisations were", shown.size()),
+                  ShortList(shown, 3), shown.size() == 1 ? "it" : "them"));
+  return true;
 }
 
 // What ONNX Runtime's and ONNX's own training tools add to a model; null if it is none of that.
@@ -85,6 +113,7 @@ void WarnOfNewerOperators(Model::Impl& model, const std::string& file) {
 void AddWarnings(Model::Impl& model, const std::string& file) {
   WarnOfBackward(model, file);
   WarnOfNewerOperators(model, file);
+  if (WarnOfFoldedNormalisations(model, file)) return;
   if (LooksFolded(model.proto->graph())) {
     model.warnings.push_back(fmt::format(
         "{}: BatchNormalization looks folded into the convolutions: the plan is for a network "

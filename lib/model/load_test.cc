@@ -361,6 +361,32 @@ std::string FirstWarning(const Result<Model>& model) {
   return model->warnings().empty() ? "" : model->warnings()[0];
 }
 
+TEST_CASE("load: normalisations that PyTorch's exporter has folded away are warned of") {
+  LoadOptions options;
+  options.dims = {{"N", 4}};
+  const Result<Model> model = LoadModel("testdata/regress/folded_norms.onnx", options);
+  const std::string warning = FirstWarning(model);
+  CAPTURE(warning);
+  CHECK(warning.find("4 normalisations were folded into other nodes (\"node_Conv_29\", ") !=
+        std::string::npos);
+  CHECK(warning.find("optimize=False") != std::string::npos);
+  CHECK(model->warnings().size() == 1);
+  // A convolution of a module that is none is a convolution.
+  onnx::ModelProto proto =
+      ParseGraph("g (float[1,1,4,4] x, float[1,1,1,1] w) => (float[1,1,4,4] y) { y = Conv(x, w) }");
+  const auto classes_are = [&](const std::string& classes) {
+    onnx::NodeProto* const node = proto.mutable_graph()->mutable_node(0);
+    node->clear_metadata_props();
+    auto* const property = node->add_metadata_props();
+    property->set_key("pkg.torch.onnx.class_hierarchy");
+    property->set_value(classes);
+    return FirstWarning(LoadProto(proto)).find("folded") != std::string::npos;
+  };
+  CHECK_FALSE(classes_are("['Net', 'torch.nn.modules.conv.Conv2d', 'aten.conv2d.default']"));
+  CHECK(classes_are("['Net', 'BatchNorm2d', 'aten._native_batch_norm_legit_no_training.default']"));
+  CHECK_FALSE(classes_are("no list"));
+}
+
 TEST_CASE("load: a backward is found in the branch that is taken, an optimizer anywhere") {
   for (const int taken : {1, 0}) {
     const std::string graph =

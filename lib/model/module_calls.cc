@@ -27,7 +27,7 @@ class CallTree {
   int32_t CallOf(const onnx::NodeProto& node) {
     const std::vector<std::string> scopes = StringsOf(node, kScopes);
     if (scopes.size() < 2 || scopes.front() == kNoModule) return -1;
-    const std::vector<std::string> classes = StringsOf(node, kClasses);
+    const std::vector<std::string> classes = ClassesOf(node);
     size_t depth = 0;
     while (depth < running_.size() && depth + 1 < scopes.size() &&
            calls_[static_cast<size_t>(running_[depth])].path == scopes[depth]) {
@@ -71,6 +71,10 @@ std::optional<std::vector<std::string>> ParsePythonStrings(std::string_view text
     at += 2;
   }
   return strings;
+}
+
+std::vector<std::string> ClassesOf(const onnx::NodeProto& node) {
+  return StringsOf(node, kClasses);
 }
 
 ModuleCalls ReadModuleCalls(const Model::Impl& model, const std::vector<NodeId>& nodes,

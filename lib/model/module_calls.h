@@ -23,6 +23,9 @@ namespace ckplan {
 // The strings of a list in Python's notation; nothing if it is none.
 std::optional<std::vector<std::string>> ParsePythonStrings(std::string_view text);
 
+// The classes of the modules that the node is in, and of its operation; empty if it names none.
+std::vector<std::string> ClassesOf(const onnx::NodeProto& node);
+
 // `nodes` has the node of each operation of the model, or none, and `node_count` is the number of
 // nodes. Empty if no node of the graph names a module.
 ModuleCalls ReadModuleCalls(const Model::Impl& model, const std::vector<NodeId>& nodes,

@@ -1,0 +1,92 @@
+"""The export of a model that the documentation tells to type, and the commands that follow it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch_tests.networks import ResNet
+
+pytest.importorskip("onnxscript")
+
+ROOT = Path(__file__).parents[3]
+PAGES = ["README.md", "docs/answers.md", "docs/python.md"]
+# What is exported: the batch of the README, which the other pages make themselves.
+IMAGES = torch.zeros(4, 3, 64, 64)
+
+
+def blocks_of(page: str, language: str) -> list[str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [block for named, block in blocks if named == language]
+
+
+def export_of(page: str) -> str:
+    """The block of a page that exports a model."""
+    (block,) = [code for code in blocks_of(page, "python") if "torch.onnx.export(" in code]
+    return block
+
+
+def documented_commands() -> dict[str, list[str]]:
+    """The commands of docs/answers.md that need nothing but that model, by what they do."""
+    commands = {}
+    for block in blocks_of("docs/answers.md", ""):
+        words = shlex.split(block)
+        if words[:2] == ["ckplan", "model.onnx"] and "--budget-total" in words:
+            commands["plan"] = words[1:]
+        elif words[:3] in (["ckplan", "fit", "model.onnx"], ["ckplan", "pareto", "model.onnx"]):
+            commands[words[1]] = words[1:]
+    return commands
+
+
+def network() -> nn.Module:
+    return ResNet(depths=(1, 1), width=8).eval()
+
+
+def ckplan(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ckplan", *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.fixture(params=PAGES)
+def page(request, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return request.param
+
+
+def test_the_documented_export_serves_the_documented_commands(page):
+    exec(export_of(page), {"torch": torch, "model": network(), "images": IMAGES})
+    commands = documented_commands()
+    assert sorted(commands) == ["fit", "pareto", "plan"]
+    for words in commands.values():
+        run = ckplan(words)
+        assert run.returncode == 0, run.stderr
+        assert "warning" not in run.stderr
+
+
+def test_nothing_is_folded_away_by_the_documented_export(page):
+    model = network()
+    exec(export_of(page), {"torch": torch, "model": model, "images": IMAGES})
+    run = ckplan(["inspect", "model.onnx", "-D", "N=64", "--format", "json"])
+    assert run.returncode == 0, run.stderr
+    normalisations = [part for part in model.modules() if isinstance(part, nn.BatchNorm2d)]
+    operators = json.loads(run.stdout)["operators"]
+    counts = {row["op"]: row["count"] for row in operators}
+    assert counts["BatchNormalization"] == len(normalisations)
+
+
+def test_what_the_exporter_folds_away_is_warned_of(page):
+    code = export_of(page).replace("optimize=False, ", "")
+    assert "optimize" not in code
+    exec(code, {"torch": torch, "model": network(), "images": IMAGES})
+    run = ckplan(["model.onnx", "-D", "N=64"])
+    assert run.returncode == 0, run.stderr
+    assert "normalisations were folded into other nodes" in run.stderr
+    assert "optimize=False" in run.stderr
