@@ -20,7 +20,7 @@ namespace {
 
 // For the CUDA context, the libraries' own workspaces and fragmentation.
 constexpr std::string_view kDefaultReserve = "1GiB";
-constexpr std::string_view kDefaultAddedTimes = "0,5,10,20,30";
+constexpr std::string_view kDefaultAddedTimes = "5,10,20,30";
 constexpr double kMaxAddedPercent = 1000;
 constexpr int64_t kMaxMultiple = 1'000'000;
 
@@ -41,7 +41,7 @@ Result<MemoryArgument> ParseMemory(const std::string& text) {
   return MemoryArgument{device.memory, device.name};
 }
 
-// "0,5,12.5%", ascending and each once.
+// "5,10,12.5%", ascending and each once.
 Result<std::vector<double>> ParseAddedTimes(std::string_view text) {
   std::vector<double> percents;
   for (size_t begin = 0; begin <= text.size();) {
@@ -117,9 +117,9 @@ std::string Rendered(const FitReport& report, std::string_view format, const Scr
   return FitJson(report);
 }
 
-// The command that makes the plan of the row with the most throughput.
+// The command that makes the plan of the row to go on from.
 std::string NextHint(const Options& options, const FitRequest& request, const Fit& fit) {
-  const FitRow& row = fit.rows[*fit.BestRow()];
+  const FitRow& row = fit.rows[*fit.NextRow()];
   return fmt::format("next: ckplan plan {}{} -o plan.json", ShellWord(options.source),
                      FlagsFor(RequestOf(request, fit, row)));
 }
@@ -133,7 +133,7 @@ void AddFitOptions(CommandLine& line, Options& options) {
   line.Value("--reserve", "SIZE",
              "what of it is not for the step: context, fragmentation (default 1GiB)",
              &options.reserve);
-  line.Value("--added-time", "P%,...", "what plans may add to a step (default 0,5,10,20,30)",
+  line.Value("--added-time", "P%,...", "what plans may add to a step (default 5,10,20,30)",
              &options.added_times);
   line.Value("--multiple-of", "N", "only sizes that are a multiple of it (default 1)",
              &options.multiple_of);
@@ -186,11 +186,8 @@ Result<ExitCode> RunFit(const Options& options, const Screen& screen) {
   CKPLAN_RETURN_IF_ERROR(TellTable(options, outputs, screen, [&](std::string_view format) {
     return Rendered(report, format, screen);
   }));
-  if (!report.fit.BestRow()) {
-    screen.Note(
-        fmt::format("ckplan: infeasible: no size of {} fits {}; plans that add more time may, see "
-                    "--added-time",
-                    report.fit.dim, HumanBytes(request.memory)));
+  if (!report.fit.NextRow()) {
+    for (const std::string& line : NothingFits(report)) screen.Note(line);
     return ExitCode::kInfeasible;
   }
   if (options.format == "text" && !outputs.TakesStdout()) {

@@ -8,6 +8,7 @@
 
 #include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/request_text.h"
+#include "cli/common/request_flags.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
@@ -72,11 +73,11 @@ TextTable TableOf(const FitReport& report, const ByteUnit& unit) {
       // Where more fits with everything kept, what must run again adds more than that.
       cells.emplace_back(fit.rows.front().size > 0 ? "must add more" : "does not fit");
     } else {
-      cells.insert(cells.end(), {std::to_string(row.size), AmountIn(unit, row.peak),
-                                 AmountIn(unit, row.constants), AmountIn(unit, row.need()),
-                                 AmountIn(unit, report.memory - report.reserve - row.need()),
-                                 SignedPercent(ShareOfStep(row)), RateText(Throughput(fit, row)),
-                                 IsBest(fit, i) ? "most" : ""});
+      cells.insert(
+          cells.end(),
+          {std::to_string(row.size), AmountIn(unit, row.peak), AmountIn(unit, row.constants),
+           AmountIn(unit, row.need()), AmountIn(unit, report.memory - report.reserve - row.need()),
+           SignedPercent(ShareOfStep(row)), RateText(Throughput(fit, row)), ""});
     }
     table.rows.push_back(std::move(cells));
   }
@@ -143,6 +144,33 @@ void WriteRow(const Fit& fit, const FitRow& row, bool is_best, JsonWriter* json)
 }
 
 }  // namespace
+
+std::vector<std::string> NothingFits(const FitReport& report) {
+  const Fit& fit = report.fit;
+  const std::string dim = Printable(fit.dim, kLongestName);
+  const std::string memory = HumanBytes(report.memory - report.reserve);
+  if (!fit.shortage) {
+    return {
+        fmt::format("ckplan: infeasible: no size of {} fits {}; plans that add more time may, "
+                    "see --added-time",
+                    dim, memory)};
+  }
+  const ConstantsShortage& shortage = *fit.shortage;
+  std::vector<std::string> lines = {
+      fmt::format("ckplan: infeasible: no size of {} fits {}: what no plan changes needs {} with "
+                  "{}={}: {}",
+                  dim, memory, HumanBytes(shortage.needed()), dim, fit.smallest_size,
+                  PartsText(shortage.constants, shortage.optimizer_state, fit.plan.optimizer))};
+  for (const LessConstants& less : shortage.remedies) {
+    const bool is_least = less.setting.name == "freeze";
+    lines.push_back(fmt::format("  with {} {} it needs {}{}", FlagOf(less.setting.name),
+                                less.setting.value, HumanBytes(less.constants),
+                                is_least ? " or more, by what is still trained" : ""));
+  }
+  lines.push_back(fmt::format("  a device must have more than {}, and the reserve",
+                              HumanBytes(shortage.needed())));
+  return lines;
+}
 
 std::string FitText(const FitReport& report, const Terminal& terminal) {
   const Fit& fit = report.fit;

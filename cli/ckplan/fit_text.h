@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/common/terminal.h"
 #include "lib/base/units.h"
@@ -22,5 +23,8 @@ std::string FitText(const FitReport& report, const Terminal& terminal);
 std::string FitMarkdown(const FitReport& report);
 std::string FitCsv(const FitReport& report);
 std::string FitJson(const FitReport& report);  // schemas/fit.schema.json
+
+// Where no size fits: why, and what would help, in lines for standard error.
+std::vector<std::string> NothingFits(const FitReport& report);
 
 }  // namespace ckplan

@@ -15,8 +15,10 @@
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
+#include "lib/plan/added_time.h"
 #include "lib/plan/knob.h"
 #include "lib/plan/solver.h"
+#include "lib/planner/constants_shortage.h"
 #include "lib/planner/registry.h"
 
 namespace ckplan {
@@ -181,8 +183,8 @@ class SummaryWriter {
     } else if (!plan_.request.budget.is_given()) {
       const bool is_own = plan_.request.setting || plan_.request.decisions;
       const bool is_by_best = plan_.request.algorithm == kBestAlgorithm;
-      Row("budget", is_own       ? "none"
-                    : is_by_best ? "none: the least product of peak and time"
+      Row("budget", is_own       ? std::string("none")
+                    : is_by_best ? WithoutBudget()
                                  : "none: the choice of the algorithm's paper");
     } else {
       std::string text = HumanBytes(budget);
@@ -193,6 +195,17 @@ class SummaryWriter {
       Row("budget", text);
     }
     WriteSetting();
+  }
+
+  // How the plan was chosen from its curve.
+  std::string WithoutBudget() const {
+    const Cost step = f_.forward_cost + f_.backward_cost;
+    return fmt::format("none: {}",
+                       f_.overhead <= MostAdded(kAddedPercentWithoutBudget, step)
+                           ? fmt::format("the least peak found that adds at most {:g} % to a step",
+                                         kAddedPercentWithoutBudget)
+                           : fmt::format("what must run again adds more than {:g} % to a step",
+                                         kAddedPercentWithoutBudget));
   }
 
   // A setting that was found rather than given is a detail.
@@ -303,15 +316,9 @@ class SummaryWriter {
 
   void WriteConstants() {
     if (TotalConstants(f_) == Bytes(0)) return Row("constants", "none");
-    WrappedRow(
-        "constants",
-        fmt::format("{}: parameters {}, gradients {}, {} state {}, inputs {}{}",
-                    HumanBytes(TotalConstants(f_)), HumanBytes(f_.constants.parameters),
-                    HumanBytes(f_.constants.parameter_gradients), NameOf(plan_.request.optimizer),
-                    HumanBytes(f_.optimizer_state), HumanBytes(f_.constants.inputs),
-                    f_.constants.unsharded == Bytes(0)
-                        ? ""
-                        : fmt::format(", whole at a time {}", HumanBytes(f_.constants.unsharded))));
+    WrappedRow("constants",
+               fmt::format("{}: {}", HumanBytes(TotalConstants(f_)),
+                           PartsText(f_.constants, f_.optimizer_state, plan_.request.optimizer)));
   }
 
   void WriteGroups() {

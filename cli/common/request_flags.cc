@@ -47,7 +47,7 @@ constexpr std::array kRows = {
     FlagRow{"order", Group::kPlanning, "--order", "",
             "order of steps, for best and given: the model's, or any"},
     FlagRow{"budget", Group::kPlanning, "-b,--budget", "SIZE|P%|min",
-            "limit on the peak: 16GiB, 16GB, 60% of keep-all's, or min"},
+            "limit on the peak: 16GiB, 60% of keep-all's, min (default: best adds up to 10 %)"},
     FlagRow{"total_budget",
             Group::kPlanning,
             "--budget-total",

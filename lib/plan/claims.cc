@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "lib/plan/added_time.h"
 #include "lib/plan/knob.h"
 
 namespace ckplan {
@@ -91,19 +92,23 @@ void CheckCurve(const Plan& plan, Cost step, std::vector<std::string>* faults) {
     faults->push_back("curve: only best draws one, for no budget");
   }
   const CurvePoint own{figures.peak, figures.overhead};
-  bool has_own = false;
-  for (size_t i = 0; i < figures.curve.size(); ++i) {
+  bool has_own = figures.curve.front() == own;
+  bool is_monotone = true;
+  for (size_t i = 1; i < figures.curve.size(); ++i) {
     const CurvePoint& point = figures.curve[i];
     has_own = has_own || point == own;
-    if (ProductOf(point, step) < ProductOf(own, step)) {
-      faults->push_back(fmt::format("curve: point {} is better than the plan", i));
-    }
-    if (i == 0) continue;
     const CurvePoint& before = figures.curve[i - 1];
     if (point.peak > before.peak && point.overhead < before.overhead) continue;
+    is_monotone = false;
     faults->push_back(fmt::format("curve: point {} is no more memory for less time", i));
   }
-  if (!has_own) faults->push_back("curve: the plan is not on it");
+  if (!has_own) return faults->push_back("curve: the plan is not on it");
+  if (!is_monotone) return;
+  const Cost most = MostAdded(kAddedPercentWithoutBudget, step);
+  if (LeastPeakWithin(figures.curve, most) == own) return;
+  faults->push_back(
+      fmt::format("curve: the plan has not the least peak of those that add at most {:g} %",
+                  kAddedPercentWithoutBudget));
 }
 
 void CompareRequest(const Plan& plan, Bytes peak, std::vector<std::string>* faults) {

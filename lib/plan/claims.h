@@ -36,8 +36,8 @@ void CheckLowerBound(const PlanFigures& figures, Cost overhead, Cost least_possi
 void CheckCertificate(const Plan& plan, Cost overhead, Cost least_possible, Bytes peak,
                       bool is_own_order, std::vector<std::string>* faults);
 
-// The curve, if there is one: monotone, with the plan on it, and no point of a smaller product of
-// peak and time. `step` is the cost of a step without recomputation.
+// The curve, if there is one: monotone, with the plan on it, as the point that plans for no budget
+// are (added_time.h). `step` is the cost of a step without recomputation.
 void CheckCurve(const Plan& plan, Cost step, std::vector<std::string>* faults);
 
 // What the request asks for, as far as the plan shows it; `peak` as it was replayed.

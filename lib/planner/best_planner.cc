@@ -14,9 +14,11 @@
 #include "lib/joint/expand.h"
 #include "lib/joint/run_problem.h"
 #include "lib/joint/simulate_runs.h"
+#include "lib/plan/added_time.h"
 #include "lib/plan/assemble.h"
 #include "lib/plan/check.h"
 #include "lib/planner/best_search.h"
+#include "lib/planner/constants_shortage.h"
 #include "lib/planner/micro_batch_search.h"
 #include "lib/planner/obedience.h"
 #include "lib/planner/peak_budget.h"
@@ -75,9 +77,17 @@ Result<Plan> Refuse(const TensorGraph& graph, const PlanRequest& request, const 
   Error error = Infeasible(graph, request, kBestAlgorithm, simulation.peak,
                            least.schedule->steps[simulation.peak_step]);
   const Bytes budget = ActivationBudget(graph, request);
+  const Bytes state = OptimizerState(request.optimizer, graph.optimized_bytes());
+  if (auto note = ConstantsNote(graph.constants(), state, request)) {
+    error.notes.push_back(*std::move(note));
+  }
   error.notes.push_back(WhatIsProven(known.bytes > budget ? known : least.least_peak, budget,
                                      ConstantsInBudget(graph, request), request));
   return error;
+}
+
+Cost AddedWithoutBudget(const TensorGraph& graph) {
+  return MostAdded(kAddedPercentWithoutBudget, graph.forward_cost() + graph.backward_cost());
 }
 
 // By BestSearch, or MicroBatchSearch where other micro-batches keep what a plan saves.
@@ -91,7 +101,7 @@ Result<Plan> MakePlanBySearch(const TensorGraph& graph, const PlanRequest& reque
   const auto solve = [&]() -> Result<BestSolution> {
     const StopScope scope(limits.stop);
     search.emplace(graph, request, limits);
-    if (!budget.is_given()) return search->SolveForLeastProduct();
+    if (!budget.is_given()) return search->SolveWithinAddedTime(AddedWithoutBudget(graph));
     return is_fixed ? search->Solve(bytes) : search->SolveForLeastPeak();
   };
   Result<BestSolution> solution = UnlessStopped(solve);
@@ -179,6 +189,18 @@ Result<PlanWithin> FindBestPlanWithin(const TensorGraph& graph, const PlanReques
     found.plan = PlanOf(graph, request, solution, {});
     found.plan->request.budget = Budget::Of(budget);
     return found;
+  });
+}
+
+Result<std::vector<CurvePoint>> TraceBestCurve(const TensorGraph& graph, const PlanRequest& request,
+                                               const SolveLimits& limits) {
+  CKPLAN_RETURN_IF_ERROR(CheckSettings(request));
+  return UnlessStopped([&]() -> Result<std::vector<CurvePoint>> {
+    const StopScope scope(limits.stop);
+    const Cost most_added = AddedWithoutBudget(graph);
+    return graph.micro_batches() > 1
+               ? MicroBatchSearch(graph, request, limits).TraceCurve(most_added)
+               : BestSearch(graph, request, limits).TraceCurve(most_added);
   });
 }
 

@@ -2,7 +2,9 @@
 // lib/algorithms/best solves; what it returns becomes a plan like any other.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "lib/base/result.h"
 #include "lib/graph/tensor_graph.h"
@@ -44,6 +46,11 @@ struct PlanWithin {
 // in other orders, which are looked for where the search stands.
 Result<PlanWithin> FindBestPlanWithin(const TensorGraph& graph, const PlanRequest& request,
                                       Cost enough, const SolveLimits& limits);
+
+// The curve that the plan for no budget is chosen from, with more points (BestSearch::TraceCurve).
+// The request has no budget.
+Result<std::vector<CurvePoint>> TraceBestCurve(const TensorGraph& graph, const PlanRequest& request,
+                                               const SolveLimits& limits);
 
 // What every plan in the graph's own order adds at least that fits the budget, by one cut, which
 // takes milliseconds. Nothing: it is proven that no such plan fits.

@@ -9,14 +9,13 @@
 #include "lib/algorithms/best/least_peak.h"
 #include "lib/base/stop.h"
 #include "lib/joint/simulate_runs.h"
+#include "lib/plan/added_time.h"
 #include "lib/planner/other_plans.h"
 #include "lib/schedule/backward_order.h"
 #include "lib/schedule/simulate.h"
 
 namespace ckplan {
 namespace {
-
-constexpr int64_t kCurveSteps = 12;
 
 Bytes PeakInOrder(const TensorGraph& graph, const std::vector<NodeId>& order) {
   return Simulator(graph).Run(KeepAllSchedule(order)).value().peak;
@@ -37,6 +36,15 @@ BestSolution SolutionFrom(const BestOutcome& outcome, const Expansion& expansion
 }
 
 }  // namespace
+
+Result<Done> SearchShownPoints(Cost most_added, Cost step, TradeOff* trade_off) {
+  CKPLAN_RETURN_IF_ERROR(trade_off->SearchWithin(most_added.count()));
+  for (const double percent : kShownAddedPercents) {
+    CKPLAN_RETURN_IF_ERROR(
+        trade_off->SearchWithin(MostAdded(percent, step).count(), TradeOff::kNear));
+  }
+  return trade_off->SearchLeast(TradeOff::kNear);
+}
 
 BestWork WorkOf(SearchEffort effort) {
   switch (effort) {
@@ -150,30 +158,40 @@ Result<BestSolution> BestSearch::FindLeast() {
   return any_order_ ? FindLeastInAnyOrder(least) : least;
 }
 
-Result<BestSolution> BestSearch::SolveForLeastProduct() {
-  BestSolution chosen = KeepingAll();
-  curve_ = {PointOf(chosen)};
-  KeepInCaseOfStop(chosen);
-  const int64_t high = PeakOf(chosen).count();
-  const int64_t low = std::min(high, own_problem_.certificates().least_peak_any_plan);
-  std::vector<Schedule> starts;
-  for (int64_t i = 0; i < kCurveSteps; ++i) {
-    const Bytes budget(low + (high - low) / kCurveSteps * i);
-    std::optional<BestOutcome> before;
-    CKPLAN_ASSIGN_OR_RETURN(BestSolution tried,
-                            SolveOwnOrder(budget, kGlanceWork, starts, &before));
-    if (!tried.schedule) continue;
-    starts = {*tried.schedule};
-    curve_.push_back(PointOf(tried));
-    if (IsBetterPoint(PointOf(tried), PointOf(chosen), StepCost())) chosen = std::move(tried);
-    KeepInCaseOfStop(chosen);
+Result<BestSolution> BestSearch::SolveWithinAddedTime(Cost most_added) {
+  const BestSolution all = KeepingAll();
+  KeepInCaseOfStop(all);
+  BestOptions options;
+  options.work = kGlanceWork;
+  options.is_order_free = false;
+  trade_off_.emplace(&own_problem_, options, RunsOf(expansion_, *all.schedule));
+  try {
+    CKPLAN_RETURN_IF_ERROR(SearchShownPoints(most_added, StepCost(), &*trade_off_));
+  } catch (const Stopped&) {
+    const StopsSuspended whole;
+    KeepInCaseOfStop(LeastWithin(most_added));
+    throw;
   }
+  const BestSolution chosen = LeastWithin(most_added);
+  KeepInCaseOfStop(chosen);
   return Solve(PeakOf(chosen), chosen.schedule);
 }
 
+BestSolution BestSearch::LeastWithin(Cost most_added) const {
+  return SolutionOf(ScheduleOf(expansion_, trade_off_->LeastWithin(most_added.count()).runs));
+}
+
 std::vector<CurvePoint> BestSearch::CurveWith(const BestSolution& chosen) const {
-  if (curve_.empty()) return {};
-  std::vector<CurvePoint> points = curve_;
+  if (!trade_off_) return {};
+  std::vector<CurvePoint> points = trade_off_->Points();
+  points.push_back(PointOf(chosen));
+  return ShownPoints(FrontOf(std::move(points)), StepCost());
+}
+
+Result<std::vector<CurvePoint>> BestSearch::TraceCurve(Cost most_added) {
+  CKPLAN_ASSIGN_OR_RETURN(const BestSolution chosen, SolveWithinAddedTime(most_added));
+  CKPLAN_RETURN_IF_ERROR(trade_off_->SearchEvenly(kCurveBudgets));
+  std::vector<CurvePoint> points = trade_off_->Points();
   points.push_back(PointOf(chosen));
   return FrontOf(std::move(points));
 }

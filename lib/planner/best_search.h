@@ -9,6 +9,7 @@
 
 #include "lib/algorithms/best/best.h"
 #include "lib/algorithms/best/best_problem.h"
+#include "lib/algorithms/best/trade_off.h"
 #include "lib/base/result.h"
 #include "lib/base/units.h"
 #include "lib/graph/tensor_graph.h"
@@ -45,6 +46,13 @@ inline constexpr std::array kEfforts = {SearchEffort::kQuick, SearchEffort::kNor
 // What a search with this effort may do, beside what less effort has done.
 BestWork WorkOf(SearchEffort effort);
 
+// For so many budgets at equal distances a curve has points, beside those that are shown.
+inline constexpr int64_t kCurveBudgets = 12;
+
+// Looks for the plan of the least peak that adds no more, then for the points of the curve that are
+// shown (lib/plan/added_time.h).
+Result<Done> SearchShownPoints(Cost most_added, Cost step, TradeOff* trade_off);
+
 // Solves for one budget after the other. Heeds a stop (lib/base/stop.h).
 class BestSearch {
  public:
@@ -65,13 +73,15 @@ class BestSearch {
   // own order, or in any if the request allows any.
   Result<BestSolution> FindLeast();
 
-  // The plan of the least product of peak and time, of budgets between the least peak that is not
-  // excluded and what keeping everything needs. Each starts from the plan for the one before, so
-  // that more memory never costs more time.
-  Result<BestSolution> SolveForLeastProduct();
+  // The plan of the least peak that is found which adds no more, and of little time for it. On the
+  // way plans for the other times that are shown (lib/plan/added_time.h) are found, and the least.
+  Result<BestSolution> SolveWithinAddedTime(Cost most_added);
 
-  // What SolveForLeastProduct has found on the way, and what it returned; else nothing.
+  // What was found on the way that is shown, and what was returned; else nothing.
   std::vector<CurvePoint> CurveWith(const BestSolution& chosen) const;
+
+  // The same and what a range of budgets costs.
+  Result<std::vector<CurvePoint>> TraceCurve(Cost most_added);
 
   // Whether its first runs are in the graph's own order.
   bool IsInOwnOrder(const Schedule& schedule) const;
@@ -115,6 +125,7 @@ class BestSearch {
                                            SearchEffort effort) const;
   BestSolution LeastOfOthers() const;
 
+  BestSolution LeastWithin(Cost most_added) const;
   BestSolution KeepingAll() const;  // But for what is to be recomputed.
   Expansion WithConstraints(Expansion expansion) const;
   IdVector<OpId, bool> RecomputedOf(const Expansion& expansion) const;
@@ -135,7 +146,7 @@ class BestSearch {
   BestProblem own_problem_;             // Of that.
   std::optional<Expansion> any_order_;  // If the request allows any.
   std::optional<BestProblem> any_order_problem_;
-  std::vector<CurvePoint> curve_;
+  std::optional<TradeOff> trade_off_;  // In the graph's own order.
   std::optional<BestSolution> found_;
 };
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "lib/base/rng.h"
+#include "lib/plan/added_time.h"
 #include "lib/plan/check.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
@@ -169,14 +170,54 @@ TEST_CASE("best: a refusal names a budget that it can keep, and says what is pro
         "it is proven that no plan in any order fits: each needs at least 16 B (16 bytes)");
 }
 
-TEST_CASE("best: without a budget it weighs memory against time") {
+TEST_CASE("best: without a budget it takes the least peak that adds at most a tenth of a step") {
+  // At 16 bytes a must run again, which costs 5: more than a tenth of the first graph's step, and
+  // no more than that of the second's.
   const TensorGraph graph = GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:1@1");
-  const Plan plan = MakePlan(graph, BestWithin({}), {}).value();
-  const auto product = [&](Bytes peak, Cost overhead) {
-    return peak.count() * (graph.forward_cost() + graph.backward_cost() + overhead).count();
-  };
-  CHECK(product(plan.figures.peak, plan.figures.overhead) <= product(Bytes(20), Cost(0)));
-  CHECK(product(plan.figures.peak, plan.figures.overhead) <= product(Bytes(16), Cost(5)));
+  const Plan costly = MakePlan(graph, BestWithin({}), {}).value();
+  CHECK(costly.figures.peak == Bytes(20));
+  CHECK(costly.figures.overhead == Cost(0));
+  CHECK(costly.figures.curve ==
+        std::vector<CurvePoint>{{Bytes(16), Cost(5)}, {Bytes(20), Cost(0)}});
+  const TensorGraph longer = GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:1@34");
+  REQUIRE(longer.forward_cost() + longer.backward_cost() >= Cost(50));
+  const Plan cheap = MakePlan(longer, BestWithin({}), {}).value();
+  CHECK(cheap.figures.peak == Bytes(16));
+  CHECK(cheap.figures.overhead == Cost(5));
+}
+
+TEST_CASE("best: without a budget, less memory is not to be had for a tenth of a step") {
+  int recomputing = 0;
+  for (uint64_t seed = 1; seed <= Instances(20); ++seed) {
+    CAPTURE(seed);
+    Rng rng(seed);
+    RandomGraphOptions options;
+    options.nodes = static_cast<int>(rng.Between(8, 14));
+    const TensorGraph graph = RandomTensorGraph(rng, options);
+    PlanRequest request = BestWithin({});
+    request.effort = SearchEffort::kQuick;
+    const Plan plan = MakePlan(graph, request, {}).value();
+    const Cost most = MostAdded(10, graph.forward_cost() + graph.backward_cost());
+    CHECK(plan.figures.overhead <= most);
+    recomputing += plan.figures.overhead > Cost(0);
+    // But for what the search does not tell apart.
+    const Bytes less = plan.figures.peak - Bytes(1 + KeepAllPeak(graph).count() / 128);
+    request.budget = Budget::Of(less);
+    const Result<Plan> other = MakePlan(graph, request, {});
+    const bool is_in_own_order =
+        other.ok() && other->figures.certificate->scope == BoundScope::kOwnOrder;
+    if (is_in_own_order) CHECK(other->figures.overhead > most);
+  }
+  CHECK(recomputing > 0);
+}
+
+TEST_CASE("best: without a budget, what must run again may add more than a tenth of a step") {
+  const TensorGraph graph = GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:1@1");
+  PlanRequest request = BestWithin({});
+  request.recompute = {"c"};
+  const Plan plan = MakePlan(graph, request, {}).value();
+  CHECK(plan.figures.overhead == Cost(9));
+  CHECK(plan.figures.curve.back() == CurvePoint{plan.figures.peak, Cost(9)});
 }
 
 TEST_CASE("best: more memory never costs more time, whatever the graph") {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <functional>
 #include <future>
 #include <limits>
@@ -14,6 +15,7 @@
 
 #include "lib/base/stop.h"
 #include "lib/cost/cost_model.h"
+#include "lib/plan/added_time.h"
 #include "lib/planner/best_planner.h"
 #include "lib/planner/find_edge.h"
 #include "lib/planner/fit_row.h"
@@ -64,6 +66,10 @@ class FitSearch {
     fit_.warnings = first->source.warnings;
     CKPLAN_ASSIGN_OR_RETURN(const int64_t count, KeepingAll());
     CKPLAN_RETURN_IF_ERROR(AddRowsByPlans(count));
+    if (fit_.BestRow()) return std::move(fit_);
+    fit_.smallest_size = first_ * request_.multiple_of;
+    CKPLAN_ASSIGN_OR_RETURN(fit_.shortage,
+                            FindConstantsShortage(request_.path, first->source, request_.memory));
     return std::move(fit_);
   }
 
@@ -214,6 +220,19 @@ std::optional<size_t> Fit::BestRow() const {
     if (!best || rows[i].throughput() > rows[*best].throughput()) best = i;
   }
   return best;
+}
+
+std::optional<size_t> Fit::NextRow() const {
+  const auto distance = [&](size_t row) {
+    return std::abs(rows[row].added_percent.value() - kAddedPercentWithoutBudget);
+  };
+  std::optional<size_t> next;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].size == 0) continue;
+    const bool is_first = !next || !rows[*next].added_percent;
+    if (is_first || distance(i) < distance(*next)) next = i;
+  }
+  return next;
 }
 
 PlanRequest RequestOf(const FitRequest& request, const Fit& fit, const FitRow& row) {

@@ -22,6 +22,7 @@
 #include "lib/plan/plan.h"
 #include "lib/plan/request.h"
 #include "lib/plan/solver.h"
+#include "lib/planner/constants_shortage.h"
 
 namespace ckplan {
 
@@ -32,7 +33,7 @@ struct FitRequest {
   int64_t multiple_of = 1;
   Bytes memory;  // For all that a step holds, its constants included.
   // Of a step without recomputation; ascending, none below 0.
-  std::vector<double> added_percents = {0, 5, 10, 20, 30};
+  std::vector<double> added_percents = {5, 10, 20, 30};
 };
 
 struct FitRow {
@@ -58,9 +59,16 @@ struct Fit {
   std::string dim;
   std::vector<FitRow> rows;           // Keeping everything, then one for each added time.
   std::vector<std::string> warnings;  // Of reading the model.
+  // Set where no row has a size because the constants alone exceed the memory: those of the
+  // smallest size that the model takes.
+  std::optional<ConstantsShortage> shortage;
+  int64_t smallest_size = 0;
 
   // The row of the most throughput, of several that of the least added time; nothing if none fits.
   std::optional<size_t> BestRow() const;
+  // The row to go on from: of those by plans that fit, the one whose added time is nearest to what
+  // plans for no budget may add (lib/plan/added_time.h), or else that of keeping everything.
+  std::optional<size_t> NextRow() const;
 };
 
 // The request that makes the plan of a row again: the size bound, and the memory as its budget.

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "lib/plan/added_time.h"
 #include "lib/planner/best_planner.h"
 #include "lib/planner/find_edge.h"
 #include "lib/planner/joint_planner.h"
@@ -121,10 +122,6 @@ class RowSearch {
 };
 
 }  // namespace
-
-Cost MostAdded(double percent, Cost step) {
-  return Cost(static_cast<int64_t>(std::floor(static_cast<double>(step.count()) * percent / 100)));
-}
 
 Result<std::optional<FitPlan>> FindLargestPlan(SizedModels* models, const FitAllowance& allowance,
                                                int64_t start, const SolveLimits& limits) {

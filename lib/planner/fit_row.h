@@ -24,9 +24,6 @@ struct FitAllowance {
   double added_percent = 0;
 };
 
-// The most that may be added to a step.
-Cost MostAdded(double percent, Cost step);
-
 // Of the sizes above that of `start`, which fits. The same request finds a plan of so much time at
 // the count that is returned, and none at the next one. Nothing if none is found. Errors are those
 // of reading the model and of the algorithm; stops are thrown (lib/base/stop.h).

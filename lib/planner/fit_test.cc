@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lib/base/rng.h"
 #include "lib/planner/best_planner.h"
@@ -83,6 +86,7 @@ TEST_CASE("fit: planning at each size, and at the next larger one, agrees") {
       CHECK(HasPlan(request, fit, fitting, fitting.size));
       CHECK_FALSE(HasPlan(request, fit, fitting, fitting.size + row.multiple_of));
     }
+    CHECK(fit.NextRow() == 3);
     REQUIRE(fit.BestRow().has_value());
     for (const FitRow& other : fit.rows) {
       CHECK(other.throughput() <= fit.rows[*fit.BestRow()].throughput());
@@ -126,7 +130,61 @@ TEST_CASE("fit: any algorithm, and what does not fit at all") {
   request.memory = Bytes(1'000'000);
   const Fit nothing = FindFit(request, {}).value();
   CHECK_FALSE(nothing.BestRow().has_value());
+  CHECK_FALSE(nothing.NextRow().has_value());
   for (const FitRow& row : nothing.rows) CHECK(row.size == 0);
+}
+
+TEST_CASE("fit: the row to go on from is that of a tenth of a step, or the nearest that fits") {
+  const auto next_of = [](const std::vector<std::pair<std::optional<double>, int64_t>>& rows) {
+    Fit fit;
+    for (const auto& [percent, size] : rows) {
+      FitRow& row = fit.rows.emplace_back();
+      row.added_percent = percent;
+      row.size = size;
+    }
+    return fit.NextRow();
+  };
+  CHECK(next_of({{std::nullopt, 9}, {0, 9}, {5, 9}, {10, 9}, {20, 12}}) == 3);
+  CHECK(next_of({{std::nullopt, 9}, {5, 9}, {10, 0}, {20, 12}}) == 1);
+  CHECK(next_of({{std::nullopt, 9}, {2, 9}, {15, 9}}) == 2);
+  CHECK(next_of({{std::nullopt, 0}, {5, 0}, {30, 2}}) == 2);
+  CHECK(next_of({{std::nullopt, 9}, {5, 0}}) == 0);
+  CHECK(next_of({{std::nullopt, 9}}) == 0);
+}
+
+TEST_CASE("fit: constants that alone exceed the memory are told, with what would help") {
+  FitRequest request = RequestFor("alexnet", Bytes(400 << 20));
+  request.plan.optimizer = Optimizer::kAdam;
+  request.added_percents = {10};
+  const Fit fit = FindFit(request, {}).value();
+  CHECK_FALSE(fit.BestRow().has_value());
+  CHECK(fit.smallest_size == 1);
+  REQUIRE(fit.shortage.has_value());
+  CHECK(fit.shortage->needed() > request.memory);
+  std::vector<std::string> fields;
+  for (const LessConstants& less : fit.shortage->remedies) {
+    fields.push_back(less.setting.name);
+    CHECK(less.constants < fit.shortage->needed());
+    // What is said of a remedy holds.
+    PlanRequest with = request.plan;
+    with.dims["N"] = 1;
+    if (less.setting.name == "sharding") {
+      CHECK(less.setting.value == "fsdp:16");
+      CHECK(less.constants <= request.memory);
+      with.sharding = Sharding{ShardingSystem::kFsdp, 16};
+    } else if (less.setting.name == "optimizer") {
+      with.optimizer = Optimizer::kSgd;
+    } else {
+      with.freeze = {"*"};
+    }
+    const Source source = LoadSource(request.path, with).value();
+    CHECK(less.constants == TotalConstants(ConstantsOf(source),
+                                           OptimizerState(with.optimizer, OptimizedBytes(source))));
+  }
+  CHECK(fields == std::vector<std::string>{"sharding", "optimizer", "freeze"});
+  // Where the constants fit, and activations do not, nothing of the kind is said.
+  request.memory = fit.shortage->needed() + Bytes(1);
+  CHECK_FALSE(FindFit(request, {}).value().shortage.has_value());
 }
 
 TEST_CASE("fit: what cannot be asked") {

@@ -9,6 +9,7 @@
 
 #include "lib/algorithms/best/best.h"
 #include "lib/algorithms/best/least_peak.h"
+#include "lib/algorithms/best/trade_off.h"
 #include "lib/algorithms/checkmate/checkmate.h"
 #include "lib/algorithms/dtr/dtr.h"
 #include "lib/algorithms/torch/torch_budget.h"
@@ -16,6 +17,7 @@
 #include "lib/base/stop.h"
 #include "lib/base/work_limit.h"
 #include "lib/joint/simulate_runs.h"
+#include "lib/plan/added_time.h"
 #include "lib/plan/constraints.h"
 #include "lib/planner/best_planner.h"
 #include "lib/planner/best_search.h"
@@ -143,45 +145,64 @@ Result<BestOutcome> SolveBestWithin(const JointProblem& problem, BestProblem* sh
   return best;
 }
 
-// The plan of the least product of peak and time, of a dozen budgets between the least peak that is
-// not excluded and that of the own order. Each starts from the plan for the one before, so that
-// more memory never costs more time.
-Result<JointOutcome> SolveBestForLeastProduct(const JointProblem& problem, BestProblem* shared,
-                                              const BestOptions& options,
-                                              const SolveLimits& limits) {
-  const JointGraph& graph = problem.graph;
-  constexpr int64_t kBudgets = 12;
-  RunSimulator simulator(graph);
-  const auto point_of = [&](const std::vector<OpId>& runs) {
-    const RunSimulation simulation = simulator.Run(runs).value();
-    return CurvePoint{simulation.peak, simulation.cost - graph.cost()};
-  };
-  std::vector<OpId> chosen = problem.Obeying(OwnOrder(graph));
-  std::vector<CurvePoint> points = {point_of(chosen)};
-  const int64_t high = points.front().peak.count();
-  const int64_t low = std::min(high, shared->certificates().least_peak_any_plan);
-  BestOptions at = options;
-  at.work = kGlanceWork;
-  for (int64_t i = 0; i <= kBudgets; ++i) {
-    at.budget = i == kBudgets ? high : low + (high - low) / kBudgets * i;
-    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBest(shared, at));
-    if (!best.runs) continue;
-    at.starts = {*best.runs};
-    points.push_back(point_of(*best.runs));
-    if (IsBetterPoint(points.back(), point_of(chosen), graph.cost())) chosen = *best.runs;
+// Plans of little peak without a budget, and the curve that they are on.
+class CurveSearch {
+ public:
+  CurveSearch(const JointProblem& problem, BestProblem* shared, const BestOptions& options)
+      : problem_(problem),
+        shared_(shared),
+        options_(options),
+        most_added_(MostAdded(kAddedPercentWithoutBudget, problem.graph.cost())),
+        trade_off_(shared, AtAGlance(options), problem.Obeying(OwnOrder(problem.graph))) {}
+
+  // The plan of the least peak that is found which adds no more than those for no budget may, and
+  // of little time for it.
+  Result<JointOutcome> Solve(const SolveLimits& limits) {
+    try {
+      CKPLAN_RETURN_IF_ERROR(SearchShownPoints(most_added_, problem_.graph.cost(), &trade_off_));
+    } catch (const Stopped&) {
+      // The best of what was found by then is returned.
+    }
+    const PricedRuns& chosen = trade_off_.LeastWithin(most_added_.count());
+    BestOptions again = options_;
+    again.budget = chosen.peak;
+    again.starts = {chosen.runs};
+    JointProblem within = problem_;
+    within.budget = Bytes(again.budget);
+    CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
+                            SolveBestWithin(within, shared_, again, limits));
+    CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
+    JointOutcome outcome = OutcomeOf(problem_, best);
+    outcome.curve = ShownPoints(PointsWith(outcome), problem_.graph.cost());
+    return outcome;
   }
-  BestOptions again = options;
-  again.budget = point_of(chosen).peak.count();
-  again.starts = {chosen};
-  JointProblem within = problem;
-  within.budget = Bytes(again.budget);
-  CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best, SolveBestWithin(within, shared, again, limits));
-  CKPLAN_CHECK(best.runs.has_value(), "best finds no worse than its starts");
-  JointOutcome outcome = OutcomeOf(problem, best);
-  points.push_back(point_of(outcome.runs));
-  outcome.curve = FrontOf(std::move(points));
-  return outcome;
-}
+
+  // All points that are found, those of Solve and of a range of budgets.
+  Result<std::vector<CurvePoint>> Trace(const SolveLimits& limits) {
+    CKPLAN_ASSIGN_OR_RETURN(const JointOutcome outcome, Solve(limits));
+    CKPLAN_RETURN_IF_ERROR(trade_off_.SearchEvenly(kCurveBudgets));
+    return PointsWith(outcome);
+  }
+
+ private:
+  static BestOptions AtAGlance(BestOptions options) {
+    options.work = kGlanceWork;
+    return options;
+  }
+
+  std::vector<CurvePoint> PointsWith(const JointOutcome& outcome) const {
+    std::vector<CurvePoint> points = trade_off_.Points();
+    const RunSimulation own = RunSimulator(problem_.graph).Run(outcome.runs).value();
+    points.push_back({own.peak, own.cost - problem_.graph.cost()});
+    return FrontOf(std::move(points));
+  }
+
+  const JointProblem& problem_;
+  BestProblem* const shared_;
+  const BestOptions options_;
+  const Cost most_added_;
+  TradeOff trade_off_;
+};
 
 }  // namespace
 
@@ -190,7 +211,7 @@ Result<JointOutcome> SolveByBest(const JointProblem& problem, const SolveLimits&
   BestOptions options;
   options.work = WorkOf(problem.request.effort);
   if (problem.wants_least_peak) return SolveBestForLeastPeak(problem, &shared, options, limits);
-  if (!problem.budget) return SolveBestForLeastProduct(problem, &shared, options, limits);
+  if (!problem.budget) return CurveSearch(problem, &shared, options).Solve(limits);
   options.budget = problem.budget->count();
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome best,
                           SolveBestWithin(problem, &shared, options, limits));
@@ -202,6 +223,14 @@ Result<JointOutcome> SolveByBest(const JointProblem& problem, const SolveLimits&
   least.note = WhatIsProven(is_proven ? best.least_peak : least.certificate->peak, *problem.budget,
                             ConstantsInBudget(problem.graph, problem.request), problem.request);
   return least;
+}
+
+Result<std::vector<CurvePoint>> TraceCurveByBest(const JointProblem& problem,
+                                                 const SolveLimits& limits) {
+  BestProblem shared(problem.graph, problem.is_recomputed);
+  BestOptions options;
+  options.work = WorkOf(problem.request.effort);
+  return CurveSearch(problem, &shared, options).Trace(limits);
 }
 
 Result<std::optional<JointOutcome>> SolveByBestUntil(const JointProblem& problem, Cost enough,

@@ -11,9 +11,14 @@
 
 namespace ckplan {
 
-// Within the budget, of least peak, or of the least product of peak and time, as the problem asks.
-// Where nothing fits the budget, its plan of least peak.
+// Within the budget, of least peak, or, for no budget, of the least peak that adds at most
+// kAddedPercentWithoutBudget (lib/plan/added_time.h), as the problem asks. Where nothing fits the
+// budget, its plan of least peak.
 Result<JointOutcome> SolveByBest(const JointProblem& problem, const SolveLimits& limits);
+
+// Without a budget: what memory costs. Each point has a plan; more memory costs less time.
+Result<std::vector<CurvePoint>> TraceCurveByBest(const JointProblem& problem,
+                                                 const SolveLimits& limits);
 
 // Within the budget, which is given: the first plan that this search comes to which adds no more
 // than `enough`; where there is none, the best that it finds; nothing if none fits.

@@ -24,6 +24,7 @@
 #include "lib/plan/node_name.h"
 #include "lib/plan/run_solver.h"
 #include "lib/planner/best_planner.h"
+#include "lib/planner/constants_shortage.h"
 #include "lib/planner/joint_best.h"
 #include "lib/planner/joint_problem.h"
 #include "lib/planner/joint_runs.h"
@@ -193,6 +194,9 @@ Result<Plan> SolveAndCheck(const JointSolver& solver, const JointProblem& proble
   Plan plan = PlanOf(problem, solver.name, outcome);
   if (problem.budget && plan.figures.peak > *problem.budget) {
     Error error = Infeasible(problem, solver.name, plan);
+    const auto note =
+        ConstantsNote(plan.figures.constants, plan.figures.optimizer_state, problem.request);
+    if (note) error.notes.push_back(*note);
     if (!outcome.note.empty()) error.notes.push_back(outcome.note);
     CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(solver.name));
     if (MayReachLess(*info, outcome.is_optimal)) error.notes.emplace_back(kMayReachLess);
@@ -236,6 +240,20 @@ Result<PlanWithin> FindJointPlanWithin(const JointGraph& graph, const PlanReques
     found.least_found = plan.figures.overhead;
     if (plan.figures.overhead <= enough) found.plan = Checked(problem, std::move(plan));
     return found;
+  });
+}
+
+Result<std::vector<CurvePoint>> TraceJointCurve(const JointGraph& graph, const PlanRequest& request,
+                                                const SolveLimits& limits) {
+  CKPLAN_RETURN_IF_ERROR(CheckRequest(kBestAlgorithm, request));
+  return UnlessStopped([&]() -> Result<std::vector<CurvePoint>> {
+    const StopScope scope(limits.stop);
+    CKPLAN_ASSIGN_OR_RETURN(const ConstrainedGraph constrained,
+                            ConstrainedGraph::Create(graph, request));
+    const JointProblem problem{
+        constrained.graph(graph), request, std::nullopt, false, constrained.is_recomputed(),
+        constrained.rules()};
+    return TraceCurveByBest(problem, limits);
   });
 }
 

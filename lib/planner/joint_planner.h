@@ -6,6 +6,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "lib/base/result.h"
 #include "lib/base/units.h"
@@ -32,6 +33,10 @@ Result<Plan> MakeJointPlan(const JointGraph& graph, const PlanRequest& request,
 // time than `plan`.
 Result<PlanWithin> FindJointPlanWithin(const JointGraph& graph, const PlanRequest& request,
                                        Cost enough, const SolveLimits& limits);
+
+// As TraceBestCurve (best_planner.h), by `best` for a joint graph.
+Result<std::vector<CurvePoint>> TraceJointCurve(const JointGraph& graph, const PlanRequest& request,
+                                                const SolveLimits& limits);
 
 // Whether the algorithm of that name, as the registry has it, plans joint graphs.
 bool PlansJointGraphs(std::string_view algorithm);

@@ -1,9 +1,11 @@
 #include "lib/planner/micro_batch_search.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "lib/base/stop.h"
+#include "lib/plan/added_time.h"
 #include "lib/planner/other_plans.h"
 #include "lib/planner/peak_budget.h"
 
@@ -112,11 +114,14 @@ const MicroBatchSearch::Found& MicroBatchSearch::LeastFound() const {
   });
 }
 
-const MicroBatchSearch::Found& MicroBatchSearch::BestProduct() const {
-  const Cost step = graph_.forward_cost() + graph_.backward_cost();
-  return *std::min_element(found_.begin(), found_.end(), [step](const Found& a, const Found& b) {
-    return IsBetterPoint(a.point, b.point, step);
-  });
+// If none adds so little, the one of the least time.
+const MicroBatchSearch::Found& MicroBatchSearch::LeastWithin(Cost most_added) const {
+  const auto rank = [most_added](const Found& found) {
+    const Cost above = std::max(Cost(0), found.point.overhead - most_added);
+    return std::tuple(above, found.point.peak, found.point.overhead);
+  };
+  return *std::min_element(found_.begin(), found_.end(),
+                           [&](const Found& a, const Found& b) { return rank(a) < rank(b); });
 }
 
 const MicroBatchSearch::Found* MicroBatchSearch::BestWithin(Bytes budget) const {
@@ -140,6 +145,20 @@ Result<Done> MicroBatchSearch::HalveAbove(Bytes budget) {
                                    [low](const Found& found) { return found.limit > low; });
     if (next == found_.end() || (next->limit - low).count() < 2) break;
     CKPLAN_RETURN_IF_ERROR(Try(Bytes(low.count() + (next->limit - low).count() / 2), &quick_));
+  }
+  return Done{};
+}
+
+// The gap between the limit of the least that adds no more and the one before.
+Result<Done> MicroBatchSearch::HalveBelow(Cost most_added) {
+  for (int i = 0; i < kHalvings; ++i) {
+    const Bytes high = LeastWithin(most_added).limit;
+    const auto at = std::find_if(found_.begin(), found_.end(),
+                                 [high](const Found& found) { return found.limit >= high; });
+    if (at == found_.begin()) break;
+    const Bytes low = std::prev(at)->limit;
+    if ((high - low).count() < 2) break;
+    CKPLAN_RETURN_IF_ERROR(Try(Bytes(low.count() + (high - low).count() / 2), &quick_));
   }
   return Done{};
 }
@@ -195,15 +214,18 @@ Result<BestSolution> MicroBatchSearch::FindLeast() {
   return Unproven(LeastFound());
 }
 
-Result<BestSolution> MicroBatchSearch::SolveForLeastProduct() {
+Result<BestSolution> MicroBatchSearch::SolveWithinAddedTime(Cost most_added) {
+  most_added_ = most_added;
   CKPLAN_RETURN_IF_ERROR(TryGrid());
-  return Unproven(BestProduct());
+  CKPLAN_RETURN_IF_ERROR(HalveBelow(most_added));
+  CKPLAN_RETURN_IF_ERROR(Try(LeastWithin(most_added).limit, &search_));
+  return Unproven(LeastWithin(most_added));
 }
 
 std::optional<BestSolution> MicroBatchSearch::found() const {
   if (found_.empty()) return std::nullopt;
   const Budget& budget = PeakBudgetOf(request_);
-  if (!budget.is_given()) return Unproven(BestProduct());
+  if (!budget.is_given()) return Unproven(LeastWithin(most_added_));
   if (budget.kind == Budget::Kind::kMin) return Unproven(LeastFound());
   const Found* const best = BestWithin(ActivationBudget(graph_, request_));
   return best == nullptr ? std::nullopt : std::optional(Unproven(*best));
@@ -211,6 +233,15 @@ std::optional<BestSolution> MicroBatchSearch::found() const {
 
 std::vector<CurvePoint> MicroBatchSearch::CurveWith(const BestSolution&) const {
   if (PeakBudgetOf(request_).is_given()) return {};
+  return ShownPoints(Points(), graph_.forward_cost() + graph_.backward_cost());
+}
+
+Result<std::vector<CurvePoint>> MicroBatchSearch::TraceCurve(Cost most_added) {
+  CKPLAN_RETURN_IF_ERROR(SolveWithinAddedTime(most_added));
+  return Points();
+}
+
+std::vector<CurvePoint> MicroBatchSearch::Points() const {
   std::vector<CurvePoint> points;
   for (const Found& found : found_) points.push_back(found.point);
   return FrontOf(std::move(points));

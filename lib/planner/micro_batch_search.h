@@ -14,7 +14,8 @@
 // as well.
 //
 // First a dozen limits between the least and what keeping everything needs, then the gap above the
-// best that fits, halved a few times. No plan within the budget has one micro-batch above it, so
+// best that fits, halved a few times; where an added time is asked for, the gap below the least
+// that adds no more. No plan within the budget has one micro-batch above it, so
 // what is proven for the budget as a limit holds.
 #pragma once
 
@@ -44,13 +45,15 @@ class MicroBatchSearch {
   // The plan of the least memory that is found.
   Result<BestSolution> FindLeast();
   Result<BestSolution> SolveForLeastPeak() { return FindLeast(); }
-  // The plan of the least product of memory and time that is found.
-  Result<BestSolution> SolveForLeastProduct();
+  // The plan of the least memory that is found which adds no more.
+  Result<BestSolution> SolveWithinAddedTime(Cost most_added);
   // The best of what was found before a stop ended the search, for the request's budget.
   std::optional<BestSolution> found() const;
-  // What SolveForLeastProduct has found between the least memory and the least time, `chosen`
-  // among it; nothing for a request with a budget.
+  // What is shown of what SolveWithinAddedTime has found between the least memory and the least
+  // time, `chosen` among it; nothing for a request with a budget.
   std::vector<CurvePoint> CurveWith(const BestSolution& chosen) const;
+  // All of it.
+  Result<std::vector<CurvePoint>> TraceCurve(Cost most_added);
 
  private:
   struct Found {
@@ -67,8 +70,10 @@ class MicroBatchSearch {
   Result<Done> TryGrid();
   Result<Done> GoBelowLeast();
   const Found& LeastFound() const;
-  const Found& BestProduct() const;
+  std::vector<CurvePoint> Points() const;
+  const Found& LeastWithin(Cost most_added) const;
   Result<Done> HalveAbove(Bytes budget);
+  Result<Done> HalveBelow(Cost most_added);
   const Found* BestWithin(Bytes budget) const;
   bool IsOf(BoundScope scope, const Found& found) const;
   PeakBound LeastPeakOf(const Found& found) const;
@@ -84,6 +89,7 @@ class MicroBatchSearch {
   BestSearch quick_;
   Simulator simulator_;
   std::vector<Found> found_;  // Ascending limits.
+  Cost most_added_;           // What SolveWithinAddedTime was asked for.
   PeakBound least_peak_;      // Of one micro-batch, so of all as well.
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/planner/joint_planner.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/points_by_budgets.h"
 
@@ -49,14 +50,9 @@ Result<std::vector<CurvePoint>> JointPointsByBudgets(const Source& source,
 
 Result<std::vector<CurvePoint>> PointsOf(const Source& source, const PlanRequest& request,
                                          const SolveLimits& limits) {
-  if (request.algorithm != kBestAlgorithm) {
-    return source.joint ? JointPointsByBudgets(source, request, limits)
-                        : PointsByBudgets(source.graph, request, kBudgets, limits);
-  }
-  CKPLAN_ASSIGN_OR_RETURN(const Plan plan, MakePlan(source, request, limits));
-  std::vector<CurvePoint> points = plan.figures.curve;
-  points.push_back(PointOf(plan));
-  return points;
+  if (!source.joint) return PointsByBudgets(source.graph, request, kBudgets, limits);
+  return request.algorithm == kBestAlgorithm ? TraceJointCurve(*source.joint, request, limits)
+                                             : JointPointsByBudgets(source, request, limits);
 }
 
 }  // namespace

@@ -4,9 +4,10 @@
 // equals or betters, so that more memory always costs less time. A point's peak is the least budget
 // that has its plan, and its plan serves every budget up to the next point.
 //
-// `best` solves for a dozen budgets, each from the plan for the one before, as it does for a
-// request without a budget. The knobs of other algorithms are turned for so many budgets after one
-// preparation; for joint graphs they plan anew for each.
+// `best` looks for the least peak within a few added times, as it does for a request without a
+// budget, and for the least time within a dozen budgets, from what it has found before. The knobs
+// of other algorithms are turned for so many budgets after one preparation; for joint graphs they
+// plan anew for each.
 #pragma once
 
 #include <string>

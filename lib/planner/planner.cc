@@ -463,6 +463,7 @@ Result<std::vector<CurvePoint>> PointsByBudgets(const TensorGraph& graph,
                                                 const SolveLimits& limits) {
   CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* info, FindSolver(request.algorithm));
   CKPLAN_RETURN_IF_ERROR(CheckRequest(graph, *info, request));
+  if (info->name == kBestAlgorithm) return TraceBestCurve(graph, request, limits);
   CKPLAN_CHECK(info->prepare != nullptr, "an algorithm of the registry can be prepared");
   std::vector<Objective> objectives = {request.objective};
   if (request.objective == Objective::kAuto) {

@@ -13,9 +13,10 @@
 namespace ckplan {
 
 // Peak and overhead of the algorithm's plans for so many budgets, at equal distances from its least
-// peak to that of keeping everything, which are found after one preparation. The request has no
-// budget, and names an algorithm of the registry (AllSolvers). With the objective kAuto both of an
-// algorithm's objectives count. Errors are those of MakePlan (lib/planner/planner.h).
+// peak to that of keeping everything, which are found after one preparation; of `best` what
+// TraceBestCurve (best_planner.h) finds. The request has no budget, and names that or an algorithm
+// of the registry (AllSolvers). With the objective kAuto both of an algorithm's objectives count.
+// Errors are those of MakePlan (lib/planner/planner.h).
 Result<std::vector<CurvePoint>> PointsByBudgets(const TensorGraph& graph,
                                                 const PlanRequest& request, int64_t budget_count,
                                                 const SolveLimits& limits);

@@ -1,0 +1,101 @@
+#include "lib/algorithms/best/trade_off.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "lib/algorithms/best/brute_force.h"
+#include "lib/algorithms/best/random_instance.h"
+#include "lib/base/stop.h"
+#include "lib/joint/expand.h"
+#include "lib/testing/graph_text.h"
+#include "lib/testing/instances.h"
+
+namespace ckplan {
+namespace {
+
+TradeOff InOwnOrder(BestProblem* problem) {
+  BestOptions options;
+  options.work = kGlanceWork;
+  options.is_order_free = false;
+  return TradeOff(problem, options, RequiredOwnOrder(problem->flat()));
+}
+
+// Of plans in the graph's own order that add no more, by search of all states.
+int64_t LeastPeakByBruteForce(const RandomInstance& instance, int64_t most_added) {
+  int64_t high = PeakOf(instance.problem, instance.order);
+  for (int64_t low = 0; low + 1 < high;) {
+    const int64_t middle = low + (high - low) / 2;
+    const auto cost = ExhaustiveLeastCost(instance.problem, instance.order, middle);
+    const bool fits = cost && *cost - instance.problem.total_cost <= most_added;
+    (fits ? high : low) = middle;
+  }
+  return high;
+}
+
+}  // namespace
+
+TEST_CASE("trade-off: a chain of four, worked by hand") {
+  // Keeping all peaks at 20 bytes; at 16 a must go, and run again, which costs 5.
+  const Expansion chain = ExpandTensorGraph(GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:1@1"));
+  BestProblem problem(chain.graph);
+  TradeOff trade_off = InOwnOrder(&problem);
+  REQUIRE(trade_off.SearchWithin(4).ok());
+  CHECK(trade_off.LeastWithin(4).peak == 20);
+  REQUIRE(trade_off.SearchWithin(5).ok());
+  CHECK(trade_off.LeastWithin(5).peak == 16);
+  CHECK(trade_off.LeastWithin(5).overhead == 5);
+  CHECK(trade_off.LeastWithin(4).peak == 20);
+  REQUIRE(trade_off.SearchLeast().ok());
+  CHECK(trade_off.Least().peak == 16);
+}
+
+TEST_CASE("trade-off: the least peak within a time is that of a search of all states") {
+  int with_recomputation = 0;
+  for (uint64_t seed = 1; seed <= Instances(60); ++seed) {
+    CAPTURE(seed);
+    const RandomInstance instance(seed, 50);
+    BestProblem problem(instance.graph);
+    TradeOff trade_off = InOwnOrder(&problem);
+    const int64_t nothing = trade_off.Fastest().overhead;
+    const int64_t once = instance.OnceCost();
+    for (const int64_t share : {20, 10, 50, 0}) {
+      CAPTURE(share);
+      const int64_t most = nothing + once * share / 100;
+      REQUIRE(trade_off.SearchWithin(most).ok());
+      const PricedRuns& found = trade_off.LeastWithin(most);
+      CHECK(found.overhead <= most);
+      CHECK(found.peak == LeastPeakByBruteForce(instance, most));
+      with_recomputation += found.overhead > nothing;
+    }
+  }
+  CHECK(with_recomputation > static_cast<int>(Instances(60)) / 4);
+}
+
+TEST_CASE("trade-off: more memory always costs less time, whatever was searched for") {
+  for (uint64_t seed = 1; seed <= Instances(20); ++seed) {
+    CAPTURE(seed);
+    const RandomInstance instance(seed, 50);
+    BestProblem problem(instance.graph);
+    TradeOff trade_off = InOwnOrder(&problem);
+    REQUIRE(trade_off.SearchEvenly(5).ok());
+    REQUIRE(trade_off.SearchLeast().ok());
+    REQUIRE(trade_off.SearchWithin(instance.OnceCost() / 10).ok());
+    const std::vector<CurvePoint> points = trade_off.Points();
+    CHECK(points == FrontOf(points));
+    CHECK(points.size() == trade_off.plans().size());
+    CHECK(trade_off.Least().peak <= trade_off.LeastWithin(0).peak);
+  }
+}
+
+TEST_CASE("trade-off: a time that is less than any plan takes is that of the plan of least time") {
+  const Expansion chain = ExpandTensorGraph(GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:1@1"));
+  BestProblem problem(chain.graph);
+  TradeOff trade_off = InOwnOrder(&problem);
+  REQUIRE(trade_off.SearchWithin(-1).ok());
+  CHECK(&trade_off.LeastWithin(-1) == &trade_off.Fastest());
+  CHECK(trade_off.Fastest().peak == 20);
+}
+
+}  // namespace ckplan
