@@ -1,7 +1,6 @@
 #include "lib/plan/plan.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "lib/base/printable.h"
@@ -77,16 +76,6 @@ Bytes OptimizerState(Optimizer optimizer, Bytes optimized) {
       return 2 * optimized;
   }
   return Bytes(0);
-}
-
-double ProductOf(const CurvePoint& point, Cost step) {
-  return static_cast<double>(point.peak.count()) *
-         static_cast<double>((step + point.overhead).count());
-}
-
-bool IsBetterPoint(const CurvePoint& a, const CurvePoint& b, Cost step) {
-  return std::tuple(ProductOf(a, step), a.peak, a.overhead) <
-         std::tuple(ProductOf(b, step), b.peak, b.overhead);
 }
 
 std::vector<CurvePoint> FrontOf(std::vector<CurvePoint> points) {

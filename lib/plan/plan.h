@@ -175,14 +175,6 @@ struct Plan {
 // that it keeps state for.
 Bytes OptimizerState(Optimizer optimizer, Bytes optimized);
 
-// Peak times time, which plans for no budget are chosen by; `step` is the cost of a step without
-// recomputation. For comparisons alone.
-double ProductOf(const CurvePoint& point, Cost step);
-
-// Whether one plan is to be chosen before the other: by that product, then by the peak and the
-// time.
-bool IsBetterPoint(const CurvePoint& a, const CurvePoint& b, Cost step);
-
 // The points that no other one equals or betters, by increasing peak.
 std::vector<CurvePoint> FrontOf(std::vector<CurvePoint> points);
 
