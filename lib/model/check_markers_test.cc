@@ -159,8 +159,9 @@ TEST_CASE("check markers: those of another version are one fault, which says wha
 }
 
 TEST_CASE("annotate: a main graph that a file gives in two parts is numbered throughout") {
-  onnx::ModelProto whole =
-      ParseGraph("g (float[N,4] x) => (float[N,4] y) { a = Sigmoid(x) b = Tanh(a) y = Tanh(b) }");
+  onnx::ModelProto whole = ParseGraph(
+      "g (float[N,4] x) => (float[N,4] y) <float[4] w = {1,2,3,4}> "
+      "{ a = Mul(x, w) b = Tanh(a) y = Mul(b, a) }");
   onnx::ModelProto rest;  // Protobuf appends its nodes to those of the first part.
   *rest.mutable_graph()->add_node() = whole.graph().node(2);
   onnx::ModelProto first = whole;
