@@ -132,6 +132,7 @@ Result<ExitCode> RunRun(const ExecOptions& options, const Screen& screen) {
                           LoadModelAndPlan(options, *backend, PlanNeed::kOptional));
   CKPLAN_ASSIGN_OR_RETURN(const StepOnBackend step,
                           StepOnBackend::Create(*backend, planned, options));
+  CKPLAN_RETURN_IF_ERROR(RequireLoss(train.loss, *step.graph));  // Before anything is printed.
   CKPLAN_ASSIGN_OR_RETURN(const PlacedProgram plan, ScheduleOf(*backend, planned, step));
   const std::string made_up = MadeUpWeights(step.constants->usage(), train.seed);
   if (!made_up.empty()) screen.Note("ckexec: warning: " + made_up);

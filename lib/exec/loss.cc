@@ -1,8 +1,11 @@
 #include "lib/exec/loss.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
+#include "lib/base/check.h"
 #include "lib/base/rng.h"
 #include "lib/exec/seeded.h"
 #include "lib/ops/bfloat16.h"
@@ -19,6 +22,7 @@ double CrossEntropy(uint64_t seed, const std::vector<int64_t>& dims, std::vector
   int64_t inner = 1;
   for (size_t i = 0; i < dims.size(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : dims[i];
   const int64_t classes = dims.empty() ? 1 : dims[axis];
+  CKPLAN_CHECK(classes > 0, "RequireLoss refuses outputs without classes");
   const auto positions = static_cast<double>(outer * inner);
   Rng rng(seed);
   double loss = 0;
@@ -72,6 +76,22 @@ std::string_view NameOf(LossKind kind) {
 size_t ClassAxis(const std::vector<int64_t>& dims) {
   if (dims.size() == 3) return 2;
   return dims.size() < 2 ? 0 : 1;
+}
+
+Result<Done> RequireLoss(LossKind kind, const StepGraph& step) {
+  if (kind != LossKind::kCrossEntropy) return Done{};
+  for (const TensorId output : step.graph.outputs()) {
+    const Tensor& tensor = step.graph.tensor(output);
+    const std::vector<int64_t>& dims = step.tensors[output].dims;
+    if (!tensor.requires_grad || dims.empty() || dims[ClassAxis(dims)] > 0) continue;
+    return MakeError(
+        ErrorCode::kUnsupported,
+        fmt::format(
+            "the output \"{}\" has no cross-entropy: its axis {}, which holds the scores of "
+            "the classes, has no elements; choose the loss \"{}\"",
+            tensor.name, ClassAxis(dims), NameOf(LossKind::kGiven)));
+  }
+  return Done{};
 }
 
 double Loss::Run(Backend& backend, std::string_view name, const Operand& output,

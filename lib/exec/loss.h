@@ -5,6 +5,8 @@
 #include <string_view>
 
 #include "lib/backend/backend.h"
+#include "lib/base/result.h"
+#include "lib/model/step_graph.h"
 #include "lib/ops/op_spec.h"
 
 namespace ckplan {
@@ -15,6 +17,9 @@ enum class LossKind {
 };
 
 std::string_view NameOf(LossKind kind);
+
+// kUnsupported: an output without classes has no cross-entropy. To be asked before a Loss is run.
+Result<Done> RequireLoss(LossKind kind, const StepGraph& step);
 
 class Loss {
  public:

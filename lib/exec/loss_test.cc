@@ -4,6 +4,7 @@
 #include "lib/exec/seeded.h"
 #include "lib/exec/test_backend.h"
 #include "lib/exec/testing.h"
+#include "lib/exec/train.h"
 #include "lib/ops/bfloat16.h"
 
 namespace ckplan {
@@ -65,6 +66,27 @@ TEST_CASE("loss: where the classes are") {
   CHECK(ClassAxis({8, 10}) == 1);
   CHECK(ClassAxis({8, 10, 32, 32}) == 1);
   CHECK(ClassAxis({8, 128, 30522}) == 2);
+}
+
+TEST_CASE("loss: an output without classes has no cross-entropy, and nothing runs") {
+  const auto backend = MakeTestBackend();
+  const auto refusal = [&](std::string_view begin, std::string_view end, LossKind kind) {
+    const std::string slice = "g (float[3,4] x) => (float[N,M] y) <int64[2] a = {" +
+                              std::string(begin) + "}, int64[2] b = {" + std::string(end) +
+                              "}> { h = MatMul(x, w) s = Slice(h, a, b) y = Relu(s) }";
+    SmallStep small(*backend, {slice, {{"w", {4, 4}}}});
+    const Result<Done> judged = RequireLoss(kind, small.step());
+    TrainOptions options;
+    options.loss = kind;
+    const auto trained = Train(*backend, small.step(), small.operators(), small.constants(),
+                               small.KeepAll(), options, [](const TrainedStep&) {});
+    CHECK(trained.ok() == judged.ok());
+    return judged.ok() ? "" : judged.error().message;
+  };
+  CHECK(
+      refusal("0,0", "3,0", LossKind::kCrossEntropy).starts_with("the output \"y\" has no cross"));
+  CHECK(refusal("0,0", "3,0", LossKind::kGiven).empty());
+  CHECK(refusal("0,0", "0,4", LossKind::kCrossEntropy).empty());  // A mean over no positions.
 }
 
 TEST_CASE("loss: a given gradient is the same for the same seed and name alone") {

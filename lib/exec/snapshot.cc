@@ -61,6 +61,7 @@ class Snapshot final : public RunObserver {
 Result<std::string> TakeSnapshot(Backend& backend, const StepGraph& step,
                                  const StepOperators& operators, ConstantStore& constants,
                                  const PlacedProgram& plan, LossKind loss, uint64_t seed) {
+  CKPLAN_RETURN_IF_ERROR(RequireLoss(loss, step));
   CKPLAN_ASSIGN_OR_RETURN(
       const DeviceBlock workspace,
       DeviceBlock::Allocate(backend, plan.has_workspaces ? Bytes(0) : LargestWorkspace(operators)));

@@ -10,6 +10,7 @@ Result<std::vector<TrainedStep>> Train(Backend& backend, const StepGraph& step,
                                        const StepOperators& operators, ConstantStore& constants,
                                        const PlacedProgram& plan, const TrainOptions& options,
                                        const std::function<void(const TrainedStep&)>& after_step) {
+  CKPLAN_RETURN_IF_ERROR(RequireLoss(options.loss, step));
   CKPLAN_ASSIGN_OR_RETURN(const auto arena, ArenaMemory::Create(backend, plan.program, plan.offsets,
                                                                 plan.arena_bytes, false));
   CKPLAN_ASSIGN_OR_RETURN(

@@ -188,6 +188,7 @@ Result<ValidationReport> ValidatePlan(Backend& backend, const StepGraph& step,
                                       const StepOperators& operators, ConstantStore& constants,
                                       const TensorGraph& planned, const Plan& plan,
                                       const ValidateOptions& options) {
+  CKPLAN_RETURN_IF_ERROR(RequireLoss(options.loss, step));
   CKPLAN_ASSIGN_OR_RETURN(const SizedGraph run,
                           GraphToRun(step, operators, planned, plan.request.align_bytes));
   CKPLAN_ASSIGN_OR_RETURN(const PlacedProgram ready, PlaceByPlan(step, run, plan));
