@@ -1,16 +1,10 @@
 #include "lib/algorithms/kusumoto/fitting_segments.h"
 
-#include <numeric>
+#include <utility>
 
 namespace ckplan {
 
-std::vector<int32_t> AllSets(const LowerSetFamily& family) {
-  std::vector<int32_t> sets(static_cast<size_t>(family.size()));
-  std::iota(sets.begin(), sets.end(), 0);
-  return sets;
-}
-
-Result<FittingSegments::Arrivals> FittingSegments::FindMinCached(std::span<const int32_t> useful) {
+Result<FittingSegments::Arrivals> FittingSegments::FindMinCached(const SetSelection& useful) {
   Arrivals arrivals;
   arrivals.cached.assign(static_cast<size_t>(family_.size()), kNoBytes);
   arrivals.peak.resize(static_cast<size_t>(family_.size()));
@@ -19,7 +13,7 @@ Result<FittingSegments::Arrivals> FittingSegments::FindMinCached(std::span<const
     Bytes here = kNoBytes;
     Bytes peak;
     ForEach(
-        worker, set, useful, true,
+        worker, set, useful,
         [&](int32_t below, Bytes max_cached) {
           const Bytes cached = arrivals.cached[static_cast<size_t>(below)];
           return cached < here && cached <= max_cached && cached + MinMoreCached(set, below) < here;
@@ -34,11 +28,11 @@ Result<FittingSegments::Arrivals> FittingSegments::FindMinCached(std::span<const
     arrivals.cached[static_cast<size_t>(set)] = here;
     arrivals.peak[static_cast<size_t>(set)] = peak;
   };
-  CKPLAN_RETURN_IF_ERROR(workers_.Upwards(useful.subspan(1), arrive));
+  CKPLAN_RETURN_IF_ERROR(workers_.Upwards(useful.after_first(), arrive));
   return arrivals;
 }
 
-Result<std::vector<Bytes>> FittingSegments::FindMaxCached(std::span<const int32_t> useful) {
+Result<std::vector<Bytes>> FittingSegments::FindMaxCached(const SetSelection& useful) {
   // Each worker has numbers of its own; the largest of them counts.
   std::vector<std::vector<Bytes>> of_workers(
       workers_.count(), std::vector<Bytes>(static_cast<size_t>(family_.size()), Bytes(-1)));
@@ -55,7 +49,7 @@ Result<std::vector<Bytes>> FittingSegments::FindMaxCached(std::span<const int32_
     if (here < Bytes(0)) return;
     std::vector<Bytes>& best = of_workers[worker];
     ForEach(
-        worker, set, useful, false,
+        worker, set, useful,
         [&](int32_t below, Bytes max_cached) {
           const Bytes known = best[static_cast<size_t>(below)];
           return max_cached > known && here - MinMoreCached(set, below) > known;
@@ -66,7 +60,7 @@ Result<std::vector<Bytes>> FittingSegments::FindMaxCached(std::span<const int32_
           known = std::max(known, std::min(max_cached, cached));
         });
   };
-  CKPLAN_RETURN_IF_ERROR(workers_.Downwards(useful.subspan(1), leave));
+  CKPLAN_RETURN_IF_ERROR(workers_.Downwards(useful.after_first(), leave));
   for (int32_t set = 0; set < family_.size(); ++set) {
     of_workers[0][static_cast<size_t>(set)] = largest_at(set);
   }
@@ -74,15 +68,22 @@ Result<std::vector<Bytes>> FittingSegments::FindMaxCached(std::span<const int32_
 }
 
 Result<FittingSegments::Passable> FittingSegments::FindPassable() {
-  Passable passable{AllSets(family_), {}};
-  CKPLAN_ASSIGN_OR_RETURN(const Arrivals arrivals, FindMinCached(passable.sets));
+  const SetSelection all(family_);
+  CKPLAN_ASSIGN_OR_RETURN(const Arrivals arrivals, FindMinCached(all));
   if (arrivals.cached.back() == kNoBytes) return Passable();
-  CKPLAN_ASSIGN_OR_RETURN(passable.max_cached, FindMaxCached(passable.sets));
-  std::erase_if(passable.sets, [&](int32_t set) {
+  CKPLAN_ASSIGN_OR_RETURN(std::vector<Bytes> max_cached, FindMaxCached(all));
+  return Passable{PassableOf(arrivals, max_cached, all), std::move(max_cached)};
+}
+
+SetSelection FittingSegments::PassableOf(const Arrivals& arrivals,
+                                         const std::vector<Bytes>& max_cached,
+                                         const SetSelection& useful) const {
+  std::vector<int32_t> passable;
+  for (const int32_t set : useful.sets) {
     const auto i = static_cast<size_t>(set);
-    return arrivals.cached[i] > passable.max_cached[i];
-  });
-  return passable;
+    if (arrivals.cached[i] <= max_cached[i]) passable.push_back(set);
+  }
+  return SetSelection(family_, std::move(passable));
 }
 
 }  // namespace ckplan

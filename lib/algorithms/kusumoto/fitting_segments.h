@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "lib/algorithms/kusumoto/lower_sets.h"
@@ -31,8 +30,6 @@ inline Transition Between(const LowerSetFamily& family, int32_t set, int32_t bel
           to.time.count() - from.time.count() - (to.boundary_time.count() - overlap.time.count())};
 }
 
-std::vector<int32_t> AllSets(const LowerSetFamily& family);
-
 // The family under one budget: which segments fit, and two numbers for each set that say whether
 // any sequence through it fits, whatever its overhead.
 class FittingSegments {
@@ -46,32 +43,34 @@ class FittingSegments {
     std::vector<Bytes> cached;  // kNoBytes: no sequence leads here.
     std::vector<Bytes> peak;
   };
-  // Considers only sequences of `useful` sets: an ascending list with the first and the last set.
-  Result<Arrivals> FindMinCached(std::span<const int32_t> useful);
+  // Considers only sequences of `useful` sets, of which the first and the last set are some.
+  Result<Arrivals> FindMinCached(const SetSelection& useful);
 
   // How much may be cached on arrival at each set so that V can be reached; negative: it cannot.
-  Result<std::vector<Bytes>> FindMaxCached(std::span<const int32_t> useful);
+  Result<std::vector<Bytes>> FindMaxCached(const SetSelection& useful);
 
-  // The sets that a sequence within the budget can pass, ascending, and FindMaxCached for them. No
-  // sets at all where no sequence is within the budget.
+  // The sets that a sequence within the budget can pass, and FindMaxCached for them. No sets at all
+  // where no sequence is within the budget.
   struct Passable {
-    std::vector<int32_t> sets;
+    SetSelection sets;
     std::vector<Bytes> max_cached;
   };
   Result<Passable> FindPassable();
+  // Those of the useful sets at which the two do not contradict each other.
+  SetSelection PassableOf(const Arrivals& arrivals, const std::vector<Bytes>& max_cached,
+                          const SetSelection& useful) const;
 
   // Visits the subsets of a set from which a segment fits, with the maximum that may be cached
-  // there: those in the ascending list `candidates` for which may_matter(below, max_cached) holds,
-  // and perhaps others. `learns`: see SubsetFinder.
+  // there: those of the selected sets for which may_matter(below, max_cached) holds.
   template <typename MayMatter, typename Visit>
-  void ForEach(size_t worker, int32_t set, std::span<const int32_t> candidates, bool learns,
-               MayMatter may_matter, Visit visit) {
+  void ForEach(size_t worker, int32_t set, const SetSelection& selected, MayMatter may_matter,
+               Visit visit) {
     const Bytes left = budget_ - family_.facts(set).neighbours;
     if (left < Bytes(0)) return;
     const Bytes at_set = left - 2 * family_.memory(set);
     const auto max_cached = [&](int32_t below) { return at_set + 2 * family_.memory(below); };
     const int64_t looked_at = workers_.finder(worker).ForEach(
-        set, Bytes(left.count() / 2), candidates, learns,
+        set, Bytes(left.count() / 2), selected,
         [&](int32_t below) {
           // Every sequence that leads there caches at least the boundary.
           const Bytes most = max_cached(below);

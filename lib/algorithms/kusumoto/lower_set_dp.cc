@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <span>
 #include <tuple>
 #include <utility>
 
@@ -111,7 +110,7 @@ class OverheadSearch {
     if (!is_merging_) step_count_ = 0;
     state_count_ = 0;
     CKPLAN_RETURN_IF_ERROR(workers_.Upwards(
-        useful_.subspan(1), [&](size_t worker, int32_t set) { FillList(worker, set); }));
+        useful_.after_first(), [&](size_t worker, int32_t set) { FillList(worker, set); }));
     return !IsTooMuch();
   }
 
@@ -128,7 +127,7 @@ class OverheadSearch {
     reached.Clear();
     const int64_t max_key = guess_ - bound_.MinEndKey(set, 0, family_.boundary_memory(set));
     segments_.ForEach(
-        worker, set, useful_, true,
+        worker, set, useful_,
         [&](int32_t below, Bytes max_below) {
           const auto from = static_cast<size_t>(below);
           return min_cached_[from] <= max_below &&
@@ -206,8 +205,8 @@ class OverheadSearch {
   SetWorkers& workers_;
   FittingSegments segments_;
   OverheadBound bound_;
-  std::vector<StateList> reached_;         // Of each worker.
-  const std::span<const int32_t> useful_;  // The sets that a sequence can pass, ascending.
+  std::vector<StateList> reached_;  // Of each worker.
+  const SetSelection& useful_;      // The sets that a sequence can pass.
   const std::vector<Bytes>& max_cached_;
   int64_t guess_ = 0;
   int64_t unit_ = 1;
@@ -225,13 +224,13 @@ class OverheadSearch {
 }  // namespace
 
 Result<Bytes> LowerSetDp::MinBudget(std::optional<Bytes> known, const DpLimits& limits) {
-  SetWorkers workers(family_, limits, &shares_);
+  SetWorkers workers(family_, limits);
   return FindMinBudget(family_, known, &workers);
 }
 
 Result<std::optional<LowerSetPath>> LowerSetDp::Solve(Bytes budget, OverheadGoal goal,
                                                       const DpLimits& limits, Effort effort) {
-  SetWorkers workers(family_, limits, &shares_);
+  SetWorkers workers(family_, limits);
   CKPLAN_ASSIGN_OR_RETURN(const FittingSegments::Passable passable,
                           FittingSegments(family_, budget, &workers).FindPassable());
   if (passable.sets.empty()) return std::optional<LowerSetPath>();

@@ -85,10 +85,7 @@ class LowerSetDp {
   explicit LowerSetDp(const LowerSetFamily& family,
                       std::optional<LowerSetFamily> rounded = std::nullopt,
                       const StateLimits& state_limits = {})
-      : family_(family),
-        rounded_(std::move(rounded)),
-        state_limits_(state_limits),
-        shares_(family) {}
+      : family_(family), rounded_(std::move(rounded)), state_limits_(state_limits) {}
 
   // The least B for which some sequence has M <= B (Eq. 2). `known` is a B that is known to be
   // feasible, such as that of a smaller family; the nearer it is, the faster is the search.
@@ -104,7 +101,6 @@ class LowerSetDp {
   const LowerSetFamily& family_;
   const std::optional<LowerSetFamily> rounded_;
   const StateLimits state_limits_;
-  SubsetShares shares_;
   SearchHints hints_;
   SearchHints rounded_hints_;
 };

@@ -7,7 +7,6 @@
 #include <limits>
 #include <numeric>
 #include <span>
-#include <unordered_map>
 #include <utility>
 
 #include "lib/algorithms/kusumoto/node_words.h"
@@ -25,28 +24,24 @@ Result<Done> Poll(const DpLimits& limits) {
   return Done{};
 }
 
-// A fixed random number per node; a set's hash is the exclusive or of its members' numbers, so
-// that the hash of a cover follows from the set's own in one operation.
-uint64_t NodeHash(NodeId v) {
-  uint64_t z = (static_cast<uint64_t>(v.index()) + 1) * 0x9e3779b97f4a7c15U;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31);
-}
-
 // Lists every lower set exactly once, depth-first. A frame holds the nodes that may be added to the
 // current set; its i-th child adds the i-th of them and gives up those before it for good, so each
 // set is reached by one path alone. O(width) per set.
 class Enumerator {
  public:
   Enumerator(const VertexGraph& graph, const DpLimits& limits)
-      : graph_(graph), limits_(limits), current_(WordCount(graph.size())), missing_(graph.size()) {
+      : graph_(graph),
+        limits_(limits),
+        current_(WordCount(graph.size())),
+        additions_(WordCount(graph.size())),
+        missing_(graph.size()) {
     for (const NodeId v : graph.ids()) {
       missing_[v] = static_cast<int32_t>(graph.predecessors(v).size());
+      if (missing_[v] == 0) Flip(additions_.data(), v);
     }
   }
 
-  // Calls emit(words, hash) for each set until it returns false.
+  // Calls emit(words, additions) for each set, both as bits of nodes, until it returns false.
   template <typename Emit>
   Result<Done> Run(Emit emit) {
     candidates_.clear();
@@ -54,20 +49,20 @@ class Enumerator {
       if (missing_[v] == 0) candidates_.push_back(v);
     }
     std::vector<Frame> stack = {{NodeId(), 0, candidates_.size()}};
-    bool wants_more = emit(current_, hash_);
+    bool wants_more = emit(current_, additions_);
     for (int64_t step = 0; !stack.empty(); ++step) {
       if (step % kSetsPerPoll == 0) CKPLAN_RETURN_IF_ERROR(Poll(limits_));
       const Frame frame = stack.back();
       if (frame.next == frame.end || !wants_more) {
         stack.pop_back();
-        if (!frame.added.is_none()) Toggle(frame.added, 1);
+        if (!frame.added.is_none()) Remove(frame.added);
         candidates_.resize(stack.empty() ? 0 : stack.back().end);
         continue;
       }
       ++stack.back().next;
       const NodeId v = candidates_[frame.next];
-      Toggle(v, -1);
-      wants_more = emit(current_, hash_);
+      Add(v);
+      wants_more = emit(current_, additions_);
       const size_t begin = candidates_.size();
       for (size_t i = frame.next + 1; i < frame.end; ++i) candidates_.push_back(candidates_[i]);
       for (const NodeId w : graph_.successors(v)) {
@@ -85,25 +80,35 @@ class Enumerator {
     size_t end;    // One past the frame's last candidate.
   };
 
-  // Adds a node to the current set, or removes it.
-  void Toggle(NodeId v, int32_t more_missing) {
+  void Add(NodeId v) {
     Flip(current_.data(), v);
-    hash_ ^= NodeHash(v);
-    for (const NodeId w : graph_.successors(v)) missing_[w] += more_missing;
+    Flip(additions_.data(), v);
+    for (const NodeId w : graph_.successors(v)) {
+      if (--missing_[w] == 0) Flip(additions_.data(), w);
+    }
+  }
+  void Remove(NodeId v) {
+    Flip(current_.data(), v);
+    Flip(additions_.data(), v);
+    for (const NodeId w : graph_.successors(v)) {
+      if (missing_[w]++ == 0) Flip(additions_.data(), w);
+    }
   }
 
   const VertexGraph& graph_;
   const DpLimits& limits_;
   std::vector<uint64_t> current_;
-  uint64_t hash_ = 0;
+  std::vector<uint64_t> additions_;    // The nodes outside with all predecessors in it.
   IdVector<NodeId, int32_t> missing_;  // Predecessors that are not in the current set.
   std::vector<NodeId> candidates_;     // Those of all frames, one frame after the other.
 };
 
 Result<int64_t> CountUpTo(int64_t max_count, Enumerator* enumerator) {
   int64_t count = 0;
-  CKPLAN_RETURN_IF_ERROR(enumerator->Run(
-      [&](const std::vector<uint64_t>&, uint64_t) { return ++count <= max_count; }));
+  CKPLAN_RETURN_IF_ERROR(
+      enumerator->Run([&](const std::vector<uint64_t>&, const std::vector<uint64_t>&) {
+        return ++count <= max_count;
+      }));
   return count;
 }
 
@@ -164,14 +169,10 @@ struct LowerSetFamily::Words {
       row.time += graph.time(v);
       row.all |= BitOf(v);
       row.read_outside |= BitOf(v);
-      row.unread_inside |= BitOf(v);
       const auto successors = graph.successors(v);
       const auto is_inside = [&](NodeId w) { return WordOf(w) == WordOf(v); };
       if (std::all_of(successors.begin(), successors.end(), is_inside)) {
         row.read_outside ^= BitOf(v);
-      }
-      if (std::any_of(successors.begin(), successors.end(), is_inside)) {
-        row.unread_inside ^= BitOf(v);
       }
     }
   }
@@ -196,8 +197,7 @@ struct LowerSetFamily::Words {
     Bytes memory;
     Cost time;
     uint64_t all = 0;
-    uint64_t read_outside = 0;   // Those with a successor in another word.
-    uint64_t unread_inside = 0;  // Those with none in this word.
+    uint64_t read_outside = 0;  // Those with a successor in another word.
   };
   std::vector<Row> rows;
 };
@@ -220,19 +220,30 @@ Result<LowerSetFamily> LowerSetFamily::All(const VertexGraph& graph, int64_t max
   }
   std::vector<uint64_t> bits;
   bits.reserve(static_cast<size_t>(count) * family.words_per_set_);
-  std::vector<uint64_t> found_hashes;
-  found_hashes.reserve(static_cast<size_t>(count));
-  CKPLAN_RETURN_IF_ERROR(enumerator.Run([&](const std::vector<uint64_t>& words, uint64_t hash) {
-    bits.insert(bits.end(), words.begin(), words.end());
-    found_hashes.push_back(hash);
-    return true;
-  }));
-  std::vector<uint64_t> hashes;
-  for (const size_t i : family.SortByMemory(graph, std::move(bits)))
-    hashes.push_back(found_hashes[i]);
+  std::vector<NodeId> additions;
+  std::vector<size_t> addition_starts = {0};
+  CKPLAN_RETURN_IF_ERROR(enumerator.Run(
+      [&](const std::vector<uint64_t>& words, const std::vector<uint64_t>& additions_of_set) {
+        bits.insert(bits.end(), words.begin(), words.end());
+        for (size_t w = 0; w < additions_of_set.size(); ++w) {
+          for (uint64_t word = additions_of_set[w]; word != 0; word &= word - 1) {
+            additions.push_back(NodeAt(w, word));
+          }
+        }
+        addition_starts.push_back(additions.size());
+        return true;
+      }));
+  family.addition_starts_.push_back(0);
+  for (const size_t i : family.SortByMemory(graph, std::move(bits))) {
+    family.additions_.insert(
+        family.additions_.end(),
+        additions.begin() + static_cast<std::ptrdiff_t>(addition_starts[i]),
+        additions.begin() + static_cast<std::ptrdiff_t>(addition_starts[i + 1]));
+    family.addition_starts_.push_back(family.additions_.size());
+  }
   constexpr int64_t kAnyWork = std::numeric_limits<int64_t>::max();
   CKPLAN_RETURN_IF_ERROR(family.ComputeFacts(graph, kAnyWork, limits));
-  CKPLAN_RETURN_IF_ERROR(family.LinkCovers(graph, hashes, limits));
+  family.FindSetsWithEachNode(graph.size());
   return family;
 }
 
@@ -379,48 +390,38 @@ Result<bool> LowerSetFamily::ComputeFacts(const VertexGraph& graph, int64_t max_
   return true;
 }
 
-// Connects each set with those that lack one of its maximal nodes.
-Result<Done> LowerSetFamily::LinkCovers(const VertexGraph& graph,
-                                        const std::vector<uint64_t>& hashes,
-                                        const DpLimits& limits) {
-  const Words known(graph);
-  std::unordered_multimap<uint64_t, int32_t> by_hash;
-  by_hash.reserve(hashes.size());
-  for (size_t i = 0; i < hashes.size(); ++i) by_hash.emplace(hashes[i], static_cast<int32_t>(i));
-  // Whether the words are those of `set` but for `v`.
-  const auto lacks_only = [&](int32_t below, int32_t set, NodeId v) {
-    const uint64_t* few = words(below);
-    const uint64_t* all = words(set);
+// Rows and columns of the bits exchanged, 64 by 64.
+void LowerSetFamily::FindSetsWithEachNode(size_t node_count) {
+  const auto set_count = static_cast<size_t>(size());
+  const size_t column_words = WordCount(set_count);
+  sets_with_.resize(node_count * column_words);
+  for (size_t column = 0; column < column_words; ++column) {
+    const size_t first = column * kWordBits;
+    const size_t sets = std::min(kWordBits, set_count - first);
     for (size_t w = 0; w < words_per_set_; ++w) {
-      if ((few[w] ^ all[w]) != (w == WordOf(v) ? BitOf(v) : 0)) return false;
-    }
-    return true;
-  };
-  cover_starts_.push_back(0);
-  for (int32_t set = 0; set < size(); ++set) {
-    if (set % kSetsPerPoll == 0) CKPLAN_RETURN_IF_ERROR(Poll(limits));
-    const auto link_without = [&](NodeId v) {
-      const auto successors = graph.successors(v);
-      const bool is_maximal = std::none_of(successors.begin(), successors.end(),
-                                           [&](NodeId w) { return contains(set, w); });
-      if (!is_maximal) return;
-      const auto [first, last] =
-          by_hash.equal_range(hashes[static_cast<size_t>(set)] ^ NodeHash(v));
-      const auto found = std::find_if(
-          first, last, [&](const auto& entry) { return lacks_only(entry.second, set, v); });
-      CKPLAN_CHECK(found != last, "a lower set without a maximal node is a lower set");
-      covers_.push_back(found->second);
-    };
-    for (size_t w = 0; w < words_per_set_; ++w) {
-      const uint64_t members = words(set)[w];
-      uint64_t word = members == known.rows[w].all ? known.rows[w].unread_inside : members;
-      for (; word != 0; word &= word - 1) {
-        link_without(NodeAt(w, word));
+      BitSquare square{};
+      for (size_t i = 0; i < sets; ++i) square[i] = words(static_cast<int32_t>(first + i))[w];
+      Transpose(&square);
+      const size_t nodes = std::min(kWordBits, node_count - w * kWordBits);
+      for (size_t i = 0; i < nodes; ++i) {
+        sets_with_[(w * kWordBits + i) * column_words + column] = square[i];
       }
     }
-    cover_starts_.push_back(static_cast<uint32_t>(covers_.size()));
   }
-  return Done{};
+}
+
+std::vector<int32_t> SetSelection::AllOf(const LowerSetFamily& family) {
+  std::vector<int32_t> all(static_cast<size_t>(family.size()));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+SetSelection::SetSelection(const LowerSetFamily& family, std::vector<int32_t> ascending)
+    : sets(std::move(ascending)), bits(WordCount(static_cast<size_t>(family.size()))) {
+  for (const int32_t set : sets) {
+    bits[static_cast<size_t>(set) / kWordBits] |= uint64_t{1}
+                                                  << (static_cast<size_t>(set) % kWordBits);
+  }
 }
 
 }  // namespace ckplan

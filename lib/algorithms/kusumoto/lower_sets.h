@@ -7,9 +7,15 @@
 // (exact-dp), whose number can be exponential in the width of the graph, or the closures
 // L^v = {w : v is reachable from w}, one per node (approx-dp). A family knows for each member what
 // the recurrences need; SubsetFinder lists the subsets of a member without any table of all pairs.
+//
+// Among all lower sets, 64 are tested at once. A lower set within another one has none of the nodes
+// that could be added to that one next, the c of {a,b}; and any other has one of them: of the nodes
+// that it has outside, the first in order. So for each node there is a bit for every set that
+// contains it, and the subsets are those whose bit is set for none of a few nodes.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -27,8 +33,8 @@ namespace ckplan {
 class LowerSetFamily {
  public:
   // Every lower set, the empty one and V included. They are counted before any is stored:
-  // kUnsupported when there are more than `max_count`. O(S x width) time for S lower sets; S times
-  // n / 64 words. kTimeout: stopped.
+  // kUnsupported when there are more than `max_count`. O(S x width) time for S lower sets; twice S
+  // times n / 64 words. kTimeout: stopped.
   static Result<LowerSetFamily> All(const VertexGraph& graph, int64_t max_count,
                                     const DpLimits& limits = {});
 
@@ -109,14 +115,18 @@ class LowerSetFamily {
   }
 
   // The node of whose closure a member is, none for the empty set and for V if it is no closure.
-  // For All() there are none at all, and covers() in their place.
-  bool has_covers() const { return !cover_starts_.empty(); }
+  // For All() there are none at all, and the three below in their place.
   NodeId closed_node(int32_t set) const { return closed_nodes_[static_cast<size_t>(set)]; }
 
-  // All(): the members that have one node less.
-  std::span<const int32_t> covers(int32_t set) const {
+  bool has_all() const { return !addition_starts_.empty(); }
+  // All(): the nodes outside of a set whose predecessors are all in it.
+  std::span<const NodeId> additions(int32_t set) const {
     const auto i = static_cast<size_t>(set);
-    return {covers_.data() + cover_starts_[i], cover_starts_[i + 1] - cover_starts_[i]};
+    return {additions_.data() + addition_starts_[i], addition_starts_[i + 1] - addition_starts_[i]};
+  }
+  // All(): bit i % 64 of word i / 64 says whether member i contains the node.
+  const uint64_t* sets_with(NodeId v) const {
+    return sets_with_.data() + static_cast<size_t>(v.index()) * WordCount(facts_.size());
   }
 
   // The first member with at least this memory.
@@ -143,8 +153,7 @@ class LowerSetFamily {
                                                             const DpLimits& limits);
   Result<bool> ComputeFacts(const VertexGraph& graph, int64_t max_pair_work,
                             const DpLimits& limits);
-  Result<Done> LinkCovers(const VertexGraph& graph, const std::vector<uint64_t>& hashes,
-                          const DpLimits& limits);
+  void FindSetsWithEachNode(size_t node_count);
   std::vector<size_t> SortByMemory(const VertexGraph& graph, std::vector<uint64_t> bits);
 
   size_t words_per_set_;
@@ -158,132 +167,103 @@ class LowerSetFamily {
   IdVector<NodeId, Cost> node_times_;
   std::vector<BoundaryWord> boundary_;  // Those of set i are in [starts[i], starts[i + 1]).
   std::vector<uint32_t> boundary_starts_;
-  std::vector<int32_t> covers_;  // Those of set i are in [starts[i], starts[i + 1]).
-  std::vector<uint32_t> cover_starts_;
+  std::vector<NodeId> additions_;  // Those of set i are in [starts[i], starts[i + 1]).
+  std::vector<size_t> addition_starts_;
+  std::vector<uint64_t> sets_with_;
   std::vector<NodeId> closed_nodes_;
 };
 
-// For each set, how many of the sets that were last looked at below it were subsets: a guess which
-// way of finding them is cheaper the next time. It never changes which subsets are found.
-class SubsetShares {
- public:
-  static constexpr int64_t kUnit = 1024;
-  explicit SubsetShares(const LowerSetFamily& family)
-      : shares_(static_cast<size_t>(family.size()), kUnit) {}
-  int64_t of(int32_t set) const { return shares_[static_cast<size_t>(set)]; }
-  void Note(int32_t set, int64_t subsets, int64_t looked_at) {
-    if (looked_at == 0) return;
-    shares_[static_cast<size_t>(set)] = static_cast<int16_t>(subsets * kUnit / looked_at + 1);
-  }
+// Some members of a family, by ascending numbers.
+struct SetSelection {
+  SetSelection() = default;
+  explicit SetSelection(const LowerSetFamily& family) : SetSelection(family, AllOf(family)) {}
+  SetSelection(const LowerSetFamily& family, std::vector<int32_t> ascending);
+
+  bool empty() const { return sets.empty(); }
+  // Without the empty set, which comes first.
+  std::span<const int32_t> after_first() const { return std::span(sets).subspan(1); }
+
+  std::vector<int32_t> sets;
+  std::vector<uint64_t> bits;  // One for each member of the family.
 
  private:
-  std::vector<int16_t> shares_;
+  static std::vector<int32_t> AllOf(const LowerSetFamily& family);
 };
 
 // Lists the subsets of a member. Each thread has its own.
 class SubsetFinder {
  public:
-  // Keeps references to both.
-  SubsetFinder(const LowerSetFamily& family, SubsetShares* shares)
-      : family_(family), shares_(*shares) {}
+  // Keeps a reference.
+  explicit SubsetFinder(const LowerSetFamily& family) : family_(family) {}
 
-  // Visits each proper subset L of `set` with M(set \ L) <= `max_between` that is in `candidates`,
-  // an ascending list of members, and for which `may_matter(L)` holds, once. May visit other such
-  // subsets as well: the list only saves work where the caller has no use for the others.
-  // `may_matter` is asked before it is known whether L is a subset, but only of smaller sets, so
-  // that threads may work on sets of one size. Returns the number of sets that
-  // were looked at, which does not depend on `may_matter`. With `learns` the finder notes how many
-  // of those it asked about were subsets: for callers whose answers never depend on threads.
+  // Visits each proper subset L of `set` with M(set \ L) <= `max_between` that is selected, and for
+  // which `may_matter(L)` holds, by ascending numbers. `may_matter` is asked only of smaller sets,
+  // so that threads may work on sets of one size. Returns how much there was to look at, which does
+  // not depend on `may_matter`.
   template <typename MayMatter, typename Visit>
-  int64_t ForEach(int32_t set, Bytes max_between, std::span<const int32_t> candidates, bool learns,
+  int64_t ForEach(int32_t set, Bytes max_between, const SetSelection& selected,
                   MayMatter may_matter, Visit visit);
 
  private:
   template <typename MayMatter, typename Visit>
-  void Scan(int32_t set, std::span<const int32_t> candidates, bool learns, MayMatter may_matter,
-            Visit visit);
+  int64_t AmongAll(int32_t set, int32_t first, const SetSelection& selected, MayMatter may_matter,
+                   Visit visit);
   template <typename MayMatter, typename Visit>
-  int64_t WalkCovers(int32_t set, Bytes min_memory, MayMatter may_matter, Visit visit);
-
-  // One step down a cover costs about as much as this many tests of a candidate of four words.
-  static constexpr int64_t kWalkCost = 8;
+  int64_t AmongClosures(int32_t set, int32_t first, const SetSelection& selected,
+                        MayMatter may_matter, Visit visit);
 
   const LowerSetFamily& family_;
-  SubsetShares& shares_;
-  std::vector<uint64_t> outside_;
-  std::vector<int32_t> seen_at_;
-  std::vector<int32_t> queue_;
-  int32_t visit_number_ = 0;
+  std::vector<uint64_t> strays_;  // The sets that are no subsets.
 };
 
 template <typename MayMatter, typename Visit>
-int64_t SubsetFinder::ForEach(int32_t set, Bytes max_between, std::span<const int32_t> candidates,
-                              bool learns, MayMatter may_matter, Visit visit) {
+int64_t SubsetFinder::ForEach(int32_t set, Bytes max_between, const SetSelection& selected,
+                              MayMatter may_matter, Visit visit) {
   // All subsets lie in a window of the numbers that ends before `set`.
-  const Bytes min_memory = family_.memory(set) - max_between;
-  const int32_t window_begin = family_.FirstWithMemory(min_memory, set);
-  const auto begin = std::lower_bound(candidates.begin(), candidates.end(), window_begin);
-  const auto end = std::lower_bound(begin, candidates.end(), set);
-  const std::span<const int32_t> window(begin, end);
-  const auto looked_at = static_cast<int64_t>(window.size());
-  const int64_t test_cost = static_cast<int64_t>(family_.words_per_set() + 3) / 4;
-  const int64_t walk_cost = kWalkCost * shares_.of(set) * (set - window_begin);
-  if (family_.has_covers() && looked_at * test_cost * SubsetShares::kUnit > walk_cost) {
-    const int64_t found = WalkCovers(set, min_memory, may_matter, visit);
-    if (learns) shares_.Note(set, found, set - window_begin);
-    return found;
+  const int32_t first = family_.FirstWithMemory(family_.memory(set) - max_between, set);
+  return family_.has_all() ? AmongAll(set, first, selected, may_matter, visit)
+                           : AmongClosures(set, first, selected, may_matter, visit);
+}
+
+template <typename MayMatter, typename Visit>
+int64_t SubsetFinder::AmongAll(int32_t set, int32_t first, const SetSelection& selected,
+                               MayMatter may_matter, Visit visit) {
+  const size_t begin = static_cast<size_t>(first) / kWordBits;
+  const size_t end = WordCount(static_cast<size_t>(set));
+  if (begin >= end) return 0;
+  strays_.assign(end - begin, 0);
+  for (const NodeId v : family_.additions(set)) {
+    const uint64_t* with = family_.sets_with(v) + begin;
+    for (size_t w = 0; w < strays_.size(); ++w) strays_[w] |= with[w];
   }
-  Scan(set, window, learns, may_matter, visit);
+  strays_.front() |= ~(~uint64_t{0} << (static_cast<size_t>(first) % kWordBits));
+  if (const size_t rest = static_cast<size_t>(set) % kWordBits; rest != 0) {
+    strays_.back() |= ~uint64_t{0} << rest;
+  }
+  auto looked_at = static_cast<int64_t>(strays_.size());
+  for (size_t w = begin; w < end; ++w) {
+    uint64_t found = selected.bits[w] & ~strays_[w - begin];
+    looked_at += std::popcount(found);
+    for (; found != 0; found &= found - 1) {
+      const auto below =
+          static_cast<int32_t>(w * kWordBits + static_cast<size_t>(std::countr_zero(found)));
+      if (may_matter(below)) visit(below);
+    }
+  }
   return looked_at;
 }
 
-// Tests every candidate: the faster way where many are subsets, for it reads memory in order.
 template <typename MayMatter, typename Visit>
-void SubsetFinder::Scan(int32_t set, std::span<const int32_t> candidates, bool learns,
-                        MayMatter may_matter, Visit visit) {
+int64_t SubsetFinder::AmongClosures(int32_t set, int32_t first, const SetSelection& selected,
+                                    MayMatter may_matter, Visit visit) {
+  const auto begin = std::lower_bound(selected.sets.begin(), selected.sets.end(), first);
+  const auto end = std::lower_bound(begin, selected.sets.end(), set);
   const int32_t size = family_.size_of(set);
-  if (!family_.has_covers()) {
-    for (const int32_t below : candidates) {
-      if (family_.size_of(below) >= size || !may_matter(below)) continue;
-      if (below == 0 || family_.contains(set, family_.closed_node(below))) visit(below);
-    }
-    return;
-  }
-  const size_t word_count = family_.words_per_set();
-  outside_.assign(family_.words(set), family_.words(set) + word_count);
-  for (uint64_t& word : outside_) word = ~word;
-  int64_t tested = 0;
-  int64_t found = 0;
-  for (const int32_t below : candidates) {
+  for (const int32_t below : std::span(begin, end)) {
     if (family_.size_of(below) >= size || !may_matter(below)) continue;
-    ++tested;
-    const uint64_t* members = family_.words(below);
-    uint64_t strays = 0;
-    for (size_t w = 0; w < word_count; ++w) strays |= members[w] & outside_[w];
-    if (strays != 0) continue;
-    ++found;
-    visit(below);
+    if (below == 0 || family_.contains(set, family_.closed_node(below))) visit(below);
   }
-  if (learns) shares_.Note(set, found, tested);
-}
-
-// Breadth-first down the covers: a subset that is too far below has only such subsets itself.
-template <typename MayMatter, typename Visit>
-int64_t SubsetFinder::WalkCovers(int32_t set, Bytes min_memory, MayMatter may_matter, Visit visit) {
-  seen_at_.resize(static_cast<size_t>(family_.size()), -1);
-  ++visit_number_;
-  queue_.assign(1, set);
-  for (size_t head = 0; head < queue_.size(); ++head) {
-    const int32_t at = queue_[head];
-    if (head > 0 && may_matter(at)) visit(at);
-    for (const int32_t below : family_.covers(at)) {
-      int32_t& seen = seen_at_[static_cast<size_t>(below)];
-      if (seen == visit_number_ || family_.memory(below) < min_memory) continue;
-      seen = visit_number_;
-      queue_.push_back(below);
-    }
-  }
-  return static_cast<int64_t>(queue_.size()) - 1;
+  return end - begin;
 }
 
 }  // namespace ckplan

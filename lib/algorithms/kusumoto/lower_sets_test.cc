@@ -171,35 +171,45 @@ TEST_CASE("lower sets: the enumeration equals the definition on random graphs") 
     CHECK(found == expected);
     CHECK(static_cast<size_t>(family.size()) == expected.size());
     // The subsets of each member, within any distance, among all members and among a few.
-    SubsetShares shares(family);
-    SubsetFinder finder(family, &shares);
+    SubsetFinder finder(family);
     const auto anything = [](int32_t) { return true; };
-    std::vector<int32_t> all;
-    std::vector<int32_t> few;
+    const SetSelection all(family);
+    std::vector<int32_t> some;
     for (int32_t set = 0; set < family.size(); ++set) {
-      all.push_back(set);
-      if (rng.Between(0, 9) == 0) few.push_back(set);
+      if (rng.Between(0, 9) == 0) some.push_back(set);
     }
+    const SetSelection few(family, some);
     for (int32_t set = 0; set < family.size(); ++set) {
-      std::multiset<NodeBits> below;
-      finder.ForEach(set, Bytes(1 << 20), all, true, anything,
-                     [&](int32_t b) { below.insert(BitsOf(family, b)); });
       std::multiset<NodeBits> subsets;
       for (const NodeBits bits : expected) {
         if (bits != BitsOf(family, set) && (bits & BitsOf(family, set)) == bits) {
           subsets.insert(bits);
         }
       }
-      CHECK(below == subsets);
       std::multiset<NodeBits> wanted;
-      for (const int32_t b : few) {
+      for (const int32_t b : some) {
         if (subsets.count(BitsOf(family, b)) != 0) wanted.insert(BitsOf(family, b));
       }
-      std::multiset<NodeBits> met;
-      finder.ForEach(set, Bytes(1 << 20), few, true, anything,
-                     [&](int32_t b) { met.insert(BitsOf(family, b)); });
-      CHECK(std::includes(subsets.begin(), subsets.end(), met.begin(), met.end()));
-      CHECK(std::includes(met.begin(), met.end(), wanted.begin(), wanted.end()));
+      const auto met_among = [&](const SetSelection& selected) {
+        std::multiset<NodeBits> met;
+        finder.ForEach(set, Bytes(1 << 20), selected, anything,
+                       [&](int32_t b) { met.insert(BitsOf(family, b)); });
+        return met;
+      };
+      CHECK(met_among(all) == subsets);
+      CHECK(met_among(few) == wanted);
+      // Within half of its memory.
+      const Bytes half(family.memory(set).count() / 2);
+      std::multiset<NodeBits> near;
+      finder.ForEach(set, half, all, anything, [&](int32_t b) {
+        CHECK(family.memory(set) - family.memory(b) <= half);
+        near.insert(BitsOf(family, b));
+      });
+      for (int32_t b = 0; b < set; ++b) {
+        const bool is_near = family.memory(set) - family.memory(b) <= half;
+        const NodeBits bits = BitsOf(family, b);
+        if (is_near && subsets.count(bits) != 0) CHECK(near.count(bits) == 1);
+      }
     }
   }
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <compare>
-#include <span>
 #include <vector>
 
 #include "lib/algorithms/kusumoto/fitting_segments.h"
@@ -10,12 +9,13 @@
 namespace ckplan {
 namespace {
 
-// Halves the range in which the least budget lies until that is narrow, and then decides in one
-// pass over the values that occur in what is left.
+// Tries whether less than what is known is feasible, halves the range in which the least budget
+// lies until that is narrow, and then decides in one pass over the values that occur in what is
+// left.
 class MinBudgetSearch {
  public:
   MinBudgetSearch(const LowerSetFamily& family, SetWorkers* workers)
-      : family_(family), workers_(*workers), useful_(AllSets(family)) {}
+      : family_(family), workers_(*workers), useful_(family) {}
 
   Result<Bytes> Run(std::optional<Bytes> known) {
     const Bytes whole = 2 * family_.whole().memory;  // {V} is always feasible.
@@ -24,11 +24,14 @@ class MinBudgetSearch {
     } else {
       CKPLAN_RETURN_IF_ERROR(FindFeasible(whole));
     }
+    // Often the least budget of a smaller family is the least of all, which one pass proves.
+    CKPLAN_RETURN_IF_ERROR(TryJustBelow());
     const Bytes narrow(feasible_.count() / 1024);
     while (feasible_ - infeasible_ > narrow + Bytes(1)) {
       CKPLAN_RETURN_IF_ERROR(Try(Bytes((infeasible_.count() + feasible_.count()) / 2)));
     }
-    return SettleRest();
+    for (int i = 0; i < kLastTries; ++i) CKPLAN_RETURN_IF_ERROR(TryJustBelow());
+    return is_settled() ? Result<Bytes>(feasible_) : SettleRest();
   }
 
  private:
@@ -40,6 +43,11 @@ class MinBudgetSearch {
   };
   static constexpr size_t kMaxUnsorted = 1024;
   static constexpr int kDoublings = 8;
+  static constexpr int kLastTries = 3;
+
+  bool is_settled() const { return feasible_ - infeasible_ <= Bytes(1); }
+
+  Result<Done> TryJustBelow() { return is_settled() ? Done{} : Try(feasible_ - Bytes(1)); }
 
   // Doubles a small guess until it is feasible: the smaller a guess, the fewer segments fit it.
   Result<Done> FindFeasible(Bytes whole) {
@@ -60,10 +68,7 @@ class MinBudgetSearch {
     }
     feasible_ = arrivals.peak.back();
     CKPLAN_ASSIGN_OR_RETURN(const auto max_cached, segments.FindMaxCached(useful_));
-    std::erase_if(useful_, [&](int32_t set) {
-      const auto i = static_cast<size_t>(set);
-      return arrivals.cached[i] > max_cached[i];
-    });
+    useful_ = segments.PassableOf(arrivals, max_cached, useful_);
     return Done{};
   }
 
@@ -76,7 +81,7 @@ class MinBudgetSearch {
     const auto settle = [&](size_t worker, int32_t set) {
       std::vector<Way> reached;
       segments.ForEach(
-          worker, set, useful_, true,
+          worker, set, useful_,
           [&](int32_t below, Bytes max_cached) {
             const std::vector<Way>& from = ways[static_cast<size_t>(below)];
             return !from.empty() && from.front().cached <= max_cached;
@@ -96,7 +101,7 @@ class MinBudgetSearch {
       reached.shrink_to_fit();
       ways[static_cast<size_t>(set)] = std::move(reached);
     };
-    CKPLAN_RETURN_IF_ERROR(workers_.Upwards(std::span(useful_).subspan(1), settle));
+    CKPLAN_RETURN_IF_ERROR(workers_.Upwards(useful_.after_first(), settle));
     CKPLAN_CHECK(!ways.back().empty(), "the search starts from a feasible budget");
     return ways.back().back().peak;
   }
@@ -114,8 +119,8 @@ class MinBudgetSearch {
   const LowerSetFamily& family_;
   SetWorkers& workers_;
   Bytes feasible_ = kNoBytes;
-  Bytes infeasible_{-1};         // This and all below it.
-  std::vector<int32_t> useful_;  // The sets through which some sequence may yet lead, ascending.
+  Bytes infeasible_{-1};  // This and all below it.
+  SetSelection useful_;   // The sets through which some sequence may yet lead.
 };
 
 }  // namespace

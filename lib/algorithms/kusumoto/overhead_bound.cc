@@ -15,7 +15,7 @@ OverheadBound::OverheadBound(const LowerSetFamily& family, int64_t sign, Fitting
 
 // The bound is concave in the price, so the best price lies between the neighbours of the best of
 // those tried. A search begins near the price that was best in the one before it.
-Result<Done> OverheadBound::Find(std::span<const int32_t> useful, int64_t price) {
+Result<Done> OverheadBound::Find(const SetSelection& useful, int64_t price) {
   CKPLAN_RETURN_IF_ERROR(FindEndCached(useful));
   if (price > 0) {
     prices_ = PricesBetween(std::max<int64_t>(1, price / 2), price * 8 / 5 + 1);
@@ -71,17 +71,17 @@ OverheadBound::Prices OverheadBound::PricesBetween(int64_t low, int64_t high) {
 }
 
 // Finds the maximum that can be cached when the last segment begins.
-Result<Done> OverheadBound::FindEndCached(std::span<const int32_t> useful) {
+Result<Done> OverheadBound::FindEndCached(const SetSelection& useful) {
   end_cached_ = Bytes(0);
   segments_.ForEach(
-      0, family_.size() - 1, useful, false, [](int32_t, Bytes) { return true; },
+      0, family_.size() - 1, useful, [](int32_t, Bytes) { return true; },
       [&](int32_t, Bytes max_cached) { end_cached_ = std::max(end_cached_, max_cached); });
   return workers_.meter().Check();
 }
 
 // to_go_[L] becomes the lowest charge over all sequences from L to V, at every price. Each worker
 // has numbers of its own; the lowest of them count.
-Result<Done> OverheadBound::FindPricedToGo(std::span<const int32_t> useful) {
+Result<Done> OverheadBound::FindPricedToGo(const SetSelection& useful) {
   Priced no_way;
   no_way.fill(kNoWay);
   std::vector<std::vector<Priced>> of_workers(
@@ -100,7 +100,7 @@ Result<Done> OverheadBound::FindPricedToGo(std::span<const int32_t> useful) {
     if (from[0] == kNoWay) return;
     std::vector<Priced>& to_go = of_workers[worker];
     segments_.ForEach(
-        worker, set, useful, false, [](int32_t, Bytes) { return true; },
+        worker, set, useful, [](int32_t, Bytes) { return true; },
         [&](int32_t below, Bytes) {
           Priced& best = to_go[static_cast<size_t>(below)];
           if (!MayLower(from, set, below, best)) return;
@@ -108,7 +108,7 @@ Result<Done> OverheadBound::FindPricedToGo(std::span<const int32_t> useful) {
           lower(&best, Add(from, sign_ * step.more_time, step.more_cached));
         });
   };
-  CKPLAN_RETURN_IF_ERROR(workers_.Downwards(useful.subspan(1), charge));
+  CKPLAN_RETURN_IF_ERROR(workers_.Downwards(useful.after_first(), charge));
   for (int32_t set = 0; set < family_.size(); ++set) {
     of_workers[0][static_cast<size_t>(set)] = lowest_at(set);
   }

@@ -12,7 +12,6 @@
 #include <array>
 #include <cstdint>
 #include <limits>
-#include <span>
 #include <vector>
 
 #include "lib/algorithms/kusumoto/fitting_segments.h"
@@ -31,9 +30,9 @@ class OverheadBound {
   OverheadBound(const LowerSetFamily& family, int64_t sign, FittingSegments* segments,
                 SetWorkers* workers);
 
-  // `useful`: the sets from which V can be reached, ascending. `price` is where to begin: the best
+  // `useful`: the sets from which V can be reached. `price` is where to begin: the best
   // one of a bound before this, or negative. Errors are those of the workers.
-  Result<Done> Find(std::span<const int32_t> useful, int64_t price);
+  Result<Done> Find(const SetSelection& useful, int64_t price);
   int64_t best_price() const { return prices_[BestPrice()]; }
 
   bool has_way(int32_t set) const { return to_go_[static_cast<size_t>(set)][0] != kNoWay; }
@@ -80,8 +79,8 @@ class OverheadBound {
   }
   void ChooseNearBest();
   static Prices PricesBetween(int64_t low, int64_t high);
-  Result<Done> FindEndCached(std::span<const int32_t> useful);
-  Result<Done> FindPricedToGo(std::span<const int32_t> useful);
+  Result<Done> FindEndCached(const SetSelection& useful);
+  Result<Done> FindPricedToGo(const SetSelection& useful);
   size_t BestPrice() const;
 
   const LowerSetFamily& family_;

@@ -95,10 +95,10 @@ class Pass {
 
 }  // namespace
 
-SetWorkers::SetWorkers(const LowerSetFamily& family, const DpLimits& limits, SubsetShares* shares)
+SetWorkers::SetWorkers(const LowerSetFamily& family, const DpLimits& limits)
     : family_(family), meter_(family.size(), limits) {
   const size_t threads = IsWide(static_cast<size_t>(family.size())) ? ThreadCount(limits) : 1;
-  for (size_t i = 0; i < threads; ++i) finders_.emplace_back(family, shares);
+  for (size_t i = 0; i < threads; ++i) finders_.emplace_back(family);
 }
 
 bool SetWorkers::IsWide(size_t set_count) const {

@@ -20,8 +20,8 @@ namespace ckplan {
 
 class SetWorkers {
  public:
-  // Keeps references to all three.
-  SetWorkers(const LowerSetFamily& family, const DpLimits& limits, SubsetShares* shares);
+  // Keeps references to both.
+  SetWorkers(const LowerSetFamily& family, const DpLimits& limits);
 
   // At most this many threads run a pass; each has a number below it.
   size_t count() const { return finders_.size(); }
