@@ -87,8 +87,8 @@ Result<const Candidate*> Choose(const SolverInfo& info, const View& view,
 
 }  // namespace
 
-Result<Choice> ChoosePlan(const SolverInfo& info, const View& view, const PlanRequest& request,
-                          const SolveLimits& limits, std::optional<Bytes>* least) {
+Result<ChosenPlan> ChoosePlan(const SolverInfo& info, const View& view, const PlanRequest& request,
+                              const SolveLimits& limits, std::optional<Bytes>* least) {
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,
                           info.prepare(view.problem, limits));
   KnobSearch search(view, solver.get(), limits);
@@ -96,7 +96,7 @@ Result<Choice> ChoosePlan(const SolverInfo& info, const View& view, const PlanRe
   CKPLAN_CHECK(knob.kind == info.knob, "the registry says what an algorithm's knob is");
   CKPLAN_ASSIGN_OR_RETURN(const Candidate* chosen,
                           Choose(info, view, request, knob, &search, least));
-  return Choice{*chosen, search.was_stopped()};
+  return ChosenPlan{*chosen, search.was_stopped()};
 }
 
 }  // namespace ckplan

@@ -12,14 +12,14 @@
 
 namespace ckplan {
 
-struct Choice {
+struct ChosenPlan {
   Candidate candidate;
   bool was_stopped = false;  // It is the best that was found until then.
 };
 
 // `least` becomes the least peak of which a refusal for want of budget speaks. Errors are those of
 // MakePlan (planner.h).
-Result<Choice> ChoosePlan(const SolverInfo& info, const View& view, const PlanRequest& request,
-                          const SolveLimits& limits, std::optional<Bytes>* least);
+Result<ChosenPlan> ChoosePlan(const SolverInfo& info, const View& view, const PlanRequest& request,
+                              const SolveLimits& limits, std::optional<Bytes>* least);
 
 }  // namespace ckplan

@@ -61,7 +61,7 @@ TensorGraph ChainWithSkips(Rng& rng, int nodes) {
   return GraphFromText(text);
 }
 
-TensorGraph GraphOf(uint64_t seed, int min_nodes, int max_nodes) {
+TensorGraph ContainmentGraph(uint64_t seed, int min_nodes, int max_nodes) {
   Rng rng(seed);
   const int nodes = static_cast<int>(rng.Between(min_nodes, max_nodes));
   if (seed % 3 == 0) return RandomDag(rng, nodes, static_cast<int>(rng.Between(10, 60)), 20, 9);
@@ -107,7 +107,7 @@ void CheckGraphs(int min_nodes, int max_nodes, uint64_t graphs, int least_checke
     int checked = 0;
     for (uint64_t seed = 1; seed <= graphs; ++seed) {
       CAPTURE(seed);
-      checked += CheckAtEveryBudget(pair, GraphOf(seed, min_nodes, most));
+      checked += CheckAtEveryBudget(pair, ContainmentGraph(seed, min_nodes, most));
     }
     CHECK(checked > least_checked);
   }
@@ -130,7 +130,7 @@ TEST_CASE("containment: whatever has a setting that keeps all keeps all where th
     int checked = 0;
     for (uint64_t seed = 1; seed <= static_cast<uint64_t>(Instances(200)); ++seed) {
       CAPTURE(seed);
-      checked += CheckAtEveryBudget({algorithm, "keep-all"}, GraphOf(seed, 2, 12));
+      checked += CheckAtEveryBudget({algorithm, "keep-all"}, ContainmentGraph(seed, 2, 12));
     }
     CHECK(checked > Instances(100));
   }
@@ -140,7 +140,7 @@ TEST_CASE("containment: the curve of the larger class is nowhere above that of t
   int compared = 0;
   for (uint64_t seed = 1; seed <= static_cast<uint64_t>(Instances(80)); ++seed) {
     CAPTURE(seed);
-    const TensorGraph graph = GraphOf(seed, 3, 11);
+    const TensorGraph graph = ContainmentGraph(seed, 3, 11);
     PlanRequest request;
     request.algorithm = "exact-dp";
     const auto larger = PointsByBudgets(graph, request, 12, {});

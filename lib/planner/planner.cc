@@ -182,7 +182,7 @@ Result<Plan> SolveAndCheck(const SolverInfo& info, const TensorGraph& graph,
                            std::optional<Bytes>* least) {
   PollStop();
   const View view(graph, request);
-  CKPLAN_ASSIGN_OR_RETURN(const Choice choice, ChoosePlan(info, view, request, limits, least));
+  CKPLAN_ASSIGN_OR_RETURN(const ChosenPlan choice, ChoosePlan(info, view, request, limits, least));
   const Candidate& chosen = choice.candidate;
   if (request.decisions) {
     CKPLAN_RETURN_IF_ERROR(CheckDecided(BrokenConstraints(graph, request, chosen.schedule)));
