@@ -122,7 +122,7 @@ def _most_flops(node: fx.Node, device: Device) -> float:
 
 def _by_roofline(graph: JointGraph, device: Device, fuses: bool) -> None:
     nodes = [operation.node for operation in graph.operations if operation.node is not None]
-    fusible = {node for node in nodes if fuses and _is_pointwise(node)}
+    fusible = {node for node in nodes if fuses and is_pointwise(node)}
     for operation in graph.operations:
         if operation.node is not None:
             fused = fusible if operation.node in fusible else ()
@@ -134,7 +134,8 @@ def _storages(node: fx.Node) -> Iterator[tuple[int, int]]:
         yield storage_key(tensor), storage_bytes(tensor)
 
 
-def _is_pointwise(node: fx.Node) -> bool:
+def is_pointwise(node: fx.Node) -> bool:
+    """Whether a compiler runs it together with operations before and after it."""
     return torch.Tag.pointwise in getattr(node.target, "tags", ())
 
 
