@@ -16,7 +16,7 @@ namespace ckplan {
 namespace {
 
 constexpr size_t kMaxInputBytes = 6000;  // The naive matcher takes patterns times names.
-constexpr size_t kMaxNodes = 40;
+constexpr size_t kMaxPatternNodes = 40;
 
 // Nodes without inputs. Each has one output of another name.
 TensorGraph NodesOf(const std::vector<std::string>& lines) {
@@ -132,7 +132,7 @@ void FuzzPatterns(FuzzInput input) {
   if (end == std::string_view::npos) return;
   std::vector<std::string> lines;
   std::string_view rest = text.substr(end + kNames.size());
-  while (!rest.empty() && lines.size() < kMaxNodes) {
+  while (!rest.empty() && lines.size() < kMaxPatternNodes) {
     lines.emplace_back(rest.substr(0, rest.find('\n')));
     rest.remove_prefix(std::min(lines.back().size() + 1, rest.size()));
   }

@@ -35,7 +35,7 @@ struct TypedCommand {
 };
 
 // Files are named by whatever the fuzzer invents: "@-" is standard input, which never ends.
-bool NamesFile(const std::vector<ConfiguredValue>& configured) {
+bool HasValueFromFile(const std::vector<ConfiguredValue>& configured) {
   return std::any_of(configured.begin(), configured.end(), [](const ConfiguredValue& value) {
     return value.flag == "--decisions" ||
            std::any_of(value.texts.begin(), value.texts.end(), [](const std::string& text) {
@@ -68,7 +68,7 @@ void Apply(const Command& command, std::string_view text) {
     CKPLAN_CHECK(error.message.starts_with("ckplan.toml:"), "a fault names the file");
     return;
   }
-  if (NamesFile(*configured)) return;
+  if (HasValueFromFile(*configured)) return;
   PrintAndReadAgain(command, typed, *configured);
   const Result<PlanRequest> request = typed.options.request.Read();
   if (request.ok()) return;
