@@ -50,10 +50,13 @@ constexpr const char* kTitanTimeNote =
     "network; "
     "and where memory limits an operation, backward takes less than twice as long as forward.";
 constexpr const char* kTitanCommandNote =
-    "Empty: only a GPU can fill it in. `ckplan MODEL.onnx --algo chen-search --align 256 -o "
-    "plan.json`, then `ckexec validate MODEL.onnx --plan plan.json --backend cuda`, whose report "
-    "has the driver's peak and the times of both steps. The networks are not in `testdata/models`, "
-    "where residual networks end at 152 layers: they have to be exported first.";
+    "Empty: only a GPU can fill it in. The plans: `ckbench graph resnet-1001 > resnet.json`, then "
+    "`ckplan resnet.json --algo chen-search -o plan.json`; for Fig. 6b and 7 `ckbench graph "
+    "lstm-64 > lstm.json`, then `ckplan lstm.json --algo chen-frontier -o plan.json`. A step needs "
+    "a model, which these graphs are not. The deepest residual network of the repository is "
+    "measured by `ckplan testdata/models/resnet152.onnx -D N=32 --algo chen-search --align 256 -o "
+    "plan.json` and `ckexec validate testdata/models/resnet152.onnx --plan plan.json --backend "
+    "cuda`, whose report has the driver's peak and the times of both steps.";
 
 }  // namespace
 

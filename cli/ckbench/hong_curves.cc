@@ -27,6 +27,11 @@ constexpr const char* kPlainGainNote =
     "The paper's is measured, and a round number. Over 12 layers Eq. 12 would not count the "
     "results of the convolutions at all, so this one is over 15 for both sets.";
 
+constexpr const char* kFirstLayerNote =
+    "The paper's 103 and 26 MiB do not follow from its network: 128 images of 64 channels take "
+    "94.5 MiB at 55 x 55 and 22.8 MiB at 27 x 27, with 4 bytes an element. It does not say what "
+    "else is counted.";
+
 Figure MebibyteFigure(const char* how, int64_t steps, std::optional<int64_t> paper = {}) {
   Figure figure;
   figure.subject = "VGG-19, b=128";
@@ -204,6 +209,12 @@ Result<FigureTable> HongPlainTable(const std::string& models) {
   add("AlexNet, 15 layers", "the same set by Eq. 12", paper_peak + constants);
   add("AlexNet, 15 layers", "Table 2's set by Eq. 12", extended_peak + constants);
   add("AlexNet, 15 layers", "gained by poolings of their own", paper_peak - extended_peak, 100);
+  const auto add_result = [&](const char* how, size_t layer, int64_t published) {
+    add("AlexNet, 15 layers", how, layers.list.sizes[layer], published);
+    table.figures.back().note = table.Note(kFirstLayerNote);
+  };
+  add_result("result of the first convolution", 1, 103);
+  add_result("result of the first pooling", 2, 26);
   return table;
 }
 

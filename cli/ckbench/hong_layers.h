@@ -23,6 +23,7 @@ using LayerPositions = std::vector<size_t>;
 
 // "OOM" in the paper's tables: the device's memory ran out.
 inline constexpr int64_t kRanOut = 0;
+inline constexpr int64_t kRtx3090Memory = 24 * 1024;  // A GeForce RTX 3090's, in MiB.
 
 // A network with the columns of Table 2. Sets are without the input, which is always in memory.
 struct HongNetwork {

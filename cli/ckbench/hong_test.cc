@@ -135,8 +135,39 @@ TEST_CASE("hong: Table 3 by the cost model, and its rows for a GPU") {
     CHECK(above.paper.value() <= 333);
   }
   const FigureTable& measured = TableOf("hong", "Table 3, time of a step, measured");
-  CHECK(measured.figures.size() == 30);  // 35 cells, 5 of which ran out of memory.
+  CHECK(measured.figures.size() == 35);  // 35 cells, 5 of which ran out of memory.
   for (const Figure& figure : measured.figures) CHECK((!figure.ours && figure.note > 0));
+}
+
+TEST_CASE("hong: the gains that section 5.5 names") {
+  constexpr std::string_view kPeaks = "Table 2, peak";
+  const Figure& over_acg = Row(kPeaks, "VGG-19, b=128", "gain of Algorithm 6 over ACG solver");
+  CHECK(over_acg.ours == 392);
+  CHECK(over_acg.paper == 392);
+  const Figure& over_sqrt = Row(kPeaks, "VGG-19, b=128", "gain of Algorithm 6 over O(sqrt(n))");
+  CHECK(over_sqrt.ours == 8404 - 6444);  // By the paper's table.
+  CHECK(over_sqrt.paper == 2048);
+  CHECK(Row(kPeaks, "VGG-19, b=128", "Algorithm 6 against ACG solver").paper == -57);
+  CHECK(Row(kPeaks, "VGG-19, b=128", "Algorithm 6 against O(sqrt(n))").paper == -230);
+}
+
+TEST_CASE("hong: AlexNet's first results by their shapes, beside the 103 and 26 MiB of the text") {
+  // 64 channels of 55 x 55 and of 27 x 27, 128 images, 4 bytes.
+  const Figure& convolution =
+      Row("Figure 8", "AlexNet, 15 layers", "result of the first convolution");
+  CHECK(convolution.ours == MebibyteSteps(Bytes(int64_t{64} * 55 * 55 * 128 * 4)));
+  CHECK(convolution.paper == 103);
+  const Figure& pooling = Row("Figure 8", "AlexNet, 15 layers", "result of the first pooling");
+  CHECK(pooling.ours == MebibyteSteps(Bytes(int64_t{64} * 27 * 27 * 128 * 4)));
+  CHECK(pooling.paper == 26);
+}
+
+TEST_CASE("hong: every cell of Table 3 has a row, five of them out of memory") {
+  const FigureTable& table = TableOf("hong", "Table 3, time of a step, measured");
+  REQUIRE(table.figures.size() == 7 * 5);
+  int ran_out = 0;
+  for (const Figure& figure : table.figures) ran_out += figure.paper_ran_out ? 1 : 0;
+  CHECK(ran_out == 5);
 }
 
 }  // namespace ckplan

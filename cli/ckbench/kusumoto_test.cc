@@ -126,4 +126,35 @@ TEST_CASE("kusumoto: Fig. 3 by the cost model") {
   CHECK(*gain.ours == (100 * chen + time_centric / 2) / time_centric);
 }
 
+TEST_CASE("kusumoto: every percentage is shown as it is printed") {
+  for (const KusumotoNetwork& network : KusumotoNetworks()) {
+    CAPTURE(network.name);
+    CHECK(RowOf(Table("Table 1"), network.name, "batch").paper == network.batch);
+    for (size_t i = 0; i < kKusumotoColumns.size(); ++i) {
+      const auto has_row = [&](const FigureTable& table, int64_t percent) {
+        const std::string name = kKusumotoColumns[i].name;
+        for (const Figure& figure : table.figures) {
+          if (figure.subject == network.name && figure.quantity.starts_with(name) &&
+              figure.paper == -10 * percent) {
+            return true;
+          }
+        }
+        return false;
+      };
+      CHECK(has_row(Table("Table 1"), network.with_percent[i]));
+      if (network.without_percent[i] == kRanOutOfMemory) continue;
+      CHECK(has_row(Table("Table 2"), network.without_percent[i]));
+    }
+  }
+  // 5.5 of 7.0 GB are 21 % less.
+  CHECK(RowOf(Table("Table 2"), "VGG19", "ExactDP + MC, as printed").paper == -340);
+}
+
+TEST_CASE("kusumoto: the times of the algorithms are the paper's alone") {
+  const FigureTable& table = Table("Section 5.1");
+  CHECK(RowOf(table, "PSPNet", "ExactDP, more than").paper == 80'000);
+  CHECK(RowOf(table, "all networks", "ApproxDP, at most").paper == 1'000);
+  for (const Figure& figure : table.figures) CHECK((!figure.ours && figure.note > 0));
+}
+
 }  // namespace ckplan

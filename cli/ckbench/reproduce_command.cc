@@ -12,6 +12,7 @@
 
 #include "cli/ckbench/arena_command.h"
 #include "cli/ckbench/bench_frame.h"
+#include "cli/ckbench/graph_command.h"
 #include "cli/ckbench/quality_command.h"
 #include "cli/ckbench/reproduction.h"
 #include "cli/ckbench/speed_command.h"
@@ -91,11 +92,9 @@ struct Command {
   Result<ExitCode> (*run)(std::vector<std::string> arguments);
 };
 
-constexpr Command kCommands[] = {{"reproduce", RunReproduce},
-                                 {"arena", RunArena},
-                                 {"quality", RunQuality},
-                                 {"instances", RunInstances},
-                                 {"speed", RunSpeed}};
+constexpr Command kCommands[] = {{"reproduce", RunReproduce}, {"graph", RunGraph},
+                                 {"arena", RunArena},         {"quality", RunQuality},
+                                 {"instances", RunInstances}, {"speed", RunSpeed}};
 
 std::string NamesOfCommands() {
   std::vector<std::string_view> names;

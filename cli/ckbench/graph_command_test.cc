@@ -1,0 +1,46 @@
+#include "cli/ckbench/graph_command.h"
+
+#include <doctest/doctest.h>
+
+#include <utility>
+
+#include "lib/emit/json_graph.h"
+#include "lib/plan/solver.h"
+#include "lib/planner/registry.h"
+#include "lib/schedule/lower.h"
+#include "lib/schedule/simulate.h"
+
+namespace ckplan {
+namespace {
+
+// The peak of a plan for the graph after it was written and read, as ckplan plans it.
+Bytes PlannedPeak(const TensorGraph& built, const char* algorithm) {
+  const TensorGraph graph = ReadGraphJson(WriteGraphJson(built), "graph.json").value();
+  CHECK(graph == built);
+  const Problem problem(graph);
+  const auto solver = (*FindSolver(algorithm))->prepare(problem, SolveLimits{}).value();
+  const SolveOutcome outcome = solver->Solve(solver->knob().preset, SolveLimits{}).value();
+  return Simulator(graph).Run(LowerStrategy(graph, outcome.strategy)).value().peak;
+}
+
+}  // namespace
+
+TEST_CASE("ckbench graph: what it writes is read and planned by Chen's algorithms") {
+  for (const auto& [network, algorithm] :
+       {std::pair{"resnet-200", "chen-search"}, std::pair{"lstm-16", "chen-frontier"}}) {
+    CAPTURE(network);
+    const TensorGraph graph = ChenNetwork(network).value();
+    CHECK(2 * PlannedPeak(graph, algorithm) < PlannedPeak(graph, "keep-all"));
+  }
+}
+
+TEST_CASE("ckbench graph: other names and numbers are refused") {
+  for (const char* name : {"", "vgg", "resnet-", "resnet-13", "resnet-10001", "lstm-0", "lstm-x",
+                           "resnet-99999999999999999999"}) {
+    CAPTURE(name);
+    CHECK(ChenNetwork(name).error().code == ErrorCode::kUsage);
+  }
+  CHECK(ChenNetwork("resnet-14").ok());
+}
+
+}  // namespace ckplan
