@@ -175,9 +175,10 @@ FigureTable WithoutLivenessTable() {
 }
 
 constexpr const char* kSolverNote =
-    "Empty: a time differs from machine to machine. `time ckplan testdata/models/googlenet.onnx "
-    "--algo exact-dp --paper-budget min` measures it; the other networks need `-D N=BATCH`, and "
-    "the other algorithm is `approx-dp`.";
+    "Empty: a time differs from machine to machine. `time ckplan "
+    "testdata/models/light_inception_v1.onnx --algo exact-dp --paper-budget min` measures it for "
+    "GoogLeNet, `time ckplan testdata/models/pspnet101_713.onnx -D N=2 --algo exact-dp "
+    "--paper-budget min` for PSPNet; the other algorithm is `approx-dp`.";
 
 FigureTable KusumotoSolverTable() {
   FigureTable table;
