@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/ckplan/chain_remark.h"
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/outputs.h"
@@ -18,7 +19,6 @@
 #include "lib/base/human_bytes.h"
 #include "lib/base/printable.h"
 #include "lib/emit/json_compare.h"
-#include "lib/graph/chain.h"
 #include "lib/plan/knob.h"
 #include "lib/plan/solver.h"
 #include "lib/planner/joint_planner.h"
@@ -352,12 +352,6 @@ std::string Rendered(const Comparison& comparison, std::string_view format, cons
   if (format == "csv") return CompareCsv(comparison);
   if (format == "text") return CompareText(comparison, screen.out);
   return CompareJson(comparison);
-}
-
-// The first block is one vertex and the last is kept anyway: a cut needs a block between them.
-bool CanBeCut(const TensorGraph& graph) {
-  constexpr int32_t kFirstAndLast = 2;
-  return FindChain(graph, VertexGraph(graph)).block_count > kFirstAndLast;
 }
 
 // A limit that was asked for holds for reading as well. Nothing where Ctrl-C has ended it.

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "cli/ckplan/annotation.h"
+#include "cli/ckplan/chain_remark.h"
 #include "cli/ckplan/commands.h"
 #include "cli/ckplan/limits.h"
 #include "cli/ckplan/outputs.h"
@@ -58,9 +59,10 @@ Result<Plan> Solve(const Source& source, const PlanRequest& request, const Inter
   return WithAlternative(std::move(plan).error(), source.graph, request, limits);
 }
 
-// What stopped the search, and what --algo auto has done, beside its plan.
-void TellChoice(const PlanRequest& request, const Plan& plan, const Shortage& shortage,
-                const Interrupt& interrupt, const Options& options, const Screen& screen) {
+// What stopped the search, why it had nothing to choose, and what --algo auto has done.
+void TellChoice(const PlanRequest& request, const Source& source, const Plan& plan,
+                const Shortage& shortage, const Interrupt& interrupt, const Options& options,
+                const Screen& screen) {
   const std::string limit = options.time_limit.value_or("");
   const std::string stop = interrupt.was_interrupted()
                                ? "it was interrupted"
@@ -75,7 +77,10 @@ void TellChoice(const PlanRequest& request, const Plan& plan, const Shortage& sh
   if (plan.figures.guarantee.starts_with(kStoppedEarly)) {
     screen.Warn(fmt::format("{} before the search was done; this is the best plan so far", stop));
   }
-  if (request.algorithm != kAutoAlgorithm) return;
+  if (request.algorithm != kAutoAlgorithm) {
+    if (const std::string why = NothingToCut(source, plan); !why.empty()) screen.Warn(why);
+    return;
+  }
   screen.Note(fmt::format("auto: the plan by {} is the best", plan.request.algorithm));
 }
 
@@ -161,7 +166,7 @@ Result<ExitCode> RunPlan(const Options& options, const Screen& screen) {
   progress.Clear();
   if (!plan.ok()) return WithoutPlan(options, source, interrupt, std::move(plan).error(), screen);
   const StopsSuspended whole;  // What has been found is written to the end.
-  TellChoice(request, *plan, shortage, interrupt, options, screen);
+  TellChoice(request, source, *plan, shortage, interrupt, options, screen);
   if (screen.is_verbose) screen.Note(fmt::format("ckplan: planned in {:.3f} s", seconds));
   CKPLAN_ASSIGN_OR_RETURN(const ExitCode code,
                           Tell(options, outputs, source, *plan, seconds, screen));

@@ -17,6 +17,7 @@
 #include "lib/base/printable.h"
 #include "lib/plan/added_time.h"
 #include "lib/plan/knob.h"
+#include "lib/plan/segment_peaks.h"
 #include "lib/plan/solver.h"
 #include "lib/planner/constants_shortage.h"
 #include "lib/planner/registry.h"
@@ -122,6 +123,7 @@ class SummaryWriter {
                             source_.joint ? ""
                                           : fmt::format(", {} of a forward pass",
                                                         SignedPercent(ForwardOverhead(f_)))));
+    WriteSegments();
     WriteBounds();
     Row("runs", RunsText(NodeCount(source_), facts_));
     WriteKept();
@@ -262,6 +264,22 @@ class SummaryWriter {
 
   static std::string ShortPrintable(const std::string& name) {
     return Printable(name, kLongestName);
+  }
+
+  // The objective of Kusumoto et al. for lower sets of one's own, which has no other row.
+  void WriteSegments() {
+    if (source_.joint) return;
+    const std::vector<Bytes> peaks = SegmentPeaksOf(source_.graph, plan_);
+    if (peaks.empty()) return;
+    Row("paper", fmt::format("Eq. 1: {} of a training step   Eq. 2: {}",
+                             SignedPercent(Ratio(f_.paper.overhead.count(),
+                                                 (f_.forward_cost + f_.backward_cost).count())),
+                             HumanBytes(f_.paper.peak)));
+    const ByteUnit unit = UnitOf(f_.paper.peak);
+    std::vector<std::string> amounts;
+    for (const Bytes peak : peaks) amounts.push_back(AmountIn(unit, peak));
+    WrappedRow(
+        "", fmt::format("M^(i) of the segments, in {}: {}", unit.name, fmt::join(amounts, ", ")));
   }
 
   void WriteBounds() {

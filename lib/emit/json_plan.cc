@@ -9,6 +9,7 @@
 #include "lib/emit/json_plan_words.h"
 #include "lib/emit/json_reader.h"
 #include "lib/emit/json_request.h"
+#include "lib/plan/segment_peaks.h"
 
 namespace ckplan {
 namespace {
@@ -341,6 +342,17 @@ std::vector<Bytes> ReadOffsets(const JsonView& root) {
   return offsets;
 }
 
+std::optional<std::vector<Bytes>> ReadSegmentPeaks(const JsonView& root) {
+  constexpr std::string_view kKey = "segment_peak_bytes";
+  if (!root.has("result") || !root["result"].has("paper")) return std::nullopt;
+  const JsonView paper = root["result"]["paper"];
+  if (!paper.has(kKey)) return std::nullopt;
+  const JsonView list = paper[kKey];
+  std::vector<Bytes> peaks;
+  for (size_t i = 0; i < list.size(); ++i) peaks.push_back(ReadBytes(list.at(i)));
+  return peaks;
+}
+
 }  // namespace
 
 Result<PlanHeader> ReadPlanHeader(std::string_view text, const std::string& where) {
@@ -381,7 +393,9 @@ Result<PlanDigest> ReadPlanDigest(std::string_view text, const std::string& wher
 
 namespace {
 
-Result<Plan> ReadPlan(std::string_view text, PlanIds ids, const std::string& where) {
+// `graph` is null for a plan of a joint graph, which has no segments.
+Result<Plan> ReadPlan(std::string_view text, PlanIds ids, const TensorGraph* graph,
+                      const std::string& where) {
   CKPLAN_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, where));
   const JsonView root = document.root();
   CheckSchemaVersion(root, /*may_lack=*/false);
@@ -396,9 +410,17 @@ Result<Plan> ReadPlan(std::string_view text, PlanIds ids, const std::string& whe
   plan.schedule = reader.ReadSchedule(root["schedule"]);
   if (root.has("peak")) plan.peak = reader.ReadPeak(root["peak"]);
   plan.offsets = ReadOffsets(root);
+  const std::optional<std::vector<Bytes>> peaks = ReadSegmentPeaks(root);
   CKPLAN_RETURN_IF_ERROR(document.Status());
   if (!misplaced.empty()) {
     return MakeError(ErrorCode::kCheckFailed, fmt::format("{}: {}", where, misplaced));
+  }
+  // A Plan does not hold them, so that they are judged here.
+  if (peaks && *peaks != (graph == nullptr ? std::vector<Bytes>() : SegmentPeaksOf(*graph, plan))) {
+    return MakeError(ErrorCode::kCheckFailed,
+                     fmt::format("{}: /result/paper/segment_peak_bytes: the lower sets lead to "
+                                 "other figures",
+                                 where));
   }
   return plan;
 }
@@ -407,12 +429,12 @@ Result<Plan> ReadPlan(std::string_view text, PlanIds ids, const std::string& whe
 
 Result<Plan> ReadPlanJson(std::string_view text, const TensorGraph& graph,
                           const std::string& where) {
-  return ReadPlan(text, PlanIdsOf(graph), where);
+  return ReadPlan(text, PlanIdsOf(graph), &graph, where);
 }
 
 Result<Plan> ReadPlanJson(std::string_view text, const JointGraph& graph,
                           const std::string& where) {
-  return ReadPlan(text, PlanIdsOf(graph), where);
+  return ReadPlan(text, PlanIdsOf(graph), nullptr, where);
 }
 
 }  // namespace ckplan

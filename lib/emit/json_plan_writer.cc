@@ -1,4 +1,5 @@
 #include <utility>
+#include <vector>
 
 #include "lib/base/check.h"
 #include "lib/emit/json_plan.h"
@@ -7,13 +8,15 @@
 #include "lib/emit/json_reader.h"
 #include "lib/emit/json_request.h"
 #include "lib/emit/json_writer.h"
+#include "lib/plan/segment_peaks.h"
 
 namespace ckplan {
 namespace {
 
 class PlanWriter {
  public:
-  PlanWriter(const Plan& plan, PlanIds ids) : plan_(plan), ids_(std::move(ids)) {}
+  PlanWriter(const Plan& plan, PlanIds ids, std::vector<Bytes> segment_peaks)
+      : plan_(plan), ids_(std::move(ids)), segment_peaks_(std::move(segment_peaks)) {}
 
   std::string Write() && {
     json_.BeginObject(JsonLayout::kLines);
@@ -95,6 +98,11 @@ class PlanWriter {
     json_.Key("budget_bytes").Amount(figures.paper.budget);
     json_.Key("peak_bytes").Amount(figures.paper.peak);
     json_.Key("overhead_cost").Amount(figures.paper.overhead);
+    if (!segment_peaks_.empty()) {
+      json_.Key("segment_peak_bytes").BeginArray(JsonLayout::kInline);
+      for (const Bytes peak : segment_peaks_) json_.Amount(peak);
+      json_.End();
+    }
     json_.End();
     if (figures.setting) {
       json_.Key("setting");
@@ -202,6 +210,7 @@ class PlanWriter {
 
   const Plan& plan_;
   const PlanIds ids_;
+  const std::vector<Bytes> segment_peaks_;
   JsonWriter json_;
 };
 
@@ -211,14 +220,14 @@ std::string WritePlanJson(const Plan& plan, const TensorGraph& graph) {
   CKPLAN_CHECK(
       plan.decisions.size() == graph.nodes().size() && plan.labels.size() == graph.nodes().size(),
       "a plan decides about every node of its graph, and names it");
-  return PlanWriter(plan, PlanIdsOf(graph)).Write();
+  return PlanWriter(plan, PlanIdsOf(graph), SegmentPeaksOf(graph, plan)).Write();
 }
 
 std::string WritePlanJson(const Plan& plan, const JointGraph& graph) {
   CKPLAN_CHECK(
       plan.decisions.size() == graph.ops().size() && plan.labels.size() == graph.ops().size(),
       "a plan decides about every operation of its graph, and names it");
-  return PlanWriter(plan, PlanIdsOf(graph)).Write();
+  return PlanWriter(plan, PlanIdsOf(graph), {}).Write();
 }
 
 }  // namespace ckplan

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <tuple>
 
-#include "lib/algorithms/kusumoto/canonical.h"
 #include "lib/base/stop.h"
 #include "lib/planner/obedience.h"
+#include "lib/schedule/canonical_figures.h"
 #include "lib/schedule/lower.h"
 #include "lib/schedule/lower_without_liveness.h"
 #include "lib/schedule/unfold.h"

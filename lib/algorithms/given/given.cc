@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "lib/algorithms/given/decided_names.h"
@@ -13,6 +14,7 @@
 #include "lib/base/stop.h"
 #include "lib/plan/fixed_plan.h"
 #include "lib/schedule/backward_order.h"
+#include "lib/schedule/canonical_figures.h"
 #include "lib/schedule/lower.h"
 #include "lib/schedule/lower_mirrored.h"
 #include "lib/schedule/simulate.h"
@@ -213,6 +215,18 @@ bool IsTooCostly(const TensorGraph& graph, const Schedule& schedule) {
   return false;
 }
 
+// The objective of the paper that the form of the decisions is from; else what is simulated.
+PaperFigures PaperFiguresOf(const Problem& problem, const Strategy& strategy,
+                            const Simulation& simulation) {
+  if (problem.decisions->form != Decisions::Form::kLowerSets) {
+    return {std::nullopt, simulation.peak, simulation.overhead};
+  }
+  const auto& sequence = std::get<LowerSetSequence>(strategy);
+  const CanonicalFigures figures =
+      EvaluateCanonical(problem.vertices, sequence.segment_of, sequence.segment_count);
+  return {std::nullopt, figures.peak, figures.overhead};
+}
+
 }  // namespace
 
 Error NoDecisions() {
@@ -245,7 +259,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareGiven(const Problem& problem, con
                  {},
                  {"add", {{"order", "free"}}}};
   }
-  outcome.paper = {std::nullopt, simulation->peak, simulation->overhead};
+  outcome.paper = PaperFiguresOf(problem, outcome.strategy, *simulation);
   outcome.guarantee = kGuaranteeOfDecisions;
   return std::unique_ptr<PreparedSolver>(new FixedPlanSolver(std::move(outcome)));
 }

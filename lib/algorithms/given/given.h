@@ -20,9 +20,9 @@
 // Needs      any DAG. With layers, names are those of `ckplan graph MODEL --granularity layer`.
 //            Decisions about joint graphs are read by given_runs.h.
 // Cost       O(nodes + edges + what is given).
-// Paper      it has no objective; `result.paper` repeats the simulated peak and overhead of the
-// graph
-//            that was decided on.
+// Paper      for lower sets, Eq. 1 and 2 of Kusumoto et al. 2019. Other forms have no objective:
+//            `result.paper` repeats the simulated peak and overhead of the graph that was decided
+//            on.
 #pragma once
 
 #include <cstdint>

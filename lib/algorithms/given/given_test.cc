@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,7 +11,9 @@
 #include "lib/base/rng.h"
 #include "lib/emit/json_decisions.h"
 #include "lib/emit/json_plan.h"
+#include "lib/graph/layer_fold.h"
 #include "lib/mip/mip.h"
+#include "lib/plan/segment_peaks.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
 #include "lib/schedule/simulate.h"
@@ -118,9 +121,65 @@ TEST_CASE("given: each form on a chain of four, by hand") {
     CHECK(StepsOf(graph, plan->schedule) == row.steps);
     CHECK(plan->figures.peak == Bytes(row.peak));
     CHECK(plan->figures.overhead == Cost(row.overhead));
-    CHECK(plan->figures.paper == PaperFigures{std::nullopt, Bytes(row.peak), Cost(row.overhead)});
+    if (plan->request.decisions->form != Decisions::Form::kLowerSets) {
+      CHECK(plan->figures.paper == PaperFigures{std::nullopt, Bytes(row.peak), Cost(row.overhead)});
+    }
     CHECK_FALSE(plan->figures.is_optimal);
   }
+}
+
+// {a, b} and {c, d}, of which b is kept:
+//   M^(1) = 2 * 20 + M({c}) = 50     M^(2) = M({b}) + 2 * 20 = 50     T = T({a}) + T({c, d}) = 3
+TEST_CASE("given: lower sets report Eq. 1, Eq. 2 and M^(i), by hand") {
+  const TensorGraph graph = GraphFromText("a:10 -> b:10 -> c:10 -> d:10");
+  const Plan plan = *JudgeText(graph, R"({"lower_sets": [["a", "b"]]})");
+  CHECK(plan.figures.paper == PaperFigures{std::nullopt, Bytes(50), Cost(3)});
+  CHECK(SegmentPeaksOf(graph, plan) == std::vector<Bytes>{Bytes(50), Bytes(50)});
+  const Plan three = *JudgeText(graph, R"({"lower_sets": [["a"], ["b", "c"], ["d"]]})");
+  // 2 * 10 + M({b}), M({a}) + 2 * 20 + M({d}), M({a, c}) + 2 * 10
+  CHECK(three.figures.paper == PaperFigures{std::nullopt, Bytes(60), Cost(2)});
+  CHECK(SegmentPeaksOf(graph, three) == std::vector<Bytes>{Bytes(30), Bytes(60), Bytes(40)});
+  // Segments of other forms are no lower sets that somebody has written down.
+  CHECK(SegmentPeaksOf(graph, *JudgeText(graph, R"({"checkpoints": ["b"]})")).empty());
+}
+
+TEST_CASE("given: the lower sets of exact-dp's plans report its Eq. 1 and Eq. 2") {
+  int compared = 0;
+  for (const Granularity granularity : {Granularity::kNode, Granularity::kLayer}) {
+    for (uint64_t seed = 1; seed <= Instances(200); ++seed) {
+      CAPTURE(seed);
+      const TensorGraph graph = GraphOf(seed);
+      PlanRequest request;
+      request.algorithm = "exact-dp";
+      request.granularity = granularity;
+      const Plan plan = *MakePlan(graph, request, {});
+      std::optional<LayerFold> fold;
+      if (granularity == Granularity::kLayer) fold = FoldLayers(graph);
+      request.algorithm = "given";
+      request.decisions = Decisions{Decisions::Form::kLowerSets, {}, {}, {}};
+      auto& sets = request.decisions->sets;
+      for (const NodeId id : graph.nodes().ids()) {
+        const auto at = static_cast<size_t>(plan.decisions[id].segment);
+        if (at >= sets.size()) sets.resize(at + 1);
+        sets[at].push_back(fold ? IdOf(fold->graph, fold->layer_of[id]) : IdOf(graph, id));
+      }
+      const Plan given = *MakePlan(graph, request, {});
+      CHECK(given.figures.paper.peak == plan.figures.paper.peak);
+      CHECK(given.figures.paper.overhead == plan.figures.paper.overhead);
+      const std::vector<Bytes> peaks = SegmentPeaksOf(graph, given);
+      CHECK(peaks.size() == sets.size());
+      CHECK(*std::max_element(peaks.begin(), peaks.end()) == plan.figures.paper.peak);
+      compared += peaks.size() > 1 ? 1 : 0;
+      // The file has them, and whoever reads it sees where they are others.
+      std::string text = WritePlanJson(given, graph);
+      CHECK(ReadPlanJson(text, graph, "plan.json").ok());
+      const std::string key = "\"segment_peak_bytes\": [";
+      REQUIRE(text.find(key) != std::string::npos);
+      text.insert(text.find(key) + key.size(), "1");
+      CHECK(ReadPlanJson(text, graph, "plan.json").error().code == ErrorCode::kCheckFailed);
+    }
+  }
+  CHECK(compared > Instances(200));
 }
 
 // Section 4.1 of Chen: "m(v) = 1 for nodes within each segment and m(v) = 0 for the output node of

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "lib/algorithms/kusumoto/canonical.h"
+#include "lib/schedule/canonical_figures.h"
 
 namespace ckplan {
 namespace {

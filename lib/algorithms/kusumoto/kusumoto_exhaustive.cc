@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "lib/algorithms/kusumoto/canonical.h"
 #include "lib/algorithms/kusumoto/lower_set_dp.h"
 #include "lib/algorithms/kusumoto/lower_sets.h"
 #include "lib/base/stop.h"
+#include "lib/schedule/canonical_figures.h"
 
 namespace ckplan {
 namespace {

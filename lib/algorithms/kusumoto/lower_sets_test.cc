@@ -11,11 +11,11 @@
 #include <thread>
 #include <vector>
 
-#include "lib/algorithms/kusumoto/canonical.h"
 #include "lib/algorithms/kusumoto/canonical_solver.h"
 #include "lib/algorithms/kusumoto/lower_set_dp.h"
 #include "lib/base/rng.h"
 #include "lib/base/stop.h"
+#include "lib/schedule/canonical_figures.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
 

@@ -1,4 +1,4 @@
-#include "lib/algorithms/kusumoto/canonical.h"
+#include "lib/schedule/canonical_figures.h"
 
 #include <algorithm>
 #include <vector>
@@ -43,6 +43,7 @@ CanonicalFigures EvaluateCanonical(const VertexGraph& graph,
   std::vector<Bytes> segment_memory(static_cast<size_t>(segment_count));
   std::vector<Bytes> newly_cached(static_cast<size_t>(segment_count));
   CanonicalFigures figures;
+  figures.segment_peaks.reserve(static_cast<size_t>(segment_count));
   for (const NodeId v : graph.ids()) {
     const auto segment = static_cast<size_t>(segment_of[v]);
     segment_memory[segment] += graph.memory(v);
@@ -61,6 +62,7 @@ CanonicalFigures EvaluateCanonical(const VertexGraph& graph,
     const auto s = static_cast<size_t>(i);
     const Bytes needed = cached + 2 * segment_memory[s] + neighbours[s];
     figures.peak = std::max(figures.peak, needed);
+    figures.segment_peaks.push_back(needed);
     cached += newly_cached[s];
   }
   return figures;

@@ -13,14 +13,17 @@
 // Eq. 1 charges the last segment too, although no schedule needs to recompute it.
 #pragma once
 
+#include <vector>
+
 #include "lib/base/units.h"
 #include "lib/graph/vertex_graph.h"
 
 namespace ckplan {
 
 struct CanonicalFigures {
-  Bytes peak;     // M of Eq. 2.
-  Cost overhead;  // T of Eq. 1.
+  Bytes peak;                        // M of Eq. 2.
+  Cost overhead;                     // T of Eq. 1.
+  std::vector<Bytes> segment_peaks;  // M^(1) to M^(k).
 };
 
 // `segment_of[v]` is i - 1 for v in V_i; every one of the `segment_count` segments is non-empty.

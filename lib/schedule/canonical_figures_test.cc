@@ -1,4 +1,4 @@
-#include "lib/algorithms/kusumoto/canonical.h"
+#include "lib/schedule/canonical_figures.h"
 
 #include <doctest/doctest.h>
 
@@ -18,6 +18,7 @@ TEST_CASE("canonical: Eq. 1 and Eq. 2 on a chain, worked by hand") {
   const CanonicalFigures figures = EvaluateCanonical(vertices, segment_of, 2);
   CHECK(figures.peak == Bytes(20));
   CHECK(figures.overhead == Cost(13));
+  CHECK(figures.segment_peaks == std::vector<Bytes>{Bytes(13), Bytes(20)});
 }
 
 TEST_CASE("canonical: the last two terms of Eq. 2 may overlap and are both counted") {
@@ -26,7 +27,9 @@ TEST_CASE("canonical: the last two terms of Eq. 2 may overlap and are both count
   const TensorGraph graph = GraphFromText("a:1 -> b:2 -> c:4; a -> c");
   const VertexGraph vertices(graph);
   const IdVector<NodeId, int32_t> segment_of(std::vector<int32_t>{0, 1, 1});
-  CHECK(EvaluateCanonical(vertices, segment_of, 2).peak == Bytes(13));  // M2 = 1 + 2 * 6.
+  const CanonicalFigures figures = EvaluateCanonical(vertices, segment_of, 2);
+  CHECK(figures.peak == Bytes(13));  // M2 = 1 + 2 * 6.
+  CHECK(figures.segment_peaks == std::vector<Bytes>{Bytes(10), Bytes(13)});
 }
 
 }  // namespace ckplan

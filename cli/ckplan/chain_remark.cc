@@ -1,0 +1,47 @@
+#include "cli/ckplan/chain_remark.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string_view>
+#include <vector>
+
+#include "lib/graph/chain.h"
+#include "lib/plan/solver.h"
+#include "lib/planner/registry.h"
+
+namespace ckplan {
+namespace {
+
+// Those that decide themselves, and need no budget to do so.
+std::vector<std::string_view> AlgorithmsForAnyGraph() {
+  std::vector<std::string_view> names;
+  for (const SolverInfo* info : ListedAlgorithms()) {
+    const bool decides =
+        info->guarantee == Guarantee::kHeuristic || info->guarantee == Guarantee::kOptimalInClass;
+    const bool takes_any = info->graphs == GraphClass::kAnyDag && info->name != kAutoAlgorithm;
+    if (decides && takes_any) names.push_back(info->name);
+  }
+  return names;
+}
+
+}  // namespace
+
+// The first block is one vertex and the last is kept anyway: a cut needs a block between them.
+bool CanBeCut(const TensorGraph& graph) {
+  constexpr int32_t kFirstAndLast = 2;
+  return FindChain(graph, VertexGraph(graph)).block_count > kFirstAndLast;
+}
+
+std::string NothingToCut(const Source& source, const Plan& plan) {
+  if (source.joint || plan.figures.overhead != Cost(0)) return "";
+  const auto info = FindSolver(plan.request.algorithm);
+  const bool is_for_chains = info.ok() && (*info)->graphs == GraphClass::kChainOfSplittingVertices;
+  if (!is_for_chains || CanBeCut(source.graph)) return "";
+  return fmt::format(
+      "no tensor inside the graph splits it, so {} keeps everything; algorithms that take any "
+      "graph: {}",
+      plan.request.algorithm, fmt::join(AlgorithmsForAnyGraph(), ", "));
+}
+
+}  // namespace ckplan
