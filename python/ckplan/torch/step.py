@@ -265,7 +265,7 @@ class Step:
     def _run_lean(self, lean: _Lean, arguments: list[Any]) -> list[Any]:
         call = _Call(lean, list(arguments), [generator_state(device) for device in lean.devices])
         results = self._measure(lean.forward, arguments)
-        call.save(list(results[self._num_outputs :]))
+        call.save(_apart_from(results[: self._num_outputs], results[self._num_outputs :]))
         nothing = torch.empty(0)
         saved = [nothing] * self._num_saved
         assert self._first_made is not None
@@ -352,6 +352,16 @@ def _warn_above_plan(entry: GraphReport) -> None:
             ckplan.PlanWarning,
             stacklevel=2,
         )
+
+
+def _apart_from(returned: Sequence[Any], saved: Sequence[Any]) -> list[Any]:
+    """What is saved, as other objects than those returned to the caller, in the same memory.
+
+    Else it would seem that the caller held them, and a result would keep itself in memory by the
+    graph that it is the end of.
+    """
+    ids = {id(result) for result in returned if isinstance(result, torch.Tensor)}
+    return [tensor.detach() if id(tensor) in ids else tensor for tensor in saved]
 
 
 def _check_unchanged(pairs: Iterable[tuple[Any, int]]) -> None:

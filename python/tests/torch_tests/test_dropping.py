@@ -117,6 +117,23 @@ def test_logits_that_are_dropped_are_planned_without_from_the_second_step_on():
     assert "caller drops" in report.summary()
 
 
+class Reconstruction(Language):
+    """The backward pass of its loss reads the result that is returned beside it."""
+
+    def forward(self, tokens: Tensor) -> dict[str, Tensor]:
+        logits = self.head(self.layers(self.words(tokens).flatten(0, 1)))
+        return {"loss": logits.square().mean(), "logits": logits}
+
+
+def test_a_result_that_the_backward_pass_reads_is_dropped_all_the_same():
+    planned = ckplan.torch.compile(Reconstruction(), budget="100%", effort="quick")
+    train(planned, [loss_alone] * 3)
+    (graph,) = planned.ckplan.graphs
+    assert "caller drops" in graph.note
+    assert [note for note in planned.ckplan.notes if "dropped before" in note] == []
+    assert graph.measured_peak_bytes == graph.plan.peak_bytes
+
+
 def test_returns_loss_plans_without_from_the_first_step_on():
     alone = loss_compiled()
     report = both([loss_alone] * 2, returns="loss")
