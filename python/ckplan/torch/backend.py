@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import warnings
 from collections.abc import Callable, Collection
 from typing import Any
@@ -39,6 +40,8 @@ class Backend:
         self._request = request
         self._is_part = False
         self._steps: list[Step] = []
+        # What is planned already: the part and its graph, and of it the report, the plan, the note.
+        self._plans: dict[tuple[int, bytes], tuple[GraphReport, Plan, str]] = {}
 
     def __call__(self, module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         """Compiles a graph that torch.compile has found."""
@@ -89,7 +92,8 @@ class Backend:
             entry.operations = sum(node.op == "call_function" for node in joint.graph.nodes)
             warnings.warn(f"a graph is not planned: {error}", ckplan.PlanWarning, stacklevel=2)
             return private.default_partition(joint, inputs, **options), entry, []
-        built = self._build(joint, captured, entry, self._make_plan(captured, entry))
+        entry, plan = self._plan_once(captured, entry)
+        built = self._build(joint, captured, entry, plan)
         return (built.forward, built.backward), entry, built.apart
 
     def plan_for_loss(
@@ -108,7 +112,7 @@ class Backend:
         except UnsupportedGraphError:
             self.report.graphs.remove(entry)
             return None
-        plan = self._make_plan(captured, entry)
+        entry, plan = self._plan_once(captured, entry)
         built = self._build(lean, captured, entry, plan, unused.dropped)
         order = [operation.id for operation in everything.operations]
         modules = build(joint, everything, order)
@@ -211,6 +215,22 @@ class Backend:
         set_costs(captured, request.costs, fuses=request.compiler == "inductor")
         return captured
 
+    def _plan_once(self, captured: JointGraph, entry: GraphReport) -> tuple[GraphReport, Plan]:
+        """The plan of a graph that PyTorch has compiled, and the report of it.
+
+        PyTorch compiles a part again when anything has changed that Python code asked for, such as
+        an attribute that the first call has set. Where the graph is the same again, so is its plan.
+        """
+        key = entry.part, hashlib.sha256(captured.to_bytes()).digest()
+        if key not in self._plans:
+            plan = self._make_plan(captured, entry)
+            self._plans[key] = entry, plan, entry.note
+            return entry, plan
+        earlier, plan, earlier.note = self._plans[key]
+        earlier.compilations += 1
+        self.report.graphs.remove(entry)
+        return earlier, plan
+
     def _make_plan(self, captured: JointGraph, entry: GraphReport) -> Plan:
         """The plan within the limit, or within what a part of the model has of it."""
         request, parts, part = self._request, self.parts, entry.part
@@ -258,7 +278,7 @@ class Backend:
 
     def _warn_of_limit(self, part: int) -> None:
         """TorchDynamo compiles a part of a model only so often, and then runs it in eager mode."""
-        compiled = sum(entry.part == part for entry in self.report.graphs)
+        compiled = sum(e.compilations for e in self.report.graphs if e.part == part)
         compiled += self.parts.is_known(part)  # The plan of the first call.
         if compiled == private.recompile_limit():
             warnings.warn(

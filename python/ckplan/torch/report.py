@@ -32,6 +32,8 @@ class GraphReport:
     measured."""
     calls: int = 1
     """How many calls of the graph waited at once for their backward passes."""
+    compilations: int = 1
+    """How often PyTorch has compiled the graph."""
     is_compiled: bool = False
     """Whether a compiler has the modules, so that nobody sees what they allocate."""
     recomputed: Counter[str] = field(default_factory=Counter)

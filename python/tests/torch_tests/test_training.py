@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 
 import ckplan
 import ckplan.torch
@@ -115,6 +116,63 @@ def test_more_sizes_than_pytorch_compiles_are_warned_of():
     ):
         for count in (2, 3):
             planned(torch.randn(count, 4)).sum().backward()
+
+
+class Deciding(nn.Module):
+    """Notes in each call what the next one is for, which PyTorch compiles it again for.
+
+    Models of transformers do so in their first call alone: their configuration then says which of
+    several losses the labels ask for.
+    """
+
+    def __init__(self, kinds: list[str]):
+        super().__init__()
+        self.layers = mlp()
+        self.kinds = kinds
+        self.kind = ""
+
+    def forward(self, batch):
+        later = self.kinds.index(self.kind) + 1 if self.kind else 0
+        self.kind = self.kinds[min(later, len(self.kinds) - 1)]
+        output = self.layers(batch)
+        return output, output.square().mean()
+
+
+@pytest.mark.parametrize("returns", ["all", "loss"])
+def test_a_graph_that_pytorch_compiles_again_is_planned_once(returns, monkeypatch):
+    monkeypatch.setenv("CKPLAN_CACHE", "")
+    plans = []
+    plan = ckplan.plan
+    monkeypatch.setattr(ckplan, "plan", lambda *a, **k: plans.append(1) or plan(*a, **k))
+    torch.manual_seed(1)
+    eager = Deciding(["loss"])
+    planned = ckplan.torch.compile(
+        copy.deepcopy(eager), budget="70%", effort="quick", returns=returns
+    )
+    gradients = []
+    for model in (eager, planned):
+        torch.manual_seed(2)
+        for _ in range(3):
+            model(rows())[1].backward()
+        gradients.append([p.grad for p in model.parameters()])
+    assert_same(gradients[1:], gradients[:1])
+    (graph,) = planned.ckplan.graphs
+    assert graph.compilations == 2
+    # One for the first step, and one without the output, which is dropped.
+    assert len(plans) == (2 if returns == "all" else 1)
+    assert graph.measured_peak_bytes == graph.plan.peak_bytes
+
+
+def test_graphs_that_are_compiled_too_often_are_warned_of_though_they_are_planned_once():
+    planned = ckplan.torch.compile(Deciding(["a", "b", "c"]), budget="100%", effort="quick")
+    with torch._dynamo.config.patch(recompile_limit=3):
+        planned(rows())[-1].backward()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ckplan.PlanWarning)
+            planned(rows())[-1].backward()
+        with pytest.warns(ckplan.PlanWarning, match="recompile_limit"):
+            planned(rows())[-1].backward()
+    assert len(planned.ckplan.graphs) == 1
 
 
 def test_inference_passes_through():
