@@ -83,7 +83,7 @@ class TomlScanner {
   const std::string_view text_;
   size_t at_ = 0;
   int64_t dots_ = 0;   // In the key at hand.
-  int64_t depth_ = 0;  // Of brackets and braces.
+  int64_t depth_ = 0;  // How many brackets and braces are open.
 };
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace ckplan {
 
 inline constexpr int64_t kMaxTomlKeyParts = 16;  // More than any setting has.
-inline constexpr int64_t kMaxTomlNesting = 16;   // Of lists and tables in each other.
+inline constexpr int64_t kMaxTomlNesting = 16;   // Lists and tables in each other.
 
 struct TomlFault {
   int64_t line = 0;  // From 1.

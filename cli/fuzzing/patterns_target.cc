@@ -122,7 +122,7 @@ void Choose(const TensorGraph& graph, const NamePatterns& patterns) {
 
 }  // namespace
 
-// A file of patterns, then a line "names" and a node on each line: its name, and behind a tab its
+// A file of patterns, then a line "names" and a node on each line: its name, and after a tab its
 // type.
 void FuzzPatterns(FuzzInput input) {
   if (input.size() > kMaxInputBytes) return;

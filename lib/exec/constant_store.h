@@ -27,7 +27,7 @@ struct ConstantUsage {
   Bytes inputs;  // The input batch.
   int64_t leaves_from_file = 0;
   int64_t leaves_from_seed = 0;
-  // Of those, by why there are no contents: AbsentWeight.
+  // The leaves from the seed, by why they have no contents: AbsentWeight.
   std::array<int64_t, kAbsentWeightKinds> absent = {};
 };
 

@@ -113,7 +113,7 @@ void DamageEach(Entries* entries, const std::function<bool()>& is_found) {
   AddEntry("ckplan.added", entries);
   CHECK(is_found());
   *entries = whole;
-  AddEntry("team", entries);  // Of somebody else.
+  AddEntry("team", entries);  // Another program's entry.
   CHECK_FALSE(is_found());
   *entries = whole;
 }

@@ -15,7 +15,7 @@ namespace ckplan {
 struct ValuePlace {
   enum class Kind : uint8_t { kInput, kOutput, kStatistic };
   Kind kind = Kind::kInput;
-  int32_t position = 0;  // Of a statistic 0, for a node has one at most.
+  int32_t position = 0;  // 0 for a statistic, for a node has one at most.
 };
 
 // A node of the graph, as the operation of the file that it was made of.

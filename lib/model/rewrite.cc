@@ -185,7 +185,7 @@ class Rewriter {
 
   const RewriteOptions& options_;
   RewrittenModel& result_;
-  size_t main_node_ = 0;  // Of the main graph, which a file may give in several parts.
+  size_t main_node_ = 0;  // In the main graph, which a file may give in several parts.
   bool is_too_deep_ = false;
 };
 

@@ -52,8 +52,8 @@ struct FoundMarkers {
     std::vector<FoundMarker> markers;
   };
   std::vector<FoundMarker> model;
-  std::vector<OfNode> nodes;           // Of the main graph, one for each node.
-  std::vector<FoundMarker> elsewhere;  // Of nodes in functions, branches and training graphs.
+  std::vector<OfNode> nodes;           // One for each node of the main graph.
+  std::vector<FoundMarker> elsewhere;  // On nodes in functions, branches and training graphs.
   bool empty() const;
 };
 

@@ -21,8 +21,8 @@ inline constexpr std::array kShownAddedPercents = {1.0, 5.0, 10.0, 20.0};
 // The most that may be added to a step.
 Cost MostAdded(double percent, Cost step);
 
-// Of a curve (FrontOf), which is not empty: the point of the least peak that adds no more; where
-// none adds so little, that of the least time.
+// The point of the least peak that adds no more, on a curve (FrontOf) that is not empty; where none
+// adds so little, the point of the least time.
 const CurvePoint& LeastPeakWithin(std::span<const CurvePoint> front, Cost most);
 
 // The points of a curve that are shown: see kShownAddedPercents.

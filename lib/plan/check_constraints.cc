@@ -263,7 +263,7 @@ std::vector<std::string> BrokenConstraints(const JointGraph& graph, const PlanRe
   const size_t end = StepsOfForwardPass(graph, schedule, is_backward);
   RunCount count(graph.ops().size());
   const IdVector<ValueId, bool> is_made_again = ValuesToMakeAgain(graph, asked.is_recomputed);
-  // Whether the value has been made behind that end, or need not be.
+  // Whether the value has been made after that end, or need not be.
   const auto may_be_read = [&](ValueId value) {
     const OpId maker = graph.value(value).maker;
     if (maker.is_none() || is_backward[static_cast<size_t>(maker.index())]) return true;

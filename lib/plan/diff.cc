@@ -72,7 +72,7 @@ bool HaveEqualFigures(const PlanFigures& a, const PlanFigures& b) {
 
 Bytes Magnitude(Bytes bytes) { return bytes < Bytes(0) ? Bytes(0) - bytes : bytes; }
 
-// Of nodes and of groups: the most changed bytes first.
+// The order of nodes and of groups: the most changed bytes first.
 template <typename Change>
 void SortByWorth(std::vector<Change>* changes) {
   const auto key = [](const Change& change) {

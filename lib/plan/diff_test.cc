@@ -216,7 +216,7 @@ TEST_CASE("diff: the verdict says which plan needs less, and which takes less") 
   CHECK(Summarised(newer, older).summary.verdict.time == Lesser::kNewer);
   CHECK(Summarised(older, older).summary.verdict.memory == Lesser::kNeither);
   CHECK(Summarised(older, older).summary.verdict.time == Lesser::kNeither);
-  // Of different models the whole steps are compared.
+  // Plans of different models are compared by their whole steps.
   newer.model.sha256 = "2";
   newer.figures.forward_cost = Cost(195);
   CHECK(Summarised(older, newer).summary.verdict.longer == doctest::Approx(1));

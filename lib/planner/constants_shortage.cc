@@ -51,7 +51,7 @@ class RemedySearch {
     Add("optimizer", std::string(NameOf(Optimizer::kSgd)), needed_ - state);
   }
 
-  // Of the least that it can come to, where nothing is trained.
+  // Names the least that freezing can come to, where nothing is trained.
   Result<Done> AddFreezing() {
     PlanRequest request = source_.request;
     request.freeze = {"*"};

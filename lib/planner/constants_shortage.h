@@ -35,9 +35,9 @@ std::string PartsText(const ConstantMemory& constants, Bytes optimizer_state, Op
 std::optional<std::string> ConstantsNote(const ConstantMemory& constants, Bytes optimizer_state,
                                          const PlanRequest& request);
 
-// Of a model, which was read from `path` by the request in the source. Nothing: the constants fit.
-// Among the remedies is the least power of two of devices among which FSDP divides the parameters
-// so that they do. Errors are those of reading the model.
+// Looks at the model that was read from `path` by the request in the source. Nothing: the constants
+// fit. Among the remedies is the least power of two of devices among which FSDP divides the
+// parameters so that they do. Errors are those of reading the model.
 Result<std::optional<ConstantsShortage>> FindConstantsShortage(const std::string& path,
                                                                const Source& source, Bytes memory);
 

@@ -1,6 +1,6 @@
 // Which algorithms search classes of plans that another algorithm searches as well.
 //
-// Of one paper's objective the larger class never has a worse optimum. But a budget is on the
+// By one paper's objective the larger class never has a worse optimum. But a budget is on the
 // simulated peak, which no paper's objective is, so a search of the larger class alone may miss
 // plans that one of the smaller class finds: the planner takes the better plan of both.
 #pragma once

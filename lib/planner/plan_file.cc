@@ -126,7 +126,8 @@ void CompareStaticAllocations(const TensorGraph& graph, const Plan& plan,
                                 derived.sharing.count()));
 }
 
-// A plan that has been changed in the model is told before it is read, for it may not even be JSON.
+// A plan that has been changed in the model is reported before it is read, for it may not even be
+// JSON.
 Result<Done> CheckFingerprint(const std::string& path, const std::optional<std::string>& plan) {
   const Result<FoundMarkers> found = ReadMarkers(path);
   if (!found.ok() || found->empty()) return Done{};  // No model, or one without markers.

@@ -8,7 +8,7 @@ same code (``ckplan.torch.judge``), with the same costs: T is further time by th
 A100 (TF32, pointwise operations fused with what makes their inputs), F further FLOPs, both in per
 cent of a step that keeps everything. For each peak that PyTorch reaches, ckplan is given that peak
 as its budget, once with each cost; in the last row half of the least peak of
-``activation_memory_budget``, whose 1.0 is what ``torch.compile`` does unless it is told otherwise.
+``activation_memory_budget``, whose 1.0 is what ``torch.compile`` does unless it is set otherwise.
 Nothing is trained, so no memory is needed for it.
 """
 

@@ -77,10 +77,10 @@ class AliasRuns {
 
   const JointGraph& graph_;
   IdVector<ValueId, int64_t> made_;    // The number of the newest version.
-  IdVector<ValueId, int64_t> base_;    // Of aliases: the version that it is an alias of.
-  IdVector<ValueId, int64_t> remade_;  // Of storages: how often anything in it was made again.
-  // Of aliases: remade_ of its storage when it, and all between the two, were seen to be as they
-  // are to be.
+  IdVector<ValueId, int64_t> base_;    // The version that an alias is of.
+  IdVector<ValueId, int64_t> remade_;  // How often anything in a storage was made again.
+  // For an alias: what `remade_` of its storage was when the alias, and all between the two, were
+  // last seen to be as they should be.
   IdVector<ValueId, int64_t> settled_at_;
   int64_t runs_made_ = 0;
   Runs runs_;

@@ -42,7 +42,7 @@ class TradeOff {
   static constexpr int64_t kNear = 64;
 
   // Keeps a reference to `problem`. `first`: a plan of it, such as that of keeping everything.
-  // Of the options the work of each search counts, and whether the order is free.
+  // Two of the options are used: the work of each search, and whether the order is free.
   TradeOff(BestProblem* problem, const BestOptions& options, const Runs& first);
 
   // Looks for the least peak of plans that add no more than that, to within such a part of what the

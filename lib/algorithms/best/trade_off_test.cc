@@ -22,7 +22,7 @@ TradeOff InOwnOrder(BestProblem* problem) {
   return TradeOff(problem, options, RequiredOwnOrder(problem->flat()));
 }
 
-// Of plans in the graph's own order that add no more, by search of all states.
+// The least peak of plans in the graph's own order that add no more, by search of all states.
 int64_t LeastPeakByBruteForce(const RandomInstance& instance, int64_t most_added) {
   int64_t high = PeakOf(instance.problem, instance.order);
   for (int64_t low = 0; low + 1 < high;) {

@@ -263,8 +263,9 @@ class StageProgram::Builder {
     }
   }
 
-  // Of the pairs before this one: the same memory is taken once; and the same write takes this
-  // memory only where it cannot take the other, which is wanted or taken by an earlier write.
+  // Rules between this pair and those before it: the same memory is taken once; and the same write
+  // takes this memory only where it cannot take the other, which is wanted or taken by an earlier
+  // write.
   void AddOrder(int32_t op, const Takeover& takeover, const std::vector<Takeover>& before) {
     const auto& [pair, taken] = takeover;
     for (const Takeover& other : before) {

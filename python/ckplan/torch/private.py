@@ -175,7 +175,7 @@ def is_checkpointed(node: fx.Node) -> bool:
 
 
 def compiled_nodes(outputs: Iterable[Any], depth: int = 2) -> list[Any]:
-    """The nodes of autograd's graph that AOT autograd made, right behind some tensors.
+    """The nodes of autograd's graph that AOT autograd made and that lead to some tensors.
 
     Their class is called ``CompiledFunctionBackward``, since 2.0.
     """
