@@ -32,7 +32,7 @@ struct ConfiguredValue {
 Result<std::vector<ConfiguredValue>> ApplyConfig(const std::string& command, const Options& options,
                                                  CommandLine* line);
 
-// The same by the text of a file, which messages call `path`.
+// As ApplyConfig, from the text of a file, which messages call `path`.
 Result<std::vector<ConfiguredValue>> ApplyConfigText(std::string_view text, const std::string& path,
                                                      const std::string& command, CommandLine* line);
 

@@ -21,10 +21,10 @@ struct Nameable {
   std::string_view type;
 };
 
-// No pattern with wildcards is longer: docs/constraints.md. The limit is that of lib/base/glob.h,
-// which this file does not share, so that one judges the other.
+// No pattern with wildcards is longer, and no list has more: docs/constraints.md. The limits are
+// those of lib/base, which this file does not share, so that one judges the other.
 constexpr size_t kLongestForm = 1000;
-constexpr size_t kMostPatterns = 100'000;  // Likewise.
+constexpr size_t kMostPatterns = 100'000;
 
 // What a pattern asks of a text: "*" is any bytes, "?" any one. Bit i of `Places` says that the
 // first i bytes of the form, stars left out, may be what has been read.

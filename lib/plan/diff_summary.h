@@ -62,7 +62,7 @@ struct DiffSummary {
 // otherwise than by its name. Empty if that is so for none.
 using ModulesOfRows = std::vector<std::vector<std::string>>;
 
-// The same as DiffPlans in diff.h, with what it comes to.
+// As DiffPlans in diff.h; `summary` receives the verdict, the checkpoints and the groups.
 PlanDiff DiffPlans(const PlanDigest& older, const PlanDigest& newer,
                    const ModulesOfRows& older_modules, const ModulesOfRows& newer_modules,
                    DiffSummary* summary);

@@ -80,7 +80,7 @@ class BestSearch {
   // What was found on the way that is shown, and what was returned; else nothing.
   std::vector<CurvePoint> CurveWith(const BestSolution& chosen) const;
 
-  // The same and what a range of budgets costs.
+  // As SolveWithinAddedTime, and then searches a range of budgets: returns the Pareto front of all.
   Result<std::vector<CurvePoint>> TraceCurve(Cost most_added);
 
   // Whether its first runs are in the graph's own order.

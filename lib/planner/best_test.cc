@@ -43,7 +43,7 @@ TEST_CASE("best: a chain of four, worked by hand") {
   CHECK(certificate.peak == PeakBound{Bytes(16), PeakProof::kWorkingSet, BoundScope::kAnyOrder});
 }
 
-TEST_CASE("best: a bound by the operations of every order is told as one") {
+TEST_CASE("best: a bound by the operations of every order is reported as one") {
   // Where nothing is recomputed nothing needs a search.
   const TensorGraph graph = GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:1@1");
   const Plan plan = MakePlan(graph, BestWithin(Budget::Of(Bytes(20))), {}).value();

@@ -152,7 +152,7 @@ TEST_CASE("fit: the row to go on from is that of a tenth of a step, or the neare
   CHECK(next_of({{std::nullopt, 9}}) == 0);
 }
 
-TEST_CASE("fit: constants that alone exceed the memory are told, with what would help") {
+TEST_CASE("fit: constants that alone exceed the memory are reported, with what would help") {
   FitRequest request = RequestFor("alexnet", Bytes(400 << 20));
   request.plan.optimizer = Optimizer::kAdam;
   request.added_percents = {10};

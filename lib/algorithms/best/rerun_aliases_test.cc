@@ -10,7 +10,7 @@
 namespace ckplan {
 namespace {
 
-// The same by walking every chain of aliases to its end at every read.
+// Does what AliasRuns does by walking every chain of aliases to its end at every read.
 class NaiveAliasRuns {
  public:
   explicit NaiveAliasRuns(const JointGraph& graph)

@@ -205,7 +205,7 @@ class OverheadSearch {
   SetWorkers& workers_;
   FittingSegments segments_;
   OverheadBound bound_;
-  std::vector<StateList> reached_;  // Of each worker.
+  std::vector<StateList> reached_;  // One list for each worker.
   const SetSelection& useful_;      // The sets that a sequence can pass.
   const std::vector<Bytes>& max_cached_;
   int64_t guess_ = 0;

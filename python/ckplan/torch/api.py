@@ -95,6 +95,15 @@ class Backend(backend.Backend):
         private.check_version(compiler)
         super().__init__(request, Report(request))
 
+    def _before_part(self) -> None:
+        """Begins a call of the model, which a backend does not see.
+
+        A part that has run waits for its backward pass. Where none waits any more, that call is
+        over, and what comes next belongs to another one.
+        """
+        if any(part.calls for part in self.parts.found) and not self.is_waiting():
+            self.parts.begin_call()
+
 
 class _Planned:
     """The model as it is called: by its plans where gradients are wanted, else untouched."""

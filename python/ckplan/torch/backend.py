@@ -46,6 +46,7 @@ class Backend:
     def __call__(self, module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         """Compiles a graph that torch.compile has found."""
         self._is_part = private.ends_in_graph_break(module)
+        self._before_part()
         part = self.parts.enter(private.compiled_frame())
         step = None
         if self._request.compiler == "inductor":
@@ -64,6 +65,9 @@ class Backend:
             )
             compiled = compiler(module, inputs)
         return self._counted(part, compiled, step)
+
+    def _before_part(self) -> None:
+        """A part is about to be compiled, or to run."""
 
     def is_waiting(self) -> bool:
         """Whether a forward pass waits for its backward pass."""
@@ -191,7 +195,9 @@ class Backend:
 
         def call(*arguments: Any) -> Any:
             # PyTorch calls a bucket of DistributedDataParallel once while it compiles the next.
-            found.calls += not private.is_any_fake(arguments)
+            if not private.is_any_fake(arguments):
+                self._before_part()
+                found.calls += 1
             results = compiled(*arguments)
             if step is not None:
                 step.returned(results)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-import ckplan
+import ckplan.torch
 import pytest
 import torch
 import torch.utils.checkpoint
@@ -185,3 +185,24 @@ def test_total_counts_the_parameters_of_all_parts():
     trained = 4 * sum(p.numel() for p in Broken().second.parameters())
     assert parameters + trained + first.plan.peak_bytes <= total
     assert parameters + first.saved_bytes + second.plan.peak_bytes <= total
+
+
+def train_in_place(model: nn.Module, budget: int, sizes: list[int]) -> ckplan.torch.Backend:
+    planner = ckplan.torch.Backend(budget=budget)
+    model.compile(backend=planner, dynamic=False)
+    for size in sizes:
+        model(torch.randn(size, 32)).sum().backward()
+    return planner
+
+
+def test_a_backend_in_place_takes_another_batch_for_the_same_part():
+    # Two plans of one part, each of which may have all of the limit.
+    needed = train_in_place(mlp(32), 1 << 30, [64]).report.graphs[0].plan.keep_all_peak_bytes
+    planner = train_in_place(mlp(32), needed * 5 // 4, [64, 64, 80])
+    assert [graph.part for graph in planner.report.graphs] == [0, 0]
+
+
+def test_a_backend_in_place_counts_the_runs_of_one_step():
+    planner = train_in_place(Broken(), 1 << 20, [8] * 20 + [16])
+    assert [graph.part for graph in planner.report.graphs] == [0, 1, 0, 1]
+    assert [part.calls for part in planner.parts.found] == [1, 1]
