@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kMaxPatternBytes = 2000;  // Matching takes time in proportion to it, not finding.
 
-// Three files of patterns in one: what stands behind the lines "keep", "recompute" and
+// Three files of patterns in one: what stands after the lines "keep", "recompute" and
 // "never_rerun", which may come again.
 PlanRequest RequestOf(std::string_view text) {
   PlanRequest request;

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from ckplan.torch import private
+from ckplan.torch import collector, private
 from ckplan.torch.capture import is_tangent, tensors_in
 from ckplan.torch.graph import JointGraph, Operation
 from ckplan.torch.randomness import generator_state, replay
@@ -42,6 +42,7 @@ class Modules:
     num_forward_outputs: int
 
 
+@collector.paused
 def build(joint: fx.GraphModule, captured: JointGraph, steps: list[int]) -> Modules:
     """Returns the modules that run the operations of ``captured`` in the order of ``steps``."""
     return _Builder(joint, captured, steps).build()

@@ -13,6 +13,8 @@ import torch
 from torch import fx
 from torch.fx.graph import CodeGen
 
+from ckplan.torch import collector
+
 try:
     from torch._inductor.custom_graph_pass import CustomPartitionerFn as _CustomPartitionerFn
 except ImportError:  # Before 2.9.
@@ -59,6 +61,7 @@ class _BoxedCode(CodeGen):
         return f"{head}\n    {', '.join(self._inputs)}, = arguments\n    arguments.clear()"
 
 
+@collector.paused
 def box(module: fx.GraphModule) -> Callable[[list[Any]], Any]:
     """Returns the module as a function that takes a list of its inputs, and empties it.
 

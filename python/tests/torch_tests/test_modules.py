@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 from typing import Any
 
 import pytest
@@ -108,6 +109,23 @@ def test_names_of_what_is_written_again_are_found_at_once(monkeypatch):
     loss_of(planned(tokens())).backward()
     nodes = sum(len(graph.nodes) for graph in made[:2])
     assert CountingSet.asked < 2.5 * nodes
+
+
+def test_no_garbage_is_looked_for_while_modules_are_built(monkeypatch):
+    phases = []
+
+    def build_watched(*arguments: Any) -> Any:
+        gc.callbacks.append(lambda phase, details: phases.append(phase))
+        try:
+            return build(*arguments)
+        finally:
+            gc.callbacks.pop()
+
+    monkeypatch.setattr(backend, "build", build_watched)
+    planned = ckplan.torch.compile(Bert(8, 16, 2, 64, 16), budget="60%", effort="quick")
+    loss_of(planned(tokens())).backward()
+    assert not phases
+    assert gc.isenabled()
 
 
 @pytest.mark.parametrize("change", [-1, 1])
