@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "lib/algorithms/kusumoto/fitting_segments.h"
-#include "lib/algorithms/kusumoto/min_budget.h"
 #include "lib/algorithms/kusumoto/overhead_bound.h"
 #include "lib/algorithms/kusumoto/set_workers.h"
 #include "lib/algorithms/kusumoto/state_list.h"
@@ -225,14 +224,19 @@ class OverheadSearch {
 
 Result<Bytes> LowerSetDp::MinBudget(std::optional<Bytes> known, const DpLimits& limits) {
   SetWorkers workers(family_, limits);
-  return FindMinBudget(family_, known, &workers);
+  CKPLAN_ASSIGN_OR_RETURN(least_, FindMinBudget(family_, known, &workers));
+  return least_->budget;
 }
 
 Result<std::optional<LowerSetPath>> LowerSetDp::Solve(Bytes budget, OverheadGoal goal,
                                                       const DpLimits& limits, Effort effort) {
   SetWorkers workers(family_, limits);
-  CKPLAN_ASSIGN_OR_RETURN(const FittingSegments::Passable passable,
-                          FittingSegments(family_, budget, &workers).FindPassable());
+  FittingSegments::Passable found;
+  const bool is_known = least_ && least_->budget == budget && least_->passable;
+  if (!is_known) {
+    CKPLAN_ASSIGN_OR_RETURN(found, FittingSegments(family_, budget, &workers).FindPassable());
+  }
+  const FittingSegments::Passable& passable = is_known ? *least_->passable : found;
   if (passable.sets.empty()) return std::optional<LowerSetPath>();
   const auto search = [&](const LowerSetFamily& family, SearchHints* hints) {
     return OverheadSearch(family, budget, passable, goal, state_limits_, hints, &workers);
@@ -244,9 +248,9 @@ Result<std::optional<LowerSetPath>> LowerSetDp::Solve(Bytes budget, OverheadGoal
     first->bound = Cost(goal == OverheadGoal::kMin ? 0 : family_.whole().time.count());
     if (effort == Effort::kFirst) return first;
   }
-  Result<LowerSetPath> found = search(family_, &hints_).Run(effort, first);
-  if (found.ok()) return std::optional(*std::move(found));
-  if (!first) return std::move(found).error();
+  Result<LowerSetPath> best = search(family_, &hints_).Run(effort, first);
+  if (best.ok()) return std::optional(*std::move(best));
+  if (!first) return std::move(best).error();
   return first;  // A limit came before there was a better bound.
 }
 

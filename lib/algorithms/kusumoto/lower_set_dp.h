@@ -40,6 +40,7 @@
 #include <vector>
 
 #include "lib/algorithms/kusumoto/lower_sets.h"
+#include "lib/algorithms/kusumoto/min_budget.h"
 #include "lib/algorithms/kusumoto/work_meter.h"
 #include "lib/base/result.h"
 #include "lib/base/units.h"
@@ -101,6 +102,7 @@ class LowerSetDp {
   const LowerSetFamily& family_;
   const std::optional<LowerSetFamily> rounded_;
   const StateLimits state_limits_;
+  std::optional<LeastBudget> least_;  // Set by MinBudget().
   SearchHints hints_;
   SearchHints rounded_hints_;
 };

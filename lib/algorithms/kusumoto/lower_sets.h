@@ -243,8 +243,8 @@ int64_t SubsetFinder::AmongAll(int32_t set, int32_t first, const SetSelection& s
   auto looked_at = static_cast<int64_t>(strays_.size());
   for (size_t w = begin; w < end; ++w) {
     uint64_t found = selected.bits[w] & ~strays_[w - begin];
-    looked_at += std::popcount(found);
     for (; found != 0; found &= found - 1) {
+      ++looked_at;
       const auto below =
           static_cast<int32_t>(w * kWordBits + static_cast<size_t>(std::countr_zero(found)));
       if (may_matter(below)) visit(below);

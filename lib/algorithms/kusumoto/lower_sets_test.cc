@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <map>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -257,11 +258,11 @@ TEST_CASE("lower-set DP: least budget, least and most overhead equal trying ever
 }
 
 // Branches from one node into another: (length + 1)^count + 2 lower sets.
-TensorGraph Branches(uint64_t seed, int count, int length) {
+TensorGraph Branches(uint64_t seed, int count, int length, int64_t max_time = 1000000) {
   Rng rng(seed);
   const auto node = [&](const std::string& name) {
     return name + ":" + std::to_string(rng.Between(1, 100000)) + "@" +
-           std::to_string(rng.Between(1, 1000000));
+           std::to_string(rng.Between(1, max_time));
   };
   std::string text = node("first");
   std::string last = " -> " + node("last");
@@ -300,6 +301,69 @@ TEST_CASE("lower-set DP: the sequence does not depend on the number of threads")
         CHECK(same.bound == path.bound);
       }
     }
+  }
+}
+
+// Alg. 1 as the paper writes it: for each set and overhead the least that is cached. The best of
+// the overheads with which V is reached.
+Cost BestByTable(const LowerSetFamily& family, Bytes budget, OverheadGoal goal) {
+  std::vector<std::map<int64_t, Bytes>> table(static_cast<size_t>(family.size()));
+  table[0][0] = Bytes(0);
+  SubsetFinder finder(family);
+  const SetSelection all(family);
+  for (int32_t set = 1; set < family.size(); ++set) {
+    std::map<int64_t, Bytes>& here = table[static_cast<size_t>(set)];
+    const auto pull = [&](int32_t below) {
+      const Transition step = Between(family, set, below);
+      const Bytes needed =
+          2 * (family.memory(set) - family.memory(below)) + family.facts(set).neighbours;
+      for (const auto& [time, cached] : table[static_cast<size_t>(below)]) {
+        if (cached + needed > budget) continue;
+        const auto it = here.try_emplace(time + step.more_time, Bytes::Max()).first;
+        it->second = std::min(it->second, cached + step.more_cached);
+      }
+    };
+    finder.ForEach(
+        set, family.whole().memory, all, [](int32_t) { return true; }, pull);
+  }
+  const std::map<int64_t, Bytes>& at_end = table.back();
+  REQUIRE(!at_end.empty());
+  return Cost(goal == OverheadGoal::kMin ? at_end.begin()->first : at_end.rbegin()->first);
+}
+
+TEST_CASE("lower-set DP: thousands of lower sets give what the table of Alg. 1 gives") {
+  const TensorGraph graph = Branches(1, 4, 6, 3);
+  const VertexGraph vertices(graph);
+  const LowerSetFamily family = *LowerSetFamily::All(vertices, 1 << 12);
+  REQUIRE(family.size() == 2403);
+  LowerSetDp dp(family);
+  const Bytes min_budget = *dp.MinBudget(std::nullopt, {});
+  for (const int64_t percent : {100, 115}) {
+    CAPTURE(percent);
+    const Bytes budget(min_budget.count() * percent / 100);
+    for (const OverheadGoal goal : {OverheadGoal::kMin, OverheadGoal::kMax}) {
+      const LowerSetPath path = **dp.Solve(budget, goal, {});
+      CHECK(path.overhead == BestByTable(family, budget, goal));
+      CHECK(path.bound == path.overhead);
+    }
+  }
+}
+
+TEST_CASE("lower-set DP: what the search for the least budget learns changes no sequence") {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    CAPTURE(seed);
+    const TensorGraph graph = Branches(seed, 3, 4);
+    const VertexGraph vertices(graph);
+    const LowerSetFamily family = *LowerSetFamily::All(vertices, 1 << 12);
+    const Bytes min_budget = *LowerSetDp(family).MinBudget(std::nullopt, {});
+    LowerSetDp knows(family);
+    REQUIRE(*knows.MinBudget(min_budget, {}) == min_budget);
+    for (const OverheadGoal goal : {OverheadGoal::kMin, OverheadGoal::kMax}) {
+      LowerSetDp alone(family);
+      CHECK((**knows.Solve(min_budget, goal, {})).sets ==
+            (**alone.Solve(min_budget, goal, {})).sets);
+    }
+    CHECK(!knows.Solve(min_budget - Bytes(1), OverheadGoal::kMin, {})->has_value());
   }
 }
 

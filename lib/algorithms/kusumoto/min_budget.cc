@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <compare>
+#include <utility>
 #include <vector>
-
-#include "lib/algorithms/kusumoto/fitting_segments.h"
 
 namespace ckplan {
 namespace {
@@ -15,9 +14,9 @@ namespace {
 class MinBudgetSearch {
  public:
   MinBudgetSearch(const LowerSetFamily& family, SetWorkers* workers)
-      : family_(family), workers_(*workers), useful_(family) {}
+      : family_(family), workers_(*workers), passable_{SetSelection(family), {}} {}
 
-  Result<Bytes> Run(std::optional<Bytes> known) {
+  Result<LeastBudget> Run(std::optional<Bytes> known) {
     const Bytes whole = 2 * family_.whole().memory;  // {V} is always feasible.
     if (known) {
       CKPLAN_RETURN_IF_ERROR(Try(std::min(*known, whole)));
@@ -31,7 +30,11 @@ class MinBudgetSearch {
       CKPLAN_RETURN_IF_ERROR(Try(Bytes((infeasible_.count() + feasible_.count()) / 2)));
     }
     for (int i = 0; i < kLastTries; ++i) CKPLAN_RETURN_IF_ERROR(TryJustBelow());
-    return is_settled() ? Result<Bytes>(feasible_) : SettleRest();
+    if (!is_settled()) {
+      CKPLAN_ASSIGN_OR_RETURN(feasible_, SettleRest());
+    }
+    if (passable_budget_ != feasible_) return LeastBudget{feasible_, std::nullopt};
+    return LeastBudget{feasible_, std::move(passable_)};
   }
 
  private:
@@ -61,14 +64,15 @@ class MinBudgetSearch {
   // sequence within it can pass are left out from then on.
   Result<Done> Try(Bytes guess) {
     FittingSegments segments(family_, guess, &workers_);
-    CKPLAN_ASSIGN_OR_RETURN(const auto arrivals, segments.FindMinCached(useful_));
+    CKPLAN_ASSIGN_OR_RETURN(const auto arrivals, segments.FindMinCached(passable_.sets));
     if (arrivals.cached.back() == kNoBytes) {
       infeasible_ = guess;
       return Done{};
     }
     feasible_ = arrivals.peak.back();
-    CKPLAN_ASSIGN_OR_RETURN(const auto max_cached, segments.FindMaxCached(useful_));
-    useful_ = segments.PassableOf(arrivals, max_cached, useful_);
+    CKPLAN_ASSIGN_OR_RETURN(passable_.max_cached, segments.FindMaxCached(passable_.sets));
+    passable_.sets = segments.PassableOf(arrivals, passable_.max_cached, passable_.sets);
+    passable_budget_ = guess;
     return Done{};
   }
 
@@ -81,7 +85,7 @@ class MinBudgetSearch {
     const auto settle = [&](size_t worker, int32_t set) {
       std::vector<Way> reached;
       segments.ForEach(
-          worker, set, useful_,
+          worker, set, passable_.sets,
           [&](int32_t below, Bytes max_cached) {
             const std::vector<Way>& from = ways[static_cast<size_t>(below)];
             return !from.empty() && from.front().cached <= max_cached;
@@ -101,7 +105,7 @@ class MinBudgetSearch {
       reached.shrink_to_fit();
       ways[static_cast<size_t>(set)] = std::move(reached);
     };
-    CKPLAN_RETURN_IF_ERROR(workers_.Upwards(useful_.after_first(), settle));
+    CKPLAN_RETURN_IF_ERROR(workers_.Upwards(passable_.sets.after_first(), settle));
     CKPLAN_CHECK(!ways.back().empty(), "the search starts from a feasible budget");
     return ways.back().back().peak;
   }
@@ -120,13 +124,16 @@ class MinBudgetSearch {
   SetWorkers& workers_;
   Bytes feasible_ = kNoBytes;
   Bytes infeasible_{-1};  // This and all below it.
-  SetSelection useful_;   // The sets through which some sequence may yet lead.
+  // The lowest guess that was feasible, and the sets through which some sequence may lead within
+  // it.
+  Bytes passable_budget_ = kNoBytes;
+  FittingSegments::Passable passable_;
 };
 
 }  // namespace
 
-Result<Bytes> FindMinBudget(const LowerSetFamily& family, std::optional<Bytes> known,
-                            SetWorkers* workers) {
+Result<LeastBudget> FindMinBudget(const LowerSetFamily& family, std::optional<Bytes> known,
+                                  SetWorkers* workers) {
   return MinBudgetSearch(family, workers).Run(known);
 }
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "lib/algorithms/kusumoto/fitting_segments.h"
 #include "lib/algorithms/kusumoto/lower_sets.h"
 #include "lib/algorithms/kusumoto/set_workers.h"
 #include "lib/base/result.h"
@@ -10,9 +11,15 @@
 
 namespace ckplan {
 
+struct LeastBudget {
+  Bytes budget;
+  // What can be passed within that budget, where the search came to know it.
+  std::optional<FittingSegments::Passable> passable;
+};
+
 // `known` is a budget that is known to be feasible, such as that of a smaller family; the nearer it
 // is, the faster is the search. Errors are those of the workers.
-Result<Bytes> FindMinBudget(const LowerSetFamily& family, std::optional<Bytes> known,
-                            SetWorkers* workers);
+Result<LeastBudget> FindMinBudget(const LowerSetFamily& family, std::optional<Bytes> known,
+                                  SetWorkers* workers);
 
 }  // namespace ckplan

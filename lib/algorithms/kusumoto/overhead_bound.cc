@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace ckplan {
 
@@ -15,23 +16,49 @@ OverheadBound::OverheadBound(const LowerSetFamily& family, int64_t sign, Fitting
 
 // The bound is concave in the price, so the best price lies between the neighbours of the best of
 // those tried. A search begins near the price that was best in the one before it.
+//
+// Where there are many sets, the first prices are chosen by the sequences of some of them alone. If
+// the best is then at an end of these prices, a better one may lie beyond it, and all sets choose.
 Result<Done> OverheadBound::Find(const SetSelection& useful, int64_t price) {
   CKPLAN_RETURN_IF_ERROR(FindEndCached(useful));
+  const std::optional<SetSelection> narrow = NarrowSetsOf(useful);
   if (price > 0) {
     prices_ = PricesBetween(std::max<int64_t>(1, price / 2), price * 8 / 5 + 1);
-  } else {
-    prices_ = PricesBetween(64, kMaxPrice / 4);
-    CKPLAN_RETURN_IF_ERROR(FindPricedToGo(useful));
-    ChooseNearBest();
+    prices_[0] = 0;
+    return Charge(narrow, useful);
   }
-  prices_[0] = 0;  // Best where memory does not bind.
-  return FindPricedToGo(useful);
+  if (narrow) {
+    CKPLAN_RETURN_IF_ERROR(ChoosePrices(std::nullopt, *narrow));
+    CKPLAN_RETURN_IF_ERROR(Charge(narrow, useful));
+    const size_t best = BestPrice();
+    const bool does_not_bind = best == 0 && prices_[1] < 2 * kMinPrice;
+    if (does_not_bind || (best > 1 && best < kPriceCount - 1)) return Done{};
+  }
+  CKPLAN_RETURN_IF_ERROR(ChoosePrices(narrow, useful));
+  return Charge(narrow, useful);
 }
 
-void OverheadBound::ChooseNearBest() {
+Result<Done> OverheadBound::ChoosePrices(const std::optional<SetSelection>& first,
+                                         const SetSelection& useful) {
+  prices_ = PricesBetween(kMinPrice, kMaxPrice / 4);
+  CKPLAN_RETURN_IF_ERROR(Charge(first, useful));
   const size_t best = BestPrice();
   const int64_t low = prices_[best == 0 ? 0 : best - 1];
   prices_ = PricesBetween(std::max<int64_t>(1, low), prices_[std::min(best + 1, kPriceCount - 1)]);
+  prices_[0] = 0;
+  return Done{};
+}
+
+// The sets that only one node can be added to, and V: about one for each node. Nothing where the sets
+// are few, or closures.
+std::optional<SetSelection> OverheadBound::NarrowSetsOf(const SetSelection& useful) const {
+  constexpr size_t kMany = 2048;
+  if (!family_.has_all() || useful.sets.size() < kMany) return std::nullopt;
+  std::vector<int32_t> narrow;
+  for (const int32_t set : useful.sets) {
+    if (set == 0 || family_.additions(set).size() <= 1) narrow.push_back(set);
+  }
+  return SetSelection(family_, std::move(narrow));
 }
 
 int64_t OverheadBound::MinEndKey(int32_t set, int64_t key, Bytes cached) const {
@@ -79,19 +106,28 @@ Result<Done> OverheadBound::FindEndCached(const SetSelection& useful) {
   return workers_.meter().Check();
 }
 
-// to_go_[L] becomes the lowest charge over all sequences from L to V, at every price. Each worker
-// has numbers of its own; the lowest of them count.
-Result<Done> OverheadBound::FindPricedToGo(const SetSelection& useful) {
+// Charges the sequences of the useful sets. Those that end within the `first` sets are known before
+// the others: most pairs of sets then come to no less, which MayLower sees at once.
+Result<Done> OverheadBound::Charge(const std::optional<SetSelection>& first,
+                                   const SetSelection& useful) {
   Priced no_way;
   no_way.fill(kNoWay);
-  std::vector<std::vector<Priced>> of_workers(
-      workers_.count(), std::vector<Priced>(static_cast<size_t>(family_.size()), no_way));
-  of_workers[0].back().fill(0);
+  to_go_.assign(static_cast<size_t>(family_.size()), no_way);
+  to_go_.back().fill(0);
+  if (first) CKPLAN_RETURN_IF_ERROR(ChargeStepsTo(*first, useful));
+  return ChargeStepsTo(useful, useful);
+}
+
+// Lowers to_go_[L] of the sets `below` to the lowest charge over all sequences from L to V that are
+// known or begin with a step to one of the sets `above`, at every price. Each worker has numbers of
+// its own; the lowest of them count.
+Result<Done> OverheadBound::ChargeStepsTo(const SetSelection& above, const SetSelection& below) {
+  std::vector<std::vector<Priced>> of_workers(workers_.count(), to_go_);
   const auto lower = [](Priced* a, const Priced& b) {
     for (size_t p = 0; p < kPriceCount; ++p) (*a)[p] = std::min((*a)[p], b[p]);
   };
   const auto lowest_at = [&](int32_t set) {
-    Priced lowest = no_way;
+    Priced lowest = to_go_[static_cast<size_t>(set)];
     for (const auto& to_go : of_workers) lower(&lowest, to_go[static_cast<size_t>(set)]);
     return lowest;
   };
@@ -100,19 +136,18 @@ Result<Done> OverheadBound::FindPricedToGo(const SetSelection& useful) {
     if (from[0] == kNoWay) return;
     std::vector<Priced>& to_go = of_workers[worker];
     segments_.ForEach(
-        worker, set, useful, [](int32_t, Bytes) { return true; },
-        [&](int32_t below, Bytes) {
-          Priced& best = to_go[static_cast<size_t>(below)];
-          if (!MayLower(from, set, below, best)) return;
-          const Transition step = Between(family_, set, below);
+        worker, set, below, [](int32_t, Bytes) { return true; },
+        [&](int32_t subset, Bytes) {
+          Priced& best = to_go[static_cast<size_t>(subset)];
+          if (!MayLower(from, set, subset, best)) return;
+          const Transition step = Between(family_, set, subset);
           lower(&best, Add(from, sign_ * step.more_time, step.more_cached));
         });
   };
-  CKPLAN_RETURN_IF_ERROR(workers_.Downwards(useful.after_first(), charge));
+  CKPLAN_RETURN_IF_ERROR(workers_.Downwards(above.after_first(), charge));
   for (int32_t set = 0; set < family_.size(); ++set) {
-    of_workers[0][static_cast<size_t>(set)] = lowest_at(set);
+    to_go_[static_cast<size_t>(set)] = lowest_at(set);
   }
-  to_go_ = std::move(of_workers[0]);
   return Done{};
 }
 

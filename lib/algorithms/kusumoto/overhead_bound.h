@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "lib/algorithms/kusumoto/fitting_segments.h"
@@ -57,6 +58,7 @@ class OverheadBound {
   static constexpr int64_t kMemoryUnits = int64_t{1} << 24;
   static constexpr int64_t kTimeUnits = int64_t{1} << 20;
   static constexpr int64_t kKeyUnit = kMemoryUnits << 10;
+  static constexpr int64_t kMinPrice = 64;
   static constexpr int64_t kMaxPrice = int64_t{1} << 16;
   static constexpr size_t kPriceCount = 6;
   using Prices = std::array<int64_t, kPriceCount>;
@@ -77,10 +79,13 @@ class OverheadBound {
     }
     return is_lower;
   }
-  void ChooseNearBest();
   static Prices PricesBetween(int64_t low, int64_t high);
   Result<Done> FindEndCached(const SetSelection& useful);
-  Result<Done> FindPricedToGo(const SetSelection& useful);
+  std::optional<SetSelection> NarrowSetsOf(const SetSelection& useful) const;
+  // `first`: some of the useful sets, to begin with.
+  Result<Done> ChoosePrices(const std::optional<SetSelection>& first, const SetSelection& useful);
+  Result<Done> Charge(const std::optional<SetSelection>& first, const SetSelection& useful);
+  Result<Done> ChargeStepsTo(const SetSelection& above, const SetSelection& below);
   size_t BestPrice() const;
 
   const LowerSetFamily& family_;
@@ -90,9 +95,9 @@ class OverheadBound {
   int memory_shift_ = 0;
   int time_shift_ = 0;
   int64_t total_time_ = 0;  // In units.
-  Prices prices_{};
+  Prices prices_{};  // The first is zero: it is the best where memory does not bind.
   Bytes end_cached_;
-  std::vector<Priced> to_go_;
+  std::vector<Priced> to_go_;  // The lowest charge of a known sequence from each set to V.
 };
 
 }  // namespace ckplan
