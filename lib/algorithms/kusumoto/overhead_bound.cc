@@ -49,8 +49,8 @@ Result<Done> OverheadBound::ChoosePrices(const std::optional<SetSelection>& firs
   return Done{};
 }
 
-// The sets that only one node can be added to, and V: about one for each node. Nothing where the sets
-// are few, or closures.
+// V and the sets that only one node can be added to, of which there is one for each node at most.
+// Nothing where the useful sets are few, or closures.
 std::optional<SetSelection> OverheadBound::NarrowSetsOf(const SetSelection& useful) const {
   constexpr size_t kMany = 2048;
   if (!family_.has_all() || useful.sets.size() < kMany) return std::nullopt;

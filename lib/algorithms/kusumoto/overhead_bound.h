@@ -95,7 +95,7 @@ class OverheadBound {
   int memory_shift_ = 0;
   int time_shift_ = 0;
   int64_t total_time_ = 0;  // In units.
-  Prices prices_{};  // The first is zero: it is the best where memory does not bind.
+  Prices prices_{};         // The first is zero: it is the best where memory does not bind.
   Bytes end_cached_;
   std::vector<Priced> to_go_;  // The lowest charge of a known sequence from each set to V.
 };
