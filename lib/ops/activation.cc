@@ -8,7 +8,7 @@ namespace ckplan {
 
 namespace {
 
-// Whether the gradient is a function of the output: backward has the output alone.
+// Returns whether backward can compute the gradient from the output alone.
 bool OutputHasSlope(const OpSpec& spec) {
   const double alpha = spec.Float("alpha", 1);
   if (spec.type == "LeakyRelu" || spec.type == "Elu") return alpha >= 0;

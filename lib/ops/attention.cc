@@ -48,7 +48,8 @@ Result<Done> CheckAttentionRanks(const OpSpec& spec) {
   return Done{};
 }
 
-// Features of a row of one head. Where heads lie side by side, their number is an attribute.
+// Returns the number of features per head. Where heads lie side by side in one axis, an attribute
+// gives their number.
 Result<int64_t> ReadRowSize(const OpSpec& spec, const Operand& operand, std::string_view name,
                             int64_t heads) {
   const int64_t features = operand.dims.back();
@@ -90,7 +91,7 @@ Result<Done> CheckDims(const OpSpec& spec, const AttentionShape& shape) {
                      DimsOf(shape, shape.heads, shape.queries, shape.value_size));
 }
 
-// Sides of products of matrices, with all heads that share keys as one matrix.
+// Checks the sides of the matrix products; all heads that share keys form one matrix.
 Result<Done> CheckLibrarySizes(const OpSpec& spec, const AttentionShape& shape) {
   CKPLAN_RETURN_IF_ERROR(
       RequireLibrarySize(spec, "the number of its samples and heads", {shape.batch, shape.heads}));

@@ -15,15 +15,14 @@ namespace ckplan {
 struct AttentionMask {
   bool is_present = false;
   ElementType type = ElementType::kFloat32;
-  // For each axis of [batch, heads, queries, keys]: the distance in elements from one index to the
-  // next; 0 where the mask is broadcast.
+  // Strides in elements along [batch, heads, queries, keys]; 0 where the mask is broadcast.
   std::array<int64_t, 4> strides = {};
 
   bool is_bool() const { return type == ElementType::kBool; }
 };
 
 struct AttentionShape {
-  // Whether tensors are [batch, heads, rows, size]; if not, they are [batch, rows, heads * size].
+  // True if tensors are [batch, heads, rows, size], false if they are [batch, rows, heads * size].
   bool is_head_major = false;
   int64_t batch = 1;
   // The number of heads is a multiple of the number of key heads.
@@ -36,7 +35,7 @@ struct AttentionShape {
   bool is_causal = false;
   bool has_statistic = false;  // The probabilities are saved for backward.
 
-  // How many heads share their keys and values.
+  // Returns how many query heads share the same keys and values.
   int64_t group() const { return heads / key_heads; }
   int64_t scores() const { return queries * keys; }  // Scores of one head.
 };

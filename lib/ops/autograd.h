@@ -1,4 +1,4 @@
-// Which implementation of backward determines what is kept from forward.
+// The implementation of backward whose needs decide what is kept from forward.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 namespace ckplan {
 
 enum class Autograd : uint8_t {
-  kMinimal,  // What a kernel of backward cannot do without.
+  kMinimal,  // Only what a backward kernel cannot do without.
   kTorch,    // What PyTorch's eager autograd keeps on the CPU.
 };
 

@@ -10,12 +10,12 @@
 
 namespace ckplan {
 
-// The axis counted from 0, also where `axis` is negative and counts from the end. kInvalidInput: a
-// tensor of this rank has no such axis.
+// Returns the axis counted from 0; a negative `axis` counts from the end. kInvalidInput: a tensor
+// of this rank has no such axis.
 Result<size_t> NormalAxis(const OpSpec& spec, int64_t axis, size_t rank);
 
-// The contents of an integer input, or of the attribute that older opsets have in its place;
-// nothing where both are absent. kUnsupported: the input is computed during the step.
+// Returns the contents of an integer input, or of the attribute that older opsets have instead, or
+// nothing if both are absent. kUnsupported: the input is computed during the step.
 Result<std::optional<Dims>> KnownInts(const OpSpec& spec, size_t input, std::string_view attribute);
 
 // A tensor reshaped to three axes around one of its own: outer x size x inner.

@@ -47,7 +47,7 @@ class ReadFinder {
   }
 
   void ReadFloats() {
-    // The probabilities already know the mask of an attention.
+    // The saved probabilities already include the attention mask.
     const bool leaves_mask =
         rule_.statistic == Statistic::kAttention && autograd_ == Autograd::kMinimal;
     for (size_t i = 0; i < is_read_.size(); ++i) {
@@ -61,7 +61,7 @@ class ReadFinder {
     }
   }
 
-  // The product's rule: the gradient of one factor is made of the others.
+  // The rule for products: the gradient of one factor is computed from the other factors.
   void ReadPartners() {
     const size_t inputs = spec_.inputs.size();
     const size_t count = rule_.has(traits::kAllPartners) ? inputs : std::min<size_t>(2, inputs);
@@ -72,7 +72,7 @@ class ReadFinder {
     }
   }
 
-  // y = a / b: da = g / b; db = -g y / b, or, as PyTorch has it, -g a / b².
+  // y = a / b: da = g / b; db = -g y / b. PyTorch computes db as -g a / b² instead.
   void ReadForQuotient() {
     if (Wants(0) || Wants(1)) Read(1);
     if (!Wants(1)) return;

@@ -1,4 +1,4 @@
-// Which operands an operator's backward reads, from the letters in its row of op_table.def.
+// Finds which operands an operator's backward reads, from the letters in its row of op_table.def.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ struct BackwardReads {
   bool statistic = false;
 };
 
-// `spec` must have a backward. An operand that is needed only for gradients that nobody asks for
-// (Operand::has_gradient of the inputs) is left out.
+// `spec` must have a backward. Operands that are needed only for gradients that are not requested
+// (see Operand::has_gradient of the inputs) are left out.
 BackwardReads FindBackwardReads(const OpSpec& spec, Autograd autograd);
 
 }  // namespace ckplan

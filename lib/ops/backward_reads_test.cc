@@ -20,7 +20,7 @@ std::string ReadsOf(const OpSpec& spec, Autograd autograd = Autograd::kMinimal) 
   return text;
 }
 
-TEST_CASE("backward reads: as the letters of the table say, and nothing that nobody asks for") {
+TEST_CASE("backward reads: as the letters of the table say, and only for requested gradients") {
   struct Row {
     reference::CaseRow op;
     const char* minimal;
@@ -45,7 +45,7 @@ TEST_CASE("backward reads: as the letters of the table say, and nothing that nob
       {{"BatchNormalization", "f2x3 f3! f3! f3* f3* -> f2x3"}, "x0 s", "x0 s"},
       {{"MaxPool", "f1x1x4x4 -> f1x1x2x2", "kernel_shape=[2,2]"}, "s", "x0 s"},
       {{"Dropout", "f2 -> f2"}, "", "s"},
-      // The mask of an attention is in its probabilities already.
+      // The saved probabilities already include the attention mask.
       {{"Attention", "f1x1x2x4 f1x1x2x4 f1x1x2x4 f2x2 -> f1x1x2x4"},
        "x0 x1 x2 s",
        "x0 x1 x2 x3 y0 s"},
@@ -59,14 +59,14 @@ TEST_CASE("backward reads: as the letters of the table say, and nothing that nob
   }
 }
 
-TEST_CASE("backward reads: integers that are planned as such are no floats") {
+TEST_CASE("backward reads: an input that is planned as an integer is not read as a float") {
   OpSpec spec = reference::SpecOfCase({"Max", "f2 f2 -> f2"});
   CHECK(ReadsOf(spec) == "x0 x1");
   spec.inputs[1].planned = {TensorType::kInt8, 2};
   CHECK(ReadsOf(spec) == "x0");
 }
 
-TEST_CASE("backward reads: everything, of an operator that no one knows") {
+TEST_CASE("backward reads: an unknown operator reads everything") {
   CHECK(ReadsOf(reference::SpecOfCase({"Unheard", "f2 i2 _ -> f2 i2"})) == "x0 x1 y0 y1");
 }
 

@@ -14,8 +14,8 @@ struct BatchNormShape {
   ChannelView view;
   float epsilon = 0;
   bool has_statistic = false;  // Mean and inverse standard deviation of each channel are saved.
-  // Position of the first input whose gradient is asked for. When its gradient is computed, the
-  // sums of the gradients are computed, too, and then used for the other inputs.
+  // Position of the first input whose gradient is requested. The sums of the gradients, which the
+  // other inputs need too, are computed together with that gradient.
   size_t first_gradient = 2;
 };
 

@@ -8,8 +8,8 @@
 
 namespace ckplan {
 
-// The exponent of a Pow of floats, if it is a single number that is known before the step and needs
-// no gradient. Such powers have kernels of their own, whatever the exponent's type.
+// Returns the exponent of a floating-point Pow if it is a single number that is known before the
+// step and needs no gradient. Such powers have kernels of their own, whatever the exponent's type.
 std::optional<double> KnownExponent(const OpSpec& spec);
 
 }  // namespace ckplan

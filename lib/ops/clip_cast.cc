@@ -7,7 +7,7 @@ namespace ckplan {
 
 namespace {
 
-// Input 1 or 2, which may be absent.
+// Checks one of the limits, input 1 or 2, which may be absent.
 Result<Done> JudgeLimit(const OpSpec& spec, size_t position) {
   const Operand& limit = spec.input(position);
   if (!limit.is_present) return Done{};

@@ -27,7 +27,7 @@ Result<Dims> ReadSizes(const OpSpec& spec, size_t input, std::string_view name) 
                        fmt::format("its {} has {} axes; 1 to 3 are supported", name, sizes.size()));
 }
 
-// What the input and the output must be, by the blocks that lie on the image.
+// Checks the input and the output against the number of blocks that lie on the image.
 Result<Done> CheckOperands(const OpSpec& spec, const Window& window) {
   const Dims& x = spec.input(0).dims;
   if (x.size() != 3) {

@@ -30,7 +30,7 @@ Result<Done> CheckConvRanks(const OpSpec& spec) {
                                      spec.output(0).dims[0], spec.input(0).dims[0]));
 }
 
-// The weights are [map channels, image channels of a group, kernel...], for both operators.
+// The weights of both operators are [map channels, image channels of a group, kernel...].
 Result<Done> CheckChannels(const OpSpec& spec, const ConvShape& shape) {
   const int64_t groups = shape.groups;
   if (groups < 1 || shape.in_channels % groups != 0 || shape.out_channels % groups != 0) {
@@ -57,7 +57,7 @@ Result<Done> CheckLibrarySizes(const OpSpec& spec, const ConvShape& shape) {
   return RequireLibrarySize(spec, "the number of its weights", spec.input(1).elements());
 }
 
-// What windows reach, with the padding: backends may make a padded copy of the image.
+// Checks the size of the padded image, because backends may make a padded copy of it.
 Result<Done> CheckPaddedImage(const OpSpec& spec, const ConvShape& shape) {
   Dims padded = {shape.batch, shape.in_channels, 4};
   for (size_t i = 0; i < shape.window.rank(); ++i) {

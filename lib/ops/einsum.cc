@@ -14,7 +14,7 @@ namespace ckplan {
 
 namespace {
 
-// The sum of the strides of all axes with this label: together they are a diagonal.
+// Returns the sum of the strides of all axes with this label: a repeated label selects a diagonal.
 int64_t StrideOf(const Term& term, char label) {
   int64_t stride = 1;
   int64_t sum = 0;
@@ -32,11 +32,11 @@ bool IsPlain(const Term& term, const std::map<char, int64_t>& sizes) {
   return true;
 }
 
-// Labels of axes that an ellipsis stands for are digits, of which there are ten.
+// Axes that an ellipsis stands for are labelled with single digits.
 constexpr size_t kMaxAxes = 9;
 constexpr std::string_view kEllipsis = "...";
 
-// Letters, and the ellipsis at most once; as many as the operand has axes.
+// Checks that a term consists of letters and at most one ellipsis, and has a label for each axis.
 Result<Done> CheckTerm(const OpSpec& spec, std::string_view labels, const Dims& dims) {
   std::string letters(labels);
   const size_t at = letters.find(kEllipsis);
@@ -75,8 +75,8 @@ Result<Term> ReadTerm(const OpSpec& spec, std::string labels, const Dims& dims) 
   return Term{SpreadEllipsis(std::move(labels), dims.size()), dims};
 }
 
-// Without an arrow: what the ellipses stand for, then all labels that occur once, in alphabetical
-// order.
+// Returns the labels of the result of an equation without an arrow: first the axes of the ellipses,
+// then, in alphabetical order, the labels that occur once.
 std::string ImplicitResult(const std::vector<Term>& factors) {
   std::map<char, int> counts;
   for (const Term& factor : factors) {
@@ -148,8 +148,8 @@ std::optional<ProductLabels> FindProduct(const Contraction& contraction) {
 
 namespace {
 
-// Splits the equation at its commas and its arrow; as many terms as there are inputs, and the
-// result, for which there is none without an arrow.
+// The equation split at its commas and its arrow: one factor for each input, and the result if the
+// equation has an arrow.
 struct Equation {
   std::vector<std::string> factors;
   std::optional<std::string> result;
@@ -172,7 +172,7 @@ Equation SplitEquation(const OpSpec& spec) {
   return equation;
 }
 
-// Axes with one label have one size, or 1.
+// Checks that all axes with the same label have the same size, or size 1.
 Result<Done> CheckFactors(const OpSpec& spec, const Contraction& contraction) {
   const auto sizes = contraction.Sizes();
   for (const Term& factor : contraction.factors) {
@@ -242,7 +242,8 @@ Result<Contraction> ReadContraction(const OpSpec& spec) {
   return contraction;
 }
 
-// The arriving gradient takes the place of the factor at `position`.
+// Returns the contraction that computes the gradient of the factor at `position`: the arriving
+// gradient takes that factor's place.
 Contraction GradientOf(const Contraction& forward, size_t position) {
   Contraction gradient = forward;
   std::swap(gradient.factors[position], gradient.result);

@@ -32,8 +32,8 @@ struct Contraction {
   int64_t Count(const std::string& labels) const;
 };
 
-// The forward contraction, and for each input the contraction that computes its gradient; nothing
-// for an input whose gradient nobody asks for.
+// The forward contraction, and for each input the contraction that computes its gradient, or
+// nothing if that gradient is not requested.
 struct EinsumShape {
   Contraction forward;
   std::vector<std::optional<Contraction>> gradients;

@@ -10,9 +10,9 @@
 
 namespace ckplan {
 
-// The axis along which the data (input 0) is indexed by the indices (input 1). Both have the same
-// number of axes, and along the other axes the indices are not longer than the data. Kernels check
-// whether the indices themselves are in range.
+// Returns the axis along which the data (input 0) is indexed by the indices (input 1). Both have
+// the same number of axes, and along the other axes the indices are not longer than the data.
+// Kernels check whether the indices themselves are in range.
 Result<size_t> ReadElementAxis(const OpSpec& spec);
 
 }  // namespace ckplan

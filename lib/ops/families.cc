@@ -29,8 +29,8 @@ std::vector<FamilyRow> SortedRows() {
   return rows;
 }
 
-// No tensor that fits a machine has more; kernels and shapes multiply sizes by small numbers, and
-// by those of another operand's axes, without looking for overflow.
+// No tensor that fits on a machine has more elements. Below this limit, kernels and shapes multiply
+// sizes by small numbers and by sizes of another operand without checking for overflow.
 constexpr int64_t kMaxElements = int64_t{1} << 44;
 
 Result<Done> JudgeSizes(const OpSpec& spec, const Operand& operand, std::string_view name) {
@@ -40,7 +40,7 @@ Result<Done> JudgeSizes(const OpSpec& spec, const Operand& operand, std::string_
     if (dim < 0) {
       return InvalidOp(spec, fmt::format("{} has a negative size: {}", name, TextOf(operand.dims)));
     }
-    // An axis of no elements does not hide the others: strides are their products.
+    // An axis of size 0 must not hide the other sizes, because strides are their products.
     elements = CheckedMul(elements, std::max<int64_t>(1, dim)).value_or(kMaxElements + 1);
     if (elements <= kMaxElements) continue;
     return UnsupportedOp(spec, fmt::format("{} is {}, which is more than {} elements", name,

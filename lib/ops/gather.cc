@@ -35,8 +35,8 @@ Result<GatherShape> ReadGather(const OpSpec& spec) {
   return GatherShape{view.outer, {view.size}, Product(indices), view.inner, true};
 }
 
-// The tuples of indices, whose members index the dimensions of the data from `batch` on. `rows`:
-// what is gathered, or the updates.
+// Reads tuples of indices. Their members index the dimensions of the data from `batch` on. `rows`
+// is the operand that holds the gathered rows or the updates.
 Result<GatherShape> ReadTuples(const OpSpec& spec, size_t batch, const Operand& rows,
                                std::string_view name) {
   const Dims& data = spec.input(0).dims;

@@ -45,7 +45,8 @@ Result<FillValue> ReadConstantOfShape(const OpSpec& spec) {
                                        NameOf(spec.output(0).type)));
   }
   const bool is_bool = spec.output(0).type == ElementType::kBool;
-  if (is_bool) return FillValue{0, value->ints[0] != 0 ? 1 : 0};  // A file may hold any byte.
+  // In a file, any nonzero byte may stand for true.
+  if (is_bool) return FillValue{0, value->ints[0] != 0 ? 1 : 0};
   if (value->reals.empty()) return FillValue{0, value->ints[0]};
   return FillValue{value->reals[0], 0};
 }
@@ -78,7 +79,7 @@ Result<AxisView> ReadOneHotShape(const OpSpec& spec) {
   Dims expected = spec.input(0).dims;
   CKPLAN_ASSIGN_OR_RETURN(const size_t axis,
                           NormalAxis(spec, spec.Int("axis", -1), expected.size() + 1));
-  // Where the depth is computed during the step, the output says it.
+  // If the depth is computed during the step, the size of the output gives it.
   int64_t depth = axis < y.dims.size() ? y.dims[axis] : 0;
   const auto& known = spec.input(1).known;
   if (known.has_value() && known->ints.size() == 1) depth = known->ints[0];

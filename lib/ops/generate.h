@@ -1,4 +1,4 @@
-// Tensors that are made from shapes and a few numbers; and Trilu, which masks a triangle of a
+// Operators that make tensors from shapes and a few numbers, and Trilu, which masks a triangle of a
 // matrix.
 #pragma once
 
@@ -23,7 +23,7 @@ Result<FillValue> ReadConstantOfShape(const OpSpec& spec);
 // The contents of the output of Shape and Size, which is int64.
 Result<Dims> ReadShapeOf(const OpSpec& spec);
 
-// The view along the axis that OneHot adds.
+// Returns the view of the output around the axis that OneHot adds.
 Result<AxisView> ReadOneHotShape(const OpSpec& spec);
 
 struct TriluShape {

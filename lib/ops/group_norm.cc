@@ -9,7 +9,8 @@ namespace ckplan {
 
 namespace {
 
-// A scale and a bias for each channel; up to opset 20 GroupNormalization has one for each group.
+// Checks that there is a scale and a bias for each channel. Up to opset 20, GroupNormalization has
+// one for each group instead.
 Result<Done> CheckParameters(const OpSpec& spec, const GroupNormShape& shape) {
   const bool is_by_group = spec.type == "GroupNormalization" && spec.opset < 21;
   const int64_t count = is_by_group ? shape.groups : shape.channels();

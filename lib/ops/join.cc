@@ -11,7 +11,7 @@ namespace ckplan {
 
 namespace {
 
-// A part has the dimensions of the whole, but for the axis.
+// Checks that a part has the dimensions of the whole, except along the axis.
 Result<Done> JudgePart(const OpSpec& spec, const Operand& part, const Operand& whole, size_t axis,
                        size_t position) {
   const std::string name = fmt::format("part {}", position);
@@ -27,7 +27,7 @@ Result<JoinShape> ReadParts(const OpSpec& spec, const Operand& whole,
   JoinShape shape;
   shape.rows = view.outer;
   shape.row_size = view.size * view.inner;
-  int64_t sizes = 0;  // Along the axis.
+  int64_t sizes = 0;  // Sum of the sizes of the parts along the axis.
   for (size_t i = 0; i < parts.size(); ++i) {
     shape.begin.push_back(sizes * view.inner);
     if (parts[i].is_present) {
@@ -61,7 +61,7 @@ Result<JoinShape> ReadConcatShape(const OpSpec& spec) {
   return ReadParts(spec, whole, spec.inputs, axis);
 }
 
-// The sizes of the outputs say how the input is cut.
+// The sizes of the outputs determine where the input is cut.
 Result<JoinShape> ReadSplitShape(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireOperands(spec, 1, 0));
   const Operand& whole = spec.input(0);

@@ -11,11 +11,11 @@
 
 namespace ckplan {
 
-// "[2,3,4]"; a scalar is "[]".
+// Writes dimensions as "[2,3,4]", those of a scalar as "[]".
 std::string TextOf(const Dims& dims);
 
-// Whether the types are equal, or both are one of float32 and bfloat16: kernels read and write
-// either.
+// Returns whether the types are equal or both are floating-point types that kernels can read and
+// write (float32, bfloat16).
 bool AreAlike(ElementType a, ElementType b);
 
 // kInvalidInput: the first `inputs` inputs and the first `outputs` outputs must be present.
@@ -33,7 +33,7 @@ Result<Done> RequireElements(const OpSpec& spec, const Operand& operand, std::st
 Result<Done> RequireFloat(const OpSpec& spec, const Operand& operand, std::string_view name);
 Result<Done> RequireNumber(const OpSpec& spec, const Operand& operand, std::string_view name);
 
-// kInvalidInput: the operand's type is not `expected`, or like it as AreAlike says.
+// kInvalidInput: the operand's type is neither `expected` nor like it (see AreAlike).
 Result<Done> RequireType(const OpSpec& spec, const Operand& operand, std::string_view name,
                          ElementType expected);
 // kInvalidInput: the operand is neither int32 nor int64.

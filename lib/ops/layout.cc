@@ -32,7 +32,8 @@ Layout Collapse(const Dims& dims, const std::vector<Dims>& strides) {
   layout.strides.resize(strides.size());
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     if (dims[axis] == 1) continue;
-    bool continues = !layout.dims.empty();  // The axis before it, for every operand.
+    // Whether every operand can merge this axis with the one before.
+    bool continues = !layout.dims.empty();
     for (size_t k = 0; continues && k < strides.size(); ++k) {
       continues = layout.strides[k].back() == strides[k][axis] * dims[axis];
     }

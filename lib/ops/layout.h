@@ -14,10 +14,11 @@ namespace ckplan {
 using Dims = std::vector<int64_t>;
 
 int64_t Product(const Dims& dims);
-// For each axis of a row-major tensor: the distance in elements from one index to the next.
+// Returns, for each axis of a row-major tensor, the distance in elements from one index to the
+// next.
 Dims RowMajorStrides(const Dims& dims);
-// Strides for reading a tensor of shape `dims` as if it had shape `to`: 0 along axes that it lacks
-// or that have size 1 in it.
+// Returns the strides with which a tensor of shape `dims` is read as if it had shape `to`: 0 along
+// axes that the tensor lacks or in which its size is 1.
 Dims BroadcastStrides(const Dims& dims, const Dims& to);
 
 struct Layout {
@@ -31,8 +32,8 @@ struct Layout {
 
 // Drops axes of size 1 and merges axes that can be traversed as one.
 Layout Collapse(const Dims& dims, const std::vector<Dims>& strides);
-// The layout of operands that are broadcast to `dims`. The result itself is added as the last
-// operand.
+// Returns the layout of operands that are broadcast to `dims`. The result itself is added as the
+// last operand.
 Layout BroadcastLayout(const Dims& dims, const std::vector<Dims>& operands);
 
 }  // namespace ckplan

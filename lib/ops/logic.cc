@@ -1,4 +1,4 @@
-// Comparisons, boolean and bitwise logic, and the choice by a condition.
+// Comparisons, boolean and bitwise logic, and Where, which selects by a condition.
 
 #include "lib/ops/families.h"
 #include "lib/ops/judge.h"

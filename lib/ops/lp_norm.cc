@@ -10,7 +10,7 @@ namespace ckplan {
 
 namespace {
 
-// Each channel of each sample is a line.
+// Pools treat each channel of each sample as one line.
 Result<AxisView> ReadPoolView(const OpSpec& spec) {
   const Dims& x = spec.input(0).dims;
   if (x.size() < 2) return InvalidOp(spec, "its input has no axis of channels");

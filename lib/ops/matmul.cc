@@ -29,7 +29,8 @@ Result<Dims> BroadcastLeading(const OpSpec& spec, const Dims& a, const Dims& b) 
   return dims;
 }
 
-// A vector on the left is a row, on the right a column; the output lacks its axis.
+// A vector on the left counts as a row, a vector on the right as a column. The output lacks the
+// axis that the vector lacks.
 Result<Done> CheckMatMulOutput(const OpSpec& spec, const MatMulShape& shape) {
   Dims expected = shape.leading;
   if (spec.input(0).dims.size() > 1) expected.push_back(shape.m);

@@ -11,8 +11,7 @@
 
 namespace ckplan {
 
-// Gemm's third input. Its rows and columns are as many as those of the output, or 1 where it is
-// broadcast.
+// Gemm's third input. It has the rows and columns of the output, or 1 where it is broadcast.
 struct MatMulAddend {
   bool is_present = false;
   int64_t rows = 1, columns = 1;
@@ -24,9 +23,9 @@ struct MatMulShape {
   // Whether A is stored as k x m, and B as n x k.
   bool is_a_transposed = false, is_b_transposed = false;
   float alpha = 1;
-  // The axes before the two matrix axes: those of A, those of B, and both broadcast to each other.
-  // All are empty if there is a single product; where B is one matrix, all matrices of A are joined
-  // into one with more rows.
+  // The axes before the two matrix axes: A's axes, B's axes, and both broadcast to each other. All
+  // are empty if there is a single product. If B is one matrix, all matrices of A are joined into
+  // one matrix with more rows.
   Dims a_leading, b_leading, leading;
   MatMulAddend addend;
 };

@@ -71,7 +71,7 @@ int64_t FirstOf(const Range& range, int64_t dim) {
   return Bounded(range.start, dim, 0, std::max<int64_t>(0, dim - 1));
 }
 
-// How many elements there are to `end`, or to the end of the axis.
+// Returns the number of elements from the start to `end`, or to the end of the axis.
 int64_t LengthOf(const Range& range, int64_t dim) {
   const int64_t first = FirstOf(range, dim);
   const bool is_forward = range.step > 0;
@@ -81,11 +81,11 @@ int64_t LengthOf(const Range& range, int64_t dim) {
   }
   const int64_t span = dim == 0 ? 0 : is_forward ? end - first : first - end;
   if (span <= 0) return 0;
-  // The step is not negated: it may be the least of all integers.
+  // The step must not be negated: it may be the smallest int64.
   return 1 + (is_forward ? (span - 1) / range.step : -((span - 1) / range.step));
 }
 
-// By axis of the input; axes that are not named are taken whole.
+// Returns the range of each axis of the input; axes that are not listed are taken whole.
 Result<std::vector<std::optional<Range>>> RangesOf(const OpSpec& spec) {
   const size_t rank = spec.input(0).dims.size();
   CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> starts, KnownInts(spec, 1, "starts"));
@@ -137,7 +137,8 @@ Result<MoveShape> ReadSlice(const OpSpec& spec) {
                                          shape.dims[axis], axis, length));
     }
     shape.base += FirstOf(range, dims[axis]) * shape.strides[axis];
-    // A longer step takes one element alone, and is not multiplied.
+    // A step longer than the axis takes a single element; the clamp keeps the product from
+    // overflowing.
     const int64_t longest = std::max<int64_t>(1, dims[axis]);
     shape.strides[axis] *= std::clamp<int64_t>(range.step, -longest, longest);
   }
@@ -146,7 +147,8 @@ Result<MoveShape> ReadSlice(const OpSpec& spec) {
 
 // ---- Blocks -------------------------------------------------------------------------------------
 
-// A batch of images whose squares of block x block pixels are channels of another batch.
+// The two tensors of DepthToSpace and SpaceToDepth: images, and the same pixels with each square of
+// block x block pixels moved into the channels.
 struct Blocks {
   Dims images, channels;  // [N, C, H, W], and [N, C * block * block, H / block, W / block].
   int64_t block = 1;

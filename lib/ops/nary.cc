@@ -1,4 +1,5 @@
-// Elementwise operators of any number of inputs, all broadcast to the output: sums and extremes.
+// Elementwise operators with any number of inputs, all broadcast to the output: sums, means, minima
+// and maxima.
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-// Dimensions of 1 aside, the order stays.
+// Returns whether the axes keep their order, apart from axes of size 1.
 bool KeepsOrder(const Dims& dims, const std::vector<int64_t>& order) {
   int64_t last = -1;
   for (const int64_t axis : order) {
@@ -29,7 +29,7 @@ bool IsTransposeView(const OpSpec& spec) {
   return KeepsOrder(dims, order);
 }
 
-// A slice of the input's own shape is the input, unless a step turns an axis around.
+// A slice with the shape of its input is that input, unless a negative step reverses an axis.
 bool IsSliceView(const OpSpec& spec) {
   const Operand& steps = spec.input(4);
   if (!steps.is_present) return true;
@@ -38,7 +38,7 @@ bool IsSliceView(const OpSpec& spec) {
 }
 
 bool IsPadView(const OpSpec& spec) {
-  // Negative pads may cut what positive ones add: the shape alone does not show it.
+  // Negative pads may cut what positive pads add, so equal shapes alone do not prove a view.
   const Operand& pads = spec.input(1);
   if (pads.is_present && !pads.known) return false;
   const std::vector<int64_t> amounts = pads.is_present ? pads.known->ints : spec.Ints("pads");
@@ -52,7 +52,7 @@ double DropoutRatio(const OpSpec& spec) {
   return is_known ? ratio.known->reals[0] : 0.5;
 }
 
-// Given that there is one output, of the input's shape.
+// Assumes that there is one output and that it has the shape of the input.
 bool MovesNothing(const OpRule& rule, const OpSpec& spec) {
   switch (rule.kind) {
     case OpKind::kConcat:
@@ -62,7 +62,7 @@ bool MovesNothing(const OpRule& rule, const OpSpec& spec) {
     case OpKind::kPad:
       return IsPadView(spec);
     default:
-      return true;  // Split, Expand, Tile: tensors of one shape have one content.
+      return true;  // Split, Expand, Tile: with equal shapes the output equals the input.
   }
 }
 
@@ -74,8 +74,8 @@ bool ReadsContents(const OpRule& rule, size_t input) {
     case OpKind::kRandomLike:
       return false;
     case OpKind::kCastLike:
-    case OpKind::kView:     // Reshape's shape is known; nothing is read at run time.
-    case OpKind::kDropout:  // Ratio and mode; in training the mode is known.
+    case OpKind::kView:     // The output's shape is known, so Reshape's second input is not read.
+    case OpKind::kDropout:  // Ratio and mode are known before a training step.
       return input == 0;
     case OpKind::kBatchNorm:
       return input < 3;

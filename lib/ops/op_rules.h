@@ -8,19 +8,20 @@
 
 namespace ckplan {
 
-// Whether the operator reads the contents of this input, rather than its shape or type alone.
+// Returns whether the operator reads the contents of this input, not only its shape or type.
 bool ReadsContents(const OpRule& rule, size_t input);
 
-// Whether gradients flow to this input: it is a float, and not a ratio, size or running statistic.
+// Returns whether gradients flow to this input: it is a float and not a ratio, a size or a running
+// statistic.
 bool IsDifferentiable(const OpRule& rule, const OpSpec& spec, size_t input);
 bool IsDifferentiable(const OpSpec& spec, size_t input);
 
-// Whether a gradient that arrives at this output flows on: that of a Dropout's mask, which is a
-// float before opset 10, does not.
+// Returns whether a gradient that arrives at this output flows on. The gradient of a Dropout's
+// mask, which is a float before opset 10, does not.
 bool PassesGradient(const OpRule& rule, size_t output);
 
-// Whether the output has the memory of the input, unchanged: views, casts to the same type, Dropout
-// with ratio 0, and movements that move nothing.
+// Returns whether the output shares the memory of the input, unchanged: views, casts to the same
+// type, Dropout with ratio 0, and data movements that move nothing.
 bool IsView(const OpRule& rule, const OpSpec& spec);
 
 }  // namespace ckplan

@@ -14,7 +14,7 @@ bool IsViewOf(const reference::CaseRow& row) {
   return IsView(RuleOf(spec.type), spec);
 }
 
-TEST_CASE("views: what keeps every element in its place") {
+TEST_CASE("views: operators that keep every element in its place") {
   const reference::CaseRow views[] = {
       {"Reshape", "f2x3 i1=[6] -> f6"},
       {"Cast", "f2 -> f2"},
@@ -36,7 +36,7 @@ TEST_CASE("views: what keeps every element in its place") {
   }
 }
 
-TEST_CASE("views: not what moves, turns, cuts, repeats or converts") {
+TEST_CASE("views: operators that move, reverse, cut, repeat or convert are none") {
   const reference::CaseRow others[] = {
       {"Relu", "f2 -> f2"},
       {"Cast", "f2 -> i2"},
@@ -60,13 +60,13 @@ TEST_CASE("views: not what moves, turns, cuts, repeats or converts") {
   }
 }
 
-TEST_CASE("views: a cast between two floats that are held alike is none") {
+TEST_CASE("views: a cast between two float types stored in the same type is none") {
   OpSpec spec = reference::SpecOfCase({"Cast", "f2 -> f2"});
   spec.inputs[0].planned = {TensorType::kFloat16, 4};
   CHECK_FALSE(IsView(RuleOf("Cast"), spec));
 }
 
-TEST_CASE("gradients: they flow to floats that are no ratio, size or running statistic") {
+TEST_CASE("gradients: they flow to floats except ratios, sizes and running statistics") {
   struct Row {
     reference::CaseRow op;
     const char* flows;  // By input.
@@ -94,7 +94,7 @@ TEST_CASE("gradients: they flow to floats that are no ratio, size or running sta
   }
 }
 
-TEST_CASE("contents: what is read of an input is more than its shape or type") {
+TEST_CASE("contents: inputs of which more than the shape or type is read") {
   CHECK_FALSE(ReadsContents(RuleOf("Shape"), 0));
   CHECK_FALSE(ReadsContents(RuleOf("RandomNormalLike"), 0));
   CHECK(ReadsContents(RuleOf("Reshape"), 0));

@@ -64,7 +64,7 @@ TensorType TensorTypeOf(ElementType type) {
 }
 
 int64_t Operand::elements() const {
-  int64_t count = 1;  // The loader has bounded every product of dimensions.
+  int64_t count = 1;  // The loader has checked that no product of dimensions overflows.
   for (const int64_t dim : dims) count *= dim;
   return count;
 }

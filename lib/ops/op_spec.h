@@ -1,5 +1,5 @@
-// What a node computes, described without ONNX's types: all that the planner and the backends know
-// of an operator.
+// Describes what a node computes without ONNX's types. The planner and the backends know an
+// operator only by this description.
 //
 // Names of operators and attributes, and the order of operands, are those of ONNX in the opset that
 // the spec names. Defaults of attributes are filled in where the operator's schema has them.
@@ -39,7 +39,7 @@ struct KnownValue {
 };
 
 // How the planner counts a tensor: its type in the model, which may be one that no backend can
-// hold, and the bytes in which it would be stored, which --activation-type decides for activations.
+// hold, and the bytes that storing it takes. For activations, --activation-type decides the bytes.
 struct PlannedTensor {
   TensorType type = TensorType::kUndefined;
   int64_t bytes = 0;
@@ -51,7 +51,7 @@ struct Operand {
   bool is_present = false;
   ElementType type = ElementType::kFloat32;
   std::vector<int64_t> dims;  // Empty: a scalar.
-  // For an input: backward will be asked for its gradient. For an output: backward receives its
+  // For an input: its gradient is requested from backward. For an output: backward receives its
   // gradient.
   bool has_gradient = false;
   // Whether backward may read its contents. If not, backward gets a null pointer for it. Inputs
@@ -84,7 +84,7 @@ struct OpSpec {
   // compute them in float32; PyTorch on the CPU computes them in the model's type.
   TensorType saved_type = TensorType::kFloat32;
 
-  // A position beyond the last operand gives an absent operand.
+  // Returns an absent operand for a position beyond the last operand.
   const Operand& input(size_t position) const;
   const Operand& output(size_t position) const;
   int64_t Int(std::string_view attribute, int64_t otherwise) const;

@@ -7,8 +7,8 @@ namespace ckplan {
 
 namespace {
 
-using namespace reads;   // NOLINT: the letters of op_table.def.
-using namespace traits;  // NOLINT: its last column.
+using namespace reads;   // NOLINT: op_table.def uses these letters.
+using namespace traits;  // NOLINT: op_table.def's last column uses these names.
 
 constexpr OpRule kRows[] = {
 #define CKPLAN_OP(type, kind, minimal, torch, statistic, work, amount, traits) \
@@ -31,12 +31,13 @@ constexpr auto kRules = [] {
   return rules;
 }();
 
-// For operators without a row: they are assumed to do all that any operator may do.
+// The row of every operator that is not in the table: it is assumed to do all that any operator may
+// do.
 constexpr OpRule kUnknownRule{"", OpKind::kUnknown, V | Z | I, V | Z | I};
 
 struct Spelling {
   std::string_view name;
-  std::string_view type;  // As ONNX spells it.
+  std::string_view type;  // ONNX's spelling.
 };
 
 constexpr Spelling kSpellings[] = {

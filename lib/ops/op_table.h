@@ -1,7 +1,7 @@
 // What ckplan knows of each ONNX operator; the facts themselves are the rows of op_table.def.
 //
-// The planner, the executor and the tests ask here, and in the files that derive more from a row
-// and the operands of one operator: op_rules.h, backward_reads.h, statistics.h, work.h.
+// Other files derive more from a row and the operands of one operator: op_rules.h,
+// backward_reads.h, statistics.h, work.h. The planner, the executor and the tests all use these.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace ckplan {
 
 enum class OpKind : uint8_t {
   kPlain,  // Gradients flow from its float outputs to its float inputs.
-  // Like kPlain, and an output may take the memory of an input of the same shape.
+  // Like kPlain, but an output may take the memory of an input of the same shape.
   kElementwise,
-  // Like kElementwise, and the gradient of such an input equals the output's.
+  // Like kElementwise, but the gradient of such an input also equals the output's gradient.
   kAdd,
   kSub,                    // Like kAdd, but only the first input's gradient equals the output's.
   kNoGradient,             // No gradient flows.
@@ -67,7 +67,8 @@ inline constexpr uint16_t kActivation = 1 << 8;  // An activation function.
 inline constexpr uint16_t kProduct = 1 << 9;     // The convolution or matrix product of a layer.
 // Scales or shifts the result of such a product.
 inline constexpr uint16_t kJoinsProduct = 1 << 10;
-// Costs little beside a convolution. Activations and normalisations are cheap without this bit.
+// Costs little compared with a convolution. Activations and normalisations are cheap without this
+// bit.
 inline constexpr uint16_t kCheap = 1 << 11;
 inline constexpr uint16_t kCostly = 1 << 12;  // A product, although `work` counts no FLOPs for it.
 }  // namespace traits
@@ -96,7 +97,7 @@ enum class WorkKind : uint8_t {
   kInputs,   // Counts the elements of the first input.
   kOutputs,  // Counts the elements of the first output.
   kPool,     // Counts the window's elements for each output element.
-  // All that follow run on matrix units.
+  // All kinds from here on run on matrix units.
   kConv,
   kConvTranspose,
   kGemm,
@@ -121,12 +122,12 @@ struct OpRule {
   uint16_t reads(Autograd autograd) const {
     return autograd == Autograd::kTorch ? torch_reads : minimal_reads;
   }
-  // Whether an output may take the memory of an input of the same shape.
+  // Returns whether an output may take the memory of an input of the same shape.
   bool is_elementwise() const;
   bool has_gradient() const;
   bool is_random() const;
-  // Whether the output has the elements of the first input, unchanged, in another place, order,
-  // shape or type.
+  // Returns whether the output has the elements of the first input, unchanged, in another place,
+  // order, shape or type.
   bool is_movement() const;
   bool uses_matrix_units() const { return work >= WorkKind::kConv; }
   bool is_convolution() const {
@@ -141,15 +142,15 @@ struct OpRule {
 // The rows are in alphabetical order.
 std::span<const OpRule> AllOpRules();
 
-// The operator's row, found by binary search. An operator that is not in the table, which includes
-// every operator outside ONNX's own domain, gets a row of kind kUnknown.
+// Returns the operator's row, found by binary search. An operator that is not in the table, which
+// includes every operator outside ONNX's own domain, gets a row of kind kUnknown.
 const OpRule& RuleOf(std::string_view type);
 
-// The row of an operator whose name may be spelled as in other frameworks ("relu", "Silu"), as it
-// can be in graphs that were not read from ONNX.
+// Returns the row of an operator whose name may be spelled as in other frameworks ("relu", "Silu"),
+// because graphs that were not read from ONNX use such names.
 const OpRule& RuleOfSpelling(std::string_view name);
 
-// Whether backends that can run the operator can also compute its gradient.
+// Returns whether backends that can run the operator can also compute its gradient.
 bool HasGradient(std::string_view type);
 
 }  // namespace ckplan

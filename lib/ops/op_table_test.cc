@@ -8,7 +8,7 @@
 namespace ckplan {
 namespace {
 
-TEST_CASE("table of operators: every row is found under its name, and stands there once") {
+TEST_CASE("table of operators: every row is found by its name, and no name has two") {
   const auto rules = AllOpRules();
   CHECK(rules.size() > 150);
   for (const OpRule& rule : rules) {
@@ -23,7 +23,7 @@ TEST_CASE("table of operators: every row is found under its name, and stands the
   CHECK(twice == rules.end());
 }
 
-TEST_CASE("table of operators: of one that it does not know, backward reads everything") {
+TEST_CASE("table of operators: backward of an unknown operator reads everything") {
   for (const char* type : {"", "relu", "com.microsoft.Gelu", "Zzz"}) {
     CAPTURE(std::string(type));
     CHECK_FALSE(RuleOf(type).is_known());
@@ -32,7 +32,7 @@ TEST_CASE("table of operators: of one that it does not know, backward reads ever
   }
 }
 
-TEST_CASE("table of operators: only what has a gradient is read by a backward") {
+TEST_CASE("table of operators: only operators with a gradient have backward reads") {
   for (const OpRule& rule : AllOpRules()) {
     CAPTURE(std::string(rule.type));
     if (!rule.has_gradient()) CHECK((rule.minimal_reads | rule.torch_reads) == 0);
@@ -41,14 +41,14 @@ TEST_CASE("table of operators: only what has a gradient is read by a backward") 
   }
 }
 
-TEST_CASE("table of operators: graphs of other frameworks spell some of them otherwise") {
+TEST_CASE("table of operators: it knows the spellings of other frameworks") {
   CHECK(RuleOfSpelling("relu").type == "Relu");
   CHECK(RuleOfSpelling("Silu").type == "Swish");
   CHECK(RuleOfSpelling("conv").has(traits::kProduct));
   CHECK_FALSE(RuleOfSpelling("Convolution2DFunction").is_known());
 }
 
-TEST_CASE("table of operators: which are cheap, which costly, and none is both") {
+TEST_CASE("table of operators: some are cheap, some costly, and none is both") {
   for (const OpRule& rule : AllOpRules()) {
     CAPTURE(std::string(rule.type));
     CHECK_FALSE((rule.is_cheap() && rule.is_costly()));

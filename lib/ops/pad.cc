@@ -16,7 +16,7 @@ namespace {
 
 enum class Border { kConstant, kEdge, kReflect, kWrap };
 
-// The index in [0, size) that stands for one outside; -1: none does.
+// Returns the index in [0, size) whose element fills a place outside, or -1 if none does.
 int64_t IndexOutside(Border border, int64_t index, int64_t size) {
   if (size == 0) return -1;
   switch (border) {
@@ -35,7 +35,7 @@ int64_t IndexOutside(Border border, int64_t index, int64_t size) {
   return std::min(place, period - place);
 }
 
-// Negative sizes crop. What is cropped is not reflected.
+// Negative paddings crop. Reflection never reaches cropped elements.
 AxisTaps PaddedTaps(Border border, int64_t input, int64_t before, int64_t after) {
   const int64_t cropped = std::max<int64_t>(0, -before);
   const int64_t size = std::max<int64_t>(0, input - cropped - std::max<int64_t>(0, -after));
@@ -62,12 +62,12 @@ Result<Border> BorderOf(const OpSpec& spec) {
       fmt::format("attribute mode is \"{}\" instead of constant, edge, reflect or wrap", mode));
 }
 
-// Elements before and after one axis; negative ones are cropped.
+// Elements added before and after one axis; negative numbers crop.
 struct Padding {
   int64_t before = 0, after = 0;
 };
 
-// By axis of the input.
+// Returns the padding of each axis of the input.
 Result<std::vector<Padding>> PaddingsOf(const OpSpec& spec) {
   const size_t rank = spec.input(0).dims.size();
   CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> pads,
@@ -111,7 +111,8 @@ Result<std::vector<AxisTaps>> PadTaps(const OpSpec& spec) {
   return taps;
 }
 
-// The shape of the output suffices: the middle stays in the middle, an odd rest goes to the end.
+// The shapes alone determine the taps: the middle stays in the middle, and an odd remainder goes to
+// the end.
 std::vector<AxisTaps> CenterTaps(const OpSpec& spec) {
   std::vector<AxisTaps> taps;
   for (size_t axis = 0; axis < spec.input(0).dims.size(); ++axis) {

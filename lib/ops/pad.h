@@ -13,7 +13,7 @@ namespace ckplan {
 
 struct PadShape {
   std::vector<AxisTaps> axes;
-  // Elements without a tap are filled with input 2; if not, with `value`.
+  // Elements without a tap are filled with input 2 if true, with `value` if false.
   bool has_value_input = false;
   float value = 0;
 };

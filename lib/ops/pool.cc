@@ -10,7 +10,7 @@ namespace ckplan {
 namespace {
 
 constexpr std::string_view kPoolLimits = "1 to 3 spatial axes";
-constexpr int64_t kMaximumIndexBytes = 4;  // The place of a maximum, saved for backward.
+constexpr int64_t kMaximumIndexBytes = 4;  // The index of a maximum, saved for backward.
 
 bool IsGlobal(const OpSpec& spec) { return spec.type.starts_with("Global"); }
 bool IsMaximum(const OpSpec& spec) { return spec.type.ends_with("MaxPool"); }
@@ -29,7 +29,7 @@ Result<Done> CheckPoolRanks(const OpSpec& spec) {
                         x.size()));
 }
 
-// The second output of MaxPool, or what is saved where backward does not read that.
+// Checks MaxPool's second output, or the statistic if backward does not read that output.
 Result<Done> CheckIndices(const OpSpec& spec) {
   if (!IsMaximum(spec)) return Done{};
   const Operand& indices = spec.output(1);
@@ -41,8 +41,9 @@ Result<Done> CheckIndices(const OpSpec& spec) {
   return RequireStatistic(spec, {kMaximumIndexBytes, spec.output(0).elements()});
 }
 
-// Windows that begin on the input have an element of it; those that begin before it may step over
-// it, and those that begin behind it have none.
+// Checks that each window covers an element of the input. A window that begins on the input does. A
+// window that begins before the input may step over it, and a window that begins after the input
+// covers none.
 Result<Done> CheckWindowsMeetInput(const OpSpec& spec, const WindowAxis& axis) {
   int64_t missing = axis.origin(axis.out - 1) >= axis.in ? axis.out - 1 : -1;
   for (int64_t o = 0; o < axis.out && axis.origin(o) < 0 && missing < 0; ++o) {

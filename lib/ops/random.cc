@@ -23,7 +23,7 @@ Result<Done> JudgeBernoulli(const OpSpec& spec) {
   return RequireFloat(spec, spec.input(0), "its input");
 }
 
-// Before opset 10 the mask has the type of the input.
+// Before opset 10 the mask has the type of the input instead of bool.
 Result<Done> JudgeMask(const OpSpec& spec) {
   const Operand& mask = spec.output(1);
   CKPLAN_RETURN_IF_ERROR(RequireDims(spec, mask, "its mask", spec.input(0).dims));

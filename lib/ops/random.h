@@ -7,7 +7,7 @@
 
 namespace ckplan {
 
-// The share of elements that a Dropout sets to 0, between 0 and 1.
+// Returns the fraction of elements that a Dropout sets to 0, between 0 and 1.
 Result<double> ReadDropoutRatio(const OpSpec& spec);
 
 }  // namespace ckplan

@@ -12,7 +12,7 @@ namespace ckplan {
 namespace {
 
 constexpr size_t kLengths = 4, kPeepholes = 7;  // Positions of inputs.
-constexpr int64_t kCellGates = 4;               // LSTM alone has so many, and a cell.
+constexpr int64_t kCellGates = 4;               // Only LSTM has four gates and a cell state.
 
 Result<Done> CheckRecurrentOptions(const OpSpec& spec) {
   if (spec.Int("layout", 0) != 0) {
@@ -38,7 +38,7 @@ Result<int64_t> ReadDirections(const OpSpec& spec) {
                                      direction));
 }
 
-// One length for all samples, known before the step, that leaves no step out.
+// Returns whether the lengths are known before the step and every sample takes all steps.
 bool AreAllSteps(const Operand& lengths, int64_t steps) {
   if (!lengths.is_present) return true;
   if (!lengths.known.has_value()) return false;
@@ -64,7 +64,7 @@ Result<Done> ReadSizes(const OpSpec& spec, RecurrentShape& shape) {
                                      hidden, shape.hidden));
 }
 
-// Widths and all rows of products, and, in bytes, what is saved for backward.
+// Checks the sizes of the matrix products and the bytes that are saved for backward.
 Result<Done> CheckLibrarySizes(const OpSpec& spec, const RecurrentShape& shape) {
   CKPLAN_RETURN_IF_ERROR(
       RequireLibrarySize(spec, "the number of its steps and samples", {shape.steps, shape.batch}));

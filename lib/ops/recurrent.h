@@ -1,4 +1,4 @@
-// The part of the shape that LSTM and GRU share; lstm.h and gru.h have the families.
+// The part of the shape that LSTM and GRU share; lstm.h and gru.h have the rest.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,13 @@ struct RecurrentShape {
   int64_t directions = 1;
   int64_t gates = 0;
   bool is_reversed = false;  // Whether the first direction goes from the last step to the first.
-  // Whether the hidden states of all steps are an output that backward reads. A model may name the
-  // output and not use it; then it does not exist.
+  // Whether the hidden states of all steps are an output that backward reads. The output does not
+  // exist if the model names it but never uses it.
   bool has_output = false;
-  // Whether values are saved for backward in a reserve: the gates, what else backward reads of each
-  // step, and, if has_output is false, the hidden states.
+  // Whether values are saved for backward in a reserve: the gates, the other values of each step
+  // that backward reads, and, if has_output is false, the hidden states.
   bool has_reserve = false;
-  // The position of the first input whose gradient is asked for, if any.
+  // The position of the first input whose gradient is requested, if any.
   std::optional<size_t> first_gradient;
 
   int64_t rows() const { return steps * batch; }
@@ -36,13 +36,13 @@ struct RecurrentShape {
   // hidden states.
   int64_t extras_offset() const { return gates * all_states(); }
   int64_t states_offset() const { return (gates + 1) * all_states(); }
-  // The i-th step in the order of `direction`.
+  // Returns the i-th step in the order of `direction`.
   int64_t StepOf(int64_t direction, int64_t i) const {
     return is_reversed || direction == 1 ? steps - 1 - i : i;
   }
 };
 
-// `gates`: how many gates the operator has, 4 for LSTM and 3 for GRU.
+// `gates` is the number of the operator's gates: 4 for LSTM and 3 for GRU.
 // kUnsupported: activations, clipping, layouts and lengths other than the defaults.
 Result<RecurrentShape> ReadRecurrentShape(const OpSpec& spec, int64_t gates);
 

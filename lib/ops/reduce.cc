@@ -9,7 +9,7 @@ namespace ckplan {
 
 namespace {
 
-// By axis of the input.
+// Returns, for each axis of the input, whether it is reduced.
 Result<std::vector<bool>> ReducedAxes(const OpSpec& spec) {
   const size_t rank = spec.input(0).dims.size();
   CKPLAN_ASSIGN_OR_RETURN(const std::optional<Dims> axes, KnownInts(spec, 1, "axes"));
@@ -24,7 +24,7 @@ Result<std::vector<bool>> ReducedAxes(const OpSpec& spec) {
   return is_reduced;
 }
 
-// Only these are defined for integers by every backend.
+// Every backend defines these reductions, and no others, for integers.
 bool TakesIntegers(const OpSpec& spec) {
   for (const char* type : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"}) {
     if (spec.type == type) return true;

@@ -1,5 +1,5 @@
-// What convolutions, pools, recurrent layers, attention, products, normalisations and losses
-// refuse.
+// Operands and attributes that convolutions, pools, recurrent layers, attention, products,
+// normalisations and losses refuse.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -218,7 +218,7 @@ TEST_CASE("refusals: losses") {
   CheckRefusals(rows);
 }
 
-// What forward saves for backward must have its room, and be there where a gradient is asked for.
+// A statistic must have the size that forward saves, and must exist if a gradient is requested.
 TEST_CASE("refusals: saved statistics") {
   const reference::CaseRow rows[] = {
       {"BatchNormalization", "f3x4x5 f4! f4! f4* f4* -> f3x4x5"},
@@ -243,8 +243,8 @@ TEST_CASE("refusals: saved statistics") {
   }
 }
 
-// An output of indices that exists and is kept serves in place of the statistic.
-TEST_CASE("refusals: indices that are saved nowhere") {
+// An output of indices that exists and is kept serves as the statistic.
+TEST_CASE("refusals: indices that are not saved") {
   const auto check = [](const reference::CaseRow& row, std::string_view message) {
     OpSpec spec = SpecOf(row);
     spec.statistic_bytes = 0;
@@ -260,7 +260,7 @@ TEST_CASE("refusals: indices that are saved nowhere") {
   check({"TopK", "f3x4 i1=[2] -> f3x2 i3x2"}, "its indices are not kept for backward");
 }
 
-TEST_CASE("dense operators: a shape says what the operands are") {
+TEST_CASE("dense operators: a shape describes the operands") {
   const auto mask =
       ReadAttentionShape(SpecOf({"Attention", "f2x6x5x4 f2x2x7x4 f2x2x7x3 f6x1x7* -> f2x6x5x3"}));
   REQUIRE(mask.ok());

@@ -1,5 +1,5 @@
-// What elementwise operators, reductions, movements, generators, gathering, resizing and rotary
-// embeddings refuse; and what no operator may have.
+// Operands and attributes that elementwise operators, reductions, data movements, generators,
+// gathering, resizing and rotary embeddings refuse, and those that every operator refuses.
 #include <doctest/doctest.h>
 
 #include "lib/reference/refusals.h"
@@ -7,7 +7,7 @@
 namespace ckplan {
 namespace {
 
-TEST_CASE("refusals: sizes that nobody can hold, and operators of no family") {
+TEST_CASE("refusals: sizes that no machine can hold, and operators of no family") {
   const Refusal rows[] = {
       {{"Relu", "f4194304x4194304x4194304 -> f4194304x4194304x4194304"}, "more than", kUnsupported},
       {{"Relu", "f0x4194304x4194304x4194304 -> f0"}, "more than", kUnsupported},
@@ -140,7 +140,7 @@ TEST_CASE("refusals: movement") {
   CheckRefusals(rows);
 }
 
-TEST_CASE("refusals: generated tensors and drawn ones") {
+TEST_CASE("refusals: generated and random tensors") {
   const Refusal rows[] = {
       {{"ConstantOfShape", "i1=[2] -> f2", "value={1.0,2.0}"}, "attribute value is not one number"},
       {{"ConstantOfShape", "i1=[2] -> f2", "value={1}"}, "attribute value is of another type"},

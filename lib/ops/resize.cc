@@ -17,7 +17,7 @@ namespace {
 
 enum class Filter { kNearest, kLinear, kCubic };
 
-// The attributes, common to all axes.
+// Attributes that all axes share.
 struct Rules {
   Filter filter = Filter::kNearest;
   std::string coordinates, nearest;
@@ -25,18 +25,20 @@ struct Rules {
   double cubic_a = -0.75;
 };
 
-// One axis.
+// The sizes and the scale of one axis.
 struct Axis {
   int64_t input = 1, output = 1;
   double scale = 1;
   double roi_begin = 0, roi_end = 1;
 
-  double scaled() const { return scale * static_cast<double>(input); }  // Before it is rounded.
+  double scaled() const {
+    return scale * static_cast<double>(input);
+  }  // The output's size before rounding.
 };
 
 bool IsCrop(const Rules& rules) { return rules.coordinates == "tf_crop_and_resize"; }
 
-// From a coordinate of the output to the input's; names and formulas are those of ONNX.
+// Maps a coordinate of the output to a coordinate of the input; names and formulas are ONNX's.
 double OriginalCoordinate(const Rules& rules, const Axis& axis, double x) {
   const auto last = static_cast<double>(axis.input - 1);
   if (rules.coordinates == "align_corners") {
@@ -74,9 +76,9 @@ double Weight(const Rules& rules, double distance) {
   return 0;
 }
 
-// The weights of the inputs around x; what lies outside is read at the edge.
+// Adds the weights of the inputs around x. Inputs beyond the edge take the value at the edge.
 void AddInterpolation(const Rules& rules, const Axis& axis, double x, AxisTaps& taps) {
-  // Antialiasing stretches the filter, so that no input between two outputs is passed over.
+  // Antialiasing stretches the filter, so that inputs between two outputs still count.
   const double stretch = rules.is_antialiased ? std::min(axis.scale, 1.0) : 1.0;
   const double support = (rules.filter == Filter::kLinear ? 1 : 2) / stretch;
   const auto first = static_cast<int64_t>(std::floor(x - support)) + 1;
@@ -139,7 +141,7 @@ Result<Done> JudgeRules(const OpSpec& spec, const Rules& rules) {
 Result<Rules> RulesOf(const OpSpec& spec) {
   Rules rules;
   const std::string mode = spec.String("mode", "nearest");
-  // Before opset 11 there was one transformation of coordinates, and no choice of the nearest.
+  // Before opset 11 there was only one coordinate transformation and one rounding of the nearest.
   const bool is_old = spec.type == "Upsample" || spec.opset < 11;
   rules.coordinates =
       spec.String("coordinate_transformation_mode", is_old ? "asymmetric" : "half_pixel");
@@ -157,7 +159,8 @@ Result<Rules> RulesOf(const OpSpec& spec) {
   return rules;
 }
 
-// A float input that must be known, by resized axis; empty where it is absent or has no elements.
+// Returns the contents of a float input, which must be known, for each resized axis. The result is
+// empty if the input is absent or has no elements.
 Result<std::vector<double>> KnownReals(const OpSpec& spec, size_t input, const char* what) {
   const Operand& operand = spec.input(input);
   if (!operand.is_present || operand.elements() == 0) return std::vector<double>();
@@ -175,8 +178,8 @@ Result<std::vector<double>> ScalesOf(const OpSpec& spec) {
   return KnownReals(spec, has_roi ? 2 : 1, "scales");
 }
 
-// Without scales, they follow from the sizes of the output; a kept aspect ratio is one for all
-// axes.
+// Computes missing scales from the sizes of the output; a kept aspect ratio gives all axes one
+// scale.
 void ScaleBySizes(const OpSpec& spec, const std::vector<size_t>& resized, const Dims& sizes,
                   std::vector<Axis>& axes) {
   const std::string policy = spec.String("keep_aspect_ratio_policy", "stretch");
@@ -192,7 +195,7 @@ void ScaleBySizes(const OpSpec& spec, const std::vector<size_t>& resized, const 
   for (const size_t axis : resized) axes[axis].scale = common;
 }
 
-// Axes of the input that the entries of scales, sizes and region apply to, in their order.
+// Returns the input's axes that the entries of scales, sizes and region apply to, in their order.
 Result<std::vector<size_t>> ResizedAxes(const OpSpec& spec) {
   const size_t rank = spec.input(0).dims.size();
   std::vector<size_t> resized;
@@ -210,8 +213,8 @@ Result<Done> RequireCount(const OpSpec& spec, std::string_view what, size_t coun
   return InvalidOp(spec, fmt::format("it has {} {} instead of {}", count, what, expected));
 }
 
-// Whether the size of the output follows from the scale: rounded down where scales are given, which
-// ONNX multiplies in single precision, and to the nearest where they follow from sizes.
+// Returns whether the size of the output follows from the scale. Given scales round it down, and
+// ONNX multiplies them in single precision; scales that follow from sizes round to the nearest.
 bool Fits(const Axis& axis, bool has_scales) {
   const double slack = 1e-6 * std::max(1.0, axis.scaled());
   const double more = static_cast<double>(axis.output) - axis.scaled();
@@ -220,10 +223,10 @@ bool Fits(const Axis& axis, bool has_scales) {
 
 Result<Done> JudgeAxes(const OpSpec& spec, const std::vector<Axis>& axes, bool has_scales,
                        bool is_crop) {
-  constexpr double kMax = 1 << 24;  // Keeps the coordinates of a region within what is exact.
+  constexpr double kMax = 1 << 24;  // Coordinates of a region up to this size are exact.
   for (size_t i = 0; i < axes.size(); ++i) {
     const Axis& axis = axes[i];
-    // Comparisons are written so that a NaN is refused.
+    // Comparisons are negated so that a NaN is refused.
     if (!(axis.scale > 0) || !std::isfinite(axis.scale)) {
       return InvalidOp(spec, fmt::format("its scale of axis {} is {}", i, axis.scale));
     }

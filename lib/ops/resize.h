@@ -1,6 +1,6 @@
-// Resize and Upsample: which elements of the input each element of the output is computed from,
-// axis by axis. It follows from attributes, shapes and known inputs. Names and formulas are those
-// of ONNX.
+// Resize and Upsample: finds, axis by axis, the elements of the input from which each element of
+// the output is computed. They follow from attributes, shapes and known inputs. Names and formulas
+// are ONNX's.
 #pragma once
 
 #include <vector>

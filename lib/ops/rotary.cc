@@ -8,7 +8,7 @@ namespace ckplan {
 
 namespace {
 
-// [batch, heads, length, features], or [batch, length, heads * features].
+// The input is [batch, heads, length, features] or [batch, length, heads * features].
 Result<RotaryShape> ReadInput(const OpSpec& spec) {
   const std::vector<int64_t>& x = spec.input(0).dims;
   RotaryShape shape;
@@ -32,7 +32,7 @@ Result<RotaryShape> ReadInput(const OpSpec& spec) {
   return shape;
 }
 
-// A row for each position of a table, or for each token.
+// Checks that the caches have a row for each position of a table, or for each token.
 Result<Done> CheckCaches(const OpSpec& spec, const RotaryShape& shape) {
   const int64_t pairs = shape.rotated / 2;
   const Dims needed =

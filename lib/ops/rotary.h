@@ -14,9 +14,10 @@ struct RotaryShape {
   int64_t batch = 1, heads = 1, length = 1, features = 1;
   // How many features are rotated; an even number. The others are copied.
   int64_t rotated = 1;
-  // [batch, heads, length, features]; if not, [batch, length, heads, features].
+  // True if the tensor is [batch, heads, length, features], false if it is [batch, length, heads,
+  // features].
   bool is_head_major = false;
-  // The two features of a pair are neighbours; if not, rotated / 2 apart.
+  // True if the two features of a pair are neighbours, false if they are rotated / 2 apart.
   bool is_interleaved = false;
   // Number of positions in the caches; 0 if they have a row for each token.
   int64_t cache_rows = 0;

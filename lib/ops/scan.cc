@@ -36,7 +36,7 @@ Result<ArgShape> ReadArgShape(const OpSpec& spec) {
   return ArgShape{view, spec.type == "ArgMax", spec.Int("select_last_index", 0) != 0};
 }
 
-// Before opset 13 all axes from the given one on were one.
+// Before opset 13 all axes from the given one on were treated as one.
 Result<AxisView> ReadHardmaxShape(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameShape(spec));
   CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, spec.input(0), "its input"));

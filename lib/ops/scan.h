@@ -15,7 +15,7 @@ struct CumSumShape {
 };
 Result<CumSumShape> ReadCumSumShape(const OpSpec& spec);
 
-// ArgMax and ArgMin.
+// The shape of ArgMax and ArgMin.
 struct ArgShape {
   AxisView view;
   bool is_max = true;

@@ -34,7 +34,8 @@ Result<Done> RequireCountable(const OpSpec& spec, const Operand& operand, std::s
   return Done{};
 }
 
-// The first `floats` of the operands are floats and not empty, and all are countable.
+// Requires that the first `floats` operands are nonempty floats and that the bytes of every operand
+// fit 64 bits.
 Result<Done> RequireFloats(const OpSpec& spec, const std::vector<Operand>& operands, size_t floats,
                            std::string_view kind) {
   for (size_t i = 0; i < operands.size(); ++i) {

@@ -16,12 +16,12 @@ namespace ckplan {
 // oneDNN, cuBLAS and cuDNN count rows, columns and axes in int32.
 inline constexpr int64_t kMaxLibrarySize = 0x7FFFFFFF;
 
-// What statistics that forward saves are made of: floats, and pairs of a mean and an inverse
+// Bytes of the numbers that statistics consist of: a float, and a pair of mean and inverse standard
 // deviation.
 inline constexpr int64_t kFloatBytes = 4;
 inline constexpr int64_t kMomentBytes = 2 * kFloatBytes;
 
-// Nothing if a factor is negative or the product does not fit int64.
+// Returns nothing if a factor is negative or the product does not fit int64.
 std::optional<int64_t> SizeProduct(std::initializer_list<int64_t> factors);
 std::optional<int64_t> SizeProduct(const Dims& factors);
 
@@ -40,14 +40,14 @@ Result<Done> RequireLibrarySize(const OpSpec& spec, std::string_view name,
 Result<Done> RequireOptional(const OpSpec& spec, const Operand& operand, std::string_view name,
                              const Dims& expected);
 
-// kUnsupported: a gradient is asked for, but the statistic is not kept or is smaller than the
+// kUnsupported: a gradient is requested, but the statistic is not kept or has fewer bytes than the
 // product of `factors`, which is the number of bytes that forward saves.
 Result<Done> RequireStatistic(const OpSpec& spec, std::initializer_list<int64_t> factors);
 
-// kUnsupported: the gradient of the first input is asked for, which is computed from the scale
-// (input 1), but backward cannot read the scale.
+// kUnsupported: the gradient of the first input is requested. It is computed from the scale (input
+// 1), which backward cannot read.
 Result<Done> RequireKeptScale(const OpSpec& spec);
 
-bool WantsGradient(const OpSpec& spec);  // Whether the gradient of any input is asked for.
+bool WantsGradient(const OpSpec& spec);  // Whether any input's gradient is requested.
 
 }  // namespace ckplan

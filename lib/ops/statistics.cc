@@ -23,7 +23,7 @@ class StatisticCounter {
         is_torch_(autograd == Autograd::kTorch),
         is_stored_(is_stored) {}
 
-  // 0 bytes where nothing is saved.
+  // Returns a statistic of 0 bytes where nothing is saved.
   SavedStatistic Count(Statistic statistic) const {
     switch (statistic) {
       case Statistic::kNone:
@@ -63,10 +63,11 @@ class StatisticCounter {
 
   bool IsStored(size_t output) const { return output < is_stored_.size() && is_stored_[output]; }
 
-  // Bytes of a number of OpSpec::saved_type, at least 1.
+  // Returns the bytes of one number of type OpSpec::saved_type, at least 1.
   int64_t SavedBytes() const { return std::max<int64_t>(1, BitsOf(spec_.saved_type) / 8); }
 
-  // Rows that a normalisation from `axis` to the end treats apart.
+  // Returns the number of rows that a normalisation over the axes from `axis` to the last treats
+  // separately.
   int64_t NormalisedRows() const {
     const auto rank = static_cast<int64_t>(x_.dims.size());
     int64_t axis = spec_.Int("axis", -1);
@@ -83,8 +84,8 @@ class StatisticCounter {
     return Saved("indices", {IsStored(1) ? 0 : index_bytes, CountElements(y_)});
   }
 
-  // For each direction, step and sample: `vectors` of the hidden size, and the hidden state itself
-  // where the operator's output of all of them, Y, does not exist.
+  // Counts, for each direction, step and sample, `vectors` vectors of the hidden size. It adds the
+  // hidden state itself if Y, the operator's output of all hidden states, does not exist.
   SavedStatistic Reserve(int64_t vectors) const {
     const RecurrentSizes sizes = CountRecurrent(spec_);
     return Saved("reserve", {sizes.directions, sizes.steps, sizes.batch, sizes.hidden,

@@ -1,4 +1,4 @@
-// What an operator saves beside its outputs for its own backward, and how large it is.
+// Finds what an operator saves besides its outputs for its own backward, and how large it is.
 #pragma once
 
 #include <optional>
@@ -12,17 +12,17 @@
 namespace ckplan {
 
 struct SavedStatistic {
-  std::string_view suffix;  // What its name ends with: "bn1:moments".
+  std::string_view suffix;  // Appended to the node's name: "bn1:moments".
   Bytes bytes;
 };
 
 // Returns nothing if the operator's backward needs no statistic, or if one of the operator's own
 // outputs serves as one. `is_stored` says for each output, by position, whether it exists as a
-// tensor: an output that nobody reads does not.
+// tensor; an output that is never read does not.
 std::optional<SavedStatistic> StatisticOf(const OpSpec& spec, Autograd autograd,
                                           const std::vector<bool>& is_stored);
 
-// Whether the operator's second output, where it is stored, is its statistic.
+// Returns whether the operator's second output, where it is stored, is its statistic.
 bool OutputServesAsStatistic(const OpSpec& spec);
 
 }  // namespace ckplan

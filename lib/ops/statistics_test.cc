@@ -9,7 +9,8 @@
 namespace ckplan {
 namespace {
 
-// "moments 24"; empty where nothing is saved. All outputs that are present are stored.
+// Writes the statistic as "moments 24", or as "" if nothing is saved. All outputs that are present
+// are stored.
 std::string Saved(const OpSpec& spec, Autograd autograd = Autograd::kMinimal) {
   std::vector<bool> is_stored;
   for (const Operand& output : spec.outputs) is_stored.push_back(output.is_present);
@@ -57,7 +58,7 @@ TEST_CASE("statistics: sizes worked out by hand") {
   }
 }
 
-TEST_CASE("statistics: gates and probabilities have the type that they are saved in") {
+TEST_CASE("statistics: gates and probabilities are counted in the type that they are saved in") {
   OpSpec spec = reference::SpecOfCase({"GRU", "f7x3x5 f2x12x5 f2x12x4 -> f7x2x3x4"});
   spec.saved_type = TensorType::kFloat16;
   CHECK(Saved(spec) == "reserve 1344");
@@ -65,7 +66,7 @@ TEST_CASE("statistics: gates and probabilities have the type that they are saved
   CHECK(Saved(spec) == "reserve 672");
 }
 
-TEST_CASE("statistics: an output of indices serves where it is stored") {
+TEST_CASE("statistics: a stored output of indices serves as the statistic") {
   const OpSpec spec = reference::SpecOfCase({"MaxPool", "f1x1x4x4 -> f1x1x2x2 i1x1x2x2"});
   CHECK(OutputServesAsStatistic(spec));
   CHECK(StatisticOf(spec, Autograd::kMinimal, {true, false})->bytes == Bytes(16));

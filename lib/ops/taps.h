@@ -1,11 +1,11 @@
-// Linear maps that act on each axis by itself: resizing, padding, cropping. An element of the
-// output is a weighted sum of few elements of the input:
+// Linear maps that act on each axis separately: resizing, padding, cropping. An element of the
+// output is a weighted sum of a few elements of the input:
 //
 //   y[i, j] = Σ_p Σ_q rows[i].weight[p] columns[j].weight[q]
 //             x[rows[i].index[p], columns[j].index[q]]
 //
-// The gradient is the map with each axis transposed: a sum again, in a fixed order, and no element
-// of it is written twice.
+// The gradient is the map with each axis transposed. It is again a sum in a fixed order, and none
+// of its elements is written twice.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct AxisTaps {
   std::vector<float> weight;
 
   int64_t output_size() const { return static_cast<int64_t>(begin.size()) - 1; }
-  // Taps are added to the last index of the output until it is closed.
+  // Adds a tap to the output's last index, which Close ends.
   void Add(int64_t input_index, double tap_weight);
   void Close() { begin.push_back(static_cast<int64_t>(index.size())); }
   bool IsIdentity() const;
@@ -33,7 +33,7 @@ struct AxisTaps {
 AxisTaps IdentityTaps(int64_t size);
 std::vector<AxisTaps> Transposed(const std::vector<AxisTaps>& axes);
 
-// Merges neighbouring axes along which the map is the identity into one. At least one axis is left.
+// Merges neighbouring axes along which the map is the identity. At least one axis is left.
 std::vector<AxisTaps> MergeIdentities(const std::vector<AxisTaps>& axes);
 
 }  // namespace ckplan

@@ -39,11 +39,11 @@ enum class TensorType : uint8_t {
 // Returns kUndefined for a number that stands for none of these types.
 TensorType TensorTypeOf(int32_t number);
 
-// Bits of one element; 0 for types without a fixed size: strings, and kUndefined. Elements smaller
-// than a byte are packed.
+// Returns the bits of one element, or 0 for types without a fixed size: strings and kUndefined.
+// Elements smaller than a byte are packed.
 int64_t BitsOf(TensorType type);
 
-// Real and complex floating-point numbers of any width.
+// Returns whether the type is a real or complex floating-point number of any width.
 bool IsFloat(TensorType type);
 
 }  // namespace ckplan

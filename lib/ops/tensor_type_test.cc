@@ -7,7 +7,7 @@
 namespace ckplan {
 namespace {
 
-TEST_CASE("tensor types: numbers of ONNX's files, and none for what is none of them") {
+TEST_CASE("tensor types: ONNX's numbers are known, and other numbers stand for no type") {
   CHECK(TensorTypeOf(1) == TensorType::kFloat32);
   CHECK(TensorTypeOf(16) == TensorType::kBFloat16);
   CHECK(TensorTypeOf(26) == TensorType::kInt2);
@@ -16,7 +16,7 @@ TEST_CASE("tensor types: numbers of ONNX's files, and none for what is none of t
   }
 }
 
-TEST_CASE("tensor types: bits of an element, and which are floats") {
+TEST_CASE("tensor types: bits of an element, and which types are floats") {
   struct Row {
     TensorType type;
     int64_t bits;
@@ -33,7 +33,7 @@ TEST_CASE("tensor types: bits of an element, and which are floats") {
   }
 }
 
-TEST_CASE("tensor types: what the planner counts stands in place of what is held") {
+TEST_CASE("tensor types: the planner's type replaces the stored type") {
   Operand operand{.is_present = true, .type = ElementType::kInt32, .dims = {3, 5}};
   CHECK(operand.model_type() == TensorType::kInt32);
   CHECK(operand.bytes() == 60);

@@ -14,8 +14,8 @@ struct TopKShape {
   AxisView view;       // The input as outer x size x inner around the axis.
   int64_t chosen = 0;  // Elements taken from each line; at most view.size.
   bool is_largest = true;
-  // Whether the indices are saved for backward as a statistic, because the model gives them no
-  // name.
+  // Whether the indices are saved for backward as a statistic, because the model does not name that
+  // output.
   bool has_statistic = false;
 
   int64_t lines() const { return view.outer * view.inner; }

@@ -1,4 +1,4 @@
-// Functions of one number that are no activations.
+// Functions of one number other than activations.
 
 #include "lib/ops/families.h"
 #include "lib/ops/judge.h"
@@ -7,19 +7,19 @@ namespace ckplan {
 
 namespace {
 
-// From floats to floats.
+// Functions from floats to floats.
 Result<Done> JudgeFunction(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameShape(spec));
   return RequireFloat(spec, spec.input(0), "its input");
 }
 
-// From numbers of any type to that type.
+// Functions from numbers of any type to the same type.
 Result<Done> JudgeNumber(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameShape(spec));
   return RequireNumber(spec, spec.input(0), "its input");
 }
 
-// From floats to booleans.
+// Functions from floats to booleans.
 Result<Done> JudgeFloatTest(const OpSpec& spec) {
   CKPLAN_RETURN_IF_ERROR(RequireSameDims(spec));
   CKPLAN_RETURN_IF_ERROR(RequireFloat(spec, spec.input(0), "its input"));

@@ -11,7 +11,7 @@ namespace ckplan {
 
 namespace {
 
-// A list with an entry for each of `count` things.
+// Checks that a list has `count` entries and that none is below `min`.
 Result<Done> CheckEntries(const OpSpec& spec, std::string_view name, const Dims& entries,
                           size_t count, int64_t min) {
   if (entries.size() != count) {
@@ -28,7 +28,7 @@ Result<Done> CheckEntries(const OpSpec& spec, std::string_view name, const Dims&
   return Done{};
 }
 
-// An attribute that is such a list; empty or absent, all entries are `otherwise`.
+// Reads an attribute that is such a list; if it is empty or absent, all entries are `otherwise`.
 Result<Dims> ReadEntries(const OpSpec& spec, std::string_view attribute, size_t count,
                          int64_t otherwise, int64_t min) {
   Dims entries = spec.Ints(attribute);
@@ -53,7 +53,8 @@ Result<Dims> ReadKernel(const OpSpec& spec, size_t rank, const Dims& of_weights)
                                      TextOf(kernel), TextOf(of_weights)));
 }
 
-// Splits what the windows reach beyond the input. `extra`: output_padding of a transposed one.
+// Pads the input so that every window fits, half of the padding on each side. `extra` is the
+// output_padding of a transposed convolution.
 void PadToFit(Window& window, const std::vector<int64_t>& extra, bool gives_odd_to_begin) {
   for (size_t i = 0; i < window.rank(); ++i) {
     const int64_t reach = (window.out[i] - 1) * window.strides[i] + window.extent(i) + extra[i];
@@ -85,7 +86,8 @@ Error WrongOutput(const OpSpec& spec, size_t axis, int64_t actual, int64_t expec
                                      axis, actual, expected));
 }
 
-// What an axis of a convolution or pool gives; `rounds_up` adds a window for what is left over.
+// Returns the number of windows of a convolution or pool along an axis. `rounds_up` adds a window
+// for leftover elements.
 int64_t CountWindows(const Window& window, size_t axis, bool rounds_up) {
   const int64_t room =
       window.in[axis] + window.begin[axis] + window.end[axis] - window.extent(axis);
@@ -118,7 +120,8 @@ Result<Done> CheckOutput(const OpSpec& spec, const Window& window, WindowKind ki
   if (kind != WindowKind::kPool || spec.Int("ceil_mode", 0) == 0) {
     return WrongOutput(spec, axis, out, expected);
   }
-  // Opsets differ on an added window that would begin in the padding after the input: allow both.
+  // Opsets differ on an added window that begins in the padding after the input, so both are
+  // allowed.
   const int64_t added = CountWindows(window, axis, true);
   return out == added ? Result<Done>(Done{}) : WrongOutput(spec, axis, out, added);
 }
@@ -155,7 +158,7 @@ Result<Done> CheckSizes(const OpSpec& spec, const Window& window) {
   return Done{};
 }
 
-// Strides, dilations and pads.
+// Reads strides, dilations and pads.
 Result<Done> ReadSteps(const OpSpec& spec, Window& window) {
   const size_t rank = window.rank();
   CKPLAN_ASSIGN_OR_RETURN(window.strides, ReadEntries(spec, "strides", rank, 1, 1));

@@ -72,16 +72,16 @@ enum class WindowKind { kConvolution, kTransposed, kPool };
 // convolution, `in` is its output and `out` its input.
 //
 // kInvalidInput: attributes that are not positive or do not have one entry for each axis; kernels
-// that differ from the weights; windows larger than what they slide over; and outputs of another
-// size than the windows give. kUnsupported: sizes beyond kMaxLibrarySize, and output_padding as
-// large as the stride.
+// that differ from the weights; windows larger than what they slide over; and outputs whose size is
+// not the one that the windows give. kUnsupported: sizes beyond kMaxLibrarySize, and output_padding
+// as large as the stride.
 Result<Window> ReadWindow(const OpSpec& spec, const Operand& in, const Operand& out,
                           const Dims& kernel, WindowKind kind);
 
 // Reads the windows of an operator that has no auto_pad and no tensor with one axis for each axis
 // of the windows: `out` is computed from `in`, `kernel` and the attributes strides, dilations and
-// pads. `in` has the spatial axes alone. Returns the errors of ReadWindow about these, and
-// kInvalidInput for kernels that are not positive or do not have one entry for each axis; messages
+// pads. `in` has only the spatial axes. Returns ReadWindow's errors about these attributes, and
+// kInvalidInput for kernels that are not positive or do not have one entry for each axis. Messages
 // call the kernel `kernel_name`.
 Result<Window> ReadWindowsOver(const OpSpec& spec, const Dims& in, const Dims& kernel,
                                std::string_view kernel_name);

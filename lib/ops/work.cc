@@ -11,11 +11,11 @@ namespace ckplan {
 
 namespace {
 
-// Multiply-adds of an einsum: the product of the sizes of all letters, and of what an ellipsis
-// stands for, which is what the largest operand has there.
+// Counts the multiply-adds of an einsum: the product of the sizes of all letters and of the axes
+// that the ellipsis stands for. The largest operand gives the size of those axes.
 class EinsumCounter {
  public:
-  // The operand's part of the equation: "bij", "...ij".
+  // `letters` is the operand's part of the equation: "bij", "...ij".
   void Add(const std::string& letters, const std::vector<int64_t>& dims) {
     const size_t dots = letters.find("...");
     const size_t named = dots == std::string::npos ? letters.size() : letters.size() - 3;
@@ -61,7 +61,8 @@ int64_t EinsumProducts(const OpSpec& spec) {
   return counter.Products();
 }
 
-// Multiply-adds of one output (convolution) or input (transposed) element.
+// Returns the multiply-adds of one output element of a convolution, or of one input element of a
+// transposed convolution.
 int64_t KernelElements(const Operand& weights) {
   return weights.dims.empty() || weights.dims[0] == 0 ? 0
                                                       : CountElements(weights) / weights.dims[0];
@@ -84,7 +85,7 @@ int64_t AttentionFlops(const OpSpec& spec) {
                             SaturatingSum(SaturatingProduct({2, width}), kSoftmax)});
 }
 
-// Outputs that nobody reads may have no type that is known.
+// Outputs that are never read may have an unknown type.
 bool HasSize(const Operand& operand) {
   return operand.is_present && BitsOf(operand.model_type()) > 0;
 }
@@ -161,13 +162,14 @@ class WorkCounter {
     return SaturatingSum(SaturatingProduct({2, elements, KernelElements(spec_.input(1))}), bias);
   }
 
-  // A matrix product sums over this axis of the first input, counted from the end.
+  // Returns the FLOPs of a matrix product that sums over this axis of the first input, counted from
+  // the end.
   int64_t Products(size_t summed_axis) const {
     if (!spec_.input(0).is_present) return 0;
     return SaturatingProduct({2, OutputElements(), DimFromEnd(spec_.input(0), summed_axis)});
   }
 
-  // Biases come for free: their gradient is one pass over the output's.
+  // Biases are not counted: their gradient is one pass over the output's gradient.
   int64_t CountGradients() const {
     const size_t inputs = spec_.inputs.size();
     const bool has_bias = rule_.uses_matrix_units() && !rule_.has(traits::kAllPartners);

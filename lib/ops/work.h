@@ -26,8 +26,8 @@ struct OpWork {
   bool uses_matrix_units = false;  // Conv, Gemm, MatMul, ...: runs at the device's matrix rate.
 };
 
-// Operand::has_gradient says which gradients are computed. Backward is empty if no output receives
-// a gradient. `statistic` is the size of what forward saves beside the outputs.
+// Operand::has_gradient says which gradients are computed. The work of backward is empty if no
+// output receives a gradient. `statistic` is the size of what forward saves besides the outputs.
 OpWork WorkOf(const OpSpec& spec, const BackwardReads& reads, Bytes statistic);
 
 }  // namespace ckplan

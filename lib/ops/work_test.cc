@@ -1,4 +1,4 @@
-// FLOPs and traffic, worked out by hand for small shapes.
+// FLOPs and memory traffic, worked out by hand for small shapes.
 #include "lib/ops/work.h"
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ TEST_CASE("work: a multiply-add counts as two, in each matrix operator") {
     const char* name;
     reference::CaseRow op;
     int64_t flops;
-    int64_t gradients;  // Backward costs the forward count so many times.
+    int64_t gradients;  // Backward's FLOPs as a multiple of forward's.
   };
   const Row rows[] = {
       {"convolution", {"Conv", "f2x4x8x8 f6x4x3x3~ -> f2x6x6x6"}, 2 * 432 * (4 * 3 * 3), 1},
@@ -53,11 +53,11 @@ TEST_CASE("work: a multiply-add counts as two, in each matrix operator") {
   }
 }
 
-TEST_CASE("work: the gradient of a trained weight counts, that of a bias does not") {
+TEST_CASE("work: the gradient of a trained weight counts, the gradient of a bias does not") {
   const OpWork work = WorkOfCase({"MatMul", "f2x2 f2x2! -> f2x2"});
   CHECK(work.forward_flops == 2 * 2 * 2 * 2);
   CHECK(work.backward_flops == 2 * work.forward_flops);
-  // Forward: x, w, y. Backward: dy, x, w, dx, dw.
+  // Forward moves x, w, y. Backward moves dy, x, w, dx, dw.
   CHECK(work.forward_traffic == Bytes(3 * 16));
   CHECK(work.backward_traffic == Bytes(5 * 16));
   const OpWork biased = WorkOfCase({"Gemm", "f2x2 f2x2! f2! -> f2x2"});
@@ -71,7 +71,7 @@ TEST_CASE("work: without a gradient there is no backward") {
   CHECK(work.backward_traffic == Bytes(0));
 }
 
-TEST_CASE("work: what is saved is written by forward, and read by a backward that wants it") {
+TEST_CASE("work: forward writes the statistic, and backward reads it if it needs it") {
   const OpSpec spec =
       reference::SpecOfCase({"MaxPool", "f1x1x4x4 -> f1x1x2x2", "kernel_shape=[2,2]"});
   const BackwardReads reads = FindBackwardReads(spec, Autograd::kMinimal);
@@ -93,14 +93,14 @@ TEST_CASE("work: attention counts two products and a softmax for each query and 
   const int64_t flops = int64_t{2 * 3 * 10 * 12} * (2 * (16 + 8) + 14);
   CHECK(WorkOfCase({"Attention", "f2x3x10x16 f2x3x12x16~ f2x3x12x8~ -> f2x3x10x8"}).forward_flops ==
         flops);
-  // Heads side by side, and four of the keys from the past.
+  // Heads lie side by side in one axis, and four of the keys come from the past.
   const reference::CaseRow joined = {
       "Attention", "f2x10x48 f2x8x48~ f2x8x24~ _ f2x3x4x16~ f2x3x4x8~ -> f2x10x24",
       "q_num_heads=3 kv_num_heads=3"};
   CHECK(WorkOfCase(joined).forward_flops == flops);
 }
 
-TEST_CASE("work: movement has no flops, and picking reads what it picks") {
+TEST_CASE("work: data movement has no FLOPs, and a gather reads only the selected elements") {
   const OpWork gather = WorkOfCase({"Gather", "f1000x4 i3 -> f3x4"});
   CHECK(gather.forward_flops == 0);
   CHECK(gather.forward_traffic == Bytes(2 * 3 * 4 * 4 + 3 * 8));
@@ -110,7 +110,7 @@ TEST_CASE("work: movement has no flops, and picking reads what it picks") {
   CHECK_FALSE(transpose.uses_matrix_units);
 }
 
-TEST_CASE("work: pooling counts its window, elementwise work its elements") {
+TEST_CASE("work: pooling counts its window, elementwise operators their elements") {
   CHECK(WorkOfCase({"MaxPool", "f2x3x8x8 -> f2x3x4x4", "kernel_shape=[2,2] strides=[2,2]"})
             .forward_flops == 2 * 3 * 4 * 4 * 4);
   CHECK(WorkOfCase({"Relu", "f2x3 -> f2x3"}).forward_flops == 6);
