@@ -34,7 +34,7 @@ TEST_CASE("sha256: the vectors of FIPS 180-4, whatever the pieces") {
   }
 }
 
-TEST_CASE("sha256: every length around the padding's edges is told apart") {
+TEST_CASE("sha256: every length around the padding's edges has its own hash") {
   std::string previous;
   for (size_t length = 50; length < 70; ++length) {
     const std::string digest = Sha256Hex(std::string(length, 'x'));
@@ -101,14 +101,14 @@ TEST_CASE("human bytes: binary units, two decimals, halves up") {
   }
 }
 
-TEST_CASE("read file: what has no end is refused at the limit") {
+TEST_CASE("read file: a file without an end is refused at the limit") {
   const auto text = ReadWholeFile("/dev/zero");
   REQUIRE_FALSE(text.ok());
   CHECK(text.error().code == ErrorCode::kIo);
   CHECK(text.error().message.find("more than 256 MiB, or no end") != std::string::npos);
 }
 
-TEST_CASE("read file: a named pipe is read to its end, though its writer is slow") {
+TEST_CASE("read file: a named pipe is read to its end although its writer is slow") {
   const std::string path =
       (std::filesystem::temp_directory_path() / ("ckplan_pipe_" + std::to_string(getpid())))
           .string();
@@ -127,7 +127,7 @@ TEST_CASE("read file: a named pipe is read to its end, though its writer is slow
   CHECK(*text == "slow");
 }
 
-TEST_CASE("utf-8: bytes that are none of it are replaced, the rest stays") {
+TEST_CASE("utf-8: bytes that are not UTF-8 are replaced, the rest stays") {
   CHECK(WellFormedUtf8("conv\xff/\xe2\x80\xae") == "conv\xef\xbf\xbd/\xe2\x80\xae");
 }
 

@@ -1,11 +1,12 @@
-// Invariants of our own code. A broken one is a bug in ckplan, never the user's fault.
+// Invariants of our own code. A broken invariant is a bug in ckplan, never the user's fault.
 #pragma once
 
 #include <string_view>
 
 namespace ckplan {
 
-// Prints where and why on stderr and ends the process with exit code 70 (internal fault).
+// Prints where and why a check failed on stderr and ends the process with exit code 70 (internal
+// fault).
 [[noreturn]] void FailCheck(std::string_view file, int line, std::string_view condition,
                             std::string_view why);
 

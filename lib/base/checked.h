@@ -1,4 +1,4 @@
-// Arithmetic on sizes that come from files: an overflow is an absent value, never a wrap.
+// Arithmetic on sizes that come from files: an overflow gives no value; nothing wraps around.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ inline std::optional<int64_t> CheckedMul(int64_t a, int64_t b) {
   return product;
 }
 
-// The next multiple of `alignment`, at least 1; the sum of both must not overflow.
+// Rounds `amount` up to a multiple of `alignment`, which is at least 1. Their sum must not
+// overflow.
 inline int64_t RoundUp(int64_t amount, int64_t alignment) {
   return (amount + alignment - 1) / alignment * alignment;
 }

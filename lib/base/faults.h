@@ -1,4 +1,4 @@
-// Collects every fault of an input, so that its user learns all of them at once.
+// Collects every fault of an input, so that the user sees all of them at once.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,7 +23,8 @@ class Faults {
   }
   bool empty() const { return count_ == 0; }
 
-  // kInvalidInput: "WHAT: the first fault", the others as notes. There must be a fault.
+  // Returns a kInvalidInput error: "WHAT: the first fault", with the other faults as notes. There
+  // must be at least one fault.
   Error ToError(const std::string& what) && {
     Error error = MakeError(ErrorCode::kInvalidInput, fmt::format("{}: {}", what, texts_.front()));
     error.notes.assign(texts_.begin() + 1, texts_.end());

@@ -1,4 +1,4 @@
-// Lists of many things in one array: lists[i] are those of thing i.
+// Many lists of integers in one array: lists[i] is the list of item i.
 #pragma once
 
 #include <cstddef>

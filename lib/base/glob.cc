@@ -12,7 +12,7 @@
 namespace ckplan {
 namespace {
 
-constexpr size_t kBytes = 256;  // Different ones.
+constexpr size_t kBytes = 256;  // The number of different bytes.
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Patterns for names, as shells have them.
+// Patterns for names, in the syntax of shells.
 #pragma once
 
 #include <cstddef>
@@ -10,31 +10,32 @@
 
 namespace ckplan {
 
-// The longest text that may be a pattern with wildcards, in bytes: what matching costs for each
-// byte of a name grows with it.
+// The longest pattern with wildcards, in bytes. The cost of matching each byte of a name grows with
+// the length of the pattern.
 inline constexpr size_t kMaxGlobBytes = 1000;
 
-// The most patterns that one list of lib/base/name_patterns.h may have: more than the largest
-// models have parameters.
+// The most patterns in one list (lib/base/name_patterns.h): more than the largest models have
+// parameters.
 inline constexpr size_t kMaxPatterns = 100'000;
 
-// Whether the text has a wildcard: "*" or "?".
+// Returns whether the text contains a wildcard, "*" or "?".
 bool IsGlob(std::string_view text);
 
-// kUsage: the text has wildcards, and more bytes than kMaxGlobBytes.
+// kUsage: the text has wildcards and is longer than kMaxGlobBytes.
 Result<Done> CheckGlob(std::string_view text);
 
-// A pattern: "*" stands for any characters, also for none and for slashes and dots, "?" for any
-// single byte, and every other character for itself.
+// A pattern. "*" matches any characters, including none, slashes and dots; "?" matches any single
+// byte; every other character matches itself.
 //
-// It is read as an automaton whose states are its beginnings. All states that a name leads to are
-// followed at once, 64 of them in each word, so that no pattern makes matching try again.
+// The pattern is read as an automaton whose states are its prefixes. Matching follows all states
+// that the name can lead to at once, 64 of them in each word, so it never backtracks.
 class Glob {
  public:
   // CheckGlob must have accepted the pattern.
   explicit Glob(std::string_view pattern);
 
-  // Whether all of `name` is of the pattern. O(name * (1 + pattern / 64)). Polls for a stop.
+  // Returns whether the pattern matches the whole `name`. O(name * (1 + pattern / 64)). Polls for a
+  // stop.
   bool Matches(std::string_view name) const;
 
  private:
@@ -44,9 +45,11 @@ class Glob {
   void Set(std::vector<uint64_t>* states, size_t row, size_t state) const;
 
   size_t words_ = 1;
-  size_t length_ = 0;  // Bytes that a name must have at least: all of the pattern but its stars.
-  std::vector<uint64_t> takes_;  // For each byte: the states that it leads to the next one.
-  std::vector<uint64_t> stays_;  // The states that every byte also leads to themselves: a star.
+  size_t length_ = 0;  // The least length of a matching name in bytes: the pattern without its
+                       // stars.
+  std::vector<uint64_t> takes_;  // For each byte: the states from which it leads to the next state.
+  std::vector<uint64_t> stays_;  // The states that every byte also leads back to: those before a
+                                 // star.
 };
 
 }  // namespace ckplan

@@ -11,7 +11,7 @@
 namespace ckplan {
 namespace {
 
-// The meaning, without any cleverness.
+// Matches by the definition of patterns, without optimisation.
 bool MatchesPlainly(std::string_view pattern, std::string_view name) {
   if (pattern.empty()) return name.empty();
   if (pattern.front() == '*') {
@@ -39,7 +39,7 @@ std::string RandomText(Rng& rng, std::string_view letters) {
 
 }  // namespace
 
-TEST_CASE("glob: what patterns mean") {
+TEST_CASE("glob: the meaning of patterns") {
   CHECK(MatchesGlob("*/relu", "/layer1/layer1.0/relu"));
   CHECK(MatchesGlob("layer?.0", "layer4.0"));
   CHECK_FALSE(MatchesGlob("layer?.0", "layer10.0"));
@@ -66,7 +66,7 @@ TEST_CASE("glob: equal to a plain matcher on random texts") {
   CHECK(matches > 1000);
 }
 
-TEST_CASE("glob: patterns of several words, up to the longest, match as short ones do") {
+TEST_CASE("glob: patterns of several machine words, up to the longest, match as short ones do") {
   for (const size_t length : {size_t{63}, size_t{64}, size_t{65}, size_t{128}, size_t{997}}) {
     CAPTURE(length);
     const std::string name(length, 'a');
@@ -79,7 +79,7 @@ TEST_CASE("glob: patterns of several words, up to the longest, match as short on
   }
 }
 
-TEST_CASE("glob: a pattern with wildcards has a greatest length, a name has none") {
+TEST_CASE("glob: a pattern with wildcards has a maximum length, a name has none") {
   const std::string longest = "*" + std::string(kMaxGlobBytes - 1, '?');
   CHECK(CheckGlob(longest).ok());
   CHECK(MatchesGlob(longest, std::string(kMaxGlobBytes, 'a')));

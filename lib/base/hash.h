@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4), by which every file that ckplan writes names the model it belongs to.
+// SHA-256 (FIPS 180-4). Every file that ckplan writes identifies its model by this hash.
 #pragma once
 
 #include <array>

@@ -8,7 +8,8 @@
 namespace ckplan {
 namespace {
 
-// `count` in hundredths of 2^shift. Integers all the way: a double rounds ties as it pleases.
+// Returns `count` in hundredths of 2^shift. Integer arithmetic throughout: a double would not round
+// ties reliably.
 uint64_t Hundredths(uint64_t count, int shift) {
   const uint64_t whole = count >> shift;
   const uint64_t rest = count - (whole << shift);

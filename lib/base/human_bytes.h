@@ -1,4 +1,4 @@
-// Sizes as people read them.
+// Sizes in a form that people read.
 #pragma once
 
 #include <string>
@@ -9,15 +9,16 @@ namespace ckplan {
 
 // Binary units with two decimals, rounded half up: "0 B", "1023 B", "1.00 KiB", "14.92 GiB".
 std::string HumanBytes(Bytes bytes);
-// "+12.00 MiB", "-3.50 MiB", "0 B"
+// Examples: "+12.00 MiB", "-3.50 MiB", "0 B".
 std::string SignedBytes(Bytes change);
 
-// One unit for a column of sizes: the one in which HumanBytes tells `typical`.
+// The unit for a column of sizes: the unit that HumanBytes would choose for `typical`.
 struct ByteUnit {
-  std::string name;  // "GiB"
-  int shift = 0;     // It is 2^shift bytes.
+  std::string name;  // For example "GiB".
+  int shift = 0;     // The unit is 2^shift bytes.
 };
 ByteUnit UnitOf(Bytes typical);
-std::string AmountIn(const ByteUnit& unit, Bytes bytes);  // "14.92"; whole numbers of bytes.
+// For example "14.92"; bytes are printed as whole numbers.
+std::string AmountIn(const ByteUnit& unit, Bytes bytes);
 
 }  // namespace ckplan

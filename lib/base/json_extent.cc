@@ -9,11 +9,11 @@
 namespace ckplan {
 namespace {
 
-// What brackets, commas and colons outside of strings tell.
+// What can be learned from the brackets, commas and colons outside of strings.
 struct Extent {
-  int levels = 0;      // The deepest.
-  size_t values = 0;   // At most, if it is JSON.
-  size_t members = 0;  // Each has one colon.
+  int levels = 0;      // The deepest nesting.
+  size_t values = 0;   // An upper bound, if the text is JSON.
+  size_t members = 0;  // One for each colon.
 };
 
 Extent ExtentOf(std::string_view text) {

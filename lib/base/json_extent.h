@@ -1,5 +1,5 @@
-// The size of a JSON text, judged before it is parsed: a parsed document takes many times the
-// memory of its text, and code that walks it recurses.
+// Measures a JSON text before it is parsed: a parsed document takes many times the memory of its
+// text, and the code that walks it recurses.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,17 @@
 
 namespace ckplan {
 
-// Our files have six levels.
+// The deepest nesting that is accepted; ckplan's own files have six levels.
 inline constexpr int kMaxJsonLevels = 100;
-// Some 2 GiB as a document.
+// A parsed document of this many values takes about 2 GiB.
 inline constexpr size_t kMaxJsonValues = size_t{1} << 25;
 
-// The number of members of objects that the text spells out, if it is JSON. kInvalidInput: it has
-// more than kMaxTextBytes, kMaxJsonLevels or kMaxJsonValues. `where` names it in messages.
+// Returns how many object members the text spells out, provided that it is JSON. kInvalidInput: the
+// text exceeds kMaxTextBytes, kMaxJsonLevels or kMaxJsonValues. `where` names the text in messages.
 Result<size_t> MeasureJson(std::string_view text, const std::string& where);
 
-// The members of all objects in a parsed document: fewer than MeasureJson found if an object has a
-// key twice, since the document holds only one of the two.
+// Counts the members of all objects in a parsed document. The count is below that of MeasureJson if
+// an object repeats a key, since the document keeps only one of the two.
 template <typename Json>
 size_t CountMembers(const Json& value) {
   if (!value.is_structured()) return 0;

@@ -17,11 +17,11 @@ constexpr char kNot = '!';
 
 class Pattern {
  public:
-  std::string_view text;  // Without the signs in front.
-  bool chooses = true;    // Else what fits is not chosen.
+  std::string_view text;  // Without the leading "!" and "op:".
+  bool chooses = true;    // False: the pattern excludes what it fits.
   bool is_of_type = false;
 
-  // kUsage: it is too long.
+  // kUsage: the pattern is too long.
   static Result<Pattern> Read(std::string_view written) {
     Pattern pattern;
     if (written.starts_with(kNot)) {
@@ -45,7 +45,7 @@ class Pattern {
   }
 
  private:
-  // A name that has wildcards in it is meant by itself.
+  // A name that itself contains wildcards matches the pattern literally.
   bool IsMeant(std::string_view name) const {
     return name == text || (glob_ && glob_->Matches(name));
   }

@@ -1,11 +1,11 @@
 // Lists of patterns that choose among named things: operations, tensors, parameters.
 //
-//   *.weight        every name that ends so (lib/base/glob.h)
-//   op:Relu         whatever has that type, which may be a glob as well
-//   !layer4.*       not those, although an earlier pattern has chosen them
+//   *.weight        every name with this ending (lib/base/glob.h)
+//   op:Relu         everything of that type; the type may be a glob as well
+//   !layer4.*       excludes names that an earlier pattern chose
 //
-// Patterns are heeded in their order, so the last one that fits a thing decides. A list that begins
-// with "!" begins with everything.
+// Patterns apply in order: the last one that fits a thing decides. If the first pattern begins with
+// "!", everything is chosen at the start.
 #pragma once
 
 #include <span>
@@ -21,12 +21,12 @@ using NamePatterns = std::vector<std::string>;
 
 // Something that can be chosen.
 struct NamedThing {
-  std::vector<std::string_view> names;  // Any of which a pattern may fit.
-  std::string_view type;                // Empty: it has none.
+  std::vector<std::string_view> names;  // A pattern may fit any of these names.
+  std::string_view type;                // Empty if the thing has no type.
 };
 
-// Whether each thing is chosen, by its place; an empty list chooses nothing. kUsage: a pattern
-// that fits nothing. `what` says in messages what is looked for: "parameter".
+// Returns for each thing whether it is chosen; an empty list of patterns chooses nothing. kUsage: a
+// pattern fits nothing. `what` names the kind of thing in messages, such as "parameter".
 Result<std::vector<bool>> ChooseByName(const NamePatterns& patterns,
                                        std::span<const NamedThing> things, std::string_view what);
 

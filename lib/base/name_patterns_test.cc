@@ -13,7 +13,7 @@ const std::vector<NamedThing> kThings = {{{"conv", "c"}, "Conv"},
                                          {{"layer2/relu", "s"}, "Relu"},
                                          {{"odd*name", "!t"}, "LeakyRelu"}};
 
-// The chosen ones as letters: "x" chosen, "-" not.
+// Returns a letter for each thing: "x" if it is chosen, "-" if not.
 std::string Chosen(const NamePatterns& patterns) {
   const Result<std::vector<bool>> chosen = ChooseByName(patterns, kThings, "node");
   if (!chosen.ok()) return chosen.error().message;
@@ -36,7 +36,7 @@ TEST_CASE("name patterns: names, globs, types, and exceptions in their order") {
   CHECK(Chosen({"odd*name"}) == "---x");
 }
 
-TEST_CASE("name patterns: one that fits nothing is an error with a near name") {
+TEST_CASE("name patterns: a pattern that fits nothing is an error that suggests a near name") {
   CHECK(Chosen({"conv", "layer1/rleu"}) ==
         "no node is called \"layer1/rleu\"; did you mean \"layer1/relu\"?");
   CHECK(Chosen({"op:Rely"}) == "no node is of the type \"Rely\"; did you mean \"Relu\"?");
@@ -50,7 +50,7 @@ TEST_CASE("name patterns: wildcards in a pattern of more than 1000 bytes are ref
   CHECK(Chosen({std::string(1001, 'x')}).starts_with("no node is called"));
 }
 
-TEST_CASE("name patterns: a list has a greatest length") {
+TEST_CASE("name patterns: a list has a maximum length") {
   CHECK(Chosen(NamePatterns(kMaxPatterns, "conv")) == "x---");
   CHECK(Chosen(NamePatterns(kMaxPatterns + 1, "conv")) ==
         "there are 100001 patterns to choose a node by, and there may be 100000; write some as one "

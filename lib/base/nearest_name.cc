@@ -14,7 +14,7 @@ namespace ckplan {
 namespace {
 
 size_t EditDistance(std::string_view a, std::string_view b) {
-  // rows[i][j]: distance between the first i letters of a and the first j of b.
+  // rows[i][j] is the distance between the first i letters of a and the first j of b.
   std::vector<std::vector<size_t>> rows(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) rows[i][0] = i;
   for (size_t j = 0; j <= b.size(); ++j) rows[0][j] = j;
@@ -30,7 +30,7 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   return rows[a.size()][b.size()];
 }
 
-// Without hyphens in front, in small letters.
+// Returns the name in lower case without leading hyphens.
 std::string Plain(std::string_view name) {
   name.remove_prefix(std::min(name.find_first_not_of('-'), name.size()));
   std::string plain;
@@ -40,19 +40,20 @@ std::string Plain(std::string_view name) {
   return plain;
 }
 
-// What all distances together may take, in letters of one name times letters of the other: a tenth
-// of a second. A guess is not worth more, and thousands of long names would take minutes.
+// The most work that all distances together may take, in letters of one name times letters of the
+// other: a tenth of a second. A guess is not worth more, and thousands of long names would take
+// minutes.
 constexpr size_t kMaxWork = 30'000'000;
 
-// The distance where the two are near, else nothing. Its work is taken from what is `left`, and
-// where that is too little, nothing is near.
+// Returns the distance if the two are near, else nothing. The work is subtracted from `left`; if
+// too little is left, nothing counts as near.
 std::optional<size_t> NearDistance(const std::string& typed, const std::string& name,
                                    size_t* left) {
   constexpr size_t kShortestBeginning = 3;
   const size_t longer = std::max(typed.size(), name.size());
   const bool is_beginning = typed.size() >= kShortestBeginning && name.starts_with(typed);
   const size_t shorter = std::min(typed.size(), name.size());
-  // Distances are at least the difference of lengths; a megabyte need not be compared.
+  // A distance is at least the difference of the lengths, so very long names need no comparison.
   if (is_beginning) return longer - shorter;
   if (longer - shorter > longer / 3) return std::nullopt;
   const size_t work = (typed.size() + 1) * (name.size() + 1);

@@ -16,16 +16,16 @@ struct Range {
 };
 constexpr Range kHidden[] = {
     {0x0000, 0x001f},    // Control characters.
-    {0x007f, 0x009f},    // Delete, and the second set of control characters.
+    {0x007f, 0x009f},    // Delete and the second set of control characters.
     {0x00ad, 0x00ad},    // Soft hyphen.
-    {0x061c, 0x061c},    // Direction of writing.
+    {0x061c, 0x061c},    // Writing direction.
     {0x180e, 0x180e},    // No width.
-    {0x200b, 0x200f},    // No width, and direction of writing.
-    {0x2028, 0x202e},    // Separators of lines and paragraphs, and direction of writing.
-    {0x2060, 0x206f},    // No width, and direction of writing.
-    {0xfdd0, 0xfdef},    // No characters.
+    {0x200b, 0x200f},    // No width, or writing direction.
+    {0x2028, 0x202e},    // Line and paragraph separators, and writing direction.
+    {0x2060, 0x206f},    // No width, or writing direction.
+    {0xfdd0, 0xfdef},    // Noncharacters.
     {0xfeff, 0xfeff},    // Byte order mark.
-    {0xfff9, 0xfffb},    // Annotation of text.
+    {0xfff9, 0xfffb},    // Text annotation.
     {0xe0000, 0xe0fff},  // Tags.
 };
 
@@ -53,7 +53,7 @@ void AppendSpelled(const Utf8Character& character, unsigned char byte, std::stri
 
 bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// `text` is printable; `bytes` is the size that is told.
+// `text` is printable; `bytes` is the size to report.
 std::string Shortened(const std::string& text, size_t length, size_t bytes) {
   const size_t count = CharacterCount(text);
   if (count <= length) return text;
@@ -71,7 +71,7 @@ Utf8Character Utf8At(std::string_view text, size_t at) {
   if (lead < 0x80) return {lead, 1, true};
   if (lead < 0xc2 || lead > 0xf4) return {};
   const size_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  // The second byte's range: nothing overlong, no surrogates (Unicode, table 3-7).
+  // The range of the second byte excludes overlong forms and surrogates (Unicode, table 3-7).
   unsigned char low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
   unsigned char high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
   char32_t value = lead & (0x7fU >> length);
@@ -86,7 +86,8 @@ Utf8Character Utf8At(std::string_view text, size_t at) {
 }
 
 bool IsPrintable(char32_t character) {
-  if ((character & 0xfffe) == 0xfffe) return false;  // The last two of each plane.
+  // The last two code points of each plane are noncharacters.
+  if ((character & 0xfffe) == 0xfffe) return false;
   return std::none_of(std::begin(kHidden), std::end(kHidden), [character](const Range& range) {
     return character >= range.first && character <= range.last;
   });

@@ -6,7 +6,7 @@
 
 namespace ckplan {
 
-TEST_CASE("printable: what can be seen stays as it is") {
+TEST_CASE("printable: visible text stays as it is") {
   for (const std::string text :
        {"", "conv1/Relu_0", "C:\\new \"x\"", "é 日本 🙂", "\xc2\xa0|\xee\x80\x80"}) {
     CAPTURE(text);
@@ -15,7 +15,7 @@ TEST_CASE("printable: what can be seen stays as it is") {
   }
 }
 
-TEST_CASE("printable: what cannot be seen is spelled out") {
+TEST_CASE("printable: invisible characters are spelled out") {
   const struct {
     std::string text, shown;
   } kRows[] = {
@@ -23,11 +23,11 @@ TEST_CASE("printable: what cannot be seen is spelled out") {
       {"a\nb\tc\rd", "a\\nb\\tc\\rd"},
       {std::string("\0x", 2), "\\x00x"},
       {"\x7f", "\\x7f"},
-      {"\xc2\x80|\xc2\x9b|\xc2\x9f", "\\u0080|\\u009b|\\u009f"},  // C1
-      {"\xe2\x80\xae", "\\u202e"},                                // Right to left.
+      {"\xc2\x80|\xc2\x9b|\xc2\x9f", "\\u0080|\\u009b|\\u009f"},  // C1 control characters.
+      {"\xe2\x80\xae", "\\u202e"},                                // Right-to-left override.
       {"\xe2\x81\xa6\xe2\x81\xa9\xe2\x80\x8f\xd8\x9c", "\\u2066\\u2069\\u200f\\u061c"},
       {"\xe2\x80\x8b\xef\xbb\xbf\xe2\x80\xa8", "\\u200b\\ufeff\\u2028"},
-      {"\xef\xbf\xbf\xf0\x9f\xbf\xbe", "\\uffff\\U0001fffe"},  // No characters.
+      {"\xef\xbf\xbf\xf0\x9f\xbf\xbe", "\\uffff\\U0001fffe"},  // Noncharacters.
       {"\xf3\xa0\x81\x81", "\\U000e0041"},                     // A tag.
   };
   for (const auto& row : kRows) {
@@ -37,7 +37,7 @@ TEST_CASE("printable: what cannot be seen is spelled out") {
   }
 }
 
-TEST_CASE("printable: bytes that are no UTF-8 are spelled one by one, the rest stays") {
+TEST_CASE("printable: bytes that are not UTF-8 are spelled one by one, the rest stays") {
   const struct {
     std::string bytes, shown;
   } kRows[] = {
@@ -49,7 +49,7 @@ TEST_CASE("printable: bytes that are no UTF-8 are spelled one by one, the rest s
       {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},  // Above U+10FFFF.
       {"\xe6\x97", "\\xe6\\x97"},                    // Cut off.
       {"\xe6\x97\xa5\x80", "日\\x80"},
-      {"\x9b", "\\x9b"},  // A control sequence where terminals are not told of UTF-8.
+      {"\x9b", "\\x9b"},  // A control sequence for terminals that do not use UTF-8.
   };
   for (const auto& row : kRows) {
     CAPTURE(row.shown);
@@ -57,7 +57,7 @@ TEST_CASE("printable: bytes that are no UTF-8 are spelled one by one, the rest s
   }
 }
 
-TEST_CASE("printable: of a long text both ends are left, and its size") {
+TEST_CASE("printable: a long text is cut to its two ends and its size") {
   const std::string million(1'000'000, 'x');
   const std::string shown = Printable("<" + million + ">", 60);
   CHECK(shown == "<xxxxxxxxxxxxxxxxxx... [1000002 bytes] ...xxxxxxxxxxxxxxxxx>");
@@ -65,7 +65,7 @@ TEST_CASE("printable: of a long text both ends are left, and its size") {
   CHECK(Printable(std::string(60, 'x'), 60) == std::string(60, 'x'));
   const std::string wide = Printable("äöüß日本語" + million, 40);
   CHECK(CharacterCount(wide) == 40);
-  CHECK(Printable(wide) == wide);  // Cut between characters.
+  CHECK(Printable(wide) == wide);  // The text is cut between characters.
   CHECK(CharacterCount(Printable(std::string(1'000'000, '\033'), 80)) == 80);
 }
 

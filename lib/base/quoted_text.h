@@ -1,4 +1,4 @@
-// Printable text (printable.h) inside forms that give some characters a meaning of their own.
+// Quotes printable text (printable.h) for formats in which some characters have a special meaning.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace ckplan {
 
-// A cell of a CSV file: quoted, as in RFC 4180, if it has a comma or a quotation mark.
+// Returns a cell of a CSV file, quoted as in RFC 4180 if it contains a comma or a quotation mark.
 std::string CsvCell(std::string_view printable);
 
-// Content of an XML element, or of an attribute in double quotes.
+// Returns the text as the content of an XML element, or of an attribute in double quotes.
 std::string XmlText(std::string_view printable);
 
 }  // namespace ckplan

@@ -14,7 +14,7 @@
 namespace ckplan {
 namespace {
 
-// Closes all files but standard input.
+// Closes its file unless that is standard input.
 class OpenFile {
  public:
   explicit OpenFile(int fd) : fd_(fd) {}
@@ -39,14 +39,14 @@ bool IsPipe(int fd) {
   return fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
-// Waits a moment; returns whether there is something to read, or an end.
+// Waits a moment; returns whether there is data to read, or the end of the input.
 bool WaitForInput(int fd) {
   constexpr int kMomentMs = 100;
   pollfd waited{fd, POLLIN, 0};
   return poll(&waited, 1, kMomentMs) != 0;
 }
 
-// A pipe that was just opened reads as one at its end until its first writer comes.
+// A newly opened pipe looks as if it had ended until its first writer opens it.
 bool HasNoWriter(int fd) {
   constexpr int kMoments = 50;  // Five seconds.
   for (int i = 0; i < kMoments; ++i) {
@@ -65,7 +65,7 @@ Error IoError(std::string_view verb, const std::string& path, int reason) {
 
 Result<std::string> ReadWholeFile(const std::string& path) {
   const bool is_stdin = path == kStandardStream;
-  // O_NONBLOCK: opening a named pipe must not wait for its writer without end.
+  // O_NONBLOCK: opening a named pipe must not wait forever for a writer.
   const OpenFile file(is_stdin ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_NONBLOCK));
   const std::string shown = is_stdin ? "standard input" : path;
   if (file.get() < 0) return IoError("read", shown, errno);
@@ -83,7 +83,7 @@ Result<std::string> ReadWholeFile(const std::string& path) {
                        fmt::format("cannot read \"{}\": nobody writes to this pipe", shown));
     }
     if (count == 0) return text;
-    if (count < 0 && errno == EAGAIN) {  // There is a writer, however slow it is.
+    if (count < 0 && errno == EAGAIN) {  // The pipe has a writer, however slow.
       WaitForInput(file.get());
     } else if (count < 0 && errno != EINTR) {
       return IoError("read", shown, errno);

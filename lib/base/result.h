@@ -19,22 +19,22 @@ namespace ckplan {
 enum class ErrorCode {
   kUsage,         // The command line or configuration is wrong.
   kInvalidInput,  // A file is damaged, contradictory, or its sizes overflow.
-  kUnsupported,   // The input is fine, but this part of ckplan cannot serve it.
+  kUnsupported,   // The input is valid, but this part of ckplan does not support it.
   kInfeasible,    // No plan of this algorithm fits the budget.
   kTimeout,       // A time limit ended the search without a feasible plan.
-  kCheckFailed,   // A plan does not pass the checker.
+  kCheckFailed,   // A plan failed the checker.
   kIo,            // A file cannot be read or written.
-  kInternal,      // Our own fault.
+  kInternal,      // A bug in ckplan.
 };
 
-// Settings that would help. A library does not know how users give them: it names fields of
-// PlanRequest (lib/plan/request.h), and a program says "try --budget 8611000000".
+// Settings that would help. A library does not know how users enter them: it names fields of
+// PlanRequest (lib/plan/request.h), and a program prints "try --budget 8611000000".
 struct Remedy {
   struct Setting {
-    std::string name;   // "budget"
-    std::string value;  // "8611000000"; may be empty.
+    std::string name;   // For example "budget".
+    std::string value;  // For example "8611000000"; may be empty.
   };
-  std::string advice;  // "try"
+  std::string advice;  // For example "try".
   std::vector<Setting> settings;
 };
 
@@ -42,7 +42,7 @@ struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;             // One line: what, where, what to do.
   std::vector<std::string> notes;  // Further lines, printed below the message.
-  Remedy remedy = {};              // Empty where no setting helps.
+  Remedy remedy = {};              // Empty if no setting helps.
 };
 
 inline Error MakeError(ErrorCode code, std::string message) {

@@ -1,5 +1,5 @@
-// A small random generator whose sequence is the same on every platform (splitmix64).
-// std::uniform_int_distribution is not: its results differ between standard libraries.
+// A small random generator (splitmix64) whose sequence is the same on every platform.
+// std::uniform_int_distribution cannot be used, as its results differ between standard libraries.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,13 @@ class Rng {
     return z ^ (z >> 31);
   }
 
-  // Uniform in [low, high]. The modulo bias is below 2^-32 for the ranges that tests use.
+  // Returns a uniform number in [low, high]. The modulo bias is below 2^-32 for the ranges that
+  // tests use.
   int64_t Between(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(Next() % static_cast<uint64_t>(high - low + 1));
   }
 
-  // True with a probability of `percent` / 100.
+  // Returns true with a probability of `percent` / 100.
   bool Chance(int percent) { return Between(1, 100) <= percent; }
 
  private:

@@ -1,12 +1,13 @@
-// A stop that any loop can heed without being handed it, as a time limit needs: it may pass while a
-// file is read, a graph is built or a plan is measured.
+// A way to stop any loop without passing it a token. A time limit needs this, since it may pass
+// while a file is read, a graph is built or a plan is measured.
 //
 //   const StopScope scope(token);                        // in the program, around its work
 //   for (const NodeId id : graph.ids()) { PollStop(); }  // far below: throws Stopped when asked to
 //   return UnlessStopped([&] { return MakePlan(); });    // at the edge: an error kTimeout
 //
-// Like memory that runs out, a stop leaves by an exception, since it can come in functions that
-// return no error. It is no std::exception, so that nobody takes it for a fault of a library.
+// Like running out of memory, a stop is an exception, since it can occur in functions that return
+// no error. Stopped does not derive from std::exception, so that no handler mistakes it for an
+// error of a library.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +21,12 @@ namespace ckplan {
 
 struct Stopped {};
 
-// Holds for the thread that makes it, as long as it lives. Scopes may be nested: any of them stops.
+// Applies to the thread that creates the scope, for as long as the scope lives. Scopes may be
+// nested: a stop of any of them stops the thread.
 class StopScope {
  public:
-  // `on_poll` is called at each poll with the work that was done since the last: by it work is
-  // limited (work_limit.h), and a test measures how often loops ask.
+  // `on_poll` is called at each poll with the work done since the last one. WorkLimit
+  // (work_limit.h) limits work by it, and tests measure how often loops poll.
   explicit StopScope(std::stop_token token, std::function<void(int64_t work)> on_poll = {})
       : token_(std::move(token)),
         on_poll_(std::move(on_poll)),
@@ -43,7 +45,7 @@ class StopScope {
   const StopScope* const outer_;
 };
 
-// While it lives, nothing stops: for what is to be told whole.
+// Suspends all stops while it lives, for output that must be written completely.
 class StopsSuspended {
  public:
   StopsSuspended() : outer_(std::exchange(StopScope::innermost_, nullptr)) {}
@@ -55,9 +57,9 @@ class StopsSuspended {
   const StopScope* const outer_;
 };
 
-// Throws Stopped if a scope around it is asked to stop. A few nanoseconds: loops over nodes,
-// tensors or steps call it each time. `work` is for those who can ask but now and then: how many
-// such steps they have made since.
+// Throws Stopped if any scope around the call was asked to stop. A poll takes a few nanoseconds:
+// loops over nodes, tensors or steps poll in each iteration. A loop that polls less often passes
+// the number of its iterations since the last poll as `work`.
 inline void PollStop(int64_t work = 1) {
   for (const StopScope* scope = StopScope::innermost_; scope != nullptr; scope = scope->outer_) {
     if (scope->on_poll_) scope->on_poll_(work);
@@ -65,7 +67,7 @@ inline void PollStop(int64_t work = 1) {
   }
 }
 
-// What `work` returns, which is a Result; kTimeout if it is stopped.
+// Returns the Result of `work`, or kTimeout if `work` is stopped.
 template <typename Work>
 auto UnlessStopped(Work work) -> decltype(work()) {
   try {

@@ -7,8 +7,8 @@
 
 namespace ckplan {
 
-// A handler of a signal may read the entries while they are added, so they are never freed: a
-// program writes few files.
+// Entries are never freed, since a signal handler may read them while others are added. A program
+// writes few files.
 struct TemporaryName::Entry {
   const std::string path;
   std::atomic<bool> is_to_vanish = true;

@@ -1,4 +1,4 @@
-// The name of a file that is to vanish unless it is kept, however the program ends.
+// Names a file that is removed unless Keep is called, however the program ends.
 #pragma once
 
 #include <string>
@@ -7,17 +7,17 @@ namespace ckplan {
 
 class TemporaryName {
  public:
-  // From here on the file vanishes, whether or not there is one yet.
+  // The file will be removed from here on, whether or not it exists yet.
   explicit TemporaryName(std::string path);
   TemporaryName(const TemporaryName&) = delete;
   TemporaryName& operator=(const TemporaryName&) = delete;
   ~TemporaryName();  // Removes the file.
 
   const std::string& path() const;
-  void Keep();  // The file has another name by now, or is to stay.
+  void Keep();  // The file has been renamed, or is to stay.
 
-  // Removes the files of all names: for the end of a program that may have no memory left, and for
-  // handlers of signals, which may come at any time and in any thread.
+  // Removes all registered files. It may be called at the end of a program that has no memory left,
+  // and from signal handlers, which may run at any time and in any thread.
   static void RemoveAll();
 
  private:

@@ -1,4 +1,4 @@
-// A list without repetitions, filled in the order of first mention.
+// A list without repetitions, in the order of first mention.
 #pragma once
 
 #include <set>
@@ -6,8 +6,8 @@
 
 namespace ckplan {
 
-// Appends to `list` what it does not hold yet. A call costs the logarithm of the length, so lists
-// of any length may be filled.
+// Appends to `list` those items that it does not hold yet. Each call takes logarithmic time, so the
+// list may be long.
 template <typename T>
 class UniqueAppender {
  public:

@@ -1,4 +1,4 @@
-// Distinct types for what must not be mixed: sizes, costs, and the indices of nodes and tensors.
+// Distinct types for amounts and indices that must not be mixed: sizes, costs, nodes and tensors.
 #pragma once
 
 #include <compare>
@@ -9,15 +9,15 @@
 
 namespace ckplan {
 
-// Ends the process as CKPLAN_CHECK does: `a` and `b` with `operation` between them overflow.
+// Reports that `a` `operation` `b` overflows, and ends the process as CKPLAN_CHECK does.
 [[noreturn]] void FailOverflow(int64_t a, char operation, int64_t b);
 
-// A signed 64-bit amount of one unit. Sums and differences stay in the unit; nothing converts.
-// Arithmetic is checked: an overflow is a fault of ours and ends the process with exit code 70.
-// It cannot come from an input: amounts that files give go through checked.h, or are compared with
-// a bound, before they become arithmetic, and TensorGraph::Create bounds every sum over a graph
-// (kMaxTotalBytes, kMaxTotalCost). Loops that are too hot for the checks add raw counts, and say
-// which of those bounds keeps them from overflowing.
+// A signed 64-bit amount in one unit. Sums and differences keep the unit; there are no conversions.
+// Arithmetic is checked: an overflow is a bug in ckplan and ends the process with exit code 70. No
+// input can cause it: amounts from files go through checked.h or are compared with a bound first,
+// and TensorGraph::Create bounds every sum over a graph (kMaxTotalBytes, kMaxTotalCost). Loops that
+// are too hot for the checks add raw counts, and say which of those bounds keeps them from
+// overflowing.
 template <typename Unit>
 class Quantity {
  public:
@@ -56,7 +56,7 @@ class Quantity {
 using Bytes = Quantity<struct BytesUnit>;
 using Cost = Quantity<struct CostUnit>;  // In the unit of the cost model, e.g. nanoseconds.
 
-// The position of a thing in its IdVector. A default-constructed Id refers to nothing.
+// The index of an item in its IdVector. A default-constructed Id refers to nothing.
 template <typename Kind>
 class Id {
  public:

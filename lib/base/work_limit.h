@@ -1,9 +1,9 @@
-// A limit on work that is counted instead of timed, so that what is done within it is the same on
-// every machine: after polls (stop.h) for so much work searches are asked to stop, as by a time
-// limit, and a little later everything is.
+// A limit on counted work instead of time, so that every machine does the same within it. Once the
+// polls (stop.h) add up to the limit, searches are asked to stop, as by a time limit; a little
+// later everything is asked to stop.
 //
 //   const WorkLimit limit(outer_token, 1'000'000);
-//   Search(limit.token());   // ends with the best so far, by either of the two
+//   Search(limit.token());   // ends with the best so far, by either stop
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace ckplan {
 
-// Belongs to the thread that makes it, whose polls alone it counts.
+// Counts the polls of the thread that creates the limit, and no others.
 class WorkLimit {
  public:
   WorkLimit(std::stop_token outer, int64_t work)
@@ -34,7 +34,7 @@ class WorkLimit {
     if (counted_ >= work_ + work_ / kGrace) everything_.request_stop();
   }
 
-  // Who has no plan yet when searches end may complete the one at hand, in a quarter of the work.
+  // A search without a plan at its end may complete the plan at hand, within a quarter of the work.
   static constexpr int64_t kGrace = 4;
 
   const int64_t work_;

@@ -4,7 +4,7 @@
 
 namespace ckplan {
 
-TEST_CASE("work limit: searches end after so many polls, and everything a quarter later") {
+TEST_CASE("work limit: searches end after that many polls, and everything a quarter later") {
   const WorkLimit limit({}, 100);
   for (int i = 0; i < 99; ++i) PollStop();
   CHECK_FALSE(limit.token().stop_requested());

@@ -28,9 +28,9 @@ bool IsPipeWithoutReader(const std::string& path, int fault) {
   return fault == ENXIO && stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
-// Opens what is there already. Opening a named pipe for writing waits for its reader without end,
-// deaf to limits of time; without waiting it fails while there is none. A reader that is started
-// beside this program gets a second to come.
+// Opens an existing path. Opening a named pipe for writing would wait forever for a reader and
+// ignore time limits; without waiting it fails as long as there is no reader. A reader that is
+// started beside this program gets a second to open the pipe.
 int OpenSpecial(const std::string& path) {
   constexpr int kMoments = 100;
   constexpr timespec kMoment{0, 10'000'000};
@@ -40,13 +40,13 @@ int OpenSpecial(const std::string& path) {
     nanosleep(&kMoment, nullptr);
     fd = open(path.c_str(), O_WRONLY | O_NONBLOCK);
   }
-  // What is written waits for the reader to take it.
+  // Writes wait until the reader takes the bytes.
   if (fd >= 0) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
   return fd;
 }
 
-// The files of one folder have each a name of their own: six letters and digits that nobody can
-// foresee, tried until there is no such file.
+// Each file in a folder gets a different name: six letters and digits that are unpredictable, tried
+// until no such file exists.
 std::string WithRandomEnd(const std::string& path) {
   constexpr std::string_view kDigits =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -75,7 +75,7 @@ mode_t ModeOfNewFiles() {
 }  // namespace
 
 std::string LinkTarget(const std::string& path) {
-  constexpr int kMaxLinks = 40;  // As Linux follows.
+  constexpr int kMaxLinks = 40;  // Linux follows as many.
   std::error_code fault;
   fs::path place = path;
   for (int i = 0; i < kMaxLinks && fs::is_symlink(fs::symlink_status(place, fault)); ++i) {
@@ -107,8 +107,7 @@ Result<std::unique_ptr<PendingFile>> PendingFile::Create(const std::string& path
   return file;
 }
 
-// The name is known before there is such a file, so that none is left by a signal that comes in
-// between.
+// The name is registered before the file exists, so that a signal in between leaves no file.
 Result<Done> PendingFile::CreateBeside() {
   constexpr mode_t kOwnerAlone = 0600;
   constexpr int kTries = 100;
@@ -116,14 +115,14 @@ Result<Done> PendingFile::CreateBeside() {
     temporary_.emplace(WithRandomEnd(target_));
     fd_ = open(temporary_->path().c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kOwnerAlone);
     if (fd_ >= 0) break;
-    temporary_->Keep();  // It is somebody else's, or none.
+    temporary_->Keep();  // The file belongs to another program, or there is none.
     if (errno != EEXIST) return Failed();
   }
   if (fd_ < 0 || !TakeModeOf(target_)) return Failed();
   return Done{};
 }
 
-// A group that may not be given the file is given no more than everybody else.
+// If the file cannot be given to the old group, the new group gets no more rights than all others.
 bool PendingFile::TakeModeOf(const std::string& old_file) const {
   struct stat old {};
   if (stat(old_file.c_str(), &old) != 0) return fchmod(fd_, ModeOfNewFiles()) == 0;

@@ -1,10 +1,10 @@
-// Writing a file so that nobody ever sees half of it: it is written beside its place under another
-// name, and renamed once it is complete.
+// Writes a file so that no reader ever sees half of it: the file is written beside its place under
+// another name, and renamed once it is complete.
 //
-// What is replaced keeps its permissions and, where that is allowed, its owner. A symbolic link
-// stays one: the file that it leads to is replaced. Other hard links to that file keep its old
-// contents. Devices and pipes are written to directly; a named pipe that nobody reads to within a
-// second is an error.
+// A replaced file's permissions are kept and, where that is allowed, its owner. A symbolic link
+// stays: the file it points to is replaced. Other hard links to that file keep the old contents.
+// Devices and pipes are written to directly; a named pipe without a reader for a second is an
+// error.
 #pragma once
 
 #include <memory>
@@ -17,24 +17,25 @@
 
 namespace ckplan {
 
-// The place that `path` leads to through symbolic links, whether or not there is a file.
+// Returns the path that `path` leads to through symbolic links, whether or not it exists.
 std::string LinkTarget(const std::string& path);
 
-// Whether something is there that is no regular file: a device, a pipe, a folder.
+// Returns whether the path exists and is not a regular file: a device, a pipe, a folder.
 bool IsSpecialFile(const std::string& path);
 
 class PendingFile {
  public:
-  // kIo: no file can be written there.
+  // kIo: no file can be written at `path`.
   static Result<std::unique_ptr<PendingFile>> Create(const std::string& path);
   PendingFile(const PendingFile&) = delete;
   PendingFile& operator=(const PendingFile&) = delete;
-  ~PendingFile();  // Removes what was not committed.
+  ~PendingFile();  // Removes the file unless it was committed.
 
   Result<Done> Append(std::string_view bytes);
-  // Nothing more is appended. kIo: some file systems say only here that they are full.
+  // Ends the appending. kIo: some file systems report only here that they are full.
   Result<Done> Finish();
-  // Puts the file in its place, finished before or now. The last call.
+  // Moves the file to its place, after finishing it if that has not been done. This is the last
+  // call.
   Result<Done> Commit();
 
  private:
@@ -45,7 +46,7 @@ class PendingFile {
 
   std::string shown_path_;
   std::string target_;
-  std::optional<TemporaryName> temporary_;  // None for a special file.
+  std::optional<TemporaryName> temporary_;  // Absent for a special file.
   int fd_ = -1;
 };
 

@@ -82,7 +82,8 @@ OpCost CostOf(const CostModel& model, const OpWork& work) {
               Rounded(RooflineNs(model.device, work.uses_matrix_units, work.backward_flops,
                                  work.backward_traffic))};
     case CostKind::kPaper: {
-      // The papers give the backward pass no cost of its own; it is charged like the forward one.
+      // The papers give no separate cost for the backward pass, so backward costs as much as
+      // forward.
       const Cost cost(work.is_convolution ? 10 : 1);
       return {cost, cost};
     }

@@ -20,20 +20,21 @@
 
 namespace ckplan {
 
-// A row of devices.json. Rates are peak figures of the vendor's data sheet.
+// One entry of devices.json. Rates are the peak figures of the vendor's data sheet.
 struct Device {
-  std::string name;         // "a100-40g"
-  std::string description;  // "NVIDIA A100 SXM 40 GB"
+  std::string name;         // For example "a100-40g".
+  std::string description;  // For example "NVIDIA A100 SXM 40 GB".
   double matrix_flops_per_second = 0;
   double vector_flops_per_second = 0;
   double bytes_per_second = 0;
-  double launch_ns = 0;  // Fixed time of one operation.
+  double launch_ns = 0;  // The fixed time of each operation.
   Bytes memory;
 };
 
-// All known devices, in the order of devices.json.
+// Returns all known devices in the order of devices.json.
 Result<std::vector<Device>> ListDevices();
-// "rtx4090" will do for "rtx4090-24g" where no other begins so. kUsage, with the known names, else.
+// Finds a device by its name or by a unique beginning of it: "rtx4090" finds "rtx4090-24g". kUsage,
+// listing the known names: there is no such device, or several.
 Result<Device> FindDevice(std::string_view name);
 inline constexpr std::string_view kDefaultDevice = "a100-40g";
 
@@ -41,16 +42,16 @@ enum class CostKind { kFlops, kPaper, kUnit, kFile };
 
 struct CostModel {
   CostKind kind = CostKind::kFlops;
-  Device device;     // kFlops.
-  std::string path;  // kFile.
+  Device device;     // Set if `kind` is kFlops.
+  std::string path;  // Set if `kind` is kFile.
 
-  // As the plan names it: "flops:a100-40g", "paper", "unit", "file".
+  // Returns the name that plans use: "flops:a100-40g", "paper", "unit", "file".
   std::string name() const;
-  // "ns" for flops and file, "1" for the papers' plain numbers.
+  // Returns "ns" for kFlops and kFile, and "1" for the papers' plain numbers.
   std::string_view unit() const;
 };
 
-// Reads "flops", "flops:DEVICE", "paper", "unit", "file:PATH". Else kUsage.
+// Reads "flops", "flops:DEVICE", "paper", "unit" or "file:PATH". kUsage: anything else.
 Result<CostModel> ParseCostModel(std::string_view text);
 
 struct OpCost {
@@ -58,7 +59,7 @@ struct OpCost {
   Cost backward;
 };
 
-// For all kinds but kFile, whose costs are looked up by node name.
+// Computes costs for all kinds except kFile, whose costs are looked up by node name.
 OpCost CostOf(const CostModel& model, const OpWork& work);
 
 }  // namespace ckplan

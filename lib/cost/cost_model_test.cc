@@ -7,7 +7,7 @@
 namespace ckplan {
 namespace {
 
-TEST_CASE("cost: each spelling is read, and named in the same way again") {
+TEST_CASE("cost: each spelling is read, and written in the same way again") {
   for (const char* text : {"flops:a100-40g", "flops:h200-141g", "paper", "unit"}) {
     const auto model = ParseCostModel(text);
     REQUIRE(model.ok());
@@ -18,7 +18,7 @@ TEST_CASE("cost: each spelling is read, and named in the same way again") {
   CHECK(ParseCostModel("file:a.json")->name() == "file");
 }
 
-TEST_CASE("cost: other spellings are usage errors that tell the known ones") {
+TEST_CASE("cost: other spellings are usage errors that list the known ones") {
   for (const char* text : {"", "flop", "paper:x", "unit:1", "file", "file:", "flops:"}) {
     CAPTURE(text);
     const auto model = ParseCostModel(text);
@@ -30,7 +30,7 @@ TEST_CASE("cost: other spellings are usage errors that tell the known ones") {
   CHECK(device.error().message.find("a100-40g, a100-80g") != std::string::npos);
 }
 
-TEST_CASE("cost: the beginning of a device's name will do where no other begins so") {
+TEST_CASE("cost: a unique beginning of a device's name is enough") {
   CHECK(FindDevice("rtx4090")->name == "rtx4090-24g");
   CHECK(FindDevice("a100-40g")->name == "a100-40g");
   CHECK_FALSE(FindDevice("rtx").ok());
@@ -40,7 +40,7 @@ TEST_CASE("cost: the beginning of a device's name will do where no other begins 
   CHECK(several.error().message.find("a100-40g or a100-80g") != std::string::npos);
 }
 
-TEST_CASE("cost: every preset is a whole machine") {
+TEST_CASE("cost: every preset has all rates and a memory size") {
   const auto devices = ListDevices();
   REQUIRE(devices.ok());
   std::set<std::string> names;
@@ -58,9 +58,9 @@ TEST_CASE("cost: every preset is a whole machine") {
 }
 
 TEST_CASE("cost: the cards that the papers measured on are presets") {
-  // Two operations a cycle of each core: 2 * 2880 * 745 MHz = 4.2912e12 of Kusumoto et al.'s
-  // Tesla K40c, 2 * 3072 * 1075 MHz = 6.6048e12 of Chen et al.'s Titan X. Each takes a second for
-  // as much, and for as many bytes as its bandwidth; and 5,000 ns to launch.
+  // Each core does two operations per cycle: Kusumoto et al.'s Tesla K40c has 2 * 2880 * 745 MHz =
+  // 4.2912e12, Chen et al.'s Titan X has 2 * 3072 * 1075 MHz = 6.6048e12. Each row takes its device
+  // one second of arithmetic and one of memory traffic; a launch adds 5,000 ns.
   struct Row {
     const char* name;
     int64_t flops, traffic;
@@ -76,10 +76,10 @@ TEST_CASE("cost: the cards that the papers measured on are presets") {
     CHECK(CostOf(model, work).forward == Cost(1'000'005'000));
     CHECK(CostOf(model, work).backward == Cost(1'000'005'000));
   }
-  CHECK(ParseCostModel("flops:rtx3090-24g").ok());  // Hong et al.'s.
+  CHECK(ParseCostModel("flops:rtx3090-24g").ok());  // The card of Hong et al.
 }
 
-TEST_CASE("cost: flops is the slower of arithmetic and memory, and the launch") {
+TEST_CASE("cost: flops takes the slower of arithmetic and memory, plus the launch") {
   CostModel model;
   model.device.matrix_flops_per_second = 1e12;
   model.device.vector_flops_per_second = 1e11;
@@ -104,12 +104,12 @@ TEST_CASE("cost: nanoseconds are rounded to the nearest and never to nothing") {
   OpWork work;
   CHECK(CostOf(model, work).forward == Cost(1));
   work.forward_traffic = Bytes(5);
-  CHECK(CostOf(model, work).forward == Cost(3));  // 2.5
+  CHECK(CostOf(model, work).forward == Cost(3));  // 2.5 is rounded up.
   work.forward_traffic = Bytes(4);
   CHECK(CostOf(model, work).forward == Cost(2));
 }
 
-TEST_CASE("cost: the papers charge ten for a convolution and one for all else") {
+TEST_CASE("cost: the papers charge ten for a convolution and one for anything else") {
   const CostModel paper = ParseCostModel("paper").value();
   OpWork work;
   CHECK(CostOf(paper, work).forward == Cost(1));

@@ -1,4 +1,4 @@
-// The presets of devices.json, which CMake puts into the program.
+// The presets of devices.json, which CMake embeds into the program.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -41,7 +41,8 @@ Result<std::vector<Device>> ListDevices() {
 Result<Device> FindDevice(std::string_view name) {
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<Device> devices, ListDevices());
   std::string known;
-  std::vector<const Device*> begun;  // Those whose name begins so: "a100" for "a100-40g".
+  std::vector<const Device*> begun;  // Devices whose name begins with `name`: "a100" for
+                                     // "a100-40g".
   for (const Device& device : devices) {
     if (device.name == name) return device;
     known += (known.empty() ? "" : ", ") + device.name;

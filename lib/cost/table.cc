@@ -14,7 +14,7 @@ namespace ckplan {
 namespace {
 
 constexpr size_t kShownFaults =
-    8;  // The others are only counted, so that a message stays readable.
+    8;  // Further faults are only counted, so that a message stays readable.
 
 Error Invalid(const std::string& path, const std::vector<std::string>& faults,
               std::string_view advice) {
@@ -28,7 +28,8 @@ Error Invalid(const std::string& path, const std::vector<std::string>& faults,
   return error;
 }
 
-// Reads a non-negative number; a cost is at least 1, so that no node is free.
+// Reads a non-negative number and raises it to `minimum`, which is 1 for costs, so that no node is
+// free.
 int64_t ReadAmount(const nlohmann::json& row, const char* key, int64_t minimum,
                    const std::string& where, std::vector<std::string>& faults) {
   const auto found = row.find(key);
@@ -37,7 +38,7 @@ int64_t ReadAmount(const nlohmann::json& row, const char* key, int64_t minimum,
     return 0;
   }
   const double amount = found->is_number() ? found->get<double>() : -1;
-  constexpr double kMaxAmount = 1e15;  // 2^53 is exact in a double; anything near it is a fault.
+  constexpr double kMaxAmount = 1e15;  // 2^53 is exact in a double; anything near that is a fault.
   if (!(amount >= 0 && amount <= kMaxAmount)) {
     faults.push_back(fmt::format("{}: \"{}\" is {}, not a number in [0, 1e15]", where, key,
                                  found->dump().substr(0, 40)));

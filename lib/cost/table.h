@@ -30,17 +30,19 @@ struct MeasuredCost {
 
 using CostTable = std::map<std::string, MeasuredCost, std::less<>>;
 
-// kIo: the file cannot be read. kInvalidInput: not such a file; the message lists every fault.
+// kIo: the file cannot be read. kInvalidInput: the text is not a cost file; the message lists every
+// fault.
 Result<CostTable> ReadCostTable(const std::string& path);
 Result<CostTable> ParseCostTable(std::string_view text, const std::string& path);
 
-// The costs of the nodes with these names, in their order. kInvalidInput lists the missing ones.
+// Returns the costs of the nodes with these names, in their order. kInvalidInput: names are missing
+// from the table; the message lists them.
 Result<std::vector<MeasuredCost>> LookUpCosts(const CostTable& table,
                                               const std::vector<std::string>& names,
                                               const std::string& path);
 
-// Gives each node the costs and workspaces that the file at `path` has for its name. Errors as
-// above.
+// Sets each node's costs and workspaces to the values that the file at `path` has for its name.
+// Errors are those of ReadCostTable and LookUpCosts.
 Result<Done> SetMeasuredCosts(const std::string& path, IdVector<NodeId, Node>& nodes);
 
 }  // namespace ckplan

@@ -23,7 +23,7 @@ TEST_CASE("table: costs are found by name, rounded, and at least one") {
   CHECK(costs->at(1) == MeasuredCost{Cost(10), Cost(21), Bytes(30), Bytes(40)});
 }
 
-TEST_CASE("table: a key that stands twice, and nesting that nobody needs, are refused") {
+TEST_CASE("table: a repeated key and needless nesting are refused") {
   const auto fault = [](const std::string& row) {
     const auto table = ParseCostTable(
         R"({"schema_version": "1.0", "unit": "ns", "nodes": [{"name": "a", )" + row + "}]}",
@@ -37,7 +37,7 @@ TEST_CASE("table: a key that stands twice, and nesting that nobody needs, are re
             .find("nest deeper than 100 levels") != std::string::npos);
 }
 
-TEST_CASE("table: all nodes that are missing are told") {
+TEST_CASE("table: all missing nodes are reported") {
   const auto table = ParseCostTable(kTable, "costs.json");
   REQUIRE(table.ok());
   const auto costs = LookUpCosts(*table, {"c", "a", "d"}, "costs.json");
@@ -65,7 +65,7 @@ TEST_CASE("table: nodes get the costs and workspaces of a file, whatever their o
   CHECK(SetMeasuredCosts(path, nodes).error().message.find("other") != std::string::npos);
 }
 
-TEST_CASE("table: a file that is none is refused with its faults") {
+TEST_CASE("table: a file that is not a cost table is refused with its faults") {
   for (
       const char* text :
       {"", "[]", "{\"nodes\": 3}", "{\"schema_version\": \"2.0\", \"unit\": \"ns\", \"nodes\": []}",

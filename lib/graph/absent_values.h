@@ -1,4 +1,4 @@
-// Values that the original program names and the graph has not: people ask for them all the same.
+// Values that the original program names but the graph does not hold. Users still ask for them.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ namespace ckplan {
 
 struct AbsentValue {
   enum class Kind : uint8_t {
-    kView,      // Has the memory of `tensor`: the result of a Reshape.
-    kConstant,  // There before the step begins: a parameter, or computed from parameters alone.
-    kUnread,    // Nothing reads it, so it is not made.
+    kView,      // The result of a Reshape, say: it shares the memory of `tensor`.
+    kConstant,  // Exists before the step begins: a parameter, or computed from parameters alone.
+    kUnread,    // No operation reads it, so it is not made.
   };
   std::string name;
   Kind kind = Kind::kConstant;
-  TensorId tensor;  // Of a view, else none.
+  TensorId tensor;  // None unless the value is a view.
 
   bool operator==(const AbsentValue&) const = default;
 };

@@ -26,19 +26,21 @@ class LayerFolder {
     parts.parameter_gradients = graph_.constants().parameter_gradients;
     for (const std::vector<NodeId>& layer : layers_) parts.nodes.push_back(NodeOf(layer));
     for (const TensorId output : graph_.outputs()) parts.outputs.push_back(kept_as_[output]);
-    // Sizes and costs are sums of what the graph holds, and layers stand in topological order.
+    // This cannot fail: sizes and costs are sums of the graph's, and layers are in topological
+    // order.
     return {TensorGraph::Create(std::move(parts)).value(), std::move(layer_of_),
             std::move(makes_result_)};
   }
 
  private:
-  // The node whose layer `id` joins, or none.
+  // Returns the node whose layer `id` joins, or none.
   NodeId JoinsBehind(NodeId id) const {
     const Node& node = graph_.node(id);
     const OpRule& rule = RuleOfSpelling(node.op);
     const bool is_activation = rule.has(traits::kActivation);
     if (!is_activation && !rule.has(traits::kJoinsProduct)) return NodeId();
-    if (node.inputs.size() != 1) return NodeId();  // Parameters and constants are no inputs.
+    // Parameters and constants do not count as inputs.
+    if (node.inputs.size() != 1) return NodeId();
     const TensorId input = node.inputs[0];
     const Tensor& tensor = graph_.tensor(input);
     if (tensor.producer.is_none() || tensor.consumers.size() != 1 || is_output_[input]) {
@@ -74,8 +76,8 @@ class LayerFolder {
     }
   }
 
-  // Whether the folded graph has the tensor: the results of layers, and whatever other layers read.
-  // Saved statistics are left out.
+  // Returns whether the folded graph has the tensor: the result of a layer, or a tensor that other
+  // layers read. Saved statistics are left out.
   bool IsKept(TensorId id) const {
     const Tensor& tensor = graph_.tensor(id);
     if (tensor.kind == TensorKind::kInput) return true;

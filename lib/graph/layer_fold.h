@@ -2,10 +2,10 @@
 // is one layer, where ONNX has three nodes.
 //
 //   conv ─▶ bn ─▶ relu ─▶ pool ─▶ conv ─▶ relu        nodes
-//   └── layer ──────┘    └ l. ┘  └── layer ───┘       layers: their results are relu, pool, relu
+//   └── layer ──────┘    └ l. ┘  └── layer ───┘       layers, with results relu, pool, relu
 //
-// A layer grows by the node that alone reads its result, and that reads nothing else from the
-// batch, if that node is
+// If a layer's result has a single reader, and that node reads nothing else from the batch, the
+// node joins the layer if it is
 //   - an activation function, after anything ("every edge is a non-inplace operation", Feng &
 //     Huang 2018; "Conv2d/ReLU", Hong et al. 2024, Fig. 3 and 4);
 //   - a batch normalisation, the addition of a bias or the product with a scale, after a
@@ -14,9 +14,9 @@
 // Pooling, concatenation, addition of two results, and dropout are layers of their own.
 // An activation that a model spells out in several nodes, x * sigmoid(x), is not recognised.
 //
-// The folded graph is for solvers: it says what they may decide. A layer's memory is that of its
-// result, as in the papers; saved statistics and what is overwritten inside do not count. What a
-// solver answers is carried back to the nodes (lib/schedule/unfold.h), and judged there, exactly.
+// Solvers decide on the folded graph. A layer's memory is that of its result, as in the papers;
+// saved statistics and tensors that are overwritten inside the layer do not count. A solver's
+// answer is translated back to the nodes (lib/schedule/unfold.h), and measured there exactly.
 #pragma once
 
 #include "lib/base/units.h"

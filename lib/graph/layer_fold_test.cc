@@ -10,7 +10,7 @@
 namespace ckplan {
 namespace {
 
-// The graph of the text; a node's operator is its name up to a digit: "Conv1" is a Conv.
+// Returns the graph of the text. A node's operator is its name up to a digit: "Conv1" is a Conv.
 TensorGraph GraphOfOps(std::string_view text) {
   TensorGraphParts parts = PartsOf(GraphFromText(text));
   for (Node& node : parts.nodes)
@@ -57,7 +57,7 @@ TEST_CASE("layers: an activation shares the layer of whatever it alone reads") {
         Layers{"Conv1 Relu1", "BatchNormalization1"});
 }
 
-TEST_CASE("layers: a layer weighs what its result weighs, and costs what its nodes cost") {
+TEST_CASE("layers: a layer has the size of its result and the cost of its nodes") {
   const TensorGraph graph =
       GraphOfOps("Conv1:8@10 -> BatchNormalization1:7@2 -> Relu1:6@1 -> Conv2:5@9");
   const LayerFold fold = FoldLayers(graph);
@@ -74,7 +74,7 @@ TEST_CASE("layers: a layer weighs what its result weighs, and costs what its nod
   CHECK(fold.graph.outputs().size() == 1);
 }
 
-TEST_CASE("layers: a result that the graph hands out ends its layer") {
+TEST_CASE("layers: a result that the graph returns ends its layer") {
   TensorGraphParts parts = PartsOf(GraphOfOps("Conv1:8 -> Relu1:8"));
   parts.outputs.push_back(TensorId(0));
   const LayerFold fold = FoldLayers(TensorGraph::Create(std::move(parts)).value());

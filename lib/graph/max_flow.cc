@@ -33,7 +33,7 @@ void MaxFlow::SetCapacity(int32_t arc, int64_t capacity) { At(capacities_, arc) 
 
 void MaxFlow::SetTerminal(int32_t node, Terminal terminal) { At(terminals_, node) = terminal; }
 
-// Lays the arcs out by the node that they leave.
+// Groups the arcs by the node that they leave.
 void MaxFlow::Build() {
   if (is_built_) return;
   is_built_ = true;
@@ -121,14 +121,15 @@ int64_t MaxFlow::Solve() {
 }
 
 std::vector<bool> MaxFlow::LargestSourceSide() {
-  RelabelAll(Terminal::kSink);  // Who can still reach a sink is on its side in every least cut.
+  RelabelAll(Terminal::kSink);  // Exactly the nodes that can still reach a sink are outside the
+                                // largest source side.
   std::vector<bool> side(static_cast<size_t>(node_count_));
   for (size_t x = 0; x < side.size(); ++x) side[x] = labels_[x] == node_count_;
   return side;
 }
 
-// What could not reach a sink goes back to the sources, which makes the preflow a flow; then what a
-// source can still reach is on its side in every least cut.
+// Excess that cannot reach a sink goes back to the sources, which turns the preflow into a flow.
+// The nodes that a source can still reach are then on its side in every minimum cut.
 std::vector<bool> MaxFlow::LeastSourceSide() {
   MoveExcessTo(Terminal::kSource);
   std::vector<bool> side(static_cast<size_t>(node_count_));
@@ -166,7 +167,7 @@ void MaxFlow::MoveExcessTo(Terminal target) {
   }
 }
 
-// Labels become true distances: a search backwards from the target.
+// Sets labels to true distances by a search backwards from the target.
 void MaxFlow::RelabelAll(Terminal target) {
   PollStop();
   std::fill(labels_.begin(), labels_.end(), node_count_);
@@ -226,8 +227,8 @@ bool MaxFlow::Relabel(int32_t node) {
   const int32_t old_label = At(labels_, node);
   RemoveFromLevel(node);
   if (At(level_first_, old_label) == kNone) {
-    // A gap: who was above it has lost every path. Nobody there is active, since the node that is
-    // discharged has the highest label of those.
+    // A gap: the nodes above it have lost every path. None of them has excess, since the discharged
+    // node has the highest label of all nodes with excess.
     LiftAbove(old_label);
     At(labels_, node) = node_count_;
     return false;

@@ -1,4 +1,4 @@
-// The least cut of a network, by push-relabel: highest label first, with gaps and global
+// Finds a minimum cut of a network by push-relabel: highest label first, with gaps and global
 // relabelling (Cherkassky, Goldberg: "On implementing the push-relabel method for the maximum flow
 // problem", Algorithmica 19, 1997).
 //
@@ -8,11 +8,11 @@
 //   network.Solve();                                   1
 //   network.LargestSourceSide();                       {s, a}
 //
-// Terminals are marks of nodes, and any number of nodes may be sources or sinks. What infinite arcs
-// tie to a terminal becomes a part of it before the search, so they cost nothing there.
+// Any number of nodes may be marked as sources or sinks. Nodes that infinite arcs tie to a terminal
+// are merged with it before the search, so these arcs cost the search nothing.
 //
-// The network can be solved again and again with other capacities and other terminals; each search
-// starts anew.
+// The network can be solved repeatedly with other capacities and terminals; each search starts
+// afresh.
 //
 // Cost  O(V^2 sqrt(E)) at worst, and far less on graphs of training steps: eight cuts of one of
 //       92,000 operations take less than 0.1 s.
@@ -25,34 +25,36 @@ namespace ckplan {
 
 class MaxFlow {
  public:
-  // Never in a least cut. All finite capacities together must not pass 2^61.
+  // An arc of this capacity is never in a minimum cut. The sum of all finite capacities must not
+  // exceed 2^61.
   static constexpr int64_t kInfinite = int64_t{1} << 62;
 
   enum class Terminal : uint8_t { kNone, kSource, kSink };
 
   explicit MaxFlow(int32_t node_count);
 
-  // Returns the arc's number, which SetCapacity wants.
+  // Returns the number of the arc for SetCapacity.
   int32_t AddArc(int32_t from, int32_t to, int64_t capacity);
   void SetCapacity(int32_t arc, int64_t capacity);
   void SetTerminal(int32_t node, Terminal terminal);
 
-  // The capacity of a least cut between sources and sinks. No path of infinite arcs may lead from
-  // a source to a sink.
+  // Returns the capacity of a minimum cut between sources and sinks. No path of infinite arcs may
+  // lead from a source to a sink.
   int64_t Solve();
 
-  // Of the network as last solved, by node: the source sides of least cuts are closed under union
-  // and intersection, so there is a largest and a least one. The latter takes a search of its own.
+  // Return for each node whether it is on the source side of a minimum cut of the network as last
+  // solved. These sides are closed under union and intersection, so there are a largest and a least
+  // one. The least one takes a search of its own.
   std::vector<bool> LargestSourceSide();
   std::vector<bool> LeastSourceSide();
 
-  // Arcs looked at in all searches so far: a measure of work that no clock changes.
+  // Returns the number of arcs visited in all searches so far: a deterministic measure of work.
   int64_t work() const { return work_; }
 
  private:
   struct Arc {
     int32_t head;
-    int32_t mate;  // The same arc backwards.
+    int32_t mate;  // The reverse arc.
     int64_t residual;
   };
 
@@ -72,26 +74,26 @@ class MaxFlow {
   void LiftAbove(int32_t level);
 
   const int32_t node_count_;
-  // As they were given.
+  // The network as the caller gave it.
   std::vector<Terminal> terminals_;
   std::vector<int32_t> tails_;
   std::vector<int32_t> heads_;
   std::vector<int64_t> capacities_;
 
   bool is_built_ = false;
-  std::vector<int32_t> positions_;  // Of each given arc in `arcs_`.
-  std::vector<int32_t> first_;      // The arcs of node x stand in [first_[x], first_[x + 1]).
+  std::vector<int32_t> positions_;  // The position of each given arc in `arcs_`.
+  std::vector<int32_t> first_;      // The arcs of node x are at [first_[x], first_[x + 1]).
   std::vector<Arc> arcs_;
-  std::vector<Terminal> roles_;  // Terminals with what infinite arcs tie to them.
+  std::vector<Terminal> roles_;  // Terminals, with the nodes that infinite arcs tie to them.
   std::vector<int64_t> excess_;
 
-  // Labels are lower bounds of the distance to the target; node_count_ says that there is no path.
+  // Lower bounds of the distance to the target; node_count_ means that there is no path.
   std::vector<int32_t> labels_;
-  std::vector<int32_t> current_;      // The next arc to try of each node.
+  std::vector<int32_t> current_;      // The next arc to try for each node.
   std::vector<int32_t> level_first_;  // The nodes of each label, doubly linked.
   std::vector<int32_t> level_next_;
   std::vector<int32_t> level_previous_;
-  std::vector<int32_t> active_first_;  // Those with excess, by label, singly linked.
+  std::vector<int32_t> active_first_;  // Nodes with excess, by label, singly linked.
   std::vector<int32_t> active_next_;
   int32_t highest_active_ = -1;
   int32_t highest_level_ = 0;

@@ -24,8 +24,8 @@ struct Network {
   std::vector<Terminal> terminals;
 };
 
-// The last node is a sink and the first a source; infinite arcs lead to higher nodes other than the
-// last one from nodes other than the first, so they never tie a source to a sink.
+// The first node is a source and the last a sink. Infinite arcs lead from nodes other than the
+// first to higher nodes other than the last, so they never tie a source to a sink.
 Network RandomNetwork(Rng& rng) {
   Network network;
   network.node_count = static_cast<int32_t>(rng.Between(2, 9));
@@ -47,11 +47,11 @@ Network RandomNetwork(Rng& rng) {
 
 struct Cuts {
   int64_t least = MaxFlow::kInfinite;
-  uint32_t smallest = 0;  // The intersection of the source sides of all least cuts.
-  uint32_t largest = 0;   // Their union.
+  uint32_t smallest = 0;  // The intersection of the source sides of all minimum cuts.
+  uint32_t largest = 0;   // The union of these sides.
 };
 
-// By looking at every set of nodes.
+// Tries every set of nodes.
 Cuts NaiveCuts(const Network& network) {
   Cuts cuts;
   for (uint32_t side = 0; side < (uint32_t{1} << network.node_count); ++side) {
@@ -100,7 +100,7 @@ void CheckCuts(MaxFlow* flow, const Network& network) {
 
 }  // namespace
 
-TEST_CASE("max flow: least cuts of random networks are those of all sets") {
+TEST_CASE("max flow: minimum cuts of random networks are those found among all sets") {
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);

@@ -3,7 +3,7 @@
 namespace ckplan {
 namespace {
 
-// All of the path that ends before a separator.
+// Returns each beginning of the path that ends before a separator.
 std::vector<std::string> BeginningsOf(std::string_view path, char separator) {
   std::vector<std::string> beginnings;
   for (size_t at = path.find(separator, 1); at != std::string_view::npos;

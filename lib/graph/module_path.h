@@ -1,4 +1,5 @@
-// The modules that a node is in, by the path of the innermost or by the node's name.
+// The modules that contain a node, derived from the path of the innermost module or from the node's
+// name.
 #pragma once
 
 #include <string>
@@ -7,10 +8,10 @@
 
 namespace ckplan {
 
-// The modules on a path, the outermost first: "a", "a.b" and "a.b.c" of "a.b.c".
+// Returns the modules on a path, the outermost first: "a", "a.b" and "a.b.c" for "a.b.c".
 std::vector<std::string> ModulesOnPath(std::string_view path, char separator = '.');
 
-// What stands before each slash of a node's name: "/a" and "/a/b" of "/a/b/Conv".
+// Returns each part of a node's name that ends before a slash: "/a" and "/a/b" for "/a/b/Conv".
 std::vector<std::string> ModulesInName(std::string_view name);
 
 }  // namespace ckplan

@@ -1,5 +1,5 @@
-// The constants of a model one by one, for what depends on their sizes and on who reads them: how
-// they are divided among devices, and which of them a stage of a pipeline has.
+// The constants of a model one by one. Their sizes and readers decide how they are divided among
+// devices, and which of them each stage of a pipeline holds.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace ckplan {
 
 struct Parameter {
   enum class Kind : uint8_t {
-    kTrained,  // It has a gradient, and what the optimizer keeps for it.
-    kFrozen,   // Not trained, but a parameter of the original program.
-    kBuffer,   // State that is no parameter: running statistics, masks, quantized weights.
+    kTrained,  // It has a gradient and optimizer state.
+    kFrozen,   // A parameter of the original program that is not trained.
+    kBuffer,   // State that is not a parameter: running statistics, masks, quantized weights.
   };
   std::string name;
   Kind kind = Kind::kTrained;
   Bytes bytes;
   int64_t elements = 0;
-  int64_t rows = 1;             // Of its first dimension; 1 of a scalar.
+  int64_t rows = 1;             // The size of its first dimension; 1 for a scalar.
   std::vector<NodeId> readers;  // Ascending, each once.
 
   bool operator==(const Parameter&) const = default;

@@ -28,7 +28,8 @@ TensorGraph PredictionGraph(const TensorGraph& graph) {
     node.backward_cost = Cost(0);
     node.backward_workspace = Bytes(0);
   }
-  return TensorGraph::Create(std::move(parts)).value();  // It was valid, and nothing has grown.
+  // The graph was valid, and no size or cost grew.
+  return TensorGraph::Create(std::move(parts)).value();
 }
 
 }  // namespace ckplan

@@ -1,7 +1,7 @@
-// The graph of a prediction: the same operations, run forward alone. No tensor has a gradient, and
-// what operations save for their own backward (statistics that nobody else reads) is not made: such
-// tensors have no size. A training step of this graph that recomputes nothing is a prediction, so
-// everything that measures schedules measures predictions too.
+// The graph of a prediction: the same operations, run forward only. No tensor has a gradient.
+// Statistics that operations save only for their own backward are not made, so they have size 0. A
+// training step of this graph without recomputation is a prediction, so everything that measures
+// schedules measures predictions, too.
 #pragma once
 
 #include "lib/graph/tensor_graph.h"

@@ -1,6 +1,6 @@
-// How much a step that keeps everything saves for its backward pass: what PyTorch users know as the
-// sum of saved tensors. Differs from the peak, which also counts gradients and tensors that
-// backward does not read.
+// How much a step that keeps everything saves for its backward pass: PyTorch users know it as the
+// sum of saved tensors. It differs from the peak, which also counts gradients and tensors that no
+// backward reads.
 #pragma once
 
 #include "lib/base/units.h"
@@ -8,7 +8,7 @@
 
 namespace ckplan {
 
-// Bytes of the distinct tensors that some backward reads, inputs of the model included.
+// Returns the bytes of the distinct tensors that some backward reads, including the model's inputs.
 Bytes SavedForBackward(const TensorGraph& graph);
 
 }  // namespace ckplan

@@ -14,7 +14,7 @@
 namespace ckplan {
 namespace {
 
-// Which tensors a list holds. Lists are asked about one after the other.
+// Tests whether the current list holds a tensor. Become() makes another list the current one.
 class Membership {
  public:
   explicit Membership(size_t tensor_count) : list_of_(tensor_count, 0) {}
@@ -26,7 +26,7 @@ class Membership {
 
  private:
   int64_t present_ = 0;
-  IdVector<TensorId, int64_t> list_of_;  // The last list that the tensor was in.
+  IdVector<TensorId, int64_t> list_of_;  // The last list that held the tensor.
 };
 
 class Validator {
@@ -34,7 +34,7 @@ class Validator {
   explicit Validator(const TensorGraphParts& parts)
       : parts_(parts), inputs_(parts.tensors.size()), outputs_(parts.tensors.size()) {}
 
-  // Fills `producers`; an empty result of faults means that the parts are consistent.
+  // Fills `producers`. The parts are consistent if no fault is returned.
   Faults Run(IdVector<TensorId, NodeId>* producers) {
     producers_ = producers;
     producers_->resize(parts_.tensors.size());
@@ -145,7 +145,7 @@ class Validator {
       add(&cost, node.forward_cost.count());
       add(&cost, node.backward_cost.count());
     }
-    // Each micro-batch may have all of it.
+    // Each micro-batch may hold all of these bytes.
     if (bytes) bytes = CheckedMul(*bytes, parts_.micro_batches);
     const Bytes optimized = parts_.optimized.value_or(Bytes(0));
     if (!bytes || *bytes > kMaxTotalBytes.count() || optimized > kMaxTotalBytes) {
@@ -158,13 +158,13 @@ class Validator {
 
   const TensorGraphParts& parts_;
   IdVector<TensorId, NodeId>* producers_ = nullptr;
-  Membership inputs_;   // Of the node that is being checked.
-  Membership outputs_;  // The same.
+  Membership inputs_;   // The inputs of the node that is being checked.
+  Membership outputs_;  // The outputs of the node that is being checked.
   Faults faults_;
 };
 
-// Kahn's algorithm, always taking the first ready node of the list: a list that is in order
-// already comes out unchanged. The result is shorter than the list if there is a cycle.
+// Kahn's algorithm. It always takes the first ready node of the list, so a list that is already in
+// order stays unchanged. The result is shorter than the list if there is a cycle.
 std::vector<NodeId> TopologicalOrder(const TensorGraphParts& parts,
                                      const IdVector<TensorId, NodeId>& producers) {
   IdVector<NodeId, std::vector<NodeId>> successors(parts.nodes.size());

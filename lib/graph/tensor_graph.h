@@ -1,13 +1,13 @@
-// The problem: what one training step computes, how large each tensor is, and what each
-// operation costs. It knows no ONNX; lib/model makes it from a model, lib/emit from a graph file.
+// The problem: what one training step computes, how large each tensor is, and what each operation
+// costs. It does not depend on ONNX: lib/model makes it from a model, lib/emit from a graph file.
 //
 //        input x          node "conv"        tensor c         node "relu"       tensor r
 //      (kind kInput) ───▶ cost 40, ─────▶ (kActivation) ───▶ cost 2,  ─────▶ (kActivation)
 //                         backward reads x                   in place of c,
 //                                                            backward reads r
 //
-// Views (Reshape, Flatten, ...) are not nodes: their result is their input's tensor.
-// Parameters are not tensors of the graph: they are constant during a step and counted apart.
+// Views (Reshape, Flatten, ...) are not nodes: their result is their input's tensor. Parameters are
+// not tensors of the graph: they are constant during a step and counted separately.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@
 namespace ckplan {
 
 enum class TensorKind {
-  kInput,       // Given from outside: always there, counted with the constants.
+  kInput,       // Given from outside: it always exists, and counts as a constant.
   kActivation,  // Produced by a forward node from the batch.
-  kStatistic,   // Saved beside an activation for backward: batchnorm mean, pooling indices, masks.
+  kStatistic,   // Saved with an activation for backward: batchnorm mean, pooling indices, masks.
 };
 
 struct Tensor {
@@ -33,14 +33,14 @@ struct Tensor {
   TensorKind kind = TensorKind::kActivation;
   bool requires_grad = true;
 
-  // Derived by TensorGraph::Create.
+  // These two are derived by TensorGraph::Create.
   NodeId producer;                // None for inputs.
   std::vector<NodeId> consumers;  // Ascending, each once.
 
   bool operator==(const Tensor&) const = default;
 };
 
-// `output` may be written into the memory of `input` if that dies at this very step.
+// `output` may be written into the memory of `input` if this node is the last use of `input`.
 struct InPlacePair {
   TensorId output;
   TensorId input;
@@ -51,9 +51,9 @@ struct Node {
   int64_t file_id = -1;  // The number that files and plans use for it; unique.
   std::string name;
   std::string op;
-  std::vector<TensorId> inputs;          // As the operation lists them; one may stand there twice.
-  std::vector<TensorId> outputs;         // Statistics included.
-  std::vector<TensorId> backward_reads;  // Which of its inputs and outputs its backward needs.
+  std::vector<TensorId> inputs;          // As the operation lists them; one may occur twice.
+  std::vector<TensorId> outputs;         // These include statistics.
+  std::vector<TensorId> backward_reads;  // The inputs and outputs that its backward needs.
   Cost forward_cost;
   Cost backward_cost;
   Bytes forward_workspace;
@@ -61,53 +61,55 @@ struct Node {
   std::vector<InPlacePair> in_place;           // In the order in which they are tried.
   std::vector<TensorId> gradient_passthrough;  // Inputs whose gradient is the output's, unchanged.
   bool is_random = false;                      // A recomputation must replay its seed.
-  // Numbers of the parameters that other nodes train too: their backward adds to one gradient, and
-  // so must run in the reverse of the graph's order if its sum is to keep its bits. Known of models
-  // alone: graph files do not say it.
+  // Numbers of the parameters that other nodes train, too. The backward passes of these nodes add
+  // to one gradient, so they must run in the reverse of the graph's order for the sum to keep its
+  // bits. Only models provide this; graph files do not.
   std::vector<int32_t> shared_parameters;
-  // Bytes of the gradients that its backward is the first to add to, of all nodes that train those
-  // parameters, in the reverse of the graph's order. Known of models alone.
+  // Bytes of the parameter gradients that this node's backward is the first to write, in the
+  // reverse of the graph's order, among all nodes that train those parameters. Only models provide
+  // this.
   Bytes parameter_gradients;
 
   bool operator==(const Node&) const = default;
 };
 
-// Memory that a step holds from beginning to end, whatever the plan.
+// Memory that a step holds from beginning to end, under any plan.
 struct ConstantMemory {
   Bytes parameters;
   Bytes parameter_gradients;
   Bytes inputs;
-  // Where devices divide parameters (lib/parallel/sharding.h): what of them is whole all the same.
+  // If devices divide the parameters (lib/parallel/sharding.h): the bytes that are whole at a time
+  // nonetheless.
   Bytes unsharded;
 
   bool operator==(const ConstantMemory&) const = default;
 };
 
-// What TensorGraph::Create makes a graph from. Nodes may come in any order.
+// The input of TensorGraph::Create. Nodes may come in any order.
 struct TensorGraphParts {
   std::string name;
   IdVector<TensorId, Tensor> tensors;
   IdVector<NodeId, Node> nodes;
-  std::vector<TensorId> outputs;  // What the model returns: the loss creates their gradients.
+  std::vector<TensorId> outputs;  // The model's results; the loss creates their gradients.
   Bytes parameters;
   Bytes parameter_gradients;
-  // What the optimizer keeps its state for; all that has a gradient, if it is not said.
+  // Bytes of the gradients with optimizer state; if unset, all parameter gradients.
   std::optional<Bytes> optimized = std::nullopt;
   Bytes unsharded = Bytes(0);
-  // How many micro-batches are under way at once, each with inputs of its own
+  // The number of micro-batches in flight at once, each with its own inputs
   // (lib/parallel/pipeline.h).
   int64_t micro_batches = 1;
 };
 
-// Invariants: node ids are a topological order; every tensor but an input has one producer;
-// no sum of sizes or of costs over the whole graph overflows, nor does a small multiple of it.
+// Invariants: node ids are a topological order; every tensor except inputs has one producer; no sum
+// of sizes or of costs over the whole graph overflows, nor does a small multiple of it.
 class TensorGraph {
  public:
-  // Sorts the nodes topologically; where there is a choice, the node that comes first in `parts`
-  // goes first, so a list that already is in order keeps it. Derives producers and consumers.
-  // kInvalidInput: a cycle, a dangling or doubly produced tensor, a negative size or cost,
-  // a backward read that is no input or output of its node, or totals beyond the limits below.
-  // The message lists all faults, not only the first.
+  // Sorts the nodes topologically; among ready nodes, the first in `parts` goes first, so a list
+  // that is already in order keeps it. Derives producers and consumers. kInvalidInput: a cycle, a
+  // dangling or doubly produced tensor, a negative size or cost, a backward read that is not an
+  // input or output of its node, or totals beyond the limits below. The message lists all faults,
+  // not only the first.
   static Result<TensorGraph> Create(TensorGraphParts parts);
 
   const std::string& name() const { return name_; }
@@ -117,15 +119,16 @@ class TensorGraph {
   const Node& node(NodeId id) const { return nodes_[id]; }
   const std::vector<TensorId>& outputs() const { return outputs_; }
   const ConstantMemory& constants() const { return constants_; }
-  // The bytes of gradients that the optimizer keeps state for.
+  // Returns the bytes of the gradients that the optimizer keeps state for.
   Bytes optimized_bytes() const { return optimized_bytes_; }
-  // How many micro-batches are under way at once. A schedule is of one of them; of each other one
-  // what it keeps for backward is in memory as well. constants() has the inputs of all.
+  // Returns the number of micro-batches in flight at once. A schedule covers one of them; for each
+  // of the others, the memory also holds what it keeps for backward. constants() includes the
+  // inputs of all.
   int64_t micro_batches() const { return micro_batches_; }
 
   bool is_input(TensorId id) const { return tensors_[id].kind == TensorKind::kInput; }
-  Cost forward_cost() const { return forward_cost_; }    // All nodes, each run once.
-  Cost backward_cost() const { return backward_cost_; }  // All nodes, each run once.
+  Cost forward_cost() const { return forward_cost_; }    // The sum over all nodes, each run once.
+  Cost backward_cost() const { return backward_cost_; }  // The sum over all nodes, each run once.
 
   bool operator==(const TensorGraph&) const = default;
 
@@ -143,19 +146,20 @@ class TensorGraph {
   Cost backward_cost_;
 };
 
-// Totals above these are refused. Far beyond any machine (64 PiB; 52 days in nanoseconds), yet
-// low enough that solvers may add and double such totals without overflow.
+// Larger totals are refused. The limits are far beyond any machine (64 PiB; 52 days in
+// nanoseconds), yet low enough that solvers may add and double such totals without overflow.
 inline constexpr Bytes kMaxTotalBytes{int64_t{1} << 56};
 inline constexpr Cost kMaxTotalCost{int64_t{1} << 52};
 
-// A copy of the graph with every tensor and workspace rounded up to a multiple of `alignment_bytes`
-// (PyTorch's caching allocator: 512; cudaMalloc: 256). Overflow: kInvalidInput.
+// Returns a copy of the graph with every tensor and workspace rounded up to a multiple of
+// `alignment_bytes` (PyTorch's caching allocator: 512; cudaMalloc: 256). kInvalidInput: a size
+// overflows.
 Result<TensorGraph> AlignSizes(const TensorGraph& graph, int64_t alignment_bytes);
 
-// The graph of one micro-batch alone.
+// Returns the graph of one micro-batch alone.
 TensorGraph OfOneMicroBatch(const TensorGraph& graph);
 
-// The parts again, to make a changed graph from (AlignSizes, new costs).
+// Returns the parts of the graph, from which a changed graph can be made (AlignSizes, new costs).
 TensorGraphParts PartsOf(const TensorGraph& graph);
 
 }  // namespace ckplan

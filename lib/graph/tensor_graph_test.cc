@@ -40,7 +40,7 @@ TEST_CASE("tensor graph: nodes come out in a topological order, the file's ids s
   CHECK(graph.node(NodeId(0)).file_id == 0);
 }
 
-TEST_CASE("tensor graph: what is inconsistent is refused") {
+TEST_CASE("tensor graph: inconsistent parts are refused") {
   struct Row {
     const char* what;
     void (*damage)(TensorGraphParts*);
@@ -75,7 +75,7 @@ TEST_CASE("tensor graph: what is inconsistent is refused") {
   }
 }
 
-TEST_CASE("tensor graph: all faults are told at once") {
+TEST_CASE("tensor graph: all faults are reported at once") {
   TensorGraphParts parts = TwoNodes();
   parts.tensors[TensorId(0)].bytes = Bytes(-1);
   parts.nodes[NodeId(1)].forward_cost = Cost(-1);
@@ -88,7 +88,7 @@ TEST_CASE("tensor graph: alignment rounds every buffer up") {
   CHECK(graph.tensor(TensorId(1)).bytes == Bytes(256));
 }
 
-TEST_CASE("vertex graph: M_v sums a node's outputs, edges stand once") {
+TEST_CASE("vertex graph: M_v sums a node's outputs, each edge occurs once") {
   const TensorGraph graph = GraphFromText("a:4@2 -> b:2@3; a -> b");
   const VertexGraph vertices(graph);
   CHECK(vertices.total_memory() == Bytes(6));

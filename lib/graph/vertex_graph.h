@@ -3,8 +3,8 @@
 //   M_v = bytes of the node's outputs      T_v = forward cost of the node
 //   edge (v, w) if w reads an output of v
 //
-// A vertex has the number of its node, so vertex numbers are a topological order, and NodeSet and
-// per-node vectors serve both views.
+// A vertex has the number of its node. So vertex numbers are a topological order, and NodeSet and
+// per-node vectors work with both views.
 #pragma once
 
 #include <cstdint>
@@ -28,15 +28,15 @@ class VertexGraph {
   Bytes total_memory() const { return total_memory_; }
   Cost total_time() const { return total_time_; }
 
-  // Ascending, each once.
+  // Neighbours in ascending order, each once.
   std::span<const NodeId> successors(NodeId v) const { return successors_.of(v); }
   std::span<const NodeId> predecessors(NodeId v) const { return predecessors_.of(v); }
 
-  // A copy of the graph with other times; used to round costs to a coarser unit.
+  // Returns a copy of the graph with other times, for example with costs rounded to a coarser unit.
   VertexGraph WithTimes(IdVector<NodeId, Cost> time) const;
 
  private:
-  // Adjacency lists in one array: those of v stand in [starts[v], starts[v + 1]).
+  // Adjacency lists in one array: the list of v is at [starts[v], starts[v + 1]).
   struct Adjacency {
     std::vector<NodeId> targets;
     std::vector<size_t> starts;

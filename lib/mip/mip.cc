@@ -9,7 +9,8 @@
 namespace ckplan {
 namespace {
 
-// Sorted by column, with one entry for each. Stable, so that the sums are the same everywhere.
+// Sorts entries by column and merges those of one column. The sort is stable, so that the sums are
+// the same on every machine.
 std::vector<MipEntry> Canonical(std::vector<MipEntry> entries) {
   std::stable_sort(entries.begin(), entries.end(),
                    [](const MipEntry& a, const MipEntry& b) { return a.column < b.column; });

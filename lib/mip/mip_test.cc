@@ -18,7 +18,8 @@ MipOutcome Solved(const MipModel& model, const MipLimits& limits = {},
   return SolveMip(model, limits, options).value();
 }
 
-// Binary columns with `rows` knapsack rows, each of which admits half of its weight.
+// Makes a program of binary columns with `rows` knapsack rows, each of which allows half of its
+// total weight.
 MipModel RandomKnapsack(Rng& rng, int columns, int rows) {
   MipModel model;
   for (int j = 0; j < columns; ++j) {
@@ -37,7 +38,7 @@ MipModel RandomKnapsack(Rng& rng, int columns, int rows) {
   return model;
 }
 
-// Few columns with few values, rows of either sign and kind: many are infeasible.
+// Makes a program with few columns and values, and rows of any sign and kind. Many are infeasible.
 MipModel RandomModel(Rng& rng) {
   MipModel model;
   const int64_t columns = rng.Between(1, 6);
@@ -50,7 +51,7 @@ MipModel RandomModel(Rng& rng) {
   }
   for (int64_t rows = rng.Between(0, 5); rows > 0; --rows) {
     std::vector<MipEntry> entries;
-    for (int64_t k = rng.Between(1, 8); k > 0; --k) {  // Columns twice, too.
+    for (int64_t k = rng.Between(1, 8); k > 0; --k) {  // A column may come twice.
       entries.push_back(
           {static_cast<int>(rng.Between(0, columns - 1)), static_cast<double>(rng.Between(-5, 5))});
     }
@@ -63,7 +64,7 @@ MipModel RandomModel(Rng& rng) {
   return model;
 }
 
-// The least cost of all whole points between the bounds; infinite if none is feasible.
+// Returns the least cost over all whole points between the bounds; infinite if none is feasible.
 double BruteForce(const MipModel& model) {
   const std::vector<MipColumn>& columns = model.columns();
   std::vector<double> values;
@@ -102,7 +103,7 @@ TEST_CASE("mip: entries of a column add up, and those that cancel are dropped") 
   CHECK(entries[0].coefficient == 4);
 }
 
-TEST_CASE("mip: feasible is what satisfies bounds, rows and integers") {
+TEST_CASE("mip: a solution is feasible if it satisfies bounds, rows and integers") {
   MipModel model;
   const int x = model.AddColumn({.upper = 3, .is_integer = true});
   const int y = model.AddColumn({.lower = -1, .upper = 1});
@@ -162,7 +163,7 @@ TEST_CASE("mip: knapsacks equal brute force") {
   }
 }
 
-TEST_CASE("mip: a limit of work ends every solve at the same place") {
+TEST_CASE("mip: a work limit ends every solve at the same place") {
   Rng rng(3);
   const MipModel model = RandomKnapsack(rng, 50, 10);
   int64_t last = -1;
@@ -181,7 +182,7 @@ TEST_CASE("mip: a limit of work ends every solve at the same place") {
   CheckSame(of_nodes, Solved(model, {.nodes = 1}));
 }
 
-TEST_CASE("mip: a limit of work ends a linear program, which then proves nothing") {
+TEST_CASE("mip: a work limit ends a linear program, which then proves nothing") {
   Rng rng(4);
   const MipModel model = RandomKnapsack(rng, 50, 10);
   const MipOutcome outcome = Solved(model, {.lp_iterations = 3}, {.relax = true});
@@ -189,7 +190,7 @@ TEST_CASE("mip: a limit of work ends a linear program, which then proves nothing
   CHECK(outcome.bound == -kMipInfinity);
 }
 
-TEST_CASE("mip: a gap ends a search early, and the bound tells by how much") {
+TEST_CASE("mip: a gap ends a search early, and the bound says by how much") {
   Rng rng(5);
   const MipModel model = RandomKnapsack(rng, 30, 3);
   const MipOutcome outcome = Solved(model, {.relative_gap = 0.1});
@@ -197,7 +198,7 @@ TEST_CASE("mip: a gap ends a search early, and the bound tells by how much") {
   CHECK(outcome.objective - outcome.bound <= 0.1 * std::abs(outcome.objective));
 }
 
-TEST_CASE("mip: a start is kept where there is no time for a better one") {
+TEST_CASE("mip: a start is kept if there is no time for a better one") {
   Rng rng(6);
   const MipModel model = RandomKnapsack(rng, 50, 10);
   const MipOutcome found = Solved(model, {.lp_iterations = 300});
@@ -205,7 +206,7 @@ TEST_CASE("mip: a start is kept where there is no time for a better one") {
   const MipOutcome started = Solved(model, {.lp_iterations = 0}, {.start = &*found.values});
   REQUIRE(started.values);
   CHECK(started.objective <= found.objective);
-  const std::vector<double> all(50, 1.0);  // Twice what fits.
+  const std::vector<double> all(50, 1.0);  // This takes twice as much as fits.
   const MipOutcome misled = Solved(model, {.lp_iterations = 300}, {.start = &all});
   REQUIRE(misled.values);
   CHECK(model.IsFeasible(*misled.values));
@@ -243,17 +244,17 @@ TEST_CASE("mip: the caller is asked about solutions near the bound, and may end 
   CHECK(ended.work < proven.work);
   options.is_worth_proving = [](const std::vector<double>&) -> bool { throw std::bad_alloc(); };
   CHECK_THROWS_AS(Solved(model, {}, options), std::bad_alloc);
-  options.doubtful_gap = -1;  // Nothing is so near.
+  options.doubtful_gap = -1;  // No solution is that near.
   CHECK(Solved(model, {}, options).status == MipStatus::kOptimal);
 }
 
-TEST_CASE("mip: the caller is told of each better solution, and ends the search with one") {
+TEST_CASE("mip: the caller sees each better solution, and ends the search with one") {
   Rng rng(7);
   const MipModel model = RandomKnapsack(rng, 40, 20);
   std::vector<double> costs;
   double enough = -kMipInfinity;
   MipOptions options;
-  options.doubtful_gap = kMipInfinity;  // Of what is not asked.
+  options.doubtful_gap = kMipInfinity;  // This is ignored, since `is_worth_proving` is not set.
   options.is_solution_enough = [&](const std::vector<double>& values) {
     CHECK(model.IsFeasible(values));
     costs.push_back(model.Objective(values));
@@ -275,12 +276,12 @@ TEST_CASE("mip: the caller is told of each better solution, and ends the search 
   CHECK_THROWS_AS(Solved(model, {}, options), std::bad_alloc);
 }
 
-TEST_CASE("mip: a search ends once its bound is said to be enough, with a bound that holds") {
+TEST_CASE("mip: a search ends once the caller accepts its bound, with a bound that holds") {
   Rng rng(7);
   const MipModel model = RandomKnapsack(rng, 40, 20);
   const MipOutcome whole = Solved(model);
   REQUIRE(whole.status == MipStatus::kOptimal);
-  const double enough = whole.objective * 1.05;  // Costs are below 0.
+  const double enough = whole.objective * 1.05;  // Costs are negative.
   MipOptions options;
   options.is_bound_enough = [&](double bound) { return bound > enough; };
   const MipOutcome ended = Solved(model, {}, options);
@@ -304,7 +305,7 @@ TEST_CASE("mip: a stop ends a solve with the best so far") {
   CHECK(polls < 20);
 }
 
-TEST_CASE("mip: what cannot be solved is an error, or an outcome that says so") {
+TEST_CASE("mip: a program that cannot be solved gives an error, or an outcome that says so") {
   MipModel unbounded;
   unbounded.AddColumn({.cost = -1, .is_integer = true});
   CHECK(SolveMip(unbounded, {}).error().code == ErrorCode::kInvalidInput);

@@ -1,4 +1,4 @@
-// Mixed-integer programs by HiGHS, through its C interface.
+// Solves mixed-integer programs by the C interface of HiGHS.
 #include <highs/interfaces/highs_c_api.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace ckplan {
 namespace {
 
-// HiGHS's status after memory ran out, which its C interface does not name.
+// HiGHS's status after running out of memory, which its C interface does not name.
 constexpr HighsInt kModelStatusMemoryLimit = 18;
 
 struct Destroy {
@@ -42,17 +42,18 @@ void SetText(void* highs, const char* name, const char* value) {
   CKPLAN_CHECK(Highs_setStringOptionValue(highs, name, value) == kHighsStatusOk, name);
 }
 
-// What makes a solve repeatable: one thread, which is the caller's; one seed; no clock; and methods
-// that are named, as a choice of HiGHS's may depend on how it was built.
+// Makes a solve repeatable: it runs in the caller's thread alone, with one seed, without a clock,
+// and by explicitly named methods, as HiGHS's own choice may depend on how it was built.
 void SetRepeatable(void* highs) {
   SetBool(highs, "output_flag", false);
   SetInt(highs, "threads", 1);
   SetText(highs, "parallel", "off");
   SetInt(highs, "random_seed", 0);
   SetDouble(highs, "time_limit", kMipInfinity);
-  SetInt(highs, "simplex_strategy", 1);  // The dual simplex method, serial.
+  SetInt(highs, "simplex_strategy", 1);  // The serial dual simplex method.
   SetText(highs, "mip_lp_solver", "simplex");
-  SetText(highs, "mip_ipm_solver", "ipx");  // For analytic centres; the other one calls a BLAS.
+  // Used for analytic centres; the alternative calls a BLAS.
+  SetText(highs, "mip_ipm_solver", "ipx");
 }
 
 void SetLimits(void* highs, const MipLimits& limits, bool is_linear) {
@@ -65,7 +66,7 @@ void SetLimits(void* highs, const MipLimits& limits, bool is_linear) {
   SetInt(highs, "simplex_iteration_limit", Clamped(limits.lp_iterations));
 }
 
-// The model in the form that HiGHS takes: rows one after another.
+// The model in HiGHS's form: one row after the other.
 struct Arrays {
   std::vector<double> cost, lower, upper, row_lower, row_upper, coefficient;
   std::vector<HighsInt> integrality, row_begin, column;
@@ -92,10 +93,10 @@ Arrays Flatten(const MipModel& model) {
   return arrays;
 }
 
-// HiGHS itself lets NaN pass.
+// HiGHS itself accepts NaN.
 bool IsNumeric(const MipModel& model) {
   const auto is_range = [](double lower, double upper) {
-    return lower < kMipInfinity && upper > -kMipInfinity;  // False for NaN.
+    return lower < kMipInfinity && upper > -kMipInfinity;  // This is false for NaN.
   };
   const auto is_column = [&](const MipColumn& column) {
     return std::isfinite(column.cost) && is_range(column.lower, column.upper);
@@ -146,7 +147,7 @@ std::vector<double> Rounded(std::vector<double> values, const MipModel& model) {
   return values;
 }
 
-// What HiGHS is given with its callback, and what the callback has seen.
+// The context of the callback: what it is given, and what it has seen.
 struct Interrupt {
   const MipModel& model;
   const MipLimits& limits;
@@ -154,14 +155,14 @@ struct Interrupt {
   const int64_t entries = CountEntries(model);
   int64_t iterations = 0;
   int64_t work = 0;
-  std::vector<double> best;  // The best solution, until it is judged by `is_worth_proving`.
-  bool is_solved = false;    // As `is_solution_enough` says.
+  std::vector<double> best;  // The best solution, until `is_worth_proving` judges it.
+  bool is_solved = false;    // The answer of `is_solution_enough`.
   std::exception_ptr thrown;
 
   size_t columns() const { return model.columns().size(); }
 };
 
-// Whether a thread that polls now would be stopped. No exception may pass through HiGHS.
+// Returns whether a poll would throw Stopped now. No exception may pass through HiGHS.
 bool StopIsRequested(int64_t work) {
   try {
     PollStop(work);
@@ -171,8 +172,8 @@ bool StopIsRequested(int64_t work) {
   }
 }
 
-// Whether the caller is asked about the best solution, and wants no proof of it. No exception may
-// pass through HiGHS.
+// Asks the caller about the best solution if it is near the bound; returns whether the caller wants
+// no proof of it. No exception may pass through HiGHS.
 bool IsRefused(double primal_bound, double dual_bound, Interrupt* interrupt) {
   const MipOptions& options = interrupt->options;
   const bool is_near = primal_bound - dual_bound <= options.doubtful_gap;
@@ -186,12 +187,12 @@ bool IsRefused(double primal_bound, double dual_bound, Interrupt* interrupt) {
   }
 }
 
-// Takes a better solution. No exception may pass through HiGHS.
+// Records a better solution. No exception may pass through HiGHS.
 void TakeSolution(const double* values, Interrupt* interrupt) {
   const MipOptions& options = interrupt->options;
   try {
     std::vector<double> best = Rounded({values, values + interrupt->columns()}, interrupt->model);
-    // HiGHS may find more of them before it can be interrupted.
+    // HiGHS may find more solutions before it can be interrupted.
     if (!interrupt->is_solved && options.is_solution_enough) {
       interrupt->is_solved = options.is_solution_enough(best);
     }
@@ -201,8 +202,8 @@ void TakeSolution(const double* values, Interrupt* interrupt) {
   }
 }
 
-// HiGHS calls it wherever it can be interrupted, and with each better solution if those are asked
-// about; `context` is the Interrupt.
+// HiGHS calls this wherever it can be interrupted, and for each better solution if
+// `is_worth_proving` or `is_solution_enough` is set; `context` is the Interrupt.
 void InterruptWhenSpent(int type, const char*, const HighsCallbackDataOut* out,
                         HighsCallbackDataIn* in, void* context) {
   auto& interrupt = *static_cast<Interrupt*>(context);
@@ -256,7 +257,7 @@ HighsInt IntInfo(void* highs, const char* name) {
   return value;
 }
 
-// HiGHS has no figures of such a model. Each row holds or does not.
+// HiGHS reports nothing for a model without columns, so each row is checked here.
 MipOutcome WithoutColumns(const MipModel& model) {
   const std::vector<double> nothing;
   if (!model.IsFeasible(nothing)) {
@@ -265,7 +266,7 @@ MipOutcome WithoutColumns(const MipModel& model) {
   return {.status = MipStatus::kOptimal, .bound = 0, .values = nothing, .objective = 0};
 }
 
-// Whether the bounds of the columns alone keep the cost from falling without end.
+// Returns whether the bounds of the columns alone keep the cost from falling without end.
 bool HasLeastCost(const MipModel& model) {
   return std::all_of(model.columns().begin(), model.columns().end(), [](const MipColumn& column) {
     if (column.cost == 0) return true;
@@ -282,7 +283,7 @@ Result<MipStatus> StatusOf(HighsInt model_status, const MipModel& model) {
     case kHighsModelStatusInfeasible:
       return MipStatus::kInfeasible;
     case kHighsModelStatusIterationLimit:
-    case kHighsModelStatusSolutionLimit:  // Also of nodes.
+    case kHighsModelStatusSolutionLimit:  // HiGHS uses this status for its node limit, too.
     case kHighsModelStatusInterrupt:
       return MipStatus::kStopped;
     case kHighsModelStatusUnboundedOrInfeasible:
@@ -296,7 +297,7 @@ Result<MipStatus> StatusOf(HighsInt model_status, const MipModel& model) {
   }
 }
 
-// The best solution that HiGHS has, if it has one.
+// Returns the best solution that HiGHS has, if any.
 std::optional<std::vector<double>> Values(void* highs, const MipModel& model, bool is_linear) {
   if (IntInfo(highs, "primal_solution_status") != kHighsSolutionStatusFeasible) return {};
   std::vector<double> values(model.columns().size());
@@ -339,15 +340,15 @@ Result<MipOutcome> SolveMip(const MipModel& model, const MipLimits& limits,
   SetInterrupt(highs.get(), &interrupt);
   if (options.start != nullptr && !is_linear) {
     CKPLAN_CHECK(options.start->size() == model.columns().size(), "a start values every column");
-    // A start that is not feasible makes HiGHS warn and go on.
+    // HiGHS warns about an infeasible start and goes on.
     Highs_setSolution(highs.get(), options.start->data(), nullptr, nullptr, nullptr);
   }
-  Highs_run(highs.get());  // The model's status says more than what it returns.
+  Highs_run(highs.get());  // The returned code is ignored, since the model's status says more.
   if (interrupt.thrown) std::rethrow_exception(interrupt.thrown);
   CKPLAN_ASSIGN_OR_RETURN(const MipStatus status,
                           StatusOf(Highs_getModelStatus(highs.get()), model));
   MipOutcome outcome = Read(highs.get(), status, model, is_linear);
-  // HiGHS may go on for a while after it looked at its limits last.
+  // HiGHS may go on for a while after its last check of the limits.
   const int64_t unseen = std::max<int64_t>(0, outcome.lp_iterations - interrupt.iterations);
   outcome.work = interrupt.work + unseen * IterationWork(interrupt.columns());
   return outcome;

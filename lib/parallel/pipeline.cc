@@ -12,8 +12,9 @@ namespace {
 
 Cost StepCostOf(const Node& node) { return node.forward_cost + node.backward_cost; }
 
-// The first node of each stage where none costs more than `limit`, each taking what it can; nothing
-// if that makes more stages. Each has a node at least.
+// Returns the first node of each stage if no stage may cost more than `limit` and each takes as
+// many nodes as it can. Returns nothing if that needs more stages. Each stage has at least one
+// node.
 std::optional<std::vector<NodeId>> FillStages(const TensorGraph& graph, int64_t stages,
                                               Cost limit) {
   std::vector<NodeId> starts;
@@ -23,7 +24,7 @@ std::optional<std::vector<NodeId>> FillStages(const TensorGraph& graph, int64_t 
     const Cost cost = StepCostOf(graph.node(id));
     if (cost > limit) return std::nullopt;
     const auto begun = static_cast<int64_t>(starts.size());
-    // As many nodes are left as stages need one each.
+    // The nodes left are just enough to give each remaining stage one.
     const bool must_begin = count - id.index() <= stages - begun;
     if (starts.empty() || must_begin || filled + cost > limit) {
       if (begun == stages) return std::nullopt;
@@ -36,7 +37,7 @@ std::optional<std::vector<NodeId>> FillStages(const TensorGraph& graph, int64_t 
 }
 
 std::vector<NodeId> BalancedStarts(const TensorGraph& graph, int64_t stages) {
-  Cost low;  // The least limit is at least this.
+  Cost low;  // A lower bound of the least limit.
   Cost high = graph.forward_cost() + graph.backward_cost();
   while (low < high) {
     const Cost middle(low.count() + (high.count() - low.count()) / 2);
@@ -147,7 +148,8 @@ class StageCutter {
     node.gradient_passthrough = Mapped(whole.gradient_passthrough);
     node.in_place.clear();
     for (const auto& [output, input] : whole.in_place) {
-      // What was received stays as it is until it is read again.
+      // A received tensor stays unchanged until it is read again, so it is never overwritten in
+      // place.
       if (!IsMadeHere(input)) continue;
       node.in_place.push_back({stage_.tensor_of[output], stage_.tensor_of[input]});
     }

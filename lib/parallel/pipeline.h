@@ -7,10 +7,10 @@
 //        F0 F1       B0 F2 B1 F3 B2 F4 B3 F5 B4    B5           stage 1: at most 2
 //           F0    B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5              stage 2: at most 1
 //
-// A stage is a range of nodes, in the graph's own order. Its graph is one like any other: what
-// earlier stages make and it reads are its inputs, and what later stages read are its outputs,
-// whose gradients come from there. All micro-batches follow one plan. What one of them keeps from
-// its forward pass for its backward pass is there once for each that is in flight.
+// A stage is a range of nodes in the graph's order. It has an ordinary graph: tensors that it reads
+// from earlier stages are its inputs, and tensors that later stages read are its outputs, whose
+// gradients come from there. All micro-batches follow one plan. Memory that a micro-batch keeps
+// from its forward pass to its backward pass counts once for each micro-batch in flight.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ namespace ckplan {
 
 enum class PipelineSchedule { k1F1B, kGPipe };
 
-// Of so many stages the one with that number, from 0.
+// Stage number `index`, counted from 0, of a pipeline of `stages` stages.
 struct PipelineStage {
   int64_t stages = 1;
   int64_t index = 0;
@@ -39,9 +39,10 @@ struct PipelineStage {
 inline constexpr int64_t kMaxStages = 1'000'000;
 inline constexpr int64_t kMaxMicroBatches = 1'000'000;
 
-std::string TextOf(const PipelineStage& stage);  // "4/1"
+std::string TextOf(const PipelineStage& stage);  // For example "4/1".
 
-// How many micro-batches wait in the stage for their backward at most, the one that runs included.
+// Returns the most micro-batches whose backward is outstanding in the stage at once, including the
+// running one.
 int64_t MicroBatchesInFlight(const PipelineStage& stage, int64_t micro_batches,
                              PipelineSchedule schedule);
 
@@ -53,22 +54,23 @@ struct NodeRange {
   bool operator==(const NodeRange&) const = default;
 };
 
-// The first nodes of all stages. Cuts name the first node of each stage but the first: a node, or a
-// module, whose first node is meant. Without cuts, the costliest stage costs as little as it can,
-// forward and backward together; earlier stages then take what they can. kUsage: fewer nodes than
-// stages, or other cuts than one for each stage but the first, in the order of the graph, each of
-// which is found.
+// Returns the first node of each stage. `cuts` names the first node of each stage except stage 0: a
+// node, or a module, which stands for its first node. Without cuts, the cost of the costliest stage
+// (forward plus backward) is minimised; earlier stages then take as many nodes as they can. kUsage:
+// there are fewer nodes than stages, or `cuts` does not have a known name for each stage except
+// stage 0, in the graph's order.
 Result<std::vector<NodeId>> StartsOfStages(const TensorGraph& graph, const ModuleCalls& modules,
                                            int64_t stages, std::span<const std::string> cuts);
 
-// The nodes of the stage with that index, in a graph of so many nodes.
+// Returns the nodes of stage `index`, in a graph of `node_count` nodes.
 NodeRange NodesOfStage(std::span<const NodeId> starts, int64_t index, size_t node_count);
 
-// The graph of a range of nodes, and where the tensors of the whole graph are in it. It has no
-// parameters: see ModelGraph::parameters for those that its nodes read.
+// The graph of a range of nodes, and the mapping of tensors from the whole graph to it. It has no
+// parameters: ModelGraph::parameters has those that its nodes read.
 struct StageGraph {
   TensorGraphParts parts;
-  IdVector<TensorId, TensorId> tensor_of;  // By those of the whole graph; none if it is not there.
+  IdVector<TensorId, TensorId> tensor_of;  // The index is a tensor of the whole graph; none if the
+                                           // stage lacks it.
 };
 StageGraph CutStage(const TensorGraph& graph, const NodeRange& nodes);
 

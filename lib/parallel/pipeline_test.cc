@@ -12,9 +12,9 @@
 namespace ckplan {
 namespace {
 
-// Of each stage how many micro-batches wait for backward at most, as the schedule's own authors
-// draw it: a stage of 1F1B runs forward once for each stage behind it, then forward and backward in
-// turn.
+// Counts the most micro-batches that wait for backward in a stage, by running the schedule as its
+// authors draw it: a stage of 1F1B runs forward once for each later stage, and then alternates
+// forward and backward.
 int64_t CountedInFlight(const PipelineStage& stage, int64_t micro_batches,
                         PipelineSchedule schedule) {
   const bool is_gpipe = schedule == PipelineSchedule::kGPipe;
@@ -67,7 +67,7 @@ std::string NamesOfStage(const TensorGraph& graph, const PipelineStage& stage,
   return names;
 }
 
-TEST_CASE("pipeline: stages are balanced by cost, or cut where names say") {
+TEST_CASE("pipeline: stages are balanced by cost, or cut at the named nodes") {
   const TensorGraph graph = GraphFromText("a:1@1 -> b:1@5 -> c:1@2 -> d:1@2 -> e:1@4");
   CHECK(NamesOfStage(graph, {3, 0}) == "ab");
   CHECK(NamesOfStage(graph, {3, 1}) == "cd");
@@ -75,7 +75,7 @@ TEST_CASE("pipeline: stages are balanced by cost, or cut where names say") {
   CHECK(NamesOfStage(graph, {5, 4}) == "e");
   CHECK(NamesOfStage(graph, {1, 0}) == "abcde");
   CHECK(NamesOfStage(graph, {3, 1}, {"b", "e"}) == "bcd");
-  // A stage has a node also where those before could take all.
+  // Each stage gets a node even if the stages before it could take all.
   CHECK(NamesOfStage(GraphFromText("a:1@0 -> b:1@0 -> c:1@0"), {3, 1}) == "b");
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("pipeline: a cut may be a module, which begins with its first node") {
   CHECK(RangeOf(graph, modules, {2, 1}, cuts).value() == NodeRange{NodeId(2), NodeId(4)});
 }
 
-TEST_CASE("pipeline: cuts that make no such stages are refused") {
+TEST_CASE("pipeline: cuts that do not make these stages are refused") {
   const TensorGraph graph = GraphFromText("a:1 -> b:1 -> c:1");
   const struct {
     PipelineStage stage;
@@ -109,7 +109,7 @@ TEST_CASE("pipeline: cuts that make no such stages are refused") {
   }
 }
 
-// The least cost of the costliest stage, of all cuts.
+// Returns the least cost of the costliest stage over all ways to cut.
 Cost LeastOfCuts(const std::vector<Cost>& costs, size_t begin, int64_t stages) {
   Cost sum;
   if (stages == 1) {
@@ -145,8 +145,9 @@ TEST_CASE("pipeline: no other cut of a random graph has a cheaper costliest stag
   }
 }
 
-TEST_CASE("pipeline: a stage has what it reads as inputs, and what others read as outputs") {
-  // a skips over the stage of b and c to d.
+TEST_CASE(
+    "pipeline: a stage's inputs are the tensors it reads, its outputs those that others read") {
+  // a's result skips the stage of b and c and goes to d.
   const TensorGraph graph = GraphFromText("a:1 -> b:2 -> c:3 -> d:4; a -> d");
   const StageGraph stage = CutStage(graph, {NodeId(1), NodeId(3)});
   const TensorGraph middle = TensorGraph::Create(stage.parts).value();
@@ -163,7 +164,8 @@ TEST_CASE("pipeline: a stage has what it reads as inputs, and what others read a
   CHECK(TensorGraph::Create(std::move(parts)).value().constants().inputs == Bytes(3));
 }
 
-TEST_CASE("pipeline: the stages of a random graph are the whole graph, each thing once") {
+TEST_CASE(
+    "pipeline: the stages of a random graph make up the whole graph, each node and tensor once") {
   Rng rng(11);
   for (int round = 0; round < 300; ++round) {
     CAPTURE(round);
@@ -190,7 +192,7 @@ TEST_CASE("pipeline: the stages of a random graph are the whole graph, each thin
         CHECK(tensor.requires_grad == graph.tensor(whole).requires_grad);
         if (tensor.kind == TensorKind::kInput) continue;
         ++made[whole];
-        // Whoever reads it elsewhere gets it from here.
+        // A tensor that another stage reads is an output of this one.
         const std::vector<NodeId>& consumers = graph.tensor(whole).consumers;
         const bool is_read_later = !consumers.empty() && consumers.back() >= nodes.end;
         const std::vector<TensorId>& outputs = stage->outputs();

@@ -14,7 +14,7 @@ namespace {
 // DeepSpeed's nccl_start_alignment_factor.
 constexpr int64_t kFlatAlignment = 2;
 
-// A sum of sizes, or the knowledge that it overflows.
+// A sum of sizes that remembers whether it overflowed.
 class ByteSum {
  public:
   void Add(std::optional<int64_t> amount) {
@@ -29,7 +29,7 @@ class ByteSum {
 
 int64_t RoundedQuotient(int64_t amount, int64_t by) { return amount / by + (amount % by != 0); }
 
-// What a system divides, by the drawing in the header.
+// Which constants a system divides: see the table in the header.
 struct Divided {
   bool parameters = false;
   bool gradients = false;
@@ -89,8 +89,8 @@ class Sharder {
     for (const NodeId reader : readers) whole_[reader].Add(bytes);
   }
 
-  // Each device holds as many elements, or as many of the rows, as the first one needs; what is
-  // gathered from all of them has the padding of the last.
+  // Each device holds as many elements (or rows) as the first one needs; gathering from all devices
+  // includes the padding of the last one.
   void AddDividedByItself(const Parameter& parameter, bool is_trained) {
     const bool is_by_rows = sharding_.system == ShardingSystem::kFsdp;
     const int64_t units = is_by_rows ? parameter.rows : parameter.elements;
@@ -106,7 +106,8 @@ class Sharder {
     AddWhole(parameter.readers, gathered);
   }
 
-  // All trained parameters of one type behind each other, padded so that the parts are equal.
+  // All trained parameters of one type are laid out one after the other, and padded so that the
+  // parts are equal.
   void AddFlat(int64_t element_bytes, const ByteSum& elements) {
     const int64_t parts =
         RoundedQuotient(elements.bytes().count(), kFlatAlignment * sharding_.devices);
@@ -122,8 +123,8 @@ class Sharder {
   ByteSum gradients_;
   ByteSum optimized_;
   ByteSum persistent_;
-  std::map<NodeId, ByteSum> whole_;           // While a node runs.
-  std::map<int64_t, ByteSum> flat_elements_;  // By bytes of an element.
+  std::map<NodeId, ByteSum> whole_;           // Bytes that are whole while a node runs.
+  std::map<int64_t, ByteSum> flat_elements_;  // Elements by the bytes of one element.
 };
 
 }  // namespace

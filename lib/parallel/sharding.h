@@ -1,5 +1,5 @@
-// What one of several devices holds of a model's constants where data parallelism divides them.
-// docs/parallelism.md has the formulas with their sources and what they leave out.
+// The part of a model's constants that each device holds if data parallelism divides them.
+// docs/parallelism.md has the formulas with their sources and their limits.
 //
 //                            zero1           zero2           zero3           fsdp
 //   parameters               whole           whole           divided         divided
@@ -8,12 +8,12 @@
 //   divided by               all as one      all as one      each by         each by its
 //                            flat list       flat list       elements        first dimension
 //
-// Buffers and inputs stay whole. Divisions round up as those systems do, so the figures are those
+// Buffers and inputs stay whole. Divisions round up as in these systems, so the figures are those
 // of the device that holds most.
 //
-// What is divided is whole while an operation works with it. Of that the operation counts that has
-// most of it, `unsharded`: of zero2 the gradients that it makes, of zero3 and fsdp its parameters
-// as well. Units of more than one operation, and what is fetched ahead, need more.
+// Divided memory is whole while an operation uses it: the gradients that the operation makes
+// (zero2), and its parameters as well (zero3, fsdp). `unsharded` is the most bytes that any
+// operation has whole. Units of several operations and prefetching need more.
 #pragma once
 
 #include <cstdint>
@@ -38,26 +38,26 @@ struct Sharding {
   bool operator==(const Sharding&) const = default;
 };
 
-// DeepSpeed gathers smaller parameters once, and keeps them then: its default of
+// DeepSpeed gathers smaller parameters once and then keeps them: the default of
 // stage3_param_persistence_threshold.
 inline constexpr int64_t kPersistentElements = 100'000;
 
 inline constexpr int64_t kMinShardingDevices = 2;
 inline constexpr int64_t kMaxShardingDevices = 1'000'000;
 
-std::string TextOf(const Sharding& sharding);  // "fsdp:8"
+std::string TextOf(const Sharding& sharding);  // For example "fsdp:8".
 
-// What a device holds.
+// The memory of one device.
 struct ShardedConstants {
-  Bytes parameters;           // Buffers included.
-  Bytes parameter_gradients;  // Of those that are trained.
-  Bytes optimized;            // What the optimizer keeps one value for, as gradients are stored.
-  Bytes unsharded;            // Beside all these; see above.
+  Bytes parameters;           // These include buffers.
+  Bytes parameter_gradients;  // Gradients of trained parameters only.
+  Bytes optimized;            // Bytes of the gradients whose optimizer state the device holds.
+  Bytes unsharded;            // Held in addition to the above; see the top of this file.
 
   bool operator==(const ShardedConstants&) const = default;
 };
 
-// kInvalidInput: sizes overflow.
+// kInvalidInput: a size overflows.
 Result<ShardedConstants> ShardConstants(std::span<const Parameter> parameters,
                                         const Sharding& sharding);
 

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = Parameter::Kind;
 
-// Of floats, read by those nodes.
+// Makes a parameter of floats that these nodes read.
 Parameter FloatsOf(Kind kind, int64_t rows, int64_t columns, std::vector<int> readers) {
   Parameter parameter{"w", kind, Bytes(4 * rows * columns), rows * columns, rows, {}};
   for (const int reader : readers) parameter.readers.emplace_back(reader);
@@ -41,19 +41,22 @@ TEST_CASE("sharding: zero2 divides gradients as well, which are whole while a no
         ShardedConstants{Bytes(148 + 20), Bytes(40), Bytes(40), Bytes(120)});
 }
 
-TEST_CASE("sharding: zero3 divides each parameter by its elements, and keeps small ones whole") {
-  // ceil(30 / 4) = 8 and ceil(7 / 4) = 2 elements; gathered 32 and 8 elements that persist, and the
-  // gradient of the matrix.
+TEST_CASE(
+    "sharding: zero3 divides each parameter by its elements, and keeps small parameters whole") {
+  // Each device has ceil(30 / 4) = 8 and ceil(7 / 4) = 2 elements; gathered are 32 elements and 8
+  // persistent ones. The gradient of the matrix is whole as well.
   CHECK(Shard(kLayer, ShardingSystem::kZero3, 4) ==
         ShardedConstants{Bytes(40 + 20), Bytes(40), Bytes(40), Bytes(160 + 120)});
-  // 100,001 elements do not persist: ceil(100001 / 4) = 25001, so 100,004 are gathered.
+  // 100,001 elements exceed the limit for persistence: ceil(100001 / 4) = 25001, so 100,004 are
+  // gathered.
   const std::vector<Parameter> large = {FloatsOf(Kind::kTrained, 100'001, 1, {0})};
   CHECK(Shard(large, ShardingSystem::kZero3, 4) ==
         ShardedConstants{Bytes(100'004), Bytes(100'004), Bytes(100'004), Bytes(400'016 + 400'004)});
 }
 
 TEST_CASE("sharding: fsdp divides each parameter by the rows of its first dimension") {
-  // ceil(10 / 4) = 3 rows of 12 bytes, ceil(7 / 4) = 2 of 4. Gathered: 12 rows, and the gradient.
+  // Each device has ceil(10 / 4) = 3 rows of 12 bytes and ceil(7 / 4) = 2 of 4. Gathered are 12
+  // rows; the gradient is whole as well.
   CHECK(Shard(kLayer, ShardingSystem::kFsdp, 4) ==
         ShardedConstants{Bytes(36 + 8 + 20), Bytes(44), Bytes(44), Bytes(144 + 120)});
   // One row cannot be divided.
@@ -62,8 +65,8 @@ TEST_CASE("sharding: fsdp divides each parameter by the rows of its first dimens
         ShardedConstants{Bytes(400), Bytes(400), Bytes(400), Bytes(1600 + 400)});
 }
 
-TEST_CASE("sharding: of what is whole while a node runs, the node with the most counts") {
-  // Node 2 reads both matrices, one of which node 0 reads as well.
+TEST_CASE("sharding: the node that needs the most whole memory counts") {
+  // Node 2 reads both matrices; node 0 reads one of them as well.
   const std::vector<Parameter> shared = {FloatsOf(Kind::kTrained, 8, 1, {0, 2}),
                                          FloatsOf(Kind::kTrained, 16, 1, {2}),
                                          FloatsOf(Kind::kTrained, 20, 1, {1})};
@@ -71,7 +74,7 @@ TEST_CASE("sharding: of what is whole while a node runs, the node with the most 
   CHECK(Shard(shared, ShardingSystem::kZero2, 4).unsharded == Bytes(4 * (8 + 16)));
 }
 
-TEST_CASE("sharding: frozen parameters are divided, and have nothing else") {
+TEST_CASE("sharding: frozen parameters are divided, and have no gradients or optimizer state") {
   const std::vector<Parameter> frozen = {FloatsOf(Kind::kFrozen, 8, 2, {0})};
   CHECK(Shard(frozen, ShardingSystem::kFsdp, 4) ==
         ShardedConstants{Bytes(16), Bytes(0), Bytes(0), Bytes(64)});
@@ -82,7 +85,7 @@ TEST_CASE("sharding: frozen parameters are divided, and have nothing else") {
 TEST_CASE("sharding: types of other sizes have flat lists of their own") {
   std::vector<Parameter> mixed = kLayer;
   mixed.push_back({"half", Kind::kTrained, Bytes(2 * 9), 9, 9, {}});
-  // 40 floats and 16 halves: 10 and 4 on each device.
+  // 40 floats and 16 halves: each device has 10 and 4.
   CHECK(Shard(mixed, ShardingSystem::kZero2, 4).optimized == Bytes(40 + 8));
 }
 
@@ -97,9 +100,9 @@ TEST_CASE("sharding: text") {
   CHECK(TextOf({ShardingSystem::kZero3, 64}) == "zero3:64");
 }
 
-// Any division holds all: as many times as there are devices it is at least the whole, and beyond
-// that no more than a unit of each parameter.
-TEST_CASE("sharding: of random parameters all devices together hold everything, and little more") {
+// The devices together hold at least the whole, and the excess is at most one unit of each
+// parameter per device.
+TEST_CASE("sharding: all devices together hold everything, and little more") {
   Rng rng(20);
   for (int round = 0; round < 500; ++round) {
     CAPTURE(round);
@@ -132,7 +135,7 @@ TEST_CASE("sharding: of random parameters all devices together hold everything, 
       CHECK(all.parameter_gradients == all.optimized);
       CHECK(devices * all.optimized >= trained);
       CHECK(all.optimized <= divided);
-      // One node reads everything.
+      // One node reads all parameters.
       CHECK(all.unsharded == devices * divided + trained);
     }
   }
