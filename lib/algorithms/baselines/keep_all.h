@@ -1,4 +1,4 @@
-// Keep every activation until its last use: ordinary training, the baseline of all comparisons.
+// Keeps every activation until its last use: ordinary training, the baseline of all comparisons.
 //
 // Guarantee  no overhead; no plan without recomputation needs less memory in the same order.
 // Cost       O(n).

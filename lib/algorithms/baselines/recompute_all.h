@@ -1,9 +1,9 @@
-// Keep nothing but the inputs: the forward pass frees as it goes, and backward begins by running
-// again what it needs of it. The opposite extreme of keep-all.
+// Keeps nothing but the inputs: the forward pass frees each tensor after its last use, and backward
+// begins by recomputing what it needs. This is the opposite extreme of keep-all.
 //
-// Guarantee  nothing waits in memory between the two passes, so nothing is kept; but the second
-//            forward pass then holds what keep-all holds, so the peak is about keep-all's. It is
-//            the canonical strategy {V} of Kusumoto et al. 2019, charged as Eq. 1 charges it.
+// Guarantee  nothing is kept between the two passes. But the recomputed forward pass holds what
+//            keep-all holds, so the peak is about keep-all's. It is the canonical strategy {V} of
+//            Kusumoto et al. 2019, charged as Eq. 1 charges it.
 // Cost       O(n).
 #pragma once
 

@@ -8,14 +8,14 @@
 namespace ckplan {
 namespace {
 
-// The shortest path to a position. Unreached positions have no `length`.
+// The shortest path to a position. A position that is not reached has no `length`.
 struct Arrival {
   std::optional<Bytes> length;
   int32_t from = -1;
 };
 
-// The positions with an edge to the current one that fits the max term. The front is the one with
-// the shortest path from 0; those after it have longer paths or come later.
+// The positions with an edge to the current one that fits the max term. The first position in the
+// queue has the shortest path from 0; the others have longer paths or come later.
 class Window {
  public:
   void Add(int32_t position, Bytes length) {
@@ -33,7 +33,7 @@ class Window {
   std::deque<std::pair<int32_t, Bytes>> positions_;
 };
 
-// passed[p]: the memory of all items before position p, and of the vertices at 1 .. p.
+// passed[p] is the memory of all items before position p and of the vertices at 1 .. p.
 std::vector<Bytes> MemoryPassed(const ChainItems& items) {
   std::vector<Bytes> passed = {Bytes(0)};
   for (size_t i = 0; i < items.memory.size(); ++i) {
@@ -50,7 +50,7 @@ std::optional<AccessiblePath> ShortestAccessiblePath(const ChainItems& items, By
   std::vector<Arrival> arrivals(passed.size());
   arrivals[0].length = Bytes(0);
   Window window;
-  size_t nearest = 0;  // The first position with an edge to the current one that fits.
+  size_t nearest = 0;  // The first position from which an edge to the current one fits.
   for (size_t b = 1; b < passed.size(); ++b) {
     PollStop();
     if (arrivals[b - 1].length) window.Add(static_cast<int32_t>(b - 1), *arrivals[b - 1].length);

@@ -1,17 +1,17 @@
 // Feng & Huang's two tools for "kept tensors plus the largest segment" (Eq. 1).
 //
-// The accessibility graph. Positions 0 .. k along a sequence of k items; between two items stands a
-// vertex that may be a checkpoint. An edge leads from a to b if all between them fits the max term
-// C, or if they are one item apart, which can be divided further. The shortest path from 0 to k
-// picks the checkpoints of least memory:
+// The accessibility graph. Positions 0 .. k along a sequence of k items; between two items lies a
+// vertex that may be a checkpoint. An edge leads from a to b if everything between them fits the
+// max term C, or if they are one item apart and that item can be divided further. The shortest path
+// from 0 to k picks the checkpoints of least memory:
 //
 //   items        3     2     4     1         C = 6: 0 ──▶ 2 ──▶ 4, checkpoint p2, kept 1
 //   positions 0 ─── 1 ─── 2 ─── 3 ─── 4      (3 + 1 + 2 <= 6, 4 + 1 + 1 <= 6)
 //   vertices       p1:1  p2:1  p3:1
 //
-// The search over C. f(C), the least kept memory with segments of at most C, never grows with C.
-// If the solution at C has segments of at most B < C, it is a solution for every term in [B, C],
-// and these can be skipped.
+// The search over C. Let f(C) be the least kept memory with segments of at most C. It never grows
+// with C. If the solution at C has segments of at most B < C, it is a solution for every term in
+// [B, C], and these can be skipped.
 #pragma once
 
 #include <cstdint>
@@ -26,42 +26,43 @@
 namespace ckplan {
 
 struct ChainItems {
-  std::vector<Bytes> memory;                  // l of each item: what a segment of it alone holds.
-  std::vector<Bytes> vertices;                // The vertex after each item but the last.
-  std::vector<std::optional<Bytes>> divided;  // Minimum kept inside an item if it is divided.
+  std::vector<Bytes> memory;    // The l of each item: the memory of a segment that
+                                // consists of it alone.
+  std::vector<Bytes> vertices;  // The memory of the vertex after each item but the last.
+  // The least memory kept inside an item if it is divided.
+  std::vector<std::optional<Bytes>> divided;
 };
 
 struct AccessiblePath {
-  Bytes kept;                  // By the checkpoints, and inside the items that are divided.
+  Bytes kept;                  // Memory of the checkpoints, and kept inside divided items.
   std::vector<int32_t> stops;  // Positions in (0, k) that are checkpoints, ascending.
 };
 
-// Nothing if some item neither fits `max_term` nor can be divided. Among equally short paths, the
-// one whose last stops come first. O(k).
+// Finds a shortest path. Returns nothing if some item neither fits `max_term` nor can be divided.
+// Among equally short paths it prefers the one whose last stops come first. O(k).
 std::optional<AccessiblePath> ShortestAccessiblePath(const ChainItems& items, Bytes max_term);
 
 // A solution for one max term.
 struct MaxTermFigures {
   Bytes kept;
-  Bytes largest;  // The largest segment, at most the max term asked for.
+  Bytes largest;  // The largest segment; it does not exceed the given max term.
   Bytes objective() const { return kept + largest; }
 };
 
 struct BestMaxTerm {
   Bytes max_term;         // The largest segment of the best solution.
-  bool is_proven = true;  // False: stopped before all terms were looked at or skipped.
+  bool is_proven = true;  // False: a stop came before all terms were tried or skipped.
 };
 
-// The max term in [min_term, max_term] that minimises kept + largest. `evaluate(C)` solves for C.
+// Finds the max term in [min_term, max_term] that minimises kept + largest. `evaluate(C)` solves
+// for C.
 //
-// Halves the range, the most promising part first. Between two terms lo < hi that were solved,
-// every solution costs more than f(hi) + lo; where that is no gain, or f(lo) = f(hi), the whole gap
-// is skipped.
+// The search halves the range, the most promising part first. Between two solved terms lo < hi,
+// every solution costs more than f(hi) + lo; if that is no gain, or f(lo) = f(hi), the whole gap is
+// skipped.
 template <typename Evaluate>
 BestMaxTerm FindBestMaxTerm(Bytes min_term, Bytes max_term, std::stop_token stop,
                             Evaluate evaluate);
-
-// Implementation.
 
 template <typename Evaluate>
 BestMaxTerm FindBestMaxTerm(Bytes min_term, Bytes max_term, std::stop_token stop,
@@ -69,7 +70,7 @@ BestMaxTerm FindBestMaxTerm(Bytes min_term, Bytes max_term, std::stop_token stop
   struct Gap {
     Bytes low, high;  // Both are solved; `high` is the largest segment of its solution.
     Bytes kept_low, kept_high;
-    // No solution with its largest segment in between costs less.
+    // Every solution whose largest segment lies in between costs at least this.
     Bytes bound() const { return kept_high + low + Bytes(1); }
     bool operator<(const Gap& other) const {
       return std::pair(bound(), low) > std::pair(other.bound(), other.low);

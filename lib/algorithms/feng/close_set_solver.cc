@@ -122,7 +122,8 @@ CloseSetSolver::Division CloseSetSolver::Divide(Bytes max_term) {
   return division;
 }
 
-// Follows the shortest path: runs become segments, single children that do not fit are divided.
+// Follows the shortest path: runs of children become segments, and single children that do not fit
+// are divided.
 void CloseSetSolver::CutIntoRuns(int32_t index, Bytes max_term, Division& division,
                                  std::vector<int32_t>& open) const {
   const CloseSet& set = close_set(index);
@@ -170,7 +171,7 @@ std::vector<VertexId> CloseSetSolver::VerticesOf(const Segment& segment) const {
   return vertices;
 }
 
-// Each kept vertex closes a segment: what stands before it in topological order is a lower set.
+// Each kept vertex ends a segment: the vertices before it in topological order are a lower set.
 LowerSetSequence CloseSetSolver::SequenceOf(const Division& division) const {
   std::vector<VertexId> closing = division.kept;
   closing.push_back(graph_.source());
@@ -193,7 +194,8 @@ LowerSetSequence CloseSetSolver::SequenceOf(const Division& division) const {
   return sequence;
 }
 
-// The segment whose backward comes first is kept, not recomputed at once, as in SequenceOf.
+// Keeps the segment whose backward comes first, since it would be recomputed at once. SequenceOf
+// does the same.
 KeptSet CloseSetSolver::KeptSetOf(const Division& division) const {
   std::vector<VertexId> last_segment;
   for (const Segment& segment : division.segments) {
@@ -228,7 +230,7 @@ Cost CloseSetSolver::OverheadOf(const Division& division) const {
   return overhead;
 }
 
-// The number of each vertex's segment; -1 for what is kept.
+// Returns the number of each vertex's segment; -1 for kept vertices.
 IdVector<VertexId, int32_t> CloseSetSolver::SegmentsOf(const Division& division) const {
   IdVector<VertexId, int32_t> segment_of(graph_.vertices.size(), -1);
   for (size_t i = 0; i < division.segments.size(); ++i) {
@@ -239,7 +241,8 @@ IdVector<VertexId, int32_t> CloseSetSolver::SegmentsOf(const Division& division)
   return segment_of;
 }
 
-// Whether the node's backward reads inputs out of several segments, which then are all recomputed.
+// Returns whether the node's backward reads inputs from several segments, all of which must then be
+// recomputed at once.
 bool CloseSetSolver::NeedsSegmentsAtOnce(NodeId node,
                                          const IdVector<VertexId, int32_t>& segment_of) const {
   int32_t first = -1;
@@ -253,8 +256,9 @@ bool CloseSetSolver::NeedsSegmentsAtOnce(NodeId node,
   return false;
 }
 
-// The paper's second assumption (ICLR version, section 4.1): an operation with several inputs goes
-// backward without their values. Only then does Eq. 1 hold where branches join.
+// Says whether the paper's second assumption holds (ICLR version, section 4.1): the backward of an
+// operation with several inputs does not read their values. Eq. 1 holds at joins of branches only
+// then.
 std::string CloseSetSolver::AssumptionNote(const Division& division) const {
   if (division.segments.empty() || division.is_sequence) return "";
   const IdVector<VertexId, int32_t> segment_of = SegmentsOf(division);
@@ -264,7 +268,7 @@ std::string CloseSetSolver::AssumptionNote(const Division& division) const {
     if (is_vertex && NeedsSegmentsAtOnce(node, segment_of)) joins.push_back(node);
   }
   if (joins.empty()) return "";
-  // By its number, for a guarantee does not depend on what nodes are called.
+  // The node is named by its number, since a guarantee must not depend on node names.
   std::string which = fmt::format("node {}", problem_.graph.node(joins.front()).file_id);
   if (joins.size() > 1) which += fmt::format(" (and of {} more)", joins.size() - 1);
   return fmt::format(

@@ -1,8 +1,9 @@
-// What feng-acg and feng-linear share: for a division tree and a max term C, the least kept memory
-// such that every segment holds at most C; and the C that is best for Eq. 1 of Feng & Huang.
+// The solver that feng-acg and feng-linear share. For a division tree and a max term C, it finds
+// the least kept memory such that every segment holds at most C, and the best C for Eq. 1 of Feng &
+// Huang.
 //
 // least(S) of a close set S, kept inside it (Algorithm 5):
-//   0                                           if all of S fits C: it stays one segment
+//   0                                           if all of S fits C: S stays one segment
 //   sum of least(branch)                        branched
 //   all inner vertices + sum of least(member)   non-branched
 //   shortest path in the accessibility graph    splittable: its edges are runs of children that
@@ -24,7 +25,7 @@ namespace ckplan {
 
 class CloseSetSolver : public PreparedSolver {
  public:
-  // Finds the best C. `class_name` names the divisions that the tree stands for.
+  // Finds the best C. `class_name` names the class of divisions that the tree represents.
   CloseSetSolver(const Problem& problem, TwoTerminalGraph graph, DivisionTree tree,
                  std::string class_name, const SolveLimits& limits);
 
@@ -32,7 +33,7 @@ class CloseSetSolver : public PreparedSolver {
   Result<SolveOutcome> Solve(int64_t setting, const SolveLimits& limits) override;
 
  private:
-  // The children [first, last) of a close set, with what stands between them.
+  // The children [first, last) of a close set, with the vertices between them.
   struct Segment {
     int32_t close_set = 0;
     size_t first = 0;
@@ -40,10 +41,10 @@ class CloseSetSolver : public PreparedSolver {
   };
   // A division with segments of at most C.
   struct Division {
-    MaxTermFigures figures;         // Without source and target.
-    std::vector<VertexId> kept;     // Without source and target; in no order.
-    std::vector<Segment> segments;  // None: the whole graph is one.
-    bool is_sequence = true;        // No close set but the root is divided.
+    MaxTermFigures figures;         // Without the source and the target.
+    std::vector<VertexId> kept;     // Without the source and the target, in no particular order.
+    std::vector<Segment> segments;  // Empty if the whole graph is one segment.
+    bool is_sequence = true;        // Only the root is divided, no other close set.
   };
 
   void ComputeMinKept(Bytes max_term);
@@ -68,8 +69,8 @@ class CloseSetSolver : public PreparedSolver {
   const DivisionTree tree_;
   const std::string class_name_;
   IdVector<NodeId, VertexId> vertex_of_;
-  // For each close set and the max term of the last call: what the set keeps, and, if it is
-  // splittable, where.
+  // The results of the last ComputeMinKept, for each close set: the memory kept inside it, and, if
+  // it is splittable, the checkpoints on its path.
   std::vector<Bytes> min_kept_;
   std::vector<std::vector<int32_t>> stops_;
   BestMaxTerm best_;

@@ -28,7 +28,7 @@ Bytes MemoryOf(const TwoTerminalGraph& graph, const Region& region) {
   return memory;
 }
 
-// The vertices that every path from begin to end passes (Algorithm 2): no edge leads over them.
+// Returns the vertices that every path from begin to end passes (Algorithm 2): no edge skips them.
 std::vector<VertexId> SplittingVertices(const TwoTerminalGraph& graph, const Region& region) {
   std::vector<VertexId> splitting;
   if (region.has_edge || region.inside.empty()) return splitting;
@@ -44,7 +44,7 @@ std::vector<VertexId> SplittingVertices(const TwoTerminalGraph& graph, const Reg
   return splitting;
 }
 
-// Whether an edge leads from `from` to `to`.
+// Returns whether an edge leads from `from` to `to`.
 bool HasEdge(const TwoTerminalGraph& graph, VertexId from, VertexId to) {
   const std::vector<VertexId>& successors = graph.vertices[from].successors;
   return std::binary_search(successors.begin(), successors.end(), to);
@@ -65,7 +65,7 @@ std::vector<Region> CutAt(const TwoTerminalGraph& graph, const Region& region,
   return segments;
 }
 
-// Divides one close set after another, parents before their children.
+// Divides the close sets one after another, parents before their children.
 class Divider {
  public:
   Divider(const TwoTerminalGraph& graph, bool is_deep, int64_t max_steps)
@@ -122,7 +122,7 @@ class Divider {
     }
     set.kind = CloseSetKind::kNonBranched;
     auto members = MaximalSplit(graph_, region, max_steps_, &steps_);
-    if (!members) return;  // The steps are more than allowed.
+    if (!members) return;  // The step limit is exceeded.
     for (const Region& member : *members) {
       if (member.begin != region.begin) set.inner.push_back(member.begin);
     }
@@ -141,7 +141,8 @@ class Divider {
     }
   }
 
-  // The parts that are connected without begin and end (Algorithm 3), a direct edge included.
+  // Returns the parts that are connected without begin and end (Algorithm 3), and the direct edge
+  // if there is one.
   std::vector<Region> Branches(const Region& region) {
     for (const VertexId v : region.inside) part_of_[v] = -1;
     int32_t part_count = 0;
@@ -180,7 +181,7 @@ class Divider {
   int64_t steps_ = 0;
   IdVector<VertexId, int32_t> part_of_;
   DivisionTree tree_;
-  std::vector<Region> regions_;  // One for each close set, emptied when it is divided.
+  std::vector<Region> regions_;  // The region of each close set, cleared when it is divided.
 };
 
 }  // namespace

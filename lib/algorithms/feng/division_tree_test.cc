@@ -20,7 +20,7 @@ TwoTerminalGraph TwoTerminalOf(const TensorGraph& graph) {
 
 DivisionTree TreeOf(const TwoTerminalGraph& graph) { return *DivideGraph(graph, {}); }
 
-// Reads the results of n nodes in reverse, so that close sets lie within close sets.
+// Makes n nodes whose results are read in reverse order, so that close sets are nested.
 TensorGraph NestedGraph(int n) {
   std::vector<TextVertex> vertices;
   std::vector<std::pair<int32_t, int32_t>> edges;
@@ -32,7 +32,7 @@ TensorGraph NestedGraph(int n) {
   return GraphFromVertices("nested", vertices, edges);
 }
 
-// "S(e B(S(e e) S(e e)) e)": S splittable, B branched, N non-branched, e an edge.
+// Writes a tree as "S(e B(S(e e) S(e e)) e)": S splittable, B branched, N non-branched, e an edge.
 std::string Shape(const DivisionTree& tree, int32_t index = 0) {
   const CloseSet& set = tree.close_sets[static_cast<size_t>(index)];
   if (set.kind == CloseSetKind::kEdge) return "e";
@@ -52,7 +52,7 @@ std::string ShapeOf(const std::string& text) {
   return Shape(TreeOf(TwoTerminalOf(GraphFromText(text))));
 }
 
-// All vertices strictly between the ends of a close set.
+// Returns all vertices strictly between the ends of a close set.
 std::set<VertexId> VerticesIn(const DivisionTree& tree, int32_t index) {
   const CloseSet& set = tree.close_sets[static_cast<size_t>(index)];
   std::set<VertexId> vertices(set.inner.begin(), set.inner.end());
@@ -60,7 +60,7 @@ std::set<VertexId> VerticesIn(const DivisionTree& tree, int32_t index) {
   return vertices;
 }
 
-// Definition 1, without what always holds in a graph with one source and one target.
+// Checks Definition 1, except for what always holds in a graph with one source and one target.
 bool IsClosed(const TwoTerminalGraph& graph, VertexId begin, VertexId end,
               const std::set<VertexId>& inside) {
   for (const VertexId v : inside) {
@@ -74,7 +74,7 @@ bool IsClosed(const TwoTerminalGraph& graph, VertexId begin, VertexId end,
   return true;
 }
 
-// Every [begin, end] with all that is closed between them, by trying all pairs.
+// Returns the inside of every close set [begin, end], by trying all pairs.
 std::vector<std::set<VertexId>> AllCloseSets(const TwoTerminalGraph& graph) {
   std::vector<std::set<VertexId>> all;
   for (const VertexId begin : graph.vertices.ids()) {
@@ -128,13 +128,14 @@ TEST_CASE("division tree: the maximal split of a non-branched close set") {
 }
 
 TEST_CASE("division tree: a member of a maximal split may be branched or split again") {
-  // Between v2 and v3 stands another such bridge, with a direct edge beside it.
+  // Between v2 and v3 lies another such bridge, with a direct edge beside it.
   CHECK(ShapeOf("v1:1 -> v2:1 -> v4:1; v1 -> v3:1 -> v4; v2 -> v3; "
                 "v2 -> a:1 -> b:1 -> v3; a -> c:1 -> v3; v2 -> c; a -> b; v2 -> b") ==
         "N(e e B(e N(e e e e e e e)) e e)");
 }
 
-TEST_CASE("division tree: every edge once, all members closed, no close set astride two") {
+TEST_CASE(
+    "division tree: every edge occurs once, all members are closed, no close set straddles two") {
   int non_branched = 0;
   for (uint64_t seed = 1; seed <= 1500; ++seed) {
     CAPTURE(seed);
@@ -159,7 +160,7 @@ TEST_CASE("division tree: every edge once, all members closed, no close set astr
     for (const VertexId v : graph.vertices.ids()) {
       for (const VertexId w : graph.vertices[v].successors) CHECK(edges[{v, w}] == 1);
     }
-    // The paper's Theorem 1: a close set is inside a member, around it, or a run of members.
+    // The paper's Theorem 1: a close set is inside a member, around a member, or a run of members.
     for (const std::set<VertexId>& close : AllCloseSets(graph)) {
       for (size_t i = 0; i < tree.close_sets.size(); ++i) {
         const CloseSet& set = tree.close_sets[i];
@@ -186,7 +187,7 @@ TEST_CASE("two-terminal graph: several sources and targets, in-place, no gradien
     CHECK(graph.is_virtual(graph.source()));
     CHECK_FALSE(graph.is_virtual(graph.target()));
   }
-  SUBCASE("a result that nobody reads is tied to the next splitting vertex") {
+  SUBCASE("a result without readers is tied to the next splitting vertex") {
     const TwoTerminalGraph graph =
         TwoTerminalOf(GraphFromText("a:1 -> b:1 -> dead:1; b -> c:1 -> d:1 -> e:1"));
     CHECK(graph.vertices.size() == 6);
@@ -210,7 +211,7 @@ TEST_CASE("two-terminal graph: several sources and targets, in-place, no gradien
     CHECK(graph.is_virtual(graph.source()));
     CHECK_FALSE(graph.is_virtual(graph.target()));
   }
-  SUBCASE("what is overwritten in place shares its vertex") {
+  SUBCASE("a tensor that is overwritten in place shares its vertex") {
     TensorGraphParts parts = PartsOf(GraphFromText("a:3 -> b:5 -> c:5 -> d:1"));
     for (Node& node : parts.nodes) node.backward_reads = node.outputs;
     parts.nodes[NodeId(1)].backward_reads.clear();
@@ -220,7 +221,7 @@ TEST_CASE("two-terminal graph: several sources and targets, in-place, no gradien
     CHECK(graph.vertices[VertexId(1)].nodes == std::vector{NodeId(1), NodeId(2)});
     CHECK(graph.vertices[VertexId(1)].memory == Bytes(5));
   }
-  SUBCASE("nodes without a gradient are no vertices") {
+  SUBCASE("nodes without a gradient are not vertices") {
     TensorGraphParts parts = PartsOf(GraphFromText("a:3 -> b:5 -> c:5; mask:2 -> b; mask -> c"));
     for (Tensor& tensor : parts.tensors) tensor.requires_grad = tensor.bytes != Bytes(2);
     const TwoTerminalGraph graph = TwoTerminalOf(*TensorGraph::Create(std::move(parts)));

@@ -1,4 +1,5 @@
-// feng-linear and feng-acg against Algorithm 1 as printed and against enumerating all divisions.
+// Compares feng-linear and feng-acg with Algorithm 1 as printed and with an enumeration of all
+// divisions.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -34,7 +35,7 @@ std::vector<int64_t> RandomSizes(Rng& rng) {
   return sizes;
 }
 
-// Eq. 1 by trying all subsets of the vertices between the first and the last.
+// Minimises Eq. 1 by trying all subsets of the vertices between the first and the last.
 int64_t BestOfSubsets(const std::vector<int64_t>& sizes) {
   int64_t best = INT64_MAX;
   for (uint32_t kept = 0; kept < 1U << (sizes.size() - 2); ++kept) {
@@ -52,7 +53,7 @@ int64_t BestOfSubsets(const std::vector<int64_t>& sizes) {
   return best;
 }
 
-// Algorithm 1 to the letter: for each pair of vertices a max term, for each term a shortest path.
+// Algorithm 1 literally: a max term for each pair of vertices, a shortest path for each term.
 int64_t AlgorithmOne(const std::vector<int64_t>& sizes, bool skips, int* solved) {
   const size_t n = sizes.size();
   const auto between = [&](size_t i, size_t j) {
@@ -90,7 +91,7 @@ int64_t AlgorithmOne(const std::vector<int64_t>& sizes, bool skips, int* solved)
   return best;
 }
 
-// A graph with one source, n0, and one target, the last.
+// Makes a graph with one source, n0, and one target, the last node.
 TensorGraph RandomTwoTerminal(Rng& rng, int nodes, int edge_percent) {
   std::vector<TextVertex> vertices;
   std::vector<std::pair<int32_t, int32_t>> edges;
@@ -116,8 +117,8 @@ struct Divided {
   int64_t objective() const { return kept + largest; }
 };
 
-// Eq. 1 when the vertices whose bits are set are kept. The others form connected parts;
-// `must_be_closed`: each part must have one kept vertex that leads to it and one that it leads to.
+// Returns Eq. 1 for keeping the vertices whose bits are set. The others form connected parts; with
+// `must_be_closed`, each part must have exactly one kept vertex before it and one after it.
 std::optional<Divided> Divide(const VertexGraph& graph, uint32_t kept, bool must_be_closed) {
   const auto is_kept = [&](NodeId v) { return (kept >> v.index() & 1) != 0; };
   Divided divided;
@@ -163,7 +164,7 @@ int64_t BestDivision(const VertexGraph& graph, bool must_be_closed) {
   return best;
 }
 
-// The least kept memory with segments of at most `max_term`.
+// Returns the least kept memory with segments of at most `max_term`.
 int64_t MinKept(const VertexGraph& graph, int64_t max_term) {
   int64_t min_kept = INT64_MAX;
   for (uint32_t kept = 0; kept < 1U << graph.size(); ++kept) {
@@ -188,7 +189,7 @@ TEST_CASE("feng: fifteen equal layers between two ends are cut into four") {
   for (const char* algorithm : {"feng-linear", "feng-acg"}) {
     CAPTURE(algorithm);
     const Plan plan = PlanOf(graph, algorithm);
-    CHECK(plan.figures.paper.peak == Bytes(60));  // 3 x 10 kept, segments of 3 x 10.
+    CHECK(plan.figures.paper.peak == Bytes(60));  // Kept are 3 x 10, and each segment has 3 x 10.
     CHECK(plan.figures.paper.overhead == Cost(12));
     CHECK(plan.figures.is_optimal);
   }
@@ -233,7 +234,7 @@ TEST_CASE("feng-acg: equals the best of all divisions into close sets") {
   }
   CHECK(better_than_linear > Instances(100));
   CHECK(wider_is_better >
-        Instances(100));  // Segments of several sources and targets: not in the class.
+        Instances(100));  // Segments with several sources and targets are outside feng-acg's class.
   MESSAGE("feng-acg beats feng-linear on " << better_than_linear
                                            << ", is beaten by wider segments on " << wider_is_better
                                            << " of 3000");
@@ -264,8 +265,8 @@ TEST_CASE("feng-acg: for each largest segment, no division keeps less") {
   }
 }
 
-//   s ─▶ a:10 ─▶ b:10 ─▶ t     Two branches: the chain of splitting vertices is s, t alone, but a
-//   └──▶ c:10 ─▶ d:10 ─▶ ┘     segment may be one branch.
+//   s ─▶ a:10 ─▶ b:10 ─▶ t     Two branches: only s and t are splitting vertices, but a
+//   └──▶ c:10 ─▶ d:10 ─▶ ┘     single branch may be a segment.
 TEST_CASE("feng-acg: a branch is a segment of its own") {
   const TensorGraph graph = GraphFromText("s:1 -> a:10 -> b:10 -> t:1; s -> c:10 -> d:10 -> t");
   CHECK(PlanOf(graph, "feng-linear").figures.paper.peak == Bytes(40));
@@ -273,7 +274,7 @@ TEST_CASE("feng-acg: a branch is a segment of its own") {
 }
 
 //   s ─▶ a ─▶ b ─▶ m ─▶ t     10 bytes each. The backward of a, b, c, d and t reads their input.
-//   └──▶ c ─▶ d ───┘          `reads`: what that of m reads.
+//   └──▶ c ─▶ d ───┘          The backward of m reads `reads`.
 TensorGraph Join(std::vector<TensorId> reads) {
   TensorGraphParts parts = PartsOf(GraphFromText(
       "s:10; a:10; b:10; c:10; d:10; m:10; t:10; s -> a -> b -> m -> t; s -> c -> d -> m"));
@@ -289,11 +290,11 @@ constexpr const char* kJoinNote =
     "; Eq. 1 counts one segment at a time, yet the backward of node 5 reads inputs from several "
     "(Assumption 2 does not hold)";
 
-// Eq. 1: m is kept, 10, and of the branches, 20 each, one at a time. The branch {c, d}, whose
-// backward comes first, stays in memory. If m is a sum, the most is needed when it is made: s, b,
-// c, d, m, 50. If it is a product, its backward reads b and d: s, c, d, a and b once more, and the
-// gradients of m, b and d, 80.
-TEST_CASE("feng-acg: where the backward of a join reads both branches, the plan says so") {
+// Eq. 1: m is kept (10), and one branch at a time (20). The branch {c, d}, whose backward comes
+// first, stays in memory. If m is a sum, the peak is when m is made: s, b, c, d, m, which is 50. If
+// m is a product, its backward reads b and d: s, c, d, the recomputed a and b, and the gradients of
+// m, b and d, which is 80.
+TEST_CASE("feng-acg: if the backward of a join reads both branches, the plan says so") {
   const TensorId b(2);
   const TensorId d(4);
   const Plan sum = PlanOf(Join({}), "feng-acg");
@@ -304,12 +305,12 @@ TEST_CASE("feng-acg: where the backward of a join reads both branches, the plan 
   CHECK(product.figures.paper.peak == Bytes(30));
   CHECK(product.figures.peak == Bytes(80));
   CHECK(product.figures.guarantee == sum.figures.guarantee + kJoinNote);
-  // One branch alone is read, so one segment at a time is enough.
+  // Only one branch is read, so one segment at a time is enough.
   CHECK(PlanOf(Join({d}), "feng-acg").figures.guarantee == sum.figures.guarantee);
 }
 
-// "To store all the input tensors": s, b, d, m, t are kept. The loss finds them there and adds the
-// gradient of t, 60; the backward of m finds s, b, d and three gradients, 60 as well.
+// "To store all the input tensors": s, b, d, m, t are kept. At the loss these and the gradient of t
+// take 60; at the backward of m, s, b, d and three gradients take 60 as well.
 TEST_CASE("feng: storing the inputs of a product is the paper's way around its assumption") {
   const TensorGraph graph = Join({TensorId(2), TensorId(4)});
   KeptSet kept{IdVector<NodeId, bool>(graph.nodes().size(), true)};

@@ -10,20 +10,22 @@
 namespace ckplan {
 namespace {
 
-// A place in the region: 0 is its begin, then come the vertices inside it in order, the last is its
-// end. So places are in topological order.
+// A position in the region: 0 is its begin, then come the vertices inside it in order, and the last
+// position is its end. So positions are in topological order.
 using Place = int32_t;
 
-// An edge of the reduced graph, and what was reduced into it.
+// An edge of the reduced graph, and the vertices that were reduced into it.
 struct ReducedEdge {
   Place from = 0;
   Place to = 0;
   std::vector<Place> inside;
-  bool has_edge = false;  // Stands for an edge of the region as well as for what is inside.
+  bool has_edge = false;  // The edge replaces a direct edge of the region as well as the vertices
+                          // inside.
   bool is_gone = false;
 };
 
-// The region with every vertex of one edge in and one out, and all parallel edges, made one edge.
+// The region after reduction: every vertex with one edge in and one out, and all parallel edges,
+// become one edge.
 class ReducedRegion {
  public:
   ReducedRegion(const TwoTerminalGraph& graph, const Region& region)
@@ -67,7 +69,7 @@ class ReducedRegion {
     }
   }
 
-  // Merges the edge into a parallel one if there is one.
+  // Adds the edge, merging it into a parallel one if there is one.
   void Add(ReducedEdge edge) {
     const auto [it, is_new] = out_[static_cast<size_t>(edge.from)].emplace(edge.to, edges_.size());
     if (is_new) {
@@ -103,7 +105,7 @@ class ReducedRegion {
     Add(std::move(joined));
   }
 
-  std::vector<std::map<Place, size_t>> out_;  // Neighbour to edge.
+  std::vector<std::map<Place, size_t>> out_;  // The edge to each neighbour.
   std::vector<std::map<Place, size_t>> in_;
   std::vector<ReducedEdge> edges_;
   std::vector<Place> places_;
@@ -132,8 +134,8 @@ class Splitter {
  private:
   static Place& At(std::vector<Place>& list, Place v) { return list[static_cast<size_t>(v)]; }
 
-  // dominator_[v]: the nearest place that all paths from the begin to v pass. A place's dominator
-  // stands before it, so the later of two is never an ancestor of the other.
+  // Sets dominator_[v] to the nearest place that all paths from the begin to v pass. A dominator
+  // comes before its place, so the later of two places is never an ancestor of the other.
   void FindDominators() {
     dominator_.assign(owner_.size(), -1);
     after_.assign(owner_.size(), -1);
@@ -166,7 +168,7 @@ class Splitter {
     }
   }
 
-  // How many pairs FindCandidates goes through. Dominators of a place stand before it.
+  // Returns how many pairs FindCandidates tries. The dominators of a place come before it.
   int64_t CountPairs() {
     std::vector<Place> before(owner_.size());
     std::vector<Place> behind(owner_.size());
@@ -182,8 +184,8 @@ class Splitter {
     return pairs;
   }
 
-  // All close sets but the region itself: for each pair of a dominator and a post-dominator of
-  // some place, the places between them that have no edge to any other.
+  // Returns all close sets except the region itself: for each pair of a dominator and a
+  // post-dominator of some place, the places between them that have no edge to any other place.
   std::vector<Candidate> FindCandidates() {
     std::map<std::pair<Place, Place>, std::vector<Place>> between;
     for (const Place v : reduced_.places()) {
@@ -230,8 +232,9 @@ class Splitter {
     }
   }
 
-  // Two close sets in a region of this type are disjoint or one contains the other (Lemma 6). So,
-  // from the largest down, a candidate is inside a member or disjoint from all of them.
+  // Two close sets in a region of this type are disjoint, or one contains the other (Lemma 6). So,
+  // going from the largest to the smallest, a candidate is inside a member or disjoint from all of
+  // them.
   void TakeLargest(std::vector<Candidate> candidates) {
     std::stable_sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
       return a.inside.size() > b.inside.size();
@@ -251,7 +254,7 @@ class Splitter {
     return region_.inside[static_cast<size_t>(place) - 1];
   }
 
-  // The member that an edge is part of; a new one if none is.
+  // Returns the member that an edge is part of; a new one if there is none.
   Region& MemberOf(const ReducedEdge& edge) {
     int32_t member = std::max(At(owner_, edge.from), At(owner_, edge.to));
     if (member < 0) {
@@ -278,8 +281,8 @@ class Splitter {
   ReducedRegion reduced_;
   std::vector<Place> dominator_;
   std::vector<Place> after_;                              // The nearest post-dominator.
-  std::vector<int32_t> owner_;                            // The member that a place is inside of.
-  std::map<std::pair<Place, Place>, int32_t> member_of_;  // By its two ends.
+  std::vector<int32_t> owner_;                            // The member that contains each place.
+  std::map<std::pair<Place, Place>, int32_t> member_of_;  // The index is the two ends of a member.
   std::vector<Region> members_;
 };
 

@@ -1,5 +1,6 @@
 // The maximal split of a non-branched close set without splitting vertices (Feng & Huang 2019,
-// Definition 7, Algorithm 4). For division_tree.cc; see there for what is faster than the paper.
+// Definition 7, Algorithm 4), for division_tree.cc. division_tree.h says what is faster here than
+// in the paper.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +11,17 @@
 
 namespace ckplan {
 
-// A close set that has not been looked into: [begin, end] with all vertices inside.
+// A close set that has not been divided yet: [begin, end] with all vertices inside.
 struct Region {
   VertexId begin;
   VertexId end;
   std::vector<VertexId> inside;  // Ascending.
-  bool has_edge = false;         // The edge from begin to end belongs to it.
+  bool has_edge = false;         // The close set includes the edge from begin to end.
 };
 
-// The members, in no particular order. Close sets inside `region` that no other one contains, and
-// the edges in none of them. Counts its steps in `steps`: pairs of a vertex and a close set that it
-// may lie in. Nothing if that would become more than `max_steps`.
+// Returns the members in no particular order: the close sets inside `region` that are in no other
+// one, and the edges in none of these. Counts its steps in `steps`: pairs of a vertex and a close
+// set that it may lie in. Returns nothing if there would be more than `max_steps`.
 std::optional<std::vector<Region>> MaximalSplit(const TwoTerminalGraph& graph, const Region& region,
                                                 int64_t max_steps, int64_t* steps);
 

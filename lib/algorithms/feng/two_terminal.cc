@@ -13,7 +13,8 @@ bool Reads(const Node& node, TensorId tensor) {
          node.backward_reads.end();
 }
 
-// Whether `reader` may write over `tensor`: nobody else needs it, nor does either's backward.
+// Returns whether `reader` may overwrite `tensor`: no other node needs it, and neither node's
+// backward reads it.
 bool IsOverwritten(const TensorGraph& graph, TensorId tensor, NodeId reader) {
   const NodeId producer = graph.tensor(tensor).producer;
   const std::vector<TensorId>& outputs = graph.outputs();
@@ -41,8 +42,9 @@ class TwoTerminalBuilder {
   }
 
  private:
-  // Fills into_: into_[v] is the node that overwrites what v writes, or none. Outputs of v beside
-  // the first are statistics, or have readers of their own, which would have to read the last node.
+  // Sets into_[v] to the node that overwrites the output of v, or none. Only the first output of v
+  // counts: the others are statistics, or have their own readers, which would have to read the last
+  // node.
   void FoldInPlace() {
     for (const NodeId id : graph_.nodes().ids()) {
       for (const InPlacePair& pair : graph_.node(id).in_place) {
@@ -56,8 +58,8 @@ class TwoTerminalBuilder {
     }
   }
 
-  // A vertex has the place of its last node. Place 0 is kept free for a virtual source, the last
-  // one for a virtual target.
+  // A vertex has the position of its last node. Position 0 is reserved for a virtual source, the
+  // last one for a virtual target.
   void NumberVertices() {
     vertex_of_.resize(vertices_.size());
     result_.vertices.push_back({});
@@ -101,7 +103,7 @@ class TwoTerminalBuilder {
     result_.vertices[to].predecessors.push_back(from);
   }
 
-  // The vertices, in order, that no edge passes over.
+  // Returns, in order, the vertices that no edge skips.
   std::vector<VertexId> Splitting() const {
     std::vector<VertexId> splitting;
     VertexId furthest;
@@ -132,8 +134,8 @@ class TwoTerminalBuilder {
     DropVirtualEnds();
   }
 
-  // A virtual end that joins only one vertex is not needed, unless it stands for the batch. A graph
-  // of one vertex keeps a virtual end, since the vertex cannot be both ends.
+  // Removes a virtual end that joins only one vertex, unless it represents the batch. A graph of
+  // one vertex keeps a virtual end, since the vertex cannot be both ends.
   void DropVirtualEnds() {
     size_t rest = result_.vertices.size();
     const std::vector<VertexId>& first = result_.vertices[result_.source()].successors;

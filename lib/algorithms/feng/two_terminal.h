@@ -1,20 +1,20 @@
-// The graph as Feng & Huang 2019 see it: one source, one target, and only what a segment of the
-// backward pass can be made of.
+// The graph as Feng & Huang 2019 see it: one source, one target, and only vertices that a segment
+// of the backward pass may contain.
 //
 //   x ── conv ── bn ── relu ── ...        vertices: {conv} {bn, relu}
 //                  relu writes in place of bn's output
 //
-// What differs from the VertexGraph:
-//   - Nodes that need no gradient are no vertices. They are kept, and never recomputed.
-//   - An operation that writes in place shares the vertex of what it overwrites ("every edge is a
-//     non-inplace operation"): the overwritten tensor is not counted.
-//   - A graph with several sources or targets gets the one of each that the theory asks for. An
-//     extra source is tied to the splitting vertex before it, an extra target to the one behind
-//     it (chain.h), so that a state which every layer returns does not stop the graph from being
-//     cut between layers. Where
-//     there is none, a virtual source or target of no size joins them.
-//     Such ties order the computation and carry no data: what is valid with them is valid without.
-//   - What the graph reads from outside is the source: it is always there and has no size here.
+// It differs from the VertexGraph:
+//   - Nodes that need no gradient are not vertices. They are kept, and never recomputed.
+//   - An operation that writes in place shares the vertex of the tensor it overwrites ("every edge
+//     is a non-inplace operation"): the overwritten tensor is not counted.
+//   - A graph with several sources or targets is given the single source and target that the theory
+//     requires. An extra source is tied to the splitting vertex before it, an extra target to the
+//     one after it (chain.h), so that a state which every layer returns does not keep the graph
+//     from being cut between layers. If there is no such splitting vertex, a virtual source or
+//     target of size 0 joins them. These ties order the computation and carry no data: a division
+//     that is valid with them is valid without.
+//   - The graph's inputs form the source: they always exist and have size 0 here.
 #pragma once
 
 #include <vector>
@@ -29,13 +29,14 @@ using VertexId = Id<struct TwoTerminalVertexKind>;
 
 struct TwoTerminalGraph {
   struct Vertex {
-    std::vector<NodeId> nodes;  // Ascending; the last one writes what others read. Virtual: none.
+    std::vector<NodeId> nodes;  // Ascending; the last one writes the tensor that others read. Empty
+                                // if virtual.
     Bytes memory;
     std::vector<VertexId> successors;    // Ascending, each once.
     std::vector<VertexId> predecessors;  // Ascending, each once.
   };
   IdVector<VertexId, Vertex> vertices;  // In topological order: the source first, the target last.
-  Bytes memory_aside;                   // Nodes without a gradient that a vertex reads.
+  Bytes memory_aside;                   // Memory of nodes without a gradient that a vertex reads.
 
   VertexId source() const { return VertexId(0); }
   VertexId target() const { return VertexId(vertices.size() - 1); }

@@ -129,7 +129,7 @@ void DecidedNames::FaultOfName(const NameOrId& what, bool may_be_node, std::stri
       for (const auto& [name, ids] : nodes_) names.push_back(name);
     }
     for (const auto& [name, ids] : tensors_) names.push_back(name);
-    std::sort(names.begin(), names.end());  // Of equally near names the first is meant.
+    std::sort(names.begin(), names.end());  // The first of equally near names is suggested.
     meant = DidYouMean(what.name, names);
   }
   Fault(where,

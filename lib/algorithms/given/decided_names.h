@@ -1,9 +1,9 @@
-// Looks up nodes and tensors by the names that people and plan files use; of a joint graph,
-// operations and values.
+// Looks up nodes and tensors (in a joint graph, operations and values) by the names that people and
+// plan files use.
 //
-// A node answers to its name, and to the names of the tensors that it makes: many models leave
-// nodes nameless. A name of several nodes, or of several tensors, is refused where it is used.
-// Names that are no well-formed UTF-8 are known as plan files write them.
+// A node answers to its name and to the names of the tensors that it makes, since many models leave
+// nodes nameless. A name shared by several nodes or tensors is refused where it is used. Names that
+// are not well-formed UTF-8 are known by the spelling of plan files.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +23,18 @@ class DecidedNames {
   explicit DecidedNames(const TensorGraph& graph);
   explicit DecidedNames(const JointGraph& graph);
 
-  // The node of that name, or that makes the tensor of that name. None, and a fault, if there is
-  // none or more than one.
+  // Finds the node with this name, or the node that makes the tensor with this name. Returns none
+  // and records a fault unless there is exactly one.
   NodeId FindNode(const NameOrId& what, std::string_view where);
-  // The node that makes the tensor of that name, or else the node of that name. None without a
-  // fault for an input of the graph, which is always there.
+  // Finds the node that makes the tensor with this name, or else the node with this name. Returns
+  // none without a fault for an input of the graph, which always exists.
   NodeId FindMaker(const NameOrId& what, std::string_view where);
-  // The tensor of that name. None, and a fault, if there is none or more than one.
+  // Finds the tensor with this name. Returns none and records a fault unless there is exactly one.
   TensorId FindTensor(const NameOrId& what, std::string_view where);
-  // Whether a tensor has that name, or that number.
+  // Returns whether a tensor has this name or number.
   bool HasTensor(const NameOrId& what) const;
 
-  // "\"conv1\"", as faults name it.
+  // Returns the node's name as faults write it: "\"conv1\"".
   std::string Quoted(NodeId id) const;
   void Fault(std::string_view where, std::string_view what);
   // kInvalidInput with all faults so far, if there are any.
@@ -43,7 +43,7 @@ class DecidedNames {
  private:
   static constexpr size_t kMaxFaults = 10;
 
-  // What the graph calls them: "node" and "tensor".
+  // The words for nodes and tensors in this kind of graph, such as "node" and "tensor".
   DecidedNames(std::string_view node_word, std::string_view tensor_word)
       : node_word_(node_word), tensor_word_(tensor_word) {}
 
@@ -58,7 +58,8 @@ class DecidedNames {
   std::unordered_map<std::string, std::vector<TensorId>> tensors_;
   std::unordered_map<int64_t, NodeId> node_ids_;
   std::unordered_map<int64_t, TensorId> tensor_ids_;
-  IdVector<NodeId, std::string> shown_names_;  // Its own, or that of the first tensor it makes.
+  // The node's own name, or that of the first tensor it makes.
+  IdVector<NodeId, std::string> shown_names_;
   IdVector<TensorId, std::string> tensor_names_;
   IdVector<TensorId, NodeId> producers_;
   std::vector<std::string> faults_;

@@ -22,8 +22,7 @@
 namespace ckplan {
 namespace {
 
-// Decisions about a graph as a strategy. Faults are collected in its names; where there are some,
-// the strategy is not to be used.
+// Reads decisions about a graph as a strategy. On faults (see `names_`) the strategy is invalid.
 class DecisionReader {
  public:
   DecisionReader(const TensorGraph& graph, const Decisions& decisions)
@@ -61,7 +60,7 @@ class DecisionReader {
     return kept;
   }
 
-  // Segments are numbered as if every set added something; the numbers are then closed up.
+  // Segments are numbered as if every set added nodes; SequenceOf then closes the gaps.
   Strategy ReadCheckpoints() {
     IdVector<NodeId, int32_t> segment_of(graph_.nodes().size(), kNoSegment);
     int32_t count = 0;
@@ -72,7 +71,8 @@ class DecisionReader {
     return SequenceOf(std::move(segment_of), count);
   }
 
-  // Puts the node, and all that it depends on, into the segment unless they have one.
+  // Puts the node and everything that it depends on into the segment, except nodes that already
+  // have one.
   void TakeAncestors(NodeId node, int32_t segment, IdVector<NodeId, int32_t>* segment_of) const {
     std::vector<NodeId> open = {node};
     while (!open.empty()) {
@@ -104,8 +104,8 @@ class DecisionReader {
     return SequenceOf(std::move(segment_of), count);
   }
 
-  // The nodes of a set that no set before it has. It stands there whole, with all `covered` nodes
-  // of those, or as what it adds to them.
+  // Returns the nodes that a set adds to the sets before it. The set is written either whole,
+  // including all `covered` nodes of the earlier sets, or as the nodes that it adds.
   std::vector<NodeId> FindAdded(const std::vector<NameOrId>& set, size_t covered,
                                 const IdVector<NodeId, int32_t>& segment_of,
                                 const std::string& where) {
@@ -141,7 +141,7 @@ class DecisionReader {
     }
   }
 
-  // What has no segment is the last one. Numbers of segments without nodes are left out.
+  // Nodes without a segment form the last one. Segments without nodes get no number.
   LowerSetSequence SequenceOf(IdVector<NodeId, int32_t> segment_of, int32_t count) const {
     std::vector<int32_t> number(static_cast<size_t>(count) + 1);
     for (int32_t& segment : segment_of) {
@@ -203,7 +203,7 @@ class DecisionReader {
   DecidedNames names_;
 };
 
-// The forward cost of all runs together must be no more than a plan may have.
+// Returns whether the forward cost of all runs together exceeds the limit for a plan.
 bool IsTooCostly(const TensorGraph& graph, const Schedule& schedule) {
   int64_t cost = 0;
   for (const Step& step : schedule.steps) {
@@ -215,7 +215,8 @@ bool IsTooCostly(const TensorGraph& graph, const Schedule& schedule) {
   return false;
 }
 
-// The objective of the paper that the form of the decisions is from; else what is simulated.
+// Returns the objective of the paper that defines this form of decisions, or else the simulated
+// figures.
 PaperFigures PaperFiguresOf(const Problem& problem, const Strategy& strategy,
                             const Simulation& simulation) {
   if (problem.decisions->form != Decisions::Form::kLowerSets) {

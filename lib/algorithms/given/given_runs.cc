@@ -23,7 +23,7 @@ Error ForForwardGraphs(std::string_view form) {
                   form));
 }
 
-// Faults are collected in its names; where there are some, the runs are not to be used.
+// Reads decisions as runs. On faults (see `names_`) the runs are invalid.
 class RunReader {
  public:
   RunReader(const JointGraph& graph, const Decisions& decisions)
@@ -65,7 +65,7 @@ class RunReader {
     return std::vector<OpId>(std::move(runs).Take());
   }
 
-  // None if the graph has no such phase.
+  // Returns none if the graph has no such phase.
   OpId FirstBackward() const {
     for (const OpId id : graph_.ops().ids()) {
       if (graph_.op(id).phase == Phase::kBackward) return id;
@@ -73,7 +73,8 @@ class RunReader {
     return OpId();
   }
 
-  // By value, whether it stays: everything whose memory is named or must stay anyway.
+  // Returns for each value whether it stays: all values in a memory that is named or must stay
+  // anyway.
   std::vector<bool> FindKept() {
     std::vector<bool> has_kept_memory(graph_.values().size());
     const auto keep_memory = [&](ValueId value) {
@@ -124,7 +125,7 @@ class RunReader {
   DecidedNames names_;
 };
 
-// The costs of all runs together must be no more than a plan may have.
+// Returns whether the costs of all runs together exceed the limit for a plan.
 bool IsTooCostly(const JointGraph& graph, const std::vector<OpId>& runs) {
   int64_t cost = 0;
   for (const OpId op : runs) {

@@ -21,7 +21,8 @@
 namespace ckplan {
 namespace {
 
-// a → b → c forward; grad_c reads c and b, grad_b reads grad_c and a. view is in the memory of b.
+// a → b → c forward; grad_c reads c and b, grad_b reads grad_c and a. The value view shares the
+// memory of b.
 constexpr std::string_view kGraph = R"({"kind": "joint", "name": "chain",
   "values": [{"id": 10, "name": "a", "bytes": 4, "kind": "value"},
              {"id": 11, "name": "b", "bytes": 2, "kind": "value"},
@@ -46,7 +47,7 @@ Result<std::vector<OpId>> Judge(const JointGraph& graph, const std::string& deci
   return RunsOfDecisions(graph, &read);
 }
 
-// "0 1 2"
+// Writes runs as "0 1 2".
 std::string Numbers(const std::vector<OpId>& runs) {
   std::string text;
   for (const OpId op : runs) text += (text.empty() ? "" : " ") + std::to_string(op.index());
@@ -61,20 +62,22 @@ RandomJointOptions Options(Rng& rng) {
 
 }  // namespace
 
-TEST_CASE("given runs: what is kept stays, with what is in its memory; the rest runs again") {
+TEST_CASE(
+    "given runs: kept values stay, with values that share their memory; the rest runs again") {
   const JointGraph graph = Chain();
   const struct {
     const char* decisions;
     const char* runs;
   } kRows[] = {
       {R"({"kept": ["a", "b", "c"]})", "0 1 2 3 4 5"},
-      // By the view, by the operation that makes b, and by the number of b.
+      // The memory of b is named by its view, by the operation that makes b, and by the number of
+      // b.
       {R"({"kept": ["a", "view", "c"]})", "0 1 2 3 4 5"},
       {R"({"kept": ["a", "make b", "c"]})", "0 1 2 3 4 5"},
       {R"({"kept": ["a", 11, "c"]})", "0 1 2 3 4 5"},
       {R"({"kept": ["b", "c"]})", "0 1 2 3 4 0 5"},
       {R"({"kept": ["b"]})", "0 1 2 3 3 4 0 5"},
-      // b and its view come again from a, which is there again for grad b.
+      // b and its view are recomputed from a, which then is in memory for grad b as well.
       {R"({"kept": ["c"]})", "0 1 2 3 0 1 2 4 5"},
       {R"({"kept": []})", "0 1 2 3 0 1 2 3 4 5"},
       {R"({"order": [["r", "make a"], ["r", 1], ["r", "view"], ["r", "c"], ["r", 0], ["r", 4],
@@ -89,7 +92,7 @@ TEST_CASE("given runs: what is kept stays, with what is in its memory; the rest 
   }
 }
 
-TEST_CASE("given runs: what does not fit the graph is refused, with what and where") {
+TEST_CASE("given runs: decisions that do not fit the graph are refused, with what and where") {
   const JointGraph graph = Chain();
   const struct {
     const char* decisions;
@@ -137,7 +140,7 @@ TEST_CASE("given runs: what does not fit the graph is refused, with what and whe
       "dropped; decide on the order of runs");
 }
 
-TEST_CASE("given runs: any plan of a joint graph, told as decisions, gives the same plan") {
+TEST_CASE("given runs: any plan of a joint graph, written as decisions, gives the same plan") {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
@@ -151,7 +154,7 @@ TEST_CASE("given runs: any plan of a joint graph, told as decisions, gives the s
     CHECK(again->schedule == plan.schedule);
     CHECK(again->figures.peak == plan.figures.peak);
     CHECK(again->figures.overhead == plan.figures.overhead);
-    // A plan of decisions is judged by making it again.
+    // The checker judges a plan from decisions by making it again.
     const ModelIdentity identity;
     Plan judged = *again;
     CHECK(JudgeJointPlan(graph, identity, judged.request, judged).empty());
@@ -161,7 +164,7 @@ TEST_CASE("given runs: any plan of a joint graph, told as decisions, gives the s
   }
 }
 
-TEST_CASE("given runs: what is kept runs once, and keeping everything adds nothing") {
+TEST_CASE("given runs: operations with kept values run once, and keeping everything adds nothing") {
   int dropped = 0;
   for (uint64_t seed = 1; seed <= 500; ++seed) {
     CAPTURE(seed);
@@ -191,7 +194,7 @@ TEST_CASE("given runs: what is kept runs once, and keeping everything adds nothi
   CHECK(dropped > 100);
 }
 
-TEST_CASE("given runs: a budget is held against the peak of the decisions") {
+TEST_CASE("given runs: a budget is compared with the peak of the decisions") {
   const JointGraph graph = Chain();
   PlanRequest request;
   request.algorithm = std::string(kGivenAlgorithm);

@@ -57,7 +57,8 @@ TensorGraph ChainOf(uint64_t seed) {
   return GraphFromText(text);
 }
 
-// The plan's own decisions: its segments, or, where it has none, what it never runs again.
+// Returns the plan's own decisions: its segments, or, if it has none, the nodes that it never
+// recomputes.
 Decisions DecisionsOf(const TensorGraph& graph, const Plan& plan) {
   Decisions decisions;
   int32_t last = 0;
@@ -82,9 +83,10 @@ Decisions DecisionsOf(const TensorGraph& graph, const Plan& plan) {
 
 }  // namespace
 
-// a → b → c → d, 10 bytes and one unit of cost each; backward reads input and output.
+// a → b → c → d, each 10 bytes and one unit of cost; backward reads input and output.
 //
-// Keeping everything: 40 bytes of results, and the gradients of d and c at the backward of d: 60.
+// Keeping everything takes 60 at the backward of d: 40 bytes of results, and the gradients of d and
+// c.
 TEST_CASE("given: each form on a chain of four, by hand") {
   const TensorGraph graph = GraphFromText("a:10 -> b:10 -> c:10 -> d:10");
   REQUIRE(KeepAllPeak(graph) == Bytes(60));
@@ -94,17 +96,18 @@ TEST_CASE("given: each form on a chain of four, by hand") {
     int64_t peak;
     int64_t overhead;
   } kRows[] = {
-      // b, the recomputed c and d, and their gradients: 50. Forward holds b alone.
+      // The peak is 50: b, the recomputed c and d, and their gradients. Forward keeps only b.
       {R"({"kept": ["b"]})", "fa fb fc fd loss fc fd bd bc fa bb ba", 50, 3},
-      // The last segment, c and d, is still there: b, c, d and two gradients.
+      // The last segment, c and d, is still in memory: b, c, d and two gradients.
       {R"({"checkpoints": ["b"]})", "fa fb fc fd loss bd bc fa bb ba", 50, 1},
       {R"({"lower_sets": [["a", "b"]]})", "fa fb fc fd loss bd bc fa bb ba", 50, 1},
       {R"({"lower_sets": [["b", "a"], ["a", "b", "c", "d"]]})", "fa fb fc fd loss bd bc fa bb ba",
        50, 1},
       {R"({"lower_sets": [["a", "b"], ["c"], ["d"]]})", "fa fb fc fd loss bd bc fa bb ba", 50, 1},
       {R"({"mirror_counts": {"a": 1}})", "fa fb fc fd loss bd bc fa bb ba", 50, 1},
-      // Alg. 2: c reads b', made from a'; backward of b reads a''. At most two results and two
-      // gradients are there at once: c, d and theirs, c, a', b' and the gradient of c, ...
+      // Alg. 2: c reads b', made from a'; the backward of b reads a''. At most two results and two
+      // gradients are live at once: c, d and their gradients, then c, a', b' and the gradient of c,
+      // ...
       {R"({"mirror_counts": {"a": 2, "b": 1}})", "fa fb fc fd loss bd fa fb bc fa bb ba", 40, 3},
       {R"({"order": [["f", "a"], ["f", "b"], ["f", "c"], ["f", "d"], ["loss"], ["b", "d"],
                      ["b", 2], ["f", 0], ["b", "b"], ["b", "a"]]})",
@@ -128,7 +131,7 @@ TEST_CASE("given: each form on a chain of four, by hand") {
   }
 }
 
-// {a, b} and {c, d}, of which b is kept:
+// The segments are {a, b} and {c, d}; b is kept:
 //   M^(1) = 2 * 20 + M({c}) = 50     M^(2) = M({b}) + 2 * 20 = 50     T = T({a}) + T({c, d}) = 3
 TEST_CASE("given: lower sets report Eq. 1, Eq. 2 and M^(i), by hand") {
   const TensorGraph graph = GraphFromText("a:10 -> b:10 -> c:10 -> d:10");
@@ -136,10 +139,10 @@ TEST_CASE("given: lower sets report Eq. 1, Eq. 2 and M^(i), by hand") {
   CHECK(plan.figures.paper == PaperFigures{std::nullopt, Bytes(50), Cost(3)});
   CHECK(SegmentPeaksOf(graph, plan) == std::vector<Bytes>{Bytes(50), Bytes(50)});
   const Plan three = *JudgeText(graph, R"({"lower_sets": [["a"], ["b", "c"], ["d"]]})");
-  // 2 * 10 + M({b}), M({a}) + 2 * 20 + M({d}), M({a, c}) + 2 * 10
+  // The three segment peaks are 2 * 10 + M({b}), M({a}) + 2 * 20 + M({d}), M({a, c}) + 2 * 10.
   CHECK(three.figures.paper == PaperFigures{std::nullopt, Bytes(60), Cost(2)});
   CHECK(SegmentPeaksOf(graph, three) == std::vector<Bytes>{Bytes(30), Bytes(60), Bytes(40)});
-  // Segments of other forms are no lower sets that somebody has written down.
+  // Segments of other forms are not lower sets that a user has written down.
   CHECK(SegmentPeaksOf(graph, *JudgeText(graph, R"({"checkpoints": ["b"]})")).empty());
 }
 
@@ -170,7 +173,7 @@ TEST_CASE("given: the lower sets of exact-dp's plans report its Eq. 1 and Eq. 2"
       CHECK(peaks.size() == sets.size());
       CHECK(*std::max_element(peaks.begin(), peaks.end()) == plan.figures.paper.peak);
       compared += peaks.size() > 1 ? 1 : 0;
-      // The file has them, and whoever reads it sees where they are others.
+      // The file contains the peaks, and its reader rejects other values.
       std::string text = WritePlanJson(given, graph);
       CHECK(ReadPlanJson(text, graph, "plan.json").ok());
       const std::string key = "\"segment_peak_bytes\": [";
@@ -183,8 +186,8 @@ TEST_CASE("given: the lower sets of exact-dp's plans report its Eq. 1 and Eq. 2"
 }
 
 // Section 4.1 of Chen: "m(v) = 1 for nodes within each segment and m(v) = 0 for the output node of
-// each segment". Nine layers in three segments: two of three in each are run again, those of the
-// last segment too, which chen-sqrt keeps.
+// each segment". There are nine layers in three segments: two of the three in each are recomputed,
+// including those of the last segment, which chen-sqrt keeps.
 TEST_CASE("given: Chen's mirror counts for sqrt(n) segments") {
   const TensorGraph graph = GraphFromText(
       "n1:10 -> n2:10 -> n3:10 -> n4:10 -> n5:10 -> n6:10 -> n7:10 -> n8:10 -> n9:10");
@@ -195,24 +198,24 @@ TEST_CASE("given: Chen's mirror counts for sqrt(n) segments") {
   request.algorithm = "chen-sqrt";
   const Plan segments = *MakePlan(graph, request, {});
   CHECK(segments.figures.overhead == Cost(4));
-  // n3, n6, n9, the recomputed n7 and n8, and two gradients.
+  // The peak is n3, n6, n9, the recomputed n7 and n8, and two gradients.
   CHECK(mirrored.figures.peak == Bytes(7 * 10));
   CHECK(segments.figures.peak == Bytes(7 * 10));
 }
 
-TEST_CASE("given: a cut through branches keeps all that crosses it") {
-  // a → b → d, a → c → d, d → e; c has the checkpoint's ancestors alone, so b is in the next
-  // segment, and a, which it reads, is kept.
+TEST_CASE("given: a cut through branches keeps all tensors that cross it") {
+  // a → b → d, a → c → d, d → e. The first segment holds only c and its ancestors, so b is in the
+  // next segment, and a, which b reads, is kept.
   const TensorGraph graph = GraphFromText("a:4 -> b:2 -> d:1 -> e:1; a -> c:3 -> d");
   const Plan plan = *JudgeText(graph, R"({"checkpoints": ["c"]})");
   CHECK(StepsOf(graph, plan.schedule) == "fa fc fb fd fe loss be bd bb bc ba");
-  // Behind d everything is behind: b, c and a are in the first segment, and only d is kept.
+  // All of a, b and c come before d, so they are in the first segment, and only d is kept.
   const Plan behind = *JudgeText(graph, R"({"checkpoints": ["d"]})");
   CHECK(behind.decisions[NodeId(0)].recompute_count == 1);
   CHECK(behind.figures.overhead == Cost(3));
 }
 
-TEST_CASE("given: what cannot be is refused by name") {
+TEST_CASE("given: impossible decisions are refused by name") {
   const TensorGraph graph = GraphFromText("conv1:4 -> relu1:4 -> conv2:4 -> relu2:4");
   const struct {
     const char* decisions;
@@ -252,7 +255,9 @@ TEST_CASE("given: what cannot be is refused by name") {
   }
 }
 
-TEST_CASE("given: who asks for it without decisions, or for others with them, is told") {
+TEST_CASE(
+    "given: asking for it without decisions, or for another algorithm with decisions, is an "
+    "error") {
   const TensorGraph graph = GraphFromText("a:4 -> b:4");
   PlanRequest request;
   request.algorithm = "given";
@@ -274,7 +279,7 @@ TEST_CASE("given: who asks for it without decisions, or for others with them, is
   CHECK(MakePlan(graph, request, {}).error().code == ErrorCode::kUsage);
 }
 
-TEST_CASE("given: a budget is held against the decisions, and their peak is named") {
+TEST_CASE("given: a budget is compared with the peak of the decisions, which the error names") {
   const TensorGraph graph = GraphFromText("a:10 -> b:10 -> c:10 -> d:10");
   PlanRequest request;
   request.algorithm = "given";
@@ -288,10 +293,10 @@ TEST_CASE("given: a budget is held against the decisions, and their peak is name
   CHECK(refused.error().message.find("(50 bytes") != std::string::npos);
 }
 
-TEST_CASE("given: every algorithm's plan, told as decisions, gives the same plan") {
+TEST_CASE("given: every algorithm's plan, written as decisions, gives the same plan") {
   for (const SolverInfo& info : AllSolvers()) {
     CAPTURE(std::string(info.name));
-    // How often nodes run does not say when: these plans are told step by step alone.
+    // Counts of runs do not say when nodes run: these plans can only be written step by step.
     const bool is_checkmate = info.name == "checkmate";
     const bool has_only_steps = is_checkmate || info.name == "dtr" || info.name == "rotor";
     int compared = 0;
@@ -300,14 +305,14 @@ TEST_CASE("given: every algorithm's plan, told as decisions, gives the same plan
       CAPTURE(seed);
       const bool is_recursive = info.name == "chen-recursive";
       const TensorGraph graph = is_recursive ? ChainOf(seed) : GraphOf(seed);
-      if (is_checkmate && graph.nodes().size() > 6) continue;  // An integer program each.
+      if (is_checkmate && graph.nodes().size() > 6) continue;  // Each solve is an integer program.
       PlanRequest request;
       request.algorithm = std::string(info.name);
       request.uses_liveness = seed % 5 != 0;
       const Result<Plan> plan = MakePlan(graph, request, {});
-      if (!plan.ok()) continue;  // Too large for it.
+      if (!plan.ok()) continue;  // The graph is too large for the algorithm.
       ++compared;
-      // Its file, step by step, with explicit frees where it has them.
+      // The plan's file has its steps, with explicit frees if it uses them.
       const Result<Plan> stepwise =
           Judge(graph, *ReadDecisionsJson(WritePlanJson(*plan, graph), "plan.json"),
                 request.uses_liveness);
@@ -331,14 +336,14 @@ TEST_CASE("given: every algorithm's plan, told as decisions, gives the same plan
       CHECK(again->schedule == plan->schedule);
     }
     if (!is_checkmate || HasMipSolver()) CHECK(compared > Instances(50));
-    // chen-keep-costly keeps results inside its segments as well, so it is a kept set.
+    // chen-keep-costly keeps results inside its segments as well, so its decisions are a kept set.
     const bool has_segments = info.graphs == GraphClass::kChainOfSplittingVertices &&
                               info.name != "chen-keep-costly" && !has_only_steps;
     if (has_segments) CHECK(by_segments > Instances(20));
   }
 }
 
-TEST_CASE("given: mirror counts of 0 and 1 are what a kept set is") {
+TEST_CASE("given: mirror counts of 0 and 1 are equal to a kept set") {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     CAPTURE(seed);
     const TensorGraph graph = GraphOf(seed);
@@ -352,7 +357,8 @@ TEST_CASE("given: mirror counts of 0 and 1 are what a kept set is") {
       if (is_kept) kept.sets.front().push_back({"", graph.tensor(output).file_id});
     }
     CHECK(Judge(graph, kept)->schedule == Judge(graph, counts)->schedule);
-    // Whatever the counts, no node is run again more often, and the checker accepts the plan.
+    // For any counts, no node is recomputed more often than its count, and the checker accepts the
+    // plan.
     for (auto& [what, count] : counts.mirror_counts) count = rng.Between(0, 4);
     const Result<Plan> plan = Judge(graph, counts);
     REQUIRE(plan.ok());
@@ -363,8 +369,8 @@ TEST_CASE("given: mirror counts of 0 and 1 are what a kept set is") {
   }
 }
 
-// Orders that somebody might write: a plan's steps with one left out, doubled, or elsewhere. Each
-// is refused, or is a plan that the checker accepts, without which MakePlan ends the program.
+// Orders that a user might write: a plan's steps with one left out, repeated, or moved. Each is
+// refused or becomes a plan that the checker accepts; otherwise MakePlan would end the program.
 TEST_CASE("given: a damaged order is refused, or is another plan") {
   int accepted = 0;
   int refused = 0;

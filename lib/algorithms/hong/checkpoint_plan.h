@@ -1,4 +1,5 @@
-// What the three solvers of Hong et al. 2024 share: checkpoints of a layer list as an outcome.
+// The part that the three solvers of Hong et al. 2024 share: it turns checkpoints of a layer list
+// into an outcome.
 #pragma once
 
 #include <memory>
@@ -10,9 +11,9 @@
 
 namespace ckplan {
 
-// A solver without a knob whose plan cuts the graph behind each checkpoint. `scope` says what they
-// are optimal for. `result.paper` holds the objective and the forward cost of everything that is no
-// checkpoint.
+// Returns a solver without a knob whose plan cuts the graph after each checkpoint. `scope` says
+// among which choices the checkpoints are optimal. `result.paper` holds the objective and the
+// forward cost of all nodes except the checkpoints.
 std::unique_ptr<PreparedSolver> PlanFromCheckpoints(const Problem& problem, const LayerList& list,
                                                     const Checkpoints& checkpoints,
                                                     std::string_view scope);

@@ -11,14 +11,14 @@
 namespace ckplan {
 namespace {
 
-// sums[i] = d_0 + ... + d_{i-1}.
+// sums[i] is d_0 + ... + d_{i-1}.
 std::vector<Bytes> PrefixSums(const LayerList& list) {
   std::vector<Bytes> sums = {Bytes(0)};
   for (const Bytes size : list.sizes) sums.push_back(sums.back() + size);
   return sums;
 }
 
-// The checkpoints from the first on, each followed by the one that `next` names.
+// Follows `next` from the first checkpoint to the last.
 std::vector<size_t> TraceCheckpoints(const LayerList& list, const std::vector<size_t>& next) {
   std::vector<size_t> positions;
   for (size_t c = 0;; c = next[c]) {
@@ -27,8 +27,9 @@ std::vector<size_t> TraceCheckpoints(const LayerList& list, const std::vector<si
   }
 }
 
-// The checkpoints of least memory with no segment above `limit`, or nothing (Eq. 7 and 8). A queue
-// holds the candidates within reach in order of position, their memory rising.
+// Returns the checkpoints with the least memory among those with no segment above `limit`, or
+// nothing (Eq. 7 and 8). The queue holds the candidates within reach by position; their memory
+// ascends.
 std::optional<std::vector<size_t>> MinCheckpoints(const LayerList& list,
                                                   const std::vector<Bytes>& sums, Bytes limit) {
   const std::vector<size_t>& candidates = list.candidates;
@@ -60,7 +61,7 @@ std::optional<std::vector<size_t>> MinCheckpoints(const LayerList& list,
 
 struct StaticParts {
   Bytes checkpoints;
-  Bytes segment;  // The largest.
+  Bytes segment;  // The largest segment.
 };
 
 StaticParts PartsOfStatic(const LayerList& list, const std::vector<Bytes>& sums,
@@ -74,14 +75,14 @@ StaticParts PartsOfStatic(const LayerList& list, const std::vector<Bytes>& sums,
   return parts;
 }
 
-// Eq. 6 over all limits. One solution serves every limit from its own largest segment up to where
-// the next one begins, and its checkpoints take no less memory the smaller the limit. So between
-// two limits that were solved, every other solution costs at least what the upper one keeps and one
-// byte more than the lower limit; gaps in which that is no gain are left out.
+// Minimises Eq. 6 over all limits. One solution covers every limit from its own largest segment up
+// to the next solution, and smaller limits never need less checkpoint memory. So between two solved
+// limits, every other solution costs at least the checkpoint memory of the upper one plus the lower
+// limit plus one byte. Gaps in which that is no gain are skipped.
 class StaticSearch {
  public:
   StaticSearch(const LayerList& list, const std::vector<Bytes>& sums) : list_(list), sums_(sums) {
-    Bytes least;  // The least limit that has a solution: everything is a checkpoint.
+    Bytes least;  // The least limit with a solution: every candidate is a checkpoint.
     for (size_t c = 1; c < list.candidates.size(); ++c) {
       least = std::max(least, sums[list.candidates[c]] - sums[list.candidates[c - 1] + 1]);
     }
@@ -90,7 +91,7 @@ class StaticSearch {
     AddGap({least, at_most.segment, at_least.checkpoints, at_most.checkpoints});
   }
 
-  // Of equally good solutions that of the largest limit is wanted.
+  // Ties count as open, since the largest limit is wanted among equally good solutions.
   bool HasNext() const {
     if (gaps_.empty()) return false;
     const Bytes bound = gaps_.top().bound();
@@ -112,7 +113,7 @@ class StaticSearch {
   }
 
  private:
-  // The limits between two that were solved; `high` is the largest segment of its solution.
+  // The limits between two solved ones; `high` is the largest segment of its solution.
   struct Gap {
     Bytes low;
     Bytes high;
@@ -124,7 +125,7 @@ class StaticSearch {
     }
   };
 
-  // Where both ends keep as much, the lower one is better than all in between.
+  // If both ends keep the same, the lower one is better than all limits in between.
   void AddGap(const Gap& gap) {
     if (gap.low + Bytes(1) < gap.high && gap.kept_low != gap.kept_high) gaps_.push(gap);
   }
@@ -142,13 +143,14 @@ class StaticSearch {
 
   const LayerList& list_;
   const std::vector<Bytes>& sums_;
-  std::priority_queue<Gap> gaps_;  // The smallest bound on top, of equals the largest limits.
+  std::priority_queue<Gap> gaps_;  // The smallest bound is on top; among equal bounds, the largest
+                                   // limits.
   Checkpoints best_{{}, Bytes::Max()};
-  Bytes segment_;  // The largest of the best.
+  Bytes segment_;  // The largest segment of the best solution.
 };
 
-// The maximum of d_k over i <= k < j while i goes down from the end: a stack of the positions whose
-// d is larger than all between i and them.
+// Maximum of d_k over i <= k < j while i moves down from the end. The stack holds the positions
+// whose d is larger than all d between i and them.
 class RecordMaxima {
  public:
   explicit RecordMaxima(const std::vector<Bytes>& sizes) : sizes_(sizes) {}
@@ -157,7 +159,7 @@ class RecordMaxima {
     while (!stack_.empty() && sizes_[stack_.back()] <= sizes_[i]) stack_.pop_back();
     stack_.push_back(i);
   }
-  // The last record before j is the maximum of [i, j).
+  // Returns the maximum of [i, j): the last record before j.
   Bytes Before(size_t j) const {
     const auto it = std::partition_point(stack_.begin(), stack_.end(),
                                          [&](size_t position) { return position >= j; });
@@ -178,7 +180,7 @@ Bytes StaticObjective(const LayerList& list, const std::vector<size_t>& checkpoi
 
 Bytes DynamicObjective(const LayerList& list, const std::vector<size_t>& checkpoints) {
   Bytes kept = list.sizes[checkpoints.front()];
-  Bytes highest = kept;  // A list of one element.
+  Bytes highest = kept;  // This is the value for a list of one element.
   for (size_t k = 1; k < checkpoints.size(); ++k) {
     kept += list.sizes[checkpoints[k]];
     Bytes segment;
@@ -239,9 +241,9 @@ Checkpoints SelectDynamicLinear(const LayerList& list) {
   std::vector<size_t> next(candidates.size(), last);
   memory[last] = list.sizes[candidates[last]];
   RecordMaxima records(list.sizes);
-  // Q, its beginning at the back of the vector: positions rise and M falls towards the front.
+  // Q, whose beginning is at the back of the vector: towards the front, positions rise and M falls.
   std::vector<size_t> queue = {last};
-  size_t at = 0;  // Where j* stands in the queue.
+  size_t at = 0;  // The position of j* in the queue.
   size_t seen = candidates[last];
   for (size_t c = last; c-- > 0;) {
     PollStop();
@@ -255,12 +257,12 @@ Checkpoints SelectDynamicLinear(const LayerList& list) {
     const auto value = [&](size_t place) {
       return list.sizes[i] + std::max(memory[queue[place]], u(queue[place]));
     };
-    // "j + 1" of line 13 is the next element of Q, not the next index.
+    // "j + 1" in line 13 is the next element of Q, not the next index.
     if (at > 0 && value(at - 1) <= value(at)) --at;
     memory[c] = value(at);
     next[c] = queue[at];
     while (!queue.empty() && memory[queue.back()] >= memory[c]) queue.pop_back();
-    // j* may have left Q: go on from its nearest survivor.
+    // If j* has left Q, go on from its nearest survivor.
     at = queue.empty() ? 0 : std::min(at, queue.size() - 1);
     queue.push_back(c);
   }

@@ -6,8 +6,8 @@
 //                        + sum of d_k over h < k < i
 //                        + max of d_k over h <= k < i
 //
-// Both ends are checkpoints. Only the list's candidates can be; the paper's own lists are those in
-// which everything is a candidate.
+// Both ends are checkpoints. Only the list's candidates may be checkpoints; in the paper, every
+// element is a candidate.
 #pragma once
 
 #include <cstddef>
@@ -23,24 +23,25 @@ namespace ckplan {
 struct Checkpoints {
   std::vector<size_t> positions;  // Ascending, both ends included.
   Bytes objective;
-  bool is_proven = true;  // False: stopped before all limits were looked at or left out.
+  bool is_proven = true;  // False: a stop came before all limits were tried or excluded.
 };
 
-// Values of Eq. 6 and Eq. 12 for a choice of checkpoints.
+// Return the values of Eq. 6 and Eq. 12 for a choice of checkpoints.
 Bytes StaticObjective(const LayerList& list, const std::vector<size_t>& checkpoints);
 Bytes DynamicObjective(const LayerList& list, const std::vector<size_t>& checkpoints);
 
-// Alg. 3 for Eq. 6. A segment limit is solved in O(n) by a sliding minimum. The paper visits all
-// limits downwards, O(n^3) at the worst; here the gaps between solved ones are halved, the most
-// promising first, and those that cannot hold the optimum are left out. The result is the same: of
-// equally good solutions, that of the largest limit. kTimeout: stopped before the first.
+// Alg. 3 for Eq. 6. For one segment limit, a sliding minimum solves it in O(n). The paper visits
+// all limits downwards, in O(n^3) at worst. Here the gaps between solved limits are halved, the
+// most promising first, and gaps that cannot hold the optimum are skipped. The result is the same:
+// among equally good solutions, that of the largest limit. kTimeout: stopped before the first
+// solution.
 Result<Checkpoints> SelectStatic(const LayerList& list, std::stop_token stop);
 
 // Alg. 5 for Eq. 12, in O(n^2). kTimeout: stopped.
 Result<Checkpoints> SelectDynamic(const LayerList& list, std::stop_token stop);
 
-// Alg. 6 for Eq. 12: O(n) steps of the queue, each with one binary search among the record maxima
-// that the current position sees (about ln n of them on a random list).
+// Alg. 6 for Eq. 12: O(n) queue operations, each with one binary search among the record maxima
+// before the current position (about ln n of them on a random list).
 Checkpoints SelectDynamicLinear(const LayerList& list);
 
 }  // namespace ckplan

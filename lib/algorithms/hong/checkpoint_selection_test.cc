@@ -21,7 +21,7 @@ LayerList ListOf(const std::vector<int64_t>& sizes) {
   return list;
 }
 
-// A random list. Both ends are candidates, and some of the elements between them.
+// Makes a random list. Candidates are both ends and some of the elements between them.
 LayerList RandomList(Rng& rng) {
   LayerList list;
   const int64_t n = rng.Between(1, 11);
@@ -62,7 +62,8 @@ TEST_CASE("hong: Eq. 6 and Eq. 12 of one choice, worked by hand") {
   // d = 2 3 3 1 1 3 2 with checkpoints 0, 2, 6: segments {3}, {1, 1, 3}.
   const LayerList list = ListOf({2, 3, 3, 1, 1, 3, 2});
   CHECK(StaticObjective(list, {0, 2, 6}) == Bytes(2 + 3 + 2 + 5));
-  // i = 2: 2 + 3 kept, segment 3, largest of d_0, d_1 is 3; i = 6: 7 kept, 5, 3.
+  // i = 2: 2 + 3 are kept, the segment is 3, the maximum of d_0, d_1 is 3. i = 6: 7 are kept, then
+  // 5 and 3.
   CHECK(DynamicObjective(list, {0, 2, 6}) == Bytes(15));
 }
 
@@ -103,7 +104,7 @@ TEST_CASE("hong: a stop request ends the slower two") {
   CHECK(SelectDynamic(list, source.get_token()).error().code == ErrorCode::kTimeout);
 }
 
-TEST_CASE("hong: a stop later leaves the best checkpoints so far, which are proven of nothing") {
+TEST_CASE("hong: a later stop leaves the best checkpoints so far, without a proof") {
   Rng rng(3);
   std::vector<int64_t> sizes;
   for (int i = 0; i < 1000; ++i) sizes.push_back(rng.Between(1, 1000));
@@ -121,23 +122,23 @@ TEST_CASE("hong: a stop later leaves the best checkpoints so far, which are prov
   CHECK(found.objective > best.objective);
 }
 
-TEST_CASE("hong: least static checkpoints of a hundred thousand layers take few solutions") {
+TEST_CASE("hong: the least static checkpoints of a hundred thousand layers take few solutions") {
   Rng rng(7);
   std::vector<int64_t> sizes;
   for (int i = 0; i < 100'000; ++i) sizes.push_back(64 * rng.Between(1, 16));
-  int64_t polls = 0;  // One for each layer of each solution.
+  int64_t polls = 0;  // There is one poll for each layer of each solution.
   const StopScope scope({}, [&](int64_t) { ++polls; });
   CHECK(SelectStatic(ListOf(sizes), {}).ok());
   CHECK(polls < 300 * 100'000);
 }
 
-TEST_CASE("layer list: inner tensors of a block are no candidates, ends are") {
+TEST_CASE("layer list: inner tensors of a block are not candidates, its ends are") {
   //        ┌─ c ─┐
   //   a ─ b      e ─ f
   //        └─ d ─┘
   const TensorGraph graph = GraphFromText("a:1 -> b:2 -> c:3 -> e:4 -> f:5; b -> d:6 -> e");
   const LayerList list = ListLayers(graph, VertexGraph(graph));
-  CHECK(list.sizes.size() == 6);  // No inputs: the list begins with its first vertex.
+  CHECK(list.sizes.size() == 6);  // There are no inputs, so the list begins with the first vertex.
   CHECK(list.candidates == std::vector<size_t>{0, 1, 4, 5});
   int32_t segments = 0;
   const auto segment_of = list.Cut({0, 1, 5}, &segments);
@@ -146,7 +147,7 @@ TEST_CASE("layer list: inner tensors of a block are no candidates, ends are") {
 }
 
 TEST_CASE("layer list: a reader without gradient keeps the first vertex from being d_0") {
-  // mask reads a, needs no gradient and so belongs to the block that a ends: {mask, a}.
+  // mask reads a and needs no gradient, so it belongs to the block that a ends: {mask, a}.
   TensorGraphParts parts = PartsOf(GraphFromText("a:1 -> mask:2 -> c:3; a -> c -> d:4"));
   parts.tensors[parts.nodes[NodeId(1)].outputs.front()].requires_grad = false;
   const TensorGraph graph = TensorGraph::Create(std::move(parts)).value();

@@ -5,15 +5,16 @@
 //
 // Idea. PyTorch frees an activation after its last use and holds one buffer as large as the largest
 // output gradient of a segment. So memory is highest when a segment has just been recomputed, and
-// the checkpoints after it are gone: Eq. 12, solved by the recursion of Eq. 13 over all pairs.
+// the checkpoints after it have been freed: Eq. 12, solved by the recursion of Eq. 13 over all
+// pairs.
 //
 // Guarantee  optimal for Eq. 12 on the chain of splitting vertices.
-// Cost       O(n^2); refused above kMaxDynamicCandidates, where hong-linear gives the same.
+// Cost       O(n^2); refused above kMaxDynamicCandidates, where hong-linear gives the same result.
 // Paper      d_i -> sizes, C -> positions (layer_list.h, checkpoint_selection.h).
 // Differs    - the range of j in Eq. 13 includes n, or the last segment could have no end;
 //            - ties keep the nearest next checkpoint;
 //            - the list begins at d_0, the graph's inputs; both ends are checkpoints;
-//            - in a graph that is no chain, inner tensors of a block are segment memory.
+//            - in a graph that is not a chain, inner tensors of a block are segment memory.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@
 
 namespace ckplan {
 
-inline constexpr size_t kMaxDynamicCandidates = 30'000;  // A second or two.
+inline constexpr size_t kMaxDynamicCandidates = 30'000;  // This takes a second or two.
 
 Result<std::unique_ptr<PreparedSolver>> PrepareHongDynamic(const Problem& problem,
                                                            const SolveLimits& limits);

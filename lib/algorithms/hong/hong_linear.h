@@ -5,17 +5,18 @@
 //
 // Idea. PyTorch frees an activation after its last use and holds one buffer as large as the largest
 // output gradient of a segment. So memory is highest when a segment has just been recomputed, and
-// the checkpoints after it are gone: Eq. 12. With U(i, j) rising in j and M(j) falling along a
-// queue of what is not dominated, the best j lies where they cross, which moves in one direction.
+// the checkpoints after it have been freed: Eq. 12. Along a queue of undominated candidates j, U(i,
+// j) rises and M(j) falls. The best j lies where they cross, and that point moves in one direction
+// only.
 //
 // Guarantee  optimal for Eq. 12 on the chain of splitting vertices.
-// Cost       O(n) steps of the queue, each with a binary search over the record maxima in sight.
+// Cost       O(n) queue operations, each with a binary search over record maxima.
 // Paper      d_i -> sizes, C -> positions (layer_list.h, checkpoint_selection.h).
 // Differs    - the range of j in Eq. 13 includes n, or the last segment could have no end;
 //            - "j + 1" in line 13 is the next element of Q; read as an index it can be wrong;
 //            - j* may have left Q by line 15: its nearest survivor takes over;
 //            - the list begins at d_0, the graph's inputs; both ends are checkpoints;
-//            - in a graph that is no chain, inner tensors of a block are segment memory.
+//            - in a graph that is not a chain, inner tensors of a block are segment memory.
 #pragma once
 
 #include <memory>

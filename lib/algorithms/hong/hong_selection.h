@@ -7,12 +7,13 @@
 // with a sliding minimum (Eq. 7 and 8); the best sum over all limits is the answer (Eq. 6).
 //
 // Guarantee  optimal for Eq. 6 on the chain of splitting vertices.
-// Cost       O(n) for each limit that is tried: few, where the paper tries all, in O(n^3).
+// Cost       O(n) for each limit that is tried. Few limits are tried; the paper tries all, in
+//            O(n^3).
 // Paper      d_i -> sizes, C -> positions, s -> limit (layer_list.h, checkpoint_selection.h).
 // Differs    - Eq. 8 as printed does not force d_n into C; Eq. 6's definition does, and so do we;
-//            - a segment memory of 0 is a limit like any other;
+//            - a segment memory of 0 is a valid limit;
 //            - the list begins at d_0, the graph's inputs; both ends are checkpoints;
-//            - in a graph that is no chain, inner tensors of a block are segment memory.
+//            - in a graph that is not a chain, inner tensors of a block are segment memory.
 #pragma once
 
 #include <memory>

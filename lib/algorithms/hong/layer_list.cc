@@ -17,13 +17,13 @@ LayerList ListLayers(const TensorGraph& graph, const VertexGraph& vertices) {
   const Chain chain = FindChain(graph, vertices);
   const Bytes inputs = graph.constants().inputs;
   LayerList list;
-  // Nodes of one block stand together, its splitting vertex last.
+  // Nodes of one block are adjacent in the list; its splitting vertex comes last.
   std::vector<std::vector<NodeId>> blocks(static_cast<size_t>(chain.block_count));
   for (const NodeId v : vertices.ids()) {
     blocks[static_cast<size_t>(chain.block_of[v])].push_back(v);
   }
-  // The first vertex is d_0 if it is a block of its own: nodes that need no gradient may read it,
-  // belong to its block then, and stand before it in the list.
+  // The first vertex is d_0 if it is a block of its own. Otherwise its block also contains nodes
+  // that read it and need no gradient, which come before it in the list.
   const bool begins_with_vertex = inputs == Bytes(0) && !chain.splitting.empty() &&
                                   blocks.front() == std::vector{chain.splitting.front()};
   if (!begins_with_vertex) Append(&list, inputs, NodeId(), true);

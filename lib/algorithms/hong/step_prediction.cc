@@ -13,7 +13,7 @@ namespace {
 
 Error NoCheckpoints(std::string why) { return MakeError(ErrorCode::kUnsupported, std::move(why)); }
 
-// The elements d_i of what the plan's algorithm decided about, nodes or layers.
+// The list d_i of the nodes or layers that the plan's algorithm decided on.
 class PlannedList {
  public:
   PlannedList(const TensorGraph& graph, const Plan& plan) : graph_(graph), plan_(plan) {
@@ -38,7 +38,7 @@ class PlannedList {
   const LayerList& list() const { return list_; }
   size_t position_of(NodeId id) const { return position_of_[id]; }
 
-  // The checkpoints' positions, ascending, both ends included.
+  // Returns the positions of the checkpoints, ascending, with both ends.
   Result<std::vector<size_t>> Checkpoints() const {
     constexpr int32_t kNoNode = -1;
     std::vector<int32_t> segment_at(list_.sizes.size(), kNoNode);
@@ -69,7 +69,7 @@ class PlannedList {
     return NoCheckpoints("a segment ends elsewhere than at a vertex that splits the graph");
   }
 
-  // Whether the plan keeps and recomputes what these checkpoints mean.
+  // Checks that the plan keeps and recomputes what these checkpoints imply.
   Result<Done> CheckKept(const std::vector<size_t>& checkpoints) const {
     int32_t last_segment = 0;
     for (const NodeDecision& decision : plan_.decisions) {
@@ -92,7 +92,7 @@ class PlannedList {
     return Done{};
   }
 
-  // Whether a node of a later segment reads from the node.
+  // Returns whether a node in a later segment reads an output of the node.
   bool IsReadLater(NodeId id) const {
     for (const TensorId output : graph_.node(id).outputs) {
       for (const NodeId reader : graph_.tensor(output).consumers) {
@@ -105,7 +105,7 @@ class PlannedList {
   const TensorGraph& graph_;
   const Plan& plan_;
   LayerList list_;
-  IdVector<NodeId, size_t> position_of_;  // In the list.
+  IdVector<NodeId, size_t> position_of_;  // The position of each node in the list.
 };
 
 }  // namespace

@@ -62,8 +62,8 @@ TEST_CASE("step prediction: a chain of four with one checkpoint inside, worked b
   CHECK(*PredictSteps(graph, plan) == ValuesOf({4, 6, 5, 8, -1, 9, -1, 11, 10, 4}));
 }
 
-TEST_CASE("step prediction: inputs are d_0, and no part of what is told") {
-  // The same list without d_0 = 4, which is now the input x: every value is less by 4.
+TEST_CASE("step prediction: inputs are d_0, and not part of the values") {
+  // The same list without d_0 = 4, which is now the input x: every value is lower by 4.
   TensorGraphParts parts = PartsOf(GraphFromText("b:2 -> c:1 -> d:3"));
   Tensor input;
   input.file_id = 3;
@@ -102,21 +102,21 @@ TEST_CASE("step prediction: the largest value is Eq. 12, on any graph with check
     largest += graph.constants().inputs;
     const Bytes objective = DynamicObjective(list, checkpoints);
     CHECK(largest <= objective);
-    // An empty end has no step that could tell its value.
+    // An empty end has no step that could carry its value.
     if (!list.nodes.back().is_none() && list.sizes.size() > 1) CHECK(largest == objective);
   }
   CHECK(with_checkpoints > 200);
 }
 
-TEST_CASE("step prediction: plans that are none of checkpoints on the chain have no values") {
-  // b and c stand side by side between a and d.
+TEST_CASE("step prediction: plans that are not checkpoints on the chain have no values") {
+  // b and c are parallel, between a and d.
   const TensorGraph block = GraphFromText("a:1 -> b:2 -> d:3; a -> c:4 -> d");
   LowerSetSequence inside;
   inside.segment_of = IdVector<NodeId, int32_t>(std::vector<int32_t>{0, 0, 1, 1});
   inside.segment_count = 2;
   CHECK(WhyNot(block, PlanOf(block, inside)) == kEndsElsewhere);
 
-  // A kept set has one segment, the last, of which nothing may be recomputed.
+  // A kept set has a single segment, the last, in which nothing may be recomputed.
   const TensorGraph chain = GraphFromText("a:4 -> b:2 -> c:1 -> d:3");
   KeptSet kept{IdVector<NodeId, bool>(4, true)};
   kept.is_kept[NodeId(1)] = false;
@@ -128,7 +128,7 @@ TEST_CASE("step prediction: plans that are none of checkpoints on the chain have
   extra.decisions[NodeId(2)].segment = 1;
   CHECK(WhyNot(five, extra) == kKeepsOtherwise);
 
-  // Results that a level further down recomputes once more.
+  // These results are recomputed again at a deeper level.
   const TensorGraph longer = GraphFromText("a:1 -> b:1 -> c:1 -> d:1 -> e:1 -> f:1 -> g:1 -> h:1");
   RecursiveSplit split{IdVector<NodeId, int32_t>(8), 8, 1};
   for (const NodeId id : longer.nodes().ids()) split.block_of[id] = id.index();
@@ -136,7 +136,8 @@ TEST_CASE("step prediction: plans that are none of checkpoints on the chain have
 }
 
 TEST_CASE("step prediction: keeping everything is one segment") {
-  // C = {d_0, d_2}: backward of d_2 needs 4 + 2 + 1 and the buffer max(4, 2); of d_1 4 + 2 + 4.
+  // C = {d_0, d_2}: the backward of d_2 needs 4 + 2 + 1 and the buffer max(4, 2), that of d_1 needs
+  // 4 + 2 + 4.
   const TensorGraph graph = GraphFromText("a:4 -> b:2 -> c:1");
   const Plan plan = PlanOf(graph, KeptSet{IdVector<NodeId, bool>(3, true)});
   CHECK(*PredictSteps(graph, plan) == ValuesOf({4, 6, 5, -1, 11, 10, 4}));

@@ -9,7 +9,7 @@ std::vector<Bytes> PredictTrainingPhases(const LayerList& list,
   const std::vector<Bytes>& d = list.sizes;
   const size_t last = d.size() - 1;  // N
   std::vector<Bytes> memory(2 * last + 2, d[0]);
-  Bytes kept = d[0];  // Sum of checkpoints up to h.
+  Bytes kept = d[0];  // The sum of checkpoints up to h.
   for (size_t c = 1; c < checkpoints.size(); ++c) {
     const size_t h = checkpoints[c - 1];
     const size_t i = checkpoints[c];

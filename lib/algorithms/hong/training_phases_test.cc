@@ -1,4 +1,4 @@
-// The prediction of Hong et al. 2024 against the timeline of the same plan.
+// Compares the prediction of Hong et al. 2024 with the timeline of the same plan.
 #include "lib/algorithms/hong/training_phases.h"
 
 #include <doctest/doctest.h>
@@ -16,7 +16,8 @@
 namespace ckplan {
 namespace {
 
-// A chain whose operations read their input in backward and not their output, as convolutions do.
+// Makes a chain whose operations read their input in backward but not their output, as convolutions
+// do.
 TensorGraph ConvolutionChain(const std::vector<int64_t>& sizes) {
   std::vector<TextVertex> vertices;
   std::vector<std::pair<int32_t, int32_t>> edges;
@@ -33,7 +34,7 @@ TensorGraph ConvolutionChain(const std::vector<int64_t>& sizes) {
 struct Chain {
   TensorGraph graph;
   LayerList list;
-  std::vector<size_t> checkpoints;  // Random ones, both ends included.
+  std::vector<size_t> checkpoints;  // Random positions, with both ends.
 };
 
 Chain RandomChain(Rng& rng, bool has_equal_sizes) {
@@ -57,7 +58,7 @@ Schedule ScheduleOf(const Chain& chain) {
   return LowerStrategy(chain.graph, sequence);
 }
 
-// What still lives when the step is over.
+// Returns the bytes that are still live after the step.
 Bytes LiveAfter(const Timeline& timeline, int32_t step) {
   Bytes live;
   for (const Buffer& buffer : timeline.buffers) {
@@ -91,7 +92,8 @@ TEST_CASE("training phases: forward phases are what the timeline holds after eac
     const std::vector<Bytes> curve = PredictTrainingPhases(chain.list, chain.checkpoints);
     const Timeline timeline = BuildTimeline(chain.graph, ScheduleOf(chain));
     const size_t last_cut = chain.checkpoints[chain.checkpoints.size() - 2];
-    // The paper drops the last segment too; a schedule need not, for its backward comes at once.
+    // The paper drops the last segment as well; our schedules keep it, since its backward comes at
+    // once.
     for (size_t i = 1; i <= last_cut; ++i) {
       CHECK(LiveAfter(timeline, static_cast<int32_t>(i)) == curve[i]);
     }
@@ -111,7 +113,7 @@ TEST_CASE("training phases: backward phases bound the timeline, and are exact fo
     for (size_t step = 0; step < schedule.steps.size(); ++step) {
       if (schedule.steps[step].kind != StepKind::kBackward) continue;
       const auto i = static_cast<size_t>(schedule.steps[step].index);
-      if (i == 0) continue;  // d_0 is no layer.
+      if (i == 0) continue;  // d_0 is not a layer.
       const Bytes predicted = curve[2 * last + 1 - i];
       CAPTURE(i);
       CHECK(timeline.step_bytes[step] <= predicted);

@@ -9,12 +9,14 @@
 namespace ckplan {
 namespace {
 
-// m_all: F_all of s, and later backward of s, while the gradient of t waits.
+// m_all: the memory that F_all of s needs, and later the backward of s, while the gradient of t is
+// live.
 int64_t NeedToSaveAll(std::span<const Stage> stages, size_t s, size_t t) {
   return std::max(stages[t].gradient + stages[s].forward_all, stages[s].backward);
 }
 
-// m_none, a stage at a time: F_ck of s or F_none of `stage` while the gradient of t waits.
+// m_none for a single stage: the memory that F_ck of s or F_none of `stage` needs, while the
+// gradient of t is live.
 int64_t NeedToPass(std::span<const Stage> stages, size_t s, size_t stage, size_t t) {
   const int64_t input = stage == s ? 0 : stages[stage - 1].output;
   return stages[t].gradient + input + stages[stage].forward;
@@ -82,8 +84,8 @@ void PersistentProgram::Fill(size_t s, size_t t) {
   }
 }
 
-// The innermost loop of all, over plain arrays so that it is vectorised. From `enough` slots on,
-// every stage runs once, and nothing is better.
+// The innermost loop, over plain arrays so that it is vectorised. With `enough` slots or more,
+// every stage runs once, which cannot be improved.
 void PersistentProgram::Offer(size_t s, size_t t, size_t k, int64_t need, int64_t enough) {
   const int64_t output = stages_[k - 1].output;
   const int64_t time = TimeBetween(s, k);

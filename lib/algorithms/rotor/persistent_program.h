@@ -1,8 +1,8 @@
 // The dynamic program over persistent schedules of a chain, for one amount of memory.
 //
-// C(s, t, m): the least forward time to run stages s to t forward and backward with m slots beside
-// the input of s, when the gradient of t's output is there. The paper's recursion,
-// in our words:
+// C(s, t, m) is the least forward time to run stages s to t forward and backward with m slots of
+// memory in addition to the input of s, given the gradient of t's output. The paper's recursion, in
+// our words:
 //
 //   C(s, s, m) = u_s                                             F_all s, backward s
 //   C(s, t, m) = min of
@@ -10,7 +10,8 @@
 //     u_s + ... + u_{k-1} + C(k, t, m - output_{k-1}) + C(s, k-1, m)   for s < k <= t
 //                                                                F_ck s, F_none to k - 1, ...
 //
-// each where the stages that it runs fit in m. Times of backward runs are the same for all.
+// Each case requires that the stages it runs fit in m. The time of backward runs is the same in
+// all.
 //
 // Cost: O(n^3 m) time, O(n^2 m) memory for n stages.
 #pragma once
@@ -29,23 +30,25 @@ struct StageRun {
   bool is_backward = false;
 };
 
-// The least memory in which stages have a persistent schedule, and what F_all of each needs; in the
-// unit of the stages.
+// LeastMemory returns the least memory in which the stages have a persistent schedule;
+// MemoryToSaveAll returns the memory that F_all of every stage needs. Both are in the unit of the
+// stages.
 int64_t LeastMemory(std::span<const Stage> stages);
 int64_t MemoryToSaveAll(std::span<const Stage> stages);
 
 class PersistentProgram {
  public:
-  // `stages` in slots, at least one.
+  // `stages` is measured in slots; there must be at least one stage.
   PersistentProgram(std::vector<Stage> stages, int64_t slots);
 
   bool is_feasible() const { return time() < kInfinite; }
-  // Of all forward runs; each stage's first run is one of them.
+  // Returns the time of all forward runs, including each stage's first run.
   int64_t time() const { return At(0, count_ - 1, slots_); }
-  // The runs of an optimal schedule, in order. If there are several, it prefers F_all, then the
+  // Returns the runs of an optimal schedule, in order. Among several it prefers F_all, then the
   // earliest k.
   std::vector<StageRun> Runs() const;
-  // What that schedule needs, by the same rules, with the sizes of other units for the stages.
+  // Returns the memory that this schedule needs by the same rules, for the same stages in another
+  // unit.
   int64_t PeakOf(std::span<const Stage> stages) const;
 
  private:
@@ -63,7 +66,7 @@ class PersistentProgram {
   }
   void Fill(size_t s, size_t t);
   void Offer(size_t s, size_t t, size_t k, int64_t need, int64_t enough);
-  // What the optimum does first: kSaveAll, or the k up to which it runs forward.
+  // Returns the first choice of the optimum: kSaveAll, or the k up to which it runs forward.
   size_t ChoiceAt(size_t s, size_t t, int64_t slots) const;
   void AddRuns(size_t s, size_t t, int64_t slots, std::vector<StageRun>* runs) const;
   int64_t PeakOf(std::span<const Stage> stages, size_t s, size_t t, int64_t slots) const;
@@ -73,7 +76,7 @@ class PersistentProgram {
   const int64_t slots_;
   std::vector<int64_t> time_before_;
   std::vector<int64_t> cost_;
-  std::vector<int64_t> enough_;  // [s * count_ + t]: the slots in which s to t all save all.
+  std::vector<int64_t> enough_;  // [s * count_ + t]: the slots in which stages s to t all save all.
 };
 
 }  // namespace ckplan

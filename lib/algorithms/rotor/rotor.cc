@@ -14,17 +14,17 @@
 namespace ckplan {
 namespace {
 
-constexpr int64_t kSlots = 500;  // As in the authors' own program, rotor.
+constexpr int64_t kSlots = 500;  // The authors' own program, rotor, uses as many.
 
 int64_t SlotCount(int64_t budget) { return std::min(budget, kSlots); }
 
-// floor(budget * slot / slots) without overflow.
+// Returns floor(budget * slot / slots) without overflow.
 int64_t BytesOf(int64_t slot, int64_t budget) {
   const int64_t slots = SlotCount(budget);
   return budget / slots * slot + budget % slots * slot / slots;
 }
 
-// The least number of slots that hold `bytes`; one more than there are if none does.
+// Returns the least number of slots that hold `bytes`; one more than exist if none does.
 int64_t SlotsFor(int64_t bytes, int64_t budget) {
   int64_t low = 0;
   int64_t high = SlotCount(budget) + 1;
@@ -47,9 +47,9 @@ std::vector<Stage> InSlots(const std::vector<Stage>& stages, int64_t budget) {
   return rounded;
 }
 
-// The least budget whose slots hold what `need` says. Rounded up, no size is more slots in a larger
-// budget, so bisection finds it. Twice the need in bytes, and a slot for each of 64 stages, is
-// enough for any rounding.
+// Returns the least budget whose slots hold the memory that `need` computes. Sizes are rounded up,
+// so no size takes more slots in a larger budget, and bisection finds the least. Twice the need in
+// bytes plus a slot for each of 64 stages allows for any rounding.
 int64_t LeastBudget(const std::vector<Stage>& stages, int64_t (*need)(std::span<const Stage>)) {
   int64_t low = std::max<int64_t>(1, need(stages));
   int64_t high = 2 * low;
@@ -78,7 +78,7 @@ class Rotor : public PreparedSolver {
     SolveOutcome outcome;
     outcome.guarantee = "optimal among persistent schedules of the chain, in slots of memory";
     outcome.paper.budget = Bytes(budget);
-    // A larger budget would only make the slots coarser.
+    // A budget above the useful one would only make the slots coarser.
     const int64_t useful = std::min(budget, max_budget_);
     if (chain_.stages.empty()) {
       outcome.strategy = KeepAllSchedule({});

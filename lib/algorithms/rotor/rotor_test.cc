@@ -1,4 +1,4 @@
-// Rotor beyond what the shared suite asks of every solver.
+// Tests rotor beyond the suite that all solvers share.
 #include "lib/algorithms/rotor/rotor.h"
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kNever = int64_t{1} << 60;
 
-// The recursion, literally: no table, no order of filling.
+// The recursion as written, without a table.
 int64_t LeastTime(const std::vector<Stage>& stages, size_t s, size_t t, int64_t memory) {
   if (memory < 0) return kNever;
   const Stage& first = stages[s];
@@ -77,7 +77,7 @@ Plan PlanWithin(const TensorGraph& graph, const Budget& paper_budget) {
 
 }  // namespace
 
-TEST_CASE("rotor: the table holds what the paper's recursion says, at every memory") {
+TEST_CASE("rotor: the table equals the paper's recursion, at every amount of memory") {
   int feasible = 0;
   for (uint64_t seed = 1; seed <= 400; ++seed) {
     CAPTURE(seed);
@@ -133,9 +133,9 @@ TEST_CASE("rotor: on chains the simulator finds the paper's overhead, and no mor
   CHECK(equal > 600);
 }
 
-// Eight layers of 10 bytes. Backward of a layer needs its output and two gradients beside its
-// input, so one result more, the checkpoint that it starts from, is the least: each layer is
-// reached from the first one. Keeping all takes the eight results and two gradients.
+// Eight layers of 10 bytes each. The backward of a layer needs its output and two gradients in
+// addition to its input. The least memory adds one result, the checkpoint from which every layer is
+// recomputed. Keeping all takes the eight results and two gradients.
 TEST_CASE("rotor: a chain of eight equal layers by hand") {
   const TensorGraph graph =
       GraphFromText("a:10 -> b:10 -> c:10 -> d:10 -> e:10 -> f:10 -> g:10 -> h:10");
@@ -147,9 +147,9 @@ TEST_CASE("rotor: a chain of eight equal layers by hand") {
   CHECK(all.figures.peak == Bytes(100));
 }
 
-// Parallel branches have no splitting vertex inside, so they are one stage, of which all is saved
-// or nothing.
-TEST_CASE("rotor: not optimal where the graph is no chain") {
+// Parallel branches contain no splitting vertex, so they form one stage, which saves all or
+// nothing.
+TEST_CASE("rotor: not optimal if the graph is not a chain") {
   const TensorGraph graph =
       GraphFromText("a:1 -> b:9 -> d:9 -> f:1 -> g:1; a -> c:9 -> e:9 -> f; b -> c");
   PlanRequest request;

@@ -63,7 +63,8 @@ class StageFinder {
     }
   }
 
-  // What of the stage is in memory, in a step that saves everything, until its backward comes.
+  // Returns the bytes of the stage that a step which saves everything holds until the stage's
+  // backward.
   int64_t ReadBackward(size_t stage) const {
     int64_t bytes = 0;
     for (const NodeId id : chain_.nodes[stage]) {
@@ -94,7 +95,7 @@ class StageFinder {
     return schedule;
   }
 
-  // The most that the next `count` steps need; moves on behind them.
+  // Returns the peak of the next `count` steps and advances past them.
   static int64_t TakePeak(std::span<const Bytes>* steps, size_t count) {
     int64_t peak = 0;
     for (const Bytes bytes : steps->first(count)) peak = std::max(peak, bytes.count());
@@ -111,7 +112,8 @@ class StageFinder {
       chain_.stages[i].forward =
           std::max<int64_t>(0, TakePeak(&steps, chain_.nodes[i].size()) - input);
     }
-    // What earlier stages have saved, where an input counts whether or not backward reads it.
+    // Memory that earlier stages have saved. A stage's input counts whether or not backward reads
+    // it.
     std::vector<int64_t> saved_before(count + 1);
     for (size_t i = 0; i < count; ++i) {
       const int64_t own = ReadBackward(i);
@@ -122,14 +124,14 @@ class StageFinder {
           std::max<int64_t>(0, TakePeak(&steps, runs) - saved_before[i] - UnsavedInput(i));
       saved_before[i + 1] = saved_before[i] + own;
     }
-    TakePeak(&steps, 1);  // The loss: the last stage's first step backward needs as much.
+    TakePeak(&steps, 1);  // Skips the loss: the last stage's first backward step needs as much.
     for (size_t i = count; i-- > 0;) {
       chain_.stages[i].backward =
           std::max<int64_t>(0, TakePeak(&steps, chain_.nodes[i].size()) - saved_before[i]);
     }
   }
 
-  // Bytes of the stage's input that no backward reads.
+  // Returns the bytes of the stage's input that no backward reads.
   int64_t UnsavedInput(size_t stage) const {
     if (stage == 0) return 0;
     int64_t bytes = 0;

@@ -1,8 +1,8 @@
 // A graph as the chain of stages that rotor.h decides on.
 //
-// The blocks between splitting vertices (lib/graph/chain.h) are the stages. What each of them needs
-// is measured by the simulator on one step of training whose forward pass runs twice: in the first
-// pass every stage keeps nothing, in the second one it saves all that backward reads.
+// The stages are the blocks between splitting vertices (lib/graph/chain.h). The simulator measures
+// their memory on a training step whose forward pass runs twice: in the first pass every stage
+// keeps nothing, in the second one it saves all that backward reads.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,29 @@
 
 namespace ckplan {
 
-// Bytes, or slots of memory. "Beside its input": the result of the stage before is not counted.
+// All figures are in bytes, or in slots of memory. Peaks do not count the stage's input, the result
+// of the stage before.
 struct Stage {
-  int64_t time = 0;         // u_F: one run forward.
-  int64_t output = 0;       // a: what the next stage reads.
-  int64_t saved = 0;        // a-bar: what F_all leaves in memory, the output included.
-  int64_t gradient = 0;     // delta: of the output. 0 for the last stage: the loss makes it.
-  int64_t forward = 0;      // The most in memory while it runs, beside its input.
-  int64_t forward_all = 0;  // The same while it runs and saves all.
-  int64_t backward = 0;  // The same while it runs backward, saved tensors and gradients included.
+  int64_t time = 0;         // u_F: the time of one forward run.
+  int64_t output = 0;       // a: the size of the tensors that the next stage reads.
+  int64_t saved = 0;        // a-bar: memory that F_all leaves occupied, including the output.
+  int64_t gradient = 0;     // delta: the output's gradient; 0 for the last stage, where the loss
+                            // makes it.
+  int64_t forward = 0;      // Peak of a run that keeps nothing, without the input.
+  int64_t forward_all = 0;  // Peak of a run that saves all, without the input.
+  int64_t backward = 0;  // Peak of the backward run without the input, including saved tensors and
+                         // gradients.
 };
 
-// More blocks than this are merged, neighbours with each other, into as many stages.
+// The most stages; neighbouring blocks are merged to stay within it.
 inline constexpr int32_t kMaxChainStages = 64;
 
 struct StageChain {
   std::vector<Stage> stages;  // In bytes.
-  // In forward order; one after the other they are a topological order.
+  // The nodes of each stage in forward order; the lists together are a topological order.
   std::vector<std::vector<NodeId>> nodes;
-  // Nodes whose results need no gradient and are read by later stages, such as an attention mask:
-  // they run once, and their results stay.
+  // Marks nodes that need no gradient and whose results later stages read, such as an attention
+  // mask: they run once, and their results stay.
   IdVector<NodeId, bool> runs_once;
 };
 
