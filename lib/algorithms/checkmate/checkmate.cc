@@ -101,7 +101,7 @@ class Checkmate : public PreparedRunSolver {
   const StageProgram program_;
   RunSimulator simulator_;
   const int64_t own_peak_;
-  const int64_t min_;  // No plan needs less.
+  const int64_t min_;  // A lower bound of the peak of any plan.
   std::optional<LeastPlan> least_;
   std::map<int64_t, RunOutcome> solved_;
 };

@@ -17,8 +17,8 @@
 namespace ckplan {
 namespace {
 
-// The least cost for each peak, of all plans in stages: each operation runs first in its own stage,
-// and any of the earlier ones may run again before it, in their order.
+// Returns the least cost for each peak over all plans in stages: each operation has its first run
+// in its own stage, and any of the earlier ones may run again before it, in their order.
 std::map<Bytes, Cost> FrontOfAllPlans(const JointGraph& graph) {
   const auto count = static_cast<int32_t>(graph.ops().size());
   RunSimulator simulator(graph);
@@ -43,7 +43,7 @@ std::map<Bytes, Cost> FrontOfAllPlans(const JointGraph& graph) {
   return front;
 }
 
-// At each peak of the front, and at the least.
+// Compares the solver with the front at each of its peaks, and at the least peak.
 void CheckFront(const JointGraph& graph) {
   const std::map<Bytes, Cost> front = FrontOfAllPlans(graph);
   const auto solver = PrepareCheckmateRuns(graph, {}).value();
@@ -71,7 +71,7 @@ PlanRequest Within(const Budget& budget) {
 
 }  // namespace
 
-TEST_CASE("checkmate: what it finds is the best of all plans in stages, on random graphs") {
+TEST_CASE("checkmate: it finds the best of all plans in stages, on random graphs") {
   if (!HasMipSolver()) return;
   int compared = 0;
   for (uint64_t seed = 0; seed < 120; ++seed) {
@@ -79,7 +79,7 @@ TEST_CASE("checkmate: what it finds is the best of all plans in stages, on rando
     Rng rng(seed);
     RandomJointOptions options;
     options.ops = seed % 15 == 0 ? 6 : 5;
-    // What makes one of two values again need not make what is in the other's memory.
+    // With both, recomputing one of two values need not recompute what is in the other's memory.
     (seed % 2 == 0 ? options.alias : options.second_write) = 0;
     const JointGraph graph = RandomJointGraph(rng, options);
     CheckFront(graph);
@@ -88,8 +88,8 @@ TEST_CASE("checkmate: what it finds is the best of all plans in stages, on rando
   CHECK(compared > 200);
 }
 
-// Keeping all needs 20 bytes, at the backward of c. Within 16, a goes after b has read it, and runs
-// again for the backward of b.
+// Keeping everything needs 20 bytes, at the backward of c. Within 16 bytes, a is freed after b has
+// read it, and runs again for the backward of b.
 TEST_CASE("checkmate: a chain of four, by hand") {
   if (!HasMipSolver()) return;
   const TensorGraph graph = GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:1@1");

@@ -10,15 +10,15 @@
 namespace ckplan {
 namespace {
 
-// A budget is so many units at the most: far from the limits of double precision, and so large that
-// the solver's tolerance is a part of 10^10 of it.
+// The most units in a budget: well within double precision, and large enough that the solver's
+// tolerance is 10^-10 of it.
 constexpr double kMaxUnits = 10'000;
-// Iterations of the simplex method times columns, for one program: up to about 15 s.
+// Simplex iterations times columns for one program: up to about 15 s.
 constexpr int64_t kMaxWork = 40'000'000;
-// Costs are whole numbers: a bound within less than 1 of them proves them.
+// Costs are whole numbers, so a bound within less than 1 proves them.
 constexpr double kCostGap = 0.99;
 
-// A column of the program, or a constant where the column could have one value alone.
+// A column of the program, or a constant if the column could have only one value.
 struct Term {
   int column = -1;
   double constant = 0;
@@ -41,8 +41,8 @@ class Row {
     return *this;
   }
   void AddTo(MipModel* model) && {
-    // Without a column it says something of constants, which hold by themselves; or which do not,
-    // and then no plan is within the budget.
+    // A row without columns compares constants. If it holds, it is left out; if not, no plan is
+    // within the budget.
     if (!entries_.empty() || bound_ < 0) {
       model->AddRow(-kMipInfinity, bound_, std::move(entries_));
     }
@@ -63,7 +63,7 @@ std::vector<std::vector<InPlaceWrite>> TakeoversOf(const JointGraph& graph) {
 
 class StageProgram::Builder {
  public:
-  // Bytes are counted in units of `unit`.
+  // `unit` is the number of bytes in one unit of the program.
   Builder(const StageProgram& program, double unit)
       : program_(program),
         problem_(program.problem_),
@@ -71,7 +71,7 @@ class StageProgram::Builder {
         runs_(At(problem_.op_count)),
         stored_(At(problem_.op_count) + 1, std::vector<Term>(At(problem_.value_count))) {}
 
-  // Nothing: least peak.
+  // Without a budget, the peak is minimised.
   void Build(std::optional<int64_t> budget, int64_t highest) {
     if (!budget) {
       peak_ = {model_.AddColumn({.cost = 1, .upper = static_cast<double>(highest) / unit_}), 0};
@@ -133,7 +133,7 @@ class StageProgram::Builder {
     }
   }
 
-  // (1b)
+  // Adds the rows of (1b).
   void AddAvailability(int32_t stage) {
     for (int32_t op = 0; op <= stage; ++op) {
       if (Run(stage, op).is(0)) continue;
@@ -145,7 +145,7 @@ class StageProgram::Builder {
     }
   }
 
-  // (1c), and nothing is kept that is made again before anything reads it.
+  // Adds the rows of (1c), and rows that keep no value which is made again before it is read.
   void AddStorage(int32_t stage) {
     for (int32_t value = 0; value < problem_.value_count; ++value) {
       const int32_t maker = Maker(value);
@@ -197,8 +197,8 @@ class StageProgram::Builder {
 
   double Units(int64_t bytes) const { return static_cast<double>(bytes) / unit_; }
 
-  // N of the stage: for each value, of its readers up to the stage's own operation, and behind
-  // them.
+  // Sets N of the stage: for each value an entry for each reader up to the stage's own operation,
+  // and one for after them.
   void FindWanted(int32_t stage) {
     wanted_.assign(At(problem_.value_count), {});
     for (int32_t value = 0; value < problem_.value_count; ++value) {
@@ -214,7 +214,7 @@ class StageProgram::Builder {
     }
   }
 
-  // At least as large as both.
+  // Returns a term that is at least as large as both.
   Term Either(const Term& a, const Term& b) {
     if (a.is(1) || b.is(1)) return kOne;
     if (a.is(0)) return b;
@@ -228,7 +228,7 @@ class StageProgram::Builder {
     return either;
   }
 
-  // Whether an operation from `op` on wants the value, or a later stage does.
+  // Returns whether `op`, a later operation of the stage, or a later stage needs the value.
   const Term& WantedFrom(int32_t value, int32_t op) const {
     const std::span<const int32_t> readers = problem_.readers[value];
     const auto first = std::lower_bound(readers.begin(), readers.end(), op) - readers.begin();
@@ -236,7 +236,7 @@ class StageProgram::Builder {
     return wanted[std::min(static_cast<size_t>(first), wanted.size() - 1)];
   }
 
-  // A pair of PossibleTakeovers, and the column that says whether it happens.
+  // A pair of PossibleTakeovers, and the column that says whether the takeover happens.
   struct Takeover {
     InPlaceWrite pair;
     Term taken;
@@ -249,7 +249,7 @@ class StageProgram::Builder {
       const int32_t read = pair.read.index();
       const Term& wanted = WantedFrom(read, op + 1);
       if (wanted.is(1)) continue;
-      // A single one is whole where R and S are.
+      // A single one is whole whenever R and S are.
       const Term taken = {model_.AddColumn({.upper = 1, .is_integer = pairs.size() > 1}), 0};
       Row runs(0);
       runs.Add(1, taken).Add(-1, Run(stage, op));
@@ -263,9 +263,9 @@ class StageProgram::Builder {
     }
   }
 
-  // Rules between this pair and those before it: the same memory is taken once; and the same write
-  // takes this memory only where it cannot take the other, which is wanted or taken by an earlier
-  // write.
+  // Adds the rules between this pair and those before it. The same memory is taken over once. The
+  // same write takes this memory only if it cannot take the other one, which is needed or taken by
+  // an earlier write.
   void AddOrder(int32_t op, const Takeover& takeover, const std::vector<Takeover>& before) {
     const auto& [pair, taken] = takeover;
     for (const Takeover& other : before) {
@@ -291,12 +291,13 @@ class StageProgram::Builder {
   MipModel model_;
   Term peak_;
   std::vector<std::vector<Term>> runs_;    // R, by stage and operation.
-  std::vector<std::vector<Term>> stored_;  // S, by stage and value; the last are behind the step.
+  std::vector<std::vector<Term>> stored_;  // S, by stage and value; the last entry is after the
+                                           // step.
   std::vector<std::vector<Term>> wanted_;  // N of one stage.
 };
 
-// Backwards: an operation is of use until its own stage, and if it may repeat for as long as what
-// it writes is, which is as long as who reads that is.
+// Goes backwards. An operation is useful until its own stage; if it may repeat, it is useful for as
+// long as any value that it writes, which is useful for as long as any operation that reads it.
 StageProgram::StageProgram(const JointGraph& graph, const RunProblem& problem)
     : graph_(graph),
       problem_(problem),

@@ -12,7 +12,7 @@ namespace {
 
 int64_t DividedRoundingUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// ceil(sqrt(n))
+// Returns ceil(sqrt(n)).
 int64_t RootRoundedUp(int64_t n) {
   auto root = static_cast<int64_t>(std::sqrt(static_cast<double>(n)));
   while (root * root < n) ++root;

@@ -19,7 +19,8 @@ Plan PlanByCount(const TensorGraph& graph, int64_t segments = 0) {
   return *MakePlan(graph, request, {});
 }
 
-// The last node of each segment, counted from 1: the checkpoints as Hong et al. write them.
+// Returns the last node of each segment, counted from 1, which is how Hong et al. write
+// checkpoints.
 std::vector<int64_t> EndsOf(const Plan& plan) {
   std::vector<int64_t> ends;
   for (const NodeId id : plan.decisions.ids()) {
@@ -32,7 +33,7 @@ std::vector<int64_t> EndsOf(const Plan& plan) {
 
 }  // namespace
 
-// Hong et al. 2024, Table 2: VGG-19 has 24 layers, AlexNet 15; ceil(sqrt) is 5 and 4.
+// In Hong et al. 2024, Table 2, VGG-19 has 24 layers and AlexNet 15; ceil(sqrt) is 5 and 4.
 TEST_CASE("chen-count: the checkpoint sets of Hong's Table 2, whatever the layers' sizes") {
   Rng rng(1);
   std::vector<int64_t> sizes(24);
@@ -43,7 +44,8 @@ TEST_CASE("chen-count: the checkpoint sets of Hong's Table 2, whatever the layer
   CHECK(EndsOf(PlanByCount(ChainOf(sizes))) == std::vector<int64_t>{4, 8, 12, 15});
 }
 
-TEST_CASE("chen-count: without a setting every ceil(sqrt(n))-th layer, and the last") {
+TEST_CASE(
+    "chen-count: without a setting, every ceil(sqrt(n))-th layer and the last are checkpoints") {
   for (int64_t n = 1; n <= 150; ++n) {
     CAPTURE(n);
     int64_t step = 1;
@@ -56,7 +58,7 @@ TEST_CASE("chen-count: without a setting every ceil(sqrt(n))-th layer, and the l
   }
 }
 
-// ceil(24 / 7) = 4: five segments of four would leave four layers to two segments.
+// ceil(24 / 7) = 4, but five segments of four would leave only four layers for two segments.
 TEST_CASE("chen-count: there are as many segments as asked for") {
   const TensorGraph graph = ChainOf(std::vector<int64_t>(24, 10));
   CHECK(EndsOf(PlanByCount(graph, 7)) == std::vector<int64_t>{4, 8, 12, 16, 20, 23, 24});
@@ -65,8 +67,8 @@ TEST_CASE("chen-count: there are as many segments as asked for") {
   }
 }
 
-// Two segments of two keep b: x + y = 9 + 10. Keeping c needs 1 + 11.
-TEST_CASE("chen-count: not optimal where layers differ in size") {
+// Two segments of two layers keep b: x + y = 9 + 10. Keeping c would need 1 + 11.
+TEST_CASE("chen-count: not optimal if layers differ in size") {
   const TensorGraph graph = ChainOf({1, 9, 1, 9});
   CHECK(PlanByCount(graph, 2).figures.paper.peak == Bytes(19));
   for (int64_t segments = 1; segments <= 4; ++segments) {

@@ -9,7 +9,7 @@
 namespace ckplan {
 namespace {
 
-// Divides the total, which is below kMaxTotalCost, since n times the cost of a node may overflow.
+// Divides the total, which is below kMaxTotalCost; multiplying a node's cost by n might overflow.
 bool CostsLessThanAverage(const VertexGraph& vertices, NodeId v) {
   const auto n = static_cast<int64_t>(vertices.size());
   const int64_t total = vertices.total_time().count();

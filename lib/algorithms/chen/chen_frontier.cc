@@ -29,7 +29,7 @@ class ChenFrontier : public PreparedSolver {
   }
 
  private:
-  // round(sqrt(S / F)); at most sqrt(n), for F is no less than the mean result.
+  // Returns round(sqrt(S / F)), which is at most sqrt(n), since F is at least the mean result.
   int64_t SegmentsWithoutSetting() const {
     const auto total = static_cast<double>(problem_.vertices.total_memory().count());
     const auto nodes = static_cast<double>(problem_.vertices.size());

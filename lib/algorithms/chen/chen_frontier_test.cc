@@ -23,7 +23,8 @@ Plan PlanByFrontier(const TensorGraph& graph, int64_t segments = 0) {
   return *MakePlan(graph, request, {});
 }
 
-// Names of the last nodes of the segments but the last, in the order in which the plan runs them.
+// Returns the names of the last nodes of all segments but the last one, in the order in which the
+// plan runs them.
 std::string CutsOf(const TensorGraph& graph, const Plan& plan) {
   std::string cuts;
   for (size_t i = 0; i + 1 < graph.nodes().size(); ++i) {
@@ -36,17 +37,17 @@ std::string CutsOf(const TensorGraph& graph, const Plan& plan) {
   return cuts;
 }
 
-// Two recurrent layers over some steps of time: u and v are what the states a and b are made from.
+// Two recurrent layers over several time steps; the states a and b are made from u and v.
 //
 //        u0:40 ▶ a0:10 ──────▶ u1 ▶ a1 ──────▶ ...     The states of both layers go on to the next
 //                  └─▶ v0:40 ▶ b0:10   └─▶ v1 ▶ b1     step, so no vertex splits the graph.
 //                               └───────────▲
 //
-// 100 bytes a step; behind a and behind b the frontier is two states, 20, and within a cell 50.
+// Each step has 100 bytes. After a and after b the frontier is two states (20), within a cell 50.
 TensorGraph TwoLayers(int steps, bool is_layer_by_layer) {
   std::vector<TextVertex> vertices;
   std::vector<std::pair<int32_t, int32_t>> edges;
-  // Where u, a, v and b of a step stand in the list.
+  // Returns the position of u, a, v or b of a step in the list.
   const auto position = [&](int step, int of_step) {
     return is_layer_by_layer ? (of_step / 2) * 2 * steps + 2 * step + of_step % 2
                              : 4 * step + of_step;
@@ -67,7 +68,7 @@ TensorGraph TwoLayers(int steps, bool is_layer_by_layer) {
 
 }  // namespace
 
-TEST_CASE("chen-frontier: an unrolled network is cut between its steps of time") {
+TEST_CASE("chen-frontier: an unrolled network is cut between its time steps") {
   const TensorGraph graph = TwoLayers(4, false);
   const Plan halves = PlanByFrontier(graph, 2);
   CHECK(CutsOf(graph, halves) == "b1");
@@ -76,16 +77,16 @@ TEST_CASE("chen-frontier: an unrolled network is cut between its steps of time")
   CHECK(CutsOf(graph, steps) == "b0 b1 b2");
   CHECK(steps.figures.paper.peak == Bytes(3 * 20 + 100));
   CHECK(steps.figures.paper.overhead == Cost(16 - 6));
-  CHECK(steps.figures.overhead == Cost(6));  // u and v of each step but the last.
+  CHECK(steps.figures.overhead == Cost(6));  // These are u and v of each step but the last.
   // S = 400 and F = 20; the mean result is 25, and sqrt(400 / 25) = 4.
   CHECK(PlanByFrontier(graph).figures.setting == KnobSetting{"segments", 4});
 }
 
-// 1,600 bytes, k = 4. By level the layers run side by side, u0 a0, u1 v0, a1 b0, u2 v1, a2 b1, ...:
-// two states are the frontier behind b2, at 350 bytes, where 3 x 20 + 50 is the least. So it is
-// behind b6 and b10, and x + y = 3 x 20 + 450. In the order of the graph all 16 states of the first
-// layer would be kept, which the second layer reads, and x + y be 170 + 400: cuts behind a7, a15
-// and b7, at the multiples themselves, keep these and b7.
+// There are 1,600 bytes, and k = 4. By level the layers run side by side, u0 a0, u1 v0, a1 b0, u2
+// v1, a2 b1, ... After b2, at 350 bytes, the frontier is two states, and 3 x 20 + 50 is the
+// minimum; b6 and b10 are the same. So x + y = 3 x 20 + 450. In the order of the graph, all 16
+// states of the first layer would be kept, since the second layer reads them, and x + y would be
+// 170 + 400: cuts after a7, a15 and b7, at the multiples themselves, keep these states and b7.
 TEST_CASE("chen-frontier: a loop over time inside one over layers is cut over time as well") {
   const TensorGraph graph = TwoLayers(16, true);
   const Plan plan = PlanByFrontier(graph, 4);
@@ -108,16 +109,17 @@ TEST_CASE("chen-frontier: on sixteen equal layers it is chen-sqrt") {
   CHECK(plan.figures.overhead == Cost(9));
 }
 
-// 36 bytes, k = 3: the first cut is behind a, where 2 x 6 + 6 is less than 2 x 9 + 3 behind b, and
-// the second behind e, 2 x 1 + 5. x + y = 7 + 23; behind b and e it would be 10 + 15.
-TEST_CASE("chen-frontier: not optimal, for cuts are chosen one by one") {
+// There are 36 bytes, and k = 3. The first cut is after a, where 2 x 6 + 6 is less than 2 x 9 + 3
+// after b; the second is after e, with 2 x 1 + 5. So x + y = 7 + 23; cuts after b and e would give
+// 10 + 15.
+TEST_CASE("chen-frontier: not optimal, since cuts are chosen one by one") {
   const TensorGraph graph = GraphFromText("a:6 -> b:9 -> c:8 -> d:5 -> e:1 -> f:7");
   const Plan plan = PlanByFrontier(graph, 3);
   CHECK(CutsOf(graph, plan) == "a e");
   CHECK(plan.figures.paper.peak == Bytes(30));
 }
 
-TEST_CASE("frontiers: what crosses each place of either order, on random graphs") {
+TEST_CASE("frontiers: the results that cross each place of either order, on random graphs") {
   for (uint64_t seed = 1; seed <= 500; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);

@@ -44,7 +44,7 @@ class ChenKeepCostly : public PreparedSolver {
   }
 
  private:
-  // The results at the cuts, and the last segment.
+  // Returns the results at the cuts, and the last segment.
   IdVector<NodeId, bool> KeptByCuts(const GreedyCut& cut) const {
     IdVector<NodeId, bool> is_kept(vertices_.size());
     const std::vector<int32_t>& segments = cut.segment_of_block;
@@ -58,7 +58,7 @@ class ChenKeepCostly : public PreparedSolver {
     return is_kept;
   }
 
-  // T_a / M_a > T_b / M_b, without dividing. What has no bytes comes first.
+  // Returns whether T_a / M_a > T_b / M_b, without dividing. Results without bytes come first.
   bool SavesMoreForEachByte(NodeId a, NodeId b) const {
     __extension__ using Wide = __int128;
     const bool is_free = vertices_.memory(a) == Bytes(0);

@@ -20,7 +20,7 @@ Plan PlanOf(const char* algorithm, const TensorGraph& graph,
   return *MakePlan(graph, request, {});
 }
 
-// The names of what is run again.
+// Returns the names of the nodes that are recomputed.
 std::string RecomputedBy(const TensorGraph& graph, const Plan& plan) {
   std::string names;
   for (const NodeId id : graph.nodes().ids()) {
@@ -32,8 +32,8 @@ std::string RecomputedBy(const TensorGraph& graph, const Plan& plan) {
 
 }  // namespace
 
-// Nine results of 4 bytes, 36 units; the last segment's time is in the paper's overhead, although
-// nothing of it is run again.
+// There are nine results of 4 bytes with a total cost of 36. The paper's overhead includes the last
+// segment, although none of it is recomputed.
 TEST_CASE("chen-keep-costly: convolutions are kept up to B bytes") {
   const TensorGraph graph = GraphFromText(
       "c1:4@10 -> b1:4@1 -> r1:4@1 -> c2:4@10 -> b2:4@1 -> r2:4@1 -> c3:4@10 -> b3:4@1 -> r3:4@1");
@@ -43,16 +43,16 @@ TEST_CASE("chen-keep-costly: convolutions are kept up to B bytes") {
     int64_t paper_peak;
     int64_t paper_overhead;
   } kRows[] = {
-      // A cut behind every result, all of which are kept.
+      // There is a cut after every result, so all are kept.
       {0, "", 32 + 4, 1},
-      // Segments are closed at 8 bytes: behind b1, c2, r2 and b3. There is room for c1, not for c3.
+      // Segments end at 8 bytes: after b1, c2, r2 and b3. There is room for c1, but not for c3.
       {7, "r1 b2 c3", 16 + 4 + 8, 36 - 13 - 10},
-      // Closed at 12 bytes, behind r1 and r2, with room for c1 and c2.
+      // Segments end at 12 bytes, after r1 and r2, with room for c1 and c2.
       {8, "b1 b2", 8 + 8 + 12, 36 - 2 - 20},
       {11, "b1 b2", 8 + 8 + 12, 36 - 2 - 20},
-      // Closed at 16 bytes, behind c2 and b3, with room for c1, c3 and b1.
+      // Segments end at 16 bytes, after c2 and b3, with room for c1, c3 and b1.
       {12, "r1 b2 r2", 8 + 12 + 16, 36 - 11 - 21},
-      // One segment, which is the last.
+      // There is one segment, which is the last.
       {36, "", 36, 36},
   };
   for (const auto& row : kRows) {
@@ -62,12 +62,13 @@ TEST_CASE("chen-keep-costly: convolutions are kept up to B bytes") {
     CHECK(plan.figures.paper ==
           PaperFigures{Bytes(row.budget), Bytes(row.paper_peak), Cost(row.paper_overhead)});
   }
-  // With B = 0, x = 32 and y = 4: floor(sqrt(128)).
+  // With B = 0, x = 32 and y = 4, so the setting is floor(sqrt(128)).
   CHECK(PlanOf("chen-keep-costly", graph).figures.setting == KnobSetting{"B", 11});
 }
 
-// Cuts behind j and k. Six bytes have room for a or for b; a saves 10 / 4 for each, b 12 / 5.
-TEST_CASE("chen-keep-costly: not optimal where results differ in size") {
+// Cuts are after j and k. Six bytes have room for a or for b; per byte, a saves 10 / 4 and b 12 /
+// 5.
+TEST_CASE("chen-keep-costly: not optimal if results differ in size") {
   const TensorGraph graph = GraphFromText("a:4@10 -> j:3@1 -> b:5@12 -> k:2@1 -> d:1@1");
   const Plan plan = PlanOf("chen-keep-costly", graph, 6);
   CHECK(RecomputedBy(graph, plan) == "b");
@@ -75,7 +76,7 @@ TEST_CASE("chen-keep-costly: not optimal where results differ in size") {
 }
 
 TEST_CASE(
-    "chen-keep-costly: beside chen-greedy with the same B, B bytes more at most, and no time") {
+    "chen-keep-costly: at most B bytes more than chen-greedy with the same B, and no more time") {
   int spared = 0;
   for (uint64_t seed = 1; seed <= Instances(300); ++seed) {
     CAPTURE(seed);

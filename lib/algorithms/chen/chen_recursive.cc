@@ -13,7 +13,7 @@
 namespace ckplan {
 namespace {
 
-// Each takes four bytes, and a look on every level of the recursion.
+// Each crossing takes four bytes, and one visit on every level of the recursion.
 constexpr int64_t kMaxCrossings = 50'000'000;
 
 class ChenRecursive : public PreparedSolver {
@@ -36,7 +36,7 @@ class ChenRecursive : public PreparedSolver {
     }
   }
 
-  // How many results cross a cut between two blocks, over all of these cuts.
+  // Returns how many results cross a cut between two blocks, summed over all these cuts.
   int64_t CountCrossings(const VertexGraph& vertices) const {
     int64_t crossings = 0;
     for (const NodeId v : vertices.ids()) {
@@ -66,7 +66,7 @@ class ChenRecursive : public PreparedSolver {
   }
 
  private:
-  // g of Eq. 2 for the blocks [begin, end), and the forward cost of all runs but the first.
+  // Returns g of Eq. 2 for the blocks [begin, end), and the forward cost of all runs but the first.
   PaperFigures FiguresOf(int32_t begin, int32_t end, int32_t kept_per_level) const {
     PollStop();
     PaperFigures figures;
@@ -89,9 +89,9 @@ class ChenRecursive : public PreparedSolver {
   }
 
   const Chain chain_;
-  std::vector<Bytes> inner_memory_;  // Each block's memory without its end.
-  std::vector<Bytes> end_memory_;    // The splitting vertex that each block ends with.
-  std::vector<Cost> time_before_;    // [b]: all blocks before b together.
+  std::vector<Bytes> inner_memory_;  // Each block's memory without its splitting vertex.
+  std::vector<Bytes> end_memory_;    // The memory of the splitting vertex that ends each block.
+  std::vector<Cost> time_before_;    // [b] is the time of all blocks before b.
 };
 
 }  // namespace

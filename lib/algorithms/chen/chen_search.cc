@@ -27,13 +27,13 @@ class ChenSearch : public PreparedSolver {
     }
   }
 
-  // kTimeout if stopped before the first plan has been costed.
+  // kTimeout: stopped before the first plan was measured.
   Result<Done> FindBest(const SolveLimits& limits) {
     CKPLAN_ASSIGN_OR_RETURN(const std::vector<Point> points, Simulate(limits));
     Rank best = {Bytes::Max(), Cost::Max(), 0};
     for (const Point& point : points) {
-      // Placing could not help, neither this point nor a later one: no arena is smaller than the
-      // peak.
+      // An arena is never smaller than the peak, so neither this point nor a later one can be
+      // better.
       if (point.rank >= best || (best_setting_ != 0 && limits.stop.stop_requested())) break;
       const auto& [peak, overhead, setting] = point.rank;
       const Arena arena = PlaceBuffers(BuildTimeline(problem_.graph, point.schedule));
@@ -59,14 +59,14 @@ class ChenSearch : public PreparedSolver {
   }
 
  private:
-  // The memory of a point of the grid, its overhead, and its setting, which decides between equals.
+  // The memory of a point of the grid, its overhead, and its setting as a tie breaker.
   using Rank = std::tuple<Bytes, Cost, int64_t>;
   struct Point {
-    Rank rank;  // By its simulated peak.
+    Rank rank;  // The memory here is the simulated peak.
     Schedule schedule;
   };
 
-  // The points of the grid, or those before a stop, from the lowest peak upwards.
+  // Returns the points of the grid (those before a stop) by ascending peak.
   Result<std::vector<Point>> Simulate(const SolveLimits& limits) {
     Simulator simulator(problem_.graph);
     std::vector<Point> points;
@@ -84,7 +84,7 @@ class ChenSearch : public PreparedSolver {
 
   const Problem& problem_;
   const Chain chain_;
-  std::vector<Bytes> budgets_;  // The first one is that of setting 1.
+  std::vector<Bytes> budgets_;  // The first one belongs to setting 1.
   int64_t best_setting_ = 0;
 };
 

@@ -33,7 +33,7 @@ class ChenSqrt : public PreparedSolver {
   }
 
  private:
-  // Closes a segment at the first block whose end is at or past the next multiple of total / k.
+  // Ends a segment at the first block whose end is at or past the next multiple of total / k.
   std::vector<int32_t> CutBlocks(int64_t segment_count) const {
     const int64_t total = problem_.vertices.total_memory().count();
     std::vector<int32_t> segment_of_block;
@@ -54,7 +54,7 @@ class ChenSqrt : public PreparedSolver {
     return segment_of_block;
   }
 
-  // total * multiple / parts without overflow.
+  // Returns total * multiple / parts without overflow.
   static int64_t MultipleOf(int64_t total, int64_t multiple, int64_t parts) {
     return total / parts * multiple + total % parts * multiple / parts;
   }

@@ -1,4 +1,4 @@
-// The algorithms of Chen et al. 2016 beyond what the shared suite asks of every solver.
+// Tests the algorithms of Chen et al. 2016 beyond the suite that all solvers share.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -95,20 +95,20 @@ TEST_CASE("chen-greedy: B = 0 cuts everywhere, a large B nowhere") {
   }
 }
 
-// Sixteen layers of 10 bytes. B = 0: x = 150, y = 10, so B = floor(sqrt 1500) = 38 and a segment is
-// closed at 40 bytes: four segments of four, x = 30 and y = 40.
+// Sixteen layers of 10 bytes: with B = 0, x = 150 and y = 10, so B = floor(sqrt 1500) = 38. A
+// segment ends at 40 bytes: four segments of four layers, x = 30 and y = 40.
 TEST_CASE("chen-greedy: without a budget it takes B = sqrt(x y)") {
   const TensorGraph graph = ChainOf(std::vector<int64_t>(16, 10));
   const Plan plan = *MakePlan(graph, RequestOf("chen-greedy"), {});
   CHECK(plan.figures.paper.budget == Bytes(38));
   CHECK(plan.figures.paper.peak == Bytes(70));
-  CHECK(plan.figures.paper.overhead == Cost(13));  // All but the three at the cuts.
+  CHECK(plan.figures.paper.overhead == Cost(13));  // All nodes except the three at the cuts.
   CHECK(plan.figures.overhead == Cost(9));         // The last segment is kept.
 }
 
-// Keeping b alone needs 1 + (9 + 9 + 1) = 20. A budget under which the first segment ends at b is
-// one that both c and d pass.
-TEST_CASE("chen-greedy: not optimal where no budget suits all segments") {
+// Keeping only b needs 1 + (9 + 9 + 1) = 20. But any budget that ends the first segment at b is one
+// that both c and d exceed.
+TEST_CASE("chen-greedy: not optimal if no budget suits all segments") {
   const TensorGraph graph = ChainOf({8, 1, 9, 9, 1});
   Bytes best = Bytes::Max();
   for (int64_t budget = 0; budget <= 28; ++budget) {
@@ -142,8 +142,8 @@ TEST_CASE("chen-search: never a larger arena than any point of its grid") {
   CHECK(better > Instances(30));
 }
 
-// Sixteen layers of 10 bytes, k = 1: log2 16 = 4 results, one on each level.
-TEST_CASE("chen-recursive: Eq. 3 by the paper's own figures, and a lower overhead in truth") {
+// Sixteen layers of 10 bytes with k = 1: log2 16 = 4 results, one on each level.
+TEST_CASE("chen-recursive: Eq. 3 by the paper's own figures, and a lower simulated overhead") {
   const TensorGraph graph = ChainOf(std::vector<int64_t>(16, 10));
   const Plan plan = *MakePlan(graph, RequestOf("chen-recursive"), {});
   CHECK(plan.figures.paper.peak == Bytes(4 * 10));
@@ -165,8 +165,9 @@ TEST_CASE("chen-recursive: the least peaks of long chains are below those of one
   CHECK(2 * recursive.figures.peak < MakePlan(graph, request, {})->figures.peak);
 }
 
-// A chain of `length` nodes, and as many results without a gradient that only its last node reads:
-// the i-th of them crosses each cut after block i, length * (length - 1) / 2 in all.
+// Makes a chain of `length` nodes, and as many results without a gradient that only its last node
+// reads: the i-th result crosses each cut after block i, which is length * (length - 1) / 2
+// crossings in total.
 TensorGraph ChainWithMasks(int length) {
   TensorGraphParts parts;
   const auto add_tensor = [&](TensorKind kind, bool requires_grad) {
@@ -259,9 +260,9 @@ TEST_CASE("chen-drop-cheap: no costly operation is recomputed, on any graph") {
   }
 }
 
-// Of conv - bn - relu - pool - conv the experiment drops bn and relu, 4 bytes each; section 4.2
+// In conv - bn - relu - pool - conv the experiment drops bn and relu, 4 bytes each; section 4.2
 // drops the pooling's 1 byte as well.
-TEST_CASE("chen-drop-bn-relu: pooling is kept, which chen-drop-cheap drops") {
+TEST_CASE("chen-drop-bn-relu: pooling is kept, while chen-drop-cheap drops it") {
   TensorGraphParts parts =
       PartsOf(GraphFromText("c1:4@10 -> b1:4@1 -> r1:4@1 -> p1:1@1 -> c2:1@10"));
   int32_t i = 0;

@@ -12,7 +12,7 @@ namespace {
 Frontiers FrontiersAlong(const VertexGraph& vertices, std::vector<NodeId> order) {
   IdVector<NodeId, size_t> position(vertices.size());
   for (size_t i = 0; i < order.size(); ++i) position[order[i]] = i;
-  // What leaves the frontier at each position: what has its last reader there.
+  // The bytes that leave the frontier at each position: results whose last reader is there.
   std::vector<Bytes> leaving(order.size());
   Frontiers frontiers;
   Bytes passed;
@@ -50,7 +50,7 @@ IdVector<NodeId, size_t> LevelsOf(const VertexGraph& vertices) {
   return level;
 }
 
-// a * multiple / parts, rounded down, without overflow.
+// Returns a * multiple / parts, rounded down, without overflow.
 Bytes MultipleOf(Bytes a, int64_t multiple, int64_t parts) {
   return Bytes(a.count() / parts * multiple + a.count() % parts * multiple / parts);
 }
@@ -78,7 +78,7 @@ std::vector<size_t> CutAtSmallFrontiers(const Frontiers& frontiers, int64_t segm
   std::vector<size_t> cuts;
   if (frontiers.order.empty()) return cuts;
   const Bytes total = frontiers.passed.back();
-  // A cut behind the last node would split nothing.
+  // A cut after the last node would split nothing.
   const auto first = frontiers.passed.begin();
   const auto end = frontiers.passed.end() - 1;
   auto low = first;

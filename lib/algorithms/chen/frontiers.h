@@ -1,14 +1,14 @@
-// Where a graph can be cut although it has no splitting vertices: between any two nodes of an order
-// in which it can run. The frontier of such a place is what has been computed before it and is read
-// behind it; a cut keeps that.
+// A graph without splitting vertices can be cut as well: between any two nodes of an order in which
+// it can run. The frontier of such a place is the set of results that are computed before it and
+// read after it; a cut keeps them.
 //
-//   step of time   0      1      2           Two layers of a recurrent network, unrolled.
-//                  ○ ───▶ ○ ───▶ ○           No vertex splits it, for two states go from step to
-//                  │      │      │           step; but behind each step the frontier is these two
-//                  ▼      ▼      ▼           states, and within a step it is more.
+//   time step      0      1      2           Two layers of a recurrent network, unrolled.
+//                  ○ ───▶ ○ ───▶ ○           No vertex splits it, since two states go from step to
+//                  │      │      │           step. After each step the frontier is these two
+//                  ▼      ▼      ▼           states; within a step it is larger.
 //                  ○ ───▶ ○ ───▶ ○
 //
-// In a chain, the places of least frontier are behind its splitting vertices.
+// In a chain, the places of least frontier are those after its splitting vertices.
 #pragma once
 
 #include <cstddef>
@@ -20,28 +20,30 @@
 namespace ckplan {
 
 struct Frontiers {
-  std::vector<NodeId> order;    // Topological.
+  std::vector<NodeId> order;    // A topological order.
   std::vector<Bytes> passed;    // The memory of order[0], ..., order[i].
-  std::vector<Bytes> frontier;  // That of those which a node behind order[i] reads.
+  std::vector<Bytes> frontier;  // Bytes of order[0], ..., order[i] that a node after order[i]
+                                // reads.
 };
 
-// In the order of the graph, which for a network unrolled in a loop over time is step by step.
+// Uses the order of the graph, which for a network unrolled in a loop over time is step by step.
 Frontiers FrontiersInGraphOrder(const VertexGraph& vertices);
 
-// By level, which is step by step also where the loop over time is inside that over layers. A node
-// without readers has the level of the longest path to it, any other one less than its first
-// reader: the product of a step's own input does not run, and is not kept, from the beginning.
+// Orders the nodes by level, which is step by step even if the loop over time is inside the loop
+// over layers. The level of a node without readers is the length of the longest path to it; any
+// other node is one level below its first reader. So the product of a time step's own input is not
+// computed and kept from the beginning.
 Frontiers FrontiersByLevel(const VertexGraph& vertices);
 
-// Positions in the order behind which to cut, ascending, for k = `segments` segments of about equal
-// memory. Cut i lies among the places at which the memory passed is nearer to the i-th multiple of
-// 1 / k than to any other, where
+// Returns the positions in the order after which to cut, ascending, for k = `segments` segments of
+// about equal memory. Cut i lies among the places whose passed memory is nearer to the i-th
+// multiple of 1 / k than to any other multiple. Among them it minimises
 //
-//   (k - 1) frontier + distance from the multiple
+//   (k - 1) frontier + distance from the multiple,
 //
-// is least: x of Alg. 3 has k - 1 frontiers, and y grows by what a segment has more than the
-// others. Of equal places the nearest one, then the first. Where no place is as near there is no
-// cut. O(nodes).
+// since x of Alg. 3 has k - 1 frontiers, and y grows by the excess of a segment over the others.
+// Among equal places it takes the nearest one, then the first. If no place is that near, the cut is
+// left out. O(nodes).
 std::vector<size_t> CutAtSmallFrontiers(const Frontiers& frontiers, int64_t segments);
 
 }  // namespace ckplan

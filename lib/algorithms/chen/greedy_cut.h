@@ -1,4 +1,4 @@
-// Alg. 3 of Chen et al. 2016: a chain is cut wherever a segment has grown past a budget.
+// Alg. 3 of Chen et al. 2016: it cuts a chain wherever a segment exceeds a budget.
 //
 //   temp <- 0, x <- 0, y <- 0
 //   for v in topological order:
@@ -6,9 +6,9 @@
 //     if v is a candidate and temp > B:  x <- x + size of v's output, y <- max(y, temp), temp <- 0
 //
 // The size is added before the test, so a cut vertex counts into the segment that it closes.
-// Candidates are the splitting vertices, without the one that nothing follows: a cut there splits
-// nothing. The segment that is open at the end counts into y as well; the printed program, which
-// looks at y at cuts alone, would give a plan without cuts a memory of 0.
+// Candidates are the splitting vertices, except one at the very end: a cut there would split
+// nothing. The last segment counts into y as well; the printed program updates y only at cuts, and
+// so gives a plan without cuts a memory of 0.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct GreedyCut {
 // O(nodes + blocks).
 GreedyCut CutGreedily(const Chain& chain, const VertexGraph& vertices, Bytes budget);
 
-// floor(sqrt(a b)), of sizes whose product may not fit 64 bits.
+// Returns floor(sqrt(a b)) for sizes whose product may not fit 64 bits.
 Bytes GeometricMean(Bytes a, Bytes b);
 
 // Appendix A: B = sqrt(x y), with x and y from a first run with B = 0.

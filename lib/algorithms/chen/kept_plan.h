@@ -1,5 +1,5 @@
-// What chen-drop-cheap and chen-drop-bn-relu share: the plan that keeps some results from their
-// forward run on, and recomputes the others on demand.
+// The part that chen-drop-cheap and chen-drop-bn-relu share: a plan that keeps some results from
+// their forward run, and recomputes the others on demand.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace ckplan {
 
-// `result.paper` is the memory of what is kept, and the forward cost of what is dropped.
+// Makes the plan. `result.paper` has the memory of kept results, and the forward cost of dropped
+// ones.
 SolveOutcome PlanOfKept(const Problem& problem, IdVector<NodeId, bool> is_kept,
                         std::string guarantee);
 

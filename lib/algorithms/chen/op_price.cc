@@ -10,15 +10,15 @@
 namespace ckplan {
 namespace {
 
-// What names of other frameworks' operators are judged by: "BatchNorm2d", "Conv+Relu". Parts of
-// names, in lower case; "elu" is in relu, gelu, ... Costly ones are looked for first.
+// Parts of the names of other frameworks' operators ("BatchNorm2d", "Conv+Relu"), in lower case;
+// "elu" is in relu, gelu, ... Costly parts are tried first.
 constexpr std::array kCostlyParts = {"conv",   "gemm", "matmul", "linear",    "dense",
                                      "einsum", "lstm", "gru",    "attention", "embedding"};
 constexpr std::array kNormOrActivationParts = {
     "norm", "relu", "elu",  "gelu",     "sigmoid",  "tanh",   "swish",
     "silu", "mish", "clip", "softplus", "softsign", "shrink", "activation"};
 constexpr std::array kOtherCheapParts = {"pool", "dropout"};
-// Whole names, since they are so short that other names contain them by chance.
+// These are whole names, since they are so short that other names contain them by chance.
 constexpr std::array kOtherCheapNames = {"erf", "exp", "log", "lrn", "abs", "neg", "sqrt"};
 constexpr std::array kCostlyNames = {"rnn", "fc"};
 
@@ -47,7 +47,7 @@ OpPrice PriceOf(std::string_view op) {
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (IsOneOf(lower, kCostlyNames) || HasPart(lower, kCostlyParts)) return OpPrice::kCostly;
-  // "MaxPool+Relu" is a pooling first.
+  // "MaxPool+Relu" counts as a pooling.
   if (HasPart(lower, kOtherCheapParts) || IsOneOf(lower, kOtherCheapNames)) {
     return OpPrice::kOtherCheap;
   }

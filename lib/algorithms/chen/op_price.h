@@ -1,4 +1,4 @@
-// What an operation costs to run again, judged by its name: for Chen et al. 2016, section 4.2.
+// Judges by an operation's name what recomputing it costs: for Chen et al. 2016, section 4.2.
 #pragma once
 
 #include <string_view>
@@ -7,14 +7,14 @@ namespace ckplan {
 
 enum class OpPrice {
   kNormOrActivation,  // A normalisation or an activation function.
-  kOtherCheap,        // Pooling, dropout, an elementary function: little beside a convolution.
+  kOtherCheap,        // Pooling, dropout, an elementary function: far cheaper than a convolution.
   kCostly,            // A convolution, matrix product, recurrent layer or attention.
   kUnknown,
 };
 
-// An operator of ONNX is judged by the table of lib/ops, that of another framework by its name:
-// norm, relu, pool, sigmoid, ... anywhere in it, unless it names a costly one as well
-// ("Conv+Relu").
+// Judges an ONNX operator by the table of lib/ops, and an operator of another framework by its
+// name. Such an operator is cheap if norm, relu, pool, sigmoid, ... occur anywhere in its name,
+// unless a costly operation does as well ("Conv+Relu").
 OpPrice PriceOf(std::string_view op);
 
 }  // namespace ckplan

@@ -1,4 +1,4 @@
-// What chen-sqrt and chen-count share: the plan of a chain that is cut into segments.
+// The part that chen-sqrt and chen-count share: the plan of a chain that is cut into segments.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace ckplan {
 
-// The segment of each block of the chain, ascending from 0 without gaps. `result.paper` is x + y of
-// Alg. 3, the sum of the results at the cuts and the largest segment with its cut, and the forward
-// cost of every node that is at no cut.
+// Makes the plan. `segment_of_block` has the segment of each block of the chain, ascending from 0
+// without gaps. `result.paper` has x + y of Alg. 3, the sum of the results at the cuts and the
+// largest segment with its cut, and the forward cost of every node that is not at a cut.
 SolveOutcome PlanOfSegments(const Problem& problem, const Chain& chain,
                             const std::vector<int32_t>& segment_of_block);
 

@@ -18,29 +18,29 @@ namespace ckplan {
 namespace {
 
 constexpr size_t kMaxOps = 20'000;
-// A walk that runs operations more often than this on average thrashes, and is given up.
+// A walk that runs each operation more often than this on average thrashes, and is abandoned.
 constexpr size_t kMaxRunsPerOperation = 12;
-// So many limits in a row that no walk gets through end the list.
+// The list of limits ends after this many limits in a row that no walk meets.
 constexpr int kMaxFailures = 4;
-// Storages that are looked at between two polls, which counts of work rely on.
+// The number of storages inspected between two polls; work limits depend on it.
 constexpr uint32_t kLooksPerPoll = 64;
 
-// The memory of the values: each value that is no alias stands for itself and all values in it.
-// Values and storages share their numbers.
+// The memory of the values. A value that is not an alias stands for its storage: itself and its
+// aliases. Values and storages have the same numbers.
 struct Storages {
   Storages(const JointGraph& graph, const RunProblem& problem);
 
-  std::vector<int32_t> of;         // Of each value.
-  FlatLists values;                // In each storage; none for aliases.
-  FlatLists parents;               // What makers of its values read, without itself.
-  FlatLists children;              // The converse.
-  std::vector<double> cost;        // c_0: of one run of each maker.
-  std::vector<bool> is_evictable;  // All its makers may repeat, and it occupies memory.
-  // The last position in the order at which somebody needs it: for what is evictable, an operation
-  // that reads it; for what is not, an operation from which on nothing can ask for it again. The
-  // number of operations for results.
+  std::vector<int32_t> of;   // The storage of each value.
+  FlatLists values;          // The values in each storage; empty for aliases.
+  FlatLists parents;         // The storages that the makers of its values read, except itself.
+  FlatLists children;        // The reverse of `parents`.
+  std::vector<double> cost;  // c_0: one run of each maker.
+  std::vector<bool> is_evictable;  // All its makers may run again, and it occupies memory.
+  // The last position in the order at which the storage is needed. For an evictable one, that is
+  // its last reader; for any other, the operation after which nothing can require it again. For
+  // results, it is the number of operations.
   std::vector<int32_t> needed_until;
-  FlatLists dropped_after;  // By operation: what is not needed when it has run.
+  FlatLists dropped_after;  // By operation: the storages that are not needed after it.
 
  private:
   static std::vector<int32_t> RootsOf(const JointGraph& graph);
@@ -91,7 +91,7 @@ FlatLists Storages::ChildrenOf() const {
   return FlatLists(lists);
 }
 
-// Backwards: an operation that may repeat can be asked for as long as what it writes can.
+// Goes backwards: an operation that may repeat can be required for as long as its outputs can.
 void Storages::FindNeeds(const RunProblem& problem) {
   needed_until.assign(of.size(), 0);
   std::vector<int32_t> reachable_until(of.size());
@@ -162,7 +162,7 @@ class Walk {
         seen_(storages.of.size()),
         has_run_(At(problem.op_count)) {}
 
-  // The runs; nothing if the walk does not get through.
+  // Returns the runs, or nothing if the walk fails.
   std::optional<Runs> Run() {
     for (now_ = 0; now_ < problem_.op_count; ++now_) {
       PollStop();
@@ -175,8 +175,8 @@ class Walk {
     return std::move(runs_);
   }
 
-  // The most bytes that it had in memory, by its own count. A walk with any limit between this and
-  // its own is the same.
+  // Returns the most bytes in memory, by the walk's own count. A walk with any limit between this
+  // and its own is the same.
   int64_t highest() const { return highest_; }
 
  private:
@@ -206,28 +206,28 @@ class Walk {
   const RunProblem& problem_;
   const Storages& storages_;
   const int64_t limit_;
-  std::vector<bool> is_there_;  // Of values; the others are of storages.
+  std::vector<bool> is_there_;  // By value; the following lists are by storage.
   std::vector<bool> is_resident_;
   std::vector<bool> was_made_;
-  std::vector<int32_t> locks_;              // Waiting operations that read or write it.
-  std::vector<double> last_access_;         // By the clock.
-  std::vector<double> neighbourhood_cost_;  // Of e*, if it is not outdated.
+  std::vector<int32_t> locks_;       // The number of waiting operations that read or write it.
+  std::vector<double> last_access_;  // Measured by `clock_`.
+  std::vector<double> neighbourhood_cost_;  // The cost of e*, valid if `is_outdated_` is not set.
   std::vector<bool> is_outdated_;
-  std::vector<uint32_t> seen_;      // By searches: the number of the last one that came by.
-  std::vector<bool> has_run_;       // Of operations.
-  std::vector<int32_t> evictable_;  // Those in memory.
+  std::vector<uint32_t> seen_;      // The number of the last search that visited it.
+  std::vector<bool> has_run_;       // By operation.
+  std::vector<int32_t> evictable_;  // The evictable storages in memory.
   std::vector<int32_t> stack_;
   uint32_t search_ = 0;
   uint32_t looks_ = 0;
-  int32_t now_ = 0;   // The operation of the order that is to run.
-  double clock_ = 0;  // Cost of all runs so far.
-  int64_t live_ = 0;  // Bytes.
+  int32_t now_ = 0;   // The next operation of the order.
+  double clock_ = 0;  // The cost of all runs so far.
+  int64_t live_ = 0;  // Bytes in memory.
   int64_t highest_ = 0;
   Runs runs_;
 };
 
-// Depth first by a stack of our own, since chains may be long. All that waiting operations read is
-// locked.
+// Depth first with an explicit stack, since chains may be long. Everything that waiting operations
+// read is locked.
 bool Walk::RunWithParents(int32_t target) {
   std::vector<int32_t> waiting = {target};
   Lock(target, 1);
@@ -257,7 +257,7 @@ int32_t Walk::FirstMissingRead(int32_t op) const {
 
 void Walk::Lock(int32_t op, int change) {
   for (const int32_t read : problem_.reads[op]) {
-    // Reads of aliases name their storage as well.
+    // An operation that reads an alias lists its storage among its reads as well.
     if (storages_.of[At(read)] == read) locks_[At(read)] += change;
   }
   for (const int32_t write : problem_.writes[op]) locks_[At(storages_.of[At(write)])] += change;
@@ -286,7 +286,7 @@ bool Walk::RunOnce(int32_t op) {
   return true;
 }
 
-// Drops reads that nobody needs any more and that writes of the operation may take the place of.
+// Evicts reads that are not needed any more and whose memory the operation's writes may take over.
 void Walk::TakeOver(int32_t op) {
   const int32_t last = op == now_ ? now_ : now_ - 1;
   const std::span<const int32_t> pairs = problem_.in_place[op];
@@ -297,7 +297,8 @@ void Walk::TakeOver(int32_t op) {
   }
 }
 
-// A storage that is still in memory is made anew, and what others made in it is gone.
+// If a written storage is still in memory, it is made anew, which invalidates the values that other
+// operations made in it.
 void Walk::ReplaceVersions(int32_t op) {
   for (const int32_t write : problem_.writes[op]) {
     if (!is_resident_[At(write)] || !storages_.is_evictable[At(write)]) continue;
@@ -314,7 +315,7 @@ bool Walk::MakeRoom(int64_t bytes) {
   return true;
 }
 
-// The storage of least h_DTR, the first of equals; -1 if all are locked.
+// Returns the storage of least h_DTR, the first among equals; -1 if all are locked.
 int32_t Walk::Victim() {
   int32_t victim = -1;
   double least = std::numeric_limits<double>::infinity();
@@ -352,7 +353,8 @@ void Walk::Evict(int32_t storage) {
   OutdateNeighbours(storage);
 }
 
-// Storages beside `storage`, and beside evicted ones that a path of evicted ones leads to.
+// Visits the neighbours of `storage`, and the neighbours of evicted storages that it reaches by a
+// path of evicted ones.
 template <typename Visit>
 void Walk::VisitNeighbours(int32_t storage, const FlatLists& next, Visit visit) {
   ++search_;
@@ -370,7 +372,7 @@ void Walk::VisitNeighbours(int32_t storage, const FlatLists& next, Visit visit) 
   }
 }
 
-// Those whose evicted neighbourhood `storage` enters or leaves.
+// Marks the storages whose evicted neighbourhood `storage` enters or leaves.
 void Walk::OutdateNeighbours(int32_t storage) {
   const auto outdate = [&](int32_t neighbour) { is_outdated_[At(neighbour)] = true; };
   VisitNeighbours(storage, storages_.parents, outdate);
@@ -397,7 +399,7 @@ bool Walk::RestoreResults() {
   return true;
 }
 
-// A lower bound of the limits that a walk gets through.
+// Returns a lower bound of the limits that a walk can meet.
 int64_t LargestWorkingSet(const RunProblem& problem) {
   int64_t largest = 0;
   for (int32_t op = 0; op < problem.op_count; ++op) {
@@ -410,8 +412,8 @@ int64_t LargestWorkingSet(const RunProblem& problem) {
 
 struct DtrPlan {
   Runs runs;
-  int64_t peak = 0;  // Simulated.
-  int64_t cost = 0;  // Of all runs.
+  int64_t peak = 0;  // The simulated peak.
+  int64_t cost = 0;  // The cost of all runs.
 };
 
 void AddPlansOfAllLimits(const JointGraph& graph, std::vector<DtrPlan>* plans) {
@@ -434,7 +436,7 @@ void AddPlansOfAllLimits(const JointGraph& graph, std::vector<DtrPlan>* plans) {
 
 class Dtr : public PreparedRunSolver {
  public:
-  // At `stop`, with the plans so far, if there are any; another one ends everything.
+  // A stop by `stop` keeps the plans so far, if there are any; any other stop is passed on.
   Dtr(const JointGraph& graph, const std::stop_token& stop) {
     try {
       const StopScope scope(stop);
@@ -470,7 +472,8 @@ class Dtr : public PreparedRunSolver {
   }
 
  private:
-  // By rising peak and falling cost. There is one, since the first limit is none.
+  // Sorted by rising peak and falling cost. There is at least one plan, since the first limit is
+  // unlimited.
   std::vector<DtrPlan> plans_;
   std::string guarantee_ = "heuristic: greedy eviction by h_DTR";
 };

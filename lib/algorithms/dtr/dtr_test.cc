@@ -20,7 +20,7 @@
 namespace ckplan {
 namespace {
 
-// f_1 -> ... -> f_n, and g_n ... g_1, each of which reads f_i and the one before.
+// Makes f_1 -> ... -> f_n and g_n ... g_1, where each g_i reads f_i and the g before it.
 JointGraph Feedforward(int32_t layers) {
   std::vector<SmallOp> ops;
   for (int32_t i = 0; i < layers; ++i) {
@@ -49,8 +49,9 @@ std::string NamesOfRuns(const JointGraph& graph, const Plan& plan) {
 
 }  // namespace
 
-// Keeping all needs 16 bytes, at t. Within 13 something must go before t, which locks r. p has
-// waited for 11 units of time and q for 10: h(p) = 1 / (4 x 11), and h(q) = 8 / (4 x 10).
+// Keeping everything needs 16 bytes, at t. Within 13 bytes a storage must be evicted before t,
+// which locks r. p has waited for 11 units of time and q for 10: h(p) = 1 / (4 x 11), and h(q) = 8
+// / (4 x 10).
 TEST_CASE("dtr: evicts the storage of least h_DTR, and makes it again when it is read") {
   const JointGraph graph = GraphOfOps({{"p", 4, 1, {}},
                                        {"q", 4, 8, {}},
@@ -68,9 +69,10 @@ TEST_CASE("dtr: evicts the storage of least h_DTR, and makes it again when it is
   CHECK(refused.error().remedy.settings.at(0).value == "13");
 }
 
-// As above, but p is gone already when q or r has to go: to make q again would take p as well, so
+// As above, but p is already evicted when q or r must be. Recomputing q would need p as well, so
 // h(q) = (2 + 3) / (4 x 6) is more than h(r) = 3 / (4 x 4).
-TEST_CASE("dtr: the cost of a storage counts what is evicted and must be made again before it") {
+TEST_CASE(
+    "dtr: the cost of a storage counts the evicted storages that must be made again before it") {
   const JointGraph graph = GraphOfOps({{"p", 4, 3, {}},
                                        {"q", 4, 2, {0}},
                                        {"r", 4, 3, {}},
@@ -120,7 +122,7 @@ TEST_CASE("dtr: on random joint graphs budgets are met, and more memory never co
   CHECK(reran > 100);
 }
 
-TEST_CASE("dtr: an optimal plan costs less where the greedy choice is wrong") {
+TEST_CASE("dtr: an optimal plan costs less if the greedy choice is wrong") {
   const TensorGraph graph =
       GraphFromText("a:6@1 -> b:6@4 -> c:6@1 -> d:6@4 -> e:6@1 -> f:6@4 -> g:1@1");
   PlanRequest request = Within(kLeast);
@@ -137,7 +139,7 @@ TEST_CASE("dtr: a graph that is too large is refused") {
   CHECK(refused.error().code == ErrorCode::kUnsupported);
 }
 
-TEST_CASE("dtr: when its work is spent it has the plans of the limits that it came to") {
+TEST_CASE("dtr: when its work limit is reached, it has the plans of the limits tried so far") {
   const JointGraph graph = Feedforward(40);
   const Result<std::unique_ptr<PreparedRunSolver>> whole = PrepareDtrRuns(graph, {});
   const Knob all = (*whole)->knob();

@@ -12,8 +12,8 @@
 namespace ckplan {
 namespace {
 
-// Types of operators that compute much for each byte, in the names of ONNX, of PyTorch and of
-// whoever writes a graph: whole words between dots, and parts of words; in lower case.
+// Types of operators that compute much for each byte, as ONNX, PyTorch and authors of graphs name
+// them: whole words between dots, and parts of words, in lower case.
 constexpr std::array<std::string_view, 8> kIntensiveWords = {"mm",  "bmm", "addmm", "baddbmm",
                                                              "rnn", "gru", "lstm",  "_scaled_mm"};
 constexpr std::array<std::string_view, 6> kIntensiveParts = {"conv",   "gemm",   "matmul",
@@ -59,7 +59,7 @@ SavedValues::SavedValues(const JointGraph& graph, const RunProblem& problem)
   FillKnapsack();
 }
 
-// Results stay in memory anyway.
+// Results stay in memory anyway, so saving them is free.
 int64_t SavedValues::CostToSave(int32_t value) const {
   return problem_.is_result[At(value)] ? 0 : problem_.bytes[At(value)];
 }
@@ -96,8 +96,8 @@ void SavedValues::FindIntensive(const JointGraph& graph) {
   }
 }
 
-// Where Kept(v) is on the sink's side, v is read; where Made(v) is as well, it is made again, and
-// reads what its maker reads. A cut between the two saves v.
+// If Kept(v) is on the sink's side, v is read. If Made(v) is as well, v is recomputed, which reads
+// the inputs of its maker. A cut between the two saves v.
 void SavedValues::BuildNetwork(const JointGraph& graph) {
   for (int32_t op = 0; op < border_; ++op) {
     PollStop();
@@ -107,7 +107,7 @@ void SavedValues::BuildNetwork(const JointGraph& graph) {
       for (const int32_t read : problem_.reads[op]) {
         network_.AddArc(Kept(read), Made(write), MaxFlow::kInfinite);
       }
-      // Who makes memory again makes what is in it again.
+      // Recomputing a value recomputes the memory that holds it.
       const int32_t storage = graph.value(ValueId(write)).storage.index();
       if (storage != write && IsMade(storage)) {
         network_.AddArc(Made(write), Made(storage), MaxFlow::kInfinite);
@@ -116,7 +116,7 @@ void SavedValues::BuildNetwork(const JointGraph& graph) {
   }
 }
 
-// `may_rerun`: compute-intensive operations that may run again as if they were not.
+// `may_rerun` marks compute-intensive operations that may be recomputed nonetheless.
 std::vector<bool> SavedValues::Cut(const std::vector<bool>& may_rerun) {
   using Terminal = MaxFlow::Terminal;
   for (int32_t op = 0; op < border_; ++op) {
@@ -135,14 +135,15 @@ std::vector<bool> SavedValues::Cut(const std::vector<bool>& may_rerun) {
   return saved;
 }
 
-// By rising number of items, the largest cost of making chosen ones again within each share.
+// Finds, for the first i items and each share, the largest recomputation cost of chosen items that
+// fit.
 void SavedValues::FillKnapsack() {
   for (int32_t op = 0; op < border_; ++op) {
     if (!is_intensive_[At(op)] || !problem_.may_repeat[At(op)]) continue;
     int64_t bytes = 0;
     for (const int32_t write : problem_.writes[op]) bytes += CostToSave(write);
     const double share = static_cast<double>(bytes) / static_cast<double>(max_bytes_);
-    // What is as large as all that backward reads together fits no share below the whole.
+    // An item as large as all bytes that backward reads together fits no share below the whole.
     if (share < 1) items_.push_back({op, std::llround(share * kWholeShare)});
   }
   std::vector<int64_t> best(kWholeShare + 1);
@@ -159,7 +160,7 @@ void SavedValues::FillKnapsack() {
   }
 }
 
-// The operations whose results the knapsack leaves out.
+// Returns the operations whose results the knapsack leaves out.
 std::vector<bool> SavedValues::LeftOut(int64_t share) const {
   std::vector<bool> left_out = is_intensive_;
   for (size_t i = items_.size(); i-- > 0;) {

@@ -13,7 +13,7 @@ namespace ckplan {
 namespace {
 
 constexpr size_t kMaxOps = 50'000;
-// Settings that are tried on graphs of up to so many operations are all; on larger ones, fewer.
+// Graphs of up to this many operations try all settings; larger ones try fewer.
 constexpr size_t kMaxOpsForAll = 5'000;
 constexpr int64_t kPercent = 100;
 

@@ -19,7 +19,8 @@
 namespace ckplan {
 namespace {
 
-// conv -> bn -> relu -> conv -> relu, and their backward, which reads what the operators' do.
+// Makes conv -> bn -> relu -> conv -> relu, and their backward, which reads the values that
+// backward of these operators reads.
 JointGraph TwoConvolutions() {
   return GraphOfOps({{"aten.convolution.default", 8, 10, {}},
                      {"aten.native_batch_norm.default", 8, 2, {0}},
@@ -53,10 +54,10 @@ constexpr Budget kLeast = {Budget::Kind::kMin, Bytes(0), 0};
 
 }  // namespace
 
-// Backward reads 0, 2 and 4: 20 bytes. The cut needs 0 and 3, 12 bytes or 60 %, since both
-// convolutions may not run again: bn and both relus do, from 0 and 3. Of equals it takes the value
-// next to backward, so 4 stands for 3. At 40 %, 8 bytes, the knapsack saves 3 at 4 bytes and cost
-// 30 rather than 0 at 8 bytes and cost 10.
+// Backward reads 0, 2 and 4: 20 bytes. The cut needs 0 and 3 (12 bytes, 60 %), since neither
+// convolution may be recomputed: bn and both relus are recomputed from 0 and 3. Among equal cuts
+// the one nearest to backward is taken, so 4 replaces 3. At 40 % (8 bytes), the knapsack saves 3 (4
+// bytes, cost 30) rather than 0 (8 bytes, cost 10).
 TEST_CASE("torch-budget: the cut saves no elementwise result, the knapsack the costly ones") {
   const JointGraph graph = TwoConvolutions();
   const RunProblem problem(graph);
@@ -68,7 +69,7 @@ TEST_CASE("torch-budget: the cut saves no elementwise result, the knapsack the c
   CHECK(NamesOf(values.Within(0)).empty());
 }
 
-TEST_CASE("torch-budget: what was not saved is made again just before backward reads it") {
+TEST_CASE("torch-budget: unsaved values are recomputed just before backward reads them") {
   const JointGraph graph = TwoConvolutions();
   const auto solver = PrepareTorchBudgetRuns(graph, {}).value();
   const RunOutcome outcome = solver->Solve(60, {}).value();
@@ -77,7 +78,9 @@ TEST_CASE("torch-budget: what was not saved is made again just before backward r
   CHECK(names == "0 1 2 3 4 5 1 2 6 7 8 9 ");
 }
 
-TEST_CASE("torch-budget: an operation that must not run again is saved, or what it leads to is") {
+TEST_CASE(
+    "torch-budget: the result of an operation that must not run again is saved, or a value made "
+    "from it") {
   JointGraphParts parts = PartsOf(TwoConvolutions());
   parts.ops[OpId(1)].may_repeat = false;
   const JointGraph graph = JointGraph::Create(std::move(parts)).value();
@@ -86,9 +89,9 @@ TEST_CASE("torch-budget: an operation that must not run again is saved, or what 
   CHECK(NamesOf(values.Within(0)) == "2 ");
 }
 
-TEST_CASE("torch-budget: the least cut is the least of all sets that backward can start from") {
-  // Every set of forward values, by closure: whatever is read must be saved, or its maker may run
-  // again and what that reads is read.
+TEST_CASE("torch-budget: the minimum cut is the least of all sets that backward can start from") {
+  // Tries every set of forward values. Every value that is read must be saved, or its maker may run
+  // again and the values that the maker reads are read as well.
   int compared = 0;
   for (uint64_t seed = 0; seed < 400; ++seed) {
     CAPTURE(seed);
@@ -128,7 +131,8 @@ TEST_CASE("torch-budget: the least cut is the least of all sets that backward ca
       }
       if (is_enough) least = std::min(least, bytes_of(saved));
     }
-    // Of all, since the knapsack saves less than a cut that saves everything.
+    // Backward reads this much in total, and the knapsack saves less than a cut that saves
+    // everything.
     if (bytes_of(values.Within(kWholeShare)) == least) continue;
     CHECK(bytes_of(values.Within(kWholeShare - 1)) == least);
     ++compared;
@@ -167,7 +171,7 @@ TEST_CASE("torch-budget: on random joint graphs budgets are met, and rising ones
   CHECK(reran > 40);
 }
 
-// Saved bytes are least where nothing is saved; the peak then is that of running forward twice.
+// Saved bytes are least if nothing is saved; but then the peak is that of running forward twice.
 TEST_CASE("torch-budget: least saved is not least needed, and no setting makes an optimal plan") {
   const TensorGraph graph =
       GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:4@1 -> e:4@7 -> f:4@1 -> g:1@1");
