@@ -9,7 +9,7 @@
 namespace ckplan {
 namespace {
 
-// A tenth of a second: a proof for so small a class is not worth more.
+// This takes a tenth of a second; a proof for so small a class is not worth more.
 constexpr int64_t kMaxRefinementSteps = 1'000'000;
 
 }  // namespace

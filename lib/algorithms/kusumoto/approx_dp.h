@@ -8,14 +8,14 @@
 //
 // Guarantee  best canonical strategy among sequences of closures; a heuristic for all sequences.
 //            Its least feasible budget can be higher than exact-dp's.
-// Knob       B of Eq. 2; the least feasible one without a budget.
+// Knob       B of Eq. 2; without a budget the least feasible B.
 // Cost       O(N S^2) time for S closures and N states (t, m) of a set, few in practice (see
-//            lower_set_dp.h); O(S n / 64 + N S) memory. S is n up to kMaxClosures; of larger graphs
-//            as many closures are taken, at equal distances, as the plan says, and fewer where
-//            their boundaries are wide (LowerSetFamily::Closures).
-// Paper      L^v -> closure, U -> cached, M_v, T_v, B as there.
-// Differs    V is added to the family where the graph has several sinks; without it no sequence
-//            would end.
+//            lower_set_dp.h); O(S n / 64 + N S) memory. S is n up to kMaxClosures. For larger
+//            graphs only that many closures are taken, at equal distances, and fewer if their
+//            boundaries are wide (LowerSetFamily::Closures); the plan says so.
+// Paper      L^v -> closure, U -> cached, M_v, T_v, B as in exact_dp.h.
+// Differs    V is added to the family if the graph has several sinks; without V no sequence would
+//            end.
 #pragma once
 
 #include <memory>

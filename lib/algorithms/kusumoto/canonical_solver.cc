@@ -63,7 +63,7 @@ CanonicalSolver::CanonicalSolver(const Problem& problem, LowerSetFamily family, 
       dp_(family_, Rounded(family_, problem.vertices, time_unit_), options_.state_limits) {}
 
 Knob CanonicalSolver::knob() const {
-  // With B = 2 M(V) every sequence is feasible, and the least overhead is reached.
+  // With B = 2 M(V) every sequence is feasible, so the least overhead is reached.
   const int64_t max_budget = std::max(min_budget_, 2 * problem_.vertices.total_memory()).count();
   // The time of a call grows with the square of the number of sets.
   const int64_t grid_steps = family_.size() <= 300 ? 32 : 4;

@@ -1,5 +1,6 @@
-// What exact-dp and approx-dp share: a family of lower sets turned into a solver whose knob is
-// the budget B of Kusumoto et al. 2019, Eq. 2. They differ in the family alone.
+// The solver that exact-dp and approx-dp share. It is made from a family of lower sets, and its
+// knob is the budget B of Kusumoto et al. 2019, Eq. 2. The two algorithms differ only in the
+// family.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +14,31 @@
 
 namespace ckplan {
 
-// The most closures of single nodes that are looked at; a pass looks at pairs of them.
+// The most closures of single nodes in a family; a pass visits pairs of them.
 inline constexpr int64_t kMaxClosures = 10'000;
 
-// Costs above kMaxExactTime are rounded for a first plan. docs/benchmarks.md has what that costs.
+// Total costs above kMaxExactTime are rounded to about this total for a first plan.
+// docs/benchmarks.md shows what that costs.
 inline constexpr int64_t kMaxDpTime = 1000;
 
-// The unit in which the total time is about kMaxDpTime. 1 where the total is searched exactly
-// anyway, or where there are too many nodes to tell rounded times apart.
+// Returns the unit in which the total time is about kMaxDpTime. Returns 1 if the total is searched
+// exactly anyway, or if there are too many nodes to distinguish rounded times.
 int64_t DpTimeUnit(const VertexGraph& vertices);
-// The vertices with times in units of `unit`, rounded to the nearest, at least 1 where not 0.
+// Returns the vertices with times in units of `unit`, rounded to the nearest; times above 0 become
+// at least 1.
 VertexGraph RoundTimes(const VertexGraph& vertices, int64_t unit);
 
 class CanonicalSolver : public PreparedSolver {
  public:
   struct Options {
-    std::string class_name;       // "canonical strategies over all lower sets"
+    std::string class_name;       // For example "canonical strategies over all lower sets".
     bool is_exact = false;        // The family holds all lower sets.
     int64_t max_transitions = 0;  // 0: no limit.
     StateLimits state_limits;
     std::optional<Bytes>
         known_budget;  // A feasible B, from which the search for the minimum starts.
   };
-  // Finds the least feasible budget. kTimeout or kUnsupported as LowerSetDp::MinBudget.
+  // Finds the least feasible budget. Errors are those of LowerSetDp::MinBudget.
   static Result<std::unique_ptr<PreparedSolver>> Prepare(const Problem& problem,
                                                          LowerSetFamily family, Options options,
                                                          const SolveLimits& limits);
@@ -52,7 +55,7 @@ class CanonicalSolver : public PreparedSolver {
     return problem_.objective == Objective::kTime ? OverheadGoal::kMin : OverheadGoal::kMax;
   }
   std::string DescribeOptimum() const;
-  // Says how near the best an overhead is proven to be.
+  // Says how near the optimum an overhead is proven to be.
   std::string DescribeGap(Cost overhead, Cost bound) const;
 
   const Problem& problem_;

@@ -27,7 +27,7 @@ Result<std::unique_ptr<PreparedSolver>> PrepareExactDp(const Problem& problem,
   options.class_name = "canonical strategies over all lower sets";
   options.is_exact = true;
   options.max_transitions = kMaxTransitions;
-  // Closures are lower sets: what is feasible for them bounds the least budget from above.
+  // Closures are lower sets, so their least budget is an upper bound of the least one here.
   CKPLAN_ASSIGN_OR_RETURN(const LowerSetFamily closures,
                           LowerSetFamily::Closures(vertices, kMaxClosures, {limits.stop}));
   CKPLAN_ASSIGN_OR_RETURN(options.known_budget, LowerSetDp(closures).MinBudget({}, {limits.stop}));

@@ -33,7 +33,7 @@ Result<FittingSegments::Arrivals> FittingSegments::FindMinCached(const SetSelect
 }
 
 Result<std::vector<Bytes>> FittingSegments::FindMaxCached(const SetSelection& useful) {
-  // Each worker has numbers of its own; the largest of them counts.
+  // Each worker has its own numbers, of which the largest counts.
   std::vector<std::vector<Bytes>> of_workers(
       workers_.count(), std::vector<Bytes>(static_cast<size_t>(family_.size()), Bytes(-1)));
   of_workers[0].back() = kNoBytes;

@@ -1,5 +1,5 @@
-// Which segments between two lower sets fit a budget by Eq. 2 of Kusumoto et al. 2019: the graph
-// that lower_set_dp.cc searches.
+// Finds the segments between two lower sets that fit a budget by Eq. 2 of Kusumoto et al. 2019: the
+// graph that lower_set_dp.cc searches.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace ckplan {
 
 inline constexpr Bytes kNoBytes = Bytes::Max();
 
-// What a step from a set to a larger one takes.
+// The costs of a step from a set to a larger one.
 struct Transition {
   Bytes more_cached;  // M(d(L') \ L)
   int64_t more_time;  // T(V' \ d(L'))
@@ -25,43 +25,46 @@ inline Transition Between(const LowerSetFamily& family, int32_t set, int32_t bel
   const LowerSetFamily::Facts& to = family.facts(set);
   const LowerSetFamily::Facts& from = family.facts(below);
   const LowerSetFamily::Overlap overlap = family.BoundaryWithin(set, below);
-  // Differences of totals that TensorGraph::Create bounds, in the hottest loops.
+  // Raw int64 for speed in the hottest loops; it cannot overflow, as TensorGraph::Create bounds the
+  // totals.
   return {Bytes(to.boundary_memory.count() - overlap.memory.count()),
           to.time.count() - from.time.count() - (to.boundary_time.count() - overlap.time.count())};
 }
 
-// The family under one budget: which segments fit, and two numbers for each set that say whether
+// The family under one budget: the segments that fit, and two numbers for each set that say whether
 // any sequence through it fits, whatever its overhead.
 class FittingSegments {
  public:
-  // Keeps references to both.
+  // Keeps references to the family and the workers.
   FittingSegments(const LowerSetFamily& family, Bytes budget, SetWorkers* workers)
       : family_(family), budget_(budget), workers_(*workers) {}
 
-  // The least memory cached on any way to each set, with the highest Eq. 2 value on one such way.
+  // For each set, the least memory cached on any way to it, and the highest Eq. 2 value on one such
+  // way.
   struct Arrivals {
     std::vector<Bytes> cached;  // kNoBytes: no sequence leads here.
     std::vector<Bytes> peak;
   };
-  // Considers only sequences of `useful` sets, of which the first and the last set are some.
+  // Considers only sequences of `useful` sets, which must include the first and the last set.
   Result<Arrivals> FindMinCached(const SetSelection& useful);
 
-  // How much may be cached on arrival at each set so that V can be reached; negative: it cannot.
+  // Returns for each set how much may be cached on arrival so that V can still be reached; a
+  // negative value means that V cannot be reached.
   Result<std::vector<Bytes>> FindMaxCached(const SetSelection& useful);
 
-  // The sets that a sequence within the budget can pass, and FindMaxCached for them. No sets at all
-  // where no sequence is within the budget.
+  // The sets that a sequence within the budget can pass, and FindMaxCached for them. Empty if no
+  // sequence fits the budget.
   struct Passable {
     SetSelection sets;
     std::vector<Bytes> max_cached;
   };
   Result<Passable> FindPassable();
-  // Those of the useful sets at which the two do not contradict each other.
+  // Returns the useful sets at which no more is cached than may be cached.
   SetSelection PassableOf(const Arrivals& arrivals, const std::vector<Bytes>& max_cached,
                           const SetSelection& useful) const;
 
-  // Visits the subsets of a set from which a segment fits, with the maximum that may be cached
-  // there: those of the selected sets for which may_matter(below, max_cached) holds.
+  // Visits those subsets of `set` from which a segment fits, with the maximum that may be cached
+  // there. Only selected sets are visited for which may_matter(below, max_cached) holds.
   template <typename MayMatter, typename Visit>
   void ForEach(size_t worker, int32_t set, const SetSelection& selected, MayMatter may_matter,
                Visit visit) {
@@ -81,8 +84,8 @@ class FittingSegments {
   }
 
  private:
-  // A lower bound on Between().more_cached that needs no look at the members: by how much the
-  // boundary of `set` is larger.
+  // Returns a lower bound of Between().more_cached without visiting members: the growth of the
+  // boundary's memory.
   Bytes MinMoreCached(int32_t set, int32_t below) const {
     return std::max(Bytes(0), family_.boundary_memory(set) - family_.boundary_memory(below));
   }

@@ -20,7 +20,8 @@ class Exhaustive : public PreparedSolver {
   Exhaustive(const Problem& problem, LowerSetFamily family)
       : problem_(problem), family_(std::move(family)), last_(family_.size() - 1) {}
 
-  // Without a budget, the lowest peak of any sequence is the least feasible budget.
+  // The lowest peak of any sequence, found by a search without a budget, is the least feasible
+  // budget.
   Result<Done> FindMinBudget(const SolveLimits& limits) {
     Search search{Bytes::Max(), true, {}, {}, {}, Bytes::Max()};
     CKPLAN_RETURN_IF_ERROR(Extend(0, Bytes(0), Cost(0), Bytes(0), limits, &search));
@@ -57,19 +58,19 @@ class Exhaustive : public PreparedSolver {
   }
 
  private:
-  // The lower the better. Of equally good sequences it takes the one that exact-dp takes
+  // Lower is better. Among equally good sequences it takes the one that exact-dp takes
   // (lower_set_dp.h): the one that caches less, then the one whose sets have lower numbers, last
   // set first.
   struct Rank {
-    int64_t key = 0;  // The overhead, or its negative where the greatest is sought.
+    int64_t key = 0;  // The overhead, or its negative if the greatest is sought.
     Bytes cached;
     auto operator<=>(const Rank&) const = default;
   };
   struct Search {
     Bytes budget;
     bool wants_min;
-    std::vector<int32_t> sequence;  // The present branch.
-    std::vector<int32_t> best;      // Empty: none yet.
+    std::vector<int32_t> sequence;  // The current branch.
+    std::vector<int32_t> best;      // Empty if there is none yet.
     Rank best_rank;
     Bytes min_peak;
   };

@@ -13,7 +13,7 @@
 namespace ckplan {
 namespace {
 
-// Eq. 1 of a sequence.
+// Returns Eq. 1 of a sequence.
 Cost OverheadOf(const LowerSetFamily& family, const std::vector<int32_t>& sets) {
   Cost overhead;
   int32_t below = 0;
@@ -27,7 +27,7 @@ Cost OverheadOf(const LowerSetFamily& family, const std::vector<int32_t>& sets) 
 // One call of Solve.
 class OverheadSearch {
  public:
-  // `passable` is not empty.
+  // `passable` must not be empty.
   OverheadSearch(const LowerSetFamily& family, Bytes budget,
                  const FittingSegments::Passable& passable, OverheadGoal goal,
                  const StateLimits& limits, SearchHints* hints, SetWorkers* workers)
@@ -43,7 +43,7 @@ class OverheadSearch {
         useful_(passable.sets),
         max_cached_(passable.max_cached) {}
 
-  // `known`, if any, is a sequence within the budget.
+  // `known`, if set, is a sequence within the budget.
   Result<LowerSetPath> Run(Effort effort, std::optional<LowerSetPath> known) {
     best_ = std::move(known);
     if (best_) best_key_ = sign_ * best_->overhead.count();
@@ -65,8 +65,8 @@ class OverheadSearch {
     return Done{};
   }
 
-  // Raises the guess until a sequence is found, and refines until that is proven the best. An error
-  // after a sequence has been found ends the search with it.
+  // Raises the guess until a sequence is found, and refines until that sequence is proven best. An
+  // error after a sequence has been found ends the search with this sequence.
   Result<Done> Refine(int64_t first_bound, Effort effort) {
     // No key is above this, so a guess this high drops nothing.
     const int64_t worst = sign_ > 0 ? total_time_ : 0;
@@ -95,11 +95,11 @@ class OverheadSearch {
   int64_t FirstSlack() const {
     return std::clamp(hints_.slack, 1 + total_time_ / 512, 1 + total_time_ / 64);
   }
-  // With it a list has no more states than a table of this many columns.
+  // With this unit, a list has no more states than a table of kColumns columns.
   int64_t CoarseUnit() const { return 2 + total_time_ / kColumns; }
 
-  // Fills the table of Alg. 1, without states that cannot end with a key of at most guess_. False
-  // if the lists became too long.
+  // Fills the table of Alg. 1 without states that cannot end with a key of at most guess_. Returns
+  // false if the lists became too long.
   Result<bool> FillTable() {
     states_.assign(static_cast<size_t>(family_.size()), {});
     min_cached_.assign(states_.size(), kNoBytes);
@@ -113,7 +113,7 @@ class OverheadSearch {
     return !IsTooMuch();
   }
 
-  // The coarsest pass ends whatever it takes where no sequence is known yet.
+  // The coarsest pass has no limit if no sequence is known yet.
   bool IsTooMuch() const {
     if (total_time_ <= kMaxExactTime || (unit_ >= CoarseUnit() && !best_)) return false;
     return step_count_ > (is_merging_ ? limits_.max_steps : limits_.max_first_steps) ||
@@ -137,7 +137,7 @@ class OverheadSearch {
     TakeStates(set, reached.states());
   }
 
-  // Lets every state of `below` take the step to `set`.
+  // Extends every state of `below` by the step to `set`.
   void Pull(int32_t set, int32_t below, Bytes max_below, StateList* reached) {
     const std::vector<State>& from = states_[static_cast<size_t>(below)];
     if (from.empty()) return;
@@ -145,10 +145,10 @@ class OverheadSearch {
     const int64_t more_key = sign_ * step.more_time;
     const Bytes max_cached =
         std::min(max_below, max_cached_[static_cast<size_t>(set)] - step.more_cached);
-    // With a larger key even the state that caches least cannot end within the guess.
+    // With a larger key, even the state that caches least cannot end within the guess.
     const int64_t max_key =
         guess_ - bound_.MinEndKey(set, more_key, from.back().cached + step.more_cached);
-    // Along the list keys rise and memory falls.
+    // Along the list, keys rise and memory falls.
     const auto first = std::partition_point(
         from.begin(), from.end(), [&](const State& state) { return state.cached > max_cached; });
     auto it = first;
@@ -161,7 +161,7 @@ class OverheadSearch {
     step_count_.fetch_add(it - first, std::memory_order_relaxed);
   }
 
-  // Gives a set its list, without hopeless states.
+  // Stores the list of a set, without states that cannot end within the guess.
   void TakeStates(int32_t set, const std::vector<State>& reached) {
     std::vector<State> states;
     for (const State& state : reached) {
@@ -176,7 +176,7 @@ class OverheadSearch {
     states_[i] = std::move(states);
   }
 
-  // Takes the best sequence of the table if it is better than what is known, by its true overhead.
+  // Takes the best sequence of the table if its true overhead is better than the best known one.
   void TakeSequence() {
     lower_bound_ = std::max(lower_bound_, states_.back().front().key);
     LowerSetPath path;
@@ -214,9 +214,10 @@ class OverheadSearch {
   int64_t best_key_ = OverheadBound::kNoWay;
   std::optional<LowerSetPath> best_;
   std::vector<std::vector<State>> states_;
-  std::vector<Bytes> min_cached_;  // The least of each list; kNoBytes where it is empty.
+  std::vector<Bytes> min_cached_;  // The least cached memory of each list; kNoBytes if it is empty.
   std::vector<int64_t> min_keys_;
-  std::atomic<int64_t> step_count_ = 0;  // Of one exact pass, or of all that merge states.
+  std::atomic<int64_t> step_count_ = 0;  // Steps of one exact pass, or of all passes that merge
+                                         // states.
   std::atomic<int64_t> state_count_ = 0;
 };
 
@@ -251,7 +252,7 @@ Result<std::optional<LowerSetPath>> LowerSetDp::Solve(Bytes budget, OverheadGoal
   Result<LowerSetPath> best = search(family_, &hints_).Run(effort, first);
   if (best.ok()) return std::optional(*std::move(best));
   if (!first) return std::move(best).error();
-  return first;  // A limit came before there was a better bound.
+  return first;  // A limit was reached before there was a better bound.
 }
 
 IdVector<NodeId, int32_t> SegmentsOfPath(const LowerSetFamily& family, const VertexGraph& graph,

@@ -16,7 +16,8 @@ namespace ckplan {
 namespace {
 
 constexpr int64_t kSetsPerPoll = 256;
-// Of the closures of one family. Real models stay far below: their boundaries have few words.
+// A limit on the boundary words visited for pairs of closures. Real models stay far below it, since
+// their boundaries have few words.
 constexpr int64_t kMaxPairWork = 1'000'000'000;
 
 Result<Done> Poll(const DpLimits& limits) {
@@ -25,8 +26,8 @@ Result<Done> Poll(const DpLimits& limits) {
 }
 
 // Lists every lower set exactly once, depth-first. A frame holds the nodes that may be added to the
-// current set; its i-th child adds the i-th of them and gives up those before it for good, so each
-// set is reached by one path alone. O(width) per set.
+// current set; its i-th child adds the i-th of them and excludes the earlier ones from then on, so
+// each set is reached by a single path. O(width) per set.
 class Enumerator {
  public:
   Enumerator(const VertexGraph& graph, const DpLimits& limits)
@@ -41,7 +42,7 @@ class Enumerator {
     }
   }
 
-  // Calls emit(words, additions) for each set, both as bits of nodes, until it returns false.
+  // Calls emit(words, additions) for each set, both as bits of nodes, until `emit` returns false.
   template <typename Emit>
   Result<Done> Run(Emit emit) {
     candidates_.clear();
@@ -75,8 +76,8 @@ class Enumerator {
 
  private:
   struct Frame {
-    NodeId added;  // To be removed when the frame ends.
-    size_t next;   // Index of the candidate to try next.
+    NodeId added;  // The node to remove when the frame ends.
+    size_t next;   // The index of the candidate to try next.
     size_t end;    // One past the frame's last candidate.
   };
 
@@ -98,9 +99,10 @@ class Enumerator {
   const VertexGraph& graph_;
   const DpLimits& limits_;
   std::vector<uint64_t> current_;
-  std::vector<uint64_t> additions_;    // The nodes outside with all predecessors in it.
-  IdVector<NodeId, int32_t> missing_;  // Predecessors that are not in the current set.
-  std::vector<NodeId> candidates_;     // Those of all frames, one frame after the other.
+  std::vector<uint64_t> additions_;    // The nodes outside the current set whose predecessors are
+                                       // all in it.
+  IdVector<NodeId, int32_t> missing_;  // The number of predecessors outside the current set.
+  std::vector<NodeId> candidates_;     // The candidates of all frames, one frame after the other.
 };
 
 Result<int64_t> CountUpTo(int64_t max_count, Enumerator* enumerator) {
@@ -112,7 +114,8 @@ Result<int64_t> CountUpTo(int64_t max_count, Enumerator* enumerator) {
   return count;
 }
 
-// Which of up to 64 chosen nodes can be reached from each node; a node is reached from itself.
+// Returns for each node which of up to 64 chosen nodes can be reached from it; a node reaches
+// itself.
 IdVector<NodeId, uint64_t> ReachedFrom(const VertexGraph& graph, std::span<const NodeId> chosen) {
   IdVector<NodeId, uint64_t> reached(graph.size());
   for (size_t i = 0; i < chosen.size(); ++i) reached[chosen[i]] |= uint64_t{1} << i;
@@ -124,7 +127,7 @@ IdVector<NodeId, uint64_t> ReachedFrom(const VertexGraph& graph, std::span<const
 
 using BitSquare = std::array<uint64_t, kWordBits>;  // Row i, column k: bit k of the i-th word.
 
-// Exchanges rows and columns by exchanging blocks of half the size, then within these.
+// Swaps rows and columns by swapping blocks of half the size, then within these blocks.
 void Transpose(BitSquare* square) {
   uint64_t mask = 0x00000000ffffffffU;
   for (size_t half = kWordBits / 2; half > 0; half /= 2, mask ^= mask << half) {
@@ -136,10 +139,11 @@ void Transpose(BitSquare* square) {
   }
 }
 
-// The node of every `stride` that follow each other after which the least memory is yet to be read.
+// Returns one node from each `stride` consecutive nodes: the one after which the least memory is
+// yet to be read.
 std::vector<NodeId> ChooseNodes(const VertexGraph& graph, int64_t stride) {
   std::vector<NodeId> chosen;
-  IdVector<NodeId, Bytes> read_last(graph.size());  // What nobody reads after a node.
+  IdVector<NodeId, Bytes> read_last(graph.size());  // Bytes that no node reads after the given one.
   Bytes alive;
   Bytes least;
   for (const NodeId v : graph.ids()) {
@@ -160,7 +164,7 @@ std::vector<NodeId> ChooseNodes(const VertexGraph& graph, int64_t stride) {
 
 }  // namespace
 
-// Sums over a word's nodes, and the nodes that matter where the whole word is in a set.
+// Sums over the nodes of a word, and the nodes to visit if the whole word is in a set.
 struct LowerSetFamily::Words {
   explicit Words(const VertexGraph& graph) : rows(WordCount(graph.size())) {
     for (const NodeId v : graph.ids()) {
@@ -177,7 +181,7 @@ struct LowerSetFamily::Words {
     }
   }
 
-  // The memory, time and size of the set of these words.
+  // Adds up memory, time and size of the set that these words represent.
   void Sum(const VertexGraph& graph, const uint64_t* words, Facts* facts) const {
     for (size_t w = 0; w < rows.size(); ++w) {
       facts->size += std::popcount(words[w]);
@@ -197,7 +201,7 @@ struct LowerSetFamily::Words {
     Bytes memory;
     Cost time;
     uint64_t all = 0;
-    uint64_t read_outside = 0;  // Those with a successor in another word.
+    uint64_t read_outside = 0;  // The nodes with a successor in another word.
   };
   std::vector<Row> rows;
 };
@@ -258,7 +262,7 @@ Result<LowerSetFamily> LowerSetFamily::Closures(const VertexGraph& graph, int64_
   }
 }
 
-// Nothing if pairs of so many closures are too much work.
+// Returns nothing if visiting all pairs of these closures is too much work.
 Result<std::optional<LowerSetFamily>> LowerSetFamily::SomeClosures(const VertexGraph& graph,
                                                                    int64_t max_closures,
                                                                    const DpLimits& limits) {
@@ -267,7 +271,7 @@ Result<std::optional<LowerSetFamily>> LowerSetFamily::SomeClosures(const VertexG
   family.stride_ = std::max<int64_t>(1, (node_count + max_closures - 1) / max_closures);
   const std::vector<NodeId> chosen = ChooseNodes(graph, family.stride_);
   const size_t word_count = family.words_per_set_;
-  // Row 0 is the empty set, row i + 1 the closure of the i-th chosen node, the last one V.
+  // Row 0 is the empty set, row i + 1 the closure of the i-th chosen node, the last row V.
   std::vector<uint64_t> bits((chosen.size() + 2) * word_count);
   for (size_t first = 0; first < chosen.size(); first += kWordBits) {
     CKPLAN_RETURN_IF_ERROR(Poll(limits));
@@ -285,7 +289,7 @@ Result<std::optional<LowerSetFamily>> LowerSetFamily::SomeClosures(const VertexG
   }
   uint64_t* whole = bits.data() + (chosen.size() + 1) * word_count;
   for (const NodeId v : graph.ids()) Flip(whole, v);
-  // V may be the closure of the last node, which then is the one sink.
+  // V is the closure of the last node if that is the only sink.
   const bool is_closure =
       !chosen.empty() && std::equal(whole, whole + word_count, whole - word_count);
   if (is_closure) bits.resize(bits.size() - word_count);
@@ -297,9 +301,9 @@ Result<std::optional<LowerSetFamily>> LowerSetFamily::SomeClosures(const VertexG
   return is_complete ? std::optional(std::move(family)) : std::nullopt;
 }
 
-// Puts the sets in order of memory, then of size, so that nodes without memory do not bring a set
-// before its subsets; equal ones keep their order. Fills in these facts, and returns the numbers
-// that the sets had before.
+// Sorts the sets by memory, then by size, so that nodes without memory do not put a set before its
+// subsets; equal sets keep their order. Stores these facts, and returns the earlier numbers of the
+// sets.
 std::vector<size_t> LowerSetFamily::SortByMemory(const VertexGraph& graph,
                                                  std::vector<uint64_t> bits) {
   const Words known(graph);
@@ -347,7 +351,7 @@ LowerSetFamily LowerSetFamily::WithTimes(const VertexGraph& graph) const {
   return other;
 }
 
-// To that of the last set, whose nodes come in ascending order.
+// Adds `v` to the last set's boundary; nodes arrive in ascending order.
 void LowerSetFamily::AddToBoundary(NodeId v) {
   const auto index = static_cast<uint32_t>(WordOf(v));
   if (boundary_.size() == boundary_starts_.back() || boundary_.back().word != index) {
@@ -359,7 +363,8 @@ void LowerSetFamily::AddToBoundary(NodeId v) {
   word.time += node_times_[v];
 }
 
-// False if BoundaryWithin for all pairs of sets would look at more than `max_pair_work` words.
+// Returns false if BoundaryWithin for all pairs of sets would visit more than `max_pair_work`
+// words.
 Result<bool> LowerSetFamily::ComputeFacts(const VertexGraph& graph, int64_t max_pair_work,
                                           const DpLimits& limits) {
   const Words known(graph);
@@ -390,7 +395,7 @@ Result<bool> LowerSetFamily::ComputeFacts(const VertexGraph& graph, int64_t max_
   return true;
 }
 
-// Rows and columns of the bits exchanged, 64 by 64.
+// Transposes the bits, in squares of 64 by 64.
 void LowerSetFamily::FindSetsWithEachNode(size_t node_count) {
   const auto set_count = static_cast<size_t>(size());
   const size_t column_words = WordCount(set_count);

@@ -4,14 +4,15 @@
 //   a → c → d     closures L^v: {a} {a,b} {a,c} {a,b,c,d}
 //
 // The dynamic programs of Kusumoto et al. 2019 run over one of two families: all lower sets
-// (exact-dp), whose number can be exponential in the width of the graph, or the closures
-// L^v = {w : v is reachable from w}, one per node (approx-dp). A family knows for each member what
-// the recurrences need; SubsetFinder lists the subsets of a member without any table of all pairs.
+// (exact-dp), whose number can be exponential in the width of the graph, or the closures L^v = {w :
+// v is reachable from w}, one per node (approx-dp). A family stores for each member the facts that
+// the recurrences need; SubsetFinder lists the subsets of a member without a table of all pairs.
 //
-// Among all lower sets, 64 are tested at once. A lower set within another one has none of the nodes
-// that could be added to that one next, the c of {a,b}; and any other has one of them: of the nodes
-// that it has outside, the first in order. So for each node there is a bit for every set that
-// contains it, and the subsets are those whose bit is set for none of a few nodes.
+// In the family of all lower sets, 64 candidates are tested at once. A subset of a lower set L
+// contains none of the nodes that could be added to L next, such as c for {a,b}. Every other lower
+// set contains one of these nodes: the first in order of its nodes outside L. So each node has a
+// bit for every set that contains it, and the subsets of L are the sets whose bit is clear for each
+// of these few nodes.
 #pragma once
 
 #include <algorithm>
@@ -32,26 +33,26 @@ namespace ckplan {
 
 class LowerSetFamily {
  public:
-  // Every lower set, the empty one and V included. They are counted before any is stored:
-  // kUnsupported when there are more than `max_count`. O(S x width) time for S lower sets; twice S
-  // times n / 64 words. kTimeout: stopped.
+  // Returns every lower set, including the empty one and V. Sets are counted before any is stored.
+  // kUnsupported: there are more than `max_count`. kTimeout: stopped. O(S x width) time for S lower
+  // sets; twice S times n / 64 words.
   static Result<LowerSetFamily> All(const VertexGraph& graph, int64_t max_count,
                                     const DpLimits& limits = {});
 
-  // The empty set, every closure L^v, and V (which is no closure if there are several sinks). Of
-  // more than `max_closures` nodes only some are taken: one of every `stride()` that follow each
-  // other, the one after which the least memory is still to be read; and of fewer where boundaries
-  // are so wide that looking at all pairs of closures would take more than some seconds. O(S n /
-  // 64) memory.
+  // Returns the empty set, every closure L^v, and V (which is not a closure if there are several
+  // sinks). With more than `max_closures` nodes, one closure is taken from each `stride()`
+  // consecutive nodes: that of the node after which the least memory is still to be read. Fewer are
+  // taken if boundaries are so wide that visiting all pairs of closures would take more than some
+  // seconds. O(S n / 64) memory.
   static Result<LowerSetFamily> Closures(const VertexGraph& graph, int64_t max_closures,
                                          const DpLimits& limits = {});
 
-  // The same members, numbered alike, with the times of another graph of the same nodes. Shares the
-  // bits of the members.
+  // Returns the same members with the same numbers, with the times of another graph of the same
+  // nodes. Shares the bits of the members.
   LowerSetFamily WithTimes(const VertexGraph& graph) const;
 
-  // Members are numbered by ascending memory M(L), sets of equal memory by ascending size, so that
-  // a set comes after its subsets: 0 is the empty set, size() - 1 is V.
+  // Members are numbered by ascending memory M(L), and sets of equal memory by ascending size, so
+  // that a set comes after its subsets: 0 is the empty set, size() - 1 is V.
   int32_t size() const { return static_cast<int32_t>(facts_.size()); }
   size_t words_per_set() const { return words_per_set_; }
   int64_t stride() const { return stride_; }
@@ -61,7 +62,7 @@ class LowerSetFamily {
     return bits_->data() + static_cast<size_t>(set) * words_per_set_;
   }
 
-  // Visits the members of a set, ascending.
+  // Visits the members of a set in ascending order.
   template <typename Visit>
   void ForEachMember(int32_t set, Visit visit) const {
     for (size_t w = 0; w < words_per_set_; ++w) {
@@ -77,23 +78,23 @@ class LowerSetFamily {
     Bytes neighbours;       // M(d+(L) \ L) + M(d-(d+(L)) \ L): terms (iii) and (iv) of Eq. 2.
     Bytes boundary_memory;  // M(d(L))
     Cost boundary_time;     // T(d(L))
-    int32_t size = 0;       // Number of members.
+    int32_t size = 0;       // The number of members.
   };
   const Facts& facts(int32_t set) const { return facts_[static_cast<size_t>(set)]; }
   const Facts& whole() const { return facts_.back(); }
 
-  // Some of the facts once more, close together for loops over many sets.
+  // Copies of some facts, stored contiguously for loops over many sets.
   Bytes memory(int32_t set) const { return memories_[static_cast<size_t>(set)]; }
   Bytes boundary_memory(int32_t set) const { return boundary_memories_[static_cast<size_t>(set)]; }
   int32_t size_of(int32_t set) const { return sizes_[static_cast<size_t>(set)]; }
 
-  // M and T of d(L') ∩ L, for a subset L of L'.
+  // M and T of d(L') ∩ L for a subset L of L'.
   struct Overlap {
     Bytes memory;
     Cost time;
   };
   Overlap BoundaryWithin(int32_t larger, int32_t smaller) const {
-    int64_t memory = 0;  // At most M(V), which TensorGraph::Create bounds; likewise the time.
+    int64_t memory = 0;  // Both sums are at most those of V, which TensorGraph::Create bounds.
     int64_t time = 0;
     const uint64_t* members = words(smaller);
     for (uint32_t i = boundary_starts_[static_cast<size_t>(larger)];
@@ -114,22 +115,23 @@ class LowerSetFamily {
     return {Bytes(memory), Cost(time)};
   }
 
-  // The node of whose closure a member is, none for the empty set and for V if it is no closure.
-  // For All() there are none at all, and the three below in their place.
+  // Returns the node of whose closure the member is; none for the empty set, and for V if it is not
+  // a closure. A family from All() has none of these nodes, but the data of the next three
+  // functions.
   NodeId closed_node(int32_t set) const { return closed_nodes_[static_cast<size_t>(set)]; }
 
   bool has_all() const { return !addition_starts_.empty(); }
-  // All(): the nodes outside of a set whose predecessors are all in it.
+  // For All(): returns the nodes outside the set whose predecessors are all in it.
   std::span<const NodeId> additions(int32_t set) const {
     const auto i = static_cast<size_t>(set);
     return {additions_.data() + addition_starts_[i], addition_starts_[i + 1] - addition_starts_[i]};
   }
-  // All(): bit i % 64 of word i / 64 says whether member i contains the node.
+  // For All(): bit i % 64 of word i / 64 says whether member i contains the node.
   const uint64_t* sets_with(NodeId v) const {
     return sets_with_.data() + static_cast<size_t>(v.index()) * WordCount(facts_.size());
   }
 
-  // The first member with at least this memory.
+  // Returns the first member with at least this memory.
   int32_t FirstWithMemory(Bytes min_memory, int32_t end) const {
     return static_cast<int32_t>(
         std::lower_bound(memories_.begin(), memories_.begin() + end, min_memory) -
@@ -137,14 +139,14 @@ class LowerSetFamily {
   }
 
  private:
-  // The nodes of a boundary that are in one word, with their sums.
+  // The nodes of a boundary that lie in one word, with their sums.
   struct BoundaryWord {
     uint32_t word;
     uint64_t bits;
     Bytes memory;
     Cost time;
   };
-  struct Words;  // What is known of each word of 64 nodes.
+  struct Words;  // The sums of each word of 64 nodes.
 
   explicit LowerSetFamily(const VertexGraph& graph);
   void AddToBoundary(NodeId v);
@@ -165,41 +167,41 @@ class LowerSetFamily {
   std::vector<int32_t> sizes_;
   IdVector<NodeId, Bytes> node_memories_;
   IdVector<NodeId, Cost> node_times_;
-  std::vector<BoundaryWord> boundary_;  // Those of set i are in [starts[i], starts[i + 1]).
+  std::vector<BoundaryWord> boundary_;  // The words of set i are at [starts[i], starts[i + 1]).
   std::vector<uint32_t> boundary_starts_;
-  std::vector<NodeId> additions_;  // Those of set i are in [starts[i], starts[i + 1]).
+  std::vector<NodeId> additions_;  // The nodes of set i are at [starts[i], starts[i + 1]).
   std::vector<size_t> addition_starts_;
   std::vector<uint64_t> sets_with_;
   std::vector<NodeId> closed_nodes_;
 };
 
-// Some members of a family, by ascending numbers.
+// Some members of a family, in ascending order.
 struct SetSelection {
   SetSelection() = default;
   explicit SetSelection(const LowerSetFamily& family) : SetSelection(family, AllOf(family)) {}
   SetSelection(const LowerSetFamily& family, std::vector<int32_t> ascending);
 
   bool empty() const { return sets.empty(); }
-  // Without the empty set, which comes first.
+  // Returns all but the empty set, which comes first.
   std::span<const int32_t> after_first() const { return std::span(sets).subspan(1); }
 
   std::vector<int32_t> sets;
-  std::vector<uint64_t> bits;  // One for each member of the family.
+  std::vector<uint64_t> bits;  // One bit for each member of the family.
 
  private:
   static std::vector<int32_t> AllOf(const LowerSetFamily& family);
 };
 
-// Lists the subsets of a member. Each thread has its own.
+// Lists the subsets of a member. Each thread needs its own finder.
 class SubsetFinder {
  public:
-  // Keeps a reference.
+  // Keeps a reference to `family`.
   explicit SubsetFinder(const LowerSetFamily& family) : family_(family) {}
 
-  // Visits each proper subset L of `set` with M(set \ L) <= `max_between` that is selected, and for
-  // which `may_matter(L)` holds, by ascending numbers. `may_matter` is asked only of smaller sets,
-  // so that threads may work on sets of one size. Returns how much there was to look at, which does
-  // not depend on `may_matter`.
+  // Visits each selected proper subset L of `set` with M(set \ L) <= `max_between` for which
+  // `may_matter(L)` holds, in ascending order. `may_matter` is called only for smaller sets, so
+  // threads may work on sets of one size. Returns the number of sets inspected, which does not
+  // depend on `may_matter`.
   template <typename MayMatter, typename Visit>
   int64_t ForEach(int32_t set, Bytes max_between, const SetSelection& selected,
                   MayMatter may_matter, Visit visit);
@@ -213,13 +215,13 @@ class SubsetFinder {
                         MayMatter may_matter, Visit visit);
 
   const LowerSetFamily& family_;
-  std::vector<uint64_t> strays_;  // The sets that are no subsets.
+  std::vector<uint64_t> strays_;  // The sets that are not subsets.
 };
 
 template <typename MayMatter, typename Visit>
 int64_t SubsetFinder::ForEach(int32_t set, Bytes max_between, const SetSelection& selected,
                               MayMatter may_matter, Visit visit) {
-  // All subsets lie in a window of the numbers that ends before `set`.
+  // All subsets have numbers in a window that ends before `set`.
   const int32_t first = family_.FirstWithMemory(family_.memory(set) - max_between, set);
   return family_.has_all() ? AmongAll(set, first, selected, may_matter, visit)
                            : AmongClosures(set, first, selected, may_matter, visit);

@@ -25,7 +25,7 @@ namespace {
 
 using NodeBits = uint32_t;  // Test graphs have at most 32 nodes.
 
-// Every lower set by trying every subset of the nodes.
+// Finds every lower set by trying every subset of the nodes.
 std::set<NodeBits> LowerSetsByDefinition(const VertexGraph& graph) {
   std::set<NodeBits> sets;
   for (NodeBits bits = 0; bits < NodeBits{1} << graph.size(); ++bits) {
@@ -51,7 +51,7 @@ struct Best {
   int64_t max_overhead = -1;         // Under the budget.
 };
 
-// All increasing sequences of the given sets, one after the other, by the definitions alone.
+// Tries all increasing sequences of the given sets, by the definitions alone.
 void TrySequences(const VertexGraph& graph, const std::vector<NodeBits>& sets, NodeBits all,
                   Bytes budget, std::vector<NodeBits>* sequence, Best* best) {
   const NodeBits top = sequence->empty() ? 0 : sequence->back();
@@ -115,7 +115,7 @@ TEST_CASE("lower sets: several sinks add V to the closures") {
 }
 
 TEST_CASE("lower sets: neighbours and boundaries equal the definition on random graphs") {
-  // A node with many readers, or one that reads many, is counted in another way.
+  // Nodes with many readers or many inputs take another path in the code.
   int with_hub = 0;
   int with_join = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
@@ -171,7 +171,8 @@ TEST_CASE("lower sets: the enumeration equals the definition on random graphs") 
     for (int32_t set = 0; set < family.size(); ++set) found.insert(BitsOf(family, set));
     CHECK(found == expected);
     CHECK(static_cast<size_t>(family.size()) == expected.size());
-    // The subsets of each member, within any distance, among all members and among a few.
+    // The finder lists the subsets of each member, at any distance, among all members and among a
+    // few.
     SubsetFinder finder(family);
     const auto anything = [](int32_t) { return true; };
     const SetSelection all(family);
@@ -199,7 +200,7 @@ TEST_CASE("lower sets: the enumeration equals the definition on random graphs") 
       };
       CHECK(met_among(all) == subsets);
       CHECK(met_among(few) == wanted);
-      // Within half of its memory.
+      // The finder lists those within half of the member's memory.
       const Bytes half(family.memory(set).count() / 2);
       std::multiset<NodeBits> near;
       finder.ForEach(set, half, all, anything, [&](int32_t b) {
@@ -257,7 +258,7 @@ TEST_CASE("lower-set DP: least budget, least and most overhead equal trying ever
   CHECK(feasible > 1000);
 }
 
-// Branches from one node into another: (length + 1)^count + 2 lower sets.
+// Makes parallel branches between two nodes: (length + 1)^count + 2 lower sets.
 TensorGraph Branches(uint64_t seed, int count, int length, int64_t max_time = 1000000) {
   Rng rng(seed);
   const auto node = [&](const std::string& name) {
@@ -304,8 +305,8 @@ TEST_CASE("lower-set DP: the sequence does not depend on the number of threads")
   }
 }
 
-// Alg. 1 as the paper writes it: for each set and overhead the least that is cached. The best of
-// the overheads with which V is reached.
+// Alg. 1 as the paper writes it: a table of the least cached memory for each set and overhead.
+// Returns the best overhead with which V is reached.
 Cost BestByTable(const LowerSetFamily& family, Bytes budget, OverheadGoal goal) {
   std::vector<std::map<int64_t, Bytes>> table(static_cast<size_t>(family.size()));
   table[0][0] = Bytes(0);
@@ -331,7 +332,7 @@ Cost BestByTable(const LowerSetFamily& family, Bytes budget, OverheadGoal goal) 
   return Cost(goal == OverheadGoal::kMin ? at_end.begin()->first : at_end.rbegin()->first);
 }
 
-TEST_CASE("lower-set DP: thousands of lower sets give what the table of Alg. 1 gives") {
+TEST_CASE("lower-set DP: thousands of lower sets give the same as the table of Alg. 1") {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     CAPTURE(seed);
     const TensorGraph graph = Branches(seed, 4, 6, 3);
@@ -352,7 +353,7 @@ TEST_CASE("lower-set DP: thousands of lower sets give what the table of Alg. 1 g
   }
 }
 
-TEST_CASE("lower-set DP: what the search for the least budget learns changes no sequence") {
+TEST_CASE("lower-set DP: hints from the search for the least budget change no sequence") {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     CAPTURE(seed);
     const TensorGraph graph = Branches(seed, 3, 4);
@@ -370,7 +371,8 @@ TEST_CASE("lower-set DP: what the search for the least budget learns changes no 
   }
 }
 
-TEST_CASE("lower-set DP: a sequence for a budget is also that for every smaller one to its peak") {
+TEST_CASE(
+    "lower-set DP: a budget's sequence is also that of every smaller budget down to its peak") {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
@@ -463,14 +465,14 @@ TEST_CASE("lower-set DP: costs of up to a hundred thousand in total are not roun
   CHECK(rounded.time(NodeId(1)) == Cost(990));
 }
 
-TEST_CASE("lower sets: of a large graph some closures are taken, and a budget is still found") {
+TEST_CASE("lower sets: a large graph uses only some closures, and a budget is still found") {
   std::string text = "n0:7@1";
   for (int i = 1; i < 200; ++i) text += " -> n" + std::to_string(i) + (i % 3 == 1 ? ":1" : ":7");
   const TensorGraph graph = GraphFromText(text);
   const VertexGraph vertices(graph);
   const LowerSetFamily closures = *LowerSetFamily::Closures(vertices, 70);
   CHECK(closures.stride() == 3);
-  CHECK(closures.size() == 67 + 1);  // The last one chosen is V.
+  CHECK(closures.size() == 67 + 1);  // The last chosen closure is V.
   for (int32_t set = 1; set + 1 < closures.size(); ++set) {
     CHECK(closures.facts(set).boundary_memory == Bytes(1));
   }
@@ -505,13 +507,13 @@ TEST_CASE("lower-set DP: a stop request ends the search") {
   CHECK(LowerSetFamily::Closures(vertices, 100, limits).error().code == ErrorCode::kTimeout);
 }
 
-// Another thread asks for a stop while the search makes its poll number `at`; the search's own
-// other threads go on meanwhile.
+// Requests a stop from another thread at poll number `at` of the search; the search's own other
+// threads go on meanwhile.
 class StopAtPoll {
  public:
   explicit StopAtPoll(int64_t at) : at_(at), other_([this] { Wait(); }) {}
   ~StopAtPoll() {
-    polls_ = at_;  // If the search has ended before.
+    polls_ = at_;  // The search may have ended before.
     other_.join();
   }
 

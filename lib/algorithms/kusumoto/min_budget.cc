@@ -8,16 +8,16 @@
 namespace ckplan {
 namespace {
 
-// Tries whether less than what is known is feasible, halves the range in which the least budget
-// lies until that is narrow, and then decides in one pass over the values that occur in what is
-// left.
+// Tries whether a budget just below the known one is feasible. Then it halves the range in which
+// the least budget lies until the range is narrow, and decides in one pass over the values that
+// occur in the rest.
 class MinBudgetSearch {
  public:
   MinBudgetSearch(const LowerSetFamily& family, SetWorkers* workers)
       : family_(family), workers_(*workers), passable_{SetSelection(family), {}} {}
 
   Result<LeastBudget> Run(std::optional<Bytes> known) {
-    const Bytes whole = 2 * family_.whole().memory;  // {V} is always feasible.
+    const Bytes whole = 2 * family_.whole().memory;  // {V} is always feasible within this.
     if (known) {
       CKPLAN_RETURN_IF_ERROR(Try(std::min(*known, whole)));
     } else {
@@ -38,7 +38,7 @@ class MinBudgetSearch {
   }
 
  private:
-  // A sequence that leads to a set: what is cached, and the highest Eq. 2 value so far.
+  // A sequence that leads to a set: the cached memory, and the highest Eq. 2 value so far.
   struct Way {
     Bytes cached;
     Bytes peak;
@@ -52,7 +52,7 @@ class MinBudgetSearch {
 
   Result<Done> TryJustBelow() { return is_settled() ? Done{} : Try(feasible_ - Bytes(1)); }
 
-  // Doubles a small guess until it is feasible: the smaller a guess, the fewer segments fit it.
+  // Doubles a small guess until it is feasible. The smaller a guess, the fewer segments fit it.
   Result<Done> FindFeasible(Bytes whole) {
     for (int shift = kDoublings; feasible_ == kNoBytes; --shift) {
       CKPLAN_RETURN_IF_ERROR(Try(Bytes(whole.count() >> shift)));
@@ -60,8 +60,8 @@ class MinBudgetSearch {
     return Done{};
   }
 
-  // A feasible guess is lowered at once to the peak of the sequence found, and sets that no
-  // sequence within it can pass are left out from then on.
+  // A feasible guess is lowered at once to the peak of the sequence found. Sets that no sequence
+  // within it can pass are left out from then on.
   Result<Done> Try(Bytes guess) {
     FittingSegments segments(family_, guess, &workers_);
     CKPLAN_ASSIGN_OR_RETURN(const auto arrivals, segments.FindMinCached(passable_.sets));
@@ -110,7 +110,7 @@ class MinBudgetSearch {
     return ways.back().back().peak;
   }
 
-  // Sorts by cached memory and drops ways whose peak is not below that of a way before them.
+  // Sorts by cached memory and drops ways whose peak is not below that of an earlier way.
   static void KeepBest(std::vector<Way>* ways) {
     std::sort(ways->begin(), ways->end());
     size_t kept = 0;
@@ -123,9 +123,8 @@ class MinBudgetSearch {
   const LowerSetFamily& family_;
   SetWorkers& workers_;
   Bytes feasible_ = kNoBytes;
-  Bytes infeasible_{-1};  // This and all below it.
-  // The lowest guess that was feasible, and the sets through which some sequence may lead within
-  // it.
+  Bytes infeasible_{-1};  // This and all lower budgets are infeasible.
+  // The lowest feasible guess, and the sets through which some sequence within it may lead.
   Bytes passable_budget_ = kNoBytes;
   FittingSegments::Passable passable_;
 };

@@ -1,4 +1,4 @@
-// The least budget of Eq. 2 (Kusumoto et al. 2019) within which some sequence of lower sets fits.
+// The least budget of Eq. 2 (Kusumoto et al. 2019) that some sequence of lower sets fits.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@ namespace ckplan {
 
 struct LeastBudget {
   Bytes budget;
-  // What can be passed within that budget, where the search came to know it.
+  // The sets that can be passed within that budget, if the search found them.
   std::optional<FittingSegments::Passable> passable;
 };
 
-// `known` is a budget that is known to be feasible, such as that of a smaller family; the nearer it
-// is, the faster is the search. Errors are those of the workers.
+// `known` is a budget that is known to be feasible, such as that of a smaller family; the search is
+// faster the nearer it is. Errors are those of the workers.
 Result<LeastBudget> FindMinBudget(const LowerSetFamily& family, std::optional<Bytes> known,
                                   SetWorkers* workers);
 

@@ -16,7 +16,7 @@ inline size_t WordOf(NodeId v) { return static_cast<size_t>(v.index()) / kWordBi
 inline uint64_t BitOf(NodeId v) {
   return uint64_t{1} << (static_cast<size_t>(v.index()) % kWordBits);
 }
-// The node of the lowest bit.
+// Returns the node of the lowest bit.
 inline NodeId NodeAt(size_t word, uint64_t bits) {
   return NodeId(word * kWordBits + static_cast<size_t>(std::countr_zero(bits)));
 }

@@ -1,11 +1,11 @@
 // A Lagrangian bound on the overhead with which a sequence of lower sets can end.
 //
 // A state at L with m cached may cache A - m more, where A is the most that can be cached when the
-// last segment begins. Charging a price for each byte and paying back that allowance bounds the
-// remaining overhead from below, at any price; the best of a few prices counts.
+// last segment begins. Charging a price for each cached byte and refunding that allowance gives a
+// lower bound of the remaining overhead, at any price. The best bound over a few prices is used.
 //
-// Overheads are compared as keys: the overhead itself where the least is sought, its negative where
-// the greatest is, so that the smaller key is the better one in both.
+// Overheads are compared as keys: the overhead itself if the least is sought, its negative if the
+// greatest is sought, so that the smaller key is always better.
 #pragma once
 
 #include <algorithm>
@@ -27,22 +27,23 @@ class OverheadBound {
  public:
   static constexpr int64_t kNoWay = std::numeric_limits<int64_t>::max() / 2;
 
-  // `sign` is 1 where the least overhead is sought, -1 where the greatest is. Keeps references.
+  // `sign` is 1 if the least overhead is sought, -1 if the greatest is. Keeps references to its
+  // arguments.
   OverheadBound(const LowerSetFamily& family, int64_t sign, FittingSegments* segments,
                 SetWorkers* workers);
 
-  // `useful`: the sets from which V can be reached. `price` is where to begin: the best
-  // one of a bound before this, or negative. Errors are those of the workers.
+  // Computes the bound. `useful` holds the sets from which V can be reached. `price` is a starting
+  // point: the best price of an earlier bound, or negative. Errors are those of the workers.
   Result<Done> Find(const SetSelection& useful, int64_t price);
   int64_t best_price() const { return prices_[BestPrice()]; }
 
   bool has_way(int32_t set) const { return to_go_[static_cast<size_t>(set)][0] != kNoWay; }
 
-  // A lower bound on the key with which a state can end that has this key and caches that much.
+  // Returns a lower bound of the final key of a state at `set` with this key and cached memory.
   int64_t MinEndKey(int32_t set, int64_t key, Bytes cached) const;
 
-  // A lower bound on the key of the step from `below` to `set`. It ignores what the two boundaries
-  // share, so it needs no look at their members.
+  // Returns a lower bound of the key of the step from `below` to `set`. It ignores what the two
+  // boundaries share, so it visits no members.
   int64_t MinStepKey(int32_t set, int32_t below) const {
     const LowerSetFamily::Facts& to = family_.facts(set);
     const LowerSetFamily::Facts& from = family_.facts(below);
@@ -54,7 +55,7 @@ class OverheadBound {
  private:
   // Priced costs are key * kKeyUnit + price * memory units * T(V), all far below 2^62: at most 2^24
   // memory units, 2^20 units of time, prices up to 2^16. Larger times and memories are shifted to
-  // the right, which rounds keys and memory downwards: the bound stays one.
+  // the right, which rounds keys and memory down, so the bound stays valid.
   static constexpr int64_t kMemoryUnits = int64_t{1} << 24;
   static constexpr int64_t kTimeUnits = int64_t{1} << 20;
   static constexpr int64_t kKeyUnit = kMemoryUnits << 10;
@@ -65,10 +66,10 @@ class OverheadBound {
   using Priced = std::array<int64_t, kPriceCount>;  // One cost for each price.
 
   int64_t MemoryUnits(Bytes bytes) const { return bytes.count() >> memory_shift_; }
-  // costs + what a step of this key and memory costs, at every price.
+  // Returns `costs` plus the cost of a step with this key and memory, at every price.
   Priced Add(const Priced& costs, int64_t key, Bytes cached) const;
-  // Whether Add may be below `best` at any price for the step from `below` to `set`. It needs no
-  // look at their members.
+  // Returns whether Add may be below `best` at any price for the step from `below` to `set`. It
+  // visits no members.
   bool MayLower(const Priced& costs, int32_t set, int32_t below, const Priced& best) const {
     const Bytes more_cached = family_.boundary_memory(set) - family_.boundary_memory(below);
     const int64_t memory = MemoryUnits(std::max(Bytes(0), more_cached)) * total_time_;
@@ -82,7 +83,7 @@ class OverheadBound {
   static Prices PricesBetween(int64_t low, int64_t high);
   Result<Done> FindEndCached(const SetSelection& useful);
   std::optional<SetSelection> NarrowSetsOf(const SetSelection& useful) const;
-  // `first`: some of the useful sets, to begin with.
+  // `first` holds some of the useful sets, to begin with.
   Result<Done> ChoosePrices(const std::optional<SetSelection>& first, const SetSelection& useful);
   Result<Done> Charge(const std::optional<SetSelection>& first, const SetSelection& useful);
   Result<Done> ChargeStepsTo(const SetSelection& above, const SetSelection& below);
@@ -94,8 +95,8 @@ class OverheadBound {
   SetWorkers& workers_;
   int memory_shift_ = 0;
   int time_shift_ = 0;
-  int64_t total_time_ = 0;  // In units.
-  Prices prices_{};         // The first is zero: it is the best where memory does not bind.
+  int64_t total_time_ = 0;  // Measured in time units.
+  Prices prices_{};         // The first price is zero, which is best if memory is not scarce.
   Bytes end_cached_;
   std::vector<Priced> to_go_;  // The lowest charge of a known sequence from each set to V.
 };

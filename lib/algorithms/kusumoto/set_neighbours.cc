@@ -7,7 +7,7 @@
 namespace ckplan {
 namespace {
 
-// A node with fewer neighbours is as quickly counted one by one.
+// A node with fewer neighbours is counted just as quickly one by one.
 constexpr size_t kMinCrowd = 4;
 
 }  // namespace

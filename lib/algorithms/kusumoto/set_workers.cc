@@ -16,18 +16,18 @@ namespace {
 
 constexpr int kMaxThreads = 4;
 constexpr size_t kMinSetsForThreads = 512;
-constexpr int64_t kTransitionsOfPoll = 32;  // They take a few nanoseconds.
-constexpr size_t kMinSetsOfLevel = 8;  // On average: below it threads wait more than they work.
+constexpr int64_t kTransitionsOfPoll = 32;  // These take a few nanoseconds.
+constexpr size_t kMinSetsOfLevel = 8;  // On average; below it, threads wait more than they work.
 
 size_t ThreadCount(const DpLimits& limits) {
   if (limits.threads > 0) return static_cast<size_t>(limits.threads);
   return std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMaxThreads);
 }
 
-// The sets of all levels, taken one by one by the threads of one pass.
+// The sets of all levels, which the threads of one pass take one by one.
 class Pass {
  public:
-  // `after_level` is called by worker 0, with the transitions of the meter until then.
+  // Worker 0 calls `after_level` with the meter's transitions so far.
   Pass(const std::vector<std::vector<int32_t>>& levels, const SetWorkers::Body& body,
        const WorkMeter& meter, const std::function<void(int64_t)>& after_level, size_t threads)
       : levels_(levels),
@@ -48,7 +48,7 @@ class Pass {
       }
     }
   }
-  // For a thread that could not be started.
+  // Removes a thread that could not be started.
   void Leave() { barrier_.arrive_and_drop(); }
 
   void Rethrow() const {
@@ -56,13 +56,13 @@ class Pass {
   }
 
  private:
-  // While all threads wait for one another.
+  // Runs while all threads wait for one another.
   struct CountLevel {
     Pass* pass;
     void operator()() noexcept { pass->transitions_ = pass->meter_.transitions(); }
   };
 
-  // Whatever is thrown goes to the thread that began the pass; the others only have to stop.
+  // Keeps an exception for the thread that began the pass; the others only have to stop.
   template <typename Part>
   void KeepFailure(Part part) {
     try {
@@ -85,7 +85,7 @@ class Pass {
   const SetWorkers::Body& body_;
   const WorkMeter& meter_;
   const std::function<void(int64_t)>& after_level_;
-  int64_t transitions_ = 0;                // Of the levels that are done.
+  int64_t transitions_ = 0;                // Transitions of the completed levels.
   std::vector<std::atomic<size_t>> next_;  // For each level, the position of the next set.
   std::barrier<CountLevel> barrier_;
   std::atomic<bool> has_failed_ = false;
@@ -156,7 +156,7 @@ void SetWorkers::RunOnThreads(const std::vector<Level>& levels, const Body& body
   while (threads.size() + 1 < count()) {
     try {
       threads.emplace_back([&pass, worker = threads.size() + 1] { pass.Work(worker); });
-    } catch (const std::exception&) {  // Neither threads nor memory for them are left.
+    } catch (const std::exception&) {  // There are no threads left, or no memory for them.
       break;
     }
   }

@@ -1,10 +1,10 @@
-// Passes over the members of a family of lower sets, on several threads where it is wide.
+// Passes over the members of a family of lower sets, using several threads if the family is wide.
 //
-// Sets of one size are no subsets of each other: they form a level. A pass goes from level to
-// level, and threads share the sets of one. What is found for a set follows from what is known of
-// the levels before it, so it does not depend on the threads, nor on how many there are. Neither
-// does the work that counts for a limit on it (lib/base/work_limit.h): the thread that began the
-// pass polls after each level for all that was done by any.
+// Sets of one size are not subsets of each other: they form a level. A pass goes from level to
+// level, and threads share the sets of one level. The result for a set depends only on the levels
+// before it, so it depends neither on the threads nor on their number. The same holds for the work
+// that counts for a work limit (lib/base/work_limit.h): after each level, the thread that began the
+// pass polls for the work of all threads.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,18 @@ namespace ckplan {
 
 class SetWorkers {
  public:
-  // Keeps references to both.
+  // Keeps references to its arguments.
   SetWorkers(const LowerSetFamily& family, const DpLimits& limits);
 
-  // At most this many threads run a pass; each has a number below it.
+  // At most this many threads run a pass; their numbers are below it.
   size_t count() const { return finders_.size(); }
   SubsetFinder& finder(size_t worker) { return finders_[worker]; }
   WorkMeter& meter() { return meter_; }
 
-  // Calls body(worker, set) for each of the `sets`, an ascending list: upwards all subsets of a set
-  // come before it, downwards after it. One call at a time for each worker. Where threads cannot be
-  // started the others do their work. An exception of the body is passed on. Errors are those of
-  // the meter.
+  // Calls body(worker, set) for each of the `sets`, an ascending list. Upwards, all subsets of a
+  // set come before it; Downwards, after it. Each worker runs one call at a time. If threads cannot
+  // be started, the others do their work. An exception of the body is passed on. Errors are those
+  // of the meter.
   using Body = std::function<void(size_t worker, int32_t set)>;
   Result<Done> Upwards(std::span<const int32_t> sets, const Body& body);
   Result<Done> Downwards(std::span<const int32_t> sets, const Body& body);
@@ -48,7 +48,7 @@ class SetWorkers {
   const LowerSetFamily& family_;
   WorkMeter meter_;
   std::vector<SubsetFinder> finders_;
-  int64_t polled_ = 0;  // Of the meter's transitions.
+  int64_t polled_ = 0;  // Transitions of the meter that have been polled for.
 };
 
 }  // namespace ckplan

@@ -12,7 +12,7 @@
 
 namespace ckplan {
 
-// The state (t, m) of Alg. 1, with the overhead as a key: see overhead_bound.h.
+// The state (t, m) of Alg. 1. Its key represents the overhead: see overhead_bound.h.
 struct State {
   int64_t key = 0;
   Bytes cached = kNoBytes;
@@ -23,11 +23,11 @@ struct State {
   auto order() const { return std::tuple(key, cached, from_set, from_state); }
 };
 
-// Collects states and keeps those that no other beats. Where there are few keys it has a column for
-// each of them, as the paper's table has; else it sorts.
+// Collects states and keeps those that no other state beats. If there are few keys, the list has a
+// column for each of them, as in the paper's table; otherwise it sorts.
 class StateList {
  public:
-  // All keys will be in [min_key, min_key + key_count).
+  // All keys must be in [min_key, min_key + key_count).
   StateList(int64_t min_key, int64_t key_count) : min_key_(min_key) {
     if (key_count <= kMaxColumns) columns_.resize(static_cast<size_t>(key_count));
     ClearColumns();
@@ -38,7 +38,8 @@ class StateList {
     sorted_ = 0;
   }
 
-  // `unit` is what keys are told apart by: see "Refinement" in lower_set_dp.h. Columns tell all.
+  // Keys within the same multiple of `unit` count as equal: see "Refinement" in lower_set_dp.h.
+  // With columns, all keys are distinguished.
   void Add(const State& state, int64_t unit) {
     if (!columns_.empty()) return AddToColumn(state);
     if (IsBeaten(state)) return;
@@ -65,7 +66,7 @@ class StateList {
     sorted_ = kept;
   }
 
-  // By ascending keys, and so by falling memory, after KeepBest.
+  // Sorted by ascending keys, and so by descending memory, after KeepBest.
   const std::vector<State>& states() const { return states_; }
 
  private:
@@ -98,13 +99,14 @@ class StateList {
     ClearColumns();
   }
 
-  // No column is in use any more.
+  // Marks all columns as unused.
   void ClearColumns() {
     first_column_ = columns_.size();
     end_column_ = 0;
   }
 
-  // By one of the sorted ones: the last of those with no larger key has the least memory of them.
+  // Compares with the sorted states: the last one whose key is not larger has the least memory of
+  // these.
   bool IsBeaten(const State& state) const {
     const auto end = states_.begin() + static_cast<std::ptrdiff_t>(sorted_);
     const auto after = std::upper_bound(states_.begin(), end, state.key,
@@ -115,11 +117,11 @@ class StateList {
   }
 
   const int64_t min_key_;
-  std::vector<State> columns_;  // Empty ones have no set to come from.
-  size_t first_column_ = 0;     // The columns in use lie between these.
+  std::vector<State> columns_;  // An unused column has no `from_set`.
+  size_t first_column_ = 0;     // The first used column; `end_column_` is after the last one.
   size_t end_column_ = 0;
   std::vector<State> states_;
-  size_t sorted_ = 0;  // How many, from the first, are what KeepBest has kept.
+  size_t sorted_ = 0;  // The number of states, from the first, that KeepBest has kept.
 };
 
 }  // namespace ckplan

@@ -1,4 +1,4 @@
-// Bounds a search by a stop request and by a number of elementary steps. Steps, unlike seconds, are
+// Limits a search by a stop request and by a number of elementary steps. Steps, unlike seconds, are
 // the same on every machine, and so is a refusal.
 #pragma once
 
@@ -12,14 +12,14 @@ namespace ckplan {
 
 struct DpLimits {
   std::stop_token stop;
-  int64_t max_transitions = 0;  // State transitions tried; 0 is no limit.
-  int threads = 0;              // 0: as many as the processor has cores, up to four.
+  int64_t max_transitions = 0;  // State transitions tried; 0 means no limit.
+  int threads = 0;              // 0 means the number of processor cores, up to four.
 };
 
 // Counts work against the limits of a call. Several threads may count at once.
 class WorkMeter {
  public:
-  // Keeps a reference to `limits`. The refusal names the number of `lower_sets`.
+  // Keeps a reference to `limits`. The refusal reports `lower_sets` as the number of sets.
   WorkMeter(int32_t lower_sets, const DpLimits& limits)
       : lower_sets_(lower_sets), limits_(limits) {}
 
