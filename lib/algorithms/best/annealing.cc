@@ -14,28 +14,29 @@
 namespace ckplan {
 namespace {
 
-// The temperature falls in so many equal ratios: 2^10, so that the ratio is ten square roots.
+// The temperature falls in kStages equal ratios: there are 2^10 of them, so that ten square roots
+// give the ratio.
 constexpr int kStageRoots = 10;
 constexpr int64_t kStages = 1 << kStageRoots;
-// Where a run more costs a larger part of all time than it saves of the memory, plans above the
-// budget have the least energy. As long as nothing that fits is found, memory gains weight: after
-// so many stages, by this factor.
+// If one more run costs a larger part of the total time than it saves of the memory, plans above
+// the budget have the least energy. So as long as no plan fits, memory gains weight by this factor
+// after this many stages.
 constexpr int64_t kStagesPerWeight = kStages / 16;
 constexpr double kWeightGrowth = 1.5;
 constexpr size_t kThresholds = 4096;
-constexpr int kTries = 24;  // To find a value of the kind that a move is about.
+constexpr int kTries = 24;  // Attempts to find a value that suits a move.
 constexpr int kPercentWithAncestors = 20;
 constexpr size_t kMostGenerations = 2;
-constexpr size_t kMostAncestors = 4;  // Of one operation.
-constexpr int kRepairs = 2;           // Runs that may be added for one that is taken away.
-constexpr int64_t kStopPolls = 256;   // Moves between two looks at the stop.
-// The best sequence is copied whenever there is a better one, if it has no more runs than this. To
-// copy longer ones takes as long as hundreds of moves: they are looked at once in a stage.
+constexpr size_t kMostAncestors = 4;  // The most ancestors of one operation.
+constexpr int kRepairs = 2;           // The most runs added in place of a removed one.
+constexpr int64_t kStopPolls = 256;   // Moves between two polls for a stop.
+// A sequence with at most this many runs is copied whenever it is a new best. Copying a longer one
+// takes as long as hundreds of moves, so it is considered only once per stage.
 constexpr int32_t kMaxRunsKeptAlways = 5'000;
 
-// The natural logarithm of x >= 1, in operations that give the same bits on every machine; those of
-// the library need not. By 2 artanh((x - 1) / (x + 1)), whose series is cut off behind z^9: exact
-// to 1e-6 up to x = 2, and rising beyond, which is all that a comparison needs.
+// Returns the natural logarithm of x >= 1, with operations that give the same bits on every
+// machine, which the library's need not. Computes 2 artanh((x - 1) / (x + 1)) by its series up to
+// z^9: exact to 1e-6 up to x = 2, and increasing beyond, which suffices for comparisons.
 double LogRatio(double x) {
   double log = 0;
   for (; x > 2; x /= 2) log += 0.6931471805599453;
@@ -45,8 +46,8 @@ double LogRatio(double x) {
          2 * z * (1 + square * (1.0 / 3 + square * (1.0 / 5 + square * (1.0 / 7 + square / 9))));
 }
 
-// -ln(u) for u in the middles of equal parts of (0, 1): how much worse, in units of the
-// temperature, a move may be.
+// Returns -ln(u) for u in the middle of equal parts of (0, 1): how much worse a move may be, in
+// units of the temperature.
 std::array<double, kThresholds> MakeThresholds() {
   std::array<double, kThresholds> thresholds{};
   for (size_t i = 0; i < kThresholds; ++i) {
@@ -55,7 +56,7 @@ std::array<double, kThresholds> MakeThresholds() {
   return thresholds;
 }
 
-// One chain of moves from one start.
+// A chain of moves from one start.
 class Annealer {
  public:
   Annealer(const RunProblem& problem, int64_t budget, const Runs& start,
@@ -73,7 +74,7 @@ class Annealer {
     Keep();
   }
 
-  // False if it was stopped.
+  // Returns false if it was stopped.
   bool Run(int64_t moves);
 
   const Runs& best() const { return best_; }
@@ -99,7 +100,7 @@ class Annealer {
   int32_t Below(size_t count) {
     return static_cast<int32_t>(((rng_.Next() >> 32) * static_cast<uint64_t>(count)) >> 32);
   }
-  // How many generations of ancestors may run again with an operation.
+  // Returns how many generations of ancestors may run again with an operation.
   int RandomDepth() { return Chance(kPercentWithAncestors) ? 1 + Below(kMostGenerations) : 0; }
   bool Chance(int percent) { return Below(100) < percent; }
   int32_t FreeSlot(RunSequence::Window window, int32_t wanted) const;
@@ -112,7 +113,7 @@ class Annealer {
     return memory_weight_ * LogRatio(static_cast<double>(sequence_.peak()) /
                                      static_cast<double>(std::max<int64_t>(budget_, 1)));
   }
-  // Whether a run more can pay, if it takes away all that is above the budget.
+  // Returns whether one more run can pay if it removes all memory above the budget.
   bool MayPay(int32_t op, double allowed) const {
     const double time = static_cast<double>(problem_.cost[At(op)]) * time_unit_;
     return time <= allowed + MemoryEnergy();
@@ -127,18 +128,19 @@ class Annealer {
   Rng rng_;
   const std::array<double, kThresholds> thresholds_;
   const double time_unit_;
-  const OpId last_of_forward_;  // Where there are rules.
+  const OpId last_of_forward_;  // Set if there are rules.
   double memory_weight_ = 1;
   double energy_ = 0;
   int64_t moves_ = 0;
-  int64_t accepted_ = 0;                             // Since the runs were spread over the slots.
-  std::vector<std::pair<int32_t, int32_t>> erased_;  // Operations and slots whose needs may go too.
+  int64_t accepted_ = 0;  // Accepted moves since the runs were last spread over the slots.
+  // Erased runs, whose inputs may not be needed any more.
+  std::vector<std::pair<int32_t, int32_t>> erased_;
   Runs best_;
   int64_t best_peak_ = 0;
   int64_t best_cost_ = 0;
 };
 
-// Takes the present sequence as the best if it is.
+// Keeps the current sequence if it is the best so far.
 void Annealer::Keep() {
   const int64_t peak = sequence_.peak();
   const int64_t cost = sequence_.cost();
@@ -188,7 +190,7 @@ void Annealer::EndStage(int64_t stage) {
   }
 }
 
-// Makes a change of the kind that the number stands for, if it finds one.
+// Tries to make a change of the kind that `kind` selects.
 bool Annealer::Try(int32_t kind, double allowed) {
   if (kind < 50) return TryShift();
   if (kind < 65 && sequence_.peak() > budget_) return RelievePeak(allowed);
@@ -213,9 +215,9 @@ void Annealer::Move(double temperature) {
   if (is_first_that_fits || sequence_.run_count() <= kMaxRunsKeptAlways) Keep();
 }
 
-// Whether the sequence still obeys the rules after the changes since the last Commit. Where first
-// runs may move, the forward pass may end elsewhere than at the start: then it may be wrong, and
-// whoever takes the plan has it changed to obey.
+// Returns whether the sequence still obeys the rules after the changes since the last Commit. If
+// first runs may move, the end of the forward pass may differ from that of the start. The answer
+// may then be wrong, and the caller changes the plan to obey.
 bool Annealer::ObeysAfterChange() const {
   if (options_.rules == nullptr) return true;
   for (const int32_t op : sequence_.Changed()) {
@@ -227,8 +229,8 @@ bool Annealer::ObeysAfterChange() const {
   return true;
 }
 
-// Whether nothing is read behind the end of the forward pass as it was made before, if the
-// operation's values are to be recomputed.
+// Returns whether no run after the end of the forward pass reads the operation's earlier values, if
+// these must be recomputed.
 bool Annealer::IsGoneForBackward(int32_t op) const {
   const RunRules& rules = *options_.rules;
   if (!rules.is_recomputed[At(op)]) return true;
@@ -251,7 +253,7 @@ bool Annealer::IsGoneForBackward(int32_t op) const {
   return true;
 }
 
-// The free slot within the window that is nearest to the one wanted, or -1.
+// Returns the free slot within the window that is nearest to `wanted`, or -1.
 int32_t Annealer::FreeSlot(RunSequence::Window window, int32_t wanted) const {
   int32_t below = wanted;
   int32_t above = wanted + 1;
@@ -275,7 +277,7 @@ bool Annealer::MoveInto(int32_t slot, RunSequence::Window window, int32_t wanted
   return true;
 }
 
-// A run anywhere within its window, or a few runs further on.
+// Moves a run anywhere within its window, or a few runs further on.
 bool Annealer::TryShift() {
   const std::span<const int32_t> repeated = sequence_.Repeated();
   const bool is_rerun = !options_.free_order || (!repeated.empty() && Chance(20));
@@ -297,8 +299,8 @@ bool Annealer::TryShift() {
   return MoveInto(slot, window, wanted);
 }
 
-// Runs the operation once more, as close before the run in the slot as there is a place; and, by
-// chance, before it what makes those of its reads that would have to be kept for it.
+// Adds a run of the operation, as shortly before the run in the slot as possible. By chance, it
+// also adds runs of those makers whose results would have to be kept for it.
 bool Annealer::RunAgainBefore(int32_t op, int32_t slot, int depth) {
   const int32_t last = sequence_.RunsOf(op)[sequence_.VersionAt(op, slot)];
   const int32_t after = std::max(last, sequence_.ReadsReadyAt(op));
@@ -318,7 +320,7 @@ bool Annealer::RunAgainBefore(int32_t op, int32_t slot, int depth) {
   return true;
 }
 
-// What a run reads is made again just before it.
+// Recomputes one of a run's inputs just before it.
 bool Annealer::TryAdd(double allowed) {
   const int32_t reader = Below(At(problem_.op_count));
   const std::span<const int32_t> reads = problem_.reads[reader];
@@ -341,7 +343,7 @@ bool Annealer::TryRemove() {
   return true;
 }
 
-// Also the runs that were only there for this one, and for those.
+// Erases the run, and recursively the runs whose only readers are erased.
 void Annealer::EraseWithNeeds(int32_t op, size_t k) {
   erased_.assign(1, {op, sequence_.RunsOf(op)[k]});
   sequence_.Erase(erased_.back().second);
@@ -350,7 +352,7 @@ void Annealer::EraseWithNeeds(int32_t op, size_t k) {
     erased_.pop_back();
     for (const int32_t read : problem_.reads[reader]) {
       const int32_t maker = problem_.maker[At(read)];
-      // What it read may have gone with another reader.
+      // The maker's run may already be erased for another reader.
       if (sequence_.RunsOf(maker).front() >= slot) continue;
       const size_t version = sequence_.VersionAt(maker, slot);
       if (IsFixed(version) || !sequence_.MayErase(maker, version)) continue;
@@ -361,8 +363,8 @@ void Annealer::EraseWithNeeds(int32_t op, size_t k) {
   }
 }
 
-// Shortens a life that reaches over the peak: its maker runs again before the next use, or, where
-// the order is free, the maker or the last use goes to the other side.
+// Shortens a lifetime that spans the peak. The maker runs again before the next use, or, if the
+// order is free, the maker or the last use moves to the other side of the peak.
 bool Annealer::RelievePeak(double allowed) {
   const int32_t peak_slot = sequence_.PeakSlot();
   for (int i = 0; i < kTries; ++i) {
@@ -375,7 +377,7 @@ bool Annealer::RelievePeak(double allowed) {
     if (sequence_.EndOf(value, version) <= peak_slot + 1) continue;
     const std::span<const int32_t> reads = sequence_.ReadsOf(value);
     const auto next = std::lower_bound(reads.begin(), reads.end(), peak_slot);
-    // What runs at the peak needs it there; a result that nobody reads can only be made later.
+    // The run at the peak needs the value; a result without readers can only be made later.
     if (next != reads.end() && *next == peak_slot) continue;
     if (Chance(50) && MoveAwayFromPeak(value, version, peak_slot)) return true;
     if (next == reads.end() || !problem_.may_repeat[At(maker)]) continue;
@@ -409,7 +411,7 @@ bool Annealer::MoveAwayFromPeak(int32_t value, size_t version, int32_t peak_slot
   return MoveInto(*next, window, window.before - 1);
 }
 
-// Takes a run away, and mends the peak by others.
+// Removes a run, and restores the peak by other runs.
 bool Annealer::TryEject(double allowed) {
   const int64_t cost = sequence_.cost();
   if (!TryRemove()) return false;
@@ -442,7 +444,7 @@ AnnealOutcome Anneal(const RunProblem& problem, int64_t budget, std::span<const 
     best.peak = simulation.peak;
     best.cost = simulation.cost;
   };
-  // By the rules it matters which run is the first.
+  // With rules, it matters which run is the first.
   const bool may_replace_first = options.free_order && options.rules == nullptr;
   const FirstRuns first_runs = may_replace_first ? FirstRuns::kFree : FirstRuns::kKeepOrder;
   for (const Runs& start : starts) offer(DropUnread(problem, start, first_runs));

@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kSmallSteps = Instances(uint64_t{100});
 constexpr uint64_t kPlans = Instances(uint64_t{40});
-// On the layers of random steps a tenth of the moves comes within 1 % of the best as well.
+// On random layered steps, a tenth of the moves also comes within 1 % of the best.
 constexpr int64_t kMovesOfLayers = kHasSanitizers ? 40'000 : 400'000;
 
 }  // namespace
@@ -38,7 +38,8 @@ TEST_CASE("annealing: finds the optimum of small steps in any order") {
     const std::optional<int64_t> least = ExhaustiveLeastCost(problem, budget);
     AnnealOptions anneal;
     anneal.moves = 20'000;
-    anneal.start_temperature = 0.1;  // One of eight runs is a large part of all time.
+    anneal.start_temperature = 0.1;  // With eight runs, one of them is a large part of the total
+                                     // time.
     const AnnealOutcome outcome = Anneal(problem, budget, std::vector<Runs>(4, order), anneal);
     CHECK((outcome.peak <= budget) == least.has_value());
     if (!least) continue;
@@ -49,7 +50,8 @@ TEST_CASE("annealing: finds the optimum of small steps in any order") {
 }
 
 TEST_CASE("annealing: random steps of layers on 90 % of their memory") {
-  // What longer searches found in the graph's own order; nothing runs again in a free one.
+  // The costs that longer searches found in the graph's own order; in a free order, nothing is
+  // recomputed.
   for (const auto& row : {std::pair(0, 789), {1, 681}}) {
     const int seed = row.first;
     const int own_order_cost = row.second;
@@ -75,7 +77,7 @@ TEST_CASE("annealing: random steps of layers on 90 % of their memory") {
   }
 }
 
-TEST_CASE("annealing: what it returns is a plan, as it says, and no worse than its starts") {
+TEST_CASE("annealing: it returns a plan with the reported figures, no worse than its starts") {
   for (uint64_t seed = 0; seed < kPlans; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);

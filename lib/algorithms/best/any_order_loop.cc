@@ -42,7 +42,7 @@ class AnyOrderLoop {
     return is_optimal || chain_.empty() || outcome_.work >= limits_.work;
   }
 
-  // Whether another round may give a better bound.
+  // Returns whether another round may give a better bound.
   Result<bool> Round() {
     CKPLAN_ASSIGN_OR_RETURN(
         const AnyOrderOutcome solved,
@@ -56,33 +56,33 @@ class AnyOrderLoop {
     const Runs runs = ExpandMoments(problem_, plan.order, plan.moments, plan.plan);
     const StepView view = ViewSteps(graph_, plan.order, runs);
     if (view.Peak() <= budget_) {
-      Take(runs);
+      KeepIfCheaper(runs);
       return false;
     }
     CKPLAN_ASSIGN_OR_RETURN(const std::vector<OpId> found, SolveInOrder(plan.order));
     return Extend(plan.order, view, found);
   }
 
-  // A plan in the order that the program chose; returns the moments that it took.
+  // Searches for a plan in the order that the program chose; returns the moments that this used.
   Result<std::vector<OpId>> SolveInOrder(const Runs& order) {
     LoopLimits limits = limits_;
     limits.work -= outcome_.work;
     CKPLAN_ASSIGN_OR_RETURN(const LoopOutcome loop,
                             SolveMomentLoop(graph_, problem_, order, budget_, limits));
     outcome_.work += loop.work;
-    if (loop.runs) Take(*loop.runs);
+    if (loop.runs) KeepIfCheaper(*loop.runs);
     return loop.moments;
   }
 
-  void Take(const Runs& runs) {
+  void KeepIfCheaper(const Runs& runs) {
     const int64_t cost = RunSimulator(graph_).Run(runs).value().cost.count();
     if (outcome_.runs && outcome_.cost <= cost) return;
     outcome_.cost = cost;
     outcome_.runs = runs;
   }
 
-  // Whether the chain has grown: by where the expansion is above the budget, or else by a moment of
-  // the loop in the order that was chosen.
+  // Extends the chain by a moment where the expansion is above the budget, or else by a moment of
+  // the loop in the chosen order. Returns whether it has grown.
   bool Extend(const Runs& order, const StepView& view, const std::vector<OpId>& found) {
     const auto op_at = [&](int32_t position) { return order[static_cast<size_t>(position)]; };
     const std::optional<size_t> top = TopAbove(view, budget_, [&](size_t step) {
@@ -117,9 +117,9 @@ class AnyOrderLoop {
   const std::span<const OpId> order_;
   const int64_t budget_;
   const LoopLimits limits_;
-  int64_t once_ = 0;  // What the order costs.
+  int64_t once_ = 0;  // The cost of running the order once.
   std::vector<OpId> chain_;
-  // Operations that are not in the chain, but an ancestor or a descendant of each that is.
+  // Operations outside the chain that are an ancestor or a descendant of each of its operations.
   std::vector<bool> is_comparable_;
   LoopOutcome outcome_;
 };

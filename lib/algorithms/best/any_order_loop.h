@@ -1,9 +1,9 @@
-// The program over moments in any order, solved in a loop: a bound for plans in any order, and
-// plans in the orders that its solutions choose.
+// Solves the program over moments in any order in a loop: this gives a bound for plans in any
+// order, and plans in the orders that the solutions choose.
 //
-// A solution is expanded into runs. If they fit the budget they are optimal; if not, moments of the
-// order that was chosen may be found that lead to a plan of it (moment_loop.h), and a moment where
-// the expansion exceeds the budget joins the chain, if it is comparable with all of it.
+// A solution is expanded into runs. If they fit the budget, they are optimal. If not, moments of
+// the chosen order may be found that lead to a plan in it (moment_loop.h), and a moment where the
+// expansion exceeds the budget joins the chain, if it is comparable with all of the chain.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@
 
 namespace ckplan {
 
-// `order` as in SolveMomentsInAnyOrder. `moments`: operations whose first runs are to be moments;
-// those of their longest chain are. The bound, and what is proven infeasible, are of all plans.
-// kUnsupported: built without a MIP solver.
+// `order` is as in SolveMomentsInAnyOrder. `moments` are operations whose first runs should be
+// moments; those on their longest chain are used. The bound and the proof of infeasibility hold for
+// all plans. kUnsupported: built without a MIP solver.
 Result<LoopOutcome> SolveAnyOrderLoop(const JointGraph& graph, const RunProblem& problem,
                                       std::span<const OpId> order, std::span<const OpId> moments,
                                       int64_t budget, const LoopLimits& limits);

@@ -12,7 +12,7 @@
 namespace ckplan {
 namespace {
 
-// A 0 or 1 of the program: a column, or known beforehand.
+// A 0/1 variable of the program: a column, or a known value.
 struct Flag {
   int column = kNoColumn;
   int known = 0;
@@ -33,14 +33,14 @@ class Row {
   }
 
   void AddTo(MipModel* model) && {
-    if (least_ + known_ >= 0) return;  // It holds whatever the columns are.
+    if (least_ + known_ >= 0) return;  // The row holds for all values of the columns.
     model->AddRow(-known_, kMipInfinity, std::move(entries_));
   }
 
  private:
   std::vector<MipEntry> entries_;
   int known_ = 0;
-  int least_ = 0;  // Of the entries' sum.
+  int least_ = 0;  // The least value of the entries' sum.
 };
 
 class AnyOrderProgram {
@@ -61,7 +61,7 @@ class AnyOrderProgram {
 
   const MipModel& model() const { return model_; }
   const ProgramUnits& units() const { return units_; }
-  // Whether some moment has no room for its own operation.
+  // Returns whether some moment has no room for its own operation.
   bool is_hopeless() const { return is_hopeless_; }
 
   AnyOrderPlan Read(const std::vector<double>& values) const {
@@ -70,7 +70,7 @@ class AnyOrderProgram {
                                       : values[static_cast<size_t>(flag.column)] > 0.5;
     };
     AnyOrderPlan solution;
-    std::vector<std::tuple<size_t, bool, size_t>> keys;  // Interval; the moment first; place.
+    std::vector<std::tuple<size_t, bool, size_t>> keys;  // Interval; moments first; position.
     for (size_t place = 0; place < order_.size(); ++place) {
       const auto op = static_cast<size_t>(order_[place].index());
       size_t interval = 0;
@@ -125,7 +125,7 @@ class AnyOrderProgram {
     for (const int32_t read : problem_.reads[moment]) kept[At(read)] = {kNoColumn, 1};
   }
 
-  // Whether something may still read the value behind moment j, or it is a result.
+  // Returns whether a run after moment j may read the value, or it is a result.
   bool IsOfUse(size_t j, size_t u) const {
     if (problem_.bytes[u] == 0 || !IsMade(u) || has_run_[j][MakerOf(u)].IsKnown(0)) return false;
     const std::span<const int32_t> readers = problem_.readers[static_cast<int32_t>(u)];
@@ -142,7 +142,8 @@ class AnyOrderProgram {
       AddSequence(j, id.index());
       for (const int32_t read : problem_.reads[id.index()]) {
         AddPrecedence(j, id.index(), read);
-        if (problem_.bytes[At(read)] == 0) continue;  // Kept from its first run on.
+        // A value without bytes is kept from its first run on.
+        if (problem_.bytes[At(read)] == 0) continue;
         AddFirstRead(j, id.index(), read);
         AddReread(j, id.index(), read);
       }
@@ -152,16 +153,16 @@ class AnyOrderProgram {
     }
   }
 
-  // f^j of an operation, with this sign.
+  // Adds f^j of an operation, with this sign.
   void AddFirstRun(Row* row, size_t j, size_t op, int sign) const {
     row->Add(has_run_[j + 1][op], sign);
     row->Add(has_run_[j][op], -sign);
   }
 
-  // (1)
+  // Adds a row of (1).
   void AddFirstRead(size_t j, int32_t op, int32_t read) {
     const size_t maker = MakerOf(At(read));
-    // The maker runs first in this interval or later, where (5) puts it before its reader.
+    // The maker has its first run in this interval or later, where (5) puts it before its reader.
     if (has_run_[j][maker].IsKnown(0)) return;
     Row row;
     row.Add(kept_[j][At(read)], 1);
@@ -171,7 +172,7 @@ class AnyOrderProgram {
     std::move(row).AddTo(&model_);
   }
 
-  // (2)
+  // Adds a row of (2).
   void AddReread(size_t j, int32_t op, int32_t read) {
     Row row;
     row.Add(kept_[j][At(read)], 1);
@@ -180,7 +181,7 @@ class AnyOrderProgram {
     std::move(row).AddTo(&model_);
   }
 
-  // (3), and that only what was made can be in memory.
+  // Adds rows of (3), and rows that keep only values which have been made.
   void AddPersistence(size_t j, size_t u) {
     const size_t maker = MakerOf(u);
     Row made;
@@ -197,7 +198,7 @@ class AnyOrderProgram {
     std::move(row).AddTo(&model_);
   }
 
-  // (4)
+  // Adds the row of (4).
   void AddCapacity(size_t j) {
     const auto op = At(chain_[j].index());
     int64_t room =
@@ -215,7 +216,7 @@ class AnyOrderProgram {
                   std::move(entries));
   }
 
-  // (5)
+  // Adds a row of (5).
   void AddPrecedence(size_t j, int32_t op, int32_t read) {
     Row row;
     row.Add(has_run_[j][MakerOf(At(read))], 1);
@@ -238,13 +239,13 @@ class AnyOrderProgram {
   const std::span<const OpId> chain_;
   const int64_t budget_;
   const ProgramUnits units_;
-  std::vector<bool> is_required_;  // Operations: those of the order.
+  std::vector<bool> is_required_;  // Per operation: it is in the order.
   bool is_hopeless_ = false;
   MipModel model_;
-  // For each moment, and x also for the end.
+  // There is one list for each moment; has_run_ has one more for the end.
   std::vector<std::vector<Flag>> has_run_;  // x^j, by operation.
   std::vector<std::vector<Flag>> reruns_;   // r^j, by operation.
-  std::vector<std::vector<Flag>> kept_;     // a^j, by value; 0 for those without bytes.
+  std::vector<std::vector<Flag>> kept_;     // a^j, by value; 0 for values without bytes.
 };
 
 }  // namespace

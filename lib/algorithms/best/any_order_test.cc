@@ -16,12 +16,12 @@
 namespace ckplan {
 namespace {
 
-// As many with sanitizers: of the rarest kind that is counted there are too few among an eighth of
-// them.
+// There are as many with sanitizers, since an eighth of them would contain too few of the rarest
+// kind.
 constexpr uint64_t kAnyOrderSeeds = 2500;
 constexpr int kAnyOrderPercentChains = 30;
 
-// 0 reads nothing, 1 and 2 read 0, 3 reads 1, 4 reads 2 and 3.
+// Operation 0 reads nothing, 1 and 2 read 0, 3 reads 1, 4 reads 2 and 3.
 JointGraph Fork() {
   JointGraphParts parts;
   const std::vector<std::vector<int32_t>> reads = {{}, {0}, {0}, {1}, {2, 3}};
@@ -75,7 +75,7 @@ TEST_CASE("any order: no plan costs less than the program says, whatever the mom
     const Runs runs = ExpandMoments(instance.problem, outcome.plan->order, outcome.plan->moments,
                                     outcome.plan->plan);
     REQUIRE(FlatSimulator(instance.problem).IsValid(runs));
-    // What fits and costs what the program says is the best of all plans.
+    // A plan that fits and costs what the program says is the best of all plans.
     const FlatSimulation simulation = FlatSimulator(instance.problem).Run(runs);
     if (simulation.peak <= instance.budget) CHECK(simulation.cost >= *best);
   }
@@ -115,7 +115,7 @@ TEST_CASE("any order: the loop finds plans, and its bound is one of any order") 
   CHECK(below_own_order > kAnyOrderSeeds / 100);
 }
 
-TEST_CASE("best: in any order it is between its bounds and what is proven of all plans") {
+TEST_CASE("best: in any order its overhead is between its bounds and the proven optimum") {
   for (uint64_t seed = 1; seed <= kAnyOrderSeeds / 8; ++seed) {
     CAPTURE(seed);
     const RandomInstance instance(seed, kAnyOrderPercentChains);
@@ -129,7 +129,8 @@ TEST_CASE("best: in any order it is between its bounds and what is proven of all
       CHECK_FALSE(outcome.runs.has_value());
       continue;
     }
-    // The graph's cost counts operations that nobody needs, which the exhaustive search leaves out.
+    // The graph's cost includes operations that no result needs, which the exhaustive search leaves
+    // out.
     const int64_t least = *best - instance.problem.total_cost;
     CHECK(outcome.any_order_bound <= least);
     if (!outcome.runs) continue;
@@ -141,7 +142,7 @@ TEST_CASE("best: in any order it is between its bounds and what is proven of all
   }
 }
 
-TEST_CASE("best: a plan that is proven the best of its order does not end the search in others") {
+TEST_CASE("best: a plan proven the best of its order does not end the search in other orders") {
   if (!HasMipSolver()) return;
   int proven = 0;
   int better = 0;
@@ -156,7 +157,8 @@ TEST_CASE("best: a plan that is proven the best of its order does not end the se
     if (!own.runs || !own.is_optimal || own.overhead <= own.any_order_bound) continue;
     ++proven;
     options.is_order_free = true;
-    options.work.orders = 0;  // Else orders of little memory come first, and answer at once.
+    options.work.orders = 0;  // Otherwise, orders of little memory come first and settle the search
+                              // at once.
     const BestOutcome outcome = SolveBest(instance.graph, options).value();
     const int64_t least = *ExhaustiveLeastCost(instance.problem, instance.budget);
     CHECK(outcome.overhead == least - instance.problem.total_cost);

@@ -21,22 +21,23 @@
 namespace ckplan {
 namespace {
 
-// Beyond so many operations one cut stands alone, without the program over moments.
+// Above this many operations, one cut is used without the program over moments.
 constexpr int32_t kMaxProgramOps = 20'000;
 
-// Beyond so many operations a few rules of eviction are tried, each of which takes a second for
+// Above this many operations, only a few eviction rules are tried, each of which takes a second for
 // 100,000.
 constexpr int32_t kManyOps = 2'000;
 constexpr size_t kFewRules = 4;
 
-// Plans are made in an order of less memory if it saves at least this part of the own order's peak.
+// Plans are made in an order of less memory only if it saves at least one part in this many of the
+// own order's peak.
 constexpr int64_t kSameOrderParts = 50;
 
-// So often the annealing begins anew at each plan of the programs that exceeds the budget, and at
+// The annealing starts this often from each plan of the programs that exceeds the budget, and from
 // the best plan.
 constexpr int kChains = 2;
 
-// Annealing gets its full work where it may gain this part of a step.
+// Annealing gets its full work if it may gain one part in this many of a step.
 constexpr int64_t kWorthwhileParts = 200;
 
 class Solver {
@@ -96,14 +97,14 @@ class Solver {
     return Done{};
   }
 
-  // What is proven before any search.
+  // Proves bounds before any search.
   void Certify() {
     const Certificates& certificates = shared_->certificates();
-    // Nothing costs less than what every plan must run, once.
+    // A plan that runs every required operation just once is optimal.
     if (outcome_.runs) outcome_.is_optimal = IsOptimal();
     RaisePeakBound(certificates.least_peak_any_plan, PeakProof::kWorkingSet, BoundScope::kAnyOrder);
     if (certificates.least_peak_once_any_order <= options_.budget) return;
-    // Something runs twice, in any order.
+    // Some operation runs twice, in any order.
     int64_t least = std::numeric_limits<int64_t>::max();
     for (size_t op = 0; op < problem_.cost.size(); ++op) {
       if (problem_.may_repeat[op]) least = std::min(least, problem_.cost[op]);
@@ -121,15 +122,16 @@ class Solver {
     const OrderWithPeak& found = shared_->MinCutOrder(options_.work.orders);
     Offer(found.order, "min-cut order");
     const int64_t own_peak = FlatSimulator(problem_).Run(own_order_).peak;
-    // To plan in another order takes as long again.
+    // Planning in another order takes as long again.
     if (found.peak < own_peak - own_peak / kSameOrderParts) {
       orders_.push_back(found.order);
     }
   }
 
-  // Plans whose first runs are in this order, and, of the graph's own, a bound.
+  // Searches for plans whose first runs have this order; for the graph's own order, proves a bound
+  // as well.
   Result<Done> SolveInOrder(const Runs& order, bool is_own) {
-    // Where the order itself needs the most memory.
+    // The moment is where the order itself needs the most memory.
     const size_t moment = simulator_.Run(order).value().peak_step;
     const OneCut cut = CutAtMoment(shared_->unforced(), order, moment, options_.budget);
     if (!cut.is_feasible && is_own && !options_.is_order_free) {
@@ -137,10 +139,10 @@ class Solver {
                      BoundScope::kOwnOrder);
       return Done{};
     }
-    // Often shows at once that nothing else needs to be tried.
+    // The bound often shows at once that no further search is needed.
     if (options_.enough && cut.is_feasible && is_own) RaiseBoundBy(cut);
     if (IsSettled()) return Done{};
-    // What eviction finds no work changes.
+    // The plans of eviction do not depend on the work.
     const bool is_evicted = options_.before != nullptr && is_own;
     if (const auto runs = is_evicted ? std::nullopt : Evicted(order)) Offer(*runs, "eviction");
     if (IsSettled()) return Done{};
@@ -149,17 +151,20 @@ class Solver {
     return SolveByProgram(order, is_own);
   }
 
-  // What every plan adds: what it must run again, less what nobody needs.
+  // Returns the overhead that every plan has at least: that of forced reruns, less the cost of
+  // operations that are not needed.
   int64_t least_added() const { return idle_cost_ + shared_->forced_cost(); }
 
-  // So much work on a graph of this size; on none less than `least`, or all that is allowed.
+  // Returns the share of `work` for a graph of this size: at least `least`, or all of `work` if
+  // that is less.
   int64_t ForSize(int64_t work, int64_t least) const {
     const int64_t full_ops = options_.work.full_ops;
     const int64_t share = work / full_ops * std::min<int64_t>(problem_.op_count, full_ops);
     return std::max(share, std::min(work, least));
   }
 
-  // Takes the runs if they fit and are cheaper than what there is. Whether they were taken.
+  // Takes the runs if they fit and are cheaper than the best plan so far. Returns whether they were
+  // taken.
   bool Offer(const Runs& runs, std::string_view part) {
     if (shared_->rules() == nullptr) return OfferBoth(runs, part);
     return OfferBoth(MadeToObey(*shared_->rules(), runs), part);
@@ -167,12 +172,12 @@ class Solver {
 
   bool OfferBoth(const Runs& runs, std::string_view part) {
     bool is_taken = OfferOne(runs, part);
-    // As they stand, runs may make memory anew that an alias still holds.
+    // As they are, the runs may make memory anew that an alias still holds.
     if (has_aliases_) is_taken |= OfferOne(RerunAliases(graph_, runs), part);
     return is_taken;
   }
 
-  // Whether plans may be offered that do so.
+  // Returns whether the runs obey the rules.
   bool Obey(const Runs& runs) const {
     return shared_->rules() == nullptr || Obeys(*shared_->rules(), runs);
   }
@@ -194,7 +199,8 @@ class Solver {
     return true;
   }
 
-  // Changed to obey, plans that would fit may not: the annealing begins with the nearest of them.
+  // A plan that would fit may not fit after it is changed to obey. The annealing then starts with
+  // the one nearest to the budget.
   void KeepNearest(const Runs& runs, int64_t peak) {
     if (shared_->rules() == nullptr || outcome_.runs || peak >= nearest_peak_) return;
     nearest_ = runs;
@@ -221,19 +227,20 @@ class Solver {
     outcome_.is_infeasible = bytes > options_.budget;
   }
 
-  // A plan in another order may be below the bound of the graph's own: then nothing is proven yet.
+  // A plan in another order may be below the bound of the graph's own order; then nothing is proven
+  // yet.
   bool IsOptimal() const {
     return outcome_.overhead <= any_order_bound_ || outcome_.overhead == outcome_.lower_bound;
   }
 
-  // Whether nothing better can be found, or nothing better than what is enough.
+  // Returns whether no better plan can be found, or none better than `enough`.
   bool IsDone() const {
     if (outcome_.is_infeasible || IsSettled()) return true;
     if (!options_.is_order_free) return outcome_.is_optimal;
     return outcome_.runs && outcome_.overhead <= any_order_bound_;
   }
 
-  // Whether it is known if there is a plan of enough, or less.
+  // Returns whether it is known if there is a plan with an overhead of at most `enough`.
   bool IsSettled() const {
     if (!options_.enough) return false;
     if (outcome_.runs && outcome_.overhead <= *options_.enough) return true;
@@ -251,7 +258,7 @@ class Solver {
   Result<Done> SolveByProgram(const Runs& order, bool is_own) {
     LoopLimits limits;
     limits.work = ForSize(options_.work.programs, kQuickWork.programs);
-    if (!is_own) limits.work /= 2;  // They are less often better, and give no bound.
+    if (!is_own) limits.work /= 2;  // Other orders are less often better, and give no bound.
     limits.rounds = options_.work.rounds;
     if (options_.enough) {
       limits.enough = *options_.enough - idle_cost_ - shared_->forced_cost();
@@ -271,8 +278,8 @@ class Solver {
     return Done{};
   }
 
-  // A bound for all plans, and plans in orders that need less; also where the best plan of the own
-  // order is known.
+  // Searches for a bound for all plans, and for plans in orders that need less memory, even if the
+  // best plan of the own order is known.
   Result<Done> SolveInAnyOrder() {
     const bool is_known = outcome_.runs && outcome_.overhead <= any_order_bound_;
     if (is_known || outcome_.is_infeasible) return Done{};
@@ -334,8 +341,8 @@ class Solver {
     AnnealFrom(std::move(starts), options);
   }
 
-  // Plans above the budget that cost little more than the bound may be nearer to the best one than
-  // the best that is known.
+  // Plans above the budget that cost little more than the bound may be nearer to the optimum than
+  // the best known plan.
   void AnnealExceeding(AnnealOptions options) {
     std::vector<Runs> starts;
     for (int chain = 0; chain < kChains; ++chain) {
@@ -343,7 +350,7 @@ class Solver {
       if (outcome_.runs) starts.push_back(*outcome_.runs);
     }
     options.moves = Moves();
-    options.seed = 1;  // Other moves than those of the search that follows.
+    options.seed = 1;  // The moves differ from those of the search that follows.
     AnnealFrom(std::move(starts), options);
   }
 
@@ -354,7 +361,7 @@ class Solver {
     Offer(ckplan::Anneal(problem_, options_.budget, starts, options).runs, "annealing");
   }
 
-  // Moves of the annealing: fewer where there is little to gain.
+  // Returns the number of annealing moves: fewer if there is little to gain.
   int64_t Moves() const {
     const int64_t moves = ForSize(options_.work.moves, kNormalWork.moves);
     if (!outcome_.runs) return moves;
@@ -364,8 +371,8 @@ class Solver {
     return static_cast<int64_t>(static_cast<double>(moves) * std::clamp(gain, 0.05, 1.0));
   }
 
-  // The bound for any order is told where that of the own order is no higher, or where a plan in
-  // another order costs less than it.
+  // Reports the bound for any order if that of the own order is no higher, or if a plan in another
+  // order costs less than that one.
   void SettleBound() {
     outcome_.moments = moments_;
     outcome_.proof_moments = proof_moments_;
@@ -386,18 +393,20 @@ class Solver {
   const RunProblem& problem_;
   const BestOptions& options_;
   RunSimulator simulator_;
-  const Runs own_order_;   // Without operations that nobody needs.
-  int64_t idle_cost_ = 0;  // The cost of those, negative: what a plan saves without them.
+  const Runs own_order_;   // Without operations that are not needed.
+  int64_t idle_cost_ = 0;  // Minus the cost of the operations that are not needed: plans save it.
   const bool has_aliases_ =
       std::any_of(graph_.values().begin(), graph_.values().end(),
                   [](const Value& value) { return !value.alias_of.is_none(); });
-  std::vector<Runs> orders_;         // The graph's own first.
-  std::vector<Runs> exceeding_;      // Of the programs over moments: see LoopOutcome.
-  std::vector<OpId> moments_;        // Of the loop that found the best plan, or of the own order's.
-  std::vector<OpId> proof_moments_;  // Those that `any_order_bound_` was proven with.
+  std::vector<Runs> orders_;         // The graph's own order comes first.
+  std::vector<Runs> exceeding_;      // From the programs over moments: see LoopOutcome.
+  std::vector<OpId> moments_;        // From the loop that found the best plan, or from the own
+                                     // order's loop.
+  std::vector<OpId> proof_moments_;  // The moments by which `any_order_bound_` was proven.
   int64_t any_order_bound_ = 0;
   OverheadProof any_order_proof_ = OverheadProof::kRunOnce;
-  std::optional<Runs> nearest_;  // Of the plans above the budget, if all must be changed to obey.
+  std::optional<Runs> nearest_;  // The nearest plan above the budget, if all plans must be changed
+                                 // to obey.
   int64_t nearest_peak_ = std::numeric_limits<int64_t>::max();
   BestOutcome outcome_;
 };

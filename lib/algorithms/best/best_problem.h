@@ -1,4 +1,4 @@
-// What all searches for plans of one graph share, whatever the budget.
+// The data that all searches for plans of one graph share, whatever the budget.
 #pragma once
 
 #include <map>
@@ -12,25 +12,25 @@
 
 namespace ckplan {
 
-// Each part is found when it is first asked for. A stop (lib/base/stop.h) leaves those that are
-// there.
+// Each part is computed when it is first asked for. A stop (lib/base/stop.h) keeps the completed
+// parts.
 class BestProblem {
  public:
-  // Keeps a reference to `graph`. `is_recomputed`: operations whose values are not to be kept for
-  // the backward pass (lib/joint/run_rules.h); empty if there are none.
+  // Keeps a reference to `graph`. `is_recomputed` marks operations whose values must not be kept
+  // for the backward pass (lib/joint/run_rules.h); it is empty if there are none.
   explicit BestProblem(const JointGraph& graph, const IdVector<OpId, bool>& is_recomputed = {});
 
   const JointGraph& graph() const { return graph_; }
   const RunProblem& flat() const { return flat_; }
-  // What plans must obey; null if nothing is to be recomputed.
+  // Returns the rules that plans must obey; null if no values must be recomputed.
   const RunRules* rules() const { return rules_ ? &*rules_ : nullptr; }
-  // What the second runs cost that every plan must have, and the graph in which those operations
-  // cost nothing: what a plan there adds and that cost together are what it adds here at least.
+  // Returns the cost of the second runs that every plan must have. In unforced_graph() these
+  // operations cost nothing, so a bound there plus this cost is a bound here.
   int64_t forced_cost() const { return forced_cost_; }
   const JointGraph& unforced_graph() const { return unforced_ ? *unforced_ : graph_; }
   const RunProblem& unforced() const { return unforced_flat_ ? *unforced_flat_ : flat_; }
   const Certificates& certificates();
-  // The order of least memory of so many searches (MinCutOrderOptions::starts).
+  // Returns the order of least memory that this many searches find (MinCutOrderOptions::starts).
   const OrderWithPeak& MinCutOrder(int starts);
 
  private:
@@ -41,7 +41,7 @@ class BestProblem {
   std::optional<JointGraph> unforced_;
   std::optional<RunProblem> unforced_flat_;
   std::optional<Certificates> certificates_;
-  std::map<int, OrderWithPeak> min_cut_orders_;  // By `starts`.
+  std::map<int, OrderWithPeak> min_cut_orders_;  // The key is `starts`.
 };
 
 }  // namespace ckplan

@@ -18,12 +18,12 @@ using Mask = uint32_t;
 Mask Bit(int32_t i) { return Mask{1} << i; }
 
 struct State {
-  Mask live = 0;  // Values.
-  Mask ran = 0;   // Operations.
-  // Where there are rules (lib/joint/run_rules.h):
-  Mask late = 0;           // Operations whose last run was behind the end of the forward pass, and
-                           // not their first.
-  bool has_ended = false;  // The forward pass.
+  Mask live = 0;  // A set of values.
+  Mask ran = 0;   // A set of operations.
+  // The following are set if there are rules (lib/joint/run_rules.h):
+  Mask late = 0;           // Operations whose last run was after the end of the forward pass, and
+                           // not their first run.
+  bool has_ended = false;  // The forward pass has ended.
   auto operator<=>(const State&) const = default;
 };
 
@@ -59,7 +59,7 @@ class StateSpace {
     return (state.ran & required_) == required_ && (state.live & results_) == results_;
   }
 
-  // Runs of `op`: with each choice of what its writes take over, which dies thereby.
+  // Adds the runs of `op`, one for each choice of reads that its writes take over, which die then.
   void AddRuns(const State& state, int32_t op, std::vector<Move>* moves) const {
     const auto at = static_cast<size_t>(op);
     const bool has_run = (state.ran & Bit(op)) != 0;
@@ -96,8 +96,8 @@ class StateSpace {
     }
   }
 
-  // By the rules, the forward pass may end anywhere before the first run of the backward pass, if
-  // no other operation of it then runs for the first time in between.
+  // By the rules, the forward pass may end anywhere before the first run of the backward pass,
+  // provided that none of its operations has its first run in between.
   void AddEndOfForward(const State& state, std::vector<Move>* moves) const {
     if (rules_ == nullptr || state.has_ended) return;
     State to = state;
@@ -106,7 +106,7 @@ class StateSpace {
   }
 
  private:
-  // By the rules.
+  // Returns whether the rules allow the run.
   bool MayRunNow(const State& state, int32_t op) const {
     const auto at = static_cast<size_t>(op);
     const bool has_run = (state.ran & Bit(op)) != 0;
@@ -126,10 +126,11 @@ class StateSpace {
   const RunRules* const rules_;
   Mask results_ = 0;
   Mask required_ = 0;
-  Mask backward_ = 0;  // Where there are rules.
+  Mask backward_ = 0;  // Set if there are rules.
 };
 
-// Dijkstra's search; `next` lists the moves of a state, `extend` the length of a path by a move.
+// Dijkstra's search. `next` lists the moves of a state; `extend` adds a move to the length of a
+// path.
 template <typename Next, typename Extend>
 std::optional<int64_t> Shortest(const StateSpace& space, Next next, Extend extend) {
   using Entry = std::pair<int64_t, State>;
@@ -155,7 +156,7 @@ std::optional<int64_t> Shortest(const StateSpace& space, Next next, Extend exten
   return std::nullopt;
 }
 
-// The least cost of a plan within the budget; `add_runs` adds those of a state.
+// Returns the least cost of a plan within the budget; `add_runs` adds the runs of a state.
 template <typename AddRuns>
 std::optional<int64_t> LeastCost(const StateSpace& space, int64_t budget, AddRuns add_runs) {
   const auto next = [&](const State& state) {

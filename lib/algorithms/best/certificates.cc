@@ -16,7 +16,7 @@ namespace {
 
 constexpr int32_t kNone = -1;
 
-// In what follows no sum passes kMaxTotalBytes, since each value counts at most once in it.
+// No sum here exceeds kMaxTotalBytes, since each value counts at most once in it.
 class WorkingSets {
  public:
   explicit WorkingSets(const RunProblem& problem)
@@ -27,7 +27,7 @@ class WorkingSets {
         before_reader_of_(kept_beside_.size(), kNone),
         after_maker_of_(kept_beside_.size(), kNone) {}
 
-  // Of each operation that every plan must run; zero for the others.
+  // Returns the working set of each operation that every plan must run; zero for the others.
   std::vector<int64_t> Find(int64_t max_work) {
     AddUnrepeatable(max_work);
     std::vector<int64_t> bytes(static_cast<size_t>(problem_.op_count));
@@ -38,8 +38,8 @@ class WorkingSets {
     return bytes;
   }
 
-  // The last run of all makers of results needs its own working set, and all results are there.
-  // Nothing is known of which maker it is, so the least of them counts.
+  // The last run among the makers of results needs its own working set, with all results in memory.
+  // Which maker it is, is unknown, so the least of these counts.
   std::pair<int64_t, OpId> AtTheEnd() const {
     int64_t results = 0;
     for (int32_t value = 0; value < problem_.value_count; ++value) {
@@ -74,8 +74,8 @@ class WorkingSets {
     return bytes - problem_.in_place_bytes[at];
   }
 
-  // A value whose maker must not repeat lives from its only run to its last reader's: it is there
-  // at the first run of everything between the two. The largest such values first.
+  // A value whose maker must not repeat lives from its only run to its last reader: it is in memory
+  // at the first runs of all operations in between. The largest such values come first.
   void AddUnrepeatable(int64_t max_work) {
     std::vector<int32_t> values;
     for (int32_t value = 0; value < problem_.value_count; ++value) {
@@ -93,9 +93,9 @@ class WorkingSets {
     }
   }
 
-  // To all descendants of the value's maker that do not read it and are ancestors of a reader; of a
-  // result, to all descendants that do not read it. An operation's number is above those of its
-  // ancestors, so all of them lie between the maker and the last reader.
+  // Adds the value to all descendants of its maker that do not read it and are ancestors of a
+  // reader; if it is a result, to all descendants that do not read it. An operation's number is
+  // above those of its ancestors, so all of these lie between the maker and the last reader.
   void AddBetween(int32_t value) {
     const bool is_result = problem_.is_result[static_cast<size_t>(value)];
     const int32_t maker = problem_.maker[static_cast<size_t>(value)];
@@ -124,7 +124,7 @@ class WorkingSets {
     }
   }
 
-  // The ancestors of the value's readers, of those behind its maker.
+  // Marks the ancestors of the value's readers, among operations after its maker.
   void MarkAncestors(int32_t value, int32_t maker, int32_t last_reader) {
     for (int32_t op = last_reader; op > maker; --op) {
       const std::span<const int32_t> reads = problem_.reads[op];
@@ -140,19 +140,19 @@ class WorkingSets {
 
   const RunProblem& problem_;
   const std::vector<bool> is_required_;
-  std::vector<int64_t> kept_beside_;  // Bytes, by operation.
-  // By operation: the last value looked at that it reads, that a required descendant of it or
-  // itself reads, and that it or an ancestor makes.
+  std::vector<int64_t> kept_beside_;  // In bytes, by operation.
+  // Per operation, the last visited value that it reads; that it or a required descendant reads;
+  // that it or an ancestor makes.
   std::vector<int32_t> reader_of_;
   std::vector<int32_t> before_reader_of_;
   std::vector<int32_t> after_maker_of_;
   int64_t work_ = 0;
 };
 
-// The network's nodes are the required operations, by their numbers in the graph; one for each
-// value that has several readers; and one for the end. A source side is a downset of operations:
+// The nodes of the network are the required operations, by their numbers in the graph; one for each
+// value with several readers; and one for the end. A source side is a downset of operations:
 //
-//   reader ──inf──▶ maker          whoever has run, its inputs' makers have
+//   reader ──inf──▶ maker          if an operation has run, the makers of its inputs have
 //   maker ──bytes──▶ value ──inf──▶ reader      live, if the maker has run and a reader has not
 //   maker ──bytes──▶ end           a result, live whenever its maker has run
 class OrderCuts {
@@ -174,9 +174,9 @@ class OrderCuts {
     BoundByOwnOrder();
   }
 
-  // The largest over all operations of what must be there when it runs, if above `bound`, with the
-  // operation.
-  std::pair<int64_t, OpId> Largest(std::pair<int64_t, OpId> bound, int64_t max_work) {
+  // Returns the largest memory that any operation needs when it runs, with the operation, if it is
+  // above `bound`.
+  std::pair<int64_t, OpId> BestBound(std::pair<int64_t, OpId> bound, int64_t max_work) {
     while (network_.work() + work_ <= max_work) {
       const auto most = std::max_element(upper_.begin(), upper_.end());
       work_ += problem_.op_count;
@@ -190,7 +190,8 @@ class OrderCuts {
   }
 
  private:
-  // What the operation needs beside the values across the boundary, its reads among them.
+  // Returns the bytes that the operation needs besides the values across the boundary, which
+  // include its reads.
   int64_t OwnBytes(int32_t op) const {
     const auto at = static_cast<size_t>(op);
     return problem_.written_bytes[at] + problem_.workspace[at] - problem_.in_place_bytes[at];
@@ -215,7 +216,7 @@ class OrderCuts {
     for (const int32_t reader : readers) network_.AddArc(node, reader, MaxFlow::kInfinite);
   }
 
-  // What has run before an operation in the own order is one of its downsets.
+  // The operations before another one in the own order are one of its downsets.
   void BoundByOwnOrder() {
     std::vector<int32_t> last_reader(static_cast<size_t>(problem_.value_count), kNone);
     for (int32_t value = 0; value < problem_.value_count; ++value) {
@@ -248,7 +249,8 @@ class OrderCuts {
     return boundary + OwnBytes(op);
   }
 
-  // Infinite arcs tie all ancestors to the inputs' makers, and all descendants to the operation.
+  // Infinite arcs tie all ancestors to the makers of the inputs, and all descendants to the
+  // operation.
   void SetTerminals(int32_t op, MaxFlow::Terminal inputs, MaxFlow::Terminal itself) {
     for (const int32_t read : problem_.reads[op]) {
       network_.SetTerminal(problem_.maker[static_cast<size_t>(read)], inputs);
@@ -256,7 +258,7 @@ class OrderCuts {
     network_.SetTerminal(op, itself);
   }
 
-  // The downset is one of every operation outside whose inputs are made in it.
+  // The downset is valid for every operation outside it whose inputs are made in it.
   void BoundByDownset(const std::vector<bool>& downset, int64_t boundary) {
     for (int32_t op = 0; op < problem_.op_count; ++op) {
       const auto at = static_cast<size_t>(op);
@@ -274,7 +276,8 @@ class OrderCuts {
   const std::vector<bool> is_required_;
   const int32_t end_;
   MaxFlow network_;
-  std::vector<int64_t> upper_;  // Of what each operation needs; kNone once it is cut for.
+  std::vector<int64_t> upper_;  // An upper bound of the need of each operation; kNone once its cut
+                                // is computed.
   int64_t work_ = 0;
 };
 
@@ -292,7 +295,7 @@ Certificates FindCertificates(const RunProblem& problem, int64_t max_work) {
   }
   std::tie(found.least_peak_once_any_order, found.once_at) =
       OrderCuts(problem, RequiredOps(problem))
-          .Largest({found.least_peak_any_plan, found.at}, max_work);
+          .BestBound({found.least_peak_any_plan, found.at}, max_work);
   return found;
 }
 

@@ -1,20 +1,19 @@
-// What no plan can get below, proven before any search. docs/bounds.md has the theorems and proofs.
+// Lower bounds that hold for every plan, proven before any search. docs/bounds.md has the theorems
+// and proofs.
 //
-//   least_peak_any_plan        A working set: while an operation runs, memory holds what it reads
-//   and
-//                              writes, its workspace, and what must live beyond it since its maker
-//                              must not run again. The largest of them over the operations that
-//                              every plan must run; or what the last run of a result's maker needs
-//                              beside all results.
-//   least_peak_once_any_order  A cut: when v runs and nothing runs twice, a downset of operations
-//   has
-//                              run that holds v's ancestors and neither v nor its descendants, and
-//                              memory holds every value that crosses its boundary. The least
-//                              boundary of all such downsets is a least cut; the largest of them
-//                              over v, with what v itself needs, holds for every order.
+//   least_peak_any_plan        A working set: while an operation runs, memory holds its reads and
+//                              writes, its workspace, and values that must stay because their maker
+//                              must not run again. The bound is the largest working set over the
+//                              operations that every plan must run, or the memory that the last run
+//                              of a result's maker needs besides all results.
+//   least_peak_once_any_order  A cut: when v runs and nothing runs twice, the operations that have
+//                              run are a downset that holds v's ancestors and neither v nor its
+//                              descendants, and memory holds every value that crosses its boundary.
+//                              The least boundary of all such downsets is a minimum cut. The
+//                              largest of these over v, with v's own needs, holds for every order.
 //
-// Only downsets that may raise the bound are cut for. On large graphs that ends after a set amount
-// of work, with the bound that is proven by then; the same on every machine.
+// Cuts are computed only for operations that may raise the bound. On large graphs this ends after a
+// set amount of work with the bound proven by then, which is the same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +23,14 @@
 namespace ckplan {
 
 struct Certificates {
-  int64_t least_peak_any_plan = 0;        // Bytes. Below it, no plan at all.
-  OpId at;                                // An operation that needs them.
-  int64_t least_peak_once_any_order = 0;  // Bytes. Below it, none without recomputation.
+  int64_t least_peak_any_plan = 0;        // In bytes. No plan has a lower peak.
+  OpId at;                                // An operation that needs this peak.
+  int64_t least_peak_once_any_order = 0;  // In bytes. No plan without recomputation has a lower
+                                          // peak.
   OpId once_at;
 };
 
-// `max_work` is counted in arcs of the graph looked at: 10^8 take about half a second.
+// `max_work` counts visited arcs of the graph: 10^8 take about half a second.
 Certificates FindCertificates(const RunProblem& problem, int64_t max_work = 100'000'000);
 
 }  // namespace ckplan

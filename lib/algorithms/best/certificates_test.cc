@@ -38,11 +38,11 @@ JointGraph GraphOf(const std::vector<TestOp>& ops, std::vector<int> results) {
 
 }  // namespace
 
-TEST_CASE("certificates: a value that cannot be made again lives beside what comes between") {
-  // 0 ─▶ 1 ─▶ 2 ─▶ 3, and 0 ─▶ 3.
+TEST_CASE("certificates: a value that cannot be made again is live until its last reader") {
+  // The edges are 0 ─▶ 1 ─▶ 2 ─▶ 3, and 0 ─▶ 3.
   std::vector<TestOp> ops = {{{}, 5}, {{0}, 1}, {{1}, 2}, {{2, 0}, 1}};
   const RunProblem repeatable(GraphOf(ops, {3}));
-  CHECK(FindCertificates(repeatable).least_peak_any_plan == 5 + 2 + 1);  // Operation 3.
+  CHECK(FindCertificates(repeatable).least_peak_any_plan == 5 + 2 + 1);  // At operation 3.
   CHECK(FindCertificates(repeatable).at == OpId(3));
   ops[2].bytes = 7;
   CHECK(FindCertificates(RunProblem(GraphOf(ops, {3}))).least_peak_any_plan == 7 + 5 + 1);
@@ -51,19 +51,20 @@ TEST_CASE("certificates: a value that cannot be made again lives beside what com
   CHECK(FindCertificates(RunProblem(GraphOf(ops, {3}))).least_peak_any_plan == 7 + 5);
   ops[0].may_repeat = false;
   const Certificates found = FindCertificates(RunProblem(GraphOf(ops, {3})));
-  CHECK(found.least_peak_any_plan == 4 + 7 + 5);  // Operation 2, with value 0 beside it.
+  CHECK(found.least_peak_any_plan == 4 + 7 + 5);  // At operation 2, with value 0 in memory.
   CHECK(found.at == OpId(2));
 }
 
-TEST_CASE("certificates: all results are there at the end") {
-  // 0 ─▶ 1, 0 ─▶ 2 ─▶ 3; 1 and 3 are results: 3 beside 1, or 1 beside 3.
+TEST_CASE("certificates: all results are in memory at the end") {
+  // The edges are 0 ─▶ 1, 0 ─▶ 2 ─▶ 3. Values 1 and 3 are results, and either may be made last.
   const RunProblem problem(GraphOf({{{}, 1}, {{0}, 6}, {{0}, 2}, {{2}, 3}}, {1, 3}));
-  CHECK(FindCertificates(problem).least_peak_any_plan == 6 + 1 + 3);  // The last run is 1's.
+  // The last run is that of operation 1.
+  CHECK(FindCertificates(problem).least_peak_any_plan == 6 + 1 + 3);
 }
 
 TEST_CASE("certificates: branches that must wait for one another") {
-  // 0 and 1 are large, 2 reads 0 and 3 reads 1 and both are small, 4 reads 2 and 3: in the own
-  // order 0 and 1 are there at once, in the best one only one of them.
+  // Values 0 and 1 are large. 2 reads 0 and 3 reads 1, and both are small; 4 reads 2 and 3. In the
+  // own order 0 and 1 are live at once, in the best order only one of them.
   const RunProblem problem(GraphOf({{{}, 10}, {{}, 20}, {{0}, 2}, {{1}, 3}, {{2, 3}, 1}}, {4}));
   const Certificates found = FindCertificates(problem);
   CHECK(found.least_peak_once_any_order == 20 + 3);
@@ -91,7 +92,7 @@ TEST_CASE("certificates: never above the least peak of any plan of a random grap
   CHECK(tight_once > 2000);
 }
 
-TEST_CASE("certificates: a bound that is cut short is still one") {
+TEST_CASE("certificates: a search that is cut short still gives a bound") {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     Rng rng(seed);
     const RunProblem problem(ChainJointGraph(rng, 5));

@@ -1,5 +1,5 @@
-// Plans that obey constraints, against exhaustive search: on small random training steps, with
-// operations that run once and values that are to be recomputed.
+// Compares plans that obey constraints with exhaustive search: on small random training steps, with
+// operations that run once and values that must be recomputed.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -91,7 +91,7 @@ void Judge(Instance* instance, bool is_order_free, Tally* tally) {
   }
   ++tally->feasible;
   const int64_t overhead = *least - flat.total_cost;
-  // What is proven of plans in any order, or of the order that was searched.
+  // Bounds are proven for plans in any order, or for the order that was searched.
   const std::optional<int64_t> least_in_any_order =
       ExhaustiveLeastCost(flat, instance->budget, &instance->rules);
   CHECK(best.any_order_bound <= *least_in_any_order - flat.total_cost);

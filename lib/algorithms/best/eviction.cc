@@ -12,14 +12,14 @@
 namespace ckplan {
 namespace {
 
-// What a search among ancestors or descendants that are gone may visit. Beyond it a cost is counted
-// as far as it was seen, and what may be unrecoverable is not evicted.
+// The most visits of a search among evicted ancestors or descendants. Beyond it, a cost counts as
+// far as it was seen, and a value that may be unrecoverable is not evicted.
 constexpr size_t kMaxCostVisits = 24;
 constexpr size_t kMaxSafetyVisits = 512;
-// A walk that runs operations more often than this on average leads nowhere.
+// A walk that runs operations more often than this on average is abandoned.
 constexpr size_t kMaxRunsPerOperation = 12;
 
-// What could not be evicted is looked at again after so many steps.
+// A value that could not be evicted is considered again after this many steps.
 constexpr int32_t kStepsParked = 64;
 
 double HalfPower(double x, int halves) {
@@ -28,7 +28,7 @@ double HalfPower(double x, int halves) {
   return halves % 2 == 1 ? power * std::sqrt(x) : power;
 }
 
-// Positions in the order at which each value is read by first runs, and how far the walk has come.
+// The positions in the order at which first runs read each value, and the progress of the walk.
 class Uses {
  public:
   Uses(const RunProblem& problem, std::span<const OpId> order)
@@ -40,7 +40,7 @@ class Uses {
     const size_t i = next_[At(value)];
     return i < list.size() ? list[i] : kNever;
   }
-  // The walk has come past the next use.
+  // The walk has passed the next use.
   void Pass(int32_t value) { ++next_[At(value)]; }
 
  private:
@@ -76,7 +76,7 @@ class Walk {
         seen_(At(problem.value_count), 0),
         has_single_runs_(std::find(problem.may_repeat.begin(), problem.may_repeat.end(), false) !=
                          problem.may_repeat.end()) {
-    // A cost of zero would make everything else meaningless.
+    // A cost of zero would make all other factors meaningless.
     least_cost_ = static_cast<double>(problem.total_cost) /
                       (1000.0 * std::max(1.0, static_cast<double>(problem.op_count))) +
                   1e-9;
@@ -95,14 +95,14 @@ class Walk {
   }
 
  private:
-  // A run that waits for what it reads.
+  // A run that waits for its reads.
   struct Frame {
     int32_t op;
-    size_t locked = 0;  // So many of its reads are in memory and locked.
+    size_t locked = 0;  // The number of its reads that are in memory and locked.
   };
-  // A candidate for eviction; out of date if its number is not the value's newest.
+  // A candidate for eviction; outdated if its number is not the value's newest.
   struct Candidate {
-    int band;  // 2: nothing reads it any more; 1: the others; 0: kept.
+    int band;  // 2: not read any more; 1: normal; 0: to be kept.
     double score;
     int32_t value;
     uint32_t number;
@@ -140,24 +140,24 @@ class Walk {
   const std::vector<bool>& kept_;
   Uses uses_;
   std::vector<bool> is_in_memory_;
-  std::vector<bool> has_run_;    // Of operations.
-  std::vector<int32_t> locks_;   // Runs that wait and need the value.
+  std::vector<bool> has_run_;    // Per operation.
+  std::vector<int32_t> locks_;   // The number of waiting runs that need the value.
   std::vector<uint32_t> entry_;  // The number of the value's newest candidate.
   std::priority_queue<Candidate> candidates_;
-  mutable std::vector<uint32_t> seen_;  // By searches: the number of the last one that came by.
+  mutable std::vector<uint32_t> seen_;  // The number of the last search that visited the value.
   mutable uint32_t search_ = 0;
   mutable std::vector<int32_t> stack_;
   std::vector<int32_t> parked_;  // Values that could not be evicted when their turn came.
-  const bool has_single_runs_;   // Some operations may not repeat.
+  const bool has_single_runs_;   // Some operations must not repeat.
   double least_cost_ = 0;
   int32_t now_ = 0;
-  int64_t live_ = 0;  // Bytes.
+  int64_t live_ = 0;  // Bytes in memory.
   Runs runs_;
 };
 
-// Runs the makers of what is missing first, the makers of what those miss before them, and so on:
-// depth first, by a stack of our own, since chains may be long. What a waiting run has found in
-// memory is locked until it has run.
+// Runs the makers of missing values first, before them the makers of the values that these lack,
+// and so on: depth first, with an explicit stack, since chains may be long. Values that a waiting
+// run has found in memory are locked until it has run.
 bool Walk::RunWithAncestors(int32_t target) {
   std::vector<Frame> waiting = {{target}};
   while (!waiting.empty()) {
@@ -184,14 +184,14 @@ bool Walk::RunWithAncestors(int32_t target) {
 
 bool Walk::RunOnce(int32_t op) {
   if (runs_.size() >= kMaxRunsPerOperation * order_.size()) return false;
-  // A version that is still in memory gives way to the new one.
+  // A version that is still in memory is replaced by the new one.
   for (const int32_t write : problem_.writes[op]) {
     if (is_in_memory_[At(write)]) Remove(write);
   }
   const int64_t needed = problem_.written_bytes[At(op)] + problem_.workspace[At(op)];
   if (live_ + needed > budget_) TakeOver(op, Reads::kUnread);
   if (!FreeMemory(needed)) {
-    // In place of reads that are wanted later: they run again.
+    // The writes take the place of reads that are needed later, which then run again.
     TakeOver(op, Reads::kAll);
     if (!FreeMemory(needed)) return false;
   }
@@ -213,12 +213,12 @@ void Walk::PassUses(int32_t op) {
   for (const int32_t read : problem_.reads[op]) uses_.Pass(read);
 }
 
-// Gives up reads that writes of the operation may take over.
+// Evicts reads that writes of the operation may take over.
 void Walk::TakeOver(int32_t op, Reads which) {
   const std::span<const int32_t> pairs = problem_.in_place[op];
   for (size_t i = 0; i < pairs.size(); i += 2) {
     const int32_t read = pairs[i + 1];
-    // Locked by this run alone.
+    // Only this run may have locked the read.
     if (!is_in_memory_[At(read)] || locks_[At(read)] > 1) continue;
     const bool is_unread = uses_.Next(read) == Uses::kNever && !problem_.is_result[At(read)];
     if ((which == Reads::kUnread && !is_unread) || !MayBeEvicted(read)) continue;
@@ -233,8 +233,7 @@ bool Walk::FreeMemory(int64_t needed) {
     candidates_.pop();
     if (top.number != entry_[At(top.value)] || !is_in_memory_[At(top.value)]) continue;
     if (locks_[At(top.value)] > 0) continue;  // It is offered again when it is unlocked.
-    // Distances shrink as the walk goes on, so a score from earlier is too high rather than too
-    // low.
+    // Distances shrink as the walk goes on, so an earlier score is too high rather than too low.
     const Candidate fresh = CandidateOf(top.value);
     if (fresh < top) {
       candidates_.push(fresh);
@@ -253,7 +252,7 @@ void Walk::OfferParked() {
   }
 }
 
-// Results that were evicted behind their last use come back at the end.
+// Results that were evicted after their last use are made again at the end.
 bool Walk::RestoreResults() {
   now_ = static_cast<int32_t>(order_.size());
   for (int32_t value = 0; value < problem_.value_count; ++value) {
@@ -311,8 +310,8 @@ double Walk::CostToRestore(int32_t value) const {
   return cost;
 }
 
-// Whether all that is wanted later can still be made once the value is gone. Where every operation
-// may repeat there is nothing to ask.
+// Returns whether all values needed later can still be made without this one. If every operation
+// may repeat, that is always so.
 bool Walk::MayBeEvicted(int32_t value) const {
   return !has_single_runs_ || IsRecoverable(value) || !IsReliedOn(value);
 }
@@ -333,7 +332,7 @@ bool Walk::IsRecoverable(int32_t value) const {
   return true;
 }
 
-// Whether something that is wanted later is made from the value, through values that are gone.
+// Returns whether a value needed later is made from this one through evicted values.
 bool Walk::IsReliedOn(int32_t value) const {
   ++search_;
   stack_.assign(1, value);
@@ -372,8 +371,8 @@ constexpr std::array<EvictionRule, 36> MakeRules() {
 
 constexpr std::array<EvictionRule, 36> kRules = MakeRules();
 
-// For each run that is not its operation's first: the first run of the sequence before which it
-// must come at the latest; for first runs themselves. In terms of steps.
+// Returns for each rerun the step of the first run before which it must come at the latest; first
+// runs are their own anchors.
 std::vector<size_t> LatestAnchors(const RunProblem& problem, const Runs& runs) {
   std::vector<bool> is_first(runs.size(), false);
   std::vector<bool> has_run(At(problem.op_count), false);
@@ -382,7 +381,7 @@ std::vector<size_t> LatestAnchors(const RunProblem& problem, const Runs& runs) {
     has_run[At(runs[step].index())] = true;
   }
   std::vector<size_t> anchors(runs.size());
-  // The earliest anchor of what reads the value, of the steps behind this one.
+  // The earliest anchor of the value's readers among the later steps.
   std::vector<size_t> needed_by(At(problem.value_count), runs.size());
   for (size_t step = runs.size(); step-- > 0;) {
     const int32_t op = runs[step].index();
@@ -411,7 +410,7 @@ std::optional<Runs> Evict(const RunProblem& problem, std::span<const OpId> order
 Runs DropUnread(const RunProblem& problem, const Runs& runs, FirstRuns first_runs) {
   std::vector<int32_t> count(At(problem.op_count), 0);
   for (const OpId op : runs) ++count[At(op.index())];
-  // What the steps behind this one read before they make it again.
+  // The values that later steps read before they make them again.
   std::vector<bool> is_wanted(problem.is_result);
   std::vector<int32_t> kept_count(At(problem.op_count), 0);
   Runs kept;
@@ -434,8 +433,8 @@ Runs DropUnread(const RunProblem& problem, const Runs& runs, FirstRuns first_run
 
 Runs RerunLate(const RunProblem& problem, const Runs& runs) {
   const std::vector<size_t> anchors = LatestAnchors(problem, runs);
-  // A first run is its own anchor and comes last among those of that anchor. Within an anchor the
-  // steps stay in order, so what a run reads still comes before it.
+  // A first run is its own anchor and comes last among the runs with that anchor. Within an anchor
+  // the steps keep their order, so a run's inputs still come before it.
   std::vector<size_t> steps(runs.size());
   for (size_t step = 0; step < steps.size(); ++step) steps[step] = step;
   std::stable_sort(steps.begin(), steps.end(),

@@ -15,8 +15,9 @@ namespace {
 
 constexpr uint64_t kEvictionSeeds = Instances(uint64_t{150});
 
-// n operations in a row, each of which reads the one before, and n more that come back and read
-// what the first have made: the shape of a training step. All values 10 bytes, all costs 1.
+// Makes n operations in a row, each of which reads the one before, and n more that go back and read
+// the results of the first: the shape of a training step. All values have 10 bytes, all costs are
+// 1.
 JointGraph Chain(int n) {
   JointGraphParts parts;
   for (int i = 0; i < 2 * n; ++i) {
@@ -94,7 +95,7 @@ TEST_CASE("eviction: plans of random steps are plans, fit, and keep the order") 
   CHECK(found > kEvictionSeeds / 3);
 }
 
-TEST_CASE("eviction: with all the memory that it wants it runs nothing again") {
+TEST_CASE("eviction: with enough memory it recomputes nothing") {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
@@ -105,8 +106,8 @@ TEST_CASE("eviction: with all the memory that it wants it runs nothing again") {
   }
 }
 
-TEST_CASE("eviction: what is kept goes last") {
-  // o0 and o1 make equal values; both are read at the end. Memory is short for one of them.
+TEST_CASE("eviction: kept values are evicted last") {
+  // o0 and o1 make equal values; both are read at the end. There is memory for only one of them.
   const JointGraph graph = Chain(6);
   const RunProblem problem(graph);
   const Runs order = OwnOrder(graph);
@@ -122,7 +123,7 @@ TEST_CASE("eviction: what is kept goes last") {
   }
 }
 
-TEST_CASE("eviction: runs that nobody reads are dropped, in the order that is kept or free") {
+TEST_CASE("eviction: unread runs are dropped, with the order kept or free") {
   const JointGraph graph = Chain(3);  // 0 1 2 3, 4 reads 3 and 1, 5 reads 4 and 0.
   const RunProblem problem(graph);
   const auto runs = [](std::initializer_list<int32_t> ops) {
@@ -136,7 +137,7 @@ TEST_CASE("eviction: runs that nobody reads are dropped, in the order that is ke
         runs({0, 1, 1, 2, 3, 4, 5}));
   CHECK(DropUnread(problem, runs({0, 1, 1, 2, 3, 4, 5}), FirstRuns::kFree) ==
         runs({0, 1, 2, 3, 4, 5}));
-  // The example of docs/algorithms.md.
+  // This is the example of docs/algorithms.md.
   CHECK(BestEviction(problem, OwnOrder(graph), 30) == runs({0, 1, 2, 3, 4, 0, 5}));
   CHECK(RerunLate(problem, runs({0, 1, 2, 0, 1, 3, 4, 5})) == runs({0, 1, 2, 3, 0, 1, 4, 5}));
 }

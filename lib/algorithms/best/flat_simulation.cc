@@ -32,7 +32,7 @@ FlatSimulation FlatSimulator::Run(std::span<const OpId> runs) {
   const std::vector<int32_t> kinds = KindsOf(runs);
   const auto fault = replay_.Read(kinds, FreePolicy::kLiveness);
   CKPLAN_CHECK(!fault, "what IsValid allows can be replayed");
-  const StopsSuspended suspended;  // A search that is stopped still judges what it has.
+  const StopsSuspended suspended;  // A stopped search must still measure its plan.
   PeakMeter meter(table_);
   replay_.Tell(&meter);
   return {meter.peak().count(), meter.peak_step(), meter.cost().count()};

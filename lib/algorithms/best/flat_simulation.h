@@ -1,8 +1,8 @@
-// The memory and the time of a sequence of runs, on the flat form of a joint graph.
+// Measures the memory and the time of a sequence of runs, on the flat form of a joint graph.
 //
-// The peak is that of lib/joint/simulate_runs.h on a graph without aliases whose writes have one
-// in-place read each at the most. With several in-place reads it is that peak or more; with
-// aliases, once they are made again (rerun_aliases.h).
+// The peak equals that of lib/joint/simulate_runs.h on a graph without aliases whose writes have at
+// most one in-place read each. With several in-place reads it is that peak or more; the same holds
+// with aliases, once the aliases are made again (rerun_aliases.h).
 #pragma once
 
 #include <cstddef>
@@ -17,22 +17,22 @@
 namespace ckplan {
 
 struct FlatSimulation {
-  int64_t peak = 0;      // Bytes.
+  int64_t peak = 0;      // In bytes.
   size_t peak_step = 0;  // The first run that needs `peak`.
-  int64_t cost = 0;      // Of all runs.
+  int64_t cost = 0;      // The cost of all runs.
 };
 
-// Keeps its working memory from one sequence to the next.
+// Reuses its working memory for every sequence.
 class FlatSimulator {
  public:
   explicit FlatSimulator(const RunProblem& problem);  // Keeps a reference to `problem`.
 
-  // Stops the program if `runs` is no plan: if a run reads what is not in memory, if what may not
-  // repeat runs twice, or if an operation that is needed never runs. O(reads and writes of all
-  // runs).
+  // Ends the program if `runs` is not a plan: if a run reads a value that is not in memory, if an
+  // operation that must not repeat runs twice, or if a needed operation never runs. O(reads and
+  // writes of all runs).
   FlatSimulation Run(std::span<const OpId> runs);
 
-  // Whether `runs` is a plan: what Run takes.
+  // Returns whether `runs` is a plan, as Run requires.
   bool IsValid(std::span<const OpId> runs);
 
  private:
@@ -45,7 +45,7 @@ class FlatSimulator {
 int64_t PeakOf(const RunProblem& problem, std::span<const OpId> runs);
 int64_t CostOf(const RunProblem& problem, std::span<const OpId> runs);
 
-// Whether `write` of this operation may take over the memory of one of its reads, `value`.
+// Returns whether a write of this operation may take over the memory of `value`, one of its reads.
 bool MayBeTakenOver(const RunProblem& problem, int32_t op, int32_t value);
 
 }  // namespace ckplan

@@ -29,7 +29,7 @@ TEST_CASE("best: the flat simulator and the simulator of joint graphs agree") {
   }
 }
 
-TEST_CASE("best: the flat simulator refuses the sequences that are no plans, and no others") {
+TEST_CASE("best: the flat simulator refuses exactly the sequences that are not plans") {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
@@ -39,7 +39,7 @@ TEST_CASE("best: the flat simulator refuses the sequences that are no plans, and
     const JointGraph graph = MakeRandomStep(&rng, options);
     const RunProblem problem(graph);
     Runs runs = WithReruns(&rng, graph, RandomOrder(&rng, graph), 4);
-    // Damaged: a run is missing, or is another operation's.
+    // The sequence is damaged: a run is missing, or belongs to another operation.
     const auto at = static_cast<size_t>(rng.Between(0, static_cast<int64_t>(runs.size()) - 1));
     if (rng.Chance(50)) {
       runs.erase(runs.begin() + static_cast<int64_t>(at));

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 namespace ckplan {
-// The number of an operation is above those of its ancestors.
+// An operation's number is above those of its ancestors.
 std::vector<bool> AncestorsOf(const RunProblem& problem, int32_t op) {
   std::vector<bool> is_ancestor(At(problem.op_count));
   is_ancestor[At(op)] = true;
@@ -34,7 +34,7 @@ std::vector<OpId> LongestChain(const RunProblem& problem, std::span<const OpId> 
   std::vector<OpId> sorted(ops.begin(), ops.end());
   std::sort(sorted.begin(), sorted.end());
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
-  std::vector<std::vector<OpId>> chains;  // The longest that ends at each of them.
+  std::vector<std::vector<OpId>> chains;  // The longest chain that ends at each operation.
   for (size_t i = 0; i < sorted.size(); ++i) {
     const std::vector<bool> is_ancestor = AncestorsOf(problem, sorted[i].index());
     std::vector<OpId> chain;

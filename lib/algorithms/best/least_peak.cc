@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kMaxTrials = 11;
 
-// What the programs of all trials get. A tiny graph is mostly settled in a few milliseconds, but
-// where it is not, each trial would take all that it may.
+// Returns the work of the programs in all trials. A tiny graph is mostly settled in a few
+// milliseconds, but otherwise each trial would use all of its work.
 int64_t WorkOfAllPrograms(const BestWork& work, int32_t op_count) {
   const int64_t ops = std::min<int64_t>(op_count, work.full_ops);
   return std::max(work.programs, kMaxTrials * work.programs / work.full_ops * ops);
@@ -24,7 +24,7 @@ Result<LeastPeak> FindLeastPeak(BestProblem* problem, BestOptions options, int64
   RunSimulator simulator(problem->graph());
   LeastPeak least;
   least.bound.bytes = Bytes(problem->certificates().least_peak_any_plan);
-  options.enough = std::numeric_limits<int64_t>::max() / 2;  // Any plan that fits will do.
+  options.enough = std::numeric_limits<int64_t>::max() / 2;  // Any plan that fits is good enough.
   int64_t left = WorkOfAllPrograms(options.work, problem->flat().op_count);
   int64_t refused = least.bound.bytes.count() - 1;
   for (int trial = 0; trial < kMaxTrials && refused + 1 < reached; ++trial) {
@@ -37,7 +37,7 @@ Result<LeastPeak> FindLeastPeak(BestProblem* problem, BestOptions options, int64
       least.runs = std::move(tried.runs);
       options.starts = {*least.runs};
     } else {
-      // What is proven holds for all plans that the search looks for.
+      // The proof holds for all plans that the search looks for.
       refused = std::max(options.budget, tried.least_peak.bytes.count() - 1);
     }
     if (tried.least_peak.bytes > least.bound.bytes) least.bound = tried.least_peak;

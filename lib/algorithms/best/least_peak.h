@@ -1,4 +1,4 @@
-// The plan of the least peak that SolveBest finds, by halving the range of budgets.
+// Finds the plan of least peak by halving the range of budgets for SolveBest.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,15 @@
 namespace ckplan {
 
 struct LeastPeak {
-  std::optional<Runs> runs;  // Nothing: no plan below `reached` was found.
-  PeakBound bound;           // Of all plans of the graph within its scope.
+  std::optional<Runs> runs;  // Empty if no plan below `reached` was found.
+  PeakBound bound;           // Holds for all plans of the graph within its scope.
 };
 
-// Looks for plans whose peak is below `reached`, down to what certificates allow: first for that
-// itself, which chains reach, then in the middle of what remains, ten times at most. The budget of
-// the options does not count. The work is that of each trial; the programs of all trials together
-// get less on graphs of fewer than `full_ops` operations, though no less than a trial's.
+// Searches for plans whose peak is below `reached`, down to the lower bound of the certificates:
+// first at that bound itself, which plans of chains reach, then at the middle of the remaining
+// range, at most ten times. The options' budget is ignored. Their work applies to each trial; the
+// programs of all trials together get less on graphs of fewer than `full_ops` operations, but at
+// least as much as one trial.
 Result<LeastPeak> FindLeastPeak(BestProblem* problem, BestOptions options, int64_t reached);
 
 }  // namespace ckplan

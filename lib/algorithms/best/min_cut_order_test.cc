@@ -9,7 +9,7 @@
 
 namespace ckplan {
 
-TEST_CASE("min-cut order: a valid order, no worse than the own one, with the peak that it says") {
+TEST_CASE("min-cut order: a valid order, no worse than the own one, with the reported peak") {
   int least = 0;
   int better = 0;
   for (uint64_t seed = 0; seed < 600; ++seed) {

@@ -12,13 +12,14 @@
 namespace ckplan {
 namespace {
 
-// Most programs but the last have plans that exceed the budget. Those are left as soon as the bound
-// is within this part of what running everything once costs: a proof that there is no plan a little
-// better can take most of the work.
+// Most programs except the last have plans that exceed the budget. They are abandoned once the gap
+// is below one part in this many of the cost of running everything once: proving that there is no
+// slightly better plan can take most of the work.
 constexpr int64_t kDoubtfulParts = 5'000;
 
-// A plan that exceeds the budget by at most this part of it is made to fit by less room, with this
-// part of the work, and all of them together with that.
+// A plan that exceeds the budget by at most one part in kSlightParts is solved again with less
+// memory, using one part in kLessRoomParts of the work; all of these together use one part in
+// kAllLessRoomParts.
 constexpr int64_t kSlightParts = 20;
 constexpr int64_t kLessRoomParts = 4;
 constexpr int64_t kAllLessRoomParts = 2;
@@ -40,7 +41,7 @@ class MomentLoop {
     const Runs once(order_.begin(), order_.end());
     AddMoment(ViewSteps(graph_, order_, once));
     if (moments().empty()) {
-      Take(once);
+      KeepIfCheaper(once);
       return std::move(outcome_);
     }
     for (int64_t round = 0; round < limits_.rounds && !IsDone(); ++round) {
@@ -56,10 +57,10 @@ class MomentLoop {
  private:
   bool IsDone() const { return IsSettled() || WorkLeft() <= 0; }
 
-  // What is done with less room does not count.
+  // Work with less memory does not count.
   int64_t WorkLeft() const { return limits_.work - (outcome_.work - less_room_work_); }
 
-  // Whether it is known what there is to know.
+  // Returns whether nothing more remains to be found.
   bool IsSettled() const {
     const int64_t overhead = outcome_.cost - once_;
     const bool is_optimal = outcome_.runs && overhead <= outcome_.lower_bound;
@@ -71,7 +72,7 @@ class MomentLoop {
     return limits_.enough && outcome_.runs && outcome_.cost - once_ <= *limits_.enough;
   }
 
-  // Whether another round may find a better plan.
+  // Returns whether another round may find a better plan.
   Result<bool> Round() {
     const bool is_for_budget = target_ == budget_;
     const ProgramLimits<MomentPlan> limits = {
@@ -91,7 +92,7 @@ class MomentLoop {
     const StepView view = ViewSteps(graph_, order_, runs);
     const int64_t peak = view.Peak();
     if (peak <= budget_) {
-      Take(std::move(runs));
+      KeepIfCheaper(std::move(runs));
       return false;
     }
     const int64_t gap = solved.plan_cost - solved.lower_bound;
@@ -100,16 +101,16 @@ class MomentLoop {
       CKPLAN_RETURN_IF_ERROR(SolveWithLessRoom(peak - budget_));
       if (IsSettled()) return false;
     }
-    // What remains above the budget where all is charged already is a matter of several reruns in
-    // one interval, or of rounding: less room everywhere makes up for it.
+    // If everything is charged already, the excess comes from several reruns in one interval, or
+    // from rounding: less memory everywhere compensates for it.
     if (!AddMoment(view) && !ChargeRerun(view, runs)) target_ -= peak - budget_;
     if (is_solved || !has_solved_) outcome_.exceeding = std::move(runs);
     has_solved_ |= is_solved;
     return true;
   }
 
-  // Plans of the same program, whose own exceeds the budget by so much, with less and less room
-  // until one fits.
+  // Solves the program, whose plan exceeds the budget by `excess`, with less and less memory until
+  // a plan fits.
   Result<Done> SolveWithLessRoom(int64_t excess) {
     if (excess > budget_ / kSlightParts) return Done{};
     const int64_t limit =
@@ -126,17 +127,17 @@ class MomentLoop {
       if (!solved.plan || (limits_.enough && solved.lower_bound > *limits_.enough)) break;
       Runs runs = Expanded(*solved.plan);
       excess = ViewSteps(graph_, order_, runs).Peak() - budget_;
-      if (excess <= 0) Take(std::move(runs));
+      if (excess <= 0) KeepIfCheaper(std::move(runs));
     }
     return Done{};
   }
 
   static bool WantsNoProof(const MomentPlan& /*plan*/) { return false; }
 
-  // Whether what has been taken is enough.
+  // Keeps the plan if it fits. Returns whether the best plan is good enough.
   bool TakeIfFitting(const MomentPlan& plan) {
     Runs runs = Expanded(plan);
-    if (Fits(runs)) Take(std::move(runs));
+    if (Fits(runs)) KeepIfCheaper(std::move(runs));
     return HasEnough();
   }
 
@@ -146,14 +147,14 @@ class MomentLoop {
     return ExpandMoments(problem_, order_, moments(), plan);
   }
 
-  void Take(Runs runs) {
+  void KeepIfCheaper(Runs runs) {
     const int64_t cost = RunSimulator(graph_).Run(runs).value().cost.count();
     if (outcome_.runs && outcome_.cost <= cost) return;
     outcome_.cost = cost;
     outcome_.runs = std::move(runs);
   }
 
-  // Whether a new moment was found.
+  // Returns whether a new moment was found.
   bool AddMoment(const StepView& view) {
     const std::optional<size_t> top =
         TopAbove(view, budget_, [&](size_t step) { return IsNewMoment(view.position[step]); });
@@ -161,8 +162,9 @@ class MomentLoop {
     return top.has_value();
   }
 
-  // Where every step above the budget lies just before a moment: the first run before such a step
-  // becomes one, and where it is, what runs again at the step is charged. Whether it was new.
+  // Handles steps above the budget that all lie just before a moment. The first run before such a
+  // step becomes a moment; if it already is one, the rerun at the step is charged. Returns whether
+  // something was added.
   bool ChargeRerun(const StepView& view, const Runs& runs) {
     const auto charge_at = [&](size_t step) {
       return ChargedRerun{view.position[step] - 1, runs[step]};
@@ -205,10 +207,10 @@ class MomentLoop {
   const std::span<const OpId> order_;
   const int64_t budget_;
   const LoopLimits limits_;
-  int64_t target_;    // The budget that the program is given; see Round.
-  int64_t once_ = 0;  // What the order costs.
+  int64_t target_;    // The budget given to the program; see Round.
+  int64_t once_ = 0;  // The cost of running the order once.
   ChargedSteps charged_;
-  bool has_solved_ = false;  // A program, or nearly, whose plan exceeds the budget.
+  bool has_solved_ = false;  // A program was solved, or nearly, whose plan exceeds the budget.
   int64_t less_room_work_ = 0;
   LoopOutcome outcome_;
 };

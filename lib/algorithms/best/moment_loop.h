@@ -1,11 +1,13 @@
-// The program over moments, solved in a loop until its plan fits: the first moment is where the
-// order itself needs the most memory; whenever the plan exceeds the budget elsewhere, the operation
-// that runs there becomes a moment too, or, between two moments, what runs again there is charged
-// with memory: one at a time, for a program of one moment less is solved much sooner, and its bound
-// is mostly as good. A plan that fits and costs what the program says is optimal for the order.
-// Mostly one to three moments suffice. Where the work does not, there are plans of the programs so
-// far: each better solution that is found on the way is one if it fits, and a program whose plan
-// exceeds the budget by a little is also solved with as much less room.
+// Solves the program over moments in a loop until its plan fits. The first moment is where the
+// order itself needs the most memory. If the plan exceeds the budget elsewhere, the operation that
+// runs there becomes a moment, too, or, between two moments, the memory of its rerun is charged.
+// Only one of these is added at a time: a program with one moment less is solved much sooner, and
+// its bound is mostly as good. A plan that fits and costs what the program says is optimal for the
+// order.
+//
+// Mostly one to three moments suffice. If the work runs out first, there are other plans: each
+// better solution found on the way is a plan if it fits, and a program whose plan exceeds the
+// budget by a little is solved again with that much less memory.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +22,7 @@
 namespace ckplan {
 
 struct LoopLimits {
-  int64_t work = 0;  // Of all solves together, as MipLimits counts it.
+  int64_t work = 0;  // For all solves together, as MipLimits counts it.
   int64_t rounds = 0;
   // If set, the loop also ends with a plan whose overhead is no higher, or with the proof that
   // there is none.
@@ -29,16 +31,19 @@ struct LoopLimits {
 
 struct LoopOutcome {
   std::optional<Runs> runs;    // The best plan found that fits the budget.
-  int64_t cost = 0;            // Of `runs`, all runs together.
-  int64_t lower_bound = 0;     // On the overhead of every plan that keeps the order and the budget.
+  int64_t cost = 0;            // The cost of all runs in `runs`.
+  int64_t lower_bound = 0;     // A lower bound of the overhead of every plan that keeps the order
+                               // and the budget.
   bool is_infeasible = false;  // Proven: no plan that keeps the order fits.
-  std::vector<OpId> moments;  // Operations, in the order, whose first runs were the last program's.
-  // The plan of the last program that was solved, or of the last, if it exceeds the budget.
+  std::vector<OpId> moments;   // The operations, in the order, whose first runs were the moments of
+                               // the last program.
+  // The plan of the last program that was solved, or else of the last program, if it exceeds the
+  // budget.
   std::optional<Runs> exceeding;
-  int64_t work = 0;  // Done, as MipLimits counts it.
+  int64_t work = 0;  // The work done, as MipLimits counts it.
 };
 
-// `order` as in SolveMoments. kUnsupported: built without a MIP solver.
+// `order` is as in SolveMoments. kUnsupported: built without a MIP solver.
 Result<LoopOutcome> SolveMomentLoop(const JointGraph& graph, const RunProblem& problem,
                                     std::span<const OpId> order, int64_t budget,
                                     const LoopLimits& limits);

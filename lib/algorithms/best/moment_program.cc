@@ -32,7 +32,7 @@ class MomentProgram {
 
   const MipModel& model() const { return model_; }
   const ProgramUnits& units() const { return units_; }
-  // Whether some moment has no room for its own operation.
+  // Returns whether some moment has no room for its own operation.
   bool is_hopeless() const { return is_hopeless_; }
 
   MomentPlan Read(const std::vector<double>& values) const {
@@ -47,7 +47,7 @@ class MomentProgram {
   }
 
  private:
-  // A column of what is in memory throughout an interval (5).
+  // The column of a value that is in memory throughout an interval (5).
   struct ValueThrough {
     int32_t value;
     int column;
@@ -61,8 +61,8 @@ class MomentProgram {
     return j + 1 < moments_.size() ? moments_[j + 1] : static_cast<int32_t>(order_.size());
   }
 
-  // The values made before the moment that something at or behind it may need: what first runs
-  // there reads them, they are results, or they are needed to make such values again.
+  // Returns the values made before the moment that a run at or after it may need: first runs there
+  // read them, they are results, or they are needed to recompute such values.
   std::vector<bool> NeededAt(int32_t moment) const {
     std::vector<bool> is_needed(static_cast<size_t>(problem_.value_count));
     std::vector<int32_t> found;
@@ -107,7 +107,7 @@ class MomentProgram {
     return model_.AddColumn({.cost = cost, .upper = 1, .is_integer = true});
   }
 
-  // kept + rerun >= bound, where the value was made before moment j.
+  // Adds kept + rerun >= bound for a value made before moment j.
   void AddAvailability(size_t j, int32_t value, double bound, std::vector<MipEntry> entries) {
     entries.push_back({kept_[j][static_cast<size_t>(value)], 1});
     const int rerun = RerunOf(j, problem_.maker[static_cast<size_t>(value)]);
@@ -119,7 +119,7 @@ class MomentProgram {
 
   void AddRows(size_t j) {
     AddCapacity(j);
-    // (1)
+    // Adds the rows of (1).
     std::vector<bool> is_done(static_cast<size_t>(problem_.value_count));
     for (int32_t i = moments_[j]; i < EndOf(j); ++i) {
       for (const int32_t read : problem_.reads[order_[static_cast<size_t>(i)].index()]) {
@@ -128,7 +128,7 @@ class MomentProgram {
         AddAvailability(j, read, 1, {});
       }
     }
-    // (2)
+    // Adds the rows of (2).
     for (int32_t op = 0; op < problem_.op_count; ++op) {
       if (RerunOf(j, op) == kNoColumn) continue;
       for (const int32_t read : problem_.reads[op]) {
@@ -138,7 +138,7 @@ class MomentProgram {
     AddPersistence(j);
   }
 
-  // (3)
+  // Adds the rows of (3).
   void AddPersistence(size_t j) {
     const bool is_last = j + 1 == moments_.size();
     for (int32_t u = 0; u < problem_.value_count; ++u) {
@@ -151,7 +151,7 @@ class MomentProgram {
     }
   }
 
-  // (4)
+  // Adds the row of (4).
   void AddCapacity(size_t j) {
     const OpId op = order_[static_cast<size_t>(moments_[j])];
     const auto at = static_cast<size_t>(op.index());
@@ -160,7 +160,7 @@ class MomentProgram {
     if (room < 0) is_hopeless_ = true;
     std::vector<MipEntry> entries;
     for (size_t u = 0; u < kept_[j].size(); ++u) {
-      // Rounded down, so that what fits is never refused.
+      // Sizes are rounded down, so that values which fit are never refused.
       const int64_t units = problem_.bytes[u] / units_.bytes;
       if (kept_[j][u] == kNoColumn || units == 0) continue;
       entries.push_back({kept_[j][u], static_cast<double>(units)});
@@ -172,7 +172,7 @@ class MomentProgram {
     }
   }
 
-  // (5)
+  // Adds the row of (5).
   void ChargeRerun(const ChargedRerun& charged) {
     const auto moment = std::lower_bound(moments_.begin(), moments_.end(), charged.moment);
     const auto j = static_cast<size_t>(moment - moments_.begin());
@@ -190,7 +190,7 @@ class MomentProgram {
     model_.AddRow(-kMipInfinity, Units(budget_), std::move(entries));
   }
 
-  // Rounded down, so that what fits is never refused.
+  // Sizes are rounded down, so that values which fit are never refused.
   double Units(int64_t bytes) const { return static_cast<double>(bytes / units_.bytes); }
 
   int64_t WorkingSet(int32_t op) const {
@@ -208,7 +208,7 @@ class MomentProgram {
     if (!is_new) return entry->second;
     const OpId first = order_[static_cast<size_t>(moments_[j])];
     if (problem_.may_repeat[static_cast<size_t>(first.index())]) {
-      // What the moment itself writes is in memory throughout the interval unless it runs twice.
+      // The moment's own writes are in memory throughout the interval unless it runs twice.
       reruns_[j][static_cast<size_t>(first.index())] = AddRerun(static_cast<size_t>(first.index()));
     }
     for (int32_t u = 0; u < problem_.value_count; ++u) {
@@ -221,7 +221,7 @@ class MomentProgram {
     return entry->second;
   }
 
-  // kNoColumn if nobody needs the value behind the interval.
+  // Returns kNoColumn if no run after the interval needs the value.
   int AddThrough(size_t j, int32_t value) {
     const auto at = static_cast<size_t>(value);
     const bool is_last = j + 1 == moments_.size();
@@ -242,12 +242,12 @@ class MomentProgram {
   const std::span<const int32_t> moments_;
   const int64_t budget_;
   const ProgramUnits units_;
-  std::vector<int32_t> position_;  // Of each operation in the order.
+  std::vector<int32_t> position_;  // The position of each operation in the order.
   bool is_hopeless_ = false;
   MipModel model_;
   std::vector<std::vector<int>> kept_;                   // Columns of a^j, by value.
   std::vector<std::vector<int>> reruns_;                 // Columns of r^j, by operation.
-  std::map<size_t, std::vector<ValueThrough>> through_;  // By interval, for those of (5).
+  std::map<size_t, std::vector<ValueThrough>> through_;  // By interval, for the rows of (5).
 };
 
 }  // namespace

@@ -1,22 +1,22 @@
-// The program over moments: what to keep and what to run again, for a fixed order of first runs.
+// The program over moments: it chooses which values to keep and which operations to run again, for
+// a fixed order of first runs.
 //
-// A moment is the first run of an operation. Between two moments, and behind the last to the end,
-// lies an interval; interval j begins with moment j. For a value u, made by m(u), and an operation
-// o
+// A moment is the first run of an operation. An interval lies between two moments, or after the
+// last one; interval j begins with moment j. For a value u, made by m(u), and an operation o, let
 //   a^j_u   u is in memory at moment j,
 //   r^j_o   o has run before moment j, and runs again in interval j,
 //   f^j_o   o runs for the first time in interval j (given by the order).
 // It minimises the sum of cost_o r^j_o, where
-//   (1) a^j_u + r^j_m(u) >= 1 for each read u of what first runs in interval j and was made before,
+//   (1) a^j_u + r^j_m(u) >= 1 for each u made before that a first run in interval j reads,
 //   (2) r^j_o <= a^j_u + r^j_m(u) for each read u of o,
-//   (3) a^(j+1)_u <= a^j_u + r^j_m(u) + f^j_m(u); for results also behind the last interval,
-//   (4) the values in memory at moment j leave room for what its operation writes and works in,
-//   (5) for chosen pairs of an operation and an interval: if it runs again there, the values that
-//       are in memory throughout the interval leave room for what it reads, writes and works in.
-//       Those are what moment j+1 finds, or the end, unless interval j makes it again.
-// What happens before the first moment, repeats within one interval, and memory at all other times
-// are not charged. So the least cost of the program is a lower bound on the overhead of every plan
-// that keeps the order and the budget: docs/bounds.md has the proof.
+//   (3) a^(j+1)_u <= a^j_u + r^j_m(u) + f^j_m(u); for results also after the last interval,
+//   (4) the values in memory at moment j leave room for its operation's writes and workspace,
+//   (5) for chosen pairs of an operation and an interval: if it runs again there, the values
+//       in memory throughout the interval leave room for its reads, writes and workspace.
+//       These values are in memory at moment j+1, or the end, and not remade in interval j.
+// Runs before the first moment, repeats within one interval, and memory at all other times are not
+// charged. So the least cost of the program is a lower bound of the overhead of every plan that
+// keeps the order and the budget: docs/bounds.md has the proof.
 #pragma once
 
 #include <compare>
@@ -34,31 +34,31 @@ struct MomentPlan {
   std::vector<std::vector<bool>> kept;  // For each moment: a^j, by value.
 };
 
-// "Every plan" of an outcome is every plan in this order.
+// "Every plan" in ProgramOutcome means every plan in this order.
 using MomentOutcome = ProgramOutcome<MomentPlan>;
 
-// A pair of (5).
+// A pair of constraint (5).
 struct ChargedRerun {
-  int32_t moment = 0;  // The one that the interval begins with: its position in the order.
+  int32_t moment = 0;  // The moment that begins the interval, as a position in the order.
   OpId op;
 
   auto operator<=>(const ChargedRerun&) const = default;
 };
 
-// When memory is charged.
+// The steps whose memory is constrained.
 struct ChargedSteps {
   std::vector<int32_t> moments;      // Positions in the order, ascending.
-  std::vector<ChargedRerun> reruns;  // At some of the moments.
+  std::vector<ChargedRerun> reruns;  // Each belongs to one of the moments.
 };
 
-// `order` has every operation once, each behind the makers of what it reads. kUnsupported: built
-// without a MIP solver, or too large for it.
+// `order` has every operation once, each after the makers of its reads. kUnsupported: built without
+// a MIP solver, or too large for it.
 Result<MomentOutcome> SolveMoments(const RunProblem& problem, std::span<const OpId> order,
                                    const ChargedSteps& charged, int64_t budget,
                                    const ProgramLimits<MomentPlan>& limits);
 
-// The runs of such a plan: within an interval what is missing is run again just before it is read,
-// and at the end of the interval what the next moment wants.
+// Returns the runs of such a plan. Within an interval, missing values are recomputed just before
+// they are read; at its end, those that the next moment needs are.
 Runs ExpandMoments(const RunProblem& problem, std::span<const OpId> order,
                    std::span<const int32_t> moments, const MomentPlan& plan);
 

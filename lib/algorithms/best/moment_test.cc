@@ -20,7 +20,7 @@ namespace {
 constexpr uint64_t kMomentSeeds = Instances(uint64_t{1500});
 constexpr int kMomentPercentChains = 40;
 
-// Moments, and operations before them whose reruns are charged.
+// Draws moments, and operations before them whose reruns are charged.
 ChargedSteps RandomCharges(RandomInstance* instance) {
   ChargedSteps charged;
   const auto size = static_cast<int32_t>(instance->order.size());
@@ -47,7 +47,7 @@ JointGraph LargerStep(uint64_t seed, int ops) {
   return MakeRandomStep(&rng, options);
 }
 
-// A training step whose program is not solved by presolving alone, with so much of the memory that
+// A training step whose program presolving alone does not solve, with this share of the memory that
 // its own order needs.
 struct LargerInstance {
   LargerInstance(uint64_t seed, int ops, int64_t percent)
@@ -56,7 +56,7 @@ struct LargerInstance {
         order(OwnOrder(graph)),
         budget(PeakOf(problem, order) * percent / 100) {}
 
-  // The outcome of the first program alone.
+  // Returns the outcome of the first program alone.
   LoopOutcome SolvedOnce(std::optional<int64_t> enough = std::nullopt) const {
     LoopLimits limits = kAmple;
     limits.rounds = 1;
@@ -72,7 +72,7 @@ struct LargerInstance {
 
 }  // namespace
 
-TEST_CASE("moments: no plan of the order costs less than the program says, whatever is charged") {
+TEST_CASE("moments: no plan of the order costs less than the program says, for any charges") {
   if (!HasMipSolver()) return;
   uint64_t above_zero = 0;
   for (uint64_t seed = 1; seed <= kMomentSeeds; ++seed) {
@@ -132,7 +132,7 @@ TEST_CASE("moments: a program ends once its bound is above what is enough") {
     const LoopOutcome ended = instance.SolvedOnce(enough);
     CHECK(ended.lower_bound > enough);
     CHECK(ended.lower_bound <= whole.lower_bound);
-    // Else the one program was solved to its end.
+    // Otherwise, the only program was solved to its end.
     if (ended.lower_bound < whole.lower_bound) ++ended_early;
   }
   CHECK(ended_early > 0);
@@ -152,13 +152,13 @@ TEST_CASE("moments: a program ends with a plan that fits and is enough") {
     CHECK(PeakOf(instance.problem, *ended.runs) <= instance.budget);
     CHECK(ended.cost >= whole.cost);
     CHECK(ended.cost - instance.problem.total_cost <= enough);
-    // Else the one program was solved to its end.
+    // Otherwise, the only program was solved to its end.
     if (ended.cost > whole.cost) ++ended_early;
   }
   CHECK(ended_early > 0);
 }
 
-TEST_CASE("moments: a plan that fits is kept, though better ones of the same program do not") {
+TEST_CASE("moments: a plan that fits is kept although better ones of the same program do not fit") {
   if (!HasMipSolver()) return;
   int kept = 0;
   for (uint64_t seed = 1; seed <= 80; ++seed) {
@@ -167,18 +167,18 @@ TEST_CASE("moments: a plan that fits is kept, though better ones of the same pro
     const LoopOutcome loop = instance.SolvedOnce();
     if (!loop.exceeding || !loop.runs) continue;
     CHECK(PeakOf(instance.problem, *loop.runs) <= instance.budget);
-    // Not by a little, so that less room is not tried.
+    // The excess is large, so that solving with less memory is not tried.
     if (PeakOf(instance.problem, *loop.exceeding) > instance.budget * 105 / 100) ++kept;
   }
   CHECK(kept > 0);
 }
 
-TEST_CASE("moments: where the rounds do not suffice, less room makes a plan that nearly fits fit") {
+TEST_CASE("moments: if the rounds do not suffice, less memory makes a plan fit that nearly fits") {
   if (!HasMipSolver()) return;
   LoopLimits limits = kAmple;
   limits.rounds = 1;
   int made_to_fit = 0;
-  // As many with sanitizers: few of the plans are made to fit.
+  // There are as many with sanitizers, since few of the plans are made to fit.
   for (uint64_t seed = 1; seed <= 1500; ++seed) {
     CAPTURE(seed);
     const RandomInstance instance(seed, kMomentPercentChains);
@@ -216,7 +216,7 @@ TEST_CASE("best: searches that share a problem find what each finds alone") {
   }
 }
 
-TEST_CASE("best: a search that goes on from another finds and proves no less") {
+TEST_CASE("best: a search that continues another one finds and proves no less") {
   int newly_proven = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     CAPTURE(seed);
@@ -239,7 +239,7 @@ TEST_CASE("best: a search that goes on from another finds and proves no less") {
   CHECK((newly_proven > 0 || !HasMipSolver()));
 }
 
-TEST_CASE("best: in the own order it is between its bound and every plan that it starts from") {
+TEST_CASE("best: in the own order its overhead is between its bound and that of every start") {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     CAPTURE(seed);
     const RandomInstance instance(seed, kMomentPercentChains);
@@ -254,7 +254,8 @@ TEST_CASE("best: in the own order it is between its bound and every plan that it
     if (outcome.is_infeasible) CHECK_FALSE(best.has_value());
     if (!outcome.runs) continue;
     REQUIRE(best.has_value());
-    // The graph's cost counts operations that nobody needs, which the exhaustive search leaves out.
+    // The graph's cost includes operations that no result needs, which the exhaustive search leaves
+    // out.
     const int64_t least = *best - instance.problem.total_cost;
     CHECK(outcome.overhead >= least);
     if (outcome.is_optimal) CHECK(outcome.overhead == std::max(least, outcome.lower_bound));

@@ -14,7 +14,7 @@ namespace {
 constexpr int32_t kNoMaker = -1;
 constexpr int kMaxMultipliers = 64;
 
-// What is known of values and operations at the moment.
+// The state of values and operations at the moment.
 class Moment {
  public:
   Moment(const RunProblem& problem, std::span<const OpId> order, size_t moment)
@@ -48,10 +48,11 @@ class Moment {
 
   const RunProblem& problem_;
   std::vector<bool> is_before_;  // Operations that have run.
-  std::vector<bool> is_needed_;  // Values that are made before and needed at the moment or later.
+  std::vector<bool> is_needed_;  // Values that are made before the moment and needed at it or
+                                 // later.
 };
 
-// A point of the trade-off: reruns that cost `cost`, with `bytes` kept across the moment.
+// A point of the trade-off: reruns of this cost, with `bytes` kept across the moment.
 struct Choice {
   int64_t cost = 0;
   int64_t bytes = 0;
@@ -66,20 +67,20 @@ struct Multiplier {
   __int128 Of(int64_t bytes) const { return static_cast<__int128>(numerator) * bytes; }
 };
 
-// amount · 2^shift, rounded down.
+// Returns amount · 2^shift, rounded down.
 __int128 Shifted(__int128 amount, int shift) {
   return shift >= 0 ? amount << shift : amount >> -shift;
 }
 
-// The cuts' network. It holds the values that are needed and not certainly kept, and what their
-// making again would need; whatever has no bytes is kept for nothing and left out.
+// The network of the cuts. It holds the values that are needed and not certainly kept, and the
+// values needed to recompute them. Values without bytes are kept at no cost and left out.
 //
-// Capacities are costs times 2^shift, rounded down: the largest shift, for each multiplier, at
-// which all of them together stay below 2^60. With capacities no higher than the true ones the
-// least cut is no higher than the true one, so bounds made of it hold.
+// Capacities are costs times 2^shift, rounded down: for each multiplier the largest shift at which
+// their sum stays below 2^60. Since capacities never exceed the true ones, the minimum cut never
+// exceeds the true one, so its bounds hold.
 //
 // Nothing overflows 128 bits: while λ·bytes·2^shift is below 2^60, its numerator is below 2^60
-// times the denominator, which is a difference of bytes, 2^56 at most.
+// times the denominator, which is a difference of bytes and at most 2^56.
 class MomentNetwork {
  public:
   MomentNetwork(const RunProblem& problem, std::span<const OpId> order, size_t moment)
@@ -103,7 +104,7 @@ class MomentNetwork {
 
   int64_t certain_bytes() const { return certain_bytes_; }
 
-  // Everything that is needed is kept.
+  // Keeps all needed values.
   Choice KeepAll() const {
     Choice choice = {0, 0, is_certain_};
     for (const int32_t value : values_) {
@@ -114,7 +115,7 @@ class MomentNetwork {
     return choice;
   }
 
-  // The fewest bytes, whatever the reruns cost.
+  // Keeps the fewest bytes, whatever the reruns cost.
   Choice KeepLeast() {
     for (const ValueArc& arc : value_arcs_) network_.SetCapacity(arc.id, arc.bytes);
     for (const OpArc& arc : op_arcs_) network_.SetCapacity(arc.id, 0);
@@ -122,7 +123,7 @@ class MomentNetwork {
     return ChoiceOfCut();
   }
 
-  // A choice of about the least cost + λ·bytes, and the proven bound for the room that there is.
+  // Returns a choice of about the least cost + λ·bytes, and the proven bound for this room.
   std::pair<Choice, int64_t> Cut(const Multiplier& multiplier, int64_t room) {
     const int shift = ShiftFor(multiplier);
     for (const ValueArc& arc : value_arcs_) {
@@ -201,7 +202,7 @@ class MomentNetwork {
     return shift;
   }
 
-  // The least whole cost that is at least least_cut / 2^shift - λ·room.
+  // Returns the least whole cost that is at least least_cut / 2^shift - λ·room.
   static int64_t CostBound(int64_t least_cut, const Multiplier& multiplier, int64_t room,
                            int shift) {
     const __int128 cut = static_cast<__int128>(least_cut) * multiplier.denominator;
@@ -227,20 +228,20 @@ class MomentNetwork {
 
   const RunProblem& problem_;
   const Moment moment_;
-  std::vector<bool> is_certain_;  // Kept in every plan, or for nothing.
+  std::vector<bool> is_certain_;  // Values that every plan keeps, or that have no bytes.
   int64_t certain_bytes_ = 0;
-  MaxFlow network_;  // Values, then operations, then the sink.
+  MaxFlow network_;  // Nodes: values, then operations, then the sink.
   const int32_t sink_;
   std::vector<bool> is_in_network_;
-  std::vector<int32_t> values_;  // Those in the network.
+  std::vector<int32_t> values_;  // The values in the network.
   std::vector<ValueArc> value_arcs_;
   std::vector<OpArc> op_arcs_;
   int64_t all_bytes_ = 0;
   int64_t all_costs_ = 0;
 };
 
-// Follows the lower hull of (bytes, cost) down to the two choices around `room`: the multiplier at
-// which both are equally good gives a better one, or is the best.
+// Follows the lower hull of (bytes, cost) down to the two choices around `room`. The multiplier at
+// which both are equally good gives a better choice, or is the best.
 OneCut FollowHull(MomentNetwork* network, int64_t room, Choice over, Choice under) {
   OneCut cut;
   for (int i = 0; i < kMaxMultipliers && under.cost > over.cost; ++i) {
@@ -251,8 +252,8 @@ OneCut FollowHull(MomentNetwork* network, int64_t room, Choice over, Choice unde
     const auto value = [&](const Choice& c) {
       return static_cast<__int128>(c.cost) * multiplier.denominator + multiplier.Of(c.bytes);
     };
-    // The choice of the fewest bytes may not be the cheapest of those, so equal bytes are better
-    // too.
+    // The choice with the fewest bytes may not be the cheapest such choice, so equal bytes may be
+    // better as well.
     const bool is_between = choice.bytes < over.bytes && choice.bytes >= under.bytes;
     if (!is_between || value(choice) >= value(over)) break;
     (choice.bytes > room ? over : under) = std::move(choice);

@@ -54,8 +54,9 @@ JointGraph Layers() {
   return JointGraph::Create(std::move(parts)).value();
 }
 
-// The value of the linear program, rounded up: the lower hull of (bytes kept, cost of reruns) over
-// all sets of reruns, at the bytes that there is room for. Nothing if no set fits.
+// Returns the value of the linear program, rounded up: the lower hull of (bytes kept, cost of
+// reruns) over all sets of reruns, at the bytes that there is room for. Returns nothing if no set
+// fits.
 std::optional<int64_t> HullAt(const RunProblem& problem, const Runs& order, size_t moment,
                               int64_t budget) {
   const auto at = static_cast<size_t>(order[moment].index());
@@ -110,15 +111,15 @@ std::optional<int64_t> HullAt(const RunProblem& problem, const Runs& order, size
 
 TEST_CASE("one cut: layers, worked by hand") {
   // At operation 5, which writes 1 byte, all five layers are needed: 20 bytes. Its read stays, and
-  // of the others 16 bytes - 1 - 4 = 11 fit, two of them: the first two need to be made again,
-  // where the second of them needs the first, or layer 0 and another whose input is kept.
+  // 16 bytes - 1 - 4 = 11 have room for two of the others. So two must be recomputed: the first
+  // two, where the second needs the first, or layer 0 and another one whose input is kept.
   const JointGraph graph = Layers();
   const RunProblem problem(graph);
   const Runs order = RequiredOwnOrder(problem);
   const OneCut cut = CutAtMoment(problem, order, 5, 16);
   REQUIRE(cut.is_feasible);
-  // The relaxation makes 5 of the 16 bytes again, of which layer 0's are the cheapest, at 10 for 4,
-  // and then layer 1's, of which one byte is wanted: 10 + 11/4, rounded up.
+  // The relaxation recomputes 5 of the 16 bytes. The cheapest are layer 0's, at 10 for 4 bytes, and
+  // then layer 1's, of which one byte is needed: 10 + 11/4, rounded up.
   CHECK(cut.added_cost == 13);
   CHECK(*ExhaustiveLeastCost(problem, order, 16) - CostOf(problem, order) == 21);
   const Runs runs = ExpandKept(problem, order, 5, cut.fitting);
@@ -242,7 +243,7 @@ TEST_CASE("one cut: filling up never makes the plan worse") {
   }
 }
 
-TEST_CASE("one cut: a budget that no plan of the order fits misses so many bytes at least") {
+TEST_CASE("one cut: a budget that no plan of the order fits lacks at least the reported bytes") {
   uint64_t missed = 0;
   for (uint64_t seed = 1; seed <= kHullSeeds; ++seed) {
     CAPTURE(seed);
@@ -252,7 +253,7 @@ TEST_CASE("one cut: a budget that no plan of the order fits misses so many bytes
     const Runs order = RequiredOwnOrder(problem);
     const size_t moment = RunSimulator(graph).Run(order).value().peak_step;
     const OneCut cut = CutAtMoment(problem, order, moment, 0);
-    if (cut.is_feasible) continue;  // Nothing occupies memory there.
+    if (cut.is_feasible) continue;  // No value occupies memory there.
     ++missed;
     CHECK(CutAtMoment(problem, order, moment, cut.missing_bytes).is_feasible);
     CHECK_FALSE(CutAtMoment(problem, order, moment, cut.missing_bytes - 1).is_feasible);

@@ -13,7 +13,7 @@ void PeakTree::Build(std::span<const int64_t> changes) {
   overwritten_.clear();
 }
 
-// By insertion: there are about ten.
+// Uses insertion sort, since there are about ten.
 void PeakTree::SortPending() {
   for (size_t i = 1; i < pending_.size(); ++i) {
     const std::pair<int32_t, int64_t> moved = pending_[i];

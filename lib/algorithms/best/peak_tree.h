@@ -1,13 +1,13 @@
-// The largest prefix sum of a row of numbers that change a few at a time.
+// Maintains the largest prefix sum of a row of numbers that change a few at a time.
 //
-//   slot            0   1   2   3   4          at slot 1 come 8 bytes, at slot 4 they leave
+//   slot            0   1   2   3   4          8 bytes live from slot 1 to slot 4
 //   change          5   8   .  -5  -8
 //   bytes there     5  13  13   8   0          max() is 13, ArgMax() is 1
 //
 // Each node of a binary tree holds the sum of its slots and the largest prefix sum within them. A
-// change goes up the tree until it makes no difference any more, mostly after a few levels: what
-// moves within a stretch leaves its sum as it is, and its largest sum is seldom the largest further
-// up. What it overwrites is recorded, so that a change is undone by writing that back.
+// change moves up the tree until it makes no difference any more, mostly after a few levels: a move
+// within a subtree leaves its sum unchanged, and its largest prefix sum is seldom the largest
+// further up. Overwritten nodes are recorded, so that writing them back undoes a change.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ namespace ckplan {
 
 class PeakTree {
  public:
-  // O(number of slots). Changes that were added before are forgotten.
+  // Takes O(number of slots). Earlier additions are discarded.
   void Build(std::span<const int64_t> changes);
 
-  // To be made by the next Apply.
+  // Records a change for the next Apply.
   void Add(int32_t slot, int64_t change) { pending_.emplace_back(slot, change); }
   void Apply();
-  // Of the changes that were applied since the last of either.
+  // Commit keeps, and Revert undoes, the changes applied since the last call of either.
   void Commit() { overwritten_.clear(); }
   void Revert();
 
@@ -35,7 +35,7 @@ class PeakTree {
  private:
   struct Node {
     int64_t sum = 0;
-    int64_t max = 0;  // Over prefixes of one slot at least.
+    int64_t max = 0;  // The maximum over nonempty prefixes.
     bool operator==(const Node&) const = default;
   };
 
@@ -51,7 +51,7 @@ class PeakTree {
   size_t leaf_count_ = 0;    // A power of two.
   std::vector<Node> nodes_;  // The root is 1; leaf i is leaf_count_ + i.
   std::vector<std::pair<int32_t, int64_t>> pending_;
-  std::vector<size_t> changed_;  // Nodes of one level, ascending.
+  std::vector<size_t> changed_;  // The nodes of one level, ascending.
   std::vector<std::pair<size_t, Node>> overwritten_;
 };
 

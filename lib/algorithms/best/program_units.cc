@@ -9,8 +9,8 @@
 namespace ckplan {
 namespace {
 
-// The budget is no more units than this: far from the limits of double precision, and a unit is
-// finer than any size that matters.
+// The most units in a budget: well within double precision, with a unit finer than any relevant
+// size.
 constexpr int64_t kMaxUnits = int64_t{1} << 31;
 
 int64_t CommonDivisor(const std::vector<int64_t>& numbers) {
@@ -28,7 +28,8 @@ ProgramUnits::ProgramUnits(const RunProblem& problem, int64_t budget)
 
 int64_t ProgramUnits::ProvenCost(double bound, size_t columns) const {
   if (!(bound > 0)) return 0;
-  // Reduced costs are feasible to within kMipTolerance in each column; the second term is rounding.
+  // Reduced costs are feasible to within kMipTolerance in each column; the second term covers
+  // rounding.
   const double margin = kMipTolerance * static_cast<double>(columns) + 1e-9 * bound;
   return static_cast<int64_t>(std::ceil(bound - margin)) * cost;
 }

@@ -1,4 +1,4 @@
-// A random training step with a budget, for the tests of this folder.
+// A random training step with a budget, for the tests in this folder.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace ckplan {
 
-// More than any of them needs.
+// More than any of these tests needs.
 inline constexpr LoopLimits kAmple = {1'000'000'000, 30};
 
-// The budget is between half of what the graph's own order needs, where often nothing fits, and
+// The budget is between half of the peak of the graph's own order, where often no plan fits, and
 // all of it.
 struct RandomInstance {
   RandomInstance(uint64_t seed, int percent_chains)
@@ -32,7 +32,7 @@ struct RandomInstance {
                     : RandomJointGraph(*rng, static_cast<int>(rng->Between(3, 8)));
   }
 
-  // Each with this chance, in the graph's own order.
+  // Draws each operation with this chance, in the graph's own order.
   std::vector<OpId> DrawOps(int percent) {
     std::vector<OpId> ops;
     for (const OpId op : order) {

@@ -1,4 +1,4 @@
-// Random training steps, for the tests of this folder.
+// Random training steps for the tests in this folder.
 #pragma once
 
 #include <algorithm>
@@ -15,15 +15,14 @@ namespace ckplan {
 struct RandomStepOptions {
   int op_count = 12;
   int max_reads = 3;
-  int span = 0;  // Reads are among so many values before; all of them if 0.
+  int span = 0;  // Reads are among this many preceding values; 0 means all.
   int percent_single_runs = 0;
   int percent_in_place = 0;
   int percent_two_writes = 0;
-  int percent_aliases = 0;  // Operations that make a view of what they read, for nothing.
+  int percent_aliases = 0;  // Operations that make a view of a read, at no cost.
 };
 
-// Layers of operations that read what was made before, with results of their own where nothing
-// reads on.
+// Makes operations that read earlier values. Values without readers are results.
 inline JointGraph MakeRandomStep(Rng* rng, const RandomStepOptions& options) {
   JointGraphParts parts;
   const auto add_value = [&](int64_t bytes) {
@@ -77,7 +76,7 @@ inline JointGraph MakeRandomStep(Rng* rng, const RandomStepOptions& options) {
   return JointGraph::Create(std::move(parts)).value();
 }
 
-// A random order that the reads allow.
+// Returns a random order that the reads allow.
 inline std::vector<OpId> RandomOrder(Rng* rng, const JointGraph& graph) {
   std::vector<OpId> order;
   std::vector<bool> has_run(graph.ops().size(), false);
@@ -97,7 +96,7 @@ inline std::vector<OpId> RandomOrder(Rng* rng, const JointGraph& graph) {
   return order;
 }
 
-// The order with further runs at random places where their reads are there.
+// Adds runs at random places where their reads are in memory.
 inline std::vector<OpId> WithReruns(Rng* rng, const JointGraph& graph, std::vector<OpId> runs,
                                     int count) {
   for (int i = 0; i < count; ++i) {
@@ -110,7 +109,7 @@ inline std::vector<OpId> WithReruns(Rng* rng, const JointGraph& graph, std::vect
   return runs;
 }
 
-// The operations in the order of their first runs.
+// Returns the operations in the order of their first runs.
 inline std::vector<OpId> FirstRunsOf(const JointGraph& graph, const std::vector<OpId>& runs) {
   std::vector<OpId> first;
   IdVector<OpId, bool> has_run(graph.ops().size(), false);

@@ -1,5 +1,5 @@
-// The operations that every plan must run: those that make a result or a parameter gradient, and
-// their ancestors. To leave the others out of a plan never raises its peak or its cost.
+// Returns the operations that every plan must run: those that make a result or a parameter
+// gradient, and their ancestors. Leaving out the others never raises a plan's peak or cost.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace ckplan {
 
 std::vector<bool> RequiredOps(const RunProblem& problem);
 
-// They alone, in the graph's own order.
+// Returns the required operations in the graph's own order.
 Runs RequiredOwnOrder(const RunProblem& problem);
 
 }  // namespace ckplan

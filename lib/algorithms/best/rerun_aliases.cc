@@ -29,10 +29,10 @@ class AliasRuns {
   }
 
  private:
-  // Makes the aliases between the value and its storage again, from the storage on, as far as they
-  // are in memory that was made again since. Where nothing in that storage was made again since an
-  // alias was looked at, it need not be looked at any more, nor what it is in: a chain of aliases
-  // that are made once each takes time in proportion to its length, however often it is read.
+  // Remakes the aliases between the value and its storage, from the storage on, if the memory that
+  // holds them was made again since. If nothing in that storage was made again since an alias was
+  // last checked, neither it nor the aliases below it need another check. So a chain of aliases
+  // that are made once each takes time proportional to its length, however often it is read.
   void Refresh(ValueId value) {
     const int64_t& remade = remade_[graph_.value(value).storage];
     std::vector<ValueId> chain;
@@ -77,10 +77,10 @@ class AliasRuns {
 
   const JointGraph& graph_;
   IdVector<ValueId, int64_t> made_;    // The number of the newest version.
-  IdVector<ValueId, int64_t> base_;    // The version that an alias is of.
-  IdVector<ValueId, int64_t> remade_;  // How often anything in a storage was made again.
-  // For an alias: what `remade_` of its storage was when the alias, and all between the two, were
-  // last seen to be as they should be.
+  IdVector<ValueId, int64_t> base_;    // The version that an alias is a view of.
+  IdVector<ValueId, int64_t> remade_;  // How often any value in a storage was made again.
+  // For an alias: the `remade_` of its storage when the alias and all aliases between the two were
+  // last up to date.
   IdVector<ValueId, int64_t> settled_at_;
   int64_t runs_made_ = 0;
   Runs runs_;

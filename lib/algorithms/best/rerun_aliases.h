@@ -1,10 +1,10 @@
-// Runs what makes an alias again after the memory that it is in was made again.
+// Remakes an alias after the memory that holds it was made again.
 //
 //   b = conv(x)    a = view(b)    …b is evicted…    b = conv(x)    y = relu(a)
 //
-// RunProblem has the read of `a` be a read of `b` too, so that a search makes `b` again for it. But
-// `a` is still the view of the first `b`, and holds its memory up to relu. With a second view
-// before relu the first `b` leaves memory where the search thinks that it does.
+// In RunProblem, a read of `a` is a read of `b` as well, so a search makes `b` again for it. But
+// `a` is still a view of the first `b`, whose memory it holds until relu. With a second view before
+// relu, the first `b` leaves memory when the search assumes that it does.
 #pragma once
 
 #include "lib/joint/joint_graph.h"
@@ -12,10 +12,10 @@
 
 namespace ckplan {
 
-// `runs` is a plan. A result that is an alias is made again at the end. The same with further runs
-// of operations that make nothing but aliases and read nothing else that is made; what other
-// operations make stays where it is. The peak by lib/joint/simulate_runs.h is then that of
-// flat_simulation.h at most.
+// Returns the plan `runs` with further runs of operations that make nothing but aliases and read
+// nothing else that is made; values of other operations stay where they are. A result that is an
+// alias is made again at the end. The peak by lib/joint/simulate_runs.h is then at most that of
+// flat_simulation.h.
 Runs RerunAliases(const JointGraph& graph, const Runs& runs);
 
 }  // namespace ckplan

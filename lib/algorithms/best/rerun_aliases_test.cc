@@ -10,7 +10,7 @@
 namespace ckplan {
 namespace {
 
-// Does what AliasRuns does by walking every chain of aliases to its end at every read.
+// Does the same as AliasRuns, but walks every chain of aliases to its end at every read.
 class NaiveAliasRuns {
  public:
   explicit NaiveAliasRuns(const JointGraph& graph)
@@ -58,7 +58,7 @@ class NaiveAliasRuns {
   Runs runs_;
 };
 
-// The first value, and a chain of aliases: each is made by an operation that reads the one before.
+// Makes a first value and a chain of aliases, each made by an operation that reads the one before.
 JointGraph ChainOfAliases(int64_t count) {
   JointGraphParts parts;
   for (int64_t i = 0; i < count; ++i) {
@@ -80,7 +80,7 @@ JointGraph ChainOfAliases(int64_t count) {
 
 }  // namespace
 
-TEST_CASE("best: with aliases made again, a plan needs no more than the flat simulator says") {
+TEST_CASE("best: with aliases made again, a plan needs no more than the flat simulator reports") {
   int helped = 0;
   for (uint64_t seed = 0; seed < 500; ++seed) {
     CAPTURE(seed);
@@ -103,7 +103,7 @@ TEST_CASE("best: with aliases made again, a plan needs no more than the flat sim
   CHECK(helped > 5);
 }
 
-TEST_CASE("best: aliases that are looked at once are those that a walk at each read finds") {
+TEST_CASE("best: checking aliases once finds those that a walk at each read finds") {
   int longer = 0;
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     CAPTURE(seed);
@@ -131,7 +131,7 @@ TEST_CASE("best: a chain of aliases is walked once, not for each read, and asks 
   CHECK(polls <= 5 * kCount);
 }
 
-TEST_CASE("best: where the start of a chain of aliases was made again, so is all of it") {
+TEST_CASE("best: if the start of a chain of aliases was made again, so is all of it") {
   constexpr int64_t kCount = 200;
   const JointGraph graph = ChainOfAliases(kCount);
   Runs runs = OwnOrder(graph);
@@ -143,7 +143,7 @@ TEST_CASE("best: where the start of a chain of aliases was made again, so is all
   CHECK(RerunAliases(graph, runs) == expected);
 }
 
-TEST_CASE("best: without aliases nothing more runs") {
+TEST_CASE("best: without aliases no runs are added") {
   Rng rng(1);
   const JointGraph graph = MakeRandomStep(&rng, {});
   const Runs runs = WithReruns(&rng, graph, RandomOrder(&rng, graph), 10);

@@ -10,7 +10,7 @@ namespace {
 constexpr int32_t kSlotsPerRun = 4;
 constexpr int32_t kSpareSlots = 64;
 
-// Puts `to` in the place of `from` in a list that ascends; -1 stands for none.
+// Replaces `from` by `to` in an ascending list; -1 means none.
 void Replace(std::vector<int32_t>* list, int32_t from, int32_t to) {
   if (from < 0) {
     list->insert(std::lower_bound(list->begin(), list->end(), to), to);
@@ -148,7 +148,7 @@ int32_t RunSequence::EndOf(int32_t value, size_t k) const {
   return is_taken_over ? last : last + 1;
 }
 
-// Puts the version's life among the changes of memory, or takes it away.
+// Adds the version's lifetime to the changes of memory, or removes it.
 void RunSequence::Count(int32_t value, size_t k, int64_t sign) {
   const int64_t bytes = sign * problem_.bytes[At(value)];
   if (bytes == 0) return;
@@ -156,14 +156,14 @@ void RunSequence::Count(int32_t value, size_t k, int64_t sign) {
   tree_.Add(EndOf(value, k), -bytes);
 }
 
-// The versions that a run in this slot reads, or would read.
+// Counts the versions that a run in this slot reads, or would read.
 void RunSequence::CountAround(int32_t op, int32_t slot, int64_t sign) {
   for (const int32_t read : problem_.reads[op]) {
     Count(read, VersionAt(problem_.maker[At(read)], slot), sign);
   }
 }
 
-// The versions that the operation's runs [first, end) make.
+// Counts the versions that the operation's runs [first, end) make.
 void RunSequence::CountWrites(int32_t op, size_t first, size_t end, int64_t sign) {
   for (const int32_t write : problem_.writes[op]) {
     for (size_t k = first; k < end; ++k) Count(write, k, sign);
@@ -227,7 +227,7 @@ void RunSequence::Shift(int32_t from, int32_t to) {
   CountWorkspace(op, to, 1);
 }
 
-// Moves the run from slot to slot in all the lists; -1 stands for nowhere.
+// Moves the run between slots in all the lists; -1 means no slot.
 void RunSequence::Place(int32_t op, int32_t from, int32_t to) {
   if (from >= 0) op_at_[At(from)] = -1;
   if (to >= 0) op_at_[At(to)] = op;
@@ -274,7 +274,7 @@ void RunSequence::Revert() {
     const Change change = changes_.back();
     changes_.pop_back();
     Place(change.op, change.to, change.from);
-    changes_.pop_back();  // What Place has recorded.
+    changes_.pop_back();  // Removes the change that Place has recorded.
   }
 }
 

@@ -8,7 +8,7 @@
 namespace ckplan {
 namespace {
 
-// Changes a sequence at random, always so that it stays a plan.
+// Changes a sequence at random such that it stays a plan.
 class Changer {
  public:
   Changer(const RunProblem& problem, RunSequence* sequence, uint64_t seed)
@@ -44,7 +44,7 @@ class Changer {
 
 }  // namespace
 
-TEST_CASE("best: a sequence that changes knows its peak and its cost as a full simulation does") {
+TEST_CASE("best: a changing sequence has the peak and the cost of a full simulation") {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
@@ -84,7 +84,7 @@ TEST_CASE("best: a sequence that changes knows its peak and its cost as a full s
   }
 }
 
-TEST_CASE("best: a run that may be erased is one without which the sequence is a plan") {
+TEST_CASE("best: a run may be erased exactly if the sequence is a plan without it") {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);

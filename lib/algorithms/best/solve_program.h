@@ -1,4 +1,4 @@
-// Solving the programs over moments (moment_program.h, any_order_program.h) by the MIP solver.
+// Solves the programs over moments (moment_program.h, any_order_program.h) by the MIP solver.
 #pragma once
 
 #include <cstddef>
@@ -13,34 +13,35 @@
 
 namespace ckplan {
 
-// `Plan` is what a solution means. "Every plan" is every one that the program is a relaxation of.
+// `Plan` is the meaning of a solution. "Every plan" means every plan that the program relaxes.
 template <typename Plan>
 struct ProgramOutcome {
-  bool is_infeasible = false;  // Proven: no plan at all fits the budget.
-  int64_t lower_bound = 0;     // On the overhead of every plan.
-  bool is_exact = false;       // `plan` is of the least cost.
-  std::optional<Plan> plan;    // The best that was found.
-  int64_t plan_cost = 0;       // What it adds, by the program.
-  int64_t work = 0;            // Done, as MipLimits counts it.
+  bool is_infeasible = false;  // Proven: no plan fits the budget.
+  int64_t lower_bound = 0;     // A lower bound of the overhead of every plan.
+  bool is_exact = false;       // `plan` has the least cost.
+  std::optional<Plan> plan;    // The best plan found.
+  int64_t plan_cost = 0;       // The overhead of `plan`, by the program.
+  int64_t work = 0;            // The work done, as MipLimits counts it.
 };
 
-// When a program is left unsolved, with the best solution and the bound so far.
+// The conditions under which a program stays unsolved, with the best solution and bound so far.
 template <typename Plan>
 struct ProgramLimits {
   int64_t work = 0;  // As MipLimits counts it.
   // If set, asked about a plan that costs at most `doubtful_gap` more than the bound.
   std::function<bool(const Plan&)> is_worth_proving = nullptr;
   int64_t doubtful_gap = 0;
-  // If set, asked about each better plan: whether it is all that is to be known.
+  // If set, asked about each better plan; the search ends if the plan is good enough.
   std::function<bool(const Plan&)> is_plan_enough = nullptr;
-  std::optional<int64_t> enough = std::nullopt;  // It is enough to know that plans add more.
+  // The search ends once every plan is proven to add more.
+  std::optional<int64_t> enough = std::nullopt;
 };
 
 // `Program` has
 //   model()         the program, with sizes and costs in
 //   units(),
-//   is_hopeless()   whether it was seen while it was built that it has no solution, and
-//   Read(values)    the plan that a solution means.
+//   is_hopeless()   whether building it already showed that it has no solution, and
+//   Read(values)    the plan of a solution.
 // kUnsupported: built without a MIP solver, or too large for it.
 template <typename Plan, typename Program>
 Result<ProgramOutcome<Plan>> SolveProgram(const Program& program,

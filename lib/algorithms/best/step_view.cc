@@ -7,7 +7,7 @@
 namespace ckplan {
 namespace {
 
-// Steps in a row above the budget, and the best of them.
+// Consecutive steps above the budget, and the best of them.
 struct Stretch {
   int64_t top = 0;
   std::optional<size_t> step;

@@ -13,9 +13,9 @@ TEST_CASE("step view: the top is in the highest stretch above the budget that ha
   const auto all = [](size_t) { return true; };
   CHECK(top_of(10, all) == 5);
   CHECK_FALSE(top_of(20, all).has_value());
-  // The next highest step of the same stretch, and no step of another.
+  // It takes the next highest step of the same stretch, and no step of another one.
   CHECK(top_of(10, [](size_t step) { return step != 5; }) == 4);
-  // A stretch without such a step does not count; the one behind it does, to the last step.
+  // A stretch without such a step does not count; the one after it does, up to its last step.
   CHECK(top_of(10, [](size_t step) { return step < 4 || step > 6; }) == 8);
   CHECK(top_of(10, [](size_t step) { return step < 4; }) == 2);
   CHECK_FALSE(

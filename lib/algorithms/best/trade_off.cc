@@ -23,7 +23,7 @@ Result<Done> TradeOff::SearchWithin(int64_t most_added, int64_t close_parts) {
 }
 
 Result<Done> TradeOff::SearchLeast(int64_t close_parts) {
-  // Chains reach what no plan can go below.
+  // Plans of chains reach the lower bound.
   const int64_t least = problem_->certificates().least_peak_any_plan;
   if (least < Least().peak) CKPLAN_RETURN_IF_ERROR(Try(least, kAnyTime));
   return HalveFor(kAnyTime, close_parts);
@@ -60,7 +60,7 @@ Result<Done> TradeOff::HalveFor(int64_t most_added, int64_t close_parts) {
   }
 }
 
-// The largest memory for which no plan was found that adds so little.
+// Returns the largest memory for which no plan was found that adds so little.
 int64_t TradeOff::RefusedFor(int64_t most_added) const {
   int64_t refused = problem_->certificates().least_peak_any_plan - 1;
   for (const Refusal& refusal : refusals_) {
@@ -79,7 +79,7 @@ Result<Done> TradeOff::Try(int64_t budget, std::optional<int64_t> enough) {
   CKPLAN_ASSIGN_OR_RETURN(const BestOutcome outcome, SolveBest(problem_, options));
   if (outcome.runs) Add(*outcome.runs);
   if (!enough || (outcome.runs && outcome.overhead <= *enough)) return Done{};
-  // What is proven holds for all plans that the search looks for.
+  // The proof holds for all plans that the search looks for.
   refusals_.push_back({std::max(budget, outcome.least_peak.bytes.count() - 1), *enough});
   return Done{};
 }

@@ -1,19 +1,19 @@
-// What little memory costs: plans of one graph, each of which needs less memory than the next and
-// takes more time.
+// The trade-off of memory and time: plans of one graph, each of which needs less memory than the
+// next and takes more time.
 //
-// SolveBest looks for the least time within a memory. The question here is the other one, what is
-// the least memory within a time, and is answered by the first: memories are halved between the
-// largest one for which no such plan was found and the least peak of one that was.
+// SolveBest finds the least time within a given memory. Here the question is the reverse: the least
+// memory within a given time. SolveBest answers it as well, by halving the range between the
+// largest memory for which no such plan was found and the least peak of such a plan.
 //
 //   added time
 //        |  x                        x: plans
-//        |- - - - - - - - - - - - -  the most that may be added
+//        |- - - - - - - - - - - - -  the most time that may be added
 //        |       x                   <- the answer
 //        |            x
 //        +--------------------- peak
 //          refused |   | reached
 //
-// Whatever is found and refused for one time narrows the range for all others.
+// Every plan found and every memory refused for one time narrows the range for all other times.
 #pragma once
 
 #include <cstdint>
@@ -32,39 +32,40 @@ namespace ckplan {
 struct PricedRuns {
   Runs runs;
   int64_t peak = 0;
-  int64_t overhead = 0;  // Beyond running everything once.
+  int64_t overhead = 0;  // The added time over running everything once.
 };
 
-// Heeds a stop (lib/base/stop.h), and keeps what was found before it.
+// On a stop (lib/base/stop.h) it keeps what was found before.
 class TradeOff {
  public:
   static constexpr int64_t kClose = 256;
   static constexpr int64_t kNear = 64;
 
-  // Keeps a reference to `problem`. `first`: a plan of it, such as that of keeping everything.
-  // Two of the options are used: the work of each search, and whether the order is free.
+  // Keeps a reference to `problem`. `first` is a plan of it, such as that of keeping everything. Of
+  // the options, the work of each search and the freedom of the order are used.
   TradeOff(BestProblem* problem, const BestOptions& options, const Runs& first);
 
-  // Looks for the least peak of plans that add no more than that, to within such a part of what the
-  // first plan needs.
+  // Searches for the least peak of plans that add at most `most_added` time, to within 1 /
+  // `close_parts` of the first plan's peak.
   Result<Done> SearchWithin(int64_t most_added, int64_t close_parts = kClose);
-  // Looks for the least peak of all plans.
+  // Searches for the least peak of all plans.
   Result<Done> SearchLeast(int64_t close_parts = kClose);
-  // Looks for plans of the least time within so many memories, at equal distances between the least
-  // that is not excluded and that of the first plan. More memory never costs more time.
+  // Searches for the plans of least time within `count` amounts of memory, at equal distances from
+  // the least that is not excluded up to the peak of the first plan. More memory never costs more
+  // time.
   Result<Done> SearchEvenly(int64_t count);
 
-  // The plan of the least peak of those found that add no more; the plan of the least time where
-  // none does.
+  // Returns the found plan of least peak among those that add at most this much; if there is none,
+  // the plan of least time.
   const PricedRuns& LeastWithin(int64_t most_added) const;
   const PricedRuns& Least() const { return plans_.front(); }
   const PricedRuns& Fastest() const { return plans_.back(); }
-  // By increasing peak; what is added falls.
+  // Sorted by rising peak and falling overhead.
   const std::vector<PricedRuns>& plans() const { return plans_; }
   std::vector<CurvePoint> Points() const;
 
  private:
-  // No plan was found within that memory that adds no more.
+  // No plan was found within `budget` that adds at most `most_added`.
   struct Refusal {
     int64_t budget = 0;
     int64_t most_added = 0;

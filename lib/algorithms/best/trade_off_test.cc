@@ -22,7 +22,8 @@ TradeOff InOwnOrder(BestProblem* problem) {
   return TradeOff(problem, options, RequiredOwnOrder(problem->flat()));
 }
 
-// The least peak of plans in the graph's own order that add no more, by search of all states.
+// Returns the least peak of plans in the graph's own order that add at most this much, by searching
+// all states.
 int64_t LeastPeakByBruteForce(const RandomInstance& instance, int64_t most_added) {
   int64_t high = PeakOf(instance.problem, instance.order);
   for (int64_t low = 0; low + 1 < high;) {
@@ -37,7 +38,7 @@ int64_t LeastPeakByBruteForce(const RandomInstance& instance, int64_t most_added
 }  // namespace
 
 TEST_CASE("trade-off: a chain of four, worked by hand") {
-  // Keeping all peaks at 20 bytes; at 16 a must go, and run again, which costs 5.
+  // Keeping everything peaks at 20 bytes. Within 16, a must be freed and recomputed, which costs 5.
   const Expansion chain = ExpandTensorGraph(GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:1@1"));
   BestProblem problem(chain.graph);
   TradeOff trade_off = InOwnOrder(&problem);
@@ -51,7 +52,7 @@ TEST_CASE("trade-off: a chain of four, worked by hand") {
   CHECK(trade_off.Least().peak == 16);
 }
 
-TEST_CASE("trade-off: the least peak within a time is that of a search of all states") {
+TEST_CASE("trade-off: the least peak within a time equals that of searching all states") {
   int with_recomputation = 0;
   for (uint64_t seed = 1; seed <= Instances(60); ++seed) {
     CAPTURE(seed);
@@ -73,7 +74,7 @@ TEST_CASE("trade-off: the least peak within a time is that of a search of all st
   CHECK(with_recomputation > static_cast<int>(Instances(60)) / 4);
 }
 
-TEST_CASE("trade-off: more memory always costs less time, whatever was searched for") {
+TEST_CASE("trade-off: more memory always costs less time, after any searches") {
   for (uint64_t seed = 1; seed <= Instances(20); ++seed) {
     CAPTURE(seed);
     const RandomInstance instance(seed, 50);
@@ -89,7 +90,7 @@ TEST_CASE("trade-off: more memory always costs less time, whatever was searched 
   }
 }
 
-TEST_CASE("trade-off: a time that is less than any plan takes is that of the plan of least time") {
+TEST_CASE("trade-off: a time below that of any plan gives the plan of least time") {
   const Expansion chain = ExpandTensorGraph(GraphFromText("a:4@5 -> b:4@2 -> c:4@9 -> d:1@1"));
   BestProblem problem(chain.graph);
   TradeOff trade_off = InOwnOrder(&problem);
