@@ -31,43 +31,44 @@ struct OpWorkspace {
   int64_t backward = 0;
 };
 
-// Operands that are there have an address, even those without elements; null says that one is not.
+// An operand that is present has an address, even without elements. A null pointer marks an absent
+// operand.
 struct ForwardCall {
-  std::span<const void* const> inputs;  // By position; null where absent or unread.
-  // By position; null where nobody reads the output. Elementwise operators must allow an output to
+  std::span<const void* const> inputs;  // By position; null if the operand is absent or not read.
+  // By position; null if the output is never read. Elementwise operators must allow an output to
   // have the memory of an input of the same size: they read each element before they write it. For
   // other operators, outputs never overlap inputs.
   std::span<void* const> outputs;
   void* statistic = nullptr;  // spec.statistic_bytes bytes.
   void* workspace = nullptr;  // workspace().forward bytes; null for 0.
-  // For random operators; a recomputation gets the seed of the first run.
+  // The seed for random operators; a recomputation gets the seed of the first run.
   uint64_t seed = 0;
 };
 
 struct BackwardCall {
   std::span<const void* const> inputs;   // Null unless read by backward or constant.
   std::span<const void* const> outputs;  // Null unless read by backward.
-  // Null where no gradient arrives; it counts as zero.
+  // Null where no gradient arrives; the missing gradient counts as zero.
   std::span<const void* const> output_gradients;
   const void* statistic = nullptr;  // Null unless read by backward.
   void* workspace = nullptr;        // workspace().backward bytes; null for 0.
   uint64_t seed = 0;                // The seed of the forward call.
 };
 
-// An operator with fixed shapes, ready to run. Whatever it computes depends on the arguments of the
-// call alone, bit for bit: not on addresses, time, or earlier calls.
+// An operator with fixed shapes, ready to run. Its results depend, bit for bit, only on the
+// arguments of the call: not on addresses, time or earlier calls.
 class PreparedOp {
  public:
   virtual ~PreparedOp() = default;
   virtual OpWorkspace workspace() const { return {}; }
   // Writes every element of every output and of the statistic.
   virtual void Forward(const ForwardCall& call) = 0;
-  // Writes (does not add to) the gradient of the input at `position`, of the input's own shape.
-  // Called only for inputs with has_gradient, in ascending order of positions.
+  // Overwrites `gradient`, which has the shape of the input at `position`, with that input's
+  // gradient. Called only for inputs with has_gradient, in ascending order of positions.
   virtual void BackwardInput(const BackwardCall& call, size_t position, void* gradient) = 0;
 };
 
-// An operator none of whose inputs has a gradient.
+// The base of operators whose inputs all lack a gradient.
 class OpWithoutGradient : public PreparedOp {
  public:
   void BackwardInput(const BackwardCall&, size_t, void*) final {
@@ -78,14 +79,14 @@ class OpWithoutGradient : public PreparedOp {
 struct OpSupport {
   std::string type;  // "Conv"
   bool has_gradient = false;
-  std::string limits;  // What part of the operator is not supported; empty if all of it is.
+  std::string limits;  // The part of the operator that is not supported; may be empty.
 };
 
-// What Inspect finds in a buffer.
+// The result of Inspect: facts about the contents of a buffer.
 struct BufferDigest {
   uint64_t hash = 0;          // Equal contents have equal hashes, whatever the address.
   int64_t first_poison = -1;  // Index of the first float that equals kPoison; -1 if there is none.
-  bool has_nan = false;       // Some float is NaN, whether kPoison or another NaN.
+  bool has_nan = false;       // Whether any float is a NaN, kPoison included.
 
   bool operator==(const BufferDigest&) const = default;
 };
@@ -94,26 +95,27 @@ class Backend : public DeviceMemory {
  public:
   virtual std::string_view name() const = 0;  // "cpu"
   virtual std::string Describe() const = 0;   // "oneDNN 3.2.0, 2 threads"
-  virtual int64_t alignment() const = 0;      // Bytes; offsets of buffers must be multiples.
+  virtual int64_t alignment() const = 0;      // In bytes; offsets of buffers are multiples of it.
   virtual std::vector<OpSupport> Operators() const = 0;  // In alphabetical order.
-  // Whether operands may be kBFloat16. If not, all floats must be float32.
+  // Returns whether operands may be kBFloat16. If not, all floats must be float32.
   virtual bool StoresBFloat16() const { return false; }
 
-  // kUnsupported: no kernel for this operator, or not for these attributes, shapes or types.
+  // kUnsupported: there is no kernel for this operator, or none for these attributes, shapes or
+  // types.
   virtual Result<std::unique_ptr<PreparedOp>> Prepare(const OpSpec& spec) = 0;
 
   // Fills memory with kPoison, a bit pattern that arithmetic never produces; bytes after the last
   // whole multiple of 4 are filled with one bits.
   virtual void Poison(void* memory, int64_t bytes) = 0;
-  // into[i] += scale * from[i], for floats of the given type.
+  // Computes into[i] += scale * from[i], for floats of the given type.
   virtual void AddScaled(void* into, const void* from, ElementType type, float scale,
                          int64_t count) = 0;
   // Hashes the contents and, where they are floats, looks for poison and other NaNs.
   virtual BufferDigest Inspect(const void* memory, int64_t bytes, ElementType type) = 0;
 };
 
-// What Poison writes: read as float32 it is a NaN, and read as bfloat16 it is two NaNs, each of
-// which is kBFloat16Poison.
+// The bits that Poison writes. Read as float32 they are a NaN, and read as bfloat16 they are two
+// NaNs, each of which is kBFloat16Poison.
 inline constexpr uint32_t kPoison = 0xFFF5FFF5;
 inline constexpr uint16_t kBFloat16Poison = 0xFFF5;
 

@@ -22,7 +22,7 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  // About how many bytes Allocate can still provide.
+  // Returns about how many bytes Allocate can still provide.
   virtual int64_t AvailableBytes() const = 0;
   // kInfeasible: the device does not have that much memory. 0 bytes are allowed.
   virtual Result<void*> Allocate(int64_t bytes) = 0;
@@ -32,17 +32,18 @@ class DeviceMemory {
   // finished. Without a pool, this is Allocate.
   virtual Result<void*> AllocatePooled(int64_t bytes) { return Allocate(bytes); }
   virtual void ReleasePooled(void* memory) { Release(memory); }
-  // The maximum number of bytes of the pool in use since the last reset, as the driver counts them;
-  // nothing if no driver counts them.
+  // The pool's peak: the maximum number of bytes in use since the last reset, as the driver counts
+  // them. PooledPeak returns nothing if no driver counts them.
   virtual void ResetPooledPeak() {}
   virtual std::optional<int64_t> PooledPeak() { return std::nullopt; }
-  // What occupies the device's memory besides allocations, such as contexts and library handles.
+  // Returns the uses of the device's memory besides allocations, such as contexts and library
+  // handles.
   virtual std::vector<MemoryUse> Overheads() const { return {}; }
 
-  // These two wait until the bytes have been copied.
+  // Upload and Download wait until the bytes have been copied.
   virtual void Upload(void* to_device, const void* from_host, int64_t bytes) = 0;
   virtual void Download(void* to_host, const void* from_device, int64_t bytes) = 0;
-  // These two may return before the bytes are written; Synchronize waits for all work.
+  // Copy and Zero may return before the bytes are written; Synchronize waits for all work.
   virtual void Copy(void* to, const void* from, int64_t bytes) = 0;
   virtual void Zero(void* memory, int64_t bytes) = 0;
   virtual void Synchronize() = 0;

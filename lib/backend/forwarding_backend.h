@@ -1,4 +1,4 @@
-// A backend that passes everything on to another one: the base of backends that change a little.
+// A backend that forwards all calls to another one: the base of backends that change a few calls.
 #pragma once
 
 #include <memory>

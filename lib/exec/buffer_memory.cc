@@ -9,7 +9,7 @@ namespace ckplan {
 
 namespace {
 
-// Adds nothing, since a sum of what a file says may overflow.
+// Does not add, because a sum of numbers from a file may overflow.
 bool LiesWithin(Bytes offset, Bytes bytes, Bytes slab) {
   return offset >= Bytes(0) && bytes >= Bytes(0) && bytes <= slab && offset <= slab - bytes;
 }

@@ -14,8 +14,8 @@
 
 namespace ckplan {
 
-// The maximum number of bytes that were live at once, how they divide by kind, and the step that
-// first reached this maximum.
+// The maximum number of bytes that were live at once, its parts by kind of buffer, and the first
+// step that reached this maximum.
 struct MeasuredPeak {
   Bytes total;
   Bytes tensors;  // Activations and statistics.
@@ -53,8 +53,8 @@ class BufferMemory {
   MeasuredPeak peak_;
 };
 
-// One block of memory (the slab) for all buffers. With `poisons`, the whole slab is filled with
-// NaNs first, and the place of each buffer again whenever the buffer begins or ends.
+// One block of memory (the slab) for all buffers. With `poisons`, the whole slab is first filled
+// with NaNs, and the place of a buffer is filled again whenever the buffer begins or ends.
 class ArenaMemory final : public BufferMemory {
  public:
   // `offsets` has one entry for each buffer of the program. kCheckFailed names the first buffer
@@ -82,8 +82,8 @@ class ArenaMemory final : public BufferMemory {
   Bytes used_;
 };
 
-// Allocates each buffer separately from the pool of the device's driver. Where the driver counts
-// the bytes in use, its count confirms the one made here.
+// Allocates each buffer separately from the pool of the device's driver. If the driver counts the
+// bytes in use, its count confirms the count made here.
 class CountingMemory final : public BufferMemory {
  public:
   CountingMemory(Backend& backend, const Program& program);

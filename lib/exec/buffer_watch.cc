@@ -46,7 +46,8 @@ Result<Done> BufferWatch::CheckReads(const Action& action, const RunState& state
     CKPLAN_RETURN_IF_ERROR(CheckRead(action, state, buffer));
   }
   CKPLAN_RETURN_IF_ERROR(CheckRead(action, state, call.statistic));
-  // The first input finds nothing there, and the others what the ones before them have left.
+  // Before the first input's gradient nothing is recorded; later inputs find what earlier ones
+  // left.
   if (call.workspace != kNoBuffer && record(call.workspace)) {
     CKPLAN_RETURN_IF_ERROR(CheckRead(action, state, call.workspace));
   }
@@ -91,7 +92,8 @@ Result<Done> BufferWatch::CheckRead(const Action& action, const RunState& state,
                   now.first_poison >= 0 ? "freed" : "overwritten", record->written_at));
 }
 
-// A gradient is complete when the node that made the tensor runs backward.
+// All contributions to a tensor's gradient have arrived when the node that made the tensor runs
+// backward.
 Result<Done> BufferWatch::CheckGradients(const Action& action, const RunState& state,
                                          const Call& call) {
   const StepNode& node = step_.nodes[call.node];
@@ -133,7 +135,7 @@ Result<Done> BufferWatch::RecordOutputs(const Action& action, const RunState& st
   const Call& call = state.program.calls[static_cast<size_t>(action.call)];
   const StepNode& node = step_.nodes[call.node];
   const auto made = [&](int32_t buffer, TensorId tensor) -> Result<Done> {
-    // A buffer that is written in place is called by the tensor that it held first.
+    // Messages name a buffer that is written in place after the tensor that it held first.
     const std::string what = fmt::format("\"{}\"", step_.graph.tensor(tensor).name);
     CKPLAN_RETURN_IF_ERROR(Write(action, state, buffer, step_.tensors[tensor], what));
     return Compare(reference_.tensors[tensor], record(buffer)->digest, what, action, state);
@@ -170,7 +172,8 @@ Result<Done> BufferWatch::Write(const Action& action, const RunState& state, int
                                where, what));
 }
 
-// As bytes, because parts that nobody has written are poison and may be.
+// Records bytes instead of floats, because parts of the workspace that were never written are
+// poison and may stay so.
 void BufferWatch::RecordWorkspace(const Action& action, const RunState& state) {
   const int32_t buffer = state.program.calls[static_cast<size_t>(action.call)].workspace;
   if (buffer == kNoBuffer) return;

@@ -1,7 +1,7 @@
 // Watches a run. Every buffer that is read must hold, bit for bit, what was last written there, and
-// every tensor and gradient must equal the one that the reference run computed. Backward runs a
-// node's inputs one after the other, and all that it reads is looked at before each of them: its
-// operands, and the workspace, where one input may leave something for the next.
+// every tensor and gradient must equal the one that the reference run computed. Backward computes
+// the gradients of a node's inputs one after the other. Before each of them, the watch inspects all
+// that it reads: the operands, and the workspace, in which one input may leave data for the next.
 //
 // Together with the poison in the arena, this proves what accounting alone cannot: that freed
 // memory is not read, that no two live buffers share memory, and that a recomputed tensor equals
@@ -22,7 +22,7 @@ namespace ckplan {
 // compared with it.
 struct Reference {
   IdVector<TensorId, std::optional<BufferDigest>> tensors;
-  // Digests of gradients once they are complete.
+  // Digests of gradients that have received all contributions.
   IdVector<TensorId, std::optional<BufferDigest>> gradients;
 
   explicit Reference(const TensorGraph& graph)
@@ -63,7 +63,7 @@ class BufferWatch final : public RunObserver {
   const ConstantStore& constants_;
   Reference& reference_;
   std::vector<std::optional<Record>> records_;  // By buffer.
-  // Whether constants have a NaN, by root; filled as they are read.
+  // Whether the constant of each root has a NaN; filled as constants are read.
   IdVector<ConstantId, std::optional<bool>> constant_has_nan_;
   bool reads_nan_ = false;  // Whether the present action reads a NaN.
 };

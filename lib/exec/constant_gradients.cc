@@ -24,7 +24,8 @@ ConstantGradients::ConstantGradients(const Backend& backend, const StepGraph& st
   AddUpScratch(constant_ops);
 }
 
-// From the last operator to the first, so that all contributions to its outputs are known.
+// Visits the operators from the last to the first, so that all contributions to an operator's
+// outputs are known.
 void ConstantGradients::CountContributions() {
   const auto add = [this](ConstantId constant, int64_t count) {
     int64_t& sum = contributions_[step_.constants[constant].root];
@@ -47,7 +48,7 @@ void ConstantGradients::CountContributions() {
   }
 }
 
-// From the leaves on.
+// Starts at the leaves, so that the scratch of an operator's inputs is known.
 void ConstantGradients::AddUpScratch(const std::vector<std::unique_ptr<PreparedOp>>& constant_ops) {
   const auto own = [this](ConstantId id) {
     return AlignedBytes(step_.constants[id].operand.bytes(), backend_);

@@ -1,4 +1,4 @@
-// How the gradient of a constant operand reaches the trained leaves behind it.
+// How the gradient of a constant operand reaches the trained leaves that it is computed from.
 //
 //   W ─▶ Transpose ─▶ Wt ─▶ MatMul        backward of MatMul writes dWt into scratch,
 //                                         backward of Transpose turns it into dW, added to W's
@@ -29,14 +29,14 @@ class ConstantGradients {
   ConstantGradients(const Backend& backend, const StepGraph& step,
                     const std::vector<std::unique_ptr<PreparedOp>>& constant_ops);
 
-  // Whether backward may write this constant's gradient directly into the gradient of its leaf.
+  // Returns whether backward may write this constant's gradient directly into its leaf's gradient.
   bool IsDirect(ConstantId constant) const;
-  // The scratch memory that the gradients of the node's constants need; 0 if all of them are
-  // direct.
+  // Returns the bytes of scratch memory that the gradients of the node's constants need; 0 if all
+  // of them are direct.
   int64_t ScratchBytes(const StepNode& node) const;
-  // How many gradients the constant operators compute in one step, at most kManyCalls. Each
-  // contribution takes every way to the leaves by itself, and there may be exponentially many:
-  // w2 = w + w, w4 = w2 + w2, and so on.
+  // Returns how many gradients the constant operators compute in one step, at most kManyCalls. Each
+  // contribution takes every path to the leaves separately, and there may be exponentially many
+  // paths: w2 = w + w, w4 = w2 + w2, and so on.
   int64_t calls() const { return calls_; }
   static constexpr int64_t kManyCalls = int64_t{1} << 40;
 
@@ -46,10 +46,10 @@ class ConstantGradients {
 
   const Backend& backend_;
   const StepGraph& step_;
-  // How many contributions to its gradient each root receives in one step, at most kManyCalls.
+  // The number of contributions that each root's gradient receives in one step, at most kManyCalls.
   IdVector<ConstantId, int64_t> contributions_;
-  // The scratch memory for the gradient of a root and for all that is computed from it on the way
-  // to the leaves.
+  // The bytes of scratch memory for the gradient of a root and for all gradients that are computed
+  // from it on the way to the leaves.
   IdVector<ConstantId, int64_t> scratch_;
   int64_t calls_ = 0;
 };

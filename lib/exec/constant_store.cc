@@ -114,8 +114,8 @@ Result<ConstantStore> ConstantStore::Create(Backend& backend, const StepGraph& s
   return store;
 }
 
-// The most that is held at once is either all constants, after Evaluate, or leaves, gradients and
-// the batch; what else is kept then is not known yet.
+// The store holds the most either right after Evaluate, with all constants, or during the step,
+// with leaves, gradients and the batch. Other memory that the step keeps is not known yet.
 Result<Done> ConstantStore::CheckRoom() const {
   int64_t constants = 0;
   int64_t kept = 0;
@@ -155,8 +155,8 @@ Result<Done> ConstantStore::FillLeaves(const WeightFile& weights) {
         memory_[id],
         Allocate(constant.operand.bytes(), is_parameter ? usage_.parameters : usage_.derived));
     std::vector<std::byte> bytes;
-    // A trained leaf that holds one number everywhere stands for a weight that an old exporter left
-    // out, so it is filled from the seed.
+    // A trained leaf filled with one number stands for a weight that an old exporter left out, so
+    // it is filled from the seed instead.
     if (constant.fill && !constant.is_trained) {
       bytes = FilledBytes(constant.operand, *constant.fill);
     } else if (constant.operand.known && !constant.fill) {
@@ -182,8 +182,8 @@ Result<std::vector<std::byte>> ConstantStore::ReadOrMakeUp(const StepConstant& c
   return SeededConstant(seed_, constant);
 }
 
-// Runs the constant operators in their order. Results that are known are computed all the same:
-// they are few and small.
+// Runs the constant operators in order. Operators with known results run too: they are few and
+// small.
 Result<Done> ConstantStore::Evaluate(bool only_trained) {
   for (size_t i = 0; i < step_->constant_ops.size(); ++i) {
     if (only_trained && !HasGradient(*step_, step_->constant_ops[i])) continue;
@@ -216,12 +216,13 @@ Result<Done> ConstantStore::Evaluate(size_t index) {
   return Done{};
 }
 
-// Backward gets the seed of the forward before it: both lie between the same two updates.
+// Backward gets the seed of its forward, because both run between the same two updates.
 uint64_t ConstantStore::SeedOf(const ConstantOp& op) const {
   return SeedFor(seed_ + updates_, op.spec.name);
 }
 
-// Releases constants that only other constants are computed from, unless a gradient passes them.
+// Releases constants that are read only to compute other constants, unless a gradient passes
+// through them.
 void ConstantStore::DropUnread() {
   IdVector<ConstantId, char> is_read(step_->constants.size(), 0);
   const auto read = [&](ConstantId id) {
@@ -289,8 +290,8 @@ void ConstantStore::BackwardConstant(const StepNode& node, PreparedOp& op, const
   PassOn(root, static_cast<char*>(scratch));
 }
 
-// Carries the gradient of `root`, which is at `gradient`, on to the leaves. The memory behind it is
-// scratch. Without recursion: chains may be long.
+// Propagates the gradient of `root`, which lies at `gradient`, to the leaves. The memory after that
+// gradient is scratch. The walk is iterative because chains may be long.
 void ConstantStore::PassOn(ConstantId root, char* gradient) {
   struct Visit {
     ConstantId root;
@@ -321,8 +322,8 @@ void ConstantStore::PassOn(ConstantId root, char* gradient) {
   }
 }
 
-// Computes the gradient of one input of the operator behind `root` in the scratch memory behind
-// that of `root`, and returns its place.
+// Computes the gradient of one input of the operator that makes `root`, in the scratch memory after
+// the gradient of `root`, and returns its address.
 char* ConstantStore::PassThrough(ConstantId root, char* gradient, size_t position) {
   const StepConstant& constant = step_->constants[root];
   const auto at = static_cast<size_t>(constant.producer);

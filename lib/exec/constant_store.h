@@ -18,24 +18,24 @@
 namespace ckplan {
 
 struct ConstantUsage {
-  // Leaves of floats: trained ones, and others such as running statistics.
+  // Leaves that hold floats: trained ones, and others such as running statistics.
   Bytes parameters;
   Bytes parameter_gradients;  // One for each trained leaf.
-  // Constants computed from other constants, what computing them saves for backward, and integers
-  // and masks.
+  // Constants computed from other constants, the statistics that computing them saves for backward,
+  // and integers and masks.
   Bytes derived;
   Bytes inputs;  // The input batch.
   int64_t leaves_from_file = 0;
   int64_t leaves_from_seed = 0;
-  // The leaves from the seed, by why they have no contents: AbsentWeight.
+  // The leaves from the seed, counted by AbsentWeight: why the file lacks their contents.
   std::array<int64_t, kAbsentWeightKinds> absent = {};
 };
 
 class ConstantStore {
  public:
   // Uploads the leaves, evaluates the constant operators and fills the input batch. `step` and
-  // `operators` must outlive the store. kInfeasible: the device has too little memory; nothing is
-  // allocated where all of it together is too much. kInvalidInput: see WeightFile::Read.
+  // `operators` must outlive the store. kInfeasible: the device has too little memory; if the total
+  // is known to be too much, nothing is allocated. kInvalidInput: see WeightFile::Read.
   static Result<ConstantStore> Create(Backend& backend, const StepGraph& step,
                                       const StepOperators& operators, const WeightFile& weights,
                                       uint64_t seed);
@@ -43,7 +43,7 @@ class ConstantStore {
   ~ConstantStore();
 
   const ConstantUsage& usage() const { return usage_; }
-  // Null for constants that nothing reads after they were evaluated.
+  // Returns null for constants that are not read after they were evaluated.
   const void* constant(ConstantId id) const;
   const void* input(TensorId tensor) const;
   const void* gradient(ConstantId leaf) const;  // `leaf` must be trained.
@@ -59,7 +59,7 @@ class ConstantStore {
   // Trained leaves, in the order of the constants.
   const std::vector<ConstantId>& trained() const { return trained_; }
   std::vector<float> DownloadGradient(ConstantId leaf) const;  // A copy on the host.
-  // parameter -= rate * gradient, for all trained leaves; then evaluates again what is computed
+  // Subtracts rate * gradient from all trained leaves, then evaluates again the constants computed
   // from them. Random operators then draw other numbers. kInfeasible: the device has no memory for
   // the workspace of an operator.
   Result<Done> Descend(float rate);

@@ -7,7 +7,7 @@
 namespace ckplan {
 namespace {
 
-// Says that it has little memory, and counts what is asked of it.
+// A backend that reports little memory and counts the allocations.
 class SmallBackend final : public ForwardingBackend {
  public:
   explicit SmallBackend(int64_t available)
@@ -25,12 +25,12 @@ class SmallBackend final : public ForwardingBackend {
   int allocations_ = 0;
 };
 
-// A parameter of 64 numbers, its gradient, and a batch of 16 numbers.
+// Bytes of a parameter of 64 numbers, its gradient, and a batch of 16 numbers.
 constexpr int64_t kNeeded = (64 + 64 + 16) * 4;
 
 }  // namespace
 
-TEST_CASE("constants: more than there is room for is refused before anything is allocated") {
+TEST_CASE("constants: too much for the device is refused before anything is allocated") {
   const NetText net{"g (float[2,8] x) => (float[2,8] y) { y = MatMul(x, w) }", {{"w", {8, 8}}}};
   const auto backend = MakeTestBackend();
   const SmallStep small(*backend, net);

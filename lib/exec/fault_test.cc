@@ -1,5 +1,5 @@
-// What validation is for: a plan with one fault in it must fail, at the step and the tensor where
-// the fault shows.
+// Tests that validation finds faults: a plan with one fault must fail at the step and the tensor
+// where the fault shows.
 #include <algorithm>
 
 #include "lib/exec/test_backend.h"
@@ -26,7 +26,7 @@ class FaultyPlan {
     return StepText(small_.step(), plan_.program, action);
   }
 
-  // The only failure, which must be the plan's and name all of `parts`.
+  // Checks that the plan has a single failure, whose message contains all of `parts`.
   Error CheckFails(const std::vector<std::string>& parts) {
     const ValidationReport report = small_.Validate(keep_all_, plan_);
     REQUIRE(report.failures.size() == 1);
@@ -87,7 +87,7 @@ void FindsEveryEarlyFree(ActivationType type) {
     const int32_t buffer = whole[at].buffer;
     size_t reader = at;
     while (reader > 0 && !faulty.Reads(whole[reader], buffer)) --reader;
-    if (!faulty.Reads(whole[reader], buffer)) continue;  // Written, but never read.
+    if (!faulty.Reads(whole[reader], buffer)) continue;  // The buffer is written but never read.
     CAPTURE(faulty.Name(buffer));
     auto& actions = faulty.actions();
     std::rotate(actions.begin() + static_cast<std::ptrdiff_t>(reader),
@@ -105,7 +105,7 @@ void FindsSwappedOffsets(ActivationType type) {
   int failed = 0;
   for (size_t i = 0; i < buffers.size(); ++i) {
     for (size_t k = i + 1; k < buffers.size(); ++k) {
-      // The larger buffer, in the smaller one's place, must overlap others.
+      // A larger buffer in the place of a smaller one must overlap other buffers.
       const auto a = static_cast<int32_t>(i);
       const auto b = static_cast<int32_t>(k);
       if (k % 7 != i % 7 || !IsTensor(whole, whole.plan().program, a) ||
@@ -114,7 +114,7 @@ void FindsSwappedOffsets(ActivationType type) {
       }
       FaultyPlan faulty(type);
       std::swap(faulty.plan().offsets[i], faulty.plan().offsets[k]);
-      if (faulty.Passes()) continue;  // By chance, nothing else was alive there.
+      if (faulty.Passes()) continue;  // By chance, no other live buffer lies there.
       ++failed;
       CAPTURE(faulty.Name(a));
       CAPTURE(faulty.Name(b));
@@ -126,7 +126,7 @@ void FindsSwappedOffsets(ActivationType type) {
 
 void FindsSharedMemory(ActivationType type) {
   FaultyPlan faulty(type);
-  // The second tensor is made while the first is alive, and the first is read later.
+  // Finds a tensor that is made while an earlier tensor lives which is read later.
   const Program& program = faulty.plan().program;
   const auto first =
       std::find_if(faulty.actions().begin(), faulty.actions().end(), [&](const Action& action) {
@@ -146,7 +146,7 @@ void FindsSharedMemory(ActivationType type) {
 }
 
 void FindsMisplacedBuffers(ActivationType type) {
-  // The end of the last two has no number of 64 bits.
+  // The ends of the last two offsets overflow 64 bits.
   const int64_t alignment = MakeTestBackend()->alignment();
   const Bytes arena = FaultyPlan(type).plan().arena_bytes;
   const Bytes last = Bytes::Max() - Bytes(Bytes::Max().count() % alignment);
@@ -173,8 +173,8 @@ void FindsUnalignedBuffer(ActivationType type) {
   CHECK(failure.remedy.settings[0].value == std::to_string(MakeTestBackend()->alignment()));
 }
 
-// Backward of the LSTM computes the gradients of its gates in the workspace, writes the gradient of
-// its input, and then, from the same workspace, that of its initial state.
+// Backward of the LSTM first computes the gradients of its gates in the workspace. From them it
+// writes the gradient of its input and then the gradient of its initial state.
 const NetText kStatefulNet{
     "g (float[3,N,2] x, float[1,N,2] s) => (float[3,1,N,2] y) { u = Mul(x, w) h = Mul(s, v) "
     "  y = LSTM<hidden_size = 2>(u, p, r, , , h) }",
@@ -186,8 +186,8 @@ const Action& GradientOfState(const Program& program) {
   });
 }
 
-// The gradient of the state is put into the workspace, from its beginning to its end. Some of the
-// workspace is needed no more by then.
+// Moves the gradient of the state into the workspace, to every possible place. Parts of the
+// workspace are no longer needed by then.
 void FindsDamagedWorkspace(ActivationType type) {
   const int64_t step = BufferAlignment(*MakeTestBackend());
   int found = 0;
@@ -219,14 +219,16 @@ void FindsWrongPeak(ActivationType type) {
 }  // namespace
 
 TEST_CASE("fault: without one, the plan passes") { ForEachType(PassesWithout); }
-TEST_CASE("fault: a free is missing") { ForEachType(FindsMissingFree); }
-TEST_CASE("fault: every free that comes one reader too early") { ForEachType(FindsEveryEarlyFree); }
+TEST_CASE("fault: one release is missing") { ForEachType(FindsMissingFree); }
+TEST_CASE("fault: each release comes one reader too early") { ForEachType(FindsEveryEarlyFree); }
 TEST_CASE("fault: the offsets of two tensors are swapped") { ForEachType(FindsSwappedOffsets); }
-TEST_CASE("fault: a tensor lies where another one still lives") { ForEachType(FindsSharedMemory); }
-TEST_CASE("fault: an offset beyond the arena, or beyond all numbers") {
+TEST_CASE("fault: a tensor lies in the memory of another live tensor") {
+  ForEachType(FindsSharedMemory);
+}
+TEST_CASE("fault: an offset beyond the arena, or beyond 64 bits") {
   ForEachType(FindsMisplacedBuffers);
 }
-TEST_CASE("fault: an offset that is not aligned, and what would help") {
+TEST_CASE("fault: an offset that is not aligned, and its remedy") {
   ForEachType(FindsUnalignedBuffer);
 }
 TEST_CASE("fault: a gradient lies in the workspace that the next one needs") {

@@ -1,4 +1,4 @@
-// Gradients of whole networks against differences of the loss.
+// Compares gradients of whole networks with finite differences of the loss.
 #include <cmath>
 
 #include "lib/exec/test_backend.h"
@@ -13,8 +13,8 @@ std::string Listed(const std::vector<double>& values) {
   return "{" + text + "}";
 }
 
-// The loss of `net`, in which "@" stands for the list of the weight's values. It is linear in the
-// outputs.
+// Returns the loss of `net`, in which "@" stands for the list of the weight's values. The loss is
+// linear in the outputs.
 double LossAt(Backend& backend, NetText net, const std::vector<double>& weight,
               std::vector<float>* gradient) {
   net.graph.replace(net.graph.find('@'), 1, Listed(weight));
@@ -47,7 +47,7 @@ void CheckGradient(const NetText& net, std::vector<double> weight) {
   }
 }
 
-// A weight "w" of that many elements, and the graph that it is used in.
+// A weight "w" with a number of elements, and the graph that uses it.
 struct WeightRow {
   std::string name;
   size_t elements;
@@ -55,7 +55,8 @@ struct WeightRow {
   int opset = 20;
 };
 
-// No two closer than twice the step of CheckGradient, and none at a kink.
+// Returns values of which no two are closer than twice the step of CheckGradient, and none lies at
+// a kink.
 std::vector<double> Spread(size_t count) {
   std::vector<double> values;
   for (size_t i = 0; i < count; ++i) {
@@ -70,7 +71,7 @@ void CheckRow(const WeightRow& row) {
   CheckGradient({row.graph, {}, row.opset}, Spread(row.elements));
 }
 
-// Operators with a statistic or with several outputs, over nothing but weights.
+// Operators with a statistic or with several outputs, computed from weights alone.
 const WeightRow kOverWeights[] = {
     {"BatchNormalization", 12,
      "g (float[4,3] x) => (float[4,3] y) <float[4,3] w = @, float[3] s = {1,0.5,2}, "
@@ -170,7 +171,7 @@ const WeightRow kWithBatch[] = {
      "g (int64[3] x) => (float y) <float[3,4] w = @> { y = SoftmaxCrossEntropyLoss(w, x) }"},
 };
 
-// Operators in the step whose second output is read, or whose first is not.
+// Operators of which the second output is read, or the first output is not.
 const WeightRow kOutputs[] = {
     {"MaxPool with its indices", 12,
      "g (float[1,2,6] x) => (float[1,2,3] y) <float[1,2,6] w = @> { u = Add(x, w) "
@@ -226,7 +227,7 @@ TEST_CASE("gradient: a weight that is used twice, once transposed") {
       {0.5, -0.25, 0.75, 0.125, -0.5, 0.3});
 }
 
-TEST_CASE("gradient: a weight behind arithmetic of its own") {
+TEST_CASE("gradient: a weight computed from a parameter") {
   CheckGradient({"g (float[4,3] x) => (float[4,2] y) <float[3,2] w = @> "
                  "{ s = Sigmoid(w) v = Mul(s, w) y = MatMul(x, v) }"},
                 {0.5, -0.25, 0.75, 0.125, -0.5, 0.3});
@@ -238,7 +239,7 @@ TEST_CASE("gradient: a weight that is doubled again and again") {
                 {0.5, -0.25, 0.75, 0.125, -0.5, 0.3});
 }
 
-TEST_CASE("gradient: one weight as weight and as shift") {
+TEST_CASE("gradient: one parameter is both weight and shift") {
   CheckGradient({"g (float[3,3] x) => (float[3,3] y) <float[3,3] w = @> "
                  "{ h = MatMul(x, w) a = Add(h, w) y = Tanh(a) }"},
                 {0.5, -0.25, 0.75, 0.125, -0.5, 0.3, 0.1, 0.2, -0.4});
@@ -250,7 +251,7 @@ TEST_CASE("gradient: a tensor that three nodes read") {
                 {0.5, -0.25, 0.75, 0.125, -0.5, 0.3, 0.1, 0.2, -0.4});
 }
 
-TEST_CASE("gradient: operators with a statistic or several outputs, over weights alone") {
+TEST_CASE("gradient: operators with a statistic or several outputs, computed from weights alone") {
   for (const WeightRow& row : kOverWeights) CheckRow(row);
 }
 

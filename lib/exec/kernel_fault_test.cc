@@ -1,5 +1,6 @@
-// A backend with one fault in it must fail the validation: a wrong gradient in any of the four
-// runs, a NaN out of nothing, and memory that a call damages before the same step reads it again.
+// Tests that validation finds a backend with one fault: a wrong gradient in any of the four runs, a
+// NaN made of operands without one, or memory that a call damages before the same step reads it
+// again.
 #include <functional>
 #include <utility>
 
@@ -10,9 +11,9 @@
 namespace ckplan {
 namespace {
 
-constexpr uint32_t kNan = 0x7FC00000;  // Not the poison.
+constexpr uint32_t kNan = 0x7FC00000;  // A NaN other than the poison.
 
-// What is done after a call of an operator, where a test asks for it.
+// Callbacks that a test sets to run after each call of an operator.
 struct Faults {
   std::function<void(const OpSpec&, const ForwardCall&)> after_forward;
   std::function<void(const OpSpec&, const BackwardCall&, size_t position, void* gradient)>
@@ -69,14 +70,15 @@ class FaultyStep {
     unsigned char byte = 0;
     backend_.Download(&byte, memory, 1);
     byte ^= 1;
-    backend_.Upload(const_cast<void*>(memory), &byte, 1);  // NOLINT: kernels may not, faults do.
+    backend_.Upload(const_cast<void*>(memory), &byte,
+                    1);  // NOLINT: a fault may write to const memory.
   }
   void WriteNan(void* memory, ElementType type) {
     const uint32_t bits = type == ElementType::kBFloat16 ? kNan >> 16 : kNan;
     backend_.Upload(memory, &bits, SizeOf(type));
   }
 
-  // There is one failure, and it begins so.
+  // Checks that there is a single failure, whose message begins with `beginning`.
   void CheckFails(const std::string& beginning) {
     const ValidationReport report = small_.Validate(small_.KeepAll(), plan_);
     REQUIRE(report.failures.size() == 1);
@@ -87,7 +89,7 @@ class FaultyStep {
   }
   bool Passes() { return small_.Validate(small_.KeepAll(), plan_).failures.empty(); }
 
-  // "step 13 (forward of \"Exp:e\")" where everything is kept.
+  // Returns, for example, "step 13 (forward of \"Exp:e\")", where everything is kept.
   std::string StepOf(ActionKind kind, const std::string& node) const {
     const Program program = small_.KeepAll().program;
     for (const Action& action : program.actions) {
@@ -106,10 +108,11 @@ class FaultyStep {
   PlacedProgram plan_;
 };
 
-// Each run computes the gradient of w1 once.
+// Each of the four runs computes the gradient of w1 once.
 void FindsWrongGradientOfEachRun(ActivationType type) {
   constexpr const char* kWhere[] = {
-      "keeping everything: with separate buffers, ",  // Unlike the first run, which was damaged.
+      "keeping everything: with separate buffers, ",  // It differs from the first run, which was
+                                                      // damaged.
       "keeping everything: with separate buffers, ", "the plan: in the arena, ",
       "the plan: with separate buffers, "};
   for (int damaged = 0; damaged < 4; ++damaged) {
@@ -154,7 +157,8 @@ void FindsNanInGradientOfParameter(ActivationType type) {
   step.CheckFails("keeping everything: in the arena, the gradient of \"b1\" has a NaN");
 }
 
-// The gradient of the second factor is made of the first, which the step has read once by then.
+// The gradient of the second factor is computed from the first factor, which the step has already
+// read once.
 void FindsOperandDamagedWithinStep(ActivationType type) {
   FaultyStep step(type);
   step.faults().after_backward = [&](const OpSpec& spec, const BackwardCall& call, size_t position,

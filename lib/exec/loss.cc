@@ -14,8 +14,8 @@ namespace ckplan {
 
 namespace {
 
-// Mean softmax cross-entropy over all positions but the class axis. Replaces the scores by their
-// gradients.
+// Returns the mean softmax cross-entropy over all positions except the class axis. Replaces the
+// scores by their gradients.
 double CrossEntropy(uint64_t seed, const std::vector<int64_t>& dims, std::vector<float>& scores) {
   const size_t axis = ClassAxis(dims);
   int64_t outer = 1;
@@ -105,7 +105,7 @@ double Loss::Run(Backend& backend, std::string_view name, const Operand& output,
   } else {
     const float bound = 1.0F / std::sqrt(static_cast<float>(std::max<int64_t>(count, 1)));
     std::vector<float> given = UniformFloats(seed, count, -bound, bound);
-    // The loss is the inner product with the gradient as it is stored, that is, rounded.
+    // The loss is the inner product with the gradient as it is stored, which may be rounded.
     if (output.type == ElementType::kBFloat16) given = FromBFloat16(ToBFloat16(given));
     for (size_t i = 0; i < given.size(); ++i) {
       loss += static_cast<double>(values[i]) * static_cast<double>(given[i]);

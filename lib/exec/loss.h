@@ -1,4 +1,4 @@
-// The loss function of a training step, and the gradients that it gives the outputs.
+// The loss function of a training step, and the gradients of the outputs that it computes.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ enum class LossKind {
 
 std::string_view NameOf(LossKind kind);
 
-// kUnsupported: an output without classes has no cross-entropy. To be asked before a Loss is run.
+// kUnsupported: an output without classes has no cross-entropy. Must succeed before a Loss is run.
 Result<Done> RequireLoss(LossKind kind, const StepGraph& step);
 
 class Loss {
@@ -37,8 +37,8 @@ class Loss {
   uint64_t seed_;
 };
 
-// The axis of an output that holds the scores of the classes: the second of [N, C] and of images
-// [N, C, H, W], the last of sequences [N, T, C].
+// Returns the axis of an output that holds the scores of the classes: the second axis of [N, C] and
+// of images [N, C, H, W], the last axis of sequences [N, T, C].
 size_t ClassAxis(const std::vector<int64_t>& dims);
 
 }  // namespace ckplan

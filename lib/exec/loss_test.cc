@@ -18,7 +18,7 @@ Operand Scores(std::vector<int64_t> dims, ElementType type = ElementType::kFloat
   return operand;
 }
 
-// The loss of these scores, and its gradient. T is float, or uint16_t for bfloat16.
+// Returns the loss of these scores and computes its gradient. T is float, or uint16_t for bfloat16.
 template <typename T>
 double LossOf(Backend& backend, const Loss& loss, std::string_view name, const Operand& scores,
               const std::vector<T>& values, std::vector<T>& gradient) {
@@ -61,7 +61,7 @@ TEST_CASE("loss: cross-entropy's gradient is its derivative") {
   CheckCrossEntropy({2, 3, 7});
 }
 
-TEST_CASE("loss: where the classes are") {
+TEST_CASE("loss: the axis of the classes") {
   CHECK(ClassAxis({10}) == 0);
   CHECK(ClassAxis({8, 10}) == 1);
   CHECK(ClassAxis({8, 10, 32, 32}) == 1);
@@ -86,10 +86,10 @@ TEST_CASE("loss: an output without classes has no cross-entropy, and nothing run
   CHECK(
       refusal("0,0", "3,0", LossKind::kCrossEntropy).starts_with("the output \"y\" has no cross"));
   CHECK(refusal("0,0", "3,0", LossKind::kGiven).empty());
-  CHECK(refusal("0,0", "0,4", LossKind::kCrossEntropy).empty());  // A mean over no positions.
+  CHECK(refusal("0,0", "0,4", LossKind::kCrossEntropy).empty());  // The mean is over no positions.
 }
 
-TEST_CASE("loss: a given gradient is the same for the same seed and name alone") {
+TEST_CASE("loss: a given gradient depends only on seed and name") {
   const auto backend = MakeTestBackend();
   const std::vector<float> values = UniformFloats(5, 12, -1, 1);
   const auto gradient = [&](uint64_t seed, std::string_view name) {
@@ -102,7 +102,7 @@ TEST_CASE("loss: a given gradient is the same for the same seed and name alone")
   CHECK(gradient(1, "y") != gradient(1, "z"));
 }
 
-TEST_CASE("loss: of bfloat16, as of the same numbers in float32, and its gradient rounded") {
+TEST_CASE("loss: bfloat16 gives the loss of the same numbers in float32, and a rounded gradient") {
   const auto backend = MakeTestBackend();
   const std::vector<uint16_t> narrow = ToBFloat16(UniformFloats(5, 15, -1, 1));
   const std::vector<float> wide = FromBFloat16(narrow);
@@ -115,7 +115,7 @@ TEST_CASE("loss: of bfloat16, as of the same numbers in float32, and its gradien
   CHECK(LossOf(*backend, entropy, "y", narrow_scores, narrow, narrow_gradient) == loss);
   CHECK(narrow_gradient == ToBFloat16(wide_gradient));
 
-  // The loss is computed from the rounded gradient as well.
+  // The loss is also computed from the rounded gradient.
   const Loss given(LossKind::kGiven, 9);
   LossOf(*backend, given, "y", Scores({3, 5}), wide, wide_gradient);
   const double inner = LossOf(*backend, given, "y", narrow_scores, narrow, narrow_gradient);

@@ -1,4 +1,5 @@
-// Plans in any order (lib/schedule/backward_order.h) compute the same gradients, bit for bit.
+// Tests that plans in any order (lib/schedule/backward_order.h) compute the same gradients, bit for
+// bit.
 #include "lib/exec/test_backend.h"
 #include "lib/exec/testing.h"
 #include "lib/schedule/random_schedule.h"
@@ -6,7 +7,8 @@
 namespace ckplan {
 namespace {
 
-// One head on three scales, as in a detector: its weights have gradients of three contributions.
+// One head applied at three scales, as in a detector: the gradients of its weights have three
+// contributions each.
 NetText SharedHead() {
   return {
       "g (float[N,2,8,8] x) => (float[N,3] y) {"
@@ -28,8 +30,8 @@ NetText SharedHead() {
       {{"w1", {4, 2, 3, 3}}, {"w", {3, 4, 1, 1}}, {"b", {3}}}};
 }
 
-// Branches from one tensor, as in Inception: four contributions to its gradient, two of which pass
-// through; and a sum and a product of the same two tensors.
+// Branches from one tensor, as in Inception. Its gradient has four contributions, two of which pass
+// through. The net also has a sum and a product of the same two tensors.
 NetText Branches() {
   return {
       "g (float[N,4,6,6] x) => (float[N,16,6,6] y) {"
@@ -48,7 +50,7 @@ NetText Branches() {
       {{"w1", {4, 4, 1, 1}}, {"w2", {4, 4, 1, 1}}, {"w3", {4, 4, 3, 3}}}};
 }
 
-// A U-Net of two levels: what the way down makes waits for the way up.
+// A U-Net of two levels: tensors of the contracting path wait for the expanding path.
 NetText SmallUnet() {
   return {
       "g (float[N,2,8,8] x) => (float[N,1,8,8] y) {"
@@ -109,9 +111,9 @@ TEST_CASE("order: the graph of a step says which nodes train the same parameters
   CHECK(sharing.size() == 3);
 }
 
-TEST_CASE("order: a parameter's contributions in another order give other bits") {
-  // Why the order of nodes that share a parameter is fixed: without that knowledge some order of
-  // three contributions is a step of the graph, and its sum is another one.
+TEST_CASE("order: adding a parameter's contributions in another order gives other bits") {
+  // This is why nodes that share a parameter run in a fixed order: without it, some valid order
+  // adds three contributions in another sequence, and their sum differs.
   const auto backend = MakeTestBackend();
   SmallStep small(*backend, SharedHead(), 2);
   SizedGraph run = small.Graph();

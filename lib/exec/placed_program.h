@@ -22,7 +22,7 @@ struct PlacedProgram {
 };
 
 // The graph of the step with the sizes that are placed in the arena: with workspaces if the plan
-// knows them, and rounded up as in the plan.
+// knows them, and with sizes rounded up as in the plan.
 struct SizedGraph {
   TensorGraph graph;
   bool has_workspaces = false;
@@ -38,14 +38,14 @@ Result<SizedGraph> GraphToRun(const StepGraph& step, const StepOperators& operat
 // Places the schedule with newly computed offsets.
 PlacedProgram PlaceProgram(const StepGraph& step, const SizedGraph& run, const Schedule& schedule);
 // Places the plan's schedule, with the plan's own offsets where they fit. kCheckFailed: the
-// schedule is no training step of the graph. ArenaMemory judges the offsets.
+// schedule is no training step of the graph. ArenaMemory checks the offsets.
 Result<PlacedProgram> PlaceByPlan(const StepGraph& step, const SizedGraph& run, const Plan& plan);
-// Places the schedule that keeps everything, in the order in which that computes the gradients of
-// `planned`, bit for bit.
+// Places the schedule that keeps everything. Its order computes the same gradients as `planned`,
+// bit for bit.
 PlacedProgram PlaceKeepAll(const StepGraph& step, const SizedGraph& run, const Schedule& planned);
 
-// The largest workspace of any node. A program without workspaces needs this much memory outside
-// the arena.
+// Returns the largest workspace of any node. A program without workspaces needs this much memory
+// outside the arena.
 Bytes LargestWorkspace(const StepOperators& operators);
 
 }  // namespace ckplan

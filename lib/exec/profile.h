@@ -1,4 +1,4 @@
-// Measures each node: time and workspace, for the cost model file:costs.json.
+// Measures each node's time and workspace, for the cost model file:costs.json.
 #pragma once
 
 #include <string>
@@ -22,11 +22,11 @@ struct ProfiledNode {
 
 struct ProfileOptions {
   uint64_t seed = 0;
-  int runs = 5;  // Measured runs, which follow one run to warm up.
+  int runs = 5;  // Measured runs, after one run to warm up.
 };
 
 // Runs whole steps that keep everything, in the model's order, so that each node finds the caches
-// in the state in which training finds them. kInfeasible: the device does not have enough memory.
+// in the same state as in training. kInfeasible: the device does not have enough memory.
 Result<std::vector<ProfiledNode>> ProfileNodes(Backend& backend, const StepGraph& step,
                                                const StepOperators& operators,
                                                ConstantStore& constants,

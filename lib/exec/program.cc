@@ -37,7 +37,8 @@ class ProgramBuilder {
     return std::move(program_);
   }
 
-  // What GradientReplay calls. It numbers gradients in the order of their allocation.
+  // GradientReplay calls the following functions. It numbers gradients in the order of their
+  // allocation.
   void Allocate(int32_t gradient, TensorId) {
     CKPLAN_CHECK(static_cast<size_t>(gradient) == gradient_buffers_.size(),
                  "gradients are numbered in the order of allocation");
@@ -168,8 +169,8 @@ class ProgramBuilder {
     ReleaseWorkspace(workspace);
   }
 
-  // The replay ends with releasing the gradients of the outputs. Gradients of constants that come
-  // after its last write still read them, so those releases are moved behind.
+  // The replay ends by releasing the gradients of the outputs. Gradients of constants that are
+  // computed after the replay's last write still read them, so those releases are moved to the end.
   void BackwardInputs(NodeId id) {
     const size_t before = program_.actions.size();
     replay_.Backward(id);
@@ -198,7 +199,8 @@ class ProgramBuilder {
     }
   }
 
-  // Operands that backward does not read may have been released, so it gets no address of them.
+  // Backward gets no address of operands that it does not read, because they may have been
+  // released.
   static void HideUnread(const StepNode& node, Call& call) {
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       if (!node.spec.inputs[i].is_read_by_backward) call.inputs[i] = kNoBuffer;

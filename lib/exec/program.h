@@ -1,6 +1,6 @@
 // A schedule expanded into every allocation, call and release, in order, with the buffer of each
-// operand. A program allocates what the timeline counts: both are made by the same replay, so they
-// have the same buffers in the same order.
+// operand. The program and the timeline are made by the same replay, so a program allocates the
+// buffers that the timeline counts, in the same order.
 //
 //   step 7: backward relu      allocate g9 │ call relu.backward(input 0 → g9) │ release g7, t3
 #pragma once
@@ -22,10 +22,11 @@ enum class ActionKind : uint8_t {
   kRelease,   // `buffer` ends.
   kForward,   // `call` runs forward.
   kLoss,      // The gradient of output `position` of the graph is written into `buffer`.
-  kBackward,  // `call` runs backward for the input at `position`, into `buffer`, or, where that is
-              // kNoBuffer, into the gradient of the constant there.
-  kAdd,       // `buffer` += `from`.
-  kCopy,      // `buffer` = `from`.
+  // `call` runs backward for the input at `position`, into `buffer`, or, if that is kNoBuffer, into
+  // the gradient of the constant at that position.
+  kBackward,
+  kAdd,   // `buffer` += `from`.
+  kCopy,  // `buffer` = `from`.
 };
 
 struct Action {
@@ -51,7 +52,7 @@ struct Call {
 
 struct ProgramBuffer {
   BufferKind kind = BufferKind::kTensor;
-  TensorId tensor;  // As in Buffer of timeline.h.
+  TensorId tensor;  // See Buffer in timeline.h.
   NodeId node;
   Bytes bytes;
 };

@@ -8,8 +8,8 @@
 namespace ckplan {
 namespace {
 
-// The maximum of the bytes that live at once when the actions are followed. Each buffer must begin
-// once and end once, and must be alive when it is used.
+// Follows the actions and returns the maximum of the bytes that live at once. Each buffer must
+// begin once and end once, and must be alive when it is used.
 Bytes PeakOf(const Program& program) {
   std::vector<int> begun(program.buffers.size());
   std::vector<int> ended(program.buffers.size());
@@ -109,7 +109,8 @@ TEST_CASE("program: a schedule that is no training step of the graph is not plac
     CAPTURE(index);
     CHECK(refusal(3, index).find("runs a node that the graph does not have") != std::string::npos);
   }
-  CHECK(refusal(0, 0).find("the plan cannot be run: schedule: ") == 0);  // It ends too early.
+  CHECK(refusal(0, 0).find("the plan cannot be run: schedule: ") ==
+        0);  // The schedule ends too early.
 }
 
 TEST_CASE("program: the parts of the measured peak add up") {

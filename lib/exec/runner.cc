@@ -62,7 +62,7 @@ Result<double> Runner::Run(const Program& program, BufferMemory& memory, RunObse
   double loss = 0;
   for (const Action& action : program.actions) {
     if (observer != nullptr) CKPLAN_RETURN_IF_ERROR(observer->Before(action, state));
-    CKPLAN_RETURN_IF_ERROR(Do(action, state, memory, loss));
+    CKPLAN_RETURN_IF_ERROR(Execute(action, state, memory, loss));
     if (observer != nullptr) CKPLAN_RETURN_IF_ERROR(observer->After(action, state));
   }
   backend_.Synchronize();
@@ -81,7 +81,8 @@ Result<Done> Runner::CheckNothingIsLeft(const RunState& state) const {
   return Done{};
 }
 
-Result<Done> Runner::Do(const Action& action, RunState& state, BufferMemory& memory, double& loss) {
+Result<Done> Runner::Execute(const Action& action, RunState& state, BufferMemory& memory,
+                             double& loss) {
   const auto buffer = static_cast<size_t>(action.buffer);
   switch (action.kind) {
     case ActionKind::kAllocate: {
@@ -123,7 +124,7 @@ Result<Runner::Operands> Runner::OperandsOf(const Action& action, const RunState
   const auto address = [&](int32_t buffer) -> void* {
     if (buffer == kNoBuffer) return nullptr;
     void* const found = state.address[static_cast<size_t>(buffer)];
-    // A buffer of zero bytes has an address as well, so null means that it is not in memory.
+    // A buffer of zero bytes also has an address, so null means that the buffer is not in memory.
     if (found == nullptr && fault.ok()) {
       fault =
           MakeError(ErrorCode::kCheckFailed, fmt::format("{} needs {}, which is not in memory",

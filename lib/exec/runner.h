@@ -34,20 +34,20 @@ class RunObserver {
 class Runner {
  public:
   // The arguments must outlive the runner. `spare_workspace` is device memory as large as the
-  // largest workspace of `operators`; calls use it where the program has no workspaces.
+  // largest workspace of `operators`; calls use it if the program has no workspaces.
   Runner(Backend& backend, const StepGraph& step, const StepOperators& operators,
          ConstantStore& constants, const Loss& loss, uint64_t seed, void* spare_workspace);
 
   // Runs one training step and returns its loss. The gradients of the parameters are then in the
-  // constant store. Random operators draw other numbers for every `number`. kInfeasible: no memory
-  // for a buffer. kCheckFailed: a call needs a buffer that does not exist; the message names the
-  // step and the tensor.
+  // constant store. Random operators draw other numbers for each `number`. kInfeasible: there is no
+  // memory for a buffer. kCheckFailed: a call needs a buffer that does not exist; the message names
+  // the step and the tensor.
   Result<double> Run(const Program& program, BufferMemory& memory, RunObserver* observer,
                      uint64_t number = 0);
 
  private:
   Result<Done> CheckNothingIsLeft(const RunState& state) const;
-  Result<Done> Do(const Action& action, RunState& state, BufferMemory& memory, double& loss);
+  Result<Done> Execute(const Action& action, RunState& state, BufferMemory& memory, double& loss);
   Result<Done> Forward(const Action& action, const RunState& state);
   Result<Done> Backward(const Action& action, const RunState& state);
   Result<Done> RunLoss(const Action& action, const RunState& state, double& loss);
@@ -74,9 +74,10 @@ class Runner {
   uint64_t step_seed_ = 0;
 };
 
-// "step 12 (backward of \"conv3\")"
+// Returns the name of a step, for example "step 12 (backward of \"conv3\")".
 std::string StepText(const StepGraph& step, const Program& program, const Action& action);
-// What a buffer holds: "\"relu1\"", "the gradient of \"relu1\"", "the workspace of \"conv3\"".
+// Returns the contents of a buffer in words: "\"relu1\"", "the gradient of \"relu1\"", "the
+// workspace of \"conv3\"".
 std::string BufferText(const StepGraph& step, const Program& program, int32_t buffer);
 
 }  // namespace ckplan

@@ -11,7 +11,7 @@ namespace ckplan {
 
 namespace {
 
-constexpr float kSqrt3 = 1.7320508F;  // Uniform in [-sqrt 3, sqrt 3] has variance 1.
+constexpr float kSqrt3 = 1.7320508F;  // A uniform number in [-sqrt 3, sqrt 3] has variance 1.
 
 template <typename T>
 std::vector<std::byte> BytesOf(const std::vector<T>& numbers) {
@@ -20,7 +20,7 @@ std::vector<std::byte> BytesOf(const std::vector<T>& numbers) {
   return bytes;
 }
 
-// Integers in [0, bound), or 1 where no bound is known.
+// Returns integers in [0, bound), or all 1 if no bound is known.
 std::vector<std::byte> Integers(uint64_t seed, const Operand& operand, int64_t bound) {
   Rng rng(seed);
   const int64_t count = operand.elements();

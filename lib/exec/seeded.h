@@ -1,5 +1,5 @@
-// Contents generated from a seed: weights that the file lacks, the input batch, gradients of the
-// outputs. The same seed and name give the same contents on every machine.
+// Contents generated from a seed: weights that the file lacks, the input batch, and gradients of
+// the outputs. The same seed and name give the same contents on every machine.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace ckplan {
 
 uint64_t SeedFor(uint64_t seed, std::string_view name);
 
-// Uniformly distributed in [low, high).
+// Returns floats that are uniformly distributed in [low, high).
 std::vector<float> UniformFloats(uint64_t seed, int64_t count, float low, float high);
 
 // `constant` is a trained leaf, or a constant whose contents are unknown. Weights are uniform with

@@ -8,7 +8,7 @@
 
 namespace ckplan {
 
-TEST_CASE("seeded: an input of bfloat16 holds the rounded numbers of one of float32") {
+TEST_CASE("seeded: a bfloat16 input holds the rounded numbers of the float32 input") {
   StepInput input;
   input.name = "x";
   input.operand.is_present = true;

@@ -11,7 +11,8 @@ namespace ckplan {
 
 namespace {
 
-// Why nodes cannot run: one line for each reason, with the first node and the number of others.
+// Collects why nodes cannot run: one line for each reason, with the first node and the number of
+// others.
 class Refusals {
  public:
   void Add(const Error& error, const OpSpec& spec) {
@@ -60,7 +61,7 @@ class Refusals {
   Reasons missing_;
 };
 
-// More would take longer than the whole step of any model that is trained.
+// More calls would take longer than the whole training step of any realistic model.
 Result<Done> CheckCalls(const ConstantGradients& gradients, const StepGraph& step) {
   constexpr int64_t kMaxCalls = 1'000'000;
   if (gradients.calls() <= kMaxCalls) return Done{};

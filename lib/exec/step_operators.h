@@ -12,21 +12,21 @@ namespace ckplan {
 
 struct StepOperators {
   IdVector<NodeId, std::unique_ptr<PreparedOp>> nodes;
-  // In the order of StepGraph::constant_ops.
+  // One for each operator of StepGraph::constant_ops, in the same order.
   std::vector<std::unique_ptr<PreparedOp>> constant_ops;
-  // For each node, the workspace of the operator itself, followed from byte `gradient_scratch` on
-  // by scratch memory for gradients of constants that cannot be written directly: see
+  // For each node, the workspace of the operator itself. From byte `gradient_scratch` on it
+  // contains scratch memory for gradients of constants that cannot be written directly; see
   // constant_gradients.h.
   IdVector<NodeId, OpWorkspace> workspaces;
   IdVector<NodeId, int64_t> gradient_scratch;
 };
 
 // kInvalidInput: ONNX does not allow some of the operators. kUnsupported: the backend lacks a
-// kernel for some of them; the error's notes name all operators that cannot run. Or gradients of
-// parameters take too many ways.
+// kernel for some of them, and the error's notes name all operators that cannot run; or the
+// gradients of parameters take too many paths.
 Result<StepOperators> PrepareOperators(Backend& backend, const StepGraph& step);
 
-// The step's graph, with the workspaces of its operators added.
+// Returns the step's graph with the workspaces of its operators added.
 Result<TensorGraph> GraphWithWorkspaces(const StepGraph& step, const StepOperators& operators);
 
 }  // namespace ckplan

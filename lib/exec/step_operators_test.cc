@@ -10,7 +10,7 @@
 namespace ckplan {
 namespace {
 
-// Mul, Relu and Sigmoid, in this order.
+// A network of Mul, Relu and Sigmoid, in this order.
 const NetText kNet{
     "g (float[4,6] x) => (float[4,6] y) <float[6] w = {1,2,3,4,5,6}> "
     "{ h = Mul(x, w) r = Relu(h) y = Sigmoid(r) }"};
@@ -28,7 +28,7 @@ bool Contains(const Error& error, std::string_view text) {
   return error.message.find(text) != std::string::npos;
 }
 
-TEST_CASE("step operators: invalid operators are told apart from those without a kernel") {
+TEST_CASE("step operators: invalid operators are distinguished from those without a kernel") {
   const auto backend = MakeTestBackend();
   const SmallStep small(*backend, kNet);
   StepGraph step = small.step();
@@ -58,7 +58,8 @@ TEST_CASE("step operators: invalid operators are told apart from those without a
   CHECK(Contains(missing, ": 1 operator is missing; `ckexec ops` lists what there is"));
 }
 
-// A weight that goes through so many operators before it is used; "@" is the result of the last.
+// Builds a step whose weight passes through `times` operators before it is used; "@" stands for the
+// result of the last one.
 StepGraph Changed(std::string_view by, int times) {
   std::string body;
   for (int i = 0; i < times; ++i) {
@@ -77,7 +78,7 @@ StepGraph Changed(std::string_view by, int times) {
   return BuildStepGraph(*model, LowerModel(*model, options).value()).value();
 }
 
-TEST_CASE("step operators: gradients of parameters that would take too many ways are refused") {
+TEST_CASE("step operators: parameters whose gradients take too many paths are refused") {
   const auto backend = MakeTestBackend();
   const StepGraph few = Changed("Add(@, @)", 10);
   const StepOperators operators = std::move(PrepareOperators(*backend, few)).value();
@@ -93,7 +94,7 @@ TEST_CASE("step operators: gradients of parameters that would take too many ways
   }
 }
 
-TEST_CASE("step operators: long chains of operators over a parameter need no stack") {
+TEST_CASE("step operators: long chains of operators over a parameter do not overflow the stack") {
   const auto backend = MakeTestBackend();
   constexpr int kLength = 20'000;
   const StepGraph step = Changed("Neg(@)", kLength);

@@ -1,4 +1,4 @@
-// How long the parts of a run take.
+// Measures how long the parts of a run take.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@ struct NodeSeconds {
   double backward = 0;   // Including the additions of gradients.
 };
 
-// Waits for the device before and after each action that computes, so that work which the device
-// does asynchronously is measured in full.
+// Waits for the device before and after each action that computes, so that asynchronous work is
+// measured in full.
 class Stopwatch final : public RunObserver {
  public:
   Stopwatch(Backend& backend, const StepGraph& step)
@@ -36,11 +36,11 @@ class Stopwatch final : public RunObserver {
   Clock::time_point began_;
 };
 
-double Median(std::vector<double> values);  // 0 where there are no values.
+double Median(std::vector<double> values);  // Returns 0 if there are no values.
 
 struct StepSeconds {
   double total = 0;
-  double recompute = 0;  // The part of `total` in forward runs after the first.
+  double recompute = 0;  // The part of `total` spent in recomputation.
 };
 
 // The sum of each node's median time over several runs of one schedule. Other activity on the

@@ -13,7 +13,7 @@ namespace ckplan {
 
 std::unique_ptr<Backend> MakeTestBackend();
 
-// How a backend can store activations: float32 and, if it can, bfloat16.
+// Returns the types in which a backend can store activations: float32 and, if supported, bfloat16.
 std::vector<ActivationType> StoredTypes(const Backend& backend);
 
 }  // namespace ckplan

@@ -29,7 +29,7 @@ struct NetText {
 };
 
 // A network with everything that makes backward hard: a statistic, results in place, a residual
-// connection, views, a weight that two nodes share, another that is used transposed, random
+// connection, views, a weight that two nodes share, a weight that is used transposed, random
 // numbers, and products whose backward reads both factors.
 NetText SmallNet();
 
@@ -45,13 +45,13 @@ class SmallStep {
   const StepOperators& operators() const;
   ConstantStore& constants();
 
-  // The step's graph with workspaces, in sizes rounded up to the backend's alignment.
+  // Returns the step's graph with workspaces; sizes are rounded up to the backend's alignment.
   SizedGraph Graph() const;
   PlacedProgram KeepAll() const;
   // Keeps the results of each node with a probability of `percent` %.
   PlacedProgram Random(Rng& rng, int percent) const;
-  // Steps in a random order that need not be mirrored (lib/schedule/backward_order.h); after each
-  // of them results are dropped with a probability of `percent` %.
+  // Makes steps in a random order that need not be mirrored (lib/schedule/backward_order.h). After
+  // each step, results are dropped with a probability of `percent` %.
   PlacedProgram RandomOrder(Rng& rng, int percent) const;
 
   // Runs one step with the counting allocator. The gradients are then in constants().
@@ -64,7 +64,7 @@ class SmallStep {
   std::unique_ptr<State> state_;
 };
 
-// Checks with the activations stored in each type that the backend has.
+// Runs the check once for each type in which the backend can store activations.
 inline void ForEachType(void (*check)(ActivationType)) {
   for (const ActivationType type : StoredTypes(*MakeTestBackend())) {
     CAPTURE(NameOf(type));

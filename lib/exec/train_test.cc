@@ -27,7 +27,7 @@ std::vector<double> LossesOf(Backend& backend, ActivationType type, bool keeps_a
 
 }  // namespace
 
-TEST_CASE("train: the loss falls, and falls the same when most is recomputed") {
+TEST_CASE("train: the loss falls, and falls equally when most tensors are recomputed") {
   const auto backend = MakeTestBackend();
   for (const ActivationType type : StoredTypes(*backend)) {
     CAPTURE(NameOf(type));

@@ -48,18 +48,18 @@ class Validator {
     return Done{};
   }
 
-  // The arena is poisoned, and BufferWatch looks on.
+  // Runs with a poisoned arena, under a BufferWatch.
   Result<Done> RunInArena(const PlacedProgram& run, std::string_view which, RunFigures& figures) {
     auto arena =
         ArenaMemory::Create(backend_, run.program, run.offsets, run.arena_bytes, /*poisons=*/true);
-    if (!arena.ok()) return Judge(arena.error(), which);
+    if (!arena.ok()) return RecordPlanFault(arena.error(), which);
     BufferWatch watch(backend_, step_, constants_, reference_);
     const Result<double> loss = runner_.Run(run.program, **arena, &watch);
-    if (!loss.ok()) return Judge(loss.error(), which);
+    if (!loss.ok()) return RecordPlanFault(loss.error(), which);
     figures.loss = *loss;
     figures.arena_peak = (*arena)->peak();
     figures.arena_used = (*arena)->used();
-    JudgeGradients(which, "in the arena");
+    CompareGradients(which, "in the arena");
     return Done{};
   }
 
@@ -67,10 +67,10 @@ class Validator {
     CountingMemory memory(backend_, run.program);
     backend_.ResetPooledPeak();
     const Result<double> loss = runner_.Run(run.program, memory, nullptr);
-    if (!loss.ok()) return Judge(loss.error(), which);
+    if (!loss.ok()) return RecordPlanFault(loss.error(), which);
     figures.counted_peak = memory.peak();
     if (const auto bytes = backend_.PooledPeak()) figures.driver_peak = Bytes(*bytes);
-    JudgeGradients(which, "with separate buffers");
+    CompareGradients(which, "with separate buffers");
     return Done{};
   }
 
@@ -84,16 +84,17 @@ class Validator {
     compare("counting allocator's peak", figures.counted_peak.total, figures.predicted_peak);
   }
 
-  // A fault of the plan is a finding of the validation; any other error ends it.
-  Result<Done> Judge(Error error, std::string_view which) {
+  // A fault of the plan is recorded as a failure of the validation; any other error ends the
+  // validation.
+  Result<Done> RecordPlanFault(Error error, std::string_view which) {
     if (error.code != ErrorCode::kCheckFailed) return error;
     error.message = fmt::format("{}: {}", which, error.message);
     report_.failures.push_back(std::move(error));
     return Done{};
   }
 
-  // The first run's gradients are those that all others must have.
-  void JudgeGradients(std::string_view which, std::string_view where) {
+  // The gradients of the first run are expected of all other runs.
+  void CompareGradients(std::string_view which, std::string_view where) {
     const auto& trained = constants_.trained();
     for (size_t i = 0; i < trained.size(); ++i) {
       const StepConstant& parameter = step_.constants[trained[i]];
@@ -137,7 +138,7 @@ class Validator {
     return difference;
   }
 
-  // The two take turns, so that a machine that becomes slower slows both.
+  // The two schedules take turns, so that a machine that becomes slower slows both.
   Result<Done> Time(const PlacedProgram& keep_all, const PlacedProgram& plan) {
     if (options_.timed_runs == 0) return Done{};
     std::vector<Stopwatch> kept;
@@ -171,7 +172,7 @@ class Validator {
   Runner& runner_;
   const ValidateOptions& options_;
   Reference reference_;
-  std::vector<ExpectedGradient> expected_;  // By trained().
+  std::vector<ExpectedGradient> expected_;  // In the order of trained().
   ValidationReport report_;
 };
 

@@ -1,6 +1,6 @@
-// Proves a plan by running it. One training step is run from the same weights, batch and output
-// gradients: keeping everything and by the plan, and each of them in an arena and with separate
-// buffers. The gradients of the parameters must be equal, bit for bit, after each of the four runs.
+// Proves a plan by running it. One training step is run four times from the same weights, batch and
+// output gradients: keeping everything and by the plan, each in an arena and with separate buffers.
+// After each of the four runs, the gradients of the parameters must be equal, bit for bit.
 #pragma once
 
 #include <optional>
@@ -32,8 +32,8 @@ struct RunFigures {
   Bytes predicted_peak;
   MeasuredPeak arena_peak;    // The buffers that lived in the arena.
   MeasuredPeak counted_peak;  // The buffers that the counting allocator handed out.
-  // The peak of the counting allocator's run as the device's driver counted it, where there is such
-  // a count. The driver rounds sizes of allocations up.
+  // The peak that the device's driver counted during the counting allocator's run, if the driver
+  // counts. The driver rounds sizes of allocations up.
   std::optional<Bytes> driver_peak;
   Bytes arena_bytes;  // The size of the arena.
   Bytes arena_used;
@@ -53,13 +53,13 @@ struct ValidationReport {
   RunFigures plan;
   ConstantUsage constants;
   std::vector<MemoryUse> overheads;  // From Backend::Overheads.
-  // Where the plan knows the workspaces, they are part of the peaks. If not, they lie outside the
-  // arena, and are `unplanned_workspace` bytes.
+  // If the plan knows the workspaces, they are part of the peaks. If not, they lie outside the
+  // arena and take `unplanned_workspace` bytes.
   bool has_planned_workspaces = false;
   Bytes unplanned_workspace;
   int64_t parameters = 0;                        // How many gradients of parameters were compared.
-  std::vector<ParameterDifference> differences;  // Of the first run that differs.
-  // This and measured_overhead are shares of a training step's time.
+  std::vector<ParameterDifference> differences;  // For the first run that differs.
+  // predicted_overhead and measured_overhead are fractions of a training step's time.
   std::optional<double> predicted_overhead;
   std::optional<double> measured_overhead;
   std::vector<std::string> notes;
@@ -67,14 +67,14 @@ struct ValidationReport {
 };
 
 // `planned` is the graph that the plan was made for (lowered with the plan's costs), before sizes
-// were aligned. The plan must have passed CheckPlan. An error is returned only if the machine or
-// the backend fails; faults of the plan are in `failures`.
+// were aligned. The plan must have passed CheckPlan. Returns an error only if the machine or the
+// backend fails; `failures` holds faults of the plan.
 Result<ValidationReport> ValidatePlan(Backend& backend, const StepGraph& step,
                                       const StepOperators& operators, ConstantStore& constants,
                                       const TensorGraph& planned, const Plan& plan,
                                       const ValidateOptions& options);
 
-// The part of ValidatePlan that runs the two schedules.
+// Runs the two schedules for ValidatePlan.
 Result<ValidationReport> ValidateRuns(Backend& backend, const StepGraph& step,
                                       ConstantStore& constants, Runner& runner,
                                       const PlacedProgram& keep_all, const PlacedProgram& plan,

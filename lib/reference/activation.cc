@@ -74,7 +74,7 @@ constexpr FunctionRow kActivationReferences[] = {
 constexpr CaseRow kActivationCases[] = {
     {"Relu", "f2x3x5 -> f2x3x5"},
     {"Relu", "f0x3 -> f0x3"},
-    {"Relu", "f40007 -> f40007"},  // More than one thread's share, and no multiple of it.
+    {"Relu", "f40007 -> f40007"},  // More than one thread's part, and not a multiple of it.
     {"Relu", "i5(-3..3) -> i5"},
     {"LeakyRelu", "f31 -> f31"},
     {"LeakyRelu", "f31 -> f31", "alpha=0.3"},

@@ -9,7 +9,7 @@ namespace ckplan::reference {
 
 namespace {
 
-// Element of head h, row r, in either layout.
+// Returns element i of row r of head h, in either layout.
 double At(const Tensor& x, int64_t heads, int64_t n, int64_t h, int64_t r, int64_t i) {
   if (x.rank() == 4) return x[Offset(x, {n, h, r, i})];
   return x[Offset(x, {n, r, h * (x.dim(2) / heads) + i})];

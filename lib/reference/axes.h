@@ -1,4 +1,4 @@
-// Reads axes, for the references of movements.
+// Reads axes, for the references of data movements.
 #pragma once
 
 #include <algorithm>

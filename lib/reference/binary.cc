@@ -14,7 +14,7 @@ double Divide(const OpSpec& spec, double a, double b) {
 
 double Modulo(const OpSpec& spec, double a, double b) {
   if (spec.Int("fmod", 0) != 0) return std::fmod(a, b);
-  return a - std::floor(a / b) * b;  // The sign of the divisor.
+  return a - std::floor(a / b) * b;  // The result has the divisor's sign.
 }
 
 constexpr FunctionRow kBinaryReferences[] = {

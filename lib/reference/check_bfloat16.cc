@@ -18,13 +18,13 @@ namespace ckplan::reference {
 
 namespace {
 
-// Rounding to 8 significant bits changes a number by at most this share of it.
+// Rounding to 8 significant bits changes a number by at most this fraction of it.
 constexpr double kRounding = 1.0 / 256;
-// How far the runs may lie apart, in roundings of the tensor's largest number, or of 1 if that is
-// larger: a sum of large terms that cancel has the rounding of the terms. One rounding is that of
-// the number itself as it is stored; two are room for that of an output which backward reads, as a
-// formula in y may have the slope of y^2 (Tan, Reciprocal). A wrong element, or one byte read
-// wrongly, is off by far more than these 1.2 %.
+// The allowed difference between the runs, in roundings of the tensor's largest number, or of 1 if
+// that is larger, because a sum of large terms that cancel has the rounding of the terms. One
+// rounding is that of the stored number itself. Two more allow for a rounded output that backward
+// reads, as a formula in y may have the slope of y^2 (Tan, Reciprocal). A wrong element, or one
+// byte read wrongly, differs by far more than these 1.2 %.
 constexpr double kRoundings = 3;
 // A recurrent network reads its own rounded state at every step.
 constexpr double kRecurrentRoundings = 6;
@@ -36,7 +36,7 @@ Tensor Rounded(Tensor tensor) {
   return tensor;
 }
 
-// All that one run makes.
+// All results of one run.
 struct Made {
   ForwardResult forward;
   BackwardResult backward;
@@ -62,7 +62,8 @@ class Comparison {
     faults_.push_back(fmt::format("{} [seed {}], as bfloat16: {}", case_.text, seed_, what));
   }
 
-  // What is computed from constants alone is constant, and so float32 whatever the activations are.
+  // Results that are computed from constants alone are constants too, so they are float32 whatever
+  // the type of the activations.
   bool DependsOnBatch() const {
     const auto& inputs = case_.spec.inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {

@@ -1,5 +1,5 @@
-// Compares an operator with itself: its results for tensors stored as bfloat16 must equal, except
-// for the rounding of stored values, its results for the same numbers stored as float32.
+// Compares an operator with itself: apart from the rounding of stored values, its results for
+// tensors stored as bfloat16 must equal its results for the same numbers stored as float32.
 //
 // The float32 run is tested by CheckOp, so together the two test the kernels for both types.
 #pragma once
@@ -12,12 +12,13 @@
 
 namespace ckplan::reference {
 
-// Runs the case twice with float inputs of the batch that bfloat16 holds exactly: stored as
-// float32, and stored as bfloat16, as are then all float outputs and the gradients of both.
-// Constants, parameters and their gradients are float32 in both runs. Outputs, statistics and
-// gradients must agree; the second run must also give the same bits twice, and in place of an
-// input. Returns what is wrong, each with the case and the seed; empty if all is right, or if
-// nothing of the case depends on the batch. An operator that refuses bfloat16 is wrong.
+// Runs the case twice, with float inputs of the batch that bfloat16 holds exactly: stored as
+// float32, and stored as bfloat16. In the second run all float outputs and the gradients of both
+// are bfloat16 as well. Constants, parameters and their gradients are float32 in both runs.
+// Outputs, statistics and gradients must agree. The second run must also give the same bits twice,
+// and in place of an input. Returns the faults, each with the case and the seed. The list is empty
+// if there are none, or if no operand of the case depends on the batch. An operator that refuses
+// bfloat16 is a fault.
 std::vector<std::string> CheckBFloat16(Backend& backend, const CaseRow& row, uint64_t seed);
 
 }  // namespace ckplan::reference

@@ -17,12 +17,12 @@ namespace ckplan::reference {
 
 namespace {
 
-// An input is moved by this share of its value, and at least by this: central differences are exact
-// to its square.
+// An input is moved by this fraction of its value, and at least by this amount. The error of
+// central differences is of the order of its square.
 constexpr double kStep = 1e-5;
-// Differences are taken at so many elements of an input, and at fewer of a large one, for each runs
-// the reference twice.
-#ifdef CKPLAN_SANITIZED  // Sanitizers are after the kernels' memory, and make the references slow.
+// Numbers of elements of an input at which differences are taken. Large inputs get fewer, because
+// each difference runs the reference twice.
+#ifdef CKPLAN_SANITIZED  // Sanitizers check the kernels' memory and slow the references down.
 constexpr int64_t kMaxDifferences = 8;
 constexpr int64_t kMinDifferences = 1;
 #else
@@ -165,8 +165,8 @@ class Checker {
     }
   }
 
-  // The gradient of the sum of all outputs, each weighted with its arriving gradient. In a large
-  // input only some elements are differenced; the others stay NaN.
+  // Returns the gradient of the sum of all outputs, each weighted with its arriving gradient. In a
+  // large input only some elements are differenced; the others stay NaN.
   const Tensor& NumericGradient(const std::vector<Tensor>& arriving,
                                 const std::vector<bool>& arrives, size_t position) {
     const auto [found, is_new] = numeric_.try_emplace({arrives, position});
@@ -192,7 +192,7 @@ class Checker {
     return gradient;
   }
 
-  // Differences to the outputs themselves: a large sum would lose the small change.
+  // Sums differences to the expected outputs, because a large sum would lose the small change.
   double Weigh(const std::vector<Tensor>& outputs, const std::vector<Tensor>& weights) const {
     double sum = 0;
     for (size_t i = 0; i < outputs.size(); ++i) {

@@ -77,12 +77,12 @@ std::vector<const void*> Addresses(const Buffers& buffers) {
   return addresses;
 }
 
-// A statistic or a workspace, which does not exist if it has no bytes.
+// Returns memory for a statistic or a workspace, or null if it has no bytes.
 std::unique_ptr<WatchedBuffer> Scratch(Backend& backend, int64_t bytes) {
   return bytes == 0 ? nullptr : std::make_unique<WatchedBuffer>(backend, bytes);
 }
 
-// Buffers with the contents of `tensors`, but not of those that backward may not read.
+// Returns buffers with the contents of `tensors`, except tensors that backward may not read.
 Buffers Fill(Backend& backend, const std::vector<Tensor>& tensors, std::vector<Blob>& contents,
              const std::vector<Operand>* read_by_backward) {
   Buffers buffers(tensors.size());
@@ -100,7 +100,7 @@ Buffers Fill(Backend& backend, const std::vector<Tensor>& tensors, std::vector<B
 
 WatchedBuffer::WatchedBuffer(Backend& backend, int64_t bytes)
     : backend_(backend), bytes_(bytes), guard_(backend.alignment()) {
-  // With an alignment of 8 these are 72 bytes: no multiple of a cache line.
+  // With an alignment of 8 the guard has 72 bytes, which is not a multiple of a cache line.
   while (guard_ < kGuardBytes + 1) guard_ += backend.alignment();
   auto memory = backend.Allocate(bytes + 2 * guard_);
   base_ = memory.value();

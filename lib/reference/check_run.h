@@ -1,5 +1,5 @@
 // Runs one operator on one backend and watches its memory: every buffer lies between guard bytes,
-// and what the operator is to write is poisoned first.
+// and memory that the operator must write is poisoned first.
 #pragma once
 
 #include <memory>
@@ -14,14 +14,14 @@ namespace ckplan::reference {
 // Device memory between guard bytes. It has exactly the alignment of the arena, and no more.
 class WatchedBuffer {
  public:
-  // Its contents are poison.
+  // Fills the buffer with poison.
   WatchedBuffer(Backend& backend, int64_t bytes);
   WatchedBuffer(Backend& backend, const Tensor& contents);
   ~WatchedBuffer();
   WatchedBuffer(const WatchedBuffer&) = delete;
   WatchedBuffer& operator=(const WatchedBuffer&) = delete;
 
-  void* at() const;  // An address even if the buffer is empty.
+  void* at() const;  // Not null, even if the buffer is empty.
   std::vector<unsigned char> Read() const;
   bool AreGuardsIntact() const;
 
@@ -36,7 +36,7 @@ std::vector<unsigned char> ToBytes(const Tensor& tensor);
 // Decodes bytes of the operand's type and dimensions.
 Tensor FromBytes(const std::vector<unsigned char>& bytes, const Operand& operand);
 
-// Index of the first element that still holds poison; -1 if there is none.
+// Returns the index of the first element that still holds poison, or -1 if there is none.
 int64_t FirstPoisoned(const std::vector<unsigned char>& bytes, ElementType type);
 
 using Blob = std::vector<unsigned char>;
@@ -48,11 +48,11 @@ struct ForwardResult {
 };
 
 struct BackwardResult {
-  std::vector<Blob> gradients;  // By position of the inputs; empty where no gradient is asked for.
+  std::vector<Blob> gradients;  // By position of the inputs; empty where no gradient is requested.
   std::vector<std::string> faults;
 };
 
-// `left_out` is the position of an output that nobody reads, or -1. `in_place` is the position of
+// `left_out` is the position of an output that is never read, or -1. `in_place` is the position of
 // the input whose memory output 0 uses, or -1.
 ForwardResult RunForward(Backend& backend, PreparedOp& op, const OpSpec& spec,
                          const std::vector<Tensor>& inputs, uint64_t seed, int64_t left_out = -1,

@@ -1,4 +1,4 @@
-// Clip, and the changes of element type.
+// Clip and the casts between element types.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Col2Im: every element of every block goes to where it lies on the image.
+// Col2Im: every element of every block is added at its place on the image.
 #include "lib/reference/families.h"
 #include "lib/reference/sliding.h"
 
@@ -17,7 +17,8 @@ void Col2Im(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor
   const std::vector<int64_t> strides = IntsOr(spec, "strides", rank, 1);
   const std::vector<int64_t> dilations = IntsOr(spec, "dilations", rank, 1);
   const std::vector<int64_t> pads = IntsOr(spec, "pads", 2 * rank, 0);
-  // The input's axes: sample, channel, then all of the block, then all of the blocks' places.
+  // The input's axes are sample, channel, the axes of the block, and the axes of the blocks'
+  // positions.
   std::vector<int64_t> axes = {outputs[0].dim(0), outputs[0].dim(1)};
   axes.insert(axes.end(), block.begin(), block.end());
   for (size_t k = 0; k < rank; ++k) {
@@ -44,12 +45,12 @@ constexpr CaseRow kCol2ImCases[] = {
     {"Col2Im", "f1x4x5 i2=[6,6] i2=[2,2] -> f1x1x6x6", "dilations=[1,5]"},
     {"Col2Im", "f2x12x28 i2=[7,6] i2=[3,2] -> f2x2x7x6",
      "strides=[2,1] dilations=[1,2] pads=[1,0,2,3]"},
-    // One and three axes.
+    // Images with one axis and with three axes.
     {"Col2Im", "f2x6x7 i1=[9] i1=[3] -> f2x2x9"},
     {"Col2Im", "f1x10x12 i3=[3,4,5] i3=[1,1,5] -> f1x2x3x4x5"},
     {"Col2Im", "f2x24x12 i3=[4,5,3] i3=[2,3,2] -> f2x2x4x5x3",
      "strides=[2,1,1] dilations=[1,2,2] pads=[0,1,1,1,0,1]"},
-    // Elements of the image that no block covers, and blocks that lie wholly in the padding.
+    // Elements of the image that no block covers, and blocks that lie entirely in the padding.
     {"Col2Im", "f2x4x3 i1=[10] i1=[2] -> f2x2x10", "strides=[4]"},
     {"Col2Im", "f1x2x11 i1=[2] i1=[2] -> f1x1x2", "pads=[5,5]"},
     {"Col2Im", "f1x2x3 i1=[1] i1=[2] -> f1x1x1", "pads=[4,4] strides=[3]"},

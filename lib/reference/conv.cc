@@ -6,7 +6,7 @@ namespace ckplan::reference {
 
 namespace {
 
-// Elements of one channel of one sample.
+// Returns the number of elements of one channel of one sample.
 int64_t Plane(const Tensor& x) { return x.size() / (x.dim(0) * x.dim(1)); }
 
 void Conv(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
@@ -30,7 +30,7 @@ void Conv(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> 
   });
 }
 
-// The other way around: every element of x adds to its window in y.
+// The reverse of Conv: every element of x adds to its window in y.
 void ConvTranspose(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const Tensor& x = inputs[0];
   const Tensor& w = inputs[1];

@@ -10,8 +10,8 @@ namespace ckplan::reference {
 
 namespace {
 
-// Where in a term of an equation a label stands, counted from the end; an ellipsis is the axes that
-// the letters leave over, and its labels are the numbers from its end.
+// Returns the label of each axis of a term. A letter is its own label. The axes of an ellipsis,
+// which are those that the letters leave over, are numbered from the last one.
 std::vector<int> LabelsOf(const std::string& term, size_t rank) {
   std::vector<int> labels;
   const auto dots = static_cast<size_t>(std::count(term.begin(), term.end(), '.'));
@@ -26,7 +26,7 @@ std::vector<int> LabelsOf(const std::string& term, size_t rank) {
   return labels;
 }
 
-// Goes through all values of all labels, and adds each product where it belongs.
+// Visits all combinations of the labels' values and adds each product to its element of the result.
 void Einsum(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   std::vector<std::string> terms(1);
   for (const char c : spec.String("equation", "")) {

@@ -12,7 +12,7 @@ void GatherElements(const OpSpec& spec, std::span<const Tensor> inputs, std::spa
     Index from = index;
     const int64_t at = Normal(inputs[1][i], inputs[0].dim(axis));
     from[static_cast<size_t>(axis)] = at;
-    int64_t offset = 0;  // The data may be larger than the indices: no broadcasting.
+    int64_t offset = 0;  // Not Offset, which broadcasts: the data may be larger than the indices.
     for (size_t k = 0; k < from.size(); ++k) offset = offset * inputs[0].dims[k] + from[k];
     outputs[0][i] = at < 0 ? 0 : inputs[0][offset];
   });

@@ -1,5 +1,5 @@
-// The references of all operators, and the cases that kernels are checked with. Each family has one
-// file in this folder.
+// The references of all operators, and the cases with which kernels are checked. Each family has
+// one file in this folder.
 #pragma once
 
 #include <span>
@@ -18,7 +18,7 @@ namespace ckplan::reference {
 
 // Returns null for an operator without a reference.
 Function FindFunction(std::string_view type);
-// The number of cases, in all families, of this operator.
+// Returns the number of this operator's cases, in all families.
 int CountCases(std::string_view type);
 
 }  // namespace ckplan::reference

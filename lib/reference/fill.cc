@@ -13,7 +13,7 @@ class Filler {
     for (const Operand& operand : op_case.spec.inputs) {
       if (operand.is_present && operand.type == ElementType::kFloat32) count += operand.elements();
     }
-    count += count % 2;  // An even number of cells: 0 lies between two of them.
+    count += count % 2;  // With an even number of cells, 0 lies between two cells.
     for (int64_t i = 0; i < count; ++i) {
       const double jitter = static_cast<double>(rng_.Between(-25, 25)) / 100.0;
       points_.push_back((static_cast<double>(i) + 0.5 + jitter) / static_cast<double>(count));

@@ -19,7 +19,8 @@ void Gather(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor
   });
 }
 
-// The index in the data that a tuple names, from axis `begin` on; empty where it is outside.
+// Returns the index in the data that a tuple names, from axis `begin` on; the result is empty if
+// the index is out of range.
 Index TupleAt(const Tensor& data, const Tensor& indices, const Index& place, size_t begin) {
   Index tuple;
   Index member = place;

@@ -1,4 +1,4 @@
-// Tensors made of shapes and a few numbers.
+// Tensors made from shapes and a few numbers.
 #include "lib/reference/families.h"
 
 namespace ckplan::reference {

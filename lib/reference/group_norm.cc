@@ -20,7 +20,7 @@ void InstanceNormalization(const OpSpec& spec, std::span<const Tensor> inputs,
   });
 }
 
-// Scale and bias are of channels; up to opset 20 of groups.
+// Scale and bias have one number per channel; up to opset 20 they have one per group.
 void GroupNormalization(const OpSpec& spec, std::span<const Tensor> inputs,
                         std::span<Tensor> outputs) {
   const Tensor& x = inputs[0];

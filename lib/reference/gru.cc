@@ -10,30 +10,30 @@ namespace {
 
 void Gru(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const bool resets_after = spec.Int("linear_before_reset", 0) != 0;
-  Go(spec, inputs, outputs,
-     [resets_after](const Recurrent& r, int64_t d, int64_t t, int64_t n, std::vector<double>& state,
-                    std::vector<double>&) {
-       const std::vector<double> before = state;
-       const auto gate = [&](int64_t row) {
-         return Sigmoid(r.Input(d, row, t, n) + r.Recurrence(d, row, before));
-       };
-       std::vector<double> reset(before.size());
-       std::vector<double> product(before.size());
-       for (int64_t k = 0; k < r.hidden; ++k) {
-         const auto at = static_cast<size_t>(k);
-         reset[at] = gate(r.hidden + k);
-         product[at] = reset[at] * before[at];
-       }
-       for (int64_t k = 0; k < r.hidden; ++k) {
-         const auto at = static_cast<size_t>(k);
-         const int64_t row = 2 * r.hidden + k;
-         const double own = resets_after ? reset[at] * r.Recurrence(d, row, before)
-                                         : r.Recurrence(d, row, product);
-         const double candidate = std::tanh(r.Input(d, row, t, n) + own);
-         const double update = gate(k);
-         state[at] = (1 - update) * candidate + update * before[at];
-       }
-     });
+  RunRecurrence(spec, inputs, outputs,
+                [resets_after](const Recurrent& r, int64_t d, int64_t t, int64_t n,
+                               std::vector<double>& state, std::vector<double>&) {
+                  const std::vector<double> before = state;
+                  const auto gate = [&](int64_t row) {
+                    return Sigmoid(r.Input(d, row, t, n) + r.Recurrence(d, row, before));
+                  };
+                  std::vector<double> reset(before.size());
+                  std::vector<double> product(before.size());
+                  for (int64_t k = 0; k < r.hidden; ++k) {
+                    const auto at = static_cast<size_t>(k);
+                    reset[at] = gate(r.hidden + k);
+                    product[at] = reset[at] * before[at];
+                  }
+                  for (int64_t k = 0; k < r.hidden; ++k) {
+                    const auto at = static_cast<size_t>(k);
+                    const int64_t row = 2 * r.hidden + k;
+                    const double own = resets_after ? reset[at] * r.Recurrence(d, row, before)
+                                                    : r.Recurrence(d, row, product);
+                    const double candidate = std::tanh(r.Input(d, row, t, n) + own);
+                    const double update = gate(k);
+                    state[at] = (1 - update) * candidate + update * before[at];
+                  }
+                });
 }
 
 constexpr FunctionRow kGruReferences[] = {

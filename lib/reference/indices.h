@@ -12,7 +12,8 @@ inline int64_t AxisOf(const OpSpec& spec, const Tensor& data) {
   return axis < 0 ? axis + data.rank() : axis;
 }
 
-// The index counted from 0, where negative ones count from the end; -1 if it is out of range.
+// Returns the index counted from 0; negative indices count from the end. Returns -1 if the index is
+// out of range.
 inline int64_t Normal(double index, int64_t size) {
   const auto at = static_cast<int64_t>(index < 0 ? index + static_cast<double>(size) : index);
   return at >= 0 && at < size ? at : -1;

@@ -1,11 +1,11 @@
-// Integers among the doubles of a tensor.
+// Converts the doubles of a tensor to integers.
 #pragma once
 
 #include <cstdint>
 
 namespace ckplan::reference {
 
-// The ends of slices are the largest integer, which as a double is one more.
+// Ends of slices may be the largest int64; as a double it is one larger, which does not fit.
 inline int64_t ToInteger(double value) {
   constexpr double kBeyond = 9223372036854775808.0;
   return value < kBeyond ? static_cast<int64_t>(value) : INT64_MAX;

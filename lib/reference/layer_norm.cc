@@ -8,7 +8,7 @@ namespace ckplan::reference {
 
 namespace {
 
-// Elements from `axis` on are normalised together.
+// Returns the size of a row; the elements from `axis` on are normalised together.
 int64_t RowSize(const OpSpec& spec, const Tensor& x) {
   int64_t axis = spec.Int("axis", -1);
   if (axis < 0) axis += x.rank();

@@ -1,4 +1,4 @@
-// Comparisons, boolean and bitwise logic, and the choice by a condition.
+// Comparisons, boolean and bitwise logic, and Where.
 #include "lib/reference/families.h"
 #include "lib/reference/fold.h"
 

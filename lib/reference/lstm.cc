@@ -9,20 +9,20 @@ namespace ckplan::reference {
 namespace {
 
 void Lstm(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  Go(spec, inputs, outputs,
-     [](const Recurrent& r, int64_t d, int64_t t, int64_t n, std::vector<double>& state,
-        std::vector<double>& cell) {
-       const std::vector<double> before = state;
-       for (int64_t k = 0; k < r.hidden; ++k) {
-         const auto gate = [&](int64_t number) {
-           const int64_t row = number * r.hidden + k;
-           return r.Input(d, row, t, n) + r.Recurrence(d, row, before);
-         };
-         const auto at = static_cast<size_t>(k);
-         cell[at] = Sigmoid(gate(2)) * cell[at] + Sigmoid(gate(0)) * std::tanh(gate(3));
-         state[at] = Sigmoid(gate(1)) * std::tanh(cell[at]);
-       }
-     });
+  RunRecurrence(spec, inputs, outputs,
+                [](const Recurrent& r, int64_t d, int64_t t, int64_t n, std::vector<double>& state,
+                   std::vector<double>& cell) {
+                  const std::vector<double> before = state;
+                  for (int64_t k = 0; k < r.hidden; ++k) {
+                    const auto gate = [&](int64_t number) {
+                      const int64_t row = number * r.hidden + k;
+                      return r.Input(d, row, t, n) + r.Recurrence(d, row, before);
+                    };
+                    const auto at = static_cast<size_t>(k);
+                    cell[at] = Sigmoid(gate(2)) * cell[at] + Sigmoid(gate(0)) * std::tanh(gate(3));
+                    state[at] = Sigmoid(gate(1)) * std::tanh(cell[at]);
+                  }
+                });
 }
 
 constexpr FunctionRow kLstmReferences[] = {

@@ -77,10 +77,12 @@ constexpr CaseRow kMatMulCases[] = {
     {"MatMul", "f2x5x3x4 f1x1x4x2 -> f2x5x3x2"},
     {"MatMul", "f2x3x4 f4 -> f2x3"},
     {"MatMul", "f4 f2x4x5 -> f2x5"},
-    {"MatMul", "f40x3 f3x1024! -> f40x1024", "", 1e-4},  // A stride that is bad for the cache.
+    {"MatMul", "f40x3 f3x1024! -> f40x1024", "",
+     1e-4},  // The stride of 1024 causes cache conflicts.
     {"Gemm", "f40x3~ f3x2048! f2048! -> f40x2048", "alpha=0.5", 1e-4},
     {"MatMul", "f2x2x20x24 f2x2x24x20 -> f2x2x20x20"},
-    {"MatMul", "f2x3x4x5 f2x1x5x6 -> f2x3x4x6"},  // One matrix of three times the rows.
+    {"MatMul",
+     "f2x3x4x5 f2x1x5x6 -> f2x3x4x6"},  // Joined into one matrix with three times the rows.
     {"MatMul", "f2x3x4x5 f3x5x6 -> f2x3x4x6"},
     {"MatMul", "f4x5 f2x3x5x6 -> f2x3x4x6"},
 };

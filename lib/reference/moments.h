@@ -14,7 +14,8 @@ struct Moments {
   double mean = 0, variance = 0;
 };
 
-// Moments of each group: the elements for which `group_of` returns the same number.
+// Returns the moments of each group; elements for which `group_of` returns the same number form a
+// group.
 inline std::map<int64_t, Moments> MomentsBy(const Tensor& x,
                                             const std::function<int64_t(const Index&)>& group_of) {
   std::map<int64_t, std::vector<double>> groups;

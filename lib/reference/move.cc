@@ -15,7 +15,7 @@ std::vector<int64_t> Ints(const Tensor& tensor) {
   return values;
 }
 
-// The contents of an input, or of the attribute that older opsets have in its place.
+// Returns the contents of an input, or of the attribute that older opsets have instead.
 std::vector<int64_t> IntsOf(const OpSpec& spec, std::span<const Tensor> inputs, size_t input,
                             std::string_view attribute) {
   if (input < inputs.size() && inputs[input].is_present) return Ints(inputs[input]);

@@ -1,4 +1,4 @@
-// Elementwise operators of any number of inputs.
+// Elementwise operators with any number of inputs.
 #include <algorithm>
 
 #include "lib/reference/families.h"

@@ -101,7 +101,7 @@ void ParseContents(std::string_view text, Operand& operand, Contents& contents) 
     operand.known->reals = contents.values;
     return;
   }
-  // Integers are read as such: the largest of them are no real numbers of double precision.
+  // Integers are not parsed as real numbers, because double precision cannot hold the largest ones.
   for (const std::string_view item : SplitText(Inside(text.substr(1)), ',')) {
     operand.known->ints.push_back(ParseInt(item));
   }

@@ -6,16 +6,16 @@
 //   {"Gather", "f5x3 i4@[0,2,2,4] -> f4x3", "axis=0"}
 //   {"ReduceSum", "f2x3 i1=[1] -> f2x1"}
 //
-// Operator    name, and the opset after @ (20 where none is given)
-// Operand     type, dimensions, role, contents, without spaces; or _ for one that is left out
+// Operator    the name, and the opset after @ (20 if none is given)
+// Operand     type, dimensions, role, contents, without spaces; _ for an operand that is left out
 //   type      f float32, i int64, n int32, b bool
 //   dims      2x3; s for a scalar
-//   role      *  constant during the step: no gradient, but backward may read it
-//             ~  of the batch, but nobody asks for its gradient
-//             !  a trained parameter: constant during the step, and its gradient is asked for
-//             (nothing): of the batch; if float, its gradient is asked for, where there is one
-//   contents  (0.5..2) random in this range; @[1,2] these; =[1,2] these, constant and known to
-//             Prepare. Without: (-2..2); integers 0 or 1.
+//   role      *  constant during the step: it has no gradient, but backward may read it
+//             ~  depends on the batch, but its gradient is not requested
+//             !  a trained parameter: constant during the step, and its gradient is requested
+//             (none) depends on the batch; a float's gradient is requested, if there is one
+//   contents  (0.5..2) random in this range; @[1,2] these values; =[1,2] these values, constant
+//             and known to Prepare. By default (-2..2); integers 0 or 1.
 // Attributes  NAME=VALUE with an integer, a real number (with a point or an exponent), a 'string',
 //             a list [1,2] or [1.0,2.0], or a tensor {1,2} or {1.0}
 #pragma once
@@ -35,17 +35,17 @@ struct CaseRow {
   double tolerance = 1e-5;  // The largest |difference| / max(1, |value|) that passes.
 };
 
-// How an input is filled.
+// Describes how an input is filled.
 struct Contents {
   double low = 0, high = 0;
-  std::vector<double> values;  // These, if there are any.
+  std::vector<double> values;  // Used instead of the range if not empty.
   bool wants_gradient = false;
   bool is_constant = false;
 };
 
 struct OpCase {
   std::string text;  // The row.
-  OpSpec spec;       // What its operands are to backward is set by SetGradientRoles.
+  OpSpec spec;       // SetGradientRoles sets what concerns gradients.
   std::vector<Contents> contents;
   double tolerance = 0;
 };

@@ -11,7 +11,8 @@ namespace {
 
 // ---- Pad ----------------------------------------------------------------------------------------
 
-// By steps from outside to inside: each turns at the edges, or jumps.
+// Moves an outside position step by step to the inside: each step reflects it at an edge or wraps
+// it around.
 Taps PaddedTap(const std::string& mode, int64_t at, int64_t first, int64_t last) {
   const int64_t size = last - first + 1;
   while (at < first || at > last) {

@@ -37,7 +37,7 @@ void MaxPool(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tenso
     outputs[0][o] = best;
     if (outputs.size() < 2) return;
     int64_t position = Offset(x, where);
-    if (spec.Int("storage_order", 0) == 1) {  // The first spatial axis is counted innermost.
+    if (spec.Int("storage_order", 0) == 1) {  // The first spatial axis varies fastest.
       position = 0;
       for (size_t axis = where.size(); axis-- > 2;)
         position = position * x.dims[axis] + where[axis];
@@ -48,7 +48,7 @@ void MaxPool(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tenso
   });
 }
 
-// The whole image is the window.
+// Returns the spec of a pool whose window is the whole image.
 OpSpec WholeImage(const OpSpec& spec) {
   OpSpec whole = spec;
   const std::vector<int64_t>& dims = spec.inputs[0].dims;

@@ -1,4 +1,4 @@
-// What is random has no reference, and cases of its own in the tests of the backends.
+// Random operators have no reference; the tests of the backends have cases for them.
 #include "lib/reference/families.h"
 
 namespace ckplan::reference {

@@ -1,4 +1,4 @@
-// The loop over directions, samples and steps that recurrent networks share.
+// The loop over directions, samples and steps that all recurrent operators share.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@ struct Recurrent {
   int64_t steps, batch, width, hidden;
 
   bool Has(size_t input) const { return input < inputs.size() && inputs[input].is_present; }
-  // The product of row `row` of W and the input of sample n at step t, plus the bias of W.
+  // Returns the product of row `row` of W and the input of sample n at step t, plus the bias of W.
   double Input(int64_t direction, int64_t row, int64_t t, int64_t n) const {
     double sum = 0;
     const int64_t rows = inputs[1].dim(1);
@@ -25,7 +25,7 @@ struct Recurrent {
     }
     return sum + Bias(direction, row);
   }
-  // The product of row `row` of R and the state of a sample, plus the bias of R.
+  // Returns the product of row `row` of R and the state of a sample, plus the bias of R.
   double Recurrence(int64_t direction, int64_t row, const std::vector<double>& state) const {
     double sum = 0;
     const int64_t rows = inputs[1].dim(1);
@@ -55,8 +55,8 @@ struct Recurrent {
 // Calls step(r, direction, t, n, state, cell), which replaces the state and cell of sample n by the
 // next ones.
 template <typename Step>
-void Go(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs,
-        const Step& step) {
+void RunRecurrence(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                   const Step& step) {
   const Tensor& x = inputs[0];
   const Recurrent r{inputs, outputs, x.dim(0), x.dim(1), x.dim(2), inputs[2].dim(2)};
   const int64_t directions = inputs[2].dim(0);

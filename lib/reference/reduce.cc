@@ -25,7 +25,7 @@ std::vector<bool> ReducedAxes(const OpSpec& spec, std::span<const Tensor> inputs
   return is_reduced;
 }
 
-// F: double(std::vector<double> of the elements that go into one result).
+// F computes one result: double(std::vector<double> of the elements that are reduced to it).
 template <auto F>
 void Reduce(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const std::vector<bool> is_reduced = ReducedAxes(spec, inputs);

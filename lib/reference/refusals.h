@@ -1,5 +1,5 @@
-// Tests of what operators are refused for. Each row has an operator in the grammar of op_case.h and
-// a part of the message. The rows of families.h hold operators that are accepted.
+// Tests the reasons for which operators are refused. Each row has an operator in the grammar of
+// op_case.h and a part of the message. The rows of families.h hold operators that are accepted.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -22,8 +22,8 @@ struct Refusal {
 
 inline constexpr ErrorCode kUnsupported = ErrorCode::kUnsupported;
 
-// The gradient of every float input of the batch is asked for, and backward reads the constants.
-// There is more room for statistics than any operator in these tests needs.
+// The gradient of every float input of the batch is requested, and backward reads the constants.
+// The statistic has more bytes than any operator in these tests needs.
 inline OpSpec SpecOf(const reference::CaseRow& row) {
   const reference::OpCase parsed = ParseCase(row);
   OpSpec spec = parsed.spec;

@@ -66,7 +66,7 @@ Taps TapsAt(const OpSpec& spec, const ResizedAxis& axis, int64_t index) {
   const double stretch = spec.Int("antialias", 0) != 0 ? std::min(1.0, axis.scale) : 1.0;
   Taps taps;
   double sum = 0;
-  // Far more than any filter reaches.
+  // This is far more than any filter reaches.
   const auto reach = static_cast<int64_t>(4 / stretch) + 2;
   for (int64_t i = static_cast<int64_t>(x) - reach; i <= static_cast<int64_t>(x) + reach; ++i) {
     const bool is_outside = i < 0 || i >= axis.input;
@@ -80,7 +80,7 @@ Taps TapsAt(const OpSpec& spec, const ResizedAxis& axis, int64_t index) {
   return taps;
 }
 
-// Scales, sizes and regions from whichever operand or attribute the opset has them in.
+// Reads scales, sizes and regions from the operand or attribute in which the opset has them.
 std::vector<ResizedAxis> AxesOf(const OpSpec& spec, std::span<const Tensor> inputs,
                                 const Tensor& y) {
   const Tensor& x = inputs[0];

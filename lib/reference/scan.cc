@@ -1,4 +1,4 @@
-// Running sums, and the places of extremes.
+// Cumulative sums, and the indices of extreme values.
 #include <cmath>
 
 #include "lib/reference/families.h"
@@ -50,8 +50,8 @@ void Hardmax(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tenso
   const Tensor& x = inputs[0];
   int64_t axis = spec.Int("axis", spec.opset < 13 ? 1 : -1);
   if (axis < 0) axis += x.rank();
-  // The elements that one is chosen of have the same index before the axis, and, since opset 13,
-  // after it.
+  // The elements that compete for the maximum have the same index before the axis and, since opset
+  // 13, after it.
   const auto is_rival = [&](const Index& a, const Index& b) {
     for (size_t k = 0; k < a.size(); ++k) {
       const auto at = static_cast<int64_t>(k);

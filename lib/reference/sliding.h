@@ -15,7 +15,7 @@ inline std::vector<int64_t> IntsOr(const OpSpec& spec, std::string_view name, si
   return ints;
 }
 
-// Sizes along the spatial axes alone. `in` belongs to the tensor that the window slides over.
+// Sizes along the spatial axes only. `in` belongs to the tensor that the window slides over.
 struct Sliding {
   std::vector<int64_t> in, out, kernel, strides, dilations, begins, ends;
 };

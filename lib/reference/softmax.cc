@@ -8,7 +8,7 @@ namespace ckplan::reference {
 
 namespace {
 
-// Below opset 13 all from `axis` on is one row; since then the axis alone.
+// Below opset 13 all axes from `axis` on form one row; since opset 13 only the axis itself does.
 void SoftmaxOf(const OpSpec& spec, const Tensor& x, Tensor& y, bool is_log) {
   int64_t axis = spec.Int("axis", spec.opset >= 13 ? -1 : 1);
   if (axis < 0) axis += x.rank();

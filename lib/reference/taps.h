@@ -1,4 +1,4 @@
-// Weighted sums of few elements along each axis.
+// Weighted sums of a few elements along each axis.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct Tap {
 // The taps of one index of the output's axis. If there are none, the element gets a fill value.
 using Taps = std::vector<Tap>;
 
-// The weighted sum over all combinations of the axes' taps.
+// Returns the weighted sum over all combinations of the axes' taps.
 inline double Combine(const Tensor& x, const std::vector<const Taps*>& taps, size_t axis,
                       int64_t offset) {
   if (axis == taps.size()) return x[offset];

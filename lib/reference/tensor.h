@@ -34,8 +34,8 @@ inline bool NextIndex(Index& index, const std::vector<int64_t>& dims) {
   return false;
 }
 
-// The position of an element under broadcasting: an axis of size 1 in the tensor is always read at
-// 0, and leading axes that the tensor lacks are skipped.
+// Returns the position of an element under broadcasting: an axis of size 1 in the tensor is always
+// read at 0, and leading axes that the tensor lacks are skipped.
 inline int64_t Offset(const Tensor& tensor, const Index& index) {
   const size_t skipped = index.size() - tensor.dims.size();
   int64_t offset = 0;

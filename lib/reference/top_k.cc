@@ -7,7 +7,8 @@ namespace ckplan::reference {
 
 namespace {
 
-// Values and indices of the k largest, or smallest, in order; of equals the first ones.
+// Returns values and indices of the k largest or smallest elements, in order; among equal elements
+// the first ones win.
 void TopK(const OpSpec& spec, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const Tensor& x = inputs[0];
   int64_t axis = spec.Int("axis", -1);

@@ -1,4 +1,4 @@
-// Functions of one number that are no activations.
+// Functions of one number other than activations.
 #include <cmath>
 
 #include "lib/reference/families.h"
@@ -37,7 +37,7 @@ constexpr FunctionRow kUnaryMathReferences[] = {
                                 : 0)},
     {"Floor", CKPLAN_MAP(std::floor(x))},
     {"Ceil", CKPLAN_MAP(std::ceil(x))},
-    {"Round", CKPLAN_MAP(std::nearbyint(x))},  // Halves to even.
+    {"Round", CKPLAN_MAP(std::nearbyint(x))},  // Halves round to even.
     {"Not", CKPLAN_MAP(x == 0 ? 1 : 0)},
     {"IsNaN", CKPLAN_MAP(std::isnan(x) ? 1 : 0)},
     {"IsInf", Map<IsInfinite>},

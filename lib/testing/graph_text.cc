@@ -15,7 +15,7 @@ std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
 }
 
-// Removes and returns what comes before `separator`; the whole text if there is none.
+// Removes and returns the text before `separator`, or the whole text if there is none.
 std::string_view TakeUntil(std::string_view* text, std::string_view separator) {
   const size_t at = text->find(separator);
   const std::string_view part = text->substr(0, at);
@@ -68,7 +68,7 @@ TensorGraph CreateOrStop(TensorGraphParts parts) {
   return TensorGraph::Create(std::move(parts)).value();
 }
 
-// A copy of the graph in which tensor i is the output of node i, with file ids to match.
+// Returns a copy of the graph in which tensor i is the output of node i, with matching file ids.
 TensorGraph NumberAlike(const TensorGraph& graph) {
   IdVector<TensorId, TensorId> renamed(graph.tensors().size());
   TensorGraphParts parts = PartsOf(graph);

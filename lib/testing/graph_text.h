@@ -8,9 +8,10 @@
 // A node is declared at its first mention, `name:bytes@cost`, or `name:bytes` for cost 1; later
 // mentions are the bare name. `;` ends a path; a path of one node is a node without edges.
 //
-// It means the same as the minimal form of graph.json: one output per node, no inputs; backward
-// costs as much as forward and reads all inputs and the node's own output; the outputs of the graph
-// are those that no node reads. Node i makes tensor i, and both have the file id i.
+// The text means the same as the minimal form of graph.json: each node has one output, and there
+// are no inputs. Backward costs as much as forward and reads all inputs and the node's own output.
+// The outputs of the graph are the tensors that no node reads. Node i makes tensor i, and both have
+// the file id i.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +25,12 @@
 
 namespace ckplan {
 
-// A text that cannot be read stops the program through CKPLAN_CHECK: it is a fault of the test.
+// A text that cannot be read stops the program through CKPLAN_CHECK, because the test itself is
+// wrong.
 TensorGraph GraphFromText(std::string_view text);
 
-// A graph with the same meaning, from lists. Edges are positions in `vertices`; an input stands in
-// a node's list in the order of `edges`.
+// Builds a graph with the same meaning from lists. Edges are positions in `vertices`; a node's
+// inputs are in the order of `edges`.
 struct TextVertex {
   std::string name;
   Bytes bytes;
@@ -37,7 +39,7 @@ struct TextVertex {
 TensorGraph GraphFromVertices(std::string name, const std::vector<TextVertex>& vertices,
                               const std::vector<std::pair<int32_t, int32_t>>& edges);
 
-// The chain n0 -> n1 -> ... of nodes with these sizes and a cost of 1 each.
+// Builds the chain n0 -> n1 -> ... of nodes with these sizes and a cost of 1 each.
 TensorGraph ChainOf(const std::vector<int64_t>& bytes);
 
 }  // namespace ckplan

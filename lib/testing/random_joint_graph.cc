@@ -8,7 +8,7 @@
 namespace ckplan {
 namespace {
 
-// Not the position itself, so that code which takes a file id for a position fails a test.
+// File ids differ from positions, so that code which takes a file id for a position fails a test.
 int64_t ValueFileId(size_t position) { return static_cast<int64_t>(position) * 3 + 5; }
 int64_t OpFileId(size_t position) { return static_cast<int64_t>(position) * 7 + 2; }
 
@@ -38,7 +38,7 @@ class RandomJointBuilder {
     return parts_.values.push_back(value);
   }
 
-  // Half the time one of the last few, so that graphs are deep and not only wide.
+  // Half of the picks come from the last few values, so that graphs are deep and not only wide.
   ValueId PickValue() {
     const auto count = static_cast<int64_t>(parts_.values.size());
     const int64_t low = rng_.Chance(50) ? std::max<int64_t>(0, count - 4) : 0;
@@ -120,7 +120,7 @@ class RandomJointBuilder {
   std::vector<bool> is_read_;
 };
 
-// Which operations run at all: all that are needed and what they need, and most others.
+// Chooses which operations run: all operations that the results need, and most of the others.
 IdVector<OpId, bool> ChooseOperations(Rng& rng, const JointGraph& graph) {
   IdVector<OpId, bool> runs(graph.ops().size());
   for (auto i = static_cast<int32_t>(graph.ops().size()) - 1; i >= 0; --i) {

@@ -19,23 +19,24 @@ struct RandomJointOptions {
   int64_t max_cost = 10;
   int second_write = 25;
   int no_write = 3;         // An operation that writes nothing.
-  int duplicate_read = 10;  // A value that stands twice among the reads.
-  int alias = 20;           // A write in the memory of a read.
+  int duplicate_read = 10;  // A value that occurs twice among the reads.
+  int alias = 20;           // A write that shares the memory of a read.
   int in_place = 35;
-  int equal_bytes = 60;  // A write as large as a read: in-place needs it.
+  int equal_bytes = 60;  // A write as large as a read: needed for in-place writes.
   int workspace = 30;
   int never_repeat = 15;
   int parameter_gradient = 15;
   int given_result = 5;   // A result that no operation makes.
-  int early_result = 10;  // A value that others read is a result too.
-  int dead_end = 15;      // A value that nobody reads is no result.
+  int early_result = 10;  // A value that operations read is also a result.
+  int dead_end = 15;      // A value that no operation reads is no result.
 };
 
-// Any graph that JointGraph::Create admits; at least one result unless all values are dead ends.
+// Returns any graph that JointGraph::Create admits; it has at least one result unless all values
+// are dead ends.
 JointGraph RandomJointGraph(Rng& rng, const RandomJointOptions& options = {});
 
-// A random sequence of runs that is a plan of the graph: a random order, in which some operations
-// run several times and some that nothing needs do not run at all.
+// Returns a random sequence of runs that is a valid plan of the graph: a random order, in which
+// some operations run several times and some unneeded operations do not run.
 std::vector<OpId> RandomRuns(Rng& rng, const JointGraph& graph);
 
 }  // namespace ckplan

@@ -10,7 +10,7 @@
 
 namespace ckplan {
 
-TEST_CASE("random joint graphs: the seed is the graph and the plan") {
+TEST_CASE("random joint graphs: the seed determines the graph and the plan") {
   Rng first(7), second(7), other(8);
   const JointGraph graph = RandomJointGraph(first);
   CHECK(graph == RandomJointGraph(second));

@@ -1,5 +1,5 @@
-// Validates JSON by a JSON Schema, draft-07, with the library valijson. Only its source includes
-// that library, which takes half a minute to compile.
+// Validates JSON against a JSON Schema, draft-07, with the library valijson. Only this class's
+// source includes that library, which takes half a minute to compile.
 #pragma once
 
 #include <memory>

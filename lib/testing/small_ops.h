@@ -11,14 +11,14 @@
 namespace ckplan {
 
 struct SmallOp {
-  std::string op;  // Its name, and its type.
+  std::string op;  // Both the name and the type of the operation.
   int64_t bytes = 0;
   int64_t cost = 0;
   std::vector<int32_t> reads;  // Positions of the operations whose values it reads.
 };
 
-// One value for each operation; the last one is the result. Operations from `first_backward` on
-// are of the backward phase.
+// Makes a graph with one value for each operation; the last value is the result. Operations from
+// `first_backward` on belong to the backward phase.
 JointGraph GraphOfOps(const std::vector<SmallOp>& ops,
                       std::optional<size_t> first_backward = std::nullopt);
 

@@ -1,4 +1,4 @@
-// An empty folder for a test, gone with all that is in it when the test is.
+// An empty folder for a test, removed with its contents when the object is destroyed.
 #pragma once
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ namespace ckplan {
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    // mkdtemp(3) replaces the six X, which it needs, so that the name is unique.
+    // mkdtemp(3) replaces the six X, which it requires, by a unique suffix.
     std::string name = (std::filesystem::temp_directory_path() / "ckplan_XXXXXX").string();
     path_ = mkdtemp(name.data());
   }

@@ -39,7 +39,7 @@ TEST_CASE("graph text: node i makes tensor i, also when the text is not in topol
   CHECK(graph.outputs() == std::vector<TensorId>{TensorId(3)});
 }
 
-TEST_CASE("random graphs: the seed is the graph") {
+TEST_CASE("random graphs: the seed determines the graph") {
   Rng first(7), second(7), other(8);
   const TensorGraph graph = RandomTensorGraph(first);
   CHECK(graph == RandomTensorGraph(second));
