@@ -7,7 +7,7 @@ namespace ckplan::cpu {
 
 namespace {
 
-// Whether `places` is 0, 1, 2, ..., so that the matrices are used in the order in which they lie.
+// Returns whether `places` is 0, 1, 2, ..., so that the matrices are used in memory order.
 bool IsSequence(const std::vector<int64_t>& places) {
   for (size_t i = 0; i < places.size(); ++i) {
     if (places[i] != static_cast<int64_t>(i)) return false;

@@ -1,5 +1,5 @@
-// Products of pairs of matrices taken from two lists: the form that a batched matrix product with
-// broadcasting, and its gradients, are reduced to.
+// Products of pairs of matrices taken from two lists. A batched matrix product with broadcasting,
+// and its gradients, are reduced to this form.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,8 @@ inline constexpr int64_t kMaxMatrices = 1 << 24;
 
 class BatchedMatMul {
  public:
-  // shape.batch and the is_shared flags of its layouts are derived from `triples`. shape.adds is
-  // supported only if `triples` names each matrix of C once.
-  // Throws the exceptions of oneDNN.
+  // Derives shape.batch and the is_shared flags of its layouts from `triples`. Supports shape.adds
+  // only if `triples` names each matrix of C once. Throws the exceptions of oneDNN.
   BatchedMatMul(ProductShape shape, MatrixTriples triples);
 
   int64_t workspace() const { return product_->workspace(); }

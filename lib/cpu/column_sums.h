@@ -1,4 +1,4 @@
-// Sums of the columns of a row-major matrix of terms: gradients of biases and scales.
+// Sums of the columns of a row-major matrix of terms, for gradients of biases and scales.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace ckplan::cpu {
 
-// result[c] = the sum over rows of term(row, c). Small groups of rows are summed in float and the
-// sums of the groups in double, so that long columns keep their precision.
+// Computes result[c] = the sum over rows of term(row, c). Small groups of rows are summed in float
+// and the sums of the groups in double, so that long columns keep their precision.
 template <typename Term>
 void SumColumns(int64_t rows, int64_t columns, float* result, const Term& term) {
   constexpr int64_t kColumns = 64;

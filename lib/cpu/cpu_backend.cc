@@ -23,7 +23,7 @@ namespace {
 constexpr int64_t kAllocationAlignment = 64;
 constexpr int64_t kDigestBlock = 1 << 16;  // Bytes per block; each block has a digest of its own.
 
-// One mixing step of a 64-bit hash in the manner of xxh64: multiply, rotate.
+// Does one mixing step of a 64-bit hash in the manner of xxh64: multiply, rotate.
 uint64_t Mix(uint64_t hash, uint64_t word) {
   hash ^= word * 0x9E3779B97F4A7C15u;
   return ((hash << 27) | (hash >> 37)) * 0xC2B2AE3D27D4EB4Fu;
@@ -54,8 +54,8 @@ void LookForNans(const unsigned char* bytes, int64_t size, int64_t first_index,
   }
 }
 
-// Memory that this process can still allocate: the free memory of the machine. Limits of control
-// groups (cgroups) are not considered.
+// Returns the bytes that this process can still allocate: the free memory of the machine. Limits of
+// control groups (cgroups) are ignored.
 int64_t FreeMemory() {
   std::ifstream info("/proc/meminfo");
   std::string key;
@@ -108,7 +108,7 @@ class CpuBackend final : public Backend {
   int64_t AvailableBytes() const override { return FreeMemory(); }
 
   Result<void*> Allocate(int64_t bytes) override {
-    // Linux grants more memory than exists and kills the process later, so check before.
+    // Linux grants more memory than exists and kills the process later, so check first.
     const int64_t left = FreeMemory();
     void* memory = nullptr;
     if (bytes <= left) {

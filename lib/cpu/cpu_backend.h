@@ -1,4 +1,4 @@
-// The backend for this machine's CPU: oneDNN where it has a primitive, own kernels elsewhere.
+// The backend for this machine's CPU: oneDNN where it has a primitive, our own kernels elsewhere.
 #pragma once
 
 #include <memory>
@@ -7,9 +7,9 @@
 
 namespace ckplan::cpu {
 
-// `threads`: 0 means one for each processor that this process may use. Sets the number of OpenMP
-// threads of the process. Results are bitwise equal only between runs with equal numbers of
-// threads.
+// `threads` is the number of threads; 0 means one for each processor that this process may use.
+// Sets the number of OpenMP threads of the process. Results are bitwise equal only between runs
+// with equal numbers of threads.
 std::unique_ptr<Backend> MakeCpuBackend(int threads);
 
 }  // namespace ckplan::cpu

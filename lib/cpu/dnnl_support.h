@@ -1,5 +1,5 @@
-// oneDNN as this backend uses it: plain pointers in and out, and scratch memory that the caller
-// owns. These functions let the exceptions of oneDNN pass; Guarded turns them into a Result.
+// oneDNN as this backend uses it: with plain pointers, and scratch memory that the caller owns.
+// These functions let the exceptions of oneDNN pass; Guarded turns them into a Result.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class WorkspacePlan {
   int64_t size_ = 0;
 };
 
-// The buffer that WorkspacePlan placed at `offset`.
+// Returns the buffer that WorkspacePlan placed at `offset`.
 float* FloatsAt(void* workspace, int64_t offset);
 
 struct DnnlDevice {
@@ -36,7 +36,7 @@ struct DnnlDevice {
 };
 
 struct DnnlArgument {
-  int id = 0;  // DNNL_ARG_...
+  int id = 0;  // A constant DNNL_ARG_...
   const dnnl::memory::desc* desc = nullptr;
   const void* at = nullptr;
 };

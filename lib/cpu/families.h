@@ -1,4 +1,4 @@
-// The operators of the CPU backend by family: one file each in ops/. registry.cc joins them.
+// The operators of the CPU backend by family, one file each in ops/. registry.cc joins them.
 #pragma once
 
 #include <span>

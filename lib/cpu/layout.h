@@ -28,7 +28,7 @@ void WalkRuns(const Layout& layout, int64_t begin, int64_t end, const Body& body
     body(static_cast<const int64_t*>(offsets.data()), length);
     at += length;
     if (at >= end) return;
-    // Advance to the start of the next row.
+    // Advances to the start of the next row.
     for (size_t k = 0; k < offsets.size(); ++k) {
       offsets[k] -= index[rank - 1] * layout.strides[k][rank - 1];
     }

@@ -14,7 +14,7 @@ constexpr auto kType = dnnl::memory::data_type::f32;
 // copied into a packed layout, panel by panel.
 constexpr int64_t kBadStride = 1024;
 constexpr int64_t kPanel = 512;   // Columns.
-constexpr int64_t kFewRows = 32;  // Rows of A: too few for the copies to pay off.
+constexpr int64_t kFewRows = 32;  // With so few rows of A the copies do not pay off.
 
 int64_t StrideOf(int64_t rows, int64_t columns, const MatrixLayout& layout) {
   if (layout.row_stride != 0) return layout.row_stride;
@@ -36,7 +36,7 @@ Desc MatrixDesc(int64_t batch, int64_t rows, int64_t columns, const MatrixLayout
 
 bool IsBad(int64_t stride) { return stride % kBadStride == 0; }
 
-// Number of columns of B computed at once: all of them, or a panel.
+// Returns the number of columns of B that are computed at once: all of them, or a panel.
 int64_t ChoosePanel(const ProductShape& shape) {
   const bool is_bad = shape.batch == 1 && !shape.packs_b && !shape.b.is_transposed &&
                       !shape.c.is_transposed && IsBad(StrideOf(shape.k, shape.n, shape.b));

@@ -9,22 +9,22 @@
 
 namespace ckplan::cpu {
 
-// How a matrix lies in memory: row-major as it is used, or transposed.
+// How a matrix lies in memory: row-major, or transposed.
 struct MatrixLayout {
   bool is_transposed = false;  // The rows in memory are the matrix's columns.
   int64_t row_stride = 0;      // Elements between starts of rows in memory; 0: rows are dense.
   bool is_shared = false;      // One matrix serves the whole batch.
 };
 
-// C = alpha A B, or C += alpha A B; A is m x k, B is k x n. A batch has `batch` such products,
-// whose matrices are stored contiguously.
+// Describes C = alpha A B, or C += alpha A B; A is m x k, B is k x n. A batch has `batch` such
+// products, whose matrices are stored contiguously.
 struct ProductShape {
   int64_t batch = 1;
   int64_t m = 0, n = 0, k = 0;
   MatrixLayout a, b, c;
   float alpha = 1;
   bool adds = false;
-  bool packs_b = false;  // Run takes B as packed by Pack, to reuse B in many products; batch is 1.
+  bool packs_b = false;  // Run takes B packed by Pack, so that many products reuse it; batch is 1.
 };
 
 class MatMulKernel {

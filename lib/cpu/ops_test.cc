@@ -1,5 +1,5 @@
 // Tests the operators of the CPU backend against the double-precision reference. Each case is a row
-// of a table, see lib/reference/op_case.h.
+// of a table; see lib/reference/op_case.h.
 #include <doctest/doctest.h>
 
 #include "lib/cpu/cpu_backend.h"
@@ -34,7 +34,7 @@ bool IsRandom(std::string_view type) {
   return type.substr(0, 6) == "Random" || type == "Bernoulli" || type == "Dropout";
 }
 
-TEST_CASE("cpu: the operators are those of the families, each once") {
+TEST_CASE("cpu: the backend has each operator of the families once") {
   const auto rows = OpRows();
   const auto families = AllFamilyRows();
   REQUIRE(rows.size() == families.size());

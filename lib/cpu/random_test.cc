@@ -18,7 +18,7 @@ using reference::BackwardResult;
 using reference::ForwardResult;
 using reference::Tensor;
 
-// An operator whose inputs each hold one repeated value.
+// Runs an operator whose inputs each hold one repeated value.
 struct Drawn {
   OpSpec spec;
   std::unique_ptr<Backend> backend = MakeCpuBackend(2);
@@ -70,8 +70,8 @@ Moments MomentsOf(const std::vector<double>& values) {
   return moments;
 }
 
-TEST_CASE("counter rng: the words are splitmix64's") {
-  // The expected words: splitmix64 written out, starting from the scrambled initial state.
+TEST_CASE("counter rng: the words equal splitmix64's") {
+  // The expected words come from splitmix64 written out, starting from the scrambled initial state.
   const CounterRng rng(0);
   uint64_t state = 0xD1B54A32D192ED03U;
   const auto scramble = [](uint64_t z) {
@@ -88,7 +88,7 @@ TEST_CASE("counter rng: the words are splitmix64's") {
   }
 }
 
-TEST_CASE("dropout: drops the ratio, scales the rest, and the gradient alike") {
+TEST_CASE("dropout: drops the ratio and scales the rest, in values and in gradients") {
   const reference::CaseRow rows[] = {
       {"Dropout", "f40001 fs=[0.25] -> f40001 b40001"},
       {"Dropout", "f40001 fs=[0.25] bs=[0] -> f40001 b40001"},
@@ -119,7 +119,7 @@ TEST_CASE("dropout: drops the ratio, scales the rest, and the gradient alike") {
   }
 }
 
-TEST_CASE("dropout: the seed alone decides, in place as well") {
+TEST_CASE("dropout: only the seed decides what is dropped, also in place") {
   Drawn drawn = Prepare({"Dropout", "f40001 fs=[0.5] -> f40001"}, 1);
   const ForwardResult first = Forward(drawn, 7);
   CHECK(Forward(drawn, 7).outputs == first.outputs);
@@ -127,14 +127,14 @@ TEST_CASE("dropout: the seed alone decides, in place as well") {
   CHECK(Forward(drawn, 8).outputs != first.outputs);
 }
 
-TEST_CASE("dropout: everything, and nothing") {
+TEST_CASE("dropout: ratios that drop everything and nothing") {
   Drawn all = Prepare({"Dropout", "f999 fs=[1] -> f999"}, 1);
   CHECK(Values(all, Forward(all, 7)) == std::vector<double>(999, 0.0));
   Drawn none = Prepare({"Dropout", "f999 fs=[0] -> f999"}, 1);
   CHECK(Values(none, Forward(none, 7)) == std::vector<double>(999, 1.0));
 }
 
-TEST_CASE("random tensors: means, deviations, bounds, and the seed") {
+TEST_CASE("random tensors: means, deviations and bounds are right, and the seed decides") {
   struct Row {
     reference::CaseRow op;
     double mean, deviation, low, high;

@@ -43,7 +43,8 @@ class Reduction {
   static constexpr int64_t kTile = 512;
 
   Reduction() = default;
-  // `target`: the operand of the layout that is the result; axes where its stride is 0 are reduced.
+  // `target` is the position of the layout's operand that is the result; axes with stride 0 in it
+  // are reduced.
   Reduction(Layout layout, size_t target);
 
   const Layout& layout() const { return layout_; }
@@ -79,9 +80,9 @@ class Reduction {
   Layout layout_;
   Axes kept_, reduced_;
   bool is_inner_kept_ = false;
-  int64_t results_ = 1;  // Results along the kept axes.
-  int64_t tiles_ = 1;    // Tiles of the inner axis.
-  int64_t steps_ = 1;    // Runs that are combined into one row of results.
+  int64_t results_ = 1;  // The number of results along the kept axes.
+  int64_t tiles_ = 1;    // The number of tiles of the inner axis.
+  int64_t steps_ = 1;    // The number of runs combined into one row of results.
   int64_t parts_ = 1;
 };
 

@@ -17,14 +17,14 @@ using PrepareFunction = Result<std::unique_ptr<PreparedOp>> (*)(const OpSpec& sp
 struct OpRow {
   std::string_view type;
   PrepareFunction prepare = nullptr;
-  std::string_view limits;  // What is not supported of this operator.
+  std::string_view limits;  // The part of the operator that is not supported.
 };
 
-// In alphabetical order.
+// The rows are in alphabetical order.
 std::span<const OpRow> OpRows();
 const OpRow* FindOp(std::string_view type);
 
-// What a PrepareFunction returns on success.
+// Returns the operator of a successful PrepareFunction.
 template <typename Op, typename... Arguments>
 Result<std::unique_ptr<PreparedOp>> Prepared(Arguments&&... arguments) {
   std::unique_ptr<PreparedOp> op = std::make_unique<Op>(std::forward<Arguments>(arguments)...);

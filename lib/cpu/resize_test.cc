@@ -61,7 +61,7 @@ const Row kRows[] = {
       8.375, 6.03125,  3.453125, 1.359375, 0.515625, 0.921875, 2.328125, 4.125}},
 };
 
-TEST_CASE("resize: ONNX's reference implementation gives the same") {
+TEST_CASE("resize: values equal those of ONNX's reference implementation") {
   const auto backend = MakeCpuBackend(2);
   for (const Row& row : kRows) {
     CAPTURE(row.op.operands);

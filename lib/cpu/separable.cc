@@ -76,7 +76,7 @@ SeparableMap SeparableMap::Transposed() const {
 
 template <typename Body>
 void SeparableMap::ForRowTaps(int64_t row, const Body& body) const {
-  // The current tap of each axis, incremented like the digits of a number.
+  // The current tap of each axis; the taps advance like the digits of a number.
   Dims first(outer_.size()), last(outer_.size());
   for (size_t axis = outer_.size(); axis-- > 0;) {
     const auto at = static_cast<size_t>(row % outer_[axis].output_size());

@@ -1,4 +1,4 @@
-// Linear maps that are applied along each axis independently, see lib/ops/taps.h.
+// Linear maps that are applied along each axis independently; see lib/ops/taps.h.
 #pragma once
 
 #include "lib/backend/backend.h"
@@ -17,18 +17,19 @@ class SeparableMap {
   SeparableMap Transposed() const;
   // `fill` is the output where there is no tap.
   void Run(const float* from, float* to, float fill = 0) const;
-  // For elements of any type, given their size: at most one tap per output element, whose weight is
-  // taken as 1; `fill` (a single element) is the output where there is none.
+  // Selects elements of any type, given their size. Each output element has at most one tap, whose
+  // weight is taken as 1; `fill` (a single element) is the output where there is no tap.
   void Select(const void* from, void* to, int64_t element_bytes, const void* fill) const;
 
  private:
-  // Neighbouring output elements of a row that read neighbouring input elements, all with one
+  // Neighbouring output elements of a row that read neighbouring input elements, all with the same
   // weight.
   struct Stretch {
     int64_t to = 0, from = 0, length = 0;
     float weight = 1;
   };
-  // At most two taps, enough for linear interpolation. A single tap gets a second of weight 0.
+  // At most two taps, which suffice for linear interpolation. A single tap gets a second one of
+  // weight 0.
   struct TapPair {
     int64_t first = 0, second = 0;
     float first_weight = 0, second_weight = 0;

@@ -33,8 +33,8 @@ inline void ZeroBytes(void* to, int64_t bytes) {
   });
 }
 
-// to[to_base + Σ i_a to_strides[a]] = from[from_base + Σ i_a from_strides[a]] for every index i
-// with i_a < dims[a]. No place is written twice. Strides may be negative and, in `from`, 0.
+// Copies to[to_base + Σ i_a to_strides[a]] = from[from_base + Σ i_a from_strides[a]] for every
+// index i with i_a < dims[a]. No place is written twice. Strides may be negative and, in `from`, 0.
 class StridedCopy {
  public:
   StridedCopy() = default;
@@ -43,7 +43,7 @@ class StridedCopy {
 
   void Run(const void* from, void* to, int64_t element_bytes) const;
   StridedCopy Reversed() const;
-  const Layout& layout() const { return layout_; }  // Operands: `from`, then `to`.
+  const Layout& layout() const { return layout_; }  // The operands are `from` and `to`.
 
  private:
   // If the tensors have different inner axes, both are copied in square blocks.

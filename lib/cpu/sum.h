@@ -6,9 +6,10 @@
 
 namespace ckplan::cpu {
 
-// term(0) + ... + term(count - 1). Sixteen running sums in float suit vector instructions; they are
-// added up in double before they lose precision. The lanes are explicit because a compiler that
-// vectorises a plain loop may start at an aligned address, and so change the order of additions.
+// Returns term(0) + ... + term(count - 1). Sixteen running sums in float suit vector instructions;
+// they are added up in double before they lose precision. The lanes are explicit because a compiler
+// that vectorises a plain loop may start at an aligned address, and so change the order of
+// additions.
 template <typename Term>
 double SumTerms(int64_t count, const Term& term) {
   constexpr int64_t kLanes = 16;

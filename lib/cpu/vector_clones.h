@@ -1,6 +1,7 @@
-// For functions that are one loop over many floats: they are compiled once for each width of vector
-// instructions, and the widest that the processor supports is selected at program start. Results
-// may differ in the last bit between processors, but not between runs on one processor.
+// An attribute for functions that are one loop over many floats. Such a function is compiled once
+// for each width of vector instructions, and the program selects the widest that the processor
+// supports when it starts. Results may differ in the last bit between processors, but not between
+// runs on one processor.
 #pragma once
 
 // Sanitizers are initialised too late for this selection.

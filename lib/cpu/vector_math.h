@@ -10,8 +10,9 @@
 
 namespace ckplan::cpu {
 
-// Cody and Waite: e^x = 2^n e^r with |r| <= ln(2)/2, and e^r by a polynomial (Cephes, expf). Gives
-// 0 below -87.3 and infinity above 88.7, where the result is not a normal float.
+// Computes e^x by the method of Cody and Waite: e^x = 2^n e^r with |r| <= ln(2)/2, and e^r by a
+// polynomial (Cephes, expf). Returns 0 below -87.3 and infinity above 88.7, where the result is not
+// a normal float.
 inline float Exp(float x) {
   const float clamped = std::min(std::max(x, -87.3F), 88.7F);
   // Adding 1.5 * 2^23 rounds to the nearest integer, which is then in the low bits.
@@ -25,7 +26,7 @@ inline float Exp(float x) {
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
   p = p * r * r + r + 1.0F;
-  // 2^n is computed as two factors: n may be 128, which exceeds the exponent range.
+  // 2^n is computed as two factors, because n may be 128, which exceeds the exponent range.
   const int32_t exponent = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(12582912.0F);
   const int32_t half = exponent >> 1;
   const float low = std::bit_cast<float>((half + 127) << 23);
@@ -38,7 +39,7 @@ inline float Exp(float x) {
 
 inline float Sigmoid(float x) { return 1.0F / (1.0F + Exp(-x)); }
 
-// Rational minimax approximations, as in Eigen.
+// Uses a rational minimax approximation, as in Eigen.
 inline float Tanh(float x) {
   const float c = std::min(std::max(x, -7.90531110763549805F), 7.90531110763549805F);
   const float s = c * c;
@@ -74,8 +75,8 @@ inline float Erf(float x) {
   return x == x ? c * p / q : x;
 }
 
-// log(1 + z) for z in [0, 1]: twice the series of the inverse hyperbolic tangent of z / (2 + z),
-// which is at most 1/3.
+// Computes log(1 + z) for z in [0, 1]: twice the series of the inverse hyperbolic tangent of z / (2
+// + z), which is at most 1/3.
 inline float Log1pOfFraction(float z) {
   const float t = z / (2.0F + z);
   const float s = t * t;
@@ -90,7 +91,7 @@ inline float Log1pOfFraction(float z) {
   return 2.0F * t * p;
 }
 
-// log(1 + e^x).
+// Returns log(1 + e^x).
 inline float Softplus(float x) { return std::max(x, 0.0F) + Log1pOfFraction(Exp(-std::abs(x))); }
 
 }  // namespace ckplan::cpu

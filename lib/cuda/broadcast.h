@@ -23,7 +23,7 @@ class BroadcastWalk {
   using Offsets = typename DeviceLayout<kInputs>::Offsets;
 
   BroadcastWalk() = default;
-  // Walks at most kInputs operands of the layout, from the first on.
+  // Walks at most kInputs operands of the layout, beginning with the first.
   explicit BroadcastWalk(const Layout& layout) : count_(layout.count()) {
     const bool is_one_run = layout.dims.size() == 1;
     is_grouped_ = is_one_run || layout.inner() % kVector == 0;
@@ -38,28 +38,28 @@ class BroadcastWalk {
 
   CKPLAN_DEVICE bool is_grouped() const { return is_grouped_; }
   CKPLAN_DEVICE int64_t count() const { return count_; }
-  // Number of elements or groups, which is the number of threads needed.
+  // Returns the number of elements or groups, which is the number of threads needed.
   CKPLAN_DEVICE int64_t steps() const { return steps_; }
-  // Offsets of the operands at this step: in groups for operands that move, if steps are groups;
-  // otherwise in elements.
+  // Returns the offsets of the operands at this step: in groups for operands that move, if steps
+  // are groups; otherwise in elements.
   CKPLAN_DEVICE Offsets Find(int64_t step) const { return layout_.Find(step); }
   CKPLAN_DEVICE int64_t FindOne(int operand, int64_t step) const {
     return layout_.FindOne(operand, step);
   }
-  // Whether the operand's stride along the inner axis is not 0.
+  // Returns whether the operand's stride along the inner axis is not 0.
   CKPLAN_DEVICE bool moves(int operand) const { return moves_[operand]; }
   CKPLAN_DEVICE bool IsWholeGroup(int64_t step) const {
     return is_grouped_ && (step + 1) * kVector <= count_;
   }
 
-  // The group of an operand at the offset returned by Find.
+  // Returns the group of an operand at the offset returned by Find.
   CKPLAN_DEVICE Float4 Load(const FloatsIn& in, int operand, int64_t offset) const {
     if (moves_[operand]) return in.Load(offset);
     const float same = in[offset];
     return Float4{{same, same, same, same}};
   }
-  // Offset of the k-th element of the last group, if that has fewer than kVector elements. The
-  // layout is a single run then.
+  // Returns the offset of the k-th element of the last group, if that has fewer than kVector
+  // elements. In that case the layout is a single run.
   CKPLAN_DEVICE int64_t Tail(int operand, int64_t offset, int64_t k) const {
     return moves_[operand] ? offset * kVector + k : offset;
   }
@@ -130,9 +130,9 @@ struct BroadcastMap {
 
 }  // namespace detail
 
-// out[i] = f(x) for each element, where x[k] is the element of operand k. The constexpr F::Reads(k)
-// says whether f reads operand k; operands that it does not read may be null. `out` may alias an
-// operand of equal size and type.
+// Computes out[i] = f(x) for each element, where x[k] is the element of operand k. The constexpr
+// F::Reads(k) says whether f reads operand k; operands that are not read may be null. `out` may
+// alias an operand of equal size and type.
 template <int kInputs, typename F>
 void MapBroadcast(Device& device, const BroadcastWalk<kInputs>& walk, const FloatsOut& out,
                   const F& f, const FloatsIn (&in)[kInputs]) {
@@ -143,7 +143,7 @@ void MapBroadcast(Device& device, const BroadcastWalk<kInputs>& walk, const Floa
 
 namespace detail {
 
-// The summand of BroadcastSum. F: float operator()(offsets).
+// The summand of BroadcastSum. F is a functor: float operator()(offsets).
 template <int kOperands, typename F>
 struct SumMap {
   DeviceLayout<kOperands> kept, reduced;
@@ -186,22 +186,22 @@ class BroadcastSum {
   using Offsets = typename DeviceLayout<kOperands>::Offsets;
 
   BroadcastSum() = default;
-  // `target`: the operand of the layout whose shape the sums have. Walks all kOperands operands.
+  // `target` is the operand of the layout whose shape the sums have. Walks all kOperands operands.
   BroadcastSum(const Layout& layout, size_t target) {
     const Dims& own = layout.strides[target];
     kept_ = DeviceLayout<kOperands>(Part(layout, own, true));
     reduced_ = DeviceLayout<kOperands>(Part(layout, own, false));
     shape_ = ReduceShape::Of(kept_.count(), reduced_.count(), own.back() != 0);
-    // Rows are read by teams, so that neighbouring threads read neighbouring elements. Few and long
-    // rows are divided into parts; rows of a few elements are not worth a team.
+    // Teams read rows, so that neighbouring threads read neighbouring elements. Long rows, if there
+    // are few, are divided into parts; rows of a few elements are not worth a team.
     constexpr int64_t kFewElements = 16;
     is_by_rows_ = own.back() == 0 && shape_.parts == 1 && shape_.length > kFewElements;
   }
 
   int64_t workspace() const { return is_by_rows_ ? 0 : shape_.template workspace<float>(); }
 
-  // out[r] = Σ f(offsets of the operands) over all elements to which element r of the target is
-  // broadcast.
+  // Computes out[r] = Σ f(offsets of the operands) over all elements to which element r of the
+  // target is broadcast.
   template <typename F>
   void Run(Device& device, const FloatsOut& out, const F& f, void* workspace) const {
     const detail::SumMap<kOperands, F> map{kept_, reduced_, f};
@@ -214,7 +214,7 @@ class BroadcastSum {
   }
 
  private:
-  // The axes along which the target moves, or those along which it is constant.
+  // Returns the axes along which the target moves, or those along which the target is constant.
   static Layout Part(const Layout& layout, const Dims& own, bool moves) {
     Dims dims;
     std::vector<Dims> strides(layout.strides.size());

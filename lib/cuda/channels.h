@@ -1,4 +1,4 @@
-// Tensors of samples, channels and positions, with computations for each channel independently.
+// Tensors of samples, channels and positions, and computations that treat each channel separately.
 #pragma once
 
 #include <algorithm>
@@ -70,7 +70,7 @@ struct ChannelMap {
 
 }  // namespace detail
 
-// y = line(a, b) for each element, where line = f.LineOf(channel); b may be null.
+// Computes y = line(a, b) for each element, where line = f.LineOf(channel); b may be null.
 template <typename F>
 void MapChannels(Device& device, const Channels& shape, FloatsOut y, const F& f, FloatsIn a,
                  FloatsIn b = {}) {
@@ -127,7 +127,7 @@ class ChannelReduction {
   int64_t workspace() const {
     return shape_.workspace<Value>();
   }
-  // Whether several blocks of threads share a channel.
+  // Returns whether several blocks of threads share a channel.
   bool is_cut() const { return shape_.parts > 1; }
 
   // Calls finish(channel, combination of term(channel, a, b) over its elements), as in Reduce.
@@ -141,7 +141,7 @@ class ChannelReduction {
   }
 
  private:
-  static constexpr int64_t kFewSteps = 8;  // Below this, read across channels.
+  static constexpr int64_t kFewSteps = 8;  // With fewer steps, threads read across channels.
 
   int64_t channels_;
   bool is_by_vectors_;

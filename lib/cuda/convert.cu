@@ -11,7 +11,7 @@ struct Same {
   CKPLAN_DEVICE float operator()(float x) const { return x; }
 };
 
-// Whether Map can read four elements at once.
+// Returns whether Map can read four elements at once.
 bool IsAligned(const void* data, ElementType type) {
   return reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(kVector * SizeOf(type)) == 0;
 }

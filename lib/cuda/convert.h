@@ -9,8 +9,8 @@
 
 namespace ckplan::cuda {
 
-// The type in which factors of these types are multiplied: bfloat16 if any of them is bfloat16. A
-// float32 factor is then a parameter or a constant.
+// Returns the type in which factors of these types are multiplied: bfloat16 if any of them is
+// bfloat16. A float32 factor is then a parameter or a constant.
 ElementType CommonType(std::initializer_list<ElementType> types);
 
 // Converts, or copies if the types are equal. The buffers need no more than the alignment of their
@@ -28,7 +28,7 @@ class Conversion {
   }
 
   bool is_needed() const { return from_ != to_; }
-  // Converts if necessary. Returns `data`, or the converted copy.
+  // Converts if necessary, and returns `data` or the converted copy.
   const void* Apply(Device& device, const void* data, void* workspace) const;
 
   // Returns the result of an earlier Apply.
@@ -36,7 +36,7 @@ class Conversion {
     return is_needed() ? BufferAt(workspace, offset_) : data;
   }
 
-  // For results: the buffer to compute them in. Return converts them to the result's own type.
+  // Returns the buffer in which to compute a result; Return converts it to the result's own type.
   void* Target(void* result, void* workspace) const {
     return is_needed() ? BufferAt(workspace, offset_) : result;
   }

@@ -20,8 +20,8 @@ struct AddProduct {
   CKPLAN_DEVICE float operator()(float into, float from) const { return into + scale * from; }
 };
 
-// A partial digest: the sum of a hash of each word and its index, which does not depend on the
-// order.
+// A partial digest: the sum of a hash of each word and its index. The sum does not depend on the
+// order of the words.
 struct Digest {
   uint64_t hash;
   int64_t first_poison;  // kNone if there is none.
@@ -52,7 +52,7 @@ CKPLAN_DEVICE inline int64_t LookAtHalf(uint32_t half, int64_t place) {
   return half == kBFloat16Poison ? place : kNan;
 }
 
-// `place`: the index of the word in the buffer.
+// `place` is the index of the word in the buffer.
 CKPLAN_DEVICE inline int64_t LookAtWord(uint32_t word, int64_t place, ElementType type) {
   if (type == ElementType::kFloat32) return LookAtFloat(word, place);
   if (type != ElementType::kBFloat16) return kNone;

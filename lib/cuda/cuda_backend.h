@@ -10,7 +10,7 @@
 
 namespace ckplan::cuda {
 
-// The operators it supports, on any device.
+// Returns the operators that the backend supports on any device.
 std::vector<OpSupport> Operators();
 
 std::unique_ptr<Backend> MakeBackend(std::unique_ptr<Device> device);

@@ -1,6 +1,6 @@
-// Checks for calls of the CUDA runtime and the libraries whose failure is a bug of this program or
-// a defect of the device, which no caller could handle. A failure ends the program with exit code
-// 70 and a message that names the call. Running out of memory is reported separately, since it is
+// Checks calls of the CUDA runtime and the libraries whose failure is a bug of this program or a
+// defect of the device, which no caller could handle. A failure ends the program with exit code 70
+// and a message that names the call. Running out of memory is reported separately, because it is
 // not a bug: code is loaded when it first runs, and needs memory.
 #pragma once
 

@@ -21,7 +21,7 @@ namespace ckplan::cuda {
 struct DeviceOptions {
   // Products of float32 may be computed in TF32: 10 bits of mantissa instead of 23.
   bool allow_tf32 = false;
-  // Maximum workspace, in bytes, of one call of a library. If not set: 256 MiB, but more for a
+  // Maximum workspace, in bytes, of one call of a library. The default is 256 MiB, or more for a
   // convolution that needs more.
   std::optional<int64_t> workspace_limit;
 };

@@ -25,7 +25,7 @@ class ElementCopy {
     CKPLAN_CHECK(IsFloat(from_type) && IsFloat(to_type), "only floats are stored in two ways");
     bytes_ = to_type == ElementType::kBFloat16 ? kNarrow : kWiden;
   }
-  // For elements of 1, 2, 4, 8 or 16 bytes.
+  // Copies elements of 1, 2, 4, 8 or 16 bytes.
   ElementCopy(const void* from, void* to, int64_t bytes)
       : from_(from), to_(to), bytes_(static_cast<int>(bytes)) {}
 
@@ -75,8 +75,8 @@ class ElementCopy {
   int bytes_ = 4;
 };
 
-// How many elements of `bytes` bytes can be copied at once, if all runs have `length` elements and
-// begin at multiples of it, in memory aligned to kWidestAccess.
+// Returns how many elements of `bytes` bytes can be copied at once, if all runs have `length`
+// elements and begin at multiples of `length`, in memory aligned to kWidestAccess.
 inline int64_t ElementsAtOnce(int64_t length, int64_t bytes) {
   int64_t at_once = 1;
   while (2 * at_once * bytes <= kWidestAccess && length % (2 * at_once) == 0) at_once *= 2;

@@ -1,4 +1,4 @@
-// The operators of the CUDA backend by family: one or two files each in ops/. registry.cc joins
+// The operators of the CUDA backend by family, one or two files each in ops/. registry.cc joins
 // them.
 #pragma once
 

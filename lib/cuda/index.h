@@ -9,9 +9,9 @@
 
 namespace ckplan::cuda {
 
-// n / divisor by a multiplication, about twenty times as fast on a GPU, for n below 2^31; larger n
-// use an ordinary division. Granlund and Montgomery, "Division by Invariant Integers using
-// Multiplication" (PLDI 1994), figure 4.1.
+// Computes n / divisor by a multiplication, which is about twenty times as fast on a GPU, for n
+// below 2^31; larger n use an ordinary division. See Granlund and Montgomery, "Division by
+// Invariant Integers using Multiplication" (PLDI 1994), figure 4.1.
 class Divider {
  public:
   Divider() = default;
@@ -72,7 +72,7 @@ class DeviceLayout {
     int64_t at[kOperands];
     CKPLAN_DEVICE int64_t operator[](int operand) const { return at[operand]; }
   };
-  // The offset of each operand at this row-major index.
+  // Returns the offset of each operand at this row-major index.
   CKPLAN_DEVICE Offsets Find(int64_t index) const {
     Offsets offsets{};
     for (int axis = rank_ - 1; axis > 0; --axis) {
@@ -84,7 +84,7 @@ class DeviceLayout {
     for (int k = 0; k < kOperands; ++k) offsets.at[k] += index * strides_[k][0];
     return offsets;
   }
-  // The offset of one operand at this row-major index.
+  // Returns the offset of one operand at this row-major index.
   CKPLAN_DEVICE int64_t FindOne(int operand, int64_t index) const {
     int64_t offset = 0;
     for (int axis = rank_ - 1; axis > 0; --axis) {

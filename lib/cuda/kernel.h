@@ -1,4 +1,4 @@
-// The language of kernels: C++ that nvcc compiles for the GPU and any compiler for the host, where
+// The language of kernels: C++ that nvcc compiles for the GPU, and any compiler for the host, where
 // tests run the identical kernels without a GPU (host/host_device.h).
 //
 // CKPLAN_DEVICE marks functions that kernels call, CKPLAN_KERNEL the lambdas that are kernels.
@@ -22,7 +22,7 @@ namespace ckplan::cuda {
 // Number of elements that one thread reads at once if possible: 16 bytes of float32, 8 of bfloat16.
 inline constexpr int64_t kVector = 4;
 
-// The upper half of a float32, rounded to nearest, ties to even; NaN stays NaN.
+// Returns the upper half of a float32, rounded to nearest, ties to even; NaN stays NaN.
 CKPLAN_DEVICE inline uint16_t ToBFloat16(float value) {
   uint32_t bits = 0;
   memcpy(&bits, &value, sizeof(bits));
@@ -56,7 +56,8 @@ class FloatsIn {
     return is_half_ ? FromBFloat16(static_cast<const uint16_t*>(data_)[i])
                     : static_cast<const float*>(data_)[i];
   }
-  // Elements [kVector * group, kVector * group + kVector); the data must be aligned to 16 bytes.
+  // Returns elements [kVector * group, kVector * group + kVector); the data must be aligned to 16
+  // bytes.
   CKPLAN_DEVICE Float4 Load(int64_t group) const {
     if (!is_half_) return static_cast<const Float4*>(data_)[group];
     const BFloat4 halves = static_cast<const BFloat4*>(data_)[group];
@@ -126,14 +127,14 @@ CKPLAN_DEVICE constexpr int64_t Min(int64_t a, int64_t b) { return a < b ? a : b
 CKPLAN_DEVICE constexpr int64_t Max(int64_t a, int64_t b) { return a > b ? a : b; }
 CKPLAN_DEVICE constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Combining functions of reductions.
+// Functions that combine two values in a reduction.
 struct SumOf {
   CKPLAN_DEVICE float operator()(float a, float b) const { return a + b; }
 };
 struct ProductOf {
   CKPLAN_DEVICE float operator()(float a, float b) const { return a * b; }
 };
-// The maximum; NaN propagates, as in the CPU backend.
+// Returns the maximum; NaN propagates, as in the CPU backend.
 struct LargerOf {
   CKPLAN_DEVICE float operator()(float a, float b) const { return a < b || b != b ? b : a; }
 };

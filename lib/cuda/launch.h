@@ -91,7 +91,7 @@ void ForRows(Device& device, int64_t rows, int64_t length, const Body& body) {
 
 namespace detail {
 
-// A functor, because lambdas that are kernels cannot be variadic.
+// This is a functor, because lambdas that are kernels cannot be variadic.
 template <typename F>
 struct Map1 {
   int64_t count;
@@ -149,8 +149,8 @@ struct Map3 {
 
 }  // namespace detail
 
-// y[i] = f(a[i], ...) for contiguous tensors of `count` elements. y may alias an input of the same
-// type. f is a functor whose operator() is marked CKPLAN_DEVICE.
+// Computes y[i] = f(a[i], ...) for contiguous tensors of `count` elements. y may alias an input of
+// the same type. f is a functor whose operator() is marked CKPLAN_DEVICE.
 template <typename F>
 void Map(Device& device, int64_t count, FloatsOut y, const F& f, FloatsIn a) {
   ForEach(device, CeilDiv(count, kVector), detail::Map1<F>{count, y, f, a});

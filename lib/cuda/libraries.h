@@ -1,5 +1,6 @@
-// The operations for which the vendor's libraries are used: products of matrices (cuBLAS) and
-// convolutions (cuDNN). All others have kernels in this folder; docs/executor.md says why.
+// The operations for which the vendor's libraries are used: matrix products (cuBLAS) and
+// convolutions (cuDNN). All other operations have kernels in this folder; docs/executor.md says
+// why.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,11 @@ struct MatrixView {
   ElementType type = ElementType::kFloat32;  // Or kBFloat16.
   bool is_transposed = false;                // The rows in memory are the operand's columns.
   int64_t row_stride = 0;                    // Elements between starts of rows in memory.
-  int64_t batch_stride = 0;  // Elements between matrices of the batch; 0: one for all.
+  int64_t batch_stride = 0;  // Elements between matrices of the batch; 0 if one serves all.
 };
 
-// C = alpha A B + beta C for each index of `batch`; A is m x k, B is k x n. A and B have one type;
-// C has that type or float32. Sums are computed in float32.
+// Describes C = alpha A B + beta C for each index of `batch`; A is m x k, B is k x n. A and B have
+// the same type; C has that type or float32. Sums are computed in float32.
 struct GemmShape {
   int64_t batch = 1;
   int64_t m = 0, n = 0, k = 0;

@@ -1,4 +1,4 @@
-// Indices sorted by the rows that they name and, for equal rows, by their position. With this list,
+// Sorts indices by the rows that they name and, for equal rows, by their position. With this list,
 // one thread for each column of a row can sum in a fixed order, without searching all indices.
 //
 // This is a merge sort: each key finds its position by a binary search in the neighbouring run.
@@ -24,7 +24,7 @@ struct Occurrence {
 // Rows and positions must be below this to fit into a key.
 inline constexpr int64_t kMaxRows = int64_t{1} << 31;
 
-// Maximum number of indices sorted at once. Further indices are processed afterwards.
+// The maximum number of indices sorted at once. Further indices are processed afterwards.
 inline constexpr int64_t kMaxSorted = int64_t{1} << 20;
 
 // A sorted range of the indices.
@@ -34,7 +34,7 @@ struct SortedIndices {
 
   CKPLAN_DEVICE int64_t row(int64_t i) const { return list[i].row(); }
   CKPLAN_DEVICE int64_t index(int64_t i) const { return list[i].index(); }
-  // Whether entry i is the first of those that name its row.
+  // Returns whether entry i is the first one that names its row.
   CKPLAN_DEVICE bool IsFirst(int64_t i) const { return i == 0 || row(i - 1) != row(i); }
   CKPLAN_DEVICE bool IsLast(int64_t i) const { return i + 1 == count || row(i + 1) != row(i); }
 };
@@ -92,12 +92,12 @@ struct MergeRuns {
 
 }  // namespace detail
 
-// Size in bytes of the workspace of SortIndices, a multiple of 256.
+// Returns the size in bytes of the workspace of SortIndices, a multiple of 256.
 inline int64_t SortWorkspace(int64_t count) {
   return CeilDiv(2 * count * static_cast<int64_t>(sizeof(Occurrence)), 256) * 256;
 }
 
-// Sorts the indices [first, first + count). Those out of range come last, as if they named row
+// Sorts the indices [first, first + count). Indices out of range come last, as if they named row
 // `rows`. The numbers of rows and of indices must be below kMaxRows. The result is in the
 // workspace.
 template <typename Target>

@@ -1,5 +1,5 @@
 // Tests the operators of the CUDA backend against the double-precision reference, with the cases of
-// the CPU backend, see lib/reference/op_case.h.
+// the CPU backend; see lib/reference/op_case.h.
 #include <doctest/doctest.h>
 
 #include "lib/cuda/registry.h"
@@ -35,7 +35,7 @@ void CheckCases(std::span<const reference::CaseRow> rows, Check check = referenc
 #include "lib/ops/families.def"
 #undef CKPLAN_FAMILY
 
-TEST_CASE("cuda: the operators are those of the families, each once") {
+TEST_CASE("cuda: the backend has each operator of the families once") {
   const auto rows = OpRows();
   const auto families = AllFamilyRows();
   REQUIRE(rows.size() == families.size());

@@ -17,7 +17,7 @@ Layout Reordered(const Layout& batch, size_t a, size_t b, size_t c) {
   return {batch.dims, {batch.strides[a], batch.strides[b], batch.strides[c]}};
 }
 
-// dA = alpha dC Bᵀ, or its transpose if A is transposed.
+// Describes dA = alpha dC Bᵀ, or its transpose if A is transposed.
 GradientProduct GradientOfA(const MatrixProduct& forward) {
   GradientProduct gradient;
   MatrixProduct& product = gradient.product;
@@ -40,7 +40,7 @@ GradientProduct GradientOfA(const MatrixProduct& forward) {
   return gradient;
 }
 
-// dB = alpha Aᵀ dC, or its transpose if B is transposed.
+// Describes dB = alpha Aᵀ dC, or its transpose if B is transposed.
 GradientProduct GradientOfB(const MatrixProduct& forward) {
   GradientProduct gradient;
   MatrixProduct& product = gradient.product;
@@ -86,7 +86,7 @@ void Fold(MatrixProduct& product) {
   }
 }
 
-// The longest batch axis along which C is not summed; -1 if there is none.
+// Returns the longest batch axis along which C is not summed, or -1 if there is none.
 int LongestAxis(const Layout& batch) {
   int longest = -1;
   for (size_t axis = 0; axis < batch.dims.size(); ++axis) {

@@ -1,5 +1,5 @@
-// Products of matrices of any two float types, in batches with broadcasting: the basis of MatMul,
-// Gemm, Einsum and their gradients.
+// Matrix products of any two float types, in batches with broadcasting: the basis of MatMul, Gemm,
+// Einsum and their gradients.
 #pragma once
 
 #include "lib/cuda/convert.h"
@@ -17,7 +17,7 @@ struct MatrixTensor {
   int64_t elements = 0;        // Number of elements of the whole tensor.
 };
 
-// C = alpha A B for each index of `batch`, or C += alpha A B. A is m x k, B is k x n.
+// Describes C = alpha A B for each index of `batch`, or C += alpha A B. A is m x k, B is k x n.
 struct MatrixProduct {
   int64_t m = 0, n = 0, k = 0;
   MatrixTensor a, b, c;  // c is not transposed.
@@ -33,7 +33,7 @@ struct GradientProduct {
   MatrixProduct product;
   bool has_gradient_left = false;  // Otherwise the other factor is the left one.
 };
-// `factor`: 0 for A, 1 for B.
+// `factor` is 0 for A, 1 for B.
 GradientProduct GradientOf(const MatrixProduct& forward, size_t factor);
 
 class BatchedProduct {

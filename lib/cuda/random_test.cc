@@ -19,7 +19,7 @@ using reference::BackwardResult;
 using reference::ForwardResult;
 using reference::Tensor;
 
-// An operator whose inputs each hold one repeated value.
+// Runs an operator whose inputs each hold one repeated value.
 struct Drawn {
   OpSpec spec;
   std::unique_ptr<Backend> backend = MakeTestBackend();
@@ -71,7 +71,7 @@ Moments MomentsOf(const std::vector<double>& values) {
   return moments;
 }
 
-TEST_CASE("cuda: what is drawn is what CounterRng says of seed and place") {
+TEST_CASE("cuda: random numbers are CounterRng's for the seed and position") {
   const CounterRng rng(7);
   Drawn dropout = Prepare({"Dropout", "f4003 fs=[0.25] -> f4003 b4003"}, 1);
   Drawn uniform = Prepare({"RandomUniform", "-> f4003", "low=-1.0 high=3.0"}, 0);
@@ -108,7 +108,7 @@ TEST_CASE("cuda: what is drawn is what CounterRng says of seed and place") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("cuda: dropout: drops the ratio, scales the rest, and the gradient alike") {
+TEST_CASE("cuda: dropout: drops the ratio and scales the rest, in values and in gradients") {
   const reference::CaseRow rows[] = {
       {"Dropout", "f40001 fs=[0.25] -> f40001 b40001"},
       {"Dropout", "f40001 fs=[0.25] bs=[0] -> f40001 b40001"},
@@ -139,7 +139,7 @@ TEST_CASE("cuda: dropout: drops the ratio, scales the rest, and the gradient ali
   }
 }
 
-TEST_CASE("cuda: dropout: the seed alone decides, in place as well") {
+TEST_CASE("cuda: dropout: only the seed decides what is dropped, also in place") {
   Drawn drawn = Prepare({"Dropout", "f40001 fs=[0.5] -> f40001"}, 1);
   const ForwardResult first = Forward(drawn, 7);
   CHECK(Forward(drawn, 7).outputs == first.outputs);
@@ -147,14 +147,14 @@ TEST_CASE("cuda: dropout: the seed alone decides, in place as well") {
   CHECK(Forward(drawn, 8).outputs != first.outputs);
 }
 
-TEST_CASE("cuda: dropout: everything, and nothing") {
+TEST_CASE("cuda: dropout: ratios that drop everything and nothing") {
   Drawn all = Prepare({"Dropout", "f999 fs=[1] -> f999"}, 1);
   CHECK(Values(all, Forward(all, 7)) == std::vector<double>(999, 0.0));
   Drawn none = Prepare({"Dropout", "f999 fs=[0] -> f999"}, 1);
   CHECK(Values(none, Forward(none, 7)) == std::vector<double>(999, 1.0));
 }
 
-TEST_CASE("cuda: random tensors: means, deviations, bounds, and the seed") {
+TEST_CASE("cuda: random tensors: means, deviations and bounds are right, and the seed decides") {
   struct Row {
     reference::CaseRow op;
     double mean, deviation, low, high;

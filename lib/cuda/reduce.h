@@ -25,7 +25,7 @@ struct ReduceShape {
 
   static constexpr ReduceShape Of(int64_t results, int64_t length, bool is_columns) {
     constexpr int64_t kMinShare = 4;  // Minimum number of elements per thread.
-    constexpr int64_t kColumns = 32;  // As many as one memory access covers.
+    constexpr int64_t kColumns = 32;  // The columns that one memory access covers.
     constexpr int64_t kWantedBlocks =
         4096;  // Many per multiprocessor, so that the last wave is short.
     constexpr int64_t kMaxParts = 256;
@@ -43,7 +43,7 @@ struct ReduceShape {
     return shape;
   }
 
-  // Size in bytes of the workspace of Reduce for this Value.
+  // Returns the size in bytes of the workspace of Reduce for this Value.
   template <typename Value>
   constexpr int64_t workspace() const {
     return parts == 1 ? 0 : parts * results * static_cast<int64_t>(sizeof(Value));
@@ -54,8 +54,8 @@ struct ReduceShape {
 
 namespace detail {
 
-// The share of one thread: every `along`-th element of a part. Loads several elements ahead, so
-// that loads overlap although each addition waits for the previous one.
+// Reduces the part of one thread: every `along`-th element of a part. Loads several elements ahead,
+// so that loads overlap although each addition waits for the previous one.
 template <typename Value, typename MapTo, typename Combine>
 CKPLAN_KERNEL Value ReduceShare(const ReduceShape& shape, int64_t result, int64_t part,
                                 int64_t rank, Value identity, const MapTo& map,
@@ -137,8 +137,8 @@ struct CombineParts {
 }  // namespace detail
 
 // Calls finish(result, combination of map(result, i) over all i) for each result. map and finish
-// are kernels; `combine` is a functor such as SumOf. Value: at most 16 bytes, without constructors.
-// `workspace` has shape.workspace<Value>() bytes.
+// are kernels; `combine` is a functor such as SumOf. A Value has at most 16 bytes and no
+// constructors. `workspace` has shape.workspace<Value>() bytes.
 template <typename Value, typename MapTo, typename Combine, typename Finish>
 void Reduce(Device& device, const ReduceShape& shape, Value identity, const MapTo& map,
             const Combine& combine, const Finish& finish, void* workspace) {

@@ -1,7 +1,7 @@
 // Reductions of a tensor along any of its axes.
 //
-// Neighbouring threads read adjacent elements: if the last axis is reduced, elements of one result;
-// if it is kept, elements of neighbouring results.
+// Neighbouring threads read adjacent elements: elements of one result if the last axis is reduced,
+// and elements of neighbouring results if it is kept.
 #pragma once
 
 #include "lib/cuda/index.h"
@@ -11,7 +11,8 @@ namespace ckplan::cuda {
 
 class Reduction {
  public:
-  // `layout`: of the tensor and the result; the strides of the result are 0 along the reduced axes.
+  // `layout` is the layout of the tensor and the result; the strides of the result are 0 along the
+  // reduced axes.
   explicit Reduction(const Layout& layout) {
     Layout kept{{}, {{}}}, reduced{{}, {{}}};
     for (size_t axis = 0; axis < layout.dims.size(); ++axis) {
@@ -31,14 +32,14 @@ class Reduction {
 
   int64_t results() const { return shape_.results; }
   int64_t length() const { return shape_.length; }
-  // Size in bytes of the workspace of Run for this Value.
+  // Returns the size in bytes of the workspace of Run for this Value.
   template <typename Value>
   int64_t workspace() const {
     return is_by_teams_ ? 0 : shape_.workspace<Value>();
   }
 
   // Calls finish(result, combination of load(result, element) over the elements of the tensor that
-  // belong to it). `load` and `finish` are kernels; for the other parameters see Reduce.
+  // belong to the result). `load` and `finish` are kernels; for the other parameters see Reduce.
   template <typename Value, typename Load, typename Combine, typename Finish>
   void Run(Device& device, Value identity, const Load& load, const Combine& combine,
            const Finish& finish, void* workspace) const;

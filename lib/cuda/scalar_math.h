@@ -11,7 +11,7 @@ CKPLAN_DEVICE inline float Exp(float x) { return expf(x); }
 CKPLAN_DEVICE inline float Tanh(float x) { return tanhf(x); }
 CKPLAN_DEVICE inline float Erf(float x) { return erff(x); }
 CKPLAN_DEVICE inline float Sigmoid(float x) { return 1.0F / (1.0F + expf(-x)); }
-// log(1 + e^x) without overflow.
+// Returns log(1 + e^x) without overflow.
 CKPLAN_DEVICE inline float Softplus(float x) { return fmaxf(x, 0.0F) + log1pf(expf(-fabsf(x))); }
 
 }  // namespace ckplan::cuda

@@ -12,7 +12,7 @@
 namespace ckplan::cuda {
 
 struct ScatterShape {
-  int64_t outer = 1;  // All of them use the same indices.
+  int64_t outer = 1;  // All outer indices use the same list of indices.
   int64_t rows = 0, count = 0, inner = 0;
   int64_t unit = 1;  // Indices are sorted together in multiples of this.
 
@@ -22,7 +22,7 @@ struct ScatterShape {
   ScatterShape InPieces(int64_t at_once) const {
     return {outer, rows, count, inner / at_once, unit};
   }
-  // Number of indices that are sorted at once.
+  // Returns the number of indices that are sorted at once.
   int64_t slab() const {
     const int64_t max_slab = unit < kMaxSorted ? kMaxSorted / unit * unit : kMaxSorted;
     return Min(count, max_slab);
@@ -47,7 +47,7 @@ struct UpdatePlaces {
   }
 };
 
-// updates[o, i] = data[o, target(i)], or zeros if the index is out of range.
+// Computes updates[o, i] = data[o, target(i)], or zeros if the index is out of range.
 template <typename Target>
 void GatherRows(Device& device, ScatterShape shape, const Target& target, const void* data,
                 ElementType data_type, void* updates, ElementType updates_type) {
@@ -70,7 +70,7 @@ void GatherRows(Device& device, ScatterShape shape, const Target& target, const 
   });
 }
 
-// data[o, target(i)] = 0 for all i.
+// Sets data[o, target(i)] = 0 for all i.
 template <typename Target>
 void ClearRows(Device& device, const ScatterShape& shape, const Target& target, void* data,
                ElementType type) {
@@ -84,7 +84,7 @@ void ClearRows(Device& device, const ScatterShape& shape, const Target& target, 
   });
 }
 
-// data[o, row] = updates[o, i], where i is the last index that names the row.
+// Sets data[o, row] = updates[o, i], where i is the last index that names the row.
 inline void SetRows(Device& device, const ScatterShape& shape, const SortedIndices& sorted,
                     const void* updates, ElementType updates_type, void* data,
                     ElementType data_type) {
@@ -99,9 +99,9 @@ inline void SetRows(Device& device, const ScatterShape& shape, const SortedIndic
   });
 }
 
-// data[o, row] = combine(data[o, row], updates[o, i]), in the order of the i that name the row. In
-// and Out are FloatsIn and FloatsOut, or counterparts for another type; Value is the type of an
-// element.
+// Sets data[o, row] = combine(data[o, row], updates[o, i]), in the order of the i that name the
+// row. In and Out are FloatsIn and FloatsOut, or counterparts for another type; Value is the type
+// of an element.
 template <typename Value, typename In, typename Out, typename Combine>
 void CombineRows(Device& device, const ScatterShape& shape, const SortedIndices& sorted, In updates,
                  Out data, const Combine& combine) {
@@ -122,8 +122,8 @@ void CombineRows(Device& device, const ScatterShape& shape, const SortedIndices&
 
 // ---- Sums of floats -----------------------------------------------------------------------------
 
-// A row that many indices name, such as that of a padding token, is summed in chunks of this many
-// indices.
+// A row that many indices name, such as the row of a padding token, is summed in chunks of this
+// many indices.
 inline constexpr int64_t kChunk = 64;
 
 inline int64_t ChunksWorkspace(const ScatterShape& shape) {
@@ -133,7 +133,7 @@ inline int64_t ChunksWorkspace(const ScatterShape& shape) {
 
 namespace detail {
 
-// kWidth neighbouring columns: one, or as many as a thread reads at once.
+// A group of kWidth neighbouring columns: one, or as many as a thread reads at once.
 template <int kWidth>
 struct Columns {
   float at[kWidth] = {};
@@ -158,7 +158,7 @@ struct Columns {
   }
 };
 
-// sums[o, chunk] = Σ updates[o, i] over the i of a chunk whose indices all name one row.
+// Computes sums[o, chunk] = Σ updates[o, i] over the i of a chunk whose indices all name one row.
 template <int kWidth>
 struct SumChunks {
   ScatterShape shape;
@@ -230,8 +230,8 @@ void AddRowsOf(Device& device, const ScatterShape& shape, const SortedIndices& s
 
 }  // namespace detail
 
-// data[o, row] += Σ updates[o, i] over the i that name the row. `workspace` has ChunksWorkspace
-// bytes.
+// Computes data[o, row] += Σ updates[o, i] over the i that name the row. `workspace` has
+// ChunksWorkspace bytes.
 inline void AddRows(Device& device, const ScatterShape& shape, const SortedIndices& sorted,
                     FloatsIn updates, FloatsOut data, void* workspace) {
   if (shape.inner % kVector == 0) {

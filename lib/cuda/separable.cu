@@ -10,8 +10,8 @@ namespace ckplan::cuda {
 
 namespace {
 
-// The axes in the form that kernels read. If there are fewer than kAxes, the first have one
-// element.
+// The axes in the form that kernels read. If there are fewer axes than kAxes, leading axes with one
+// element are added.
 template <int kAxes>
 struct TapWalk {
   SeparableMap::Axis axes[kAxes];
@@ -40,7 +40,7 @@ struct TapWalk {
     }
     return true;
   }
-  // Offset in the input of the first tap of each axis, which must exist.
+  // Returns the offset in the input of the first tap of each axis, which must exist.
   CKPLAN_DEVICE int64_t Source(const Place& place) const {
     int64_t source = 0;
     for (int k = 0; k < kAxes; ++k) {

@@ -1,4 +1,4 @@
-// Linear maps that are applied along each axis independently, see lib/ops/taps.h. Each thread
+// Linear maps that are applied along each axis independently; see lib/ops/taps.h. Each thread
 // computes one output element by a loop over its taps.
 #pragma once
 
@@ -28,7 +28,8 @@ class SeparableMap {
 
   void Run(Device& device, const void* from, ElementType from_type, void* to, ElementType to_type,
            float fill = 0) const;
-  // For elements of any type: at most one tap per output element, whose weight is taken as 1.
+  // Selects elements of any type. Each output element has at most one tap, whose weight is taken as
+  // 1.
   void Select(Device& device, const void* from, ElementType from_type, void* to,
               ElementType to_type, const TapFill& fill) const;
 

@@ -42,8 +42,8 @@ const void* Advance(const void* data, int64_t bytes) {
   return static_cast<const char*>(data) + bytes;
 }
 
-// Orders the axes so that the destination is written from its first element to its last: by
-// descending stride, with negative strides reversed.
+// Orders the axes by descending stride, with negative strides reversed, so that the destination is
+// written from its first element to its last.
 Layout InOrderOfWrites(const Dims& dims, CopySide from, CopySide to, int64_t& from_base,
                        int64_t& to_base) {
   for (size_t axis = 0; axis < dims.size(); ++axis) {

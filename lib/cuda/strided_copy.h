@@ -21,7 +21,7 @@ class StridedCopy {
   StridedCopy() = default;
   StridedCopy(const Dims& dims, const CopySide& from, const CopySide& to);
 
-  // Whether the number of axes, after merging neighbours, is supported by the kernels.
+  // Returns whether the kernels support the number of axes after merging neighbours.
   bool fits() const { return fits_; }
   StridedCopy Reversed() const { return StridedCopy(dims_, to_, from_); }
   void Run(Device& device, const void* from, void* to) const;
@@ -42,7 +42,7 @@ class StridedCopy {
   int64_t element_bytes_ = 0;  // Bytes copied at once; 0 if floats are converted.
   DeviceLayout<2> layout_;     // Offsets of elements or, with tiles, of matrices.
   int64_t rows_ = 0, columns_ = 0;
-  int64_t from_row_ = 0, to_column_ = 0;  // Strides; the others are 1.
+  int64_t from_row_ = 0, to_column_ = 0;  // Strides; the other two strides are 1.
 };
 
 }  // namespace ckplan::cuda

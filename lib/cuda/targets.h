@@ -18,7 +18,8 @@ CKPLAN_DEVICE inline int64_t IndexInside(int64_t index, int64_t size) {
   return index >= 0 && index < size ? index : -1;
 }
 
-// Gather, GatherND, ScatterND: tuples of indices that select rows by the leading dimensions.
+// The target of Gather, GatherND and ScatterND: tuples of indices select rows by the leading
+// dimensions.
 //
 //   data: outer x rows x inner       indices: [outer] x count x tuple
 struct RowTarget {
@@ -30,7 +31,7 @@ struct RowTarget {
   Divider counts;
 
   RowTarget() = default;
-  // `indexed`: at most kMaxAxes dimensions.
+  // `indexed` has at most kMaxAxes dimensions.
   RowTarget(const Dims& indexed, int64_t tuples)
       : tuple(static_cast<int>(indexed.size())),
         rows(Product(indexed)),
@@ -51,12 +52,12 @@ struct RowTarget {
   }
 };
 
-// GatherElements and ScatterElements: each index selects one element along the axis; its position
-// along the other axes is that of the index.
+// The target of GatherElements and ScatterElements: each index selects one element along the axis;
+// the element's position along the other axes is the index's own.
 struct ElementTarget {
   IntegersIn indices;  // Set at each call.
   DeviceLayout<1> others;
-  int64_t size = 0, step = 1;  // Along the axis, in the data.
+  int64_t size = 0, step = 1;  // The axis of the data: its size and its stride.
   int64_t block = 1;           // Indices in a group of interleaved lines.
 
   CKPLAN_DEVICE int64_t operator()(int64_t i) const {

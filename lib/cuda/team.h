@@ -22,8 +22,8 @@ inline constexpr int kBlockTeam = 64;
 inline constexpr int kLargeTeam = 128;
 #endif
 
-// A warp for short rows, a block for long ones, a large block if there are few of them. Depends
-// only on the shape, and so does the order of sums.
+// Returns the size of a team: a warp for short rows, a block for long ones, a large block if there
+// are few long rows. The size depends only on the shape, and so does the order of sums.
 constexpr int TeamSize(int64_t rows, int64_t length) {
   constexpr int64_t kShort = 512;
   constexpr int64_t kLong = 16384;
@@ -37,7 +37,7 @@ inline constexpr int kPartialBytes = 16;
 
 class Team {
  public:
-  // `scratch`: kPartialBytes for each thread of the team.
+  // `scratch` has kPartialBytes for each thread of the team.
   CKPLAN_KERNEL Team(int rank, int size, void* scratch)
       : rank_(rank), size_(size), scratch_(scratch) {}
 
@@ -52,8 +52,8 @@ class Team {
     Wait();
   }
 
-  // combine(...combine(identity, map(0))..., map(count - 1)), in an order that depends only on
-  // `count` and the team's size. All threads get the result. Value: at most 16 bytes, without
+  // Returns combine(...combine(identity, map(0))..., map(count - 1)), in an order that depends only
+  // on `count` and the team's size. All threads get the result. A Value has at most 16 bytes and no
   // constructors.
   template <typename Value, typename MapTo, typename Combine>
   CKPLAN_KERNEL Value Reduce(int64_t count, Value identity, const MapTo& map,
@@ -69,11 +69,11 @@ class Team {
       Wait();
     }
     const Value result = partial[0];
-    Wait();  // Until all have read it: the next call overwrites it.
+    Wait();  // Waits until all have read the result, as the next call overwrites it.
     return result;
   }
 
-  // Σ map(i).
+  // Returns Σ map(i).
   template <typename MapTo>
   CKPLAN_KERNEL float Sum(int64_t count, const MapTo& map) const {
     return Reduce(count, 0.0F, map, SumOf());

@@ -1,4 +1,4 @@
-// The backend used by the tests of this folder: the host's in one program, a GPU's in another.
+// The backend that the tests of this folder use: the host's in one program, a GPU's in another.
 #pragma once
 
 #include <memory>

@@ -32,7 +32,7 @@ namespace detail {
 
 template <typename T, typename Body>
 __global__ void __launch_bounds__(kBlockThreads) TilesKernel(TileGrid grid, Body body) {
-  __shared__ T values[kTile][kTile + 1];  // One more, to avoid bank conflicts along columns.
+  __shared__ T values[kTile][kTile + 1];  // One column more avoids bank conflicts along columns.
   constexpr int64_t kLines = kBlockThreads / kTile;
   const int64_t lane = threadIdx.x % kTile;
   const int64_t line = threadIdx.x / kTile;

@@ -1,5 +1,5 @@
-// One axis of sliding windows (lib/ops/window.h) for kernels: what a window meets, and which
-// windows meet an element.
+// One axis of sliding windows (lib/ops/window.h) for kernels: which elements a window covers, and
+// which windows cover an element.
 #pragma once
 
 #include <algorithm>
@@ -22,12 +22,12 @@ struct DeviceWindowAxis {
         dilation(axis.dilation),
         begin(axis.begin) {}
 
-  // The input that position k of the kernel reads in window o; -1 if there is none.
+  // Returns the input that position k of the kernel reads in window o, or -1 if there is none.
   CKPLAN_DEVICE int64_t InputOf(int64_t o, int64_t k) const {
     const int64_t at = o * stride.divisor() - begin + k * dilation;
     return at < in.divisor() ? Max(at, -1) : -1;
   }
-  // The window that has position k of its kernel at this input; -1 if there is none.
+  // Returns the window that has position k of its kernel at this input, or -1 if there is none.
   CKPLAN_DEVICE int64_t OutputOf(int64_t at, int64_t k) const {
     int64_t reach = at + begin - k * dilation;
     if (reach < 0) return -1;

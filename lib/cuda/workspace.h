@@ -7,7 +7,7 @@
 
 namespace ckplan::cuda {
 
-// Alignment of every buffer and of the workspace itself, as required by the libraries.
+// The alignment of every buffer and of the workspace itself, as required by the libraries.
 inline constexpr int64_t kBufferAlignment = 256;
 inline constexpr auto kFloatBytes = static_cast<int64_t>(sizeof(float));
 
@@ -27,7 +27,7 @@ class WorkspacePlan {
   int64_t total_ = 0;
 };
 
-// The buffer that WorkspacePlan placed at `offset`; null if the workspace is null.
+// Returns the buffer that WorkspacePlan placed at `offset`, or null if the workspace is null.
 inline void* BufferAt(void* workspace, int64_t offset) {
   return workspace == nullptr ? nullptr : static_cast<char*>(workspace) + offset;
 }
@@ -35,7 +35,7 @@ inline float* FloatsAt(void* workspace, int64_t offset) {
   return static_cast<float*>(BufferAt(workspace, offset));
 }
 
-// A pointer to the i-th element of a tensor.
+// Returns a pointer to the i-th element of a tensor.
 inline const void* From(const void* data, ElementType type, int64_t i) {
   return data == nullptr ? nullptr : static_cast<const char*>(data) + i * SizeOf(type);
 }

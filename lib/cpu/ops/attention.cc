@@ -25,7 +25,7 @@ namespace {
 
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
-// A tensor of heads, [batch, heads, rows, size] or [batch, rows, heads * size].
+// The layout of a tensor of heads: [batch, heads, rows, size] or [batch, rows, heads * size].
 struct Heads {
   int64_t heads = 1, rows = 1, size = 1;
   int64_t sample_stride = 0, head_stride = 0, row_stride = 0;

@@ -51,7 +51,7 @@ class BatchNormOp final : public PreparedOp {
   }
 
  private:
-  // Number of channels that make a thread worthwhile.
+  // Returns the number of channels that make a thread worthwhile.
   int64_t Grain() const { return std::max<int64_t>(1, kGrain / shape_.channel_size()); }
 
   double SumSamples(const float* x, int64_t channel) const {
@@ -98,8 +98,8 @@ class BatchNormOp final : public PreparedOp {
     }
   }
 
-  // sums[0]: the sum of dy, which is the gradient of the bias. sums[1]: the sum of dy times the
-  // normalised x, which is the gradient of the scale.
+  // Computes sums[0], the sum of dy, which is the gradient of the bias, and sums[1], the sum of dy
+  // times the normalised x, which is the gradient of the scale.
   void SumChannel(const float* x, const float* dy, Moments moments, int64_t c, float* sums) const {
     double sum = 0;
     double weighted = 0;
@@ -115,7 +115,8 @@ class BatchNormOp final : public PreparedOp {
     sums[1] = static_cast<float>(weighted * static_cast<double>(moments.inverse_deviation));
   }
 
-  // dx = scale / deviation * (dy - mean(dy) - x̂ mean(dy x̂)), where x̂ is the normalised x.
+  // Computes dx = scale / deviation * (dy - mean(dy) - x̂ mean(dy x̂)), where x̂ is the normalised
+  // x.
   void BackwardChannel(const float* x, const float* dy, Moments moments, float scale,
                        const float* sums, int64_t c, float* dx) const {
     const auto count = static_cast<float>(shape_.channel_size());

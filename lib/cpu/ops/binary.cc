@@ -76,7 +76,7 @@ struct Pow {
     }
   }
   static float First(float a, float b, float) { return b == 0 ? 0 : b * std::pow(a, b - 1); }
-  // At a = 0, y is 0 and the logarithm is infinite: return the limit of the derivative.
+  // At a = 0, y is 0 and the logarithm is infinite, so this returns the limit of the derivative.
   static float Second(float a, float, float y) { return y == 0 ? 0 : y * std::log(a); }
 };
 
@@ -135,7 +135,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareMod(const OpSpec& spec) {
   return PrepareIntegers<Modulo>(spec);
 }
 
-// x ^ c with a constant c, the usual case in models: many times faster than std::pow.
+// x ^ c with a constant c, the usual case in models, is many times faster than std::pow.
 struct PowerOf {
   static constexpr Reads kReads = Reads::kInput;
   explicit PowerOf(double known) : exponent(static_cast<float>(known)) {}

@@ -1,5 +1,5 @@
-// The frame of the elementwise operators of two inputs, each broadcast to the output. An operator
-// is a struct:
+// The base of the elementwise operators of two inputs, each broadcast to the output. An operator is
+// a struct:
 //
 //   struct Div {
 //     static constexpr Partial kFirst = {.reads_b = true};                    operands of dy/da
@@ -26,7 +26,7 @@ struct Partial {
   bool reads_y = false;
 };
 
-// y[i] = f(a[i], b[i]) along a run; a stride is 0 or 1.
+// Computes y[i] = f(a[i], b[i]) along a run; a stride is 0 or 1.
 template <typename T, typename R, typename F>
 void MapRun(const T* a, int64_t a_stride, const T* b, int64_t b_stride, R* y, int64_t length,
             const F& f) {

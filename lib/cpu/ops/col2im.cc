@@ -1,4 +1,4 @@
-// Col2Im: a row of the image gathers the rows of blocks that fall on it; the gradient's rows are
+// Col2Im: a row of the image gathers the rows of blocks that overlap it; the gradient's rows are
 // cut out of the image's gradient.
 #include "lib/ops/col2im.h"
 
@@ -44,7 +44,8 @@ class Col2ImOp final : public PreparedOp {
   }
 
  private:
-  // Row `index` of an image: what falls on it, in the order of the positions in a block.
+  // Computes row `index` of an image by adding all blocks that overlap it, in the order of the
+  // positions in a block.
   void SumRow(const float* plane, int64_t index, float* row) const {
     const auto& [d, h, w] = shape_.axes;
     std::fill_n(row, w.in, 0.0F);
@@ -62,14 +63,16 @@ class Col2ImOp final : public PreparedOp {
     }
   }
 
-  // `from`: position k along the last axis of a row of blocks.
+  // Adds one row of blocks to a row of the image. `from` points to position k along the last axis
+  // of the blocks.
   void AddRow(const float* from, int64_t k, float* row) const {
     const WindowAxis& w = shape_.axes[2];
     const int64_t last = w.last_out(k);
     for (int64_t o = w.first_out(k); o < last; ++o) row[w.origin(o) + k * w.dilation] += from[o];
   }
 
-  // Row `index` of the columns of an image: one position of a row of blocks.
+  // Copies row `index` of an image's columns: the elements at one position of the blocks of one row
+  // of blocks.
   void CutRow(const float* image, int64_t index, float* row) const {
     const auto& [d, h, w] = shape_.axes;
     const int64_t position = index / (d.out * h.out);

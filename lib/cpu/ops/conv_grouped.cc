@@ -14,8 +14,8 @@ namespace {
 
 constexpr int64_t kLanes = 8;
 
-// sums[i % kLanes] += y[i] * x[i * stride]. The fixed lanes make the result independent of the
-// alignment that vector instructions need.
+// Computes sums[i % kLanes] += y[i] * x[i * stride]. The fixed lanes make the result independent of
+// the alignment that vector instructions need.
 CKPLAN_VECTOR_CLONES
 void AddProducts(const float* y, const float* x, int64_t stride, int64_t count, float* sums) {
   float lanes[kLanes];
@@ -34,7 +34,7 @@ struct Axis {
   int64_t in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, begin = 0;
 
   int64_t at(int64_t o, int64_t k) const { return o * stride - begin + k * dilation; }
-  // Outputs [first, last) whose input at position k of the kernel lies inside the image.
+  // The outputs [first, last) whose input at position k of the kernel lies inside the image.
   int64_t first(int64_t k) const {
     const int64_t reach = begin - k * dilation;
     return reach <= 0 ? 0 : std::min(out, (reach + stride - 1) / stride);
@@ -106,8 +106,8 @@ class GroupedWeights final : public ConvKernel {
     return sum;
   }
 
-  // The dot product of the image of y with the image of x shifted by position (i, j, k) of the
-  // kernel, where both overlap.
+  // Returns the dot product of the image of y with the image of x shifted by position (i, j, k) of
+  // the kernel, where the two overlap.
   double Multiply(const float* y, const float* x, int64_t i, int64_t j, int64_t k) const {
     const auto& [d, h, w] = axes_;
     const int64_t first = w.first(k);

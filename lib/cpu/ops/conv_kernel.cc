@@ -71,7 +71,7 @@ Dims WeightDims(const ConvShape& shape) {
   return dims;
 }
 
-// Number of samples that are computed at once: a divisor of the batch.
+// Returns the number of samples that are computed at once: a divisor of the batch.
 int64_t ChunkOf(const ConvShape& shape, int64_t x_bytes, int64_t y_bytes, int64_t w_bytes) {
   const int64_t wanted = std::max(kChunkBytes, 2 * w_bytes);
   for (int64_t chunk = 1; chunk < shape.batch; ++chunk) {
@@ -80,11 +80,11 @@ int64_t ChunkOf(const ConvShape& shape, int64_t x_bytes, int64_t y_bytes, int64_
   return shape.batch;
 }
 
-// One of x, w, y, in the caller's layout and in the layout of the primitive.
+// One of x, w and y, in the caller's layout and in the primitive's layout.
 struct Side {
-  int id = 0;  // DNNL_ARG_...
+  int id = 0;  // A constant DNNL_ARG_...
   Desc plain, own;
-  LayoutChange change;  // For the result: from own to plain.
+  LayoutChange change;  // For the result, from own to plain.
   int64_t offset = 0;   // The copy in the workspace, if needed.
   int64_t step = 0;     // Elements from one chunk to the next; 0 for weights.
 };
@@ -132,13 +132,13 @@ class BlockedConv final : public ConvKernel {
   }
 
   int64_t workspace() const override { return plan_.total(); }
-  // Whether oneDNN has only its general kernel for this convolution, not an optimised one.
+  // Returns whether oneDNN has only its general kernel for this convolution, not an optimised one.
   bool is_fallback() const { return is_fallback_; }
 
   void Run(const float* first, const float* second, float* result, void* workspace) const override {
     for (int64_t chunk = 0; chunk < chunks_; ++chunk) {
-      const float* a = Bring(sides_[0], first, chunk, workspace);
-      const float* b = Bring(sides_[1], second, chunk, workspace);
+      const float* a = ToOwnLayout(sides_[0], first, chunk, workspace);
+      const float* b = ToOwnLayout(sides_[1], second, chunk, workspace);
       const Side& out = sides_[2];
       float* plain = result + chunk * out.step;
       float* own = out.change.is_needed() ? FloatsAt(workspace, out.offset) : plain;
@@ -174,8 +174,9 @@ class BlockedConv final : public ConvKernel {
     scratch_ = plan_.Add(scratch);
   }
 
-  // Converts the chunk of an operand to the primitive's layout. Weights are converted only once.
-  const float* Bring(const Side& side, const float* plain, int64_t chunk, void* workspace) const {
+  // Converts a chunk of an operand to the primitive's layout. Weights are converted only once.
+  const float* ToOwnLayout(const Side& side, const float* plain, int64_t chunk,
+                           void* workspace) const {
     const float* from = plain + chunk * side.step;
     if (!side.change.is_needed()) return from;
     float* own = FloatsAt(workspace, side.offset);
@@ -192,7 +193,7 @@ class BlockedConv final : public ConvKernel {
   DnnlPrimitive primitive_;
   std::array<Side, 3> sides_;  // The two operands and the result, in the order of Run.
   WorkspacePlan plan_;
-  int64_t term_ = 0;     // Offset of a chunk's contribution to the weights.
+  int64_t term_ = 0;     // Offset of one chunk's gradient of the weights.
   int64_t scratch_ = 0;  // Offset of oneDNN's own scratch memory.
 };
 

@@ -1,5 +1,5 @@
 // The three computations of a convolution and its gradients: y from x and w, x from w and y, w from
-// x and y. A transposed convolution uses the second one forward, and the others backward.
+// x and y. A transposed convolution uses the second one for forward, and the others for backward.
 //
 // Tensors are in the plain layout of ONNX. The kernel is chosen by measured speed:
 //   pointwise   a kernel of 1x1 on a large enough image is a matrix product, for each sample.
@@ -31,10 +31,10 @@ class ConvKernel {
 // Throws the exceptions of oneDNN.
 std::unique_ptr<ConvKernel> MakeConvKernel(const ConvShape& shape, ConvJob job);
 
-// Null if the convolution is not a matrix product, or is faster with another kernel.
+// Returns null if the convolution is not a matrix product, or is faster with another kernel.
 std::unique_ptr<ConvKernel> MakePointwiseConv(const ConvShape& shape, ConvJob job);
 
-// The gradient of the weights of many small groups, in the plain layout.
+// Computes the gradient of the weights of many small groups, in the plain layout.
 std::unique_ptr<ConvKernel> MakeGroupedWeights(const ConvShape& shape);
 
 }  // namespace ckplan::cpu

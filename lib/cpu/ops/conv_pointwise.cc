@@ -1,4 +1,4 @@
-// Convolutions with a kernel of 1x1: products of matrices.
+// Convolutions with a kernel of 1x1, computed as matrix products.
 #include <algorithm>
 #include <cstring>
 
@@ -22,7 +22,7 @@ bool IsPointwise(const ConvShape& shape) {
          IsAll(window.begin, 0) && IsAll(window.end, 0);
 }
 
-// Each sample of y is w times the sample of x, a matrix with one column per position.
+// Each sample of y is w times the sample of x, which is a matrix with one column per position.
 class PointwiseConv final : public ConvKernel {
  public:
   PointwiseConv(const ConvShape& shape, ConvJob job)
@@ -75,7 +75,8 @@ class PointwiseConv final : public ConvKernel {
   MatMulKernel product_;
 };
 
-// Images with one position: y of all samples is the product of x of all samples and w transposed.
+// For images with one position, y of all samples is the product of x of all samples and w
+// transposed.
 class SinglePositionConv final : public ConvKernel {
  public:
   SinglePositionConv(const ConvShape& shape, ConvJob job)

@@ -35,7 +35,7 @@ class PlainContractor final : public Contractor {
   }
 
   void Run(const std::vector<const float*>& factors, float* result, void*) const override {
-    std::fill_n(result, result_size_, 0.0F);  // For a diagonal, elements off it stay zero.
+    std::fill_n(result, result_size_, 0.0F);  // Elements off a diagonal stay zero.
     int64_t outer = 1;
     int64_t inner = 1;
     for (const ContractionLoop& loop : outer_) outer *= loop.size;
@@ -66,7 +66,7 @@ class PlainContractor final : public Contractor {
     return offset;
   }
 
-  std::vector<ContractionLoop> outer_, inner_;  // Axes of the result; summed axes.
+  std::vector<ContractionLoop> outer_, inner_;  // The axes of the result, and the summed axes.
   int64_t result_size_ = 0;
 };
 
@@ -140,7 +140,7 @@ class ProductContractor final : public Contractor {
   }
 
   DnnlDevice device_;
-  // For each factor before the product, and for the result after it.
+  // The layout changes of the two factors before the product, and of the result after it.
   std::array<LayoutChange, 3> changes_;
   std::unique_ptr<BatchedMatMul> product_;
   WorkspacePlan plan_;

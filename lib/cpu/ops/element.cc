@@ -29,7 +29,8 @@ class Lines {
     lines_ = Collapse(others, {index_strides, data_strides});
   }
 
-  // body(offset among the indices, offset in the data; -1 where the index is out of range).
+  // Calls body(offset among the indices, offset in the data); the latter is -1 where the index is
+  // out of range.
   template <typename Body>
   void ForEach(const void* indices, const Body& body) const {
     const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, 4 * length_));
@@ -57,12 +58,12 @@ class Lines {
   }
 
   bool is_long_;
-  int64_t length_ = 0, size_ = 0;  // Indices in a line; elements of the data along the axis.
+  int64_t length_ = 0, size_ = 0;  // Indices in a line, and elements of the data along the axis.
   int64_t index_step_ = 1, data_step_ = 1;
   Layout lines_;
 };
 
-// to[place] = from[offset in the data].
+// Computes to[place] = from[offset in the data].
 template <typename T>
 void GatherLines(const Lines& lines, const void* indices, const T* from, T* to) {
   lines.ForEach(indices,

@@ -11,7 +11,7 @@ namespace ckplan::cpu {
 
 namespace {
 
-// y[o, i] = x[o, row(i)].
+// Computes y[o, i] = x[o, row(i)].
 template <typename T>
 void GatherRows(const RowIndex& index, int64_t outer, int64_t inner, const void* indices,
                 const void* from, void* to) {

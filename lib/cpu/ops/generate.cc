@@ -96,7 +96,8 @@ Result<std::unique_ptr<PreparedOp>> PrepareRange(const OpSpec& spec) {
 
 // ---- OneHot, EyeLike ----------------------------------------------------------------------------
 
-// I: type of the indices, T: bits of the values. An index out of range gives the value `off`.
+// I is the type of the indices, T the bits of the values. An index out of range gives the value
+// `off`.
 template <typename I, typename T>
 class OneHotOp final : public OpWithoutGradient {
  public:
@@ -163,7 +164,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareEyeLike(const OpSpec& spec) {
 
 // ---- Trilu --------------------------------------------------------------------------------------
 
-// Sets each matrix to zero on one side of a diagonal; backward does so with the gradient.
+// Sets each matrix to zero on one side of a diagonal; backward does the same with the gradient.
 class TriluOp final : public PreparedOp {
  public:
   TriluOp(const OpSpec& spec, const TriluShape& shape)

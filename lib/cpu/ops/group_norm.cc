@@ -66,7 +66,8 @@ class GroupNormOp final : public PreparedOp {
                 });
   }
 
-  // Index of the scale and bias for a channel of a group. `group` counts the groups of all samples.
+  // Returns the index of the scale and bias for a channel of a group. `group` counts the groups of
+  // all samples.
   int64_t ParameterOf(int64_t group, int64_t channel) const {
     return (group % shape_.groups * shape_.group_channels + channel) / shape_.scale_channels;
   }

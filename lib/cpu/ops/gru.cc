@@ -1,5 +1,5 @@
 // GRU. Backward needs, for each step, the gates (after their activations) in the order of ONNX, and
-// q, the input of the candidate that comes from the state:
+// q, the part of the candidate's input that is computed from the state:
 //
 //   z, r = sigmoid(gates),  h = (1 - z) n + z h'
 //   n = tanh(candidate + q R),    q = r h'                 linear_before_reset = 0
@@ -21,7 +21,7 @@ namespace ckplan::cpu {
 namespace {
 
 constexpr int64_t kGruGates = 3;
-// The products with R: one for z and r together, one for the candidate.
+// The products with R: one for z and r together, and one for the candidate.
 struct Products {
   MatMulKernel gates, candidate;
   int64_t gates_packed = 0, candidate_packed = 0, scratch = 0;  // Offsets in the workspace.
@@ -31,7 +31,7 @@ struct Products {
     candidate_packed = plan.Add(candidate.packed_bytes());
     scratch = plan.Add(std::max(gates.workspace(), candidate.workspace()));
   }
-  // `recurrence`: R for one direction.
+  // Packs R for one direction, `recurrence`, into the workspace.
   void Pack(const float* recurrence, int64_t hidden, void* workspace) const {
     float* scratch_at = FloatsAt(workspace, scratch);
     gates.Pack(recurrence, FloatsAt(workspace, gates_packed), scratch_at);
@@ -108,7 +108,7 @@ class GruOp final : public RecurrentOp {
         const int64_t t = shape_.StepOf(d, i);
         float* own = gates + t * shape_.batch * shape_.width();
         if (state != nullptr) forward_.RunGates(state, own, call.workspace);
-        OpenGates(own, state, extras.at(t));
+        ActivateGates(own, state, extras.at(t));
         MakeCandidate(own, state, extras.at(t), call.workspace);
         MakeStep(own, extras.at(t), bias, state, states.at(t));
         state = states.at(t);
@@ -118,7 +118,7 @@ class GruOp final : public RecurrentOp {
   }
 
   void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
-    if (position == shape_.first_gradient) GoBack(call);
+    if (position == shape_.first_gradient) BackwardSteps(call);
     const float* gates = FloatsAt(call.workspace, gate_gradients_);
     float* result = Floats(gradient);
     if (position == 0) frame_.InputGradient(call, gates, result);
@@ -153,7 +153,7 @@ class GruOp final : public RecurrentOp {
         plan.Add(std::max(gates_recurrence_->workspace(), candidate_recurrence_->workspace()));
   }
 
-  // The bias of R for the candidate, which SumBiases leaves out.
+  // Returns the part of R's bias that belongs to the candidate, which SumBiases leaves out.
   const float* CandidateBias(const ForwardCall& call, int64_t direction) const {
     if (!HasBias(call) || !resets_after_) return nullptr;
     return Floats(call.inputs[kRecurrentBias]) + (direction * 2 + 1) * shape_.width() +
@@ -161,7 +161,7 @@ class GruOp final : public RecurrentOp {
   }
 
   // Activates z and r; computes q = r h' if the reset is applied first. A null `state` means zero.
-  void OpenGates(float* gates, const float* state, float* extra) const {
+  void ActivateGates(float* gates, const float* state, float* extra) const {
     const int64_t hidden = shape_.hidden;
     ForSamples([&](int64_t n) {
       float* gate = gates + n * kGruGates * hidden;
@@ -210,14 +210,14 @@ class GruOp final : public RecurrentOp {
     const float* extra;     // Saved by forward.
     const float* before;    // State before the step; null means zero.
     const float* arriving;  // The gradient of the step's output; null means zero.
-    float* state;           // In: gradient of the state after. Out: of the state before.
+    float* state;           // In: gradient of the state after the step. Out: before it.
     float* gate_gradients;
     float* extra_gradients;
   };
 
   // Runs all steps from the last to the first. Fills the workspace with the gradients of the gates
   // before their activations, of q, and of the initial state.
-  void GoBack(const BackwardCall& call) const {
+  void BackwardSteps(const BackwardCall& call) const {
     for (int64_t d = 0; d < shape_.directions; ++d) {
       backward_->Pack(Floats(call.inputs[2]) + d * shape_.width() * shape_.hidden, shape_.hidden,
                       call.workspace);
@@ -225,7 +225,7 @@ class GruOp final : public RecurrentOp {
       BeginWith(call, 1, d, state);
       for (int64_t i = shape_.steps; i-- > 0;) {
         const BackStep step = StepAt(call, d, i, state);
-        CloseGates(step);
+        BackwardGates(step);
         if (resets_after_) {
           backward_->RunCandidate(step.extra_gradients, state, call.workspace);
         } else {
@@ -258,7 +258,7 @@ class GruOp final : public RecurrentOp {
   }
 
   // Computes the gradients of the gates, except that of r if the reset is applied first.
-  void CloseGates(const BackStep& step) const {
+  void BackwardGates(const BackStep& step) const {
     const int64_t hidden = shape_.hidden;
     ForSamples([&](int64_t n) {
       const float* gate = step.gates + n * kGruGates * hidden;
@@ -281,7 +281,7 @@ class GruOp final : public RecurrentOp {
     });
   }
 
-  // Since q = r h', its gradient contributes to those of r and h'.
+  // Since q = r h', the gradient of q contributes to the gradients of r and h'.
   void PassReset(const BackStep& step) const {
     const int64_t hidden = shape_.hidden;
     ForSamples([&](int64_t n) {

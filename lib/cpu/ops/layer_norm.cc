@@ -13,7 +13,8 @@ namespace ckplan::cpu {
 
 namespace {
 
-// Moments of RMSNormalization: the mean is taken as 0, the deviation is the root mean square.
+// Returns the moments of RMSNormalization: the mean is taken as 0, and the deviation is the root
+// mean square.
 Moments RootMeanSquareOf(const float* x, int64_t count, float epsilon) {
   const double squares = SumTerms(count, [x](int64_t i) { return x[i] * x[i]; });
   const auto mean = static_cast<float>(squares / static_cast<double>(count));

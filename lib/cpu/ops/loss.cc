@@ -14,7 +14,7 @@ namespace ckplan::cpu {
 namespace {
 
 // Scores are [samples, classes, ...]; a place is a sample together with an index into the axes
-// after the classes. Forward workspace: the loss of each place, then its weight.
+// after the classes. The forward workspace holds the loss of each place, and then its weight.
 class LossOp final : public PreparedOp {
  public:
   LossOp(const OpSpec& spec, const LossShape& shape)
@@ -91,7 +91,7 @@ class LossOp final : public PreparedOp {
     });
   }
 
-  // -1 if the place is ignored.
+  // Returns -1 if the place is ignored.
   int64_t LabelOf(std::span<const void* const> inputs, int64_t place) const {
     const int64_t label = has_long_labels_ ? static_cast<const int64_t*>(inputs[1])[place]
                                            : static_cast<const int32_t*>(inputs[1])[place];
@@ -121,7 +121,7 @@ class LossOp final : public PreparedOp {
     return highest + static_cast<float>(std::log(sum));
   }
 
-  // dx = slope * softmax + g_log - softmax * Σ g_log.
+  // Computes dx = slope * softmax + g_log - softmax * Σ g_log.
   void SpreadSoftmax(const float* x, float slope, const float* g_log, float* dx) const {
     const float log_sum = LogSum(x);
     float factor = slope;

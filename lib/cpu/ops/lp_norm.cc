@@ -11,7 +11,7 @@ namespace ckplan::cpu {
 
 namespace {
 
-// The p-th root of the sum of p-th powers of absolute values.
+// Returns the p-th root of the sum of p-th powers of absolute values.
 double NormOf(const float* x, int64_t size, int64_t step, int64_t p) {
   double sum = 0;
   for (int64_t i = 0; i < size; ++i) {
@@ -26,7 +26,7 @@ class NormOp : public PreparedOp {
   explicit NormOp(const LpNormShape& shape) : view_(shape.view), p_(shape.p) {}
 
  protected:
-  // body(line, offset of its first element).
+  // Calls body(line, offset of the line's first element).
   template <typename Body>
   void ForLines(const Body& body) const {
     const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, view_.size));
@@ -37,7 +37,7 @@ class NormOp : public PreparedOp {
     });
   }
 
-  // The derivative of the norm by x.
+  // Returns the derivative of the norm with respect to x.
   float Slope(float x, double norm) const {
     const float sign = x > 0 ? 1.0F : x < 0 ? -1.0F : 0.0F;
     if (p_ == 1) return sign;
@@ -50,7 +50,8 @@ class NormOp : public PreparedOp {
   int64_t p_;
 };
 
-// y = x / norm; a line of zeros stays zero. dx = (g - slope Σ g y) / norm.
+// Computes y = x / norm; a line of zeros stays zero. Backward computes dx = (g - slope Σ g y) /
+// norm.
 class LpNormalizationOp final : public NormOp {
  public:
   using NormOp::NormOp;

@@ -76,7 +76,7 @@ class LrnOp final : public PreparedOp {
   }
 
  private:
-  // body(offset of channel 0, positions, thread).
+  // Calls body(offset of channel 0, positions, thread) for each strip.
   template <typename Body>
   void ForStrips(const Body& body) const {
     const int64_t strips = (positions_ + kStrip - 1) / kStrip;
@@ -102,9 +102,9 @@ class LrnOp final : public PreparedOp {
     }
   }
 
-  // to = from base^-beta.
+  // Computes to = from base^-beta.
   void Scale(const float* from, const float* base, int64_t count, float* to) const {
-    if (beta_ == 0.75F) {  // AlexNet's value, and the usual one: roots are fast.
+    if (beta_ == 0.75F) {  // The usual value, as in AlexNet; roots are faster than pow.
       for (int64_t i = 0; i < count; ++i) {
         const float root = std::sqrt(base[i]);
         to[i] = from[i] / (root * std::sqrt(root));
@@ -117,7 +117,7 @@ class LrnOp final : public PreparedOp {
   void PassChannel(const float* x, const float* dy, const float* base, const float* share,
                    int64_t c, int64_t count, float* dx) const {
     float sums[kStrip] = {};
-    const int64_t first = c - (size_ - 1) + (size_ - 1) / 2;  // First window containing c.
+    const int64_t first = c - (size_ - 1) + (size_ - 1) / 2;  // The first window that contains c.
     for (int64_t k = std::max<int64_t>(0, first); k < std::min(channels_, first + size_); ++k) {
       for (int64_t i = 0; i < count; ++i) sums[i] += share[k * kStrip + i];
     }

@@ -1,5 +1,5 @@
 // LSTM. Backward needs, for each step, the gates (after their activations) in the order of ONNX,
-// and the cell:
+// and the cell state:
 //
 //   i, o, f = sigmoid(gates), g = tanh(gate),  c = f c' + i g,  h = o tanh(c)
 #include "lib/ops/lstm.h"
@@ -59,7 +59,7 @@ class LstmOp final : public RecurrentOp {
   }
 
   void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
-    if (position == shape_.first_gradient) GoBack(call);
+    if (position == shape_.first_gradient) BackwardSteps(call);
     const float* gates = FloatsAt(call.workspace, gate_gradients_);
     float* result = Floats(gradient);
     if (position == 0) frame_.InputGradient(call, gates, result);
@@ -83,7 +83,7 @@ class LstmOp final : public RecurrentOp {
     back_scratch_ = plan.Add(std::max(backward_->workspace(), recurrence_->workspace()));
   }
 
-  // Activates the gates in place. `before`: the cell before the step, null means zero.
+  // Activates the gates in place. `before` is the cell state before the step; null means zero.
   void MakeStep(float* gates, const float* before, float* cell, float* state) const {
     const int64_t hidden = shape_.hidden;
     ForSamples([&](int64_t n) {
@@ -104,7 +104,7 @@ class LstmOp final : public RecurrentOp {
 
   // Runs all steps from the last to the first. Fills the workspace with the gradients of the gates
   // before their activations, and of the initial states.
-  void GoBack(const BackwardCall& call) const {
+  void BackwardSteps(const BackwardCall& call) const {
     for (int64_t d = 0; d < shape_.directions; ++d) {
       float* packed = FloatsAt(call.workspace, back_packed_);
       void* scratch = FloatsAt(call.workspace, back_scratch_);
@@ -117,15 +117,16 @@ class LstmOp final : public RecurrentOp {
       for (int64_t i = shape_.steps; i-- > 0;) {
         const int64_t t = shape_.StepOf(d, i);
         float* own = gates + t * shape_.batch * shape_.width();
-        GoBackStep(call, d, i, state, cell, own);
+        BackwardStep(call, d, i, state, cell, own);
         backward_->Run(own, packed, state, scratch);
       }
     }
   }
 
-  // `cell`: in: the gradient of the cell after the step, from later steps; out: of the cell before.
-  void GoBackStep(const BackwardCall& call, int64_t direction, int64_t i, const float* state,
-                  float* cell, float* gradients) const {
+  // On entry, `cell` is the gradient of the cell state after the step, from later steps; on return
+  // it is the gradient of the cell state before the step.
+  void BackwardStep(const BackwardCall& call, int64_t direction, int64_t i, const float* state,
+                    float* cell, float* gradients) const {
     const int64_t t = shape_.StepOf(direction, i);
     const int64_t hidden = shape_.hidden;
     const float* saved = Floats(call.statistic);

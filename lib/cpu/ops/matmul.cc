@@ -23,8 +23,9 @@ struct Problem {
   MatrixTriples triples;
 };
 
-// Index of the operand's matrix that is used for the output's matrix at `index`. `leading` has the
-// operand's leading axes (those before the last two), `index` counts the output's.
+// Returns the index of the operand's matrix that is used for the output's matrix at `index`.
+// `leading` has the operand's leading axes (those before the last two); `index` counts the output's
+// matrices.
 int64_t PlaceOf(const Dims& leading, const Dims& index) {
   int64_t place = 0;
   for (size_t i = 0; i < leading.size(); ++i) {
@@ -34,7 +35,7 @@ int64_t PlaceOf(const Dims& leading, const Dims& index) {
   return place;
 }
 
-// One pair of matrices for each matrix of the output.
+// Returns one pair of matrices for each matrix of the output.
 MatrixTriples PairMatrices(const MatMulShape& shape) {
   const Dims& leading = shape.leading;
   MatrixTriples triples;
@@ -67,8 +68,8 @@ MatrixLayout Flipped(MatrixLayout layout) {
   return layout;
 }
 
-// The product that gives the gradient of an operand: the output's gradient and the other operand
-// are its factors.
+// The product that computes the gradient of an operand. Its factors are the output's gradient and
+// the other operand.
 struct GradientProduct {
   std::unique_ptr<BatchedMatMul> product;
   bool has_gradient_left = false;  // Otherwise the other operand is the left factor.
@@ -78,7 +79,7 @@ GradientProduct MakeGradient(const ProductShape& shape, MatrixTriples triples, b
   return {std::make_unique<BatchedMatMul>(shape, std::move(triples)), is_left};
 }
 
-// dA = dC op(B)ᵀ, or its transpose if A is transposed.
+// Computes dA = dC op(B)ᵀ, or its transpose if A is transposed.
 GradientProduct GradientOfA(const Problem& problem) {
   const ProductShape& forward = problem.shape;
   const MatrixTriples& of = problem.triples;
@@ -98,7 +99,7 @@ GradientProduct GradientOfA(const Problem& problem) {
   return MakeGradient(shape, {of.c, of.b, of.a}, true);
 }
 
-// dB = op(A)ᵀ dC, or its transpose if B is transposed.
+// Computes dB = op(A)ᵀ dC, or its transpose if B is transposed.
 GradientProduct GradientOfB(const Problem& problem) {
   const ProductShape& forward = problem.shape;
   const MatrixTriples& of = problem.triples;
@@ -167,7 +168,7 @@ class Addend {
 
   float beta_;
   int64_t rows_, columns_;          // Dimensions of the output.
-  int64_t own_rows_, own_columns_;  // Each equal to the output's, or 1.
+  int64_t own_rows_, own_columns_;  // Each is the output's dimension or 1.
 };
 
 class MatMulOp final : public PreparedOp {

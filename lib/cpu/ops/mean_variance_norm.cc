@@ -1,4 +1,4 @@
-// MeanVarianceNormalization: no scale and bias; backward recomputes the moments.
+// MeanVarianceNormalization. It has no scale and bias, and backward recomputes the moments.
 #include "lib/ops/mean_variance_norm.h"
 
 #include <algorithm>

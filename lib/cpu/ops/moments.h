@@ -31,7 +31,7 @@ struct GradientSums {
   double product = 0;   // Sum of g x̂.
 };
 
-// g(i): the gradient of x̂ at i.
+// g(i) is the gradient of x̂ at i.
 template <typename Gradient>
 GradientSums SumGradients(const float* x, Moments moments, int64_t count, const Gradient& g) {
   const double sum = SumTerms(count, g);
@@ -40,7 +40,7 @@ GradientSums SumGradients(const float* x, Moments moments, int64_t count, const 
   return {sum, product * static_cast<double>(moments.inverse_deviation)};
 }
 
-// `size`: number of elements that were normalised together, of which these are `count`.
+// `size` is the number of elements that were normalised together; `count` of them are given here.
 template <typename Gradient>
 void PassGradients(const float* x, Moments moments, GradientSums sums, int64_t size, int64_t count,
                    const Gradient& g, float* dx) {

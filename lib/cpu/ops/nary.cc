@@ -10,7 +10,7 @@ namespace ckplan::cpu {
 
 namespace {
 
-// Results are collected in a buffer, since the output may share its memory with any input.
+// Results are collected in a buffer, because the output may share its memory with any input.
 constexpr int64_t kBlock = 512;
 
 struct Plus {
@@ -80,7 +80,7 @@ class NaryMap : public PreparedOp {
 
   size_t count_;
   float scale_;
-  Layout layout_;  // Operands: all inputs, then the output.
+  Layout layout_;  // The operands are all inputs, and then the output.
 };
 
 // Reduces a gradient to the shapes of the inputs.
@@ -98,7 +98,7 @@ class NaryOp : public NaryMap<float, F> {
   OpWorkspace workspace() const override { return {0, workspace_}; }
 
  protected:
-  // segment(at, length, buffer) gives a run of the gradient, as required by Reduction.
+  // segment(at, length, buffer) returns a run of the gradient, as Reduction requires.
   template <typename Segment>
   void Gather(const BackwardCall& call, size_t position, float* gradient,
               const Segment& segment) const {

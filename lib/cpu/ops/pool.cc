@@ -18,7 +18,7 @@ int64_t GrainOf(const PoolShape& shape) {
   return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, shape.out() * window));
 }
 
-// Number of output columns that are computed together.
+// The number of output columns that are computed together.
 constexpr int64_t kStretchColumns = 128;
 
 // A range of columns of one output row.
@@ -109,7 +109,7 @@ class MaxPoolOp final : public PreparedOp {
   }
 
  private:
-  // Finds the first maximum of each window; NaN is greater than all numbers.
+  // Finds the first maximum of each window; a NaN counts as greater than all numbers.
   void FindMaxima(const float* plane, const Stretch& stretch, float* highest,
                   int32_t* where) const {
     std::fill_n(highest, kStretchColumns, -std::numeric_limits<float>::infinity());
@@ -129,7 +129,7 @@ class MaxPoolOp final : public PreparedOp {
     });
   }
 
-  // Converts an index to column-major order if the operator stores indices so.
+  // Converts an index to column-major order if the operator stores indices in that order.
   int64_t ToStorage(int64_t index) const {
     if (!shape_.is_column_major) return index;
     const auto& [d, h, w] = shape_.axes;

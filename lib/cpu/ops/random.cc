@@ -26,7 +26,7 @@ void ForBits(const CounterRng& rng, int64_t begin, int64_t end, const Body& body
   if (i < end) body(i, rng.Bits(i));
 }
 
-// Always runs in training mode, even if the exported model asks for inference.
+// Runs in training mode, even if the exported model asks for inference.
 class DropoutOp final : public PreparedOp {
  public:
   DropoutOp(const OpSpec& spec, double ratio)
@@ -72,7 +72,7 @@ class DropoutOp final : public PreparedOp {
   int64_t count_;
   uint64_t threshold_;
   float scale_;
-  bool has_float_mask_;  // Before opset 10.
+  bool has_float_mask_;  // The mask is a float before opset 10.
 };
 
 Result<std::unique_ptr<PreparedOp>> PrepareDropout(const OpSpec& spec) {
@@ -141,7 +141,7 @@ class NormalOp final : public RandomOp {
   double mean_, scale_;
 };
 
-// Gives 1 with the probability given by the input, otherwise 0.
+// Writes 1 with the probability given by the input, and 0 otherwise.
 template <typename T>
 class BernoulliOp final : public RandomOp {
  public:

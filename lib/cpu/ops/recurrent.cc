@@ -78,7 +78,7 @@ Steps RecurrentFrame::WriteStates(const ForwardCall& call, int64_t direction) co
 
 Steps RecurrentFrame::ReadStates(const BackwardCall& call, int64_t direction) const {
   const int64_t state = shape_.state();
-  // Steps holds mutable pointers because it is also used for writing; here it is only read.
+  // Steps holds mutable pointers because it is also used for writing. Here it is only read.
   if (shape_.has_output) {
     auto* output = const_cast<float*>(Floats(call.outputs[0]));  // NOLINT
     return {output + direction * state, shape_.directions * state, shape_.steps};

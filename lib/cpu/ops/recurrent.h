@@ -17,7 +17,7 @@
 
 namespace ckplan::cpu {
 
-// Vectors of one direction, indexed by step: all of them, or only the last two.
+// Vectors of one direction, indexed by step: those of all steps, or only of the last two.
 struct Steps {
   float* first = nullptr;
   int64_t stride = 0;
@@ -35,25 +35,25 @@ class RecurrentFrame {
   void PlanForward(WorkspacePlan& plan);
   void PlanBackward(WorkspacePlan& plan);
 
-  // gates = X Wᵀ + bias; a null `bias` means none.
+  // Computes gates = X Wᵀ + bias; a null `bias` means none.
   void Project(const ForwardCall& call, int64_t direction, const float* bias, float* gates) const;
 
-  // Where the hidden states of a direction are written: to the output; to the reserve if the
-  // operator has no such output; or to the workspace.
+  // Returns where the hidden states of a direction are written: the output; the reserve if the
+  // operator has no such output; or the workspace.
   Steps WriteStates(const ForwardCall& call, int64_t direction) const;
   Steps ReadStates(const BackwardCall& call, int64_t direction) const;
 
   // Copies the last state of a direction to the output at `position`, if that output is used.
   void WriteLast(const ForwardCall& call, size_t position, int64_t direction,
                  const Steps& states) const;
-  // The initial state; null means zero.
+  // Returns the initial state; null means zero.
   const float* Initial(std::span<const void* const> inputs, size_t position,
                        int64_t direction) const;
 
-  // The gradient of X. `gates` holds dG of all directions, one after the other.
+  // Computes the gradient of X. `gates` holds dG of all directions, one after the other.
   void InputGradient(const BackwardCall& call, const float* gates, float* gradient) const;
   void WeightGradient(const BackwardCall& call, const float* gates, float* gradient) const;
-  // The state before each step, [steps * batch, hidden].
+  // Returns the state before each step, [steps * batch, hidden].
   const float* GatherBefore(const BackwardCall& call, int64_t direction) const;
 
  private:
@@ -63,23 +63,23 @@ class RecurrentFrame {
   int64_t forward_scratch_ = 0, backward_scratch_ = 0;
 };
 
-// Common base of both operators: the shared frame; storage for the gates and other values saved per
-// step, in the reserve or, if nothing is saved, in the workspace; and gradients of gates and
+// The base of LSTM and GRU. It has the shared frame, storage for the gates and other values saved
+// per step (in the reserve or, if nothing is saved, in the workspace), and gradients of gates and
 // states.
 class RecurrentOp : public PreparedOp {
  public:
   OpWorkspace workspace() const final { return {forward_plan_.total(), backward_plan_.total()}; }
 
  protected:
-  // `extra_slots`: for how many steps forward without a reserve needs the extra saved values at
-  // once.
+  // `extra_slots` is the number of steps whose extra saved values must exist at once in a forward
+  // without a reserve.
   RecurrentOp(const OpSpec& spec, const RecurrentShape& shape, int64_t extra_slots);
   void PlanBackward();  // Must be called if a gradient is needed.
 
   float* Gates(const ForwardCall& call, int64_t direction) const;
   Steps Extras(const ForwardCall& call, int64_t direction) const;
-  // The sum of the biases of W and R; null if there are none. The bias of R is added only to the
-  // first `both` columns.
+  // Returns the sum of the biases of W and R, or null if there are none. The bias of R is added
+  // only to the first `both` columns.
   const float* SumBiases(const ForwardCall& call, int64_t direction, int64_t both) const;
   static bool HasBias(const ForwardCall& call) {
     return call.inputs.size() > kRecurrentBias && call.inputs[kRecurrentBias] != nullptr;
@@ -87,9 +87,9 @@ class RecurrentOp : public PreparedOp {
 
   // Fills `to` with the gradient of the last vector at `output`, or zero if it has none.
   void BeginWith(const BackwardCall& call, size_t output, int64_t direction, float* to) const;
-  // The gradient of the output of one step; null means zero.
+  // Returns the gradient of the output of one step; null means zero.
   const float* Arriving(const BackwardCall& call, int64_t direction, int64_t step) const;
-  // The gradient of both biases, computed from that of the gates.
+  // Computes the gradient of both biases from the gradient of the gates.
   void BiasGradient(const BackwardCall& call, float* gradient) const;
   // Copies the gradient of the initial vectors, which is at `offset` in the workspace.
   void CopyInitial(const BackwardCall& call, int64_t offset, float* to) const;

@@ -14,8 +14,8 @@ namespace ckplan::cpu {
 
 namespace {
 
-// A reduction by its parts: a function of each value before combining, a function of the combined
-// value, and the gradient of one input element. n: number of elements per result.
+// The parts of a reduction: a function of each value before combining, a function of the combined
+// value, and the gradient of one input element. n is the number of elements per result.
 struct SumKind {
   using Combiner = SumOf;
   static constexpr bool kReadsX = false, kReadsY = false;
@@ -61,7 +61,7 @@ class ReduceBase : public PreparedOp {
  protected:
   const Layout& layout() const { return reduction_.layout(); }
 
-  // dx = g * slope(i, offset of the result, index of x) for each element.
+  // Computes dx = g * slope(i, offset of the result, index of x) for each element.
   template <typename Slope>
   void Spread(const BackwardCall& call, void* gradient, const Slope& slope) const {
     const auto* g = static_cast<const float*>(call.output_gradients[0]);
@@ -106,7 +106,7 @@ class ReduceOp final : public ReduceBase {
   }
 };
 
-// log(sum(e^x)), with the maximum subtracted from each exponent.
+// Computes log(sum(e^x)); the maximum is subtracted from each exponent.
 class ReduceLogSumExp final : public ReduceBase {
  public:
   using ReduceBase::ReduceBase;
@@ -136,12 +136,12 @@ class ReduceLogSumExp final : public ReduceBase {
   }
 
  private:
-  // Replaces an infinite maximum by 0: infinity minus infinity would be NaN.
+  // Replaces an infinite maximum by 0, because infinity minus infinity would be NaN.
   static float Finite(float maximum) { return std::isinf(maximum) ? 0.0F : maximum; }
 };
 
-// Equal maxima (or minima) share the gradient. Backward workspace: their number for each result,
-// then the workspace of the reduction.
+// Equal maxima (or minima) share the gradient. The backward workspace holds their number for each
+// result, and then the workspace of the reduction.
 template <typename Combiner>
 class ReduceExtreme final : public ReduceBase {
  public:
@@ -178,9 +178,9 @@ class ReduceExtreme final : public ReduceBase {
   int64_t CountBytes() const { return (results_ * 4 + 7) / 8 * 8; }
 };
 
-// The gradient of an element is the product of the other elements, which cannot be found by
-// division if the element is 0. Backward workspace: the products without zeros, the numbers of
-// zeros, the workspace of the reduction.
+// The gradient of an element is the product of the other elements, which division cannot find if
+// the element is 0. The backward workspace holds the products without zeros, the numbers of zeros,
+// and the workspace of the reduction.
 class ReduceProd final : public ReduceBase {
  public:
   using ReduceBase::ReduceBase;

@@ -9,7 +9,7 @@ namespace ckplan::cpu {
 class RowIndex {
  public:
   RowIndex() = default;
-  // `type`: the element type of the indices.
+  // `type` is the element type of the indices.
   RowIndex(ElementType type, const GatherShape& shape)
       : is_long_(type == ElementType::kInt64),
         is_shared_(shape.is_shared),

@@ -1,4 +1,4 @@
-// Operators along one axis: running sums, and positions of maxima and minima.
+// Operators along one axis: cumulative sums, and positions of maxima and minima.
 #include "lib/ops/scan.h"
 
 #include <algorithm>
@@ -48,8 +48,8 @@ class CumSumOp final : public PreparedOp {
     RunningSum(view_, is_exclusive_, is_reverse_, static_cast<const T*>(call.inputs[0]),
                static_cast<T*>(call.outputs[0]));
   }
-  // An element contributes to all sums from its position on, so its gradient is the running sum of
-  // their gradients from the opposite end.
+  // An element contributes to all sums from its position on. Its gradient is therefore the
+  // cumulative sum of the sums' gradients from the opposite end.
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
     if (view_.size * view_.inner == 0) return;
     RunningSum(view_, is_exclusive_, !is_reverse_,
@@ -108,7 +108,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareArg(const OpSpec& spec) {
   return Prepared<ArgExtremeOp<float>>(shape);
 }
 
-// 1 at the first maximum, 0 elsewhere.
+// Writes 1 at the first maximum, and 0 elsewhere.
 class HardmaxOp final : public PreparedOp {
  public:
   explicit HardmaxOp(const AxisView& view) : view_(view) {}

@@ -15,7 +15,7 @@ namespace ckplan::cpu {
 
 namespace {
 
-// Number of columns processed together if the axis is not the last one: at least a cache line.
+// The number of columns processed together if the axis is not the last one: at least a cache line.
 constexpr int64_t kColumns = 64;
 
 template <bool kIsLog>
@@ -105,7 +105,7 @@ class SoftmaxOp final : public PreparedOp {
     }
   }
 
-  // Calls body(offset, column) for all columns of one row, then of the next.
+  // Calls body(offset, column) for all columns of one row, and then of the next.
   template <typename Body>
   void ForElements(int64_t count, const Body& body) const {
     for (int64_t i = 0; i < shape_.size; ++i) {

@@ -5,7 +5,7 @@
 
 namespace ckplan::cpu {
 
-// The maximum, or NaN if any element is NaN.
+// Returns the maximum, or NaN if any element is NaN.
 float HighestOf(const float* x, int64_t size);
 
 // y may alias x. A row that is all -infinity gives NaN, as the definition implies.

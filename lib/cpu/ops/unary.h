@@ -1,4 +1,4 @@
-// The frame of the elementwise operators of one input. An operator is a struct:
+// The base of the elementwise operators of one input. An operator is a struct:
 //
 //   struct Tanh {
 //     static constexpr Reads kReads = Reads::kOutput;   what the slope is computed from

@@ -16,7 +16,7 @@ namespace {
     float Slope([[maybe_unused]] float v) const { return (slope); } \
   }
 
-// v is x or y, as selected by the second argument.
+// The variable v is x or y, as the second argument says.
 CKPLAN_UNARY(ExpOp, kOutput, Exp(x), v);
 CKPLAN_UNARY(Sqrt, kOutput, std::sqrt(x), 0.5F / v);
 CKPLAN_UNARY(Reciprocal, kOutput, 1 / x, -v* v);
@@ -61,7 +61,7 @@ CKPLAN_MAP(Never, x != x && x == x);
 
 #undef CKPLAN_MAP
 
-// Null if the input is a float tensor.
+// Returns null if the input is a float tensor.
 template <typename F>
 std::unique_ptr<PreparedOp> MakeIntegerMap(const OpSpec& spec) {
   if (spec.input(0).type == ElementType::kInt64) return MakeMap<int64_t, int64_t, F>(spec);

@@ -11,7 +11,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// cuBLAS's own default on Hopper; more makes nothing faster.
+// This is cuBLAS's own default on Hopper; a larger workspace makes nothing faster.
 constexpr int64_t kWantedWorkspace = int64_t{32} << 20;
 
 cudaDataType TypeOf(ElementType type) {
@@ -25,7 +25,7 @@ cublasOperation_t OperationOf(const MatrixView& view) {
 }  // namespace
 
 Result<CublasApi> CublasApi::Load(const std::vector<std::string>& folders) {
-  // cuBLAS depends on cuBLASLt, and finds it only if the loader has already loaded it.
+  // cuBLAS depends on cuBLASLt, and finds that library only if the loader has already loaded it.
   CKPLAN_RETURN_IF_ERROR(
       SharedLibrary::Open("cuBLASLt", {"libcublasLt.so.13", "libcublasLt.so.12"}, folders));
   CKPLAN_ASSIGN_OR_RETURN(
@@ -54,7 +54,7 @@ Result<std::unique_ptr<CublasGemm>> CublasGemm::Create(const CublasApi& api,
   }
   std::unique_ptr<CublasGemm> gemm(new CublasGemm(api, options, handle));
   gemm->Check(api.set_stream(handle, stream), "cublasSetStream");
-  // Keeps sums of bfloat16 products in float32 also where cuBLAS splits them.
+  // Keeps sums of bfloat16 products in float32, even if cuBLAS splits the sums.
   gemm->Check(api.set_math_mode(handle, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
               "cublasSetMathMode");
   return gemm;

@@ -1,4 +1,4 @@
-// Products of matrices by cuBLAS, whose functions are loaded at run time.
+// Matrix products by cuBLAS, whose functions are loaded at run time.
 #pragma once
 
 #include <cublas_v2.h>
@@ -24,7 +24,7 @@ struct CublasApi {
   decltype(&cublasGetStatusString) get_status_string = nullptr;
   decltype(&cublasGemmStridedBatchedEx_64) gemm = nullptr;
 
-  // Fails with kUnsupported if there is no cuBLAS, or it is too old.
+  // Fails with kUnsupported if there is no cuBLAS, or if it is too old.
   static Result<CublasApi> Load(const std::vector<std::string>& folders);
 };
 

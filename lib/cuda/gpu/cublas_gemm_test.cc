@@ -1,4 +1,4 @@
-// Checks the calls of cuBLAS with a replacement that implements its manual, column-major.
+// Checks the calls of cuBLAS with a replacement that follows its manual: matrices are column-major.
 #include "lib/cuda/gpu/cublas_gemm.h"
 
 #include <doctest/doctest.h>
@@ -28,7 +28,7 @@ cublasStatus_t SetWorkspace(cublasHandle_t, void* workspace, size_t bytes) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// C = alpha op(A) op(B) + beta C for float32 matrices stored by columns.
+// Computes C = alpha op(A) op(B) + beta C for float32 matrices stored by columns.
 cublasStatus_t Multiply(cublasHandle_t, cublasOperation_t op_a, cublasOperation_t op_b, int64_t m,
                         int64_t n, int64_t k, const void* alpha, const void* a, cudaDataType a_type,
                         int64_t lda, long long a_stride, const void* b, cudaDataType b_type,
@@ -71,7 +71,7 @@ CublasApi FakeApi() {
   return api;
 }
 
-// Small integers, so that sums are exact in any order.
+// Returns small integers, so that sums are exact in any order.
 std::vector<float> Numbers(int64_t count, int64_t factor) {
   std::vector<float> numbers;
   for (int64_t i = 0; i < count; ++i) numbers.push_back(static_cast<float>(i * factor % 11 - 5));
@@ -155,7 +155,7 @@ TEST_CASE("cublas: types, precision and the caller's workspace") {
   CHECK(seen.compute == CUBLAS_COMPUTE_32F_FAST_TF32);
 }
 
-TEST_CASE("cublas: what fails for want of memory is no fault of ours") {
+TEST_CASE("cublas: a failure for lack of memory is not reported as a bug") {
   CublasApi api = FakeApi();
   api.gemm = [](cublasHandle_t, cublasOperation_t, cublasOperation_t, int64_t, int64_t, int64_t,
                 const void*, const void*, cudaDataType, int64_t, long long, const void*,

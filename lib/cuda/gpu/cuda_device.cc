@@ -87,7 +87,7 @@ class CudaDevice final : public Device {
 
   Result<void*> Allocate(int64_t bytes) override {
     void* memory = nullptr;
-    bytes = std::max<int64_t>(bytes, 1);  // Empty buffers have an address, too.
+    bytes = std::max<int64_t>(bytes, 1);  // Empty buffers also need an address.
     const cudaError_t status = cudaMalloc(&memory, static_cast<size_t>(bytes));
     return Taken(status, memory, bytes);
   }
@@ -98,7 +98,7 @@ class CudaDevice final : public Device {
 
   Result<void*> AllocatePooled(int64_t bytes) override {
     void* memory = nullptr;
-    bytes = std::max<int64_t>(bytes, 1);  // Empty buffers have an address, too.
+    bytes = std::max<int64_t>(bytes, 1);  // Empty buffers also need an address.
     const cudaError_t status = cudaMallocAsync(&memory, static_cast<size_t>(bytes), stream_);
     return Taken(status, memory, bytes);
   }

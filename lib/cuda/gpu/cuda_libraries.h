@@ -1,4 +1,4 @@
-// cuBLAS and cuDNN, found and opened at run time.
+// Finds and opens cuBLAS and cuDNN at run time.
 #pragma once
 
 #include "lib/base/result.h"
@@ -7,7 +7,7 @@
 
 namespace ckplan::cuda {
 
-// Fails with kUnsupported if one of them is missing, too old, or cannot start.
+// Fails with kUnsupported if one of the libraries is missing, too old, or cannot start.
 Result<OpenedLibraries> OpenCudaLibraries(const DeviceOptions& options, void* stream);
 
 }  // namespace ckplan::cuda

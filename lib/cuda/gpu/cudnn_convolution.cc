@@ -54,7 +54,7 @@ std::vector<int64_t> Joined(int64_t first, int64_t second, const std::vector<int
   return dims;
 }
 
-// Whether the tensor's dimensions and strides fit into the 32-bit integers of cuDNN.
+// Returns whether the tensor's dimensions and strides fit into the 32-bit integers of cuDNN.
 bool Fits(const std::vector<int64_t>& dims) {
   int64_t elements = 1;
   for (const int64_t dim : dims) {
@@ -97,8 +97,8 @@ class CudnnConvolution final : public Convolution {
 
   // Takes the first algorithm, in cuDNN's order of speed, that is deterministic and within the
   // limit. cuDNN reports speed and determinism of an algorithm for a certain math type, which is
-  // then used to run it. Exception: algorithms reported for tensor cores, when TF32 is not allowed,
-  // are tried last, and run without tensor cores.
+  // then used to run the algorithm. There is one exception: if TF32 is not allowed, algorithms
+  // reported for tensor cores are tried last, and run without tensor cores.
   Result<Done> Choose(bool allows_tensor_cores, const std::optional<int64_t>& limit) {
     SetMath(allows_tensor_cores ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH);
     constexpr int kMaxAlgorithms = 16;

@@ -1,9 +1,9 @@
 // Convolutions by cuDNN, whose functions are loaded at run time.
 //
-// This uses the API from before cuDNN's graph API. It reports for each algorithm, before running
-// it, whether it is deterministic and how much workspace it needs, which a plan must know. It is
-// deprecated but exists in all of cuDNN 9. A file that includes cuDNN's frontend for the graph API
-// takes most of a minute and 2 GB of memory to compile.
+// This file uses the API from before cuDNN's graph API. For each algorithm, before running it, that
+// API reports whether the algorithm is deterministic and how much workspace it needs, which a plan
+// must know. The API is deprecated but exists in all of cuDNN 9. A file that includes cuDNN's
+// frontend for the graph API takes most of a minute and 2 GB of memory to compile.
 #pragma once
 
 #include <cudnn.h>

@@ -22,7 +22,7 @@ struct Descriptor {
   cudnnDataType_t compute{};
 };
 
-// The algorithms that the replaced library offers, fastest first, and the one that was run.
+// The algorithms that the replaced library offers, fastest first, and the algorithm that was run.
 struct Offer {
   int algorithm = 0;
   cudnnDeterminism_t determinism = CUDNN_DETERMINISTIC;
@@ -104,7 +104,8 @@ cudnnStatus_t Answer(int max_count, int* count, Performance* found) {
   }
   return CUDNN_STATUS_SUCCESS;
 }
-// Workspace size as the library computes it: depends on the math type set in the descriptor.
+// Returns the workspace size as the library computes it: it depends on the math type set in the
+// descriptor.
 cudnnStatus_t BytesOf(cudnnConvolutionDescriptor_t convolution, int algorithm, size_t* bytes) {
   for (const Offer& offer : offers) {
     if (offer.algorithm != algorithm || offer.math != Of(convolution).math) continue;
@@ -252,7 +253,7 @@ std::vector<float> Numbers(size_t count, size_t factor) {
   return numbers;
 }
 
-TEST_CASE("cudnn: the three passes are told shapes, pads, strides, dilations and groups") {
+TEST_CASE("cudnn: the three passes receive shapes, pads, strides, dilations and groups") {
   offers = {{1, CUDNN_DETERMINISTIC, 64}};
   const ConvolutionShape shape = Shape();
   const auto libraries = MakeHostLibraries();
@@ -282,7 +283,7 @@ TEST_CASE("cudnn: the three passes are told shapes, pads, strides, dilations and
   CHECK(alive == 0);
 }
 
-TEST_CASE("cudnn: the fastest algorithm that is deterministic and within the limit") {
+TEST_CASE("cudnn: the fastest deterministic algorithm within the limit is chosen") {
   offers = {{0, CUDNN_NON_DETERMINISTIC, 0},
             {1, CUDNN_DETERMINISTIC, 4096},
             {2, CUDNN_DETERMINISTIC, 100},
@@ -293,7 +294,7 @@ TEST_CASE("cudnn: the fastest algorithm that is deterministic and within the lim
   CHECK((*(*narrow)->Prepare(Shape(), ConvPass::kBackwardWeights))->workspace() == 100);
 }
 
-TEST_CASE("cudnn: where nothing is within the limit") {
+TEST_CASE("cudnn: no algorithm is within the limit") {
   const auto message = [](const DeviceOptions& options) {
     const auto cudnn = CudnnConvolutions::Create(FakeApi(), options, nullptr);
     const auto none = (*cudnn)->Prepare(Shape(), ConvPass::kBackwardData);
@@ -308,15 +309,15 @@ TEST_CASE("cudnn: where nothing is within the limit") {
             {3, CUDNN_DETERMINISTIC, 3 * kGiB}};
   CHECK(message({.workspace_limit = 100}).find("raise the workspace limit to 1073741824") !=
         std::string::npos);
-  // The default limit was not requested by the user, so it gives way: the algorithm with the
-  // smallest workspace is taken.
+  // The user did not request the default limit, so the algorithm with the smallest workspace may
+  // exceed it.
   const auto usual = CudnnConvolutions::Create(FakeApi(), {}, nullptr);
   CHECK((*(*usual)->Prepare(Shape(), ConvPass::kForward))->workspace() == kGiB);
   offers = {{0, CUDNN_NON_DETERMINISTIC, 0}};
   CHECK(message({}).find("no deterministic algorithm") != std::string::npos);
 }
 
-// The call that is run for a tensor of `type`.
+// Returns the call that is run for a tensor of `type`.
 Seen RunOnce(const DeviceOptions& options, ElementType type) {
   std::vector<float> x(2 * 6 * 7 * 9), w(4 * 3 * 3 * 2), y(2 * 4 * 4 * 4);
   char workspace[1024];
@@ -327,7 +328,7 @@ Seen RunOnce(const DeviceOptions& options, ElementType type) {
   return seen;
 }
 
-TEST_CASE("cudnn: an algorithm is run in the arithmetic that it was offered in") {
+TEST_CASE("cudnn: an algorithm runs in the arithmetic in which it was offered") {
   offers = {{1, CUDNN_DETERMINISTIC, 8, CUDNN_TENSOR_OP_MATH},
             {1, CUDNN_DETERMINISTIC, 16, CUDNN_FMA_MATH},
             {2, CUDNN_DETERMINISTIC, 32, CUDNN_FMA_MATH}};
@@ -342,7 +343,7 @@ TEST_CASE("cudnn: an algorithm is run in the arithmetic that it was offered in")
   CHECK(RunOnce({}, ElementType::kBFloat16).math == CUDNN_DEFAULT_MATH);
 }
 
-TEST_CASE("cudnn: tensors that its 32-bit sizes do not hold are refused") {
+TEST_CASE("cudnn: tensors whose sizes exceed 32 bits are refused") {
   ConvolutionShape shape = Shape();
   shape.batch = int64_t{1} << 23;  // 6 x 7 x 9 x 2^23 elements.
   const auto cudnn = CudnnConvolutions::Create(FakeApi(), {}, nullptr);

@@ -39,7 +39,7 @@ void AddPythonFolders(std::vector<std::string>& folders) {
   for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
     if (const char* prefix = std::getenv(variable)) add(prefix);
   }
-  // Includes the environment of the python3 on the path, even if that environment is not activated.
+  // The environment of the python3 on the path is included, even if it is not activated.
   std::vector<std::string> programs;
   if (const char* path = std::getenv("PATH")) AddListed(path, programs);
   for (const std::string& folder : programs) {
@@ -71,7 +71,7 @@ Result<SharedLibrary> SharedLibrary::Open(const std::string& what,
       const std::string path = folder.empty() ? name : folder + "/" + name;
       void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
       if (handle != nullptr) return SharedLibrary(handle, path);
-      // Report a file that exists but cannot be opened; ignore a file that does not exist.
+      // A file that exists but cannot be opened is reported; a file that does not exist is ignored.
       const std::string error = dlerror();
       if (error.find("No such file") == std::string::npos) last_error = error;
     }

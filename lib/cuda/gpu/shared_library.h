@@ -1,5 +1,5 @@
-// The vendor's libraries, found and opened at run time: ckexec starts on machines that lack them,
-// and a ckexec built elsewhere uses the installed versions.
+// Finds and opens the vendor's libraries at run time, so that ckexec starts on machines without
+// them, and a ckexec built elsewhere uses the installed versions.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace ckplan::cuda {
 
-// The folders to search for a library, in this order: those in CKEXEC_CUDA_PATH (separated by
-// colons), the loader's own path (an empty entry), a CUDA toolkit, and Python environments with
+// Returns the folders to search for a library, in this order: those in CKEXEC_CUDA_PATH (separated
+// by colons), the loader's own path (an empty entry), a CUDA toolkit, and Python environments with
 // packages of these libraries (.../site-packages/nvidia/*/lib).
 std::vector<std::string> LibraryFolders();
 
@@ -19,14 +19,13 @@ std::vector<std::string> LibraryFolders();
 class SharedLibrary {
  public:
   // Searches the folders in order and opens the first of `names` that can be opened. Fails with
-  // kUnsupported if there is none; the error says what was searched, where, and what to do.
+  // kUnsupported if there is none; the error says what was searched for, where, and what to do.
   static Result<SharedLibrary> Open(const std::string& what, const std::vector<std::string>& names,
                                     const std::vector<std::string>& folders);
 
   const std::string& path() const { return path_; }
 
-  // Sets `function` to the address of `symbol`. Fails with kUnsupported if the library does not
-  // have it.
+  // Sets `function` to the address of `symbol`. Fails with kUnsupported if the library lacks it.
   template <typename Function>
   Result<Done> Find(const char* symbol, Function*& function) const {
     CKPLAN_ASSIGN_OR_RETURN(void* address, Find(symbol));

@@ -1,7 +1,7 @@
-// A GPU played by the host, so that every kernel, every index and every call of a library of the
-// CUDA backend is tested on machines without a GPU: CudaDevice over the played runtime
-// (played/played_runtime.h), and the libraries' work in plain loops. It does not test the vendor's
-// libraries themselves, nor speed. Only for tests.
+// A GPU emulated on the host, so that every kernel, every index and every call of a library of the
+// CUDA backend is tested on machines without a GPU. It is a CudaDevice over the emulated runtime
+// (played/played_runtime.h), with plain loops in place of the libraries. It tests neither the
+// vendor's libraries themselves nor speed. Only tests use it.
 #pragma once
 
 #include <memory>

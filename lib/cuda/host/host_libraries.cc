@@ -37,7 +37,8 @@ struct Axes {
   }
 
   static int64_t Count(const std::array<int64_t, 3>& dims) { return dims[0] * dims[1] * dims[2]; }
-  // Index of the input that tap `tap` of output `position` reads; -1 if out of range.
+  // Returns the index of the input that tap `tap` of output `position` reads, or -1 if it is out of
+  // range.
   int64_t Input(int64_t position, int64_t tap) const {
     int64_t index = 0;
     int64_t scale = 1;

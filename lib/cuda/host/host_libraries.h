@@ -1,5 +1,5 @@
 // The vendor's libraries as plain loops that implement exactly the contract of libraries.h. Only
-// for tests.
+// tests use them.
 #pragma once
 
 #include <memory>

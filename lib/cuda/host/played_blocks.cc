@@ -23,7 +23,7 @@ namespace {
 
 #ifdef CKPLAN_SANITIZES_THREADS
 constexpr bool kSanitizesThreads = true;
-// All that is done before HappensBefore(point) happens before all that follows HappensAfter(point).
+// All that precedes HappensBefore(point) happens before all that follows HappensAfter(point).
 void HappensBefore(void* point) { __tsan_release(point); }
 void HappensAfter(void* point) { __tsan_acquire(point); }
 void* NewStack() { return __tsan_create_fiber(0); }
@@ -41,7 +41,8 @@ void SwitchTo(void*) {}
 #endif
 
 constexpr size_t kWarp = 32;
-constexpr size_t kStackBytes = size_t{64} << 10;  // The address sanitizer clears it at switches.
+constexpr size_t kStackBytes =
+    size_t{64} << 10;  // Small, as the address sanitizer clears a stack at switches.
 
 // A launch of a kernel. `begin` and `end` are the synchronisation objects that the thread sanitizer
 // knows: every thread starts after `begin` and finishes before `end`.
@@ -64,7 +65,7 @@ struct Barrier {
   void* point() { return &points[passed % 2]; }
 };
 
-// Where an emulated thread, or the host's thread that plays it, goes on.
+// The point at which an emulated thread, or the host thread that runs it, continues.
 struct Context {
   ucontext_t entry{};
 #ifndef CKPLAN_SANITIZED
@@ -73,9 +74,9 @@ struct Context {
 #endif
 };
 
-// Pauses `from`, which is the caller's, and goes on with `to`. swapcontext makes a system call each
-// time, for the mask of signals, which is most of the time of a kernel with barriers; so setcontext
-// enters a stack once, and _longjmp comes back to it. Sanitizers know swapcontext alone.
+// Pauses `from`, the caller's context, and continues `to`. swapcontext makes a system call for the
+// signal mask at each switch, which takes most of the time of a kernel with barriers. So setcontext
+// enters a stack once, and _longjmp returns to it afterwards. Sanitizers only support swapcontext.
 void Switch(Context& from, Context& to) {
 #ifdef CKPLAN_SANITIZED
   swapcontext(&from.entry, &to.entry);
@@ -100,7 +101,7 @@ struct PlayedThread {
   PlayedThread& operator=(const PlayedThread&) = delete;
 
   std::unique_ptr<char[]> memory;
-  void* stack;  // The fiber that the thread sanitizer knows.
+  void* stack;  // The thread sanitizer's fiber.
   Context context;
   State state = State::kDone;
 };
@@ -187,7 +188,7 @@ class BlockPlayer {
     }
   }
 
-  // Opens each barrier that all threads have reached. Returns whether any thread can continue.
+  // Opens each barrier that all its threads have reached. Returns whether any thread can continue.
   bool OpenBarriers() {
     if (All(0, count(), State::kDone)) return false;
     bool any = OpenBarrier(0, count(), State::kAtBlockBarrier, block_);

@@ -12,7 +12,7 @@
 namespace ckplan::cuda {
 
 // Runs `kernel` in each thread of each block. If some threads of a block or of a warp never reach a
-// barrier, the program ends. Without barriers, threads need no stacks, and run faster.
+// barrier, the program ends. Without barriers, threads need no stacks and run faster.
 void PlayBlocks(int64_t blocks, int64_t threads, bool has_barriers,
                 const std::function<void()>& kernel);
 

@@ -22,7 +22,7 @@ TEST_CASE("played blocks: every thread of every block runs once, with barriers o
   }
 }
 
-TEST_CASE("played blocks: shared memory is each block's own, and whole after a barrier") {
+TEST_CASE("played blocks: each block has its own shared memory, complete after a barrier") {
   std::vector<unsigned> sums(7);
   PlayBlocks(7, 100, true, [&] {
     __shared__ unsigned values[100];
@@ -39,12 +39,13 @@ TEST_CASE("played blocks: shared memory is each block's own, and whole after a b
   for (unsigned block = 0; block < 7; ++block) CHECK(sums[block] == block * 100 + 2 * 4950);
 }
 
-TEST_CASE("played blocks: warps wait for themselves alone") {
+TEST_CASE("played blocks: a warp waits only for its own threads") {
   std::vector<unsigned> firsts(70);
   PlayBlocks(1, 70, true, [&] {
     __shared__ unsigned values[70];
     const unsigned warp = threadIdx.x / 32;
-    for (unsigned round = 0; round <= warp; ++round) {  // Each warp has another number of rounds.
+    for (unsigned round = 0; round <= warp;
+         ++round) {  // Each warp runs a different number of rounds.
       values[threadIdx.x] = threadIdx.x + round;
       __syncwarp();
       firsts[threadIdx.x] = values[warp * 32];
@@ -54,7 +55,7 @@ TEST_CASE("played blocks: warps wait for themselves alone") {
   for (unsigned i = 0; i < 70; ++i) CHECK(firsts[i] == i / 32 * 33);
 }
 
-// The exit status of a child process that runs `kernel`, with its output suppressed.
+// Returns the exit status of a child process that runs `kernel` with its output suppressed.
 int StatusOfChild(const std::function<void()>& kernel) {
   const pid_t child = fork();
   if (child == 0) {
@@ -68,7 +69,7 @@ int StatusOfChild(const std::function<void()>& kernel) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST_CASE("played blocks: a barrier to which not all threads come ends the program") {
+TEST_CASE("played blocks: a barrier that not all threads reach ends the program") {
   CHECK(StatusOfChild([] { __syncthreads(); }) == 0);
   CHECK(StatusOfChild([] {
           if (threadIdx.x != 5) __syncthreads();
@@ -90,7 +91,7 @@ void ReadNext(bool waits) {
   values[threadIdx.x] = next;
 }
 
-// Each of these tests runs in a process of its own.
+// Each of these tests runs in its own process.
 TEST_CASE("race: none" * doctest::skip()) {
   PlayBlocks(1, 64, true, [] { ReadNext(true); });
 }

@@ -1,4 +1,4 @@
-// Attention, by products of matrices for many heads at once:
+// Attention, computed by matrix products for many heads at once:
 //
 //   P = softmax(scale Q Kᵀ + mask),  Y = P V
 //   dV = Pᵀ dY,  dS = P (dP - sum of dP P) with dP = dY Vᵀ,  dQ = scale dS K,  dK = scale dSᵀ Q
@@ -38,10 +38,10 @@ struct Mask {
   }
 };
 
-// The score of a key after applying the mask; -infinity if it is masked.
+// Computes the score of a key after applying the mask; -infinity if the key is masked.
 struct MaskedScore {
   Mask mask;
-  const uint8_t* seen;  // The mask if it is boolean; otherwise:
+  const uint8_t* seen;  // Used if the mask is boolean; otherwise:
   FloatsIn terms;
   bool is_causal;
   Divider queries, heads;
@@ -66,7 +66,7 @@ struct MaskedScore {
 };
 
 // Turns scores into probabilities in place, and also writes them to `copy` if that is not null.
-// `first`: the index of the first row. The row of a query whose keys are all masked is zero.
+// `first` is the index of the first row. The row of a query whose keys are all masked is zero.
 void MakeProbabilities(Device& device, const MaskedScore& masked, int64_t first, int64_t rows,
                        int64_t keys, float* scores, FloatsOut copy) {
   ForRows(device, rows, keys, [=] CKPLAN_KERNEL(const Team& team, int64_t row) {

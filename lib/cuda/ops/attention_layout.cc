@@ -6,7 +6,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// `group`: number of heads of this tensor in a unit.
+// `group` is the number of heads of this tensor in a unit.
 Heads HeadsOf(const AttentionShape& shape, int64_t heads, int64_t rows, int64_t size,
               int64_t group) {
   Heads of;

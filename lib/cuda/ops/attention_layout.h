@@ -1,9 +1,10 @@
-// Memory layout of the heads of an Attention, and its products of matrices.
+// Memory layout of the heads of an Attention, and its matrix products.
 //
 // A unit is one head of the keys together with all query heads that share it. If the tensor is
 // [batch, heads, rows, size], the query heads of a unit are contiguous and form one matrix with
-// more rows, and all units of all samples are one batch. If it is [batch, rows, heads * size], they
-// are separate parts of the unit, each multiplied separately, and samples are processed one by one.
+// more rows, and all units of all samples are one batch. If the tensor is [batch, rows, heads *
+// size], the query heads are separate parts of the unit, each multiplied separately, and samples
+// are processed one by one.
 #pragma once
 
 #include "lib/cuda/libraries.h"
@@ -31,8 +32,8 @@ struct AttentionLayout {
   AttentionLayout(const OpSpec& spec, const AttentionShape& shape);
 
   int64_t samples = 1, units = 1, parts = 1;
-  int64_t heads = 1, queries = 1, keys = 1;  // heads: of the queries; queries, keys: rows per head.
-  Heads q, k, v, y, p;                       // p: the scores, [batch, heads, queries, keys].
+  int64_t heads = 1, queries = 1, keys = 1;  // Heads of the queries; rows per head.
+  Heads q, k, v, y, p;                       // p has the scores: [batch, heads, queries, keys].
   ElementType type = ElementType::kFloat32;  // Type of the factors of products.
   ElementType q_type, k_type, v_type, y_type;
   float scale = 1;

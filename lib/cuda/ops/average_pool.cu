@@ -6,7 +6,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Number of elements that each mean is taken over: the product of one number per axis.
+// The number of elements over which each mean is taken: the product of one number per axis.
 struct Counts {
   const float *z, *y, *x;
   CKPLAN_DEVICE float At(int64_t oz, int64_t oy, int64_t ox) const { return z[oz] * y[oy] * x[ox]; }
@@ -14,7 +14,7 @@ struct Counts {
 
 class AveragePoolOp final : public PreparedOp {
  public:
-  // `counts`: the factors of Counts for all output positions of each axis, axis after axis.
+  // `counts` has the factors of Counts for all output positions of each axis, axis after axis.
   AveragePoolOp(const OpSpec& spec, Device& device, const PoolShape& shape,
                 DeviceTable<float> counts)
       : device_(device),

@@ -90,7 +90,7 @@ struct Pow {
   CKPLAN_DEVICE static float First(float a, float b, float) {
     return b == 0 ? 0 : b * powf(a, b - 1);
   }
-  // At a = 0, y is 0 and the logarithm is infinite: return the limit of the derivative.
+  // At a = 0, y is 0 and the logarithm is infinite, so this returns the limit of the derivative.
   CKPLAN_DEVICE static float Second(float a, float, float y) { return y == 0 ? 0 : y * logf(a); }
 };
 
@@ -159,7 +159,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareMod(const OpSpec& spec, Device& devic
   return PrepareIntegers<Modulo>(spec, device);
 }
 
-// x ^ c with a constant c, the usual case in models: many times faster than powf.
+// x ^ c with a constant c, the usual case in models, is many times faster than powf.
 struct PowerOf {
   static constexpr Reads kReads = Reads::kInput;
   CKPLAN_DEVICE float Value(float x) const { return powf(x, exponent); }

@@ -1,5 +1,5 @@
-// The frame of the elementwise operators of two inputs, each broadcast to the output. An operator
-// is a struct:
+// The base of the elementwise operators of two inputs, each broadcast to the output. An operator is
+// a struct:
 //
 //   struct Div {
 //     static constexpr Partial kFirst = {.reads_b = true};                    operands of dy/da
@@ -96,7 +96,7 @@ struct BinarySlope {
   CKPLAN_DEVICE float operator()(const float* x) const { return x[3] * S::Slope(x[0], x[1], x[2]); }
 };
 
-// The gradient of one element as a summand; the offsets are those of a, b, y.
+// The gradient of one element as a summand; the offsets are those of a, b and y.
 template <typename S>
 struct BinaryTerm {
   FloatsIn a, b, y, g;

@@ -43,7 +43,7 @@ struct FinishVariance {
 
 }  // namespace detail
 
-// Where Reduce stores sums of gradients.
+// The place where Reduce stores sums of gradients.
 struct StoreSums {
   GradientSums* sums;
   CKPLAN_KERNEL void operator()(int64_t channel, const GradientSums& all) const {

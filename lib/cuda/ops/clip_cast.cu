@@ -9,7 +9,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// The limits are read by the kernel, since they may be computed during the step.
+// The kernel reads the limits, because they may be computed during the step.
 template <typename T, typename In>
 struct Limits {
   In low_at, high_at;

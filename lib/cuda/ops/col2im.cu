@@ -1,5 +1,5 @@
-// Col2Im: an element of the image gathers the elements of blocks that fall on it; the gradient of
-// an element of a block is that of the one element that it fell on.
+// Col2Im: an element of the image gathers the elements of blocks that overlap it; the gradient of
+// an element of a block is the gradient of the image's element below it.
 #include "lib/cuda/families.h"
 #include "lib/cuda/launch.h"
 #include "lib/cuda/window_axis.h"
@@ -9,7 +9,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Where elements of the image and of its blocks lie.
+// Maps between elements of the image and elements of its blocks.
 class Blocks {
  public:
   explicit Blocks(const Col2ImShape& shape)
@@ -20,7 +20,8 @@ class Blocks {
         block_h_(h_.kernel),
         block_w_(w_.kernel) {}
 
-  // The sum of what falls on an element of the image, in the order of the positions in a block.
+  // Returns the sum of all blocks at an element of the image, in the order of the positions in a
+  // block.
   CKPLAN_DEVICE float SumAt(const FloatsIn& columns, int64_t element) const {
     int64_t x = element;
     int64_t y = w_.in.Split(x);
@@ -46,7 +47,7 @@ class Blocks {
     return sum;
   }
 
-  // The element of the image that this element of a block falls on; -1 in the padding.
+  // Returns the element of the image that this element of a block covers, or -1 in the padding.
   CKPLAN_DEVICE int64_t ElementOf(int64_t column) const {
     int64_t c = column;
     int64_t b = w_.out.Split(c);

@@ -36,8 +36,8 @@ struct PaddedAxes {
   static int64_t Size(const Divider* axes) {
     return axes[0].divisor() * axes[1].divisor() * axes[2].divisor();
   }
-  // Maps an index in `from` to the index of this element in `to`, where its position along each
-  // axis is larger by sign * begin; -1 if out of range.
+  // Maps an index in `from` to the index of the same element in `to`, where the position along each
+  // axis is larger by sign * begin. Returns -1 if the position is out of range.
   CKPLAN_DEVICE int64_t Find(int64_t index, const Divider* from, const Divider* to,
                              int64_t sign) const {
     int64_t place = 0;
@@ -265,7 +265,7 @@ class ConvOp final : public PreparedOp {
   std::unique_ptr<ChannelBias> bias_;
 };
 
-// Whether padding both sides by `begin` gives the output size, which cuDNN derives itself.
+// Returns whether padding both sides by `begin` gives the output size, which cuDNN derives itself.
 bool FitsEvenPads(const Window& window) {
   for (size_t i = 0; i < window.rank(); ++i) {
     const int64_t room = window.in[i] + 2 * window.begin[i] - window.extent(i);

@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kMaxFactors = 5;
 constexpr auto kMaxOperands = static_cast<int>(kMaxFactors) + 1;
 
-// A contraction with the types of its tensors: the factors, and then the result.
+// A contraction with the types of its tensors: those of the factors, and then that of the result.
 struct TypedContraction {
   Contraction contraction;
   std::vector<ElementType> types;
@@ -112,11 +112,11 @@ class PlainContractor final : public Contractor {
   std::vector<ElementType> types_;
   DeviceLayout<kMaxOperands> outer_, inner_;
   int64_t result_bytes_;
-  bool is_partial_;  // For a diagonal, elements off it stay zero.
+  bool is_partial_;  // Whether elements off a diagonal stay zero.
   ReduceShape sums_;
 };
 
-// The strides of the term for each label of `order`. The term has each label once.
+// Returns the strides of the term for each label of `order`. The term has each label once.
 Dims StridesOf(const Term& term, const std::string& order) {
   const Dims own = RowMajorStrides(term.dims);
   Dims strides;
@@ -130,7 +130,7 @@ Dims DimsOf(const Term& term, const std::string& order) {
   return dims;
 }
 
-// The labels of `all` in the order in which they occur in the term.
+// Returns the labels of `all` in the order in which they occur in the term.
 std::string Ordered(const std::string& all, const Term& term) {
   std::string ordered;
   for (const char label : term.labels) {
@@ -157,7 +157,7 @@ struct ProductOperand {
   Dims batch_strides;
   bool is_copied = false;  // Otherwise the tensor itself is read as matrices.
 
-  // `is_result`: the tensor must not be transposed.
+  // `is_result` says that the tensor must not be transposed.
   ProductOperand(const Term& term, ElementType type, const std::string& batch, std::string of_rows,
                  std::string of_columns, bool is_result)
       : rows(std::move(of_rows)), columns(std::move(of_columns)) {
@@ -295,8 +295,8 @@ class ProductContractor final : public Contractor {
   int64_t scratch_ = 0;
 };
 
-// Whether a product of matrices is worthwhile: not for dot products, nor for products without a
-// sum.
+// Returns whether a matrix product is worthwhile. It is not for dot products, nor for products
+// without a sum.
 bool IsWorthProduct(const Contraction& contraction, const ProductLabels& labels) {
   const auto sizes = contraction.Sizes();
   const auto count = [&](const std::string& of) {
@@ -307,7 +307,7 @@ bool IsWorthProduct(const Contraction& contraction, const ProductLabels& labels)
   return count(labels.k) > 1 && count(labels.m) * count(labels.n) > 1;
 }
 
-// Null if the contraction has too many axes.
+// Returns null if the contraction has too many axes.
 std::unique_ptr<Contractor> MakeContractor(Device& device, const TypedContraction& of) {
   const auto labels = FindProduct(of.contraction);
   if (labels && IsWorthProduct(of.contraction, *labels)) {
@@ -320,7 +320,7 @@ std::unique_ptr<Contractor> MakeContractor(Device& device, const TypedContractio
 
 struct Contractors {
   std::unique_ptr<Contractor> forward;
-  std::vector<std::unique_ptr<Contractor>> gradients;  // By position; null if not needed.
+  std::vector<std::unique_ptr<Contractor>> gradients;  // Indexed by position; null if not needed.
 };
 
 class EinsumOp final : public PreparedOp {
@@ -351,7 +351,7 @@ class EinsumOp final : public PreparedOp {
   OpWorkspace workspace_;
 };
 
-// Refuses what only this backend does not support.
+// Refuses operators that only this backend does not support.
 Result<Done> CheckLimits(const OpSpec& spec) {
   if (spec.inputs.size() > kMaxFactors) return Unsupported(spec, "it has more than 5 operands");
   for (const auto* operands : {&spec.inputs, &spec.outputs}) {

@@ -99,7 +99,7 @@ struct UpdateIfSmaller {
   }
 };
 
-// Counterpart of FloatsOut for integers.
+// The counterpart of FloatsOut for integers.
 template <typename T>
 struct IntegersOut {
   T* data;

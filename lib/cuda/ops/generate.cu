@@ -141,7 +141,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareRange(const OpSpec& spec, Device& dev
 
 // ---- OneHot, EyeLike ----------------------------------------------------------------------------
 
-// Indices of any type; floats are truncated to integers.
+// Reads indices of any type; floats are truncated to integers.
 struct IndicesIn {
   FloatsIn floats;
   IntegersIn integers;
@@ -224,7 +224,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareEyeLike(const OpSpec& spec, Device& d
 
 // ---- Trilu --------------------------------------------------------------------------------------
 
-// Sets each matrix to zero on one side of a diagonal; backward does so with the gradient.
+// Sets each matrix to zero on one side of a diagonal; backward does the same with the gradient.
 class TriluOp final : public PreparedOp {
  public:
   TriluOp(const OpSpec& spec, Device& device, const TriluShape& shape)

@@ -14,7 +14,8 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Index of the scale and bias for element i of a group. Groups are counted over all samples.
+// Maps element i of a group to the index of its scale and bias. Groups are counted over all
+// samples.
 class ParameterIndex {
  public:
   explicit ParameterIndex(const GroupNormShape& shape)
@@ -32,7 +33,8 @@ class ParameterIndex {
   Divider groups_, positions_, scale_channels_;
 };
 
-// Offsets of the elements that share a parameter: those of its channels, in all samples.
+// Maps to the offsets of the elements that share a parameter: all elements of its channels, in all
+// samples.
 class ParameterElements {
  public:
   explicit ParameterElements(const GroupNormShape& shape)
@@ -42,7 +44,7 @@ class ParameterElements {
         group_channels_(shape.group_channels),
         positions_(shape.positions),
         span_(shape.scale_channels * shape.positions) {}
-  // Offset of element i of the parameter; sets `group` to the group that contains it.
+  // Returns the offset of element i of the parameter; sets `group` to the group that contains it.
   CKPLAN_DEVICE int64_t At(int64_t parameter, int64_t i, int64_t& group) const {
     const int64_t sample = span_.Split(i);
     const int64_t channel = parameter * scale_channels_ + positions_.Split(i);
@@ -147,7 +149,7 @@ class GroupNormOp final : public PreparedOp {
     });
   }
 
-  // For groups shared by many blocks: computes the moments of each group in separate passes.
+  // Computes the moments of each group in separate passes, for groups shared by many blocks.
   const Moments* FindOwnMoments(FloatsIn x, Moments* saved, void* workspace) const {
     auto* moments =
         saves_moments_ ? saved : static_cast<Moments*>(BufferAt(workspace, forward_moments_));

@@ -1,5 +1,5 @@
 // GRU. Backward needs, for each step, the gates (after their activations) in the order of ONNX, and
-// q, the input of the candidate that comes from the state:
+// q, the part of the candidate's input that is computed from the state:
 //
 //   z, r = sigmoid(gates),  h = (1 - z) n + z h'
 //   n = tanh(candidate + q R),    q = r h'                 linear_before_reset = 0
@@ -20,10 +20,10 @@ namespace {
 constexpr int64_t kGruGates = 3;
 constexpr ElementType kFloat = ElementType::kFloat32;
 
-// For a step where the reset is applied first: activates z and r and computes q = r h'. `before`:
-// the state, null means zero. `factor`: if not null, receives q in the type of product factors.
-void OpenGates(Device& device, const RecurrentShape& shape, float* gates, FloatsIn before,
-               float* extra, FloatsOut factor) {
+// Activates z and r and computes q = r h', for a step where the reset is applied first. `before` is
+// the state; null means zero. `factor`, if not null, receives q in the type of product factors.
+void ActivateGates(Device& device, const RecurrentShape& shape, float* gates, FloatsIn before,
+                   float* extra, FloatsOut factor) {
   const int64_t hidden = shape.hidden;
   const Divider divider(hidden);
   ForEach(device, shape.state(), [=] CKPLAN_KERNEL(int64_t at) {
@@ -37,7 +37,7 @@ void OpenGates(Device& device, const RecurrentShape& shape, float* gates, Floats
   });
 }
 
-// For a step where the reset is applied first: computes the new state from the activated gates.
+// Computes the new state from the activated gates, for a step where the reset is applied first.
 void FinishResetFirst(Device& device, const RecurrentShape& shape, float* gates, FloatsIn before,
                       FloatsOut states) {
   const int64_t hidden = shape.hidden;
@@ -51,8 +51,9 @@ void FinishResetFirst(Device& device, const RecurrentShape& shape, float* gates,
   });
 }
 
-// For a step where the reset is applied last: computes the new state. `extra`: the product of the
-// state with R, to which `bias` is added. Without a previous state it is zero, and is written here.
+// Computes the new state, for a step where the reset is applied last. `extra` is the product of the
+// state with R, to which `bias` is added. Without a previous state the product is zero, and is
+// written here.
 void FinishResetLast(Device& device, const RecurrentShape& shape, float* gates, float* extra,
                      FloatsIn bias, FloatsIn before, FloatsOut states) {
   const int64_t hidden = shape.hidden;
@@ -78,14 +79,14 @@ struct GruBackStep {
   const float* extra;        // Saved by forward.
   FloatsIn before;           // State before the step; null means zero.
   FloatsIn arriving;         // The gradient of the step's output; null means zero.
-  float* state;              // In: gradient of the state after. Out: of the state before.
+  float* state;              // In: gradient of the state after the step. Out: before it.
   FloatsOut gate_gradients;  // With respect to gates before activation.
   FloatsOut extra_gradients;
 };
 
 // Computes the gradients of the gates, except that of r if the reset is applied first.
-void CloseGates(Device& device, const RecurrentShape& shape, bool resets_after,
-                const GruBackStep& step) {
+void BackwardGates(Device& device, const RecurrentShape& shape, bool resets_after,
+                   const GruBackStep& step) {
   const int64_t hidden = shape.hidden;
   const Divider divider(hidden);
   ForEach(device, shape.state(), [=] CKPLAN_KERNEL(int64_t at) {
@@ -106,7 +107,7 @@ void CloseGates(Device& device, const RecurrentShape& shape, bool resets_after,
   });
 }
 
-// Since q = r h', its gradient contributes to those of r and h'.
+// Since q = r h', the gradient of q contributes to the gradients of r and h'.
 void PassReset(Device& device, const RecurrentShape& shape, const GruBackStep& step) {
   const int64_t hidden = shape.hidden;
   const Divider divider(hidden);
@@ -158,7 +159,7 @@ class GruOp final : public RecurrentOp {
   }
 
   void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
-    if (position == shape_.first_gradient) GoBack(call);
+    if (position == shape_.first_gradient) BackwardSteps(call);
     const void* gates = BufferAt(call.workspace, gate_gradients_);
     if (position == 0) frame_.InputGradient(call, gates, gradient);
     if (position == 1) frame_.WeightGradient(call, gates, gradient);
@@ -207,7 +208,7 @@ class GruOp final : public RecurrentOp {
                                      : backward_plan_.AddFloats(shape_.state());
   }
 
-  // The candidate's part of R, which is R of one direction.
+  // Returns the candidate's part of R; `recurrence` is R of one direction.
   const void* CandidateOf(const void* recurrence, ElementType type) const {
     return From(recurrence, type, 2 * shape_.hidden * shape_.hidden);
   }
@@ -216,7 +217,7 @@ class GruOp final : public RecurrentOp {
                       float* gates, float* extra, void* state) const {
     const ElementType type = frame_.state_type();
     void* factor = type == kFloat ? nullptr : BufferAt(call.workspace, factor_);
-    OpenGates(device_, shape_, gates, FloatsIn(before, type), extra, FloatsOut(factor, type));
+    ActivateGates(device_, shape_, gates, FloatsIn(before, type), extra, FloatsOut(factor, type));
     if (before != nullptr) {
       frame_.MultiplyForward(call, forward_candidate_, factor == nullptr ? extra : factor,
                              CandidateOf(recurrence, type), gates + 2 * shape_.hidden);
@@ -235,7 +236,8 @@ class GruOp final : public RecurrentOp {
                     FloatsIn(before, type), FloatsOut(state, type));
   }
 
-  // The bias of R for the candidate, which Project leaves out. Null means none.
+  // Returns the part of R's bias that belongs to the candidate, which Project leaves out. Null
+  // means none.
   FloatsIn CandidateBias(const ForwardCall& call, int64_t direction) const {
     if (call.inputs.size() <= kRecurrentBias || call.inputs[kRecurrentBias] == nullptr) return {};
     const int64_t at = (direction * 2 + 1) * shape_.width() + 2 * shape_.hidden;
@@ -244,7 +246,7 @@ class GruOp final : public RecurrentOp {
 
   // Runs all steps from the last to the first. Fills the workspace with the gradients of the gates
   // before their activations, of q, and of the initial state.
-  void GoBack(const BackwardCall& call) const {
+  void BackwardSteps(const BackwardCall& call) const {
     const ElementType type = frame_.type();
     for (int64_t d = 0; d < shape_.directions; ++d) {
       const void* recurrence = frame_.BackwardRecurrence(call, d);
@@ -256,7 +258,7 @@ class GruOp final : public RecurrentOp {
         void* own = GateGradients(call, d, t);
         void* extra = ExtraGradients(call, d, t);
         const GruBackStep step = StepAt(call, d, i, state);
-        CloseGates(device_, shape_, resets_after_, step);
+        BackwardGates(device_, shape_, resets_after_, step);
         if (resets_after_) {
           frame_.MultiplyBackward(call, backward_candidate_, extra, candidate, state);
         } else {
@@ -287,8 +289,8 @@ class GruOp final : public RecurrentOp {
     return step;
   }
 
-  // The gradient of q: stored for all steps if the reset is applied last, otherwise only for the
-  // current step.
+  // Returns the place of the gradient of q. It is stored for all steps if the reset is applied
+  // last, and otherwise only for the current step.
   void* ExtraGradients(const BackwardCall& call, int64_t direction, int64_t step) const {
     void* first = BufferAt(call.workspace, extra_gradients_);
     if (!resets_after_) return first;
@@ -330,7 +332,7 @@ class GruOp final : public RecurrentOp {
 
   bool resets_after_;
   ElementType recurrence_type_, bias_type_;
-  // Products with R, for z and r together and for the candidate; and products for the gradient of
+  // Products with R, for z and r together and for the candidate, and products for the gradient of
   // R.
   GemmShape forward_gates_, forward_candidate_, backward_gates_, backward_candidate_;
   GemmShape gates_recurrence_, candidate_recurrence_;

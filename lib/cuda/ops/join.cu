@@ -9,11 +9,11 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Position of a part within each row of the whole. A row is the whole from the axis on.
+// The position of a part within each row of the whole. A row is the whole from the axis on.
 struct Part {
   int64_t rows = 1;
-  int64_t row_size = 0;             // Size of the whole; in elements, as below.
-  int64_t begin = 0, size = 0;      // Range of the part within a row.
+  int64_t row_size = 0;             // Size of a row of the whole, in elements.
+  int64_t begin = 0, size = 0;      // Range of the part within a row, in elements.
   ElementType part_type{}, type{};  // Type of the part, type of the whole.
 
   StridedCopy Insertion() const {  // Copies the part into the whole.

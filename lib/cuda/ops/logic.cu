@@ -111,7 +111,7 @@ CKPLAN_DEVICE inline Bool4 LoadConditions(const uint8_t* from, bool moves, int64
 
 // The work of one thread of Where.
 struct Choose {
-  BroadcastWalk<3> walk;  // Operands: the condition, a, b.
+  BroadcastWalk<3> walk;  // The operands are the condition, a and b.
   const uint8_t* conditions;
   FloatsIn a, b;
   FloatsOut y;
@@ -138,8 +138,8 @@ struct Choose {
   }
 };
 
-// The gradient of the operand selected where the condition is `wanted`. The walk has only the
-// condition as operand.
+// The gradient of the operand that is selected where the condition is `wanted`. The walk has only
+// the condition as operand.
 struct PassWhere {
   BroadcastWalk<1> walk;
   const uint8_t* conditions;

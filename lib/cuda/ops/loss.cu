@@ -25,11 +25,11 @@ constexpr int64_t kAligned = 256;  // Alignment of buffers that share a workspac
 // Labels and their weights, and which places are ignored.
 struct Labels {
   IntegersIn labels;
-  FloatsIn weights;  // By class; null means that all are 1.
+  FloatsIn weights;  // One per class; null means that all are 1.
   int64_t classes;
   int64_t ignored;
 
-  // The label of the place, or -1 if the place is ignored.
+  // Returns the label of the place, or -1 if the place is ignored.
   CKPLAN_DEVICE int64_t Of(int64_t place) const {
     const int64_t label = labels[place];
     return label == ignored || label < 0 || label >= classes ? -1 : label;
@@ -61,7 +61,7 @@ struct MergeMasses {
   }
 };
 
-// log Σ e^x of a place.
+// Returns log Σ e^x of a place.
 template <typename T>
 CKPLAN_KERNEL float LogSum(const T& team, const FloatsIn& x, const Place& place, int64_t classes) {
   const Mass mass = team.Reduce(
@@ -103,7 +103,7 @@ struct LossBackward {
   const float* weight;  // Total weight by which a mean divides; null means 1.
   FloatsOut dx;
 
-  // dx = slope * softmax + g_log - softmax * Σ g_log; at the label, slope is subtracted.
+  // Computes dx = slope * softmax + g_log - softmax * Σ g_log; at the label, slope is subtracted.
   template <typename T>
   CKPLAN_KERNEL void Run(const T& team, int64_t index, const Place& place) const {
     const int64_t label = labels.Of(index);
@@ -175,8 +175,9 @@ class LossOp final : public PreparedOp {
         log_type_(spec.output(1).type),
         sum_(ReduceShape::Of(1, places_, false)) {}
 
-  // Forward: the loss of each place if the losses are reduced, and the partial results of their
-  // sum. Backward: the total weight by which a mean divides, and the partial results of that sum.
+  // Forward holds the loss of each place if the losses are reduced, and the partial results of
+  // their sum. Backward holds the total weight by which a mean divides, and the partial results of
+  // that sum.
   OpWorkspace workspace() const override {
     const int64_t parts = sum_.workspace<Weighed>();
     return {losses_bytes() + (total_ == LossTotal::kNone ? 0 : parts),

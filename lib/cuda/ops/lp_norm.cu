@@ -11,7 +11,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// The p-th root of the sum of p-th powers of absolute values.
+// Computes the p-th root of the sum of p-th powers of absolute values.
 struct Norm {
   int64_t p;
 
@@ -23,7 +23,7 @@ struct Norm {
   CKPLAN_DEVICE float Power(float x) const {
     return p == 1 ? fabsf(x) : p == 2 ? x * x : powf(fabsf(x), static_cast<float>(p));
   }
-  // The derivative of the norm by x.
+  // Returns the derivative of the norm with respect to x.
   CKPLAN_DEVICE float Slope(float x, float norm) const {
     const float sign = x > 0 ? 1.0F : x < 0 ? -1.0F : 0.0F;
     if (p == 1) return sign;
@@ -32,7 +32,7 @@ struct Norm {
   }
 };
 
-// y = x / norm; a line of zeros stays zero.
+// Computes y = x / norm; a line of zeros stays zero.
 struct NormalizeLine {
   int64_t size;
   Norm norm;
@@ -46,7 +46,7 @@ struct NormalizeLine {
   }
 };
 
-// dx = (g - slope Σ g y) / norm.
+// Computes dx = (g - slope Σ g y) / norm.
 struct NormalizeGradientLine {
   int64_t size;
   Norm norm;
@@ -91,7 +91,7 @@ struct PoolGradientLine {
   }
 };
 
-// Forwards and Gradient: the bodies of the two passes.
+// The types Forwards and Gradient are the bodies of the two passes.
 template <typename Forwards, typename Gradient>
 class NormOp final : public PreparedOp {
  public:

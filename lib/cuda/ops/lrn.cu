@@ -3,7 +3,7 @@
 //   base = bias + alpha / size * (sum of x² over the window of channels),  y = x base^-beta
 //   dx = dy base^-beta - 2 alpha beta / size * x * (sum of dy y / base over the windows with x)
 //
-// Each element recomputes the bases that it needs: their inputs are in the caches, and this avoids
+// Each element recomputes the bases that it needs. Their inputs are in the caches, and this avoids
 // a workspace as large as the tensor.
 #include <math.h>
 
@@ -21,7 +21,7 @@ struct Bases {
   float factor, bias, beta;
   Divider by_position, by_channel;
 
-  // The base at `channel`. `first`: the offset of channel 0 at this position.
+  // Returns the base at `channel`. `first` is the offset of channel 0 at this position.
   CKPLAN_DEVICE float Of(const FloatsIn& x, int64_t first, int64_t channel) const {
     const int64_t begin = channel - (size - 1) / 2;
     float sum = 0;
@@ -32,10 +32,10 @@ struct Bases {
     return bias + factor * sum;
   }
 
-  // base^-beta.
+  // Returns base^-beta.
   CKPLAN_DEVICE float Power(float base) const {
     if (beta != 0.75F) return powf(base, -beta);
-    const float root = sqrtf(base);  // AlexNet's exponent, and the usual one: roots are fast.
+    const float root = sqrtf(base);  // The usual exponent, as in AlexNet; roots are faster.
     return 1 / (root * sqrtf(root));
   }
 

@@ -1,5 +1,5 @@
 // LSTM. Backward needs, for each step, the gates (after their activations) in the order of ONNX,
-// and the cell:
+// and the cell state:
 //
 //   i, o, f = sigmoid(gates), g = tanh(gate),  c = f c' + i g,  h = o tanh(c)
 #include <memory>
@@ -17,7 +17,8 @@ namespace {
 
 constexpr int64_t kLstmGates = 4;
 
-// Activates the gates of a step in place. `before`: the cell before the step, null means zero.
+// Activates the gates of a step in place. `before` is the cell state before the step; null means
+// zero.
 void MakeStep(Device& device, const RecurrentShape& shape, float* gates, FloatsIn before,
               float* cells, FloatsOut states) {
   const int64_t hidden = shape.hidden;
@@ -41,15 +42,15 @@ void MakeStep(Device& device, const RecurrentShape& shape, float* gates, FloatsI
 // Data of one step of one direction in the backward pass.
 struct LstmBackStep {
   const float* gates;        // Saved by forward.
-  const float* after;        // The cell after the step.
-  FloatsIn before;           // The cell before the step; null means zero.
+  const float* after;        // The cell state after the step.
+  FloatsIn before;           // The cell state before the step; null means zero.
   FloatsIn arriving;         // The gradient of the step's output; null means zero.
   const float* state;        // The state's gradient from later steps.
-  float* cell;               // In: gradient of the cell after. Out: of the cell before.
+  float* cell;               // In: gradient of the cell state after the step. Out: before it.
   FloatsOut gate_gradients;  // With respect to gates before activation.
 };
 
-void GoBackStep(Device& device, const RecurrentShape& shape, const LstmBackStep& step) {
+void BackwardStep(Device& device, const RecurrentShape& shape, const LstmBackStep& step) {
   const int64_t hidden = shape.hidden;
   const Divider divider(hidden);
   ForEach(device, shape.state(), [=] CKPLAN_KERNEL(int64_t at) {
@@ -104,7 +105,7 @@ class LstmOp final : public RecurrentOp {
   }
 
   void BackwardInput(const BackwardCall& call, size_t position, void* gradient) override {
-    if (position == shape_.first_gradient) GoBack(call);
+    if (position == shape_.first_gradient) BackwardSteps(call);
     const void* gates = BufferAt(call.workspace, gate_gradients_);
     if (position == 0) frame_.InputGradient(call, gates, gradient);
     if (position == 1) frame_.WeightGradient(call, gates, gradient);
@@ -141,7 +142,7 @@ class LstmOp final : public RecurrentOp {
 
   // Runs all steps from the last to the first. Fills the workspace with the gradients of the gates
   // before their activations, and of the initial states.
-  void GoBack(const BackwardCall& call) const {
+  void BackwardSteps(const BackwardCall& call) const {
     for (int64_t d = 0; d < shape_.directions; ++d) {
       const void* recurrence = frame_.BackwardRecurrence(call, d);
       float* state = FloatsAt(call.workspace, state_gradients_) + d * shape_.state();
@@ -154,7 +155,7 @@ class LstmOp final : public RecurrentOp {
         step.state = state;
         step.cell = cell;
         step.gate_gradients = FloatsOut(own, frame_.type());
-        GoBackStep(device_, shape_, step);
+        BackwardStep(device_, shape_, step);
         frame_.MultiplyBackward(call, backward_, own, recurrence, state);
       }
     }

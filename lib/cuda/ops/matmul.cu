@@ -12,15 +12,15 @@ namespace ckplan::cuda {
 
 namespace {
 
-// For each axis of `to`, the stride of an operand with these leading axes (those before the last
-// two), whose matrices have `size` elements.
+// Returns, for each axis of `to`, the stride of an operand whose leading axes (those before the
+// last two) are `leading` and whose matrices have `size` elements.
 Dims MatrixStrides(const Dims& leading, const Dims& to, int64_t size) {
   Dims strides = BroadcastStrides(leading, to);
   for (int64_t& stride : strides) stride *= size;
   return strides;
 }
 
-// The product, with A and B as they are stored.
+// Returns the product, with A and B as they are stored.
 MatrixProduct ProductOf(const OpSpec& spec, const MatMulShape& shape) {
   MatrixProduct product;
   product.m = shape.m;
@@ -93,8 +93,8 @@ class Addend {
   ElementType type_, product_type_;
   float beta_;
   int64_t rows_, columns_;          // Dimensions of the output.
-  int64_t own_rows_, own_columns_;  // Each equal to the output's, or 1.
-  ReduceShape sums_;                // How the output's gradient is summed; strides in it:
+  int64_t own_rows_, own_columns_;  // Each is the output's dimension or 1.
+  ReduceShape sums_;                // How the output's gradient is summed, with these strides:
   int64_t result_stride_ = 0, element_stride_ = 0;
 };
 

@@ -15,7 +15,8 @@ struct Found {
   int32_t index;  // In its plane; -1 if nothing was found yet.
 };
 
-// The larger of two values, the first if they are equal; NaN is greater than all numbers.
+// Returns the larger of two values, or the first if they are equal; NaN counts as greater than all
+// numbers.
 struct GreaterOf {
   CKPLAN_DEVICE Found operator()(const Found& a, const Found& b) const {
     if (b.index < 0) return a;
@@ -28,8 +29,8 @@ struct GreaterOf {
   }
 };
 
-// Index stored in the second output: it counts the whole tensor, in row-major or column-major order
-// of the plane's axes.
+// Converts an index in a plane to the index stored in the second output, which counts the whole
+// tensor, in row-major or column-major order of the plane's axes.
 struct Storage {
   bool is_column_major;
   int64_t in[3];
@@ -59,7 +60,7 @@ struct MaxStore {
   }
 };
 
-// Whether the maximum of output o is this element of its plane.
+// Returns whether the maximum of output o is this element of its plane.
 struct MaxLookUp {
   const int32_t* saved;
   const int64_t* indices;  // If null, `saved` is used.

@@ -1,4 +1,4 @@
-// MeanVarianceNormalization: no scale and bias; backward recomputes the moments.
+// MeanVarianceNormalization. It has no scale and bias, and backward recomputes the moments.
 #include "lib/cuda/families.h"
 #include "lib/cuda/ops/channel_moments.h"
 #include "lib/cuda/workspace.h"
@@ -8,7 +8,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// Added to the deviation, not to the variance, as ONNX defines it.
+// kEpsilon is added to the deviation, not to the variance, as ONNX defines it.
 constexpr float kEpsilon = 1e-9F;
 
 struct Normalise {

@@ -17,7 +17,7 @@ struct Moments {
   float mean, inverse;  // 1 / deviation.
 };
 
-// x(i): element i. `keeps_mean`: false for a root mean square, whose mean is taken as 0.
+// x(i) returns element i. `keeps_mean` is false for a root mean square, whose mean is taken as 0.
 template <typename X>
 CKPLAN_KERNEL Moments MomentsOf(const Team& team, int64_t count, float epsilon, bool keeps_mean,
                                 const X& x) {
@@ -38,7 +38,7 @@ struct MergeGradientSums {
   }
 };
 
-// dx of one element, given `sums` over `count` elements.
+// Returns dx of one element, given `sums` over `count` elements.
 CKPLAN_DEVICE inline float PassGradient(float x, float g, const Moments& moments,
                                         const GradientSums& sums, float count) {
   const float inverse = moments.inverse;
@@ -46,7 +46,7 @@ CKPLAN_DEVICE inline float PassGradient(float x, float g, const Moments& moments
   return inverse * (g - sums.gradient / count - slope * (x - moments.mean));
 }
 
-// The whole backward pass of one row: reads x(i) and g(i), calls store(i, dx).
+// Does the whole backward pass of one row: reads x(i) and g(i), and calls store(i, dx).
 template <typename X, typename G, typename Store>
 CKPLAN_KERNEL void PassRow(const Team& team, int64_t count, const Moments& moments, bool keeps_mean,
                            const X& x, const G& g, const Store& store) {

@@ -52,7 +52,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareMove(const OpSpec& spec, Device& devi
 class RepeatGradient {
  public:
   RepeatGradient() = default;
-  // `layout`: of the input, whose strides of 0 are the repetitions, and of the output.
+  // `layout` is the layout of the input, whose strides of 0 are the repetitions, and of the output.
   explicit RepeatGradient(const Layout& layout) {
     Layout kept, repeated;
     kept.strides.resize(1);

@@ -11,7 +11,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// All inputs are passed to one kernel, which reads every input before it writes, since the output
+// All inputs are passed to one kernel, which reads every input before it writes, because the output
 // may share its memory with any of them. The arguments of a kernel are limited to 4 KiB.
 constexpr int kMaxInputs = 24;
 
@@ -83,7 +83,7 @@ struct FoldFloats {
   }
 };
 
-// The gradient of an input element, from that of an output element.
+// Computes the gradient of an input element from the gradient of an output element.
 struct ScaleGradient {
   float scale;
   CKPLAN_DEVICE float operator()(float g) const { return g * scale; }
@@ -105,7 +105,7 @@ struct ExtremeGradient {
   int position;
   FloatsIn g;
 
-  // The gradient for the output element at this index.
+  // Returns the gradient for the output element at this index.
   CKPLAN_DEVICE float Of(int64_t i) const {
     const float own = in[position][layout.FindOne(position, i)];
     bool wins = true;
@@ -125,7 +125,8 @@ struct StoreExtremeGradient {
   CKPLAN_DEVICE void operator()(int64_t i) const { out.Set(i, from.Of(i)); }
 };
 
-// An operator on floats: forward, and the reduction of gradients to the shapes of the inputs.
+// The base of operators on floats. It runs forward, and reduces gradients to the shapes of the
+// inputs.
 template <typename F>
 class NaryOp : public PreparedOp {
  public:
@@ -167,7 +168,7 @@ class NaryOp : public PreparedOp {
   std::vector<BroadcastSum<1>> sums_;
 
  private:
-  // Only the output's offset is walked; the other offsets follow from it.
+  // Only the output's offset is walked, because the other offsets follow from it.
   static BroadcastSum<1> SumInto(const Layout& layout, size_t input) {
     return BroadcastSum<1>({layout.dims, {layout.strides.back(), layout.strides[input]}}, 1);
   }

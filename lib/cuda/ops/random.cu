@@ -15,7 +15,7 @@ namespace ckplan::cuda {
 
 namespace {
 
-// a * b + c with two roundings, as in the CPU backend; nvcc would fuse them into one.
+// Returns a * b + c with two roundings, as in the CPU backend; nvcc would fuse them into one.
 CKPLAN_DEVICE inline float MultiplyAdd(float a, float b, float c) {
 #ifdef __CUDA_ARCH__
   return __fadd_rn(__fmul_rn(a, b), c);
@@ -36,7 +36,7 @@ CKPLAN_DEVICE inline Bits4 BitsOf(const CounterRng& rng, int64_t group) {
                 static_cast<uint32_t>(second), static_cast<uint32_t>(second >> 32)}};
 }
 
-// y[i] = f(bits of i) or f(bits of i, x[i]); each thread computes one group.
+// Computes y[i] = f(bits of i) or f(bits of i, x[i]); each thread computes one group.
 template <typename F>
 struct DrawGroup {
   CounterRng rng;
@@ -94,7 +94,7 @@ struct Drop {
   }
 };
 
-// Always runs in training mode, even if the exported model asks for inference.
+// Runs in training mode, even if the exported model asks for inference.
 class DropoutOp final : public PreparedOp {
  public:
   DropoutOp(const OpSpec& spec, Device& device, double ratio)
@@ -134,7 +134,7 @@ class DropoutOp final : public PreparedOp {
  private:
   Device& device_;
   int64_t count_;
-  ElementType x_type_, y_type_, mask_type_;  // The mask is of floats before opset 10.
+  ElementType x_type_, y_type_, mask_type_;  // The mask is a float tensor before opset 10.
   Drop drop_;
 };
 
@@ -209,7 +209,7 @@ class NormalOp final : public RandomOp {
   double mean_, scale_;
 };
 
-// Gives 1 with the probability given by the input, otherwise 0.
+// Returns 1 with the probability given by the input, and 0 otherwise.
 struct OneWhere {
   CKPLAN_DEVICE float operator()(uint32_t bits, float x) const {
     return CounterRng::Uniform(bits) < x ? 1.0F : 0.0F;

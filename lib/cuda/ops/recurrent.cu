@@ -8,7 +8,8 @@ namespace ckplan::cuda {
 
 namespace {
 
-// The types of the operands. Absent operands count as float32, which never causes a conversion.
+// Returns the types of the operands. Absent operands count as float32, which never causes a
+// conversion.
 std::vector<ElementType> TypesOf(const std::vector<Operand>& operands, size_t min_count) {
   std::vector<ElementType> types(std::max(operands.size(), min_count), ElementType::kFloat32);
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -154,7 +155,7 @@ Steps RecurrentFrame::WriteStates(const ForwardCall& call, int64_t direction) co
 
 Steps RecurrentFrame::ReadStates(const BackwardCall& call, int64_t direction) const {
   const int64_t state = shape_.state();
-  // Steps holds mutable pointers because it is also used for writing; here it is only read.
+  // Steps holds mutable pointers because it is also used for writing. Here it is only read.
   if (shape_.has_output) {
     auto* output = const_cast<void*>(call.outputs[0]);  // NOLINT
     return {From(output, state_type_, direction * state), state_type_, shape_.directions * state,

@@ -6,9 +6,9 @@
 //   backward through the steps     the gradient of all gates: dG
 //   dX = dG W, dW = dGᵀ X, dR = dGᵀ (states before), dB = sums of dG
 //
-// Gates, cells and gradients accumulated over the steps are float32. If any of the tensors is
-// bfloat16, dG and all factors of products are bfloat16. Exception: hidden states that are stored
-// in the statistic are float32, and products with them use float32.
+// Gates, cell states and gradients accumulated over the steps are float32. If any of the tensors is
+// bfloat16, dG and all factors of products are bfloat16, with one exception: hidden states that are
+// stored in the statistic are float32, and products with them use float32.
 #pragma once
 
 #include <initializer_list>
@@ -23,7 +23,7 @@
 
 namespace ckplan::cuda {
 
-// Vectors of one direction, indexed by step: all of them, or only the last two.
+// Vectors of one direction, indexed by step: those of all steps, or only of the last two.
 struct Steps {
   void* first = nullptr;
   ElementType type = ElementType::kFloat32;
@@ -39,7 +39,7 @@ inline MatrixView RowsView(ElementType type, int64_t row_stride) {
 inline MatrixView ColumnsView(ElementType type, int64_t row_stride) {
   return {type, true, row_stride, 0};
 }
-// C = A B, or C += A B.
+// Describes C = A B, or C += A B.
 GemmShape GemmOf(int64_t m, int64_t n, int64_t k, const MatrixView& a, const MatrixView& b,
                  const MatrixView& c, bool adds = false);
 
@@ -47,8 +47,8 @@ class RecurrentFrame {
  public:
   RecurrentFrame(const OpSpec& spec, Device& device, const RecurrentShape& shape);
 
-  // Type of the factors of products. Hidden states and products with them have state_type()
-  // instead.
+  // Returns the type of the factors of products. Hidden states and products with them have
+  // state_type() instead.
   ElementType type() const { return type_; }
   ElementType state_type() const { return state_type_; }
 
@@ -57,47 +57,48 @@ class RecurrentFrame {
   void PlanForward(WorkspacePlan& plan, std::initializer_list<GemmShape> own);
   void PlanBackward(WorkspacePlan& plan, std::initializer_list<GemmShape> own);
 
-  // gates = X Wᵀ + the biases of W and R. The bias of R is added only to the first `both` columns.
+  // Computes gates = X Wᵀ + the biases of W and R. The bias of R is added only to the first `both`
+  // columns.
   void Project(const ForwardCall& call, int64_t direction, int64_t both, float* gates) const;
   // Computes a product of the operator itself.
   void MultiplyForward(const ForwardCall& call, const GemmShape& shape, const void* a,
                        const void* b, void* c) const;
   void MultiplyBackward(const BackwardCall& call, const GemmShape& shape, const void* a,
                         const void* b, void* c) const;
-  // R of one direction as a factor: of a product with the states in forward, with dG in backward.
-  // Must be called for the first direction before the others.
+  // Returns R of one direction as a factor: in forward of a product with the states, in backward of
+  // a product with dG. Must be called for the first direction before the others.
   const void* ForwardRecurrence(const ForwardCall& call, int64_t direction) const;
   const void* BackwardRecurrence(const BackwardCall& call, int64_t direction) const;
 
-  // Where the hidden states of a direction are written: to the output; to the reserve if the
-  // operator has no such output; or to the workspace.
+  // Returns where the hidden states of a direction are written: the output; the reserve if the
+  // operator has no such output; or the workspace.
   Steps WriteStates(const ForwardCall& call, int64_t direction) const;
   Steps ReadStates(const BackwardCall& call, int64_t direction) const;
   // Copies the last vector of a direction to the output at `position`, if that output is used.
   void WriteLast(const ForwardCall& call, size_t position, int64_t direction,
                  const Steps& steps) const;
 
-  // The initial state in the type of the states; null means zero.
+  // Returns the initial state in the type of the states; null means zero.
   const void* ForwardInitial(const ForwardCall& call, int64_t direction) const;
-  // Initial vectors in their own type.
+  // Returns initial vectors in their own type.
   FloatsIn Initial(std::span<const void* const> inputs, size_t position, int64_t direction) const;
-  // Writes the gradient of the initial vectors of all directions: `from`, which the steps of
-  // backward have accumulated.
+  // Writes the gradient of the initial vectors of all directions; the steps of backward have
+  // accumulated it in `from`.
   void WriteInitial(size_t position, const float* from, void* gradient) const;
   // Fills `to` with the gradient of the last vectors at output `position`, or zero if it has none.
   void BeginWith(const BackwardCall& call, size_t position, int64_t direction, float* to) const;
-  // The gradient of the output of one step.
+  // Returns the gradient of the output of one step.
   FloatsIn Arriving(const BackwardCall& call, int64_t direction, int64_t step) const;
 
-  // The gradient of X. `gates` holds dG of all directions, one after the other.
+  // Computes the gradient of X. `gates` holds dG of all directions, one after the other.
   void InputGradient(const BackwardCall& call, const void* gates, void* gradient) const;
   void WeightGradient(const BackwardCall& call, const void* gates, void* gradient) const;
-  // The gradient of the biases of W and R.
+  // Computes the gradient of the biases of W and R.
   void BiasGradient(const BackwardCall& call, const void* gates, void* gradient) const;
   // Sums the columns of [rows, columns] into the gradient of the biases, beginning at `at`.
   void SumColumns(const BackwardCall& call, const void* rows, int64_t columns, void* gradient,
                   int64_t at) const;
-  // The state before each step, [steps * batch, hidden], in the type of factors.
+  // Returns the state before each step, [steps * batch, hidden], in the type of factors.
   void* GatherBefore(const BackwardCall& call, int64_t direction) const;
 
  private:
@@ -117,8 +118,8 @@ class RecurrentFrame {
   int64_t forward_scratch_ = 0, backward_scratch_ = 0;
 };
 
-// Common base of both operators: the shared frame; storage for the gates and other values saved per
-// step, in the reserve or, if nothing is saved, in the workspace; and gradients of gates and
+// The base of LSTM and GRU. It has the shared frame, storage for the gates and other values saved
+// per step (in the reserve or, if nothing is saved, in the workspace), and gradients of gates and
 // states.
 class RecurrentOp : public PreparedOp {
  public:
@@ -126,14 +127,14 @@ class RecurrentOp : public PreparedOp {
 
  protected:
   RecurrentOp(const OpSpec& spec, Device& device, const RecurrentShape& shape);
-  // Reserves the buffers, including workspace for the operator's own products. `extra_slots`: for
-  // how many steps forward without a reserve needs the extra saved values at once.
+  // Reserves the buffers, including workspace for the operator's own products. `extra_slots` is the
+  // number of steps whose extra saved values must exist at once in a forward without a reserve.
   void PlanForward(std::initializer_list<GemmShape> own, int64_t extra_slots);
   void PlanBackward(std::initializer_list<GemmShape> own);
 
   float* Gates(const ForwardCall& call, int64_t direction) const;
   Steps Extras(const ForwardCall& call, int64_t direction) const;
-  // The gradient of the gates of one step.
+  // Returns the gradient of the gates of one step.
   void* GateGradients(const BackwardCall& call, int64_t direction, int64_t step) const;
 
   Device& device_;

@@ -1,4 +1,4 @@
-// Reductions of floats along axes; those of integers are in reduce_integers.cu.
+// Reductions of floats along axes; reduce_integers.cu has the reductions of integers.
 #include <algorithm>
 #include <memory>
 
@@ -13,8 +13,8 @@ namespace ckplan::cuda {
 
 namespace {
 
-// A reduction by its parts: a function of each element before combining, a function of the combined
-// value, and the gradient of one input element. n: number of elements per result.
+// The parts of a reduction: a function of each element before combining, a function of the combined
+// value, and the gradient of one input element. n is the number of elements per result.
 struct SumKind {
   static constexpr bool kReadsX = false, kReadsY = false;
   CKPLAN_DEVICE static float Before(float x) { return x; }
@@ -108,7 +108,7 @@ struct ExpSum {
   float highest, sum;
 };
 struct MergeExpSums {
-  // Replaces an infinite maximum by 0: infinity minus infinity would be NaN.
+  // Replaces an infinite maximum by 0, because infinity minus infinity would be NaN.
   CKPLAN_DEVICE static float Finite(float highest) { return isinf(highest) ? 0.0F : highest; }
   CKPLAN_DEVICE ExpSum operator()(const ExpSum& a, const ExpSum& b) const {
     const float highest = LargerOf()(a.highest, b.highest);
@@ -157,8 +157,8 @@ class ReduceLogSumExp final : public PreparedOp {
   FloatReduction of_;
 };
 
-// Equal maxima (or minima) share the gradient. Backward workspace: their number for each result,
-// then the workspace of the reduction.
+// Equal maxima (or minima) share the gradient. The backward workspace holds their number for each
+// result, and then the workspace of the reduction.
 template <bool kIsMax>
 class ReduceExtreme final : public PreparedOp {
  public:
@@ -206,7 +206,7 @@ class ReduceExtreme final : public PreparedOp {
 };
 
 struct Factors {
-  float product, zeros;  // Product of the non-zero elements; number of zeros.
+  float product, zeros;  // The product of the non-zero elements, and the number of zeros.
 };
 struct MergeFactors {
   CKPLAN_DEVICE Factors operator()(const Factors& a, const Factors& b) const {
@@ -214,8 +214,8 @@ struct MergeFactors {
   }
 };
 
-// The gradient of an element is the product of the other elements, which cannot be found by
-// division if the element is 0. Backward workspace: the factors of each result, then the workspace
+// The gradient of an element is the product of the other elements, which division cannot find if
+// the element is 0. The backward workspace holds the factors of each result, and then the workspace
 // of the reduction.
 class ReduceProd final : public PreparedOp {
  public:

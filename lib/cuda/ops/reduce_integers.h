@@ -10,9 +10,9 @@ namespace ckplan::cuda {
 
 enum class IntegerKind { kNone, kSum, kMean, kProduct, kMax, kMin };
 
-// `layout`: of the input and the result; the strides of the result are 0 along the reduced axes.
-// Fails with kUnsupported if the element type is not an integer type that is supported, or the
-// operator does not support integers (kNone).
+// `layout` is the layout of the input and the result; the strides of the result are 0 along the
+// reduced axes. Fails with kUnsupported if the element type is not a supported integer type, or if
+// the operator does not support integers (kNone).
 Result<std::unique_ptr<PreparedOp>> PrepareIntegers(const OpSpec& spec, Device& device,
                                                     const Layout& layout, IntegerKind kind);
 

@@ -55,7 +55,7 @@ struct Turn {
   }
 };
 
-// Number of threads per row: one per pair, then one per copied feature.
+// Returns the number of threads per row: one per pair, and one per copied feature.
 int64_t UnitsOf(const RotaryShape& shape) { return shape.features - shape.rotated / 2; }
 
 class RotaryOp final : public PreparedOp {

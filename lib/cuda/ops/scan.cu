@@ -1,4 +1,4 @@
-// Operators along one axis: running sums, and positions of maxima and minima.
+// Operators along one axis: cumulative sums, and positions of maxima and minima.
 #include <type_traits>
 
 #include "lib/base/check.h"
@@ -68,7 +68,7 @@ struct ScannedLines {
     return {(outer * size + place) * inner.divisor() + column,
             is_reverse ? -inner.divisor() : inner.divisor(), Min(chunk, size - begin)};
   }
-  // The first piece of a line; the others follow at distances of inner.divisor().
+  // Returns the first piece of a line; the others follow at distances of inner.divisor().
   CKPLAN_DEVICE int64_t FirstPiece(int64_t line) const {
     int64_t column = line;
     const int64_t outer = inner.Split(column);
@@ -76,7 +76,8 @@ struct ScannedLines {
   }
 };
 
-// `before`: for each piece, the sum of all elements before it; null if each line is one piece.
+// `before` has, for each piece, the sum of all elements before it; it is null if each line is one
+// piece.
 template <typename In, typename Out, typename Sum>
 void SumAlong(Device& device, const ScannedLines& lines, bool is_exclusive, In x, Out y,
               Sum* before) {
@@ -132,8 +133,8 @@ class CumSumOp final : public PreparedOp {
     SumAlong(device_, forward_, is_exclusive_, In(call.inputs[0], x_type_),
              Out(call.outputs[0], y_type_), static_cast<Sum*>(call.workspace));
   }
-  // An element contributes to all sums from its position on, so its gradient is the running sum of
-  // their gradients from the opposite end.
+  // An element contributes to all sums from its position on. Its gradient is therefore the
+  // cumulative sum of the sums' gradients from the opposite end.
   void BackwardInput(const BackwardCall& call, size_t, void* gradient) override {
     SumAlong(device_, backward_, is_exclusive_, In(call.output_gradients[0], y_type_),
              Out(gradient, x_type_), static_cast<Sum*>(call.workspace));
@@ -168,7 +169,7 @@ struct FoundElement {
   int64_t index;  // -1 if nothing was found yet.
 };
 
-// Gives the result of a sequential search that starts with the first element and replaces it by
+// Returns the result of a sequential search that starts with the first element and replaces it by
 // each element that compares as better. So a NaN is found only if it is the first element: NaN
 // never compares as better, and nothing compares as better than NaN.
 template <typename T>

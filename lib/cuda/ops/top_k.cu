@@ -1,8 +1,8 @@
 // TopK: the largest or smallest elements of each line, sorted, and their indices.
 //
-// There are two algorithms; neither needs a workspace. By rank: each element counts the elements
-// that come before it, and its rank is its position in the output. In turns: a team repeatedly
-// finds the next element of its line.
+// There are two algorithms, and neither needs a workspace. By rank, each element counts the
+// elements that come before it, and its rank is its position in the output. In turns, a team
+// repeatedly finds the next element of its line.
 #include "lib/cuda/families.h"
 #include "lib/cuda/index.h"
 #include "lib/cuda/launch.h"

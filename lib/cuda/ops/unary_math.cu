@@ -14,7 +14,7 @@ namespace {
     CKPLAN_DEVICE float Slope([[maybe_unused]] float v) const { return (slope); } \
   }
 
-// v is x or y, as selected by the second argument.
+// The variable v is x or y, as the second argument says.
 CKPLAN_UNARY(ExpOp, kOutput, Exp(x), v);
 CKPLAN_UNARY(Sqrt, kOutput, sqrtf(x), 0.5F / v);
 CKPLAN_UNARY(Reciprocal, kOutput, 1 / x, -v* v);

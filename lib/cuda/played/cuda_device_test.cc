@@ -1,4 +1,4 @@
-// Runs the code for a real GPU over a played CUDA runtime.
+// Runs the code for a real GPU over an emulated CUDA runtime.
 #include "lib/cuda/gpu/cuda_device.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ constexpr int64_t kTotal = int64_t{1} << 20;
 constexpr int64_t kContext = 1000;
 constexpr int64_t kLibraryBytes = 5000;
 
-// A small GPU on which work waits until it must be done.
+// Returns a small GPU that does its work only when the stream is synchronized.
 PlayedMachine SmallMachine() {
   PlayedMachine machine;
   machine.total_bytes = kTotal;
@@ -33,7 +33,7 @@ PlayedMachine SmallMachine() {
   return machine;
 }
 
-// Takes memory of the GPU, as cuBLAS and cuDNN do, and multiplies nothing.
+// Libraries that take memory of the GPU, as cuBLAS and cuDNN do, but multiply nothing.
 class NoLibraries final : public Libraries {
  public:
   explicit NoLibraries(void* stream) : stream_(static_cast<cudaStream_t>(stream)) {
@@ -78,7 +78,7 @@ std::vector<int> Counted(int count) {
   return numbers;
 }
 
-TEST_CASE("cuda device: what is uploaded, copied and zeroed is what comes back") {
+TEST_CASE("cuda device: uploaded, copied and zeroed bytes can be read back") {
   const auto device = OpenOn(SmallMachine());
   const std::vector<int> numbers = Counted(100);
   const int64_t bytes = 400;
@@ -107,7 +107,7 @@ TEST_CASE("cuda device: what is uploaded, copied and zeroed is what comes back")
   }
 }
 
-TEST_CASE("cuda device: a buffer of no bytes has an address, and nothing is moved") {
+TEST_CASE("cuda device: an empty buffer has an address, and copying it moves nothing") {
   const auto device = OpenOn(SmallMachine());
   void* const one = Take(device->Allocate(0));
   void* const other = Take(device->AllocatePooled(0));
@@ -132,12 +132,13 @@ TEST_CASE("cuda device: the peak of the pool is counted from the last reset") {
   CHECK(device->PooledPeak() == 1000);
   device->ReleasePooled(Take(device->AllocatePooled(200)));
   device->ReleasePooled(Take(device->AllocatePooled(300)));
-  device->Release(Take(device->Allocate(7000)));  // Is no part of the pool.
+  device->Release(Take(device->Allocate(7000)));  // This memory is not part of the pool.
   CHECK(device->PooledPeak() == 1300);
   device->ReleasePooled(lasting);
 }
 
-TEST_CASE("cuda device: memory that runs out is refused with the numbers, and leaves no error") {
+TEST_CASE(
+    "cuda device: an allocation beyond the memory is refused with the sizes, and leaves no error") {
   const auto device = OpenOn(SmallMachine());
   const int64_t free_bytes = kTotal - kContext - kLibraryBytes;
   CHECK(device->AvailableBytes() == free_bytes);
@@ -154,7 +155,7 @@ TEST_CASE("cuda device: memory that runs out is refused with the numbers, and le
   device->Release(Take(device->Allocate(free_bytes)));
 }
 
-TEST_CASE("cuda device: memory is released after the work that was queued before") {
+TEST_CASE("cuda device: memory is released after the work that was queued earlier") {
   const auto device = OpenOn(SmallMachine());
   const std::vector<int> numbers = Counted(10);
   void* const from = Take(device->Allocate(40));
@@ -172,7 +173,7 @@ TEST_CASE("cuda device: memory is released after the work that was queued before
   device->Release(to);
 }
 
-TEST_CASE("cuda device: its own overheads are measured, and given back when it is closed") {
+TEST_CASE("cuda device: its own overheads are measured, and released when it is closed") {
   auto device = OpenOn(SmallMachine());
   const std::vector<MemoryUse> overheads = device->Overheads();
   REQUIRE(overheads.size() == 2);
@@ -187,7 +188,7 @@ TEST_CASE("cuda device: its own overheads are measured, and given back when it i
   CHECK(UseOfPlayedRuntime().allocations == 0);
 }
 
-TEST_CASE("cuda device: TF32 is described where it is allowed") {
+TEST_CASE("cuda device: TF32 is described if it is allowed") {
   StartPlayedRuntime(SmallMachine());
   DeviceOptions options;
   options.allow_tf32 = true;
@@ -252,7 +253,7 @@ TEST_CASE("cuda device: a newer driver of the same CUDA, and an older one, both 
   OpenOn(machine);
 }
 
-TEST_CASE("cuda device: libraries that do not open are the error, and the stream is closed") {
+TEST_CASE("cuda device: an error while opening libraries is returned, and the stream is closed") {
   StartPlayedRuntime(SmallMachine());
   const auto device =
       OpenCudaDevice({}, [](const DeviceOptions&, void*) -> Result<OpenedLibraries> {
@@ -263,7 +264,7 @@ TEST_CASE("cuda device: libraries that do not open are the error, and the stream
   CHECK(UseOfPlayedRuntime().streams == 0);
 }
 
-TEST_CASE("cuda device: memory that runs out within a call is no fault of the program") {
+TEST_CASE("cuda device: running out of memory within a call is not reported as a bug") {
   PlayedMachine machine = SmallMachine();
   machine.failures["cudaMemsetAsync"] = cudaErrorMemoryAllocation;
   const auto device = OpenOn(machine);
@@ -272,9 +273,9 @@ TEST_CASE("cuda device: memory that runs out within a call is no fault of the pr
   device->Release(memory);
 }
 
-// ---- Faults, each of which ends a program of its own --------------------------------------------
+// ---- Faults, each of which ends its own process -------------------------------------------------
 
-TEST_CASE("fault: an allocation that fails by another error" * doctest::skip()) {
+TEST_CASE("fault: an allocation that fails for another reason" * doctest::skip()) {
   PlayedMachine machine = SmallMachine();
   machine.failures["cudaMallocAsync"] = cudaErrorIllegalAddress;
   (void)OpenOn(machine)->AllocatePooled(8);
@@ -324,13 +325,13 @@ Ending RunAlone(const std::string& name) {
   return ending;
 }
 
-TEST_CASE("cuda device: what no GPU would take ends the program with exit code 70") {
+TEST_CASE("cuda device: a call that no GPU would accept ends the program with exit code 70") {
   struct Row {
     const char* name;
     const char* why;
   };
   for (const Row& row :
-       {Row{"fault: an allocation that fails by another error", "taking memory"},
+       {Row{"fault: an allocation that fails for another reason", "taking memory"},
         Row{"fault: a copy beyond an allocation", "the GPU works within allocations"},
         Row{"fault: memory that is released twice", "what is freed was allocated"},
         Row{"fault: memory of the pool that is released as other memory",

@@ -15,8 +15,8 @@ namespace ckplan::cuda {
 
 namespace {
 
-constexpr size_t kAlignment = 256;  // As for cudaMalloc.
-constexpr int kPattern = 0xA7;      // Reads of what was never written stand out.
+constexpr size_t kAlignment = 256;  // The alignment of cudaMalloc.
+constexpr int kPattern = 0xA7;      // Makes reads of unwritten memory stand out.
 
 struct PlayedStream {
   std::deque<std::function<void()>> work;
@@ -34,7 +34,7 @@ class PlayedRuntime {
 
   const PlayedMachine& machine() const { return machine_; }
 
-  // What the machine has the call return instead of doing its work.
+  // Returns the error that the machine lets the call return instead of doing its work, if any.
   std::optional<cudaError_t> Failure(const char* call) {
     const auto failure = machine_.failures.find(call);
     if (failure == machine_.failures.end()) return std::nullopt;
@@ -93,7 +93,7 @@ class PlayedRuntime {
     *memory = start;
     return cudaSuccess;
   }
-  // The block is no longer the program's; its memory is returned with the result.
+  // Ends the program's ownership of the block; the block's memory is returned with the result.
   PlayedBlock Release(void* memory, bool is_pooled) {
     const auto found = blocks_.find(static_cast<char*>(memory));
     CKPLAN_CHECK(found != blocks_.end() && found->second.is_pooled == is_pooled,
@@ -132,7 +132,7 @@ class PlayedRuntime {
   std::map<cudaStream_t, std::unique_ptr<PlayedStream>> streams_;
 };
 
-// The functions of CUDA have no argument that says which machine they are called on.
+// CUDA's functions have no argument that says on which machine they are called.
 std::unique_ptr<PlayedRuntime>& Runtime() {
   static auto runtime = std::make_unique<PlayedRuntime>(PlayedMachine());
   return runtime;
@@ -187,7 +187,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 cudaError_t cudaGetDeviceCount(int* count) {
   return Play(__func__, [&](PlayedRuntime& runtime) {
     const PlayedMachine& machine = runtime.machine();
-    // A driver knows all versions of CUDA that have its own first number.
+    // A driver supports all versions of CUDA with its own major version.
     const bool is_old = machine.driver_version / 1000 < machine.runtime_version / 1000;
     if (is_old) return runtime.Fail(cudaErrorInsufficientDriver);
     if (machine.gpus == 0) return runtime.Fail(cudaErrorNoDevice);
@@ -285,7 +285,7 @@ cudaError_t cudaMallocAsync(void** memory, size_t bytes, cudaStream_t stream) {
 
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
   return Play(__func__, [&](PlayedRuntime& runtime) {
-    // What was queued before may still use the memory.
+    // Work that was queued earlier may still use the memory.
     auto block = std::make_shared<ckplan::cuda::PlayedBlock>(runtime.Release(memory, true));
     runtime.Enqueue(stream, [block] { block->memory.reset(); });
     return cudaSuccess;

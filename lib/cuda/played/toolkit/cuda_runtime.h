@@ -1,6 +1,6 @@
-// Declares what the project uses of the CUDA runtime, for builds without a CUDA toolkit. Names,
-// types and values are those of NVIDIA's header, which takes its place where there is a toolkit:
-// the same tests are compiled with that one, too (lib/cuda/gpu/CMakeLists.txt).
+// Declares the parts of the CUDA runtime that the project uses, for builds without a CUDA toolkit.
+// Names, types and values are those of NVIDIA's header, which replaces this one where there is a
+// toolkit. The same tests are also compiled with NVIDIA's header (lib/cuda/gpu/CMakeLists.txt).
 #pragma once
 
 #include <cstddef>
