@@ -1,4 +1,4 @@
-// What `ckbench reproduce all` finds, for tests: computed once, which takes seconds.
+// The results of `ckbench reproduce all`, for tests. They are computed once, which takes seconds.
 #pragma once
 
 #include <string_view>
@@ -10,9 +10,9 @@ namespace ckplan {
 
 const std::vector<Reproduction>& AllReproductions();
 
-// The table of the paper whose title begins like this. Fails the test if there is none.
+// Returns the paper's table whose title begins with `title`. Fails the test if there is none.
 const FigureTable& TableOf(std::string_view key, std::string_view title);
-// The row of the table. Fails the test if there is none.
+// Returns the row of the table with this subject and quantity. Fails the test if there is none.
 const Figure& RowOf(const FigureTable& table, std::string_view what, std::string_view how);
 
 }  // namespace ckplan

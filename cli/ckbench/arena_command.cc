@@ -19,7 +19,7 @@ namespace ckplan {
 namespace {
 
 constexpr std::string_view kHeader = "id,lower,upper,size";
-constexpr int64_t kMaxTotal = int64_t{1} << 60;  // PlaceWithin needs less than 2^61.
+constexpr int64_t kMaxTotal = int64_t{1} << 60;  // PlaceWithin requires less than 2^61.
 
 struct ArenaRequest {
   std::vector<std::string> files;
@@ -30,7 +30,7 @@ struct ArenaRequest {
 };
 
 struct Setting {
-  int64_t capacity = 1'048'576;  // That of all benchmarks of minimalloc.
+  int64_t capacity = 1'048'576;  // The capacity of all of minimalloc's benchmarks.
   PlacementLimits limits = {.max_nodes = 10'000'000, .seed = 0};
 };
 
@@ -66,7 +66,7 @@ Result<Setting> ReadSetting(const ArenaRequest& request) {
   return setting;
 }
 
-// The text up to the separator, which it and the separator are taken from.
+// Removes the text up to and including the separator, and returns it without the separator.
 std::string_view TakeUpTo(char separator, std::string_view* text) {
   const size_t end = std::min(text->find(separator), text->size());
   const std::string_view taken = text->substr(0, end);
@@ -75,7 +75,7 @@ std::string_view TakeUpTo(char separator, std::string_view* text) {
 }
 
 std::optional<LiveInterval> ParseLine(std::string_view line) {
-  TakeUpTo(',', &line);  // The id may be anything: rows are printed for files, not for buffers.
+  TakeUpTo(',', &line);  // The id may be any text, as no row is printed for a buffer.
   std::array<int64_t, 3> values = {};
   for (size_t i = 0; i < values.size(); ++i) {
     const std::string_view word = i + 1 < values.size() ? TakeUpTo(',', &line) : line;

@@ -1,4 +1,4 @@
-// ckbench arena: how well and how fast intervals of public benchmarks are placed.
+// ckbench arena: measures how well and how fast the intervals of public benchmarks are placed.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace ckplan {
 
-// The arguments behind "ckbench arena".
+// Runs the command with the arguments after "ckbench arena".
 Result<ExitCode> RunArena(std::vector<std::string> arguments);
 
-// The text of a benchmark file of minimalloc: the header "id,lower,upper,size", then a line for
-// each buffer. kInvalidInput lists all lines that are not such, with `path` in the message.
+// Parses a benchmark file of minimalloc: the header "id,lower,upper,size", then a line for each
+// buffer. kInvalidInput lists all malformed lines, with `path` in the message.
 Result<std::vector<LiveInterval>> ParseIntervals(std::string_view text, const std::string& path);
 
 }  // namespace ckplan

@@ -15,7 +15,7 @@ TEST_CASE("ckbench arena: files are read with any ids and line ends") {
   CHECK((*intervals)[1].size == 5);
 }
 
-TEST_CASE("ckbench arena: all faulty lines are named") {
+TEST_CASE("ckbench arena: all malformed lines are named") {
   const auto intervals = ParseIntervals(
       "id,lower,upper,size\n1,0,3\n2,4,3,1\n3,0,3,-1\n4,0,3,1\n5,0,3,1x\n6,0,3,1,2\n"
       "7,0,1,9223372036854775807\n8,0,1,99999999999999999999\n",

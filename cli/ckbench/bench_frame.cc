@@ -16,10 +16,10 @@ Result<std::optional<ExitCode>> ParseOrHelp(CommandLine& line, std::vector<std::
 }
 
 Result<Done> PrintTable(const TextTable& table, std::string_view format, const Screen& screen,
-                        std::string_view behind) {
+                        std::string_view footer) {
   const std::string text =
       format == "md" ? table.Markdown() : table.Text(0, screen.out.table_width());
-  return screen.Print(text + std::string(behind));
+  return screen.Print(text + std::string(footer));
 }
 
 double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }

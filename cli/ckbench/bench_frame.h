@@ -1,4 +1,4 @@
-// What the commands of ckbench share.
+// Functions that the commands of ckbench share.
 #pragma once
 
 #include <optional>
@@ -14,19 +14,19 @@
 
 namespace ckplan {
 
-// As the commands detect it.
+// Returns the screen as the commands detect it.
 Screen BenchScreen();
 
-// Reads the arguments behind the command's name. An exit code if that is all, since they ask for
-// help, which has been printed.
+// Parses the arguments after the command's name. Returns an exit code if they ask for help, which
+// has then been printed.
 Result<std::optional<ExitCode>> ParseOrHelp(CommandLine& line, std::vector<std::string> arguments,
                                             const Screen& screen);
 
-// In the format "text" or "md", with more text behind it.
+// Prints the table in the format "text" or "md", with more text after it.
 Result<Done> PrintTable(const TextTable& table, std::string_view format, const Screen& screen,
-                        std::string_view behind = "");
+                        std::string_view footer = "");
 
-// CPU seconds of this process since some moment.
+// Returns the CPU seconds of this process since some fixed moment.
 double CpuSeconds();
 
 }  // namespace ckplan

@@ -22,10 +22,10 @@
 namespace ckplan {
 namespace {
 
-// The curves of Fig. 5 and 6.
+// The curves of Fig. 5 and Fig. 6.
 struct Curves {
   Bytes none, in_place, sharing, drop_bn_relu, sublinear;
-  // By the sublinear plan, in 0.1 percent of a forward pass and of a step.
+  // Added by the sublinear plan, in 0.1 percent of a forward pass and of a step.
   int64_t recomputed = 0;
   int64_t added_time = 0;
 };
@@ -36,7 +36,7 @@ Result<std::unique_ptr<PreparedSolver>> Prepare(const Problem& problem,
   return info->prepare(problem, SolveLimits{});
 }
 
-// The schedule of the plan that the algorithm makes without a budget, as in section 5.
+// Returns the schedule of the plan that the algorithm makes without a budget, as in section 5.
 Result<Schedule> PlanOf(const TensorGraph& graph, std::string_view algorithm) {
   const Problem problem(graph);
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,
@@ -73,7 +73,8 @@ Result<Curves> ResidualCurves(int64_t depth) {
   return curves;
 }
 
-// The memory of the best plan with cuts over time, over several numbers of segments.
+// Returns the memory of the best plan that cuts between time steps, tried with several numbers of
+// segments.
 Result<Bytes> BestOverTime(const TensorGraph& lstm, int64_t steps) {
   const Problem problem(lstm);
   CKPLAN_ASSIGN_OR_RETURN(const std::unique_ptr<PreparedSolver> solver,
@@ -105,7 +106,8 @@ void Add(FigureTable* table, const std::string& subject, const char* how, Figure
   table->figures.push_back(std::move(figure));
 }
 
-// The exponent in memory ~ work^exponent; 1 is linear.
+// Returns the exponent in memory ~ work^exponent, in steps of 0.01; linear growth has the exponent
+// 1.
 int64_t ExponentSteps(Bytes few, Bytes many, int64_t work_few, int64_t work_many) {
   const auto log_ratio = [](int64_t a, int64_t b) {
     return std::log(static_cast<double>(b) / static_cast<double>(a));

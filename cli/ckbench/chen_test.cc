@@ -7,12 +7,13 @@
 
 namespace ckplan {
 
-TEST_CASE("chen: the LSTM's weights, and its memory with a gradient of them at every step") {
-  // From 50 inputs and 1,024 states to four gates, 1,074 * 4,096 = 4,399,104; three times from
-  // 2,048, 25,165,824; and 1,024 * 5,000 = 5,120,000 below the softmax. 4 bytes each.
+TEST_CASE("chen: the LSTM's weights, and its memory with gradients of the weights at every step") {
+  // From 50 inputs and 1,024 states to four gates there are 1,074 * 4,096 = 4,399,104 weights, from
+  // 2,048 to four gates, three times, 25,165,824, and below the softmax 1,024 * 5,000 = 5,120,000.
+  // Each has 4 bytes.
   const Bytes weights = LstmWeights(4, 1024, 50, 5000);
   CHECK(weights == Bytes(138'739'712));
-  // 64 steps of these are 8,879,341,568 bytes, in place they are 0.1 GB.
+  // The gradients of 64 steps take 8,879,341,568 bytes; updated in place they take 0.1 GB.
   const FigureTable& table = TableOf("chen", "Figure 6, unrolled");
   const auto row = [&](const char* how) { return *RowOf(table, "LSTM, 64 steps", how).ours; };
   CHECK(std::abs(row("no optimization, with gradients of weights") - row("no optimization") - 89) <=
@@ -27,9 +28,9 @@ TEST_CASE("chen: the sublinear plan adds the part of a step that it recomputes")
   CHECK(row("time added by the sublinear plan") == row("recomputed by the sublinear plan") / 3);
 }
 
-TEST_CASE("chen: by the cost model the sublinear plan adds less than a forward pass") {
-  // Which is a third of a step, or more where operations that move memory are many: their backward
-  // reads and writes less than twice as much.
+TEST_CASE("chen: under the cost model the sublinear plan adds less than a forward pass") {
+  // A forward pass is a third of a step, or more if there are many operations that move memory:
+  // their backward reads and writes less than twice as much as their forward.
   const FigureTable& table = TableOf("chen", "Figure 7");
   REQUIRE(table.figures.size() == 3);
   for (const Figure& figure : table.figures) {
@@ -39,7 +40,7 @@ TEST_CASE("chen: by the cost model the sublinear plan adds less than a forward p
   }
 }
 
-TEST_CASE("chen: what only a GPU can measure has rows with the command") {
+TEST_CASE("chen: figures that only a GPU can measure have rows with the command") {
   const FigureTable& table = TableOf("chen", "Figures 5b");
   REQUIRE(table.figures.size() == 4);
   for (const Figure& figure : table.figures) CHECK((!figure.ours && figure.note == 1));

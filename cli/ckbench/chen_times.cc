@@ -31,7 +31,7 @@ constexpr std::array kChenTimedNetworks = {
     ChenTimedNetwork{"resnet152", "ResNet, 152 layers"},
 };
 
-// What the sublinear plan takes above a step that keeps everything, in 0.1 percent.
+// Returns the time that the sublinear plan adds to a step that keeps everything, in 0.1 percent.
 Result<int64_t> AddedTime(const TensorGraph& graph) {
   const Problem problem(graph);
   CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* const info, FindSolver("chen-search"));

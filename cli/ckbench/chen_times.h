@@ -1,5 +1,5 @@
-// Chen et al. 2016: the time of Fig. 7 by the cost model, and what only a GPU can fill in of Fig. 5
-// to 7.
+// Chen et al. 2016: the time of Fig. 7 under the cost model, and the figures of Fig. 5 to 7 that
+// only a GPU can measure.
 #pragma once
 
 #include <string>

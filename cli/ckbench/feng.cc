@@ -1,5 +1,5 @@
-// Feng & Huang 2018, Table 1: of fifteen networks, the theoretical ratio, what regular training
-// needs, and the ratios that only a GPU can measure.
+// Feng & Huang 2018, Table 1: the theoretical ratios of fifteen networks, the memory of regular
+// training, and the ratios that only a GPU can measure.
 #include <fmt/format.h>
 
 #include <array>
@@ -27,7 +27,7 @@ struct Network {
   int64_t chen;      // "Chen(MB)"
   int64_t forward;   // "Re-forwarding (ours) (MB)"
   int64_t measured;  // "Measured ratio", in 0.0001.
-  int64_t side = 0;  // Width and height of the input; 0: the model's own.
+  int64_t side = 0;  // Width and height of the input; 0 keeps the model's own.
   bool has_idle_pooling = false;
   const char* why = "";
 };
@@ -71,7 +71,7 @@ constexpr const char* kIntro =
     "pooling, and a DenseNet concatenates step by step. One image of 224 x 224, for Inception v3 "
     "of 300 x 300.";
 
-// The graph with memory of its own for each sum, although `out += identity` adds in place.
+// Returns the graph in which each sum has its own memory, although `out += identity` adds in place.
 TensorGraph WithSeparateSums(const TensorGraph& graph) {
   TensorGraphParts parts = PartsOf(graph);
   for (Node& node : parts.nodes) {
@@ -136,7 +136,7 @@ std::string FengSubject(const Network& network) {
   return fmt::format("{}, batch {}", network.name, network.batch);
 }
 
-// What the introduction says of the network, before the row that `figure` is.
+// Adds the figure that the paper's introduction gives for the network, before the row of `figure`.
 void AddRoundFigure(const Figure& figure, FigureTable* table) {
   Figure round = figure;
   round.quantity = "regular, section 1";

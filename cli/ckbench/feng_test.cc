@@ -6,7 +6,9 @@
 
 namespace ckplan {
 
-TEST_CASE("feng: regular training needs what the paper measured, of 14 networks within 3.2 %") {
+TEST_CASE(
+    "feng: regular training needs the memory that the paper measured, within 3.2 % for 14 "
+    "networks") {
   const FigureTable& table = TableOf("feng", "Table 1, regular");
   REQUIRE(table.figures.size() == 16);
   int near = 0;
@@ -18,11 +20,11 @@ TEST_CASE("feng: regular training needs what the paper measured, of 14 networks 
 }
 
 TEST_CASE("feng: VGG11 keeps its convolutions, poolings with their indices, and the image") {
-  // Elements of an image. Convolutions, whose ReLU is done in place: 64 * 224^2 + 128 * 112^2 +
-  // 2 * 256 * 56^2 + 2 * 512 * 28^2 + 2 * 512 * 14^2 = 7,426,048. Poolings: 64 * 112^2 +
-  // 128 * 56^2 + 256 * 28^2 + 512 * 14^2 + 512 * 7^2 = 1,530,368, with indices of 8 bytes thrice as
-  // much; the adaptive pooling 25,088; the image 150,528. Of 64 images 2,976.8 MiB. What the linear
-  // layers keep and the gradients at the peak are less than a fiftieth.
+  // Elements of one image: convolutions, with their ReLU in place, make 64 * 224^2 + 128 * 112^2 +
+  // 2 * 256 * 56^2 + 2 * 512 * 28^2 + 2 * 512 * 14^2 = 7,426,048. Poolings make 64 * 112^2 + 128 *
+  // 56^2 + 256 * 28^2 + 512 * 14^2 + 512 * 7^2 = 1,530,368, and three times that much with indices
+  // of 8 bytes. The adaptive pooling makes 25,088, and the image has 150,528. 64 images take
+  // 2,976.8 MiB. The linear layers and the gradients at the peak add less than a fiftieth.
   const int64_t mib = int64_t{4} * 64 * (7'426'048 + 3 * 1'530'368 + 25'088 + 150'528) / (1 << 20);
   CHECK(mib == 2976);
   const int64_t ours =
@@ -31,7 +33,7 @@ TEST_CASE("feng: VGG11 keeps its convolutions, poolings with their indices, and 
   CHECK(ours < mib * 51 / 50);
 }
 
-TEST_CASE("feng: the measured ratio is re-forwarding's memory over that of regular training") {
+TEST_CASE("feng: the measured ratio is re-forwarding's memory divided by regular training's") {
   const FigureTable& measured = TableOf("feng", "Table 1, measured");
   const FigureTable& regular = TableOf("feng", "Table 1, regular");
   int with_chen = 0;
@@ -49,7 +51,7 @@ TEST_CASE("feng: the measured ratio is re-forwarding's memory over that of regul
   CHECK(with_chen == 15);
 }
 
-TEST_CASE("feng: the text's 5,000 MB of ResNet101 stand beside the table's 3,812") {
+TEST_CASE("feng: ResNet101 has a row for the text's 5,000 MB and one for the table's 3,812") {
   const FigureTable& table = TableOf("feng", "Table 1, regular");
   const Figure& text = RowOf(table, "ResNet101, batch 32", "regular, section 1");
   const Figure& row = RowOf(table, "ResNet101, batch 32", "regular");
@@ -59,7 +61,7 @@ TEST_CASE("feng: the text's 5,000 MB of ResNet101 stand beside the table's 3,812
   CHECK(text.note > 0);
 }
 
-TEST_CASE("feng: measured ratios wait for a GPU") {
+TEST_CASE("feng: measured ratios have rows to be filled in on a GPU") {
   const FigureTable& table = TableOf("feng", "Table 1, measured");
   REQUIRE(table.figures.size() == 3 * 15);
   for (const Figure& figure : table.figures) {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kResidualPrefix = "resnet-";
 constexpr std::string_view kLstmPrefix = "lstm-";
-constexpr int64_t kFewestLayers = 14;  // A unit in each of the four stages.
+constexpr int64_t kFewestLayers = 14;  // One unit in each of the four stages.
 constexpr int64_t kMostLayers = 10'000;
 constexpr int64_t kMostSteps = 1'000;
 

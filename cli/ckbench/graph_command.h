@@ -1,4 +1,5 @@
-// `ckbench graph NETWORK`: the graph of a network of Chen et al. 2016, section 5, for ckplan.
+// `ckbench graph NETWORK`: writes the graph of a network of Chen et al. 2016, section 5, for
+// ckplan.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@
 
 namespace ckplan {
 
-// The networks of Fig. 5 and 6: "resnet-DEPTH", at batch 32, and "lstm-STEPS", at batch 64.
+// Returns a network of Fig. 5 or 6: "resnet-DEPTH", at batch 32, or "lstm-STEPS", at batch 64.
 Result<TensorGraph> ChenNetwork(std::string_view name);
 
 Result<ExitCode> RunGraph(std::vector<std::string> arguments);

@@ -11,7 +11,8 @@
 namespace ckplan {
 namespace {
 
-// The peak of a plan for the graph after it was written and read, as ckplan plans it.
+// Returns the peak of a plan for the graph after the graph was written and read, as ckplan plans
+// it.
 Bytes PlannedPeak(const TensorGraph& built, const char* algorithm) {
   const TensorGraph graph = ReadGraphJson(WriteGraphJson(built), "graph.json").value();
   CHECK(graph == built);
@@ -23,7 +24,7 @@ Bytes PlannedPeak(const TensorGraph& built, const char* algorithm) {
 
 }  // namespace
 
-TEST_CASE("ckbench graph: what it writes is read and planned by Chen's algorithms") {
+TEST_CASE("ckbench graph: Chen's algorithms read and plan the graph that it writes") {
   struct Row {
     const char* network;
     const char* algorithm;

@@ -1,5 +1,5 @@
-// Hong et al. 2024: the checkpoint sets and peaks of Table 2. Its figures are in hong_curves.cc,
-// and Table 3 in hong_times.cc.
+// Hong et al. 2024: the checkpoint sets and peaks of Table 2. hong_curves.cc has the paper's
+// figures, and hong_times.cc has Table 3.
 #include <fmt/format.h>
 
 #include <array>
@@ -40,8 +40,8 @@ constexpr std::array kPeaks = {
     PeakRow{1, 4096, 9866, 9866, 9866, 13182, 15275},
 };
 
-// The plan that an algorithm makes for the folded chain without a budget: what it keeps, by
-// position in the list.
+// Returns the plan that an algorithm makes for the folded chain without a budget, as the positions
+// in the list that it keeps.
 Result<LayerPositions> SolveBy(std::string_view algorithm, const HongLayers& layers) {
   const Problem problem(layers.fold.graph);
   CKPLAN_ASSIGN_OR_RETURN(const SolverInfo* const info, FindSolver(algorithm));
@@ -74,7 +74,7 @@ Result<Choices> Choose(const HongLayers& layers) {
   return choices;
 }
 
-// For a set that a rule gives: no objective was minimised.
+// The objective of a set that a rule gives: nothing was minimised.
 Bytes NoObjective(const LayerList&, const LayerPositions& checkpoints) {
   return Bytes(static_cast<int64_t>(checkpoints.size()));
 }
@@ -141,12 +141,12 @@ constexpr const char* kPhaseNote =
 constexpr const char* kGainNote =
     "The text rounds to \"2 GiB\"; the paper's own table gives 1,960 MiB, as ours does.";
 
-// What section 5.5 names: MiB, and steps of kReduction.
+// A gain that section 5.5 states: MiB, and steps of kReduction.
 struct PublishedGain {
   int64_t mebibytes, reduction;
 };
 
-// By how much Algorithm 6 is below another column.
+// Adds by how much the peak of Algorithm 6 is below another column's.
 void AddGain(const std::string& subject, const char* other, Bytes peak, Bytes least,
              const PublishedGain& paper, FigureTable* table) {
   Figure gain;

@@ -13,7 +13,7 @@
 namespace ckplan {
 namespace {
 
-const LayerPositions kFigureSet = {3, 11, 24};  // "Our algorithm" of Fig. 5 to 7.
+const LayerPositions kFigureSet = {3, 11, 24};  // "Our algorithm" in Fig. 5 to 7.
 
 constexpr const char* kSetNote =
     "Section 5.2 says that {3,11,24} is what the algorithm returns. By Eq. 12 it needs more than "
@@ -42,7 +42,7 @@ Figure MebibyteFigure(const char* how, int64_t steps, std::optional<int64_t> pap
   return figure;
 }
 
-// What still lives when the step is over; workspaces never do.
+// Returns the bytes that still live after the step; workspaces never do.
 Bytes LiveAfter(const Timeline& timeline, size_t step) {
   const auto at = static_cast<int32_t>(step);
   Bytes live;
@@ -52,8 +52,8 @@ Bytes LiveAfter(const Timeline& timeline, size_t step) {
   return live;
 }
 
-// What the simulator computes for each phase, in the order of PredictTrainingPhases: for forward
-// what lives at its end, for backward the maximum that lives during it.
+// Returns the simulator's memory for each phase, in the order of PredictTrainingPhases: the bytes
+// alive at the end of a forward phase, and the maximum of live bytes during a backward phase.
 std::vector<Bytes> SimulateTrainingPhases(const HongLayers& layers,
                                           const LayerPositions& checkpoints) {
   const Schedule schedule = CheckpointedStep(layers, checkpoints);
@@ -80,7 +80,7 @@ std::vector<Bytes> SimulateTrainingPhases(const HongLayers& layers,
   return phases;
 }
 
-// By how much the first curve is above the second one, on average over phases [first, last].
+// Returns by how much the first curve is above the second one, averaged over phases [first, last].
 Bytes MeanGap(const std::vector<Bytes>& above, const std::vector<Bytes>& below, size_t first,
               size_t last) {
   Bytes sum;
@@ -88,7 +88,7 @@ Bytes MeanGap(const std::vector<Bytes>& above, const std::vector<Bytes>& below, 
   return Bytes(sum.count() / static_cast<int64_t>(last - first + 1));
 }
 
-// Layers of AlexNet that are convolutions with a pooling after them.
+// The layers of AlexNet that are convolutions with a pooling after them.
 const LayerPositions kPooled = {1, 3, 7};
 
 }  // namespace
@@ -109,7 +109,7 @@ Result<FigureTable> HongPredictionTable(const std::string& models) {
   const std::vector<Bytes> predicted = PredictTrainingPhases(layers.list, checkpoints);
   const std::vector<Bytes> simulated = SimulateTrainingPhases(layers, checkpoints);
   const Bytes constants = HongConstants(layers.graph);
-  int64_t error = 0;  // In 10^-6, summed.
+  int64_t error = 0;  // The sum of relative errors, in 10^-6.
   for (size_t i = 0; i < predicted.size(); ++i) {
     const int64_t away = std::abs((predicted[i] - simulated[i]).count());
     error += static_cast<int64_t>(static_cast<__int128>(away) * 1'000'000 /
@@ -203,7 +203,7 @@ Result<FigureTable> HongPlainTable(const std::string& models) {
   add("AlexNet, 12 layers", "our set by Eq. 12", DynamicObjective(plain, ours) + constants);
   add("AlexNet, 12 layers", "the paper's set by Eq. 12",
       DynamicObjective(plain, paper) + constants);
-  // The same checkpoints, by their numbers in Fig. 9.
+  // The same checkpoints have these numbers in Fig. 9.
   const Bytes paper_peak = DynamicObjective(layers.list, WithInput({5, 6, 8, 12, 14, 15}));
   const Bytes extended_peak = DynamicObjective(layers.list, WithInput(alexnet.dynamic));
   add("AlexNet, 15 layers", "the same set by Eq. 12", paper_peak + constants);

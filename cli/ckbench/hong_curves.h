@@ -1,5 +1,5 @@
 // Hong et al. 2024: the memory of every training phase (Fig. 5 and 7), and AlexNet with its
-// poolings within convolutions (Fig. 8).
+// poolings merged into convolutions (Fig. 8).
 #pragma once
 
 #include <string>
@@ -15,7 +15,8 @@ Result<FigureTable> HongPredictionTable(const std::string& models);  // Fig. 5
 Result<FigureTable> HongComparisonTable(const std::string& models);  // Fig. 7
 Result<FigureTable> HongPlainTable(const std::string& models);       // Fig. 8
 
-// The list with the layers at these positions, ascending, as parts of the ones after them.
+// Returns the list with the layers at these positions, which ascend, merged into the layers after
+// them.
 LayerList WithinNextLayer(const LayerList& list, const LayerPositions& positions);
 
 }  // namespace ckplan

@@ -30,8 +30,8 @@ const std::array kHongNetworks = {
                 {4, 8, 12, 15}},
 };
 
-// The paper's AlexNet has a layer for Flatten, as large as what it reads, although PyTorch runs no
-// operation for it; and its Dropout is not done in place.
+// The paper's AlexNet has a layer for Flatten, as large as its input, although PyTorch runs no
+// operation for Flatten. Its Dropout is not done in place.
 TensorGraph WithFlatten(const TensorGraph& graph) {
   TensorGraphParts parts = PartsOf(graph);
   for (Node& node : parts.nodes) {

@@ -1,4 +1,4 @@
-// The two networks of Hong et al. 2024 as the paper has them: lists of layers, by number, with the
+// The two networks of Hong et al. 2024 as in the paper: lists of numbered layers, with the
 // checkpoints that Table 2 prints.
 #pragma once
 
@@ -23,9 +23,9 @@ using LayerPositions = std::vector<size_t>;
 
 // "OOM" in the paper's tables: the device's memory ran out.
 inline constexpr int64_t kRanOut = 0;
-inline constexpr int64_t kRtx3090Memory = 24 * 1024;  // A GeForce RTX 3090's, in MiB.
+inline constexpr int64_t kRtx3090Memory = 24 * 1024;  // The memory of a GeForce RTX 3090, in MiB.
 
-// A network with the columns of Table 2. Sets are without the input, which is always in memory.
+// A network with the columns of Table 2. The sets exclude the input, which is always in memory.
 struct HongNetwork {
   std::string model;
   std::string name;
@@ -36,36 +36,37 @@ struct HongNetwork {
   LayerPositions sqrt;       // O(sqrt(n))
 };
 
-// VGG-19 and AlexNet.
+// Returns VGG-19 and AlexNet.
 std::span<const HongNetwork> HongNetworks();
 
-// A network as the paper has it: the nodes, the layers, and the list d_0, ..., d_N.
+// A network as in the paper: the nodes, the layers, and the list d_0, ..., d_N.
 struct HongLayers {
   TensorGraph graph;
   LayerFold fold;
   LayerList list;
-  Bytes keep_all;  // Simulated peak, the input included.
+  Bytes keep_all;  // The simulated peak, including the input.
 };
 
-// Costs are by `cost` (lib/cost/cost_model.h).
+// Loads the network with costs by `cost` (lib/cost/cost_model.h).
 Result<HongLayers> LoadHongLayers(const std::string& models, const HongNetwork& network,
                                   int64_t batch, std::string_view cost = "paper");
 
-// The input and the checkpoints: a set as the solvers have it.
+// Adds the input to the checkpoints, as in the solvers' sets.
 LayerPositions WithInput(LayerPositions positions);
 
-// A training step that keeps the checkpoints alone, as PyTorch's does: the last segment is
-// recomputed, too. `checkpoints` begin with the input.
+// Returns a training step that keeps only the checkpoints. As in PyTorch, the last segment is
+// recomputed, too. `checkpoints` begins with the input.
 Schedule CheckpointedStep(const HongLayers& layers, const LayerPositions& checkpoints);
 
-// Whether the set that an algorithm finds is the paper's: "tie" if not, but of equal value by the
-// objective. Both begin with the input, which is not shown.
+// Compares the set that an algorithm finds with the paper's set. A different set of equal value by
+// the objective is a "tie". Both begin with the input, which is not shown.
 using CheckpointObjective = Bytes (*)(const LayerList& list, const LayerPositions& checkpoints);
 Figure HongSetFigure(const std::string& name, const std::string& how, const LayerList& list,
                      const LayerPositions& ours, const LayerPositions& paper,
                      CheckpointObjective objective);
 
-// What a training step holds beside activations: parameters, gradients, momentum.
+// Returns the memory that a training step holds besides activations: parameters, gradients,
+// momentum.
 Bytes HongConstants(const TensorGraph& graph);
 
 }  // namespace ckplan

@@ -13,9 +13,9 @@ const Figure& Row(std::string_view title, std::string_view what, std::string_vie
   return RowOf(TableOf("hong", title), what, how);
 }
 
-// VGG-19 at a batch of 128, d_0 to d_24, in KiB. A convolution at 224 x 224 with 64 channels makes
-// 224 * 224 * 64 * 4 * 128 bytes, 1,568 MiB; each pooling quarters the area, and each stage up to
-// the fourth has twice the channels.
+// Returns VGG-19 at a batch of 128, d_0 to d_24, in KiB. A convolution at 224 x 224 with 64
+// channels makes 224 * 224 * 64 * 4 * 128 bytes, which are 1,568 MiB. Each pooling quarters the
+// area, and each stage up to the fourth doubles the channels.
 LayerList Vgg19() {
   LayerList list;
   constexpr int64_t kMib = 1024;
@@ -36,9 +36,9 @@ LayerList Vgg19() {
 }  // namespace
 
 TEST_CASE("hong: Fig. 5's set needs more than Table 2's by Eq. 12") {
-  // {3,11,24}, at checkpoint 3: the image and d_3, what lies between, and the largest of these as
-  // the gradients' buffer: 73.5 + 392 + 2 * 1568 + 1568 = 5,169.5.
-  // {2,4,6,9,...}, at checkpoint 2: 73.5 + 1568 + 1568 + 1568 = 4,777.5.
+  // At checkpoint 3 of {3,11,24}, Eq. 12 adds the image and d_3, the layers between them, and the
+  // largest of those layers as the gradients' buffer: 73.5 + 392 + 2 * 1568 + 1568 = 5,169.5. At
+  // checkpoint 2 of {2,4,6,9,...} it adds 73.5 + 1568 + 1568 + 1568 = 4,777.5.
   const LayerList list = Vgg19();
   CHECK(DynamicObjective(list, {0, 3, 11, 24}) == Bytes(10339 * (int64_t{1} << 19)));
   CHECK(DynamicObjective(list, {0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 23, 24}) ==
@@ -47,20 +47,22 @@ TEST_CASE("hong: Fig. 5's set needs more than Table 2's by Eq. 12") {
   CHECK(Row("Figure 5", "VGG-19, b=128", "Table 2's set by Eq. 12").ours == 4778);
 }
 
-TEST_CASE("hong: Fig. 7's curves have equal peaks, and either is 1,960 MiB above the other") {
+TEST_CASE(
+    "hong: Fig. 7's curves have equal peaks, and each is 1,960 MiB above the other somewhere") {
   CHECK(Row("Figure 7", "VGG-19, b=128", "peak of {3,11,24} / of {3,6,24}").ours == 100);
-  // Eq. 10 at layer i of 12 to 23. {3,6,24}: 73.5 + 392 + 196, d_7 to d_i, and a buffer of 392.
-  // {3,11,24}: 73.5 + 392 + 98, d_12 to d_i, and a buffer of 196. The former is above the latter by
-  // 98 + (4 * 392 + 98) + 196 = 1,960.
+  // At layer i of 12 to 23, Eq. 10 gives for {3,6,24} 73.5 + 392 + 196, d_7 to d_i, and a buffer of
+  // 392, and for {3,11,24} 73.5 + 392 + 98, d_12 to d_i, and a buffer of 196. The former is above
+  // the latter by 98 + (4 * 392 + 98) + 196 = 1,960.
   CHECK(Row("Figure 7", "VGG-19, b=128", "{3,6,24} above {3,11,24}, phases 26 to 37").ours == 1960);
-  // At layers 7 to 11. {3,11,24}: 73.5 + 392, d_4 to d_i, a buffer of 784. {3,6,24}: as before.
-  // So 2 * 784 + 196 - 196 + 784 - 392 = 1,960.
+  // At layers 7 to 11 it gives for {3,11,24} 73.5 + 392, d_4 to d_i, and a buffer of 784, and for
+  // {3,6,24} the same as before. The difference is 2 * 784 + 196 - 196 + 784 - 392 = 1,960.
   CHECK(Row("Figure 7", "VGG-19, b=128", "{3,11,24} above {3,6,24}, phases 38 to 42").ours == 1960);
 }
 
-TEST_CASE("hong: Fig. 8's set, by its own layers and by those of Fig. 9") {
-  // AlexNet at a batch of 128, in elements of a sample. d_0 to d_15: the image; 64 * 55^2 and its
-  // pooling; 192 * 27^2 and its pooling; 384, 256 and 256 * 13^2, a pooling; and the small layers.
+TEST_CASE("hong: Fig. 8's set, by its own layers and by the layers of Fig. 9") {
+  // This is AlexNet at a batch of 128, in elements of a sample. d_0 to d_15 are the image, 64 *
+  // 55^2 and its pooling, 192 * 27^2 and its pooling, 384, 256 and 256 * 13^2, a pooling, and the
+  // small layers.
   LayerList list;
   for (const int64_t elements : {150'528, 193'600, 46'656, 139'968, 32'448, 64'896, 43'264, 43'264,
                                  9216, 9216, 9216, 9216, 4096, 4096, 4096, 1000}) {
@@ -68,16 +70,16 @@ TEST_CASE("hong: Fig. 8's set, by its own layers and by those of Fig. 9") {
     list.sizes.emplace_back(elements * 4 * 128);
     list.nodes.emplace_back();
   }
-  // At the first checkpoint, d_5: d_0 to d_5 are 628,096 elements, and the gradients' buffer is
-  // d_1. At d_2 of Table 2's set: d_0 to d_2 are 390,784, and the same buffer. 237,312 elements of
-  // 512 bytes are 115.9 MiB.
+  // At the first checkpoint, d_5, the layers d_0 to d_5 have 628,096 elements, and the gradients'
+  // buffer is d_1. At d_2 of Table 2's set, d_0 to d_2 have 390,784 elements, with the same buffer.
+  // The difference of 237,312 elements of 512 bytes is 115.9 MiB.
   const Bytes plain = DynamicObjective(list, {0, 5, 6, 8, 12, 14, 15});
   const Bytes extended = DynamicObjective(list, {0, 2, 4, 6, 8, 12, 14, 15});
   CHECK(plain == Bytes(512 * (628'096 + 193'600)));
   CHECK(extended == Bytes(512 * (390'784 + 193'600)));
   CHECK(Row("Figure 8", "AlexNet, 15 layers", "gained by poolings of their own").ours == 116);
 
-  // Whichever size a convolution with its pooling has, other sets are better by Eq. 12.
+  // Whichever size a convolution with its pooling has, other sets are better under Eq. 12.
   const LayerPositions paper = {0, 3, 4, 5, 9, 11, 12};
   const LayerList pooled = WithinNextLayer(list, {1, 3, 7});
   LayerList convolved = pooled;
@@ -92,7 +94,7 @@ TEST_CASE("hong: Fig. 8's set, by its own layers and by those of Fig. 9") {
   }
 }
 
-TEST_CASE("hong: a layer within the next one can be no checkpoint") {
+TEST_CASE("hong: a layer merged into the next one can be no checkpoint") {
   LayerList list;
   for (const int64_t size : {1, 2, 3, 4, 5}) {
     if (size != 4) list.candidates.push_back(list.sizes.size());
@@ -114,13 +116,14 @@ TEST_CASE("hong: cells that ran out of memory are rows") {
     CHECK((*figure.ours > *figure.paper || figure.note > 0));
   }
   CHECK(cells == 5);
-  // From b=128 to b=256 it grows by 9,628 MiB, so from 11,273 by 1.5 times as much to b=320:
-  // 25,715 MiB.
+  // From b=128 to b=256 the memory grows by 9,628 MiB. From 11,273 MiB it grows 1.5 times as much
+  // to b=320, which gives 25,715 MiB.
   CHECK(DifferenceText(Row("Table 2, peak memory", "VGG-19, b=320", "PyTorch")) == "also above");
 }
 
-TEST_CASE("hong: Table 3 by the cost model, and its rows for a GPU") {
-  // Running all of the forward pass again takes about a third more; no checkpoints take longer.
+TEST_CASE("hong: Table 3 under the cost model, and its rows for a GPU") {
+  // Running the whole forward pass again takes about a third longer; keeping no checkpoints takes
+  // longer still.
   const int64_t whole =
       *Row("Table 3, time of a step by", "VGG-19, b=128", "forward twice, above PyTorch").ours;
   CHECK(whole > 300);
@@ -139,7 +142,7 @@ TEST_CASE("hong: Table 3 by the cost model, and its rows for a GPU") {
   for (const Figure& figure : measured.figures) CHECK((!figure.ours && figure.note > 0));
 }
 
-TEST_CASE("hong: the gains that section 5.5 names") {
+TEST_CASE("hong: the gains that section 5.5 states") {
   constexpr std::string_view kPeaks = "Table 2, peak";
   const Figure& over_acg = Row(kPeaks, "VGG-19, b=128", "gain of Algorithm 6 over ACG solver");
   CHECK(over_acg.ours == 392);
@@ -151,8 +154,9 @@ TEST_CASE("hong: the gains that section 5.5 names") {
   CHECK(Row(kPeaks, "VGG-19, b=128", "Algorithm 6 against O(sqrt(n))").paper == -230);
 }
 
-TEST_CASE("hong: AlexNet's first results by their shapes, beside the 103 and 26 MiB of the text") {
-  // 64 channels of 55 x 55 and of 27 x 27, 128 images, 4 bytes.
+TEST_CASE(
+    "hong: AlexNet's first results have the sizes of their shapes, not the text's 103 and 26 MiB") {
+  // 64 channels of 55 x 55 and of 27 x 27, 128 images, 4 bytes each.
   const Figure& convolution =
       Row("Figure 8", "AlexNet, 15 layers", "result of the first convolution");
   CHECK(convolution.ours == MebibyteSteps(Bytes(int64_t{64} * 55 * 55 * 128 * 4)));

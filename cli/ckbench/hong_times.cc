@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kRtx3090Cost = "flops:rtx3090-24g";
 
-// A row of Table 3, in milliseconds; kRanOut where the device's memory ran out.
+// A row of Table 3, in milliseconds; kRanOut marks cells where the device ran out of memory.
 struct TimeRow {
   size_t network;
   int64_t batch;
@@ -51,7 +51,7 @@ std::string HongSubject(const TimeRow& row) {
   return fmt::format("{}, b={}", HongNetworks()[row.network].name, row.batch);
 }
 
-// What `time` is above `base`, in 0.1 percent.
+// Returns by how much `time` is above `base`, in 0.1 percent.
 int64_t AboveSteps(int64_t time, int64_t base) { return ReductionSteps(Bytes(time), Bytes(base)); }
 
 Result<Done> AddModelled(const std::string& models, const TimeRow& row, FigureTable* table) {

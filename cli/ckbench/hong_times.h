@@ -8,9 +8,9 @@
 
 namespace ckplan {
 
-// By the cost model of the paper's device.
+// Computes the table by the cost model of the paper's device.
 Result<FigureTable> HongModelledTimeTable(const std::string& models);
-// The rows that only a GPU can fill in.
+// Returns the rows that only a GPU can fill in.
 FigureTable HongMeasuredTimeTable();
 
 }  // namespace ckplan

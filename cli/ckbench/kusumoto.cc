@@ -1,5 +1,5 @@
-// Kusumoto et al. 2019: #V and peak memory with liveness analysis (Table 1), and without (Table 2).
-// Fig. 3 is in kusumoto_batches.cc.
+// Kusumoto et al. 2019: #V and peak memory with liveness analysis (Table 1), and without it (Table
+// 2). kusumoto_batches.cc has Fig. 3.
 #include <fmt/format.h>
 
 #include <string>
@@ -31,18 +31,18 @@ constexpr const char* kPrintedNote =
     "The percentage that the paper prints in this cell, which its gigabytes do not give; the row "
     "above has what they give.";
 
-// The reduction that the paper has: the percentage that it prints, in whole percents, if its
-// gigabytes, of one decimal, allow it, else what the gigabytes themselves give.
+// Returns the paper's reduction: the printed percentage, a whole number, if it is consistent with
+// the gigabytes, which have one decimal. Otherwise returns the reduction that the gigabytes give.
 int64_t PaperReduction(int64_t peak, int64_t vanilla, int64_t percent) {
-  // With both rounded, 1 - peak / vanilla lies between 1 - (2 peak + 1) / (2 vanilla - 1) and
-  // 1 - (2 peak - 1) / (2 vanilla + 1); and what is printed stands for half a percent either way.
+  // With both gigabytes rounded, 1 - peak / vanilla lies between 1 - (2 peak + 1) / (2 vanilla - 1)
+  // and 1 - (2 peak - 1) / (2 vanilla + 1). The printed percentage is exact to half a percent.
   const bool is_low_enough = (2 * percent - 1) * (2 * vanilla + 1) <= 400 * (vanilla - peak + 1);
   const bool is_high_enough = (2 * percent + 1) * (2 * vanilla - 1) >= 400 * (vanilla - peak - 1);
   if (is_low_enough && is_high_enough) return -10 * percent;
   return ReductionSteps(Bytes(peak), Bytes(vanilla));
 }
 
-// The columns of one network in one of the tables.
+// The columns of one network in one of the paper's tables.
 struct PaperColumns {
   const KusumotoNetwork& network;
   const KusumotoRow& peaks;

@@ -12,7 +12,7 @@ namespace {
 constexpr Bytes kK40Memory(kKusumotoDeviceMemory * 100'000'000);
 constexpr const char* kK40Cost = "flops:k40-12g";
 
-// The curves of Fig. 3, by their place in kKusumotoColumns, the time-centric one first.
+// The curves of Fig. 3 as positions in kKusumotoColumns, the time-centric curve first.
 constexpr std::array<size_t, 3> kCurves = {1, 0, 4};
 
 constexpr const char* kBatchNote =
@@ -39,16 +39,16 @@ int64_t LargestVanillaBatch(const KusumotoPeaks& peaks) {
   return LargestBatch(peaks.vanilla, peaks.constants, peaks.network->batch, kK40Memory);
 }
 
-// A run of a network at one batch size.
+// A network at one batch size, whose strategies are timed.
 class TimedNetwork {
  public:
-  // `by_paper` has the papers' costs, which decide; `by_device` has times.
+  // `by_paper` has the papers' costs, by which strategies are chosen; `by_device` has times.
   TimedNetwork(TensorGraph by_paper, TensorGraph by_device)
       : by_paper_(std::move(by_paper)), by_device_(std::move(by_device)) {}
 
   Cost Vanilla() const { return by_device_.forward_cost() + by_device_.backward_cost(); }
 
-  // Nothing where the strategy has no room.
+  // Returns nothing if the strategy does not fit into the device's memory.
   Result<std::optional<Cost>> TimeOf(const KusumotoColumn& column) const {
     const Bytes room = kK40Memory - TotalConstants(by_paper_.constants(), Bytes(0));
     Result<Strategy> strategy =

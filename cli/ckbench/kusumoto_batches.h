@@ -1,5 +1,5 @@
-// Kusumoto et al. 2019, section 5.2: the largest batches that each strategy has room for, and the
-// times of Fig. 3 by the cost model.
+// Kusumoto et al. 2019, section 5.2: the largest batch that fits with each strategy, and the times
+// of Fig. 3 under the cost model.
 #pragma once
 
 #include <array>
@@ -15,11 +15,11 @@
 
 namespace ckplan {
 
-// "GPU DRAM of size 11.4 GB": a Tesla K40c's, in 0.1 GB.
+// "GPU DRAM of size 11.4 GB": the memory of a Tesla K40c, in 0.1 GB.
 inline constexpr int64_t kKusumotoDeviceMemory = 114;
 
-// What a network's strategies need at the batch of Table 1, parameters, their gradients and the
-// input included.
+// The memory that a network's strategies need at the batch of Table 1, including parameters, their
+// gradients and the input.
 struct KusumotoPeaks {
   const KusumotoNetwork* network = nullptr;
   ConstantMemory constants;
@@ -27,8 +27,8 @@ struct KusumotoPeaks {
   std::array<Bytes, kKusumotoColumns.size()> columns;  // With liveness analysis.
 };
 
-// The largest batch whose peak is at most `memory`. The peak at `batch` is given; parameters and
-// their gradients do not depend on the batch, all else is in proportion to it.
+// Returns the largest batch whose peak is at most `memory`, given the peak at `batch`. Parameters
+// and their gradients do not depend on the batch; all other memory is proportional to it.
 int64_t LargestBatch(Bytes peak, const ConstantMemory& constants, int64_t batch, Bytes memory);
 
 FigureTable KusumotoBatchTable(std::span<const KusumotoPeaks> peaks);

@@ -131,7 +131,7 @@ constexpr std::array kKusumotoNetworks = {
                     .why = kGoogWhy},
 };
 
-// Whether some backward reads the tensor, or the model returns it.
+// Returns for each tensor whether some backward reads it, or the model returns it.
 IdVector<TensorId, bool> HeldByBackward(const TensorGraph& graph) {
   IdVector<TensorId, bool> is_held(graph.tensors().size());
   for (const Node& node : graph.nodes()) {

@@ -1,5 +1,5 @@
-// The seven networks of Kusumoto et al. 2019, as near to the authors' graphs as ours come, and
-// their strategies: what Tables 1 and 2 and Fig. 3 are computed from.
+// The seven networks of Kusumoto et al. 2019, as close to the authors' graphs as possible, and
+// their strategies. Tables 1 and 2 and Fig. 3 are computed from them.
 #pragma once
 
 #include <array>
@@ -29,16 +29,16 @@ struct KusumotoNetwork {
   int64_t batch = 0;              // Table 1's column.
   int64_t vertices = 0;           // Table 1's #V.
   bool has_fixed_batch = false;   // The model is for one sample.
-  bool has_idle_pooling = false;  // It pools to the size that is there.
+  bool has_idle_pooling = false;  // The model has a pooling that keeps the size.
   int64_t vanilla = 0;            // 0.1 GB
   KusumotoRow with_liveness;      // Table 1, 0.1 GB
-  KusumotoRow with_percent;       // The reductions that Table 1 prints.
+  KusumotoRow with_percent;       // The reductions printed in Table 1, in percent.
   KusumotoRow without_liveness;   // Table 2, 0.1 GB, or kRanOutOfMemory.
-  KusumotoRow without_percent;    // The reductions that Table 2 prints.
-  const char* vertices_why;       // Which vertices one of the graphs has and the other has not.
-  const char* why;                // How the graph explains differences of peaks.
-  // Also shows what the dynamic programs find under a budget so many percent above the least one;
-  // 0: does not.
+  KusumotoRow without_percent;    // The reductions printed in Table 2, in percent.
+  const char* vertices_why;       // The vertices that only one of the graphs has.
+  const char* why;                // Why the peaks differ.
+  // If not 0, the table also shows the strategies that the dynamic programs find under a budget
+  // this many percent above the least one.
   int percent_above_min = 0;
 };
 
@@ -58,24 +58,25 @@ inline constexpr std::array<KusumotoColumn, 5> kKusumotoColumns = {
     KusumotoColumn{"Chen's", "chen-greedy", Objective::kTime},
 };
 
-// The network at a batch size, with costs by `cost` (lib/cost/cost_model.h). A model for one sample
-// is scaled: its sizes are right, its costs are those of one sample.
+// Loads the network at a batch size, with costs by `cost` (lib/cost/cost_model.h). A model for one
+// sample is scaled: its sizes become right, but its costs stay those of one sample.
 Result<TensorGraph> KusumotoGraph(const std::string& models, const KusumotoNetwork& network,
                                   int64_t batch, std::string_view cost = "paper");
 
-// What the column's algorithm decides on the graph. `budget_for` turns the budget that the
-// algorithm would take, for the dynamic programs the least feasible B of Eq. 2, into the one it is
-// given. kInfeasible: there is no strategy within it.
+// Returns the strategy that the column's algorithm chooses on the graph. `budget_for` maps the
+// budget that the algorithm would use to the budget that it gets; for the dynamic programs the
+// former is the least feasible B of Eq. 2. kInfeasible: no strategy fits the budget.
 Result<Strategy> KusumotoStrategy(
     const TensorGraph& graph, const KusumotoColumn& column,
     const std::function<Bytes(Bytes)>& budget_for = [](Bytes least) { return least; });
 
-// Ordinary training in Chainer: tensors that no backward reads are freed after their last reader,
-// and all others stay to the end of the step, since the loss holds the whole graph.
+// Returns the schedule of ordinary training in Chainer. Tensors that no backward reads are freed
+// after their last reader, and all others stay until the end of the step, because the loss holds
+// the whole graph.
 Schedule VanillaSchedule(const TensorGraph& graph);
 
-// The canonical strategy as section 3 describes it, with segments recomputed at once, and liveness
-// analysis on top of it (section 3, "popular heuristics").
+// Returns the canonical strategy as section 3 describes it, with segments recomputed at once, and
+// with liveness analysis on top (section 3, "popular heuristics").
 Schedule CanonicalWithLiveness(const TensorGraph& graph, const Strategy& strategy);
 
 }  // namespace ckplan

@@ -23,8 +23,8 @@ const KusumotoNetwork& NetworkOf(std::string_view name) {
 
 }  // namespace
 
-TEST_CASE("kusumoto: a batch grows all but parameters and their gradients") {
-  // 10 + 10 bytes are fixed; at batch 4 the peak of 100 leaves 80, so 20 for each sample.
+TEST_CASE("kusumoto: a larger batch grows everything but parameters and their gradients") {
+  // 10 + 10 bytes are fixed. At batch 4 the peak of 100 leaves 80, so each sample takes 20.
   const ConstantMemory constants{Bytes(10), Bytes(10), Bytes(8)};
   CHECK(LargestBatch(Bytes(100), constants, 4, Bytes(99)) == 3);
   CHECK(LargestBatch(Bytes(100), constants, 4, Bytes(100)) == 4);
@@ -32,7 +32,7 @@ TEST_CASE("kusumoto: a batch grows all but parameters and their gradients") {
   CHECK(LargestBatch(Bytes(100), constants, 4, Bytes(140)) == 6);
 }
 
-TEST_CASE("kusumoto: the largest batch has room when it is loaded, and one more has not") {
+TEST_CASE("kusumoto: the largest batch fits when it is loaded, and one sample more does not") {
   for (const char* name : {"PSPNet", "VGG19", "U-Net"}) {
     CAPTURE(name);
     const int64_t largest = *RowOf(Table("Section 5.2"), name, "vanilla").ours;
@@ -46,43 +46,45 @@ TEST_CASE("kusumoto: the largest batch has room when it is loaded, and one more 
   }
 }
 
-TEST_CASE("kusumoto: PSPNet keeps all at batch 2, and recomputing allows at least the paper's 8") {
+TEST_CASE(
+    "kusumoto: PSPNet fits at batch 2 when it keeps everything, and at least at the paper's 8 with "
+    "recomputation") {
   CHECK(RowOf(Table("Section 5.2"), "PSPNet", "vanilla").ours == 2);
   const Figure& most = RowOf(Table("Section 5.2"), "PSPNet", "ApproxDP + MC");
   CHECK(most.paper == 8);
   CHECK(most.ours == 11);
 }
 
-TEST_CASE("kusumoto: percentages are as printed where gigabytes of one decimal allow them") {
+TEST_CASE("kusumoto: percentages are as printed if they agree with the gigabytes") {
   const FigureTable& with = Table("Table 1");
   const FigureTable& without = Table("Table 2");
   // 4.7 of 7.0 GB are 32.9 % less; 4.65 of 7.05 are 34.04 % less, so -34 % may be right.
   CHECK(RowOf(with, "VGG19", "Chen's").paper == -340);
-  // 5.5 of 7.0 GB: 5.55 of 6.95 to 5.45 of 7.05 are 20.1 to 22.7 % less, and -34 % is printed.
+  // 5.5 of 7.0 GB: 5.55 of 6.95 to 5.45 of 7.05 are 20.1 to 22.7 % less, but -34 % is printed.
   CHECK(RowOf(without, "VGG19", "ExactDP + MC").paper == -214);
   // 6.0 of 8.5 GB: 28.4 to 30.4 % less, and -29 % is printed.
   CHECK(RowOf(without, "GoogLeNet", "ExactDP + MC").paper == -290);
 }
 
-TEST_CASE("kusumoto: what ran out of memory is above 11.4 GB") {
+TEST_CASE("kusumoto: a run out of memory counts as above 11.4 GB") {
   const FigureTable& without = Table("Table 2");
   const Figure& unet = RowOf(without, "U-Net", "Chen's");
   CHECK(unet.paper_ran_out);
-  CHECK(unet.paper == 253);  // 11.4 of 9.1 GB: 25.27 % more.
+  CHECK(unet.paper == 253);  // 11.4 is 25.27 % more than 9.1 GB.
   CHECK(DifferenceText(unet) == "also above");
   const Figure& googlenet = RowOf(without, "GoogLeNet", "Chen's");
   CHECK(googlenet.paper_ran_out);
-  CHECK(googlenet.paper == 341);  // 11.4 of 8.5 GB: 34.12 % more.
+  CHECK(googlenet.paper == 341);  // 11.4 is 34.12 % more than 8.5 GB.
   CHECK(googlenet.note > 0);
 }
 
-TEST_CASE("kusumoto: #V") {
+TEST_CASE("kusumoto: #V counts the operations") {
   const FigureTable& table = Table("Table 1");
-  // VGG19: 16 convolutions and 3 linear layers, 18 ReLUs, 5 poolings, 2 dropouts.
+  // VGG19 has 16 convolutions and 3 linear layers, 18 ReLUs, 5 poolings and 2 dropouts.
   CHECK(RowOf(table, "VGG19", "#V").ours == 16 + 3 + 18 + 5 + 2);
   CHECK(RowOf(table, "VGG19", "#V").paper == 46);
-  // ResNet50: 53 convolutions, each with its normalisation; 49 ReLUs, 16 additions, 2 poolings and
-  // a linear layer.
+  // ResNet50 has 53 convolutions, each with its normalisation, 49 ReLUs, 16 additions, 2 poolings
+  // and a linear layer.
   CHECK(RowOf(table, "ResNet50", "#V").ours == 2 * 53 + 49 + 16 + 2 + 1);
   for (const KusumotoNetwork& network : KusumotoNetworks()) {
     const Figure& vertices = RowOf(table, network.name, "#V");
@@ -90,23 +92,23 @@ TEST_CASE("kusumoto: #V") {
   }
 }
 
-TEST_CASE("kusumoto: the sums of costs that Table 1 names") {
+TEST_CASE("kusumoto: the sums of costs that Table 1 states") {
   int64_t largest = 0;
   for (const KusumotoNetwork& network : KusumotoNetworks()) {
     const TensorGraph graph = KusumotoGraph(std::string(kModels), network, network.batch).value();
     const int64_t total = VertexGraph(graph).total_time().count();
-    // 155 convolutions of 514 vertices: 514 + 9 * 155.
+    // 155 of the 514 vertices are convolutions: 514 + 9 * 155.
     if (network.name == std::string_view("ResNet152")) CHECK(total == 1909);
     largest = std::max(largest, total);
   }
-  CHECK(largest == 2006);  // DenseNet161: 160 convolutions of 566 vertices.
+  CHECK(largest == 2006);  // DenseNet161: 160 of 566 vertices are convolutions.
 }
 
-TEST_CASE("kusumoto: Fig. 3 by the cost model") {
+TEST_CASE("kusumoto: Fig. 3 under the cost model") {
   const FigureTable& table = Table("Figure 3");
-  // VGG19 has 19,632,062,464 multiply-adds for an image. A step does them three times, but for the
-  // image's own gradient, 86,704,128; each is two operations. So at 4.29e12 of these a second 222
-  // images take 6,086.6 ms; what moves memory comes on top: less than a twentieth.
+  // VGG19 has 19,632,062,464 multiply-adds for an image, each of which is two operations. A step
+  // does them three times, except 86,704,128 for the image's own gradient. So at 4.29e12 operations
+  // a second 222 images take 6,086.6 ms. Operations that move memory add less than a twentieth.
   const int64_t vgg = *RowOf(table, "VGG19, batch 222", "vanilla").ours;
   CHECK(vgg > 6086);
   CHECK(vgg < 6390);
@@ -126,7 +128,7 @@ TEST_CASE("kusumoto: Fig. 3 by the cost model") {
   CHECK(*gain.ours == (100 * chen + time_centric / 2) / time_centric);
 }
 
-TEST_CASE("kusumoto: every percentage is shown as it is printed") {
+TEST_CASE("kusumoto: every percentage has a row as the paper prints it") {
   for (const KusumotoNetwork& network : KusumotoNetworks()) {
     CAPTURE(network.name);
     CHECK(RowOf(Table("Table 1"), network.name, "batch").paper == network.batch);
@@ -150,7 +152,7 @@ TEST_CASE("kusumoto: every percentage is shown as it is printed") {
   CHECK(RowOf(Table("Table 2"), "VGG19", "ExactDP + MC, as printed").paper == -340);
 }
 
-TEST_CASE("kusumoto: the times of the algorithms are the paper's alone") {
+TEST_CASE("kusumoto: the running times of the algorithms are shown only from the paper") {
   const FigureTable& table = Table("Section 5.1");
   CHECK(RowOf(table, "PSPNet", "ExactDP, more than").paper == 80'000);
   CHECK(RowOf(table, "all networks", "ApproxDP, at most").paper == 1'000);

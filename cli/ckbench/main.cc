@@ -1,5 +1,5 @@
-// ckbench: figures for docs/. Parses the command line, runs one command, and maps errors to exit
-// codes.
+// ckbench computes figures for docs/. This file parses the command line, runs one command, and maps
+// errors to exit codes.
 #include "cli/ckbench/reproduce_command.h"
 #include "cli/common/guard.h"
 

@@ -10,7 +10,7 @@
 namespace ckplan {
 namespace {
 
-using TensorMap = IdVector<TensorId, TensorId>;  // None: the tensor is gone.
+using TensorMap = IdVector<TensorId, TensorId>;  // None if the tensor is removed.
 
 void Rename(const TensorMap& map, std::vector<TensorId>* list) {
   std::vector<TensorId> renamed;
@@ -36,8 +36,8 @@ void Rename(const TensorMap& map, Node* node) {
   node->in_place = std::move(pairs);
 }
 
-// The graph with each tensor replaced by another one or by nothing, and without some nodes.
-// `replaced_by` is in terms of the old tensors; a tensor that stays is replaced by itself.
+// Returns the graph with each tensor replaced by another tensor or removed, and without some nodes.
+// `replaced_by` names old tensors; a tensor that stays is replaced by itself.
 TensorGraph Rebuild(TensorGraphParts parts, const TensorMap& replaced_by,
                     const IdVector<NodeId, bool>& is_removed) {
   IdVector<TensorId, Tensor> tensors;
@@ -127,7 +127,7 @@ bool IsIdlePooling(const TensorGraph& graph, const Node& node) {
 
 TensorGraph WithChainedConcatenations(const TensorGraph& graph) {
   TensorGraphParts parts = PartsOf(graph);
-  std::vector<NodeId> earlier;  // Concatenations, in the graph's order.
+  std::vector<NodeId> earlier;  // Earlier concatenations, in the graph's order.
   for (const NodeId id : graph.nodes().ids()) {
     const std::vector<TensorId>& inputs = graph.node(id).inputs;
     if (graph.node(id).op != "Concat") continue;
@@ -140,7 +140,7 @@ TensorGraph WithChainedConcatenations(const TensorGraph& graph) {
     }
     earlier.push_back(id);
   }
-  // The first block's input is no concatenation, but is held by the first one.
+  // The first block's input is not a concatenation, but the first concatenation holds it.
   for (Node& node : parts.nodes) {
     if (node.op == "Concat") node.backward_reads.clear();
   }

@@ -12,7 +12,7 @@
 namespace ckplan {
 namespace {
 
-// The graph of the text; a node's operator is its name up to a digit: "Conv1" is a Conv.
+// Returns the graph of the text. A node's operator is its name up to a digit: "Conv1" is a Conv.
 TensorGraph GraphOfOps(std::string_view text) {
   TensorGraphParts parts = PartsOf(GraphFromText(text));
   for (Node& node : parts.nodes) {
@@ -29,7 +29,8 @@ size_t CountOf(const TensorGraph& graph, std::string_view op) {
 
 }  // namespace
 
-TEST_CASE("paper graph: a removed node hands its input on, also several in a row") {
+TEST_CASE(
+    "paper graph: readers of a removed node read its input, also across several removed nodes") {
   const TensorGraph graph =
       GraphOfOps("Conv1:8 -> Dropout1:8 -> Dropout2:8 -> Gemm1:2; Dropout1 -> Gemm1");
   const TensorGraph bare =
@@ -41,7 +42,7 @@ TEST_CASE("paper graph: a removed node hands its input on, also several in a row
   CHECK(last.backward_reads == std::vector<TensorId>{TensorId(0), TensorId(1)});
 }
 
-TEST_CASE("paper graph: statistics go, and a pooling reads what cuDNN reads") {
+TEST_CASE("paper graph: statistics are removed, and a pooling reads the tensors that cuDNN reads") {
   TensorGraphParts parts = PartsOf(GraphOfOps("Conv1:8 -> MaxPool1:2"));
   Tensor indices;
   indices.file_id = 7;
@@ -55,7 +56,8 @@ TEST_CASE("paper graph: statistics go, and a pooling reads what cuDNN reads") {
   CHECK(bare.node(NodeId(1)).backward_reads == std::vector<TensorId>{TensorId(0), TensorId(1)});
 }
 
-TEST_CASE("paper graph: a concatenation of all earlier results becomes one of two") {
+TEST_CASE(
+    "paper graph: a concatenation of all earlier results becomes a concatenation of two tensors") {
   const TensorGraph graph = GraphOfOps(
       "a1:1 -> Concat1:3; b1:2 -> Concat1; a1 -> Concat2:6; b1 -> Concat2; c1:3 -> Concat2");
   const TensorGraph chained = WithChainedConcatenations(graph);
@@ -73,20 +75,20 @@ TEST_CASE("synthetic graphs: a residual network has the convolutions of its dept
     const TensorGraph graph = ResidualNetwork(units, 1, 224);
     const int64_t total = units[0] + units[1] + units[2] + units[3];
     CHECK(total == (depth - 2) / 3);
-    // There are three convolutions in each unit, the first one, and a shortcut in each stage.
+    // There are three convolutions in each unit, a first one, and a shortcut in each stage.
     CHECK(CountOf(graph, "Conv") == static_cast<size_t>(3 * total + 5));
     CHECK(CountOf(graph, "Add") == static_cast<size_t>(total));
   }
 }
 
-TEST_CASE("synthetic graphs: every step of an LSTM is there, and softmax on top of each") {
+TEST_CASE("synthetic graphs: an LSTM has all of its steps, each with a softmax on top") {
   const TensorGraph lstm = UnrollLstm(4, 16, 5, 7, 2, 9);
   CHECK(CountOf(lstm, "Softmax") == 9);
   CHECK(CountOf(lstm, "Tanh") == 2 * 4 * 9);
   CHECK(lstm.outputs().size() == 9);
 }
 
-// Behind a step stay the states of four layers, h and c of 2 x 16 floats each.
+// After a step, the states of four layers stay alive: h and c of 2 x 16 floats each.
 TEST_CASE("synthetic graphs: chen-frontier cuts an LSTM between steps of time") {
   const TensorGraph lstm = UnrollLstm(4, 16, 5, 7, 2, 9);
   PlanRequest request;

@@ -24,11 +24,11 @@ constexpr Budget kBudgetsOfModels[] = {Percent(90), Percent(80), Percent(70),
                                        Percent(60), Percent(50), Percent(40),
                                        Percent(30), Percent(20), {Budget::Kind::kMin, Bytes(0), 0}};
 
-// The budgets at which plans of these instances are published, and on from there.
+// The budgets at which published plans of these instances exist. Lower budgets follow.
 constexpr Budget kBudgetsOfInstances[] = {Percent(90), Percent(80), Percent(70),
                                           Percent(60), Percent(50), Percent(40)};
 
-// What differs between the two commands.
+// The differences between the two commands.
 struct Benchmark {
   const char* name;
   const char* example;
@@ -78,11 +78,11 @@ double PercentOfKeepAll(const Plan& plan) {
   return all > 0 ? 100 * static_cast<double>(plan.figures.peak.count()) / all : 0;
 }
 
-// What a row says, beyond its text: for the summary.
+// The values of a row that the summary needs, besides its text.
 struct Measured {
   bool has_plan = false;
   bool is_optimal = false;
-  std::optional<double> gap;  // Between plan and bound, in per cent of a step.
+  std::optional<double> gap;  // The gap between plan and bound, in percent of a step.
 };
 
 Measured Measure(const Result<Plan>& plan) {
@@ -116,7 +116,7 @@ Result<Plan> PlanBy(std::string_view algorithm, const Source& source, const Plan
   return MakePlan(source, own, {});
 }
 
-// One file at one budget.
+// The result for one file at one budget.
 struct Row {
   std::vector<std::string> cells;
   std::string wide_cell;
@@ -125,8 +125,9 @@ struct Row {
   double seconds = 0;
 };
 
-// What the plan adds, and in brackets by how much that could still fall, unless it is optimal; for
-// the least budget, first the share of memory that it is.
+// Returns the time that the plan adds, and in brackets by how much that could still fall, unless
+// the plan is optimal. For the least budget, the cell begins with that budget's share of the
+// memory.
 std::string WideCell(const Result<Plan>& plan, const Measured& measured, const Budget& budget) {
   if (!plan.ok()) return "–";
   std::string cell = fmt::format("{:.2f}", PercentOfStep(*plan, plan->figures.overhead));
@@ -180,7 +181,8 @@ TextTable EmptyWideTable(std::span<const Budget> budgets) {
   return table;
 }
 
-// One sentence over these rows: how many have a plan and a bound, and how far they are apart.
+// Returns one sentence about these rows: how many have a plan and a bound, and the gaps between
+// them.
 std::string SentenceOn(const std::vector<Measured>& rows, std::string_view what) {
   std::vector<double> gaps;
   size_t plans = 0;
@@ -204,7 +206,7 @@ std::string SentenceOn(const std::vector<Measured>& rows, std::string_view what)
                     gaps.back());
 }
 
-// The rows of a benchmark, file by file.
+// Computes the rows of a benchmark, file by file.
 class Rows {
  public:
   Rows(const Benchmark& benchmark, const QualityRequest& request, PlanRequest wanted)

@@ -1,5 +1,5 @@
-// ckbench quality and ckbench instances: what the algorithm `best` adds at a range of budgets, with
-// its bound, and beside it the best plan of all other algorithms.
+// ckbench quality and ckbench instances: the time that the algorithm `best` adds at a range of
+// budgets, with its bound, compared with the best plan of all other algorithms.
 #pragma once
 
 #include <string>
@@ -10,10 +10,12 @@
 
 namespace ckplan {
 
-// The arguments behind "ckbench quality": models, at 90 to 20 % of the memory and at the least.
+// Runs "ckbench quality" with the arguments after it: models, at 90 to 20 % of the memory and at
+// the least.
 Result<ExitCode> RunQuality(std::vector<std::string> arguments);
 
-// The arguments behind "ckbench instances": published joint graphs, at 90 to 40 % of the memory.
+// Runs "ckbench instances" with the arguments after it: published joint graphs, at 90 to 40 % of
+// the memory.
 Result<ExitCode> RunInstances(std::vector<std::string> arguments);
 
 }  // namespace ckplan

@@ -1,4 +1,4 @@
-// ckbench reproduce: the papers' published figures beside ours.
+// ckbench reproduce: prints the papers' published figures next to ours.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace ckplan {
 
-// The arguments of the whole program, reproduce or arena. kUsage: no such command or paper.
+// Runs the program with all of its arguments. kUsage: there is no such command or paper.
 Result<ExitCode> RunBench(std::vector<std::string> arguments);
 
 }  // namespace ckplan

@@ -50,7 +50,7 @@ std::string_view NameOf(SetMatch match) {
   return "";
 }
 
-// `steps` of 1 / 10^decimals.
+// Returns `steps` units of 1 / 10^decimals as a decimal number.
 std::string Decimal(int64_t steps, int decimals) {
   int64_t scale = 1;
   for (int i = 0; i < decimals; ++i) scale *= 10;
@@ -91,7 +91,8 @@ std::string PaperText(const Figure& figure) {
   return (figure.paper_ran_out ? "above " : "") + ValueText(figure.unit, figure.paper);
 }
 
-// Lines of at most `width` columns, the second and later ones behind `indent` blanks.
+// Breaks text into lines of at most `width` columns; the second and later lines are indented by
+// `indent` blanks.
 std::string Wrapped(std::string_view text, size_t width, size_t indent) {
   std::string wrapped;
   size_t column = 0;

@@ -23,7 +23,7 @@ Figure Number(FigureUnit unit, int64_t ours, int64_t paper) {
 
 }  // namespace
 
-TEST_CASE("reproduction: docs/reproduction.md is what ckbench prints") {
+TEST_CASE("reproduction: docs/reproduction.md equals the output of ckbench") {
   CHECK(*ReadWholeFile("docs/reproduction.md") == ReproductionMarkdown(AllReproductions()));
 }
 
@@ -45,7 +45,7 @@ TEST_CASE("reproduction: every difference above 2 % has an explanation") {
   CHECK(figures > 150);
 }
 
-TEST_CASE("reproduction: Feng's ratios, all within 0.01, ten of fifteen within 0.0001") {
+TEST_CASE("reproduction: Feng's ratios agree within 0.01, and ten of fifteen within 0.0001") {
   const std::vector<Figure>& figures = TableOf("feng", "Table 1").figures;
   REQUIRE(figures.size() == 15);
   int exact = 0;
@@ -58,7 +58,7 @@ TEST_CASE("reproduction: Feng's ratios, all within 0.01, ten of fifteen within 0
   CHECK(exact >= 10);
 }
 
-TEST_CASE("reproduction: Hong's checkpoint sets are the paper's, or tie with them") {
+TEST_CASE("reproduction: Hong's checkpoint sets equal the paper's or tie with them") {
   const std::vector<Figure>& figures = TableOf("hong", "Table 2, checkpoint sets").figures;
   REQUIRE(figures.size() == 8);
   for (const Figure& figure : figures) {
@@ -79,7 +79,7 @@ TEST_CASE("reproduction: Chen's sublinear plan is sublinear, and the LSTM gains 
   CHECK(*RowOf(lstm, "LSTM, 512 steps", "sharing / sublinear plan").ours > 400);
 }
 
-TEST_CASE("reproduction: JSON is as its schema says") {
+TEST_CASE("reproduction: JSON conforms to its schema") {
   const SchemaJudge judge(FindSchema("bench")->text);
   auto json = nlohmann::json::parse(ReproductionJson(AllReproductions()));
   CHECK(judge.Accepts(json));
@@ -87,7 +87,7 @@ TEST_CASE("reproduction: JSON is as its schema says") {
   CHECK(!judge.Accepts(json));
 }
 
-TEST_CASE("reproduction: differences are relative, but of percentages in points") {
+TEST_CASE("reproduction: differences are relative, and for percentages in points") {
   CHECK(DifferenceText(Number(FigureUnit::kMebibytes, 102, 100)) == "+2.0 %");
   CHECK(DifferenceText(Number(FigureUnit::kReduction, -650, -620)) == "-3.0 points");
   CHECK(DifferenceText(Number(FigureUnit::kRatio, 3720, 3720)) == "same");
@@ -99,13 +99,13 @@ TEST_CASE("reproduction: differences are relative, but of percentages in points"
   CHECK(absent.NeedsExplanation());
 }
 
-TEST_CASE("reproduction: where the paper's device had no room, ours should have none") {
+TEST_CASE("reproduction: a run that did not fit the paper's device must not fit ours") {
   Figure figure = Number(FigureUnit::kMebibytes, 101, 100);
   figure.paper_ran_out = true;
   CHECK(DifferenceText(figure) == "also above");
   CHECK(!figure.NeedsExplanation());
   CHECK(!figure.Difference());
-  figure.ours = 100;  // As much as the device had: there would have been room.
+  figure.ours = 100;  // This is all the memory of the device, so it would have fitted.
   CHECK(DifferenceText(figure) == "+0.0 %");
   CHECK(figure.NeedsExplanation());
   figure.ours = 90;

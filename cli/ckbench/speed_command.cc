@@ -19,11 +19,11 @@
 namespace ckplan {
 namespace {
 
-// Enough for a second on most graphs.
+// This is enough moves for a second on most graphs.
 constexpr int64_t kMoves = 1'000'000;
-// The budget of the annealing, of the peak that it begins at.
+// The budget of the annealing, in percent of the peak of its first plan.
 constexpr int64_t kBudgetPercent = 80;
-// Simulations are repeated for so long.
+// Simulations are repeated for this many seconds.
 constexpr double kSeconds = 0.5;
 
 struct SpeedRequest {
@@ -57,7 +57,7 @@ double MovesPerSecond(const JointGraph& graph, int64_t moves) {
   return PerSecond(static_cast<double>(outcome.moves), CpuSeconds() - begin);
 }
 
-// Of the graph's own order, from its first run to its last.
+// Simulates the graph's own order, from its first run to its last.
 double SimulationsPerSecond(const JointGraph& graph) {
   RunSimulator simulator(graph);
   const Runs runs = OwnOrder(graph);

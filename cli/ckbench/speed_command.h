@@ -1,4 +1,4 @@
-// ckbench speed: how fast plans are simulated, and searched for by annealing.
+// ckbench speed: measures how fast plans are simulated, and how fast annealing searches for them.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace ckplan {
 
-// The arguments behind "ckbench speed".
+// Runs the command with the arguments after "ckbench speed".
 Result<ExitCode> RunSpeed(std::vector<std::string> arguments);
 
 }  // namespace ckplan

@@ -14,7 +14,7 @@ enum class Backward { kReadsInputs, kReadsOutput, kReadsNothing };
 struct Operator {
   const char* op;
   Backward backward;
-  bool in_place = false;  // The output may take the first input's place.
+  bool in_place = false;  // The output may take the first input's memory.
   bool passes_gradient = false;
   int64_t cost = 1;
 };
@@ -65,7 +65,7 @@ class GraphBuilder {
 
   void MarkOutput(TensorId tensor) { parts_.outputs.push_back(tensor); }
 
-  // What we build is small, and has no cycle.
+  // Create must succeed, because the graph is small and has no cycle.
   TensorGraph Build() && { return TensorGraph::Create(std::move(parts_)).value(); }
 
  private:
@@ -85,10 +85,10 @@ TensorId Normalized(GraphBuilder& builder, TensorId input, int64_t elements) {
 
 struct Unit {
   int64_t samples;
-  int64_t width;  // Channels inside; four times as many outside.
-  int64_t side;   // Width and height of its result.
-  bool is_first;  // The first of its stage: the shortcut is a convolution.
-  bool halves;    // The input has twice the side.
+  int64_t width;  // Channels inside the unit; its result has four times as many.
+  int64_t side;   // Width and height of the unit's result.
+  bool is_first;  // The first unit of a stage has a convolution as shortcut.
+  bool halves;    // The input has twice the side of the result.
 };
 
 TensorId AddUnit(GraphBuilder& builder, const Unit& unit, TensorId input, int64_t input_elements) {
