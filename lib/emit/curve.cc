@@ -31,12 +31,12 @@ std::string_view PhaseOf(const Schedule& schedule, size_t step, size_t loss_step
     case StepKind::kFree:
       return "free";
     case StepKind::kRun:
-      break;  // Of joint graphs.
+      break;  // Occurs only in joint graphs.
   }
   return "";
 }
 
-// Empty for the loss.
+// Returns an empty text for the loss.
 std::string NodeOf(const TensorGraph& graph, const Step& step) {
   if (step.kind == StepKind::kLoss) return "";
   const bool is_free = step.kind == StepKind::kFree;
@@ -84,7 +84,7 @@ MemoryCurve TraceCurve(const JointGraph& graph, const Plan& plan) {
   curve.plan = &plan;
   curve.peak_step = timeline.peak_step;
   IdVector<OpId, bool> has_run(graph.ops().size());
-  std::vector<bool> is_first;  // Of each step: whether its operation has not run before.
+  std::vector<bool> is_first;  // For each step: its operation has not run before.
   for (const OpId op : runs) {
     is_first.push_back(!has_run[op]);
     const bool is_forward = graph.op(op).phase == Phase::kForward;

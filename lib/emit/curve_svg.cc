@@ -1,5 +1,5 @@
-// The picture of one or two memory curves. Coordinates are integers, in tenths of a pixel, so that
-// the same plan gives the same bytes everywhere.
+// Draws one or two memory curves. Coordinates are integers, in tenths of a pixel, so that the same
+// plan gives the same bytes everywhere.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,19 +18,21 @@ namespace {
 
 constexpr int64_t kWidth = 960;
 constexpr int64_t kHeight = 530;
-constexpr int64_t kLeft = 90;  // Of the plot.
+constexpr int64_t kLeft = 90;  // The left edge of the plot.
 constexpr int64_t kTop = 130;
 constexpr int64_t kPlotWidth = 840;
 constexpr int64_t kPlotHeight = 340;
 constexpr int64_t kBottom = kTop + kPlotHeight;
-constexpr int64_t kFirstLine = 26;  // Of the text above the plot.
+constexpr int64_t kFirstLine = 26;  // The first line of the text above the plot.
 constexpr int64_t kLineHeight = 22;
 constexpr size_t kLongestLabel = 80;
 
-// Okabe and Ito's colours, told apart by colour-blind readers; kept and recomputed as in dot.cc.
+// The colours are those of Okabe and Ito, which colour-blind readers can distinguish; kept and
+// recomputed are as in dot.cc.
 constexpr std::array<std::string_view, kMemoryKinds> kKindColours = {
     "#56B4E9", "#009E73", "#E69F00", "#CC79A7", "#F0E442"};
-constexpr std::array<std::string_view, 2> kPlanNames = {"old", "new"};  // And their CSS classes.
+// These are CSS classes as well.
+constexpr std::array<std::string_view, 2> kPlanNames = {"old", "new"};
 
 constexpr std::string_view kLightStyles = R"(.mark { stroke: #222222; fill: none; }
 .bold { stroke-width: 1.8; }
@@ -48,7 +50,7 @@ constexpr std::string_view kDarkStyles = R"(.mark { stroke: #dddddd; }
 
 std::string Tenths(int64_t value) { return fmt::format("{}.{}", value / 10, value % 10); }
 
-// Both axes: which pixel a step and a size have.
+// Maps steps and sizes to pixels on both axes.
 class Axes {
  public:
   Axes(size_t step_count, Bytes highest)
@@ -96,7 +98,7 @@ class Axes {
   }
 
  private:
-  // The smallest of 1, 2, 5, 10, 20, ... that leaves at most ten numbers.
+  // Returns the smallest of 1, 2, 5, 10, 20, ... that leaves at most ten numbers.
   size_t StepStride() const {
     for (size_t power = 1;; power *= 10) {
       for (const size_t stride : {power, 2 * power, 5 * power}) {
@@ -112,7 +114,7 @@ class Axes {
   ByteUnit unit_;
 };
 
-// For each column that the curve reaches, the step in it that needs the most.
+// Returns, for each column that the curve reaches, the step in it that needs the most memory.
 std::vector<size_t> HighestSteps(const MemoryCurve& curve, const Axes& axes) {
   std::vector<size_t> highest;
   for (size_t step = 0; step < curve.steps.size(); ++step) {
@@ -125,8 +127,8 @@ std::vector<size_t> HighestSteps(const MemoryCurve& curve, const Axes& axes) {
   return highest;
 }
 
-// The budget of the simulated peak, where the picture has room for it: one far above all memory
-// would press that to the ground.
+// The budget of the simulated peak is drawn only if the picture has room for it: a budget far above
+// all memory would flatten the curve.
 bool IsInPicture(Bytes budget, Bytes highest) { return budget <= 2 * highest; }
 
 Bytes HighestOf(std::span<const MemoryCurve> curves, bool has_predictions) {
@@ -199,7 +201,7 @@ class CurvePicture {
 
   int64_t NewLine() { return kFirstLine + kLineHeight * ++lines_; }
 
-  // A step function over the columns from the left edge, from one height to the next.
+  // Returns the path of a step function over the columns, from the left edge.
   template <typename BytesOf>
   std::string Outline(const std::vector<size_t>& steps, BytesOf bytes_of) const {
     std::string path;
@@ -217,7 +219,7 @@ class CurvePicture {
     return path;
   }
 
-  // The areas stand behind one another, the sum of all kinds first.
+  // The areas overlap, so the sum of all kinds is drawn first.
   void DrawAreas(const MemoryCurve& curve) {
     const std::vector<size_t> steps = HighestSteps(curve, axes_);
     for (size_t kind = kMemoryKinds; kind-- > 0;) {
@@ -237,12 +239,12 @@ class CurvePicture {
     Add("<path class=\"{} bold\" d=\"{}\"/>\n", MarkOf(number), path);
   }
 
-  // The CSS class of a line that belongs to the plan of that number.
+  // Returns the CSS class of a line that belongs to this plan.
   std::string MarkOf(size_t number) const {
     return has_two_ ? fmt::format("mark {}", kPlanNames[number]) : "mark";
   }
 
-  // A line through the highest prediction of each column that has one.
+  // Draws a line through the highest prediction of each column that has one.
   void DrawPrediction(const MemoryCurve& curve) {
     std::vector<std::optional<Bytes>> highest(axes_.column_count());
     for (size_t step = 0; step < curve.predicted.size(); ++step) {
@@ -261,7 +263,7 @@ class CurvePicture {
     Add("<polyline class=\"mark bold\" points=\"{}\"/>\n", points);
   }
 
-  // Where the loss is, the peak, and the budget.
+  // Marks the loss, the peak and the budget.
   void DrawMarks(const MemoryCurve& curve, size_t number) {
     const std::string mark = MarkOf(number);
     if (curve.loss_step) {
@@ -293,7 +295,8 @@ class CurvePicture {
     Text(kLeft, kFirstLine, "head", "memory of a training step: " + subject);
   }
 
-  // A sample and its word; returns where the next begins. A letter takes seven pixels or less.
+  // Writes a sample and its word; returns where the next item begins. A letter takes at most seven
+  // pixels.
   int64_t Item(int64_t x, int64_t y, const std::string& sample, const std::string& word) {
     Add("<g transform=\"translate({} {})\">{}</g>\n", x, y - 5, sample);
     Text(x + 24, y, "", word);

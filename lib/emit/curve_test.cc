@@ -26,7 +26,7 @@ Plan PlanOf(const TensorGraph& graph, const Strategy& strategy) {
   return AssemblePlan(graph, LowerStrategy(graph, strategy), SegmentsOf(graph, strategy));
 }
 
-// Segments of one, two and one node; b is recomputed.
+// The segments have one, two and one node; b is recomputed.
 Plan PlanOfFour(const TensorGraph& graph) {
   Plan plan = PlanOf(
       graph, LowerSetSequence{IdVector<NodeId, int32_t>(std::vector<int32_t>{0, 1, 1, 2}), 3});
@@ -53,7 +53,7 @@ bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// The last `count` cells of a row whose cells hold no commas.
+// Returns the last `count` cells of a row whose cells contain no commas.
 std::vector<int64_t> LastCells(std::string row, size_t count) {
   std::vector<int64_t> cells(count);
   for (size_t i = count; i-- > 0;) {
@@ -68,12 +68,14 @@ std::vector<int64_t> LastCells(std::string row, size_t count) {
 }  // namespace
 
 TEST_CASE("curve: every step of a chain of four, worked by hand") {
-  // a:4 → b:2 → c:1 → d:3; backward of each node reads its inputs and its output. a and c end
-  // segments and are kept, d is in the last one; b passes, and is recomputed before backward of c.
-  // Gradients are as large as their tensors; the peak, 12, comes at backward of d first:
-  //   kept a c d = 8, gradients of d and c = 4, and again at backward of b:
+  // a:4 → b:2 → c:1 → d:3; the backward of each node reads its inputs and its output. a and c end
+  // segments and are kept, d is in the last one; b passes, and is recomputed before the backward of
+  // c. Gradients are as large as their tensors. The peak, 12, is first reached at the backward of
+  // d:
+  //   kept a c d = 8, gradients of d and c = 4, and again at the backward of b:
   //   kept a = 4, recomputed b = 2, gradients of b and a = 6.
-  // Predicted (step_prediction_test.cc has the working): 4, 6, 5, 8 forward, 9, 11, 10, 4 backward.
+  // The predictions (worked out in step_prediction_test.cc) are 4, 6, 5, 8 forward and 9, 11, 10, 4
+  // backward.
   const TensorGraph graph = GraphFromText("a:4 -> b:2 -> c:1 -> d:3");
   const Plan plan = PlanOfFour(graph);
   CHECK(plan.figures.peak == Bytes(12));
@@ -92,8 +94,8 @@ TEST_CASE("curve: every step of a chain of four, worked by hand") {
         "9,backward,a,4,0,0,4,0,8,0,0,4\n");
 }
 
-TEST_CASE("curve: of two plans the older comes first, and each row says whose it is") {
-  // Keeping both: f(a) 4, f(b) 6, the loss adds the gradient of b, backward of b that of a.
+TEST_CASE("curve: the older of two plans comes first, and each row names its plan") {
+  // Both are kept: f(a) 4, f(b) 6; the loss adds the gradient of b, the backward of b that of a.
   const TensorGraph graph = GraphFromText("a:4 -> b:2");
   const Plan plan = KeepAllOf(graph);
   const std::array curves = {TraceCurve(graph, plan), TraceCurve(graph, plan)};
@@ -114,7 +116,7 @@ TEST_CASE("curve: of two plans the older comes first, and each row says whose it
   const std::string svg = WriteCurveSvg(curves);
   CHECK(Contains(svg, "<path class=\"mark old bold\" d=\"M90 "));
   CHECK(Contains(svg, "<path class=\"mark new bold\" d=\"M90 "));
-  CHECK(!Contains(svg, "Z\"/>"));  // No areas.
+  CHECK(!Contains(svg, "Z\"/>"));  // There are no areas.
 }
 
 TEST_CASE("curve: the kinds add up to the memory of each step, and the highest is the peak") {
@@ -145,8 +147,8 @@ TEST_CASE("curve: the kinds add up to the memory of each step, and the highest i
 }
 
 TEST_CASE("curve: the picture names the peak, and draws the budget where it has room for it") {
-  // The axis goes to 12 bytes in six ticks of 2: the plot is 340 pixels high and ends at 470, so 12
-  // bytes lie at 130.0 and 9 at 470 - 255 = 215.0. Step 5 of 10 has its middle at 90 + 84 * 5.5.
+  // The axis goes to 12 bytes in six ticks of 2. The plot is 340 pixels high and ends at 470, so 12
+  // bytes are at 130.0 and 9 at 470 - 255 = 215.0. The middle of step 5 of 10 is at 90 + 84 * 5.5.
   const TensorGraph graph = GraphFromText("a:4 -> b:2 -> c:1 -> d:3");
   Plan plan = PlanOfFour(graph);
   std::string svg = Svg(graph, plan);
@@ -166,7 +168,7 @@ TEST_CASE("curve: the picture names the peak, and draws the budget where it has 
   CHECK(Contains(svg, "budget 25 B, above</text>"));
 }
 
-TEST_CASE("curve: a plan that is none of checkpoints says so in the picture") {
+TEST_CASE("curve: the picture says if a plan is not checkpoints on the chain") {
   const TensorGraph graph = GraphFromText("a:4 -> b:2 -> c:1");
   KeptSet kept{IdVector<NodeId, bool>(3, true)};
   kept.is_kept[NodeId(1)] = false;
@@ -215,14 +217,14 @@ TEST_CASE("curve: 100,000 steps give a picture of moderate size that misses no p
   const std::array curves = {curve};
   const std::string svg = WriteCurveSvg(curves);
   CHECK(svg.size() < 50'000);
-  // The axis goes to 8 ticks of 1,024 bytes: 8,000 bytes lie at 470 - 340 * 8000 / 8192 = 137.97.
+  // The axis goes to 8 ticks of 1,024 bytes: 8,000 bytes are at 470 - 340 * 8000 / 8192 = 137.97.
   // The step is in column 77,777 * 840 / 100,000 = 653, which begins at 743.
   CHECK(Contains(svg, "V138.0H744.0"));
   CHECK(Contains(svg, "<circle class=\"mark\" cx=\"743.5\" cy=\"138.0\" r=\"5\"/>"));
 }
 
-TEST_CASE("curve: of a joint graph, first and later runs, worked by hand") {
-  // a dies at b, and runs again for c. The result c stays to the end of the last run.
+TEST_CASE("curve: first and later runs of a joint graph, worked by hand") {
+  // a dies at b, and is recomputed for c. The result c stays to the end of the last run.
   const JointGraph graph = *ReadJointGraphJson(
       R"({"name": "three", "ops": [{"name": "a", "time": 1, "bytes": 4, "reads": []},
           {"name": "b", "time": 1, "bytes": 2, "reads": [0]},

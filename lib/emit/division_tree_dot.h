@@ -1,13 +1,13 @@
-// The division tree of a graph (division_tree.h) as a picture, for `dot -Tsvg`.
+// Draws the division tree of a graph (division_tree.h) for `dot -Tsvg`.
 //
-//   splittable     box            "a → e", the two ends; the type; the bytes of all between them
+//   splittable     box            the two ends as "a → e", the type, the bytes of all between them
 //   branched       ellipse
 //   non-branched   hexagon
-//   tensor         no frame       its name; its bytes, with those of statistics beside it
+//   tensor         no frame       its name; its bytes, including those of statistics beside it
 //
-// The leaves are the single tensors (Definition 9), each below the close set that is divided at it,
-// source and target below the whole graph. Members of a division that are single edges hold no
-// tensor and are not drawn. Deterministic; the cost is that of DivideGraph, and so are the errors.
+// The leaves are the single tensors (Definition 9), each below the close set that is divided at it;
+// source and target are below the whole graph. Members that are single edges hold no tensor and are
+// not drawn. The output is deterministic. The cost and the errors are those of DivideGraph.
 #pragma once
 
 #include <string>

@@ -34,7 +34,7 @@ TEST_CASE("division tree dot: a branched block in a chain") {
 )");
 }
 
-TEST_CASE("division tree dot: a lone vertex has the target that it lacks") {
+TEST_CASE("division tree dot: a lone vertex is given a virtual target") {
   CHECK(*WriteDivisionTreeDot(GraphFromText("a:7")) == R"(digraph "text" {
   rankdir=LR;
   node [fontname="Helvetica", fontsize=11];

@@ -33,7 +33,7 @@ class DotWriter {
   }
 
  private:
-  // Inputs that nobody reads would float about: they are left out.
+  // Inputs without readers would be unconnected, so they are left out.
   void WriteInputs() {
     for (const TensorId id : graph_.tensors().ids()) {
       const Tensor& tensor = graph_.tensor(id);
@@ -59,7 +59,7 @@ class DotWriter {
                   plan_ == nullptr ? nullptr : &plan_->decisions[id]);
   }
 
-  // One edge per tensor and reader. Ids are positions, so edges come in one order always.
+  // Writes one edge per tensor and reader. Ids are positions, so the order of edges is fixed.
   void WriteEdges() {
     for (const TensorId id : graph_.tensors().ids()) {
       const Tensor& tensor = graph_.tensor(id);

@@ -1,11 +1,11 @@
-// A graph, or a plan for it, as a picture: text in the DOT language for `dot -Tsvg`.
+// Draws a graph, or a plan for it: text in the DOT language for `dot -Tsvg`.
 //
 //   keep        blue box            segments of the plan are clusters;
-//   recompute   orange ellipse      edges show the sizes of the tensors that they stand for
+//   recompute   orange ellipse      edges show the sizes of their tensors
 //   transient   white dashed hexagon
 //
-// The colours are Okabe and Ito's, told apart by colour-blind readers, and each action has a shape
-// of its own besides. Graph inputs are plain names. Deterministic; O(nodes + edges).
+// The colours are those of Okabe and Ito, which colour-blind readers can distinguish, and each
+// action also has its own shape. Graph inputs are plain names. Deterministic; O(nodes + edges).
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace ckplan {
 
-// `plan` may be null: the graph alone. Otherwise it is a plan for `graph`.
+// `plan` may be null, which draws the graph alone. Otherwise it must be a plan for `graph`.
 std::string WriteDot(const TensorGraph& graph, const Plan* plan);
 
 }  // namespace ckplan

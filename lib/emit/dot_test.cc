@@ -24,7 +24,7 @@ std::string ReadFile(const std::filesystem::path& path) {
   return text.str();
 }
 
-// What `dot -Tsvg` makes of the text; it must succeed and warn of nothing.
+// Returns the output of `dot -Tsvg` for the text; dot must succeed without warnings.
 std::string Render(const std::string& dot) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("ckplan_dot_test_" + std::to_string(getpid()));
@@ -99,7 +99,7 @@ TEST_CASE("dot: segments are clusters, each action has its own shape and colour"
 )");
 }
 
-TEST_CASE("dot: Graphviz draws every graph and plan without a word") {
+TEST_CASE("dot: Graphviz draws every graph and plan without warnings") {
   if (!HasDot()) return;
   for (uint64_t seed = 0; seed < 5; ++seed) {
     CAPTURE(seed);
@@ -135,7 +135,7 @@ TEST_CASE("dot: names arrive in the picture as they are") {
     const TensorGraph graph = GraphFromVertices(row.name, vertices, {{0, 1}});
     const std::string svg = Render(WriteDot(graph, nullptr));
     CAPTURE(svg);
-    // dot writes spaces and hyphens of labels as entities.
+    // dot writes spaces and hyphens in labels as entities.
     std::string plain;
     for (size_t at = 0; at < svg.size(); ++at) {
       const bool is_space = svg.compare(at, 6, "&#160;") == 0;

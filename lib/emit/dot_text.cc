@@ -25,7 +25,7 @@ std::string_view StyleOf(NodeAction action) {
 }  // namespace
 
 std::string EscapeForDot(std::string_view text) {
-  constexpr size_t kLongest = 300;  // dot has a limit of its own.
+  constexpr size_t kLongest = 300;  // dot has its own limit.
   std::string escaped;
   for (const char c : Printable(text, kLongest)) {
     if (c == '"' || c == '\\') {

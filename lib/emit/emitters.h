@@ -1,5 +1,4 @@
-// The forms in which graphs and plans are written to files: the one list from which --emit, its
-// help and its errors come.
+// The table of file formats for graphs and plans. --emit, its help and its errors are made from it.
 #pragma once
 
 #include <functional>
@@ -19,25 +18,25 @@
 namespace ckplan {
 
 struct Emitted {
-  std::string text;                   // For the caller to write, unless there is a file.
-  std::unique_ptr<PendingFile> file;  // For the caller to finish and put in its place.
+  std::string text;                   // For the caller to write, unless `file` is set.
+  std::unique_ptr<PendingFile> file;  // For the caller to finish and commit.
   std::vector<std::string> warnings;
   std::vector<std::string> notes;  // What a reader of the file may miss in it.
 };
 
-// Writes the model of a plan, with `plan_json` in it, to a file.
+// Writes a copy of the plan's model that includes `plan_json` to a file.
 using Annotator =
     std::function<Result<Emitted>(const std::string& plan_json, const std::string& path)>;
 
 struct EmitSource {
   const TensorGraph& graph;
-  const Plan* plan = nullptr;  // Null: the graph alone is written.
-  Annotator annotate = {};     // Empty where the graph does not come from a model.
-  // A plan to show the other against, for emitters that take two; it may have another graph.
+  const Plan* plan = nullptr;  // If null, the graph alone is written.
+  Annotator annotate = {};     // Empty unless the graph comes from a model.
+  // The plan to compare with, for emitters that take two; it may have another graph.
   const EmitSource* older = nullptr;
-  // Not null: the graph is this one, and `graph` is empty.
+  // If set, this is the graph, and `graph` is empty.
   const JointGraph* joint = nullptr;
-  const ModuleCalls* modules = nullptr;  // Of the graph's nodes; null where nothing is known.
+  const ModuleCalls* modules = nullptr;  // The modules of the graph's nodes; null if unknown.
 };
 
 // What a command has to write.
@@ -47,29 +46,29 @@ struct Emitter {
   enum class Needs {
     kGraph,  // Writes a graph, or a plan with its graph.
     kPlan,   // Writes a plan with its graph.
-    kModel,  // Writes a plan into the model that it is for.
+    kModel,  // Writes a plan into its model.
   };
   std::string_view name;
-  std::string_view summary;  // "as JSON": what the file is.
+  std::string_view summary;  // Says what the file is, such as "as JSON".
   Needs needs = Needs::kGraph;
   Result<Emitted> (*emit)(const EmitSource& source, const std::string& path) = nullptr;
-  bool takes_joint = false;  // Joint graphs and plans for them, too.
-  // The endings of file names that it takes, by which it chooses a form; none: any name.
+  bool takes_joint = false;  // Also takes joint graphs and plans for them.
+  // The file name endings that it accepts, by which it chooses a format; empty if any name will do.
   std::span<const std::string_view> endings = {};
   bool takes_two = false;  // Two plans side by side.
-  bool is_binary = false;  // Writes no text, so it needs a file.
+  bool is_binary = false;  // Does not write text, so it needs a file.
 
   bool Takes(EmitSubject subject) const;
-  // kUsage: the source is a joint graph, and this form is of forward graphs alone.
+  // kUsage: the source is a joint graph, but this format is for forward graphs only.
   Result<Done> CheckFor(const EmitSource& source) const;
   // kUsage: the path has none of the endings.
   Result<Done> CheckEnding(std::string_view path) const;
 };
 
 std::span<const Emitter> AllEmitters();
-// kUsage with the nearest name if there is none of that name.
+// Finds an emitter by its name. kUsage, suggesting the nearest name: there is none.
 Result<const Emitter*> FindEmitter(std::string_view name);
-// "json, dot or onnx": the names of those that take the subject.
+// Returns the names of the emitters that take the subject: "json, dot or onnx".
 std::string EmitterNames(EmitSubject subject, std::string_view last_separator);
 
 }  // namespace ckplan

@@ -15,17 +15,17 @@
 namespace ckplan {
 namespace {
 
-// Colours and shapes as in dot.cc; a box of both kinds shades from one to the other.
+// Colours and shapes are as in dot.cc; a box with both kinds shades from one colour to the other.
 constexpr std::string_view kMixedStyle =
     "shape=box, style=\"filled,rounded\", fillcolor=\"#56B4E9:#E69F00\"";
 
-// Which box each node is in, and what the boxes are called.
+// The box of each node, and the names of the boxes.
 struct Boxes {
   IdVector<NodeId, size_t> box_of;
   std::vector<std::string> names;
 };
 
-// Boxes in the order of their first nodes.
+// Numbers the boxes in the order of their first nodes.
 Boxes BoxesOf(const std::vector<std::string>& name_of_node) {
   Boxes boxes;
   std::map<std::string, size_t> by_name;
@@ -37,7 +37,7 @@ Boxes BoxesOf(const std::vector<std::string>& name_of_node) {
   return boxes;
 }
 
-// Nothing if there are too many at the outermost level, or all nodes are in one.
+// Returns nothing if there are too many modules at the outermost level, or all nodes are in one.
 std::optional<Boxes> ByModules(const PlannedGraph& graph) {
   std::vector<std::vector<std::string>> chains;
   size_t deepest = 0;
@@ -69,7 +69,7 @@ std::optional<Boxes> BySegments(const Plan* plan) {
   return boxes;
 }
 
-// "conv1 ... relu7"
+// Names boxes by their first and last nodes: "conv1 ... relu7".
 Boxes ByOrder(const PlannedGraph& graph) {
   const size_t count = graph.node_count();
   const size_t length = (count + kMaxDotBoxes - 1) / kMaxDotBoxes;
@@ -148,7 +148,7 @@ class FoldedDot {
     return sum;
   }
 
-  // A tensor that several nodes of a box read goes there once.
+  // Counts a tensor once if several nodes of a box read it.
   void WriteEdges() {
     std::map<std::pair<size_t, size_t>, std::set<TensorId>> crossing;
     for (size_t i = 0; i < graph_.node_count(); ++i) {

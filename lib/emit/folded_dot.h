@@ -1,10 +1,10 @@
-// A graph, or a plan for it, as a picture of its modules for Graphviz: what is drawn of graphs that
-// are too large to be looked at node by node.
+// Draws a graph, or a plan for it, by modules for Graphviz. It is used for graphs that are too
+// large to view node by node.
 //
-// A box is a module at the deepest level of nesting at which there are at most kMaxDotBoxes. Where
-// nodes are in no modules, or in too many, it is a segment of the plan or, without those, a run of
-// nodes that follow one another. A box says how many nodes it has and, of a plan, how many of them
-// run again and how much those that are kept make; an edge how much goes from one box to another.
+// A box is a module, at the deepest level of nesting that has at most kMaxDotBoxes modules. If
+// nodes are in no modules, or in too many, a box is a segment of the plan or, without segments, a
+// run of consecutive nodes. A box shows its number of nodes and, for a plan, how many of them are
+// recomputed and how many bytes the kept ones make; an edge shows the bytes between two boxes.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 namespace ckplan {
 
 inline constexpr size_t kMaxDotBoxes = 60;
-// Graphs with more nodes are folded. Graphviz takes seconds for as many, and people lose their way.
+// Graphs with more nodes are folded. Graphviz takes seconds for this many, and readers lose track.
 inline constexpr size_t kMaxDotNodes = 300;
 
 // `plan` may be null.

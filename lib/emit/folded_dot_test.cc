@@ -12,7 +12,7 @@
 namespace ckplan {
 namespace {
 
-// A chain of so many nodes, named by the function.
+// Makes a chain of `count` nodes, named by the function.
 template <typename NameOf>
 TensorGraph Chain(int32_t count, NameOf name_of) {
   std::vector<TextVertex> vertices;
@@ -36,8 +36,9 @@ std::string Folded(const TensorGraph& graph, const Plan* plan = nullptr) {
 
 }  // namespace
 
-TEST_CASE("folded dot: the deepest modules of which there are not too many") {
-  // 4 stages of 10 blocks of 10 nodes: blocks are boxes, and their 400 nodes are not.
+TEST_CASE("folded dot: boxes are the deepest modules that are not too many") {
+  // There are 4 stages of 10 blocks of 10 nodes: the 40 blocks become boxes, the 400 nodes would be
+  // too many.
   const TensorGraph graph = Chain(400, [](int32_t i) {
     return "/stage" + std::to_string(i / 100) + "/block" + std::to_string(i / 10) + "/op" +
            std::to_string(i) + "/run";
@@ -52,7 +53,7 @@ TEST_CASE("folded dot: the deepest modules of which there are not too many") {
 TEST_CASE("folded dot: without modules, segments of the plan or runs of nodes") {
   const TensorGraph graph = Chain(400, [](int32_t i) { return "op" + std::to_string(i); });
   const std::string text = Folded(graph);
-  CHECK(Count(text, "7 nodes\"") == 57);  // And one node is left.
+  CHECK(Count(text, "7 nodes\"") == 57);  // One node remains for a last box.
   CHECK(text.find("op0 ... op6\\n7 nodes") != std::string::npos);
   IdVector<NodeId, bool> is_kept;
   IdVector<NodeId, int32_t> segment_of;

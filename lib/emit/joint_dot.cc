@@ -29,7 +29,7 @@ class JointDotWriter {
   }
 
  private:
-  // What nobody reads is left out.
+  // Values without readers are left out.
   void WriteInputs() {
     for (const ValueId id : graph_.values().ids()) {
       const Value& value = graph_.value(id);
@@ -51,7 +51,7 @@ class JointDotWriter {
     picture_.EndCluster();
   }
 
-  // One edge per value and reader. Ids are positions, so edges come in one order always.
+  // Writes one edge per value and reader. Ids are positions, so the order of edges is fixed.
   void WriteEdges() {
     for (const ValueId id : graph_.values().ids()) {
       const Value& value = graph_.value(id);

@@ -1,10 +1,10 @@
-// A joint graph, or a plan for it, as a picture in the DOT language, as dot.h draws forward graphs.
+// Draws a joint graph, or a plan for it, in the DOT language, as dot.h does for forward graphs.
 //
-//   keep        blue box        phases are clusters; edges show the sizes of the values that they
-//   recompute   orange ellipse  stand for; operations that run more than once say how often
+//   keep        blue box        phases are clusters; edges show the sizes of their values;
+//   recompute   orange ellipse  operations that run more than once say how often
 //   drop        dashed hexagon
 //
-// Constants that something reads are plain names. Deterministic; O(operations + reads).
+// Constants with readers are plain names. Deterministic; O(operations + reads).
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace ckplan {
 
-// `plan` may be null: the graph alone. Otherwise it is a plan for `graph`.
+// `plan` may be null, which draws the graph alone. Otherwise it must be a plan for `graph`.
 std::string WriteJointDot(const JointGraph& graph, const Plan* plan);
 
 }  // namespace ckplan

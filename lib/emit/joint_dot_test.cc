@@ -11,7 +11,7 @@
 namespace ckplan {
 namespace {
 
-// x ──▶ f ──▶ a ──▶ b (backward)      lone: needed by nobody
+// x ──▶ f ──▶ a ──▶ b (backward)      lone: not needed
 JointGraph Small() {
   return ReadJointGraphJson(R"({"kind": "joint", "name": "s\"mall",
     "values": [{"id": 1, "name": "x", "bytes": 1, "kind": "constant"},
@@ -52,7 +52,7 @@ TEST_CASE("joint dot: a graph, to the byte") {
 )");
 }
 
-TEST_CASE("joint dot: what runs again and what never runs is marked") {
+TEST_CASE("joint dot: operations that run again or never run are marked") {
   const JointGraph graph = Small();
   Plan plan = AssembleJointPlan(graph, std::vector<OpId>{OpId(0), OpId(0), OpId(2)});
   plan.request.algorithm = "best";

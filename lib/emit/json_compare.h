@@ -1,4 +1,4 @@
-// Several algorithms' plans for one model, side by side, as JSON: schemas/compare.schema.json.
+// Writes several algorithms' plans for one model side by side as JSON: schemas/compare.schema.json.
 #pragma once
 
 #include <optional>
@@ -9,23 +9,24 @@
 
 namespace ckplan {
 
-// One algorithm's answer: a plan, or why there is none.
+// The answer of one algorithm: a plan, or the reason why there is none.
 struct ComparedRow {
   std::string algorithm;
-  std::string guarantee;        // "heuristic"
-  std::optional<Bytes> budget;  // On the peak; nothing without one, and for a least that is none.
+  std::string guarantee;        // For example "heuristic".
+  std::optional<Bytes> budget;  // The limit of the peak; empty if there is none, or if a least
+                                // budget was asked for but not found.
   std::optional<Plan> plan;
-  std::string failure;              // Why there is no plan; empty if there is one.
-  std::optional<Bytes> min_budget;  // Where no plan fits: the smallest budget with one.
+  std::string failure;              // The reason why there is no plan; empty if there is one.
+  std::optional<Bytes> min_budget;  // If no plan fits: the smallest budget with a plan.
 };
 
 struct ComparisonHead {
   ModelIdentity model;
   PlanRequest request;  // The part of the request that all rows share.
-  Bytes baseline_peak;  // Keep-all's, in the model's own order.
+  Bytes baseline_peak;  // The peak of keeping everything in the model's own order.
 };
 
-// No solve times: the same input gives the same bytes.
+// Solve times are left out, so that the same input gives the same bytes.
 std::string WriteCompareJson(const ComparisonHead& head, const std::vector<ComparedRow>& rows);
 
 }  // namespace ckplan

@@ -16,7 +16,7 @@ namespace {
 
 using Form = Decisions::Form;
 
-// In the order of Decisions::Form.
+// Follows the order of Decisions::Form.
 constexpr std::array<std::string_view, 5> kForms = {"kept", "checkpoints", "mirror_counts",
                                                     "lower_sets", "order"};
 constexpr std::array kStepWords = {kForwardStep, kLossStep, kBackwardStep, kFreeStep, kRunStep};
@@ -66,7 +66,7 @@ StepKind ReadStepKind(const JsonView& json) {
   return kStepKinds[json.Choice({kStepWords.begin(), kStepWords.end()})];
 }
 
-// The step, whose node or tensor `read_name` reads.
+// Reads a step; `read_what` reads its node or tensor.
 template <typename ReadWhat>
 DecidedStep ReadStep(const JsonView& json, ReadWhat read_what) {
   PollStop();
@@ -87,8 +87,9 @@ DecidedStep ReadStep(const JsonView& json, ReadWhat read_what) {
   return step;
 }
 
-// The names of a plan's nodes and tensors, by their numbers there: numbers say less about a model
-// that has changed. What has no name of its own keeps its number.
+// The names of a plan's nodes and tensors, by their numbers in the plan. Names are preferred, since
+// numbers lose their meaning when a model changes. A node or tensor without its own name keeps its
+// number.
 class PlanNames {
  public:
   explicit PlanNames(const JsonView& nodes) {
@@ -139,7 +140,7 @@ Decisions ReadPlanSteps(const JsonView& root) {
   return decisions;
 }
 
-// The one form that the object has; nothing, and a fault, if it is none or more than one.
+// Returns the only form that the object has; it is a fault if there is none or more than one.
 std::optional<Form> FormOf(const JsonView& json) {
   std::optional<Form> form;
   for (size_t i = 0; i < kForms.size(); ++i) {

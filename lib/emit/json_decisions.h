@@ -1,4 +1,4 @@
-// decisions.json: somebody's own decisions (lib/plan/decisions.h), one of
+// decisions.json: a user's own decisions (lib/plan/decisions.h) in one of these forms:
 //
 //   {"kept": ["relu1", "relu2"]}
 //   {"checkpoints": ["relu2", "relu4"]}
@@ -6,8 +6,9 @@
 //   {"lower_sets": [["conv1", "relu1"], ["conv2", "relu2"]]}
 //   {"order": [["f", "conv1"], ["f", "relu1"], ["loss"], ["b", "relu1"], ["b", "conv1"]]}
 //
-// schemas/decisions.schema.json describes it. A number in place of a name is the node's or the
-// tensor's own, as `ckplan graph` shows it. A plan file may stand for the order of its steps.
+// schemas/decisions.schema.json describes it. A number in place of a name is the id of the node or
+// the tensor that `ckplan graph` shows. A plan file may be given instead; it stands for the order
+// of its steps.
 #pragma once
 
 #include <string>
@@ -20,10 +21,11 @@
 
 namespace ckplan {
 
-// `where` names the text in messages. kInvalidInput lists all faults, each with its place.
+// `where` names the text in messages. kInvalidInput: the message lists all faults with their
+// places.
 Result<Decisions> ReadDecisionsJson(std::string_view text, const std::string& where);
 
-// The object as a value in another document.
+// Writes the decisions as a value in another document.
 void WriteDecisions(const Decisions& decisions, JsonWriter* json);
 Decisions ReadDecisions(const JsonView& json);
 

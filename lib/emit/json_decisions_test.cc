@@ -41,7 +41,7 @@ TEST_CASE("decisions: each form is read, and read again as it was written") {
   }
 }
 
-TEST_CASE("decisions: a plan stands for its steps, by names where they are of one node alone") {
+TEST_CASE("decisions: a plan stands for its steps, by names that belong to one node alone") {
   const Result<Decisions> read = ReadDecisionsJson(R"({
     "nodes": [{"id": 4, "name": "conv", "outputs": [{"id": 9, "name": "x"}]},
               {"id": 5, "name": "same", "outputs": [{"id": 8, "name": "y"}]},
@@ -60,7 +60,7 @@ TEST_CASE("decisions: a plan stands for its steps, by names where they are of on
                             {StepKind::kFree, {"x", -1}}}});
 }
 
-TEST_CASE("decisions: what is none of them is refused with its place") {
+TEST_CASE("decisions: anything else is refused with its place") {
   const struct {
     std::string text;
     std::string message;

@@ -1,4 +1,4 @@
-// Two plans side by side, as JSON: schemas/diff.schema.json.
+// Writes two plans side by side as JSON: schemas/diff.schema.json.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace ckplan {
 
-// How a change is shown: by a sign, which grep can look for, and a word.
+// How a change is shown: by a sign, which grep can find, and a word.
 struct ChangeWords {
-  std::string_view sign;  // "+", "-", "~"
-  std::string_view verb;  // "keep", "recompute", "new", "gone"
+  std::string_view sign;  // One of "+", "-" and "~".
+  std::string_view verb;  // For example "keep", "recompute", "new" or "gone".
 };
 ChangeWords WordsOf(const NodeChange& change);
 
-// `diff` and `summary` must be DiffPlans(older, newer). All changes, in its order.
+// `diff` and `summary` must be those of DiffPlans(older, newer). Writes all changes in their order.
 std::string WriteDiffJson(const PlanDigest& older, const PlanDigest& newer, const PlanDiff& diff,
                           const DiffSummary& summary);
 

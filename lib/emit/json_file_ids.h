@@ -1,5 +1,5 @@
-// From the ids that a file gives to things, any distinct integers from 0 to 2^63 - 1, to their
-// positions in the graph that is read from it.
+// Maps the ids in a file, any distinct integers from 0 to 2^63 - 1, to positions in the graph that
+// is read from the file.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,14 +15,14 @@ namespace ckplan {
 template <typename IdType>
 class FileIds {
  public:
-  // `kind` says in faults what has the id: "tensor".
+  // `kind` names the kind of thing in faults, such as "tensor".
   void Add(const JsonView& id, std::string_view kind, IdType position) {
-    if (!id.is_file_id()) return;  // Reported when it was read.
+    if (!id.is_file_id()) return;  // This fault was reported when the id was read.
     if (!positions_.emplace(id.Integer(), position).second) {
       id.Fault(fmt::format("another {} has the id {} too; ids must be unique", kind, id.Integer()));
     }
   }
-  // None, and a fault, if nothing has the id.
+  // Returns none and records a fault if the id is unknown.
   IdType Find(const JsonView& id, std::string_view kind) const {
     const int64_t number = id.Integer();
     if (!id.is_file_id()) return IdType();
@@ -36,7 +36,8 @@ class FileIds {
   std::unordered_map<int64_t, IdType> positions_;
 };
 
-// Whether it is an array of two; if not, a fault says what the two must be: "[output, input]".
+// Returns whether the value is an array of two. If not, a fault says what the two must be:
+// "[output, input]".
 inline bool ExpectPair(const JsonView& json, std::string_view what) {
   if (json.is_array() && json.size() == 2) return true;
   json.Fault(fmt::format("must be a pair {}", what));

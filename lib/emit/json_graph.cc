@@ -41,7 +41,7 @@ class GraphWriter {
   }
 
  private:
-  // What devices that divide the parameters make of them.
+  // Writes the effects of dividing the parameters among devices.
   void WriteSharding() {
     if (graph_.optimized_bytes() != graph_.constants().parameter_gradients) {
       json_.Key("optimized_bytes").Amount(graph_.optimized_bytes());
@@ -103,7 +103,7 @@ class GraphReader {
  public:
   explicit GraphReader(const JsonDocument& document) : root_(document.root()) {}
 
-  // Faulty where the document's Status() is an error; not to be used then.
+  // Returns parts that must not be used if the document's Status() is an error.
   TensorGraphParts Read() && {
     CheckSchemaVersion(root_, /*may_lack=*/true);
     parts_.name = root_.TextOr("name", "graph");
@@ -229,7 +229,7 @@ class GraphReader {
     parts_.nodes.push_back(std::move(node));
   }
 
-  // Finds for each node whether an edge leaves it.
+  // Returns for each node whether an edge leaves it.
   std::vector<bool> ReadEdges(const JsonView& edges) {
     std::vector<bool> has_successor(parts_.nodes.size());
     for (size_t i = 0; i < edges.size(); ++i) {

@@ -106,7 +106,7 @@ TEST_CASE("graph.json: the full form, with its defaults, in any order of nodes")
   CHECK(relu.gradient_passthrough == std::vector<TensorId>{TensorId(1)});
   CHECK(relu.is_random);
   CHECK(graph->outputs() == std::vector<TensorId>{TensorId(3)});
-  CHECK_FALSE(graph->tensor(TensorId(0)).requires_grad);  // Inputs, unless they say so.
+  CHECK_FALSE(graph->tensor(TensorId(0)).requires_grad);  // The default for inputs.
   CHECK(graph->tensor(TensorId(1)).requires_grad);
   CHECK(graph->tensor(TensorId(2)).kind == TensorKind::kStatistic);
   CHECK(graph->tensor(TensorId(3)).name == "t5");
@@ -149,7 +149,7 @@ TEST_CASE("graph.json: every required key is missed by name") {
   }
 }
 
-TEST_CASE("graph.json: faults are told with their place") {
+TEST_CASE("graph.json: faults are reported with their places") {
   const struct {
     std::string from, to, fault;
   } kRows[] = {

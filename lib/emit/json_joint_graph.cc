@@ -92,7 +92,7 @@ class JointGraphReader {
   explicit JointGraphReader(const JsonDocument& document)
       : root_(document.root()), is_full_(root_.has("values")) {}
 
-  // Faulty where the document's Status() is an error; not to be used then.
+  // Returns parts that must not be used if the document's Status() is an error.
   JointGraphParts Read() && {
     CheckSchemaVersion(root_, /*may_lack=*/true);
     parts_.name = root_.TextOr("name", "graph");
@@ -129,7 +129,7 @@ class JointGraphReader {
     value_ids_.Add(id, "value", parts_.values.push_back(std::move(value)));
   }
 
-  // Apart from ReadValue, since a value may stand behind its alias in the list.
+  // Separate from ReadValue, since a value may come after its alias in the list.
   void ReadAlias(const JsonView& json, ValueId id) {
     if (!json.has("alias_of")) return;
     const JsonView base = json["alias_of"];
@@ -205,7 +205,7 @@ class JointGraphReader {
     return ids;
   }
 
-  // By the id of a value, or in the minimal form by the position of the operation that makes it.
+  // Finds a value by its id, or in the minimal form by the position of the operation that makes it.
   ValueId FindValue(const JsonView& json, std::string_view kind) {
     if (is_full_) return value_ids_.Find(json, kind);
     const int64_t position = json.Integer();

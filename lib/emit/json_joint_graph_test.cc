@@ -138,7 +138,7 @@ TEST_CASE("joint graph files: the minimal form") {
         std::vector<ValueId>{ValueId(2), ValueId(0)});
 }
 
-TEST_CASE("joint graph files: which kind a text is") {
+TEST_CASE("joint graph files: the kind of a text is recognised") {
   const auto is_joint = [](const std::string& text) {
     return std::holds_alternative<JointGraph>(ReadAnyGraphJson(text, "g.json").value());
   };
@@ -167,7 +167,7 @@ TEST_CASE("joint graph files: every required key is missed by name") {
   }
 }
 
-TEST_CASE("joint graph files: faults are told with their place") {
+TEST_CASE("joint graph files: faults are reported with their places") {
   const struct {
     std::string from, to, fault;
   } kRows[] = {

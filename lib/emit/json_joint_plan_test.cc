@@ -1,4 +1,5 @@
-// plan.json of joint graphs: json_plan_test.cc has what is the same for both kinds of graphs.
+// Tests plan.json of joint graphs; json_plan_test.cc tests what is the same for both kinds of
+// graphs.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -43,7 +44,7 @@ TEST_CASE("joint plan files: read(write(plan)) is the plan, and the schema accep
     REQUIRE(again.ok());
     CHECK(*again == plan);
     CHECK(WritePlanJson(*again, graph) == text);
-    // Without the graph: the same rows, unless nothing runs at all.
+    // The digest without the graph has the same rows, unless nothing runs at all.
     const Result<PlanDigest> digest = ReadPlanDigest(text, "p.json");
     REQUIRE((digest.ok() || plan.schedule.steps.empty()));
     if (!digest.ok()) continue;

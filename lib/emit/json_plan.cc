@@ -15,13 +15,13 @@ namespace ckplan {
 namespace {
 
 constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
-// No figure of a plan is above these, and the sum of all of them does not overflow. A node may run
-// any number of times, so that overheads have more room than a pass.
+// Figures of a plan do not exceed these limits, and the sum of all of them does not overflow. A
+// node may run any number of times, so overheads may be larger than the cost of a pass.
 constexpr int64_t kMaxBytes = 8 * kMaxTotalBytes.count();
 constexpr int64_t kMaxOverhead = int64_t{1} << 62;
 
 Bytes ReadBytes(const JsonView& json) { return Bytes(json.Integer(0, kMaxBytes)); }
-// The plan of a joint graph may leave out operations that nothing needs, and cost less.
+// The plan of a joint graph may leave out operations that are not needed, and so cost less.
 enum class PlanKind { kForward, kJoint };
 Cost ReadOverhead(const JsonView& json, PlanKind kind) {
   return Cost(json.Integer(kind == PlanKind::kJoint ? -kMaxTotalCost.count() : 0, kMaxOverhead));
@@ -30,7 +30,7 @@ Cost ReadPassCost(const JsonView& json) { return Cost(json.Integer(0, kMaxTotalC
 
 // ---- Reading: what needs no graph ----
 
-// The enumerator whose name the text is.
+// Returns the enumerator whose name the text is.
 template <typename Enum>
 Enum ReadEnum(const JsonView& json, std::initializer_list<Enum> enumerators) {
   std::vector<std::string_view> names;
@@ -54,7 +54,7 @@ ModelIdentity ReadModel(const JsonView& json) {
   return model;
 }
 
-// The request, whose fields are in two parts of the file.
+// Reads the request, whose fields are in two parts of the file.
 PlanRequest ReadRequest(const JsonView& request_part, const JsonView& model_part) {
   PlanRequest request;
   for (const RequestField& field : RequestFields()) {
@@ -72,7 +72,7 @@ PlanHeader ReadHeader(const JsonView& root) {
 
 PlanKind KindOf(const PlanIds& ids) { return ids.is_joint ? PlanKind::kJoint : PlanKind::kForward; }
 
-// By the first step, without the graph.
+// Finds the kind by the first step, without the graph.
 PlanKind KindOf(const JsonView& root) {
   if (!root.has("schedule") || !root["schedule"].has("steps")) return PlanKind::kForward;
   const JsonView steps = root["schedule"]["steps"];
@@ -169,8 +169,9 @@ NodeLabel ReadLabel(const JsonView& row) {
   return label;
 }
 
-// Names are those of the plan's own graph; nodes without one go by their number. `total` sums up
-// all rows: no more than a graph may hold, so that no later sum overflows.
+// Reads a row with the names of the plan's own graph; nodes without a name use their number.
+// `total` sums up all rows and must stay within the limit of a graph, so that no later sum
+// overflows.
 PlanDigest::Row ReadRow(const JsonView& json, PlanKind kind, Bytes* total) {
   PlanDigest::Row row;
   row.name = json.TextOr("name", "");
@@ -191,7 +192,7 @@ PlanDigest::Row ReadRow(const JsonView& json, PlanKind kind, Bytes* total) {
   return row;
 }
 
-// From the id of a tensor to the row of the node that makes it.
+// Returns a map from each tensor id to the row of the node that makes it.
 std::unordered_map<int64_t, size_t> RowsOfTensors(const JsonView& nodes) {
   std::unordered_map<int64_t, size_t> rows;
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -202,8 +203,8 @@ std::unordered_map<int64_t, size_t> RowsOfTensors(const JsonView& nodes) {
   return rows;
 }
 
-// Adds what is in memory at the peak to the rows and to the rest. Nobody has checked the file, so
-// it is made sure here that all of it together is the peak.
+// Adds the memory at the peak to the rows and to the rest. The file is unchecked, so this verifies
+// that the parts add up to the peak.
 void ReadPeakParts(const JsonView& root, PlanDigest* digest) {
   const std::unordered_map<int64_t, size_t> rows = RowsOfTensors(root["nodes"]);
   const JsonView live = root["peak"]["live"];
@@ -235,7 +236,7 @@ class GraphPartReader {
     for (const TensorId id : ids_.tensors.ids()) tensors_.emplace(ids_.tensors[id], id);
   }
 
-  // Returns what is wrong with the order of the rows, or "".
+  // Returns a description of what is wrong with the order of the rows, or "".
   std::string ReadNodes(const JsonView& rows, Plan* plan) const {
     plan->decisions.resize(ids_.nodes.size());
     plan->labels.resize(ids_.nodes.size());
@@ -359,7 +360,7 @@ Result<PlanHeader> ReadPlanHeader(std::string_view text, const std::string& wher
   CKPLAN_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, where));
   const JsonView root = document.root();
   CheckSchemaVersion(root, /*may_lack=*/false);
-  CKPLAN_RETURN_IF_ERROR(document.Status());  // Another version may mean anything by its fields.
+  CKPLAN_RETURN_IF_ERROR(document.Status());  // In another version, fields may have any meaning.
   PlanHeader header = ReadHeader(root);
   CKPLAN_RETURN_IF_ERROR(document.Status());
   return header;
@@ -415,7 +416,7 @@ Result<Plan> ReadPlan(std::string_view text, PlanIds ids, const TensorGraph* gra
   if (!misplaced.empty()) {
     return MakeError(ErrorCode::kCheckFailed, fmt::format("{}: {}", where, misplaced));
   }
-  // A Plan does not hold them, so that they are judged here.
+  // A Plan does not store these, so they are checked here.
   if (peaks && *peaks != (graph == nullptr ? std::vector<Bytes>() : SegmentPeaksOf(*graph, plan))) {
     return MakeError(ErrorCode::kCheckFailed,
                      fmt::format("{}: /result/paper/segment_peak_bytes: the lower sets lead to "

@@ -1,19 +1,19 @@
 // plan.json: everything needed to replay a plan and to check it, given the model.
 // schemas/plan.schema.json describes it; its top level reads
 //
-//   schema_version, tool   who wrote it
-//   model                  which model it is for, and with which dimensions
-//   request                what was asked
-//   result                 the figures, and what is proven about them
-//   nodes                  one row per node: its action, segment, recomputations, and outputs
+//   schema_version, tool   the program that wrote it
+//   model                  the model, and its dimensions
+//   request                the user's request
+//   result                 the figures and the proofs about them
+//   nodes                  one row per node: its action, segment, recomputations and outputs
 //   schedule               the steps, nodes and tensors by their ids in the graph
 //   arena                  one offset per buffer, in the order of their allocation
 //
 // The plan of a joint graph has the same keys: its nodes are operations, its tensors values, and
 // its steps runs.
 //
-// Guarantees ReadPlanJson(WritePlanJson(p, g), g) == p where names are UTF-8. The same plan gives
-// the same bytes everywhere: no times, hosts or paths are in it. About 300 bytes per node.
+// Guarantees ReadPlanJson(WritePlanJson(p, g), g) == p for UTF-8 names. The same plan gives the
+// same bytes everywhere: it contains no times, hosts or paths. About 300 bytes per node.
 #pragma once
 
 #include <string>
@@ -31,23 +31,23 @@ namespace ckplan {
 std::string WritePlanJson(const Plan& plan, const TensorGraph& graph);
 std::string WritePlanJson(const Plan& plan, const JointGraph& graph);
 
-// What a plan says about itself without its graph: enough to load the model and to lower it as it
-// was lowered for the plan.
+// The part of a plan file that can be read without its graph: enough to load the model and to lower
+// it as it was lowered for the plan.
 struct PlanHeader {
   PlanRequest request;
   ModelIdentity model;
 };
 Result<PlanHeader> ReadPlanHeader(std::string_view text, const std::string& where);
 
-// Whether the text is JSON that says what was asked for: a plan, whole or damaged, and no graph.
+// Returns whether the text is JSON with a request: a plan, whole or damaged, but not a graph.
 bool HasRequest(std::string_view text);
 
-// Reads the figures too, and the table of nodes by their names.
+// Also reads the figures and the table of nodes, by their names.
 Result<PlanDigest> ReadPlanDigest(std::string_view text, const std::string& where);
 
-// Reading ignores fields that it does not know. kInvalidInput: damaged text, an unknown major
-// version, a plan for another graph (other ids, another number of nodes). It does not judge the
-// schedule or the figures; lib/plan/check does. `where` names the text in messages.
+// Reads a plan, ignoring unknown fields. kInvalidInput: damaged text, an unknown major version, or
+// a plan for another graph (other ids, another number of nodes). The schedule and the figures are
+// not checked here; lib/plan/check does that. `where` names the text in messages.
 Result<Plan> ReadPlanJson(std::string_view text, const TensorGraph& graph,
                           const std::string& where);
 Result<Plan> ReadPlanJson(std::string_view text, const JointGraph& graph, const std::string& where);

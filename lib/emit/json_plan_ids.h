@@ -1,4 +1,4 @@
-// The numbers by which plan files refer to the parts of a graph, of either kind.
+// The numbers by which plan files refer to the parts of a graph of either kind.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace ckplan {
 
 struct PlanIds {
   std::string graph_name;
-  IdVector<NodeId, int64_t> nodes;      // Or operations.
-  IdVector<TensorId, int64_t> tensors;  // Or values.
+  IdVector<NodeId, int64_t> nodes;      // The operations of a joint graph.
+  IdVector<TensorId, int64_t> tensors;  // The values of a joint graph.
   bool is_joint = false;
 
   std::string_view node_word() const { return is_joint ? "operation" : "node"; }

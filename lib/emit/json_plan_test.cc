@@ -21,7 +21,7 @@ std::string PlanFaults(const std::string& text, const TensorGraph& graph) {
   return FaultsOf(ReadPlanJson(text, graph, "p.json"));
 }
 
-// a ──▶ b, where b is recomputed for no good reason.
+// a ──▶ b, where b is recomputed without need.
 Plan SmallPlan() {
   Plan plan;
   plan.request.algorithm = "chen-sqrt";
@@ -111,7 +111,7 @@ const char kSmallText[] = R"({
 
 }  // namespace
 
-TEST_CASE("json plan: a digest is what the plan and its graph say together") {
+TEST_CASE("json plan: a digest equals what the plan and its graph say together") {
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
@@ -138,7 +138,7 @@ TEST_CASE("json plan: a digest is what the plan and its graph say together") {
   }
 }
 
-TEST_CASE("json plan: a digest is refused where its sums cannot be") {
+TEST_CASE("json plan: a digest with impossible sums is refused") {
   const struct {
     std::string from, to, fault;
   } kRows[] = {
@@ -206,7 +206,7 @@ TEST_CASE("plan.json: a plan of ten thousand nodes stays below 5 MB") {
   CHECK(WritePlanJson(plan, graph).size() < 5'000'000);
 }
 
-TEST_CASE("plan.json: a reader misses neither the peak nor the writer, and ignores what is new") {
+TEST_CASE("plan.json: a reader accepts a missing peak or writer, and ignores new keys") {
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3");
   nlohmann::json json = nlohmann::json::parse(WritePlanJson(SmallPlan(), graph));
   for (const char* key : {"tool", "peak"}) json.erase(key);
@@ -286,7 +286,7 @@ TEST_CASE("plan.json: every fixed key is missed by name") {
   }
 }
 
-TEST_CASE("plan.json: faults are told with their place") {
+TEST_CASE("plan.json: faults are reported with their places") {
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3");
   const struct {
     std::string from, to, fault;

@@ -22,7 +22,7 @@ constexpr size_t kMaxReported = 10;
 
 constexpr auto kMaxInteger = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
 
-// Finds where a text stops being JSON, or where an object has a key for the second time.
+// Finds where a text stops being JSON, or where an object repeats a key.
 class ErrorFinder : public nlohmann::json_sax<json> {
  public:
   size_t position = 0;
@@ -56,10 +56,10 @@ class ErrorFinder : public nlohmann::json_sax<json> {
   }
 
  private:
-  std::vector<std::set<std::string>> keys_;  // Of the objects that are open.
+  std::vector<std::set<std::string>> keys_;  // The keys of the open objects.
 };
 
-// A text from a file, short enough for an error message.
+// Shortens a text from a file for an error message.
 std::string Shorten(std::string_view text) {
   constexpr size_t kLongest = 60;
   return Printable(text, kLongest);
@@ -68,7 +68,7 @@ std::string Shorten(std::string_view text) {
 Error NotJson(std::string_view text, const std::string& where) {
   ErrorFinder finder;
   json::sax_parse(text.begin(), text.end(), &finder);
-  if (finder.repeated_key) {  // A reader would see one of the two values, and not say which.
+  if (finder.repeated_key) {  // A reader would see one of the two values without saying which.
     return MakeError(ErrorCode::kInvalidInput,
                      fmt::format("{}: an object has the key \"{}\" twice; leave out one of them",
                                  where, Shorten(*finder.repeated_key)));
@@ -85,7 +85,7 @@ Error NotJson(std::string_view text, const std::string& where) {
                                end - line_start + 1, what));
 }
 
-// A place in a text that is being parsed. On its way it asks now and then whether to stop.
+// An iterator over a text that is being parsed. It polls for a stop now and then.
 struct PolledText {
   using iterator_category = std::forward_iterator_tag;
   using value_type = char;
@@ -133,7 +133,8 @@ void AppendStep(std::string_view key, std::string* place) {
   }
 }
 
-// Appends the way from `from` to `value`, if that is inside. No deeper than kMaxJsonLevels.
+// Appends the path from `from` to `value`, if that is inside. Recursion is at most kMaxJsonLevels
+// deep.
 bool FindPlace(const json& from, const json* value, std::string* place) {
   if (&from == value) return true;
   const size_t length = place->size();

@@ -5,10 +5,9 @@
 //   const int64_t bytes = root["tensors"].at(3)["bytes"].Integer();
 //   CKPLAN_RETURN_IF_ERROR(document.Status());   // g.json: /tensors/3/bytes: ...
 //
-// A reader runs to its end whatever it meets: a value that is absent or of the wrong kind reads as
-// 0, false or empty, and Status() reports it. Thus one run shows all faults (the first ten), and no
-// reader has a branch for each of them. A value must not be used before Status() was asked, except
-// to read on.
+// A reader always runs to its end: a value that is absent or of the wrong kind reads as 0, false or
+// empty, and Status() reports it. So one run shows all faults (the first ten), and readers need no
+// branch for each of them. Values must not be used before Status() is checked, except to read on.
 #pragma once
 
 #include <cstdint>
@@ -24,35 +23,35 @@
 
 namespace ckplan {
 
-// What is wrong, and where it was found first.
+// A fault, and the place where it was found first.
 struct JsonFault {
   std::string place;
   std::string what;
   size_t places = 1;
-  const nlohmann::json* last = nullptr;  // Where it was found last.
+  const nlohmann::json* last = nullptr;  // The value where it was found last.
 };
 
-// What a document and the views into it share.
+// The state that a document and its views share.
 struct JsonState {
   nlohmann::json root;
-  std::vector<JsonFault> faults;  // The first different ones.
-  size_t fault_count = 0;         // Different ones.
+  std::vector<JsonFault> faults;  // The first faults that differ.
+  size_t fault_count = 0;         // The number of different faults.
 };
 
-// A value of a document. Two pointers; the document must outlive it. Its place is searched for
-// when a fault is reported, so that reading what is sound costs nothing for it.
+// A value of a document, which must outlive it. It consists of two pointers; its place is searched
+// for only when a fault is reported, so reading valid input does not pay for it.
 class JsonView {
  public:
   JsonView(const nlohmann::json* value, JsonState* state) : value_(value), state_(state) {}
 
-  // True for an object that has the key.
+  // Returns true for an object that has the key.
   bool has(std::string_view key) const;
-  // True for an object that has the key, with another value than null.
+  // Returns true for an object that has the key with a value other than null.
   bool has_value(std::string_view key) const;
-  // The member of that key; a fault if there is none.
+  // Returns the member with that key; a missing one is a fault.
   JsonView operator[](std::string_view key) const;
 
-  size_t size() const;  // Length of an array; for anything else 0, and a fault.
+  size_t size() const;  // The length of an array; any other value is a fault, and 0.
   JsonView at(size_t index) const;
 
   int64_t Integer(int64_t low = 0, int64_t high = std::numeric_limits<int64_t>::max()) const;
@@ -61,10 +60,10 @@ class JsonView {
   bool BooleanOr(std::string_view key, bool absent) const;
   std::string Text() const;
   std::string TextOr(std::string_view key, std::string_view absent) const;
-  // The number of the text in `choices`; a fault, and 0, if it is none of them.
+  // Returns the index of the text in `choices`; another value is a fault, and 0.
   size_t Choice(const std::vector<std::string_view>& choices) const;
 
-  // Calls visit(key, view) for each member, in the order of the keys.
+  // Calls visit(key, view) for each member in the order of the keys.
   template <typename Visit>
   void ForEachMember(Visit visit) const {
     if (!ExpectObject()) return;
@@ -75,10 +74,10 @@ class JsonView {
 
   bool is_null() const { return value_ != nullptr && value_->is_null(); }
   bool is_text() const { return value_ != nullptr && value_->is_string(); }
-  // An integer from 0 to 2^63 - 1.
+  // Returns whether it is an integer from 0 to 2^63 - 1.
   bool is_file_id() const;
   bool is_array() const { return value_ != nullptr && value_->is_array(); }
-  // "/nodes/3/bytes", after RFC 6901; "" for the document itself.
+  // Returns the place as in RFC 6901, "/nodes/3/bytes"; "" for the document itself.
   std::string place() const;
   void Fault(std::string_view what) const;
 
@@ -86,14 +85,14 @@ class JsonView {
   bool ExpectObject() const;
   void WrongKind(std::string_view wanted) const;
 
-  const nlohmann::json* value_;  // Null if absent, which has been reported as a fault already.
+  const nlohmann::json* value_;  // Null if absent, which is already reported as a fault.
   JsonState* state_;
 };
 
 class JsonDocument {
  public:
-  // `where` names the text in messages. kInvalidInput: not JSON, an object with the same key twice,
-  // or too large for MeasureJson.
+  // `where` names the text in messages. kInvalidInput: the text is not JSON, has an object with a
+  // repeated key, or is too large for MeasureJson.
   static Result<JsonDocument> Parse(std::string_view text, std::string where);
 
   JsonView root() const { return {&state_->root, state_.get()}; }
@@ -108,8 +107,8 @@ class JsonDocument {
   std::unique_ptr<JsonState> state_;
 };
 
-// The major number of root["schema_version"] must be 1; an absent version passes if `may_lack`.
-// Minor versions add fields only, and readers ignore those that they do not know.
+// Checks that the major number of root["schema_version"] is 1; an absent version passes if
+// `may_lack`. Minor versions only add fields, and readers ignore unknown ones.
 inline constexpr std::string_view kSchemaVersion = "1.0";
 void CheckSchemaVersion(const JsonView& root, bool may_lack);
 

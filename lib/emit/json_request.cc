@@ -9,7 +9,7 @@ namespace {
 
 using InFile = RequestField::InFile;
 
-// Above what any graph needs, its gradients included; low enough for sums not to overflow.
+// Above the needs of any graph with its gradients; low enough that sums do not overflow.
 constexpr int64_t kMaxBudget = 8 * kMaxTotalBytes.count();
 
 class FieldWriter {

@@ -33,7 +33,7 @@ TEST_CASE("json writer: a row per line, long lists sixteen to a line") {
 )");
 }
 
-TEST_CASE("json writer: what it quotes, a JSON parser reads back") {
+TEST_CASE("json writer: a JSON parser reads back its quoted text") {
   for (const std::string& text : {std::string("a\"b\\c\n\t\x01\x1f\x7f"), std::string("\0x", 2),
                                   std::string("é 日本 🙂"), std::string("</script>"),
                                   std::string("\xe2\x80\xae\xc2\x9b"),
@@ -47,13 +47,13 @@ TEST_CASE("json writer: what it quotes, a JSON parser reads back") {
   }
 }
 
-TEST_CASE("json writer: what cannot be seen is escaped") {
+TEST_CASE("json writer: invisible characters are escaped") {
   JsonWriter json;
   json.Text("\033\x7f\xc2\x9b\xe2\x80\xae\xef\xbb\xbf\xf3\xa0\x81\x81");
   CHECK(std::move(json).Finish() == "\"\\u001b\\u007f\\u009b\\u202e\\ufeff\\udb40\\udc41\"\n");
 }
 
-TEST_CASE("json writer: bytes that are no UTF-8 become U+FFFD, the rest stays") {
+TEST_CASE("json writer: bytes that are not UTF-8 become U+FFFD, the rest stays") {
   const std::string bad = "\xef\xbf\xbd";
   const struct {
     std::string bytes, repaired;
@@ -75,7 +75,7 @@ TEST_CASE("json writer: bytes that are no UTF-8 become U+FFFD, the rest stays") 
   }
 }
 
-TEST_CASE("json reader: faults carry their places, and all are told") {
+TEST_CASE("json reader: all faults are reported with their places") {
   const Result<JsonDocument> document = JsonDocument::Parse(
       R"({"a/b": [0, {"x": 1.0}], "t": true, "big": 9223372036854775808, "neg": -1})", "f.json");
   const JsonView root = document->root();
@@ -109,7 +109,7 @@ TEST_CASE("json reader: the largest integer is read, one more is not") {
   CHECK_FALSE(huge->Status().ok());
 }
 
-TEST_CASE("json reader: of many faults ten are told, and how many more there are") {
+TEST_CASE("json reader: ten of many faults are reported, and the number of further ones") {
   const Result<JsonDocument> document = JsonDocument::Parse("{}", "x");
   for (int i = 0; i < 31; ++i) document->root()["key " + std::to_string(i)].Integer();
   const Error error = document->Status().error();
@@ -118,7 +118,7 @@ TEST_CASE("json reader: of many faults ten are told, and how many more there are
   CHECK(error.notes.back() == "and 21 more faults");
 }
 
-TEST_CASE("json reader: a fault in many places is told once, with their number") {
+TEST_CASE("json reader: a fault in many places is reported once, with the number of places") {
   const Result<JsonDocument> document = JsonDocument::Parse("[null, true, null, null]", "x");
   for (size_t i = 0; i < 4; ++i) {
     document->root().at(i).Integer();
@@ -129,7 +129,7 @@ TEST_CASE("json reader: a fault in many places is told once, with their number")
   CHECK(error.notes == std::vector<std::string>{"/1: is a boolean, must be an integer"});
 }
 
-TEST_CASE("json reader: damaged text is told by line and column") {
+TEST_CASE("json reader: damaged text is reported by line and column") {
   const struct {
     std::string text, message;
   } kRows[] = {
@@ -158,7 +158,7 @@ TEST_CASE("json reader: deep nesting is refused, not recursed into") {
     REQUIRE_FALSE(document.ok());
     CHECK(document.error().message.find("nest deeper than 100 levels") != std::string::npos);
   }
-  // Brackets in a text do not nest.
+  // Brackets inside a text do not nest.
   CHECK(
       JsonDocument::Parse("\"" + std::string(500, '[') + "\\\"" + std::string(500, '{') + "\"", "f")
           .ok());
@@ -177,7 +177,7 @@ TEST_CASE("json reader: a key that an object has twice is refused, however it is
         "x.json: an object has the key \"k\" twice; leave out one of them");
 }
 
-TEST_CASE("json reader: what would need too much memory is refused before it is parsed") {
+TEST_CASE("json reader: a text that would need too much memory is refused before it is parsed") {
   const auto fault = [](const std::string& text) {
     return JsonDocument::Parse(text, "x.json").error().message;
   };

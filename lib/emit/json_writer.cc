@@ -22,7 +22,7 @@ void AppendEscaped(char32_t character, std::string* out) {
     *out += "\\n";
   } else if (character < 0x10000) {
     fmt::format_to(std::back_inserter(*out), "\\u{:04x}", static_cast<uint32_t>(character));
-  } else {  // As two halves, the way JSON does.
+  } else {  // JSON writes these as two surrogate halves.
     const auto rest = static_cast<uint32_t>(character) - 0x10000;
     fmt::format_to(std::back_inserter(*out), "\\u{:04x}\\u{:04x}", 0xd800 + (rest >> 10),
                    0xdc00 + (rest & 0x3ff));
@@ -31,7 +31,7 @@ void AppendEscaped(char32_t character, std::string* out) {
 
 void AppendQuoted(std::string* out, std::string_view text) {
   *out += '"';
-  if (std::all_of(text.begin(), text.end(), IsPlain)) {  // Nearly all names are.
+  if (std::all_of(text.begin(), text.end(), IsPlain)) {  // This holds for nearly all names.
     *out += text;
     *out += '"';
     return;
@@ -114,7 +114,7 @@ std::string JsonWriter::Finish() && {
   return std::move(text_);
 }
 
-// Writes what separates two members, or begins the first. A value follows its key directly.
+// Writes the separator of two members, or begins the first one. A value follows its key directly.
 void JsonWriter::BeginValue() {
   if (std::exchange(has_key_, false) || levels_.empty()) return;
   Level& level = levels_.back();

@@ -1,5 +1,5 @@
-// Writes JSON whose lines are worth comparing: one member or one row of a table per line, long
-// lists of numbers many to a line. The same calls give the same bytes everywhere.
+// Writes JSON that suits line-by-line comparison: one member or one row of a table per line, and
+// many numbers of a long list per line. The same calls give the same bytes everywhere.
 //
 //   JsonWriter json;
 //   json.BeginObject(JsonLayout::kLines);
@@ -8,8 +8,8 @@
 //   json.Integer(1).Integer(2).End();                                       "ids": [1, 2]
 //   json.End();                                                           }
 //
-// Text is UTF-8; bytes that are not become U+FFFD, so that what is written can always be read.
-// Characters that cannot be seen (lib/base/printable.h) are escaped, so that it can be shown, too.
+// Text is UTF-8; other bytes become U+FFFD, so that the output can always be read. Invisible
+// characters (lib/base/printable.h) are escaped, so that it can be shown, too.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@
 namespace ckplan {
 
 enum class JsonLayout {
-  kLines,    // Each member on a line of its own.
-  kInline,   // All on the line where it begins; what is inside must be kInline too.
-  kWrapped,  // Sixteen members on a line.
+  kLines,    // Each member on its own line.
+  kInline,   // All on the line where it begins; values inside must be kInline, too.
+  kWrapped,  // Sixteen members per line.
 };
 
 class JsonWriter {
@@ -37,7 +37,7 @@ class JsonWriter {
 
   JsonWriter& Text(std::string_view text);
   JsonWriter& Integer(int64_t number);
-  // With so many decimals: a measurement. Infinite and undefined ones are null.
+  // Writes a measurement with this many decimals. Infinite and undefined numbers become null.
   JsonWriter& Decimal(double number, int decimals);
   JsonWriter& Boolean(bool value);
   JsonWriter& Null();
@@ -50,7 +50,7 @@ class JsonWriter {
     return amount ? Integer(amount->count()) : Null();
   }
 
-  // The finished document, with a line feed at its end.
+  // Returns the finished document, with a line feed at its end.
   std::string Finish() &&;
 
  private:

@@ -10,10 +10,10 @@
 namespace ckplan {
 namespace {
 
-// Addresses of the two segments: far apart, and far from nothing, as those of a device are.
+// The addresses of the two segments: far apart and far from zero, like those of a device.
 constexpr int64_t kArenaAddress = int64_t{1} << 40;
 constexpr int64_t kConstantsAddress = int64_t{1} << 60;
-// Where there are categories, the viewer asks for one of this name.
+// If there are categories, the viewer requires one with this name.
 constexpr std::string_view kUnknown = "unknown";
 
 class Snapshot {
@@ -51,10 +51,10 @@ class Snapshot {
     std::string name;
   };
 
-  // Sizes must be above zero.
+  // The viewer requires sizes above zero.
   Bytes arena_bytes() const { return std::max(traced_.plan.figures.arena, Bytes(1)); }
 
-  // As it is in the end: one block, free in the arena.
+  // Writes the segment in its final state: one block, free in the arena.
   void WriteSegment(int64_t address, Bytes bytes, std::string_view state) {
     const bool is_active = state != "inactive";
     const int64_t active = is_active ? bytes.count() : 0;
@@ -97,7 +97,7 @@ class Snapshot {
     pickle_.End();
   }
 
-  // There is always a block of the category that the viewer asks for, though it may be empty.
+  // Writes at least one block of the category that the viewer requires, even if it is empty.
   void WriteConstants() {
     WriteEvent("segment_alloc", kArenaAddress, arena_bytes(), 0, "", {});
     if (constants_ > Bytes(0)) {
@@ -137,8 +137,8 @@ class Snapshot {
     }
   }
 
-  // A buffer that is handed on counts as what is in it last: that stays, while what is written over
-  // was passing.
+  // A buffer that is passed on counts as its last contents, since these stay, while the overwritten
+  // ones were passing.
   std::string_view CategoryOf(size_t index) const {
     const BufferKind kind = traced_.timeline.buffers[index].kind;
     if (kind == BufferKind::kGradient) return NameOf(MemoryKind::kGradients);
@@ -177,7 +177,7 @@ class Snapshot {
   const TracedPlan& traced_;
   const PlannedGraph& graph_;
   const Bytes constants_;
-  // Of each buffer, without aliases; none if it holds no tensor.
+  // The versions in each buffer, without aliases; empty if it holds no tensor.
   std::vector<std::vector<int32_t>> versions_in_;
   PickleWriter pickle_;
 };

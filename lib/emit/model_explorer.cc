@@ -41,7 +41,7 @@ std::string WriteModelExplorer(const TensorGraph& graph, const Plan& plan) {
   json.Key("name").Text(fmt::format("ckplan: {}", plan.request.algorithm));
   json.Key("showExpandedSummaryOnGroupNode").Boolean(true);
   json.Key("results").BeginObject(JsonLayout::kLines);
-  std::set<std::string> written;  // Of several nodes of one name the viewer shows one.
+  std::set<std::string> written;  // The viewer shows only one of several nodes with the same name.
   for (const NodeId node : graph.nodes().ids()) {
     std::string name = WellFormedUtf8(ShownName(graph, node));
     if (!written.insert(name).second) continue;

@@ -1,9 +1,9 @@
-// What a plan decides of each node, as node data for Google's Model Explorer: opened beside the
-// ONNX file, it gives each node its action (keep, recompute, transient) as text and as a colour
-// that colour-blind readers tell apart, and each layer a count of them.
+// Writes the plan's decision for each node as node data for Google's Model Explorer. Opened with
+// the ONNX file, it shows each node's action (keep, recompute, transient) as text and as a colour
+// that colour-blind readers can distinguish, and counts the actions in each layer.
 //
-// Nodes are known by their names, as the viewer's adapter of ONNX files has them, and without one
-// by the name of their first output.
+// Nodes are identified by name, as in the viewer's ONNX adapter; a node without a name by that of
+// its first output.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@ namespace ckplan {
 namespace {
 
 constexpr int64_t kParetoWidth = 960;
-constexpr int64_t kParetoLeft = 80;  // Of the plot.
+constexpr int64_t kParetoLeft = 80;  // The left edge of the plot.
 constexpr int64_t kParetoTop = 56;
 constexpr int64_t kParetoPlotWidth = 840;
 constexpr int64_t kParetoPlotHeight = 380;
@@ -23,10 +23,10 @@ constexpr int64_t kLegendLine = 22;
 constexpr int64_t kTicks = 5;
 constexpr size_t kLongestParetoLabel = 100;
 
-// Okabe and Ito's colours, but for black and yellow.
+// Okabe and Ito's colours without black and yellow.
 constexpr std::array<std::string_view, 6> kColours = {"#0072B2", "#D55E00", "#009E73",
                                                       "#CC79A7", "#E69F00", "#56B4E9"};
-// Around the middle of the mark.
+// The paths are centred on the middle of the mark.
 constexpr std::array<std::string_view, 4> kMarks = {"M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
                                                     "M-4 -4h8v8h-8z", "M0 -5l5 9h-10z",
                                                     "M0 -5l5 5l-5 5l-5 -5z"};
@@ -127,7 +127,7 @@ class ParetoPicture {
 
   std::span<const ParetoLine> lines_;
   int64_t most_bytes_ = 1;
-  double most_share_ = 0.01;  // So that a curve of one point at nothing can be drawn.
+  double most_share_ = 0.01;  // This allows drawing a curve with one point at zero.
   std::string svg_;
 };
 

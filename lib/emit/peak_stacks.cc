@@ -11,7 +11,7 @@
 namespace ckplan {
 namespace {
 
-// A frame ends where the next begins, and the stack at its last blank.
+// In this format, a semicolon ends a frame, and the last blank ends the stack.
 std::string FrameOf(std::string_view name) {
   std::string frame = Printable(name, kLongestName);
   std::replace(frame.begin(), frame.end(), ';', ':');

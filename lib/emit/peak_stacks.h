@@ -1,10 +1,10 @@
-// What is in memory at a plan's peak as folded stacks, a line for each buffer that differs in its
-// stack, for flamegraph.pl, inferno, speedscope and the like:
+// Writes the memory at a plan's peak as folded stacks, one line for each different stack, for
+// flamegraph.pl, inferno, speedscope and similar tools:
 //
 //   kept;layer1;layer1.0;layer1.0.conv1;Conv;conv2d_1 12845056
 //
-// Frames are the kind, the modules by their paths, the operator and the tensor; the number is
-// bytes. Together they are the peak.
+// The frames are the kind, the paths of the modules, the operator and the tensor; the number is in
+// bytes. The numbers add up to the peak.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@
 namespace ckplan {
 namespace {
 
-// The numbers of the fields, by messages of protos/perfetto/trace.
+// Field numbers, by the messages of protos/perfetto/trace.
 namespace trace {
 constexpr uint32_t kPacket = 1;
 }
@@ -20,7 +20,7 @@ constexpr uint32_t kSequence = 10;
 constexpr uint32_t kTrackEvent = 11;
 constexpr uint32_t kSequenceFlags = 13;
 constexpr uint32_t kTrackDescriptor = 60;
-constexpr int64_t kStateCleared = 1;  // Of the flags.
+constexpr int64_t kStateCleared = 1;  // A value of the flags.
 }  // namespace packet
 namespace track {
 constexpr uint32_t kUuid = 1;
@@ -29,12 +29,12 @@ constexpr uint32_t kProcess = 3;
 constexpr uint32_t kThread = 4;
 constexpr uint32_t kParent = 5;
 constexpr uint32_t kCounter = 8;
-constexpr uint32_t kPid = 1;          // Of a process and of a thread.
-constexpr uint32_t kTid = 2;          // Of a thread.
-constexpr uint32_t kThreadName = 5;   // Of a thread.
-constexpr uint32_t kProcessName = 6;  // Of a process.
-constexpr uint32_t kUnit = 3;         // Of a counter.
-constexpr int64_t kBytes = 3;         // A unit.
+constexpr uint32_t kPid = 1;          // Field of a process and of a thread.
+constexpr uint32_t kTid = 2;          // Field of a thread.
+constexpr uint32_t kThreadName = 5;   // Field of a thread.
+constexpr uint32_t kProcessName = 6;  // Field of a process.
+constexpr uint32_t kUnit = 3;         // Field of a counter.
+constexpr int64_t kBytes = 3;         // A value of the unit.
 }  // namespace track
 namespace event {
 constexpr uint32_t kAnnotation = 4;
@@ -43,17 +43,17 @@ constexpr uint32_t kTrack = 11;
 constexpr uint32_t kCategory = 22;
 constexpr uint32_t kName = 23;
 constexpr uint32_t kCounterValue = 30;
-constexpr int64_t kBegin = 1;  // Types.
+constexpr int64_t kBegin = 1;  // The types of events.
 constexpr int64_t kEnd = 2;
 constexpr int64_t kCounter = 4;
-constexpr uint32_t kKey = 10;       // Of an annotation.
-constexpr uint32_t kIntValue = 4;   // Of an annotation.
-constexpr uint32_t kTextValue = 6;  // Of an annotation.
+constexpr uint32_t kKey = 10;       // Field of an annotation.
+constexpr uint32_t kIntValue = 4;   // Field of an annotation.
+constexpr uint32_t kTextValue = 6;  // Field of an annotation.
 }  // namespace event
 
 constexpr int64_t kSequenceId = 1;
 constexpr int64_t kPid = 1;
-// Tracks; those of the kinds of memory follow the last.
+// Track ids; the tracks for the kinds of memory follow the last one.
 constexpr int64_t kProcessTrack = 1;
 constexpr int64_t kScheduleTrack = 2;
 constexpr int64_t kMemoryTrack = 3;
@@ -143,7 +143,7 @@ class PerfettoTrace {
   void WriteMemory(const StepMemory& memory) {
     Count(kMemoryTrack, memory.total());
     for (size_t kind = 0; kind < kMemoryKinds; ++kind) {
-      // Values that stay as they are need no event.
+      // Unchanged values need no event.
       if (now_ > 0 && memory.by_kind[kind] == last_.by_kind[kind]) continue;
       Count(kFirstKindTrack + static_cast<int64_t>(kind), memory.by_kind[kind]);
     }

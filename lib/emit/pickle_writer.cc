@@ -7,8 +7,8 @@
 namespace ckplan {
 namespace {
 
-// Readers that hand all items of a list to one call stumble over many; pickle itself writes as many
-// at once.
+// Readers that pass all items of a list to one call fail on very many; pickle itself writes batches
+// of this size.
 constexpr size_t kBatch = 1000;
 
 constexpr char kMark = '(';
@@ -17,7 +17,7 @@ constexpr char kEmptyList = ']';
 constexpr char kSetItems = 'u';
 constexpr char kAppends = 'e';
 constexpr char kBinInt = 'J';    // 4 bytes.
-constexpr char kLong1 = '\x8a';  // A length in one byte, and so many bytes.
+constexpr char kLong1 = '\x8a';  // A length in one byte, then that many bytes.
 constexpr char kBinUnicode = 'X';
 constexpr char kStop = '.';
 
@@ -27,7 +27,7 @@ void PickleWriter::LittleEndian(uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i) bytes_ += static_cast<char>(value >> (8 * i) & 0xff);
 }
 
-// An item of a list; values of dictionaries follow their keys.
+// Begins an item of a list; values of dictionaries follow their keys.
 void PickleWriter::BeginItem() {
   if (levels_.empty() || !levels_.back().is_list) return;
   if (levels_.back().items++ % kBatch != 0 || levels_.back().items == 1) return;

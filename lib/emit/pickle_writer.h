@@ -1,6 +1,6 @@
-// Writes Python's pickle format, protocol 2, of what JSON has as well: dictionaries, lists, texts
-// and integers. PyTorch's memory viewer, which reads pickles by a program of its own, knows all
-// that is used here.
+// Writes Python's pickle format, protocol 2, for types that JSON has as well: dictionaries, lists,
+// texts and integers. PyTorch's memory viewer, which has its own pickle reader, supports everything
+// used here.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class PickleWriter {
   PickleWriter& BeginList();
   PickleWriter& End();
   PickleWriter& Key(std::string_view key);
-  PickleWriter& Text(std::string_view text);  // UTF-8.
+  PickleWriter& Text(std::string_view text);  // `text` must be UTF-8.
   PickleWriter& Integer(int64_t value);
 
   std::string Finish() &&;

@@ -1,5 +1,5 @@
-// Writes messages in the protobuf wire format, for the few of other people's that we emit: each
-// caller knows the numbers of its fields. Library and generated code of protobuf itself stay in
+// Writes messages in the protobuf wire format, for the few external formats that we emit: each
+// caller knows its field numbers. The protobuf library and its generated code are used only in
 // lib/model.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace ckplan {
 
 class ProtoWriter {
  public:
-  // Signed values are written as int32 and int64 are, not as sint.
+  // Signed values are written like int32 and int64, not like sint.
   ProtoWriter& Integer(uint32_t field, int64_t value) {
     Varint(uint64_t{field} << 3);
     Varint(static_cast<uint64_t>(value));

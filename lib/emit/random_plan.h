@@ -1,5 +1,5 @@
-// For the tests of this folder: a plan that uses every field, with values that make no sense.
-// Writing and reading must keep them all the same.
+// For the tests in this folder: makes a plan that uses every field with meaningless values. Writing
+// and reading must preserve them all.
 #pragma once
 
 #include "lib/base/rng.h"
@@ -22,7 +22,7 @@ inline Schedule RandomSchedule(Rng& rng, const TensorGraph& graph) {
   return schedule;
 }
 
-// Its bytes add up to less than 2^50.
+// Its sizes add up to less than 2^50 bytes.
 inline PeakMoment RandomPeak(Rng& rng, const TensorGraph& graph) {
   PeakMoment peak{static_cast<int32_t>(rng.Between(0, 100)), {}};
   for (int64_t i = rng.Between(0, 30); i > 0; --i) {

@@ -26,7 +26,7 @@ void WriteList(JsonWriter* json, std::string_view key, const Items& items, Write
   json->End();
 }
 
-// What all plans of one graph share. The rows of nodes and tensors are their ids.
+// The data that all plans of one graph share. The rows of nodes and tensors are their ids.
 class GraphText {
  public:
   explicit GraphText(const PlannedGraph& graph) : graph_(graph) {}
@@ -63,7 +63,7 @@ class GraphText {
               [&](NodeId node) { json_.Amount(graph_.CostOf(Step::Backward(node))); });
   }
 
-  // The number of the innermost module, in the order in which they appear; -1 for none.
+  // Returns the number of the innermost module, in order of first appearance; -1 for none.
   int64_t ModuleOf(NodeId node) {
     int64_t module = -1;
     for (const std::string& path : graph_.ModulesOf(node)) {
@@ -81,8 +81,8 @@ class GraphText {
               [&](const Module& module) { json_.Integer(module.parent); });
   }
 
-  // The maker is -1 for what is none of the plan's business: it is given from outside, counts with
-  // the constants, or lies in the memory of another tensor.
+  // The maker is -1 for tensors that the plan does not manage: they are given from outside, count
+  // as constants, or lie in the memory of another tensor.
   void WriteTensors() {
     std::vector<TensorId> tensors;
     for (size_t i = 0; i < graph_.tensor_count(); ++i) tensors.emplace_back(i);
@@ -129,7 +129,7 @@ class PlanText {
     json_.Key("graph").Integer(static_cast<int64_t>(graph_));
     WriteRequest();
     WriteFigures();
-    std::string actions;  // The first letters of their names.
+    std::string actions;  // The first letters of the actions' names.
     for (const NodeDecision& decision : plan_.decisions) actions += NameOf(decision.action)[0];
     json_.Key("actions").Text(actions);
     WriteList(&json_, "reruns", plan_.decisions,
@@ -178,7 +178,7 @@ class PlanText {
     json_.End();
   }
 
-  // Of the peak, and of that of keeping everything.
+  // Writes the other micro-batches' memory at the peak, and at the peak of keeping everything.
   void WriteOtherMicroBatches() {
     const PlannedGraph& graph = traced_.graph;
     const Bytes keep_all = plan_.request.pipeline ? plan_.figures.baseline_peak -
@@ -195,7 +195,7 @@ class PlanText {
     json_.Key("phases").Text(phases);
     WriteList(&json_, "step_of", traced_.steps(),
               [&](const Step& step) { json_.Integer(step.index); });
-    // How many moments each step has, and which of them needs the most.
+    // The number of moments of each step, and the moment that needs the most memory.
     json_.Key("moments").BeginArray(JsonLayout::kInline);
     for (size_t k = 0; k + 1 < memory.step_begin.size(); ++k) {
       json_.Integer(memory.step_begin[k + 1] - memory.step_begin[k]);
@@ -274,7 +274,7 @@ std::string DataText(std::span<const ReportPlan> plans, std::span<const ReportCu
       fmt::join(curve_texts, ","));
 }
 
-// The template with each {{place}} filled; what is filled in is not looked at again.
+// Fills each {{place}} of the template; the inserted text is not searched again.
 std::string Filled(std::string_view page, const std::map<std::string_view, std::string>& places) {
   std::string text;
   for (;;) {
@@ -294,7 +294,7 @@ std::string JsonInScript(std::string_view json) {
   std::string text;
   text.reserve(json.size());
   for (const char c : json) {
-    if (c == '<' || c == '>' || c == '&') {  // In JSON they stand in strings alone.
+    if (c == '<' || c == '>' || c == '&') {  // In JSON, these occur only in strings.
       text += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
     } else {
       text += c;

@@ -1,14 +1,15 @@
-// Plans as a page for a browser: memory over time by kind, the schedule, what is in memory at the
-// peak or at any other step, the curve of memory against time, all tensors; of two plans side by
+// Writes plans as a page for a browser: memory over time by kind, the schedule, the memory at the
+// peak or at any other step, the curve of memory against time, and all tensors; two plans side by
 // side.
 //
-// The page is one file. It needs no network, has colours for light and for dark screens that
-// colour-blind readers tell apart, and is used by mouse or by keyboard. Its sources are in
-// lib/emit/report: page.html with page.css and the scripts, compiled into the program; the data
-// stand in the page as JSON, which this file writes. The same plans give the same bytes everywhere.
+// The page is a single file. It needs no network, has colours for light and dark screens that
+// colour-blind readers can distinguish, and works by mouse or keyboard. Its sources are in
+// lib/emit/report: page.html with page.css and the scripts, compiled into the program. The page
+// contains the data as JSON, which this file writes. The same plans give the same bytes everywhere.
 //
-// Names come from outside. They are made printable, shortened to kLongestName, escaped so that none
-// ends the element that holds the data, and the scripts put them into the page as text alone.
+// Names come from outside. They are made printable, shortened to kLongestName, and escaped so that
+// none ends the element that holds the data; the scripts insert them into the page as plain text
+// only.
 #pragma once
 
 #include <span>
@@ -23,23 +24,23 @@
 namespace ckplan {
 
 struct ReportPlan {
-  std::string name;  // What the page calls it: "plan.json".
+  std::string name;  // The plan's name on the page, such as "plan.json".
   const TracedPlan* traced = nullptr;
 };
 
-// The curve of memory against time of a graph (lib/planner/pareto.h).
+// A graph's curve of memory against time (lib/planner/pareto.h).
 struct ReportCurve {
-  std::string name;  // "best, N=64"
+  std::string name;  // For example "best, N=64".
   std::vector<CurvePoint> points;
-  std::string failure;  // Why there are no points; else empty.
-  size_t plan = 0;      // One of the plans of that graph.
+  std::string failure;  // The reason if there are no points, else empty.
+  size_t plan = 0;      // The index of one of that graph's plans.
 };
 
-// One plan or more. `curves` may be empty.
+// `plans` has at least one plan; `curves` may be empty.
 std::string WriteReport(std::span<const ReportPlan> plans, std::span<const ReportCurve> curves);
 
-// The JSON text as it may stand inside a script element: the parser of HTML finds no tag and no
-// comment in it.
+// Returns the JSON text in a form that is safe inside a script element: the HTML parser finds no
+// tag and no comment in it.
 std::string JsonInScript(std::string_view json);
 
 }  // namespace ckplan

@@ -1,11 +1,11 @@
-// The page of a report without its data, compiled into the program from lib/emit/report.
+// The report's page without its data, compiled into the program from lib/emit/report.
 #pragma once
 
 #include <string_view>
 
 namespace ckplan {
 
-// HTML with the places {{title}}, {{style}}, {{data}} and {{script}}.
+// The HTML has the places {{title}}, {{style}}, {{data}} and {{script}}.
 std::string_view ReportHtml();
 std::string_view ReportStyle();
 std::string_view ReportScript();

@@ -23,7 +23,8 @@ using nlohmann::json;
 
 constexpr std::string_view kDataBegins = "<script type=\"application/json\" id=\"data\">\n";
 
-// What the page's script is given: the text up to the first end of a script, as browsers read it.
+// Returns the data that the page's script gets: the text up to the first end of a script, as
+// browsers read it.
 std::string DataOf(const std::string& page) {
   const size_t begin = page.find(kDataBegins);
   REQUIRE(begin != std::string::npos);
@@ -53,7 +54,7 @@ std::string PageOf(const TensorGraph& graph, Plan plan, const std::string& name)
   return WriteReport({&shown, 1}, {&curve, 1});
 }
 
-TEST_CASE("report: the page is whole, and loads nothing") {
+TEST_CASE("report: the page is complete, and loads nothing") {
   const TensorGraph graph = GraphFromText("a:8@1 -> b:4@3 -> c:2@1");
   const std::string page = PageOf(graph, KeepAll(graph), "plan.json");
   CHECK(page.starts_with("<!DOCTYPE html>"));
@@ -109,8 +110,8 @@ TEST_CASE("report: text in a script is the same JSON") {
   CHECK(json::parse(text) == value);
 }
 
-// As the page's script does it (lib/emit/report/plan_data.js): what is in memory at the moment of
-// the step at which use is highest.
+// Computes, like the page's script (lib/emit/report/plan_data.js), the memory at the moment of each
+// step when use is highest.
 void CheckMemory(const json& plan, const TracedPlan& traced) {
   const size_t steps = traced.steps().size();
   REQUIRE(plan["phases"].get<std::string>().size() == steps);
@@ -135,7 +136,7 @@ void CheckMemory(const json& plan, const TracedPlan& traced) {
   }
 }
 
-TEST_CASE("report: its data are the memory of the plan, of graphs of either kind") {
+TEST_CASE("report: its data are the memory of the plan, for graphs of either kind") {
   for (uint64_t seed = 0; seed < Instances(60); ++seed) {
     CAPTURE(seed);
     Rng rng(seed);

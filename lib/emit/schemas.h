@@ -8,14 +8,14 @@
 namespace ckplan {
 
 struct EmbeddedSchema {
-  std::string_view name;  // "plan" of schemas/plan.schema.json
+  std::string_view name;  // "plan" for schemas/plan.schema.json.
   std::string_view text;
 };
 
 // In alphabetical order.
 std::span<const EmbeddedSchema> EmbeddedSchemas();
 
-// Null if there is none of that name.
+// Returns null if there is no schema with that name.
 const EmbeddedSchema* FindSchema(std::string_view name);
 
 }  // namespace ckplan

@@ -32,7 +32,7 @@ SchemaJudge JudgeOf(std::string_view name) {
   return SchemaJudge(embedded->text);
 }
 
-// The places of all values in a document, as JSON pointers.
+// Lists the places of all values in a document, as JSON pointers.
 void ListPlaces(const json& value, const json::json_pointer& at,
                 std::vector<json::json_pointer>* places) {
   places->push_back(at);
@@ -43,12 +43,12 @@ void ListPlaces(const json& value, const json::json_pointer& at,
   }
 }
 
-// What plans hold for people alone, and ReadPlanJson does not look at.
+// Returns whether the place is only for human readers, so that ReadPlanJson ignores it.
 bool IsIgnored(const json::json_pointer& place) { return place.to_string().starts_with("/tool"); }
 
-// Damages every value of `document` in turn: what the schema refuses, the reader must refuse; and a
-// key that the schema requires, the reader must require, and no other. Returns how many damages
-// were refused.
+// Damages every value of `document` in turn. Whatever the schema refuses, the reader must refuse;
+// the reader must require exactly the keys that the schema requires. Returns how many damages were
+// refused.
 template <typename Reads, typename Skips>
 int CompareWithReader(const SchemaJudge& judge, const json& document, Reads reads, Skips skips) {
   std::vector<json::json_pointer> places;
@@ -76,7 +76,7 @@ int CompareWithReader(const SchemaJudge& judge, const json& document, Reads read
 
 }  // namespace
 
-TEST_CASE("schemas: embedded as they stand in the folder") {
+TEST_CASE("schemas: the embedded ones equal those in the folder") {
   const std::filesystem::directory_iterator files("schemas");
   CHECK(static_cast<size_t>(std::distance(begin(files), end(files))) == EmbeddedSchemas().size());
   for (const EmbeddedSchema& schema : EmbeddedSchemas()) {
@@ -187,7 +187,7 @@ TEST_CASE("schemas: the difference's schema misses every key, and refuses other 
   for (const json::json_pointer& place : places) {
     CAPTURE(place.to_string());
     json damaged = text;
-    damaged[place] = 1.5;  // Nothing is.
+    damaged[place] = 1.5;  // No value is of this kind.
     CHECK_FALSE(judge.Accepts(damaged));
     if (place.empty() || !text[place.parent_pointer()].is_object()) continue;
     damaged = text;

@@ -1,5 +1,5 @@
-// What our pictures begin with: the size, the styles that all of them have, for light and for dark
-// screens, and the paper. They need no script, font or network.
+// The beginning that our pictures share: the size, the common styles for light and dark screens,
+// and the background. The pictures need no script, font or network.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace ckplan {
 
-// `light` and `dark` are further rules of CSS, each with a line feed at its end; those for dark
-// screens change the ones before. The caller writes the end of the page.
+// `light` and `dark` are further CSS rules, each with a line feed at its end; those for dark
+// screens override the light ones. The caller writes the end of the page.
 std::string SvgPage(int64_t width, int64_t height, std::string_view light, std::string_view dark);
 
 }  // namespace ckplan

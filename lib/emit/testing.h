@@ -1,4 +1,4 @@
-// What tests of files share: damaged text, and what is said of it.
+// Helpers for tests of files: they damage texts and collect the reported faults.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@ inline std::string Replaced(std::string text, const std::string& from, const std
   return text.replace(at, from.size(), to);
 }
 
-// The message and the notes in one, for searching.
+// Returns the message and the notes as one text, for searching.
 template <typename T>
 std::string FaultsOf(const Result<T>& read) {
   if (read.ok()) return "no fault";
