@@ -1,4 +1,4 @@
-// The sizes that --activation-type gives to the tensors of a step.
+// Tests the sizes that --activation-type gives to the tensors of a step.
 #include <doctest/doctest.h>
 
 #include "lib/model/testing_proto.h"
@@ -21,7 +21,7 @@ int64_t BytesOf(const ModelGraph& lowered, std::string_view name) {
   return 0;
 }
 
-// What its first node of that operator saves.
+// Returns the bytes of the statistic that the first node with that operator saves.
 int64_t StatisticBytesOf(const ModelGraph& lowered, const std::string& op) {
   const Tensor& last = lowered.graph.tensor(NodeOf(lowered.graph, op).outputs.back());
   REQUIRE(last.kind == TensorKind::kStatistic);
@@ -32,7 +32,7 @@ constexpr const char* kPerceptron =
     "g (float[4,6] x) => (float[4,2] y) <float[6,2] w = {1,2,3,4,5,6,7,8,9,10,11,12}, "
     "float[2] b = {1,2}> { h = MatMul(x, w) a = Add(h, b) y = Relu(a) }";
 
-TEST_CASE("activation type: bf16 halves what depends on the batch, and nothing else") {
+TEST_CASE("activation type: bf16 halves values that depend on the batch, and nothing else") {
   const ModelGraph lowered = LowerAs(ActivationType::kBFloat16, kPerceptron);
   CHECK(BytesOf(lowered, "x") == 4 * 6 * 2);
   CHECK(BytesOf(lowered, "h") == 4 * 2 * 2);
@@ -88,7 +88,7 @@ TEST_CASE("activation type: integers and booleans keep their sizes") {
   CHECK(BytesOf(lowered, "m") == 4 * 6);
 }
 
-TEST_CASE("activation type: statistics are numbers of four bytes, whatever activations are") {
+TEST_CASE("activation type: statistics are numbers of four bytes, whatever the activation type") {
   constexpr const char* kNorm =
       "g (float[2,3,4] x) => (float[2,3,4] y) <float[3] s = {1,1,1}, float[3] b = {0,0,0}, "
       "float[3] m = {0,0,0}, float[3] v = {1,1,1}> { y = BatchNormalization(x, s, b, m, v) }";
@@ -111,7 +111,8 @@ TEST_CASE("activation type: statistics are numbers of four bytes, whatever activ
   const auto reserve = [&](ActivationType type) {
     return StatisticBytesOf(LowerAs(type, kRecurrent), "LSTM");
   };
-  CHECK(reserve(ActivationType::kOfModel) == gates * 2);  // As the model's own numbers.
+  // These have the type of the model's own numbers.
+  CHECK(reserve(ActivationType::kOfModel) == gates * 2);
   CHECK(reserve(ActivationType::kBFloat16) == gates * 4);
 }
 

@@ -21,7 +21,7 @@ constexpr uint32_t kGraphNode = 1;
 constexpr uint32_t kGraphInitializer = 5;
 constexpr uint32_t kTensorDataLocation = 14;
 
-// What the backward runs of a node's operations read; empty if that is nothing.
+// Returns the values that the backward runs of a node's operations read; empty if there are none.
 std::string BackwardReadsOf(const FileRow& row) {
   std::string text;
   for (const FileOperation& operation : row.operations) {
@@ -34,7 +34,7 @@ std::string BackwardReadsOf(const FileRow& row) {
   return text;
 }
 
-// The types of the operations that a call was expanded to, with no space in any of them.
+// Returns the types of the operations to which a call was expanded, with spaces in them replaced.
 std::string TypesOf(const FileRow& row) {
   std::string text;
   for (const FileOperation& operation : row.operations) {
@@ -57,7 +57,7 @@ Markers MarkersOf(const FileRow& row, const Plan& plan) {
   return markers;
 }
 
-// What annotating must know of the main graph.
+// The facts about the main graph that annotating needs.
 struct GraphFacts {
   size_t nodes = 0;
   bool has_external_weights = false;
@@ -150,7 +150,7 @@ Annotation MakeAnnotation(const std::vector<FileRow>& rows, const TensorGraph& g
 Result<AnnotateOutcome> AnnotateModel(const std::string& in_path, const Annotation& annotation,
                                       const std::string& out_path) {
   try {
-    if (IsTextModel(in_path)) {  // Its binary form is annotated.
+    if (IsTextModel(in_path)) {  // The binary form of the model is annotated.
       CKPLAN_ASSIGN_OR_RETURN(const ParsedFile parsed, ParseModelFile(in_path));
       return Annotate(parsed.proto->SerializeAsString(), in_path, annotation, out_path);
     }
@@ -158,7 +158,7 @@ Result<AnnotateOutcome> AnnotateModel(const std::string& in_path, const Annotati
     return Annotate(file.bytes(), in_path, annotation, out_path);
   } catch (const std::bad_alloc&) {
     throw;
-  } catch (const std::exception& fault) {  // Protobuf or the file system threw it.
+  } catch (const std::exception& fault) {  // Thrown by protobuf or the file system.
     return MakeError(ErrorCode::kIo,
                      fmt::format("cannot annotate \"{}\": {}", in_path, fault.what()));
   }

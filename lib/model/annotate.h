@@ -1,22 +1,22 @@
-// The plan written into the model: the same ONNX file with markers in its metadata_props, which
+// Writes the plan into its model: the same ONNX file with markers in its metadata_props, which
 // docs/onnx-markers.md explains.
 //
 //   node    ckplan.action           keep, recompute, transient, view
 //           ckplan.segment          0-based
 //           ckplan.recompute_count  forward runs beyond the first
-//           ckplan.backward_reads   what its backward reads, where that is anything
-//           ckplan.operations       what runs in it, where it is a call that has been expanded
-//   model   ckplan.schema_version   of the markers
+//           ckplan.backward_reads   the values that its backward reads, if there are any
+//           ckplan.operations       the operations in it, if it is a call that has been expanded
+//   model   ckplan.schema_version   the version of the markers
 //           ckplan.plan             the whole plan.json
-//           ckplan.plan_sha256      of that text
+//           ckplan.plan_sha256      the hash of that text
 //           ckplan.algorithm, ckplan.budget_bytes (if there is one), ckplan.peak_bytes
-//           ckplan.steps            where the rule of marker_steps.h gives other steps
+//           ckplan.steps            only if the rule of marker_steps.h gives other steps
 //
 // Guarantees. Every other byte stays as it was, weights inline or external included: markers are
-// appended at wire level, so files above 2 GB work too. Annotating again replaces the markers of
-// before. A node without markers is constant: it runs once, outside the step. Where a node is a
-// call of a function, its decision is that of the first operation in it. Cost: reading and writing
-// the file once.
+// appended at wire level, so files above 2 GB work too. Annotating again replaces the earlier
+// markers. A node without markers is constant: it runs once, outside the step. If a node is a call
+// of a function, its decision is that of the first operation in it. Cost: reading and writing the
+// file once.
 #pragma once
 
 #include <memory>
@@ -35,30 +35,32 @@
 namespace ckplan {
 
 struct Annotation {
-  std::vector<Markers> nodes;  // One for each node of the file's main graph.
+  std::vector<Markers> nodes;  // The markers of each node of the file's main graph.
   Markers model;
 };
 
-// The version of the markers. 2: nodes say what their backward reads, and models may have steps.
+// The version of the markers. In version 2, nodes list the values that their backward reads, and
+// models may have steps.
 inline constexpr std::string_view kMarkerVersion = "2.0";
 
-// `rows` are those of the file, `graph` is what their nodes and the plan are of: the model's graph
-// or a stage of it. `schedule` has the steps of the plan as forward and backward steps, for those
-// of a joint graph are runs; `plan_json` is the plan's text.
+// `rows` are those of the file. `graph` is the graph of their nodes and of the plan: the model's
+// graph or a stage of it. `schedule` has the plan's steps as forward and backward steps, since the
+// steps of a joint graph are runs; `plan_json` is the plan's text.
 Annotation MakeAnnotation(const std::vector<FileRow>& rows, const TensorGraph& graph,
                           const Plan& plan, std::string plan_json);
 
 struct AnnotateOutcome {
-  std::unique_ptr<PendingFile> file;  // Whole, for the caller to finish and put in its place.
-  std::vector<std::string> warnings;  // The output cannot see its external weights from there.
+  std::unique_ptr<PendingFile> file;  // Complete; the caller finishes and commits it.
+  std::vector<std::string> warnings;  // For example: the output's external weights are not in its
+                                      // folder.
 };
 
-// kIo: a file cannot be read or written. kInvalidInput: the model is damaged, or has another
-// number of nodes than `annotation`.
+// kIo: a file cannot be read or written. kInvalidInput: the model is damaged, or its number of
+// nodes differs from that of `annotation`.
 Result<AnnotateOutcome> AnnotateModel(const std::string& in_path, const Annotation& annotation,
                                       const std::string& out_path);
 
-// The plan that an annotated model carries; nothing if it carries none.
+// Returns the plan that an annotated model contains, or nothing.
 Result<std::optional<std::string>> ReadEmbeddedPlan(const std::string& path);
 
 }  // namespace ckplan

@@ -1,4 +1,4 @@
-// Markers in files, and files of which the weights are left where they are.
+// Tests markers in files, and files whose weights stay in place.
 #include "lib/model/annotate.h"
 
 #include <doctest/doctest.h>
@@ -43,7 +43,7 @@ onnx::ModelProto ReadProto(const TemporaryFile& file) {
   return proto;
 }
 
-// Whether the annotated model was written, and put in its place.
+// Writes the annotated model and commits it; returns whether both succeeded.
 bool Annotated(const TemporaryFile& in, const Annotation& annotation, const TemporaryFile& out) {
   const auto outcome = AnnotateModel(in.path(), annotation, out.path());
   return outcome.ok() && outcome->file->Commit().ok();
@@ -76,7 +76,7 @@ TEST_CASE("annotate: nodes carry their decisions, the model carries the plan") {
   CHECK(entries["ckplan.budget_bytes"] == "1000");
   CHECK(entries["ckplan.peak_bytes"] == "900");
 
-  // Without the markers, it is the model of before.
+  // Without the markers, it equals the model before.
   marked.clear_metadata_props();
   for (auto& node : *marked.mutable_graph()->mutable_node()) node.clear_metadata_props();
   CHECK(marked.SerializeAsString() == proto.SerializeAsString());
@@ -103,7 +103,7 @@ TEST_CASE("annotate: doing it again replaces the markers and keeps foreign metad
   CHECK(MarkerOf(marked.graph().node(0), "team") == "vision");
   CHECK(MarkerOf(marked.graph().node(0), "ckplan.action") == "transient");
   CHECK(ReadEmbeddedPlan(twice.path()).value() == "new");
-  // Over itself, too.
+  // Annotating in place works, too.
   REQUIRE(Annotated(twice, annotation, twice));
   CHECK(ReadProto(twice).SerializeAsString() == marked.SerializeAsString());
 }
@@ -123,7 +123,7 @@ TEST_CASE("annotate: an annotated model is the same model, and lowers to the sam
   const auto outcome = AnnotateModel(
       path, AnnotationWith(*before, *lowered, plan, std::string(100'000, '+')), out.path());
   REQUIRE(outcome.ok());
-  CHECK(outcome->warnings.size() == 1);  // Its external weights are elsewhere.
+  CHECK(outcome->warnings.size() == 1);  // Its external weights are in another folder.
   CHECK_FALSE(std::filesystem::exists(out.path()));
   REQUIRE(outcome->file->Commit().ok());
   const Result<Model> after = LoadModel(out.path(), BatchOf(4));
@@ -149,7 +149,8 @@ TEST_CASE("annotate: a model of another size is refused, and nothing is written"
   CHECK(unwritable.error().code == ErrorCode::kIo);
 }
 
-// A model with 3 GB of inline weights: its head is written, the weights are a hole in the file.
+// Writes a model with 3 GB of inline weights: its head is written, the weights are a hole in the
+// file.
 void WriteSparseModel(const TemporaryFile& file, uint64_t weight_bytes) {
   const auto varint = [](uint64_t value) {
     std::string bytes;

@@ -17,7 +17,7 @@ using onnx::ValueInfoProto;
 
 constexpr size_t kShownName = 80;
 
-// Some exporters write 0 or -1 for a dimension that they leave open.
+// Some exporters write 0 or -1 for an open dimension.
 bool IsOpen(const TensorShapeProto::Dimension& dim) {
   return !dim.has_dim_value() || dim.dim_value() < 1;
 }
@@ -62,7 +62,7 @@ class Binder {
     return MakeError(ErrorCode::kUsage, file_ + ": " + std::move(text));
   }
 
-  // Plans name dimensions, and inputs whose shape was given, and JSON has no other names.
+  // Plans name dimensions, and inputs whose shape was given, and JSON allows only UTF-8 names.
   Result<Done> CheckUtf8() const {
     constexpr size_t kLongestShown = 80;
     const auto check = [this](std::string_view what, const std::string& name) -> Result<Done> {
@@ -124,7 +124,7 @@ class Binder {
     return fmt::format("the model's {}s are: {}", what, ShortList({names.begin(), names.end()}));
   }
 
-  // A given shape also says what the names of the declared one stand for, unless -D does.
+  // A given shape also binds the dimension names of the declared one, unless -D does.
   Result<Done> Override(BoundInput& input) {
     const auto given = options_.input_shapes.find(input.input->name());
     if (given == options_.input_shapes.end()) return Done{};
@@ -199,7 +199,7 @@ class Binder {
   const std::string& file_;
   BoundDims bound_;
   std::vector<std::string> open_;
-  // What would bind them.
+  // The settings that would bind the open dimensions.
   std::set<std::string> input_shapes_;
   std::set<std::string> dims_;
 };

@@ -20,11 +20,12 @@ struct BoundInput {
 };
 
 struct BoundDims {
-  std::map<std::string, int64_t> dims;  // Including those that follow from an overridden shape.
+  std::map<std::string, int64_t> dims;  // These include the sizes that follow from an overridden
+                                        // shape.
   std::vector<BoundInput> inputs;       // Inputs of the graph that are not initializers.
 };
 
-// Returns the errors that LoadModel documents. `file` names the model in messages.
+// Errors are those that LoadModel documents. `file` names the model in messages.
 Result<BoundDims> BindDims(const onnx::GraphProto& graph,
                            const std::unordered_set<std::string>& initializers,
                            const LoadOptions& options, const std::string& file);
@@ -32,9 +33,9 @@ Result<BoundDims> BindDims(const onnx::GraphProto& graph,
 // Fills in the dimensions whose names are bound; returns false if a dimension remains unknown.
 bool FillDims(onnx::TypeProto& type, const std::map<std::string, int64_t>& dims);
 
-// A name as messages show it: long names are cut, so that a message stays readable.
+// Returns the name as messages show it: long names are shortened, so that a message stays readable.
 std::string ShortName(const std::string& name);
-// "a, b, c and 7 more"
+// Returns a text such as "a, b, c and 7 more".
 std::string ShortList(const std::vector<std::string>& items, size_t most = 10);
 
 }  // namespace ckplan

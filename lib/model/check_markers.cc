@@ -10,7 +10,7 @@
 namespace ckplan {
 namespace {
 
-constexpr size_t kLongestValue = 80;  // Bytes of a marker in a message.
+constexpr size_t kLongestValue = 80;  // The most bytes of a marker shown in a message.
 
 const FoundMarker* Find(const std::vector<FoundMarker>& markers, const std::string& key) {
   const auto found = std::find_if(markers.begin(), markers.end(),

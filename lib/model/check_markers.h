@@ -1,5 +1,5 @@
-// Judges the markers of an annotated model: each must be what the plan says, stand there once, and
-// be all that there is.
+// Checks the markers of an annotated model: each must be as the plan says and occur once, and there
+// must be no others.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace ckplan {
 // kIo: the file cannot be read. kInvalidInput, kUnsupported: its encoding is damaged.
 Result<FoundMarkers> ReadMarkers(const std::string& path);
 
-// One line for each fault; empty if the markers are those of `expected`. Markers of another version
-// are one fault.
+// Returns one line for each fault, and none if the markers are those of `expected`. Markers of
+// another version are a single fault.
 std::vector<std::string> FaultsOfMarkers(const FoundMarkers& found, const Annotation& expected);
 
 }  // namespace ckplan

@@ -1,4 +1,4 @@
-// Markers that are judged: each damage to each of them is found.
+// Tests the checker of markers: every damage to each marker is found.
 #include "lib/model/check_markers.h"
 
 #include <doctest/doctest.h>
@@ -44,7 +44,7 @@ Plan PlanOf(const ModelGraph& lowered, const Schedule& schedule) {
   return plan;
 }
 
-// A model, and what a plan of its steps writes into it.
+// A model, and the markers that a plan with given steps writes into it.
 class Planned {
  public:
   explicit Planned(const onnx::ModelProto& proto)
@@ -113,7 +113,7 @@ void DamageEach(Entries* entries, const std::function<bool()>& is_found) {
   AddEntry("ckplan.added", entries);
   CHECK(is_found());
   *entries = whole;
-  AddEntry("team", entries);  // Another program's entry.
+  AddEntry("team", entries);  // An entry of another program.
   CHECK_FALSE(is_found());
   *entries = whole;
 }
@@ -146,7 +146,7 @@ TEST_CASE("check markers: a fault says where it is, what is there and what shoul
   CHECK(faults[1] == "node 5 \"last\": marker ckplan.action is missing");
 }
 
-TEST_CASE("check markers: those of another version are one fault, which says what to do") {
+TEST_CASE("check markers: markers of another version are one fault, which says what to do") {
   const Marked marked = MarkedModel();
   onnx::ModelProto proto = marked.proto;
   for (auto& node : *proto.mutable_graph()->mutable_node()) node.clear_metadata_props();
@@ -158,7 +158,7 @@ TEST_CASE("check markers: those of another version are one fault, which says wha
   CHECK(faults.front().find("`ckplan apply`") != std::string::npos);
 }
 
-TEST_CASE("annotate: a main graph that a file gives in two parts is numbered throughout") {
+TEST_CASE("annotate: a main graph in two parts of a file is numbered throughout") {
   onnx::ModelProto whole = ParseGraph(
       "g (float[N,4] x) => (float[N,4] y) <float[4] w = {1,2,3,4}> "
       "{ a = Mul(x, w) b = Tanh(a) y = Mul(b, a) }");
@@ -179,14 +179,14 @@ TEST_CASE("annotate: a main graph that a file gives in two parts is numbered thr
   CHECK(FaultsOfMarkers(*found, annotation).empty());
 }
 
-// ---- Which steps they carry ----
+// ---- The steps in markers ----
 
 std::string StepsIn(const Annotation& annotation) {
   const auto steps = annotation.model.find("ckplan.steps");
   return steps == annotation.model.end() ? "by the rule" : steps->second;
 }
 
-// m1 ─▶ m2 ─▶ y, and y reads m1 as well: its numbers in the file are 0, 2 and 3, 1 is a view.
+// m1 ─▶ m2 ─▶ y, and y reads m1 as well. Their numbers in the file are 0, 2 and 3; 1 is a view.
 constexpr const char* kChain =
     "g (float[N,4] x) => (float[N,4] y) <float[4] w = {1,2,3,4}> "
     "{ m1 = Sigmoid(x) v = Identity(m1) m2 = Tanh(v) y = Mul(m2, m1) }";
@@ -211,11 +211,11 @@ TEST_CASE("markers: steps that the rule does not give are written down") {
   const auto written = [&](const std::vector<Step>& steps) {
     return StepsIn(planned.Of(StepsOf(steps)));
   };
-  // Two reruns of a.
+  // a runs again twice.
   CHECK(written({S::Forward(a), S::Forward(b), S::Forward(a), S::Forward(c), S::Loss(),
                  S::Backward(c), S::Backward(b), S::Forward(a), S::Backward(a)}) ==
         "forward 0 2 0 3 loss backward 3 2 forward 0 backward 0");
-  // One rerun, earlier than needed.
+  // b runs again once, earlier than needed.
   CHECK(written({S::Forward(a), S::Forward(b), S::Forward(c), S::Forward(b), S::Loss(),
                  S::Backward(c), S::Backward(b), S::Backward(a)}) ==
         "forward 0 2 3 2 loss backward 3 2 0");
@@ -231,7 +231,7 @@ TEST_CASE("markers: frees that are steps of their own are written down") {
   CHECK(StepsIn(planned.Of(schedule)) == "forward 0 2 3 loss backward 3 2 0 free 0:o0 2:o0 3:o0");
 }
 
-TEST_CASE("markers: operations of a call have numbers of their own") {
+TEST_CASE("markers: operations of a call have their own numbers") {
   const Planned planned(WithLocalFunctions(kMarkedModel));
   const Annotation annotation = planned.Of(KeepAllInOwnOrder(planned.graph()));
   CHECK(StepsIn(annotation) == "forward 0 3.0 3.1 4 5 loss backward 5 4 3.1 3.0 0");

@@ -15,10 +15,10 @@ class LongestName {
   void Model(const onnx::ModelProto& model) {
     Graph(model.graph());
     for (const onnx::FunctionProto& function : model.functions()) {
-      Name(function.name());
-      Name(function.domain());
-      Names(function.input());
-      Names(function.output());
+      Offer(function.name());
+      Offer(function.domain());
+      OfferAll(function.input());
+      OfferAll(function.output());
       Declared(function.value_info());
       Nodes(function.node());
     }
@@ -27,29 +27,29 @@ class LongestName {
   const std::string& found() const { return *longest_; }
 
  private:
-  void Name(const std::string& name) {
+  void Offer(const std::string& name) {
     if (name.size() > longest_->size()) longest_ = &name;
   }
-  void Names(const google::protobuf::RepeatedPtrField<std::string>& names) {
-    for (const std::string& name : names) Name(name);
+  void OfferAll(const google::protobuf::RepeatedPtrField<std::string>& names) {
+    for (const std::string& name : names) Offer(name);
   }
 
   void Declared(const google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>& infos) {
     for (const onnx::ValueInfoProto& info : infos) {
-      Name(info.name());
-      for (const auto& dim : info.type().tensor_type().shape().dim()) Name(dim.dim_param());
+      Offer(info.name());
+      for (const auto& dim : info.type().tensor_type().shape().dim()) Offer(dim.dim_param());
     }
   }
 
   void Nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
     for (const onnx::NodeProto& node : nodes) {
-      Name(node.name());
-      Name(node.op_type());
-      Name(node.domain());
-      Names(node.input());
-      Names(node.output());
+      Offer(node.name());
+      Offer(node.op_type());
+      Offer(node.domain());
+      OfferAll(node.input());
+      OfferAll(node.output());
       for (const onnx::AttributeProto& attribute : node.attribute()) {
-        Name(attribute.name());
+        Offer(attribute.name());
         if (attribute.has_g()) Graph(attribute.g());
         for (const onnx::GraphProto& graph : attribute.graphs()) Graph(graph);
       }
@@ -57,11 +57,11 @@ class LongestName {
   }
 
   void Graph(const onnx::GraphProto& graph) {
-    Name(graph.name());
+    Offer(graph.name());
     Declared(graph.input());
     Declared(graph.output());
     Declared(graph.value_info());
-    for (const onnx::TensorProto& tensor : graph.initializer()) Name(tensor.name());
+    for (const onnx::TensorProto& tensor : graph.initializer()) Offer(tensor.name());
     Nodes(graph.node());
   }
 

@@ -1,4 +1,4 @@
-// Refuses names that are too long to be names.
+// Refuses names that are unreasonably long.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace ckplan {
 
-// Names are copied, compared and joined, so their length counts many times. kUnsupported: the name
+// Names are copied, compared and joined, so their lengths count many times. kUnsupported: the name
 // of a graph, node, tensor, dimension, operator or domain is longer than 16 KiB.
 Result<Done> CheckNames(const onnx::ModelProto& model, const std::string& file);
 

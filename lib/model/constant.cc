@@ -83,7 +83,7 @@ TensorProto MakeTensor(const ConstantValue& value) {
       break;
     case TensorProto::FLOAT16:
     case TensorProto::BFLOAT16:
-      break;  // No shape rule of ONNX reads these; the tensor stays without contents.
+      break;  // ONNX's shape rules never read these; the tensor stays without contents.
     default:
       for (const int64_t x : value.ints) tensor.add_int32_data(static_cast<int32_t>(x));
       break;

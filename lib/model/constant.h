@@ -12,16 +12,16 @@ namespace ckplan {
 
 using Dims = std::vector<int64_t>;
 
-// Nothing if the product overflows or a dimension is negative.
+// Returns nothing if the product overflows or a dimension is negative.
 std::optional<int64_t> ElementCount(const Dims& dims);
-// Nothing on overflow, or for types without a fixed size (strings). Types narrower than a byte
-// are packed, as ONNX stores them.
+// Returns nothing on overflow, or for types without a fixed size (strings). Types narrower than a
+// byte are packed, as in ONNX.
 std::optional<int64_t> TensorBytes(int32_t elem_type, const Dims& dims);
 bool IsFloatType(int32_t elem_type);
-// "float[4,3,224,224]"
+// Returns a text such as "float[4,3,224,224]".
 std::string TypeText(int32_t elem_type, const Dims& dims);
 
-// Contents with more than this many elements are never shapes, so only their shapes are tracked.
+// Tensors with more elements are never shapes, so only their dimensions are tracked.
 inline constexpr int64_t kMaxFoldedElements = 4096;
 
 // Row-major. Integers and booleans stay exact 64-bit integers (INT64_MAX is a common Slice end);
@@ -36,8 +36,8 @@ struct ConstantValue {
   size_t size() const { return is_float() ? reals.size() : ints.size(); }
 };
 
-// Nothing if the contents are absent (external, left out, damaged), too large, or neither numbers
-// nor booleans.
+// Returns nothing if the contents are absent (external, left out, damaged), too large, or neither
+// numbers nor booleans.
 std::optional<ConstantValue> ReadTensor(const onnx::TensorProto& tensor);
 onnx::TensorProto MakeTensor(const ConstantValue& value);
 

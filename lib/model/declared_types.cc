@@ -43,7 +43,7 @@ std::string TextOf(const onnx::TypeProto& type) {
   return TypeText(type.tensor_type().elem_type(), dims);
 }
 
-// A function serves calls of other shapes than those that it may declare.
+// A function may be called with other shapes than those it declares.
 bool IsInFunction(const Scope& scope) {
   for (const Scope* at = &scope; at != nullptr; at = at->parent) {
     if (at->attributes != nullptr) return true;
@@ -53,7 +53,7 @@ bool IsInFunction(const Scope& scope) {
 
 }  // namespace
 
-// Whoever gives an input another shape than the file makes all that the file declares stale.
+// If an input is given another shape than in the file, all declared types of the file are outdated.
 TypeChooser::TypeChooser(const BoundDims& bound)
     : bound_(bound),
       compares_(std::none_of(bound.inputs.begin(), bound.inputs.end(), [](const auto& input) {
@@ -66,7 +66,7 @@ onnx::TypeProto TypeChooser::Choose(const std::string& name, const Scope& scope,
   if (declared == nullptr) return made;
   onnx::TypeProto planned = made;
   if (!IsFullTensor(made)) {
-    // What the file declares is often wrong, so it is believed only where nothing else is known.
+    // Declarations in files are often wrong, so they are used only if nothing else is known.
     onnx::TypeProto filled = *declared;
     if (FillDims(filled, bound_.dims) && IsFullTensor(filled)) planned = std::move(filled);
   }
@@ -79,7 +79,7 @@ void TypeChooser::Compare(const std::string& name, const Scope& scope, const std
                           const onnx::TypeProto& made, const onnx::TypeProto& planned) {
   const onnx::TypeProto* declared = DeclaredAs(name, scope);
   if (!compares_ || declared == nullptr || IsInFunction(scope)) return;
-  // Numbers alone: exporters give dimensions of different sizes the same name.
+  // Only numbers are compared, since exporters give dimensions of different sizes the same name.
   if (!Contradict(*declared, made)) return;
   contradictions_.push_back(fmt::format("\"{}\" (declared {}, made {} by {}, planned {})",
                                         ShortName(name), TextOf(*declared), TextOf(made), maker,

@@ -1,5 +1,5 @@
-// The types of results: what ONNX's rules make of an operator's inputs, and where they know none,
-// what the file declares.
+// Chooses the types of results: those that ONNX's rules derive from an operator's inputs or, if the
+// rules do not know them, those that the file declares.
 #pragma once
 
 #include <string>
@@ -14,15 +14,15 @@ class TypeChooser {
  public:
   explicit TypeChooser(const BoundDims& bound);
 
-  // The type of a result of `operation` that is called `name`, which ONNX's rules know as `made`.
+  // Returns the type of the result `name` of `operation`, for which ONNX's rules give `made`.
   onnx::TypeProto Choose(const std::string& name, const Scope& scope,
                          const ModelOperation& operation, const onnx::TypeProto& made);
 
-  // Notes where a result of `maker` is declared otherwise than it is made and planned.
+  // Records that a result of `maker` is declared with another type than the made and planned ones.
   void Compare(const std::string& name, const Scope& scope, const std::string& maker,
                const onnx::TypeProto& made, const onnx::TypeProto& planned);
 
-  // What Compare found, as one sentence; empty if nothing.
+  // Returns the findings of Compare as one sentence; empty if there are none.
   std::string Warning() const;
 
  private:

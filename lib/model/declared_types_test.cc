@@ -12,7 +12,7 @@ std::vector<std::string> WarningsOf(const std::string& graph, const LoadOptions&
   return WarningsOf(LoadText(graph, options));
 }
 
-TEST_CASE("declared types: one that contradicts the operator is told with what is planned") {
+TEST_CASE("declared types: one that contradicts the operator is reported with the planned type") {
   const auto warnings = WarningsOf(
       "g (float[2,8] x) => (float[2,9] y) <float[4,8] h> { [cut] h = Relu(x) y = Neg(h) }");
   REQUIRE(warnings.size() == 1);
@@ -26,7 +26,7 @@ TEST_CASE("declared types: element types and ranks count as well") {
   CHECK(WarningsOf("g (float[2,8] x) => (float[16] y) { y = Relu(x) }").size() == 1);
 }
 
-TEST_CASE("declared types: what is declared is planned where ONNX knows only a part") {
+TEST_CASE("declared types: the declared type is planned if ONNX knows only a part") {
   const std::string graph =
       "g (float[2,8] x) => (float[2,8] y) <int64[3,5] places, int64[2] q = {0,1}> "
       "{ places = NonZero(x) y = Relu(x) }";
@@ -50,7 +50,7 @@ TEST_CASE("declared types: the first few of many are listed, and the others coun
   CHECK(warnings[0].find("5 more") != std::string::npos);
 }
 
-TEST_CASE("declared types: a dimension that has a name alone contradicts nothing") {
+TEST_CASE("declared types: a dimension with only a name contradicts nothing") {
   CHECK(WarningsOf("g (float[N,8] x) => (float[N,8] y) { y = Relu(x) }", BatchOf(4)).empty());
   CHECK(WarningsOf("g (float[N,8] x) => (float[M,K] y) { y = Relu(x) }", BatchOf(4)).empty());
   CHECK(WarningsOf("g (float[N,8] x) => (float[N,M] y) { y = Transpose(x) }", BatchOf(4)).empty());
@@ -58,13 +58,13 @@ TEST_CASE("declared types: a dimension that has a name alone contradicts nothing
         1);
 }
 
-TEST_CASE("declared types: another shape of an input makes them stale, not wrong") {
+TEST_CASE("declared types: another shape of an input makes them outdated, not wrong") {
   const std::string graph = "g (float[2,8] x) => (float[2,8] y) { y = Relu(x) }";
   CHECK(WarningsOf(graph, {{}, {{"x", {4, 8}}}}).empty());
   CHECK(WarningsOf(graph).empty());
 }
 
-TEST_CASE("declared types: those of results of branches and functions are compared, not inside") {
+TEST_CASE("declared types: results of branches and functions are compared, values inside are not") {
   const char* const branch =
       "g (float[2,8] x) => (float[2,9] y) <bool c = {1}> {"
       "  y = If (c) <then_branch = a () => (float[2,8] u) { u = Relu(x) },"

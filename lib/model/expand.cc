@@ -24,15 +24,17 @@ namespace {
 using onnx::GraphProto;
 using onnx::NodeProto;
 
-constexpr int kDeepestNesting = 64;  // Branches and calls within each other; recursion ends here.
+constexpr int kDeepestNesting = 64;  // Branches and calls within each other; deeper recursion is
+                                     // refused.
 constexpr size_t kMaxOperations = 4'000'000;
-constexpr size_t kMaxMadeBytes = size_t{1} << 28;    // Nodes that are copied to fill in attributes.
-constexpr int64_t kMaxPartBytes = int64_t{1} << 28;  // What parts of sequences take, roughly.
+constexpr size_t kMaxMadeBytes = size_t{1} << 28;  // Nodes that are copied to fill in attributes.
+// The approximate memory of the parts of sequences.
+constexpr int64_t kMaxPartBytes = int64_t{1} << 28;
 constexpr int64_t kMaxFoldedReals = 64;  // Larger float tensors are weights, never sizes.
 
 struct Sequence {
   std::vector<ValueIndex> parts;
-  std::optional<int64_t> lost_axis;  // Its parts have one element there, and do not keep the axis.
+  std::optional<int64_t> lost_axis;  // Its parts have one element on this axis and drop it.
 };
 
 class Expander {
@@ -91,7 +93,7 @@ class Expander {
     return index;
   }
 
-  // Sizes that overflow are faults.
+  // A size that overflows is a fault.
   void SetType(ModelValue& value, const onnx::TypeProto& type) {
     value.type = type;
     if (!IsFullTensor(type)) return;
@@ -176,7 +178,8 @@ class Expander {
     return UniqueName(scope.prefix + name, used_node_names_);
   }
 
-  // Resolves the inputs of a node; nothing, and a fault, if one is produced nowhere before it.
+  // Resolves the inputs of a node. Returns nothing, and records a fault, if an input is not
+  // produced before it.
   std::optional<std::vector<ValueIndex>> ResolveInputs(const NodeProto& node, const Scope& scope) {
     std::vector<ValueIndex> inputs;
     for (const std::string& name : node.input()) {
@@ -225,7 +228,7 @@ class Expander {
     BindOutputs(node, function.output(), body, scope);
   }
 
-  // The values that the inner scope calls `inner_names` get the node's output names around it.
+  // Gives the values `inner_names` of the inner scope the node's output names in the outer one.
   template <typename Names>
   void BindOutputs(const NodeProto& node, const Names& inner_names, const Scope& inner,
                    Scope& scope) {
@@ -248,7 +251,8 @@ class Expander {
     }
   }
 
-  // An If whose condition is known becomes the branch that it takes; nothing else can be planned.
+  // Replaces an If with a known condition by the branch taken; other control flow cannot be
+  // planned.
   void ExpandControlFlow(const NodeProto& node, Scope& scope) {
     const auto inputs = ResolveInputs(node, scope);
     if (node.op_type() == "If" && inputs.has_value() && inputs->size() == 1 &&
@@ -331,7 +335,7 @@ class Expander {
 
   // ---- Sequences ------------------------------------------------------------------------------
 
-  // Returns the outputs of a node that stands for one of the file.
+  // Returns the outputs of a node that replaces a node of the file.
   std::vector<ValueIndex> AppendMade(NodeProto made, std::vector<ValueIndex> inputs, Scope& scope) {
     model_.made_nodes.push_back(std::move(made));
     const NodeProto& node = model_.made_nodes.back();
@@ -440,7 +444,7 @@ class Expander {
       ConstantValue& constant = (*folded)[i];
       if (value.has_shape &&
           (value.dims != constant.dims || value.elem_type != constant.elem_type)) {
-        continue;  // ONNX's own rule is the judge of shapes.
+        continue;  // ONNX's own rule decides on shapes.
       }
       if (!value.has_shape) SetType(value, TensorOfType(constant.elem_type, constant.dims));
       value.constant = std::make_unique<ConstantValue>(std::move(constant));
@@ -485,7 +489,8 @@ class Expander {
   std::vector<std::string> faults_;
   std::vector<std::string> unsupported_;
   std::unordered_map<ValueIndex, Sequence> sequences_;
-  std::vector<std::string> sequence_readers_;  // What reads a sequence but as SequenceAt does.
+  // Operations that read a sequence other than by SequenceAt.
+  std::vector<std::string> sequence_readers_;
   int64_t part_bytes_ = 0;
   size_t made_bytes_ = 0;
   bool is_too_large_ = false;

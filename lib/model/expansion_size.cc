@@ -15,13 +15,12 @@ using onnx::FunctionProto;
 using onnx::NodeProto;
 
 constexpr int kDeepestCalls = 64;
-// About a gigabyte of memory. Operations that stand in the file itself are as many as its size
-// allows.
+// These amount to about a gigabyte of memory. The file's own operations are limited by its size.
 constexpr int64_t kMaxExpandedOperations = 250'000;
 constexpr int64_t kMaxExpandedEntries = 5'000'000;
 constexpr int64_t kMaxExpandedNameBytes = int64_t{256} << 20;
 
-// Sums stop here, so that no count overflows.
+// Sums are capped here, so that no count overflows.
 constexpr int64_t kBeyondAll = int64_t{1} << 40;
 
 int64_t Sum(int64_t a, int64_t b) { return std::min(a + b, kBeyondAll); }
@@ -30,13 +29,13 @@ int64_t Product(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? kBeyondAll : std::min(product, kBeyondAll);
 }
 
-// What one expansion of a body makes.
+// The result of one expansion of a body.
 struct Size {
   int64_t operations = 0;
-  int64_t entries = 0;     // Operands, attributes and declarations that are looked at.
-  int64_t names = 0;       // Each of which begins with the prefix of the call.
-  int64_t name_bytes = 0;  // Without that prefix.
-  int depth = 0;           // Of calls within it.
+  int64_t entries = 0;     // Operands, attributes and declarations that are visited.
+  int64_t names = 0;       // Names, each of which begins with the prefix of the call.
+  int64_t name_bytes = 0;  // Bytes of these names without that prefix.
+  int depth = 0;           // The nesting of calls within it.
 
   void Add(const Size& other, int64_t prefix_bytes) {
     operations = Sum(operations, other.operations);
@@ -51,7 +50,7 @@ class ExpansionCounter {
  public:
   explicit ExpansionCounter(const ModelFunctions& functions) : functions_(functions) {}
 
-  // `is_call`: whether operations are counted, as those within a call are.
+  // `is_call` says whether operations count; those within a call do.
   template <typename Nodes>
   Size OfNodes(const Nodes& nodes, bool is_call, int depth) {
     Size size;
@@ -106,7 +105,7 @@ class ExpansionCounter {
     return int64_t{node.input_size()} + node.output_size() + node.attribute_size();
   }
 
-  // Of the names of what is expanded in the place of a node.
+  // Returns the length of the prefix of names that are expanded in place of a node.
   static int64_t PrefixBytes(const NodeProto& node) {
     if (!node.name().empty()) return static_cast<int64_t>(node.name().size()) + 1;
     const size_t output = node.output_size() > 0 ? node.output(0).size() : 0;

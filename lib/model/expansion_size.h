@@ -1,7 +1,7 @@
-// How large a model becomes when its functions are expanded; counted before it is done.
+// Computes how large a model becomes when its functions are expanded, before expanding them.
 //
 // Functions that call each other twice, thirty deep, are two kilobytes of file and 10^9 operations.
-// Each function is counted once, so the cost is in the size of the file.
+// Each function is counted once, so the cost is linear in the size of the file.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace ckplan {
 
-// kUnsupported: calls make more operations, or longer names, than fit into memory, or are nested
-// too deep, as they are where a function calls itself.
+// kUnsupported: calls make more operations, or longer names, than fit into memory, or they are
+// nested too deeply, as in a function that calls itself.
 Result<Done> CheckExpansion(const onnx::ModelProto& model, const ModelFunctions& functions,
                             const std::string& file);
 

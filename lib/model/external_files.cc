@@ -10,7 +10,7 @@
 namespace ckplan {
 namespace {
 
-// Field numbers of ONNX's messages on the way from a model to the locations of its tensors.
+// Field numbers of ONNX's messages on the path from a model to the locations of its tensors.
 constexpr uint32_t kModelGraph = 7;
 constexpr uint32_t kModelFunctions = 25;
 constexpr uint32_t kGraphNode = 1;
@@ -30,8 +30,7 @@ constexpr uint32_t kTensorExternalData = 13;
 constexpr uint32_t kEntryKey = 1;
 constexpr uint32_t kEntryValue = 2;
 
-constexpr int kMaxLevels =
-    100;  // Of graphs in graphs; deeper models are refused when they are read.
+constexpr int kMaxLevels = 100;  // Nested graphs; deeper models are refused when they are read.
 
 class LocationFinder {
  public:

@@ -1,4 +1,4 @@
-// The files beside a model that hold its weights.
+// Finds the files beside a model that hold its weights.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace ckplan {
 
-// The paths of all files that tensors of the model refer to, sorted, each once, whether they exist
-// or not. Empty if the model cannot be read. Cost: that of reading the fields of the file, not
+// Returns the paths of all files that the model's tensors refer to, sorted, each once, whether they
+// exist or not. Returns none if the model cannot be read. Only the fields of the file are read, not
 // their contents.
 std::vector<std::string> ExternalFiles(const std::string& model_path);
 

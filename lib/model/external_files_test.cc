@@ -4,7 +4,7 @@
 
 namespace ckplan {
 
-TEST_CASE("external files: wherever in the model the tensors stand") {
+TEST_CASE("external files: tensors anywhere in the model are found") {
   onnx::ModelProto proto = ParseGraph("g (float[2] x) => (float[2] y) { y = Relu(x) }");
   const auto refer = [](onnx::TensorProto* tensor, const char* location) {
     tensor->set_data_location(onnx::TensorProto::EXTERNAL);

@@ -11,16 +11,17 @@ namespace ckplan {
 
 namespace {
 
-// A literal is a weight where weights are applied, and where a vector of them (a bias, a scale: one
-// dimension above 1) is added or multiplied in. A matrix that is added is a mask; a branch of Where
-// or a part of Concat is a bound or padding.
+// A literal counts as a weight if the operator applies weights, or if it is a vector (a bias, a
+// scale: one dimension above 1) that is added or multiplied. An added matrix is a mask; a branch of
+// Where or a part of Concat is a bound or padding.
 bool TakesLiteralWeights(const OpRule& rule, const Dims& dims) {
   if (rule.has(traits::kWeights)) return true;
   const auto wide = std::count_if(dims.begin(), dims.end(), [](int64_t dim) { return dim > 1; });
   return wide == 1 && rule.has(traits::kVectors);
 }
 
-// Integers that are too small for sizes and indices: weights that were quantized, or zero points.
+// Returns whether integers of this type are too narrow for sizes and indices: they are quantized
+// weights or zero points.
 bool IsQuantized(int32_t elem_type) {
   const TensorType type = TensorTypeOf(elem_type);
   const int64_t bits = BitsOf(type);
@@ -74,7 +75,7 @@ class FactFinder {
     for (size_t i = 0; i < operation.outputs.size(); ++i) {
       if (operation.outputs[i] == kNoValue) continue;
       ValueFacts& output = facts_.value(operation.outputs[i]);
-      // Updated running statistics are state between steps, not results of this one.
+      // Updated running statistics are state between steps, not results of this step.
       if (facts.rule->kind == OpKind::kBatchNorm && i > 0) continue;
       output.is_batch = true;
       const bool is_float = IsFloatType(model_.value(operation.outputs[i]).elem_type);
@@ -127,7 +128,7 @@ class FactFinder {
     }
   }
 
-  // More than one number, written into the file.
+  // Returns whether the operation gives more than one number, written into the file.
   bool IsLiteral(const ModelOperation& operation) const {
     if (operation.output(0) == kNoValue) return false;
     if (ElementCount(model_.value(operation.outputs[0]).dims) == 1) return false;
@@ -139,12 +140,13 @@ class FactFinder {
            KindOf(model_.operations[static_cast<size_t>(shape.producer)]) == OpKind::kLiteral;
   }
 
-  // Operations are visited in the order in which they run, so this one's producers are known.
+  // Operations are visited in the order in which they run, so the producers of this one are known.
   OpKind KindOf(const ModelOperation& operation) const {
     return facts_.operations[static_cast<size_t>(&operation - model_.operations.data())].rule->kind;
   }
 
-  // Which constants that a step reads are trained, and the initializers behind them.
+  // Finds the trained constants that a step reads, and the initializers that they are computed
+  // from.
   void FindTrainedOperands(const ModelOperation& operation, OperationFacts& facts) {
     facts.reads_trained.assign(operation.inputs.size(), false);
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
@@ -160,7 +162,7 @@ class FactFinder {
   bool IsTrainedHere(const OpRule& rule, ValueIndex input) const {
     const ValueFacts& facts = facts_.value(input);
     const bool is_single = ElementCount(model_.value(input).dims) == 1;
-    // Exporters lift plain numbers (a scale, an epsilon) into initializers of one element.
+    // Exporters move plain numbers (a scale, an epsilon) into initializers of one element.
     if (is_single && !rule.has(traits::kWeights)) return false;
     if (facts.may_be_trained) return true;
     return facts.is_literal && TakesLiteralWeights(rule, model_.value(input).dims);
@@ -168,7 +170,7 @@ class FactFinder {
 
   // ---- Gradients ------------------------------------------------------------------------------
 
-  // Whether there are any.
+  // Returns whether the operation has any gradients.
   bool FindGradients(const ModelOperation& operation, OperationFacts& facts) const {
     bool has_any = false;
     for (size_t i = 0; i < operation.inputs.size(); ++i) {
@@ -187,7 +189,8 @@ class FactFinder {
       const ValueFacts& facts = facts_.value(output);
       const ModelValue& value = model_.value(facts.root);
       if (!facts.is_batch || !IsFloatType(model_.value(output).elem_type)) continue;
-      if (value.source == ModelValue::Source::kGraphInput) continue;  // Passed through unchanged.
+      // The input is passed through unchanged.
+      if (value.source == ModelValue::Source::kGraphInput) continue;
       outputs.Append(facts.root);
     }
   }
@@ -229,11 +232,11 @@ class FactFinder {
     for (size_t i = 0; i < model_.values.size(); ++i) {
       const ModelValue& value = model_.values[i];
       const bool is_state = trained.is_root[i] || state.is_root[i];
-      // Other literals that no one trains are part of the program, not of the model's state.
+      // Other untrained literals are part of the program, not of the model's state.
       const bool is_initializer = value.source == ModelValue::Source::kInitializer;
       const bool is_buffer = buffers.is_root[i] && (is_initializer || value.is_frozen);
       if (!is_state && !is_buffer) continue;
-      // Beyond the limit TensorGraph::Create refuses; adding on could overflow.
+      // TensorGraph::Create refuses totals above the limit; adding on could overflow.
       if (facts_.parameters > kMaxTotalBytes) return;
       facts_.parameters += value.bytes;
       facts_.counted.push_back(static_cast<ValueIndex>(i));
@@ -254,7 +257,7 @@ class FactFinder {
     int32_t operation = 0;
   };
 
-  // The float and quantized initializers and literals that some constants are computed from, and
+  // The float and quantized initializers and literals from which some constants are computed, and
   // all values on the way to them, so that each is visited once.
   struct RootMarks {
     explicit RootMarks(size_t values)
@@ -262,10 +265,10 @@ class FactFinder {
     std::vector<bool> is_root;
     std::vector<bool> is_visited;
     std::vector<int32_t>
-        last_reader;  // Of roots: the last operation that reads what is made of it.
+        last_reader;  // For each root: the last operation that reads a value computed from it.
   };
 
-  // To be called for later uses first.
+  // Must be called for later uses first.
   void MarkRoots(const Use& use, RootMarks& marks) const {
     std::vector<ValueIndex> pending = {use.value};
     while (!pending.empty()) {

@@ -1,4 +1,4 @@
-// Properties of each value of a model that is trained: which values depend on the batch, which need
+// Properties of each value of a model in training: which values depend on the batch, which need
 // gradients, which constants are trained parameters, and which are views of others.
 #pragma once
 
@@ -11,9 +11,9 @@
 namespace ckplan {
 
 struct ValueFacts {
-  // Depends on the contents of the batch or on a random number, so it is computed anew in each
-  // step. All other values are constant during a step. Integers that describe shapes (sizes, axes,
-  // masks of known shapes) are constant; integers that are computed from the batch and read by a
+  // The value depends on the contents of the batch or on a random number, so each step computes it
+  // anew. All other values are constant during a step. Integers that describe shapes (sizes, axes,
+  // masks of known shapes) are constant. Integers that are computed from the batch and read by a
   // live operation are tensors without a gradient, because they occupy memory.
   bool is_batch = false;
   bool requires_grad = false;
@@ -24,15 +24,16 @@ struct ValueFacts {
   // exporters write weights in this form; whether it is a weight depends on the operations that
   // read it.
   bool is_literal = false;
-  // For constants: a frozen parameter, or made of such and of nothing that may be trained.
+  // For constants: a frozen parameter, or computed from frozen parameters and from no value that
+  // may be trained.
   bool is_frozen = false;
   // The value whose memory this one uses; the value itself unless it is a view.
   ValueIndex root = kNoValue;
 };
 
 struct OperationFacts {
-  // The operation as the planner counts it. Operand::has_gradient says which inputs get a gradient,
-  // whether as activations or as parameters, and which outputs receive one.
+  // The operation as the planner counts it. Operand::has_gradient marks the inputs that get a
+  // gradient, as activations or as parameters, and the outputs that receive one.
   OpSpec spec;
   const OpRule* rule = nullptr;
   bool is_batch = false;  // Runs in each step.
@@ -50,12 +51,12 @@ struct ModelFacts {
   std::vector<OperationFacts> operations;
   // Float results that depend on the batch, with views replaced by their roots, each once.
   std::vector<ValueIndex> outputs;
-  // Trained parameters, running statistics, other float constants and quantized ones.
+  // The bytes of trained parameters, running statistics, other float constants and quantized ones.
   Bytes parameters;
-  Bytes parameter_gradients;          // For trained parameters alone.
-  std::vector<ValueIndex> counted;    // All of `parameters`, ascending.
-  std::vector<ValueIndex> quantized;  // Those of the parameters that are integers.
-  std::vector<ValueIndex> trained;    // Initializers and literals that have a gradient.
+  Bytes parameter_gradients;          // Gradients of trained parameters only.
+  std::vector<ValueIndex> counted;    // All values counted in `parameters`, ascending.
+  std::vector<ValueIndex> quantized;  // The integer parameters.
+  std::vector<ValueIndex> trained;    // The initializers and literals that have a gradient.
 
   const ValueFacts& value(ValueIndex i) const { return values[static_cast<size_t>(i)]; }
   ValueFacts& value(ValueIndex i) { return values[static_cast<size_t>(i)]; }

@@ -74,7 +74,7 @@ double Negate(double x) { return -x; }
 double Absolute(double x) { return std::fabs(x); }
 double Floor(double x) { return std::floor(x); }
 double Ceil(double x) { return std::ceil(x); }
-double RoundHalfToEven(double x) { return std::nearbyint(x); }  // As ONNX's Round asks.
+double RoundHalfToEven(double x) { return std::nearbyint(x); }  // ONNX's Round requires this.
 double Sqrt(double x) { return std::sqrt(x); }
 double Reciprocal(double x) { return 1 / x; }
 double Exp(double x) { return std::exp(x); }

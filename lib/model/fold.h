@@ -16,18 +16,18 @@
 
 namespace ckplan {
 
-// What is known of one input. For an optional input that is left out, both pointers are null.
+// Knowledge about one input. For an optional input that is left out, both pointers are null.
 struct FoldInput {
   const ConstantValue* value = nullptr;
-  // Known even where the contents are not: Shape needs only the dimensions.
+  // The dimensions may be known even if the contents are not: Shape needs only the dimensions.
   const Dims* dims = nullptr;
   int32_t elem_type = 0;
 };
 
-// Whether operations of this standard operator are folded at all.
+// Returns whether operations of this standard operator are folded at all.
 bool IsFolded(std::string_view op_type);
 
-// The outputs, or nothing if the operation cannot be folded with these inputs.
+// Returns the outputs, or nothing if the operation cannot be folded with these inputs.
 std::optional<std::vector<ConstantValue>> FoldNode(const onnx::NodeProto& node,
                                                    const std::vector<FoldInput>& inputs);
 

@@ -1,4 +1,4 @@
-// Folding of operators that treat each element alone: see fold.h.
+// Folds operators that treat each element separately: see fold.h.
 #include <cmath>
 
 #include "lib/model/fold_rules.h"
@@ -13,7 +13,7 @@ namespace {
 // Both operands, each broadcast to the shape of the result.
 struct Pairs {
   Dims dims;
-  std::vector<size_t> left, right;  // Source positions, by element of the result.
+  std::vector<size_t> left, right;  // The source positions for each element of the result.
 };
 
 std::optional<Pairs> PairUp(const ConstantValue& a, const ConstantValue& b) {

@@ -1,4 +1,4 @@
-// Folding of operators that make, join, cut and reduce tensors: see fold.h.
+// Folds operators that make, join, cut and reduce tensors: see fold.h.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,8 @@ using onnx::TensorProto;
 
 namespace {
 
-// The sizes of the parts: given as attribute or input, else equal with a smaller last one.
+// Returns the sizes of the parts: given as attribute or input, otherwise equal with a smaller last
+// one.
 std::optional<Dims> SplitSizes(const NodeProto& node, const Inputs& inputs, int64_t size) {
   Dims sizes = IntsAttribute(node, "split");
   if (inputs.size() > 1 && inputs[1].dims != nullptr) {
@@ -192,7 +193,8 @@ Folded FoldSplit(const FoldRule&, const NodeProto& node, const Inputs& inputs) {
   return outputs;
 }
 
-// Only over all elements of integer vectors: that is how sizes are multiplied or summed.
+// Folds only reductions over all elements of integer vectors, which is how sizes are multiplied or
+// summed.
 Folded FoldReduce(const FoldRule& rule, const NodeProto& node, const Inputs& inputs) {
   const ConstantValue* data = Known(inputs, 0);
   if (data == nullptr || data->is_float() || data->dims.size() > 1 || data->ints.empty()) {

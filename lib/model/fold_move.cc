@@ -1,4 +1,4 @@
-// Folding of operators that only move elements: see fold.h.
+// Folds operators that only move elements: see fold.h.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -50,7 +50,7 @@ struct SliceRange {
   int64_t count = 0;
 };
 
-// The positions that ONNX's rules for starts, ends and steps beyond the axis select.
+// Returns the positions that ONNX's rules select for starts, ends and steps beyond the axis.
 SliceRange RangeOf(int64_t start, int64_t end, int64_t step, int64_t size) {
   const int64_t lowest = step > 0 ? 0 : -1;
   const int64_t highest = step > 0 ? size : size - 1;
@@ -236,7 +236,7 @@ std::optional<ElementMap> MapSlice(const NodeProto& node, const Inputs& inputs) 
     } else if (const ConstantValue* part = Known(inputs, i + 1); part != nullptr) {
       parts[i] = part->ints;
     } else if (i + 1 < inputs.size() && inputs[i + 1].dims != nullptr) {
-      return std::nullopt;  // Given, but not known.
+      return std::nullopt;  // It is given, but its contents are unknown.
     }
   }
   const size_t count = parts[0].size();

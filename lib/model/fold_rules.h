@@ -1,4 +1,4 @@
-// What the files that fold operations share: the type of a row of the table in fold.cc, the
+// The declarations that the files of folding share: the row type of the table in fold.cc, the
 // functions that rows refer to, and their common helpers.
 #pragma once
 
@@ -25,13 +25,13 @@ struct ElementMap {
 struct FoldRule {
   std::string_view op;
   Folded (*fold)(const FoldRule& rule, const onnx::NodeProto& node, const Inputs& inputs);
-  // What `fold` applies to elements, for integers and for floating-point numbers; null where it
-  // does not apply. Functions of integers return nothing on overflow and on division by zero.
+  // The functions that `fold` applies to elements, for integers and for floating-point numbers;
+  // null if unused. Functions on integers return nothing on overflow and on division by zero.
   std::optional<int64_t> (*join_ints)(int64_t a, int64_t b) = nullptr;
   double (*join_reals)(double a, double b) = nullptr;
   std::optional<int64_t> (*change_int)(int64_t x) = nullptr;
   double (*change_real)(double x) = nullptr;
-  // For FoldMove: where elements are taken from. The contents of the first input are known.
+  // For FoldMove: the source of each element. The contents of the first input are known.
   std::optional<ElementMap> (*map)(const onnx::NodeProto& node, const Inputs& inputs) = nullptr;
 };
 
@@ -71,15 +71,16 @@ std::optional<ElementMap> MapSlice(const onnx::NodeProto& node, const Inputs& in
 // ---- Helpers ------------------------------------------------------------------------------------
 
 bool IsSmall(const Dims& dims);
-// A result of one output, whose values are converted to the width of their type.
+// Returns a single output, converted to the width of its type.
 Folded One(ConstantValue value);
 const ConstantValue* Known(const Inputs& inputs, size_t i);
 bool AllKnown(const Inputs& inputs);
-// Elements of `from`, in the order that `map` gives.
+// Returns elements of `from`, in the order that `map` gives.
 ConstantValue Pick(const ConstantValue& from, ElementMap map);
 
-// Axes of an operator that has them as an attribute in old opsets and as an input in new ones.
-// Negative ones count from the end. Nothing if they are given but their values are not known.
+// The axes of an operator that has them as an attribute in old opsets and as an input in new ones.
+// Negative axes count from the end. ReadAxes returns nothing if they are given but their values are
+// unknown.
 struct Axes {
   bool are_given = false;
   std::vector<int64_t> values;
@@ -87,11 +88,11 @@ struct Axes {
 std::optional<Axes> ReadAxes(const onnx::NodeProto& node, const Inputs& inputs, size_t input,
                              size_t rank);
 
-// StridesOf returns the row-major strides of a shape; BroadcastDims the shape that both are
-// broadcast to.
+// StridesOf returns the row-major strides of a shape; BroadcastDims returns the shape to which both
+// are broadcast.
 std::vector<int64_t> StridesOf(const Dims& dims);
 std::optional<Dims> BroadcastDims(const Dims& a, const Dims& b);
-// For each element of `to`, the position of its source in a tensor of shape `from`.
+// Returns, for each element of `to`, the position of its source in a tensor of shape `from`.
 std::optional<std::vector<size_t>> BroadcastSources(const Dims& from, const Dims& to);
 
 }  // namespace ckplan::folding

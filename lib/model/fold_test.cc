@@ -1,4 +1,4 @@
-// Folding, one operator at a time: what is folded must be what the operator computes.
+// Tests folding one operator at a time: the result must equal what the operator computes.
 #include "lib/model/fold.h"
 
 #include <doctest/doctest.h>
@@ -8,7 +8,7 @@
 namespace ckplan {
 namespace {
 
-// Evaluates one node whose inputs are given as tensors of the text's initializers.
+// Evaluates one node whose inputs are initializers given as text.
 std::optional<std::vector<ConstantValue>> Fold(const std::string& initializers,
                                                const std::string& node) {
   const onnx::ModelProto proto =
@@ -37,7 +37,7 @@ struct FoldRow {
   std::vector<int64_t> ints;
 };
 
-TEST_CASE("fold: integers come out as the operator defines them") {
+TEST_CASE("fold: integer results are as the operator defines them") {
   const FoldRow rows[] = {
       {"int64[2,3] a = {0,1,2,3,4,5}", "y = Shape(a)", {2}, {2, 3}},
       {"int64[2,3] a = {0,1,2,3,4,5}", "y = Shape<start = -1>(a)", {1}, {3}},
@@ -140,7 +140,7 @@ TEST_CASE("fold: floats are rounded to their type, and halves to even") {
   CHECK(rounded->at(0).reals == std::vector<double>{0, 2, -2});
 }
 
-TEST_CASE("fold: what would overflow, divide by zero or grow large is left alone") {
+TEST_CASE("fold: operations that would overflow, divide by zero or grow large are not folded") {
   CHECK_FALSE(Fold("int64 a = {9223372036854775807}, int64 b = {2}", "y = Mul(a, b)").has_value());
   CHECK_FALSE(Fold("int64 a = {9223372036854775807}, int64 b = {1}", "y = Add(a, b)").has_value());
   CHECK_FALSE(Fold("int64 a = {1}, int64 b = {0}", "y = Div(a, b)").has_value());

@@ -1,4 +1,4 @@
-// What a frozen parameter no longer costs: gradients, what only they read, and whole backward
+// Tests what a frozen parameter saves: gradients, values that only they read, and whole backward
 // steps.
 #include "lib/model/step_graph.h"
 #include "lib/model/testing.h"
@@ -6,7 +6,7 @@
 namespace ckplan {
 namespace {
 
-// A linear layer of width 4, LoRA's two of rank 1 beside it, and a head.
+// A linear layer of width 4, LoRA's two layers of rank 1 in parallel, and a head.
 constexpr const char* kLora =
     "g (float[8,4] x) => (float[8,2] y) <float[4,4] w = {1,2,3,4,1,2,3,4,1,2,3,4,1,2,3,4}, "
     "float[4] bias = {1,2,3,4}, float[4,1] lora_a = {1,2,3,4}, float[1,4] lora_b = {1,2,3,4}, "
@@ -47,7 +47,7 @@ TEST_CASE("freeze: a frozen parameter counts, without a gradient") {
   CHECK(Frozen(kLora, {"*", "!head"}).graph.constants().parameter_gradients == Bytes(8 * 4));
 }
 
-TEST_CASE("freeze: what only a frozen parameter's gradient reads is not saved") {
+TEST_CASE("freeze: values that only a frozen parameter's gradient reads are not saved") {
   const TensorGraph all = Frozen(kLora, {}).graph;
   CHECK(ReadsOf(all, "base") == "x");
   CHECK(ReadsOf(all, "y") == "h");
@@ -56,14 +56,14 @@ TEST_CASE("freeze: what only a frozen parameter's gradient reads is not saved") 
   CHECK(ReadsOf(lora, "low") == "x");
   CHECK(ReadsOf(lora, "high") == "low");
   CHECK(ReadsOf(lora, "h") == "h");
-  CHECK(ReadsOf(lora, "y").empty());  // Its gradient goes through head alone.
+  CHECK(ReadsOf(lora, "y").empty());  // Its gradient needs only head.
   CHECK(MakerOf(lora, "base").backward_cost == Cost(0));
   CHECK(MakerOf(lora, "plain").backward_cost == Cost(0));
   CHECK(lora.backward_cost() < all.backward_cost());
   CHECK(lora.forward_cost() == all.forward_cost());
 }
 
-TEST_CASE("freeze: where nothing before it is trained, a tensor has no gradient") {
+TEST_CASE("freeze: a tensor has no gradient if nothing before it is trained") {
   const TensorGraph graph = Frozen(kLora, {"*", "!head"}).graph;
   for (const Tensor& tensor : graph.tensors()) {
     CAPTURE(tensor.name);

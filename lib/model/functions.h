@@ -12,7 +12,7 @@ class ModelFunctions {
  public:
   explicit ModelFunctions(const onnx::ModelProto& model);
 
-  // The function that the node calls; null if it is an operator.
+  // Returns the function that the node calls; null if the node is an operator.
   const onnx::FunctionProto* Find(const onnx::NodeProto& node) const;
   bool empty() const { return functions_.empty(); }
 
@@ -22,14 +22,15 @@ class ModelFunctions {
 
 using CallAttributes = std::unordered_map<std::string, const onnx::AttributeProto*>;
 
-// Whether one of its attributes is a graph: a branch or the body of a loop.
+// Returns whether one of the node's attributes is a graph: a branch or the body of a loop.
 bool HoldsGraph(const onnx::NodeProto& node);
-// Whether the node, which stands in a function, may refer to attributes of the function's call.
+// Returns whether the node, which is in a function, may refer to attributes of the function's call.
 bool NeedsBinding(const onnx::NodeProto& node);
-// Fills in the attributes of the enclosing function's call; those that the call leaves out go.
+// Fills in the attributes from the enclosing function's call, and removes those that the call
+// leaves out.
 void BindAttributes(onnx::NodeProto& node, const CallAttributes& attributes);
 
-// The empty name and "ai.onnx" are one domain.
+// Returns the domain with "ai.onnx" replaced by the empty name, which means the same.
 const std::string& PlainDomain(const std::string& domain);
 bool IsStandard(const onnx::NodeProto& node);
 

@@ -21,7 +21,7 @@ using onnx::NodeProto;
 using onnx::TensorProto;
 using onnx::TypeProto;
 
-// Stands first, so that a change of the definition changes every hash.
+// It comes first, so that a change of the definition changes every hash.
 constexpr std::string_view kDefinition = "ckplan graph 1";
 
 template <typename Proto>
@@ -39,8 +39,7 @@ bool IsAlwaysRead(int32_t elem_type) {
          elem_type == TensorProto::BOOL;
 }
 
-// Every list begins with its length, and every text with its own, so no two graphs are written
-// alike.
+// Every list and every text begins with its length, so different graphs never give the same bytes.
 class GraphHasher {
  public:
   explicit GraphHasher(const onnx::ModelProto& model) : model_(model), operands_(model) {}
@@ -255,7 +254,7 @@ class GraphHasher {
 
   const onnx::ModelProto& model_;
   ShapeOperands operands_;
-  const ShapeOperands::Names* names_ = nullptr;  // Those of the body that is being written.
+  const ShapeOperands::Names* names_ = nullptr;  // The names in the body that is being written.
   Sha256 hash_;
   std::string pending_;
 };

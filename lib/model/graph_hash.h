@@ -1,13 +1,13 @@
-// What identifies a model: its graph, without its weights.
+// The identity of a model: a hash of its graph without its weights.
 //
-// Counted are, in the order of the file where that order means something and sorted where it does
-// not: the operator sets; inputs, outputs, initializers and declared values by name, type and
-// shape, with the names of dimensions; nodes by name, operator, operands and attributes; functions;
-// and the contents of those constants that shapes depend on, which are small integers, booleans,
-// and the floats that ShapeOperands names. docs/loader.md has the list of what does not count.
+// The hash covers, in the order of the file if that order matters and sorted otherwise: the
+// operator sets; inputs, outputs, initializers and declared values by name, type and shape, with
+// the names of dimensions; nodes by name, operator, operands and attributes; functions; and the
+// contents of those constants on which shapes depend: small integers, booleans, and the floats that
+// ShapeOperands names. docs/loader.md lists what the hash leaves out.
 //
-// The hash is of the message that protobuf has read, not of its bytes, so that neither the order
-// of fields nor the form in which a tensor stores its elements counts. The cost is in the number of
+// The hash covers the message that protobuf has read, not its bytes, so neither the order of fields
+// nor the form in which a tensor stores its elements matters. The cost is linear in the number of
 // nodes, since the contents of large tensors were left out when the file was scanned.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace ckplan {
 
-// 64 hexadecimal digits.
+// Returns 64 hexadecimal digits.
 std::string GraphHash(const onnx::ModelProto& model);
 
 }  // namespace ckplan

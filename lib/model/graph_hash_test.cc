@@ -1,4 +1,4 @@
-// What makes a model another model, and what does not.
+// Tests which changes give a model another identity.
 #include "lib/model/graph_hash.h"
 
 #include <doctest/doctest.h>
@@ -179,7 +179,8 @@ TEST_CASE("graph hash: names, operators, attributes, types and shapes count") {
 }
 
 TEST_CASE(
-    "graph hash: a float from which a size is folded counts, one that is only trained does not") {
+    "graph hash: a float from which a size is folded counts, a float that is only trained does "
+    "not") {
   constexpr const char* kFolded =
       "g (float[N,3,8,8] x) => (float[N,3,A,B] y) "
       "<float[4] one = {1,1,1,1}, float[4] two = {1,1,2,2}, float[3] bias = {1,2,3}> {"

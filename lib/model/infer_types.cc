@@ -18,7 +18,7 @@ namespace {
 
 using onnx::TensorProto;
 
-// Contents are handed out only in types that ONNX's rules read.
+// Contents are provided only in types that ONNX's rules read.
 bool IsReadByRules(int32_t elem_type) {
   return elem_type == TensorProto::INT64 || elem_type == TensorProto::INT32 ||
          elem_type == TensorProto::FLOAT || elem_type == TensorProto::DOUBLE ||
@@ -38,7 +38,7 @@ class NodeContext final : public onnx::InferenceContext {
   }
   size_t getNumInputs() const override { return operation_.inputs.size(); }
   const onnx::TypeProto* getInputType(size_t index) const override {
-    // ONNX's own context throws here too: its rules rely on it in damaged files.
+    // ONNX's own context throws here as well: its rules rely on it for damaged files.
     if (index >= operation_.inputs.size()) fail_type_inference("it has no input ", index);
     const ModelValue* value = InputAt(index);
     return value == nullptr || value->type.value_case() == onnx::TypeProto::VALUE_NOT_SET
@@ -95,8 +95,8 @@ void RunRule(const ModelOperation& operation, NodeContext& context) {
   }
 }
 
-// What ONNX's rules leave open. The output of GroupNormalization is as its input. So is the mask of
-// Dropout before opset 10; from there on it is of booleans.
+// Adds the shapes that ONNX's rules leave open. The output of GroupNormalization has the type of
+// its input. So has the mask of Dropout before opset 10; since then the mask is boolean.
 void AddKnownShapes(const Model::Impl& model, const ModelOperation& operation,
                     std::vector<onnx::TypeProto>& outputs) {
   const bool is_dropout = operation.type() == "Dropout";
@@ -128,8 +128,8 @@ bool TakesFloats(const onnx::OpSchema::FormalParameter& parameter) {
          });
 }
 
-// Floats where the operator takes none, such as the repeats of a Tile: they would be given a
-// gradient. Other types are not compared with ONNX's lists, which exporters are ahead of.
+// Finds floats as inputs that take none, such as the repeats of a Tile: they would be given a
+// gradient. Other types are not compared with ONNX's lists, since exporters use newer types.
 std::string FloatFault(const Model::Impl& model, const ModelOperation& operation) {
   const auto& parameters = operation.schema->inputs();
   for (size_t i = 0; i < operation.inputs.size() && !parameters.empty(); ++i) {

@@ -72,8 +72,8 @@ class ParameterLister {
   const ModelFacts& facts_;
   const std::vector<NodeId>& node_of_operation_;
   std::vector<Parameter> parameters_;
-  std::vector<int32_t> place_;    // By value: where it stands in the list.
-  std::vector<int32_t> visitor_;  // By value: the last operation behind which it was found.
+  std::vector<int32_t> place_;    // By value: its position in the list.
+  std::vector<int32_t> visitor_;  // By value: the last operation from which it was reached.
 };
 
 }  // namespace

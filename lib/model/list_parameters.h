@@ -8,9 +8,10 @@
 
 namespace ckplan {
 
-// All that ModelFacts::parameters counts. A node reads a parameter also where it reads what is
-// computed from it before the step, such as its transpose. `node_of_operation` as in ModelGraph.
-// Takes as long as nodes and the constants behind them are many.
+// Lists everything that ModelFacts::parameters counts. A node also counts as a reader of a
+// parameter if it reads a value computed from it before the step, such as its transpose.
+// `node_of_operation` is as in ModelGraph. The time is linear in nodes and in the constants that
+// they depend on.
 std::vector<Parameter> ListParameters(const Model::Impl& model, const ModelFacts& facts,
                                       const std::vector<NodeId>& node_of_operation);
 

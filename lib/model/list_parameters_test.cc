@@ -13,7 +13,7 @@ using Kind = Parameter::Kind;
 
 struct Listed {
   ModelGraph graph;
-  std::string text;  // "w trained 16 bytes, 4 in 4 rows, read by MatMul Add; ..."
+  std::string text;  // For example "w trained 16 bytes, 4 in 4 rows, read by MatMul Add; ...".
 };
 
 Listed List(const std::string& graph, const LoadOptions& options = {}) {
@@ -41,14 +41,14 @@ constexpr const char* kNet =
     "float[4] bias = {1,2,3,4}, float[2,4] head = {1,2,3,4,5,6,7,8}> "
     "{ a = MatMul(x, w) b = Add(a, bias) c = MatMul(b, w) t = Transpose(head) y = MatMul(c, t) }";
 
-TEST_CASE("parameters: each with its size and the nodes that read it, or what is made of it") {
+TEST_CASE("parameters: each with its size and the nodes that read it or values made from it") {
   CHECK(List(kNet).text ==
         "w trained 64 bytes, 16 in 4 rows, read by MatMul MatMul; "
         "bias trained 16 bytes, 4 in 4 rows, read by Add; "
         "head trained 32 bytes, 8 in 2 rows, read by MatMul; ");
 }
 
-TEST_CASE("parameters: frozen ones and buffers are told apart") {
+TEST_CASE("parameters: frozen parameters and buffers are distinguished") {
   LoadOptions options;
   options.freeze = {"w"};
   CHECK(List(kNet, options).text.starts_with("w frozen 64 bytes"));
@@ -62,7 +62,7 @@ TEST_CASE("parameters: frozen ones and buffers are told apart") {
         "v buffer 8 bytes, 2 in 2 rows, read by BatchNormalization; ");
 }
 
-TEST_CASE("parameters: their bytes are those that the graph counts, of every model") {
+TEST_CASE("parameters: their bytes are those that the graph counts, for every model") {
   for (const char* const name : {"resnet18", "gpt2_small", "squeezenet1_1"}) {
     CAPTURE(name);
     LoadOptions load;

@@ -1,4 +1,4 @@
-// LoadModel: from a file to a Model. See model.h.
+// Implements LoadModel, which turns a file into a Model: see model.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,8 +28,8 @@ std::unordered_set<std::string> InitializerNames(const onnx::GraphProto& graph) 
   return names;
 }
 
-// Exporters that optimise fold BatchNormalization into the convolution before it and name the
-// new bias after the weight. Training such a model is not training the original one.
+// Optimising exporters fold BatchNormalization into the convolution before it and name the new bias
+// after the weight. Training such a model differs from training the original one.
 bool LooksFolded(const onnx::GraphProto& graph) {
   for (const auto& node : graph.node()) {
     if (node.op_type() == "BatchNormalization") return false;
@@ -43,8 +43,8 @@ bool LooksFolded(const onnx::GraphProto& graph) {
   return false;
 }
 
-// Whether the node is what is left of a normalisation of a PyTorch model, which the exporter's
-// optimizer has folded into it: then it still has the metadata of the normalisation.
+// Returns whether the node is the remainder of a PyTorch normalisation that the exporter's
+// optimizer has folded into it: it still has the metadata of the normalisation.
 bool HasFoldedNormalisation(const onnx::NodeProto& node) {
   const std::string& type = node.op_type();
   if (type != "Conv" && type != "ConvTranspose" && type != "Gemm") return false;
@@ -70,7 +70,8 @@ bool WarnOfFoldedNormalisations(Model::Impl& model, const std::string& file) {
   return true;
 }
 
-// What ONNX Runtime's and ONNX's own training tools add to a model; null if it is none of that.
+// Returns what ONNX Runtime's and ONNX's own training tools have added by this node; null if
+// nothing.
 const char* TrainingPart(const onnx::NodeProto& node) {
   if (node.op_type() == "Gradient") return "a backward";
   if (node.domain() == "com.microsoft" && node.op_type().ends_with("Grad")) return "a backward";
@@ -88,7 +89,8 @@ bool WarnOfTraining(Model::Impl& model, const onnx::NodeProto& node, const std::
   return true;
 }
 
-// The first is told. Operations are those of branches and functions as well, where they are used.
+// Warns about the first such node. Operations include those of branches and functions that are
+// used.
 void WarnOfBackward(Model::Impl& model, const std::string& file) {
   for (const onnx::NodeProto& node : model.proto->graph().node()) {
     if (WarnOfTraining(model, node, node.name(), file)) return;
@@ -163,7 +165,7 @@ Result<Model> LoadModel(const std::string& path, const LoadOptions& options) {
     return Load(path, options);
   } catch (const std::bad_alloc&) {
     throw;
-  } catch (const std::exception& fault) {  // Protobuf, ONNX or the file system threw it.
+  } catch (const std::exception& fault) {  // Thrown by protobuf, ONNX or the file system.
     return NotOnnx(path, std::string(fault.what()).substr(0, 300));
   }
 }

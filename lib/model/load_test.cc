@@ -1,4 +1,4 @@
-// What LoadModel refuses, and what it makes of dimensions, shape arithmetic and nested graphs.
+// Tests what LoadModel refuses, and how it treats dimensions, shape arithmetic and nested graphs.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
@@ -22,7 +22,7 @@ Dims DimsOf(const Model& model, const std::string& name) {
   return {};
 }
 
-// The settings that an error advises, as "dims N=... input_shapes x=?,8".
+// Returns the settings that an error advises, as "dims N=... input_shapes x=?,8".
 std::string Advised(const Result<Model>& model) {
   REQUIRE_FALSE(model.ok());
   CHECK(model.error().code == ErrorCode::kUsage);
@@ -108,7 +108,7 @@ TEST_CASE("load: every cut and every flipped byte of a model is read or refused"
   CHECK(refused > whole.size());
 }
 
-TEST_CASE("load: shape arithmetic is folded whatever it is made of") {
+TEST_CASE("load: shape arithmetic of any operators is folded") {
   const auto model = LoadText(
       "g (float[N,3,8] x, float[1] v) => (float[A,B] y, float[C] z, float[D] u) "
       "<int64 zero = {0}, int64[1] minus = {-1}, int64[1] first = {0}, int64 two = {2},"
@@ -190,7 +190,7 @@ TEST_CASE("load: a function that calls itself is refused") {
   CheckFails(LoadProto(proto), ErrorCode::kUnsupported, "levels deep");
 }
 
-// A function that calls the one before it twice, `levels` times.
+// Makes functions each of which calls the one before it twice, `levels` deep.
 std::string DoublingFunctions(int levels) {
   std::string text =
       "<ir_version: 10, opset_import: [\"\" : 20, \"local\" : 1]> "
@@ -259,7 +259,7 @@ TEST_CASE("load: operands that an operator does not have, lacks or does not take
         "(Tile) has floats as input 1, which takes none");
 }
 
-// Ifs within each other, as the bytes of a file: protobuf itself writes no more than it reads.
+// Returns the bytes of a file with nested Ifs: protobuf itself writes no more levels than it reads.
 std::string NestedIfs(int levels) {
   const auto field = [](uint32_t number, const std::string& content) {
     Rope rope;
@@ -281,7 +281,7 @@ std::string NestedIfs(int levels) {
   return rest.SerializeAsString() + field(7, graph);  // Protobuf merges the two graphs.
 }
 
-TEST_CASE("load: branches that are nested too deep are no damaged file") {
+TEST_CASE("load: branches that are nested too deep are not reported as a damaged file") {
   const TemporaryFile file("nested.onnx");
   file.Write(NestedIfs(20));
   const auto model = LoadModel(file.path(), {});
@@ -306,7 +306,7 @@ TEST_CASE("load: text that is nested too deep is refused before it is parsed") {
   CheckFails(LoadModel(proto.path(), {}), ErrorCode::kInvalidInput, "too deep");
 }
 
-TEST_CASE("load: a wrongly declared shape does not count where ONNX knows better") {
+TEST_CASE("load: a wrongly declared shape does not count if ONNX knows better") {
   const auto model = LoadText(
       "g (float[4,8] x) => (float[1,1] y) <float[7,7] h> {"
       "  h = Relu(x) y = Neg(h) }");
@@ -340,7 +340,7 @@ TEST_CASE("load: ONNX's own text and protobuf's text are read") {
   CheckFails(LoadModel(proto.path(), {}), ErrorCode::kInvalidInput, "line 1");
 }
 
-TEST_CASE("load: a graph that holds a backward, or newer operators than are known, is warned of") {
+TEST_CASE("load: a graph with a backward, or with operators that are too new, gives a warning") {
   onnx::ModelProto model = ParseGraph("g (float[2,8] x) => (float[2,8] y) { y = Relu(x) }");
   CHECK(LoadProto(model)->warnings().empty());
   model.mutable_opset_import(0)->set_version(10'000);
@@ -361,7 +361,7 @@ std::string FirstWarning(const Result<Model>& model) {
   return model->warnings().empty() ? "" : model->warnings()[0];
 }
 
-TEST_CASE("load: normalisations that PyTorch's exporter has folded away are warned of") {
+TEST_CASE("load: normalisations that PyTorch's exporter has folded away give a warning") {
   LoadOptions options;
   options.dims = {{"N", 4}};
   const Result<Model> model = LoadModel("testdata/regress/folded_norms.onnx", options);
@@ -371,7 +371,7 @@ TEST_CASE("load: normalisations that PyTorch's exporter has folded away are warn
         std::string::npos);
   CHECK(warning.find("optimize=False") != std::string::npos);
   CHECK(model->warnings().size() == 1);
-  // A convolution of a module that is none is a convolution.
+  // A convolution is not warned about if its module is not a normalisation.
   onnx::ModelProto proto =
       ParseGraph("g (float[1,1,4,4] x, float[1,1,1,1] w) => (float[1,1,4,4] y) { y = Conv(x, w) }");
   const auto classes_are = [&](const std::string& classes) {
@@ -422,7 +422,7 @@ TEST_CASE("load: a backward is found in a function that is called") {
   }
 }
 
-TEST_CASE("load: dimensions and given inputs whose names are no UTF-8 are refused") {
+TEST_CASE("load: dimensions and given inputs whose names are not UTF-8 are refused") {
   onnx::ModelProto proto = ParseGraph("g (float[N,8] x) => (float[N,8] y) { y = Relu(x) }");
   const std::string name = "n\xff";
   auto& input = *proto.mutable_graph()->mutable_input(0);

@@ -1,4 +1,5 @@
-// LowerModel: from a Model to the TensorGraph of its training step. See model.h.
+// Implements LowerModel, which turns a Model into the TensorGraph of its training step: see
+// model.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -82,7 +83,7 @@ class Lowerer {
     return parts_.tensors.push_back(std::move(tensor));
   }
 
-  // An optional output that nothing reads is not produced.
+  // Optional outputs without readers are not produced.
   void FindReadValues() {
     for (const ValueIndex output : facts_.outputs) is_read_[static_cast<size_t>(output)] = true;
     for (size_t i = 0; i < model_.operations.size(); ++i) {
@@ -151,7 +152,7 @@ class Lowerer {
     }
   }
 
-  // By position: whether the output exists as a tensor.
+  // Returns by position whether the output exists as a tensor.
   std::vector<bool> AddOutputsOf(const ModelOperation& operation, Node& node) {
     std::vector<bool> is_tensor(operation.outputs.size(), false);
     for (size_t i = 0; i < operation.outputs.size(); ++i) {
@@ -167,7 +168,7 @@ class Lowerer {
     return is_tensor;
   }
 
-  // Tensors alone: parameters and constants are always there.
+  // Only tensors are listed: parameters and constants always exist.
   void AddReads(const ModelOperation& operation, const OperationFacts& own,
                 const BackwardReads& backward, TensorId statistic, Node& node) const {
     UniqueAppender reads(node.backward_reads);
@@ -188,7 +189,8 @@ class Lowerer {
     add(uses_own_indices ? tensors_[static_cast<size_t>(operation.outputs[1])] : statistic);
   }
 
-  // A contribution without a change of shape: the output's own gradient serves.
+  // If an input contributes without a change of shape, the output's own gradient serves as its
+  // gradient.
   void AddPassthrough(const ModelOperation& operation, const OperationFacts& own,
                       Node& node) const {
     if (own.rule->kind != OpKind::kAdd && own.rule->kind != OpKind::kSub) return;
@@ -198,7 +200,7 @@ class Lowerer {
       if (!HasShapeOfOutput(operation, i)) continue;
       const ValueFacts& input = facts_.value(operation.inputs[i]);
       if (!input.is_batch || !input.requires_grad) continue;
-      // Sub(x, x) and the like: one and the same tensor cannot both pass through and not.
+      // In Sub(x, x) and the like, the same tensor cannot both pass through and not.
       const TensorId tensor = TensorOf(operation.inputs[i]);
       if (is_sub && std::count(node.inputs.begin(), node.inputs.end(), tensor) > 1) continue;
       passed.Append(tensor);
@@ -299,7 +301,7 @@ class Lowerer {
     return warnings;
   }
 
-  // Zero points, of one element, are not worth a word.
+  // Zero points, which have one element, need no warning.
   std::string QuantizedWarning() const {
     std::vector<std::string> shown;
     for (const ValueIndex index : facts_.quantized) {
@@ -319,10 +321,10 @@ class Lowerer {
   const LowerOptions& options_;
   const ModelFacts facts_;
   std::vector<std::vector<int32_t>> shared_parameters_;  // By operation.
-  std::vector<TensorId> tensors_;                        // By value; views have none of their own.
-  std::vector<bool> is_read_;                            // By value.
+  std::vector<TensorId> tensors_;  // By value; a view has no tensor of its own.
+  std::vector<bool> is_read_;      // By value.
   TensorGraphParts parts_;
-  std::vector<NodeId> nodes_;  // By operation; none where it is no node.
+  std::vector<NodeId> nodes_;  // By operation; none if it is not a node.
   std::map<std::string, std::vector<std::string>> unknown_;
 };
 

@@ -1,4 +1,5 @@
-// Which tensors, nodes and backward reads a model has: one fact of the table in docs at a time.
+// Tests which tensors, nodes and backward reads a model has: one fact of the table in docs at a
+// time.
 #include <doctest/doctest.h>
 
 #include <ctime>
@@ -10,7 +11,7 @@
 namespace ckplan {
 namespace {
 
-// The reads of the only node of that operator.
+// Returns the reads of the only node with that operator.
 std::string ReadsOf(const std::string& graph, const std::string& op,
                     Autograd autograd = Autograd::kMinimal) {
   const ModelGraph lowered = LowerText(graph, {}, autograd);
@@ -27,7 +28,7 @@ Bytes StatisticOf(const std::string& graph, const std::string& op,
   return last.bytes;
 }
 
-// x goes through a trained scale h first, so that what follows needs a gradient.
+// x first passes a trained scale that gives h, so that later values need a gradient.
 std::string AfterScale(const std::string& body, const std::string& more = "") {
   return "g (float[4,6,8,8] x) => (float[A,B,C,D] y) <float[6,1,1] w = {1,2,3,4,5,6}" + more +
          "> { h = Mul(x, w) " + body + " }";
@@ -73,20 +74,20 @@ TEST_CASE("lower: each operator's backward reads the minimum that its kernel nee
 }
 
 TEST_CASE("lower: an operand is read only if its partner needs a gradient") {
-  // h needs a gradient, x does not: d(x h)/dh needs x, and nobody asks for d(x h)/dx.
+  // h needs a gradient, x does not: d(x h)/dh needs x, and d(x h)/dx is not computed.
   CHECK(ReadsOf("g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}> "
                 "{ h = Add(x, w) y = Mul(x, h) }",
                 "Mul") == "x");
   CHECK(ReadsOf("g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}> "
                 "{ h = Add(x, w) y = Mul(h, h) }",
                 "Mul") == "h");
-  // A plain number is no parameter: scaling reads nothing.
+  // A plain number is not a parameter: scaling reads nothing.
   CHECK(ReadsOf("g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}, float s = {0.5}> "
                 "{ h = Add(x, w) y = Mul(h, s) }",
                 "Mul") == "");
 }
 
-TEST_CASE("lower: what depends on no parameter has no gradient and reads nothing") {
+TEST_CASE("lower: a node that depends on no parameter has no gradient and reads nothing") {
   const ModelGraph lowered = LowerText(
       "g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}, float s = {0.5}> "
       "{ a = Mul(x, s) b = Sigmoid(a) y = Mul(b, w) }");
@@ -97,7 +98,7 @@ TEST_CASE("lower: what depends on no parameter has no gradient and reads nothing
   CHECK(NamesOf(lowered.graph, lowered.graph.node(NodeId(2)).backward_reads) == "b");
 }
 
-TEST_CASE("lower: views are no nodes, their results are their input's tensor") {
+TEST_CASE("lower: views are not nodes, their results are their input's tensor") {
   const ModelGraph lowered = LowerText(
       "g (float[2,3,4] x) => (float[A] y) <float[4] w = {1,2,3,4}, int64[1] all = {-1}, "
       "int64[1] axis = {0}, int64[3] same = {2,3,4}, float no = {0.0}> {"
@@ -149,7 +150,7 @@ TEST_CASE("lower: saved statistics have their real sizes") {
         Bytes(4 * 6 * 8 * 8));
 }
 
-TEST_CASE("lower: max pooling's own indices serve where the graph has them") {
+TEST_CASE("lower: max pooling's own indices are used if the graph has them") {
   const ModelGraph lowered = LowerText(
       "g (float[4,6,8,8] x) => (float[4,6,7,7] y, float[4,6,8,8] z) <float[6,1,1] w = "
       "{1,2,3,4,5,6}> "
@@ -161,7 +162,7 @@ TEST_CASE("lower: max pooling's own indices serve where the graph has them") {
   CHECK(NamesOf(lowered.graph, NodeOf(lowered.graph, "MaxUnpool").backward_reads) == "i");
 }
 
-TEST_CASE("lower: an LSTM saves gates and cells, and its states where no output holds them") {
+TEST_CASE("lower: an LSTM saves gates and cells, and its states if no output holds them") {
   const std::string all = "g (float[7,3,5] x) => (float[A,B,C,D] z) ";
   onnx::ModelProto proto;
   for (const bool uses_all : {true, false}) {
@@ -187,7 +188,7 @@ TEST_CASE("lower: an LSTM saves gates and cells, and its states where no output 
   }
 }
 
-TEST_CASE("lower: attention saves probabilities, or under torch the logarithms of their sums") {
+TEST_CASE("lower: attention saves probabilities, or with torch the logarithms of their sums") {
   const char* graph =
       "g (float[2,4,10,16] q, float[2,4,12,16] k, float[2,4,12,16] v) => (float[2,4,10,16] y) "
       "<float[16] w = {1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16}> "
@@ -203,7 +204,7 @@ TEST_CASE("lower: attention saves probabilities, or under torch the logarithms o
   CHECK(torch.graph.tensor(flash.outputs.back()).bytes == Bytes(2 * 4 * 10 * 4));
 }
 
-TEST_CASE("lower: a batch normalisation for inference is trained; its updates are no tensors") {
+TEST_CASE("lower: a batch normalisation for inference is trained; its updates are not tensors") {
   const ModelGraph lowered = LowerText(
       "g (float[2,3] x) => (float[2,3] y, float[3] m, float[3] v) "
       "<float[3] s = {1,1,1}, float[3] b = {0,0,0}, float[3] mean = {0,0,0}, float[3] var = "
@@ -242,7 +243,7 @@ TEST_CASE("lower: a dropout's mask is a float before opset 10, and gets no gradi
   }
 }
 
-TEST_CASE("lower: random numbers and what is made of them are tensors without gradient") {
+TEST_CASE("lower: random numbers and values made from them are tensors without gradient") {
   const ModelGraph lowered = LowerText(
       "g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}, float p = {0.8}> "
       "{ h = Mul(x, w) u = RandomUniformLike(h) k = Less(u, p) m = Cast<to = 1>(k) y = Mul(h, m) "
@@ -255,13 +256,13 @@ TEST_CASE("lower: random numbers and what is made of them are tensors without gr
   CHECK(NamesOf(lowered.graph, lowered.graph.node(NodeId(4)).backward_reads) == "m");
 }
 
-TEST_CASE("lower: additions pass gradients on and write in place where shapes are equal") {
+TEST_CASE("lower: additions pass gradients on and write in place if shapes are equal") {
   const ModelGraph lowered = LowerText(
       "g (float[2,4] x) => (float[2,4] z) <float[4] w = {1,2,3,4}, int64[1] axis = {0}> "
       "{ h = Mul(x, w) row = ReduceSum<keepdims = 1>(h, axis) y = Add(h, row) z = Sub(y, h) }");
   const TensorGraph& graph = lowered.graph;
   const Node& mul = NodeOf(graph, "Mul");
-  CHECK(mul.in_place.empty());  // What is given from outside stays as it is.
+  CHECK(mul.in_place.empty());  // A tensor given from outside stays as it is.
   const Node& add = NodeOf(graph, "Add");
   CHECK(NamesOf(graph, add.gradient_passthrough) == "h");
   REQUIRE(add.in_place.size() == 1);
@@ -271,19 +272,19 @@ TEST_CASE("lower: additions pass gradients on and write in place where shapes ar
   CHECK(sub.in_place.size() == 2);
 }
 
-TEST_CASE("lower: weights are found behind casts, transposes and constant arithmetic") {
+TEST_CASE("lower: weights are found through casts, transposes and constant arithmetic") {
   const ModelGraph lowered = LowerText(
       "g (float[2,3] x) => (float[2,4] y) "
       "<float16[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12}, float[4] b = {1,2,3,4}, float s = {0.5}> "
       "{ c = Cast<to = 1>(w) t = Transpose(c) n = Mul(t, s) h = MatMul(x, n) y = Add(h, b) }");
   CHECK(lowered.graph.nodes().size() == 2);
   CHECK(NamesOf(lowered.graph, NodeOf(lowered.graph, "MatMul").backward_reads) == "x");
-  // The half precision weights, the bias, and the number that scales them.
+  // The half precision weights, the bias, and the number that scales the weights.
   CHECK(lowered.graph.constants().parameters == Bytes(12 * 2 + 4 * 4 + 4));
   CHECK(lowered.roles[0].role == NodeRole::kConstant);
 }
 
-TEST_CASE("lower: weights are found where they are Constant or ConstantOfShape nodes") {
+TEST_CASE("lower: weights that are Constant or ConstantOfShape nodes are found") {
   const ModelGraph lowered = LowerText(
       "g (float[2,3] x) => (float[2,4] y) <int64[2] shape = {3,4}> "
       "{ w = ConstantOfShape<value = float[1] {0.5}>(shape) b = Constant<value = float[4] "
@@ -294,7 +295,7 @@ TEST_CASE("lower: weights are found where they are Constant or ConstantOfShape n
 }
 
 TEST_CASE("lower: gradients of parameters are those of the last node that trains them") {
-  // h and z train w, the former by its transpose; b is the bias of one alone.
+  // h and y train w, the former by its transpose; b is the bias of one node only.
   const ModelGraph lowered = LowerText(
       "g (float[2,3] x) => (float[2,3] y) <float[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12}, "
       "float[4] b = {1,2,3,4}> "
@@ -307,7 +308,7 @@ TEST_CASE("lower: gradients of parameters are those of the last node that trains
   CHECK(lowered.graph.constants().parameter_gradients == Bytes(16 * 4));
 }
 
-TEST_CASE("lower: masks and plain numbers in the file are no parameters") {
+TEST_CASE("lower: masks and plain numbers in the file are not parameters") {
   const ModelGraph lowered = LowerText(
       "g (float[2,2] x) => (float[2,2] y) <float[2] w = {1,2}, float s = {0.5}> "
       "{ mask = Constant<value = float[2,2] {0.0,-100.0,0.0,0.0}>()"
@@ -315,7 +316,7 @@ TEST_CASE("lower: masks and plain numbers in the file are no parameters") {
   CHECK(lowered.graph.constants().parameter_gradients == Bytes(2 * 4));
 }
 
-TEST_CASE("lower: integer glue vanishes, integers of the batch that are read are tensors") {
+TEST_CASE("lower: shape arithmetic vanishes, integers of the batch that are read are tensors") {
   const ModelGraph lowered = LowerText(
       "g (int64[N,5] ids) => (float[N,5,2] y) <float[9,2] table = "
       "{1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9},"
@@ -329,7 +330,7 @@ TEST_CASE("lower: integer glue vanishes, integers of the batch that are read are
   CHECK_FALSE(lowered.graph.tensor(gather.inputs[0]).requires_grad);
 }
 
-TEST_CASE("lower: what reaches no float output is left out; no such output is an error") {
+TEST_CASE("lower: nodes that reach no float output are left out; a model without one is an error") {
   const ModelGraph lowered = LowerText(
       "g (float[4] x) => (float[4] y, int64[1] best) <float[4] w = {1,2,3,4}> "
       "{ y = Mul(x, w) dead = Exp(y) best = ArgMax(y) }");
@@ -361,14 +362,14 @@ TEST_CASE("lower: an unknown operator of declared shape costs its bytes, reads a
         std::string::npos);
 }
 
-TEST_CASE("lower: a model without trained parameters is warned of") {
+TEST_CASE("lower: a model without trained parameters gives a warning") {
   const ModelGraph lowered = LowerText("g (float[4] x) => (float[4] y) { y = Relu(x) }");
   REQUIRE(lowered.warnings.size() == 1);
   CHECK(lowered.warnings[0].find("no trained parameter") != std::string::npos);
   CHECK(NodeOf(lowered.graph, "Relu").backward_reads.empty());
 }
 
-TEST_CASE("lower: names of nodes are unique whatever the file does") {
+TEST_CASE("lower: names of nodes are unique for any file") {
   const ModelGraph lowered = LowerText(
       "g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}> "
       "{ [same] a = Mul(x, w) [same] b = Relu(a) y = Relu(b) }");
@@ -377,7 +378,7 @@ TEST_CASE("lower: names of nodes are unique whatever the file does") {
   CHECK(lowered.graph.node(NodeId(2)).name == "Relu:y");
 }
 
-TEST_CASE("lower: an operand that stands twice is listed twice") {
+TEST_CASE("lower: an operand that occurs twice is listed twice") {
   const ModelGraph lowered = LowerText(
       "g (float[4] x) => (float[4] y) <float[4] w = {1,2,3,4}> { h = Mul(x, w) y = Add(h, h) }");
   const Node& add = NodeOf(lowered.graph, "Add");
@@ -385,7 +386,7 @@ TEST_CASE("lower: an operand that stands twice is listed twice") {
   CHECK(NamesOf(lowered.graph, add.gradient_passthrough) == "h");
 }
 
-TEST_CASE("lower: what became of each value and each operation") {
+TEST_CASE("lower: each value and each operation is mapped to the graph") {
   const Result<Model> model = LoadText(
       "g (float[2,4] x) => (float[4,2] y) <float[4,2] w = {1,2,3,4,5,6,7,8}, int64[2] s = {4, 2}> "
       "{ v = Reshape(x, s) t = Exp(w) y = Add(v, t) }");
@@ -405,7 +406,7 @@ TEST_CASE("lower: what became of each value and each operation") {
   CHECK(lowered.graph.tensor(tensor_named("x")).name == "x");
   CHECK(lowered.graph.tensor(tensor_named("y")).name == "y");
   CHECK(tensor_named("v") == tensor_named("x"));  // A view.
-  CHECK(tensor_named("w").is_none());             // A constant, and what is computed from it.
+  CHECK(tensor_named("w").is_none());             // A constant, and a value computed from it.
   CHECK(tensor_named("t").is_none());
   REQUIRE(lowered.node_of_operation.size() == 3);
   CHECK(lowered.node_of_operation[0].is_none());
@@ -430,7 +431,8 @@ TEST_CASE("lower: measured costs are found by name, and all missing ones are nam
 }
 
 constexpr int kMany = 20'000;
-constexpr double kManySeconds = 5;  // A tenth of that where the cost is linear, hundreds where not.
+constexpr double kManySeconds = 5;  // A tenth of that is needed if the cost is linear, hundreds if
+                                    // not.
 
 double SecondsToLower(const onnx::ModelProto& model) {
   const std::clock_t begin = std::clock();
@@ -447,7 +449,7 @@ onnx::NodeProto& AddNode(onnx::ModelProto& model, const char* op, const std::str
   return node;
 }
 
-TEST_CASE("lower: the cost is linear where each constant is computed from the one before") {
+TEST_CASE("lower: the cost is linear if each constant is computed from the one before") {
   onnx::ModelProto model = ParseGraph(
       "g (float[2,4] x) => (float[2,4] t) <float[4] c0 = {1,2,3,4}> { t0 = Mul(x, c0) }");
   for (int i = 1; i <= kMany; ++i) {
@@ -459,7 +461,7 @@ TEST_CASE("lower: the cost is linear where each constant is computed from the on
   CHECK(SecondsToLower(model) < kManySeconds);
 }
 
-TEST_CASE("lower: the cost is linear where names have to be told apart") {
+TEST_CASE("lower: the cost is linear if names have to be made unique") {
   onnx::ModelProto model =
       ParseGraph("g (float[2,4] x) => (float[2,4] y) <float[4] w = {1,2,3,4}> { y = Mul(x, w) }");
   for (int i = 2; i < kMany; ++i) {

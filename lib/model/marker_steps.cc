@@ -11,7 +11,7 @@
 namespace ckplan {
 namespace {
 
-// The steps that a reader of the markers comes to by the rule.
+// Derives the steps as a reader of the markers does by the rule.
 class RuleOfOrder {
  public:
   RuleOfOrder(const std::vector<FileRow>& rows, const IdVector<NodeId, NodeDecision>& decisions)
@@ -52,7 +52,7 @@ class RuleOfOrder {
 
   const NodeDecision& DecisionOn(size_t node) const { return decisions_[rows_[node].node]; }
 
-  // The node whose memory the input is in; none if it is constant or comes from outside.
+  // Returns the node whose memory holds the input; none if it is constant or given from outside.
   size_t MakerOf(size_t node, size_t input) const {
     do {
       if (input >= rows_[node].makers.size() || rows_[node].makers[input] < 0) return kNone;
@@ -66,7 +66,7 @@ class RuleOfOrder {
     if (node != kNone && !is_present_[node]) stack->push_back({node});
   }
 
-  // Depth-first without recursion: what runs again for one step may be a chain of 100,000 nodes.
+  // Depth-first without recursion: the reruns for one step may form a chain of 100,000 nodes.
   void Provide(size_t wanted) {
     std::vector<Frame> stack;
     Visit(wanted, &stack);
@@ -90,7 +90,7 @@ class RuleOfOrder {
   std::vector<Step> steps_;
 };
 
-// What the markers call each node of the graph: "12", or "12.1" in an expanded call.
+// Returns the markers' name of each node of the graph: "12", or "12.1" in an expanded call.
 IdVector<NodeId, std::string> NamesOfNodes(const std::vector<FileRow>& rows, size_t nodes) {
   IdVector<NodeId, std::string> names(nodes);
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -103,7 +103,7 @@ IdVector<NodeId, std::string> NamesOfNodes(const std::vector<FileRow>& rows, siz
   return names;
 }
 
-// For each node of the graph the operation of the file.
+// Returns the file's operation for each node of the graph.
 IdVector<NodeId, const FileOperation*> OperationsOf(const std::vector<FileRow>& rows,
                                                     size_t nodes) {
   IdVector<NodeId, const FileOperation*> operations(nodes, nullptr);

@@ -1,15 +1,15 @@
-// In which order an annotated model's nodes run: the rule of docs/onnx-markers.md, and the marker
-// of plans that it does not describe.
+// The order in which an annotated model's nodes run: the rule of docs/onnx-markers.md, and the
+// marker for plans that the rule does not describe.
 //
-//   rule     nodes forward by segment, and within it as in the file; the loss; the same backward in
-//            reverse. Before a backward run all that it reads is made again that is to be, each
-//            node after what it needs itself.
+//   rule     nodes forward by segment, and within a segment in the order of the file; the loss; the
+//            same backward in reverse. Before a backward run, all values that it reads and that
+//            must be remade are remade, each node after the nodes that it needs itself.
 //   marker   "forward 0 1 2 loss backward 2 forward 1 backward 1 0": numbers of nodes in the file's
 //            main graph, "4.0" and "4.1" for the operations of an expanded call; after "free", the
-//            outputs that are released, as "1:o0", or "1:s" for a statistic.
+//            outputs that are freed, as "1:o0", or "1:s" for a statistic.
 //
-// The rule is applied here to what the file says and to nothing else, so whoever reads the markers
-// comes to the same steps. Cost: O(steps x reads).
+// The rule uses only what the file says, so every reader of the markers derives the same steps.
+// Cost: O(steps x reads).
 #pragma once
 
 #include <optional>
@@ -23,11 +23,12 @@
 
 namespace ckplan {
 
-// "i0" an input, "o0" an output, "s" the statistic that the node saves for its backward.
+// Returns "i0" for an input, "o0" for an output, "s" for the statistic that the node saves for its
+// backward.
 std::string TextOf(const ValuePlace& place);
 
-// The value of the marker; nothing where the rule gives these steps. The schedule is of forward and
-// backward steps, valid, and for `graph`, whose nodes the rows refer to.
+// Returns the value of the marker, or nothing if the rule gives these steps. The schedule consists
+// of forward and backward steps and is valid for `graph`, to whose nodes the rows refer.
 std::optional<std::string> StepsMarker(const std::vector<FileRow>& rows,
                                        const IdVector<NodeId, NodeDecision>& decisions,
                                        const TensorGraph& graph, const Schedule& schedule);

@@ -1,12 +1,12 @@
-// Reads an ONNX model and lowers it to a TensorGraph. This folder alone sees ONNX and protobuf: the
-// headers that others may include, PUBLIC_HEADERS in CMakeLists.txt, are free of them.
+// Reads an ONNX model and lowers it to a TensorGraph. Only this folder uses ONNX and protobuf: the
+// headers that others may include, PUBLIC_HEADERS in CMakeLists.txt, do not.
 //
-//   model.onnx ── LoadModel ──▶ Model ── LowerModel ──▶ ModelGraph (TensorGraph + who is who)
+//   model.onnx ── LoadModel ──▶ Model ── LowerModel ──▶ ModelGraph (TensorGraph + mappings)
 //                                                           └── BuildStepGraph ──▶ StepGraph
 //
 // A Model is the file with functions inlined, dimensions bound, shape arithmetic folded and every
 // tensor's type and shape inferred. Weights are never read: external data is not opened, and large
-// inline data is skipped while the file is scanned, so a 10 GB model costs what its graph costs.
+// inline data is skipped while the file is scanned, so a 10 GB model costs no more than its graph.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +27,14 @@
 namespace ckplan {
 
 struct LoadOptions {
-  DimSizes dims;             // batch=64
-  InputShapes input_shapes;  // x=2,3,64,64
-  // Counts every float tensor that depends on the batch at this size. Parameters and other
+  DimSizes dims;             // For example batch=64.
+  InputShapes input_shapes;  // For example x=2,3,64,64.
+  // If set, every float tensor that depends on the batch has this type's size. Parameters and other
   // constants keep the model's types.
   ActivationType activation_type = ActivationType::kOfModel;
-  NamePatterns freeze;  // Parameters that are not trained, by name.
+  NamePatterns freeze;  // Names of parameters that are not trained.
   // If set, only this model is loaded. It is compared before dimensions are bound, since another
-  // model may have none of that name.
+  // model may lack the named ones.
   const ModelIdentity* planned = nullptr;
 };
 
@@ -49,7 +49,7 @@ class Model {
 
   const Impl& impl() const { return *impl_; }
   const ModelIdentity& identity() const;
-  // The sizes of symbolic dimensions: those asked for, and those that follow from overridden
+  // The sizes of symbolic dimensions: the requested ones, and those that follow from overridden
   // shapes.
   const DimSizes& dims() const;
   // Remarks for the user that need no action, such as folded BatchNormalization.
@@ -59,30 +59,31 @@ class Model {
   std::unique_ptr<Impl> impl_;
 };
 
-// kIo: the file cannot be read. kInvalidInput: the file is not ONNX or is damaged, sizes overflow,
-// or a shape stays unknown (the message names the node, its operator and what was known). kUsage:
-// symbolic dimensions without a size (the message names all of them; the remedy would bind them), a
-// dimension, input or parameter that the model does not have, or a size below 1. kUnsupported:
-// control flow that cannot be folded. kCheckFailed: it is not the model that was planned.
+// Loads a model. kIo: the file cannot be read. kInvalidInput: the file is not ONNX or is damaged,
+// sizes overflow, or a shape stays unknown (the message names the node, its operator and the known
+// sizes). kUsage: symbolic dimensions without a size (the message names all of them; the remedy
+// would bind them), a dimension, input or parameter that the model does not have, or a size below
+// 1. kUnsupported: control flow that cannot be folded. kCheckFailed: the model is not the planned
+// one.
 Result<Model> LoadModel(const std::string& path, const LoadOptions& options);
 
 struct LowerOptions {
   Autograd autograd = Autograd::kMinimal;
   CostModel cost;
-  bool lists_parameters = false;  // Whether ModelGraph::parameters is wanted.
+  bool lists_parameters = false;  // ModelGraph::parameters is wanted.
 };
 
-// What a node of the file has become.
+// The role of a file node in the graph.
 enum class NodeRole {
-  kNode,  // A node of the graph: `node` says which.
-  kView,  // Its output has the memory of its input.
-  // Folded, or computed from parameters and constants alone: it runs once, before the steps.
+  kNode,  // A node of the graph, given by `node`.
+  kView,  // A view: its output has the memory of its input.
+  // Folded, or computed from parameters and constants only: it runs once, before the steps.
   kConstant,
 };
 
 struct ModelNodeRole {
   NodeRole role = NodeRole::kConstant;
-  NodeId node;  // Set for kNode alone.
+  NodeId node;  // Set only for kNode.
 };
 
 struct ModelGraph {
@@ -91,16 +92,16 @@ struct ModelGraph {
   // inlined function call share the row of that call: if any of them is a node of the graph, the
   // row is kNode with the first of them.
   std::vector<ModelNodeRole> roles;
-  // In addition to the Model's own: operators that are not known.
+  // Warnings about unknown operators, in addition to those of the Model.
   std::vector<std::string> warnings;
-  // The tensor of each value and the node of each operation of Model::Impl; invalid ids for what is
-  // not in the graph. A view has the tensor whose memory it uses.
+  // The tensor of each value and the node of each operation of Model::Impl; invalid ids for those
+  // that are not in the graph. A view has the tensor whose memory it uses.
   std::vector<TensorId> tensor_of_value;
   std::vector<NodeId> node_of_operation;
   ModuleCalls modules;  // Empty if the file names none.
-  // The values of Model::Impl, in its order, that are no tensors of the graph.
+  // The values of Model::Impl, in its order, that are not tensors of the graph.
   std::vector<AbsentValue> absent_values;
-  // In the order of Model::Impl, if they were asked for. Their bytes add up to the graph's.
+  // In the order of Model::Impl, if requested. Their bytes add up to the graph's.
   std::vector<Parameter> parameters;
 };
 

@@ -1,7 +1,7 @@
-// What a loaded model is made of; for lib/model alone.
+// The contents of a loaded model; only for lib/model.
 //
 // The graph is flat: calls of functions, and branches of Ifs with a known condition, are expanded
-// where they stand. Values and operations are referred to by their indices; names are for messages.
+// in place. Values and operations are referred to by their indices; names are for messages.
 #pragma once
 
 #include <cstdint>
@@ -33,14 +33,14 @@ struct ModelValue {
   Bytes bytes;
   int32_t producer = -1;                           // Index into ops, for kOperation.
   const onnx::TensorProto* initializer = nullptr;  // Set for kInitializer.
-  std::unique_ptr<ConstantValue> constant;         // The contents, where they are known and small.
+  std::unique_ptr<ConstantValue> constant;         // The contents, if they are known and small.
   bool is_frozen = false;                          // A parameter that is not trained: see freeze.h.
 };
 
 struct ModelOperation {
-  std::string name;  // Unique: the node's own, else "Conv:out"; made unique by a suffix.
+  std::string name;  // Unique: the node's own name, else "Conv:out", with a suffix if needed.
   const onnx::NodeProto* node = nullptr;   // Attributes of an enclosing function are filled in.
-  const onnx::OpSchema* schema = nullptr;  // Null if the operator is not known.
+  const onnx::OpSchema* schema = nullptr;  // Null if the operator is unknown.
   int32_t file_node = 0;                   // Index of its node in the file's main graph.
   std::vector<ValueIndex> inputs;          // As the node lists them, or kNoValue.
   std::vector<ValueIndex> outputs;
@@ -60,15 +60,16 @@ struct Model::Impl {
   std::vector<ValueIndex> graph_inputs;    // Inputs that are not initializers.
   std::vector<ValueIndex> graph_outputs;
   ModelIdentity identity;
-  DimSizes dims;                                              // Sizes of symbolic dimensions.
-  ActivationType activation_type = ActivationType::kOfModel;  // Sets `bytes` of the values.
+  DimSizes dims;  // The sizes of symbolic dimensions.
+  // This determines the `bytes` of values.
+  ActivationType activation_type = ActivationType::kOfModel;
   std::vector<std::string> warnings;
 
   const ModelValue& value(ValueIndex i) const { return values[static_cast<size_t>(i)]; }
   ModelValue& value(ValueIndex i) { return values[static_cast<size_t>(i)]; }
 };
 
-// Attributes of a node; if the node does not have one, the default of the operator's schema.
+// Return attributes of a node; if the node lacks one, the default of the operator's schema.
 const onnx::AttributeProto* FindAttribute(const onnx::NodeProto& node, std::string_view name);
 int64_t IntAttribute(const onnx::NodeProto& node, std::string_view name, int64_t otherwise);
 double FloatAttribute(const onnx::NodeProto& node, std::string_view name, double otherwise);

@@ -1,4 +1,4 @@
-// Real models, as exporters write them: testdata/models says where each came from.
+// Tests real models as exporters write them: testdata/models says where each came from.
 #include <doctest/doctest.h>
 
 #include "lib/graph/saved_for_backward.h"
@@ -44,7 +44,7 @@ TEST_CASE("models: nothing unknown is left in any of them") {
   struct Row {
     const char* name;
     size_t nodes;
-    int64_t trained_bytes;  // As the exporting framework counts them, where it does.
+    int64_t trained_bytes;  // As the exporting framework counts them, if it does.
   };
   const Row rows[] = {
       {"alexnet", 21, 244403360},
@@ -81,7 +81,7 @@ TEST_CASE("models: nothing unknown is left in any of them") {
   }
 }
 
-TEST_CASE("models: under torch, what is saved equals what PyTorch measured, to the byte") {
+TEST_CASE("models: with torch, saved bytes equal those measured in PyTorch") {
   struct Row {
     const char* name;
     int64_t batch;
@@ -104,7 +104,7 @@ TEST_CASE("models: under torch, what is saved equals what PyTorch measured, to t
 TEST_CASE("models: forward FLOPs are those of the literature") {
   struct Row {
     const char* name;
-    double giga_flops;  // Twice the multiply-adds that the papers give, within 4 %.
+    double giga_flops;  // Twice the multiply-adds in the papers, within 4 %.
   };
   const Row rows[] = {{"resnet50", 8.2},      {"resnet18", 3.64},    {"vgg16", 31.0},
                       {"alexnet", 1.43},      {"vit_b_16", 35.1},    {"densenet121", 5.75},
@@ -115,7 +115,7 @@ TEST_CASE("models: forward FLOPs are those of the literature") {
   }
 }
 
-TEST_CASE("models: a folded batch normalisation is warned of, a trained one is not") {
+TEST_CASE("models: a folded batch normalisation gives a warning, a trained one does not") {
   CHECK(LoadNamed("resnet50.dynamo", 4).warnings().size() == 1);
   for (const char* name :
        {"resnet50", "resnet50.dynamo_train", "vgg16", "googlenet", "squeezenet1_1"}) {

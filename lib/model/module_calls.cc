@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kScopes = "pkg.torch.onnx.name_scopes";
 constexpr std::string_view kClasses = "pkg.torch.onnx.class_hierarchy";
-// The scope of what no module computes, such as sizes that the exporter asks for.
+// The scope of operations outside any module, such as sizes that the exporter computes.
 constexpr std::string_view kNoModule = "_empty_nn_module_stack_from_metadata_hook";
 
 std::vector<std::string> StringsOf(const onnx::NodeProto& node, std::string_view key) {
@@ -22,8 +22,8 @@ std::vector<std::string> StringsOf(const onnx::NodeProto& node, std::string_view
 // The calls of the nodes so far, which are given in the order in which they run.
 class CallTree {
  public:
-  // The innermost call of the node, which is added with its callers where it begins here; -1 for
-  // none.
+  // Returns the innermost call of the node, which is added with its callers if it begins here; -1
+  // for none.
   int32_t CallOf(const onnx::NodeProto& node) {
     const std::vector<std::string> scopes = StringsOf(node, kScopes);
     if (scopes.size() < 2 || scopes.front() == kNoModule) return -1;
@@ -46,7 +46,8 @@ class CallTree {
 
  private:
   std::vector<ModuleCall> calls_;
-  std::vector<int32_t> running_;  // The calls that the last node is in, the model's first.
+  std::vector<int32_t> running_;  // The calls that contain the last node, beginning with the
+                                  // model's.
 };
 
 }  // namespace

@@ -1,13 +1,13 @@
-// Reads which module each node of a model comes from. Exporters of PyTorch write it into the
+// Reads the module that each node of a model comes from. Exporters of PyTorch write it into the
 // metadata of every node, as lists in Python's notation:
 //
 //   pkg.torch.onnx.name_scopes      ['', 'layer1', 'layer1.0', 'layer1.0.conv1', 'conv2d']
 //   pkg.torch.onnx.class_hierarchy  ['…ResNet', '…Sequential', '…BasicBlock', '…Conv2d',
-//   'aten.conv2d.default']
+//                                    'aten.conv2d.default']
 //
-// The last entry of each is the operation itself. Calls are not numbered: a call is taken to be a
-// row of nodes, in the order in which they run, with no node of another module among them. So two
-// calls of a module right after one another count as one.
+// The last entry of each is the operation itself. Calls are not numbered: consecutive nodes of a
+// module, in the order in which they run, are taken to be one call. So two calls of a module right
+// after one another count as one.
 #pragma once
 
 #include <optional>
@@ -20,14 +20,15 @@
 
 namespace ckplan {
 
-// The strings of a list in Python's notation; nothing if it is none.
+// Returns the strings of a list in Python's notation, or nothing if the text is not such a list.
 std::optional<std::vector<std::string>> ParsePythonStrings(std::string_view text);
 
-// The classes of the modules that the node is in, and of its operation; empty if it names none.
+// Returns the classes of the modules that contain the node, and of its operation; empty if it names
+// none.
 std::vector<std::string> ClassesOf(const onnx::NodeProto& node);
 
-// `nodes` has the node of each operation of the model, or none, and `node_count` is the number of
-// nodes. Empty if no node of the graph names a module.
+// `nodes` has the node of each operation of the model, or none; `node_count` is the number of
+// nodes. The result is empty if no node of the graph names a module.
 ModuleCalls ReadModuleCalls(const Model::Impl& model, const std::vector<NodeId>& nodes,
                             size_t node_count);
 

@@ -1,4 +1,4 @@
-// Which module each node comes from, by the metadata of exporters.
+// Tests which module each node comes from, by the metadata of exporters.
 #include "lib/model/module_calls.h"
 
 #include <doctest/doctest.h>
@@ -14,14 +14,14 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// How many calls there are of the classes whose names end so.
+// Returns how many calls there are of classes whose names have this ending.
 int CallsOfClass(const ModuleCalls& modules, const std::string& name) {
   int count = 0;
   for (const ModuleCall& call : modules.calls) count += call.class_name.ends_with(name) ? 1 : 0;
   return count;
 }
 
-// A chain of Relus with the given scopes and classes.
+// Makes a chain of Relus with the given scopes and classes.
 ModuleCalls CallsOf(const std::vector<std::pair<std::string, std::string>>& nodes) {
   std::string body;
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -97,7 +97,8 @@ TEST_CASE("module calls: exported networks name the module of every node") {
   };
   const Row rows[] = {{"resnet18.modules", ".resnet.BasicBlock", 8},
                       {"resnet18.modules", ".BatchNorm2d", 20},
-                      {"resnet18.modules", ".ReLU", 17},  // Nine modules, of which eight run twice.
+                      // There are nine modules, eight of which run twice.
+                      {"resnet18.modules", ".ReLU", 17},
                       {"bert_4layers.modules", ".BertLayer", 4},
                       {"bert_4layers.modules", ".BertSelfAttention", 4}};
   for (const Row& row : rows) {
@@ -117,7 +118,7 @@ TEST_CASE("module calls: exported networks name the module of every node") {
   }
 }
 
-TEST_CASE("module calls: what cannot be read names no module") {
+TEST_CASE("module calls: unreadable metadata name no module") {
   for (const char* scopes : {"", "relu", "['relu']", "[1, 2]",
                              "['_empty_nn_module_stack_from_metadata_hook', 'relu']"}) {
     CAPTURE(scopes);
@@ -125,7 +126,7 @@ TEST_CASE("module calls: what cannot be read names no module") {
     CHECK(modules.empty());
     CHECK(modules.call_of == IdVector<NodeId, int32_t>(3, -1));
   }
-  // A missing class is no fault.
+  // A missing class is not a fault.
   CHECK(CallsOf({{"['', 'relu']", ""}}).calls == std::vector<ModuleCall>{{"", "", -1}});
 }
 

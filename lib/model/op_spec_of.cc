@@ -19,7 +19,7 @@ std::optional<AttributeValue> ValueOf(const onnx::AttributeProto& attribute) {
       return std::vector<double>(attribute.floats().begin(), attribute.floats().end());
     case onnx::AttributeProto::INTS:
       return std::vector<int64_t>(attribute.ints().begin(), attribute.ints().end());
-    case onnx::AttributeProto::STRINGS:  // As one text: "Sigmoid,Tanh,Tanh".
+    case onnx::AttributeProto::STRINGS:  // Joined to one text: "Sigmoid,Tanh,Tanh".
       return fmt::format("{}", fmt::join(attribute.strings(), ","));
     case onnx::AttributeProto::TENSOR:
       if (const auto value = ReadTensor(attribute.t()))

@@ -1,4 +1,4 @@
-// What lib/ops is told of an operation: types and sizes of the model, and contents that matter.
+// Tests the OpSpec of an operation: the model's types and sizes, and the contents that matter.
 #include "lib/model/op_spec_of.h"
 
 #include <doctest/doctest.h>
@@ -22,11 +22,11 @@ TEST_CASE("specs: operands have the model's own types and exact bytes") {
   CHECK(spec.input(0).model_type() == TensorType::kFloat16);
   CHECK(spec.input(0).bytes() == 30);
   CHECK(spec.output(0).model_type() == TensorType::kInt4);
-  CHECK(spec.output(0).bytes() == 8);  // 15 elements, two in a byte.
+  CHECK(spec.output(0).bytes() == 8);  // 15 elements, two per byte.
   CHECK(spec.saved_type == TensorType::kFloat16);
 }
 
-TEST_CASE("specs: under --activation-type sizes follow it, types do not") {
+TEST_CASE("specs: with --activation-type sizes follow it, types do not") {
   LoadOptions options;
   options.activation_type = ActivationType::kBFloat16;
   const Result<Model> model = LoadText(
@@ -40,7 +40,7 @@ TEST_CASE("specs: under --activation-type sizes follow it, types do not") {
   CHECK(spec.saved_type == TensorType::kFloat32);
 }
 
-TEST_CASE("specs: known integers and single numbers are there, weights are not") {
+TEST_CASE("specs: known integers and single numbers are included, weights are not") {
   const Result<Model> model = LoadText(
       "g (float[2,3] x) => (float[6] y) <int64[1] s = {-1}, float[2,3] w = {1,2,3,4,5,6},"
       " float r = {0.0}> { h = Mul(x, w) d = Dropout(h, r) y = Reshape(d, s) }");
@@ -64,7 +64,7 @@ TEST_CASE("specs: an operator outside ONNX's own domain is named with its domain
   CHECK_FALSE(RuleOf(spec.type).is_known());
 }
 
-TEST_CASE("facts: a spec says which gradients are computed, of the batch and of parameters") {
+TEST_CASE("facts: a spec says which gradients are computed, for the batch and for parameters") {
   const Result<Model> model = LoadText(
       "g (float[2,3] x) => (float[2,3] y) <float[3] s = {1,1,1}, float e = {0.5}> {"
       " h = Mul(x, s) y = Add(h, e) }");

@@ -34,8 +34,8 @@ class BoundFinder {
   }
 
  private:
-  // Indices come from the batch or from the file, perhaps reshaped, cast, or cut on the way: what
-  // they are made from has their bound as well.
+  // Indices come from the batch or from the file, and may be reshaped, cast, or cut on the way: the
+  // values they are made from have the same bound.
   void BoundIndices(const ModelOperation& operation) {
     const ValueIndex data = operation.input(0);
     if (data == kNoValue || operation.input(1) == kNoValue) return;

@@ -1,5 +1,5 @@
-// What parameters and integers are used for. This determines sensible contents for those whose
-// contents the file lacks.
+// Finds out what parameters and integers are used for. This determines sensible contents for those
+// whose contents the file lacks.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ enum class ParameterUse { kWeight, kScale, kShift, kEmbedding, kOther };
 
 struct UsedAs {
   ParameterUse use = ParameterUse::kOther;
-  int64_t fan_in = 1;  // For a weight: how many products are summed into one output.
+  int64_t fan_in = 1;  // For a weight: the number of products that are summed into one output.
 };
 
-// How `operation` uses the parameter, of shape `dims`, that is its input at `position`.
+// Returns how `operation` uses the parameter of shape `dims` that is its input at `position`.
 UsedAs UseOf(const ModelOperation& operation, size_t position, const std::vector<int64_t>& dims);
 
-// For each value of the model: all its elements are indices below this bound; 0 if no bound is
-// known.
+// Returns, for each value of the model, a bound such that all its elements are indices below it; 0
+// if no bound is known.
 std::vector<int64_t> IndexBounds(const Model::Impl& model);
 
 }  // namespace ckplan

@@ -17,7 +17,7 @@ struct ParsedFile {
 
 Result<ParsedFile> ParseModelFile(const std::string& path);
 
-// Decided by the name of the file; all other files are binary.
+// Depends on the name of the file; all other files are binary.
 bool IsTextModel(const std::string& path);
 
 Error NotOnnx(const std::string& path, std::string_view why);

@@ -1,4 +1,4 @@
-// What memory quantized weights count, and what is told of them.
+// Tests how much memory quantized weights count, and what is reported about them.
 #include <algorithm>
 
 #include "lib/model/constant.h"
@@ -23,7 +23,7 @@ bool IsTold(const ModelGraph& lowered, const std::string& part) {
                      });
 }
 
-TEST_CASE("quantized: weights behind DequantizeLinear count as they are stored, untrained") {
+TEST_CASE("quantized: weights read by DequantizeLinear count as stored, and are not trained") {
   for (const auto& row : {std::pair{onnx::TensorProto::INT8, 32 * 16},
                           std::pair{onnx::TensorProto::UINT4, 32 * 16 / 2}}) {
     const auto type = row.first;
@@ -44,7 +44,7 @@ TEST_CASE("quantized: weights behind DequantizeLinear count as they are stored, 
   }
 }
 
-TEST_CASE("quantized: so do those that an operator on integers reads") {
+TEST_CASE("quantized: weights read by an operator on integers count as stored") {
   onnx::ModelProto proto = ParseGraph(
       "g (float[4,32] x) => (float[4,16] y) <float s = {0.5}> "
       "{ a, scale, zero = DynamicQuantizeLinear(x) p = MatMulInteger(a, q, zero) "
@@ -56,7 +56,7 @@ TEST_CASE("quantized: so do those that an operator on integers reads") {
   CHECK(IsTold(lowered, "\"q\" int8[32,16]"));
 }
 
-TEST_CASE("quantized: and those of an operator that no one knows") {
+TEST_CASE("quantized: weights read by an unknown operator count as stored") {
   onnx::ModelProto proto = ParseGraph(
       "g (float[4,32] x) => (float[4,16] y) { y = com.microsoft.MatMulNBits(x, q, scales) }");
   AddWeight(proto, "q", onnx::TensorProto::UINT8, {16, 1, 16});
@@ -67,7 +67,7 @@ TEST_CASE("quantized: and those of an operator that no one knows") {
   CHECK(IsTold(lowered, "\"q\" uint8[16,1,16]"));
 }
 
-TEST_CASE("quantized: zero points count without a word, booleans and indices not at all") {
+TEST_CASE("quantized: zero points count without a warning, booleans and indices not at all") {
   const ModelGraph lowered = LowerText(
       "g (float[4,2] x) => (float[4,2] y) <float[2] w = {1,2}, uint8 zero = {3}, float s = {0.5}, "
       "bool[2] mask = {1,0}, int64[2] order = {1,0}> "

@@ -10,7 +10,7 @@ namespace ckplan {
 
 namespace {
 
-// The messages of onnx.proto on the way to a tensor or to metadata.
+// The messages of onnx.proto on the path to a tensor or to metadata.
 enum class Message : uint8_t {
   kModel,
   kMainGraph,
@@ -29,7 +29,7 @@ struct Child {
   Message is;
 };
 
-// Field numbers are those of onnx.proto; they can never change.
+// Field numbers are those of onnx.proto, which never change.
 constexpr std::array kChildren = {
     Child{Message::kModel, 7, Message::kMainGraph},
     Child{Message::kModel, 20, Message::kTraining},
@@ -58,7 +58,7 @@ constexpr std::array kChildren = {
 constexpr uint32_t kModelMetadata = 14;
 constexpr uint32_t kNodeMetadata = 9;
 constexpr uint32_t kNodeName = 3;
-constexpr int kDeepest = 90;  // Protobuf reads 100 levels.
+constexpr int kDeepest = 90;  // Protobuf itself reads 100 levels.
 
 std::optional<Message> ChildOf(Message message, uint32_t field) {
   for (const Child& child : kChildren) {
@@ -67,7 +67,8 @@ std::optional<Message> ChildOf(Message message, uint32_t field) {
   return std::nullopt;
 }
 
-// float_data, int32_data, string_data, int64_data, raw_data, double_data, uint64_data.
+// The fields are float_data, int32_data, string_data, int64_data, raw_data, double_data and
+// uint64_data.
 bool IsTensorContent(uint32_t field) {
   return (field >= 4 && field <= 7) || field == 9 || field == 10 || field == 11;
 }
@@ -153,7 +154,7 @@ class Rewriter {
     }
   }
 
-  // Nothing in so short a message can be left out, and nothing in it need be marked.
+  // In a message this short, no contents are left out and no markers are dropped.
   bool CanCopy(Message child, Message parent, std::string_view payload) const {
     if (payload.size() > options_.largest_tensor_bytes) return false;
     const bool may_hold_markers = child == Message::kNode || parent == Message::kModel;
@@ -185,7 +186,7 @@ class Rewriter {
 
   const RewriteOptions& options_;
   RewrittenModel& result_;
-  size_t main_node_ = 0;  // In the main graph, which a file may give in several parts.
+  size_t main_node_ = 0;  // The position in the main graph, which a file may give in several parts.
   bool is_too_deep_ = false;
 };
 
@@ -195,7 +196,7 @@ Error DamagedModel(bool is_too_deep, const std::string& path) {
 
 class MarkerFinder {
  public:
-  // `own` is where markers of this message go.
+  // `own` receives the markers of this message.
   bool Find(Message message, std::string_view source, int depth, std::vector<FoundMarker>* own) {
     if (depth > kDeepest) {
       is_too_deep_ = true;

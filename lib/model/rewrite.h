@@ -14,7 +14,7 @@
 
 namespace ckplan {
 
-// The prefix of keys in metadata_props that are ckplan's own. They are dropped before new ones are
+// The prefix of ckplan's own keys in metadata_props. These keys are dropped before new ones are
 // written.
 inline constexpr std::string_view kMarkerPrefix = "ckplan.";
 
@@ -30,17 +30,17 @@ struct RewriteOptions {
 };
 
 struct RewrittenModel {
-  Rope bytes;                 // Its views are into the source.
+  Rope bytes;                 // It has views into the source.
   bool has_left_out = false;  // Some tensor contents are left out.
 };
 
-// kInvalidInput: the source, which messages call `path`, is damaged: a field reaches beyond its
-// message. kUnsupported: it is nested more deeply than protobuf would read. Messages that are
-// copied whole are not looked into.
+// kInvalidInput: the source, which messages call `path`, is damaged: a field extends beyond its
+// message. kUnsupported: the source is nested more deeply than protobuf reads. Messages that are
+// copied whole are not inspected.
 Result<RewrittenModel> RewriteModel(std::string_view source, const RewriteOptions& options,
                                     const std::string& path);
 
-// A marker as it stands in a file; a key may be there several times.
+// A marker as it occurs in a file; a key may occur several times.
 struct FoundMarker {
   std::string key;
   std::string value;
@@ -53,14 +53,16 @@ struct FoundMarkers {
   };
   std::vector<FoundMarker> model;
   std::vector<OfNode> nodes;           // One for each node of the main graph.
-  std::vector<FoundMarker> elsewhere;  // On nodes in functions, branches and training graphs.
+  std::vector<FoundMarker> elsewhere;  // Markers on nodes in functions, branches and training
+                                       // graphs.
   bool empty() const;
 };
 
-// Finds all markers that RewriteModel would drop. kInvalidInput, kUnsupported: as RewriteModel.
+// Finds all markers that RewriteModel would drop. Errors are those of RewriteModel.
 Result<FoundMarkers> FindMarkers(std::string_view source, const std::string& path);
 
-// The value of a metadata entry of the model itself; nothing if there is none with that key.
+// Returns the value of a metadata entry of the model itself; nothing if there is none with that
+// key.
 std::optional<std::string> FindModelMetadata(std::string_view source, std::string_view key);
 
 }  // namespace ckplan

@@ -51,7 +51,7 @@ const onnx::OpSchema* SchemaOf(const onnx::NodeProto& node, const Scope& scope) 
 std::string UniqueName(std::string name, std::unordered_map<std::string, int>& used) {
   const auto [entry, is_new] = used.emplace(name, 1);
   if (is_new) return name;
-  int& last = entry->second;  // Stays where it is when the table grows.
+  int& last = entry->second;  // The reference stays valid when the table grows.
   for (;;) {
     std::string candidate = fmt::format("{}#{}", name, ++last);
     if (used.emplace(candidate, 1).second) return candidate;

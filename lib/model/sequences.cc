@@ -12,7 +12,7 @@ namespace {
 
 using onnx::NodeProto;
 
-// As many parts of `size` as fit, and a smaller one for the rest.
+// Returns as many parts of `size` as fit, and a smaller one for the rest.
 std::optional<std::vector<int64_t>> EqualSizes(int64_t dim, int64_t size, int64_t most_parts) {
   if (size <= 0 || dim <= 0 || (dim - 1) / size >= most_parts) return std::nullopt;
   std::vector<int64_t> sizes(static_cast<size_t>(dim / size), size);

@@ -1,10 +1,10 @@
-// Sequences whose parts are known when the model is read. A SplitToSequence whose parts SequenceAt
-// picks at constant positions, as exporters write that do not optimise, is a Split:
+// Sequences whose parts are known when the model is read. A SplitToSequence whose parts are picked
+// by SequenceAt at constant positions, as non-optimising exporters write it, is a Split:
 //
 //   s = SplitToSequence(x, [2,3])         a, b = Split(x, [2,3])
 //   y = SequenceAt(s, 1)             is   y = Identity(b)
 //
-// Where the axis that is split does not stay (keepdims is 0), Squeeze stands for Identity.
+// If the split axis is removed (keepdims is 0), Squeeze replaces Identity.
 #pragma once
 
 #include <cstdint>
@@ -17,25 +17,25 @@ namespace ckplan {
 
 struct SequenceSplit {
   int64_t axis = 0;            // Not negative.
-  std::vector<int64_t> sizes;  // Of the parts along the axis; at least one.
+  std::vector<int64_t> sizes;  // The sizes of the parts along the axis; at least one.
   bool keeps_axis = true;
 };
 
-// What a SplitToSequence makes; nothing if its sizes are not constant, contradict its input, or are
-// more than `most_parts`.
+// Returns the split that a SplitToSequence makes; nothing if its sizes are not constant, contradict
+// its input, or are more than `most_parts`.
 std::optional<SequenceSplit> ReadSequenceSplit(const Model::Impl& model,
                                                const onnx::NodeProto& node,
                                                const std::vector<ValueIndex>& inputs,
                                                int64_t most_parts);
 
-// The part at a position, which is counted from the end where it is negative; nothing if there is
-// none.
+// Returns the part at a position, counted from the end if it is negative; nothing if there is none.
 std::optional<size_t> PartAt(size_t parts, int64_t position);
 
-// Since operator set 13, Split and Squeeze read sizes and axes as an input, before as an attribute.
+// Since operator set 13, Split and Squeeze read sizes and axes as an input, before that as an
+// attribute.
 inline constexpr int kFirstOpsetOfListInputs = 13;
 
-// Nodes that stand for those of a sequence. `source` is the node in the file.
+// Make nodes that replace those of a sequence. `source` is the node in the file.
 onnx::NodeProto ListNode(const onnx::NodeProto& source, const char* what,
                          const std::vector<int64_t>& list);
 onnx::NodeProto SplitNode(const onnx::NodeProto& source, const SequenceSplit& split, int opset);

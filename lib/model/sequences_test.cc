@@ -7,7 +7,8 @@
 namespace ckplan {
 namespace {
 
-// All that a plan depends on, one node a line; "s:0" is spelled "s_0", as a file may name it.
+// Writes everything on which a plan depends, one node per line. "s:0" is spelled "s_0", as a file
+// may name it.
 std::string TextOf(const TensorGraph& graph) {
   std::string text;
   for (const Node& node : graph.nodes()) {
@@ -30,7 +31,7 @@ std::string TextOf(const TensorGraph& graph) {
   return text;
 }
 
-// x goes through a trained scale h first, so that what follows needs a gradient.
+// x first passes a trained scale that gives h, so that later values need a gradient.
 std::string Around(const std::string& constants, const std::string& body) {
   return "g (float[6,5] x) => (float[A,B] y) <float[5] w = {1,2,3,4,5}" + constants +
          "> { h = Mul(x, w) " + body + " }";
@@ -44,7 +45,7 @@ void CheckSame(const std::string& sequence, const std::string& split, int opset 
 
 const std::string kPositions = ", int64 p0 = {0}, int64 p1 = {1}, int64 last = {-1}";
 
-TEST_CASE("sequences: a list of sizes is that of a Split, whatever the operator set") {
+TEST_CASE("sequences: a list of sizes is that of a Split, for any operator set") {
   const std::string body = "a = SequenceAt(s, p0) b = SequenceAt(s, last) c = Relu(b) ";
   for (const char* const type : {"int64", "int32"}) {
     const std::string sizes = std::string(", ") + type + "[2] n = {2,3}";
@@ -62,7 +63,7 @@ TEST_CASE("sequences: a list of sizes is that of a Split, whatever the operator 
             12);
 }
 
-TEST_CASE("sequences: one size is that of all parts but the last") {
+TEST_CASE("sequences: a single size is that of all parts but the last") {
   CheckSame(Around(kPositions + ", int64 n = {4}",
                    "s = SplitToSequence(h, n) a = SequenceAt(s, p0) b = SequenceAt(s, p1) "
                    "y = Concat<axis = 0>(b, a)"),
@@ -97,14 +98,14 @@ TEST_CASE("sequences: without sizes each part has one element, and may lose the 
         opset));
     CHECK(TextOf(squeezed.graph) == TextOf(expected.graph));
   }
-  // keepdims counts only where sizes are left out.
+  // keepdims counts only if sizes are left out.
   const ModelGraph kept =
       LowerText(Around(kPositions + ", int64 n = {1}",
                        "s = SplitToSequence<axis = 1, keepdims = 0>(h, n) y = SequenceAt(s, p1)"));
   CHECK(kept.graph.tensor(kept.graph.outputs()[0]).bytes == Bytes(int64_t{6} * 4));
 }
 
-TEST_CASE("sequences: a part may be read twice, be an output, or be read by nothing") {
+TEST_CASE("sequences: a part may be read twice, be an output, or have no reader") {
   const auto graph = LowerText(
       "g (float[6,5] x) => (float[A,B] y, float[A,B] z) <float[5] w = {1,2,3,4,5}, int64 n = {2}" +
       kPositions +
@@ -119,7 +120,7 @@ TEST_CASE("sequences: a part may be read twice, be an output, or be read by noth
   CHECK(graph.roles[2].role == NodeRole::kView);
 }
 
-TEST_CASE("sequences: names in the file that look like those of parts are no parts") {
+TEST_CASE("sequences: names in the file that look like those of parts are not parts") {
   onnx::ModelProto proto =
       ParseGraph(Around(kPositions + ", int64 n = {3}",
                         "t = Relu(h) s = SplitToSequence(t, n) a = SequenceAt(s, p0) y = Neg(a)"));
@@ -144,7 +145,7 @@ TEST_CASE("sequences: in functions and branches, and from one to the other") {
   CHECK(lowered.graph.tensor(lowered.graph.outputs()[0]).bytes == Bytes(int64_t{2} * 8 * 4));
 }
 
-TEST_CASE("sequences: what is not constant, or no reading of parts, is refused by name") {
+TEST_CASE("sequences: non-constant sequences, and other uses of them, are refused by name") {
   const std::string head =
       "g (float[4,8] x, int64 i, int64 n, int64[2] m) => (float[A,B] y) "
       "<int64 p = {0}, int64 two = {2}> { ";

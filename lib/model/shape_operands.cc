@@ -15,10 +15,10 @@ namespace {
 using onnx::GraphProto;
 using onnx::NodeProto;
 
-constexpr int kDeepestCalls =
-    64;  // Models whose functions call each other more deeply are refused.
+constexpr int kDeepestCalls = 64;  // Models with more deeply nested calls are refused.
 
-// Where an operator reads floats that its output's shape, or whether it is a view, depends on.
+// The inputs of an operator that are floats on which its output's shape, or its being a view,
+// depends.
 struct ShapeOperandRow {
   std::string_view op;
   int first_input;
@@ -32,7 +32,7 @@ bool IsShapeOperand(const NodeProto& node, int input) {
   });
 }
 
-// Whether integers or booleans are folded from operands of any type.
+// Returns whether integers or booleans are folded from operands of any type.
 bool MakesIntegers(const NodeProto& node) {
   static constexpr std::string_view kOps[] = {
       "CastLike", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "NonZero"};
@@ -42,14 +42,14 @@ bool MakesIntegers(const NodeProto& node) {
   return !IsFloatType(static_cast<int32_t>(IntAttribute(node, "to", 0)));
 }
 
-// Known before the batch, whatever it reads.
+// Returns whether the result is known before the batch, for any inputs.
 bool IsAlwaysConstant(const NodeProto& node) {
   return node.op_type() == "Constant" || node.op_type() == "Shape" || node.op_type() == "Size";
 }
 
 }  // namespace
 
-// Looks through one body: the main graph or a function, with the branches inside.
+// Searches one body: the main graph or a function, with the branches inside.
 class ShapeOperandFinder {
  public:
   explicit ShapeOperandFinder(ShapeOperands& all) : all_(all) {}
@@ -59,7 +59,7 @@ class ShapeOperandFinder {
     return Find();
   }
 
-  // What a call hands in may be constant.
+  // The arguments of a call may be constant.
   ShapeOperands::Names OfFunction(const onnx::FunctionProto& function) {
     for (const std::string& input : function.input()) constants_.insert(input);
     for (const NodeProto& node : function.node()) AddNode(node);
@@ -72,7 +72,7 @@ class ShapeOperandFinder {
     for (const NodeProto& node : graph.node()) AddNode(node);
   }
 
-  // What is inside a node stands before it.
+  // The contents of a node come before it.
   void AddNode(const NodeProto& node) {
     for (const auto& attribute : node.attribute()) {
       if (attribute.has_g()) AddBranch(node, attribute.g());
@@ -158,7 +158,7 @@ ShapeOperands::ShapeOperands(const onnx::ModelProto& model) : functions_(model) 
 }
 
 const ShapeOperands::Names& ShapeOperands::InFunction(const onnx::FunctionProto& function) {
-  // A function that calls itself finds the entry, which is empty until its own body is done.
+  // A function that calls itself finds its own entry, which is empty until its body is done.
   const auto [entry, is_new] = in_functions_.try_emplace(&function);
   if (!is_new || depth_ >= kDeepestCalls) return entry->second;
   ++depth_;

@@ -1,11 +1,10 @@
-// Which constants of a model are operands that shapes are computed from, such as the scales of a
-// Resize; told from the file alone, before any dimension is bound.
+// Finds the constants of a model from which shapes are computed, such as the scales of a Resize. It
+// uses only the file, before any dimension is bound.
 //
 // A float initializer is usually a weight: no plan depends on its contents, and training changes
-// them. A few are numbers of the graph. A constant is a shape operand if it stands where an
-// operator reads a number that its shape depends on, or if such a number, or an integer, is
-// computed from it by operations that are folded, all of whose operands are constants or shapes of
-// tensors.
+// them. A few belong to the graph. A constant is a shape operand if an operator reads it as a
+// number on which its shape depends. It is one as well if such a number, or an integer, is computed
+// from it by folded operations, all of whose operands are constants or shapes of tensors.
 #pragma once
 
 #include <map>
@@ -19,7 +18,7 @@ namespace ckplan {
 
 class ShapeOperands {
  public:
-  // Names of values. Branches of control flow share the names of the graph around them.
+  // The names of values. Branches of control flow share the names of the graph around them.
   using Names = std::unordered_set<std::string>;
 
   explicit ShapeOperands(const onnx::ModelProto& model);

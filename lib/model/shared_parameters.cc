@@ -8,7 +8,7 @@
 namespace ckplan {
 namespace {
 
-// Sets of values that merge; each is named by one of its members.
+// Disjoint sets of values that can be merged; each is represented by one of its members.
 class ValueSets {
  public:
   explicit ValueSets(size_t values) : parent_(values) {
@@ -29,7 +29,7 @@ class ValueSets {
   std::vector<ValueIndex> parent_;
 };
 
-// Each weight with all that is computed from it before the step.
+// Groups each weight with all values computed from it before the step.
 ValueSets WeightsOf(const Model::Impl& model, const ModelFacts& facts) {
   ValueSets sets(model.values.size());
   for (size_t i = 0; i < model.operations.size(); ++i) {

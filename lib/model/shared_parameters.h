@@ -1,5 +1,6 @@
-// Which parameters several operations of a training step train, whose gradients are then sums over
-// these operations: tied embeddings, the heads of a detector that are applied to several scales.
+// Finds the parameters that several operations of a training step train, so that their gradients
+// are sums over these operations: tied embeddings, or the heads of a detector that are applied at
+// several scales.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,9 @@
 
 namespace ckplan {
 
-// For each operation the numbers of the parameters that it and others train, ascending; see
-// Node::shared_parameters. Parameters that are computed with one another before the step
-// (a weight of which two parts are used) have one number together. O(operations).
+// Returns for each operation the numbers of the parameters that it and others train, ascending; see
+// Node::shared_parameters. Parameters that are combined before the step (a weight of which two
+// parts are used) have one number together. O(operations).
 std::vector<std::vector<int32_t>> FindSharedParameters(const Model::Impl& model,
                                                        const ModelFacts& facts);
 

@@ -146,7 +146,8 @@ class Builder {
 
   // ---- Constants ------------------------------------------------------------------------------
 
-  // Whatever it is computed from is made first. Without recursion: chains may be long.
+  // First makes the constants from which this one is computed. Works without recursion, since
+  // chains may be long.
   ConstantId ConstantOf(ValueIndex wanted) {
     std::vector<ValueIndex> waiting = {wanted};
     while (!waiting.empty()) {
@@ -160,8 +161,8 @@ class Builder {
     return constant_of_[static_cast<size_t>(wanted)];
   }
 
-  // Appends the values that this one is computed from and that are no constants yet, the first
-  // last.
+  // Appends the values from which this one is computed and that are not constants yet, in reverse
+  // order.
   void AppendMissing(ValueIndex index, std::vector<ValueIndex>& waiting) const {
     if (IsLeaf(index)) return;
     const auto at = static_cast<size_t>(model_.value(index).producer);
@@ -184,7 +185,7 @@ class Builder {
     return operation.inputs[position] != kNoValue && ReadsContents(*own.rule, position);
   }
 
-  // All that it is computed from is there.
+  // All constants from which this one is computed must exist.
   void MakeConstant(ValueIndex index) {
     const ModelValue& value = model_.value(index);
     StepConstant constant;
@@ -216,8 +217,8 @@ class Builder {
     return id;
   }
 
-  // Whether the loader knows the contents, or the file holds them. A literal of many equal numbers
-  // that is trained is a leaf as well: a weight that an old exporter left out.
+  // Returns whether the loader knows the contents, or the file holds them. A trained literal of
+  // many equal numbers is a leaf as well: a weight that an old exporter left out.
   bool IsLeaf(ValueIndex index) const {
     const ModelValue& value = model_.value(index);
     if (value.source != ModelValue::Source::kOperation) return true;
@@ -249,7 +250,7 @@ class Builder {
       op.inputs.push_back(is_read ? constant_of_[static_cast<size_t>(input)] : ConstantId());
       Operand operand = OperandOf(input);
       operand.is_read_by_backward = true;
-      // Whether it lies on the way to a trained leaf is known later.
+      // MarkGradients finds out whether it is on the path to a trained leaf.
       operand.has_gradient =
           is_read && IsDifferentiable(*own.rule, own.spec, i) && !facts_.value(input).is_frozen;
       op.spec.inputs.push_back(std::move(operand));
@@ -273,7 +274,7 @@ class Builder {
 
   // ---- Gradients of constants -----------------------------------------------------------------
 
-  // From each use of a trained constant back to its leaves.
+  // Marks the path from each use of a trained constant back to its leaves.
   void MarkGradients() {
     for (const StepNode& node : step_.nodes) {
       for (const size_t position : node.trained_positions) {
@@ -294,7 +295,7 @@ class Builder {
     }
   }
 
-  // A constant operator with a backward saves what that reads, as a node does.
+  // A constant operator with a backward saves a statistic for it, as a node does.
   static void SetStatistic(ConstantOp& op) {
     const auto& inputs = op.spec.inputs;
     const auto has_gradient = [](const Operand& input) { return input.has_gradient; };
@@ -343,8 +344,8 @@ class Builder {
     }
   }
 
-  // Marks all leaves that the constant is computed from. The first use of a leaf counts, and so
-  // does that of what is computed from it: behind it, all leaves are marked.
+  // Marks all leaves from which the constant is computed. Only the first use counts, for a leaf as
+  // for a constant computed from it: once that is marked, so are all its leaves.
   void MarkUse(ConstantId operand, const UsedAs& used) {
     if (used.use == ParameterUse::kOther) return;
     std::vector<ConstantId> waiting = {operand};
@@ -387,20 +388,20 @@ class Builder {
     }
   }
 
-  // In the types of the run: what an operator saves in the type of its activations is float32 here,
-  // whatever the planner counted.
+  // Computes sizes in the types of the run: statistics in the type of an operator's activations are
+  // float32 here, whatever the planner counted.
   template <typename IdType>
   static int64_t StatisticBytes(const OpSpec& spec, const std::vector<IdType>& outputs) {
     std::vector<bool> is_stored;
     for (const IdType output : outputs) is_stored.push_back(!output.is_none());
     const auto saved = StatisticOf(spec, Autograd::kMinimal, is_stored);
-    return saved.has_value() ? saved->bytes.count() : 0;  // None: a type that is refused anyway.
+    return saved.has_value() ? saved->bytes.count() : 0;  // None if the type is refused anyway.
   }
 
   static Operand BytesOperand(int64_t bytes) {
     Operand operand;
     operand.is_present = true;
-    operand.type = ElementType::kBool;  // Elements of one byte.
+    operand.type = ElementType::kBool;  // Stands for elements of one byte.
     operand.dims = {bytes};
     return operand;
   }

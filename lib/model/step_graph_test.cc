@@ -28,7 +28,7 @@ TEST_CASE("step graph: half precision runs in float32, and says so") {
   }
 }
 
-TEST_CASE("step graph: bfloat16 is for what depends on the batch, and says so") {
+TEST_CASE("step graph: bfloat16 is used for values that depend on the batch, and says so") {
   const Result<StepGraph> built = StepOf(
       "g (float[2,4] x) => (float[2,3] y) <float[3,4] w = {1,2,3,4,5,6,7,8,9,10,11,12}, "
       "float[3] s = {1,1,1}, float[3] b = {0,0,0}> { v = Transpose<perm = [1,0]>(w) "
@@ -54,14 +54,14 @@ TEST_CASE("step graph: bfloat16 is for what depends on the batch, and says so") 
     }
     floats += node.spec.outputs[0].type == ElementType::kBFloat16 ? 1 : 0;
   }
-  CHECK(floats == static_cast<int>(step.nodes.size()) - 1);  // All but k.
-  // The planner counted these sizes, statistics included.
+  CHECK(floats == static_cast<int>(step.nodes.size()) - 1);  // All except k.
+  // The planner counted these sizes, including statistics.
   const TensorGraph& planned = step.graph;
   for (const TensorId id : planned.tensors().ids()) {
     const Tensor& tensor = planned.tensor(id);
     const int64_t element = tensor.name == "k" ? 1 : 2;
     if (tensor.kind == TensorKind::kStatistic) {
-      CHECK(tensor.bytes == Bytes(2 * 8));  // A mean and an inverse deviation of each row.
+      CHECK(tensor.bytes == Bytes(2 * 8));  // A mean and an inverse deviation for each row.
     } else {
       CHECK(tensor.bytes == Bytes(element * step.tensors[id].elements()));
     }
@@ -85,7 +85,7 @@ TEST_CASE(
   CHECK(bytes(ActivationType::kBFloat16) == 2 * 10 * 2 + kGates);
 }
 
-TEST_CASE("step graph: types that nothing runs in are named") {
+TEST_CASE("step graph: unsupported types are named") {
   const Result<StepGraph> step = StepOf(
       "g (uint8[2,4] x) => (float[2,4] y) <float[4] w = {1,2,3,4}> "
       "{ f = Cast<to = 1>(x) y = Mul(f, w) }");
@@ -95,7 +95,7 @@ TEST_CASE("step graph: types that nothing runs in are named") {
   CHECK(step.error().notes.front().find(" x") != std::string::npos);
 }
 
-TEST_CASE("step graph: what is computed from weights alone is computed once") {
+TEST_CASE("step graph: values computed from weights alone are computed once") {
   const Result<StepGraph> step = StepOf(
       "g (float[2,4] x) => (float[2,3] y) <float[3,4] w = {1,2,3,4,5,6,7,8,9,10,11,12}> "
       "{ v = Transpose<perm = [1,0]>(w) y = MatMul(x, v) }");
@@ -123,7 +123,7 @@ TEST_CASE("step graph: every node of the graph is the operator that it was made 
   }
 }
 
-TEST_CASE("step graph: a trained leaf is for what its first use is, also behind a transposition") {
+TEST_CASE("step graph: the first use of a trained leaf counts, also through a transposition") {
   const Result<StepGraph> built = StepOf(
       "g (float[2,4] x) => (float[2,3] y) <float[3,4] w = {1,2,3,4,5,6,7,8,9,10,11,12}, "
       "float[3] b = {1,2,3}> { v = Transpose<perm = [1,0]>(w) h = MatMul(x, v) y = Add(h, b) }");

@@ -1,4 +1,5 @@
-// The only decoder of TensorProto: visits the elements one by one, wherever the tensor stores them.
+// The only decoder of TensorProto: it visits the elements one by one, wherever the tensor stores
+// them.
 #pragma once
 
 #include <cstdint>
@@ -104,7 +105,7 @@ bool VisitListedElements(const onnx::TensorProto& tensor, int64_t count, const T
   }
 }
 
-// Visits the elements that the tensor itself holds. Returns false also if they are in another file
+// Visits the elements that the tensor itself holds. Also returns false if they are in another file
 // or left out.
 template <typename Take>
 bool VisitElements(const onnx::TensorProto& tensor, int64_t count, const Take& take) {

@@ -1,4 +1,4 @@
-// Writes named tensors as an ONNX file, for other programs to read them.
+// Writes named tensors as an ONNX file that other programs can read.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct NamedTensor {
 // Protobuf cannot read messages larger than this.
 inline constexpr int64_t kMaxTensorFileBytes = std::numeric_limits<int32_t>::max();
 
-// The bytes of an ONNX model without nodes, whose initializers are `tensors`, in their order. The
-// contents of all of them must be kMaxTensorFileBytes or less.
+// Returns the bytes of an ONNX model without nodes, whose initializers are `tensors`, in their
+// order. Their contents together must not exceed kMaxTensorFileBytes.
 std::string TensorFileBytes(const std::string& graph_name, std::vector<NamedTensor> tensors);
 
 }  // namespace ckplan

@@ -1,5 +1,5 @@
-// Small models for tests, written in ONNX's own text. Free of ONNX's headers, which are slow to
-// compile; testing_proto.h has what needs them.
+// Small models for tests, written in ONNX's own text. This header avoids ONNX's headers, which are
+// slow to compile; testing_proto.h has the helpers that need them.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -54,7 +54,7 @@ ModelGraph LowerText(const std::string& graph, const LoadOptions& options = {},
 
 inline LoadOptions BatchOf(int64_t n) { return {{{"N", n}}, {}}; }
 
-// The node with that operator; the graph must have one.
+// Returns a node with that operator; the graph must have one.
 inline const Node& NodeOf(const TensorGraph& graph, const std::string& op) {
   for (const Node& node : graph.nodes()) {
     if (node.op == op) return node;
@@ -63,7 +63,7 @@ inline const Node& NodeOf(const TensorGraph& graph, const std::string& op) {
   return *graph.nodes().begin();
 }
 
-// Names of tensors, in their order, separated by spaces.
+// Returns the names of tensors, in their order, separated by spaces.
 inline std::string NamesOf(const TensorGraph& graph, const std::vector<TensorId>& tensors) {
   std::string names;
   for (const TensorId tensor : tensors) {

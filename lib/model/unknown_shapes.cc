@@ -11,7 +11,8 @@ namespace ckplan {
 namespace {
 
 constexpr size_t kShownFaults = 4;
-constexpr size_t kShownCharacters = 300;  // The start of a message of ONNX, which may be long.
+// ONNX's messages may be long, so only their beginning is shown.
+constexpr size_t kShownCharacters = 300;
 
 std::string ShortText(const std::string& text) {
   std::string line;
@@ -30,7 +31,7 @@ std::vector<bool> FindUsed(const Model::Impl& model) {
   return is_used;
 }
 
-// Whether the fault begins here rather than at what this operation reads.
+// Returns whether the fault begins at this operation rather than at its inputs.
 bool HasKnownInputs(const Model::Impl& model, const ModelOperation& operation) {
   return std::all_of(operation.inputs.begin(), operation.inputs.end(), [&model](ValueIndex input) {
     return input == kNoValue || model.value(input).has_shape;

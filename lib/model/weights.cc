@@ -28,8 +28,8 @@ struct WeightFile::State {
 
 namespace {
 
-// All elements as numbers of type To, whatever the file's own type is. `visit` calls what it is
-// given with each of the `count` elements, or with none and is then false.
+// Returns all elements as numbers of type To, whatever the type in the file. `visit` calls its
+// argument with each of the `count` elements, or with none and then returns false.
 template <typename To, typename Visit>
 std::optional<std::vector<std::byte>> Collect(int64_t count, const Visit& visit) {
   std::vector<std::byte> bytes(static_cast<size_t>(count) * sizeof(To));
@@ -55,20 +55,21 @@ std::optional<std::vector<std::byte>> CollectAs(ElementType type, int64_t count,
       return Collect<int64_t>(count, visit);
     case ElementType::kBool:
       return Collect<bool>(count, visit);
-    case ElementType::kBFloat16:  // Weights do not depend on the batch: they are never stored so.
+    // Weights do not depend on the batch, so they are never stored in this type.
+    case ElementType::kBFloat16:
       break;
   }
   return std::nullopt;
 }
 
-// What an external tensor says of its place, which may be anything.
+// The location that an external tensor claims, which may be anything.
 class ExternalPlace {
  public:
   ExternalPlace(const onnx::TensorProto& tensor, const std::filesystem::path& folder, int64_t bytes)
       : tensor_(tensor), folder_(folder), bytes_(bytes) {}
 
-  // The bytes in a file beside the model; nothing if that is missing or empty. A name that leads
-  // out of the model's folder is not followed.
+  // Returns the bytes from a file beside the model, or nothing if the file is missing or empty. A
+  // name that leads out of the model's folder is not followed.
   Result<std::optional<std::string>> Read() const {
     CKPLAN_ASSIGN_OR_RETURN(const std::string location, Location());
     const std::filesystem::path path = folder_ / location;
@@ -121,7 +122,7 @@ class ExternalPlace {
   Result<std::string> Location() const {
     const std::string* const location = Entry("location");
     if (location == nullptr) return Unusable("the model does not name it");
-    // Names end there for the system, which would open another file.
+    // For the system a name ends at a NUL, so it would open another file.
     if (location->find('\0') != std::string::npos) return Unusable("its name has a NUL in it");
     const std::filesystem::path normal = std::filesystem::path(*location).lexically_normal();
     if (normal.empty() || normal == ".") return Unusable("its name is empty");
@@ -146,12 +147,12 @@ class ExternalPlace {
   const int64_t bytes_;
 };
 
-// Whether it is more than protobuf reads.
+// Returns whether the file is larger than protobuf reads.
 bool IsTooLarge(const MappedFile& file) {
   return file.bytes().size() > uint64_t{std::numeric_limits<int>::max()};
 }
 
-// False: it is too large.
+// Returns false if the file is too large.
 Result<bool> ParseWhole(const std::string& path, onnx::ModelProto& proto) {
   if (IsTextModel(path)) {
     CKPLAN_ASSIGN_OR_RETURN(ParsedFile parsed, ParseModelFile(path));
@@ -198,7 +199,7 @@ Result<WeightContents> WeightFile::Read(std::string_view name, const Operand& op
   const int64_t count = operand.elements();
   WeightContents contents{std::nullopt, AbsentWeight::kUnreadable};
   if (tensor.data_location() != onnx::TensorProto::EXTERNAL) {
-    // An element takes a byte at least, so that what is allocated grows with the file.
+    // An element takes at least a byte, so allocations are limited by the file's size.
     if (count < 0 || static_cast<size_t>(count) > tensor.ByteSizeLong()) return contents;
     contents.bytes = CollectAs(
         operand.type, count, [&](const auto& take) { return VisitElements(tensor, count, take); });

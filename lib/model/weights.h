@@ -15,18 +15,18 @@
 
 namespace ckplan {
 
-// Why a model has no contents of a weight: such models are ordinary inputs.
+// The reason why a model lacks the contents of a weight. Such models are ordinary inputs.
 enum class AbsentWeight {
   kLeftOut,     // Neither in the model nor in a file beside it.
   kNoFile,      // In a file beside the model that is missing or empty.
-  kUnreadable,  // In the model, of a type that is not read or of another number of elements.
+  kUnreadable,  // In the model, but of an unsupported type or with another number of elements.
   kTooLarge,    // In a model file of more than 2 GiB, which protobuf does not read.
 };
 inline constexpr size_t kAbsentWeightKinds = 4;
 
 struct WeightContents {
   std::optional<std::vector<std::byte>> bytes;
-  AbsentWeight absent = AbsentWeight::kLeftOut;  // Where there are none.
+  AbsentWeight absent = AbsentWeight::kLeftOut;  // The reason if there are no contents.
 };
 
 class WeightFile {
@@ -36,9 +36,9 @@ class WeightFile {
   WeightFile(WeightFile&&) noexcept;
   ~WeightFile();
 
-  // The contents of the initializer or Constant with that name, in the operand's element type.
-  // kInvalidInput: they are in a file beside the model that is there and does not hold them, or
-  // that is named by what is no name of a file in the model's folder or below.
+  // Returns the contents of the initializer or Constant with that name, in the operand's element
+  // type. kInvalidInput: the contents belong in an existing file beside the model that does not
+  // hold them, or the name of that file is invalid or leads out of the model's folder.
   Result<WeightContents> Read(std::string_view name, const Operand& operand) const;
 
  private:

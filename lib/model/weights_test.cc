@@ -36,7 +36,7 @@ void CheckAbsent(const WeightFile& file, std::string_view name, const Operand& o
   CHECK(contents->absent == absent);
 }
 
-// What is wrong with the contents, which the error says.
+// Returns the fault of the contents that the error reports.
 std::string Refusal(const WeightFile& file, std::string_view name, const Operand& operand) {
   const Result<WeightContents> contents = file.Read(name, operand);
   REQUIRE_FALSE(contents.ok());
@@ -56,7 +56,7 @@ WeightFile Open(const TemporaryFile& file, const onnx::ModelProto& proto) {
 
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
-// Two floats that are elsewhere.
+// Adds a tensor of two floats in another file.
 void AddExternal(onnx::ModelProto& proto, const std::string& name, const Entries& entries) {
   onnx::TensorProto& tensor = *proto.mutable_graph()->add_initializer();
   tensor.set_name(name);
@@ -72,7 +72,7 @@ void AddExternal(onnx::ModelProto& proto, const std::string& name, const Entries
 
 }  // namespace
 
-TEST_CASE("weights: initializers of each type, in the executor's") {
+TEST_CASE("weights: initializers of each type are read in the executor's types") {
   const TemporaryFile path("weights.onnx");
   onnx::ModelProto proto = ParseGraph(
       "g (float[2] x) => (float[2] y) <float[2] f = {1.5, -2}, double[2] d = {0.25, 4}, "
@@ -109,7 +109,7 @@ TEST_CASE("weights: bfloat16 and booleans from raw bytes") {
   };
   add("b", onnx::TensorProto::BFLOAT16, {'\x80', '\x3F', '\x20', '\xC0'});  // 1, -2.5
   add("is", onnx::TensorProto::BOOL, {'\x01', '\x00'});
-  add("short", onnx::TensorProto::FLOAT, {'\x00', '\x00', '\x80', '\x3F'});  // One of two.
+  add("short", onnx::TensorProto::FLOAT, {'\x00', '\x00', '\x80', '\x3F'});  // One of two elements.
   const WeightFile file = Open(path, proto);
   const Operand pair = Shaped(ElementType::kFloat32, {2});
   CHECK(Read<float>(file, "b", pair) == std::vector<float>{1, -2.5F});
@@ -174,7 +174,7 @@ TEST_CASE("weights: a name with a NUL is refused, though what precedes it is a f
   CHECK(Says(Refusal(Open(path, proto), "w", Shaped(ElementType::kFloat32, {2})), "has a NUL"));
 }
 
-TEST_CASE("weights: offsets and lengths that are no places in the file are not followed") {
+TEST_CASE("weights: offsets and lengths outside the file are not followed") {
   const TemporaryFile data("places.data");
   data.Write(std::string(16, '\0'));
   const std::string name = std::filesystem::path(data.path()).filename().string();
@@ -200,7 +200,7 @@ TEST_CASE("weights: offsets and lengths that are no places in the file are not f
   }
 }
 
-TEST_CASE("weights: what is no regular file is not read, whatever its name leads to") {
+TEST_CASE("weights: only regular files are read, whatever the name leads to") {
   const TemporaryFile pipe("pipe");
   const TemporaryFile device("device");
   const TemporaryFile nowhere("nowhere");

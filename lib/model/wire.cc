@@ -40,7 +40,7 @@ bool WireReader::ReadVarint(uint64_t& value) {
 std::optional<WireField> WireReader::Next() {
   if (rest_.empty() || is_damaged_) return std::nullopt;
   const char* start = rest_.data();
-  is_damaged_ = true;  // Until the whole field is read.
+  is_damaged_ = true;  // This stays set until the whole field is read.
   uint64_t tag = 0;
   if (!ReadVarint(tag) || tag >> 3 == 0 || tag >> 3 > 0x1fffffff) return std::nullopt;
   WireField field;
@@ -110,7 +110,7 @@ Result<MappedFile> MappedFile::Open(const std::string& path) {
   const auto failure = [&path](std::string_view why) {
     return MakeError(ErrorCode::kIo, fmt::format("cannot read \"{}\": {}", path, why));
   };
-  // Opening a pipe would else wait for somebody to write to it.
+  // Otherwise opening a pipe would wait for a writer.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return failure(std::strerror(errno));
   MappedFile file;

@@ -1,9 +1,9 @@
 // The protobuf wire format, read in place and rewritten piecewise.
 //
 // ONNX files hold their weights inline; protobuf itself refuses files over 2 GB, and parsing copies
-// everything. Here a file is memory-mapped and stays where it is. A rewritten file is a Rope: a
-// list of views into the original and of a few new bytes between them. The cost is in the number of
-// fields, not of bytes.
+// everything. Here a file is memory-mapped and stays in place. A rewritten file is a Rope: a list
+// of views into the original, with a few new bytes between them. The cost is linear in the number
+// of fields, not of bytes.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct WireField {
   WireType type = WireType::kVarint;
   uint64_t varint = 0;       // kVarint.
   std::string_view payload;  // kLength: the bytes after the length.
-  std::string_view whole;    // The field as it stands in the file, tag included.
+  std::string_view whole;    // The field as in the file, including its tag.
 };
 
 // Reads the fields of one message in their order.
@@ -33,8 +33,8 @@ class WireReader {
  public:
   explicit WireReader(std::string_view message) : rest_(message) {}
 
-  // The next field; nothing at the end or where the message is damaged. is_damaged() distinguishes
-  // the two.
+  // Returns the next field; nothing at the end or if the message is damaged. is_damaged()
+  // distinguishes the two.
   std::optional<WireField> Next();
   bool is_damaged() const { return is_damaged_; }
   std::string_view rest() const { return rest_; }
@@ -61,7 +61,7 @@ class Rope {
 
  private:
   std::vector<std::string_view> pieces_;
-  std::list<std::string> owned_;  // A list: its strings never move.
+  std::list<std::string> owned_;  // A list, so that its strings never move.
   uint64_t size_ = 0;
 };
 
