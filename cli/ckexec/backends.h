@@ -1,4 +1,4 @@
-// The backends that this ckexec was built with.
+// The backends with which this ckexec was built.
 #pragma once
 
 #include <memory>
@@ -14,15 +14,15 @@
 namespace ckplan {
 
 // Declares the option that chooses a backend. The default is the CPU backend, or the CUDA backend
-// in builds without the CPU one. `what` tells the help what is done with the backend.
+// in builds without the CPU one. `what` says in the help what the backend is used for.
 void AddBackendChoice(CommandLine& line, std::string_view what, std::string* backend);
 
 // kUsage: an option that the chosen backend does not have, or a value that no backend accepts.
-// kUnsupported: this build or this machine does not have the backend.
+// kUnsupported: this build or this machine lacks the backend.
 Result<std::unique_ptr<Backend>> MakeBackend(const ExecOptions& options);
 
-// The operators of that backend. kUnsupported: this build does not have the backend. Works without
-// the backend's GPU.
+// Returns the operators of that backend, even on machines without its GPU. kUnsupported: this build
+// does not have the backend.
 Result<std::vector<OpSupport>> OperatorsOf(const std::string& backend);
 
 }  // namespace ckplan

@@ -7,7 +7,7 @@
 namespace ckplan {
 namespace {
 
-// Where there is a GPU, there is no error to look at.
+// On machines with a GPU there is no error to check.
 TEST_CASE("backends: without CUDA, one line says what is missing") {
   ExecOptions options;
   options.backend = "cuda";
@@ -21,7 +21,7 @@ TEST_CASE("backends: without CUDA, one line says what is missing") {
          message.find(" was not found: ") != std::string::npos));
 }
 
-TEST_CASE("backends: if nothing is said, it is one that this build has") {
+TEST_CASE("backends: the default is a backend that this build has") {
   std::string backend;
   CommandLine line("ckexec run", "ckexec run", "");
   AddBackendChoice(line, "what runs it", &backend);
@@ -44,7 +44,7 @@ TEST_CASE("backends: options of one backend are refused by the other") {
   CHECK(MakeBackend(threads).error().code == ErrorCode::kUsage);
 }
 
-TEST_CASE("backends: both have the same operators, where this build has both") {
+TEST_CASE("backends: the backends have the same operators") {
   const auto cpu = OperatorsOf("cpu");
   const auto cuda = OperatorsOf("cuda");
   if (!cpu.ok() || !cuda.ok()) return;

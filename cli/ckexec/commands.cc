@@ -39,7 +39,7 @@ constexpr std::string_view kExecPurpose =
     "Runs the training step of a planned model for real and proves the plan: the same gradients,\n"
     "bit for bit, in the memory that the plan predicts.";
 
-// The common codes, in the executor's words.
+// The common exit codes, described for the executor.
 constexpr std::array kMeanings = {
     ExitCodeMeaning{ExitCode::kOk, "done; for validate: the plan is proven"},
     ExitCodeMeaning{ExitCode::kUsage,

@@ -1,5 +1,5 @@
-// The table of ckexec's commands, used to dispatch, for `ckexec --help`, completions and manual
-// pages, and for "did you mean".
+// The table of ckexec's commands. It is used to dispatch, for `ckexec --help`, completions and
+// manual pages, and for "did you mean".
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ namespace ckplan {
 // `arguments` is the command line without the program's name.
 Result<ExitCode> RunExec(std::vector<std::string> arguments);
 
-// The program as data, of which its completions and manual pages are made.
+// Returns the program as data, from which its completions and manual pages are made.
 ProgramDescription DescribeExec();
 
 // Each command has its own file: ops_command.cc and so on.

@@ -1,4 +1,4 @@
-// ckexec completion and ckexec man: what is made of the table of commands besides --help.
+// ckexec completion and ckexec man: outputs made from the table of commands.
 #include "cli/ckexec/commands.h"
 #include "cli/common/self_description.h"
 

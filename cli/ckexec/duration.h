@@ -1,11 +1,11 @@
-// Measured times in a form for people.
+// Formats measured times for people.
 #pragma once
 
 #include <string>
 
 namespace ckplan {
 
-// Three digits or so: "1.84 s", "12.3 ms", "640 us".
+// Returns about three digits and a unit: "1.84 s", "12.3 ms", "640 us".
 std::string DurationText(double seconds);
 
 }  // namespace ckplan

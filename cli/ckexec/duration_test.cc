@@ -4,7 +4,7 @@
 
 namespace ckplan {
 
-TEST_CASE("duration: in the unit that leaves digits before the point") {
+TEST_CASE("duration: the unit leaves digits before the decimal point") {
   CHECK(DurationText(0) == "0 us");
   CHECK(DurationText(0.00064) == "640 us");
   CHECK(DurationText(0.001) == "1.0 ms");

@@ -12,7 +12,7 @@
 namespace ckplan {
 namespace {
 
-// Counts what is allocated.
+// Counts allocated bytes, and refuses to exceed the limit.
 class LimitedBackend final : public ForwardingBackend {
  public:
   LimitedBackend(std::unique_ptr<Backend> backend, Bytes limit)

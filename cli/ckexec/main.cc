@@ -1,4 +1,4 @@
-// ckexec: parses, runs, and turns errors into exit codes.
+// ckexec: parses the command line, runs a command, and turns errors into exit codes.
 #include <signal.h>
 #include <unistd.h>
 
@@ -14,8 +14,8 @@ namespace {
 
 constexpr GuardedProgram kProgram{"ckexec", ExitCode::kInfeasible, "take a smaller batch or model"};
 
-// Ends at once: a step of a large model takes long, and files appear whole or not at all. May do no
-// more than what a signal handler may.
+// Ends the program at once, because a step of a large model takes long. Files appear whole or not
+// at all. May only call functions that are safe in a signal handler.
 extern "C" void EndInterrupted(int) {
   TemporaryName::RemoveAll();
   constexpr std::string_view kMessage = "\nckexec: interrupted; nothing was written\n";

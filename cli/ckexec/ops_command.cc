@@ -1,4 +1,4 @@
-// ckexec ops: what a backend can run.
+// ckexec ops: lists the operators that a backend can run.
 #include <span>
 
 #include "cli/ckexec/backends.h"

@@ -11,10 +11,10 @@
 namespace ckplan {
 
 struct ExecOptions {
-  std::string name;  // A shell, or a command: what completion or man is asked about.
+  std::string name;  // A shell (for completion) or a command (for man).
   std::string model;
   std::optional<std::string> plan;
-  RequestFlags request;  // How the model is read.
+  RequestFlags request;  // Flags that say how the model is read.
 
   std::string backend;
   bool stores_bfloat16 = false;

@@ -16,7 +16,7 @@ std::optional<Misfit> FirstMisfit(const TensorGraph& graph, int64_t alignment) {
   const auto fits = [alignment](Bytes bytes) { return bytes.count() % alignment == 0; };
   for (const TensorId id : graph.tensors().ids()) {
     const Tensor& tensor = graph.tensor(id);
-    const bool is_placed = !tensor.producer.is_none();  // Inputs are outside of the arena.
+    const bool is_placed = !tensor.producer.is_none();  // Inputs lie outside the arena.
     if (is_placed && !fits(tensor.bytes)) return Misfit{tensor.name, tensor.bytes};
   }
   for (const NodeId id : graph.nodes().ids()) {
@@ -33,14 +33,14 @@ std::optional<Misfit> FirstMisfit(const TensorGraph& graph, int64_t alignment) {
 std::string PlanAgainCommand(const Plan& plan, int64_t align_bytes, const ExecOptions& options) {
   PlanRequest request = plan.request;
   request.align_bytes = align_bytes;
-  // The default leads to a time-centric plan as well, and needs no option.
+  // The default objective also leads to a time-centric plan, and needs no option.
   if (request.objective == Objective::kTime) request.objective = Objective::kAuto;
   request.cost_model = options.request.ValueOf("cost_model").value_or(request.cost_model);
   const std::string plan_file = options.plan.value_or("plan.json");
   if (!request.decisions) {
     return fmt::format("ckplan {}{} -o {}", options.model, FlagsFor(request), plan_file);
   }
-  // The plan is a file of decisions as well. An output may not take its place.
+  // The plan file also serves as a file of decisions. An output may not replace it.
   request.decisions.reset();
   return fmt::format("ckplan {}{} {} {} -o new-plan.json", options.model, FlagsFor(request),
                      FlagOf("decisions"), plan_file);
@@ -50,7 +50,7 @@ Result<Done> CheckAlignment(const TensorGraph& graph, const Plan& plan, const Ba
                             const ExecOptions& options) {
   const std::optional<Misfit> misfit = FirstMisfit(graph, backend.alignment());
   if (!misfit) return Done{};
-  // Both powers of two, so that the larger one serves both.
+  // Both are powers of two, so the larger one serves both.
   const int64_t align = std::max(backend.alignment(), plan.request.align_bytes);
   return Error{
       ErrorCode::kUsage,

@@ -1,4 +1,4 @@
-// What to do about a plan that the backend cannot place.
+// Remedies for a plan that the backend cannot place.
 #pragma once
 
 #include "cli/ckexec/options.h"
@@ -9,12 +9,12 @@
 
 namespace ckplan {
 
-// Checks that every buffer of `graph`, in the plan's sizes, can begin where the one before it ends.
-// kUsage: one cannot; the message names a buffer, and the command that makes a fitting plan.
+// Checks that every buffer of `graph`, in the plan's sizes, can begin where the previous buffer
+// ends. kUsage: one buffer cannot; the message names it, and the command that makes a fitting plan.
 Result<Done> CheckAlignment(const TensorGraph& graph, const Plan& plan, const Backend& backend,
                             const ExecOptions& options);
 
-// The command that makes the same plan again, but with --align.
+// Returns the command that makes the same plan again, but with --align.
 std::string PlanAgainCommand(const Plan& plan, int64_t align_bytes, const ExecOptions& options);
 
 }  // namespace ckplan

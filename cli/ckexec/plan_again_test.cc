@@ -4,7 +4,7 @@
 
 namespace ckplan {
 
-TEST_CASE("plan again: the command asks for all that the plan was asked for") {
+TEST_CASE("plan again: the command repeats everything that the plan was requested with") {
   Plan plan;
   plan.request.dims = {{"N", 2}, {"T", 8}};
   plan.request.input_shapes = {{"x", {2, 3, 64, 64}}};
@@ -37,7 +37,7 @@ TEST_CASE("plan again: the command asks for all that the plan was asked for") {
   CHECK(PlanAgainCommand(plan, 8, options).find(" --paper-budget 7 ") != std::string::npos);
 }
 
-TEST_CASE("plan again: a plan of given decisions is where they come from") {
+TEST_CASE("plan again: a plan made from decisions is itself the file of decisions") {
   Plan plan;
   plan.request.algorithm = "given";
   plan.request.decisions = Decisions{Decisions::Form::kKept, {{{"a", -1}}}, {}, {}};

@@ -1,4 +1,4 @@
-// ckexec profile: time and workspace of each node, as costs.json.
+// ckexec profile: writes time and workspace of each node, as costs.json.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// ckexec run: trains for some steps.
+// ckexec run: trains for a number of steps.
 #include <fmt/format.h>
 
 #include <array>
@@ -32,7 +32,7 @@ Result<double> LearningRateOf(const std::optional<std::string>& text) {
                    fmt::format("--learning-rate: \"{}\" is not a number of 0 or more", *text));
 }
 
-// By the plan where there is one, else keeping everything in the model's order.
+// Follows the plan if there is one, and otherwise keeps everything in the model's order.
 Result<PlacedProgram> ScheduleOf(const Backend& backend, const ModelAndPlan& planned,
                                  const StepOnBackend& step) {
   if (planned.plan) {
@@ -68,13 +68,14 @@ std::string StepsJson(const ModelAndPlan& planned, const TrainOptions& train,
   return std::move(json).Finish();
 }
 
-// Why weights have no contents, by AbsentWeight.
+// Reasons why weights have no contents, in the order of AbsentWeight.
 constexpr std::array<std::string_view, kAbsentWeightKinds> kAbsences = {
     "that the model leaves out", "whose file beside the model is missing or empty",
     "whose contents in the model are of another length or of a type that is not read",
     "of a model file of more than 2 GiB, which is not read"};
 
-// Which weights the training begins with that are not the model's own; empty if there are none.
+// Describes the weights with which training begins that are not the model's own. Empty if all are
+// the model's.
 std::string MadeUpWeights(const ConstantUsage& usage, uint64_t seed) {
   if (usage.leaves_from_seed == 0) return "";
   std::string why;

@@ -59,7 +59,7 @@ Result<Done> CheckRuns(const PlanHeader& header) {
                    "minimal, so plan again without --autograd torch");
 }
 
-// How the step stores activations: as the plan says, where there is one.
+// Returns the type in which the step stores activations: the plan's if there is a plan.
 Result<ActivationType> ActivationTypeOf(const ExecOptions& options, const PlanHeader* plan,
                                         const Backend& backend) {
   ActivationType type = plan != nullptr ? plan->request.activation_type : ActivationType::kOfModel;
@@ -105,7 +105,7 @@ Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend&
   if (!text) {
     CKPLAN_ASSIGN_OR_RETURN(PlanRequest request, options.request.Read());
     CKPLAN_ASSIGN_OR_RETURN(request.activation_type, ActivationTypeOf(options, nullptr, backend));
-    request.cost_model.clear();  // No plan, no costs: only its operators are asked for.
+    request.cost_model.clear();  // Without a plan, only the operators are needed, not costs.
     CKPLAN_ASSIGN_OR_RETURN(ModelSource source, LoadModelSource(options.model, request));
     return ModelAndPlan{std::move(source.model), std::move(source.lowered), std::nullopt};
   }

@@ -1,4 +1,4 @@
-// What the commands of ckexec work on: a model and perhaps its plan, prepared on a backend.
+// The model and perhaps its plan, prepared on a backend, on which the commands of ckexec work.
 #pragma once
 
 #include <memory>
@@ -18,19 +18,19 @@ namespace ckplan {
 
 struct ModelAndPlan {
   Model model;
-  ModelGraph lowered;        // With the plan's costs; without a plan, as the options say.
+  ModelGraph lowered;        // With the plan's costs, or else those of the options.
   std::optional<Plan> plan;  // It has passed the checker.
 };
 
-// kUsage: there is no plan although one is required, or `backend` cannot run the plan, or not with
-// these options. kUnsupported: the backend cannot store the type that the plan or --bf16 asks for.
-// kCheckFailed: the plan is for another model, or does not pass the checker.
+// kUsage: a plan is required but absent, or `backend` cannot run the plan with these options.
+// kUnsupported: the backend cannot store the type that the plan or --bf16 requests. kCheckFailed:
+// the plan is for another model, or does not pass the checker.
 enum class PlanNeed { kNone, kOptional, kRequired };
 Result<ModelAndPlan> LoadModelAndPlan(const ExecOptions& options, const Backend& backend,
                                       PlanNeed need);
 
 // A model ready to run: its step, its operators, and its constants in the memory of the backend.
-// They are held by pointers, since each refers to the ones before it.
+// The members are pointers, because each refers to the ones before it.
 struct StepOnBackend {
   std::unique_ptr<const StepGraph> graph;
   std::unique_ptr<const StepOperators> operators;
@@ -42,13 +42,13 @@ struct StepOnBackend {
 };
 
 // Checks, before anything is read, that `output` can be written and is none of the files that the
-// command reads. Nothing to check if there is none.
+// command reads. Does nothing if there is no output.
 Result<Done> CheckOutput(const ExecOptions& options, const std::optional<std::string>& output);
 
-// Writes one file as WriteFiles does; Ctrl-C has no effect meanwhile.
+// Writes one file as WriteFiles does; Ctrl-C has no effect while it writes.
 Result<Done> WriteUninterrupted(const std::string& path, std::string_view text);
 
-// Options parsed as numbers, or their defaults.
+// These functions parse an option as a number, or return its default.
 Result<uint64_t> SeedOf(const ExecOptions& options);
 Result<int> CountOf(const std::optional<std::string>& text, std::string_view flag, int otherwise,
                     int least);

@@ -9,7 +9,7 @@
 
 namespace ckplan {
 
-// What the report is about.
+// The plan and the backend that the report is about.
 struct ValidationContext {
   const Plan& plan;
   std::string backend;  // "cpu: oneDNN 3.2.0, 2 threads"
@@ -17,7 +17,7 @@ struct ValidationContext {
 };
 
 std::string ValidationText(const ValidationReport& report, const ValidationContext& context);
-// The form is described by schemas/validation.schema.json.
+// schemas/validation.schema.json describes the form.
 std::string ValidationJson(const ValidationReport& report, const ValidationContext& context);
 
 }  // namespace ckplan

@@ -40,7 +40,7 @@ void MakePlan(const std::string& path) {
 
 json FileOf(const std::string& path) { return json::parse(*ReadWholeFile(path)); }
 
-// A report of gradients that differ, one of them because it is NaN.
+// Returns a report of gradients that differ, one of them because it is NaN.
 ValidationReport FailedReport() {
   ValidationReport report;
   report.parameters = 2;
@@ -53,7 +53,7 @@ ValidationReport FailedReport() {
 
 }  // namespace
 
-TEST_CASE("validation: the report of a real run is as its schema says, and proves the plan") {
+TEST_CASE("validation: the report of a real run conforms to its schema, and proves the plan") {
   const TemporaryFolder folder;
   MakePlan(folder / "plan.json");
   Execute({"validate", kModel, "--plan", folder / "plan.json", "--runs", "1", "--threads", "1",
@@ -73,7 +73,7 @@ TEST_CASE("validation: the report of a real run is as its schema says, and prove
   CHECK(!Accepts("validation", report));
 }
 
-TEST_CASE("validation: the report of a plan that fails is as its schema says") {
+TEST_CASE("validation: the report of a plan that fails conforms to its schema") {
   const ValidateOptions options;
   const Plan plan;
   const ValidationContext context{plan, "cpu: 1 thread", options};
@@ -97,7 +97,7 @@ TEST_CASE("validation: the text never calls a failed plan proven") {
   CHECK(ValidationText(report, context).find("\nproven: ") != std::string::npos);
 }
 
-TEST_CASE("profile: costs.json is as its schema says, and ckplan plans by it") {
+TEST_CASE("profile: costs.json conforms to its schema, and ckplan plans with it") {
   const TemporaryFolder folder;
   const std::string costs = folder / "costs.json";
   Execute({"profile", kModel, "-D", "N=8", "--runs", "1", "--threads", "1", "-q", "-o", costs});

@@ -12,7 +12,7 @@
 namespace ckplan {
 namespace {
 
-// CLI11's help, but with the usage line of our own.
+// CLI11's help with our own usage line.
 class HelpFormatter : public CLI::Formatter {
  public:
   explicit HelpFormatter(std::string* usage) : usage_(*usage) { column_width(34); }
@@ -64,8 +64,8 @@ struct CommandLine::State {
     const std::vector<std::string>* values = nullptr;
   };
   std::vector<Needed> needed;
-  std::vector<const bool*> instead;  // Flags with which nothing is needed.
-  // Of each option, in the order of the description: what it is to CLI11, and how it is set.
+  std::vector<const bool*> instead;  // Flags with which no positional argument is needed.
+  // For each option, in the order of the description: CLI11's object, and how the option is set.
   struct Setter {
     const CLI::Option* option = nullptr;
     std::function<Result<Done>(const std::string& text)> set;
@@ -250,7 +250,7 @@ std::vector<std::string> WithoutHelpWord(std::vector<std::string> arguments) {
 }
 
 Result<CommandLine::Outcome> CommandLine::Parse(std::vector<std::string> arguments) {
-  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back.
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes arguments from the back.
   try {
     state_->app.parse(std::move(arguments));
   } catch (const CLI::CallForHelp&) {

@@ -1,7 +1,7 @@
-// Declares and parses the arguments of one command. Wraps CLI11, which no other file includes.
+// Declares and parses the arguments of one command. It wraps CLI11, which no other file includes.
 //
-// Every value is read as text, and its caller parses it. Errors of CLI11 are returned as kUsage;
-// for an unknown name, they include the nearest known one.
+// Every value is read as text, and its caller parses it. Errors of CLI11 are returned as kUsage.
+// For an unknown name, they suggest the nearest known name.
 #pragma once
 
 #include <functional>
@@ -15,21 +15,21 @@
 
 namespace ckplan {
 
-// Turns "plan one model" into "Plan one model.", so that a summary from a table can stand in help.
+// Turns "plan one model" into "Plan one model.", so that help can show a summary from a table.
 std::string Sentence(std::string_view summary);
 
-// "help" as first word asks for --help, and "help plan" for that of a command: "plan --help".
+// Replaces a first word "help" by --help, and "help plan" by "plan --help".
 std::vector<std::string> WithoutHelpWord(std::vector<std::string> arguments);
 
-// The word as it is typed in a shell: in quotes unless it is plain.
+// Returns the word as it is typed in a shell: in quotes unless it is plain.
 std::string ShellWord(std::string_view word);
 
-// What a command takes, as data: help, completions, manual pages and configuration files are made
-// of it.
+// The options of a command as data, from which help, completions, manual pages and configuration
+// files are made.
 struct OptionDescription {
   std::string flags;                 // "-a,--algo"
   std::string form;                  // "NAME"; empty for a flag without a value.
-  std::vector<std::string> choices;  // The words that it takes, the default first; empty: any text.
+  std::vector<std::string> choices;  // The accepted words, the default first; empty for any text.
   std::string help;
   bool may_repeat = false;
 
@@ -55,7 +55,7 @@ struct CommandDescription {
 
 class CommandLine {
  public:
-  // `name` is the command as it is typed, "ckplan plan". The help starts with the example.
+  // `name` is the command as it is typed: "ckplan plan". The help starts with the example.
   CommandLine(std::string name, std::string_view example, std::string_view summary);
   CommandLine(CommandLine&&) noexcept;
   ~CommandLine();
@@ -64,7 +64,7 @@ class CommandLine {
   void OptionalPositional(const std::string& name, std::string_view help, std::string* value);
   void Positionals(const std::string& name, std::string_view help,
                    std::vector<std::string>* values);  // One or more.
-  // `form` is shown in help after the flags: "SIZE".
+  // `form` is the value's name that help shows after the flags: "SIZE".
   void Value(const std::string& flags, std::string_view form, std::string_view help,
              std::optional<std::string>* value);
   void List(const std::string& flags, std::string_view form, std::string_view help,
@@ -73,23 +73,25 @@ class CommandLine {
   void Choice(const std::string& flags, std::vector<std::string> choices, std::string_view help,
               std::string* value);
   void Flag(const std::string& flags, std::string_view help, bool* value);
-  // A flag with which the command does something that needs no positional arguments.
+  // Declares a flag with which the command needs no positional arguments.
   void FlagInstead(const std::string& flags, std::string_view help, bool* value);
   void Footer(std::string_view text);
 
   const CommandDescription& description() const;
   bool HasOption(const std::string& flag) const;
-  // How to find the commands that have an option which this one has not: messages name them.
+  // Sets how to find the commands that have an option which this one lacks; messages name them.
   void SetElsewhere(std::function<std::vector<std::string>(const std::string& flag)> elsewhere);
 
   enum class Outcome { kRun, kHelp };
   Result<Outcome> Parse(std::vector<std::string> arguments);
   std::string Help() const;
 
-  // The values that were typed for an option, by its long flag; "true" for a flag without a value.
+  // Returns the values that were typed for an option, by its long flag; "true" for a flag without a
+  // value.
   std::vector<std::string> Typed(const std::string& flag) const;
-  // Gives an option values after Parse, as if they had been typed: one, or of one that may be
-  // repeated any number, which are added. kUsage: the text is none of its choices.
+  // Sets an option's values after Parse, as if they had been typed. An option that may be repeated
+  // gets any number of values, which are added to the typed ones; others get one. kUsage: the text
+  // is none of its choices.
   Result<Done> Set(const std::string& flag, const std::vector<std::string>& values);
 
  private:

@@ -11,14 +11,14 @@ namespace {
 
 using Kind = ValueCompletion::Kind;
 
-// The text within single quotes, as all three shells read it.
+// Returns the text within single quotes, as all three shells read it.
 std::string Quoted(std::string_view text) {
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
 }
 
-// Fish reads a backslash within single quotes.
+// Fish reads a backslash within single quotes as an escape.
 std::string FishQuoted(std::string_view text) {
   std::string quoted = "'";
   for (const char c : text) {
@@ -42,8 +42,8 @@ std::string HeadOf(const ProgramDescription& program, const Shell& shell) {
 
 // ---- bash ----
 
-// What is typed is taken from the line, for bash cuts words at "=" and ":", and replaces only what
-// is behind the last of them: `skip` characters of the word stay as they are.
+// The typed text is taken from the line, because bash splits words at "=" and ":" and replaces only
+// what follows the last of them: `skip` characters of the word stay as they are.
 constexpr std::string_view kBashFunctions = R"(
 _PROGRAM_offer() {  # prefix value word...: the words that begin with the value
   local prefix=$1 value=$2 word
@@ -119,7 +119,7 @@ std::string WithName(std::string_view text, std::string_view name) {
   return result.append(text);
 }
 
-// The assignments that a value's completion is looked up as.
+// Returns the assignments from which a value's completion is looked up.
 std::string BashValue(const ValueCompletion& value) {
   switch (value.kind) {
     case Kind::kNothing:
@@ -132,7 +132,7 @@ std::string BashValue(const ValueCompletion& value) {
   }
   return fmt::format("kind={} files_behind={} choices=({})",
                      value.kind == Kind::kList ? "list" : "words",
-                     value.has_files_behind ? "yes" : "''", fmt::join(value.words, " "));
+                     value.has_files_after ? "yes" : "''", fmt::join(value.words, " "));
 }
 
 std::string BashOptions(const CommandDescription& command) {
@@ -154,7 +154,8 @@ std::string BashPositionals(const ProgramDescription& program, const CommandDesc
   return text;
 }
 
-// One branch for all options of all commands that are completed alike, for most are.
+// Makes one branch for all options that are completed alike, because most options of all commands
+// are.
 std::string BashValues(const ProgramDescription& program) {
   std::vector<std::string> order;
   std::map<std::string, std::string> patterns;
@@ -207,7 +208,7 @@ std::string BashScript(const ProgramDescription& program) {
 
 // ---- zsh ----
 
-// Within a specification of _arguments a colon ends a field, and a bracket the description.
+// In a specification for _arguments, a colon ends a field and a bracket ends the description.
 std::string ZshEscaped(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -230,9 +231,9 @@ std::string ZshAction(const ValueCompletion& value, std::string_view name) {
     case Kind::kWords:
       break;
   }
-  // What goes on behind "=" or ":" is left open.
+  // No blank follows a word that ends in "=" or ":".
   const bool goes_on =
-      !words.empty() && (value.words.back().ends_with('=') || value.has_files_behind);
+      !words.empty() && (value.words.back().ends_with('=') || value.has_files_after);
   if (!goes_on) return fmt::format("({})", fmt::join(words, " "));
   return fmt::format("compadd -S \"\" -- {}", fmt::join(value.words, " "));
 }
@@ -318,7 +319,7 @@ std::string FishOption(const ProgramDescription& program, const CommandDescripti
   }
   if (!option.form.empty()) {
     const ValueCompletion value = CompletionOf(command, option);
-    const bool takes_files = value.kind == Kind::kFiles || value.has_files_behind;
+    const bool takes_files = value.kind == Kind::kFiles || value.has_files_after;
     text += takes_files ? " -r -F" : " -x";
     if (!value.words.empty()) {
       const std::string words = fmt::format("{}", fmt::join(value.words, " "));

@@ -1,7 +1,8 @@
 // Scripts by which a shell completes the command line of a program.
 //
-// They know every command, every option of each, and the values that options take: their choices,
-// the names of algorithms, devices and emitters, and files where a file is named. They run nothing.
+// The scripts know every command, every option of each, and the values that options take: their
+// choices, the names of algorithms, devices and emitters, and files where the value is a file. The
+// scripts run no program.
 #pragma once
 
 #include <string>
@@ -16,11 +17,11 @@ namespace ckplan {
 struct ValueCompletion {
   enum class Kind { kNothing, kFiles, kWords, kList };
   Kind kind = Kind::kNothing;
-  // Words to choose from; of a list, several may be chosen, with commas between them. What goes on
-  // behind a word ends in "=" or ":".
+  // Words to choose from. In a list, several may be chosen, separated by commas. A word after which
+  // more text follows ends in "=" or ":".
   std::vector<std::string> words;
-  // Whether it is a file that follows such a word.
-  bool has_files_behind = false;
+  // Whether a file follows such a word.
+  bool has_files_after = false;
 };
 ValueCompletion CompletionOf(const CommandDescription& command, const OptionDescription& option);
 ValueCompletion CompletionOf(const ProgramDescription& program, const CommandDescription& command,

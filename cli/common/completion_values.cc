@@ -1,4 +1,4 @@
-// How values are completed: by their choices, by the tables of what they name, or as files.
+// Decides how values are completed: by their choices, by the tables of their names, or as files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::vector<Device> Devices() {
   return devices.ok() ? std::move(devices).value() : std::vector<Device>();
 }
 
-// The words of a sentence, without commas.
+// Returns the words of a sentence, without commas.
 Words WordsOfSentence(std::string_view sentence) {
   Words words;
   while (!sentence.empty()) {
@@ -51,7 +51,7 @@ Words CostModels() {
   return words;
 }
 
-// Those that the help of the option names, for commands take different ones.
+// Returns the emitters that the help of the option names, because commands accept different ones.
 Words EmitterWords(const OptionDescription& option) {
   const std::vector<std::string> named = WordsOfSentence(option.help);
   Words words;
@@ -75,7 +75,7 @@ Words FieldWords(std::string_view field) {
   return words;
 }
 
-// A value of this form is the name of a file.
+// Returns whether a value of this form is the name of a file.
 bool IsFile(std::string_view form) {
   constexpr std::string_view kForms[] = {"FILE", "PLAN", "MODEL", "OLD", "NEW", "NAME|@FILE"};
   return std::find(std::begin(kForms), std::end(kForms), form) != std::end(kForms);

@@ -21,7 +21,7 @@ bool Exists(const fs::path& path) {
   return fs::exists(path, fault);
 }
 
-// Reads the entries of a document, and keeps the first fault by its place in the file.
+// Reads the entries of a document, and keeps the fault that comes first in the file.
 class EntryReader {
  public:
   EntryReader(const std::string& path, const std::function<bool(const std::string&)>& is_section)
@@ -79,7 +79,7 @@ class EntryReader {
     entries_.push_back({line, std::move(entry)});
   }
 
-  // Of a list the elements with commas between them: [2, 3, 64] as "2,3,64".
+  // Joins the elements of a list with commas: [2, 3, 64] becomes "2,3,64".
   std::string Joined(const std::string& key, const toml::node& value) {
     const toml::array* const list = value.as_array();
     if (list == nullptr) return Scalar(key, value, nullptr);
@@ -120,7 +120,7 @@ std::optional<std::string> FindConfigFile() {
   fs::path shown = kConfigName;
   if (fault) return std::nullopt;
   if (Exists(shown)) return shown.string();
-  // Above the current folder only within a repository.
+  // Folders above the current one are searched only within a repository.
   std::optional<std::string> found;
   for (fs::path up = "..";; up /= "..") {
     if (Exists(folder / ".git")) return found;

@@ -1,4 +1,4 @@
-// Settings from a file, ckplan.toml. Wraps toml++, which no other file includes.
+// Reads settings from the file ckplan.toml. It wraps toml++, which no other file includes.
 //
 //   budget = "60%"                  as --budget 60%
 //   freeze = ["*.bias", "!head*"]   an option that may stand many times
@@ -25,11 +25,11 @@ inline constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 
 struct ConfigEntry {
   enum class Kind { kText, kNumber, kTruth, kList, kTable };
-  std::string section;  // Empty for what stands before all sections.
+  std::string section;  // Empty for entries before all sections.
   std::string key;      // "budget"
   Kind kind = Kind::kText;
-  // The value as a command line has it; of a list one text for each element, of a table one for
-  // each key: "N=64".
+  // The value as on a command line. A list has one text for each element, and a table one for each
+  // key: "N=64".
   std::vector<std::string> texts;
   std::string where;  // "ckplan.toml:3"
 };
@@ -39,18 +39,18 @@ struct ConfigFile {
   std::vector<ConfigEntry> entries;  // In the order of the file.
 };
 
-// The file in the current folder, or in the nearest one above it up to that of the repository,
-// which has a ".git"; outside of repositories no other folder is looked in. Nothing if there is
-// none.
+// Returns the file in the current folder, or else in the nearest folder above it, up to the
+// repository's, which has a ".git". Outside repositories only the current folder is searched.
+// Returns nothing if there is no such file.
 std::optional<std::string> FindConfigFile();
 
-// kUsage, with file and line: no TOML, a value of a kind that no option takes, or deeper than
-// toml_limits.h allows; with the file alone: larger than kMaxConfigBytes. A table is a
-// section if `is_section` says so of its name.
+// kUsage, with file and line: the text is not TOML, a value has a kind that no option takes, or the
+// nesting is deeper than toml_limits.h allows. kUsage, with the file alone: the text is larger than
+// kMaxConfigBytes. A table is a section if `is_section` accepts its name.
 Result<ConfigFile> ParseConfig(std::string_view text, const std::string& path,
                                const std::function<bool(const std::string& name)>& is_section);
 
-// The text as a string of TOML.
+// Returns the text as a TOML string.
 std::string TomlText(std::string_view text);
 
 }  // namespace ckplan

@@ -19,7 +19,7 @@ Result<ConfigFile> Parsed(std::string_view text) {
   return ParseConfig(text, "dir/ckplan.toml", IsSection);
 }
 
-// Leaves the current folder as it was.
+// Changes the current folder, and restores it at the end.
 struct InFolder {
   explicit InFolder(const fs::path& folder) { fs::current_path(folder); }
   ~InFolder() { fs::current_path(before); }
@@ -68,7 +68,7 @@ TEST_CASE("config: values are read as a command line has them, with their places
   }
 }
 
-TEST_CASE("config: what no option takes is refused with its line") {
+TEST_CASE("config: a value that no option takes is refused with its line") {
   const struct {
     std::string text;
     std::string place;
@@ -94,7 +94,7 @@ TEST_CASE("config: what no option takes is refused with its line") {
   }
 }
 
-TEST_CASE("config: what is nested too deep, or too large, is refused before it is parsed") {
+TEST_CASE("config: text that is nested too deep, or too large, is refused before it is parsed") {
   const auto repeated = [](std::string_view part, size_t count) {
     std::string text;
     for (size_t i = 0; i < count; ++i) text += part;
@@ -130,7 +130,7 @@ TEST_CASE("config: what is nested too deep, or too large, is refused before it i
   }
 }
 
-TEST_CASE("config: dots and brackets in strings, comments and lists nest nothing") {
+TEST_CASE("config: dots and brackets in strings, comments and lists do not count as nesting") {
   const std::string many = std::string(300, '.') + std::string(300, '[');
   const auto file =
       Parsed("# " + many + "\na = \"" + many + "\\\"" + many + "\" # '" + many + "\nb = '" + many +
@@ -160,7 +160,7 @@ TEST_CASE("config: the file is looked for up to the folder of the repository") {
   CHECK(FindConfigFile() == "ckplan.toml");
 }
 
-TEST_CASE("config: the file above a repository is not its own") {
+TEST_CASE("config: a file above a repository is not used") {
   const TemporaryFolder temporary;
   const fs::path root = fs::path(temporary / "root");
   fs::create_directories(root / ".git");
@@ -169,7 +169,7 @@ TEST_CASE("config: the file above a repository is not its own") {
   CHECK_FALSE(FindConfigFile());
 }
 
-TEST_CASE("config: text is written so that it is read again") {
+TEST_CASE("config: text that is written can be read again") {
   const std::string text = "a\"b\\c\n\x7f\xc3\xa9'";
   const auto file = Parsed("key = " + TomlText(text) + "\n");
   REQUIRE(file.ok());

@@ -19,7 +19,7 @@ enum class ExitCode : int {
   kInfeasible = 4,
   kTimeLimit = 5,
   kCheckFailed = 6,
-  kInternal = 70,  // Also in lib/base/check.cc, which must not know cli/.
+  kInternal = 70,  // Also in lib/base/check.cc, which cannot include cli/.
   kInterrupted = 130,
 };
 
@@ -43,7 +43,7 @@ inline constexpr std::array kExitCodeMeanings = {
     ExitCodeMeaning{ExitCode::kInterrupted, "interrupted"},
 };
 
-// The table at the end of a program's help, without a final line feed.
+// Returns the table at the end of a program's help, without a final line feed.
 std::string ExitCodeLines(std::span<const ExitCodeMeaning> meanings);
 
 constexpr ExitCode ExitCodeOf(ErrorCode code) {

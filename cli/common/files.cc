@@ -28,12 +28,13 @@ std::optional<struct stat> StatusOf(const std::string& path, int standard_stream
   return status;
 }
 
-// A terminal, /dev/null or a socket: what is written to one does not replace what is read from it.
+// Returns whether the file is a terminal, /dev/null or a socket: writing to one does not replace
+// what is read from it.
 bool IsStream(const struct stat& status) {
   return S_ISCHR(status.st_mode) || S_ISSOCK(status.st_mode);
 }
 
-// The path with the letters of the file's own name, not of its folders, in lower case.
+// Returns the path with the letters of the file's own name, but not of its folders, in lower case.
 std::string WithoutCase(std::string path) {
   for (size_t i = path.rfind('/') + 1; i < path.size(); ++i) {
     path[i] = static_cast<char>(std::tolower(static_cast<unsigned char>(path[i])));
@@ -41,7 +42,7 @@ std::string WithoutCase(std::string path) {
   return path;
 }
 
-// What a path of the command line stands for: a file, or a place where there is none yet.
+// The file that a path of the command line names, which need not exist yet.
 class Place {
  public:
   Place(const std::string& path, int standard_stream)
@@ -128,7 +129,7 @@ Result<Done> CheckWritable(const std::string& path) {
 }
 
 Result<Done> FinishFiles(const std::vector<OutputFile>& files, PendingFiles& pending) {
-  // Devices and pipes come last: what is written to them cannot be taken back.
+  // Devices and pipes come last, because bytes written to them cannot be taken back.
   for (const bool is_special : {false, true}) {
     for (const OutputFile& file : files) {
       if (IsSpecialFile(file.path) != is_special) continue;

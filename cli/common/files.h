@@ -1,5 +1,5 @@
-// Writing whole files, and no file that is read. Nobody ever sees half a file: each is written
-// beside its place under another name and renamed once all of them are complete
+// Writes whole files, and never over a file that is read. No reader ever sees half a file: each
+// file is written next to its place under another name, and renamed once all of them are complete
 // (lib/base/write_file.h).
 #pragma once
 
@@ -23,13 +23,12 @@ struct InputFile {
   std::string role;
   std::string path;
 };
-// A model or graph.json with the files of its weights.
+// Returns a model or graph.json with the files of its weights.
 std::vector<InputFile> InputsOf(const std::string& source);
 
-// kUsage: an output is one of the inputs, or two outputs are one file, whatever links lead there
-// and however the names are spelled. "-" is standard input or output, which may be a file as well.
-// Two names in one folder that differ in case alone are one file on some systems, so they count as
-// one.
+// kUsage: an output is one of the inputs, or two outputs are one file, whatever links and spellings
+// lead there. "-" is standard input or output, which may also be a file. Two names in one folder
+// that differ only in case are one file on some systems, so they count as one.
 Result<Done> CheckApart(const std::vector<InputFile>& inputs,
                         const std::vector<std::string>& outputs);
 
@@ -39,8 +38,9 @@ struct OutputFile {
   std::string path;
   std::string_view text;
 };
-// Writes all files or none, unless renaming one fails. WriteFiles is the two halves in one: after
-// the first, which adds `files` to others that are written and not finished, no place has changed.
+// Writes all files or none, unless renaming one of them fails. WriteFiles does both steps:
+// FinishFiles writes `files` under temporary names and adds them to `pending`, which changes no
+// place yet; CommitFiles renames all pending files.
 Result<Done> WriteFiles(const std::vector<OutputFile>& files);
 Result<Done> FinishFiles(const std::vector<OutputFile>& files, PendingFiles& pending);
 Result<Done> CommitFiles(const PendingFiles& pending);

@@ -21,7 +21,7 @@ size_t FileCount(const TemporaryFolder& folder) {
   return static_cast<size_t>(std::distance(fs::directory_iterator(folder.path()), {}));
 }
 
-TEST_CASE("files: what is written is read back, and nothing else is left behind") {
+TEST_CASE("files: written files can be read back, and no other file remains") {
   const TemporaryFolder folder;
   REQUIRE(WriteFiles({{folder / "a", "one"}, {folder / "b", ""}}).ok());
   CHECK(*ReadWholeFile(folder / "a") == "one");
@@ -40,7 +40,7 @@ TEST_CASE("files: when one of them cannot be written, none is") {
   CHECK(FileCount(folder) == 0);
 }
 
-TEST_CASE("files: a full disk is told") {
+TEST_CASE("files: a full disk is reported") {
   const auto done = WriteFiles({{"/dev/full", "x"}});
   REQUIRE(!done.ok());
   CHECK(done.error().message.find("No space left") != std::string::npos);
@@ -66,7 +66,7 @@ TEST_CASE(
   CHECK(FileCount(folder) == 1);
   const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
   REQUIRE(reader >= 0);
-  // By its own name, and as a shell names the pipe of a process substitution.
+  // The pipe is opened by its own name, and as a shell names the pipe of a process substitution.
   for (const std::string& name : {pipe, "/dev/fd/" + std::to_string(reader)}) {
     CAPTURE(name);
     CHECK(WriteFiles({{folder / "a", "one"}, {name, "two"}}).ok());
@@ -77,7 +77,9 @@ TEST_CASE(
   close(reader);
 }
 
-TEST_CASE("files: more than a pipe holds is written whole, though it is opened without waiting") {
+TEST_CASE(
+    "files: more bytes than a pipe holds are written completely, though the pipe is opened without "
+    "waiting") {
   const TemporaryFolder folder;
   const std::string pipe = folder / "pipe";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
@@ -105,7 +107,7 @@ TEST_CASE("files: a symbolic link stays one, and its target gets the bytes") {
   CHECK(*ReadWholeFile(folder / "target") == "new");
 }
 
-TEST_CASE("files: an output that cannot be written is known before the work") {
+TEST_CASE("files: an output that cannot be written is refused before the work") {
   const TemporaryFolder folder;
   CHECK(CheckWritable(folder / "a").ok());
   CHECK(CheckWritable("-").ok());
@@ -114,7 +116,7 @@ TEST_CASE("files: an output that cannot be written is known before the work") {
   CHECK(!CheckWritable(folder.path().string()).ok());
 }
 
-// The message of the refusal; empty if there is none.
+// Returns the message of the refusal, or "" if there is none.
 std::string Refusal(const std::vector<InputFile>& inputs, const std::vector<std::string>& outputs) {
   const Result<Done> checked = CheckApart(inputs, outputs);
   if (checked.ok()) return "";
@@ -143,11 +145,11 @@ TEST_CASE("files: an output that is an input is refused, whatever links lead the
   }
   CHECK(Refusal(inputs, {folder / "costs.json"}).find("is the costs") != std::string::npos);
   CHECK(Refusal(inputs, {folder / "plan.json", "-", "/dev/null"}) == "");
-  // A file that is not there is not lost.
+  // A file that does not exist cannot be lost.
   CHECK(Refusal({{"the model", folder / "absent"}}, {folder / "absent"}) == "");
 }
 
-TEST_CASE("files: two outputs that are one file are noticed, also before there is one") {
+TEST_CASE("files: two outputs that are one file are refused, even before the file exists") {
   const TemporaryFolder folder;
   fs::create_directory(folder / "sub");
   fs::create_symlink("a", folder / "dangling");
@@ -161,12 +163,13 @@ TEST_CASE("files: two outputs that are one file are noticed, also before there i
   CHECK(Refusal({}, {folder / "a", folder / "b", folder / "sub/a"}) == "");
   CHECK(Refusal({}, {"/dev/null", "/dev/null"}) == "");
   REQUIRE(WriteFiles({{folder / "b", ""}, {folder / "B", ""}}).ok());
-  CHECK(Refusal({}, {folder / "b", folder / "B"}) == "");  // Two files where case matters.
+  CHECK(Refusal({}, {folder / "b", folder / "B"}) ==
+        "");  // These are two files where case matters.
   fs::create_hard_link(folder / "b", folder / "hard");
   CHECK(Refusal({}, {folder / "b", folder / "hard"}) != "");
 }
 
-TEST_CASE("files: what is replaced keeps its permissions; a new file has the usual ones") {
+TEST_CASE("files: a replaced file keeps its permissions; a new file has the usual ones") {
   const TemporaryFolder folder;
   const mode_t mask = umask(022);
   REQUIRE(WriteFiles({{folder / "new", "x"}}).ok());
@@ -189,7 +192,7 @@ TEST_CASE("files: another hard link keeps the old contents") {
   CHECK(*ReadWholeFile(folder / "b") == "old");
 }
 
-TEST_CASE("files: a symbolic link to nothing stays one, and its target appears") {
+TEST_CASE("files: a symbolic link to a missing file stays a link, and its target appears") {
   const TemporaryFolder folder;
   fs::create_symlink("target", folder / "link");
   REQUIRE(WriteFiles({{folder / "link", "new"}}).ok());
@@ -208,7 +211,7 @@ TEST_CASE("files: a write-protected file is not replaced") {
   CHECK(!CheckWritable(folder / "a").ok());
 }
 
-TEST_CASE("files: those that were written elsewhere appear with the others, or not at all") {
+TEST_CASE("files: files that were written elsewhere appear with the others, or not at all") {
   const TemporaryFolder folder;
   for (const bool fails : {true, false}) {
     PendingFiles pending;
@@ -222,7 +225,7 @@ TEST_CASE("files: those that were written elsewhere appear with the others, or n
   CHECK(*ReadWholeFile(folder / "b") == "two");
 }
 
-TEST_CASE("files: reading what is not there names it") {
+TEST_CASE("files: reading a missing file names it") {
   const auto text = ReadWholeFile("/no/such/file");
   REQUIRE(!text.ok());
   CHECK(text.error().code == ErrorCode::kIo);

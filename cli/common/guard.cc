@@ -19,14 +19,14 @@ namespace {
 
 GuardedProgram guarded_program;
 
-// Prints a line on standard error without memory.
+// Prints a line on standard error without allocating memory.
 void PrintPlainly(std::initializer_list<std::string_view> parts) {
   for (const std::string_view part : parts) {
     [[maybe_unused]] const ssize_t count = write(STDERR_FILENO, part.data(), part.size());
   }
 }
 
-int TellOutOfMemory() {
+int ReportOutOfMemory() {
   if (MemoryLimitText().empty()) {
     PrintPlainly({guarded_program.name, ": out of memory; ", guarded_program.remedy, "\n"});
   } else {
@@ -41,7 +41,7 @@ bool IsOutOfFiles(const std::system_error& fault) {
          fault.code() == std::errc::too_many_files_open_in_system;
 }
 
-int TellOutOfFiles() {
+int ReportOutOfFiles() {
   PrintPlainly({guarded_program.name,
                 ": the system allows no more open files (ulimit -n), and at least one more is "
                 "needed\n"});
@@ -52,53 +52,53 @@ bool IsOutOfThreads(const std::system_error& fault) {
   return fault.code() == std::errc::resource_unavailable_try_again;
 }
 
-int TellOutOfThreads() {
+int ReportOutOfThreads() {
   PrintPlainly({guarded_program.name,
                 ": cannot start a thread: the system allows no more (ulimit -u), or has no memory "
                 "for its stack\n"});
   return static_cast<int>(ExitCode::kInput);
 }
 
-int TellFault(const char* fault) {
+int ReportFault(const char* fault) {
   PrintPlainly({guarded_program.name, ": internal fault: ", fault,
                 "; please report it with the command line and the model\n"});
   return static_cast<int>(ExitCode::kInternal);
 }
 
-int TellEscaped(const std::exception_ptr& exception) {
+int ReportEscaped(const std::exception_ptr& exception) {
   try {
     if (exception) std::rethrow_exception(exception);
-    return TellFault("it was told to terminate");
+    return ReportFault("it was told to terminate");
   } catch (const OutOfMemory& shortage) {
     PrintPlainly({guarded_program.name, ": ", shortage.what(), "\n"});
     return static_cast<int>(ExitCode::kInfeasible);
   } catch (const std::bad_alloc&) {
-    return TellOutOfMemory();
+    return ReportOutOfMemory();
   } catch (const std::system_error& fault) {
-    if (IsOutOfFiles(fault)) return TellOutOfFiles();
-    return IsOutOfThreads(fault) ? TellOutOfThreads() : TellFault(fault.what());
+    if (IsOutOfFiles(fault)) return ReportOutOfFiles();
+    return IsOutOfThreads(fault) ? ReportOutOfThreads() : ReportFault(fault.what());
   } catch (const std::exception& fault) {
-    return TellFault(fault.what());
+    return ReportFault(fault.what());
   } catch (const Stopped&) {
-    return TellFault("a stop came where none is expected");
+    return ReportFault("a stop came where none is expected");
   }
 }
 
-// An exception has left a function that may throw none. There may be no memory at all.
+// An exception has left a function that must not throw. There may be no memory left at all.
 [[noreturn]] void EndProcess() {
   TemporaryName::RemoveAll();
-  _exit(TellEscaped(std::current_exception()));
+  _exit(ReportEscaped(std::current_exception()));
 }
 
-// A signal that ends the process does so without its temporary files. May do no more than what a
-// signal handler may: the handler is reset by SA_RESETHAND, and the signal comes again.
+// Removes temporary files when a signal ends the process. May only call functions that are safe in
+// a signal handler. SA_RESETHAND resets the handler, so the raised signal then ends the process.
 extern "C" void EndBySignal(int signal) {
   TemporaryName::RemoveAll();
   raise(signal);
 }
 
-void TakeSignals() {
-  // A write beyond the limit on the size of files (ulimit -f) is an error like any other.
+void InstallSignalHandlers() {
+  // A write beyond the limit on file sizes (ulimit -f) is an ordinary error.
   signal(SIGXFSZ, SIG_IGN);
   struct sigaction action {};
   action.sa_handler = EndBySignal;
@@ -107,7 +107,7 @@ void TakeSignals() {
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU}) {
     struct sigaction old {};
     const bool is_default = sigaction(number, nullptr, &old) == 0 && old.sa_handler == SIG_DFL;
-    // What the parent ignores stays ignored, as nohup(1) has it.
+    // A signal that the parent ignores stays ignored, as nohup(1) intends.
     if (is_default) sigaction(number, &action, nullptr);
   }
 }
@@ -117,11 +117,11 @@ void TakeSignals() {
 int RunGuarded(const GuardedProgram& guarded, const std::function<int()>& program) {
   guarded_program = guarded;
   std::set_terminate(EndProcess);
-  TakeSignals();
+  InstallSignalHandlers();
   try {
     return program();
   } catch (const std::exception&) {
-    return TellEscaped(std::current_exception());
+    return ReportEscaped(std::current_exception());
   }
 }
 

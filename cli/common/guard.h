@@ -1,5 +1,5 @@
 // Runs a program so that it ends with an exit code even if an exception escapes from it, or from a
-// function that may throw none: a destructor that finds no memory, for example.
+// function that must not throw, such as a destructor that finds no memory.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace ckplan {
 
-// What messages call a program, and how it ends where memory runs out. The texts must outlive the
-// process.
+// The program's name in messages, and its exit code when memory runs out. The texts must outlive
+// the process.
 struct GuardedProgram {
   std::string_view name;
   ExitCode out_of_memory = ExitCode::kInput;
@@ -21,13 +21,13 @@ struct GuardedProgram {
 };
 
 // Runs `program` and returns its exit status. If an exception escapes, prints a message and returns
-// 70; 3 if threads or open files ran out, the code of `guarded` if memory did, and 4 if a device's
-// memory did. Where an exception cannot be passed on, the process ends at once with the same
-// message and status, and without its temporary files; and so it does where a signal ends it, but
-// for SIGKILL. A file that grows beyond its limit is an error of writing.
+// 3 if threads or open files ran out, the code of `guarded` if memory did, 4 if a device's memory
+// did, and 70 otherwise. If an exception cannot be passed on, the process ends at once with the
+// same message and status, and removes its temporary files. It also removes them when a signal
+// other than SIGKILL ends it. A file that grows beyond its size limit is a write error.
 int RunGuarded(const GuardedProgram& guarded, const std::function<int()>& program);
 
-// The whole of main(): runs `program` with the arguments and under RunGuarded, prints its error,
+// Does the work of main(): runs `program` with the arguments under RunGuarded, prints its error,
 // and returns its exit status.
 using Program = Result<ExitCode> (*)(std::vector<std::string> arguments);
 int RunProgram(const GuardedProgram& guarded, Program program, int argc, char** argv);

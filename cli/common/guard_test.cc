@@ -25,11 +25,12 @@
 namespace ckplan {
 namespace {
 
-// The exit status of a child process that runs `program`, with nowhere to print to.
+// Returns the exit status of a child process that runs `program` with its output closed.
 int StatusOfChild(const std::function<int()>& program, const GuardedProgram& guarded = {"ckplan"}) {
   const pid_t child = fork();
   if (child == 0) {
-    close(STDOUT_FILENO);  // Otherwise the child would print again what its parent has not flushed.
+    // Otherwise the child would repeat output that its parent has not flushed.
+    close(STDOUT_FILENO);
     close(STDERR_FILENO);
     _exit(RunGuarded(guarded, program));
   }
@@ -38,7 +39,7 @@ int StatusOfChild(const std::function<int()>& program, const GuardedProgram& gua
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST_CASE("guard: a program's own status passes") {
+TEST_CASE("guard: a program's own status is returned") {
   CHECK(StatusOfChild([] { return 4; }) == 4);
 }
 
@@ -46,14 +47,14 @@ TEST_CASE("guard: an escaped exception ends with 70") {
   CHECK(StatusOfChild([]() -> int { throw std::logic_error("broken"); }) == 70);
 }
 
-TEST_CASE("guard: memory that runs out ends as the program says, that of a device with 4") {
+TEST_CASE("guard: out of memory ends with the program's own code, out of device memory with 4") {
   CHECK(StatusOfChild([]() -> int { throw std::bad_alloc(); }) == 3);
   CHECK(StatusOfChild([]() -> int { throw OutOfMemory("the GPU is full"); }) == 4);
   const GuardedProgram runs_models{"ckexec", ExitCode::kInfeasible, "take a smaller model"};
   CHECK(StatusOfChild([]() -> int { throw std::bad_alloc(); }, runs_models) == 4);
 }
 
-TEST_CASE("guard: threads or files that run out end with 3, other faults of the system with 70") {
+TEST_CASE("guard: out of threads or files ends with 3, other system errors with 70") {
   const auto fail = [](std::errc reason) {
     return StatusOfChild([=]() -> int { throw std::system_error(std::make_error_code(reason)); });
   };
@@ -63,21 +64,21 @@ TEST_CASE("guard: threads or files that run out end with 3, other faults of the 
   CHECK(fail(std::errc::invalid_argument) == 70);
 }
 
-// What a destructor does that finds no memory.
+// Throws like a destructor that finds no memory.
 template <typename Exception>
 void FailQuietly(const Exception& exception) noexcept {
   const auto fail = [&] { throw exception; };
   fail();
 }
 
-TEST_CASE("guard: an exception where none may be thrown ends with the same codes") {
+TEST_CASE("guard: an exception in a function that must not throw ends with the same codes") {
   CHECK(StatusOfChild([] { return FailQuietly(std::bad_alloc()), 0; }) == 3);
   CHECK(StatusOfChild([] { return FailQuietly(std::logic_error("broken")), 0; }) == 70);
   CHECK(StatusOfChild([] { return FailQuietly(Stopped()), 0; }) == 70);
   CHECK(StatusOfChild([]() -> int { std::terminate(); }) == 70);
 }
 
-TEST_CASE("guard: such an end leaves no temporary file behind") {
+TEST_CASE("guard: such an end leaves no temporary file") {
   const TemporaryFolder folder;
   const std::string path = folder / "plan.json.XXXXXX";
   const int status = StatusOfChild([&] {
@@ -90,13 +91,13 @@ TEST_CASE("guard: such an end leaves no temporary file behind") {
   CHECK(!std::filesystem::exists(path));
 }
 
-// How a child ends that has such a file and gets the signal.
+// Returns how a child ends that has a temporary file and gets the signal.
 int EndOfChildBySignal(const std::string& path, int number) {
   const pid_t child = fork();
   if (child == 0) {
     const rlimit no_core{0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
-    signal(number, SIG_DFL);  // Whatever the test's own parent ignores.
+    signal(number, SIG_DFL);  // Even if the test's own parent ignores it.
     _exit(RunGuarded({"ckplan"}, [&] {
       const TemporaryName name(path);
       std::ofstream(path) << "half a plan";
@@ -108,7 +109,7 @@ int EndOfChildBySignal(const std::string& path, int number) {
   return status;
 }
 
-TEST_CASE("guard: a signal that ends the program leaves no temporary file behind") {
+TEST_CASE("guard: a signal that ends the program leaves no temporary file") {
   const TemporaryFolder folder;
   const std::string path = folder / "plan.json.XXXXXX";
   for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU}) {
@@ -120,7 +121,8 @@ TEST_CASE("guard: a signal that ends the program leaves no temporary file behind
   }
 }
 
-TEST_CASE("guard: a file that is kept outlives the signal, and what is ignored does not end it") {
+TEST_CASE(
+    "guard: a kept file outlives the signal, and an ignored signal does not end the program") {
   const TemporaryFolder folder;
   const std::string path = folder / "plan.json";
   std::ofstream(path) << "a plan";
@@ -137,14 +139,14 @@ TEST_CASE("guard: a file that is kept outlives the signal, and what is ignored d
   signal(SIGHUP, before);
 }
 
-TEST_CASE("guard: a broken promise of our own code ends with 70") {
+TEST_CASE("guard: a failed internal check ends with 70") {
   CHECK(StatusOfChild([] {
           CKPLAN_CHECK(1 + 1 == 3, "a test breaks it");
           return 0;
         }) == static_cast<int>(ExitCode::kInternal));
 }
 
-TEST_CASE("guard: amounts that overflow end with 70, whichever way they do") {
+TEST_CASE("guard: amounts that overflow end with 70, in either direction") {
   const auto ends_with_fault = [](const std::function<Bytes()>& sum) {
     return StatusOfChild([&] { return sum() == Bytes(0) ? 0 : 1; }) ==
            static_cast<int>(ExitCode::kInternal);
@@ -158,7 +160,7 @@ TEST_CASE("guard: amounts that overflow end with 70, whichever way they do") {
   CHECK_FALSE(ends_with_fault([] { return Bytes::Max() - Bytes::Max(); }));
 }
 
-TEST_CASE("exit codes: every kind of error has one of the table") {
+TEST_CASE("exit codes: every kind of error has an exit code of the table") {
   for (int i = 0; i <= static_cast<int>(ErrorCode::kInternal); ++i) {
     const ExitCode code = ExitCodeOf(static_cast<ErrorCode>(i));
     CAPTURE(i);

@@ -13,7 +13,8 @@
 namespace ckplan {
 namespace {
 
-// A signal handler may do little more than write to a pipe; a thread reads it and does the rest.
+// A signal handler may do little more than write to a pipe; a thread reads the pipe and does the
+// rest.
 int signal_pipe[2] = {-1, -1};
 std::atomic<bool> has_signal = false;
 static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may set it");
@@ -21,7 +22,7 @@ static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may set 
 constexpr char kInterruptByte = 'i';
 constexpr char kEndByte = 'e';
 
-void TellPipe(char byte) {
+void WriteToPipe(char byte) {
   const int saved_errno = errno;
   [[maybe_unused]] const ssize_t count = write(signal_pipe[1], &byte, 1);
   errno = saved_errno;
@@ -32,10 +33,10 @@ struct sigaction old_interrupt {};  // How Ctrl-C ends the program.
 extern "C" void HandleInterrupt(int) {
   sigaction(SIGINT, &old_interrupt, nullptr);
   has_signal = true;
-  TellPipe(kInterruptByte);
+  WriteToPipe(kInterruptByte);
 }
 
-void TakeInterrupt() {
+void InstallInterruptHandler() {
   struct sigaction action {};
   action.sa_handler = HandleInterrupt;
   action.sa_flags = SA_RESTART;
@@ -55,14 +56,15 @@ Interrupt::Interrupt(std::optional<std::chrono::milliseconds> time_limit)
     : deadline_(time_limit ? start_ + *time_limit : Clock::time_point::max()) {
   if (pipe2(signal_pipe, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category());
   has_signal = false;
-  if (time_limit && time_limit->count() == 0) StopSearches();  // Without waiting for the thread.
+  if (time_limit && time_limit->count() == 0)
+    StopSearches();  // A limit of zero does not wait for the thread.
   watcher_ = std::thread([this] { Watch(); });
-  TakeInterrupt();
+  InstallInterruptHandler();
 }
 
 Interrupt::~Interrupt() {
   sigaction(SIGINT, &old_interrupt, nullptr);
-  TellPipe(kEndByte);
+  WriteToPipe(kEndByte);
   watcher_.join();
   close(signal_pipe[0]);
   close(signal_pipe[1]);
@@ -70,7 +72,7 @@ Interrupt::~Interrupt() {
 
 bool Interrupt::was_interrupted() const { return has_signal; }
 
-// The second stop follows when those that complete a plan have had a little time.
+// The second stop follows after a short time in which searches may complete a plan.
 void Interrupt::StopSearches() {
   constexpr std::chrono::milliseconds kLeast(100);
   constexpr int kShare = 16;

@@ -1,13 +1,13 @@
-// Ctrl-C and the time limit, as stops of the work that is under way.
+// Turns Ctrl-C and the time limit into stops of the running work.
 //
-// There are two, one soon after the other. At the first, searches end and their best plan so far
-// counts; whoever has none may still complete the plan at hand. At the second, everything ends
-// wherever it is (lib/base/stop.h), reading included: so the limit is exceeded by a tenth of a
-// second and a sixteenth of the time that has passed, and by what it takes to leave.
+// There are two stops, one soon after the other. At the first, searches end and their best plan so
+// far counts; a search without a plan may still complete the one at hand. At the second, all work
+// ends wherever it is (lib/base/stop.h), including reading. The time limit is therefore exceeded by
+// at most a tenth of a second, a sixteenth of the elapsed time, and the time that leaving takes.
 //
-// While an Interrupt lives, the first Ctrl-C asks for both stops; the second one does what it did
-// before, which ends the program. Only one may live at a time, and it belongs to the thread that
-// makes it.
+// While an Interrupt lives, the first Ctrl-C requests both stops. The second Ctrl-C does what it
+// did before, which ends the program. Only one Interrupt may live at a time, and it belongs to the
+// thread that makes it.
 #pragma once
 
 #include <chrono>
@@ -21,14 +21,14 @@ namespace ckplan {
 
 class Interrupt {
  public:
-  // std::system_error: there are too many open files, or threads.
+  // Throws std::system_error if there are too many open files or threads.
   explicit Interrupt(std::optional<std::chrono::milliseconds> time_limit);
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
   ~Interrupt();
 
   std::stop_token token() const { return searches_.get_token(); }  // The first stop.
-  bool was_interrupted() const;  // True as soon as the signal has come.
+  bool was_interrupted() const;  // True once the signal has arrived.
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -38,7 +38,7 @@ class Interrupt {
   bool HasDeadline() const { return deadline_ != Clock::time_point::max(); }
 
   const Clock::time_point start_ = Clock::now();
-  Clock::time_point deadline_;  // Of the next stop; of the watcher alone once that runs.
+  Clock::time_point deadline_;  // Time of the next stop; only the watcher uses it once it runs.
   std::stop_source searches_;
   std::stop_source everything_;
   const StopScope scope_{everything_.get_token()};

@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Waits for the stop, a minute at most.
+// Waits for the stop, for a minute at most.
 bool IsStopped(const std::stop_token& token) {
   std::mutex mutex;
   std::condition_variable_any condition;
@@ -20,7 +20,7 @@ bool IsStopped(const std::stop_token& token) {
   return token.stop_requested();
 }
 
-TEST_CASE("interrupt: the first signal asks for a stop") {
+TEST_CASE("interrupt: the first signal requests a stop") {
   const Interrupt interrupt(std::nullopt);
   CHECK(!interrupt.token().stop_requested());
   raise(SIGINT);
@@ -28,18 +28,19 @@ TEST_CASE("interrupt: the first signal asks for a stop") {
   CHECK(interrupt.was_interrupted());
 }
 
-TEST_CASE("interrupt: the time limit asks for a stop") {
+TEST_CASE("interrupt: the time limit requests a stop") {
   const Interrupt interrupt(milliseconds(1));
   CHECK(IsStopped(interrupt.token()));
   CHECK(!interrupt.was_interrupted());
 }
 
-TEST_CASE("interrupt: a limit of nothing has passed at once") {
+TEST_CASE("interrupt: a limit of zero passes at once") {
   const Interrupt interrupt(milliseconds(0));
   CHECK(interrupt.token().stop_requested());
 }
 
-TEST_CASE("interrupt: soon after the searches everything stops, in the thread that waits for it") {
+TEST_CASE(
+    "interrupt: soon after the searches, all work stops in the thread that owns the Interrupt") {
   const auto poll_for_ever = [] {
     for (;;) PollStop();
   };
@@ -50,7 +51,7 @@ TEST_CASE("interrupt: soon after the searches everything stops, in the thread th
   std::thread([] { CHECK_NOTHROW(PollStop()); }).join();
 }
 
-TEST_CASE("interrupt: one after another may live") {
+TEST_CASE("interrupt: one Interrupt may follow another") {
   for (int i = 0; i < 3; ++i) {
     const Interrupt interrupt(std::nullopt);
     CHECK(!interrupt.token().stop_requested());

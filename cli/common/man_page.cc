@@ -8,8 +8,8 @@
 namespace ckplan {
 namespace {
 
-// Text that no line of roff's takes for a request: a hyphen can be searched for and copied, and a
-// full stop or quote that begins a line is a character.
+// Escapes text so that roff takes no line of it for a request. A hyphen stays searchable and can be
+// copied, and a full stop or quote at the beginning of a line stays a character.
 std::string Roff(std::string_view text) {
   std::string escaped;
   bool begins_line = true;
@@ -33,7 +33,7 @@ std::string Upper(std::string text) {
   return text;
 }
 
-// "ckplan-plan"
+// Returns the name of a command's page: "ckplan-plan".
 std::string PageName(const CommandDescription& command) {
   std::string name = command.name;
   std::replace(name.begin(), name.end(), ' ', '-');
@@ -49,7 +49,7 @@ std::string Head(const ProgramDescription& program, const std::string& page,
       Upper(Roff(page)), program.name, program.version, Roff(page), Roff(summary));
 }
 
-// A summary is a sentence; a page's name has a line without its full stop.
+// Removes the full stop of a summary, because the line with a page's name has none.
 std::string WithoutFullStop(std::string_view sentence) {
   if (sentence.ends_with('.')) sentence.remove_suffix(1);
   return std::string(sentence);
@@ -67,7 +67,7 @@ std::string ExitCodes(const ProgramDescription& program) {
   return text;
 }
 
-// "\fB\-a\fR, \fB\-\-algo\fR \fINAME\fR"
+// Returns an option's flags in roff: "\fB\-a\fR, \fB\-\-algo\fR \fINAME\fR"
 std::string OptionHead(const OptionDescription& option) {
   std::string text;
   for (const std::string& flag : option.EachFlag()) {

@@ -1,4 +1,4 @@
-// Manual pages in roff, by the macros of man(7), which every man reads.
+// Writes manual pages in roff with the macros of man(7), which every man program reads.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace ckplan {
 
-// ckplan(1): what the program is, its commands, its exit codes.
+// Returns the page ckplan(1): what the program is, its commands, its exit codes.
 std::string ProgramManPage(const ProgramDescription& program);
-// ckplan-plan(1): every option of the command.
+// Returns a page such as ckplan-plan(1): every option of the command.
 std::string CommandManPage(const ProgramDescription& program, const CommandDescription& command);
 
 }  // namespace ckplan

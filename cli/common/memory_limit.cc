@@ -15,8 +15,8 @@ namespace {
 std::optional<Bytes> limit_in_force;
 char limit_text[32] = "";
 
-// The number behind the first `key` that begins a line of the text, or the text begins with.
-std::optional<int64_t> NumberBehind(std::string_view text, std::string_view key) {
+// Returns the number after the first `key` at the beginning of the text or of one of its lines.
+std::optional<int64_t> NumberAfter(std::string_view text, std::string_view key) {
   size_t at = 0;
   while (!text.substr(at).starts_with(key)) {
     at = text.find('\n', at);
@@ -32,23 +32,23 @@ std::optional<int64_t> NumberBehind(std::string_view text, std::string_view key)
 
 std::optional<int64_t> NumberIn(const std::string& path, std::string_view key = "") {
   const Result<std::string> text = ReadWholeFile(path);
-  return text.ok() ? NumberBehind(*text, key) : std::nullopt;
+  return text.ok() ? NumberAfter(*text, key) : std::nullopt;
 }
 
-// Where a version of control groups keeps its figures, and what they are called.
+// The places and names of the figures of one version of control groups.
 struct GroupFiles {
-  std::string_view line;  // How the line of /proc/self/cgroup begins that names the group.
+  std::string_view line;  // How the group's line in /proc/self/cgroup begins.
   std::string_view folder;
   std::string_view limit;
   std::string_view used;
-  std::string_view cache;  // The part of `used` that the system takes back first, in memory.stat.
+  std::string_view cache;  // The part of `used` that is reclaimed first, in memory.stat.
 };
 constexpr GroupFiles kGroupVersions[] = {
     {"0::", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "},
     {":memory:", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
      "total_inactive_file "}};
 
-// The name of this process's group; nothing if this version is not in use.
+// Returns the name of this process's group, or nothing if this version is not in use.
 std::optional<std::string> GroupName(const std::string& groups, const GroupFiles& files) {
   for (size_t begin = 0; begin < groups.size();) {
     const size_t end = std::min(groups.find('\n', begin), groups.size());
@@ -70,7 +70,8 @@ std::optional<int64_t> FreeInGroup(const std::string& folder, const GroupFiles& 
   return std::max<int64_t>(0, *limit - *used + number("memory.stat", files.cache).value_or(0));
 }
 
-// The least that any group around this process leaves. A group is also bound by those it is in.
+// Returns the least free memory of this process's group and of the groups around it, which also
+// bind it.
 std::optional<int64_t> FreeInGroups(const std::string& root) {
   std::optional<int64_t> least;
   const Result<std::string> groups = ReadWholeFile(root + "/proc/self/cgroup");

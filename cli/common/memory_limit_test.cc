@@ -10,7 +10,7 @@
 namespace ckplan {
 namespace {
 
-// A system with these files of its own.
+// A system with its own files.
 class System {
  public:
   void Write(const std::string& path, const std::string& text) const {
@@ -24,7 +24,7 @@ class System {
   TemporaryFolder folder_;
 };
 
-TEST_CASE("memory limit: what is free is what the system says") {
+TEST_CASE("memory limit: the free memory is what the system reports") {
   const System system;
   CHECK(!FreeMemory(system.root()));
   system.Write("/proc/meminfo", "MemTotal:   2000 kB\nMemFree:  10 kB\nMemAvailable:   1000 kB\n");
@@ -56,7 +56,7 @@ TEST_CASE("memory limit: the first version of control groups") {
   CHECK(FreeMemory(system.root()) == Bytes(1000));
 }
 
-TEST_CASE("memory limit: nonsense is refused") {
+TEST_CASE("memory limit: a limit that is no size is refused") {
   CHECK(LimitMemory("much").error().code == ErrorCode::kUsage);
   CHECK(!MemoryLimit());
 }

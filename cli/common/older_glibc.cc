@@ -1,13 +1,15 @@
-// Lets programs that are built with a current GNU C library run with 2.28 (RHEL 8, Debian 10) too.
+// Lets programs that are built with a current GNU C library also run with 2.28 (RHEL 8, Debian 10).
 //
-// A program asks its C library for each function in the newest version that the library has which
-// it was linked with: `pthread_create@GLIBC_2.34`. So one that was linked on Debian 12 does not
-// start with an older library, although that has all it needs. This file asks for the versions that
-// a C library of x86-64 has had from the beginning, which later ones keep, and has its own of
-// what 2.28 does not have. By the linker's --wrap each call of FUNCTION, in all that is linked in
-// statically, becomes one of __wrap_FUNCTION; older_glibc.cmake reads the names here.
+// A linked program requires each C function in the newest version that the library had when the
+// program was linked, such as `pthread_create@GLIBC_2.34`. A program linked on Debian 12 therefore
+// does not start with an older library, although that library has all it needs. This file requests
+// the versions that the C library of x86-64 has had from the beginning, which later libraries keep,
+// and defines the functions that 2.28 lacks. The linker's --wrap turns each call of FUNCTION, in
+// all statically linked code, into a call of __wrap_FUNCTION; older_glibc.cmake reads the names
+// from this file.
 //
-// Only in the programs of the Python package: CKPLAN_WHEEL. The names are the C library's.
+// Only the programs of the Python package use this file (CKPLAN_WHEEL). The names are the C
+// library's.
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
@@ -18,7 +20,7 @@
 #include <cstdlib>
 #include <ctime>
 
-// Calls of FUNCTION get its oldest version.
+// Makes calls of FUNCTION use its oldest version.
 #define CKPLAN_OLDEST(function)                 \
   asm(".symver older_" #function ", " #function \
       "@GLIBC_2.2.5\n"                          \
@@ -30,7 +32,8 @@
       ", @function\n"                           \
       "__wrap_" #function ": jmp *older_" #function "@GOTPCREL(%rip)\n")
 
-// Threads: 2.34 moved them from a library of their own, which programs for older ones must name.
+// Threads: 2.34 moved these functions from their own library, which programs for older versions
+// must name.
 CKPLAN_OLDEST(__pthread_key_create);
 CKPLAN_OLDEST(pthread_create);
 CKPLAN_OLDEST(pthread_detach);
@@ -43,7 +46,7 @@ CKPLAN_OLDEST(pthread_rwlock_rdlock);
 CKPLAN_OLDEST(pthread_rwlock_unlock);
 CKPLAN_OLDEST(pthread_rwlock_wrlock);
 CKPLAN_OLDEST(pthread_setspecific);
-// 2.29 has versions of these that set no errno.
+// 2.29 has versions of these functions that set no errno.
 CKPLAN_OLDEST(exp);
 CKPLAN_OLDEST(log);
 CKPLAN_OLDEST(pow);
@@ -53,8 +56,8 @@ CKPLAN_OLDEST(pow);
 
 extern "C" {
 
-// Before 2.33 `stat` and its like were names for these, whose first argument is the form of the
-// answer.
+// Before 2.33, `stat` and its variants were names for these functions, whose first argument is the
+// version of the answer's layout.
 asm(".symver __xstat, __xstat@GLIBC_2.2.5\n"
     ".symver __lxstat, __lxstat@GLIBC_2.2.5\n"
     ".symver __fxstat, __fxstat@GLIBC_2.2.5\n");
@@ -80,7 +83,7 @@ CKPLAN_HIDDEN int __wrap_fstat64(int file, struct stat* answer) {
 }
 
 // The start of a program. Since 2.34 the C library calls the constructors of the program's own
-// static objects; before, the program brought a function that does.
+// static objects. Before, the program contained a function that does so.
 using Start = void (*)();
 using Constructor = void (*)(int, char**, char**);
 extern const Constructor __preinit_array_start[] CKPLAN_HIDDEN;
@@ -109,11 +112,11 @@ CKPLAN_HIDDEN int __wrap___libc_start_main(int (*run)(int, char**, char**), int 
   return older_start(run, count, arguments, Construct, nullptr, unload, stack);
 }
 
-// Whether there is one thread alone, since 2.32: it spares atomic operations where it is not 0.
+// Since 2.32: whether there is only one thread. If it is not 0, atomic operations are skipped.
 CKPLAN_HIDDEN char __wrap___libc_single_threaded = 0;
 
-// Since 2.30: waits by any clock. Before, there is the clock of the day alone, which may be set
-// while this waits; callers look at their own clock when they wake.
+// Since 2.30: waits by any clock. Older versions only wait by the time of day, which may be set
+// during the wait; callers look at their own clock when they wake up.
 CKPLAN_HIDDEN int __wrap_pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                                 clockid_t clock, const timespec* until) {
   constexpr int64_t kSecond = 1'000'000'000;
@@ -130,7 +133,7 @@ CKPLAN_HIDDEN int __wrap_pthread_cond_clockwait(pthread_cond_t* condition, pthre
   return pthread_cond_timedwait(condition, mutex, &deadline);
 }
 
-// Since 2.36: a random number, for std::random_device.
+// Since 2.36: returns a random number, for std::random_device.
 CKPLAN_HIDDEN uint32_t __wrap_arc4random() {
   uint32_t number = 0;
   if (getrandom(&number, sizeof number, 0) != sizeof number) {
@@ -139,8 +142,7 @@ CKPLAN_HIDDEN uint32_t __wrap_arc4random() {
   return number;
 }
 
-// Since 2.35: where the tables are by which an exception finds its way out of the code at an
-// address.
+// Since 2.35: finds the tables by which an exception unwinds the code at an address.
 static int FindTables(dl_phdr_info* object, size_t, void* found) {
   auto* answer = static_cast<dl_find_object*>(found);
   const auto address = reinterpret_cast<uintptr_t>(answer->dlfo_map_start);

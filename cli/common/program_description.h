@@ -1,5 +1,5 @@
-// A program as data: what its completions and manual pages are made of. It is filled from the same
-// declarations as --help.
+// A program as data, from which its completions and manual pages are made. It is filled from the
+// same declarations as --help.
 #pragma once
 
 #include <span>
@@ -17,13 +17,13 @@ struct ProgramDescription {
   std::string summary;  // What it is, a line without a full stop.
   std::string purpose;  // What it does, in sentences.
   std::string example;  // A command line.
-  // The command that runs where the first word is none.
+  // The command that runs if the first word names no command.
   std::string default_command;
   std::vector<CommandDescription> commands;
   std::span<const ExitCodeMeaning> exit_codes;
 };
 
-// "plan" of "ckplan plan".
+// Returns the last word of the command's name: "plan" for "ckplan plan".
 std::string WordOf(const CommandDescription& command);
 
 }  // namespace ckplan

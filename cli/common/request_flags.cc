@@ -36,7 +36,7 @@ struct FlagRow {
   BudgetForms budget_forms = {};
 };
 
-// In the order of help pages.
+// The rows are in the order of help pages.
 constexpr std::array kRows = {
     FlagRow{"algorithm", Group::kAlgorithm, "-a,--algo", "NAME",
             "algorithm (default best); see `ckplan algos`"},
@@ -114,12 +114,12 @@ std::string LongFlag(const FlagRow& row) {
   return std::string(row.flags.substr(row.flags.rfind("--")));
 }
 
-// Of a field that is a number.
+// Returns the largest value of a field that is a number.
 int64_t LimitOf(const FlagRow& row) {
   return row.field == "micro_batches" ? kMaxMicroBatches : kMaxAlignment;
 }
 
-// The flag that a message tells to type. For dimensions the short one, as in all examples.
+// Returns the flag that messages suggest. Dimensions have the short flag, as in all examples.
 std::string TypedFlag(const FlagRow& row) { return row.field == "dims" ? "-D" : LongFlag(row); }
 
 struct NamedText {
@@ -127,7 +127,7 @@ struct NamedText {
   std::string_view text;
 };
 
-// "NAME=TEXT", where NAME may hold a "=" itself.
+// Splits "NAME=TEXT", where NAME may contain "=".
 Result<NamedText> SplitNamed(std::string_view text, std::string_view flag, std::string_view form) {
   const size_t equals = text.rfind('=');
   if (equals == std::string_view::npos || equals == 0) {
@@ -172,7 +172,7 @@ Result<Done> ReadShapes(const FlagRow& row, const std::vector<std::string>& text
   return Done{};
 }
 
-// Each text is a pattern, or "@" and a file of patterns.
+// Each text is a pattern, or "@" followed by a file of patterns.
 Result<Done> ReadPatterns(const FlagRow& row, const std::vector<std::string>& texts,
                           NamePatterns* patterns) {
   for (const std::string& text : texts) {
@@ -225,7 +225,7 @@ Result<PipelineStage> ReadStage(const FlagRow& row, std::string_view text) {
   return stage;
 }
 
-// Each text is one name or several with commas between them.
+// Each text is one name, or several names with commas between them.
 Result<Done> ReadNames(const FlagRow& row, const std::vector<std::string>& texts,
                        std::vector<std::string>* names) {
   for (const std::string& text : texts) {
@@ -267,7 +267,7 @@ Result<Sharding> ReadSharding(const FlagRow& row, const std::string& text) {
   return Sharding{static_cast<ShardingSystem>(system - std::begin(kShardingSystems)), devices};
 }
 
-// What the type of the field does not say of its texts.
+// Checks what the field's type does not guarantee about its text.
 Result<Done> CheckText(std::string_view field, const std::string& text) {
   if (field == "cost_model") return CheckCostModel(text);
   CKPLAN_RETURN_IF_ERROR(FindSolver(text));
@@ -441,7 +441,7 @@ std::optional<std::string> RequestFlags::CostFile() const {
 }
 
 std::string FlagOf(const std::string& field) {
-  if (field == kMemoryLimitField) return "--memory-limit";  // It asks for nothing about the plan.
+  if (field == kMemoryLimitField) return "--memory-limit";  // It is not part of the plan's request.
   const size_t row = RowOf(field);
   return row == kRows.size() ? field : TypedFlag(kRows[row]);
 }
@@ -452,7 +452,7 @@ std::string FlagsFor(const PlanRequest& request) {
   for (const Part part : {Part::kModel, Part::kPlan, Part::kGraph}) {
     for (const FlagRow& row : kRows) {
       const RequestField& field = FieldOf(row.field);
-      // The algorithm even if it is the default, which may be another one some day.
+      // The algorithm is included even if it is the default, because the default may change.
       const bool is_said = !IsDefault(field, request) || row.group == Group::kAlgorithm;
       if (field.part != part || !is_said) continue;
       if (std::holds_alternative<bool PlanRequest::*>(field.member)) {

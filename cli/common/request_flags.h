@@ -1,6 +1,6 @@
-// The flags by which people fill in a PlanRequest: one table for all programs, with a row for each
-// field (lib/plan/request.h). From it come the help of every command that takes one, the reading of
-// what was typed, and the commands and flags that messages tell to type.
+// The flags with which people fill in a PlanRequest. One table for all programs has a row for each
+// field (lib/plan/request.h). The help of every command with such a flag, the parsing of typed
+// values, and the commands and flags that messages suggest all come from it.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 
 namespace ckplan {
 
-// What a file of patterns says: one a line, without the blanks around it; empty lines and those
-// that begin with "#" are left out.
+// Returns the patterns in the text of a file, one for each line, without surrounding blanks. Empty
+// lines and lines that begin with "#" are skipped.
 NamePatterns PatternsInText(std::string_view text);
 
 class RequestFlags {
@@ -26,30 +26,31 @@ class RequestFlags {
     kPlanning,   // --budget to --no-liveness
     kReading,    // -D to --align
   };
-  // Declares the flags of a whole group, or the flag of one field; `form` and `help` then replace
-  // those of the table unless they are empty.
+  // Declares the flags of a whole group, or the flag of one field. If `form` and `help` are not
+  // empty, they replace those of the table.
   void Add(CommandLine& line, Group group);
   void Add(CommandLine& line, std::string_view field, std::string_view form = {},
            std::string_view help = {});
 
-  // The request that was typed. kUsage: a value that cannot be read, an unknown algorithm, several
-  // budgets.
+  // Returns the request that was typed. kUsage: a value that cannot be read, an unknown algorithm,
+  // or several budgets.
   Result<PlanRequest> Read() const;
 
-  // The names of dimensions that were typed without a size: "N" of "-D N -D T=2". Read no longer
-  // sees them.
+  // Removes and returns the names of dimensions that were typed without a size: "N" of "-D N -D
+  // T=2". Read no longer sees them.
   std::vector<std::string> TakeUnboundDims();
-  // One set of flags for each combination of sizes, where several are typed for a dimension: two
-  // for
-  // "-D N=8,16 -D T=2".
+  // Returns one set of flags for each combination of sizes, if several sizes are typed for a
+  // dimension: two sets for "-D N=8,16 -D T=2".
   std::vector<RequestFlags> EachCombinationOfDims() const;
-  // The flags of a field as they were typed, such as "-D N=8 -D T=2"; empty if none was.
+  // Returns the flags of a field as they were typed, such as "-D N=8 -D T=2", or "" if there were
+  // none.
   std::string Typed(std::string_view field) const;
-  // The value of a field as it was typed; nothing if it was not given.
+  // Returns the value of a field as it was typed, or nothing if it was not given.
   std::optional<std::string> ValueOf(std::string_view field) const;
-  // What to say of a budget without a unit that is far below `typical`; empty if there is none.
+  // Returns a hint about a budget without a unit that is far below `typical`, or "" if none is
+  // needed.
   std::string BareBudgetHint(Bytes typical) const;
-  // The file of measured costs that was named.
+  // Returns the file of measured costs that was named.
   std::optional<std::string> CostFile() const;
 
  private:
@@ -66,14 +67,14 @@ class RequestFlags {
   std::array<Given, kCount> given_;
 };
 
-// The flag of a field as messages name it: "--budget". A setting that is no field of a request has
-// no flag and is returned unchanged.
+// Returns the flag of a field as messages name it: "--budget". A setting that is not a field of a
+// request has no flag and is returned unchanged.
 std::string FlagOf(const std::string& field);
 
-// The flags that make up `request`, each preceded by a blank.
+// Returns the flags that make up `request`, each preceded by a blank.
 std::string FlagsFor(const PlanRequest& request);
 
-// The error's message and its remedy: "no plan; try --budget 8611000000".
+// Returns the error's message and its remedy: "no plan; try --budget 8611000000".
 std::string MessageOf(const Error& error);
 
 }  // namespace ckplan

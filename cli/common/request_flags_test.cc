@@ -26,7 +26,7 @@ TEST_CASE("request flags: nothing typed is the default request") {
   CHECK(*ReadTyped({}).request == PlanRequest());
 }
 
-TEST_CASE("request flags: every field is read, and said again by the same flags") {
+TEST_CASE("request flags: every field is read, and written as the same flags") {
   const std::vector<std::string> kArguments = {"-D",
                                                "N=2",
                                                "-D",
@@ -120,7 +120,7 @@ TEST_CASE("request flags: every field is read, and said again by the same flags"
   CHECK(typed.flags.ValueOf("cost_model") == "file:c.json");
 }
 
-TEST_CASE("request flags: a value that is none names its flag") {
+TEST_CASE("request flags: an invalid value is refused with its flag") {
   const struct {
     std::vector<std::string> arguments;
     std::string part;
@@ -161,13 +161,13 @@ TEST_CASE("request flags: a value that is none names its flag") {
   }
 }
 
-TEST_CASE("request flags: a knob is set to a number, or to a size where it is one of bytes") {
+TEST_CASE("request flags: a knob is set to a number, or to a size if it counts bytes") {
   CHECK(ReadTyped({"--knob", "segments=5"}).request->setting == KnobSetting{"segments", 5});
   CHECK(ReadTyped({"--knob", "B=120MiB"}).request->setting == KnobSetting{"B", 120 << 20});
   CHECK(ReadTyped({"--knob", "C=0"}).request->setting == KnobSetting{"C", 0});
 }
 
-TEST_CASE("request flags: a remedy is told as flags") {
+TEST_CASE("request flags: a remedy is shown as flags") {
   Error error = MakeError(ErrorCode::kUsage, "open dimensions: N, T");
   CHECK(MessageOf(error) == "open dimensions: N, T");
   error.remedy = {"bind them with", {{"dims", "N=..."}, {"dims", "T=..."}}};

@@ -1,4 +1,4 @@
-// The commands that are made of what a program says of itself: `completion` and `man`.
+// The commands `completion` and `man`, whose output is made from a program's description.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@
 namespace ckplan {
 
 void AddShellName(CommandLine& line, std::string* shell);
-// The script for a shell (completion.h). kUsage: there is none for it.
+// Prints the script for a shell (completion.h). kUsage: there is no script for it.
 Result<ExitCode> PrintCompletion(const ProgramDescription& program, const std::string& shell,
                                  const Screen& screen);
 
 void AddCommandName(CommandLine& line, std::string* command);
-// The page of a command (man_page.h), of the program itself if `command` is empty. kUsage: it has
-// no such command.
+// Prints the page of a command (man_page.h), or of the program itself if `command` is empty.
+// kUsage: there is no such command.
 Result<ExitCode> PrintManPage(const ProgramDescription& program, const std::string& command,
                               const Screen& screen);
 

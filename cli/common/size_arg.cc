@@ -34,7 +34,7 @@ constexpr Unit kUnits[] = {
 
 constexpr int64_t kMaxPercent = 1000;
 
-// A decimal number without sign: its value is digits / scale.
+// A decimal number without sign. Its value is digits / scale.
 struct Decimal {
   int64_t digits = 0;
   int64_t scale = 1;
@@ -42,8 +42,8 @@ struct Decimal {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// Takes the number from the front of `text`; nothing if there is none or if it has more digits
-// than any size needs.
+// Removes and returns the number at the front of `text`. Returns nothing if there is none, or if it
+// has more digits than any size needs.
 std::optional<Decimal> TakeDecimal(std::string_view* text) {
   constexpr size_t kMaxDigits = 18;  // 10^18 < 2^63
   Decimal number;
@@ -78,7 +78,8 @@ Error BadValue(std::string_view text, std::string_view flag, std::string_view fo
                                                                   what, meant, forms));
 }
 
-// Small letters and no blanks; empty for a text that is too long to be guessed at.
+// Returns the text in small letters without blanks, or "" for a text that is too long to guess its
+// meaning.
 std::string Simplified(std::string_view text) {
   constexpr size_t kLongest = 24;
   std::string simple;
@@ -98,12 +99,12 @@ std::string BudgetFormsText(BudgetForms forms) {
   return text;
 }
 
-// Nothing if the text is no size, or one above the largest that a graph may have.
+// Returns nothing if the text is no size, or a size above the largest that a graph may have.
 std::optional<Bytes> ReadSize(std::string_view text) {
   const std::optional<Decimal> number = TakeDecimal(&text);
   if (!number) return std::nullopt;
   if (text.empty()) {
-    if (number->scale != 1) return std::nullopt;  // "1.5" of what?
+    if (number->scale != 1) return std::nullopt;  // "1.5" lacks a unit.
     text = "B";
   }
   for (const Unit& unit : kUnits) {
@@ -124,7 +125,7 @@ std::optional<double> ReadPercent(std::string_view text) {
   return percent;
 }
 
-// The unit that was meant by its small letters: GiB by g, gi or gib, GB by gb.
+// Returns the unit that the small letters mean: GiB for g, gi or gib, GB for gb.
 std::string_view MeantUnit(std::string_view letters) {
   for (const Unit& unit : kUnits) {
     const std::string name = Simplified(unit.name);

@@ -4,8 +4,8 @@
 //   60%  62.5%          of keep-all's peak                             are cut off, exactly
 //   min                 the least that the algorithm reaches
 //
-// A bare "16G" is refused, since people mean both. All arithmetic is on integers. Every failure is
-// kUsage, names the accepted forms, and what was probably meant.
+// A bare "16G" is refused, because people use it for both. All arithmetic is on integers. Every
+// failure is kUsage, and its message names the accepted forms and what was probably meant.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@
 
 namespace ckplan {
 
-// `flag` is named in messages: "--budget".
+// Messages name `flag`: "--budget".
 Result<Bytes> ParseSize(std::string_view text, std::string_view flag);
 
 struct BudgetForms {
@@ -27,19 +27,18 @@ struct BudgetForms {
 };
 Result<Budget> ParseBudget(std::string_view text, std::string_view flag, BudgetForms forms);
 
-// What was probably meant by a text that is no size, percentage or "min": "16GiB" for "16G". Empty
-// if it cannot be told.
+// Returns what was probably meant by a text that is no size, percentage or "min": "16GiB" for
+// "16G". Returns "" if there is no good guess.
 std::string MeantBudget(std::string_view text, BudgetForms forms);
 
-// A whole number without a unit is one of bytes. Where that is far below `typical`, "60" is
-// explained:
-// "\"60\" is 60 bytes; did you mean \"60%\"?". Else empty.
+// A whole number without a unit is a number of bytes. If it is far below `typical`, returns an
+// explanation: "\"60\" is 60 bytes; did you mean \"60%\"?". Otherwise returns "".
 std::string BareNumberHint(std::string_view text, Bytes typical, BudgetForms forms);
 
-// "90s", "500ms", "2min"; up to a day.
+// Parses "90s", "500ms" or "2min", up to a day.
 Result<std::chrono::milliseconds> ParseDuration(std::string_view text, std::string_view flag);
 
-// A whole number in [low, high], without sign or blanks.
+// Parses a whole number in [low, high], without sign or blanks.
 Result<int64_t> ParseInteger(std::string_view text, std::string_view flag, int64_t low,
                              int64_t high);
 

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = Budget::Kind;
 
-TEST_CASE("size: binary and decimal units are told apart, fractions are exact") {
+TEST_CASE("size: binary and decimal units differ, fractions are exact") {
   const struct {
     std::string text;
     int64_t bytes;
@@ -27,9 +27,9 @@ TEST_CASE("size: binary and decimal units are told apart, fractions are exact") 
       {"16GiB", int64_t{16} << 30},
       {"16GB", 16'000'000'000},
       {"0.1GB", 100'000'000},
-      // 0.3 has no exact double; 0.3 x 10^15 is exact nevertheless.
+      // 0.3 has no exact double, but 0.3 x 10^15 is computed exactly.
       {"0.3PB", 300'000'000'000'000},
-      {"8.61GiB", 9244917104},  // 9244917104.64 cut off.
+      {"8.61GiB", 9244917104},  // 9244917104.64 is cut off.
       {"64PiB", int64_t{1} << 56},
   };
   for (const auto& row : kRows) {
@@ -40,7 +40,7 @@ TEST_CASE("size: binary and decimal units are told apart, fractions are exact") 
   }
 }
 
-TEST_CASE("size: what is no size is kUsage, names the flag and the accepted forms") {
+TEST_CASE("size: a text that is no size is kUsage, with the flag and the accepted forms") {
   for (const std::string text : {"",
                                  "-1GiB",
                                  "+1",
@@ -92,7 +92,7 @@ TEST_CASE("size: any text gives a size in range or an error, and never more than
   }
 }
 
-TEST_CASE("budget: bytes, percent and min are told apart") {
+TEST_CASE("budget: bytes, percent and min are distinguished") {
   CHECK(ParseBudget("60%", "-b", {})->kind == Kind::kPercent);
   CHECK(ParseBudget("62.5%", "-b", {})->percent == 62.5);
   CHECK(ParseBudget("min", "-b", {})->kind == Kind::kMin);
@@ -108,7 +108,7 @@ TEST_CASE("budget: forms that the flag does not take are refused") {
   }
 }
 
-TEST_CASE("budget: what cannot be read is followed by what was probably meant") {
+TEST_CASE("budget: the message about an unreadable text suggests what was probably meant") {
   const struct {
     const char* text;
     const char* meant;
@@ -142,10 +142,10 @@ TEST_CASE("budget: a bare number far below the peak is explained") {
     CAPTURE(text);
     CHECK(BareNumberHint(text, peak, {}) == "");
   }
-  CHECK(BareNumberHint("60", Bytes(4000), {}) == "");  // A graph as small as those of papers.
+  CHECK(BareNumberHint("60", Bytes(4000), {}) == "");  // The graph is as small as those in papers.
 }
 
-TEST_CASE("duration: what was probably meant") {
+TEST_CASE("duration: messages suggest what was probably meant") {
   CHECK(ParseDuration("60", "-t").error().message.find("did you mean \"60s\"?") !=
         std::string::npos);
   CHECK(ParseDuration("2m", "-t").error().message.find("\"2min\"?") != std::string::npos);
@@ -163,7 +163,7 @@ TEST_CASE("duration: milliseconds, seconds and minutes up to a day") {
   }
 }
 
-TEST_CASE("integer: within bounds, and nothing after it") {
+TEST_CASE("integer: it must be within bounds, with no text after it") {
   CHECK(*ParseInteger("64", "-D", 1, 100) == 64);
   for (const std::string text : {"0", "101", "", "6 4", "64x", "+64", "99999999999999999999"}) {
     CAPTURE(text);

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kNarrowest = 40;
 constexpr int kWidest = 200;
-constexpr size_t kMaxErrorBytes = 1900;  // With "ckplan: " and the dots: under 2,000.
+constexpr size_t kMaxErrorBytes = 1900;  // Under 2,000 with "ckplan: " and the dots.
 
 std::string_view Environment(const char* name) {
   const char* value = std::getenv(name);
@@ -37,12 +37,12 @@ bool WantsColour(bool is_tty, ColourChoice choice) {
 }
 
 void WriteToStderr(std::string_view text) {
-  std::fflush(stdout);  // So that both streams appear in order where they meet.
+  std::fflush(stdout);  // Keeps both streams in order if they go to one place.
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }
 
-// Cuts at a border of UTF-8 characters.
+// Shortens the text at a boundary between UTF-8 characters.
 std::string Shortened(std::string text, size_t longest) {
   if (text.size() <= longest) return text;
   while (longest > 0 && (static_cast<unsigned char>(text[longest]) & 0xC0) == 0x80) --longest;
@@ -73,7 +73,7 @@ std::string_view CodeOf(TextStyle style) {
   return kPlain;
 }
 
-// The length of one of our own escape sequences if `text` begins with one, else 0.
+// Returns the length of one of our own escape sequences if `text` begins with one, and 0 otherwise.
 size_t StyleLength(std::string_view text) {
   for (const std::string_view code :
        {kPlain, CodeOf(TextStyle::kBold), CodeOf(TextStyle::kDim), CodeOf(TextStyle::kWarning)}) {
@@ -82,7 +82,7 @@ size_t StyleLength(std::string_view text) {
   return 0;
 }
 
-// Text of many lines, made printable between line feeds and, on terminals with colour, styles.
+// Makes text of many lines printable. Line feeds stay, and so do styles on terminals with colour.
 std::string PrintableText(std::string_view text, bool has_colour) {
   std::string out;
   while (!text.empty()) {
@@ -158,7 +158,7 @@ void PrintError(const Error& error, std::string_view program) {
 
 void Progress::Stage(std::string_view text) {
   if (!is_shown_) return;
-  constexpr size_t kLongest = 70;  // A line that goes on in the next could not be erased.
+  constexpr size_t kLongest = 70;  // A line that wraps could not be erased.
   WriteToStderr(fmt::format("\r{}...\033[K", Printable(text, kLongest)));
   has_line_ = true;
 }

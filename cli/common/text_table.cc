@@ -30,7 +30,7 @@ void MakePrintable(TextTable* table) {
   }
 }
 
-// The lines of a table whose columns have given widths.
+// Fits a table's columns into a width.
 class Layout {
  public:
   explicit Layout(TextTable table) : table_(std::move(table)) {
@@ -43,7 +43,8 @@ class Layout {
     for (const Fit fit : {Fit::kElide, Fit::kWrap}) Narrow(fit, width);
   }
 
-  // The first of the tables to write one below the other, and what is left for the next ones.
+  // Splits off the columns that fit into `width`, and returns the columns that are left for the
+  // next table.
   TextTable SplitAt(size_t width) {
     size_t count = 1;
     size_t used = widths_.front();
@@ -79,7 +80,7 @@ class Layout {
     return width;
   }
 
-  // What is left once names and sentences are at their narrowest.
+  // Returns the width of the table once names and sentences are at their narrowest.
   size_t MinWidth() const {
     size_t width = Width();
     for (size_t c = 0; c < widths_.size(); ++c) {
@@ -93,7 +94,7 @@ class Layout {
     return fit == Fit::kWrap ? kNarrowestSentence : TextTable::kAnyWidth;
   }
 
-  // Leaves out the columns that come first in order, if there are any.
+  // Drops the columns that come first in the drop order. Returns false if there are none.
   bool DropColumns() {
     int first = 0;
     for (const TableColumn& column : table_.columns) {
@@ -110,7 +111,8 @@ class Layout {
     return first > 0;
   }
 
-  // Takes from the widest column of that kind until the table fits, or all are at their narrowest.
+  // Narrows the widest column of that kind until the table fits, or all such columns are at their
+  // narrowest.
   void Narrow(Fit fit, size_t width) {
     const size_t narrowest = NarrowestOf(fit);
     while (Width() > width) {
@@ -173,7 +175,8 @@ std::string MarkdownCell(const std::string& cell) {
   return escaped;
 }
 
-// The column at which the description of a row begins: behind two blanks or more. 0 if it is none.
+// Returns the column at which a row's description begins, after two or more blanks, or 0 if there
+// is none.
 size_t DescriptionColumn(std::string_view line) {
   const size_t name = line.find_first_not_of(' ');
   const size_t gap = name == 0 ? std::string_view::npos : line.find("  ", name);
@@ -182,7 +185,7 @@ size_t DescriptionColumn(std::string_view line) {
 
 std::string FoldedLine(std::string_view line, size_t width) {
   constexpr size_t kNarrowestDescription = 20;
-  constexpr size_t kFoldedColumn = 6;  // Of descriptions that would have too little room.
+  constexpr size_t kFoldedColumn = 6;  // For descriptions that would be too narrow.
   if (CharacterCount(line) <= width) return std::string(line);
   const size_t column = DescriptionColumn(line);
   const bool is_command = column == 0 && line.front() == ' ';
@@ -221,7 +224,7 @@ std::string Elided(std::string_view raw, size_t width) {
   const size_t length = CharacterCount(text);
   if (length <= width) return text;
   if (width <= kDots.size()) return std::string(kDots.substr(0, width));
-  // The end of a name says more than its beginning, so it gets the larger half.
+  // The end of a name says more than its beginning, so the end gets the larger half.
   const size_t head = (width - kDots.size()) / 2;
   const size_t tail = width - kDots.size() - head;
   std::string short_text = text.substr(0, ByteOffset(text, head));

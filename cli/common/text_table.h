@@ -1,5 +1,5 @@
 // Tables for people and for programs: aligned text, Markdown or CSV from the same rows. Cells are
-// made printable, so that a name in one can neither break a row nor command a terminal.
+// made printable, so that a name in one can neither break a row nor control a terminal.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,15 @@ struct TableColumn {
   std::string name;
   bool is_number = false;  // Aligned to the right.
 
-  // What may happen to the column where the table is too wide.
+  // What may happen to the column if the table is too wide.
   enum class Fit {
     kWhole,
     kElide,  // Names lose their middle.
-    kWrap,   // Sentences go on in the next line.
+    kWrap,   // Sentences continue in the next line.
   };
   Fit fit = Fit::kWhole;
-  // Above 0: the column is left out where shorter names and sentences are not enough, that of 1
-  // first. Columns of one number go together.
+  // If above 0, the column may be dropped when shortening names and wrapping sentences is not
+  // enough, the column with 1 first. Columns with the same number are dropped together.
   int drop_order = 0;
 };
 
@@ -32,23 +32,24 @@ struct TextTable {
   std::vector<TableColumn> columns;
   std::vector<std::vector<std::string>> rows;  // Each row has as many entries as there are columns.
 
-  // Two blanks between columns, each line preceded by `indent` blanks, no blanks at the end of a
-  // line. A table that does not fit `width` shortens names, wraps sentences and drops columns; what
-  // does not fit even then stands in further tables below, each with the first column.
+  // Returns text with two blanks between columns, each line preceded by `indent` blanks, and no
+  // blanks at the end of a line. A table that does not fit `width` shortens names, wraps sentences
+  // and drops columns. If it still does not fit, the remaining columns follow in further tables
+  // below, each of which repeats the first column.
   std::string Text(size_t indent = 0, size_t width = kAnyWidth) const;
   std::string Markdown() const;
   std::string Csv() const;  // As in RFC 4180, but lines end with a line feed alone.
 };
 
-// The text made printable, or its beginning and end with "..." between them, so that it takes at
-// most `width` columns.
+// Returns the text made printable, shortened to its beginning and end with "..." between them if it
+// takes more than `width` columns.
 std::string Elided(std::string_view text, size_t width);
 
-// Lines of at most `width` columns, broken at blanks; a longer word has a line of its own.
+// Breaks text at blanks into lines of at most `width` columns; a longer word gets its own line.
 std::vector<std::string> Wrapped(std::string_view text, size_t width);
 
-// A help page in at most `width` columns. The descriptions of rows such as "  --flag   what it
-// does", and sentences, go on in the next line; commands to copy stay whole.
+// Folds a help page to at most `width` columns. Sentences, and descriptions of rows such as "
+// --flag   what it does", continue in the next line; commands to copy stay whole.
 std::string FoldedHelp(std::string_view help, size_t width);
 
 }  // namespace ckplan

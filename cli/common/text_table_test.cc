@@ -17,16 +17,16 @@ TEST_CASE("table: text aligns by characters, not bytes, and ends no line with bl
   CHECK(TextTable{{{"name"}, {"note"}}, {{"a", ""}}}.Text() == "name  note\na\n");
 }
 
-TEST_CASE("table: CSV quotes what would break a row") {
+TEST_CASE("table: CSV quotes text that would break a row") {
   CHECK(kTable.Csv() == "name,bytes\n\"a,\"\"b\"\"\",7\ngröße|x,1024\n");
 }
 
-TEST_CASE("table: Markdown escapes what would break a row") {
+TEST_CASE("table: Markdown escapes text that would break a row") {
   CHECK(kTable.Markdown() ==
         "| name | bytes |\n| --- | ---: |\n| a,\"b\" | 7 |\n| größe\\|x | 1024 |\n");
 }
 
-TEST_CASE("table: a name can neither break a row nor command a terminal") {
+TEST_CASE("table: a name can neither break a row nor control a terminal") {
   const TextTable table = {{{"name"}, {"n"}}, {{"a\nb\033[1m", "1"}, {"c\xff,", "2"}}};
   CHECK(table.Text() == "name         n\na\\nb\\x1b[1m  1\nc\\xff,       2\n");
   CHECK(table.Csv() == "name,n\na\\nb\\x1b[1m,1\n\"c\\xff,\",2\n");
@@ -34,7 +34,7 @@ TEST_CASE("table: a name can neither break a row nor command a terminal") {
         "| name | n |\n| --- | --- |\n| a\\\\nb\\\\x1b[1m | 1 |\n| c\\\\xff, | 2 |\n");
 }
 
-// Each line of the text is at most so wide.
+// Returns whether each line of the text is at most `width` columns wide.
 bool Fits(const std::string& text, size_t width) {
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = text.find('\n', begin);
@@ -44,7 +44,7 @@ bool Fits(const std::string& text, size_t width) {
   return true;
 }
 
-TEST_CASE("table: where it is too wide, names and sentences get shorter, and columns go") {
+TEST_CASE("table: a table that is too wide shortens names, wraps sentences and drops columns") {
   using Fit = TableColumn::Fit;
   const TextTable table = {
       {{"algorithm", false, Fit::kElide},
@@ -66,7 +66,7 @@ TEST_CASE("table: where it is too wide, names and sentences get shorter, and col
         "                strategy of small graphs\n");
 }
 
-TEST_CASE("table: what fits in no other way stands in tables below") {
+TEST_CASE("table: columns that still do not fit follow in tables below") {
   const TextTable table = {{{""}, {"one", true}, {"two", true}, {"three", true}},
                            {{"nodes", "1000", "2000", "3000"}, {"peak", "1 B", "2 B", "3 B"}}};
   CHECK(table.Text(0, 17) ==
@@ -110,7 +110,7 @@ TEST_CASE("help: descriptions and sentences are folded, commands stay whole") {
         "      show this\n");
 }
 
-TEST_CASE("elided: keeps both ends, cuts between characters, and has the width asked for") {
+TEST_CASE("elided: keeps both ends, cuts between characters, and has the requested width") {
   CHECK(Elided("abcdefghij", 10) == "abcdefghij");
   CHECK(Elided("abcdefghij", 8) == "ab...hij");
   CHECK(Elided("ääääääääää", 8) == "ää...äää");

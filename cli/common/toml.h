@@ -1,9 +1,9 @@
-// toml++, without two things that it takes for granted of every file, which the fuzz target
+// Includes toml++, and works around two of its assumptions about files, which the fuzz target
 // `config` has found:
-//   - no key begins with a dot, which it refuses just behind: an assertion, or, where NDEBUG is
-//     defined, what clang may build on;
-//   - its tables of whitespace are asked about no other character beyond ASCII, such as an accented
-//     letter in a key: undefined behaviour in 3.3, mended in 3.4, whose headers end in .hpp.
+//   - It refuses a key that begins with a dot, but only after asserting that there is none; if
+//     NDEBUG is defined, clang may rely on the assertion.
+//   - It looks up characters beyond ASCII, such as an accented letter in a key, in its tables of
+//     whitespace. That is undefined behaviour in 3.3; 3.4, whose headers end in .hpp, has a fix.
 #pragma once
 
 #define TOML_EXCEPTIONS 0

@@ -50,7 +50,7 @@ class TomlScanner {
 
   void SkipTo(char end) { at_ = std::min(text_.find(end, at_), text_.size()); }
 
-  // How often the character stands here, up to `most` times.
+  // Returns how often the character is repeated here, up to `most` times.
   size_t Run(char c, size_t most) const {
     size_t count = 0;
     while (count < most && at_ + count < text_.size() && text_[at_ + count] == c) ++count;
@@ -68,9 +68,9 @@ class TomlScanner {
       if (c == '\\' && has_escapes) {
         at_ = std::min(at_ + 2, text_.size());
       } else if (c == '\n' && !has_lines) {
-        return;  // Where toml++ stops: the string does not end.
+        return;  // The string does not end, so toml++ stops here.
       } else if (c == quote) {
-        // A string of several lines may have up to two quotes just before the three that end it.
+        // A multi-line string may have up to two quotes just before the three that end it.
         const size_t closing = has_lines ? Run(quote, 5) : 1;
         at_ += closing;
         if (!has_lines || closing >= 3) return;
@@ -82,8 +82,8 @@ class TomlScanner {
 
   const std::string_view text_;
   size_t at_ = 0;
-  int64_t dots_ = 0;   // In the key at hand.
-  int64_t depth_ = 0;  // How many brackets and braces are open.
+  int64_t dots_ = 0;   // Dots in the current key.
+  int64_t depth_ = 0;  // Number of open brackets and braces.
 };
 
 }  // namespace

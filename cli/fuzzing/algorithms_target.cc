@@ -1,4 +1,4 @@
-// Every algorithm of the registry on graphs that the bytes describe.
+// Runs every algorithm of the registry on graphs that the bytes describe.
 #include <fmt/format.h>
 
 #include <array>
@@ -18,14 +18,15 @@ namespace {
 
 constexpr size_t kMaxNodes = 10;
 
-// Draws a graph of up to kMaxNodes nodes: several outputs, statistics, tensors read twice, in-place
-// pairs, gradients that pass through, workspaces, sizes from nothing to beyond the limits.
+// Makes a graph of up to kMaxNodes nodes, with several outputs, statistics, tensors read twice,
+// in-place pairs, gradients that pass through, workspaces, and sizes from zero to beyond the
+// limits.
 class GraphMaker {
  public:
   explicit GraphMaker(Choices& choices) : choices_(choices) {}
 
   Result<TensorGraph> Make() {
-    // Shifted sums of ten nodes come close to what a graph may hold, and exceed it.
+    // Shifted sums of ten nodes come close to the limits of a graph, or exceed them.
     constexpr int kByteShifts[] = {0, 0, 4, 20, 44};
     constexpr int kCostShifts[] = {0, 0, 3, 20, 40};
     byte_shift_ = kByteShifts[choices_.Below(std::size(kByteShifts))];
@@ -60,7 +61,7 @@ class GraphMaker {
     node.is_random = (traits & 2) != 0;
     const size_t known = parts_.tensors.size();
     for (size_t i = known == 0 ? 0 : choices_.Below(4); i > 0; --i) {
-      // The last tensors are the likelier ones, so that graphs are deep.
+      // The last tensors are the likelier picks, so that graphs are deep.
       node.inputs.push_back(TensorId(known - 1 - choices_.Below(std::min<size_t>(known, 6))));
     }
     node.outputs.push_back(AddTensor(TensorKind::kActivation));
@@ -87,7 +88,7 @@ class GraphMaker {
     }
   }
 
-  // The output is as large as the input, as the two must be to share memory.
+  // Makes the output as large as the input, which sharing memory requires.
   void ShareMemory(Node* node) {
     const TensorId input = node->inputs[choices_.Below(node->inputs.size())];
     const TensorId output = node->outputs.front();
@@ -170,7 +171,7 @@ class PlanOfGraph {
     Require(again.ok() && *again == plan, "the plan that is read is not the plan that was written");
   }
 
-  // A budget that is refused names one that succeeds.
+  // The error about a refused budget must name a budget that succeeds.
   void CheckRefusal(const Error& error) const {
     Require(error.code == ErrorCode::kInfeasible || error.code == ErrorCode::kUnsupported ||
                 error.code == ErrorCode::kUsage,
@@ -203,7 +204,8 @@ void FuzzAlgorithms(FuzzInput input) {
   PlanRequest request = MakeRequest(choices, *graph);
   for (const SolverInfo& info : AllSolvers()) {
     if (request.objective == Objective::kMemory && !info.takes_objective) continue;
-    // Each of its plans is an integer program, which takes longer than all other plans together.
+    // Each plan of checkmate is an integer program, which takes longer than all other plans
+    // together.
     if (info.name == "checkmate" && graph->nodes().size() > 5) continue;
     request.algorithm = info.name;
     PlanOfGraph(*graph, request).Check();

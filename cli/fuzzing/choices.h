@@ -1,5 +1,5 @@
-// Reads decisions from the bytes that a fuzzer gives: each takes one byte, and 0 where the bytes
-// have been used up, so that every input means something and short ones mean small things.
+// Makes decisions from the fuzzer's bytes. Each decision takes one byte, and 0 once the bytes are
+// used up, so that every input means something and short inputs mean small things.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class Choices {
   explicit Choices(FuzzInput input) : rest_(input) {}
 
   bool is_used_up() const { return rest_.empty(); }
-  // In [0, count), for a count of at most 256.
+  // Returns a number in [0, count), for a count of at most 256.
   size_t Below(size_t count) { return Byte() % count; }
   bool Flag() { return (Byte() & 1) != 0; }
   uint8_t Byte() {

@@ -1,4 +1,4 @@
-// Constraints on plans: patterns, as files have them, for two small graphs.
+// Constraints on plans: patterns, as in files, for two small graphs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,10 +21,11 @@
 namespace ckplan {
 namespace {
 
-constexpr size_t kMaxPatternBytes = 2000;  // Matching takes time in proportion to it, not finding.
+constexpr size_t kMaxPatternBytes =
+    2000;  // More bytes take longer to match, and find no more faults.
 
-// Three files of patterns in one: what stands after the lines "keep", "recompute" and
-// "never_rerun", which may come again.
+// Reads three files of patterns from one text: the lines after the headings "keep", "recompute" and
+// "never_rerun", each of which may occur several times.
 PlanRequest RequestOf(std::string_view text) {
   PlanRequest request;
   request.effort = SearchEffort::kQuick;
@@ -45,10 +46,10 @@ PlanRequest RequestOf(std::string_view text) {
   return request;
 }
 
-// A step as constraints see it.
+// A step, reduced to what constraints depend on.
 struct NaiveStep {
-  NodeId again;               // The node or operation that it runs, if it can run again.
-  std::vector<NodeId> reads;  // Who makes what it reads, aliases and what they are in alike.
+  NodeId again;               // The node or operation that the step runs, if it can run again.
+  std::vector<NodeId> reads;  // The makers of its operands, and of those that operands alias.
   bool is_backward = false;
 };
 
@@ -78,7 +79,7 @@ std::vector<NaiveStep> StepsOf(const JointGraph& graph, const Schedule& schedule
   return steps;
 }
 
-// Looks back from every read for the run that made what is read, in quadratic time.
+// For every read, searches backwards for the run that made the operand, in quadratic time.
 bool ObeysNaively(const std::vector<NaiveStep>& steps, const Constraints& constraints) {
   const auto runs_in = [&](NodeId node, size_t end) {
     return std::count_if(steps.begin(), steps.begin() + static_cast<ptrdiff_t>(end),
@@ -86,7 +87,7 @@ bool ObeysNaively(const std::vector<NaiveStep>& steps, const Constraints& constr
   };
   const auto first_backward = std::find_if(steps.begin(), steps.end(),
                                            [](const NaiveStep& step) { return step.is_backward; });
-  size_t end = 0;  // Of the forward pass. The loss, which has no node, is of it.
+  size_t end = 0;  // End of the forward pass, loss included (which has no node).
   for (size_t k = 0; k < static_cast<size_t>(first_backward - steps.begin()); ++k) {
     if (steps[k].again.is_none() || runs_in(steps[k].again, k) == 0) end = k + 1;
   }
@@ -142,7 +143,7 @@ void PlanBy(std::string_view algorithm, const Graph& graph, PlanRequest request,
     Agree(graph, request, *constraints, plan->schedule);
     const Result<Plan> again = ReadPlanJson(WritePlanJson(*plan, graph), graph, "plan.json");
     CKPLAN_CHECK(again.ok() && *again == *plan, "a plan that is written and read is the same plan");
-    // A plan of whoever does not know of the constraints may break them, and both judges see it.
+    // A plan made without the constraints may break them, and both checks must then report it.
     PlanRequest free = request;
     free.keep = free.recompute = free.never_rerun = {};
     Agree(graph, request, *constraints, make_plan(free).value().schedule);

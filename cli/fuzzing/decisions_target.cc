@@ -13,9 +13,9 @@
 namespace ckplan {
 namespace {
 
-// `make_plan` plans a request for the graph.
+// Checks the plan that `make_plan` makes from the decisions, if they are valid for the graph.
 template <typename Graph, typename MakePlanOf>
-void Judge(const Graph& graph, Decisions decisions, MakePlanOf make_plan) {
+void CheckPlanOf(const Graph& graph, Decisions decisions, MakePlanOf make_plan) {
   PlanRequest request;
   request.algorithm = std::string(kGivenAlgorithm);
   request.uses_liveness = !decisions.has_frees();
@@ -40,10 +40,10 @@ void Judge(const Graph& graph, Decisions decisions, MakePlanOf make_plan) {
 void FuzzDecisions(FuzzInput input) {
   const Result<Decisions> decisions = ReadDecisionsJson(TextOf(input), "decisions.json");
   if (!decisions.ok()) return;
-  Judge(NetGraph(), *decisions, [](const TensorGraph& graph, const PlanRequest& request) {
+  CheckPlanOf(NetGraph(), *decisions, [](const TensorGraph& graph, const PlanRequest& request) {
     return MakePlan(graph, request, {});
   });
-  Judge(JointNetGraph(), *decisions, [](const JointGraph& graph, const PlanRequest& request) {
+  CheckPlanOf(JointNetGraph(), *decisions, [](const JointGraph& graph, const PlanRequest& request) {
     return MakeJointPlan(graph, request, {});
   });
 }

@@ -22,10 +22,11 @@ namespace ckplan {
 namespace {
 
 constexpr size_t kMaxPlannedOps = 10;
-// A search by `best` may take half a second on twice as many, and with sanitizers a minute.
+// A search by `best` may take half a second on twice as many operations, and a minute under
+// sanitizers.
 constexpr size_t kMaxSearchedOps = 4;
 
-// What the checker has accepted must hold by the plainest reading as well.
+// A plan that the checker has accepted must also pass the plainest check.
 void CheckAgain(const JointGraph& graph, const Plan& plan) {
   const std::vector<OpId> runs = RunsOf(plan.schedule);
   NaiveRuns naive(graph, runs);
@@ -41,7 +42,8 @@ void CheckAgain(const JointGraph& graph, const Plan& plan) {
   CKPLAN_CHECK(*again == plan, "a plan that is written and read is the same plan");
 }
 
-// By an algorithm, for the least budget and for one between that and the peak of the own order.
+// Plans by an algorithm, for the least budget, and for one between that and the peak of the graph's
+// own order.
 void PlanBy(std::string_view algorithm, const JointGraph& graph) {
   PlanRequest request;
   request.algorithm = algorithm;

@@ -1,4 +1,4 @@
-// What must hold of any joint graph that was read, and plans for one small joint graph,
+// Checks of any joint graph that was read, and of plans for one small joint graph,
 // testdata/graphs/joint_net.json.
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace ckplan {
 
-// That it is the same when it is written and read, and that its own order is a plan of it.
+// Checks that the graph is the same after it is written and read, and that its own order is a plan.
 void CheckJointGraph(const JointGraph& graph);
 
-// Whether the text is a plan for the small graph which passes the checker.
+// Returns whether the text is a plan for the small graph that passes the checker.
 bool IsAcceptedJointPlan(std::string_view text);
 
 }  // namespace ckplan

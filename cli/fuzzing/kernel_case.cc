@@ -19,7 +19,7 @@ namespace ckplan {
 namespace {
 
 using Words = std::vector<std::string>;
-constexpr size_t kLines = 3;  // The operator, its operands, its attributes.
+constexpr size_t kLines = 3;  // One each for the operator, its operands and its attributes.
 constexpr size_t kMaxText = 2000;
 
 Words SplitAt(std::string_view text, char separator) {
@@ -45,7 +45,7 @@ Words LinesOf(std::string_view text) {
   return lines;
 }
 
-// Numbers of so many digits can all be read.
+// Numbers of this many digits can always be read.
 #define INTEGER "-?[0-9]{1,18}"
 #define DECIMAL "-?[0-9]{1,9}(\\.[0-9]{1,9})?"
 #define NUMBER "(" DECIMAL "(e-?[0-9]{1,2})?|-?inf|nan)"
@@ -74,7 +74,8 @@ bool IsOperator(const std::string& word) {
   return std::regex_match(word, form);
 }
 
-// Dimensions whose product no sum of a graph could hold are refused before any operator is judged.
+// Returns nothing for dimensions whose product exceeds any graph, which are refused before an
+// operator is checked.
 std::optional<int64_t> CheckedElements(const std::string& operand) {
   if (operand == "_" || operand[1] == 's') return 1;
   std::optional<int64_t> elements = 1;
@@ -86,8 +87,9 @@ std::optional<int64_t> CheckedElements(const std::string& operand) {
   return elements;
 }
 
-// A range does not run backwards. Listed contents are as many as the elements, and integers where
-// the operand is one. Booleans are not given.
+// Returns whether the contents fit the operand. A range must not run backwards. Listed contents
+// must have one number for each element, and only integers if the operand holds integers. Booleans
+// have no contents.
 bool HasItsContents(const std::string& operand) {
   if (operand[0] == 'b') return operand.find_first_of("([") == std::string::npos;
   const size_t range = operand.find('(');
@@ -129,7 +131,7 @@ const std::vector<reference::CaseRow>& AllCases() {
   return cases;
 }
 
-// Whether the same operands are present, with the same types.
+// Returns whether the same operands are present, with the same types.
 bool HasTypesOf(const std::vector<Operand>& operands, const std::vector<Operand>& of_case) {
   const auto has_type_of = [](const Operand& operand, const Operand& other) {
     return operand.is_present == other.is_present &&
@@ -185,7 +187,7 @@ class Mutator {
         lines_ = OtherCase();
         return;
       case 1:
-        lines_[0] = OtherCase()[0];  // Another operator over the same operands.
+        lines_[0] = OtherCase()[0];  // Another operator with the same operands.
         return;
       case 2:
       case 3:
@@ -211,9 +213,9 @@ class Mutator {
     return kNumbers[AnyOf(kNumbers)];
   }
 
-  // A run of digits, in this place alone or wherever the same number stands.
+  // Changes a run of digits, either in one place or wherever the same number occurs.
   void ChangeNumber(bool everywhere) {
-    std::vector<std::pair<size_t, size_t>> places;  // Of the line, and in it.
+    std::vector<std::pair<size_t, size_t>> places;  // The line, and the position in it.
     for (size_t line = 0; line < lines_.size(); ++line) {
       for (size_t i = 0; i < lines_[line].size(); ++i) {
         if (IsNumberStart(lines_[line], i)) places.emplace_back(line, i);
@@ -240,7 +242,7 @@ class Mutator {
     return text.substr(at, std::min(text.find_first_not_of("0123456789", at), text.size()) - at);
   }
 
-  // The type or the role of an operand.
+  // Changes the type or the role of an operand.
   void ChangeLetter() {
     Words words = WordsOf(lines_[1]);
     if (words.empty()) return;
@@ -284,7 +286,7 @@ class Mutator {
     lines_[line] = fmt::format("{}", fmt::join(words, " "));
   }
 
-  // One axis more, or one less.
+  // Adds one axis to an operand, or removes one.
   void ChangeRank(std::string& word) {
     const size_t x = word.find('x');
     if (word == "->" || word == "_" || word.size() < 2) return;

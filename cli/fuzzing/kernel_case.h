@@ -1,5 +1,5 @@
 // Operators as text, for the fuzzer of kernels: three lines in the grammar of a CaseRow
-// (lib/reference/op_case.h), the operator, its operands and its attributes.
+// (lib/reference/op_case.h) with the operator, its operands and its attributes.
 //
 //   Conv
 //   f1x2x5x5 f3x2x3x3* -> f1x3x3x3
@@ -14,13 +14,13 @@
 
 namespace ckplan {
 
-// Nothing if the text does not follow the grammar, an operand is larger than any graph may be, or
-// no case of lib/reference gives the operator these operands, of these types: models with others
-// are refused when they are loaded.
+// Returns nothing if the text does not follow the grammar, if an operand is larger than any graph
+// may be, or if no case of lib/reference gives the operator these operands of these types. Models
+// with other operands are refused when they are loaded.
 std::optional<reference::OpCase> ReadKernelCase(std::string_view text);
 
-// Another case, made from this one: a number changed here or everywhere, a word doubled, dropped or
-// taken from another case, a letter exchanged, or another case altogether.
+// Returns another case, made from this one: a number changed in one place or everywhere, a word
+// doubled, dropped or taken from another case, a letter exchanged, or a different case altogether.
 std::string MutateKernelCase(std::string_view text, unsigned int seed);
 
 }  // namespace ckplan

@@ -1,6 +1,6 @@
-// Operators with any attributes and shapes, run by the kernels of the CPU backend. What lib/ops has
-// judged as safe is safe: no kernel touches memory beyond its operands, which have blocks of their
-// own here, of exactly their size, so that the address sanitizer sees what is next to them.
+// Runs operators with any attributes and shapes on the kernels of the CPU backend. No kernel may
+// touch memory beyond its operands if lib/ops has accepted the operator. Each operand has its own
+// block of exactly its size, so that the address sanitizer sees accesses beyond it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,13 +27,13 @@ using reference::Blob;
 using reference::Tensor;
 
 constexpr uint64_t kSeed = 7;
-// An operator may hold lists as long as an axis; and it is run where it is quick.
+// An operator may hold lists as long as an axis, and it only runs if it is quick.
 constexpr int64_t kMaxPreparedAxis = 1 << 16;
 constexpr int64_t kMaxRunElements = 1 << 13;
 constexpr int64_t kMaxWorkspace = 1 << 26;
 
-// A block of the heap of exactly the size of its contents. One without contents has an address as
-// well, as operands without elements have; no block has none.
+// A heap block of exactly the size of its contents. Empty contents have an address as well, as
+// operands without elements do; an absent block has none.
 class ExactBlock {
  public:
   ExactBlock() = default;
@@ -62,7 +62,7 @@ ExactBlock BlockIf(bool exists, const Blob& contents) {
 }
 ExactBlock BlockIf(bool exists, int64_t bytes) { return exists ? ExactBlock(bytes) : ExactBlock(); }
 
-// The contents of those operands that backward may read.
+// Returns the contents of the operands that backward may read.
 Blocks ReadByBackward(const std::vector<Operand>& operands, const std::vector<Blob>& contents) {
   Blocks blocks;
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -123,20 +123,21 @@ reference::BackwardResult RunBackward(PreparedOp& op, const KernelRun& run,
   return result;
 }
 
-// Large integers wrap in a kernel, and are none in a reference, which computes in doubles.
+// Large integers wrap in a kernel, but not in a reference, which computes in doubles.
 constexpr double kMaxInteger = 1 << 30;
 
 bool IsFar(ElementType type, double actual, double expected) {
   if (!std::isfinite(actual) || !std::isfinite(expected)) return false;
   if (!IsFloat(type)) {
     if (std::abs(expected) > kMaxInteger) return false;
-    expected = std::trunc(expected);  // As in powers with negative exponents.
+    expected =
+        std::trunc(expected);  // The reference of a power with a negative exponent has a fraction.
   }
   return std::abs(actual - expected) > 0.05 * std::max(1.0, std::abs(expected));
 }
 
-// Whether integers that say where to read are an index of every axis of the first operand,
-// whichever axis they are for.
+// Returns whether integers that are used as indices are in range for every axis of the first
+// operand, because any axis may be the indexed one.
 bool AreIndicesInRange(const KernelRun& run) {
   if (run.inputs.empty() || RuleOf(run.spec.type).is_elementwise()) return true;
   const std::vector<int64_t>& dims = run.spec.inputs[0].dims;
@@ -153,7 +154,7 @@ bool AreIndicesInRange(const KernelRun& run) {
   return true;
 }
 
-// The references are plain: they write every output, divide by sizes, and trust indices.
+// The references are plain: they write every output, divide by sizes, and do not check indices.
 bool IsForReference(const KernelRun& run) {
   const auto is_filled = [](const Operand& operand) { return operand.elements() > 0; };
   for (const Operand& output : run.spec.outputs) {
@@ -165,8 +166,8 @@ bool IsForReference(const KernelRun& run) {
   return !RuleOf(run.spec.type).is_random() && AreIndicesInRange(run);
 }
 
-// Roughly, since any contents may come to any operator: a kernel that reads the wrong elements is
-// far off.
+// Compares roughly, because any contents may come to any operator. A kernel that reads the wrong
+// elements is far off.
 void CompareWithReference(const KernelRun& run, const reference::ForwardResult& forward) {
   const reference::Function function = reference::FindFunction(run.spec.type);
   if (function == nullptr || !IsForReference(run)) return;
@@ -183,8 +184,8 @@ void CompareWithReference(const KernelRun& run, const reference::ForwardResult& 
   }
 }
 
-// Once between guards, which also shows what is written by code that no sanitizer has seen, such as
-// that of a library; once in exact blocks. Both must give the same bits.
+// Runs once between guards, which also detect writes by code that no sanitizer instruments, such as
+// a library's, and once in exact blocks. Both runs must give the same bits.
 void RunOperator(Backend& backend, PreparedOp& op, const KernelRun& run, bool has_backward) {
   const auto guarded = reference::RunForward(backend, op, run.spec, run.inputs, kSeed);
   for (const std::string& fault : guarded.faults) CKPLAN_CHECK(fault.empty(), fault);
@@ -201,7 +202,7 @@ void RunOperator(Backend& backend, PreparedOp& op, const KernelRun& run, bool ha
                "backward gives the same bits at other addresses");
 }
 
-// Sets which gradients are asked for and arrive, as a training step with this operator would.
+// Sets which gradients are requested and arrive, as in a training step with this operator.
 bool SetRoles(const reference::OpCase& op_case, OpSpec* spec) {
   std::vector<bool> wants, is_constant, arrives;
   for (size_t i = 0; i < op_case.contents.size(); ++i) {

@@ -1,4 +1,4 @@
-// ONNX files: what ckplan and ckexec do with a model before anything runs.
+// ONNX files: the work of ckplan and ckexec on a model before anything runs.
 #include <filesystem>
 #include <fstream>
 
@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kMaxPlannedModelNodes = 300;
 constexpr int64_t kMaxReadBytes = 1 << 20;
 
-// A refusal for want of sizes names what to bind, as "N=..." or "x=?,8".
+// A refusal for lack of sizes names the dimensions to bind, as "N=..." or "x=?,8".
 bool BindWhatIsMissing(const Error& error, PlanRequest* request) {
   bool is_bound = false;
   for (const Remedy::Setting& setting : error.remedy.settings) {
@@ -64,7 +64,7 @@ void PlanAndAnnotate(const std::string& path, const ModelSource& source, PlanReq
   if (graph.nodes().size() > kMaxPlannedModelNodes) return;
   const Result<Plan> plan = MakePlan(graph, request, {});
   if (!plan.ok()) return;
-  // Under the same name, for a graph has the name of its file.
+  // The copy has the same file name, because a graph's name is the name of its file.
   const std::filesystem::path folder = std::filesystem::path(path).parent_path() / "annotated";
   std::filesystem::create_directory(folder);
   const std::string out = folder / std::filesystem::path(path).filename();

@@ -1,4 +1,4 @@
-// Patterns against names: what ChooseByName and the checker make of them, and what they mean.
+// Patterns against names: compares ChooseByName and the checker with the definition.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -15,10 +15,10 @@
 namespace ckplan {
 namespace {
 
-constexpr size_t kMaxInputBytes = 6000;  // The naive matcher takes patterns times names.
+constexpr size_t kMaxInputBytes = 6000;  // The naive matcher's time is patterns times names.
 constexpr size_t kMaxPatternNodes = 40;
 
-// Nodes without inputs. Each has one output of another name.
+// Makes nodes without inputs, each with one output of another name.
 TensorGraph NodesOf(const std::vector<std::string>& lines) {
   TensorGraphParts parts;
   for (const std::string& line : lines) {
@@ -39,8 +39,8 @@ TensorGraph NodesOf(const std::vector<std::string>& lines) {
   return TensorGraph::Create(std::move(parts)).value();
 }
 
-// By the definition, in time quadratic in the lengths: which beginnings of the name each beginning
-// of the pattern is.
+// Matches by the definition, in time quadratic in the lengths: finds which prefixes of the name
+// each prefix of the pattern matches.
 bool MatchesNaively(std::string_view pattern, std::string_view name) {
   std::vector<bool> fits(name.size() + 1);
   fits[0] = true;
@@ -67,7 +67,7 @@ bool IsMeant(std::string_view pattern, const NamedThing& thing) {
   });
 }
 
-// From the last pattern to the first.
+// Looks at the patterns from the last to the first.
 bool IsChosenNaively(const NamePatterns& patterns, const NamedThing& thing) {
   for (auto pattern = patterns.rbegin(); pattern != patterns.rend(); ++pattern) {
     if (IsMeant(*pattern, thing)) return !pattern->starts_with("!");
@@ -81,7 +81,8 @@ bool IsTooLong(std::string_view pattern) {
   return IsGlob(pattern) && pattern.size() > kMaxGlobBytes;
 }
 
-// Every node twice before the loss: the checker complains once about each that may run once alone.
+// Runs every node twice before the loss; the checker must report once each node that may run only
+// once.
 Schedule TwiceEach(const TensorGraph& graph) {
   Schedule schedule;
   for (int i = 0; i < 2; ++i) {
@@ -122,8 +123,8 @@ void Choose(const TensorGraph& graph, const NamePatterns& patterns) {
 
 }  // namespace
 
-// A file of patterns, then a line "names" and a node on each line: its name, and after a tab its
-// type.
+// The input is a file of patterns, then a line "names", then one line for each node: its name, a
+// tab and its type.
 void FuzzPatterns(FuzzInput input) {
   if (input.size() > kMaxInputBytes) return;
   constexpr std::string_view kNames = "\nnames\n";

@@ -13,7 +13,7 @@
 namespace ckplan {
 namespace {
 
-// What the checker has accepted must hold by the plainest reading as well.
+// A plan that the checker has accepted must also pass the plainest check.
 void CheckAgain(const TensorGraph& graph, const Plan& plan) {
   NaiveSimulation naive(graph, plan.schedule);
   CKPLAN_CHECK(naive.Peak() == plan.figures.peak, "an accepted plan states its peak");

@@ -5,7 +5,7 @@
 
 namespace ckplan {
 
-// Whether the text is a plan for that graph which passes the checker.
+// Returns whether the text is a plan for that graph that passes the checker.
 bool IsAcceptedPlan(std::string_view text);
 
 }  // namespace ckplan

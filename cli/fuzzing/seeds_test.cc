@@ -1,5 +1,5 @@
-// Runs every fuzz target over the inputs that are kept for it: samples of what it reads, and what
-// once broke it.
+// Runs every fuzz target over its stored inputs: samples of what it reads, and inputs that once
+// broke it.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::string Contents(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("fuzz targets: they come back from all inputs that are kept") {
+TEST_CASE("fuzz targets: they return from all stored inputs") {
   for (const FuzzTarget& target : kFuzzTargets) {
     const std::vector<std::string> seeds = SeedsOf(target.name);
     CHECK(!seeds.empty());
@@ -45,7 +45,7 @@ TEST_CASE("fuzz targets: they come back from all inputs that are kept") {
   }
 }
 
-TEST_CASE("fuzz targets: nothing and a little of everything") {
+TEST_CASE("fuzz targets: they return from empty and from short inputs") {
   std::vector<uint8_t> bytes(256);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 167);
   for (const FuzzTarget& target : kFuzzTargets) {
@@ -55,7 +55,8 @@ TEST_CASE("fuzz targets: nothing and a little of everything") {
   }
 }
 
-TEST_CASE("fuzz targets: plans among the inputs pass the checker, so that mutants come close") {
+TEST_CASE(
+    "fuzz targets: stored plans pass the checker, so that mutants come close to valid plans") {
   int accepted = 0;
   for (const std::string& path : SeedsOf("plan"))
     accepted += IsAcceptedPlan(Contents(path)) ? 1 : 0;

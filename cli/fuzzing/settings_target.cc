@@ -1,5 +1,5 @@
-// ckplan.toml through the whole program but its work: from the text of the file to what a command
-// would run with, and to what --print-config prints.
+// ckplan.toml through the whole program except its work: from the text of the file to the settings
+// of a command, and to the output of --print-config.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -34,7 +34,7 @@ struct TypedCommand {
   bool takes_config = false;
 };
 
-// Files are named by whatever the fuzzer invents: "@-" is standard input, which never ends.
+// Files have any name that the fuzzer invents, and "@-" is standard input, which never ends.
 bool HasValueFromFile(const std::vector<ConfiguredValue>& configured) {
   return std::any_of(configured.begin(), configured.end(), [](const ConfiguredValue& value) {
     return value.flag == "--decisions" ||
@@ -44,7 +44,7 @@ bool HasValueFromFile(const std::vector<ConfiguredValue>& configured) {
   });
 }
 
-// What --print-config prints, saved as a file, gives every option the same values.
+// The output of --print-config, saved as a file, must give every option the same values.
 void PrintAndReadAgain(const Command& command, const TypedCommand& typed,
                        const std::vector<ConfiguredValue>& configured) {
   const std::string printed = ConfigText(typed.name, typed.line, configured);
@@ -53,7 +53,7 @@ void PrintAndReadAgain(const Command& command, const TypedCommand& typed,
   CKPLAN_CHECK(applied.ok(), "what is printed is read: " + applied.error().message);
   for (const OptionDescription& option : typed.line.description().options) {
     const std::string flag = option.LongFlag();
-    if (typed.line.Typed(flag).empty()) continue;  // The default, which is printed as such.
+    if (typed.line.Typed(flag).empty()) continue;  // The default is printed as such.
     CKPLAN_CHECK(again.line.Typed(flag) == typed.line.Typed(flag), "and sets the same: " + flag);
   }
 }
@@ -78,8 +78,8 @@ void Apply(const Command& command, std::string_view text) {
 
 }  // namespace
 
-// The commands take turns, by the length of the text: all of them for each text would take most of
-// the time.
+// The length of the text selects the command, because running all commands for each text would take
+// most of the time.
 void FuzzSettings(FuzzInput input) {
   const auto commands = AllCommands();
   Apply(commands.front(), TextOf(input));

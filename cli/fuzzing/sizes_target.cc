@@ -45,7 +45,7 @@ std::vector<std::string> Split(std::string_view text, char separator) {
 Result<PlanRequest> ReadRequest(const std::vector<std::string>& arguments) {
   CommandLine line("ckplan plan", "ckplan plan model.onnx", "plan one model");
   RequestFlags flags;
-  flags.Add(line, "algorithm");  // Without the decisions, which are read from a file.
+  flags.Add(line, "algorithm");  // Decisions are left out, because they are read from a file.
   flags.Add(line, RequestFlags::Group::kPlanning);
   flags.Add(line, RequestFlags::Group::kReading);
   std::string model;
@@ -55,10 +55,10 @@ Result<PlanRequest> ReadRequest(const std::vector<std::string>& arguments) {
   return flags.Read();
 }
 
-// A request is told again by flags that are separated by blanks, in the words of a shell.
+// A request is written as flags separated by blanks, as words of a shell.
 bool IsPlain(const std::string& argument) { return ShellWord(argument) == argument; }
 
-// Patterns may be in a file, and the name of one is the name of any file.
+// Patterns may be in a file, whose name can be any name.
 bool NamesFile(const std::string& argument) { return argument.find('@') != std::string::npos; }
 
 void ReadArguments(const std::vector<std::string>& arguments) {
@@ -78,7 +78,7 @@ void ReadArguments(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-// One line is one value; several lines are also the arguments of a command.
+// One line is one value; several lines are also tried as the arguments of a command.
 void FuzzSizes(FuzzInput input) {
   const std::vector<std::string> lines = Split(TextOf(input), '\n');
   for (const std::string& text : lines) ReadOneValue(text);

@@ -1,4 +1,5 @@
-// Small graphs of testdata/graphs, which targets plan and read plans for. Each is read once.
+// Small graphs of testdata/graphs that fuzz targets plan, and for which they read plans. Each file
+// is read once.
 #pragma once
 
 #include "lib/graph/tensor_graph.h"

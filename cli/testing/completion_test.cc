@@ -1,6 +1,6 @@
-// What is made of the tables of --help: completions of three shells, and manual pages. Each has
-// every command and every flag, bash completes by it for real, and man reads the pages without a
-// warning.
+// Tests the outputs made from the tables of --help: completions of three shells, and manual pages.
+// Each must have every command and every flag. bash really completes with its script, and man must
+// read the pages without a warning.
 #include "cli/common/completion.h"
 
 #include <doctest/doctest.h>
@@ -38,7 +38,7 @@ std::vector<ProgramDescription> Programs() {
   return programs;
 }
 
-// The flag as a script has it: fish writes "-l algo" and "-s a".
+// Returns the flag as a script writes it: fish writes "-l algo" and "-s a".
 std::string FlagIn(const std::string& shell, const std::string& flag) {
   if (shell != "fish") return flag;
   return flag.starts_with("--") ? "-l " + flag.substr(2) : "-s " + flag.substr(1);
@@ -62,7 +62,7 @@ void CheckScript(const Workplace& workplace, const ProgramDescription& program,
   }
 }
 
-TEST_CASE("completion: every command and every flag is in the script of every shell") {
+TEST_CASE("completion: the script of every shell has every command and every flag") {
   const Workplace workplace;
   REQUIRE(DescribeProgram().commands.size() == AllCommands().size());
   for (const ProgramDescription& program : Programs()) {
@@ -70,7 +70,7 @@ TEST_CASE("completion: every command and every flag is in the script of every sh
   }
 }
 
-TEST_CASE("completion: the shells that are here read their scripts") {
+TEST_CASE("completion: installed shells read their scripts") {
   const Workplace workplace;
   for (const Shell& shell : AllShells()) {
     const std::string name(shell.name);
@@ -87,7 +87,8 @@ TEST_CASE("completion: the shells that are here read their scripts") {
   }
 }
 
-// What bash offers for each line, with the cursor at its end: a line of replies each.
+// Returns what bash offers for each line, with the cursor at its end: a set of replies for each
+// line.
 std::vector<std::set<std::string>> OfferedByBash(const Workplace& workplace,
                                                  const std::string& program,
                                                  const std::vector<std::string>& lines) {
@@ -114,7 +115,7 @@ std::vector<std::set<std::string>> OfferedByBash(const Workplace& workplace,
   return offered;
 }
 
-TEST_CASE("completion: bash completes commands, flags, values and files by it") {
+TEST_CASE("completion: bash completes commands, flags, values and files") {
   const Workplace workplace;
   if (!Has(workplace, "bash")) return;
   workplace.Write("figure.json", "");
@@ -129,7 +130,7 @@ TEST_CASE("completion: bash completes commands, flags, values and files by it") 
       {"ckplan figure.json --budget-t", {"--budget-total"}},
       {"ckplan plan figure.json -a chen-s", {"chen-search", "chen-sqrt"}},
       {"ckplan plan figure.json --effort ", {"normal", "quick", "thorough"}},
-      // Of "--effort=th" bash replaces what is behind "=", of "flops:h1" what is behind ":".
+      // In "--effort=th" bash replaces the text after "=", and in "flops:h1" the text after ":".
       {"ckplan plan figure.json --effort=th", {"thorough"}},
       {"ckplan plan figure.json --cost flops:h100", {"h100-80g"}},
       {"ckplan plan figure.json --cost file:fig", {"figure.json"}},
@@ -156,7 +157,7 @@ TEST_CASE("completion: bash completes commands, flags, values and files by it") 
 }
 
 #ifdef CKEXEC_BINARY
-TEST_CASE("completion: bash completes ckexec, which has no command that runs without its name") {
+TEST_CASE("completion: bash completes ckexec, which has no default command") {
   const Workplace workplace;
   if (!Has(workplace, "bash")) return;
   workplace.Write("figure.json", "");
@@ -191,7 +192,7 @@ TEST_CASE("completion: bash offers the flags of a command, no more and no less")
   }
 }
 
-// The text as roff has it.
+// Returns the text as roff writes it.
 std::string InRoff(const std::string& flag) {
   std::string text;
   for (const char c : flag) text += c == '-' ? std::string("\\-") : std::string(1, c);
@@ -220,7 +221,7 @@ TEST_CASE("man: the pages have every command, every flag and its help") {
   for (const ProgramDescription& program : Programs()) CheckPages(workplace, program);
 }
 
-TEST_CASE("man: the pages are read without a warning") {
+TEST_CASE("man: man reads the pages without a warning") {
   const Workplace workplace;
   const bool has_man = Has(workplace, "man");
   const bool has_mandoc = Has(workplace, "mandoc");

@@ -12,7 +12,8 @@
 //   === status                           absent: 0
 //   === wrote out.json                   a file that the command leaves
 //
-// In texts, ESC stands as ␛ and a carriage return as ␍; times on a terminal stand as #.## s.
+// In texts, ESC is written as ␛ and a carriage return as ␍; times on a terminal are written as #.##
+// s.
 #pragma once
 
 #include <string>
@@ -39,20 +40,20 @@ struct GoldenFile {
   std::string TextOf(std::string_view kind) const;
 };
 
-// kInvalidInput: a line of the head or a section that no test has.
+// kInvalidInput: the head has an unknown line, or there is an unknown section.
 Result<GoldenFile> ParseGoldenFile(const std::string& text);
 std::string FormatGoldenFile(const GoldenFile& file);
 
 // A block of a Markdown page that begins with "```console". Its commands are the lines that begin
-// with "$ "; what follows each is what they print.
+// with "$ "; the lines after each command are its output.
 struct ConsoleBlock {
-  size_t begin = 0;  // In the page: the first byte after the opening line.
-  size_t end = 0;    // The first byte of the closing line.
+  size_t begin = 0;  // Position in the page of the first byte after the opening line.
+  size_t end = 0;    // Position of the first byte of the closing line.
   std::vector<std::string> commands;
 };
 std::vector<ConsoleBlock> FindConsoleBlocks(const std::string& page);
 
-// Text with control characters made visible.
+// Returns text with control characters made visible.
 std::string Visible(std::string_view text);
 
 }  // namespace ckplan

@@ -1,6 +1,6 @@
 // Runs the built programs against testdata/cli/*.test and against every console block of README.md
-// and docs/. `--update-golden` writes what it printed into those files instead of comparing; the
-// difference is then to be reviewed like code.
+// and docs/. `--update-golden` writes the programs' output into those files instead of comparing;
+// review that difference like code.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -36,8 +36,8 @@ bool CanRun(const std::vector<std::string>& commands) {
   });
 }
 
-// Whether this build prints what is expected: without a solver checkmate has no plans, and best may
-// have others.
+// Returns whether this build can print the expected text. Without a solver checkmate has no plans,
+// and best may have other plans.
 bool HasItsSolver(const std::vector<std::string>& commands, const std::string& expected) {
   const auto has = [&](const char* name) { return expected.find(name) != std::string::npos; };
   if (HasMipSolver() || (!has("checkmate") && !has("best"))) return true;
@@ -119,15 +119,15 @@ void CompareOrUpdate(const fs::path& path, const std::string& expected, const st
   }
 }
 
-// With sanitizers, whose runs take most of a second each: all that is refused, and every fourth of
-// the others.
+// With sanitizers, whose runs take most of a second each, runs only the tests of refusals, and
+// every fourth of the others.
 bool IsLeftOut(const fs::path& path, size_t index) {
   const std::string name = path.filename().string();
   const bool is_refused = name.starts_with("error") || name.starts_with("regress");
   return kHasSanitizers && !is_refused && index % 4 != 0;
 }
 
-TEST_CASE("command line: every test of testdata/cli prints, writes and ends as it says") {
+TEST_CASE("command line: every test of testdata/cli prints, writes and exits as expected") {
   const std::vector<fs::path> files = FilesEndingIn(kProject / "testdata/cli", ".test");
   REQUIRE(files.size() > 20);
   for (size_t i = 0; i < files.size(); ++i) {
@@ -153,7 +153,7 @@ TEST_CASE("command line: every test of testdata/cli prints, writes and ends as i
   }
 }
 
-// The page with the output that its commands have now.
+// Returns the page with the current output of its commands.
 std::string RunPage(const std::string& page) {
   std::string actual;
   size_t copied = 0;
@@ -173,7 +173,7 @@ std::string RunPage(const std::string& page) {
   return actual + page.substr(copied);
 }
 
-TEST_CASE("docs: every console block shows what its commands print") {
+TEST_CASE("docs: every console block shows its commands' output") {
   std::vector<fs::path> pages = FilesEndingIn(kProject / "docs", ".md");
   pages.push_back(kProject / "README.md");
   size_t block_count = 0;
@@ -203,8 +203,8 @@ TEST_CASE("exit codes: the page of the plan format lists them as --help does") {
   }
 }
 
-// The exit status of the program when it is interrupted while it reads the named pipe `pipe_name`,
-// where it waits until the signal comes. After that it is given `text`, if there is any.
+// Returns the exit status of the program when it is interrupted while it waits for the named pipe
+// `pipe_name`. After the signal the pipe gets `text`, if there is any.
 int StatusOfInterrupted(const char* program, const std::string& pipe_name, const std::string& text,
                         std::vector<std::string> arguments) {
   REQUIRE(mkfifo(pipe_name.c_str(), 0600) == 0);

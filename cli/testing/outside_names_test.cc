@@ -1,6 +1,6 @@
-// Names that nobody should have, in a graph, in a model and in names of files, through every
-// command and every format: what is printed and written is text that a terminal can be shown, and
-// JSON, XML and DOT stay what they are.
+// Runs names that no file should contain, in a graph, in a model and as file names, through every
+// command and every format. All output must be safe to show on a terminal, and JSON, XML and DOT
+// must stay valid.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@
 namespace ckplan {
 namespace {
 
-// A forged line is noticed by its first word.
+// A forged line is recognised by its first word.
 constexpr std::string_view kForged = "FORGED";
 
 constexpr size_t kMegabyte = 1'000'000;
@@ -46,7 +46,7 @@ std::vector<std::string> NastyNames(size_t longest = kMegabyte) {
           std::string(longest, 'L')};
 }
 
-// ---- A model as protobuf writes it, since its own classes refuse such names ----
+// ---- A model as protobuf encodes it, since its own classes refuse such names ----
 
 std::string Varint(uint64_t value) {
   std::string bytes;
@@ -60,15 +60,16 @@ std::string Message(uint32_t field, const std::string& content) {
   return Varint(field << 3 | 2) + Varint(content.size()) + content;
 }
 
-// A float tensor of [dim, 8].
+// Returns a float tensor of shape [dim, 8].
 std::string ValueInfo(const std::string& name, const std::string& dim) {
   const std::string first = Message(1, dim);
   const std::string shape = Message(2, first + Message(1, Number(1, 8)));
   return Message(1, name) + Message(2, Message(1, Number(1, 1) + shape));
 }
 
-// A chain of nodes, one of each name, which is also the name of its result. Every third is of an
-// operator that nobody knows, in a domain of that name. `batch` is the first dimension's message.
+// Returns a chain of nodes, one for each name, which is also the name of its result. Every third
+// node has an unknown operator, in a domain of that name. `batch` is the message of the first
+// dimension.
 std::string NastyModel(const std::vector<std::string>& names, const std::string& batch) {
   std::string graph;
   std::string last = "x";
@@ -109,9 +110,9 @@ std::string NastyGraph(const std::vector<std::string>& names) {
   return std::move(json).Finish();
 }
 
-// ---- What must hold of all that is printed and written ----
+// ---- Checks of all that is printed and written ----
 
-// The first fault of the text; empty if it has none.
+// Returns the first fault of the text, or "" if it has none.
 std::string FaultOf(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const Utf8Character character = Utf8At(text, at);
@@ -127,7 +128,7 @@ std::string FaultOf(std::string_view text) {
   return is_forged ? "a line that a name has forged" : "";
 }
 
-// What is on a terminal besides text: our own colours, and the line of progress.
+// Removes our own colours and the progress line, which terminals get besides text.
 std::string WithoutOurCodes(std::string text) {
   for (const char* const code : {"\033[1m", "\033[2m", "\033[33m", "\033[0m", "\033[K", "\r"}) {
     for (size_t at = text.find(code); at != std::string::npos; at = text.find(code, at)) {
@@ -161,7 +162,7 @@ struct Run {
   std::string command;  // SOURCE is the model or the graph.
   Form form = Form::kText;
   int status = 0;
-  bool has_terminal = true;  // Whether it is run on a terminal as well.
+  bool has_terminal = true;  // Whether it also runs on a terminal.
 };
 
 void CheckRun(const Workplace& workplace, const Run& run, const std::string& source) {
@@ -227,7 +228,8 @@ const std::vector<Run>& Runs() {
   return kRuns;
 }
 
-// The plan, with a figure that its own schedule contradicts, and rows of `nodes` turned round.
+// Returns the plan with a peak that its own schedule contradicts, and with the rows of `nodes`
+// reversed.
 std::string Damaged(const std::string& plan) {
   nlohmann::json damaged = nlohmann::json::parse(plan);
   damaged["result"]["peak_bytes"] = damaged["result"]["peak_bytes"].get<int64_t>() + 1;
@@ -247,15 +249,16 @@ void CheckAll(const Workplace& workplace, const std::string& source) {
 
 constexpr const char* kCosts = R"({"schema_version": "1.0", "unit": "ns", "nodes": []})";
 
-// With sanitizers the next case, which runs the same commands over fewer names, is enough.
-TEST_CASE("outside names: a graph's reach no output as they are" * doctest::skip(kHasSanitizers)) {
+// With sanitizers the next test, which runs the same commands over fewer names, is enough.
+TEST_CASE("outside names: a graph's names reach no output unescaped" *
+          doctest::skip(kHasSanitizers)) {
   const Workplace workplace;
   workplace.Write("net.json", NastyGraph(NastyNames()));
   workplace.Write("costs.json", kCosts);
   CheckAll(workplace, "net.json");
 }
 
-TEST_CASE("outside names: a model's reach no output as they are") {
+TEST_CASE("outside names: a model's names reach no output unescaped") {
   const Workplace workplace;
   workplace.Write("net.onnx", NastyModel(NastyNames(kLongInModel), Number(1, 4)));
   workplace.Write("costs.json", kCosts);
@@ -266,23 +269,23 @@ TEST_CASE("outside names: a model's reach no output as they are") {
   CheckRun(workplace, {"ckplan apply damaged.json net.onnx -o planned.onnx", Form::kText, 6}, "");
 }
 
-TEST_CASE("outside names: dimensions without a size are told, whatever they are called") {
+TEST_CASE("outside names: dimensions without a size are reported, whatever their names are") {
   const Workplace workplace;
   for (const std::string& name : NastyNames(kLongInModel)) {
     CAPTURE(name.substr(0, 40));
     workplace.Write("net.onnx", NastyModel({"a", "b"}, Message(2, name)));
-    const bool can_be_bound = WellFormedUtf8(name) == name;  // Others cannot be in a plan.
+    const bool can_be_bound = WellFormedUtf8(name) == name;  // Other names cannot be in a plan.
     CheckRun(workplace, {"ckplan inspect net.onnx", Form::kText, can_be_bound ? 2 : 3}, "");
   }
 }
 
-TEST_CASE("outside names: a megabyte in a model is refused in a few words") {
+TEST_CASE("outside names: a name of a megabyte in a model is refused with a short message") {
   const Workplace workplace;
   workplace.Write("net.onnx", NastyModel({std::string(kMegabyte, 'L'), "b"}, Number(1, 4)));
   CheckRun(workplace, {"ckplan inspect net.onnx", Form::kText, 3}, "");
 }
 
-TEST_CASE("outside names: files may be called anything") {
+TEST_CASE("outside names: files may have any name") {
   for (const std::string& name : NastyNames()) {
     const bool is_file_name = name.size() < 200 && name.find('\0') == std::string::npos &&
                               name.find('/') == std::string::npos &&
@@ -306,7 +309,7 @@ TEST_CASE("outside names: files may be called anything") {
   }
 }
 
-TEST_CASE("outside names: arguments may be anything") {
+TEST_CASE("outside names: arguments may be any text") {
   const Workplace workplace;
   workplace.Write("net.json", NastyGraph({"a", "b"}));
   for (const std::string& name : NastyNames()) {

@@ -21,7 +21,7 @@
 namespace ckplan {
 namespace {
 
-// A program that waits for what never comes takes no CPU time.
+// A program that waits for input that never comes takes no CPU time.
 constexpr int kSilenceMs = 3'600'000;
 
 struct Pipe {
@@ -57,7 +57,8 @@ void LimitCpuTime(int seconds) {
 }
 
 [[noreturn]] void BecomeProgram(const ProgramRun& run, int in, int out, int err) {
-  // A group of its own, so that an interrupt can be sent to all of the command.
+  // The command gets its own process group, so that an interrupt can be sent to all of its
+  // processes.
   setpgid(0, 0);
   LimitCpuTime(run.cpu_seconds);
   dup2(in, STDIN_FILENO);
@@ -85,7 +86,7 @@ void WriteInput(int fd, const std::string& input) {
   close(fd);
 }
 
-// Reads both to their ends.
+// Reads both streams to their ends.
 bool ReadAll(int out, int err, ProgramResult* result) {
   std::array<pollfd, 2> ends = {pollfd{out, POLLIN, 0}, pollfd{err, POLLIN, 0}};
   const std::array<std::string*, 2> texts = {&result->out, &result->err};

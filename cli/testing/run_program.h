@@ -10,18 +10,18 @@ namespace ckplan {
 
 enum class Streams {
   kApart,     // Standard output and standard error in two pipes.
-  kTogether,  // In one pipe, as a screen shows them.
+  kTogether,  // Both in one pipe, as a screen shows them.
   kTerminal,  // On a pseudo-terminal of 100 columns.
 };
 
 struct ProgramRun {
   std::string command;                   // For /bin/sh.
   std::string folder;                    // Where it runs.
-  std::string input;                     // Standard input; closed at once where it is empty.
-  std::vector<std::string> environment;  // "NAME=VALUE", beside the tests' own environment.
+  std::string input;                     // Standard input; closed at once if it is empty.
+  std::vector<std::string> environment;  // "NAME=VALUE", added to the tests' own environment.
   Streams streams = Streams::kApart;
-  // For each process of the command. More than ten times what the longest command of a test takes:
-  // the machine may be busy.
+  // The limit of CPU time for each process of the command. It is more than ten times the time of
+  // the longest command of a test, because the machine may be busy.
   int cpu_seconds = kHasSanitizers ? 3600 : 300;
 };
 
@@ -31,11 +31,11 @@ struct ProgramResult {
   int status = 0;  // As in a shell: 128 + the signal for a killed program.
 };
 
-// NO_COLOR and FORCE_COLOR of the surroundings do not reach the program. One that takes more CPU
-// time than it may, or prints nothing for an hour, is killed.
+// NO_COLOR and FORCE_COLOR of the environment do not reach the program. A program that exceeds its
+// CPU time, or prints nothing for an hour, is killed.
 ProgramResult RunProgram(const ProgramRun& run);
 
-// Whether this machine has pseudo-terminals: a bare chroot has no /dev/pts.
+// Returns whether this machine has pseudo-terminals. A bare chroot has no /dev/pts.
 bool HasTerminals();
 
 }  // namespace ckplan

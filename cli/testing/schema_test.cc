@@ -1,4 +1,4 @@
-// What commands print as JSON fits the schemas that `ckplan schema` prints.
+// Tests that the JSON of commands conforms to the schemas that `ckplan schema` prints.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -14,7 +14,8 @@ std::string OutputOf(const Workplace& workplace, const std::string& command) {
   return workplace.Run({command, "", "", {}, Streams::kApart}).out;
 }
 
-// The judge accepts the document, but not without one of its keys, nor with null for its value.
+// The judge must accept the document, but not without one of its keys, nor with null as a key's
+// value.
 void CheckFits(const SchemaJudge& judge, const nlohmann::json& document) {
   CHECK(judge.Accepts(document));
   for (const auto& field : document.items()) {
@@ -28,7 +29,7 @@ void CheckFits(const SchemaJudge& judge, const nlohmann::json& document) {
   }
 }
 
-TEST_CASE("check: its JSON fits its schema, which asks for every key") {
+TEST_CASE("check: its JSON conforms to its schema, which requires every key") {
   const Workplace workplace;
   const std::string graph = "testdata/graphs/skips.json";
   OutputOf(workplace, "ckplan " + graph + " -a exact-dp -b 90% -q -o plan.json");
@@ -57,7 +58,7 @@ TEST_CASE("check: its JSON fits its schema, which asks for every key") {
   }
 }
 
-TEST_CASE("modules: its JSON fits its schema, which asks for every key") {
+TEST_CASE("modules: its JSON conforms to its schema, which requires every key") {
   const Workplace workplace;
   const std::string model = "testdata/models/resnet18.modules.onnx";
   const SchemaJudge judge(OutputOf(workplace, "ckplan schema modules"));
@@ -74,7 +75,7 @@ TEST_CASE("modules: its JSON fits its schema, which asks for every key") {
   }
 }
 
-// Each key of each row as well; `optional` are those that a row may do without.
+// The schema must also refuse a wrong value for each key of each row.
 void CheckRows(const SchemaJudge& judge, const nlohmann::json& document) {
   REQUIRE_FALSE(document["rows"].empty());
   for (size_t row = 0; row < document["rows"].size(); ++row) {
@@ -88,7 +89,7 @@ void CheckRows(const SchemaJudge& judge, const nlohmann::json& document) {
   }
 }
 
-TEST_CASE("fit: its JSON fits its schema, whether anything fits or not") {
+TEST_CASE("fit: its JSON conforms to its schema, whether anything fits or not") {
   const Workplace workplace;
   const SchemaJudge judge(OutputOf(workplace, "ckplan schema fit"));
   for (const char* const arguments :
@@ -107,7 +108,8 @@ TEST_CASE("fit: its JSON fits its schema, whether anything fits or not") {
   }
 }
 
-TEST_CASE("pareto and compare: their JSON fits, and each row says what it is of") {
+TEST_CASE(
+    "pareto and compare: their JSON conforms to its schemas, and each row says what it is about") {
   const Workplace workplace;
   const std::string model = " testdata/models/tiny_mlp.onnx --format json -D N=";
   const auto curve = nlohmann::json::parse(
@@ -132,7 +134,8 @@ TEST_CASE("pareto and compare: their JSON fits, and each row says what it is of"
   }
 }
 
-// The patterns stand in the document or its row, and must be patterns there.
+// Checks that the document or its rows have the patterns, and that the schema accepts only
+// patterns.
 void CheckPatterns(const SchemaJudge& judge, const nlohmann::json& document, bool is_in_rows) {
   CHECK(judge.Accepts(document));
   for (const char* const key : {"keep", "never_rerun", "freeze"}) {
@@ -150,8 +153,8 @@ void CheckPatterns(const SchemaJudge& judge, const nlohmann::json& document, boo
 using DocumentCheck = void (*)(const SchemaJudge& judge, const nlohmann::json& document,
                                bool is_in_rows);
 
-// What these commands write with the flags, each with its schema. `check` is told whether what all
-// plans share stands in each row, or once.
+// Checks the JSON of these commands with the flags against their schemas. `check` learns whether
+// the settings that all plans share are in each row or in the document.
 void CheckTables(const std::string& flags, DocumentCheck check) {
   const Workplace workplace;
   const auto judge = [&](const std::string& name) {
@@ -167,11 +170,11 @@ void CheckTables(const std::string& flags, DocumentCheck check) {
   check(judge("compare"), told("compare -D N=8"), /*is_in_rows=*/true);
 }
 
-TEST_CASE("fit, pareto and compare: their JSON says what its plans obey") {
+TEST_CASE("fit, pareto and compare: their JSON has the constraints of its plans") {
   CheckTables("--keep op:Gemm --never-rerun '*' --freeze w0", CheckPatterns);
 }
 
-// The stage stands in the document or its row, and must be one there.
+// Checks that the document or its rows have the stage, and that the schema accepts only stages.
 void CheckStage(const SchemaJudge& judge, const nlohmann::json& document, bool is_in_rows) {
   CHECK(judge.Accepts(document));
   nlohmann::json damaged = document;
@@ -190,7 +193,7 @@ void CheckStage(const SchemaJudge& judge, const nlohmann::json& document, bool i
   }
 }
 
-TEST_CASE("fit, pareto and compare: their JSON says which device its plans are for") {
+TEST_CASE("fit, pareto and compare: their JSON has the device of its plans") {
   CheckTables(
       "--pipeline 2/1 --micro-batches 4 --schedule gpipe --stage-cuts gemm3 --shard zero2:4",
       CheckStage);

@@ -1,4 +1,4 @@
-// Where commands of tests run.
+// The folder in which commands of tests run.
 #pragma once
 
 #include <filesystem>
@@ -12,14 +12,14 @@ namespace ckplan {
 
 inline const std::filesystem::path kProject = CKPLAN_PROJECT_DIR;
 
-// The executor is built only where what it needs was found.
+// The executor is built only if its libraries were found.
 #ifdef CKEXEC_BINARY
 inline constexpr const char* kExecutor = CKEXEC_BINARY;
 #else
 inline constexpr const char* kExecutor = nullptr;
 #endif
 
-// A folder like the project's root as far as commands of the tests see it: testdata/, and
+// A folder that looks to the commands of tests like the project's root: it has testdata/, and
 // scripts/run, which runs the built program. The programs are on the path.
 class Workplace {
  public:
@@ -28,7 +28,7 @@ class Workplace {
   ProgramResult Run(ProgramRun run) const;
   std::string PathOf(const std::string& name) const { return folder_ / name; }
   void Write(const std::string& name, const std::string& text) const;
-  // Names of the files that commands have left.
+  // Returns the names of the files that commands have left.
   std::set<std::string> Files() const;
 
  private:
