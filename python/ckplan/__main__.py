@@ -1,4 +1,5 @@
-"""``python -m ckplan …``, and the entry point ``ckplan``: the program, with the same arguments."""
+"""Runs ``python -m ckplan …`` and the entry point ``ckplan``: the program, with the same arguments.
+"""
 
 import os
 import sys
@@ -7,7 +8,7 @@ from ckplan.program import ProgramNotFoundError, find_program
 
 
 def main() -> None:
-    """Becomes the program; so its exit code, its streams and its signals are the caller's own."""
+    """Replaces this process by the program, so that exit code and signals are the caller's."""
     try:
         program = find_program()
     except ProgramNotFoundError as error:

@@ -16,14 +16,14 @@ from ckplan.program import find_program
 INFEASIBLE = 4
 """The exit code of the program where no plan fits the budget."""
 
-# The function itself decides where the plan goes and how it is written.
+# The function itself decides where the plan is written and in which format.
 _RESERVED = frozenset({"output", "emit", "format", "color", "quiet", "help", "verbose"})
 
 
 class PlanError(RuntimeError):
     """The program made no plan. The text is its message, without ``ckplan: ``.
 
-    ``exit_code`` is the program's, as docs/plan-format.md lists them.
+    ``exit_code`` is the program's exit code; docs/plan-format.md lists the codes.
     """
 
     def __init__(self, message: str, exit_code: int):
@@ -32,11 +32,11 @@ class PlanError(RuntimeError):
 
 
 class InfeasibleError(PlanError):
-    """No plan fits the budget. The message names the least that does."""
+    """No plan fits the budget. The message names the smallest budget that works."""
 
 
 class PlanWarning(UserWarning):
-    """A warning of the program, which made a plan all the same."""
+    """The program made a plan, but warned about something."""
 
 
 def plan(
@@ -47,18 +47,18 @@ def plan(
     """Plans a training step, and returns the plan: the keys are those of docs/plan-format.md.
 
     ``source`` is the path of an ONNX model or of a graph file, the bytes of either, or a graph as a
-    dictionary; a joint graph is a graph too (docs/joint-graphs.md).
+    dictionary. A joint graph is a graph, too (docs/joint-graphs.md).
 
-    ``budget`` is a number of bytes, or what ``--budget`` takes: ``"16GiB"``, ``"60%"``, ``"min"``.
-    Without one the program decides as it does without ``--budget``.
+    ``budget`` is a number of bytes, or a value of ``--budget``: ``"16GiB"``, ``"60%"``, ``"min"``.
+    Without a budget the program decides as it does without ``--budget``.
 
     ``options`` are the long flags of ``ckplan plan``, with ``_`` for ``-``: ``algo="best"``,
     ``budget_total="24GiB"``, ``time_limit="60s"``. True gives a flag without a value, None and
-    False leave it out, a list repeats it, and a dictionary repeats it as NAME=VALUE:
+    False omit the flag, a list repeats it, and a dictionary repeats it as NAME=VALUE:
     ``dim={"batch": 64}``.
 
-    Raises InfeasibleError where no plan fits the budget, PlanError for every other refusal, and
-    ProgramNotFoundError where there is no program. What the program warns of becomes a PlanWarning.
+    Raises InfeasibleError if no plan fits the budget, PlanError for every other refusal, and
+    ProgramNotFoundError if there is no program. Warnings of the program become PlanWarnings.
     """
     flags = _flags({"budget": budget, **options})
     if isinstance(source, Mapping):
@@ -66,12 +66,12 @@ def plan(
     if isinstance(source, (bytes, bytearray, memoryview)):
         return _plan_bytes(bytes(source), flags)
     path = os.fspath(source)
-    # A path that begins with a dash would be taken for a flag, or for the standard input.
+    # A path that begins with a dash would be read as a flag, or as the standard input.
     return _run(os.path.join(".", path) if path.startswith("-") else path, flags)
 
 
 def _plan_bytes(content: bytes, flags: list[str]) -> dict[str, Any]:
-    # A graph file is a JSON object; an ONNX file begins with a small field number, never with "{".
+    # A graph file is a JSON object. An ONNX file begins with a small field number, never with "{".
     if content.lstrip()[:1] == b"{":
         return _run("-", flags, content)
     with tempfile.TemporaryDirectory(prefix="ckplan-") as folder:
@@ -121,7 +121,7 @@ def _flag(name: str, value: Any) -> Iterable[str]:
 
 
 def _text(name: str, value: Any) -> str:
-    # 0.6 could mean 60% or 0.6 bytes, and 16.0 no whole number of bytes; so neither is guessed.
+    # 0.6 could mean 60% or 0.6 bytes, and 16.0 is no whole number of bytes, so neither is guessed.
     if isinstance(value, (str, int, os.PathLike)) and not isinstance(value, bool):
         return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
     raise TypeError(f"option {name!r} is a string or a whole number, not {value!r}")

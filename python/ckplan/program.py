@@ -1,4 +1,4 @@
-"""Where the programs are that this package runs: ``ckplan``, and ``ckexec`` where it is built."""
+"""Finds the programs that this package runs: ``ckplan``, and ``ckexec`` if it is built."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 
 
 class ProgramNotFoundError(FileNotFoundError):
-    """There is no program to run. The message says where it was looked for."""
+    """There is no program to run. The message lists the places that were searched."""
 
 
 def find_program(name: str = "ckplan") -> Path:
     """Returns the path of the program ``name``.
 
-    Looks, in this order, at the environment variable ``CKPLAN_PROGRAM`` (``CKEXEC_PROGRAM`` for
-    ``ckexec``), into this package, where ``pip install`` puts it, and along ``PATH``. A variable
-    that is set but names no program is an error, so that a misspelt path is never passed over.
+    Searches, in this order, the environment variable ``CKPLAN_PROGRAM`` (``CKEXEC_PROGRAM`` for
+    ``ckexec``), this package, where ``pip install`` puts the program, and ``PATH``. If the variable
+    is set but names no program, that is an error, so that a misspelt path is never ignored.
     """
     variable = f"{name.upper()}_PROGRAM"
     named = os.environ.get(variable)
@@ -48,6 +48,6 @@ def _find_on_path(name: str) -> Path | None:
 
 
 def _is_script(path: Path) -> bool:
-    """Whether it is a script, such as this package's own entry point, which would call itself."""
+    """Returns whether it is a script; this package's entry point would call itself."""
     with path.open("rb") as file:
         return file.read(2) == b"#!"

@@ -1,4 +1,4 @@
-"""Trains PyTorch models within a memory budget, by a plan. See docs/pytorch.md.
+"""Trains PyTorch models by plans within a memory budget. See docs/pytorch.md.
 
 import ckplan.torch
 model = ckplan.torch.compile(model, budget="60%")

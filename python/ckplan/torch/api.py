@@ -29,33 +29,33 @@ def compile(
     returns: str = "all",
     fullgraph: bool = False,
 ) -> Any:
-    """Returns the model, or function, so that calling it trains within a memory budget.
+    """Returns the model or function with training that stays within a memory budget.
 
-    Like ``torch.compile`` it returns another module with the same parameters; the model itself is
-    unchanged. ``.ckplan`` of the result is a Report, whose ``summary()`` says after the first step
-    what was planned and measured. Under ``torch.no_grad()`` the model runs untouched.
+    Like ``torch.compile``, it returns another module with the same parameters; the model itself is
+    unchanged. ``.ckplan`` of the result is a Report. After the first step its ``summary()`` shows
+    the plans and the measured memory. Under ``torch.no_grad()`` the model runs unchanged.
 
     budget: a bound on activations, their gradients and workspace: bytes, ``"16GiB"``, ``"60%"`` of
-        what the step needs if it keeps everything, or ``"min"``.
-    total: instead of it, a bound on these together with parameters, their gradients as they arrive,
-        inputs and the state of ``optimizer`` (``"sgd"``, ``"momentum"`` or ``"adam"``).
-    compiler: ``"eager"`` runs PyTorch's own operators, with the very bits of eager mode;
+        the peak of keeping everything, or ``"min"``.
+    total: instead, a bound on these together with parameters, their gradients from when they are
+        made, inputs and the state of ``optimizer`` (``"sgd"``, ``"momentum"`` or ``"adam"``).
+    compiler: ``"eager"`` runs PyTorch's own operators, with exactly the bits of eager mode;
         ``"inductor"`` compiles the planned graphs.
     costs: ``"roofline"`` of the device, ``"roofline:a100"``, ``"flops"``, or ``"measure"``, which
         runs each operation a few times when a graph is first seen.
-    algo, effort, time_limit: as the options of ``ckplan plan``.
-    returns: ``"loss"`` says that the caller uses results of one element alone, the loss among
-        them. Without it that is known after the first step.
-    fullgraph: raise an error where the model does not make one graph.
+    algo, effort, time_limit: like the options of ``ckplan plan``.
+    returns: ``"loss"`` promises that the caller only uses results of one element, such as the
+        loss. By default the first step shows which results the caller uses.
+    fullgraph: raise an error if the model does not become one graph.
 
-    A call raises InfeasibleError if no plan fits; a graph that cannot be planned trains as eager
-    PyTorch would, with a PlanWarning.
+    A call raises InfeasibleError if no plan fits. A graph that cannot be planned trains as in eager
+    PyTorch, with a PlanWarning.
     """
     request = Request(budget, total, algo, effort, optimizer, costs, compiler, time_limit, returns)
     private.check_version(compiler)
     planned = _Planned(model, request, fullgraph)
     if isinstance(model, torch.nn.Module):
-        # Trainers ask the signature of forward which columns of a data set the model takes.
+        # Trainers read from forward's signature which columns of a data set the model takes.
         functools.update_wrapper(planned, model.forward, updated=())
         compiled = planned.compiled
         compiled.forward = planned
@@ -73,7 +73,7 @@ class Backend(backend.Backend):
         planner = ckplan.torch.Backend(budget="60%")
         model.compile(backend=planner, dynamic=False)
 
-    The arguments are those of ``compile``. ``report.summary()`` says what was planned and measured.
+    The arguments are those of ``compile``. ``report.summary()`` shows plans and measured memory.
     """
 
     def __init__(
@@ -96,17 +96,17 @@ class Backend(backend.Backend):
         super().__init__(request, Report(request))
 
     def _before_part(self) -> None:
-        """Begins a call of the model, which a backend does not see.
+        """Detects the beginning of a call of the model, which a backend cannot see.
 
-        A part that has run waits for its backward pass. Where none waits any more, that call is
-        over, and what comes next belongs to another one.
+        A part that has run waits for its backward pass. If no part waits any more, that call is
+        over, and the next part belongs to a new call.
         """
         if any(part.calls for part in self.parts.found) and not self.is_waiting():
             self.parts.begin_call()
 
 
 class _Planned:
-    """The model as it is called: by its plans where gradients are wanted, else untouched."""
+    """The callable model: runs by its plans if gradients are needed, and unchanged otherwise."""
 
     def __init__(self, model: Callable[..., Any], request: Request, fullgraph: bool):
         self.ckplan = Report(request)

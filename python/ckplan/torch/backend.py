@@ -1,4 +1,4 @@
-"""The backend of ``torch.compile``: plans each joint graph, and runs what is built from it."""
+"""The backend of ``torch.compile``: plans each joint graph, and runs the modules built from it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from ckplan.torch.step import Built, Step
 
 
 class Backend:
-    """Plans the graphs of one model, and notes in ``report`` what became of them.
+    """Plans the graphs of one model, and records in ``report`` the result for each graph.
 
-    ``known`` are the parts of the model where an earlier backend has found several, so that each
+    ``known`` has the parts of the model if an earlier backend has found several, so that each part
     gets its share of a limit in bytes.
     """
 
@@ -40,7 +40,7 @@ class Backend:
         self._request = request
         self._is_part = False
         self._steps: list[Step] = []
-        # What is planned already: the part and its graph, and of it the report, the plan, the note.
+        # The plans made so far: for a part and its graph, the report, the plan and the note.
         self._plans: dict[tuple[int, bytes], tuple[GraphReport, Plan, str]] = {}
 
     def __call__(self, module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
@@ -67,27 +67,27 @@ class Backend:
         return self._counted(part, compiled, step)
 
     def _before_part(self) -> None:
-        """A part is about to be compiled, or to run."""
+        """Is called before a part is compiled or runs."""
 
     def is_waiting(self) -> bool:
-        """Whether a forward pass waits for its backward pass."""
+        """Returns whether a forward pass waits for its backward pass."""
         return any(step.is_waiting() for step in self._steps)
 
     def should_share(self) -> bool:
-        """Whether the steps so far have shown that several graphs, or calls, share the limit."""
+        """Returns whether the steps so far show that several graphs or calls share the limit."""
         for entry in self.report.graphs:
             self.parts.note_calls(entry.part, entry.calls)
         return self.parts.are_found() and not self.is_waiting()
 
     def with_shares(self) -> Backend:
-        """A backend that plans all parts again, each for its share of the limit."""
+        """Returns a backend that plans all parts again, each for its share of the limit."""
         self.report.graphs.clear()
         return Backend(self._request, self.report, self.parts.found)
 
     def plan(
         self, part: int, joint: fx.GraphModule, inputs: Any, **options: Any
     ) -> tuple[tuple[fx.GraphModule, fx.GraphModule], GraphReport, list[int]]:
-        """Returns the two modules, what is said of them, and which gradients are counted apart."""
+        """Returns the two modules, their report, and which gradients are counted apart."""
         entry = self._begin(part, joint)
         try:
             captured = self._capture(joint, options)
@@ -103,10 +103,10 @@ class Backend:
     def plan_for_loss(
         self, part: int, joint: fx.GraphModule, options: dict[str, Any], unused: Unused
     ) -> tuple[Built, GraphReport, Built] | None:
-        """The graph for a caller that uses the loss alone, as it has said.
+        """Plans the graph for a caller that has promised to use only the loss.
 
-        Returns modules that keep everything, for the call in which it uses more all the same, and
-        the planned ones. None where there is no such plan.
+        Returns modules that keep everything, in case the caller uses more in some call after all,
+        and the planned modules. Returns None if there is no such plan.
         """
         entry = self._begin(part, joint)
         try:
@@ -130,9 +130,9 @@ class Backend:
         options: dict[str, Any],
         unused: Unused,
     ) -> Built | None:
-        """The graph for a caller that does not use all of its results.
+        """Plans the graph for a caller that does not use all of its results.
 
-        Returns None where such a plan would not need less.
+        Returns None if such a plan would not need less memory.
         """
         first = entry.plan
         if first is None or self.parts.are_found():  # All parts are about to be planned again.
@@ -152,7 +152,7 @@ class Backend:
     def plan_held(
         self, entry: GraphReport, joint: fx.GraphModule, options: dict[str, Any]
     ) -> Built:
-        """The graph for a caller that uses all of its results after all."""
+        """Plans the graph for a caller that uses all of its results after all."""
         captured = self._capture(joint, options)
         return self._build(joint, captured, entry, self._make_plan(captured, entry))
 
@@ -172,7 +172,7 @@ class Backend:
         plan: Plan,
         dropped: Collection[int] = (),
     ) -> Built:
-        """Builds what was planned, judges it, and notes what is to be said of it."""
+        """Builds the modules of a plan, checks their memory, and completes the report."""
         modules = build(joint, captured, plan.steps)
         apart = captured.parameter_gradients()
         entry.saved_bytes = _judge(modules, plan, apart, dropped)
@@ -190,11 +190,11 @@ class Backend:
     def _counted(
         self, part: int, compiled: Callable[..., Any], step: Step | None
     ) -> Callable[..., Any]:
-        """Counts how often the part runs, and tells its step what it returns."""
+        """Counts how often the part runs, and passes what it returns to its step."""
         found = self.parts.found[part]
 
         def call(*arguments: Any) -> Any:
-            # PyTorch calls a bucket of DistributedDataParallel once while it compiles the next.
+            # PyTorch calls a bucket of DistributedDataParallel once while it compiles the next one.
             if not private.is_any_fake(arguments):
                 self._before_part()
                 found.calls += 1
@@ -222,10 +222,11 @@ class Backend:
         return captured
 
     def _plan_once(self, captured: JointGraph, entry: GraphReport) -> tuple[GraphReport, Plan]:
-        """The plan of a graph that PyTorch has compiled, and the report of it.
+        """Returns the plan of a graph that PyTorch has compiled, and its report.
 
-        PyTorch compiles a part again when anything has changed that Python code asked for, such as
-        an attribute that the first call has set. Where the graph is the same again, so is its plan.
+        PyTorch compiles a part again when any value has changed on which its Python code depends,
+        such as an attribute that the first call has set. If the graph is the same again, so is its
+        plan.
         """
         key = entry.part, hashlib.sha256(captured.to_bytes()).digest()
         if key not in self._plans:
@@ -238,7 +239,7 @@ class Backend:
         return earlier, plan
 
     def _make_plan(self, captured: JointGraph, entry: GraphReport) -> Plan:
-        """The plan within the limit, or within what a part of the model has of it."""
+        """Returns the plan within the limit, or within the part's share of it."""
         request, parts, part = self._request, self.parts, entry.part
         is_divided = self._is_part or part > 0 or parts.is_known(part)
         if request.is_relative:
@@ -262,12 +263,12 @@ class Backend:
     def _plan_within(
         self, limit: int | str, captured: JointGraph, entry: GraphReport, is_divided: bool
     ) -> Plan:
-        """The plan within ``limit``; for one of several parts, if need be its least.
+        """Returns the plan within ``limit``, or a part's smallest plan if nothing fits.
 
-        The parts that graph breaks make are of any size, and a small one may have nothing to spare.
+        Graph breaks make parts of any size, and a small part may have no memory to spare.
         """
         request = self._request
-        if limit == "min" != request.limit:  # The first of two plans (see Parts), in milliseconds.
+        if limit == "min" != request.limit:  # The first of two plans (see Parts) is quick.
             request = dataclasses.replace(request, algo="dtr")
         try:
             return make_plan(captured, request, limit)
@@ -283,9 +284,9 @@ class Backend:
             return make_plan(captured, request, least)
 
     def _warn_of_limit(self, part: int) -> None:
-        """TorchDynamo compiles a part of a model only so often, and then runs it in eager mode."""
+        """Warns that TorchDynamo compiles a part only so often, and then runs it in eager mode."""
         compiled = sum(e.compilations for e in self.report.graphs if e.part == part)
-        compiled += self.parts.is_known(part)  # The plan of the first call.
+        compiled += self.parts.is_known(part)  # One more for the plan of the first call.
         if compiled == private.recompile_limit():
             warnings.warn(
                 f"this is plan {compiled} of one part of the model, and PyTorch asks for no more: "
@@ -297,7 +298,7 @@ class Backend:
 
 
 def _judge(modules: Modules, plan: Plan, apart: list[int], dropped: Collection[int]) -> int:
-    """Refuses modules that need other memory than planned. Returns what waits between passes."""
+    """Refuses modules that need other memory than planned. Returns the bytes saved for backward."""
     replay = replay_modules(modules, apart, dropped)
     if replay.peak_bytes != plan.peak_bytes:
         raise ReplayError(

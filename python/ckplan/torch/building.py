@@ -1,8 +1,9 @@
-"""From a plan to two FX modules, which run its steps in its own order.
+"""Builds two FX modules from a plan; they run the plan's steps in its order.
 
-What runs before the boundary is the forward module, the rest the backward module. Each step writes
-its operation down again; a view is applied anew wherever it is read. Memory is free after its last
-use, since boxed code drops each name there: so a version lives as long as the plan says.
+The steps before the boundary form the forward module, the others the backward module. Each step
+copies its operation into its module, and each reader of a view applies the view anew. Memory is
+free after its last use, because boxed code drops each name there. So each version of a value lives
+exactly as long as the plan says.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from ckplan.torch.capture import is_tangent, tensors_in
 from ckplan.torch.graph import JointGraph, Operation
 from ckplan.torch.randomness import generator_state, replay
 
-# Notes of other passes that are about the joint graph's own partition.
+# Notes of other passes that describe the joint graph's own partition.
 _STALE_NOTES = ("saved_tensor_with_no_vc_check", "recompute", "ac_graph_id")
 
-# What is kept: the memory of a root, or by the id of a random operation that runs again the
-# generator's state before its first run.
+# The key of a kept value: the root in whose memory it lies, or the id of a random operation that
+# runs again, for the generator's state before its first run.
 _Key = fx.Node | int
 
 
@@ -33,8 +34,9 @@ _Key = fx.Node | int
 class Modules:
     """The forward and the backward module, in AOT autograd's calling convention.
 
-    The forward module takes the inputs of the step, and returns its results and then what it
-    saves; the backward module takes what was saved, then the gradients of the results.
+    The forward module takes the inputs of the step, and returns its results and then the values
+    that it saves. The backward module takes the saved values, and then the gradients of the
+    results.
     """
 
     forward: fx.GraphModule
@@ -92,7 +94,7 @@ class _Builder:
         )
 
     def _saved(self, forward: _Half) -> list[_Key]:
-        """What the backward module needs of the forward one's memory, in the order of its use."""
+        """Returns the values that the backward module needs from forward, in the order of use."""
         captured = self._captured
         needed: dict[_Key, None] = {}
         made: set[fx.Node] = set()
@@ -117,18 +119,18 @@ class _Builder:
 
 
 class _Half:
-    """A graph that is being written: one of the two modules."""
+    """One of the two modules, while its graph is being built."""
 
     def __init__(self, captured: JointGraph, rerun_random: set[int]):
         self.graph = fx.Graph()
-        # The node of this graph with the present version of what is kept.
+        # The node of this graph with the present version of each kept value.
         self.memory: dict[_Key, fx.Node] = {}
         self._copied: set[fx.Node] = set()
         self._captured = captured
         self._rerun_random = rerun_random
 
     def place(self, key: _Key, node: fx.Node) -> None:
-        """Gives this module an input like ``node``, which brings what is kept."""
+        """Adds an input like ``node`` to this module, which brings a kept value."""
         made = self.graph.create_node("placeholder", node.name, name=node.name)
         made.meta = notes_of(node)
         self.memory[key] = made
@@ -138,15 +140,15 @@ class _Half:
             self._run(operation)
 
     def copy(self, node: fx.Node) -> fx.Node:
-        """Writes the node down again, and reads the present versions."""
+        """Copies the node into this graph, reading the present versions."""
         return self._copy(node, {})
 
     def read(self, node: Any) -> Any:
-        """Returns the node of this graph with the same tensor; what is no node is itself."""
+        """Returns the node of this graph with the same tensor; other values stay as they are."""
         return self._read(node, {}) if isinstance(node, fx.Node) else node
 
     def finish(self, outputs: list[Any], descriptors: list[Any]) -> None:
-        """Ends the graph, and drops what nobody reads."""
+        """Ends the graph, and removes nodes that are never read."""
         node = self.graph.output(tuple(outputs))
         if any(descriptor is not None for descriptor in descriptors):
             node.meta["desc"] = descriptors
@@ -195,9 +197,9 @@ class _Half:
         return made
 
     def _read(self, node: fx.Node, views: dict[fx.Node, Any]) -> Any:
-        """The node's tensor, by its views of the present version of its root.
+        """Returns the node's tensor, made by views of the present version of its root.
 
-        ``views`` has those that one reader has made already.
+        ``views`` has the views that one reader has already made.
         """
         if node in self.memory:
             return self.memory[node]
@@ -229,7 +231,7 @@ class _Half:
         return made
 
     def _name(self, node: fx.Node) -> str:
-        """A name for a copy of the node. For one that is taken, FX would try all that follow it."""
+        """Returns a name for a copy of the node. FX would try many names if this one were taken."""
         if node in self._copied:
             return f"{node.name}_again"
         self._copied.add(node)
@@ -237,7 +239,7 @@ class _Half:
 
 
 def _roots_of(captured: JointGraph, node: fx.Node) -> list[fx.Node]:
-    """The nodes in memory from which the node's tensor can be had by views."""
+    """Returns the nodes in memory from which views can make the node's tensor."""
     root = captured.roots.get(node)
     if root is node or (root is not None and _is_same_item(node, root)):
         return [root]
@@ -247,7 +249,7 @@ def _roots_of(captured: JointGraph, node: fx.Node) -> list[fx.Node]:
 
 
 def _is_same_item(node: fx.Node, root: fx.Node) -> bool:
-    """Whether both are the same result of one operation."""
+    """Returns whether both nodes are the same result of one operation."""
     return (
         node.target is operator.getitem
         and root.target is operator.getitem
@@ -265,7 +267,7 @@ def _device(node: fx.Node) -> torch.device:
 
 
 def notes_of(node: fx.Node) -> dict[str, Any]:
-    """The notes of a node that hold for a copy of it in another graph."""
+    """Returns the notes of a node that are also valid for its copy in another graph."""
     return {key: value for key, value in node.meta.items() if key not in _STALE_NOTES}
 
 

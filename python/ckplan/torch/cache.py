@@ -1,8 +1,8 @@
-"""Plans that are kept for the next time, in a folder that others may have written to.
+"""Keeps plans for later runs, in a folder that other users may write to.
 
-A file there is named by the hash of the graph, of what was asked and of the program. Nothing in it
-is believed: the program's checker replays the plan against the graph, and the plan is taken only if
-it keeps the limit that is asked for now. What is no such plan is planned again, with a warning.
+The name of a file is the hash of the graph, the request and the program. The contents are not
+trusted: the program's checker replays the plan against the graph, and the plan is used only if it
+meets the present limit. If a file holds no such plan, the graph is planned again, with a warning.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ import ckplan
 
 Accepted = TypeVar("Accepted")
 
-# A plan has a row for each operation, as its graph has, and a step and an offset for each run.
+# A plan has a row for each operation, like its graph, and a step and an offset for each run.
 _BYTES_FOR_EACH_OF_THE_GRAPH = 16
 _LEAST_BYTES = 1 << 20
 
 
 class AlienError(Exception):
-    """The file is not the plan that was asked for. The text says why."""
+    """The file is not the requested plan. The text says why."""
 
 
 class Kept:
-    """The file of one plan. ``graph`` is the joint graph's, which the plan is judged by."""
+    """The file of one plan. ``graph`` is the joint graph's file, which checks the plan."""
 
     def __init__(self, key: str, graph: bytes):
         self._graph = graph
@@ -41,9 +41,9 @@ class Kept:
         self._most = _LEAST_BYTES + _BYTES_FOR_EACH_OF_THE_GRAPH * len(graph)
 
     def take(self, accept: Callable[[Any], Accepted]) -> Accepted | None:
-        """What ``accept`` makes of the plan, whose figures are right; None if there is no plan.
+        """Returns ``accept(plan)`` for a plan with right figures, or None if there is no plan.
 
-        ``accept`` raises AlienError where the plan does not answer what is asked.
+        ``accept`` raises AlienError if the plan does not fit the request.
         """
         if self._path is None:
             return None
@@ -59,17 +59,17 @@ class Kept:
             return None
 
     def store(self, plan: dict[str, Any]) -> None:
-        """Writes the file, whole or not at all, in place of whatever has its name."""
+        """Writes the file, whole or not at all, replacing anything of the same name."""
         content = json.dumps(plan).encode()
         if self._path is None or len(content) > self._most:
             return
-        # A cache that cannot be written costs time alone.
+        # A cache that cannot be written only costs time.
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _replace(self._path, content)
 
     def _judged(self, content: bytes) -> Any:
-        """The plan, if the program finds it to be one of the graph, and all that it says true."""
+        """Returns the plan if the program confirms it for the graph, with all its figures."""
         try:
             found = json.loads(content)
         except (ValueError, RecursionError):
@@ -93,7 +93,7 @@ class Kept:
 
 
 def _folder() -> Path | None:
-    """Where plans are kept: CKPLAN_CACHE, or a folder of the user; nowhere if that is empty."""
+    """Returns the folder of plans: CKPLAN_CACHE, or a folder of the user; None if that is empty."""
     named = os.environ.get("CKPLAN_CACHE")
     if named is not None:
         return Path(named) if named else None
@@ -102,9 +102,9 @@ def _folder() -> Path | None:
 
 
 def _read(path: Path, most: int) -> bytes | None:
-    """The content of a file; None if there is none, or none that may be read.
+    """Returns the content of a file, or None if there is none or it must not be read.
 
-    Follows no link, waits for no pipe, and reads no device and no more than ``most`` bytes.
+    Does not follow links, wait for pipes, read devices, or read more than ``most`` bytes.
     """
     try:
         opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -127,7 +127,7 @@ def _read(path: Path, most: int) -> bytes | None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    # Created exclusively, under a name that nobody can foresee, for this user alone.
+    # The file is created exclusively, under an unpredictable name, for this user alone.
     opened, part = tempfile.mkstemp(".part", f"{path.stem}.", path.parent)
     try:
         with open(opened, "wb") as file:

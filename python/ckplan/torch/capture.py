@@ -1,7 +1,7 @@
-"""From PyTorch's joint FX graph to a joint graph of ckplan.
+"""Converts PyTorch's joint FX graph to a joint graph of ckplan.
 
-Memory is known from the storages of the fake tensors in ``meta["val"]``: a node whose storage
-another node made is a view of it, whatever its operator is called.
+The storages of the fake tensors in ``meta["val"]`` determine memory: a node whose storage another
+node made is a view of that node, whatever its operator is called.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def capture(
 ) -> JointGraph:
     """Returns the joint graph of a training step.
 
-    ``parameters`` are positions among the inputs of the step; the gradients of all other inputs
-    are results, which count in the peak. None stands for all inputs. ``replays_random`` says that
-    random operations may run again, since whoever runs the graph restores the generator.
+    ``parameters`` are positions among the inputs of the step; the gradients of all other inputs are
+    results, which count in the peak. None stands for all inputs. ``replays_random`` says that
+    random operations may run again, because the generator is restored when the graph runs.
     ``arriving`` counts the gradients of parameters in the peak from the run that makes them.
     ``dropped`` are positions of forward outputs that the caller does not hold.
 
@@ -49,7 +49,7 @@ def capture(
 
 
 def tensors_in(value: Any) -> Iterator[torch.Tensor]:
-    """The tensors in a node's ``meta["val"]``, in order."""
+    """Yields the tensors in a node's ``meta["val"]``, in order."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, (list, tuple)):
@@ -58,7 +58,7 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
 
 
 def storage_bytes(tensor: torch.Tensor) -> int:
-    """The size of the memory that the tensor is in. Raises UnsupportedGraphError."""
+    """Returns the size of the tensor's memory. Raises UnsupportedGraphError."""
     try:
         size = tensor.untyped_storage().nbytes()
     except (NotImplementedError, RuntimeError) as error:
@@ -69,12 +69,12 @@ def storage_bytes(tensor: torch.Tensor) -> int:
 
 
 def is_tangent(node: fx.Node) -> bool:
-    """Whether it is the gradient of an output of the forward module."""
+    """Returns whether the node is the gradient of an output of the forward module."""
     return node.op == "placeholder" and node.name.startswith("tangents")
 
 
 def is_held_by_caller(tangent: torch.Tensor) -> bool:
-    """Whether a gradient that the caller brings stays in memory to the end of the backward pass.
+    """Returns whether a gradient from the caller stays in memory until backward ends.
 
     ``loss.backward()`` holds the gradient of the loss itself, which has one element.
     """
@@ -88,9 +88,10 @@ class _Capture:
         self.graph = JointGraph()
         self._joint = joint
         self._replays_random = replays_random
-        # The node that made the memory of a storage. The nodes hold all tensors, so keys stay good.
+        # The node that made the memory of each storage. The nodes hold all tensors, so keys stay
+        # valid.
         self._owner: dict[int, fx.Node] = {}
-        # For an operation of several results: the value of each storage that no getitem names yet.
+        # For operations with several results: the value of each storage without a getitem so far.
         self._unnamed: dict[int, int] = {}
         self._tangents: list[fx.Node] = []
         self._after_tangents: set[fx.Node] = set()
@@ -100,7 +101,7 @@ class _Capture:
         self._last_random_before_boundary: int | None = None
 
     def outputs(self, num_forward_outputs: int) -> None:
-        """Notes the outputs, and which inputs are updated at the end of the forward pass."""
+        """Records the outputs, and the inputs that are updated at the end of the forward pass."""
         (output,) = self._joint.graph.find_nodes(op="output")
         flat = _flatten(output.args[0])
         self.graph.forward_outputs = flat[:num_forward_outputs]
@@ -128,7 +129,7 @@ class _Capture:
             raise UnsupportedGraphError(f"node {node.name} of kind {node.op}")
 
     def insert_boundary(self, dropped: Collection[int]) -> None:
-        """Adds the boundary behind the last operation that it reads from."""
+        """Adds the boundary after the last operation that it reads from."""
         graph = self.graph
         outputs = enumerate(graph.forward_outputs)
         roots = {i: self._root(node) for i, node in outputs if isinstance(node, fx.Node)}
@@ -160,7 +161,7 @@ class _Capture:
         graph.boundary = boundary.id
 
     def mark_parameters(self, parameters: set[int] | None) -> None:
-        """Says how many bytes of the constants are parameters."""
+        """Sets how many bytes of the constants are parameters."""
         graph = self.graph
         inputs = self._joint.graph.find_nodes(op="placeholder")
         values = {
@@ -171,7 +172,7 @@ class _Capture:
         graph.parameter_bytes = sum(graph.values[value].bytes for value in values)
 
     def mark_gradients(self, parameters: set[int] | None, arriving: bool) -> None:
-        """Says which values are gradients of parameters, and which are other results."""
+        """Sets which values are gradients of parameters, and which are other results."""
         graph = self.graph
         gradients: dict[int, bool] = {}
         for position, node in enumerate(graph.backward_outputs):
@@ -223,7 +224,7 @@ class _Capture:
         if not isinstance(value, torch.Tensor):
             raise UnsupportedGraphError(f"input {node.name} is a size left open, or no tensor")
         if private.storage_key(value) in self._owner:
-            # Two inputs in the same memory: it is counted once, and read through either.
+            # Two inputs share memory. It is counted once, and either input reads it.
             self.graph.roots[node] = node
             self.graph.value_of[node] = self.graph.value_of[self._owner[private.storage_key(value)]]
             return
@@ -250,7 +251,7 @@ class _Capture:
         assert isinstance(source, fx.Node)
         item = source.meta["val"][node.args[1]]
         if not isinstance(item, torch.Tensor):
-            return  # A plain number: who reads it is given the number itself.
+            return  # A plain number, which is passed to its readers as it is.
         key = private.storage_key(item)
         if key in self._unnamed:
             self._own(node, item, self._unnamed.pop(key))
@@ -321,7 +322,7 @@ class _Capture:
         key = private.storage_key(tensor)
         is_single = isinstance(node.meta["val"], torch.Tensor)
         name = node.name if is_single else f"{node.name}.{position}"
-        if key in self._owner:  # The result of communication that hands its input on.
+        if key in self._owner:  # Communication that returns its input's memory.
             base = self.graph.value_of[self._owner[key]]
             value = self.graph.add_value(name, 0, alias_of=base)
         elif key in self._unnamed:
@@ -337,7 +338,7 @@ class _Capture:
             self._unnamed[key] = value
 
     def _keep_order_of_random(self, operation: Operation) -> None:
-        """Keeps the order of first runs, by values of no bytes: that in which eager mode draws."""
+        """Keeps random operations in the order in which eager mode draws, by values of no bytes."""
         if self._last_random is not None:
             operation.reads.append(self._last_random)
         self._last_random = self.graph.add_value(f"{operation.name}.order", 0)
@@ -360,7 +361,7 @@ class _Capture:
         return bool(roots & self._mutated)
 
     def _place_boundary(self, boundary: Operation) -> None:
-        """Inserts it where the backward pass begins, behind all that it reads from."""
+        """Inserts it where the backward pass begins, after all operations that it reads from."""
         operations = self.graph.operations
         reads = set(boundary.reads)
         writers = [i for i, operation in enumerate(operations) if reads & set(operation.writes)]

@@ -1,4 +1,4 @@
-"""Python's collector of cyclic garbage, and when it is in the way."""
+"""Pauses Python's garbage collector for cycles while it only costs time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _Result = TypeVar("_Result")
 
 
 def paused(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """The function, during whose calls no cyclic garbage is looked for.
+    """Returns the function, during whose calls the collector does not look for cycles.
 
-    It is for functions that write FX graphs. None of their nodes is garbage yet, but the collector
-    walks all of them again and again as they grow, so that the time to write a graph grew faster
-    than the graph. ``python/benchmarks/building.py`` measures it.
+    This serves functions that build FX graphs. None of a graph's nodes is garbage yet, but the
+    collector would traverse all of them again and again, so that the time would grow faster than
+    the graph. ``python/benchmarks/building.py`` measures it.
     """
 
     @functools.wraps(function)

@@ -1,9 +1,9 @@
-"""What becomes of a step whose caller uses less than the model returns.
+"""Plans steps whose caller uses less than the model returns.
 
-Where a caller uses the loss alone, no gradient arrives for the logits. PyTorch then brings zeros,
-which the joint graph adds to the gradient that the loss gives. What eager mode does not run for
-want of a gradient is zero here, since all of it is linear in gradients: it is left out, and so are
-the sums with it.
+If a caller uses only the loss, no gradient arrives for the logits. PyTorch then passes zeros, which
+the joint graph adds to the gradient from the loss. Operations that eager mode would skip for lack
+of a gradient only compute zeros here, because they are all linear in gradients. They are left out,
+and so are the sums that add their results.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SUM = torch.ops.aten.add.Tensor
 
 @dataclass(frozen=True)
 class Unused:
-    """What of a step its caller does not use."""
+    """The results and gradients of a step that its caller does not use."""
 
     absent: frozenset[int] = frozenset()
     """Positions among the tangents of gradients that do not arrive."""
@@ -54,7 +54,7 @@ class Unused:
 
 
 def beyond_the_loss(joint: fx.GraphModule, num_outputs: int) -> Unused | None:
-    """All but the results of one element, a loss among them; None if there is no such result."""
+    """Returns all but the results of one element, if a loss is among them; otherwise None."""
     tangents = [node for node in joint.graph.find_nodes(op="placeholder") if is_tangent(node)]
     (output,) = joint.graph.find_nodes(op="output")
     results = torch.utils._pytree.arg_tree_leaves(*output.args)[:num_outputs]
@@ -72,7 +72,7 @@ def _is_scalar(node: fx.Node) -> bool:
 def without_gradients(joint: fx.GraphModule, absent: Collection[int]) -> fx.GraphModule:
     """Returns the graph without the tangents at the positions ``absent`` among all tangents.
 
-    Raises UnsupportedGraphError where what would be left out does more than make gradients.
+    Raises UnsupportedGraphError if operations to be left out do more than make gradients.
     """
     if not absent:
         return joint
@@ -85,14 +85,14 @@ def without_gradients(joint: fx.GraphModule, absent: Collection[int]) -> fx.Grap
 
 
 class _Writer:
-    """Writes a graph down again, but for what is zero."""
+    """Copies a graph, except for operations whose result is zero."""
 
     def __init__(self, absent: Collection[int]):
         self.graph = fx.Graph()
         self._absent = absent
         self._tangents = 0
         self._made: dict[fx.Node, fx.Node] = {}
-        # Nodes of the old graph that depend on a tangent, and those among them that are zero.
+        # Nodes of the old graph that depend on a tangent, and those of these nodes that are zero.
         self._gradients: set[fx.Node] = set()
         self._zeros: set[fx.Node] = set()
 
@@ -153,7 +153,7 @@ def _check_is_linear(node: fx.Node) -> None:
 
 
 def _other_summand(node: fx.Node, zeros: list[fx.Node]) -> fx.Node | None:
-    """What a sum with zeros is; None if it is no such sum, or in other memory's form."""
+    """Returns the other summand of a sum with zeros; None for any other node or another form."""
     if node.target is not _SUM or len(zeros) != 1 or node.kwargs or len(node.args) != 2:
         return None
     other = next((source for source in node.args if source is not zeros[0]), None)
@@ -174,25 +174,25 @@ def _tensors(node: fx.Node) -> list[torch.Tensor]:
 
 
 def _acts(node: fx.Node) -> bool:
-    """Whether it does more than make its results."""
+    """Returns whether the operation does more than make its results."""
     return operators.is_collective(node) or operators.is_mutation(node) or not _tensors(node)
 
 
 def _drop_unread(graph: fx.Graph) -> None:
-    """Drops what nobody reads any more, but for what acts, and what draws random numbers."""
+    """Removes nodes that are never read, except operations with effects and random ones."""
     for node in reversed(list(graph.nodes)):
         if node.op == "call_function" and not node.users:
             is_item = not isinstance(node.meta.get("val"), torch.Tensor) and not _tensors(node)
             if is_item and not operators.schema_name(node):
-                graph.erase_node(node)  # A number that a getitem has taken.
+                graph.erase_node(node)  # A number that a getitem returned.
             elif not (operators.is_random(node) or _acts(node)):
                 graph.erase_node(node)
 
 
 def saving_again(forward: fx.GraphModule, num_outputs: int) -> fx.GraphModule:
-    """Returns a module that makes what ``forward`` saves once more, from the same inputs.
+    """Returns a module that makes the values that ``forward`` saves again, from the same inputs.
 
-    Raises UnsupportedGraphError where a second run could do harm, or make something else.
+    Raises UnsupportedGraphError if a second run could do harm, or compute other values.
     """
     graph = fx.Graph()
     copies = _copied(forward.graph, graph, num_outputs)
@@ -214,7 +214,7 @@ def saving_again(forward: fx.GraphModule, num_outputs: int) -> fx.GraphModule:
 
 
 def _copied(old: fx.Graph, new: fx.Graph, skipped: int) -> dict[fx.Node, fx.Node]:
-    """Copies all nodes, and of the outputs those after the first ``skipped``."""
+    """Copies all nodes, and the outputs after the first ``skipped`` ones."""
     copies: dict[fx.Node, fx.Node] = {}
     for node in old.nodes:
         if node.op == "output":
@@ -225,13 +225,13 @@ def _copied(old: fx.Graph, new: fx.Graph, skipped: int) -> dict[fx.Node, fx.Node
 
 
 def random_devices(module: fx.GraphModule) -> list[torch.device]:
-    """The devices whose generators the module draws from."""
+    """Returns the devices from whose generators the module draws."""
     nodes = [node for node in module.graph.nodes if operators.is_random(node)]
     return list(dict.fromkeys(_tensors(node)[0].device for node in nodes))
 
 
 def inputs_kept(forward: fx.GraphModule) -> list[int]:
-    """The positions of the inputs that a forward module does not update itself."""
+    """Returns the positions of the inputs that a forward module does not update itself."""
     updated = {node.args[0] for node in forward.graph.nodes if operators.is_mutation(node)}
     inputs = enumerate(forward.graph.find_nodes(op="placeholder"))
     return [position for position, node in inputs if node not in updated]

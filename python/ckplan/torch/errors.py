@@ -1,14 +1,14 @@
-"""What can go wrong between a PyTorch model and its plan."""
+"""Errors that can occur between a PyTorch model and its plan."""
 
 from __future__ import annotations
 
 
 class UnsupportedGraphError(Exception):
-    """A graph that cannot be planned. The text says which operation, and why.
+    """A graph cannot be planned. The text says which operation is the reason, and why.
 
     The graph trains as PyTorch would train it, and a PlanWarning says so.
     """
 
 
 class ReplayError(RuntimeError):
-    """The modules built from a plan need other memory than the plan says. They are not used."""
+    """The modules built from a plan need other memory than planned. They are not used."""

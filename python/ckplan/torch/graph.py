@@ -1,4 +1,4 @@
-"""A joint graph as ckplan reads it (docs/joint-graphs.md), with the FX nodes it stands for."""
+"""A joint graph as ckplan reads it (docs/joint-graphs.md), with the FX nodes of its operations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARAMETER_GRADIENT = "parameter_gradient"
 
 @dataclass
 class Value:
-    """A piece of memory: that of one storage, whatever views of it there are."""
+    """A piece of memory: the memory of one storage, whatever views of it there are."""
 
     id: int
     name: str
@@ -26,7 +26,7 @@ class Value:
 
 @dataclass
 class Operation:
-    """A run of it makes all that it writes. The node is None for the boundary (JointGraph)."""
+    """One run makes all values that it writes. The node is None for the boundary (JointGraph)."""
 
     id: int
     node: fx.Node | None
@@ -40,12 +40,12 @@ class Operation:
 
     @property
     def name(self) -> str:
-        """The node's name."""
+        """Returns the node's name."""
         return "boundary" if self.node is None else self.node.name
 
     @property
     def call(self) -> fx.Node:
-        """The node; there is one for every operation but the boundary."""
+        """Returns the node, which every operation except the boundary has."""
         assert self.node is not None
         return self.node
 
@@ -54,12 +54,12 @@ class Operation:
 class JointGraph:
     """A training step in the order in which PyTorch traced it.
 
-    One operation is none of PyTorch's: the *boundary*, where the forward module returns and the
-    backward module has not begun. It reads all that the forward module returns and holds it to the
-    end, as the caller does; it makes the gradients that the caller then brings (*tangents*).
+    One operation is not PyTorch's: the *boundary*, where the forward module has returned and the
+    backward module has not begun. It reads all results of the forward module and holds them until
+    the end, as the caller does. It makes the gradients that the caller then passes in (*tangents*).
 
-    ``roots`` leads from each node that is a tensor to the node that made its memory. Views are in
-    no operation: who reads one applies it again to its root.
+    ``roots`` maps each node that is a tensor to the node that made its memory. Views are not part
+    of any operation: each reader applies them again to their root.
     """
 
     operations: list[Operation] = field(default_factory=list)
@@ -84,11 +84,11 @@ class JointGraph:
         return len(self.values) - 1
 
     def constant_bytes(self) -> int:
-        """Bytes of parameters, buffers and inputs, which are there throughout the step."""
+        """Returns the bytes of parameters, buffers and inputs, which exist throughout the step."""
         return sum(value.bytes for value in self.values if value.kind == CONSTANT)
 
     def parameter_gradients(self) -> list[int]:
-        """Positions among the backward outputs of gradients that are counted apart."""
+        """Returns the positions of backward outputs whose gradients are counted apart."""
         outputs = enumerate(self.backward_outputs)
         made = [(i, self.value_of[self.roots[n]]) for i, n in outputs if isinstance(n, fx.Node)]
         return [i for i, value in made if self.values[value].kind == PARAMETER_GRADIENT]

@@ -1,8 +1,8 @@
-"""Replays two modules on paper, and says what memory they need.
+"""Simulates two modules, and returns the memory that they need.
 
-It knows nothing of the plan or the joint graph: it walks the nodes in the order in which the code
-runs them, gives each result new memory unless its fake tensor shares an argument's, and frees what
-no later node names. So it judges what was built, not what was meant.
+The simulation knows neither the plan nor the joint graph. It visits the nodes in the order in which
+the code runs them, gives each result new memory unless its fake tensor shares an argument's memory,
+and frees memory that no later node names. So it judges the modules as built, not as intended.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ckplan.torch.randomness import generator_state
 
 @dataclass(frozen=True)
 class Replay:
-    """Memory in bytes: activations, their gradients and results; inputs and parameters apart."""
+    """Bytes of activations, their gradients and results; without inputs and parameters."""
 
     peak_bytes: int
     forward_peak_bytes: int
@@ -32,7 +32,7 @@ class Replay:
 
 @dataclass(eq=False)
 class _Memory:
-    """One allocation, for as long as something is in it."""
+    """One allocation, with the number of its users."""
 
     bytes: int
     users: int = 0
@@ -41,12 +41,12 @@ class _Memory:
 def replay_modules(
     modules: Modules, uncounted_gradients: Iterable[int], dropped: Container[int] = ()
 ) -> Replay:
-    """Returns the memory that a step by the modules needs.
+    """Returns the memory that a step needs when it runs the modules.
 
     ``dropped`` are positions of forward outputs that the caller does not hold.
 
     ``uncounted_gradients`` are positions of results of the backward module whose memory is counted
-    apart, as that of parameters' gradients is.
+    apart, as the memory of parameters' gradients is.
     """
     forward = _Pass(modules.forward)
     for node in _inputs(modules.forward):
@@ -60,7 +60,7 @@ def replay_modules(
     for memory in kept:
         memory.users = 0
     for memory in _distinct(forward, [r for i, r in enumerate(returned) if i not in dropped]):
-        memory.users += 1  # The caller holds the results to the end.
+        memory.users += 1  # The caller holds the results until the end.
     inputs = _inputs(modules.backward)
     for node, source in zip(inputs, saved):
         backward.hold(node, forward.memories[source])
@@ -70,7 +70,7 @@ def replay_modules(
         kept.append(memory)
         backward.hold(node, [memory])
     held = sum(memory.bytes for memory in kept)
-    # What the caller drops is gone when the backward pass begins, unless that reads it.
+    # Results that the caller drops are freed before the backward pass, unless it reads them.
     saved_bytes = backward.live = sum(memory.bytes for memory in kept if memory.users > 0)
     backward.exclude(_outputs(modules.backward), uncounted_gradients)
     backward.run()
@@ -96,7 +96,7 @@ class _Pass:
             memory.users += 1
 
     def exclude(self, outputs: list[Any], positions: Iterable[int]) -> None:
-        """Leaves out the memory of these outputs, unless another output is in it as well."""
+        """Leaves out the memory of these outputs, unless another output shares it."""
         chosen = set(positions)
         roots = [_source(output) for output in outputs]
         counted = {root for i, root in enumerate(roots) if i not in chosen}
@@ -116,7 +116,7 @@ class _Pass:
 
     def _result(self, node: fx.Node) -> list[_Memory]:
         if node.op == "get_attr" or node.target is generator_state:
-            return [_Memory(0)]  # A constant; a generator's few bytes, which are on the CPU.
+            return [_Memory(0)]  # A constant, or a generator's few bytes on the CPU.
         shared: dict[int, _Memory] = {}
         arguments = [memory for s in node.all_input_nodes for memory in self.memories.get(s, [])]
         for source in node.all_input_nodes:
@@ -149,12 +149,12 @@ class _Pass:
 
 
 def _keys(node: fx.Node) -> list[int]:
-    """The keys of the storages of a node's tensors, in order."""
+    """Returns the keys of the storages of a node's tensors, in order."""
     return [private.storage_key(tensor) for tensor in tensors_in(node.meta.get("val"))]
 
 
 def _source(node: Any) -> Any:
-    """The node that made the memory of an output, behind its views."""
+    """Returns the node that made the memory of an output, looking through its views."""
     while isinstance(node, fx.Node) and node.op == "call_function":
         sources = node.all_input_nodes
         if node.target is operator.getitem and not operators.is_declared_view(sources[0]):
@@ -168,7 +168,7 @@ def _source(node: Any) -> Any:
 
 
 def _last_reads(nodes: list[fx.Node]) -> dict[fx.Node, list[fx.Node]]:
-    """For each node the nodes that nobody reads after it, itself among them if nobody reads it."""
+    """Maps each node to the nodes that are last read by it, and to itself if it is never read."""
     last: dict[fx.Node, fx.Node] = {}
     for node in nodes:
         last[node] = node

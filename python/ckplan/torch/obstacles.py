@@ -1,4 +1,4 @@
-"""What keeps a model from being planned, or from being planned as one graph, and what to do."""
+"""Finds what keeps a model from being planned, or from being planned as one graph, and remedies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SMALL_PARTS = (
 
 
 def before_the_first_call(model: Any) -> list[str]:
-    """What the modules themselves say: a sentence for each obstacle."""
+    """Returns a sentence for each obstacle that the modules themselves show."""
     if not isinstance(model, nn.Module):
         return []
     found = []
@@ -48,12 +48,12 @@ def before_the_first_call(model: Any) -> list[str]:
 
 
 def has_checkpoints(joint: fx.GraphModule) -> bool:
-    """Whether torch.utils.checkpoint was traced into the graph."""
+    """Returns whether torch.utils.checkpoint was traced into the graph."""
     return any(private.is_checkpointed(node) for node in joint.graph.nodes)
 
 
 def is_trained(output: Any) -> bool:
-    """Whether something that a model returns wants a gradient."""
+    """Returns whether any value that a model returns requires a gradient."""
     tensors = torch.utils._pytree.tree_leaves(output)
     return any(isinstance(tensor, torch.Tensor) and tensor.requires_grad for tensor in tensors)
 

@@ -1,4 +1,4 @@
-"""What kind of operation a node of a joint graph is: by its schema and its tags."""
+"""Classifies the operations of a joint graph's nodes by their schemas and tags."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COLLECTIVES = frozenset(
 )
 
 # Choices of a router or a search. A second run on values that differ in the last bit could choose
-# otherwise than the first, and the results are small.
+# differently, and the results are small, so these operations run only once.
 _CHOICES = frozenset(
     {"aten::topk", "aten::sort", "aten::argsort", "aten::argmax", "aten::argmin", "aten::nonzero"}
 )
@@ -22,17 +22,17 @@ _TRAINING_BATCH_NORMS = frozenset(
     {"aten::_native_batch_norm_legit_functional", "aten::_batch_norm_with_update_functional"}
 )
 
-# Arguments that switch randomness off where they are zero.
+# Arguments that switch randomness off if they are zero.
 _PROBABILITIES = ("dropout_p", "p", "dropout")
 
 
 def schema_name(node: fx.Node) -> str:
-    """The name in the operator's schema, such as ``aten::relu``; empty if it has none."""
+    """Returns the name in the operator's schema, such as ``aten::relu``, or "" if it has none."""
     return node.target._schema.name if isinstance(node.target, OpOverload) else ""
 
 
 def argument(node: fx.Node, name: str, default: Any = None) -> Any:
-    """The value of the argument ``name`` of the schema, or its default, or ``default``."""
+    """Returns the argument ``name`` of the schema, or its default, or ``default``."""
     if not isinstance(node.target, OpOverload):
         return default
     for position, declared in enumerate(node.target._schema.arguments):
@@ -47,12 +47,12 @@ def argument(node: fx.Node, name: str, default: Any = None) -> Any:
 
 
 def is_mutation(node: fx.Node) -> bool:
-    """Whether it writes to one of its arguments."""
+    """Returns whether the operation writes to one of its arguments."""
     return isinstance(node.target, OpOverload) and node.target._schema.is_mutable
 
 
 def is_declared_view(node: fx.Node) -> bool:
-    """Whether its schema says that its result may be in the memory of an argument."""
+    """Returns whether the schema says that the result may share an argument's memory."""
     if not isinstance(node.target, OpOverload):
         return False
     returns = node.target._schema.returns
@@ -60,12 +60,12 @@ def is_declared_view(node: fx.Node) -> bool:
 
 
 def is_collective(node: fx.Node) -> bool:
-    """Whether it talks to other processes."""
+    """Returns whether the operation communicates with other processes."""
     return schema_name(node).split("::")[0] in _COLLECTIVES
 
 
 def is_random(node: fx.Node) -> bool:
-    """Whether it draws from a random number generator."""
+    """Returns whether the operation draws from a random number generator."""
     if schema_name(node).startswith("prims::inductor_seed"):
         return True
     if not isinstance(node.target, OpOverload):
@@ -78,22 +78,22 @@ def is_random(node: fx.Node) -> bool:
 
 
 def runs_once(node: fx.Node) -> bool:
-    """Whether a second run could do harm: communication, and choices that must not change."""
+    """Returns whether a second run could do harm: communication, and fixed choices."""
     return is_collective(node) or schema_name(node) in _CHOICES
 
 
 def ignores_running_statistics(node: fx.Node) -> bool:
-    """Whether what is read of it does not depend on the running statistics that it is given."""
+    """Returns whether no result that is read depends on the running statistics passed in."""
     return schema_name(node) in _TRAINING_BATCH_NORMS and argument(node, "training", True) is True
 
 
 def module_path(node: fx.Node) -> str:
-    """The path of the innermost module that the operation, or its forward one, belongs to."""
+    """Returns the path of the innermost module of the operation, or of its forward operation."""
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     if not stack:
         return ""
     path: str = list(stack.values())[-1][0]
-    # TorchDynamo writes L['self'].layers._modules['0'] for the layers.0 of what is compiled.
+    # TorchDynamo writes L['self'].layers._modules['0'] for the module layers.0.
     path = path.replace("._modules['", ".").replace("']", "")
     path = path.removeprefix("L['").removeprefix("G['")
     root, _, rest = path.partition(".")

@@ -1,6 +1,7 @@
 """Every name of PyTorch used here that PyTorch does not promise to keep, and since when it exists.
 
-All else that ``ckplan.torch`` uses is public. Tested with the oldest and the newest version below.
+Everything else that ``ckplan.torch`` uses is public. Both the oldest and the newest version below
+are tested.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ INDUCTOR_SINCE = (2, 9)
 
 
 def version() -> tuple[int, int]:
-    """Returns major and minor version of PyTorch."""
+    """Returns the major and minor version of PyTorch."""
     major, minor = torch.__version__.split(".")[:2]
     return int(major), int(minor)
 
@@ -41,7 +42,7 @@ def aot_autograd(**compilers: Any) -> Callable[..., Any]:
 
 
 def default_partition(joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
-    """``torch._functorch.partitioners.default_partition``, since 2.0: as eager mode keeps."""
+    """``torch._functorch.partitioners.default_partition``, since 2.0: keeps as eager mode does."""
     from torch._functorch.partitioners import default_partition as partition
 
     return partition(joint, inputs, **options)
@@ -63,9 +64,9 @@ class _BoxedCode(CodeGen):
 
 @collector.paused
 def box(module: fx.GraphModule) -> Callable[[list[Any]], Any]:
-    """Returns the module as a function that takes a list of its inputs, and empties it.
+    """Returns the module as a function that takes a list of its inputs, and empties the list.
 
-    Only so can the module free its inputs before it ends.
+    Only then can the module free its inputs before it ends.
     """
     inputs = [node.name for node in module.graph.nodes if node.op == "placeholder"]
     module.graph.set_codegen(_BoxedCode(inputs))
@@ -74,15 +75,16 @@ def box(module: fx.GraphModule) -> Callable[[list[Any]], Any]:
 
 
 def frees_gradients() -> bool:
-    """Whether the backward module can free the gradients that the caller brings.
+    """Returns whether the backward module can free the gradients that the caller passes in.
 
-    ``torch.autograd.Function.boxed_grads_call``, since 2.11 or so; before, the engine holds them.
+    Uses ``torch.autograd.Function.boxed_grads_call``, since about 2.11; before, the engine holds
+    them.
     """
     return hasattr(torch.autograd.Function, "boxed_grads_call")
 
 
 def mark_boxed(call: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
-    """Tells AOT autograd that ``call`` takes a list and empties it (``_boxed_call``, since 2.0)."""
+    """Marks ``call`` for AOT autograd as emptying its list (``_boxed_call``, since 2.0)."""
 
     def boxed(arguments: list[Any]) -> Any:
         return call(arguments)
@@ -92,7 +94,7 @@ def mark_boxed(call: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
 
 
 def storage_key(tensor: torch.Tensor) -> int:
-    """A number of the memory that a tensor is in, its own while that lives (``_cdata``, 1.x)."""
+    """Returns a number that identifies the tensor's memory while it lives (``_cdata``, 1.x)."""
     key: int = tensor.untyped_storage()._cdata
     return key
 
@@ -127,7 +129,8 @@ def compiler_failure() -> type[Exception]:
 def real_tensors() -> AbstractContextManager[Any]:
     """``torch.utils._python_dispatch._disable_current_modes``, since 2.0.
 
-    A partitioner is called where every operation makes fake tensors; within this they are real.
+    A partitioner is called where every operation makes fake tensors. Within this context operations
+    make real ones.
     """
     from torch.utils._python_dispatch import _disable_current_modes
 
@@ -136,7 +139,7 @@ def real_tensors() -> AbstractContextManager[Any]:
 
 
 def recompile_limit() -> int:
-    """``torch._dynamo.config.recompile_limit``, since 2.6: graphs for each part of a model."""
+    """``torch._dynamo.config.recompile_limit``, since 2.6: the most graphs for each part."""
     from torch._dynamo import config
 
     limit: int = config.recompile_limit
@@ -144,22 +147,22 @@ def recompile_limit() -> int:
 
 
 def ends_in_graph_break(module: fx.GraphModule) -> bool:
-    """Whether TorchDynamo went on to another graph (``compile_subgraph_reason``, since 2.0)."""
+    """Returns whether another graph follows (``compile_subgraph_reason``, since 2.0)."""
     reason = getattr(module, "compile_subgraph_reason", None)
     return bool(getattr(reason, "graph_break", False))
 
 
 def is_any_fake(arguments: Iterable[Any]) -> bool:
-    """Whether one is a tensor without memory, for tracing (``FakeTensor``, since 2.0)."""
+    """Returns whether one is a tensor without memory, for tracing (``FakeTensor``, since 2.0)."""
     from torch._subclasses.fake_tensor import FakeTensor
 
     return any(isinstance(argument, FakeTensor) for argument in arguments)
 
 
 def compiled_frame() -> int:
-    """TorchDynamo's number of the function that is compiled now.
+    """Returns TorchDynamo's number of the function that it compiles now.
 
-    ``torch._guards.CompileContext``, since 2.1.
+    Uses ``torch._guards.CompileContext``, since 2.1.
     """
     from torch._guards import CompileContext
 
@@ -173,12 +176,12 @@ def has_backward_hooks(module: torch.nn.Module) -> bool:
 
 
 def is_checkpointed(node: fx.Node) -> bool:
-    """Whether torch.utils.checkpoint marked it to run again (``meta["recompute"]``, since 2.1)."""
+    """Returns whether torch.utils.checkpoint marked the node (``meta["recompute"]``, since 2.1)."""
     return getattr(node.meta.get("recompute"), "name", "").endswith("_RECOMPUTE")
 
 
 def compiled_nodes(outputs: Iterable[Any], depth: int = 2) -> list[Any]:
-    """The nodes of autograd's graph that AOT autograd made and that lead to some tensors.
+    """Returns the nodes of autograd's graph that AOT autograd made and that lead to some tensors.
 
     Their class is called ``CompiledFunctionBackward``, since 2.0.
     """
@@ -192,7 +195,7 @@ def compiled_nodes(outputs: Iterable[Any], depth: int = 2) -> list[Any]:
 
 
 def uses_compiled_autograd() -> bool:
-    """Whether backward passes are compiled: ``torch._dynamo.compiled_autograd``, since 2.1."""
+    """Returns whether backward is compiled: ``torch._dynamo.compiled_autograd``, since 2.1."""
     from torch._dynamo import compiled_autograd, config
 
     is_on = getattr(compiled_autograd, "compiled_autograd_enabled", False)
@@ -200,7 +203,7 @@ def uses_compiled_autograd() -> bool:
 
 
 def check_version(compiler: str) -> None:
-    """Raises RuntimeError where this PyTorch is too old."""
+    """Raises RuntimeError if this PyTorch is too old."""
     if version() < OLDEST:
         raise RuntimeError(
             f"ckplan.torch needs PyTorch {OLDEST[0]}.{OLDEST[1]}, not {torch.__version__}"
@@ -227,18 +230,19 @@ class _Partitioner(_CustomPartitionerFn):
         return {}
 
     def uuid(self) -> str:
-        # What Inductor caches is one of the two modules, whose code is in its key.
+        # Inductor caches one of the two modules, whose code is part of its key.
         return "ckplan"
 
 
 def compile_with_inductor(
     module: fx.GraphModule, inputs: list[Any], partition: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """``torch._inductor``: compiles a graph whose joint graph ``partition`` divides.
+    """Compiles a graph with ``torch._inductor``; ``partition`` divides its joint graph.
 
-    ``custom_graph_pass.CustomPartitionerFn`` and ``config.custom_partitioner_fn``, since 2.9;
-    ``torch._dynamo.lookup_backend`` since 2.0; ``torch._functorch.config.enable_autograd_cache``
-    since 2.5, off here, since a graph from that cache would never be planned.
+    Uses ``custom_graph_pass.CustomPartitionerFn`` and ``config.custom_partitioner_fn``, since 2.9;
+    ``torch._dynamo.lookup_backend``, since 2.0; and
+    ``torch._functorch.config.enable_autograd_cache``, since 2.5, which is turned off because a
+    graph from that cache would never be planned.
     """
     from torch._dynamo import lookup_backend
     from torch._functorch import config as functorch_config

@@ -1,7 +1,7 @@
-"""Runs random operations again with the numbers of their first run.
+"""Runs random operations again with the random numbers of their first run.
 
-Before the first run of an operation that will run again, the generator's state is taken. A later
-run sets it, and puts the generator back where it was: all other numbers are those of eager mode.
+Before the first run of an operation that will run again, the generator's state is saved. A later
+run sets this state, and then restores the generator. All other numbers are those of eager mode.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def replay(
     arguments: Sequence[Any],
     named: Mapping[str, Any],
 ) -> Any:
-    """Calls the operator with the generator in ``state``, and leaves the generator as it was."""
+    """Calls the operator with the generator in ``state``, and then restores the generator."""
     before = generator_state(device)
     set_generator_state(device, state)
     try:

@@ -1,4 +1,4 @@
-"""What ``model.ckplan`` says: which graphs there are, how each is planned, and what it takes."""
+"""The report ``model.ckplan``: the model's graphs, their plans, and the memory that they need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ckplan.torch.request import Plan, Request
 
 @dataclass
 class GraphReport:
-    """One graph of a model: a model without graph breaks has one for each batch size."""
+    """One graph of a model. A model without graph breaks has one for each batch size."""
 
     part: int
     """Which part of the model; the first is 0. Graph breaks divide a model into parts."""
@@ -40,7 +40,7 @@ class GraphReport:
     """How often the operations of a module, or of none, run again."""
 
     def line(self) -> str:
-        """The graph in one line."""
+        """Returns the graph's figures in one line."""
         if self.plan is None:
             return f"graph {self.part}: {self.operations} operations, not planned: {self.refusal}"
         plan = self.plan
@@ -58,13 +58,13 @@ class GraphReport:
 
     @property
     def step_peak_bytes(self) -> int:
-        """The planned peak of a step: earlier calls wait while the last one runs."""
+        """Returns the planned peak of a step: earlier calls wait while the last one runs."""
         assert self.plan is not None
         return self.plan.peak_bytes + (self.calls - 1) * self.saved_bytes
 
     @property
     def is_above_plan(self) -> bool:
-        """Whether the first step needed more memory than planned."""
+        """Returns whether the first step needed more memory than planned."""
         measured = self.measured_peak_bytes
         return self.plan is not None and measured is not None and measured > self.step_peak_bytes
 
@@ -85,13 +85,13 @@ class Report:
     """What is to be said of the model as a whole, such as what keeps it from being planned."""
 
     def say(self, note: str) -> None:
-        """Warns of something once, and keeps it for the summary."""
+        """Warns once about something, and keeps the warning for the summary."""
         if note not in self.notes:
             self.notes.append(note)
             warnings.warn(note, PlanWarning, stacklevel=3)
 
     def summary(self) -> str:
-        """What was asked, a line for each graph, and what is recomputed most."""
+        """Returns what was requested, a line for each graph, and the modules recomputed most."""
         if not self.graphs:
             state = "nothing is planned" if self.notes else "no step was trained yet"
             return "\n".join([f"ckplan: {self.request.words()}; {state}", *self.notes])
@@ -112,7 +112,7 @@ class Report:
 
 
 def recomputed_modules(graph: JointGraph, plan: Plan) -> Counter[str]:
-    """How often operations run beyond their first time, by module."""
+    """Returns how often each module's operations run beyond their first run."""
     again: Counter[str] = Counter()
     for step, runs in Counter(plan.steps).items():
         operation = graph.operations[step]
@@ -122,7 +122,7 @@ def recomputed_modules(graph: JointGraph, plan: Plan) -> Counter[str]:
 
 
 def size(count: int) -> str:
-    """Bytes for people: 1.50 MiB."""
+    """Returns bytes as text for people: 1.50 MiB."""
     value = float(count)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if value < 1024:
@@ -132,7 +132,7 @@ def size(count: int) -> str:
 
 
 def percent(part: int, whole: int) -> str:
-    """A share for people: 61%."""
+    """Returns a share as text for people: 61%."""
     return f"{100 * part / whole:.0f}%" if whole else "100%"
 
 

@@ -1,9 +1,10 @@
-"""One graph of a model as eager operations: how its two modules run, and what they need.
+"""Runs one graph of a model as eager operations: its two modules, and the memory they need.
 
-The first step is measured: all calls of the graph that it makes, and their backward passes. Then it
-is known which results the caller dropped, and for which no gradient came. Where a plan without
-them needs less, later calls run by it (the *lean* one). It saves one tensor by AOT autograd, for
-AOT autograd knows how much the first plan saves; what it needs itself hangs on that tensor.
+The first step is measured: all calls of the graph that it makes, and their backward passes. After
+it, it is known which results the caller dropped, and for which results no gradient came. If a plan
+without these results needs less memory, later calls run by that plan (the *lean* one). The lean
+plan saves one tensor through AOT autograd, because AOT autograd expects as many saved values as the
+first plan has. Its own saved values are attached to that tensor.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Built:
-    """What a plan was built to, and which gradients are counted apart."""
+    """The modules that a plan was built into, and which gradients are counted apart."""
 
     forward: fx.GraphModule
     backward: fx.GraphModule
@@ -63,7 +64,7 @@ class _Lean:
 
 @dataclass
 class _Call:
-    """What one call of a lean forward module leaves for its backward pass."""
+    """The values that one call of a lean forward module leaves for its backward pass."""
 
     lean: _Lean
     inputs: list[Any]
@@ -78,11 +79,11 @@ class _Call:
         self.input_versions = [_version(tensor) for tensor in self.inputs]
 
     def check(self) -> None:
-        """Raises RuntimeError where something saved was changed since, as PyTorch does."""
+        """Raises RuntimeError if a saved tensor was changed since, as PyTorch does."""
         _check_unchanged(zip(self.saved, self.versions))
 
     def check_inputs(self) -> None:
-        """Raises RuntimeError where an input was changed that a second run would read."""
+        """Raises RuntimeError if an input that a second run would read was changed."""
         pairs = list(zip(self.inputs, self.input_versions))
         _check_unchanged(pairs[position] for position in self.lean.inputs_read)
 
@@ -109,14 +110,14 @@ class Step:
         self._waiting = Waiting()
         self._latest: tuple[int, Results] | None = None
         self._node_type: type | None = None
-        # The joint graph and its options, as long as there may be another plan of it.
+        # The joint graph and its options, as long as another plan of it may be made.
         self._joint: tuple[fx.GraphModule, dict[str, Any]] | None = None
         self._unused: Unused | None = None
         self._lean: _Lean | None = None
         self._has_left = False
 
     def is_waiting(self) -> bool:
-        """Whether a forward pass waits for its backward pass."""
+        """Returns whether a forward pass waits for its backward pass."""
         return self._waiting.count() > 0
 
     def partition(self, joint: fx.GraphModule, inputs: Any, **options: Any) -> Any:
@@ -140,7 +141,7 @@ class Step:
         self._tracker = Tracker()
 
     def _plan_for_loss(self, joint: fx.GraphModule, options: dict[str, Any]) -> Any:
-        """The modules where the caller uses the loss alone; None where there is no such plan."""
+        """Returns the modules for a caller that uses only the loss; None without such a plan."""
         unused = beyond_the_loss(joint, self._num_outputs)
         if unused is None:
             self._backend.report.say(NO_LOSS)
@@ -154,7 +155,7 @@ class Step:
         self._begin(everything.forward)
         self._lean = self._make_lean(planned, unused)
         self._joint = joint, options
-        if self._lean is None:  # It could not run again what it has promised not to need.
+        if self._lean is None:  # Forward could not run again for other results.
             self._backend.report.graphs.remove(self._entry)
             return None
         return everything.forward, everything.backward
@@ -194,7 +195,7 @@ class Step:
         return private.mark_boxed(run)
 
     def returned(self, outputs: Sequence[Any]) -> None:
-        """Notes what the caller got of the forward pass that has just run."""
+        """Records which results of the last forward pass the caller got."""
         if self._latest is None:
             return
         (made, results), self._latest = self._latest, None
@@ -205,10 +206,10 @@ class Step:
             if self._node_type is None and _has_saved(node, self._first_made, made):
                 self._node_type = type(node)
             if type(node) is self._node_type:
-                node.set_materialize_grads(False)  # So it is seen which gradients do not arrive.
+                node.set_materialize_grads(False)  # Shows which gradients do not arrive.
 
     def _measure(self, call: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
-        """Calls a forward module; where the calls before had no backward pass, measures anew."""
+        """Calls a forward module; measures anew if earlier calls had no backward pass."""
         if self._tracker is None:
             return call(arguments)
         if self._is_begun and not self.is_waiting():
@@ -217,13 +218,13 @@ class Step:
         return self._tracker.run(call, arguments)
 
     def _choose(self) -> None:
-        """Takes another plan between two steps, where the caller uses less or more than planned."""
+        """Changes the plan between two steps, if the caller uses less or more than planned."""
         if self.is_waiting():
             return
         if self._has_left:
             self._has_left = False
             self._measure_anew()
-            if self._uses_loss_alone:  # The first modules are not planned.
+            if self._uses_loss_alone:  # Then the first modules have no plan.
                 self._use_lean(Unused())
         elif self._unused is not None and self._tracker is None and not self._uses_loss_alone:
             self._use_lean(self._unused)
@@ -246,7 +247,7 @@ class Step:
         self._entry.measured_peak_bytes = None
 
     def _make_lean(self, built: Built, unused: Unused) -> _Lean | None:
-        """None where the first forward module must not run again."""
+        """Returns None if the first forward module must not run again."""
         assert self._forward is not None
         try:
             again = saving_again(self._forward, self._num_outputs)
@@ -274,7 +275,7 @@ class Step:
         return [*results[: self._num_outputs], *saved]
 
     def _run_backward(self, first: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
-        # Nothing here may keep what was saved: the backward module frees it as it goes.
+        # Nothing here may hold the saved values, because the backward module frees them as it runs.
         saved, brought = arguments[: self._num_saved], arguments[self._num_saved :]
         arguments.clear()
         absent = frozenset(i for i in range(len(self._tangents)) if brought[i] is None)
@@ -293,9 +294,9 @@ class Step:
         return gradients
 
     def _take_lean(self, saved: list[Any], absent: frozenset[int]) -> _Lean | None:
-        """Puts what the forward pass saved into ``saved``, and returns the plan that it ran by.
+        """Moves the values that forward saved into ``saved``, and returns the plan that it ran by.
 
-        None is the first plan. The gradients ``absent`` did not arrive.
+        None stands for the first plan. The gradients ``absent`` did not arrive.
         """
         if self._first_made is None:
             return None
@@ -318,7 +319,7 @@ class Step:
         return None
 
     def _leave_lean(self) -> None:
-        """The caller uses more than it did: from the next step on all results are planned for."""
+        """Plans for all results from the next step on, because the caller uses more than before."""
         if self._lean is None:
             return
         self._lean, self._has_left, self._tracker = None, True, None
@@ -328,7 +329,7 @@ class Step:
         self._backend.report.say(HELD_AFTER_ALL)
 
     def _save_again(self, call: _Call) -> list[Any]:
-        """Runs the forward pass again, to save what the first plan saves."""
+        """Runs the forward pass again, to save the values that the first plan saves."""
         call.check_inputs()
         before = [generator_state(device) for device in call.lean.devices]
         for device, state in zip(call.lean.devices, call.states):
@@ -355,10 +356,10 @@ def _warn_above_plan(entry: GraphReport) -> None:
 
 
 def _apart_from(returned: Sequence[Any], saved: Sequence[Any]) -> list[Any]:
-    """What is saved, as other objects than those returned to the caller, in the same memory.
+    """Returns the saved values as other objects than the results, in the same memory.
 
-    Else it would seem that the caller held them, and a result would keep itself in memory by the
-    graph that it is the end of.
+    Otherwise it would seem that the caller held them, and a result would keep itself in memory
+    through the autograd graph that leads to it.
     """
     ids = {id(result) for result in returned if isinstance(result, torch.Tensor)}
     return [tensor.detach() if id(tensor) in ids else tensor for tensor in saved]
@@ -377,12 +378,12 @@ def _version(tensor: Any) -> int:
 
 
 def _zeros_like(tensor: torch.Tensor) -> torch.Tensor:
-    """Zeros in the form of a fake tensor."""
+    """Returns zeros in the form of a fake tensor."""
     return torch.zeros(tensor.shape, dtype=tensor.dtype, device=tensor.device)
 
 
 def _has_saved(node: Any, position: int | None, key: int) -> bool:
-    """Whether a node of autograd's graph saves the storage ``key`` at this position."""
+    """Returns whether a node of autograd's graph saves the storage ``key`` at this position."""
     saved = node.saved_tensors
     if position is None or position >= len(saved):
         return False

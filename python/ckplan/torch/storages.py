@@ -1,9 +1,9 @@
-"""Results that lie in more memory than their fake tensors say.
+"""Finds results that lie in more memory than their fake tensors say.
 
-``mse_loss`` writes the loss of every element, and then the mean of them to the front of the same
-storage, which stays as large as it was: the loss is one number, and holds as many bytes as the
-prediction. Its fake tensor has a storage of 4 bytes. Which of PyTorch's losses do so depends on its
-version and on the device; so each is run once on two elements, and asked.
+``mse_loss`` writes the loss of every element, and then their mean to the front of the same storage,
+which keeps its size. The loss is one number, but holds as many bytes as the prediction. Its fake
+tensor has a storage of 4 bytes. Which of PyTorch's losses do this depends on PyTorch's version and
+on the device, so each loss is run once on two elements to find out.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ckplan.torch import operators, private
 
 
 def unreduced_bytes(node: fx.Node) -> int:
-    """The bytes that a reducing loss leaves its result in; 0 for all other operations.
+    """Returns the bytes that hold the result of a reducing loss; 0 for all other operations.
 
-    Of 6,000 calls of PyTorch's operators, those of its own tests, four losses alone had a storage
-    of another size than their fake tensors: all take ``reduction``.
+    Among 6,000 calls of PyTorch's operators, from PyTorch's own tests, only four losses had a
+    storage of another size than their fake tensors. All four take ``reduction``.
     """
     result = node.meta.get("val")
     if not isinstance(result, torch.Tensor) or not operators.argument(node, "reduction"):
@@ -40,7 +40,7 @@ def _keeps_unreduced(loss: OpOverload, device: torch.device) -> bool:
     if loss.namespace != "aten":
         return False
     operands = [a.name for a in loss._schema.arguments if not a.has_default_value()]
-    # A graph may be of a device that this machine lacks: the kernels of a CPU are like it then.
+    # A graph may be for a device that this machine lacks; the CPU's kernels stand in for it then.
     for place in (device, torch.device("cpu")):
         try:
             with private.real_tensors(), torch.no_grad():
@@ -48,5 +48,5 @@ def _keeps_unreduced(loss: OpOverload, device: torch.device) -> bool:
                 left = result.untyped_storage().nbytes()
                 return result.numel() == 1 and left > result.element_size()
         except (AssertionError, AttributeError, RuntimeError, TypeError, ValueError):
-            continue  # It takes other operands, and is none of those losses; or there is no device.
+            continue  # Not one of those losses, or the device is missing.
     return False

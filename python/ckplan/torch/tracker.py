@@ -1,8 +1,8 @@
 """Measures the memory that a step's tensors need while it runs.
 
-Every operation passes a dispatch mode, which notes each new storage and sees when it is gone. What
-an operator allocates and frees within one call is not seen. No allocator is asked, so it works on
-every device, to the byte.
+Every operation passes a dispatch mode, which records each new storage and notices when the storage
+is gone. Memory that an operator allocates and frees within one call is not seen. The tracker does
+not ask an allocator, so it works on every device, to the byte.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ from ckplan.torch.private import storage_key, storage_watch
 
 
 class Tracker:
-    """The memory of one step: its forward module, what waits, and its backward module."""
+    """The memory of one step: its forward module, its saved values, and its backward module."""
 
     def __init__(self) -> None:
         self._watches: dict[int, Callable[[], bool]] = {}
-        # What happened: (number of the storage, bytes it adds). Read by peak_bytes().
+        # All changes: (number of the storage, bytes it adds). peak_bytes() reads them.
         self._changes: list[tuple[int, int]] = []
         self._numbers: dict[int, int] = {}
         self._sizes: list[int] = []
         self._left_out: set[int] = set()
 
     def run(self, call: Callable[[list[Any]], Any], arguments: list[Any]) -> Any:
-        """Calls a boxed module, and follows the memory of all that it makes."""
-        # A watch keeps the number of its storage from being given to another one.
+        """Calls a boxed module, and tracks the memory of all tensors that it makes."""
+        # A watch keeps its storage's number from being reused for another storage.
         inputs = {storage_key(t): storage_watch(t) for t in tensors_in(arguments)}
         with _Watch(self, inputs):
             return call(arguments)
 
     def hold(self, tensors: Iterable[Any]) -> None:
-        """Counts tensors that others made, until they are gone."""
+        """Counts tensors that were made elsewhere, until they are gone."""
         for tensor in tensors_in(list(tensors)):
             self._note(tensor)
 
     def leave_out(self, tensors: Iterable[Any]) -> None:
-        """Does not count the memory of these tensors, which is counted elsewhere."""
+        """Excludes the memory of these tensors, which is counted elsewhere."""
         for tensor in tensors_in(list(tensors)):
             number = self._numbers.get(storage_key(tensor))
             if number is not None:
                 self._left_out.add(number)
 
     def peak_bytes(self) -> int:
-        """The most bytes at once, but for what is left out."""
+        """Returns the most bytes at once, without excluded memory."""
         live = peak = 0
         for number, size in self._changes:
             if number not in self._left_out:
@@ -57,7 +57,7 @@ class Tracker:
         return peak
 
     def forget_dead(self) -> None:
-        """Notes which storages are gone."""
+        """Records which storages are gone."""
         for key in [key for key, lives in self._watches.items() if not lives()]:
             del self._watches[key]
             number = self._numbers.pop(key)

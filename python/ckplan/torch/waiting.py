@@ -1,7 +1,7 @@
-"""Which forward passes of a graph wait for their backward pass, and what became of their results.
+"""Tracks which forward passes of a graph wait for backward, and which of their results live.
 
-A model that is called several times before the backward pass, as a siamese network or the
-discriminator of a GAN is, keeps what all these calls have saved.
+A model that is called several times before the backward pass, such as a siamese network or the
+discriminator of a GAN, keeps the saved values of all these calls.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ckplan.torch.private import storage_key, storage_watch
 
 
 class Results:
-    """What one call of the forward module returned. Does not keep it in memory."""
+    """The results of one call of the forward module. This object does not keep them in memory."""
 
     def __init__(self, outputs: Sequence[Any]):
         self._keys = [storage_key(o) if isinstance(o, torch.Tensor) else None for o in outputs]
@@ -26,14 +26,14 @@ class Results:
         self._objects: dict[int, list[Callable[[], Any]]] = {}
 
     def returned(self, tensors: Iterable[Any]) -> None:
-        """Notes the tensors that the caller got: the outputs, or views of them."""
+        """Records the tensors that the caller got: the outputs, or views of them."""
         for tensor in tensors_in(list(tensors)):
             self._objects.setdefault(storage_key(tensor), []).append(weakref.ref(tensor))
 
     def dropped(self, saved: Iterable[Any]) -> set[int]:
-        """The positions of results that the caller does not hold any more.
+        """Returns the positions of results that the caller no longer holds.
 
-        What the backward module reads, ``saved``, is in memory for its own sake.
+        ``saved``, the values that the backward module reads, stay in memory in any case.
         """
         kept = {storage_key(tensor) for tensor in tensors_in(list(saved))}
         return {i for i, key in enumerate(self._keys) if not self._is_held(key, kept)}
@@ -45,29 +45,29 @@ class Results:
 
 
 class Waiting:
-    """The forward passes whose saved tensors live. Each is known by the first tensor it made."""
+    """The forward passes whose saved tensors live. The first tensor of a pass identifies it."""
 
     def __init__(self) -> None:
         self._passes: dict[int, tuple[Callable[[], bool], Results]] = {}
 
     def begin(self, made: torch.Tensor, results: Results) -> None:
-        """A forward pass has ended, and ``made`` is among what it saved."""
+        """Records that a forward pass has ended, with ``made`` among its saved values."""
         self._passes[storage_key(made)] = storage_watch(made), results
 
     def end(self, made: torch.Tensor) -> Results | None:
-        """Its backward pass begins: it waits no longer. Returns its results."""
+        """Records that its backward pass begins: it no longer waits. Returns its results."""
         _, results = self._passes.pop(storage_key(made), (None, None))
         return results
 
     def count(self) -> int:
-        """How many wait. Passes whose graph was dropped do not."""
+        """Returns how many passes wait. Passes whose graph was dropped do not count."""
         for key in [key for key, (lives, _) in self._passes.items() if not lives()]:
             del self._passes[key]
         return len(self._passes)
 
 
 def first_made(forward: fx.GraphModule, num_outputs: int) -> int | None:
-    """The position, among what a forward module saves, of the first tensor that is no input."""
+    """Returns the position of the first saved value of a forward module that is not an input."""
     (output,) = forward.graph.find_nodes(op="output")
     for position, node in enumerate(output.args[0][num_outputs:]):
         if isinstance(node, fx.Node) and node.op == "call_function":
