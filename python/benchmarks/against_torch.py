@@ -2,14 +2,14 @@
 
     python python/benchmarks/against_torch.py [NETWORK...] [--settings 0.8 0.5 ...]
 
-All plans are of the same joint graph: the one that ``torch.compile`` hands to its partitioner,
-with Inductor's decompositions and its passes over joint graphs. They are replayed on paper by the
-same code (``ckplan.torch.judge``), with the same costs: T is further time by the roofline of an
-A100 (TF32, pointwise operations fused with what makes their inputs), F further FLOPs, both in per
-cent of a step that keeps everything. For each peak that PyTorch reaches, ckplan is given that peak
-as its budget, once with each cost; in the last row half of the least peak of
-``activation_memory_budget``, whose 1.0 is what ``torch.compile`` does unless it is set otherwise.
-Nothing is trained, so no memory is needed for it.
+All plans are for the same joint graph: the one that ``torch.compile`` passes to its partitioner,
+with Inductor's decompositions and its passes over joint graphs. The same code simulates all plans
+(``ckplan.torch.judge``), with the same costs: T is added time by the roofline of an A100 (TF32,
+pointwise operations fused with the makers of their inputs), and F is added FLOPs, both in percent
+of a step that keeps everything. For each peak that PyTorch reaches, ckplan gets that peak as its
+budget, once with each cost. In the last row the budget is half of the least peak of
+``activation_memory_budget``, whose default in ``torch.compile`` is 1.0. Nothing is trained, so
+training takes no memory.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], Callable[[], torch.Tensor], s
 
 
 class _CapturedError(Exception):
-    """Ends the compilation when the joint graph is there."""
+    """Ends the compilation once the joint graph is captured."""
 
 
 @dataclass
@@ -65,13 +65,13 @@ class Step:
     options: dict[str, Any]
 
     def copy(self) -> fx.GraphModule:
-        """A copy for a partitioner to change."""
+        """Returns a copy for a partitioner to change."""
         return fx.GraphModule(self.joint, copy.deepcopy(self.joint.graph))
 
 
 @dataclass
 class Point:
-    """What a plan needs: bytes at its peak, further time and further FLOPs as shares of a step."""
+    """The needs of a plan: peak bytes, and added time and added FLOPs as shares of a step."""
 
     name: str
     peak: int
@@ -82,8 +82,8 @@ class Point:
 def trace(model: nn.Module, batch: torch.Tensor, compiler: str) -> Step:
     """Returns the joint graph of the model with its loss. Runs nothing.
 
-    ``compiler`` is ``"inductor"`` for the graph that ``torch.compile`` divides, ``"eager"`` for
-    that of eager mode's own operators.
+    ``compiler`` is ``"inductor"`` for the graph that ``torch.compile`` divides, and ``"eager"`` for
+    the graph of eager mode's own operators.
     """
     found: list[Step] = []
 
@@ -114,7 +114,7 @@ def trace(model: nn.Module, batch: torch.Tensor, compiler: str) -> Step:
 
 
 def captured(step: Step, costs: str) -> JointGraph:
-    """The step as ckplan plans it for Inductor."""
+    """Returns the step as ckplan plans it for Inductor."""
     static = set(step.options["static_lifetime_input_indices"])
     count = step.options["num_fwd_outputs"]
     graph = capture(step.joint, count, static, replays_random=False)
@@ -123,7 +123,7 @@ def captured(step: Step, costs: str) -> JointGraph:
 
 
 class Judge:
-    """Peak, time and FLOPs of any two modules that were made from one step."""
+    """Computes peak, time and FLOPs of any two modules that were made from one step."""
 
     def __init__(self, step: Step):
         self.timed, self.counted = captured(step, "roofline:a100"), captured(step, "flops")
@@ -133,14 +133,14 @@ class Judge:
         self.keep_all_bytes = replay_modules(everything, self._apart).peak_bytes
 
     def point(self, name: str, modules: Modules) -> Point:
-        """Judges two modules."""
+        """Returns the figures of two modules."""
         peak = replay_modules(modules, self._apart).peak_bytes
         further_time = _time(modules) / self._time_once - 1
         return Point(name, peak, further_time, _flops(modules) / self._flops_once - 1)
 
 
 def _time(modules: Modules) -> int:
-    """Nanoseconds of both modules; what one makes and the other reads is fused with neither."""
+    """Returns the nanoseconds of both modules; a tensor between them prevents fusion."""
     spent = 0
     for nodes in _operations(modules):
         fusible = {node for node in nodes if is_pointwise(node)}
@@ -160,7 +160,7 @@ def _operations(modules: Modules) -> Iterable[list[fx.Node]]:
 
 
 def makes_memory(node: fx.Node) -> bool:
-    """Whether it is an operation of its own: no view, no item of several results."""
+    """Returns whether the node is an operation of its own: no view, no item of several results."""
     if node.op != "call_function" or node.target is operator.getitem:
         return False
     if operators.is_declared_view(node) or operators.is_mutation(node):
@@ -170,12 +170,12 @@ def makes_memory(node: fx.Node) -> bool:
 
 
 def tensors_of(node: fx.Node) -> list[torch.Tensor]:
-    """The tensors that a node stands for."""
+    """Returns the tensors of a node."""
     return list(tensors_in(node.meta.get("val")))
 
 
 def divide(step: Step) -> Modules:
-    """What PyTorch's partitioner makes of the step."""
+    """Returns the modules that PyTorch's partitioner makes of the step."""
     joint = step.copy()
     fake_mode = next(t.fake_mode for node in joint.graph.nodes for t in tensors_of(node))
     with fake_mode:
@@ -186,14 +186,14 @@ def divide(step: Step) -> Modules:
 
 
 def torch_points(step: Step, judge: Judge, settings: tuple[float, ...]) -> Iterator[Point]:
-    """The step with each setting of the knob."""
+    """Yields the figures of the step with each setting of the knob."""
     for setting in settings:
         with functorch_config.patch(activation_memory_budget=setting):
             yield judge.point(f"activation_memory_budget {setting}", divide(step))
 
 
 def checkpoint_blocks(model: nn.Module) -> nn.Module:
-    """The model with a checkpoint around each block or layer."""
+    """Returns the model with a checkpoint around each block or layer."""
     blocks = model.get_submodule("blocks" if isinstance(model, ResNet) else "layers")
     for block in blocks.children():
         plain = block.forward
@@ -202,7 +202,7 @@ def checkpoint_blocks(model: nn.Module) -> nn.Module:
 
 
 def planned(step: Step, judge: Judge, limit: int, request: Request) -> Point:
-    """The plan of ckplan within ``limit`` bytes."""
+    """Returns the figures of ckplan's plan within ``limit`` bytes."""
     graph = judge.timed if request.costs != "flops" else judge.counted
     plan = make_plan(graph, request, limit)
     modules = build(step.joint, graph, plan.steps)

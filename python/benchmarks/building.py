@@ -1,9 +1,9 @@
-"""Says how long the modules of a plan take to build, by the depth of the network.
+"""Prints how long the modules of a plan take to build, by the depth of the network.
 
     python python/benchmarks/building.py [LAYERS...] [--budget 60%]
 
-The network is a small BERT, so that its graph is all that grows. Seconds are CPU time, the median
-of three.
+The network is a small BERT, so that only its graph grows. Seconds are CPU time, the median of three
+runs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import argparse
 import statistics
 import time
 
-from against_torch import trace  # Also finds the tests' networks.
+from against_torch import trace  # This import also makes the tests' networks importable.
 from ckplan.torch import private
 from ckplan.torch.building import build
 from ckplan.torch.capture import capture
@@ -23,7 +23,7 @@ from torch_tests.networks import Bert, tokens
 
 
 def build_time(layers: int, budget: str) -> tuple[int, float]:
-    """Returns the number of operations, and the seconds in which their modules are built."""
+    """Returns the number of operations, and the seconds that building their modules takes."""
     step = trace(Bert(layers, 16, 2, 64, 16), tokens(), "eager")
     static = set(step.options["static_lifetime_input_indices"])
     graph = capture(step.joint, step.options["num_fwd_outputs"], static)

@@ -1,13 +1,13 @@
-"""Says what the first step of training takes longer, by CPU time.
+"""Prints how much longer the first step of training takes, in CPU time.
 
     python python/benchmarks/first_step.py [NETWORK...] [--budget 60%] [--effort quick]
 
-The networks are those of against_torch.py. What PyTorch needs for the joint graph, it needs for
-every backend of ``torch.compile`` that traces the backward pass; the rest is ckplan's. Nothing is
-trained, so no memory is needed for it. PyTorch's modules are loaded before. All but the first
-column, seconds, are per cent of what PyTorch takes for its graph, which depend less on the machine.
-"kept" is what takes the place of "planned" the next time, when the plan is in the cache, from where
-it is judged again; the last column is the time that the plan adds to a step.
+The networks are those of against_torch.py. PyTorch spends its time on the joint graph for every
+backend of ``torch.compile`` that traces the backward pass; the rest is ckplan's time. Nothing is
+trained, so training takes no memory. PyTorch's modules are loaded before. The first column is in
+seconds. All others are in percent of PyTorch's time for its graph, which depends less on the
+machine. "kept" replaces "planned" on the next run, when the plan is in the cache and is only
+checked again. The last column is the time that the plan adds to a step.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Made = TypeVar("Made")
 
 
 class Stopwatch:
-    """CPU seconds of this process and of the programs that it runs, by what was done."""
+    """CPU seconds of this process and of the programs that it runs, by activity."""
 
     def __init__(self) -> None:
         self.spent: dict[str, float] = {}
@@ -40,7 +40,7 @@ class Stopwatch:
         self.added_share = 0.0
 
     def time(self, name: str, call: Callable[[], Made]) -> Made:
-        """Calls it, and notes how long it takes."""
+        """Makes the call, and records how long it takes."""
         before = sum(os.times()[:4])
         made = call()
         self.spent[name] = sum(os.times()[:4]) - before

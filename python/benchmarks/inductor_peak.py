@@ -1,12 +1,12 @@
-"""Compares planned peaks with what PyTorch's allocator counts, as eager, by Inductor and without.
+"""Compares planned peaks with PyTorch's allocator, in eager mode and with Inductor.
 
     python python/benchmarks/inductor_peak.py [NETWORK...] [--budgets 100% 80% 65%] [--scale 8]
 
-The networks are those of the tests, with batches SCALE times as large. PyTorch's profiler notes
-each allocation and release of the second step on a CPU; gradients of parameters are left out, as
-in the plan. So the figures have in them what operators allocate and free within one call, which a
-plan does not count: the peak run as eager shows how much that is. The first column is of
-``torch.compile`` as it is, without a plan.
+The networks are those of the tests, with batches SCALE times as large. PyTorch's profiler records
+each allocation and release of the second step on a CPU. Gradients of parameters are left out, as in
+the plan. The figures therefore include memory that operators allocate and free within one call,
+which a plan does not count; the peak in eager mode shows how much that is. The first column is
+``torch.compile`` without a plan.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from torch_tests.training import loss_of
 
 
 def allocations(events: list[Any]) -> Iterator[tuple[int, int, int]]:
-    """What the allocator did: times, addresses, and bytes, below 0 where memory is given back."""
+    """Yields the allocator's changes: time, address, and bytes (negative for a release)."""
     for event in events:
         if event.tag == _EventType.Allocation:
             fields = event.extra_fields
@@ -39,7 +39,7 @@ def allocations(events: list[Any]) -> Iterator[tuple[int, int, int]]:
 
 
 def peak_bytes(events: list[Any], apart: list[torch.Tensor]) -> int:
-    """The most bytes at once, but for the memory of the tensors in ``apart``, which still live."""
+    """Returns the most bytes at once, without the tensors in ``apart``, which still live."""
     in_order = sorted(allocations(events), key=lambda event: event[0])
     last = {address: i for i, (_, address, size) in enumerate(in_order) if size > 0}
     left_out = {last.get(tensor.untyped_storage().data_ptr()) for tensor in apart}
@@ -51,12 +51,12 @@ def peak_bytes(events: list[Any], apart: list[torch.Tensor]) -> int:
             live += sizes[address]
             peak = max(peak, live)
         else:
-            live -= sizes.pop(address, 0)  # What was there before the step is not counted.
+            live -= sizes.pop(address, 0)  # Memory from before the step is not counted.
     return peak
 
 
 def allocated(name: str, scale: int, compile_step: Callable[[Any], Any]) -> tuple[Any, int]:
-    """The compiled step, and the peak of its second run in bytes, as the allocator counts."""
+    """Returns the compiled step, and the peak of its second run in bytes, by the allocator."""
     torch._dynamo.reset()
     torch.manual_seed(0)
     make, batch = NETWORKS[name]
@@ -72,12 +72,12 @@ def allocated(name: str, scale: int, compile_step: Callable[[Any], Any]) -> tupl
 
 
 def alone(name: str, scale: int) -> int:
-    """What torch.compile needs without a plan."""
+    """Returns the peak of torch.compile without a plan."""
     return allocated(name, scale, lambda step: torch.compile(step, fullgraph=True))[1]
 
 
 def measured(name: str, compiler: str, budget: str, scale: int) -> tuple[int, int]:
-    """The peaks of a planned step in bytes: as planned, and as the allocator counts."""
+    """Returns the peaks of a planned step in bytes: as planned, and as the allocator counts."""
     options = {"budget": budget, "compiler": compiler, "fullgraph": True}
     step, found = allocated(name, scale, lambda step: ckplan.torch.compile(step, **options))
     return step.ckplan.graphs[0].plan.peak_bytes, found

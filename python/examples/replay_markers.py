@@ -1,10 +1,11 @@
-"""Prints the training step that an annotated model is planned for, by its markers alone.
+"""Prints the training step of an annotated model, reading only the model's markers.
 
     ckplan model.onnx --budget 60% --emit onnx=planned.onnx
     python python/examples/replay_markers.py planned.onnx
 
-A line for each step: which node of the file runs, what the step reads, and which results are
-released after it. docs/onnx-markers.md says what the markers mean; onnx is all that this needs.
+Each step gets a line: the node of the file that it runs, the values that it reads, and the results
+that are released after it. docs/onnx-markers.md explains the markers. Only the package onnx is
+needed.
 """
 
 import sys
@@ -46,7 +47,7 @@ class MarkedModel:
         }
 
     def has_calls(self) -> bool:
-        """Whether functions are called, whose operations stand in other graphs."""
+        """Returns whether functions are called, whose operations are in other graphs."""
         return any("ckplan.operations" in markers for markers in self.of_node)
 
     def steps(self) -> list[Step]:
@@ -100,7 +101,7 @@ class MarkedModel:
         return steps
 
     def _made(self, name: str) -> Value | None:
-        """The result that holds the tensor; None if it is constant or comes from outside."""
+        """Returns the result that holds the tensor; None for constants and outside tensors."""
         while name in self.makers:
             node, place = self.makers[name]
             action = self.of_node[node].get("ckplan.action")
@@ -141,7 +142,7 @@ class MarkedModel:
         return [Value(str(node), place) for place in places]
 
     def _add_frees(self, steps: list[Step]) -> None:
-        """A result is released after the last step that reads it before it is made again."""
+        """Releases each result after the last step that reads it before it is made again."""
         last: dict[Value, Step] = {}
         for step in steps:
             for value in step.reads:

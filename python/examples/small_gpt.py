@@ -1,4 +1,4 @@
-"""Trains a small GPT on the bytes of a file, within 40 % of the memory that it would take."""
+"""Trains a small GPT on the bytes of a file, within 40 % of the memory of keeping everything."""
 
 import sys
 from pathlib import Path
@@ -20,7 +20,7 @@ mask = nn.Transformer.generate_square_subsequent_mask(128)
 
 
 def loss_of(tokens: torch.Tensor) -> torch.Tensor:
-    """The loss of predicting each byte from those before it."""
+    """Returns the loss of predicting each byte from the bytes before it."""
     logits = model[2](model[1](model[0](tokens[:, :-1]), mask=mask, is_causal=True))
     return cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
 

@@ -1,4 +1,4 @@
-"""A headless Chromium, spoken to over two pipes by its DevTools protocol: no package is needed."""
+"""Controls a headless Chromium over two pipes by its DevTools protocol, without any package."""
 
 import base64
 import json
@@ -10,30 +10,30 @@ import time
 
 NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"]
 
-# After so long a browser that does not answer has hung, however busy the machine is.
+# A browser that does not answer for this long hangs, however busy the machine is.
 HANG_SECONDS = 900
 
 
 def find_browser():
-    """The program that CKPLAN_BROWSER names, or a Chromium in PATH; None if there is none."""
+    """Returns the program in CKPLAN_BROWSER, or a Chromium in PATH, or None."""
     named = os.environ.get("CKPLAN_BROWSER")
     return named or next(filter(None, map(shutil.which, NAMES)), None)
 
 
 class Browser:
-    """One page at a time. What the page says on its console as an error is in `errors`."""
+    """Shows one page at a time. `errors` has the errors that the page wrote to its console."""
 
     def __init__(self, program, profile):
         reads, writes = os.pipe(), os.pipe()
 
-        def place_pipes():  # The browser reads at descriptor 3 and writes at 4.
+        def place_pipes():  # The browser reads from descriptor 3 and writes to 4.
             low, high = os.dup(reads[0]), os.dup(writes[1])
             os.dup2(low, 3)
             os.dup2(high, 4)
 
         options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
         options += ["--no-first-run", "--disable-background-networking", "--remote-debugging-pipe"]
-        # The program that is tested must need no network: none can be reached.
+        # The page must not need a network, so no host can be reached.
         options += ["--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={profile}"]
         self.process = subprocess.Popen(
             [program, *options],
@@ -103,12 +103,12 @@ class Browser:
 
     @property
     def requests(self):
-        """The addresses that the page has asked for."""
+        """Returns the addresses that the page has requested."""
         sent = [e["params"] for e in self.events if e.get("method") == "Network.requestWillBeSent"]
         return [params["request"]["url"] for params in sent]
 
     def open(self, file, width=1400, height=1000, dark=False):
-        """Opens the file, and waits until the page says that it is ready."""
+        """Opens the file, and waits until the page reports that it is ready."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -124,16 +124,16 @@ class Browser:
         while self.run("document.documentElement?.dataset.state") != "ready":
             assert not self.errors, self.errors
             assert time.monotonic() - start < HANG_SECONDS, "the page is never ready"
-        # What it has drawn is on the screen.
+        # Waits until its drawing is on the screen.
         self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def cpu_seconds(self):
-        """The CPU time that the page's main thread has taken: other programs do not count."""
+        """Returns the CPU time of the page's main thread, which other programs do not affect."""
         metrics = self.call("Performance.getMetrics")["metrics"]
         return next(each["value"] for each in metrics if each["name"] == "TaskDuration")
 
     def run(self, script):
-        """The value of an expression in the page."""
+        """Returns the value of an expression in the page."""
         answer = self.call(
             "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
         )

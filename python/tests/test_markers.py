@@ -1,4 +1,4 @@
-"""The steps that python/examples/replay_markers.py finds in annotated models are the plans' own."""
+"""Tests that python/examples/replay_markers.py finds the plans' own steps in annotated models."""
 
 import importlib.util
 import json
@@ -45,7 +45,7 @@ TOO_LARGE_FOR = {
 
 
 def annotate(model, flags, folder):
-    """Plans the model; the plan, and what stands in the annotated model. None: nothing fits."""
+    """Plans the model. Returns the plan and the annotated model, or None if no plan fits."""
     planned = folder / "planned.onnx"
     plan = folder / "plan.json"
     done = run("plan", model, *flags, "-q", "-o", plan, "--emit", f"onnx={planned}")
@@ -56,7 +56,7 @@ def annotate(model, flags, folder):
 
 
 def steps_of_plan(plan, model):
-    """The steps of the plan file, with nodes and results as the markers call them."""
+    """Returns the steps of the plan file, with nodes and results named as in the markers."""
     places = {
         name: (str(number), f"o{position}")
         for number, node in enumerate(model.graph.node)
@@ -93,7 +93,7 @@ def has_steps(model):
 
 
 def check_that_reads_are_there(model):
-    """Replays the step: all that is read is in memory, and nothing of it is left at the end."""
+    """Replays the step: every read finds its value in memory, and no value is left at the end."""
     marked = replay_markers.MarkedModel(model)
     there, read = set(), set()
     for step in marked.steps():

@@ -1,4 +1,4 @@
-"""ckplan.plan, and the program as python -m ckplan."""
+"""Tests ckplan.plan, and the program as python -m ckplan."""
 
 import json
 import subprocess
@@ -93,7 +93,7 @@ def test_a_warning_of_the_program_is_one_of_python():
 
 
 def model_without_parameters():
-    """The bytes of an ONNX model of one Relu, so that no package onnx is needed."""
+    """Returns the bytes of an ONNX model of one Relu, so that the package onnx is not needed."""
 
     def field(number, content):
         return bytes([number << 3 | 2, len(content)]) + content

@@ -1,4 +1,4 @@
-"""Finding the programs."""
+"""Tests how the programs are found."""
 
 import os
 import stat
@@ -19,7 +19,7 @@ def make_program(path: Path, content: bytes = b"\x7fELF") -> Path:
 
 @pytest.fixture
 def nowhere(tmp_path, monkeypatch):
-    """No variable is set, the package holds no program, and PATH is an empty folder."""
+    """Sets no variable, puts no program into the package, and makes PATH an empty folder."""
     monkeypatch.delenv("CKPLAN_PROGRAM", raising=False)
     monkeypatch.delenv("CKEXEC_PROGRAM", raising=False)
     monkeypatch.setattr(program, "__file__", str(tmp_path / "package" / "program.py"))
@@ -62,7 +62,7 @@ def test_each_program_has_its_own_variable(nowhere, monkeypatch):
 
 
 def test_a_script_on_path_is_passed_over(nowhere, monkeypatch):
-    """The entry point of this very package calls find_program, and must not find itself."""
+    """This package's own entry point calls find_program, which must not find that entry point."""
     make_program(nowhere / "first" / "ckplan", b"#!/usr/bin/python3\n")
     found = make_program(nowhere / "second" / "ckplan")
     monkeypatch.setenv("PATH", os.pathsep.join([str(nowhere / "first"), str(nowhere / "second")]))

@@ -1,7 +1,7 @@
-"""`ckplan report`, driven in a headless Chromium.
+"""Tests the page of `ckplan report` in a headless Chromium.
 
-All of it is skipped, with a reason, where there is no browser. CKPLAN_SCREENSHOTS=FOLDER keeps
-what the page looks like.
+All tests are skipped, with a reason, if there is no browser. CKPLAN_SCREENSHOTS=FOLDER stores
+pictures of the page.
 """
 
 import json
@@ -53,7 +53,7 @@ def keep_screenshot(browser, name):
 
 
 def long_joint_graph(operations):
-    """Layers of a chain with skip connections, and their gradients."""
+    """Returns layers of a chain with skip connections, and their gradients."""
     layers = operations // 2
     ops, values = [], []
     for i in range(layers):
@@ -119,7 +119,7 @@ def test_large_reports_are_small_and_open_within_a_second(name, browser, tmp_pat
     peak = plan["result"]["peak_bytes"]
     assert read_figure(browser, "Peak of activations", 2) == human_bytes(peak)
     assert human_bytes(peak) in browser.run("document.querySelector('.live-head').textContent")
-    # What the page sums up at the peak is what the program says.
+    # The page's sums at the peak equal those of the program.
     kinds = json.loads(
         ckplan_runs("explain", tmp_path / "plan.json", "peak", source, "-f", "json")
     )["peak"]["by_kind"]
@@ -147,14 +147,14 @@ def two_plans(tmp_path_factory):
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1400, 480])
 @pytest.mark.parametrize("count", [1, 2])
-def test_nothing_sticks_out_in_any_width(count, width, dark, two_plans, browser):
+def test_nothing_overflows_at_any_width(count, width, dark, two_plans, browser):
     browser.open(two_plans[count - 1], width=width, dark=dark)
     assert browser.errors == []
     assert browser.run("document.documentElement.scrollWidth") <= width
     assert browser.run("document.querySelectorAll('canvas').length") == count
     paper = browser.run("getComputedStyle(document.body).backgroundColor")
     assert paper == ("rgb(22, 24, 27)" if dark else "rgb(255, 255, 255)")
-    # Something is drawn in every picture: more colours than the paper and the grid.
+    # Every picture must show more colours than the paper and the grid.
     colours = browser.run(
         """Math.min(...[...document.querySelectorAll('canvas')].map(canvas => {
             const context = canvas.getContext('2d');
@@ -185,13 +185,13 @@ def middle_of(browser, index=0):
     return box
 
 
-def test_the_pointer_tells_zooms_and_chooses(two_plans, browser):
+def test_the_pointer_shows_zooms_and_selects(two_plans, browser):
     browser.open(two_plans[1])
     x, y, width = middle_of(browser)
     browser.mouse("mouseMoved", x, y)
     tips = browser.run(TIPS)
     assert "step " in tips[0] and "in use" in tips[0] and "keeping all" in tips[0]
-    assert "step " in tips[1]  # The other plan shows the same work.
+    assert "step " in tips[1]  # The other plan highlights the same work.
     everything = browser.run("document.querySelector('canvas').toDataURL()")
     browser.mouse("mousePressed", x, y, 1)
     browser.mouse("mouseMoved", x + width / 8, y, 1)
@@ -230,7 +230,7 @@ def test_the_keyboard_does_what_the_pointer_does(two_plans, browser):
     assert "at step 0 of" in browser.run("document.querySelector('.live-head').textContent")
     browser.key("Escape")
     assert "At the peak" in browser.run("document.querySelector('.live-head').textContent")
-    # From the top of the page everything is reached by Tab alone.
+    # Tab alone must reach everything from the top of the page.
     browser.run("document.activeElement.blur(); window.scrollTo(0, 0)")
     reached = set()
     for _ in range(80):
@@ -282,7 +282,7 @@ def test_tensors_are_searched_sorted_filtered_and_selected(two_plans, browser):
     of_a = list(zip(first_cells(browser, 4), first_cells(browser, 5)))
     of_b = list(zip(first_cells(browser, 7), first_cells(browser, 8)))
     assert of_a and all(a != b for a, b in zip(of_a, of_b))
-    # By keyboard.
+    # The keyboard selects as well.
     lane = browser.run("document.querySelector('canvas').toDataURL()")
     browser.run("document.querySelector('.table-box').focus()")
     browser.key("ArrowDown")

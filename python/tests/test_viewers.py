@@ -1,9 +1,9 @@
-"""What the program writes for other people's viewers, read by those people's own programs.
+"""Reads files for other viewers with those viewers' own programs.
 
-PyTorch's reader of memory snapshots comes with PyTorch, and Perfetto's messages with the package
-perfetto from PyPI, which python/requirements/test.txt names. Its trace processor is a program that
-the package downloads when it is first used: the tests of it are skipped, with a reason, where it is
-not in PATH.
+PyTorch contains a reader of memory snapshots, and the package perfetto from PyPI, which
+python/requirements/test.txt names, has Perfetto's messages. Perfetto's trace processor is a program
+that the package downloads when it is first used; its tests are skipped, with a reason, if it is not
+in PATH.
 """
 
 import pickle
@@ -23,7 +23,7 @@ SOURCES = pytest.mark.parametrize(
 
 
 def emit(form, source, folder):
-    """Plans the source; returns the peak of the plan, its number of steps, and the emitted file."""
+    """Plans the source. Returns the plan's peak, its number of steps, and the emitted file."""
     file = folder / "out"
     plan_file = folder / "plan.json"
     command = [ckplan.find_program(), "plan", *source, "--budget", "90%", "-q", "-o", plan_file]

@@ -1,4 +1,4 @@
-"""These tests need PyTorch; without it they are left out (scripts/test python brings it)."""
+"""These tests need PyTorch; without it they are not collected (scripts/test python installs it)."""
 
 import importlib.util
 
@@ -9,7 +9,7 @@ collect_ignore_glob = [] if importlib.util.find_spec("torch") else ["test_*.py"]
 
 @pytest.fixture(autouse=True)
 def _fresh(tmp_path, monkeypatch):
-    """Each test compiles anew, and keeps its plans to itself."""
+    """Makes each test compile anew, and gives it its own cache of plans."""
     import torch
 
     torch._dynamo.reset()

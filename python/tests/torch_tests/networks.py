@@ -1,4 +1,4 @@
-"""Networks of the kinds that the tests train, made from numbers alone: nothing is downloaded."""
+"""Networks of the kinds that the tests train. Nothing is downloaded: weights are random."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ResNet(nn.Module):
 
 
 class Attention(nn.Module):
-    """Self-attention: as products and a softmax, as BERT has it, or as one operator."""
+    """Self-attention: as products and a softmax, as in BERT, or as one operator."""
 
     def __init__(self, width: int, heads: int, dropout: float, fused: bool, causal: bool):
         super().__init__()
@@ -80,7 +80,7 @@ class Attention(nn.Module):
 
 
 class Layer(nn.Module):
-    """A layer of a transformer, with the norm before (GPT-2, ViT) or behind each part (BERT)."""
+    """A layer of a transformer, with the norm before (GPT-2, ViT) or after each part (BERT)."""
 
     def __init__(
         self, width: int, heads: int, dropout: float, fused: bool, causal: bool, pre: bool
@@ -102,7 +102,7 @@ class Layer(nn.Module):
 
 
 class Bert(nn.Module):
-    """Encoder with dropout and a classifier of each token."""
+    """An encoder with dropout and a classifier of each token."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Bert(nn.Module):
 
 
 class Gpt(nn.Module):
-    """Decoder whose output weights are its embedding's; returns logits and the loss."""
+    """A decoder whose output weights are its embedding's; returns logits and the loss."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class Gpt(nn.Module):
 
 
 class Vit(nn.Module):
-    """Vision transformer on patches."""
+    """A vision transformer on patches."""
 
     def __init__(
         self, layers: int = 12, width: int = 768, heads: int = 12, size: int = 224, patch: int = 16
@@ -179,7 +179,7 @@ class Vit(nn.Module):
 
 
 class ConvRecurrent(nn.Module):
-    """Convolutions whose columns a recurrent cell reads, as text recognisers have it."""
+    """Convolutions whose columns a recurrent cell reads, as in text recognisers."""
 
     def __init__(self, width: int = 16, classes: int = 12):
         super().__init__()
@@ -200,7 +200,7 @@ class ConvRecurrent(nn.Module):
 
 
 class MixtureOfExperts(nn.Module):
-    """Each token goes to its best two experts, by a router."""
+    """Sends each token to its best two experts, chosen by a router."""
 
     def __init__(self, width: int = 32, experts: int = 4, layers: int = 2):
         super().__init__()
@@ -222,7 +222,7 @@ class MixtureOfExperts(nn.Module):
 
 
 class LowRank(nn.Module):
-    """A frozen linear layer with a trained correction of low rank (LoRA)."""
+    """A frozen linear layer with a trained low-rank correction (LoRA)."""
 
     def __init__(self, frozen: nn.Linear, rank: int = 2):
         super().__init__()
@@ -235,7 +235,7 @@ class LowRank(nn.Module):
 
 
 def with_low_rank(model: nn.Module) -> nn.Module:
-    """Freezes a model but for corrections of all its linear layers."""
+    """Freezes a model except for low-rank corrections of all its linear layers."""
     model.requires_grad_(False)
     for module in list(model.modules()):
         for name, child in list(module.named_children()):

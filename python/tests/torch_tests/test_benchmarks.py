@@ -1,4 +1,4 @@
-"""The benchmark that compares plans with PyTorch's own traces what users of torch.compile run."""
+"""Tests that the benchmark against PyTorch traces what users of torch.compile run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def against_torch() -> Any:
-    """The module of the benchmark, which is no part of the package."""
+    """Returns the module of the benchmark, which is not part of the package."""
     folder = str(Path(__file__).parents[2] / "benchmarks")
     sys.path.insert(0, folder)
     yield importlib.import_module("against_torch")
@@ -32,7 +32,8 @@ def small() -> Bert:
 
 
 def test_checkpoints_save_memory_where_pytorch_compiles_them(against_torch):
-    # Without Inductor's decompositions the partitioner keeps what checkpoints would free.
+    # Without Inductor's decompositions the partitioner keeps the tensors that checkpoints would
+    # free.
     batch = torch.zeros(8, 64, dtype=torch.long)
     model = against_torch.checkpoint_blocks(small())
     step = against_torch.trace(model, batch, "inductor")
@@ -51,4 +52,4 @@ def test_both_sides_are_given_one_graph_and_the_budget_holds(against_torch):
     ours = against_torch.planned(step, judge, theirs.peak, request)
     assert ours.peak <= theirs.peak
     names = {str(node.target) for node in step.joint.graph.nodes}
-    assert "aten.native_dropout.default" not in names  # Decomposed, as Inductor compiles it.
+    assert "aten.native_dropout.default" not in names  # Inductor decomposes it.

@@ -1,4 +1,4 @@
-"""Plans that are kept are judged like any other before they are used, whatever the file holds."""
+"""Tests that cached plans are checked like any others before use, whatever the file holds."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def rows() -> torch.Tensor:
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
-    """Where plans are kept."""
+    """Returns the folder of cached plans."""
     monkeypatch.setenv("CKPLAN_CACHE", str(tmp_path / "kept"))
     return tmp_path / "kept"
 
 
 @pytest.fixture(autouse=True)
 def _each_plan_is_made_once(monkeypatch):
-    """The program answers the same each time, which some tests here ask of it hundreds of times."""
+    """Makes each plan once, because some tests request the same plan hundreds of times."""
 
     def plan(content: bytes, budget: Any, **options: Any) -> dict[str, Any]:
         asked = repr((content, budget, options))
@@ -58,14 +58,14 @@ ANSWERS: dict[str, dict[str, Any]] = {}
 
 @pytest.fixture(scope="module")
 def graph() -> Iterator[JointGraph]:
-    """The joint graph of a step."""
+    """Yields the joint graph of a step."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CKPLAN_CACHE", "")
         yield captured_of(patch, mlp(), rows())
 
 
 def the_file(folder: Path) -> Path:
-    """The one file of the folder."""
+    """Returns the only file of the folder."""
     (path,) = folder.iterdir()
     return path
 
@@ -75,13 +75,13 @@ def plan_of(graph: JointGraph, limit: int | str = "70%", **options: Any) -> Any:
 
 
 def stored(graph: JointGraph, folder: Path, limit: int | str = "70%", **options: Any) -> Path:
-    """The file of a plan that was just made."""
+    """Returns the file of a newly made plan."""
     plan_of(graph, limit, **options)
     return the_file(folder)
 
 
 def keep_everything(graph: JointGraph) -> dict[str, Any]:
-    """The plan that keeps everything: right in all that it says."""
+    """Returns the plan that keeps everything, whose figures are all right."""
     return ckplan.plan(graph.to_bytes(), budget="100%", algo="keep-all")
 
 
@@ -101,7 +101,7 @@ def test_a_plan_that_keeps_everything_and_says_so_is_not_used(graph, folder, lim
 
 @pytest.mark.parametrize("limit", ["70%", "min", 12_000, "11.75KiB"])
 @pytest.mark.parametrize("algo", ["best", "dtr"])
-def test_kept_plans_are_used_without_a_word(graph, folder, limit, algo, monkeypatch, recwarn):
+def test_cached_plans_are_used_without_a_warning(graph, folder, limit, algo, monkeypatch, recwarn):
     plan = plan_of(graph, limit, algo=algo)
     monkeypatch.setattr(cache.Kept, "store", lambda *_: pytest.fail("planned again"))
     assert plan_of(graph, limit, algo=algo) == plan
@@ -139,7 +139,7 @@ ALIEN = {
 
 
 @pytest.mark.parametrize("name", ALIEN)
-def test_alien_files_are_planned_again_with_one_warning(graph, folder, name, recwarn):
+def test_files_without_the_plan_are_planned_again_with_one_warning(graph, folder, name, recwarn):
     path = stored(graph, folder)
     right = path.read_bytes()
     path.write_bytes(ALIEN[name])
@@ -147,7 +147,7 @@ def test_alien_files_are_planned_again_with_one_warning(graph, folder, name, rec
     (warning,) = recwarn.list
     assert warning.category is ckplan.PlanWarning
     assert path.read_bytes() == right
-    assert plan_of(graph) == plan  # Now from the cache, without a word.
+    assert plan_of(graph) == plan  # Now the plan comes from the cache, without a warning.
     assert len(recwarn.list) == 1
 
 
@@ -174,16 +174,16 @@ def test_a_pipe_does_not_block_and_devices_are_not_read(graph, folder):
         assert path.is_file() and not path.is_symlink()
 
 
-def test_no_more_is_read_than_a_plan_of_the_graph_may_have(graph, folder):
+def test_only_as_many_bytes_are_read_as_a_plan_may_have(graph, folder):
     path = stored(graph, folder)
     with path.open("r+b") as file:
-        file.truncate(1 << 40)  # A hole of a TiB: no disk space, and more than there is memory.
+        file.truncate(1 << 40)  # A sparse TiB takes no disk, and exceeds the memory.
     with pytest.warns(ckplan.PlanWarning, match="no plan of this graph has more than"):
         plan_of(graph)
     assert path.stat().st_size < 1 << 20
 
 
-def test_names_that_can_be_foreseen_are_not_opened(graph, folder, tmp_path):
+def test_predictable_names_are_not_opened(graph, folder, tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("mine")
     path = stored(graph, folder)
@@ -195,13 +195,13 @@ def test_names_that_can_be_foreseen_are_not_opened(graph, folder, tmp_path):
     assert path.is_file()
 
 
-def test_the_folder_and_its_files_are_for_their_user_alone(graph, folder):
+def test_only_their_user_can_access_the_folder_and_its_files(graph, folder):
     path = stored(graph, folder)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_folder_in_the_place_of_a_plan_costs_time_alone(graph, folder):
+def test_a_folder_in_place_of_a_plan_only_costs_time(graph, folder):
     path = stored(graph, folder)
     path.unlink()
     path.mkdir()
@@ -211,7 +211,7 @@ def test_a_folder_in_the_place_of_a_plan_costs_time_alone(graph, folder):
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """All places of a JSON document; of long lists the first and the last item."""
+    """Yields all places of a JSON document, but only the first and the last item of long lists."""
     yield path
     if isinstance(value, dict):
         for key, item in value.items():
@@ -246,7 +246,7 @@ DAMAGES: dict[str, Callable[[Any], Any]] = {
 
 
 def damaged(plan: Any, path: tuple[Any, ...], damage: str) -> Any:
-    """The plan with one place damaged, or taken out."""
+    """Returns the plan with one place damaged or removed."""
     document = {"": copy.deepcopy(plan)}
     holder: Any = document
     *way, last = ("", *path)
@@ -266,7 +266,7 @@ def test_no_damage_to_a_plan_ends_training_or_breaks_its_budget(graph, folder, r
     kinds = ["delete", *DAMAGES]
     tried = 0
     for number, place in enumerate(places(sound)):
-        # Three kinds at each place, others at the next.
+        # Each place gets three kinds of damage, the next place others.
         for damage in (kinds[(3 * number + i) % len(kinds)] for i in range(3)):
             changed = damaged(sound, place, damage)
             if json.dumps(changed) == json.dumps(sound):
@@ -275,7 +275,7 @@ def test_no_damage_to_a_plan_ends_training_or_breaks_its_budget(graph, folder, r
             recwarn.clear()
             plan = plan_of(graph)
             tried += 1
-            # What no judge can know may differ; what is run and what it needs may not.
+            # Values that no check can know may differ, but not the steps and their memory.
             assert plan.steps == right.steps, (place, damage)
             assert plan.peak_bytes == right.peak_bytes, (place, damage)
             assert plan.keep_all_peak_bytes == right.keep_all_peak_bytes, (place, damage)

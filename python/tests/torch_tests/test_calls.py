@@ -1,4 +1,5 @@
-"""Models that are called several times in a step, and models that PyTorch does not compile."""
+"""Tests models that are called several times in a step, and models that PyTorch does not compile.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ def test_the_discriminator_of_a_gan_is_measured_over_both_its_calls():
     planned = ckplan.torch.compile(mlp(), budget="70%", effort="quick")
     assert_same(train(planned), train(mlp()))
     calls = [graph.calls for graph in planned.ckplan.graphs]
-    assert calls == [2, 1]  # What it is given wants a gradient in the generator's step: two graphs.
+    assert calls == [2, 1]  # Its input needs a gradient in one call: two graphs.
     assert all(graph.measured_peak_bytes for graph in planned.ckplan.graphs)
 
 
@@ -126,7 +127,7 @@ def test_a_model_that_is_not_compiled_at_all_says_so():
     assert "nothing is planned" in planned.ckplan.summary()
 
 
-def test_a_model_with_nothing_to_train_is_not_complained_of():
+def test_a_model_with_nothing_to_train_gives_no_warning():
     planned = ckplan.torch.compile(mlp().requires_grad_(False), budget="80%", effort="quick")
     with warnings.catch_warnings():
         warnings.simplefilter("error", ckplan.PlanWarning)

@@ -1,4 +1,4 @@
-"""Two processes on this machine, with gloo: gradients are those of eager mode, and summed once."""
+"""Runs two processes with gloo: gradients equal eager mode's, and are summed once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _local(tensor: Any) -> torch.Tensor:
 
 
 def ddp_around_plan(rank: int) -> ckplan.torch.Report:
-    """DistributedDataParallel around the planned model."""
+    """Wraps the planned model in DistributedDataParallel."""
     eager = nn.parallel.DistributedDataParallel(make())
     inner = ckplan.torch.compile(make(), budget="65%", effort="quick")
     planned = nn.parallel.DistributedDataParallel(inner)
@@ -52,7 +52,7 @@ def ddp_around_plan(rank: int) -> ckplan.torch.Report:
 
 
 def plan_around_ddp(rank: int) -> ckplan.torch.Report:
-    """The planned model around DistributedDataParallel, whose buckets divide the graph."""
+    """Plans a DistributedDataParallel model, whose buckets divide the graph."""
     model = nn.parallel.DistributedDataParallel(make())
     planned = ckplan.torch.compile(copy.deepcopy(model), budget="90%", effort="quick")
     expected = gradients(model, list(model.parameters()), rank)
@@ -61,7 +61,7 @@ def plan_around_ddp(rank: int) -> ckplan.torch.Report:
 
 
 def buckets_share_a_budget(rank: int) -> ckplan.torch.Report:
-    """The same within a budget in bytes: PyTorch compiles all buckets before the first one runs."""
+    """Plans such a model within bytes: PyTorch compiles all buckets before the first one runs."""
     torch.manual_seed(3)
     model = nn.parallel.DistributedDataParallel(Bert(3, 128, 4, 64, 16), bucket_cap_mb=1)
     everything = ckplan.torch.compile(copy.deepcopy(model), budget="100%", effort="quick")
@@ -88,7 +88,7 @@ def buckets_share_a_budget(rank: int) -> ckplan.torch.Report:
 
 
 def sharded(rank: int) -> ckplan.torch.Report:
-    """FSDP2: each process has a part of each parameter."""
+    """Tests FSDP2, where each process has a part of each parameter."""
     from torch.distributed.fsdp import fully_shard
 
     models = []
@@ -108,7 +108,7 @@ TASKS = (ddp_around_plan, plan_around_ddp, buckets_share_a_budget, sharded)
 
 
 def work(rank: int, port: int, results: Any) -> None:
-    """One of two processes, which does one task after another: starting PyTorch takes longer."""
+    """Runs all tasks in one of two processes, because starting PyTorch takes longer than a task."""
     torch.set_num_threads(1)
     address = f"tcp://127.0.0.1:{port}"
     dist.init_process_group("gloo", init_method=address, rank=rank, world_size=2)

@@ -1,4 +1,4 @@
-"""Results that the caller drops, or brings no gradient for, are planned as such."""
+"""Tests plans for results that the caller drops, or for which no gradient arrives."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def with_a_gradient(output: dict[str, Tensor]) -> None:
 
 
 def train(model: Any, uses: list[Use]) -> list[list[Tensor]]:
-    """Trains a step for each use of the outputs. Returns gradients, and then all state."""
+    """Trains one step for each use of the outputs. Returns gradients, and then all state."""
     torch.manual_seed(6)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     history = []
@@ -95,7 +95,7 @@ def both(
 
 
 def loss_compiled() -> ckplan.torch.GraphReport:
-    """What the step needs where the loss alone is compiled."""
+    """Returns the report of a step in which only the loss is compiled."""
     model = language()
     planned = ckplan.torch.compile(lambda x: model(x)["loss"], budget="100%", effort="quick")
     planned(tokens()).backward()
@@ -103,7 +103,7 @@ def loss_compiled() -> ckplan.torch.GraphReport:
     return planned.ckplan.graphs[0]
 
 
-def test_logits_that_are_dropped_are_planned_without_from_the_second_step_on():
+def test_dropped_logits_are_not_planned_for_from_the_second_step_on():
     alone = loss_compiled()
     report = both([loss_alone])
     (first,) = report.graphs
@@ -118,14 +118,14 @@ def test_logits_that_are_dropped_are_planned_without_from_the_second_step_on():
 
 
 class Reconstruction(Language):
-    """The backward pass of its loss reads the result that is returned beside it."""
+    """A model whose loss reads another returned result in backward."""
 
     def forward(self, tokens: Tensor) -> dict[str, Tensor]:
         logits = self.head(self.layers(self.words(tokens).flatten(0, 1)))
         return {"loss": logits.square().mean(), "logits": logits}
 
 
-def test_a_result_that_the_backward_pass_reads_is_dropped_all_the_same():
+def test_a_result_that_the_backward_pass_reads_can_be_dropped():
     planned = ckplan.torch.compile(Reconstruction(), budget="100%", effort="quick")
     train(planned, [loss_alone] * 3)
     (graph,) = planned.ckplan.graphs
@@ -134,7 +134,7 @@ def test_a_result_that_the_backward_pass_reads_is_dropped_all_the_same():
     assert graph.measured_peak_bytes == graph.plan.peak_bytes
 
 
-def test_returns_loss_plans_without_from_the_first_step_on():
+def test_returns_loss_leaves_logits_out_from_the_first_step_on():
     alone = loss_compiled()
     report = both([loss_alone] * 2, returns="loss")
     (graph,) = report.graphs
@@ -176,7 +176,7 @@ def test_results_are_held_by_a_view_of_them():
         loss.backward()
 
     (graph,) = both([hold_a_view] * 3).graphs
-    # The gradient of zeros is not planned for, but the logits are.
+    # The zero gradient is not planned for, but the logits are.
     difference = graph.plan.keep_all_peak_bytes - loss_compiled().plan.keep_all_peak_bytes
     assert 0 <= difference <= LOGITS_BYTES
     assert graph.measured_peak_bytes <= graph.plan.peak_bytes
@@ -194,7 +194,7 @@ def test_a_tensor_that_was_changed_in_place_is_refused_as_by_pytorch():
 
 
 class Twofold(nn.Module):
-    """Two heads, one of which the caller may leave alone."""
+    """A model with two heads, one of which the caller may ignore."""
 
     def __init__(self):
         super().__init__()
@@ -217,7 +217,7 @@ def test_a_head_without_a_gradient_is_not_run_backward():
             model(x)[0].sum().backward()
     for (name, mine), theirs in zip(planned.named_parameters(), eager.parameters()):
         if "heads.1" in name:
-            # Zeros, as from PyTorch's own compilers.
+            # PyTorch's own compilers also return zeros.
             assert theirs.grad is None and not mine.grad.any()
         else:
             assert torch.equal(mine.grad, theirs.grad)
@@ -225,7 +225,7 @@ def test_a_head_without_a_gradient_is_not_run_backward():
     assert "without a gradient" in graph.note
 
 
-def test_what_returns_may_be():
+def test_values_that_returns_accepts():
     with pytest.raises(ValueError, match='returns is "all" or "loss"'):
         ckplan.torch.compile(language(), budget="100%", returns="logits")
     with pytest.raises(ValueError, match="compiler"):

@@ -1,4 +1,4 @@
-"""The export of a model that the documentation tells to type, and the commands that follow it."""
+"""Tests the documented export of a model, and the documented commands that follow it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytest.importorskip("onnxscript")
 
 ROOT = Path(__file__).parents[3]
 PAGES = ["README.md", "docs/answers.md", "docs/python.md"]
-# What is exported: the batch of the README, which the other pages make themselves.
+# The exported batch is the README's; the other pages make their own.
 IMAGES = torch.zeros(4, 3, 64, 64)
 
 
@@ -29,13 +29,13 @@ def blocks_of(page: str, language: str) -> list[str]:
 
 
 def export_of(page: str) -> str:
-    """The block of a page that exports a model."""
+    """Returns the block of a page that exports a model."""
     (block,) = [code for code in blocks_of(page, "python") if "torch.onnx.export(" in code]
     return block
 
 
 def documented_commands() -> dict[str, list[str]]:
-    """The commands of docs/answers.md that need nothing but that model, by what they do."""
+    """Returns the commands of docs/answers.md that only need that model, by what they do."""
     commands = {}
     for block in blocks_of("docs/answers.md", ""):
         words = shlex.split(block)
@@ -82,7 +82,7 @@ def test_nothing_is_folded_away_by_the_documented_export(page):
     assert counts["BatchNormalization"] == len(normalisations)
 
 
-def test_what_the_exporter_folds_away_is_warned_of(page):
+def test_a_warning_reports_what_the_exporter_folds_away(page):
     code = export_of(page).replace("optimize=False, ", "")
     assert "optimize" not in code
     exec(code, {"torch": torch, "model": network(), "images": IMAGES})

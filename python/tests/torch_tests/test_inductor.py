@@ -1,4 +1,4 @@
-"""Planned modules compiled by Inductor: the same values up to rounding, and judged all the same."""
+"""Tests modules compiled by Inductor: equal values up to rounding, and a checked plan."""
 
 from __future__ import annotations
 

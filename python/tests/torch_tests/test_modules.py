@@ -1,4 +1,4 @@
-"""What is captured of a step, and that modules which do not do what was planned are refused."""
+"""Tests what is captured of a step, and that modules which deviate from their plan are refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ckplan.torch.graph import CONSTANT, PARAMETER_GRADIENT, JointGraph
 def captured_of(
     monkeypatch: Any, model: nn.Module, batch: torch.Tensor, **options: Any
 ) -> JointGraph:
-    """The joint graph of a step of the model."""
+    """Returns the joint graph of a step of the model."""
     graphs: list[JointGraph] = []
 
     def plan(graph: JointGraph, *rest: Any) -> Any:
@@ -53,7 +53,7 @@ def test_measured_costs_are_of_real_operations(monkeypatch):
     model = nn.Sequential(nn.Linear(1024, 1024), nn.Linear(1024, 8))
     graph = captured_of(monkeypatch, model, torch.randn(256, 1024), costs="measure")
     costs = {operation.name: operation.cost for operation in graph.operations}
-    # In a millisecond it would be 540 GFLOP/s on one thread; fake tensors take a quarter of one.
+    # One millisecond would be 540 GFLOP/s on one thread. Fake tensors take a quarter of that time.
     assert costs["mm_2"] > 1_000_000
 
 
@@ -79,7 +79,7 @@ def test_routing_runs_once_and_statistics_are_updated_at_the_boundary(monkeypatc
 
 
 class CountingSet(set):
-    """Counts how often it is asked."""
+    """Counts the membership tests."""
 
     asked = 0
 
@@ -88,7 +88,7 @@ class CountingSet(set):
         return super().__contains__(item)
 
 
-def test_names_of_what_is_written_again_are_found_at_once(monkeypatch):
+def test_names_of_copied_nodes_are_found_at_once(monkeypatch):
     made = []
 
     class Graph(torch.fx.Graph):
@@ -111,7 +111,7 @@ def test_names_of_what_is_written_again_are_found_at_once(monkeypatch):
     assert CountingSet.asked < 2.5 * nodes
 
 
-def test_no_garbage_is_looked_for_while_modules_are_built(monkeypatch):
+def test_the_garbage_collector_rests_while_modules_are_built(monkeypatch):
     phases = []
 
     def build_watched(*arguments: Any) -> Any:
@@ -167,6 +167,6 @@ def test_sizes(text, count):
 
 
 @pytest.mark.parametrize("text", ["", "GiB", "12 apples", "6XiB", "1.2.3MB"])
-def test_what_is_no_size(text):
+def test_texts_that_are_no_size(text):
     with pytest.raises(ValueError):
         request.parse_bytes(text)

@@ -1,4 +1,4 @@
-"""Every network trains by every plan as in eager mode, within the memory that the plan says."""
+"""Tests that every network trains by every plan as in eager mode, within the planned memory."""
 
 import pytest
 

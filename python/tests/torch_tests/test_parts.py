@@ -1,4 +1,4 @@
-"""Models that graph breaks divide into parts, each of which is planned by itself."""
+"""Tests models that graph breaks divide into parts, each of which is planned separately."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Block(nn.Module):
 
 
 class Repeated(nn.Module):
-    """Three layers of one form, which share a graph, as those that FSDP2 wraps do."""
+    """Three layers of the same form, which share a graph, like the layers that FSDP2 wraps."""
 
     def __init__(self):
         super().__init__()
@@ -77,7 +77,7 @@ def test_a_budget_in_per_cent_is_for_each_part():
 
 
 class Small(nn.Module):
-    """Three parts, none of which can do with half of what it needs."""
+    """Three parts, none of which fits into half of its memory."""
 
     def __init__(self):
         super().__init__()
@@ -91,7 +91,7 @@ class Small(nn.Module):
         return self.layers[2](x)
 
 
-def test_small_parts_beyond_their_share_are_warned_of_once():
+def test_small_parts_beyond_their_share_give_one_warning():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ckplan.PlanWarning)
         report = train_both(Small, lambda: torch.randn(2, 4), budget="50%")
@@ -101,7 +101,7 @@ def test_small_parts_beyond_their_share_are_warned_of_once():
 
 
 class Checkpointed(nn.Module):
-    """Checkpoints its layers itself, as models of transformers do."""
+    """Checkpoints its own layers, as models of transformers do."""
 
     def __init__(self):
         super().__init__()
@@ -118,7 +118,7 @@ def test_a_models_own_checkpoints_are_named():
         report = train_both(Checkpointed, rows, budget="100%")
     assert sum("checkpointing" in note for note in report.notes) == 1
     model = mlp(32)
-    model.gradient_checkpointing = True  # As transformers marks a module, traced or not.
+    model.gradient_checkpointing = True  # The library transformers sets this, traced or not.
     planned = ckplan.torch.compile(model, budget="100%", effort="quick")
     with pytest.warns(ckplan.PlanWarning, match="own gradient checkpointing is on"):
         planned(rows()).sum().backward()
@@ -130,16 +130,16 @@ def test_a_budget_in_bytes_is_divided_in_proportion_to_what_parts_need():
     report = train_both(Broken, rows, budget=budget)
     first, second = report.graphs
     assert first.share_bytes == budget * peaks[0] // sum(peaks)
-    # What the first does not keep of its share is the second's.
+    # The second part gets the memory that the first part leaves of its share.
     assert second.share_bytes == budget - first.saved_bytes > budget - first.share_bytes
     for graph in report.graphs:
-        # Nobody holds the result of the first part to the end of its backward pass.
+        # The result of the first part is not held until the end of its backward pass.
         assert graph.measured_peak_bytes <= graph.plan.peak_bytes <= graph.share_bytes
     assert "in proportion" in report.summary()
 
 
 def test_parts_that_are_compiled_before_the_first_one_runs_share_the_budget():
-    # As DistributedDataParallel's buckets are.
+    # DistributedDataParallel's buckets are compiled in this way.
     known = [Part(keep_all_peak_bytes=600, calls=1), Part(keep_all_peak_bytes=300, calls=1)]
     parts = Parts(Request(budget=900), known)
     parts.begin_call()
@@ -160,7 +160,7 @@ def test_the_first_step_needs_no_more_than_the_budget_either():
 
 
 def test_layers_that_share_a_graph_share_the_budget():
-    # The input of the first layer alone wants no gradient, so it has a graph of its own.
+    # Only the input of the first layer needs no gradient, so that layer has a graph of its own.
     first, other = keep_all_peaks(Repeated)
     budget = int(0.8 * (first + 2 * other))
     graphs = train_both(Repeated, rows, budget=budget).graphs
@@ -196,7 +196,7 @@ def train_in_place(model: nn.Module, budget: int, sizes: list[int]) -> ckplan.to
 
 
 def test_a_backend_in_place_takes_another_batch_for_the_same_part():
-    # Two plans of one part, each of which may have all of the limit.
+    # The part has two plans, each of which may use the whole limit.
     needed = train_in_place(mlp(32), 1 << 30, [64]).report.graphs[0].plan.keep_all_peak_bytes
     planner = train_in_place(mlp(32), needed * 5 // 4, [64, 64, 80])
     assert [graph.part for graph in planner.report.graphs] == [0, 0]

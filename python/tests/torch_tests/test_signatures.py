@@ -1,4 +1,4 @@
-"""What others see of a compiled model: the signature of its forward, its class, its keys."""
+"""Tests the visible interface of a compiled model: the signature of its forward, class and keys."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Classifier(nn.Module):
         self.layers = nn.Sequential(nn.Linear(8, 32), nn.GELU(), nn.Linear(32, 4))
 
     def forward(self, features: Tensor, labels: Tensor | None = None) -> dict[str, Tensor]:
-        """The loss of the features."""
+        """Returns the loss of the features."""
         scores = self.layers(features)
         return {"loss": nn.functional.cross_entropy(scores, labels)}
 
 
 class Trainer:
-    """Does what trainers do: it keeps the columns that ``forward`` names, and trains on batches."""
+    """Works like a trainer: keeps the columns that ``forward`` names, and trains on batches."""
 
     def __init__(self, model: nn.Module, rows: list[dict[str, Tensor]]):
         self.model = model
@@ -95,10 +95,10 @@ def test_a_backend_in_place_keeps_class_and_keys():
     Trainer(model, rows()).train()
     (graph,) = planner.report.graphs
     assert graph.measured_peak_bytes == graph.plan.peak_bytes
-    copied = copy.deepcopy(model)  # As when a checkpoint is written.
+    copied = copy.deepcopy(model)  # Writing a checkpoint copies the model like this.
     assert list(copied.state_dict()) == keys
 
 
-def test_a_backend_checks_what_is_asked():
+def test_a_backend_checks_its_arguments():
     with pytest.raises(ValueError, match="how much memory"):
         ckplan.torch.Backend()

@@ -1,4 +1,4 @@
-"""The planned peak counts the memory that results lie in, and says where a step needs more."""
+"""Tests that the planned peak counts the memory in which results lie, and reports higher peaks."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_memory_of_a_reducing_loss_is_planned(name):
     assert graph.measured_peak_bytes == graph.plan.peak_bytes
 
 
-def test_a_peak_above_the_planned_one_is_warned_of(monkeypatch):
+def test_a_peak_above_the_planned_one_gives_a_warning(monkeypatch):
     monkeypatch.setattr(storages, "unreduced_bytes", lambda _: 0)
     planned = ckplan.torch.compile(Regression(F.mse_loss), budget="100%")
     with pytest.warns(ckplan.PlanWarning, match=r"needed \d+ bytes, where \d+ were planned"):
@@ -70,7 +70,7 @@ def test_a_peak_below_the_planned_one_shows_both(recwarn):
 
     planned = ckplan.torch.compile(Twice(), budget="100%")
     loss, _ = planned(rows())
-    del _  # Planned to be held to the end of the step.
+    del _  # The plan expects it to live until the end of the step.
     loss.backward()
     (graph,) = planned.ckplan.graphs
     assert graph.measured_peak_bytes < graph.plan.peak_bytes

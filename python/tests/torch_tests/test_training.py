@@ -1,4 +1,4 @@
-"""Kinds of training that are not a plain model, and what is said where there is no plan."""
+"""Tests unusual kinds of training, and the messages if there is no plan."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_least_memory_runs_random_operations_many_times_with_the_same_numbers():
     assert max(runs) > 1
 
 
-def test_what_was_drawn_outside_the_model_is_the_same_too():
+def test_random_numbers_outside_the_model_are_the_same_too():
     torch.manual_seed(3)
     model = mlp()
     planned = ckplan.torch.compile(copy.deepcopy(model), budget="60%", effort="quick")
@@ -108,7 +108,7 @@ def test_another_batch_size_is_planned_again():
     assert peaks[1] < peaks[0] < peaks[2]
 
 
-def test_more_sizes_than_pytorch_compiles_are_warned_of():
+def test_more_sizes_than_pytorch_compiles_give_a_warning():
     planned = ckplan.torch.compile(nn.Linear(4, 4), budget="100%", effort="quick")
     with (
         torch._dynamo.config.patch(recompile_limit=2),
@@ -119,10 +119,10 @@ def test_more_sizes_than_pytorch_compiles_are_warned_of():
 
 
 class Deciding(nn.Module):
-    """Notes in each call what the next one is for, which PyTorch compiles it again for.
+    """Records in each call what the next one is for, so that PyTorch compiles it again.
 
-    Models of transformers do so in their first call alone: their configuration then says which of
-    several losses the labels ask for.
+    Models of transformers do this only in their first call: afterwards their configuration says
+    which of several losses the labels select.
     """
 
     def __init__(self, kinds: list[str]):
@@ -158,12 +158,12 @@ def test_a_graph_that_pytorch_compiles_again_is_planned_once(returns, monkeypatc
     assert_same(gradients[1:], gradients[:1])
     (graph,) = planned.ckplan.graphs
     assert graph.compilations == 2
-    # One for the first step, and one without the output, which is dropped.
+    # One plan is for the first step, and one for steps without the output, which is dropped.
     assert len(plans) == (2 if returns == "all" else 1)
     assert graph.measured_peak_bytes == graph.plan.peak_bytes
 
 
-def test_graphs_that_are_compiled_too_often_are_warned_of_though_they_are_planned_once():
+def test_graphs_that_are_compiled_too_often_give_a_warning_though_planned_once():
     planned = ckplan.torch.compile(Deciding(["a", "b", "c"]), budget="100%", effort="quick")
     with torch._dynamo.config.patch(recompile_limit=3):
         planned(rows())[-1].backward()

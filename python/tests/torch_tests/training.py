@@ -1,4 +1,4 @@
-"""Trains a model and its planned copy side by side, and compares all bits."""
+"""Trains a model and its planned copy, and compares all bits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 
 def loss_of(output: Any) -> Tensor:
-    """Of a model that returns a tensor, or several with its loss as the last."""
+    """Returns the loss: the output, or the last one of several."""
     if isinstance(output, tuple):
         return output[-1]
     return output.float().square().mean()
@@ -36,7 +36,7 @@ def train(model: Any, batch: Callable[[], Tensor], steps: int = 3) -> list[list[
 
 
 def assert_same(found: list[list[Tensor]], expected: list[list[Tensor]]) -> None:
-    """All bits are equal."""
+    """Asserts that all bits are equal."""
     assert len(found) == len(expected)
     for step, (ours, theirs) in enumerate(zip(found, expected)):
         assert len(ours) == len(theirs), f"step {step}"
@@ -53,9 +53,9 @@ def train_both(
 ) -> ckplan.torch.Report:
     """Trains a model twice, in eager mode and by a plan, and asserts that every bit is the same.
 
-    ``traced``: not in eager mode, but as the graph that PyTorch traces, with nothing run again. Its
-    bits are eager mode's for most models; where PyTorch traces other operators than eager mode
-    runs, as for dropout of 16-bit floats on a CPU, they are not.
+    ``traced`` compares with the graph that PyTorch traces, with nothing recomputed, instead of
+    eager mode. Its bits are eager mode's for most models. They differ where PyTorch traces other
+    operators than eager mode runs, as for dropout of 16-bit floats on a CPU.
     """
     torch.manual_seed(7)
     eager = make()
