@@ -24,7 +24,7 @@ SAMPLE = ROOT / "testdata/argument_order/calls.cc"
 
 
 def statements():
-    """The query with each statement on a line of its own, as clang-query takes it."""
+    """Returns the query with each statement on its own line, as clang-query expects."""
     text = re.sub(r"^#.*\n", "", QUERY.read_text(), flags=re.MULTILINE)
     return ["set output diag", "set bind-root false"] + re.sub(r"\n +", " ", text).split("\n")
 
@@ -39,7 +39,7 @@ def ask(arguments):
 
 
 def findings(output):
-    """(file, line, column) of each call. A match of an argument with itself is none."""
+    """Returns (file, line, column) of each call; an argument that matches itself does not count."""
     found = set()
     for match in re.split(r"^Match #\d+:$", output, flags=re.MULTILINE):
         places = {name: (file, int(line), int(column)) for file, line, column, name in

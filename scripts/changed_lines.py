@@ -12,7 +12,7 @@ import sys
 
 
 def ranges_by_file(diff):
-    """For each file, the first and the last line of each run of lines that are added."""
+    """Returns, for each file, the first and the last line of each run of added lines."""
     ranges = {}
     for line in diff:
         if line.startswith("+++ b/"):

@@ -15,7 +15,7 @@ import tempfile
 import warnings
 
 SKIPPED = 77
-TOLERANCE = 1e-4  # Relative to the largest element of each tensor: float32, summed in another order.
+TOLERANCE = 1e-4  # Relative to each tensor's largest element: float32 sums in another order.
 
 try:
     import onnx
@@ -28,7 +28,7 @@ except ImportError as error:
 
 
 class Convolutional(nn.Module):
-    """Convolutions of all kinds, batch normalisation, pools, a residual."""
+    """Convolutions of all kinds, batch normalisation, pools, and a residual connection."""
 
     def __init__(self):
         super().__init__()
@@ -49,7 +49,7 @@ class Convolutional(nn.Module):
 
 
 class Segmenting(nn.Module):
-    """Transposed convolution, resizing, concatenation, group and instance normalisation."""
+    """Transposed convolution, resizing, concatenation, and group and instance normalisation."""
 
     def __init__(self):
         super().__init__()
@@ -68,7 +68,7 @@ class Segmenting(nn.Module):
 
 
 class Transforming(nn.Module):
-    """Embeddings, layer normalisation, attention, a weight that is used twice."""
+    """Embeddings, layer normalisation, attention, and a weight that is used twice."""
 
     def __init__(self):
         super().__init__()
@@ -92,7 +92,7 @@ class Transforming(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """LSTM of two layers, GRU in both directions."""
+    """An LSTM of two layers, and a GRU in both directions."""
 
     def __init__(self):
         super().__init__()
@@ -120,13 +120,13 @@ def tensors_of(path):
 
 
 def distance(ours, theirs):
-    """The largest difference, as a share of the largest element."""
+    """Returns the largest difference, relative to the largest element."""
     scale = max(theirs.abs().max().item(), 1e-6)
     return (ours - theirs).abs().max().item() / scale
 
 
 def gradients_by_name(network, tensors):
-    """ckexec's gradients, by the names of PyTorch's parameters, which the exporter keeps."""
+    """Returns ckexec's gradients by the names of PyTorch's parameters, which the exporter keeps."""
     return {name: tensors[f"parameter_gradient/{name}"] for name, _ in network.named_parameters()}
 
 

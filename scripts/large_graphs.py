@@ -19,7 +19,7 @@ class Graph:
         self.input = self.tensor("input")
 
     def draw(self, limit):
-        """A number from 1 to limit, the same at each run."""
+        """Returns a number from 1 to limit, the same in each run."""
         self.random = self.random * 1103515245 % 2**31 + 12345
         return self.random // 65536 % limit + 1
 
@@ -37,7 +37,7 @@ class Graph:
         return made if outputs > 1 else made[0]
 
     def sized(self, inputs, op, units, cost, backward_reads=None, reads_output=False):
-        """A node with one output of so many units of 1,024 bytes. Backward reads its inputs."""
+        """Adds a node with one output of `units` times 1,024 bytes. Backward reads its inputs."""
         made = self.tensor(bytes=1024 * units)
         reads = inputs if backward_reads is None else backward_reads
         self.parts["nodes"].append({
@@ -52,7 +52,7 @@ class Graph:
 
 
 def chain(nodes):
-    """One node after the other."""
+    """Makes nodes in a chain."""
     graph = Graph("chain")
     last = graph.input
     for i in range(nodes):
@@ -61,7 +61,7 @@ def chain(nodes):
 
 
 def residual(nodes):
-    """Blocks of two nodes, with a connection past them."""
+    """Makes blocks of two nodes, each with a skip connection."""
     graph = Graph("residual")
     last = graph.node([graph.input])
     for _ in range(nodes // 3):
@@ -70,14 +70,14 @@ def residual(nodes):
 
 
 def readers(nodes):
-    """One tensor that all other nodes read, and a node that joins their results."""
+    """Makes one tensor that all other nodes read, and a node that joins their results."""
     graph = Graph("readers")
     shared = graph.node([graph.input])
     return graph.returning(graph.node([graph.node([shared]) for _ in range(nodes)], op="Concat"))
 
 
 def split(nodes):
-    """A node with many outputs, each of them read once, and a node that joins the results."""
+    """Makes a node with many outputs, each read once, and a node that joins the results."""
     graph = Graph("split")
     parts = graph.node([graph.input], outputs=nodes, op="Split")
     return graph.returning(graph.node([graph.node([part], op="Relu") for part in parts],
@@ -85,7 +85,7 @@ def split(nodes):
 
 
 def outputs(nodes):
-    """A chain whose every result the model returns."""
+    """Makes a chain of which the model returns every result."""
     graph = Graph("outputs")
     results = [graph.input]
     for _ in range(nodes):
@@ -94,7 +94,7 @@ def outputs(nodes):
 
 
 def nested(nodes):
-    """The first result is read by the last node, the second by the last but one, and so on."""
+    """Makes the last node read the first result, the last but one the second, and so on."""
     graph = Graph("nested")
     open_results = [graph.input]
     for _ in range(nodes // 2):
@@ -106,7 +106,7 @@ def nested(nodes):
 
 
 def masks(nodes):
-    """A chain, and as many results without a gradient, all of which its last node reads."""
+    """Makes a chain, and as many results without a gradient, all of which the last node reads."""
     graph = Graph("masks")
     last = graph.input
     asides = []
@@ -117,7 +117,7 @@ def masks(nodes):
 
 
 def transformer(nodes):
-    """Encoder layers of 16 nodes, each with attention and a perceptron, sized as in BERT base."""
+    """Makes encoder layers of 16 nodes, with attention and a perceptron, sized as in BERT base."""
     graph = Graph("transformer")
     last = graph.sized([graph.input], "Gather", 1, cost=1)
     for _ in range(nodes // 16):

@@ -23,12 +23,12 @@ from torch.utils.checkpoint import checkpoint
 
 
 class StorageTracker(TorchDispatchMode):
-    """Notes after each operation which storages live, but for those that are there beforehand."""
+    """Records after each operation which storages live, without those that existed before."""
 
     def __init__(self, constants):
         super().__init__()
         self.constants = {tensor.untyped_storage()._cdata for tensor in constants}
-        self.live = {}  # By address: a weak reference, bytes, and a number that is used once.
+        self.live = {}  # By address: a weak reference, bytes, and a unique number.
         self.moments = []  # For each operation: bytes by number.
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -50,7 +50,7 @@ class StorageTracker(TorchDispatchMode):
         self.live = {key: row for key, row in self.live.items() if not row[0].expired()}
 
     def peak(self, uncounted):
-        """The most bytes that lived at once, without the storages of the given live tensors."""
+        """Returns the most bytes alive at once, without the storages of the given live tensors."""
         numbers = {self.live[tensor.untyped_storage()._cdata][2] for tensor in uncounted}
         return max(
             sum(size for number, size in moment.items() if number not in numbers)
@@ -77,7 +77,7 @@ def main():
     model = torchvision.models.resnet18().train()
     for module in model.modules():
         if isinstance(module, torch.nn.ReLU):
-            module.inplace = False  # As the exported model has it.
+            module.inplace = False  # The exported model is not in-place either.
     x = torch.randn(arguments.batch, 3, 224, 224)
     print("keep all", measured_peak(model, x), "simulated", found["keep_all"]["peak_bytes"])
     for row in found["modules"]:

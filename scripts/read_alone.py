@@ -18,7 +18,7 @@ import sys
 
 
 def reading_command(entry):
-    """The command that compiles a file, but for its output; ccache would not understand it."""
+    """Returns the command that compiles a file, without its output option and without ccache."""
     return re.sub(r" -o \S+", " -fsyntax-only", entry["command"].removeprefix("ccache "))
 
 

@@ -23,7 +23,7 @@ except ImportError as error:
     sys.exit(77)
 
 MODEL = "testdata/models/resnet50.onnx"
-STEPS = 3  # In each turn; the first one warms up.
+STEPS = 3  # Steps in each turn; the first one warms up.
 
 
 class Unit(nn.Module):

@@ -1,9 +1,9 @@
-# Fails when README.md, another page beside it or a page of docs/ names a path of this repository that is not there.
+# Fails if README.md, another page next to it or a page of docs/ names a missing path of this repository.
 #
 #   cmake -DSOURCE_DIR=... -P check_docs_paths.cmake
 #
-# `lib/a/b.{h,cc}` and `lib/a/b` are looked up as lib/a/b.*. Paths with capitals, such as
-# `lib/cpu/ops/FAMILY.cc`, are patterns for a reader, and are left out.
+# `lib/a/b.{h,cc}` and `lib/a/b` stand for lib/a/b.*. Paths with capitals, such as `lib/cpu/ops/FAMILY.cc`,
+# are patterns for readers and are not checked.
 file(GLOB pages ${SOURCE_DIR}/*.md ${SOURCE_DIR}/docs/*.md)
 set(missing "")
 foreach(page IN LISTS pages)

@@ -1,5 +1,5 @@
-# Fails when a file of lib/FOLDER includes a folder of lib/ that is not in ALLOWED. The folders of
-# lib/algorithms are called by their own names, as their targets are.
+# Fails if a file of lib/FOLDER includes a folder of lib/ that is not in ALLOWED. The folders of
+# lib/algorithms have their own names, like their targets.
 cmake_minimum_required(VERSION 3.25)
 foreach(file IN LISTS FILES)
   if(NOT IS_ABSOLUTE "${file}")

@@ -1,12 +1,13 @@
-# Fails when a file includes what is not its folder's business: an outside library that one folder
-# alone may see, or a header that a folder of lib/ keeps to itself.
+# Fails if a file includes a header that its folder must not see: an outside library reserved for one folder,
+# or a private header of another folder of lib/.
 #
 #   SOURCE_DIR      the root of the project
-#   PUBLIC_HEADERS  "model/model.h;...": of the folders named there, all other headers are private
-#   STAMP           the file to touch when there is no fault
+#   PUBLIC_HEADERS  "model/model.h;...": all other headers of these folders are private
+#   STAMP           the file to touch if there is no fault
 cmake_minimum_required(VERSION 3.25)
 
-# What is included <pattern> | by which files it may be <pattern> | who that is, in words
+# The columns are: pattern of included headers | pattern of the files that may include them | those files in
+# words
 set(walls
   "onnx/|google/protobuf/"   "^lib/model/"                 "the sources and private headers of lib/model"
   "nlohmann/"                "^lib/(emit|cost|testing)/|_test\\.cc$" "lib/emit, lib/cost, lib/testing and tests"

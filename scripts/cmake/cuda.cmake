@@ -12,7 +12,7 @@ macro(ckplan_find_cuda)
       find_program(CKPLAN_NVCC nvcc HINTS /usr/local/cuda/bin)
       mark_as_advanced(CKPLAN_NVCC)
       if(CKPLAN_NVCC)
-        set(ENV{CUDACXX} "${CKPLAN_NVCC}") # check_language tries it, and detects a broken one.
+        set(ENV{CUDACXX} "${CKPLAN_NVCC}") # check_language tries this compiler, and detects a broken one.
       endif()
     endif()
     set(CMAKE_CUDA_ARCHITECTURES "${CKPLAN_CUDA_ARCHITECTURES}")
@@ -22,7 +22,7 @@ macro(ckplan_find_cuda)
       set(CKPLAN_CUDA_MISSING "there is no CUDA toolkit (no nvcc)")
     else()
       enable_language(CUDA)
-      # CMake 3.25 does not know the flags by which nvcc compiles C++20.
+      # CMake 3.25 does not know nvcc's flags for C++20.
       foreach(kind STANDARD EXTENSION)
         if(NOT CMAKE_CUDA20_${kind}_COMPILE_OPTION)
           set(CMAKE_CUDA20_${kind}_COMPILE_OPTION "-std=c++20")

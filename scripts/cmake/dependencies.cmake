@@ -1,4 +1,4 @@
-# Outside libraries; docs/dependencies.md says why each of them is here.
+# Outside libraries; docs/dependencies.md says why each of them is used.
 if(CKPLAN_PORTABLE OR CKPLAN_WHEEL)
   include(${PROJECT_SOURCE_DIR}/scripts/cmake/portable.cmake)
 endif()
@@ -9,7 +9,7 @@ endif()
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 find_package(tomlplusplus 3.3 REQUIRED)
-# Of toml++ the headers alone, for Debian's target is a shared library.
+# Only the headers of toml++ are used, because Debian's target is a shared library.
 add_library(ckplan_toml INTERFACE)
 target_include_directories(ckplan_toml SYSTEM INTERFACE
   $<TARGET_PROPERTY:tomlplusplus::tomlplusplus,INTERFACE_INCLUDE_DIRECTORIES>)
@@ -17,8 +17,8 @@ if(CKPLAN_TESTS)
   find_package(doctest REQUIRED)
 endif()
 
-# ONNX: the source release if one is named, else an installed one; the folder that scripts/setup
-# installs it in is searched last.
+# ONNX comes from the named source release if there is one, and otherwise from an installed ONNX. The folder
+# in which scripts/setup installs ONNX is searched last.
 include(${PROJECT_SOURCE_DIR}/scripts/cmake/onnx.cmake)
 if(CKPLAN_ONNX_SOURCE_DIR)
   if(NOT EXISTS "${CKPLAN_ONNX_SOURCE_DIR}/CMakeLists.txt")
@@ -41,7 +41,7 @@ foreach(option CKPLAN_MIP CKPLAN_EXECUTOR CKPLAN_CUDA)
   endif()
 endforeach()
 
-# HiGHS, which solves mixed-integer programs. It is a shared library, so not in portable programs.
+# HiGHS solves mixed-integer programs. It is a shared library, so portable programs do without it.
 set(CKPLAN_HIGHS_FOUND OFF)
 include(${PROJECT_SOURCE_DIR}/scripts/cmake/highs.cmake)
 if(NOT CKPLAN_MIP STREQUAL "OFF" AND NOT CKPLAN_PORTABLE)
@@ -56,7 +56,7 @@ if(NOT CKPLAN_MIP STREQUAL "OFF" AND NOT CKPLAN_PORTABLE)
   endif()
 endif()
 
-# oneDNN and OpenMP, which only the executor's CPU backend uses.
+# Only the executor's CPU backend uses oneDNN and OpenMP.
 set(CKPLAN_CPU_FOUND OFF)
 if(NOT CKPLAN_EXECUTOR STREQUAL "OFF" AND NOT CKPLAN_PORTABLE)
   include(${PROJECT_SOURCE_DIR}/scripts/cmake/onednn.cmake)
@@ -79,7 +79,7 @@ if(NOT CKPLAN_EXECUTOR STREQUAL "OFF" AND NOT CKPLAN_PORTABLE)
   endif()
 endif()
 
-# CUDA, for the executor's second backend.
+# The executor's second backend uses CUDA.
 set(CKPLAN_CUDA_FOUND OFF)
 if(NOT CKPLAN_EXECUTOR STREQUAL "OFF" AND NOT CKPLAN_CUDA STREQUAL "OFF")
   include(${PROJECT_SOURCE_DIR}/scripts/cmake/cuda.cmake)
@@ -93,7 +93,7 @@ if(NOT CKPLAN_EXECUTOR STREQUAL "OFF" AND NOT CKPLAN_CUDA STREQUAL "OFF")
   endif()
 endif()
 
-# The executor is built where it has a backend.
+# The executor is built if it has a backend.
 set(CKPLAN_EXECUTOR_FOUND OFF)
 if(CKPLAN_CPU_FOUND OR CKPLAN_CUDA_FOUND)
   set(CKPLAN_EXECUTOR_FOUND ON)

@@ -1,6 +1,6 @@
-# The licences of the libraries that are linked into programs for other machines, or installed beside
-# them. Their texts come from where each library is installed, so they are those of the versions that
-# the programs are built with: in a wheel beside ckplan's own, in an archive in the folder of documents.
+# Installs the licences of the libraries that are linked into programs for other machines, or installed next
+# to them. The texts come from the place where each library is installed, so they match the versions in the
+# programs. In a wheel they are next to ckplan's own licence, in an archive in the folder of documents.
 include(GNUInstallDirs)
 if(SKBUILD_METADATA_DIR)
   set(ckplan_licence_folder ${SKBUILD_METADATA_DIR}/licenses)
@@ -8,14 +8,14 @@ else()
   set(ckplan_licence_folder ${CMAKE_INSTALL_DOCDIR}/licenses)
 endif()
 
-# ckplan_install_licence(LIBRARY FILES...): as files of the folder LIBRARY.
+# ckplan_install_licence(LIBRARY FILES...): installs the files into the folder LIBRARY.
 function(ckplan_install_licence library)
   install(FILES ${ARGN} DESTINATION ${ckplan_licence_folder}/${library})
 endfunction()
 
-# ckplan_find_licence(LIBRARY [PACKAGE...] [HINTS FOLDER...]): installs the licence that a distribution
-# has under one of the names of its package, or that one of the folders holds. -DCKPLAN_LICENCE_LIBRARY=FILE
-# names it where neither does.
+# ckplan_find_licence(LIBRARY [PACKAGE...] [HINTS FOLDER...]): installs the licence from a distribution's
+# package of one of these names, or from one of the folders. If neither has it, -DCKPLAN_LICENCE_LIBRARY=FILE
+# names it.
 function(ckplan_find_licence library)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HINTS")
   set(suffixes)
@@ -37,12 +37,12 @@ function(ckplan_find_licence library)
   endif()
 endfunction()
 
-# What is linked statically, or compiled in from headers.
+# Installs the licences of libraries that are linked statically or compiled in from headers.
 function(ckplan_install_linked_licences)
   ckplan_find_licence(onnx onnx libonnx-dev
     HINTS ${CKPLAN_ONNX_SOURCE_DIR} ${CKPLAN_DEPS_DIR}/onnx-${ONNX_VERSION})
   ckplan_find_licence(protobuf libprotobuf-dev protobuf protobuf-devel)
-  if(absl_FOUND)  # Of protobuf, from version 22 on.
+  if(absl_FOUND)  # protobuf uses abseil from version 22 on.
     ckplan_find_licence(abseil libabsl-dev abseil-cpp abseil-cpp-devel)
   endif()
   ckplan_find_licence(fmt libfmt-dev fmt fmt-devel)

@@ -1,5 +1,5 @@
-# Programs that start with an older C library than they were linked with, from GNU's 2.28 on:
-# cli/common/older_glibc.cc says how, and its names are read here.
+# Lets programs start with an older C library than they were linked with, from GNU's 2.28 on.
+# cli/common/older_glibc.cc says how; the names of its functions are read from there.
 include(CheckCXXSourceCompiles)
 
 # ckplan_support_older_glibc(TARGETS...)
@@ -23,7 +23,7 @@ function(ckplan_support_older_glibc)
   endforeach()
   foreach(target IN LISTS ARGN)
     target_sources(${target} PRIVATE ${source})
-    # The library of threads that older ones have apart.
+    # Older C libraries keep threads in a separate library.
     target_link_options(${target} PRIVATE ${wraps}
       "SHELL:-Wl,--push-state,--no-as-needed -l:libpthread.so.0 -Wl,--pop-state")
   endforeach()

@@ -1,14 +1,15 @@
-# `cmake --install` puts the programs where the prefix says; `cpack` makes an archive and a Debian
-# package of the same. Included by the root's CMakeLists.txt after all targets.
+# `cmake --install` installs the programs under the prefix; `cpack` makes an archive and a Debian package of
+# them. The root's CMakeLists.txt includes this file after all targets.
 include(GNUInstallDirs)
-if(NOT SKBUILD_METADATA_DIR)  # pyproject.toml puts it into a wheel.
+if(NOT SKBUILD_METADATA_DIR)  # For wheels, pyproject.toml includes it.
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 endif()
 if(CKPLAN_PORTABLE OR CKPLAN_WHEEL)
   ckplan_install_linked_licences()
 endif()
 
-# Manual pages and completions are printed by the program that they are of, where Debian's shells look for them.
+# Manual pages and completions are printed by their program, and installed where Debian's shells look for
+# them.
 function(ckplan_install_pages program)
   set(pages ${CMAKE_BINARY_DIR}/pages/${program})
   add_custom_command(OUTPUT ${pages}.stamp
@@ -44,7 +45,7 @@ mark_as_advanced(CKPLAN_DPKG_SHLIBDEPS)
 if(CKPLAN_DPKG_SHLIBDEPS)
   list(APPEND CPACK_GENERATOR DEB)
   set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-  # Reads from the program which packages hold the shared libraries that it needs.
+  # The packages with the needed shared libraries are read from the program.
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 endif()
 include(CPack)

@@ -2,19 +2,18 @@
 #
 #   ckplan_library(schedule
 #     SOURCES simulate.cc ...
-#     DEPENDS base graph cost          the only folders of lib/ that its files may include
+#     DEPENDS base graph cost          the only other folders of lib/ that its files may include
 #     PACKAGES fmt::fmt                outside libraries, private to this folder
-#     PUBLIC_HEADERS schedule.h ...    what other folders may include of it, if not all its headers
+#     PUBLIC_HEADERS schedule.h ...    the headers that other folders may include; by default all
 #     TESTS simulate_test.cc ...       one doctest program per folder, registered with CTest
-#     PART_OF cuda                     the folder of lib/ that it is a part of, if it is no folder itself
-#     QUICK_BUILD                      needs no speed: optimized less, compiled in less time
+#     PART_OF cuda                     the folder of lib/ that it belongs to, if it is not a folder
+#     QUICK_BUILD                      needs no speed: is optimized less and compiled faster
 #     ALONE)                           its files use the same names for their own, so each is compiled alone
 #                                      also where CMAKE_UNITY_BUILD is on
 #
-# DEPENDS is enforced twice: the linker sees nothing else, and check_includes.cmake reads the
-# #include lines, which would otherwise let a header slip through. check_walls.cmake does the same for
-# outside libraries and for headers that a folder keeps to itself, in all files, tests and programs
-# included.
+# DEPENDS is enforced twice. The linker sees nothing else, and check_includes.cmake reads the #include lines,
+# because a header alone needs no linking. check_walls.cmake does the same for outside libraries and for
+# private headers of a folder, in all files including tests and programs.
 file(GLOB_RECURSE ckplan_all_files CONFIGURE_DEPENDS lib/*.h lib/*.cc lib/*.cu cli/*.h cli/*.cc)
 add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/walls.stamp
   COMMAND ${CMAKE_COMMAND} -DSOURCE_DIR=${PROJECT_SOURCE_DIR} -DSTAMP=${CMAKE_BINARY_DIR}/walls.stamp
@@ -23,7 +22,7 @@ add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/walls.stamp
   DEPENDS ${ckplan_all_files} ${PROJECT_SOURCE_DIR}/scripts/cmake/check_walls.cmake
   COMMENT "Checking who includes outside libraries and private headers" VERBATIM)
 add_custom_target(ckplan_walls ALL DEPENDS ${CMAKE_BINARY_DIR}/walls.stamp)
-add_custom_target(ckplan_includes DEPENDS ckplan_walls) # All such checks, of every folder.
+add_custom_target(ckplan_includes DEPENDS ckplan_walls) # All such checks of all folders.
 
 # ckplan_options(TARGET [QUICK_BUILD] [ALONE])
 function(ckplan_options target)
@@ -34,18 +33,18 @@ function(ckplan_options target)
     ckplan_quick_build(${target})
   endif()
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
-  # Fields that a designated initializer leaves out have defaults: that is what defaults are for.
+  # Fields that a designated initializer leaves out have default values, so this needs no warning.
   set(warnings -Wall -Wextra -Wno-missing-field-initializers -Wconversion -Wshadow -Wnon-virtual-dtor)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-    list(APPEND warnings -Wno-sign-conversion) # In C++, gcc's -Wconversion does not include it.
+    list(APPEND warnings -Wno-sign-conversion) # gcc's -Wconversion does not include this in C++.
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     if(CMAKE_UNITY_BUILD)
-      # GCC takes files that are compiled as one for headers, and sees faults that are none (its bug 105651).
+      # GCC treats files that are compiled as one as headers, and reports false faults (its bug 105651).
       list(APPEND warnings -Wno-subobject-linkage -Wno-restrict)
     endif()
-    # It warns of the unset half of a Result that is moved (its bug 105562), in one run and not in the next;
-    # clang and the sanitizers look for reads of what was never written.
+    # GCC warns about the unset half of a Result that is moved (its bug 105562), in one run but not in the
+    # next. clang and the sanitizers detect reads of unwritten memory.
     list(APPEND warnings -Wno-maybe-uninitialized)
   endif()
   if(CKPLAN_WERROR)
@@ -53,26 +52,26 @@ function(ckplan_options target)
   endif()
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${warnings}>)
   if(CKPLAN_SANITIZE)
-    # gcc and clang name their sanitizers' macros differently.
+    # gcc and clang use different names for their sanitizers' macros.
     target_compile_definitions(${target} PRIVATE CKPLAN_SANITIZED)
     target_compile_options(${target} PRIVATE -fsanitize=${CKPLAN_SANITIZE}
                            -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(${target} PRIVATE -fsanitize=${CKPLAN_SANITIZE})
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      # With sanitizers GCC warns of faults inside its own headers (its bug 105562).
+      # With sanitizers GCC warns about its own headers (its bug 105562).
       target_compile_options(${target} PRIVATE -Wno-restrict)
     endif()
   endif()
 endfunction()
 
-# For tests, and for code in which a run spends little time: less optimization, shorter builds.
+# For tests, and for code that takes little of a run's time: less optimization, shorter builds.
 function(ckplan_quick_build target)
   target_compile_options(${target} PRIVATE
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:RelWithDebInfo>>:-O0>)
 endfunction()
 
-# Reads the #include lines of a folder's sources and of all headers in it.
+# Checks the #include lines of a folder's sources and of all headers in it.
 function(ckplan_check_includes target folder sources allowed)
   file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h ${CMAKE_CURRENT_SOURCE_DIR}/ops/*.h)
   set(stamp ${CMAKE_CURRENT_BINARY_DIR}/includes.stamp)
@@ -87,7 +86,7 @@ function(ckplan_check_includes target folder sources allowed)
   add_dependencies(ckplan_includes ${target}_includes)
 endfunction()
 
-# A folder that has only headers.
+# Declares a folder that has only headers.
 function(ckplan_headers folder)
   cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
   list(TRANSFORM ARG_DEPENDS PREPEND ckplan_ OUTPUT_VARIABLE links)
@@ -125,9 +124,10 @@ function(ckplan_library folder)
   endif()
 endfunction()
 
-# Ends the named tests where they hang; docs/reliability.md says how `seconds` is chosen: CPU time, at least
-# ten times what each of their processes takes as a Release build. Without optimization and with sanitizers
-# they get more. What waits, and takes no CPU time, is ended after two hours, or as much longer.
+# Ends the named tests if they hang. docs/reliability.md says how `seconds` is chosen: CPU time, at least ten
+# times the time of each of their processes in a Release build. Builds without optimization and with
+# sanitizers get more time. A test that waits without using CPU time is ended after two hours, or later by the
+# same factor.
 function(ckplan_time_limit seconds)
   set(factor 1)
   if(CKPLAN_SANITIZE)
@@ -137,13 +137,13 @@ function(ckplan_time_limit seconds)
   endif()
   math(EXPR cpu_seconds "${seconds} * ${factor}")
   math(EXPR wall_seconds "7200 * ${factor}")
-  # OMP_WAIT_POLICY: threads that spin while they wait for others would make CPU time depend on other programs.
+  # Without OMP_WAIT_POLICY, threads that spin while they wait would make CPU time depend on other programs.
   set_tests_properties(${ARGN} PROPERTIES TIMEOUT ${wall_seconds}
     ENVIRONMENT "CKPLAN_CPU_SECONDS=${cpu_seconds};OMP_WAIT_POLICY=passive")
 endfunction()
 
-# ckplan_add_test(NAME PROGRAM ARGUMENT...): run by CTest with the project's root as its folder, and with a
-# time limit, which ckplan_time_limit raises where the test takes long. PROGRAM: a target, or a path.
+# ckplan_add_test(NAME PROGRAM ARGUMENT...): a test that CTest runs in the project's root, with a time limit,
+# which ckplan_time_limit raises for long tests. PROGRAM is a target or a path.
 function(ckplan_add_test name program)
   if(TARGET ${program})
     set(program $<TARGET_FILE:${program}>)
@@ -154,12 +154,11 @@ function(ckplan_add_test name program)
   ckplan_time_limit(900 ${name})
 endfunction()
 
-# A doctest program ckplan_NAME_test, registered with CTest.
-# ckplan_test(NAME SOURCES... LINKS... [ALONE])
+# ckplan_test(NAME SOURCES... LINKS... [ALONE]): a doctest program ckplan_NAME_test, registered with CTest.
 function(ckplan_test name)
   cmake_parse_arguments(ARG "ALONE" "" "SOURCES;LINKS" ${ARGN})
   set(target ckplan_${name}_test)
-  if(NOT TARGET ckplan_doctest_main) # doctest itself, compiled once for all of them
+  if(NOT TARGET ckplan_doctest_main) # doctest itself is compiled once for all tests
     add_library(ckplan_doctest_main OBJECT ${PROJECT_SOURCE_DIR}/lib/testing/doctest_main.cc)
     ckplan_options(ckplan_doctest_main QUICK_BUILD)
     target_link_libraries(ckplan_doctest_main PRIVATE doctest::doctest)

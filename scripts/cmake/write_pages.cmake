@@ -1,7 +1,7 @@
-# Writes what a program prints of itself: manual pages in FOLDER/man1, completions beside them.
+# Writes the pages that a program prints about itself: manual pages in FOLDER/man1, completions next to them.
 #
 #   PROGRAM   the program
-#   NAME      what it is called: ckplan, ckexec
+#   NAME      its name: ckplan or ckexec
 #   FOLDER    where to write
 #   STAMP     the file to touch when all is written
 cmake_minimum_required(VERSION 3.25)
@@ -17,7 +17,7 @@ print_page(${NAME}.bash completion bash)
 print_page(_${NAME} completion zsh)
 print_page(${NAME}.fish completion fish)
 print_page(man1/${NAME}.1 man)
-# The page of the program names those of its commands.
+# The program's own page names the pages of its commands.
 file(STRINGS ${FOLDER}/man1/${NAME}.1 lines REGEX "${NAME}.*[(]1[)]$")
 if(NOT lines)
   message(FATAL_ERROR "The manual page of ${PROGRAM} names no page of a command.")
