@@ -8,9 +8,9 @@
 namespace ckplan {
 
 TEST_CASE("chen: the LSTM's weights, and its memory with gradients of the weights at every step") {
-  // From 50 inputs and 1,024 states to four gates there are 1,074 * 4,096 = 4,399,104 weights, from
-  // 2,048 to four gates, three times, 25,165,824, and below the softmax 1,024 * 5,000 = 5,120,000.
-  // Each has 4 bytes.
+  // The first layer has 1,074 * 4,096 = 4,399,104 weights, from 50 inputs and 1,024 states to four
+  // gates. The other three layers have 25,165,824, from 2,048 values to four gates each. The layer
+  // below the softmax has 1,024 * 5,000 = 5,120,000. Each weight has 4 bytes.
   const Bytes weights = LstmWeights(4, 1024, 50, 5000);
   CHECK(weights == Bytes(138'739'712));
   // The gradients of 64 steps take 8,879,341,568 bytes; updated in place they take 0.1 GB.

@@ -15,8 +15,8 @@ Result<FigureTable> HongPredictionTable(const std::string& models);  // Fig. 5
 Result<FigureTable> HongComparisonTable(const std::string& models);  // Fig. 7
 Result<FigureTable> HongPlainTable(const std::string& models);       // Fig. 8
 
-// Returns the list with the layers at these positions, which ascend, merged into the layers after
-// them.
+// Returns the list with each layer at one of the ascending `positions` merged into the layer after
+// it.
 LayerList WithinNextLayer(const LayerList& list, const LayerPositions& positions);
 
 }  // namespace ckplan

@@ -1,4 +1,4 @@
-// The model and perhaps its plan, prepared on a backend, on which the commands of ckexec work.
+// Prepares a model, and its plan if there is one, on a backend, for the commands of ckexec.
 #pragma once
 
 #include <memory>

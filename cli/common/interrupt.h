@@ -3,7 +3,7 @@
 // There are two stops, one soon after the other. At the first, searches end and their best plan so
 // far counts; a search without a plan may still complete the one at hand. At the second, all work
 // ends wherever it is (lib/base/stop.h), including reading. The time limit is therefore exceeded by
-// at most a tenth of a second, a sixteenth of the elapsed time, and the time that leaving takes.
+// a tenth of a second plus a sixteenth of the elapsed time, and the time that leaving takes.
 //
 // While an Interrupt lives, the first Ctrl-C requests both stops. The second Ctrl-C does what it
 // did before, which ends the program. Only one Interrupt may live at a time, and it belongs to the

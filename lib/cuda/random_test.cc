@@ -19,7 +19,7 @@ using reference::BackwardResult;
 using reference::ForwardResult;
 using reference::Tensor;
 
-// Runs an operator whose inputs each hold one repeated value.
+// An operator with inputs that each hold one repeated value.
 struct Drawn {
   OpSpec spec;
   std::unique_ptr<Backend> backend = MakeTestBackend();

@@ -111,10 +111,9 @@ class FaultyStep {
 // Each of the four runs computes the gradient of w1 once.
 void FindsWrongGradientOfEachRun(ActivationType type) {
   constexpr const char* kWhere[] = {
-      "keeping everything: with separate buffers, ",  // It differs from the first run, which was
-                                                      // damaged.
-      "keeping everything: with separate buffers, ", "the plan: in the arena, ",
-      "the plan: with separate buffers, "};
+      // The second run is reported, because it differs from the first run, which was damaged.
+      "keeping everything: with separate buffers, ", "keeping everything: with separate buffers, ",
+      "the plan: in the arena, ", "the plan: with separate buffers, "};
   for (int damaged = 0; damaged < 4; ++damaged) {
     CAPTURE(damaged);
     FaultyStep step(type);

@@ -20,7 +20,7 @@ int64_t SaturatingSum(int64_t a, int64_t b);
 
 int64_t CountElements(const Operand& operand);
 int64_t CountBytes(const Operand& operand);
-// Both return 1 if there is no such axis.
+// DimAt and DimFromEnd return 1 if there is no such axis.
 int64_t DimAt(const Operand& operand, size_t axis);
 int64_t DimFromEnd(const Operand& operand, size_t from_end);
 

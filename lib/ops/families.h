@@ -24,7 +24,7 @@ struct FamilyRow {
   // kInvalidInput: operands and attributes contradict each other. kUnsupported: no backend can run
   // the operator.
   Result<Done> (*judge)(const OpSpec& spec) = nullptr;
-  // What part of the operator no backend supports; empty if there is none.
+  // The part of the operator that no backend supports; may be empty.
   std::string_view limits = {};
 };
 
@@ -38,8 +38,8 @@ std::span<const FamilyRow> AllFamilyRows();
 // Returns null for an operator that no backend can run.
 const FamilyRow* FindFamilyRow(std::string_view type);
 
-// Whether the operator is safe to run on any backend; see FamilyRow::judge. kUnsupported for an
-// operator of no family.
+// Returns success if the operator is safe to run on any backend; see FamilyRow::judge.
+// kUnsupported: the operator belongs to no family.
 Result<Done> JudgeOp(const OpSpec& spec);
 
 // Joins what no backend supports with what one backend does not support in addition: "a; b".

@@ -192,7 +192,8 @@ class Checker {
     return gradient;
   }
 
-  // Sums differences to the expected outputs, because a large sum would lose the small change.
+  // Sums the weighted differences from the expected outputs. Summing the outputs themselves would
+  // lose small changes to rounding.
   double Weigh(const std::vector<Tensor>& outputs, const std::vector<Tensor>& weights) const {
     double sum = 0;
     for (size_t i = 0; i < outputs.size(); ++i) {

@@ -135,7 +135,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareMod(const OpSpec& spec) {
   return PrepareIntegers<Modulo>(spec);
 }
 
-// x ^ c with a constant c, the usual case in models, is many times faster than std::pow.
+// Computes x ^ c with a constant c, the usual case in models, many times faster than std::pow.
 struct PowerOf {
   static constexpr Reads kReads = Reads::kInput;
   explicit PowerOf(double known) : exponent(static_cast<float>(known)) {}

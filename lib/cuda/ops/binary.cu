@@ -159,7 +159,7 @@ Result<std::unique_ptr<PreparedOp>> PrepareMod(const OpSpec& spec, Device& devic
   return PrepareIntegers<Modulo>(spec, device);
 }
 
-// x ^ c with a constant c, the usual case in models, is many times faster than powf.
+// Computes x ^ c with a constant c, the usual case in models, many times faster than powf.
 struct PowerOf {
   static constexpr Reads kReads = Reads::kInput;
   CKPLAN_DEVICE float Value(float x) const { return powf(x, exponent); }

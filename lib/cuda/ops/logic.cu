@@ -177,7 +177,7 @@ struct WhereTerm {
   }
 };
 
-// Where on floats.
+// The operator Where on floats.
 class WhereOp final : public PreparedOp {
  public:
   WhereOp(const OpSpec& spec, Device& device)

@@ -175,9 +175,9 @@ class LossOp final : public PreparedOp {
         log_type_(spec.output(1).type),
         sum_(ReduceShape::Of(1, places_, false)) {}
 
-  // Forward holds the loss of each place if the losses are reduced, and the partial results of
-  // their sum. Backward holds the total weight by which a mean divides, and the partial results of
-  // that sum.
+  // Forward's part holds the loss of each place if the losses are reduced, and the partial results
+  // of their sum. Backward's part holds the total weight by which a mean divides, and the partial
+  // results of that sum.
   OpWorkspace workspace() const override {
     const int64_t parts = sum_.workspace<Weighed>();
     return {losses_bytes() + (total_ == LossTotal::kNone ? 0 : parts),

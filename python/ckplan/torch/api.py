@@ -1,4 +1,4 @@
-"""``ckplan.torch.compile``."""
+"""Implements ``ckplan.torch.compile`` and the backend for compiling in place."""
 
 from __future__ import annotations
 

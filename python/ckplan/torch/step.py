@@ -79,7 +79,7 @@ class _Call:
         self.input_versions = [_version(tensor) for tensor in self.inputs]
 
     def check(self) -> None:
-        """Raises RuntimeError if a saved tensor was changed since, as PyTorch does."""
+        """Raises RuntimeError if a saved tensor has changed since forward, as PyTorch does."""
         _check_unchanged(zip(self.saved, self.versions))
 
     def check_inputs(self) -> None:
