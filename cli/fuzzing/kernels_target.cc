@@ -27,7 +27,7 @@ using reference::Blob;
 using reference::Tensor;
 
 constexpr uint64_t kSeed = 7;
-// An operator may hold lists as long as an axis, and it only runs if it is quick.
+// An operator may hold lists as long as an axis. It runs only if it is quick.
 constexpr int64_t kMaxPreparedAxis = 1 << 16;
 constexpr int64_t kMaxRunElements = 1 << 13;
 constexpr int64_t kMaxWorkspace = 1 << 26;

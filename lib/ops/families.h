@@ -42,7 +42,7 @@ const FamilyRow* FindFamilyRow(std::string_view type);
 // kUnsupported: the operator belongs to no family.
 Result<Done> JudgeOp(const OpSpec& spec);
 
-// Joins what no backend supports with what one backend does not support in addition: "a; b".
+// Joins the limits that all backends have with the further limits of one backend: "a; b".
 std::string JoinLimits(std::string_view common, std::string_view own);
 
 // A judge that reads the shape only to check it: JudgeBy<ReadConvShape>.

@@ -33,7 +33,7 @@ Result<JoinShape> ReadParts(const OpSpec& spec, const Operand& whole,
     if (parts[i].is_present) {
       CKPLAN_RETURN_IF_ERROR(JudgePart(spec, parts[i], whole, axis, i));
       sizes += parts[i].dims[axis];
-      // Checked at each part, so that no number of them makes the sum overflow.
+      // The sum is checked at each part, so that many parts cannot make it overflow.
       if (sizes > view.size) break;
     }
     shape.size.push_back(parts[i].is_present ? parts[i].dims[axis] * view.inner : 0);

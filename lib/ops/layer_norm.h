@@ -12,7 +12,7 @@ namespace ckplan {
 
 struct LayerNormShape {
   int64_t rows = 1, size = 1;
-  // The mean is subtracted; if not, the row is divided by its root mean square.
+  // If true, the mean is subtracted; if false, the row is divided by its root mean square.
   bool has_mean = false;
   bool has_bias = false;
   float epsilon = 0;

@@ -45,7 +45,7 @@ struct Contents {
 
 struct OpCase {
   std::string text;  // The row.
-  OpSpec spec;       // SetGradientRoles sets what concerns gradients.
+  OpSpec spec;       // SetGradientRoles sets the members that concern gradients.
   std::vector<Contents> contents;
   double tolerance = 0;
 };
