@@ -9,7 +9,7 @@
 namespace ckplan {
 namespace {
 
-// What can be learned from the brackets, commas and colons outside of strings.
+// Counts derived from the brackets, commas and colons outside of strings.
 struct Extent {
   int levels = 0;      // The deepest nesting.
   size_t values = 0;   // An upper bound, if the text is JSON.

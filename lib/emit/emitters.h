@@ -21,7 +21,7 @@ struct Emitted {
   std::string text;                   // For the caller to write, unless `file` is set.
   std::unique_ptr<PendingFile> file;  // For the caller to finish and commit.
   std::vector<std::string> warnings;
-  std::vector<std::string> notes;  // What a reader of the file may miss in it.
+  std::vector<std::string> notes;  // Hints about contents that a reader may miss in the file.
 };
 
 // Writes a copy of the plan's model that includes `plan_json` to a file.
@@ -39,7 +39,7 @@ struct EmitSource {
   const ModuleCalls* modules = nullptr;  // The modules of the graph's nodes; null if unknown.
 };
 
-// What a command has to write.
+// The kinds of content that a command can write.
 enum class EmitSubject { kGraph, kPlan, kTwoPlans };
 
 struct Emitter {

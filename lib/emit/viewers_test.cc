@@ -1,4 +1,4 @@
-// The forms that other people's viewers read, read back by their rules.
+// Tests the formats of external viewers by reading them back by their rules.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -56,11 +56,11 @@ struct RandomPlanned {
 
 struct Field {
   uint64_t number = 0;
-  uint64_t value = 0;     // Of a varint.
-  std::string_view text;  // Of what has a length.
+  uint64_t value = 0;     // The value of a varint.
+  std::string_view text;  // The contents of a field with a length.
 };
 
-// REQUIREs that all of the message is fields.
+// Splits the message into fields; REQUIREs that nothing else is in it.
 std::vector<Field> FieldsOf(std::string_view message) {
   size_t at = 0;
   const auto varint = [&] {
@@ -87,7 +87,7 @@ std::vector<Field> FieldsOf(std::string_view message) {
   return fields;
 }
 
-// The first of that number, which must be there.
+// Returns the first field with that number; there must be one.
 Field FieldOf(std::string_view message, uint64_t number) {
   for (const Field& field : FieldsOf(message)) {
     if (field.number == number) return field;
@@ -105,8 +105,8 @@ struct TrackEvent {
 
 // ---- Pickle ----
 
-// The opcodes that pickles of texts, integers, lists and dictionaries need, by the definition of
-// the format.
+// Reads the opcodes that pickles of texts, integers, lists and dictionaries need, by the definition
+// of the format.
 class Unpickler {
  public:
   explicit Unpickler(std::string_view bytes) : bytes_(bytes) {}
@@ -193,9 +193,9 @@ TEST_CASE("perfetto: a slice for each step, and counters whose maximum is the pe
     const RandomPlanned random(seed);
     const std::string trace = WritePerfetto(TracePlan(*random.graph, random.plan));
     uint64_t now = 0, open = 0, slices = 0;
-    std::map<uint64_t, bool> is_counter;  // Of tracks.
+    std::map<uint64_t, bool> is_counter;  // By track.
     uint64_t memory_track = 0;
-    std::map<uint64_t, int64_t> value;  // Of counters.
+    std::map<uint64_t, int64_t> value;  // By counter.
     int64_t highest = 0;
     for (const Field& packet : FieldsOf(trace)) {
       REQUIRE(packet.number == 1);
@@ -235,7 +235,7 @@ TEST_CASE("perfetto: a slice for each step, and counters whose maximum is the pe
   }
 }
 
-TEST_CASE("memory-viz: blocks come and go in the arena as the plan says") {
+TEST_CASE("memory-viz: blocks are allocated and freed in the arena as the plan says") {
   for (uint64_t seed = 0; seed < Instances(60); ++seed) {
     CAPTURE(seed);
     const RandomPlanned random(seed);
@@ -244,7 +244,7 @@ TEST_CASE("memory-viz: blocks come and go in the arena as the plan says") {
     const json& segment = snapshot["segments"][0];
     const int64_t begin = segment["address"];
     const int64_t end = begin + segment["total_size"].get<int64_t>();
-    std::map<int64_t, int64_t> live;  // Address to size.
+    std::map<int64_t, int64_t> live;  // From address to size.
     int64_t in_arena = 0, highest = 0;
     std::vector<std::string> categories;
     for (const json& event : snapshot["device_traces"][0]) {
@@ -272,7 +272,7 @@ TEST_CASE("memory-viz: blocks come and go in the arena as the plan says") {
     }
     CHECK(live.empty());
     CHECK(highest == random.plan.figures.peak.count());
-    // The viewer fails on categories without it.
+    // The viewer fails if there are categories without this one.
     CHECK(std::count(categories.begin(), categories.end(), "unknown") == 1);
   }
 }
@@ -310,7 +310,7 @@ TEST_CASE("model-explorer: an action and a colour for every node") {
   }
 }
 
-TEST_CASE("peak-stacks: together they are the peak") {
+TEST_CASE("peak-stacks: the stacks add up to the peak") {
   for (uint64_t seed = 0; seed < Instances(60); ++seed) {
     CAPTURE(seed);
     const RandomPlanned random(seed);

@@ -147,7 +147,7 @@ std::vector<double> Rounded(std::vector<double> values, const MipModel& model) {
   return values;
 }
 
-// The context of the callback: what it is given, and what it has seen.
+// The inputs of the callback, and its results so far.
 struct Interrupt {
   const MipModel& model;
   const MipLimits& limits;

@@ -79,7 +79,8 @@ TEST_CASE("checkmate: it finds the best of all plans in stages, on random graphs
     Rng rng(seed);
     RandomJointOptions options;
     options.ops = seed % 15 == 0 ? 6 : 5;
-    // With both, recomputing one of two values need not recompute what is in the other's memory.
+    // With both, an operation that runs again for one of its two values need not remake aliases of
+    // the other one, which the program requires.
     (seed % 2 == 0 ? options.alias : options.second_write) = 0;
     const JointGraph graph = RandomJointGraph(rng, options);
     CheckFront(graph);
