@@ -39,14 +39,14 @@ class Pattern {
   }
 
   bool Fits(const NamedThing& thing) const {
-    if (is_of_type) return IsMeant(thing.type);
+    if (is_of_type) return MatchesText(thing.type);
     return std::any_of(thing.names.begin(), thing.names.end(),
-                       [&](std::string_view name) { return IsMeant(name); });
+                       [&](std::string_view name) { return MatchesText(name); });
   }
 
  private:
   // A name that itself contains wildcards matches the pattern literally.
-  bool IsMeant(std::string_view name) const {
+  bool MatchesText(std::string_view name) const {
     return name == text || (glob_ && glob_->Matches(name));
   }
 

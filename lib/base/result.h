@@ -34,7 +34,7 @@ struct Remedy {
     std::string name;   // For example "budget".
     std::string value;  // For example "8611000000"; may be empty.
   };
-  std::string advice;  // For example "try".
+  std::string advice;  // The words before the settings, such as "try".
   std::vector<Setting> settings;
 };
 

@@ -34,7 +34,7 @@ class LayerFolder {
 
  private:
   // Returns the node whose layer `id` joins, or none.
-  NodeId JoinsBehind(NodeId id) const {
+  NodeId ProducerToJoin(NodeId id) const {
     const Node& node = graph_.node(id);
     const OpRule& rule = RuleOfSpelling(node.op);
     const bool is_activation = rule.has(traits::kActivation);
@@ -65,7 +65,7 @@ class LayerFolder {
     layer_of_.resize(graph_.nodes().size());
     for (const NodeId id : graph_.nodes().ids()) {
       PollStop();
-      const NodeId before = JoinsBehind(id);
+      const NodeId before = ProducerToJoin(id);
       if (before.is_none()) {
         layer_of_[id] = NodeId(layers_.size());
         layers_.push_back({id});

@@ -30,7 +30,8 @@ constexpr uint32_t kTensorExternalData = 13;
 constexpr uint32_t kEntryKey = 1;
 constexpr uint32_t kEntryValue = 2;
 
-constexpr int kMaxLevels = 100;  // Nested graphs; deeper models are refused when they are read.
+constexpr int kMaxLevels = 100;  // The deepest nesting of graphs; deeper models are refused when
+                                 // they are read.
 
 class LocationFinder {
  public:

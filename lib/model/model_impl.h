@@ -31,7 +31,7 @@ struct ModelValue {
   int32_t elem_type = 0;
   Dims dims;
   Bytes bytes;
-  int32_t producer = -1;                           // Index into ops, for kOperation.
+  int32_t producer = -1;                           // Index into `operations`, for kOperation.
   const onnx::TensorProto* initializer = nullptr;  // Set for kInitializer.
   std::unique_ptr<ConstantValue> constant;         // The contents, if they are known and small.
   bool is_frozen = false;                          // A parameter that is not trained: see freeze.h.

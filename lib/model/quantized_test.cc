@@ -15,7 +15,7 @@ void AddWeight(onnx::ModelProto& proto, const char* name, int32_t type, const Di
   tensor.set_data_location(onnx::TensorProto::EXTERNAL);
 }
 
-bool IsTold(const ModelGraph& lowered, const std::string& part) {
+bool IsReported(const ModelGraph& lowered, const std::string& part) {
   return std::any_of(lowered.warnings.begin(), lowered.warnings.end(),
                      [&part](const std::string& warning) {
                        return warning.find("weights are quantized") != std::string::npos &&
@@ -39,8 +39,8 @@ TEST_CASE("quantized: weights read by DequantizeLinear count as stored, and are 
     // The trained vector, the scale, and the weight.
     CHECK(lowered.graph.constants().parameters == Bytes(32 * 4 + 4 + bytes));
     CHECK(lowered.graph.constants().parameter_gradients < Bytes(32 * 4 + 4 + bytes));
-    CHECK(IsTold(lowered,
-                 type == onnx::TensorProto::INT8 ? "\"q\" int8[32,16]" : "\"q\" uint4[32,16]"));
+    CHECK(IsReported(lowered,
+                     type == onnx::TensorProto::INT8 ? "\"q\" int8[32,16]" : "\"q\" uint4[32,16]"));
   }
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("quantized: weights read by an operator on integers count as stored") 
   const ModelGraph lowered = LowerProto(proto);
   CHECK(lowered.graph.constants().parameters == Bytes(32 * 16 + 4));
   CHECK(lowered.graph.constants().parameter_gradients == Bytes(0));
-  CHECK(IsTold(lowered, "\"q\" int8[32,16]"));
+  CHECK(IsReported(lowered, "\"q\" int8[32,16]"));
 }
 
 TEST_CASE("quantized: weights read by an unknown operator count as stored") {
@@ -64,7 +64,7 @@ TEST_CASE("quantized: weights read by an unknown operator count as stored") {
   const ModelGraph lowered = LowerProto(proto);
   CHECK(lowered.graph.constants().parameters == Bytes(16 * 16 + 16 * 4));
   CHECK(lowered.graph.constants().parameter_gradients == Bytes(16 * 4));
-  CHECK(IsTold(lowered, "\"q\" uint8[16,1,16]"));
+  CHECK(IsReported(lowered, "\"q\" uint8[16,1,16]"));
 }
 
 TEST_CASE("quantized: zero points count without a warning, booleans and indices not at all") {
@@ -74,7 +74,7 @@ TEST_CASE("quantized: zero points count without a warning, booleans and indices 
       "{ a = Mul(x, w) q = QuantizeLinear(a, s, zero) b = DequantizeLinear(q, s, zero) "
       "  c = Where(mask, b, a) y = Gather<axis = 1>(c, order) }");
   CHECK(lowered.graph.constants().parameters == Bytes(2 * 4 + 4 + 1));
-  CHECK_FALSE(IsTold(lowered, ""));
+  CHECK_FALSE(IsReported(lowered, ""));
 }
 
 }  // namespace

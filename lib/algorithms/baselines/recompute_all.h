@@ -3,7 +3,7 @@
 //
 // Guarantee  nothing is kept between the two passes. But the recomputed forward pass holds what
 //            keep-all holds, so the peak is about keep-all's. It is the canonical strategy {V} of
-//            Kusumoto et al. 2019, charged as Eq. 1 charges it.
+//            Kusumoto et al. 2019, with the overhead of its Eq. 1.
 // Cost       O(n).
 #pragma once
 

@@ -105,9 +105,9 @@ class AnyOrderLoop {
     is_comparable_.assign(static_cast<size_t>(problem_.op_count), true);
     for (const OpId link : chain_) {
       const std::vector<bool> before = AncestorsOf(problem_, link.index());
-      const std::vector<bool> behind = DescendantsOf(problem_, link.index());
+      const std::vector<bool> after = DescendantsOf(problem_, link.index());
       for (size_t i = 0; i < before.size(); ++i) {
-        is_comparable_[i] = is_comparable_[i] && (before[i] || behind[i]);
+        is_comparable_[i] = is_comparable_[i] && (before[i] || after[i]);
       }
     }
   }

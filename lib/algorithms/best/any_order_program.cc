@@ -108,12 +108,12 @@ class AnyOrderProgram {
     PollStop();
     const int32_t moment = chain_[j].index();
     const std::vector<bool> is_before = AncestorsOf(problem_, moment);
-    const std::vector<bool> is_behind = DescendantsOf(problem_, moment);
+    const std::vector<bool> is_descendant = DescendantsOf(problem_, moment);
     std::vector<Flag>& has_run = has_run_.emplace_back(is_required_.size());
     std::vector<Flag>& reruns = reruns_.emplace_back(is_required_.size());
     for (const OpId id : order_) {
       const auto op = At(id.index());
-      if (id.index() == moment || is_behind[op]) continue;
+      if (id.index() == moment || is_descendant[op]) continue;
       has_run[op] = is_before[op] ? Flag{kNoColumn, 1} : NewColumn();
       if (!problem_.may_repeat[op]) continue;
       reruns[op] = NewColumn(static_cast<double>(problem_.cost[op] / units_.cost));
@@ -159,10 +159,11 @@ class AnyOrderProgram {
     row->Add(has_run_[j][op], -sign);
   }
 
-  // Adds a row of (1).
+  // Adds constraint (1) of any_order_program.h.
   void AddFirstRead(size_t j, int32_t op, int32_t read) {
     const size_t maker = MakerOf(At(read));
-    // The maker has its first run in this interval or later, where (5) puts it before its reader.
+    // The maker has its first run in this interval or later, where constraint (5) puts it before
+    // its reader.
     if (has_run_[j][maker].IsKnown(0)) return;
     Row row;
     row.Add(kept_[j][At(read)], 1);
@@ -172,7 +173,7 @@ class AnyOrderProgram {
     std::move(row).AddTo(&model_);
   }
 
-  // Adds a row of (2).
+  // Adds constraint (2).
   void AddReread(size_t j, int32_t op, int32_t read) {
     Row row;
     row.Add(kept_[j][At(read)], 1);
@@ -181,7 +182,7 @@ class AnyOrderProgram {
     std::move(row).AddTo(&model_);
   }
 
-  // Adds rows of (3), and rows that keep only values which have been made.
+  // Adds constraint (3), and that only values which have been made can be in memory.
   void AddPersistence(size_t j, size_t u) {
     const size_t maker = MakerOf(u);
     Row made;
@@ -198,7 +199,7 @@ class AnyOrderProgram {
     std::move(row).AddTo(&model_);
   }
 
-  // Adds the row of (4).
+  // Adds constraint (4).
   void AddCapacity(size_t j) {
     const auto op = At(chain_[j].index());
     int64_t room =
@@ -216,7 +217,7 @@ class AnyOrderProgram {
                   std::move(entries));
   }
 
-  // Adds a row of (5).
+  // Adds constraint (5).
   void AddPrecedence(size_t j, int32_t op, int32_t read) {
     Row row;
     row.Add(has_run_[j][MakerOf(At(read))], 1);

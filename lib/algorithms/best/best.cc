@@ -55,7 +55,7 @@ class Solver {
     if (shared->forced_cost() > 0) {
       outcome_.proof = any_order_proof_ = OverheadProof::kConstraints;
     }
-    if (options.before != nullptr) GoOnFrom(*options.before);
+    if (options.before != nullptr) ContinueFrom(*options.before);
   }
 
   Result<BestOutcome> Run() && {
@@ -69,7 +69,7 @@ class Solver {
   }
 
  private:
-  void GoOnFrom(const BestOutcome& before) {
+  void ContinueFrom(const BestOutcome& before) {
     outcome_ = before;
     outcome_.program_work = 0;
     any_order_bound_ = before.any_order_bound;

@@ -47,7 +47,7 @@ class MomentProgram {
   }
 
  private:
-  // The column of a value that is in memory throughout an interval (5).
+  // The column of a value that is in memory throughout an interval, for constraint (5).
   struct ValueThrough {
     int32_t value;
     int column;
@@ -119,7 +119,7 @@ class MomentProgram {
 
   void AddRows(size_t j) {
     AddCapacity(j);
-    // Adds the rows of (1).
+    // Adds constraint (1) of moment_program.h.
     std::vector<bool> is_done(static_cast<size_t>(problem_.value_count));
     for (int32_t i = moments_[j]; i < EndOf(j); ++i) {
       for (const int32_t read : problem_.reads[order_[static_cast<size_t>(i)].index()]) {
@@ -128,7 +128,7 @@ class MomentProgram {
         AddAvailability(j, read, 1, {});
       }
     }
-    // Adds the rows of (2).
+    // Adds constraint (2).
     for (int32_t op = 0; op < problem_.op_count; ++op) {
       if (RerunOf(j, op) == kNoColumn) continue;
       for (const int32_t read : problem_.reads[op]) {
@@ -138,7 +138,7 @@ class MomentProgram {
     AddPersistence(j);
   }
 
-  // Adds the rows of (3).
+  // Adds constraint (3).
   void AddPersistence(size_t j) {
     const bool is_last = j + 1 == moments_.size();
     for (int32_t u = 0; u < problem_.value_count; ++u) {
@@ -151,7 +151,7 @@ class MomentProgram {
     }
   }
 
-  // Adds the row of (4).
+  // Adds constraint (4).
   void AddCapacity(size_t j) {
     const OpId op = order_[static_cast<size_t>(moments_[j])];
     const auto at = static_cast<size_t>(op.index());
@@ -172,7 +172,7 @@ class MomentProgram {
     }
   }
 
-  // Adds the row of (5).
+  // Adds constraint (5).
   void ChargeRerun(const ChargedRerun& charged) {
     const auto moment = std::lower_bound(moments_.begin(), moments_.end(), charged.moment);
     const auto j = static_cast<size_t>(moment - moments_.begin());
@@ -247,7 +247,7 @@ class MomentProgram {
   MipModel model_;
   std::vector<std::vector<int>> kept_;                   // Columns of a^j, by value.
   std::vector<std::vector<int>> reruns_;                 // Columns of r^j, by operation.
-  std::map<size_t, std::vector<ValueThrough>> through_;  // By interval, for the rows of (5).
+  std::map<size_t, std::vector<ValueThrough>> through_;  // By interval, for constraint (5).
 };
 
 }  // namespace

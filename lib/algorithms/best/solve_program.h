@@ -28,10 +28,11 @@ struct ProgramOutcome {
 template <typename Plan>
 struct ProgramLimits {
   int64_t work = 0;  // As MipLimits counts it.
-  // If set, asked about a plan that costs at most `doubtful_gap` more than the bound.
+  // If set, called for a plan that costs at most `doubtful_gap` more than the bound; returns
+  // whether proving it is worthwhile.
   std::function<bool(const Plan&)> is_worth_proving = nullptr;
   int64_t doubtful_gap = 0;
-  // If set, asked about each better plan; the search ends if the plan is good enough.
+  // If set, called for each better plan; the search ends if it returns true.
   std::function<bool(const Plan&)> is_plan_enough = nullptr;
   // The search ends once every plan is proven to add more.
   std::optional<int64_t> enough = std::nullopt;

@@ -133,7 +133,7 @@ class StageProgram::Builder {
     }
   }
 
-  // Adds the rows of (1b).
+  // Adds the rows of (1b) in stage_program.h.
   void AddAvailability(int32_t stage) {
     for (int32_t op = 0; op <= stage; ++op) {
       if (Run(stage, op).is(0)) continue;
@@ -145,7 +145,8 @@ class StageProgram::Builder {
     }
   }
 
-  // Adds the rows of (1c), and rows that keep no value which is made again before it is read.
+  // Adds the rows of (1c), and rows that forbid keeping a value which is made again before it is
+  // read.
   void AddStorage(int32_t stage) {
     for (int32_t value = 0; value < problem_.value_count; ++value) {
       const int32_t maker = Maker(value);
@@ -197,8 +198,8 @@ class StageProgram::Builder {
 
   double Units(int64_t bytes) const { return static_cast<double>(bytes) / unit_; }
 
-  // Sets N of the stage: for each value an entry for each reader up to the stage's own operation,
-  // and one for after them.
+  // Makes the variables N of the stage (stage_program.h): for each value one for each of its
+  // readers in the stage, and one for the time after the stage.
   void FindWanted(int32_t stage) {
     wanted_.assign(At(problem_.value_count), {});
     for (int32_t value = 0; value < problem_.value_count; ++value) {
@@ -290,10 +291,10 @@ class StageProgram::Builder {
   const double unit_;
   MipModel model_;
   Term peak_;
-  std::vector<std::vector<Term>> runs_;    // R, by stage and operation.
-  std::vector<std::vector<Term>> stored_;  // S, by stage and value; the last entry is after the
-                                           // step.
-  std::vector<std::vector<Term>> wanted_;  // N of one stage.
+  std::vector<std::vector<Term>> runs_;    // The variables R, by stage and operation.
+  std::vector<std::vector<Term>> stored_;  // The variables S, by stage and value; the last entry is
+                                           // after the step.
+  std::vector<std::vector<Term>> wanted_;  // The variables N of one stage, by value and reader.
 };
 
 // Goes backwards. An operation is useful until its own stage; if it may repeat, it is useful for as

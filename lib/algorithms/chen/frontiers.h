@@ -31,8 +31,8 @@ Frontiers FrontiersInGraphOrder(const VertexGraph& vertices);
 
 // Orders the nodes by level, which is step by step even if the loop over time is inside the loop
 // over layers. The level of a node without readers is the length of the longest path to it; any
-// other node is one level below its first reader. So the product of a time step's own input is not
-// computed and kept from the beginning.
+// other node is one level below its first reader. So the product of a time step's input, which
+// depends on no earlier step, is not computed and kept from the beginning.
 Frontiers FrontiersByLevel(const VertexGraph& vertices);
 
 // Returns the positions in the order after which to cut, ascending, for k = `segments` segments of

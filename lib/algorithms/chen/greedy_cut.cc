@@ -12,7 +12,7 @@ GreedyCut CutGreedily(const Chain& chain, const VertexGraph& vertices, Bytes bud
     block_memory[static_cast<size_t>(chain.block_of[v])] += vertices.memory(v);
   }
   GreedyCut cut;
-  Bytes segment;  // temp
+  Bytes segment;  // The paper's temp.
   for (size_t block = 0; block < block_memory.size(); ++block) {
     PollStop();
     cut.segment_of_block.push_back(cut.segment_count - 1);

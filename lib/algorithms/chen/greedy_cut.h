@@ -24,7 +24,7 @@ struct GreedyCut {
   std::vector<int32_t> segment_of_block;
   int32_t segment_count = 1;
   Bytes kept;             // x, the sum of the results at the cuts.
-  Bytes largest_segment;  // y
+  Bytes largest_segment;  // y, the largest segment.
   Cost kept_time;         // Forward cost of the vertices at the cuts.
 };
 

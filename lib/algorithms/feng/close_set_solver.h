@@ -25,7 +25,8 @@ namespace ckplan {
 
 class CloseSetSolver : public PreparedSolver {
  public:
-  // Finds the best C. `class_name` names the class of divisions that the tree represents.
+  // Finds the best C. `class_name` says for the guarantee among which divisions the result is
+  // optimal.
   CloseSetSolver(const Problem& problem, TwoTerminalGraph graph, DivisionTree tree,
                  std::string class_name, const SolveLimits& limits);
 

@@ -130,7 +130,7 @@ std::optional<Divided> Divide(const VertexGraph& graph, uint32_t kept, bool must
     std::vector<NodeId> part = {start};
     seen |= 1U << start.index();
     std::set<NodeId> before;
-    std::set<NodeId> behind;
+    std::set<NodeId> after;
     int64_t memory = 0;
     for (size_t head = 0; head < part.size(); ++head) {
       memory += graph.memory(part[head]).count();
@@ -143,9 +143,9 @@ std::optional<Divided> Divide(const VertexGraph& graph, uint32_t kept, bool must
         }
       };
       for (const NodeId w : graph.predecessors(NodeId(part[head]))) visit(w, before);
-      for (const NodeId w : graph.successors(NodeId(part[head]))) visit(w, behind);
+      for (const NodeId w : graph.successors(NodeId(part[head]))) visit(w, after);
     }
-    if (must_be_closed && (before.size() != 1 || behind.size() != 1)) return std::nullopt;
+    if (must_be_closed && (before.size() != 1 || after.size() != 1)) return std::nullopt;
     divided.largest = std::max(divided.largest, memory);
   }
   return divided;

@@ -171,15 +171,15 @@ class Splitter {
   // Returns how many pairs FindCandidates tries. The dominators of a place come before it.
   int64_t CountPairs() {
     std::vector<Place> before(owner_.size());
-    std::vector<Place> behind(owner_.size());
+    std::vector<Place> after(owner_.size());
     const std::vector<Place>& places = reduced_.places();
     for (size_t i = 1; i < places.size(); ++i) {
       At(before, places[i]) = At(before, At(dominator_, places[i])) + 1;
     }
     int64_t pairs = 0;
     for (size_t i = places.size() - 1; i-- > 1;) {
-      At(behind, places[i]) = At(behind, At(after_, places[i])) + 1;
-      pairs += int64_t{At(before, places[i])} * At(behind, places[i]);
+      At(after, places[i]) = At(after, At(after_, places[i])) + 1;
+      pairs += int64_t{At(before, places[i])} * At(after, places[i]);
     }
     return pairs;
   }

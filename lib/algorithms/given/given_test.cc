@@ -210,9 +210,9 @@ TEST_CASE("given: a cut through branches keeps all tensors that cross it") {
   const Plan plan = *JudgeText(graph, R"({"checkpoints": ["c"]})");
   CHECK(StepsOf(graph, plan.schedule) == "fa fc fb fd fe loss be bd bb bc ba");
   // All of a, b and c come before d, so they are in the first segment, and only d is kept.
-  const Plan behind = *JudgeText(graph, R"({"checkpoints": ["d"]})");
-  CHECK(behind.decisions[NodeId(0)].recompute_count == 1);
-  CHECK(behind.figures.overhead == Cost(3));
+  const Plan last = *JudgeText(graph, R"({"checkpoints": ["d"]})");
+  CHECK(last.decisions[NodeId(0)].recompute_count == 1);
+  CHECK(last.figures.overhead == Cost(3));
 }
 
 TEST_CASE("given: impossible decisions are refused by name") {

@@ -149,8 +149,8 @@ class StaticSearch {
   Bytes segment_;  // The largest segment of the best solution.
 };
 
-// Maximum of d_k over i <= k < j while i moves down from the end. The stack holds the positions
-// whose d is larger than all d between i and them.
+// Gives the maximum of d_k over i <= k < j, while i moves down from the end. The stack holds the
+// positions k whose d_k is larger than all d between i and k.
 class RecordMaxima {
  public:
   explicit RecordMaxima(const std::vector<Bytes>& sizes) : sizes_(sizes) {}

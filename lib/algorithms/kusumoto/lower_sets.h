@@ -73,11 +73,11 @@ class LowerSetFamily {
   }
 
   struct Facts {
-    Bytes memory;           // M(L)
-    Cost time;              // T(L)
+    Bytes memory;           // M(L), the memory of the set.
+    Cost time;              // T(L), the forward time of the set.
     Bytes neighbours;       // M(d+(L) \ L) + M(d-(d+(L)) \ L): terms (iii) and (iv) of Eq. 2.
-    Bytes boundary_memory;  // M(d(L))
-    Cost boundary_time;     // T(d(L))
+    Bytes boundary_memory;  // M(d(L)), the memory of the boundary.
+    Cost boundary_time;     // T(d(L)), the forward time of the boundary.
     int32_t size = 0;       // The number of members.
   };
   const Facts& facts(int32_t set) const { return facts_[static_cast<size_t>(set)]; }

@@ -27,7 +27,7 @@ size_t ThreadCount(const DpLimits& limits) {
 // The sets of all levels, which the threads of one pass take one by one.
 class Pass {
  public:
-  // Worker 0 calls `after_level` with the meter's transitions so far.
+  // After each level, worker 0 calls `after_level` with the number of transitions so far.
   Pass(const std::vector<std::vector<int32_t>>& levels, const SetWorkers::Body& body,
        const WorkMeter& meter, const std::function<void(int64_t)>& after_level, size_t threads)
       : levels_(levels),
