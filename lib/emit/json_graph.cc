@@ -41,7 +41,8 @@ class GraphWriter {
   }
 
  private:
-  // Writes the effects of dividing the parameters among devices.
+  // Writes the gradient bytes with optimizer state, and the bytes that are whole at a time, if
+  // devices divide the parameters.
   void WriteSharding() {
     if (graph_.optimized_bytes() != graph_.constants().parameter_gradients) {
       json_.Key("optimized_bytes").Amount(graph_.optimized_bytes());

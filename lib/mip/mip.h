@@ -99,9 +99,10 @@ struct MipLimits {
   int64_t lp_iterations = std::numeric_limits<int64_t>::max();  // Simplex iterations in total.
   int64_t work = std::numeric_limits<int64_t>::max();           // Work of iterations and rounds.
   int64_t nodes = std::numeric_limits<int64_t>::max();          // Nodes of branch and bound.
-  double relative_gap = 0;     // An optimal solution has (objective - bound) / |objective| within
-                               // this,
-  double absolute_gap = 1e-6;  // or objective - bound within this.
+  // A solution counts as optimal if (objective - bound) / |objective| is at most `relative_gap`, or
+  // objective - bound is at most `absolute_gap`.
+  double relative_gap = 0;
+  double absolute_gap = 1e-6;
 };
 
 struct MipOptions {

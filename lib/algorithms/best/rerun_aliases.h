@@ -12,10 +12,10 @@
 
 namespace ckplan {
 
-// Returns the plan `runs` with further runs of operations that make nothing but aliases and read
-// nothing else that is made; values of other operations stay where they are. A result that is an
-// alias is made again at the end. The peak by lib/joint/simulate_runs.h is then at most that of
-// flat_simulation.h.
+// Returns the plan `runs` with additional runs of views: operations that make only aliases and read
+// no other made value than the aliased one. Aliases of other operations stay where they are. A
+// result that is an alias is made again at the end. The peak by lib/joint/simulate_runs.h is then
+// at most that of flat_simulation.h.
 Runs RerunAliases(const JointGraph& graph, const Runs& runs);
 
 }  // namespace ckplan

@@ -83,7 +83,8 @@ class OverheadBound {
   static Prices PricesBetween(int64_t low, int64_t high);
   Result<Done> FindEndCached(const SetSelection& useful);
   std::optional<SetSelection> NarrowSetsOf(const SetSelection& useful) const;
-  // `first` holds some of the useful sets, to begin with.
+  // Chooses prices around the best one of a wide range, by the sequences of the useful sets.
+  // `first`, some of these sets, is charged first: see Charge.
   Result<Done> ChoosePrices(const std::optional<SetSelection>& first, const SetSelection& useful);
   Result<Done> Charge(const std::optional<SetSelection>& first, const SetSelection& useful);
   Result<Done> ChargeStepsTo(const SetSelection& above, const SetSelection& below);
