@@ -1,4 +1,4 @@
-// Memory against time: the plans of this page, keeping everything, and the curves of what other budgets cost.
+// Memory against time: the plans of this page, keeping everything, and the curves over other budgets.
 
 const CURVE = {width: 900, height: 340, left: 70, right: 36, top: 18, bottom: 46};
 const MARKS = ["M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", "M-4 -4h8v8h-8z", "M0 -5l5 9h-10z", "M0 -5l5 5l-5 5l-5 -5z"];

@@ -1,11 +1,11 @@
-// Texts and elements that all parts of the page share.
+// Texts and elements that all parts of the page use.
 
 const KINDS = ["kept", "passing", "recomputed", "gradients", "workspace"];
 const PHASE_NAMES = {f: "forward", r: "run again", l: "loss", b: "backward", x: "release"};
 const ACTIONS = {k: "keep", r: "recompute", t: "transient", d: "drop"};
 const LETTERS = "ABCDEFGH";
 
-// As the program tells sizes: binary units with two decimals.
+// Formats sizes as the program does: binary units with two decimals.
 function bytesText(bytes) {
   const size = Math.abs(bytes);
   if (size < 1024) return `${bytes} B`;
@@ -22,7 +22,7 @@ function signedBytesText(bytes) {
   return bytes > 0 ? `+${bytesText(bytes)}` : bytesText(bytes);
 }
 
-// A share of one as a percentage with its sign.
+// Formats a share of one as a percentage with its sign.
 function signedPercent(share) {
   const text = (100 * share).toFixed(1);
   if (Number(text) === 0) return "0.0%";
@@ -33,14 +33,14 @@ function percent(share) {
   return `${(100 * share).toFixed(1)}%`;
 }
 
-// Of a long name the beginning and the end, where names differ.
+// Shortens a long name to its beginning and its end, where names differ.
 function elided(text, most) {
   if (text.length <= most) return text;
   const head = Math.floor(most / 3);
   return `${text.slice(0, head)}…${text.slice(head + 1 - most)}`;
 }
 
-// Costs are nanoseconds, or units of nobody's, which are left as they are.
+// Formats costs: nanoseconds get a suitable unit, other units stay as they are.
 function costText(cost, unit) {
   if (unit !== "ns") return `${cost} ${unit}`.trim();
   if (cost < 1e3) return `${cost} ns`;
@@ -49,7 +49,7 @@ function costText(cost, unit) {
   return `${(cost / 1e9).toFixed(2)} s`;
 }
 
-// element("p", {class: "quiet"}, "text", child): names from outside become text, never markup.
+// Makes element("p", {class: "quiet"}, "text", child): names from outside become text, never markup.
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   setAttributes(made, attributes);
@@ -78,7 +78,7 @@ function announce(text) {
   document.getElementById("announcement").textContent = text;
 }
 
-// The smallest of 1, 2, 5, 10, 20, ... of which at most `most` fit into `range`.
+// Returns the smallest of 1, 2, 5, 10, 20, ... of which at most `most` fit into `range`.
 function roundStride(range, most) {
   for (let power = 1;; power *= 10) {
     for (const stride of [power, 2 * power, 5 * power]) {
@@ -87,7 +87,7 @@ function roundStride(range, most) {
   }
 }
 
-// The last index whose value in the ascending list is at most `value`.
+// Returns the last index whose value in the ascending list is at most `value`.
 function lastAtMost(ascending, value) {
   let low = 0;
   let high = ascending.length;

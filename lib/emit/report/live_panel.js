@@ -1,4 +1,4 @@
-// What is in memory at a step of a plan: by kind, by module, and one by one.
+// The memory at a step of a plan: by kind, by module, and tensor by tensor.
 
 const FIRST_ROWS = 12;
 const MOST_ROWS = 300;
@@ -56,7 +56,7 @@ class LivePanel {
       element("tbody", {}, ...rows)));
   }
 
-  // By the modules of the deepest level that are few enough to be read.
+  // Groups by the deepest modules that are few enough to be read.
   modules(step, live) {
     const {plan} = this;
     const chains = live.map((span) => modulesOf(plan.graph, plan.spanNode(span)));

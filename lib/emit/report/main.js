@@ -1,4 +1,4 @@
-// The page: what all its parts share, and how they hear of one another.
+// The page: the state that its parts share, and how they notify each other.
 
 class Page {
   constructor(data) {
@@ -9,7 +9,7 @@ class Page {
     this.axis = "steps";
     this.showsConstants = false;
     this.selected = "";
-    this.chosen = {};  // The step that was chosen, by the plan's number.
+    this.chosen = {};  // The chosen step, by the plan's number.
     this.table = new TensorTable(this);
   }
 
@@ -33,7 +33,7 @@ class Page {
       `${graph.joint ? "operations" : "nodes"} · ${this.plans.length === 1 ? "one plan" : `${this.plans.length} plans`}`;
   }
 
-  // ---- What is seen ----
+  // ---- Views ----
 
   writeControls() {
     const button = (text, label, act) => element("button", {type: "button", "aria-label": label, onclick: act}, text);
@@ -84,7 +84,7 @@ class Page {
   }
 
   drawCharts() {
-    // One scale for all, so that heights compare. A budget far above would press the rest to the ground.
+    // All plans have one scale, so that heights compare. A budget far above would flatten the others.
     let highest = Math.max(1, ...this.shown.map((plan) => Math.max(plan.peak, plan.columns.keep_all_peak)));
     for (const plan of this.shown) {
       if (plan.columns.budget !== null && plan.columns.budget <= 2 * highest) highest = Math.max(highest, plan.columns.budget);
@@ -101,11 +101,11 @@ class Page {
     this.drawCharts();
   }
 
-  // ---- Zoom, in parts of the whole, for all plans at once ----
+  // ---- Zoom, as fractions of the whole, for all plans at once ----
 
   get middle() { return (this.view.from + this.view.to) / 2; }
 
-  // The least part that can be seen: four steps of the longest plan.
+  // The smallest visible fraction: four steps of the longest plan.
   get leastView() { return Math.min(4 / Math.max(...this.shown.map((plan) => plan.stepCount), 4), 1); }
 
   zoomTo(from, to) {
@@ -144,7 +144,7 @@ class Page {
     this.zoomTo(at - width / 2, at + width / 2);
   }
 
-  // ---- What is pointed at, chosen, selected ----
+  // ---- Pointing, choosing, selecting ----
 
   cursorMoved(chart, step) {
     for (const other of this.charts) {
@@ -153,7 +153,7 @@ class Page {
     }
   }
 
-  // -1: the peak.
+  // A step of -1 chooses the peak.
   choose(plan, step) {
     if (step < 0) delete this.chosen[plan.number];
     else this.chosen[plan.number] = step;

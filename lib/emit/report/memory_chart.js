@@ -1,4 +1,4 @@
-// A plan's memory picture with what people do to it: point, choose, zoom, by pointer or by keyboard.
+// A plan's memory picture with its interaction: pointing, choosing and zooming, by pointer or by keyboard.
 class MemoryChart {
   constructor(plan, page) {
     Object.assign(this, {plan, page});
@@ -70,7 +70,7 @@ class MemoryChart {
     if (!this.drag) this.setCursor(-1);
   }
 
-  // A plain wheel scrolls the page; with Ctrl it zooms, sideways it moves.
+  // A plain wheel scrolls the page; with Ctrl it zooms, sideways it pans.
   wheel(event) {
     const {from, to} = this.page.view;
     if (event.ctrlKey) {
@@ -122,14 +122,14 @@ class MemoryChart {
     this.page.choose(this.plan, step);
   }
 
-  // ---- What is told of the step ----
+  // ---- The description of the step ----
 
   setCursor(step) {
     this.cursor = step;
     this.page.cursorMoved(this, step);
   }
 
-  // The cursor of another plan's picture stands at this step.
+  // Moves the cursor to this step, which follows the cursor in another plan's picture.
   follow(step) {
     this.cursor = step;
     this.draw();

@@ -1,8 +1,8 @@
 // Draws a plan's memory over time, the selected tensor, and the schedule, one above the other on one canvas.
 //
-//   memory    by kind, stacked; behind it what keeping everything has in use where it does the same work
-//   tensor    when the selected tensor is in memory, and who reads it
-//   schedule  a mark for each step: its place in time, and the place of its node in the graph's order
+//   memory    by kind, stacked; in the background, what keeping everything uses for the same work
+//   tensor    when the selected tensor is in memory, and which steps read it
+//   schedule  a mark for each step: its time, and the position of its node in the graph's order
 
 const MARGIN = {left: 76, right: 12, top: 26, bottom: 34};
 const LANE_HEIGHT = 18;
@@ -15,7 +15,7 @@ class MemoryPicture {
     this.context = canvas.getContext("2d");
   }
 
-  // Which x, in steps or in units of cost, each pixel has.
+  // The x values at which steps begin, in steps or in units of cost.
   get begins() { return this.page.axis === "time" ? this.plan.timeBegin : this.steps; }
   get steps() {
     if (!this.stepNumbers) this.stepNumbers = Float64Array.from({length: this.plan.stepCount + 1}, (_, k) => k);
@@ -48,7 +48,7 @@ class MemoryPicture {
     return this.plotBottom - bytes / this.page.highest * (this.plotBottom - MARGIN.top);
   }
 
-  // `cursor` and `chosen` are steps, or -1; `zone` is what the pointer has dragged over, or null.
+  // `cursor` and `chosen` are steps, or -1; `zone` is the range that the pointer has dragged over, or null.
   draw({cursor, chosen, zone}) {
     const ratio = window.devicePixelRatio || 1;
     this.width = this.canvas.clientWidth;
@@ -83,7 +83,7 @@ class MemoryPicture {
 
   colour(name) { return this.styles.getPropertyValue(`--${name}`).trim(); }
 
-  // Kinds differ by more than their colours: lines one way or the other, dots, or nothing.
+  // Kinds differ not only by colour but also by pattern: lines in either direction, dots, or none.
   patternOf(kind) {
     const tile = document.createElement("canvas");
     tile.width = tile.height = 8;
@@ -117,7 +117,7 @@ class MemoryPicture {
     this.context.restore();
   }
 
-  // For each pixel the step in it that needs the most, however many steps fall into it.
+  // Finds for each pixel the step in it that needs the most memory, for any number of steps per pixel.
   findColumns() {
     const {from, to} = this.page.view;
     const count = Math.max(Math.ceil(this.plotWidth), 1);
@@ -136,7 +136,7 @@ class MemoryPicture {
     }
   }
 
-  // The outline of a size over the columns, as steps.
+  // Returns the outline of a size over the columns, as a step function.
   outline(sizeOf) {
     const path = new Path2D();
     let last = null;
@@ -170,7 +170,7 @@ class MemoryPicture {
     this.context.setLineDash([]);
   }
 
-  // Below what a step has in use lie the constants and, of a stage of a pipeline, what other micro-batches have saved.
+  // Below the memory of the steps lie the constants and, in a pipeline stage, what other micro-batches have saved.
   get constants() { return this.page.showsConstants ? this.plan.columns.constants : 0; }
   get base() { return this.constants + this.plan.others; }
 
@@ -180,7 +180,7 @@ class MemoryPicture {
     this.stroke(path, this.colour("keep-all"), 1.25, [1, 2]);
   }
 
-  // The areas stand behind one another, the sum of all kinds first.
+  // The areas overlap, so the sum of all kinds is drawn first.
   drawKinds() {
     for (let kind = KINDS.length; kind-- > 0;) {
       if (!this.plan.kindsUsed[kind]) continue;
@@ -238,7 +238,7 @@ class MemoryPicture {
     const last = this.stepAt(this.page.view.to);
     const count = Math.max(this.plan.graph.nodes.length, 1);
     const height = Math.max(STRIP_HEIGHT / count, 2.5);
-    for (const phase of ["f", "b", "r", "l"]) {  // What is rare lies above what is not.
+    for (const phase of ["f", "b", "r", "l"]) {  // Rare phases are drawn above frequent ones.
       context.fillStyle = this.colour(`phase-${phase}`);
       for (let k = first; k <= last; ++k) {
         if (phases[k] !== phase) continue;
@@ -268,7 +268,7 @@ class MemoryPicture {
     context.stroke();
   }
 
-  // Where the backward pass begins: the loss or, in a joint graph, its first step; -1 if nothing is known.
+  // The beginning of the backward pass: the loss or, in a joint graph, its first step; -1 if unknown.
   get boundary() {
     const loss = this.plan.columns.phases.indexOf("l");
     return loss >= 0 ? loss : this.plan.columns.phases.indexOf("b");
@@ -295,7 +295,7 @@ class MemoryPicture {
   drawGrid() {
     this.context.font = "12px system-ui, sans-serif";
     this.context.textBaseline = "middle";
-    // Powers of two, so that no label is rounded.
+    // Ticks are powers of two, so that no label is rounded.
     let tick = 1;
     while (this.page.highest / tick > 6) tick *= 2;
     for (let bytes = 0; bytes <= this.page.highest; bytes += tick) {
@@ -308,7 +308,7 @@ class MemoryPicture {
     }
   }
 
-  // The budget, the peak and the two passes by name, and the numbers of steps.
+  // Labels the budget, the peak and the two passes, and numbers the steps.
   drawLabels() {
     this.context.font = "12px system-ui, sans-serif";
     this.context.textBaseline = "middle";

@@ -1,7 +1,7 @@
-// A plan as the pictures ask for it, made of the columns that the program wrote (lib/emit/report.h).
+// A plan in the form that the pictures need, made from the columns that the program wrote (lib/emit/report.h).
 //
-// Spans say what is in memory at the moments [begin, end). The memory of a step is what its highest
-// moment has (lib/explain/memory_spans.h).
+// Spans are the memory at the moments [begin, end). The memory of a step is that of its highest moment
+// (lib/explain/memory_spans.h).
 class PlanData {
   constructor(columns, graph, number) {
     Object.assign(this, {columns, graph, letter: LETTERS[number], number});
@@ -16,7 +16,7 @@ class PlanData {
     this.kindsUsed = KINDS.map((_, kind) => columns.span_kind.includes(String(kind)));
   }
 
-  // this.memory[kind][step], and this.total[step].
+  // Fills this.memory[kind][step] and this.total[step].
   sumMemory() {
     const {span_begin: begins, span_moments: lengths, span_bytes: sizes, span_kind: kinds} = this.columns;
     const moments = this.stepBegin[this.stepCount];
@@ -41,7 +41,7 @@ class PlanData {
     });
   }
 
-  // Where each step begins, in units of cost; a step that takes no time is a little wide, so that it
+  // Computes where each step begins, in units of cost. A step without cost gets a small width, so that it
   // can be pointed at.
   sumTimes() {
     this.timeBegin = new Float64Array(this.stepCount + 1);
@@ -69,7 +69,7 @@ class PlanData {
   }
 
   get peak() { return this.columns.peak; }
-  // What other micro-batches have saved, beside all that the steps have in use.
+  // The memory that other micro-batches have saved, in addition to that of the steps.
   get others() { return this.columns.other_micro_batches; }
   get keepAllOthers() { return this.columns.keep_all_other_micro_batches; }
   get peakStep() { return this.columns.peak_step; }
@@ -79,7 +79,7 @@ class PlanData {
     return `${this.letter}: ${this.columns.name}`;
   }
 
-  // "backward of conv1"
+  // Returns a text such as "backward of conv1".
   stepName(step) {
     const phase = this.columns.phases[step];
     const index = this.columns.step_of[step];
@@ -90,14 +90,14 @@ class PlanData {
     return {f: "forward of ", r: "recomputation of ", b: "backward of "}[phase] + name;
   }
 
-  // What the step is, whatever the plan; runs beyond the first have no such name.
+  // Names the step's work in a way that is equal in all plans; runs after the first have no such name.
   workOf(step) {
     const phase = this.columns.phases[step];
     if (phase === "r" || phase === "x") return "";
     return phase === "l" ? "loss" : `${phase === "b"} ${this.graph.nodes[this.columns.step_of[step]]}`;
   }
 
-  // The step of the same work as one of another plan; -1 if there is none.
+  // Returns the step with the same work as a step of another plan; -1 if there is none.
   stepLike(other, step) {
     if (!this.stepOfWork) {
       this.stepOfWork = new Map();
@@ -113,7 +113,7 @@ class PlanData {
     return Math.min(lastAtMost(this.stepBegin, moment), this.stepCount - 1);
   }
 
-  // The spans in memory at the step's highest moment, the largest first.
+  // Returns the spans in memory at the step's highest moment, the largest first.
   liveAt(step) {
     if (this.stepCount === 0) return [];
     const moment = this.momentOf(step);
@@ -139,7 +139,7 @@ class PlanData {
     return holds === "g" ? `gradient of ${this.graph.tensors[index]}` : this.graph.tensors[index];
   }
 
-  // The node that made it or works in it; -1 for none.
+  // Returns the node that made the span's tensor or works in its memory; -1 for none.
   spanNode(span) {
     const index = this.columns.span_of[span];
     return this.columns.span_holds[span] === "w" ? index : this.graph.tensor_maker[index];
@@ -149,12 +149,12 @@ class PlanData {
     return this.columns.span_reads.slice(this.readBegin[span], this.readBegin[span + 1]);
   }
 
-  // The first step behind this one that reads it; -1 if none does.
+  // Returns the first later step that reads it; -1 if none does.
   nextRead(span, step) {
     return this.spanReads(span).find((read) => read > step) ?? -1;
   }
 
-  // Of each tensor the spans that hold it, in order.
+  // Returns for each tensor the spans that hold it, in order.
   get spansOfTensors() {
     if (!this.tensorSpans) {
       this.tensorSpans = this.graph.tensors.map(() => []);
@@ -166,7 +166,7 @@ class PlanData {
   }
 }
 
-// The modules around a node, the outermost first.
+// Returns the modules around a node, the outermost first.
 function modulesOf(graph, node) {
   const paths = [];
   for (let m = node < 0 ? -1 : graph.node_module[node]; m >= 0; m = graph.module_parent[m]) {

@@ -46,7 +46,7 @@ function leastPeak(plan) {
   return plan.columns.least_peak === null ? "–" : bytesText(plan.columns.least_peak);
 }
 
-// How each plan was made: "best, proven optimal: optimal among ...; N=64; cost model flops:a100-40g".
+// Describes how each plan was made: "best, proven optimal: optimal among ...; N=64; cost model flops:a100-40g".
 function summaryLines(plans) {
   return plans.map((plan) => {
     const {columns} = plan;

@@ -1,4 +1,4 @@
-// All tensors that plans decide about: searched, filtered, sorted; only the rows in sight are in the page.
+// The tensors that plans decide about, to be searched, filtered and sorted; only visible rows are in the page.
 
 const ROW_HEIGHT = 30;
 const SPARE_ROWS = 12;
@@ -26,7 +26,7 @@ class TensorTable {
     this.details, this.box];
   }
 
-  // Anew for the plans that are shown.
+  // Fills the table for the visible plans.
   fill() {
     const plans = this.page.shown;
     this.rows = rowsOf(plans);
@@ -95,7 +95,7 @@ class TensorTable {
     this.drawRows();
   }
 
-  // Rows out of sight are two that are as high as all of them.
+  // Two rows as high as all hidden rows replace them.
   drawRows() {
     const headHeight = this.head.offsetHeight;
     const first = Math.max(Math.floor(this.box.scrollTop / ROW_HEIGHT) - SPARE_ROWS, 0);
@@ -149,7 +149,7 @@ class TensorTable {
     event.preventDefault();
   }
 
-  // The selected tensor in each plan, in words.
+  // Describes the selected tensor in each plan.
   drawDetails() {
     const name = this.page.selected;
     const row = name ? this.rows.find((each) => each.name === name) : undefined;
@@ -176,7 +176,7 @@ function matches(row, wanted) {
   return row.sides.some((side) => side?.letter === wanted);
 }
 
-// "kept from step 2 to 137, read at steps 3, 5; made again at step 140 ..."
+// Returns "kept from step 2 to 137, read at steps 3, 5; made again at step 140 ...".
 function storyOf(plan, name) {
   const tensor = plan.graph.tensors.indexOf(name);
   const spans = tensor < 0 ? [] : plan.spansOfTensors[tensor];
@@ -191,7 +191,7 @@ function storyOf(plan, name) {
   return few.join("; ");
 }
 
-// One row for each tensor that any of the plans decides about; tensors of two graphs are the same by their names.
+// Makes one row for each tensor that any plan decides about; equal names in two graphs are the same tensor.
 function rowsOf(plans) {
   const rows = new Map();
   plans.forEach((plan, i) => {
@@ -201,7 +201,7 @@ function rowsOf(plans) {
       const maker = graph.tensor_maker[tensor];
       if (maker < 0) return;
       let row = rows.get(name);
-      if (!row || row.sides[i]) {  // A name that several tensors have.
+      if (!row || row.sides[i]) {  // The latter if several tensors have this name.
         const module = modulesOf(graph, maker).at(-1) ?? "";
         const op = graph.ops[graph.node_op[maker]];
         row = {name, op, module, bytes: graph.tensor_bytes[tensor], order: rows.size, sides: plans.map(() => null),
