@@ -10,8 +10,8 @@
 #include "lib/emit/json_plan.h"
 #include "lib/plan/check.h"
 #include "lib/planner/planner.h"
-#include "lib/schedule/naive_simulation.h"
 #include "lib/schedule/simulate.h"
+#include "lib/testing/naive_simulation.h"
 
 namespace ckplan {
 namespace {

@@ -9,14 +9,14 @@
 #include "lib/base/check.h"
 #include "lib/emit/json_joint_graph.h"
 #include "lib/emit/json_plan.h"
-#include "lib/joint/naive_runs.h"
 #include "lib/joint/run_timeline.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/plan/assemble_joint.h"
 #include "lib/plan/check_runs.h"
 #include "lib/planner/joint_planner.h"
 #include "lib/planner/registry.h"
-#include "lib/schedule/naive_simulation.h"
+#include "lib/testing/naive_runs.h"
+#include "lib/testing/naive_simulation.h"
 
 namespace ckplan {
 namespace {

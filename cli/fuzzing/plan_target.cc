@@ -8,7 +8,7 @@
 #include "lib/emit/json_plan.h"
 #include "lib/plan/check.h"
 #include "lib/planner/source.h"
-#include "lib/schedule/naive_simulation.h"
+#include "lib/testing/naive_simulation.h"
 
 namespace ckplan {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "lib/base/rng.h"
-#include "lib/emit/random_plan.h"
 #include "lib/testing/graph_text.h"
+#include "lib/testing/plans/random_plan.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {

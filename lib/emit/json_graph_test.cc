@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lib/base/rng.h"
-#include "lib/emit/testing.h"
+#include "lib/testing/damaged_text.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/random_graph.h"

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/emit/random_plan.h"
-#include "lib/emit/testing.h"
+#include "lib/testing/damaged_text.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
+#include "lib/testing/plans/random_plan.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {

@@ -20,37 +20,13 @@
 #include "lib/plan/assemble_joint.h"
 #include "lib/schedule/lower.h"
 #include "lib/testing/instances.h"
+#include "lib/testing/plans/random_planned.h"
 #include "lib/testing/random_graph.h"
-#include "lib/testing/random_joint_graph.h"
 
 namespace ckplan {
 namespace {
 
 using nlohmann::json;
-
-// A random graph of either kind, with a random plan for it.
-struct RandomPlanned {
-  explicit RandomPlanned(uint64_t seed) {
-    Rng rng(seed);
-    if (rng.Chance(50)) {
-      joint = std::make_unique<JointGraph>(RandomJointGraph(rng));
-      plan = AssembleJointPlan(*joint, RandomRuns(rng, *joint));
-      graph = PlannedGraphOf(*joint);
-    } else {
-      forward = std::make_unique<TensorGraph>(RandomTensorGraph(rng));
-      IdVector<NodeId, bool> is_kept;
-      for (size_t i = 0; i < forward->nodes().size(); ++i) is_kept.push_back(rng.Chance(60));
-      plan = AssemblePlan(*forward, LowerStrategy(*forward, KeptSet{is_kept}),
-                          IdVector<NodeId, int32_t>(forward->nodes().size(), 0));
-      graph = PlannedGraphOf(*forward, nullptr);
-    }
-  }
-
-  std::unique_ptr<JointGraph> joint;
-  std::unique_ptr<TensorGraph> forward;
-  Plan plan;
-  std::unique_ptr<PlannedGraph> graph;
-};
 
 // ---- Protobuf ----
 

@@ -2,7 +2,7 @@
 // bit.
 #include "lib/exec/test_backend.h"
 #include "lib/exec/testing.h"
-#include "lib/schedule/random_schedule.h"
+#include "lib/testing/random_schedule.h"
 
 namespace ckplan {
 namespace {

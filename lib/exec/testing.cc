@@ -7,8 +7,8 @@
 #include "lib/model/testing.h"
 #include "lib/model/weights.h"
 #include "lib/schedule/lower.h"
-#include "lib/schedule/random_schedule.h"
 #include "lib/schedule/simulate.h"
+#include "lib/testing/random_schedule.h"
 
 namespace ckplan {
 

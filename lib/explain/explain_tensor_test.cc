@@ -6,12 +6,12 @@
 #include <string>
 
 #include "lib/base/rng.h"
-#include "lib/explain/testing.h"
 #include "lib/explain/what_if.h"
 #include "lib/plan/assemble.h"
 #include "lib/plan/assemble_joint.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
+#include "lib/testing/plans/random_planned.h"
 
 namespace ckplan {
 namespace {

@@ -5,9 +5,9 @@
 #include <array>
 
 #include "lib/explain/explain_peak.h"
-#include "lib/explain/testing.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
+#include "lib/testing/plans/random_planned.h"
 
 namespace ckplan {
 namespace {

@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "lib/base/rng.h"
-#include "lib/explain/testing.h"
 #include "lib/plan/assemble.h"
 #include "lib/plan/assemble_joint.h"
 #include "lib/testing/instances.h"
+#include "lib/testing/plans/random_planned.h"
 #include "lib/testing/random_graph.h"
 #include "lib/testing/random_joint_graph.h"
 

@@ -5,9 +5,9 @@
 
 #include "lib/base/rng.h"
 #include "lib/joint/joint_graph.h"
-#include "lib/joint/naive_runs.h"
 #include "lib/joint/run_timeline.h"
 #include "lib/joint/simulate_runs.h"
+#include "lib/testing/naive_runs.h"
 #include "lib/testing/random_joint_graph.h"
 
 namespace ckplan {

@@ -9,11 +9,10 @@
 #include "lib/joint/simulate_runs.h"
 #include "lib/schedule/backward_order.h"
 #include "lib/schedule/lower.h"
-#include "lib/schedule/random_schedule.h"
 #include "lib/schedule/simulate.h"
-#include "lib/schedule/testing.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
+#include "lib/testing/random_schedule.h"
 
 namespace ckplan {
 namespace {

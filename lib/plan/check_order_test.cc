@@ -11,10 +11,10 @@
 #include "lib/plan/assemble.h"
 #include "lib/plan/check.h"
 #include "lib/schedule/backward_order.h"
-#include "lib/schedule/random_schedule.h"
 #include "lib/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
+#include "lib/testing/random_schedule.h"
 
 namespace ckplan {
 namespace {

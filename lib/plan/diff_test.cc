@@ -9,9 +9,9 @@
 #include "lib/plan/assemble.h"
 #include "lib/plan/diff_summary.h"
 #include "lib/schedule/lower.h"
-#include "lib/schedule/testing.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
+#include "lib/testing/random_schedule.h"
 
 namespace ckplan {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "lib/base/rng.h"
 #include "lib/planner/planner.h"
-#include "lib/planner/testing.h"
 #include "lib/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
+#include "lib/testing/plans/request_for.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {

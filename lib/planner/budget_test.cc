@@ -10,9 +10,9 @@
 #include "lib/planner/alternatives.h"
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
-#include "lib/planner/testing.h"
 #include "lib/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
+#include "lib/testing/plans/request_for.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {

@@ -9,10 +9,10 @@
 #include "lib/planner/planner.h"
 #include "lib/planner/points_by_budgets.h"
 #include "lib/planner/registry.h"
-#include "lib/planner/testing.h"
 #include "lib/schedule/simulate.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
+#include "lib/testing/plans/request_for.h"
 #include "lib/testing/random_graph.h"
 
 namespace ckplan {

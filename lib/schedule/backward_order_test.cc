@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "lib/base/rng.h"
-#include "lib/schedule/naive_simulation.h"
-#include "lib/schedule/random_schedule.h"
 #include "lib/schedule/simulate.h"
 #include "lib/schedule/timeline.h"
 #include "lib/testing/graph_text.h"
+#include "lib/testing/naive_simulation.h"
 #include "lib/testing/random_graph.h"
+#include "lib/testing/random_schedule.h"
 
 namespace ckplan {
 namespace {

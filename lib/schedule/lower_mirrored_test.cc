@@ -11,9 +11,9 @@
 
 #include "lib/base/rng.h"
 #include "lib/schedule/simulate.h"
-#include "lib/schedule/testing.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
+#include "lib/testing/step_text.h"
 
 namespace ckplan {
 namespace {

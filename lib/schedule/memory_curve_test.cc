@@ -9,9 +9,9 @@
 #include "lib/schedule/lower_without_liveness.h"
 #include "lib/schedule/peak.h"
 #include "lib/schedule/simulate.h"
-#include "lib/schedule/testing.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
+#include "lib/testing/random_schedule.h"
 
 namespace ckplan {
 namespace {

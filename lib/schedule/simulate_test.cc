@@ -9,12 +9,12 @@
 #include "lib/schedule/arena.h"
 #include "lib/schedule/lower.h"
 #include "lib/schedule/lower_without_liveness.h"
-#include "lib/schedule/naive_simulation.h"
-#include "lib/schedule/testing.h"
 #include "lib/schedule/timeline.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
+#include "lib/testing/naive_simulation.h"
 #include "lib/testing/random_graph.h"
+#include "lib/testing/random_schedule.h"
 
 namespace ckplan {
 namespace {

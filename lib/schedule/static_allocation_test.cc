@@ -9,10 +9,10 @@
 #include "lib/base/rng.h"
 #include "lib/graph/prediction_graph.h"
 #include "lib/schedule/lower.h"
-#include "lib/schedule/testing.h"
 #include "lib/schedule/timeline.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/random_graph.h"
+#include "lib/testing/random_schedule.h"
 
 namespace ckplan {
 namespace {

@@ -1,5 +1,5 @@
 # Fails if a file includes a header that its folder must not see: an outside library reserved for one folder,
-# or a private header of another folder of lib/.
+# a private header of another folder of lib/, or a header that only tests may use.
 #
 #   SOURCE_DIR      the root of the project
 #   PUBLIC_HEADERS  "model/model.h;...": all other headers of these folders are private
@@ -16,7 +16,8 @@ set(walls
   "oneapi/|dnnl"             "^lib/cpu/"                   "lib/cpu"
   "highs/|interfaces/highs"  "^lib/mip/[a-z_]+\\.cc$"       "the sources of lib/mip"
   "cuda[_.]|cublas|cudnn"    "^lib/cuda/"                  "lib/cuda"
-  "valijson/"                "^lib/testing/"               "lib/testing")
+  "valijson/"                "^lib/testing/"               "lib/testing"
+  "(lib|cli)/.*testing"      "testing|_test\\.cc$|^cli/fuzzing/" "tests and fuzz targets")
 
 set(folders "")
 foreach(header IN LISTS PUBLIC_HEADERS)
@@ -51,7 +52,7 @@ foreach(file IN LISTS files)
     set(is_public TRUE)
   endif()
   file(STRINGS "${SOURCE_DIR}/${file}" lines
-    REGEX "^#include [<\"](onnx|google|nlohmann|CLI|toml|oneapi|dnnl|highs|interfaces|cu|valijson|lib)")
+    REGEX "^#include [<\"](onnx|google|nlohmann|CLI|toml|oneapi|dnnl|highs|interfaces|cu|valijson|lib|cli)")
   foreach(line IN LISTS lines)
     check_line()
   endforeach()

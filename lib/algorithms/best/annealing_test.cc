@@ -6,12 +6,12 @@
 #include <optional>
 #include <utility>
 
-#include "lib/algorithms/best/brute_force.h"
 #include "lib/algorithms/best/eviction.h"
 #include "lib/algorithms/best/flat_simulation.h"
-#include "lib/algorithms/best/random_steps.h"
 #include "lib/base/stop.h"
 #include "lib/joint/simulate_runs.h"
+#include "lib/testing/best/brute_force.h"
+#include "lib/testing/best/random_steps.h"
 #include "lib/testing/instances.h"
 
 namespace ckplan {

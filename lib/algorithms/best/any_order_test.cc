@@ -7,11 +7,11 @@
 #include "lib/algorithms/best/any_order_loop.h"
 #include "lib/algorithms/best/any_order_program.h"
 #include "lib/algorithms/best/best.h"
-#include "lib/algorithms/best/brute_force.h"
 #include "lib/algorithms/best/kinship.h"
-#include "lib/algorithms/best/random_instance.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/mip/mip.h"
+#include "lib/testing/best/brute_force.h"
+#include "lib/testing/best/random_instance.h"
 
 namespace ckplan {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/algorithms/best/brute_force.h"
+#include "lib/testing/best/brute_force.h"
 
 namespace ckplan {
 namespace {
@@ -78,7 +78,7 @@ TEST_CASE("certificates: never above the least peak of any plan of a random grap
     CAPTURE(seed);
     Rng rng(seed);
     const int op_count = static_cast<int>(rng.Between(2, seed % 10 == 0 ? 8 : 6));
-    const RunProblem problem(RandomJointGraph(rng, op_count));
+    const RunProblem problem(RandomSmallGraph(rng, op_count));
     const Certificates found = FindCertificates(problem);
     const int64_t least = ExhaustiveLeastPeak(problem);
     const int64_t least_once = ExhaustiveLeastPeakOnce(problem);

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "lib/algorithms/best/best.h"
-#include "lib/algorithms/best/brute_force.h"
 #include "lib/algorithms/best/flat_simulation.h"
 #include "lib/algorithms/best/required_ops.h"
 #include "lib/base/rng.h"
 #include "lib/joint/run_rules.h"
 #include "lib/joint/simulate_runs.h"
+#include "lib/testing/best/brute_force.h"
 #include "lib/testing/instances.h"
 
 namespace ckplan {
@@ -37,7 +37,7 @@ JointGraph WithPhases(const JointGraph& graph, Rng* rng, int percent_once) {
 JointGraph Draw(Rng* rng) {
   const bool is_chain = rng->Chance(60);
   return WithPhases(is_chain ? ChainJointGraph(*rng, static_cast<int>(rng->Between(2, 4)))
-                             : RandomJointGraph(*rng, static_cast<int>(rng->Between(3, 8))),
+                             : RandomSmallGraph(*rng, static_cast<int>(rng->Between(3, 8))),
                     rng, 20);
 }
 

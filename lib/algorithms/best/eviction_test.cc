@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "lib/algorithms/best/flat_simulation.h"
-#include "lib/algorithms/best/random_steps.h"
 #include "lib/joint/simulate_runs.h"
+#include "lib/testing/best/random_steps.h"
 #include "lib/testing/instances.h"
 
 namespace ckplan {

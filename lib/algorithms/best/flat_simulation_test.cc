@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "lib/algorithms/best/random_steps.h"
 #include "lib/joint/simulate_runs.h"
+#include "lib/testing/best/random_steps.h"
 
 namespace ckplan {
 

@@ -2,10 +2,10 @@
 
 #include <doctest/doctest.h>
 
-#include "lib/algorithms/best/brute_force.h"
 #include "lib/algorithms/best/certificates.h"
 #include "lib/algorithms/best/required_ops.h"
 #include "lib/joint/simulate_runs.h"
+#include "lib/testing/best/brute_force.h"
 
 namespace ckplan {
 
@@ -15,7 +15,7 @@ TEST_CASE("min-cut order: a valid order, no worse than the own one, with the rep
   for (uint64_t seed = 0; seed < 600; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    const JointGraph graph = RandomJointGraph(rng, static_cast<int>(rng.Between(3, 8)));
+    const JointGraph graph = RandomSmallGraph(rng, static_cast<int>(rng.Between(3, 8)));
     const RunProblem problem(graph);
     const OrderWithPeak found = FindMinCutOrder(problem);
     const Runs own = RequiredOwnOrder(problem);
@@ -38,7 +38,7 @@ TEST_CASE("min-cut order: larger graphs, whose peak it lowers") {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
-    const JointGraph graph = RandomJointGraph(rng, 120);
+    const JointGraph graph = RandomSmallGraph(rng, 120);
     const RunProblem problem(graph);
     const OrderWithPeak found = FindMinCutOrder(problem, {.seed = seed, .starts = 4});
     CHECK(RunSimulator(graph).Run(found.order)->peak.count() == found.peak);
@@ -50,7 +50,7 @@ TEST_CASE("min-cut order: larger graphs, whose peak it lowers") {
 
 TEST_CASE("min-cut order: the same seed gives the same order, and little work still gives one") {
   Rng rng(7);
-  const JointGraph graph = RandomJointGraph(rng, 60);
+  const JointGraph graph = RandomSmallGraph(rng, 60);
   const RunProblem problem(graph);
   CHECK(FindMinCutOrder(problem, {.seed = 3}).order == FindMinCutOrder(problem, {.seed = 3}).order);
   const OrderWithPeak hasty = FindMinCutOrder(problem, {.max_work = 100});

@@ -4,14 +4,14 @@
 #include <optional>
 
 #include "lib/algorithms/best/best.h"
-#include "lib/algorithms/best/brute_force.h"
 #include "lib/algorithms/best/flat_simulation.h"
 #include "lib/algorithms/best/moment_loop.h"
 #include "lib/algorithms/best/moment_program.h"
-#include "lib/algorithms/best/random_instance.h"
-#include "lib/algorithms/best/random_steps.h"
 #include "lib/joint/simulate_runs.h"
 #include "lib/mip/mip.h"
+#include "lib/testing/best/brute_force.h"
+#include "lib/testing/best/random_instance.h"
+#include "lib/testing/best/random_steps.h"
 #include "lib/testing/instances.h"
 
 namespace ckplan {

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "lib/algorithms/best/brute_force.h"
 #include "lib/algorithms/best/flat_simulation.h"
 #include "lib/algorithms/best/required_ops.h"
 #include "lib/joint/simulate_runs.h"
+#include "lib/testing/best/brute_force.h"
 #include "lib/testing/instances.h"
 
 namespace ckplan {
@@ -20,7 +20,7 @@ constexpr uint64_t kHullSeeds = Instances(uint64_t{1000});
 
 JointGraph SomeGraph(Rng& rng, uint64_t seed) {
   if (seed % 3 == 0) return ChainJointGraph(rng, static_cast<int>(rng.Between(3, 4)));
-  return RandomJointGraph(rng, static_cast<int>(rng.Between(3, 7)));
+  return RandomSmallGraph(rng, static_cast<int>(rng.Between(3, 7)));
 }
 
 PlanMeasures FiguresOf(const JointGraph& graph, const Runs& runs) {

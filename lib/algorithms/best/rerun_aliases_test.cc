@@ -3,9 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "lib/algorithms/best/flat_simulation.h"
-#include "lib/algorithms/best/random_steps.h"
 #include "lib/base/stop.h"
 #include "lib/joint/simulate_runs.h"
+#include "lib/testing/best/random_steps.h"
 
 namespace ckplan {
 namespace {

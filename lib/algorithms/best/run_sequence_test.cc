@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "lib/algorithms/best/flat_simulation.h"
-#include "lib/algorithms/best/random_steps.h"
+#include "lib/testing/best/random_steps.h"
 
 namespace ckplan {
 namespace {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <set>
 
-#include "lib/algorithms/best/brute_force.h"
-#include "lib/algorithms/best/random_instance.h"
 #include "lib/base/stop.h"
 #include "lib/joint/expand.h"
+#include "lib/testing/best/brute_force.h"
+#include "lib/testing/best/random_instance.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
 

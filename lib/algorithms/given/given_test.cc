@@ -17,10 +17,10 @@
 #include "lib/planner/planner.h"
 #include "lib/planner/registry.h"
 #include "lib/schedule/simulate.h"
-#include "lib/schedule/testing.h"
 #include "lib/testing/graph_text.h"
 #include "lib/testing/instances.h"
 #include "lib/testing/random_graph.h"
+#include "lib/testing/step_text.h"
 
 namespace ckplan {
 namespace {

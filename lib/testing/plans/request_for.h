@@ -1,4 +1,4 @@
-// What tests of the planner share.
+// The request that tests of the planner begin with.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "lib/explain/testing.h"
+#include "lib/testing/plans/random_planned.h"
 
 #include <utility>
 
@@ -12,7 +12,7 @@
 namespace ckplan {
 namespace {
 
-// A node is kept by chance.
+// Keeps each node with a probability of 60 %.
 Plan RandomKeptPlan(Rng& rng, const TensorGraph& graph) {
   IdVector<NodeId, bool> is_kept;
   for (size_t i = 0; i < graph.nodes().size(); ++i) is_kept.push_back(rng.Chance(60));

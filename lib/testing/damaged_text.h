@@ -1,4 +1,4 @@
-// Helpers for tests of files: they damage texts and collect the reported faults.
+// Damages text, and reads what a reader says about it, for tests of file forms.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -9,13 +9,14 @@
 
 namespace ckplan {
 
+// Requires that `from` occurs.
 inline std::string Replaced(std::string text, const std::string& from, const std::string& to) {
   const size_t at = text.find(from);
   REQUIRE(at != std::string::npos);
   return text.replace(at, from.size(), to);
 }
 
-// Returns the message and the notes as one text, for searching.
+// The message and the notes of the error in one text, in which a test searches.
 template <typename T>
 std::string FaultsOf(const Result<T>& read) {
   if (read.ok()) return "no fault";

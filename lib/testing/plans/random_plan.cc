@@ -1,13 +1,12 @@
-// For the tests in this folder: makes a plan that uses every field with meaningless values. Writing
-// and reading must preserve them all.
-#pragma once
+#include "lib/testing/plans/random_plan.h"
 
-#include "lib/base/rng.h"
-#include "lib/plan/plan.h"
+#include <cstddef>
+#include <cstdint>
 
 namespace ckplan {
+namespace {
 
-inline Schedule RandomSchedule(Rng& rng, const TensorGraph& graph) {
+Schedule MeaninglessSchedule(Rng& rng, const TensorGraph& graph) {
   Schedule schedule;
   const auto nodes = static_cast<int64_t>(graph.nodes().size());
   const auto tensors = static_cast<int64_t>(graph.tensors().size());
@@ -22,8 +21,9 @@ inline Schedule RandomSchedule(Rng& rng, const TensorGraph& graph) {
   return schedule;
 }
 
-// Its sizes add up to less than 2^50 bytes.
-inline PeakMoment RandomPeak(Rng& rng, const TensorGraph& graph) {
+}  // namespace
+
+PeakMoment RandomPeak(Rng& rng, const TensorGraph& graph) {
   PeakMoment peak{static_cast<int32_t>(rng.Between(0, 100)), {}};
   for (int64_t i = rng.Between(0, 30); i > 0; --i) {
     const Bytes bytes(rng.Between(0, int64_t{1} << 40));
@@ -37,7 +37,7 @@ inline PeakMoment RandomPeak(Rng& rng, const TensorGraph& graph) {
   return peak;
 }
 
-inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
+Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
   const auto bytes = [&] { return Bytes(rng.Between(0, int64_t{1} << 40)); };
   const auto cost = [&] { return Cost(rng.Between(0, int64_t{1} << 40)); };
   Plan plan;
@@ -106,7 +106,7 @@ inline Plan RandomPlan(Rng& rng, const TensorGraph& graph) {
                               static_cast<int32_t>(rng.Between(0, 2))});
   }
   plan.labels = LabelsOf(graph);
-  plan.schedule = RandomSchedule(rng, graph);
+  plan.schedule = MeaninglessSchedule(rng, graph);
   if (rng.Chance(80)) {
     plan.peak = RandomPeak(rng, graph);
     plan.figures.peak = plan.figures.other_micro_batches;

@@ -1,9 +1,9 @@
-// For tests and fuzzers: what the simulator, the timeline and the arena compute, once more and in
-// the plainest way, in time quadratic in the number of steps and more.
+// A second simulator and a second judge of arenas, for tests and fuzzers. Both are as plain as
+// possible, and take time that is at least quadratic in the number of steps. They share no code
+// with lib/schedule/simulate or with the checker.
 //
-// For each step and each tensor it is asked, by the definition, whether the tensor is in memory
-// there; gradients are counted with lists of who holds which buffer. It shares no code with
-// lib/schedule/simulate or with the checker.
+// The simulator decides for each step and each tensor, by the definition, whether the tensor is in
+// memory there. It counts gradients with a list of the buffer that each gradient holds.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class NaiveSimulation {
   NaiveSimulation(const TensorGraph& graph, const Schedule& schedule)
       : graph_(graph), steps_(schedule.steps), frees_(schedule.frees) {}
 
-  // To be asked once.
+  // May be called once.
   Bytes Peak() {
     Bytes peak;
     for (size_t k = 0; k < steps_.size(); ++k) {
@@ -181,9 +181,8 @@ class NaiveSimulation {
   int buffers_ = 0;
 };
 
-// What is wrong with the offsets of buffers: a number of offsets that is not theirs,
-// offsets below 0 or so large that the end of the buffer is no number, and pairs of buffers that
-// live at one time in one place.
+// The faults in the offsets of buffers: there are too few or too many, an offset is negative or so
+// large that the buffer's end overflows, or two buffers overlap in both time and memory.
 inline std::vector<std::string> NaiveArenaFaults(const std::vector<Buffer>& buffers,
                                                  const std::vector<Bytes>& offsets) {
   if (offsets.size() != buffers.size()) return {"there is not one offset for each buffer"};

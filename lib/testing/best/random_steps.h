@@ -1,4 +1,4 @@
-// Random training steps for the tests in this folder.
+// Random training steps, for tests of lib/algorithms/best.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace ckplan {
 struct RandomStepOptions {
   int op_count = 12;
   int max_reads = 3;
-  int span = 0;  // Reads are among this many preceding values; 0 means all.
+  int span = 0;  // An operation reads among the last `span` values; 0 means among all.
   int percent_single_runs = 0;
   int percent_in_place = 0;
   int percent_two_writes = 0;

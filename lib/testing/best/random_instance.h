@@ -1,23 +1,23 @@
-// A random training step with a budget, for the tests in this folder.
+// A random training step with a budget, for tests of lib/algorithms/best.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "lib/algorithms/best/brute_force.h"
 #include "lib/algorithms/best/flat_simulation.h"
 #include "lib/algorithms/best/moment_loop.h"
 #include "lib/algorithms/best/required_ops.h"
 #include "lib/base/rng.h"
 #include "lib/joint/run_problem.h"
+#include "lib/testing/best/brute_force.h"
 
 namespace ckplan {
 
-// More than any of these tests needs.
+// More than the search of any instance needs.
 inline constexpr LoopLimits kAmple = {1'000'000'000, 30};
 
-// The budget is between half of the peak of the graph's own order, where often no plan fits, and
-// all of it.
+// The budget is between half of what the graph's own order needs, in which often nothing fits, and
+// all that it needs.
 struct RandomInstance {
   RandomInstance(uint64_t seed, int percent_chains)
       : rng(seed), graph(Draw(&rng, percent_chains)), problem(graph) {
@@ -29,10 +29,10 @@ struct RandomInstance {
   static JointGraph Draw(Rng* rng, int percent_chains) {
     const bool is_chain = rng->Chance(percent_chains);
     return is_chain ? ChainJointGraph(*rng, static_cast<int>(rng->Between(2, 4)))
-                    : RandomJointGraph(*rng, static_cast<int>(rng->Between(3, 8)));
+                    : RandomSmallGraph(*rng, static_cast<int>(rng->Between(3, 8)));
   }
 
-  // Draws each operation with this chance, in the graph's own order.
+  // Draws each operation with this probability; they come in the graph's own order.
   std::vector<OpId> DrawOps(int percent) {
     std::vector<OpId> ops;
     for (const OpId op : order) {

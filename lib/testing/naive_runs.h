@@ -1,9 +1,8 @@
-// For tests and fuzzers: what the simulator of runs computes, once more and in the plainest way, in
-// time quadratic in the number of runs and more.
+// A second simulator of runs, for tests and fuzzers. It is as plain as possible, takes time that is
+// at least quadratic in the number of runs, and shares no code with the simulator or the checker.
 //
-// For each version that a run makes it is looked up, by the definition of lib/schedule/replay.h,
-// when it dies; what is in memory at a run follows from a list of all versions. It shares no code
-// with the simulator or with the checker.
+// It looks up when each version that a run makes dies, by the definition of lib/schedule/replay.h.
+// What is in memory at a run follows from the list of all versions.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +18,7 @@ class NaiveRuns {
   // The runs must be a plan of the graph.
   NaiveRuns(const JointGraph& graph, const std::vector<OpId>& runs) : graph_(graph), runs_(runs) {}
 
-  // To be asked once.
+  // May be called once.
   Bytes Peak() {
     Bytes peak;
     for (size_t k = 0; k < runs_.size(); ++k) peak = std::max(peak, Run(k));
@@ -36,8 +35,8 @@ class NaiveRuns {
   struct Version {
     ValueId value;
     size_t made_at = 0;
-    size_t dies_at = 0;  // The run after which it is gone; that of the last one + 1 for results.
-    int block = -1;      // None if it does not count in the peak.
+    size_t dies_at = 0;  // The run after which it is gone; the number of runs if it is a result.
+    int block = -1;      // It has none if it does not count in the peak.
   };
 
   template <typename T>
@@ -45,7 +44,7 @@ class NaiveRuns {
     return std::count(list.begin(), list.end(), item) > 0;
   }
 
-  // Of the version that run k makes.
+  // The run at which the version that run k makes dies.
   size_t DeathOf(ValueId value, size_t k) const {
     size_t last = k;
     for (size_t later = k + 1; later < runs_.size(); ++later) {
@@ -76,7 +75,7 @@ class NaiveRuns {
     return *newest;
   }
 
-  // Of a write at run k, which is not among the versions yet.
+  // The block for a write of run k, which is not among the versions yet.
   int BlockFor(ValueId write, size_t k) {
     if (!IsCounted(write)) return -1;
     const Value& value = graph_.value(write);
@@ -94,7 +93,7 @@ class NaiveRuns {
     return static_cast<int>(bytes_of_block_.size() - 1);
   }
 
-  // What is in memory while run k works.
+  // The bytes that are in memory while run k works.
   Bytes Run(size_t k) {
     const Operation& op = graph_.op(runs_[k]);
     for (const ValueId write : op.writes) {

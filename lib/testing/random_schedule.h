@@ -1,5 +1,4 @@
-// For tests: training steps in random orders that lib/schedule/backward_order.h allows, with random
-// recomputation.
+// Random decisions and random schedules, for tests.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +8,20 @@
 #include "lib/graph/tensor_graph.h"
 #include "lib/schedule/backward_order.h"
 #include "lib/schedule/schedule.h"
+#include "lib/schedule/strategy.h"
 
 namespace ckplan {
 
+// Keeps a random share of the nodes: each node with the same probability, which is drawn first.
+inline KeptSet RandomKeptSet(Rng& rng, const TensorGraph& graph) {
+  KeptSet kept;
+  const int percent = static_cast<int>(rng.Between(0, 100));
+  for (size_t i = 0; i < graph.nodes().size(); ++i) kept.is_kept.push_back(rng.Chance(percent));
+  return kept;
+}
+
+// Training steps in random orders that lib/schedule/backward_order.h allows, with random
+// recomputation.
 class RandomSchedule {
  public:
   // After each step, each tensor that is in memory is dropped with a probability of `drop_percent`

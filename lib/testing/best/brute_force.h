@@ -1,4 +1,5 @@
-// For tests: small random joint graphs, and their best plans, found by searching all states.
+// Small random joint graphs, and their best plans by a search of all states, for tests of
+// lib/algorithms/best.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +13,24 @@
 
 namespace ckplan {
 
-// Makes operations with one or two writes, up to three reads, workspaces and in-place pairs; some
-// must not repeat and some are not needed. Up to two results may be read as well.
-JointGraph RandomJointGraph(Rng& rng, int op_count);
+// Its operations have one or two writes, up to three reads, workspaces and in-place pairs; some
+// must not repeat, and some are not needed. It has one or two results, which operations may read.
+JointGraph RandomSmallGraph(Rng& rng, int op_count);
 
-// Makes a chain of forward layers and their backward gradients, each of which reads its layer's
-// input and output: a small training step.
+// A small training step: a chain of layers, and their gradients in reverse, each of which reads its
+// layer's input and output.
 JointGraph ChainJointGraph(Rng& rng, int layer_count);
 
 // Returns the least peak of all plans for at most 10 operations and 20 values. A write may take
 // over the memory of any read that it is paired with and that dies at its run.
 int64_t ExhaustiveLeastPeak(const RunProblem& problem);
-// The same for plans in which each operation runs at most once.
+// The least peak of the plans in which each operation runs at most once.
 int64_t ExhaustiveLeastPeakOnce(const RunProblem& problem);
-// Returns the least cost of all plans within the budget whose first runs have the order of `order`,
-// or nothing if there is none. With `rules`, only plans that obey them count.
+// The least cost of all plans within the budget in which the first runs of `order`'s operations
+// come in this order, and which obey `rules` if it is given; nothing if there is no such plan.
 std::optional<int64_t> ExhaustiveLeastCost(const RunProblem& problem, std::span<const OpId> order,
                                            int64_t budget, const RunRules* rules = nullptr);
-// The same for any order.
+// The least cost of all plans within the budget, in whatever order.
 std::optional<int64_t> ExhaustiveLeastCost(const RunProblem& problem, int64_t budget,
                                            const RunRules* rules = nullptr);
 

@@ -1,4 +1,4 @@
-// Plans for the tests of this folder.
+// Forward graphs and joint graphs with plans for them, for tests.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,7 @@
 
 namespace ckplan {
 
+// The plan that keeps these nodes, and recomputes the others.
 Plan PlanOfKept(const TensorGraph& graph, IdVector<NodeId, bool> is_kept);
 Plan KeepAllPlan(const TensorGraph& graph);
 

@@ -1,4 +1,4 @@
-#include "lib/algorithms/best/brute_force.h"
+#include "lib/testing/best/brute_force.h"
 
 #include <algorithm>
 #include <limits>
@@ -18,12 +18,11 @@ using Mask = uint32_t;
 Mask Bit(int32_t i) { return Mask{1} << i; }
 
 struct State {
-  Mask live = 0;  // A set of values.
-  Mask ran = 0;   // A set of operations.
-  // The following are set if there are rules (lib/joint/run_rules.h):
-  Mask late = 0;           // Operations whose last run was after the end of the forward pass, and
-                           // not their first run.
-  bool has_ended = false;  // The forward pass has ended.
+  Mask live = 0;  // The values that are in memory.
+  Mask ran = 0;   // The operations that have run.
+  // These two change only if there are rules (lib/joint/run_rules.h).
+  Mask late = 0;           // The operations that ran again after the end of the forward pass.
+  bool has_ended = false;  // Whether the forward pass has ended.
   auto operator<=>(const State&) const = default;
 };
 
@@ -36,7 +35,7 @@ struct StateHash {
 
 struct Move {
   State to;
-  int64_t peak = 0;  // Bytes while the operation runs.
+  int64_t peak = 0;  // The bytes in memory while the operation runs.
   int64_t cost = 0;
 };
 
@@ -59,7 +58,8 @@ class StateSpace {
     return (state.ran & required_) == required_ && (state.live & results_) == results_;
   }
 
-  // Adds the runs of `op`, one for each choice of reads that its writes take over, which die then.
+  // Adds the runs of `op`: one for each choice of the reads that its writes take over, which then
+  // die.
   void AddRuns(const State& state, int32_t op, std::vector<Move>* moves) const {
     const auto at = static_cast<size_t>(op);
     const bool has_run = (state.ran & Bit(op)) != 0;
@@ -106,7 +106,7 @@ class StateSpace {
   }
 
  private:
-  // Returns whether the rules allow the run.
+  // Whether the rules allow that `op` runs now.
   bool MayRunNow(const State& state, int32_t op) const {
     const auto at = static_cast<size_t>(op);
     const bool has_run = (state.ran & Bit(op)) != 0;
@@ -126,7 +126,7 @@ class StateSpace {
   const RunRules* const rules_;
   Mask results_ = 0;
   Mask required_ = 0;
-  Mask backward_ = 0;  // Set if there are rules.
+  Mask backward_ = 0;  // It is 0 if there are no rules.
 };
 
 // Dijkstra's search. `next` lists the moves of a state; `extend` adds a move to the length of a
@@ -156,7 +156,7 @@ std::optional<int64_t> Shortest(const StateSpace& space, Next next, Extend exten
   return std::nullopt;
 }
 
-// Returns the least cost of a plan within the budget; `add_runs` adds the runs of a state.
+// The least cost of a plan within the budget; `add_runs` adds the runs that may follow a state.
 template <typename AddRuns>
 std::optional<int64_t> LeastCost(const StateSpace& space, int64_t budget, AddRuns add_runs) {
   const auto next = [&](const State& state) {
@@ -193,7 +193,7 @@ OpId AddOperation(JointGraphParts* parts, std::vector<ValueId> reads, std::vecto
 
 }  // namespace
 
-JointGraph RandomJointGraph(Rng& rng, int op_count) {
+JointGraph RandomSmallGraph(Rng& rng, int op_count) {
   JointGraphParts parts;
   parts.name = "random";
   for (int i = 0; i < op_count; ++i) {
