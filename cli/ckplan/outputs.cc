@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/algorithms/feng/division_tree_dot.h"
+#include "lib/algorithms/hong/step_prediction.h"
+
 namespace ckplan {
 namespace {
 
@@ -58,9 +61,14 @@ std::vector<InputFile> NamedInputs(const Options& options) {
 }  // namespace
 
 EmitSource EmitSourceOf(const Source& source, const Plan* plan, Annotator annotate) {
-  return {
-      source.graph,   plan, std::move(annotate), nullptr, source.joint ? &*source.joint : nullptr,
-      &source.modules};
+  static constexpr PaperPictures kPapers = {
+      WriteDivisionTreeDot, {kStepPredictionName, PredictSteps, kWhyNoJointPrediction}};
+  return {.graph = source.graph,
+          .plan = plan,
+          .annotate = std::move(annotate),
+          .joint = source.joint ? &*source.joint : nullptr,
+          .modules = &source.modules,
+          .papers = &kPapers};
 }
 
 Result<Outputs> Outputs::Create(const Options& options, std::string_view main,

@@ -1,5 +1,7 @@
 #include "lib/base/quoted_text.h"
 
+#include "lib/base/printable.h"
+
 namespace ckplan {
 
 std::string CsvCell(std::string_view printable) {
@@ -24,6 +26,22 @@ std::string XmlText(std::string_view printable) {
       escaped += "&gt;";
     } else if (c == '"') {
       escaped += "&quot;";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+std::string EscapeForDot(std::string_view text) {
+  constexpr size_t kLongest = 300;  // dot has a limit of its own.
+  std::string escaped;
+  for (const char c : Printable(text, kLongest)) {
+    if (c == '"' || c == '\\') {
+      escaped += '\\';
+      escaped += c;
+    } else if (c == '&') {
+      escaped += "&amp;";
     } else {
       escaped += c;
     }

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <utility>
 
-#include "lib/algorithms/hong/step_prediction.h"
 #include "lib/base/printable.h"
 #include "lib/base/quoted_text.h"
 #include "lib/joint/run_timeline.h"
@@ -56,10 +55,11 @@ void AppendRow(const MemoryCurve& curve, size_t step, Bytes constants, std::stri
 
 }  // namespace
 
-MemoryCurve TraceCurve(const TensorGraph& graph, const Plan& plan) {
+MemoryCurve TraceCurve(const TensorGraph& graph, const Plan& plan, const StepPredictor& predictor) {
   const Timeline timeline = BuildTimeline(graph, plan.schedule);
   MemoryCurve curve;
   curve.plan = &plan;
+  curve.predictor = predictor.name;
   curve.steps = TraceMemory(timeline);
   curve.loss_step = timeline.loss_step;
   curve.peak_step = timeline.peak_step;
@@ -67,7 +67,7 @@ MemoryCurve TraceCurve(const TensorGraph& graph, const Plan& plan) {
     curve.phases.push_back(PhaseOf(plan.schedule, step, timeline.loss_step));
     curve.nodes.push_back(NodeOf(graph, plan.schedule.steps[step]));
   }
-  Result<std::vector<std::optional<Bytes>>> predicted = PredictSteps(graph, plan);
+  Result<std::vector<std::optional<Bytes>>> predicted = predictor.predict(graph, plan);
   if (predicted.ok()) {
     curve.predicted = *std::move(predicted);
   } else {
@@ -77,11 +77,12 @@ MemoryCurve TraceCurve(const TensorGraph& graph, const Plan& plan) {
   return curve;
 }
 
-MemoryCurve TraceCurve(const JointGraph& graph, const Plan& plan) {
+MemoryCurve TraceCurve(const JointGraph& graph, const Plan& plan, const StepPredictor& predictor) {
   const std::vector<OpId> runs = RunsOf(plan.schedule);
   const Timeline timeline = BuildRunTimeline(graph, runs);
   MemoryCurve curve;
   curve.plan = &plan;
+  curve.predictor = predictor.name;
   curve.peak_step = timeline.peak_step;
   IdVector<OpId, bool> has_run(graph.ops().size());
   std::vector<bool> is_first;  // For each step: its operation has not run before.
@@ -99,7 +100,7 @@ MemoryCurve TraceCurve(const JointGraph& graph, const Plan& plan) {
   }
   curve.steps = TraceMemory(timeline, kinds);
   curve.predicted.resize(curve.steps.size());
-  curve.no_prediction = "it is of checkpoints on a chain, and this is a joint graph";
+  curve.no_prediction = predictor.why_not_joint;
   return curve;
 }
 

@@ -2,8 +2,7 @@
 //
 //   simulated   the simulator's figures, by kind (schedule/memory_curve.h); the maximum is the
 //               plan's peak
-//   predicted   Eq. 9 and 10 of Hong et al. 2024 at the end of each training phase; only for plans
-//               that are checkpoints on the chain (hong/step_prediction.h)
+//   predicted   a paper's figures, for the plans that the paper is about
 //
 // The CSV has a row for each step:
 //
@@ -30,8 +29,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "lib/base/result.h"
 #include "lib/base/units.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/joint/joint_graph.h"
@@ -40,8 +41,18 @@
 
 namespace ckplan {
 
+// What a paper predicts the memory to be.
+struct StepPredictor {
+  std::string_view name;  // "Eq. 9 and 10 of Hong et al."
+  // Has one entry for each step of the schedule. An error says why the plan has no prediction.
+  Result<std::vector<std::optional<Bytes>>> (*predict)(const TensorGraph& graph,
+                                                       const Plan& plan) = nullptr;
+  std::string_view why_not_joint;  // Why a joint graph's plan has no prediction.
+};
+
 struct MemoryCurve {
   const Plan* plan = nullptr;
+  std::string_view predictor;  // Its name.
   std::vector<StepMemory> steps;
   std::vector<std::string_view> phases;  // The phase of each step.
   std::vector<std::string> nodes;        // The node of each step; empty for the loss.
@@ -55,8 +66,8 @@ struct MemoryCurve {
 
 // The plan must have passed the checker. The curve keeps a reference to it. O(buffers + nodes +
 // edges).
-MemoryCurve TraceCurve(const TensorGraph& graph, const Plan& plan);
-MemoryCurve TraceCurve(const JointGraph& graph, const Plan& plan);
+MemoryCurve TraceCurve(const TensorGraph& graph, const Plan& plan, const StepPredictor& predictor);
+MemoryCurve TraceCurve(const JointGraph& graph, const Plan& plan, const StepPredictor& predictor);
 
 // `curves` has one curve, or two with the older one first.
 std::string WriteCurveCsv(std::span<const MemoryCurve> curves);

@@ -175,8 +175,9 @@ class CurvePicture {
       WriteLines();
       WritePeak(0);
       if (!curves_[0].no_prediction.empty()) {
-        Text(kLeft, NewLine(), "",
-             "no prediction by Eq. 9 and 10 of Hong et al.: " + curves_[0].no_prediction);
+        Text(
+            kLeft, NewLine(), "",
+            fmt::format("no prediction by {}: {}", curves_[0].predictor, curves_[0].no_prediction));
       }
     }
     return std::move(svg_) + "</svg>\n";
@@ -332,7 +333,7 @@ class CurvePicture {
     const int64_t y = NewLine();
     int64_t x = kLeft;
     if (curves_[0].no_prediction.empty()) {
-      x = Item(x, y, R"(<path class="mark bold" d="M0 0h18"/>)", "Eq. 9 and 10 of Hong et al.");
+      x = Item(x, y, R"(<path class="mark bold" d="M0 0h18"/>)", std::string(curves_[0].predictor));
     }
     WriteBudgetAndLoss(0, x, y);
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/algorithms/hong/step_prediction.h"
 #include "lib/base/rng.h"
 #include "lib/emit/json_joint_graph.h"
 #include "lib/joint/simulate_runs.h"
@@ -21,6 +22,8 @@
 
 namespace ckplan {
 namespace {
+
+constexpr StepPredictor kHong = {kStepPredictionName, PredictSteps, kWhyNoJointPrediction};
 
 Plan PlanOf(const TensorGraph& graph, const Strategy& strategy) {
   return AssemblePlan(graph, LowerStrategy(graph, strategy), SegmentsOf(graph, strategy));
@@ -40,12 +43,12 @@ Plan KeepAllOf(const TensorGraph& graph) {
 }
 
 std::string Csv(const TensorGraph& graph, const Plan& plan) {
-  const std::array curves = {TraceCurve(graph, plan)};
+  const std::array curves = {TraceCurve(graph, plan, kHong)};
   return WriteCurveCsv(curves);
 }
 
 std::string Svg(const TensorGraph& graph, const Plan& plan) {
-  const std::array curves = {TraceCurve(graph, plan)};
+  const std::array curves = {TraceCurve(graph, plan, kHong)};
   return WriteCurveSvg(curves);
 }
 
@@ -98,7 +101,7 @@ TEST_CASE("curve: the older of two plans comes first, and each row names its pla
   // Both are kept: f(a) 4, f(b) 6; the loss adds the gradient of b, the backward of b that of a.
   const TensorGraph graph = GraphFromText("a:4 -> b:2");
   const Plan plan = KeepAllOf(graph);
-  const std::array curves = {TraceCurve(graph, plan), TraceCurve(graph, plan)};
+  const std::array curves = {TraceCurve(graph, plan, kHong), TraceCurve(graph, plan, kHong)};
   const std::string rows =
       ",0,forward,a,4,0,0,0,0,4,4,0,4\n"
       ",1,forward,b,6,0,0,0,0,6,6,0,6\n"
@@ -232,7 +235,7 @@ TEST_CASE("curve: first and later runs of a joint graph, worked by hand") {
       "three.json");
   const std::vector<OpId> runs = {OpId(0), OpId(1), OpId(0), OpId(2)};
   const Plan plan = AssembleJointPlan(graph, runs);
-  const std::array curves = {TraceCurve(graph, plan)};
+  const std::array curves = {TraceCurve(graph, plan, kHong)};
   CHECK(WriteCurveCsv(curves) ==
         "step,phase,node,kept_bytes,passing_bytes,recomputed_bytes,gradients_bytes,"
         "workspace_bytes,memory_bytes,after_bytes,constant_bytes,predicted_bytes\n"
@@ -251,7 +254,7 @@ TEST_CASE("curve: the highest step of any joint graph's plan is its peak") {
     Rng rng(seed);
     const JointGraph graph = RandomJointGraph(rng);
     const Plan plan = AssembleJointPlan(graph, OwnOrder(graph));
-    const MemoryCurve curve = TraceCurve(graph, plan);
+    const MemoryCurve curve = TraceCurve(graph, plan, kHong);
     Bytes highest;
     for (const StepMemory& step : curve.steps) highest = std::max(highest, step.total());
     CHECK(highest == plan.figures.peak);

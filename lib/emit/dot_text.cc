@@ -2,7 +2,7 @@
 
 #include "lib/base/check.h"
 #include "lib/base/human_bytes.h"
-#include "lib/base/printable.h"
+#include "lib/base/quoted_text.h"
 
 namespace ckplan {
 namespace {
@@ -23,22 +23,6 @@ std::string_view StyleOf(NodeAction action) {
 }
 
 }  // namespace
-
-std::string EscapeForDot(std::string_view text) {
-  constexpr size_t kLongest = 300;  // dot has its own limit.
-  std::string escaped;
-  for (const char c : Printable(text, kLongest)) {
-    if (c == '"' || c == '\\') {
-      escaped += '\\';
-      escaped += c;
-    } else if (c == '&') {
-      escaped += "&amp;";
-    } else {
-      escaped += c;
-    }
-  }
-  return escaped;
-}
 
 DotPicture::DotPicture(std::string_view name) {
   Line(0, "digraph \"{}\" {{", EscapeForDot(name));

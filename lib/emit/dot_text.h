@@ -20,11 +20,7 @@ inline constexpr std::string_view kKeepStyle = "shape=box, style=filled, fillcol
 inline constexpr std::string_view kRecomputeStyle =
     "shape=ellipse, style=filled, fillcolor=\"#E69F00\"";
 
-// Returns the text for the double quotes of a DOT file. dot reads backslash escapes and HTML
-// entities in labels, so these are escaped; the text is made printable and short.
-std::string EscapeForDot(std::string_view text);
-
-// Writes a picture of operations and their tensors, from its first line to its last.
+// Writes a picture of operations and of what flows between them, from its first line to its last.
 class DotPicture {
  public:
   explicit DotPicture(std::string_view name);

@@ -6,8 +6,6 @@
 #include <array>
 
 #include "lib/base/nearest_name.h"
-#include "lib/emit/curve.h"
-#include "lib/emit/division_tree_dot.h"
 #include "lib/emit/dot.h"
 #include "lib/emit/folded_dot.h"
 #include "lib/emit/joint_dot.h"
@@ -59,9 +57,9 @@ Result<Emitted> EmitDot(const EmitSource& source, const std::string& path) {
 Result<Emitted> EmitDivisionTree(const EmitSource& source, const std::string&) {
   const bool is_folded =
       source.plan != nullptr && source.plan->request.granularity == Granularity::kLayer;
+  const auto write = source.papers->division_tree;
   CKPLAN_ASSIGN_OR_RETURN(std::string text,
-                          is_folded ? WriteDivisionTreeDot(FoldLayers(source.graph).graph)
-                                    : WriteDivisionTreeDot(source.graph));
+                          is_folded ? write(FoldLayers(source.graph).graph) : write(source.graph));
   return Emitted{std::move(text)};
 }
 
@@ -75,17 +73,17 @@ constexpr std::array kCurveEndings = {kCsvEnding, std::string_view(".svg")};
 Result<Emitted> EmitCurve(const EmitSource& source, const std::string& path) {
   std::vector<MemoryCurve> curves;
   const auto add = [&](const EmitSource& one) {
-    curves.push_back(one.joint != nullptr ? TraceCurve(*one.joint, *one.plan)
-                                          : TraceCurve(one.graph, *one.plan));
+    const StepPredictor& predictor = one.papers->predictor;
+    curves.push_back(one.joint != nullptr ? TraceCurve(*one.joint, *one.plan, predictor)
+                                          : TraceCurve(one.graph, *one.plan, predictor));
   };
   if (source.older != nullptr) add(*source.older);
   add(source);
   Emitted emitted{path.ends_with(kCsvEnding) ? WriteCurveCsv(curves) : WriteCurveSvg(curves)};
   for (const MemoryCurve& curve : curves) {
     if (curve.no_prediction.empty()) continue;
-    emitted.notes.push_back(
-        fmt::format("{}: no prediction by Eq. 9 and 10 of Hong et al. for {}: {}", path,
-                    curve.plan->request.algorithm, curve.no_prediction));
+    emitted.notes.push_back(fmt::format("{}: no prediction by {} for {}: {}", path, curve.predictor,
+                                        curve.plan->request.algorithm, curve.no_prediction));
   }
   return emitted;
 }

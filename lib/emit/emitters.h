@@ -10,6 +10,7 @@
 
 #include "lib/base/result.h"
 #include "lib/base/write_file.h"
+#include "lib/emit/curve.h"
 #include "lib/graph/module_calls.h"
 #include "lib/graph/tensor_graph.h"
 #include "lib/joint/joint_graph.h"
@@ -28,6 +29,13 @@ struct Emitted {
 using Annotator =
     std::function<Result<Emitted>(const std::string& plan_json, const std::string& path)>;
 
+// The pictures that papers have of graphs and plans. Their folders, which this one does not see,
+// make them, so the caller hands them in.
+struct PaperPictures {
+  Result<std::string> (*division_tree)(const TensorGraph& graph) = nullptr;  // For Graphviz.
+  StepPredictor predictor;
+};
+
 struct EmitSource {
   const TensorGraph& graph;
   const Plan* plan = nullptr;  // If null, the graph alone is written.
@@ -36,7 +44,8 @@ struct EmitSource {
   const EmitSource* older = nullptr;
   // If set, this is the graph, and `graph` is empty.
   const JointGraph* joint = nullptr;
-  const ModuleCalls* modules = nullptr;  // The modules of the graph's nodes; null if unknown.
+  const ModuleCalls* modules = nullptr;   // Of the graph's nodes; null where nothing is known.
+  const PaperPictures* papers = nullptr;  // Never null where a form that papers have is written.
 };
 
 // The kinds of content that a command can write.

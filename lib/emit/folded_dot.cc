@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/base/human_bytes.h"
+#include "lib/base/quoted_text.h"
 #include "lib/emit/dot_text.h"
 
 namespace ckplan {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/result.h"
@@ -16,6 +17,10 @@
 #include "lib/plan/plan.h"
 
 namespace ckplan {
+
+inline constexpr std::string_view kStepPredictionName = "Eq. 9 and 10 of Hong et al.";
+inline constexpr std::string_view kWhyNoJointPrediction =
+    "it is of checkpoints on a chain, and this is a joint graph";
 
 // Returns one entry for each step of the schedule. The entry has a value where a training phase
 // ends (training_phases.h): at the last step of the forward or of the backward of d_i. The graph's

@@ -1,4 +1,4 @@
-// Draws the division tree of a graph (division_tree.h) for `dot -Tsvg`.
+// Writes the division tree of a graph (division_tree.h) for Graphviz.
 //
 //   splittable     box            the two ends as "a → e", the type, the bytes of all between them
 //   branched       ellipse

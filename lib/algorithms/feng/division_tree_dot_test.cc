@@ -1,4 +1,4 @@
-#include "lib/emit/division_tree_dot.h"
+#include "lib/algorithms/feng/division_tree_dot.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "lib/emit/division_tree_dot.h"
+#include "lib/algorithms/feng/division_tree_dot.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "lib/algorithms/feng/division_tree.h"
 #include "lib/algorithms/feng/two_terminal.h"
 #include "lib/base/human_bytes.h"
-#include "lib/emit/dot_text.h"
+#include "lib/base/quoted_text.h"
 
 namespace ckplan {
 namespace {
