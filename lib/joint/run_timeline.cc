@@ -17,7 +17,7 @@ Timeline BuildRunTimeline(const JointGraph& graph, std::span<const OpId> runs) {
   const auto fault = replay.Read(kinds, FreePolicy::kLiveness);
   CKPLAN_CHECK(!fault, "the runs have been simulated before");
   TimelineSink sink(table);
-  replay.Tell(&sink);
+  replay.Report(&sink);
   return std::move(sink).Finish();
 }
 

@@ -20,7 +20,7 @@ Result<RunSimulation> RunSimulator::Run(std::span<const OpId> runs) {
   }
   CKPLAN_RETURN_IF_ERROR(CheckNeeded());
   PeakMeter meter(table_);
-  replay_.Tell(&meter);
+  replay_.Report(&meter);
   return RunSimulation{meter.peak(), meter.peak_step(), meter.cost()};
 }
 

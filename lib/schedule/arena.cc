@@ -42,7 +42,8 @@ class LeftmostFinder {
     if (start >= leaves_) return std::nullopt;
     size_t i = start + leaves_;
     while (min_kept_[i] > limit) {
-      while (i % 2 == 1) i /= 2;  // Up while a right child: nothing further right in that parent.
+      // Climb while this is a right child: its parent has nothing further to the right.
+      while (i % 2 == 1) i /= 2;
       if (i == 0) return std::nullopt;
       ++i;
     }
@@ -55,7 +56,7 @@ class LeftmostFinder {
   std::vector<int64_t> min_kept_;
 };
 
-// Which buffer of those that fit into a valley goes first.
+// A rule that ranks the buffers that fit into a valley.
 enum class SkylineRule { kEarliest, kLatest, kLonger, kLarger, kShorter };
 constexpr SkylineRule kSkylineRules[] = {SkylineRule::kLonger, SkylineRule::kEarliest,
                                          SkylineRule::kLatest, SkylineRule::kLarger,
@@ -71,7 +72,7 @@ class SkylinePacker {
         ends_by_begin_(Keys(by_begin_, [&](size_t b) { return buffers[b].end; })),
         begins_by_end_(Keys(by_end_, [&](size_t b) { return -buffers[b].begin; })) {}
 
-  // Gives up and returns nothing as soon as the slab is not smaller than `limit`.
+  // Stops and returns nothing as soon as the slab is not smaller than `limit`.
   std::optional<Arena> Pack(Bytes limit) && {
     Arena arena;
     arena.offsets.resize(buffers_.size());
@@ -128,7 +129,7 @@ class SkylinePacker {
 
   Segment& At(int64_t begin) { return skyline_[static_cast<size_t>(begin)]; }
 
-  // Puts a segment there and updates the link of the one after it.
+  // Stores the segment and updates the link of the segment after it.
   void SetSegment(int64_t begin, const Segment& segment) {
     At(begin) = segment;
     if (static_cast<size_t>(segment.end) < skyline_.size()) At(segment.end).left = begin;
@@ -140,7 +141,8 @@ class SkylinePacker {
     return valleys_.top().second;
   }
 
-  // The first buffer to begin in [begin, end) and end by `end`, and the last to end there.
+  // Returns the preferred one of two buffers that begin in [begin, end) and end by `end`: the first
+  // to begin and the last to end. Returns kNone if no buffer fits.
   int32_t FindFit(int64_t begin, int64_t end) {
     const auto earliest = ends_by_begin_.Find(Position(by_begin_, begin, true), end);
     if (!earliest) return kNone;
@@ -188,7 +190,7 @@ class SkylinePacker {
     MergeAround(buffer.begin);
   }
 
-  // Lifts a valley that nothing fits into to its lower wall, and joins it with that.
+  // Raises a valley that nothing fits into to its lower wall and joins the two.
   void RaiseFloor(int64_t begin, const Segment& valley) {
     int64_t wall = kInfinity;
     if (valley.left != kNoSegment) wall = At(valley.left).height;
@@ -200,7 +202,7 @@ class SkylinePacker {
 
   bool HasSegment(int64_t begin) const { return static_cast<size_t>(begin) < skyline_.size(); }
 
-  // Joins the segment at `begin` with neighbours of the same height.
+  // Joins the segment at `begin` with its neighbours of the same height.
   void MergeAround(int64_t begin) {
     const int64_t left = At(begin).left;
     if (left != kNoSegment && At(left).height == At(begin).height) {
@@ -226,20 +228,19 @@ class SkylinePacker {
 
   const std::vector<Buffer>& buffers_;
   const SkylineRule rule_;
-  const std::vector<size_t> by_begin_;  // Ticks are unique, so are the positions.
+  const std::vector<size_t> by_begin_;  // Ticks are unique, so positions are too.
   const std::vector<size_t> by_end_;    // Latest end first.
   LeftmostFinder ends_by_begin_;
   LeftmostFinder begins_by_end_;
   std::vector<Segment> skyline_;  // By begin; a height of kNoSegment where none begins.
-  // (height, begin), lowest first. Entries of segments that have changed since are stale: they
-  // are skipped when they come up.
+  // (height, begin), lowest first. Entries whose segment has changed are stale and are skipped.
   std::priority_queue<std::pair<int64_t, int64_t>, std::vector<std::pair<int64_t, int64_t>>,
                       std::greater<>>
       valleys_;
 };
 
-// First-fit: in the given order, each buffer goes to the lowest gap between those already placed
-// that live at the same time. O(n^2), hence for small problems alone.
+// First-fit: places each buffer, in the given order, in the lowest gap between the placed buffers
+// that live at the same time. It takes O(n^2), so it is used for small problems only.
 Arena FirstFit(const std::vector<Buffer>& buffers, const std::vector<size_t>& order) {
   Arena arena;
   arena.offsets.resize(buffers.size());
@@ -264,8 +265,8 @@ Arena FirstFit(const std::vector<Buffer>& buffers, const std::vector<size_t>& or
   return arena;
 }
 
-// Buffers that a layout puts above the lower bound came too late in its order: moves them to the
-// front, and keeps the order of all others.
+// Moves the buffers that a layout puts above the lower bound to the front of the order, because
+// they came too late. All others keep their order.
 std::vector<size_t> PromoteTooHigh(const std::vector<Buffer>& buffers, const Arena& arena,
                                    Bytes lower_bound, std::vector<size_t> order) {
   std::stable_partition(order.begin(), order.end(), [&](size_t b) {
@@ -274,7 +275,7 @@ std::vector<size_t> PromoteTooHigh(const std::vector<Buffer>& buffers, const Are
   return order;
 }
 
-// First-fit orders: largest first, longest first, largest area first.
+// First-fit orders: largest first, longest first and largest area first.
 std::vector<std::vector<size_t>> FirstFitOrders(const std::vector<Buffer>& buffers) {
   const auto length = [&](size_t b) { return buffers[b].end - buffers[b].begin; };
   const auto bytes = [&](size_t b) { return buffers[b].bytes.count(); };
@@ -293,16 +294,16 @@ std::vector<std::vector<size_t>> FirstFitOrders(const std::vector<Buffer>& buffe
   return orders;
 }
 
-constexpr size_t kMaxForFirstFit = 8'000;  // A fifth of a second at the worst.
-// First-fit work, in buffers squared, that promoting may take: about as long again.
+constexpr size_t kMaxForFirstFit = 8'000;  // A fifth of a second at worst.
+// Limit on first-fit work for promoting, in buffers squared: about as long again.
 constexpr size_t kPromotionWork = 4 * kMaxForFirstFit * kMaxForFirstFit;
 constexpr size_t kMaxPromotions = 200;
 constexpr size_t kMany = 100'000;
 
-// What the search for a smaller slab may take: a node costs about as much as a pass over all
-// buffers, so this is half a second at the most.
+// Limit on the search for a smaller slab. A node costs about as much as a pass over all buffers, so
+// this is half a second at most.
 constexpr int64_t kSearchWork = 60'000'000;
-// Sizes between the lower bound and what is known to be enough: the last is within 1/32 of them.
+// Sizes tried between the lower bound and a size known to suffice; the last is within 1/32 of it.
 constexpr int kBisections = 5;
 
 std::vector<LiveInterval> IntervalsOf(const std::vector<Buffer>& buffers) {
@@ -357,9 +358,9 @@ Arena PlaceTightly(const Timeline& timeline) {
   if (best.bytes <= timeline.peak) return best;
   const std::vector<LiveInterval> intervals = IntervalsOf(timeline.buffers);
   const int64_t max_nodes = kSearchWork / static_cast<int64_t>(intervals.size());
-  int64_t lower = MaxLiveTotal(intervals) - 1;  // Not enough, or not found to be.
+  int64_t lower = MaxLiveTotal(intervals) - 1;  // Not enough, or not known to be.
   for (int round = 0; round <= kBisections; ++round) {
-    // The least that is possible has half of the work.
+    // The smallest possible size gets half of the work.
     const int64_t between = best.bytes.count() - lower;
     const int64_t capacity = round == 0 ? lower + 1 : lower + between / 2;
     if (between <= 1) break;

@@ -32,10 +32,10 @@ struct Arena {
 
 Arena PlaceBuffers(const Timeline& timeline);
 
-// PlaceBuffers, and where that does not reach the peak, a search for a slab of the peak's size, and
-// else for the smallest between (interval_placement.h). Never larger than what PlaceBuffers
-// returns, and the same to the byte where that is as large as the peak. The search costs half
-// a second at the most; more than kMaxSearched buffers that live in one stretch are not searched.
+// Returns the slab of PlaceBuffers if it is as large as the peak. Otherwise it searches for a slab
+// of the peak's size, then for the smallest size between the two (interval_placement.h). The slab
+// is never larger than that of PlaceBuffers. The search takes half a second at most and is skipped
+// if more than kMaxSearched buffers live in one stretch of overlapping lives.
 Arena PlaceTightly(const Timeline& timeline);
 
 }  // namespace ckplan

@@ -16,7 +16,7 @@
 namespace ckplan {
 namespace {
 
-// Keeps everything, and runs backward in the given order.
+// Keeps everything and runs backward in the given order.
 Schedule BackwardIn(const TensorGraph& graph, const std::vector<int32_t>& order) {
   Schedule schedule;
   for (const NodeId id : graph.nodes().ids()) schedule.steps.push_back(Step::Forward(id));
@@ -25,7 +25,7 @@ Schedule BackwardIn(const TensorGraph& graph, const std::vector<int32_t>& order)
   return schedule;
 }
 
-// How many orders of the backward steps are training steps of the graph.
+// Counts the orders of the backward steps that are training steps of the graph.
 int CountOrders(const TensorGraph& graph) {
   std::vector<int32_t> order;
   for (const NodeId id : graph.nodes().ids()) order.push_back(id.index());
@@ -46,10 +46,10 @@ TensorGraph WithSharedParameter(const TensorGraph& graph, const std::vector<int3
 }  // namespace
 
 TEST_CASE("backward order: contributions to one gradient keep their order, others are free") {
-  // The drawing of the header: one order.
+  // The drawing of the header has one order.
   CHECK(CountOrders(GraphFromText("a:1 -> b:1 -> e:1; a -> c:1 -> e; a -> d:1 -> e")) == 1);
-  // Three chains from the graph's input, which needs no gradient: b2 may run before c or behind it,
-  // and so on. 6! / (2! 2! 2!) orders.
+  // Three chains start at the graph's input, which needs no gradient, so b2 may run before or after
+  // c, and so on: 6! / (2! 2! 2!) orders.
   CHECK(CountOrders(GraphFromText("b:1 -> b2:1; c:1 -> c2:1; d:1 -> d2:1")) == 90);
 }
 
@@ -65,14 +65,14 @@ TEST_CASE("backward order: nodes that train one parameter keep their order") {
   CHECK(CountOrders(WithSharedParameter(chains, heads)) == 90 / 6);
 }
 
-TEST_CASE("backward order: mirrored schedules, and whose gradients they compute") {
+TEST_CASE("backward order: a mirrored schedule computes the gradients of its own forward order") {
   const TensorGraph graph = GraphFromText("a:1 -> b:1 -> d:1; a -> c:1 -> d");
   const std::vector<NodeId> own = {NodeId(0), NodeId(1), NodeId(2), NodeId(3)};
   const std::vector<NodeId> other = {NodeId(0), NodeId(2), NodeId(1), NodeId(3)};
   CHECK(IsMirrored(KeepAllSchedule(own)));
   CHECK(IsMirrored(KeepAllSchedule(other)));
   CHECK(ForwardOrderOfSameGradients(graph, KeepAllSchedule(other)) == other);
-  // Forward in the other order, backward as in the reverse of the graph's.
+  // Forward runs in the other order, backward in the reverse of the graph's.
   Schedule mixed = KeepAllSchedule(own);
   std::swap(mixed.steps[1], mixed.steps[2]);
   CHECK_FALSE(IsMirrored(mixed));
@@ -80,8 +80,9 @@ TEST_CASE("backward order: mirrored schedules, and whose gradients they compute"
   CHECK(ForwardOrderOfSameGradients(graph, mixed) == own);
 }
 
-TEST_CASE("backward order: what nothing but backward needs may run first behind the loss") {
-  // b is no result, and its backward reads its own output.
+TEST_CASE(
+    "backward order: a node that only backward needs may run for the first time after the loss") {
+  // b is not a result, and its backward reads its own output.
   TensorGraphParts parts = PartsOf(GraphFromText("a:4 -> b:2; a -> c:1"));
   parts.outputs = {parts.nodes[NodeId(2)].outputs.front()};
   const TensorGraph graph = TensorGraph::Create(std::move(parts)).value();

@@ -6,10 +6,10 @@
 namespace ckplan {
 namespace {
 
-// For each i, terms (iii) and (iv) of Eq. 2 for L = the nodes of segments 0..i.
-//   (iii) counts v where L has a predecessor of v but not v;
-//   (iv)  counts p outside L where some v outside L has p and a node of L as predecessors. Segments
-//         never fall along an edge, so v is outside L wherever p is.
+// Terms (iii) and (iv) of Eq. 2 for each i, with L = the nodes of segments 0..i:
+//   (iii) counts v if L has a predecessor of v but not v;
+//   (iv)  counts p outside L if some v outside L has both p and a node of L as predecessors. No
+//         edge leads to an earlier segment, so v is outside L whenever p is.
 std::vector<Bytes> NeighbourMemory(const VertexGraph& graph,
                                    const IdVector<NodeId, int32_t>& segment_of,
                                    int32_t segment_count) {
@@ -21,7 +21,7 @@ std::vector<Bytes> NeighbourMemory(const VertexGraph& graph,
     for (const NodeId p : graph.predecessors(v)) from = std::min(from, segment_of[p]);
     for (const NodeId p : graph.predecessors(v)) fourth_from[p] = std::min(fourth_from[p], from);
   }
-  // Each node counts for i in [from, segment_of[v]): its memory comes in and goes out once.
+  // The node counts for i in [from, segment_of[v]): its memory is added once and subtracted once.
   std::vector<Bytes> total(static_cast<size_t>(segment_count) + 1);
   for (const NodeId v : graph.ids()) {
     for (const int32_t from : {third_from[v], fourth_from[v]}) {

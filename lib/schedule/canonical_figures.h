@@ -26,8 +26,8 @@ struct CanonicalFigures {
   std::vector<Bytes> segment_peaks;  // M^(1) to M^(k).
 };
 
-// `segment_of[v]` is i - 1 for v in V_i; every one of the `segment_count` segments is non-empty.
-// O(segments + nodes + edges).
+// Node v belongs to V_i for i = `segment_of[v]` + 1. None of the `segment_count` segments may be
+// empty. O(segments + nodes + edges).
 CanonicalFigures EvaluateCanonical(const VertexGraph& graph,
                                    const IdVector<NodeId, int32_t>& segment_of,
                                    int32_t segment_count);

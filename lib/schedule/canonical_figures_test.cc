@@ -9,7 +9,7 @@
 namespace ckplan {
 
 TEST_CASE("canonical: Eq. 1 and Eq. 2 on a chain, worked by hand") {
-  // a:4@1 → b:2@3 → c:1@5 → d:8@7, cut behind b: V1 = {a, b}, V2 = {c, d}.
+  // a:4@1 → b:2@3 → c:1@5 → d:8@7, cut after b: V1 = {a, b}, V2 = {c, d}.
   //   U1 = {b};  M1 = 0 + 2 (4 + 2) + M({c}) + M({}) = 13;  M2 = 2 + 2 (1 + 8) = 20
   //   T = T({a}) + T({c, d}) = 1 + 12
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3 -> c:1@5 -> d:8@7");
@@ -22,7 +22,7 @@ TEST_CASE("canonical: Eq. 1 and Eq. 2 on a chain, worked by hand") {
 }
 
 TEST_CASE("canonical: the last two terms of Eq. 2 may overlap and are both counted") {
-  // L = {a}: its successors are b and c; c's other predecessor b lies outside L as well.
+  // L = {a}: its successors are b and c; b, the other predecessor of c, lies outside L as well.
   //   M1 = 2 * 1 + M({b, c}) + M({b}) = 2 + 6 + 2
   const TensorGraph graph = GraphFromText("a:1 -> b:2 -> c:4; a -> c");
   const VertexGraph vertices(graph);

@@ -12,7 +12,7 @@
 namespace ckplan {
 namespace {
 
-// Above all offsets, and sums with a size do not overflow.
+// Larger than any offset; adding a size to it does not overflow.
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max() / 4;
 
 }  // namespace
@@ -55,7 +55,7 @@ void CanonicalSearch::CountSections() {
   }
 }
 
-// Two intervals meet first in the section where the later one begins.
+// Two intervals first meet in the section where the later one begins.
 void CanonicalSearch::ListNeighbours() {
   for (const int32_t i : unplaced_) {
     const int32_t begin = intervals_[Index(i)].lower;
@@ -75,8 +75,8 @@ CanonicalSearch::Outcome CanonicalSearch::Run(int64_t max_nodes) {
   return SolveParts({0, unplaced_.size(), 0, sections}, Candidate());
 }
 
-// Places a component's intervals behind `last`. Leaves everything as it was unless they are placed
-// or the nodes are spent.
+// Places a component's intervals after `last`. Undoes all changes unless every interval is placed
+// or the nodes are used up.
 CanonicalSearch::Outcome CanonicalSearch::Solve(const Component& component, Candidate last) {
   if (component.first == component.last) return Outcome::kPlaced;
   const Mark before = Now();
@@ -97,7 +97,7 @@ CanonicalSearch::Outcome CanonicalSearch::Solve(const Component& component, Cand
   return Outcome::kExhausted;
 }
 
-// Places what is left of a component after one of its intervals was placed.
+// Places the rest of a component after one of its intervals was placed.
 CanonicalSearch::Outcome CanonicalSearch::SolveRest(const Component& component, Candidate placed) {
   const size_t first = unplaced_.size();
   for (size_t i = component.first; i < component.last; ++i) {
@@ -111,7 +111,7 @@ CanonicalSearch::Outcome CanonicalSearch::SolveRest(const Component& component, 
   return Solve(rest, placed);
 }
 
-// Places a component that may have come apart, from the first section to the last.
+// Places a component that may have fallen apart, from its first section to its last.
 CanonicalSearch::Outcome CanonicalSearch::SolveParts(const Component& component, Candidate placed) {
   int32_t lower = component.lower;
   for (int32_t s = lower + 1; s <= component.upper; ++s) {
@@ -128,7 +128,7 @@ CanonicalSearch::Outcome CanonicalSearch::SolveParts(const Component& component,
   return Outcome::kPlaced;
 }
 
-// The highest offset that the next placement may have.
+// Returns the highest offset that the next placement may have.
 int64_t CanonicalSearch::OffsetLimit(const Component& component) const {
   int64_t limit = kNoLimit;
   for (int32_t s = component.lower; s < component.upper; ++s) {
@@ -158,7 +158,7 @@ std::optional<CanonicalSearch::Candidate> CanonicalSearch::Next(const Component&
   return best;
 }
 
-// False if the interval would exceed the capacity.
+// Returns false if the interval would exceed the capacity.
 bool CanonicalSearch::Raise(int32_t interval, int64_t support, int64_t bound) {
   int64_t& old_support = support_[Index(interval)];
   int64_t& old_bound = bound_[Index(interval)];
@@ -168,7 +168,7 @@ bool CanonicalSearch::Raise(int32_t interval, int64_t support, int64_t bound) {
   return old_bound + intervals_[Index(interval)].size <= capacity_;
 }
 
-// False if a section cannot hold the rest any more.
+// Returns false if a section can no longer hold its unplaced intervals.
 bool CanonicalSearch::Place(Candidate candidate) {
   const SectionInterval& interval = intervals_[Index(candidate.interval)];
   const int64_t top = candidate.offset + interval.size;
@@ -188,7 +188,8 @@ bool CanonicalSearch::Place(Candidate candidate) {
   return SectionsFit(lower, upper);
 }
 
-// Gives up a candidate until its support rises. False if a section cannot hold the rest any more.
+// Rules out a candidate until its support rises. Returns false if a section can no longer hold its
+// unplaced intervals.
 bool CanonicalSearch::Skip(Candidate candidate) {
   int64_t bound = kNoLimit;
   for (const int32_t other : neighbours_[Index(candidate.interval)]) {

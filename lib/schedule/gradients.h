@@ -1,14 +1,14 @@
-// How the gradients of activations come and go during the backward pass; a part of simulate.cc
-// and timeline.cc, which must agree on it to the byte.
+// How the gradients of activations are allocated and released during the backward pass. The
+// simulator and the timeline share this code, because they must agree to the byte.
 //
 // The loss creates the gradient of every output of the graph. A backward step then makes one
 // contribution to the gradient of each activation input that needs one:
 //   - the first contribution becomes the gradient's buffer;
-//   - a later one needs a temporary buffer and is added in;
+//   - a later contribution needs a temporary buffer and is added to the gradient;
 //   - a pass-through contribution (Add) shares the buffer of the output's gradient by reference
-//     count, and a shared buffer is copied before it may be accumulated into.
-// That depends on the order in which nodes run backward, and on nothing else that a plan decides.
-// In every order that lib/schedule/backward_order.h allows each gradient is the same sum.
+//     count, and a shared buffer is copied before anything is added to it.
+// The result depends on the order in which nodes run backward, and on no other decision of a plan.
+// In every order that lib/schedule/backward_order.h allows, each gradient is the same sum.
 #pragma once
 
 #include <algorithm>
@@ -60,7 +60,7 @@ class GradientReplay {
     }
   }
 
-  // Where the gradient of `tensor` is now; kNoBuffer if there is none.
+  // Returns the buffer of the gradient of `tensor`, or kNoBuffer if it has none now.
   int32_t BufferOf(TensorId tensor) const { return buffer_of_[tensor]; }
   static constexpr int32_t kNoBuffer = -1;
 
@@ -124,7 +124,8 @@ class GradientReplay {
   const TensorGraph& graph_;
   Sink* sink_;
   IdVector<TensorId, int32_t> buffer_of_;
-  IdVector<TensorId, NodeId> passed_by_;  // The last node to pass a gradient to the tensor.
+  // The last node that passed a gradient through to the tensor.
+  IdVector<TensorId, NodeId> passed_by_;
   std::vector<int32_t> references_;
 };
 

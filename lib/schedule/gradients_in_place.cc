@@ -71,7 +71,7 @@ class TakeoverFinder {
     }
   }
 
-  // Fills available_ in the order of the contract.
+  // Fills available_ in the order that the header describes.
   void ListDying(const Node& node, const std::vector<size_t>& output_gradients) {
     available_.clear();
     for (const size_t v : last_read_at_[step_]) dying_[timeline_.versions[v].tensor] = {step_, v};
@@ -107,13 +107,13 @@ class TakeoverFinder {
   const Schedule& schedule_;
   const Timeline& timeline_;
   std::vector<int32_t> taken_over_;
-  std::vector<std::vector<size_t>> last_read_at_;        // Versions, by step.
-  std::vector<size_t> gradient_buffers_;                 // By their numbers in the replay.
-  std::vector<size_t> listed_at_;                        // Step, by buffer.
-  std::vector<size_t> released_at_;                      // Step, by buffer.
-  IdVector<TensorId, std::pair<size_t, size_t>> dying_;  // Step, and the version dying there.
+  std::vector<std::vector<size_t>> last_read_at_;        // Versions, indexed by step.
+  std::vector<size_t> gradient_buffers_;                 // Indexed by the replay's buffer numbers.
+  std::vector<size_t> listed_at_;                        // Step, indexed by buffer.
+  std::vector<size_t> released_at_;                      // Step, indexed by buffer.
+  IdVector<TensorId, std::pair<size_t, size_t>> dying_;  // A step, and the version that dies there.
   IdVector<TensorId, size_t> paired_at_;                 // Step.
-  std::vector<std::pair<size_t, size_t>> written_;       // At this step: input, buffer.
+  std::vector<std::pair<size_t, size_t>> written_;       // Pairs of input and buffer, at this step.
   std::map<Bytes, std::queue<size_t>> available_;        // At this step, by size.
   GradientReplay<TakeoverFinder> replay_;
   size_t step_ = 0;

@@ -12,20 +12,20 @@
 namespace ckplan {
 namespace {
 
-// Which of the intervals have to be placed: others overlap nothing, wherever they lie.
+// Indices of the intervals that must be placed. The others overlap nothing, wherever they lie.
 bool TakesRoom(const LiveInterval& interval) {
   return interval.lower < interval.upper && interval.size > 0;
 }
 
-// Intervals that nothing else overlaps in time, their time cut into sections.
+// A group of intervals that overlap no other interval in time; their time is cut into sections.
 struct Component {
   std::vector<size_t> ids;  // Indices into the caller's intervals.
   std::vector<SectionInterval> intervals;
 };
 
-// Sections are the maximal sets of intervals that live at one time, in order of time: two intervals
-// overlap where they share one. A set is maximal if something ends behind it, and something began
-// since the one before.
+// Cuts the time of each component into sections, the maximal sets of intervals that live at one
+// time, in order of time. Two intervals overlap if and only if they share a section. A set is
+// maximal if an interval ends after it and an interval began since the previous section.
 class SectionCutter {
  public:
   std::vector<Component> Cut(std::span<const LiveInterval> intervals) {
@@ -68,13 +68,13 @@ class SectionCutter {
   }
 
   std::vector<Component> components_;
-  std::vector<size_t> position_;  // In its component.
+  std::vector<size_t> position_;  // Position in its component.
   size_t live_ = 0;
-  int32_t section_ = 0;     // The one that is open.
-  bool has_begun_ = false;  // Whether something began since the last section was closed.
+  int32_t section_ = 0;     // The section that is open.
+  bool has_begun_ = false;  // Whether an interval began since the last section was closed.
 };
 
-// Restarts of the search over one component.
+// Restarts the search over one component.
 class Restarts {
  public:
   Restarts(const Component& component, int64_t capacity, Rng* rng)
@@ -102,7 +102,7 @@ class Restarts {
       }
       for (size_t k = 0; k < order.size(); ++k) {
         int64_t& weight = weights_[order[k]];
-        weight += search.failures()[k] - weight / 16;  // Failures of long ago count less and less.
+        weight += search.failures()[k] - weight / 16;  // Old failures count less and less.
       }
       ++restart_;
     }
@@ -114,14 +114,14 @@ class Restarts {
 
  private:
   static constexpr int kOrders = 4;
-  // Each key decides where those before it are equal; restarts begin with one after the other.
+  // Each key breaks the ties of the keys before it; restarts begin with each key in turn.
   enum Key { kTotal, kWidth, kArea, kSize };
   static constexpr Key kKeys[kOrders][3] = {{kTotal, kWidth, kArea},
                                             {kWidth, kArea, kTotal},
                                             {kArea, kTotal, kWidth},
                                             {kSize, kWidth, kTotal}};
-  // Enough nodes to come to the end of a component even where many choices are taken back. Long
-  // restarts are worse: on public benchmarks a hundred times as many nodes solve fewer.
+  // Enough nodes to finish a component even if many choices are undone. Long restarts are worse: a
+  // hundred times as many nodes solve fewer of the public benchmarks.
   int64_t RestartNodes() const {
     return std::max<int64_t>(2000, 4 * static_cast<int64_t>(intervals_.size())) *
            (kOrders + restart_) / kOrders;
@@ -144,8 +144,9 @@ class Restarts {
     }
   }
 
-  // The factor by which an interval's first key grows or shrinks, in percent: noise, and up to
-  // three times as much for those that failed most. Totals differ little, so they are moved less.
+  // Returns the factor for an interval's first key, in percent: noise, and up to three times as
+  // much for the intervals that failed most. Totals differ little, so their factors stay closer to
+  // 100.
   int64_t Percent(size_t i, Key key, int64_t max_weight) {
     const int64_t noise = rng_.Between(-30, 30);
     const int64_t weight = max_weight > 0 ? 200 * weights_[i] / max_weight : 0;
@@ -156,7 +157,7 @@ class Restarts {
   std::vector<size_t> NextOrder() {
     const auto& keys = kKeys[restart_ % kOrders];
     const int64_t max_weight = *std::max_element(weights_.begin(), weights_.end());
-    // Products alone, no sums: the same bits on every machine.
+    // Only products, no sums, give the same bits on every machine.
     std::vector<std::array<double, 3>> ranks(intervals_.size());
     for (size_t i = 0; i < intervals_.size(); ++i) {
       const int64_t percent = restart_ < kOrders ? 100 : Percent(i, keys[0], max_weight);
@@ -173,7 +174,7 @@ class Restarts {
   const std::vector<SectionInterval>& intervals_;
   const int64_t capacity_;
   Rng& rng_;
-  std::vector<std::array<double, 4>> keys_;  // By Key.
+  std::vector<std::array<double, 4>> keys_;  // Indexed by Key.
   std::vector<int64_t> weights_;
   std::vector<int64_t> offsets_;
   int64_t nodes_ = 0;

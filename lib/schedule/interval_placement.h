@@ -1,21 +1,22 @@
-// Offsets for intervals of time within a given capacity, by a search that restarts.
+// Places intervals of time within a given capacity, by a search with restarts.
 //
 //   size   ┌─────────┐┌───┐
-//     ▲    │    a    ││ c │    No two that live at the same time may overlap, none may exceed the
-//     │    └──┬──────┴┴───┤    capacity (dynamic storage allocation, NP-hard).
+//     ▲    │    a    ││ c │    Intervals that live at the same time may not overlap, and none may
+//     │    └──┬──────┴┴───┤    exceed the capacity (dynamic storage allocation, NP-hard).
 //     │       │     b     │
 //     └───────┴───────────┴──▶ time
 //
 // Idea. The canonical depth-first search (canonical_search.h) is exhaustive, but a wrong choice
-// near its root can cost it any time. So it is run again and again, each time for more nodes and in
-// another order of priority: by the largest total among an interval's sections, its width, its area
-// or its size, first plainly, then with noise and with more weight for those that failed before.
+// near its root can cost any amount of time. So the search is restarted, each time with more nodes
+// and another order of priority: by the largest total among an interval's sections, its width, its
+// area or its size. The first restarts use the plain order; later ones add noise and give more
+// weight to the intervals that failed before.
 //
 // Guarantee  kPlaced: no overlap, and nothing above the capacity. kImpossible is proven.
-//            The same answer for the same input and options on every machine: work is counted in
-//            nodes, never in seconds.
+//            The answer depends only on the input and the options: work is counted in nodes, never
+//            in seconds.
 // Cost       O(intervals) of time and of memory for each node; about a million nodes a second for
-//            200 intervals. docs/algorithms.md has what it reaches on public benchmarks.
+//            200 intervals. docs/algorithms.md has the results on public benchmarks.
 #pragma once
 
 #include <cstdint>
@@ -38,23 +39,23 @@ struct PlacementLimits {
 enum class PlacementOutcome {
   kPlaced,
   kImpossible,  // No placement within the capacity exists.
-  kOutOfNodes,  // Also for more intervals in one component than are searched (kMaxSearched).
+  kOutOfNodes,  // Also returned if one component has more than kMaxSearched intervals.
 };
 
 struct IntervalPlacement {
   PlacementOutcome outcome = PlacementOutcome::kOutOfNodes;
-  std::vector<int64_t> offsets;  // After kPlaced: parallel to the intervals.
-  int64_t nodes = 0;             // Placements of single intervals that were tried.
+  std::vector<int64_t> offsets;  // Parallel to the intervals; valid after kPlaced.
+  int64_t nodes = 0;             // Number of placements of single intervals that were tried.
 };
 
-// The stack and the memory of a search grow with the intervals that live in one component.
+// The stack and the memory of a search grow with the number of intervals in one component.
 inline constexpr size_t kMaxSearched = 4096;
 
-// Heeds lib/base/stop.h.
+// Can be stopped (lib/base/stop.h).
 IntervalPlacement PlaceWithin(std::span<const LiveInterval> intervals, int64_t capacity,
                               const PlacementLimits& limits = {});
 
-// The largest total size that lives at one time: no capacity below it suffices.
+// Returns the largest total size that lives at one time. No smaller capacity suffices.
 int64_t MaxLiveTotal(std::span<const LiveInterval> intervals);
 
 }  // namespace ckplan

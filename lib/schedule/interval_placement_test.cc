@@ -20,7 +20,7 @@ bool LiveTogether(const LiveInterval& a, const LiveInterval& b) {
   return std::max(a.lower, b.lower) < std::min(a.upper, b.upper);
 }
 
-// Every pair is looked at, and shares nothing with the search.
+// Compares every pair of intervals and shares no code with the search.
 bool IsValid(const std::vector<LiveInterval>& intervals, const std::vector<int64_t>& offsets,
              int64_t capacity) {
   if (offsets.size() != intervals.size()) return false;
@@ -36,7 +36,8 @@ bool IsValid(const std::vector<LiveInterval>& intervals, const std::vector<int64
   return true;
 }
 
-// Whether the intervals without offsets fit beside those that have offsets, by trying every offset.
+// Returns whether the intervals without offsets fit beside those with offsets, by trying every
+// offset.
 bool FitsByTrial(const std::vector<LiveInterval>& intervals, int64_t capacity,
                  std::vector<int64_t>* offsets) {
   const size_t next = offsets->size();
@@ -56,8 +57,9 @@ bool FitsByTrial(const std::vector<LiveInterval>& intervals, int64_t capacity,
   return false;
 }
 
-// Takes `total` bytes at all times, and so does not always fit: each moment some intervals end, and
-// others of the same total begin. In order of time, at most `count` of them but for the last.
+// Takes `total` bytes at all times, so it may be impossible to place: at each moment some intervals
+// end and others with the same total begin. There are at most `count` intervals in order of time,
+// apart from the last group.
 std::vector<LiveInterval> FullIntervals(Rng& rng, size_t count, int64_t total) {
   constexpr int64_t kOpen = 1000;
   std::vector<LiveInterval> intervals;
@@ -76,7 +78,7 @@ std::vector<LiveInterval> FullIntervals(Rng& rng, size_t count, int64_t total) {
   return intervals;
 }
 
-// A slab that is cut until it has `count` pieces: they fit it again without a gap.
+// Cuts a slab into `count` pieces, which fit it again without a gap.
 std::vector<LiveInterval> CutSlab(Rng& rng, size_t count, int64_t times, int64_t capacity) {
   std::vector<LiveInterval> pieces = {{0, times, capacity}};
   while (pieces.size() < count) {
@@ -154,7 +156,7 @@ TEST_CASE("interval placement: the least capacity is the one that trying all off
     CHECK(PlaceWithin(intervals, least - 1).outcome == PlacementOutcome::kImpossible);
     if (MaxLiveTotal(intervals) < least) ++above_bound;
   }
-  CHECK(above_bound >= 5);  // Otherwise the total alone would have passed for the search.
+  CHECK(above_bound >= 5);  // Otherwise the total alone would pass for the search.
 }
 
 TEST_CASE("interval placement: slabs that were cut are put together again") {
@@ -178,7 +180,7 @@ TEST_CASE("interval placement: minimalloc's benchmarks reach their capacity") {
   }
 }
 
-TEST_CASE("interval placement: what takes no room is anywhere, and nothing at all fits") {
+TEST_CASE("interval placement: an empty interval fits anywhere, and so does an empty list") {
   CHECK(PlaceWithin({}, 0).outcome == PlacementOutcome::kPlaced);
   const std::vector<LiveInterval> intervals = {{0, 5, 0}, {3, 3, 9}, {0, 5, 4}, {5, 6, 4}};
   const IntervalPlacement placement = PlaceWithin(intervals, 4);

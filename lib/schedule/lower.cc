@@ -16,7 +16,7 @@ std::vector<NodeId> GraphOrder(const TensorGraph& graph) {
   return order;
 }
 
-// Segment by segment, in the graph's own order within each.
+// The nodes segment by segment, in the graph's own order within each.
 std::vector<NodeId> SegmentOrder(const TensorGraph& graph, const LowerSetSequence& sequence) {
   std::vector<NodeId> order = GraphOrder(graph);
   std::stable_sort(order.begin(), order.end(), [&](NodeId a, NodeId b) {
@@ -43,7 +43,8 @@ class OnDemandLowering {
   }
 
  private:
-  // A node that must run for a wanted tensor, and how many of its inputs have been provided.
+  // A node that must run for a wanted tensor, and the number of its inputs that are available so
+  // far.
   struct Frame {
     NodeId node;
     size_t inputs_done = 0;
@@ -54,7 +55,7 @@ class OnDemandLowering {
     if (!producer.is_none() && !is_present_[producer]) stack_.push_back({producer});
   }
 
-  // Depth-first without recursion: a chain of dropped nodes may be 100,000 long.
+  // Depth-first without recursion: a chain of dropped nodes may have 100,000 nodes.
   void Provide(TensorId wanted) {
     Visit(wanted);
     while (!stack_.empty()) {

@@ -1,10 +1,10 @@
 // Strategy → Schedule.
 //
-// Idea. Run everything forward, then walk backward; whenever a backward step reads a tensor that
-// was dropped, recompute it first, together with whatever of its ancestors was dropped too. A
-// recomputed tensor then stays for all later readers, so nothing is recomputed twice. So
+// Idea. Run everything forward, then walk backward. Whenever a backward step reads a dropped
+// tensor, recompute it first, together with its dropped ancestors. A recomputed tensor stays for
+// all later readers, so nothing is recomputed twice. It follows that
 //   - recomputation happens as late as the first reader allows, not a segment at a time;
-//   - what no backward step needs is never recomputed;
+//   - a node that no backward step needs is never recomputed;
 //   - the last segment of a sequence is kept, since its backward comes first.
 // The frees follow from liveness (simulate.h).
 //

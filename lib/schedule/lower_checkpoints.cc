@@ -8,7 +8,7 @@ namespace ckplan {
 
 namespace {
 
-// For each region the last node whose outputs its own backward reads; none if there is no such.
+// For each region, the last node whose outputs its own backward reads; none if it reads none.
 std::vector<NodeId> LastReadNodes(const TensorGraph& graph,
                                   const IdVector<NodeId, int32_t>& region_of) {
   std::vector<NodeId> last(region_of.size());
@@ -24,7 +24,7 @@ std::vector<NodeId> LastReadNodes(const TensorGraph& graph,
   return last;
 }
 
-// What each region runs again: its nodes up to the last that is read.
+// The nodes that each region runs again: those up to the last one that its backward reads.
 std::vector<std::vector<NodeId>> NodesRunAgain(const TensorGraph& graph,
                                                const IdVector<NodeId, int32_t>& region_of) {
   const std::vector<NodeId> last = LastReadNodes(graph, region_of);
@@ -48,7 +48,7 @@ Schedule LowerCheckpoints(const TensorGraph& graph, const IdVector<NodeId, int32
   for (const NodeId node : order) schedule.steps.push_back(Step::Forward(node));
   schedule.steps.push_back(Step::Loss());
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
-    // A node whose backward reads nothing passes the gradient on, and asks for no tensor.
+    // A node whose backward reads nothing passes the gradient on and needs no tensor.
     if (region_of[*it] >= 0 && !graph.node(*it).backward_reads.empty()) {
       auto& rerun = reruns[static_cast<size_t>(region_of[*it])];
       for (const NodeId node : std::exchange(rerun, {})) {

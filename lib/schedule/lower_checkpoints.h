@@ -1,14 +1,15 @@
-// What torch.utils.checkpoint makes of a training step, as a Schedule.
+// The training step that torch.utils.checkpoint produces, as a Schedule.
 //
-// A region is what one call of a checkpointed module runs. Of what a region makes, the forward pass
-// keeps only what is read outside of it. As soon as backward reaches the region, the region runs
-// forward again, in order and at once, up to the last node that its backward reads (PyTorch's early
-// stop). Nodes of no region keep what their backward reads. With the region {b, c}:
+// A region is the set of nodes that one call of a checkpointed module runs. The forward pass keeps
+// only those results of a region that are read outside of it. As soon as backward reaches the
+// region, the region runs forward again, at once and in order, up to the last node that its
+// backward reads (PyTorch's early stop). Nodes of no region keep what their backward reads. With
+// the region {b, c}:
 //
 //   a → b → c → d      forward a b c d, loss, backward d, forward b c, backward c b a
 //
-// A strategy of lower.h recomputes as late as the first reader allows, and nothing that is not
-// read; a region does neither, so its plans need more of both.
+// LowerStrategy (lower.h) recomputes a tensor as late as its first reader allows, and only if it is
+// read. A region does neither, so its plans need more memory and more time.
 //
 // Cost: O(nodes + edges).
 #pragma once
@@ -18,7 +19,7 @@
 
 namespace ckplan {
 
-// `region_of` has the number of each node's region, below the number of nodes, or -1 for none.
+// `region_of` has each node's region, a number below the number of nodes, or -1 for none.
 Schedule LowerCheckpoints(const TensorGraph& graph, const IdVector<NodeId, int32_t>& region_of);
 
 }  // namespace ckplan

@@ -19,7 +19,8 @@ IdVector<NodeId, int32_t> Regions(std::vector<int32_t> regions) {
   return IdVector<NodeId, int32_t>(std::move(regions));
 }
 
-// The graph, but the backward of each node reads its inputs alone, as that of a convolution does.
+// The same graph, but the backward of each node reads only its inputs, as that of a convolution
+// does.
 TensorGraph ReadingInputs(const TensorGraph& graph) {
   TensorGraphParts parts = PartsOf(graph);
   for (Node& node : parts.nodes) node.backward_reads = node.inputs;
@@ -38,15 +39,16 @@ TEST_CASE("checkpoints: a region runs again when its backward begins, at once an
 TEST_CASE("checkpoints: it runs up to the last node that its backward reads") {
   const TensorGraph graph =
       ReadingInputs(GraphFromText("a:4@1 -> b:2@3 -> c:1@1 -> d:1@1; b -> e:1@1 -> d"));
-  // Backward of c reads b; nobody in the region reads c.
+  // The backward of c reads b; no node in the region reads c.
   CHECK(StepsOf(graph, LowerCheckpoints(graph, Regions({-1, 0, 0, -1, -1}))) ==
         "fa fb fc fe fd loss bd be fb bc bb ba");
-  // A region of one node reads nothing of its own.
+  // A region of one node reads none of its own results.
   CHECK(LowerCheckpoints(graph, Regions({-1, -1, 0, -1, -1})) ==
         LowerCheckpoints(graph, Regions({-1, -1, -1, -1, -1})));
 }
 
-TEST_CASE("checkpoints: a node before the last one that is read runs again even for nobody") {
+TEST_CASE(
+    "checkpoints: a node before the last one that is read runs again even if nothing reads it") {
   //  a → c → e      only the backward of d reads anything, which is b; e is in no region
   //  └─▶ b → d
   TensorGraphParts parts = PartsOf(GraphFromText("a:1 -> c:1 -> e:1; a -> b:1 -> d:1"));

@@ -34,14 +34,14 @@ class MirroredLowering {
   }
 
  private:
-  // A copy that must run, and how many of its inputs have been provided.
+  // A copy that must run, and the number of its inputs that are available so far.
   struct Frame {
     NodeId node;
     int32_t copy = 0;
     size_t inputs_done = 0;
   };
 
-  // The tensor as copy `copy` of its reader sees it.
+  // The copy of the tensor that copy `copy` of its reader reads.
   void Visit(TensorId tensor, int32_t copy) {
     const NodeId producer = graph_.tensor(tensor).producer;
     if (producer.is_none()) return;
@@ -49,7 +49,7 @@ class MirroredLowering {
     if (seen > 0 && !has_run_[IndexOf(producer, seen)]) stack_.push_back({producer, seen});
   }
 
-  // Depth-first without recursion: a chain of dropped nodes may be 100,000 long.
+  // Depth-first without recursion: a chain of dropped nodes may have 100,000 nodes.
   void Provide(TensorId wanted) {
     const NodeId producer = graph_.tensor(wanted).producer;
     if (producer.is_none()) return;

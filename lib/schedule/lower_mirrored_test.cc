@@ -18,8 +18,9 @@
 namespace ckplan {
 namespace {
 
-// Alg. 2 of Chen et al. line by line, but that a gradient reads what `backward_reads` says. It has
-// no order within what one gradient adds to V', which any topological order satisfies.
+// Alg. 2 of Chen et al. line by line, except that a gradient reads the tensors of `backward_reads`.
+// The algorithm leaves the order within the copies that one gradient adds to V' open; any
+// topological order satisfies it.
 class PrintedAlg2 {
  public:
   using Copy = std::pair<NodeId, int32_t>;  // Copy 0 is the node itself.
@@ -41,7 +42,8 @@ class PrintedAlg2 {
     }
   }
 
-  // What the gradient of v adds to V'. Gradients are asked for in reverse order.
+  // Returns the copies that the gradient of v adds to V'. Callers ask for gradients in reverse
+  // order.
   std::set<Copy> AddedBy(NodeId v) {
     std::set<Copy> added;
     std::vector<Copy> open;
@@ -80,11 +82,13 @@ class PrintedAlg2 {
 //   a ─▶ b ─▶ d     m(a) = 2, m(b) = 1, m(c) = 2, m(d) = 0
 //   └──▶ c ──▶┘
 //
-// Pass k = 1 makes a', b' and c' of a'; pass k = 2 a'' and c'' of a''. The gradient of d reads a[b]
-// = b', a[c] = c'' and d: it adds a', b', a'', c''. That of c reads c'' and a'', that of b reads b'
-// and a'', that of a reads a'': nothing more is needed, and c' never.
+// Pass k = 1 makes a', b' and c' from a'; pass k = 2 makes a'' and c'' from a''. The gradient of d
+// reads a[b] = b', a[c] = c'' and d, so it adds a', b', a'' and c''. The gradient of c reads c''
+// and a'', that of b reads b' and a'', that of a reads a''. Nothing more is needed, and c' never
+// is.
 //
-// All results have 10 bytes. At the backward of d: a'', b', c'', d and the gradients of d, b and c.
+// Each result has 10 bytes. The backward of d needs a'', b', c'', d and the gradients of d, b and
+// c.
 TEST_CASE("mirror counts: the gradient graph of Alg. 2 with branches, by hand") {
   const TensorGraph graph = GraphFromText("a:10 -> b:10 -> d:10; a -> c:10 -> d");
   IdVector<NodeId, int32_t> m(4);
@@ -112,7 +116,7 @@ TEST_CASE("mirror counts: the printed algorithm on random graphs") {
     for (const NodeId v : graph.nodes().ids()) m[v] = static_cast<int32_t>(rng.Between(0, 3));
     const Schedule schedule = LowerMirrorCounts(graph, m);
     PrintedAlg2 printed(graph, m);
-    size_t step = graph.nodes().size() + 1;  // Behind the loss.
+    size_t step = graph.nodes().size() + 1;  // After the loss.
     for (size_t i = graph.nodes().size(); i-- > 0;) {
       const NodeId v(i);
       std::multiset<NodeId> expected;
@@ -128,7 +132,7 @@ TEST_CASE("mirror counts: the printed algorithm on random graphs") {
     for (const NodeId v : graph.nodes().ids()) allowed += m[v];
   }
   CHECK(copies > 1000);
-  CHECK(allowed > copies);  // Some copies are for no gradient.
+  CHECK(allowed > copies);  // Some copies are needed by no gradient.
 }
 
 }  // namespace ckplan

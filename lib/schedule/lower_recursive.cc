@@ -49,7 +49,8 @@ class RecursiveLowering {
   }
 
  private:
-  // A node that must run for a wanted result, and how many of its inputs have been provided.
+  // A node that must run for a wanted result, and the number of its inputs that are available so
+  // far.
   struct Frame {
     NodeId node;
     size_t inputs_done = 0;
@@ -59,7 +60,7 @@ class RecursiveLowering {
     return crossing_[static_cast<size_t>(cut)];
   }
 
-  // The cuts of [begin, end), of its last range, of that one's last range, ...
+  // The cuts of [begin, end), of its last range, of that range's last range, and so on.
   std::vector<int32_t> CutsOnTheWayToTheEnd(int32_t begin, int32_t end) const {
     std::vector<int32_t> cuts;
     while (end - begin > 1) {
@@ -70,7 +71,7 @@ class RecursiveLowering {
     return cuts;
   }
 
-  // Expects that what crosses the cuts of [begin, end), and of its last ranges, is in memory.
+  // Requires that what crosses the cuts of [begin, end) and of its last ranges is in memory.
   void Backward(int32_t begin, int32_t end) {
     if (end - begin <= 1) {
       BackwardOfBlock(begin);
@@ -111,7 +112,7 @@ class RecursiveLowering {
     if (!is_present_[id]) stack_.push_back({id});
   }
 
-  // Depth-first without recursion: a range may be 100,000 nodes long.
+  // Depth-first without recursion: a range may have 100,000 nodes.
   void Provide(NodeId wanted) {
     Visit(wanted);
     while (!stack_.empty()) {
@@ -134,11 +135,12 @@ class RecursiveLowering {
   const TensorGraph& graph_;
   const RecursiveSplit& split_;
   std::vector<std::vector<NodeId>> nodes_of_block_;
-  IdVector<NodeId, int32_t> last_reader_;      // The last block that reads the node's outputs.
-  std::vector<std::vector<NodeId>> crossing_;  // [c]: made before block c, read in c or later.
+  IdVector<NodeId, int32_t> last_reader_;  // The last block that reads the node's outputs.
+  // [c]: made before block c and read in block c or later.
+  std::vector<std::vector<NodeId>> crossing_;
   IdVector<NodeId, bool> is_present_;
   std::vector<Frame> stack_;
-  std::vector<NodeId> made_;  // What the present re-run of a range has run so far.
+  std::vector<NodeId> made_;  // The nodes that the current re-run of a range has run so far.
   Schedule schedule_;
 };
 

@@ -1,9 +1,9 @@
 // RecursiveSplit → Schedule: section 4.4 of Chen et al. 2016, Eq. 2 and 3.
 //
-// Idea. Backward of a range of blocks: cut it into k + 1 ranges, keep what crosses the k cuts, and
-// go through the ranges from the last to the first. Before a range's own backward its forward is
-// run again from the cut before it, this time keeping what crosses its own k cuts, and so on until
-// a range is one block. k = 1, blocks 0 to 7, the numbers being blocks:
+// Idea. To run a range of blocks backward, cut it into k + 1 ranges, keep what crosses the k cuts,
+// and go through the ranges from the last to the first. Before the backward of a range, its forward
+// runs again from the cut before it and keeps what crosses the range's own k cuts, and so on until
+// a range is one block. An example with k = 1 and blocks 0 to 7:
 //
 //   forward   0 1 2 3│4 5│6│7    kept: the results of 3, 5 and 6, the cuts on the way to the end
 //   backward  7 6                the last range is still there, at every level
@@ -11,10 +11,10 @@
 //             forward 0 1│2      backward 3 2
 //             forward 0          backward 1 0
 //
-// - The last range needs no second run: its cuts are kept by the run of the range around it.
-// - A re-run computes what crosses its cuts, and what that needs, not the whole range.
+// - The last range needs no second run: the run of the range around it keeps its cuts.
+// - A re-run computes only what crosses its cuts and what that needs, not the whole range.
 // - Runs whose results no later step reads are removed at the end.
-// - Any result that crosses a cut is kept there, so blocks need no single result at their ends.
+// - Every result that crosses a cut is kept there, so a block need not end in a single result.
 //
 // Cost: O(D (nodes + edges)) for D = log_{k+1}(blocks) levels.
 #pragma once
@@ -30,8 +30,8 @@ namespace ckplan {
 
 Schedule LowerRecursiveSplit(const TensorGraph& graph, const RecursiveSplit& split);
 
-// Begins of the k + 1 ranges, as equal as can be, that [begin, end) is cut into, and `end`; fewer
-// ranges if there are not that many blocks.
+// Cuts [begin, end) into k + 1 ranges of sizes as equal as possible, or fewer if it has fewer
+// blocks. Returns where each range begins, followed by `end`.
 std::vector<int32_t> CutRange(int32_t begin, int32_t end, int32_t kept_per_level);
 
 // The range of [0, block_count) that each node belongs to.

@@ -25,7 +25,7 @@ TensorGraph EqualChain(int32_t layers) {
   return GraphFromVertices("chain", vertices, edges);
 }
 
-// One block for each node.
+// Makes one block of each node.
 RecursiveSplit SplitOfEachNode(const TensorGraph& graph, int32_t kept_per_level) {
   RecursiveSplit split;
   for (const NodeId id : graph.nodes().ids()) split.block_of.push_back(id.index());
@@ -34,7 +34,7 @@ RecursiveSplit SplitOfEachNode(const TensorGraph& graph, int32_t kept_per_level)
   return split;
 }
 
-// Node numbers are a topological order: any cuts of it make blocks.
+// Node numbers are a topological order, so any cuts of that order make blocks.
 RecursiveSplit RandomSplit(Rng& rng, const TensorGraph& graph) {
   RecursiveSplit split;
   const int64_t cut_percent = rng.Between(0, 100);
@@ -63,7 +63,7 @@ std::string TextOf(const Schedule& schedule) {
   return text;
 }
 
-// A forward run whose outputs are not read before they are made again.
+// Returns whether a forward run makes outputs that are not read before they are made again.
 bool IsUnread(const TensorGraph& graph, const Schedule& schedule, size_t k) {
   const std::vector<TensorId>& outputs = graph.node(schedule.steps[k].node()).outputs;
   for (size_t later = k + 1; later < schedule.steps.size(); ++later) {
@@ -81,7 +81,7 @@ bool IsUnread(const TensorGraph& graph, const Schedule& schedule, size_t k) {
 
 }  // namespace
 
-TEST_CASE("recursive split: eight blocks, one result kept on each level") {
+TEST_CASE("recursive split: eight blocks with one result kept at each level") {
   const TensorGraph graph = EqualChain(8);
   CHECK(TextOf(LowerRecursiveSplit(graph, SplitOfEachNode(graph, 1))) ==
         " f0 f1 f2 f3 f4 f5 f6 f7 loss b7 b6 f4 b5 b4 f0 f1 f2 b3 b2 f0 b1 b0");
@@ -89,15 +89,15 @@ TEST_CASE("recursive split: eight blocks, one result kept on each level") {
   for (const NodeId id : graph.nodes().ids()) CHECK(range_of[id] == id.index() / 2);
 }
 
-TEST_CASE("recursive split: ranges are as equal as can be") {
+TEST_CASE("recursive split: ranges are as equal as possible") {
   CHECK(CutRange(0, 8, 1) == std::vector<int32_t>{0, 4, 8});
   CHECK(CutRange(3, 10, 2) == std::vector<int32_t>{3, 5, 7, 10});
   CHECK(CutRange(0, 3, 9) == std::vector<int32_t>{0, 1, 2, 3});
   CHECK(CutRange(5, 6, 1) == std::vector<int32_t>{5, 6});
 }
 
-// Eq. 3 counts kept results alone. What one backward step needs lives beside them: the end of the
-// chain, which no cut counts, and the gradients of the block's output and input.
+// Eq. 3 counts only kept results. A backward step needs more beside them: the end of the chain,
+// which no cut counts, and the gradients of the block's output and input.
 TEST_CASE("recursive split: equal layers need k log_{k+1} n + 3 and log_{k+1} n runs of each") {
   int tight = 0;
   for (int32_t layers = 1; layers <= 300; ++layers) {
@@ -117,7 +117,7 @@ TEST_CASE("recursive split: equal layers need k log_{k+1} n + 3 and log_{k+1} n 
   CHECK(tight > 0);
 }
 
-TEST_CASE("recursive split: a valid step on random graphs, and no run of it in vain") {
+TEST_CASE("recursive split: random graphs get valid steps whose runs are all read") {
   for (uint64_t seed = 1; seed <= 3000; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);

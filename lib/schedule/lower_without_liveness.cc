@@ -11,7 +11,7 @@
 namespace ckplan {
 namespace {
 
-// A sequence of lower sets, segment by segment.
+// Schedules a sequence of lower sets, segment by segment.
 class SegmentwiseLowering {
  public:
   SegmentwiseLowering(const TensorGraph& graph, const LowerSetSequence& sequence)
@@ -41,14 +41,14 @@ class SegmentwiseLowering {
   }
 
  private:
-  // The dropped nodes whose results some backward step needs, be it only to recompute others.
+  // The dropped nodes whose results some backward step needs, if only to recompute others.
   IdVector<NodeId, bool> FindNeeded() const {
     IdVector<NodeId, bool> is_needed(graph_.nodes().size());
     const auto need = [&](TensorId tensor) {
       const NodeId producer = graph_.tensor(tensor).producer;
       if (!producer.is_none() && !is_kept_[producer]) is_needed[producer] = true;
     };
-    // Ids ascend along the graph, so all readers of a node are settled before it is looked at.
+    // Ids ascend along the graph, so all readers of a node are decided before the node is visited.
     for (size_t i = graph_.nodes().size(); i-- > 0;) {
       const Node& node = graph_.node(NodeId(i));
       for (const TensorId read : node.backward_reads) need(read);
@@ -87,13 +87,13 @@ class SegmentwiseLowering {
   const TensorGraph& graph_;
   const IdVector<NodeId, bool> is_kept_;
   const IdVector<NodeId, bool> is_needed_;
-  // Outputs of the graph that no boundary keeps: they stay for the loss, and no longer.
+  // The graph's outputs that no boundary keeps; they stay only until the loss.
   IdVector<TensorId, bool> is_lost_output_;
   std::vector<std::vector<NodeId>> segments_;
   Schedule schedule_;
 };
 
-// The life of the tensors' versions in a schedule, step by step.
+// When each version of a tensor is made and read last in a schedule.
 class VersionLives {
  public:
   VersionLives(const TensorGraph& graph, const Schedule& schedule)
@@ -104,7 +104,7 @@ class VersionLives {
         backward_at_(graph.nodes().size(), kNever),
         freed_after_(schedule.steps.size()) {}
 
-  // The tensors to be released after each step, ascending.
+  // The tensors to release after each step, in ascending order.
   std::vector<std::vector<TensorId>> FindFrees() && {
     size_t loss_at = 0;
     for (size_t k = 0; k < schedule_.steps.size(); ++k) {
@@ -115,14 +115,14 @@ class VersionLives {
     for (size_t k = 0; k < schedule_.steps.size(); ++k) Replay(k);
     for (const TensorId id : graph_.tensors().ids()) {
       if (made_at_[id] == kNever) continue;
-      const bool is_read_behind_loss = last_read_[id] > loss_at;
-      FreeAfter(is_read_behind_loss ? backward_at_[graph_.tensor(id).producer] : LastUse(id), id);
+      const bool is_read_after_loss = last_read_[id] > loss_at;
+      FreeAfter(is_read_after_loss ? backward_at_[graph_.tensor(id).producer] : LastUse(id), id);
     }
     return std::move(freed_after_);
   }
 
  private:
-  static constexpr size_t kNever = 0;  // The first step reads nothing, and makes its outputs anew.
+  static constexpr size_t kNever = 0;  // The first step reads nothing, so 0 is no last read.
 
   void Replay(size_t k) {
     PollStop();
@@ -144,13 +144,13 @@ class VersionLives {
     }
   }
 
-  // The step that reads the present version last; the step that made it if none does.
+  // The step that reads the current version last, or the step that made it if none reads it.
   size_t LastUse(TensorId id) const { return std::max(last_read_[id], made_at_[id] - 1); }
   void FreeAfter(size_t step, TensorId id) { freed_after_[step].push_back(id); }
 
   const TensorGraph& graph_;
   const Schedule& schedule_;
-  IdVector<TensorId, size_t> made_at_;  // The step that made the present version, plus one.
+  IdVector<TensorId, size_t> made_at_;  // The step that made the current version, plus one.
   IdVector<TensorId, size_t> last_read_;
   IdVector<NodeId, size_t> backward_at_;
   std::vector<std::vector<TensorId>> freed_after_;

@@ -9,14 +9,14 @@
 //   a → b | c → d     forward a b, free a, forward c d, loss, backward d c, free c d,
 //                     forward a, backward b a, free a b
 //
-// Other strategies have no segments. Their schedule is the one of LowerStrategy, and tensors are
-// released by a plain rule: what no step after the loss reads, or what is recomputed after it, is
-// dropped after its last reader; everything else stays until the backward of the node that made it
-// has run.
+// Other strategies have no segments. Their schedule is that of LowerStrategy, and a plain rule
+// releases tensors: a version that no step after the loss reads, or whose tensor is recomputed
+// later, is dropped after its last reader. Every other version stays until the backward of the node
+// that made it has run.
 //
 // A schedule that has frees of its own stays as it is.
 //
-// Nothing is written in place. Strategies do not decide on gradients: they live as in simulate.h.
+// Nothing is written in place. Strategies do not decide on gradients, which live as in simulate.h.
 //
 // Cost: O(nodes + edges).
 #pragma once
@@ -29,7 +29,7 @@ namespace ckplan {
 
 Schedule LowerWithoutLiveness(const TensorGraph& graph, const Strategy& strategy);
 
-// The steps of `schedule` with explicit frees, by the rule for strategies without segments.
+// Adds explicit frees to the steps of `schedule`, by the rule for strategies without segments.
 // `schedule` must be valid, with frees by liveness.
 Schedule HoldUntilBackward(const TensorGraph& graph, const Schedule& schedule);
 

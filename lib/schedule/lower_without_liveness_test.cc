@@ -61,11 +61,11 @@ TEST_CASE("without liveness: a sequence is freed and recomputed a segment at a t
   const Schedule schedule = LowerWithoutLiveness(graph, sequence);
   CHECK(TextOf(graph, schedule) ==
         "a b c -a -b d e f loss df de dd -d -e -f a b dc db da -a -b -c");
-  // c d e f, and the gradients of f and e.
+  // The peak holds c, d, e, f and the gradients of f and e.
   CHECK(Simulator(graph).Run(schedule)->peak == Bytes(4 + 2));
 }
 
-TEST_CASE("without liveness: what a sequence recomputes is the same, whatever is freed when") {
+TEST_CASE("without liveness: a sequence recomputes the same nodes under both rules of freeing") {
   for (uint64_t seed = 1; seed <= 500; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);
@@ -80,7 +80,7 @@ TEST_CASE("without liveness: what a sequence recomputes is the same, whatever is
   }
 }
 
-TEST_CASE("without liveness: holding on never takes less memory than liveness") {
+TEST_CASE("without liveness: freeing explicitly never takes less memory than liveness") {
   int more = 0;
   for (uint64_t seed = 1; seed <= 500; ++seed) {
     CAPTURE(seed);
@@ -104,8 +104,8 @@ TEST_CASE("without liveness: holding on never takes less memory than liveness") 
   CHECK(more > 0);
 }
 
-TEST_CASE("without liveness: keep-all holds what backward reads, and drops the rest as it goes") {
-  //   b's result is read by c alone, and no backward step reads it.
+TEST_CASE("without liveness: keep-all holds what backward reads and drops everything else") {
+  //   Only c reads the result of b, and no backward step reads it.
   TensorGraphParts parts = PartsOf(GraphFromText("a:4@1 -> b:2@3 -> c:1@5"));
   parts.nodes[NodeId(1)].backward_reads = {TensorId(0)};
   parts.nodes[NodeId(2)].backward_reads = {TensorId(2)};

@@ -11,7 +11,7 @@ MemoryKind KindOf(const Buffer& buffer) {
   return buffer.kind == BufferKind::kGradient ? MemoryKind::kGradients : MemoryKind::kWorkspace;
 }
 
-// The allocation or release of each tick.
+// The allocation or release at each tick.
 struct Event {
   size_t buffer = 0;
   bool is_release = false;
@@ -60,7 +60,8 @@ class MemoryTrace {
 
   Bytes& LiveOf(size_t buffer) { return live_[static_cast<size_t>(kind_of_[buffer])]; }
 
-  // Notes what the buffers hold from this step on; some are in use already, for an earlier version.
+  // Updates what the buffers hold from this step on; some were already in use for an earlier
+  // version.
   void HoldVersions(int32_t step) {
     for (; next_version_ < timeline_.versions.size() &&
            timeline_.versions[next_version_].made_at == step;
@@ -87,7 +88,7 @@ class MemoryTrace {
   }
 
   const Timeline& timeline_;
-  const std::span<const MemoryKind> kinds_;  // Of versions.
+  const std::span<const MemoryKind> kinds_;  // The kind of each version.
   std::vector<Event> events_;
   std::vector<MemoryKind> kind_of_;  // What each buffer holds now.
   std::array<Bytes, kMemoryKinds> live_;

@@ -1,4 +1,4 @@
-// Memory over the steps of a schedule, by what it holds.
+// Memory over the steps of a schedule, split by what it holds.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ namespace ckplan {
 
 enum class MemoryKind : uint8_t {
   kKept,        // Results of the forward pass that a step after the loss reads.
-  kPassing,     // Results of the forward pass that nothing after the loss reads.
-  kRecomputed,  // Results that are computed again, after the loss.
+  kPassing,     // Results of the forward pass that no step after the loss reads.
+  kRecomputed,  // Results that are computed again after the loss.
   kGradients,
   kWorkspace,
 };
@@ -26,19 +26,19 @@ std::string_view NameOf(MemoryKind kind);  // "kept", "passing", ...
 MemoryKind KindOf(const Timeline& timeline, const Version& version);
 
 struct StepMemory {
-  // What is in memory at the moment of the step at which use is highest, the first of several.
-  // Indexed by MemoryKind; together the step's Timeline::step_bytes.
+  // The memory at the moment of the step at which use is highest, the first of several. Indexed by
+  // MemoryKind; the sum is the step's Timeline::step_bytes.
   std::array<Bytes, kMemoryKinds> by_kind;
-  Bytes after;  // What is still in memory when the step is over.
+  Bytes after;  // Memory that is still in use when the step has ended.
 
   Bytes of(MemoryKind kind) const { return by_kind[static_cast<size_t>(kind)]; }
   Bytes total() const;
 };
 
-// One entry for each step. A buffer that is handed on to an output written in place counts as the
-// output's from the beginning of that step. Constants are not included. O(buffers + steps).
+// Returns one entry for each step. A buffer that is handed on to an output written in place counts
+// as the output's from the beginning of that step. Constants are not included. O(buffers + steps).
 std::vector<StepMemory> TraceMemory(const Timeline& timeline);
-// With the kinds of the timeline's versions, where they do not follow from the loss.
+// Takes the kinds of the timeline's versions, for schedules where they do not follow from the loss.
 std::vector<StepMemory> TraceMemory(const Timeline& timeline, std::span<const MemoryKind> kinds);
 
 }  // namespace ckplan

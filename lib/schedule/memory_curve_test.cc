@@ -24,7 +24,7 @@ StepMemory Memory(int64_t kept, int64_t passing, int64_t recomputed, int64_t gra
           Bytes(after)};
 }
 
-// What a buffer holds during a step: the last version made in it by then.
+// What a buffer holds during a step: the last version made in it up to that step.
 MemoryKind KindAt(const Timeline& timeline, size_t buffer, int32_t step) {
   if (timeline.buffers[buffer].kind == BufferKind::kGradient) return MemoryKind::kGradients;
   MemoryKind kind = MemoryKind::kWorkspace;
@@ -36,7 +36,7 @@ MemoryKind KindAt(const Timeline& timeline, size_t buffer, int32_t step) {
   return kind;
 }
 
-// What is in memory right after a tick of a step, by definition.
+// What is in memory right after a tick of a step, computed from the definition.
 ByKind LiveAt(const Timeline& timeline, int64_t tick, int32_t step) {
   ByKind live;
   for (size_t i = 0; i < timeline.buffers.size(); ++i) {
@@ -56,7 +56,7 @@ Bytes Sum(const ByKind& live) {
 void CheckByDefinition(const Timeline& timeline) {
   const std::vector<StepMemory> curve = TraceMemory(timeline);
   REQUIRE(curve.size() == timeline.step_bytes.size());
-  int64_t tick = -1;  // The last one of the step before.
+  int64_t tick = -1;  // The last tick of the step before.
   for (size_t k = 0; k < curve.size(); ++k) {
     CAPTURE(k);
     const auto step = static_cast<int32_t>(k);
@@ -79,8 +79,8 @@ void CheckByDefinition(const Timeline& timeline) {
 }  // namespace
 
 TEST_CASE("memory curve: a chain of three whose middle is recomputed, worked by hand") {
-  // a:4 → b:2 → c:1; backward of each node reads its inputs and its output. a and c are kept; the
-  // first b is read by c alone.
+  // a:4 → b:2 → c:1; the backward of each node reads its inputs and its output. a and c are kept;
+  // only c reads the first b.
   //                        kept passing recomputed gradients   then gone
   //   f(a)                    4                                                          4
   //   f(b)                    4       2                                                  6
@@ -107,8 +107,8 @@ TEST_CASE("memory curve: a chain of three whose middle is recomputed, worked by 
 }
 
 TEST_CASE("memory curve: a result written in place takes over the bytes of its input") {
-  // c:4 → r:4, written in place of c; backward of r reads r alone. c is passing memory while it is
-  // made; the same buffer is kept from r on.
+  // c:4 → r:4, written in place of c; the backward of r reads only r. c is passing memory while it
+  // is made; the same buffer is kept memory from r on.
   TensorGraphParts parts = PartsOf(GraphFromText("c:4 -> r:4"));
   Node& relu = parts.nodes[NodeId(1)];
   relu.backward_reads = {TensorId(1)};
@@ -121,7 +121,7 @@ TEST_CASE("memory curve: a result written in place takes over the bytes of its i
   CHECK(curve[1].by_kind == Memory(4, 0, 0, 0, 4).by_kind);
 }
 
-TEST_CASE("memory curve: it is what the timeline holds, by definition, and has the peak's parts") {
+TEST_CASE("memory curve: it equals the timeline's contents by definition and splits the peak") {
   for (uint64_t seed = 1; seed <= 1000; ++seed) {
     CAPTURE(seed);
     Rng rng(seed);

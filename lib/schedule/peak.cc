@@ -6,8 +6,8 @@
 namespace ckplan {
 namespace {
 
-// The tick inside the peak step at which memory use is highest. Buffers of earlier steps that live
-// on are there at all of its ticks, so only the ticks at which a buffer begins matter.
+// Returns the tick of the peak step at which memory use is highest. Buffers of earlier steps that
+// are still live are there at all of its ticks, so only ticks at which a buffer begins matter.
 int64_t PeakTick(const Timeline& timeline) {
   const auto step = static_cast<int32_t>(timeline.peak_step);
   std::vector<std::pair<int64_t, int64_t>> changes;  // Tick, bytes.

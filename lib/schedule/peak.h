@@ -1,4 +1,4 @@
-// What is in memory when the peak is reached first.
+// The contents of memory when the peak is first reached.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,14 @@
 namespace ckplan {
 
 struct PeakBuffer {
-  int32_t buffer = -1;   // Index into Timeline::buffers.
-  int32_t version = -1;  // What it holds: index into Timeline::versions; -1 if it is no tensor's.
+  int32_t buffer = -1;  // Index into Timeline::buffers.
+  // Index into Timeline::versions of the version that it holds; -1 if it holds no tensor.
+  int32_t version = -1;
 };
 
-// In order of allocation, buffers of no bytes left out; together Timeline::peak. A buffer that is
-// handed on in the peak step itself, to an output written in place, counts as the output's.
-// O(n log n) for n buffers.
+// Lists the buffers in order of allocation, without those of no bytes; their sum is Timeline::peak.
+// A buffer that is handed on to an output written in place in the peak step itself counts as the
+// output's. O(n log n) for n buffers.
 std::vector<PeakBuffer> FindPeakBuffers(const Timeline& timeline);
 
 }  // namespace ckplan

@@ -30,7 +30,7 @@ class PeakMeter {
     return list[static_cast<size_t>(i)];
   }
 
-  // A step that works beside `gradients` which the replay does not know of.
+  // Accounts for a step that also needs `gradients`, which the replay does not track.
   void Measure(int32_t kind, Bytes gradients) {
     cost_ += Of(table_.cost, kind);
     const Bytes needed = live_ + gradients + Of(table_.workspace, kind);

@@ -4,7 +4,7 @@ namespace ckplan {
 
 Replay::Replay(const StepTable& table) : table_(table) {}
 
-// Follows the versions alone: where each is read last, and where it dies.
+// Follows only the versions: where each is read last, and where it dies.
 std::optional<ReplayFault> Replay::Read(std::span<const int32_t> steps, FreePolicy frees) {
   steps_ = steps;
   versions_.clear();
@@ -52,8 +52,8 @@ std::optional<ReplayFault> Replay::ReadStep(int32_t step, FreePolicy frees) {
   return std::nullopt;
 }
 
-// Whether the value's version dies at this step, and no other is in its memory. A write that took
-// that memory over would be a second.
+// Returns whether the value's version dies at this step and is alone in its memory. A write that
+// has taken over the memory would be a second version in it.
 bool Replay::CanBeTaken(int32_t value, int32_t step) {
   const Version& version = NewestOf(value);
   return version.dies_at == step && buffers_[static_cast<size_t>(version.buffer)].living == 1;
@@ -68,8 +68,8 @@ Replay::Takers Replay::TakersOf(int32_t kind, int32_t step) {
   return {};
 }
 
-// The buffer that the write takes over, or kNone. Passes over the pairs of the write: they come
-// first, or not at all.
+// Returns the buffer that the write takes over, or kNone. It advances past the pairs of the write,
+// which come next in `takers` if there are any.
 int32_t Replay::TakenBy(int32_t write, int32_t step, Takers* takers) {
   int32_t buffer = kNone;
   for (; !takers->empty() && takers->front() == write; *takers = takers->subspan(2)) {

@@ -1,17 +1,18 @@
-// What a sequence of steps does to memory, one by one: the one place that knows it, for forward
-// graphs and for joint graphs. Whatever measures a plan is a sink of it, so peaks and timelines
-// cannot disagree.
+// What a sequence of steps does to memory, step by step, for forward graphs and for joint graphs.
+// These rules are stated only here. Everything that measures a plan is a sink of the replay, so
+// peaks and timelines cannot disagree.
 //
-//   - A step makes new versions of all that its kind writes. A version dies after its last read
-//     before the next step of the same kind; what nobody reads dies with its step; the last version
-//     of a result lives to the end. Where a schedule frees explicitly (FreePolicy::kExplicit), a
-//     version dies when it is freed, and at no other time.
-//   - A value that is an alias shares the memory of its base's version, which is released when all
-//     versions in it have died.
+//   - A step makes new versions of everything that its kind writes. A version dies after its last
+//     read before the next step of the same kind. A version that is never read dies with its step,
+//     and the last version of a result lives to the end. In a schedule with explicit frees
+//     (FreePolicy::kExplicit), a version dies when it is freed, and at no other time.
+//   - An alias shares the memory of its base's version. That memory is released when all versions
+//     in it have died.
 //   - A write takes over the memory of a read that dies at this very step, if the table allows it
 //     and no other version is in that memory.
-//   - While a step runs, memory holds what was live before, what it writes, and its workspace.
-// The gradients of a forward graph are not values here: gradients.h.
+//   - While a step runs, memory holds what was live before, what the step writes, and its
+//   workspace.
+// The gradients of a forward graph are not values here (see gradients.h).
 #pragma once
 
 #include <cstddef>
@@ -26,62 +27,62 @@
 
 namespace ckplan {
 
-// Why a sequence cannot be replayed.
+// The reason why a sequence cannot be replayed.
 struct ReplayFault {
   enum class Kind : uint8_t {
-    kAbsentRead,  // Reads a value that is not in memory.
-    kAbsentFree,  // Frees one.
-    kStillThere,  // Makes a value that has not been freed. With explicit frees alone.
-    kNeverFreed,  // At the end. With explicit frees alone.
+    kAbsentRead,  // The step reads a value that is not in memory.
+    kAbsentFree,  // The step frees a value that is not in memory.
+    kStillThere,  // The step makes a value that has not been freed. Only with explicit frees.
+    kNeverFreed,  // A value is still in memory at the end. Only with explicit frees.
   };
   Kind kind = Kind::kAbsentRead;
   size_t step = 0;  // The number of steps for kNeverFreed.
   int32_t value = -1;
 };
 
-// Working memory is kept between sequences, so that replaying many of them allocates nothing.
+// Working memory is reused between sequences, so replaying many of them allocates nothing.
 class Replay {
  public:
   static constexpr int32_t kNone = -1;
 
   explicit Replay(const StepTable& table);  // Keeps a reference to `table`.
-  // Not copied: whoever has a table beside it would keep a reference to another one's.
+  // Not copyable: the copy in an object that owns a table would refer to the other object's table.
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  // Reads the sequence of kinds of steps and frees (FreeOf), and says what is wrong with it: the
-  // first fault. All kinds and values must be those of the table. O(reads and writes of all steps).
+  // Reads a sequence of kinds of steps and frees (FreeOf) and returns its first fault, if any. All
+  // kinds and values must be those of the table. O(reads and writes of all steps).
   std::optional<ReplayFault> Read(std::span<const int32_t> steps, FreePolicy frees);
 
-  // Tells the sink what the sequence that was read last does, in the order of its steps and of the
-  // calls below. Once for each Read; the span that was read must still be there.
+  // Reports to the sink what the last sequence read does, step by step, in the order of the calls
+  // below. It may be called once for each Read, while the span that was read still exists.
   //   Allocate(buffer, value)         a new buffer, as large as the value; numbered from 0
   //   Make(value, buffer, last_read)  the step makes a version in this buffer, new or not; kNone if
-  //                                   it occupies none. It is read last at that step; at this one
-  //                                   if never
-  //   Work(kind)                      all that the step makes is there
-  //   Release(buffer, value)          of what was allocated for that value
-  //   EndStep(kind)                   or the free
-  // What dies at a step is released in the order of its reads, then of its writes. O(reads and
-  // writes of all steps).
+  //                                   it occupies none. `last_read` is the step that reads it last,
+  //                                   or this step if none does
+  //   Work(kind)                      everything that the step makes exists now
+  //   Release(buffer, value)          `value` is the one that the buffer was allocated for
+  //   EndStep(kind)                   the step, or the free, has ended
+  // Buffers that die at a step are released in the order of its reads, then of its writes. O(reads
+  // and writes of all steps).
   template <typename Sink>
-  void Tell(Sink* sink);
+  void Report(Sink* sink);
 
  private:
   struct Version {
-    int32_t dies_at = kNone;  // The number of steps for what lives to the end.
+    int32_t dies_at = kNone;  // The number of steps if the version lives to the end.
     int32_t last_read = 0;
     int32_t buffer = kNone;
   };
   struct Buffer {
-    int32_t living = 0;       // Live versions in it.
-    int32_t first_value = 0;  // What it was allocated for.
+    int32_t living = 0;       // Number of live versions in it.
+    int32_t first_value = 0;  // The value that it was allocated for.
   };
 
   Version& NewestOf(int32_t value) {
     return versions_[static_cast<size_t>(newest_[static_cast<size_t>(value)])];
   }
-  // The pairs of a step's kind (StepTable::in_place) that are still to be tried.
+  // The pairs of a step's kind (StepTable::in_place) that have not been tried yet.
   using Takers = std::span<const int32_t>;
 
   std::optional<ReplayFault> ReadStep(int32_t step, FreePolicy frees);
@@ -89,7 +90,7 @@ class Replay {
   Takers TakersOf(int32_t kind, int32_t step);
   int32_t TakenBy(int32_t write, int32_t step, Takers* takers);
   template <typename Sink>
-  void TellWrites(int32_t kind, int32_t step, Sink* sink);
+  void ReportWrites(int32_t kind, int32_t step, Sink* sink);
   template <typename Sink>
   void ReleaseIfDead(int32_t value, int32_t step, Sink* sink);
 
@@ -98,14 +99,14 @@ class Replay {
   std::vector<Version> versions_;  // In the order of making.
   std::vector<int32_t> newest_;    // Version of each value, or kNone.
   std::vector<Buffer> buffers_;
-  size_t told_ = 0;  // Versions that have been told.
+  size_t reported_ = 0;  // Number of versions reported so far.
 };
 
 template <typename Sink>
-void Replay::Tell(Sink* sink) {
+void Replay::Report(Sink* sink) {
   newest_.assign(table_.bytes.size(), kNone);
   buffers_.clear();
-  told_ = 0;
+  reported_ = 0;
   for (size_t k = 0; k < steps_.size(); ++k) {
     PollStop();
     const auto step = static_cast<int32_t>(k);
@@ -113,7 +114,7 @@ void Replay::Tell(Sink* sink) {
     if (kind < 0) {
       ReleaseIfDead(FreeOf(kind), step, sink);
     } else {
-      TellWrites(kind, step, sink);
+      ReportWrites(kind, step, sink);
       sink->Work(kind);
       for (const int32_t read : table_.reads[kind]) ReleaseIfDead(read, step, sink);
       for (const int32_t write : table_.writes[kind]) ReleaseIfDead(write, step, sink);
@@ -123,7 +124,7 @@ void Replay::Tell(Sink* sink) {
 }
 
 template <typename Sink>
-void Replay::TellWrites(int32_t kind, int32_t step, Sink* sink) {
+void Replay::ReportWrites(int32_t kind, int32_t step, Sink* sink) {
   Takers takers = TakersOf(kind, step);
   for (const int32_t write : table_.writes[kind]) {
     const auto at = static_cast<size_t>(write);
@@ -139,8 +140,8 @@ void Replay::TellWrites(int32_t kind, int32_t step, Sink* sink) {
         sink->Allocate(buffer, write);
       }
     }
-    newest_[at] = static_cast<int32_t>(told_);
-    Version& version = versions_[told_++];
+    newest_[at] = static_cast<int32_t>(reported_);
+    Version& version = versions_[reported_++];
     version.buffer = buffer;
     if (buffer != kNone) ++buffers_[static_cast<size_t>(buffer)].living;
     sink->Make(write, buffer, version.last_read);
@@ -151,7 +152,7 @@ template <typename Sink>
 void Replay::ReleaseIfDead(int32_t value, int32_t step, Sink* sink) {
   Version& version = NewestOf(value);
   if (version.dies_at != step) return;
-  version.dies_at = kNone;  // A step may read a value twice; a version dies once.
+  version.dies_at = kNone;  // A step may read a value twice, but a version dies once.
   if (version.buffer == kNone) return;
   Buffer& buffer = buffers_[static_cast<size_t>(version.buffer)];
   if (--buffer.living == 0) sink->Release(version.buffer, buffer.first_value);

@@ -1,4 +1,4 @@
-// The spine of ckplan: an explicit list of what a training step does, in order.
+// The core data structure of ckplan: an explicit list of what a training step does, in order.
 //
 // Every strategy, however clever, is lowered to a Schedule, and the simulator, the arena, the
 // checker, the emitters and the executor read nothing else. Example: a chain a → b → c where the
@@ -6,7 +6,7 @@
 //
 //   forward a, forward b, forward c, loss, forward b, backward c, backward b, backward a
 //
-// The schedule of a joint graph (lib/joint) has runs of its operations instead, and nothing else.
+// The schedule of a joint graph (lib/joint) consists only of runs of its operations.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ enum class StepKind : uint8_t {
 
 struct Step {
   StepKind kind = StepKind::kLoss;
-  int32_t index = -1;  // The node or operation, or for kFree the tensor; -1 for the loss.
+  int32_t index = -1;  // The node or operation, or the tensor for kFree; -1 for the loss.
 
   static Step Forward(NodeId node) { return {StepKind::kForward, node.index()}; }
   static Step Loss() { return {StepKind::kLoss, -1}; }
@@ -52,14 +52,15 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
-// Everything forward in this order, the loss, everything backward: nothing is recomputed.
+// Runs everything forward in this order, then the loss, then everything backward, with no
+// recomputation.
 Schedule KeepAllSchedule(const std::vector<NodeId>& order);
 Schedule KeepAllInOwnOrder(const TensorGraph& graph);
 
-// The nodes in the order of their first forward steps.
+// Returns the nodes in the order of their first forward steps.
 std::vector<NodeId> ForwardOrder(const Schedule& schedule);
 
-// What a step needs in memory. For schedules of forward graphs.
+// The tensors that a step needs in memory, for schedules of forward graphs.
 const std::vector<TensorId>& ReadsOf(const TensorGraph& graph, const Step& step);
 
 }  // namespace ckplan

@@ -37,7 +37,7 @@ class ByteCounter {
 
 }  // namespace
 
-// Measures a schedule with its gradients, and what other micro-batches have in memory.
+// Measures a schedule with its gradients, including the memory of other micro-batches.
 class Simulator::Meter : public PeakMeter {
  public:
   Meter(const StepTable& table, const GradientProfile& profile, int32_t loss)
@@ -53,13 +53,13 @@ class Simulator::Meter : public PeakMeter {
     PeakMeter::EndStep(kind);
   }
 
-  // What is in memory behind the loss, gradients aside.
+  // The memory in use after the loss, without gradients.
   Bytes saved() const { return saved_; }
 
  private:
   const GradientProfile& profile_;
   const int32_t loss_;
-  int32_t last_kind_ = Replay::kNone;  // Of the last step that frees nothing.
+  int32_t last_kind_ = Replay::kNone;  // The last step that is not a free.
   Bytes gradients_;
   Bytes saved_;
 };
@@ -73,7 +73,7 @@ Result<Simulation> Simulator::Run(const Schedule& schedule) {
   if (const auto fault = replay_.Read(kinds, schedule.frees)) return FaultOf(schedule, *fault);
   UpdateProfile();
   Meter meter(table_, profile_, KindOf(graph_, Step::Loss()));
-  replay_.Tell(&meter);
+  replay_.Report(&meter);
   const Bytes others = (graph_.micro_batches() - 1) * meter.saved();
   return Simulation{meter.peak() + others, meter.peak_step(), meter.cost() - graph_.forward_cost(),
                     others};
@@ -110,8 +110,8 @@ Error Simulator::StepError(const Schedule& schedule, size_t step, const std::str
                    fmt::format("schedule: step {} ({}) {}", step, what, fault));
 }
 
-// Everything but memory: indices, one loss, one backward each in an order that is allowed, all
-// nodes run.
+// Checks everything but memory: indices are valid, there is one loss and one backward of each node
+// in an allowed order, and all nodes run.
 Result<Done> Simulator::CheckShape(const Schedule& schedule) {
   const size_t node_count = graph_.nodes().size();
   runs_.assign(node_count, 0);
@@ -151,7 +151,8 @@ Result<Done> Simulator::CheckShape(const Schedule& schedule) {
   return is_mirrored ? Done{} : CheckFreeOrder(schedule);
 }
 
-// The rules of backward_order.h for a schedule that is not mirrored and whose steps name nodes.
+// Applies the rules of backward_order.h to a schedule that is not mirrored and whose steps name
+// nodes.
 Result<Done> Simulator::CheckFreeOrder(const Schedule& schedule) {
   if (!precedence_) precedence_.emplace(graph_);
   IdVector<NodeId, bool> has_run(graph_.nodes().size());
@@ -177,7 +178,8 @@ Result<Done> Simulator::CheckFreeOrder(const Schedule& schedule) {
 void Simulator::UpdateProfile() {
   const std::vector<NodeId>& order = backward_order_;
   if (profile_.order == order && !profile_.during.empty()) return;
-  profile_.order.clear();  // Until all of the profile is there: a stop may come.
+  // Left empty until the profile is complete, because the work may be stopped.
+  profile_.order.clear();
   profile_.during.assign(table_.reads.size(), Bytes(0));
   profile_.after.assign(table_.reads.size(), Bytes(0));
   ByteCounter counter(graph_);

@@ -28,7 +28,7 @@ std::vector<NodeId> GraphOrder(const TensorGraph& graph) {
 }  // namespace
 
 TEST_CASE("simulate: a chain of three, worked by hand") {
-  // a:4 → b:2 → c:1; backward of each node reads its inputs and its output.
+  // a:4 → b:2 → c:1; the backward of each node reads its inputs and its output.
   //   f(a) 4 | f(b) 6 | f(c) 7 | loss: a b c + gradient of c = 8
   //   b(c): 7 + gradients c, b = 10 | b(b): a, b + gradients b, a = 12 | b(a): a + gradient a = 8
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3 -> c:1@5");
@@ -115,7 +115,7 @@ TEST_CASE(
   CHECK(tight * 10 >= tried * 7);
 }
 
-TEST_CASE("simulate: what is no valid training step is told with step and tensor") {
+TEST_CASE("simulate: the fault of an invalid training step names the step and the tensor") {
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3 -> c:1@5");
   const Schedule good = KeepAllSchedule(GraphOrder(graph));
   struct Row {
@@ -147,8 +147,8 @@ TEST_CASE("simulate: what is no valid training step is told with step and tensor
   }
 }
 
-TEST_CASE("simulate: a node of two outputs is written over one input, the first that dies") {
-  // c reads a and b, and makes d and e, all of 4 bytes: d may be put over a, e over b.
+TEST_CASE("simulate: a node with two outputs takes over the memory of the first input that dies") {
+  // c reads a and b and makes d and e, all of 4 bytes: d may be written over a, and e over b.
   TensorGraphParts parts = PartsOf(GraphFromText("a:4 -> c:4; b:4 -> c"));
   Tensor second = parts.tensors[TensorId(2)];
   second.file_id = static_cast<int64_t>(parts.tensors.size());
@@ -172,11 +172,11 @@ TEST_CASE("simulate: a node of two outputs is written over one input, the first 
   for (const Buffer& buffer : timeline.buffers) {
     forward_buffers += buffer.kind == BufferKind::kTensor ? 1 : 0;
   }
-  CHECK(forward_buffers == 3);  // Of four tensors.
+  CHECK(forward_buffers == 3);  // For four tensors.
 }
 
-TEST_CASE("simulate: explicit frees release at their step and nowhere else") {
-  // The chain above, but a is freed only at the very end, after the gradients are gone.
+TEST_CASE("simulate: an explicit free releases at its step and nowhere else") {
+  // The chain above, but a is freed only at the very end, after the gradients.
   const TensorGraph graph = GraphFromText("a:4@1 -> b:2@3 -> c:1@5");
   Schedule schedule = KeepAllSchedule(GraphOrder(graph));
   schedule.frees = FreePolicy::kExplicit;
@@ -193,8 +193,8 @@ TEST_CASE("simulate: explicit frees release at their step and nowhere else") {
   CHECK_FALSE(Simulator(graph).Run(twice).ok());
 }
 
-TEST_CASE("lower: what no backward needs is never recomputed") {
-  // Add-like nodes whose backward reads nothing: dropping them costs nothing.
+TEST_CASE("lower: a node that no backward needs is never recomputed") {
+  // The backward of Add-like nodes reads nothing, so dropping them costs nothing.
   TensorGraphParts parts = PartsOf(GraphFromText("a:4@1 -> b:2@3 -> c:1@5"));
   for (Node& node : parts.nodes) node.backward_reads.clear();
   const TensorGraph graph = *TensorGraph::Create(std::move(parts));
@@ -203,7 +203,7 @@ TEST_CASE("lower: what no backward needs is never recomputed") {
 }
 
 TEST_CASE("lower: a sequence keeps boundaries and the last segment, and recomputes the rest once") {
-  //   a → b → c → d, cut behind b: a is recomputed, b, c and d are not.
+  //   a → b → c → d, cut after b: a is recomputed; b, c and d are not.
   const TensorGraph graph = GraphFromText("a:1@1 -> b:1@2 -> c:1@4 -> d:1@8");
   LowerSetSequence sequence{IdVector<NodeId, int32_t>(std::vector<int32_t>{0, 0, 1, 1}), 2};
   CHECK(Simulator(graph).Run(LowerStrategy(graph, sequence))->overhead == Cost(1));

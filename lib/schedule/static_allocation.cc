@@ -12,7 +12,7 @@
 namespace ckplan {
 namespace {
 
-// Without in-place: every version of a tensor counts, not every buffer.
+// Nothing is in place, so each version of a tensor counts, not each buffer.
 Bytes OwnMemory(const TensorGraph& graph, const Timeline& timeline) {
   Bytes total;
   for (const Version& version : timeline.versions) total += graph.tensor(version.tensor).bytes;
@@ -32,7 +32,7 @@ Bytes OwnBuffers(const Timeline& timeline, const std::vector<int32_t>& taken_ove
   return total;
 }
 
-// The pieces of memory that are used again and again, each known by its tag.
+// The reusable pieces of memory, each named by its tag.
 class TagPool {
  public:
   size_t Take(Bytes bytes) {
@@ -57,7 +57,7 @@ class TagPool {
   }
 
  private:
-  std::vector<Bytes> sizes_;  // The size of each tag's piece.
+  std::vector<Bytes> sizes_;  // Size of the piece of each tag.
   std::set<std::pair<Bytes, size_t>> free_;
 };
 
@@ -67,8 +67,9 @@ Bytes SharedMemory(const Timeline& timeline, const std::vector<int32_t>& taken_o
     size_t buffer;
     bool is_begin;
   };
-  // Memory that is taken over is in use until both lives have ended: other gradients of the same
-  // step may be computed from what lay there before. A buffer comes before those that take it over.
+  // Memory that is taken over stays in use until both lives have ended, because other gradients of
+  // the same step may be computed from the old value. A buffer comes before those that take it
+  // over.
   std::vector<bool> lives_on(timeline.buffers.size());
   std::vector<int64_t> end_of(timeline.buffers.size());
   for (size_t i = 0; i < timeline.buffers.size(); ++i) {

@@ -17,9 +17,9 @@
 namespace ckplan {
 namespace {
 
-// For each gradient's buffer, the one whose memory it takes over, or -1: asks for each gradient all
-// buffers that die at its step. For graphs without gradients that pass through, where every buffer
-// that a backward step begins is a contribution to the gradient of an input.
+// For each gradient's buffer: the buffer whose memory it takes over, or -1. It checks all buffers
+// that die at the gradient's step. It is valid for graphs without pass-through gradients, where
+// every buffer that a backward step begins is a contribution to the gradient of an input.
 class NaiveTakeovers {
  public:
   NaiveTakeovers(const TensorGraph& graph, const Schedule& schedule, const Timeline& timeline)
@@ -74,7 +74,7 @@ class NaiveTakeovers {
   std::vector<int> taken_over_;
 };
 
-// What the counter-and-tag algorithm computes, plainly: at each tick it asks all buffers and tags.
+// The counter-and-tag algorithm in its plainest form: at each tick it visits all buffers and tags.
 class NaiveSharing {
  public:
   NaiveSharing(const Timeline& timeline, const std::vector<int>& taken_over)
@@ -102,7 +102,7 @@ class NaiveSharing {
   bool IsLive(size_t i, int64_t tick) const {
     return buffers_[i].begin <= tick && tick < buffers_[i].end;
   }
-  // Two buffers in one place count once.
+  // Two buffers in one piece of memory count once.
   Bytes LiveAt(int64_t tick) const {
     Bytes live;
     for (size_t i = 0; i < buffers_.size(); ++i) {
@@ -118,7 +118,8 @@ class NaiveSharing {
     }
     return true;
   }
-  // Large enough beats too small; of those the smaller, of these the larger; then the older.
+  // Large enough beats too small. The smaller of two large enough pieces wins, the larger of two
+  // too small ones, then the older.
   bool IsBetter(int a, int b, Bytes bytes) const {
     const Bytes size_a = sizes_[static_cast<size_t>(a)];
     const Bytes size_b = sizes_[static_cast<size_t>(b)];
@@ -150,8 +151,8 @@ class NaiveSharing {
   Bytes highest_;
 };
 
-// Fig. 1 of the paper: two fully connected layers with a sigmoid between them, the softmax being
-// the loss. The batch needs a gradient, as in the figure.
+// Fig. 1 of the paper: two fully connected layers with a sigmoid between them; the softmax is the
+// loss. The batch needs a gradient, as in the figure.
 //
 //   x:2 -> h:4 (fullc) -> s:4 (sigmoid, in place of h, backward reads s) -> o:2 (fullc)
 TensorGraph TwoLayers() {
@@ -170,8 +171,8 @@ TensorGraph TwoLayers() {
 
 }  // namespace
 
-// The gradients are those of c and b, then that of a, which takes over the memory of c's (2 bytes,
-// grown to 4).
+// The gradients are those of c, b and a. The gradient of a takes over the memory of c's, which
+// grows from 2 to 4 bytes.
 TEST_CASE("static allocation: a chain of three, by hand") {
   const TensorGraph graph = GraphFromText("a:4 -> b:4 -> c:2");
   const Schedule schedule = KeepAllSchedule({NodeId(0), NodeId(1), NodeId(2)});
@@ -180,8 +181,8 @@ TEST_CASE("static allocation: a chain of three, by hand") {
   CHECK(StaticAllocation(graph, schedule, ArenaStrategy::kSharing) == Bytes(18));
 }
 
-// b is written in place of a, which nobody reads again: backward of b reads b alone.
-TEST_CASE("static allocation: in-place saves the output that takes over its input") {
+// b is written in place of a, which is not read again: the backward of b reads only b.
+TEST_CASE("static allocation: in-place saves the memory of an output that takes over its input") {
   TensorGraphParts parts = PartsOf(GraphFromText("a:4 -> b:4 -> c:2"));
   parts.nodes[NodeId(0)].backward_reads.clear();
   parts.nodes[NodeId(1)].backward_reads = {TensorId(1)};
@@ -189,14 +190,14 @@ TEST_CASE("static allocation: in-place saves the output that takes over its inpu
   const TensorGraph graph = *TensorGraph::Create(std::move(parts));
   const Schedule schedule = KeepAllSchedule({NodeId(0), NodeId(1), NodeId(2)});
   CHECK(StaticAllocation(graph, schedule, ArenaStrategy::kNone) == Bytes(20));
-  // Nor does anybody read b after the backward of b, so the gradient of a lies there.
+  // b is not read after its own backward either, so the gradient of a lies there.
   CHECK(StaticAllocation(graph, schedule, ArenaStrategy::kInplace) == Bytes(12));
 }
 
-// Without optimization h, s, o, and the gradients of o, s, h, x: 4 + 4 + 2 + 2 + 4 + 4 + 2 = 22.
-// The sigmoid is written in place of h, 18, and its backward writes the gradient of h there
+// Without optimization: h, s, o and the gradients of o, s, h and x take 4 + 4 + 2 + 2 + 4 + 4 + 2 =
+// 22. In place: the sigmoid is written over h, 18, and its backward writes the gradient of h there
 // too, 14. Sharing: the loss is the last to read o, so the gradient of s takes the tag of o, which
-// grows to 4 bytes; and "the storage of the softmax gradient is shared with the gradient by the
+// grows to 4 bytes, and "the storage of the softmax gradient is shared with the gradient by the
 // first fully connected layer": the gradients of o and x have one tag of 2 bytes. 4 + 4 + 2 = 10.
 TEST_CASE("static allocation: the two layers of Fig. 1, by hand") {
   const TensorGraph graph = TwoLayers();
@@ -217,9 +218,9 @@ TEST_CASE("static allocation: with explicit frees nothing is in place") {
 }
 
 // a and b of 4 bytes are multiplied; backward reads both. If nothing else reads them after that,
-// each of their gradients takes over one of them: c, its gradient, a and b make 16. If a and b are
-// read by their own backward too, only the gradient of c dies, and one of the two takes it over:
-// the other is a fifth piece of 4 bytes.
+// each of their gradients takes over one of them: c, its gradient, a and b make 16. If the backward
+// of a and of b reads them too, only the gradient of c dies, and one of the two gradients takes it
+// over; the other needs a fifth piece of 4 bytes.
 TEST_CASE("static allocation: a product's gradients in place of its factors, or of one gradient") {
   TensorGraphParts parts = PartsOf(GraphFromText("a:4; b:4 -> c:4; a -> c"));
   const TensorId a(0), b(1), c(2);
@@ -236,12 +237,12 @@ TEST_CASE("static allocation: a product's gradients in place of its factors, or 
   CHECK(needs(parts, ArenaStrategy::kInplace) == Bytes(16));
 }
 
-// s = a + r, where r is the relu of a, which reads r to go backward. The gradient of s passes
-// through to a and r. What the relu adds to that of a needs a piece of its own, and since the
-// gradient of s is shared by then, so does the sum: a, r, s, and the gradient of s, the
-// contribution and the sum make 24. The contribution can lie in r: 20.
-// Sharing: a dies when s is made, and its tag goes to the gradient of s; s dies at the loss, and
-// its tag goes to the sum: 12.
+// s = a + r, where r is the relu of a, which reads r in its backward. The gradient of s passes
+// through to a and r. The contribution of the relu to the gradient of a needs a piece of its own.
+// The gradient of s is shared by then, so the sum needs one too: a, r, s, and the gradient of s,
+// the contribution and the sum make 24. In place, the contribution lies in r: 20. Sharing: a dies
+// when s is made, and its tag goes to the gradient of s; s dies at the loss, and its tag goes to
+// the sum: 12.
 TEST_CASE("static allocation: a contribution to a gradient in place of what it is computed from") {
   TensorGraphParts parts = PartsOf(GraphFromText("a:4 -> r:4 -> s:4; a -> s"));
   const TensorId a(0), r(1);
@@ -263,8 +264,8 @@ Bytes PredictionNeeds(const TensorGraph& graph, ArenaStrategy strategy) {
   return StaticAllocation(PredictionGraph(graph), KeepAllSchedule(order), strategy);
 }
 
-// Any number of equal layers needs two results of 4 bytes, the one that is read and the one that is
-// made. What the second layer saves for its backward, 8 bytes, is not made.
+// Any number of equal layers needs two results of 4 bytes: the one that is read and the one that is
+// made. The 8 bytes that the second layer saves for its backward are not made.
 TEST_CASE("static allocation: the prediction of a chain needs two layers with sharing") {
   TensorGraphParts parts = PartsOf(GraphFromText("a:4 -> b:4 -> c:4 -> d:4 -> e:4 -> f:4"));
   Tensor statistic = parts.tensors[TensorId(1)];
@@ -295,7 +296,8 @@ TEST_CASE("static allocation: a prediction with branches, by hand") {
   CHECK(PredictionNeeds(graph, ArenaStrategy::kSharing) == Bytes(12));
 }
 
-TEST_CASE("static allocation: each strategy needs no more than the one before, sharing the peak") {
+TEST_CASE(
+    "static allocation: each strategy needs no more than the last, and sharing at least the peak") {
   int in_place_saves = 0;
   int gradients_in_place = 0;
   int sharing_saves = 0;

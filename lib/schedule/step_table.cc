@@ -3,7 +3,7 @@
 namespace ckplan {
 namespace {
 
-// Without inputs of the graph: they are always there, and counted with the constants.
+// Leaves out the graph's inputs, which are always there and are counted with the constants.
 std::vector<int32_t> Made(const TensorGraph& graph, const std::vector<TensorId>& tensors) {
   std::vector<int32_t> made;
   for (const TensorId id : tensors) {

@@ -1,4 +1,4 @@
-// What a solver returns: its decision, before it is spelled out as a Schedule.
+// The decision of a solver, before it is lowered to a Schedule.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@ struct LowerSetSequence {
   int32_t segment_count = 0;
 };
 
-// Any set of nodes whose results stay in memory from their forward run on; all else is recomputed
-// once, when backward first asks for it.
+// Any set of nodes whose results stay in memory from their forward run on. Every other result is
+// recomputed once, when backward first reads it.
 struct KeptSet {
   IdVector<NodeId, bool> is_kept;
 };
 
-// Blocks in forward order, cut again and again into kept_per_level + 1 ranges as equal as can be
-// (Chen et al. 2016, section 4.4): what crosses the cuts of a range is kept while the range's
-// backward goes on, and a range but the last is run forward again before its own backward begins.
-// No block reads from a later one. See lower_recursive.h.
+// Blocks in forward order, cut again and again into kept_per_level + 1 ranges of sizes as equal as
+// possible (Chen et al. 2016, section 4.4). What crosses the cuts of a range is kept during the
+// range's backward, and every range but the last runs forward again before its own backward begins.
+// No block reads from a later block. See lower_recursive.h.
 struct RecursiveSplit {
   IdVector<NodeId, int32_t> block_of;
-  int32_t block_count = 0;     // At least 1; every block has a node.
+  int32_t block_count = 0;     // At least 1; no block is empty.
   int32_t kept_per_level = 1;  // k of Eq. 2, at least 1.
 };
 

@@ -11,7 +11,7 @@
 namespace ckplan {
 namespace {
 
-// With the gradients, which the replay does not know of.
+// Adds the gradients, which the replay does not track.
 class GradientTimelineSink : public TimelineSink {
  public:
   GradientTimelineSink(const TensorGraph& graph, const StepTable& table)
@@ -37,7 +37,7 @@ class GradientTimelineSink : public TimelineSink {
   // The sink of GradientReplay.
   struct Gradients {
     GradientTimelineSink* timeline;
-    std::vector<int32_t> buffers;  // Of each gradient, in the timeline.
+    std::vector<int32_t> buffers;  // Index of each gradient's buffer in the timeline.
 
     void Allocate(int32_t gradient, TensorId gradient_of) {
       CKPLAN_CHECK(static_cast<size_t>(gradient) == buffers.size(),
@@ -63,7 +63,7 @@ Timeline BuildTimeline(const TensorGraph& graph, const Schedule& schedule) {
   const auto fault = replay.Read(kinds, schedule.frees);
   CKPLAN_CHECK(!fault, "the schedule has been simulated before");
   GradientTimelineSink sink(graph, table);
-  replay.Tell(&sink);
+  replay.Report(&sink);
   return std::move(sink).Finish();
 }
 

@@ -1,4 +1,4 @@
-// What lives when: every buffer of a schedule with the time it begins and ends.
+// Every buffer of a schedule, with the times at which it begins and ends.
 //
 // Time inside a step matters (a gradient's temporary buffer may go before the next one comes), so
 // buffers carry ticks: each allocation and each release is one tick, and a buffer lives in
@@ -6,8 +6,8 @@
 //   forward    outputs in the node's order, workspace │ release workspace, then what dies here
 //   loss       gradients of the outputs               │ release what dies here
 //   backward   workspace, gradients (gradients.h)     │ release workspace, then what dies here
-// What dies at a step is released in the order of the step's reads, then of its outputs. An output
-// written in place takes over the buffer of the input that dies: one buffer, two tensors.
+// Buffers that die at a step are released in the order of the step's reads, then of its outputs. An
+// output written in place takes over the buffer of the input that dies: one buffer, two tensors.
 // Plans store one offset for each buffer, in order of allocation.
 #pragma once
 
@@ -25,8 +25,9 @@ enum class BufferKind : uint8_t { kTensor, kGradient, kWorkspace };
 
 struct Buffer {
   BufferKind kind = BufferKind::kTensor;
-  TensorId tensor;  // kTensor: the first one in it. kGradient: whose gradient it was made for.
-  NodeId node;      // kWorkspace: who works in it.
+  // kTensor: the first tensor in it. kGradient: the tensor whose gradient it was made for.
+  TensorId tensor;
+  NodeId node;  // kWorkspace: the node that works in it.
   Bytes bytes;
   int64_t begin = 0;  // Tick.
   int64_t end = 0;    // Tick, exclusive.

@@ -1,4 +1,4 @@
-// The sink of a replay (replay.h) that writes down what lives when.
+// The sink of a replay (replay.h) that records the timeline.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class TimelineSink {
   void Release(int32_t buffer, int32_t value);
   void EndStep(int32_t kind);
 
-  // Behind the last step: what still lives does so to the end.
+  // Called after the last step: whatever still lives does so to the end.
   Timeline Finish() &&;
 
  protected:
@@ -28,14 +28,14 @@ class TimelineSink {
 
   int32_t New(Buffer buffer);
   void End(int32_t index);
-  // Of a step of this kind, made by `node`; kNoBuffer if it needs none.
+  // The workspace of a step of this kind, made by `node`; kNoBuffer if it needs none.
   int32_t NewWorkspace(int32_t kind, NodeId node);
 
   Timeline timeline_;
 
  private:
   const StepTable& table_;
-  std::vector<int32_t> index_of_;  // Of the replay's buffers in the timeline.
+  std::vector<int32_t> index_of_;  // Index in the timeline of each of the replay's buffers.
   int64_t tick_ = 0;
   int32_t step_ = 0;
   Bytes live_;

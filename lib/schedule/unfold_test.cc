@@ -37,7 +37,7 @@ TensorGraph RandomNet(Rng& rng) {
 
 }  // namespace
 
-TEST_CASE("unfold: a kept layer keeps its result, all kept layers keep everything") {
+TEST_CASE("unfold: a kept layer keeps its result, and if all are kept, nothing is dropped") {
   const TensorGraph graph = WithOps(GraphFromText("a:4 -> b:4 -> c:4 -> d:4"), {"Conv", "Relu"});
   const LayerFold fold = FoldLayers(graph);
   REQUIRE(fold.graph.nodes().size() == 2);
@@ -49,7 +49,7 @@ TEST_CASE("unfold: a kept layer keeps its result, all kept layers keep everythin
   CHECK(std::get<KeptSet>(all).is_kept == IdVector<NodeId, bool>(4, true));
 }
 
-TEST_CASE("unfold: between segments the result of a layer is kept, and nothing inside it") {
+TEST_CASE("unfold: only the results of layers are kept between segments") {
   const TensorGraph graph = WithOps(GraphFromText("a:4 -> b:4 -> c:4 -> d:4"), {"Conv", "Relu"});
   const LayerFold fold = FoldLayers(graph);
   const Strategy strategy =
@@ -67,7 +67,7 @@ TEST_CASE("unfold: a schedule runs a layer's nodes in order, and backward in rev
   CHECK(std::get<Schedule>(strategy) == KeepAllSchedule({NodeId(0), NodeId(1)}));
 }
 
-TEST_CASE("unfold: whatever is decided on layers is a valid training step of the nodes") {
+TEST_CASE("unfold: every decision on layers is a valid training step of the nodes") {
   Rng rng(20260501);
   int folded = 0;
   for (int round = 0; round < 2000; ++round) {
@@ -88,7 +88,7 @@ TEST_CASE("unfold: whatever is decided on layers is a valid training step of the
     std::vector<Strategy> strategies = {kept, sequence, split};
     strategies.push_back(LowerStrategy(fold.graph, sequence));
     for (const Strategy& strategy : strategies) {
-      // A layer's schedule may have its results die before a node inside it is read again.
+      // In a layer's schedule, its results may die before a node inside it is read again.
       const Schedule schedule = LowerStrategy(graph, Unfold(fold, strategy));
       const auto simulation = Simulator(graph).Run(schedule);
       CAPTURE(strategy.index());

@@ -1,4 +1,4 @@
-// Removes what a schedule computes for nobody.
+// Removes the recomputations of a schedule whose results are never read.
 #pragma once
 
 #include "lib/graph/tensor_graph.h"
@@ -6,8 +6,8 @@
 
 namespace ckplan {
 
-// The schedule, which frees by liveness, without the forward runs, beyond the first of each node,
-// whose results no later step reads. O(reads of all steps).
+// Returns the schedule without those forward runs, beyond the first of each node, whose results no
+// later step reads. The schedule must free by liveness. O(reads of all steps).
 Schedule WithoutUnreadRuns(const TensorGraph& graph, const Schedule& schedule);
 
 }  // namespace ckplan

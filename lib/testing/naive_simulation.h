@@ -68,9 +68,9 @@ class NaiveSimulation {
     return std::count(outputs.begin(), outputs.end(), tensor) > 0;
   }
 
-  // The version of `tensor` that is there while step k runs is the last one made at or before k.
-  // It is in memory if it was made at k, or is read at k or later before it is made again; or, with
-  // explicit frees, if it was not freed in between.
+  // The version of `tensor` that exists while step k runs is the last one made at or before k. It
+  // is in memory if it was made at k or is read at k or later before it is made again. With
+  // explicit frees, it is in memory unless it was freed in between.
   bool IsInMemory(TensorId tensor, size_t k) const {
     if (graph_.is_input(tensor)) return false;
     size_t made = k + 1;
@@ -126,7 +126,7 @@ class NaiveSimulation {
     return bytes + graph_.node(step.node()).backward_workspace + RunBackward(step.node());
   }
 
-  // The bytes of all buffers that some gradient holds.
+  // Total bytes of the buffers that at least one gradient holds.
   Bytes GradientBytes() const {
     std::set<int> held;
     for (const auto& [tensor, buffer] : holder_) held.insert(buffer);
@@ -141,7 +141,7 @@ class NaiveSimulation {
     return holders > 1;
   }
 
-  // The maximum of gradient bytes while the backward of a node runs.
+  // The maximum of gradient bytes while the node runs backward.
   Bytes RunBackward(NodeId id) {
     const Node& node = graph_.node(id);
     Bytes highest = GradientBytes();
@@ -163,7 +163,7 @@ class NaiveSimulation {
         size_[holder_[input]] = bytes;
         temporary = Bytes(0);
       } else if (IsShared(input)) {
-        // The old buffer stays with its other holders; the copy is new.
+        // The old buffer stays with its other holders; the copy is a new buffer.
         holder_[input] = buffers_++;
         size_[holder_[input]] = bytes;
       }
@@ -187,7 +187,7 @@ inline std::vector<std::string> NaiveArenaFaults(const std::vector<Buffer>& buff
                                                  const std::vector<Bytes>& offsets) {
   if (offsets.size() != buffers.size()) return {"there is not one offset for each buffer"};
   std::vector<std::string> faults;
-  const auto end = [&](size_t i) -> uint64_t {  // As large as 2^64 - 2, and no larger.
+  const auto end = [&](size_t i) -> uint64_t {  // At most 2^64 - 2.
     return static_cast<uint64_t>(offsets[i].count()) +
            static_cast<uint64_t>(buffers[i].bytes.count());
   };

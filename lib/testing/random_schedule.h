@@ -24,8 +24,8 @@ inline KeptSet RandomKeptSet(Rng& rng, const TensorGraph& graph) {
 // recomputation.
 class RandomSchedule {
  public:
-  // After each step, each tensor that is in memory is dropped with a probability of `drop_percent`
-  // %, and made again where something reads it.
+  // After each step, each tensor in memory is dropped with a probability of `drop_percent` % and
+  // made again where a step reads it.
   static Schedule Make(Rng& rng, const TensorGraph& graph, int drop_percent) {
     return RandomSchedule(rng, graph, drop_percent).Run();
   }

@@ -34,7 +34,7 @@ FlatSimulation FlatSimulator::Run(std::span<const OpId> runs) {
   CKPLAN_CHECK(!fault, "what IsValid allows can be replayed");
   const StopsSuspended suspended;  // A stopped search must still measure its plan.
   PeakMeter meter(table_);
-  replay_.Tell(&meter);
+  replay_.Report(&meter);
   return {meter.peak().count(), meter.peak_step(), meter.cost().count()};
 }
 
