@@ -108,7 +108,7 @@ class PeakExplainer {
     }
   }
 
-  // The largest first, as they promise most; as many as the work allows.
+  // Tries the largest first, since they promise most, and stops when the limit of work is reached.
   void TryReleases() {
     int64_t steps = 0;
     for (size_t i = 0; i < found_.live.size(); ++i) {
@@ -121,7 +121,7 @@ class PeakExplainer {
       }
       PollStop();
       const std::optional<Schedule> schedule =
-          FreedBehind(traced_, item.version, LastUseBefore(item));
+          FreedAfter(traced_, item.version, LastUseBefore(item));
       if (!schedule) continue;
       steps += static_cast<int64_t>(schedule->steps.size());
       found_.next.push_back({i, graph_.Measure(*schedule).value()});
@@ -133,7 +133,7 @@ class PeakExplainer {
                      });
   }
 
-  // The last step before the peak that makes or reads what is in the buffer.
+  // The last step before the peak that makes or reads the buffer's contents.
   int32_t LastUseBefore(const LiveAtPeak& item) const {
     int32_t last = item.since;
     const int32_t buffer = traced_.version(item.version).buffer;
@@ -148,12 +148,12 @@ class PeakExplainer {
     return last;
   }
 
-  // A run beyond the first need not be in other plans, or need not stand where it stands here.
+  // A run beyond the first may be missing or elsewhere in other plans, so it is no bound for them.
   void FindLargestStep() {
     const std::vector<StepMemory> memory = TraceMemory(timeline_, traced_.kinds);
     for (size_t k = 0; k < traced_.steps().size(); ++k) {
       if (traced_.has_run[k]) continue;
-      // Values of joint graphs are no gradients in this sense: who holds them is a choice.
+      // Values of a joint graph are not gradients in this sense: a plan chooses how long they live.
       const Bytes gradients = graph_.is_joint() ? Bytes(0) : memory[k].of(MemoryKind::kGradients);
       const Bytes need = graph_.OwnNeedOf(traced_.steps()[k]) + gradients;
       if (need > found_.largest.bytes) found_.largest = {need, k};
@@ -166,11 +166,11 @@ class PeakExplainer {
   PeakExplanation found_;
 };
 
-// A module with what is in it.
+// A module and its submodules.
 struct ModuleNode {
   ModuleShare share;
   std::set<std::string> children;
-  std::array<Bytes, kMemoryKinds> own = {};  // Of what is in none of the children.
+  std::array<Bytes, kMemoryKinds> own = {};  // Buffers that belong to none of the children.
 };
 
 using ModuleTree = std::map<std::string, ModuleNode>;
@@ -216,8 +216,8 @@ std::vector<ModuleShare> SharesOfModules(const PlannedGraph& graph,
                                          const std::vector<LiveAtPeak>& live, size_t max_rows) {
   std::set<std::string> rows;
   const ModuleTree tree = TreeOf(graph, live, &rows);
-  std::vector<ModuleShare> parts;  // What is directly in a module that has been taken apart.
-  std::set<std::string> whole;     // Too many modules in it, or none.
+  std::vector<ModuleShare> parts;  // Buffers directly in a module that has been split.
+  std::set<std::string> whole;     // Modules with too many submodules to split, or with none.
   while (rows.size() > whole.size()) {
     const auto is_smaller = [&](const std::string& a, const std::string& b) {
       return std::tuple(tree.at(a).share.total(), b) < std::tuple(tree.at(b).share.total(), a);

@@ -1,5 +1,5 @@
-// Why a plan needs as much memory as it does: what lives at its peak, what of it the step itself
-// needs, and what would have to go next for the peak to be lower.
+// Explains why a plan needs as much memory as it does: what lives at its peak, which of it the peak
+// step itself needs, and which tensors could be released to lower the peak.
 #pragma once
 
 #include <array>
@@ -16,26 +16,26 @@ namespace ckplan {
 struct LiveAtPeak {
   BufferKind holds = BufferKind::kTensor;
   MemoryKind kind = MemoryKind::kKept;
-  TensorId tensor;       // For kGradient, whose gradient it is; none for kWorkspace.
-  NodeId node;           // What made it or works in it; of a gradient the maker of its tensor.
-  int32_t version = -1;  // Of the timeline; -1 if it holds no tensor.
+  TensorId tensor;  // For kGradient, the tensor whose gradient it is; none for kWorkspace.
+  NodeId node;  // The node that made it or works in it; for a gradient, the maker of its tensor.
+  int32_t version = -1;  // Index into the timeline's versions; -1 if it holds no tensor.
   Bytes bytes;
   int32_t since = 0;  // The first and the last step at which it is in memory.
   int32_t until = 0;
-  // The step at the peak reads it or makes it, so no change of the plan takes it from there.
+  // The step at the peak reads or makes it, so no change of the plan can release it there.
   bool is_used = false;
-  int32_t next_read = -1;  // The first step behind the peak that reads it; -1 if none does.
+  int32_t next_read = -1;  // The first step after the peak that reads it; -1 if none does.
 };
 
-// A tensor that is held over the peak without being used there, and what the plan is like where it
-// is released, and run again before it is read next.
+// A tensor that is held over the peak without being used there, and the figures of the plan if it
+// is released there and run again before its next read.
 struct Release {
   size_t live = 0;  // Index into PeakExplanation::live.
   Measured then;
 };
 
-// The step that needs the most by itself: what it reads and makes, its workspace, and the gradients
-// that are there by then.
+// The step that needs the most memory by itself: what it reads and makes, its workspace, and the
+// gradients that exist by then.
 struct LargestStep {
   Bytes bytes;
   size_t step = 0;
@@ -44,32 +44,34 @@ struct LargestStep {
 struct PeakExplanation {
   Bytes bytes;
   size_t step = 0;
-  size_t equal_steps = 0;        // How many steps need as much, this one included.
-  Bytes other_micro_batches;     // Of `bytes`: see PlanFigures. All else is of one micro-batch.
-  std::vector<LiveAtPeak> live;  // Largest first; without empty buffers. They add up to the rest.
+  size_t equal_steps = 0;  // Number of steps that need as much, this one included.
+  // Part of `bytes`; see PlanFigures. All other figures are for one micro-batch.
+  Bytes other_micro_batches;
+  // Largest first, without empty buffers. Their sum is the rest of `bytes`.
+  std::vector<LiveAtPeak> live;
   std::array<Bytes, kMemoryKinds> by_kind;
-  Bytes used;                 // By the step itself: `is_used`, and the workspace.
-  std::vector<Release> next;  // The lowest peak first, then the least time.
-  size_t unmeasured = 0;      // Tensors that might be released, but were not tried.
+  Bytes used;                 // The part that the step itself needs: `is_used`, and the workspace.
+  std::vector<Release> next;  // Sorted by the lowest peak, then by the least time.
+  size_t unmeasured = 0;      // Tensors that could be released but were not tried.
   bool can_release = true;    // False for plans that do not free by liveness.
-  // No plan whose backward steps come in this order has a lower peak; of a joint graph, no plan.
+  // No plan with this order of the backward steps has a lower peak; for a joint graph, no plan has.
   LargestStep largest;
 };
 
 PeakExplanation ExplainPeak(const TracedPlan& traced);
 
-// PeakExplanation::live alone.
+// Returns PeakExplanation::live without the other figures.
 std::vector<LiveAtPeak> ListLiveAtPeak(const TracedPlan& traced);
 
-// What is in memory at the peak by module: those at the outermost level, of which the largest are
-// taken apart into what is in them, as long as there are no more than `max_rows`.
+// The memory at the peak by module. The list begins with the outermost modules; the largest are
+// split into their submodules as long as there are no more than `max_rows`.
 struct ModuleShare {
-  std::string path;  // Empty for what is in no module.
+  std::string path;  // Empty for buffers that belong to no module.
   std::array<Bytes, kMemoryKinds> by_kind;
 
   Bytes total() const;
 };
-// Largest first, then by path; together they are the peak.
+// Largest first, then by path; the sum is the peak.
 std::vector<ModuleShare> SharesOfModules(const PlannedGraph& graph,
                                          const std::vector<LiveAtPeak>& live, size_t max_rows);
 

@@ -32,7 +32,7 @@ TensorGraph NamedChain(const std::vector<std::string>& names) {
 }  // namespace
 
 TEST_CASE("explain peak: a chain by hand") {
-  // Everything is kept; the peak is where d's backward, which reads c and d, makes c's gradient.
+  // Everything is kept. The peak is at d's backward, which reads c and d and makes c's gradient.
   const TensorGraph graph = GraphFromText("a:8@1 -> b:4@3 -> c:2@1 -> d:1@1");
   const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
   const Plan plan = KeepAllPlan(graph);
@@ -40,8 +40,8 @@ TEST_CASE("explain peak: a chain by hand") {
   CHECK(peak.bytes == plan.figures.peak);
   CHECK(peak.step == static_cast<size_t>(plan.peak->step));
   CHECK(peak.live.front().bytes == Bytes(8));
-  // Nothing is freed before it is read for the last time: a is held over the peak, unless the peak
-  // is that of its own backward.
+  // Nothing is freed before its last read, so a is held over the peak unless the peak is that of
+  // its own backward.
   for (const Release& release : peak.next) {
     const LiveAtPeak& item = peak.live[release.live];
     CHECK_FALSE(item.is_used);
@@ -50,7 +50,7 @@ TEST_CASE("explain peak: a chain by hand") {
   }
 }
 
-TEST_CASE("explain peak: other micro-batches are beside what lives there, and go with it") {
+TEST_CASE("explain peak: other micro-batches are counted apart from the buffers of one") {
   TensorGraphParts parts = PartsOf(GraphFromText("a:4 -> b:4 -> c:4 -> d:4"));
   parts.micro_batches = 3;
   const TensorGraph graph = TensorGraph::Create(std::move(parts)).value();
@@ -62,7 +62,7 @@ TEST_CASE("explain peak: other micro-batches are beside what lives there, and go
   Bytes live = peak.other_micro_batches;
   for (const LiveAtPeak& item : peak.live) live += item.bytes;
   CHECK(live == peak.bytes);
-  // What one of them releases the others do not save.
+  // What one micro-batch releases does not free memory of the others.
   REQUIRE_FALSE(peak.next.empty());
   for (const Release& release : peak.next) CHECK(release.then.peak < peak.bytes);
 }
@@ -114,7 +114,7 @@ TEST_CASE("explain peak: no plan is below the largest single step") {
       for (size_t i = 0; i < graph.nodes().size(); ++i) is_kept.push_back((mask >> i & 1) != 0);
       const Plan plan = PlanOfKept(graph, is_kept);
       least = std::min(least, plan.figures.peak);
-      // It is the same, whichever plan tells of it.
+      // It is the same whichever plan is explained.
       if (mask == 0) CHECK(ExplainPeak(TracePlan(*planned, plan)).largest.bytes == bound);
     }
     CHECK(bound <= least);
@@ -128,7 +128,7 @@ TEST_CASE("explain peak: no plan is below the largest single step") {
     const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph);
     const Plan plan = AssembleJointPlan(graph, RandomRuns(rng, graph));
     const Plan other = AssembleJointPlan(graph, RandomRuns(rng, graph));
-    // Plans may drop operations, so the other one need not have the largest step of all.
+    // Plans may drop operations, so the other plan need not have the largest step of all.
     const Bytes bound = ExplainPeak(TracePlan(*planned, plan)).largest.bytes;
     const bool has_dropped =
         std::any_of(other.decisions.begin(), other.decisions.end(),
@@ -137,7 +137,7 @@ TEST_CASE("explain peak: no plan is below the largest single step") {
   }
 }
 
-TEST_CASE("explain peak: modules are taken apart from the largest, up to so many rows") {
+TEST_CASE("explain peak: the largest modules are split first, up to a number of rows") {
   const TensorGraph graph =
       NamedChain({"/stem/conv", "/block1/a/conv", "/block1/a/relu", "/block1/b/conv",
                   "/block1/skip", "/block2/a/conv", "/block2/b/conv", "head"});
@@ -163,7 +163,7 @@ TEST_CASE("explain peak: modules are taken apart from the largest, up to so many
         Paths{"/block1/a", "", "/block1", "/block1/b", "/block2/a", "/block2/b", "/stem"});
 }
 
-TEST_CASE("explain peak: a plan without liveness has nothing that goes alone") {
+TEST_CASE("explain peak: a plan without liveness has nothing to release") {
   const TensorGraph graph = GraphFromText("a:8@1 -> b:4@3 -> c:2@1 -> d:1@1");
   Schedule schedule = KeepAllSchedule({NodeId(0), NodeId(1), NodeId(2), NodeId(3)});
   schedule.frees = FreePolicy::kExplicit;

@@ -27,7 +27,7 @@ class TensorExplainer {
   NodeId maker() const { return graph_.MakerOf(found_.tensor); }
   int32_t peak_step() const { return static_cast<int32_t>(traced_.timeline.peak_step); }
 
-  // One for each version of the storage itself; those of its aliases join it.
+  // Lists one stay for each version of the storage itself; versions of its aliases join that stay.
   void ListStays() {
     for (const int32_t v : traced_.versions_in[found_.tensor]) {
       const Version& version = traced_.version(v);
@@ -36,7 +36,7 @@ class TensorExplainer {
         found_.stays.push_back(
             {traced_.kinds[index], version.made_at, traced_.until[index], {}, false, v});
       }
-      // An alias may outlive the next version of what it was made of.
+      // An alias may outlive the next version of the tensor that it is an alias of.
       const auto stay = std::find_if(
           found_.stays.rbegin(), found_.stays.rend(),
           [&](const Stay& s) { return traced_.version(s.version).buffer == version.buffer; });
@@ -93,7 +93,7 @@ class TensorExplainer {
     bool may_be_freed = true;
     if (found_.gap) {
       const Stay& stay = found_.stays[found_.gap->stay];
-      const auto schedule = FreedBehind(traced_, stay.version, found_.gap->from);
+      const auto schedule = FreedAfter(traced_, stay.version, found_.gap->from);
       may_be_freed = schedule.has_value();
       if (schedule) found_.if_freed = Measure(*schedule);
     }

@@ -59,7 +59,7 @@ TEST_CASE("explain tensor: kept and run again, with and without a budget") {
   CHECK(Explain(*planned, again, 0).reason == Reason::kOverBudget);
 }
 
-TEST_CASE("explain tensor: constraints decide, and what they cost is measured all the same") {
+TEST_CASE("explain tensor: constraints decide, and their cost is still measured") {
   const TensorGraph graph = GraphFromText("a:8@1 -> b:8@3 -> c:2@1 -> d:1@1");
   const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
   Plan keep_all = KeepAllPlan(graph);
@@ -83,7 +83,7 @@ TEST_CASE("explain tensor: constraints decide, and what they cost is measured al
   CHECK(recomputed.if_kept.has_value());
 }
 
-TEST_CASE("explain tensor: what no plan decides on") {
+TEST_CASE("explain tensor: tensors that no plan decides on have a reason of their own") {
   JointGraphParts parts;
   const auto value = [&](const char* name, int64_t bytes, ValueKind kind, int32_t alias_of = -1) {
     Value added;
@@ -122,7 +122,7 @@ TEST_CASE("explain tensor: what no plan decides on") {
   CHECK(Explain(*planned, plan, nothing.index()).reason == Reason::kEmpty);
   CHECK(Explain(*planned, plan, dropped.index()).reason == Reason::kNeverMade);
   CHECK(Explain(*planned, plan, b.index()).reason == Reason::kUsedAtOnce);
-  // The alias is explained by the memory that it is in, with the reads of both.
+  // The alias is explained by the memory that it is in, with the reads of both tensors.
   const TensorExplanation found = Explain(*planned, plan, view.index());
   CHECK(found.tensor == a);
   REQUIRE(found.stays.size() == 1);
@@ -130,7 +130,7 @@ TEST_CASE("explain tensor: what no plan decides on") {
   CHECK(found.stays[0].reads == std::vector<int32_t>{1, 2, 3});
 }
 
-TEST_CASE("explain tensor: reasons agree with what was measured, of any plan") {
+TEST_CASE("explain tensor: reasons agree with the measurements for any plan") {
   std::map<std::string, int> count;
   for (uint64_t seed = 0; seed < Instances(600); ++seed) {
     CAPTURE(seed);
@@ -178,7 +178,7 @@ TEST_CASE("explain tensor: reasons agree with what was measured, of any plan") {
   }
 }
 
-TEST_CASE("explain tensor: measuring ends with the work") {
+TEST_CASE("explain tensor: measuring stops when the work is used up") {
   const TensorGraph graph = GraphFromText("a:8@1 -> b:8@3 -> c:2@1 -> d:1@1");
   const std::unique_ptr<PlannedGraph> planned = PlannedGraphOf(graph, nullptr);
   const Plan plan = KeepAllPlan(graph);

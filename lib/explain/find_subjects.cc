@@ -62,7 +62,7 @@ class Finder {
  private:
   std::vector<Subject> ByName(const IsMeant& is_meant, const Wanted& wanted) const {
     std::vector<Subject> found;
-    std::set<int32_t> with_node;  // Tensors whose makers are meant.
+    std::set<int32_t> with_node;  // Tensors whose makers were found.
     for (size_t i = 0; i < node_names_.size() && wanted.nodes; ++i) {
       if (!is_meant(node_names_[i])) continue;
       found.push_back(NodeSubject(NodeId(i)));
@@ -96,7 +96,7 @@ class Finder {
     return {node, graph_.OutputsOf(node), node_names_[static_cast<size_t>(node.index())], nullptr};
   }
 
-  // The first names that the text is a part of.
+  // Finds the first names that contain the text.
   static std::vector<std::string> NamesWith(std::string_view text,
                                             const std::vector<std::string_view>& names) {
     std::vector<std::string> notes;

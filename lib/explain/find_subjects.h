@@ -1,4 +1,4 @@
-// What people mean by a name: nodes, tensors, modules.
+// Finds the nodes, tensors and modules that a name stands for.
 #pragma once
 
 #include <span>
@@ -12,19 +12,22 @@
 
 namespace ckplan {
 
-// One of the things that were meant.
+// A node or tensor that the name stands for.
 struct Subject {
-  NodeId node;                    // None if a tensor was meant.
+  NodeId node;                    // None if the subject is a tensor.
   std::vector<TensorId> tensors;  // All outputs of the node, or the one tensor; may be empty.
-  std::string name;               // As it is called; of a tensor that is not in the graph its own.
-  // The tensor is a view of `tensors`, or none of the graph's at all: `tensors` is empty then.
+  // Its name; for a tensor that is not in the graph, the name that was asked for.
+  std::string name;
+  // Set if the tensor is not in the graph. `tensors` then has the tensor that it is a view of, or
+  // is empty if it is a view of none.
   const AbsentValue* absent = nullptr;
 };
 
-// Nodes, tensors and absent values of that very name, all of them; else the nodes of the module of
-// that path; else what the name matches as a pattern (lib/base/glob.h). A tensor is left out if the
-// node that makes it is meant as well. "node:", "tensor:" and "module:" in front choose among them.
-// In the order of the graph. kUsage: there is nothing; notes tell of names that are near.
+// Finds all nodes, tensors and absent values of exactly that name. If there are none, finds the
+// nodes of the module with that path, or else those that match the name as a pattern
+// (lib/base/glob.h). A tensor is left out if its maker is found as well. The prefixes "node:",
+// "tensor:" and "module:" restrict the search. Results are in the order of the graph. Returns
+// kUsage if there are none, with similar names in the notes.
 Result<std::vector<Subject>> FindSubjects(const PlannedGraph& graph,
                                           std::span<const AbsentValue> absent,
                                           std::string_view name);

@@ -7,7 +7,7 @@
 namespace ckplan {
 namespace {
 
-// conv (makes c and the statistic c:mean) ─▶ relu (makes "relu", as it is called itself)
+// conv (makes c and the statistic c:mean) ─▶ relu (makes a tensor that is also named "relu")
 TensorGraph Net() {
   TensorGraphParts parts;
   const auto tensor = [&](const char* name) {
@@ -60,7 +60,7 @@ TEST_CASE("find subjects: by name, module and pattern") {
   const Names names;
   CHECK(names.Of("c") == "tensor c");
   CHECK(names.Of("c:mean") == "tensor c:mean");
-  // A node and its own output are one thing.
+  // A node and its own output are one subject.
   CHECK(names.Of("relu") == "node relu");
   CHECK(names.Of("tensor:relu") == "tensor relu");
   CHECK(names.Of("node:relu") == "node relu");
@@ -68,7 +68,7 @@ TEST_CASE("find subjects: by name, module and pattern") {
   CHECK(names.Of("module:/block") == "node /block/conv");
   CHECK(names.Of("flat") == "absent flat");
   CHECK(names.Of("weight") == "absent weight");
-  // Without a name, by the number in files.
+  // Without a name, a node or tensor is found by its number in files.
   CHECK(names.Of("node 2") == "node node 2");
   CHECK(names.Of("tensor 3") == "tensor tensor 3");
   CHECK(names.Of("c*") == "tensor c, tensor c:mean");
@@ -77,7 +77,7 @@ TEST_CASE("find subjects: by name, module and pattern") {
   CHECK(names.Of("*") == "node /block/conv, node relu, node node 2, absent flat, absent weight");
 }
 
-TEST_CASE("find subjects: nothing, and what is near") {
+TEST_CASE("find subjects: an unknown name is refused with similar names") {
   const Names names;
   CHECK(names.Of("relv") ==
         "error: no node, tensor or module is called \"relv\"; did you mean \"relu\"?");

@@ -34,8 +34,8 @@ class SpanFinder {
     bool is_release = false;
   };
 
-  // A tick of the timeline is one allocation or one release, so a moment is the tick and the number
-  // of steps that have begun.
+  // A tick of the timeline is one allocation or one release, so a moment is the tick plus the
+  // number of steps that have begun.
   void FindMoments() {
     const std::vector<Buffer>& buffers = timeline_.buffers;
     std::vector<Event> events(2 * buffers.size());
@@ -86,7 +86,7 @@ class SpanFinder {
     Finish(std::move(span));
   }
 
-  // Adds all spans of the buffer but the last one, which `span` is then.
+  // Adds all spans of the buffer except the last, which is left in `span`.
   void FollowVersions(size_t b, MemorySpan* span) {
     for (const int32_t v : versions_in_[b]) {
       const Version& version = traced_.version(v);
@@ -119,7 +119,8 @@ class SpanFinder {
 
   const TracedPlan& traced_;
   const Timeline& timeline_;
-  std::vector<std::vector<int32_t>> versions_in_;  // Of each buffer, in order of making.
+  // The versions in each buffer, in order of making.
+  std::vector<std::vector<int32_t>> versions_in_;
   MemorySpans found_;
 };
 

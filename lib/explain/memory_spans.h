@@ -1,7 +1,7 @@
-// What is in memory at any moment of a plan's schedule, for pictures of it.
+// The contents of memory at each moment of a plan's schedule, for pictures.
 //
-// Time is counted in moments: each step begins at one, and each allocation and each release is one
-// more. What a span holds is in memory at the moments [begin, end).
+// Time is counted in moments: the beginning of each step is one, and each allocation and each
+// release is one. The contents of a span are in memory at the moments [begin, end).
 //
 //   step 0 begins · allocate a · step 1 begins · allocate b · release a · step 2 begins · ...
 //        0              1              2               3            4            5
@@ -22,8 +22,8 @@ namespace ckplan {
 struct MemorySpan {
   BufferKind holds = BufferKind::kTensor;
   MemoryKind kind = MemoryKind::kKept;
-  TensorId tensor;  // For kGradient, whose gradient it is; none for kWorkspace.
-  NodeId node;      // Of kWorkspace alone: who works in it.
+  TensorId tensor;  // For kGradient, the tensor whose gradient it is; none for kWorkspace.
+  NodeId node;      // For kWorkspace only: the node that works in it.
   Bytes bytes;
   int64_t begin = 0;  // Moments.
   int64_t end = 0;
@@ -31,17 +31,19 @@ struct MemorySpan {
 };
 
 struct MemorySpans {
-  std::vector<MemorySpan> spans;    // In order of allocation; without empty buffers.
-  std::vector<int64_t> step_begin;  // The moment at which each step begins, and the end of all.
-  std::vector<int64_t> highest;     // Of each step, the first moment at which use is highest in it.
+  std::vector<MemorySpan> spans;  // In order of allocation; without empty buffers.
+  // The moment at which each step begins, and the end of the last.
+  std::vector<int64_t> step_begin;
+  // For each step, the first moment at which its memory use is highest.
+  std::vector<int64_t> highest;
 };
 
 // O(buffers + versions + reads).
 MemorySpans FindMemorySpans(const TracedPlan& traced);
 
-// The memory that keeping everything, in the graph's own order, has in use where it does the same
-// work: one entry for each step of the plan. A run beyond the first is no work of it, so such a
-// step has the entry of the one before.
+// The memory in use when everything is kept in the graph's own order, while it does the same work:
+// one entry for each step of the plan. A run beyond the first has no counterpart there, so such a
+// step has the entry of the step before.
 std::vector<Bytes> KeepAllMemory(const TracedPlan& traced);
 
 }  // namespace ckplan

@@ -12,7 +12,7 @@
 namespace ckplan {
 namespace {
 
-// What is in memory at the highest moment of a step, by kind.
+// The contents of memory at the highest moment of a step, by kind.
 std::array<Bytes, kMemoryKinds> HeldAt(const MemorySpans& all, size_t step) {
   std::array<Bytes, kMemoryKinds> held;
   const int64_t moment = all.highest[step];
@@ -38,18 +38,18 @@ TEST_CASE("memory spans: a chain by hand") {
   const MemorySpans all = FindMemorySpans(traced);
   REQUIRE(all.step_begin.size() == plan.schedule.steps.size() + 1);
   REQUIRE(all.spans.size() >= 3);
-  // Step 0 begins at moment 0, and makes a at moment 1.
+  // Step 0 begins at moment 0 and makes a at moment 1.
   CHECK(all.spans[0].tensor == TensorId(0));
   CHECK(all.spans[0].begin == 1);
   CHECK(all.spans[0].bytes == Bytes(8));
   CHECK(all.spans[0].reads.front() == 1);
   CHECK(all.step_begin[1] == 2);
   CHECK(all.highest[0] == 1);
-  // Keeping everything is what the plan does.
+  // The plan keeps everything.
   CHECK(KeepAllMemory(traced) == traced.timeline.step_bytes);
 }
 
-TEST_CASE("memory spans: at every step they are what the step needs, of any plan") {
+TEST_CASE("memory spans: at every step of any plan they add up to what the step needs") {
   int64_t kinds_compared = 0;
   for (uint64_t seed = 0; seed < Instances(400); ++seed) {
     CAPTURE(seed);
@@ -63,13 +63,13 @@ TEST_CASE("memory spans: at every step they are what the step needs, of any plan
       CHECK(TotalOf(held) == traced.timeline.step_bytes[step]);
       CHECK(all.step_begin[step] <= all.highest[step]);
       CHECK(all.highest[step] < all.step_begin[step + 1]);
-      // An alias of a joint graph's value does not change what the memory counts as.
+      // An alias of a joint graph's value does not change the kind of the memory.
       if (random.joint != nullptr) continue;
       CHECK(held == curve[step].by_kind);
       ++kinds_compared;
     }
     const PeakExplanation peak = ExplainPeak(traced);
-    // Where one operation writes over a value and makes an alias of it, either may count.
+    // If one operation writes over a value and makes an alias of it, either kind may count.
     if (!traced.steps().empty() && random.joint == nullptr) {
       CHECK(HeldAt(all, peak.step) == peak.by_kind);
     }
@@ -84,7 +84,7 @@ TEST_CASE("memory spans: at every step they are what the step needs, of any plan
   CHECK(kinds_compared > Instances(1000));
 }
 
-TEST_CASE("memory spans: keep-all has its peak behind every plan with all of its steps") {
+TEST_CASE("memory spans: keep-all has its peak in every plan that has all of its steps") {
   int64_t plans = 0;
   for (uint64_t seed = 0; seed < Instances(200); ++seed) {
     CAPTURE(seed);
@@ -95,7 +95,7 @@ TEST_CASE("memory spans: keep-all has its peak behind every plan with all of its
     Bytes highest;
     for (const Bytes bytes : memory) highest = std::max(highest, bytes);
     CHECK(highest <= random.plan.figures.baseline_peak);
-    // A plan may leave out operations that nothing needs.
+    // A plan may leave out operations whose results are not needed.
     const Schedule keep_all = random.graph->KeepAll();
     if (traced.steps().size() < keep_all.steps.size()) continue;
     if (random.joint == nullptr) CHECK(highest == random.plan.figures.baseline_peak);

@@ -81,7 +81,7 @@ class PlannedTensorGraph : public PlannedGraph {
     if (step.kind == StepKind::kBackward) sum += graph_.node(step.node()).backward_workspace;
     if (step.kind != StepKind::kForward) return sum;
     const Node& node = graph_.node(step.node());
-    Bytes in_place;  // One output alone is written so.
+    Bytes in_place;  // Only one output is written in place.
     for (const InPlacePair& pair : node.in_place) {
       if (BytesOf(pair.output) == BytesOf(pair.input)) {
         in_place = std::max(in_place, BytesOf(pair.output));
@@ -190,7 +190,7 @@ class PlannedJointGraph : public PlannedGraph {
   std::vector<MemoryKind> KindsOf(const Schedule& schedule,
                                   const Timeline& timeline) const override {
     IdVector<NodeId, bool> has_run(graph_.ops().size());
-    std::vector<bool> is_first;  // Of each step: whether its operation has not run before.
+    std::vector<bool> is_first;  // For each step, whether its operation runs for the first time.
     for (const Step& step : schedule.steps) {
       is_first.push_back(!has_run[step.node()]);
       has_run[step.node()] = true;
@@ -238,7 +238,7 @@ class PlannedJointGraph : public PlannedGraph {
   }
 
   const JointGraph& graph_;
-  const bool has_backward_;  // Whether it says which operations are backward.
+  const bool has_backward_;  // Whether the graph says which operations are backward.
 };
 
 }  // namespace

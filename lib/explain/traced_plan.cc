@@ -10,15 +10,16 @@ namespace {
 
 constexpr int32_t kNone = -1;
 
-// A buffer ends with the last storage in it; an earlier one ends where the next is written in
-// place.
+// The last storage in a buffer ends with the buffer; an earlier one ends where the next is written
+// in place.
 std::vector<int32_t> FindEnds(const PlannedGraph& graph, const Timeline& timeline) {
   struct Tenant {
     TensorId storage;
     int32_t until = 0;
-    int32_t since = 0;  // Where its first version is made.
+    int32_t since = 0;  // The step that makes its first version.
   };
-  std::vector<Tenant> tenants(timeline.buffers.size());  // Of each buffer, the last one first.
+  // The tenant of each buffer, from the last to the first.
+  std::vector<Tenant> tenants(timeline.buffers.size());
   std::vector<int32_t> until(timeline.versions.size());
   for (size_t v = timeline.versions.size(); v-- > 0;) {
     const Version& version = timeline.versions[v];
@@ -30,7 +31,7 @@ std::vector<int32_t> FindEnds(const PlannedGraph& graph, const Timeline& timelin
       tenant.storage = storage;
     }
     tenant.since = version.made_at;
-    // One operation may write over a value and make an alias of it as well.
+    // One operation may write over a value and also make an alias of it.
     until[v] = std::max(tenant.until, version.last_read);
   }
   return until;
@@ -74,7 +75,8 @@ TracedPlan TracePlan(const PlannedGraph& graph, const Plan& plan) {
   traced.versions_in.resize(graph.tensor_count());
   if (HasConstraints(plan.request)) {
     Result<Constraints> constraints = graph.ConstraintsOf(plan.request);
-    // A plan may obey what the planner refuses: to keep and to recompute what nobody reads.
+    // A plan may have constraints that the planner refuses: to keep and to recompute a tensor that
+    // is never read.
     if (constraints.ok()) traced.constraints = std::move(constraints).value();
   }
   if (plan.schedule.steps.empty()) return traced;

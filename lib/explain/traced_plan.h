@@ -1,4 +1,5 @@
-// A plan with what follows from it step by step: what lives when, until when, and who reads it.
+// A plan with what follows from it step by step: which versions live when, and which steps read
+// them.
 #pragma once
 
 #include <cstdint>
@@ -19,30 +20,31 @@ struct TracedPlan {
   const PlannedGraph& graph;
   const Plan& plan;
   Timeline timeline;
-  // Of the timeline's versions:
+  // Indexed by the timeline's versions:
   std::vector<MemoryKind> kinds;
-  std::vector<int32_t> until;               // The last step at which it is in memory.
-  std::vector<std::vector<int32_t>> reads;  // The steps that read it, ascending.
-  // The versions in the memory of a tensor, its own and those of its aliases, in order of making;
-  // empty for tensors that are aliases themselves.
+  std::vector<int32_t> until;               // The last step at which the version is in memory.
+  std::vector<std::vector<int32_t>> reads;  // The steps that read the version, ascending.
+  // The versions in the memory of a tensor, its own and those of its aliases, in order of making.
+  // Empty for tensors that are aliases.
   IdVector<TensorId, std::vector<int32_t>> versions_in;
-  // Of steps: whether the step's node has run before.
+  // For each step, whether its node has run before.
   std::vector<bool> has_run;
-  std::optional<Constraints> constraints;  // Of the plan's request; none if there are none.
+  std::optional<Constraints> constraints;  // The constraints of the plan's request, if it has any.
 
   const Version& version(int32_t index) const {
     return timeline.versions[static_cast<size_t>(index)];
   }
   const std::vector<Step>& steps() const { return plan.schedule.steps; }
-  // By the graph and by the constraints.
+  // Whether the graph and the constraints allow it.
   bool MayRunAgain(NodeId node) const {
     return graph.MayRunAgain(node) && !(constraints && constraints->runs_once[node]);
   }
-  // "backward of conv1"; empty for a plan without steps.
+  // Describes a step: "backward of conv1". Empty for a plan without steps.
   std::string NameOfStep(size_t step) const;
 };
 
-// Refers to both. `plan` must be a valid plan of the graph. O(reads of all steps).
+// The result refers to both arguments. `plan` must be a valid plan of the graph. O(reads of all
+// steps).
 TracedPlan TracePlan(const PlannedGraph& graph, const Plan& plan);
 
 }  // namespace ckplan

@@ -15,7 +15,7 @@ class Freeing {
   Freeing(const TracedPlan& traced, int32_t version, int32_t step)
       : traced_(traced),
         graph_(traced.graph),
-        behind_(step),
+        after_(step),
         freed_(graph_.MakerOf(traced.version(version).tensor)),
         newest_(graph_.tensor_count(), kNoRun),
         is_gone_(graph_.tensor_count()),
@@ -32,14 +32,14 @@ class Freeing {
     for (size_t k = 0; k < steps.size(); ++k) {
       PollStop();
       step_ = static_cast<int32_t>(k);
-      if (step_ > behind_) {
+      if (step_ > after_) {
         for (const TensorId read : graph_.ReadsOf(steps[k])) {
           if (is_gone_[read] && !RunAgain(graph_.MakerOf(read))) return std::nullopt;
         }
       }
       schedule_.steps.push_back(steps[k]);
       NoteVersions();
-      if (step_ <= behind_) continue;
+      if (step_ <= after_) continue;
       for (const TensorId made : graph_.MakesOf(steps[k])) is_gone_[made] = false;
     }
     return std::move(schedule_);
@@ -58,14 +58,14 @@ class Freeing {
     }
   }
 
-  // Whether the tensor is in memory when the step begins, as far as the plan keeps it.
+  // Whether the tensor is in memory when the step begins, by the plan's own versions.
   bool IsThere(TensorId tensor) const {
     if (is_gone_[tensor]) return false;
     if (is_again_[tensor] || newest_[tensor] == kNoRun) return true;
     return traced_.until[static_cast<size_t>(newest_[tensor])] >= step_;
   }
 
-  // Depth-first without recursion: chains may be 100,000 long.
+  // Depth-first without recursion: a chain may have 100,000 nodes.
   bool RunAgain(NodeId node) {
     std::vector<Frame> stack = {{node}};
     while (!stack.empty()) {
@@ -92,10 +92,10 @@ class Freeing {
 
   const TracedPlan& traced_;
   const PlannedGraph& graph_;
-  const int32_t behind_;
+  const int32_t after_;
   const NodeId freed_;
-  IdVector<TensorId, int32_t> newest_;  // Version of the plan.
-  IdVector<TensorId, bool> is_gone_;    // It is what was freed, and has not run again.
+  IdVector<TensorId, int32_t> newest_;  // Index of the plan's newest version.
+  IdVector<TensorId, bool> is_gone_;    // It was freed and has not run again.
   IdVector<TensorId, bool> is_again_;   // It has run again for a reader.
   Schedule schedule_;
   int32_t step_ = 0;
@@ -104,7 +104,7 @@ class Freeing {
 
 }  // namespace
 
-std::optional<Schedule> FreedBehind(const TracedPlan& traced, int32_t version, int32_t step) {
+std::optional<Schedule> FreedAfter(const TracedPlan& traced, int32_t version, int32_t step) {
   return Freeing(traced, version, step).Run();
 }
 

@@ -1,8 +1,8 @@
-// What a plan would need and take if one decision in it were another. Each change makes a whole
-// schedule, which the simulator measures, so what is said of it is exact; but it is the plan
-// changed in one place, and not the best plan with that decision.
+// The memory and time of a plan if one of its decisions were different. Each change makes a whole
+// schedule, which the simulator measures, so the figures are exact. They are those of this plan
+// changed in one place, not of the best plan with that decision.
 //
-// Both changes are of plans that free by liveness.
+// Both changes require plans that free by liveness.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,17 @@
 
 namespace ckplan {
 
-// The memory of the version is released behind `step`, at which it must be in memory, and who reads
-// it later gets it from another run of its maker. What that run reads, and is not in memory by
-// then, is run again as well, just before. Nothing: something of it must not run twice, by the
-// graph or by a constraint, which that maker itself may break.
-std::optional<Schedule> FreedBehind(const TracedPlan& traced, int32_t version, int32_t step);
+// Releases the memory of the version after `step`, where it must be in memory. Later readers get it
+// from another run of its maker. Whatever that run reads that is no longer in memory runs again as
+// well, just before it. Returns nothing if that would run an operation twice that the graph or a
+// constraint forbids; the constraints do not apply to the maker itself.
+std::optional<Schedule> FreedAfter(const TracedPlan& traced, int32_t version, int32_t step);
 
-// The version comes from a run of its maker beyond the first: that run is left out, and what ran
-// for it alone, so that the version before stays in memory.
+// Leaves out the run that makes the version, which is a run beyond the first, and the runs that
+// only it needed. The version before stays in memory instead.
 Schedule KeptInstead(const TracedPlan& traced, int32_t version);
 
-// The search for what may change: measuring ends after so many steps of schedules, less than a
-// second.
+// Limit of measuring, in steps of schedules: less than a second.
 inline constexpr int64_t kWhatIfSteps = 4'000'000;
 
 }  // namespace ckplan

@@ -29,7 +29,7 @@ int32_t LastForwardUse(const TracedPlan& traced, int32_t version) {
   return last;
 }
 
-// A plan of another schedule, as far as TracePlan looks at it.
+// A plan with another schedule, complete enough for TracePlan.
 Plan WithSchedule(Plan plan, Schedule schedule) {
   plan.schedule = std::move(schedule);
   return plan;
@@ -37,7 +37,7 @@ Plan WithSchedule(Plan plan, Schedule schedule) {
 
 }  // namespace
 
-TEST_CASE("what if: freeing one tensor of keep-all is keeping all but one, and back") {
+TEST_CASE("what if: freeing a tensor of keep-all equals keeping all others, and the reverse") {
   int64_t freed = 0;
   for (uint64_t seed = 0; seed < Instances(60); ++seed) {
     CAPTURE(seed);
@@ -52,9 +52,9 @@ TEST_CASE("what if: freeing one tensor of keep-all is keeping all but one, and b
       is_kept[node] = false;
       const Plan others = PlanOfKept(graph, is_kept);
       const int32_t version = VersionOf(traced, graph.node(node).outputs.front());
-      const auto schedule = FreedBehind(traced, version, LastForwardUse(traced, version));
+      const auto schedule = FreedAfter(traced, version, LastForwardUse(traced, version));
       REQUIRE(schedule.has_value());
-      // Where the backward pass begins, the lowering keeps what would be run again at once.
+      // At the start of the backward pass, the lowering keeps what would be run again at once.
       if (others.schedule == keep_all.schedule) continue;
       CHECK(schedule->steps == others.schedule.steps);
       ++freed;
@@ -66,7 +66,7 @@ TEST_CASE("what if: freeing one tensor of keep-all is keeping all but one, and b
   CHECK(freed > Instances(100));
 }
 
-TEST_CASE("what if: whatever is freed is gone, and the schedule is a training step") {
+TEST_CASE("what if: a freed tensor is gone, and the schedule is a training step") {
   int64_t freed = 0, refused = 0, kept = 0;
   for (uint64_t seed = 0; seed < Instances(400); ++seed) {
     CAPTURE(seed);
@@ -77,7 +77,7 @@ TEST_CASE("what if: whatever is freed is gone, and the schedule is a training st
       const auto version = static_cast<int32_t>(v);
       const Version& own = traced.version(version);
       if (random.graph->StorageOf(own.tensor) != own.tensor) continue;
-      const auto schedule = FreedBehind(traced, version, own.made_at);
+      const auto schedule = FreedAfter(traced, version, own.made_at);
       refused += schedule ? 0 : 1;
       if (!schedule) continue;
       ++freed;

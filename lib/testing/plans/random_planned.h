@@ -12,7 +12,7 @@ namespace ckplan {
 Plan PlanOfKept(const TensorGraph& graph, IdVector<NodeId, bool> is_kept);
 Plan KeepAllPlan(const TensorGraph& graph);
 
-// A random graph of either kind, with a random plan for it.
+// A random graph of either kind and a random plan for it.
 struct RandomPlanned {
   explicit RandomPlanned(uint64_t seed);
 
