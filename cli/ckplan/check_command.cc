@@ -260,7 +260,7 @@ ExitCode TellFailures(const std::vector<Findings>& all, bool is_told) {
   if (all.size() > 1 && failing > 0) {
     PrintError(MakeError(ErrorCode::kCheckFailed, fmt::format("{} of {} plans fail{}", failing,
                                                               all.size(), failing == 1 ? "s" : "")),
-               "ckplan");
+               "ckplan", code);
   }
   return code;
 }
@@ -275,7 +275,7 @@ void AddCheckOptions(CommandLine& line, Options& options) {
             &options.models);
   options.request.Add(line, "cost_model");
   line.List("--fail-on", "LIMIT",
-            "exit with 1 above it: peak>16GiB, overhead>5%, peak:+1%, peak:+10MiB",
+            "exit with 1 above it: peak>16GiB, peak>60%, overhead>5%, peak:+10MiB",
             &options.fail_on);
   line.Value("--against", "OLD",
              "the plan that limits on growth start from, or a folder of such by the same names",

@@ -6,6 +6,7 @@
 
 #include "cli/ckplan/config.h"
 #include "cli/common/memory_limit.h"
+#include "cli/common/message.h"
 
 namespace ckplan {
 namespace {
@@ -40,6 +41,8 @@ constexpr std::array kCommands = {
             "ckplan modules plan.json resnet18.onnx", AddModulesOptions, RunModules},
     Command{"algos", "list the algorithms, with their papers and guarantees", "ckplan algos",
             AddAlgosOptions, RunAlgos},
+    Command{"devices", "list the devices that costs and memory are taken from",
+            "ckplan devices rtx4090", AddDevicesOptions, RunDevices},
     Command{"schema", "print the JSON Schema of a file format", "ckplan schema plan",
             AddSchemaOptions, RunSchema},
     Command{"completion", "print the script by which a shell completes command lines",
@@ -64,6 +67,9 @@ CommandLine CommandLineOf(const Command& command, Options& options) {
   CommandLine line(fmt::format("ckplan {}", command.name), command.example,
                    Sentence(command.summary));
   command.add_options(line, options);
+  // main() has read it already, before the first message.
+  line.Choice(std::string(kMessagesFlag), {"text", "json"},
+              "form of errors, warnings and notes on standard error", &options.messages);
   // All that work on files; to list algorithms or print a page there is nothing to set.
   if (line.HasOption("--memory-limit")) AddConfigOptions(line, options);
   return line;

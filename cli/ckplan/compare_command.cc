@@ -14,6 +14,7 @@
 #include "cli/ckplan/plan_summary.h"
 #include "cli/ckplan/request_text.h"
 #include "cli/common/memory_limit.h"
+#include "cli/common/message.h"
 #include "cli/common/size_arg.h"
 #include "cli/common/text_table.h"
 #include "lib/base/human_bytes.h"
@@ -397,7 +398,7 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
   progress.Stage(fmt::format("reading {}", options.source));
   CKPLAN_ASSIGN_OR_RETURN(std::optional<Source> source, Read(options, request));
   progress.Clear();
-  if (!source) return Interrupted(screen);
+  if (!source) return Interrupted();
   Comparison comparison{*std::move(source), Bytes(0), request, false, {}, false};
   for (const std::string& warning : comparison.source.warnings) screen.Warn(warning);
   const bool is_joint = comparison.source.joint.has_value();
@@ -420,7 +421,7 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
       comparison.rows.push_back(PlanBy(*info, comparison.source, own, interrupt, limit_text));
       if (!interrupt.was_interrupted()) continue;
       progress.Clear();
-      return Interrupted(screen);
+      return Interrupted();
     }
   }
   progress.Clear();
@@ -431,7 +432,11 @@ Result<ExitCode> RunCompare(const Options& options, const Screen& screen) {
                                     [](const Row& row) { return row.plan.has_value(); });
   const std::string hint = options.request.BareBudgetHint(comparison.baseline_peak);
   if (!has_plan && !hint.empty()) screen.Note(hint);
-  return has_plan ? ExitCode::kOk : ExitCodeOf(comparison.rows.front().error->code);
+  if (has_plan) return ExitCode::kOk;
+  const Error& first = *comparison.rows.front().error;
+  // The table has it already, for people.
+  if (CurrentMessageForm() == MessageForm::kJson) return first;
+  return ExitCodeOf(first.code);
 }
 
 }  // namespace ckplan

@@ -12,6 +12,7 @@
 #include "cli/ckplan/commands.h"
 #include "cli/common/completion.h"
 #include "cli/common/config_file.h"
+#include "cli/common/message.h"
 #include "cli/common/request_flags.h"
 #include "lib/base/nearest_name.h"
 #include "lib/base/read_file.h"
@@ -22,8 +23,8 @@ namespace {
 using EntryKind = ConfigEntry::Kind;
 
 // They say what one run writes, or where this file is.
-constexpr std::string_view kNotInFile[] = {"--help",         "--config", "--no-config",
-                                           "--print-config", "--output", "--emit"};
+constexpr std::string_view kNotInFile[] = {"--help",   "--config", "--no-config", "--print-config",
+                                           "--output", "--emit",   kMessagesFlag};
 
 bool IsForFile(const OptionDescription& option) {
   return std::count(std::begin(kNotInFile), std::end(kNotInFile), option.LongFlag()) == 0;

@@ -215,7 +215,7 @@ Result<ExitCode> RunDiff(const Options& options, const Screen& screen) {
   const Interrupt interrupt(time_limit);
   Result<Sides> sides = options.newer_plan.empty() ? FromModel(options, outputs, interrupt, screen)
                                                    : FromFiles(options, outputs);
-  if (interrupt.was_interrupted()) return Interrupted(screen);
+  if (interrupt.was_interrupted()) return Interrupted();
   if (!sides.ok()) return std::move(sides).error();
   const StopsSuspended whole;  // The plans are there: the difference is told to the end.
   const DiffSide& older = sides->first.shown;

@@ -178,7 +178,7 @@ Result<ExitCode> RunFit(const Options& options, const Screen& screen) {
   progress.Stage(fmt::format("fitting {}", options.source));
   Result<Fit> found = FindFit(request, {interrupt.token(), MemoryLimit()});
   progress.Clear();
-  if (interrupt.was_interrupted()) return Interrupted(screen);
+  if (interrupt.was_interrupted()) return Interrupted();
   CKPLAN_ASSIGN_OR_RETURN(Fit fit, InTime(std::move(found), options));
   const StopsSuspended whole;  // What has been found is told to the end.
   for (const std::string& warning : fit.warnings) screen.Warn(warning);
@@ -186,10 +186,7 @@ Result<ExitCode> RunFit(const Options& options, const Screen& screen) {
   CKPLAN_RETURN_IF_ERROR(TellTable(options, outputs, screen, [&](std::string_view format) {
     return Rendered(report, format, screen);
   }));
-  if (!report.fit.NextRow()) {
-    for (const std::string& line : NothingFits(report)) screen.Note(line);
-    return ExitCode::kInfeasible;
-  }
+  if (!report.fit.NextRow()) return NothingFits(report);
   if (options.format == "text" && !outputs.TakesStdout()) {
     screen.Note(NextHint(options, request, report.fit));
   }

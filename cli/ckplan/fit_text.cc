@@ -145,31 +145,31 @@ void WriteRow(const Fit& fit, const FitRow& row, bool is_best, JsonWriter* json)
 
 }  // namespace
 
-std::vector<std::string> NothingFits(const FitReport& report) {
+Error NothingFits(const FitReport& report) {
   const Fit& fit = report.fit;
   const std::string dim = Printable(fit.dim, kLongestName);
   const std::string memory = HumanBytes(report.memory - report.reserve);
   if (!fit.shortage) {
-    return {
-        fmt::format("ckplan: infeasible: no size of {} fits {}; plans that add more time may, "
-                    "see --added-time",
-                    dim, memory)};
+    return MakeError(ErrorCode::kInfeasible,
+                     fmt::format("infeasible: no size of {} fits {}; plans that add more time may, "
+                                 "see --added-time",
+                                 dim, memory));
   }
   const ConstantsShortage& shortage = *fit.shortage;
-  std::vector<std::string> lines = {
-      fmt::format("ckplan: infeasible: no size of {} fits {}: what no plan changes needs {} with "
-                  "{}={}: {}",
+  Error error = MakeError(
+      ErrorCode::kInfeasible,
+      fmt::format("infeasible: no size of {} fits {}: what no plan changes needs {} with {}={}: {}",
                   dim, memory, HumanBytes(shortage.needed()), dim, fit.smallest_size,
-                  PartsText(shortage.constants, shortage.optimizer_state, fit.plan.optimizer))};
+                  PartsText(shortage.constants, shortage.optimizer_state, fit.plan.optimizer)));
   for (const LessConstants& less : shortage.remedies) {
     const bool is_least = less.setting.name == "freeze";
-    lines.push_back(fmt::format("  with {} {} it needs {}{}", FlagOf(less.setting.name),
-                                less.setting.value, HumanBytes(less.constants),
-                                is_least ? " or more, by what is still trained" : ""));
+    error.notes.push_back(fmt::format("with {} {} it needs {}{}", FlagOf(less.setting.name),
+                                      less.setting.value, HumanBytes(less.constants),
+                                      is_least ? " or more, by what is still trained" : ""));
   }
-  lines.push_back(fmt::format("  a device must have more than {}, and the reserve",
-                              HumanBytes(shortage.needed())));
-  return lines;
+  error.notes.push_back(fmt::format("a device must have more than {}, and the reserve",
+                                    HumanBytes(shortage.needed())));
+  return error;
 }
 
 std::string FitText(const FitReport& report, const Terminal& terminal) {

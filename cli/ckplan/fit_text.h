@@ -24,7 +24,7 @@ std::string FitMarkdown(const FitReport& report);
 std::string FitCsv(const FitReport& report);
 std::string FitJson(const FitReport& report);  // schemas/fit.schema.json
 
-// Where no size fits: why, and what would help, in lines for standard error.
-std::vector<std::string> NothingFits(const FitReport& report);
+// Where no size fits: why, and what would help.
+Error NothingFits(const FitReport& report);
 
 }  // namespace ckplan

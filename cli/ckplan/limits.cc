@@ -34,9 +34,10 @@ Result<Source> LoadInTime(const std::string& path, const PlanRequest& request,
                                options.time_limit.value_or(""), path));
 }
 
-ExitCode Interrupted(const Screen& screen) {
-  screen.Note("ckplan: interrupted; nothing was written");
-  return ExitCode::kInterrupted;
+ExitCode Interrupted() {
+  constexpr ExitCode kCode = ExitCode::kInterrupted;
+  PrintError(MakeError(ErrorCode::kTimeout, "interrupted; nothing was written"), "ckplan", kCode);
+  return kCode;
 }
 
 }  // namespace ckplan

@@ -30,7 +30,7 @@ Result<T> InTime(Result<T> result, const Options& options) {
 Result<Source> LoadInTime(const std::string& path, const PlanRequest& request,
                           const Options& options);
 
-// Tells that Ctrl-C has ended the command.
-ExitCode Interrupted(const Screen& screen);
+// Prints that Ctrl-C has ended the command.
+ExitCode Interrupted();
 
 }  // namespace ckplan

@@ -8,6 +8,7 @@
 
 #include "cli/ckplan/commands.h"
 #include "cli/common/guard.h"
+#include "cli/common/message.h"
 #include "lib/base/nearest_name.h"
 
 namespace ckplan {
@@ -28,6 +29,7 @@ Result<Done> CheckIsSource(const std::string& word) {
 }
 
 Result<ExitCode> Run(std::vector<std::string> typed) {
+  SetMessageForm(MessageFormIn(typed));
   const Screen screen = DetectScreen("auto", /*is_quiet=*/false, /*has_no_progress=*/false);
   std::vector<std::string> arguments = WithoutHelpWord(std::move(typed));
   const std::string first = arguments.empty() ? "" : arguments.front();

@@ -19,7 +19,7 @@ struct Options {
   std::string newer_plan;
   std::vector<std::string> plans;   // All PLAN arguments, for commands that take several.
   std::vector<std::string> models;  // Their models.
-  std::string name;                 // Name of the schema to print.
+  std::string name;                 // Name of the schema to print, or of the device to list.
   std::string what;                 // To explain: "peak", or a name.
 
   // How to read the model, and what to plan:
@@ -54,6 +54,7 @@ struct Options {
   bool is_quiet = false;
   bool is_verbose = false;
   bool has_no_progress = false;
+  std::string messages = "text";
 };
 
 void AddScreenOptions(CommandLine& line, Options& options);  // --color, -q, --no-progress

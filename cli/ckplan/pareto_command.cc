@@ -11,6 +11,7 @@
 #include "cli/ckplan/outputs.h"
 #include "cli/ckplan/pareto_text.h"
 #include "cli/common/memory_limit.h"
+#include "cli/common/message.h"
 #include "lib/planner/joint_planner.h"
 #include "lib/planner/pareto.h"
 #include "lib/planner/planner.h"
@@ -185,7 +186,7 @@ Result<ExitCode> RunPareto(const Options& options, const Screen& screen) {
   CKPLAN_ASSIGN_OR_RETURN(const auto time_limit, TimeLimitOf(options));
   const Interrupt interrupt(time_limit);
   Result<std::vector<ParetoSeries>> traced = TraceAll(options, grid, interrupt, screen);
-  if (interrupt.was_interrupted()) return Interrupted(screen);
+  if (interrupt.was_interrupted()) return Interrupted();
   CKPLAN_ASSIGN_OR_RETURN(const std::vector<ParetoSeries> all, InTime(std::move(traced), options));
   const StopsSuspended whole;  // What has been found is told to the end.
   CKPLAN_RETURN_IF_ERROR(TellTable(options, outputs, screen, [&](std::string_view format) {
@@ -193,7 +194,12 @@ Result<ExitCode> RunPareto(const Options& options, const Screen& screen) {
   }));
   const bool has_curve = std::any_of(
       all.begin(), all.end(), [](const ParetoSeries& series) { return series.curve.has_value(); });
-  return has_curve ? ExitCode::kOk : ExitCode::kInput;
+  if (has_curve) return ExitCode::kOk;
+  // The table has it already, for people.
+  if (CurrentMessageForm() == MessageForm::kJson) {
+    return MakeError(ErrorCode::kUnsupported, all.front().failure);
+  }
+  return ExitCode::kInput;
 }
 
 }  // namespace ckplan

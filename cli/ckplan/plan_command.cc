@@ -107,10 +107,10 @@ Result<ExitCode> Tell(const Options& options, const Outputs& outputs, const Sour
 
 // Why there is no plan, in the words of the command line.
 Result<ExitCode> WithoutPlan(const Options& options, const Source& source,
-                             const Interrupt& interrupt, Error error, const Screen& screen) {
-  if (interrupt.was_interrupted()) return Interrupted(screen);
+                             const Interrupt& interrupt, Error error) {
+  if (interrupt.was_interrupted()) return Interrupted();
   if (error.code == ErrorCode::kInfeasible) {
-    const StopsSuspended whole;  // The error is told to the end.
+    const StopsSuspended whole;  // The whole error is reported.
     const std::string hint = options.request.BareBudgetHint(BaselinePeak(source));
     if (!hint.empty()) error.notes.push_back(hint);
   }
@@ -153,7 +153,7 @@ Result<ExitCode> RunPlan(const Options& options, const Screen& screen) {
   progress.Stage(fmt::format("reading {}", options.source));
   Result<Source> loaded = LoadInTime(options.source, request, options);
   progress.Clear();
-  if (interrupt.was_interrupted()) return Interrupted(screen);
+  if (interrupt.was_interrupted()) return Interrupted();
   CKPLAN_ASSIGN_OR_RETURN(const Source source, std::move(loaded));
   CKPLAN_RETURN_IF_ERROR(outputs.CheckFor(source));
   for (const std::string& warning : source.warnings) screen.Warn(warning);
@@ -164,7 +164,7 @@ Result<ExitCode> RunPlan(const Options& options, const Screen& screen) {
   Result<Plan> plan = Solve(source, request, interrupt, &shortage);
   const double seconds = SecondsSince(start);
   progress.Clear();
-  if (!plan.ok()) return WithoutPlan(options, source, interrupt, std::move(plan).error(), screen);
+  if (!plan.ok()) return WithoutPlan(options, source, interrupt, std::move(plan).error());
   const StopsSuspended whole;  // What has been found is written to the end.
   TellChoice(request, source, *plan, shortage, interrupt, options, screen);
   if (screen.is_verbose) screen.Note(fmt::format("ckplan: planned in {:.3f} s", seconds));

@@ -170,7 +170,7 @@ Result<ExitCode> RunReport(const Options& options, const Screen& screen) {
   Result<std::string> made = UnlessStopped([&] {
     return PageOf(paths, options, outputs, {interrupt.token(), MemoryLimit()}, screen);
   });
-  if (interrupt.was_interrupted()) return Interrupted(screen);
+  if (interrupt.was_interrupted()) return Interrupted();
   CKPLAN_ASSIGN_OR_RETURN(const std::string page, InTime(std::move(made), options));
   const StopsSuspended whole;  // The page is there.
   if (outputs.TakesStdout()) {

@@ -37,6 +37,7 @@ constexpr std::array kMetrics = {
     MetricForms{.metric = Metric::kPeak,
                 .name = "peak",
                 .has_size = true,
+                .has_percent = true,
                 .has_growth = true,
                 .has_growth_by_size = true,
                 .has_model_size = true},
@@ -128,9 +129,21 @@ void JudgeSize(const Threshold& threshold, Wide bytes, Verdict* verdict) {
   if (!hint.empty()) verdict->message += "; " + hint;
 }
 
+void JudgeShareOfKeepAll(const Threshold& threshold, const PlanFigures& figures, Verdict* verdict) {
+  const Wide keep_all = figures.baseline_peak.count();
+  verdict->holds = !IsAbove(figures.peak.count(), keep_all, threshold.value);
+  verdict->message =
+      fmt::format("peak {} is {} {} of keep-all's {}", BytesText(figures.peak.count()),
+                  verdict->holds ? "within" : "above", LimitOf(threshold), BytesText(keep_all));
+}
+
 void JudgeLimit(const Threshold& threshold, const PlanFigures& figures, Verdict* verdict) {
-  if (threshold.metric != Metric::kOverhead) {
+  if (threshold.unit == Threshold::Unit::kBytes) {
     JudgeSize(threshold, BytesOf(threshold.metric, figures), verdict);
+    return;
+  }
+  if (threshold.metric == Metric::kPeak) {
+    JudgeShareOfKeepAll(threshold, figures, verdict);
     return;
   }
   const Wide step = StepCost(figures);
@@ -252,7 +265,8 @@ std::string Meant(const std::string& text, LimitSubject subject) {
 }
 
 constexpr std::string_view kPlanForms =
-    "write peak>16GiB, arena>16GiB, total>16GiB or overhead>5%, or, with --against OLD, peak:+1%, "
+    "write peak>16GiB, peak>60%, arena>16GiB, total>16GiB or overhead>5%, or, with --against OLD, "
+    "peak:+1%, "
     "peak:+10MiB, arena:+1%, total:+1% or time:+2%";
 constexpr std::string_view kModelForms =
     "write peak>16GiB, total>16GiB, activations>8GiB, saved>8GiB, parameters>2GiB or warnings>0";
@@ -374,7 +388,7 @@ void PrintFailures(const std::string& path, const std::vector<Verdict>& verdicts
   constexpr size_t kShown = 10;
   if (failures.size() > kShown) failures.resize(kShown);
   if (!is_told) error.notes = std::move(failures);
-  PrintError(error, "ckplan");
+  PrintError(error, "ckplan", ExitCode::kDifferent);
 }
 
 }  // namespace ckplan

@@ -2,6 +2,7 @@
 //
 // Of a plan, by `ckplan check`:
 //   peak>16GiB      the simulated peak, in bytes
+//   peak>60%        the same, as a share of the peak of keeping everything
 //   arena>18GB      the size of the slab
 //   total>24GiB     the peak and what no plan changes: parameters, gradients, optimizer, inputs
 //   overhead>5%     forward cost run again, of a training step without recomputation

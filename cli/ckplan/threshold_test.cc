@@ -45,6 +45,7 @@ TEST_CASE("thresholds: every form is read") {
       {"arena>16GB", Metric::kArena, false, Unit::kBytes, 16'000'000'000},
       {"total>1.5KiB", Metric::kTotal, false, Unit::kBytes, 1536},
       {"peak>64PiB", Metric::kPeak, false, Unit::kBytes, int64_t{1} << 56},
+      {"peak>60%", Metric::kPeak, false, Unit::kPercent, 60'000'000},
       {"overhead>0%", Metric::kOverhead, false, Unit::kPercent, 0},
       {"overhead>5%", Metric::kOverhead, false, Unit::kPercent, 5'000'000},
       {"overhead>0.1%", Metric::kOverhead, false, Unit::kPercent, 100'000},
@@ -94,8 +95,8 @@ TEST_CASE("thresholds: anything else is refused") {
       // Signs.
       "peak:1%", "peak:-1%", "peak:++1%", "peak:+-1%", "peak>-1", "peak>+1", "overhead>-5%",
       // The wrong kind of value.
-      "peak:+1", "peak>5%", "peak>min", "overhead>5", "overhead>1GiB", "overhead:+5%", "time>2%",
-      "time>1GiB", "time:+2", "time:+1GiB", "overhead:+1GiB", "total>60%", "arena:+16", "peak:+10M",
+      "peak:+1", "peak>min", "overhead>5", "overhead>1GiB", "overhead:+5%", "time>2%", "time>1GiB",
+      "time:+2", "time:+1GiB", "overhead:+1GiB", "total>60%", "arena:+16", "peak:+10M",
       // Bad numbers.
       "peak >16GiB", "peak>16 GiB", "peak>16GiB ", "peak>16G", "peak>16gib", "peak>1.5",
       "peak>1.GiB", "peak>.5GiB", "peak>0x10", "peak>1e9", "peak>16GiBx", "peak:+1%%", "peak:+1,5%",
@@ -116,6 +117,12 @@ TEST_CASE("thresholds: a limit itself is within it, one more is not") {
   const PlanFigures old = FiguresOf(1000, 0);
   CHECK(Holds("peak>1000", FiguresOf(1000, 0), old));
   CHECK_FALSE(Holds("peak>1000", FiguresOf(1001, 0), old));
+  PlanFigures share = FiguresOf(600, 0);
+  share.baseline_peak = Bytes(1000);
+  CHECK(Holds("peak>60%", share, old));
+  share.peak = Bytes(601);
+  CHECK_FALSE(Holds("peak>60%", share, old));
+  CHECK(Holds("peak>60.1%", share, old));
   CHECK(Holds("arena>1000", FiguresOf(999, 0), old));
   CHECK_FALSE(Holds("arena>1000", FiguresOf(1000, 0), old));
   CHECK(Holds("total>5123", FiguresOf(1000, 0), old));
@@ -142,12 +149,14 @@ TEST_CASE("thresholds: a limit itself is within it, one more is not") {
 
 TEST_CASE("thresholds: the largest figures do not overflow") {
   PlanFigures largest;
-  largest.peak = largest.arena = Bytes::Max();
+  largest.peak = largest.arena = largest.baseline_peak = Bytes::Max();
   largest.forward_cost = largest.backward_cost = largest.overhead = Cost::Max();
   largest.constants = {Bytes::Max(), Bytes::Max(), Bytes::Max()};
   largest.optimizer_state = Bytes::Max();
   CHECK(Holds("total:+0%", largest, largest));
   CHECK_FALSE(Holds("total>64PiB", largest, largest));
+  CHECK(Holds("peak>100%", largest, largest));
+  CHECK_FALSE(Holds("peak>99.9%", largest, largest));
   CHECK_FALSE(Holds("total:+1000%", largest, FiguresOf(1, 0)));
   CHECK(Holds("time:+0%", largest, largest));
   CHECK_FALSE(Holds("time:+1000%", largest, FiguresOf(1, 0)));

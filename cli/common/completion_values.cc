@@ -118,6 +118,7 @@ ValueCompletion CompletionOf(const ProgramDescription& program, const CommandDes
     for (const Shell& shell : AllShells()) words.emplace_back(shell.name);
     return {Kind::kWords, std::move(words)};
   }
+  if (positional.name == "DEVICE") return {Kind::kWords, DeviceNames()};
   if (positional.name == "NAME" && WordOf(command) == "schema") {
     Words words;
     for (const EmbeddedSchema& schema : EmbeddedSchemas()) words.emplace_back(schema.name);

@@ -3,12 +3,14 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <exception>
 #include <initializer_list>
 #include <new>
 #include <system_error>
 
 #include "cli/common/memory_limit.h"
+#include "cli/common/message.h"
 #include "cli/common/terminal.h"
 #include "lib/base/out_of_memory.h"
 #include "lib/base/stop.h"
@@ -19,21 +21,58 @@ namespace {
 
 GuardedProgram guarded_program;
 
-// Prints a line on standard error without allocating memory.
-void PrintPlainly(std::initializer_list<std::string_view> parts) {
-  for (const std::string_view part : parts) {
-    [[maybe_unused]] const ssize_t count = write(STDERR_FILENO, part.data(), part.size());
+using Parts = std::initializer_list<std::string_view>;
+
+void Write(std::string_view text) {
+  [[maybe_unused]] const ssize_t count = write(STDERR_FILENO, text.data(), text.size());
+}
+
+// Writes text that stands in a string of JSON. What would need more than a backslash there is "?".
+void WriteInJson(std::string_view text) {
+  for (const char& c : text) {
+    if (c == '"' || c == '\\') Write("\\");
+    Write(c >= 0x20 && c < 0x7f ? std::string_view(&c, 1) : "?");
   }
 }
 
-int ReportOutOfMemory() {
-  if (MemoryLimitText().empty()) {
-    PrintPlainly({guarded_program.name, ": out of memory; ", guarded_program.remedy, "\n"});
-  } else {
-    PrintPlainly({guarded_program.name, ": more memory is needed than the memory limit of ",
-                  MemoryLimitText(), "; raise it with --memory-limit\n"});
+// As ErrorJson writes it (cli/common/message.h), without allocating memory.
+void WriteErrorJson(std::string_view kind, int code, Parts parts) {
+  char digits[8];
+  const char* const end = std::to_chars(std::begin(digits), std::end(digits), code).ptr;
+  Write(R"({"schema_version": "1.0", "level": "error", "kind": ")");
+  Write(kind);
+  Write(R"(", "exit_code": )");
+  Write({digits, end});
+  Write(R"(, "message": ")");
+  for (const std::string_view part : parts) WriteInJson(part);
+  Write("\", \"notes\": [], \"remedy\": null, \"least_bytes\": null}\n");
+}
+
+// Prints an error without allocating memory, and returns its exit code as a number.
+int PrintPlainly(std::string_view kind, ExitCode code, Parts parts) {
+  const int number = static_cast<int>(code);
+  if (CurrentMessageForm() == MessageForm::kJson) {
+    WriteErrorJson(kind, number, parts);
+    return number;
   }
-  return static_cast<int>(guarded_program.out_of_memory);
+  Write(guarded_program.name);
+  Write(": ");
+  for (const std::string_view part : parts) Write(part);
+  Write("\n");
+  return number;
+}
+
+// The kind of an error where memory, threads or open files ran out.
+constexpr std::string_view kOutOfResources = "out-of-resources";
+
+int ReportOutOfMemory() {
+  const ExitCode code = guarded_program.out_of_memory;
+  if (MemoryLimitText().empty()) {
+    return PrintPlainly(kOutOfResources, code, {"out of memory; ", guarded_program.remedy});
+  }
+  return PrintPlainly(kOutOfResources, code,
+                      {"more memory is needed than the memory limit of ", MemoryLimitText(),
+                       "; raise it with --memory-limit"});
 }
 
 bool IsOutOfFiles(const std::system_error& fault) {
@@ -42,10 +81,9 @@ bool IsOutOfFiles(const std::system_error& fault) {
 }
 
 int ReportOutOfFiles() {
-  PrintPlainly({guarded_program.name,
-                ": the system allows no more open files (ulimit -n), and at least one more is "
-                "needed\n"});
-  return static_cast<int>(ExitCode::kInput);
+  return PrintPlainly(
+      kOutOfResources, ExitCode::kInput,
+      {"the system allows no more open files (ulimit -n), and at least one more is needed"});
 }
 
 bool IsOutOfThreads(const std::system_error& fault) {
@@ -53,16 +91,16 @@ bool IsOutOfThreads(const std::system_error& fault) {
 }
 
 int ReportOutOfThreads() {
-  PrintPlainly({guarded_program.name,
-                ": cannot start a thread: the system allows no more (ulimit -u), or has no memory "
-                "for its stack\n"});
-  return static_cast<int>(ExitCode::kInput);
+  return PrintPlainly(
+      kOutOfResources, ExitCode::kInput,
+      {"cannot start a thread: the system allows no more (ulimit -u), or has no memory for its "
+       "stack"});
 }
 
 int ReportFault(const char* fault) {
-  PrintPlainly({guarded_program.name, ": internal fault: ", fault,
-                "; please report it with the command line and the model\n"});
-  return static_cast<int>(ExitCode::kInternal);
+  return PrintPlainly(
+      "internal", ExitCode::kInternal,
+      {"internal fault: ", fault, "; please report it with the command line and the model"});
 }
 
 int ReportEscaped(const std::exception_ptr& exception) {
@@ -70,8 +108,7 @@ int ReportEscaped(const std::exception_ptr& exception) {
     if (exception) std::rethrow_exception(exception);
     return ReportFault("it was told to terminate");
   } catch (const OutOfMemory& shortage) {
-    PrintPlainly({guarded_program.name, ": ", shortage.what(), "\n"});
-    return static_cast<int>(ExitCode::kInfeasible);
+    return PrintPlainly(kOutOfResources, ExitCode::kInfeasible, {shortage.what()});
   } catch (const std::bad_alloc&) {
     return ReportOutOfMemory();
   } catch (const std::system_error& fault) {

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <limits>
 
+#include "cli/common/message.h"
 #include "cli/common/request_flags.h"
 #include "cli/common/text_table.h"
 #include "lib/base/printable.h"
@@ -129,11 +130,17 @@ Result<Done> Screen::PrintHelp(std::string_view text) const {
 }
 
 void Screen::Note(std::string_view line) const {
-  if (!is_quiet) WriteToStderr(PrintableMessage(line) + "\n");
+  if (is_quiet) return;
+  const bool is_json = CurrentMessageForm() == MessageForm::kJson;
+  WriteToStderr(is_json ? MessageJson("note", line) : PrintableMessage(line) + "\n");
 }
 
 void Screen::Warn(std::string_view line) const {
   if (is_quiet) return;
+  if (CurrentMessageForm() == MessageForm::kJson) {
+    WriteToStderr(MessageJson("warning", line));
+    return;
+  }
   WriteToStderr(fmt::format("ckplan: {}: {}\n", Styled("warning", TextStyle::kWarning, err),
                             PrintableMessage(line)));
 }
@@ -146,11 +153,16 @@ Screen DetectScreen(std::string_view color, bool is_quiet, bool has_no_progress)
   screen.out = DetectTerminal(STDOUT_FILENO, choice);
   screen.err = DetectTerminal(STDERR_FILENO, choice);
   screen.is_quiet = is_quiet;
-  screen.shows_progress = screen.err.is_tty && !is_quiet && !has_no_progress;
+  const bool is_text = CurrentMessageForm() == MessageForm::kText;
+  screen.shows_progress = screen.err.is_tty && is_text && !is_quiet && !has_no_progress;
   return screen;
 }
 
-void PrintError(const Error& error, std::string_view program) {
+void PrintError(const Error& error, std::string_view program, ExitCode code) {
+  if (CurrentMessageForm() == MessageForm::kJson) {
+    WriteToStderr(ErrorJson(error, code));
+    return;
+  }
   std::string text = PrintableMessage(MessageOf(error));
   for (const std::string& note : error.notes) text += "\n  " + PrintableMessage(note);
   WriteToStderr(fmt::format("{}: {}\n", program, Shortened(std::move(text), kMaxErrorBytes)));

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/common/exit_code.h"
 #include "lib/base/result.h"
 
 namespace ckplan {
@@ -46,7 +47,8 @@ struct Screen {
   Result<Done> Print(std::string_view text) const;
   // Prints text folded to the width of the terminal.
   Result<Done> PrintHelp(std::string_view text) const;
-  // Prints the message, which is one line, on standard error, unless quiet.
+  // Prints the message, which is one line, on standard error, unless quiet; as JSON where that is
+  // the form of messages.
   void Note(std::string_view line) const;
   void Warn(std::string_view line) const;
 };
@@ -55,8 +57,12 @@ struct Screen {
 // terminal, unless `has_no_progress` is set.
 Screen DetectScreen(std::string_view color, bool is_quiet, bool has_no_progress);
 
-// Prints `ckplan: message` and as many of the notes as fit a screen.
-void PrintError(const Error& error, std::string_view program);
+// Prints `ckplan: message` and as many of the notes as fit a screen, or all of it as JSON
+// (cli/common/message.h). `code` is the exit code that the error leads to.
+void PrintError(const Error& error, std::string_view program, ExitCode code);
+inline void PrintError(const Error& error, std::string_view program) {
+  PrintError(error, program, ExitCodeOf(error.code));
+}
 
 // A line on standard error that names the current stage and is erased at the end. Does nothing if
 // standard error is not a terminal.

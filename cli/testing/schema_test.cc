@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "cli/testing/workplace.h"
 #include "lib/testing/schema_judge.h"
@@ -72,6 +73,58 @@ TEST_CASE("modules: its JSON conforms to its schema, which requires every key") 
       damaged["modules"][0].erase("path");
       CHECK_FALSE(judge.Accepts(damaged));
     }
+  }
+}
+
+TEST_CASE("messages: every line on standard error fits its schema, whatever happens") {
+  const Workplace workplace;
+  const SchemaJudge judge(OutputOf(workplace, "ckplan schema message"));
+  OutputOf(workplace, "ckplan testdata/graphs/skips.json -a exact-dp -b 90% -q -o plan.json");
+  const std::string annotated = "check plan.json testdata/graphs/skips.json ";
+  for (const std::string& arguments : std::vector<std::string>{
+           "testdata/graphs/skips.json -b 12", "testdata/models/tiny_mlp.onnx -b 60%",
+           "testdata/graphs/skips.json -b 60% --no-such", "no-such-word", "", "absent.onnx -b 60%",
+           "testdata/graphs/skips.json -b 60% -o net.json --emit dot=net.dot",
+           annotated + "--fail-on 'peak>1KiB'", annotated + "--fail-on 'peak>10%' -q",
+           "check plan.json absent.json plan.json --model testdata/graphs/skips.json",
+           "compare testdata/graphs/skips.json -a chen -b 1kB",
+           "fit testdata/models/alexnet.onnx -a chen-sqrt --memory 600MiB",
+           "fit testdata/models/resnet152.onnx --memory 24GiB --time-limit 1ms", "devices no-such",
+           "schema no-such", "algos --format xml"}) {
+    CAPTURE(arguments);
+    const ProgramResult result =
+        workplace.Run({"ckplan " + arguments + " --messages=json", "", "", {}, Streams::kApart});
+    nlohmann::json last;
+    for (size_t begin = 0; begin < result.err.size();) {
+      const size_t end = result.err.find('\n', begin);
+      REQUIRE(end != std::string::npos);
+      last = nlohmann::json::parse(result.err.substr(begin, end - begin));
+      CAPTURE(last.dump());
+      CHECK(judge.Accepts(last));
+      begin = end + 1;
+    }
+    REQUIRE(last.is_object());
+    CHECK((result.status == 0) == (last["level"] != "error"));
+    if (result.status != 0) CHECK(last["exit_code"] == result.status);
+    for (const auto& field : last.items()) {
+      CAPTURE(field.key());
+      nlohmann::json damaged = last;
+      damaged.erase(field.key());
+      CHECK_FALSE(judge.Accepts(damaged));
+    }
+  }
+}
+
+TEST_CASE("devices: its JSON fits its schema, which asks for every key") {
+  const Workplace workplace;
+  const auto found = nlohmann::json::parse(OutputOf(workplace, "ckplan devices --format json"));
+  const SchemaJudge judge(OutputOf(workplace, "ckplan schema devices"));
+  CheckFits(judge, found);
+  for (const auto& field : found["devices"][0].items()) {
+    CAPTURE(field.key());
+    nlohmann::json damaged = found;
+    damaged["devices"][0].erase(field.key());
+    CHECK_FALSE(judge.Accepts(damaged));
   }
 }
 

@@ -1,16 +1,18 @@
 // The presets of devices.json, which CMake embeds into the program.
+#include "lib/cost/devices.h"
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "devices_json.h"
-#include "lib/cost/cost_model.h"
 
 namespace ckplan {
 
 namespace {
 
-Device DeviceOf(const nlohmann::json& row) {
+DeviceRow DeviceOf(const nlohmann::json& row) {
   Device device;
   device.name = row.at("name").get<std::string>();
   device.description = row.at("description").get<std::string>();
@@ -19,13 +21,13 @@ Device DeviceOf(const nlohmann::json& row) {
   device.bytes_per_second = row.at("bytes_per_second").get<double>();
   device.launch_ns = row.at("launch_ns").get<double>();
   device.memory = Bytes(row.at("memory_bytes").get<int64_t>());
-  return device;
+  return {std::move(device), row.at("half_matrix_flops_per_second").get<double>()};
 }
 
 }  // namespace
 
-Result<std::vector<Device>> ListDevices() {
-  std::vector<Device> devices;
+Result<std::vector<DeviceRow>> ListDeviceRows() {
+  std::vector<DeviceRow> devices;
   try {
     const nlohmann::json document = nlohmann::json::parse(kDevicesJson);
     for (const nlohmann::json& row : document.at("devices")) devices.push_back(DeviceOf(row));
@@ -35,6 +37,13 @@ Result<std::vector<Device>> ListDevices() {
                                  "please report it",
                                  fault.what()));
   }
+  return devices;
+}
+
+Result<std::vector<Device>> ListDevices() {
+  CKPLAN_ASSIGN_OR_RETURN(std::vector<DeviceRow> rows, ListDeviceRows());
+  std::vector<Device> devices;
+  for (DeviceRow& row : rows) devices.push_back(std::move(row.device));
   return devices;
 }
 

@@ -1,0 +1,118 @@
+// ckplan devices: the presets of lib/cost/devices.json, which --cost flops:DEVICE and --memory
+// take.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/ckplan/commands.h"
+#include "cli/common/text_table.h"
+#include "lib/base/human_bytes.h"
+#include "lib/cost/devices.h"
+#include "lib/emit/json_writer.h"
+
+namespace ckplan {
+namespace {
+
+// Rates of devices are whole numbers below 2^53.
+int64_t Whole(double number) { return std::llround(number); }
+
+std::string DevicesJson(const std::vector<DeviceRow>& rows) {
+  JsonWriter json;
+  json.BeginObject(JsonLayout::kLines);
+  json.Key("schema_version").Text("1.0");
+  json.Key("default").Text(kDefaultDevice);
+  json.Key("devices").BeginArray(JsonLayout::kLines);
+  for (const DeviceRow& row : rows) {
+    const Device& device = row.device;
+    json.BeginObject(JsonLayout::kLines);
+    json.Key("name").Text(device.name);
+    json.Key("description").Text(device.description);
+    json.Key("matrix_flops_per_second").Integer(Whole(device.matrix_flops_per_second));
+    json.Key("half_matrix_flops_per_second").Integer(Whole(row.half_matrix_flops_per_second));
+    json.Key("vector_flops_per_second").Integer(Whole(device.vector_flops_per_second));
+    json.Key("bytes_per_second").Integer(Whole(device.bytes_per_second));
+    json.Key("launch_ns").Integer(Whole(device.launch_ns));
+    json.Key("memory_bytes").Amount(device.memory);
+    json.End();
+  }
+  json.End().End();
+  return std::move(json).Finish();
+}
+
+std::string Tera(double rate) { return fmt::format("{:g}", rate / 1e12); }
+
+TextTable DevicesTable(const std::vector<DeviceRow>& rows) {
+  TextTable table;
+  table.columns = {{"device"},
+                   {"memory", true},
+                   {"GB/s", true},
+                   {"TFLOPS", true},
+                   {"16 bits", true},
+                   {"vector", true},
+                   {"what it is", false, TableColumn::Fit::kWrap}};
+  for (const DeviceRow& row : rows) {
+    const Device& device = row.device;
+    table.rows.push_back(
+        {device.name, HumanBytes(device.memory), fmt::format("{:g}", device.bytes_per_second / 1e9),
+         Tera(device.matrix_flops_per_second), Tera(row.half_matrix_flops_per_second),
+         Tera(device.vector_flops_per_second), device.description});
+  }
+  return table;
+}
+
+// Numbers whole, with their units in the names of the columns.
+std::string DevicesCsv(const std::vector<DeviceRow>& rows) {
+  TextTable table;
+  for (const char* const name : {"device", "matrix_flops_per_second",
+                                 "half_matrix_flops_per_second", "vector_flops_per_second",
+                                 "bytes_per_second", "launch_ns", "memory_bytes", "description"}) {
+    table.columns.push_back({name});
+  }
+  for (const DeviceRow& row : rows) {
+    const Device& device = row.device;
+    std::vector<std::string> cells = {device.name};
+    for (const double number :
+         {device.matrix_flops_per_second, row.half_matrix_flops_per_second,
+          device.vector_flops_per_second, device.bytes_per_second, device.launch_ns}) {
+      cells.push_back(std::to_string(Whole(number)));
+    }
+    cells.push_back(std::to_string(device.memory.count()));
+    cells.push_back(device.description);
+    table.rows.push_back(std::move(cells));
+  }
+  return table.Csv();
+}
+
+std::string DevicesText(const std::vector<DeviceRow>& rows, const Terminal& terminal) {
+  return DevicesTable(rows).Text(0, terminal.table_width()) +
+         fmt::format(
+             "\nTFLOPS: in matrix products of 32-bit tensors, in those of 16-bit tensors, and in "
+             "everything else.\nThe default is {}.\n",
+             kDefaultDevice);
+}
+
+}  // namespace
+
+void AddDevicesOptions(CommandLine& line, Options& options) {
+  line.OptionalPositional("DEVICE", "one of them, or the beginning of its name alone",
+                          &options.name);
+  line.Choice("-f,--format", {"text", "json", "md", "csv"}, "format of the list", &options.format);
+}
+
+Result<ExitCode> RunDevices(const Options& options, const Screen& screen) {
+  CKPLAN_ASSIGN_OR_RETURN(std::vector<DeviceRow> rows, ListDeviceRows());
+  if (!options.name.empty()) {
+    CKPLAN_ASSIGN_OR_RETURN(const Device one, FindDevice(options.name));
+    std::erase_if(rows, [&](const DeviceRow& row) { return row.device.name != one.name; });
+  }
+  CKPLAN_RETURN_IF_ERROR(screen.Print(options.format == "json"  ? DevicesJson(rows)
+                                      : options.format == "md"  ? DevicesTable(rows).Markdown()
+                                      : options.format == "csv" ? DevicesCsv(rows)
+                                                                : DevicesText(rows, screen.out)));
+  return ExitCode::kOk;
+}
+
+}  // namespace ckplan
