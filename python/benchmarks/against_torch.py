@@ -36,7 +36,7 @@ import ckplan
 from ckplan.torch import operators, private
 from ckplan.torch.building import Modules, build
 from ckplan.torch.capture import capture, tensors_in
-from ckplan.torch.costs import DEVICES, flops, is_pointwise, roofline_ns, set_costs
+from ckplan.torch.costs import device_named, flops, is_pointwise, roofline_ns, set_costs
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.judge import replay_modules
 from ckplan.torch.request import Request, make_plan
@@ -126,7 +126,7 @@ class Judge:
     """Computes peak, time and FLOPs of any two modules that were made from one step."""
 
     def __init__(self, step: Step):
-        self.timed, self.counted = captured(step, "roofline:a100"), captured(step, "flops")
+        self.timed, self.counted = captured(step, "roofline:a100-40g"), captured(step, "flops")
         self._apart = self.timed.parameter_gradients()
         everything = build(step.joint, self.timed, [op.id for op in self.timed.operations])
         self._time_once, self._flops_once = _time(everything), _flops(everything)
@@ -146,7 +146,7 @@ def _time(modules: Modules) -> int:
         fusible = {node for node in nodes if is_pointwise(node)}
         for node in nodes:
             fused = fusible if node in fusible else ()
-            spent += roofline_ns(node, DEVICES["a100"], fused)
+            spent += roofline_ns(node, device_named("a100-40g"), fused)
     return spent
 
 
@@ -246,7 +246,7 @@ def compare(name: str, settings: tuple[float, ...], effort: str) -> None:
         title = f"{name}, {words} ({judge.keep_all_bytes / 2**20:,.0f} MiB)"
         row = [title, point.name, f"{point.peak / 2**20:,.0f}", _percent(point.flops)]
         row.append(_percent(point.time))
-        for costs in ("flops", "roofline:a100"):
+        for costs in ("flops", "roofline:a100-40g"):
             request = Request(budget=point.peak, costs=costs, effort=effort)
             try:
                 found = planned(step, judge, point.peak, request)

@@ -27,7 +27,7 @@ def build_time(layers: int, budget: str) -> tuple[int, float]:
     step = trace(Bert(layers, 16, 2, 64, 16), tokens(), "eager")
     static = set(step.options["static_lifetime_input_indices"])
     graph = capture(step.joint, step.options["num_fwd_outputs"], static)
-    set_costs(graph, "roofline:a100", fuses=False)
+    set_costs(graph, "roofline:a100-40g", fuses=False)
     plan = make_plan(graph, Request(budget), budget)
     seconds = []
     for _ in range(3):

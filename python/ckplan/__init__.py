@@ -3,7 +3,8 @@
 The planner is the program ``ckplan``; this package finds it and runs it. See docs/python.md.
 """
 
-from ckplan.planning import InfeasibleError, PlanError, PlanWarning, plan
+from ckplan.answer import InfeasibleError, PlanError
+from ckplan.planning import PlanWarning, plan
 from ckplan.program import ProgramNotFoundError, find_program
 
 __version__ = "0.1.0"

@@ -4,35 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ckplan.program import find_program
+from ckplan.answer import ask
 
-INFEASIBLE = 4
-"""The exit code of the program where no plan fits the budget."""
-
-# The function itself decides where the plan is written and in which format.
-_RESERVED = frozenset({"output", "emit", "format", "color", "quiet", "help", "verbose"})
-
-
-class PlanError(RuntimeError):
-    """The program made no plan. The text is its message, without ``ckplan: ``.
-
-    ``exit_code`` is the program's exit code; docs/plan-format.md lists the codes.
-    """
-
-    def __init__(self, message: str, exit_code: int):
-        super().__init__(message)
-        self.exit_code = exit_code
-
-
-class InfeasibleError(PlanError):
-    """No plan fits the budget. The message names the smallest budget that works."""
+# The function itself decides where the plan and the messages are written and in which format.
+_RESERVED = frozenset({"output", "emit", "format", "messages", "color", "quiet", "help", "verbose"})
 
 
 class PlanWarning(UserWarning):
@@ -81,23 +62,12 @@ def _plan_bytes(content: bytes, flags: list[str]) -> dict[str, Any]:
 
 
 def _run(model: str, flags: list[str], graph: bytes | None = None) -> dict[str, Any]:
-    command = [str(find_program()), "plan", model, "--no-config", "--output=-", *flags]
-    done = subprocess.run(
-        command,
-        input=graph,
-        stdin=subprocess.DEVNULL if graph is None else None,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        check=False,
-    )
-    said = done.stderr.decode(errors="replace").strip().removeprefix("ckplan: ")
-    if done.returncode == INFEASIBLE:
-        raise InfeasibleError(said, done.returncode)
-    if done.returncode != 0:
-        raise PlanError(said or f"ckplan ended with {done.returncode}", done.returncode)
-    for line in said.splitlines():
-        warnings.warn(line.removeprefix("ckplan: ").removeprefix("warning: "), PlanWarning, 4)
-    plan: dict[str, Any] = json.loads(done.stdout)
+    answer = ask("plan", model, "--no-config", "--output=-", *flags, stdin=graph)
+    if answer.exit_code != 0:
+        raise answer.refusal()
+    for warning in answer.warnings():
+        warnings.warn(warning, PlanWarning, 4)
+    plan: dict[str, Any] = json.loads(answer.output)
     return plan
 
 

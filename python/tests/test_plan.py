@@ -50,6 +50,13 @@ def test_a_budget_below_the_least():
     with pytest.raises(ckplan.InfeasibleError, match="the least it reaches is 11.72 KiB") as caught:
         ckplan.plan(JOINT, budget=1, algo="best")
     assert caught.value.exit_code == 4
+    assert caught.value.kind == "infeasible"
+    least = caught.value.least_bytes
+    assert caught.value.remedy == {
+        "advice": "try",
+        "settings": [{"field": "budget", "flag": "--budget", "value": str(least)}],
+    }
+    assert ckplan.plan(JOINT, budget=least, algo="best")["result"]["peak_bytes"] <= least
 
 
 @pytest.mark.parametrize(
@@ -71,6 +78,31 @@ def test_a_refusal_has_the_program_s_message(source, options, exit_code, message
     assert not str(caught.value).startswith("ckplan:")
 
 
+def test_an_error_says_which_flags_would_help():
+    with pytest.raises(ckplan.PlanError) as caught:
+        ckplan.plan(MODEL, budget="80%")
+    assert caught.value.kind == "usage"
+    assert caught.value.least_bytes is None
+    assert caught.value.remedy["settings"] == [{"field": "dims", "flag": "-D", "value": "N=..."}]
+
+
+def test_what_is_no_message_of_the_program_is_passed_on(monkeypatch, tmp_path):
+    program = tmp_path / "ckplan"
+    lines = ["#!/bin/sh", "echo '{\"level\": 3' >&2", "echo 'ld.so: broken' >&2", "exit 127"]
+    program.write_text("\n".join(lines))
+    program.chmod(0o755)
+    monkeypatch.setenv("CKPLAN_PROGRAM", str(program))
+    with pytest.raises(ckplan.PlanError, match="ld.so: broken") as caught:
+        ckplan.plan(CHAIN)
+    assert caught.value.exit_code == 127
+    assert caught.value.kind == ""
+
+
+def test_notes_are_no_warnings(recwarn):
+    assert ckplan.plan(TESTDATA / "graphs" / "skips.json", budget="90%", algo="auto")["result"]
+    assert not recwarn.list
+
+
 def test_options_become_flags():
     options = {"no_liveness": True, "align": None, "optimizer": "adam"}
     plan = ckplan.plan(CHAIN, budget="100%", algo="approx-dp", **options)
@@ -80,7 +112,7 @@ def test_options_become_flags():
 
 
 @pytest.mark.parametrize(
-    "options", [{"output": "x"}, {"format": "md"}, {"budget": 0.6}, {"align": [1.5]}]
+    "options", [{"output": "x"}, {"format": "md"}, {"messages": "text"}, {"budget": 0.6}, {"align": [1.5]}]
 )
 def test_options_that_are_refused_here(options):
     with pytest.raises(TypeError, match=next(iter(options))):

@@ -4,7 +4,8 @@ import ckplan.torch
 model = ckplan.torch.compile(model, budget="60%")
 """
 
-from ckplan.planning import InfeasibleError, PlanError, PlanWarning
+from ckplan.answer import InfeasibleError, PlanError
+from ckplan.planning import PlanWarning
 from ckplan.torch.api import Backend, compile
 from ckplan.torch.errors import ReplayError
 from ckplan.torch.report import GraphReport, Report

@@ -41,15 +41,16 @@ def compile(
         made, inputs and the state of ``optimizer`` (``"sgd"``, ``"momentum"`` or ``"adam"``).
     compiler: ``"eager"`` runs PyTorch's own operators, with exactly the bits of eager mode;
         ``"inductor"`` compiles the planned graphs.
-    costs: ``"roofline"`` of the device, ``"roofline:a100"``, ``"flops"``, or ``"measure"``, which
-        runs each operation a few times when a graph is first seen.
+    costs: ``"roofline"`` of the device, ``"roofline:a100-40g"``, ``"flops"``, or ``"measure"``,
+        which runs each operation a few times when a graph is first seen.
     algo, effort, time_limit: like the options of ``ckplan plan``.
     returns: ``"loss"`` promises that the caller only uses results of one element, such as the
         loss. By default the first step shows which results the caller uses.
     fullgraph: raise an error if the model does not become one graph.
 
-    A call raises InfeasibleError if no plan fits. A graph that cannot be planned trains as in eager
-    PyTorch, with a PlanWarning.
+    Raises ValueError for an argument that cannot be understood; the program ``ckplan`` reads the
+    budget and the optimizer. A call raises InfeasibleError if no plan fits. A graph that cannot be
+    planned trains as in eager PyTorch, with a PlanWarning.
     """
     request = Request(budget, total, algo, effort, optimizer, costs, compiler, time_limit, returns)
     private.check_version(compiler)

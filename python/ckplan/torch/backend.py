@@ -12,7 +12,7 @@ from typing import Any
 from torch import fx
 
 import ckplan
-from ckplan.planning import INFEASIBLE
+from ckplan.answer import INFEASIBLE
 from ckplan.torch import obstacles, private
 from ckplan.torch.building import Modules, build
 from ckplan.torch.capture import capture
@@ -23,7 +23,7 @@ from ckplan.torch.graph import JointGraph
 from ckplan.torch.judge import replay_modules
 from ckplan.torch.parts import Part, Parts
 from ckplan.torch.report import GraphReport, Report, recomputed_modules
-from ckplan.torch.request import Plan, Request, least_bytes, make_plan
+from ckplan.torch.request import Plan, Request, make_plan
 from ckplan.torch.step import Built, Step
 
 
@@ -273,7 +273,7 @@ class Backend:
         try:
             return make_plan(captured, request, limit)
         except ckplan.InfeasibleError as error:
-            least = least_bytes(error)
+            least = error.least_bytes
             if not is_divided or least is None:
                 raise
             entry.note = f"it needs at least {least} bytes, and is planned within them"

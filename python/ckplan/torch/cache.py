@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import stat
-import subprocess
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import ckplan
+from ckplan.answer import ask
 
 Accepted = TypeVar("Accepted")
 
@@ -40,16 +40,19 @@ class Kept:
         self._path = None if folder is None else folder / f"{key}.json"
         self._most = _LEAST_BYTES + _BYTES_FOR_EACH_OF_THE_GRAPH * len(graph)
 
-    def take(self, accept: Callable[[Any], Accepted]) -> Accepted | None:
+    def take(
+        self, accept: Callable[[Any], Accepted], most: Callable[[], int | str]
+    ) -> Accepted | None:
         """Returns ``accept(plan)`` for a plan with right figures, or None if there is no plan.
 
-        ``accept`` raises AlienError if the plan does not fit the request.
+        ``accept`` raises AlienError if the plan does not fit the request. ``most`` returns the
+        highest peak that the plan may have: bytes, or another limit that ``--fail-on`` takes.
         """
         if self._path is None:
             return None
         try:
             content = _read(self._path, self._most)
-            return None if content is None else accept(self._judged(content))
+            return None if content is None else accept(self._judged(content, most()))
         except (AlienError, OSError) as reason:
             warnings.warn(
                 f"{self._path} is not used, and the graph is planned again: {reason}",
@@ -68,7 +71,7 @@ class Kept:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _replace(self._path, content)
 
-    def _judged(self, content: bytes) -> Any:
+    def _judged(self, content: bytes, most: int | str) -> Any:
         """Returns the plan if the program confirms it for the graph, with all its figures."""
         try:
             found = json.loads(content)
@@ -78,17 +81,11 @@ class Kept:
             plan, graph = Path(folder) / "plan.json", Path(folder) / "graph.json"
             plan.write_bytes(content)
             graph.write_bytes(self._graph)
-            command = [str(ckplan.find_program()), "check", "--no-config", "--quiet"]
-            done = subprocess.run(
-                [*command, str(plan), str(graph)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                check=False,
-            )
-        if done.returncode != 0:
-            said = done.stderr.decode(errors="replace").replace(f"{folder}/", "")
-            raise AlienError("; ".join(said.removeprefix("ckplan: ").split("\n")[:2]))
+            limit = f"--fail-on=peak>{most}"
+            answer = ask("check", "--no-config", "--quiet", limit, str(plan), str(graph))
+        if answer.exit_code != 0:
+            said = str(answer.refusal()).replace(f"{folder}/", "")
+            raise AlienError("; ".join(line.strip() for line in said.split("\n")[:2]))
         return found
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import json
 import math
 import time
 from collections.abc import Callable, Container, Iterator
@@ -12,6 +15,7 @@ import torch
 from torch import fx
 from torch.utils.flop_counter import flop_registry
 
+from ckplan.answer import ask
 from ckplan.torch.capture import storage_bytes, tensors_in
 from ckplan.torch.graph import JointGraph
 from ckplan.torch.private import real_tensors, storage_key
@@ -19,39 +23,56 @@ from ckplan.torch.private import real_tensors, storage_key
 
 @dataclass(frozen=True)
 class Device:
-    """What a roofline needs to know: most FLOPs and bytes a second, and the time of a launch."""
+    """A row of ``ckplan devices``: what a roofline needs to know of a device."""
 
-    flops: float
-    """Of 32-bit floats."""
-    tf32_flops: float
-    """Of 32-bit floats where PyTorch allows TF32: in convolutions, and in products if so set."""
-    half_flops: float
-    """Of 16-bit floats."""
-    bytes: float
-    launch_ns: float = 4000
+    name: str
+    matrix_flops_per_second: float
+    """In products and convolutions of 32-bit floats, where PyTorch allows TF32."""
+    half_matrix_flops_per_second: float
+    """In those of 16-bit floats."""
+    vector_flops_per_second: float
+    """In everything else, and in products without TF32."""
+    bytes_per_second: float
+    launch_ns: float
+    memory_bytes: int
+
+    @property
+    def model(self) -> str:
+        """The name without the size of the memory, as one word: ``a100`` of ``a100-40g``."""
+        return (self.name.rpartition("-")[0] or self.name).replace("-", "")
 
 
-# Makers' figures, of dense tensor cores where these are used.
-DEVICES = {
-    "a100": Device(19.5e12, 156e12, 312e12, 1555e9),
-    "h100": Device(67e12, 495e12, 989e12, 3350e9),
-    "h200": Device(67e12, 495e12, 989e12, 4800e9),
-    "v100": Device(15.7e12, 15.7e12, 125e12, 900e9),
-    "l4": Device(30.3e12, 60e12, 121e12, 300e9),
-    "cpu": Device(1e12, 1e12, 1e12, 100e9),
-}
+def device_named(name: str) -> Device:
+    """The device of that name, as the program's flags take it. Raises ValueError."""
+    return _devices(name)[1][0]
+
+
+@functools.cache
+def _devices(name: str = "") -> tuple[str, list[Device]]:
+    """The default device's name, and the devices that the program knows, or the one by ``name``.
+
+    The program is asked once for each name.
+    """
+    answer = ask("devices", *([name] if name else []), "--format=json")
+    if answer.exit_code != 0:
+        error = answer.refusal()
+        raise ValueError(str(error)) if error.kind == "usage" else error
+    own = [field.name for field in dataclasses.fields(Device)]
+    document = json.loads(answer.output)
+    rows = [Device(**{key: row[key] for key in own}) for row in document["devices"]]
+    return document["default"], rows
 
 
 def set_costs(graph: JointGraph, how: str, fuses: bool) -> None:
     """Sets the cost of all operations.
 
-    ``how`` is ``roofline`` (of the device that the graph is on), ``roofline:NAME`` of DEVICES,
-    ``flops`` or ``measure``. ``fuses`` says that a compiler will fuse pointwise operations.
-    Raises ValueError.
+    ``how`` is ``roofline`` (of the device that the graph is on), ``roofline:NAME`` of a device of
+    ``ckplan devices``, ``flops`` or ``measure``. ``fuses`` says that a compiler will fuse pointwise
+    operations. Raises ValueError.
     """
     kind, _, name = how.partition(":")
     if kind == "roofline":
-        _by_roofline(graph, _named(name) if name else _present(graph), fuses)
+        _by_roofline(graph, device_named(name) if name else _present(graph), fuses)
     elif how == "flops":
         for operation in graph.operations:
             operation.cost = 0 if operation.node is None else round(flops(operation.node))
@@ -80,22 +101,30 @@ def measure(node: fx.Node, seconds: float = 0.02) -> int:
     return round(best)
 
 
-def _named(name: str) -> Device:
-    if name not in DEVICES:
-        raise ValueError(f"no device {name!r}: there are {', '.join(DEVICES)}")
-    return DEVICES[name]
-
-
 def _present(graph: JointGraph) -> Device:
     for operation in graph.operations:
         tensors = [] if operation.node is None else tensors_in(operation.node.meta.get("val"))
         for tensor in tensors:
             if tensor.device.type == "cpu":
-                return DEVICES["cpu"]
+                return device_named("cpu")
             if tensor.device.type == "cuda":
-                title = torch.cuda.get_device_name(tensor.device).lower()
-                return next((d for name, d in DEVICES.items() if name in title), DEVICES["a100"])
-    return DEVICES["cpu"]
+                properties = torch.cuda.get_device_properties(tensor.device)
+                return known_as(properties.name, properties.total_memory)
+    return device_named("cpu")
+
+
+def known_as(title: str, memory_bytes: int) -> Device:
+    """The device that a driver calls ``title``; the program's default where it knows none.
+
+    Titles name the model among other words: ``NVIDIA A100-SXM4-40GB``, ``NVIDIA GeForce RTX 4090``.
+    """
+    default, known = _devices()
+    words = title.lower().replace("-", " ").split()
+    words += [first + second for first, second in zip(words, words[1:])]
+    sizes = [row for row in known if row.model in words]
+    if not sizes:
+        return device_named(default)
+    return min(sizes, key=lambda size: abs(size.memory_bytes - memory_bytes))
 
 
 def roofline_ns(node: fx.Node, device: Device, fused: Container[fx.Node] = ()) -> int:
@@ -108,16 +137,22 @@ def roofline_ns(node: fx.Node, device: Device, fused: Container[fx.Node] = ()) -
     read = {k: v for source in node.all_input_nodes for k, v in _storages(source)}
     spared = {k: v for s in node.all_input_nodes if s in fused for k, v in _storages(s)}
     moved = sum({**read, **written}.values()) - sum(spared.values())
-    seconds = max(flops(node) / _most_flops(node, device), moved / device.bytes)
+    seconds = max(flops(node) / _most_flops(node, device), moved / device.bytes_per_second)
     return round(seconds * 1e9 + (0 if spared else device.launch_ns))
 
 
 def _most_flops(node: fx.Node, device: Device) -> float:
+    if not _is_matrix_work(node):
+        return device.vector_flops_per_second
     if any(tensor.element_size() <= 2 for tensor in tensors_in(node.meta.get("val"))):
-        return device.half_flops
-    may_use_tf32 = torch.get_float32_matmul_precision() != "highest"
+        return device.half_matrix_flops_per_second
+    # PyTorch computes convolutions in TF32 unless it is told not to, and products if it is told to.
+    # A CPU has one rate for both types.
     is_convolution = "convolution" in str(node.target)
-    return device.tf32_flops if is_convolution or may_use_tf32 else device.flops
+    may_use_tf32 = is_convolution or torch.get_float32_matmul_precision() != "highest"
+    if may_use_tf32 or device.name == "cpu":
+        return device.matrix_flops_per_second
+    return device.vector_flops_per_second
 
 
 def _by_roofline(graph: JointGraph, device: Device, fuses: bool) -> None:
@@ -137,6 +172,11 @@ def _storages(node: fx.Node) -> Iterator[tuple[int, int]]:
 def is_pointwise(node: fx.Node) -> bool:
     """Whether a compiler runs it together with operations before and after it."""
     return torch.Tag.pointwise in getattr(node.target, "tags", ())
+
+
+def _is_matrix_work(node: fx.Node) -> bool:
+    """Whether it is a matrix product, a convolution or attention."""
+    return getattr(node.target, "overloadpacket", None) in flop_registry
 
 
 def flops(node: fx.Node) -> float:

@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ckplan.torch.graph import JointGraph
-from ckplan.torch.request import Request, parse_bytes
+from ckplan.torch.request import Request
 
 
 @dataclass
@@ -106,7 +106,7 @@ class Parts:
 
     def left_bytes(self, number: int) -> int:
         """What the limit leaves for a part, beside all that others keep while it runs."""
-        left = parse_bytes(self._request.limit) - self._reserved_bytes(number)
+        left = self._request.limit_bytes - self._reserved_bytes(number)
         return left - sum(self._kept_bytes(earlier) for earlier in range(number))
 
     def share_bytes(self, number: int) -> int:

@@ -5,31 +5,23 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import math
-import re
-import subprocess
 from dataclasses import dataclass
 from typing import Any
 
 import ckplan
+from ckplan.answer import ask
 from ckplan.torch import cache
 from ckplan.torch.graph import JointGraph
 
-_OPTIMIZER_STATE = {"sgd": 0, "momentum": 1, "adam": 2}
-
-_UNIT_LETTERS = "BKMGTik "
-
-# What plans of joint graphs say of the request beside the algorithm, the budget and the effort. The
-# program reads the graph as the plan says, so a plan that says anything else is of another problem.
-_REQUEST = {
-    "objective": "time",
-    "paper_budget_bytes": None,
-    "cost_model": "graph",
-    "cost_unit": "1",
-    "autograd": "minimal",
-    "optimizer": "sgd",
-    "align_bytes": 1,
-    "liveness": True,
+# A step that makes nothing but the gradient of a parameter of one byte: what plans of it say of
+# the request, the program says of the request for any graph.
+_SMALLEST_STEP = {
+    "schema_version": "1.0",
+    "kind": "joint",
+    "name": "step",
+    "values": [{"id": 0, "bytes": 1, "kind": "parameter_gradient"}],
+    "ops": [{"id": 0, "cost": 0, "reads": [], "writes": [0]}],
+    "results": [0],
 }
 
 
@@ -58,10 +50,9 @@ class Request:
             raise ValueError(f'returns is "all" or "loss", not {self.returns!r}')
         if self.returns == "loss" and self.compiler != "eager":
             raise ValueError('returns="loss" needs compiler="eager"')
-        if self.optimizer not in _OPTIMIZER_STATE:
-            raise ValueError(f"optimizer is one of {', '.join(_OPTIMIZER_STATE)}")
         if isinstance(self.total, str) and self.total.endswith("%"):
             raise ValueError("total is a number of bytes, such as 16GiB; shares are for budget")
+        _understood(self.limit, self.optimizer)
 
     @property
     def limit(self) -> int | str:
@@ -71,6 +62,11 @@ class Request:
         return limit
 
     @property
+    def limit_bytes(self) -> int:
+        """The limit in bytes, where it is not relative."""
+        return _understood(self.limit, self.optimizer).limit_bytes
+
+    @property
     def is_relative(self) -> bool:
         """Whether the limit depends on the graph: ``"60%"`` or ``"min"``."""
         return isinstance(self.limit, str) and (self.limit == "min" or self.limit.endswith("%"))
@@ -78,7 +74,7 @@ class Request:
     @property
     def optimizer_state(self) -> int:
         """Bytes of the optimizer's state for each byte of a trained parameter."""
-        return _OPTIMIZER_STATE[self.optimizer]
+        return _understood(self.limit, self.optimizer).optimizer_state
 
     def words(self) -> str:
         """The limit in words, for people."""
@@ -105,25 +101,34 @@ class Plan:
         return self.added_cost / self.step_cost if self.step_cost else 0.0
 
 
-def parse_bytes(amount: int | str) -> int:
-    """Returns the bytes of 16GiB, 16GB or 12345. Raises ValueError."""
-    if isinstance(amount, int):
-        return amount
-    text = amount.strip()
-    number = text.rstrip(_UNIT_LETTERS)
-    unit = text[len(number) :].strip().upper()
-    powers = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
-    stem = unit.removesuffix("B").removesuffix("I")
-    if stem not in powers or not number:
-        raise ValueError(f"{amount!r} is no size: write 16GiB, 16GB or a number of bytes")
-    base = 1024 if "I" in unit else 1000
-    return int(float(number) * base ** powers[stem])
+@dataclass(frozen=True)
+class Understood:
+    """What the program makes of a limit and an optimizer, which it alone reads."""
+
+    limit_bytes: int
+    """Only of limits that are not relative."""
+    optimizer_state: int
+    """Bytes of the optimizer's state for each byte of a trained parameter."""
+    request: dict[str, Any]
+    """What plans say of such a request, beside the algorithm, the budget and the effort."""
 
 
-def least_bytes(error: ckplan.InfeasibleError) -> int | None:
-    """The least budget that the program names where it finds no plan; None if it names none."""
-    named = re.search(r"try --budget (\d+)\b", str(error))
-    return int(named[1]) if named else None
+@functools.cache
+def _understood(limit: int | str, optimizer: str) -> Understood:
+    """Asks the program once for each limit and optimizer. Raises ValueError if it refuses them."""
+    try:
+        plan = ckplan.plan(_SMALLEST_STEP, budget=limit, optimizer=optimizer, algo="keep-all")
+    except ckplan.PlanError as error:
+        if error.kind != "usage":
+            raise
+        raise ValueError(str(error)) from None
+    state = plan["result"]["constant_bytes"]["optimizer_state"]
+    return Understood(plan["request"]["budget_bytes"], state, _beside_the_limit(plan))
+
+
+def _beside_the_limit(plan: dict[str, Any]) -> dict[str, Any]:
+    own = ("algorithm", "budget_bytes", "effort")
+    return {key: value for key, value in plan["request"].items() if key not in own}
 
 
 def make_plan(graph: JointGraph, request: Request, limit: int | str) -> Plan:
@@ -133,11 +138,15 @@ def make_plan(graph: JointGraph, request: Request, limit: int | str) -> Plan:
     ckplan.InfeasibleError.
     """
     content = graph.to_bytes()
-    options = {"algo": request.algo, "time_limit": request.time_limit}
+    options = {
+        "algo": request.algo,
+        "optimizer": request.optimizer,
+        "time_limit": request.time_limit,
+    }
     if request.algo == "best":
         options["effort"] = request.effort
     kept = cache.Kept(_key(content, limit, options), content)
-    plan = kept.take(lambda found: _accept(found, content, request, limit))
+    plan = kept.take(lambda found: _accept(found, request), lambda: _most(limit, content))
     if plan is None:
         made = ckplan.plan(content, budget=limit, **options)
         kept.store(made)
@@ -160,37 +169,36 @@ def _read(plan: dict[str, Any]) -> Plan:
     )
 
 
-def _accept(found: Any, content: bytes, request: Request, limit: int | str) -> Plan:
-    """The plan of a file, all of whose figures are right, if it answers what is asked now."""
-    asked = {k: v for k, v in found["request"].items() if k not in ("budget_bytes", "effort")}
-    if asked != {**_REQUEST, "algorithm": request.algo}:
+def _accept(found: Any, request: Request) -> Plan:
+    """The plan of a file, all of whose figures are right, if it answers what is asked now.
+
+    The program reads a graph as the plan says, so a plan that says anything else is of another
+    problem.
+    """
+    expected = _understood(request.limit, request.optimizer).request
+    is_by = found["request"]["algorithm"] == request.algo
+    if not is_by or _beside_the_limit(found) != expected:
         raise cache.AlienError("it answers another request")
-    plan = _read(found)
-    most = _most_bytes(limit, plan.keep_all_peak_bytes, content)
-    if plan.peak_bytes > most:
-        raise cache.AlienError(f"it needs {plan.peak_bytes} bytes, where {most} are asked for")
-    return plan
+    return _read(found)
 
 
-def _most_bytes(limit: int | str, keep_all: int, content: bytes) -> int:
-    """What a plan for the limit may need, counted as the program does."""
-    if limit == "min":
-        # Nobody knows the least but who seeks it anew. Greedy eviction takes milliseconds, and no
-        # plan of least memory needs more.
-        greedy = ckplan.plan(content, budget="min", algo="dtr")
-        return int(greedy["result"]["peak_bytes"])
-    if isinstance(limit, str) and limit.endswith("%"):
-        return math.floor(keep_all * float(limit[:-1]) / 100)
-    return parse_bytes(limit)
+def _most(limit: int | str, content: bytes) -> int | str:
+    """What the peak of a plan for the limit may be."""
+    if limit != "min":
+        return limit
+    # Nobody knows the least without seeking it anew. Greedy eviction takes milliseconds, and no
+    # plan of least memory needs more.
+    greedy = ckplan.plan(content, budget="min", algo="dtr")
+    return int(greedy["result"]["peak_bytes"])
 
 
 @functools.lru_cache(maxsize=1)
 def _program_version() -> str:
     program = ckplan.find_program()
-    text = subprocess.run([str(program), "--version"], capture_output=True, text=True, check=True)
+    version = ask("--version").output.decode().strip()
     facts = program.stat()
     # Two builds of one version may plan differently.
-    return f"{text.stdout.strip()} {facts.st_size} {facts.st_mtime_ns}"
+    return f"{version} {facts.st_size} {facts.st_mtime_ns}"
 
 
 def _key(content: bytes, limit: int | str, options: dict[str, Any]) -> str:

@@ -153,20 +153,34 @@ def test_a_plan_that_reads_what_it_has_not_made_is_refused(monkeypatch):
 
 @pytest.mark.parametrize(
     ("text", "count"),
-    [
-        (5, 5),
-        ("512", 512),
-        ("2KiB", 2048),
-        ("1.5 MiB", 3 << 19),
-        ("16GB", 16 * 10**9),
-        ("1T", 10**12),
-    ],
+    [(5, 5), ("512", 512), ("2KiB", 2048), ("1.5MiB", 3 << 19), ("16GB", 16 * 10**9)],
 )
-def test_sizes(text, count):
-    assert request.parse_bytes(text) == count
+def test_sizes_are_those_of_the_program(text, count):
+    assert request.Request(total=text).limit_bytes == count
 
 
-@pytest.mark.parametrize("text", ["", "GiB", "12 apples", "6XiB", "1.2.3MB"])
-def test_texts_that_are_no_size(text):
-    with pytest.raises(ValueError):
-        request.parse_bytes(text)
+@pytest.mark.parametrize("text", ["16G", "1.5 MiB", "1T", "", "GiB", "12 apples", "1.2.3MB", "-1"])
+def test_what_the_program_takes_for_no_size_is_refused_at_once(text):
+    with pytest.raises(ValueError, match="is not understood"):
+        ckplan.torch.compile(nn.Linear(4, 4), total=text)
+
+
+def test_the_program_says_what_was_probably_meant():
+    with pytest.raises(ValueError, match='did you mean "16GiB"'):
+        ckplan.torch.compile(nn.Linear(4, 4), budget="16G")
+
+
+@pytest.mark.parametrize(("optimizer", "state"), [("sgd", 0), ("momentum", 1), ("adam", 2)])
+def test_the_state_of_optimizers_is_that_of_the_program(optimizer, state):
+    assert request.Request(total="1GiB", optimizer=optimizer).optimizer_state == state
+
+
+def test_an_optimizer_that_the_program_does_not_know():
+    with pytest.raises(ValueError, match='--optimizer: "adamw" is none of sgd, momentum, adam'):
+        ckplan.torch.compile(nn.Linear(4, 4), budget="60%", optimizer="adamw")
+
+
+def test_the_program_is_asked_once_about_a_limit(monkeypatch):
+    request.Request(budget="61%")
+    monkeypatch.setattr(ckplan, "plan", lambda *_, **__: pytest.fail("asked again"))
+    request.Request(budget="61%", compiler="inductor")

@@ -260,7 +260,7 @@ def test_an_operation_that_is_unknown_trains_as_eager_with_a_warning():
     assert "not planned" in report.summary()
 
 
-@pytest.mark.parametrize("costs", ["flops", "measure", "roofline:a100"])
+@pytest.mark.parametrize("costs", ["flops", "measure", "roofline:a100-40g"])
 def test_costs(costs):
     train_both(lambda: mlp(), rows, budget="70%", costs=costs)
 
